@@ -1,0 +1,323 @@
+/* cerium.h - run code language models with the lowest latency we know how.
+ *
+ *   cerium_engine_config config;
+ *   cerium_engine_config_defaults(&config);
+ *   config.model_path = "model.gguf";
+ *
+ *   cerium_error err;
+ *   cerium_engine *engine;
+ *   cerium_session *session;
+ *   if (cerium_engine_open(&engine, &config, &err)) fail(err.message);
+ *   if (cerium_session_open(&session, engine, NULL, &err)) fail(err.message);
+ *   if (cerium_session_sync(session, prompt, n_prompt, NULL, &err)) fail(err.message);
+ *   cerium_step step = {0};
+ *   while (step.stop == CERIUM_STOP_NONE && !cerium_session_step(session, NULL, &step, &err))
+ *       fwrite(step.text, 1, step.text_len, stdout);
+ *   cerium_session_close(&session);
+ *   cerium_engine_close(&engine);
+ *
+ * Objects.  An engine is one loaded model: immutable, shared by all threads.  A session is one
+ * token timeline with its KV cache, logits and sampler: used by one thread at a time, except
+ * cerium_session_cancel().  Callers hold whole prompts; the session finds what it can reuse.
+ *
+ * Errors.  Functions that return int return 0 or a negative cerium_status, leave their outputs
+ * untouched on error, and fill *err when err is not NULL: one line that says what, where, and
+ * what to do.
+ *
+ * Ownership.  Inputs are borrowed until the call returns.  Pointers returned from a session stay
+ * valid until the next call on that session; those returned from an engine, until it is closed.
+ *
+ * Memory.  Memory is taken in *_open(); nothing after that allocates. */
+#ifndef CERIUM_H
+#define CERIUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CERIUM_API __attribute__((visibility("default")))
+#define CERIUM_CHECKED __attribute__((warn_unused_result))
+
+#define CERIUM_VERSION_MAJOR 0
+#define CERIUM_VERSION_MINOR 1
+#define CERIUM_VERSION_PATCH 0
+
+#define CERIUM_STEP_TOKENS_MAX 16 /* one step may accept a whole draft */
+#define CERIUM_STOPS_MAX       16 /* stop strings of one session */
+#define CERIUM_STOP_BYTES_MAX  256 /* length of one stop string */
+
+/* ---- Section - Status and errors ---- */
+
+/* X(symbol, value, text): one table for code, name, docs and tests. */
+#define CERIUM_STATUS_MAP(X)                                                                       \
+    X(CERIUM_OK, 0, "ok")                                                                          \
+    X(CERIUM_ERR_ARGUMENT, -1, "argument out of range")                                            \
+    X(CERIUM_ERR_MEMORY, -2, "out of memory")                                                      \
+    X(CERIUM_ERR_IO, -3, "file or socket error")                                                   \
+    X(CERIUM_ERR_FORMAT, -4, "malformed or unsupported input")                                     \
+    X(CERIUM_ERR_CAPACITY, -5, "a configured limit was reached")                                   \
+    X(CERIUM_ERR_CANCELED, -6, "canceled by the caller")
+
+#define CERIUM_STATUS_ENUM(symbol, value, text) symbol = value,
+typedef enum { CERIUM_STATUS_MAP(CERIUM_STATUS_ENUM) } cerium_status;
+#undef CERIUM_STATUS_ENUM
+
+typedef struct {
+    int status;        /* cerium_status */
+    char message[508]; /* one line: what, where, what to do; NUL-terminated */
+} cerium_error;
+
+/** Version of the library in use, for example "0.1.0". Never NULL. Thread-safe. */
+CERIUM_API const char *cerium_version(void);
+
+/** Text for a status; "unknown status" for a value not in CERIUM_STATUS_MAP. Thread-safe. */
+CERIUM_API const char *cerium_status_text(int status);
+
+/* ---- Section - Engine: one loaded model ---- */
+
+typedef struct cerium_engine cerium_engine;
+typedef struct cerium_session cerium_session;
+
+/** What cerium_engine_open() needs to know. Set by cerium_engine_config_defaults(). */
+typedef struct {
+    const char *model_path;      /* GGUF file, or the first of a split set; required */
+    uint32_t threads;            /* compute threads; 0 = one for each physical core we may use */
+    uint32_t sessions_max;       /* sessions open at once, 1..1024; default 8 */
+    uint32_t context_tokens_max; /* of one session; 0 = what the model was trained for */
+    uint32_t batch_tokens_max;   /* prompt tokens in one pass, 1..2048; default 256 */
+    const char *cpu;             /* lowers the instruction set: "ref", "avx2", "avx512vnni";
+                                    NULL = CERIUM_CPU in the environment, else the best */
+    void (*progress)(void *user, uint64_t done_bytes, uint64_t total_bytes); /* while loading */
+    void *progress_user;
+    uint8_t reserved[64];        /* zero */
+} cerium_engine_config;
+
+/** Facts about an open engine. Strings are owned by the engine, never NULL. */
+typedef struct {
+    const char *name;            /* general.name, or the file's name */
+    const char *architecture;    /* general.architecture */
+    const char *quantization;    /* type of most of the weights, for example "Q4_0" */
+    const char *cpu;             /* instruction set in use */
+    const char *chat_form;       /* "chatml", "harmony", ...; "" when the model has none */
+    bool fill_in_middle;         /* the vocabulary has fill-in-the-middle tokens */
+    uint32_t threads;
+    uint32_t n_vocab;
+    uint32_t n_layers;
+    uint32_t context_tokens_max; /* of one session */
+    uint64_t n_parameters;
+    uint64_t weights_bytes;      /* memory that the weights take */
+    uint64_t step_bytes;         /* weight bytes read for one token (chosen experts only) */
+    uint64_t kv_token_bytes;     /* KV bytes of one token in the layers that keep everything */
+} cerium_engine_info;
+
+/** Set every field to its documented default. */
+CERIUM_API void cerium_engine_config_defaults(cerium_engine_config *config);
+
+/** Load a model and take all memory that the engine will ever use.
+ *
+ * @param engine_out  receives the engine; returns owned, release with cerium_engine_close()
+ * @retval CERIUM_ERR_ARGUMENT  a field of the configuration is out of range
+ * @retval CERIUM_ERR_IO        the file cannot be opened or mapped
+ * @retval CERIUM_ERR_FORMAT    not GGUF, damaged, or an architecture or type that we lack
+ * @retval CERIUM_ERR_MEMORY    the weights or the KV cache do not fit
+ * Cost: reads and repacks every weight, about a second for each gigabyte.  Thread-safe. */
+CERIUM_API CERIUM_CHECKED int cerium_engine_open(cerium_engine **engine_out,
+                                                 const cerium_engine_config *config,
+                                                 cerium_error *err);
+
+/** Free an engine and set *engine to NULL; all its sessions must be closed.
+ * Accepts NULL and pointers to NULL. */
+CERIUM_API void cerium_engine_close(cerium_engine **engine);
+
+/** Facts about the engine. Thread-safe. */
+CERIUM_API void cerium_engine_describe(const cerium_engine *engine, cerium_engine_info *info);
+
+/* ---- Section - Text and tokens ---- */
+
+enum {
+    CERIUM_TOKENIZE_SPECIAL = 1, /* text such as "<|im_start|>" becomes its special token */
+    CERIUM_TOKENIZE_BEGIN = 2,   /* prepend the begin-of-sequence token if the model wants one */
+};
+
+/** Encode UTF-8 text.
+ *
+ * @param text      [text_len] bytes, may contain NUL; invalid UTF-8 is encoded byte by byte
+ * @param flags     of CERIUM_TOKENIZE_*
+ * @param tokens    [tokens_cap] output; may be NULL when tokens_cap is 0
+ * @param n_tokens  tokens written, or needed when the result is CERIUM_ERR_CAPACITY
+ * @retval CERIUM_ERR_CAPACITY  tokens_cap is too small
+ * @retval CERIUM_ERR_MEMORY    scratch memory ran out
+ * Cost: linear in text_len.  Thread-safe. */
+CERIUM_API CERIUM_CHECKED int cerium_tokenize(const cerium_engine *engine, const char *text,
+                                              size_t text_len, unsigned flags, int32_t *tokens,
+                                              size_t tokens_cap, size_t *n_tokens,
+                                              cerium_error *err);
+
+/** Bytes of one token; not NUL-terminated. NULL and *len = 0 for an id outside the vocabulary.
+ * A control token gives the text that names it. Thread-safe. */
+CERIUM_API const char *cerium_token_bytes(const cerium_engine *engine, int32_t token, size_t *len);
+
+/** True for tokens that end a generation (end of text, end of turn). Thread-safe. */
+CERIUM_API bool cerium_token_is_end(const cerium_engine *engine, int32_t token);
+
+typedef struct {
+    const char *role;    /* "system", "user", "assistant" (and "developer" where a form has it) */
+    const char *content; /* UTF-8, NUL-terminated */
+} cerium_message;
+
+/** Tokens of a conversation in the model family's own chat form, ending where the assistant
+ * is to speak.  Special tokens in the content are text, never control.
+ *
+ * @param messages  [n_messages]
+ * @param tokens    [tokens_cap] output; may be NULL when tokens_cap is 0
+ * @param n_tokens  tokens written, or needed when the result is CERIUM_ERR_CAPACITY
+ * @retval CERIUM_ERR_FORMAT    the model has no chat form, or the form has no such role
+ * @retval CERIUM_ERR_CAPACITY  tokens_cap is too small
+ * Thread-safe. */
+CERIUM_API CERIUM_CHECKED int cerium_chat_tokens(const cerium_engine *engine,
+                                                 const cerium_message *messages,
+                                                 size_t n_messages, int32_t *tokens,
+                                                 size_t tokens_cap, size_t *n_tokens,
+                                                 cerium_error *err);
+
+/** One more file that the model may look at, before the file that is completed. */
+typedef struct {
+    const char *path;
+    const char *text;
+    size_t text_len;
+} cerium_context_file;
+
+typedef struct {
+    const char *prefix; /* [prefix_len] text before the hole */
+    size_t prefix_len;
+    const char *suffix; /* [suffix_len] text after it */
+    size_t suffix_len;
+    const char *path;   /* name of the file, or NULL */
+    const char *repo;   /* name of the repository, or NULL */
+    const cerium_context_file *files; /* [n_files], oldest first; used where the form has them */
+    size_t n_files;
+} cerium_infill;
+
+/** Tokens that ask the model to fill the hole between prefix and suffix, in its own form.
+ *
+ * @retval CERIUM_ERR_FORMAT    the vocabulary has no fill-in-the-middle tokens
+ * @retval CERIUM_ERR_CAPACITY  tokens_cap is too small; *n_tokens says what is needed
+ * Thread-safe. */
+CERIUM_API CERIUM_CHECKED int cerium_infill_tokens(const cerium_engine *engine,
+                                                   const cerium_infill *infill, int32_t *tokens,
+                                                   size_t tokens_cap, size_t *n_tokens,
+                                                   cerium_error *err);
+
+/* ---- Section - Sessions: one token timeline ---- */
+
+/** How a token is chosen. Zero-initialised, it is greedy. The order is: repetition penalty,
+ * temperature, top-k, top-p, min-p, draw. The draw at a position depends on the seed, the position
+ * and the logits alone, so the same seed gives the same text on every machine. */
+typedef struct {
+    float temperature;           /* 0 = greedy */
+    float top_p;                 /* (0, 1]; 0 and 1 = off */
+    float min_p;                 /* [0, 1); 0 = off */
+    float repetition_penalty;    /* 0 and 1 = off; above 1 discourages */
+    uint32_t repetition_tokens;  /* look back so many tokens; 0 = 64 */
+    uint32_t top_k;              /* 0 = off */
+    uint64_t seed;
+    const char *const *stops;    /* [n_stops] generation ends before any of these texts */
+    uint32_t n_stops;            /* at most CERIUM_STOPS_MAX */
+    bool ignore_end;             /* go on after end tokens (benchmarks) */
+} cerium_sampling;
+
+typedef enum {
+    CERIUM_STOP_NONE = 0,  /* there is more to come */
+    CERIUM_STOP_END = 1,   /* the model ended its turn */
+    CERIUM_STOP_TEXT = 2,  /* a stop string was reached */
+    CERIUM_STOP_LIMIT = 3, /* the context is full */
+} cerium_stop;
+
+typedef struct {
+    uint32_t n_tokens;                       /* 1..CERIUM_STEP_TOKENS_MAX */
+    int32_t tokens[CERIUM_STEP_TOKENS_MAX];
+    float logprobs[CERIUM_STEP_TOKENS_MAX];  /* natural log, of the model's own distribution */
+    cerium_stop stop;
+    const char *text;                        /* [text_len] bytes that are safe to show: whole
+                                                UTF-8 characters, never a part of a stop string */
+    size_t text_len;
+    uint64_t duration_ns;
+} cerium_step;
+
+typedef struct {
+    uint32_t tokens_reused;   /* taken from what the session had */
+    uint32_t tokens_computed; /* computed now */
+    uint64_t duration_ns;
+} cerium_sync_result;
+
+typedef struct {
+    uint32_t context_tokens_max; /* 0 = the engine's */
+    uint8_t reserved[32];        /* zero */
+} cerium_session_config;
+
+/** Open an empty timeline.
+ *
+ * @param config  may be NULL for defaults
+ * @retval CERIUM_ERR_CAPACITY  sessions_max sessions are open
+ * @retval CERIUM_ERR_MEMORY    no memory for the timeline
+ * Thread-safe. */
+CERIUM_API CERIUM_CHECKED int cerium_session_open(cerium_session **session_out,
+                                                  cerium_engine *engine,
+                                                  const cerium_session_config *config,
+                                                  cerium_error *err);
+
+/** Free a session and set *session to NULL. Accepts NULL and pointers to NULL. */
+CERIUM_API void cerium_session_close(cerium_session **session);
+
+/** Make the timeline equal tokens[0..n_tokens), computing only what differs from what it holds.
+ * Afterwards the logits are those after the last token, and the text held back is dropped.
+ *
+ * @param tokens  [n_tokens], n_tokens >= 1, each in [0, n_vocab)
+ * @param result  may be NULL
+ * @retval CERIUM_ERR_ARGUMENT  no tokens, or an id outside the vocabulary
+ * @retval CERIUM_ERR_CAPACITY  n_tokens exceeds the context
+ * @retval CERIUM_ERR_CANCELED  the timeline is a prefix of tokens; call again to go on */
+CERIUM_API CERIUM_CHECKED int cerium_session_sync(cerium_session *session, const int32_t *tokens,
+                                                  size_t n_tokens, cerium_sync_result *result,
+                                                  cerium_error *err);
+
+/** Sample at least one token, append it and compute the logits after it.
+ *
+ * @param sampling  NULL for greedy
+ * @param step      text in it stays valid until the next call on the session
+ * @retval CERIUM_ERR_ARGUMENT  nothing was synced yet, or sampling is out of range
+ * @retval CERIUM_ERR_CAPACITY  the context is full
+ * @retval CERIUM_ERR_CANCELED  the timeline is unchanged or longer by whole tokens */
+CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
+                                                  const cerium_sampling *sampling,
+                                                  cerium_step *step, cerium_error *err);
+
+/** Logits after the last token: float[*n_vocab], owned by the session; NULL before a sync. */
+CERIUM_API const float *cerium_session_logits(const cerium_session *session, size_t *n_vocab);
+
+/** The timeline: int32_t[*n_tokens], owned by the session. */
+CERIUM_API const int32_t *cerium_session_tokens(const cerium_session *session, size_t *n_tokens);
+
+typedef struct {
+    int32_t token;
+    float logprob; /* natural log */
+} cerium_logprob;
+
+/** The n most likely next tokens, best first, ties to the lowest id.
+ *
+ * @param out  [n] output
+ * @return how many were written: min(n, n_vocab), 0 before a sync */
+CERIUM_API size_t cerium_session_top(const cerium_session *session, cerium_logprob *out, size_t n);
+
+/** Make the running sync or step return CERIUM_ERR_CANCELED within one layer.  Without a running
+ * call, the next one returns it.  Callable from any thread and from signal handlers. */
+CERIUM_API void cerium_session_cancel(cerium_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* CERIUM_H */

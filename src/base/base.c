@@ -1,0 +1,59 @@
+/* base.c - bugs, errors, numbers in text, the clock. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <time.h>
+
+_Noreturn void base_check_failed(const char *cond, const char *file, int line)
+{
+    fprintf(stderr, "cerium: bug: %s:%d: CHECK(%s) failed\n", file, line, cond);
+    abort();
+}
+
+int error_set(cerium_error *err, int status, const char *format, ...)
+{
+    if (!err) return status;
+    err->status = status;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    /* The text may quote a file: one line stays one line, and a terminal stays sane. */
+    for (char *c = err->message; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    return status;
+}
+
+bool parse_u64(view text, uint64_t *out)
+{
+    uint64_t value = 0;
+    if (text.len == 0) return false;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned digit = (unsigned char)text.ptr[i] - '0';
+        if (digit > 9) return false;
+        if (__builtin_mul_overflow(value, 10, &value)) return false;
+        if (__builtin_add_overflow(value, digit, &value)) return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool parse_f64(view text, double *out)
+{
+    char copy[64], *end;
+    if (text.len == 0 || text.len >= sizeof copy) return false;
+    memcpy(copy, text.ptr, text.len);
+    copy[text.len] = 0;
+    errno = 0;
+    double value = strtod(copy, &end);
+    if (*end || end == copy || errno == ERANGE || value != value) return false;
+    *out = value;
+    return true;
+}
+
+uint64_t clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

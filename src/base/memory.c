@@ -1,0 +1,133 @@
+/* memory.c - the one file that calls malloc, free and mmap for memory. */
+#define BASE_MEMORY_C
+#include "base/memory.h"
+
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+static _Atomic long fail_countdown = -1;
+static _Atomic long n_live, n_made;
+
+static bool allowed(void)
+{
+    atomic_fetch_add_explicit(&n_made, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) < 0) return true;
+    return atomic_fetch_sub(&fail_countdown, 1) != 0;
+}
+
+void *memory_alloc(size_t size)
+{
+    void *p = NULL;
+    if (!allowed()) return NULL;
+    if (size > SIZE_MAX - MEMORY_ALIGN) return NULL;
+    if (posix_memalign(&p, MEMORY_ALIGN, size ? size : 1)) return NULL;
+    atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
+    return p;
+}
+
+void *memory_zalloc(size_t n, size_t size)
+{
+    size_t total;
+    if (!size_mul(n, size, &total)) return NULL;
+    void *p = memory_alloc(total);
+    if (p) memset(p, 0, total);
+    return p;
+}
+
+void *memory_copy(const void *from, size_t size)
+{
+    char *p = size < SIZE_MAX ? memory_alloc(size + 1) : NULL;
+    if (!p) return NULL;
+    if (size) memcpy(p, from, size);
+    p[size] = 0;
+    return p;
+}
+
+void memory_free(void *p)
+{
+    if (!p) return;
+    atomic_fetch_sub_explicit(&n_live, 1, memory_order_relaxed);
+    free(p);
+}
+
+void *memory_map(size_t size)
+{
+    const size_t huge = (size_t)2 << 20;
+    if (!allowed() || size == 0 || size > SIZE_MAX - 2 * huge) return NULL;
+    /* Over-map and trim, so that the start lies on a huge-page boundary. */
+    size_t len = size_round_up(size, 4096), span = len + huge;
+    uint8_t *p = mmap(NULL, span, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    uint8_t *start = (uint8_t *)size_round_up((size_t)p, huge);
+    if (start > p) munmap(p, (size_t)(start - p));
+    if (p + span > start + len) munmap(start + len, (size_t)(p + span - (start + len)));
+    madvise(start, len, MADV_HUGEPAGE); /* a wish; plain pages are right too */
+    atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
+    return start;
+}
+
+void memory_unmap(void *p, size_t size)
+{
+    if (!p) return;
+    atomic_fetch_sub_explicit(&n_live, 1, memory_order_relaxed);
+    munmap(p, size_round_up(size, 4096));
+}
+
+void memory_fail_at(long n) { atomic_store(&fail_countdown, n); }
+long memory_live(void) { return atomic_load(&n_live); }
+long memory_count(void) { return atomic_load(&n_made); }
+
+int arena_open(arena *a, size_t size)
+{
+    a->used = 0;
+    a->size = size;
+    a->base = memory_alloc(size);
+    return a->base ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+void *arena_take(arena *a, size_t size, size_t align)
+{
+    CHECK(align && align <= MEMORY_ALIGN && (align & (align - 1)) == 0);
+    size_t at = (a->used + align - 1) & ~(align - 1);
+    if (at > a->size || size > a->size - at) return NULL;
+    a->used = at + size;
+    return a->base + at;
+}
+
+void arena_close(arena *a)
+{
+    memory_free(a->base);
+    *a = (arena){0};
+}
+
+int bytes_reserve(bytes *b, size_t more)
+{
+    size_t need;
+    if (!size_add(b->len, more, &need) || need > b->max) return CERIUM_ERR_CAPACITY;
+    if (need <= b->cap) return CERIUM_OK;
+    size_t cap = b->cap ? b->cap : 256;
+    while (cap < need) cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+    if (cap > b->max) cap = b->max;
+    char *p = memory_alloc(cap);
+    if (!p) return CERIUM_ERR_MEMORY;
+    if (b->len) memcpy(p, b->ptr, b->len);
+    memory_free(b->ptr);
+    b->ptr = p;
+    b->cap = cap;
+    return CERIUM_OK;
+}
+
+int bytes_append(bytes *b, const void *from, size_t len)
+{
+    RETURN_IF(bytes_reserve(b, len));
+    if (len) memcpy(b->ptr + b->len, from, len);
+    b->len += len;
+    return CERIUM_OK;
+}
+
+void bytes_free(bytes *b)
+{
+    memory_free(b->ptr);
+    *b = (bytes){.max = b->max};
+}

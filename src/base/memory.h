@@ -1,0 +1,57 @@
+/* memory.h - the only way to memory: allocations that may fail, huge mappings, arenas.
+ *
+ * Everything returns NULL when memory runs out, and the caller returns CERIUM_ERR_MEMORY.  Tests
+ * make the n-th allocation fail with memory_fail_at() and count what is alive.  Thread-safe. */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include "base/base.h"
+
+/* Alignment of every allocation: a cache line, and one AVX-512 register. */
+enum { MEMORY_ALIGN = 64 };
+
+/* Returns owned, uninitialised; release with memory_free(). size may be 0. */
+void *memory_alloc(size_t size);
+/* Returns owned, all zero; NULL also when n * size overflows. */
+void *memory_zalloc(size_t n, size_t size);
+/* Returns owned: [size] bytes of from and a NUL after them. */
+void *memory_copy(const void *from, size_t size);
+/* Accepts NULL. */
+void memory_free(void *p);
+
+/* Zeroed pages for weights and KV, on huge pages where the kernel allows them.  Physical memory
+ * is taken when a page is first touched.  Returns owned; release with memory_unmap(). */
+void *memory_map(size_t size);
+void memory_unmap(void *p, size_t size);
+
+/* Tests only: fail allocation number n from now (0 = the next one); -1 = never. */
+void memory_fail_at(long n);
+/* Allocations and mappings that are alive now. */
+long memory_live(void);
+/* Allocations and mappings ever made: a decode loop must leave it unchanged. */
+long memory_count(void);
+
+/* One bounded block from which pieces are taken and which is freed as a whole. */
+typedef struct {
+    uint8_t *base;
+    size_t used, size;
+} arena;
+
+int arena_open(arena *a, size_t size);
+/* NULL when it does not fit; aligned to align (a power of two, at most MEMORY_ALIGN). */
+void *arena_take(arena *a, size_t size, size_t align);
+void arena_close(arena *a);
+
+/* A growable run of bytes that is born with its maximum.  Zero-initialise, set max. */
+typedef struct {
+    char *ptr;
+    size_t len, cap;
+    size_t max;
+} bytes;
+
+/* CERIUM_ERR_CAPACITY beyond max, CERIUM_ERR_MEMORY when memory runs out; *b stays as it was. */
+int bytes_reserve(bytes *b, size_t more);
+int bytes_append(bytes *b, const void *from, size_t len);
+void bytes_free(bytes *b);
+
+#endif

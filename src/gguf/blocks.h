@@ -1,0 +1,128 @@
+/* blocks.h - how GGUF stores numbers: the block formats, and their exact values as floats.
+ *
+ * The values are those of ggml's types; the layouts were checked against the `gguf` package from
+ * PyPI (tests/unit/blocks).  Pure functions over bytes: nothing here allocates or fails. */
+#ifndef GGUF_BLOCKS_H
+#define GGUF_BLOCKS_H
+
+#include "base/base.h"
+
+/* X(symbol, ggml type id, name, values a block, bytes a block) */
+#define BLOCK_TYPE_MAP(X)                                                                          \
+    X(BLOCK_F32, 0, "F32", 1, 4)                                                                   \
+    X(BLOCK_F16, 1, "F16", 1, 2)                                                                   \
+    X(BLOCK_Q4_0, 2, "Q4_0", 32, 18)                                                               \
+    X(BLOCK_Q4_1, 3, "Q4_1", 32, 20)                                                               \
+    X(BLOCK_Q5_0, 6, "Q5_0", 32, 22)                                                               \
+    X(BLOCK_Q5_1, 7, "Q5_1", 32, 24)                                                               \
+    X(BLOCK_Q8_0, 8, "Q8_0", 32, 34)                                                               \
+    X(BLOCK_Q4_K, 12, "Q4_K", 256, 144)                                                            \
+    X(BLOCK_Q5_K, 13, "Q5_K", 256, 176)                                                            \
+    X(BLOCK_Q6_K, 14, "Q6_K", 256, 210)                                                            \
+    X(BLOCK_IQ4_NL, 20, "IQ4_NL", 32, 18)                                                          \
+    X(BLOCK_IQ4_XS, 23, "IQ4_XS", 256, 136)                                                        \
+    X(BLOCK_BF16, 30, "BF16", 1, 2)                                                                \
+    X(BLOCK_MXFP4, 39, "MXFP4", 32, 17)
+
+#define BLOCK_TYPE_ENUM(symbol, id, name, values, bytes) symbol = id,
+typedef enum { BLOCK_TYPE_MAP(BLOCK_TYPE_ENUM) } block_type;
+#undef BLOCK_TYPE_ENUM
+
+enum { BLOCK_TYPE_END = 40 }; /* ids are below this */
+
+/* 0, NULL for ids that we do not read. */
+uint32_t block_values(uint32_t type);
+uint32_t block_bytes(uint32_t type);
+const char *block_name(uint32_t type);
+/* "Q4_0" -> BLOCK_Q4_0; false when unknown. Case does not matter. */
+bool block_type_of_name(view name, block_type *out);
+
+/* Bytes of n values (a multiple of the block); false on overflow or a broken block. */
+bool block_row_bytes(block_type type, uint64_t n, size_t *out);
+
+/* out[n] = the values of n / block_values(type) blocks; n is a multiple of block_values(type). */
+void block_decode(block_type type, float *restrict out, const void *restrict blocks, size_t n);
+
+/* The nearest representable blocks by the simple rule of each type (largest magnitude, round to
+ * nearest); K-quants and IQ4 without a search.  For making test and benchmark models. */
+void block_encode(block_type type, void *restrict blocks, const float *restrict in, size_t n);
+
+/* IEEE half and bfloat16, exact both ways but for rounding to nearest even. */
+float f16_to_f32(uint16_t h);
+uint16_t f32_to_f16(float f);
+float bf16_to_f32(uint16_t h);
+uint16_t f32_to_bf16(float f);
+
+/* MXFP4 scale of the doubled table: 2^(e - 128). */
+float e8m0_half_to_f32(uint8_t e);
+
+extern const int8_t block_iq4_values[16];   /* IQ4_NL and IQ4_XS */
+extern const int8_t block_mxfp4_values[16]; /* twice the values of E2M1 */
+
+typedef struct {
+    uint16_t d;
+    uint8_t q[16]; /* low nibbles: values 0-15, high nibbles: 16-31 */
+} block_q4_0;
+typedef struct {
+    uint16_t d, m;
+    uint8_t q[16];
+} block_q4_1;
+typedef struct {
+    uint16_t d;
+    uint8_t high[4]; /* bit i: fifth bit of value i */
+    uint8_t q[16];
+} block_q5_0;
+typedef struct {
+    uint16_t d, m;
+    uint8_t high[4];
+    uint8_t q[16];
+} block_q5_1;
+typedef struct {
+    uint16_t d;
+    int8_t q[32];
+} block_q8_0;
+typedef struct {
+    uint16_t d, dmin;
+    uint8_t scales[12]; /* eight 6-bit scales and eight 6-bit minima */
+    uint8_t q[128];     /* each 32 bytes: low nibbles one run of 32, high nibbles the next */
+} block_q4_k;
+typedef struct {
+    uint16_t d, dmin;
+    uint8_t scales[12];
+    uint8_t high[32]; /* bit j of byte i: fifth bit of value 32 j + i */
+    uint8_t q[128];
+} block_q5_k;
+typedef struct {
+    uint8_t low[128];
+    uint8_t high[64];
+    int8_t scales[16]; /* each for 16 values */
+    uint16_t d;
+} block_q6_k;
+typedef struct {
+    uint16_t d;
+    uint8_t q[16];
+} block_iq4_nl;
+typedef struct {
+    uint16_t d;
+    uint16_t scales_high;
+    uint8_t scales_low[4];
+    uint8_t q[128];
+} block_iq4_xs;
+typedef struct {
+    uint8_t e;
+    uint8_t q[16];
+} block_mxfp4;
+
+_Static_assert(sizeof(block_q4_0) == 18, "a file format");
+_Static_assert(sizeof(block_q4_1) == 20, "a file format");
+_Static_assert(sizeof(block_q5_0) == 22, "a file format");
+_Static_assert(sizeof(block_q5_1) == 24, "a file format");
+_Static_assert(sizeof(block_q8_0) == 34, "a file format");
+_Static_assert(sizeof(block_q4_k) == 144, "a file format");
+_Static_assert(sizeof(block_q5_k) == 176, "a file format");
+_Static_assert(sizeof(block_q6_k) == 210, "a file format");
+_Static_assert(sizeof(block_iq4_nl) == 18, "a file format");
+_Static_assert(sizeof(block_iq4_xs) == 136, "a file format");
+_Static_assert(sizeof(block_mxfp4) == 17, "a file format");
+
+#endif

@@ -1,0 +1,183 @@
+/* kernels.h - the table of numeric kernels, and the numeric contract.
+ *
+ * Kernels never allocate, log or fail: the caller validated shapes.  They are chosen once by
+ * kernel_table_init() from what the processor has.
+ *
+ * Contract (docs/numerics.md).  Every variant of a kernel returns the same bits for finite input.
+ * The reference in *_ref.c defines the order of float operations; vector lanes are output rows
+ * (or keys, or channels), never slices of a sum, except where a rule below says so:
+ *   - sums over n floats use 16 partial sums p[i % 16], combined as a tree 8-4-2-1
+ *     (p[i] += p[i + 8], then + 4, + 2, + 1);
+ *   - dot products inside a group of KERNEL_GROUP quantized activations are exact in integers;
+ *   - exp is kernel_exp_ref's polynomial everywhere; fma is one rounding. */
+#ifndef KERNELS_KERNELS_H
+#define KERNELS_KERNELS_H
+
+#include "base/base.h"
+#include "gguf/blocks.h"
+
+enum {
+    KERNEL_PANEL_ROWS = 16, /* output rows interleaved in a panel */
+    KERNEL_GROUP = 128,     /* activations that share one scale */
+    KERNEL_PAGE = 64,       /* tokens in a KV page */
+};
+
+/* 128 activations in 8 bits: x ~= scale * q, q in [-127, 127], round to nearest even.
+ * A last, partial group has zeros behind its values. */
+typedef struct {
+    int8_t q[KERNEL_GROUP];
+    int16_t sum16[KERNEL_GROUP / 16]; /* sums of 16 neighbours: |sum| <= 2032 */
+    int16_t sum32[KERNEL_GROUP / 32]; /* sums of 32 neighbours: |sum| <= 4064 */
+    float scale;                      /* largest magnitude / 127; 0 for all zeros */
+    uint32_t unused;                  /* keeps the size a multiple of 32 */
+} kernel_act;
+_Static_assert(sizeof(kernel_act) == 160, "kernels index groups by this size");
+
+static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 1) / KERNEL_GROUP; }
+
+/* ---- weights: panels of 16 rows (panels.h has the layouts) ---- */
+
+/* Bytes of one panel of 16 rows by n_cols; 0 when the type cannot be repacked at that width
+ * (n_cols must be a multiple of block_values(type)). */
+size_t kernel_panel_bytes(block_type type, uint32_t n_cols);
+
+/* Repack rows [0, n_rows), n_rows <= 16, of a row-major GGUF matrix into one panel; missing rows
+ * are zero.  rows: the first row's blocks, rows follow each other without a gap. */
+void kernel_repack(block_type type, void *restrict panel, const void *restrict rows,
+                   uint32_t n_rows, uint32_t n_cols);
+
+/* out[n_cols] = the exact values of one row of a panel. */
+void kernel_panel_row(block_type type, float *restrict out, const void *restrict panel,
+                      uint32_t row, uint32_t n_cols);
+
+/* y[t][0 .. 16 n_panels) = W x[t] for every token t: 16 n_panels rows of n_cols.
+ *   y:      [n_tokens][y_stride] floats; borrowed; does not alias the inputs
+ *   panels: [n_panels] panels, 64-byte aligned; borrowed
+ *   x:      quantized types: const kernel_act [n_tokens][kernel_n_groups(n_cols)];
+ *           F32, F16, BF16:  const float [n_tokens][n_cols]; borrowed
+ * The bits of y[t] do not depend on n_tokens or n_panels.
+ * Bound for few tokens: n_panels * kernel_panel_bytes() from memory; for many: 8-bit products. */
+typedef void kernel_matmul_fn(float *restrict y, size_t y_stride, const void *restrict panels,
+                              const void *restrict x, uint32_t n_panels, uint32_t n_cols,
+                              uint32_t n_tokens);
+
+/* True for the types whose x is kernel_act, false for those whose x is float. */
+static inline bool kernel_takes_acts(block_type type)
+{
+    return type != BLOCK_F32 && type != BLOCK_F16 && type != BLOCK_BF16;
+}
+
+/* out[kernel_n_groups(n)] = x[n] in 8 bits; n a multiple of 32. */
+typedef void kernel_quantize_fn(kernel_act *restrict out, const float *restrict x, uint32_t n);
+
+/* ---- vectors ---- */
+
+/* y = x / sqrt(mean(x^2) + eps) * weight; all [n]. y may be x.
+ * The sum is in 16 partials of x*x by fma; 1 / sqrtf, not rsqrt. */
+typedef void kernel_rms_norm_fn(float *y, const float *x, const float *weight, uint32_t n,
+                                float eps);
+/* y = (x - mean) / sqrt(var + eps) * weight + bias; bias may be NULL. y may be x. */
+typedef void kernel_layer_norm_fn(float *y, const float *x, const float *weight,
+                                  const float *bias, uint32_t n, float eps);
+/* x[n] += y[n] */
+typedef void kernel_add_fn(float *restrict x, const float *restrict y, uint32_t n);
+/* x[n] = fma(scale, y[n], x[n]) */
+typedef void kernel_add_scaled_fn(float *restrict x, const float *restrict y, float scale,
+                                  uint32_t n);
+
+/* Rotate pairs of x by angles whose cosine and sine are given; n = pairs.
+ * adjacent: pairs (2j, 2j+1); split: pairs (j, j + n).  Values: a c - b s, b c + a s with
+ * fma(a, c, -(b * s)) and fma(b, c, a * s). */
+typedef void kernel_rope_fn(float *restrict x, const float *restrict cosine,
+                            const float *restrict sine, uint32_t n);
+
+/* Activations of a gated or plain feed-forward; gate is overwritten with the result; all [n].
+ *   silu:      gate = gate / (1 + exp(-gate)) * up
+ *   gelu_tanh: gate = 0.5 gate (1 + tanh(sqrt(2/pi) (gate + 0.044715 gate^3)));   up is NULL
+ *   gelu_gated: the same times up
+ *   swiglu_clamped (gpt-oss): g = min(gate, 7), u = clamp(up, -7, 7),
+ *              gate = g / (1 + exp(-1.702 g)) * (u + 1) */
+typedef void kernel_activation_fn(float *restrict gate, const float *restrict up, uint32_t n);
+
+/* x[n] = exp(x[n] - max(x)) / sum, the sum in 16 partials; n >= 1. */
+typedef void kernel_softmax_fn(float *x, uint32_t n);
+
+/* ---- attention over F16 pages ---- */
+
+/* One page holds KERNEL_PAGE tokens of one KV head: keys as [head_dim][KERNEL_PAGE] (lanes are
+ * tokens), values as [KERNEL_PAGE][head_dim] (lanes are channels).
+ * Write token slot: k, v are [head_dim] floats, rounded to nearest even. */
+typedef void kernel_kv_write_fn(uint16_t *restrict keys, uint16_t *restrict values, uint32_t slot,
+                                const float *restrict k, const float *restrict v,
+                                uint32_t head_dim);
+
+/* Running softmax of one query row: out = sum of weights * values, relative to max. */
+typedef struct {
+    float max; /* -INFINITY before anything was seen */
+    float sum;
+} kernel_softmax_state;
+
+/* Take one page into the running softmax of n_q query rows that share it.
+ *   state, out: [n_q], [n_q][head_dim], updated; out is zero before anything was seen
+ *   q:          [n_q][head_dim], already scaled by 1/sqrt(head_dim)
+ *   first, end: [n_q] tokens [first, end) of the page that row may see; none when first >= end
+ * For a row with something to see: s[j] = sum over d in order of fma(q[d], k[d][j], s);
+ * m = max(state.max, max s[j] in the range); c = exp(state.max - m) (0 when it was -INFINITY);
+ * p[j] = exp(s[j] - m) in the range, else 0; sum = sum * c + sum16(p) (multiply, then add);
+ * out[d] = out[d] * c, then fma(p[j], v[j][d], out[d]) for j = first .. end - 1 in order. */
+typedef void kernel_attend_page_fn(kernel_softmax_state *restrict state, float *restrict out,
+                                   const float *restrict q, const uint16_t *restrict keys,
+                                   const uint16_t *restrict values, const uint8_t *first,
+                                   const uint8_t *end, uint32_t n_q, uint32_t head_dim);
+
+/* Join the softmax of a later chunk (from, from_out) to state, out [head_dim]:
+ * m = max of both; out = fma(from_out, e^(from.max - m), out * e^(state.max - m)), sum alike. */
+typedef void kernel_attend_join_fn(kernel_softmax_state *restrict state, float *restrict out,
+                                   const kernel_softmax_state *restrict from,
+                                   const float *restrict from_out, uint32_t head_dim);
+
+/* ---- the table ---- */
+
+typedef struct {
+    const char *name; /* "ref", "avx2", "avx512vnni" */
+    kernel_matmul_fn *matmul[BLOCK_TYPE_END]; /* by block_type; NULL where there is none */
+    kernel_quantize_fn *quantize;
+    kernel_rms_norm_fn *rms_norm;
+    kernel_layer_norm_fn *layer_norm;
+    kernel_add_fn *add;
+    kernel_add_scaled_fn *add_scaled;
+    kernel_rope_fn *rope_adjacent;
+    kernel_rope_fn *rope_split;
+    kernel_activation_fn *silu_gated;
+    kernel_activation_fn *gelu_tanh;
+    kernel_activation_fn *gelu_gated;
+    kernel_activation_fn *swiglu_clamped;
+    kernel_softmax_fn *softmax;
+    kernel_kv_write_fn *kv_write;
+    kernel_attend_page_fn *attend_page;
+    kernel_attend_join_fn *attend_join;
+} kernel_table;
+
+typedef enum {
+    KERNEL_CPU_REF = 0,
+    KERNEL_CPU_AVX2 = 1,       /* AVX2, FMA, F16C */
+    KERNEL_CPU_AVX512VNNI = 2, /* and AVX-512 F, BW, VL, DQ, VNNI */
+} kernel_cpu;
+
+/* The best level that processor and system support (CPUID and XGETBV). */
+kernel_cpu kernel_cpu_detect(void);
+/* "avx2" -> KERNEL_CPU_AVX2; false when unknown. */
+bool kernel_cpu_of_name(const char *name, kernel_cpu *out);
+const char *kernel_cpu_name(kernel_cpu cpu);
+
+void kernel_table_init(kernel_table *table, kernel_cpu cpu);
+
+/* Set this thread's rounding to nearest, denormals kept, exceptions masked. */
+void kernel_float_setup(void);
+
+/* exp, sin and cos in the token path: the same bits everywhere.  exp clamps to [-87.3, 88.7];
+ * sin and cos reduce their argument in double and are right to an ulp for |x| < 2^40. */
+float kernel_exp_ref(float x);
+void kernel_sincos_ref(double x, float *sine, float *cosine);
+
+#endif
