@@ -44,7 +44,22 @@ $O/cerium: $(PROG_OBJ) $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDF
 $O/%.o: %.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) $(BASE_CFLAGS) $(call isa,$<) -c $< -o $@
 $O/flags: FORCE ; @mkdir -p $O; echo '$(CC) $(BASE_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(BASE_CFLAGS)' > $@
 
+# ---- tests: a file test_*.c in tests/unit is a program; fuzz_*.c in tests/fuzz a fuzz target ----
+UNIT := $(patsubst tests/unit/test_%.c,$O/unit_%,$(sort $(wildcard tests/unit/test_*.c)))
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+KC_OBJ := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
+
+$O/unit_%: $O/tests/unit/test_%.o $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+$O/kernelcheck: $(KC_OBJ) $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+$O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+$O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
+unit: $(UNIT) ; @set -e; for t in $(UNIT); do $$t; done
+replay: $(FUZZ:%=$O/replay_%) ; @set -e; for t in $(FUZZ); do echo "$$t"; $O/replay_$$t tests/fuzz/corpus/$$t; done
+kernelcheck: $O/kernelcheck ; @$<
+$O/tool_%: $O/tools/%.o $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+.SECONDARY:
+
 clean: ; rm -rf build cerium
 FORCE:
-.PHONY: all help run test bench fuzz install clean FORCE
+.PHONY: all help run test bench fuzz install clean unit replay kernelcheck FORCE
 -include $(LIB_OBJ:.o=.d) $(PROG_OBJ:.o=.d)

@@ -1,0 +1,46 @@
+/* unit.h - the whole unit-test harness: a test file is a program that ends with a count.
+ *
+ *   static void test_x(void) { TEST_CHECK(1 + 1 == 2); }
+ *   int main(void) { TEST_RUN(test_x); return unit_report("name"); }  */
+#ifndef UNIT_UNIT_H
+#define UNIT_UNIT_H
+
+#include <stdio.h>
+
+static int unit_passed, unit_failed, unit_test_failed;
+
+#define TEST_CHECK(cond)                                                                           \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            if (unit_test_failed++ < 20)                                                           \
+                printf("  FAIL %s:%d: %s\n", __FILE__, __LINE__, #cond);                           \
+        }                                                                                          \
+    } while (0)
+/* The same with a reason: TEST_CHECK_THAT(got == want, "%d", got) */
+#define TEST_CHECK_THAT(cond, ...)                                                                 \
+    do {                                                                                           \
+        if (!(cond) && unit_test_failed++ < 20) {                                                  \
+            printf("  FAIL %s:%d: %s: ", __FILE__, __LINE__, #cond);                               \
+            printf(__VA_ARGS__);                                                                   \
+            printf("\n");                                                                          \
+        }                                                                                          \
+    } while (0)
+#define TEST_RUN(test)                                                                             \
+    do {                                                                                           \
+        unit_test_failed = 0;                                                                      \
+        test();                                                                                    \
+        if (unit_test_failed) {                                                                    \
+            unit_failed++;                                                                         \
+            printf("  FAIL %s\n", #test);                                                          \
+        } else {                                                                                   \
+            unit_passed++;                                                                         \
+        }                                                                                          \
+    } while (0)
+
+static inline int unit_report(const char *name)
+{
+    printf("%s: %d passed, %d failed\n", name, unit_passed, unit_failed);
+    return unit_failed != 0;
+}
+
+#endif
