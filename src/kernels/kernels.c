@@ -81,6 +81,12 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
 #define SET_REF(type, kernel) table->kernel = kernel_##kernel##_ref;
     KERNEL_VECTOR_MAP(SET_REF)
 #undef SET_REF
+#if defined(__x86_64__)
+    if (cpu < KERNEL_CPU_AVX2) return;
+#define SET_AVX2(type, kernel) table->kernel = kernel_##kernel##_avx2;
+    KERNEL_VECTOR_MAP(SET_AVX2)
+#undef SET_AVX2
+#endif
 }
 
 void kernel_float_setup(void)

@@ -125,11 +125,11 @@ typedef struct {
  *   q:          [n_q][head_dim], already scaled by 1/sqrt(head_dim)
  *   first, end: [n_q] tokens [first, end) of the page that row may see; none when first >= end
  * For a row with something to see: s[j] = sum over d in order of fma(q[d], k[d][j], s), from 0;
- * m = max(state.max, max s[j] in the range) + 0, which makes -0 a 0; c = exp(state.max - m) (0 when it was -INFINITY);
+ * m = max(state.max, max s[j] in the range) + 0, which makes -0 a 0;
+ * c = exp(state.max - m) (0 when it was -INFINITY);
  * p[j] = exp(s[j] - m) in the range, else 0; sum = sum * c + sum16(p) (multiply, then add);
  * out[d] = out[d] * c, then fma(p[j], v[j][d], out[d]) for j = first .. end - 1 in order.
- * p is indexed by the slot j for sum16.  Slots outside the range may hold anything, NaN too: they
- * do not touch the result, as a weight of 0 would. */
+ * Slots outside the range may hold anything, NaN too: they never reach the result. */
 typedef void kernel_attend_page_fn(kernel_softmax_state *restrict state, float *restrict out,
                                    const float *restrict q, const uint16_t *restrict keys,
                                    const uint16_t *restrict values, const uint8_t *first,

@@ -5,6 +5,8 @@
 #ifndef KERNELS_VECTOR_H
 #define KERNELS_VECTOR_H
 
+#include <math.h>
+
 #include "kernels/kernels.h"
 
 #define KERNEL_VECTOR_MAP(X)                                                                       \
@@ -27,5 +29,13 @@
     type kernel_##name##_ref, kernel_##name##_avx2, kernel_##name##_avx512vnni;
 KERNEL_VECTOR_MAP(KERNEL_VECTOR_DECLARE)
 #undef KERNEL_VECTOR_DECLARE
+
+/* (a, b) = (a c - b s, b c + a s): each one product rounded, then one fma. */
+static inline void kernel_rotate(float *a, float *b, float c, float s)
+{
+    float old_a = *a, old_b = *b;
+    *a = fmaf(old_a, c, -(old_b * s));
+    *b = fmaf(old_b, c, old_a * s);
+}
 
 #endif

@@ -80,24 +80,16 @@ void kernel_add_scaled_ref(float *restrict x, const float *restrict y, float sca
     for (uint32_t i = 0; i < n; i++) x[i] = fmaf(scale, y[i], x[i]);
 }
 
-/* (a, b) = (a c - b s, b c + a s): each one product rounded, then one fma. */
-static void rotate(float *a, float *b, float c, float s)
-{
-    float old_a = *a, old_b = *b;
-    *a = fmaf(old_a, c, -(old_b * s));
-    *b = fmaf(old_b, c, old_a * s);
-}
-
 void kernel_rope_adjacent_ref(float *restrict x, const float *restrict cosine,
                               const float *restrict sine, uint32_t n)
 {
-    for (uint32_t j = 0; j < n; j++) rotate(x + 2 * j, x + 2 * j + 1, cosine[j], sine[j]);
+    for (uint32_t j = 0; j < n; j++) kernel_rotate(x + 2 * j, x + 2 * j + 1, cosine[j], sine[j]);
 }
 
 void kernel_rope_split_ref(float *restrict x, const float *restrict cosine,
                            const float *restrict sine, uint32_t n)
 {
-    for (uint32_t j = 0; j < n; j++) rotate(x + j, x + j + n, cosine[j], sine[j]);
+    for (uint32_t j = 0; j < n; j++) kernel_rotate(x + j, x + j + n, cosine[j], sine[j]);
 }
 
 void kernel_silu_gated_ref(float *restrict gate, const float *restrict up, uint32_t n)
