@@ -26,8 +26,8 @@
 #define KERNEL_EXP_C4     0x1.5558f2p-5f
 #define KERNEL_EXP_C5     0x1.1239f2p-7f
 #define KERNEL_EXP_C6     0x1.6a241ap-10f
-#define KERNEL_GELU_SCALE (-1.5957691216057308f) /* -2 sqrt(2 / pi) */
-#define KERNEL_GELU_CUBE  0.044715f
+#define KERNEL_GELU_C1    (-1.5957691216057308f)   /* -2 sqrt(2 / pi) */
+#define KERNEL_GELU_C3    (-0.071354816272600250f) /* the same times 0.044715 */
 #define KERNEL_SWIGLU_MAX 7.0f
 #define KERNEL_SWIGLU_EXP (-1.702f)
 
@@ -74,8 +74,8 @@ static inline float kernel_silu(float x)
 /* 0.5 x (1 + tanh(u)) is x / (1 + exp(-2 u)): no cancellation near 0, and no tanh. */
 static inline float kernel_gelu(float x)
 {
-    float cube = (KERNEL_GELU_CUBE * x) * (x * x);
-    return x / (1.0f + kernel_exp(KERNEL_GELU_SCALE * (x + cube)));
+    float minus_2u = x * fmaf(KERNEL_GELU_C3, x * x, KERNEL_GELU_C1);
+    return x / (1.0f + kernel_exp(minus_2u));
 }
 
 static inline float kernel_swiglu(float gate, float up)

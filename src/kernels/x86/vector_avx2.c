@@ -135,10 +135,9 @@ void kernel_silu_gated_avx2(float *restrict gate, const float *restrict up, uint
 
 static inline __m256 gelu_avx2(__m256 x)
 {
-    __m256 cube = _mm256_mul_ps(_mm256_set1_ps(KERNEL_GELU_CUBE), x);
-    cube = _mm256_mul_ps(cube, _mm256_mul_ps(x, x));
-    __m256 u = _mm256_mul_ps(_mm256_set1_ps(KERNEL_GELU_SCALE), _mm256_add_ps(x, cube));
-    return _mm256_div_ps(x, one_plus_exp_avx2(u));
+    __m256 u = _mm256_set1_ps(KERNEL_GELU_C3);
+    u = _mm256_fmadd_ps(u, _mm256_mul_ps(x, x), _mm256_set1_ps(KERNEL_GELU_C1));
+    return _mm256_div_ps(x, one_plus_exp_avx2(_mm256_mul_ps(x, u)));
 }
 
 void kernel_gelu_tanh_avx2(float *restrict gate, const float *restrict up, uint32_t n)
