@@ -1,6 +1,7 @@
 /* kernels.c - which kernels this processor can run, and the table of them. */
 #include "kernels/kernels.h"
 
+#include "kernels/matmul.h"
 #include "kernels/vector.h"
 
 #if defined(__x86_64__)
@@ -81,6 +82,7 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
 #define SET_REF(type, kernel) table->kernel = kernel_##kernel##_ref;
     KERNEL_VECTOR_MAP(SET_REF)
 #undef SET_REF
+    kernel_matmul_init(table, cpu);
 }
 
 void kernel_float_setup(void)
