@@ -1,6 +1,7 @@
 /* kernels.c - which kernels this processor can run, and the table of them. */
 #include "kernels/kernels.h"
 
+#include "kernels/matmul.h"
 #include "kernels/vector.h"
 
 #if defined(__x86_64__)
@@ -78,6 +79,7 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
 {
     CHECK(cpu <= kernel_cpu_detect());
     *table = (kernel_table){.name = kernel_cpu_name(cpu)};
+    kernel_matmul_init(table, cpu);
 #define SET_REF(type, kernel) table->kernel = kernel_##kernel##_ref;
     KERNEL_VECTOR_MAP(SET_REF)
 #undef SET_REF
