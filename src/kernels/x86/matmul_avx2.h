@@ -105,34 +105,29 @@ PANEL_INLINE __m256i field_bits(__m256i plane, uint32_t j)
     return _mm256_and_si256(plane, _mm256_set1_epi8(0x30));
 }
 
-/* Eight rows' quants of columns 4 j .. 4 j + 3 (low) and 16 more (high), j < 4.  Shifts are of 16
- * bits; what they carry from one byte into another is masked away. */
-PANEL_INLINE void unpack_quants(block_type type, const uint8_t *block, uint32_t j, uint32_t h,
-                                __m256i table, __m256i *low, __m256i *high)
+/* Eight rows' quants of columns 4 k4 .. 4 k4 + 3, unsigned types with their offset.  Shifts are
+ * of 16 bits; what they carry from one byte into another is masked away. */
+PANEL_INLINE __m256i unpack_quants(block_type type, const uint8_t *block, uint32_t k4, uint32_t h,
+                                   __m256i table)
 {
-    const __m256i nibble = _mm256_set1_epi8(15), fifth = _mm256_set1_epi8(16);
-    const __m256i v = load_line(block + PANEL_LINE * j + 32 * h);
-    if (type == BLOCK_Q8_0) {
-        *low = v;
-        *high = load_line(block + PANEL_LINE * (j + 4) + 32 * h);
-        return;
-    }
-    *low = _mm256_and_si256(v, nibble);
-    *high = _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble);
+    const uint32_t j = k4 % 4;
+    if (type == BLOCK_Q8_0) return load_line(block + PANEL_LINE * k4 + 32 * h);
+    __m256i v = load_line(block + PANEL_LINE * j + 32 * h);
+    if (k4 >= 4) v = _mm256_srli_epi16(v, 4);
+    v = _mm256_and_si256(v, _mm256_set1_epi8(15));
     if (type == BLOCK_Q5_0 || type == BLOCK_Q5_1 || type == BLOCK_Q5_K) {
         const __m256i plane = load_line(block + PANEL_NIBBLES + 32 * h);
-        const __m256i a = _mm256_slli_epi16(plane, 4 - (int)j);
-        const __m256i b = _mm256_srli_epi16(plane, (int)j);
-        *low = _mm256_or_si256(*low, _mm256_and_si256(a, fifth));
-        *high = _mm256_or_si256(*high, _mm256_and_si256(b, fifth));
-    } else if (type == BLOCK_Q6_K) {
-        const uint8_t *planes = block + PANEL_NIBBLES + 32 * h;
-        *low = _mm256_or_si256(*low, field_bits(load_line(planes), j));
-        *high = _mm256_or_si256(*high, field_bits(load_line(planes + PANEL_LINE), j));
-    } else if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS) {
-        *low = _mm256_shuffle_epi8(table, *low);
-        *high = _mm256_shuffle_epi8(table, *high);
+        const __m256i bits = k4 < 4 ? _mm256_slli_epi16(plane, 4 - (int)j)
+                                    : _mm256_srli_epi16(plane, (int)j);
+        return _mm256_or_si256(v, _mm256_and_si256(bits, _mm256_set1_epi8(16)));
     }
+    if (type == BLOCK_Q6_K) {
+        const uint8_t *plane = block + PANEL_NIBBLES + PANEL_LINE * (k4 / 4);
+        return _mm256_or_si256(v, field_bits(load_line(plane + 32 * h), j));
+    }
+    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
+        return _mm256_shuffle_epi8(table, v);
+    return v;
 }
 
 /* Pairs of products in 16 bits.  Signed quants: |w| unsigned, and their sign on x; x is never
@@ -141,6 +136,43 @@ PANEL_INLINE __m256i quant_dot(block_type type, __m256i w, __m256i w_abs, __m256
 {
     if (quant_is_signed(type)) return _mm256_maddubs_epi16(w_abs, _mm256_sign_epi8(x, w));
     return _mm256_maddubs_epi16(w, x);
+}
+
+/* Left alone, compilers collect all products before they add any, and spill them. */
+PANEL_INLINE __m256i keep(__m256i v)
+{
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+/* dot[t][h] += factor[h][k / 16] * the integer products of one block of 32 columns.
+ *   q: the tokens' activations for these columns, q_stride bytes apart */
+PANEL_INLINE void block_dots(block_type type, uint32_t n, __m256i dot[TILE_TOKENS][2],
+                             const __m256i factor[2][2], const uint8_t *block, const int8_t *q,
+                             size_t q_stride)
+{
+    const __m256i table = quant_table(type);
+    const uint32_t n_products = quant_products(type);
+    __m256i pairs[TILE_TOKENS][2];
+    UNROLLED for (uint32_t step = 0; step < 8; step++) {
+        /* Both nibbles of a byte in turn; but one scale after the other where halves have two. */
+        const uint32_t k4 = type == BLOCK_Q6_K ? step : step / 2 + step % 2 * 4;
+        __m256i w[2], w_abs[2];
+        UNROLLED for (uint32_t h = 0; h < 2; h++) {
+            w[h] = unpack_quants(type, block, k4, h, table);
+            w_abs[h] = _mm256_abs_epi8(w[h]);
+        }
+        UNROLLED for (uint32_t t = 0; t < n; t++) {
+            const __m256i x = broadcast_pair(q + t * q_stride + 4 * k4);
+            UNROLLED for (uint32_t h = 0; h < 2; h++) {
+                const __m256i p = quant_dot(type, w[h], w_abs[h], x);
+                pairs[t][h] = step % n_products ? keep(_mm256_add_epi16(pairs[t][h], p)) : p;
+                if ((step + 1) % n_products == 0)
+                    dot[t][h] = keep(_mm256_add_epi32(
+                        dot[t][h], _mm256_madd_epi16(pairs[t][h], factor[h][k4 / 4])));
+            }
+        }
+    }
 }
 
 /* A tile: n tokens against one panel.

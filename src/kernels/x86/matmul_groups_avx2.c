@@ -21,33 +21,12 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n, __m256 sum[TILE_TOKENS
                              const uint8_t *group, const uint8_t *block, uint32_t b,
                              const kernel_act *x, uint32_t x_stride)
 {
-    const __m256i ones = _mm256_set1_epi16(1), table = quant_table(type);
-    const uint32_t n_products = quant_products(type);
-    __m256i dot[TILE_TOKENS][2], pairs[TILE_TOKENS][2];
-    UNROLLED for (uint32_t j = 0; j < 4; j++) {
-        UNROLLED for (uint32_t h = 0; h < 2; h++) {
-            __m256i low, high, low_abs, high_abs;
-            unpack_quants(type, block, j, h, table, &low, &high);
-            low_abs = _mm256_abs_epi8(low);
-            high_abs = _mm256_abs_epi8(high);
-            UNROLLED for (uint32_t t = 0; t < n; t++) {
-                const int8_t *q = x[t * x_stride].q + b * PANEL_BLOCK + 4 * j;
-                __m256i p = quant_dot(type, low, low_abs, broadcast_pair(q));
-                __m256i r = quant_dot(type, high, high_abs, broadcast_pair(q + 16));
-                if (n_products == 1) {
-                    p = _mm256_add_epi32(_mm256_madd_epi16(p, ones), _mm256_madd_epi16(r, ones));
-                    dot[t][h] = j == 0 ? p : _mm256_add_epi32(dot[t][h], p);
-                    continue;
-                }
-                p = _mm256_add_epi16(p, r);
-                pairs[t][h] = j % (n_products / 2) == 0 ? p : _mm256_add_epi16(pairs[t][h], p);
-                if ((j + 1) % (n_products / 2) == 0) {
-                    p = _mm256_madd_epi16(pairs[t][h], ones);
-                    dot[t][h] = j + 1 == n_products / 2 ? p : _mm256_add_epi32(dot[t][h], p);
-                }
-            }
-        }
-    }
+    const __m256i one = _mm256_set1_epi16(1);
+    const __m256i ones[2][2] = {{one, one}, {one, one}};
+    __m256i dot[TILE_TOKENS][2];
+    UNROLLED for (uint32_t t = 0; t < n; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) dot[t][h] = _mm256_setzero_si256();
+    block_dots(type, n, dot, ones, block, x->q + b * PANEL_BLOCK, x_stride * sizeof *x);
     UNROLLED for (uint32_t h = 0; h < 2; h++) {
         const uint8_t *head = group + b * panel_head_bytes(type);
         const __m256 d = type == BLOCK_MXFP4 ? load_e8m0_half(head + 8 * h)

@@ -32,48 +32,9 @@ PANEL_INLINE __m256i load_pairs(block_type type, const uint8_t *p, uint32_t h)
     return type == BLOCK_Q6_K ? _mm256_cvtepi8_epi16(v) : _mm256_cvtepu8_epi16(v);
 }
 
-/* dot[t][h] += the scaled integer products of one block.  scales: of its pair; which: its scale
- * in the pair (Q6_K has both, low quants the first).
+/* acc[t][h] = fma(sum, scale, acc) for half a superblock.
  * Bounds in 32 bits: 128 * 31 * 127 * 63 < 2^25, 128 * 63 * 127 * 128 < 2^27,
  * 128 * 127 * 127 * 32 < 2^26. */
-PANEL_INLINE void block_dots(block_type type, uint32_t n, __m256i dot[TILE_TOKENS][2],
-                             const uint8_t *scales, uint32_t which, const uint8_t *block,
-                             const int8_t *q, size_t q_stride)
-{
-    const __m256i table = quant_table(type);
-    const uint32_t steps = type == BLOCK_Q6_K ? 2 : quant_products(type) / 2; /* of j in 16 bits */
-    __m256i pairs[TILE_TOKENS][2], more[TILE_TOKENS][2];
-    UNROLLED for (uint32_t h = 0; h < 2; h++) {
-        const __m256i first = scale_pairs(type, scales, h, type == BLOCK_Q6_K ? 0 : which);
-        const __m256i second = type == BLOCK_Q6_K ? scale_pairs(type, scales, h, 1) : first;
-        UNROLLED for (uint32_t j = 0; j < 4; j++) {
-            __m256i low, high, low_abs, high_abs;
-            unpack_quants(type, block, j, h, table, &low, &high);
-            low_abs = _mm256_abs_epi8(low);
-            high_abs = _mm256_abs_epi8(high);
-            UNROLLED for (uint32_t t = 0; t < n; t++) {
-                const int8_t *at = q + t * q_stride + 4 * j;
-                __m256i p = quant_dot(type, low, low_abs, broadcast_pair(at));
-                __m256i r = quant_dot(type, high, high_abs, broadcast_pair(at + 16));
-                if (quant_is_signed(type)) {
-                    dot[t][h] = _mm256_add_epi32(dot[t][h], _mm256_madd_epi16(p, first));
-                    dot[t][h] = _mm256_add_epi32(dot[t][h], _mm256_madd_epi16(r, first));
-                    continue;
-                }
-                if (type != BLOCK_Q6_K) p = _mm256_add_epi16(p, r);
-                pairs[t][h] = j % steps == 0 ? p : _mm256_add_epi16(pairs[t][h], p);
-                if (type == BLOCK_Q6_K)
-                    more[t][h] = j % steps == 0 ? r : _mm256_add_epi16(more[t][h], r);
-                if ((j + 1) % steps != 0) continue;
-                dot[t][h] = _mm256_add_epi32(dot[t][h], _mm256_madd_epi16(pairs[t][h], first));
-                if (type == BLOCK_Q6_K)
-                    dot[t][h] = _mm256_add_epi32(dot[t][h], _mm256_madd_epi16(more[t][h], second));
-            }
-        }
-    }
-}
-
-/* acc[t][h] = fma(sum, scale, acc) for half a superblock. */
 PANEL_INLINE void half_sums(block_type type, uint32_t n, __m256 acc[TILE_TOKENS][2],
                             const uint8_t *super, uint32_t half, const kernel_act *x,
                             uint32_t x_stride)
@@ -85,11 +46,19 @@ PANEL_INLINE void half_sums(block_type type, uint32_t n, __m256 acc[TILE_TOKENS]
     __m256i dot[TILE_TOKENS][2];
     UNROLLED for (uint32_t t = 0; t < n; t++)
         UNROLLED for (uint32_t h = 0; h < 2; h++) dot[t][h] = _mm256_setzero_si256();
-    for (uint32_t b = 0; b < PANEL_BLOCKS; b += 2, block += 2 * panel_quant_bytes(type))
-        UNROLLED for (uint32_t i = 0; i < 2; i++)
-            block_dots(type, n, dot, scales + (type == BLOCK_Q6_K ? 32 * (b + i) : 16 * b), i,
-                       block + i * panel_quant_bytes(type), x->q + (b + i) * PANEL_BLOCK,
+    for (uint32_t b = 0; b < PANEL_BLOCKS; b += 2) {
+        UNROLLED for (uint32_t i = 0; i < 2; i++, block += panel_quant_bytes(type)) {
+            __m256i factor[2][2];
+            UNROLLED for (uint32_t h = 0; h < 2; h++) {
+                /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
+                const uint8_t *pair = scales + (type == BLOCK_Q6_K ? 32 * (b + i) : 16 * b);
+                factor[h][0] = scale_pairs(type, pair, h, type == BLOCK_Q6_K ? 0 : i);
+                factor[h][1] = type == BLOCK_Q6_K ? scale_pairs(type, pair, h, 1) : factor[h][0];
+            }
+            block_dots(type, n, dot, factor, block, x->q + (b + i) * PANEL_BLOCK,
                        x_stride * sizeof *x);
+        }
+    }
     UNROLLED for (uint32_t h = 0; h < 2; h++) {
         const __m256 d = load_halves(super + 16 * h);
         const __m256 dmin = panel_has_min(type) ? load_halves(super + 32 + 16 * h) : d;
