@@ -1,0 +1,303 @@
+/* blocks.c - the table of block formats, their exact values, and half precision.
+ *
+ * The order of float operations is ggml's: scale times integer first, then the offset, each
+ * rounded once.  Encoding stands in blocks_encode.c. */
+#include "gguf/blocks.h"
+
+#include <strings.h>
+
+const int8_t block_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                     1,    13,   25,  38,  53,  69,  89,  113};
+const int8_t block_mxfp4_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+/* ---- the table ---- */
+
+static const struct {
+    const char *name;
+    uint32_t values, bytes;
+} block_types[BLOCK_TYPE_END] = {
+#define BLOCK_TYPE_ROW(symbol, id, name, values, bytes) [id] = {name, values, bytes},
+    BLOCK_TYPE_MAP(BLOCK_TYPE_ROW)
+#undef BLOCK_TYPE_ROW
+};
+
+uint32_t block_values(uint32_t type) { return type < BLOCK_TYPE_END ? block_types[type].values : 0; }
+
+uint32_t block_bytes(uint32_t type) { return type < BLOCK_TYPE_END ? block_types[type].bytes : 0; }
+
+const char *block_name(uint32_t type)
+{
+    return type < BLOCK_TYPE_END ? block_types[type].name : NULL;
+}
+
+bool block_type_of_name(view name, block_type *out)
+{
+    for (uint32_t i = 0; i < BLOCK_TYPE_END; i++) {
+        if (!block_types[i].name || strlen(block_types[i].name) != name.len) continue;
+        if (strncasecmp(block_types[i].name, name.ptr, name.len) == 0) return *out = i, true;
+    }
+    return false;
+}
+
+bool block_row_bytes(block_type type, uint64_t n, size_t *out)
+{
+    uint32_t values = block_values(type);
+    size_t size;
+    if (values == 0 || n % values != 0) return false;
+    if (!size_mul(n / values, block_bytes(type), &size)) return false;
+    *out = size;
+    return true;
+}
+
+/* ---- half precision ---- */
+
+static inline float float_of_bits(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline uint32_t bits_of_float(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+float f16_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 0x1f, fraction = h & 0x3ff;
+    if (exponent == 0x1f) return float_of_bits(sign | 0x7f800000 | fraction << 13);
+    if (exponent) return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+    /* Denormal: fraction * 2^-24, exact. */
+    float f = (float)fraction * 0x1p-24f;
+    return sign ? -f : f;
+}
+
+uint16_t f32_to_f16(float f)
+{
+    uint32_t bits = bits_of_float(f), magnitude = bits & 0x7fffffff;
+    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    if (magnitude > 0x7f800000) { /* NaN: keep what fits of its payload, and keep it a NaN */
+        uint32_t fraction = magnitude >> 13 & 0x3ff;
+        return sign | 0x7c00 | (uint16_t)(fraction ? fraction : 0x200);
+    }
+    if (magnitude >= 0x477ff000) return sign | 0x7c00; /* 65520 and above round to infinity */
+    if (magnitude < 0x38800000) {                      /* below 2^-14: a denormal or zero */
+        /* Adding 0.5 leaves 2^-24 as the last place, so the addition itself rounds to even. */
+        float shifted = float_of_bits(magnitude) + 0.5f;
+        return sign | (uint16_t)(bits_of_float(shifted) - 0x3f000000);
+    }
+    uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+    return sign | (uint16_t)((rounded - 0x38000000) >> 13);
+}
+
+float bf16_to_f32(uint16_t h) { return float_of_bits((uint32_t)h << 16); }
+
+uint16_t f32_to_bf16(float f)
+{
+    uint32_t bits = bits_of_float(f);
+    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16) | 0x40; /* quiet NaN */
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+float e8m0_half_to_f32(uint8_t e)
+{
+    return float_of_bits(e < 2 ? UINT32_C(0x00200000) << e : (uint32_t)(e - 1) << 23);
+}
+
+/* ---- decode: out[n_blocks * values] ---- */
+
+static void decode_f32(float *restrict out, const void *restrict in, size_t n)
+{
+    memcpy(out, in, n * sizeof *out);
+}
+
+static void decode_f16(float *restrict out, const uint16_t *restrict in, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = f16_to_f32(in[i]);
+}
+
+static void decode_bf16(float *restrict out, const uint16_t *restrict in, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = bf16_to_f32(in[i]);
+}
+
+static void decode_q4_0(float *restrict out, const block_q4_0 *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 32) {
+        float d = f16_to_f32(b[i].d);
+        for (int j = 0; j < 16; j++) {
+            out[j] = d * (float)((b[i].q[j] & 15) - 8);
+            out[j + 16] = d * (float)((b[i].q[j] >> 4) - 8);
+        }
+    }
+}
+
+static void decode_q4_1(float *restrict out, const block_q4_1 *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 32) {
+        float d = f16_to_f32(b[i].d), m = f16_to_f32(b[i].m);
+        for (int j = 0; j < 16; j++) {
+            out[j] = d * (float)(b[i].q[j] & 15) + m;
+            out[j + 16] = d * (float)(b[i].q[j] >> 4) + m;
+        }
+    }
+}
+
+static void decode_q5_0(float *restrict out, const block_q5_0 *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 32) {
+        float d = f16_to_f32(b[i].d);
+        for (int j = 0; j < 16; j++) {
+            int low = (b[i].q[j] & 15) | (b[i].high[j / 8] >> (j % 8) & 1) << 4;
+            int high = b[i].q[j] >> 4 | (b[i].high[2 + j / 8] >> (j % 8) & 1) << 4;
+            out[j] = d * (float)(low - 16);
+            out[j + 16] = d * (float)(high - 16);
+        }
+    }
+}
+
+static void decode_q5_1(float *restrict out, const block_q5_1 *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 32) {
+        float d = f16_to_f32(b[i].d), m = f16_to_f32(b[i].m);
+        for (int j = 0; j < 16; j++) {
+            int low = (b[i].q[j] & 15) | (b[i].high[j / 8] >> (j % 8) & 1) << 4;
+            int high = b[i].q[j] >> 4 | (b[i].high[2 + j / 8] >> (j % 8) & 1) << 4;
+            out[j] = d * (float)low + m;
+            out[j + 16] = d * (float)high + m;
+        }
+    }
+}
+
+static void decode_q8_0(float *restrict out, const block_q8_0 *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 32) {
+        float d = f16_to_f32(b[i].d);
+        for (int j = 0; j < 32; j++) out[j] = d * (float)b[i].q[j];
+    }
+}
+
+/* Scale and minimum j (0..7) of the 12 bytes that K-quants pack them into. */
+static inline void k_scale_min(const uint8_t *s, int j, float *scale, float *min)
+{
+    if (j < 4) {
+        *scale = (float)(s[j] & 63);
+        *min = (float)(s[j + 4] & 63);
+    } else {
+        *scale = (float)((s[j + 4] & 15) | (s[j - 4] >> 6) << 4);
+        *min = (float)(s[j + 4] >> 4 | (s[j] >> 6) << 4);
+    }
+}
+
+static void decode_q4_k(float *restrict out, const block_q4_k *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 256) {
+        float d = f16_to_f32(b[i].d), dmin = f16_to_f32(b[i].dmin);
+        for (int run = 0; run < 8; run++) {
+            const uint8_t *q = b[i].q + run / 2 * 32;
+            float scale, min;
+            k_scale_min(b[i].scales, run, &scale, &min);
+            scale *= d, min *= dmin;
+            for (int j = 0; j < 32; j++)
+                out[run * 32 + j] = scale * (float)(q[j] >> (run % 2 * 4) & 15) - min;
+        }
+    }
+}
+
+static void decode_q5_k(float *restrict out, const block_q5_k *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 256) {
+        float d = f16_to_f32(b[i].d), dmin = f16_to_f32(b[i].dmin);
+        for (int run = 0; run < 8; run++) {
+            const uint8_t *q = b[i].q + run / 2 * 32;
+            float scale, min;
+            k_scale_min(b[i].scales, run, &scale, &min);
+            scale *= d, min *= dmin;
+            for (int j = 0; j < 32; j++) {
+                int value = (q[j] >> (run % 2 * 4) & 15) | (b[i].high[j] >> run & 1) << 4;
+                out[run * 32 + j] = scale * (float)value - min;
+            }
+        }
+    }
+}
+
+static void decode_q6_k(float *restrict out, const block_q6_k *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 256) {
+        float d = f16_to_f32(b[i].d);
+        /* Eight runs of 32: run r of a half takes nibble r / 2 of low[r % 2], bits 2r of high. */
+        for (int run = 0; run < 8; run++) {
+            int half = run / 4, r = run % 4;
+            const uint8_t *low = b[i].low + half * 64 + r % 2 * 32, *high = b[i].high + half * 32;
+            for (int j = 0; j < 32; j++) {
+                int value = (low[j] >> (r / 2 * 4) & 15) | (high[j] >> (2 * r) & 3) << 4;
+                float scale = d * (float)b[i].scales[run * 2 + j / 16];
+                out[run * 32 + j] = scale * (float)(value - 32);
+            }
+        }
+    }
+}
+
+static void decode_iq4_nl(float *restrict out, const block_iq4_nl *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 32) {
+        float d = f16_to_f32(b[i].d);
+        for (int j = 0; j < 16; j++) {
+            out[j] = d * (float)block_iq4_values[b[i].q[j] & 15];
+            out[j + 16] = d * (float)block_iq4_values[b[i].q[j] >> 4];
+        }
+    }
+}
+
+static void decode_iq4_xs(float *restrict out, const block_iq4_xs *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 256) {
+        float d = f16_to_f32(b[i].d);
+        for (int run = 0; run < 8; run++) {
+            int scale = (b[i].scales_low[run / 2] >> (run % 2 * 4) & 15) |
+                        (b[i].scales_high >> (2 * run) & 3) << 4;
+            float dl = d * (float)(scale - 32);
+            const uint8_t *q = b[i].q + run * 16;
+            for (int j = 0; j < 16; j++) {
+                out[run * 32 + j] = dl * (float)block_iq4_values[q[j] & 15];
+                out[run * 32 + j + 16] = dl * (float)block_iq4_values[q[j] >> 4];
+            }
+        }
+    }
+}
+
+static void decode_mxfp4(float *restrict out, const block_mxfp4 *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 32) {
+        float d = e8m0_half_to_f32(b[i].e);
+        for (int j = 0; j < 16; j++) {
+            out[j] = d * (float)block_mxfp4_values[b[i].q[j] & 15];
+            out[j + 16] = d * (float)block_mxfp4_values[b[i].q[j] >> 4];
+        }
+    }
+}
+
+void block_decode(block_type type, float *restrict out, const void *restrict blocks, size_t n)
+{
+    CHECK(block_values(type) != 0 && n % block_values(type) == 0);
+    size_t n_blocks = n / block_values(type);
+    switch (type) {
+    case BLOCK_F32: decode_f32(out, blocks, n_blocks); break;
+    case BLOCK_F16: decode_f16(out, blocks, n_blocks); break;
+    case BLOCK_BF16: decode_bf16(out, blocks, n_blocks); break;
+    case BLOCK_Q4_0: decode_q4_0(out, blocks, n_blocks); break;
+    case BLOCK_Q4_1: decode_q4_1(out, blocks, n_blocks); break;
+    case BLOCK_Q5_0: decode_q5_0(out, blocks, n_blocks); break;
+    case BLOCK_Q5_1: decode_q5_1(out, blocks, n_blocks); break;
+    case BLOCK_Q8_0: decode_q8_0(out, blocks, n_blocks); break;
+    case BLOCK_Q4_K: decode_q4_k(out, blocks, n_blocks); break;
+    case BLOCK_Q5_K: decode_q5_k(out, blocks, n_blocks); break;
+    case BLOCK_Q6_K: decode_q6_k(out, blocks, n_blocks); break;
+    case BLOCK_IQ4_NL: decode_iq4_nl(out, blocks, n_blocks); break;
+    case BLOCK_IQ4_XS: decode_iq4_xs(out, blocks, n_blocks); break;
+    case BLOCK_MXFP4: decode_mxfp4(out, blocks, n_blocks); break;
+    }
+}

@@ -1,0 +1,184 @@
+/* test_blocks.c - block formats against the vectors of an independent implementation, half
+ * precision over all its values, and the error of encoding. */
+#include "base/memory.h"
+#include "gguf/blocks.h"
+
+#include <math.h>
+
+#include "block_vectors.h"
+#include "unit.h"
+
+static void check_decode(block_type type, const uint8_t *raw, size_t raw_len, const uint32_t *want,
+                         size_t n)
+{
+    size_t size = 0;
+    TEST_CHECK(block_row_bytes(type, n, &size) && size == raw_len);
+    void *blocks = memory_copy(raw, raw_len);
+    float *got = memory_alloc(n * sizeof *got);
+    block_decode(type, got, blocks, n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &got[i], sizeof bits);
+        TEST_CHECK_THAT(bits == want[i], "%s value %zu is %08x, not %08x", block_name(type), i,
+                        bits, want[i]);
+    }
+    memory_free(blocks);
+    memory_free(got);
+}
+
+static void test_decode_is_exact(void)
+{
+#define CHECK_DECODE(type)                                                                         \
+    check_decode(BLOCK_##type, blocks_##type, sizeof blocks_##type, values_##type,                 \
+                 ARRAY_LEN(values_##type));
+    BLOCK_VECTORS(CHECK_DECODE)
+}
+
+static void check_encode(block_type type, const uint8_t *want, size_t want_len)
+{
+    float row[ARRAY_LEN(vector_row)];
+    size_t size = 0;
+    memcpy(row, vector_row, sizeof row);
+    TEST_CHECK(block_row_bytes(type, ARRAY_LEN(row), &size) && size == want_len);
+    uint8_t *got = memory_alloc(size);
+    block_encode(type, got, row, ARRAY_LEN(row));
+    for (size_t i = 0; i < size; i++)
+        TEST_CHECK_THAT(got[i] == want[i], "%s byte %zu is %02x, not %02x", block_name(type), i,
+                        got[i], want[i]);
+    memory_free(got);
+}
+
+static void test_encode_is_the_reference(void)
+{
+#define CHECK_ENCODE(type) check_encode(BLOCK_##type, encoded_##type, sizeof encoded_##type);
+    ENCODED_VECTORS(CHECK_ENCODE)
+}
+
+/* Root of the mean squared error over that of the values themselves. */
+static double encode_error(block_type type, const float *x, size_t n)
+{
+    size_t size = 0;
+    double error = 0, power = 0;
+    CHECK(block_row_bytes(type, n, &size));
+    void *blocks = memory_alloc(size);
+    float *back = memory_alloc(n * sizeof *back);
+    block_encode(type, blocks, x, n);
+    block_decode(type, back, blocks, n);
+    for (size_t i = 0; i < n; i++) {
+        error += ((double)back[i] - x[i]) * ((double)back[i] - x[i]);
+        power += (double)x[i] * x[i];
+    }
+    memory_free(blocks);
+    memory_free(back);
+    return power > 0 ? sqrt(error / power) : sqrt(error);
+}
+
+static const struct {
+    block_type type;
+    double error_max;
+} error_bounds[] = {
+    {BLOCK_F32, 0},       {BLOCK_F16, 3e-4},    {BLOCK_BF16, 3e-3},   {BLOCK_Q4_0, 0.10},
+    {BLOCK_Q4_1, 0.09},   {BLOCK_Q5_0, 0.05},   {BLOCK_Q5_1, 0.045},  {BLOCK_Q8_0, 7e-3},
+    {BLOCK_Q4_K, 0.10},   {BLOCK_Q5_K, 0.05},   {BLOCK_Q6_K, 0.025},  {BLOCK_IQ4_NL, 0.10},
+    {BLOCK_IQ4_XS, 0.10}, {BLOCK_MXFP4, 0.16},
+};
+
+static void test_encode_errors(void)
+{
+    enum { N = 4096 };
+    static float x[N];
+    uint32_t state = 7;
+    for (int i = 0; i < N; i++) {
+        int sum = 0; /* near enough to a normal distribution */
+        for (int k = 0; k < 8; k++) {
+            state = state * 1664525 + 1013904223;
+            sum += (int)(state >> 16) - 32768;
+        }
+        x[i] = (float)sum / 65536.0f;
+    }
+    int n_types = 0;
+#define COUNT_TYPE(symbol, id, name, values, bytes) n_types++;
+    BLOCK_TYPE_MAP(COUNT_TYPE)
+    TEST_CHECK(n_types == (int)ARRAY_LEN(error_bounds));
+    for (size_t i = 0; i < ARRAY_LEN(error_bounds); i++) {
+        double error = encode_error(error_bounds[i].type, x, N);
+        TEST_CHECK_THAT(error <= error_bounds[i].error_max, "%s: %g",
+                        block_name(error_bounds[i].type), error);
+    }
+}
+
+static void test_encode_survives_anything(void)
+{
+    float rows[][256] = {{0}, {0}, {0}, {0}, {0}};
+    for (int i = 0; i < 256; i++) {
+        rows[1][i] = NAN;
+        rows[2][i] = i % 2 ? INFINITY : -INFINITY;
+        rows[3][i] = i % 2 ? 3e38f : -3e38f;
+        rows[4][i] = (float)i * 1e-44f;
+    }
+    for (size_t r = 0; r < ARRAY_LEN(rows); r++)
+        for (size_t i = 0; i < ARRAY_LEN(error_bounds); i++) {
+            double error = encode_error(error_bounds[i].type, rows[r], 256);
+            if (r == 0) TEST_CHECK_THAT(error == 0, "%s", block_name(error_bounds[i].type));
+        }
+}
+
+static void test_f16_round_trip(void)
+{
+    for (uint32_t h = 0; h < 65536; h++) {
+        float f = f16_to_f32((uint16_t)h);
+        TEST_CHECK_THAT(f32_to_f16(f) == h, "%04x", h);
+        bool nan = (h & 0x7c00) == 0x7c00 && (h & 0x3ff);
+        TEST_CHECK((f != f) == nan);
+        f = bf16_to_f32((uint16_t)h);
+        if (f == f) TEST_CHECK_THAT(f32_to_bf16(f) == h, "%04x", h);
+    }
+}
+
+/* Between two neighbouring halves: below the middle, the middle itself (to even), above it. */
+static void test_f16_rounding(void)
+{
+    for (uint32_t h = 0; h < 0x7bff; h++) {
+        float low = f16_to_f32((uint16_t)h), high = f16_to_f32((uint16_t)(h + 1));
+        float middle = low + (high - low) * 0.5f;
+        uint32_t even = h & 1 ? h + 1 : h;
+        TEST_CHECK_THAT(f32_to_f16(middle) == even, "%04x", h);
+        TEST_CHECK_THAT(f32_to_f16(nextafterf(middle, 0.0f)) == h, "%04x", h);
+        TEST_CHECK_THAT(f32_to_f16(nextafterf(middle, INFINITY)) == h + 1, "%04x", h);
+        TEST_CHECK_THAT(f32_to_f16(-middle) == (0x8000 | even), "%04x", h);
+    }
+    TEST_CHECK(f32_to_f16(65519.996f) == 0x7bff);
+    TEST_CHECK(f32_to_f16(65520.0f) == 0x7c00);
+    TEST_CHECK(f32_to_f16(-INFINITY) == 0xfc00);
+    TEST_CHECK((f32_to_f16(NAN) & 0x7c00) == 0x7c00 && (f32_to_f16(NAN) & 0x3ff) != 0);
+    TEST_CHECK(f32_to_bf16(1.00390625f) == 0x3f80); /* 1 + 2^-8: half way, to even */
+    TEST_CHECK(f32_to_bf16(1.01171875f) == 0x3f82);
+    TEST_CHECK(f32_to_bf16(3.4e38f) == 0x7f80);
+}
+
+static void test_table(void)
+{
+    block_type type = BLOCK_F32;
+    size_t size = 0;
+    TEST_CHECK(block_type_of_name(VIEW("q4_k"), &type) && type == BLOCK_Q4_K);
+    TEST_CHECK(block_type_of_name(VIEW("MXFP4"), &type) && type == BLOCK_MXFP4);
+    TEST_CHECK(!block_type_of_name(VIEW("Q4"), &type) && !block_type_of_name(VIEW(""), &type));
+    TEST_CHECK(block_values(4) == 0 && block_bytes(40) == 0 && block_name(UINT32_MAX) == NULL);
+    TEST_CHECK(block_row_bytes(BLOCK_Q6_K, 512, &size) && size == 420);
+    TEST_CHECK(!block_row_bytes(BLOCK_Q6_K, 511, &size));
+    TEST_CHECK(!block_row_bytes(BLOCK_F32, UINT64_MAX, &size));
+    TEST_CHECK(e8m0_half_to_f32(128) == 1.0f && e8m0_half_to_f32(0) == 0x1p-128f &&
+               e8m0_half_to_f32(1) == 0x1p-127f && e8m0_half_to_f32(255) == 0x1p127f);
+}
+
+int main(void)
+{
+    TEST_RUN(test_table);
+    TEST_RUN(test_decode_is_exact);
+    TEST_RUN(test_encode_is_the_reference);
+    TEST_RUN(test_encode_errors);
+    TEST_RUN(test_encode_survives_anything);
+    TEST_RUN(test_f16_round_trip);
+    TEST_RUN(test_f16_rounding);
+    return unit_report("blocks");
+}
