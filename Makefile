@@ -24,7 +24,7 @@ CFLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined
 FLOAT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -fPIC -fvisibility=hidden -pthread -MMD -MP \
                $(WARN) $(FLOAT) $(CFLAGS_$(BUILD)) $(CFLAGS)
-LIBS := -lpcre2-8 -lm
+LIBS := -lpcre2-8 -ljansson -lm
 
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.
 ISA_avx2       := -mavx2 -mfma -mf16c
@@ -62,4 +62,4 @@ $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LD
 clean: ; rm -rf build cerium
 FORCE:
 .PHONY: all help run test bench fuzz install clean unit replay kernelcheck FORCE
--include $(LIB_OBJ:.o=.d) $(PROG_OBJ:.o=.d)
+-include $(LIB_OBJ:.o=.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d)

@@ -27,6 +27,9 @@ typedef enum {
     GGUF_FLOAT64 = 12,
 } gguf_value_type;
 
+/* Bytes of one value of a fixed size; 0 for strings, arrays and unknown types. */
+size_t gguf_value_bytes(uint32_t type);
+
 /* One metadata value.  For an array: type is GGUF_ARRAY, item_type and n_items describe it; items
  * of a fixed size lie packed (and unaligned) at data; strings are read by gguf_string_at(). */
 typedef struct {

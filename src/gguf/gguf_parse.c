@@ -126,8 +126,7 @@ static int read_string(parser *p, const char *what, uint64_t len_max, view *out)
 
 /* ---- metadata ---- */
 
-/* Bytes of one value; 0 for strings, arrays and unknown types. */
-static size_t value_bytes(uint32_t type)
+size_t gguf_value_bytes(uint32_t type)
 {
     static const uint8_t sizes[] = {
         [GGUF_UINT8] = 1,   [GGUF_INT8] = 1,   [GGUF_UINT16] = 2,  [GGUF_INT16] = 2,
@@ -148,7 +147,7 @@ static int check_bools(const parser *p, const gguf_value *value)
 
 static int read_fixed(parser *p, gguf_value *value, gguf_value_type type, uint64_t n)
 {
-    size_t size = value_bytes(type);
+    size_t size = gguf_value_bytes(type);
     CHECK(size != 0);
     if (n > left(p) / size) return truncated(p, "a metadata value");
     value->data = p->part->ptr + p->at;
@@ -178,7 +177,7 @@ static int read_array(parser *p, gguf_value *value)
     int key_len = (int)value->key.len;
     if (type == GGUF_ARRAY)
         return refuse(p, "key %.*s: arrays of arrays are not supported", key_len, value->key.ptr);
-    if (type != GGUF_STRING && value_bytes(type) == 0)
+    if (type != GGUF_STRING && gguf_value_bytes(type) == 0)
         return refuse(p, "key %.*s: array of unknown type %u", key_len, value->key.ptr, type);
     if (value->n_items > GGUF_ITEMS_MAX)
         return refuse(p, "key %.*s: %llu items; the limit is %u", key_len, value->key.ptr,
@@ -203,7 +202,7 @@ static int read_value(parser *p, gguf_value *value)
         value->data_len = text.len;
         return CERIUM_OK;
     }
-    if (value_bytes(type) == 0)
+    if (gguf_value_bytes(type) == 0)
         return refuse(p, "key %.*s: unknown value type %u", (int)value->key.len, value->key.ptr,
                       type);
     return read_fixed(p, value, type, 1);

@@ -42,7 +42,7 @@ static void check_truth(const kernel_act *acts, const float *x, uint32_t n)
 void kc_check_quantize(const kernel_table *ref, const kernel_table *level)
 {
     if (!kc_begin((kc_fn)level->quantize, "quantize")) return;
-    for (uint32_t n = 32; n <= VALUES_MAX; n += n < 512 ? 32 : 592) {
+    for (uint32_t n = 32; n <= VALUES_MAX; n += n < 512 ? 32 : 608) {
         const size_t size = kernel_n_groups(n) * sizeof(kernel_act);
         for (uint32_t which = 0; which < ARRAY_LEN(magnitudes); which++) {
             float *x = kc_buffer(n * sizeof *x, 4);
