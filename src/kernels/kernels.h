@@ -8,6 +8,7 @@
  * (or keys, or channels), never slices of a sum, except where a rule below says so:
  *   - sums over n floats use 16 partial sums p[i % 16], combined as a tree 8-4-2-1
  *     (p[i] += p[i + 8], then + 4, + 2, + 1);
+ *   - minimum and maximum are a < b ? a : b and a > b ? a : b;
  *   - dot products inside a group of KERNEL_GROUP quantized activations are exact in integers;
  *   - exp is kernel_exp_ref's polynomial everywhere; fma is one rounding. */
 #ifndef KERNELS_KERNELS_H
@@ -72,11 +73,12 @@ typedef void kernel_quantize_fn(kernel_act *restrict out, const float *restrict 
 
 /* ---- vectors ---- */
 
-/* y = x / sqrt(mean(x^2) + eps) * weight; all [n]. y may be x.
- * The sum is in 16 partials of x*x by fma; 1 / sqrtf, not rsqrt. */
+/* y = x / sqrt(mean(x^2) + eps) * weight; all [n], n >= 1 here and below. y may be x.
+ * The sum is in 16 partials of x*x by fma; x * (1 / sqrtf) * weight, not rsqrt. */
 typedef void kernel_rms_norm_fn(float *y, const float *x, const float *weight, uint32_t n,
                                 float eps);
-/* y = (x - mean) / sqrt(var + eps) * weight + bias; bias may be NULL. y may be x. */
+/* y = (x - mean) / sqrt(var + eps) * weight + bias; bias may be NULL. y may be x.
+ * Sums of x and of (x - mean)^2 by fma; then as rms_norm, and the bias is added. */
 typedef void kernel_layer_norm_fn(float *y, const float *x, const float *weight,
                                   const float *bias, uint32_t n, float eps);
 /* x[n] += y[n] */
@@ -94,6 +96,7 @@ typedef void kernel_rope_fn(float *restrict x, const float *restrict cosine,
 /* Activations of a gated or plain feed-forward; gate is overwritten with the result; all [n].
  *   silu:      gate = gate / (1 + exp(-gate)) * up
  *   gelu_tanh: gate = 0.5 gate (1 + tanh(sqrt(2/pi) (gate + 0.044715 gate^3)));   up is NULL
+ *              computed as gate / (1 + exp(-2 sqrt(2/pi) (...))), which is the same
  *   gelu_gated: the same times up
  *   swiglu_clamped (gpt-oss): g = min(gate, 7), u = clamp(up, -7, 7),
  *              gate = g / (1 + exp(-1.702 g)) * (u + 1) */
@@ -121,17 +124,20 @@ typedef struct {
  *   state, out: [n_q], [n_q][head_dim], updated; out is zero before anything was seen
  *   q:          [n_q][head_dim], already scaled by 1/sqrt(head_dim)
  *   first, end: [n_q] tokens [first, end) of the page that row may see; none when first >= end
- * For a row with something to see: s[j] = sum over d in order of fma(q[d], k[d][j], s);
- * m = max(state.max, max s[j] in the range); c = exp(state.max - m) (0 when it was -INFINITY);
+ * For a row with something to see: s[j] = sum over d in order of fma(q[d], k[d][j], s), from 0;
+ * m = max(state.max, max s[j] in the range) + 0, which makes -0 a 0;
+ * c = exp(state.max - m) (0 when it was -INFINITY);
  * p[j] = exp(s[j] - m) in the range, else 0; sum = sum * c + sum16(p) (multiply, then add);
- * out[d] = out[d] * c, then fma(p[j], v[j][d], out[d]) for j = first .. end - 1 in order. */
+ * out[d] = out[d] * c, then fma(p[j], v[j][d], out[d]) for j = first .. end - 1 in order.
+ * Slots outside the range may hold anything, NaN too: they never reach the result. */
 typedef void kernel_attend_page_fn(kernel_softmax_state *restrict state, float *restrict out,
                                    const float *restrict q, const uint16_t *restrict keys,
                                    const uint16_t *restrict values, const uint8_t *first,
                                    const uint8_t *end, uint32_t n_q, uint32_t head_dim);
 
 /* Join the softmax of a later chunk (from, from_out) to state, out [head_dim]:
- * m = max of both; out = fma(from_out, e^(from.max - m), out * e^(state.max - m)), sum alike. */
+ * m = max of both, + 0; out = fma(from_out, e^(from.max - m), out * e^(state.max - m)), sum alike.
+ * As above, the weight of a state that has seen nothing is 0; such a from changes nothing. */
 typedef void kernel_attend_join_fn(kernel_softmax_state *restrict state, float *restrict out,
                                    const kernel_softmax_state *restrict from,
                                    const float *restrict from_out, uint32_t head_dim);
@@ -170,13 +176,15 @@ kernel_cpu kernel_cpu_detect(void);
 bool kernel_cpu_of_name(const char *name, kernel_cpu *out);
 const char *kernel_cpu_name(kernel_cpu cpu);
 
+/* cpu: kernel_cpu_detect() or lower. */
 void kernel_table_init(kernel_table *table, kernel_cpu cpu);
 
 /* Set this thread's rounding to nearest, denormals kept, exceptions masked. */
 void kernel_float_setup(void);
 
-/* exp, sin and cos in the token path: the same bits everywhere.  exp clamps to [-87.3, 88.7];
- * sin and cos reduce their argument in double and are right to an ulp for |x| < 2^40. */
+/* exp, sin and cos in the token path: the same bits everywhere.  exp clamps its argument to
+ * [-87.3, 88.7] and is right to 1 ulp; sin and cos reduce theirs in double and are right to
+ * 0.51 ulp for |x| < 2^40. */
 float kernel_exp_ref(float x);
 void kernel_sincos_ref(double x, float *sine, float *cosine);
 

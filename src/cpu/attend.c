@@ -1,0 +1,164 @@
+/* attend.c - attention over KV pages, in chunks of positions that are joined in order.
+ *
+ * A chunk is PASS_CHUNK_TOKENS absolute positions and starts from an empty softmax; chunks are
+ * joined in ascending order.  Whether one worker walks all chunks of a row or several take them
+ * apart (split), the operations on a row are the same, so the bits are. */
+#include <math.h>
+
+#include "cpu/pass.h"
+
+static void visible(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t *first,
+                    uint32_t *end)
+{
+    *end = ex->rows[row].position + 1;
+    *first = op->window && *end > op->window ? *end - op->window : 0;
+}
+
+/* Rows of one sequence in groups, and whether there is too little work to hand out whole walks. */
+void pass_attend_plan(cpu_executor *ex)
+{
+    const step_shape *s = &ex->program->shape;
+    uint32_t longest = 0;
+    ex->n_groups = 0;
+    for (uint32_t r = 0; r < ex->n_rows; r++) {
+        attend_group *last = ex->n_groups ? &ex->groups[ex->n_groups - 1] : NULL;
+        if (ex->rows[r].position >= longest) longest = ex->rows[r].position + 1;
+        if (last && last->n_rows < ex->attend_tokens &&
+            ex->rows[r].sequence == ex->rows[r - 1].sequence)
+            last->n_rows++;
+        else
+            ex->groups[ex->n_groups++] = (attend_group){r, 1};
+    }
+    ex->n_chunks = divide_up(longest, PASS_CHUNK_TOKENS);
+    ex->split = ex->n_chunks > 1 && ex->n_groups * s->n_kv_heads < 2 * ex->n_workers &&
+                ex->n_workers > 1 && (uint64_t)ex->n_rows * ex->n_chunks <= ex->partials_max;
+}
+
+uint32_t pass_attend_units(const cpu_executor *ex)
+{
+    return ex->n_groups * ex->program->shape.n_kv_heads * (ex->split ? ex->n_chunks : 1);
+}
+
+/* The group's query rows of a KV head, together: [n_q][head_dim], heads of a token adjacent. */
+static const float *collect_queries(cpu_executor *ex, const attend_group *g, uint32_t kv_head,
+                                    float *out)
+{
+    const step_shape *s = &ex->program->shape;
+    uint32_t n = s->n_heads / s->n_kv_heads * s->head_dim;
+    const float *q = ex->q + g->row * ex->q_stride + (size_t)kv_head * n;
+    if (g->n_rows == 1) return q;
+    for (uint32_t r = 0; r < g->n_rows; r++)
+        memcpy(out + (size_t)r * n, q + r * ex->q_stride, n * sizeof *out);
+    return out;
+}
+
+/* Softmax over one chunk, from nothing. */
+static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group *g,
+                         uint32_t kv_head, uint32_t chunk, const float *q, pass_scratch *scratch)
+{
+    const step_shape *s = &ex->program->shape;
+    uint32_t heads = s->n_heads / s->n_kv_heads, n_q = g->n_rows * heads;
+    uint32_t group_first, group_end, unused;
+    visible(ex, op, g->row, &group_first, &unused);
+    visible(ex, op, g->row + g->n_rows - 1, &unused, &group_end);
+    for (uint32_t i = 0; i < n_q; i++)
+        scratch->state[0][i] = (kernel_softmax_state){-INFINITY, 0};
+    memset(scratch->out[0], 0, (size_t)n_q * s->head_dim * sizeof(float));
+
+    for (uint32_t p = chunk * PASS_CHUNK_PAGES; p < (chunk + 1) * PASS_CHUNK_PAGES; p++) {
+        uint32_t at = p * KERNEL_PAGE;
+        if (at + KERNEL_PAGE <= group_first) continue;
+        if (at >= group_end) break;
+        for (uint32_t i = 0; i < n_q; i++) {
+            uint32_t first, end;
+            visible(ex, op, g->row + i / heads, &first, &end);
+            first = first > at ? first - at : 0;
+            end = end > at ? end - at : 0;
+            scratch->first[i] = (uint8_t)smaller(first, KERNEL_PAGE);
+            scratch->end[i] = (uint8_t)smaller(end, KERNEL_PAGE);
+        }
+        kv_page page = kv_sequence_page(ex->rows[g->row].sequence, op->layer, kv_head, p);
+        ex->k->attend_page(scratch->state[0], scratch->out[0], q, page.keys, page.values,
+                           scratch->first, scratch->end, n_q, s->head_dim);
+    }
+}
+
+/* The sink takes part in the sum once; then weights become a distribution. */
+static void finish(const cpu_executor *ex, const step_op *op, kernel_softmax_state state,
+                   const float *sum, uint32_t row, uint32_t head)
+{
+    const step_shape *s = &ex->program->shape;
+    float *to = ex->attended.f + row * ex->attended.f_stride + (size_t)head * s->head_dim;
+    float scale = 1, total = state.sum;
+    if (op->sinks) {
+        float sink = op->sinks[head], max = state.max > sink ? state.max : sink;
+        scale = kernel_exp_ref(state.max - max);
+        total = total * scale + kernel_exp_ref(sink - max);
+    }
+    scale /= total;
+    for (uint32_t d = 0; d < s->head_dim; d++) to[d] = sum[d] * scale;
+}
+
+static void keep_partials(cpu_executor *ex, const attend_group *g, uint32_t kv_head,
+                          uint32_t chunk, const pass_scratch *scratch)
+{
+    const step_shape *s = &ex->program->shape;
+    uint32_t heads = s->n_heads / s->n_kv_heads;
+    for (uint32_t r = 0; r < g->n_rows; r++) {
+        size_t at = ((size_t)(g->row + r) * ex->n_chunks + chunk) * s->n_heads + kv_head * heads;
+        memcpy(ex->part_state + at, scratch->state[0] + r * heads,
+               heads * sizeof *ex->part_state);
+        memcpy(ex->part_out + at * s->head_dim, scratch->out[0] + (size_t)r * heads * s->head_dim,
+               (size_t)heads * s->head_dim * sizeof(float));
+    }
+}
+
+/* Unit: (group, kv head), and when split (group, kv head, chunk). */
+void pass_attend(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
+{
+    const step_shape *s = &ex->program->shape;
+    uint32_t heads = s->n_heads / s->n_kv_heads, d = s->head_dim;
+    uint32_t only = ex->split ? unit % ex->n_chunks : 0;
+    if (ex->split) unit /= ex->n_chunks;
+    const attend_group *g = &ex->groups[unit / s->n_kv_heads];
+    uint32_t kv_head = unit % s->n_kv_heads, n_q = g->n_rows * heads;
+    const float *q = collect_queries(ex, g, kv_head, scratch->q);
+    if (ex->split) {
+        attend_chunk(ex, op, g, kv_head, only, q, scratch);
+        keep_partials(ex, g, kv_head, only, scratch);
+        return;
+    }
+    uint32_t first, end, unused;
+    visible(ex, op, g->row, &first, &unused);
+    visible(ex, op, g->row + g->n_rows - 1, &unused, &end);
+    for (uint32_t i = 0; i < n_q; i++)
+        scratch->state[1][i] = (kernel_softmax_state){-INFINITY, 0};
+    memset(scratch->out[1], 0, (size_t)n_q * d * sizeof(float));
+    for (uint32_t c = first / PASS_CHUNK_TOKENS; c * PASS_CHUNK_TOKENS < end; c++) {
+        attend_chunk(ex, op, g, kv_head, c, q, scratch);
+        for (uint32_t i = 0; i < n_q; i++)
+            if (scratch->state[0][i].sum > 0)
+                ex->k->attend_join(&scratch->state[1][i], scratch->out[1] + (size_t)i * d,
+                                   &scratch->state[0][i], scratch->out[0] + (size_t)i * d, d);
+    }
+    for (uint32_t i = 0; i < n_q; i++)
+        finish(ex, op, scratch->state[1][i], scratch->out[1] + (size_t)i * d, g->row + i / heads,
+               kv_head * heads + i % heads);
+}
+
+void pass_attend_join(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t head)
+{
+    const step_shape *s = &ex->program->shape;
+    uint32_t first, end;
+    visible(ex, op, row, &first, &end);
+    kernel_softmax_state state = {-INFINITY, 0};
+    float sum[512] = {0};
+    CHECK(s->head_dim <= ARRAY_LEN(sum));
+    for (uint32_t c = first / PASS_CHUNK_TOKENS; c * PASS_CHUNK_TOKENS < end; c++) {
+        size_t at = ((size_t)row * ex->n_chunks + c) * s->n_heads + head;
+        if (ex->part_state[at].sum > 0)
+            ex->k->attend_join(&state, sum, &ex->part_state[at], ex->part_out + at * s->head_dim,
+                               s->head_dim);
+    }
+    finish(ex, op, state, sum, row, head);
+}

@@ -1,0 +1,339 @@
+/* executor.c - memory of passes, the plan of one pass, and the walk over it. */
+#include "cpu/executor.h"
+
+#include "base/memory.h"
+#include "cpu/pass.h"
+
+void cpu_kv_windows(const step_program *program, uint32_t *windows)
+{
+    for (uint32_t i = 0; i < program->n_ops; i++)
+        if (program->ops[i].kind == STEP_ATTEND)
+            windows[program->ops[i].layer] = program->ops[i].window;
+}
+
+/* ---- memory: a first walk with base NULL measures, a second one hands out ---- */
+
+typedef struct {
+    uint8_t *base;
+    size_t used;
+} carve;
+
+static void *take(carve *c, size_t n, size_t size)
+{
+    size_t at = c->used;
+    c->used += size_round_up(n * size, MEMORY_ALIGN);
+    return c->base ? c->base + at : NULL;
+}
+
+/* What of the feed-forward, of experts, and of norms must exist in which form. */
+typedef struct {
+    bool hidden_f, hidden_q, experts_f, experts_q, normed_q, attended_q;
+} needs;
+
+static needs find_needs(const step_program *p)
+{
+    needs n = {0};
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        const step_op *op = &p->ops[i];
+        bool acts = op_takes_acts(op);
+        switch (op->kind) {
+        case STEP_FFN_DOWN:
+        case STEP_EXPERTS_DOWN:
+            n.hidden_q |= acts;
+            n.hidden_f |= !acts;
+            break;
+        case STEP_EXPERTS_UP:
+            n.experts_q |= acts;
+            n.experts_f |= !kernel_takes_acts(op->w[0]->type) || !kernel_takes_acts(op->w[1]->type);
+            n.normed_q |= acts;
+            break;
+        case STEP_OUT: n.attended_q |= acts; break;
+        case STEP_QKV:
+        case STEP_FFN_UP:
+        case STEP_ROUTE:
+        case STEP_HEAD: n.normed_q |= acts; break;
+        case STEP_EMBED:
+        case STEP_ATTEND: break;
+        }
+    }
+    return n;
+}
+
+static pass_rows take_rows(carve *c, uint32_t rows, uint32_t width, bool f, bool q)
+{
+    pass_rows r = {.f_stride = size_round_up(width, KERNEL_PANEL_ROWS),
+                   .q_stride = kernel_n_groups(width)};
+    if (f) r.f = take(c, rows * r.f_stride, sizeof(float));
+    if (q) r.q = take(c, rows * r.q_stride, sizeof(kernel_act));
+    return r;
+}
+
+static void take_scratch(cpu_executor *ex, carve *c, pass_scratch *w, uint32_t block_rows,
+                         uint32_t input_width)
+{
+    uint32_t rows = ex->attend_rows, d = ex->program->shape.head_dim;
+    pass_scratch s = {0};
+    s.input = take_rows(c, 1, input_width, true, true);
+    s.y = take(c, (size_t)PASS_TILE * 2 * block_rows, sizeof(float));
+    s.q = take(c, (size_t)rows * d, sizeof(float));
+    for (int i = 0; i < 2; i++) {
+        s.out[i] = take(c, (size_t)rows * d, sizeof(float));
+        s.state[i] = take(c, rows, sizeof(kernel_softmax_state));
+    }
+    s.first = take(c, rows, 1);
+    s.end = take(c, rows, 1);
+    if (c->base) *w = s;
+}
+
+static void take_routes(cpu_executor *ex, carve *c)
+{
+    const step_shape *s = &ex->program->shape;
+    size_t entries = (size_t)ex->rows_max * s->n_experts_used;
+    pass_routes *r = &ex->routes;
+    if (!s->n_experts) return;
+    r->active = take(c, s->n_experts, sizeof(uint32_t));
+    r->begin = take(c, s->n_experts + 1, sizeof(uint32_t));
+    r->row = take(c, entries, sizeof(uint32_t));
+    r->weight = take(c, entries, sizeof(float));
+    r->logits = take(c, ex->rows_max * size_round_up(s->n_experts, KERNEL_PANEL_ROWS),
+                     sizeof(float));
+    r->chosen = take(c, entries, sizeof(uint32_t));
+    r->chosen_weight = take(c, entries, sizeof(float));
+}
+
+static void take_all(cpu_executor *ex, carve *c)
+{
+    const step_shape *s = &ex->program->shape;
+    needs need = find_needs(ex->program);
+    uint32_t m = ex->rows_max, n_q = s->n_heads * s->head_dim;
+    uint32_t entries = s->n_experts ? m * s->n_experts_used : 0;
+    uint32_t hidden_rows = s->n_experts ? entries : m;
+    uint32_t hidden_width = s->n_experts ? s->n_ff_expert : s->n_ff;
+    uint32_t block_rows = PASS_HEAD_PANELS * KERNEL_PANEL_ROWS / 2;
+    uint32_t kv_rows = (uint32_t)size_round_up(ex->qkv_heads * s->head_dim, KERNEL_PANEL_ROWS);
+    if (block_rows < kv_rows) block_rows = kv_rows;
+    ex->x = take(c, (size_t)m * s->n_embd, sizeof(float));
+    ex->cosine = take(c, (size_t)m * s->n_rot / 2, sizeof(float));
+    ex->sine = take(c, (size_t)m * s->n_rot / 2, sizeof(float));
+    ex->q_stride = size_round_up(n_q, KERNEL_PANEL_ROWS);
+    ex->q = take(c, m * ex->q_stride, sizeof(float));
+    ex->attended = take_rows(c, m, n_q, true, need.attended_q);
+    ex->normed = take_rows(c, m, s->n_embd, true, need.normed_q);
+    ex->hidden = take_rows(c, hidden_rows, hidden_width, need.hidden_f, need.hidden_q);
+    ex->gathered = take_rows(c, entries, s->n_embd, need.experts_f, need.experts_q);
+    ex->partials_max = m > 256 ? m : 256;
+    ex->part_out = take(c, (size_t)ex->partials_max * n_q, sizeof(float));
+    ex->part_state = take(c, (size_t)ex->partials_max * s->n_heads, sizeof *ex->part_state);
+    ex->groups = take(c, m, sizeof *ex->groups);
+    ex->head_rows = take(c, m, sizeof *ex->head_rows);
+    take_routes(ex, c);
+    ex->phases = take(c, TEAM_PHASES_MAX, sizeof *ex->phases);
+    ex->team_phases = take(c, TEAM_PHASES_MAX, sizeof *ex->team_phases);
+    ex->scratch = take(c, ex->n_workers, sizeof *ex->scratch);
+    uint32_t input_width = n_q > s->n_embd ? n_q : s->n_embd;
+    for (uint32_t w = 0; w < ex->n_workers; w++)
+        take_scratch(ex, c, c->base ? &ex->scratch[w] : NULL, block_rows, input_width);
+}
+
+int cpu_executor_open(cpu_executor **out, const step_program *program, const kernel_table *table,
+                      team *workers, uint32_t rows_max, cerium_error *err)
+{
+    const step_shape *s = &program->shape;
+    cpu_executor *ex = memory_zalloc(1, sizeof *ex);
+    if (!ex) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the executor");
+    ex->program = program;
+    ex->k = table;
+    ex->workers = workers;
+    ex->n_workers = team_n_workers(workers);
+    ex->rows_max = rows_max;
+    /* Heads whose rows fill whole panels, and at least 64 rows of them. */
+    uint32_t heads = 1, per_kv = s->n_heads / s->n_kv_heads;
+    while (heads * s->head_dim % KERNEL_PANEL_ROWS) heads++;
+    ex->qkv_heads = heads * divide_up(64, heads * s->head_dim);
+    ex->attend_tokens = per_kv >= PASS_ATTEND_ROWS ? 1 : PASS_ATTEND_ROWS / per_kv;
+    ex->attend_rows = ex->attend_tokens * per_kv;
+    carve c = {0};
+    take_all(ex, &c);
+    ex->memory_bytes = c.used;
+    ex->memory = memory_map(c.used);
+    if (!ex->memory) {
+        cpu_executor_close(&ex);
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for passes of %u tokens", rows_max);
+    }
+    c = (carve){ex->memory, 0};
+    take_all(ex, &c);
+    CHECK(c.used == ex->memory_bytes);
+    *out = ex;
+    return CERIUM_OK;
+}
+
+void cpu_executor_close(cpu_executor **ex)
+{
+    if (!ex || !*ex) return;
+    memory_unmap((*ex)->memory, (*ex)->memory_bytes);
+    memory_free(*ex);
+    *ex = NULL;
+}
+
+/* ---- the plan ---- */
+
+static void add_phase(cpu_executor *ex, uint32_t *n, uint32_t op, pass_stage stage,
+                      uint32_t n_units)
+{
+    CHECK(*n < TEAM_PHASES_MAX);
+    /* Small enough that the last chunks even out, large enough that claims cost nothing. */
+    uint32_t chunk = n_units / (ex->n_workers * 8);
+    ex->phases[*n] = (pass_phase){op, stage};
+    ex->team_phases[*n] = (team_phase){n_units, chunk ? chunk : 1};
+    ++*n;
+}
+
+static uint32_t units(const model_matrix *w, uint32_t block_panels, uint32_t n_rows)
+{
+    return divide_up(w->n_panels, block_panels) * divide_up(n_rows, PASS_TILE);
+}
+
+/* One row is prepared by each worker for itself, which is cheaper than a phase; more rows are
+ * shared out in a phase of their own. */
+static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
+{
+    const step_op *op = &ex->program->ops[i];
+    const step_shape *s = &ex->program->shape;
+    uint32_t m = ex->n_rows, used = m * s->n_experts_used;
+    const model_matrix *w = op->w[0] ? op->w[0] : op->w[1];
+    switch (op->kind) {
+    case STEP_EMBED: add_phase(ex, n, i, STAGE_MAIN, m); break;
+    case STEP_QKV:
+        if (m > 1) add_phase(ex, n, i, STAGE_PREPARE, m);
+        add_phase(ex, n, i, STAGE_MAIN, pass_qkv_units(ex));
+        break;
+    case STEP_ATTEND:
+        add_phase(ex, n, i, STAGE_MAIN, pass_attend_units(ex));
+        if (ex->split) add_phase(ex, n, i, STAGE_JOIN, m * s->n_heads);
+        break;
+    case STEP_OUT:
+        if (m > 1 && op_takes_acts(op)) add_phase(ex, n, i, STAGE_PREPARE, m);
+        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
+        break;
+    case STEP_FFN_UP:
+        if (m > 1) add_phase(ex, n, i, STAGE_PREPARE, m);
+        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_UP_PANELS, m));
+        break;
+    case STEP_FFN_DOWN:
+        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
+        break;
+    case STEP_ROUTE:
+        add_phase(ex, n, i, STAGE_PREPARE, m);
+        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
+        add_phase(ex, n, i, STAGE_PICK, 1);
+        if (m > 1) add_phase(ex, n, i, STAGE_GATHER, used);
+        break;
+    case STEP_EXPERTS_UP:
+        add_phase(ex, n, i, STAGE_MAIN,
+                  smaller(used, s->n_experts) * divide_up(w->n_panels, PASS_UP_PANELS));
+        break;
+    case STEP_EXPERTS_DOWN:
+        add_phase(ex, n, i, STAGE_MAIN, divide_up(w->n_panels, PASS_BLOCK_PANELS));
+        break;
+    case STEP_HEAD:
+        if (ex->n_head_rows == 0) break;
+        if (ex->n_head_rows > 1) add_phase(ex, n, i, STAGE_PREPARE, ex->n_head_rows);
+        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_HEAD_PANELS, ex->n_head_rows));
+        break;
+    }
+}
+
+static uint32_t plan(cpu_executor *ex)
+{
+    uint32_t n = 0;
+    ex->n_head_rows = 0;
+    for (uint32_t r = 0; r < ex->n_rows; r++)
+        if (ex->rows[r].logits) ex->head_rows[ex->n_head_rows++] = r;
+    pass_attend_plan(ex);
+    for (uint32_t i = 0; i < ex->program->n_ops; i++) plan_op(ex, &n, i);
+    return n;
+}
+
+/* ---- the walk ---- */
+
+static void prepare(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t row = op->kind == STEP_HEAD ? ex->head_rows[i] : i;
+        pass_prepare_row(ex, op, op->kind == STEP_OUT ? &ex->attended : &ex->normed, i, row);
+    }
+}
+
+/* The input of an op: what a PREPARE phase left, or this worker's own copy of the only row. */
+static const pass_rows *input(cpu_executor *ex, const step_op *op, uint32_t phase,
+                              pass_scratch *scratch)
+{
+    if (op->kind == STEP_FFN_DOWN) return &ex->hidden;
+    uint32_t n = op->kind == STEP_HEAD ? ex->n_head_rows : ex->n_rows;
+    if (n > 1 || (op->kind == STEP_OUT && !op_takes_acts(op)))
+        return op->kind == STEP_OUT ? &ex->attended : &ex->normed;
+    uint64_t now = ex->number * TEAM_PHASES_MAX + phase;
+    if (scratch->prepared != now) {
+        pass_prepare_row(ex, op, &scratch->input, 0, op->kind == STEP_HEAD ? ex->head_rows[0] : 0);
+        scratch->prepared = now;
+    }
+    return &scratch->input;
+}
+
+static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32_t unit,
+                     pass_scratch *scratch)
+{
+    switch (op->kind) {
+    case STEP_EMBED: pass_embed(ex, op, unit, unit + 1); break;
+    case STEP_QKV: pass_qkv(ex, op, input(ex, op, phase, scratch), unit, scratch); break;
+    case STEP_ATTEND: pass_attend(ex, op, unit, scratch); break;
+    case STEP_OUT:
+    case STEP_FFN_DOWN: pass_out(ex, op, input(ex, op, phase, scratch), unit, scratch); break;
+    case STEP_FFN_UP: pass_ffn_up(ex, op, input(ex, op, phase, scratch), unit, scratch); break;
+    case STEP_ROUTE: pass_route(ex, op, unit); break;
+    case STEP_EXPERTS_UP: pass_experts_up(ex, op, unit, scratch); break;
+    case STEP_EXPERTS_DOWN: pass_experts_down(ex, op, unit, scratch); break;
+    case STEP_HEAD: pass_head(ex, op, input(ex, op, phase, scratch), unit, scratch); break;
+    }
+}
+
+static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
+{
+    cpu_executor *ex = arg;
+    pass_phase at = ex->phases[phase];
+    const step_op *op = &ex->program->ops[at.op];
+    uint32_t n_heads = ex->program->shape.n_heads;
+    if (atomic_load_explicit(ex->cancel, memory_order_relaxed)) {
+        atomic_store_explicit(&ex->skipped, true, memory_order_relaxed);
+        return;
+    }
+    switch (at.stage) {
+    case STAGE_PREPARE: prepare(ex, op, first, end); break;
+    case STAGE_MAIN:
+        for (uint32_t u = first; u < end; u++) run_main(ex, op, phase, u, &ex->scratch[worker]);
+        break;
+    case STAGE_JOIN:
+        for (uint32_t u = first; u < end; u++) pass_attend_join(ex, op, u / n_heads, u % n_heads);
+        break;
+    case STAGE_PICK: pass_pick(ex, op); break;
+    case STAGE_GATHER:
+        for (uint32_t u = first; u < end; u++) pass_gather(ex, u);
+        break;
+    }
+}
+
+int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
+                     const _Atomic bool *cancel)
+{
+    CHECK(n_rows >= 1 && n_rows <= ex->rows_max);
+    for (uint32_t r = 0; r < n_rows; r++)
+        CHECK(rows[r].token >= 0 && (uint32_t)rows[r].token < ex->program->shape.n_vocab);
+    ex->rows = rows;
+    ex->n_rows = n_rows;
+    ex->cancel = cancel;
+    ex->number++;
+    atomic_store(&ex->skipped, false);
+    uint32_t n_phases = plan(ex);
+    team_run(ex->workers, ex->team_phases, n_phases, run_units, ex);
+    return atomic_load(&ex->skipped) ? CERIUM_ERR_CANCELED : CERIUM_OK;
+}

@@ -1,0 +1,41 @@
+/* executor.h - runs a step program on a compute team: one pass over the weights for a batch of rows.
+ *
+ * Promise A: the logits of a row are the same bits whatever else is in the batch, however a
+ * prompt was cut into batches, and on any number of threads.  Every operation is therefore a
+ * function of one row (and of the KV pages before it), and sums are cut at absolute positions. */
+#ifndef CPU_EXECUTOR_H
+#define CPU_EXECUTOR_H
+
+#include <stdatomic.h>
+
+#include "cache/kv.h"
+#include "cpu/team.h"
+#include "kernels/kernels.h"
+#include "model/program.h"
+
+typedef struct cpu_executor cpu_executor;
+
+/* One token to compute. */
+typedef struct {
+    int32_t token;
+    uint32_t position;      /* in its sequence; reserved there before */
+    kv_sequence *sequence;  /* rows of one sequence follow each other, positions ascending by 1 */
+    float *logits;          /* [n_vocab rounded up to 16] output, or NULL when not wanted */
+} cpu_row;
+
+/* Borrows program, table and team until closed.  Takes the memory of all passes. */
+CERIUM_CHECKED int cpu_executor_open(cpu_executor **out, const step_program *program,
+                                     const kernel_table *table, team *workers, uint32_t rows_max,
+                                     cerium_error *err);
+void cpu_executor_close(cpu_executor **ex);
+
+/* Compute rows [n_rows], n_rows <= rows_max: writes their KV and the logits that are wanted.
+ * When *cancel becomes true the pass ends within a layer with CERIUM_ERR_CANCELED, and what it
+ * wrote counts as not written. */
+CERIUM_CHECKED int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
+                                    const _Atomic bool *cancel);
+
+/* The windows of the program's KV layers: [shape.n_layers] for a kv_layout. */
+void cpu_kv_windows(const step_program *program, uint32_t *windows);
+
+#endif

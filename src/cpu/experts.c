@@ -1,0 +1,165 @@
+/* experts.c - mixture of experts: routing, and the chosen experts' feed-forward.
+ *
+ * Rows are sorted by expert into entries, so that each expert's weights are read once for all rows
+ * that chose it, and experts nobody chose are not read at all.  Sums over experts run in ascending
+ * order of their index for every row, so a row's bits do not depend on the batch. */
+#include "cpu/pass.h"
+
+static uint32_t router_stride(const step_shape *s)
+{
+    return (uint32_t)size_round_up(s->n_experts, KERNEL_PANEL_ROWS);
+}
+
+/* Router logits of one tile and block of experts. */
+void pass_route(cpu_executor *ex, const step_op *op, uint32_t unit)
+{
+    const step_shape *s = &ex->program->shape;
+    const model_matrix *w = op->w[0];
+    uint32_t n_blocks = divide_up(w->n_panels, PASS_BLOCK_PANELS), stride = router_stride(s);
+    uint32_t row = unit / n_blocks * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);
+    uint32_t panel = unit % n_blocks * PASS_BLOCK_PANELS;
+    uint32_t n_panels = smaller(w->n_panels - panel, PASS_BLOCK_PANELS);
+    uint32_t first = panel * KERNEL_PANEL_ROWS;
+    uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
+    float *y = ex->routes.logits + (size_t)row * stride + first;
+    pass_matmul(ex, y, stride, w, 0, panel, n_panels, &ex->normed, row, n_rows);
+    for (uint32_t r = 0; op->bias[0] && r < n_rows; r++)
+        ex->k->add(y + (size_t)r * stride, op->bias[0] + first, n);
+}
+
+/* The k largest, best first, ties to the lower index; their values are copied out. */
+static void take_top(const float *values, uint32_t n, uint32_t k, uint32_t *chosen, float *out)
+{
+    for (uint32_t rank = 0; rank < k; rank++) {
+        uint32_t best = n;
+        for (uint32_t i = 0; i < n; i++) {
+            bool taken = false;
+            for (uint32_t j = 0; j < rank; j++) taken |= chosen[j] == i;
+            if (!taken && (best == n || values[i] > values[best])) best = i;
+        }
+        chosen[rank] = best;
+        out[rank] = values[best];
+    }
+}
+
+static void choose(cpu_executor *ex, uint32_t row)
+{
+    const step_shape *s = &ex->program->shape;
+    uint32_t k = s->n_experts_used;
+    float *logits = ex->routes.logits + (size_t)row * router_stride(s);
+    uint32_t *chosen = ex->routes.chosen + (size_t)row * k;
+    float *weight = ex->routes.chosen_weight + (size_t)row * k, sum = 0;
+    switch (s->routing) {
+    case STEP_ROUTE_SOFTMAX_TOP:
+        ex->k->softmax(logits, s->n_experts);
+        take_top(logits, s->n_experts, k, chosen, weight);
+        for (uint32_t i = 0; i < k; i++) sum += weight[i];
+        /* The smallest normal half keeps a row of vanishing weights from dividing by zero. */
+        sum = sum > 6.103515625e-5f ? sum : 6.103515625e-5f;
+        for (uint32_t i = 0; i < k; i++) weight[i] = weight[i] / sum * s->routing_scale;
+        break;
+    case STEP_ROUTE_TOP_SOFTMAX:
+        take_top(logits, s->n_experts, k, chosen, weight);
+        ex->k->softmax(weight, k);
+        break;
+    }
+}
+
+/* Counting sort of (row, rank) by expert; rows stay in order within an expert. */
+void pass_pick(cpu_executor *ex, const step_op *op)
+{
+    (void)op;
+    pass_routes *routes = &ex->routes;
+    uint32_t n_experts = ex->program->shape.n_experts, k = ex->program->shape.n_experts_used;
+    uint32_t n = ex->n_rows * k, at = 0;
+    uint32_t *count = routes->begin; /* by expert at first */
+    memset(count, 0, (n_experts + 1) * sizeof *count);
+    for (uint32_t r = 0; r < ex->n_rows; r++) choose(ex, r);
+    for (uint32_t i = 0; i < n; i++) count[routes->chosen[i]]++;
+    for (uint32_t e = 0; e < n_experts; e++) {
+        uint32_t c = count[e];
+        count[e] = at;
+        at += c;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t entry = count[routes->chosen[i]]++;
+        routes->row[entry] = i / k;
+        routes->weight[entry] = routes->chosen_weight[i];
+    }
+    /* count[e] is now the end of expert e: keep the experts that have entries. */
+    uint32_t n_active = 0, begin = 0;
+    for (uint32_t e = 0; e < n_experts; e++) {
+        uint32_t end = count[e];
+        if (end == begin) continue;
+        routes->active[n_active] = e;
+        routes->begin[n_active++] = begin;
+        begin = end;
+    }
+    routes->begin[n_active] = n;
+    routes->n_active = n_active;
+    routes->n_entries = n;
+}
+
+void pass_gather(cpu_executor *ex, uint32_t entry)
+{
+    uint32_t row = ex->routes.row[entry];
+    if (ex->gathered.q)
+        memcpy(ex->gathered.q + entry * ex->gathered.q_stride,
+               ex->normed.q + row * ex->normed.q_stride,
+               ex->gathered.q_stride * sizeof *ex->gathered.q);
+    if (ex->gathered.f)
+        memcpy(ex->gathered.f + entry * ex->gathered.f_stride,
+               ex->normed.f + row * ex->normed.f_stride, ex->gathered.f_stride * sizeof(float));
+}
+
+/* Unit: (active expert, block of 128 rows of gate and up), for all entries of the expert. */
+void pass_experts_up(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
+{
+    const model_matrix *w = op->w[0];
+    uint32_t n_blocks = divide_up(w->n_panels, PASS_UP_PANELS), a = unit / n_blocks;
+    if (a >= ex->routes.n_active) return; /* planned for the most experts that rows can choose */
+    uint32_t expert = ex->routes.active[a], block = unit % n_blocks;
+    uint32_t panel = block * PASS_UP_PANELS;
+    uint32_t n_panels = smaller(w->n_panels - panel, PASS_UP_PANELS);
+    uint32_t first = panel * KERNEL_PANEL_ROWS;
+    uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
+    float *y[2] = {scratch->y, scratch->y + PASS_TILE * KERNEL_GROUP};
+    uint32_t end = ex->routes.begin[a + 1];
+    for (uint32_t e = ex->routes.begin[a]; e < end; e += PASS_TILE) {
+        uint32_t n_rows = smaller(end - e, PASS_TILE);
+        bool one = ex->n_rows == 1; /* one row feeds all its experts: nothing was gathered */
+        for (int i = 0; i < 2; i++) {
+            pass_matmul(ex, y[i], KERNEL_GROUP, op->w[i], expert, panel, n_panels,
+                        one ? &ex->normed : &ex->gathered, one ? 0 : e, n_rows);
+            const float *bias = op->bias[i];
+            for (uint32_t r = 0; bias && r < n_rows; r++)
+                ex->k->add(y[i] + r * KERNEL_GROUP, bias + (size_t)expert * w->rows + first, n);
+        }
+        pass_activate(ex, y[0], y[1], n_rows, n, block, e);
+    }
+}
+
+/* Unit: a block of output rows, for all experts in ascending order. */
+void pass_experts_down(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
+{
+    const model_matrix *w = op->w[0];
+    uint32_t panel = unit * PASS_BLOCK_PANELS;
+    uint32_t n_panels = smaller(w->n_panels - panel, PASS_BLOCK_PANELS);
+    uint32_t first = panel * KERNEL_PANEL_ROWS;
+    uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
+    size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
+    for (uint32_t a = 0; a < ex->routes.n_active; a++) {
+        uint32_t expert = ex->routes.active[a], end = ex->routes.begin[a + 1];
+        const float *bias = op->bias[0] ? op->bias[0] + (size_t)expert * w->rows + first : NULL;
+        for (uint32_t e = ex->routes.begin[a]; e < end; e += PASS_TILE) {
+            uint32_t n_rows = smaller(end - e, PASS_TILE);
+            float *y = scratch->y;
+            pass_matmul(ex, y, stride, w, expert, panel, n_panels, &ex->hidden, e, n_rows);
+            for (uint32_t r = 0; r < n_rows; r++, y += stride) {
+                if (bias) ex->k->add(y, bias, n);
+                ex->k->add_scaled(ex->x + (size_t)ex->routes.row[e + r] * w->rows + first, y,
+                                  ex->routes.weight[e + r], n);
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+/* pass.h - what the parts of the executor share: buffers, the current pass, worker scratch.
+ *
+ * Symbols: M rows of the batch; E n_embd; a tile is up to PASS_TILE rows that go through a matrix
+ * together; a block is the output rows of one unit of work. */
+#ifndef CPU_PASS_H
+#define CPU_PASS_H
+
+#include "cpu/executor.h"
+
+enum {
+    PASS_TILE = 32,          /* rows of a batch that a unit of work takes through its weights */
+    PASS_BLOCK_PANELS = 4,   /* output panels in a unit: 64 rows */
+    PASS_UP_PANELS = 8,      /* feed-forward up: 128 rows, one group of activations */
+    PASS_HEAD_PANELS = 16,   /* vocabulary: 256 rows */
+    PASS_ATTEND_ROWS = 32,   /* query rows (heads x tokens) that share a walk over pages */
+    PASS_CHUNK_TOKENS = 512, /* attention is summed in chunks of so many positions */
+    PASS_CHUNK_PAGES = PASS_CHUNK_TOKENS / KERNEL_PAGE,
+};
+_Static_assert(PASS_CHUNK_TOKENS % KERNEL_PAGE == 0, "a chunk is whole pages");
+_Static_assert(PASS_UP_PANELS * KERNEL_PANEL_ROWS == KERNEL_GROUP,
+               "a unit of the feed-forward quantizes its own group");
+
+/* Rows of activations, as floats and, where a matrix wants them, in 8 bits. */
+typedef struct {
+    float *f;      /* [rows][f_stride] */
+    size_t f_stride;
+    kernel_act *q; /* [rows][q_stride] */
+    size_t q_stride;
+} pass_rows;
+
+typedef enum {
+    STAGE_PREPARE = 0, /* norm and quantize the input, rows shared out */
+    STAGE_MAIN = 1,
+    STAGE_JOIN = 2,    /* ATTEND: join chunks that were attended apart */
+    STAGE_PICK = 3,    /* ROUTE: choose experts */
+    STAGE_GATHER = 4,  /* ROUTE: rows in the order of their experts */
+} pass_stage;
+
+typedef struct {
+    uint32_t op;
+    pass_stage stage;
+} pass_phase;
+
+/* Neighbouring rows of one sequence that attend together. */
+typedef struct {
+    uint32_t row, n_rows;
+} attend_group;
+
+typedef struct {
+    uint64_t prepared;         /* pass and phase whose private input is in `input`; 0 = none */
+    pass_rows input;           /* one row */
+    float *y;                  /* [PASS_TILE][2 * block_rows_max] */
+    float *q;                  /* [attend rows][head_dim] */
+    float *out[2];             /* [attend rows][head_dim]: of the chunk, of all */
+    kernel_softmax_state *state[2]; /* [attend rows] */
+    uint8_t *first, *end;      /* [attend rows] */
+} pass_scratch;
+
+/* Rows sorted by the expert that they go to. */
+typedef struct {
+    uint32_t n_entries, n_active;
+    uint32_t *active;   /* [n_experts] experts with rows, ascending */
+    uint32_t *begin;    /* [n_experts + 1] entries of active[i] are [begin[i], begin[i + 1]) */
+    uint32_t *row;      /* [entries] */
+    float *weight;      /* [entries] */
+    float *logits;      /* [M][n_experts rounded up to 16] */
+    uint32_t *chosen;   /* [M][n_experts_used] in order of rank */
+    float *chosen_weight;
+} pass_routes;
+
+struct cpu_executor {
+    const step_program *program;
+    const kernel_table *k;
+    team *workers;
+    uint32_t rows_max, n_workers;
+    uint32_t qkv_heads;        /* heads in a unit of QKV: their rows fill whole panels */
+    uint32_t attend_tokens;    /* tokens in an attend_group at most */
+    uint32_t attend_rows;      /* query rows of a group at most */
+    uint32_t partials_max;     /* rows x chunks that fit in part_* */
+
+    /* the pass */
+    const cpu_row *rows;
+    uint32_t n_rows;
+    uint64_t number;           /* counts passes from 1 */
+    const _Atomic bool *cancel;
+    _Atomic bool skipped;      /* cancel was seen */
+    uint32_t n_groups, n_chunks;
+    bool split;                /* attend chunk by chunk, then join */
+    uint32_t n_head_rows;
+
+    /* buffers */
+    float *x;                  /* [M][E] the residual stream */
+    float *cosine, *sine;      /* [M][n_rot / 2] */
+    float *q;                  /* [M][q_stride] queries, turned and scaled */
+    size_t q_stride;
+    pass_rows attended;        /* f: [M][n_heads head_dim]; q: the same for OUT */
+    pass_rows normed;          /* of x: input of QKV, FFN_UP, ROUTE, HEAD */
+    pass_rows hidden;          /* of the feed-forward, or of entries of experts */
+    pass_rows gathered;        /* normed rows in the order of entries */
+    float *part_out;           /* [partials][n_heads][head_dim] */
+    kernel_softmax_state *part_state; /* [partials][n_heads] */
+    attend_group *groups;      /* [M] */
+    uint32_t *head_rows;       /* [M] rows whose logits are wanted */
+    pass_routes routes;
+    pass_scratch *scratch;     /* [n_workers] */
+    pass_phase *phases;        /* [TEAM_PHASES_MAX] */
+    team_phase *team_phases;
+    void *memory;              /* all buffers */
+    size_t memory_bytes;
+};
+
+static inline uint32_t divide_up(uint32_t n, uint32_t by) { return (n + by - 1) / by; }
+static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static inline bool op_takes_acts(const step_op *op)
+{
+    return (op->w[0] && kernel_takes_acts(op->w[0]->type)) ||
+           (op->w[1] && kernel_takes_acts(op->w[1]->type)) ||
+           (op->w[2] && kernel_takes_acts(op->w[2]->type));
+}
+
+/* y[n_rows][stride] = panels [panel, panel + n_panels) of w's matrix, times rows [row, ...) of x */
+static inline void pass_matmul(const cpu_executor *ex, float *y, size_t stride,
+                               const model_matrix *w, uint32_t matrix, uint32_t panel,
+                               uint32_t n_panels, const pass_rows *x, uint32_t row,
+                               uint32_t n_rows)
+{
+    const void *in = kernel_takes_acts(w->type) ? (const void *)(x->q + row * x->q_stride)
+                                                : (const void *)(x->f + row * x->f_stride);
+    ex->k->matmul[w->type](y, stride, model_matrix_panels(w, matrix, panel), in, n_panels, w->cols,
+                           n_rows);
+}
+
+/* linear.c: EMBED, QKV, OUT, FFN_UP, FFN_DOWN, HEAD */
+void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows *out,
+                      uint32_t out_row, uint32_t row);
+void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end);
+void pass_qkv(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+              pass_scratch *scratch);
+void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+              pass_scratch *scratch);
+void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+                 pass_scratch *scratch);
+void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+               pass_scratch *scratch);
+uint32_t pass_qkv_units(const cpu_executor *ex);
+
+/* attend.c */
+void pass_attend_plan(cpu_executor *ex);
+uint32_t pass_attend_units(const cpu_executor *ex);
+void pass_attend(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
+void pass_attend_join(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t head);
+
+/* experts.c */
+void pass_route(cpu_executor *ex, const step_op *op, uint32_t unit);
+void pass_pick(cpu_executor *ex, const step_op *op);
+void pass_gather(cpu_executor *ex, uint32_t entry);
+void pass_experts_up(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
+void pass_experts_down(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
+
+/* h [n_rows][KERNEL_GROUP at most] = activation of gate and up in y, into hidden from its row */
+void pass_activate(cpu_executor *ex, float *gate, float *up, uint32_t n_rows, uint32_t rows,
+                   uint32_t block, uint32_t hidden_row);
+
+#endif

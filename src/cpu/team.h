@@ -1,0 +1,35 @@
+/* team.h - pinned compute threads that run passes: lists of phases, each cut into units of work.
+ *
+ * A phase begins when every unit of the one before it is done; that is the only barrier, and it
+ * counts work, not workers.  Each worker has a slab of consecutive units of every phase, takes
+ * them in chunks, and when its own are gone takes chunks of the others': a worker that the system
+ * has descheduled between chunks delays nobody.  The caller of team_run() is worker 0.
+ *
+ * The team knows nothing of models.  Waiting spins briefly, then yields, then sleeps. */
+#ifndef CPU_TEAM_H
+#define CPU_TEAM_H
+
+#include "base/base.h"
+
+enum { TEAM_WORKERS_MAX = 256, TEAM_PHASES_MAX = 8192, TEAM_UNITS_MAX = (1 << 20) - 1 };
+
+typedef struct team team;
+
+typedef struct {
+    uint32_t n_units; /* at most TEAM_UNITS_MAX */
+    uint32_t chunk;   /* units taken at once, at least 1 */
+} team_phase;
+
+/* Do units [first, end) of a phase. Called concurrently for disjoint units; worker is below
+ * team_n_workers() and is one thread at a time. */
+typedef void team_fn(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker);
+
+/* Takes all memory and starts n_workers - 1 threads, pinned where the system lets us. */
+CERIUM_CHECKED int team_open(team **out, uint32_t n_workers, cerium_error *err);
+void team_close(team **t);
+uint32_t team_n_workers(const team *t);
+
+/* Run phases [n_phases] to the end; returns when all units are done.  One caller at a time. */
+void team_run(team *t, const team_phase *phases, uint32_t n_phases, team_fn *fn, void *arg);
+
+#endif

@@ -1,0 +1,102 @@
+/* kernels.c - which kernels this processor can run, and the table of them. */
+#include "kernels/kernels.h"
+
+#include "kernels/matmul.h"
+#include "kernels/vector.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+static const char *const cpu_names[] = {
+    [KERNEL_CPU_REF] = "ref",
+    [KERNEL_CPU_AVX2] = "avx2",
+    [KERNEL_CPU_AVX512VNNI] = "avx512vnni",
+};
+
+#if defined(__x86_64__)
+/* Bits of CPUID: Intel's manual, volume 2, CPUID, leaves 1 and 7. */
+enum {
+    LEAF1_ECX_FMA = 1 << 12,
+    LEAF1_ECX_OSXSAVE = 1 << 27,
+    LEAF1_ECX_AVX = 1 << 28,
+    LEAF1_ECX_F16C = 1 << 29,
+    LEAF7_EBX_AVX2 = 1 << 5,
+    LEAF7_EBX_AVX512F = 1 << 16,
+    LEAF7_EBX_AVX512DQ = 1 << 17,
+    LEAF7_EBX_AVX512BW = 1 << 30,
+    LEAF7_ECX_AVX512VNNI = 1 << 11,
+    XCR0_YMM = 0x06, /* the system keeps xmm and ymm */
+    XCR0_ZMM = 0xe6, /* and masks, upper halves of zmm, zmm16..31 */
+};
+static const uint32_t leaf7_ebx_avx512vl = 1u << 31;
+
+static bool has_all(uint32_t bits, uint32_t wanted)
+{
+    return (bits & wanted) == wanted;
+}
+
+kernel_cpu kernel_cpu_detect(void)
+{
+    uint32_t a, b, c, d, xcr0, xcr0_high;
+    const uint32_t avx = LEAF1_ECX_OSXSAVE | LEAF1_ECX_AVX | LEAF1_ECX_FMA | LEAF1_ECX_F16C;
+    const uint32_t avx512 =
+        LEAF7_EBX_AVX512F | LEAF7_EBX_AVX512DQ | LEAF7_EBX_AVX512BW | leaf7_ebx_avx512vl;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, avx)) return KERNEL_CPU_REF;
+    __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(xcr0_high) : "c"(0));
+    if (!has_all(xcr0, XCR0_YMM)) return KERNEL_CPU_REF;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_all(b, LEAF7_EBX_AVX2))
+        return KERNEL_CPU_REF;
+    if (!has_all(b, avx512) || !has_all(c, LEAF7_ECX_AVX512VNNI) || !has_all(xcr0, XCR0_ZMM))
+        return KERNEL_CPU_AVX2;
+    return KERNEL_CPU_AVX512VNNI;
+}
+#else
+kernel_cpu kernel_cpu_detect(void)
+{
+    return KERNEL_CPU_REF;
+}
+#endif
+
+bool kernel_cpu_of_name(const char *name, kernel_cpu *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cpu_names); i++) {
+        if (strcmp(name, cpu_names[i]) == 0) {
+            *out = (kernel_cpu)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *kernel_cpu_name(kernel_cpu cpu)
+{
+    CHECK((size_t)cpu < ARRAY_LEN(cpu_names));
+    return cpu_names[cpu];
+}
+
+void kernel_table_init(kernel_table *table, kernel_cpu cpu)
+{
+    CHECK(cpu <= kernel_cpu_detect());
+    *table = (kernel_table){.name = kernel_cpu_name(cpu)};
+    kernel_matmul_init(table, cpu);
+#define SET_REF(type, kernel) table->kernel = kernel_##kernel##_ref;
+    KERNEL_VECTOR_MAP(SET_REF)
+#undef SET_REF
+#if defined(__x86_64__)
+    if (cpu < KERNEL_CPU_AVX2) return;
+#define SET_AVX2(type, kernel) table->kernel = kernel_##kernel##_avx2;
+    KERNEL_VECTOR_MAP(SET_AVX2)
+#undef SET_AVX2
+#endif
+}
+
+void kernel_float_setup(void)
+{
+#if defined(__x86_64__)
+    const uint32_t mxcsr = 0x1f80; /* all masked, nearest, neither FTZ nor DAZ */
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
+#endif
+}

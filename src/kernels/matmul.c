@@ -1,0 +1,13 @@
+/* matmul.c - which matmul serves which level: each level overrides what it has. */
+#include "kernels/matmul.h"
+
+void kernel_matmul_init(kernel_table *table, kernel_cpu cpu)
+{
+    matmul_init_ref(table);
+#if defined(__x86_64__)
+    if (cpu < KERNEL_CPU_AVX2) return;
+    matmul_init_avx2(table);
+#else
+    (void)cpu;
+#endif
+}

@@ -1,0 +1,332 @@
+/* panels.c - from the row-major blocks of a GGUF file to panels of 16 rows, and back to values.
+ *
+ * Repacking is part of the time to load, so each block of a row is read once, in order, as 32-bit
+ * words whose bytes or nibbles move together; plain C does this at several GB/s. */
+#include "kernels/panels.h"
+
+/* ---- Section - Sizes ---- */
+
+static uint32_t float_bytes(block_type type) { return type == BLOCK_F32 ? 4 : 2; }
+
+size_t kernel_panel_bytes(block_type type, uint32_t n_cols)
+{
+    const uint32_t values = block_values(type);
+    if (values == 0 || n_cols == 0 || n_cols % values != 0) return 0;
+    if (!kernel_takes_acts(type))
+        return size_round_up((size_t)n_cols * KERNEL_PANEL_ROWS * float_bytes(type), PANEL_LINE);
+    if (panel_is_super(type))
+        return (size_t)(n_cols / PANEL_SUPER) * panel_super_bytes(type);
+    const uint32_t n_full = n_cols / KERNEL_GROUP;
+    const uint32_t n_left = n_cols % KERNEL_GROUP / PANEL_BLOCK;
+    return (size_t)n_full * panel_group_bytes(type, PANEL_BLOCKS) +
+           panel_group_bytes(type, n_left);
+}
+
+/* ---- Section - Words of four quants ---- */
+
+static inline uint32_t load32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+static inline void store32(uint8_t *p, uint32_t v) { memcpy(p, &v, sizeof v); }
+
+/* Four bytes' low nibbles of two words as the low and high nibbles of one, and their high ones. */
+static inline uint32_t low_nibbles(uint32_t a, uint32_t b)
+{
+    return (a & 0x0f0f0f0f) | (b & 0x0f0f0f0f) << 4;
+}
+static inline uint32_t high_nibbles(uint32_t a, uint32_t b)
+{
+    return (a >> 4 & 0x0f0f0f0f) | (b & 0xf0f0f0f0);
+}
+
+/* Move a row's 16 bytes of nibbles to their place: the file's pairing, k and k + 16, is ours. */
+static inline void put_nibbles(uint8_t *quants, uint32_t row, const uint8_t *q)
+{
+    for (uint32_t j = 0; j < 4; j++) store32(quants + PANEL_LINE * j + 4 * row, load32(q + 4 * j));
+}
+
+/* Bit 4 j + i of h becomes bit j of byte i.  Two of the four i at a time, in the halves of a
+ * 64-bit word: keep every fourth bit, then close the gaps of 3, 6 and 12 zeros. */
+static inline uint32_t gather_fifth_bits(uint32_t h)
+{
+    uint32_t out = 0;
+    for (uint32_t i = 0; i < 4; i += 2) {
+        uint64_t v = (h >> i & 0x11111111) | (uint64_t)(h >> (i + 1) & 0x11111111) << 32;
+        v = (v | v >> 3) & 0x0303030303030303;
+        v = (v | v >> 6) & 0x000f000f000f000f;
+        v = (v | v >> 12) & 0x000000ff000000ff;
+        out |= (uint32_t)(v | v >> 24) << 8 * i;
+    }
+    return out;
+}
+
+/* ---- Section - Types with a scale for 32 values ---- */
+
+/* One block of one row.  head: of this block; quants: of this block. */
+PANEL_INLINE void put_block(block_type type, uint8_t *head, uint8_t *quants, uint32_t row,
+                            const uint8_t *from)
+{
+    if (type == BLOCK_MXFP4) {
+        head[row] = from[0];
+        put_nibbles(quants, row, from + 1);
+        return;
+    }
+    memcpy(head + 2 * row, from, 2);
+    from += 2;
+    if (type == BLOCK_Q4_1 || type == BLOCK_Q5_1) {
+        memcpy(head + 32 + 2 * row, from, 2);
+        from += 2;
+    }
+    if (type == BLOCK_Q5_0 || type == BLOCK_Q5_1) {
+        store32(quants + PANEL_NIBBLES + 4 * row, gather_fifth_bits(load32(from)));
+        from += 4;
+    }
+    put_nibbles(quants, row, from);
+    if (type == BLOCK_Q8_0) put_nibbles(quants + PANEL_NIBBLES, row, from + 16);
+}
+
+PANEL_INLINE void repack_groups(block_type type, uint32_t bytes, uint8_t *panel,
+                                const uint8_t *rows, uint32_t n_rows, uint32_t n_cols)
+{
+    const size_t row_bytes = (size_t)(n_cols / PANEL_BLOCK) * bytes;
+    for (uint32_t g = 0; g < kernel_n_groups(n_cols); g++) {
+        const uint32_t n_blocks = panel_group_blocks(n_cols, g);
+        uint8_t *quants = panel + panel_group_head(type, n_blocks);
+        const uint32_t head_bytes = n_blocks * panel_head_bytes(type);
+        memset(panel + head_bytes, 0, panel_group_head(type, n_blocks) - head_bytes);
+        for (uint32_t b = 0; b < n_blocks; b++, rows += bytes)
+            for (uint32_t r = 0; r < n_rows; r++)
+                put_block(type, panel + b * panel_head_bytes(type),
+                          quants + b * panel_quant_bytes(type), r, rows + r * row_bytes);
+        panel += panel_group_bytes(type, n_blocks);
+    }
+}
+
+/* ---- Section - Types with a scale for 256 values ---- */
+
+/* Sixteen bytes of scales [16] of a row to [s / 2][row][s % 2]. */
+static inline void put_scales(uint8_t *scales, uint32_t n, uint32_t row, const uint8_t *from)
+{
+    for (uint32_t s = 0; s < n; s += 2) memcpy(scales + 16 * s + 2 * row, from + s, 2);
+}
+
+/* The twelve bytes of Q4_K and Q5_K: 6-bit scales and minima 0..3 whole in bytes 0..7, their top
+ * bits two bits of 4..7, whose low nibbles stand in bytes 8..11. */
+static inline void put_scales_k(uint8_t *head, uint32_t row, const uint8_t *packed)
+{
+    const uint32_t a = load32(packed), b = load32(packed + 4), c = load32(packed + 8);
+    uint8_t scales[8], minima[8];
+    store32(scales, a & 0x3f3f3f3f);
+    store32(minima, b & 0x3f3f3f3f);
+    store32(scales + 4, (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030));
+    store32(minima + 4, (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030));
+    put_scales(head, 8, row, scales);
+    put_scales(head + 128, 8, row, minima);
+}
+
+/* Two blocks from 32 bytes: the first takes the low nibbles, the second the high ones. */
+static inline void put_nibble_pair(uint8_t *first, uint8_t *second, uint32_t row, const uint8_t *q)
+{
+    for (uint32_t j = 0; j < 4; j++) {
+        const uint32_t a = load32(q + 4 * j), b = load32(q + 16 + 4 * j);
+        store32(first + PANEL_LINE * j + 4 * row, low_nibbles(a, b));
+        store32(second + PANEL_LINE * j + 4 * row, high_nibbles(a, b));
+    }
+}
+
+/* Q4_K and Q5_K. */
+PANEL_INLINE void put_super_k(block_type type, uint8_t *super, uint32_t row, const uint8_t *from)
+{
+    const uint32_t step = panel_quant_bytes(type);
+    uint8_t *quants = super + panel_head_bytes(type);
+    memcpy(super + 2 * row, from, 2);
+    memcpy(super + 32 + 2 * row, from + 2, 2);
+    put_scales_k(super + 64, row, from + 4);
+    const uint8_t *high = from + 16, *q = from + (type == BLOCK_Q5_K ? 48 : 16);
+    for (uint32_t b = 0; b < PANEL_SUPER_BLOCKS; b += 2)
+        put_nibble_pair(quants + b * step, quants + (b + 1) * step, row, q + 16 * b);
+    if (type != BLOCK_Q5_K) return;
+    for (uint32_t b = 0; b < PANEL_SUPER_BLOCKS; b++) {
+        uint32_t plane = 0; /* bit b of byte 4 j + i to bit j of byte i */
+        for (uint32_t j = 0; j < 8; j++) plane |= (load32(high + 4 * j) >> b & 0x01010101) << j;
+        store32(quants + b * step + PANEL_NIBBLES + 4 * row, plane);
+    }
+}
+
+static inline void put_super_q6_k(uint8_t *super, uint32_t row, const uint8_t *from)
+{
+    const uint32_t step = panel_quant_bytes(BLOCK_Q6_K);
+    uint8_t *quants = super + panel_head_bytes(BLOCK_Q6_K);
+    memcpy(super + 2 * row, from + 208, 2);
+    put_scales(super + 64, 16, row, from + 192);
+    for (uint32_t half = 0; half < 2; half++, quants += 4 * step) {
+        const uint8_t *low = from + 64 * half, *high = from + 128 + 32 * half;
+        put_nibble_pair(quants, quants + 2 * step, row, low);
+        put_nibble_pair(quants + step, quants + 3 * step, row, low + 32);
+        for (uint32_t b = 0; b < 4; b++) {
+            for (uint32_t p = 0; p < 2; p++) {
+                uint32_t plane = 0; /* bits 2 b of byte 16 p + 4 j + i to bits 2 j of byte i */
+                for (uint32_t j = 0; j < 4; j++)
+                    plane |= (load32(high + 16 * p + 4 * j) >> 2 * b & 0x03030303) << 2 * j;
+                store32(quants + b * step + PANEL_NIBBLES + PANEL_LINE * p + 4 * row, plane);
+            }
+        }
+    }
+}
+
+static inline void put_super_iq4_xs(uint8_t *super, uint32_t row, const uint8_t *from)
+{
+    const uint32_t high = from[2] | (uint32_t)from[3] << 8;
+    uint8_t scales[8];
+    memcpy(super + 2 * row, from, 2);
+    for (uint32_t s = 0; s < 8; s++) {
+        uint32_t low = from[4 + s / 2] >> 4 * (s % 2) & 15;
+        scales[s] = (uint8_t)((low | (high >> 2 * s & 3) << 4) - 32);
+    }
+    put_scales(super + 64, 8, row, scales);
+    uint8_t *quants = super + panel_head_bytes(BLOCK_IQ4_XS);
+    for (uint32_t b = 0; b < PANEL_SUPER_BLOCKS; b++)
+        put_nibbles(quants + b * PANEL_NIBBLES, row, from + 8 + 16 * b);
+}
+
+PANEL_INLINE void repack_supers(block_type type, uint32_t bytes, uint8_t *panel,
+                                const uint8_t *rows, uint32_t n_rows, uint32_t n_cols)
+{
+    const uint32_t n_supers = n_cols / PANEL_SUPER;
+    for (uint32_t s = 0; s < n_supers; s++, rows += bytes, panel += panel_super_bytes(type)) {
+        if (!panel_has_min(type)) memset(panel + 32, 0, 32);
+        for (uint32_t r = 0; r < n_rows; r++) {
+            const uint8_t *from = rows + (size_t)r * n_supers * bytes;
+            if (type == BLOCK_Q6_K)
+                put_super_q6_k(panel, r, from);
+            else if (type == BLOCK_IQ4_XS)
+                put_super_iq4_xs(panel, r, from);
+            else
+                put_super_k(type, panel, r, from);
+        }
+    }
+}
+
+/* ---- Section - Float types ---- */
+
+/* A tile of 16 rows by 32 columns stays in the first-level cache on both sides, even when the
+ * rows are a multiple of 4096 bytes apart and share its sets. */
+PANEL_INLINE void repack_floats(uint32_t bytes, uint8_t *panel, const uint8_t *rows,
+                                uint32_t n_rows, uint32_t n_cols)
+{
+    const size_t row_bytes = (size_t)n_cols * bytes, line = (size_t)KERNEL_PANEL_ROWS * bytes;
+    memset(panel + n_cols * line, 0, size_round_up(n_cols * line, PANEL_LINE) - n_cols * line);
+    for (uint32_t begin = 0; begin < n_cols; begin += PANEL_BLOCK) {
+        const uint32_t end = n_cols - begin < PANEL_BLOCK ? n_cols : begin + PANEL_BLOCK;
+        for (uint32_t r = 0; r < n_rows; r++)
+            for (uint32_t k = begin; k < end; k++)
+                memcpy(panel + k * line + r * bytes, rows + r * row_bytes + (size_t)k * bytes,
+                       bytes);
+    }
+}
+
+void kernel_repack(block_type type, void *restrict panel, const void *restrict rows,
+                   uint32_t n_rows, uint32_t n_cols)
+{
+    CHECK(n_rows <= KERNEL_PANEL_ROWS);
+    const size_t panel_bytes = kernel_panel_bytes(type, n_cols);
+    CHECK(panel_bytes != 0);
+    if (n_rows < KERNEL_PANEL_ROWS) memset(panel, 0, panel_bytes);
+    switch (type) {
+    case BLOCK_F32: repack_floats(4, panel, rows, n_rows, n_cols); break;
+    case BLOCK_F16:
+    case BLOCK_BF16: repack_floats(2, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q4_0: repack_groups(BLOCK_Q4_0, 18, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q4_1: repack_groups(BLOCK_Q4_1, 20, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q5_0: repack_groups(BLOCK_Q5_0, 22, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q5_1: repack_groups(BLOCK_Q5_1, 24, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q8_0: repack_groups(BLOCK_Q8_0, 34, panel, rows, n_rows, n_cols); break;
+    case BLOCK_IQ4_NL: repack_groups(BLOCK_IQ4_NL, 18, panel, rows, n_rows, n_cols); break;
+    case BLOCK_MXFP4: repack_groups(BLOCK_MXFP4, 17, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q4_K: repack_supers(BLOCK_Q4_K, 144, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q5_K: repack_supers(BLOCK_Q5_K, 176, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q6_K: repack_supers(BLOCK_Q6_K, 210, panel, rows, n_rows, n_cols); break;
+    case BLOCK_IQ4_XS: repack_supers(BLOCK_IQ4_XS, 136, panel, rows, n_rows, n_cols); break;
+    }
+}
+
+/* ---- Section - Values ---- */
+
+/* The expressions are those of block_decode(), so the bits are as well. */
+PANEL_INLINE void row_of_groups(block_type type, float *out, const uint8_t *panel, uint32_t row,
+                                uint32_t n_cols)
+{
+    for (uint32_t g = 0; g < kernel_n_groups(n_cols); g++) {
+        const uint32_t n_blocks = panel_group_blocks(n_cols, g);
+        const uint8_t *quants = panel + panel_group_head(type, n_blocks);
+        for (uint32_t b = 0; b < n_blocks; b++, quants += panel_quant_bytes(type)) {
+            const float d = panel_block_scale(type, panel, b, row);
+            const float m = panel_has_min(type) ? panel_block_min(type, panel, b, row) : 0.0f;
+            for (uint32_t k = 0; k < PANEL_BLOCK; k++) {
+                float v = (float)panel_quant(type, quants, row, k) * d;
+                *out++ = panel_has_min(type) ? v + m : v;
+            }
+        }
+        panel += panel_group_bytes(type, n_blocks);
+    }
+}
+
+PANEL_INLINE void row_of_supers(block_type type, float *out, const uint8_t *panel, uint32_t row,
+                                uint32_t n_cols)
+{
+    const uint32_t n_values = type == BLOCK_Q6_K ? 16 : 32;
+    for (; n_cols > 0; n_cols -= PANEL_SUPER, panel += panel_super_bytes(type)) {
+        const uint8_t *quants = panel + panel_head_bytes(type);
+        const float d = panel_scale(panel, 0, row), dmin = panel_scale(panel, 1, row);
+        for (uint32_t s = 0; s < PANEL_SUPER / n_values; s++) {
+            const float scale = d * (float)panel_super_scale(type, panel, s, row);
+            const float m = panel_has_min(type) ? dmin * (float)panel_super_min(panel, s, row)
+                                                : 0.0f;
+            for (uint32_t i = 0; i < n_values; i++) {
+                const uint32_t k = s * n_values + i;
+                const uint8_t *block = quants + k / PANEL_BLOCK * panel_quant_bytes(type);
+                float v = scale * (float)panel_quant(type, block, row, k % PANEL_BLOCK);
+                *out++ = panel_has_min(type) ? v - m : v;
+            }
+        }
+    }
+}
+
+static void row_of_floats(block_type type, float *out, const uint8_t *panel, uint32_t row,
+                          uint32_t n_cols)
+{
+    for (uint32_t k = 0; k < n_cols; k++) {
+        const uint8_t *at = panel + ((size_t)k * KERNEL_PANEL_ROWS + row) * float_bytes(type);
+        uint16_t h;
+        memcpy(&h, at, sizeof h);
+        if (type == BLOCK_F32)
+            memcpy(out + k, at, sizeof *out);
+        else
+            out[k] = type == BLOCK_F16 ? f16_to_f32(h) : bf16_to_f32(h);
+    }
+}
+
+void kernel_panel_row(block_type type, float *restrict out, const void *restrict panel,
+                      uint32_t row, uint32_t n_cols)
+{
+    CHECK(row < KERNEL_PANEL_ROWS);
+    switch (type) {
+    case BLOCK_F32:
+    case BLOCK_F16:
+    case BLOCK_BF16: row_of_floats(type, out, panel, row, n_cols); break;
+    case BLOCK_Q4_0: row_of_groups(BLOCK_Q4_0, out, panel, row, n_cols); break;
+    case BLOCK_Q4_1: row_of_groups(BLOCK_Q4_1, out, panel, row, n_cols); break;
+    case BLOCK_Q5_0: row_of_groups(BLOCK_Q5_0, out, panel, row, n_cols); break;
+    case BLOCK_Q5_1: row_of_groups(BLOCK_Q5_1, out, panel, row, n_cols); break;
+    case BLOCK_Q8_0: row_of_groups(BLOCK_Q8_0, out, panel, row, n_cols); break;
+    case BLOCK_IQ4_NL: row_of_groups(BLOCK_IQ4_NL, out, panel, row, n_cols); break;
+    case BLOCK_MXFP4: row_of_groups(BLOCK_MXFP4, out, panel, row, n_cols); break;
+    case BLOCK_Q4_K: row_of_supers(BLOCK_Q4_K, out, panel, row, n_cols); break;
+    case BLOCK_Q5_K: row_of_supers(BLOCK_Q5_K, out, panel, row, n_cols); break;
+    case BLOCK_Q6_K: row_of_supers(BLOCK_Q6_K, out, panel, row, n_cols); break;
+    case BLOCK_IQ4_XS: row_of_supers(BLOCK_IQ4_XS, out, panel, row, n_cols); break;
+    }
+}

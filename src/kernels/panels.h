@@ -1,0 +1,182 @@
+/* panels.h - how weights lie in memory: 16 output rows interleaved, in the order of K.
+ *
+ * A panel holds exactly what the file says about its 16 rows: the same quants, the same scales,
+ * regrouped so that one 64-byte load is [16 rows][4 neighbours in K], the operand of one
+ * 8-bit dot-product instruction, and so that a panel is read front to back once.
+ *
+ * Float types: [n_cols][16] values as they are in the file.
+ *
+ * Types with a scale for 32 values: groups of 128 columns (the last one may be shorter), each
+ *   head    for each block: f16 d[16]                            Q4_0 Q5_0 Q8_0 IQ4_NL
+ *           for each block: f16 d[16], f16 m[16]                 Q4_1 Q5_1
+ *           for each block: u8 e[16]                             MXFP4
+ *           rounded up to 64 bytes with zeros
+ *   blocks  for each block: quants (below)
+ * Types with a scale for 256 values: superblocks of 256 columns, each
+ *   head    f16 d[16], f16 dmin[16], u8 scales[4][16][2], u8 minima[4][16][2]   Q4_K Q5_K
+ *           f16 d[16], 32 zeros, i8 scales[8][16][2]                            Q6_K
+ *           f16 d[16], 32 zeros, i8 scales[4][16][2]                            IQ4_XS
+ *           Scale s stands at [s / 2][row][s % 2]: a pair is what a 16-bit madd takes.
+ *   blocks  eight blocks of quants
+ * Quants of a block of 32 columns, k4 = k / 4:
+ *   8 bits  i8 [8][16][4]: value k of a row at [k4][row][k % 4]                 Q8_0
+ *   4 bits  u8 [4][16][4]: at [k4 % 4][row][k % 4] the low nibble is k4 < 4,
+ *           the high nibble k4 >= 4: two loads' worth by one mask and one shift
+ *   5 bits  and a plane u8 [16][4]: at [row][k % 4], bit k4 is the fifth bit
+ *   6 bits  and two planes u8 [16][4]: in plane k4 / 4 at [row][k % 4],
+ *           bits 2 (k4 % 4) and the next are the two high bits
+ * All parts are multiples of 64 bytes, so every 64-byte load is aligned. */
+#ifndef KERNELS_PANELS_H
+#define KERNELS_PANELS_H
+
+#include "kernels/kernels.h"
+
+enum {
+    PANEL_BLOCK = 32,                          /* columns of a block */
+    PANEL_BLOCKS = KERNEL_GROUP / PANEL_BLOCK, /* blocks of a group of activations */
+    PANEL_SUPER = 256,                         /* columns of a superblock */
+    PANEL_SUPER_BLOCKS = PANEL_SUPER / PANEL_BLOCK,
+    PANEL_LINE = 64,    /* bytes: [16 rows][4 columns] */
+    PANEL_NIBBLES = 256 /* bytes: 16 rows by 32 columns by 4 bits; planes follow */
+};
+
+/* Inlined with a constant type everywhere, so that the switches below cost nothing. */
+#define PANEL_INLINE static inline __attribute__((always_inline))
+
+PANEL_INLINE bool panel_is_super(block_type type)
+{
+    return type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K || type == BLOCK_IQ4_XS;
+}
+
+/* Quants plus a minimum (w = d q + m), in place of a signed quant. */
+PANEL_INLINE bool panel_has_min(block_type type)
+{
+    return type == BLOCK_Q4_1 || type == BLOCK_Q5_1 || type == BLOCK_Q4_K || type == BLOCK_Q5_K;
+}
+
+/* Bytes of head: of one block of 32, or of a superblock. */
+PANEL_INLINE uint32_t panel_head_bytes(block_type type)
+{
+    switch (type) {
+    case BLOCK_Q4_0:
+    case BLOCK_Q5_0:
+    case BLOCK_Q8_0:
+    case BLOCK_IQ4_NL: return 32;
+    case BLOCK_Q4_1:
+    case BLOCK_Q5_1: return 64;
+    case BLOCK_MXFP4: return 16;
+    case BLOCK_Q4_K:
+    case BLOCK_Q5_K:
+    case BLOCK_Q6_K: return 64 + 256;
+    case BLOCK_IQ4_XS: return 64 + 128;
+    case BLOCK_F32:
+    case BLOCK_F16:
+    case BLOCK_BF16: break;
+    }
+    return 0;
+}
+
+/* Bytes of quants of one block of 32 columns. */
+PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
+{
+    switch (type) {
+    case BLOCK_Q4_0:
+    case BLOCK_Q4_1:
+    case BLOCK_Q4_K:
+    case BLOCK_IQ4_NL:
+    case BLOCK_IQ4_XS:
+    case BLOCK_MXFP4: return PANEL_NIBBLES;
+    case BLOCK_Q5_0:
+    case BLOCK_Q5_1:
+    case BLOCK_Q5_K: return PANEL_NIBBLES + PANEL_LINE;
+    case BLOCK_Q6_K: return PANEL_NIBBLES + 2 * PANEL_LINE;
+    case BLOCK_Q8_0: return 2 * PANEL_NIBBLES;
+    case BLOCK_F32:
+    case BLOCK_F16:
+    case BLOCK_BF16: break;
+    }
+    return 0;
+}
+
+/* Where the blocks of a group of n_blocks begin, and where the next group begins. */
+PANEL_INLINE uint32_t panel_group_head(block_type type, uint32_t n_blocks)
+{
+    return (n_blocks * panel_head_bytes(type) + PANEL_LINE - 1) / PANEL_LINE * PANEL_LINE;
+}
+PANEL_INLINE uint32_t panel_group_bytes(block_type type, uint32_t n_blocks)
+{
+    return panel_group_head(type, n_blocks) + n_blocks * panel_quant_bytes(type);
+}
+PANEL_INLINE uint32_t panel_super_bytes(block_type type)
+{
+    return panel_head_bytes(type) + PANEL_SUPER_BLOCKS * panel_quant_bytes(type);
+}
+
+/* Blocks of group g: 4, or what is left at the end. */
+PANEL_INLINE uint32_t panel_group_blocks(uint32_t n_cols, uint32_t g)
+{
+    uint32_t left = n_cols / PANEL_BLOCK - g * PANEL_BLOCKS;
+    return left < PANEL_BLOCKS ? left : PANEL_BLOCKS;
+}
+
+/* Value k of a row of one block, as an integer; the offset of signed types is removed. */
+PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t row, uint32_t k)
+{
+    uint32_t k4 = k / 4, at = 4 * row + k % 4;
+    if (type == BLOCK_Q8_0) return (int8_t)block[PANEL_LINE * k4 + at];
+    int32_t v = block[PANEL_LINE * (k4 % 4) + at];
+    v = k4 < 4 ? v & 15 : v >> 4;
+    const uint8_t *plane = block + PANEL_NIBBLES + at;
+    switch (type) {
+    case BLOCK_Q4_0: return v - 8;
+    case BLOCK_Q4_1:
+    case BLOCK_Q4_K: return v;
+    case BLOCK_Q5_0: return (v | (plane[0] >> k4 & 1) << 4) - 16;
+    case BLOCK_Q5_1:
+    case BLOCK_Q5_K: return v | (plane[0] >> k4 & 1) << 4;
+    case BLOCK_Q6_K:
+        return (v | (plane[PANEL_LINE * (k4 / 4)] >> 2 * (k4 % 4) & 3) << 4) - 32;
+    case BLOCK_IQ4_NL:
+    case BLOCK_IQ4_XS: return block_iq4_values[v];
+    case BLOCK_MXFP4: return block_mxfp4_values[v];
+    case BLOCK_Q8_0:
+    case BLOCK_F32:
+    case BLOCK_F16:
+    case BLOCK_BF16: break;
+    }
+    return 0;
+}
+
+/* Scale number i (f16) of a row: [i][16 rows]. */
+PANEL_INLINE float panel_scale(const uint8_t *head, uint32_t i, uint32_t row)
+{
+    uint16_t h;
+    memcpy(&h, head + 32 * i + 2 * row, sizeof h);
+    return f16_to_f32(h);
+}
+
+/* d of block b of a group of a type with a scale for 32 values; m stands 32 bytes behind. */
+PANEL_INLINE float panel_block_scale(block_type type, const uint8_t *group, uint32_t b,
+                                     uint32_t row)
+{
+    if (type == BLOCK_MXFP4) return e8m0_half_to_f32(group[16 * b + row]);
+    return panel_scale(group, b * panel_head_bytes(type) / 32, row);
+}
+PANEL_INLINE float panel_block_min(block_type type, const uint8_t *group, uint32_t b, uint32_t row)
+{
+    return panel_scale(group, b * panel_head_bytes(type) / 32 + 1, row);
+}
+
+/* Small scale s of a superblock (8, of Q6_K 16, signed there and in IQ4_XS), minimum s of 8. */
+PANEL_INLINE int32_t panel_super_scale(block_type type, const uint8_t *super, uint32_t s,
+                                       uint32_t row)
+{
+    uint8_t v = super[64 + 32 * (s / 2) + 2 * row + s % 2];
+    return type == BLOCK_Q6_K || type == BLOCK_IQ4_XS ? (int8_t)v : v;
+}
+PANEL_INLINE int32_t panel_super_min(const uint8_t *super, uint32_t s, uint32_t row)
+{
+    return super[64 + 128 + 32 * (s / 2) + 2 * row + s % 2];
+}
+
+#endif

@@ -1,0 +1,233 @@
+/* matmul_avx2.h - what the AVX2 matmul files share: loads, unpacking, the walk over tokens.
+ *
+ * Sixteen rows are two registers of eight 32-bit lanes; h is which of the two.  Everything is
+ * inlined with constant types and counts.  Include from *_avx2.c only. */
+#ifndef KERNELS_X86_MATMUL_AVX2_H
+#define KERNELS_X86_MATMUL_AVX2_H
+
+#ifndef __AVX2__
+#error "compile with the flags of AVX2 (see Makefile)"
+#endif
+#include <immintrin.h>
+
+#include "kernels/panels.h"
+
+/* Tokens that share one pass over a panel: four times two sums fill the registers. */
+enum { TILE_TOKENS = 4 };
+
+/* Arrays of registers stay registers only when the loops over them disappear. */
+#ifdef __clang__
+#define UNROLLED _Pragma("unroll")
+#else
+#define UNROLLED _Pragma("GCC unroll 8")
+#endif
+
+PANEL_INLINE __m256i load_line(const uint8_t *p)
+{
+    return _mm256_load_si256((const __m256i *)(const void *)p);
+}
+
+PANEL_INLINE __m256i broadcast_pair(const void *p) /* 32 bits to all lanes */
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return _mm256_set1_epi32(v);
+}
+
+/* Sixteen bytes to both halves. */
+PANEL_INLINE __m256i broadcast_half(const uint8_t *p)
+{
+    return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)(const void *)p));
+}
+
+PANEL_INLINE __m256 load_halves(const uint8_t *p) /* eight f16 */
+{
+    return _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(const void *)p));
+}
+
+/* Quants with a sign in eight bits; the others are unsigned, with an offset or a minimum. */
+PANEL_INLINE bool quant_is_signed(block_type type)
+{
+    return type == BLOCK_Q8_0 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS;
+}
+
+/* What an unsigned quant is above its value. */
+PANEL_INLINE int32_t quant_offset(block_type type)
+{
+    return type == BLOCK_Q4_0    ? 8
+           : type == BLOCK_Q5_0  ? 16
+           : type == BLOCK_Q6_K  ? 32
+           : type == BLOCK_MXFP4 ? 12
+                                 : 0;
+}
+
+/* How many products of maddubs (two of an unsigned quant and an activation each) fit in 16 bits:
+ *   15: 8 * 2 * 15 * 127 = 30480    24: 4 * 2 * 24 * 127 = 24384    31: 4 * 2 * 31 * 127 = 31496
+ *   63: 2 * 2 * 63 * 127 = 32004    signed, to 128: 2 * 128 * 127 = 32512                < 32768 */
+PANEL_INLINE uint32_t quant_products(block_type type)
+{
+    switch (type) {
+    case BLOCK_Q4_0:
+    case BLOCK_Q4_1:
+    case BLOCK_Q4_K: return 8;
+    case BLOCK_Q5_0:
+    case BLOCK_Q5_1:
+    case BLOCK_Q5_K:
+    case BLOCK_MXFP4: return 4;
+    case BLOCK_Q6_K: return 2;
+    case BLOCK_Q8_0:
+    case BLOCK_IQ4_NL:
+    case BLOCK_IQ4_XS:
+    case BLOCK_F32:
+    case BLOCK_F16:
+    case BLOCK_BF16: break;
+    }
+    return 1;
+}
+
+/* The table of a type whose nibbles are numbers of values, in both halves; else unused. */
+PANEL_INLINE __m256i quant_table(block_type type)
+{
+    if (type == BLOCK_MXFP4) /* offset by 12 */
+        return _mm256_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0, 12, 13,
+                                14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
+    if (type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
+        return _mm256_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69,
+                                89, 113, -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38,
+                                53, 69, 89, 113);
+    return _mm256_setzero_si256();
+}
+
+/* Bits of a plane to the two high bits of quants, in place: field j of four, from bit 2 j. */
+PANEL_INLINE __m256i field_bits(__m256i plane, uint32_t j)
+{
+    plane = j == 3 ? _mm256_srli_epi16(plane, 2) : _mm256_slli_epi16(plane, 4 - 2 * (int)j);
+    return _mm256_and_si256(plane, _mm256_set1_epi8(0x30));
+}
+
+/* Eight rows' quants of columns 4 k4 .. 4 k4 + 3, unsigned types with their offset.  Shifts are
+ * of 16 bits; what they carry from one byte into another is masked away. */
+PANEL_INLINE __m256i unpack_quants(block_type type, const uint8_t *block, uint32_t k4, uint32_t h,
+                                   __m256i table)
+{
+    const uint32_t j = k4 % 4;
+    if (type == BLOCK_Q8_0) return load_line(block + PANEL_LINE * k4 + 32 * h);
+    __m256i v = load_line(block + PANEL_LINE * j + 32 * h);
+    if (k4 >= 4) v = _mm256_srli_epi16(v, 4);
+    v = _mm256_and_si256(v, _mm256_set1_epi8(15));
+    if (type == BLOCK_Q5_0 || type == BLOCK_Q5_1 || type == BLOCK_Q5_K) {
+        const __m256i plane = load_line(block + PANEL_NIBBLES + 32 * h);
+        const __m256i bits = k4 < 4 ? _mm256_slli_epi16(plane, 4 - (int)j)
+                                    : _mm256_srli_epi16(plane, (int)j);
+        return _mm256_or_si256(v, _mm256_and_si256(bits, _mm256_set1_epi8(16)));
+    }
+    if (type == BLOCK_Q6_K) {
+        const uint8_t *plane = block + PANEL_NIBBLES + PANEL_LINE * (k4 / 4);
+        return _mm256_or_si256(v, field_bits(load_line(plane + 32 * h), j));
+    }
+    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
+        return _mm256_shuffle_epi8(table, v);
+    return v;
+}
+
+/* Pairs of products in 16 bits.  Signed quants: |w| unsigned, and their sign on x; x is never
+ * -128, so its sign can change, while |-128| is 128 unsigned. */
+PANEL_INLINE __m256i quant_dot(block_type type, __m256i w, __m256i w_abs, __m256i x)
+{
+    if (quant_is_signed(type)) return _mm256_maddubs_epi16(w_abs, _mm256_sign_epi8(x, w));
+    return _mm256_maddubs_epi16(w, x);
+}
+
+/* Left alone, compilers collect all products before they add any, and spill them. */
+PANEL_INLINE __m256i keep(__m256i v)
+{
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+/* dot[t][h] += factor[h][k / 16] * the integer products of one block of 32 columns.
+ *   q: the tokens' activations for these columns, q_stride bytes apart */
+PANEL_INLINE void block_dots(block_type type, uint32_t n, __m256i dot[TILE_TOKENS][2],
+                             const __m256i factor[2][2], const uint8_t *block, const int8_t *q,
+                             size_t q_stride)
+{
+    const __m256i table = quant_table(type);
+    const uint32_t n_products = quant_products(type);
+    __m256i pairs[TILE_TOKENS][2];
+    UNROLLED for (uint32_t step = 0; step < 8; step++) {
+        /* Both nibbles of a byte in turn; but one scale after the other where halves have two. */
+        const uint32_t k4 = type == BLOCK_Q6_K ? step : step / 2 + step % 2 * 4;
+        __m256i w[2], w_abs[2];
+        UNROLLED for (uint32_t h = 0; h < 2; h++) {
+            w[h] = unpack_quants(type, block, k4, h, table);
+            w_abs[h] = _mm256_abs_epi8(w[h]);
+        }
+        UNROLLED for (uint32_t t = 0; t < n; t++) {
+            const __m256i x = broadcast_pair(q + t * q_stride + 4 * k4);
+            UNROLLED for (uint32_t h = 0; h < 2; h++) {
+                const __m256i p = quant_dot(type, w[h], w_abs[h], x);
+                pairs[t][h] = step % n_products ? keep(_mm256_add_epi16(pairs[t][h], p)) : p;
+                if ((step + 1) % n_products == 0)
+                    dot[t][h] = keep(_mm256_add_epi32(
+                        dot[t][h], _mm256_madd_epi16(pairs[t][h], factor[h][k4 / 4])));
+            }
+        }
+    }
+}
+
+/* A tile: n tokens against one panel.
+ *   y: [n][y_stride]; x: [n][n_groups] */
+typedef void matmul_tile_fn(float *restrict y, size_t y_stride, const uint8_t *restrict panel,
+                            const kernel_act *restrict x, uint32_t n_cols);
+
+/* Tokens in blocks whose activations stay in the second-level cache while panels stream by;
+ * within a block, a panel stays in the first-level cache while tiles of tokens pass.
+ *   tiles: [TILE_TOKENS] for 1, 2, ... tokens */
+static inline void matmul_tiled(matmul_tile_fn *const *tiles, size_t panel_bytes, float *y,
+                                size_t y_stride, const uint8_t *panels, const kernel_act *x,
+                                uint32_t n_panels, uint32_t n_cols, uint32_t n_tokens)
+{
+    enum { ACTS_BYTES = 192 << 10 };
+    const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uint32_t fit = ACTS_BYTES / (n_groups * (uint32_t)sizeof *x) / TILE_TOKENS * TILE_TOKENS;
+    const uint32_t step = fit > TILE_TOKENS ? fit : TILE_TOKENS;
+    for (uint32_t begin = 0; begin < n_tokens; begin += step) {
+        const uint32_t end = n_tokens - begin < step ? n_tokens : begin + step;
+        for (uint32_t p = 0; p < n_panels; p++) {
+            for (uint32_t t = begin; t < end; t += TILE_TOKENS) {
+                const uint32_t n = end - t < TILE_TOKENS ? end - t : TILE_TOKENS;
+                tiles[n - 1](y + t * y_stride + p * KERNEL_PANEL_ROWS, y_stride,
+                             panels + p * panel_bytes, x + (size_t)t * n_groups, n_cols);
+            }
+        }
+    }
+}
+
+/* Four tiles of a template(type, n_tokens, ...) and the kernel made of them. */
+#define MATMUL_TILE(name, n, type, template)                                                       \
+    static void name##_tile_##n(float *restrict y, size_t y_stride, const uint8_t *restrict panel, \
+                                const kernel_act *restrict x, uint32_t n_cols)                     \
+    {                                                                                              \
+        template(type, n, y, y_stride, panel, x, n_cols);                                          \
+    }
+#define MATMUL_TILED(name, type, template)                                                         \
+    MATMUL_TILE(name, 1, type, template)                                                           \
+    MATMUL_TILE(name, 2, type, template)                                                           \
+    MATMUL_TILE(name, 3, type, template)                                                           \
+    MATMUL_TILE(name, 4, type, template)                                                           \
+    static void name(float *restrict y, size_t y_stride, const void *restrict panels,              \
+                     const void *restrict x, uint32_t n_panels, uint32_t n_cols,                   \
+                     uint32_t n_tokens)                                                            \
+    {                                                                                              \
+        static matmul_tile_fn *const tiles[TILE_TOKENS] = {name##_tile_1, name##_tile_2,           \
+                                                           name##_tile_3, name##_tile_4};          \
+        matmul_tiled(tiles, kernel_panel_bytes(type, n_cols), y, y_stride, panels, x, n_panels,    \
+                     n_cols, n_tokens);                                                            \
+    }
+
+/* The parts of matmul_init_avx2(), one for each file. */
+void matmul_init_groups_avx2(kernel_table *table);
+void matmul_init_supers_avx2(kernel_table *table);
+void matmul_init_floats_avx2(kernel_table *table);
+
+#endif

@@ -1,0 +1,97 @@
+/* matmul_groups_avx2.c - types with a scale for 32 values: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL MXFP4.
+ *
+ * A block's dot products are exact sums of 16-bit pairs, widened to 32 bits before they can
+ * overflow (quant_products); its float part is that of the reference, one lane for a row. */
+#include "kernels/x86/matmul_avx2.h"
+
+#include "kernels/matmul.h"
+
+/* 2^(e - 128) of eight rows: a normal number from e = 2, else 2^-128 or 2^-127. */
+PANEL_INLINE __m256 load_e8m0_half(const uint8_t *p)
+{
+    const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    const __m256i one = _mm256_set1_epi32(1);
+    const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
+    const __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one)));
+}
+
+/* sum[t][h] = fma(dot, d, sum) and fma(sum32, m, sum) for block b of a group. */
+PANEL_INLINE void block_sums(block_type type, uint32_t n, __m256 sum[TILE_TOKENS][2],
+                             const uint8_t *group, const uint8_t *block, uint32_t b,
+                             const kernel_act *x, uint32_t x_stride)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    const __m256i ones[2][2] = {{one, one}, {one, one}};
+    __m256i dot[TILE_TOKENS][2];
+    UNROLLED for (uint32_t t = 0; t < n; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) dot[t][h] = _mm256_setzero_si256();
+    block_dots(type, n, dot, ones, block, x->q + b * PANEL_BLOCK, x_stride * sizeof *x);
+    UNROLLED for (uint32_t h = 0; h < 2; h++) {
+        const uint8_t *head = group + b * panel_head_bytes(type);
+        const __m256 d = type == BLOCK_MXFP4 ? load_e8m0_half(head + 8 * h)
+                                             : load_halves(head + 16 * h);
+        const __m256 m = panel_has_min(type) ? load_halves(head + 32 + 16 * h) : d;
+        UNROLLED for (uint32_t t = 0; t < n; t++) {
+            const int32_t sum32 = x[t * x_stride].sum32[b], offset = quant_offset(type);
+            __m256i v = dot[t][h];
+            if (offset) v = _mm256_sub_epi32(v, _mm256_set1_epi32(offset * sum32));
+            sum[t][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(v), d, sum[t][h]);
+            if (panel_has_min(type))
+                sum[t][h] = _mm256_fmadd_ps(_mm256_set1_ps((float)sum32), m, sum[t][h]);
+        }
+    }
+}
+
+/* acc[t][h] = fma(sum, scale, acc) for one group of n_blocks. */
+PANEL_INLINE void group_sums(block_type type, uint32_t n, __m256 acc[TILE_TOKENS][2],
+                             const uint8_t *group, uint32_t n_blocks, const kernel_act *x,
+                             uint32_t x_stride)
+{
+    const uint8_t *block = group + panel_group_head(type, n_blocks);
+    __m256 sum[TILE_TOKENS][2];
+    UNROLLED for (uint32_t t = 0; t < n; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) sum[t][h] = _mm256_setzero_ps();
+    for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type))
+        block_sums(type, n, sum, group, block, b, x, x_stride);
+    UNROLLED for (uint32_t t = 0; t < n; t++) {
+        const __m256 scale = _mm256_set1_ps(x[t * x_stride].scale);
+        UNROLLED for (uint32_t h = 0; h < 2; h++)
+            acc[t][h] = _mm256_fmadd_ps(sum[t][h], scale, acc[t][h]);
+    }
+}
+
+PANEL_INLINE void tile(block_type type, uint32_t n, float *y, size_t y_stride,
+                       const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
+{
+    const uint32_t n_groups = kernel_n_groups(n_cols), n_full = n_cols / KERNEL_GROUP;
+    __m256 acc[TILE_TOKENS][2];
+    UNROLLED for (uint32_t t = 0; t < n; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) acc[t][h] = _mm256_setzero_ps();
+    for (uint32_t g = 0; g < n_full; g++, panel += panel_group_bytes(type, PANEL_BLOCKS))
+        group_sums(type, n, acc, panel, PANEL_BLOCKS, x + g, n_groups);
+    if (n_full < n_groups)
+        group_sums(type, n, acc, panel, panel_group_blocks(n_cols, n_full), x + n_full, n_groups);
+    UNROLLED for (uint32_t t = 0; t < n; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++)
+            _mm256_storeu_ps(y + t * y_stride + 8 * h, acc[t][h]);
+}
+
+MATMUL_TILED(matmul_q4_0_avx2, BLOCK_Q4_0, tile)
+MATMUL_TILED(matmul_q4_1_avx2, BLOCK_Q4_1, tile)
+MATMUL_TILED(matmul_q5_0_avx2, BLOCK_Q5_0, tile)
+MATMUL_TILED(matmul_q5_1_avx2, BLOCK_Q5_1, tile)
+MATMUL_TILED(matmul_q8_0_avx2, BLOCK_Q8_0, tile)
+MATMUL_TILED(matmul_iq4_nl_avx2, BLOCK_IQ4_NL, tile)
+MATMUL_TILED(matmul_mxfp4_avx2, BLOCK_MXFP4, tile)
+
+void matmul_init_groups_avx2(kernel_table *table)
+{
+    table->matmul[BLOCK_Q4_0] = matmul_q4_0_avx2;
+    table->matmul[BLOCK_Q4_1] = matmul_q4_1_avx2;
+    table->matmul[BLOCK_Q5_0] = matmul_q5_0_avx2;
+    table->matmul[BLOCK_Q5_1] = matmul_q5_1_avx2;
+    table->matmul[BLOCK_Q8_0] = matmul_q8_0_avx2;
+    table->matmul[BLOCK_IQ4_NL] = matmul_iq4_nl_avx2;
+    table->matmul[BLOCK_MXFP4] = matmul_mxfp4_avx2;
+}

@@ -1,0 +1,114 @@
+/* matmul_supers_avx2.c - types with a scale for 256 values: Q4_K Q5_K Q6_K IQ4_XS.
+ *
+ * The small scales cost nothing: madd, which widens 16-bit pairs to 32 bits, multiplies by them
+ * in place of by one.  A half superblock (one group of activations) is an exact integer. */
+#include "kernels/x86/matmul_avx2.h"
+
+#include "kernels/matmul.h"
+
+/* Small scale `which` of a pair [16 rows][2] for eight rows, twice in each 32-bit lane as i16. */
+PANEL_INLINE __m256i scale_pairs(block_type type, const uint8_t *scales, uint32_t h, uint32_t which)
+{
+    const bool is_signed = type == BLOCK_Q6_K || type == BLOCK_IQ4_XS;
+    const char w = (char)which, none = (char)0x80;
+#define ROW(r) 2 * r + w, none, 2 * r + w, none
+#define SIGNED_ROW(r) none, 2 * r + w, none, 2 * r + w
+    const __m256i low = _mm256_setr_epi8(ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6),
+                                         ROW(7));
+    const __m256i top = _mm256_setr_epi8(SIGNED_ROW(0), SIGNED_ROW(1), SIGNED_ROW(2),
+                                         SIGNED_ROW(3), SIGNED_ROW(4), SIGNED_ROW(5),
+                                         SIGNED_ROW(6), SIGNED_ROW(7));
+#undef ROW
+#undef SIGNED_ROW
+    const __m256i v = broadcast_half(scales + 16 * h);
+    if (is_signed) return _mm256_srai_epi16(_mm256_shuffle_epi8(v, top), 8);
+    return _mm256_shuffle_epi8(v, low);
+}
+
+/* Pairs of neighbouring small scales or minima of eight rows as i16: one lane a row. */
+PANEL_INLINE __m256i load_pairs(block_type type, const uint8_t *p, uint32_t h)
+{
+    const __m128i v = _mm_load_si128((const __m128i *)(const void *)(p + 16 * h));
+    return type == BLOCK_Q6_K ? _mm256_cvtepi8_epi16(v) : _mm256_cvtepu8_epi16(v);
+}
+
+/* acc[t][h] = fma(sum, scale, acc) for half a superblock.
+ * Bounds in 32 bits: 128 * 31 * 127 * 63 < 2^25, 128 * 63 * 127 * 128 < 2^27,
+ * 128 * 127 * 127 * 32 < 2^26. */
+PANEL_INLINE void half_sums(block_type type, uint32_t n, __m256 acc[TILE_TOKENS][2],
+                            const uint8_t *super, uint32_t half, const kernel_act *x,
+                            uint32_t x_stride)
+{
+    const uint32_t scale_bytes = type == BLOCK_Q6_K ? 32 : 16; /* of a block: half a pair or one */
+    const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * scale_bytes;
+    const uint8_t *block = super + panel_head_bytes(type) +
+                           half * PANEL_BLOCKS * panel_quant_bytes(type);
+    __m256i dot[TILE_TOKENS][2];
+    UNROLLED for (uint32_t t = 0; t < n; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) dot[t][h] = _mm256_setzero_si256();
+    for (uint32_t b = 0; b < PANEL_BLOCKS; b += 2) {
+        UNROLLED for (uint32_t i = 0; i < 2; i++, block += panel_quant_bytes(type)) {
+            __m256i factor[2][2];
+            UNROLLED for (uint32_t h = 0; h < 2; h++) {
+                /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
+                const uint8_t *pair = scales + (type == BLOCK_Q6_K ? 32 * (b + i) : 16 * b);
+                factor[h][0] = scale_pairs(type, pair, h, type == BLOCK_Q6_K ? 0 : i);
+                factor[h][1] = type == BLOCK_Q6_K ? scale_pairs(type, pair, h, 1) : factor[h][0];
+            }
+            block_dots(type, n, dot, factor, block, x->q + (b + i) * PANEL_BLOCK,
+                       x_stride * sizeof *x);
+        }
+    }
+    UNROLLED for (uint32_t h = 0; h < 2; h++) {
+        const __m256 d = load_halves(super + 16 * h);
+        const __m256 dmin = panel_has_min(type) ? load_halves(super + 32 + 16 * h) : d;
+        UNROLLED for (uint32_t t = 0; t < n; t++) {
+            const kernel_act *act = x + t * x_stride;
+            __m256i side = _mm256_setzero_si256(); /* minima, or what offsets add */
+            UNROLLED for (uint32_t i = 0; i < 4; i++) {
+                if (type == BLOCK_Q6_K)
+                    side = _mm256_add_epi32(
+                        side, _mm256_madd_epi16(load_pairs(type, scales + 32 * i, h),
+                                                broadcast_pair(act->sum16 + 2 * i)));
+                else if (panel_has_min(type) && i < 2)
+                    side = _mm256_add_epi32(
+                        side, _mm256_madd_epi16(load_pairs(type, scales + 128 + 32 * i, h),
+                                                broadcast_pair(act->sum32 + 2 * i)));
+            }
+            __m256i v = dot[t][h];
+            if (type == BLOCK_Q6_K) v = _mm256_sub_epi32(v, _mm256_slli_epi32(side, 5));
+            __m256 sum = _mm256_mul_ps(d, _mm256_cvtepi32_ps(v));
+            if (panel_has_min(type)) sum = _mm256_fnmadd_ps(dmin, _mm256_cvtepi32_ps(side), sum);
+            acc[t][h] = _mm256_fmadd_ps(sum, _mm256_set1_ps(act->scale), acc[t][h]);
+        }
+    }
+}
+
+PANEL_INLINE void tile(block_type type, uint32_t n, float *y, size_t y_stride,
+                       const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
+{
+    const uint32_t n_groups = kernel_n_groups(n_cols);
+    __m256 acc[TILE_TOKENS][2];
+    UNROLLED for (uint32_t t = 0; t < n; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) acc[t][h] = _mm256_setzero_ps();
+    for (uint32_t g = 0; g < n_groups; g++) {
+        half_sums(type, n, acc, panel, g % 2, x + g, n_groups);
+        panel += g % 2 * panel_super_bytes(type);
+    }
+    UNROLLED for (uint32_t t = 0; t < n; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++)
+            _mm256_storeu_ps(y + t * y_stride + 8 * h, acc[t][h]);
+}
+
+MATMUL_TILED(matmul_q4_k_avx2, BLOCK_Q4_K, tile)
+MATMUL_TILED(matmul_q5_k_avx2, BLOCK_Q5_K, tile)
+MATMUL_TILED(matmul_q6_k_avx2, BLOCK_Q6_K, tile)
+MATMUL_TILED(matmul_iq4_xs_avx2, BLOCK_IQ4_XS, tile)
+
+void matmul_init_supers_avx2(kernel_table *table)
+{
+    table->matmul[BLOCK_Q4_K] = matmul_q4_k_avx2;
+    table->matmul[BLOCK_Q5_K] = matmul_q5_k_avx2;
+    table->matmul[BLOCK_Q6_K] = matmul_q6_k_avx2;
+    table->matmul[BLOCK_IQ4_XS] = matmul_iq4_xs_avx2;
+}

@@ -1,0 +1,191 @@
+/* build.c - the builder's primitives: keys, weights and steps, each validated where it enters. */
+#include "model/build.h"
+
+#include "kernels/kernels.h"
+
+int build_fail(builder *b, const char *format, ...)
+{
+    char what[400];
+    va_list args;
+    if (b->status) return b->status;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    b->status = error_set(b->err, CERIUM_ERR_FORMAT, "%s: %s", gguf_path(b->file), what);
+    return b->status;
+}
+
+static bool find_u64(builder *b, const char *name, uint64_t *value)
+{
+    char key[128];
+    snprintf(key, sizeof key, "%s.%s", b->arch, name);
+    return gguf_get_u64(b->file, key, value);
+}
+
+uint32_t build_u32(builder *b, const char *name, uint32_t low, uint32_t high)
+{
+    uint64_t value;
+    if (b->status) return 0;
+    if (!find_u64(b, name, &value)) {
+        build_fail(b, "key %s.%s is missing or not an integer", b->arch, name);
+        return 0;
+    }
+    if (value < low || value > high) {
+        build_fail(b, "key %s.%s is %llu; it must be %u to %u", b->arch, name,
+                   (unsigned long long)value, low, high);
+        return 0;
+    }
+    return (uint32_t)value;
+}
+
+uint32_t build_u32_or(builder *b, const char *name, uint32_t low, uint32_t high,
+                      uint32_t otherwise)
+{
+    uint64_t value;
+    if (b->status) return 0;
+    return find_u64(b, name, &value) ? build_u32(b, name, low, high) : otherwise;
+}
+
+float build_f32_or(builder *b, const char *name, float otherwise)
+{
+    char key[128];
+    float value = otherwise;
+    if (b->status) return 0;
+    snprintf(key, sizeof key, "%s.%s", b->arch, name);
+    gguf_get_f32(b->file, key, &value);
+    if (!(value - value == 0)) build_fail(b, "key %s is not a finite number", key);
+    return value;
+}
+
+float build_f32(builder *b, const char *name)
+{
+    char key[128];
+    float value;
+    if (b->status) return 0;
+    snprintf(key, sizeof key, "%s.%s", b->arch, name);
+    if (!gguf_get_f32(b->file, key, &value)) {
+        build_fail(b, "key %s is missing or not a number", key);
+        return 0;
+    }
+    return build_f32_or(b, name, 0);
+}
+
+static void tensor_name(char *out, size_t size, const char *format, uint32_t layer)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(out, size, format, layer); /* the formats are the literals of the builders */
+#pragma GCC diagnostic pop
+}
+
+static const gguf_tensor *find_tensor(const builder *b, const char *format, uint32_t layer,
+                                      char *name, size_t size)
+{
+    tensor_name(name, size, format, layer);
+    return gguf_find_tensor(b->file, name);
+}
+
+bool build_has(const builder *b, const char *name, uint32_t layer)
+{
+    char full[128];
+    return find_tensor(b, name, layer, full, sizeof full) != NULL;
+}
+
+static int check_dims(builder *b, const gguf_tensor *t, const char *name, uint64_t d0, uint64_t d1,
+                      uint64_t d2)
+{
+    if (t->dims[0] == d0 && t->dims[1] == d1 && t->dims[2] == d2 && t->dims[3] == 1) return 0;
+    return build_fail(b,
+                      "tensor %s has shape %llu x %llu x %llu x %llu; the keys say "
+                      "%llu x %llu x %llu x 1",
+                      name, (unsigned long long)t->dims[0], (unsigned long long)t->dims[1],
+                      (unsigned long long)t->dims[2], (unsigned long long)t->dims[3],
+                      (unsigned long long)d0, (unsigned long long)d1, (unsigned long long)d2);
+}
+
+const model_matrix *build_experts(builder *b, const char *format, uint32_t layer,
+                                  uint32_t n_matrices, uint32_t rows, uint32_t cols, uint32_t row,
+                                  uint32_t source_rows)
+{
+    char name[128];
+    if (b->status) return NULL;
+    const gguf_tensor *t = find_tensor(b, format, layer, name, sizeof name);
+    if (!t) {
+        build_fail(b, "tensor %s is missing", name);
+        return NULL;
+    }
+    if (check_dims(b, t, name, cols, source_rows, n_matrices)) return NULL;
+    size_t panel_bytes = kernel_panel_bytes(t->type, cols);
+    if (!panel_bytes) {
+        build_fail(b, "tensor %s: no kernel for %s rows of %u values", name, block_name(t->type),
+                   cols);
+        return NULL;
+    }
+    /* A tied matrix is used twice and packed once. */
+    for (uint32_t i = 0; i < b->n_matrices; i++)
+        if (b->matrices[i].source == t && b->matrices[i].source_row == row) return &b->matrices[i];
+    CHECK(b->n_matrices < b->matrices_cap);
+    model_matrix *m = &b->matrices[b->n_matrices++];
+    *m = (model_matrix){
+        .source = t,
+        .type = t->type,
+        .rows = rows,
+        .cols = cols,
+        .n_matrices = n_matrices,
+        .source_row = row,
+        .source_rows = source_rows,
+        .n_panels = (rows + KERNEL_PANEL_ROWS - 1) / KERNEL_PANEL_ROWS,
+        .panel_bytes = panel_bytes,
+    };
+    return m;
+}
+
+const model_matrix *build_matrix(builder *b, const char *name, uint32_t layer, uint32_t rows,
+                                 uint32_t cols)
+{
+    return build_experts(b, name, layer, 1, rows, cols, 0, rows);
+}
+
+const float *build_vector_optional(builder *b, const char *format, uint32_t layer, uint64_t n)
+{
+    char name[128];
+    if (b->status) return NULL;
+    const gguf_tensor *t = find_tensor(b, format, layer, name, sizeof name);
+    if (!t) return NULL;
+    uint64_t have = t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+    if (have != n) {
+        build_fail(b, "tensor %s has %llu values; the keys say %llu", name,
+                   (unsigned long long)have, (unsigned long long)n);
+        return NULL;
+    }
+    /* Kernels may read a vector up to the padded end of a panel's rows. */
+    size_t padded = size_round_up(n, KERNEL_PANEL_ROWS);
+    float *out = arena_take(&b->vectors, padded * sizeof *out, MEMORY_ALIGN);
+    if (!out) { /* the arena has room for what is a vector by shape or name */
+        build_fail(b, "tensor %s is not a vector", name);
+        return NULL;
+    }
+    memset(out, 0, padded * sizeof *out);
+    block_decode(t->type, out, t->data, n);
+    return out;
+}
+
+const float *build_vector(builder *b, const char *name, uint32_t layer, uint64_t n)
+{
+    if (b->status) return NULL;
+    if (!build_has(b, name, layer)) {
+        char full[128];
+        tensor_name(full, sizeof full, name, layer);
+        build_fail(b, "tensor %s is missing", full);
+        return NULL;
+    }
+    return build_vector_optional(b, name, layer, n);
+}
+
+step_op *build_op(builder *b, step_kind kind)
+{
+    CHECK(b->program.n_ops < b->ops_cap);
+    step_op *op = &b->ops[b->program.n_ops++];
+    *op = (step_op){.kind = kind};
+    return op;
+}

@@ -1,0 +1,232 @@
+/* model.c - opens a model file: picks the architecture, lowers it, takes memory, repacks weights. */
+#include "model/model.h"
+
+#include "base/memory.h"
+#include "kernels/kernels.h"
+#include "model/build.h"
+
+struct model {
+    builder b;
+    const char *arch;
+    uint8_t *panels;
+    size_t panels_bytes;
+    uint32_t n_repack_items;
+    uint64_t n_parameters;
+};
+
+static const struct {
+    const char *name;
+    void (*build)(builder *b);
+} architectures[] = {
+    {"llama", build_llama},       {"qwen2", build_qwen2},     {"qwen3", build_qwen3},
+    {"qwen3moe", build_qwen3moe}, {"gpt-oss", build_gpt_oss}, {"starcoder2", build_starcoder2},
+};
+
+enum { REPACK_ITEM_BYTES = 1 << 19 }; /* small enough to share out, large enough to stream */
+
+static bool is_vector(const gguf_tensor *t)
+{
+    view end = VIEW(".bias");
+    return t->n_dims == 1 || (t->name.len >= end.len &&
+                              memcmp(t->name.ptr + t->name.len - end.len, end.ptr, end.len) == 0);
+}
+
+static size_t vectors_bytes(const gguf_file *file)
+{
+    size_t total = 1 << 16; /* frequencies, and rounding of each */
+    for (size_t i = 0; i < gguf_n_tensors(file); i++) {
+        const gguf_tensor *t = gguf_tensor_at(file, i);
+        if (!is_vector(t)) continue;
+        size_t n = t->size / block_bytes(t->type) * block_values(t->type);
+        total += (n + KERNEL_PANEL_ROWS) * sizeof(float) + MEMORY_ALIGN;
+    }
+    return total;
+}
+
+static uint32_t item_panels(const model_matrix *m)
+{
+    uint32_t n = (uint32_t)(REPACK_ITEM_BYTES / m->panel_bytes);
+    return n ? n : 1;
+}
+
+static uint32_t matrix_items(const model_matrix *m)
+{
+    uint32_t n = item_panels(m);
+    return m->n_matrices * ((m->n_panels + n - 1) / n);
+}
+
+/* Give every matrix its place in one mapping. */
+static int place_panels(model *m)
+{
+    size_t total = 0;
+    for (uint32_t i = 0; i < m->b.n_matrices; i++) {
+        model_matrix *w = &m->b.matrices[i];
+        size_t size;
+        if (!size_mul(w->panel_bytes, w->n_panels, &size) ||
+            !size_mul(size, w->n_matrices, &size) ||
+            !size_add(total, size_round_up(size, 4096), &total))
+            return CERIUM_ERR_MEMORY;
+        m->n_repack_items += matrix_items(w);
+    }
+    m->panels_bytes = total;
+    m->panels = memory_map(total);
+    if (!m->panels) return CERIUM_ERR_MEMORY;
+    size_t at = 0;
+    for (uint32_t i = 0; i < m->b.n_matrices; i++) {
+        model_matrix *w = &m->b.matrices[i];
+        w->panels = m->panels + at;
+        at += size_round_up(w->panel_bytes * w->n_panels * w->n_matrices, 4096);
+    }
+    return CERIUM_OK;
+}
+
+static int find_architecture(const gguf_file *file, size_t *which, cerium_error *err)
+{
+    view name;
+    if (!gguf_get_string(file, "general.architecture", &name))
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: key general.architecture is missing",
+                         gguf_path(file));
+    for (size_t i = 0; i < ARRAY_LEN(architectures); i++)
+        if (view_equal(name, view_of(architectures[i].name))) {
+            *which = i;
+            return CERIUM_OK;
+        }
+    return error_set(err, CERIUM_ERR_FORMAT,
+                     "%s: architecture '%.*s' is not supported; there are llama, qwen2, qwen3, "
+                     "qwen3moe, gpt-oss and starcoder2",
+                     gguf_path(file), (int)(name.len < 64 ? name.len : 64), name.ptr);
+}
+
+static int take_builder_memory(model *m)
+{
+    builder *b = &m->b;
+    uint64_t layers = 0;
+    char key[64];
+    snprintf(key, sizeof key, "%s.block_count", m->arch);
+    gguf_get_u64(b->file, key, &layers);
+    if (layers > MODEL_LAYERS_MAX) layers = MODEL_LAYERS_MAX;
+    b->ops_cap = (uint32_t)layers * MODEL_LAYER_OPS_MAX + 2;
+    b->matrices_cap = (uint32_t)layers * MODEL_LAYER_MATRICES_MAX + 2;
+    b->ops = memory_zalloc(b->ops_cap, sizeof *b->ops);
+    b->matrices = memory_zalloc(b->matrices_cap, sizeof *b->matrices);
+    if (!b->ops || !b->matrices) return CERIUM_ERR_MEMORY;
+    return arena_open(&b->vectors, vectors_bytes(b->file));
+}
+
+static uint64_t count_parameters(const gguf_file *file)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < gguf_n_tensors(file); i++) {
+        const gguf_tensor *t = gguf_tensor_at(file, i);
+        n += t->size / block_bytes(t->type) * block_values(t->type);
+    }
+    return n;
+}
+
+int model_open(model **out, const gguf_file *file, cerium_error *err)
+{
+    size_t which = 0;
+    RETURN_IF(find_architecture(file, &which, err));
+    int status = CERIUM_ERR_MEMORY;
+    model *m = memory_zalloc(1, sizeof *m);
+    if (!m) goto fail;
+    m->arch = architectures[which].name;
+    m->b = (builder){.file = file, .arch = m->arch, .err = err};
+    m->n_parameters = count_parameters(file);
+    status = take_builder_memory(m);
+    if (status) goto fail;
+    architectures[which].build(&m->b);
+    status = m->b.status;
+    m->b.err = NULL;
+    if (status) {
+        model_close(&m);
+        return status; /* the builder has said what is wrong */
+    }
+    m->b.program.ops = m->b.ops;
+    status = place_panels(m);
+    if (status) goto fail;
+    *out = m;
+    return CERIUM_OK;
+fail:
+    model_close(&m);
+    return error_set(err, status, "%s: no memory for the weights", gguf_path(file));
+}
+
+void model_close(model **m)
+{
+    if (!m || !*m) return;
+    memory_unmap((*m)->panels, (*m)->panels_bytes);
+    arena_close(&(*m)->b.vectors);
+    memory_free((*m)->b.matrices);
+    memory_free((*m)->b.ops);
+    memory_free(*m);
+    *m = NULL;
+}
+
+const step_program *model_program(const model *m) { return &m->b.program; }
+const char *model_architecture(const model *m) { return m->arch; }
+uint64_t model_n_parameters(const model *m) { return m->n_parameters; }
+uint64_t model_weights_bytes(const model *m) { return m->panels_bytes + m->b.vectors.used; }
+
+uint64_t model_step_bytes(const model *m)
+{
+    const step_program *p = &m->b.program;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        const step_op *op = &p->ops[i];
+        for (int k = 0; k < 3; k++) {
+            const model_matrix *w = op->w[k];
+            if (!w) continue;
+            uint64_t one = (uint64_t)w->panel_bytes * w->n_panels;
+            if (op->kind == STEP_EMBED) /* one row */
+                total += w->panel_bytes / KERNEL_PANEL_ROWS;
+            else
+                total += w->n_matrices > 1 ? one * p->shape.n_experts_used : one;
+        }
+    }
+    return total;
+}
+
+block_type model_main_type(const model *m)
+{
+    uint64_t values[BLOCK_TYPE_END] = {0};
+    block_type best = BLOCK_F32;
+    for (uint32_t i = 0; i < m->b.n_matrices; i++) {
+        const model_matrix *w = &m->b.matrices[i];
+        values[w->type] += (uint64_t)w->rows * w->cols * w->n_matrices;
+        if (values[w->type] > values[best]) best = w->type;
+    }
+    return best;
+}
+
+uint32_t model_n_repack_items(const model *m) { return m->n_repack_items; }
+
+/* Panels [first, end) of expert matrix of w. */
+static void repack_panels(const model *m, const model_matrix *w, uint32_t matrix, uint32_t first,
+                          uint32_t end)
+{
+    size_t row_bytes = w->source->size /
+                       (w->source->dims[1] * w->source->dims[2] * w->source->dims[3]);
+    const uint8_t *source = (const uint8_t *)w->source->data +
+                            ((size_t)matrix * w->source_rows + w->source_row) * row_bytes;
+    for (uint32_t p = first; p < end; p++) {
+        uint32_t row = p * KERNEL_PANEL_ROWS;
+        uint32_t n = w->rows - row < KERNEL_PANEL_ROWS ? w->rows - row : KERNEL_PANEL_ROWS;
+        kernel_repack(w->type, w->panels + ((size_t)matrix * w->n_panels + p) * w->panel_bytes,
+                      source + (size_t)row * row_bytes, n, w->cols);
+    }
+    uint32_t rows_end = end * KERNEL_PANEL_ROWS < w->rows ? end * KERNEL_PANEL_ROWS : w->rows;
+    uint32_t row = first * KERNEL_PANEL_ROWS;
+    gguf_release(m->b.file, source + (size_t)row * row_bytes, (rows_end - row) * row_bytes);
+}
+
+void model_repack(const model *m, uint32_t item)
+{
+    CHECK(item < m->n_repack_items);
+    const model_matrix *w = m->b.matrices;
+    while (item >= matrix_items(w)) item -= matrix_items(w++);
+    uint32_t step = item_panels(w), per_matrix = (w->n_panels + step - 1) / step;
+    uint32_t first = item % per_matrix * step;
+    uint32_t end = first + step < w->n_panels ? first + step : w->n_panels;
+    repack_panels(m, w, item / per_matrix, first, end);
+}

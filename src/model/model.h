@@ -1,0 +1,30 @@
+/* model.h - a model file lowered to a step program, its weights repacked into panels.
+ *
+ * Opening has two halves, so that the caller can spread the second over its threads:
+ * model_open() validates everything and takes all memory; model_repack() fills the panels.
+ * Immutable afterwards. */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include "model/program.h"
+
+typedef struct model model;
+
+/* Borrows file until closed.  CERIUM_ERR_FORMAT names the tensor or key that is missing, of the
+ * wrong shape or of a type without kernels. */
+CERIUM_CHECKED int model_open(model **out, const gguf_file *file, cerium_error *err);
+void model_close(model **m);
+
+const step_program *model_program(const model *m);
+const char *model_architecture(const model *m);
+uint64_t model_n_parameters(const model *m);
+uint64_t model_weights_bytes(const model *m); /* panels and vectors */
+uint64_t model_step_bytes(const model *m);    /* weight bytes read for one token */
+block_type model_main_type(const model *m);   /* that holds most of the parameters */
+
+/* The panels in the order of the file, cut into work items of a few hundred kilobytes. */
+uint32_t model_n_repack_items(const model *m);
+/* Repack one item and let go of the file's pages behind it. Items are independent. */
+void model_repack(const model *m, uint32_t item);
+
+#endif

@@ -1,0 +1,105 @@
+/* program.h - the step program: what one pass over a model computes, as a flat list.
+ *
+ * An architecture file (llama.c, qwen2.c, ...) lowers a model file to this list once, at open.
+ * The CPU team walks it for every pass; a simulator or another device can walk the same list.
+ * It names operations and weights and says nothing about threads, buffers or instruction sets.
+ *
+ * Symbols used below: x [n_embd] is the residual stream of a token; everything is per token.
+ * Adding an architecture with recurrent state means new step_kinds and a size in step_shape for
+ * the state of a session; nothing here assumes that all state is KV. */
+#ifndef MODEL_PROGRAM_H
+#define MODEL_PROGRAM_H
+
+#include "base/base.h"
+#include "gguf/gguf.h"
+
+/* One weight matrix, or n_matrices of one shape (experts). */
+typedef struct {
+    const gguf_tensor *source;
+    block_type type;
+    uint32_t rows, cols;   /* y[rows] = W x[cols] */
+    uint32_t n_matrices;   /* experts; 1 otherwise */
+    uint32_t source_row;   /* first row in each expert's part of the source */
+    uint32_t source_rows;  /* rows of each expert in the source */
+    uint32_t n_panels;     /* of one matrix: rows / 16, rounded up */
+    size_t panel_bytes;
+    uint8_t *panels;       /* [n_matrices][n_panels][panel_bytes]; owned by the model */
+} model_matrix;
+
+static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t matrix,
+                                                 uint32_t panel)
+{
+    return m->panels + ((size_t)matrix * m->n_panels + panel) * m->panel_bytes;
+}
+
+typedef enum {
+    STEP_EMBED = 0,        /* x = w[0][token] */
+    STEP_QKV = 1,          /* n = norm(x); q, k, v = w[0..2] n + bias; head norms; rope; KV write */
+    STEP_ATTEND = 2,       /* a = softmax(q k / sqrt(d), sinks) v, in a window if there is one */
+    STEP_OUT = 3,          /* x += w[0] a + bias[0] */
+    STEP_FFN_UP = 4,       /* n = norm(x); h = activation(w[0] n + bias[0], w[1] n + bias[1]) */
+    STEP_FFN_DOWN = 5,     /* x += w[0] h + bias[0] */
+    STEP_ROUTE = 6,        /* n = norm(x); experts and their weights from w[0] n + bias[0] */
+    STEP_EXPERTS_UP = 7,   /* h_e = activation(w[0]_e n + bias[0]_e, w[1]_e n + bias[1]_e) */
+    STEP_EXPERTS_DOWN = 8, /* x += weight_e (w[0]_e h_e + bias[0]_e), experts in ascending order */
+    STEP_HEAD = 9,         /* logits = w[0] norm(x) + bias[0] */
+} step_kind;
+
+typedef enum {
+    STEP_NORM_RMS = 0,
+    STEP_NORM_LAYER = 1, /* mean and variance, with bias */
+} step_norm_kind;
+
+typedef enum {
+    STEP_SILU_GATED = 0,
+    STEP_GELU = 1,           /* tanh form; one matrix */
+    STEP_SWIGLU_CLAMPED = 2, /* gpt-oss */
+} step_activation;
+
+typedef enum {
+    STEP_ROUTE_SOFTMAX_TOP = 0, /* softmax over all experts, the k best, divided by their sum */
+    STEP_ROUTE_TOP_SOFTMAX = 1, /* the k best, softmax over them */
+} step_routing;
+
+typedef enum {
+    STEP_ROPE_ADJACENT = 0, /* pairs (2j, 2j + 1) */
+    STEP_ROPE_SPLIT = 1,    /* pairs (j, j + n_rot / 2) */
+} step_rope;
+
+typedef struct {
+    step_kind kind;
+    uint32_t layer;               /* of the KV cache: QKV and ATTEND */
+    uint32_t window;              /* ATTEND: tokens seen, the own one included; 0 = all */
+    const float *norm;            /* [n_embd]; of x, where the kind has one */
+    const float *norm_bias;       /* [n_embd] or NULL */
+    const model_matrix *w[3];
+    const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL where none */
+    const float *head_norm[2];    /* QKV: RMS norm of each q and k head, [head_dim] or NULL */
+    const float *sinks;           /* ATTEND: [n_heads] or NULL */
+} step_op;
+
+typedef struct {
+    uint32_t n_layers, n_embd, n_vocab;
+    uint32_t n_heads, n_kv_heads, head_dim;
+    uint32_t n_ff;                           /* 0 when every layer has experts */
+    uint32_t n_experts, n_experts_used, n_ff_expert;
+    uint32_t context_tokens;                 /* what the model was trained for */
+    step_norm_kind norm_kind;
+    float norm_eps;
+    step_activation activation;
+    step_routing routing;
+    float routing_scale;                     /* times each expert's weight */
+    float attention_scale;                   /* of q k */
+    step_rope rope;
+    uint32_t n_rot;                          /* channels of a head that turn; even */
+    float rope_scale;                        /* of cosine and sine (YaRN) */
+    const double *rope_frequency;            /* [n_rot / 2] radians a token */
+} step_shape;
+
+typedef struct {
+    step_shape shape;
+    const step_op *ops; /* [n_ops] */
+    uint32_t n_ops;
+} step_program;
+
+#endif

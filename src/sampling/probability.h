@@ -1,0 +1,35 @@
+/* probability.h - logits to probabilities, with the same bits on every machine.
+ *
+ * A probability is a *weight*: an integer, e^x in units of 2^-43 of the most likely token's.  Sums
+ * of integers do not depend on their order, so neither do top-p nor a draw; and exp and log are
+ * our own, because the ones of the C library differ between its versions and processors.  What
+ * weighs less than half a unit, 6e-14 of the best token, weighs nothing. */
+#ifndef SAMPLING_PROBABILITY_H
+#define SAMPLING_PROBABILITY_H
+
+#include "base/base.h"
+
+enum {
+    PROBABILITY_UNIT_BITS = 43,
+    PROBABILITY_VOCAB_BITS = 20, /* at most so many weights are added up */
+};
+_Static_assert(PROBABILITY_UNIT_BITS + PROBABILITY_VOCAB_BITS <= 63, "a sum of weights fits");
+
+/* The weight of the best token: e^0. */
+#define PROBABILITY_ONE ((uint64_t)1 << PROBABILITY_UNIT_BITS)
+
+/* Greatest of logits[n]; NaN counts as -infinity.  -INFINITY when there is nothing greater. */
+float probability_max(const float *logits, uint32_t n);
+
+/* weights[i] = the weight of e^((logits[i] - max) * scale); all [n], max and scale finite: for a
+ * greatest logit of +infinity, max is FLT_MAX. */
+void probability_weights(uint64_t *restrict weights, const float *restrict logits, uint32_t n,
+                         float max, double scale);
+
+/* The sum of probability_weights() with scale 1. */
+uint64_t probability_sum(const float *logits, uint32_t n, float max);
+
+/* Natural logarithm of sum / PROBABILITY_ONE; sum >= 1. */
+double probability_log(uint64_t sum);
+
+#endif

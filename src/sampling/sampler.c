@@ -1,0 +1,334 @@
+/* sampler.c - greedy, and the filters and the draw over integer weights.
+ *
+ * Candidates are kept in the order of their ids, each with a key (its logit as an integer that
+ * sorts like it) and a weight.  Top-k and top-p are the same cut: keep the smallest run from the
+ * top whose weights reach a target, where for top-k every weight is 1.  The cut is found digit by
+ * digit of the key, as a radix sort would, but only in the bucket where the target is reached. */
+#include "sampling/sampler.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "base/memory.h"
+#include "sampling/probability.h"
+
+_Static_assert(SAMPLER_VOCAB_MAX == 1 << PROBABILITY_VOCAB_BITS, "weights of a vocabulary add up");
+
+enum {
+    RECENT_TOKENS_DEFAULT = 64,
+    DIGIT_BITS = 11,
+    DIGITS = 1 << DIGIT_BITS,
+};
+
+struct sampler {
+    uint32_t n_vocab;
+    uint64_t sums[DIGITS]; /* weights by digit */
+    uint64_t *weights;     /* [n_vocab], as the rest */
+    uint32_t *keys;
+    uint32_t *ids;
+};
+
+/* Logits of equal value get equal keys: 0 and -0 do, and NaN is -infinity. */
+static inline uint32_t key_of(float logit)
+{
+    union {
+        float value;
+        uint32_t bits;
+    } u = {.value = (logit == logit ? logit : -INFINITY) + 0.0f};
+    return u.bits & 0x80000000u ? ~u.bits : u.bits | 0x80000000u;
+}
+
+static inline float logit_of(uint32_t key)
+{
+    union {
+        uint32_t bits;
+        float value;
+    } u = {.bits = key & 0x80000000u ? key & 0x7fffffffu : ~key};
+    return u.value;
+}
+
+static bool in_range(float value, float low, float high)
+{
+    return value >= low && value <= high;
+}
+
+int sampler_validate(const cerium_sampling *sampling, cerium_error *err)
+{
+    const int bad = CERIUM_ERR_ARGUMENT;
+    if (!sampling) return CERIUM_OK;
+    if (!in_range(sampling->temperature, 0, 1e6f))
+        return error_set(err, bad, "temperature %g: must be 0 (greedy) or above, at most 1e6",
+                         (double)sampling->temperature);
+    if (!in_range(sampling->top_p, 0, 1))
+        return error_set(err, bad, "top_p %g: must be above 0 and at most 1",
+                         (double)sampling->top_p);
+    if (!in_range(sampling->min_p, 0, 1) || sampling->min_p == 1)
+        return error_set(err, bad, "min_p %g: must be at least 0 and below 1",
+                         (double)sampling->min_p);
+    if (sampling->repetition_penalty != 0 && !in_range(sampling->repetition_penalty, 1e-3f, 1e3f))
+        return error_set(err, bad, "repetition_penalty %g: must be 0 (off) or 0.001 to 1000",
+                         (double)sampling->repetition_penalty);
+    if (sampling->n_stops > CERIUM_STOPS_MAX || (sampling->n_stops && !sampling->stops))
+        return error_set(err, bad, "%u stop strings: at most %d are possible",
+                         (unsigned)sampling->n_stops, CERIUM_STOPS_MAX);
+    for (uint32_t i = 0; i < sampling->n_stops; i++) {
+        size_t len = view_of(sampling->stops[i]).len;
+        if (len == 0 || len > CERIUM_STOP_BYTES_MAX)
+            return error_set(err, bad, "stop string %u has %zu bytes: 1 to %d are possible",
+                             (unsigned)i, len, CERIUM_STOP_BYTES_MAX);
+    }
+    return CERIUM_OK;
+}
+
+int sampler_open(sampler **out, uint32_t n_vocab, cerium_error *err)
+{
+    if (n_vocab == 0 || n_vocab > SAMPLER_VOCAB_MAX)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "vocabulary of %u tokens: 1 to %d are possible",
+                         (unsigned)n_vocab, SAMPLER_VOCAB_MAX);
+    sampler *s = memory_alloc(sizeof *s);
+    uint64_t *weights = memory_alloc((size_t)n_vocab * (sizeof(uint64_t) + 2 * sizeof(uint32_t)));
+    if (!s || !weights) {
+        memory_free(s);
+        memory_free(weights);
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory to sample from %u tokens",
+                         (unsigned)n_vocab);
+    }
+    s->n_vocab = n_vocab;
+    s->weights = weights;
+    s->keys = (uint32_t *)(weights + n_vocab);
+    s->ids = s->keys + n_vocab;
+    *out = s;
+    return CERIUM_OK;
+}
+
+void sampler_close(sampler **s)
+{
+    if (!s || !*s) return;
+    memory_free((*s)->weights);
+    memory_free(*s);
+    *s = NULL;
+}
+
+/* 64 random bits for a place in a seed's sequence.  SplitMix64 (Steele, Lea and Flood, "Fast
+ * splittable pseudorandom number generators", 2014) is already a hash of a counter; the seed is
+ * hashed first so that the sequences of neighbouring seeds are not shifts of each other. */
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static uint64_t random_bits(uint64_t seed, uint64_t position)
+{
+    const uint64_t golden = 0x9e3779b97f4a7c15u;
+    return mix(mix(seed + golden) + golden * (position + 1));
+}
+
+static uint32_t first_max(const float *logits, uint32_t n)
+{
+    float max = probability_max(logits, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (logits[i] == max) return i;
+    return 0; /* nothing but NaN */
+}
+
+static uint32_t first_max_key(const uint32_t *keys, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (keys[i] > keys[best]) best = i;
+    return best;
+}
+
+/* Every token becomes a candidate.  Penalties are computed from the logits, so that a token that
+ * occurs twice is penalised once. */
+static void make_candidates(sampler *s, const float *logits, float penalty, const int32_t *recent,
+                            size_t n_recent)
+{
+    for (uint32_t i = 0; i < s->n_vocab; i++) {
+        s->keys[i] = key_of(logits[i]);
+        s->ids[i] = i;
+    }
+    for (size_t i = 0; i < n_recent; i++) {
+        CHECK(recent[i] >= 0 && (uint32_t)recent[i] < s->n_vocab);
+        float logit = logits[recent[i]];
+        s->keys[recent[i]] = key_of(logit > 0 ? logit / penalty : logit * penalty);
+    }
+}
+
+/* Keep, of n candidates ranked by key and then by id, the smallest run from the top whose weights
+ * reach target, 1 <= target <= their sum.  Returns how many those are. */
+static uint32_t cut(sampler *s, uint32_t n, uint64_t target)
+{
+    uint64_t found = 0; /* leading digits of the key at which the target is reached */
+    for (int shift = 2 * DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
+        memset(s->sums, 0, sizeof s->sums);
+        for (uint32_t i = 0; i < n; i++)
+            if ((uint64_t)s->keys[i] >> (shift + DIGIT_BITS) == found)
+                s->sums[s->keys[i] >> shift & (DIGITS - 1)] += s->weights[i];
+        uint32_t digit = DIGITS - 1;
+        while (s->sums[digit] < target) {
+            CHECK(digit > 0);
+            target -= s->sums[digit--];
+        }
+        found = found << DIGIT_BITS | digit;
+    }
+    uint32_t n_kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool tie = s->keys[i] == found;
+        if (s->keys[i] < found || (tie && target == 0)) continue;
+        if (tie) target -= s->weights[i] < target ? s->weights[i] : target;
+        s->keys[n_kept] = s->keys[i];
+        s->ids[n_kept] = s->ids[i];
+        s->weights[n_kept++] = s->weights[i];
+    }
+    return n_kept;
+}
+
+/* Weights of n candidates; returns their sum. */
+static uint64_t weigh(sampler *s, uint32_t n, float max, float temperature)
+{
+    enum { PIECE = 256 };
+    float logits[PIECE];
+    uint64_t sum = 0;
+    for (uint32_t at = 0; at < n; at += PIECE) {
+        uint32_t len = n - at < PIECE ? n - at : PIECE;
+        for (uint32_t i = 0; i < len; i++) logits[i] = logit_of(s->keys[at + i]);
+        probability_weights(s->weights + at, logits, len, max, 1.0 / (double)temperature);
+        for (uint32_t i = 0; i < len; i++) sum += s->weights[at + i];
+    }
+    return sum;
+}
+
+static uint64_t sum_of(const uint64_t *weights, uint32_t n)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += weights[i];
+    return sum;
+}
+
+/* part * whole, at least 1: doubles round the same everywhere. */
+static uint64_t share_of(uint64_t whole, float part)
+{
+    uint64_t share = (uint64_t)((double)whole * (double)part);
+    return share ? share : 1;
+}
+
+/* Candidates that lie under the floor weigh nothing from now on. */
+static void drop_below(uint64_t *weights, uint32_t n, uint64_t floor)
+{
+    for (uint32_t i = 0; i < n; i++) weights[i] = weights[i] >= floor ? weights[i] : 0;
+}
+
+/* Each of n candidates, in the order of ids, owns as many of the draws as it weighs. */
+static int32_t draw(const sampler *s, uint32_t n, uint64_t random)
+{
+    uint64_t at = (uint64_t)((unsigned __int128)random * sum_of(s->weights, n) >> 64);
+    uint32_t i = 0;
+    while (at >= s->weights[i]) {
+        at -= s->weights[i++];
+        CHECK(i < n);
+    }
+    return (int32_t)s->ids[i];
+}
+
+static int32_t sample(sampler *s, const cerium_sampling *sampling, uint64_t position)
+{
+    uint32_t n = s->n_vocab;
+    float max = logit_of(s->keys[first_max_key(s->keys, n)]);
+    if (max == -INFINITY) return 0;
+    if (max > FLT_MAX) max = FLT_MAX;
+    if (sampling->top_k > 0 && sampling->top_k < n) {
+        for (uint32_t i = 0; i < n; i++) s->weights[i] = 1;
+        n = cut(s, n, sampling->top_k);
+    }
+    uint64_t sum = weigh(s, n, max, sampling->temperature);
+    if (sampling->top_p > 0 && sampling->top_p < 1) n = cut(s, n, share_of(sum, sampling->top_p));
+    if (sampling->min_p > 0) drop_below(s->weights, n, share_of(PROBABILITY_ONE, sampling->min_p));
+    return draw(s, n, random_bits(sampling->seed, position));
+}
+
+int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
+                       const cerium_sampling *sampling, const int32_t *recent, size_t n_recent,
+                       uint64_t position)
+{
+    CHECK(s && logits && n_vocab == s->n_vocab && (recent || n_recent == 0));
+    float penalty = sampling ? sampling->repetition_penalty : 0;
+    if (penalty == 0) penalty = 1;
+    bool greedy = !sampling || sampling->temperature == 0;
+    if (greedy && penalty == 1) return (int32_t)first_max(logits, n_vocab);
+
+    size_t look_back = sampling->repetition_tokens;
+    if (look_back == 0) look_back = RECENT_TOKENS_DEFAULT;
+    if (penalty == 1) look_back = 0;
+    if (look_back > n_recent) look_back = n_recent;
+    make_candidates(s, logits, penalty, recent ? recent + n_recent - look_back : NULL, look_back);
+    if (greedy) return (int32_t)first_max_key(s->keys, n_vocab);
+    return sample(s, sampling, position);
+}
+
+static float finite_max(const float *logits, uint32_t n)
+{
+    float max = probability_max(logits, n);
+    return max > FLT_MAX ? FLT_MAX : max;
+}
+
+/* Natural logarithm of e^(logit - max) / sum, which is at most 0. */
+static float logprob_of(float logit, float max, uint64_t sum)
+{
+    if (!(logit > -INFINITY)) return -INFINITY;
+    double above = (double)(logit > max ? max : logit) - (double)max;
+    return (float)(above - probability_log(sum));
+}
+
+float sampler_logprob(const float *logits, uint32_t n_vocab, int32_t token)
+{
+    CHECK(token >= 0 && (uint32_t)token < n_vocab);
+    float max = finite_max(logits, n_vocab);
+    if (max == -INFINITY) return -INFINITY;
+    return logprob_of(logits[token], max, probability_sum(logits, n_vocab, max));
+}
+
+/* Better tokens rank first.  Until the end, logprob holds the logit, without NaN. */
+static bool better(cerium_logprob a, cerium_logprob b)
+{
+    return a.logprob > b.logprob || (a.logprob == b.logprob && a.token < b.token);
+}
+
+/* Let entry at sink to its place in a heap of n whose root is the worst. */
+static void sink(cerium_logprob *heap, size_t n, size_t at)
+{
+    cerium_logprob entry = heap[at];
+    for (size_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && better(heap[child], heap[child + 1])) child++;
+        if (better(heap[child], entry)) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = entry;
+}
+
+size_t sampler_top(const float *logits, uint32_t n_vocab, cerium_logprob *out, size_t n)
+{
+    if (n > n_vocab) n = n_vocab;
+    if (n == 0) return 0;
+    for (uint32_t i = 0; i < n_vocab; i++) {
+        float logit = logits[i] == logits[i] ? logits[i] : -INFINITY;
+        if (i < n) out[i] = (cerium_logprob){(int32_t)i, logit};
+        if (i + 1 == n)
+            for (size_t at = n / 2; at-- > 0;) sink(out, n, at);
+        if (i < n || logit <= out[0].logprob) continue;
+        out[0] = (cerium_logprob){(int32_t)i, logit};
+        sink(out, n, 0);
+    }
+    for (size_t last = n; last-- > 1;) { /* the worst of those left goes behind them */
+        cerium_logprob worst = out[0];
+        out[0] = out[last];
+        sink(out, last, 0);
+        out[last] = worst;
+    }
+    float max = finite_max(logits, n_vocab);
+    uint64_t sum = max > -INFINITY ? probability_sum(logits, n_vocab, max) : 1;
+    for (size_t i = 0; i < n; i++) out[i].logprob = logprob_of(out[i].logprob, max, sum);
+    return n;
+}

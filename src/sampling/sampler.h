@@ -1,0 +1,42 @@
+/* sampler.h - which token comes next: pure functions over logits.
+ *
+ * The order is that of cerium_sampling: repetition penalty, temperature, top-k, top-p, min-p,
+ * draw.  A choice depends on the settings, the logits, the recent tokens and the position, and on
+ * nothing else: same seed, same text, on every machine.  NaN counts as -infinity; ties rank by id,
+ * the lowest first. */
+#ifndef SAMPLING_SAMPLER_H
+#define SAMPLING_SAMPLER_H
+
+#include "base/base.h"
+
+enum { SAMPLER_VOCAB_MAX = 1 << 20 };
+
+typedef struct sampler sampler; /* scratch; one thread at a time */
+
+/* CERIUM_ERR_ARGUMENT for a field out of the range that cerium.h gives.  NULL is greedy. */
+CERIUM_CHECKED int sampler_validate(const cerium_sampling *sampling, cerium_error *err);
+
+/* Take the scratch for a vocabulary: 16 bytes a token; nothing after this allocates.
+ * Returns owned; CERIUM_ERR_ARGUMENT when n_vocab is 0 or above SAMPLER_VOCAB_MAX. */
+CERIUM_CHECKED int sampler_open(sampler **out, uint32_t n_vocab, cerium_error *err);
+/* Accepts NULL and pointers to NULL. */
+void sampler_close(sampler **s);
+
+/* The token that follows.
+ *   logits:   [n_vocab], the same as at open
+ *   sampling: validated; NULL for greedy
+ *   recent:   [n_recent] ids in [0, n_vocab), oldest first; may hold more than is looked at
+ *   position: place of the token in its timeline: the counter of the random draws
+ * Cost: greedy reads the logits once or twice; sampling a few times, without sorting. */
+int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
+                       const cerium_sampling *sampling, const int32_t *recent, size_t n_recent,
+                       uint64_t position);
+
+/* Natural logarithm of the token's probability in the model's own distribution (no settings);
+ * -INFINITY when it has none.  Cost: one exp for each of n_vocab. */
+float sampler_logprob(const float *logits, uint32_t n_vocab, int32_t token);
+
+/* The n most likely tokens, best first.  Writes and returns min(n, n_vocab). */
+size_t sampler_top(const float *logits, uint32_t n_vocab, cerium_logprob *out, size_t n);
+
+#endif

@@ -1,0 +1,310 @@
+/* tokenizer.c - owns the public functions: opens the parts, and runs text through them.
+ *
+ * Text is cut at special tokens, then at invalid UTF-8, then (byte-level) by the pre-tokenizer or
+ * (SentencePiece) between bytes that no token holds side by side; what is left is merged. */
+#include "tokenizer/tokenizer.h"
+
+#include "base/limits.h"
+#include "tokenizer/merger.h"
+#include "tokenizer/pretokenizer.h"
+#include "tokenizer/special.h"
+
+struct tokenizer {
+    vocabulary vocab;
+    special_tokens special;
+    merges rules;
+    pretokenizer *pre; /* byte-level only */
+    bool whole_words, adds_bos, adds_eos, adds_space;
+    char *template_text;
+    size_t template_len;
+};
+
+/* ---- Section - Opening ---- */
+
+static int open_flags(tokenizer *t, const gguf_file *file, cerium_error *err)
+{
+    pretokenizer_facts facts = {.adds_bos = true};
+    t->adds_space = true;
+    if (t->vocab.form == VOCABULARY_BYTES) {
+        view pre = VIEW("default");
+        gguf_get_string(file, "tokenizer.ggml.pre", &pre);
+        RETURN_IF(pretokenizer_open(&t->pre, pre, gguf_path(file), &facts, err));
+        t->adds_space = false;
+    }
+    t->whole_words = facts.whole_words;
+    t->adds_bos = facts.adds_bos;
+    gguf_get_bool(file, "tokenizer.ggml.add_bos_token", &t->adds_bos);
+    gguf_get_bool(file, "tokenizer.ggml.add_eos_token", &t->adds_eos);
+    gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &t->adds_space);
+    if (t->special.roles[TOKEN_BOS] < 0) t->adds_bos = false;
+    if (t->special.roles[TOKEN_EOS] < 0) t->adds_eos = false;
+    view text = {0};
+    gguf_get_string(file, "tokenizer.chat_template", &text);
+    t->template_text = memory_copy(text.ptr, text.len);
+    t->template_len = text.len;
+    if (t->template_text) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for the chat template",
+                     gguf_path(file));
+}
+
+int tokenizer_open(tokenizer **out, const gguf_file *file, cerium_error *err)
+{
+    CHECK(out && file);
+    tokenizer *t = memory_zalloc(1, sizeof *t);
+    if (!t) return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory", gguf_path(file));
+    int status = vocabulary_open(&t->vocab, file, err);
+    if (!status) status = special_open(&t->special, &t->vocab, file, err);
+    if (!status) status = merges_open(&t->rules, &t->vocab, file, err);
+    if (!status) status = open_flags(t, file, err);
+    if (status) tokenizer_close(&t);
+    else *out = t;
+    return status;
+}
+
+void tokenizer_close(tokenizer **t)
+{
+    if (!t || !*t) return;
+    pretokenizer_close(&(*t)->pre);
+    merges_close(&(*t)->rules);
+    special_close(&(*t)->special);
+    vocabulary_close(&(*t)->vocab);
+    memory_free((*t)->template_text);
+    memory_free(*t);
+    *t = NULL;
+}
+
+/* ---- Section - Facts ---- */
+
+static bool is_token(const tokenizer *t, int32_t id)
+{
+    return id >= 0 && (uint32_t)id < t->vocab.n_tokens;
+}
+
+uint32_t tokenizer_n_tokens(const tokenizer *t) { return t->vocab.n_tokens; }
+
+const char *tokenizer_bytes(const tokenizer *t, int32_t id, size_t *len)
+{
+    CHECK(t && len);
+    view text = {0};
+    if (is_token(t, id)) text = vocabulary_bytes(&t->vocab, id);
+    *len = text.len;
+    return text.ptr;
+}
+
+bool tokenizer_is_end(const tokenizer *t, int32_t id)
+{
+    return is_token(t, id) && t->special.ends[id];
+}
+
+bool tokenizer_is_control(const tokenizer *t, int32_t id)
+{
+    return is_token(t, id) &&
+           (t->vocab.kinds[id] == TOKEN_CONTROL || t->vocab.kinds[id] == TOKEN_UNKNOWN);
+}
+
+int32_t tokenizer_role(const tokenizer *t, token_role role)
+{
+    CHECK(role >= 0 && role < TOKEN_ROLES);
+    return t->special.roles[role];
+}
+
+int32_t tokenizer_find(const tokenizer *t, view name)
+{
+    if (!name.len) return TOKEN_NONE;
+    int32_t id = vocabulary_find_name(&t->vocab, name);
+    return id >= 0 ? id : vocabulary_find(&t->vocab, name);
+}
+
+bool tokenizer_adds_bos(const tokenizer *t) { return t->adds_bos; }
+
+view tokenizer_template(const tokenizer *t) { return (view){t->template_text, t->template_len}; }
+
+/* ---- Section - Encoding ---- */
+
+/* One call of tokenizer_encode(). */
+typedef struct {
+    const tokenizer *t;
+    int32_t *tokens; /* [cap] */
+    size_t cap, n;
+    merger merge;
+    pretokenizer_run run;
+} encoder;
+
+static inline void emit(encoder *e, int32_t id)
+{
+    if (id < 0) return; /* a byte that the vocabulary lacks */
+    if (e->n < e->cap) e->tokens[e->n] = id;
+    e->n++;
+}
+
+static void emit_bytes(encoder *e, const char *p, size_t len)
+{
+    for (size_t i = 0; i < len; i++) emit(e, e->t->vocab.byte_ids[(uint8_t)p[i]]);
+}
+
+/* A piece of byte-level BPE: its symbols are bytes. */
+static int encode_piece(encoder *e, view piece)
+{
+    const tokenizer *t = e->t;
+    if (t->whole_words) {
+        int32_t id = vocabulary_find(&t->vocab, piece);
+        if (id >= 0 && t->vocab.kinds[id] != TOKEN_CONTROL) {
+            emit(e, id);
+            return CERIUM_OK;
+        }
+    }
+    if (piece.len == 1) {
+        emit_bytes(e, piece.ptr, 1);
+        return CERIUM_OK;
+    }
+    RETURN_IF(merger_reserve(&e->merge, piece.len));
+    for (size_t i = 0; i < piece.len; i++)
+        e->merge.ids[i] = t->vocab.byte_ids[(uint8_t)piece.ptr[i]];
+    e->merge.n = piece.len;
+    merger_run(&e->merge, &t->rules.pairs);
+    for (size_t i = 0; i < e->merge.n; i++) emit(e, e->merge.ids[i]);
+    return CERIUM_OK;
+}
+
+static int encode_words(encoder *e, view text)
+{
+    pretokenizer_start(&e->run, text);
+    for (;;) {
+        view piece;
+        RETURN_IF(pretokenizer_next(&e->run, &piece));
+        if (!piece.len) return CERIUM_OK;
+        RETURN_IF(encode_piece(e, piece));
+    }
+}
+
+/* Length of the well-formed UTF-8 character at text[0]; 0 when there is none. */
+static size_t utf8_valid_length(view text)
+{
+    const uint8_t *p = (const uint8_t *)text.ptr;
+    size_t len = utf8_length(text);
+    if (len == 1) return p[0] < 0x80;
+    if (len == 3 && ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F))) return 0;
+    if (len == 4 && ((p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F))) return 0;
+    return len;
+}
+
+/* Byte-level BPE over any bytes: runs of valid UTF-8 as words, all other bytes one by one. */
+static int encode_byte_level(encoder *e, view text)
+{
+    for (size_t from = 0, at = 0; from < text.len;) {
+        size_t len = 0;
+        while (at < text.len) {
+            len = (uint8_t)text.ptr[at] < 0x80
+                      ? 1
+                      : utf8_valid_length((view){text.ptr + at, text.len - at});
+            if (!len) break;
+            at += len;
+        }
+        if (at > from) RETURN_IF(encode_words(e, (view){text.ptr + from, at - from}));
+        if (at < text.len) emit_bytes(e, text.ptr + at++, 1);
+        from = at;
+    }
+    return CERIUM_OK;
+}
+
+/* A stretch that no merge leaves.  Its characters are at from[0..n) in text while merging; what
+ * is no token in the end is written as bytes. */
+static int encode_stretch(encoder *e, view text)
+{
+    const tokenizer *t = e->t;
+    const merges *rules = &t->rules;
+    RETURN_IF(merger_reserve(&e->merge, text.len));
+    size_t n = 0;
+    for (size_t at = 0, len; at < text.len; at += len) {
+        len = utf8_length((view){text.ptr + at, text.len - at});
+        uint32_t code = utf8_code(text.ptr + at, len);
+        const merge_slot *slot = merge_find(&rules->characters, 0, (int32_t)code);
+        e->merge.ids[n++] = slot ? slot->id : TOKEN_NONE;
+    }
+    e->merge.n = n;
+    merger_run(&e->merge, &rules->pairs);
+    size_t at = 0;
+    for (size_t i = 0; i < e->merge.n; i++) {
+        int32_t id = e->merge.ids[i];
+        if (is_token(t, id)) {
+            emit(e, id);
+            at += vocabulary_bytes(&t->vocab, id).len;
+        } else {
+            size_t len = utf8_length((view){text.ptr + at, text.len - at});
+            emit_bytes(e, text.ptr + at, len);
+            at += len;
+        }
+    }
+    return CERIUM_OK;
+}
+
+static int encode_sentencepiece(encoder *e, view text)
+{
+    const uint8_t *joins = e->t->rules.joins;
+    for (size_t from = 0; from < text.len;) {
+        size_t at = from + 1;
+        /* Nor is anything cut inside a character: its bytes are looked up together. */
+        while (at < text.len && (joins[(uint8_t)text.ptr[at - 1] << 8 | (uint8_t)text.ptr[at]] ||
+                                 ((uint8_t)text.ptr[at] & 0xC0) == 0x80))
+            at++;
+        RETURN_IF(encode_stretch(e, (view){text.ptr + from, at - from}));
+        from = at;
+    }
+    return CERIUM_OK;
+}
+
+/* Text without special tokens.  SentencePiece begins it with a space where a text begins. */
+static int encode_text(encoder *e, view text, bool first)
+{
+    const tokenizer *t = e->t;
+    if (t->vocab.form == VOCABULARY_BYTES) return encode_byte_level(e, text);
+    if (!first || !t->adds_space) return encode_sentencepiece(e, text);
+    char *spaced = memory_alloc(text.len + 1);
+    if (!spaced) return CERIUM_ERR_MEMORY;
+    spaced[0] = ' ';
+    memcpy(spaced + 1, text.ptr, text.len);
+    int status = encode_sentencepiece(e, (view){spaced, text.len + 1});
+    memory_free(spaced);
+    return status;
+}
+
+static int encode_all(encoder *e, view text, bool special)
+{
+    bool first = true;
+    while (text.len) {
+        size_t at = 0, len = 0;
+        int32_t id = special_find(&e->t->special, text, special, &at, &len);
+        size_t plain = id >= 0 ? at : text.len;
+        if (plain) RETURN_IF(encode_text(e, (view){text.ptr, plain}, first));
+        if (id < 0) break;
+        emit(e, id);
+        text = (view){text.ptr + at + len, text.len - at - len};
+        first = true;
+    }
+    return CERIUM_OK;
+}
+
+int tokenizer_encode(const tokenizer *t, view text, bool special, bool begin, int32_t *tokens,
+                     size_t cap, size_t *n, cerium_error *err)
+{
+    CHECK(t && n && (tokens || !cap) && (text.ptr || !text.len));
+    if (text.len > TOKENIZER_TEXT_BYTES_MAX)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "text of %zu bytes: at most %u can be encoded",
+                         text.len, TOKENIZER_TEXT_BYTES_MAX);
+    encoder e = {.t = t, .tokens = tokens, .cap = cap};
+    merger_open(&e.merge);
+    int status = t->pre ? pretokenizer_run_open(&e.run, t->pre) : CERIUM_OK;
+    if (!status) {
+        if (begin && t->adds_bos) emit(&e, t->special.roles[TOKEN_BOS]);
+        status = encode_all(&e, text, special);
+        if (begin && t->adds_eos) emit(&e, t->special.roles[TOKEN_EOS]);
+        if (t->pre) pretokenizer_run_close(&e.run);
+    }
+    merger_close(&e.merge);
+    if (status)
+        return error_set(err, status, "no memory to encode a text of %zu bytes", text.len);
+    *n = e.n;
+    if (e.n <= cap) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_CAPACITY, "the text has %zu tokens, there is room for %zu",
+                     e.n, cap);
+}

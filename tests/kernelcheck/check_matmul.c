@@ -1,0 +1,175 @@
+/* check_matmul.c - weights times activations: every type, shape, count of tokens. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "test_blocks.h"
+
+enum { TOKENS_MAX = 33, GAP = 3 /* floats between the outputs of tokens, to see them untouched */ };
+
+static const uint32_t widths[] = {1, 3, 32, 64, 96, 128, 160, 256, 512, 896, 1024, 2880};
+static const uint32_t token_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, TOKENS_MAX};
+
+typedef struct {
+    block_type type;
+    uint32_t n_panels, n_cols, n_rows, stride;
+    test_mode mode;
+    size_t row_bytes, x_bytes; /* of a row of blocks, of the activations of one token */
+    uint8_t *rows, *panels, *x;
+    float *want;
+} matmul_case;
+
+static void case_open(matmul_case *c)
+{
+    const size_t panel_bytes = kernel_panel_bytes(c->type, c->n_cols);
+    const bool acts = kernel_takes_acts(c->type);
+    c->n_rows = c->n_panels * KERNEL_PANEL_ROWS;
+    c->stride = c->n_rows + GAP;
+    CHECK(block_row_bytes(c->type, c->n_cols, &c->row_bytes));
+    c->x_bytes = acts ? kernel_n_groups(c->n_cols) * sizeof(kernel_act)
+                      : c->n_cols * sizeof(float);
+    c->rows = kc_buffer(c->n_rows * c->row_bytes, 1);
+    c->panels = kc_buffer(c->n_panels * panel_bytes, 64);
+    c->want = kc_buffer((size_t)TOKENS_MAX * c->stride * sizeof *c->want, 4);
+    c->x = kc_buffer(TOKENS_MAX * c->x_bytes, 4);
+    test_blocks_fill(c->type, c->rows, (size_t)c->n_rows * c->n_cols, c->mode);
+    for (uint32_t p = 0; p < c->n_panels; p++)
+        kernel_repack(c->type, c->panels + p * panel_bytes,
+                      c->rows + p * KERNEL_PANEL_ROWS * c->row_bytes, KERNEL_PANEL_ROWS,
+                      c->n_cols);
+    if (acts)
+        test_acts_fill((kernel_act *)(void *)c->x, c->n_cols, TOKENS_MAX, c->mode);
+    else
+        test_floats_fill((float *)(void *)c->x, (size_t)TOKENS_MAX * c->n_cols, c->mode);
+}
+
+/* Value k of token t as what it stands for. */
+static double act_value(const matmul_case *c, uint32_t t, uint32_t k)
+{
+    const uint8_t *x = c->x + t * c->x_bytes;
+    if (!kernel_takes_acts(c->type)) return (double)((const float *)(const void *)x)[k];
+    const kernel_act *act = (const kernel_act *)(const void *)x + k / KERNEL_GROUP;
+    return (double)act->scale * act->q[k % KERNEL_GROUP];
+}
+
+/* The reference against decoded weights in double: rounding in float loses at most a few units
+ * of the last place for each block; one wrong quant of one weight is above this. */
+static void check_truth(const matmul_case *c)
+{
+    float *w = kc_buffer(c->n_cols * sizeof *w, 4);
+    for (uint32_t r = 0; r < c->n_rows; r++) {
+        block_decode(c->type, w, c->rows + r * c->row_bytes, c->n_cols);
+        double largest = 0;
+        for (uint32_t k = 0; k < c->n_cols; k++) largest = fmax(largest, fabs((double)w[k]));
+        for (uint32_t t = 0; t < TOKENS_MAX; t++) {
+            double sum = 0, size = 0;
+            for (uint32_t k = 0; k < c->n_cols; k++) {
+                const double x = act_value(c, t, k);
+                sum += (double)w[k] * x;
+                size += fabs(x);
+            }
+            const double got = (double)c->want[t * c->stride + r];
+            if (!(fabs(got - sum) <= largest * size * 4e-6 + 0x1p-140))
+                kc_fail("panels %u, width %u, mode %d: y[%u][%u] = %a, should be %a", c->n_panels,
+                        c->n_cols, (int)c->mode, t, r, got, sum);
+        }
+    }
+}
+
+static void check_case(matmul_case *c, const kernel_table *ref, const kernel_table *level)
+{
+    case_open(c);
+    ref->matmul[c->type](c->want, c->stride, c->panels, c->x, c->n_panels, c->n_cols, TOKENS_MAX);
+    if (ref == level) check_truth(c);
+    for (size_t i = 0; i < ARRAY_LEN(token_counts); i++) {
+        const uint32_t n_tokens = token_counts[i];
+        if (ref == level && n_tokens > 2) break; /* the definition goes token by token */
+        const size_t n = (size_t)(n_tokens - 1) * c->stride + c->n_rows;
+        char what[64];
+        snprintf(what, sizeof what, "panels %u, width %u, mode %d, tokens %u", c->n_panels,
+                 c->n_cols, (int)c->mode, n_tokens);
+        float *got = kc_buffer(n * sizeof *got, 4);
+        level->matmul[c->type](got, c->stride, c->panels, c->x, c->n_panels, c->n_cols, n_tokens);
+        kc_compare(c->want, got, n, what);
+    }
+    kc_release();
+}
+
+/* ---- Section - Benchmarks ---- */
+
+/* Weights in the second-level cache, in the third, in memory; then tokens. */
+static void bench_type(block_type type, const kernel_table *level)
+{
+    enum { N_COLS = 4096, X_TOKENS = 64 };
+    static const struct {
+        const char *what;
+        size_t bytes;
+        uint32_t n_tokens;
+    } runs[] = {
+        {"L2", 200 << 10, 1},        {"L3", 6 << 20, 1},         {"DRAM", 256 << 20, 1},
+        {"L2, 2 tokens", 200 << 10, 2}, {"L2, 4 tokens", 200 << 10, 4},
+        {"L2, 8 tokens", 200 << 10, 8}, {"DRAM, 4 tokens", 128 << 20, 4},
+    };
+    const size_t panel_bytes = kernel_panel_bytes(type, N_COLS), map_bytes = (size_t)256 << 20;
+    const size_t x_bytes = X_TOKENS * N_COLS * sizeof(float);
+    uint8_t *rows = kc_buffer(KERNEL_PANEL_ROWS * N_COLS * sizeof(float), 64);
+    void *x = kc_buffer(x_bytes, 64);
+    test_blocks_fill(type, rows, KERNEL_PANEL_ROWS * N_COLS, TEST_RANDOM);
+    if (kernel_takes_acts(type))
+        test_acts_fill(x, N_COLS, X_TOKENS, TEST_RANDOM);
+    else
+        test_floats_fill(x, (size_t)X_TOKENS * N_COLS, TEST_RANDOM);
+    uint8_t *panels = memory_map(map_bytes);
+    CHECK(panels);
+    kernel_repack(type, panels, rows, KERNEL_PANEL_ROWS, N_COLS);
+    for (size_t at = panel_bytes; at + panel_bytes <= map_bytes; at += panel_bytes)
+        memcpy(panels + at, panels, panel_bytes);
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
+        const uint32_t n_panels = (uint32_t)(runs[i].bytes / panel_bytes);
+        const uint32_t n_rows = n_panels * KERNEL_PANEL_ROWS;
+        float *y = kc_buffer((size_t)n_rows * runs[i].n_tokens * sizeof *y, 64);
+        KC_BENCH(runs[i].what, n_panels * panel_bytes, "GB/s",
+                 level->matmul[type](y, n_rows, panels, x, n_panels, N_COLS, runs[i].n_tokens));
+    }
+    const uint32_t n_panels = 16, n_rows = n_panels * KERNEL_PANEL_ROWS;
+    float *y = kc_buffer((size_t)n_rows * X_TOKENS * sizeof *y, 64);
+    KC_BENCH("64 tokens", 2.0 * n_rows * N_COLS * X_TOKENS, "Gop/s",
+             level->matmul[type](y, n_rows, panels, x, n_panels, N_COLS, X_TOKENS));
+    memory_unmap(panels, map_bytes);
+}
+
+/* What one core reads from memory, to compare with. */
+static void bench_memory(void)
+{
+    const size_t size = (size_t)256 << 20;
+    uint64_t *p = memory_map(size), sum[4] = {0};
+    if (!p || !kc_begin_named("memory")) return;
+    memset(p, 1, size);
+    KC_BENCH("read", size, "GB/s", for (size_t i = 0; i < size / sizeof *p; i += 4)
+             for (int j = 0; j < 4; j++) sum[j] += p[i + j]);
+    if (sum[0] == 1) kc_fail("the sum is used, so that it is made");
+    memory_unmap(p, size);
+    kc_end();
+}
+
+void kc_check_matmul(const kernel_table *ref, const kernel_table *level)
+{
+    for (size_t i = 0; i < n_test_types; i++) {
+        const block_type type = test_types[i];
+        char name[32];
+        snprintf(name, sizeof name, "matmul_%s", block_name(type));
+        if (!kc_begin((kc_fn)level->matmul[type], name)) continue;
+        for (uint32_t w = 0; w < ARRAY_LEN(widths); w++) {
+            if (widths[w] % block_values(type) != 0) continue;
+            for (int mode = 0; mode < TEST_MODE_END; mode++) {
+                matmul_case c = {.type = type,
+                                 .n_panels = widths[w] > 1000 ? 1 + w % 2 : 1 + (w + mode) % 5,
+                                 .n_cols = widths[w],
+                                 .mode = (test_mode)mode};
+                check_case(&c, ref, level);
+            }
+        }
+        if (kc_benching()) bench_type(type, level);
+        kc_end();
+    }
+    if (ref == level && kc_bench_wanted()) bench_memory();
+}
