@@ -6,9 +6,9 @@
 
 #include "base/memory.h"
 #include "gguf/gguf.h"
+#include "programs/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -526,20 +526,14 @@ static json_t *json_of(const facts *f, const inspect_options *o)
 
 static void print_help(void)
 {
-    printf("cerium inspect -m MODEL [--json] [--tensors] [--values]\n"
+    printf("cerium inspect [-m MODEL] [--json] [--tensors] [--values]\n"
            "Say what a model file holds.\n\n"
-           "  -m, --model MODEL  a GGUF file, or the first of a split set\n"
+           "  -m, --model MODEL  a GGUF file, or the first of a split set; else CERIUM_MODEL\n"
            "      --tensors      list every tensor: type, shape, bytes\n"
            "      --values       list the metadata; long arrays are cut\n"
            "      --json         the same as one JSON object\n"
            "  -h, --help         this text\n\n"
            "Example: cerium inspect -m model.gguf --tensors\n");
-}
-
-static int bad_usage(const char *what, const char *value)
-{
-    fprintf(stderr, "cerium inspect: %s%s; see cerium inspect --help\n", what, value);
-    return 2;
 }
 
 /* 0 to go on, -1 when --help was answered, 2 for bad usage. */
@@ -560,14 +554,14 @@ static int parse_options(inspect_options *o, int argc, char **argv)
         case 't': o->tensors = true; break;
         case 'v': o->values = true; break;
         case 'h': print_help(); return -1;
-        case ':': return bad_usage("a value is missing after ", argv[optind - 1]);
-        default: return bad_usage("unknown option ", argv[optind - 1]);
+        case ':': return usage_error("inspect", "a value is missing after %s", argv[optind - 1]);
+        default: return usage_error("inspect", "unknown option %s", argv[optind - 1]);
         }
         /* clang-format on */
     }
-    if (optind < argc) return bad_usage("unexpected argument ", argv[optind]);
-    if (!o->model) return bad_usage("-m MODEL is missing", "");
-    return 0;
+    if (optind < argc) return usage_error("inspect", "unexpected argument %s", argv[optind]);
+    o->model = options_model(&(options){.model = o->model});
+    return o->model ? 0 : usage_error("inspect", "-m MODEL is missing");
 }
 
 static bool print_json(const facts *f, const inspect_options *o)
@@ -586,10 +580,7 @@ int program_inspect(int argc, char **argv)
     cerium_error err;
     int status = parse_options(&o, argc, argv);
     if (status) return status < 0 ? 0 : status;
-    if (gguf_open(&file, o.model, &err)) {
-        fprintf(stderr, "cerium inspect: %s\n", err.message);
-        return 1;
-    }
+    if (gguf_open(&file, o.model, &err)) return failed(&err);
     facts f = facts_of(file);
     bool ok = true;
     if (o.json)
@@ -601,8 +592,8 @@ int program_inspect(int argc, char **argv)
     }
     gguf_close(&file);
     if (fflush(stdout) || ferror(stdout) || !ok) {
-        fprintf(stderr, "cerium inspect: cannot write: %s\n", strerror(errno));
-        return 1;
+        error_set(&err, CERIUM_ERR_IO, "standard output: cannot write: %s", strerror(errno));
+        return failed(&err);
     }
     return 0;
 }

@@ -15,7 +15,7 @@ struct tokenizer {
     merges rules;
     pretokenizer *pre; /* byte-level only */
     bool whole_words, adds_bos, adds_eos, adds_space;
-    char *template_text;
+    bytes texts; /* the chat template, then the name of the pre-tokenizer */
     size_t template_len;
 };
 
@@ -38,13 +38,20 @@ static int open_flags(tokenizer *t, const gguf_file *file, cerium_error *err)
     gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &t->adds_space);
     if (t->special.roles[TOKEN_BOS] < 0) t->adds_bos = false;
     if (t->special.roles[TOKEN_EOS] < 0) t->adds_eos = false;
-    view text = {0};
-    gguf_get_string(file, "tokenizer.chat_template", &text);
-    t->template_text = memory_copy(text.ptr, text.len);
-    t->template_len = text.len;
-    if (t->template_text) return CERIUM_OK;
-    return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for the chat template",
-                     gguf_path(file));
+    return CERIUM_OK;
+}
+
+static int keep_texts(tokenizer *t, const gguf_file *file, cerium_error *err)
+{
+    view form = {0}, pre = {0};
+    gguf_get_string(file, "tokenizer.chat_template", &form);
+    gguf_get_string(file, "tokenizer.ggml.pre", &pre);
+    t->texts.max = SIZE_MAX;
+    t->template_len = form.len;
+    if (bytes_append(&t->texts, form.ptr, form.len) || bytes_append(&t->texts, pre.ptr, pre.len))
+        return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for the chat template",
+                         gguf_path(file));
+    return CERIUM_OK;
 }
 
 int tokenizer_open(tokenizer **out, const gguf_file *file, cerium_error *err)
@@ -56,6 +63,7 @@ int tokenizer_open(tokenizer **out, const gguf_file *file, cerium_error *err)
     if (!status) status = special_open(&t->special, &t->vocab, file, err);
     if (!status) status = merges_open(&t->rules, &t->vocab, file, err);
     if (!status) status = open_flags(t, file, err);
+    if (!status) status = keep_texts(t, file, err);
     if (status) tokenizer_close(&t);
     else *out = t;
     return status;
@@ -68,7 +76,7 @@ void tokenizer_close(tokenizer **t)
     merges_close(&(*t)->rules);
     special_close(&(*t)->special);
     vocabulary_close(&(*t)->vocab);
-    memory_free((*t)->template_text);
+    bytes_free(&(*t)->texts);
     memory_free(*t);
     *t = NULL;
 }
@@ -115,9 +123,23 @@ int32_t tokenizer_find(const tokenizer *t, view name)
     return id >= 0 ? id : vocabulary_find(&t->vocab, name);
 }
 
+int32_t tokenizer_find_special(const tokenizer *t, view text, size_t *at, size_t *len)
+{
+    CHECK(t && at && len);
+    return special_find(&t->special, text, true, at, len);
+}
+
 bool tokenizer_adds_bos(const tokenizer *t) { return t->adds_bos; }
 
-view tokenizer_template(const tokenizer *t) { return (view){t->template_text, t->template_len}; }
+bool tokenizer_adds_space(const tokenizer *t) { return t->adds_space; }
+
+view tokenizer_pre(const tokenizer *t)
+{
+    size_t len = t->texts.len - t->template_len;
+    return (view){len ? t->texts.ptr + t->template_len : NULL, len};
+}
+
+view tokenizer_template(const tokenizer *t) { return (view){t->texts.ptr, t->template_len}; }
 
 /* ---- Section - Encoding ---- */
 
@@ -284,27 +306,47 @@ static int encode_all(encoder *e, view text, bool special)
     return CERIUM_OK;
 }
 
+static int encoder_open(encoder *e, const tokenizer *t, view text, int32_t *tokens, size_t cap,
+                        cerium_error *err)
+{
+    if (text.len > TOKENIZER_TEXT_BYTES_MAX)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "text of %zu bytes: at most %u can be encoded",
+                         text.len, TOKENIZER_TEXT_BYTES_MAX);
+    *e = (encoder){.t = t, .tokens = tokens, .cap = cap};
+    merger_open(&e->merge);
+    if (!t->pre || !pretokenizer_run_open(&e->run, t->pre)) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_MEMORY, "no memory to encode a text of %zu bytes", text.len);
+}
+
+static int encoder_finish(encoder *e, int status, view text, size_t *n, cerium_error *err)
+{
+    if (e->t->pre) pretokenizer_run_close(&e->run);
+    merger_close(&e->merge);
+    if (status)
+        return error_set(err, status, "no memory to encode a text of %zu bytes", text.len);
+    *n = e->n;
+    if (e->n <= e->cap) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_CAPACITY, "the text has %zu tokens, there is room for %zu",
+                     e->n, e->cap);
+}
+
 int tokenizer_encode(const tokenizer *t, view text, bool special, bool begin, int32_t *tokens,
                      size_t cap, size_t *n, cerium_error *err)
 {
     CHECK(t && n && (tokens || !cap) && (text.ptr || !text.len));
-    if (text.len > TOKENIZER_TEXT_BYTES_MAX)
-        return error_set(err, CERIUM_ERR_ARGUMENT, "text of %zu bytes: at most %u can be encoded",
-                         text.len, TOKENIZER_TEXT_BYTES_MAX);
-    encoder e = {.t = t, .tokens = tokens, .cap = cap};
-    merger_open(&e.merge);
-    int status = t->pre ? pretokenizer_run_open(&e.run, t->pre) : CERIUM_OK;
-    if (!status) {
-        if (begin && t->adds_bos) emit(&e, t->special.roles[TOKEN_BOS]);
-        status = encode_all(&e, text, special);
-        if (begin && t->adds_eos) emit(&e, t->special.roles[TOKEN_EOS]);
-        if (t->pre) pretokenizer_run_close(&e.run);
-    }
-    merger_close(&e.merge);
-    if (status)
-        return error_set(err, status, "no memory to encode a text of %zu bytes", text.len);
-    *n = e.n;
-    if (e.n <= cap) return CERIUM_OK;
-    return error_set(err, CERIUM_ERR_CAPACITY, "the text has %zu tokens, there is room for %zu",
-                     e.n, cap);
+    encoder e;
+    RETURN_IF(encoder_open(&e, t, text, tokens, cap, err));
+    if (begin && t->adds_bos) emit(&e, t->special.roles[TOKEN_BOS]);
+    int status = encode_all(&e, text, special);
+    if (begin && t->adds_eos) emit(&e, t->special.roles[TOKEN_EOS]);
+    return encoder_finish(&e, status, text, n, err);
+}
+
+int tokenizer_encode_bare(const tokenizer *t, view text, int32_t *tokens, size_t cap, size_t *n,
+                          cerium_error *err)
+{
+    CHECK(t && n && (tokens || !cap) && (text.ptr || !text.len));
+    encoder e;
+    RETURN_IF(encoder_open(&e, t, text, tokens, cap, err));
+    return encoder_finish(&e, encode_text(&e, text, false), text, n, err);
 }

@@ -53,6 +53,10 @@ uint32_t tokenizer_n_tokens(const tokenizer *t);
 CERIUM_CHECKED int tokenizer_encode(const tokenizer *t, view text, bool special, bool begin,
                                     int32_t *tokens, size_t cap, size_t *n, cerium_error *err);
 
+/* Text in the middle of something: no special tokens, nothing at the ends, no added space. */
+CERIUM_CHECKED int tokenizer_encode_bare(const tokenizer *t, view text, int32_t *tokens,
+                                         size_t cap, size_t *n, cerium_error *err);
+
 /* Bytes that a token stands for, not NUL-terminated, owned by t; a control token gives its name.
  * NULL and *len = 0 for an id outside the vocabulary. */
 const char *tokenizer_bytes(const tokenizer *t, int32_t id, size_t *len);
@@ -65,7 +69,14 @@ int32_t tokenizer_role(const tokenizer *t, token_role role);
 /* The token whose text is exactly name, control tokens included; TOKEN_NONE when there is none. */
 int32_t tokenizer_find(const tokenizer *t, view name);
 
+/* The first token in text that is found by its name, of those at one place the longest; *at is
+ * where it begins, *len the length of its name.  TOKEN_NONE when there is none. */
+int32_t tokenizer_find_special(const tokenizer *t, view text, size_t *at, size_t *len);
+
 bool tokenizer_adds_bos(const tokenizer *t);   /* encode() with begin puts TOKEN_BOS first */
+bool tokenizer_adds_space(const tokenizer *t); /* text at the start and after a control token
+                                                  gets a space before it (SentencePiece) */
+view tokenizer_pre(const tokenizer *t);        /* tokenizer.ggml.pre, or empty; owned by t */
 view tokenizer_template(const tokenizer *t);   /* tokenizer.chat_template, or empty; owned by t */
 
 #endif

@@ -1,0 +1,51 @@
+/* chat.h - conversations as the tokens that a model family was trained on.
+ *
+ * A form is known by the chat template of the model file (its text is only looked at, never run)
+ * and by the vocabulary.  Renderers are written by hand, one for each form. */
+#ifndef TOKENIZER_CHAT_H
+#define TOKENIZER_CHAT_H
+
+#include "tokenizer/tokenizer.h"
+
+/* X(symbol, name) */
+#define CHAT_KIND_MAP(X)                                                                           \
+    X(CHAT_NONE, "")                                                                               \
+    X(CHAT_CHATML, "chatml")           /* and Qwen2, Qwen2.5, Qwen3-Coder, Hermes */               \
+    X(CHAT_QWEN3, "qwen3")             /* ChatML that drops old thoughts */                        \
+    X(CHAT_HARMONY, "harmony")         /* gpt-oss */                                               \
+    X(CHAT_LLAMA2, "llama2")                                                                       \
+    X(CHAT_LLAMA3, "llama3")                                                                       \
+    X(CHAT_LLAMA31, "llama3.1")        /* always with a system message */                          \
+    X(CHAT_MISTRAL_V0, "mistral-v0")   /* before templates had numbers */                          \
+    X(CHAT_MISTRAL_V1, "mistral-v1")                                                               \
+    X(CHAT_MISTRAL_V3, "mistral-v3")                                                               \
+    X(CHAT_MISTRAL_V3_TEKKEN, "mistral-v3-tekken")                                                 \
+    X(CHAT_MISTRAL_V7, "mistral-v7")                                                               \
+    X(CHAT_MISTRAL_V7_TEKKEN, "mistral-v7-tekken") /* Devstral, Mistral Small 3 */                 \
+    X(CHAT_DEEPSEEK_CODER, "deepseek-coder")                                                       \
+    X(CHAT_STARCODER2, "starcoder2-instruct")
+
+#define CHAT_KIND_ENUM(symbol, name) symbol,
+typedef enum { CHAT_KIND_MAP(CHAT_KIND_ENUM) CHAT_KINDS } chat_kind;
+#undef CHAT_KIND_ENUM
+
+typedef struct {
+    chat_kind kind;
+    const char *name;    /* of the kind; "" for CHAT_NONE */
+    view default_system; /* what the template says when nobody gives a system message (ChatML);
+                            owned by the tokenizer */
+} chat_form;
+
+/* The form of a model; CHAT_NONE when it has none or one that we do not know. */
+chat_form chat_detect(const tokenizer *t);
+
+/* Tokens of messages, ending where the assistant is to speak.  Roles are "system", "user",
+ * "assistant" and "developer" (the same as "system", but for Harmony).
+ *   tokens:   [cap]; may be NULL when cap is 0
+ *   n_tokens: tokens written; tokens needed with CERIUM_ERR_CAPACITY
+ * CERIUM_ERR_FORMAT: form is CHAT_NONE, or a role is unknown. */
+CERIUM_CHECKED int chat_render(const tokenizer *t, const chat_form *form,
+                               const cerium_message *messages, size_t n, int32_t *tokens,
+                               size_t cap, size_t *n_tokens, cerium_error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* prompt.h - builds a prompt from scaffolding, in which special tokens are meant, and text from
+ * outside, in which they are only text.
+ *
+ * Private to this folder.  Neighbouring text is encoded together, wherever it came from, as a
+ * model's own tokenizer would encode the rendered form: "user\n" and "\nHello" share "\n\n".
+ * The first error sticks, so only prompt_finish() is checked. */
+#ifndef TOKENIZER_PROMPT_H
+#define TOKENIZER_PROMPT_H
+
+#include "base/memory.h"
+#include "tokenizer/tokenizer.h"
+
+typedef struct {
+    const tokenizer *t;
+    int32_t *tokens; /* [cap] */
+    size_t cap, n;
+    bytes pending;   /* text that is not yet encoded */
+    bool bare;       /* pending gets no added space */
+    int status;
+    cerium_error *err;
+} prompt;
+
+/* Begins with TOKEN_BOS when bos is set and the vocabulary has one. */
+void prompt_open(prompt *p, const tokenizer *t, bool bos, int32_t *tokens, size_t cap,
+                 cerium_error *err);
+/* Names of special tokens in scaffold become those tokens.  A space at the start is left out
+ * where the tokenizer adds one by itself. */
+void prompt_scaffold(prompt *p, const char *scaffold);
+void prompt_text(prompt *p, view text);
+/* The same, as the middle of something: the tokenizer adds no space before it. */
+void prompt_bare_text(prompt *p, view text);
+void prompt_token(prompt *p, int32_t id);
+/* Encodes what is pending and frees all.  *n: tokens written, or needed with CERIUM_ERR_CAPACITY. */
+CERIUM_CHECKED int prompt_finish(prompt *p, size_t *n);
+
+#endif
