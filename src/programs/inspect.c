@@ -528,7 +528,8 @@ static void print_help(void)
 {
     printf("cerium inspect [-m MODEL] [--json] [--tensors] [--values]\n"
            "Say what a model file holds.\n\n"
-           "  -m, --model MODEL  a GGUF file, or the first of a split set; else CERIUM_MODEL\n"
+           "  -m, --model MODEL  a GGUF file, or the first of a split set; else CERIUM_MODEL,\n"
+           "                     else the bundled model\n"
            "      --tensors      list every tensor: type, shape, bytes\n"
            "      --values       list the metadata; long arrays are cut\n"
            "      --json         the same as one JSON object\n"
