@@ -103,7 +103,8 @@ HARMONY = ['<|start|>', '<|message|>', '<|channel|>', '<|end|>', '<|return|>', '
 # the template by which it is known
 FORMS = [
     ('qwen2.5', 'TOKENIZER_CONFIG', IM, ["<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\\n"]),
-    ('qwen3', 'Qwen-Qwen3-0.6B.jinja', IM, ['<|im_start|>', 'enable_thinking']),
+    ('qwen3', 'Qwen-Qwen3-0.6B.jinja', IM, ['<|im_start|>', 'last_query_index']),
+    ('qwen3.5', 'Qwen3.5-4B.jinja', IM, ['<|im_start|>', 'last_query_index', '<function=', "'<think>\\n' }}"]),
     ('qwen3-coder', 'Qwen3-Coder.jinja', IM, ['<|im_start|>', '<function>']),
     ('llama2', LLAMA2, ['<s>', '</s>'], ['[INST]', '<<SYS>>']),
     ('llama3', LLAMA3, HEADER, ['<|start_header_id|>', '<|end_header_id|>']),
@@ -192,7 +193,7 @@ def main():
         print('template', escape(' '.join(parts)))
         print('tokens', ' '.join(tokens))
         print()
-        for talk in TALKS + (THOUGHTS if name == 'qwen3' else []):
+        for talk in TALKS + (THOUGHTS if name.startswith('qwen3') else []):
             has_system = talk[0]['role'] == 'system'
             if has_system and name in ('mistral-v0', 'starcoder2-instruct'):
                 continue  # the template has none
