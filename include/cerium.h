@@ -228,6 +228,7 @@ typedef struct {
     const char *const *stops;    /* [n_stops] generation ends before any of these texts */
     uint32_t n_stops;            /* at most CERIUM_STOPS_MAX */
     bool ignore_end;             /* go on after end tokens (benchmarks) */
+    bool logprobs;               /* fill cerium_step.logprobs: an exp for each of the vocabulary */
 } cerium_sampling;
 
 typedef enum {
@@ -240,7 +241,8 @@ typedef enum {
 typedef struct {
     uint32_t n_tokens;                       /* 1..CERIUM_STEP_TOKENS_MAX */
     int32_t tokens[CERIUM_STEP_TOKENS_MAX];
-    float logprobs[CERIUM_STEP_TOKENS_MAX];  /* natural log, of the model's own distribution */
+    float logprobs[CERIUM_STEP_TOKENS_MAX];  /* natural log, of the model's own distribution;
+                                                0 unless asked for */
     cerium_stop stop;
     const char *text;                        /* [text_len] bytes that are safe to show: whole
                                                 UTF-8 characters, never a part of a stop string */
@@ -256,6 +258,8 @@ typedef struct {
 
 typedef struct {
     uint32_t context_tokens_max; /* 0 = the engine's */
+    uint32_t score_tokens_max;   /* tokens that cerium_session_score() takes in one pass, each with
+                                    logits of its own; 0 = this session will not score */
     uint8_t reserved[32];        /* zero */
 } cerium_session_config;
 
@@ -285,7 +289,20 @@ CERIUM_API CERIUM_CHECKED int cerium_session_sync(cerium_session *session, const
                                                   size_t n_tokens, cerium_sync_result *result,
                                                   cerium_error *err);
 
-/** Sample at least one token, append it and compute the logits after it.
+/** Make the timeline equal tokens[0..n_tokens), as sync does, and say how likely each of them was.
+ *
+ * @param tokens    [n_tokens]
+ * @param logprobs  [n_tokens] output, natural log of the probability of tokens[i] after those
+ *                  before it; logprobs[0] is 0
+ * @retval CERIUM_ERR_ARGUMENT  the session was opened without score_tokens_max, or as for sync
+ * @retval CERIUM_ERR_CAPACITY, CERIUM_ERR_CANCELED  as for sync */
+CERIUM_API CERIUM_CHECKED int cerium_session_score(cerium_session *session, const int32_t *tokens,
+                                                   size_t n_tokens, float *logprobs,
+                                                   cerium_error *err);
+
+/** Sample at least one token and append it.  What was appended last is computed at the beginning
+ * of the next step or sync, so that a token can be shown before its own pass, and the last one of
+ * an answer costs none.
  *
  * @param sampling  NULL for greedy
  * @param step      text in it stays valid until the next call on the session
@@ -296,7 +313,8 @@ CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
                                                   const cerium_sampling *sampling,
                                                   cerium_step *step, cerium_error *err);
 
-/** Logits after the last token: float[*n_vocab], owned by the session; NULL before a sync. */
+/** The newest logits: after a sync those after the last token, after a step those it sampled from.
+ * float[*n_vocab], owned by the session; NULL before a sync. */
 CERIUM_API const float *cerium_session_logits(const cerium_session *session, size_t *n_vocab);
 
 /** The timeline: int32_t[*n_tokens], owned by the session. */

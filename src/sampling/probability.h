@@ -21,10 +21,10 @@ _Static_assert(PROBABILITY_UNIT_BITS + PROBABILITY_VOCAB_BITS <= 63, "a sum of w
 /* Greatest of logits[n]; NaN counts as -infinity.  -INFINITY when there is nothing greater. */
 float probability_max(const float *logits, uint32_t n);
 
-/* weights[i] = the weight of e^((logits[i] - max) * scale); all [n], max and scale finite: for a
- * greatest logit of +infinity, max is FLT_MAX. */
+/* weights[i] = the weight of e^((logits[i] - max) * scale); all [n].  max and scale are finite: for
+ * a greatest logit of +infinity, max is FLT_MAX. */
 void probability_weights(uint64_t *restrict weights, const float *restrict logits, uint32_t n,
-                         float max, double scale);
+                         float max, float scale);
 
 /* The sum of probability_weights() with scale 1. */
 uint64_t probability_sum(const float *logits, uint32_t n, float max);

@@ -1,9 +1,9 @@
 /* sampler.c - greedy, and the filters and the draw over integer weights.
  *
- * Candidates are kept in the order of their ids, each with a key (its logit as an integer that
- * sorts like it) and a weight.  Top-k and top-p are the same cut: keep the smallest run from the
- * top whose weights reach a target, where for top-k every weight is 1.  The cut is found digit by
- * digit of the key, as a radix sort would, but only in the bucket where the target is reached. */
+ * Candidates are kept in the order of their ids, each with its logit and its weight.  Top-k and
+ * top-p are the same cut: keep the smallest run from the top whose weights reach a target, where
+ * for top-k every weight is 1.  The cut is found digit by digit of a key that sorts like the
+ * logit, as a radix sort would, but only in the bucket where the target is reached. */
 #include "sampling/sampler.h"
 
 #include <float.h>
@@ -23,28 +23,21 @@ enum {
 struct sampler {
     uint32_t n_vocab;
     uint64_t sums[DIGITS]; /* weights by digit */
-    uint64_t *weights;     /* [n_vocab], as the rest */
-    uint32_t *keys;
+    uint64_t *weights;     /* [n_vocab] of the candidates, as the rest */
+    float *logits;
     uint32_t *ids;
 };
 
-/* Logits of equal value get equal keys: 0 and -0 do, and NaN is -infinity. */
+/* Logits of equal value get equal keys: 0 and -0 do, and NaN is -infinity.  The sign is spread by
+ * a shift, because a branch on the sign of logits is one that no processor predicts. */
 static inline uint32_t key_of(float logit)
 {
     union {
         float value;
         uint32_t bits;
     } u = {.value = (logit == logit ? logit : -INFINITY) + 0.0f};
-    return u.bits & 0x80000000u ? ~u.bits : u.bits | 0x80000000u;
-}
-
-static inline float logit_of(uint32_t key)
-{
-    union {
-        uint32_t bits;
-        float value;
-    } u = {.bits = key & 0x80000000u ? key & 0x7fffffffu : ~key};
-    return u.value;
+    uint32_t negative = (uint32_t)((int32_t)u.bits >> 31);
+    return u.bits ^ (negative | 0x80000000u);
 }
 
 static bool in_range(float value, float low, float high)
@@ -95,8 +88,8 @@ int sampler_open(sampler **out, uint32_t n_vocab, cerium_error *err)
     }
     s->n_vocab = n_vocab;
     s->weights = weights;
-    s->keys = (uint32_t *)(weights + n_vocab);
-    s->ids = s->keys + n_vocab;
+    s->logits = (float *)(weights + n_vocab);
+    s->ids = (uint32_t *)(s->logits + n_vocab);
     *out = s;
     return CERIUM_OK;
 }
@@ -125,20 +118,19 @@ static uint64_t random_bits(uint64_t seed, uint64_t position)
     return mix(mix(seed + golden) + golden * (position + 1));
 }
 
-static uint32_t first_max(const float *logits, uint32_t n)
+static int32_t first_max(const float *logits, uint32_t n)
 {
     float max = probability_max(logits, n);
     for (uint32_t i = 0; i < n; i++)
-        if (logits[i] == max) return i;
+        if (logits[i] == max) return (int32_t)i;
     return 0; /* nothing but NaN */
 }
 
-static uint32_t first_max_key(const uint32_t *keys, uint32_t n)
+/* A finite stand-in for +infinity; -INFINITY when there is nothing greater. */
+static float finite_max(const float *logits, uint32_t n)
 {
-    uint32_t best = 0;
-    for (uint32_t i = 1; i < n; i++)
-        if (keys[i] > keys[best]) best = i;
-    return best;
+    float max = probability_max(logits, n);
+    return max > FLT_MAX ? FLT_MAX : max;
 }
 
 /* Every token becomes a candidate.  Penalties are computed from the logits, so that a token that
@@ -146,15 +138,20 @@ static uint32_t first_max_key(const uint32_t *keys, uint32_t n)
 static void make_candidates(sampler *s, const float *logits, float penalty, const int32_t *recent,
                             size_t n_recent)
 {
-    for (uint32_t i = 0; i < s->n_vocab; i++) {
-        s->keys[i] = key_of(logits[i]);
-        s->ids[i] = i;
-    }
+    memcpy(s->logits, logits, s->n_vocab * sizeof *logits);
+    for (uint32_t i = 0; i < s->n_vocab; i++) s->ids[i] = i;
     for (size_t i = 0; i < n_recent; i++) {
         CHECK(recent[i] >= 0 && (uint32_t)recent[i] < s->n_vocab);
         float logit = logits[recent[i]];
-        s->keys[recent[i]] = key_of(logit > 0 ? logit / penalty : logit * penalty);
+        s->logits[recent[i]] = logit > 0 ? logit / penalty : logit * penalty;
     }
+}
+
+static inline void move_candidate(sampler *s, uint32_t to, uint32_t from)
+{
+    s->logits[to] = s->logits[from];
+    s->ids[to] = s->ids[from];
+    s->weights[to] = s->weights[from];
 }
 
 /* Keep, of n candidates ranked by key and then by id, the smallest run from the top whose weights
@@ -164,41 +161,31 @@ static uint32_t cut(sampler *s, uint32_t n, uint64_t target)
     uint64_t found = 0; /* leading digits of the key at which the target is reached */
     for (int shift = 2 * DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
         memset(s->sums, 0, sizeof s->sums);
-        for (uint32_t i = 0; i < n; i++)
-            if ((uint64_t)s->keys[i] >> (shift + DIGIT_BITS) == found)
-                s->sums[s->keys[i] >> shift & (DIGITS - 1)] += s->weights[i];
+        for (uint32_t i = 0; i < n; i++) {
+            uint64_t key = key_of(s->logits[i]);
+            if (key >> (shift + DIGIT_BITS) != found) continue;
+            s->sums[key >> shift & (DIGITS - 1)] += s->weights[i];
+        }
         uint32_t digit = DIGITS - 1;
         while (s->sums[digit] < target) {
             CHECK(digit > 0);
             target -= s->sums[digit--];
         }
         found = found << DIGIT_BITS | digit;
+        /* Those below are out, which leaves little for the next digit. */
+        uint32_t n_kept = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if (key_of(s->logits[i]) >> shift >= found) move_candidate(s, n_kept++, i);
+        n = n_kept;
     }
     uint32_t n_kept = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        bool tie = s->keys[i] == found;
-        if (s->keys[i] < found || (tie && target == 0)) continue;
+    for (uint32_t i = 0; i < n; i++) { /* of equals, the first that reach the target */
+        bool tie = key_of(s->logits[i]) == found;
+        if (tie && target == 0) continue;
         if (tie) target -= s->weights[i] < target ? s->weights[i] : target;
-        s->keys[n_kept] = s->keys[i];
-        s->ids[n_kept] = s->ids[i];
-        s->weights[n_kept++] = s->weights[i];
+        move_candidate(s, n_kept++, i);
     }
     return n_kept;
-}
-
-/* Weights of n candidates; returns their sum. */
-static uint64_t weigh(sampler *s, uint32_t n, float max, float temperature)
-{
-    enum { PIECE = 256 };
-    float logits[PIECE];
-    uint64_t sum = 0;
-    for (uint32_t at = 0; at < n; at += PIECE) {
-        uint32_t len = n - at < PIECE ? n - at : PIECE;
-        for (uint32_t i = 0; i < len; i++) logits[i] = logit_of(s->keys[at + i]);
-        probability_weights(s->weights + at, logits, len, max, 1.0 / (double)temperature);
-        for (uint32_t i = 0; i < len; i++) sum += s->weights[at + i];
-    }
-    return sum;
 }
 
 static uint64_t sum_of(const uint64_t *weights, uint32_t n)
@@ -236,15 +223,16 @@ static int32_t draw(const sampler *s, uint32_t n, uint64_t random)
 static int32_t sample(sampler *s, const cerium_sampling *sampling, uint64_t position)
 {
     uint32_t n = s->n_vocab;
-    float max = logit_of(s->keys[first_max_key(s->keys, n)]);
+    float max = finite_max(s->logits, n), scale = 1 / sampling->temperature;
     if (max == -INFINITY) return 0;
-    if (max > FLT_MAX) max = FLT_MAX;
+    if (scale > FLT_MAX) scale = FLT_MAX;
     if (sampling->top_k > 0 && sampling->top_k < n) {
         for (uint32_t i = 0; i < n; i++) s->weights[i] = 1;
         n = cut(s, n, sampling->top_k);
     }
-    uint64_t sum = weigh(s, n, max, sampling->temperature);
-    if (sampling->top_p > 0 && sampling->top_p < 1) n = cut(s, n, share_of(sum, sampling->top_p));
+    probability_weights(s->weights, s->logits, n, max, scale);
+    if (sampling->top_p > 0 && sampling->top_p < 1)
+        n = cut(s, n, share_of(sum_of(s->weights, n), sampling->top_p));
     if (sampling->min_p > 0) drop_below(s->weights, n, share_of(PROBABILITY_ONE, sampling->min_p));
     return draw(s, n, random_bits(sampling->seed, position));
 }
@@ -257,21 +245,15 @@ int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
     float penalty = sampling ? sampling->repetition_penalty : 0;
     if (penalty == 0) penalty = 1;
     bool greedy = !sampling || sampling->temperature == 0;
-    if (greedy && penalty == 1) return (int32_t)first_max(logits, n_vocab);
+    if (greedy && penalty == 1) return first_max(logits, n_vocab);
 
     size_t look_back = sampling->repetition_tokens;
     if (look_back == 0) look_back = RECENT_TOKENS_DEFAULT;
     if (penalty == 1) look_back = 0;
     if (look_back > n_recent) look_back = n_recent;
     make_candidates(s, logits, penalty, recent ? recent + n_recent - look_back : NULL, look_back);
-    if (greedy) return (int32_t)first_max_key(s->keys, n_vocab);
+    if (greedy) return first_max(s->logits, n_vocab);
     return sample(s, sampling, position);
-}
-
-static float finite_max(const float *logits, uint32_t n)
-{
-    float max = probability_max(logits, n);
-    return max > FLT_MAX ? FLT_MAX : max;
 }
 
 /* Natural logarithm of e^(logit - max) / sum, which is at most 0. */

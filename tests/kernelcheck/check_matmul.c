@@ -96,23 +96,25 @@ static void check_case(matmul_case *c, const kernel_table *ref, const kernel_tab
 
 /* ---- Section - Benchmarks ---- */
 
-/* Weights in the second-level cache, in the third, in memory; then tokens. */
-static void bench_type(block_type type, const kernel_table *level)
+/* Weights in the second-level cache, in the third, in memory, for one token and for some. */
+static const struct {
+    const char *what;
+    size_t bytes;
+    uint32_t n_tokens;
+    bool at_ref; /* the others would take seconds there */
+} bench_runs[] = {
+    {"L2", 384 << 10, 1, true},          {"L3", 6 << 20, 1, false},
+    {"DRAM", 128 << 20, 1, false},       {"L2, 2 tokens", 384 << 10, 2, false},
+    {"L2, 4 tokens", 384 << 10, 4, false}, {"L2, 8 tokens", 384 << 10, 8, false},
+    {"DRAM, 4 tokens", 128 << 20, 4, false},
+};
+
+static void bench_type(block_type type, const kernel_table *ref, const kernel_table *level)
 {
-    enum { N_COLS = 4096, X_TOKENS = 64 };
-    static const struct {
-        const char *what;
-        size_t bytes;
-        uint32_t n_tokens;
-    } runs[] = {
-        {"L2", 200 << 10, 1},        {"L3", 6 << 20, 1},         {"DRAM", 256 << 20, 1},
-        {"L2, 2 tokens", 200 << 10, 2}, {"L2, 4 tokens", 200 << 10, 4},
-        {"L2, 8 tokens", 200 << 10, 8}, {"DRAM, 4 tokens", 128 << 20, 4},
-    };
-    const size_t panel_bytes = kernel_panel_bytes(type, N_COLS), map_bytes = (size_t)256 << 20;
-    const size_t x_bytes = X_TOKENS * N_COLS * sizeof(float);
+    enum { N_COLS = 4096, X_TOKENS = 64, BATCH_PANELS = 8 };
+    const size_t panel_bytes = kernel_panel_bytes(type, N_COLS), map_bytes = (size_t)128 << 20;
     uint8_t *rows = kc_buffer(KERNEL_PANEL_ROWS * N_COLS * sizeof(float), 64);
-    void *x = kc_buffer(x_bytes, 64);
+    void *x = kc_buffer(X_TOKENS * N_COLS * sizeof(float), 64);
     test_blocks_fill(type, rows, KERNEL_PANEL_ROWS * N_COLS, TEST_RANDOM);
     if (kernel_takes_acts(type))
         test_acts_fill(x, N_COLS, X_TOKENS, TEST_RANDOM);
@@ -123,30 +125,45 @@ static void bench_type(block_type type, const kernel_table *level)
     kernel_repack(type, panels, rows, KERNEL_PANEL_ROWS, N_COLS);
     for (size_t at = panel_bytes; at + panel_bytes <= map_bytes; at += panel_bytes)
         memcpy(panels + at, panels, panel_bytes);
-    for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
-        const uint32_t n_panels = (uint32_t)(runs[i].bytes / panel_bytes);
-        const uint32_t n_rows = n_panels * KERNEL_PANEL_ROWS;
-        float *y = kc_buffer((size_t)n_rows * runs[i].n_tokens * sizeof *y, 64);
-        KC_BENCH(runs[i].what, n_panels * panel_bytes, "GB/s",
-                 level->matmul[type](y, n_rows, panels, x, n_panels, N_COLS, runs[i].n_tokens));
+    for (size_t i = 0; i < ARRAY_LEN(bench_runs); i++) {
+        if (ref == level && !bench_runs[i].at_ref) continue;
+        const uint32_t n_panels = (uint32_t)(bench_runs[i].bytes / panel_bytes);
+        const uint32_t n_rows = n_panels * KERNEL_PANEL_ROWS, n_tokens = bench_runs[i].n_tokens;
+        float *y = kc_buffer((size_t)n_rows * n_tokens * sizeof *y, 64);
+        KC_BENCH(bench_runs[i].what, n_panels * panel_bytes, "GB/s",
+                 level->matmul[type](y, n_rows, panels, x, n_panels, N_COLS, n_tokens));
     }
-    const uint32_t n_panels = 16, n_rows = n_panels * KERNEL_PANEL_ROWS;
+    const uint32_t n_rows = BATCH_PANELS * KERNEL_PANEL_ROWS;
     float *y = kc_buffer((size_t)n_rows * X_TOKENS * sizeof *y, 64);
-    KC_BENCH("64 tokens", 2.0 * n_rows * N_COLS * X_TOKENS, "Gop/s",
-             level->matmul[type](y, n_rows, panels, x, n_panels, N_COLS, X_TOKENS));
+    if (ref != level)
+        KC_BENCH("64 tokens", 2.0 * n_rows * N_COLS * X_TOKENS, "Gop/s",
+                 level->matmul[type](y, n_rows, panels, x, BATCH_PANELS, N_COLS, X_TOKENS));
     memory_unmap(panels, map_bytes);
+}
+
+typedef uint64_t wide __attribute__((vector_size(32)));
+
+static void read_all(const wide *p, size_t n, wide *sum)
+{
+    for (size_t i = 0; i < n; i += 4) {
+        sum[0] += p[i];
+        sum[1] += p[i + 1];
+        sum[2] += p[i + 2];
+        sum[3] += p[i + 3];
+    }
 }
 
 /* What one core reads from memory, to compare with. */
 static void bench_memory(void)
 {
-    const size_t size = (size_t)256 << 20;
-    uint64_t *p = memory_map(size), sum[4] = {0};
-    if (!p || !kc_begin_named("memory")) return;
+    const size_t size = (size_t)128 << 20;
+    wide sum[4] = {{0}};
+    if (!kc_begin_named("memory")) return;
+    wide *p = memory_map(size);
+    CHECK(p);
     memset(p, 1, size);
-    KC_BENCH("read", size, "GB/s", for (size_t i = 0; i < size / sizeof *p; i += 4)
-             for (int j = 0; j < 4; j++) sum[j] += p[i + j]);
-    if (sum[0] == 1) kc_fail("the sum is used, so that it is made");
+    KC_BENCH("read", size, "GB/s", read_all(p, size / sizeof *p, sum));
+    if (sum[0][0] == 1) kc_fail("the sum is used, so that it is made");
     memory_unmap(p, size);
     kc_end();
 }
@@ -168,7 +185,7 @@ void kc_check_matmul(const kernel_table *ref, const kernel_table *level)
                 check_case(&c, ref, level);
             }
         }
-        if (kc_benching()) bench_type(type, level);
+        if (kc_benching()) bench_type(type, ref, level);
         kc_end();
     }
     if (ref == level && kc_bench_wanted()) bench_memory();

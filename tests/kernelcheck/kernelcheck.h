@@ -51,11 +51,13 @@ void kc_compare(const float *want, const float *got, size_t n, const char *what)
 bool kc_bench_wanted(void);
 bool kc_benching(void); /* wanted, and the function passed */
 void kc_bench_result(const char *what, double ns, double amount, const char *unit);
-#define KC_BENCH_NS 60000000
+#define KC_BENCH_NS   60000000
+#define KC_BENCH_RUNS 20
 #define KC_BENCH(what, amount, unit, call)                                                         \
     do {                                                                                           \
         double best_ = 1e30;                                                                       \
-        for (uint64_t begin_ = clock_ns(), now_ = begin_, last_; now_ - begin_ < KC_BENCH_NS;) {   \
+        uint64_t begin_ = clock_ns(), now_ = begin_, last_;                                        \
+        for (int run_ = 0; run_ < KC_BENCH_RUNS || now_ - begin_ < KC_BENCH_NS; run_++) {          \
             last_ = now_;                                                                          \
             call;                                                                                  \
             now_ = clock_ns();                                                                     \

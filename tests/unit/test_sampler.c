@@ -86,8 +86,7 @@ static uint64_t naive_filter(ranked *r, uint32_t *n, const float *logits,
     if (sampling->top_k && sampling->top_k < *n) *n = sampling->top_k;
     uint64_t sum = 0, reached = 0;
     for (uint32_t i = 0; i < *n; i++) {
-        probability_weights(&r[i].weight, &r[i].logit, 1, r[0].logit,
-                            1.0 / (double)sampling->temperature);
+        probability_weights(&r[i].weight, &r[i].logit, 1, r[0].logit, 1 / sampling->temperature);
         sum += r[i].weight;
     }
     uint64_t target = (uint64_t)((double)sum * (double)sampling->top_p);
@@ -99,9 +98,11 @@ static uint64_t naive_filter(ranked *r, uint32_t *n, const float *logits,
         *n = kept;
     }
     double floor = (double)sampling->min_p * (double)PROBABILITY_ONE;
-    while (*n > 1 && r[*n - 1].weight < (uint64_t)floor) --*n;
     sum = 0;
-    for (uint32_t i = 0; i < *n; i++) sum += r[i].weight;
+    for (uint32_t i = 0; i < *n; i++) {
+        if (r[i].weight < (uint64_t)floor) r[i].weight = 0;
+        sum += r[i].weight;
+    }
     return sum;
 }
 
@@ -181,13 +182,15 @@ static void check_draws(const cerium_sampling *sampling, const float *logits, ui
     uint64_t sum = naive_filter(r, &kept, logits, sampling, NULL, 0);
     for (uint64_t position = 0; position < DRAWS; position++)
         counts[sampler_choose(s, logits, n, sampling, NULL, 0, position)]++;
-    double chi = 0, drawn = 0;
+    double chi = 0, drawn = 0, freedom = -1;
     for (uint32_t i = 0; i < kept; i++) {
+        if (r[i].weight == 0) continue;
         double want = (double)r[i].weight / (double)sum * DRAWS, got = counts[r[i].id];
+        freedom++;
         chi += (got - want) * (got - want) / want;
         drawn += got;
     }
-    double freedom = kept - 1, part = 2 / (9 * (freedom > 0 ? freedom : 1));
+    double part = 2 / (9 * (freedom > 0 ? freedom : 1));
     double limit = freedom * pow(1 - part + 4.75 * sqrt(part), 3);
     TEST_CHECK_THAT(chi <= limit, "chi-square %g, limit %g", chi, limit);
     TEST_CHECK_THAT(drawn == DRAWS, "%g draws of %d are among the %u kept", drawn, DRAWS,
@@ -381,19 +384,18 @@ static void test_allocation_failure(void)
 
 static void test_weights(void)
 {
-    uint64_t last = PROBABILITY_ONE;
+    uint64_t weight;
     double worst = 0;
     for (int i = 0; i <= 40000; i++) {
         float x = -(float)i / 1000;
-        uint64_t weight;
         probability_weights(&weight, &x, 1, 0, 1);
-        double error = fabs((double)weight - exp((double)x) * (double)PROBABILITY_ONE);
+        double want = exp((double)x) * (double)PROBABILITY_ONE;
+        double error = fabs((double)weight - want) / (3e-7 * want + 0.51);
         if (error > worst) worst = error;
-        TEST_CHECK(weight <= last);
-        last = weight;
+        TEST_CHECK(i > 0 || weight == PROBABILITY_ONE);
     }
-    TEST_CHECK_THAT(worst < 0.6, "largest error %g units", worst);
-    TEST_CHECK(last == 0);
+    TEST_CHECK_THAT(worst <= 1, "largest error: %g of what is allowed", worst);
+    TEST_CHECK(weight == 0);
     for (uint64_t sum = 1; sum < (uint64_t)1 << 62; sum += 1 + sum / 7) {
         double want = log((double)sum) - 43 * log(2), got = probability_log(sum);
         TEST_CHECK_THAT(fabs(got - want) <= 1e-14 * (1 + fabs(want)), "log %.17g, want %.17g", got,

@@ -1,0 +1,237 @@
+/* engine.c - opening a model: the file, its tokens, kernels, threads, weights and KV pool. */
+#include "engine/engine.h"
+
+#include "base/memory.h"
+#include "base/thread.h"
+
+enum { SESSIONS_MAX = 1024, BATCH_TOKENS_MAX = 2048 };
+
+const char *cerium_version(void)
+{
+#define TEXT_OF(x) #x
+#define VERSION_OF(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
+    return VERSION_OF(CERIUM_VERSION_MAJOR, CERIUM_VERSION_MINOR, CERIUM_VERSION_PATCH);
+#undef VERSION_OF
+#undef TEXT_OF
+}
+
+const char *cerium_status_text(int status)
+{
+#define STATUS_CASE(symbol, value, text)                                                           \
+    case value: return text;
+    switch (status) {
+        CERIUM_STATUS_MAP(STATUS_CASE)
+    }
+#undef STATUS_CASE
+    return "unknown status";
+}
+
+void cerium_engine_config_defaults(cerium_engine_config *config)
+{
+    *config = (cerium_engine_config){.sessions_max = 8, .batch_tokens_max = 256};
+}
+
+static int check_config(const cerium_engine_config *config, cerium_error *err)
+{
+    if (!config->model_path)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "model_path is not set");
+    if (config->threads > TEAM_WORKERS_MAX)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%u threads: at most %d", config->threads,
+                         TEAM_WORKERS_MAX);
+    if (config->sessions_max < 1 || config->sessions_max > SESSIONS_MAX)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "sessions_max is %u; it must be 1 to %d",
+                         config->sessions_max, SESSIONS_MAX);
+    if (config->batch_tokens_max < 1 || config->batch_tokens_max > BATCH_TOKENS_MAX)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "batch_tokens_max is %u; it must be 1 to %d",
+                         config->batch_tokens_max, BATCH_TOKENS_MAX);
+    return CERIUM_OK;
+}
+
+static int choose_cpu(cerium_engine *e, const char *name, cerium_error *err)
+{
+    kernel_cpu have = kernel_cpu_detect();
+    e->cpu = have;
+    if (!name) name = getenv("CERIUM_CPU");
+    if (name && *name) {
+        if (!kernel_cpu_of_name(name, &e->cpu))
+            return error_set(err, CERIUM_ERR_ARGUMENT,
+                             "instruction set '%s' is unknown; there are ref, avx2, avx512vnni",
+                             name);
+        if (e->cpu > have)
+            return error_set(err, CERIUM_ERR_ARGUMENT, "this machine has no %s; its best is %s",
+                             name, kernel_cpu_name(have));
+    }
+    kernel_table_init(&e->kernels, e->cpu);
+    return CERIUM_OK;
+}
+
+static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
+{
+    if (threads == 0) {
+        uint32_t cpus[THREAD_CPUS_MAX], n_cores;
+        thread_cpus(cpus, &n_cores);
+        threads = n_cores < TEAM_WORKERS_MAX ? n_cores : TEAM_WORKERS_MAX;
+    }
+    return team_open(&e->workers, threads, err);
+}
+
+/* ---- repacking, shared out to the team ---- */
+
+typedef struct {
+    const model *model;
+    const cerium_engine_config *config;
+    uint64_t total_bytes;
+    uint32_t n_items;
+    _Atomic uint32_t n_done;
+} repack_work;
+
+static void repack_items(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
+{
+    repack_work *work = arg;
+    (void)phase;
+    for (uint32_t i = first; i < end; i++) model_repack(work->model, i);
+    uint32_t done = atomic_fetch_add(&work->n_done, end - first) + end - first;
+    /* Reported by the caller's own thread alone. */
+    if (worker == 0 && work->config->progress)
+        work->config->progress(work->config->progress_user,
+                               work->total_bytes * done / work->n_items, work->total_bytes);
+}
+
+static void repack(cerium_engine *e, const cerium_engine_config *config)
+{
+    repack_work work = {.model = e->model,
+                        .config = config,
+                        .total_bytes = model_weights_bytes(e->model),
+                        .n_items = model_n_repack_items(e->model)};
+    /* A pass holds at most TEAM_UNITS_MAX units: 1M items of half a megabyte. */
+    team_phase phase = {.n_units = work.n_items, .chunk = 1};
+    team_run(e->workers, &phase, 1, repack_items, &work);
+    if (config->progress)
+        config->progress(config->progress_user, work.total_bytes, work.total_bytes);
+}
+
+/* ---- open ---- */
+
+static int open_pool(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    const step_shape *s = &model_program(e->model)->shape;
+    uint32_t windows[512] = {0};
+    CHECK(s->n_layers <= ARRAY_LEN(windows));
+    cpu_kv_windows(model_program(e->model), windows);
+    if (config->context_tokens_max > s->context_tokens)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "a context of %u tokens: the model was made for %u",
+                         config->context_tokens_max, s->context_tokens);
+    e->context_tokens_max =
+        config->context_tokens_max ? config->context_tokens_max : s->context_tokens;
+    e->batch_tokens_max = config->batch_tokens_max;
+    kv_layout layout = {
+        .n_layers = s->n_layers,
+        .n_kv_heads = s->n_kv_heads,
+        .head_dim = s->head_dim,
+        .windows = windows,
+        .context_tokens = e->context_tokens_max,
+        .batch_tokens = e->batch_tokens_max,
+        .sequences_max = config->sessions_max,
+    };
+    return kv_pool_open(&e->pool, &layout, err);
+}
+
+static int read_vocabulary(cerium_engine *e, cerium_error *err)
+{
+    RETURN_IF(tokenizer_open(&e->tokens, e->file, err));
+    e->n_vocab = model_program(e->model)->shape.n_vocab;
+    if (tokenizer_n_tokens(e->tokens) > e->n_vocab)
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "%s: the vocabulary has %u tokens and the weights know %u",
+                         gguf_path(e->file), tokenizer_n_tokens(e->tokens), e->n_vocab);
+    for (uint32_t i = 0; i < tokenizer_n_tokens(e->tokens); i++) {
+        size_t len;
+        tokenizer_bytes(e->tokens, (int32_t)i, &len);
+        if (len > e->token_bytes_max) e->token_bytes_max = (uint32_t)len;
+    }
+    e->chat = chat_detect(e->tokens);
+    e->infill = infill_detect(e->tokens);
+    return CERIUM_OK;
+}
+
+static int take_name(cerium_engine *e, cerium_error *err)
+{
+    view name;
+    if (!gguf_get_string(e->file, "general.name", &name) || name.len == 0) {
+        const char *path = gguf_path(e->file), *slash = strrchr(path, '/');
+        name = view_of(slash ? slash + 1 : path);
+    }
+    e->name = memory_copy(name.ptr, name.len);
+    return e->name ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+}
+
+static int open_parts(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    if (pthread_mutex_init(&e->lock, NULL))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a lock");
+    e->has_lock = true;
+    RETURN_IF(choose_cpu(e, config->cpu, err));
+    RETURN_IF(gguf_open(&e->file, config->model_path, err));
+    RETURN_IF(take_name(e, err));
+    RETURN_IF(model_open(&e->model, e->file, err));
+    RETURN_IF(read_vocabulary(e, err));
+    RETURN_IF(start_team(e, config->threads, err));
+    RETURN_IF(open_pool(e, config, err));
+    RETURN_IF(cpu_executor_open(&e->executor, model_program(e->model), &e->kernels, e->workers,
+                                e->batch_tokens_max, err));
+    repack(e, config);
+    return CERIUM_OK;
+}
+
+int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
+                       cerium_error *err)
+{
+    if (!engine_out || !config) return error_set(err, CERIUM_ERR_ARGUMENT, "no engine or config");
+    RETURN_IF(check_config(config, err));
+    cerium_engine *e = memory_zalloc(1, sizeof *e);
+    if (!e) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+    int status = open_parts(e, config, err);
+    if (status) {
+        cerium_engine_close(&e);
+        return status;
+    }
+    *engine_out = e;
+    return CERIUM_OK;
+}
+
+void cerium_engine_close(cerium_engine **engine)
+{
+    if (!engine || !*engine) return;
+    cerium_engine *e = *engine;
+    cpu_executor_close(&e->executor);
+    team_close(&e->workers);
+    kv_pool_close(&e->pool);
+    tokenizer_close(&e->tokens);
+    model_close(&e->model);
+    gguf_close(&e->file);
+    memory_free(e->name);
+    if (e->has_lock) pthread_mutex_destroy(&e->lock);
+    memory_free(e);
+    *engine = NULL;
+}
+
+void cerium_engine_describe(const cerium_engine *e, cerium_engine_info *info)
+{
+    *info = (cerium_engine_info){
+        .name = e->name,
+        .architecture = model_architecture(e->model),
+        .quantization = block_name(model_main_type(e->model)),
+        .cpu = kernel_cpu_name(e->cpu),
+        .chat_form = e->chat.name,
+        .fill_in_middle = e->infill.order != INFILL_NONE,
+        .threads = team_n_workers(e->workers),
+        .n_vocab = e->n_vocab,
+        .n_layers = model_program(e->model)->shape.n_layers,
+        .context_tokens_max = e->context_tokens_max,
+        .n_parameters = model_n_parameters(e->model),
+        .weights_bytes = model_weights_bytes(e->model),
+        .step_bytes = model_step_bytes(e->model),
+        .kv_token_bytes = kv_token_bytes(e->pool),
+    };
+}

@@ -1,0 +1,269 @@
+/* complete.c - `cerium complete FILE:LINE[:COL]`: fill in the middle at a place in a real file. */
+#include "programs/programs.h"
+
+#include <jansson.h>
+#include <unistd.h>
+
+#include "programs/generate.h"
+
+static const char help[] =
+    "usage: cerium complete [OPTIONS] FILE:LINE[:COL]\n\n"
+    "Write what belongs at a place in a file: after column COL of line LINE (both from 1; without\n"
+    "COL, at the end of the line).  The file is not changed.\n\n"
+    "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
+    "  -n, --tokens N        at most N new tokens (default 64)\n"
+    "      --lines N         end after N lines (default 1; 0: until the model ends)\n"
+    "      --context-file F  a file that the model may look at; may be given several times\n"
+    "      --repo NAME       name of the repository\n"
+    "      --show            show the completion in its place\n"
+    "      --json            {\"text\", \"tokens\", \"stop\", ...} on standard output\n"
+    "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
+    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni, --quiet\n\n"
+    "example: cerium complete src/base/memory.c:42 --lines 3\n";
+
+enum { OWN_LINES = OPTION_OWN, OWN_CONTEXT, OWN_REPO, OWN_SHOW, OWN_QUIET };
+enum { FILE_BYTES_MAX = 64 << 20, CONTEXT_FILES_MAX = 32, SHOW_LINES = 4 };
+
+typedef struct {
+    options o;
+    uint32_t lines;
+    bool show, quiet;
+    const char *repo;
+    const char *context_paths[CONTEXT_FILES_MAX];
+    bytes context_texts[CONTEXT_FILES_MAX];
+    size_t n_context;
+    char path[4096];
+    uint32_t line, column; /* column 0: the end of the line */
+    bytes text;
+    size_t at;             /* byte of text where the hole is */
+    char *out;             /* the completion; from open_memstream */
+    size_t out_len;
+} completion;
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    completion *c = arg;
+    switch (val) {
+    case OWN_LINES: return option_u32(value, 0, 100000, &c->lines);
+    case OWN_CONTEXT:
+        if (c->n_context == CONTEXT_FILES_MAX) return false;
+        c->context_paths[c->n_context++] = value;
+        return true;
+    case OWN_REPO: c->repo = value; return true;
+    case OWN_SHOW: c->show = true; return true;
+    case OWN_QUIET: c->quiet = true; return true;
+    default: return false;
+    }
+}
+
+/* FILE:LINE[:COL]; the name may hold colons of its own. */
+static bool parse_place(completion *c, const char *place)
+{
+    uint64_t number[2];
+    view rest = view_of(place);
+    int n = 0;
+    while (n < 2) {
+        size_t colon = rest.len;
+        while (colon > 0 && rest.ptr[colon - 1] != ':') colon--;
+        if (colon < 2) break;
+        view last = {rest.ptr + colon, rest.len - colon};
+        if (!parse_u64(last, &number[n])) break;
+        if (number[n] < 1 || number[n] > 1u << 30) return false;
+        rest.len = colon - 1;
+        n++;
+    }
+    if (n == 0 || rest.len == 0 || rest.len >= sizeof c->path) return false;
+    memcpy(c->path, rest.ptr, rest.len);
+    c->line = (uint32_t)number[n - 1];
+    c->column = n == 2 ? (uint32_t)number[0] : 0;
+    return true;
+}
+
+static int find_place(completion *c, cerium_error *err)
+{
+    size_t at = 0;
+    uint32_t line = 1;
+    for (; line < c->line && at < c->text.len; at++)
+        if (c->text.ptr[at] == '\n') line++;
+    if (line < c->line)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s has %u lines, not %u", c->path, line,
+                         c->line);
+    size_t end = at;
+    while (end < c->text.len && c->text.ptr[end] != '\n') end++;
+    if (c->column && c->column - 1 > end - at)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s:%u has %zu columns, not %u", c->path,
+                         c->line, end - at, c->column);
+    c->at = c->column ? at + c->column - 1 : end;
+    return CERIUM_OK;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The prompt within max tokens: what is far from the hole is left out first, in whole lines, three
+ * bytes of the prefix for one of the suffix; then context files, the oldest first. */
+static int fit_prompt(completion *c, const cerium_engine *engine, size_t max, int32_t **tokens,
+                      size_t *n, cerium_error *err)
+{
+    cerium_context_file files[CONTEXT_FILES_MAX];
+    for (size_t i = 0; i < c->n_context; i++)
+        files[i] = (cerium_context_file){c->context_paths[i], c->context_texts[i].ptr,
+                                         c->context_texts[i].len};
+    size_t prefix = c->at, suffix = c->text.len - c->at, first_file = 0;
+    for (;;) {
+        cerium_infill in = {.prefix = c->text.ptr + c->at - prefix, .prefix_len = prefix,
+                            .suffix = c->text.ptr + c->at, .suffix_len = suffix,
+                            .path = base_name(c->path), .repo = c->repo,
+                            .files = files + first_file, .n_files = c->n_context - first_file};
+        int status = cerium_infill_tokens(engine, &in, NULL, 0, n, err);
+        if (status && status != CERIUM_ERR_CAPACITY) return status;
+        if (*n <= max) {
+            *tokens = memory_alloc(*n * sizeof **tokens);
+            if (!*tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the prompt");
+            return cerium_infill_tokens(engine, &in, *tokens, *n, n, err);
+        }
+        if (first_file < c->n_context) {
+            first_file++;
+        } else if (prefix + suffix == 0) {
+            return error_set(err, CERIUM_ERR_CAPACITY, "the context is too small to fill anything");
+        } else {
+            /* Keep a little less than the share that fits. */
+            double keep = (double)max / (double)*n * 0.95;
+            size_t total = (size_t)((double)(prefix + suffix) * keep);
+            size_t want = total / 4 < suffix ? total / 4 : suffix;
+            prefix = total - want < prefix ? total - want : prefix;
+            suffix = want;
+            while (prefix && prefix < c->at && c->text.ptr[c->at - prefix - 1] != '\n') prefix--;
+            while (suffix && c->at + suffix < c->text.len &&
+                   c->text.ptr[c->at + suffix - 1] != '\n')
+                suffix--;
+        }
+    }
+}
+
+/* Stream into *out until the model ends, n lines are full, or the tokens are used up. */
+static int fill(completion *c, cerium_session *session, const int32_t *tokens, size_t n, FILE *out,
+                generation *g, cerium_error *err)
+{
+    cerium_sync_result sync;
+    cerium_step step = {0};
+    uint64_t start = clock_ns(), first = 0;
+    uint32_t lines = 0;
+    *g = (generation){.prompt_tokens = (uint32_t)n};
+    RETURN_IF(cerium_session_sync(session, tokens, n, &sync, err));
+    g->prompt_ns = clock_ns() - start;
+    while (g->new_tokens < c->o.n_tokens && step.stop == CERIUM_STOP_NONE) {
+        RETURN_IF(cerium_session_step(session, &c->o.sampling, &step, err));
+        uint64_t now = clock_ns();
+        if (g->new_tokens++ == 0) first = now;
+        g->first_ns = first - start;
+        g->rest_ns = now - first;
+        g->stop = step.stop;
+        for (size_t i = 0; i < step.text_len; i++) {
+            /* A line break that begins the completion does not end its first line. */
+            bool begins = ftell(out) == 0;
+            if (step.text[i] == '\n' && c->lines && !begins && ++lines == c->lines)
+                return CERIUM_OK;
+            fputc(step.text[i], out);
+        }
+    }
+    return CERIUM_OK;
+}
+
+static void print_json(const completion *c, const generation *g)
+{
+    json_t *text = json_stringn(c->out, c->out_len);
+    if (!text) text = json_string(""); /* not UTF-8 */
+    json_t *all = json_pack(
+        "{s:s, s:i, s:i, s:o, s:i, s:i, s:f, s:f}", "file", c->path, "line", (int)c->line, "column",
+        (int)c->column, "text", text, "prompt_tokens", (int)g->prompt_tokens, "tokens",
+        (int)g->new_tokens, "first_token_ms", (double)g->first_ns / 1e6, "tokens_per_second",
+        g->rest_ns ? (g->new_tokens - 1) * 1e9 / (double)g->rest_ns : 0.0);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(all);
+}
+
+/* A few lines around the hole, the completion in bold on a terminal. */
+static void print_in_place(const completion *c)
+{
+    bool bold = isatty(STDOUT_FILENO);
+    size_t from = c->at, to = c->at;
+    for (int n = 0; from > 0 && (c->text.ptr[from - 1] != '\n' || ++n < SHOW_LINES);) from--;
+    for (int n = 0; to < c->text.len && (c->text.ptr[to] != '\n' || ++n < SHOW_LINES);) to++;
+    fwrite(c->text.ptr + from, 1, c->at - from, stdout);
+    if (bold) fputs("\033[1;32m", stdout);
+    fwrite(c->out, 1, c->out_len, stdout);
+    if (bold) fputs("\033[0m", stdout);
+    fwrite(c->text.ptr + c->at, 1, to - c->at, stdout);
+    fputs("\n", stdout);
+}
+
+static int complete(completion *c, cerium_engine *engine, cerium_error *err)
+{
+    cerium_engine_info info;
+    cerium_session *session = NULL;
+    int32_t *tokens = NULL;
+    size_t n = 0;
+    generation g = {0};
+    cerium_engine_describe(engine, &info);
+    if (c->o.n_tokens >= info.context_tokens_max)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "-n %u: the context has %u tokens",
+                         c->o.n_tokens, info.context_tokens_max);
+    RETURN_IF(fit_prompt(c, engine, info.context_tokens_max - c->o.n_tokens, &tokens, &n, err));
+    FILE *out = open_memstream(&c->out, &c->out_len);
+    int status = out ? cerium_session_open(&session, engine, NULL, err)
+                     : error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
+    if (!status) status = fill(c, session, tokens, n, out, &g, err);
+    if (out) fclose(out);
+    if (!status && c->o.json)
+        print_json(c, &g);
+    else if (!status && c->show)
+        print_in_place(c);
+    else if (!status)
+        printf("%.*s\n", (int)c->out_len, c->out);
+    if (!status && !c->quiet) print_generation(&g, stderr);
+    cerium_session_close(&session);
+    memory_free(tokens);
+    return status;
+}
+
+static int read_files(completion *c, cerium_error *err)
+{
+    c->text.max = FILE_BYTES_MAX;
+    RETURN_IF(read_file(c->path, &c->text, err));
+    for (size_t i = 0; i < c->n_context; i++) {
+        c->context_texts[i].max = FILE_BYTES_MAX;
+        RETURN_IF(read_file(c->context_paths[i], &c->context_texts[i], err));
+    }
+    return find_place(c, err);
+}
+
+int program_complete(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"lines", required_argument, NULL, OWN_LINES},
+        {"context-file", required_argument, NULL, OWN_CONTEXT},
+        {"repo", required_argument, NULL, OWN_REPO},
+        {"show", no_argument, NULL, OWN_SHOW},
+        {"quiet", no_argument, NULL, OWN_QUIET},
+    };
+    static completion c = {.o = {.n_tokens = 64}, .lines = 1};
+    cerium_error err;
+    cerium_engine *engine = NULL;
+    RETURN_IF(options_parse(&c.o, argc, argv, OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON, own,
+                            ARRAY_LEN(own), take_own, &c, help));
+    if (argc - optind != 1) return usage_error("complete", "name one place, as in FILE:LINE");
+    if (!parse_place(&c, argv[optind]))
+        return usage_error("complete", "'%s' is not FILE:LINE[:COL]", argv[optind]);
+    int status = read_files(&c, &err);
+    if (!status) status = options_engine(&c.o, &engine, 1, &err);
+    if (!status) status = complete(&c, engine, &err);
+    cerium_engine_close(&engine);
+    bytes_free(&c.text);
+    for (size_t i = 0; i < c.n_context; i++) bytes_free(&c.context_texts[i]);
+    return status ? failed(&err) : 0;
+}

@@ -1,0 +1,29 @@
+/* generate.h - the loop that streams an answer to a file, with its figures and Ctrl-C. */
+#ifndef PROGRAMS_GENERATE_H
+#define PROGRAMS_GENERATE_H
+
+#include "programs/options.h"
+
+typedef struct {
+    uint32_t prompt_tokens, reused_tokens, new_tokens;
+    uint64_t prompt_ns;       /* prompt to its logits */
+    uint64_t first_ns;        /* prompt to the first token */
+    uint64_t rest_ns;         /* first token to the last */
+    cerium_stop stop;
+    bool interrupted;         /* Ctrl-C */
+} generation;
+
+/* Continue tokens [n_tokens] with at most n_new, text to out as it comes (flushed by token).
+ * A generation that Ctrl-C ends is no error: what was made is kept and counted. */
+CERIUM_CHECKED int generate(cerium_session *session, const int32_t *tokens, size_t n_tokens,
+                            uint32_t n_new, const cerium_sampling *sampling, FILE *out,
+                            generation *g, cerium_error *err);
+
+/* "prompt 12 tokens in 3.1 ms, first token after 3.2 ms, 64 tokens at 812 tokens/s" */
+void print_generation(const generation *g, FILE *to);
+
+/* While a session generates, Ctrl-C cancels it instead of ending the program. */
+void interrupt_cancels(cerium_session *session);
+void interrupt_restore(void);
+
+#endif

@@ -1,0 +1,48 @@
+/* main.c - cerium: picks the subcommand. */
+#include "programs/programs.h"
+
+#include "base/base.h"
+
+static const struct {
+    const char *name;
+    int (*main)(int argc, char **argv);
+    const char *what;
+} programs[] = {
+    {"run", program_run, "stream a completion or a chat in the terminal"},
+    {"complete", program_complete, "fill in the middle at a place in a file"},
+    {"bench", program_bench, "measure speed beside the machine's own memory bandwidth"},
+    {"perplexity", program_perplexity, "how well a model predicts a text"},
+    {"tokenize", program_tokenize, "the tokens of a text"},
+    {"inspect", program_inspect, "what a model file holds"},
+};
+
+static int help(FILE *out)
+{
+    fputs("cerium - real-time code models on your own processor\n\n"
+          "usage: cerium COMMAND [OPTIONS]\n\n",
+          out);
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++)
+        fprintf(out, "  %-11s %s\n", programs[i].name, programs[i].what);
+    fputs("\nEvery command explains itself: cerium COMMAND --help\n\n"
+          "example: cerium run -p 'def fibonacci(n):' -n 64\n",
+          out);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return 2;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+        return help(stdout);
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "version")) {
+        printf("cerium %s\n", cerium_version());
+        return 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++)
+        if (!strcmp(argv[1], programs[i].name)) return programs[i].main(argc - 1, argv + 1);
+    fprintf(stderr, "cerium: there is no command '%s'; see cerium --help\n", argv[1]);
+    return 2;
+}

@@ -1,0 +1,242 @@
+/* options.c - options, errors, files and the engine, the same for every program. */
+#include "programs/options.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum {
+    VAL_THREADS = 500,
+    VAL_CONTEXT,
+    VAL_BATCH,
+    VAL_CPU,
+    VAL_TEMP,
+    VAL_TOP_K,
+    VAL_TOP_P,
+    VAL_MIN_P,
+    VAL_REPEAT,
+    VAL_SEED,
+    VAL_STOP,
+    VAL_JSON,
+    OPTIONS_MAX = 64,
+};
+
+static const struct {
+    unsigned group;
+    struct option option;
+} shared[] = {
+    {OPTIONS_ENGINE, {"model", required_argument, NULL, 'm'}},
+    {OPTIONS_ENGINE, {"threads", required_argument, NULL, VAL_THREADS}},
+    {OPTIONS_ENGINE, {"context", required_argument, NULL, VAL_CONTEXT}},
+    {OPTIONS_ENGINE, {"batch", required_argument, NULL, VAL_BATCH}},
+    {OPTIONS_ENGINE, {"cpu", required_argument, NULL, VAL_CPU}},
+    {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
+    {OPTIONS_PROMPT, {"file", required_argument, NULL, 'f'}},
+    {OPTIONS_SAMPLING, {"tokens", required_argument, NULL, 'n'}},
+    {OPTIONS_SAMPLING, {"temp", required_argument, NULL, VAL_TEMP}},
+    {OPTIONS_SAMPLING, {"top-k", required_argument, NULL, VAL_TOP_K}},
+    {OPTIONS_SAMPLING, {"top-p", required_argument, NULL, VAL_TOP_P}},
+    {OPTIONS_SAMPLING, {"min-p", required_argument, NULL, VAL_MIN_P}},
+    {OPTIONS_SAMPLING, {"repeat-penalty", required_argument, NULL, VAL_REPEAT}},
+    {OPTIONS_SAMPLING, {"seed", required_argument, NULL, VAL_SEED}},
+    {OPTIONS_SAMPLING, {"stop", required_argument, NULL, VAL_STOP}},
+    {OPTIONS_JSON, {"json", no_argument, NULL, VAL_JSON}},
+};
+
+int usage_error(const char *program, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "cerium %s: %s; see cerium %s --help\n", program, text, program);
+    return EXIT_USAGE;
+}
+
+int failed(const cerium_error *err)
+{
+    fprintf(stderr, "cerium: %s\n", err->message);
+    return 1;
+}
+
+bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out)
+{
+    uint64_t n;
+    if (!parse_u64(view_of(value), &n) || n < low || n > high) return false;
+    *out = (uint32_t)n;
+    return true;
+}
+
+static bool option_f32(const char *value, double low, double high, float *out)
+{
+    double x;
+    if (!parse_f64(view_of(value), &x) || !(x >= low && x <= high)) return false;
+    *out = (float)x;
+    return true;
+}
+
+static bool take_shared(options *o, int val, const char *value)
+{
+    cerium_sampling *s = &o->sampling;
+    switch (val) {
+    case 'm': o->model = value; return true;
+    case 'p': o->prompt = value; return true;
+    case 'f': o->prompt_file = value; return true;
+    case 'n': o->n_tokens_given = true; return option_u32(value, 1, 1 << 24, &o->n_tokens);
+    case VAL_THREADS: return option_u32(value, 1, 256, &o->threads);
+    case VAL_CONTEXT: return option_u32(value, 1, 1 << 24, &o->context);
+    case VAL_BATCH: return option_u32(value, 1, 2048, &o->batch);
+    case VAL_CPU: o->cpu = value; return true;
+    case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
+    case VAL_TOP_K: return option_u32(value, 0, 1 << 24, &s->top_k);
+    case VAL_TOP_P: return option_f32(value, 0, 1, &s->top_p);
+    case VAL_MIN_P: return option_f32(value, 0, 0.999999, &s->min_p);
+    case VAL_REPEAT: return option_f32(value, 0, 100, &s->repetition_penalty);
+    case VAL_SEED: return parse_u64(view_of(value), &s->seed);
+    case VAL_STOP:
+        if (s->n_stops == CERIUM_STOPS_MAX || !*value || strlen(value) > CERIUM_STOP_BYTES_MAX)
+            return false;
+        o->stops[s->n_stops++] = value;
+        s->stops = o->stops;
+        return true;
+    case VAL_JSON: o->json = true; return true;
+    default: return false;
+    }
+}
+
+int options_parse(options *o, int argc, char **argv, unsigned groups, const struct option *own,
+                  size_t n_own, option_fn *own_fn, void *arg, const char *help)
+{
+    struct option all[OPTIONS_MAX] = {{0}};
+    size_t n = 0;
+    CHECK(n_own + ARRAY_LEN(shared) + 2 <= OPTIONS_MAX);
+    for (size_t i = 0; i < ARRAY_LEN(shared); i++)
+        if (groups & shared[i].group) all[n++] = shared[i].option;
+    for (size_t i = 0; i < n_own; i++) all[n++] = own[i];
+    all[n++] = (struct option){"help", no_argument, NULL, 'h'};
+    char letters[32];
+    snprintf(letters, sizeof letters, ":h%s%s%s", groups & OPTIONS_ENGINE ? "m:" : "",
+             groups & OPTIONS_PROMPT ? "p:f:" : "", groups & OPTIONS_SAMPLING ? "n:" : "");
+    optind = 1;
+    opterr = 0;
+    for (int val, index = -1; (val = getopt_long(argc, argv, letters, all, &index)) != -1;
+         index = -1) {
+        if (val == 'h') {
+            fputs(help, stdout);
+            exit(0);
+        }
+        if (val == ':') return usage_error(argv[0], "%s needs a value", argv[optind - 1]);
+        if (val == '?') return usage_error(argv[0], "option %s is unknown", argv[optind - 1]);
+        bool good = val >= OPTION_OWN ? own_fn(arg, val, optarg) : take_shared(o, val, optarg);
+        if (!good && index >= 0)
+            return usage_error(argv[0], "'%s' is not a value for --%s", optarg, all[index].name);
+        if (!good) return usage_error(argv[0], "'%s' is not a value for -%c", optarg, val);
+    }
+    return 0;
+}
+
+/* The bundled model lies beside the program in a source tree, or where `make install` put it. */
+static const char *bundled_model(void)
+{
+    static char path[4096];
+    static const char *const places[] = {"models/cerium-first.gguf",
+                                         "../share/cerium/models/cerium-first.gguf"};
+    char self[3900];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (len <= 0) return NULL;
+    self[len] = 0;
+    char *slash = strrchr(self, '/');
+    if (!slash) return NULL;
+    slash[1] = 0;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        snprintf(path, sizeof path, "%s%s", self, places[i]);
+        if (access(path, R_OK) == 0) return path;
+    }
+    return NULL;
+}
+
+const char *options_model(const options *o)
+{
+    const char *env = getenv("CERIUM_MODEL");
+    if (o->model) return o->model;
+    return env && *env ? env : bundled_model();
+}
+
+static void show_progress(void *user, uint64_t done, uint64_t total)
+{
+    uint64_t *shown = user, percent = total ? done * 100 / total : 100;
+    if (percent == *shown) return;
+    *shown = percent;
+    fprintf(stderr, "\r\033[Kloading %3llu %%", (unsigned long long)percent);
+    if (done == total) fprintf(stderr, "\r\033[K");
+}
+
+int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err)
+{
+    uint64_t shown = 0;
+    cerium_engine_config config;
+    cerium_engine_config_defaults(&config);
+    config.model_path = options_model(o);
+    if (!config.model_path)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "no model: name one with -m FILE.gguf or CERIUM_MODEL");
+    config.threads = o->threads;
+    config.context_tokens_max = o->context;
+    config.cpu = o->cpu;
+    config.sessions_max = sessions;
+    if (o->batch) config.batch_tokens_max = o->batch;
+    if (isatty(STDERR_FILENO)) {
+        config.progress = show_progress;
+        config.progress_user = &shown;
+    }
+    return cerium_engine_open(out, &config, err);
+}
+
+int read_file(const char *path, bytes *out, cerium_error *err)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *f = is_stdin ? stdin : fopen(path, "rb");
+    if (!f) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
+    int status = CERIUM_OK;
+    for (;;) {
+        status = bytes_reserve(out, out->max - out->len < 65536 ? out->max - out->len : 65536);
+        if (status || out->cap == out->len) break;
+        size_t n = fread(out->ptr + out->len, 1, out->cap - out->len, f);
+        out->len += n;
+        if (n == 0) break;
+    }
+    bool broken = ferror(f), more = !broken && !feof(f) && fgetc(f) != EOF;
+    if (!is_stdin) fclose(f);
+    if (status) return error_set(err, status, "%s: no memory to read it", path);
+    if (broken) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
+    if (more)
+        return error_set(err, CERIUM_ERR_CAPACITY, "%s: longer than %zu bytes", path, out->max);
+    return CERIUM_OK;
+}
+
+int encode(const cerium_engine *engine, view text, unsigned flags, int32_t **tokens, size_t *n,
+           cerium_error *err)
+{
+    size_t cap = text.len / 2 + 16;
+    for (;;) {
+        int32_t *out = memory_alloc(cap * sizeof *out);
+        if (!out) return error_set(err, CERIUM_ERR_MEMORY, "no memory for %zu tokens", cap);
+        int status = cerium_tokenize(engine, text.ptr, text.len, flags, out, cap, n, err);
+        if (!status) {
+            *tokens = out;
+            return CERIUM_OK;
+        }
+        memory_free(out);
+        if (status != CERIUM_ERR_CAPACITY) return status;
+        cap = *n;
+    }
+}
+
+const char *human_bytes(char out[32], double n)
+{
+    static const char *const unit[] = {"bytes", "kB", "MB", "GB", "TB"};
+    size_t u = 0;
+    while (n >= 1000 && u + 1 < ARRAY_LEN(unit)) n /= 1000, u++;
+    snprintf(out, 32, u ? "%.3g %s" : "%.0f %s", n, unit[u]);
+    return out;
+}

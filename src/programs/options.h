@@ -1,0 +1,67 @@
+/* options.h - the command-line options that programs share, and how they are said. */
+#ifndef PROGRAMS_OPTIONS_H
+#define PROGRAMS_OPTIONS_H
+
+#include <getopt.h>
+
+#include "base/base.h"
+#include "base/memory.h"
+
+enum { EXIT_USAGE = 2 };
+
+typedef struct {
+    const char *model;
+    const char *prompt;       /* -p; NULL when not given */
+    const char *prompt_file;  /* -f */
+    uint32_t n_tokens;        /* -n; the program's default when not given */
+    bool n_tokens_given;
+    cerium_sampling sampling;
+    const char *stops[CERIUM_STOPS_MAX];
+    uint32_t threads;
+    uint32_t context;         /* 0 = the model's */
+    uint32_t batch;           /* 0 = the engine's default */
+    const char *cpu;
+    bool json;
+} options;
+
+/* Groups of shared options that a program takes. */
+enum {
+    OPTIONS_ENGINE = 1,   /* -m --threads --context --batch --cpu */
+    OPTIONS_PROMPT = 2,   /* -p -f */
+    OPTIONS_SAMPLING = 4, /* -n --temp --top-k --top-p --min-p --repeat-penalty --seed --stop */
+    OPTIONS_JSON = 8,
+};
+
+/* Read argv with getopt_long: shared options of groups into *o, the program's own ([n_own], each
+ * with a val of its own at or above OPTION_OWN) through own(arg, val, optarg), which returns false
+ * for a bad value.  Prints help (and exits the program with 0) for --help.
+ * Returns 0, or EXIT_USAGE after one line on standard error; optind is at the operands. */
+enum { OPTION_OWN = 1000 };
+typedef bool option_fn(void *arg, int val, const char *value);
+int options_parse(options *o, int argc, char **argv, unsigned groups, const struct option *own,
+                  size_t n_own, option_fn *own_fn, void *arg, const char *help);
+
+/* One line on standard error: "cerium NAME: text". Returns EXIT_USAGE. */
+int usage_error(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* One line on standard error for a failed call; returns 1. */
+int failed(const cerium_error *err);
+
+bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out);
+
+/* The model that is named, else CERIUM_MODEL, else the bundled one; NULL when there is none. */
+const char *options_model(const options *o);
+
+/* Open what the options name, with progress on a terminal. */
+int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err);
+
+/* Whole file (or standard input for "-") into *out, at most out->max bytes; out is owned. */
+int read_file(const char *path, bytes *out, cerium_error *err);
+
+/* Encode into an owned array, released with memory_free(). */
+int encode(const cerium_engine *engine, view text, unsigned flags, int32_t **tokens, size_t *n,
+           cerium_error *err);
+
+/* "12.3 MB", "4.56 GB" into a static buffer of the caller. */
+const char *human_bytes(char out[32], double n);
+
+#endif

@@ -1,0 +1,12 @@
+/* programs.h - the subcommands: each returns the exit status (0 done, 1 failed, 2 bad usage). */
+#ifndef PROGRAMS_PROGRAMS_H
+#define PROGRAMS_PROGRAMS_H
+
+int program_run(int argc, char **argv);
+int program_complete(int argc, char **argv);
+int program_bench(int argc, char **argv);
+int program_perplexity(int argc, char **argv);
+int program_tokenize(int argc, char **argv);
+int program_inspect(int argc, char **argv);
+
+#endif

@@ -1,0 +1,215 @@
+/* run.c - `cerium run`: a completion, one chat turn, or a conversation in the terminal. */
+#include "programs/programs.h"
+
+#include <unistd.h>
+
+#include "programs/generate.h"
+
+static const char help[] =
+    "usage: cerium run [OPTIONS] [PROMPT]\n\n"
+    "Stream a completion of PROMPT, or the answer of a model that has a chat form.  The prompt is\n"
+    "PROMPT, -p TEXT, -f FILE or standard input; without one, a terminal starts a conversation.\n\n"
+    "  -m, --model FILE        GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
+    "  -p, --prompt TEXT       the prompt; empty: only the begin-of-sequence token\n"
+    "  -f, --file FILE         read the prompt from a file, - for standard input\n"
+    "  -n, --tokens N          at most N new tokens (default 256)\n"
+    "      --chat, --raw       use the chat form, or continue the text as it is (the default\n"
+    "                          is chat where the model has a form)\n"
+    "      --system TEXT       system message of a chat\n"
+    "      --temp X            0 is greedy (default 0)\n"
+    "      --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N\n"
+    "      --stop TEXT         end before TEXT; may be given several times\n"
+    "      --ignore-end        go on after end tokens\n"
+    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni\n"
+    "      --quiet             no figures at the end\n\n"
+    "Ctrl-C stops the answer and keeps what was made.\n\n"
+    "example: cerium run -p 'def quicksort(items):' -n 100\n";
+
+enum { OWN_CHAT = OPTION_OWN, OWN_RAW, OWN_SYSTEM, OWN_QUIET, OWN_IGNORE_END };
+enum { PROMPT_BYTES_MAX = 64 << 20, TURNS_MAX = 512, LINE_BYTES_MAX = 1 << 20 };
+
+typedef struct {
+    options o;
+    bool chat, raw, quiet;
+    const char *system;
+} run;
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    run *r = arg;
+    switch (val) {
+    case OWN_CHAT: r->chat = true; return true;
+    case OWN_RAW: r->raw = true; return true;
+    case OWN_SYSTEM: r->system = value; return true;
+    case OWN_QUIET: r->quiet = true; return true;
+    case OWN_IGNORE_END: r->o.sampling.ignore_end = true; return true;
+    default: return false;
+    }
+}
+
+/* Tokens of a conversation, owned. */
+static int chat_tokens(const cerium_engine *engine, const cerium_message *messages, size_t n,
+                       int32_t **tokens, size_t *n_tokens, cerium_error *err)
+{
+    size_t cap = 0;
+    *tokens = NULL;
+    int status = cerium_chat_tokens(engine, messages, n, NULL, 0, &cap, err);
+    if (status != CERIUM_ERR_CAPACITY) return status;
+    *tokens = memory_alloc(cap * sizeof **tokens);
+    if (!*tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for %zu tokens", cap);
+    status = cerium_chat_tokens(engine, messages, n, *tokens, cap, n_tokens, err);
+    if (status) {
+        memory_free(*tokens);
+        *tokens = NULL;
+    }
+    return status;
+}
+
+static int answer_once(run *r, cerium_engine *engine, cerium_session *session, view prompt,
+                       bool chat, cerium_error *err)
+{
+    int32_t *tokens = NULL;
+    size_t n = 0;
+    generation g;
+    if (chat) {
+        char *content = memory_copy(prompt.ptr, prompt.len);
+        if (!content) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the prompt");
+        cerium_message messages[2] = {{"system", r->system}, {"user", content}};
+        int status = chat_tokens(engine, r->system ? messages : messages + 1, r->system ? 2 : 1,
+                                 &tokens, &n, err);
+        memory_free(content);
+        RETURN_IF(status);
+    } else {
+        RETURN_IF(encode(engine, prompt, CERIUM_TOKENIZE_BEGIN, &tokens, &n, err));
+        if (n == 0) {
+            memory_free(tokens);
+            return error_set(err, CERIUM_ERR_ARGUMENT,
+                             "the prompt is empty and the model has no begin token");
+        }
+        fwrite(prompt.ptr, 1, prompt.len, stdout);
+    }
+    int status = generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, stdout, &g, err);
+    memory_free(tokens);
+    RETURN_IF(status);
+    printf("\n");
+    if (!r->quiet) print_generation(&g, stderr);
+    return CERIUM_OK;
+}
+
+/* ---- a conversation ---- */
+
+typedef struct {
+    cerium_message messages[TURNS_MAX];
+    char *contents[TURNS_MAX]; /* owned */
+    size_t n;
+} conversation;
+
+static int say(conversation *c, const char *role, view content, cerium_error *err)
+{
+    if (c->n == TURNS_MAX)
+        return error_set(err, CERIUM_ERR_CAPACITY, "the conversation has %d messages; start anew",
+                         TURNS_MAX);
+    c->contents[c->n] = memory_copy(content.ptr, content.len);
+    if (!c->contents[c->n]) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a message");
+    c->messages[c->n] = (cerium_message){role, c->contents[c->n]};
+    c->n++;
+    return CERIUM_OK;
+}
+
+/* The answer goes to the terminal and, through a memory stream, into the conversation. */
+static int take_turn(run *r, cerium_engine *engine, cerium_session *session, conversation *c,
+                     cerium_error *err)
+{
+    int32_t *tokens = NULL;
+    size_t n = 0, before, after;
+    generation g;
+    RETURN_IF(chat_tokens(engine, c->messages, c->n, &tokens, &n, err));
+    int status = generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, stdout, &g, err);
+    before = n;
+    memory_free(tokens);
+    RETURN_IF(status);
+    printf("\n");
+    if (!r->quiet) print_generation(&g, stderr);
+    bytes text = {.max = PROMPT_BYTES_MAX};
+    const int32_t *all = cerium_session_tokens(session, &after);
+    for (size_t i = before; !status && i < after; i++) {
+        size_t len;
+        const char *piece = cerium_token_bytes(engine, all[i], &len);
+        if (!cerium_token_is_end(engine, all[i])) status = bytes_append(&text, piece, len);
+    }
+    if (status) error_set(err, status, "the answer is too long to go on");
+    if (!status) status = say(c, "assistant", (view){text.ptr, text.len}, err);
+    bytes_free(&text);
+    return status;
+}
+
+static int converse(run *r, cerium_engine *engine, cerium_session *session, cerium_error *err)
+{
+    static conversation c;
+    static char line[LINE_BYTES_MAX];
+    int status = CERIUM_OK;
+    fprintf(stderr, "A conversation: one message a line, Ctrl-C stops an answer, Ctrl-D ends.\n");
+    if (r->system) status = say(&c, "system", view_of(r->system), err);
+    while (!status) {
+        fprintf(stderr, "> ");
+        if (!fgets(line, sizeof line, stdin)) break;
+        size_t len = strcspn(line, "\n");
+        if (len == 0) continue;
+        status = say(&c, "user", (view){line, len}, err);
+        if (!status) status = take_turn(r, engine, session, &c, err);
+    }
+    for (size_t i = 0; i < c.n; i++) memory_free(c.contents[i]);
+    fprintf(stderr, "\n");
+    return status;
+}
+
+static int with_session(run *r, cerium_engine *engine, const char *prompt, cerium_error *err)
+{
+    cerium_engine_info info;
+    cerium_session *session = NULL;
+    cerium_engine_describe(engine, &info);
+    bool has_form = *info.chat_form, chat = !r->raw && (has_form || r->chat);
+    if (r->chat && !has_form)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s has no chat form; leave out --chat",
+                         info.name);
+    bytes text = {.max = PROMPT_BYTES_MAX};
+    bool talk = !prompt && !r->o.prompt_file && isatty(STDIN_FILENO);
+    if (talk && !chat)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "%s does not chat: give it a text to continue, as in -p 'def f(x):'",
+                         info.name);
+    if (!prompt && !talk) {
+        RETURN_IF(read_file(r->o.prompt_file ? r->o.prompt_file : "-", &text, err));
+        prompt = text.ptr;
+    }
+    int status = cerium_session_open(&session, engine, NULL, err);
+    view whole = text.ptr ? (view){text.ptr, text.len} : view_of(prompt);
+    if (!status)
+        status = talk ? converse(r, engine, session, err)
+                      : answer_once(r, engine, session, whole, chat && whole.len, err);
+    cerium_session_close(&session);
+    bytes_free(&text);
+    return status;
+}
+
+int program_run(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"chat", no_argument, NULL, OWN_CHAT},         {"raw", no_argument, NULL, OWN_RAW},
+        {"system", required_argument, NULL, OWN_SYSTEM}, {"quiet", no_argument, NULL, OWN_QUIET},
+        {"ignore-end", no_argument, NULL, OWN_IGNORE_END},
+    };
+    run r = {.o = {.n_tokens = 256}};
+    cerium_error err;
+    cerium_engine *engine = NULL;
+    RETURN_IF(options_parse(&r.o, argc, argv, OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING,
+                            own, ARRAY_LEN(own), take_own, &r, help));
+    if (argc - optind > 1)
+        return usage_error("run", "one prompt, not %d; put it in quotes", argc - optind);
+    const char *prompt = optind < argc ? argv[optind] : r.o.prompt;
+    if (optind < argc && r.o.prompt) return usage_error("run", "PROMPT and -p exclude each other");
+    int status = options_engine(&r.o, &engine, 1, &err);
+    if (!status) status = with_session(&r, engine, prompt, &err);
+    cerium_engine_close(&engine);
+    return status ? failed(&err) : 0;
+}
