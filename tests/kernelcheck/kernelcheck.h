@@ -15,7 +15,9 @@
 #define KC_CHECK_MAP(X)                                                                            \
     X(kc_check_repack)                                                                             \
     X(kc_check_quantize)                                                                           \
-    X(kc_check_matmul)
+    X(kc_check_matmul)                                                                             \
+    X(kc_check_vector)                                                                             \
+    X(kc_check_attention)
 
 typedef void (*kc_fn)(void); /* any function, to compare and to call as what it is */
 
