@@ -37,8 +37,9 @@ ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 
 VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
 SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
-LIB_SRC  := $(sort $(filter-out src/programs/%,$(wildcard src/*/*.c src/*/$(ARCH)/*.c)))
-PROG_SRC := $(sort $(wildcard src/programs/*.c))
+ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
+LIB_SRC  := $(sort $(filter-out src/programs/%,$(ALL_SRC)))
+PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
 LIB_OBJ  := $(LIB_SRC:%.c=$O/%.o)
 PROG_OBJ := $(PROG_SRC:%.c=$O/%.o)
 # For recipes that install packages first, and so must run make again.
@@ -82,6 +83,7 @@ tested: $(TESTED)
 	@O=$O CC='$(CC)' TEST_CFLAGS='$(CFLAGS_$(BUILD))' BUILD=$(BUILD) tools/run_tests.sh \
 	    $(SUITES) $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
 unit: $(UNIT) ; @tools/run_tests.sh $(UNIT)
+golden: $(GOLDEN) ; @tools/run_tests.sh $(GOLDEN)
 kernelcheck: $O/kernelcheck ; @$<
 replay: $(FUZZ:%=$O/replay_%) ; @tools/run_tests.sh $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
 man-check: ; mandoc -T lint -W warning man/cerium.1
@@ -112,6 +114,6 @@ install: all lib
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
-.PHONY: all help lib run test tested bench fuzz fuzzed install clean unit replay kernelcheck \
-        man-check FORCE
+.PHONY: all help lib run test tested bench fuzz fuzzed install clean unit golden replay \
+        kernelcheck man-check FORCE
 -include $(LIB_OBJ:.o=.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)
