@@ -29,6 +29,8 @@ LIBS := -lpcre2-8 -lm
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.
 ISA_avx2       := -mavx2 -mfma -mf16c
 ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
+# AVX-512 registers as plain memory: what gcc says about passing them matters to nobody else.
+ISA_emulated   := -Wno-psabi
 isa = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
 
 LIB_SRC  := $(sort $(filter-out src/programs/%,$(wildcard src/*/*.c src/*/x86/*.c)))
