@@ -32,6 +32,8 @@ LIBS := -lpcre2-8 -ljansson -lm
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.
 ISA_avx2       := -mavx2 -mfma -mf16c
 ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
+# AVX-512 registers as plain memory: what gcc says about passing them matters to nobody else.
+ISA_emulated   := -Wno-psabi
 isa  = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
 ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 
