@@ -1,0 +1,665 @@
+#!/usr/bin/env python3
+"""Make the golden fixtures: small random models as GGUF, and the logits transformers gives them.
+
+Owns tests/golden/fixtures/: NAME.gguf, written the way llama.cpp's converter writes it, and
+NAME.expect, the logits of transformers in float32 (eager attention) with the weights that
+gguf.dequantize() reads back from the very bytes in the file.  Nothing is downloaded.
+
+    python3 make_fixtures.py            make all, check all, print one line per fixture
+    python3 make_fixtures.py qwen2      only the fixtures whose name begins so
+
+README.md says what the files hold, where the bounds come from, and what was learnt.
+"""
+import math
+import os
+import struct
+import sys
+
+import gguf
+import numpy as np
+import torch
+from gguf import GGMLQuantizationType as Q
+from gguf import LlamaFileType as F
+from transformers import (
+    DynamicCache, GptOssConfig, GptOssForCausalLM, LlamaConfig, LlamaForCausalLM, Qwen2Config,
+    Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM,
+    Starcoder2Config, Starcoder2ForCausalLM)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OUT = os.path.join(HERE, "fixtures")
+
+LONG = 48             # tokens of the first sequence, more than any sliding window here
+SHORT = (4, 7, 10)    # and three short ones
+ACT_GROUP = 128       # activations: int8, one scale for so many values along K
+SAFETY = 3.0          # bound = so many times the error of the simulated engine
+FLOAT_BOUND = 2e-3    # least bound, absolute, for logits with a standard deviation near 2
+KL_LEAST = 1e-5
+ABLATION_LEAST = 3.0  # dropping any tensor must exceed one of the bounds so many times
+
+# ---- vocabulary: 256 bytes, a few merges, a few control tokens ----
+
+MERGES = ["i n", "t h", "th e", "r e", "\u0120 t", "o n", "e r", "\u0120t he", "i f", "f o"]
+CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|fim_middle|>",
+           "<|fim_suffix|>"]
+N_VOCAB = 256 + len(MERGES) + len(CONTROL)
+
+
+def byte_alphabet():
+    """GPT-2's printable stand-in for each byte; token b is byte b."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    extra = iter(range(256, 512))
+    return [chr(b) if b in printable else chr(next(extra)) for b in range(256)]
+
+
+def add_vocabulary(writer, n_vocab):
+    tokens = byte_alphabet() + [m.replace(" ", "") for m in MERGES] + CONTROL
+    types = [gguf.TokenType.NORMAL] * (256 + len(MERGES)) + [gguf.TokenType.CONTROL] * len(CONTROL)
+    while len(tokens) < n_vocab:  # the converter pads so
+        tokens.append(f"[PAD{len(tokens)}]")
+        types.append(gguf.TokenType.UNUSED)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges(MERGES)
+    first = 256 + len(MERGES)
+    writer.add_eos_token_id(first + 2)
+    writer.add_bos_token_id(first)
+    writer.add_pad_token_id(first)
+    writer.add_add_bos_token(False)
+
+
+# ---- weights ----
+
+def randomise(model, rng):
+    """Weights large enough that every tensor shows in the logits, whose deviation is near 2."""
+    config = model.config
+    for name, p in model.named_parameters():
+        leaf = name.split(".")[-2] if name.endswith((".weight", ".bias")) else name.split(".")[-1]
+        noise = torch.from_numpy(rng.standard_normal(tuple(p.shape)).astype(np.float32))
+        if leaf == "sinks":
+            w = noise
+        elif leaf.endswith("_bias"):                    # experts' biases
+            w = 0.6 * noise
+        elif "norm" in leaf and name.endswith(".weight"):
+            w = (1.0 + 0.3 * noise).clamp(0.3, 2.0)
+        elif name.endswith(".bias"):
+            w = {"q_proj": 0.7, "k_proj": 1.0, "router": 0.3}.get(leaf, 0.25) * noise
+        elif leaf in ("embed_tokens", "lm_head"):
+            w = 2.0 / math.sqrt(config.hidden_size) * noise
+        else:
+            transposed = isinstance(model, GptOssForCausalLM) and p.dim() == 3
+            k = p.shape[-2] if transposed else p.shape[-1]
+            gain = {"q_proj": 1.0, "k_proj": 1.0, "gate": 2.0, "router": 2.0}.get(leaf, 1.2)
+            w = gain / math.sqrt(k) * noise
+        p.data.copy_(w)
+
+
+class Tensor:
+    """One GGUF tensor: its name and a view into the model's parameter, in GGUF's layout."""
+
+    def __init__(self, name, view, shape=None):
+        self.name, self.view = name, view
+        self.shape = tuple(shape or view.shape)
+
+    def get(self):
+        return self.view.reshape(self.shape).contiguous().numpy().astype(np.float32)
+
+    def set(self, array):
+        self.view.copy_(torch.from_numpy(np.array(array, np.float32)).reshape(self.view.shape))
+
+
+def permuted(name, p, n_head):
+    """llama: rows of a head go from halves (HF, NEOX) to pairs (GGUF, NORM)."""
+    half = p.shape[0] // n_head // 2
+    view = p.view(n_head, 2, half, *p.shape[1:]).swapaxes(1, 2)
+    return Tensor(name, view, p.shape)
+
+
+def attention_tensors(block, arch, config, prefix):
+    att = block.self_attn
+    heads = {"q": config.num_attention_heads, "k": config.num_key_value_heads}
+    out = []
+    for short, mod in (("q", att.q_proj), ("k", att.k_proj), ("v", att.v_proj),
+                       ("output", att.o_proj)):
+        for kind in ("weight", "bias"):
+            p = getattr(mod, kind)
+            if p is None:
+                continue
+            name = f"{prefix}attn_{short}.{kind}"
+            if arch == "llama" and short in heads:
+                out.append(permuted(name, p.data, heads[short]))
+            else:
+                out.append(Tensor(name, p.data))
+    for short in ("q_norm", "k_norm"):
+        if hasattr(att, short):
+            out.append(Tensor(f"{prefix}attn_{short}.weight", getattr(att, short).weight.data))
+    if hasattr(att, "sinks"):
+        out.append(Tensor(f"{prefix}attn_sinks.weight", att.sinks.data))
+    return out
+
+
+def ffn_tensors(block, arch, prefix):
+    mlp, out = block.mlp, []
+
+    def add(short, mod):
+        for kind in ("weight", "bias"):
+            p = getattr(mod, kind, None)
+            if p is not None:
+                out.append(Tensor(f"{prefix}{short}.{kind}", p.data))
+
+    if arch == "starcoder2":
+        add("ffn_up", mlp.c_fc)
+        add("ffn_down", mlp.c_proj)
+    elif arch == "qwen3moe":
+        ex = mlp.experts                                 # gate_up [e, 2 ff, k]: gate, then up
+        ff = ex.gate_up_proj.shape[1] // 2
+        add("ffn_gate_inp", mlp.gate)
+        out.append(Tensor(f"{prefix}ffn_gate_exps.weight", ex.gate_up_proj.data[:, :ff]))
+        out.append(Tensor(f"{prefix}ffn_up_exps.weight", ex.gate_up_proj.data[:, ff:]))
+        out.append(Tensor(f"{prefix}ffn_down_exps.weight", ex.down_proj.data))
+    elif arch == "gpt-oss":
+        ex = mlp.experts                                 # gate_up [e, k, 2 ff]: interleaved
+        gate_up, bias = ex.gate_up_proj.data, ex.gate_up_proj_bias.data
+        add("ffn_gate_inp", mlp.router)
+        for i, short in enumerate(("gate", "up")):
+            out.append(Tensor(f"{prefix}ffn_{short}_exps.weight",
+                              gate_up[..., i::2].transpose(1, 2)))
+            out.append(Tensor(f"{prefix}ffn_{short}_exps.bias", bias[..., i::2]))
+        out.append(Tensor(f"{prefix}ffn_down_exps.weight", ex.down_proj.data.transpose(1, 2)))
+        out.append(Tensor(f"{prefix}ffn_down_exps.bias", ex.down_proj_bias.data))
+    else:
+        add("ffn_gate", mlp.gate_proj)
+        add("ffn_up", mlp.up_proj)
+        add("ffn_down", mlp.down_proj)
+    return out
+
+
+def tensors_of(model, arch):
+    """Every tensor of the GGUF file, as views into the model."""
+    config = model.config
+    out = [Tensor("token_embd.weight", model.model.embed_tokens.weight.data)]
+    for i, block in enumerate(model.model.layers):
+        prefix = f"blk.{i}."
+        second = "post_attention_norm" if arch == "gpt-oss" else "ffn_norm"
+        for short, mod in (("attn_norm", block.input_layernorm),
+                           (second, block.post_attention_layernorm)):
+            out.append(Tensor(f"{prefix}{short}.weight", mod.weight.data))
+            if getattr(mod, "bias", None) is not None:
+                out.append(Tensor(f"{prefix}{short}.bias", mod.bias.data))
+        out += attention_tensors(block, arch, config, prefix)
+        out += ffn_tensors(block, arch, prefix)
+    out.append(Tensor("output_norm.weight", model.model.norm.weight.data))
+    if getattr(model.model.norm, "bias", None) is not None:
+        out.append(Tensor("output_norm.bias", model.model.norm.bias.data))
+    if not config.tie_word_embeddings:
+        out.append(Tensor("output.weight", model.lm_head.weight.data))
+    return out
+
+
+# ---- block formats that the gguf package reads and cannot write: random blocks ----
+
+def half_bytes(x):
+    return np.asarray(x, np.float16).reshape(-1, 1).view(np.uint8)
+
+
+def pack_k_scales(sc, m):
+    """Eight 6-bit scales and eight 6-bit minima in twelve bytes (Q4_K, Q5_K)."""
+    low = (sc[:, :4] & 63) | (sc[:, 4:] >> 4 << 6)
+    mid = (m[:, :4] & 63) | (m[:, 4:] >> 4 << 6)
+    return np.concatenate([low, mid, (sc[:, 4:] & 15) | ((m[:, 4:] & 15) << 4)], 1).astype(np.uint8)
+
+
+def random_blocks(qtype, n, rng, scale):
+    """n blocks of random quants and scales, the super-block scale being about `scale`."""
+    def byte(k):
+        return rng.integers(0, 256, (n, k), dtype=np.uint8)
+
+    d = scale * rng.uniform(0.7, 1.3, n)
+    if qtype in (Q.Q4_K, Q.Q5_K):
+        middle = 7.5 if qtype == Q.Q4_K else 15.5
+        sc = rng.integers(6, 64, (n, 8))
+        m = np.clip(np.rint(sc * rng.uniform(0.8, 1.2, (n, 8))), 0, 63).astype(np.int64)
+        tail = [byte(128)] if qtype == Q.Q4_K else [byte(32), byte(128)]
+        return np.concatenate([half_bytes(d), half_bytes(d * middle), pack_k_scales(sc, m)] + tail,
+                              1)
+    if qtype == Q.Q6_K:
+        return np.concatenate([byte(128), byte(64), byte(16), half_bytes(d)], 1)
+    d *= rng.choice([-1.0, 1.0], n)
+    if qtype == Q.IQ4_NL:
+        return np.concatenate([half_bytes(d), byte(16)], 1)
+    assert qtype == Q.IQ4_XS
+    return np.concatenate([half_bytes(d), byte(2), byte(4), byte(128)], 1)
+
+
+def encode(array, qtype, rng):
+    """The tensor's bytes in the file: [..., bytes of a row]."""
+    if qtype not in (Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.IQ4_XS):
+        return gguf.quantize(array, qtype)
+    block, size = gguf.GGML_QUANT_SIZES[qtype]
+    assert array.shape[-1] % block == 0
+    n = array.size // block
+    seed = rng.integers(1 << 62)
+    trial = random_blocks(qtype, n, np.random.default_rng(seed), 1e-2)
+    scale = 1e-2 * array.std() / gguf.dequantize(trial, qtype).std()
+    blocks = random_blocks(qtype, n, np.random.default_rng(seed), scale)
+    return blocks.reshape(*array.shape[:-1], array.shape[-1] // block * size)
+
+
+def type_of(name, shape, fixture):
+    """As llama.cpp chooses: vectors, biases and the router stay F32."""
+    if len(shape) == 1 or name.endswith(".bias") or "ffn_gate_inp" in name:
+        return Q.F32
+    if "_exps." in name:
+        return fixture.get("experts", fixture["type"])
+    return fixture["type"]
+
+
+def quantize_model(tensors, fixture, rng):
+    """Bytes of each tensor; the model gets the weights that these bytes decode to."""
+    out = []
+    for t in tensors:
+        qtype = type_of(t.name, t.shape, fixture)
+        data = encode(t.get(), qtype, rng)
+        t.set(gguf.dequantize(data, qtype).reshape(t.shape))
+        out.append((t.name, data, qtype))
+    return out
+
+
+# ---- GGUF ----
+
+def rope_factors(config):
+    """llama3 scaling as llama.cpp's converter writes it: what to divide each frequency by."""
+    rope = config.rope_parameters
+    dim = config.head_dim
+    freqs = 1.0 / rope["rope_theta"] ** (np.arange(0, dim, 2, dtype=np.float32) / dim)
+    low = rope["original_max_position_embeddings"] / rope["low_freq_factor"]
+    high = rope["original_max_position_embeddings"] / rope["high_freq_factor"]
+    out = []
+    for freq in freqs:
+        wave = 2 * math.pi / freq
+        smooth = ((rope["original_max_position_embeddings"] / wave - rope["low_freq_factor"])
+                  / (rope["high_freq_factor"] - rope["low_freq_factor"]))
+        out.append(1.0 if wave < high else rope["factor"] if wave > low
+                   else 1.0 / ((1.0 - smooth) / rope["factor"] + smooth))
+    return np.array(out, np.float32)
+
+
+def add_keys(w, arch, c, fixture):
+    w.add_name(fixture["name"])
+    w.add_file_type(fixture["file_type"])
+    if fixture["file_type"] not in (F.ALL_F32, F.MOSTLY_F16, F.MOSTLY_BF16):
+        w.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    w.add_block_count(c.num_hidden_layers)
+    w.add_context_length(c.max_position_embeddings)
+    w.add_embedding_length(c.hidden_size)
+    w.add_feed_forward_length(c.intermediate_size)
+    w.add_head_count(c.num_attention_heads)
+    w.add_head_count_kv(c.num_key_value_heads)
+    if fixture.get("head_dim"):  # the converter writes these when the config names head_dim
+        w.add_key_length(c.head_dim)
+        w.add_value_length(c.head_dim)
+    if arch == "llama":
+        w.add_vocab_size(c.vocab_size)
+        w.add_rope_dimension_count(c.head_dim)
+    rope = c.rope_parameters
+    w.add_rope_freq_base(rope["rope_theta"])
+    if rope["rope_type"] == "linear":
+        w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        w.add_rope_scaling_factor(rope["factor"])
+    elif rope["rope_type"] == "yarn":
+        w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        w.add_rope_scaling_factor(rope["factor"])
+        w.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        if "beta_fast" in rope:
+            w.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+            w.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+    if arch == "starcoder2":
+        w.add_layer_norm_eps(c.norm_epsilon)
+    else:
+        w.add_layer_norm_rms_eps(c.rms_norm_eps)
+    if arch in ("gpt-oss", "starcoder2"):
+        w.add_sliding_window(c.sliding_window)
+    if arch == "qwen3moe":
+        w.add_expert_count(c.num_experts)
+        w.add_expert_used_count(c.num_experts_per_tok)
+        w.add_expert_feed_forward_length(c.moe_intermediate_size)
+    if arch == "gpt-oss":
+        w.add_expert_count(c.num_local_experts)
+        w.add_expert_used_count(c.num_experts_per_tok)
+        w.add_expert_feed_forward_length(c.intermediate_size)
+
+
+def write_gguf(path, arch, config, fixture, data):
+    writer = gguf.GGUFWriter(path, arch)
+    add_keys(writer, arch, config, fixture)
+    add_vocabulary(writer, config.vocab_size)
+    if config.rope_parameters["rope_type"] == "llama3":
+        writer.add_tensor("rope_freqs.weight", rope_factors(config))
+    for name, array, qtype in data:
+        writer.add_tensor(name, array, raw_dtype=qtype)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+# ---- what an engine with int8 activations and an F16 KV cache would compute ----
+
+class HalfCache(DynamicCache):
+    """K and V pass through F16."""
+
+    def update(self, key_states, value_states, *args, **kwargs):
+        return super().update(key_states.half().to(key_states.dtype),
+                              value_states.half().to(value_states.dtype), *args, **kwargs)
+
+
+def fake_quantize(x):
+    """int8, scale amax/127 for each token and ACT_GROUP values of K, nearest even."""
+    k = x.shape[-1]
+    pad = -k % ACT_GROUP
+    g = torch.nn.functional.pad(x, (0, pad))
+    g = g.reshape(*x.shape[:-1], (k + pad) // ACT_GROUP, ACT_GROUP)
+    scale = g.abs().amax(-1, keepdim=True) / 127.0
+    q = torch.round(g / torch.where(scale == 0, 1.0, scale)) * scale
+    return q.reshape(*x.shape[:-1], k + pad)[..., :k]
+
+
+def quantized_experts(experts, gpt_oss):
+    def forward(x, index, weights):
+        out = torch.zeros_like(x)
+        xq = fake_quantize(x)
+        for e in range(experts.num_experts):
+            token, slot = torch.where(index == e)
+            if gpt_oss:
+                a = xq[token] @ experts.gate_up_proj[e] + experts.gate_up_proj_bias[e]
+                h = fake_quantize(experts._apply_gate(a))
+                y = h @ experts.down_proj[e] + experts.down_proj_bias[e]
+            else:
+                g, u = (xq[token] @ experts.gate_up_proj[e].T).chunk(2, -1)
+                y = fake_quantize(experts.act_fn(g) * u) @ experts.down_proj[e].T
+            out.index_add_(0, token, y * weights[token, slot, None])
+        return out
+    return forward
+
+
+class Simulated:
+    """Within it the model's linear layers see int8 activations."""
+
+    def __init__(self, model, active):
+        self.model, self.active, self.hooks, self.experts = model, active, [], []
+
+    def __enter__(self):
+        if not self.active:
+            return
+        for m in self.model.modules():
+            if isinstance(m, torch.nn.Linear):
+                self.hooks.append(m.register_forward_pre_hook(
+                    lambda _m, args: (fake_quantize(args[0]),)))
+            elif type(m).__name__ in ("Qwen3MoeExperts", "GptOssExperts"):
+                m.forward = quantized_experts(m, type(m).__name__ == "GptOssExperts")
+                self.experts.append(m)
+
+    def __exit__(self, *_):
+        for hook in self.hooks:
+            hook.remove()
+        for m in self.experts:
+            del m.forward
+
+
+@torch.no_grad()
+def run(model, tokens, half=False):
+    """Logits of a batch of sequences, and the router logits of each MoE layer."""
+    routers, hooks = [], []
+    for m in model.modules():
+        if type(m).__name__.endswith("TopKRouter"):
+            hooks.append(m.register_forward_hook(lambda _m, _a, out: routers.append(out[0])))
+    ids = torch.tensor(tokens).reshape(-1, np.shape(tokens)[-1])
+    cache = HalfCache() if half else DynamicCache()
+    logits = model(ids, past_key_values=cache, use_cache=True).logits
+    for hook in hooks:
+        hook.remove()
+    return logits, [r.reshape(*ids.shape, -1) for r in routers]
+
+
+def router_gaps(routers, k):
+    """[batch][tokens]: least distance, over layers, of the last chosen expert to the next."""
+    best = [torch.topk(r, k + 1, -1).values for r in routers]
+    return torch.stack([b[..., k - 1] - b[..., k] for b in best]).amin(0)
+
+
+def choose_tokens(model, n, rng):
+    """Random tokens; in a mixture of experts, such that no choice of experts is close."""
+    k = getattr(model.config, "num_experts_per_tok", None)
+    if k is None:
+        return rng.integers(0, N_VOCAB, n).tolist()
+    chosen = []
+    for _ in range(n):
+        trial = [chosen + [t] for t in rng.integers(0, N_VOCAB, 40).tolist()]
+        gaps = router_gaps(run(model, trial)[1], k)[:, -1]
+        chosen = trial[int(gaps.argmax())]
+    return chosen
+
+
+def kl_rows(ref, got):
+    p = torch.log_softmax(ref.double(), -1)
+    q = torch.log_softmax(got.double(), -1)
+    return (p.exp() * (p - q)).sum(-1)
+
+
+# ---- one fixture ----
+
+def excess(model, sequences, rows, reference, bounds):
+    """How many times the changed model exceeds the bound that it exceeds most."""
+    worst = 0.0
+    for s, r, ref in zip(sequences, rows, reference):
+        got = run(model, s)[0][0, r:]
+        worst = max(worst, (got - ref[r:]).abs().max().item() / bounds[0],
+                    kl_rows(ref[r:], got).max().item() / bounds[1])
+    return worst
+
+
+def ablate(model, tensors, *expected):
+    """The tensor whose loss shows least, and by how much."""
+    least = (math.inf, "")
+    for t in tensors:
+        saved = t.get()
+        norm = "norm" in t.name and t.name.endswith(".weight")
+        t.set(np.ones_like(saved) if norm else np.zeros_like(saved))
+        least = min(least, (excess(model, *expected), t.name))
+        t.set(saved)
+    return least
+
+
+def feature_check(model, fixture, *expected):
+    """Rope scaling and the sliding window must show in the logits too."""
+    notes = []
+    for label, change in fixture.get("without", {}).items():
+        other = make_model(fixture, change)
+        other.load_state_dict(model.state_dict())
+        times = excess(other, *expected)
+        assert times > ABLATION_LEAST, (fixture["name"], label, times)
+        notes.append(f"{label} x{times:.0f}")
+    return notes
+
+
+def make_model(fixture, change=None):
+    config = fixture["config"](**{**fixture["options"], **(change or {})})
+    config._attn_implementation = "eager"
+    config._experts_implementation = "eager"
+    return fixture["model"](config).float().eval()
+
+
+def write_expect(path, sequences, rows, reference, bounds):
+    with open(path, "wb") as f:
+        f.write(b"CEXPECT1" + struct.pack("<Iff", len(sequences), *bounds))
+        for s, r, ref in zip(sequences, rows, reference):
+            f.write(struct.pack("<III", len(s), ref.shape[-1], r))
+            f.write(np.array(s, "<i4").tobytes())
+            f.write(ref[r:].numpy().astype("<f4").tobytes())
+
+
+def simulate(model, sequences, rows, reference, quantized, routers):
+    """Largest logit error and KL of the simulated engine, and of routing's safety margin."""
+    error = kl = 0.0
+    margin = math.inf
+    with Simulated(model, quantized):
+        for s, r, ref, gates in zip(sequences, rows, reference, routers):
+            logits, got = run(model, s, half=True)
+            error = max(error, (logits[0, r:] - ref[r:]).abs().max().item())
+            kl = max(kl, kl_rows(ref[r:], logits[0, r:]).max().item())
+            if gates:
+                k = model.config.num_experts_per_tok
+                moved = max((a - b).abs().max().item() for a, b in zip(gates, got))
+                margin = min(margin, router_gaps(gates, k).min().item() / (2 * moved))
+    return error, kl, margin
+
+
+def make(fixture):
+    rng = np.random.default_rng(fixture["seed"])
+    model = make_model(fixture)
+    arch = fixture["arch"]
+    randomise(model, rng)
+    tensors = tensors_of(model, arch)
+    data = quantize_model(tensors, fixture, rng)
+    name = fixture["name"]
+    write_gguf(os.path.join(OUT, name + ".gguf"), arch, model.config, fixture, data)
+
+    quantized = fixture["file_type"] not in (F.ALL_F32, F.MOSTLY_F16, F.MOSTLY_BF16)
+    sequences = [choose_tokens(model, n, rng) for n in (LONG, *SHORT)]
+    rows = ([LONG - 6] + [n - 2 for n in SHORT]) if quantized else [LONG - 16, 0, 0, 0]
+    results = [run(model, s) for s in sequences]
+    reference = [logits[0] for logits, _ in results]
+    routers = [gates for _, gates in results]
+
+    error, kl, margin = simulate(model, sequences, rows, reference, quantized, routers)
+    bound = SAFETY * error if quantized else max(FLOAT_BOUND, SAFETY * error)
+    kl_bound = max(KL_LEAST, SAFETY * kl)
+    assert margin > 1.5, f"{name}: routing is too close to call ({margin:.2f})"
+    model.double()
+    exact = max((run(model, s)[0][0] - ref).abs().max().item()
+                for s, ref in zip(sequences, reference))
+    model.float()
+    tensors = tensors_of(model, arch)  # float() made new storage
+    expected = (sequences, rows, reference, (bound, kl_bound))
+    least, which = ablate(model, tensors, *expected)
+    assert least > ABLATION_LEAST, (name, which, least, bound)
+    notes = feature_check(model, fixture, *expected)
+    write_expect(os.path.join(OUT, name + ".expect"), *expected)
+    std = torch.cat([r.reshape(-1) for r in reference]).std().item()
+    size = sum(os.path.getsize(os.path.join(OUT, name + e)) for e in (".gguf", ".expect"))
+    print(f"{name:16} {size / 1024:6.0f} KiB  std {std:.2f}  f32-f64 {exact:.1e}  "
+          f"bound {bound:.4f}  kl {kl_bound:.1e}  least ablation x{least:.0f} ({which})"
+          + (f"  routing x{margin:.1f}" if margin < math.inf else "")
+          + "".join("  without " + n for n in notes), flush=True)
+
+
+# ---- the list ----
+
+def rope(kind, theta, **more):
+    return {"rope_type": kind, "rope_theta": theta, **more}
+
+
+TINY = dict(vocab_size=N_VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256,
+            tie_word_embeddings=True, bos_token_id=None, eos_token_id=None)
+LLAMA3 = rope("llama3", 10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=64)
+LINEAR = rope("linear", 100000.0, factor=4.0)
+YARN4 = rope("yarn", 1000000.0, factor=4.0, original_max_position_embeddings=64)
+YARN32 = rope("yarn", 150000.0, factor=32.0, beta_fast=32.0, beta_slow=1.0, truncate=False,
+              original_max_position_embeddings=256)
+
+
+def entry(name, arch, config, model, options, seed, qtype=Q.F32, file_type=F.ALL_F32, **more):
+    return dict(name=name, arch=arch, config=config, model=model, options={**TINY, **options},
+                seed=seed, type=qtype, file_type=file_type, **more)
+
+
+def llama(name, options, seed, *args, **more):
+    return entry(name, "llama", LlamaConfig, LlamaForCausalLM,
+                 dict(rope_parameters=rope("default", 10000.0), rms_norm_eps=1e-5, **options)
+                 if "rope_parameters" not in options else dict(rms_norm_eps=1e-5, **options),
+                 seed, *args, **more)
+
+
+def qwen2(name, options, seed, *args, **more):
+    return entry(name, "qwen2", Qwen2Config, Qwen2ForCausalLM,
+                 {"rope_parameters": rope("default", 1000000.0), "rms_norm_eps": 1e-6, **options},
+                 seed, *args, **more)
+
+
+def qwen3moe(name, options, seed, *args, **more):
+    return entry(name, "qwen3moe", Qwen3MoeConfig, Qwen3MoeForCausalLM,
+                 dict(hidden_size=32, moe_intermediate_size=32, num_experts=8,
+                      num_experts_per_tok=2, norm_topk_prob=True, head_dim=16,
+                      rope_parameters=rope("default", 1000000.0)) | options,
+                 seed, *args, head_dim=True, **more)
+
+
+def gpt_oss(name, options, seed, *args, **more):
+    return entry(name, "gpt-oss", GptOssConfig, GptOssForCausalLM,
+                 dict(hidden_size=32, intermediate_size=32, num_local_experts=4,
+                      num_experts_per_tok=2, num_attention_heads=6, head_dim=16,
+                      sliding_window=8, max_position_embeddings=8192, tie_word_embeddings=False,
+                      rope_parameters=YARN32) | options,
+                 seed, *args, head_dim=True, **more)
+
+
+LEGACY = dict(hidden_size=128, intermediate_size=256)                   # K multiples of 32
+SUPER = dict(hidden_size=256, intermediate_size=512, num_hidden_layers=1,
+             num_key_value_heads=1)                                     # K multiples of 256
+
+FIXTURES = [
+    llama("llama", {}, 1),
+    llama("llama-rope3", dict(rope_parameters=LLAMA3, head_dim=32, intermediate_size=64), 2,
+          head_dim=True, without={"rope scaling": dict(rope_parameters=rope("default", 10000.0))}),
+    llama("llama-linear", dict(rope_parameters=LINEAR, attention_bias=True,
+                               tie_word_embeddings=False, intermediate_size=64), 3,
+          without={"rope scaling": dict(rope_parameters=rope("default", 100000.0))}),
+    qwen2("qwen2", {}, 4),
+    qwen2("qwen2-yarn", dict(rope_parameters=YARN4, tie_word_embeddings=False, vocab_size=275,
+                             intermediate_size=64), 5,
+          without={"rope scaling": dict(rope_parameters=rope("default", 1000000.0))}),
+    entry("qwen3", "qwen3", Qwen3Config, Qwen3ForCausalLM,
+          dict(head_dim=32, intermediate_size=64, rms_norm_eps=1e-6,
+               rope_parameters=rope("default", 1000000.0)), 6, head_dim=True),
+    qwen3moe("qwen3moe", {}, 7),
+    gpt_oss("gpt-oss", {}, 8, without={
+        "exact yarn bounds": dict(rope_parameters={**YARN32, "truncate": True}),
+        "rope scaling": dict(rope_parameters=rope("default", 150000.0)),
+        "sliding window": dict(sliding_window=4096)}),
+    entry("starcoder2", "starcoder2", Starcoder2Config, Starcoder2ForCausalLM,
+          dict(rope_parameters=rope("default", 100000.0), sliding_window=12), 9,
+          without={"sliding window": dict(sliding_window=None)}),
+    qwen2("qwen2-f16", {}, 20, Q.F16, F.MOSTLY_F16),
+    qwen2("qwen2-bf16", {}, 21, Q.BF16, F.MOSTLY_BF16),
+    qwen2("qwen2-q8_0", LEGACY, 22, Q.Q8_0, F.MOSTLY_Q8_0),
+    qwen2("qwen2-q4_0", LEGACY, 23, Q.Q4_0, F.MOSTLY_Q4_0),
+    qwen2("qwen2-q4_1", LEGACY, 24, Q.Q4_1, F.MOSTLY_Q4_1),
+    qwen2("qwen2-q5_0", LEGACY, 25, Q.Q5_0, F.MOSTLY_Q5_0),
+    qwen2("qwen2-q5_1", LEGACY, 26, Q.Q5_1, F.MOSTLY_Q5_1),
+    qwen2("qwen2-iq4_nl", LEGACY, 27, Q.IQ4_NL, F.MOSTLY_IQ4_NL),
+    qwen2("qwen2-mxfp4", LEGACY, 28, Q.MXFP4, F.MOSTLY_MXFP4_MOE),
+    llama("llama-q4_k", SUPER, 30, Q.Q4_K, F.MOSTLY_Q4_K_S),
+    llama("llama-q5_k", SUPER, 31, Q.Q5_K, F.MOSTLY_Q5_K_S),
+    llama("llama-q6_k", SUPER, 32, Q.Q6_K, F.MOSTLY_Q6_K),
+    llama("llama-iq4_xs", SUPER, 33, Q.IQ4_XS, F.MOSTLY_IQ4_XS),
+    qwen3moe("qwen3moe-q4_0", dict(hidden_size=128, moe_intermediate_size=64), 40, Q.Q4_0,
+             F.MOSTLY_Q4_0),
+    gpt_oss("gpt-oss-mxfp4", dict(hidden_size=128, intermediate_size=128), 41, Q.Q8_0,
+            F.MOSTLY_MXFP4_MOE, experts=Q.MXFP4),
+]
+
+
+def main():
+    torch.set_num_threads(1)  # sums in one order, so the files come out the same each time
+    os.makedirs(OUT, exist_ok=True)
+    wanted = sys.argv[1:]
+    for fixture in FIXTURES:
+        if not wanted or any(fixture["name"].startswith(w) for w in wanted):
+            make(fixture)
+
+
+if __name__ == "__main__":
+    main()
