@@ -70,5 +70,7 @@ void kc_bench_result(const char *what, double ns, double amount, const char *uni
 
 /* AVX-512 VNNI kernels as portable C, through SIMDe; false where they were not built. */
 bool kc_emulated_init(kernel_table *table);
+/* Its part for vectors and attention; sets nothing where it was not built. */
+void kc_emulated_vector_init(kernel_table *table);
 
 #endif
