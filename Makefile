@@ -32,9 +32,12 @@ LIBS := -lpcre2-8 -ljansson -lm
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.
 ISA_avx2       := -mavx2 -mfma -mf16c
 ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
-# AVX-512 registers as plain memory: what gcc says about passing them matters to nobody else.
-ISA_emulated   := -Wno-psabi
-isa  = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
+# AVX-512 registers as plain memory: slow to optimize, and gcc warns of passing them.
+ISA_emulated   := -O1 -Wno-psabi
+isa_of = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
+# UBSan's checks of every unrolled line make gcc take minutes over the kernels; ASan's do not.
+ISA_asan       := -fno-sanitize=undefined
+isa  = $(if $(isa_of),$(isa_of) $(ISA_$(BUILD)))
 ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 
 VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
