@@ -1,0 +1,409 @@
+/* test_golden.c - compares the engine with golden logits, through include/cerium.h alone.
+ *
+ *   test_golden [FIXTURES [DATA]]      tests/golden/fixtures and ../shared/data unless told
+ *
+ * Owns the rule of what counts as equal; the bounds themselves stand in each NAME.expect, whose
+ * format and derivation README.md gives.  Beside that rule, a sequence taken token by token must
+ * give the very bits that it gives when taken at once.  Prints one line per fixture. */
+#include "cerium.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC       "CEXPECT1"
+#define PATH_BYTES  1024
+#define STORY_IDS   512
+#define STORY_VOCAB 512
+#define STORY_TEXT  4096
+#define STORY_BOUND 2e-2f /* three times what rounding K and V to F16 costs; logits reach 17 */
+
+static int n_passed, n_failed;
+
+static void verdict(bool ok, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void verdict(bool ok, const char *name, const char *format, ...)
+{
+    va_list args;
+    printf("%-4s %-16s ", ok ? "ok" : "FAIL", name);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    fflush(stdout);
+    if (ok)
+        n_passed++;
+    else
+        n_failed++;
+}
+
+/* ---- files ---- */
+
+typedef struct {
+    unsigned char *data;
+    size_t len, at;
+    bool bad; /* something lay beyond the end */
+} file_bytes;
+
+/* The whole file and a NUL behind it; false when it cannot be read. */
+static bool file_read(file_bytes *file, const char *path)
+{
+    FILE *in = fopen(path, "rb");
+    *file = (file_bytes){0};
+    if (!in) return false;
+    long len = fseek(in, 0, SEEK_END) ? -1 : ftell(in);
+    if (len >= 0 && !fseek(in, 0, SEEK_SET)) file->data = malloc((size_t)len + 1);
+    if (file->data) {
+        file->len = fread(file->data, 1, (size_t)len, in);
+        file->data[file->len] = 0;
+    }
+    fclose(in);
+    return file->data && file->len == (size_t)len;
+}
+
+/* The next n bytes, 4-aligned as everything in the format is; NULL past the end. */
+static const void *file_take(file_bytes *file, size_t n)
+{
+    if (n > file->len - file->at) {
+        file->bad = true;
+        return NULL;
+    }
+    const void *p = file->data + file->at;
+    file->at += n;
+    return p;
+}
+
+static uint32_t file_u32(file_bytes *file)
+{
+    const void *p = file_take(file, 4);
+    uint32_t v = 0;
+    if (p) memcpy(&v, p, 4);
+    return v;
+}
+
+static float file_f32(file_bytes *file)
+{
+    const void *p = file_take(file, 4);
+    float v = 0;
+    if (p) memcpy(&v, p, 4);
+    return v;
+}
+
+static bool path_join(char out[PATH_BYTES], const char *dir, const char *name, size_t name_len,
+                      const char *suffix)
+{
+    int n = snprintf(out, PATH_BYTES, "%s/%.*s%s", dir, (int)name_len, name, suffix);
+    return n > 0 && n < PATH_BYTES;
+}
+
+/* ---- the rule ---- */
+
+typedef struct {
+    float error_bound, kl_bound; /* of this file */
+    float error, kl;             /* worst so far */
+    uint32_t rows, wrong_best;   /* rows with a clear winner that did not win */
+} score;
+
+static size_t best_of(const float *x, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+static double log_sum_exp(const float *x, size_t n)
+{
+    double top = x[best_of(x, n)], sum = 0;
+    for (size_t i = 0; i < n; i++) sum += exp(x[i] - top);
+    return top + log(sum);
+}
+
+/* KL = sum_i p_i (log p_i - log q_i), p the reference. */
+static void score_row(score *s, const float *want, const float *got, size_t n)
+{
+    double want_norm = log_sum_exp(want, n), got_norm = log_sum_exp(got, n), kl = 0;
+    size_t best = best_of(want, n);
+    float second = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        float error = fabsf(want[i] - got[i]);
+        if (!(error <= s->error)) s->error = error; /* a NaN stays */
+        if (i != best && want[i] > second) second = want[i];
+        kl += exp(want[i] - want_norm) * ((want[i] - want_norm) - (got[i] - got_norm));
+    }
+    if (!(kl <= s->kl)) s->kl = (float)kl;
+    if (want[best] - second > 2 * s->error_bound && best_of(got, n) != best) s->wrong_best++;
+    s->rows++;
+}
+
+static bool score_passes(const score *s)
+{
+    return s->rows && s->error <= s->error_bound && s->kl <= s->kl_bound && !s->wrong_best;
+}
+
+/* ---- fixtures ---- */
+
+static int open_model(cerium_engine **engine, const char *path, cerium_error *err)
+{
+    cerium_engine_config config;
+    cerium_engine_config_defaults(&config);
+    config.model_path = path;
+    config.sessions_max = 2;
+    return cerium_engine_open(engine, &config, err);
+}
+
+/* The last logits of tokens taken at once are the bits that lie in `stepped`. */
+static int same_at_once(cerium_engine *engine, const int32_t *tokens, uint32_t n,
+                        const float *stepped, size_t n_vocab, bool *same, cerium_error *err)
+{
+    cerium_session *session;
+    size_t n_got;
+    int status = cerium_session_open(&session, engine, NULL, err);
+    if (status) return status;
+    status = cerium_session_sync(session, tokens, n, NULL, err);
+    if (!status) {
+        const float *got = cerium_session_logits(session, &n_got);
+        *same = n_got == n_vocab && !memcmp(got, stepped, n_vocab * sizeof *got);
+    }
+    cerium_session_close(&session);
+    return status;
+}
+
+/* One sequence: logits [n - first_row][n_vocab] follow its tokens in the file. */
+static int score_sequence(score *s, cerium_engine *engine, file_bytes *file, bool *same,
+                          cerium_error *err)
+{
+    uint32_t n = file_u32(file), n_vocab = file_u32(file), first = file_u32(file);
+    const int32_t *tokens = file_take(file, (size_t)n * 4);
+    if (file->bad || !n || first >= n || !n_vocab) return file->bad = true, 0;
+    const float *want = file_take(file, (size_t)(n - first) * n_vocab * 4);
+    if (!want) return 0;
+    cerium_session *session;
+    int status = cerium_session_open(&session, engine, NULL, err);
+    if (status) return status;
+    for (uint32_t i = first; i < n && !status; i++) {
+        size_t n_got;
+        status = cerium_session_sync(session, tokens, i + 1, NULL, err);
+        if (status) break;
+        const float *got = cerium_session_logits(session, &n_got);
+        if (n_got != n_vocab)
+            file->bad = true;
+        else
+            score_row(s, want + (size_t)(i - first) * n_vocab, got, n_vocab);
+        if (i == n - 1 && n_got == n_vocab)
+            status = same_at_once(engine, tokens, n, got, n_vocab, same, err);
+    }
+    cerium_session_close(&session);
+    return status;
+}
+
+static void run_fixture(const char *dir, const char *file_name)
+{
+    size_t stem = strlen(file_name) - strlen(".expect");
+    char name[64], path[PATH_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)stem, file_name);
+    file_bytes file = {0};
+    if (!path_join(path, dir, file_name, stem, ".expect") || !file_read(&file, path) ||
+        file.len < 8 || memcmp(file_take(&file, 8), MAGIC, 8)) {
+        verdict(false, name, "%s: not an expectation", path);
+        free(file.data);
+        return;
+    }
+    cerium_engine *engine = NULL;
+    cerium_error err = {0};
+    uint32_t n_sequences = file_u32(&file);
+    score s = {.error_bound = file_f32(&file), .kl_bound = file_f32(&file)};
+    bool cut_free = true;
+    int status = path_join(path, dir, file_name, stem, ".gguf") ? open_model(&engine, path, &err)
+                                                                : CERIUM_ERR_ARGUMENT;
+    for (uint32_t i = 0; i < n_sequences && !status && !file.bad; i++) {
+        bool same = true;
+        status = score_sequence(&s, engine, &file, &same, &err);
+        cut_free = cut_free && same;
+    }
+    cerium_engine_close(&engine);
+    if (status)
+        verdict(false, name, "%s", err.message);
+    else if (file.bad)
+        verdict(false, name, "the expectation is cut or of another vocabulary");
+    else
+        verdict(score_passes(&s) && cut_free, name,
+                "error %.5f of %.5f, KL %.2e of %.2e, %u rows%s%s", (double)s.error,
+                (double)s.error_bound, (double)s.kl, (double)s.kl_bound, s.rows,
+                s.wrong_best ? ", a clear best token lost" : "",
+                cut_free ? "" : ", bits depend on how the prompt is cut");
+    free(file.data);
+}
+
+static int is_expect(const struct dirent *entry)
+{
+    size_t n = strlen(entry->d_name), suffix = strlen(".expect");
+    return n > suffix && !strcmp(entry->d_name + n - suffix, ".expect");
+}
+
+/* ---- stories260K: a trained model, outside the repository ---- */
+
+typedef struct {
+    int32_t ids[STORY_IDS];
+    size_t n_ids;
+    float after_begin[STORY_VOCAB], last[STORY_VOCAB];
+    char text[STORY_TEXT];
+    size_t text_len;
+} story;
+
+/* What follows "key": in a flat JSON object. */
+static const char *json_value(const char *json, const char *key)
+{
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *at = strstr(json, quoted);
+    return at ? at + strlen(quoted) : NULL;
+}
+
+static size_t json_floats(const char *json, const char *key, double *out, size_t cap)
+{
+    const char *at = json_value(json, key);
+    size_t n = 0;
+    if (!at || !(at = strchr(at, '['))) return 0;
+    for (at++; n < cap && *at && *at != ']'; n++) {
+        char *end;
+        out[n] = strtod(at, &end);
+        if (end == at) return 0;
+        at = end + strspn(end, ", \n");
+    }
+    return n;
+}
+
+/* The text has no escapes but \n and quoted quotes. */
+static size_t json_text(const char *json, const char *key, char *out, size_t cap)
+{
+    const char *at = json_value(json, key);
+    size_t n = 0;
+    if (!at || !(at = strchr(at, '"'))) return 0;
+    for (at++; *at && *at != '"' && n < cap; at++) {
+        if (*at == '\\' && at[1])
+            out[n++] = *++at == 'n' ? '\n' : *at;
+        else
+            out[n++] = *at;
+    }
+    return n;
+}
+
+static bool story_read(story *s, const char *json)
+{
+    static double numbers[STORY_VOCAB];
+    s->n_ids = json_floats(json, "ids", numbers, STORY_IDS);
+    for (size_t i = 0; i < s->n_ids; i++) s->ids[i] = (int32_t)numbers[i];
+    if (json_floats(json, "logits_after_bos", numbers, STORY_VOCAB) != STORY_VOCAB) return false;
+    for (size_t i = 0; i < STORY_VOCAB; i++) s->after_begin[i] = (float)numbers[i];
+    if (json_floats(json, "logits_last", numbers, STORY_VOCAB) != STORY_VOCAB) return false;
+    for (size_t i = 0; i < STORY_VOCAB; i++) s->last[i] = (float)numbers[i];
+    s->text_len = json_text(json, "text", s->text, sizeof s->text);
+    return s->n_ids > 2 && s->text_len > 0;
+}
+
+static int story_error(cerium_session *session, const int32_t *ids, size_t n, const float *want,
+                       float *worst, cerium_error *err)
+{
+    size_t n_vocab;
+    int status = cerium_session_sync(session, ids, n, NULL, err);
+    if (status) return status;
+    const float *got = cerium_session_logits(session, &n_vocab);
+    for (size_t i = 0; i < STORY_VOCAB; i++) {
+        float error = n_vocab == STORY_VOCAB ? fabsf(got[i] - want[i]) : INFINITY;
+        if (!(error <= *worst)) *worst = error;
+    }
+    return 0;
+}
+
+/* Greedy from the begin token; counts the ids that agree and gathers the text. */
+static int story_tell(const story *s, cerium_session *session, size_t *n_equal, char *text,
+                      size_t *text_len, cerium_error *err)
+{
+    size_t n = 1;
+    cerium_step step = {0};
+    int status = cerium_session_sync(session, s->ids, 1, NULL, err);
+    *n_equal = 1;
+    *text_len = 0;
+    while (!status && n < s->n_ids && step.stop == CERIUM_STOP_NONE) {
+        status = cerium_session_step(session, NULL, &step, err);
+        if (status) break;
+        for (uint32_t i = 0; i < step.n_tokens && n < s->n_ids; i++, n++)
+            if (*n_equal == n && step.tokens[i] == s->ids[n]) ++*n_equal;
+        if (step.text_len <= STORY_TEXT - *text_len) {
+            memcpy(text + *text_len, step.text, step.text_len);
+            *text_len += step.text_len;
+        }
+    }
+    return status;
+}
+
+/* The begin token's word may keep its space; a step may hold a last partial character back. */
+static bool story_text_equal(const story *s, const char *text, size_t len)
+{
+    if (len && *text == ' ' && s->text[0] != ' ') text++, len--;
+    size_t n = len < s->text_len ? len : s->text_len;
+    return n + 4 >= s->text_len && !memcmp(text, s->text, n);
+}
+
+static int story_compare(const story *s, const char *path, cerium_error *err)
+{
+    static char text[STORY_TEXT];
+    cerium_engine *engine = NULL;
+    cerium_session *session = NULL;
+    size_t n_equal = 0, text_len = 0;
+    float worst = 0;
+    int status = open_model(&engine, path, err);
+    if (!status) status = cerium_session_open(&session, engine, NULL, err);
+    if (!status) status = story_tell(s, session, &n_equal, text, &text_len, err);
+    if (!status) status = story_error(session, s->ids, 1, s->after_begin, &worst, err);
+    if (!status) status = story_error(session, s->ids, s->n_ids - 1, s->last, &worst, err);
+    cerium_session_close(&session);
+    cerium_engine_close(&engine);
+    if (status) return status;
+    bool text_ok = story_text_equal(s, text, text_len);
+    verdict(n_equal == s->n_ids && text_ok && worst <= STORY_BOUND, "stories260K",
+            "error %.5f of %.5f, %zu of %zu tokens, text %s", (double)worst, (double)STORY_BOUND,
+            n_equal, s->n_ids, text_ok ? "equal" : "differs");
+    return 0;
+}
+
+static void run_story(const char *data)
+{
+    static story s;
+    char path[PATH_BYTES];
+    file_bytes file = {0};
+    const char *dir = "weights/stories260K/";
+    if (!path_join(path, data, dir, strlen(dir), "expected.json") || !file_read(&file, path)) {
+        printf("skipped: no ../shared/data\n");
+        free(file.data);
+        return;
+    }
+    cerium_error err = {0};
+    path_join(path, data, dir, strlen(dir), "stories260K.gguf");
+    if (!story_read(&s, (const char *)file.data))
+        verdict(false, "stories260K", "expected.json is not as it was");
+    else if (story_compare(&s, path, &err))
+        verdict(false, "stories260K", "%s", err.message);
+    free(file.data);
+}
+
+int main(int argc, char **argv)
+{
+    const char *fixtures = argc > 1 ? argv[1] : "tests/golden/fixtures";
+    struct dirent **entries = NULL;
+    int n = scandir(fixtures, &entries, is_expect, alphasort);
+    for (int i = 0; i < n; i++) {
+        run_fixture(fixtures, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    if (n <= 0) verdict(false, "fixtures", "none in %s; run from the repository's root", fixtures);
+    run_story(argc > 2 ? argv[2] : "../shared/data");
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed > 0;
+}
