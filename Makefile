@@ -2,15 +2,17 @@
 # make run        install what is missing, build, complete real code with the bundled model
 # make test       everything that testing needs, and every test
 # make bench      measure this machine and this build
-# make fuzz       fuzz each parser for FUZZ_SECONDS (60)
-# make install    into PREFIX (/usr/local)
+# make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
+# make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make clean      remove build/ and ./cerium
 # make help       this text
 # BUILD=asan|tsan|debug and CC=clang-14 work with every target.
-BUILD ?= release
-CC    := $(if $(filter default,$(origin CC)),cc,$(CC))
-O     := build/$(BUILD)
+BUILD  ?= release
+CC     := $(if $(filter default,$(origin CC)),cc,$(CC))
+O      := build/$(BUILD)$(if $(filter-out cc gcc,$(CC)),-$(notdir $(CC)))
 PREFIX ?= /usr/local
+CLANG  ?= clang-14
+FUZZ_SECONDS ?= 60
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
         -Wpointer-arith -Wwrite-strings -Wold-style-definition
@@ -19,7 +21,8 @@ CFLAGS_debug   := -Og -g3
 CFLAGS_asan    := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
                   -fno-sanitize-recover=undefined
 CFLAGS_tsan    := -O1 -g -fsanitize=thread
-CFLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined
+CFLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
+                  -fno-sanitize-recover=undefined
 # Floating point is specified, not "fast": see docs/numerics.md.
 FLOAT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -fPIC -fvisibility=hidden -pthread -MMD -MP \
@@ -29,37 +32,93 @@ LIBS := -lpcre2-8 -ljansson -lm
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.
 ISA_avx2       := -mavx2 -mfma -mf16c
 ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
-isa = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
+# AVX-512 registers as plain memory: slow to optimize, and gcc warns of passing them.
+ISA_emulated   := -O1 -Wno-psabi
+isa_of = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
+# UBSan's checks of every unrolled line make gcc take minutes over the kernels; ASan's do not.
+ISA_asan       := -fno-sanitize=undefined
+isa  = $(if $(isa_of),$(isa_of) $(ISA_$(BUILD)))
+ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 
-LIB_SRC  := $(sort $(filter-out src/programs/%,$(wildcard src/*/*.c src/*/x86/*.c)))
-PROG_SRC := $(sort $(wildcard src/programs/*.c))
+VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
+SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
+ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
+LIB_SRC  := $(sort $(filter-out src/programs/%,$(ALL_SRC)))
+PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
 LIB_OBJ  := $(LIB_SRC:%.c=$O/%.o)
 PROG_OBJ := $(PROG_SRC:%.c=$O/%.o)
+# For recipes that install packages first, and so must run make again.
+MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
 all: cerium
 help: ; @sed -n 's/^# \(make.*\|BUILD.*\)/\1/p' Makefile
 
+# ---- programs and libraries ----
+LINK = @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 cerium: $O/cerium ; @cp -f $< $@
-$O/cerium: $(PROG_OBJ) $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+$O/cerium: $(PROG_OBJ) $(LIB_OBJ) ; $(LINK)
 $O/%.o: %.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) $(BASE_CFLAGS) $(call isa,$<) -c $< -o $@
 $O/flags: FORCE ; @mkdir -p $O; echo '$(CC) $(BASE_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(BASE_CFLAGS)' > $@
+# Both libraries show cerium_* and nothing else: one object with its hidden symbols made local, and
+# a shared object whose hidden symbols stay inside.
+$O/libcerium.a: $(LIB_OBJ) ; @echo "  AR  $@"; ld -r $^ -o $O/libcerium.o && objcopy --localize-hidden $O/libcerium.o && rm -f $@ && ar rcs $@ $O/libcerium.o
+$O/libcerium.so.$(VERSION): LDFLAGS += -shared -Wl,-soname,$(SOVER)
+$O/libcerium.so.$(VERSION): $(LIB_OBJ) ; $(LINK)
+lib: $O/libcerium.a $O/libcerium.so.$(VERSION)
 
-# ---- tests: a file test_*.c in tests/unit is a program; fuzz_*.c in tests/fuzz a fuzz target ----
-UNIT := $(patsubst tests/unit/test_%.c,$O/unit_%,$(sort $(wildcard tests/unit/test_*.c)))
-FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-KC_OBJ := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
+# ---- tests: test_*.c and test_*.sh in tests/*, kernelcheck, and the corpora of fuzz_*.c ----
+UNIT     := $(patsubst tests/unit/test_%.c,$O/unit_%,$(sort $(wildcard tests/unit/test_*.c)))
+GOLDEN   := $(patsubst tests/golden/test_%.c,$O/golden_%,$(sort $(wildcard tests/golden/test_*.c)))
+FUZZ     := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+EXAMPLES := $(patsubst examples/%.c,$O/example_%,$(sort $(wildcard examples/*.c)))
+KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
+TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(EXAMPLES)
+SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $O/kernelcheck $(GOLDEN)
 
-$O/unit_%: $O/tests/unit/test_%.o $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
-$O/kernelcheck: $(KC_OBJ) $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
-$O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
-$O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
-unit: $(UNIT) ; @set -e; for t in $(UNIT); do $$t; done
-replay: $(FUZZ:%=$O/replay_%) ; @set -e; for t in $(FUZZ); do echo "$$t"; $O/replay_$$t tests/fuzz/corpus/$$t; done
+$O/unit_%: $O/tests/unit/test_%.o $(LIB_OBJ) ; $(LINK)
+$O/golden_%: $O/tests/golden/test_%.o $(LIB_OBJ) ; $(LINK)
+$O/kernelcheck: $(KC_OBJ) $(LIB_OBJ) ; $(LINK)
+$O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(LIB_OBJ) ; $(LINK)
+$O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(LIB_OBJ) ; $(LINK) -fsanitize=fuzzer
+$O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
+$O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
+
+test: ; @tools/install_packages.sh build test && $(MAKE_ALL) tested
+tested: $(TESTED)
+	@O=$O CC='$(CC)' TEST_CFLAGS='$(CFLAGS_$(BUILD))' BUILD=$(BUILD) tools/run_tests.sh \
+	    $(SUITES) $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
+unit: $(UNIT) ; @tools/run_tests.sh $(UNIT)
+golden: $(GOLDEN) ; @tools/run_tests.sh $(GOLDEN)
 kernelcheck: $O/kernelcheck ; @$<
-$O/tool_%: $O/tools/%.o $(LIB_OBJ) ; @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
-.SECONDARY:
+replay: $(FUZZ:%=$O/replay_%) ; @tools/run_tests.sh $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
+man-check: ; mandoc -T lint -W warning man/cerium.1
+
+fuzz: ; @$(MAKE_ALL) BUILD=fuzz CC=$(CLANG) fuzzed
+fuzzed: $(FUZZ:%=$O/fuzz_%)
+	@for t in $(FUZZ); do mkdir -p $O/corpus/$$t; echo "$$t"; $O/fuzz_$$t -timeout=10 \
+	    -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$O/ -verbosity=0 -print_final_stats=1 \
+	    $O/corpus/$$t tests/fuzz/corpus/$$t || exit 1; done
+
+# ---- use ----
+run: ; @tools/install_packages.sh build && $(MAKE_ALL) all && tools/first_run.sh
+bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
+
+AT := $(DESTDIR)$(PREFIX)
+install: all lib
+	install -D -m 755 $O/cerium -t $(AT)/bin
+	install -D -m 644 include/cerium.h -t $(AT)/include
+	install -D -m 644 $O/libcerium.a $O/libcerium.so.$(VERSION) -t $(AT)/lib
+	ln -sf libcerium.so.$(VERSION) $(AT)/lib/$(SOVER)
+	ln -sf $(SOVER) $(AT)/lib/libcerium.so
+	install -d $(AT)/lib/pkgconfig $(AT)/share/cerium/models
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' tools/cerium.pc.in \
+	    > $(AT)/lib/pkgconfig/cerium.pc
+	install -D -m 644 man/cerium.1 -t $(AT)/share/man/man1
+	$(if $(wildcard models/*.gguf),install -m 644 models/*.gguf -t $(AT)/share/cerium/models)
 
 clean: ; rm -rf build cerium
 FORCE:
-.PHONY: all help run test bench fuzz install clean unit replay kernelcheck FORCE
--include $(LIB_OBJ:.o=.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d)
+.SECONDARY:
+.PHONY: all help lib run test tested bench fuzz fuzzed install clean unit golden replay \
+        kernelcheck man-check FORCE
+-include $(LIB_OBJ:.o=.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

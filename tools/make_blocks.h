@@ -46,6 +46,7 @@ static inline void make_bell(uint8_t *q, size_t n)
 /* Standard deviation of what the bits below decode to when the scale (d) is 1. */
 static inline float make_unit_deviation(block_type type)
 {
+    /* clang-format off */
     switch (type) {
     case BLOCK_F32:
     case BLOCK_F16:
@@ -62,11 +63,11 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_IQ4_XS: return 70.0f * 24.0f; /* scales 16..31 */
     case BLOCK_MXFP4: return 5.85f;
     }
+    /* clang-format on */
     return 1.0f;
 }
 
-static inline void block_maker_init(block_maker *m, uint64_t seed, block_type type,
-                                    float deviation)
+static inline void block_maker_init(block_maker *m, uint64_t seed, block_type type, float deviation)
 {
     *m = (block_maker){.state = seed, .type = type, .deviation = deviation};
     float scale = deviation / make_unit_deviation(type);
@@ -127,6 +128,7 @@ typedef union {
 static inline void make_sane(block_maker *m, any_block *b)
 {
     uint16_t d = make_scale(m);
+    /* clang-format off */
     switch (m->type) {
     case BLOCK_F32:
     case BLOCK_F16:
@@ -160,6 +162,7 @@ static inline void make_sane(block_maker *m, any_block *b)
     case BLOCK_IQ4_XS: b->iq4_xs.d = d, b->iq4_xs.scales_high = 0xffff; break; /* 48..63 */
     case BLOCK_MXFP4: b->mxfp4.e = m->exponents[d & 1]; break;
     }
+    /* clang-format on */
 }
 
 static inline void make_floats(block_maker *m, void *out, size_t n)
@@ -168,8 +171,10 @@ static inline void make_floats(block_maker *m, void *out, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (i % sizeof random == 0) make_random_bytes(m, random, sizeof random);
         float x = m->bell[random[i % sizeof random]];
-        if (m->type == BLOCK_F32) ((float *)out)[i] = x;
-        else ((uint16_t *)out)[i] = m->type == BLOCK_F16 ? f32_to_f16(x) : f32_to_bf16(x);
+        if (m->type == BLOCK_F32)
+            ((float *)out)[i] = x;
+        else
+            ((uint16_t *)out)[i] = m->type == BLOCK_F16 ? f32_to_f16(x) : f32_to_bf16(x);
     }
 }
 

@@ -42,8 +42,8 @@ static const shape shapes[] = {
      1e-6f},
     {"qwen2.5-coder-7b", ARCH_QWEN2, 3584, 28, 28, 4, 128, 18944, 152064, 0, 0, 32768, false, 1e6f,
      1e-6f},
-    {"qwen3-coder-30b-a3b", ARCH_QWEN3MOE, 2048, 48, 32, 4, 128, 768, 151936, 128, 8, 262144,
-     false, 1e7f, 1e-6f},
+    {"qwen3-coder-30b-a3b", ARCH_QWEN3MOE, 2048, 48, 32, 4, 128, 768, 151936, 128, 8, 262144, false,
+     1e7f, 1e-6f},
     {"gpt-oss-20b", ARCH_GPT_OSS, 2880, 24, 64, 8, 64, 2880, 201088, 32, 4, 131072, false, 150000,
      1e-5f},
     /* llama2.c's stories15M */
@@ -99,8 +99,10 @@ static tensor_plan *add(plan *p, int layer, const char *name, block_type type)
 {
     CHECK(p->n_tensors < p->tensors_cap);
     tensor_plan *t = &p->tensors[p->n_tensors++];
-    if (layer < 0) snprintf(t->name, sizeof t->name, "%s", name);
-    else snprintf(t->name, sizeof t->name, "blk.%d.%s", layer, name);
+    if (layer < 0)
+        snprintf(t->name, sizeof t->name, "%s", name);
+    else
+        snprintf(t->name, sizeof t->name, "blk.%d.%s", layer, name);
     t->type = type;
     return t;
 }
@@ -207,6 +209,7 @@ static bool plan_tensors(plan *p)
 /* general.file_type, llama.cpp's number for "mostly of this type". */
 static uint32_t file_type(block_type type)
 {
+    /* clang-format off */
     switch (type) {
     case BLOCK_F32: return 0;
     case BLOCK_F16: return 1;
@@ -223,6 +226,7 @@ static uint32_t file_type(block_type type)
     case BLOCK_BF16: return 32;
     case BLOCK_MXFP4: return 38;
     }
+    /* clang-format on */
     return 0;
 }
 
@@ -314,8 +318,10 @@ static int write_model(const plan *p, const char *path, cerium_error *err)
         }
         for (size_t i = 0; i < p->n_tensors && !status; i++)
             if (!write_tensor_data(w, p, &p->tensors[i], chunk)) break;
-        if (status) gguf_writer_close(&w);
-        else status = gguf_writer_finish(&w, err);
+        if (status)
+            gguf_writer_close(&w);
+        else
+            status = gguf_writer_finish(&w, err);
     }
     memory_free(chunk);
     return status;
@@ -400,13 +406,19 @@ typedef struct {
 static void parse_options(options *o, int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"shape", required_argument, NULL, 's'},   {"type", required_argument, NULL, 't'},
-        {"head-type", required_argument, NULL, 'e'}, {"layers", required_argument, NULL, 'l'},
-        {"vocab", required_argument, NULL, 'v'},   {"context", required_argument, NULL, 'c'},
-        {"seed", required_argument, NULL, 'r'},    {"output", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"shape", required_argument, NULL, 's'},
+        {"type", required_argument, NULL, 't'},
+        {"head-type", required_argument, NULL, 'e'},
+        {"layers", required_argument, NULL, 'l'},
+        {"vocab", required_argument, NULL, 'v'},
+        {"context", required_argument, NULL, 'c'},
+        {"seed", required_argument, NULL, 'r'},
+        {"output", required_argument, NULL, 'o'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
+        /* clang-format off */
         switch (c) {
         case 's': o->shape = optarg; break;
         case 't': o->type = optarg; break;
@@ -419,6 +431,7 @@ static void parse_options(options *o, int argc, char **argv)
         case 'h': print_help(stdout); exit(0);
         default: exit(2);
         }
+        /* clang-format on */
     }
     if (optind < argc) bad_usage("unexpected argument ", argv[optind]);
     if (!o->shape) bad_usage("--shape is missing", "");
@@ -451,8 +464,10 @@ int main(int argc, char **argv)
         return 1;
     }
     int status = write_model(&p, o.out, &err);
-    if (status) fprintf(stderr, "tool_make_model: %s\n", err.message);
-    else report(&p, o.out);
+    if (status)
+        fprintf(stderr, "tool_make_model: %s\n", err.message);
+    else
+        report(&p, o.out);
     memory_free(p.tensors);
     return status ? 1 : 0;
 }

@@ -22,6 +22,7 @@ enum {
     TOKEN_UNUSED = 5,
 };
 
+/* clang-format off */
 static const char *const qwen_control[] = {
     "<|endoftext|>",     "<|im_start|>",   "<|im_end|>",    "<|object_ref_start|>",
     "<|object_ref_end|>", "<|box_start|>", "<|box_end|>",   "<|quad_start|>",
@@ -30,6 +31,8 @@ static const char *const qwen_control[] = {
     "<|fim_prefix|>",    "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>",
     "<|repo_name|>",     "<|file_sep|>",
 };
+/* clang-format on */
+/* clang-format off */
 static const char *const gpt_oss_control[] = {
     "<|startoftext|>",     "<|endoftext|>",       "<|reserved_200000|>", "<|reserved_200001|>",
     "<|return|>",          "<|constrain|>",       "<|reserved_200004|>", "<|channel|>",
@@ -38,6 +41,7 @@ static const char *const gpt_oss_control[] = {
     "<|reserved_200014|>", "<|reserved_200015|>", "<|reserved_200016|>", "<|reserved_200017|>",
     "<|endofprompt|>",
 };
+/* clang-format on */
 
 static const char qwen_template[] =
     "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
@@ -64,11 +68,11 @@ static const vocab_table vocab_tables[] = {
 };
 
 typedef struct {
-    char (*text)[VOCAB_TOKEN_BYTES]; /* [n_vocab] */
-    view *tokens;                    /* [n_vocab] */
-    int32_t *types;                  /* [n_vocab] */
+    char (*text)[VOCAB_TOKEN_BYTES];       /* [n_vocab] */
+    view *tokens;                          /* [n_vocab] */
+    int32_t *types;                        /* [n_vocab] */
     char (*merge_text)[VOCAB_TOKEN_BYTES]; /* [n_vocab] */
-    view *merges;                    /* [n_merges] */
+    view *merges;                          /* [n_merges] */
     uint32_t n_vocab, n_tokens, n_merges, n_normal;
 } vocab;
 
@@ -152,7 +156,7 @@ enum { VOCAB_LETTERS = 26, VOCAB_FIRSTS = 27 };
 static inline const char *vocab_letter(int i)
 {
     static const char *const letters[VOCAB_FIRSTS] = {
-        "e", "t", "a", "o", "i", "n", "s", "r", "h", "l", "d", "c", "u", "m",
+        "e", "t", "a", "o", "i", "n", "s", "r", "h", "l", "d", "c", "u",         "m",
         "f", "p", "g", "w", "y", "b", "v", "k", "x", "j", "q", "z", VOCAB_SPACE,
     };
     return letters[i];

@@ -9,16 +9,16 @@
 
 /* ---- model files ---- */
 
-#define GGUF_VALUES_MAX       65536u            /* metadata keys of one file */
-#define GGUF_TENSORS_MAX      65536u            /* tensors of a whole split set */
-#define GGUF_KEY_BYTES_MAX    256u              /* length of a metadata key */
-#define GGUF_NAME_BYTES_MAX   256u              /* length of a tensor's name */
-#define GGUF_STRING_BYTES_MAX (16u << 20)       /* one string value: chat templates are ~10 KB */
-#define GGUF_ITEMS_MAX        (16u << 20)       /* items of one array: vocabularies are ~200,000 */
-#define GGUF_SPLITS_MAX       1024u             /* files of a split set */
-#define GGUF_ALIGNMENT_MIN    8u                /* the format's own rule */
-#define GGUF_ALIGNMENT_MAX    65536u
-#define GGUF_ALIGNMENT        32u               /* when general.alignment is absent */
+#define GGUF_VALUES_MAX        65536u      /* metadata keys of one file */
+#define GGUF_TENSORS_MAX       65536u      /* tensors of a whole split set */
+#define GGUF_KEY_BYTES_MAX     256u        /* length of a metadata key */
+#define GGUF_NAME_BYTES_MAX    256u        /* length of a tensor's name */
+#define GGUF_STRING_BYTES_MAX  (16u << 20) /* one string value: chat templates are ~10 KB */
+#define GGUF_ITEMS_MAX         (16u << 20) /* items of one array: vocabularies are ~200,000 */
+#define GGUF_SPLITS_MAX        1024u       /* files of a split set */
+#define GGUF_ALIGNMENT_MIN     8u          /* the format's own rule */
+#define GGUF_ALIGNMENT_MAX     65536u
+#define GGUF_ALIGNMENT         32u /* when general.alignment is absent */
 #define GGUF_TENSOR_VALUES_MAX (UINT64_C(1) << 48)
 
 _Static_assert((GGUF_ALIGNMENT & (GGUF_ALIGNMENT - 1)) == 0, "alignments are powers of two");

@@ -21,9 +21,15 @@ static const struct {
 #undef BLOCK_TYPE_ROW
 };
 
-uint32_t block_values(uint32_t type) { return type < BLOCK_TYPE_END ? block_types[type].values : 0; }
+uint32_t block_values(uint32_t type)
+{
+    return type < BLOCK_TYPE_END ? block_types[type].values : 0;
+}
 
-uint32_t block_bytes(uint32_t type) { return type < BLOCK_TYPE_END ? block_types[type].bytes : 0; }
+uint32_t block_bytes(uint32_t type)
+{
+    return type < BLOCK_TYPE_END ? block_types[type].bytes : 0;
+}
 
 const char *block_name(uint32_t type)
 {
@@ -93,7 +99,10 @@ uint16_t f32_to_f16(float f)
     return sign | (uint16_t)((rounded - 0x38000000) >> 13);
 }
 
-float bf16_to_f32(uint16_t h) { return float_of_bits((uint32_t)h << 16); }
+float bf16_to_f32(uint16_t h)
+{
+    return float_of_bits((uint32_t)h << 16);
+}
 
 uint16_t f32_to_bf16(float f)
 {
@@ -284,6 +293,7 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
 {
     CHECK(block_values(type) != 0 && n % block_values(type) == 0);
     size_t n_blocks = n / block_values(type);
+    /* clang-format off */
     switch (type) {
     case BLOCK_F32: decode_f32(out, blocks, n_blocks); break;
     case BLOCK_F16: decode_f16(out, blocks, n_blocks); break;
@@ -300,4 +310,5 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_IQ4_XS: decode_iq4_xs(out, blocks, n_blocks); break;
     case BLOCK_MXFP4: decode_mxfp4(out, blocks, n_blocks); break;
     }
+    /* clang-format on */
 }

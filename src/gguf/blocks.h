@@ -1,7 +1,7 @@
 /* blocks.h - how GGUF stores numbers: the block formats, and their exact values as floats.
  *
  * The values are those of ggml's types; the layouts were checked against the `gguf` package from
- * PyPI (tests/unit/blocks).  Pure functions over bytes: nothing here allocates or fails. */
+ * PyPI (tests/unit/make_block_vectors.py).  Pure functions: nothing here allocates or fails. */
 #ifndef GGUF_BLOCKS_H
 #define GGUF_BLOCKS_H
 

@@ -16,9 +16,15 @@ static inline int cut(float x, int low, int high)
 }
 
 /* x to the nearest integer in [low, high], halves away from zero; low for a NaN. */
-static inline int nearest(float x, int low, int high) { return cut(roundf(x), low, high); }
+static inline int nearest(float x, int low, int high)
+{
+    return cut(roundf(x), low, high);
+}
 
-static inline float inverse(float x) { return x != 0.0f ? 1.0f / x : 0.0f; }
+static inline float inverse(float x)
+{
+    return x != 0.0f ? 1.0f / x : 0.0f;
+}
 
 /* The value of largest magnitude, with its sign. */
 static float largest(const float *x, int n)
@@ -46,8 +52,8 @@ static void encode_q4_0(block_q4_0 *restrict b, const float *restrict x, size_t 
         float d = largest(x, 32) / -8.0f, id = inverse(d);
         b[i].d = f32_to_f16(d);
         for (int j = 0; j < 16; j++)
-            b[i].q[j] = (uint8_t)(cut(x[j] * id + 8.5f, 0, 15) |
-                                  cut(x[j + 16] * id + 8.5f, 0, 15) << 4);
+            b[i].q[j] =
+                (uint8_t)(cut(x[j] * id + 8.5f, 0, 15) | cut(x[j + 16] * id + 8.5f, 0, 15) << 4);
     }
 }
 
@@ -121,8 +127,8 @@ static int nearest_entry(const int8_t *table, float x)
 static void put_entries(uint8_t *q, const int8_t *table, const float *x, float id)
 {
     for (int j = 0; j < 16; j++)
-        q[j] = (uint8_t)(nearest_entry(table, x[j] * id) |
-                         nearest_entry(table, x[j + 16] * id) << 4);
+        q[j] =
+            (uint8_t)(nearest_entry(table, x[j] * id) | nearest_entry(table, x[j + 16] * id) << 4);
 }
 
 static void encode_iq4_nl(block_iq4_nl *restrict b, const float *restrict x, size_t n_blocks)
@@ -272,6 +278,7 @@ void block_encode(block_type type, void *restrict blocks, const float *restrict 
 {
     CHECK(block_values(type) != 0 && n % block_values(type) == 0);
     size_t n_blocks = n / block_values(type);
+    /* clang-format off */
     switch (type) {
     case BLOCK_F32: memcpy(blocks, in, n * sizeof *in); break;
     case BLOCK_F16: encode_halves(blocks, in, n, f32_to_f16); break;
@@ -288,4 +295,5 @@ void block_encode(block_type type, void *restrict blocks, const float *restrict 
     case BLOCK_IQ4_XS: encode_iq4_xs(blocks, in, n_blocks); break;
     case BLOCK_MXFP4: encode_mxfp4(blocks, in, n_blocks); break;
     }
+    /* clang-format on */
 }

@@ -16,8 +16,8 @@
 
 struct gguf_file {
     char *path;
-    gguf_part *parts;     /* [n_parts]; metadata is the first one's */
-    char **paths;         /* [n_parts] */
+    gguf_part *parts; /* [n_parts]; metadata is the first one's */
+    char **paths;     /* [n_parts] */
     size_t n_parts;
     bool mapped;          /* parts' bytes are mappings of ours */
     gguf_tensor *tensors; /* [n_tensors] of all parts */
@@ -284,9 +284,15 @@ void gguf_close(gguf_file **file)
 
 /* ---- looking ---- */
 
-const char *gguf_path(const gguf_file *file) { return file->path; }
+const char *gguf_path(const gguf_file *file)
+{
+    return file->path;
+}
 
-uint32_t gguf_version(const gguf_file *file) { return file->parts[0].version; }
+uint32_t gguf_version(const gguf_file *file)
+{
+    return file->parts[0].version;
+}
 
 size_t gguf_file_bytes(const gguf_file *file)
 {
@@ -295,7 +301,10 @@ size_t gguf_file_bytes(const gguf_file *file)
     return n;
 }
 
-size_t gguf_n_values(const gguf_file *file) { return file->parts[0].n_values; }
+size_t gguf_n_values(const gguf_file *file)
+{
+    return file->parts[0].n_values;
+}
 
 const gguf_value *gguf_value_at(const gguf_file *file, size_t i)
 {
@@ -309,7 +318,10 @@ const gguf_value *gguf_find(const gguf_file *file, const char *key)
     return gguf_part_find(&file->parts[0], view_of(key));
 }
 
-size_t gguf_n_tensors(const gguf_file *file) { return file->n_tensors; }
+size_t gguf_n_tensors(const gguf_file *file)
+{
+    return file->n_tensors;
+}
 
 const gguf_tensor *gguf_tensor_at(const gguf_file *file, size_t i)
 {

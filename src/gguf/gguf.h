@@ -54,7 +54,8 @@ typedef struct {
 /* Open, map and validate path and, when it is the first of a split set, its siblings.
  * CERIUM_ERR_IO, CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY; the message names file and place. */
 CERIUM_CHECKED int gguf_open(gguf_file **out, const char *path, cerium_error *err);
-/* The same over bytes in memory, borrowed until closed (no split files); name is for messages. */
+/* The same over bytes in memory, borrowed until closed (no split files); name is for messages.
+ * Tensors are as aligned as file.ptr is. */
 CERIUM_CHECKED int gguf_open_bytes(gguf_file **out, view file, const char *name,
                                    cerium_error *err);
 void gguf_close(gguf_file **file);

@@ -13,8 +13,7 @@
 static uint32_t name_hash(view name)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < name.len; i++)
-        h = (h ^ (uint8_t)name.ptr[i]) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < name.len; i++) h = (h ^ (uint8_t)name.ptr[i]) * UINT64_C(0x100000001b3);
     return (uint32_t)(h ^ h >> 32 ^ h >> 47);
 }
 
@@ -93,7 +92,10 @@ static int truncated(const parser *p, const char *what)
     return refuse(p, "the file ends inside %s at byte %zu; download it again", what, p->at);
 }
 
-static size_t left(const parser *p) { return p->part->len - p->at; }
+static size_t left(const parser *p)
+{
+    return p->part->len - p->at;
+}
 
 static int read_u32(parser *p, const char *what, uint32_t *out)
 {
@@ -129,9 +131,9 @@ static int read_string(parser *p, const char *what, uint64_t len_max, view *out)
 size_t gguf_value_bytes(uint32_t type)
 {
     static const uint8_t sizes[] = {
-        [GGUF_UINT8] = 1,   [GGUF_INT8] = 1,   [GGUF_UINT16] = 2,  [GGUF_INT16] = 2,
-        [GGUF_UINT32] = 4,  [GGUF_INT32] = 4,  [GGUF_FLOAT32] = 4, [GGUF_BOOL] = 1,
-        [GGUF_UINT64] = 8,  [GGUF_INT64] = 8,  [GGUF_FLOAT64] = 8,
+        [GGUF_UINT8] = 1,  [GGUF_INT8] = 1,  [GGUF_UINT16] = 2,  [GGUF_INT16] = 2,
+        [GGUF_UINT32] = 4, [GGUF_INT32] = 4, [GGUF_FLOAT32] = 4, [GGUF_BOOL] = 1,
+        [GGUF_UINT64] = 8, [GGUF_INT64] = 8, [GGUF_FLOAT64] = 8,
     };
     return type < ARRAY_LEN(sizes) ? sizes[type] : 0;
 }
@@ -229,16 +231,16 @@ static int read_values(parser *p, uint64_t n)
 static const char *unsupported_name(uint32_t type)
 {
     static const char *const names[] = {
-        [9] = "Q8_1",     [10] = "Q2_K",    [11] = "Q3_K",  [15] = "Q8_K",  [16] = "IQ2_XXS",
-        [17] = "IQ2_XS",  [18] = "IQ3_XXS", [19] = "IQ1_S", [21] = "IQ3_S", [22] = "IQ2_S",
-        [24] = "I8",      [25] = "I16",     [26] = "I32",   [27] = "I64",   [28] = "F64",
-        [29] = "IQ1_M",   [34] = "TQ1_0",   [35] = "TQ2_0", [40] = "NVFP4", [41] = "Q1_0",
+        [9] = "Q8_1",    [10] = "Q2_K",    [11] = "Q3_K",  [15] = "Q8_K",  [16] = "IQ2_XXS",
+        [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S", [21] = "IQ3_S", [22] = "IQ2_S",
+        [24] = "I8",     [25] = "I16",     [26] = "I32",   [27] = "I64",   [28] = "F64",
+        [29] = "IQ1_M",  [34] = "TQ1_0",   [35] = "TQ2_0", [40] = "NVFP4", [41] = "Q1_0",
     };
     return type < ARRAY_LEN(names) && names[type] ? names[type] : "unknown";
 }
 
 #define BLOCK_TYPE_LIST(symbol, id, name, values, bytes) " " name
-#define SUPPORTED_TYPES BLOCK_TYPE_MAP(BLOCK_TYPE_LIST)
+#define SUPPORTED_TYPES                                  BLOCK_TYPE_MAP(BLOCK_TYPE_LIST)
 
 /* Shape to size; every product is checked. */
 static int size_tensor(const parser *p, gguf_tensor *tensor, uint32_t type)
@@ -346,8 +348,7 @@ static int read_header(parser *p, uint64_t *n_tensors, uint64_t *n_values)
         return refuse(p, "not a GGUF file: it does not begin with \"GGUF\"");
     p->at = 4;
     RETURN_IF(read_u32(p, "the header", &version));
-    if (version == 1)
-        return refuse(p, "GGUF version 1 is not supported; convert the model again");
+    if (version == 1) return refuse(p, "GGUF version 1 is not supported; convert the model again");
     if ((version & 0xffff) == 0 && version != 0)
         return refuse(p, "a big-endian GGUF file; convert the model for little-endian machines");
     if (version != 2 && version != 3)
@@ -356,12 +357,14 @@ static int read_header(parser *p, uint64_t *n_tensors, uint64_t *n_values)
     RETURN_IF(read_u64(p, "the header", n_tensors));
     RETURN_IF(read_u64(p, "the header", n_values));
     if (*n_values > GGUF_VALUES_MAX || *n_values > left(p) / VALUE_BYTES_MIN)
-        return refuse(p, "the header counts %llu metadata keys; a file of %zu bytes cannot "
-                         "(the limit is %u)",
+        return refuse(p,
+                      "the header counts %llu metadata keys; a file of %zu bytes cannot "
+                      "(the limit is %u)",
                       (unsigned long long)*n_values, p->part->len, GGUF_VALUES_MAX);
     if (*n_tensors > GGUF_TENSORS_MAX || *n_tensors > left(p) / TENSOR_BYTES_MIN)
-        return refuse(p, "the header counts %llu tensors; a file of %zu bytes cannot (the limit "
-                         "is %u)",
+        return refuse(p,
+                      "the header counts %llu tensors; a file of %zu bytes cannot (the limit "
+                      "is %u)",
                       (unsigned long long)*n_tensors, p->part->len, GGUF_TENSORS_MAX);
     return CERIUM_OK;
 }

@@ -12,12 +12,14 @@ static bool is_integer(gguf_value_type type)
     case GGUF_UINT32:
     case GGUF_INT32:
     case GGUF_UINT64:
-    case GGUF_INT64: return true;
+    case GGUF_INT64:
+        return true;
     case GGUF_FLOAT32:
     case GGUF_FLOAT64:
     case GGUF_BOOL:
     case GGUF_STRING:
-    case GGUF_ARRAY: return false;
+    case GGUF_ARRAY:
+        return false;
     }
     return false;
 }
@@ -46,6 +48,7 @@ static int64_t load_i64(gguf_value_type type, const uint8_t *data, uint64_t i)
         double f64;
     } v;
 #define LOAD(member) (memcpy(&v.member, data + i * sizeof v.member, sizeof v.member), v.member)
+    /* clang-format off */
     switch (type) {
     case GGUF_UINT8:
     case GGUF_BOOL: return LOAD(u8);
@@ -61,6 +64,7 @@ static int64_t load_i64(gguf_value_type type, const uint8_t *data, uint64_t i)
     case GGUF_STRING:
     case GGUF_ARRAY: break;
     }
+    /* clang-format on */
 #undef LOAD
     CHECK(!"a number");
     return 0;

@@ -105,9 +105,15 @@ static void append(gguf_writer *w, bytes *to, const void *from, size_t size)
     if (status) fail(w, status, "the metadata do not fit in memory");
 }
 
-static void append_u32(gguf_writer *w, bytes *to, uint32_t x) { append(w, to, &x, sizeof x); }
+static void append_u32(gguf_writer *w, bytes *to, uint32_t x)
+{
+    append(w, to, &x, sizeof x);
+}
 
-static void append_u64(gguf_writer *w, bytes *to, uint64_t x) { append(w, to, &x, sizeof x); }
+static void append_u64(gguf_writer *w, bytes *to, uint64_t x)
+{
+    append(w, to, &x, sizeof x);
+}
 
 static void append_string(gguf_writer *w, bytes *to, view text)
 {
@@ -227,8 +233,10 @@ static void write_all(gguf_writer *w, const uint8_t *from, size_t size)
     while (size > 0 && !w->error.status) {
         ssize_t n = write(w->fd, from, size);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) fail(w, CERIUM_ERR_IO, "cannot write");
-        else from += n, size -= (size_t)n;
+        if (n < 0)
+            fail(w, CERIUM_ERR_IO, "cannot write");
+        else
+            from += n, size -= (size_t)n;
     }
 }
 

@@ -7,6 +7,8 @@ void kernel_matmul_init(kernel_table *table, kernel_cpu cpu)
 #if defined(__x86_64__)
     if (cpu < KERNEL_CPU_AVX2) return;
     matmul_init_avx2(table);
+    if (cpu < KERNEL_CPU_AVX512VNNI) return;
+    matmul_init_avx512vnni(table);
 #else
     (void)cpu;
 #endif

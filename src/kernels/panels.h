@@ -40,8 +40,21 @@ enum {
     PANEL_NIBBLES = 256 /* bytes: 16 rows by 32 columns by 4 bits; planes follow */
 };
 
-/* Inlined with a constant type everywhere, so that the switches below cost nothing. */
+/* Inlined with a constant type everywhere, so that the switches below cost nothing.  Not where
+ * every access is checked or emulated: that much code would take minutes to compile. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PANEL_SMALL_CODE
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(KERNELS_EMULATED)
+#define PANEL_SMALL_CODE
+#endif
+#ifdef PANEL_SMALL_CODE
+#define PANEL_INLINE static inline
+#else
 #define PANEL_INLINE static inline __attribute__((always_inline))
+#endif
 
 PANEL_INLINE bool panel_is_super(block_type type)
 {

@@ -51,7 +51,8 @@ static chat_kind kind_by_template(view text)
     if (has(text, "<|start|>") && has(text, "<|channel|>")) return CHAT_HARMONY;
     if (has(text, "<|im_start|>")) {
         if (has(text, "<|im_sep|>")) return CHAT_NONE;
-        return has(text, "enable_thinking") ? CHAT_QWEN3 : CHAT_CHATML;
+        if (!has(text, "last_query_index")) return CHAT_CHATML;
+        return has(text, "<function=") && has(text, "'<think>\\n' }}") ? CHAT_QWEN35 : CHAT_QWEN3;
     }
     if (has(text, "[INST]")) return inst_kind(text);
     if (has(text, "<|start_header_id|>"))
@@ -187,6 +188,7 @@ static const turns *turns_of(chat_kind kind)
     case CHAT_STARCODER2: return &starcoder2;
     case CHAT_NONE:
     case CHAT_QWEN3:
+    case CHAT_QWEN35:
     case CHAT_HARMONY:
     case CHAT_LLAMA2:
     case CHAT_MISTRAL_V0:
@@ -236,7 +238,8 @@ int chat_render(const tokenizer *t, const chat_form *form, const cerium_message 
         prompt p;
         prompt_open(&p, t, bos, tokens, cap, err);
         if (simple) render_turns(&p, simple, form->default_system, list, n);
-        else if (form->kind == CHAT_QWEN3) chat_render_qwen3(&p, list, n);
+        else if (form->kind == CHAT_QWEN3) chat_render_qwen3(&p, list, n, false);
+        else if (form->kind == CHAT_QWEN35) chat_render_qwen3(&p, list, n, true);
         else if (form->kind == CHAT_HARMONY) chat_render_harmony(&p, list, n);
         else chat_render_inst(&p, form->kind, list, n);
         status = prompt_finish(&p, n_tokens);

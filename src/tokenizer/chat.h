@@ -12,6 +12,7 @@
     X(CHAT_NONE, "")                                                                               \
     X(CHAT_CHATML, "chatml")           /* and Qwen2, Qwen2.5, Qwen3-Coder, Hermes */               \
     X(CHAT_QWEN3, "qwen3")             /* ChatML that drops old thoughts */                        \
+    X(CHAT_QWEN35, "qwen3.5")          /* the same, and the prompt opens a thought */              \
     X(CHAT_HARMONY, "harmony")         /* gpt-oss */                                               \
     X(CHAT_LLAMA2, "llama2")                                                                       \
     X(CHAT_LLAMA3, "llama3")                                                                       \

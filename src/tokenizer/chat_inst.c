@@ -70,29 +70,37 @@ static void render_mistral(prompt *p, const inst *form, const turn *list, size_t
     }
 }
 
+/* The system messages and the user's own words are one text, whose ends are trimmed. */
+static void render_llama2_question(prompt *p, const turn *list, size_t n, size_t at)
+{
+    bool has_system = false;
+    prompt_scaffold(p, "[INST] ");
+    for (size_t i = 0; at == find_carrier(&(inst){0}, list, n) && i < n; i++) {
+        if (list[i].role != CHAT_SYSTEM) continue;
+        prompt_scaffold(p, "<<SYS>>\n");
+        prompt_text(p, list[i].content);
+        prompt_scaffold(p, "\n<</SYS>>\n\n");
+        has_system = true;
+    }
+    view content = list[at].content, trimmed = chat_trim(content);
+    if (has_system && trimmed.len)
+        trimmed = (view){content.ptr, (size_t)(trimmed.ptr + trimmed.len - content.ptr)};
+    prompt_text(p, trimmed);
+    prompt_scaffold(p, " [/INST]");
+}
+
 /* Each exchange is a text of its own, from TOKEN_BOS to TOKEN_EOS. */
 static void render_llama2(prompt *p, const turn *list, size_t n)
 {
     bool begun = true;
     for (size_t i = 0; i < n; i++) {
-        view content = chat_trim(list[i].content);
         if (list[i].role == CHAT_SYSTEM) continue; /* said with the first user message */
         if (list[i].role == CHAT_USER) {
             if (!begun) prompt_token(p, tokenizer_role(p->t, TOKEN_BOS));
-            prompt_scaffold(p, "[INST] ");
-            if (i == find_carrier(&(inst){0}, list, n)) {
-                for (size_t s = 0; s < n; s++) {
-                    if (list[s].role != CHAT_SYSTEM) continue;
-                    prompt_scaffold(p, "<<SYS>>\n");
-                    prompt_text(p, list[s].content);
-                    prompt_scaffold(p, "\n<</SYS>>\n\n");
-                }
-            }
-            prompt_text(p, content);
-            prompt_scaffold(p, " [/INST]");
+            render_llama2_question(p, list, n, i);
         } else {
             prompt_scaffold(p, " ");
-            prompt_text(p, content);
+            prompt_text(p, chat_trim(list[i].content));
             prompt_scaffold(p, " ");
             prompt_token(p, tokenizer_role(p->t, TOKEN_EOS));
         }

@@ -36,13 +36,13 @@ static void split_thought(view content, view *thought, view *answer)
     *thought = strip_newlines(before, true, true);
 }
 
-/* Thoughts stay only after the last question; a turn that ends all shows that it had none. */
-static void render_qwen3_answer(prompt *p, view content, bool after_question, bool ends_all)
+/* Thoughts stay only after the last question; always: also the one that was not there. */
+static void render_qwen3_answer(prompt *p, view content, bool after_question, bool always)
 {
     view thought, answer;
     split_thought(content, &thought, &answer);
     prompt_scaffold(p, "<|im_start|>assistant\n");
-    if (after_question && (ends_all || thought.len)) {
+    if (after_question && (always || thought.len)) {
         prompt_scaffold(p, "<think>\n");
         prompt_text(p, thought);
         prompt_scaffold(p, "\n</think>\n\n");
@@ -52,34 +52,35 @@ static void render_qwen3_answer(prompt *p, view content, bool after_question, bo
     prompt_scaffold(p, "<|im_end|>\n");
 }
 
-static bool is_question(const turn *one)
+static bool is_question(const turn *one, bool thinks)
 {
     static const view open = {"<tool_response>", 15}, close = {"</tool_response>", 16};
-    view text = one->content;
+    view text = thinks ? chat_trim(one->content) : one->content;
     return one->role == CHAT_USER &&
            !(view_starts(text, open) && text.len >= close.len &&
              memcmp(text.ptr + text.len - close.len, close.ptr, close.len) == 0);
 }
 
-void chat_render_qwen3(prompt *p, const turn *list, size_t n)
+void chat_render_qwen3(prompt *p, const turn *list, size_t n, bool thinks)
 {
     size_t question = n ? n - 1 : 0;
     for (size_t i = n; i-- > 0;) {
-        if (!is_question(&list[i])) continue;
+        if (!is_question(&list[i], thinks)) continue;
         question = i;
         break;
     }
     for (size_t i = 0; i < n; i++) {
+        view content = thinks ? chat_trim(list[i].content) : list[i].content;
         if (list[i].role == CHAT_ASSISTANT) {
-            render_qwen3_answer(p, list[i].content, i > question, i == n - 1);
+            render_qwen3_answer(p, content, i > question, thinks || i == n - 1);
             continue;
         }
         prompt_scaffold(p, list[i].role == CHAT_SYSTEM ? "<|im_start|>system\n"
                                                        : "<|im_start|>user\n");
-        prompt_text(p, list[i].content);
+        prompt_text(p, content);
         prompt_scaffold(p, "<|im_end|>\n");
     }
-    prompt_scaffold(p, "<|im_start|>assistant\n");
+    prompt_scaffold(p, thinks ? "<|im_start|>assistant\n<think>\n" : "<|im_start|>assistant\n");
 }
 
 /* ---- Section - Harmony ---- */

@@ -15,7 +15,9 @@
 #define KC_CHECK_MAP(X)                                                                            \
     X(kc_check_repack)                                                                             \
     X(kc_check_quantize)                                                                           \
-    X(kc_check_matmul)
+    X(kc_check_matmul)                                                                             \
+    X(kc_check_vector)                                                                             \
+    X(kc_check_attention)
 
 typedef void (*kc_fn)(void); /* any function, to compare and to call as what it is */
 
@@ -68,5 +70,7 @@ void kc_bench_result(const char *what, double ns, double amount, const char *uni
 
 /* AVX-512 VNNI kernels as portable C, through SIMDe; false where they were not built. */
 bool kc_emulated_init(kernel_table *table);
+/* Its part for vectors and attention; sets nothing where it was not built. */
+void kc_emulated_vector_init(kernel_table *table);
 
 #endif

@@ -73,6 +73,7 @@ static double encode_error(block_type type, const float *x, size_t n)
     return power > 0 ? sqrt(error / power) : sqrt(error);
 }
 
+/* clang-format off */
 static const struct {
     block_type type;
     double error_max;
@@ -82,6 +83,7 @@ static const struct {
     {BLOCK_Q4_K, 0.10},   {BLOCK_Q5_K, 0.05},   {BLOCK_Q6_K, 0.025},  {BLOCK_IQ4_NL, 0.10},
     {BLOCK_IQ4_XS, 0.10}, {BLOCK_MXFP4, 0.16},
 };
+/* clang-format on */
 
 static void test_encode_errors(void)
 {

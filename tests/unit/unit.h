@@ -37,6 +37,9 @@ static int unit_passed, unit_failed, unit_test_failed;
         }                                                                                          \
     } while (0)
 
+/* For what this machine or this checkout cannot test: TEST_SKIP("the AVX2 path: no AVX2 here") */
+#define TEST_SKIP(what_and_why) printf("skipped: %s\n", what_and_why)
+
 static inline int unit_report(const char *name)
 {
     printf("%s: %d passed, %d failed\n", name, unit_passed, unit_failed);

@@ -1,4 +1,4 @@
-/* matmul_avx2.h - what the AVX2 matmul files share: loads, unpacking, the walk over tokens.
+/* matmul_avx2.h - what the AVX2 matmul files share: loads, unpacking, the dots of a block.
  *
  * Sixteen rows are two registers of eight 32-bit lanes; h is which of the two.  Everything is
  * inlined with constant types and counts.  Include from *_avx2.c only. */
@@ -11,16 +11,10 @@
 #include <immintrin.h>
 
 #include "kernels/panels.h"
+#include "kernels/x86/tiles.h"
 
-/* Tokens that share one pass over a panel: four times two sums fill the registers. */
-enum { TILE_TOKENS = 4 };
-
-/* Arrays of registers stay registers only when the loops over them disappear. */
-#ifdef __clang__
-#define UNROLLED _Pragma("unroll")
-#else
-#define UNROLLED _Pragma("GCC unroll 8")
-#endif
+/* Tokens of the largest tile: four times two sums fill the sixteen registers. */
+enum { TILE_TOKENS = TILE_SMALL };
 
 PANEL_INLINE __m256i load_line(const uint8_t *p)
 {
@@ -174,56 +168,6 @@ PANEL_INLINE void block_dots(block_type type, uint32_t n, __m256i dot[TILE_TOKEN
         }
     }
 }
-
-/* A tile: n tokens against one panel.
- *   y: [n][y_stride]; x: [n][n_groups] */
-typedef void matmul_tile_fn(float *restrict y, size_t y_stride, const uint8_t *restrict panel,
-                            const kernel_act *restrict x, uint32_t n_cols);
-
-/* Tokens in blocks whose activations stay in the second-level cache while panels stream by;
- * within a block, a panel stays in the first-level cache while tiles of tokens pass.
- *   tiles: [TILE_TOKENS] for 1, 2, ... tokens */
-static inline void matmul_tiled(matmul_tile_fn *const *tiles, size_t panel_bytes, float *y,
-                                size_t y_stride, const uint8_t *panels, const kernel_act *x,
-                                uint32_t n_panels, uint32_t n_cols, uint32_t n_tokens)
-{
-    enum { ACTS_BYTES = 192 << 10 };
-    const uint32_t n_groups = kernel_n_groups(n_cols);
-    const uint32_t fit = ACTS_BYTES / (n_groups * (uint32_t)sizeof *x) / TILE_TOKENS * TILE_TOKENS;
-    const uint32_t step = fit > TILE_TOKENS ? fit : TILE_TOKENS;
-    for (uint32_t begin = 0; begin < n_tokens; begin += step) {
-        const uint32_t end = n_tokens - begin < step ? n_tokens : begin + step;
-        for (uint32_t p = 0; p < n_panels; p++) {
-            for (uint32_t t = begin; t < end; t += TILE_TOKENS) {
-                const uint32_t n = end - t < TILE_TOKENS ? end - t : TILE_TOKENS;
-                tiles[n - 1](y + t * y_stride + p * KERNEL_PANEL_ROWS, y_stride,
-                             panels + p * panel_bytes, x + (size_t)t * n_groups, n_cols);
-            }
-        }
-    }
-}
-
-/* Four tiles of a template(type, n_tokens, ...) and the kernel made of them. */
-#define MATMUL_TILE(name, n, type, template)                                                       \
-    static void name##_tile_##n(float *restrict y, size_t y_stride, const uint8_t *restrict panel, \
-                                const kernel_act *restrict x, uint32_t n_cols)                     \
-    {                                                                                              \
-        template(type, n, y, y_stride, panel, x, n_cols);                                          \
-    }
-#define MATMUL_TILED(name, type, template)                                                         \
-    MATMUL_TILE(name, 1, type, template)                                                           \
-    MATMUL_TILE(name, 2, type, template)                                                           \
-    MATMUL_TILE(name, 3, type, template)                                                           \
-    MATMUL_TILE(name, 4, type, template)                                                           \
-    static void name(float *restrict y, size_t y_stride, const void *restrict panels,              \
-                     const void *restrict x, uint32_t n_panels, uint32_t n_cols,                   \
-                     uint32_t n_tokens)                                                            \
-    {                                                                                              \
-        static matmul_tile_fn *const tiles[TILE_TOKENS] = {name##_tile_1, name##_tile_2,           \
-                                                           name##_tile_3, name##_tile_4};          \
-        matmul_tiled(tiles, kernel_panel_bytes(type, n_cols), y, y_stride, panels, x, n_panels,    \
-                     n_cols, n_tokens);                                                            \
-    }
 
 /* The parts of matmul_init_avx2(), one for each file. */
 void matmul_init_groups_avx2(kernel_table *table);

@@ -77,13 +77,13 @@ PANEL_INLINE void tile(block_type type, uint32_t n, float *y, size_t y_stride,
             _mm256_storeu_ps(y + t * y_stride + 8 * h, acc[t][h]);
 }
 
-MATMUL_TILED(matmul_q4_0_avx2, BLOCK_Q4_0, tile)
-MATMUL_TILED(matmul_q4_1_avx2, BLOCK_Q4_1, tile)
-MATMUL_TILED(matmul_q5_0_avx2, BLOCK_Q5_0, tile)
-MATMUL_TILED(matmul_q5_1_avx2, BLOCK_Q5_1, tile)
-MATMUL_TILED(matmul_q8_0_avx2, BLOCK_Q8_0, tile)
-MATMUL_TILED(matmul_iq4_nl_avx2, BLOCK_IQ4_NL, tile)
-MATMUL_TILED(matmul_mxfp4_avx2, BLOCK_MXFP4, tile)
+MATMUL_TILED(matmul_q4_0_avx2, BLOCK_Q4_0, tile, NULL)
+MATMUL_TILED(matmul_q4_1_avx2, BLOCK_Q4_1, tile, NULL)
+MATMUL_TILED(matmul_q5_0_avx2, BLOCK_Q5_0, tile, NULL)
+MATMUL_TILED(matmul_q5_1_avx2, BLOCK_Q5_1, tile, NULL)
+MATMUL_TILED(matmul_q8_0_avx2, BLOCK_Q8_0, tile, NULL)
+MATMUL_TILED(matmul_iq4_nl_avx2, BLOCK_IQ4_NL, tile, NULL)
+MATMUL_TILED(matmul_mxfp4_avx2, BLOCK_MXFP4, tile, NULL)
 
 void matmul_init_groups_avx2(kernel_table *table)
 {

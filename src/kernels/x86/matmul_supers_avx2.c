@@ -100,10 +100,10 @@ PANEL_INLINE void tile(block_type type, uint32_t n, float *y, size_t y_stride,
             _mm256_storeu_ps(y + t * y_stride + 8 * h, acc[t][h]);
 }
 
-MATMUL_TILED(matmul_q4_k_avx2, BLOCK_Q4_K, tile)
-MATMUL_TILED(matmul_q5_k_avx2, BLOCK_Q5_K, tile)
-MATMUL_TILED(matmul_q6_k_avx2, BLOCK_Q6_K, tile)
-MATMUL_TILED(matmul_iq4_xs_avx2, BLOCK_IQ4_XS, tile)
+MATMUL_TILED(matmul_q4_k_avx2, BLOCK_Q4_K, tile, NULL)
+MATMUL_TILED(matmul_q5_k_avx2, BLOCK_Q5_K, tile, NULL)
+MATMUL_TILED(matmul_q6_k_avx2, BLOCK_Q6_K, tile, NULL)
+MATMUL_TILED(matmul_iq4_xs_avx2, BLOCK_IQ4_XS, tile, NULL)
 
 void matmul_init_supers_avx2(kernel_table *table)
 {

@@ -1,0 +1,357 @@
+/* matmul_avx512vnni.c - matmul with 8-bit dot products of four: one register is sixteen rows.
+ *
+ * dpbusd multiplies unsigned by signed bytes and wraps in 32 bits, where nothing here comes near:
+ * 128 * 255 * 127 * 128 < 2^30.  All quants are made unsigned by an offset, and what the offset
+ * adds is taken away through the sums of activations: exact, so the bits are the reference's.
+ *
+ * tests/kernelcheck/emulated.c compiles this file for machines without these instructions. */
+#ifndef KERNELS_EMULATED
+#ifndef __AVX512VNNI__
+#error "compile with the flags of AVX-512 VNNI (see Makefile)"
+#endif
+#include <immintrin.h>
+#endif
+
+#include "kernels/matmul.h"
+#include "kernels/panels.h"
+#include "kernels/x86/tiles.h"
+
+PANEL_INLINE __m512i broadcast_word(const void *p) /* 32 bits to all lanes */
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return _mm512_set1_epi32(v);
+}
+
+PANEL_INLINE __m256i load_half_line(const uint8_t *p)
+{
+    return _mm256_load_si256((const __m256i *)(const void *)p);
+}
+
+PANEL_INLINE __m512 load_halves(const uint8_t *p) /* sixteen f16 */
+{
+    return _mm512_cvtph_ps(load_half_line(p));
+}
+
+/* ---- Section - Quants ---- */
+
+/* What an unsigned quant is above its value. */
+PANEL_INLINE int32_t quant_offset(block_type type)
+{
+    switch (type) {
+    case BLOCK_Q4_0: return 8;
+    case BLOCK_Q5_0: return 16;
+    case BLOCK_Q6_K: return 32;
+    case BLOCK_MXFP4: return 12;
+    case BLOCK_Q8_0:
+    case BLOCK_IQ4_NL:
+    case BLOCK_IQ4_XS: return 128;
+    case BLOCK_Q4_1:
+    case BLOCK_Q5_1:
+    case BLOCK_Q4_K:
+    case BLOCK_Q5_K:
+    case BLOCK_F32:
+    case BLOCK_F16:
+    case BLOCK_BF16: break;
+    }
+    return 0;
+}
+
+/* The table of a type whose nibbles are numbers of values, with the offset; else unused. */
+PANEL_INLINE __m512i quant_table(block_type type)
+{
+    __m128i v = _mm_setzero_si128();
+    if (type == BLOCK_MXFP4)
+        v = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
+    if (type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
+        v = _mm_xor_si128(_mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38,
+                                        53, 69, 89, 113),
+                          _mm_set1_epi8((char)0x80));
+    return _mm512_broadcast_i32x4(v);
+}
+
+/* Sixteen rows' quants of columns 4 k4 .. 4 k4 + 3.  Shifts are of 16 bits; what they carry from
+ * one byte into another is masked away. */
+PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32_t k4,
+                                   __m512i table)
+{
+    const uint32_t j = k4 % 4;
+    if (type == BLOCK_Q8_0)
+        return _mm512_xor_si512(_mm512_load_si512(block + PANEL_LINE * k4),
+                                _mm512_set1_epi8((char)0x80));
+    __m512i v = _mm512_load_si512(block + PANEL_LINE * j);
+    if (k4 >= 4) v = _mm512_srli_epi16(v, 4);
+    v = _mm512_and_si512(v, _mm512_set1_epi8(15));
+    if (type == BLOCK_Q5_0 || type == BLOCK_Q5_1 || type == BLOCK_Q5_K) {
+        const __m512i plane = _mm512_load_si512(block + PANEL_NIBBLES);
+        const __m512i bits = k4 < 4 ? _mm512_slli_epi16(plane, 4 - j) : _mm512_srli_epi16(plane, j);
+        return _mm512_or_si512(v, _mm512_and_si512(bits, _mm512_set1_epi8(16)));
+    }
+    if (type == BLOCK_Q6_K) {
+        __m512i bits = _mm512_load_si512(block + PANEL_NIBBLES + PANEL_LINE * (k4 / 4));
+        bits = j == 3 ? _mm512_srli_epi16(bits, 2) : _mm512_slli_epi16(bits, 4 - 2 * j);
+        return _mm512_or_si512(v, _mm512_and_si512(bits, _mm512_set1_epi8(0x30)));
+    }
+    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
+        return _mm512_shuffle_epi8(table, v);
+    return v;
+}
+
+/* dot[t][i] += the products of 16 columns each: i = k / 16.  Two chains hide the latency. */
+PANEL_INLINE void block_dots(block_type type, uint32_t n, __m512i dot[TILE_WIDE][2],
+                             const uint8_t *block, const int8_t *q, size_t q_stride)
+{
+    const __m512i table = quant_table(type);
+    UNROLLED for (uint32_t step = 0; step < 8; step++) {
+        const uint32_t k4 = step / 2 + step % 2 * 4;
+        const __m512i w = unpack_quants(type, block, k4, table);
+        UNROLLED for (uint32_t t = 0; t < n; t++)
+            dot[t][k4 / 4] = _mm512_dpbusd_epi32(dot[t][k4 / 4], w,
+                                                 broadcast_word(q + t * q_stride + 4 * k4));
+    }
+}
+
+PANEL_INLINE void store_tile(uint32_t n, float *y, size_t y_stride, const __m512 acc[TILE_WIDE])
+{
+    UNROLLED for (uint32_t t = 0; t < n; t++) _mm512_storeu_ps(y + t * y_stride, acc[t]);
+}
+
+/* ---- Section - Types with a scale for 32 values ---- */
+
+/* 2^(e - 128): a normal number from e = 2, else 2^-128 or 2^-127, whose bits are no smaller. */
+PANEL_INLINE __m512 load_e8m0_half(const uint8_t *p)
+{
+    const __m512i e = _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *)(const void *)p));
+    const __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+    const __m512i small = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000),
+                                            _mm512_min_epi32(e, _mm512_set1_epi32(2)));
+    return _mm512_castsi512_ps(_mm512_max_epi32(normal, small));
+}
+
+/* acc[t] = fma(sum, scale, acc) for one group of n_blocks. */
+PANEL_INLINE void group_sums(block_type type, uint32_t n, __m512 acc[TILE_WIDE],
+                             const uint8_t *group, uint32_t n_blocks, const kernel_act *x,
+                             uint32_t x_stride)
+{
+    const uint8_t *block = group + panel_group_head(type, n_blocks);
+    __m512 sum[TILE_WIDE];
+    UNROLLED for (uint32_t t = 0; t < n; t++) sum[t] = _mm512_setzero_ps();
+    for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
+        const uint8_t *head = group + b * panel_head_bytes(type);
+        __m512i dot[TILE_WIDE][2];
+        UNROLLED for (uint32_t t = 0; t < n; t++) {
+            dot[t][0] = _mm512_set1_epi32(-quant_offset(type) * x[t * x_stride].sum32[b]);
+            dot[t][1] = _mm512_setzero_si512();
+        }
+        block_dots(type, n, dot, block, x->q + b * PANEL_BLOCK, x_stride * sizeof *x);
+        const __m512 d = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
+        const __m512 m = panel_has_min(type) ? load_halves(head + 32) : d;
+        UNROLLED for (uint32_t t = 0; t < n; t++) {
+            const __m512i v = _mm512_add_epi32(dot[t][0], dot[t][1]);
+            sum[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(v), d, sum[t]);
+            if (panel_has_min(type))
+                sum[t] = _mm512_fmadd_ps(_mm512_set1_ps((float)x[t * x_stride].sum32[b]), m,
+                                         sum[t]);
+        }
+    }
+    UNROLLED for (uint32_t t = 0; t < n; t++)
+        acc[t] = _mm512_fmadd_ps(sum[t], _mm512_set1_ps(x[t * x_stride].scale), acc[t]);
+}
+
+PANEL_INLINE void tile_groups(block_type type, uint32_t n, float *y, size_t y_stride,
+                              const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
+{
+    const uint32_t n_groups = kernel_n_groups(n_cols), n_full = n_cols / KERNEL_GROUP;
+    __m512 acc[TILE_WIDE];
+    UNROLLED for (uint32_t t = 0; t < n; t++) acc[t] = _mm512_setzero_ps();
+    for (uint32_t g = 0; g < n_full; g++, panel += panel_group_bytes(type, PANEL_BLOCKS))
+        group_sums(type, n, acc, panel, PANEL_BLOCKS, x + g, n_groups);
+    if (n_full < n_groups)
+        group_sums(type, n, acc, panel, panel_group_blocks(n_cols, n_full), x + n_full, n_groups);
+    store_tile(n, y, y_stride, acc);
+}
+
+/* ---- Section - Types with a scale for 256 values ---- */
+
+/* A pair of small scales [16 rows][2], signed or not: one of them as 32-bit lanes. */
+PANEL_INLINE __m512i load_scales(block_type type, const uint8_t *pair, uint32_t which)
+{
+    const __m512i v = _mm512_cvtepi16_epi32(load_half_line(pair));
+    if (type == BLOCK_Q6_K || type == BLOCK_IQ4_XS)
+        return _mm512_srai_epi32(which ? v : _mm512_slli_epi32(v, 24), which ? 8 : 24);
+    return _mm512_and_si512(which ? _mm512_srli_epi32(v, 8) : v, _mm512_set1_epi32(255));
+}
+
+/* The same pair as 16-bit lanes, for products with pairs of sums. */
+PANEL_INLINE __m512i load_pairs(block_type type, const uint8_t *pair)
+{
+    const __m256i v = load_half_line(pair);
+    return type == BLOCK_Q6_K || type == BLOCK_IQ4_XS ? _mm512_cvtepi8_epi16(v)
+                                                      : _mm512_cvtepu8_epi16(v);
+}
+
+/* What minima or offsets add to a token's half superblock: sums of activations by small scales. */
+PANEL_INLINE __m512i side_sums(block_type type, const uint8_t *scales, const kernel_act *act)
+{
+    const uint32_t n_pairs = type == BLOCK_Q6_K ? 4 : 2;
+    const int16_t *sums = type == BLOCK_Q6_K ? act->sum16 : act->sum32;
+    const uint8_t *from = scales + (panel_has_min(type) ? 128 : 0);
+    __m512i side = _mm512_setzero_si512();
+    UNROLLED for (uint32_t i = 0; i < n_pairs; i++)
+        side = _mm512_dpwssd_epi32(side, load_pairs(type, from + 32 * i),
+                                   broadcast_word(sums + 2 * i));
+    return side;
+}
+
+/* acc[t] = fma(sum, scale, acc) for half a superblock. */
+PANEL_INLINE void half_sums(block_type type, uint32_t n, __m512 acc[TILE_WIDE],
+                            const uint8_t *super, uint32_t half, const kernel_act *x,
+                            uint32_t x_stride)
+{
+    const uint32_t scale_bytes = type == BLOCK_Q6_K ? 32 : 16; /* of a block: a pair or half one */
+    const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * scale_bytes;
+    const uint8_t *block = super + panel_head_bytes(type) +
+                           half * PANEL_BLOCKS * panel_quant_bytes(type);
+    const __m512 d = load_halves(super), dmin = panel_has_min(type) ? load_halves(super + 32) : d;
+    __m512i total[TILE_WIDE];
+    UNROLLED for (uint32_t t = 0; t < n; t++) total[t] = _mm512_setzero_si512();
+    UNROLLED for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
+        const uint8_t *pair = scales + (type == BLOCK_Q6_K ? 32 * b : 32 * (b / 2));
+        const __m512i first = load_scales(type, pair, type == BLOCK_Q6_K ? 0 : b % 2);
+        __m512i dot[TILE_WIDE][2];
+        UNROLLED for (uint32_t t = 0; t < n; t++) dot[t][0] = dot[t][1] = _mm512_setzero_si512();
+        block_dots(type, n, dot, block, x->q + b * PANEL_BLOCK, x_stride * sizeof *x);
+        UNROLLED for (uint32_t t = 0; t < n; t++) {
+            if (type == BLOCK_Q6_K) {
+                dot[t][0] = _mm512_mullo_epi32(dot[t][0], first);
+                dot[t][1] = _mm512_mullo_epi32(dot[t][1], load_scales(type, pair, 1));
+                total[t] = _mm512_add_epi32(total[t], _mm512_add_epi32(dot[t][0], dot[t][1]));
+            } else {
+                const __m512i v = _mm512_add_epi32(dot[t][0], dot[t][1]);
+                total[t] = _mm512_add_epi32(total[t], _mm512_mullo_epi32(v, first));
+            }
+        }
+    }
+    UNROLLED for (uint32_t t = 0; t < n; t++) {
+        const __m512i side = side_sums(type, scales, x + t * x_stride);
+        if (!panel_has_min(type)) {
+            const uint32_t shift = type == BLOCK_Q6_K ? 5 : 7; /* quant_offset, a power of two */
+            total[t] = _mm512_sub_epi32(total[t], _mm512_slli_epi32(side, shift));
+        }
+        __m512 sum = _mm512_mul_ps(d, _mm512_cvtepi32_ps(total[t]));
+        if (panel_has_min(type)) sum = _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(side), sum);
+        acc[t] = _mm512_fmadd_ps(sum, _mm512_set1_ps(x[t * x_stride].scale), acc[t]);
+    }
+}
+
+PANEL_INLINE void tile_supers(block_type type, uint32_t n, float *y, size_t y_stride,
+                              const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
+{
+    const uint32_t n_groups = kernel_n_groups(n_cols);
+    __m512 acc[TILE_WIDE];
+    UNROLLED for (uint32_t t = 0; t < n; t++) acc[t] = _mm512_setzero_ps();
+    for (uint32_t g = 0; g < n_groups; g++) {
+        half_sums(type, n, acc, panel, g % 2, x + g, n_groups);
+        panel += g % 2 * panel_super_bytes(type);
+    }
+    store_tile(n, y, y_stride, acc);
+}
+
+#define MATMUL_VNNI(name, type, template)                                                          \
+    MATMUL_TILE(name, 8, type, template)                                                           \
+    MATMUL_TILED(name, type, template, name##_tile_8)
+MATMUL_VNNI(matmul_q4_0_vnni, BLOCK_Q4_0, tile_groups)
+MATMUL_VNNI(matmul_q4_1_vnni, BLOCK_Q4_1, tile_groups)
+MATMUL_VNNI(matmul_q5_0_vnni, BLOCK_Q5_0, tile_groups)
+MATMUL_VNNI(matmul_q5_1_vnni, BLOCK_Q5_1, tile_groups)
+MATMUL_VNNI(matmul_q8_0_vnni, BLOCK_Q8_0, tile_groups)
+MATMUL_VNNI(matmul_iq4_nl_vnni, BLOCK_IQ4_NL, tile_groups)
+MATMUL_VNNI(matmul_mxfp4_vnni, BLOCK_MXFP4, tile_groups)
+MATMUL_VNNI(matmul_q4_k_vnni, BLOCK_Q4_K, tile_supers)
+MATMUL_VNNI(matmul_q5_k_vnni, BLOCK_Q5_K, tile_supers)
+MATMUL_VNNI(matmul_q6_k_vnni, BLOCK_Q6_K, tile_supers)
+MATMUL_VNNI(matmul_iq4_xs_vnni, BLOCK_IQ4_XS, tile_supers)
+
+/* ---- Section - Float types ---- */
+
+PANEL_INLINE __m512 load_weights(block_type type, const uint8_t *panel, size_t k)
+{
+    if (type == BLOCK_F32) return _mm512_load_ps(panel + 64 * k);
+    if (type == BLOCK_F16) return load_halves(panel + 32 * k);
+    const __m512i v = _mm512_cvtepu16_epi32(load_half_line(panel + 32 * k));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
+}
+
+/* n_p panels against n_t tokens: one chain of fma a row, n_p * n_t chains at once. */
+PANEL_INLINE void tile_floats(block_type type, uint32_t n_p, uint32_t n_t, float *y,
+                              size_t y_stride, const uint8_t *panels, size_t panel_bytes,
+                              const float *x, uint32_t n_cols)
+{
+    __m512 acc[TILE_WIDE][TILE_WIDE];
+    UNROLLED for (uint32_t p = 0; p < n_p; p++)
+        UNROLLED for (uint32_t t = 0; t < n_t; t++) acc[p][t] = _mm512_setzero_ps();
+    for (size_t k = 0; k < n_cols; k++) {
+        UNROLLED for (uint32_t p = 0; p < n_p; p++) {
+            const __m512 w = load_weights(type, panels + p * panel_bytes, k);
+            UNROLLED for (uint32_t t = 0; t < n_t; t++)
+                acc[p][t] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[t * (size_t)n_cols + k]),
+                                            acc[p][t]);
+        }
+    }
+    UNROLLED for (uint32_t p = 0; p < n_p; p++)
+        store_tile(n_t, y + p * KERNEL_PANEL_ROWS, y_stride, acc[p]);
+}
+
+PANEL_INLINE void matmul_floats(block_type type, float *y, size_t y_stride, const uint8_t *panels,
+                                const float *x, uint32_t n_panels, uint32_t n_cols,
+                                uint32_t n_tokens)
+{
+    const size_t panel_bytes = kernel_panel_bytes(type, n_cols);
+    for (uint32_t p = 0, n_p; p < n_panels; p += n_p) {
+        n_p = n_panels - p < 4 ? 1 : 4;
+        const uint8_t *at = panels + p * panel_bytes;
+        float *out = y + p * KERNEL_PANEL_ROWS;
+        for (uint32_t t = 0, n_t; t < n_tokens; t += n_t) {
+            n_t = n_tokens - t < 4 ? 1 : 4;
+            float *out_t = out + t * y_stride;
+            const float *x_t = x + (size_t)t * n_cols;
+            if (n_p == 4 && n_t == 4)
+                tile_floats(type, 4, 4, out_t, y_stride, at, panel_bytes, x_t, n_cols);
+            else if (n_p == 4)
+                tile_floats(type, 4, 1, out_t, y_stride, at, panel_bytes, x_t, n_cols);
+            else if (n_t == 4)
+                tile_floats(type, 1, 4, out_t, y_stride, at, panel_bytes, x_t, n_cols);
+            else
+                tile_floats(type, 1, 1, out_t, y_stride, at, panel_bytes, x_t, n_cols);
+        }
+    }
+}
+
+#define MATMUL_FLOATS(name, type)                                                                  \
+    static void name(float *restrict y, size_t y_stride, const void *restrict panels,              \
+                     const void *restrict x, uint32_t n_panels, uint32_t n_cols,                   \
+                     uint32_t n_tokens)                                                            \
+    {                                                                                              \
+        matmul_floats(type, y, y_stride, panels, x, n_panels, n_cols, n_tokens);                   \
+    }
+MATMUL_FLOATS(matmul_f32_vnni, BLOCK_F32)
+MATMUL_FLOATS(matmul_f16_vnni, BLOCK_F16)
+MATMUL_FLOATS(matmul_bf16_vnni, BLOCK_BF16)
+
+void matmul_init_avx512vnni(kernel_table *table)
+{
+    table->matmul[BLOCK_F32] = matmul_f32_vnni;
+    table->matmul[BLOCK_F16] = matmul_f16_vnni;
+    table->matmul[BLOCK_BF16] = matmul_bf16_vnni;
+    table->matmul[BLOCK_Q4_0] = matmul_q4_0_vnni;
+    table->matmul[BLOCK_Q4_1] = matmul_q4_1_vnni;
+    table->matmul[BLOCK_Q5_0] = matmul_q5_0_vnni;
+    table->matmul[BLOCK_Q5_1] = matmul_q5_1_vnni;
+    table->matmul[BLOCK_Q8_0] = matmul_q8_0_vnni;
+    table->matmul[BLOCK_Q4_K] = matmul_q4_k_vnni;
+    table->matmul[BLOCK_Q5_K] = matmul_q5_k_vnni;
+    table->matmul[BLOCK_Q6_K] = matmul_q6_k_vnni;
+    table->matmul[BLOCK_IQ4_NL] = matmul_iq4_nl_vnni;
+    table->matmul[BLOCK_IQ4_XS] = matmul_iq4_xs_vnni;
+    table->matmul[BLOCK_MXFP4] = matmul_mxfp4_vnni;
+}

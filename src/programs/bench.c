@@ -1,0 +1,279 @@
+/* bench.c - `cerium bench`: speed, and the share of what the machine's memory allows. */
+#include "programs/programs.h"
+
+#include <jansson.h>
+#include <unistd.h>
+
+#include "programs/bandwidth.h"
+#include "programs/options.h"
+
+static const char help[] =
+    "usage: cerium bench [OPTIONS]\n\n"
+    "Measure prefill, decoding, decoding at a depth, time to first token and the gaps between\n"
+    "tokens, beside the bandwidth at which this machine reads memory, in one run; medians.\n\n"
+    "  -m, --model FILE     GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
+    "      --prefill N      tokens of the prompt (default 512)\n"
+    "      --decode N       tokens decoded in one run (default 128)\n"
+    "      --depth N        tokens already in the context for decoding at a depth (default 4096,\n"
+    "                       at most what the model holds; 0: leave it out)\n"
+    "      --runs N         runs of each measurement, at least 1 (default 5)\n"
+    "      --json           figures for a program\n"
+    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni\n\n"
+    "example: cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n";
+
+enum { OWN_PREFILL = OPTION_OWN, OWN_DECODE, OWN_DEPTH, OWN_RUNS };
+enum { RUNS_MAX = 64, GAPS_MAX = 1 << 16, DRAM_BYTES = 512 << 20 };
+
+typedef struct {
+    options o;
+    uint32_t prefill, decode, depth, runs;
+    bool depth_given;
+    cerium_engine *engine;
+    cerium_session *session;
+    cerium_engine_info info;
+    int32_t *tokens;          /* [context] a prompt of arbitrary tokens */
+    double *gaps;             /* [GAPS_MAX] seconds */
+    size_t n_gaps;
+
+    double load_s, first_token_s;
+    size_t l2_bytes, l3_bytes;
+    double read_l2[2], read_l3[2], read_dram[2], read_model; /* bytes/s: one thread, all */
+    double prefill_speed, decode_speed, depth_speed;         /* tokens/s */
+    double gap_p50_s, gap_p99_s;
+} bench;
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    bench *b = arg;
+    switch (val) {
+    case OWN_PREFILL: return option_u32(value, 1, 1 << 24, &b->prefill);
+    case OWN_DECODE: return option_u32(value, 1, GAPS_MAX / RUNS_MAX, &b->decode);
+    case OWN_DEPTH: b->depth_given = true; return option_u32(value, 0, 1 << 24, &b->depth);
+    case OWN_RUNS: return option_u32(value, 1, RUNS_MAX, &b->runs);
+    default: return false;
+    }
+}
+
+static double since(uint64_t start) { return (double)(clock_ns() - start) / 1e9; }
+
+static void note(const char *what)
+{
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
+}
+
+static void measure_machine(bench *b)
+{
+    uint32_t n = b->info.threads;
+    note("memory bandwidth");
+    bandwidth_caches(&b->l2_bytes, &b->l3_bytes);
+    for (int all = 0; all < 2; all++) {
+        uint32_t threads = all ? n : 1;
+        if (b->l2_bytes) b->read_l2[all] = bandwidth_read(b->l2_bytes / 2 * threads, threads, 5);
+        if (b->l3_bytes) b->read_l3[all] = bandwidth_read(b->l3_bytes / 4, threads, 5);
+        b->read_dram[all] = bandwidth_read(DRAM_BYTES, threads, 5);
+    }
+}
+
+/* A prompt whose first token differs from run to run, so that nothing can be reused. */
+static int sync_fresh(bench *b, uint32_t n, uint32_t run, cerium_error *err)
+{
+    b->tokens[0] = (int32_t)((run * 7 + 3) % b->info.n_vocab);
+    return cerium_session_sync(b->session, b->tokens, n, NULL, err);
+}
+
+static int measure_prefill(bench *b, cerium_error *err)
+{
+    double speed[RUNS_MAX];
+    note("prefill");
+    RETURN_IF(sync_fresh(b, b->prefill, 1000, err));
+    for (uint32_t run = 0; run < b->runs; run++) {
+        uint64_t start = clock_ns();
+        RETURN_IF(sync_fresh(b, b->prefill, run, err));
+        speed[run] = b->prefill / since(start);
+    }
+    b->prefill_speed = median(speed, b->runs);
+    return CERIUM_OK;
+}
+
+/* Decode n tokens after the first `before` of the timeline; the first step's logits are there. */
+static int decode_run(bench *b, uint32_t before, uint32_t n, bool keep_gaps, double *speed,
+                      cerium_error *err)
+{
+    cerium_sampling sampling = {.ignore_end = true};
+    cerium_step step;
+    RETURN_IF(cerium_session_sync(b->session, b->tokens, before, NULL, err));
+    RETURN_IF(cerium_session_step(b->session, &sampling, &step, err));
+    uint64_t start = clock_ns(), last = start;
+    for (uint32_t i = 0; i < n; i++) {
+        RETURN_IF(cerium_session_step(b->session, &sampling, &step, err));
+        uint64_t now = clock_ns();
+        if (keep_gaps && b->n_gaps < GAPS_MAX) b->gaps[b->n_gaps++] = (double)(now - last) / 1e9;
+        last = now;
+    }
+    *speed = n / ((double)(last - start) / 1e9);
+    return CERIUM_OK;
+}
+
+static int measure_decode(bench *b, cerium_error *err)
+{
+    double speed[RUNS_MAX];
+    note("decode");
+    RETURN_IF(decode_run(b, 1, b->decode, false, speed, err));
+    for (uint32_t run = 0; run < b->runs; run++)
+        RETURN_IF(decode_run(b, 1, b->decode, true, &speed[run], err));
+    b->decode_speed = median(speed, b->runs);
+    median(b->gaps, b->n_gaps); /* sorts */
+    b->gap_p50_s = percentile(b->gaps, b->n_gaps, 0.5);
+    b->gap_p99_s = percentile(b->gaps, b->n_gaps, 0.99);
+    /* The bandwidth that counts is that of the model's own working set, measured beside it. */
+    b->read_model = bandwidth_read(b->info.step_bytes, b->info.threads, b->runs);
+    return CERIUM_OK;
+}
+
+static int measure_depth(bench *b, cerium_error *err)
+{
+    double speed[RUNS_MAX];
+    uint32_t n = b->decode < 32 ? b->decode : 32;
+    if (b->depth == 0) return CERIUM_OK;
+    note("decode at a depth");
+    RETURN_IF(sync_fresh(b, b->depth, 0, err));
+    RETURN_IF(decode_run(b, b->depth, n, false, speed, err));
+    for (uint32_t run = 0; run < b->runs; run++)
+        RETURN_IF(decode_run(b, b->depth, n, false, &speed[run], err));
+    b->depth_speed = median(speed, b->runs);
+    return CERIUM_OK;
+}
+
+/* Opening a second time, with the file in the page cache, to the first token of ten. */
+static int open_and_warm(bench *b, cerium_error *err)
+{
+    cerium_sampling sampling = {.ignore_end = true};
+    cerium_step step;
+    int32_t prompt[10];
+    for (int i = 0; i < 10; i++) prompt[i] = i;
+    RETURN_IF(options_engine(&b->o, &b->engine, 1, err));
+    cerium_engine_close(&b->engine);
+    uint64_t start = clock_ns();
+    RETURN_IF(options_engine(&b->o, &b->engine, 1, err));
+    b->load_s = since(start);
+    RETURN_IF(cerium_session_open(&b->session, b->engine, NULL, err));
+    RETURN_IF(cerium_session_sync(b->session, prompt, 10, NULL, err));
+    RETURN_IF(cerium_session_step(b->session, &sampling, &step, err));
+    b->first_token_s = since(start);
+    cerium_engine_describe(b->engine, &b->info);
+    return CERIUM_OK;
+}
+
+static int fit(bench *b, cerium_error *err)
+{
+    uint32_t context = b->info.context_tokens_max, room = b->decode + 2;
+    if (context <= room || b->prefill > context)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "the model's context of %u tokens holds neither --prefill %u nor "
+                         "--decode %u; lower them",
+                         context, b->prefill, b->decode);
+    if (b->depth + room > context) {
+        if (b->depth_given)
+            return error_set(err, CERIUM_ERR_ARGUMENT, "--depth %u: the context has %u tokens",
+                             b->depth, context);
+        b->depth = context - room;
+    }
+    b->tokens = memory_alloc(context * sizeof *b->tokens);
+    b->gaps = memory_alloc(GAPS_MAX * sizeof *b->gaps);
+    if (!b->tokens || !b->gaps)
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for the measurement");
+    for (uint32_t i = 0; i < context; i++)
+        b->tokens[i] = (int32_t)((uint64_t)i * 2654435761u % b->info.n_vocab);
+    return CERIUM_OK;
+}
+
+static int measure(bench *b, cerium_error *err)
+{
+    RETURN_IF(open_and_warm(b, err));
+    RETURN_IF(fit(b, err));
+    measure_machine(b);
+    RETURN_IF(measure_prefill(b, err));
+    RETURN_IF(measure_decode(b, err));
+    RETURN_IF(measure_depth(b, err));
+    note("");
+    return CERIUM_OK;
+}
+
+static double roofline(const bench *b) { return b->read_model / (double)b->info.step_bytes; }
+
+static void print_text(const bench *b)
+{
+    char size[32], step[32];
+    const cerium_engine_info *i = &b->info;
+    printf("%s (%s, %s, %.3g M parameters, %s), %u threads, %s\n", i->name, i->architecture,
+           i->quantization, (double)i->n_parameters / 1e6,
+           human_bytes(size, (double)i->weights_bytes), i->threads, i->cpu);
+    printf("read bandwidth, GB/s         1 thread   %u threads\n", i->threads);
+    if (b->l2_bytes)
+        printf("  L2   (half of %5zu kB)    %8.1f     %8.1f\n", b->l2_bytes >> 10,
+               b->read_l2[0] / 1e9, b->read_l2[1] / 1e9);
+    if (b->l3_bytes)
+        printf("  L3   (quarter of %5zu MB) %8.1f     %8.1f\n", b->l3_bytes >> 20,
+               b->read_l3[0] / 1e9, b->read_l3[1] / 1e9);
+    printf("  DRAM (512 MB)             %8.1f     %8.1f\n", b->read_dram[0] / 1e9,
+           b->read_dram[1] / 1e9);
+    printf("  this model's working set               %8.1f\n", b->read_model / 1e9);
+    printf("one token reads %s of weights: at most %.1f tokens/s\n",
+           human_bytes(step, (double)i->step_bytes), roofline(b));
+    printf("prefill %5u      %9.1f tokens/s\n", b->prefill, b->prefill_speed);
+    printf("decode %6u      %9.1f tokens/s, %.0f %% of the roofline\n", b->decode,
+           b->decode_speed, 100 * b->decode_speed / roofline(b));
+    printf("gap between tokens %8.2f ms p50, %.2f ms p99\n", b->gap_p50_s * 1e3,
+           b->gap_p99_s * 1e3);
+    if (b->depth)
+        printf("at depth %5u     %9.1f tokens/s\n", b->depth, b->depth_speed);
+    printf("opened again in %.3f s; first token of a ten-token prompt after %.3f s\n", b->load_s,
+           b->first_token_s);
+}
+
+static void print_json(const bench *b)
+{
+    const cerium_engine_info *i = &b->info;
+    json_t *all = json_pack(
+        "{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model",
+        i->name, "architecture", i->architecture, "type", i->quantization, "cpu", i->cpu,
+        "threads", (int)i->threads, "parameters", (json_int_t)i->n_parameters, "weights_bytes",
+        (json_int_t)i->weights_bytes, "step_bytes", (json_int_t)i->step_bytes, "read_l2_1",
+        b->read_l2[0], "read_l2_all", b->read_l2[1], "read_l3_1", b->read_l3[0], "read_l3_all",
+        b->read_l3[1], "read_dram_1", b->read_dram[0], "read_dram_all", b->read_dram[1],
+        "read_model_all", b->read_model);
+    json_t *speeds = json_pack(
+        "{s:i, s:f, s:i, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f}", "prefill", (int)b->prefill,
+        "prefill_tokens_per_s", b->prefill_speed, "decode", (int)b->decode,
+        "decode_tokens_per_s", b->decode_speed, "roofline_tokens_per_s", roofline(b), "gap_p50_s",
+        b->gap_p50_s, "gap_p99_s", b->gap_p99_s, "depth", (int)b->depth, "depth_tokens_per_s",
+        b->depth_speed, "open_s", b->load_s, "open_to_first_token_s", b->first_token_s);
+    json_object_update(all, speeds);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(speeds);
+    json_decref(all);
+}
+
+int program_bench(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"prefill", required_argument, NULL, OWN_PREFILL},
+        {"decode", required_argument, NULL, OWN_DECODE},
+        {"depth", required_argument, NULL, OWN_DEPTH},
+        {"runs", required_argument, NULL, OWN_RUNS},
+    };
+    bench b = {.prefill = 512, .decode = 128, .depth = 4096, .runs = 5};
+    cerium_error err;
+    RETURN_IF(options_parse(&b.o, argc, argv, OPTIONS_ENGINE | OPTIONS_JSON, own, ARRAY_LEN(own),
+                            take_own, &b, help));
+    if (optind < argc) return usage_error("bench", "'%s' is not an option", argv[optind]);
+    int status = measure(&b, &err);
+    if (!status && b.o.json) print_json(&b);
+    if (!status && !b.o.json) print_text(&b);
+    cerium_session_close(&b.session);
+    cerium_engine_close(&b.engine);
+    memory_free(b.tokens);
+    memory_free(b.gaps);
+    return status ? failed(&err) : 0;
+}

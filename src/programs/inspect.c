@@ -1,0 +1,600 @@
+/* inspect.c - `cerium inspect`: what a model file holds, for people and as JSON.
+ *
+ * Reads the file itself, through gguf/, since it must also explain models that the engine cannot
+ * run.  Everything printed may come from a hostile file: text is cleaned on its way out. */
+#include "programs/programs.h"
+
+#include "base/memory.h"
+#include "gguf/gguf.h"
+#include "programs/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+
+enum {
+    ITEMS_SHOWN = 8,  /* of an array */
+    TEXT_SHOWN = 72,  /* bytes of a string, on a terminal */
+    ITEMS_WHOLE = 16, /* JSON: arrays up to this long are given whole */
+};
+
+typedef struct {
+    const char *model;
+    bool json, tensors, values;
+} inspect_options;
+
+typedef struct {
+    uint64_t n_tensors, n_parameters, bytes;
+} type_share;
+
+enum { FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, FIM_ROLES };
+
+typedef struct {
+    const gguf_file *file;
+    view name, arch, tokenizer, pre, chat_template;
+    uint64_t n_parameters, weight_bytes, step_bytes;
+    uint64_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_experts, n_used, context, n_vocab;
+    type_share shares[BLOCK_TYPE_END];
+    const gguf_value *tokens; /* NULL without a vocabulary */
+    int64_t fim[FIM_ROLES];   /* token ids; -1 when there is none */
+} facts;
+
+static const char *const fim_names[FIM_ROLES] = {"prefix", "suffix", "middle"};
+
+/* ---- text that is fit to print ---- */
+
+/* Length of the valid UTF-8 sequence at p[n], 0 when there is none; *code is its character. */
+static size_t utf8_at(const uint8_t *p, size_t n, uint32_t *code)
+{
+    static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t len = 0;
+    if (p[0] < 0x80)
+        len = 1;
+    else if (p[0] >> 5 == 0x06)
+        len = 2;
+    else if (p[0] >> 4 == 0x0e)
+        len = 3;
+    else if (p[0] >> 3 == 0x1e)
+        len = 4;
+    if (len == 0 || len > n) return 0;
+    uint32_t c = len == 1 ? p[0] : p[0] & (0x7fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        if (p[i] >> 6 != 2) return 0;
+        c = c << 6 | (p[i] & 63);
+    }
+    if (c < min[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return 0;
+    *code = c;
+    return len;
+}
+
+/* text on standard output, at most n_max bytes of it, with nothing that moves a terminal. */
+static void print_text(view text, size_t n_max)
+{
+    const uint8_t *p = (const uint8_t *)text.ptr;
+    uint32_t code;
+    size_t i = 0;
+    while (i < text.len && i < n_max) {
+        size_t len = utf8_at(p + i, text.len - i, &code);
+        if (len == 0)
+            printf("\\x%02x", p[i]);
+        else if (code == '\n')
+            printf("\\n");
+        else if (code < 0x20 || (code >= 0x7f && code < 0xa0))
+            printf("\\x%02x", (unsigned)code);
+        else
+            fwrite(p + i, 1, len, stdout);
+        i += len ? len : 1;
+    }
+    if (i < text.len) printf("...");
+}
+
+static void print_bytes(uint64_t n)
+{
+    if (n < 1000000)
+        printf("%.1f kB", (double)n / 1e3);
+    else if (n < 1000000000)
+        printf("%.1f MB", (double)n / 1e6);
+    else
+        printf("%.2f GB", (double)n / 1e9);
+}
+
+static void print_count(uint64_t n)
+{
+    if (n < 1000000)
+        printf("%" PRIu64, n);
+    else if (n < 1000000000)
+        printf("%.1f million", (double)n / 1e6);
+    else
+        printf("%.2f billion", (double)n / 1e9);
+}
+
+/* ---- facts ---- */
+
+static uint64_t tensor_values(const gguf_tensor *t)
+{
+    return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+}
+
+/* "<architecture>.<suffix>", 0 when absent. */
+static uint64_t arch_number(const facts *f, const char *suffix)
+{
+    char key[160];
+    uint64_t n = 0;
+    snprintf(key, sizeof key, "%.*s.%s", f->arch.len < 100 ? (int)f->arch.len : 100, f->arch.ptr,
+             suffix);
+    gguf_get_u64(f->file, key, &n);
+    return n;
+}
+
+static bool name_has(view name, const char *part)
+{
+    return memmem(name.ptr, name.len, part, strlen(part)) != NULL;
+}
+
+/* Bytes of a tensor that one token reads: chosen experts only, one row of an embedding that is
+ * not the head too. */
+static uint64_t bytes_per_step(const facts *f, const gguf_tensor *t)
+{
+    if (f->n_experts && f->n_used <= f->n_experts && name_has(t->name, "_exps."))
+        return (uint64_t)((double)t->size / (double)f->n_experts * (double)f->n_used);
+    bool embedding = view_equal(t->name, VIEW("token_embd.weight"));
+    if (embedding && gguf_find_tensor(f->file, "output.weight"))
+        return t->size / (tensor_values(t) / t->dims[0]);
+    return t->size;
+}
+
+static void count_tensors(facts *f)
+{
+    for (size_t i = 0; i < gguf_n_tensors(f->file); i++) {
+        const gguf_tensor *t = gguf_tensor_at(f->file, i);
+        type_share *share = &f->shares[t->type];
+        share->n_tensors++;
+        share->n_parameters += tensor_values(t);
+        share->bytes += t->size;
+        f->n_parameters += tensor_values(t);
+        f->weight_bytes += t->size;
+        f->step_bytes += bytes_per_step(f, t);
+    }
+}
+
+static bool is_token(view text, const char *const *names)
+{
+    for (; *names; names++)
+        if (view_equal(text, view_of(*names))) return true;
+    return false;
+}
+
+/* Fill-in-the-middle tokens: by the file's own keys, else by the families' spellings. */
+static void find_fim(facts *f)
+{
+    static const char *const keys[FIM_ROLES] = {"tokenizer.ggml.fim_pre_token_id",
+                                                "tokenizer.ggml.fim_suf_token_id",
+                                                "tokenizer.ggml.fim_mid_token_id"};
+    static const char *const texts[FIM_ROLES][8] = {
+        {"<|fim_prefix|>", "<fim_prefix>", "<fim-prefix>", "<｜fim▁begin｜>", "▁<PRE>",
+         "<|code_prefix|>", "[PREFIX]"},
+        {"<|fim_suffix|>", "<fim_suffix>", "<fim-suffix>", "<｜fim▁hole｜>", "▁<SUF>",
+         "<|code_suffix|>", "[SUFFIX]"},
+        {"<|fim_middle|>", "<fim_middle>", "<fim-middle>", "<｜fim▁end｜>", "▁<MID>",
+         "<|code_middle|>", "[MIDDLE]"},
+    };
+    for (int role = 0; role < FIM_ROLES; role++) {
+        uint64_t id;
+        f->fim[role] = -1;
+        if (gguf_get_u64(f->file, keys[role], &id) && id < f->n_vocab) f->fim[role] = (int64_t)id;
+        for (uint64_t i = 0; f->fim[role] < 0 && i < f->n_vocab && f->tokens; i++)
+            if (is_token(f->tokens->strings[i], texts[role])) f->fim[role] = (int64_t)i;
+    }
+}
+
+static facts facts_of(const gguf_file *file)
+{
+    facts f = {.file = file};
+    gguf_get_string(file, "general.name", &f.name);
+    gguf_get_string(file, "general.architecture", &f.arch);
+    gguf_get_string(file, "tokenizer.ggml.model", &f.tokenizer);
+    gguf_get_string(file, "tokenizer.ggml.pre", &f.pre);
+    gguf_get_string(file, "tokenizer.chat_template", &f.chat_template);
+    f.n_layers = arch_number(&f, "block_count");
+    f.n_embd = arch_number(&f, "embedding_length");
+    f.n_heads = arch_number(&f, "attention.head_count");
+    f.n_kv_heads = arch_number(&f, "attention.head_count_kv");
+    f.n_ff = arch_number(&f, "feed_forward_length");
+    f.n_experts = arch_number(&f, "expert_count");
+    f.n_used = arch_number(&f, "expert_used_count");
+    f.context = arch_number(&f, "context_length");
+    const gguf_value *tokens = gguf_find(file, "tokenizer.ggml.tokens");
+    f.tokens = tokens && tokens->strings ? tokens : NULL;
+    f.n_vocab = f.tokens ? f.tokens->n_items : arch_number(&f, "vocab_size");
+    count_tensors(&f);
+    find_fim(&f);
+    return f;
+}
+
+static view token_text(const facts *f, int64_t id)
+{
+    return f->tokens && id >= 0 ? f->tokens->strings[id] : (view){0};
+}
+
+/* ---- for people ---- */
+
+static void print_label(const char *label)
+{
+    printf("  %-16s", label);
+}
+
+static void print_number(const char *label, uint64_t n, const char *unit)
+{
+    print_label(label);
+    if (n)
+        printf("%" PRIu64 "%s\n", n, unit);
+    else
+        printf("not said\n");
+}
+
+static void print_types(const facts *f)
+{
+    for (uint32_t type = 0; type < BLOCK_TYPE_END; type++) {
+        const type_share *s = &f->shares[type];
+        if (s->n_tensors == 0) continue;
+        print_label("");
+        printf("%-7s %5" PRIu64 " tensors  %5.1f%% of the bytes  ", block_name(type), s->n_tensors,
+               100.0 * (double)s->bytes / (double)f->weight_bytes);
+        print_bytes(s->bytes);
+        printf("\n");
+    }
+}
+
+static void print_tokenizer(const facts *f)
+{
+    print_number("vocabulary", f->n_vocab, " tokens");
+    print_label("tokenizer");
+    print_text(f->tokenizer.len ? f->tokenizer : VIEW("none"), TEXT_SHOWN);
+    if (f->pre.len) {
+        printf(", splitting as ");
+        print_text(f->pre, TEXT_SHOWN);
+    }
+    printf("\n");
+    print_label("chat template");
+    if (f->chat_template.len)
+        printf("yes, %zu bytes\n", f->chat_template.len);
+    else
+        printf("none\n");
+    print_label("fill in middle");
+    if (f->fim[FIM_PREFIX] < 0 || f->fim[FIM_SUFFIX] < 0) {
+        printf("no tokens for it\n");
+        return;
+    }
+    for (int role = 0; role < FIM_ROLES; role++) {
+        if (f->fim[role] < 0) continue;
+        printf("%s%" PRId64 " ", role ? ", " : "", f->fim[role]);
+        print_text(token_text(f, f->fim[role]), TEXT_SHOWN);
+    }
+    printf("\n");
+}
+
+static void print_summary(const facts *f)
+{
+    print_text(f->name.len ? f->name : view_of(gguf_path(f->file)), TEXT_SHOWN);
+    printf("\n");
+    print_label("architecture");
+    print_text(f->arch.len ? f->arch : VIEW("not said"), TEXT_SHOWN);
+    printf("\n");
+    print_label("parameters");
+    print_count(f->n_parameters);
+    printf(" in %zu tensors\n", gguf_n_tensors(f->file));
+    print_label("file");
+    print_bytes(gguf_file_bytes(f->file));
+    printf(", GGUF version %u\n", gguf_version(f->file));
+    if (f->weight_bytes) {
+        print_label("weights");
+        print_bytes(f->weight_bytes);
+        printf(", %.2f bits a parameter; one token reads ",
+               8.0 * (double)f->weight_bytes / (double)f->n_parameters);
+        print_bytes(f->step_bytes);
+        printf("\n");
+        print_types(f);
+    }
+    print_number("context", f->context, " tokens");
+    print_number("layers", f->n_layers, "");
+    print_number("width", f->n_embd, "");
+    print_number("heads", f->n_heads, "");
+    print_number("KV heads", f->n_kv_heads, "");
+    print_number("feed forward", f->n_ff, "");
+    if (f->n_experts) {
+        print_label("experts");
+        printf("%" PRIu64 " of %" PRIu64 " for each token\n", f->n_used, f->n_experts);
+    }
+    print_tokenizer(f);
+}
+
+static void print_tensors(const gguf_file *file)
+{
+    char shape[96];
+    printf("\n%-40s %-7s %-26s %s\n", "tensor", "type", "shape", "bytes");
+    for (size_t i = 0; i < gguf_n_tensors(file); i++) {
+        const gguf_tensor *t = gguf_tensor_at(file, i);
+        size_t len = 0;
+        for (uint32_t k = 0; k < t->n_dims; k++)
+            len += (size_t)snprintf(shape + len, sizeof shape - len, "%s%" PRIu64, k ? " x " : "",
+                                    t->dims[k]);
+        print_text(t->name, SIZE_MAX);
+        printf("%*s %-7s %-26s %zu\n", t->name.len < 40 ? (int)(40 - t->name.len) : 0, "",
+               block_name(t->type), shape, t->size);
+    }
+}
+
+/* Item i of an array, or a scalar as an array of one. */
+static void print_item(const gguf_value *v, gguf_value_type type, uint64_t i)
+{
+    gguf_value one = *v;
+    if (v->type != GGUF_ARRAY) one.type = GGUF_ARRAY, one.item_type = type, one.n_items = 1;
+    if (type == GGUF_STRING) {
+        printf("\"");
+        print_text(v->strings ? v->strings[i] : (view){(const char *)v->data, v->data_len},
+                   TEXT_SHOWN);
+        printf("\"");
+    } else if (type == GGUF_BOOL) {
+        printf(gguf_item_i64(&one, i) ? "true" : "false");
+    } else if (type == GGUF_FLOAT32 || type == GGUF_FLOAT64) {
+        printf("%.9g", gguf_item_f64(&one, i));
+    } else if (type == GGUF_UINT64) {
+        printf("%" PRIu64, (uint64_t)gguf_item_i64(&one, i));
+    } else {
+        printf("%" PRId64, gguf_item_i64(&one, i));
+    }
+}
+
+static void print_values(const gguf_file *file)
+{
+    printf("\n");
+    for (size_t i = 0; i < gguf_n_values(file); i++) {
+        const gguf_value *v = gguf_value_at(file, i);
+        print_text(v->key, SIZE_MAX);
+        printf(" = ");
+        if (v->type != GGUF_ARRAY)
+            print_item(v, v->type, 0);
+        else {
+            printf("[");
+            for (uint64_t k = 0; k < v->n_items && k < ITEMS_SHOWN; k++) {
+                printf(k ? ", " : "");
+                print_item(v, v->item_type, k);
+            }
+            if (v->n_items > ITEMS_SHOWN) printf(", ... %" PRIu64 " in all", v->n_items);
+            printf("]");
+        }
+        printf("\n");
+    }
+}
+
+/* ---- as JSON ---- */
+
+/* text as a JSON string; bytes that are no UTF-8 become U+FFFD. NULL when memory runs out. */
+static json_t *json_text(view text)
+{
+    json_t *out = json_stringn(text.ptr ? text.ptr : "", text.len);
+    uint32_t code;
+    if (out) return out;
+    bytes clean = {.max = SIZE_MAX};
+    const uint8_t *p = (const uint8_t *)text.ptr;
+    int status = CERIUM_OK;
+    for (size_t i = 0; i < text.len && !status;) {
+        size_t len = utf8_at(p + i, text.len - i, &code);
+        status = len ? bytes_append(&clean, p + i, len) : bytes_append(&clean, "\xef\xbf\xbd", 3);
+        i += len ? len : 1;
+    }
+    if (!status) out = json_stringn(clean.ptr ? clean.ptr : "", clean.len);
+    bytes_free(&clean);
+    return out;
+}
+
+static json_t *json_number(uint64_t n)
+{
+    return n <= INT64_MAX ? json_integer((json_int_t)n) : json_real((double)n);
+}
+
+static json_t *json_item(const gguf_value *v, gguf_value_type type, uint64_t i)
+{
+    gguf_value one = *v;
+    if (v->type != GGUF_ARRAY) one.type = GGUF_ARRAY, one.item_type = type, one.n_items = 1;
+    if (type == GGUF_STRING)
+        return json_text(v->strings ? v->strings[i] : (view){(const char *)v->data, v->data_len});
+    if (type == GGUF_BOOL) return json_boolean(gguf_item_i64(&one, i));
+    if (type == GGUF_FLOAT32 || type == GGUF_FLOAT64) {
+        double x = gguf_item_f64(&one, i);
+        return isfinite(x) ? json_real(x) : json_null(); /* JSON has no infinity */
+    }
+    if (type == GGUF_UINT64) return json_number((uint64_t)gguf_item_i64(&one, i));
+    return json_integer(gguf_item_i64(&one, i));
+}
+
+static json_t *json_items(const gguf_value *v, uint64_t n)
+{
+    json_t *list = json_array();
+    for (uint64_t i = 0; i < n; i++) json_array_append_new(list, json_item(v, v->item_type, i));
+    return list;
+}
+
+static json_t *json_value(const gguf_value *v)
+{
+    if (v->type != GGUF_ARRAY) return json_item(v, v->type, 0);
+    if (v->n_items <= ITEMS_WHOLE) return json_items(v, v->n_items);
+    return json_pack("{s:o, s:o}", "n_items", json_number(v->n_items), "first",
+                     json_items(v, ITEMS_SHOWN));
+}
+
+static json_t *json_values(const gguf_file *file)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < gguf_n_values(file); i++) {
+        const gguf_value *v = gguf_value_at(file, i);
+        json_t *key = json_text(v->key);
+        json_object_setn_new(object, json_string_value(key), json_string_length(key),
+                             json_value(v));
+        json_decref(key);
+    }
+    return object;
+}
+
+static json_t *json_tensors(const gguf_file *file)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < gguf_n_tensors(file); i++) {
+        const gguf_tensor *t = gguf_tensor_at(file, i);
+        json_t *dims = json_array();
+        for (uint32_t k = 0; k < t->n_dims; k++)
+            json_array_append_new(dims, json_number(t->dims[k]));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:o}", "name", json_text(t->name),
+                                              "type", block_name(t->type), "shape", dims, "bytes",
+                                              json_number(t->size)));
+    }
+    return list;
+}
+
+static json_t *json_types(const facts *f)
+{
+    json_t *list = json_array();
+    for (uint32_t type = 0; type < BLOCK_TYPE_END; type++) {
+        const type_share *s = &f->shares[type];
+        if (s->n_tensors == 0) continue;
+        json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:f}", "type", block_name(type),
+                                              "n_tensors", json_number(s->n_tensors),
+                                              "n_parameters", json_number(s->n_parameters), "bytes",
+                                              json_number(s->bytes), "share",
+                                              (double)s->bytes / (double)f->weight_bytes));
+    }
+    return list;
+}
+
+static json_t *json_fim(const facts *f)
+{
+    json_t *object = json_object();
+    for (int role = 0; role < FIM_ROLES; role++) {
+        if (f->fim[role] < 0) continue;
+        json_t *token = json_pack("{s:I, s:o}", "id", (json_int_t)f->fim[role], "text",
+                                  json_text(token_text(f, f->fim[role])));
+        json_object_set_new(object, fim_names[role], token);
+    }
+    return object;
+}
+
+static void json_set_numbers(json_t *to, const facts *f)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        {"bytes", gguf_file_bytes(f->file)},
+        {"gguf_version", gguf_version(f->file)},
+        {"n_parameters", f->n_parameters},
+        {"weights_bytes", f->weight_bytes},
+        {"step_bytes", f->step_bytes},
+        {"context_tokens", f->context},
+        {"n_layers", f->n_layers},
+        {"n_embd", f->n_embd},
+        {"n_heads", f->n_heads},
+        {"n_kv_heads", f->n_kv_heads},
+        {"n_ff", f->n_ff},
+        {"n_experts", f->n_experts},
+        {"n_experts_used", f->n_used},
+        {"n_vocab", f->n_vocab},
+        {"n_tensors", gguf_n_tensors(f->file)},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        json_object_set_new(to, numbers[i].name, json_number(numbers[i].value));
+}
+
+static json_t *json_of(const facts *f, const inspect_options *o)
+{
+    json_t *root = json_object();
+    json_object_set_new(root, "path", json_text(view_of(gguf_path(f->file))));
+    json_object_set_new(root, "name", json_text(f->name));
+    json_object_set_new(root, "architecture", json_text(f->arch));
+    json_set_numbers(root, f);
+    json_object_set_new(root, "types", json_types(f));
+    json_object_set_new(root, "tokenizer", json_text(f->tokenizer));
+    json_object_set_new(root, "tokenizer_pre", json_text(f->pre));
+    json_object_set_new(root, "chat_template", json_boolean(f->chat_template.len > 0));
+    json_object_set_new(root, "fill_in_middle", json_fim(f));
+    if (o->tensors) json_object_set_new(root, "tensors", json_tensors(f->file));
+    if (o->values) json_object_set_new(root, "values", json_values(f->file));
+    return root;
+}
+
+/* ---- the command line ---- */
+
+static void print_help(void)
+{
+    printf("cerium inspect [-m MODEL] [--json] [--tensors] [--values]\n"
+           "Say what a model file holds.\n\n"
+           "  -m, --model MODEL  a GGUF file, or the first of a split set; else CERIUM_MODEL,\n"
+           "                     else the bundled model\n"
+           "      --tensors      list every tensor: type, shape, bytes\n"
+           "      --values       list the metadata; long arrays are cut\n"
+           "      --json         the same as one JSON object\n"
+           "  -h, --help         this text\n\n"
+           "Example: cerium inspect -m model.gguf --tensors\n");
+}
+
+/* 0 to go on, -1 when --help was answered, 2 for bad usage. */
+static int parse_options(inspect_options *o, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"model", required_argument, NULL, 'm'}, {"json", no_argument, NULL, 'j'},
+        {"tensors", no_argument, NULL, 't'},     {"values", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+    };
+    optind = 0; /* main() may have used getopt before */
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, ":m:h", longs, NULL)) != -1;) {
+        /* clang-format off */
+        switch (c) {
+        case 'm': o->model = optarg; break;
+        case 'j': o->json = true; break;
+        case 't': o->tensors = true; break;
+        case 'v': o->values = true; break;
+        case 'h': print_help(); return -1;
+        case ':': return usage_error("inspect", "a value is missing after %s", argv[optind - 1]);
+        default: return usage_error("inspect", "unknown option %s", argv[optind - 1]);
+        }
+        /* clang-format on */
+    }
+    if (optind < argc) return usage_error("inspect", "unexpected argument %s", argv[optind]);
+    o->model = options_model(&(options){.model = o->model});
+    return o->model ? 0 : usage_error("inspect", "-m MODEL is missing");
+}
+
+static bool print_json(const facts *f, const inspect_options *o)
+{
+    json_t *root = json_of(f, o);
+    bool ok = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0;
+    if (ok) printf("\n");
+    json_decref(root);
+    return ok;
+}
+
+int program_inspect(int argc, char **argv)
+{
+    inspect_options o = {0};
+    gguf_file *file;
+    cerium_error err;
+    int status = parse_options(&o, argc, argv);
+    if (status) return status < 0 ? 0 : status;
+    if (gguf_open(&file, o.model, &err)) return failed(&err);
+    facts f = facts_of(file);
+    bool ok = true;
+    if (o.json)
+        ok = print_json(&f, &o);
+    else {
+        print_summary(&f);
+        if (o.tensors) print_tensors(file);
+        if (o.values) print_values(file);
+    }
+    gguf_close(&file);
+    if (fflush(stdout) || ferror(stdout) || !ok) {
+        error_set(&err, CERIUM_ERR_IO, "standard output: cannot write: %s", strerror(errno));
+        return failed(&err);
+    }
+    return 0;
+}

@@ -1,0 +1,140 @@
+/* perplexity.c - `cerium perplexity`: how well a model predicts a text. */
+#include "programs/programs.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "programs/options.h"
+
+static const char help[] =
+    "usage: cerium perplexity [OPTIONS] [-f FILE | FILE]\n\n"
+    "Cut a text into windows, score the second half of each given the first (the first window is\n"
+    "scored whole), and print perplexity with its standard error, and bits a byte.\n\n"
+    "  -m, --model FILE    GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
+    "  -f, --file FILE     the text (- for standard input)\n"
+    "      --window N      tokens of a window (default 512, at most the context)\n"
+    "      --windows N     at most so many windows (default: the whole text)\n"
+    "      --json          figures for a program\n"
+    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni\n\n"
+    "example: cerium perplexity -f src/base/memory.c\n";
+
+enum { OWN_WINDOW = OPTION_OWN, OWN_WINDOWS };
+enum { TEXT_BYTES_MAX = 256 << 20, SCORE_TOKENS = 32 };
+
+typedef struct {
+    options o;
+    uint32_t window, windows;
+    uint64_t n_scored, bytes_scored, n_windows;
+    double sum, sum_squares; /* of -logprob */
+} perplexity;
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    perplexity *p = arg;
+    switch (val) {
+    case OWN_WINDOW: return option_u32(value, 2, 1 << 24, &p->window);
+    case OWN_WINDOWS: return option_u32(value, 1, 1 << 30, &p->windows);
+    default: return false;
+    }
+}
+
+static void count(perplexity *p, const cerium_engine *engine, int32_t token, float logprob)
+{
+    size_t len;
+    cerium_token_bytes(engine, token, &len);
+    p->n_scored++;
+    p->bytes_scored += len;
+    p->sum -= (double)logprob;
+    p->sum_squares += (double)logprob * (double)logprob;
+}
+
+/* Windows advance by half their length, so that every scored token has half a window before it. */
+static int score_all(perplexity *p, const cerium_engine *engine, cerium_session *session,
+                     const int32_t *tokens, size_t n, float *logprobs, cerium_error *err)
+{
+    size_t scored = 1; /* the first token has nothing before it */
+    for (size_t at = 0; scored < n; at += p->window / 2) {
+        size_t len = n - at < p->window ? n - at : p->window;
+        RETURN_IF(cerium_session_score(session, tokens + at, len, logprobs, err));
+        for (; scored < at + len; scored++)
+            count(p, engine, tokens[scored], logprobs[scored - at]);
+        p->n_windows++;
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\r\033[K%zu of %zu tokens, perplexity %.3f", scored, n,
+                    exp(p->sum / (double)p->n_scored));
+        if (p->windows && p->n_windows == p->windows) break;
+    }
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    return CERIUM_OK;
+}
+
+static void print_result(const perplexity *p)
+{
+    double n = (double)p->n_scored, mean = p->sum / n;
+    double deviation = sqrt(fmax(0, p->sum_squares / n - mean * mean) / n);
+    double bits = p->bytes_scored ? p->sum / log(2) / (double)p->bytes_scored : 0;
+    if (p->o.json) {
+        json_t *all = json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:i}", "perplexity", exp(mean),
+                                "standard_error", exp(mean) * deviation, "nats_per_token", mean,
+                                "bits_per_byte", bits, "tokens", (json_int_t)p->n_scored, "bytes",
+                                (json_int_t)p->bytes_scored, "window", (int)p->window);
+        json_dumpf(all, stdout, JSON_INDENT(2));
+        printf("\n");
+        json_decref(all);
+        return;
+    }
+    printf("perplexity %.4f +- %.4f, %.4f bits a byte over %llu tokens in windows of %u\n",
+           exp(mean), exp(mean) * deviation, bits, (unsigned long long)p->n_scored, p->window);
+}
+
+static int run(perplexity *p, const char *path, cerium_engine *engine, cerium_error *err)
+{
+    cerium_engine_info info;
+    cerium_session *session = NULL;
+    int32_t *tokens = NULL;
+    float *logprobs = NULL;
+    size_t n = 0;
+    bytes text = {.max = TEXT_BYTES_MAX};
+    cerium_engine_describe(engine, &info);
+    if (p->window > info.context_tokens_max)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "--window %u: the context has %u tokens",
+                         p->window, info.context_tokens_max);
+    cerium_session_config config = {.score_tokens_max = SCORE_TOKENS};
+    int status = read_file(path, &text, err);
+    if (!status)
+        status = encode(engine, (view){text.ptr, text.len}, CERIUM_TOKENIZE_BEGIN, &tokens, &n,
+                        err);
+    if (!status && n < 2)
+        status = error_set(err, CERIUM_ERR_ARGUMENT, "%s: too short to score", path);
+    if (!status) status = cerium_session_open(&session, engine, &config, err);
+    if (!status && !(logprobs = memory_alloc(p->window * sizeof *logprobs)))
+        status = error_set(err, CERIUM_ERR_MEMORY, "no memory for scores");
+    if (!status) status = score_all(p, engine, session, tokens, n, logprobs, err);
+    if (!status) print_result(p);
+    cerium_session_close(&session);
+    memory_free(logprobs);
+    memory_free(tokens);
+    bytes_free(&text);
+    return status;
+}
+
+int program_perplexity(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"window", required_argument, NULL, OWN_WINDOW},
+        {"windows", required_argument, NULL, OWN_WINDOWS},
+    };
+    perplexity p = {.window = 512};
+    cerium_error err;
+    cerium_engine *engine = NULL;
+    RETURN_IF(options_parse(&p.o, argc, argv, OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_JSON,
+                            own, ARRAY_LEN(own), take_own, &p, help));
+    const char *path = optind < argc ? argv[optind++] : p.o.prompt_file;
+    if (!path) path = "-";
+    if (optind < argc) return usage_error("perplexity", "one text at a time");
+    int status = options_engine(&p.o, &engine, 1, &err);
+    if (!status) status = run(&p, path, engine, &err);
+    cerium_engine_close(&engine);
+    return status ? failed(&err) : 0;
+}

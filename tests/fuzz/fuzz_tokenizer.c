@@ -1,0 +1,110 @@
+/* fuzz_tokenizer.c - encode any bytes: the first chooses a pre-tokenizer, SentencePiece, or that
+ * the rest is a model file.  What byte-level BPE encodes decodes to the same bytes, twice. */
+#include "base/memory.h"
+#include "tokenizer/chat.h"
+#include "tokenizer/infill.h"
+
+#include "../unit/vocab_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const pres[] = {"gpt-2",        "qwen2",       "llama-bpe", "gpt-4o",
+                                   "tekken",       "starcoder",   "falcon",    "deepseek-coder",
+                                   "deepseek-llm", "deepseek-v3", "qwen35",    "default"};
+enum { N_PRES = ARRAY_LEN(pres), PIECES = N_PRES, FILES, MODES };
+
+static const char *const words[] = {"a", "b", "ab", "c", " ", " ", "  ", "  ", "\n", "\n",
+                                    "e", "r", "er", " ", "1", "2", "i",  "f",  "\xC3", "\xA9"};
+static const char *const control[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+
+static tokenizer *open_pieces(void)
+{
+    static const char *const texts[] = {"<unk>", "<s>", "</s>", "\xE2\x96\x81", "a", "b", "ab",
+                                        "\xE2\x96\x81" "a", "\xC3\xA9" "b", "  ", "ba", "bab"};
+    enum { N = ARRAY_LEN(texts) };
+    vocab_file v;
+    tokenizer *t = NULL;
+    vocab_open(&v);
+    vocab_string(&v, "tokenizer.ggml.model", VIEW("llama"));
+    vocab_array(&v, "tokenizer.ggml.tokens", GGUF_STRING, N);
+    for (int i = 0; i < N; i++) vocab_put_view(&v, view_of(texts[i]));
+    vocab_array(&v, "tokenizer.ggml.scores", GGUF_INT32, N);
+    for (int i = 0; i < N; i++) vocab_put_u32(&v, (uint32_t)(i % 5));
+    vocab_array(&v, "tokenizer.ggml.token_type", GGUF_INT32, N);
+    for (int i = 0; i < N; i++) vocab_put_u32(&v, i == 0 ? 2 : i < 3 ? 3 : i == 9 ? 4 : 1);
+    CHECK(!vocab_tokenizer(&v, &t, NULL));
+    vocab_close(&v);
+    return t;
+}
+
+static tokenizer *open_mode(int mode)
+{
+    if (mode == PIECES) return open_pieces();
+    vocab_file v;
+    tokenizer *t = NULL;
+    vocab_open(&v);
+    vocab_bytes_model(&v, pres[mode], words, ARRAY_LEN(words) / 2, control, 3);
+    CHECK(!vocab_tokenizer(&v, &t, NULL));
+    vocab_close(&v);
+    return t;
+}
+
+static void encode(const tokenizer *t, view text, bool special, bool whole)
+{
+    size_t n = 0, again = 0, at = 0, len, cap = 2 * text.len + 8;
+    int32_t *ids = memory_alloc(cap * sizeof *ids), *other = memory_alloc(cap * sizeof *ids);
+    CHECK(ids && other);
+    int status = tokenizer_encode(t, text, special, false, ids, cap, &n, NULL);
+    if (status == CERIUM_OK) {
+        CHECK(!tokenizer_encode(t, text, special, false, other, n, &again, NULL) && again == n);
+        CHECK(memcmp(ids, other, n * sizeof *ids) == 0);
+        for (size_t i = 0; i < n; i++) {
+            const char *piece = tokenizer_bytes(t, ids[i], &len);
+            CHECK(piece || !len);
+            if (!whole) continue;
+            CHECK(at + len <= text.len && memcmp(piece, text.ptr + at, len) == 0);
+            CHECK(special || !tokenizer_is_control(t, ids[i]));
+            at += len;
+        }
+        CHECK(!whole || at == text.len);
+    }
+    memory_free(ids);
+    memory_free(other);
+}
+
+static void open_file(view file)
+{
+    gguf_file *model = NULL;
+    tokenizer *t = NULL;
+    if (gguf_open_bytes(&model, file, "fuzz", NULL)) return;
+    int status = tokenizer_open(&t, model, NULL);
+    gguf_close(&model);
+    if (status) return;
+    size_t n = 0;
+    encode(t, VIEW("hello <s> w\xC3\xA9rld\n\t 123 \xFF"), true, false);
+    encode(t, VIEW("hello <s> w\xC3\xA9rld\n\t 123 \xFF"), false, false);
+    chat_form form = chat_detect(t);
+    cerium_message message = {"user", "hi"};
+    int status_chat = chat_render(t, &form, &message, 1, NULL, 0, &n, NULL);
+    infill_form fim = infill_detect(t);
+    cerium_infill infill = {.prefix = "a", .prefix_len = 1, .path = "b"};
+    int status_infill = infill_render(t, &fim, &infill, NULL, 0, &n, NULL);
+    CHECK(status_chat <= 0 && status_infill <= 0);
+    tokenizer_close(&t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static tokenizer *opened[MODES];
+    if (size < 1) return 0;
+    int mode = data[0] % MODES;
+    view text = {(const char *)data + 1, size - 1};
+    if (mode == FILES) {
+        open_file(text);
+        return 0;
+    }
+    if (!opened[mode]) opened[mode] = open_mode(mode);
+    encode(opened[mode], text, false, mode != PIECES);
+    encode(opened[mode], text, true, mode != PIECES);
+    return 0;
+}

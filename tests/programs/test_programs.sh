@@ -1,0 +1,107 @@
+#!/bin/sh
+# test_programs.sh - the commands as a user meets them: exit status, what goes to which output,
+# one line for an error, the same text for the same seed.
+. tests/shell.sh
+
+export CERIUM_MODEL=tests/golden/fixtures/qwen2-q8_0.gguf
+commands="run complete bench perplexity tokenize inspect"
+
+# status WANT COMMAND...: the command ends with that status.  Standard input is empty.
+status() {
+    want=$1
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    [ "$got" = "$want" ] || { echo "status $got: $*"; cat "$work/out" "$work/err"; return 1; }
+}
+# refused STATUS TEXT COMMAND...: fails with one line on standard error and nothing on output.
+refused() {
+    refused_text=$2 want=$1
+    shift 2
+    status "$want" "$@" || return 1
+    [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
+        grep -qF -e "$refused_text" "$work/err" || { cat "$work/out" "$work/err"; return 1; }
+}
+same() { "$@" >"$work/one" 2>/dev/null && "$@" >"$work/two" 2>/dev/null && cmp "$work/one" "$work/two"; }
+quiet_run() { ./cerium run --raw --quiet "$@" 2>/dev/null; }
+says() { grep -qF -e "$1" "$work/$2" || { cat "$work/$2"; return 1; }; }
+
+# ---- help and bad usage ----
+check "help" status 0 ./cerium --help
+check "version" status 0 ./cerium --version
+check "no command" status 2 ./cerium
+check "an unknown command" refused 2 "there is no command 'fly'" ./cerium fly
+for command in $commands; do
+    check "$command --help" status 0 ./cerium "$command" --help
+    check "$command --help has an example" says "cerium $command" out
+    check "$command with an unknown option" refused 2 "cerium $command --help" \
+        ./cerium "$command" --fly
+done
+check "a value out of range" refused 2 "--temp" ./cerium run -p x --temp warm
+check "two prompts" refused 2 "one prompt" ./cerium run a b
+check "a place without a line" refused 2 "FILE:LINE" ./cerium complete README.md
+
+# ---- files that are not there, or not models ----
+printf 'GGUF is not all' >"$work/broken.gguf"
+head -c 4000 "$CERIUM_MODEL" >"$work/cut.gguf"
+for command in "run -p x" "bench --runs 1" "perplexity README.md" "inspect"; do
+    # Words of a command line, on purpose.
+    check "$command: no such model" refused 1 "/nowhere.gguf" ./cerium $command -m /nowhere.gguf
+    check "$command: a broken model" refused 1 "broken.gguf" ./cerium $command -m "$work/broken.gguf"
+    check "$command: a cut model" refused 1 "cut.gguf" ./cerium $command -m "$work/cut.gguf"
+done
+check "no such prompt file" refused 1 "/nowhere.txt" ./cerium run -f /nowhere.txt
+check "no such file to complete" refused 1 "/nowhere.c" ./cerium complete /nowhere.c:1
+check "no such line" refused 1 "lines" ./cerium complete LICENSE:99999
+
+# ---- run ----
+check "text on output, figures on error" status 0 ./cerium run --raw -p "int main" -n 8
+check "the prompt is on output" says "int main" out
+check "the speed is on error" says "tokens/s" err
+printf 'int main' >"$work/prompt"
+quiet_run -p "int main" -n 8 >"$work/by_option"
+quiet_run -f "$work/prompt" -n 8 >"$work/by_file"
+quiet_run -n 8 <"$work/prompt" >"$work/by_input"
+check "the prompt from a file" cmp "$work/by_option" "$work/by_file"
+check "the prompt from standard input" cmp "$work/by_option" "$work/by_input"
+check "greedy twice" same ./cerium run -p "int x" -n 16
+check "a seed twice" same ./cerium run -p "int x" -n 16 --temp 1 --top-p 0.9 --seed 7
+quiet_run -p "int x" -n 16 --temp 1 --seed 7 >"$work/seven"
+quiet_run -p "int x" -n 16 --temp 1 --seed 8 >"$work/eight"
+check_fails "another seed, another text" differ cmp "$work/seven" "$work/eight"
+for threads in 1 2 3; do
+    quiet_run -p "int x" -n 16 --threads "$threads" --batch "$threads" >"$work/threads$threads"
+    check "the same text on $threads threads" cmp "$work/threads1" "$work/threads$threads"
+done
+for cpu in ref avx2 avx512vnni; do
+    if status 0 env CERIUM_CPU="$cpu" ./cerium run --raw --quiet -p "int x" -n 16 >/dev/null; then
+        check "the same text with $cpu" cmp "$work/threads1" "$work/out"
+    else
+        skip "text with $cpu" "this processor lacks it"
+    fi
+done
+
+# ---- the others ----
+check "perplexity" status 0 ./cerium perplexity --window 64 --windows 2 -f LICENSE
+check "bench" status 0 ./cerium bench --prefill 16 --decode 4 --depth 0 --runs 1 --json
+check "bench --json is JSON" says '{' out
+check "tokenize" status 0 ./cerium tokenize -p "int main(void)"
+check "inspect" status 0 ./cerium inspect -m "$CERIUM_MODEL"
+check "inspect names the architecture" says qwen2 out
+
+# ---- the bundled model ----
+if [ -e models/cerium-first.gguf ]; then
+    unset CERIUM_MODEL
+    printf 'int add(int a, int b)\n{\n    return \n}\n' >"$work/add.c"
+    check "the bundled model continues a text" status 0 ./cerium run -p "int main(" -n 8
+    check "the bundled model fills in" status 0 ./cerium complete "$work/add.c:3"
+    check "with --show, in its place" status 0 ./cerium complete --show "$work/add.c:3"
+    check "the line is there" says "    return " out
+    check "with --json" status 0 ./cerium complete --json "$work/add.c:3"
+    check "the text is there" says '"text"' out
+    cp ./cerium "$work/cerium"
+    check "without a model" refused 1 "name one with -m" "$work/cerium" run -p x
+else
+    skip "the bundled model" "models/cerium-first.gguf is not in this checkout"
+fi
+report programs

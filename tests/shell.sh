@@ -1,0 +1,49 @@
+# shell.sh - the whole harness for tests in shell: source it, check, report.
+#
+#   . tests/shell.sh
+#   check "one is one" test 1 = 1
+#   check_fails "a bad file is refused" "cannot open" ./cerium inspect /nowhere
+#   skip "what needs a network" "there is none"
+#   report name
+#
+# Tests run in the root of the source tree.  $work is an empty folder, removed at the end.  $O is
+# where the build is, $CC and $TEST_CFLAGS how it was made.
+passed=0 failed=0
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+# fail_check NAME: show what the command wrote.
+fail_check() {
+    failed=$((failed + 1))
+    echo "  FAIL $1"
+    sed 's/^/      /' "$work/.output" | head -n 40
+}
+
+# check NAME COMMAND...: passes when the command succeeds.
+check() {
+    check_name=$1
+    shift
+    if "$@" >"$work/.output" 2>&1; then passed=$((passed + 1)); else fail_check "$check_name"; fi
+}
+
+# check_fails NAME TEXT COMMAND...: passes when the command fails and its output has the text.
+check_fails() {
+    check_name=$1 check_text=$2
+    shift 2
+    if "$@" >"$work/.output" 2>&1; then
+        fail_check "$check_name: succeeded"
+    elif grep -qF -e "$check_text" "$work/.output"; then
+        passed=$((passed + 1))
+    else
+        fail_check "$check_name: failed without \"$check_text\""
+    fi
+}
+
+# skip NAME REASON
+skip() { echo "skipped: $1: $2"; }
+
+report() {
+    echo "$1: $passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+}

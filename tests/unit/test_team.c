@@ -1,0 +1,85 @@
+/* test_team.c - every unit of every phase runs exactly once, and never before the phase before it
+ * is done; also with more workers than processors, and with passes in quick succession. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cpu/team.h"
+#include "unit.h"
+
+enum { PHASES = 40, UNITS = 257 };
+
+typedef struct {
+    _Atomic uint32_t ran[PHASES][UNITS];
+    _Atomic uint32_t done[PHASES];
+    team_phase phases[PHASES];
+    _Atomic uint32_t n_early, n_workers_bad;
+    uint32_t n_workers;
+} record;
+
+static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
+{
+    record *r = arg;
+    if (worker >= r->n_workers) atomic_fetch_add(&r->n_workers_bad, 1);
+    if (phase > 0 && atomic_load(&r->done[phase - 1]) != r->phases[phase - 1].n_units)
+        atomic_fetch_add(&r->n_early, 1);
+    for (uint32_t u = first; u < end; u++) atomic_fetch_add(&r->ran[phase][u], 1);
+    atomic_fetch_add(&r->done[phase], end - first);
+}
+
+static void check_passes(uint32_t n_workers, int n_passes)
+{
+    static record r;
+    team *t = NULL;
+    cerium_error err;
+    TEST_CHECK(team_open(&t, n_workers, &err) == 0);
+    if (!t) return;
+    for (int pass = 0; pass < n_passes; pass++) {
+        memset(&r, 0, sizeof r);
+        r.n_workers = n_workers;
+        for (uint32_t p = 0; p < PHASES; p++)
+            r.phases[p] = (team_phase){.n_units = (p * 31 + (uint32_t)pass * 7) % UNITS,
+                                       .chunk = 1 + p % 5};
+        team_run(t, r.phases, PHASES, run_units, &r);
+        uint32_t wrong = 0;
+        for (uint32_t p = 0; p < PHASES; p++)
+            for (uint32_t u = 0; u < UNITS; u++)
+                wrong += atomic_load(&r.ran[p][u]) != (u < r.phases[p].n_units);
+        TEST_CHECK_THAT(wrong == 0, "%u units in pass %d", wrong, pass);
+        TEST_CHECK(atomic_load(&r.n_early) == 0 && atomic_load(&r.n_workers_bad) == 0);
+    }
+    team_close(&t);
+    TEST_CHECK(t == NULL);
+}
+
+static void test_one_worker(void) { check_passes(1, 20); }
+static void test_two_workers(void) { check_passes(2, 500); }
+static void test_more_workers_than_processors(void) { check_passes(9, 60); }
+
+/* A pass that wakes sleepers: workers fall asleep between passes that are far apart. */
+static void test_sleep_and_wake(void)
+{
+    static record r;
+    team *t = NULL;
+    cerium_error err;
+    TEST_CHECK(team_open(&t, 3, &err) == 0);
+    for (int pass = 0; t && pass < 20; pass++) {
+        memset(&r, 0, sizeof r);
+        r.n_workers = 3;
+        r.phases[0] = (team_phase){200, 1};
+        uint64_t until = clock_ns() + 5000000;
+        while (clock_ns() < until) {}
+        team_run(t, r.phases, 1, run_units, &r);
+        TEST_CHECK(atomic_load(&r.done[0]) == 200);
+    }
+    team_close(&t);
+}
+
+int main(void)
+{
+    TEST_RUN(test_one_worker);
+    TEST_RUN(test_two_workers);
+    TEST_RUN(test_more_workers_than_processors);
+    TEST_RUN(test_sleep_and_wake);
+    return unit_report("team");
+}

@@ -1,0 +1,64 @@
+#!/bin/bash
+# check_bare_debian.sh - the first minute of a new user, as a test: in a fresh Debian 12 that has
+# only git and make, clone the repository, `make run`, `make test`.
+#
+#   tools/check_bare_debian.sh [--keep]     as root; needs debootstrap and a network
+#
+# The mirror and its keys are those of this machine, read from /etc/apt when it runs.  The system
+# is made in a temporary folder and removed at the end, unless --keep is given.
+set -euo pipefail
+[ "$(id -u)" = 0 ] || { echo "check_bare_debian: must be root, for debootstrap" >&2; exit 2; }
+command -v debootstrap >/dev/null || { echo "check_bare_debian: install debootstrap" >&2; exit 2; }
+
+repository=$(cd "$(dirname "$0")/.." && pwd)
+root=$(mktemp -d)
+mounted=
+finish() {
+    for place in $mounted; do umount -l "$root/$place" || true; done
+    # --one-file-system: should an unmount have failed, the host's files stay.
+    if [ "${1:-}" = --keep ]; then
+        echo "kept: $root"
+    else
+        rm -rf --one-file-system "$root"
+    fi
+}
+trap 'finish "${1:-}"' EXIT
+
+mirror() {
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
+        grep -Eo '(https?|file|copy):[^ ]*debian/?( |$)' | head -n 1 | tr -d ' '
+}
+
+echo "== a Debian 12 with git and make"
+debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$root" "$(mirror)" \
+    >"$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; exit 1; }
+rm -f "$root.log"
+
+# The same way to packages that this machine has.
+cp -r /etc/apt/. "$root/etc/apt/"
+cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+for folder in /usr/local/share/ca-certificates /etc/ssl/certs /usr/share/keyrings; do
+    [ -d "$folder" ] && mkdir -p "$root$folder" && cp -rL "$folder/." "$root$folder/" || true
+done
+for place in proc dev sys; do
+    mount --rbind "/$place" "$root/$place" && mounted="$place $mounted"
+done
+
+echo "== git clone"
+git clone -q --no-local "$repository" "$root/home/cerium"
+
+inside() {
+    env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM=dumb \
+        ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+        chroot "$root" sh -c "cd /home/cerium && $1" </dev/null
+}
+
+echo "== make run"
+start=$SECONDS
+inside "make run"
+echo "== make run took $((SECONDS - start)) s"
+echo "== make test"
+start=$SECONDS
+inside "make test" | tee "$root/test.log"
+echo "== make test took $((SECONDS - start)) s"
+tail -n 1 "$root/test.log" | grep -q '^cerium: [0-9]* passed, 0 failed'

@@ -1,0 +1,54 @@
+#!/bin/sh
+# install_packages.sh - install those of tools/packages.txt that are missing.
+#
+#   tools/install_packages.sh build         what compiling needs: fails when it cannot be had
+#   tools/install_packages.sh build test    and what some tests need: they are skipped without
+#   tools/install_packages.sh --list build  only print the names
+#
+# With everything there it asks nobody and takes no time.  Otherwise it uses apt-get when it is
+# root, and prints the one command to run when it is not.
+here=$(dirname "$0")
+list=
+if [ "$1" = --list ]; then
+    list=yes
+    shift
+fi
+
+# packages PURPOSE: lines of package, kind, thing.
+packages() {
+    awk -v purpose="$1" '!/^#/ && $2 == purpose { print $1, $3, $4 }' "$here/packages.txt"
+}
+
+has() {
+    case $1 in
+    command) command -v "$2" ;;
+    header) ls "/usr/include/$2" /usr/include/*/"$2" "/usr/local/include/$2" 2>&1 | grep -v : ;;
+    esac
+}
+
+missing() {
+    packages "$1" | while read -r package kind thing; do
+        has "$kind" "$thing" >/dev/null || printf '%s ' "$package"
+    done
+}
+
+install() {
+    export DEBIAN_FRONTEND=noninteractive
+    echo "installing: $*" >&2
+    apt-get -qq update >&2 && apt-get -qq install --no-install-recommends -y "$@" >&2
+}
+
+status=0
+for purpose; do
+    if [ "$list" ]; then
+        packages "$purpose" | cut -d ' ' -f 1
+        continue
+    fi
+    names=$(missing "$purpose")
+    [ -z "$names" ] && continue
+    # The list has no quotes, on purpose: it is several words.
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && install $names; then continue; fi
+    echo "to $purpose, install what is missing: sudo apt-get install $names" >&2
+    [ "$purpose" = build ] && status=1
+done
+exit $status
