@@ -69,13 +69,20 @@ lib: $O/libcerium.a $O/libcerium.so.$(VERSION)
 # ---- tests: test_*.c and test_*.sh in tests/*, kernelcheck, and the corpora of fuzz_*.c ----
 UNIT     := $(patsubst tests/unit/test_%.c,$O/unit_%,$(sort $(wildcard tests/unit/test_*.c)))
 GOLDEN   := $(patsubst tests/golden/test_%.c,$O/golden_%,$(sort $(wildcard tests/golden/test_*.c)))
+FAULTS   := $(patsubst tests/faults/test_%.c,$O/faults_%,$(sort $(wildcard tests/faults/test_*.c)))
+# Models with random weights, large enough for long contexts; the name says the shape.
+RANDOM   := $(patsubst %,$O/models/test-%.gguf,llama qwen2 qwen3 qwen3moe gpt-oss)
 FUZZ     := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 EXAMPLES := $(patsubst examples/%.c,$O/example_%,$(sort $(wildcard examples/*.c)))
 KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
-TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(EXAMPLES)
-SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $O/kernelcheck $(GOLDEN)
+TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
+            $(EXAMPLES)
+SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck \
+            $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(RANDOM)'
 
 $O/unit_%: $O/tests/unit/test_%.o $(LIB_OBJ) ; $(LINK)
+$O/faults_%: $O/tests/faults/test_%.o $(LIB_OBJ) ; $(LINK)
+$O/models/%.gguf: $O/tool_make_model ; @mkdir -p $(@D); $< --shape $* --context 2048 -o $@
 $O/golden_%: $O/tests/golden/test_%.o $(LIB_OBJ) ; $(LINK)
 $O/kernelcheck: $(KC_OBJ) $(LIB_OBJ) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(LIB_OBJ) ; $(LINK)
