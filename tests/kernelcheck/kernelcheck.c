@@ -29,7 +29,7 @@ static size_t n_ref_times;
 static struct {
     const char *level, *filter;
     char name[NAME_MAX_LEN];
-    bool bench, at_ref;
+    bool bench, at_ref, emulated;
     int failures, n_passed, n_failed;
     uint64_t rng;
 } kc;
@@ -131,6 +131,8 @@ void kc_fail(const char *format, ...)
 
 bool kc_failed(void) { return kc.failures != 0; }
 
+bool kc_emulated(void) { return kc.emulated; }
+
 void kc_compare(const float *want, const float *got, size_t n, const char *what)
 {
     if (memcmp(want, got, n * sizeof *want) == 0) return;
@@ -225,6 +227,7 @@ int main(int argc, char **argv)
         run_level(kernel_cpu_name((kernel_cpu)cpu), &ref, &level);
     }
     kc.bench = false;
+    kc.emulated = true;
     if (kc_emulated_init(&emulated))
         run_level("emulated", &ref, &emulated);
     else

@@ -33,6 +33,7 @@ bool kc_begin_named(const char *name);
 void kc_end(void);
 void kc_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool kc_failed(void); /* since kc_begin */
+bool kc_emulated(void); /* this level is slow: a part of the cases must do */
 
 /* [size] bytes, aligned to align (a power of two, at most 4096), that end as near to a page that
  * faults as the alignment allows; filled with 0xa5.  Released by kc_release() or by the end. */
@@ -70,5 +71,7 @@ void kc_bench_result(const char *what, double ns, double amount, const char *uni
 
 /* AVX-512 VNNI kernels as portable C, through SIMDe; false where they were not built. */
 bool kc_emulated_init(kernel_table *table);
+/* Its part for vectors and attention; sets nothing where it was not built. */
+void kc_emulated_vector_init(kernel_table *table);
 
 #endif

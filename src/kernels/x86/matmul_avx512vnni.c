@@ -84,7 +84,8 @@ PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32
     v = _mm512_and_si512(v, _mm512_set1_epi8(15));
     if (type == BLOCK_Q5_0 || type == BLOCK_Q5_1 || type == BLOCK_Q5_K) {
         const __m512i plane = _mm512_load_si512(block + PANEL_NIBBLES);
-        const __m512i bits = k4 < 4 ? _mm512_slli_epi16(plane, 4 - j) : _mm512_srli_epi16(plane, j);
+        const __m512i bits = k4 < 4 ? _mm512_slli_epi16(plane, 4 - j)
+                                    : _mm512_srli_epi16(plane, j);
         return _mm512_or_si512(v, _mm512_and_si512(bits, _mm512_set1_epi8(16)));
     }
     if (type == BLOCK_Q6_K) {
@@ -161,13 +162,14 @@ PANEL_INLINE void group_sums(block_type type, uint32_t n, __m512 acc[TILE_WIDE],
 PANEL_INLINE void tile_groups(block_type type, uint32_t n, float *y, size_t y_stride,
                               const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
 {
-    const uint32_t n_groups = kernel_n_groups(n_cols), n_full = n_cols / KERNEL_GROUP;
+    const uint32_t n_groups = kernel_n_groups(n_cols);
     __m512 acc[TILE_WIDE];
     UNROLLED for (uint32_t t = 0; t < n; t++) acc[t] = _mm512_setzero_ps();
-    for (uint32_t g = 0; g < n_full; g++, panel += panel_group_bytes(type, PANEL_BLOCKS))
-        group_sums(type, n, acc, panel, PANEL_BLOCKS, x + g, n_groups);
-    if (n_full < n_groups)
-        group_sums(type, n, acc, panel, panel_group_blocks(n_cols, n_full), x + n_full, n_groups);
+    for (uint32_t g = 0; g < n_groups; g++) {
+        const uint32_t n_blocks = panel_group_blocks(n_cols, g);
+        group_sums(type, n, acc, panel, n_blocks, x + g, n_groups);
+        panel += panel_group_bytes(type, n_blocks);
+    }
     store_tile(n, y, y_stride, acc);
 }
 
@@ -176,10 +178,10 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n, float *y, size_t y_st
 /* A pair of small scales [16 rows][2], signed or not: one of them as 32-bit lanes. */
 PANEL_INLINE __m512i load_scales(block_type type, const uint8_t *pair, uint32_t which)
 {
-    const __m512i v = _mm512_cvtepi16_epi32(load_half_line(pair));
-    if (type == BLOCK_Q6_K || type == BLOCK_IQ4_XS)
-        return _mm512_srai_epi32(which ? v : _mm512_slli_epi32(v, 24), which ? 8 : 24);
-    return _mm512_and_si512(which ? _mm512_srli_epi32(v, 8) : v, _mm512_set1_epi32(255));
+    const __m512i v = _mm512_slli_epi32(_mm512_cvtepi16_epi32(load_half_line(pair)),
+                                        24 - 8 * which); /* the scale on top */
+    if (type == BLOCK_Q6_K || type == BLOCK_IQ4_XS) return _mm512_srai_epi32(v, 24);
+    return _mm512_srli_epi32(v, 24);
 }
 
 /* The same pair as 16-bit lanes, for products with pairs of sums. */
@@ -215,7 +217,8 @@ PANEL_INLINE void half_sums(block_type type, uint32_t n, __m512 acc[TILE_WIDE],
     const __m512 d = load_halves(super), dmin = panel_has_min(type) ? load_halves(super + 32) : d;
     __m512i total[TILE_WIDE];
     UNROLLED for (uint32_t t = 0; t < n; t++) total[t] = _mm512_setzero_si512();
-    UNROLLED for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
+    for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
+        /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
         const uint8_t *pair = scales + (type == BLOCK_Q6_K ? 32 * b : 32 * (b / 2));
         const __m512i first = load_scales(type, pair, type == BLOCK_Q6_K ? 0 : b % 2);
         __m512i dot[TILE_WIDE][2];

@@ -64,14 +64,15 @@ PANEL_INLINE void group_sums(block_type type, uint32_t n, __m256 acc[TILE_TOKENS
 PANEL_INLINE void tile(block_type type, uint32_t n, float *y, size_t y_stride,
                        const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
 {
-    const uint32_t n_groups = kernel_n_groups(n_cols), n_full = n_cols / KERNEL_GROUP;
+    const uint32_t n_groups = kernel_n_groups(n_cols);
     __m256 acc[TILE_TOKENS][2];
     UNROLLED for (uint32_t t = 0; t < n; t++)
         UNROLLED for (uint32_t h = 0; h < 2; h++) acc[t][h] = _mm256_setzero_ps();
-    for (uint32_t g = 0; g < n_full; g++, panel += panel_group_bytes(type, PANEL_BLOCKS))
-        group_sums(type, n, acc, panel, PANEL_BLOCKS, x + g, n_groups);
-    if (n_full < n_groups)
-        group_sums(type, n, acc, panel, panel_group_blocks(n_cols, n_full), x + n_full, n_groups);
+    for (uint32_t g = 0; g < n_groups; g++) {
+        const uint32_t n_blocks = panel_group_blocks(n_cols, g);
+        group_sums(type, n, acc, panel, n_blocks, x + g, n_groups);
+        panel += panel_group_bytes(type, n_blocks);
+    }
     UNROLLED for (uint32_t t = 0; t < n; t++)
         UNROLLED for (uint32_t h = 0; h < 2; h++)
             _mm256_storeu_ps(y + t * y_stride + 8 * h, acc[t][h]);
