@@ -45,6 +45,16 @@ static simde__m512i lanes_srai_epi32(simde__m512i v, unsigned count)
     return v;
 }
 
+/* SIMDe's wants a constant count. */
+static simde__m512i lanes_srli_epi16(simde__m512i v, unsigned count)
+{
+    uint16_t lane[32];
+    memcpy(lane, &v, sizeof lane);
+    for (int i = 0; i < 32; i++) lane[i] = (uint16_t)(lane[i] >> count);
+    memcpy(&v, lane, sizeof lane);
+    return v;
+}
+
 static simde__m512 lanes_fmadd_ps(simde__m512 a, simde__m512 b, simde__m512 c)
 {
     float x[16], y[16], z[16];
@@ -63,6 +73,7 @@ static simde__m512 lanes_fnmadd_ps(simde__m512 a, simde__m512 b, simde__m512 c)
 
 #undef _mm512_fmadd_ps
 #undef _mm512_fnmadd_ps
+#undef _mm512_srli_epi16
 #define _mm512_cvtph_ps      lanes_cvtph_ps
 #define _mm512_cvtepi32_ps   lanes_cvtepi32_ps
 #define _mm512_cvtepu8_epi32 lanes_cvtepu8_epi32
@@ -70,6 +81,7 @@ static simde__m512 lanes_fnmadd_ps(simde__m512 a, simde__m512 b, simde__m512 c)
 #define _mm512_cvtepu16_epi32 lanes_cvtepu16_epi32
 #define _mm512_cvtepu8_epi16 lanes_cvtepu8_epi16
 #define _mm512_srai_epi32    lanes_srai_epi32
+#define _mm512_srli_epi16    lanes_srli_epi16
 #define _mm512_fmadd_ps      lanes_fmadd_ps
 #define _mm512_fnmadd_ps     lanes_fnmadd_ps
 
