@@ -109,7 +109,8 @@ static void check(const char *name)
     if (!status) status = run(&x, true, together, VOCAB_MAX, &err);
     uint32_t wrong = 0;
     for (size_t i = 0; i < 2 * SEQUENCES; i++)
-        wrong += memcmp(alone + i * VOCAB_MAX, together + i * VOCAB_MAX, n_vocab * sizeof(float)) != 0;
+        wrong += memcmp(alone + i * VOCAB_MAX, together + i * VOCAB_MAX,
+                        n_vocab * sizeof(float)) != 0;
     if (status || wrong) {
         failed++;
         printf("  FAIL %s: %u of %d rows differ %s\n", name, wrong, 2 * SEQUENCES, err.message);
