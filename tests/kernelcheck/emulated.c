@@ -30,12 +30,24 @@ static simde__m512i lanes_srai_epi32(simde__m512i v, unsigned count)
     return v;
 }
 
+/* SIMDe's wants a constant count. */
+static simde__m512i lanes_srli_epi16(simde__m512i v, unsigned count)
+{
+    uint16_t lane[32];
+    memcpy(lane, &v, sizeof lane);
+    for (int i = 0; i < 32; i++) lane[i] = (uint16_t)(lane[i] >> count);
+    memcpy(&v, lane, sizeof lane);
+    return v;
+}
+
+#undef _mm512_srli_epi16
 #define _mm512_cvtepi32_ps   lanes_cvtepi32_ps
 #define _mm512_cvtepu8_epi32 lanes_cvtepu8_epi32
 #define _mm512_cvtepi16_epi32 lanes_cvtepi16_epi32
 #define _mm512_cvtepu16_epi32 lanes_cvtepu16_epi32
 #define _mm512_cvtepu8_epi16 lanes_cvtepu8_epi16
 #define _mm512_srai_epi32    lanes_srai_epi32
+#define _mm512_srli_epi16    lanes_srli_epi16
 
 #define matmul_init_avx512vnni emulated_init_avx512vnni
 #include "kernels/x86/matmul_avx512vnni.c"
