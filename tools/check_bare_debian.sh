@@ -14,7 +14,7 @@ repository=$(cd "$(dirname "$0")/.." && pwd)
 root=$(mktemp -d)
 mounted=
 finish() {
-    for place in $mounted; do umount -l "$root/$place" || true; done
+    for place in $mounted; do umount "$root/$place" || umount -l "$root/$place" || true; done
     # --one-file-system: should an unmount have failed, the host's files stay.
     if [ "${1:-}" = --keep ]; then
         echo "kept: $root"
@@ -36,7 +36,8 @@ rm -f "$root.log"
 
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 for place in proc dev sys; do
-    mount --rbind "/$place" "$root/$place" && mounted="$place $mounted"
+    mount --bind --make-private "/$place" "$root/$place"
+    mounted="$place $mounted"
 done
 
 echo "== git clone"
