@@ -379,7 +379,7 @@ static void run_story(const char *data)
     file_bytes file = {0};
     const char *dir = "weights/stories260K/";
     if (!path_join(path, data, dir, strlen(dir), "expected.json") || !file_read(&file, path)) {
-        printf("skipped: no ../shared/data\n");
+        printf("skipped: a public model: there is no ../shared/data\n");
         free(file.data);
         return;
     }
@@ -404,6 +404,6 @@ int main(int argc, char **argv)
     free(entries);
     if (n <= 0) verdict(false, "fixtures", "none in %s; run from the repository's root", fixtures);
     run_story(argc > 2 ? argv[2] : "../shared/data");
-    printf("%d passed, %d failed\n", n_passed, n_failed);
+    printf("golden: %d passed, %d failed\n", n_passed, n_failed);
     return n_failed > 0;
 }
