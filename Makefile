@@ -29,12 +29,16 @@ BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -fPIC -fvisibility=hidden 
                $(WARN) $(FLOAT) $(CFLAGS_$(BUILD)) $(CFLAGS)
 LIBS := -lpcre2-8 -ljansson -lm
 
-# A file named *_<isa>.c is compiled for that ISA, and no other file is.
-ISA_avx2       := -mavx2 -mfma -mf16c
+# A file named *_<isa>.c is compiled for that ISA, and no other file is.  UBSan in unrolled vector
+# code costs minutes of compiling; the reference, which is the same arithmetic, has it.
+ISA_avx2       := -mavx2 -mfma -mf16c $(if $(filter asan fuzz,$(BUILD)),-fno-sanitize=undefined)
 ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
-# AVX-512 registers as plain memory: what gcc says about passing them matters to nobody else.
-ISA_emulated   := -Wno-psabi
-isa  = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
+# AVX-512 registers as plain memory: slow to optimize, and gcc warns of passing them.
+ISA_emulated   := -O1 -Wno-psabi
+isa_of = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
+# UBSan's checks of every unrolled line make gcc take minutes over the kernels; ASan's do not.
+ISA_asan       := -fno-sanitize=undefined
+isa  = $(if $(isa_of),$(isa_of) $(ISA_$(BUILD)))
 ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 
 VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
@@ -66,18 +70,26 @@ lib: $O/libcerium.a $O/libcerium.so.$(VERSION)
 # ---- tests: test_*.c and test_*.sh in tests/*, kernelcheck, and the corpora of fuzz_*.c ----
 UNIT     := $(patsubst tests/unit/test_%.c,$O/unit_%,$(sort $(wildcard tests/unit/test_*.c)))
 GOLDEN   := $(patsubst tests/golden/test_%.c,$O/golden_%,$(sort $(wildcard tests/golden/test_*.c)))
+FAULTS   := $(patsubst tests/faults/test_%.c,$O/faults_%,$(sort $(wildcard tests/faults/test_*.c)))
+# Models with random weights, large enough for long contexts; the name says the shape.
+RANDOM   := $(patsubst %,$O/models/test-%.gguf,llama qwen2 qwen3 qwen3moe gpt-oss)
 FUZZ     := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 EXAMPLES := $(patsubst examples/%.c,$O/example_%,$(sort $(wildcard examples/*.c)))
 KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
-TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(EXAMPLES)
-SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $O/kernelcheck $(GOLDEN)
+TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
+            $(EXAMPLES)
+SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck \
+            $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(if $(filter release,$(BUILD)),,--short) $(RANDOM)'
 
 $O/unit_%: $O/tests/unit/test_%.o $(LIB_OBJ) ; $(LINK)
+$O/faults_%: $O/tests/faults/test_%.o $(LIB_OBJ) ; $(LINK)
+$O/models/%.gguf: $O/tool_make_model ; @mkdir -p $(@D); $< --shape $* --context 2048 -o $@
 $O/golden_%: $O/tests/golden/test_%.o $(LIB_OBJ) ; $(LINK)
 $O/kernelcheck: $(KC_OBJ) $(LIB_OBJ) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(LIB_OBJ) ; $(LINK)
 $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(LIB_OBJ) ; $(LINK) -fsanitize=fuzzer
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
+$O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 
 test: ; @tools/install_packages.sh build test && $(MAKE_ALL) tested

@@ -1,23 +1,15 @@
 /* attention_ref.c - attention over pages of F16 keys and values: the definition. */
-#include <math.h>
-
 #include "gguf/blocks.h"
 #include "kernels/exp.h"
 #include "kernels/vector.h"
 
-void kernel_kv_write_ref(uint16_t *restrict keys, uint16_t *restrict values, uint32_t slot,
-                         const float *restrict k, const float *restrict v, uint32_t head_dim)
+static void kv_write(uint16_t *restrict keys, uint16_t *restrict values, uint32_t slot,
+                     const float *restrict k, const float *restrict v, uint32_t head_dim)
 {
     for (uint32_t d = 0; d < head_dim; d++) {
         keys[d * KERNEL_PAGE + slot] = f32_to_f16(k[d]);
         values[slot * head_dim + d] = f32_to_f16(v[d]);
     }
-}
-
-/* What a running softmax is multiplied by when its maximum becomes max. */
-static float decay(float old_max, float max)
-{
-    return old_max == -INFINITY ? 0.0f : kernel_exp(old_max - max);
 }
 
 /* One row, tokens [first, end), first < end. */
@@ -37,7 +29,7 @@ static void attend_row(kernel_softmax_state *state, float *restrict out, const f
         p[j] = kernel_exp(p[j] - max);
         partial[j % 16] += p[j];
     }
-    float c = decay(state->max, max);
+    float c = kernel_decay(state->max, max);
     *state = (kernel_softmax_state){.max = max, .sum = state->sum * c + kernel_sum16(partial)};
     for (uint32_t d = 0; d < head_dim; d++) {
         float o = out[d] * c;
@@ -47,10 +39,10 @@ static void attend_row(kernel_softmax_state *state, float *restrict out, const f
     }
 }
 
-void kernel_attend_page_ref(kernel_softmax_state *restrict state, float *restrict out,
-                            const float *restrict q, const uint16_t *restrict keys,
-                            const uint16_t *restrict values, const uint8_t *first,
-                            const uint8_t *end, uint32_t n_q, uint32_t head_dim)
+static void attend_page(kernel_softmax_state *restrict state, float *restrict out,
+                        const float *restrict q, const uint16_t *restrict keys,
+                        const uint16_t *restrict values, const uint8_t *first, const uint8_t *end,
+                        uint32_t n_q, uint32_t head_dim)
 {
     for (uint32_t r = 0; r < n_q; r++) {
         size_t at = (size_t)r * head_dim;
@@ -59,14 +51,21 @@ void kernel_attend_page_ref(kernel_softmax_state *restrict state, float *restric
     }
 }
 
-void kernel_attend_join_ref(kernel_softmax_state *restrict state, float *restrict out,
-                            const kernel_softmax_state *restrict from,
-                            const float *restrict from_out, uint32_t head_dim)
+static void attend_join(kernel_softmax_state *restrict state, float *restrict out,
+                        const kernel_softmax_state *restrict from, const float *restrict from_out,
+                        uint32_t head_dim)
 {
     if (from->max == -INFINITY) return;
     float max = kernel_max(state->max, from->max) + 0.0f;
-    float c = decay(state->max, max), from_c = decay(from->max, max);
+    float c = kernel_decay(state->max, max), from_c = kernel_decay(from->max, max);
     state->max = max;
     state->sum = fmaf(from->sum, from_c, state->sum * c);
     for (uint32_t d = 0; d < head_dim; d++) out[d] = fmaf(from_out[d], from_c, out[d] * c);
+}
+
+void kernel_attention_init_ref(kernel_table *table)
+{
+    table->kv_write = kv_write;
+    table->attend_page = attend_page;
+    table->attend_join = attend_join;
 }

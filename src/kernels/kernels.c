@@ -80,14 +80,15 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
     CHECK(cpu <= kernel_cpu_detect());
     *table = (kernel_table){.name = kernel_cpu_name(cpu)};
     kernel_matmul_init(table, cpu);
-#define SET_REF(type, kernel) table->kernel = kernel_##kernel##_ref;
-    KERNEL_VECTOR_MAP(SET_REF)
-#undef SET_REF
+    kernel_vector_init_ref(table);
+    kernel_attention_init_ref(table);
 #if defined(__x86_64__)
     if (cpu < KERNEL_CPU_AVX2) return;
-#define SET_AVX2(type, kernel) table->kernel = kernel_##kernel##_avx2;
-    KERNEL_VECTOR_MAP(SET_AVX2)
-#undef SET_AVX2
+    kernel_vector_init_avx2(table);
+    kernel_attention_init_avx2(table);
+    if (cpu < KERNEL_CPU_AVX512VNNI) return;
+    kernel_vector_init_avx512vnni(table);
+    kernel_attention_init_avx512vnni(table);
 #endif
 }
 

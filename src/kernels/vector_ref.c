@@ -2,8 +2,6 @@
  *
  * Plain C, one value at a time, in the order that the contract in kernels.h gives; the other
  * variants are compared with this one bit for bit. */
-#include <math.h>
-
 #include "kernels/exp.h"
 #include "kernels/vector.h"
 
@@ -45,7 +43,7 @@ void kernel_sincos_ref(double x, float *sine, float *cosine)
     *cosine = (float)(quarter == 1 || quarter == 2 ? -cos_abs : cos_abs);
 }
 
-void kernel_rms_norm_ref(float *y, const float *x, const float *weight, uint32_t n, float eps)
+static void rms_norm(float *y, const float *x, const float *weight, uint32_t n, float eps)
 {
     float p[16] = {0};
     for (uint32_t i = 0; i < n; i++) p[i % 16] = fmaf(x[i], x[i], p[i % 16]);
@@ -53,8 +51,8 @@ void kernel_rms_norm_ref(float *y, const float *x, const float *weight, uint32_t
     for (uint32_t i = 0; i < n; i++) y[i] = x[i] * scale * weight[i];
 }
 
-void kernel_layer_norm_ref(float *y, const float *x, const float *weight, const float *bias,
-                           uint32_t n, float eps)
+static void layer_norm(float *y, const float *x, const float *weight, const float *bias, uint32_t n,
+                       float eps)
 {
     float p[16] = {0}, q[16] = {0};
     for (uint32_t i = 0; i < n; i++) p[i % 16] += x[i];
@@ -70,50 +68,50 @@ void kernel_layer_norm_ref(float *y, const float *x, const float *weight, const 
     }
 }
 
-void kernel_add_ref(float *restrict x, const float *restrict y, uint32_t n)
+static void add(float *restrict x, const float *restrict y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) x[i] += y[i];
 }
 
-void kernel_add_scaled_ref(float *restrict x, const float *restrict y, float scale, uint32_t n)
+static void add_scaled(float *restrict x, const float *restrict y, float scale, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) x[i] = fmaf(scale, y[i], x[i]);
 }
 
-void kernel_rope_adjacent_ref(float *restrict x, const float *restrict cosine,
-                              const float *restrict sine, uint32_t n)
+static void rope_adjacent(float *restrict x, const float *restrict cosine,
+                          const float *restrict sine, uint32_t n)
 {
     for (uint32_t j = 0; j < n; j++) kernel_rotate(x + 2 * j, x + 2 * j + 1, cosine[j], sine[j]);
 }
 
-void kernel_rope_split_ref(float *restrict x, const float *restrict cosine,
-                           const float *restrict sine, uint32_t n)
+static void rope_split(float *restrict x, const float *restrict cosine, const float *restrict sine,
+                       uint32_t n)
 {
     for (uint32_t j = 0; j < n; j++) kernel_rotate(x + j, x + j + n, cosine[j], sine[j]);
 }
 
-void kernel_silu_gated_ref(float *restrict gate, const float *restrict up, uint32_t n)
+static void silu_gated(float *restrict gate, const float *restrict up, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) gate[i] = kernel_silu(gate[i]) * up[i];
 }
 
-void kernel_gelu_tanh_ref(float *restrict gate, const float *restrict up, uint32_t n)
+static void gelu_tanh(float *restrict gate, const float *restrict up, uint32_t n)
 {
     (void)up;
     for (uint32_t i = 0; i < n; i++) gate[i] = kernel_gelu(gate[i]);
 }
 
-void kernel_gelu_gated_ref(float *restrict gate, const float *restrict up, uint32_t n)
+static void gelu_gated(float *restrict gate, const float *restrict up, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) gate[i] = kernel_gelu(gate[i]) * up[i];
 }
 
-void kernel_swiglu_clamped_ref(float *restrict gate, const float *restrict up, uint32_t n)
+static void swiglu_clamped(float *restrict gate, const float *restrict up, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) gate[i] = kernel_swiglu(gate[i], up[i]);
 }
 
-void kernel_softmax_ref(float *x, uint32_t n)
+static void softmax(float *x, uint32_t n)
 {
     float max = x[0], p[16] = {0};
     for (uint32_t i = 1; i < n; i++) max = kernel_max(max, x[i]);
@@ -123,4 +121,19 @@ void kernel_softmax_ref(float *x, uint32_t n)
     }
     float sum = kernel_sum16(p);
     for (uint32_t i = 0; i < n; i++) x[i] = x[i] / sum;
+}
+
+void kernel_vector_init_ref(kernel_table *table)
+{
+    table->rms_norm = rms_norm;
+    table->layer_norm = layer_norm;
+    table->add = add;
+    table->add_scaled = add_scaled;
+    table->rope_adjacent = rope_adjacent;
+    table->rope_split = rope_split;
+    table->silu_gated = silu_gated;
+    table->gelu_tanh = gelu_tanh;
+    table->gelu_gated = gelu_gated;
+    table->swiglu_clamped = swiglu_clamped;
+    table->softmax = softmax;
 }

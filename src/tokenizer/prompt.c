@@ -88,6 +88,6 @@ int prompt_finish(prompt *p, size_t *n)
     if (p->status) return p->status;
     *n = p->n;
     if (p->n <= p->cap) return CERIUM_OK;
-    return error_set(p->err, CERIUM_ERR_CAPACITY, "the prompt has %zu tokens, there is room for %zu",
-                     p->n, p->cap);
+    return error_set(p->err, CERIUM_ERR_CAPACITY,
+                     "the prompt has %zu tokens, there is room for %zu", p->n, p->cap);
 }

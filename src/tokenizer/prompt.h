@@ -30,7 +30,7 @@ void prompt_text(prompt *p, view text);
 /* The same, as the middle of something: the tokenizer adds no space before it. */
 void prompt_bare_text(prompt *p, view text);
 void prompt_token(prompt *p, int32_t id);
-/* Encodes what is pending and frees all.  *n: tokens written, or needed with CERIUM_ERR_CAPACITY. */
+/* Encodes what is pending and frees all.  *n: tokens written; needed with CERIUM_ERR_CAPACITY. */
 CERIUM_CHECKED int prompt_finish(prompt *p, size_t *n);
 
 #endif

@@ -13,37 +13,40 @@
 
 enum { ROLE_TEXTS_MAX = 16 };
 
+#define ROLE_KEY(symbol, key) key,
+static const char *const role_keys[TOKEN_ROLES] = {TOKENIZER_ROLE_MAP(ROLE_KEY)};
+#undef ROLE_KEY
+
 static const struct {
-    const char *key;
-    const char *old_key; /* before fim_*; or NULL */
+    const char *old_key; /* of the days before fim_*; or NULL */
     const char *texts[ROLE_TEXTS_MAX]; /* tried in this order when the keys are absent */
 } roles[TOKEN_ROLES] = {
-    [TOKEN_BOS] = {"bos", NULL, {"<|begin_of_text|>", "<s>", DEEPSEEK_BEGIN}},
-    [TOKEN_EOS] = {"eos", NULL, {"<|endoftext|>", "<|end_of_text|>", "</s>", DEEPSEEK_END}},
-    [TOKEN_EOT] = {"eot", NULL,
+    [TOKEN_BOS] = {NULL, {"<|begin_of_text|>", "<s>", DEEPSEEK_BEGIN}},
+    [TOKEN_EOS] = {NULL, {"<|endoftext|>", "<|end_of_text|>", "</s>", DEEPSEEK_END}},
+    [TOKEN_EOT] = {NULL,
                    {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
                     "<|end_of_text|>", "<EOT>", BLANK "<EOT>", "_<EOT>", "[EOT]", DEEPSEEK_END,
                     "<end_of_utterance>"}},
-    [TOKEN_EOM] = {"eom", NULL, {"<|eom_id|>"}},
-    [TOKEN_UNK] = {"unknown", NULL, {"<unk>"}},
-    [TOKEN_PAD] = {"padding", NULL, {NULL}},
-    [TOKEN_FIM_PRE] = {"fim_pre", "prefix",
+    [TOKEN_EOM] = {NULL, {"<|eom_id|>"}},
+    [TOKEN_UNK] = {NULL, {"<unk>"}},
+    [TOKEN_PAD] = {NULL, {NULL}},
+    [TOKEN_FIM_PRE] = {"prefix",
                        {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>",
                         "<" BAR "fim" BLANK "begin" BAR ">", "<PRE>", BLANK "<PRE>",
                         "<|code_prefix|>", "<|prefix|>", "[PREFIX]"}},
-    [TOKEN_FIM_SUF] = {"fim_suf", "suffix",
+    [TOKEN_FIM_SUF] = {"suffix",
                        {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>",
                         "<" BAR "fim" BLANK "hole" BAR ">", "<SUF>", BLANK "<SUF>",
                         "<|code_suffix|>", "<|suffix|>", "[SUFFIX]"}},
-    [TOKEN_FIM_MID] = {"fim_mid", "middle",
+    [TOKEN_FIM_MID] = {"middle",
                        {"<|fim_middle|>", "<fim-middle>", "<fim_middle>",
                         "<" BAR "fim" BLANK "end" BAR ">", "<MID>", BLANK "<MID>",
                         "<|code_middle|>", "<|middle|>", "[MIDDLE]"}},
-    [TOKEN_FIM_PAD] = {"fim_pad", NULL, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>"}},
-    [TOKEN_FIM_REP] = {"fim_rep", NULL,
+    [TOKEN_FIM_PAD] = {NULL, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>"}},
+    [TOKEN_FIM_REP] = {NULL,
                        {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>",
                         "<repo_name>"}},
-    [TOKEN_FIM_SEP] = {"fim_sep", NULL, {"<|file_sep|>", "<file_sep>", "<filename>"}},
+    [TOKEN_FIM_SEP] = {NULL, {"<|file_sep|>", "<file_sep>", "<filename>"}},
 };
 
 /* Whatever their role, these end a generation. */
@@ -84,11 +87,12 @@ static int32_t role_by_key(const vocabulary *v, const gguf_file *file, const cha
 
 static int32_t find_role(vocabulary *v, const gguf_file *file, token_role role)
 {
-    int32_t id = role_by_key(v, file, roles[role].key);
+    int32_t id = role_by_key(v, file, role_keys[role]);
     if (id < 0) id = role_by_key(v, file, roles[role].old_key);
     if (id < 0 && v->form == VOCABULARY_SENTENCEPIECE) {
         /* Old files leave out what every SentencePiece model has in common. */
-        static const int32_t usual[TOKEN_ROLES] = {[TOKEN_UNK] = 0, [TOKEN_BOS] = 1, [TOKEN_EOS] = 2};
+        static const int32_t usual[TOKEN_ROLES] = {
+            [TOKEN_UNK] = 0, [TOKEN_BOS] = 1, [TOKEN_EOS] = 2};
         bool has_usual = role == TOKEN_UNK || role == TOKEN_BOS || role == TOKEN_EOS;
         if (has_usual && usual[role] < (int32_t)v->n_tokens) id = usual[role];
     }

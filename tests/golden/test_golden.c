@@ -19,7 +19,7 @@
 #define STORY_IDS   512
 #define STORY_VOCAB 512
 #define STORY_TEXT  4096
-#define STORY_BOUND 1e-3f /* F32 weights, reference in double */
+#define STORY_BOUND 2e-2f /* three times what rounding K and V to F16 costs; logits reach 17 */
 
 static int n_passed, n_failed;
 
@@ -35,8 +35,10 @@ static void verdict(bool ok, const char *name, const char *format, ...)
     va_end(args);
     putchar('\n');
     fflush(stdout);
-    if (ok) n_passed++;
-    else n_failed++;
+    if (ok)
+        n_passed++;
+    else
+        n_failed++;
 }
 
 /* ---- files ---- */
@@ -145,14 +147,12 @@ static bool score_passes(const score *s)
 
 /* ---- fixtures ---- */
 
-/* At most so much memory: the fixtures name contexts of up to 8,192 tokens. */
-static int open_model(cerium_engine **engine, const char *path, uint32_t context, cerium_error *err)
+static int open_model(cerium_engine **engine, const char *path, cerium_error *err)
 {
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
     config.model_path = path;
     config.sessions_max = 2;
-    config.context_tokens_max = context;
     return cerium_engine_open(engine, &config, err);
 }
 
@@ -190,8 +190,10 @@ static int score_sequence(score *s, cerium_engine *engine, file_bytes *file, boo
         status = cerium_session_sync(session, tokens, i + 1, NULL, err);
         if (status) break;
         const float *got = cerium_session_logits(session, &n_got);
-        if (n_got != n_vocab) file->bad = true;
-        else score_row(s, want + (size_t)(i - first) * n_vocab, got, n_vocab);
+        if (n_got != n_vocab)
+            file->bad = true;
+        else
+            score_row(s, want + (size_t)(i - first) * n_vocab, got, n_vocab);
         if (i == n - 1 && n_got == n_vocab)
             status = same_at_once(engine, tokens, n, got, n_vocab, same, err);
     }
@@ -216,16 +218,18 @@ static void run_fixture(const char *dir, const char *file_name)
     uint32_t n_sequences = file_u32(&file);
     score s = {.error_bound = file_f32(&file), .kl_bound = file_f32(&file)};
     bool cut_free = true;
-    int status = path_join(path, dir, file_name, stem, ".gguf") ? open_model(&engine, path, 64, &err)
-                                                               : CERIUM_ERR_ARGUMENT;
+    int status = path_join(path, dir, file_name, stem, ".gguf") ? open_model(&engine, path, &err)
+                                                                : CERIUM_ERR_ARGUMENT;
     for (uint32_t i = 0; i < n_sequences && !status && !file.bad; i++) {
         bool same = true;
         status = score_sequence(&s, engine, &file, &same, &err);
         cut_free = cut_free && same;
     }
     cerium_engine_close(&engine);
-    if (status) verdict(false, name, "%s", err.message);
-    else if (file.bad) verdict(false, name, "the expectation is cut or of another vocabulary");
+    if (status)
+        verdict(false, name, "%s", err.message);
+    else if (file.bad)
+        verdict(false, name, "the expectation is cut or of another vocabulary");
     else
         verdict(score_passes(&s) && cut_free, name,
                 "error %.5f of %.5f, KL %.2e of %.2e, %u rows%s%s", (double)s.error,
@@ -281,8 +285,10 @@ static size_t json_text(const char *json, const char *key, char *out, size_t cap
     size_t n = 0;
     if (!at || !(at = strchr(at, '"'))) return 0;
     for (at++; *at && *at != '"' && n < cap; at++) {
-        if (*at == '\\' && at[1]) out[n++] = *++at == 'n' ? '\n' : *at;
-        else out[n++] = *at;
+        if (*at == '\\' && at[1])
+            out[n++] = *++at == 'n' ? '\n' : *at;
+        else
+            out[n++] = *at;
     }
     return n;
 }
@@ -351,7 +357,7 @@ static int story_compare(const story *s, const char *path, cerium_error *err)
     cerium_session *session = NULL;
     size_t n_equal = 0, text_len = 0;
     float worst = 0;
-    int status = open_model(&engine, path, 512, err);
+    int status = open_model(&engine, path, err);
     if (!status) status = cerium_session_open(&session, engine, NULL, err);
     if (!status) status = story_tell(s, session, &n_equal, text, &text_len, err);
     if (!status) status = story_error(session, s->ids, 1, s->after_begin, &worst, err);
@@ -381,7 +387,8 @@ static void run_story(const char *data)
     path_join(path, data, dir, strlen(dir), "stories260K.gguf");
     if (!story_read(&s, (const char *)file.data))
         verdict(false, "stories260K", "expected.json is not as it was");
-    else if (story_compare(&s, path, &err)) verdict(false, "stories260K", "%s", err.message);
+    else if (story_compare(&s, path, &err))
+        verdict(false, "stories260K", "%s", err.message);
     free(file.data);
 }
 

@@ -1,19 +1,5 @@
-/* emulated.c - the AVX-512 VNNI kernels as portable C, so that every machine checks their bits.
- *
- * SIMDe (Debian: libsimde-dev) gives most intrinsics a meaning in plain C.  What it lacks is
- * here, and so is fma, which must round once. */
-#if __has_include(<simde/x86/avx512.h>)
-#define HAVE_SIMDE
-#define KERNELS_EMULATED
-#define SIMDE_ENABLE_NATIVE_ALIASES
-#define SIMDE_NO_INLINE /* small code, quickly compiled */
-#include <simde/x86/avx512.h>
-#include <simde/x86/f16c.h>
-#endif
-
-#include "kernelcheck.h"
-
-#include <math.h>
+/* emulated.c - the AVX-512 VNNI kernels as portable C, so that every machine checks their bits. */
+#include "emulated.h"
 
 #ifdef HAVE_SIMDE
 
@@ -29,7 +15,6 @@
         memcpy(&r, out, sizeof r);                                                                 \
         return r;                                                                                  \
     }
-LANES(lanes_cvtph_ps, simde__m512, simde__m256i, uint16_t, float, 16, f16_to_f32)
 LANES(lanes_cvtepi32_ps, simde__m512, simde__m512i, int32_t, float, 16, (float))
 LANES(lanes_cvtepu8_epi32, simde__m512i, simde__m128i, uint8_t, int32_t, 16, )
 LANES(lanes_cvtepi16_epi32, simde__m512i, simde__m256i, int16_t, int32_t, 16, )
@@ -45,7 +30,7 @@ static simde__m512i lanes_srai_epi32(simde__m512i v, unsigned count)
     return v;
 }
 
-/* SIMDe's wants a constant count. */
+/* SIMDe wants a constant, which for clang 14 a counter of an unrolled loop is not. */
 static simde__m512i lanes_srli_epi16(simde__m512i v, unsigned count)
 {
     uint16_t lane[32];
@@ -55,35 +40,14 @@ static simde__m512i lanes_srli_epi16(simde__m512i v, unsigned count)
     return v;
 }
 
-static simde__m512 lanes_fmadd_ps(simde__m512 a, simde__m512 b, simde__m512 c)
-{
-    float x[16], y[16], z[16];
-    memcpy(x, &a, sizeof x);
-    memcpy(y, &b, sizeof y);
-    memcpy(z, &c, sizeof z);
-    for (int i = 0; i < 16; i++) z[i] = fmaf(x[i], y[i], z[i]);
-    memcpy(&c, z, sizeof c);
-    return c;
-}
-
-static simde__m512 lanes_fnmadd_ps(simde__m512 a, simde__m512 b, simde__m512 c)
-{
-    return lanes_fmadd_ps(simde_mm512_xor_ps(a, simde_mm512_set1_ps(-0.0f)), b, c);
-}
-
-#undef _mm512_fmadd_ps
-#undef _mm512_fnmadd_ps
 #undef _mm512_srli_epi16
-#define _mm512_cvtph_ps      lanes_cvtph_ps
+#define _mm512_srli_epi16    lanes_srli_epi16
 #define _mm512_cvtepi32_ps   lanes_cvtepi32_ps
 #define _mm512_cvtepu8_epi32 lanes_cvtepu8_epi32
 #define _mm512_cvtepi16_epi32 lanes_cvtepi16_epi32
 #define _mm512_cvtepu16_epi32 lanes_cvtepu16_epi32
 #define _mm512_cvtepu8_epi16 lanes_cvtepu8_epi16
 #define _mm512_srai_epi32    lanes_srai_epi32
-#define _mm512_srli_epi16    lanes_srli_epi16
-#define _mm512_fmadd_ps      lanes_fmadd_ps
-#define _mm512_fnmadd_ps     lanes_fnmadd_ps
 
 #define matmul_init_avx512vnni emulated_init_avx512vnni
 #include "kernels/x86/matmul_avx512vnni.c"
@@ -92,6 +56,7 @@ bool kc_emulated_init(kernel_table *table)
 {
     *table = (kernel_table){.name = "emulated"};
     emulated_init_avx512vnni(table);
+    kc_emulated_vector_init(table);
     return true;
 }
 #else

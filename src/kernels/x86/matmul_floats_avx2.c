@@ -9,7 +9,8 @@
 
 PANEL_INLINE __m256 load_weights(block_type type, const uint8_t *panel, size_t k, uint32_t h)
 {
-    if (type == BLOCK_F32) return _mm256_load_ps((const float *)(const void *)(panel + 64 * k) + 8 * h);
+    if (type == BLOCK_F32)
+        return _mm256_load_ps((const float *)(const void *)(panel + 64 * k) + 8 * h);
     const uint8_t *p = panel + 32 * k + 16 * h;
     if (type == BLOCK_F16) return load_halves(p);
     const __m128i v = _mm_load_si128((const __m128i *)(const void *)p);

@@ -22,7 +22,7 @@ static float sum16_tail(sums16 sums, const float *x, uint32_t n, float less, boo
     return kernel_sum16(p);
 }
 
-void kernel_rms_norm_avx2(float *y, const float *x, const float *weight, uint32_t n, float eps)
+static void rms_norm(float *y, const float *x, const float *weight, uint32_t n, float eps)
 {
     sums16 sums = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     uint32_t i = 0;
@@ -40,8 +40,8 @@ void kernel_rms_norm_avx2(float *y, const float *x, const float *weight, uint32_
     for (; i < n; i++) y[i] = x[i] * scale * weight[i];
 }
 
-void kernel_layer_norm_avx2(float *y, const float *x, const float *weight, const float *bias,
-                            uint32_t n, float eps)
+static void layer_norm(float *y, const float *x, const float *weight, const float *bias, uint32_t n,
+                       float eps)
 {
     sums16 sums = {_mm256_setzero_ps(), _mm256_setzero_ps()}, squares = sums;
     uint32_t i = 0;
@@ -71,7 +71,7 @@ void kernel_layer_norm_avx2(float *y, const float *x, const float *weight, const
     }
 }
 
-void kernel_add_avx2(float *restrict x, const float *restrict y, uint32_t n)
+static void add(float *restrict x, const float *restrict y, uint32_t n)
 {
     uint32_t i = 0;
     for (; i + 8 <= n; i += 8)
@@ -79,7 +79,7 @@ void kernel_add_avx2(float *restrict x, const float *restrict y, uint32_t n)
     for (; i < n; i++) x[i] += y[i];
 }
 
-void kernel_add_scaled_avx2(float *restrict x, const float *restrict y, float scale, uint32_t n)
+static void add_scaled(float *restrict x, const float *restrict y, float scale, uint32_t n)
 {
     const __m256 scale8 = _mm256_set1_ps(scale);
     uint32_t i = 0;
@@ -90,8 +90,8 @@ void kernel_add_scaled_avx2(float *restrict x, const float *restrict y, float sc
     for (; i < n; i++) x[i] = fmaf(scale, y[i], x[i]);
 }
 
-void kernel_rope_adjacent_avx2(float *restrict x, const float *restrict cosine,
-                               const float *restrict sine, uint32_t n)
+static void rope_adjacent(float *restrict x, const float *restrict cosine,
+                          const float *restrict sine, uint32_t n)
 {
     const __m256i twice = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
     uint32_t j = 0;
@@ -108,8 +108,8 @@ void kernel_rope_adjacent_avx2(float *restrict x, const float *restrict cosine,
     for (; j < n; j++) kernel_rotate(x + 2 * j, x + 2 * j + 1, cosine[j], sine[j]);
 }
 
-void kernel_rope_split_avx2(float *restrict x, const float *restrict cosine,
-                            const float *restrict sine, uint32_t n)
+static void rope_split(float *restrict x, const float *restrict cosine, const float *restrict sine,
+                       uint32_t n)
 {
     uint32_t j = 0;
     for (; j + 8 <= n; j += 8) {
@@ -121,7 +121,7 @@ void kernel_rope_split_avx2(float *restrict x, const float *restrict cosine,
     for (; j < n; j++) kernel_rotate(x + j, x + j + n, cosine[j], sine[j]);
 }
 
-void kernel_silu_gated_avx2(float *restrict gate, const float *restrict up, uint32_t n)
+static void silu_gated(float *restrict gate, const float *restrict up, uint32_t n)
 {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     uint32_t i = 0;
@@ -140,7 +140,7 @@ static inline __m256 gelu_avx2(__m256 x)
     return _mm256_div_ps(x, one_plus_exp_avx2(_mm256_mul_ps(x, u)));
 }
 
-void kernel_gelu_tanh_avx2(float *restrict gate, const float *restrict up, uint32_t n)
+static void gelu_tanh(float *restrict gate, const float *restrict up, uint32_t n)
 {
     (void)up;
     uint32_t i = 0;
@@ -148,7 +148,7 @@ void kernel_gelu_tanh_avx2(float *restrict gate, const float *restrict up, uint3
     for (; i < n; i++) gate[i] = kernel_gelu(gate[i]);
 }
 
-void kernel_gelu_gated_avx2(float *restrict gate, const float *restrict up, uint32_t n)
+static void gelu_gated(float *restrict gate, const float *restrict up, uint32_t n)
 {
     uint32_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -158,7 +158,7 @@ void kernel_gelu_gated_avx2(float *restrict gate, const float *restrict up, uint
     for (; i < n; i++) gate[i] = kernel_gelu(gate[i]) * up[i];
 }
 
-void kernel_swiglu_clamped_avx2(float *restrict gate, const float *restrict up, uint32_t n)
+static void swiglu_clamped(float *restrict gate, const float *restrict up, uint32_t n)
 {
     const __m256 max = _mm256_set1_ps(KERNEL_SWIGLU_MAX), min = _mm256_set1_ps(-KERNEL_SWIGLU_MAX);
     uint32_t i = 0;
@@ -187,7 +187,7 @@ static float max_avx2(const float *x, uint32_t n)
 }
 
 /* The maximum may be -0 for +0 or the other way round: exp(x - max) is the same. */
-void kernel_softmax_avx2(float *x, uint32_t n)
+static void softmax(float *x, uint32_t n)
 {
     const float max = max_avx2(x, n);
     sums16 sums = {_mm256_setzero_ps(), _mm256_setzero_ps()};
@@ -206,4 +206,19 @@ void kernel_softmax_avx2(float *x, uint32_t n)
     for (i = 0; i + 8 <= n; i += 8)
         _mm256_storeu_ps(x + i, _mm256_div_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(sum)));
     for (; i < n; i++) x[i] = x[i] / sum;
+}
+
+void kernel_vector_init_avx2(kernel_table *table)
+{
+    table->rms_norm = rms_norm;
+    table->layer_norm = layer_norm;
+    table->add = add;
+    table->add_scaled = add_scaled;
+    table->rope_adjacent = rope_adjacent;
+    table->rope_split = rope_split;
+    table->silu_gated = silu_gated;
+    table->gelu_tanh = gelu_tanh;
+    table->gelu_gated = gelu_gated;
+    table->swiglu_clamped = swiglu_clamped;
+    table->softmax = softmax;
 }

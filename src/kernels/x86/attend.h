@@ -1,0 +1,186 @@
+/* attend.h - attention for any width of vector: the part that AVX2 and AVX-512 share.
+ *
+ * Both halves of attention are the same loop: for i in order, acc[r][lane] += coef[r][i] *
+ * m[i][lane] by fma, with F16 m.  Lanes are tokens (scores), then channels (values).  A tile is
+ * that loop for R rows and T vectors of lanes whose sums stay in registers, so that one conversion
+ * from F16 serves R rows.
+ *
+ * Before it includes this file, a file defines
+ *   vf, VF_LANES                     a vector of floats
+ *   vf_load, vf_store, vf_set1       of floats, at any address
+ *   vf_halves                        F16 at any address, as floats
+ *   vf_fma(a, b, c), vf_mul          a b + c, a b
+ *   TILE_MAP(X)                      X(R, T) for the tiles that there shall be: for each R up to
+ *                                    TILE_ROWS_MAX all T from 1 to tile_vectors_max[R]
+ *   accumulate_tail, weigh_row       see their use */
+#ifndef KERNELS_X86_ATTEND_H
+#define KERNELS_X86_ATTEND_H
+
+#include "kernels/vector.h"
+
+/* Arrays of registers stay registers only when the loops over them disappear. */
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+static inline __attribute__((always_inline)) void
+tile(float *restrict acc, size_t acc_stride, const float *restrict coef, size_t coef_stride,
+     const uint16_t *restrict m, size_t m_stride, uint32_t n, const int rows, const int vectors)
+{
+    vf sum[TILE_ROWS_MAX][8];
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int t = 0; t < vectors; t++)
+            sum[r][t] = vf_load(acc + r * acc_stride + VF_LANES * t);
+    for (uint32_t i = 0; i < n; i++, m += m_stride) {
+        /* Of coefficients and lanes, the fewer stay in registers. */
+        vf c[TILE_ROWS_MAX], lanes[8];
+        UNROLL for (int r = 0; r < rows && rows < vectors; r++)
+            c[r] = vf_set1(coef[r * coef_stride + i]);
+        UNROLL for (int t = 0; t < vectors; t++) {
+            lanes[t] = vf_halves(m + VF_LANES * t);
+            UNROLL for (int r = 0; r < rows && rows < vectors; r++)
+                sum[r][t] = vf_fma(c[r], lanes[t], sum[r][t]);
+        }
+        UNROLL for (int r = 0; r < rows && rows >= vectors; r++) {
+            c[r] = vf_set1(coef[r * coef_stride + i]);
+            UNROLL for (int t = 0; t < vectors; t++)
+                sum[r][t] = vf_fma(c[r], lanes[t], sum[r][t]);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int t = 0; t < vectors; t++)
+            vf_store(acc + r * acc_stride + VF_LANES * t, sum[r][t]);
+}
+
+typedef void tile_fn(float *restrict acc, size_t acc_stride, const float *restrict coef,
+                     size_t coef_stride, const uint16_t *restrict m, size_t m_stride, uint32_t n);
+
+#define TILE_DEFINE(rows, vectors)                                                                 \
+    static void tile_##rows##_##vectors(float *restrict acc, size_t acc_stride,                    \
+                                        const float *restrict coef, size_t coef_stride,            \
+                                        const uint16_t *restrict m, size_t m_stride, uint32_t n)   \
+    {                                                                                              \
+        tile(acc, acc_stride, coef, coef_stride, m, m_stride, n, rows, vectors);                   \
+    }
+TILE_MAP(TILE_DEFINE)
+#define TILE_ENTRY(rows, vectors) [rows][vectors] = tile_##rows##_##vectors,
+static tile_fn *const tiles[TILE_ROWS_MAX + 1][9] = {TILE_MAP(TILE_ENTRY)};
+
+/* acc[rows][n_lanes] += coef[rows][n] . m[n][n_lanes] for whole vectors, in tiles of like size. */
+static void accumulate(float *restrict acc, size_t acc_stride, const float *restrict coef,
+                       size_t coef_stride, const uint16_t *restrict m, size_t m_stride, uint32_t n,
+                       uint32_t rows, uint32_t n_lanes)
+{
+    const uint32_t most = tile_vectors_max[rows];
+    uint32_t vectors = n_lanes / VF_LANES, left = (vectors + most - 1) / most;
+    for (; left; left--) {
+        uint32_t take = (vectors + left - 1) / left;
+        tiles[rows][take](acc, acc_stride, coef, coef_stride, m, m_stride, n);
+        acc += VF_LANES * take;
+        m += VF_LANES * take;
+        vectors -= take;
+    }
+}
+
+/* out[n] = out * c; nothing for 1, which is the usual case once the maximum was seen. */
+static void scale_row(float *out, float c, uint32_t n)
+{
+    uint32_t d = 0;
+    if (c == 1.0f) return;
+    for (; d + VF_LANES <= n; d += VF_LANES)
+        vf_store(out + d, vf_mul(vf_load(out + d), vf_set1(c)));
+    for (; d < n; d++) out[d] *= c;
+}
+
+/* out[rows][head_dim] += p[rows][first .. end) . values */
+static void add_values(float *restrict out, const float *restrict p,
+                       const uint16_t *restrict values, uint32_t first, uint32_t end, uint32_t rows,
+                       uint32_t head_dim)
+{
+    const uint32_t whole = head_dim / VF_LANES * VF_LANES, n = end - first;
+    if (first >= end) return;
+    p += first;
+    values += (size_t)first * head_dim;
+    accumulate(out, head_dim, p, KERNEL_PAGE, values, head_dim, n, rows, whole);
+    for (uint32_t r = 0; whole < head_dim && r < rows; r++)
+        accumulate_tail(out + (size_t)r * head_dim + whole, p + r * KERNEL_PAGE, values + whole,
+                        head_dim, n, head_dim - whole);
+}
+
+/* rows <= TILE_ROWS_MAX neighbours that all have something to see. */
+static void attend_rows(kernel_softmax_state *restrict state, float *restrict out,
+                        const float *restrict q, const uint16_t *restrict keys,
+                        const uint16_t *restrict values, const uint8_t *first, const uint8_t *end,
+                        uint32_t rows, uint32_t head_dim)
+{
+    _Alignas(64) float s[TILE_ROWS_MAX * KERNEL_PAGE];   /* scores, then weights */
+    uint32_t seen_first = KERNEL_PAGE, seen_end = 0;     /* by any row */
+    uint32_t common_first = 0, common_end = KERNEL_PAGE; /* by all of them */
+    for (uint32_t r = 0; r < rows; r++) {
+        if (first[r] < seen_first) seen_first = first[r];
+        if (first[r] > common_first) common_first = first[r];
+        if (end[r] > seen_end) seen_end = end[r];
+        if (end[r] < common_end) common_end = end[r];
+    }
+    if (common_first >= common_end) common_first = common_end = KERNEL_PAGE;
+    seen_first = seen_first / VF_LANES * VF_LANES;
+    seen_end = (seen_end + VF_LANES - 1) / VF_LANES * VF_LANES;
+    memset(s, 0, rows * KERNEL_PAGE * sizeof *s);
+    accumulate(s + seen_first, KERNEL_PAGE, q, head_dim, keys + seen_first, KERNEL_PAGE, head_dim,
+               rows, seen_end - seen_first);
+
+    /* A row takes its tokens in order: those before the common ones, the common ones together
+     * with the other rows, those behind.  Without common ones, all come before. */
+    for (uint32_t r = 0; r < rows; r++) {
+        float *row = out + (size_t)r * head_dim, *p = s + r * KERNEL_PAGE;
+        uint32_t before_end = end[r] < common_first ? end[r] : common_first;
+        scale_row(row, weigh_row(state + r, p, first[r], end[r]), head_dim);
+        add_values(row, p, values, first[r], before_end, 1, head_dim);
+    }
+    add_values(out, s, values, common_first, common_end, rows, head_dim);
+    for (uint32_t r = 0; r < rows; r++)
+        add_values(out + (size_t)r * head_dim, s + r * KERNEL_PAGE, values, common_end, end[r], 1,
+                   head_dim);
+}
+
+/* Runs of rows with something to see, in groups of like size. */
+static void attend_page(kernel_softmax_state *restrict state, float *restrict out,
+                        const float *restrict q, const uint16_t *restrict keys,
+                        const uint16_t *restrict values, const uint8_t *first, const uint8_t *end,
+                        uint32_t n_q, uint32_t head_dim)
+{
+    for (uint32_t r = 0; r < n_q;) {
+        uint32_t run = 0;
+        while (r + run < n_q && first[r + run] < end[r + run]) run++;
+        if (run == 0) r++;
+        for (uint32_t left = (run + TILE_ROWS_MAX - 1) / TILE_ROWS_MAX; left; left--) {
+            uint32_t rows = (run + left - 1) / left;
+            size_t at = (size_t)r * head_dim;
+            attend_rows(state + r, out + at, q + at, keys, values, first + r, end + r, rows,
+                        head_dim);
+            r += rows;
+            run -= rows;
+        }
+    }
+}
+
+static void attend_join(kernel_softmax_state *restrict state, float *restrict out,
+                        const kernel_softmax_state *restrict from, const float *restrict from_out,
+                        uint32_t head_dim)
+{
+    if (from->max == -INFINITY) return;
+    const float max = kernel_max(state->max, from->max) + 0.0f;
+    const float c = kernel_decay(state->max, max), from_c = kernel_decay(from->max, max);
+    uint32_t d = 0;
+    state->max = max;
+    state->sum = fmaf(from->sum, from_c, state->sum * c);
+    for (; d + VF_LANES <= head_dim; d += VF_LANES) {
+        vf old = vf_mul(vf_load(out + d), vf_set1(c));
+        vf_store(out + d, vf_fma(vf_load(from_out + d), vf_set1(from_c), old));
+    }
+    for (; d < head_dim; d++) out[d] = fmaf(from_out[d], from_c, out[d] * c);
+}
+
+#endif
