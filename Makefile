@@ -79,7 +79,7 @@ KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
             $(EXAMPLES)
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck \
-            $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(RANDOM)'
+            $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(if $(filter release,$(BUILD)),,--short) $(RANDOM)'
 
 $O/unit_%: $O/tests/unit/test_%.o $(LIB_OBJ) ; $(LINK)
 $O/faults_%: $O/tests/faults/test_%.o $(LIB_OBJ) ; $(LINK)
@@ -89,6 +89,7 @@ $O/kernelcheck: $(KC_OBJ) $(LIB_OBJ) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(LIB_OBJ) ; $(LINK)
 $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(LIB_OBJ) ; $(LINK) -fsanitize=fuzzer
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
+$O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 
 test: ; @tools/install_packages.sh build test && $(MAKE_ALL) tested

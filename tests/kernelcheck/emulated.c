@@ -30,7 +30,7 @@ static simde__m512i lanes_srai_epi32(simde__m512i v, unsigned count)
     return v;
 }
 
-/* SIMDe's wants a constant count. */
+/* SIMDe wants a constant, which for clang 14 a counter of an unrolled loop is not. */
 static simde__m512i lanes_srli_epi16(simde__m512i v, unsigned count)
 {
     uint16_t lane[32];
@@ -41,13 +41,13 @@ static simde__m512i lanes_srli_epi16(simde__m512i v, unsigned count)
 }
 
 #undef _mm512_srli_epi16
+#define _mm512_srli_epi16    lanes_srli_epi16
 #define _mm512_cvtepi32_ps   lanes_cvtepi32_ps
 #define _mm512_cvtepu8_epi32 lanes_cvtepu8_epi32
 #define _mm512_cvtepi16_epi32 lanes_cvtepi16_epi32
 #define _mm512_cvtepu16_epi32 lanes_cvtepu16_epi32
 #define _mm512_cvtepu8_epi16 lanes_cvtepu8_epi16
 #define _mm512_srai_epi32    lanes_srai_epi32
-#define _mm512_srli_epi16    lanes_srli_epi16
 
 #define matmul_init_avx512vnni emulated_init_avx512vnni
 #include "kernels/x86/matmul_avx512vnni.c"

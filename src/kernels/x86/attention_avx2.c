@@ -20,9 +20,9 @@ static inline vf vf_halves(const uint16_t *x)
 
 #define TILE_MAP(X)                                                                                \
     X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6) X(1, 7) X(1, 8)                                \
-    X(2, 1) X(2, 2) X(2, 3) X(2, 4) X(3, 1) X(3, 2) X(3, 3) X(3, 4)                                \
+    X(2, 1) X(2, 2) X(2, 3) X(2, 4) X(3, 1) X(3, 2) X(3, 3)                                \
     X(4, 1) X(4, 2) X(5, 1) X(5, 2) X(6, 1) X(6, 2)
-static const uint8_t tile_vectors_max[TILE_ROWS_MAX + 1] = {0, 8, 4, 4, 2, 2, 2};
+static const uint8_t tile_vectors_max[TILE_ROWS_MAX + 1] = {0, 8, 4, 3, 2, 2, 2};
 
 /* acc[lanes] += coef[n] . m[n][lanes] for fewer lanes than a vector and one row. */
 static void accumulate_tail(float *restrict acc, const float *restrict coef,
