@@ -466,6 +466,6 @@ int main(int argc, char **argv)
     free(entries);
     if (n <= 0) verdict(false, "fixtures", "none in %s; run from the repository's root", fixtures);
     run_story(fixtures, argc > 2 ? argv[2] : "../shared/data");
-    printf("%d passed, %d failed\n", n_passed, n_failed);
+    printf("golden: %d passed, %d failed\n", n_passed, n_failed);
     return n_failed > 0;
 }
