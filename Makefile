@@ -109,7 +109,9 @@ fuzzed: $(FUZZ:%=$O/fuzz_%)
 	    $O/corpus/$$t tests/fuzz/corpus/$$t || exit 1; done
 
 # ---- use ----
-run: ; @tools/install_packages.sh build && $(MAKE_ALL) all && tools/first_run.sh
+run:
+	@tools/install_packages.sh build && $(MAKE_ALL) all
+	./cerium complete --show --lines 3 examples/complete.c:38
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
 
 AT := $(DESTDIR)$(PREFIX)
