@@ -286,7 +286,7 @@ PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float
 
 #define MATMUL_VNNI(name, type, template)                                                          \
     MATMUL_TILE(name, 1, 8, type, template)                                                        \
-    MATMUL_TILED(name, type, template, name##_1_by_8)
+    MATMUL_TILED(name, type, template, 4, name##_1_by_8)
 MATMUL_VNNI(matmul_q4_0_vnni, BLOCK_Q4_0, tile_groups)
 MATMUL_VNNI(matmul_q4_1_vnni, BLOCK_Q4_1, tile_groups)
 MATMUL_VNNI(matmul_q5_0_vnni, BLOCK_Q5_0, tile_groups)

@@ -74,13 +74,13 @@ PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, si
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 
-MATMUL_TILED(matmul_q4_0_avx2, BLOCK_Q4_0, tile, NULL)
-MATMUL_TILED(matmul_q4_1_avx2, BLOCK_Q4_1, tile, NULL)
-MATMUL_TILED(matmul_q5_0_avx2, BLOCK_Q5_0, tile, NULL)
-MATMUL_TILED(matmul_q5_1_avx2, BLOCK_Q5_1, tile, NULL)
-MATMUL_TILED(matmul_q8_0_avx2, BLOCK_Q8_0, tile, NULL)
-MATMUL_TILED(matmul_iq4_nl_avx2, BLOCK_IQ4_NL, tile, NULL)
-MATMUL_TILED(matmul_mxfp4_avx2, BLOCK_MXFP4, tile, NULL)
+MATMUL_TILED(matmul_q4_0_avx2, BLOCK_Q4_0, tile, 4, NULL)
+MATMUL_TILED(matmul_q4_1_avx2, BLOCK_Q4_1, tile, 4, NULL)
+MATMUL_TILED(matmul_q5_0_avx2, BLOCK_Q5_0, tile, 4, NULL)
+MATMUL_TILED(matmul_q5_1_avx2, BLOCK_Q5_1, tile, 4, NULL)
+MATMUL_TILED(matmul_q8_0_avx2, BLOCK_Q8_0, tile, 4, NULL)
+MATMUL_TILED(matmul_iq4_nl_avx2, BLOCK_IQ4_NL, tile, 4, NULL)
+MATMUL_TILED(matmul_mxfp4_avx2, BLOCK_MXFP4, tile, 4, NULL)
 
 void matmul_init_groups_avx2(kernel_table *table)
 {

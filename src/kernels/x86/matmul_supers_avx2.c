@@ -116,10 +116,10 @@ PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, si
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 
-MATMUL_TILED(matmul_q4_k_avx2, BLOCK_Q4_K, tile, NULL)
-MATMUL_TILED(matmul_q5_k_avx2, BLOCK_Q5_K, tile, NULL)
-MATMUL_TILED(matmul_q6_k_avx2, BLOCK_Q6_K, tile, NULL)
-MATMUL_TILED(matmul_iq4_xs_avx2, BLOCK_IQ4_XS, tile, NULL)
+MATMUL_TILED(matmul_q4_k_avx2, BLOCK_Q4_K, tile, 2, NULL)
+MATMUL_TILED(matmul_q5_k_avx2, BLOCK_Q5_K, tile, 2, NULL)
+MATMUL_TILED(matmul_q6_k_avx2, BLOCK_Q6_K, tile, 2, NULL)
+MATMUL_TILED(matmul_iq4_xs_avx2, BLOCK_IQ4_XS, tile, 2, NULL)
 
 void matmul_init_supers_avx2(kernel_table *table)
 {

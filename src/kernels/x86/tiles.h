@@ -30,9 +30,10 @@ typedef void matmul_tile_fn(float *restrict y, size_t y_stride, const uint8_t *r
 
 typedef struct {
     matmul_tile_fn *one[TILE_SMALL]; /* one panel for 1, 2, 3, 4 tokens */
-    matmul_tile_fn *four_by_1;       /* four panels for one token */
+    matmul_tile_fn *many_by_1;       /* n_many panels, at most TILE_PANELS, for one token */
     matmul_tile_fn *two_by_2;        /* two panels for two tokens */
     matmul_tile_fn *one_by_8;        /* one panel for eight tokens, or NULL */
+    uint32_t n_many;
 } matmul_tiles;
 
 /* Up to four panels for all tokens [begin, end). */
@@ -46,7 +47,8 @@ static inline void matmul_panels(const matmul_tiles *tiles, float *y, size_t y_s
         for (uint32_t p = 0, n_p; p < n_panels; p += n_p) {
             matmul_tile_fn *tile = n_t == TILE_WIDE ? tiles->one_by_8 : tiles->one[n_t - 1];
             n_p = 1;
-            if (n_t == 1 && n_panels - p >= 4) tile = tiles->four_by_1, n_p = 4;
+            if (n_t == 1 && n_panels - p >= tiles->n_many)
+                tile = tiles->many_by_1, n_p = tiles->n_many;
             if (n_t == 2 && n_panels - p >= 2) tile = tiles->two_by_2, n_p = 2;
             tile(y + t * y_stride + p * KERNEL_PANEL_ROWS, y_stride, panels + p * panel_bytes,
                  panel_bytes, x + (size_t)t * kernel_n_groups(n_cols), n_cols);
@@ -75,7 +77,8 @@ static inline void matmul_tiled(const matmul_tiles *tiles, size_t panel_bytes, f
     }
 }
 
-/* Tiles of a template(type, n_panels, n_tokens, ...) and the kernel made of them. */
+/* Tiles of a template(type, n_panels, n_tokens, ...) and the kernel made of them.
+ *   n_many: panels at once for one token; tile_of_8: one panel for eight tokens, or NULL */
 #define MATMUL_TILE(name, n_p, n_t, type, template)                                                \
     static void name##_##n_p##_by_##n_t(float *restrict y, size_t y_stride,                        \
                                         const uint8_t *restrict panels, size_t panel_bytes,        \
@@ -83,12 +86,12 @@ static inline void matmul_tiled(const matmul_tiles *tiles, size_t panel_bytes, f
     {                                                                                              \
         template(type, n_p, n_t, y, y_stride, panels, panel_bytes, x, n_cols);                     \
     }
-#define MATMUL_TILED(name, type, template, tile_of_8)                                              \
+#define MATMUL_TILED(name, type, template, n_many, tile_of_8)                                      \
     MATMUL_TILE(name, 1, 1, type, template)                                                        \
     MATMUL_TILE(name, 1, 2, type, template)                                                        \
     MATMUL_TILE(name, 1, 3, type, template)                                                        \
     MATMUL_TILE(name, 1, 4, type, template)                                                        \
-    MATMUL_TILE(name, 4, 1, type, template)                                                        \
+    MATMUL_TILE(name, n_many, 1, type, template)                                                   \
     MATMUL_TILE(name, 2, 2, type, template)                                                        \
     static void name(float *restrict y, size_t y_stride, const void *restrict panels,              \
                      const void *restrict x, uint32_t n_panels, uint32_t n_cols,                   \
@@ -96,9 +99,10 @@ static inline void matmul_tiled(const matmul_tiles *tiles, size_t panel_bytes, f
     {                                                                                              \
         static const matmul_tiles tiles = {                                                        \
             {name##_1_by_1, name##_1_by_2, name##_1_by_3, name##_1_by_4},                          \
-            name##_4_by_1,                                                                         \
+            name##_##n_many##_by_1,                                                                \
             name##_2_by_2,                                                                         \
-            tile_of_8};                                                                            \
+            tile_of_8,                                                                             \
+            n_many};                                                                               \
         matmul_tiled(&tiles, kernel_panel_bytes(type, n_cols), y, y_stride, panels, x, n_panels,   \
                      n_cols, n_tokens);                                                            \
     }
