@@ -89,6 +89,7 @@ $O/kernelcheck: $(KC_OBJ) $(LIB_OBJ) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(LIB_OBJ) ; $(LINK)
 $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(LIB_OBJ) ; $(LINK) -fsanitize=fuzzer
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
+$O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 
 test: ; @tools/install_packages.sh build test && $(MAKE_ALL) tested

