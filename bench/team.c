@@ -1,5 +1,5 @@
-/* team.c - what a synchronisation point of the compute team costs: passes of phases that do nothing,
- * or work of a known length, on a quiet machine and beside busy loops that want its processors.
+/* team.c - what a synchronisation point of the compute team costs: passes of phases that do
+ * nothing, or work of a known length, on a quiet machine and beside busy loops that want its processors.
  *
  *   make build/release/bench_team && build/release/bench_team [WORKERS]  */
 #include "cpu/team.h"
