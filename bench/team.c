@@ -1,5 +1,6 @@
 /* team.c - what a synchronisation point of the compute team costs: passes of phases that do
- * nothing, or work of a known length, on a quiet machine and beside busy loops that want its processors.
+ * nothing, or work of a known length, on a quiet machine and beside busy loops that want the same
+ * processors.
  *
  *   make build/release/bench_team && build/release/bench_team [WORKERS]  */
 #include "cpu/team.h"
