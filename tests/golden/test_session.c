@@ -65,7 +65,8 @@ static void test_cancel_and_go_on(void)
     status = cerium_session_sync(hurried, tokens, LONG - 1, NULL, &err);
     status = cerium_session_sync(hurried, tokens, LONG, NULL, &err);
     TEST_CHECK(status == 0);
-    const float *a = cerium_session_logits(calm, &n_vocab), *b = cerium_session_logits(hurried, NULL);
+    const float *a = cerium_session_logits(calm, &n_vocab);
+    const float *b = cerium_session_logits(hurried, NULL);
     TEST_CHECK(a && b && memcmp(a, b, n_vocab * sizeof *a) == 0);
     cerium_session_close(&calm);
     cerium_session_close(&hurried);
