@@ -78,8 +78,10 @@ EXAMPLES := $(patsubst examples/%.c,$O/example_%,$(sort $(wildcard examples/*.c)
 KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
             $(EXAMPLES)
-SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck \
-            $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(if $(filter release,$(BUILD)),,--short) $(RANDOM)'
+SHORT    := $(if $(filter release,$(BUILD)),,--short)
+REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
+GOLDENS   = $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(SHORT) $(RANDOM)'
+SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck $(GOLDENS) $(REPLAYS)
 
 $O/unit_%: $O/tests/unit/test_%.o $(LIB_OBJ) ; $(LINK)
 $O/faults_%: $O/tests/faults/test_%.o $(LIB_OBJ) ; $(LINK)
@@ -94,12 +96,11 @@ $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 
 test: ; @tools/install_packages.sh build test && $(MAKE_ALL) tested
 tested: $(TESTED)
-	@O=$O CC='$(CC)' TEST_CFLAGS='$(CFLAGS_$(BUILD))' BUILD=$(BUILD) tools/run_tests.sh \
-	    $(SUITES) $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
+	@O=$O CC='$(CC)' TEST_CFLAGS='$(CFLAGS_$(BUILD))' BUILD=$(BUILD) tools/run_tests.sh $(SUITES)
 unit: $(UNIT) ; @tools/run_tests.sh $(UNIT)
-golden: $(GOLDEN) ; @tools/run_tests.sh $(GOLDEN)
+golden: $(GOLDEN) $(RANDOM) ; @tools/run_tests.sh $(GOLDENS)
 kernelcheck: $O/kernelcheck ; @$<
-replay: $(FUZZ:%=$O/replay_%) ; @tools/run_tests.sh $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
+replay: $(FUZZ:%=$O/replay_%) ; @tools/run_tests.sh $(REPLAYS)
 man-check: ; mandoc -T lint -W warning man/cerium.1
 
 fuzz: ; @$(MAKE_ALL) BUILD=fuzz CC=$(CLANG) fuzzed
