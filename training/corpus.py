@@ -48,9 +48,9 @@ KEPT_OUT = {"flask", "requests", "numpy", "sqlalchemy", "expressjs", "vuejs",
             "ripgrep", "commons-lang", "humaneval", "human_eval", "mbpp"}
 
 ALLOWED = re.compile(
-    r"\b(MIT|Expat|X11|BSD|[0-4]-?clause|Apache|ASL|PSF|Python|Boost|BSL-1|"
-    r"Zlib|libpng|ISC|public[- ]domain|PD|0BSD|CC0|Unlicense|PostgreSQL|TCL|"
-    r"NCSA|OpenSSL)", re.I)
+    r"\b(MIT|Expat|X11|BSD|[0-4]-?clause|Apache|ASL|PSF|Python|Boost|"
+    r"BSL-1|Zlib|libpng|ISC|public[- ]domain|PD|0BSD|CC0|Unlicense|"
+    r"PostgreSQL|TCL|NCSA|OpenSSL|Go$)", re.I)
 COPYLEFT = re.compile(
     r"\b(A?L?GPL|GNU (affero |lesser |library )?general public|MPL|Mozilla "
     r"Public|EPL|Eclipse Public|CDDL|CC[- ]BY|EUPL|SSPL|BUSL|OFL|Artistic|"
@@ -70,12 +70,13 @@ TEXTS = [
 ]
 
 GENERATED = re.compile(
-    r"(auto-?\s?generated|generated (by|from|automatically)|do not (edit|modif)"
-    r"|@generated|machine generated|code generated)", re.I)
+    r"(auto-?\s?generated|generated (by|from|automatically)|"
+    r"do not (edit|modif)|@generated|machine generated|code generated)", re.I)
 LICENCE_TALK = re.compile(
     r"(copyright|licen[cs]e|redistribut|warrant|spdx|all rights reserved)",
     re.I)
-TEST_PATH = re.compile(r"(^|/)(tests?|testing|test_[^/]*|[^/]*_tests?)(/|\.|$)")
+TEST_PATH = re.compile(
+    r"(^|/)(tests?|testing|test_[^/]*|[^/]*_tests?)(/|\.|$)")
 SECRETS = [
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END "
                 r"[A-Z ]*PRIVATE KEY-----", re.S), "<private key>"),
@@ -243,7 +244,10 @@ def named_by_text(text):
 
 
 def machine_readable(text):
-    """[(globs, licence)] of a Debian copyright file in the DEP-5 format."""
+    """[(globs, licence)] of a Debian copyright file in the DEP-5 format.
+
+    Globs match slashes too, as fnmatch's do.
+    """
     if not re.search(r"^Format:.*copyright-format", text, re.M | re.I):
         return None
     stanzas = []
@@ -259,8 +263,9 @@ def licence_of(group, files):
     """A function from a path to its licence, or None when not permissive."""
     texts = {p: d.decode("utf-8", "replace") for p, d in files.items()
              if is_licence(p) or p.endswith(("METADATA", "package.json"))}
-    if group == "debian_source":
-        stanzas = machine_readable(texts.get("debian/copyright", ""))
+    if group.startswith("debian"):
+        stanzas = machine_readable(texts.get("debian/copyright") or next(
+            (t for p, t in texts.items() if p.endswith("/copyright")), ""))
         if stanzas:
             return lambda path: licence_by_glob(stanzas, path)
     name = None
@@ -347,8 +352,8 @@ def without_header(text, language):
     if language == "python":
         match = re.match(r"(?:#!.*\n)?(?:[ \t]*#.*\n|[ \t]*\n)+", text)
     else:
-        match = re.match(r"\s*(?:/\*.*?\*/[ \t]*\n?|(?:[ \t]*//.*\n)+)\s*",
-                         text, re.S)
+        match = re.match(r"\s*(?:/\*(?s:.*?)\*/[ \t]*\n?|"
+                         r"(?:[ \t]*//.*\n)+)\s*", text)
     if match and LICENCE_TALK.search(match.group(0)):
         return text[match.end():]
     return text

@@ -155,9 +155,9 @@ class Run:
             if not math.isfinite(loss):
                 raise SystemExit(f"the loss is {loss} at step {self.step}")
             if now - logged > args.log_seconds:
-                self.note(step=self.step, tokens=self.seen, loss=round(loss, 4),
-                          rate=round(factor, 3), minutes=round(
-                              self.elapsed / 60, 2),
+                self.note(step=self.step, tokens=self.seen,
+                          loss=round(loss, 4), rate=round(factor, 3),
+                          minutes=round(self.elapsed / 60, 2),
                           speed=round((self.seen - tokens_logged)
                                       / (now - logged)))
                 logged, tokens_logged = now, self.seen
