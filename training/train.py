@@ -57,9 +57,8 @@ class Run:
             kv_heads=args.kv_heads, ffn=args.ffn, vocab=args.vocab,
             context=max(args.rows))).to(args.device)
         self.optimizers = optimizers(self.model, args)
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["peak"] = group["lr"]
+        self.peaks = [[g["lr"] for g in o.param_groups]
+                      for o in self.optimizers]
         self.rows = [Rows(args.tokens, row) for row in args.rows]
         self.positions = [0] * len(self.rows)
         self.step = self.seen = 0
@@ -122,9 +121,9 @@ class Run:
                 p.grad = grad if p.grad is None else p.grad.add_(grad)
         torch.nn.utils.clip_grad_norm_(self.parameters, args.clip)
         factor = rate(progress, args)
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = group["peak"] * factor
+        for optimizer, peaks in zip(self.optimizers, self.peaks):
+            for group, peak in zip(optimizer.param_groups, peaks):
+                group["lr"] = peak * factor
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.step += 1
