@@ -112,7 +112,7 @@ fuzzed: $(FUZZ:%=$O/fuzz_%)
 # ---- use ----
 run:
 	@tools/install_packages.sh build && $(MAKE_ALL) all
-	./cerium complete --show --lines 3 examples/complete.c:38
+	printf 'class Stack:\n    def __init__(self):\n' | ./cerium run -n 64 --repeat-penalty 1.15
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
 
 AT := $(DESTDIR)$(PREFIX)
