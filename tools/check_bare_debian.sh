@@ -4,8 +4,8 @@
 #
 #   tools/check_bare_debian.sh [--keep]     as root; needs debootstrap and a network
 #
-# The mirror and its keys are those of this machine, read from /etc/apt when it runs.  The system
-# is made in a temporary folder and removed at the end, unless --keep is given.
+# The mirror is that of this machine, read from /etc/apt when it runs.  The system is made in a
+# temporary folder and removed at the end, unless --keep is given.
 set -euo pipefail
 [ "$(id -u)" = 0 ] || { echo "check_bare_debian: must be root, for debootstrap" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "check_bare_debian: install debootstrap" >&2; exit 2; }
@@ -14,7 +14,7 @@ repository=$(cd "$(dirname "$0")/.." && pwd)
 root=$(mktemp -d)
 mounted=
 finish() {
-    for place in $mounted; do umount -l "$root/$place" || true; done
+    for place in $mounted; do umount "$root/$place" || umount -l "$root/$place" || true; done
     # --one-file-system: should an unmount have failed, the host's files stay.
     if [ "${1:-}" = --keep ]; then
         echo "kept: $root"
@@ -26,7 +26,7 @@ trap 'finish "${1:-}"' EXIT
 
 mirror() {
     cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
-        grep -Eo '(https?|file|copy):[^ ]*debian/?( |$)' | head -n 1 | tr -d ' '
+        sed '/^ *#/d' | grep -Eo '(https?|file|copy):[^ ]*debian/?( |$)' | head -n 1 | tr -d ' '
 }
 
 echo "== a Debian 12 with git and make"
@@ -34,14 +34,10 @@ debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$root
     >"$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; exit 1; }
 rm -f "$root.log"
 
-# The same way to packages that this machine has.
-cp -r /etc/apt/. "$root/etc/apt/"
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-for folder in /usr/local/share/ca-certificates /etc/ssl/certs /usr/share/keyrings; do
-    [ -d "$folder" ] && mkdir -p "$root$folder" && cp -rL "$folder/." "$root$folder/" || true
-done
 for place in proc dev sys; do
-    mount --rbind "/$place" "$root/$place" && mounted="$place $mounted"
+    mount --bind --make-private "/$place" "$root/$place"
+    mounted="$place $mounted"
 done
 
 echo "== git clone"

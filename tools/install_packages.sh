@@ -32,10 +32,14 @@ missing() {
     done
 }
 
+# Quiet, unless it fails.
 install() {
     export DEBIAN_FRONTEND=noninteractive
     echo "installing: $*" >&2
-    apt-get -qq update >&2 && apt-get -qq install --no-install-recommends -y "$@" >&2
+    log=$(mktemp)
+    apt-get -q update >"$log" 2>&1
+    apt-get -q install --no-install-recommends -y "$@" >>"$log" 2>&1 || tail -n 20 "$log" >&2
+    rm -f "$log"
 }
 
 status=0
@@ -47,7 +51,9 @@ for purpose; do
     names=$(missing "$purpose")
     [ -z "$names" ] && continue
     # The list has no quotes, on purpose: it is several words.
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && install $names; then continue; fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then install $names; fi
+    names=$(missing "$purpose")
+    [ -z "$names" ] && continue
     echo "to $purpose, install what is missing: sudo apt-get install $names" >&2
     [ "$purpose" = build ] && status=1
 done

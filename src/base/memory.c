@@ -50,6 +50,8 @@ void memory_free(void *p)
     free(p);
 }
 
+void memory_release(void *p) { free(p); }
+
 void *memory_map(size_t size)
 {
     const size_t huge = (size_t)2 << 20;

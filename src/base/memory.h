@@ -19,6 +19,9 @@ void *memory_copy(const void *from, size_t size);
 /* Accepts NULL. */
 void memory_free(void *p);
 
+/* Free what the C library allocated for us (open_memstream). Accepts NULL. */
+void memory_release(void *p);
+
 /* Zeroed pages for weights and KV, on huge pages where the kernel allows them.  Physical memory
  * is taken when a page is first touched.  Returns owned; release with memory_unmap(). */
 void *memory_map(size_t size);

@@ -61,7 +61,7 @@ static needs find_needs(const step_program *p)
 
 static pass_rows take_rows(carve *c, uint32_t rows, uint32_t width, bool f, bool q)
 {
-    pass_rows r = {.f_stride = size_round_up(width, KERNEL_PANEL_ROWS),
+    pass_rows r = {.f_stride = width, /* matmul steps by it */
                    .q_stride = kernel_n_groups(width)};
     if (f) r.f = take(c, rows * r.f_stride, sizeof(float));
     if (q) r.q = take(c, rows * r.q_stride, sizeof(kernel_act));

@@ -1,4 +1,4 @@
-/* executor.h - runs a step program on a compute team: one pass over the weights for a batch of rows.
+/* executor.h - runs a step program on a compute team: one pass over the weights for many rows.
  *
  * Promise A: the logits of a row are the same bits whatever else is in the batch, however a
  * prompt was cut into batches, and on any number of threads.  Every operation is therefore a

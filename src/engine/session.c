@@ -189,6 +189,14 @@ int cerium_session_score(cerium_session *s, const int32_t *tokens, size_t n_toke
     return CERIUM_OK;
 }
 
+/* SentencePiece put a space before the text that the newest token begins: it is not of the text. */
+static bool begins_text(const cerium_session *s)
+{
+    const tokenizer *t = s->engine->tokens;
+    return tokenizer_adds_space(t) && s->n_tokens >= 2 &&
+           tokenizer_is_control(t, s->tokens[s->n_tokens - 2]);
+}
+
 /* What of the token may be shown now, into s->text. */
 static size_t show(cerium_session *s, const cerium_sampling *sampling, int32_t token,
                    cerium_stop *stop)
@@ -197,6 +205,7 @@ static size_t show(cerium_session *s, const cerium_sampling *sampling, int32_t t
     bool hit = false, is_end = *stop == CERIUM_STOP_END;
     if (!is_end && !tokenizer_is_control(s->engine->tokens, token)) {
         const char *bytes_of = tokenizer_bytes(s->engine->tokens, token, &len);
+        if (len && *bytes_of == ' ' && begins_text(s)) bytes_of++, len--;
         n = stop_feed(&s->stops, sampling ? sampling->stops : NULL,
                       sampling ? sampling->n_stops : 0, (view){bytes_of, len}, s->text, &hit);
         if (hit) *stop = CERIUM_STOP_TEXT;

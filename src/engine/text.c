@@ -37,5 +37,6 @@ int cerium_infill_tokens(const cerium_engine *engine, const cerium_infill *infil
 {
     if (!engine || !infill || !n_tokens || (!tokens && tokens_cap))
         return error_set(err, CERIUM_ERR_ARGUMENT, "cerium_infill_tokens: an argument is missing");
-    return infill_render(engine->tokens, &engine->infill, infill, tokens, tokens_cap, n_tokens, err);
+    return infill_render(engine->tokens, &engine->infill, infill, tokens, tokens_cap, n_tokens,
+                         err);
 }

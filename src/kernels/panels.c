@@ -127,6 +127,34 @@ static inline void put_scales_k(uint8_t *head, uint32_t row, const uint8_t *pack
     put_scales(head + 128, 8, row, minima);
 }
 
+/* Exchange the bits of mask in *b with those of mask << shift in *a. */
+static inline void swap_bits(uint32_t *a, uint32_t *b, uint32_t shift, uint32_t mask)
+{
+    const uint32_t t = (*a >> shift ^ *b) & mask;
+    *b ^= t;
+    *a ^= t << shift;
+}
+
+/* Four words of bytes of four 2-bit fields: field f of word j becomes field j of word f. */
+static inline void transpose_fields(uint32_t *v)
+{
+    swap_bits(v, v + 2, 4, 0x0f0f0f0f);
+    swap_bits(v + 1, v + 3, 4, 0x0f0f0f0f);
+    swap_bits(v, v + 1, 2, 0x33333333);
+    swap_bits(v + 2, v + 3, 2, 0x33333333);
+}
+
+/* Eight words of bytes: bit b of word j becomes bit j of word b. */
+static inline void transpose_bits(uint32_t *v)
+{
+    for (uint32_t j = 0; j < 4; j++) swap_bits(v + j, v + j + 4, 4, 0x0f0f0f0f);
+    for (uint32_t j = 0; j < 8; j += 4) {
+        swap_bits(v + j, v + j + 2, 2, 0x33333333);
+        swap_bits(v + j + 1, v + j + 3, 2, 0x33333333);
+    }
+    for (uint32_t j = 0; j < 8; j += 2) swap_bits(v + j, v + j + 1, 1, 0x55555555);
+}
+
 /* Two blocks from 32 bytes: the first takes the low nibbles, the second the high ones. */
 static inline void put_nibble_pair(uint8_t *first, uint8_t *second, uint32_t row, const uint8_t *q)
 {
@@ -149,11 +177,11 @@ PANEL_INLINE void put_super_k(block_type type, uint8_t *super, uint32_t row, con
     for (uint32_t b = 0; b < PANEL_SUPER_BLOCKS; b += 2)
         put_nibble_pair(quants + b * step, quants + (b + 1) * step, row, q + 16 * b);
     if (type != BLOCK_Q5_K) return;
-    for (uint32_t b = 0; b < PANEL_SUPER_BLOCKS; b++) {
-        uint32_t plane = 0; /* bit b of byte 4 j + i to bit j of byte i */
-        for (uint32_t j = 0; j < 8; j++) plane |= (load32(high + 4 * j) >> b & 0x01010101) << j;
-        store32(quants + b * step + PANEL_NIBBLES + 4 * row, plane);
-    }
+    uint32_t planes[8]; /* bit b of byte 4 j + i to bit j of byte i of plane b */
+    for (uint32_t j = 0; j < 8; j++) planes[j] = load32(high + 4 * j);
+    transpose_bits(planes);
+    for (uint32_t b = 0; b < PANEL_SUPER_BLOCKS; b++)
+        store32(quants + b * step + PANEL_NIBBLES + 4 * row, planes[b]);
 }
 
 static inline void put_super_q6_k(uint8_t *super, uint32_t row, const uint8_t *from)
@@ -166,13 +194,12 @@ static inline void put_super_q6_k(uint8_t *super, uint32_t row, const uint8_t *f
         const uint8_t *low = from + 64 * half, *high = from + 128 + 32 * half;
         put_nibble_pair(quants, quants + 2 * step, row, low);
         put_nibble_pair(quants + step, quants + 3 * step, row, low + 32);
-        for (uint32_t b = 0; b < 4; b++) {
-            for (uint32_t p = 0; p < 2; p++) {
-                uint32_t plane = 0; /* bits 2 b of byte 16 p + 4 j + i to bits 2 j of byte i */
-                for (uint32_t j = 0; j < 4; j++)
-                    plane |= (load32(high + 16 * p + 4 * j) >> 2 * b & 0x03030303) << 2 * j;
-                store32(quants + b * step + PANEL_NIBBLES + PANEL_LINE * p + 4 * row, plane);
-            }
+        for (uint32_t p = 0; p < 2; p++) {
+            uint32_t planes[4]; /* field b of byte 16 p + 4 j + i to field j of byte i of block b */
+            for (uint32_t j = 0; j < 4; j++) planes[j] = load32(high + 16 * p + 4 * j);
+            transpose_fields(planes);
+            for (uint32_t b = 0; b < 4; b++)
+                store32(quants + b * step + PANEL_NIBBLES + PANEL_LINE * p + 4 * row, planes[b]);
         }
     }
 }
@@ -212,20 +239,61 @@ PANEL_INLINE void repack_supers(block_type type, uint32_t bytes, uint8_t *panel,
 
 /* ---- Section - Float types ---- */
 
-/* A tile of 16 rows by 32 columns stays in the first-level cache on both sides, even when the
- * rows are a multiple of 4096 bytes apart and share its sets. */
-PANEL_INLINE void repack_floats(uint32_t bytes, uint8_t *panel, const uint8_t *rows,
+typedef uint16_t lanes_16 __attribute__((vector_size(16)));
+typedef uint32_t lanes_32 __attribute__((vector_size(16)));
+
+/* out[k][8 rows] of in[8 rows][8 columns] of 16 bits: three perfect shuffles. */
+static inline void transpose_8x8(uint8_t *out, size_t out_stride, const uint8_t *in,
+                                 size_t in_stride)
+{
+    lanes_16 a[8], b[8];
+    for (uint32_t r = 0; r < 8; r++) memcpy(a + r, in + r * in_stride, sizeof *a);
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < 4; i++) {
+            b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+        memcpy(a, b, sizeof a);
+    }
+    for (uint32_t k = 0; k < 8; k++) memcpy(out + k * out_stride, a + k, sizeof *a);
+}
+
+/* out[k][4 rows] of in[4 rows][4 columns] of 32 bits: two. */
+static inline void transpose_4x4(uint8_t *out, size_t out_stride, const uint8_t *in,
+                                 size_t in_stride)
+{
+    lanes_32 a[4], b[4];
+    for (uint32_t r = 0; r < 4; r++) memcpy(a + r, in + r * in_stride, sizeof *a);
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            b[2 * i] = __builtin_shufflevector(a[i], a[i + 2], 0, 4, 1, 5);
+            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 2], 2, 6, 3, 7);
+        }
+        memcpy(a, b, sizeof a);
+    }
+    for (uint32_t k = 0; k < 4; k++) memcpy(out + k * out_stride, a + k, sizeof *a);
+}
+
+/* Tiles of 16 bytes of each row, then what is left; a panel that lacks rows is all left. */
+PANEL_INLINE void repack_floats(uint32_t size, uint8_t *panel, const uint8_t *rows,
                                 uint32_t n_rows, uint32_t n_cols)
 {
-    const size_t row_bytes = (size_t)n_cols * bytes, line = (size_t)KERNEL_PANEL_ROWS * bytes;
+    const size_t row_bytes = (size_t)n_cols * size, line = (size_t)KERNEL_PANEL_ROWS * size;
+    const uint32_t step = 16 / size, n_tiled = n_rows == KERNEL_PANEL_ROWS ? n_cols / step : 0;
     memset(panel + n_cols * line, 0, size_round_up(n_cols * line, PANEL_LINE) - n_cols * line);
-    for (uint32_t begin = 0; begin < n_cols; begin += PANEL_BLOCK) {
-        const uint32_t end = n_cols - begin < PANEL_BLOCK ? n_cols : begin + PANEL_BLOCK;
-        for (uint32_t r = 0; r < n_rows; r++)
-            for (uint32_t k = begin; k < end; k++)
-                memcpy(panel + k * line + r * bytes, rows + r * row_bytes + (size_t)k * bytes,
-                       bytes);
+    for (uint32_t tile = 0; tile < n_tiled; tile++) {
+        const uint8_t *from = rows + 16 * (size_t)tile;
+        uint8_t *to = panel + tile * step * line;
+        for (uint32_t r = 0; r < KERNEL_PANEL_ROWS; r += step) {
+            if (size == 2)
+                transpose_8x8(to + r * size, line, from + r * row_bytes, row_bytes);
+            else
+                transpose_4x4(to + r * size, line, from + r * row_bytes, row_bytes);
+        }
     }
+    for (uint32_t k = n_tiled * step; k < n_cols; k++)
+        for (uint32_t r = 0; r < n_rows; r++)
+            memcpy(panel + k * line + r * size, rows + r * row_bytes + (size_t)k * size, size);
 }
 
 void kernel_repack(block_type type, void *restrict panel, const void *restrict rows,

@@ -1,4 +1,4 @@
-/* model.c - opens a model file: picks the architecture, lowers it, takes memory, repacks weights. */
+/* model.c - opens a model file: picks the architecture, lowers it, repacks the weights. */
 #include "model/model.h"
 
 #include "base/memory.h"

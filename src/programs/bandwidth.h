@@ -11,7 +11,8 @@ double bandwidth_read(size_t bytes, uint32_t n_threads, uint32_t n_runs);
 /* Size of the data caches: of one core, and the last level that cores share; 0 when unknown. */
 void bandwidth_caches(size_t *l2_bytes, size_t *l3_bytes);
 
-/* The inner loop: the sum of n 64-bit words (a multiple of 64), as wide as the processor can. */
+/* The inner loop: reads n 64-bit words (a multiple of 64, 32-byte aligned) as wide as the
+ * processor can; the result only keeps the loads alive. */
 uint64_t bandwidth_sum(const uint64_t *words, size_t n);
 uint64_t bandwidth_sum_avx2(const uint64_t *words, size_t n);
 

@@ -6,15 +6,22 @@
 
 #include "programs/bandwidth.h"
 
+static inline __m256i load(const uint64_t *p)
+{
+    return _mm256_load_si256((const __m256i *)(const void *)p);
+}
+
 uint64_t bandwidth_sum_avx2(const uint64_t *words, size_t n)
 {
-    __m256i sum[4] = {0};
-    for (size_t i = 0; i < n; i += 16)
-        for (int k = 0; k < 4; k++)
-            sum[k] = _mm256_add_epi64(
-                sum[k], _mm256_loadu_si256((const __m256i *)(const void *)(words + i + 4 * k)));
-    sum[0] = _mm256_add_epi64(_mm256_add_epi64(sum[0], sum[1]), _mm256_add_epi64(sum[2], sum[3]));
+    __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
+    for (const uint64_t *end = words + n; words < end; words += 32) {
+        a = _mm256_add_epi64(a, _mm256_or_si256(load(words), load(words + 16)));
+        b = _mm256_add_epi64(b, _mm256_or_si256(load(words + 4), load(words + 20)));
+        c = _mm256_add_epi64(c, _mm256_or_si256(load(words + 8), load(words + 24)));
+        d = _mm256_add_epi64(d, _mm256_or_si256(load(words + 12), load(words + 28)));
+    }
+    a = _mm256_add_epi64(_mm256_add_epi64(a, b), _mm256_add_epi64(c, d));
     uint64_t out[4];
-    _mm256_storeu_si256((__m256i *)(void *)out, sum[0]);
+    _mm256_storeu_si256((__m256i *)(void *)out, a);
     return out[0] + out[1] + out[2] + out[3];
 }

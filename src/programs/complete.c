@@ -35,8 +35,8 @@ typedef struct {
     char path[4096];
     uint32_t line, column; /* column 0: the end of the line */
     bytes text;
-    size_t at;             /* byte of text where the hole is */
-    char *out;             /* the completion; from open_memstream */
+    size_t at; /* byte of text where the hole is */
+    char *out; /* the completion; from open_memstream */
     size_t out_len;
 } completion;
 
@@ -44,15 +44,23 @@ static bool take_own(void *arg, int val, const char *value)
 {
     completion *c = arg;
     switch (val) {
-    case OWN_LINES: return option_u32(value, 0, 100000, &c->lines);
+    case OWN_LINES:
+        return option_u32(value, 0, 100000, &c->lines);
     case OWN_CONTEXT:
         if (c->n_context == CONTEXT_FILES_MAX) return false;
         c->context_paths[c->n_context++] = value;
         return true;
-    case OWN_REPO: c->repo = value; return true;
-    case OWN_SHOW: c->show = true; return true;
-    case OWN_QUIET: c->quiet = true; return true;
-    default: return false;
+    case OWN_REPO:
+        c->repo = value;
+        return true;
+    case OWN_SHOW:
+        c->show = true;
+        return true;
+    case OWN_QUIET:
+        c->quiet = true;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -114,10 +122,14 @@ static int fit_prompt(completion *c, const cerium_engine *engine, size_t max, in
                                          c->context_texts[i].len};
     size_t prefix = c->at, suffix = c->text.len - c->at, first_file = 0;
     for (;;) {
-        cerium_infill in = {.prefix = c->text.ptr + c->at - prefix, .prefix_len = prefix,
-                            .suffix = c->text.ptr + c->at, .suffix_len = suffix,
-                            .path = base_name(c->path), .repo = c->repo,
-                            .files = files + first_file, .n_files = c->n_context - first_file};
+        cerium_infill in = {.prefix = c->text.ptr + c->at - prefix,
+                            .prefix_len = prefix,
+                            .suffix = c->text.ptr + c->at,
+                            .suffix_len = suffix,
+                            .path = base_name(c->path),
+                            .repo = c->repo,
+                            .files = files + first_file,
+                            .n_files = c->n_context - first_file};
         int status = cerium_infill_tokens(engine, &in, NULL, 0, n, err);
         if (status && status != CERIUM_ERR_CAPACITY) return status;
         if (*n <= max) {
@@ -177,11 +189,14 @@ static void print_json(const completion *c, const generation *g)
 {
     json_t *text = json_stringn(c->out, c->out_len);
     if (!text) text = json_string(""); /* not UTF-8 */
-    json_t *all = json_pack(
-        "{s:s, s:i, s:i, s:o, s:i, s:i, s:f, s:f}", "file", c->path, "line", (int)c->line, "column",
-        (int)c->column, "text", text, "prompt_tokens", (int)g->prompt_tokens, "tokens",
-        (int)g->new_tokens, "first_token_ms", (double)g->first_ns / 1e6, "tokens_per_second",
-        g->rest_ns ? (g->new_tokens - 1) * 1e9 / (double)g->rest_ns : 0.0);
+    const char *stop = g->new_tokens < c->o.n_tokens ? "lines" : "tokens";
+    if (g->stop != CERIUM_STOP_NONE) stop = stop_name(g->stop);
+    json_t *all =
+        json_pack("{s:s, s:i, s:i, s:o, s:s, s:i, s:i, s:f, s:f}", "file", c->path, "line",
+                  (int)c->line, "column", (int)c->column, "text", text, "stop", stop,
+                  "prompt_tokens", (int)g->prompt_tokens, "tokens", (int)g->new_tokens,
+                  "first_token_ms", (double)g->first_ns / 1e6, "tokens_per_second",
+                  g->rest_ns ? (g->new_tokens - 1) * 1e9 / (double)g->rest_ns : 0.0);
     json_dumpf(all, stdout, JSON_INDENT(2));
     printf("\n");
     json_decref(all);
@@ -264,6 +279,7 @@ int program_complete(int argc, char **argv)
     if (!status) status = complete(&c, engine, &err);
     cerium_engine_close(&engine);
     bytes_free(&c.text);
+    memory_release(c.out);
     for (size_t i = 0; i < c.n_context; i++) bytes_free(&c.context_texts[i]);
     return status ? failed(&err) : 0;
 }

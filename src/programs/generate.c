@@ -31,7 +31,8 @@ void interrupt_restore(void)
 }
 
 static int step_loop(cerium_session *session, uint32_t n_new, const cerium_sampling *sampling,
-                     FILE *out, generation *g, uint64_t start, cerium_error *err)
+                     FILE *out, step_fn *seen, void *arg, generation *g, uint64_t start,
+                     cerium_error *err)
 {
     cerium_step step = {0};
     uint64_t first = 0;
@@ -43,6 +44,7 @@ static int step_loop(cerium_session *session, uint32_t n_new, const cerium_sampl
         g->rest_ns = now - first;
         g->new_tokens += step.n_tokens;
         g->stop = step.stop;
+        if (seen) seen(arg, session, &step);
         fwrite(step.text, 1, step.text_len, out);
         if (fflush(out)) return error_set(err, CERIUM_ERR_IO, "cannot write the output");
     }
@@ -50,7 +52,8 @@ static int step_loop(cerium_session *session, uint32_t n_new, const cerium_sampl
 }
 
 int generate(cerium_session *session, const int32_t *tokens, size_t n_tokens, uint32_t n_new,
-             const cerium_sampling *sampling, FILE *out, generation *g, cerium_error *err)
+             const cerium_sampling *sampling, FILE *out, step_fn *seen, void *arg, generation *g,
+             cerium_error *err)
 {
     cerium_sync_result sync = {0};
     uint64_t start = clock_ns();
@@ -59,13 +62,28 @@ int generate(cerium_session *session, const int32_t *tokens, size_t n_tokens, ui
     int status = cerium_session_sync(session, tokens, n_tokens, &sync, err);
     g->reused_tokens = sync.tokens_reused;
     g->prompt_ns = clock_ns() - start;
-    if (!status) status = step_loop(session, n_new, sampling, out, g, start, err);
+    if (!status) status = step_loop(session, n_new, sampling, out, seen, arg, g, start, err);
     interrupt_restore();
     if (status == CERIUM_ERR_CANCELED && atomic_load(&interrupted)) {
         g->interrupted = true;
         return CERIUM_OK;
     }
     return status;
+}
+
+const char *stop_name(cerium_stop stop)
+{
+    switch (stop) {
+    case CERIUM_STOP_NONE:
+        return "";
+    case CERIUM_STOP_END:
+        return "end";
+    case CERIUM_STOP_TEXT:
+        return "text";
+    case CERIUM_STOP_LIMIT:
+        return "limit";
+    }
+    return "";
 }
 
 void print_generation(const generation *g, FILE *to)

@@ -13,11 +13,17 @@ typedef struct {
     bool interrupted;         /* Ctrl-C */
 } generation;
 
+/* Sees every step as it comes; may be NULL. */
+typedef void step_fn(void *arg, const cerium_session *session, const cerium_step *step);
+
 /* Continue tokens [n_tokens] with at most n_new, text to out as it comes (flushed by token).
  * A generation that Ctrl-C ends is no error: what was made is kept and counted. */
 CERIUM_CHECKED int generate(cerium_session *session, const int32_t *tokens, size_t n_tokens,
                             uint32_t n_new, const cerium_sampling *sampling, FILE *out,
-                            generation *g, cerium_error *err);
+                            step_fn *seen, void *arg, generation *g, cerium_error *err);
+
+/* "end", "text", "limit"; "" while there is more to come */
+const char *stop_name(cerium_stop stop);
 
 /* "prompt 12 tokens in 3.1 ms, first token after 3.2 ms, 64 tokens at 812 tokens/s" */
 void print_generation(const generation *g, FILE *to);

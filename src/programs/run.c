@@ -1,6 +1,7 @@
 /* run.c - `cerium run`: a completion, one chat turn, or a conversation in the terminal. */
 #include "programs/programs.h"
 
+#include <jansson.h>
 #include <unistd.h>
 
 #include "programs/generate.h"
@@ -21,29 +22,45 @@ static const char help[] =
     "      --stop TEXT         end before TEXT; may be given several times\n"
     "      --ignore-end        go on after end tokens\n"
     "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni\n"
-    "      --quiet             no figures at the end\n\n"
+    "      --quiet             no figures at the end\n"
+    "      --json              the text, why it ended, and each token with its log-probability\n"
+    "      --top N             with --json: the N most likely tokens at each place\n\n"
     "Ctrl-C stops the answer and keeps what was made.\n\n"
     "example: cerium run -p 'def quicksort(items):' -n 100\n";
 
-enum { OWN_CHAT = OPTION_OWN, OWN_RAW, OWN_SYSTEM, OWN_QUIET, OWN_IGNORE_END };
-enum { PROMPT_BYTES_MAX = 64 << 20, TURNS_MAX = 512, LINE_BYTES_MAX = 1 << 20 };
+enum { OWN_CHAT = OPTION_OWN, OWN_RAW, OWN_SYSTEM, OWN_QUIET, OWN_IGNORE_END, OWN_TOP };
+enum { PROMPT_BYTES_MAX = 64 << 20, TURNS_MAX = 512, LINE_BYTES_MAX = 1 << 20, TOP_MAX = 100 };
 
 typedef struct {
     options o;
     bool chat, raw, quiet;
     const char *system;
+    uint32_t top;
 } run;
 
 static bool take_own(void *arg, int val, const char *value)
 {
     run *r = arg;
     switch (val) {
-    case OWN_CHAT: r->chat = true; return true;
-    case OWN_RAW: r->raw = true; return true;
-    case OWN_SYSTEM: r->system = value; return true;
-    case OWN_QUIET: r->quiet = true; return true;
-    case OWN_IGNORE_END: r->o.sampling.ignore_end = true; return true;
-    default: return false;
+    case OWN_CHAT:
+        r->chat = true;
+        return true;
+    case OWN_RAW:
+        r->raw = true;
+        return true;
+    case OWN_SYSTEM:
+        r->system = value;
+        return true;
+    case OWN_QUIET:
+        r->quiet = true;
+        return true;
+    case OWN_TOP:
+        return option_u32(value, 0, TOP_MAX, &r->top);
+    case OWN_IGNORE_END:
+        r->o.sampling.ignore_end = true;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -62,6 +79,73 @@ static int chat_tokens(const cerium_engine *engine, const cerium_message *messag
         memory_free(*tokens);
         *tokens = NULL;
     }
+    return status;
+}
+
+/* ---- --json: the text and every token, gathered as they come ---- */
+
+typedef struct {
+    const cerium_engine *engine;
+    json_t *tokens;
+    uint32_t top;
+} transcript;
+
+/* Bytes of a token are often a part of a character: those are not UTF-8, and null in JSON. */
+static json_t *token_json(const cerium_engine *engine, int32_t token, float logprob)
+{
+    size_t len;
+    const char *text = cerium_token_bytes(engine, token, &len);
+    json_t *string = json_stringn(text, len);
+    return json_pack("{s:i, s:o, s:f}", "id", (int)token, "text", string ? string : json_null(),
+                     "logprob", (double)logprob);
+}
+
+static void keep_step(void *arg, const cerium_session *session, const cerium_step *step)
+{
+    transcript *t = arg;
+    cerium_logprob top[TOP_MAX];
+    for (uint32_t i = 0; i < step->n_tokens; i++) {
+        json_t *token = token_json(t->engine, step->tokens[i], step->logprobs[i]);
+        size_t n = t->top ? cerium_session_top(session, top, t->top) : 0;
+        json_t *best = n ? json_array() : NULL;
+        for (size_t k = 0; k < n; k++)
+            json_array_append_new(best, token_json(t->engine, top[k].token, top[k].logprob));
+        if (best) json_object_set_new(token, "top", best);
+        json_array_append_new(t->tokens, token);
+    }
+}
+
+static void print_json(const transcript *t, const char *text, size_t len, const generation *g)
+{
+    json_t *string = json_stringn(text, len);
+    double speed = g->rest_ns ? (g->new_tokens - 1) * 1e9 / (double)g->rest_ns : 0;
+    const char *stop = *stop_name(g->stop) ? stop_name(g->stop) : "tokens";
+    json_t *all =
+        json_pack("{s:o, s:s, s:i, s:i, s:f, s:f, s:O}", "text", string ? string : json_null(),
+                  "stop", g->interrupted ? "interrupt" : stop, "prompt_tokens",
+                  (int)g->prompt_tokens, "n_tokens", (int)g->new_tokens, "first_token_ms",
+                  (double)g->first_ns / 1e6, "tokens_per_second", speed, "tokens", t->tokens);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(all);
+}
+
+static int answer_json(run *r, cerium_engine *engine, cerium_session *session,
+                       const int32_t *tokens, size_t n, cerium_error *err)
+{
+    generation g;
+    char *text = NULL;
+    size_t len = 0;
+    transcript t = {.engine = engine, .tokens = json_array(), .top = r->top};
+    FILE *out = open_memstream(&text, &len);
+    r->o.sampling.logprobs = true;
+    int status = out && t.tokens ? generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, out,
+                                            keep_step, &t, &g, err)
+                                 : error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
+    if (out) fclose(out);
+    if (!status) print_json(&t, text, len, &g);
+    json_decref(t.tokens);
+    memory_release(text);
     return status;
 }
 
@@ -86,9 +170,15 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
             return error_set(err, CERIUM_ERR_ARGUMENT,
                              "the prompt is empty and the model has no begin token");
         }
-        fwrite(prompt.ptr, 1, prompt.len, stdout);
+        if (!r->o.json) fwrite(prompt.ptr, 1, prompt.len, stdout);
     }
-    int status = generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, stdout, &g, err);
+    if (r->o.json) {
+        int status = answer_json(r, engine, session, tokens, n, err);
+        memory_free(tokens);
+        return status;
+    }
+    int status =
+        generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, stdout, NULL, NULL, &g, err);
     memory_free(tokens);
     RETURN_IF(status);
     printf("\n");
@@ -124,7 +214,8 @@ static int take_turn(run *r, cerium_engine *engine, cerium_session *session, con
     size_t n = 0, before, after;
     generation g;
     RETURN_IF(chat_tokens(engine, c->messages, c->n, &tokens, &n, err));
-    int status = generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, stdout, &g, err);
+    int status =
+        generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, stdout, NULL, NULL, &g, err);
     before = n;
     memory_free(tokens);
     RETURN_IF(status);
@@ -195,15 +286,19 @@ static int with_session(run *r, cerium_engine *engine, const char *prompt, ceriu
 int program_run(int argc, char **argv)
 {
     static const struct option own[] = {
-        {"chat", no_argument, NULL, OWN_CHAT},         {"raw", no_argument, NULL, OWN_RAW},
-        {"system", required_argument, NULL, OWN_SYSTEM}, {"quiet", no_argument, NULL, OWN_QUIET},
+        {"chat", no_argument, NULL, OWN_CHAT},
+        {"raw", no_argument, NULL, OWN_RAW},
+        {"system", required_argument, NULL, OWN_SYSTEM},
+        {"quiet", no_argument, NULL, OWN_QUIET},
         {"ignore-end", no_argument, NULL, OWN_IGNORE_END},
+        {"top", required_argument, NULL, OWN_TOP},
     };
     run r = {.o = {.n_tokens = 256}};
     cerium_error err;
     cerium_engine *engine = NULL;
-    RETURN_IF(options_parse(&r.o, argc, argv, OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING,
-                            own, ARRAY_LEN(own), take_own, &r, help));
+    RETURN_IF(options_parse(&r.o, argc, argv,
+                            OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON, own,
+                            ARRAY_LEN(own), take_own, &r, help));
     if (argc - optind > 1)
         return usage_error("run", "one prompt, not %d; put it in quotes", argc - optind);
     const char *prompt = optind < argc ? argv[optind] : r.o.prompt;

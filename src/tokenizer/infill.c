@@ -76,14 +76,25 @@ static void render_hole(prompt *p, const infill_form *form, view prefix, view su
     if (form->order == INFILL_SUFFIX_FIRST) prompt_token(p, form->mid);
 }
 
+/* Lengths without text: a caller's mistake that nothing before us looks for. */
+static bool is_whole(const cerium_infill *infill)
+{
+    bool whole = (infill->prefix || !infill->prefix_len) &&
+                 (infill->suffix || !infill->suffix_len) && (infill->files || !infill->n_files);
+    for (size_t i = 0; whole && i < infill->n_files; i++)
+        whole = infill->files[i].text || !infill->files[i].text_len;
+    return whole;
+}
+
 int infill_render(const tokenizer *t, const infill_form *form, const cerium_infill *infill,
                   int32_t *tokens, size_t cap, size_t *n_tokens, cerium_error *err)
 {
     CHECK(t && form && infill && n_tokens && (tokens || !cap));
-    CHECK(infill->files || !infill->n_files);
     if (form->order == INFILL_NONE)
         return error_set(err, CERIUM_ERR_FORMAT,
                          "the vocabulary has no fill-in-the-middle tokens; use a model with them");
+    if (!is_whole(infill))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "fill in the middle: a text is missing");
     prompt p;
     prompt_open(&p, t, tokenizer_adds_bos(t), tokens, cap, err);
     render_context(&p, form, infill);

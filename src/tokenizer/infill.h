@@ -28,7 +28,7 @@ infill_form infill_detect(const tokenizer *t);
  * them out.
  *   tokens:   [cap]; may be NULL when cap is 0
  *   n_tokens: tokens written; tokens needed with CERIUM_ERR_CAPACITY
- * CERIUM_ERR_FORMAT: form is INFILL_NONE. */
+ * CERIUM_ERR_FORMAT: form is INFILL_NONE; CERIUM_ERR_ARGUMENT: NULL with a length. */
 CERIUM_CHECKED int infill_render(const tokenizer *t, const infill_form *form,
                                  const cerium_infill *infill, int32_t *tokens, size_t cap,
                                  size_t *n_tokens, cerium_error *err);

@@ -33,24 +33,62 @@ void merge_map_add(merge_map *map, uint32_t left, uint32_t right, uint32_t rank,
 
 /* ---- Section - Byte-level BPE: the file lists the merges ---- */
 
-/* "left right" in the byte alphabet.  A line that does not name three tokens merges nothing. */
-static void add_line(merges *m, const vocabulary *v, view line, uint32_t rank)
+/* Lines are looked up in groups: one search after the other would wait for memory each time. */
+enum { GROUP = 16, LEFT = 0, RIGHT = 1, BOTH = 2, PARTS = 3 };
+
+typedef struct {
+    view parts[GROUP][PARTS]; /* in raw */
+    uint32_t hashes[GROUP][PARTS];
+    uint32_t ranks[GROUP];
+    unsigned n;
+    size_t raw_used;
+    char raw[2 * TOKENIZER_TOKEN_BYTES_MAX];
+} line_group;
+
+/* Pairs of tokens that make a third; a line that does not name three merges nothing. */
+static void add_group(merges *m, const vocabulary *v, line_group *g)
 {
-    char raw[TOKENIZER_TOKEN_BYTES_MAX];
-    if (line.len > sizeof raw || line.len < 3) return;
+    for (unsigned i = 0; i < g->n; i++)
+        for (int part = 0; part < PARTS; part++) vocabulary_fetch(v, g->hashes[i][part]);
+    for (unsigned i = 0; i < g->n; i++)
+        for (int part = 0; part < PARTS; part++) vocabulary_fetch_text(v, g->hashes[i][part]);
+    int32_t ids[GROUP][PARTS];
+    for (unsigned i = 0; i < g->n; i++) {
+        for (int part = 0; part < PARTS; part++)
+            ids[i][part] = vocabulary_find_hashed(v, g->parts[i][part], g->hashes[i][part]);
+        merge_map_fetch(&m->pairs, ids[i][LEFT], ids[i][RIGHT]);
+    }
+    for (unsigned i = 0; i < g->n; i++) {
+        if (ids[i][LEFT] < 0 || ids[i][RIGHT] < 0 || ids[i][BOTH] < 0) continue;
+        if (v->kinds[ids[i][BOTH]] == TOKEN_CONTROL) continue;
+        merge_map_add(&m->pairs, (uint32_t)ids[i][LEFT], (uint32_t)ids[i][RIGHT], g->ranks[i],
+                      ids[i][BOTH]);
+    }
+    g->n = 0;
+    g->raw_used = 0;
+}
+
+/* "left right" in the byte alphabet: the raw bytes of left, right and both lie in one piece. */
+static void read_line(line_group *g, view line, uint32_t rank)
+{
+    if (line.len > TOKENIZER_TOKEN_BYTES_MAX || line.len < 3) return;
     const char *space = memchr(line.ptr + 1, ' ', line.len - 1);
     if (!space) return;
     view left = {line.ptr, (size_t)(space - line.ptr)};
     view right = {space + 1, line.len - left.len - 1};
+    char *raw = g->raw + g->raw_used;
     size_t n_left = 0, n_right = 0;
     if (!vocabulary_unalphabet(left, raw, &n_left) ||
         !vocabulary_unalphabet(right, raw + n_left, &n_right))
         return;
-    int32_t a = vocabulary_find(v, (view){raw, n_left});
-    int32_t b = vocabulary_find(v, (view){raw + n_left, n_right});
-    int32_t ab = vocabulary_find(v, (view){raw, n_left + n_right});
-    if (a < 0 || b < 0 || ab < 0 || v->kinds[ab] == TOKEN_CONTROL) return;
-    merge_map_add(&m->pairs, (uint32_t)a, (uint32_t)b, rank, ab);
+    view *parts = g->parts[g->n];
+    parts[LEFT] = (view){raw, n_left};
+    parts[RIGHT] = (view){raw + n_left, n_right};
+    parts[BOTH] = (view){raw, n_left + n_right};
+    for (int part = 0; part < PARTS; part++)
+        g->hashes[g->n][part] = (uint32_t)vocabulary_hash(parts[part].ptr, parts[part].len);
+    g->ranks[g->n++] = rank;
+    g->raw_used += n_left + n_right;
 }
 
 static int open_listed(merges *m, const vocabulary *v, const gguf_file *file, cerium_error *err)
@@ -64,7 +102,15 @@ static int open_listed(merges *m, const vocabulary *v, const gguf_file *file, ce
     if (merge_map_open(&m->pairs, (size_t)lines->n_items + 1))
         return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for %u merges", gguf_path(file),
                          (unsigned)lines->n_items);
-    for (uint32_t i = 0; i < lines->n_items; i++) add_line(m, v, lines->strings[i], i);
+    line_group group;
+    group.n = 0;
+    group.raw_used = 0;
+    for (uint32_t i = 0; i < lines->n_items; i++) {
+        read_line(&group, lines->strings[i], i);
+        if (group.n == GROUP || group.raw_used > TOKENIZER_TOKEN_BYTES_MAX)
+            add_group(m, v, &group);
+    }
+    add_group(m, v, &group);
     return CERIUM_OK;
 }
 

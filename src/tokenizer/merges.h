@@ -49,6 +49,12 @@ static inline size_t merge_hash(uint64_t key)
     return (size_t)(key ^ key >> 32);
 }
 
+static inline void merge_map_fetch(const merge_map *map, int32_t left, int32_t right)
+{
+    __builtin_prefetch(
+        &map->slots[merge_hash(merge_key((uint32_t)left, (uint32_t)right)) & map->mask]);
+}
+
 static inline const merge_slot *merge_find(const merge_map *map, int32_t left, int32_t right)
 {
     uint64_t key = merge_key((uint32_t)left, (uint32_t)right);

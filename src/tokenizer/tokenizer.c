@@ -24,18 +24,18 @@ struct tokenizer {
 static int open_flags(tokenizer *t, const gguf_file *file, cerium_error *err)
 {
     pretokenizer_facts facts = {.adds_bos = true};
-    t->adds_space = true;
-    if (t->vocab.form == VOCABULARY_BYTES) {
+    if (t->vocab.form == VOCABULARY_SENTENCEPIECE) {
+        t->adds_space = true;
+        gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &t->adds_space);
+    } else {
         view pre = VIEW("default");
         gguf_get_string(file, "tokenizer.ggml.pre", &pre);
         RETURN_IF(pretokenizer_open(&t->pre, pre, gguf_path(file), &facts, err));
-        t->adds_space = false;
     }
     t->whole_words = facts.whole_words;
     t->adds_bos = facts.adds_bos;
     gguf_get_bool(file, "tokenizer.ggml.add_bos_token", &t->adds_bos);
     gguf_get_bool(file, "tokenizer.ggml.add_eos_token", &t->adds_eos);
-    gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &t->adds_space);
     if (t->special.roles[TOKEN_BOS] < 0) t->adds_bos = false;
     if (t->special.roles[TOKEN_EOS] < 0) t->adds_eos = false;
     return CERIUM_OK;

@@ -76,10 +76,14 @@ static void slot_add(const vocabulary *v, vocabulary_slot *slots, size_t n_slots
     if (slot->id < 0) *slot = (vocabulary_slot){.hash = hash, .id = id};
 }
 
+int32_t vocabulary_find_hashed(const vocabulary *v, view text, uint32_t hash)
+{
+    return slot_of(v, v->by_bytes, v->n_slots, text, hash)->id;
+}
+
 int32_t vocabulary_find(const vocabulary *v, view text)
 {
-    uint32_t hash = (uint32_t)vocabulary_hash(text.ptr, text.len);
-    return slot_of(v, v->by_bytes, v->n_slots, text, hash)->id;
+    return vocabulary_find_hashed(v, text, (uint32_t)vocabulary_hash(text.ptr, text.len));
 }
 
 int32_t vocabulary_find_name(const vocabulary *v, view name)

@@ -50,6 +50,17 @@ static inline view vocabulary_bytes(const vocabulary *v, int32_t id)
 /* The token that stands for text, TOKEN_NONE when none does.  Control, unknown and byte tokens
  * are not found here, unless they became control by vocabulary_make_control(). */
 int32_t vocabulary_find(const vocabulary *v, view text);
+/* The same in steps, so that many searches wait for memory at once: hash all, fetch all, find. */
+int32_t vocabulary_find_hashed(const vocabulary *v, view text, uint32_t hash);
+static inline void vocabulary_fetch(const vocabulary *v, uint32_t hash)
+{
+    __builtin_prefetch(&v->by_bytes[hash & (v->n_slots - 1)]);
+}
+static inline void vocabulary_fetch_text(const vocabulary *v, uint32_t hash)
+{
+    int32_t id = v->by_bytes[hash & (v->n_slots - 1)].id;
+    if (id >= 0) __builtin_prefetch(v->text + v->offsets[id]);
+}
 /* The control or user-defined token of that name. */
 int32_t vocabulary_find_name(const vocabulary *v, view name);
 

@@ -3,13 +3,18 @@
 
 Owns tests/golden/fixtures/: NAME.gguf, written the way llama.cpp's converter writes it, and
 NAME.expect, the logits of transformers in float32 (eager attention) with the weights that
-gguf.dequantize() reads back from the very bytes in the file.  Nothing is downloaded.
+gguf.dequantize() reads back from the very bytes in the file; for float files with an F16 KV cache,
+too.  Nothing is downloaded.
 
     python3 make_fixtures.py            make all, check all, print one line per fixture
     python3 make_fixtures.py qwen2      only the fixtures whose name begins so
+    python3 make_fixtures.py float      only those whose matrices are F32, F16 or BF16
+    python3 make_fixtures.py stories [DATA]
+                                        stories260K.logits, of the model in ../shared/data
 
 README.md says what the files hold, where the bounds come from, and what was learnt.
 """
+import json
 import math
 import os
 import struct
@@ -27,14 +32,18 @@ from transformers import (
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "fixtures")
+DATA = os.path.join(HERE, "..", "..", "..", "shared", "data")  # beside the repository
 
-LONG = 48             # tokens of the first sequence, more than any sliding window here
+LONG = 160            # tokens of the first sequence: pages of a cache, many sliding windows
+LONGEST = 560         # in two fixtures: more than a chunk of attention, too
 SHORT = (4, 7, 10)    # and three short ones
 ACT_GROUP = 128       # activations: int8, one scale for so many values along K
 SAFETY = 3.0          # bound = so many times the error of the simulated engine
-FLOAT_BOUND = 2e-3    # least bound, absolute, for logits with a standard deviation near 2
+FLOAT_BOUND = 2e-3    # float files, of logits, against transformers with an F16 cache, too
+STORY_BOUND = 1e-3    # that of stories260K
+TIES = 0.5            # of that bound at most: what float32 noise costs by flipping F16 roundings
 KL_LEAST = 1e-5
-ABLATION_LEAST = 3.0  # dropping any tensor must exceed one of the bounds so many times
+ABLATION_LEAST = 2.0  # dropping any tensor must exceed one of the bounds so many times
 
 # ---- vocabulary: 256 bytes, a few merges, a few control tokens ----
 
@@ -435,7 +444,8 @@ def choose_tokens(model, n, rng):
         return rng.integers(0, N_VOCAB, n).tolist()
     chosen = []
     for _ in range(n):
-        trial = [chosen + [t] for t in rng.integers(0, N_VOCAB, 40).tolist()]
+        n_trials = 40 if n <= LONG else 8
+        trial = [chosen + [t] for t in rng.integers(0, N_VOCAB, n_trials).tolist()]
         gaps = router_gaps(run(model, trial)[1], k)[:, -1]
         chosen = trial[int(gaps.argmax())]
     return chosen
@@ -490,29 +500,47 @@ def make_model(fixture, change=None):
     return fixture["model"](config).float().eval()
 
 
-def write_expect(path, sequences, rows, reference, bounds):
+def write_expect(path, sequences, rows, references):
+    """references: (logits of each sequence, (error bound, KL bound)), one or two of them."""
     with open(path, "wb") as f:
-        f.write(b"CEXPECT1" + struct.pack("<Iff", len(sequences), *bounds))
-        for s, r, ref in zip(sequences, rows, reference):
-            f.write(struct.pack("<III", len(s), ref.shape[-1], r))
+        f.write(b"CEXPECT%d" % len(references) + struct.pack("<I", len(sequences)))
+        for _, bounds in references:
+            f.write(struct.pack("<ff", *bounds))
+        for i, (s, r) in enumerate(zip(sequences, rows)):
+            f.write(struct.pack("<III", len(s), references[0][0][i].shape[-1], r))
             f.write(np.array(s, "<i4").tobytes())
-            f.write(ref[r:].numpy().astype("<f4").tobytes())
+            for logits, _ in references:
+                f.write(logits[i][r:].numpy().astype("<f4").tobytes())
 
 
 def simulate(model, sequences, rows, reference, quantized, routers):
-    """Largest logit error and KL of the simulated engine, and of routing's safety margin."""
-    error = kl = 0.0
+    """Logits of the simulated engine, their largest error and KL, and routing's safety margin."""
+    simulated, error, kl = [], 0.0, 0.0
     margin = math.inf
     with Simulated(model, quantized):
         for s, r, ref, gates in zip(sequences, rows, reference, routers):
             logits, got = run(model, s, half=True)
+            simulated.append(logits[0])
             error = max(error, (logits[0, r:] - ref[r:]).abs().max().item())
             kl = max(kl, kl_rows(ref[r:], logits[0, r:]).max().item())
             if gates:
                 k = model.config.num_experts_per_tok
                 moved = max((a - b).abs().max().item() for a, b in zip(gates, got))
                 margin = min(margin, router_gaps(gates, k).min().item() / (2 * moved))
-    return error, kl, margin
+    return simulated, error, kl, margin
+
+
+def float64_error(model, sequences, rows, reference, half=False):
+    """How far float64 is from the reference; with half, what flipped roundings cost."""
+    model.double()
+    error = max((run(model, s, half)[0][0, r:] - ref[r:]).abs().max().item()
+                for s, r, ref in zip(sequences, rows, reference))
+    model.float()
+    return error
+
+
+def is_float(fixture):
+    return fixture["file_type"] in (F.ALL_F32, F.MOSTLY_F16, F.MOSTLY_BF16)
 
 
 def make(fixture):
@@ -525,33 +553,64 @@ def make(fixture):
     name = fixture["name"]
     write_gguf(os.path.join(OUT, name + ".gguf"), arch, model.config, fixture, data)
 
-    quantized = fixture["file_type"] not in (F.ALL_F32, F.MOSTLY_F16, F.MOSTLY_BF16)
-    sequences = [choose_tokens(model, n, rng) for n in (LONG, *SHORT)]
-    rows = ([LONG - 6] + [n - 2 for n in SHORT]) if quantized else [LONG - 16, 0, 0, 0]
+    quantized = not is_float(fixture)
+    long = fixture.get("long", LONG)
+    sequences = [choose_tokens(model, n, rng) for n in (long, *SHORT)]
+    rows = ([long - 6] + [n - 2 for n in SHORT]) if quantized else [long - 16, 0, 0, 0]
     results = [run(model, s) for s in sequences]
     reference = [logits[0] for logits, _ in results]
     routers = [gates for _, gates in results]
 
-    error, kl, margin = simulate(model, sequences, rows, reference, quantized, routers)
+    half, error, kl, margin = simulate(model, sequences, rows, reference, quantized, routers)
     bound = SAFETY * error if quantized else max(FLOAT_BOUND, SAFETY * error)
     kl_bound = max(KL_LEAST, SAFETY * kl)
     assert margin > 1.5, f"{name}: routing is too close to call ({margin:.2f})"
-    model.double()
-    exact = max((run(model, s)[0][0] - ref).abs().max().item()
-                for s, ref in zip(sequences, reference))
-    model.float()
+    exact = float64_error(model, sequences, rows, reference)
+    flips = 0.0 if quantized else float64_error(model, sequences, rows, half, True)
+    assert flips < TIES * FLOAT_BOUND, f"{name}: keys or values too near a tie ({flips:.1e})"
     tensors = tensors_of(model, arch)  # float() made new storage
     expected = (sequences, rows, reference, (bound, kl_bound))
     least, which = ablate(model, tensors, *expected)
     assert least > ABLATION_LEAST, (name, which, least, bound)
     notes = feature_check(model, fixture, *expected)
-    write_expect(os.path.join(OUT, name + ".expect"), *expected)
+    references = [(reference, (bound, kl_bound))]
+    if not quantized:
+        references.insert(0, (half, (FLOAT_BOUND, KL_LEAST)))
+    write_expect(os.path.join(OUT, name + ".expect"), sequences, rows, references)
     std = torch.cat([r.reshape(-1) for r in reference]).std().item()
     size = sum(os.path.getsize(os.path.join(OUT, name + e)) for e in (".gguf", ".expect"))
-    print(f"{name:16} {size / 1024:6.0f} KiB  std {std:.2f}  f32-f64 {exact:.1e}  "
+    ties = "" if quantized else f"  with F16 cache {flips:.1e}"
+    print(f"{name:16} {size / 1024:6.0f} KiB  std {std:.2f}  f32-f64 {exact:.1e}{ties}  "
           f"bound {bound:.4f}  kl {kl_bound:.1e}  least ablation x{least:.0f} ({which})"
           + (f"  routing x{margin:.1f}" if margin < math.inf else "")
           + "".join("  without " + n for n in notes), flush=True)
+
+
+# ---- stories260K: a trained model outside the repository ----
+
+def make_stories(data):
+    """After the begin token and after the last id: logits with an F16 cache, and nothing else."""
+    path = os.path.join(data, "weights", "stories260K")
+    model = LlamaForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=True,
+                                             attn_implementation="eager").eval()
+    with open(os.path.join(path, "expected.json"), encoding="utf-8") as f:
+        expected = json.load(f)
+    ids = expected["ids"]
+    told = torch.tensor([expected["logits_after_bos"], expected["logits_last"]])
+
+    def ends(half):  # logits_last are those that the last id was chosen by
+        return torch.stack([run(model, ids[:n], half)[0][0, -1] for n in (1, len(ids) - 1)])
+
+    plain, half = ends(False), ends(True)
+    model.double()
+    flips = (ends(True) - half).abs().max().item()
+    assert (plain - told).abs().max() < 1e-4, "transformers and expected.json disagree"
+    assert flips < STORY_BOUND, f"stories260K: keys or values too near a tie ({flips:.1e})"
+    with open(os.path.join(OUT, "stories260K.logits"), "wb") as f:
+        f.write(b"CSTORY01" + half.numpy().astype("<f4").tobytes())
+    print(f"stories260K      f16-cache f32-f64 {flips:.1e}  plain-told "
+          f"{(plain - told).abs().max().item():.1e}  f16-cache-told "
+          + " and ".join(f"{e:.1e}" for e in (half - told).abs().amax(-1).tolist()), flush=True)
 
 
 # ---- the list ----
@@ -611,7 +670,7 @@ SUPER = dict(hidden_size=256, intermediate_size=512, num_hidden_layers=1,
              num_key_value_heads=1)                                     # K multiples of 256
 
 FIXTURES = [
-    llama("llama", {}, 1),
+    llama("llama", dict(intermediate_size=92, max_position_embeddings=1024), 1, long=LONGEST),
     llama("llama-rope3", dict(rope_parameters=LLAMA3, head_dim=32, intermediate_size=64), 2,
           head_dim=True, without={"rope scaling": dict(rope_parameters=rope("default", 10000.0))}),
     llama("llama-linear", dict(rope_parameters=LINEAR, attention_bias=True,
@@ -625,7 +684,7 @@ FIXTURES = [
           dict(head_dim=32, intermediate_size=64, rms_norm_eps=1e-6,
                rope_parameters=rope("default", 1000000.0)), 6, head_dim=True),
     qwen3moe("qwen3moe", {}, 7),
-    gpt_oss("gpt-oss", {}, 8, without={
+    gpt_oss("gpt-oss", {}, 8, long=LONGEST, without={
         "exact yarn bounds": dict(rope_parameters={**YARN32, "truncate": True}),
         "rope scaling": dict(rope_parameters=rope("default", 150000.0)),
         "sliding window": dict(sliding_window=4096)}),
@@ -656,8 +715,12 @@ def main():
     torch.set_num_threads(1)  # sums in one order, so the files come out the same each time
     os.makedirs(OUT, exist_ok=True)
     wanted = sys.argv[1:]
+    if wanted[:1] == ["stories"]:
+        make_stories(wanted[1] if len(wanted) > 1 else DATA)
+        return
     for fixture in FIXTURES:
-        if not wanted or any(fixture["name"].startswith(w) for w in wanted):
+        if (not wanted or ("float" in wanted and is_float(fixture))
+                or any(fixture["name"].startswith(w) for w in wanted)):
             make(fixture)
 
 

@@ -8,7 +8,9 @@ check "the README shows the build packages" shows
 
 # On a machine without any of it, as a user who is not root.
 mkdir "$work/bin"
-for tool in sh awk cut dirname ls grep; do ln -s "$(command -v "$tool")" "$work/bin/$tool"; done
+for tool in sh awk cut dirname grep ln ls mktemp rm tail touch; do
+    ln -s "$(command -v "$tool")" "$work/bin/$tool"
+done
 printf '#!/bin/sh\necho 1000\n' >"$work/bin/id"
 chmod +x "$work/bin/id"
 check_fails "without root it prints the command" \
@@ -16,22 +18,23 @@ check_fails "without root it prints the command" \
     env PATH="$work/bin" tools/install_packages.sh build
 check "missing test packages are not an error" env PATH="$work/bin" tools/install_packages.sh test
 
-# With everything there it must not ask apt-get.
-printf '#!/bin/sh\ntouch "$CALLED"\n' >"$work/bin/apt-get"
+# As root, with everything there: apt-get must not be asked.
+cat >"$work/bin/apt-get" <<'END'
+#!/bin/sh
+touch "$work/called"
+if [ "$apt_works" ]; then ln -sf "$work/bin/true" "$work/bin/make"; fi
+END
 printf '#!/bin/sh\necho 0\n' >"$work/bin/id"
-for tool in gcc make pkg-config touch; do
-    rm -f "$work/bin/$tool"
-    printf '#!/bin/sh\n' >"$work/bin/$tool"
-    chmod +x "$work/bin/$tool"
-done
-chmod +x "$work/bin/apt-get"
-rm "$work/bin/touch"
-ln -s "$(command -v touch)" "$work/bin/touch"
-CALLED=$work/called
-export CALLED
+printf '#!/bin/sh\n' >"$work/bin/true"
+for tool in gcc make pkg-config; do ln -s "$work/bin/true" "$work/bin/$tool"; done
+chmod +x "$work/bin/apt-get" "$work/bin/true"
+export work
 check "with everything there" env PATH="$work/bin" tools/install_packages.sh build
 check "apt-get is not asked" test ! -e "$work/called"
 rm "$work/bin/make"
-check "with something missing, as root" env PATH="$work/bin" tools/install_packages.sh build
-check "apt-get is asked" test -e "$work/called"
+check_fails "what apt-get cannot install is an error" "sudo apt-get install make" \
+    env PATH="$work/bin" tools/install_packages.sh build
+check "apt-get was asked" test -e "$work/called"
+check "what apt-get installs is there" env PATH="$work/bin" apt_works=yes \
+    tools/install_packages.sh build
 report packages

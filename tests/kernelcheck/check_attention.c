@@ -87,7 +87,8 @@ typedef struct {
 /* Some rows have seen something already. */
 static void make_rows(page_mode mode, rows *want, rows *got, uint32_t n_q, uint32_t head_dim)
 {
-    const size_t state_bytes = n_q * sizeof *want->state, out_bytes = n_q * head_dim * sizeof(float);
+    const size_t state_bytes = n_q * sizeof *want->state;
+    const size_t out_bytes = n_q * head_dim * sizeof(float);
     *want = (rows){kc_buffer(state_bytes, 4), kc_buffer(out_bytes, 4)};
     *got = (rows){kc_buffer(state_bytes, 4), kc_buffer(out_bytes, 4)};
     for (uint32_t r = 0; r < n_q; r++) {
@@ -237,7 +238,8 @@ static void check_kv_write(const kernel_table *ref, const kernel_table *level)
             kc_release();
         }
     if (kc_benching()) {
-        uint16_t *keys = kc_buffer(128 * KERNEL_PAGE * 2, 64), *values = kc_buffer(128 * KERNEL_PAGE * 2, 64);
+        uint16_t *keys = kc_buffer(128 * KERNEL_PAGE * 2, 64);
+        uint16_t *values = kc_buffer(128 * KERNEL_PAGE * 2, 64);
         float k[128];
         for (int d = 0; d < 128; d++) k[d] = kc_rand_float();
         KC_BENCH("128", 256, "Gvalue/s", level->kv_write(keys, values, 5, k, k, 128));

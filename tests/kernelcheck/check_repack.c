@@ -46,7 +46,7 @@ static void bench_panel(block_type type)
     uint8_t *rows = kc_buffer(N_PANELS * KERNEL_PANEL_ROWS * row_bytes, 64);
     uint8_t *panels = kc_buffer(N_PANELS * panel_bytes, 64);
     test_blocks_fill(type, rows, (size_t)N_PANELS * KERNEL_PANEL_ROWS * N_COLS, TEST_RANDOM);
-    KC_BENCH("from memory", N_PANELS * KERNEL_PANEL_ROWS * row_bytes, "GB/s",
+    KC_BENCH("1024 rows", N_PANELS * KERNEL_PANEL_ROWS * row_bytes, "GB/s",
              for (size_t p = 0; p < N_PANELS; p++)
                  kernel_repack(type, panels + p * panel_bytes,
                                rows + p * KERNEL_PANEL_ROWS * row_bytes, KERNEL_PANEL_ROWS,

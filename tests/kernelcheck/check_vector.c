@@ -70,7 +70,8 @@ static void check_rms_norm(const kernel_table *ref, const kernel_table *level)
     EACH_SHAPE(n, mode, FILL_EXTREMES)
     {
         const float *x = filled(n, mode), *weight = filled(n, FILL_RANDOM);
-        float *want = filled(n, FILL_ZEROS), *got = filled(n, FILL_RANDOM), *in_place = copy_of(x, n);
+        float *want = filled(n, FILL_ZEROS), *got = filled(n, FILL_RANDOM);
+        float *in_place = copy_of(x, n);
         ref->rms_norm(want, x, weight, n, 1e-6f);
         level->rms_norm(got, x, weight, n, 1e-6f);
         level->rms_norm(in_place, in_place, weight, n, 1e-6f);

@@ -220,7 +220,8 @@ int main(int argc, char **argv)
     run_level("ref", &ref, &ref);
     for (int cpu = KERNEL_CPU_AVX2; cpu <= KERNEL_CPU_AVX512VNNI; cpu++) {
         if ((kernel_cpu)cpu > kernel_cpu_detect()) {
-            printf("  %s: not on this processor\n", kernel_cpu_name((kernel_cpu)cpu));
+            printf("skipped: kernels of %s: not on this processor\n",
+                   kernel_cpu_name((kernel_cpu)cpu));
             continue;
         }
         kernel_table_init(&level, (kernel_cpu)cpu);
@@ -231,7 +232,7 @@ int main(int argc, char **argv)
     if (kc_emulated_init(&emulated))
         run_level("emulated", &ref, &emulated);
     else
-        printf("  avx512vnni emulated: not built (libsimde-dev is missing)\n");
+        printf("skipped: emulated kernels of avx512vnni: libsimde-dev was not there\n");
     printf("kernelcheck: %d passed, %d failed\n", kc.n_passed, kc.n_failed);
     return kc.n_failed != 0;
 }

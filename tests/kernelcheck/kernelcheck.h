@@ -43,7 +43,10 @@ void kc_release(void);
 
 /* The same numbers in every run. */
 uint32_t kc_rand(void);
-static inline uint32_t kc_rand_below(uint32_t n) { return (uint32_t)((uint64_t)kc_rand() * n >> 32); }
+static inline uint32_t kc_rand_below(uint32_t n)
+{
+    return (uint32_t)((uint64_t)kc_rand() * n >> 32);
+}
 /* Uniform in [-1, 1). */
 static inline float kc_rand_float(void) { return (float)(int32_t)kc_rand() * 0x1p-31f; }
 

@@ -1,3 +1,4 @@
+/* test_blocks.c - blocks of every type with bits that mean something. */
 #include "test_blocks.h"
 
 #include <math.h>

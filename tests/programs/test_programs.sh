@@ -22,7 +22,10 @@ refused() {
     [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
         grep -qF -e "$refused_text" "$work/err" || { cat "$work/out" "$work/err"; return 1; }
 }
-same() { "$@" >"$work/one" 2>/dev/null && "$@" >"$work/two" 2>/dev/null && cmp "$work/one" "$work/two"; }
+same() {
+    "$@" >"$work/one" 2>/dev/null && "$@" >"$work/two" 2>/dev/null &&
+        cmp "$work/one" "$work/two"
+}
 quiet_run() { ./cerium run --raw --quiet "$@" 2>/dev/null; }
 says() { grep -qF -e "$1" "$work/$2" || { cat "$work/$2"; return 1; }; }
 
@@ -47,7 +50,8 @@ head -c 4000 "$CERIUM_MODEL" >"$work/cut.gguf"
 for command in "run -p x" "bench --runs 1" "perplexity README.md" "inspect"; do
     # Words of a command line, on purpose.
     check "$command: no such model" refused 1 "/nowhere.gguf" ./cerium $command -m /nowhere.gguf
-    check "$command: a broken model" refused 1 "broken.gguf" ./cerium $command -m "$work/broken.gguf"
+    check "$command: a broken model" refused 1 "broken.gguf" \
+        ./cerium $command -m "$work/broken.gguf"
     check "$command: a cut model" refused 1 "cut.gguf" ./cerium $command -m "$work/cut.gguf"
 done
 check "no such prompt file" refused 1 "/nowhere.txt" ./cerium run -f /nowhere.txt

@@ -166,6 +166,12 @@ static void test_refused(void)
     TEST_CHECK(infill_render(t, &form, &hole, tokens, TOKENS_MAX, &n, &err) == CERIUM_ERR_FORMAT);
     TEST_CHECK(n == 7 && strstr(err.message, "no fill-in-the-middle tokens"));
     tokenizer_close(&t);
+    t = open_tokens("qwen2", qwen);
+    form = infill_detect(t);
+    const cerium_infill broken = {.prefix = "a", .prefix_len = 1, .n_files = 1};
+    TEST_CHECK(infill_render(t, &form, &broken, tokens, TOKENS_MAX, &n, &err) ==
+               CERIUM_ERR_ARGUMENT);
+    tokenizer_close(&t);
 }
 
 int main(void)

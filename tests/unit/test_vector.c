@@ -1,5 +1,5 @@
-/* The reference of vectors and attention against straightforward formulas in double with libm,
- * within tolerances that docs/numerics.md states. */
+/* test_vector.c - the reference of vectors and attention against straightforward formulas in
+ * double with libm, within tolerances that docs/numerics.md states. */
 #include <math.h>
 
 #include "kernels/exp.h"
@@ -298,7 +298,8 @@ static void attention_make(attention_case *a, uint32_t head_dim, uint32_t n_q, u
     a->head_dim = head_dim, a->n_q = n_q, a->n_pages = n_pages;
     memset(a->keys, 0xff, sizeof a->keys); /* NaN in every slot that is not written */
     memset(a->values, 0xff, sizeof a->values);
-    for (uint32_t r = 0; r < n_q; r++) random_fill(a->q[r], head_dim, 4.0f / sqrtf((float)head_dim));
+    for (uint32_t r = 0; r < n_q; r++)
+        random_fill(a->q[r], head_dim, 4.0f / sqrtf((float)head_dim));
     for (uint32_t p = 0; p < n_pages; p++) {
         uint32_t low = random_bits() % 8, high = KERNEL_PAGE - random_bits() % 8;
         for (uint32_t j = low; j < high; j++) {

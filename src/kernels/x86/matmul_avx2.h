@@ -13,8 +13,9 @@
 #include "kernels/panels.h"
 #include "kernels/x86/tiles.h"
 
-/* Tokens of the largest tile: four times two sums fill the sixteen registers. */
-enum { TILE_TOKENS = TILE_SMALL };
+/* Panels times tokens of the largest tile: four times two sums fill the sixteen registers.
+ * Arrays [TILE][2] hold sums of panel p and token t at [p * n_t + t], eight rows each. */
+enum { TILE = TILE_SMALL };
 
 PANEL_INLINE __m256i load_line(const uint8_t *p)
 {
@@ -139,34 +140,48 @@ PANEL_INLINE __m256i keep(__m256i v)
     return v;
 }
 
-/* dot[t][h] += factor[h][k / 16] * the integer products of one block of 32 columns.
- *   q: the tokens' activations for these columns, q_stride bytes apart */
-PANEL_INLINE void block_dots(block_type type, uint32_t n, __m256i dot[TILE_TOKENS][2],
-                             const __m256i factor[2][2], const uint8_t *block, const int8_t *q,
-                             size_t q_stride)
+/* dot += factor[p][h][k / 16] * the integer products of one block of 32 columns.
+ *   block: of the first panel, the others panel_bytes behind
+ *   q: of the first token for these columns, the others q_stride behind */
+PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m256i dot[TILE][2],
+                             __m256i factor[TILE][2][2], const uint8_t *block,
+                             size_t panel_bytes, const int8_t *q, size_t q_stride)
 {
     const __m256i table = quant_table(type);
     const uint32_t n_products = quant_products(type);
-    __m256i pairs[TILE_TOKENS][2];
+    __m256i pairs[TILE][2];
     UNROLLED for (uint32_t step = 0; step < 8; step++) {
         /* Both nibbles of a byte in turn; but one scale after the other where halves have two. */
         const uint32_t k4 = type == BLOCK_Q6_K ? step : step / 2 + step % 2 * 4;
-        __m256i w[2], w_abs[2];
-        UNROLLED for (uint32_t h = 0; h < 2; h++) {
-            w[h] = unpack_quants(type, block, k4, h, table);
-            w_abs[h] = _mm256_abs_epi8(w[h]);
-        }
-        UNROLLED for (uint32_t t = 0; t < n; t++) {
-            const __m256i x = broadcast_pair(q + t * q_stride + 4 * k4);
+        UNROLLED for (uint32_t p = 0; p < n_p; p++) {
+            __m256i w[2], w_abs[2];
             UNROLLED for (uint32_t h = 0; h < 2; h++) {
-                const __m256i p = quant_dot(type, w[h], w_abs[h], x);
-                pairs[t][h] = step % n_products ? keep(_mm256_add_epi16(pairs[t][h], p)) : p;
-                if ((step + 1) % n_products == 0)
-                    dot[t][h] = keep(_mm256_add_epi32(
-                        dot[t][h], _mm256_madd_epi16(pairs[t][h], factor[h][k4 / 4])));
+                w[h] = unpack_quants(type, block + p * panel_bytes, k4, h, table);
+                w_abs[h] = _mm256_abs_epi8(w[h]);
+            }
+            UNROLLED for (uint32_t t = 0; t < n_t; t++) {
+                const __m256i x = broadcast_pair(q + t * q_stride + 4 * k4);
+                const uint32_t i = p * n_t + t;
+                UNROLLED for (uint32_t h = 0; h < 2; h++) {
+                    const __m256i v = quant_dot(type, w[h], w_abs[h], x);
+                    pairs[i][h] = step % n_products ? keep(_mm256_add_epi16(pairs[i][h], v)) : v;
+                    if ((step + 1) % n_products == 0)
+                        dot[i][h] = keep(_mm256_add_epi32(
+                            dot[i][h], _mm256_madd_epi16(pairs[i][h], factor[p][h][k4 / 4])));
+                }
             }
         }
     }
+}
+
+/* y = acc */
+PANEL_INLINE void store_tile(uint32_t n_p, uint32_t n_t, float *y, size_t y_stride,
+                             __m256 acc[TILE][2])
+{
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++)
+            _mm256_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS + 8 * h,
+                             acc[i][h]);
 }
 
 /* The parts of matmul_init_avx2(), one for each file. */

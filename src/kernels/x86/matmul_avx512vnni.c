@@ -98,23 +98,33 @@ PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32
     return v;
 }
 
-/* dot[t][i] += the products of 16 columns each: i = k / 16.  Two chains hide the latency. */
-PANEL_INLINE void block_dots(block_type type, uint32_t n, __m512i dot[TILE_WIDE][2],
-                             const uint8_t *block, const int8_t *q, size_t q_stride)
+/* dot[i][k / 16] += the products of a block of panel i / n_t and token i % n_t: two chains, as
+ * the instruction takes five cycles.
+ *   block: of the first panel, the others panel_bytes behind
+ *   q: of the first token for these columns, the others q_stride behind */
+PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512i dot[TILE_WIDE][2],
+                             const uint8_t *block, size_t panel_bytes, const int8_t *q,
+                             size_t q_stride)
 {
     const __m512i table = quant_table(type);
     UNROLLED for (uint32_t step = 0; step < 8; step++) {
         const uint32_t k4 = step / 2 + step % 2 * 4;
-        const __m512i w = unpack_quants(type, block, k4, table);
-        UNROLLED for (uint32_t t = 0; t < n; t++)
-            dot[t][k4 / 4] = _mm512_dpbusd_epi32(dot[t][k4 / 4], w,
-                                                 broadcast_word(q + t * q_stride + 4 * k4));
+        UNROLLED for (uint32_t p = 0; p < n_p; p++) {
+            const __m512i w = unpack_quants(type, block + p * panel_bytes, k4, table);
+            UNROLLED for (uint32_t t = 0; t < n_t; t++) {
+                __m512i *sum = &dot[p * n_t + t][k4 / 4];
+                *sum = _mm512_dpbusd_epi32(*sum, w, broadcast_word(q + t * q_stride + 4 * k4));
+            }
+        }
     }
 }
 
-PANEL_INLINE void store_tile(uint32_t n, float *y, size_t y_stride, const __m512 acc[TILE_WIDE])
+/* y = acc */
+PANEL_INLINE void store_tile(uint32_t n_p, uint32_t n_t, float *y, size_t y_stride,
+                             const __m512 *acc)
 {
-    UNROLLED for (uint32_t t = 0; t < n; t++) _mm512_storeu_ps(y + t * y_stride, acc[t]);
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+        _mm512_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS, acc[i]);
 }
 
 /* ---- Section - Types with a scale for 32 values ---- */
@@ -129,48 +139,50 @@ PANEL_INLINE __m512 load_e8m0_half(const uint8_t *p)
     return _mm512_castsi512_ps(_mm512_max_epi32(normal, small));
 }
 
-/* acc[t] = fma(sum, scale, acc) for one group of n_blocks. */
-PANEL_INLINE void group_sums(block_type type, uint32_t n, __m512 acc[TILE_WIDE],
-                             const uint8_t *group, uint32_t n_blocks, const kernel_act *x,
-                             uint32_t x_stride)
+/* sum = fma(dot, d, sum) and fma(sum32, m, sum) for block b of a group. */
+PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 sum[TILE_WIDE],
+                             const uint8_t *group, const uint8_t *block, size_t panel_bytes,
+                             uint32_t b, const kernel_act *x, uint32_t x_stride)
 {
-    const uint8_t *block = group + panel_group_head(type, n_blocks);
-    __m512 sum[TILE_WIDE];
-    UNROLLED for (uint32_t t = 0; t < n; t++) sum[t] = _mm512_setzero_ps();
-    for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
-        const uint8_t *head = group + b * panel_head_bytes(type);
-        __m512i dot[TILE_WIDE][2];
-        UNROLLED for (uint32_t t = 0; t < n; t++) {
-            dot[t][0] = _mm512_set1_epi32(-quant_offset(type) * x[t * x_stride].sum32[b]);
-            dot[t][1] = _mm512_setzero_si512();
-        }
-        block_dots(type, n, dot, block, x->q + b * PANEL_BLOCK, x_stride * sizeof *x);
-        const __m512 d = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
-        const __m512 m = panel_has_min(type) ? load_halves(head + 32) : d;
-        UNROLLED for (uint32_t t = 0; t < n; t++) {
-            const __m512i v = _mm512_add_epi32(dot[t][0], dot[t][1]);
-            sum[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(v), d, sum[t]);
-            if (panel_has_min(type))
-                sum[t] = _mm512_fmadd_ps(_mm512_set1_ps((float)x[t * x_stride].sum32[b]), m,
-                                         sum[t]);
-        }
+    __m512i dot[TILE_WIDE][2];
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
+        const int32_t sum32 = x[i % n_t * x_stride].sum32[b];
+        dot[i][0] = _mm512_set1_epi32(-quant_offset(type) * sum32);
+        dot[i][1] = _mm512_setzero_si512();
     }
-    UNROLLED for (uint32_t t = 0; t < n; t++)
-        acc[t] = _mm512_fmadd_ps(sum[t], _mm512_set1_ps(x[t * x_stride].scale), acc[t]);
+    block_dots(type, n_p, n_t, dot, block, panel_bytes, x->q + b * PANEL_BLOCK,
+               x_stride * sizeof *x);
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
+        const uint8_t *head = group + i / n_t * panel_bytes + b * panel_head_bytes(type);
+        const __m512 d = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
+        const __m512i v = _mm512_add_epi32(dot[i][0], dot[i][1]);
+        sum[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(v), d, sum[i]);
+        if (panel_has_min(type))
+            sum[i] = _mm512_fmadd_ps(_mm512_set1_ps((float)x[i % n_t * x_stride].sum32[b]),
+                                     load_halves(head + 32), sum[i]);
+    }
 }
 
-PANEL_INLINE void tile_groups(block_type type, uint32_t n, float *y, size_t y_stride,
-                              const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
+PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float *y,
+                              size_t y_stride, const uint8_t *panel, size_t panel_bytes,
+                              const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
     __m512 acc[TILE_WIDE];
-    UNROLLED for (uint32_t t = 0; t < n; t++) acc[t] = _mm512_setzero_ps();
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
-        group_sums(type, n, acc, panel, n_blocks, x + g, n_groups);
+        const uint8_t *block = panel + panel_group_head(type, n_blocks);
+        __m512 sum[TILE_WIDE];
+        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) sum[i] = _mm512_setzero_ps();
+        for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type))
+            block_sums(type, n_p, n_t, sum, panel, block, panel_bytes, b, x + g, n_groups);
+        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+            acc[i] = _mm512_fmadd_ps(sum[i], _mm512_set1_ps(x[i % n_t * n_groups + g].scale),
+                                     acc[i]);
         panel += panel_group_bytes(type, n_blocks);
     }
-    store_tile(n, y, y_stride, acc);
+    store_tile(n_p, n_t, y, y_stride, acc);
 }
 
 /* ---- Section - Types with a scale for 256 values ---- */
@@ -192,7 +204,7 @@ PANEL_INLINE __m512i load_pairs(block_type type, const uint8_t *pair)
                                                       : _mm512_cvtepu8_epi16(v);
 }
 
-/* What minima or offsets add to a token's half superblock: sums of activations by small scales. */
+/* What minima or offsets add for a token: small scales by sums of activations. */
 PANEL_INLINE __m512i side_sums(block_type type, const uint8_t *scales, const kernel_act *act)
 {
     const uint32_t n_pairs = type == BLOCK_Q6_K ? 4 : 2;
@@ -205,64 +217,76 @@ PANEL_INLINE __m512i side_sums(block_type type, const uint8_t *scales, const ker
     return side;
 }
 
-/* acc[t] = fma(sum, scale, acc) for half a superblock. */
-PANEL_INLINE void half_sums(block_type type, uint32_t n, __m512 acc[TILE_WIDE],
-                            const uint8_t *super, uint32_t half, const kernel_act *x,
-                            uint32_t x_stride)
+/* total = the scaled integer products of half a superblock. */
+PANEL_INLINE void half_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512i total[TILE_WIDE],
+                            const uint8_t *scales, const uint8_t *block, size_t panel_bytes,
+                            const int8_t *q, size_t q_stride)
+{
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) total[i] = _mm512_setzero_si512();
+    for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
+        __m512i dot[TILE_WIDE][2];
+        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+            dot[i][0] = dot[i][1] = _mm512_setzero_si512();
+        block_dots(type, n_p, n_t, dot, block, panel_bytes, q + b * PANEL_BLOCK, q_stride);
+        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
+            /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
+            const bool q6 = type == BLOCK_Q6_K;
+            const uint8_t *pair = scales + i / n_t * panel_bytes + (q6 ? 32 * b : 32 * (b / 2));
+            const __m512i first = load_scales(type, pair, q6 ? 0 : b % 2);
+            if (q6) {
+                dot[i][0] = _mm512_mullo_epi32(dot[i][0], first);
+                dot[i][1] = _mm512_mullo_epi32(dot[i][1], load_scales(type, pair, 1));
+            }
+            __m512i v = _mm512_add_epi32(dot[i][0], dot[i][1]);
+            if (!q6) v = _mm512_mullo_epi32(v, first);
+            total[i] = _mm512_add_epi32(total[i], v);
+        }
+    }
+}
+
+/* acc = fma(sum, scale, acc) for half a superblock. */
+PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 acc[TILE_WIDE],
+                            const uint8_t *super, size_t panel_bytes, uint32_t half,
+                            const kernel_act *x, uint32_t x_stride)
 {
     const uint32_t scale_bytes = type == BLOCK_Q6_K ? 32 : 16; /* of a block: a pair or half one */
     const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * scale_bytes;
     const uint8_t *block = super + panel_head_bytes(type) +
                            half * PANEL_BLOCKS * panel_quant_bytes(type);
-    const __m512 d = load_halves(super), dmin = panel_has_min(type) ? load_halves(super + 32) : d;
     __m512i total[TILE_WIDE];
-    UNROLLED for (uint32_t t = 0; t < n; t++) total[t] = _mm512_setzero_si512();
-    for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
-        /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
-        const uint8_t *pair = scales + (type == BLOCK_Q6_K ? 32 * b : 32 * (b / 2));
-        const __m512i first = load_scales(type, pair, type == BLOCK_Q6_K ? 0 : b % 2);
-        __m512i dot[TILE_WIDE][2];
-        UNROLLED for (uint32_t t = 0; t < n; t++) dot[t][0] = dot[t][1] = _mm512_setzero_si512();
-        block_dots(type, n, dot, block, x->q + b * PANEL_BLOCK, x_stride * sizeof *x);
-        UNROLLED for (uint32_t t = 0; t < n; t++) {
-            if (type == BLOCK_Q6_K) {
-                dot[t][0] = _mm512_mullo_epi32(dot[t][0], first);
-                dot[t][1] = _mm512_mullo_epi32(dot[t][1], load_scales(type, pair, 1));
-                total[t] = _mm512_add_epi32(total[t], _mm512_add_epi32(dot[t][0], dot[t][1]));
-            } else {
-                const __m512i v = _mm512_add_epi32(dot[t][0], dot[t][1]);
-                total[t] = _mm512_add_epi32(total[t], _mm512_mullo_epi32(v, first));
-            }
-        }
-    }
-    UNROLLED for (uint32_t t = 0; t < n; t++) {
-        const __m512i side = side_sums(type, scales, x + t * x_stride);
-        if (!panel_has_min(type)) {
-            const uint32_t shift = type == BLOCK_Q6_K ? 5 : 7; /* quant_offset, a power of two */
-            total[t] = _mm512_sub_epi32(total[t], _mm512_slli_epi32(side, shift));
-        }
-        __m512 sum = _mm512_mul_ps(d, _mm512_cvtepi32_ps(total[t]));
-        if (panel_has_min(type)) sum = _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(side), sum);
-        acc[t] = _mm512_fmadd_ps(sum, _mm512_set1_ps(x[t * x_stride].scale), acc[t]);
+    half_dots(type, n_p, n_t, total, scales, block, panel_bytes, x->q, x_stride * sizeof *x);
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
+        const size_t at = i / n_t * panel_bytes;
+        const kernel_act *act = x + i % n_t * x_stride;
+        const __m512i side = side_sums(type, scales + at, act);
+        /* quant_offset as a power of two: 32 or 128 */
+        if (!panel_has_min(type))
+            total[i] = _mm512_sub_epi32(total[i],
+                                        _mm512_slli_epi32(side, type == BLOCK_Q6_K ? 5 : 7));
+        __m512 sum = _mm512_mul_ps(load_halves(super + at), _mm512_cvtepi32_ps(total[i]));
+        if (panel_has_min(type))
+            sum = _mm512_fnmadd_ps(load_halves(super + at + 32), _mm512_cvtepi32_ps(side), sum);
+        acc[i] = _mm512_fmadd_ps(sum, _mm512_set1_ps(act->scale), acc[i]);
     }
 }
 
-PANEL_INLINE void tile_supers(block_type type, uint32_t n, float *y, size_t y_stride,
-                              const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
+PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float *y,
+                              size_t y_stride, const uint8_t *panel, size_t panel_bytes,
+                              const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
     __m512 acc[TILE_WIDE];
-    UNROLLED for (uint32_t t = 0; t < n; t++) acc[t] = _mm512_setzero_ps();
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
     for (uint32_t g = 0; g < n_groups; g++) {
-        half_sums(type, n, acc, panel, g % 2, x + g, n_groups);
+        half_sums(type, n_p, n_t, acc, panel, panel_bytes, g % 2, x + g, n_groups);
         panel += g % 2 * panel_super_bytes(type);
     }
-    store_tile(n, y, y_stride, acc);
+    store_tile(n_p, n_t, y, y_stride, acc);
 }
 
 #define MATMUL_VNNI(name, type, template)                                                          \
-    MATMUL_TILE(name, 8, type, template)                                                           \
-    MATMUL_TILED(name, type, template, name##_tile_8)
+    MATMUL_TILE(name, 1, 8, type, template)                                                        \
+    MATMUL_TILED(name, type, template, 4, name##_1_by_8)
 MATMUL_VNNI(matmul_q4_0_vnni, BLOCK_Q4_0, tile_groups)
 MATMUL_VNNI(matmul_q4_1_vnni, BLOCK_Q4_1, tile_groups)
 MATMUL_VNNI(matmul_q5_0_vnni, BLOCK_Q5_0, tile_groups)
@@ -290,19 +314,17 @@ PANEL_INLINE void tile_floats(block_type type, uint32_t n_p, uint32_t n_t, float
                               size_t y_stride, const uint8_t *panels, size_t panel_bytes,
                               const float *x, uint32_t n_cols)
 {
-    __m512 acc[TILE_WIDE][TILE_WIDE];
-    UNROLLED for (uint32_t p = 0; p < n_p; p++)
-        UNROLLED for (uint32_t t = 0; t < n_t; t++) acc[p][t] = _mm512_setzero_ps();
+    __m512 acc[4 * 4];
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
     for (size_t k = 0; k < n_cols; k++) {
         UNROLLED for (uint32_t p = 0; p < n_p; p++) {
             const __m512 w = load_weights(type, panels + p * panel_bytes, k);
             UNROLLED for (uint32_t t = 0; t < n_t; t++)
-                acc[p][t] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[t * (size_t)n_cols + k]),
-                                            acc[p][t]);
+                acc[p * n_t + t] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[t * (size_t)n_cols + k]),
+                                                   acc[p * n_t + t]);
         }
     }
-    UNROLLED for (uint32_t p = 0; p < n_p; p++)
-        store_tile(n_t, y + p * KERNEL_PANEL_ROWS, y_stride, acc[p]);
+    store_tile(n_p, n_t, y, y_stride, acc);
 }
 
 PANEL_INLINE void matmul_floats(block_type type, float *y, size_t y_stride, const uint8_t *panels,

@@ -9,7 +9,8 @@
 
 PANEL_INLINE __m256 load_weights(block_type type, const uint8_t *panel, size_t k, uint32_t h)
 {
-    if (type == BLOCK_F32) return _mm256_load_ps((const float *)(const void *)(panel + 64 * k) + 8 * h);
+    if (type == BLOCK_F32)
+        return _mm256_load_ps((const float *)(const void *)(panel + 64 * k) + 8 * h);
     const uint8_t *p = panel + 32 * k + 16 * h;
     if (type == BLOCK_F16) return load_halves(p);
     const __m128i v = _mm_load_si128((const __m128i *)(const void *)p);
@@ -20,7 +21,7 @@ PANEL_INLINE __m256 load_weights(block_type type, const uint8_t *panel, size_t k
 PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, size_t y_stride,
                        const uint8_t *panels, size_t panel_bytes, const float *x, uint32_t n_cols)
 {
-    __m256 acc[TILE_TOKENS][TILE_TOKENS][2];
+    __m256 acc[TILE][TILE][2];
     UNROLLED for (uint32_t p = 0; p < n_p; p++)
         UNROLLED for (uint32_t t = 0; t < n_t; t++)
             UNROLLED for (uint32_t h = 0; h < 2; h++) acc[p][t][h] = _mm256_setzero_ps();
@@ -60,9 +61,9 @@ PANEL_INLINE void matmul_floats(block_type type, float *y, size_t y_stride, cons
 {
     const size_t panel_bytes = kernel_panel_bytes(type, n_cols);
     uint32_t t = 0;
-    for (uint32_t p = 0; p < n_panels && n_tokens >= TILE_TOKENS; p++)
-        for (t = 0; t + TILE_TOKENS <= n_tokens; t += TILE_TOKENS)
-            tile(type, 1, TILE_TOKENS, y + t * y_stride + p * KERNEL_PANEL_ROWS, y_stride,
+    for (uint32_t p = 0; p < n_panels && n_tokens >= TILE; p++)
+        for (t = 0; t + TILE <= n_tokens; t += TILE)
+            tile(type, 1, TILE, y + t * y_stride + p * KERNEL_PANEL_ROWS, y_stride,
                  panels + p * panel_bytes, panel_bytes, x + (size_t)t * n_cols, n_cols);
     for (; t + 2 <= n_tokens; t += 2)
         panels_by_tokens(type, 2, 2, y + t * y_stride, y_stride, panels, x + (size_t)t * n_cols,

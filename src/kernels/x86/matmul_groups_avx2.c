@@ -16,75 +16,71 @@ PANEL_INLINE __m256 load_e8m0_half(const uint8_t *p)
     return _mm256_castsi256_ps(_mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one)));
 }
 
-/* sum[t][h] = fma(dot, d, sum) and fma(sum32, m, sum) for block b of a group. */
-PANEL_INLINE void block_sums(block_type type, uint32_t n, __m256 sum[TILE_TOKENS][2],
-                             const uint8_t *group, const uint8_t *block, uint32_t b,
-                             const kernel_act *x, uint32_t x_stride)
+/* sum = fma(dot, d, sum) and fma(sum32, m, sum) for block b of a group. */
+PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m256 sum[TILE][2],
+                             const uint8_t *group, const uint8_t *block, size_t panel_bytes,
+                             uint32_t b, const kernel_act *x, uint32_t x_stride)
 {
-    const __m256i one = _mm256_set1_epi16(1);
-    const __m256i ones[2][2] = {{one, one}, {one, one}};
-    __m256i dot[TILE_TOKENS][2];
-    UNROLLED for (uint32_t t = 0; t < n; t++)
-        UNROLLED for (uint32_t h = 0; h < 2; h++) dot[t][h] = _mm256_setzero_si256();
-    block_dots(type, n, dot, ones, block, x->q + b * PANEL_BLOCK, x_stride * sizeof *x);
-    UNROLLED for (uint32_t h = 0; h < 2; h++) {
-        const uint8_t *head = group + b * panel_head_bytes(type);
-        const __m256 d = type == BLOCK_MXFP4 ? load_e8m0_half(head + 8 * h)
-                                             : load_halves(head + 16 * h);
-        const __m256 m = panel_has_min(type) ? load_halves(head + 32 + 16 * h) : d;
-        UNROLLED for (uint32_t t = 0; t < n; t++) {
-            const int32_t sum32 = x[t * x_stride].sum32[b], offset = quant_offset(type);
-            __m256i v = dot[t][h];
-            if (offset) v = _mm256_sub_epi32(v, _mm256_set1_epi32(offset * sum32));
-            sum[t][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(v), d, sum[t][h]);
-            if (panel_has_min(type))
-                sum[t][h] = _mm256_fmadd_ps(_mm256_set1_ps((float)sum32), m, sum[t][h]);
+    __m256i ones[TILE][2][2], dot[TILE][2];
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) {
+            ones[i / n_t][h][0] = ones[i / n_t][h][1] = _mm256_set1_epi16(1);
+            dot[i][h] = _mm256_setzero_si256();
+        }
+    block_dots(type, n_p, n_t, dot, ones, block, panel_bytes, x->q + b * PANEL_BLOCK,
+               x_stride * sizeof *x);
+    UNROLLED for (uint32_t p = 0; p < n_p; p++) {
+        UNROLLED for (uint32_t h = 0; h < 2; h++) {
+            const uint8_t *head = group + p * panel_bytes + b * panel_head_bytes(type);
+            const __m256 d = type == BLOCK_MXFP4 ? load_e8m0_half(head + 8 * h)
+                                                 : load_halves(head + 16 * h);
+            const __m256 m = panel_has_min(type) ? load_halves(head + 32 + 16 * h) : d;
+            UNROLLED for (uint32_t t = 0; t < n_t; t++) {
+                const int32_t sum32 = x[t * x_stride].sum32[b], offset = quant_offset(type);
+                const uint32_t i = p * n_t + t;
+                __m256i v = dot[i][h];
+                if (offset) v = _mm256_sub_epi32(v, _mm256_set1_epi32(offset * sum32));
+                sum[i][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(v), d, sum[i][h]);
+                if (panel_has_min(type))
+                    sum[i][h] = _mm256_fmadd_ps(_mm256_set1_ps((float)sum32), m, sum[i][h]);
+            }
         }
     }
 }
 
-/* acc[t][h] = fma(sum, scale, acc) for one group of n_blocks. */
-PANEL_INLINE void group_sums(block_type type, uint32_t n, __m256 acc[TILE_TOKENS][2],
-                             const uint8_t *group, uint32_t n_blocks, const kernel_act *x,
-                             uint32_t x_stride)
-{
-    const uint8_t *block = group + panel_group_head(type, n_blocks);
-    __m256 sum[TILE_TOKENS][2];
-    UNROLLED for (uint32_t t = 0; t < n; t++)
-        UNROLLED for (uint32_t h = 0; h < 2; h++) sum[t][h] = _mm256_setzero_ps();
-    for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type))
-        block_sums(type, n, sum, group, block, b, x, x_stride);
-    UNROLLED for (uint32_t t = 0; t < n; t++) {
-        const __m256 scale = _mm256_set1_ps(x[t * x_stride].scale);
-        UNROLLED for (uint32_t h = 0; h < 2; h++)
-            acc[t][h] = _mm256_fmadd_ps(sum[t][h], scale, acc[t][h]);
-    }
-}
-
-PANEL_INLINE void tile(block_type type, uint32_t n, float *y, size_t y_stride,
-                       const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
+PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, size_t y_stride,
+                       const uint8_t *panel, size_t panel_bytes, const kernel_act *x,
+                       uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
-    __m256 acc[TILE_TOKENS][2];
-    UNROLLED for (uint32_t t = 0; t < n; t++)
-        UNROLLED for (uint32_t h = 0; h < 2; h++) acc[t][h] = _mm256_setzero_ps();
+    __m256 acc[TILE][2];
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) acc[i][h] = _mm256_setzero_ps();
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
-        group_sums(type, n, acc, panel, n_blocks, x + g, n_groups);
+        const uint8_t *block = panel + panel_group_head(type, n_blocks);
+        __m256 sum[TILE][2];
+        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+            UNROLLED for (uint32_t h = 0; h < 2; h++) sum[i][h] = _mm256_setzero_ps();
+        for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type))
+            block_sums(type, n_p, n_t, sum, panel, block, panel_bytes, b, x + g, n_groups);
+        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
+            const __m256 scale = _mm256_set1_ps(x[i % n_t * n_groups + g].scale);
+            UNROLLED for (uint32_t h = 0; h < 2; h++)
+                acc[i][h] = _mm256_fmadd_ps(sum[i][h], scale, acc[i][h]);
+        }
         panel += panel_group_bytes(type, n_blocks);
     }
-    UNROLLED for (uint32_t t = 0; t < n; t++)
-        UNROLLED for (uint32_t h = 0; h < 2; h++)
-            _mm256_storeu_ps(y + t * y_stride + 8 * h, acc[t][h]);
+    store_tile(n_p, n_t, y, y_stride, acc);
 }
 
-MATMUL_TILED(matmul_q4_0_avx2, BLOCK_Q4_0, tile, NULL)
-MATMUL_TILED(matmul_q4_1_avx2, BLOCK_Q4_1, tile, NULL)
-MATMUL_TILED(matmul_q5_0_avx2, BLOCK_Q5_0, tile, NULL)
-MATMUL_TILED(matmul_q5_1_avx2, BLOCK_Q5_1, tile, NULL)
-MATMUL_TILED(matmul_q8_0_avx2, BLOCK_Q8_0, tile, NULL)
-MATMUL_TILED(matmul_iq4_nl_avx2, BLOCK_IQ4_NL, tile, NULL)
-MATMUL_TILED(matmul_mxfp4_avx2, BLOCK_MXFP4, tile, NULL)
+MATMUL_TILED(matmul_q4_0_avx2, BLOCK_Q4_0, tile, 4, NULL)
+MATMUL_TILED(matmul_q4_1_avx2, BLOCK_Q4_1, tile, 4, NULL)
+MATMUL_TILED(matmul_q5_0_avx2, BLOCK_Q5_0, tile, 4, NULL)
+MATMUL_TILED(matmul_q5_1_avx2, BLOCK_Q5_1, tile, 4, NULL)
+MATMUL_TILED(matmul_q8_0_avx2, BLOCK_Q8_0, tile, 4, NULL)
+MATMUL_TILED(matmul_iq4_nl_avx2, BLOCK_IQ4_NL, tile, 4, NULL)
+MATMUL_TILED(matmul_mxfp4_avx2, BLOCK_MXFP4, tile, 4, NULL)
 
 void matmul_init_groups_avx2(kernel_table *table)
 {

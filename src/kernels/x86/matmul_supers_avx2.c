@@ -32,78 +32,94 @@ PANEL_INLINE __m256i load_pairs(block_type type, const uint8_t *p, uint32_t h)
     return type == BLOCK_Q6_K ? _mm256_cvtepi8_epi16(v) : _mm256_cvtepu8_epi16(v);
 }
 
-/* acc[t][h] = fma(sum, scale, acc) for half a superblock.
+/* What minima or offsets add for eight rows and a token: small scales by sums of activations. */
+PANEL_INLINE __m256i side_sums(block_type type, const uint8_t *scales, uint32_t h,
+                               const kernel_act *act)
+{
+    const uint32_t n_pairs = type == BLOCK_Q6_K ? 4 : 2;
+    const int16_t *sums = type == BLOCK_Q6_K ? act->sum16 : act->sum32;
+    const uint8_t *from = scales + (panel_has_min(type) ? 128 : 0);
+    __m256i side = _mm256_setzero_si256();
+    UNROLLED for (uint32_t i = 0; i < n_pairs; i++)
+        side = _mm256_add_epi32(side, _mm256_madd_epi16(load_pairs(type, from + 32 * i, h),
+                                                        broadcast_pair(sums + 2 * i)));
+    return side;
+}
+
+/* dot = the scaled integer products of half a superblock.
  * Bounds in 32 bits: 128 * 31 * 127 * 63 < 2^25, 128 * 63 * 127 * 128 < 2^27,
  * 128 * 127 * 127 * 32 < 2^26. */
-PANEL_INLINE void half_sums(block_type type, uint32_t n, __m256 acc[TILE_TOKENS][2],
-                            const uint8_t *super, uint32_t half, const kernel_act *x,
-                            uint32_t x_stride)
+PANEL_INLINE void half_dots(block_type type, uint32_t n_p, uint32_t n_t, __m256i dot[TILE][2],
+                            const uint8_t *scales, const uint8_t *block, size_t panel_bytes,
+                            const int8_t *q, size_t q_stride)
 {
-    const uint32_t scale_bytes = type == BLOCK_Q6_K ? 32 : 16; /* of a block: half a pair or one */
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) dot[i][h] = _mm256_setzero_si256();
+    for (uint32_t b = 0; b < PANEL_BLOCKS; b += 2) {
+        UNROLLED for (uint32_t i = 0; i < 2; i++, block += panel_quant_bytes(type)) {
+            __m256i factor[TILE][2][2];
+            UNROLLED for (uint32_t p = 0; p < n_p; p++) {
+                UNROLLED for (uint32_t h = 0; h < 2; h++) {
+                    /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
+                    const bool q6 = type == BLOCK_Q6_K;
+                    const uint8_t *pair = scales + p * panel_bytes + (q6 ? 32 * (b + i) : 16 * b);
+                    factor[p][h][0] = scale_pairs(type, pair, h, q6 ? 0 : i);
+                    factor[p][h][1] = q6 ? scale_pairs(type, pair, h, 1) : factor[p][h][0];
+                }
+            }
+            block_dots(type, n_p, n_t, dot, factor, block, panel_bytes,
+                       q + (b + i) * PANEL_BLOCK, q_stride);
+        }
+    }
+}
+
+/* acc = fma(sum, scale, acc) for half a superblock. */
+PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m256 acc[TILE][2],
+                            const uint8_t *super, size_t panel_bytes, uint32_t half,
+                            const kernel_act *x, uint32_t x_stride)
+{
+    const uint32_t scale_bytes = type == BLOCK_Q6_K ? 32 : 16; /* of a block: a pair or half one */
     const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * scale_bytes;
     const uint8_t *block = super + panel_head_bytes(type) +
                            half * PANEL_BLOCKS * panel_quant_bytes(type);
-    __m256i dot[TILE_TOKENS][2];
-    UNROLLED for (uint32_t t = 0; t < n; t++)
-        UNROLLED for (uint32_t h = 0; h < 2; h++) dot[t][h] = _mm256_setzero_si256();
-    for (uint32_t b = 0; b < PANEL_BLOCKS; b += 2) {
-        UNROLLED for (uint32_t i = 0; i < 2; i++, block += panel_quant_bytes(type)) {
-            __m256i factor[2][2];
-            UNROLLED for (uint32_t h = 0; h < 2; h++) {
-                /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
-                const uint8_t *pair = scales + (type == BLOCK_Q6_K ? 32 * (b + i) : 16 * b);
-                factor[h][0] = scale_pairs(type, pair, h, type == BLOCK_Q6_K ? 0 : i);
-                factor[h][1] = type == BLOCK_Q6_K ? scale_pairs(type, pair, h, 1) : factor[h][0];
-            }
-            block_dots(type, n, dot, factor, block, x->q + (b + i) * PANEL_BLOCK,
-                       x_stride * sizeof *x);
-        }
-    }
-    UNROLLED for (uint32_t h = 0; h < 2; h++) {
-        const __m256 d = load_halves(super + 16 * h);
-        const __m256 dmin = panel_has_min(type) ? load_halves(super + 32 + 16 * h) : d;
-        UNROLLED for (uint32_t t = 0; t < n; t++) {
-            const kernel_act *act = x + t * x_stride;
-            __m256i side = _mm256_setzero_si256(); /* minima, or what offsets add */
-            UNROLLED for (uint32_t i = 0; i < 4; i++) {
-                if (type == BLOCK_Q6_K)
-                    side = _mm256_add_epi32(
-                        side, _mm256_madd_epi16(load_pairs(type, scales + 32 * i, h),
-                                                broadcast_pair(act->sum16 + 2 * i)));
-                else if (panel_has_min(type) && i < 2)
-                    side = _mm256_add_epi32(
-                        side, _mm256_madd_epi16(load_pairs(type, scales + 128 + 32 * i, h),
-                                                broadcast_pair(act->sum32 + 2 * i)));
-            }
-            __m256i v = dot[t][h];
+    __m256i dot[TILE][2];
+    half_dots(type, n_p, n_t, dot, scales, block, panel_bytes, x->q, x_stride * sizeof *x);
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
+        const kernel_act *act = x + i % n_t * x_stride;
+        const size_t at = i / n_t * panel_bytes;
+        UNROLLED for (uint32_t h = 0; h < 2; h++) {
+            const __m256 d = load_halves(super + at + 16 * h);
+            __m256i v = dot[i][h], side = _mm256_setzero_si256();
+            if (type != BLOCK_IQ4_XS) side = side_sums(type, scales + at, h, act);
             if (type == BLOCK_Q6_K) v = _mm256_sub_epi32(v, _mm256_slli_epi32(side, 5));
             __m256 sum = _mm256_mul_ps(d, _mm256_cvtepi32_ps(v));
-            if (panel_has_min(type)) sum = _mm256_fnmadd_ps(dmin, _mm256_cvtepi32_ps(side), sum);
-            acc[t][h] = _mm256_fmadd_ps(sum, _mm256_set1_ps(act->scale), acc[t][h]);
+            if (panel_has_min(type))
+                sum = _mm256_fnmadd_ps(load_halves(super + at + 32 + 16 * h),
+                                       _mm256_cvtepi32_ps(side), sum);
+            acc[i][h] = _mm256_fmadd_ps(sum, _mm256_set1_ps(act->scale), acc[i][h]);
         }
     }
 }
 
-PANEL_INLINE void tile(block_type type, uint32_t n, float *y, size_t y_stride,
-                       const uint8_t *panel, const kernel_act *x, uint32_t n_cols)
+PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, size_t y_stride,
+                       const uint8_t *panel, size_t panel_bytes, const kernel_act *x,
+                       uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
-    __m256 acc[TILE_TOKENS][2];
-    UNROLLED for (uint32_t t = 0; t < n; t++)
-        UNROLLED for (uint32_t h = 0; h < 2; h++) acc[t][h] = _mm256_setzero_ps();
+    __m256 acc[TILE][2];
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) acc[i][h] = _mm256_setzero_ps();
     for (uint32_t g = 0; g < n_groups; g++) {
-        half_sums(type, n, acc, panel, g % 2, x + g, n_groups);
+        half_sums(type, n_p, n_t, acc, panel, panel_bytes, g % 2, x + g, n_groups);
         panel += g % 2 * panel_super_bytes(type);
     }
-    UNROLLED for (uint32_t t = 0; t < n; t++)
-        UNROLLED for (uint32_t h = 0; h < 2; h++)
-            _mm256_storeu_ps(y + t * y_stride + 8 * h, acc[t][h]);
+    store_tile(n_p, n_t, y, y_stride, acc);
 }
 
-MATMUL_TILED(matmul_q4_k_avx2, BLOCK_Q4_K, tile, NULL)
-MATMUL_TILED(matmul_q5_k_avx2, BLOCK_Q5_K, tile, NULL)
-MATMUL_TILED(matmul_q6_k_avx2, BLOCK_Q6_K, tile, NULL)
-MATMUL_TILED(matmul_iq4_xs_avx2, BLOCK_IQ4_XS, tile, NULL)
+MATMUL_TILED(matmul_q4_k_avx2, BLOCK_Q4_K, tile, 2, NULL)
+MATMUL_TILED(matmul_q5_k_avx2, BLOCK_Q5_K, tile, 2, NULL)
+MATMUL_TILED(matmul_q6_k_avx2, BLOCK_Q6_K, tile, 2, NULL)
+MATMUL_TILED(matmul_iq4_xs_avx2, BLOCK_IQ4_XS, tile, 2, NULL)
 
 void matmul_init_supers_avx2(kernel_table *table)
 {

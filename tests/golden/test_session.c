@@ -1,0 +1,264 @@
+/* test_session.c - what a caller of cerium.h may rely on: cancelling from another thread, going on
+ * where it stopped, rewinding, stop strings, limits, scores, and errors that change nothing. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cerium.h"
+
+#include "../unit/unit.h"
+
+enum { LONG = 4000 };
+
+static cerium_engine *engine;
+static cerium_engine_info info;
+
+static int32_t token_at(size_t i) { return (int32_t)(i * 2654435761u % 100003 % info.n_vocab); }
+
+static void fill(int32_t *tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++) tokens[i] = token_at(i);
+}
+
+static cerium_session *open_session(uint32_t context, uint32_t score)
+{
+    cerium_session *session = NULL;
+    cerium_error err;
+    cerium_session_config config = {.context_tokens_max = context, .score_tokens_max = score};
+    TEST_CHECK_THAT(cerium_session_open(&session, engine, &config, &err) == 0, "%s", err.message);
+    return session;
+}
+
+static void *cancel_soon(void *session)
+{
+    struct timespec t = {0, 3000000};
+    nanosleep(&t, NULL);
+    cerium_session_cancel(session);
+    return NULL;
+}
+
+/* A long prompt is cut off by another thread as often as it takes; in the end the logits are those
+ * of a prompt that nobody disturbed. */
+static void test_cancel_and_go_on(void)
+{
+    static int32_t tokens[LONG];
+    fill(tokens, LONG);
+    cerium_session *calm = open_session(0, 0), *hurried = open_session(0, 0);
+    cerium_error err;
+    size_t n_vocab, n;
+    TEST_CHECK(cerium_session_sync(calm, tokens, LONG, NULL, &err) == 0);
+    int n_canceled = 0, status;
+    do {
+        pthread_t thread;
+        TEST_CHECK(pthread_create(&thread, NULL, cancel_soon, hurried) == 0);
+        status = cerium_session_sync(hurried, tokens, LONG, NULL, &err);
+        pthread_join(thread, NULL);
+        n_canceled += status == CERIUM_ERR_CANCELED;
+        const int32_t *have = cerium_session_tokens(hurried, &n);
+        TEST_CHECK(n <= LONG && memcmp(have, tokens, n * sizeof *tokens) == 0);
+    } while (status == CERIUM_ERR_CANCELED && n_canceled < 10000);
+    TEST_CHECK(status == 0 && n_canceled > 0);
+    /* A cancel that came after the last pass belongs to the next call. */
+    status = cerium_session_sync(hurried, tokens, LONG - 1, NULL, &err);
+    status = cerium_session_sync(hurried, tokens, LONG, NULL, &err);
+    TEST_CHECK(status == 0);
+    const float *a = cerium_session_logits(calm, &n_vocab);
+    const float *b = cerium_session_logits(hurried, NULL);
+    TEST_CHECK(a && b && memcmp(a, b, n_vocab * sizeof *a) == 0);
+    cerium_session_close(&calm);
+    cerium_session_close(&hurried);
+}
+
+static void test_cancel_before_a_call(void)
+{
+    int32_t tokens[10];
+    cerium_error err;
+    cerium_step step;
+    fill(tokens, 10);
+    cerium_session *session = open_session(0, 0);
+    cerium_session_cancel(session);
+    TEST_CHECK(cerium_session_sync(session, tokens, 10, NULL, &err) == CERIUM_ERR_CANCELED);
+    TEST_CHECK(cerium_session_sync(session, tokens, 10, NULL, &err) == 0);
+    cerium_session_cancel(session);
+    TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == CERIUM_ERR_CANCELED);
+    TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == 0);
+    cerium_session_close(&session);
+}
+
+static void test_reuse_is_counted(void)
+{
+    int32_t tokens[200];
+    cerium_error err;
+    cerium_sync_result result;
+    fill(tokens, 200);
+    cerium_session *session = open_session(0, 0);
+    TEST_CHECK(cerium_session_sync(session, tokens, 150, &result, &err) == 0);
+    TEST_CHECK(result.tokens_reused == 0 && result.tokens_computed == 150);
+    TEST_CHECK(cerium_session_sync(session, tokens, 200, &result, &err) == 0);
+    TEST_CHECK(result.tokens_reused == 150 && result.tokens_computed == 50);
+    TEST_CHECK(cerium_session_sync(session, tokens, 200, &result, &err) == 0);
+    TEST_CHECK(result.tokens_reused == 200 && result.tokens_computed == 0);
+    tokens[180] = (tokens[180] + 1) % (int32_t)info.n_vocab;
+    TEST_CHECK(cerium_session_sync(session, tokens, 200, &result, &err) == 0);
+    TEST_CHECK(result.tokens_reused == 180 && result.tokens_computed == 20);
+    cerium_session_close(&session);
+}
+
+/* Same seed, same tokens; the draw of a position does not depend on how it was reached. */
+static void test_seed(void)
+{
+    int32_t tokens[12 + 40], first[40];
+    cerium_error err;
+    cerium_step step;
+    cerium_sampling sampling = {.temperature = 1.2f, .seed = 7, .ignore_end = true};
+    fill(tokens, 12);
+    cerium_session *session = open_session(0, 0);
+    TEST_CHECK(cerium_session_sync(session, tokens, 12, NULL, &err) == 0);
+    for (int i = 0; i < 40; i++) {
+        TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+        tokens[12 + i] = first[i] = step.tokens[0];
+    }
+    TEST_CHECK(cerium_session_sync(session, tokens, 12 + 20, NULL, &err) == 0);
+    for (int i = 20; i < 40; i++) {
+        TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+        TEST_CHECK(step.tokens[0] == first[i]);
+    }
+    int n_same = 0;
+    sampling.seed = 8;
+    TEST_CHECK(cerium_session_sync(session, tokens, 12, NULL, &err) == 0);
+    for (int i = 0; i < 40; i++) {
+        TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+        n_same += step.tokens[0] == first[i];
+    }
+    TEST_CHECK_THAT(n_same < 40, "%d of 40", n_same);
+    cerium_session_close(&session);
+}
+
+static void test_stop_string(void)
+{
+    int32_t tokens[5];
+    cerium_error err;
+    cerium_step step = {0};
+    char all[512], shown[512];
+    size_t n_all = 0, n_shown = 0;
+    fill(tokens, 5);
+    cerium_session *session = open_session(0, 0);
+    cerium_sampling sampling = {.temperature = 1, .seed = 3, .ignore_end = true};
+    TEST_CHECK(cerium_session_sync(session, tokens, 5, NULL, &err) == 0);
+    for (int i = 0; i < 100; i++) {
+        TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+        if (n_all + step.text_len < sizeof all) memcpy(all + n_all, step.text, step.text_len);
+        n_all += step.text_len;
+    }
+    TEST_CHECK(n_all >= 40 && n_all < sizeof all);
+    /* The same draws, stopped before bytes that are known to come. */
+    char stop[4] = {all[30], all[31], all[32], 0};
+    const char *stops[] = {"not in the text at all", stop};
+    sampling.stops = stops;
+    sampling.n_stops = 2;
+    TEST_CHECK(cerium_session_sync(session, tokens, 5, NULL, &err) == 0);
+    step.stop = CERIUM_STOP_NONE;
+    for (int i = 0; i < 100 && step.stop == CERIUM_STOP_NONE; i++) {
+        TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+        memcpy(shown + n_shown, step.text, step.text_len);
+        n_shown += step.text_len;
+    }
+    bool whole = !memchr(all, 0, 33); /* a stop string cannot hold a NUL */
+    if (whole) {
+        TEST_CHECK(step.stop == CERIUM_STOP_TEXT);
+        TEST_CHECK(n_shown <= 30 && memcmp(shown, all, n_shown) == 0);
+    }
+    cerium_session_close(&session);
+}
+
+static void test_limits_and_errors(void)
+{
+    int32_t tokens[40];
+    cerium_error err;
+    cerium_step step = {0};
+    fill(tokens, 40);
+    cerium_session *session = open_session(32, 0);
+    TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK(cerium_session_sync(session, tokens, 0, NULL, &err) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK(cerium_session_sync(session, tokens, 33, NULL, &err) == CERIUM_ERR_CAPACITY);
+    TEST_CHECK(cerium_session_logits(session, NULL) == NULL);
+    tokens[3] = (int32_t)info.n_vocab;
+    TEST_CHECK(cerium_session_sync(session, tokens, 10, NULL, &err) == CERIUM_ERR_ARGUMENT);
+    tokens[3] = -1;
+    TEST_CHECK(cerium_session_sync(session, tokens, 10, NULL, &err) == CERIUM_ERR_ARGUMENT);
+    tokens[3] = 1;
+    TEST_CHECK(cerium_session_sync(session, tokens, 30, NULL, &err) == 0);
+    cerium_sampling sampling = {.ignore_end = true, .top_p = 2};
+    TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == CERIUM_ERR_ARGUMENT);
+    sampling.top_p = 1;
+    TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+    TEST_CHECK(step.stop == CERIUM_STOP_NONE);
+    TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+    TEST_CHECK(step.stop == CERIUM_STOP_LIMIT);
+    TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == CERIUM_ERR_CAPACITY);
+    cerium_session *more[8] = {NULL}, *too_many = NULL;
+    for (int i = 0; i < 7; i++) more[i] = open_session(8, 0);
+    TEST_CHECK(cerium_session_open(&too_many, engine, NULL, &err) == CERIUM_ERR_CAPACITY);
+    TEST_CHECK(too_many == NULL && err.message[0]);
+    for (int i = 0; i < 7; i++) cerium_session_close(&more[i]);
+    cerium_session_close(&session);
+    cerium_session_close(&session);
+    cerium_session_close(NULL);
+    TEST_CHECK(session == NULL);
+}
+
+/* Scores are the log-probabilities that steps report for the same tokens. */
+static void test_scores(void)
+{
+    int32_t tokens[60];
+    float scores[60];
+    cerium_error err;
+    cerium_step step;
+    cerium_sampling sampling = {.temperature = 1, .seed = 1, .ignore_end = true, .logprobs = true};
+    fill(tokens, 20);
+    cerium_session *session = open_session(0, 7);
+    float reported[60] = {0};
+    TEST_CHECK(cerium_session_sync(session, tokens, 20, NULL, &err) == 0);
+    for (int i = 20; i < 60; i++) {
+        cerium_logprob top[3];
+        TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+        tokens[i] = step.tokens[0];
+        reported[i] = step.logprobs[0];
+        TEST_CHECK(cerium_session_top(session, top, 3) == 3);
+        TEST_CHECK(top[0].logprob >= top[1].logprob && top[0].logprob >= reported[i]);
+    }
+    TEST_CHECK(cerium_session_score(session, tokens, 60, scores, &err) == 0);
+    TEST_CHECK(scores[0] == 0);
+    TEST_CHECK(memcmp(scores + 20, reported + 20, 40 * sizeof *scores) == 0);
+    cerium_session *plain = open_session(0, 0);
+    TEST_CHECK(cerium_session_score(plain, tokens, 60, scores, &err) == CERIUM_ERR_ARGUMENT);
+    cerium_session_close(&plain);
+    cerium_session_close(&session);
+}
+
+int main(void)
+{
+    cerium_error err;
+    cerium_engine_config config;
+    cerium_engine_config_defaults(&config);
+    config.model_path = "tests/golden/fixtures/gpt-oss.gguf";
+    config.threads = 2;
+    config.batch_tokens_max = 64;
+    if (cerium_engine_open(&engine, &config, &err)) {
+        printf("  FAIL %s\nsession: 0 passed, 1 failed\n", err.message);
+        return 1;
+    }
+    cerium_engine_describe(engine, &info);
+    TEST_RUN(test_cancel_and_go_on);
+    TEST_RUN(test_cancel_before_a_call);
+    TEST_RUN(test_reuse_is_counted);
+    TEST_RUN(test_seed);
+    TEST_RUN(test_stop_string);
+    TEST_RUN(test_limits_and_errors);
+    TEST_RUN(test_scores);
+    cerium_engine_close(&engine);
+    return unit_report("session");
+}

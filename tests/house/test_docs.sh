@@ -1,0 +1,40 @@
+#!/bin/sh
+# test_docs.sh - what is written agrees with what is there: links, the man page, make help.
+. tests/shell.sh
+
+# Relative links of a page lead to files.
+links() {
+    folder=$(dirname "$1") broken=0
+    for link in $(grep -Eo '\]\([^)#: ]+[)#]' "$1" | sed 's/^..//; s/.$//'); do
+        [ -e "$folder/$link" ] || { echo "$1: $link is not there"; broken=1; }
+    done
+    return $broken
+}
+for page in *.md docs/*.md docs/*/*.md training/*.md tests/*/*.md; do
+    [ -e "$page" ] && check "links of $page" links "$page"
+done
+
+if command -v mandoc >/dev/null; then
+    check "the man page has no fault" mandoc -T lint man/cerium.1
+    mandoc -T ascii man/cerium.1 | sed "s/.$(printf '\b')//g" >"$work/man"
+    in_man() { grep -qw -e "$1" "$work/man"; }
+    check_fails "a faulty man page is refused" "man.1" sh -c \
+        "echo .Xx >$work/man.1; mandoc -T lint $work/man.1"
+    for command in $(./cerium --help | awk '/^  [a-z]/ { print $1 }'); do
+        check "the man page has $command" in_man "$command"
+        for option in $(./cerium "$command" --help | grep -Eo -e '--[a-z-]+' | sort -u); do
+            check "the man page has $option of $command" in_man "$option"
+        done
+    done
+else
+    skip "the man page" "mandoc is not installed"
+fi
+
+make --no-print-directory help >"$work/help"
+for target in run test bench fuzz install clean help; do
+    check "make help has $target" grep -q "^make $target " "$work/help"
+done
+version=$(sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
+check "cerium --version is that of the header" test "$(./cerium --version)" = "cerium $version"
+check "the changelog has the version" grep -q "$version" CHANGELOG.md
+report docs

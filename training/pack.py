@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Turn the corpus into rows of tokens, half of them fill-in-the-middle.
+
+A row is exactly what one training sequence sees (row length + 1 tokens). A
+fill-in-the-middle example never crosses a row, for a middle without its
+prefix teaches nothing; plain documents fill what is left and run on into the
+next row. Rows lie in one uint16 array, to be mapped into memory.
+"""
+
+import argparse
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from tokenizer import documents
+
+HERE = Path(__file__).parent
+
+
+class Writer:
+    """Fills rows from a stream of plain text and whole examples."""
+
+    def __init__(self, row):
+        self.row = row
+        self.rows = []
+        self.current = []
+        self.examples = []
+        self.totals = {"plain": 0, "fim": 0}
+
+    def add_example(self, tokens):
+        self.examples.append(tokens)
+
+    def add_plain(self, tokens):
+        """Place plain tokens, examples first wherever they are due."""
+        position = 0
+        while position < len(tokens):
+            self.place_examples()
+            space = self.row - len(self.current)
+            taken = tokens[position:position + space]
+            self.current += taken
+            self.totals["plain"] += len(taken)
+            position += len(taken)
+            self.close_row()
+
+    def place_examples(self):
+        """Whole examples, as long as they fit and are behind their share."""
+        while self.examples and self.totals["fim"] <= self.totals["plain"]:
+            if len(self.examples[-1]) > self.row - len(self.current):
+                return
+            example = self.examples.pop()
+            self.current += example
+            self.totals["fim"] += len(example)
+            self.close_row()
+
+    def close_row(self):
+        if len(self.current) == self.row:
+            self.rows.append(self.current)
+            self.current = []
+
+
+class Packer:
+    def __init__(self, tokenizer, seed, row, args):
+        self.encode = lambda text: tokenizer.encode(text).ids
+        self.token = {name: tokenizer.token_to_id(f"<|{name}|>") for name in (
+            "endoftext", "fim_prefix", "fim_suffix", "fim_middle",
+            "repo_name", "file_sep")}
+        self.random = random.Random(seed)
+        self.row = row
+        self.args = args
+
+    def header(self, doc):
+        """The file's path, sometimes below its project's name."""
+        draw = self.random.random()
+        if draw > self.args.header_share:
+            return []
+        tokens = []
+        if draw < self.args.header_share / 4:
+            tokens = [self.token["repo_name"],
+                      *self.encode(doc["package"] + "\n")]
+        return tokens + [self.token["file_sep"],
+                         *self.encode(doc["path"] + "\n")]
+
+    def plain(self, doc):
+        return (self.header(doc) + self.encode(doc["text"])
+                + [self.token["endoftext"]])
+
+    def pieces(self, text):
+        """Stretches of whole lines, of the sizes that a row can hold."""
+        position = 0
+        while position < len(text):
+            size = self.random.randint(150, int(self.row * 2.9))
+            end = text.find("\n", position + size) + 1 or len(text)
+            yield text[position:end]
+            position = end
+
+    def span(self, text):
+        """Where the middle begins and ends: a line's rest, lines, any span."""
+        kind = self.random.random()
+        begin = self.random.randrange(len(text))
+        if kind < 0.35:  # from the cursor to the end of its line
+            end = text.find("\n", begin)
+            return begin, len(text) if end < 0 else end
+        if kind < 0.65:  # whole lines
+            begin = text.rfind("\n", 0, begin) + 1
+            end = begin
+            for _ in range(min(self.random.randint(1, 8),
+                               self.random.randint(1, 8))):
+                end = text.find("\n", end) + 1 or len(text)
+            return begin, end
+        length = int(len(text) * self.random.random() ** 2 / 2)
+        return begin, min(len(text), begin + length)  # any two characters
+
+    def example(self, head, text):
+        begin, end = self.span(text)
+        token = self.token
+        return [*head, token["fim_prefix"], *self.encode(text[:begin]),
+                token["fim_suffix"], *self.encode(text[end:]),
+                token["fim_middle"], *self.encode(text[begin:end]),
+                token["endoftext"]]
+
+    def pack(self, docs):
+        docs = list(docs)
+        self.random.shuffle(docs)
+        writer = Writer(self.row + 1)
+        for doc in docs:
+            if self.random.random() >= self.args.fim_share:
+                writer.add_plain(self.plain(doc))
+                continue
+            for piece in self.pieces(doc["text"]):
+                example = self.example(self.header(doc), piece)
+                if len(example) <= self.row + 1:
+                    writer.add_example(example)
+        order = np.array(writer.rows, dtype=np.uint16)
+        np.random.default_rng(0).shuffle(order)
+        return order, writer.totals
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpus", type=Path, default=HERE / "work/corpus")
+    parser.add_argument("--tokenizer", type=Path,
+                        default=HERE / "work/tokenizer.json")
+    parser.add_argument("--out", type=Path, default=HERE / "work/tokens")
+    parser.add_argument("--rows", type=int, nargs="+", default=[512, 1024],
+                        help="row lengths; each is packed with another seed")
+    parser.add_argument("--fim-share", type=float, default=0.5)
+    parser.add_argument("--header-share", type=float, default=0.5)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    tokenizer = Tokenizer.from_file(str(args.tokenizer))
+    args.out.mkdir(parents=True, exist_ok=True)
+    facts = {}
+    for index, row in enumerate(args.rows):
+        packer = Packer(tokenizer, args.seed + index, row, args)
+        rows, totals = packer.pack(documents(args.corpus / "train.jsonl"))
+        rows.tofile(args.out / f"train_{row}.bin")
+        facts[f"train_{row}"] = {"rows": len(rows), **totals}
+        print(f"train_{row}:", facts[f"train_{row}"], flush=True)
+    (args.out / "facts.json").write_text(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Train the byte-level BPE vocabulary on the corpus.
+
+The pre-tokenizer is Qwen2's, letter for letter, so that every engine that
+knows `tokenizer.ggml.pre = qwen2` splits text as this one does.
+"""
+
+import argparse
+import json
+import random
+from pathlib import Path
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers.trainers import BpeTrainer
+
+HERE = Path(__file__).parent
+
+QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
+         r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+SPECIAL = ["<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>",
+           "<|fim_middle|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"]
+
+
+def documents(path):
+    """Every document of a corpus file, as a dictionary."""
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def sample(path, limit, seed):
+    """Texts up to `limit` bytes, drawn evenly over the corpus."""
+    texts = [d["text"] for d in documents(path)]
+    random.Random(seed).shuffle(texts)
+    for text in texts:
+        limit -= len(text)
+        if limit < 0:
+            return
+        yield text
+
+
+def train(texts, entries):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(QWEN2), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.train_from_iterator(texts, BpeTrainer(
+        vocab_size=entries, special_tokens=SPECIAL, show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    return tokenizer
+
+
+def bytes_per_token(tokenizer, path):
+    """Bytes a token by language, the yardstick of a vocabulary."""
+    counts = {}
+    for doc in documents(path):
+        size, tokens = counts.get(doc["language"], (0, 0))
+        counts[doc["language"]] = (
+            size + len(doc["text"].encode()),
+            tokens + len(tokenizer.encode(doc["text"]).ids))
+    return {l: round(s / t, 3) for l, (s, t) in counts.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpus", type=Path, default=HERE / "work/corpus")
+    parser.add_argument("--out", type=Path, default=HERE/"work/tokenizer.json")
+    parser.add_argument("--entries", type=int, default=8192)
+    parser.add_argument("--sample", type=int, default=40_000_000,
+                        help="bytes of text to learn from")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    tokenizer = train(sample(args.corpus / "train.jsonl", args.sample,
+                             args.seed), args.entries)
+    tokenizer.save(str(args.out))
+    print("held-out bytes a token:",
+          bytes_per_token(tokenizer, args.corpus / "held_out.jsonl"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Train the model for a given number of minutes.
+
+The schedule follows the clock, not a count of steps: on a shared machine a
+run then ends when it must, at a learning rate of zero, however fast it went.
+Checkpoints carry everything, so a killed run goes on with the same command.
+"""
+
+import argparse
+import json
+import math
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+
+import checkpoint
+from evaluate import bits_per_byte, held_out
+from model import Config, Decoder, mean_loss
+from optimizer import optimizers
+
+HERE = Path(__file__).parent
+
+
+class Rows:
+    """Batches from a file of packed rows, in order, round and round."""
+
+    def __init__(self, folder, row):
+        self.row = row
+        self.data = np.memmap(folder / f"train_{row}.bin", dtype=np.uint16,
+                              mode="r").reshape(-1, row + 1)
+
+    def batch(self, position, tokens, device):
+        count = tokens // self.row
+        index = (position + np.arange(count)) % len(self.data)
+        rows = torch.from_numpy(self.data[index].astype(np.int64)).to(device)
+        return rows[:, :-1], rows[:, 1:]
+
+
+def rate(progress, args):
+    """Warm-up, a level stretch, then a straight line to zero."""
+    if progress < args.warmup:
+        return (progress + 1e-3) / (args.warmup + 1e-3)
+    return min(1.0, (1.0 - progress) / args.cooldown)
+
+
+class Run:
+    def __init__(self, args):
+        self.args = args
+        torch.manual_seed(args.seed)
+        self.model = Decoder(Config(
+            layers=args.layers, width=args.width, heads=args.heads,
+            kv_heads=args.kv_heads, ffn=args.ffn, vocab=args.vocab,
+            context=max(args.rows))).to(args.device)
+        self.optimizers = optimizers(self.model, args)
+        self.peaks = [[g["lr"] for g in o.param_groups]
+                      for o in self.optimizers]
+        self.rows = [Rows(args.tokens, row) for row in args.rows]
+        self.positions = [0] * len(self.rows)
+        self.step = self.seen = 0
+        self.elapsed = 0.0
+        self.path = args.out / "checkpoint.pt"
+        if self.path.exists():
+            self.resume()
+        self.parameters = list(self.model.parameters())
+        self.hidden = self.model.hidden
+        if args.compile:
+            self.hidden = torch.compile(self.hidden, dynamic=False)
+            for rows in self.rows:  # before workers share what is compiled
+                self.gradients(*rows.batch(0, args.micro, args.device))
+        # Workers each run whole micro-batches on one thread: two threads
+        # inside every operation would wait for each other at every one, which
+        # on a busy machine costs most of the time.
+        self.workers = ThreadPoolExecutor(
+            args.workers, initializer=torch.set_num_threads, initargs=(1,))
+        self.log = open(args.out / "log.jsonl", "a", buffering=1)
+
+    def resume(self):
+        state = checkpoint.load(self.path)
+        self.model.load_state_dict(state["weights"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"]):
+            optimizer.load_state_dict(saved)
+        self.positions = state["positions"]
+        self.step, self.seen = state["step"], state["seen"]
+        self.elapsed = state["elapsed"]
+
+    def save(self):
+        checkpoint.save(
+            self.path, self.model, positions=self.positions, step=self.step,
+            seen=self.seen, elapsed=self.elapsed,
+            optimizers=[o.state_dict() for o in self.optimizers])
+
+    def gradients(self, tokens, targets):
+        """The loss of one micro-batch and its gradients."""
+        loss = mean_loss(self.hidden(tokens), self.model.embedding.weight,
+                         targets, self.args.chunk)
+        return loss.detach(), torch.autograd.grad(loss, self.parameters)
+
+    def train_step(self, progress):
+        """One optimizer step over a batch of `batch` tokens."""
+        args = self.args
+        # Short rows are cheap and teach most; the end teaches long context.
+        stage = 0 if progress < 1 - args.long_share else -1
+        rows = self.rows[stage]
+        parts = args.batch // args.micro
+        batches = []
+        for _ in range(parts):
+            batches.append(rows.batch(self.positions[stage], args.micro,
+                                      args.device))
+            self.positions[stage] += args.micro // rows.row
+        total = 0.0
+        for loss, grads in self.workers.map(lambda b: self.gradients(*b),
+                                            batches):
+            total += float(loss) / parts
+            for p, grad in zip(self.parameters, grads):
+                grad = grad / parts
+                p.grad = grad if p.grad is None else p.grad.add_(grad)
+        torch.nn.utils.clip_grad_norm_(self.parameters, args.clip)
+        factor = rate(progress, args)
+        for optimizer, peaks in zip(self.optimizers, self.peaks):
+            for group, peak in zip(optimizer.param_groups, peaks):
+                group["lr"] = peak * factor
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        self.seen += args.batch
+        return total, factor
+
+    def evaluate(self, tokenizer, docs):
+        self.model.eval()
+        result = bits_per_byte(self.model, tokenizer, docs,
+                               self.args.rows[0])
+        self.model.train()
+        return {k: round(v, 4) for k, v in result.items()}
+
+    def loop(self):
+        args = self.args
+        tokenizer = Tokenizer.from_file(str(args.tokenizer))
+        docs = held_out(args.held_out, args.eval_bytes)
+        print(f"{self.model.parameter_count():,} parameters, "
+              f"{[len(r.data) for r in self.rows]} rows", flush=True)
+        began = time.time() - self.elapsed
+        saved = evaluated = logged = time.time()
+        tokens_logged = self.seen
+        budget = args.minutes * 60
+        while self.elapsed < budget:
+            loss, factor = self.train_step(self.elapsed / budget)
+            now = time.time()
+            self.elapsed = now - began
+            if not math.isfinite(loss):
+                raise SystemExit(f"the loss is {loss} at step {self.step}")
+            if now - logged > args.log_seconds:
+                self.note(step=self.step, tokens=self.seen,
+                          loss=round(loss, 4), rate=round(factor, 3),
+                          minutes=round(self.elapsed / 60, 2),
+                          speed=round((self.seen - tokens_logged)
+                                      / (now - logged)))
+                logged, tokens_logged = now, self.seen
+            if now - saved > args.save_minutes * 60:
+                self.save()
+                saved = now
+            if now - evaluated > args.eval_minutes * 60:
+                self.note(step=self.step, tokens=self.seen,
+                          held_out=self.evaluate(tokenizer, docs))
+                evaluated = time.time()
+        self.save()
+        self.note(step=self.step, tokens=self.seen,
+                  held_out=self.evaluate(tokenizer, docs))
+
+    def note(self, **facts):
+        line = json.dumps(facts)
+        self.log.write(line + "\n")
+        print(line, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    add = parser.add_argument
+    add("--minutes", type=float, default=75)
+    add("--tokens", type=Path, default=HERE / "work/tokens")
+    add("--tokenizer", type=Path, default=HERE / "work/tokenizer.json")
+    add("--held-out", type=Path, default=HERE / "work/corpus/held_out.jsonl")
+    add("--out", type=Path, default=HERE / "work/run")
+    add("--device", default="cpu")
+    add("--workers", type=int, default=2, help="micro-batches at a time")
+    add("--vocab", type=int, default=8192)
+    add("--width", type=int, default=256)
+    add("--layers", type=int, default=3)
+    add("--heads", type=int, default=4)
+    add("--kv-heads", type=int, default=2)
+    add("--ffn", type=int, default=768)
+    add("--rows", type=int, nargs="+", default=[512, 1024],
+        help="row lengths: the first for most of the run, the last at its end")
+    add("--long-share", type=float, default=0.15,
+        help="share of the run that trains on the last row length")
+    add("--batch", type=int, default=4096, help="tokens a step")
+    add("--micro", type=int, default=1024, help="tokens a forward pass")
+    add("--chunk", type=int, default=512, help="positions whose logits "
+        "exist at once")
+    add("--matrix-lr", type=float, default=0.012, help="Muon's rate")
+    add("--lr", type=float, default=0.001, help="AdamW's rate")
+    add("--weight-decay", type=float, default=0.1)
+    add("--warmup", type=float, default=0.02, help="share of the run")
+    add("--cooldown", type=float, default=0.5, help="share of the run")
+    add("--clip", type=float, default=1.0)
+    add("--seed", type=int, default=1)
+    add("--compile", action=argparse.BooleanOptionalAction, default=True)
+    add("--save-minutes", type=float, default=4)
+    add("--eval-minutes", type=float, default=12)
+    add("--eval-bytes", type=int, default=60_000, help="of each language")
+    add("--log-seconds", type=float, default=20)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "pid").write_text(str(os.getpid()))
+    Run(args).loop()
+
+
+if __name__ == "__main__":
+    main()
