@@ -11,7 +11,7 @@
 
 #include "../unit/unit.h"
 
-enum { LONG = 4000 };
+enum { LONG = 1500 };
 
 static cerium_engine *engine;
 static cerium_engine_info info;
