@@ -45,27 +45,34 @@ static inline __m256 slots_in_range(uint32_t j, uint32_t first, uint32_t end)
     return _mm256_castsi256_ps(_mm256_andnot_si256(before, below_end));
 }
 
-/* Turn scores s[64] into weights, update the state; returns what out is multiplied by. Vectors
- * of s without a slot in [first, end) are not touched. */
+static inline __m256 weights(const float *s, float max, __m256 in)
+{
+    return _mm256_and_ps(exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(s), _mm256_set1_ps(max))), in);
+}
+
+/* Turn scores s[64] into weights, update the state; returns what out is multiplied by. Runs of 16
+ * slots outside [first, end) are not touched. */
 static float weigh_row(kernel_softmax_state *state, float *s, uint32_t first, uint32_t end)
 {
     const __m256 lowest = _mm256_set1_ps(-INFINITY);
-    const uint32_t from = first / 8 * 8;
-    __m256 max8 = lowest, partial[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    for (uint32_t j = from; j < end; j += 8) {
+    const uint32_t from = first / 16 * 16;
+    __m256 max8 = lowest, low = _mm256_setzero_ps(), high = low;
+    for (uint32_t j = first / 8 * 8; j < end; j += 8) {
         __m256 in = slots_in_range(j, first, end);
         max8 = _mm256_max_ps(max8, _mm256_blendv_ps(lowest, _mm256_loadu_ps(s + j), in));
     }
     const float max = kernel_max(state->max, max8_avx2(max8)) + 0.0f;
     const float c = kernel_decay(state->max, max);
-    for (uint32_t j = from; j < end; j += 8) {
-        __m256 p = exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + j), _mm256_set1_ps(max)));
-        p = _mm256_and_ps(p, slots_in_range(j, first, end));
+    for (uint32_t j = from; j < end; j += 16) {
+        __m256 p = weights(s + j, max, slots_in_range(j, first, end));
+        __m256 q = weights(s + j + 8, max, slots_in_range(j + 8, first, end));
         _mm256_storeu_ps(s + j, p);
-        partial[j / 8 % 2] = _mm256_add_ps(partial[j / 8 % 2], p);
+        _mm256_storeu_ps(s + j + 8, q);
+        low = _mm256_add_ps(low, p);
+        high = _mm256_add_ps(high, q);
     }
     state->max = max;
-    state->sum = state->sum * c + sum16_avx2(partial[0], partial[1]);
+    state->sum = state->sum * c + sum16_avx2(low, high);
     return c;
 }
 

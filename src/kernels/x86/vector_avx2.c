@@ -3,18 +3,15 @@
 
 #include "kernels/vector.h"
 
-/* Partial sums p[i % 16]: low is 0..7, high is 8..15. */
-typedef struct {
-    __m256 low, high;
-} sums16;
-
-/* Add the last n < 16 values, or with square their squares by fma; less was taken from each. */
-static float sum16_tail(sums16 sums, const float *x, uint32_t n, float less, bool square)
+/* The sum of the partial sums low (0..7), high (8..15) and of the last n < 16 values less a
+ * constant, or with square of the squares of those. */
+static float sum16_tail(__m256 low, __m256 high, const float *x, uint32_t n, float less,
+                        bool square)
 {
-    if (n == 0) return sum16_avx2(sums.low, sums.high);
+    if (n == 0) return sum16_avx2(low, high);
     float p[16];
-    _mm256_storeu_ps(p, sums.low);
-    _mm256_storeu_ps(p + 8, sums.high);
+    _mm256_storeu_ps(p, low);
+    _mm256_storeu_ps(p + 8, high);
     for (uint32_t i = 0; i < n; i++) {
         float d = x[i] - less;
         p[i] = square ? fmaf(d, d, p[i]) : p[i] + d;
@@ -24,14 +21,14 @@ static float sum16_tail(sums16 sums, const float *x, uint32_t n, float less, boo
 
 static void rms_norm(float *y, const float *x, const float *weight, uint32_t n, float eps)
 {
-    sums16 sums = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    __m256 low = _mm256_setzero_ps(), high = low;
     uint32_t i = 0;
     for (; i + 16 <= n; i += 16) {
         __m256 a = _mm256_loadu_ps(x + i), b = _mm256_loadu_ps(x + i + 8);
-        sums.low = _mm256_fmadd_ps(a, a, sums.low);
-        sums.high = _mm256_fmadd_ps(b, b, sums.high);
+        low = _mm256_fmadd_ps(a, a, low);
+        high = _mm256_fmadd_ps(b, b, high);
     }
-    float sum = sum16_tail(sums, x + i, n - i, 0.0f, true);
+    float sum = sum16_tail(low, high, x + i, n - i, 0.0f, true);
     float scale = 1.0f / sqrtf(sum / (float)n + eps);
     for (i = 0; i + 8 <= n; i += 8) {
         __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(scale));
@@ -43,21 +40,21 @@ static void rms_norm(float *y, const float *x, const float *weight, uint32_t n, 
 static void layer_norm(float *y, const float *x, const float *weight, const float *bias, uint32_t n,
                        float eps)
 {
-    sums16 sums = {_mm256_setzero_ps(), _mm256_setzero_ps()}, squares = sums;
+    __m256 low = _mm256_setzero_ps(), high = low, low2 = low, high2 = low;
     uint32_t i = 0;
     for (; i + 16 <= n; i += 16) {
-        sums.low = _mm256_add_ps(sums.low, _mm256_loadu_ps(x + i));
-        sums.high = _mm256_add_ps(sums.high, _mm256_loadu_ps(x + i + 8));
+        low = _mm256_add_ps(low, _mm256_loadu_ps(x + i));
+        high = _mm256_add_ps(high, _mm256_loadu_ps(x + i + 8));
     }
-    float mean = sum16_tail(sums, x + i, n - i, 0.0f, false) / (float)n;
+    float mean = sum16_tail(low, high, x + i, n - i, 0.0f, false) / (float)n;
     const __m256 mean8 = _mm256_set1_ps(mean);
     for (i = 0; i + 16 <= n; i += 16) {
         __m256 a = _mm256_sub_ps(_mm256_loadu_ps(x + i), mean8);
         __m256 b = _mm256_sub_ps(_mm256_loadu_ps(x + i + 8), mean8);
-        squares.low = _mm256_fmadd_ps(a, a, squares.low);
-        squares.high = _mm256_fmadd_ps(b, b, squares.high);
+        low2 = _mm256_fmadd_ps(a, a, low2);
+        high2 = _mm256_fmadd_ps(b, b, high2);
     }
-    float variance = sum16_tail(squares, x + i, n - i, mean, true) / (float)n;
+    float variance = sum16_tail(low2, high2, x + i, n - i, mean, true) / (float)n;
     float scale = 1.0f / sqrtf(variance + eps);
     for (i = 0; i + 8 <= n; i += 8) {
         __m256 d = _mm256_sub_ps(_mm256_loadu_ps(x + i), mean8);
@@ -190,19 +187,19 @@ static float max_avx2(const float *x, uint32_t n)
 static void softmax(float *x, uint32_t n)
 {
     const float max = max_avx2(x, n);
-    sums16 sums = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    __m256 low = _mm256_setzero_ps(), high = low;
     uint32_t i = 0;
     for (; i + 16 <= n; i += 16) {
         __m256 a = exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(max)));
         __m256 b = exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(x + i + 8), _mm256_set1_ps(max)));
         _mm256_storeu_ps(x + i, a);
         _mm256_storeu_ps(x + i + 8, b);
-        sums.low = _mm256_add_ps(sums.low, a);
-        sums.high = _mm256_add_ps(sums.high, b);
+        low = _mm256_add_ps(low, a);
+        high = _mm256_add_ps(high, b);
     }
     uint32_t tail = i;
     for (; i < n; i++) x[i] = kernel_exp(x[i] - max);
-    float sum = sum16_tail(sums, x + tail, n - tail, 0.0f, false);
+    float sum = sum16_tail(low, high, x + tail, n - tail, 0.0f, false);
     for (i = 0; i + 8 <= n; i += 8)
         _mm256_storeu_ps(x + i, _mm256_div_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(sum)));
     for (; i < n; i++) x[i] = x[i] / sum;
