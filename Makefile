@@ -112,7 +112,7 @@ fuzzed: $(FUZZ:%=$O/fuzz_%)
 # ---- use ----
 run:
 	@tools/install_packages.sh build && $(MAKE_ALL) all
-	printf 'class Stack:\n    def __init__(self):\n' | ./cerium run -n 64 --repeat-penalty 1.15
+	printf 'static int parse_number(const char *s)\n{\n' | ./cerium run -n 64 --repeat-penalty 1.15
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
 
 AT := $(DESTDIR)$(PREFIX)

@@ -9,6 +9,7 @@ its own: no token sees more than one context, and none is scored twice.
 import argparse
 import math
 import random
+import re
 from pathlib import Path
 
 import torch
@@ -21,9 +22,10 @@ from tokenizer import documents
 HERE = Path(__file__).parent
 
 
-def held_out(path, limit, seed=0):
+def held_out(path, limit, skip=None, seed=0):
     """Whole documents up to `limit` bytes of each language, repeatable."""
-    docs = list(documents(path))
+    docs = [d for d in documents(path)
+            if not (skip and re.search(skip, d["path"]))]
     random.Random(seed).shuffle(docs)
     sizes, kept = {}, []
     for doc in docs:
@@ -81,10 +83,12 @@ def main():
                         default=HERE / "work/corpus/held_out.jsonl")
     parser.add_argument("--limit", type=int, default=400_000,
                         help="bytes of each language")
+    parser.add_argument("--skip", metavar="REGEX",
+                        help="paths to leave out, such as '(^|/)tests?/'")
     parser.add_argument("--context", type=int, help="window, in tokens")
     args = parser.parse_args()
     model = load_model(args.checkpoint)
-    docs = held_out(args.held_out, args.limit)
+    docs = held_out(args.held_out, args.limit, args.skip)
     result = bits_per_byte(model, Tokenizer.from_file(str(args.tokenizer)),
                            docs, args.context or model.config.context)
     for language, value in result.items():

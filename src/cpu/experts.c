@@ -15,16 +15,12 @@ void pass_route(cpu_executor *ex, const step_op *op, uint32_t unit)
 {
     const step_shape *s = &ex->program->shape;
     const model_matrix *w = op->w[0];
-    uint32_t n_blocks = divide_up(w->n_panels, PASS_BLOCK_PANELS), stride = router_stride(s);
-    uint32_t row = unit / n_blocks * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);
-    uint32_t panel = unit % n_blocks * PASS_BLOCK_PANELS;
-    uint32_t n_panels = smaller(w->n_panels - panel, PASS_BLOCK_PANELS);
-    uint32_t first = panel * KERNEL_PANEL_ROWS;
-    uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
-    float *y = ex->routes.logits + (size_t)row * stride + first;
-    pass_matmul(ex, y, stride, w, 0, panel, n_panels, &ex->normed, row, n_rows);
-    for (uint32_t r = 0; op->bias[0] && r < n_rows; r++)
-        ex->k->add(y + (size_t)r * stride, op->bias[0] + first, n);
+    pass_block b = pass_block_at(w, PASS_BLOCK_PANELS, ex->n_rows, unit);
+    uint32_t stride = router_stride(s);
+    float *y = ex->routes.logits + (size_t)b.row * stride + b.first;
+    pass_matmul(ex, y, stride, w, 0, b.panel, b.n_panels, &ex->normed, b.row, b.n_rows);
+    for (uint32_t r = 0; op->bias[0] && r < b.n_rows; r++)
+        ex->k->add(y + (size_t)r * stride, op->bias[0] + b.first, b.n);
 }
 
 /* The k largest, best first, ties to the lower index; their values are copied out. */

@@ -127,18 +127,13 @@ void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
               pass_scratch *scratch)
 {
     const model_matrix *w = op->w[0];
-    uint32_t n_blocks = divide_up(w->n_panels, PASS_BLOCK_PANELS);
-    uint32_t row = unit / n_blocks * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);
-    uint32_t panel = unit % n_blocks * PASS_BLOCK_PANELS;
-    uint32_t n_panels = smaller(w->n_panels - panel, PASS_BLOCK_PANELS);
-    uint32_t first = panel * KERNEL_PANEL_ROWS;
-    uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
-    size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
+    pass_block b = pass_block_at(w, PASS_BLOCK_PANELS, ex->n_rows, unit);
+    size_t stride = (size_t)b.n_panels * KERNEL_PANEL_ROWS;
     float *y = scratch->y;
-    pass_matmul(ex, y, stride, w, 0, panel, n_panels, in, row, n_rows);
-    for (uint32_t r = 0; r < n_rows; r++, y += stride) {
-        if (op->bias[0]) ex->k->add(y, op->bias[0] + first, n);
-        ex->k->add(ex->x + (size_t)(row + r) * w->rows + first, y, n);
+    pass_matmul(ex, y, stride, w, 0, b.panel, b.n_panels, in, b.row, b.n_rows);
+    for (uint32_t r = 0; r < b.n_rows; r++, y += stride) {
+        if (op->bias[0]) ex->k->add(y, op->bias[0] + b.first, b.n);
+        ex->k->add(ex->x + (size_t)(b.row + r) * w->rows + b.first, y, b.n);
     }
 }
 
@@ -165,20 +160,15 @@ void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint3
                  pass_scratch *scratch)
 {
     const model_matrix *w = op->w[0] ? op->w[0] : op->w[1];
-    uint32_t n_blocks = divide_up(w->n_panels, PASS_UP_PANELS);
-    uint32_t row = unit / n_blocks * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);
-    uint32_t block = unit % n_blocks, panel = block * PASS_UP_PANELS;
-    uint32_t n_panels = smaller(w->n_panels - panel, PASS_UP_PANELS);
-    uint32_t first = panel * KERNEL_PANEL_ROWS;
-    uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
+    pass_block b = pass_block_at(w, PASS_UP_PANELS, ex->n_rows, unit);
     float *y[2] = {scratch->y, scratch->y + PASS_TILE * KERNEL_GROUP};
     for (int i = 0; i < 2; i++) {
         if (!op->w[i]) continue;
-        pass_matmul(ex, y[i], KERNEL_GROUP, op->w[i], 0, panel, n_panels, in, row, n_rows);
-        for (uint32_t r = 0; op->bias[i] && r < n_rows; r++)
-            ex->k->add(y[i] + r * KERNEL_GROUP, op->bias[i] + first, n);
+        pass_matmul(ex, y[i], KERNEL_GROUP, op->w[i], 0, b.panel, b.n_panels, in, b.row, b.n_rows);
+        for (uint32_t r = 0; op->bias[i] && r < b.n_rows; r++)
+            ex->k->add(y[i] + r * KERNEL_GROUP, op->bias[i] + b.first, b.n);
     }
-    pass_activate(ex, y[0], y[1], n_rows, n, block, row);
+    pass_activate(ex, y[0], y[1], b.n_rows, b.n, b.panel / PASS_UP_PANELS, b.row);
 }
 
 /* in: row i is head_rows[i]. */
@@ -186,17 +176,12 @@ void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_
                pass_scratch *scratch)
 {
     const model_matrix *w = op->w[0];
-    uint32_t n_blocks = divide_up(w->n_panels, PASS_HEAD_PANELS);
-    uint32_t row = unit / n_blocks * PASS_TILE, n_rows = smaller(ex->n_head_rows - row, PASS_TILE);
-    uint32_t panel = unit % n_blocks * PASS_HEAD_PANELS;
-    uint32_t n_panels = smaller(w->n_panels - panel, PASS_HEAD_PANELS);
-    uint32_t first = panel * KERNEL_PANEL_ROWS;
-    uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
-    size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
+    pass_block b = pass_block_at(w, PASS_HEAD_PANELS, ex->n_head_rows, unit);
+    size_t stride = (size_t)b.n_panels * KERNEL_PANEL_ROWS;
     float *y = scratch->y;
-    pass_matmul(ex, y, stride, w, 0, panel, n_panels, in, row, n_rows);
-    for (uint32_t r = 0; r < n_rows; r++, y += stride) {
-        if (op->bias[0]) ex->k->add(y, op->bias[0] + first, n);
-        memcpy(ex->rows[ex->head_rows[row + r]].logits + first, y, n * sizeof *y);
+    pass_matmul(ex, y, stride, w, 0, b.panel, b.n_panels, in, b.row, b.n_rows);
+    for (uint32_t r = 0; r < b.n_rows; r++, y += stride) {
+        if (op->bias[0]) ex->k->add(y, op->bias[0] + b.first, b.n);
+        memcpy(ex->rows[ex->head_rows[b.row + r]].logits + b.first, y, b.n * sizeof *y);
     }
 }

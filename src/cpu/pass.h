@@ -131,6 +131,26 @@ static inline void pass_matmul(const cpu_executor *ex, float *y, size_t stride,
                            n_rows);
 }
 
+/* A unit of work on a matrix: a tile of rows through a block of panels.  Units of a tile follow
+ * each other along the output rows. */
+typedef struct {
+    uint32_t row, n_rows;     /* of the batch */
+    uint32_t panel, n_panels;
+    uint32_t first, n;        /* output rows: the last panel may have fewer than it holds */
+} pass_block;
+
+static inline pass_block pass_block_at(const model_matrix *w, uint32_t block_panels,
+                                       uint32_t n_rows, uint32_t unit)
+{
+    uint32_t n_blocks = divide_up(w->n_panels, block_panels);
+    pass_block b = {.row = unit / n_blocks * PASS_TILE, .panel = unit % n_blocks * block_panels};
+    b.n_rows = smaller(n_rows - b.row, PASS_TILE);
+    b.n_panels = smaller(w->n_panels - b.panel, block_panels);
+    b.first = b.panel * KERNEL_PANEL_ROWS;
+    b.n = smaller(w->rows - b.first, b.n_panels * KERNEL_PANEL_ROWS);
+    return b;
+}
+
 /* linear.c: EMBED, QKV, OUT, FFN_UP, FFN_DOWN, HEAD */
 void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows *out,
                       uint32_t out_row, uint32_t row);

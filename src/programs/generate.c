@@ -88,6 +88,7 @@ const char *stop_name(cerium_stop stop)
 
 void print_generation(const generation *g, FILE *to)
 {
+    fflush(stdout); /* the answer comes first where both go to one place */
     fprintf(to, "prompt %u tokens in %.1f ms", g->prompt_tokens, (double)g->prompt_ns / 1e6);
     if (g->reused_tokens) fprintf(to, " (%u reused)", g->reused_tokens);
     if (g->new_tokens)

@@ -11,7 +11,7 @@
 
 #include "../unit/unit.h"
 
-enum { LONG = 4000 };
+enum { LONG = 1500 };
 
 static cerium_engine *engine;
 static cerium_engine_info info;
@@ -32,11 +32,17 @@ static cerium_session *open_session(uint32_t context, uint32_t score)
     return session;
 }
 
-static void *cancel_soon(void *session)
+typedef struct {
+    cerium_session *session;
+    long delay_ns;
+} hurry;
+
+static void *cancel_soon(void *arg)
 {
-    struct timespec t = {0, 3000000};
+    hurry *h = arg;
+    struct timespec t = {h->delay_ns / 1000000000, h->delay_ns % 1000000000};
     nanosleep(&t, NULL);
-    cerium_session_cancel(session);
+    cerium_session_cancel(h->session);
     return NULL;
 }
 
@@ -51,15 +57,17 @@ static void test_cancel_and_go_on(void)
     size_t n_vocab, n;
     TEST_CHECK(cerium_session_sync(calm, tokens, LONG, NULL, &err) == 0);
     int n_canceled = 0, status;
+    hurry h = {hurried, 1000000};
     do {
         pthread_t thread;
-        TEST_CHECK(pthread_create(&thread, NULL, cancel_soon, hurried) == 0);
+        TEST_CHECK(pthread_create(&thread, NULL, cancel_soon, &h) == 0);
         status = cerium_session_sync(hurried, tokens, LONG, NULL, &err);
         pthread_join(thread, NULL);
         n_canceled += status == CERIUM_ERR_CANCELED;
+        h.delay_ns += h.delay_ns / 2; /* in the end a pass fits in, however slow the build */
         const int32_t *have = cerium_session_tokens(hurried, &n);
         TEST_CHECK(n <= LONG && memcmp(have, tokens, n * sizeof *tokens) == 0);
-    } while (status == CERIUM_ERR_CANCELED && n_canceled < 10000);
+    } while (status == CERIUM_ERR_CANCELED && n_canceled < 60);
     TEST_CHECK(status == 0 && n_canceled > 0);
     /* A cancel that came after the last pass belongs to the next call. */
     status = cerium_session_sync(hurried, tokens, LONG - 1, NULL, &err);
