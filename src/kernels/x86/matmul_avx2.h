@@ -140,6 +140,19 @@ PANEL_INLINE __m256i keep(__m256i v)
     return v;
 }
 
+/* The same block of the panels that the next tile will read.  One or two streams do not keep
+ * memory busy (tiles.h); asking a whole tile ahead, 10 to 45 % more comes on Zen 3.  With four
+ * streams it costs 5 to 15 %. */
+PANEL_INLINE void prefetch_next(block_type type, uint32_t n_p, const uint8_t *block,
+                                size_t panel_bytes)
+{
+    if (n_p > 2) return;
+    UNROLLED for (uint32_t p = n_p; p < 2 * n_p; p++)
+        UNROLLED for (uint32_t i = 0; i < panel_quant_bytes(type) / PANEL_LINE; i++)
+            _mm_prefetch((const void *)((uintptr_t)block + p * panel_bytes + PANEL_LINE * i),
+                         _MM_HINT_T1);
+}
+
 /* dot += factor[p][h][k / 16] * the integer products of one block of 32 columns.
  *   block: of the first panel, the others panel_bytes behind
  *   q: of the first token for these columns, the others q_stride behind */
@@ -150,6 +163,7 @@ PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m256
     const __m256i table = quant_table(type);
     const uint32_t n_products = quant_products(type);
     __m256i pairs[TILE][2];
+    prefetch_next(type, n_p, block, panel_bytes);
     UNROLLED for (uint32_t step = 0; step < 8; step++) {
         /* Both nibbles of a byte in turn; but one scale after the other where halves have two. */
         const uint32_t k4 = type == BLOCK_Q6_K ? step : step / 2 + step % 2 * 4;
