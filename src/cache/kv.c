@@ -2,7 +2,6 @@
 #include "cache/kv.h"
 
 #include "base/memory.h"
-#include "kernels/kernels.h"
 
 typedef struct {
     uint32_t window;      /* 0 = everything */
@@ -21,7 +20,9 @@ typedef struct {
 } kv_place;
 
 struct kv_pool {
-    uint32_t n_layers, n_kv_heads, head_dim, context_tokens, sequences_max;
+    kernel_kv_type type;
+    size_t keys_bytes; /* of one page of one KV head; its values take as many */
+    uint32_t n_layers, n_kv_heads, context_tokens, sequences_max;
     uint32_t n_groups, n_sequences;
     kv_group groups[KV_GROUPS_MAX];
     kv_place *places; /* [n_layers] */
@@ -67,8 +68,8 @@ static int group_layers(kv_pool *pool, const kv_layout *layout, cerium_error *er
 
 static int take_pages(const kv_pool *pool, kv_group *group)
 {
-    size_t head = (size_t)2 * KERNEL_PAGE * pool->head_dim * sizeof(uint16_t), n_pages;
-    if (!size_mul(head, (size_t)pool->n_kv_heads * group->n_layers, &group->page_bytes) ||
+    size_t heads = (size_t)pool->n_kv_heads * group->n_layers, n_pages;
+    if (!size_mul(2 * pool->keys_bytes, heads, &group->page_bytes) ||
         !size_mul(group->table_pages, pool->sequences_max, &n_pages) || n_pages >= KV_NO_PAGE ||
         !size_mul(group->page_bytes, n_pages, &group->pages_bytes))
         return CERIUM_ERR_MEMORY;
@@ -85,9 +86,10 @@ int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_error *err)
     int status = CERIUM_ERR_MEMORY;
     kv_pool *pool = memory_zalloc(1, sizeof *pool);
     if (!pool) goto fail;
+    pool->type = layout->type;
+    pool->keys_bytes = kernel_kv_bytes(layout->type, layout->head_dim);
     pool->n_layers = layout->n_layers;
     pool->n_kv_heads = layout->n_kv_heads;
-    pool->head_dim = layout->head_dim;
     pool->context_tokens = layout->context_tokens;
     pool->sequences_max = layout->sequences_max;
     pool->places = memory_zalloc(layout->n_layers, sizeof *pool->places);
@@ -230,8 +232,7 @@ kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_hea
     kv_place place = pool->places[layer];
     const kv_group *group = &pool->groups[place.group];
     uint32_t number = seq->tables[place.group][page % group->table_pages];
-    size_t head = (size_t)KERNEL_PAGE * pool->head_dim;
-    uint16_t *base = (uint16_t *)(void *)(group->pages + number * group->page_bytes) +
-                     ((size_t)place.index * pool->n_kv_heads + kv_head) * 2 * head;
-    return (kv_page){base, base + head};
+    size_t head = (size_t)place.index * pool->n_kv_heads + kv_head;
+    uint8_t *keys = group->pages + number * group->page_bytes + head * 2 * pool->keys_bytes;
+    return (kv_page){pool->type, keys, keys + pool->keys_bytes};
 }

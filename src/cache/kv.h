@@ -4,16 +4,19 @@
  * that spans the window and one batch.  Layers that keep the same span form a group and share a
  * page table, so that a page holds those tokens for all layers of its group:
  *   [layer in group][kv head]{ keys [head_dim][KERNEL_PAGE], values [KERNEL_PAGE][head_dim] }
- * in F16.  Pages come from one pool an engine, taken at open as address space and in physical
- * memory when first touched.  Not thread-safe; pages of distinct sequences are independent. */
+ * in the layout's type.  Pages come from one pool an engine, taken at open as address space and in
+ * physical memory when first touched.  Not thread-safe; pages of distinct sequences are
+ * independent. */
 #ifndef CACHE_KV_H
 #define CACHE_KV_H
 
 #include "base/base.h"
+#include "kernels/kernels.h"
 
 enum { KV_GROUPS_MAX = 4, KV_NO_PAGE = UINT32_MAX };
 
 typedef struct {
+    kernel_kv_type type;         /* what keys and values are kept in */
     uint32_t n_layers, n_kv_heads, head_dim;
     const uint32_t *windows;     /* [n_layers] tokens that a layer sees; 0 = all */
     uint32_t context_tokens;     /* of one sequence at most */
@@ -43,8 +46,9 @@ CERIUM_CHECKED int kv_sequence_reserve(kv_sequence *seq, uint32_t end);
 uint32_t kv_sequence_truncate(kv_sequence *seq, uint32_t n);
 
 typedef struct {
-    uint16_t *keys;   /* [head_dim][KERNEL_PAGE] */
-    uint16_t *values; /* [KERNEL_PAGE][head_dim] */
+    kernel_kv_type type; /* of the numbers below */
+    void *keys;          /* [head_dim][KERNEL_PAGE] */
+    void *values;        /* [KERNEL_PAGE][head_dim] */
 } kv_page;
 
 /* Where a layer's KV head keeps tokens [page * KERNEL_PAGE, ...); reserved before. */

@@ -78,8 +78,9 @@ static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group
             scratch->end[i] = (uint8_t)smaller(end, KERNEL_PAGE);
         }
         kv_page page = kv_sequence_page(ex->rows[g->row].sequence, op->layer, kv_head, p);
-        ex->k->attend_page(scratch->state[0], scratch->out[0], q, page.keys, page.values,
-                           scratch->first, scratch->end, n_q, s->head_dim);
+        ex->k->attend_page[page.type](scratch->state[0], scratch->out[0], q, page.keys,
+                                      page.values, scratch->first, scratch->end, n_q,
+                                      s->head_dim);
     }
 }
 

@@ -97,8 +97,8 @@ static void keys_values(cpu_executor *ex, const step_op *op, const pass_rows *in
             finish_head(ex, op->head_norm[1], k + h * d, row + r);
             kv_page page = kv_sequence_page(to->sequence, op->layer, head + h,
                                             to->position / KERNEL_PAGE);
-            ex->k->kv_write(page.keys, page.values, to->position % KERNEL_PAGE, k + h * d,
-                            v + h * d, d);
+            ex->k->kv_write[page.type](page.keys, page.values, to->position % KERNEL_PAGE,
+                                       k + h * d, v + h * d, d);
         }
     }
 }

@@ -65,6 +65,15 @@ static int choose_cpu(cerium_engine *e, const char *name, cerium_error *err)
     return CERIUM_OK;
 }
 
+static int choose_kv_type(cerium_engine *e, const char *name, cerium_error *err)
+{
+    if (!name) name = getenv("CERIUM_KV");
+    if (name && *name && !kernel_kv_of_name(name, &e->kv_type))
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "keys and values cannot be kept in '%s'; there are f16, f32", name);
+    return CERIUM_OK;
+}
+
 static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
 {
     if (threads == 0) {
@@ -126,6 +135,7 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
         config->context_tokens_max ? config->context_tokens_max : s->context_tokens;
     e->batch_tokens_max = config->batch_tokens_max;
     kv_layout layout = {
+        .type = e->kv_type,
         .n_layers = s->n_layers,
         .n_kv_heads = s->n_kv_heads,
         .head_dim = s->head_dim,
@@ -172,6 +182,7 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a lock");
     e->has_lock = true;
     RETURN_IF(choose_cpu(e, config->cpu, err));
+    RETURN_IF(choose_kv_type(e, config->kv_type, err));
     RETURN_IF(gguf_open(&e->file, config->model_path, err));
     RETURN_IF(take_name(e, err));
     RETURN_IF(model_open(&e->model, e->file, err));
@@ -223,6 +234,7 @@ void cerium_engine_describe(const cerium_engine *e, cerium_engine_info *info)
         .architecture = model_architecture(e->model),
         .quantization = block_name(model_main_type(e->model)),
         .cpu = kernel_cpu_name(e->cpu),
+        .kv_type = kernel_kv_name(e->kv_type),
         .chat_form = e->chat.name,
         .fill_in_middle = e->infill.order != INFILL_NONE,
         .threads = team_n_workers(e->workers),

@@ -22,6 +22,7 @@ struct cerium_engine {
     tokenizer *tokens;
     kernel_cpu cpu;
     kernel_table kernels;
+    kernel_kv_type kv_type;
     team *workers;
     cpu_executor *executor;
     kv_pool *pool;

@@ -1,27 +1,79 @@
-/* attention_ref.c - attention over pages of F16 keys and values: the definition. */
+/* attention_ref.c - the types that keys and values are kept in, and attention over pages of them:
+ * the definition. */
 #include "gguf/blocks.h"
 #include "kernels/exp.h"
 #include "kernels/vector.h"
 
-static void kv_write(uint16_t *restrict keys, uint16_t *restrict values, uint32_t slot,
-                     const float *restrict k, const float *restrict v, uint32_t head_dim)
+static const struct {
+    const char *name;
+    size_t value_bytes;
+} kv_types[KERNEL_KV_TYPE_END] = {
+    [KERNEL_KV_F16] = {"f16", sizeof(uint16_t)},
+    [KERNEL_KV_F32] = {"f32", sizeof(float)},
+};
+
+bool kernel_kv_of_name(const char *name, kernel_kv_type *out)
 {
-    for (uint32_t d = 0; d < head_dim; d++) {
-        keys[d * KERNEL_PAGE + slot] = f32_to_f16(k[d]);
-        values[slot * head_dim + d] = f32_to_f16(v[d]);
+    for (size_t i = 0; i < KERNEL_KV_TYPE_END; i++) {
+        if (strcmp(name, kv_types[i].name) == 0) {
+            *out = (kernel_kv_type)i;
+            return true;
+        }
     }
+    return false;
+}
+
+const char *kernel_kv_name(kernel_kv_type type)
+{
+    CHECK((size_t)type < KERNEL_KV_TYPE_END);
+    return kv_types[type].name;
+}
+
+size_t kernel_kv_bytes(kernel_kv_type type, uint32_t head_dim)
+{
+    CHECK((size_t)type < KERNEL_KV_TYPE_END);
+    return (size_t)KERNEL_PAGE * head_dim * kv_types[type].value_bytes;
+}
+
+static void kv_write_f16(void *restrict keys, void *restrict values, uint32_t slot,
+                         const float *restrict k, const float *restrict v, uint32_t head_dim)
+{
+    uint16_t *key = keys, *value = values;
+    for (uint32_t d = 0; d < head_dim; d++) {
+        key[d * KERNEL_PAGE + slot] = f32_to_f16(k[d]);
+        value[slot * head_dim + d] = f32_to_f16(v[d]);
+    }
+}
+
+static void kv_write_f32(void *restrict keys, void *restrict values, uint32_t slot,
+                         const float *restrict k, const float *restrict v, uint32_t head_dim)
+{
+    float *key = keys, *value = values;
+    for (uint32_t d = 0; d < head_dim; d++) {
+        key[d * KERNEL_PAGE + slot] = k[d];
+        value[slot * head_dim + d] = v[d];
+    }
+}
+
+/* Number i of those at from: the only thing in which the types differ. */
+typedef float read_fn(const void *from, size_t i);
+static float read_f32(const void *from, size_t i) { return ((const float *)from)[i]; }
+static float read_f16(const void *from, size_t i)
+{
+    const uint16_t *halves = from;
+    return f16_to_f32(halves[i]);
 }
 
 /* One row, tokens [first, end), first < end. */
 static void attend_row(kernel_softmax_state *state, float *restrict out, const float *restrict q,
-                       const uint16_t *restrict keys, const uint16_t *restrict values,
-                       uint32_t first, uint32_t end, uint32_t head_dim)
+                       const void *restrict keys, const void *restrict values, uint32_t first,
+                       uint32_t end, uint32_t head_dim, read_fn *read)
 {
     float p[KERNEL_PAGE], partial[16] = {0}, max = state->max;
     for (uint32_t j = first; j < end; j++) {
         p[j] = 0.0f;
         for (uint32_t d = 0; d < head_dim; d++)
-            p[j] = fmaf(q[d], f16_to_f32(keys[d * KERNEL_PAGE + j]), p[j]);
+            p[j] = fmaf(q[d], read(keys, d * KERNEL_PAGE + j), p[j]);
         max = kernel_max(max, p[j]);
     }
     max += 0.0f;
@@ -34,21 +86,38 @@ static void attend_row(kernel_softmax_state *state, float *restrict out, const f
     for (uint32_t d = 0; d < head_dim; d++) {
         float o = out[d] * c;
         for (uint32_t j = first; j < end; j++)
-            o = fmaf(p[j], f16_to_f32(values[j * head_dim + d]), o);
+            o = fmaf(p[j], read(values, j * head_dim + d), o);
         out[d] = o;
     }
 }
 
 static void attend_page(kernel_softmax_state *restrict state, float *restrict out,
-                        const float *restrict q, const uint16_t *restrict keys,
-                        const uint16_t *restrict values, const uint8_t *first, const uint8_t *end,
-                        uint32_t n_q, uint32_t head_dim)
+                        const float *restrict q, const void *restrict keys,
+                        const void *restrict values, const uint8_t *first, const uint8_t *end,
+                        uint32_t n_q, uint32_t head_dim, read_fn *read)
 {
     for (uint32_t r = 0; r < n_q; r++) {
         size_t at = (size_t)r * head_dim;
         if (first[r] < end[r])
-            attend_row(state + r, out + at, q + at, keys, values, first[r], end[r], head_dim);
+            attend_row(state + r, out + at, q + at, keys, values, first[r], end[r], head_dim,
+                       read);
     }
+}
+
+static void attend_page_f16(kernel_softmax_state *restrict state, float *restrict out,
+                            const float *restrict q, const void *restrict keys,
+                            const void *restrict values, const uint8_t *first, const uint8_t *end,
+                            uint32_t n_q, uint32_t head_dim)
+{
+    attend_page(state, out, q, keys, values, first, end, n_q, head_dim, read_f16);
+}
+
+static void attend_page_f32(kernel_softmax_state *restrict state, float *restrict out,
+                            const float *restrict q, const void *restrict keys,
+                            const void *restrict values, const uint8_t *first, const uint8_t *end,
+                            uint32_t n_q, uint32_t head_dim)
+{
+    attend_page(state, out, q, keys, values, first, end, n_q, head_dim, read_f32);
 }
 
 static void attend_join(kernel_softmax_state *restrict state, float *restrict out,
@@ -65,7 +134,9 @@ static void attend_join(kernel_softmax_state *restrict state, float *restrict ou
 
 void kernel_attention_init_ref(kernel_table *table)
 {
-    table->kv_write = kv_write;
-    table->attend_page = attend_page;
+    table->kv_write[KERNEL_KV_F16] = kv_write_f16;
+    table->kv_write[KERNEL_KV_F32] = kv_write_f32;
+    table->attend_page[KERNEL_KV_F16] = attend_page_f16;
+    table->attend_page[KERNEL_KV_F32] = attend_page_f32;
     table->attend_join = attend_join;
 }

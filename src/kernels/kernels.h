@@ -105,12 +105,26 @@ typedef void kernel_activation_fn(float *restrict gate, const float *restrict up
 /* x[n] = exp(x[n] - max(x)) / sum, the sum in 16 partials; n >= 1. */
 typedef void kernel_softmax_fn(float *x, uint32_t n);
 
-/* ---- attention over F16 pages ---- */
+/* ---- attention over pages ---- */
+
+/* What keys and values are kept in.  A further type is an entry here, its name and size in
+ * attention_ref.c, and its kernels. */
+typedef enum {
+    KERNEL_KV_F16 = 0, /* rounded to nearest even */
+    KERNEL_KV_F32 = 1, /* as they are, to check numbers; the reference at every level */
+} kernel_kv_type;
+enum { KERNEL_KV_TYPE_END = 2 };
+
+/* "f16" -> KERNEL_KV_F16; false when unknown. */
+bool kernel_kv_of_name(const char *name, kernel_kv_type *out);
+const char *kernel_kv_name(kernel_kv_type type);
+/* Bytes of a page's keys, and of its values. */
+size_t kernel_kv_bytes(kernel_kv_type type, uint32_t head_dim);
 
 /* One page holds KERNEL_PAGE tokens of one KV head: keys as [head_dim][KERNEL_PAGE] (lanes are
- * tokens), values as [KERNEL_PAGE][head_dim] (lanes are channels).
- * Write token slot: k, v are [head_dim] floats, rounded to nearest even. */
-typedef void kernel_kv_write_fn(uint16_t *restrict keys, uint16_t *restrict values, uint32_t slot,
+ * tokens), values as [KERNEL_PAGE][head_dim] (lanes are channels), both of the kernel's
+ * kernel_kv_type.  Write token slot: k, v are [head_dim] floats. */
+typedef void kernel_kv_write_fn(void *restrict keys, void *restrict values, uint32_t slot,
                                 const float *restrict k, const float *restrict v,
                                 uint32_t head_dim);
 
@@ -131,8 +145,8 @@ typedef struct {
  * out[d] = out[d] * c, then fma(p[j], v[j][d], out[d]) for j = first .. end - 1 in order.
  * Slots outside the range may hold anything, NaN too: they never reach the result. */
 typedef void kernel_attend_page_fn(kernel_softmax_state *restrict state, float *restrict out,
-                                   const float *restrict q, const uint16_t *restrict keys,
-                                   const uint16_t *restrict values, const uint8_t *first,
+                                   const float *restrict q, const void *restrict keys,
+                                   const void *restrict values, const uint8_t *first,
                                    const uint8_t *end, uint32_t n_q, uint32_t head_dim);
 
 /* Join the softmax of a later chunk (from, from_out) to state, out [head_dim]:
@@ -159,8 +173,8 @@ typedef struct {
     kernel_activation_fn *gelu_gated;
     kernel_activation_fn *swiglu_clamped;
     kernel_softmax_fn *softmax;
-    kernel_kv_write_fn *kv_write;
-    kernel_attend_page_fn *attend_page;
+    kernel_kv_write_fn *kv_write[KERNEL_KV_TYPE_END]; /* by kernel_kv_type */
+    kernel_attend_page_fn *attend_page[KERNEL_KV_TYPE_END];
     kernel_attend_join_fn *attend_join;
 } kernel_table;
 

@@ -18,7 +18,7 @@ static const char help[] =
     "                       at most what the model holds; 0: leave it out)\n"
     "      --runs N         runs of each measurement, at least 1 (default 5)\n"
     "      --json           figures for a program\n"
-    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni\n\n"
+    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni, --kv f16|f32\n\n"
     "example: cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n";
 
 enum { OWN_PREFILL = OPTION_OWN, OWN_DECODE, OWN_DEPTH, OWN_RUNS };
@@ -205,9 +205,9 @@ static void print_text(const bench *b)
 {
     char size[32], step[32];
     const cerium_engine_info *i = &b->info;
-    printf("%s (%s, %s, %.3g M parameters, %s), %u threads, %s\n", i->name, i->architecture,
-           i->quantization, (double)i->n_parameters / 1e6,
-           human_bytes(size, (double)i->weights_bytes), i->threads, i->cpu);
+    printf("%s (%s, %s, %.3g M parameters, %s), %u threads, %s, KV in %s\n", i->name,
+           i->architecture, i->quantization, (double)i->n_parameters / 1e6,
+           human_bytes(size, (double)i->weights_bytes), i->threads, i->cpu, i->kv_type);
     printf("read bandwidth, GB/s         1 thread   %u threads\n", i->threads);
     if (b->l2_bytes)
         printf("  L2   (half of %5zu kB)    %8.1f     %8.1f\n", b->l2_bytes >> 10,
@@ -235,13 +235,13 @@ static void print_json(const bench *b)
 {
     const cerium_engine_info *i = &b->info;
     json_t *all = json_pack(
-        "{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "model",
-        i->name, "architecture", i->architecture, "type", i->quantization, "cpu", i->cpu,
-        "threads", (int)i->threads, "parameters", (json_int_t)i->n_parameters, "weights_bytes",
-        (json_int_t)i->weights_bytes, "step_bytes", (json_int_t)i->step_bytes, "read_l2_1",
-        b->read_l2[0], "read_l2_all", b->read_l2[1], "read_l3_1", b->read_l3[0], "read_l3_all",
-        b->read_l3[1], "read_dram_1", b->read_dram[0], "read_dram_all", b->read_dram[1],
-        "read_model_all", b->read_model);
+        "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+        "model", i->name, "architecture", i->architecture, "type", i->quantization, "cpu", i->cpu,
+        "kv", i->kv_type, "threads", (int)i->threads, "parameters", (json_int_t)i->n_parameters,
+        "weights_bytes", (json_int_t)i->weights_bytes, "step_bytes", (json_int_t)i->step_bytes,
+        "read_l2_1", b->read_l2[0], "read_l2_all", b->read_l2[1], "read_l3_1", b->read_l3[0],
+        "read_l3_all", b->read_l3[1], "read_dram_1", b->read_dram[0], "read_dram_all",
+        b->read_dram[1], "read_model_all", b->read_model);
     json_t *speeds = json_pack(
         "{s:i, s:f, s:i, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f}", "prefill", (int)b->prefill,
         "prefill_tokens_per_s", b->prefill_speed, "decode", (int)b->decode,

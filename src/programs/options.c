@@ -9,6 +9,7 @@ enum {
     VAL_CONTEXT,
     VAL_BATCH,
     VAL_CPU,
+    VAL_KV,
     VAL_TEMP,
     VAL_TOP_K,
     VAL_TOP_P,
@@ -29,6 +30,7 @@ static const struct {
     {OPTIONS_ENGINE, {"context", required_argument, NULL, VAL_CONTEXT}},
     {OPTIONS_ENGINE, {"batch", required_argument, NULL, VAL_BATCH}},
     {OPTIONS_ENGINE, {"cpu", required_argument, NULL, VAL_CPU}},
+    {OPTIONS_ENGINE, {"kv", required_argument, NULL, VAL_KV}},
     {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
     {OPTIONS_PROMPT, {"file", required_argument, NULL, 'f'}},
     {OPTIONS_SAMPLING, {"tokens", required_argument, NULL, 'n'}},
@@ -87,6 +89,7 @@ static bool take_shared(options *o, int val, const char *value)
     case VAL_CONTEXT: return option_u32(value, 1, 1 << 24, &o->context);
     case VAL_BATCH: return option_u32(value, 1, 2048, &o->batch);
     case VAL_CPU: o->cpu = value; return true;
+    case VAL_KV: o->kv = value; return true;
     case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
     case VAL_TOP_K: return option_u32(value, 0, 1 << 24, &s->top_k);
     case VAL_TOP_P: return option_f32(value, 0, 1, &s->top_p);
@@ -183,6 +186,7 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.threads = o->threads;
     config.context_tokens_max = o->context;
     config.cpu = o->cpu;
+    config.kv_type = o->kv;
     config.sessions_max = sessions;
     if (o->batch) config.batch_tokens_max = o->batch;
     if (isatty(STDERR_FILENO)) {

@@ -20,13 +20,13 @@ typedef struct {
     uint32_t threads;
     uint32_t context;         /* 0 = the model's */
     uint32_t batch;           /* 0 = the engine's default */
-    const char *cpu;
+    const char *cpu, *kv;
     bool json;
 } options;
 
 /* Groups of shared options that a program takes. */
 enum {
-    OPTIONS_ENGINE = 1,   /* -m --threads --context --batch --cpu */
+    OPTIONS_ENGINE = 1,   /* -m --threads --context --batch --cpu --kv */
     OPTIONS_PROMPT = 2,   /* -p -f */
     OPTIONS_SAMPLING = 4, /* -n --temp --top-k --top-p --min-p --repeat-penalty --seed --stop */
     OPTIONS_JSON = 8,

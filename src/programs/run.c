@@ -21,7 +21,7 @@ static const char help[] =
     "      --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N\n"
     "      --stop TEXT         end before TEXT; may be given several times\n"
     "      --ignore-end        go on after end tokens\n"
-    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni\n"
+    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni, --kv f16|f32\n"
     "      --quiet             no figures at the end\n"
     "      --json              the text, why it ended, and each token with its log-probability\n"
     "      --top N             with --json: the N most likely tokens at each place\n\n"

@@ -29,7 +29,7 @@ static void repack(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint
     for (uint32_t i = first; i < end; i++) model_repack(arg, i);
 }
 
-static int open_machine(machine *x, const char *path, cerium_error *err)
+static int open_machine(machine *x, const char *path, kernel_kv_type kv_type, cerium_error *err)
 {
     uint32_t windows[512] = {0};
     kernel_table_init(&x->kernels, kernel_cpu_detect());
@@ -38,7 +38,8 @@ static int open_machine(machine *x, const char *path, cerium_error *err)
     RETURN_IF(team_open(&x->workers, 2, err));
     const step_program *program = model_program(x->m);
     cpu_kv_windows(program, windows);
-    kv_layout layout = {.n_layers = program->shape.n_layers,
+    kv_layout layout = {.type = kv_type,
+                        .n_layers = program->shape.n_layers,
                         .n_kv_heads = program->shape.n_kv_heads,
                         .head_dim = program->shape.head_dim,
                         .windows = windows,
@@ -94,7 +95,7 @@ static int run(machine *x, bool together, float *logits, size_t stride, cerium_e
     return status;
 }
 
-static void check(const char *name)
+static void check(const char *name, kernel_kv_type kv_type)
 {
     char path[256];
     machine x = {0};
@@ -103,7 +104,7 @@ static void check(const char *name)
     snprintf(path, sizeof path, "tests/golden/fixtures/%s.gguf", name);
     memset(alone, 0x11, sizeof alone);
     memset(together, 0x22, sizeof together);
-    int status = open_machine(&x, path, &err);
+    int status = open_machine(&x, path, kv_type, &err);
     size_t n_vocab = status ? 0 : model_program(x.m)->shape.n_vocab;
     if (!status) status = run(&x, false, alone, VOCAB_MAX, &err);
     if (!status) status = run(&x, true, together, VOCAB_MAX, &err);
@@ -113,7 +114,8 @@ static void check(const char *name)
                         n_vocab * sizeof(float)) != 0;
     if (status || wrong) {
         failed++;
-        printf("  FAIL %s: %u of %d rows differ %s\n", name, wrong, 2 * SEQUENCES, err.message);
+        printf("  FAIL %s, KV in %s: %u of %d rows differ %s\n", name, kernel_kv_name(kv_type),
+               wrong, 2 * SEQUENCES, err.message);
     } else {
         passed++;
     }
@@ -122,12 +124,14 @@ static void check(const char *name)
 
 int main(void)
 {
-    check("llama");
-    check("qwen2-q4_0");
-    check("qwen3");
-    check("qwen3moe-q4_0");
-    check("gpt-oss-mxfp4");
-    check("starcoder2");
+    check("llama", KERNEL_KV_F16);
+    check("llama", KERNEL_KV_F32);
+    check("qwen2-q4_0", KERNEL_KV_F16);
+    check("qwen3", KERNEL_KV_F16);
+    check("qwen3moe-q4_0", KERNEL_KV_F16);
+    check("gpt-oss-mxfp4", KERNEL_KV_F16);
+    check("gpt-oss-mxfp4", KERNEL_KV_F32);
+    check("starcoder2", KERNEL_KV_F16);
     printf("batch: %d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -65,17 +65,52 @@ static void make_ranges(range_mode mode, uint8_t *first, uint8_t *end, uint32_t 
     }
 }
 
+/* Bytes that one number of keys or values takes: the buffers are aligned to no more. */
+static size_t kept_bytes(kernel_kv_type type) { return kernel_kv_bytes(type, 1) / KERNEL_PAGE; }
+
+/* to[i] = x, kept as the type says. */
+static void keep(kernel_kv_type type, void *to, size_t i, float x)
+{
+    switch (type) {
+    case KERNEL_KV_F16: ((uint16_t *)to)[i] = f32_to_f16(x); break;
+    case KERNEL_KV_F32: ((float *)to)[i] = x; break;
+    }
+}
+
+/* One page of halves, for the reference of F16, and the same numbers as another type keeps them. */
+typedef struct {
+    uint16_t *half_keys, *half_values;
+    void *keys, *values;
+    uint8_t *first, *end; /* [n_q] what each row sees of it */
+} both_pages;
+
+static both_pages take_pages(kernel_kv_type type, uint32_t n_q, uint32_t head_dim)
+{
+    const size_t half_bytes = kernel_kv_bytes(KERNEL_KV_F16, head_dim);
+    const size_t bytes = kernel_kv_bytes(type, head_dim), align = kept_bytes(type);
+    return (both_pages){
+        .half_keys = kc_buffer(half_bytes, 2), .half_values = kc_buffer(half_bytes, 2),
+        .keys = kc_buffer(bytes, align),       .values = kc_buffer(bytes, align),
+        .first = kc_buffer(n_q, 1),            .end = kc_buffer(n_q, 1),
+    };
+}
+
 /* Slots that no row sees hold not-a-numbers. */
-static void make_page(page_mode mode, uint16_t *keys, uint16_t *values, const uint8_t *first,
-                      const uint8_t *end, uint32_t n_q, uint32_t head_dim)
+static void make_pages(kernel_kv_type type, page_mode mode, both_pages *p, uint32_t n_q,
+                       uint32_t head_dim)
 {
     for (uint32_t j = 0; j < KERNEL_PAGE; j++) {
         bool seen = false;
-        for (uint32_t r = 0; r < n_q; r++) seen |= first[r] <= j && j < end[r];
+        for (uint32_t r = 0; r < n_q; r++) seen |= p->first[r] <= j && j < p->end[r];
         for (uint32_t d = 0; d < head_dim; d++) {
-            keys[d * KERNEL_PAGE + j] = seen ? random_half(mode) : 0x7e00;
-            values[j * head_dim + d] = seen ? random_half(mode) : (d % 2 ? 0xfc00 : 0x7e00);
+            p->half_keys[d * KERNEL_PAGE + j] = seen ? random_half(mode) : 0x7e00;
+            p->half_values[j * head_dim + d] =
+                seen ? random_half(mode) : (d % 2 ? 0xfc00 : 0x7e00);
         }
+    }
+    for (size_t i = 0; i < (size_t)KERNEL_PAGE * head_dim; i++) {
+        keep(type, p->keys, i, f16_to_f32(p->half_keys[i]));
+        keep(type, p->values, i, f16_to_f32(p->half_values[i]));
     }
 }
 
@@ -114,42 +149,42 @@ static void compare_rows(const rows *want, const rows *got, uint32_t n_q, uint32
     kc_release();
 }
 
-static void check_page(const kernel_table *ref, const kernel_table *level, uint32_t n_q,
-                       uint32_t head_dim, page_mode mode, range_mode range)
+/* Of halves, every type makes the bits that the reference of F16 makes. */
+static void check_page(const kernel_table *ref, const kernel_table *level, kernel_kv_type type,
+                       uint32_t n_q, uint32_t head_dim, page_mode mode, range_mode range)
 {
-    const size_t page_bytes = KERNEL_PAGE * head_dim * sizeof(uint16_t);
     rows want, got;
     float *q = kc_buffer(n_q * head_dim * sizeof *q, 4);
-    uint16_t *keys = kc_buffer(page_bytes, 2), *values = kc_buffer(page_bytes, 2);
-    uint8_t *first = kc_buffer(n_q, 1), *end = kc_buffer(n_q, 1);
+    both_pages p = take_pages(type, n_q, head_dim);
     for (uint32_t i = 0; i < n_q * head_dim; i++) q[i] = random_query(mode);
     make_rows(mode, &want, &got, n_q, head_dim);
-    for (int page = 0; page < 2; page++) {
-        make_ranges(range, first, end, n_q);
-        make_page(mode, keys, values, first, end, n_q, head_dim);
-        ref->attend_page(want.state, want.out, q, keys, values, first, end, n_q, head_dim);
-        level->attend_page(got.state, got.out, q, keys, values, first, end, n_q, head_dim);
+    for (int n = 0; n < 2; n++) {
+        make_ranges(range, p.first, p.end, n_q);
+        make_pages(type, mode, &p, n_q, head_dim);
+        ref->attend_page[KERNEL_KV_F16](want.state, want.out, q, p.half_keys, p.half_values,
+                                        p.first, p.end, n_q, head_dim);
+        level->attend_page[type](got.state, got.out, q, p.keys, p.values, p.first, p.end, n_q,
+                                 head_dim);
     }
     compare_rows(&want, &got, n_q, head_dim, mode, range);
 }
 
 /* The bits of a row do not depend on the rows beside it. */
-static void check_page_alone(const kernel_table *level)
+static void check_page_alone(const kernel_table *level, kernel_kv_type type)
 {
     enum { DIM = 64, ROWS = 13 };
-    const size_t page_bytes = KERNEL_PAGE * DIM * sizeof(uint16_t);
     rows together, alone;
     float *q = kc_buffer(ROWS * DIM * sizeof *q, 4);
-    uint16_t *keys = kc_buffer(page_bytes, 2), *values = kc_buffer(page_bytes, 2);
-    uint8_t first[ROWS], end[ROWS];
+    both_pages p = take_pages(type, ROWS, DIM);
     for (uint32_t i = 0; i < ROWS * DIM; i++) q[i] = random_query(PAGE_RANDOM);
     make_rows(PAGE_RANDOM, &together, &alone, ROWS, DIM);
-    make_ranges(RANGE_RANDOM, first, end, ROWS);
-    make_page(PAGE_RANDOM, keys, values, first, end, ROWS, DIM);
-    level->attend_page(together.state, together.out, q, keys, values, first, end, ROWS, DIM);
+    make_ranges(RANGE_RANDOM, p.first, p.end, ROWS);
+    make_pages(type, PAGE_RANDOM, &p, ROWS, DIM);
+    level->attend_page[type](together.state, together.out, q, p.keys, p.values, p.first, p.end,
+                             ROWS, DIM);
     for (uint32_t r = 0; r < ROWS; r++)
-        level->attend_page(alone.state + r, alone.out + r * DIM, q + r * DIM, keys, values,
-                           first + r, end + r, 1, DIM);
+        level->attend_page[type](alone.state + r, alone.out + r * DIM, q + r * DIM, p.keys,
+                                 p.values, p.first + r, p.end + r, 1, DIM);
     compare_rows(&together, &alone, ROWS, DIM, PAGE_END, RANGE_RANDOM);
 }
 
@@ -169,23 +204,32 @@ static void bench_page(const kernel_table *level, uint32_t n_q, uint32_t head_di
     make_ranges(RANGE_FULL, first, end, n_q);
     snprintf(what, sizeof what, "%u x %u, 8 pages", n_q, head_dim);
     KC_BENCH(what, PAGES * n_page * n_q * 4, "Gop/s", for (uint32_t p = 0; p < PAGES; p++)
-             level->attend_page(one.state, one.out, q, keys + p * n_page, values + p * n_page,
-                                first, end, n_q, head_dim));
+             level->attend_page[KERNEL_KV_F16](one.state, one.out, q, keys + p * n_page,
+                                               values + p * n_page, first, end, n_q, head_dim));
     kc_release();
 }
 
-static void check_attend_page(const kernel_table *ref, const kernel_table *level)
+static bool begin(kc_fn fn, const char *name, kernel_kv_type type)
 {
-    if (!kc_begin((kc_fn)level->attend_page, "attend_page")) return;
+    char full[32];
+    snprintf(full, sizeof full, "%s_%s", name, kernel_kv_name(type));
+    return kc_begin(fn, full);
+}
+
+static void check_attend_page(const kernel_table *ref, const kernel_table *level,
+                              kernel_kv_type type)
+{
+    if (!begin((kc_fn)level->attend_page[type], "attend_page", type)) return;
     for (size_t h = 0; h < ARRAY_LEN(head_dims); h++)
         for (size_t r = 0; r < ARRAY_LEN(row_counts); r++) {
             /* 64 rows of every mode and width would take the reference a minute. */
             if (row_counts[r] * head_dims[h] > 64 * 20 && (h + r) % 3) continue;
             for (int k = 0; k < PAGE_END * RANGE_END; k++)
-                check_page(ref, level, row_counts[r], head_dims[h], k % PAGE_END, k / PAGE_END);
+                check_page(ref, level, type, row_counts[r], head_dims[h], k % PAGE_END,
+                           k / PAGE_END);
         }
-    for (int round = 0; round < 20; round++) check_page_alone(level);
-    if (kc_benching()) {
+    for (int round = 0; round < 20; round++) check_page_alone(level, type);
+    if (kc_benching() && type == KERNEL_KV_F16) {
         static const uint32_t bench_rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 16, 64};
         for (size_t r = 0; r < ARRAY_LEN(bench_rows); r++) bench_page(level, bench_rows[r], 128);
         bench_page(level, 7, 64);
@@ -219,37 +263,42 @@ static float random_finite(void)
     return f;
 }
 
-static void check_kv_write(const kernel_table *ref, const kernel_table *level)
+/* Each number in its place as f32_to_f16() says it, or as it is, and no other one touched. */
+static void check_kv_write(const kernel_table *level, kernel_kv_type type)
 {
-    if (!kc_begin((kc_fn)level->kv_write, "kv_write")) return;
+    if (!begin((kc_fn)level->kv_write[type], "kv_write", type)) return;
     for (size_t h = 0; h < ARRAY_LEN(head_dims); h++)
         for (uint32_t slot = 0; slot < KERNEL_PAGE; slot += slot ? 9 : 1) {
             const uint32_t n = head_dims[h];
-            const size_t page_bytes = KERNEL_PAGE * n * sizeof(uint16_t);
-            uint16_t *want = kc_buffer(2 * page_bytes, 2);
-            uint16_t *keys = kc_buffer(page_bytes, 2), *values = kc_buffer(page_bytes, 2);
+            const size_t bytes = kernel_kv_bytes(type, n), align = kept_bytes(type);
+            void *want_keys = kc_buffer(bytes, align), *want_values = kc_buffer(bytes, align);
+            void *keys = kc_buffer(bytes, align), *values = kc_buffer(bytes, align);
             float *k = kc_buffer(n * sizeof *k, 4), *v = kc_buffer(n * sizeof *v, 4);
-            for (uint32_t d = 0; d < n; d++) k[d] = random_finite(), v[d] = random_finite();
-            ref->kv_write(want, want + KERNEL_PAGE * n, slot, k, v, n);
-            level->kv_write(keys, values, slot, k, v, n);
-            if (memcmp(want, keys, page_bytes) != 0) kc_fail("keys, head_dim %u", n);
-            if (memcmp(want + KERNEL_PAGE * n, values, page_bytes) != 0)
-                kc_fail("values, head_dim %u", n);
+            for (uint32_t d = 0; d < n; d++) {
+                k[d] = random_finite(), v[d] = random_finite();
+                keep(type, want_keys, d * KERNEL_PAGE + slot, k[d]);
+                keep(type, want_values, slot * n + d, v[d]);
+            }
+            level->kv_write[type](keys, values, slot, k, v, n);
+            if (memcmp(want_keys, keys, bytes) != 0) kc_fail("keys, head_dim %u", n);
+            if (memcmp(want_values, values, bytes) != 0) kc_fail("values, head_dim %u", n);
             kc_release();
         }
     if (kc_benching()) {
-        uint16_t *keys = kc_buffer(128 * KERNEL_PAGE * 2, 64);
-        uint16_t *values = kc_buffer(128 * KERNEL_PAGE * 2, 64);
+        void *keys = kc_buffer(kernel_kv_bytes(type, 128), 64);
+        void *values = kc_buffer(kernel_kv_bytes(type, 128), 64);
         float k[128];
         for (int d = 0; d < 128; d++) k[d] = kc_rand_float();
-        KC_BENCH("128", 256, "Gvalue/s", level->kv_write(keys, values, 5, k, k, 128));
+        KC_BENCH("128", 256, "Gvalue/s", level->kv_write[type](keys, values, 5, k, k, 128));
     }
     kc_end();
 }
 
 void kc_check_attention(const kernel_table *ref, const kernel_table *level)
 {
-    check_kv_write(ref, level);
-    check_attend_page(ref, level);
+    for (int type = 0; type < KERNEL_KV_TYPE_END; type++) {
+        check_kv_write(level, (kernel_kv_type)type);
+        check_attend_page(ref, level, (kernel_kv_type)type);
+    }
     check_attend_join(ref, level);
 }

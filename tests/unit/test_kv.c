@@ -2,15 +2,14 @@
  * no page belongs to two sequences. */
 #include "base/memory.h"
 #include "cache/kv.h"
-#include "kernels/kernels.h"
 #include "unit.h"
 
 enum { LAYERS = 3, HEADS = 2, DIM = 4, CONTEXT = 1024, BATCH = 32, WINDOW = 100 };
 static const uint32_t windows[LAYERS] = {WINDOW, 0, WINDOW};
 
-static kv_pool *open_pool(uint32_t sequences)
+static kv_pool *open_pool(kernel_kv_type type, uint32_t sequences)
 {
-    kv_layout layout = {.n_layers = LAYERS, .n_kv_heads = HEADS, .head_dim = DIM,
+    kv_layout layout = {.type = type, .n_layers = LAYERS, .n_kv_heads = HEADS, .head_dim = DIM,
                         .windows = windows, .context_tokens = CONTEXT, .batch_tokens = BATCH,
                         .sequences_max = sequences};
     kv_pool *pool = NULL;
@@ -25,13 +24,21 @@ static uint16_t mark(uint32_t who, uint32_t layer, uint32_t head, uint32_t token
     return (uint16_t)((who * 7919 + layer * 104729 + head * 1299709 + token * 31) % 65521);
 }
 
+/* Number i of a page's keys or values, where its mark is. */
+static uint16_t *number(const kv_page *page, void *numbers, size_t i)
+{
+    size_t size = kernel_kv_bytes(page->type, 1) / KERNEL_PAGE; /* at least those of a mark */
+    return (uint16_t *)(void *)((uint8_t *)numbers + i * size);
+}
+
 static void write_token(kv_sequence *seq, uint32_t who, uint32_t token)
 {
     for (uint32_t layer = 0; layer < LAYERS; layer++)
         for (uint32_t head = 0; head < HEADS; head++) {
             kv_page page = kv_sequence_page(seq, layer, head, token / KERNEL_PAGE);
-            page.values[(token % KERNEL_PAGE) * DIM] = mark(who, layer, head, token);
-            page.keys[token % KERNEL_PAGE] = mark(who, layer, head, token);
+            uint32_t slot = token % KERNEL_PAGE;
+            *number(&page, page.values, slot * DIM) = mark(who, layer, head, token);
+            *number(&page, page.keys, slot) = mark(who, layer, head, token);
         }
 }
 
@@ -44,16 +51,19 @@ static uint32_t count_lost(const kv_sequence *seq, uint32_t who, uint32_t n)
         for (uint32_t token = first; token < n; token++)
             for (uint32_t head = 0; head < HEADS; head++) {
                 kv_page page = kv_sequence_page(seq, layer, head, token / KERNEL_PAGE);
-                lost += page.values[(token % KERNEL_PAGE) * DIM] != mark(who, layer, head, token);
-                lost += page.keys[token % KERNEL_PAGE] != mark(who, layer, head, token);
+                uint32_t slot = token % KERNEL_PAGE;
+                uint16_t want = mark(who, layer, head, token);
+                lost += *number(&page, page.values, slot * DIM) != want;
+                lost += *number(&page, page.keys, slot) != want;
             }
     }
     return lost;
 }
 
-static void test_two_sequences_in_batches(void)
+static void check_two_sequences(kernel_kv_type type, uint64_t number_bytes)
 {
-    kv_pool *pool = open_pool(2);
+    kv_pool *pool = open_pool(type, 2);
+    TEST_CHECK(kv_token_bytes(pool) == 2 * HEADS * DIM * number_bytes); /* of one layer */
     kv_sequence *seq[2] = {NULL, NULL};
     cerium_error err;
     for (int i = 0; i < 2; i++) TEST_CHECK(kv_sequence_open(&seq[i], pool, CONTEXT, &err) == 0);
@@ -73,9 +83,15 @@ static void test_two_sequences_in_batches(void)
     kv_pool_close(&pool);
 }
 
+static void test_two_sequences_in_batches(void)
+{
+    check_two_sequences(KERNEL_KV_F16, 2);
+    check_two_sequences(KERNEL_KV_F32, 4);
+}
+
 static void test_truncate(void)
 {
-    kv_pool *pool = open_pool(1);
+    kv_pool *pool = open_pool(KERNEL_KV_F16, 1);
     kv_sequence *seq = NULL;
     cerium_error err;
     TEST_CHECK(kv_sequence_open(&seq, pool, CONTEXT, &err) == 0);
@@ -107,7 +123,7 @@ static void test_truncate(void)
 static void test_nothing_leaks(void)
 {
     long before = memory_live();
-    kv_pool *pool = open_pool(1);
+    kv_pool *pool = open_pool(KERNEL_KV_F16, 1);
     cerium_error err;
     for (int i = 0; i < 50; i++) { /* pages go back to the pool, or this would run dry */
         kv_sequence *seq = NULL;

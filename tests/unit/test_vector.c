@@ -135,7 +135,7 @@ static void check_kv_write(const float *k)
     static uint16_t keys[DIM * KERNEL_PAGE], values[KERNEL_PAGE * DIM];
     float v[DIM];
     for (int i = 0; i < DIM; i++) v[i] = -k[i];
-    table.kv_write(keys, values, SLOT, k, v, DIM);
+    table.kv_write[KERNEL_KV_F16](keys, values, SLOT, k, v, DIM);
     for (int i = 0; i < DIM; i++) {
         uint16_t key = keys[i * KERNEL_PAGE + SLOT], value = values[SLOT * DIM + i];
         double want = nearest_half((double)k[i]);
@@ -286,16 +286,18 @@ static void test_softmax(void)
 
 /* Attention of n_q rows over pages, in double. */
 typedef struct {
+    kernel_kv_type type;
     uint32_t head_dim, n_q, n_pages;
     float q[8][HEAD_MAX];
     float k[4 * KERNEL_PAGE][HEAD_MAX], v[4 * KERNEL_PAGE][HEAD_MAX];
     uint8_t first[4][8], end[4][8];
-    uint16_t keys[4][HEAD_MAX * KERNEL_PAGE], values[4][KERNEL_PAGE * HEAD_MAX];
+    float keys[4][HEAD_MAX * KERNEL_PAGE], values[4][KERNEL_PAGE * HEAD_MAX]; /* of any type */
 } attention_case;
 
-static void attention_make(attention_case *a, uint32_t head_dim, uint32_t n_q, uint32_t n_pages)
+static void attention_make(attention_case *a, kernel_kv_type type, uint32_t head_dim, uint32_t n_q,
+                           uint32_t n_pages)
 {
-    a->head_dim = head_dim, a->n_q = n_q, a->n_pages = n_pages;
+    a->type = type, a->head_dim = head_dim, a->n_q = n_q, a->n_pages = n_pages;
     memset(a->keys, 0xff, sizeof a->keys); /* NaN in every slot that is not written */
     memset(a->values, 0xff, sizeof a->values);
     for (uint32_t r = 0; r < n_q; r++)
@@ -305,14 +307,20 @@ static void attention_make(attention_case *a, uint32_t head_dim, uint32_t n_q, u
         for (uint32_t j = low; j < high; j++) {
             random_fill(a->k[p * KERNEL_PAGE + j], head_dim, 2.0f);
             random_fill(a->v[p * KERNEL_PAGE + j], head_dim, 2.0f);
-            table.kv_write(a->keys[p], a->values[p], j, a->k[p * KERNEL_PAGE + j],
-                           a->v[p * KERNEL_PAGE + j], head_dim);
+            table.kv_write[type](a->keys[p], a->values[p], j, a->k[p * KERNEL_PAGE + j],
+                                 a->v[p * KERNEL_PAGE + j], head_dim);
         }
         for (uint32_t r = 0; r < n_q; r++) {
             a->first[p][r] = (uint8_t)(low + random_bits() % 30);
             a->end[p][r] = (uint8_t)(high - random_bits() % 30); /* now and then empty */
         }
     }
+}
+
+/* What is kept of x. */
+static double kept(const attention_case *a, float x)
+{
+    return a->type == KERNEL_KV_F16 ? nearest_half((double)x) : (double)x;
 }
 
 static void attention_truth(const attention_case *a, uint32_t row, double *out)
@@ -323,10 +331,10 @@ static void attention_truth(const attention_case *a, uint32_t row, double *out)
         for (uint32_t j = a->first[p][row]; j < a->end[p][row]; j++) {
             double s = 0.0;
             for (uint32_t d = 0; d < a->head_dim; d++)
-                s += (double)a->q[row][d] * nearest_half((double)a->k[p * KERNEL_PAGE + j][d]);
+                s += (double)a->q[row][d] * kept(a, a->k[p * KERNEL_PAGE + j][d]);
             sum += exp(s); /* |s| < 30: no need of the maximum */
             for (uint32_t d = 0; d < a->head_dim; d++)
-                out[d] += exp(s) * nearest_half((double)a->v[p * KERNEL_PAGE + j][d]);
+                out[d] += exp(s) * kept(a, a->v[p * KERNEL_PAGE + j][d]);
         }
     for (uint32_t d = 0; d < a->head_dim; d++) out[d] /= sum;
 }
@@ -341,17 +349,17 @@ static void attention_run(const attention_case *a, uint32_t page_from, uint32_t 
         state[r] = (kernel_softmax_state){.max = -INFINITY};
     }
     for (uint32_t p = page_from; p < page_to; p++)
-        table.attend_page(state, out, q, a->keys[p], a->values[p], a->first[p], a->end[p], a->n_q,
-                          a->head_dim);
+        table.attend_page[a->type](state, out, q, a->keys[p], a->values[p], a->first[p], a->end[p],
+                                   a->n_q, a->head_dim);
 }
 
-static void test_attention(void)
+static void check_attention(kernel_kv_type type)
 {
     static attention_case a;
     static const uint32_t dims[] = {2, 8, 20, 64, 80};
     for (size_t k = 0; k < 2 * ARRAY_LEN(dims); k++) {
         uint32_t head_dim = dims[k / 2], n_q = 1 + (uint32_t)k % 8;
-        attention_make(&a, head_dim, n_q, 3);
+        attention_make(&a, type, head_dim, n_q, 3);
         kernel_softmax_state all[8], left[8], right[8];
         float out[8 * HEAD_MAX], left_out[8 * HEAD_MAX], right_out[8 * HEAD_MAX];
         attention_run(&a, 0, 3, all, out);
@@ -371,26 +379,47 @@ static void test_attention(void)
     }
 }
 
+static void test_attention(void)
+{
+    for (int type = 0; type < KERNEL_KV_TYPE_END; type++) check_attention((kernel_kv_type)type);
+}
+
 /* What has seen nothing weighs nothing, on either side; one token is its value. */
-static void test_attention_edges(void)
+static void check_attention_edges(kernel_kv_type type)
 {
     enum { DIM = 8 };
-    static uint16_t keys[DIM * KERNEL_PAGE], values[KERNEL_PAGE * DIM];
+    static float keys[DIM * KERNEL_PAGE], values[KERNEL_PAGE * DIM]; /* of any type */
     float q[DIM], k[DIM], v[DIM], out[DIM] = {0}, other_out[DIM] = {0};
     const uint8_t none = 9, first = 9, end = 10;
     kernel_softmax_state state = {.max = -INFINITY}, other = state;
     random_fill(q, DIM, 1.0f);
     random_fill(k, DIM, 1.0f);
     for (int d = 0; d < DIM; d++) v[d] = (float)(d - 3) / 4;
-    table.kv_write(keys, values, 9, k, v, DIM);
-    table.attend_page(&state, out, q, keys, values, &first, &none, 1, DIM);
+    table.kv_write[type](keys, values, 9, k, v, DIM);
+    table.attend_page[type](&state, out, q, keys, values, &first, &none, 1, DIM);
     TEST_CHECK(state.max == -INFINITY && state.sum == 0.0f && out[3] == 0.0f);
     table.attend_join(&state, out, &other, other_out, DIM);
     TEST_CHECK(state.max == -INFINITY && state.sum == 0.0f);
-    table.attend_page(&other, other_out, q, keys, values, &first, &end, 1, DIM);
+    table.attend_page[type](&other, other_out, q, keys, values, &first, &end, 1, DIM);
     TEST_CHECK(other.sum == 1.0f && memcmp(other_out, v, sizeof v) == 0);
     table.attend_join(&state, out, &other, other_out, DIM);
     TEST_CHECK(memcmp(&state, &other, sizeof state) == 0 && memcmp(out, v, sizeof v) == 0);
+}
+
+static void test_attention_edges(void)
+{
+    for (int type = 0; type < KERNEL_KV_TYPE_END; type++)
+        check_attention_edges((kernel_kv_type)type);
+}
+
+static void test_kv_types(void)
+{
+    kernel_kv_type type;
+    for (int i = 0; i < KERNEL_KV_TYPE_END; i++)
+        TEST_CHECK(kernel_kv_of_name(kernel_kv_name((kernel_kv_type)i), &type) && (int)type == i);
+    TEST_CHECK(!kernel_kv_of_name("f8", &type) && !kernel_kv_of_name("", &type));
+    TEST_CHECK(kernel_kv_bytes(KERNEL_KV_F16, 96) == KERNEL_PAGE * 96 * 2);
+    TEST_CHECK(kernel_kv_bytes(KERNEL_KV_F32, 96) == KERNEL_PAGE * 96 * 4);
 }
 
 static void test_cpu_names(void)
@@ -402,7 +431,9 @@ static void test_cpu_names(void)
     for (int i = KERNEL_CPU_REF; i <= (int)kernel_cpu_detect(); i++) {
         kernel_table t;
         kernel_table_init(&t, (kernel_cpu)i);
-        TEST_CHECK(strcmp(t.name, kernel_cpu_name((kernel_cpu)i)) == 0 && t.attend_page);
+        TEST_CHECK(strcmp(t.name, kernel_cpu_name((kernel_cpu)i)) == 0);
+        for (int type = 0; type < KERNEL_KV_TYPE_END; type++)
+            TEST_CHECK(t.kv_write[type] && t.attend_page[type]);
     }
 }
 
@@ -421,6 +452,7 @@ int main(void)
     TEST_RUN(test_softmax);
     TEST_RUN(test_attention);
     TEST_RUN(test_attention_edges);
+    TEST_RUN(test_kv_types);
     TEST_RUN(test_cpu_names);
     return unit_report("vector");
 }

@@ -180,8 +180,8 @@ static void attend_rows(kernel_softmax_state *restrict state, float *restrict ou
 
 /* Runs of rows with something to see, in groups of like size. */
 static void attend_page(kernel_softmax_state *restrict state, float *restrict out,
-                        const float *restrict q, const uint16_t *restrict keys,
-                        const uint16_t *restrict values, const uint8_t *first, const uint8_t *end,
+                        const float *restrict q, const void *restrict keys,
+                        const void *restrict values, const uint8_t *first, const uint8_t *end,
                         uint32_t n_q, uint32_t head_dim)
 {
     bool cold = true;

@@ -84,27 +84,26 @@ static inline void store_halves(uint16_t *out, __m256 x)
     _mm_storeu_si128((__m128i *)(void *)out, halves);
 }
 
-static void kv_write(uint16_t *restrict keys, uint16_t *restrict values, uint32_t slot,
+static void kv_write(void *restrict keys, void *restrict values, uint32_t slot,
                      const float *restrict k, const float *restrict v, uint32_t head_dim)
 {
+    uint16_t *key = (uint16_t *)keys + slot, *value = (uint16_t *)values + (size_t)slot * head_dim;
     uint32_t d = 0;
-    values += (size_t)slot * head_dim;
-    keys += slot;
     for (; d + 8 <= head_dim; d += 8) {
         uint16_t column[8];
-        store_halves(values + d, _mm256_loadu_ps(v + d));
+        store_halves(value + d, _mm256_loadu_ps(v + d));
         store_halves(column, _mm256_loadu_ps(k + d));
-        for (uint32_t i = 0; i < 8; i++) keys[(d + i) * KERNEL_PAGE] = column[i];
+        for (uint32_t i = 0; i < 8; i++) key[(d + i) * KERNEL_PAGE] = column[i];
     }
     for (; d < head_dim; d++) {
-        keys[d * KERNEL_PAGE] = _cvtss_sh(k[d], _MM_FROUND_TO_NEAREST_INT);
-        values[d] = _cvtss_sh(v[d], _MM_FROUND_TO_NEAREST_INT);
+        key[d * KERNEL_PAGE] = _cvtss_sh(k[d], _MM_FROUND_TO_NEAREST_INT);
+        value[d] = _cvtss_sh(v[d], _MM_FROUND_TO_NEAREST_INT);
     }
 }
 
 void kernel_attention_init_avx2(kernel_table *table)
 {
-    table->kv_write = kv_write;
-    table->attend_page = attend_page;
+    table->kv_write[KERNEL_KV_F16] = kv_write;
+    table->attend_page[KERNEL_KV_F16] = attend_page;
     table->attend_join = attend_join;
 }
