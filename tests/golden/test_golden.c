@@ -16,12 +16,13 @@
 
 #define MAGIC       "CEXPECT" /* and the number of references, a digit */
 #define REFERENCES  2         /* at most; of two the first has an F16 cache, the other has not */
+#define SCORES      3         /* one for each reference, and the other with an F32 cache */
 #define STORY_MAGIC "CSTORY01"
 #define PATH_BYTES  1024
 #define STORY_IDS   512
 #define STORY_VOCAB 512
 #define STORY_TEXT  4096
-#define STORY_BOUND 1e-3f /* of transformers with an F16 cache */
+#define STORY_BOUND 1e-3f /* of transformers with a cache of the same type */
 #define STORY_LOOSE 2e-2f /* three times what rounding K and V to F16 costs; logits reach 17 */
 
 static int n_passed, n_failed;
@@ -106,6 +107,8 @@ static bool path_join(char out[PATH_BYTES], const char *dir, const char *name, s
 /* ---- the rule ---- */
 
 typedef struct {
+    const char *name;            /* what is compared, when it is not alone */
+    uint32_t reference;          /* of the file, that is compared with */
     float error_bound, kl_bound; /* of this file */
     float error, kl;             /* worst so far */
     uint32_t rows, wrong_best;   /* rows with a clear winner that did not win */
@@ -156,11 +159,37 @@ static bool score_passes(const score *s)
 
 /* ---- fixtures ---- */
 
-static int open_model(cerium_engine **engine, const char *path, cerium_error *err)
+typedef struct {
+    file_bytes file;
+    uint32_t n_references, n_sequences;
+    float error_bound[REFERENCES], kl_bound[REFERENCES];
+    size_t sequences_at; /* where the first one begins */
+} expectation;
+
+static bool expect_open(expectation *x, const char *path)
+{
+    size_t n = strlen(MAGIC);
+    *x = (expectation){0};
+    const char *head =
+        file_read(&x->file, path) && x->file.len > n ? file_take(&x->file, n + 1) : NULL;
+    x->n_references = head && !memcmp(head, MAGIC, n) ? (uint32_t)(head[n] - '0') : 0;
+    if (x->n_references < 1 || x->n_references > REFERENCES) return false;
+    x->n_sequences = file_u32(&x->file);
+    for (uint32_t r = 0; r < x->n_references; r++) {
+        x->error_bound[r] = file_f32(&x->file);
+        x->kl_bound[r] = file_f32(&x->file);
+    }
+    x->sequences_at = x->file.at;
+    return !x->file.bad;
+}
+
+static int open_model(cerium_engine **engine, const char *path, const char *kv_type,
+                      cerium_error *err)
 {
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
     config.model_path = path;
+    config.kv_type = kv_type;
     config.sessions_max = 2;
     return cerium_engine_open(engine, &config, err);
 }
@@ -183,14 +212,15 @@ static int same_at_once(cerium_engine *engine, const int32_t *tokens, uint32_t n
 }
 
 /* One sequence: for each reference, logits [n - first_row][n_vocab] follow its tokens. */
-static int score_sequence(score *s, uint32_t n_references, cerium_engine *engine, file_bytes *file,
+static int score_sequence(score *s, uint32_t n_scores, cerium_engine *engine, expectation *x,
                           bool *same, cerium_error *err)
 {
+    file_bytes *file = &x->file;
     uint32_t n = file_u32(file), n_vocab = file_u32(file), first = file_u32(file);
     const int32_t *tokens = file_take(file, (size_t)n * 4);
     if (file->bad || !n || first >= n || !n_vocab) return file->bad = true, 0;
     size_t n_want = (size_t)(n - first) * n_vocab; /* of one reference */
-    const float *want = file_take(file, n_references * n_want * sizeof *want);
+    const float *want = file_take(file, x->n_references * n_want * sizeof *want);
     if (!want) return 0;
     cerium_session *session;
     int status = cerium_session_open(&session, engine, NULL, err);
@@ -201,8 +231,9 @@ static int score_sequence(score *s, uint32_t n_references, cerium_engine *engine
         if (status) break;
         const float *got = cerium_session_logits(session, &n_got);
         file->bad |= n_got != n_vocab;
-        for (uint32_t r = 0; r < n_references && n_got == n_vocab; r++)
-            score_row(&s[r], want + r * n_want + (size_t)(i - first) * n_vocab, got, n_vocab);
+        for (uint32_t k = 0; k < n_scores && n_got == n_vocab; k++)
+            score_row(&s[k], want + s[k].reference * n_want + (size_t)(i - first) * n_vocab, got,
+                      n_vocab);
         if (i == n - 1 && n_got == n_vocab)
             status = same_at_once(engine, tokens, n, got, n_vocab, same, err);
     }
@@ -210,27 +241,53 @@ static int score_sequence(score *s, uint32_t n_references, cerium_engine *engine
     return status;
 }
 
-static bool expect_open(file_bytes *file, const char *path, uint32_t *n_references)
+/* All sequences, by an engine with a cache of kv_type; *cut_free becomes false where bits depend
+ * on how a prompt is cut. */
+static int score_model(score *s, uint32_t n_scores, expectation *x, const char *path,
+                       const char *kv_type, bool *cut_free, cerium_error *err)
 {
-    size_t n = strlen(MAGIC);
-    const char *head = file_read(file, path) && file->len > n ? file_take(file, n + 1) : NULL;
-    *n_references = head && !memcmp(head, MAGIC, n) ? (uint32_t)(head[n] - '0') : 0;
-    return *n_references >= 1 && *n_references <= REFERENCES;
+    cerium_engine *engine = NULL;
+    int status = open_model(&engine, path, kv_type, err);
+    x->file.at = x->sequences_at;
+    for (uint32_t i = 0; i < x->n_sequences && !status && !x->file.bad; i++) {
+        bool same = true;
+        status = score_sequence(s, n_scores, engine, x, &same, err);
+        *cut_free = *cut_free && same;
+    }
+    cerium_engine_close(&engine);
+    return status;
 }
 
-/* "error E of BOUND, KL K of BOUND" for each reference, and the verdict over all. */
-static bool score_describe(const score *s, uint32_t n_references, char *out, size_t cap)
+/* An engine with an F16 cache against each reference; where the other one has no F16 cache, an
+ * engine with an F32 cache against that, to the bounds of the first: both compute the same. */
+static uint32_t plan_scores(score s[SCORES], const expectation *x)
+{
+    static const struct {
+        const char *name;
+        uint32_t reference, bounds;
+    } plan[SCORES] = {{"F16 cache", 0, 0}, {"without F16 cache", 1, 1}, {"F32 cache", 1, 0}};
+    uint32_t n = x->n_references == 1 ? 1 : SCORES;
+    for (uint32_t k = 0; k < n; k++)
+        s[k] = (score){.name = plan[k].name,
+                       .reference = plan[k].reference,
+                       .error_bound = x->error_bound[plan[k].bounds],
+                       .kl_bound = x->kl_bound[plan[k].bounds]};
+    return n;
+}
+
+/* "error E of BOUND, KL K of BOUND" for each score, and the verdict over all. */
+static bool score_describe(const score *s, uint32_t n_scores, char *out, size_t cap)
 {
     bool passes = true;
     size_t at = 0;
     *out = 0;
-    for (uint32_t r = 0; r < n_references; r++) {
-        const char *before = r ? "; without F16 cache " : n_references > 1 ? "F16 cache " : "";
-        int n = snprintf(out + at, cap - at, "%serror %.5f of %.5f, KL %.2e of %.2e%s", before,
-                         (double)s[r].error, (double)s[r].error_bound, (double)s[r].kl,
-                         (double)s[r].kl_bound, s[r].wrong_best ? ", a clear best token lost" : "");
+    for (uint32_t k = 0; k < n_scores; k++) {
+        int n = snprintf(out + at, cap - at, "%s%s%serror %.5f of %.5f, KL %.2e of %.2e%s",
+                         k ? "; " : "", n_scores > 1 ? s[k].name : "", n_scores > 1 ? " " : "",
+                         (double)s[k].error, (double)s[k].error_bound, (double)s[k].kl,
+                         (double)s[k].kl_bound, s[k].wrong_best ? ", a clear best token lost" : "");
         if (n > 0 && (size_t)n < cap - at) at += (size_t)n;
-        passes = passes && score_passes(&s[r]);
+        passes = passes && score_passes(&s[k]);
     }
     return passes;
 }
@@ -240,40 +297,30 @@ static void run_fixture(const char *dir, const char *file_name)
     size_t stem = strlen(file_name) - strlen(".expect");
     char name[64], path[PATH_BYTES], text[512];
     snprintf(name, sizeof name, "%.*s", (int)stem, file_name);
-    file_bytes file = {0};
-    uint32_t n_references;
-    if (!path_join(path, dir, file_name, stem, ".expect") ||
-        !expect_open(&file, path, &n_references)) {
+    expectation x = {0};
+    if (!path_join(path, dir, file_name, stem, ".expect") || !expect_open(&x, path)) {
         verdict(false, name, "%s: not an expectation", path);
-        free(file.data);
+        free(x.file.data);
         return;
     }
-    cerium_engine *engine = NULL;
     cerium_error err = {0};
-    uint32_t n_sequences = file_u32(&file);
-    score s[REFERENCES] = {0};
-    for (uint32_t r = 0; r < n_references; r++) {
-        s[r].error_bound = file_f32(&file);
-        s[r].kl_bound = file_f32(&file);
-    }
+    score s[SCORES];
+    uint32_t n_scores = plan_scores(s, &x), n = x.n_references;
     bool cut_free = true;
-    int status = path_join(path, dir, file_name, stem, ".gguf") ? open_model(&engine, path, &err)
-                                                                : CERIUM_ERR_ARGUMENT;
-    for (uint32_t i = 0; i < n_sequences && !status && !file.bad; i++) {
-        bool same = true;
-        status = score_sequence(s, n_references, engine, &file, &same, &err);
-        cut_free = cut_free && same;
-    }
-    cerium_engine_close(&engine);
-    bool passes = score_describe(s, n_references, text, sizeof text);
+    int status = CERIUM_ERR_ARGUMENT;
+    if (path_join(path, dir, file_name, stem, ".gguf"))
+        status = score_model(s, n, &x, path, "f16", &cut_free, &err);
+    if (!status && n_scores > n)
+        status = score_model(s + n, n_scores - n, &x, path, "f32", &cut_free, &err);
+    bool passes = score_describe(s, n_scores, text, sizeof text);
     if (status)
         verdict(false, name, "%s", err.message);
-    else if (file.bad)
+    else if (x.file.bad)
         verdict(false, name, "the expectation is cut or of another vocabulary");
     else
         verdict(passes && cut_free, name, "%s; %u rows%s", text, s[0].rows,
                 cut_free ? "" : ", bits depend on how the prompt is cut");
-    free(file.data);
+    free(x.file.data);
 }
 
 static int is_expect(const struct dirent *entry)
@@ -407,14 +454,15 @@ static bool story_text_equal(const story *s, const char *text, size_t len)
     return n + 4 >= s->text_len && !memcmp(text, s->text, n);
 }
 
-static int story_compare(const story *s, const char *path, cerium_error *err)
+/* Tells the story with a cache of kv_type: which ids and which text, then the errors. */
+static int story_compare(const story *s, const char *path, const char *kv_type, cerium_error *err)
 {
     static char text[STORY_TEXT];
     cerium_engine *engine = NULL;
     cerium_session *session = NULL;
     size_t n_equal = 0, text_len = 0;
     float worst[2] = {0};
-    int status = open_model(&engine, path, err);
+    int status = open_model(&engine, path, kv_type, err);
     if (!status) status = cerium_session_open(&session, engine, NULL, err);
     if (!status) status = story_tell(s, session, &n_equal, text, &text_len, err);
     if (!status) status = story_errors(s, session, worst, err);
@@ -422,12 +470,14 @@ static int story_compare(const story *s, const char *path, cerium_error *err)
     cerium_engine_close(&engine);
     if (status) return status;
     bool text_ok = story_text_equal(s, text, text_len);
-    verdict(n_equal == s->n_ids && text_ok && worst[0] <= STORY_BOUND && worst[1] <= STORY_LOOSE,
+    int like = strcmp(kv_type, "f16") ? 1 : 0; /* the reference with a like cache */
+    verdict(n_equal == s->n_ids && text_ok && worst[like] <= STORY_BOUND &&
+                worst[!like] <= STORY_LOOSE,
             "stories260K",
-            "F16 cache error %.5f of %.5f; without F16 cache error %.5f of %.5f; "
+            "%s cache error %.5f of %.5f; against the other cache error %.5f of %.5f; "
             "%zu of %zu tokens, text %s",
-            (double)worst[0], (double)STORY_BOUND, (double)worst[1], (double)STORY_LOOSE, n_equal,
-            s->n_ids, text_ok ? "equal" : "differs");
+            like ? "F32" : "F16", (double)worst[like], (double)STORY_BOUND, (double)worst[!like],
+            (double)STORY_LOOSE, n_equal, s->n_ids, text_ok ? "equal" : "differs");
     return 0;
 }
 
@@ -449,7 +499,7 @@ static void run_story(const char *fixtures, const char *data)
     else if (!path_join(logits, fixtures, "stories260K", strlen("stories260K"), ".logits") ||
              !story_read_half(&s, logits))
         verdict(false, "stories260K", "%s: not two rows of logits", logits);
-    else if (story_compare(&s, path, &err))
+    else if (story_compare(&s, path, "f16", &err) || story_compare(&s, path, "f32", &err))
         verdict(false, "stories260K", "%s", err.message);
     free(file.data);
 }

@@ -6,6 +6,9 @@
  *
  *   test_identity [--short] MODEL.gguf ...   (random weights will do: tools/make_model)
  *
+ * Both hold for each type that keys and values can be kept in; F32, which is slow, gets the first
+ * model alone, with fewer settings and a shorter prompt.
+ *
  * --short is for sanitizers: the prompt still spans two chunks of attention, but the reference
  * kernels, which are slow enough without a sanitizer, are left out. */
 #include <stdio.h>
@@ -14,12 +17,19 @@
 
 #include "cerium.h"
 
-enum { PROMPT_MAX = 720, GREEDY = 6 };
+enum { PROMPT_MAX = 720, PROMPT_SHORT = 530, GREEDY = 6 };
 
 typedef struct {
     uint32_t threads, batch;
     const char *cpu;
 } setting;
+
+/* The settings that one type of keys and values is checked with. */
+typedef struct {
+    const char *kv_type;
+    uint32_t prompt_max;
+    setting settings[12]; /* ended by one without threads */
+} plan;
 
 /* Logits at the end of the prompt, and the greedy tokens after it with the last logits of all. */
 typedef struct {
@@ -47,7 +57,8 @@ static int fail(const char *model, const char *what, const cerium_error *err)
     return -1;
 }
 
-static int open_engine(cerium_engine **engine, const char *model, const setting *with)
+static int open_engine(cerium_engine **engine, const char *model, const char *kv_type,
+                       const setting *with)
 {
     cerium_error err;
     cerium_engine_config config;
@@ -56,6 +67,7 @@ static int open_engine(cerium_engine **engine, const char *model, const setting 
     config.threads = with->threads;
     config.batch_tokens_max = with->batch;
     config.cpu = with->cpu;
+    config.kv_type = kv_type;
     config.sessions_max = 2;
     int status = cerium_engine_open(engine, &config, &err);
     /* An instruction set that the machine lacks is skipped, not failed. */
@@ -114,15 +126,15 @@ static int finite(const result *r)
     return 1;
 }
 
-static void check_setting(const char *model, const setting *with, const int32_t *prompt, size_t n,
-                          const result *expected)
+static void check_setting(const char *model, const char *kv_type, const setting *with,
+                          const int32_t *prompt, size_t n, const result *expected)
 {
     char what[128];
     cerium_engine *engine = NULL;
     result r;
-    snprintf(what, sizeof what, "threads %u, batches of %u, %s", with->threads, with->batch,
-             with->cpu ? with->cpu : "best");
-    int status = open_engine(&engine, model, with);
+    snprintf(what, sizeof what, "threads %u, batches of %u, %s, KV in %s", with->threads,
+             with->batch, with->cpu ? with->cpu : "best", kv_type);
+    int status = open_engine(&engine, model, kv_type, with);
     if (status == 1) printf("  skipped: %s: not on this machine\n", what);
     if (status) return;
     if (compute(&r, engine, model, prompt, n, NULL) == 0) report(same(&r, expected), model, what);
@@ -150,31 +162,26 @@ static void check_pieces(const char *model, cerium_engine *engine, const int32_t
     }
 }
 
-static void check_model(const char *model)
+static void check_model(const char *model, const plan *p)
 {
-    static const setting settings[] = {
-        {1, 256, NULL},  {2, 256, NULL}, {3, 256, NULL},   {2, 1, NULL},      {3, 7, NULL},
-        {2, 16, NULL},   {1, 33, NULL},  {2, 64, "ref"},   {2, 256, "avx2"},
-        {2, 5, "avx2"},  {2, 256, "avx512vnni"},
-    };
     static int32_t prompt[PROMPT_MAX];
     const setting base = {2, 128, NULL};
     cerium_engine *engine = NULL;
     cerium_engine_info info;
     result expected;
-    if (open_engine(&engine, model, &base)) return;
+    if (open_engine(&engine, model, p->kv_type, &base)) return;
     cerium_engine_describe(engine, &info);
     size_t n = info.context_tokens_max - GREEDY - 1;
-    if (n > PROMPT_MAX) n = PROMPT_MAX;
-    if (is_short && n > 530) n = 530;
+    if (n > p->prompt_max) n = p->prompt_max;
+    if (is_short && n > PROMPT_SHORT) n = PROMPT_SHORT;
     for (size_t i = 0; i < n; i++)
         prompt[i] = (int32_t)(i * 2654435761u % 1000003 % info.n_vocab);
     if (compute(&expected, engine, model, prompt, n, NULL) == 0) {
         report(finite(&expected), model, "logits are finite");
         check_pieces(model, engine, prompt, n, &expected);
-        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-            if (!is_short || !settings[i].cpu || strcmp(settings[i].cpu, "ref"))
-                check_setting(model, &settings[i], prompt, n, &expected);
+        for (const setting *s = p->settings; s->threads; s++)
+            if (!is_short || !s->cpu || strcmp(s->cpu, "ref"))
+                check_setting(model, p->kv_type, s, prompt, n, &expected);
     }
     forget(&expected);
     cerium_engine_close(&engine);
@@ -182,8 +189,16 @@ static void check_model(const char *model)
 
 int main(int argc, char **argv)
 {
+    static const plan plans[] = {
+        {"f16", PROMPT_MAX, {{1, 256, NULL}, {2, 256, NULL}, {3, 256, NULL}, {2, 1, NULL},
+                             {3, 7, NULL}, {2, 16, NULL}, {1, 33, NULL}, {2, 64, "ref"},
+                             {2, 256, "avx2"}, {2, 5, "avx2"}, {2, 256, "avx512vnni"}}},
+        {"f32", PROMPT_SHORT, {{1, 256, NULL}, {3, 7, NULL}, {2, 64, "ref"}}},
+    };
     is_short = argc > 1 && !strcmp(argv[1], "--short");
-    for (int i = 1 + is_short; i < argc; i++) check_model(argv[i]);
+    const int first = 1 + is_short;
+    for (int i = first; i < argc; i++) check_model(argv[i], &plans[0]);
+    if (first < argc) check_model(argv[first], &plans[1]);
     printf("identity: %d passed, %d failed\n", passed, failed);
     return failed != 0 || passed == 0;
 }
