@@ -12,6 +12,7 @@ named by --exclude are indexed first, so that nothing trained on copies them.
 """
 
 import argparse
+import ast
 import collections
 import fnmatch
 import gzip
@@ -77,6 +78,7 @@ LICENCE_TALK = re.compile(
     re.I)
 TEST_PATH = re.compile(
     r"(^|/)(tests?|testing|test_[^/]*|[^/]*_tests?)(/|\.|$)")
+HELD_OUT_TESTS = 0.3  # unlike --tests, so that figures stay comparable
 SECRETS = [
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END "
                 r"[A-Z ]*PRIVATE KEY-----", re.S), "<private key>"),
@@ -314,7 +316,7 @@ def share(data, letters):
     return 1 - len(data.translate(None, letters.encode())) / len(data)
 
 
-def why_not(path, text, args):
+def why_not(path, text, tests, args):
     """The reason to leave a file out, or None."""
     parts = path.lower().split("/")
     if VENDORED & set(parts[:-1]) or re.search(r"\.min\.|[-.]bundle\.", path):
@@ -338,7 +340,7 @@ def why_not(path, text, args):
         return "data"
     if len(data) > 1.05 * len(text):
         return "not ascii"
-    if TEST_PATH.search(path) and fraction(path) > args.tests:
+    if TEST_PATH.search(path) and fraction(path) > tests:
         return "surplus test"
     return None
 
@@ -357,6 +359,60 @@ def without_header(text, language):
     if match and LICENCE_TALK.search(match.group(0)):
         return text[match.end():]
     return text
+
+
+def short_docstrings(text, limit):
+    """Keep the first paragraph of most docstrings of over `limit` lines.
+
+    A quarter stays whole, so that the form of a long one is still known.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    lines = text.split("\n")
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [n.body[0] for n in ast.walk(tree) if isinstance(n, owners)
+             and ast.get_docstring(n, clean=False) is not None]
+    for node in sorted(nodes, key=lambda n: -n.lineno):
+        begin, end = node.lineno - 1, node.end_lineno - 1
+        quotes = re.match(r"\s*[rRuU]?(\"{3}|'{3})", lines[begin])
+        cut = next((i for i in range(begin + 1, end) if not lines[i].strip()),
+                   None)
+        if (end - begin < limit or cut is None or quotes is None
+                or not lines[end].endswith(quotes.group(1))
+                or lines[begin].endswith(("\\", "'", '"'))
+                or fraction("\n".join(lines[begin:end])) < 0.25):
+            continue
+        close = quotes.group(1)
+        if cut == begin + 1:  # a summary of one line
+            lines[begin:end + 1] = [lines[begin].rstrip() + close]
+        else:
+            lines[cut:end + 1] = [" " * node.col_offset + close]
+    return "\n".join(lines)
+
+
+def short_comments(text, limit):
+    """The same for comments between /* and */ that begin a line."""
+    def shorter(match):
+        lines = match.group(0).split("\n")
+        cut = next((i for i in range(2, len(lines) - 1)
+                    if not lines[i].strip(" \t*")), None)
+        if (len(lines) <= limit or cut is None
+                or fraction(match.group(0)) < 0.25):
+            return match.group(0)
+        last = lines[-1]
+        close = last[:len(last) - len(last.lstrip())] + (
+            last.lstrip() if not last.strip(" \t*/") else "*/")
+        return "\n".join([*lines[:cut], close])
+    return re.sub(r"^[ \t]*/\*(?s:.*?)\*/", shorter, text, flags=re.M)
+
+
+def without_long_prose(text, language, limit):
+    """Long documentation costs a small model much and teaches it little."""
+    if language == "python":
+        return short_docstrings(text, limit)
+    return short_comments(text, limit)
 
 
 def cleaned(text, language):
@@ -431,6 +487,7 @@ def add_package(group, name, split, out, packages, seen, dropped, args):
         print("not there:", name, file=sys.stderr)
         return None
     licence = licence_of(group, files)
+    caps = {**packages["caps"], **packages["caps_of"].get(name, {})}
     taken = collections.Counter()
     licences = collections.Counter()
     for path in sorted(files, key=lambda p: fraction(name + p)):
@@ -439,7 +496,7 @@ def add_package(group, name, split, out, packages, seen, dropped, args):
             continue
         # Once a package has all but filled its share, the rest of its files
         # need not be judged.
-        if taken[language] > 0.97 * packages["caps"][language]:
+        if taken[language] > 0.97 * caps[language]:
             dropped["cap"] += 1
             continue
         terms = licence(path)
@@ -451,12 +508,15 @@ def add_package(group, name, split, out, packages, seen, dropped, args):
         except UnicodeDecodeError:
             dropped["not utf-8"] += 1
             continue
-        reason = why_not(path, text, args)
+        tests = HELD_OUT_TESTS if split == "held_out" else args.tests
+        reason = why_not(path, text, tests, args)
         if reason is None:
             text = cleaned(text, language)
+            if split == "train":
+                text = without_long_prose(text, language, args.prose)
             if len(text) < args.min_bytes:
                 reason = "size"
-            elif taken[language] + len(text) > packages["caps"][language]:
+            elif taken[language] + len(text) > caps[language]:
                 reason = "cap"
             elif seen.is_copy(text):
                 reason = "duplicate"
@@ -513,8 +573,10 @@ def main():
     parser.add_argument("--min-bytes", type=int, default=300)
     parser.add_argument("--max-bytes", type=int, default=150_000)
     parser.add_argument("--max-line", type=int, default=300)
-    parser.add_argument("--tests", type=float, default=0.3,
-                        help="share of test files to keep")
+    parser.add_argument("--tests", type=float, default=0.15,
+                        help="share of test files to keep in training text")
+    parser.add_argument("--prose", type=int, default=8, metavar="LINES",
+                        help="longer comments and docstrings are cut short")
     parser.add_argument("--duplicate", type=float, default=0.5,
                         help="share of known lines that makes a file a copy")
     args = parser.parse_args()

@@ -36,7 +36,8 @@ class Norm(nn.Module):
         self.eps = eps
 
     def forward(self, x):
-        return F.rms_norm(x, x.shape[-1:], self.weight, self.eps)
+        return F.rms_norm(x, x.shape[-1:], self.weight.to(x.dtype),
+                          self.eps)
 
 
 def rotation(config, length):
@@ -130,10 +131,14 @@ class Decoder(nn.Module):
         return sum(p.numel() for p in self.parameters())
 
 
-def mean_loss(hidden, weight, targets, chunk):
-    """Mean cross-entropy in nats, computed `chunk` positions at a time."""
+def mean_loss(hidden, weight, targets, chunk, dtype=torch.float32):
+    """Mean cross-entropy in nats, computed `chunk` positions at a time.
+
+    `dtype` is what the matrix products are computed in; the softmax and the
+    sums stay in float32.
+    """
     return ChunkedLoss.apply(hidden.flatten(0, 1), weight, targets.flatten(),
-                             chunk)
+                             chunk, dtype)
 
 
 class ChunkedLoss(torch.autograd.Function):
@@ -144,21 +149,26 @@ class ChunkedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, h, weight, targets, chunk):
-        total = h.new_zeros(())
+    def forward(ctx, h, weight, targets, chunk, dtype):
+        total = weight.new_zeros(())
         dh = torch.empty_like(h)
         dweight = torch.zeros_like(weight)
+        table = weight.to(dtype)
         scale = 1.0 / len(h)
         for begin in range(0, len(h), chunk):
-            part = h[begin:begin + chunk]
+            part = h[begin:begin + chunk].to(dtype)
             target = targets[begin:begin + chunk, None]
-            logs = F.log_softmax(part @ weight.T, dim=-1)
+            logs = F.log_softmax((part @ table.T).float(), dim=-1)
             total -= logs.gather(1, target).sum()
             gradient = logs.exp_()
             gradient.scatter_add_(1, target, gradient.new_full(
                 target.shape, -1.0))
-            torch.mm(gradient, weight, out=dh[begin:begin + chunk])
-            dweight.addmm_(gradient.T, part)
+            gradient = gradient.to(dtype)
+            dh[begin:begin + chunk] = gradient @ table
+            if dtype == dweight.dtype:
+                dweight.addmm_(gradient.T, part)
+            else:
+                dweight += gradient.T @ part
         dh *= scale
         dweight *= scale
         ctx.save_for_backward(dh, dweight)
@@ -167,4 +177,4 @@ class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         dh, dweight = ctx.saved_tensors
-        return grad * dh, grad * dweight, None, None
+        return grad * dh, grad * dweight, None, None, None

@@ -6,6 +6,8 @@ a few Newton-Schulz steps. Matrices of one shape are stepped as one batch.
 
 import torch
 
+TOGETHER = 3  # matrices stepped as one batch, the unit of work of a thread
+
 
 def orthogonal(batch, steps=5):
     """Push every singular value of [n, rows, columns] towards one."""
@@ -24,16 +26,22 @@ class Muon(torch.optim.Optimizer):
     def __init__(self, parameters, lr, momentum, weight_decay):
         super().__init__(parameters, {"lr": lr, "momentum": momentum,
                                       "weight_decay": weight_decay})
+        self.map = map  # a pool's, where there are threads to share the work
 
-    @torch.no_grad()
     def step(self):
+        tasks = []
         for group in self.param_groups:
             shapes = {}
             for p in group["params"]:
                 shapes.setdefault(p.shape, []).append(p)
-            for shape, parameters in shapes.items():
-                self.step_shape(group, shape, parameters)
+            for shape, alike in shapes.items():
+                tasks += [(group, shape, alike[i:i + TOGETHER])
+                          for i in range(0, len(alike), TOGETHER)]
+        # The largest first, so that threads end together.
+        tasks.sort(key=lambda t: -t[1].numel() * len(t[2]))
+        list(self.map(lambda task: self.step_shape(*task), tasks))
 
+    @torch.no_grad()
     def step_shape(self, group, shape, parameters):
         directions = []
         for p in parameters:

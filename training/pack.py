@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turn the corpus into rows of tokens, half of them fill-in-the-middle.
+"""Turn the corpus into rows of tokens, most of them fill-in-the-middle.
 
 A row is exactly what one training sequence sees (row length + 1 tokens). A
 fill-in-the-middle example never crosses a row, for a middle without its
@@ -10,6 +10,7 @@ next row. Rows lie in one uint16 array, to be mapped into memory.
 import argparse
 import json
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,9 @@ HERE = Path(__file__).parent
 class Writer:
     """Fills rows from a stream of plain text and whole examples."""
 
-    def __init__(self, row):
+    def __init__(self, row, ratio):
         self.row = row
+        self.ratio = ratio  # example tokens for each plain token
         self.rows = []
         self.current = []
         self.examples = []
@@ -47,7 +49,8 @@ class Writer:
 
     def place_examples(self):
         """Whole examples, as long as they fit and are behind their share."""
-        while self.examples and self.totals["fim"] <= self.totals["plain"]:
+        while (self.examples and self.totals["fim"]
+               <= self.ratio * self.totals["plain"]):
             if len(self.examples[-1]) > self.row - len(self.current):
                 return
             example = self.examples.pop()
@@ -72,7 +75,7 @@ class Packer:
         self.args = args
 
     def header(self, doc):
-        """The file's path, sometimes below its project's name."""
+        """The file's path or its name, sometimes below its project's name."""
         draw = self.random.random()
         if draw > self.args.header_share:
             return []
@@ -80,8 +83,10 @@ class Packer:
         if draw < self.args.header_share / 4:
             tokens = [self.token["repo_name"],
                       *self.encode(doc["package"] + "\n")]
-        return tokens + [self.token["file_sep"],
-                         *self.encode(doc["path"] + "\n")]
+        path = doc["path"]
+        if self.random.random() < 0.5:  # as an editor names it
+            path = path.rpartition("/")[2]
+        return tokens + [self.token["file_sep"], *self.encode(path + "\n")]
 
     def plain(self, doc):
         return (self.header(doc) + self.encode(doc["text"])
@@ -96,25 +101,50 @@ class Packer:
             yield text[position:end]
             position = end
 
+    def lines_on(self, text, position):
+        """The end of the line of `position`, or of one a little below it."""
+        lines = 1
+        if self.random.random() < 0.5:
+            lines = min(self.random.randint(1, 8), self.random.randint(1, 8))
+        for _ in range(lines):
+            position = text.find("\n", position + 1)
+            if position < 0:
+                return len(text)
+        return position
+
     def span(self, text):
-        """Where the middle begins and ends: a line's rest, lines, any span."""
-        kind = self.random.random()
+        """Where the middle begins and ends: mostly where a cursor stands."""
         begin = self.random.randrange(len(text))
-        if kind < 0.35:  # from the cursor to the end of its line
-            end = text.find("\n", begin)
-            return begin, len(text) if end < 0 else end
-        if kind < 0.65:  # whole lines
-            begin = text.rfind("\n", 0, begin) + 1
-            end = begin
-            for _ in range(min(self.random.randint(1, 8),
-                               self.random.randint(1, 8))):
-                end = text.find("\n", end) + 1 or len(text)
-            return begin, end
+        start = text.rfind("\n", 0, begin) + 1
+        stop = text.find("\n", begin)
+        stop = len(text) if stop < 0 else stop
+        kind = self.random.random()
+        if kind < 0.30:  # the end of a line: what follows below
+            return stop, self.lines_on(text, stop)
+        if kind < 0.45:  # behind the indentation
+            start += re.match(r"[ \t]*", text[start:]).end()
+            return start, self.lines_on(text, start - 1)
+        if kind < 0.68:  # within a line, to its end
+            return begin, stop
+        if kind < 0.78:  # within a line
+            return begin, self.random.randint(begin, stop)
+        if kind < 0.88:  # whole lines
+            return start, min(len(text), self.lines_on(text, start - 1) + 1)
         length = int(len(text) * self.random.random() ** 2 / 2)
         return begin, min(len(text), begin + length)  # any two characters
 
+    def hole(self, text):
+        """A span with something in it, and seldom a blank line first."""
+        for _ in range(20):
+            begin, end = self.span(text)
+            middle = text[begin:end]
+            if middle.strip() and (not middle.startswith("\n\n")
+                                   or self.random.random() < 0.2):
+                return begin, end
+        return 0, len(text)
+
     def example(self, head, text):
-        begin, end = self.span(text)
+        begin, end = self.hole(text)
         token = self.token
         return [*head, token["fim_prefix"], *self.encode(text[:begin]),
                 token["fim_suffix"], *self.encode(text[end:]),
@@ -124,9 +154,10 @@ class Packer:
     def pack(self, docs):
         docs = list(docs)
         self.random.shuffle(docs)
-        writer = Writer(self.row + 1)
+        share = self.args.fim_share
+        writer = Writer(self.row + 1, share / (1 - share))
         for doc in docs:
-            if self.random.random() >= self.args.fim_share:
+            if self.random.random() >= share:
                 writer.add_plain(self.plain(doc))
                 continue
             for piece in self.pieces(doc["text"]):
@@ -146,8 +177,8 @@ def main():
     parser.add_argument("--out", type=Path, default=HERE / "work/tokens")
     parser.add_argument("--rows", type=int, nargs="+", default=[512, 1024],
                         help="row lengths; each is packed with another seed")
-    parser.add_argument("--fim-share", type=float, default=0.5)
-    parser.add_argument("--header-share", type=float, default=0.5)
+    parser.add_argument("--fim-share", type=float, default=0.55)
+    parser.add_argument("--header-share", type=float, default=0.6)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     tokenizer = Tokenizer.from_file(str(args.tokenizer))

@@ -10,6 +10,7 @@ import json
 import random
 from pathlib import Path
 
+import gguf
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from tokenizers.trainers import BpeTrainer
 
@@ -39,15 +40,33 @@ def sample(path, limit, seed):
         yield text
 
 
-def train(texts, entries):
+def untrained():
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(QWEN2), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def train(texts, entries):
+    tokenizer = untrained()
     tokenizer.train_from_iterator(texts, BpeTrainer(
         vocab_size=entries, special_tokens=SPECIAL, show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    return tokenizer
+
+
+def of_gguf(path):
+    """The vocabulary that a GGUF file of ours carries."""
+    fields = gguf.GGUFReader(path).fields
+    tokens = fields["tokenizer.ggml.tokens"].contents()
+    merges = fields["tokenizer.ggml.merges"].contents()
+    tokenizer = untrained()
+    tokenizer.model = models.BPE({t: i for i, t in enumerate(tokens)},
+                                 [tuple(m.split(" ")) for m in merges])
+    tokenizer.add_special_tokens(SPECIAL)
+    assert [tokenizer.id_to_token(i) for i in range(len(tokens))] == tokens
     return tokenizer
 
 
@@ -70,9 +89,15 @@ def main():
     parser.add_argument("--sample", type=int, default=40_000_000,
                         help="bytes of text to learn from")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--from-gguf", type=Path, metavar="MODEL",
+                        help="take the vocabulary of a model, to go on "
+                        "training it")
     args = parser.parse_args()
-    tokenizer = train(sample(args.corpus / "train.jsonl", args.sample,
-                             args.seed), args.entries)
+    if args.from_gguf:
+        tokenizer = of_gguf(args.from_gguf)
+    else:
+        tokenizer = train(sample(args.corpus / "train.jsonl", args.sample,
+                                 args.seed), args.entries)
     tokenizer.save(str(args.out))
     print("held-out bytes a token:",
           bytes_per_token(tokenizer, args.corpus / "held_out.jsonl"))
