@@ -40,13 +40,14 @@ static int chat(const cerium_engine *engine, cerium_session *session, cerium_err
         printf("> ");
         fflush(stdout);
         if (!fgets(lines[turn], LINE_BYTES, stdin)) break;
-        messages[2 * turn] = (cerium_message){"user", lines[turn]};
-        int status = cerium_chat_tokens(engine, messages, 2 * (size_t)turn + 1, tokens,
-                                        PROMPT_TOKENS_MAX, &n_tokens, err);
+        messages[2 * turn] = (cerium_message){.role = "user", .content = lines[turn]};
+        cerium_chat talk = {.messages = messages, .n_messages = 2 * (size_t)turn + 1};
+        int status = cerium_chat_tokens(engine, &talk, tokens, PROMPT_TOKENS_MAX, &n_tokens, err);
         if (!status) status = cerium_session_sync(session, tokens, n_tokens, NULL, err);
         if (!status) status = answer(session, replies[turn], err);
         if (status) return status;
-        messages[2 * turn + 1] = (cerium_message){"assistant", replies[turn]};
+        messages[2 * turn + 1] = (cerium_message){.role = "assistant",
+                                                      .content = replies[turn]};
     }
     return CERIUM_OK;
 }

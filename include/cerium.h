@@ -89,6 +89,9 @@ typedef struct {
     uint32_t sessions_max;       /* sessions open at once, 1..1024; default 8 */
     uint32_t context_tokens_max; /* of one session; 0 = what the model was trained for */
     uint32_t batch_tokens_max;   /* prompt tokens in one pass, 1..2048; default 256 */
+    uint64_t kv_bytes_max;       /* KV pages of all sessions and of the prefix cache; 0 = what the
+                                    sessions can hold, at most an eighth of the memory; never less
+                                    than one whole context */
     const char *cpu;             /* lowers the instruction set: "ref", "avx2", "avx512vnni";
                                     NULL = CERIUM_CPU in the environment, else the best */
     void (*progress)(void *user, uint64_t done_bytes, uint64_t total_bytes); /* while loading */
@@ -167,23 +170,54 @@ CERIUM_API const char *cerium_token_bytes(const cerium_engine *engine, int32_t t
 /** True for tokens that end a generation (end of text, end of turn). Thread-safe. */
 CERIUM_API bool cerium_token_is_end(const cerium_engine *engine, int32_t token);
 
+/** One piece of a conversation.  Neighbouring pieces of the assistant's ("reasoning", "assistant",
+ * "call") are one turn of it; forms that want results of tools together get them so. */
 typedef struct {
-    const char *role;    /* "system", "user", "assistant" (and "developer" where a form has it) */
-    const char *content; /* UTF-8, NUL-terminated */
+    const char *role;      /* "system", "developer", "user"; of the assistant: "assistant" (what it
+                              said), "reasoning" (what it thought), "call" (a tool that it called);
+                              "tool": what a call gave */
+    const char *content;   /* UTF-8, NUL-terminated; of a call: its arguments */
+    const char *name;      /* of a call and its result: the tool; NULL otherwise */
+    const char *call_id;   /* of a call and its result, or NULL; for forms that show it */
+    const int32_t *tokens; /* [n_tokens] a whole turn of the assistant just as it was sampled, in
+                              place of content; NULL otherwise */
+    size_t n_tokens;
 } cerium_message;
 
+/** A tool that the model may call. */
+typedef struct {
+    const char *name;
+    const char *description; /* or NULL */
+    const char *parameters;  /* JSON schema of its arguments; NULL: it takes free text */
+} cerium_tool;
+
+typedef struct {
+    const cerium_message *messages; /* [n_messages] */
+    size_t n_messages;
+    const cerium_tool *tools;       /* [n_tools] */
+    size_t n_tools;
+    bool goes_on;                   /* the messages follow a timeline; see after */
+    const int32_t *after;           /* goes_on: [n_after] that timeline (its end is looked at) */
+    size_t n_after;
+    bool open;                      /* do not end where the assistant speaks: more will follow */
+} cerium_chat;
+
 /** Tokens of a conversation in the model family's own chat form, ending where the assistant
- * is to speak.  Special tokens in the content are text, never control.
+ * is to speak.  Special tokens in the content are text, never control.  A model without a form
+ * of its own gets a plain one.
  *
- * @param messages  [n_messages]
+ * With goes_on, only what is to be appended to the timeline: its unfinished turn is closed first,
+ * tools are not said again, and a default system message is not added.  A conversation rendered
+ * with open and then gone on with gives the same tokens as in one piece.
+ *
  * @param tokens    [tokens_cap] output; may be NULL when tokens_cap is 0
  * @param n_tokens  tokens written, or needed when the result is CERIUM_ERR_CAPACITY
- * @retval CERIUM_ERR_FORMAT    the model has no chat form, or the form has no such role
+ * @retval CERIUM_ERR_ARGUMENT  a message lacks its name or content
+ * @retval CERIUM_ERR_FORMAT    a role is unknown, or a tool's parameters are not JSON
  * @retval CERIUM_ERR_CAPACITY  tokens_cap is too small
  * Thread-safe. */
 CERIUM_API CERIUM_CHECKED int cerium_chat_tokens(const cerium_engine *engine,
-                                                 const cerium_message *messages,
-                                                 size_t n_messages, int32_t *tokens,
+                                                 const cerium_chat *chat, int32_t *tokens,
                                                  size_t tokens_cap, size_t *n_tokens,
                                                  cerium_error *err);
 
@@ -261,6 +295,9 @@ typedef struct {
 
 typedef struct {
     uint32_t context_tokens_max; /* 0 = the engine's */
+    uint64_t tenant;             /* prefixes are shared with sessions of the same tenant only */
+    bool control_text;           /* text shows control tokens by their names, end tokens excepted:
+                                    for readers of a chat form */
     uint32_t score_tokens_max;   /* tokens that cerium_session_score() takes in one pass, each with
                                     logits of its own; 0 = this session will not score */
     uint8_t reserved[32];        /* zero */
@@ -334,9 +371,105 @@ typedef struct {
  * @return how many were written: min(n, n_vocab), 0 before a sync */
 CERIUM_API size_t cerium_session_top(const cerium_session *session, cerium_logprob *out, size_t n);
 
-/** Make the running sync or step return CERIUM_ERR_CANCELED within one layer.  Without a running
- * call, the next one returns it.  Callable from any thread and from signal handlers. */
+/** Make the running sync or step return CERIUM_ERR_CANCELED within one layer, or the running
+ * request end so: within one layer too where most of the pass is its own, else with the pass.
+ * Without either, the next call does.  Callable from any thread and from signal handlers. */
 CERIUM_API void cerium_session_cancel(cerium_session *session);
+
+/* ---- Section - Requests: sessions that run beside each other ---- */
+
+/** Who goes first.  A lower class computes only what does not hold up a higher one; within a class
+ * tenants get equal shares. */
+typedef enum {
+    CERIUM_CLASS_COMPLETION = 0, /* inline, while somebody types */
+    CERIUM_CLASS_EDIT = 1,       /* a person waits for it */
+    CERIUM_CLASS_TURN = 2,       /* a turn of an agent */
+    CERIUM_CLASS_BATCH = 3,      /* nobody waits */
+} cerium_class;
+
+#define CERIUM_CLASSES 4
+#define CERIUM_TOP_MAX 20 /* most likely tokens that a request may ask for */
+
+typedef struct {
+    const int32_t *tokens;           /* [n_tokens] the whole prompt, as for sync; copied */
+    size_t n_tokens;
+    uint32_t new_tokens_max;         /* to sample; 0 = compute the prompt only (a warm-up);
+                                        UINT32_MAX = until the model ends or the context is full */
+    const cerium_sampling *sampling; /* NULL = greedy; copied with its stops */
+    cerium_class class_;
+    uint32_t top_logprobs;           /* of each token, 0..CERIUM_TOP_MAX; needs sampling.logprobs */
+    const int32_t *script;           /* [n_script] tokens to choose in place of the likeliest, then
+                                        the end; all else is computed as ever.  Copied; or NULL */
+    size_t n_script;
+    const int32_t *prediction;       /* [n_prediction] what the answer probably is: tried as drafts,
+                                        never changes the answer.  Copied; or NULL */
+    size_t n_prediction;
+    void (*notify)(void *user);      /* there is something to poll, after there was nothing; on the
+                                        scheduler's thread: must not block or call this library */
+    void *user;
+} cerium_request;
+
+typedef struct {
+    uint32_t prompt_tokens;
+    uint32_t reused_tokens;    /* of the prompt, found in the session or in the prefix cache */
+    uint32_t computed_tokens;  /* of the prompt, so far */
+    uint32_t new_tokens;       /* sampled so far */
+    uint32_t drafted_tokens;   /* of the prediction, tried and */
+    uint32_t accepted_tokens;  /* accepted */
+    uint64_t queue_ns;         /* from start to the first pass with this request in it */
+    uint64_t prompt_ns;        /* from there to the whole prompt computed */
+    uint64_t first_token_ns;   /* from start to the first token; 0 = none yet */
+    uint64_t duration_ns;      /* from start to the end, or to now */
+} cerium_usage;
+
+typedef enum {
+    CERIUM_EVENT_NONE = 0, /* nothing now; notify will tell */
+    CERIUM_EVENT_STEP = 1, /* step and top hold more of the answer */
+    CERIUM_EVENT_DONE = 2, /* the request ended, and the session is as after a step */
+} cerium_event_kind;
+
+typedef struct {
+    cerium_event_kind kind;
+    cerium_step step;           /* STEP; one token */
+    const cerium_logprob *top;  /* STEP: [n_top], valid as long as step.text */
+    uint32_t n_top;
+    int status;                 /* DONE: CERIUM_OK, CERIUM_ERR_CANCELED or what went wrong */
+    cerium_stop stop;           /* DONE: why it ended; CERIUM_STOP_NONE after new_tokens_max */
+} cerium_event;
+
+/** Begin to make the timeline equal the prompt and to sample after it, beside whatever else runs.
+ * Returns at once.  Until its CERIUM_EVENT_DONE was polled, the session takes only poll, usage and
+ * cancel.  A reader that does not poll stops its own request after CERIUM_EVENTS_MAX steps, and
+ * nobody else's.
+ *
+ * @retval CERIUM_ERR_ARGUMENT  as for sync and step, or a request already runs
+ * @retval CERIUM_ERR_CAPACITY  the prompt exceeds the context
+ * @retval CERIUM_ERR_MEMORY    no memory for the copies
+ * Thread-safe for distinct sessions. */
+CERIUM_API CERIUM_CHECKED int cerium_session_start(cerium_session *session,
+                                                   const cerium_request *request,
+                                                   cerium_error *err);
+
+#define CERIUM_EVENTS_MAX 256 /* steps that wait for a slow reader */
+
+/** The next event of the running request; never blocks.  What *event points to stays valid until
+ * the next call on the session. */
+CERIUM_API void cerium_session_poll(cerium_session *session, cerium_event *event);
+
+/** How far the request that was started last has come.  Thread-safe. */
+CERIUM_API void cerium_session_usage(const cerium_session *session, cerium_usage *usage);
+
+/** What the engine does now, and did since it was opened. */
+typedef struct {
+    uint32_t running[CERIUM_CLASSES]; /* requests that had their first pass */
+    uint32_t waiting[CERIUM_CLASSES]; /* requests that had none yet */
+    uint64_t kv_pages_max, kv_pages_used, kv_pages_cached; /* used: by sessions; cached: idle */
+    uint64_t prompt_tokens, reused_tokens, new_tokens;     /* since open */
+    uint64_t drafted_tokens, accepted_tokens;
+    uint64_t passes, preempted_passes, busy_ns;
+} cerium_engine_stats;
+
+CERIUM_API void cerium_engine_measure(const cerium_engine *engine, cerium_engine_stats *stats);
 
 #ifdef __cplusplus
 }

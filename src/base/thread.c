@@ -85,3 +85,53 @@ void thread_wake(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
+
+bool thread_turn_open(thread_turn *turn)
+{
+    *turn = (thread_turn){0};
+    if (pthread_mutex_init(&turn->lock, NULL)) return false;
+    if (pthread_cond_init(&turn->changed, NULL)) {
+        pthread_mutex_destroy(&turn->lock);
+        return false;
+    }
+    return true;
+}
+
+void thread_turn_close(thread_turn *turn)
+{
+    pthread_cond_destroy(&turn->changed);
+    pthread_mutex_destroy(&turn->lock);
+}
+
+void thread_turn_take(thread_turn *turn)
+{
+    pthread_mutex_lock(&turn->lock);
+    uint64_t mine = turn->next++;
+    while (turn->serving != mine) pthread_cond_wait(&turn->changed, &turn->lock);
+    pthread_mutex_unlock(&turn->lock);
+}
+
+void thread_turn_give(thread_turn *turn)
+{
+    pthread_mutex_lock(&turn->lock);
+    turn->serving++;
+    if (turn->serving != turn->next) pthread_cond_broadcast(&turn->changed);
+    pthread_mutex_unlock(&turn->lock);
+}
+
+void thread_bell_ring(thread_bell *bell)
+{
+    atomic_fetch_add(&bell->n_rings, 1);
+    if (atomic_load(&bell->asleep)) thread_wake(&bell->n_rings);
+}
+
+void thread_bell_wait(thread_bell *bell, uint32_t seen)
+{
+    uint32_t n_waits = 0;
+    while (atomic_load(&bell->n_rings) == seen) {
+        if (thread_wait_hot(&n_waits)) continue;
+        atomic_store(&bell->asleep, true);
+        if (atomic_load(&bell->n_rings) == seen) thread_sleep(&bell->n_rings, seen);
+        atomic_store(&bell->asleep, false);
+    }
+}

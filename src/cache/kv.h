@@ -1,12 +1,24 @@
-/* kv.h - the KV cache: pages of KERNEL_PAGE tokens, and the page tables of sequences.
+/* kv.h - the KV cache: blocks of KERNEL_PAGE tokens, sequences that hold them, and the tree of
+ * those that were computed.
  *
- * Layers that see everything keep every page; layers with a sliding window keep a ring of pages
- * that spans the window and one batch.  Layers that keep the same span form a group and share a
- * page table, so that a page holds those tokens for all layers of its group:
+ * A block is the place of KERNEL_PAGE consecutive tokens in every layer.  Layers that see the same
+ * span form a group, and a page holds a block's tokens for all layers of a group:
  *   [layer in group][kv head]{ keys [head_dim][KERNEL_PAGE], values [KERNEL_PAGE][head_dim] }
- * in the layout's type.  Pages come from one pool an engine, taken at open as address space and in
- * physical memory when first touched.  Not thread-safe; pages of distinct sequences are
- * independent. */
+ * in the layout's type.  Where layers see everything, the page has the block's number; where they
+ * have a window, pages are fewer than blocks, and a block has one only as long as somebody may look
+ * at it.
+ *
+ * A full block becomes findable the moment it was computed, by the tokens in it and the block
+ * before it, for sequences of the same tenant.  The last block of a timeline, full or not, stays
+ * findable too, and is used as far as it agrees, by copying it.  Promise A (cpu/executor.h) makes
+ * a page that was found the same bits as a page computed anew.
+ *
+ * Blocks that no sequence holds are idle: they are kept until their place is needed, and given up
+ * least recently used first, the end of a timeline before its beginning.
+ *
+ * All memory is taken at open: pages as address space, physical when first touched.  Thread-safe;
+ * but what a running pass reads (kv_sequence_page) must not be changed meanwhile: a sequence that
+ * takes part in a pass is left alone until the pass is over. */
 #ifndef CACHE_KV_H
 #define CACHE_KV_H
 
@@ -20,8 +32,11 @@ typedef struct {
     uint32_t n_layers, n_kv_heads, head_dim;
     const uint32_t *windows;     /* [n_layers] tokens that a layer sees; 0 = all */
     uint32_t context_tokens;     /* of one sequence at most */
-    uint32_t batch_tokens;       /* written at once at most */
+    uint32_t batch_tokens;       /* of one sequence written at once at most */
     uint32_t sequences_max;
+    uint64_t bytes;              /* of all pages; raised to hold one whole sequence; 0 = what
+                                    sequences_max sequences can hold, but at most: */
+    uint64_t bytes_max;          /* 0 = no such limit */
 } kv_layout;
 
 typedef struct kv_pool kv_pool;
@@ -33,17 +48,38 @@ void kv_pool_close(kv_pool **pool);
 /* Bytes that one more token takes in the layers that keep everything. */
 uint64_t kv_token_bytes(const kv_pool *pool);
 
-/* CERIUM_ERR_CAPACITY when sequences_max are open. */
+typedef struct {
+    uint32_t blocks_max, held, idle; /* the rest is free */
+} kv_use;
+
+void kv_pool_measure(kv_pool *pool, kv_use *use);
+/* Tests only: every list, table and count agrees with every other. */
+bool kv_pool_is_sound(kv_pool *pool);
+
+/* An empty sequence that shares with those of its tenant.  CERIUM_ERR_CAPACITY when sequences_max
+ * are open.  Takes its table of pages and nothing else. */
 CERIUM_CHECKED int kv_sequence_open(kv_sequence **out, kv_pool *pool, uint32_t context_tokens,
-                                    cerium_error *err);
+                                    uint64_t tenant, cerium_error *err);
 void kv_sequence_close(kv_sequence **seq);
 
-/* Make room for tokens [0, end); end within the context. Takes pages from the pool. */
+/* Hold the longest computed beginning of tokens [n]: what it holds itself, or what the tree has.
+ * What it held beyond that stays findable.  Returns the length. */
+uint32_t kv_sequence_adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n);
+
+/* Make room for tokens [0, end).
+ * CERIUM_ERR_CAPACITY  end is beyond the sequence's context
+ * CERIUM_ERR_MEMORY    every block is held by a sequence; nothing was taken */
 CERIUM_CHECKED int kv_sequence_reserve(kv_sequence *seq, uint32_t end);
 
-/* Forget tokens from n on.  Returns how many are still usable: n, or 0 when a window layer no
- * longer has the tokens that token n would see. Gives back the pages that are not needed. */
-uint32_t kv_sequence_truncate(kv_sequence *seq, uint32_t n);
+/* The n tokens after those that it holds were computed, and are these; reserved before. */
+void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n);
+
+/* Hold nothing: all that was computed stays findable, as long as there is room. */
+void kv_sequence_rest(kv_sequence *seq);
+
+/* Computed tokens that it holds, and blocks, reserved ones among them. */
+uint32_t kv_sequence_length(kv_sequence *seq);
+uint32_t kv_sequence_blocks(kv_sequence *seq);
 
 typedef struct {
     kernel_kv_type type; /* of the numbers below */
@@ -51,7 +87,8 @@ typedef struct {
     void *values;        /* [KERNEL_PAGE][head_dim] */
 } kv_page;
 
-/* Where a layer's KV head keeps tokens [page * KERNEL_PAGE, ...); reserved before. */
+/* Where a layer's KV head keeps tokens [page * KERNEL_PAGE, ...); reserved before, and in a layer
+ * with a window no older than the first token to be computed may see. */
 kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_head, uint32_t page);
 
 #endif

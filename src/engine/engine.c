@@ -1,10 +1,15 @@
 /* engine.c - opening a model: the file, its tokens, kernels, threads, weights and KV pool. */
 #include "engine/engine.h"
 
-#include "base/memory.h"
-#include "base/thread.h"
+#include <unistd.h>
 
-enum { SESSIONS_MAX = 1024, BATCH_TOKENS_MAX = 2048 };
+#include "base/memory.h"
+
+enum {
+    SESSIONS_MAX = 1024,
+    BATCH_TOKENS_MAX = 2048,
+    KV_MEMORY_PART = 8, /* of the memory, for KV pages where nobody says how much */
+};
 
 const char *cerium_version(void)
 {
@@ -134,6 +139,9 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
     e->context_tokens_max =
         config->context_tokens_max ? config->context_tokens_max : s->context_tokens;
     e->batch_tokens_max = config->batch_tokens_max;
+    e->sessions_max = config->sessions_max;
+    long n_pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t memory = n_pages > 0 && page_bytes > 0 ? (uint64_t)n_pages * (uint64_t)page_bytes : 0;
     kv_layout layout = {
         .type = e->kv_type,
         .n_layers = s->n_layers,
@@ -143,6 +151,8 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
         .context_tokens = e->context_tokens_max,
         .batch_tokens = e->batch_tokens_max,
         .sequences_max = config->sessions_max,
+        .bytes = config->kv_bytes_max,
+        .bytes_max = memory / KV_MEMORY_PART,
     };
     return kv_pool_open(&e->pool, &layout, err);
 }
@@ -151,6 +161,7 @@ static int read_vocabulary(cerium_engine *e, cerium_error *err)
 {
     RETURN_IF(tokenizer_open(&e->tokens, e->file, err));
     e->n_vocab = model_program(e->model)->shape.n_vocab;
+    e->logits_stride = size_round_up(e->n_vocab, KERNEL_PANEL_ROWS);
     if (tokenizer_n_tokens(e->tokens) > e->n_vocab)
         return error_set(err, CERIUM_ERR_FORMAT,
                          "%s: the vocabulary has %u tokens and the weights know %u",
@@ -176,11 +187,26 @@ static int take_name(cerium_engine *e, cerium_error *err)
     return e->name ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
 }
 
+/* Rows of a pass: a piece of prompt, and the next token of everybody else. */
+static int open_passes(cerium_engine *e, cerium_error *err)
+{
+    uint32_t rows_max = e->batch_tokens_max + ENGINE_STREAMS_MAX, n = team_n_workers(e->workers);
+    RETURN_IF(cpu_executor_open(&e->executor, model_program(e->model), &e->kernels, e->workers,
+                                rows_max, err));
+    e->rows = memory_zalloc(rows_max, sizeof *e->rows);
+    e->samplers = memory_zalloc(n, sizeof *e->samplers);
+    if (!e->rows || !e->samplers)
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+    for (uint32_t i = 0; i < n; i++) RETURN_IF(sampler_open(&e->samplers[i], e->n_vocab, err));
+    return CERIUM_OK;
+}
+
 static int open_parts(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
-    if (pthread_mutex_init(&e->lock, NULL))
+    e->has_lock = pthread_mutex_init(&e->lock, NULL) == 0;
+    e->has_pass = thread_turn_open(&e->pass);
+    if (!e->has_lock || !e->has_pass)
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a lock");
-    e->has_lock = true;
     RETURN_IF(choose_cpu(e, config->cpu, err));
     RETURN_IF(choose_kv_type(e, config->kv_type, err));
     RETURN_IF(gguf_open(&e->file, config->model_path, err));
@@ -189,8 +215,7 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(read_vocabulary(e, err));
     RETURN_IF(start_team(e, config->threads, err));
     RETURN_IF(open_pool(e, config, err));
-    RETURN_IF(cpu_executor_open(&e->executor, model_program(e->model), &e->kernels, e->workers,
-                                e->batch_tokens_max, err));
+    RETURN_IF(open_passes(e, err));
     repack(e, config);
     return CERIUM_OK;
 }
@@ -215,6 +240,13 @@ void cerium_engine_close(cerium_engine **engine)
 {
     if (!engine || !*engine) return;
     cerium_engine *e = *engine;
+    scheduler *sched = atomic_load(&e->scheduler);
+    CHECK(!e->sessions);
+    scheduler_close(&sched);
+    for (uint32_t i = 0; e->samplers && i < team_n_workers(e->workers); i++)
+        sampler_close(&e->samplers[i]);
+    memory_free(e->samplers);
+    memory_free(e->rows);
     cpu_executor_close(&e->executor);
     team_close(&e->workers);
     kv_pool_close(&e->pool);
@@ -223,8 +255,33 @@ void cerium_engine_close(cerium_engine **engine)
     gguf_close(&e->file);
     memory_free(e->name);
     if (e->has_lock) pthread_mutex_destroy(&e->lock);
+    if (e->has_pass) thread_turn_close(&e->pass);
     memory_free(e);
     *engine = NULL;
+}
+
+void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
+{
+    const engine_counts *c = &e->counts;
+    kv_use pages;
+    kv_pool_measure(e->pool, &pages);
+    *stats = (cerium_engine_stats){
+        .kv_pages_max = pages.blocks_max,
+        .kv_pages_used = pages.held,
+        .kv_pages_cached = pages.idle,
+        .prompt_tokens = atomic_load(&c->prompt_tokens),
+        .reused_tokens = atomic_load(&c->reused_tokens),
+        .new_tokens = atomic_load(&c->new_tokens),
+        .drafted_tokens = atomic_load(&c->drafted_tokens),
+        .accepted_tokens = atomic_load(&c->accepted_tokens),
+        .passes = atomic_load(&c->passes),
+        .preempted_passes = atomic_load(&c->preempted_passes),
+        .busy_ns = atomic_load(&c->busy_ns),
+    };
+    for (int i = 0; i < CERIUM_CLASSES; i++) {
+        stats->running[i] = atomic_load(&c->running[i]);
+        stats->waiting[i] = atomic_load(&c->waiting[i]);
+    }
 }
 
 void cerium_engine_describe(const cerium_engine *e, cerium_engine_info *info)

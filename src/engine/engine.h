@@ -1,12 +1,16 @@
-/* engine.h - what is inside cerium_engine and cerium_session. */
+/* engine.h - what is inside cerium_engine and cerium_session, and what its files share.
+ *
+ * Who may touch what, and the order of locks: docs/locks.md. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/thread.h"
 #include "cache/kv.h"
 #include "cpu/executor.h"
+#include "engine/cost.h"
 #include "gguf/gguf.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
@@ -15,6 +19,20 @@
 #include "tokenizer/chat.h"
 #include "tokenizer/infill.h"
 #include "tokenizer/tokenizer.h"
+
+enum {
+    ENGINE_STREAMS_MAX = 64,     /* requests in one pass */
+    ENGINE_LOGITS_MAX = 2 * ENGINE_STREAMS_MAX, /* rows with logits in one: drafts have them too */
+};
+
+typedef struct scheduler scheduler;
+typedef struct request request;
+
+typedef struct {
+    _Atomic uint32_t running[CERIUM_CLASSES], waiting[CERIUM_CLASSES];
+    _Atomic uint64_t prompt_tokens, reused_tokens, new_tokens, drafted_tokens, accepted_tokens;
+    _Atomic uint64_t passes, preempted_passes, busy_ns;
+} engine_counts;
 
 struct cerium_engine {
     gguf_file *file;
@@ -30,28 +48,89 @@ struct cerium_engine {
     infill_form infill;
     char *name;
     uint32_t n_vocab;            /* logits; the tokenizer may know fewer */
+    size_t logits_stride;        /* n_vocab rounded up to a panel */
     uint32_t token_bytes_max;
-    uint32_t context_tokens_max, batch_tokens_max;
-    pthread_mutex_t lock;        /* the executor and the pool: one pass at a time */
+    uint32_t context_tokens_max, batch_tokens_max, sessions_max;
+
+    thread_turn pass;            /* team, executor, samplers, rows, cost: one pass at a time, and
+                                    the only time in which sequences of others may be changed */
+    bool has_pass;
+    cpu_row *rows;               /* [batch_tokens_max + ENGINE_STREAMS_MAX] */
+    sampler **samplers;          /* [workers] */
+    cost_model cost;
+
+    pthread_mutex_t lock;        /* sessions, and starting the scheduler */
     bool has_lock;
+    cerium_session *sessions;    /* open ones */
+    _Atomic uint64_t n_tickets;
+    engine_counts counts;
+
+    scheduler *_Atomic scheduler; /* NULL before the first request */
 };
 
 struct cerium_session {
     cerium_engine *engine;
+    cerium_session *next, *before; /* in engine->sessions */
     kv_sequence *sequence;
-    sampler *sampler;
-    cpu_row *rows;               /* [batch_tokens_max] */
     int32_t *tokens;             /* [context_tokens] the timeline */
     uint32_t n_tokens;
-    uint32_t n_computed;         /* tokens whose KV is there; at most n_tokens */
+    uint32_t n_computed;         /* tokens whose KV was there when it was looked at last */
     uint32_t context_tokens;
-    float *logits;               /* [n_vocab rounded up to a panel] after token n_computed - 1 */
+    float *logits;               /* [logits_stride]; the newest of the timeline */
     bool has_logits;
+    bool control_text;
     uint32_t score_tokens_max;
-    float *score_logits;         /* [score_tokens_max][n_vocab rounded up] or NULL */
+    float *score_logits;         /* [score_tokens_max][logits_stride] or NULL */
     stop_state stops;
     char *text;                  /* what the last step may show */
+    uint64_t tenant;
+    _Atomic uint64_t rank;       /* who gives up pages first: see room.c */
     _Atomic bool cancel;
+    _Atomic bool stops_pass;     /* the running pass is mostly its: cancelling ends it */
+
+    /* requests */
+    bool running;                /* until DONE was polled; the caller's */
+    request *request;            /* the last one, or NULL */
+    bool planned;                /* takes part in the pass that is being made */
+    _Atomic uint32_t prompt_tokens, reused_tokens, computed_tokens, new_tokens;
+    _Atomic uint32_t drafted_tokens, accepted_tokens;
+    _Atomic uint64_t start_ns, queue_ns, prompt_ns, first_token_ns, duration_ns;
 };
+
+/* ---- room.c ---- */
+
+/* What a session's claim to its pages is worth: the greatest rank gives them up first. */
+uint64_t rank_of(uint32_t class_, uint64_t ticket);
+/* Nobody works on it: the least recently used goes first. */
+uint64_t rank_idle(cerium_engine *e);
+/* Within a pass: room for tokens [0, end) of s, if need be at the cost of those that rank below it.
+ * CERIUM_ERR_MEMORY when all pages are held by those above: another time. */
+CERIUM_CHECKED int engine_make_room(cerium_engine *e, cerium_session *s, uint32_t end);
+/* Within a pass: run rows [n_rows] of e->rows, count and learn. */
+CERIUM_CHECKED int engine_run(cerium_engine *e, uint32_t n_rows, const _Atomic bool *cancel);
+
+/* ---- answer.c ---- */
+
+int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n_tokens,
+                        cerium_error *err);
+/* What of the timeline's last token may be shown now, into text [answer_text_max(e)]; the rest is
+ * held back in s->stops.  Sets *stop when a stop string was reached; ends when *stop says so. */
+size_t answer_show(cerium_session *s, const cerium_sampling *sampling, cerium_stop *stop,
+                   char *text);
+size_t answer_text_max(const cerium_engine *e);
+
+/* ---- request.c ---- */
+
+void request_close(cerium_session *s);
+
+/* ---- scheduler.c ---- */
+
+CERIUM_CHECKED int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err);
+void scheduler_close(scheduler **sched);
+void scheduler_submit(scheduler *sched, cerium_session *s);
+/* Something happened that it may be waiting for. */
+void scheduler_ring(scheduler *sched);
+/* The running pass is not worth finishing. Signal-safe. */
+void scheduler_stop_pass(scheduler *sched);
 
 #endif

@@ -22,14 +22,14 @@ bool cerium_token_is_end(const cerium_engine *engine, int32_t token)
     return tokenizer_is_end(engine->tokens, token);
 }
 
-int cerium_chat_tokens(const cerium_engine *engine, const cerium_message *messages,
-                       size_t n_messages, int32_t *tokens, size_t tokens_cap, size_t *n_tokens,
-                       cerium_error *err)
+int cerium_chat_tokens(const cerium_engine *engine, const cerium_chat *chat, int32_t *tokens,
+                       size_t tokens_cap, size_t *n_tokens, cerium_error *err)
 {
-    if (!engine || !messages || !n_messages || !n_tokens || (!tokens && tokens_cap))
+    if (!engine || !chat || !n_tokens || (!chat->messages && chat->n_messages) ||
+        (!chat->tools && chat->n_tools) || (!chat->after && chat->n_after) ||
+        (!tokens && tokens_cap))
         return error_set(err, CERIUM_ERR_ARGUMENT, "cerium_chat_tokens: an argument is missing");
-    return chat_render(engine->tokens, &engine->chat, messages, n_messages, tokens, tokens_cap,
-                       n_tokens, err);
+    return chat_render(engine->tokens, &engine->chat, chat, tokens, tokens_cap, n_tokens, err);
 }
 
 int cerium_infill_tokens(const cerium_engine *engine, const cerium_infill *infill, int32_t *tokens,

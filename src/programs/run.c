@@ -70,11 +70,12 @@ static int chat_tokens(const cerium_engine *engine, const cerium_message *messag
 {
     size_t cap = 0;
     *tokens = NULL;
-    int status = cerium_chat_tokens(engine, messages, n, NULL, 0, &cap, err);
+    const cerium_chat talk = {.messages = messages, .n_messages = n};
+    int status = cerium_chat_tokens(engine, &talk, NULL, 0, &cap, err);
     if (status != CERIUM_ERR_CAPACITY) return status;
     *tokens = memory_alloc(cap * sizeof **tokens);
     if (!*tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for %zu tokens", cap);
-    status = cerium_chat_tokens(engine, messages, n, *tokens, cap, n_tokens, err);
+    status = cerium_chat_tokens(engine, &talk, *tokens, cap, n_tokens, err);
     if (status) {
         memory_free(*tokens);
         *tokens = NULL;
@@ -158,7 +159,8 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
     if (chat) {
         char *content = memory_copy(prompt.ptr, prompt.len);
         if (!content) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the prompt");
-        cerium_message messages[2] = {{"system", r->system}, {"user", content}};
+        cerium_message messages[2] = {{.role = "system", .content = r->system},
+                                      {.role = "user", .content = content}};
         int status = chat_tokens(engine, r->system ? messages : messages + 1, r->system ? 2 : 1,
                                  &tokens, &n, err);
         memory_free(content);
@@ -201,7 +203,7 @@ static int say(conversation *c, const char *role, view content, cerium_error *er
                          TURNS_MAX);
     c->contents[c->n] = memory_copy(content.ptr, content.len);
     if (!c->contents[c->n]) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a message");
-    c->messages[c->n] = (cerium_message){role, c->contents[c->n]};
+    c->messages[c->n] = (cerium_message){.role = role, .content = c->contents[c->n]};
     c->n++;
     return CERIUM_OK;
 }

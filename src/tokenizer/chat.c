@@ -1,6 +1,5 @@
-/* chat.c - owns knowing a model's chat form, and the forms in which every message is one turn
- * between fixed words.  Mistral's and Llama 2's, where turns lean on each other: chat_inst.c;
- * those with thoughts or channels: chat_thought.c. */
+/* chat.c - owns knowing a model's chat form, reading a conversation for the renderers, and what
+ * they share where timelines meet.  Each family is rendered in its own chat_*.c. */
 #include "tokenizer/chat.h"
 
 #include "tokenizer/chat_forms.h"
@@ -51,7 +50,8 @@ static chat_kind kind_by_template(view text)
     if (has(text, "<|start|>") && has(text, "<|channel|>")) return CHAT_HARMONY;
     if (has(text, "<|im_start|>")) {
         if (has(text, "<|im_sep|>")) return CHAT_NONE;
-        if (!has(text, "last_query_index")) return CHAT_CHATML;
+        if (!has(text, "last_query_index"))
+            return has(text, "<function=") ? CHAT_QWEN3_CODER : CHAT_CHATML;
         return has(text, "<function=") && has(text, "'<think>\\n' }}") ? CHAT_QWEN35 : CHAT_QWEN3;
     }
     if (has(text, "[INST]")) return inst_kind(text);
@@ -85,89 +85,7 @@ chat_form chat_detect(const tokenizer *t)
     return form;
 }
 
-/* ---- Section - Forms in which every message is one turn ---- */
-
-typedef struct {
-    bool bos;  /* the template begins with it, whatever the vocabulary says */
-    bool trim; /* white space around the content is dropped */
-    const char *open_system; /* before a conversation without a system message, or NULL */
-    const char *before[CHAT_ROLES], *after[CHAT_ROLES];
-    const char *generate;
-} turns;
-
-#define CHATML(role) "<|im_start|>" role "\n"
-#define LLAMA3(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
-/* A fixed date, the one of the published template: prompts stay what they are from day to day. */
-#define LLAMA31_SYSTEM                                                                             \
-    LLAMA3("system") "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
-
-static const turns chatml = {
-    .before = {CHATML("system"), CHATML("user"), CHATML("assistant")},
-    .after = {"<|im_end|>\n", "<|im_end|>\n", "<|im_end|>\n"},
-    .generate = CHATML("assistant"),
-};
-
-static const turns llama3 = {
-    .bos = true,
-    .trim = true,
-    .before = {LLAMA3("system"), LLAMA3("user"), LLAMA3("assistant")},
-    .after = {"<|eot_id|>", "<|eot_id|>", "<|eot_id|>"},
-    .generate = LLAMA3("assistant"),
-};
-
-static const turns llama31 = {
-    .bos = true,
-    .trim = true,
-    .open_system = LLAMA31_SYSTEM "<|eot_id|>",
-    .before = {LLAMA31_SYSTEM, LLAMA3("user"), LLAMA3("assistant")},
-    .after = {"<|eot_id|>", "<|eot_id|>", "<|eot_id|>"},
-    .generate = LLAMA3("assistant"),
-};
-
-static const turns deepseek_coder = {
-    .bos = true,
-    .open_system =
-        "You are an AI programming assistant, utilizing the Deepseek Coder model, developed by "
-        "Deepseek Company, and you only answer questions related to computer science. For "
-        "politically sensitive questions, security and privacy issues, and other non-computer "
-        "science questions, you will refuse to answer\n",
-    .before = {"", "### Instruction:\n", "### Response:\n"},
-    .after = {"", "\n", "\n<|EOT|>\n"},
-    .generate = "### Response:\n",
-};
-
-/* The template takes no system message; ours stands where its own stood. */
-static const turns starcoder2 = {
-    .bos = true,
-    .open_system = "You are an exceptionally intelligent coding assistant that consistently "
-                   "delivers accurate and reliable responses to user instructions.\n\n",
-    .before = {"", "### Instruction\n", "### Response\n"},
-    .after = {"\n\n", "\n\n", "<|endoftext|>\n\n"},
-    .generate = "### Response\n",
-};
-
-static void render_turns(prompt *p, const turns *form, view default_system, const turn *list,
-                         size_t n)
-{
-    bool has_system = n > 0 && list[0].role == CHAT_SYSTEM;
-    if (!has_system && default_system.len) {
-        prompt_scaffold(p, form->before[CHAT_SYSTEM]);
-        prompt_text(p, default_system);
-        prompt_scaffold(p, form->after[CHAT_SYSTEM]);
-    } else if (!has_system && form->open_system) {
-        prompt_scaffold(p, form->open_system);
-    }
-    for (size_t i = 0; i < n; i++) {
-        /* Llama 3.1 dates the first system message only. */
-        const turns *use = form == &llama31 && i > 0 ? &llama3 : form;
-        prompt_scaffold(p, use->before[list[i].role]);
-        prompt_text(p, form->trim ? chat_trim(list[i].content) : list[i].content);
-        prompt_scaffold(p, use->after[list[i].role]);
-    }
-    prompt_scaffold(p, form->generate);
-}
-
-/* ---- Section - Rendering ---- */
+/* ---- Section - Shared by the renderers ---- */
 
 view chat_trim(view text)
 {
@@ -178,72 +96,241 @@ view chat_trim(view text)
     return text;
 }
 
-static const turns *turns_of(chat_kind kind)
+static bool of_assistant(piece_kind kind)
 {
-    switch (kind) {
-    case CHAT_CHATML: return &chatml;
-    case CHAT_LLAMA3: return &llama3;
-    case CHAT_LLAMA31: return &llama31;
-    case CHAT_DEEPSEEK_CODER: return &deepseek_coder;
-    case CHAT_STARCODER2: return &starcoder2;
-    case CHAT_NONE:
+    return kind == PIECE_SAID || kind == PIECE_THOUGHT || kind == PIECE_CALL;
+}
+
+size_t chat_turn_end(const talk *k, size_t i)
+{
+    size_t end = i + 1;
+    piece_kind kind = k->list[i].kind;
+    while (end < k->n && ((of_assistant(kind) && of_assistant(k->list[end].kind)) ||
+                          (kind == PIECE_RESULT && k->list[end].kind == PIECE_RESULT)))
+        end++;
+    return end;
+}
+
+void chat_sampled(const talk *k, const piece *one)
+{
+    prompt_cut(k->p);
+    for (size_t i = 0; i < one->n_tokens; i++) prompt_token(k->p, one->tokens[i]);
+    prompt_cut(k->p);
+}
+
+/* A special token is not the text that names it, so both sides are compared as bytes with marks. */
+enum { ENDS_BYTES_MAX = 64 };
+
+static bool is_special(const tokenizer *t, int32_t id, view text)
+{
+    size_t at = 0, len = 0;
+    return tokenizer_find_special(t, text, &at, &len) == id && at == 0 && len == text.len;
+}
+
+bool chat_ends(const tokenizer *t, const int32_t *tokens, size_t n, const char *scaffold)
+{
+    view want = view_of(scaffold);
+    bool special[ENDS_BYTES_MAX] = {false};
+    CHECK(want.len > 0 && want.len <= ENDS_BYTES_MAX);
+    for (size_t i = 0, at = 0, len = 0; i < want.len; i += at + len) {
+        view rest = {want.ptr + i, want.len - i};
+        if (tokenizer_find_special(t, rest, &at, &len) < 0) break;
+        memset(special + i + at, true, len);
+    }
+    for (size_t left = want.len; left > 0;) {
+        if (n == 0) return false;
+        view text = {0};
+        text.ptr = tokenizer_bytes(t, tokens[--n], &text.len);
+        bool is = is_special(t, tokens[n], text);
+        for (; left > 0 && text.len > 0; text.len--, left--)
+            if (text.ptr[text.len - 1] != want.ptr[left - 1] || special[left - 1] != is)
+                return false;
+        if (is && text.len) return false;
+    }
+    return true;
+}
+
+void chat_close(const talk *k, const int32_t *tokens, size_t n, const char *end, const char *rest)
+{
+    char both[ENDS_BYTES_MAX + 1];
+    int len = snprintf(both, sizeof both, "%s%s", end, rest);
+    CHECK(len > 0 && (size_t)len < sizeof both);
+    if (chat_ends(k->p->t, tokens, n, both)) return;
+    if (!chat_ends(k->p->t, tokens, n, end)) prompt_scaffold(k->p, end);
+    prompt_scaffold(k->p, rest);
+}
+
+/* ---- Section - Reading a conversation ---- */
+
+static const struct {
+    view role;
+    piece_kind kind;
+} roles[] = {
+    {{"system", 6}, PIECE_SYSTEM}, {{"developer", 9}, PIECE_SYSTEM}, {{"user", 4}, PIECE_USER},
+    {{"assistant", 9}, PIECE_SAID}, {{"reasoning", 9}, PIECE_THOUGHT}, {{"call", 4}, PIECE_CALL},
+    {{"tool", 4}, PIECE_RESULT},
+};
+
+/* A result without a name has that of its call: the one with its id, or the last. */
+static view find_name(const piece *list, size_t i)
+{
+    enum { LOOK_BACK = 64 };
+    view last = {0};
+    for (size_t back = 1; back <= i && back <= LOOK_BACK; back++) {
+        const piece *one = &list[i - back];
+        if (one->kind != PIECE_CALL) continue;
+        if (list[i].id.len && view_equal(one->id, list[i].id)) return one->name;
+        if (!last.len) last = one->name;
+    }
+    return last;
+}
+
+static int read_sampled(const tokenizer *t, const cerium_message *m, size_t i, piece *out,
+                        cerium_error *err)
+{
+    if (out->kind != PIECE_SAID)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "message %zu: only what the assistant said may be tokens", i);
+    for (size_t j = 0; j < m->n_tokens; j++)
+        if (m->tokens[j] < 0 || (uint32_t)m->tokens[j] >= tokenizer_n_tokens(t))
+            return error_set(err, CERIUM_ERR_ARGUMENT,
+                             "message %zu: token %d is not in the vocabulary", i, m->tokens[j]);
+    out->kind = PIECE_SAMPLED;
+    out->tokens = m->tokens;
+    out->n_tokens = m->n_tokens;
+    return CERIUM_OK;
+}
+
+static int read_piece(const tokenizer *t, const cerium_message *m, size_t i, piece *list,
+                      cerium_error *err)
+{
+    piece *out = &list[i];
+    view role = view_of(m->role);
+    size_t r = 0;
+    while (r < ARRAY_LEN(roles) && !view_equal(role, roles[r].role)) r++;
+    if (r == ARRAY_LEN(roles))
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "message %zu: role \"%.*s\" is unknown; use system, developer, user, "
+                         "assistant, reasoning, call or tool",
+                         i, (int)(role.len < 64 ? role.len : 64), role.ptr ? role.ptr : "");
+    *out = (piece){.kind = roles[r].kind, .content = view_of(m->content),
+                   .name = view_of(m->name), .id = view_of(m->call_id)};
+    if (m->tokens) return read_sampled(t, m, i, out, err);
+    if (!m->content)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "message %zu has no content", i);
+    if (out->kind == PIECE_CALL && !m->name)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "message %zu is a call without the name of its tool", i);
+    if (out->kind == PIECE_RESULT && !m->name) out->name = find_name(list, i);
+    return CERIUM_OK;
+}
+
+static int read_tools(const cerium_chat *chat, bool said, chat_tool *tools, cerium_error *err)
+{
+    for (size_t i = 0; i < chat->n_tools; i++) {
+        const cerium_tool *from = &chat->tools[i];
+        if (!from->name)
+            return error_set(err, CERIUM_ERR_ARGUMENT, "tool %zu has no name", i);
+        tools[i] = (chat_tool){.name = from->name, .free_text = !from->parameters};
+        if (!said) continue;
+        int status = CERIUM_OK;
+        tools[i].spec = chat_tool_spec(from, &status);
+        if (status == CERIUM_ERR_FORMAT)
+            return error_set(err, status, "tool %zu: its parameters are not JSON", i);
+        if (status) return error_set(err, status, "no memory for tool %zu", i);
+    }
+    return CERIUM_OK;
+}
+
+/* ---- Section - Rendering ---- */
+
+static void render(const talk *k)
+{
+    switch (k->form->kind) {
+    case CHAT_CHATML:
     case CHAT_QWEN3:
-    case CHAT_QWEN35:
-    case CHAT_HARMONY:
+    case CHAT_QWEN3_CODER:
+    case CHAT_QWEN35: chat_render_chatml(k); return;
+    case CHAT_HARMONY: chat_render_harmony(k); return;
     case CHAT_LLAMA2:
     case CHAT_MISTRAL_V0:
     case CHAT_MISTRAL_V1:
     case CHAT_MISTRAL_V3:
     case CHAT_MISTRAL_V3_TEKKEN:
     case CHAT_MISTRAL_V7:
-    case CHAT_MISTRAL_V7_TEKKEN:
+    case CHAT_MISTRAL_V7_TEKKEN: chat_render_inst(k); return;
+    case CHAT_NONE:
+    case CHAT_LLAMA3:
+    case CHAT_LLAMA31:
+    case CHAT_DEEPSEEK_CODER:
+    case CHAT_STARCODER2: chat_render_turns(k); return;
     case CHAT_KINDS: break;
     }
-    return NULL;
+    CHECK(!"a form has a renderer");
 }
 
-static int read_turns(const cerium_message *messages, size_t n, turn *list, cerium_error *err)
+/* The form begins with TOKEN_BOS by its template, whatever the vocabulary says. */
+static bool begins(chat_kind kind)
 {
-    for (size_t i = 0; i < n; i++) {
-        view role = view_of(messages[i].role), content = view_of(messages[i].content);
-        if (view_equal(role, VIEW("system")) || view_equal(role, VIEW("developer")))
-            list[i] = (turn){CHAT_SYSTEM, content};
-        else if (view_equal(role, VIEW("user"))) list[i] = (turn){CHAT_USER, content};
-        else if (view_equal(role, VIEW("assistant"))) list[i] = (turn){CHAT_ASSISTANT, content};
-        else
-            return error_set(err, CERIUM_ERR_FORMAT,
-                             "message %zu: role \"%.*s\" is unknown; use system, developer, user "
-                             "or assistant",
-                             i, (int)(role.len < 64 ? role.len : 64), role.ptr ? role.ptr : "");
+    switch (kind) {
+    case CHAT_CHATML:
+    case CHAT_QWEN3:
+    case CHAT_QWEN3_CODER:
+    case CHAT_QWEN35:
+    case CHAT_HARMONY:
+    case CHAT_NONE: return false;
+    case CHAT_LLAMA2:
+    case CHAT_LLAMA3:
+    case CHAT_LLAMA31:
+    case CHAT_MISTRAL_V0:
+    case CHAT_MISTRAL_V1:
+    case CHAT_MISTRAL_V3:
+    case CHAT_MISTRAL_V3_TEKKEN:
+    case CHAT_MISTRAL_V7:
+    case CHAT_MISTRAL_V7_TEKKEN:
+    case CHAT_DEEPSEEK_CODER:
+    case CHAT_STARCODER2:
+    case CHAT_KINDS: break;
     }
-    return CERIUM_OK;
+    return true;
 }
 
-int chat_render(const tokenizer *t, const chat_form *form, const cerium_message *messages,
-                size_t n, int32_t *tokens, size_t cap, size_t *n_tokens, cerium_error *err)
+static int render_talk(const tokenizer *t, talk *k, const cerium_chat *chat, int32_t *tokens,
+                       size_t cap, size_t *n_tokens, cerium_error *err)
 {
-    CHECK(t && form && n_tokens && (messages || !n) && (tokens || !cap));
-    if (form->kind == CHAT_NONE)
-        return error_set(err, CERIUM_ERR_FORMAT,
-                         "the model has no chat form that is known; use it for completion");
-    size_t size;
-    if (!size_mul(n + 1, sizeof(turn), &size))
-        return error_set(err, CERIUM_ERR_ARGUMENT, "too many messages");
-    turn *list = memory_alloc(size);
-    if (!list) return error_set(err, CERIUM_ERR_MEMORY, "no memory for %zu messages", n);
-    int status = read_turns(messages, n, list, err);
-    if (!status) {
-        const turns *simple = turns_of(form->kind);
-        bool bos = tokenizer_adds_bos(t) || (simple ? simple->bos : chat_begins(form->kind));
-        prompt p;
-        prompt_open(&p, t, bos, tokens, cap, err);
-        if (simple) render_turns(&p, simple, form->default_system, list, n);
-        else if (form->kind == CHAT_QWEN3) chat_render_qwen3(&p, list, n, false);
-        else if (form->kind == CHAT_QWEN35) chat_render_qwen3(&p, list, n, true);
-        else if (form->kind == CHAT_HARMONY) chat_render_harmony(&p, list, n);
-        else chat_render_inst(&p, form->kind, list, n);
-        status = prompt_finish(&p, n_tokens);
+    bool bos = !k->goes_on && (tokenizer_adds_bos(t) || begins(k->form->kind));
+    prompt p;
+    prompt_open(&p, t, bos, tokens, cap, err);
+    if (k->goes_on) prompt_after(&p, chat->after[chat->n_after - 1]);
+    k->p = &p;
+    render(k);
+    return prompt_finish(&p, n_tokens);
+}
+
+int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *chat,
+                int32_t *tokens, size_t cap, size_t *n_tokens, cerium_error *err)
+{
+    CHECK(t && form && chat && n_tokens && (tokens || !cap));
+    CHECK((chat->messages || !chat->n_messages) && (chat->tools || !chat->n_tools));
+    bool goes_on = chat->goes_on && chat->n_after > 0;
+    size_t n = chat->n_messages, n_tools = chat->n_tools;
+    if (!n && chat->open) { /* nothing is said, and so nothing is to be closed */
+        *n_tokens = 0;
+        return CERIUM_OK;
     }
+    piece *list = memory_zalloc(n + 1, sizeof *list);
+    chat_tool *tools = memory_zalloc(n_tools + 1, sizeof *tools);
+    int status = list && tools ? CERIUM_OK
+                               : error_set(err, CERIUM_ERR_MEMORY, "no memory for %zu messages", n);
+    for (size_t i = 0; !status && i < n; i++)
+        status = read_piece(t, &chat->messages[i], i, list, err);
+    if (!status) status = read_tools(chat, !goes_on, tools, err);
+    talk k = {.form = form, .list = list, .n = n, .tools = tools, .n_tools = n_tools,
+              .says_tools = n_tools > 0 && !goes_on, .goes_on = goes_on, .open = chat->open,
+              .after = chat->after, .n_after = chat->n_after};
+    if (!status) status = render_talk(t, &k, chat, tokens, cap, n_tokens, err);
+    for (size_t i = 0; tools && i < n_tools; i++) json_decref(tools[i].spec);
+    memory_free(tools);
     memory_free(list);
     return status;
 }

@@ -1,7 +1,7 @@
 /* chat.h - conversations as the tokens that a model family was trained on.
  *
  * A form is known by the chat template of the model file (its text is only looked at, never run)
- * and by the vocabulary.  Renderers are written by hand, one for each form. */
+ * and by the vocabulary.  Renderers are written by hand, one for each family: docs/chat.md. */
 #ifndef TOKENIZER_CHAT_H
 #define TOKENIZER_CHAT_H
 
@@ -9,10 +9,11 @@
 
 /* X(symbol, name) */
 #define CHAT_KIND_MAP(X)                                                                           \
-    X(CHAT_NONE, "")                                                                               \
-    X(CHAT_CHATML, "chatml")           /* and Qwen2, Qwen2.5, Qwen3-Coder, Hermes */               \
+    X(CHAT_NONE, "")                   /* a plain form of our own, for models without one */       \
+    X(CHAT_CHATML, "chatml")           /* and Qwen2, Qwen2.5, Hermes */                            \
     X(CHAT_QWEN3, "qwen3")             /* ChatML that drops old thoughts */                        \
-    X(CHAT_QWEN35, "qwen3.5")          /* the same, and the prompt opens a thought */              \
+    X(CHAT_QWEN3_CODER, "qwen3-coder") /* ChatML that calls tools in XML */                        \
+    X(CHAT_QWEN35, "qwen3.5")          /* both, and the prompt opens a thought */                  \
     X(CHAT_HARMONY, "harmony")         /* gpt-oss */                                               \
     X(CHAT_LLAMA2, "llama2")                                                                       \
     X(CHAT_LLAMA3, "llama3")                                                                       \
@@ -40,13 +41,8 @@ typedef struct {
 /* The form of a model; CHAT_NONE when it has none or one that we do not know. */
 chat_form chat_detect(const tokenizer *t);
 
-/* Tokens of messages, ending where the assistant is to speak.  Roles are "system", "user",
- * "assistant" and "developer" (the same as "system", but for Harmony).
- *   tokens:   [cap]; may be NULL when cap is 0
- *   n_tokens: tokens written; tokens needed with CERIUM_ERR_CAPACITY
- * CERIUM_ERR_FORMAT: form is CHAT_NONE, or a role is unknown. */
-CERIUM_CHECKED int chat_render(const tokenizer *t, const chat_form *form,
-                               const cerium_message *messages, size_t n, int32_t *tokens,
-                               size_t cap, size_t *n_tokens, cerium_error *err);
+/* Tokens of a conversation: cerium_chat_tokens() without its engine, errors included. */
+CERIUM_CHECKED int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *chat,
+                               int32_t *tokens, size_t cap, size_t *n_tokens, cerium_error *err);
 
 #endif

@@ -1,25 +1,96 @@
-/* chat_forms.h - what the renderers of the chat forms share.  Private to this folder. */
+/* chat_forms.h - what the renderers of the chat forms share.  Private to this folder.
+ *
+ * A talk is a list of pieces.  Renderers go through it turn by turn: the assistant's pieces that
+ * follow each other are one turn, and so are results of tools that follow each other. */
 #ifndef TOKENIZER_CHAT_FORMS_H
 #define TOKENIZER_CHAT_FORMS_H
+
+#include <jansson.h>
 
 #include "tokenizer/chat.h"
 #include "tokenizer/prompt.h"
 
-typedef enum { CHAT_SYSTEM, CHAT_USER, CHAT_ASSISTANT, CHAT_ROLES } chat_role;
+typedef enum {
+    PIECE_SYSTEM,  /* and a developer's */
+    PIECE_USER,
+    PIECE_SAID,    /* of the assistant: what it said, */
+    PIECE_THOUGHT, /* thought */
+    PIECE_CALL,    /* and called */
+    PIECE_SAMPLED, /* a whole turn of the assistant as tokens */
+    PIECE_RESULT,  /* what a call gave */
+} piece_kind;
 
 typedef struct {
-    chat_role role;
-    view content;
-} turn;
+    piece_kind kind;
+    view content, name, id;
+    const int32_t *tokens; /* [n_tokens] */
+    size_t n_tokens;
+} piece;
+
+typedef struct {
+    const char *name;
+    bool free_text; /* takes text as it is: shown as an object with one string, "input" */
+    json_t *spec;   /* {"type": "function", "function": {...}}; NULL when tools are not said */
+} chat_tool;
+
+typedef struct {
+    prompt *p;
+    const chat_form *form;
+    const piece *list; /* [n] */
+    size_t n;
+    const chat_tool *tools; /* [n_tools] */
+    size_t n_tools;
+    bool says_tools;        /* there are tools, and this is the place to say so */
+    bool goes_on, open;
+    const int32_t *after;   /* [n_after] the timeline that is gone on with */
+    size_t n_after;
+} talk;
+
+/* ---- chat.c ---- */
 
 /* Without ASCII white space at both ends. */
 view chat_trim(view text);
+/* One past the last piece of the turn that begins with piece i. */
+size_t chat_turn_end(const talk *k, size_t i);
+/* Tokens of a sampled turn, on their own: nothing around them is encoded together with them. */
+void chat_sampled(const talk *k, const piece *one);
+/* Whether a timeline ends with scaffold. */
+bool chat_ends(const tokenizer *t, const int32_t *tokens, size_t n, const char *scaffold);
+/* What is missing of the scaffold end + rest after the turn of the assistant that tokens end
+ * with. */
+void chat_close(const talk *k, const int32_t *tokens, size_t n, const char *end, const char *rest);
 
-/* Whether a form outside chat.c begins with TOKEN_BOS by its template. */
-bool chat_begins(chat_kind kind);
-void chat_render_inst(prompt *p, chat_kind kind, const turn *list, size_t n);
-/* thinks: Qwen3.5, which trims what is said and opens a thought in the end. */
-void chat_render_qwen3(prompt *p, const turn *list, size_t n, bool thinks);
-void chat_render_harmony(prompt *p, const turn *list, size_t n);
+/* ---- chat_json.c ---- */
+
+/* Text as a JSON string, invalid UTF-8 replaced; NULL without memory. */
+json_t *chat_json_string(view text);
+/* Text that is JSON; NULL when it is not, or without memory (*status says which). */
+json_t *chat_json_parse(view text, int *status);
+/* The specification of a tool; NULL and *status as above. */
+json_t *chat_tool_spec(const cerium_tool *tool, int *status);
+/* As Python's json.dumps(ensure_ascii=False, indent) writes it; indent 0 = one line. */
+void chat_json(prompt *p, const json_t *value, size_t indent);
+/* Arguments of a call as one JSON value: {"input": text} for tools that take free text. */
+void chat_arguments(const talk *k, const piece *call);
+/* The same as a tree, or NULL when they are not an object.  Returns owned. */
+json_t *chat_arguments_object(const talk *k, const piece *call);
+
+/* ---- chat_hermes.c: tools as most families have them ---- */
+
+void chat_hermes_tools(const talk *k);
+void chat_hermes_call(const talk *k, const piece *call);
+
+/* ---- chat_xml.c: tools as Qwen3-Coder and Qwen3.5 have them ---- */
+
+void chat_xml_tools(const talk *k);  /* each as XML: Qwen3-Coder */
+void chat_xml_tools_json(const talk *k); /* each as JSON: Qwen3.5 */
+void chat_xml_call(const talk *k, const piece *call);
+
+/* ---- one renderer for each family ---- */
+
+void chat_render_chatml(const talk *k);
+void chat_render_turns(const talk *k);
+void chat_render_inst(const talk *k);
+void chat_render_harmony(const talk *k);
 
 #endif

@@ -1,119 +1,321 @@
 /* chat_inst.c - owns the forms with [INST]: Mistral's by their numbers, and Llama 2's. */
 #include "tokenizer/chat_forms.h"
 
+typedef enum {
+    TOOLS_AS_TEXT,  /* with the system message, as Hermes has them */
+    TOOLS_LIST,     /* [TOOL_CALLS] and a JSON list with ids */
+    TOOLS_NAMED,    /* [TOOL_CALLS]name[ARGS]{...} */
+} tools_style;
+
 typedef struct {
     const char *open, *close; /* around what the user says */
     const char *answer;       /* before what the assistant says */
+    const char *answer_end;   /* after it, before the token that ends a text */
     bool trims_answer;
-    bool system_last;         /* the system message leads the last user message, not the first */
-    const char *open_system, *close_system; /* around a system message, or NULL: it has no own */
+    bool system_last;         /* the template has system messages and tools with the last user
+                                 message, not the first */
+    const char *open_system, *close_system; /* around a system message, or NULL: it has no turn */
+    tools_style tools;
+    const char *space;        /* after a control token, before the text */
 } inst;
 
 static const inst mistrals[CHAT_KINDS] = {
+    [CHAT_LLAMA2] = {.open = "[INST] ", .close = " [/INST]", .answer = " ", .answer_end = " ",
+                     .trims_answer = true},
     [CHAT_MISTRAL_V0] = {.open = "[INST] ", .close = " [/INST]", .answer = ""},
     [CHAT_MISTRAL_V1] = {.open = " [INST] ", .close = " [/INST]", .answer = " "},
-    [CHAT_MISTRAL_V3] = {.open = "[INST] ",
-                         .close = "[/INST]",
-                         .answer = " ",
-                         .trims_answer = true,
-                         .system_last = true},
-    [CHAT_MISTRAL_V3_TEKKEN] = {.open = "[INST]",
-                                .close = "[/INST]",
-                                .answer = "",
-                                .system_last = true},
-    [CHAT_MISTRAL_V7] = {.open = "[INST] ",
-                         .close = "[/INST]",
-                         .answer = " ",
-                         .open_system = "[SYSTEM_PROMPT] ",
-                         .close_system = "[/SYSTEM_PROMPT]"},
-    [CHAT_MISTRAL_V7_TEKKEN] = {.open = "[INST]",
-                                .close = "[/INST]",
-                                .answer = "",
+    [CHAT_MISTRAL_V3] = {.open = "[INST] ", .close = "[/INST]", .answer = " ", .space = " ",
+                         .trims_answer = true, .system_last = true, .tools = TOOLS_LIST},
+    [CHAT_MISTRAL_V3_TEKKEN] = {.open = "[INST]", .close = "[/INST]", .answer = "", .space = "",
+                                .system_last = true, .tools = TOOLS_LIST},
+    [CHAT_MISTRAL_V7] = {.open = "[INST] ", .close = "[/INST]", .answer = " ", .space = " ",
+                         .open_system = "[SYSTEM_PROMPT] ", .close_system = "[/SYSTEM_PROMPT]",
+                         .tools = TOOLS_LIST},
+    [CHAT_MISTRAL_V7_TEKKEN] = {.open = "[INST]", .close = "[/INST]", .answer = "", .space = "",
                                 .open_system = "[SYSTEM_PROMPT]",
-                                .close_system = "[/SYSTEM_PROMPT]"},
+                                .close_system = "[/SYSTEM_PROMPT]", .tools = TOOLS_NAMED},
 };
 
-bool chat_begins(chat_kind kind) { return kind == CHAT_LLAMA2 || mistrals[kind].open != NULL; }
+/* One rendering: where tools and system messages that have no turn of their own are due. */
+typedef struct {
+    const talk *k;
+    const inst *form;
+    bool llama2;
+    bool begun;       /* Llama 2: this text has its TOKEN_BOS */
+    bool tools_due;
+    size_t due;       /* system messages from here on are not said yet */
+    size_t last_user; /* n when there is none */
+} writer;
 
-/* The user message that carries the system messages: the first, or the last if it ends all. */
-static size_t find_carrier(const inst *form, const turn *list, size_t n)
-{
-    if (form->system_last) return n > 0 ? n - 1 : 0;
-    for (size_t i = 0; i < n; i++)
-        if (list[i].role == CHAT_USER) return i;
-    return n;
-}
+static void put_eos(const talk *k) { prompt_token(k->p, tokenizer_role(k->p->t, TOKEN_EOS)); }
 
-static void render_mistral(prompt *p, const inst *form, const turn *list, size_t n)
+/* ---- Section - Tools ---- */
+
+static void put_tools_block(writer *w)
 {
-    size_t carrier = find_carrier(form, list, n);
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].role == CHAT_SYSTEM) {
-            if (!form->open_system) continue;
-            prompt_scaffold(p, form->open_system);
-            prompt_text(p, list[i].content);
-            prompt_scaffold(p, form->close_system);
-        } else if (list[i].role == CHAT_USER) {
-            prompt_scaffold(p, form->open);
-            for (size_t s = 0; i == carrier && !form->open_system && s < n; s++) {
-                if (list[s].role != CHAT_SYSTEM) continue;
-                prompt_text(p, list[s].content);
-                prompt_scaffold(p, "\n\n");
-            }
-            prompt_text(p, list[i].content);
-            prompt_scaffold(p, form->close);
-        } else {
-            prompt_scaffold(p, form->answer);
-            prompt_text(p, form->trims_answer ? chat_trim(list[i].content) : list[i].content);
-            prompt_token(p, tokenizer_role(p->t, TOKEN_EOS));
-        }
+    const talk *k = w->k;
+    w->tools_due = false;
+    prompt_scaffold(k->p, "[AVAILABLE_TOOLS]");
+    prompt_scaffold(k->p, w->form->space);
+    prompt_scaffold(k->p, "[");
+    for (size_t i = 0; i < k->n_tools; i++) {
+        if (i) prompt_scaffold(k->p, ", ");
+        chat_json(k->p, k->tools[i].spec, 0);
     }
+    prompt_scaffold(k->p, "][/AVAILABLE_TOOLS]");
 }
 
-/* The system messages and the user's own words are one text, whose ends are trimmed. */
-static void render_llama2_question(prompt *p, const turn *list, size_t n, size_t at)
+/* Ids of these forms have nine letters and digits; others become such, always the same ones. */
+static void put_id(const talk *k, const piece *one)
 {
-    bool has_system = false;
-    prompt_scaffold(p, "[INST] ");
-    for (size_t i = 0; at == find_carrier(&(inst){0}, list, n) && i < n; i++) {
-        if (list[i].role != CHAT_SYSTEM) continue;
-        prompt_scaffold(p, "<<SYS>>\n");
-        prompt_text(p, list[i].content);
-        prompt_scaffold(p, "\n<</SYS>>\n\n");
-        has_system = true;
+    enum { ID_LEN = 9 };
+    static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    view id = one->id.len ? one->id : one->name;
+    char made[ID_LEN];
+    size_t good = 0;
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (size_t i = 0; i < id.len; i++) {
+        good += id.ptr[i] && strchr(letters, id.ptr[i]) != NULL;
+        hash = (hash ^ (unsigned char)id.ptr[i]) * UINT64_C(1099511628211);
     }
-    view content = list[at].content, trimmed = chat_trim(content);
-    if (has_system && trimmed.len)
-        trimmed = (view){content.ptr, (size_t)(trimmed.ptr + trimmed.len - content.ptr)};
-    prompt_text(p, trimmed);
-    prompt_scaffold(p, " [/INST]");
+    for (size_t i = 0; i < ID_LEN; i++, hash /= sizeof letters - 1)
+        made[i] = letters[hash % (sizeof letters - 1)];
+    prompt_text(k->p, id.len == ID_LEN && good == ID_LEN ? id : (view){made, ID_LEN});
 }
 
-/* Each exchange is a text of its own, from TOKEN_BOS to TOKEN_EOS. */
-static void render_llama2(prompt *p, const turn *list, size_t n)
+static void put_call(const writer *w, const piece *one, bool first, bool last)
 {
-    bool begun = true;
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].role == CHAT_SYSTEM) continue; /* said with the first user message */
-        if (list[i].role == CHAT_USER) {
-            if (!begun) prompt_token(p, tokenizer_role(p->t, TOKEN_BOS));
-            render_llama2_question(p, list, n, i);
-        } else {
-            prompt_scaffold(p, " ");
-            prompt_text(p, chat_trim(list[i].content));
-            prompt_scaffold(p, " ");
-            prompt_token(p, tokenizer_role(p->t, TOKEN_EOS));
-        }
-        begun = false;
-    }
-}
-
-void chat_render_inst(prompt *p, chat_kind kind, const turn *list, size_t n)
-{
-    if (kind == CHAT_LLAMA2) {
-        render_llama2(p, list, n);
+    const talk *k = w->k;
+    if (w->form->tools == TOOLS_NAMED) {
+        prompt_scaffold(k->p, "[TOOL_CALLS]");
+        prompt_text(k->p, one->name);
+        prompt_scaffold(k->p, "[ARGS]");
+        chat_arguments(k, one);
         return;
     }
-    CHECK(mistrals[kind].open);
-    render_mistral(p, &mistrals[kind], list, n);
+    if (first) {
+        prompt_scaffold(k->p, "[TOOL_CALLS]");
+        prompt_scaffold(k->p, w->form->space);
+    }
+    prompt_scaffold(k->p, first ? "[{\"name\": \"" : ", {\"name\": \"");
+    prompt_text(k->p, one->name);
+    prompt_scaffold(k->p, "\", \"arguments\": ");
+    chat_arguments(k, one);
+    prompt_scaffold(k->p, ", \"id\": \"");
+    put_id(k, one);
+    prompt_scaffold(k->p, last ? "\"}]" : "\"}");
+}
+
+static void put_result(const writer *w, const piece *one)
+{
+    const talk *k = w->k;
+    bool has_content = tokenizer_find(k->p->t, VIEW("[TOOL_CONTENT]")) >= 0;
+    prompt_scaffold(k->p, "[TOOL_RESULTS]");
+    prompt_scaffold(k->p, w->form->space);
+    if (w->form->tools == TOOLS_NAMED) {
+        prompt_text(k->p, one->content);
+    } else if (w->form->open_system && has_content) { /* v7 */
+        put_id(k, one);
+        prompt_scaffold(k->p, "[TOOL_CONTENT]");
+        prompt_scaffold(k->p, w->form->space);
+        prompt_text(k->p, one->content);
+    } else {
+        prompt_scaffold(k->p, "{\"content\": ");
+        prompt_text(k->p, one->content);
+        prompt_scaffold(k->p, ", \"call_id\": \"");
+        put_id(k, one);
+        prompt_scaffold(k->p, "\"}");
+    }
+    prompt_scaffold(k->p, "[/TOOL_RESULTS]");
+}
+
+/* ---- Section - What the user says, and what comes with it ---- */
+
+static void begin_text(writer *w)
+{
+    if (w->llama2 && !w->begun) prompt_token(w->k->p, tokenizer_role(w->k->p->t, TOKEN_BOS));
+    w->begun = false;
+}
+
+static void put_system(const writer *w, view content)
+{
+    prompt_scaffold(w->k->p, w->llama2 ? "<<SYS>>\n" : "");
+    prompt_text(w->k->p, content);
+    prompt_scaffold(w->k->p, w->llama2 ? "\n<</SYS>>\n\n" : "\n\n");
+}
+
+/* System messages before piece i and tools, as far as they are due; whether there were any. */
+static bool put_due(writer *w, size_t i)
+{
+    const talk *k = w->k;
+    bool any = w->tools_due;
+    for (; w->due < i; w->due++) {
+        if (k->list[w->due].kind != PIECE_SYSTEM) continue;
+        put_system(w, k->list[w->due].content);
+        any = true;
+    }
+    if (w->tools_due) {
+        w->tools_due = false;
+        prompt_scaffold(k->p, w->llama2 ? "<<SYS>>\n" : "");
+        chat_hermes_tools(k);
+        prompt_scaffold(k->p, w->llama2 ? "\n<</SYS>>\n\n" : "\n\n");
+    }
+    return any;
+}
+
+/* A template that has system messages and tools in the last user message says them elsewhere in
+ * each turn.  Timelines that are gone on with cannot: there they come with the next one. */
+static bool carries(const writer *w, size_t i)
+{
+    return !w->form->system_last || w->k->open || w->k->goes_on || i == w->last_user;
+}
+
+static void put_user(writer *w, size_t i)
+{
+    const talk *k = w->k;
+    view content = k->list[i].content;
+    begin_text(w);
+    if (w->tools_due && w->form->tools != TOOLS_AS_TEXT && carries(w, i)) put_tools_block(w);
+    prompt_scaffold(k->p, w->form->open);
+    bool any = !w->form->open_system && carries(w, i) && put_due(w, i);
+    if (w->llama2) { /* system messages and the user's words are one text, whose ends are trimmed */
+        view trimmed = chat_trim(content);
+        if (any && trimmed.len)
+            trimmed = (view){content.ptr, (size_t)(trimmed.ptr + trimmed.len - content.ptr)};
+        content = trimmed;
+    }
+    prompt_text(k->p, content);
+    prompt_scaffold(k->p, w->form->close);
+}
+
+/* A system message that no user message will carry is one. */
+static void put_system_turn(writer *w, size_t i)
+{
+    const talk *k = w->k;
+    if (w->form->open_system) {
+        prompt_scaffold(k->p, w->form->open_system);
+        prompt_text(k->p, k->list[i].content);
+        prompt_scaffold(k->p, w->form->close_system);
+        return;
+    }
+    if (w->last_user < k->n && i < w->last_user) return;
+    begin_text(w);
+    if (w->tools_due && w->form->tools != TOOLS_AS_TEXT) put_tools_block(w);
+    prompt_scaffold(k->p, w->form->open);
+    put_due(w, i + 1);
+    prompt_scaffold(k->p, w->form->close);
+}
+
+static void put_results(writer *w, size_t i, size_t end)
+{
+    const talk *k = w->k;
+    if (w->form->tools != TOOLS_AS_TEXT) {
+        for (; i < end; i++) put_result(w, &k->list[i]);
+        return;
+    }
+    begin_text(w);
+    prompt_scaffold(k->p, w->form->open);
+    for (size_t first = i; i < end; i++) {
+        prompt_scaffold(k->p, i > first ? "\n<tool_response>\n" : "<tool_response>\n");
+        prompt_text(k->p, k->list[i].content);
+        prompt_scaffold(k->p, "\n</tool_response>");
+    }
+    prompt_scaffold(k->p, w->form->close);
+}
+
+/* ---- Section - What the assistant says ---- */
+
+static void put_assistant(writer *w, size_t i, size_t end)
+{
+    const talk *k = w->k;
+    bool listed = w->form->tools == TOOLS_LIST, any = false;
+    size_t n_calls = 0, n_said = 0, nth = 0;
+    for (size_t j = i; j < end; j++) {
+        n_calls += k->list[j].kind == PIECE_CALL;
+        n_said += k->list[j].kind == PIECE_SAID;
+    }
+    if (!n_calls && !n_said) return;
+    prompt_scaffold(k->p, n_said || w->form->tools == TOOLS_AS_TEXT ? w->form->answer : "");
+    for (size_t j = i; j < end; j++) {
+        const piece *one = &k->list[j];
+        bool joins = one->kind == PIECE_SAID || w->form->tools == TOOLS_AS_TEXT;
+        if (one->kind == PIECE_THOUGHT || (listed && one->kind == PIECE_CALL)) continue;
+        if (any && joins) prompt_scaffold(k->p, "\n");
+        any = true;
+        if (one->kind == PIECE_SAID)
+            prompt_text(k->p, w->form->trims_answer ? chat_trim(one->content) : one->content);
+        else if (w->form->tools == TOOLS_AS_TEXT) chat_hermes_call(k, one);
+        else put_call(w, one, true, true);
+    }
+    for (size_t j = i; listed && j < end; j++) {
+        if (k->list[j].kind != PIECE_CALL) continue;
+        nth++;
+        put_call(w, &k->list[j], nth == 1, nth == n_calls);
+    }
+    if (w->form->answer_end) prompt_scaffold(k->p, w->form->answer_end);
+    put_eos(k);
+    w->begun = false;
+}
+
+/* What is missing after a turn of the assistant. */
+static void close_answer(const writer *w, const int32_t *tokens, size_t n)
+{
+    if (n && tokens[n - 1] == tokenizer_role(w->k->p->t, TOKEN_EOS)) return;
+    if (w->form->answer_end) prompt_scaffold(w->k->p, w->form->answer_end);
+    put_eos(w->k);
+}
+
+static void go_on(const writer *w)
+{
+    static const char *const closed[] = {"[/INST]", "[/TOOL_RESULTS]", "[/SYSTEM_PROMPT]",
+                                         "[/AVAILABLE_TOOLS]"};
+    const talk *k = w->k;
+    for (size_t i = 0; i < ARRAY_LEN(closed); i++)
+        if (chat_ends(k->p->t, k->after, k->n_after, closed[i])) return;
+    close_answer(w, k->after, k->n_after);
+}
+
+static void put_turn(writer *w, size_t i, size_t end)
+{
+    const piece *one = &w->k->list[i];
+    switch (one->kind) {
+    case PIECE_SYSTEM: put_system_turn(w, i); return;
+    case PIECE_USER: put_user(w, i); return;
+    case PIECE_RESULT: put_results(w, i, end); return;
+    case PIECE_SAMPLED:
+        chat_sampled(w->k, one);
+        close_answer(w, one->tokens, one->n_tokens);
+        w->begun = false;
+        return;
+    case PIECE_SAID:
+    case PIECE_THOUGHT:
+    case PIECE_CALL: put_assistant(w, i, end); return;
+    }
+}
+
+void chat_render_inst(const talk *k)
+{
+    writer w = {.k = k, .form = &mistrals[k->form->kind], .llama2 = k->form->kind == CHAT_LLAMA2,
+                .begun = !k->goes_on, .tools_due = k->says_tools, .last_user = k->n};
+    CHECK(w.form->open);
+    for (size_t i = 0; i < k->n; i++)
+        if (k->list[i].kind == PIECE_USER) w.last_user = i;
+    if (k->goes_on) go_on(&w);
+    for (size_t i = 0, end; i < k->n; i = end) {
+        end = chat_turn_end(k, i);
+        /* Right after the system message that comes first, where those have turns. */
+        bool head = w.form->open_system && (i > 0 || k->list[i].kind != PIECE_SYSTEM);
+        if (w.tools_due && head) put_tools_block(&w);
+        prompt_cut(k->p);
+        put_turn(&w, i, end);
+    }
+    if (!w.tools_due) return;
+    if (w.form->tools != TOOLS_AS_TEXT) {
+        put_tools_block(&w);
+        return;
+    }
+    begin_text(&w);
+    prompt_scaffold(k->p, w.form->open);
+    put_due(&w, k->n);
+    prompt_scaffold(k->p, w.form->close);
 }

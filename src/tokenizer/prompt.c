@@ -3,7 +3,9 @@
 
 #include "base/limits.h"
 
-static void fail(prompt *p, int status)
+enum { TOKEN_TEXT = -2 }; /* the last token was one of text */
+
+void prompt_fail(prompt *p, int status)
 {
     if (p->status) return;
     p->status = status == CERIUM_ERR_CAPACITY
@@ -16,6 +18,7 @@ static void fail(prompt *p, int status)
 static void emit(prompt *p, int32_t id)
 {
     if (id < 0) return;
+    p->last = id;
     if (p->n < p->cap) p->tokens[p->n] = id;
     p->n++;
 }
@@ -30,6 +33,7 @@ static void flush(prompt *p)
                          : tokenizer_encode(p->t, text, false, false, to, room, &n, p->err);
     if (status && status != CERIUM_ERR_CAPACITY) p->status = status;
     p->n += n;
+    if (n) p->last = TOKEN_TEXT;
     p->pending.len = 0;
     p->bare = false;
 }
@@ -38,7 +42,7 @@ void prompt_open(prompt *p, const tokenizer *t, bool bos, int32_t *tokens, size_
                  cerium_error *err)
 {
     CHECK(p && t && (tokens || !cap));
-    *p = (prompt){.t = t, .tokens = tokens, .cap = cap, .err = err};
+    *p = (prompt){.t = t, .tokens = tokens, .cap = cap, .last = TOKEN_NONE, .err = err};
     p->pending.max = TOKENIZER_TEXT_BYTES_MAX;
     if (bos) emit(p, tokenizer_role(t, TOKEN_BOS));
 }
@@ -47,7 +51,7 @@ void prompt_text(prompt *p, view text)
 {
     if (p->status || !text.len) return;
     int status = bytes_append(&p->pending, text.ptr, text.len);
-    if (status) fail(p, status);
+    if (status) prompt_fail(p, status);
 }
 
 void prompt_bare_text(prompt *p, view text)
@@ -60,12 +64,27 @@ void prompt_token(prompt *p, int32_t id)
 {
     flush(p);
     if (!p->status) emit(p, id);
+    p->bare = false;
+}
+
+void prompt_cut(prompt *p)
+{
+    flush(p);
+    p->bare = p->last == TOKEN_TEXT || (p->last >= 0 && !tokenizer_is_control(p->t, p->last));
+}
+
+void prompt_after(prompt *p, int32_t last)
+{
+    CHECK(!p->n && !p->pending.len);
+    p->last = last;
+    prompt_cut(p);
 }
 
 void prompt_scaffold(prompt *p, const char *scaffold)
 {
     view rest = view_of(scaffold);
-    if (rest.len && rest.ptr[0] == ' ' && !p->pending.len && tokenizer_adds_space(p->t))
+    if (rest.len && rest.ptr[0] == ' ' && !p->pending.len && !p->bare &&
+        tokenizer_adds_space(p->t))
         rest = (view){rest.ptr + 1, rest.len - 1};
     for (;;) {
         size_t at = 0, len = 0;

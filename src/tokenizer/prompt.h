@@ -16,6 +16,7 @@ typedef struct {
     size_t cap, n;
     bytes pending;   /* text that is not yet encoded */
     bool bare;       /* pending gets no added space */
+    int32_t last;    /* token before pending, as far as an added space depends on it */
     int status;
     cerium_error *err;
 } prompt;
@@ -30,6 +31,12 @@ void prompt_text(prompt *p, view text);
 /* The same, as the middle of something: the tokenizer adds no space before it. */
 void prompt_bare_text(prompt *p, view text);
 void prompt_token(prompt *p, int32_t id);
+/* What comes before and what comes after are encoded on their own: here timelines may meet. */
+void prompt_cut(prompt *p);
+/* Right after prompt_open(): the prompt goes on where a timeline ended with this token. */
+void prompt_after(prompt *p, int32_t last);
+/* For what goes wrong while a prompt is made; the first failure stays. */
+void prompt_fail(prompt *p, int status);
 /* Encodes what is pending and frees all.  *n: tokens written; needed with CERIUM_ERR_CAPACITY. */
 CERIUM_CHECKED int prompt_finish(prompt *p, size_t *n);
 

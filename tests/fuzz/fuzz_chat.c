@@ -1,6 +1,7 @@
 /* fuzz_chat.c - any conversation in any form: whatever is said, the control tokens are those of
- * the form, and what fits is what was counted.  The first byte chooses the form; then, separated
- * by newlines, a letter for the role (s, u, a, d) and what is said; in form 0 the rest is a chat
+ * the form, what fits is what was counted, and it can be gone on with.  The first byte chooses the
+ * form; then, separated by newlines, a letter for the role (s, u, a, d, r, c, t; S a sampled turn;
+ * F a tool that takes text, J one with this schema) and what is said; in form 0 the rest is a chat
  * template. */
 #include "base/memory.h"
 #include "tokenizer/chat.h"
@@ -9,13 +10,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MESSAGES_MAX = 16 };
+enum { MESSAGES_MAX = 16, TOOLS_MAX = 4, SAMPLED_MAX = 64 };
 
 static const char *const control[] = {
     "<s>",     "</s>",          "<|im_start|>",    "<|im_end|>",        "<|start_header_id|>",
     "[INST]",  "<|eot_id|>",    "[/INST]",         "<|end_header_id|>", "[SYSTEM_PROMPT]",
     "<|EOT|>", "<|endoftext|>", "[/SYSTEM_PROMPT]", "<|start|>",        "<|message|>",
-    "<|end|>", "<|channel|>"};
+    "<|end|>", "<|channel|>",   "<|call|>",        "[TOOL_CALLS]",      "[ARGS]"};
 
 static tokenizer *open_template(view text)
 {
@@ -29,33 +30,92 @@ static tokenizer *open_template(view text)
     return t;
 }
 
-static size_t count_control(const tokenizer *t, const chat_form *form, const cerium_message *list,
-                            size_t n)
+typedef struct {
+    cerium_message messages[MESSAGES_MAX];
+    cerium_tool tools[TOOLS_MAX];
+    size_t n, n_tools;
+    int32_t sampled[SAMPLED_MAX]; /* of all sampled turns */
+    size_t n_sampled;
+} conversation;
+
+/* Tokens of a conversation, owned; 0 and NULL when it is refused. */
+static size_t render(const tokenizer *t, const chat_form *form, const cerium_chat *chat,
+                     int32_t **tokens)
 {
-    size_t n_tokens = 0, n_again = 0, n_control = 0;
-    if (chat_render(t, form, list, n, NULL, 0, &n_tokens, NULL) != CERIUM_ERR_CAPACITY) return 0;
-    int32_t *tokens = memory_alloc(n_tokens * sizeof *tokens);
-    CHECK(tokens && !chat_render(t, form, list, n, tokens, n_tokens, &n_again, NULL));
-    CHECK(n_again == n_tokens);
-    for (size_t i = 0; i < n_tokens; i++) n_control += tokenizer_is_control(t, tokens[i]);
+    size_t n = 0, n_again = 0;
+    *tokens = NULL;
+    int status = chat_render(t, form, chat, NULL, 0, &n, NULL);
+    CHECK(status == CERIUM_ERR_CAPACITY || status == CERIUM_ERR_FORMAT || n == 0);
+    if (status != CERIUM_ERR_CAPACITY) return 0;
+    *tokens = memory_alloc(n * sizeof **tokens);
+    CHECK(*tokens && !chat_render(t, form, chat, *tokens, n, &n_again, NULL) && n_again == n);
+    return n;
+}
+
+static size_t count_control(const tokenizer *t, const chat_form *form, const conversation *c)
+{
+    const cerium_chat chat = {.messages = c->messages, .n_messages = c->n, .tools = c->tools,
+                              .n_tools = c->n_tools};
+    int32_t *tokens;
+    size_t n = render(t, form, &chat, &tokens), n_control = 0;
+    for (size_t i = 0; i < n; i++) n_control += tokenizer_is_control(t, tokens[i]);
     memory_free(tokens);
     return n_control;
 }
 
-static size_t read_talk(char *text, cerium_message *list)
+/* The same in two parts: whatever the first ends with, the second goes on. */
+static void go_on(const tokenizer *t, const chat_form *form, const conversation *c, size_t split)
 {
-    size_t n = 0;
-    for (char *line = text; line && n < MESSAGES_MAX;) {
+    cerium_chat chat = {.messages = c->messages, .n_messages = split, .tools = c->tools,
+                        .n_tools = c->n_tools, .open = split % 2};
+    int32_t *first, *second;
+    chat.n_after = render(t, form, &chat, &first);
+    chat.messages += split;
+    chat.n_messages = c->n - split;
+    chat.goes_on = true;
+    chat.open = false;
+    chat.after = first;
+    render(t, form, &chat, &second);
+    memory_free(first);
+    memory_free(second);
+}
+
+static void add_sampled(conversation *c, cerium_message *m, const char *text)
+{
+    m->tokens = c->sampled + c->n_sampled;
+    for (; *text && c->n_sampled < SAMPLED_MAX; text++, m->n_tokens++) {
+        unsigned char byte = (unsigned char)*text; /* high ones are control tokens */
+        c->sampled[c->n_sampled++] = byte < 128 ? byte : 256 + byte % (int)ARRAY_LEN(control);
+    }
+}
+
+static void add_line(conversation *c, char *line)
+{
+    static const char letters[] = "sadrctSu";
+    static const char *const roles[] = {"system", "assistant", "developer", "reasoning",
+                                        "call",   "tool",      "assistant", "user"};
+    const char *said = line[0] ? line + 1 : line;
+    if ((line[0] == 'F' || line[0] == 'J') && c->n_tools < TOOLS_MAX) {
+        c->tools[c->n_tools++] = (cerium_tool){
+            .name = line[0] == 'F' ? "text" : "json", .description = said,
+            .parameters = line[0] == 'J' ? said : NULL};
+        return;
+    }
+    const char *letter = line[0] ? strchr(letters, line[0]) : NULL;
+    cerium_message *m = &c->messages[c->n++];
+    *m = (cerium_message){.role = roles[letter ? letter - letters : 7], .content = said};
+    if (line[0] == 'c') m->name = said[0] == '{' ? "json" : "text";
+    if (line[0] == 'S') add_sampled(c, m, said);
+}
+
+static void read_talk(char *text, conversation *c)
+{
+    for (char *line = text; line && c->n < MESSAGES_MAX;) {
         char *end = strchr(line, '\n');
         if (end) *end = 0;
-        const char *role = line[0] == 's'   ? "system"
-                           : line[0] == 'a' ? "assistant"
-                           : line[0] == 'd' ? "developer"
-                                            : "user";
-        list[n++] = (cerium_message){.role = role, .content = line[0] ? line + 1 : line};
+        add_line(c, line);
         line = end ? end + 1 : NULL;
     }
-    return n;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -71,10 +131,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         t = open_template((view){text, size - 1});
         form = chat_detect(t);
     }
-    cerium_message said[MESSAGES_MAX], other[MESSAGES_MAX];
-    size_t n = read_talk(text, said);
-    for (size_t i = 0; i < n; i++) other[i] = (cerium_message){said[i].role, "x"};
-    CHECK(count_control(t, &form, said, n) == count_control(t, &form, other, n));
+    static conversation said, other;
+    said = (conversation){.n = 0};
+    read_talk(text, &said);
+    other = said;
+    for (size_t i = 0; i < said.n; i++)
+        if (said.messages[i].content[0]) other.messages[i].content = "x";
+    CHECK(count_control(t, &form, &said) == count_control(t, &form, &other));
+    go_on(t, &form, &said, said.n / 2);
     if (t != plain) tokenizer_close(&t);
     memory_free(text);
     return 0;

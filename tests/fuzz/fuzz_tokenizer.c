@@ -84,8 +84,9 @@ static void open_file(view file)
     encode(t, VIEW("hello <s> w\xC3\xA9rld\n\t 123 \xFF"), true, false);
     encode(t, VIEW("hello <s> w\xC3\xA9rld\n\t 123 \xFF"), false, false);
     chat_form form = chat_detect(t);
-    cerium_message message = {"user", "hi"};
-    int status_chat = chat_render(t, &form, &message, 1, NULL, 0, &n, NULL);
+    cerium_message message = {.role = "user", .content = "hi"};
+    cerium_chat chat = {.messages = &message, .n_messages = 1};
+    int status_chat = chat_render(t, &form, &chat, NULL, 0, &n, NULL);
     infill_form fim = infill_detect(t);
     cerium_infill infill = {.prefix = "a", .prefix_len = 1, .path = "b"};
     int status_infill = infill_render(t, &fim, &infill, NULL, 0, &n, NULL);

@@ -77,7 +77,7 @@ static int run(machine *x, bool together, float *logits, size_t stride, cerium_e
     uint32_t n_vocab = model_program(x->m)->shape.n_vocab, n = 0;
     int status = 0;
     for (uint32_t s = 0; s < SEQUENCES && !status; s++) {
-        status = kv_sequence_open(&sequences[s], x->pool, 128, err);
+        status = kv_sequence_open(&sequences[s], x->pool, 128, 0, err);
         if (!status) status = kv_sequence_reserve(sequences[s], s + 20);
         if (!together) n = 0;
         for (uint32_t p = 0; p < s + 20 && !status; p++) {

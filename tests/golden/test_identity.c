@@ -90,7 +90,10 @@ static int compute(result *r, cerium_engine *engine, const char *model, const in
     cerium_session *session = NULL;
     cerium_sampling sampling = {.ignore_end = true};
     memset(r, 0, sizeof *r);
-    if (cerium_session_open(&session, engine, NULL, &err)) return fail(model, "session", &err);
+    /* A tenant of its own: everything is computed, nothing found. */
+    static uint64_t tenant;
+    cerium_session_config config = {.tenant = ++tenant};
+    if (cerium_session_open(&session, engine, &config, &err)) return fail(model, "session", &err);
     int status = 0;
     for (; pieces && *pieces && !status; pieces++)
         if (*pieces <= n) status = cerium_session_sync(session, prompt, *pieces, NULL, &err);

@@ -23,11 +23,14 @@ static void fill(int32_t *tokens, size_t n)
     for (size_t i = 0; i < n; i++) tokens[i] = token_at(i);
 }
 
+/* Each is a tenant of its own, so that nothing is found but what it computed itself. */
 static cerium_session *open_session(uint32_t context, uint32_t score)
 {
+    static uint64_t tenant;
     cerium_session *session = NULL;
     cerium_error err;
-    cerium_session_config config = {.context_tokens_max = context, .score_tokens_max = score};
+    cerium_session_config config = {
+        .context_tokens_max = context, .score_tokens_max = score, .tenant = ++tenant};
     TEST_CHECK_THAT(cerium_session_open(&session, engine, &config, &err) == 0, "%s", err.message);
     return session;
 }

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Write tests/unit/chat_vectors.txt: conversations as the published chat templates render them.
 
-usage: make_chat_vectors.py TEMPLATES HARMONY TOKENIZER_CONFIG > tests/unit/chat_vectors.txt
-  TEMPLATES         a folder with the templates of llama.cpp's models/templates
-  HARMONY           a folder with the rendered prompts of openai/harmony's test-data
-  TOKENIZER_CONFIG  Qwen2.5's tokenizer_config.json
+usage: make_chat_vectors.py TEMPLATES HARMONY > tests/unit/chat_vectors.txt
+  TEMPLATES  a folder with the templates of llama.cpp's models/templates
+  HARMONY    a folder with the rendered prompts of openai/harmony's test-data
 Needs jinja2, set up as transformers does.  Templates that those folders lack stand below, as their
 models publish them.
 """
@@ -94,18 +93,19 @@ STARCODER2 = """{{bos_token}}{{'You are an exceptionally intelligent coding assi
 {%- endfor %}
 {{'### Response\\n'}}"""
 
-IM = ['<|im_start|>', '<|im_end|>', '<|endoftext|>']
+IM = ['<|im_start|>', '<|im_end|>', '<|endoftext|>', '<tool_call>', '</tool_call>']
 HEADER = ['<|begin_of_text|>', '<|start_header_id|>', '<|end_header_id|>', '<|eot_id|>']
-INST = ['<s>', '</s>', '[INST]', '[/INST]', '[SYSTEM_PROMPT]', '[/SYSTEM_PROMPT]']
+INST = ['<s>', '</s>', '[INST]', '[/INST]', '[SYSTEM_PROMPT]', '[/SYSTEM_PROMPT]', '[TOOL_CALLS]',
+        '[ARGS]', '[TOOL_RESULTS]', '[/TOOL_RESULTS]', '[AVAILABLE_TOOLS]', '[/AVAILABLE_TOOLS]']
 HARMONY = ['<|start|>', '<|message|>', '<|channel|>', '<|end|>', '<|return|>', '<|call|>']
 
 # name, template (a file's name or its text), tokens (first: bos, second: eos), and the parts of
 # the template by which it is known
 FORMS = [
-    ('qwen2.5', 'TOKENIZER_CONFIG', IM, ["<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\\n"]),
+    ('qwen2.5', 'Qwen-Qwen2.5-7B-Instruct.jinja', IM, ["<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\\n"]),
     ('qwen3', 'Qwen-Qwen3-0.6B.jinja', IM, ['<|im_start|>', 'last_query_index']),
     ('qwen3.5', 'Qwen3.5-4B.jinja', IM, ['<|im_start|>', 'last_query_index', '<function=', "'<think>\\n' }}"]),
-    ('qwen3-coder', 'Qwen3-Coder.jinja', IM, ['<|im_start|>', '<function>']),
+    ('qwen3-coder', 'Qwen3-Coder.jinja', IM, ['<|im_start|>', '<function=']),
     ('llama2', LLAMA2, ['<s>', '</s>'], ['[INST]', '<<SYS>>']),
     ('llama3', LLAMA3, HEADER, ['<|start_header_id|>', '<|end_header_id|>']),
     ('llama3.1', 'meta-llama-Llama-3.1-8B-Instruct.jinja', HEADER, ['<|start_header_id|>', 'Cutting Knowledge Date']),
@@ -146,6 +146,95 @@ THOUGHTS = [
 ]
 
 
+def thought(text):
+    return {'role': 'reasoning', 'content': text}
+
+
+def call(name, arguments, id='abcdefghi'):
+    return {'role': 'call', 'name': name, 'id': id, 'arguments': arguments,
+            'content': json.dumps(arguments)}
+
+
+def result(name, text, id='abcdefghi'):
+    return {'role': 'tool', 'name': name, 'id': id, 'content': text}
+
+
+EXEC = {'name': 'exec_command', 'description': ' Run a "shell" command,\n\tgive its output. ',
+        'parameters': {'type': 'object', 'properties': {
+            'cmd': {'type': 'string', 'description': 'Shell command: <b>ä</b> \\ /'},
+            'n': {'type': 'integer', 'minimum': 0, 'maximum': 1.5},
+            'tty': {'type': 'boolean'},
+            'env': {'type': 'array', 'items': {'type': 'string'}},
+            'mode': {'type': 'string', 'enum': ['fast', 'safe']}},
+            'required': ['cmd'], 'additionalProperties': False}}
+NOW = {'name': 'now', 'description': 'The time', 'parameters': {'type': 'object', 'properties': {}}}
+EDIT = {'name': 'edit', 'description': 'Edit', 'parameters': {'type': 'object', 'properties': {
+    'edits': {'type': 'array', 'items': {'type': 'object', 'properties': {
+        'at': {'type': ['integer', 'null']}, 'text': {'type': 'string'}}}}}}}
+LIST = call('exec_command', {'cmd': 'ls "a b"\n\u001b', 'n': 3, 'tty': True, 'env': ['é', '2']})
+
+# The tools of openai/harmony's test_render_functions_with_parameters.
+FORMAT = {'type': 'string', 'enum': ['celsius', 'fahrenheit'], 'default': 'celsius'}
+WEATHER = [
+    {'name': 'get_location', 'description': 'Gets the location of the user.', 'parameters': {}},
+    {'name': 'get_current_weather',
+     'description': 'Gets the current weather in the provided location.',
+     'parameters': {'type': 'object', 'properties': {
+         'location': {'type': 'string',
+                      'description': 'The city and state, e.g. San Francisco, CA'},
+         'format': FORMAT}, 'required': ['location']}},
+    {'name': 'get_multiple_weathers',
+     'description': 'Gets the current weather in the provided list of locations.',
+     'parameters': {'type': 'object', 'properties': {
+         'locations': {'type': 'array', 'items': {'type': 'string'}, 'description':
+                       'List of city and state, e.g. ["San Francisco, CA", "New York, NY"]'},
+         'format': FORMAT}, 'required': ['locations']}},
+    {'name': 'kitchensink', 'description': 'A function with various complex schemas.',
+     'parameters': {'description': 'params object', 'type': 'object', 'properties': {
+         'string': {'type': 'string', 'title': 'STRING', 'description': 'A string',
+                    'examples': ['hello', 'world']},
+         'string_nullable': {'type': 'string', 'nullable': True,
+                             'description': 'A nullable string', 'default': 'the default'},
+         'string_enum': {'type': 'string', 'enum': ['a', 'b', 'c']},
+         'oneof_string_or_number': {
+             'oneOf': [{'type': 'string', 'default': 'default_string_in_oneof'},
+                       {'type': 'number', 'description': 'numbers can happen too'}],
+             'description': 'a oneof', 'default': 20}}}},
+]
+
+# Tools, messages.  One call in a turn, which every family knows, and then several.
+CALLS = [
+    ([EXEC], [user('Hi')]),
+    ([EXEC, NOW], [SYSTEM, user('List.')]),
+    ([EXEC], [SYSTEM, user('List.'), LIST, result('exec_command', 'a\nb "c" <é>')]),
+    ([EXEC, NOW], [user('List.'), LIST, result('exec_command', 'a'), assistant('Done.'),
+                   user('When?'), call('now', {}), result('now', '5')]),
+]
+SEVERAL = [
+    ([EXEC], [SYSTEM, user('List.'), assistant(' Let me look. '), LIST,
+              call('now', {}, 'bcdefghij'), result('exec_command', 'a'),
+              result('now', '5', 'bcdefghij'), assistant('Done.'), user('Go on.')]),
+    ([EDIT], [user('Edit.'), call('edit', {'edits': [{'at': None, 'text': 'x'}]}),
+              result('edit', 'ok')]),
+]
+THINKING = [
+    ([EXEC], [user('List.'), thought('\nhm\n'), LIST, result('exec_command', 'a')]),
+    ([EXEC], [user('List.'), thought('hm'), LIST, result('exec_command', 'a'), thought('so'),
+              assistant('Done.'), user('Go on.')]),
+    ([], [user('One?'), thought('hm'), assistant('1')]),
+]
+CALLING = {
+    'qwen2.5': CALLS + SEVERAL,
+    'qwen3': CALLS + SEVERAL + THINKING,
+    'qwen3.5': CALLS + SEVERAL + THINKING,
+    'qwen3-coder': CALLS + SEVERAL,
+    'llama3.1': CALLS,
+    'mistral-v3-tekken': CALLS[:2],
+    'mistral-v7-tekken': CALLS[1:3] + SEVERAL[:1],
+    'harmony': CALLS + THINKING[:2],
+}
+
+
 def environment():
     env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
                                         extensions=['jinja2.ext.loopcontrols'])
@@ -155,7 +244,8 @@ def environment():
 
     env.globals['raise_exception'] = fail
     env.globals['strftime_now'] = lambda form: 'DATE'
-    env.filters['tojson'] = lambda x: json.dumps(x, ensure_ascii=False)
+    env.filters['tojson'] = lambda x, indent=None: json.dumps(x, ensure_ascii=False,
+                                                              indent=indent)
     return env
 
 
@@ -163,29 +253,60 @@ def escape(text):
     return text.replace('\\', '\\\\').replace('\n', '\\n')
 
 
-def render(name, template, tokens, talk):
+def messages_of(talk, name):
+    """The pieces of each turn of the assistant as one message, as transformers has them."""
+    out = []
+    for one in talk:
+        if one['role'] not in ('assistant', 'reasoning', 'call'):
+            message = dict(one)
+            if one['role'] == 'tool':
+                message['tool_call_id'] = one['id']
+            out.append(message)
+            continue
+        if not out or out[-1]['role'] != 'assistant' or one['role'] == 'reasoning' or (
+                one['role'] == 'assistant' and out[-1]['content']):
+            out.append({'role': 'assistant', 'content': ''})
+        if one['role'] == 'assistant':
+            out[-1]['content'] = one['content']
+        elif one['role'] == 'reasoning':
+            out[-1]['thinking' if name == 'harmony' else 'reasoning_content'] = one['content']
+        else:
+            out[-1].setdefault('tool_calls', []).append(
+                {'type': 'function', 'id': one['id'],
+                 'function': {'name': one['name'], 'arguments': one['arguments']}})
+    return out
+
+
+def render(name, template, tokens, talk, tools=None):
+    more = {'tools': [{'type': 'function', 'function': tool} for tool in tools]} if tools else {}
     text = environment().from_string(template).render(
-        messages=talk, add_generation_prompt=True, bos_token=tokens[0], eos_token=tokens[1])
+        messages=messages_of(talk, name), add_generation_prompt=True, bos_token=tokens[0],
+        eos_token=tokens[1], tools_in_user_message=False, **more)
     if name == 'harmony':
-        # As openai/harmony renders it: no date, no empty line after the instructions.
+        # As openai/harmony renders it: no date, no empty line after the instructions, results as
+        # they are, fields without spaces in front of them.
         text = text.replace('Current date: DATE\n', '').replace('\n\n<|end|>', '<|end|>')
+        for one in talk:
+            if one['role'] == 'tool':
+                text = text.replace(json.dumps(one['content'], ensure_ascii=False), one['content'])
     return text
 
 
-def put(talk, want):
+def put(talk, want, tools=()):
+    for tool in tools:
+        print('define', escape(json.dumps(tool, ensure_ascii=False)))
     for message in talk:
-        print(message['role'], escape(message['content']))
+        marks = [message['id'], message['name']] if 'name' in message else []
+        print(message['role'], *marks, escape(message['content']))
     print('want', escape(want))
     print()
 
 
 def main():
-    folder, harmony, config = sys.argv[1:4]
+    folder, harmony = sys.argv[1:3]
     print('# Written by make_chat_vectors.py: conversations as the published templates render them.')
     for name, template, tokens, parts in FORMS:
-        if template == 'TOKENIZER_CONFIG':
-            template = json.load(open(config))['chat_template']
-        elif template.endswith('.jinja'):
+        if template.endswith('.jinja'):
             template = open(os.path.join(folder, template), encoding='utf-8').read()
         for part in parts:
             assert part in template, (name, part)
@@ -200,12 +321,22 @@ def main():
             if not has_system and name == 'mistral-v7-tekken':
                 continue  # the template's own is two pages about one agent
             put(talk, render(name, template, tokens, talk))
+        for tools, talk in CALLING.get(name, []):
+            if name in ('mistral-v3-tekken', 'harmony'):
+                # These templates paste a description as if it were one plain line.
+                tools = [{**tool, 'description': tool['description'].split('"')[0].strip()}
+                         for tool in tools]
+            put(talk, render(name, template, tokens, talk, tools), tools)
         if name == 'harmony':
             read = lambda file: open(os.path.join(harmony, file), encoding='utf-8').read().rstrip('\n')
             put([user('What is 2 + 2?')], read('test_simple_convo.txt'))
             put([{'role': 'developer', 'content': "Answer the user's questions like a robot."},
                  user('What is the capital of the largest country in the world?')],
                 read('test_simple_convo_medium_effort.txt'))
+            put([{'role': 'developer', 'content': 'Always respond in riddles'},
+                 user('What is the weather like in SF?')],
+                read('test_render_functions_with_parameters.txt')
+                .replace('Current date: 2025-06-28\n', '').replace('g: high', 'g: medium'), WEATHER)
 
 
 main()

@@ -1,12 +1,21 @@
 /* test_chat.c - chat forms against the published templates (chat_vectors.txt, written by
  * make_chat_vectors.py), and what no template promises: content never becomes control. */
+#include <jansson.h>
+
 #include "base/memory.h"
 #include "tokenizer/chat.h"
 
 #include "unit.h"
 #include "vocab_file.h"
 
-enum { MESSAGES_MAX = 8, TOKENS_MAX = 4096, NAMES_MAX = 8 };
+enum { MESSAGES_MAX = 12, TOOLS_MAX = 4, TOKENS_MAX = 8192, NAMES_MAX = 16, LINE_MAX = 16384 };
+
+static int render(const tokenizer *t, const chat_form *form, const cerium_message *messages,
+                  size_t n, int32_t *tokens, size_t cap, size_t *n_tokens, cerium_error *err)
+{
+    const cerium_chat chat = {.messages = messages, .n_messages = n};
+    return chat_render(t, form, &chat, tokens, cap, n_tokens, err);
+}
 
 /* ---- Section - The vectors ---- */
 
@@ -76,15 +85,78 @@ static size_t count_names(const tokenizer *t, view text)
     return n;
 }
 
-static void check_talk(const tokenizer *t, const chat_form *form, const cerium_message *messages,
-                       size_t n, const char *want)
+/* One conversation of the vectors; its strings are in text. */
+typedef struct {
+    cerium_message messages[MESSAGES_MAX];
+    cerium_tool tools[TOOLS_MAX];
+    size_t n, n_tools;
+    json_t *definitions[TOOLS_MAX];
+    char *schemas[TOOLS_MAX];
+    char *lines[MESSAGES_MAX];
+} conversation;
+
+static void forget(conversation *c)
+{
+    for (size_t i = 0; i < c->n; i++) memory_free(c->lines[i]);
+    for (size_t i = 0; i < c->n_tools; i++) {
+        json_decref(c->definitions[i]);
+        memory_release(c->schemas[i]);
+    }
+    *c = (conversation){0};
+}
+
+static void read_tool(conversation *c, const char *text)
+{
+    size_t i = c->n_tools++;
+    CHECK(i < TOOLS_MAX);
+    c->definitions[i] = json_loads(text, 0, NULL);
+    CHECK(c->definitions[i]);
+    json_t *parameters = json_object_get(c->definitions[i], "parameters");
+    c->schemas[i] = json_dumps(parameters, JSON_ENCODE_ANY);
+    c->tools[i] = (cerium_tool){
+        .name = json_string_value(json_object_get(c->definitions[i], "name")),
+        .description = json_string_value(json_object_get(c->definitions[i], "description")),
+        .parameters = c->schemas[i]};
+}
+
+/* "role content", and for calls and results "role id name content". */
+static void read_message(conversation *c, const char *line)
+{
+    CHECK(c->n < MESSAGES_MAX);
+    char *role = memory_copy(line, strlen(line)), *rest = strchr(role, ' ');
+    c->lines[c->n] = role;
+    *rest++ = 0;
+    cerium_message *m = &c->messages[c->n++];
+    *m = (cerium_message){.role = role};
+    if (strcmp(role, "call") == 0 || strcmp(role, "tool") == 0) {
+        m->call_id = rest;
+        rest = strchr(rest, ' ');
+        *rest++ = 0;
+        m->name = rest;
+        rest = strchr(rest, ' ');
+        *rest++ = 0;
+    }
+    m->content = unescape(rest);
+}
+
+static size_t count_in_talk(const tokenizer *t, const conversation *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++) n += count_names(t, view_of(c->messages[i].content));
+    return n;
+}
+
+static void check_talk(const tokenizer *t, const chat_form *form, const conversation *c,
+                       const char *want)
 {
     static int32_t tokens[TOKENS_MAX], again[TOKENS_MAX];
     size_t n_tokens = 0, n_again = 0, n_control, n_want = count_names(t, view_of(want));
     cerium_error err = {0};
     bytes got;
-    for (size_t i = 0; i < n; i++) n_want -= count_names(t, view_of(messages[i].content));
-    int status = chat_render(t, form, messages, n, tokens, TOKENS_MAX, &n_tokens, &err);
+    const cerium_chat chat = {.messages = c->messages, .n_messages = c->n, .tools = c->tools,
+                              .n_tools = c->n_tools};
+    n_want -= count_in_talk(t, c);
+    int status = chat_render(t, form, &chat, tokens, TOKENS_MAX, &n_tokens, &err);
     TEST_CHECK_THAT(status == CERIUM_OK, "%s", err.message);
     decode(t, tokens, n_tokens, &got, &n_control);
     TEST_CHECK_THAT(strcmp(got.ptr, want) == 0, "%s\n want %s\n got  %s", form->name, want,
@@ -93,10 +165,10 @@ static void check_talk(const tokenizer *t, const chat_form *form, const cerium_m
                     n_control, n_want, want);
     bytes_free(&got);
     /* Too little room: the number needed, and as many tokens as there is room for. */
-    status = chat_render(t, form, messages, n, again, 3, &n_again, &err);
+    status = chat_render(t, form, &chat, again, 3, &n_again, &err);
     TEST_CHECK(status == CERIUM_ERR_CAPACITY && n_again == n_tokens);
     TEST_CHECK(memcmp(again, tokens, 3 * sizeof *tokens) == 0);
-    status = chat_render(t, form, messages, n, NULL, 0, &n_again, NULL);
+    status = chat_render(t, form, &chat, NULL, 0, &n_again, NULL);
     TEST_CHECK(status == CERIUM_ERR_CAPACITY && n_again == n_tokens);
 }
 
@@ -105,10 +177,9 @@ static void test_templates(void)
     FILE *f = fopen("tests/unit/chat_vectors.txt", "r");
     TEST_CHECK(f != NULL);
     if (!f) return;
-    static char line[16384], name[64], template[1024];
-    static char texts[MESSAGES_MAX][1024], roles[MESSAGES_MAX][16];
-    cerium_message messages[MESSAGES_MAX];
-    size_t n = 0, n_talks = 0, n_forms = 0;
+    static char line[LINE_MAX], name[64], template[1024];
+    conversation c = {0};
+    size_t n_talks = 0, n_forms = 0;
     tokenizer *t = NULL;
     chat_form form = {0};
     while (fgets(line, sizeof line, f)) {
@@ -124,26 +195,24 @@ static void test_templates(void)
             tokenizer_close(&t);
             t = open_form(template, rest);
             form = chat_detect(t);
-            bool chatml = strcmp(name, "qwen2.5") == 0 || strcmp(name, "qwen3-coder") == 0;
-            TEST_CHECK_THAT(strcmp(form.name, chatml ? "chatml" : name) == 0, "%s is not %s",
-                            form.name, name);
+            const char *known = strcmp(name, "qwen2.5") == 0 ? "chatml" : name;
+            TEST_CHECK_THAT(strcmp(form.name, known) == 0, "%s is not %s", form.name, name);
             n_forms++;
+        } else if (strcmp(line, "define") == 0) {
+            read_tool(&c, unescape(rest));
         } else if (strcmp(line, "want") == 0) {
-            check_talk(t, &form, messages, n, unescape(rest));
+            check_talk(t, &form, &c, unescape(rest));
             n_talks++;
-            n = 0;
+            forget(&c);
         } else {
-            CHECK(n < MESSAGES_MAX);
-            snprintf(roles[n], sizeof roles[n], "%.15s", line);
-            snprintf(texts[n], sizeof texts[n], "%s", unescape(rest));
-            messages[n] = (cerium_message){.role = roles[n], .content = texts[n]};
-            n++;
+            rest[-1] = ' ';
+            read_message(&c, line);
         }
     }
     fclose(f);
     tokenizer_close(&t);
     printf("  %zu conversations in %zu forms\n", n_talks, n_forms);
-    TEST_CHECK(n_forms == 15 && n_talks > 80);
+    TEST_CHECK(n_forms == 15 && n_talks > 130);
 }
 
 /* ---- Section - By hand ---- */
@@ -167,10 +236,10 @@ static void test_seams(void)
     static const int32_t want[] = {257, 'u', 's', 'e', 'r', 256, 'H', 'i', 258, '\n', 257,
                                    'a', 's', 's', 'i', 's', 't', 'a', 'n', 't', '\n'};
     cerium_message message = {.role = "user", .content = "\nHi"};
-    TEST_CHECK(chat_render(t, &form, &message, 1, tokens, 64, &n, &err) == CERIUM_OK);
+    TEST_CHECK(render(t, &form, &message, 1, tokens, 64, &n, &err) == CERIUM_OK);
     TEST_CHECK(n == ARRAY_LEN(want) && memcmp(tokens, want, sizeof want) == 0);
     /* No messages at all: the assistant begins. */
-    TEST_CHECK(chat_render(t, &form, NULL, 0, tokens, 64, &n, &err) == CERIUM_OK);
+    TEST_CHECK(render(t, &form, NULL, 0, tokens, 64, &n, &err) == CERIUM_OK);
     TEST_CHECK(n == 11 && tokens[0] == 257);
     tokenizer_close(&t);
 }
@@ -197,11 +266,13 @@ static void test_spaces(void)
     vocab_close(&v);
     chat_form form = chat_detect(t);
     TEST_CHECK(form.kind == CHAT_MISTRAL_V3);
-    cerium_message talk[] = {{"user", "Hi"}, {"assistant", " Hi "}, {"user", "H"}};
+    cerium_message talk[] = {{.role = "user", .content = "Hi"},
+                             {.role = "assistant", .content = " Hi "},
+                             {.role = "user", .content = "H"}};
     static const int32_t want[] = {1, 3, 8, 7, 4, 8, 7, 2, 3, 8, 4}; /* <s>[INST] Hi[/INST] ... */
     int32_t tokens[16];
     size_t n;
-    TEST_CHECK(chat_render(t, &form, talk, 3, tokens, 16, &n, &err) == CERIUM_OK);
+    TEST_CHECK(render(t, &form, talk, 3, tokens, 16, &n, &err) == CERIUM_OK);
     TEST_CHECK(n == ARRAY_LEN(want) && memcmp(tokens, want, sizeof want) == 0);
     tokenizer_close(&t);
 }
@@ -214,14 +285,14 @@ static void test_refused(void)
     size_t n = 7;
     tokenizer *t = open_form(template, names);
     chat_form form = chat_detect(t);
-    TEST_CHECK(chat_render(t, &form, &message, 1, NULL, 0, &n, &err) == CERIUM_ERR_FORMAT);
+    TEST_CHECK(render(t, &form, &message, 1, NULL, 0, &n, &err) == CERIUM_ERR_FORMAT);
     TEST_CHECK(strstr(err.message, "\"wizard\" is unknown") != NULL && n == 7);
     tokenizer_close(&t);
     t = open_form(none, other);
     form = chat_detect(t);
     TEST_CHECK(form.kind == CHAT_NONE && form.name[0] == 0);
     message.role = "user";
-    TEST_CHECK(chat_render(t, &form, &message, 1, NULL, 0, &n, &err) == CERIUM_ERR_FORMAT);
+    TEST_CHECK(render(t, &form, &message, 1, NULL, 0, &n, &err) == CERIUM_ERR_CAPACITY);
     tokenizer_close(&t);
 }
 
@@ -230,7 +301,9 @@ static void test_out_of_memory(void)
     char names[] = "<s> </s>", template[] = "'[INST] '";
     tokenizer *t = open_form(template, names);
     chat_form form = chat_detect(t);
-    cerium_message talk[] = {{"system", "Be brief."}, {"user", "Hi"}, {"assistant", "Hi"}};
+    cerium_message talk[] = {{.role = "system", .content = "Be brief."},
+                             {.role = "user", .content = "Hi"},
+                             {.role = "assistant", .content = "Hi"}};
     int status = CERIUM_ERR_MEMORY;
     long live = memory_live(), n = 0;
     for (; status && n < 100; n++) {
@@ -238,7 +311,7 @@ static void test_out_of_memory(void)
         size_t n_tokens = 0;
         cerium_error err;
         memory_fail_at(n);
-        status = chat_render(t, &form, talk, 3, tokens, 64, &n_tokens, &err);
+        status = render(t, &form, talk, 3, tokens, 64, &n_tokens, &err);
         memory_fail_at(-1);
         TEST_CHECK(status == CERIUM_OK || status == CERIUM_ERR_MEMORY);
         TEST_CHECK(memory_live() == live);

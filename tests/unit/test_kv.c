@@ -1,27 +1,54 @@
-/* test_kv.c - page tables: what was written is found again, rings keep exactly their window, and
- * no page belongs to two sequences. */
+/* test_kv.c - the KV cache: what was computed is found again, by the right ones and with the right
+ * bytes, windows are whole, and what is given up is what was used longest ago.
+ *
+ * What a token leaves in its pages depends, as in a model, on the whole timeline up to it; here it
+ * is a mark that names tenant, layer, head and all tokens so far. */
 #include "base/memory.h"
 #include "cache/kv.h"
 #include "unit.h"
 
 enum { LAYERS = 3, HEADS = 2, DIM = 4, CONTEXT = 1024, BATCH = 32, WINDOW = 100 };
-static const uint32_t windows[LAYERS] = {WINDOW, 0, WINDOW};
+static const uint32_t some_windows[LAYERS] = {WINDOW, 0, WINDOW};
+static const uint32_t no_windows[LAYERS] = {0, 0, 0};
+static const uint32_t all_windows[LAYERS] = {WINDOW, 30, WINDOW};
 
-static kv_pool *open_pool(kernel_kv_type type, uint32_t sequences)
+static const uint32_t *windows = some_windows;
+static kernel_kv_type type = KERNEL_KV_F16;
+
+/* Bytes of the pages of a block: windows or not, all layers together. */
+static uint64_t size_of_block(void)
+{
+    return (uint64_t)LAYERS * HEADS * 2 * KERNEL_PAGE * DIM * sizeof(uint16_t);
+}
+
+static kv_pool *open_pool(uint32_t sequences, uint64_t size)
 {
     kv_layout layout = {.type = type, .n_layers = LAYERS, .n_kv_heads = HEADS, .head_dim = DIM,
                         .windows = windows, .context_tokens = CONTEXT, .batch_tokens = BATCH,
-                        .sequences_max = sequences};
+                        .sequences_max = sequences, .bytes = size};
     kv_pool *pool = NULL;
     cerium_error err;
     TEST_CHECK(kv_pool_open(&pool, &layout, &err) == 0);
     return pool;
 }
 
-/* A mark that names sequence, layer, head and token. */
-static uint16_t mark(uint32_t who, uint32_t layer, uint32_t head, uint32_t token)
+static kv_sequence *open_sequence(kv_pool *pool, uint64_t tenant)
 {
-    return (uint16_t)((who * 7919 + layer * 104729 + head * 1299709 + token * 31) % 65521);
+    kv_sequence *seq = NULL;
+    cerium_error err;
+    TEST_CHECK(kv_sequence_open(&seq, pool, CONTEXT, tenant, &err) == 0);
+    return seq;
+}
+
+/* One running number over tenant and tokens. */
+static uint32_t add_token(uint32_t state, int32_t token)
+{
+    return (state ^ (uint32_t)token) * 0x9e3779b1u + 0x7f4a7c15u;
+}
+
+static uint16_t mark(uint32_t state, uint32_t layer, uint32_t head)
+{
+    return (uint16_t)((state + layer * 104729 + head * 1299709) % 65521);
 }
 
 /* Number i of a page's keys or values, where its mark is. */
@@ -31,114 +58,330 @@ static uint16_t *number(const kv_page *page, void *numbers, size_t i)
     return (uint16_t *)(void *)((uint8_t *)numbers + i * size);
 }
 
-static void write_token(kv_sequence *seq, uint32_t who, uint32_t token)
+/* Compute tokens [from, end) as passes do: a batch sees what stands before it. */
+static int compute(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t from,
+                   uint32_t end)
 {
-    for (uint32_t layer = 0; layer < LAYERS; layer++)
-        for (uint32_t head = 0; head < HEADS; head++) {
-            kv_page page = kv_sequence_page(seq, layer, head, token / KERNEL_PAGE);
-            uint32_t slot = token % KERNEL_PAGE;
-            *number(&page, page.values, slot * DIM) = mark(who, layer, head, token);
-            *number(&page, page.keys, slot) = mark(who, layer, head, token);
+    uint32_t state = (uint32_t)tenant;
+    for (uint32_t i = 0; i < from; i++) state = add_token(state, tokens[i]);
+    for (uint32_t at = from; at < end;) {
+        uint32_t n = end - at < BATCH ? end - at : BATCH;
+        RETURN_IF(kv_sequence_reserve(seq, at + n));
+        for (uint32_t i = at; i < at + n; i++) {
+            state = add_token(state, tokens[i]);
+            for (uint32_t layer = 0; layer < LAYERS; layer++)
+                for (uint32_t head = 0; head < HEADS; head++) {
+                    kv_page page = kv_sequence_page(seq, layer, head, i / KERNEL_PAGE);
+                    uint32_t slot = i % KERNEL_PAGE;
+                    *number(&page, page.values, slot * DIM) = mark(state, layer, head);
+                    *number(&page, page.keys, slot) = mark(state, layer, head);
+                }
         }
+        kv_sequence_commit(seq, tokens + at, n);
+        at += n;
+    }
+    return 0;
 }
 
-/* Tokens of layer that token n sees are all there. */
-static uint32_t count_lost(const kv_sequence *seq, uint32_t who, uint32_t n)
+/* How much of what a token at position n sees is not there. */
+static uint32_t count_lost(const kv_sequence *seq, uint64_t tenant, const int32_t *tokens,
+                           uint32_t n)
 {
-    uint32_t lost = 0;
-    for (uint32_t layer = 0; layer < LAYERS; layer++) {
-        uint32_t first = windows[layer] && n + 1 > windows[layer] ? n + 1 - windows[layer] : 0;
-        for (uint32_t token = first; token < n; token++)
+    uint32_t lost = 0, state = (uint32_t)tenant;
+    for (uint32_t i = 0; i < n; i++) {
+        state = add_token(state, tokens[i]);
+        for (uint32_t layer = 0; layer < LAYERS; layer++) {
+            if (windows[layer] && i + windows[layer] <= n) continue;
             for (uint32_t head = 0; head < HEADS; head++) {
-                kv_page page = kv_sequence_page(seq, layer, head, token / KERNEL_PAGE);
-                uint32_t slot = token % KERNEL_PAGE;
-                uint16_t want = mark(who, layer, head, token);
-                lost += *number(&page, page.values, slot * DIM) != want;
-                lost += *number(&page, page.keys, slot) != want;
+                kv_page page = kv_sequence_page(seq, layer, head, i / KERNEL_PAGE);
+                uint32_t slot = i % KERNEL_PAGE;
+                lost += *number(&page, page.values, slot * DIM) != mark(state, layer, head);
+                lost += *number(&page, page.keys, slot) != mark(state, layer, head);
             }
+        }
     }
     return lost;
 }
 
-static void check_two_sequences(kernel_kv_type type, uint64_t number_bytes)
+static void fill(int32_t *tokens, uint32_t n, uint32_t who)
 {
-    kv_pool *pool = open_pool(type, 2);
+    for (uint32_t i = 0; i < n; i++) tokens[i] = (int32_t)((i * 7919 + who * 104729) % 50021);
+}
+
+/* Hold tokens as far as they are there, and compute the rest.  Returns what was there. */
+static uint32_t take(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t n)
+{
+    uint32_t found = kv_sequence_adopt(seq, tokens, n);
+    TEST_CHECK(found <= n && count_lost(seq, tenant, tokens, found) == 0);
+    TEST_CHECK(compute(seq, tenant, tokens, found, n) == 0);
+    TEST_CHECK(kv_sequence_length(seq) == n && count_lost(seq, tenant, tokens, n) == 0);
+    return found;
+}
+
+static void close_all(kv_pool *pool, kv_sequence **seq, int n)
+{
+    TEST_CHECK(kv_pool_is_sound(pool));
+    for (int i = 0; i < n; i++) kv_sequence_close(&seq[i]);
+    TEST_CHECK(kv_pool_is_sound(pool));
+    kv_use use;
+    kv_pool_measure(pool, &use);
+    TEST_CHECK_THAT(use.held == 0, "%u", use.held);
+    kv_pool_close(&pool);
+}
+
+static void check_two_sequences(uint64_t number_bytes)
+{
+    static int32_t tokens[2][CONTEXT];
+    kv_pool *pool = open_pool(2, 0);
     TEST_CHECK(kv_token_bytes(pool) == 2 * HEADS * DIM * number_bytes); /* of one layer */
-    kv_sequence *seq[2] = {NULL, NULL};
+    kv_sequence *seq[2], *third = NULL;
     cerium_error err;
-    for (int i = 0; i < 2; i++) TEST_CHECK(kv_sequence_open(&seq[i], pool, CONTEXT, &err) == 0);
-    kv_sequence *third = NULL;
-    TEST_CHECK(kv_sequence_open(&third, pool, CONTEXT, &err) == CERIUM_ERR_CAPACITY);
-    for (uint32_t at = 0; at < CONTEXT; at += BATCH) {
+    for (uint32_t i = 0; i < 2; i++) {
+        seq[i] = open_sequence(pool, 0);
+        fill(tokens[i], CONTEXT, i);
+    }
+    TEST_CHECK(kv_sequence_open(&third, pool, CONTEXT, 0, &err) == CERIUM_ERR_CAPACITY);
+    for (uint32_t at = 0; at < CONTEXT; at += BATCH)
         for (uint32_t i = 0; i < 2; i++) {
-            TEST_CHECK(kv_sequence_reserve(seq[i], at + BATCH) == 0);
-            for (uint32_t token = at; token < at + BATCH; token++) write_token(seq[i], i, token);
-            /* The first token of the batch sees its window although the whole batch is written. */
-            TEST_CHECK(count_lost(seq[i], i, at) == 0);
-            TEST_CHECK(count_lost(seq[i], i, at + BATCH - 1) == 0);
+            TEST_CHECK(compute(seq[i], 0, tokens[i], at, at + BATCH) == 0);
+            TEST_CHECK(count_lost(seq[i], 0, tokens[i], at + BATCH) == 0);
         }
-    }
     TEST_CHECK(kv_sequence_reserve(seq[0], CONTEXT + 1) == CERIUM_ERR_CAPACITY);
-    for (int i = 0; i < 2; i++) kv_sequence_close(&seq[i]);
-    kv_pool_close(&pool);
+    close_all(pool, seq, 2);
 }
 
-static void test_two_sequences_in_batches(void)
+static void test_two_sequences(void)
 {
-    check_two_sequences(KERNEL_KV_F16, 2);
-    check_two_sequences(KERNEL_KV_F32, 4);
+    check_two_sequences(2);
+    type = KERNEL_KV_F32;
+    check_two_sequences(4);
+    type = KERNEL_KV_F16;
 }
 
-static void test_truncate(void)
+static void test_others_find_it(void)
 {
-    kv_pool *pool = open_pool(KERNEL_KV_F16, 1);
-    kv_sequence *seq = NULL;
-    cerium_error err;
-    TEST_CHECK(kv_sequence_open(&seq, pool, CONTEXT, &err) == 0);
-    for (uint32_t at = 0; at < 600; at += 20) {
-        TEST_CHECK(kv_sequence_reserve(seq, at + 20) == 0);
-        for (uint32_t token = at; token < at + 20; token++) write_token(seq, 0, token);
+    int32_t tokens[400], other[400];
+    kv_pool *pool = open_pool(4, 0);
+    kv_sequence *seq[4];
+    for (int i = 0; i < 4; i++) seq[i] = open_sequence(pool, i == 3 ? 77 : 5);
+    fill(tokens, 400, 1);
+    memcpy(other, tokens, sizeof tokens);
+    TEST_CHECK(take(seq[0], 5, tokens, 330) == 0);
+    /* While the first still holds it: whole blocks; its last block is its own. */
+    TEST_CHECK(take(seq[1], 5, tokens, 400) == 320);
+    other[350] = other[350] + 1; /* inside of a block: found up to there, and copied */
+    TEST_CHECK(take(seq[2], 5, other, 400) == 350);
+    /* Never another tenant's. */
+    TEST_CHECK(take(seq[3], 77, tokens, 400) == 0);
+    /* What somebody let go of is found to the last token that agrees. */
+    kv_sequence_rest(seq[1]);
+    kv_sequence_rest(seq[2]);
+    TEST_CHECK(kv_sequence_length(seq[1]) == 0 && kv_sequence_blocks(seq[1]) == 0);
+    TEST_CHECK(take(seq[1], 5, other, 399) == 399);
+    TEST_CHECK(take(seq[2], 5, tokens, 395) == 395);
+    other[100] = other[100] + 1;
+    TEST_CHECK(take(seq[2], 5, other, 200) == 100);
+    close_all(pool, seq, 4);
+}
+
+static void test_rewind_keeps(void)
+{
+    int32_t tokens[300], other[300];
+    kv_pool *pool = open_pool(1, 0);
+    kv_sequence *seq = open_sequence(pool, 0);
+    fill(tokens, 300, 1);
+    fill(other, 300, 2);
+    memcpy(other, tokens, 210 * sizeof *tokens);
+    TEST_CHECK(take(seq, 0, tokens, 300) == 0);
+    TEST_CHECK(take(seq, 0, other, 300) == 210);  /* from inside of a full block */
+    TEST_CHECK(take(seq, 0, tokens, 300) == 300); /* and back: nothing was lost */
+    TEST_CHECK(take(seq, 0, other, 290) == 290);
+    TEST_CHECK(take(seq, 0, tokens, 250) == 250);
+    TEST_CHECK(kv_sequence_adopt(seq, tokens, 0) == 0);
+    close_all(pool, &seq, 1);
+}
+
+/* Equal blocks computed at the same time become one. */
+static void test_equal_blocks_are_one(void)
+{
+    int32_t tokens[KERNEL_PAGE * 3];
+    kv_pool *pool = open_pool(2, 0);
+    kv_sequence *seq[2] = {open_sequence(pool, 0), open_sequence(pool, 0)};
+    kv_use use;
+    fill(tokens, KERNEL_PAGE * 3, 1);
+    for (uint32_t at = 0; at < 2 * KERNEL_PAGE; at += BATCH)
+        for (int i = 0; i < 2; i++) TEST_CHECK(compute(seq[i], 0, tokens, at, at + BATCH) == 0);
+    kv_pool_measure(pool, &use);
+    TEST_CHECK_THAT(use.held == 2, "%u", use.held);
+    for (int i = 0; i < 2; i++) TEST_CHECK(count_lost(seq[i], 0, tokens, 2 * KERNEL_PAGE) == 0);
+    close_all(pool, seq, 2);
+}
+
+/* A pool of 16 blocks, the least for this context. */
+static void test_eviction_order(void)
+{
+    int32_t a[KERNEL_PAGE * 6], b[KERNEL_PAGE * 6], c[KERNEL_PAGE * 6];
+    windows = no_windows;
+    kv_pool *pool = open_pool(2, 1);
+    kv_sequence *seq[2] = {open_sequence(pool, 0), open_sequence(pool, 0)};
+    kv_use use;
+    fill(a, KERNEL_PAGE * 6, 1);
+    fill(b, KERNEL_PAGE * 6, 2);
+    fill(c, KERNEL_PAGE * 6, 3);
+    kv_pool_measure(pool, &use);
+    TEST_CHECK(use.blocks_max == CONTEXT / KERNEL_PAGE);
+    take(seq[0], 0, a, KERNEL_PAGE * 6);
+    take(seq[0], 0, b, KERNEL_PAGE * 6);
+    TEST_CHECK(take(seq[0], 0, a, KERNEL_PAGE) == KERNEL_PAGE); /* a's first block is used again */
+    kv_sequence_rest(seq[0]);
+    kv_pool_measure(pool, &use);
+    TEST_CHECK(use.idle == 12 && use.held == 0);
+    /* Six of 4 free and 12 idle: two ends of a go, which was used before b was. */
+    take(seq[0], 0, c, KERNEL_PAGE * 6);
+    TEST_CHECK(kv_sequence_adopt(seq[1], a, KERNEL_PAGE * 6) == 4 * KERNEL_PAGE);
+    TEST_CHECK(kv_sequence_adopt(seq[1], b, KERNEL_PAGE * 6) == 6 * KERNEL_PAGE);
+    TEST_CHECK(kv_pool_is_sound(pool));
+    close_all(pool, seq, 2);
+    windows = some_windows;
+}
+
+static void test_exhaustion(void)
+{
+    static int32_t tokens[2][CONTEXT];
+    kv_pool *pool = open_pool(2, 1);
+    kv_sequence *seq[2] = {open_sequence(pool, 0), open_sequence(pool, 0)};
+    for (uint32_t i = 0; i < 2; i++) fill(tokens[i], CONTEXT, i);
+    TEST_CHECK(compute(seq[0], 0, tokens[0], 0, 600) == 0);
+    TEST_CHECK(compute(seq[1], 0, tokens[1], 0, CONTEXT) == CERIUM_ERR_MEMORY);
+    uint32_t held = kv_sequence_length(seq[1]);
+    TEST_CHECK(held >= 300 && count_lost(seq[1], 0, tokens[1], held) == 0);
+    uint32_t n_blocks = kv_sequence_blocks(seq[1]);
+    TEST_CHECK(kv_sequence_reserve(seq[1], CONTEXT) == CERIUM_ERR_MEMORY);
+    TEST_CHECK(kv_sequence_blocks(seq[1]) == n_blocks);
+    /* When the other lets go, there is room for a whole context. */
+    kv_sequence_rest(seq[0]);
+    TEST_CHECK(take(seq[1], 0, tokens[1], CONTEXT) == held);
+    /* Rewinding into a block with no place for a copy: back to its beginning. */
+    tokens[1][CONTEXT - 10]++;
+    uint32_t found = take(seq[1], 0, tokens[1], CONTEXT);
+    TEST_CHECK(found == CONTEXT - 10 || found == CONTEXT - KERNEL_PAGE);
+    close_all(pool, seq, 2);
+}
+
+/* A timeline can be taken up where its window still is. */
+static void test_windows_bound_it(void)
+{
+    static int32_t tokens[2][CONTEXT];
+    windows = some_windows;
+    kv_pool *pool = open_pool(2, 1);
+    kv_sequence *seq[2] = {open_sequence(pool, 0), open_sequence(pool, 0)};
+    for (uint32_t i = 0; i < 2; i++) fill(tokens[i], CONTEXT, i);
+    take(seq[0], 0, tokens[0], 500);
+    kv_sequence_rest(seq[0]);
+    TEST_CHECK(take(seq[1], 0, tokens[0], 500) == 500);
+    kv_sequence_rest(seq[1]);
+    TEST_CHECK(take(seq[1], 0, tokens[1], 500) == 0);
+    TEST_CHECK(take(seq[0], 0, tokens[0], 450) <= 450);
+    close_all(pool, seq, 2);
+}
+
+/* ---- random: any order of anything, against what the tokens say ---- */
+
+static uint32_t random_state;
+
+static uint32_t next_random(uint32_t n)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (random_state >> 8) % n;
+}
+
+/* Few different tokens, so that beginnings and whole timelines meet. */
+static void random_timeline(int32_t *tokens, uint32_t n)
+{
+    uint32_t family = next_random(3), turn = next_random(n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        tokens[i] = (int32_t)(i < turn ? family : i % 7 + family * next_random(2));
+}
+
+static void simulate(const uint32_t *with, uint32_t seed, uint64_t size)
+{
+    enum { SEQUENCES = 4 };
+    static int32_t tokens[SEQUENCES][CONTEXT];
+    uint32_t n[SEQUENCES] = {0}, n_found = 0;
+    kv_sequence *seq[SEQUENCES];
+    windows = with;
+    random_state = seed;
+    kv_pool *pool = open_pool(SEQUENCES, size);
+    for (uint32_t i = 0; i < SEQUENCES; i++) seq[i] = open_sequence(pool, i % 2);
+    for (int round = 0; round < 400; round++) {
+        uint32_t i = next_random(SEQUENCES), what = next_random(10);
+        if (what == 0) {
+            kv_sequence_rest(seq[i]);
+            n[i] = 0;
+            continue;
+        }
+        if (what < 5) { /* another timeline, often one that begins like its own */
+            uint32_t held = n[i], keep = next_random(2) ? next_random(held + 1) : 0, all;
+            if (next_random(4) == 0) keep = held;
+            all = keep + next_random(CONTEXT - keep) / 2;
+            random_timeline(tokens[i] + keep, all - keep);
+            n[i] = kv_sequence_adopt(seq[i], tokens[i], all);
+            n_found += n[i];
+            TEST_CHECK(keep < held || n[i] >= held); /* what agrees to its end is never lost */
+            TEST_CHECK(n[i] <= all && n[i] == kv_sequence_length(seq[i]));
+        } else { /* go on */
+            uint32_t more = 1 + next_random(100);
+            if (more > CONTEXT - n[i]) more = CONTEXT - n[i];
+            random_timeline(tokens[i] + n[i], more);
+            int status = compute(seq[i], i % 2, tokens[i], n[i], n[i] + more);
+            TEST_CHECK(status == 0 || status == CERIUM_ERR_MEMORY);
+            n[i] = kv_sequence_length(seq[i]);
+        }
+        TEST_CHECK(count_lost(seq[i], i % 2, tokens[i], n[i]) == 0);
+        if (round % 16 == 0) TEST_CHECK(kv_pool_is_sound(pool));
     }
-    /* A little back: the ring still has the window. */
-    TEST_CHECK(kv_sequence_truncate(seq, 590) == 590);
-    TEST_CHECK(count_lost(seq, 0, 590) == 0);
-    /* As far as it says it can: then everything that token n sees must be there. */
-    for (uint32_t n = 589; n > 0; n--) {
-        uint32_t kept = kv_sequence_truncate(seq, n);
-        if (kept == 0) break;
-        TEST_CHECK(kept == n);
-        TEST_CHECK_THAT(count_lost(seq, 0, n) == 0, "at %u", n);
+    for (uint32_t i = 0; i < SEQUENCES; i++)
+        TEST_CHECK(count_lost(seq[i], i % 2, tokens[i], n[i]) == 0);
+    TEST_CHECK(n_found > 1000);
+    close_all(pool, seq, SEQUENCES);
+}
+
+static void test_random(void)
+{
+    for (uint32_t seed = 1; seed <= 12; seed++) {
+        simulate(no_windows, seed, seed % 3 ? 1 : 0);
+        simulate(some_windows, seed, seed % 3 ? 1 : size_of_block() * 30);
+        simulate(all_windows, seed, seed % 3 ? 1 : 0);
     }
-    /* From nothing it grows again. */
-    TEST_CHECK(kv_sequence_truncate(seq, 0) == 0);
-    for (uint32_t token = 0; token < 300; token++) {
-        TEST_CHECK(kv_sequence_reserve(seq, token + 1) == 0);
-        write_token(seq, 5, token);
-    }
-    TEST_CHECK(count_lost(seq, 5, 299) == 0);
-    kv_sequence_close(&seq);
-    kv_pool_close(&pool);
+    windows = some_windows;
 }
 
 static void test_nothing_leaks(void)
 {
     long before = memory_live();
-    kv_pool *pool = open_pool(KERNEL_KV_F16, 1);
-    cerium_error err;
-    for (int i = 0; i < 50; i++) { /* pages go back to the pool, or this would run dry */
-        kv_sequence *seq = NULL;
-        TEST_CHECK(kv_sequence_open(&seq, pool, CONTEXT, &err) == 0);
-        TEST_CHECK(kv_sequence_reserve(seq, CONTEXT) == 0);
+    int32_t tokens[CONTEXT];
+    kv_pool *pool = open_pool(1, 1);
+    for (uint32_t i = 0; i < 50; i++) { /* blocks go back to the pool, or this would run dry */
+        kv_sequence *seq = open_sequence(pool, 0);
+        fill(tokens, CONTEXT, i);
+        TEST_CHECK(compute(seq, 0, tokens, 0, CONTEXT) == 0);
         kv_sequence_close(&seq);
     }
+    TEST_CHECK(kv_pool_is_sound(pool));
     kv_pool_close(&pool);
     TEST_CHECK(memory_live() == before);
 }
 
 int main(void)
 {
-    TEST_RUN(test_two_sequences_in_batches);
-    TEST_RUN(test_truncate);
+    TEST_RUN(test_two_sequences);
+    TEST_RUN(test_others_find_it);
+    TEST_RUN(test_rewind_keeps);
+    TEST_RUN(test_equal_blocks_are_one);
+    TEST_RUN(test_eviction_order);
+    TEST_RUN(test_exhaustion);
+    TEST_RUN(test_windows_bound_it);
+    TEST_RUN(test_random);
     TEST_RUN(test_nothing_leaks);
     return unit_report("kv");
 }

@@ -1,0 +1,354 @@
+/* pages.c - memory of the cache: groups of layers, pages and blocks, what is free and what is idle.
+ */
+#include "cache/pool.h"
+
+#include "base/memory.h"
+
+enum {
+    WINDOW_SPARE = 4,    /* pages of a group with a window: so many times what sequences look at,
+                            because timelines can be taken up again only where their window is */
+    BLOCKS_MAX = 1 << 26,
+};
+
+static int group_layers(kv_pool *pool, const kv_layout *layout, cerium_error *err)
+{
+    uint32_t all = kv_blocks_for(layout->context_tokens);
+    for (uint32_t layer = 0; layer < layout->n_layers; layer++) {
+        uint32_t g = 0, window = layout->windows[layer];
+        while (g < pool->n_groups && pool->groups[g].window != window) g++;
+        if (g == KV_GROUPS_MAX)
+            return error_set(err, CERIUM_ERR_CAPACITY,
+                             "layers with more than %d different windows are not supported",
+                             KV_GROUPS_MAX);
+        if (g == pool->n_groups) {
+            uint64_t span = ((uint64_t)window + layout->batch_tokens + KERNEL_PAGE - 1) /
+                                KERNEL_PAGE + 1;
+            pool->groups[g].window = window;
+            pool->groups[g].sequence_pages = window && span < all ? (uint32_t)span : all;
+            pool->groups[g].oldest = pool->groups[g].newest = KV_NONE;
+            pool->n_groups++;
+        }
+        pool->places[layer] = (kv_place){g, pool->groups[g].n_layers++};
+    }
+    return CERIUM_OK;
+}
+
+static double group_share(const kv_group *group, uint32_t all)
+{
+    double spare = (double)group->sequence_pages * (group->window ? WINDOW_SPARE : 1);
+    return spare < all ? spare : all;
+}
+
+/* How many pages each group gets, and how many blocks there are. */
+static int share_out(kv_pool *pool, const kv_layout *layout)
+{
+    uint32_t all = kv_blocks_for(layout->context_tokens);
+    double one = 0; /* bytes of a whole sequence */
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        kv_group *group = &pool->groups[g];
+        size_t heads = (size_t)pool->n_kv_heads * group->n_layers;
+        if (!size_mul(2 * pool->keys_bytes, heads, &group->page_bytes))
+            return CERIUM_ERR_MEMORY;
+        one += group_share(group, all) * (double)group->page_bytes;
+    }
+    double size = (double)layout->bytes;
+    if (size <= 0) size = one * layout->sequences_max;
+    if (layout->bytes == 0 && layout->bytes_max && size > (double)layout->bytes_max)
+        size = (double)layout->bytes_max;
+    double sequences = size > one ? size / one : 1;
+    double blocks = all * sequences;
+    if (blocks > BLOCKS_MAX) return CERIUM_ERR_MEMORY;
+    pool->n_blocks = (uint32_t)blocks;
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        kv_group *group = &pool->groups[g];
+        group->n_pages = (uint32_t)(group_share(group, all) * sequences);
+        if (!group->window) group->n_pages = pool->n_blocks;
+        if (!size_mul(group->page_bytes, group->n_pages, &group->pages_bytes))
+            return CERIUM_ERR_MEMORY;
+    }
+    return CERIUM_OK;
+}
+
+static int take_window_lists(const kv_pool *pool, kv_group *group)
+{
+    group->page_of = memory_alloc(pool->n_blocks * sizeof(uint32_t));
+    group->users = memory_zalloc(pool->n_blocks, sizeof(uint32_t));
+    group->block_of = memory_alloc(group->n_pages * sizeof(uint32_t));
+    group->free_pages = memory_alloc(group->n_pages * sizeof(uint32_t));
+    group->older = memory_alloc(group->n_pages * sizeof(uint32_t));
+    group->newer = memory_alloc(group->n_pages * sizeof(uint32_t));
+    if (!group->page_of || !group->users || !group->block_of || !group->free_pages ||
+        !group->older || !group->newer)
+        return CERIUM_ERR_MEMORY;
+    for (uint32_t i = 0; i < pool->n_blocks; i++) group->page_of[i] = KV_NONE;
+    group->n_free = group->n_pages;
+    for (uint32_t i = 0; i < group->n_pages; i++) group->free_pages[i] = group->n_pages - 1 - i;
+    return CERIUM_OK;
+}
+
+static int take_memory(kv_pool *pool)
+{
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        kv_group *group = &pool->groups[g];
+        group->pages = memory_map(group->pages_bytes);
+        if (!group->pages) return CERIUM_ERR_MEMORY;
+        if (group->window) RETURN_IF(take_window_lists(pool, group));
+    }
+    pool->n_buckets = 64;
+    while (pool->n_buckets < 2 * pool->n_blocks) pool->n_buckets *= 2;
+    pool->blocks = memory_map(pool->n_blocks * sizeof *pool->blocks);
+    pool->free_blocks = memory_alloc(pool->n_blocks * sizeof(uint32_t));
+    pool->full = memory_alloc(pool->n_buckets * sizeof(uint32_t));
+    pool->near = memory_alloc(pool->n_buckets * sizeof(uint32_t));
+    if (!pool->blocks || !pool->free_blocks || !pool->full || !pool->near)
+        return CERIUM_ERR_MEMORY;
+    for (uint32_t i = 0; i < pool->n_buckets; i++) pool->full[i] = pool->near[i] = KV_NONE;
+    pool->n_free = pool->n_blocks;
+    for (uint32_t i = 0; i < pool->n_blocks; i++) pool->free_blocks[i] = pool->n_blocks - 1 - i;
+    pool->oldest = pool->newest = KV_NONE;
+    return CERIUM_OK;
+}
+
+int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_error *err)
+{
+    int status = CERIUM_ERR_MEMORY;
+    kv_pool *pool = memory_zalloc(1, sizeof *pool);
+    if (!pool) goto fail;
+    pool->type = layout->type;
+    pool->keys_bytes = kernel_kv_bytes(layout->type, layout->head_dim);
+    pool->n_layers = layout->n_layers;
+    pool->n_kv_heads = layout->n_kv_heads;
+    pool->context_tokens = layout->context_tokens;
+    pool->sequences_max = layout->sequences_max;
+    pool->has_lock = pthread_mutex_init(&pool->lock, NULL) == 0;
+    pool->places = memory_zalloc(layout->n_layers, sizeof *pool->places);
+    if (!pool->places || !pool->has_lock) goto fail;
+    status = group_layers(pool, layout, err);
+    if (status) {
+        kv_pool_close(&pool);
+        return status;
+    }
+    status = share_out(pool, layout);
+    if (!status) status = take_memory(pool);
+    if (status) goto fail;
+    *out = pool;
+    return CERIUM_OK;
+fail:
+    kv_pool_close(&pool);
+    return error_set(err, status,
+                     "no memory for the KV cache of %u sequences of %u tokens; "
+                     "lower the context or the number of sessions",
+                     layout->sequences_max, layout->context_tokens);
+}
+
+void kv_pool_close(kv_pool **pool)
+{
+    if (!pool || !*pool) return;
+    kv_pool *p = *pool;
+    CHECK(p->n_sequences == 0);
+    for (uint32_t g = 0; g < KV_GROUPS_MAX; g++) {
+        kv_group *group = &p->groups[g];
+        memory_unmap(group->pages, group->pages_bytes);
+        memory_free(group->page_of);
+        memory_free(group->users);
+        memory_free(group->block_of);
+        memory_free(group->free_pages);
+        memory_free(group->older);
+        memory_free(group->newer);
+    }
+    memory_unmap(p->blocks, p->n_blocks * sizeof *p->blocks);
+    memory_free(p->free_blocks);
+    memory_free(p->full);
+    memory_free(p->near);
+    memory_free(p->places);
+    if (p->has_lock) pthread_mutex_destroy(&p->lock);
+    memory_free(p);
+    *pool = NULL;
+}
+
+uint64_t kv_token_bytes(const kv_pool *pool)
+{
+    for (uint32_t g = 0; g < pool->n_groups; g++)
+        if (!pool->groups[g].window) return pool->groups[g].page_bytes / KERNEL_PAGE;
+    return 0;
+}
+
+void kv_pool_measure(kv_pool *pool, kv_use *use)
+{
+    pthread_mutex_lock(&pool->lock);
+    *use = (kv_use){.blocks_max = pool->n_blocks,
+                    .held = pool->n_blocks - pool->n_free - pool->n_idle,
+                    .idle = pool->n_idle};
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- pages of groups with a window ---- */
+
+static void list_page(kv_group *group, uint32_t page)
+{
+    group->older[page] = group->newest;
+    group->newer[page] = KV_NONE;
+    *(group->newest == KV_NONE ? &group->oldest : &group->newer[group->newest]) = page;
+    group->newest = page;
+}
+
+static void unlist_page(kv_group *group, uint32_t page)
+{
+    uint32_t older = group->older[page], newer = group->newer[page];
+    *(older == KV_NONE ? &group->oldest : &group->newer[older]) = newer;
+    *(newer == KV_NONE ? &group->newest : &group->older[newer]) = older;
+}
+
+/* Pages are listed for eviction when their block is in the tree and nobody looks at them. */
+static bool is_listed(const kv_pool *pool, const kv_group *group, uint32_t block)
+{
+    return pool->blocks[block].in_tree && group->page_of[block] != KV_NONE &&
+           group->users[block] == 0;
+}
+
+static bool take_page(kv_group *group, uint32_t block)
+{
+    uint32_t page = group->oldest;
+    if (group->n_free > 0) {
+        page = group->free_pages[--group->n_free];
+    } else {
+        if (page == KV_NONE) return false;
+        unlist_page(group, page);
+        group->page_of[group->block_of[page]] = KV_NONE;
+    }
+    group->page_of[block] = page;
+    group->block_of[page] = block;
+    return true;
+}
+
+void kv_block_use_page(kv_pool *pool, uint32_t g, uint32_t block)
+{
+    kv_group *group = &pool->groups[g];
+    if (is_listed(pool, group, block)) unlist_page(group, group->page_of[block]);
+    group->users[block]++;
+}
+
+void kv_block_leave_page(kv_pool *pool, uint32_t g, uint32_t block)
+{
+    kv_group *group = &pool->groups[g];
+    CHECK(group->users[block] > 0);
+    group->users[block]--;
+    if (is_listed(pool, group, block)) list_page(group, group->page_of[block]);
+}
+
+void kv_block_list_pages(kv_pool *pool, uint32_t block, bool listed)
+{
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        kv_group *group = &pool->groups[g];
+        if (!group->window || group->page_of[block] == KV_NONE || group->users[block]) continue;
+        if (listed)
+            list_page(group, group->page_of[block]);
+        else
+            unlist_page(group, group->page_of[block]);
+    }
+}
+
+bool kv_block_has_pages(const kv_pool *pool, uint32_t block)
+{
+    for (uint32_t g = 0; g < pool->n_groups; g++)
+        if (pool->groups[g].window && pool->groups[g].page_of[block] == KV_NONE) return false;
+    return true;
+}
+
+void kv_block_give_pages(kv_pool *pool, uint32_t to, uint32_t from)
+{
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        kv_group *group = &pool->groups[g];
+        if (!group->window || group->page_of[to] != KV_NONE) continue;
+        CHECK(!pool->blocks[from].in_tree);
+        group->page_of[to] = group->page_of[from];
+        group->page_of[from] = KV_NONE;
+        if (group->page_of[to] == KV_NONE) continue;
+        group->block_of[group->page_of[to]] = to;
+        if (is_listed(pool, group, to)) list_page(group, group->page_of[to]);
+    }
+}
+
+/* ---- blocks ---- */
+
+static void list_block(kv_pool *pool, uint32_t block)
+{
+    kv_block *b = &pool->blocks[block];
+    b->older = pool->newest;
+    b->newer = KV_NONE;
+    *(b->older == KV_NONE ? &pool->oldest : &pool->blocks[b->older].newer) = block;
+    pool->newest = block;
+    pool->n_idle++;
+}
+
+static void unlist_block(kv_pool *pool, uint32_t block)
+{
+    const kv_block *b = &pool->blocks[block];
+    *(b->older == KV_NONE ? &pool->oldest : &pool->blocks[b->older].newer) = b->newer;
+    *(b->newer == KV_NONE ? &pool->newest : &pool->blocks[b->newer].older) = b->older;
+    pool->n_idle--;
+}
+
+void kv_block_hold(kv_pool *pool, uint32_t block)
+{
+    CHECK(pool->blocks[block].in_tree);
+    if (pool->blocks[block].holders++ == 0) unlist_block(pool, block);
+}
+
+void kv_block_let_go(kv_pool *pool, uint32_t block)
+{
+    CHECK(pool->blocks[block].in_tree && pool->blocks[block].holders > 0);
+    if (--pool->blocks[block].holders == 0) list_block(pool, block);
+}
+
+void kv_block_free(kv_pool *pool, uint32_t block)
+{
+    CHECK(!pool->blocks[block].in_tree && pool->n_free < pool->n_blocks);
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        kv_group *group = &pool->groups[g];
+        if (!group->window) continue;
+        CHECK(group->users[block] == 0);
+        if (group->page_of[block] != KV_NONE)
+            group->free_pages[group->n_free++] = group->page_of[block];
+        group->page_of[block] = KV_NONE;
+    }
+    pool->free_blocks[pool->n_free++] = block;
+}
+
+void kv_block_discard(kv_pool *pool, uint32_t block)
+{
+    CHECK(pool->blocks[block].holders == 0);
+    unlist_block(pool, block);
+    kv_tree_remove(pool, block);
+    kv_block_free(pool, block);
+}
+
+uint32_t kv_block_take(kv_pool *pool)
+{
+    if (pool->n_free == 0) {
+        if (pool->oldest == KV_NONE) return KV_NONE;
+        kv_block_discard(pool, pool->oldest);
+    }
+    uint32_t block = pool->free_blocks[--pool->n_free];
+    kv_block *b = &pool->blocks[block];
+    b->n_tokens = 0;
+    b->holders = 1;
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        if (!pool->groups[g].window || take_page(&pool->groups[g], block)) continue;
+        kv_block_free(pool, block);
+        return KV_NONE;
+    }
+    return block;
+}
+
+void kv_block_copy(kv_pool *pool, uint32_t to, uint32_t from)
+{
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        kv_group *group = &pool->groups[g];
+        size_t a = group->window ? group->page_of[to] : to;
+        size_t b = group->window ? group->page_of[from] : from;
+        CHECK(a < group->n_pages && b < group->n_pages);
+        memcpy(group->pages + a * group->page_bytes, group->pages + b * group->page_bytes,
+               group->page_bytes);
+    }
+}

@@ -1,0 +1,126 @@
+/* pool.h - what the parts of the cache share: blocks, groups of pages, the tree, sequences.
+ *
+ * A block is free (on free_blocks), private (held by the one sequence that computes it), or in the
+ * tree.  One in the tree is held by sequences, or idle: on a list in the order in which it was let
+ * go of.  A sequence lets go of its last block first, and holding a block means holding those
+ * before it; so an idle block comes after all idle blocks that follow it in a timeline, the first
+ * of the list is always the end of one, and evicting from the front never orphans a block. */
+#ifndef CACHE_POOL_H
+#define CACHE_POOL_H
+
+#include <pthread.h>
+
+#include "cache/kv.h"
+
+#define KV_NONE UINT32_MAX
+
+typedef struct {
+    int32_t tokens[KERNEL_PAGE];
+    uint64_t tenant;
+    uint64_t hash;         /* of the tenant and of all tokens up to its end; when full */
+    uint64_t near_hash;    /* of the tenant, all tokens before it, and its first one */
+    uint32_t n_tokens;     /* computed */
+    uint32_t parent;       /* the block before it, KV_NONE at the beginning; in the tree only */
+    uint32_t holders;      /* sequences; 1 while it is private */
+    uint32_t older, newer; /* while idle */
+    uint32_t next_full, next_near; /* in its bucket of the tables, while in the tree */
+    bool in_tree;
+} kv_block;
+
+/* Pages of the layers that see the same span. */
+typedef struct {
+    uint32_t window;      /* 0 = everything: page numbers are block numbers */
+    uint32_t n_layers;
+    uint32_t sequence_pages; /* that one sequence needs at most */
+    size_t page_bytes;    /* of all layers of the group */
+    uint8_t *pages;       /* [n_pages][page_bytes] */
+    size_t pages_bytes;
+    uint32_t n_pages;
+    /* where there is a window: */
+    uint32_t *page_of;    /* [n_blocks] page, or KV_NONE */
+    uint32_t *users;      /* [n_blocks] sequences that may still look at it */
+    uint32_t *block_of;   /* [n_pages] */
+    uint32_t *free_pages; /* [n_free]: a stack */
+    uint32_t n_free;
+    uint32_t *older, *newer; /* [n_pages] of pages without users, in the order of their last */
+    uint32_t oldest, newest;
+} kv_group;
+
+typedef struct {
+    uint32_t group, index; /* of the layer within its group */
+} kv_place;
+
+struct kv_pool {
+    pthread_mutex_t lock; /* everything below, and every sequence; the last one to be taken */
+    bool has_lock;
+    kernel_kv_type type;
+    size_t keys_bytes;     /* of one page of one KV head; its values take as many */
+    uint32_t n_layers, n_kv_heads, context_tokens, sequences_max;
+    uint32_t n_groups, n_sequences;
+    kv_group groups[KV_GROUPS_MAX];
+    kv_place *places;      /* [n_layers] */
+    kv_block *blocks;      /* [n_blocks] */
+    uint32_t n_blocks, n_free, n_idle;
+    uint32_t *free_blocks; /* [n_free]: a stack */
+    uint32_t oldest, newest; /* idle blocks */
+    uint32_t *full, *near; /* [n_buckets] first block: full ones by hash, all by near_hash */
+    uint32_t n_buckets;    /* a power of two */
+};
+
+struct kv_sequence {
+    kv_pool *pool;
+    uint64_t tenant;
+    uint32_t context_tokens;
+    uint32_t n_tokens; /* computed */
+    uint32_t n_blocks; /* held: those of n_tokens, and reserved ones */
+    uint32_t first[KV_GROUPS_MAX]; /* it uses the group's pages of blocks [first, n_blocks) */
+    uint32_t blocks[]; /* [pages of context_tokens] */
+};
+
+static inline uint32_t kv_blocks_for(uint32_t n_tokens)
+{
+    return (n_tokens + KERNEL_PAGE - 1) / KERNEL_PAGE;
+}
+
+/* The first block that a token at position n sees in a group with a window. */
+static inline uint32_t kv_window_first(const kv_group *group, uint32_t n)
+{
+    return n + 1 > group->window ? (n + 1 - group->window) / KERNEL_PAGE : 0;
+}
+
+/* ---- pages.c: free, idle and held blocks and pages ---- */
+
+/* A private block with a page in every group; evicts what is idle. KV_NONE when nothing is. */
+uint32_t kv_block_take(kv_pool *pool);
+/* Give a block back that is not in the tree. */
+void kv_block_free(kv_pool *pool, uint32_t block);
+/* Take an idle block out of the tree and give it back; it must be the end of its timelines. */
+void kv_block_discard(kv_pool *pool, uint32_t block);
+/* Hold a block of the tree, and let go of it again. */
+void kv_block_hold(kv_pool *pool, uint32_t block);
+void kv_block_let_go(kv_pool *pool, uint32_t block);
+void kv_block_use_page(kv_pool *pool, uint32_t group, uint32_t block);
+void kv_block_leave_page(kv_pool *pool, uint32_t group, uint32_t block);
+void kv_block_copy(kv_pool *pool, uint32_t to, uint32_t from);
+/* For the tree alone: list the pages of a block without users for eviction, or unlist them. */
+void kv_block_list_pages(kv_pool *pool, uint32_t block, bool listed);
+/* Whether it has a page in every group. */
+bool kv_block_has_pages(const kv_pool *pool, uint32_t block);
+/* Pages that `to`, in the tree, lacks and its equal `from`, private, has become those of `to`. */
+void kv_block_give_pages(kv_pool *pool, uint32_t to, uint32_t from);
+
+/* ---- prefix.c: the tree ---- */
+
+/* The full block with tokens [KERNEL_PAGE] after parent, or KV_NONE. */
+uint32_t kv_tree_full(const kv_pool *pool, uint64_t tenant, uint32_t parent,
+                      const int32_t *tokens);
+/* The block after parent that agrees longest with tokens [n], and how long; KV_NONE and 0. */
+uint32_t kv_tree_near(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
+                      uint32_t n, uint32_t *n_common);
+/* Put a private block into the tree, after parent; its holders stay. */
+void kv_tree_add(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block);
+/* Put the private last block of a timeline into the tree, idle, unless the tree has it already. */
+void kv_tree_add_last(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block);
+void kv_tree_remove(kv_pool *pool, uint32_t block);
+
+#endif

@@ -1,0 +1,137 @@
+/* prefix.c - the tree of computed blocks: two hash tables over blocks, by content and by beginning.
+ *
+ * A full block is found by the hash of everything up to its end, and compared by tenant, parent and
+ * tokens: equal parents are equal beginnings, as parents stay while they have children.  The table
+ * `near` has every block under its first token, to find the one that agrees longest. */
+#include "cache/pool.h"
+
+/* How many blocks that begin alike are looked at for the one that agrees longest. */
+enum { NEAR_WALK_MAX = 64 };
+
+/* The finalizer of MurmurHash3 (Appleby, public domain) on a running sum. */
+static inline uint64_t mix(uint64_t hash, uint64_t value)
+{
+    uint64_t z = (hash ^ value) * 0xff51afd7ed558ccdu;
+    z = (z ^ z >> 33) * 0xc4ceb9fe1a85ec53u;
+    return z ^ z >> 33;
+}
+
+static uint64_t hash_before(const kv_pool *pool, uint64_t tenant, uint32_t parent)
+{
+    return parent == KV_NONE ? mix(0x9e3779b97f4a7c15u, tenant) : pool->blocks[parent].hash;
+}
+
+static uint64_t hash_full(uint64_t before, const int32_t *tokens)
+{
+    for (int i = 0; i < KERNEL_PAGE; i++) before = mix(before, (uint32_t)tokens[i]);
+    return before;
+}
+
+static bool follows(const kv_block *b, uint64_t tenant, uint32_t parent)
+{
+    return b->tenant == tenant && b->parent == parent;
+}
+
+static uint32_t common(const int32_t *a, const int32_t *b, uint32_t n)
+{
+    uint32_t i = 0;
+    while (i < n && a[i] == b[i]) i++;
+    return i;
+}
+
+uint32_t kv_tree_full(const kv_pool *pool, uint64_t tenant, uint32_t parent,
+                      const int32_t *tokens)
+{
+    uint64_t hash = hash_full(hash_before(pool, tenant, parent), tokens);
+    uint32_t at = pool->full[hash & (pool->n_buckets - 1)];
+    for (; at != KV_NONE; at = pool->blocks[at].next_full) {
+        const kv_block *b = &pool->blocks[at];
+        if (b->hash == hash && follows(b, tenant, parent) &&
+            !memcmp(b->tokens, tokens, sizeof b->tokens))
+            return at;
+    }
+    return KV_NONE;
+}
+
+uint32_t kv_tree_near(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
+                      uint32_t n, uint32_t *n_common)
+{
+    uint32_t best = KV_NONE;
+    *n_common = 0;
+    if (n == 0) return KV_NONE;
+    uint64_t hash = mix(hash_before(pool, tenant, parent), (uint32_t)tokens[0]);
+    uint32_t at = pool->near[hash & (pool->n_buckets - 1)];
+    for (uint32_t i = 0; at != KV_NONE && i < NEAR_WALK_MAX; i++) {
+        const kv_block *b = &pool->blocks[at];
+        if (b->near_hash == hash && follows(b, tenant, parent)) {
+            uint32_t same = common(b->tokens, tokens, n < b->n_tokens ? n : b->n_tokens);
+            if (same > *n_common) best = at, *n_common = same;
+        }
+        at = b->next_near;
+    }
+    return best;
+}
+
+void kv_tree_add(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block)
+{
+    kv_block *b = &pool->blocks[block];
+    CHECK(!b->in_tree && b->n_tokens > 0);
+    uint64_t before = hash_before(pool, tenant, parent);
+    b->in_tree = true;
+    b->tenant = tenant;
+    b->parent = parent;
+    b->near_hash = mix(before, (uint32_t)b->tokens[0]);
+    uint32_t *bucket = &pool->near[b->near_hash & (pool->n_buckets - 1)];
+    b->next_near = *bucket;
+    *bucket = block;
+    if (b->n_tokens == KERNEL_PAGE) {
+        b->hash = hash_full(before, b->tokens);
+        bucket = &pool->full[b->hash & (pool->n_buckets - 1)];
+        b->next_full = *bucket;
+        *bucket = block;
+    }
+    kv_block_list_pages(pool, block, true);
+}
+
+void kv_tree_remove(kv_pool *pool, uint32_t block)
+{
+    kv_block *b = &pool->blocks[block];
+    CHECK(b->in_tree);
+    kv_block_list_pages(pool, block, false);
+    b->in_tree = false;
+    uint32_t *at = &pool->near[b->near_hash & (pool->n_buckets - 1)];
+    while (*at != block) at = &pool->blocks[*at].next_near;
+    *at = b->next_near;
+    if (b->n_tokens < KERNEL_PAGE) return;
+    at = &pool->full[b->hash & (pool->n_buckets - 1)];
+    while (*at != block) at = &pool->blocks[*at].next_full;
+    *at = b->next_full;
+}
+
+void kv_tree_add_last(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block)
+{
+    kv_block *b = &pool->blocks[block];
+    uint64_t hash = mix(hash_before(pool, tenant, parent), (uint32_t)b->tokens[0]);
+    uint32_t at = pool->near[hash & (pool->n_buckets - 1)], next;
+    for (uint32_t i = 0; at != KV_NONE && i < NEAR_WALK_MAX; i++, at = next) {
+        kv_block *other = &pool->blocks[at];
+        uint32_t n = other->n_tokens < b->n_tokens ? other->n_tokens : b->n_tokens;
+        next = other->next_near;
+        if (other->near_hash != hash || !follows(other, tenant, parent) ||
+            common(other->tokens, b->tokens, n) < n)
+            continue;
+        bool is_equal = other->n_tokens == b->n_tokens;
+        if (n == b->n_tokens && (is_equal || kv_block_has_pages(pool, at))) {
+            /* The other has all of it, and was used now. */
+            kv_block_hold(pool, at);
+            if (is_equal) kv_block_give_pages(pool, at, block);
+            kv_block_let_go(pool, at);
+            kv_block_free(pool, block);
+            return;
+        }
+        if (n < b->n_tokens && other->n_tokens < KERNEL_PAGE && other->holders == 0)
+            kv_block_discard(pool, at);
+    }
+    kv_tree_add(pool, tenant, parent, block);
+    kv_block_let_go(pool, block);
+}

@@ -1,0 +1,308 @@
+/* sequence.c - sequences: what they hold, what they take up from the tree, and what they add. */
+#include "cache/pool.h"
+
+#include "base/memory.h"
+
+int kv_sequence_open(kv_sequence **out, kv_pool *pool, uint32_t context_tokens, uint64_t tenant,
+                     cerium_error *err)
+{
+    CHECK(context_tokens >= 1 && context_tokens <= pool->context_tokens);
+    pthread_mutex_lock(&pool->lock);
+    bool is_room = pool->n_sequences < pool->sequences_max;
+    if (is_room) pool->n_sequences++;
+    pthread_mutex_unlock(&pool->lock);
+    if (!is_room)
+        return error_set(err, CERIUM_ERR_CAPACITY,
+                         "%u sessions are open, the most that the engine was opened for",
+                         pool->sequences_max);
+    kv_sequence *seq =
+        memory_alloc(sizeof *seq + kv_blocks_for(context_tokens) * sizeof *seq->blocks);
+    if (!seq) {
+        pthread_mutex_lock(&pool->lock);
+        pool->n_sequences--;
+        pthread_mutex_unlock(&pool->lock);
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a session");
+    }
+    *seq = (kv_sequence){.pool = pool, .tenant = tenant, .context_tokens = context_tokens};
+    *out = seq;
+    return CERIUM_OK;
+}
+
+static uint32_t parent_of(const kv_sequence *seq, uint32_t index)
+{
+    return index ? seq->blocks[index - 1] : KV_NONE;
+}
+
+/* Hold block number n_blocks of the timeline, which the caller has held already. */
+static void append(kv_sequence *seq, uint32_t block)
+{
+    for (uint32_t g = 0; g < seq->pool->n_groups; g++)
+        if (seq->pool->groups[g].window && seq->n_blocks >= seq->first[g])
+            kv_block_use_page(seq->pool, g, block);
+    seq->blocks[seq->n_blocks++] = block;
+}
+
+/* Let go of all blocks but the first n, the last one first: see pool.h. */
+static void drop(kv_sequence *seq, uint32_t n)
+{
+    kv_pool *pool = seq->pool;
+    while (seq->n_blocks > n) {
+        uint32_t at = --seq->n_blocks, block = seq->blocks[at];
+        for (uint32_t g = 0; g < pool->n_groups; g++)
+            if (pool->groups[g].window && at >= seq->first[g])
+                kv_block_leave_page(pool, g, block);
+        if (pool->blocks[block].in_tree)
+            kv_block_let_go(pool, block);
+        else if (pool->blocks[block].n_tokens > 0)
+            kv_tree_add_last(pool, seq->tenant, parent_of(seq, at), block);
+        else
+            kv_block_free(pool, block);
+    }
+    if (seq->n_tokens > n * KERNEL_PAGE) seq->n_tokens = n * KERNEL_PAGE;
+}
+
+/* Be a user of the pages that a token at position n sees, and of no older ones. */
+static void look_from(kv_sequence *seq, uint32_t n)
+{
+    for (uint32_t g = 0; g < seq->pool->n_groups; g++) {
+        if (!seq->pool->groups[g].window) continue;
+        uint32_t from = seq->first[g], to = kv_window_first(&seq->pool->groups[g], n);
+        for (uint32_t i = from; i < to && i < seq->n_blocks; i++)
+            kv_block_leave_page(seq->pool, g, seq->blocks[i]);
+        for (uint32_t i = to; i < from && i < seq->n_blocks; i++)
+            kv_block_use_page(seq->pool, g, seq->blocks[i]);
+        seq->first[g] = to;
+    }
+}
+
+void kv_sequence_rest(kv_sequence *seq)
+{
+    pthread_mutex_lock(&seq->pool->lock);
+    drop(seq, 0);
+    look_from(seq, 0);
+    pthread_mutex_unlock(&seq->pool->lock);
+}
+
+void kv_sequence_close(kv_sequence **seq)
+{
+    if (!seq || !*seq) return;
+    kv_pool *pool = (*seq)->pool;
+    kv_sequence_rest(*seq);
+    pthread_mutex_lock(&pool->lock);
+    pool->n_sequences--;
+    pthread_mutex_unlock(&pool->lock);
+    memory_free(*seq);
+    *seq = NULL;
+}
+
+uint32_t kv_sequence_length(kv_sequence *seq)
+{
+    pthread_mutex_lock(&seq->pool->lock);
+    uint32_t n = seq->n_tokens;
+    pthread_mutex_unlock(&seq->pool->lock);
+    return n;
+}
+
+uint32_t kv_sequence_blocks(kv_sequence *seq)
+{
+    pthread_mutex_lock(&seq->pool->lock);
+    uint32_t n = seq->n_blocks;
+    pthread_mutex_unlock(&seq->pool->lock);
+    return n;
+}
+
+static int reserve(kv_sequence *seq, uint32_t end)
+{
+    uint32_t n_before = seq->n_blocks;
+    if (end > seq->context_tokens) return CERIUM_ERR_CAPACITY;
+    while (seq->n_blocks < kv_blocks_for(end)) {
+        uint32_t block = kv_block_take(seq->pool);
+        if (block == KV_NONE) {
+            drop(seq, n_before);
+            return CERIUM_ERR_MEMORY;
+        }
+        append(seq, block);
+    }
+    return CERIUM_OK;
+}
+
+int kv_sequence_reserve(kv_sequence *seq, uint32_t end)
+{
+    pthread_mutex_lock(&seq->pool->lock);
+    int status = reserve(seq, end);
+    pthread_mutex_unlock(&seq->pool->lock);
+    return status;
+}
+
+/* Block number `index` became full: put it into the tree, or use the equal one that is there. */
+static void publish(kv_sequence *seq, uint32_t index)
+{
+    kv_pool *pool = seq->pool;
+    uint32_t block = seq->blocks[index], parent = parent_of(seq, index);
+    uint32_t same = kv_tree_full(pool, seq->tenant, parent, pool->blocks[block].tokens);
+    if (same == KV_NONE) {
+        kv_tree_add(pool, seq->tenant, parent, block);
+        return;
+    }
+    kv_block_hold(pool, same);
+    kv_block_give_pages(pool, same, block);
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        if (!pool->groups[g].window || index < seq->first[g]) continue;
+        kv_block_use_page(pool, g, same);
+        kv_block_leave_page(pool, g, block);
+    }
+    kv_block_free(pool, block);
+    seq->blocks[index] = same;
+}
+
+void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n)
+{
+    pthread_mutex_lock(&seq->pool->lock);
+    CHECK(n <= seq->n_blocks * KERNEL_PAGE - seq->n_tokens);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t index = seq->n_tokens / KERNEL_PAGE;
+        kv_block *b = &seq->pool->blocks[seq->blocks[index]];
+        CHECK(!b->in_tree && b->n_tokens == seq->n_tokens % KERNEL_PAGE);
+        b->tokens[b->n_tokens++] = tokens[i];
+        seq->n_tokens++;
+        if (b->n_tokens == KERNEL_PAGE) publish(seq, index);
+    }
+    look_from(seq, seq->n_tokens);
+    pthread_mutex_unlock(&seq->pool->lock);
+}
+
+/* ---- taking up ---- */
+
+typedef struct {
+    uint32_t n_blocks; /* full ones, in seq->blocks, held or not */
+    uint32_t last;     /* the block that agrees with n_last tokens after them, or KV_NONE */
+    uint32_t n_last;
+} path;
+
+static bool has_window(const kv_sequence *seq, const path *p)
+{
+    const kv_pool *pool = seq->pool;
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        const kv_group *group = &pool->groups[g];
+        if (!group->window) continue;
+        if (p->n_last && group->page_of[p->last] == KV_NONE) return false;
+        uint32_t first = kv_window_first(group, p->n_blocks * KERNEL_PAGE + p->n_last);
+        for (uint32_t i = p->n_blocks; i-- > first;)
+            if (group->page_of[seq->blocks[i]] == KV_NONE) return false;
+    }
+    return true;
+}
+
+/* What of tokens the tree has after the first n_blocks, which the sequence holds. */
+static path find(kv_sequence *seq, uint32_t n_blocks, const int32_t *tokens, uint32_t n)
+{
+    path p = {.n_blocks = n_blocks};
+    while (n - p.n_blocks * KERNEL_PAGE >= KERNEL_PAGE) {
+        uint32_t block = kv_tree_full(seq->pool, seq->tenant, parent_of(seq, p.n_blocks),
+                                      tokens + p.n_blocks * KERNEL_PAGE);
+        if (block == KV_NONE) break;
+        seq->blocks[p.n_blocks++] = block;
+    }
+    uint32_t at = p.n_blocks * KERNEL_PAGE;
+    p.last = kv_tree_near(seq->pool, seq->tenant, parent_of(seq, p.n_blocks), tokens + at, n - at,
+                          &p.n_last);
+    return p;
+}
+
+/* Hold what follows the last full block of a path: the block itself where all of it agrees and
+ * nobody can hold it but us, else a copy.  False when there is no place for a copy. */
+static bool take_last(kv_sequence *seq, const path *p)
+{
+    kv_pool *pool = seq->pool;
+    kv_block *b = &pool->blocks[p->last];
+    kv_block_hold(pool, p->last);
+    if (b->n_tokens == p->n_last && b->n_tokens < KERNEL_PAGE) {
+        kv_tree_remove(pool, p->last);
+        append(seq, p->last);
+        return true;
+    }
+    for (uint32_t g = 0; g < pool->n_groups; g++) /* taking must not evict what is copied */
+        if (pool->groups[g].window) kv_block_use_page(pool, g, p->last);
+    uint32_t copy = kv_block_take(pool);
+    if (copy != KV_NONE) {
+        kv_block_copy(pool, copy, p->last);
+        memcpy(pool->blocks[copy].tokens, b->tokens, p->n_last * sizeof *b->tokens);
+        pool->blocks[copy].n_tokens = p->n_last;
+        append(seq, copy);
+    }
+    for (uint32_t g = 0; g < pool->n_groups; g++)
+        if (pool->groups[g].window) kv_block_leave_page(pool, g, p->last);
+    kv_block_let_go(pool, p->last);
+    return copy != KV_NONE;
+}
+
+/* Hold as much of a path as there are windows and room for. */
+static void take(kv_sequence *seq, path p)
+{
+    uint32_t n_held = seq->n_blocks;
+    for (;;) {
+        while (!has_window(seq, &p)) {
+            if (p.n_last == 0) p.n_blocks--;
+            p.n_last = 0;
+        }
+        drop(seq, p.n_blocks < n_held ? p.n_blocks : n_held);
+        look_from(seq, p.n_blocks * KERNEL_PAGE + p.n_last);
+        while (seq->n_blocks < p.n_blocks) {
+            kv_block_hold(seq->pool, seq->blocks[seq->n_blocks]);
+            append(seq, seq->blocks[seq->n_blocks]);
+        }
+        seq->n_tokens = p.n_blocks * KERNEL_PAGE + p.n_last;
+        if (p.n_last == 0 || take_last(seq, &p)) return;
+        p.n_last = 0;
+        n_held = p.n_blocks;
+    }
+}
+
+static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
+{
+    const kv_pool *pool = seq->pool;
+    uint32_t n_own = 0, n_same = 0; /* full blocks that agree; tokens after them */
+    uint32_t limit = n < seq->n_tokens ? n : seq->n_tokens;
+    while ((n_own + 1) * KERNEL_PAGE <= limit &&
+           !memcmp(pool->blocks[seq->blocks[n_own]].tokens, tokens + n_own * KERNEL_PAGE,
+                   KERNEL_PAGE * sizeof *tokens))
+        n_own++;
+    uint32_t at = n_own * KERNEL_PAGE;
+    while (at + n_same < limit &&
+           pool->blocks[seq->blocks[n_own]].tokens[n_same] == tokens[at + n_same])
+        n_same++;
+    if (n_same > 0 && at + n_same == seq->n_tokens) {
+        /* Its unfinished block agrees as far as it goes: is there a better one?  What the window of
+         * that one needs before it, the sequence holds. */
+        uint32_t parent = parent_of(seq, n_own), n_near;
+        uint32_t near = kv_tree_near(pool, seq->tenant, parent, tokens + at, n - at, &n_near);
+        if (n_near <= n_same || !kv_block_has_pages(pool, near)) {
+            drop(seq, n_own + 1);
+            return seq->n_tokens;
+        }
+    }
+    drop(seq, n_own);
+    take(seq, find(seq, n_own, tokens, n));
+    return seq->n_tokens;
+}
+
+uint32_t kv_sequence_adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
+{
+    CHECK(n <= seq->context_tokens);
+    pthread_mutex_lock(&seq->pool->lock);
+    uint32_t n_held = adopt(seq, tokens, n);
+    pthread_mutex_unlock(&seq->pool->lock);
+    return n_held;
+}
+
+kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_head, uint32_t page)
+{
+    const kv_pool *pool = seq->pool;
+    kv_place place = pool->places[layer];
+    const kv_group *group = &pool->groups[place.group];
+    uint32_t block = seq->blocks[page];
+    size_t number = group->window ? group->page_of[block] : block;
+    size_t head = (size_t)place.index * pool->n_kv_heads + kv_head;
+    uint8_t *keys = group->pages + number * group->page_bytes + head * 2 * pool->keys_bytes;
+    return (kv_page){pool->type, keys, keys + pool->keys_bytes};
+}

@@ -1,0 +1,90 @@
+/* sound.c - a walk over all of the cache that finds every disagreement; for tests. */
+#include "cache/pool.h"
+
+#include "base/memory.h"
+
+/* Blocks in the tree are in the tables, once, and nothing else is. */
+static bool tables_are_sound(const kv_pool *pool)
+{
+    uint32_t n_near = 0, n_full = 0, n_tree = 0, n_whole = 0;
+    for (uint32_t i = 0; i < pool->n_buckets; i++) {
+        for (uint32_t at = pool->near[i]; at != KV_NONE; at = pool->blocks[at].next_near) {
+            const kv_block *b = &pool->blocks[at];
+            if (!b->in_tree || (b->near_hash & (pool->n_buckets - 1)) != i) return false;
+            if (++n_near > pool->n_blocks) return false;
+        }
+        for (uint32_t at = pool->full[i]; at != KV_NONE; at = pool->blocks[at].next_full) {
+            const kv_block *b = &pool->blocks[at];
+            if (!b->in_tree || b->n_tokens != KERNEL_PAGE) return false;
+            if (++n_full > pool->n_blocks) return false;
+        }
+    }
+    for (uint32_t i = 0; i < pool->n_blocks; i++) {
+        const kv_block *b = &pool->blocks[i];
+        n_tree += b->in_tree;
+        n_whole += b->in_tree && b->n_tokens == KERNEL_PAGE;
+        if (b->in_tree && b->parent != KV_NONE) {
+            const kv_block *parent = &pool->blocks[b->parent];
+            if (!parent->in_tree || parent->n_tokens != KERNEL_PAGE ||
+                parent->tenant != b->tenant || parent->holders < b->holders)
+                return false;
+        }
+    }
+    return n_near == n_tree && n_full == n_whole;
+}
+
+/* place: [n_blocks] scratch */
+static bool idle_is_sound(const kv_pool *pool, uint32_t *place)
+{
+    uint32_t n = 0, before = KV_NONE, n_idle = 0;
+    for (uint32_t i = 0; i < pool->n_blocks; i++) place[i] = 0;
+    for (uint32_t at = pool->oldest; at != KV_NONE; at = pool->blocks[at].newer) {
+        const kv_block *b = &pool->blocks[at];
+        if (!b->in_tree || b->holders || b->older != before || n >= pool->n_blocks) return false;
+        place[at] = ++n;
+        before = at;
+    }
+    for (uint32_t i = 0; i < pool->n_blocks; i++) {
+        const kv_block *b = &pool->blocks[i];
+        n_idle += b->in_tree && b->holders == 0;
+        /* What follows in a timeline comes first. */
+        if (place[i] && b->parent != KV_NONE && place[b->parent] && place[b->parent] < place[i])
+            return false;
+    }
+    return before == pool->newest && n == pool->n_idle && n == n_idle;
+}
+
+static bool group_is_sound(const kv_pool *pool, const kv_group *group)
+{
+    uint32_t n_listed = 0, n_unused = 0, n_pages = 0, before = KV_NONE;
+    for (uint32_t at = group->oldest; at != KV_NONE; at = group->newer[at]) {
+        if (group->older[at] != before || ++n_listed > group->n_pages) return false;
+        before = at;
+    }
+    for (uint32_t i = 0; i < pool->n_blocks; i++) {
+        if (group->users[i] > pool->blocks[i].holders) return false;
+        if (group->page_of[i] == KV_NONE) continue;
+        if (group->block_of[group->page_of[i]] != i) return false;
+        n_pages++;
+        n_unused += pool->blocks[i].in_tree && group->users[i] == 0;
+    }
+    return n_listed == n_unused && before == group->newest &&
+           n_pages + group->n_free == group->n_pages;
+}
+
+bool kv_pool_is_sound(kv_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    uint32_t *place = memory_alloc(pool->n_blocks * sizeof *place);
+    bool ok = place && tables_are_sound(pool) && idle_is_sound(pool, place);
+    uint32_t n_held = 0;
+    for (uint32_t i = 0; i < pool->n_free; i++) ok &= !pool->blocks[pool->free_blocks[i]].in_tree;
+    for (uint32_t i = 0; i < pool->n_blocks; i++)
+        n_held += pool->blocks[i].in_tree && pool->blocks[i].holders > 0;
+    ok &= n_held + pool->n_idle + pool->n_free <= pool->n_blocks;
+    for (uint32_t g = 0; g < pool->n_groups; g++)
+        if (pool->groups[g].window) ok &= group_is_sound(pool, &pool->groups[g]);
+    pthread_mutex_unlock(&pool->lock);
+    memory_free(place);
+    return ok;
+}

@@ -1,0 +1,53 @@
+/* cost.c - the moving means, and what follows from them. */
+#include "engine/cost.h"
+
+enum { UNKNOWN_ROWS = 32 };
+
+static uint32_t size_of(uint32_t n_rows)
+{
+    uint32_t i = 0;
+    while (i + 1 < COST_SIZES && 1u << i < n_rows) i++;
+    return i;
+}
+
+void cost_learn(cost_model *cost, uint32_t n_rows, uint64_t ns)
+{
+    uint32_t i = size_of(n_rows);
+    double weight = cost->ns[i] > 0 ? 0.25 : 1;
+    cost->ns[i] += weight * ((double)ns - cost->ns[i]);
+    cost->rows[i] += weight * (n_rows - cost->rows[i]);
+}
+
+double cost_estimate(const cost_model *cost, uint32_t n_rows)
+{
+    int size = (int)size_of(n_rows), at = size;
+    while (at >= 0 && cost->ns[at] <= 0) at--;
+    if (at == size) /* between its neighbours a pass costs at least its share of this one */
+        return n_rows > cost->rows[at] ? cost->ns[at] * n_rows / cost->rows[at] : cost->ns[at];
+    if (at >= 0) return cost->ns[at] * n_rows / cost->rows[at];
+    for (at = size; at < COST_SIZES; at++)
+        if (cost->ns[at] > 0) return cost->ns[at];
+    return 0;
+}
+
+bool cost_is_known(const cost_model *cost, uint32_t n_rows)
+{
+    return cost->ns[size_of(n_rows)] > 0;
+}
+
+uint32_t cost_rows_within(const cost_model *cost, double ns, uint32_t rows_max)
+{
+    uint32_t low = 1, high = rows_max;
+    bool is_known = false;
+    for (uint32_t i = size_of(UNKNOWN_ROWS); i < COST_SIZES; i++) is_known |= cost->ns[i] > 0;
+    /* A few rows cost little more than one; only a whole tile says what many cost. */
+    if (!is_known) return rows_max < UNKNOWN_ROWS ? rows_max : UNKNOWN_ROWS;
+    while (low < high) { /* estimates grow with rows, nearly; any answer that fits is good */
+        uint32_t middle = low + (high - low + 1) / 2;
+        if (cost_estimate(cost, middle) <= ns)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}

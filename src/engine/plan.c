@@ -1,0 +1,196 @@
+/* plan.c - who takes part in the next pass.
+ *
+ * The best class that can do anything has the pass: all of its next tokens, then pieces of its
+ * prompts, as long as the pass is short.  Next tokens of lower classes ride along where they cost
+ * next to nothing, their prompts wait.  Within a class the tenant goes first that got least, within
+ * a tenant the request that waits longest since its last pass. */
+#include "engine/scheduler.h"
+
+#include "base/memory.h"
+
+enum { PROMPT_ROWS_MIN = 16, PROMPT_ROWS_STEP = 32, RIDERS_UNKNOWN_MAX = 8 };
+
+static const double RIDERS_COST_MAX = 1.1;  /* of the pass without them */
+static const double DRAFTS_COST_MAX = 1.25; /* of the pass without them, where others share it */
+
+static int goes_before(const void *a, const void *b)
+{
+    const request *x = (*(cerium_session *const *)a)->request;
+    const request *y = (*(cerium_session *const *)b)->request;
+    if (x->class_ != y->class_) return x->class_ < y->class_ ? -1 : 1;
+    if (x->tenant_served != y->tenant_served) return x->tenant_served < y->tenant_served ? -1 : 1;
+    if (x->last_pass != y->last_pass) return x->last_pass < y->last_pass ? -1 : 1;
+    return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
+}
+
+/* A request whose reader is slow is left out, and whoever needs its pages may have them. */
+static bool can_run(cerium_session *s)
+{
+    request *r = s->request;
+    bool has_room = request_has_room(r);
+    if (has_room == r->is_parked)
+        atomic_store(&s->rank, has_room ? rank_of(r->class_, r->ticket) : rank_idle(s->engine));
+    r->is_parked = !has_room;
+    return has_room;
+}
+
+static bool has_all_logits(const cerium_session *s)
+{
+    return s->has_logits && s->n_computed == s->n_tokens;
+}
+
+/* What is there of the prompt beyond what ever was, this request did not compute. */
+static void count_reused(cerium_session *s, uint32_t n)
+{
+    request *r = s->request;
+    if (n > r->n_prompt) n = r->n_prompt;
+    if (n <= r->furthest) return;
+    atomic_fetch_add(&s->reused_tokens, n - r->furthest);
+    atomic_fetch_add(&s->engine->counts.reused_tokens, n - r->furthest);
+    r->furthest = n;
+}
+
+/* Hold what is there of the timeline: at first, when others needed the room since, and before each
+ * piece of a prompt, as somebody else may have computed it meanwhile. */
+static void settle(cerium_session *s)
+{
+    request *r = s->request;
+    if (has_all_logits(s)) {
+        count_reused(s, s->n_computed);
+        return;
+    }
+    bool is_prompt = s->n_tokens - s->n_computed > 1;
+    if (r->begun && !is_prompt && kv_sequence_length(s->sequence) == s->n_computed) return;
+    s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
+    count_reused(s, s->n_computed);
+}
+
+/* Drafts for the pass in which the next token is chosen. */
+static uint32_t choose_drafts(const scheduler *p, cerium_session *s, bool is_alone)
+{
+    const cerium_engine *e = p->engine;
+    request *r = s->request;
+    uint32_t n = CERIUM_STEP_TOKENS_MAX - 1, rows = p->n_rows + 1;
+    uint32_t limits[] = {
+        request_room(r) - 1,
+        s->context_tokens - s->n_tokens - 1,
+        r->new_tokens_max - r->n_new - 1,
+        ENGINE_LOGITS_MAX - ENGINE_STREAMS_MAX - p->n_drafts,
+        e->batch_tokens_max - 1,
+        e->batch_tokens_max - p->n_more,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++)
+        if (n > limits[i]) n = limits[i];
+    n = r->n_script ? 0 : draft_next(&r->draft, r->drafts, n);
+    double most = DRAFTS_COST_MAX * cost_estimate(&e->cost, rows);
+    while (!is_alone && n > 0 && cost_estimate(&e->cost, rows + n) > most) n--;
+    return n;
+}
+
+/* Put the next n tokens of s into the pass, n = 0 when only its next token is to be chosen, and
+ * drafts after them.  False when there is no room for them now. */
+static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
+{
+    cerium_engine *e = p->engine;
+    request *r = s->request;
+    uint32_t first = s->n_computed;
+    /* Without room it keeps what it holds: whoever ranks above it may take that, nobody else. */
+    if (n > 0 && engine_make_room(e, s, first + n)) return false;
+    bool is_last = first + n == s->n_tokens, samples = is_last && r->new_tokens_max > 0;
+    r->n_drafts = 0;
+    if (samples && n == 1 && r->draft.n > 0 && s->n_tokens < s->context_tokens)
+        r->n_drafts = choose_drafts(p, s, is_alone);
+    if (r->n_drafts && kv_sequence_reserve(s->sequence, first + n + r->n_drafts)) r->n_drafts = 0;
+    r->n_rows = n;
+    r->logits = n == 0 ? s->logits : NULL;
+    if (is_last && n > 0) {
+        float *logits = p->logits + p->n_logits * e->logits_stride;
+        r->logits = logits;
+        p->n_logits += 1 + r->n_drafts;
+        for (uint32_t i = 0; i < n + r->n_drafts; i++)
+            e->rows[p->n_rows + i].logits =
+                i + 1 < n ? NULL : logits + (i + 1 - n) * e->logits_stride;
+    }
+    for (uint32_t i = 0; i < n + r->n_drafts; i++) {
+        cpu_row *row = &e->rows[p->n_rows + i];
+        row->token = i < n ? s->tokens[first + i] : r->drafts[i - n];
+        row->position = first + i;
+        row->sequence = s->sequence;
+        if (!is_last) row->logits = NULL;
+    }
+    p->n_rows += n + r->n_drafts;
+    p->n_more += n ? n - 1 + r->n_drafts : 0;
+    p->n_drafts += r->n_drafts;
+    p->plan[p->n_plan++] = s;
+    s->planned = true;
+    return true;
+}
+
+/* Whether nothing but its next token is to be computed: one row at most, and drafts. */
+static bool is_at_its_end(cerium_session *s)
+{
+    const request *r = s->request;
+    if (!has_all_logits(s) && (!r->begun || s->n_tokens - s->n_computed > 1)) return false;
+    settle(s);
+    return s->n_tokens - s->n_computed <= 1;
+}
+
+static bool fits_another(const scheduler *p) { return p->n_plan < ENGINE_STREAMS_MAX; }
+
+/* Next tokens of the requests [n] of one class. */
+static void add_next(scheduler *p, cerium_session **of, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && fits_another(p); i++)
+        if (can_run(of[i]) && is_at_its_end(of[i]))
+            add(p, of[i], of[i]->n_tokens - of[i]->n_computed, n == 1 && p->n_active == 1);
+}
+
+/* Pieces of prompts, in order, as long as the pass stays short. */
+static void add_prompts(scheduler *p, cerium_session **of, uint32_t n)
+{
+    const cerium_engine *e = p->engine;
+    uint32_t most = e->batch_tokens_max - p->n_more; /* a pass has so many rows beyond one each */
+    uint32_t rows = cost_rows_within(&e->cost, p->prompt_ns_max, p->n_rows + most);
+    uint32_t left = rows > p->n_rows ? rows - p->n_rows : 0;
+    if (left > PROMPT_ROWS_STEP) left -= left % PROMPT_ROWS_STEP;
+    if (left < PROMPT_ROWS_MIN) left = PROMPT_ROWS_MIN;
+    if (left > most) left = most;
+    for (uint32_t i = 0; i < n && left > 0 && fits_another(p); i++) {
+        cerium_session *s = of[i];
+        if (s->planned || !can_run(s)) continue;
+        settle(s);
+        uint32_t need = s->n_tokens - s->n_computed, rows_of = need < left ? need : left;
+        if (add(p, s, rows_of, false)) left -= rows_of;
+    }
+}
+
+/* Next tokens of lower classes, while the pass lasts hardly longer for them. */
+static void add_riders(scheduler *p, cerium_session **of, uint32_t n)
+{
+    const cost_model *cost = &p->engine->cost;
+    double most = RIDERS_COST_MAX * cost_estimate(cost, p->n_rows);
+    for (uint32_t i = 0; i < n && fits_another(p); i++) {
+        uint32_t rows = p->n_rows + 1;
+        bool is_known = cost_is_known(cost, rows);
+        if (is_known ? cost_estimate(cost, rows) > most : rows > RIDERS_UNKNOWN_MAX) return;
+        if (can_run(of[i]) && is_at_its_end(of[i]))
+            add(p, of[i], of[i]->n_tokens - of[i]->n_computed, false);
+    }
+}
+
+void plan_make(scheduler *p)
+{
+    p->n_plan = p->n_rows = p->n_more = p->n_drafts = p->n_logits = 0;
+    for (uint32_t i = 0; i < p->n_active; i++) {
+        request *r = p->active[i]->request;
+        r->tenant_served = p->shares[r->share].served;
+    }
+    qsort(p->active, p->n_active, sizeof(cerium_session *), goes_before);
+    for (uint32_t at = 0, end; at < p->n_active && p->n_plan == 0; at = end) {
+        uint32_t class_ = p->active[at]->request->class_;
+        for (end = at; end < p->n_active && p->active[end]->request->class_ == class_;) end++;
+        add_next(p, p->active + at, end - at);
+        add_prompts(p, p->active + at, end - at);
+        if (p->n_plan > 0) add_riders(p, p->active + end, p->n_active - end);
+    }
+}

@@ -1,0 +1,278 @@
+/* request.c - starting a request, and the ring through which its reader follows it. */
+#include "engine/request.h"
+
+#include "base/memory.h"
+
+/* ---- the ring: writer ---- */
+
+uint32_t request_room(const request *r)
+{
+    uint32_t n = atomic_load(&r->tail) - atomic_load(&r->head);
+    return n < CERIUM_EVENTS_MAX ? CERIUM_EVENTS_MAX - n : 0;
+}
+
+bool request_has_room(request *r)
+{
+    if (request_room(r) > 0) return true;
+    atomic_store(&r->parked, true);
+    if (request_room(r) == 0) return false;
+    atomic_store(&r->parked, false);
+    return true;
+}
+
+/* Bytes for the texts of as many steps as can wait.  They come from that many tokens and from what
+ * had been held back; a piece lost at the end of the ring, one for the next text, and one between
+ * the newest text and the oldest come on top. */
+static size_t text_ring_bytes(const cerium_engine *e)
+{
+    return (size_t)EVENT_SLOTS * e->token_bytes_max + 4 * answer_text_max(e);
+}
+
+char *request_text(request *r, size_t text_max)
+{
+    if (atomic_load(&r->tail) == atomic_load(&r->head)) r->text_at = 0; /* stay where it is warm */
+    if (r->text_at + text_max > r->text_bytes) r->text_at = 0;
+    return r->text + r->text_at;
+}
+
+void request_push(request *r, const event_slot *slot, const cerium_logprob *top)
+{
+    uint32_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    event_slot *to = &r->slots[tail % EVENT_SLOTS];
+    *to = *slot;
+    to->text_at = r->text_at;
+    r->text_at += slot->text_len;
+    if (slot->n_top)
+        memcpy(r->top + (size_t)(tail % EVENT_SLOTS) * r->top_logprobs, top,
+               slot->n_top * sizeof *top);
+    atomic_store(&r->tail, tail + 1);
+    if (atomic_exchange(&r->armed, false) && r->notify) r->notify(r->user);
+}
+
+/* ---- the ring: reader ---- */
+
+/* Give the slot back that was looked at. */
+static void release(cerium_session *s, request *r)
+{
+    if (!r->is_viewed) return;
+    r->is_viewed = false;
+    atomic_fetch_add(&r->head, 1);
+    if (atomic_exchange(&r->parked, false)) scheduler_ring(atomic_load(&s->engine->scheduler));
+}
+
+static bool is_empty(request *r)
+{
+    uint32_t head = atomic_load(&r->head);
+    if (atomic_load(&r->tail) != head) return false;
+    atomic_store(&r->armed, true);
+    if (atomic_load(&r->tail) == head) return true;
+    /* It came just now.  Whoever takes the flag knows of it: we, or notify. */
+    atomic_store(&r->armed, false);
+    return false;
+}
+
+void cerium_session_poll(cerium_session *s, cerium_event *event)
+{
+    *event = (cerium_event){.kind = CERIUM_EVENT_NONE};
+    if (!s->running) return;
+    request *r = s->request;
+    release(s, r);
+    if (is_empty(r)) return;
+    uint32_t at = atomic_load(&r->head) % EVENT_SLOTS;
+    const event_slot *slot = &r->slots[at];
+    event->kind = slot->kind;
+    if (slot->kind == CERIUM_EVENT_DONE) {
+        event->status = slot->status;
+        event->stop = slot->stop;
+        s->running = false;
+        return;
+    }
+    event->step = (cerium_step){.n_tokens = 1,
+                                .tokens = {slot->token},
+                                .logprobs = {slot->logprob},
+                                .stop = slot->stop,
+                                .text = r->text + slot->text_at,
+                                .text_len = slot->text_len,
+                                .duration_ns = slot->duration_ns};
+    event->n_top = slot->n_top;
+    event->top = slot->n_top ? r->top + (size_t)at * r->top_logprobs : NULL;
+    r->is_viewed = true;
+}
+
+void cerium_session_usage(const cerium_session *s, cerium_usage *usage)
+{
+    uint64_t duration = atomic_load(&s->duration_ns), start = atomic_load(&s->start_ns);
+    *usage = (cerium_usage){
+        .prompt_tokens = atomic_load(&s->prompt_tokens),
+        .reused_tokens = atomic_load(&s->reused_tokens),
+        .computed_tokens = atomic_load(&s->computed_tokens),
+        .new_tokens = atomic_load(&s->new_tokens),
+        .drafted_tokens = atomic_load(&s->drafted_tokens),
+        .accepted_tokens = atomic_load(&s->accepted_tokens),
+        .queue_ns = atomic_load(&s->queue_ns),
+        .prompt_ns = atomic_load(&s->prompt_ns),
+        .first_token_ns = atomic_load(&s->first_token_ns),
+        .duration_ns = duration || !start ? duration : clock_ns() - start,
+    };
+}
+
+/* ---- start ---- */
+
+static int check(const cerium_session *s, const cerium_request *q, cerium_error *err)
+{
+    const int bad = CERIUM_ERR_ARGUMENT;
+    if (s->running)
+        return error_set(err, bad, "a request runs in this session: poll it to its end first");
+    RETURN_IF(answer_check_tokens(s, q->tokens, q->n_tokens, err));
+    RETURN_IF(sampler_validate(q->sampling, err));
+    if ((int)q->class_ < 0 || q->class_ >= CERIUM_CLASSES)
+        return error_set(err, bad, "class %d: there are 0 to %d", (int)q->class_,
+                         CERIUM_CLASSES - 1);
+    if (q->top_logprobs > CERIUM_TOP_MAX)
+        return error_set(err, bad, "%u most likely tokens: at most %d", q->top_logprobs,
+                         CERIUM_TOP_MAX);
+    if (q->top_logprobs && !(q->sampling && q->sampling->logprobs))
+        return error_set(err, bad, "top_logprobs without sampling.logprobs");
+    if ((!q->script && q->n_script) || (!q->prediction && q->n_prediction))
+        return error_set(err, bad, "a script or prediction is missing");
+    if (q->n_script) RETURN_IF(answer_check_tokens(s, q->script, q->n_script, err));
+    for (size_t i = 0; i < q->n_prediction; i++)
+        if (q->prediction[i] < 0 || (uint32_t)q->prediction[i] >= s->engine->n_vocab)
+            return error_set(err, bad, "token %d of the prediction is not in the vocabulary",
+                             q->prediction[i]);
+    return CERIUM_OK;
+}
+
+static size_t prediction_length(const cerium_session *s, const cerium_request *q)
+{
+    return q->n_prediction < s->context_tokens ? q->n_prediction : s->context_tokens;
+}
+
+static size_t memory_needed(const cerium_session *s, const cerium_request *q)
+{
+    size_t n = sizeof(request) + text_ring_bytes(s->engine) + 8 * MEMORY_ALIGN;
+    n += (q->n_script + prediction_length(s, q)) * sizeof(int32_t);
+    n += (size_t)(EVENT_SLOTS + CERIUM_STEP_TOKENS_MAX) * q->top_logprobs * sizeof(cerium_logprob);
+    for (uint32_t i = 0; q->sampling && i < q->sampling->n_stops; i++)
+        n += strlen(q->sampling->stops[i]) + 1;
+    return n;
+}
+
+static void *copy(arena *memory, const void *from, size_t size, size_t align)
+{
+    void *to = size ? arena_take(memory, size, align) : NULL;
+    if (to) memcpy(to, from, size);
+    return to;
+}
+
+/* Everything that a request needs to its end, in one block. */
+static request *copy_request(const cerium_session *s, const cerium_request *q)
+{
+    arena memory;
+    if (arena_open(&memory, memory_needed(s, q))) return NULL;
+    request *r = arena_take(&memory, sizeof *r, MEMORY_ALIGN);
+    memset(r, 0, offsetof(request, slots));
+    r->class_ = q->class_;
+    r->new_tokens_max = q->new_tokens_max;
+    r->top_logprobs = q->top_logprobs;
+    r->notify = q->notify;
+    r->user = q->user;
+    r->n_prompt = (uint32_t)q->n_tokens;
+    r->n_script = (uint32_t)q->n_script;
+    r->draft.n = (uint32_t)prediction_length(s, q);
+    r->script = copy(&memory, q->script, r->n_script * sizeof(int32_t), sizeof(int32_t));
+    r->draft.tokens = copy(&memory, q->prediction, r->draft.n * sizeof(int32_t), sizeof(int32_t));
+    size_t top_bytes = r->top_logprobs * sizeof(cerium_logprob);
+    r->top = arena_take(&memory, EVENT_SLOTS * top_bytes, sizeof(cerium_logprob));
+    r->chosen_top =
+        arena_take(&memory, CERIUM_STEP_TOKENS_MAX * top_bytes, sizeof(cerium_logprob));
+    if (q->sampling) r->sampling = *q->sampling;
+    for (uint32_t i = 0; i < r->sampling.n_stops; i++)
+        r->stops[i] = copy(&memory, q->sampling->stops[i], strlen(q->sampling->stops[i]) + 1, 1);
+    r->sampling.stops = r->stops;
+    r->text_bytes = text_ring_bytes(s->engine);
+    r->text = arena_take(&memory, r->text_bytes, 1);
+    CHECK(r->text && r->chosen_top);
+    r->text_at = 0;
+    r->is_viewed = false;
+    atomic_init(&r->head, 0);
+    atomic_init(&r->tail, 0);
+    atomic_init(&r->armed, true);
+    atomic_init(&r->parked, false);
+    atomic_init(&r->is_over, false);
+    r->memory = memory;
+    return r;
+}
+
+/* The scheduler may still be on its way out of notify. */
+static void free_request(cerium_session *s)
+{
+    uint32_t n_waits = 0;
+    if (!s->request) return;
+    while (!atomic_load(&s->request->is_over)) thread_wait_step(&n_waits);
+    arena memory = s->request->memory;
+    arena_close(&memory);
+    s->request = NULL;
+}
+
+void request_close(cerium_session *s)
+{
+    if (s->running) cerium_session_cancel(s);
+    free_request(s);
+    s->running = false;
+}
+
+static void reset_usage(cerium_session *s, const request *r)
+{
+    atomic_store(&s->prompt_tokens, r->n_prompt);
+    atomic_store(&s->reused_tokens, 0);
+    atomic_store(&s->computed_tokens, 0);
+    atomic_store(&s->new_tokens, 0);
+    atomic_store(&s->drafted_tokens, 0);
+    atomic_store(&s->accepted_tokens, 0);
+    atomic_store(&s->queue_ns, 0);
+    atomic_store(&s->prompt_ns, 0);
+    atomic_store(&s->first_token_ns, 0);
+    atomic_store(&s->duration_ns, 0);
+    atomic_store(&s->start_ns, clock_ns());
+}
+
+/* The scheduler comes with the first request: who never starts one has no thread for it. */
+static int need_scheduler(cerium_engine *e, cerium_error *err)
+{
+    if (atomic_load(&e->scheduler)) return CERIUM_OK;
+    scheduler *sched = NULL;
+    pthread_mutex_lock(&e->lock);
+    int status = CERIUM_OK;
+    if (!atomic_load(&e->scheduler)) status = scheduler_open(&sched, e, err);
+    if (sched) atomic_store(&e->scheduler, sched);
+    pthread_mutex_unlock(&e->lock);
+    return status;
+}
+
+int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_error *err)
+{
+    if (!s || !q || (!q->tokens && q->n_tokens))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "no session, request or prompt");
+    RETURN_IF(check(s, q, err));
+    RETURN_IF(need_scheduler(s->engine, err));
+    request *r = copy_request(s, q);
+    if (!r) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a request");
+    free_request(s);
+    s->request = r;
+    s->running = true;
+    /* The logits are those after the prompt if it is what the session holds, to the last token. */
+    if (s->n_computed != r->n_prompt || s->n_tokens < r->n_prompt ||
+        memcmp(s->tokens, q->tokens, r->n_prompt * sizeof *s->tokens))
+        s->has_logits = false;
+    if (!s->has_logits) s->n_computed = 0;
+    if (q->tokens != s->tokens) memmove(s->tokens, q->tokens, r->n_prompt * sizeof *s->tokens);
+    s->n_tokens = r->n_prompt;
+    s->stops = (stop_state){0};
+    reset_usage(s, r);
+    r->ticket = atomic_fetch_add(&s->engine->n_tickets, 1);
+    r->token_ns = atomic_load(&s->start_ns);
+    atomic_store(&s->rank, rank_of(r->class_, r->ticket));
+    scheduler_submit(atomic_load(&s->engine->scheduler), s);
+    return CERIUM_OK;
+}

@@ -1,0 +1,91 @@
+/* request.h - one started request: what was asked, where it is, and the ring of its events.
+ *
+ * The ring has one writer, the scheduler, and one reader, the thread that owns the session.  A slot
+ * is the reader's from the moment `tail` passed it until `head` does.  `armed` says that the reader
+ * saw nothing and wants to be told; `parked`, that the writer found no room and wants to be told.
+ * Both are set before the other side's index is looked at a last time, and taken by exchange after
+ * one's own was moved, all sequentially consistent: one of the two always sees the other. */
+#ifndef ENGINE_REQUEST_H
+#define ENGINE_REQUEST_H
+
+#include "base/memory.h"
+#include "engine/draft.h"
+#include "engine/engine.h"
+
+/* The steps that wait, the end, and the one that the reader looks at. */
+enum { EVENT_SLOTS = CERIUM_EVENTS_MAX + 2 };
+
+typedef struct {
+    cerium_event_kind kind;
+    int32_t token;
+    float logprob;
+    cerium_stop stop;
+    int status;
+    uint32_t n_top;
+    size_t text_at, text_len;
+    uint64_t duration_ns;
+} event_slot;
+
+/* One token that was chosen in a pass. */
+typedef struct {
+    int32_t token;
+    float logprob;
+    uint32_t n_top;
+} chosen_token;
+
+struct request {
+    arena memory; /* this struct and all that it points to */
+
+    /* what was asked */
+    cerium_sampling sampling;
+    const char *stops[CERIUM_STOPS_MAX];
+    uint32_t class_;
+    uint32_t new_tokens_max, top_logprobs;
+    const int32_t *script; /* [n_script] or NULL */
+    uint32_t n_script;
+    uint32_t n_prompt;
+    void (*notify)(void *user);
+    void *user;
+
+    /* the scheduler's */
+    cerium_session *next_submitted;
+    uint64_t ticket, last_pass;
+    uint64_t tenant_served;   /* rows of its tenant in its class: who got least goes first */
+    uint32_t share;           /* of its tenant, in scheduler.shares */
+    bool begun, prompt_done, is_parked;
+    uint32_t furthest;        /* computed of the timeline at its best */
+    uint32_t n_new;
+    uint64_t token_ns;        /* when the last token was there */
+    draft draft;
+    /* its part of the pass */
+    uint32_t n_rows, n_drafts;
+    int32_t drafts[CERIUM_STEP_TOKENS_MAX];
+    const float *logits;      /* [n_drafts + 1][logits_stride], or NULL */
+    uint32_t n_chosen;
+    chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
+    cerium_logprob *chosen_top; /* [CERIUM_STEP_TOKENS_MAX][top_logprobs] */
+
+    /* the ring */
+    event_slot slots[EVENT_SLOTS];
+    cerium_logprob *top;      /* [EVENT_SLOTS][top_logprobs] */
+    char *text;               /* [text_bytes] a ring too; a step's text is in one piece */
+    size_t text_bytes, text_at;
+    bool is_viewed;           /* the reader's: slot `head` was given out */
+    _Alignas(64) _Atomic uint32_t head;
+    _Alignas(64) _Atomic uint32_t tail;
+    _Atomic bool armed, parked;
+    _Atomic bool is_over;     /* the scheduler will not look at it any more */
+};
+
+/* ---- the writer's side ---- */
+
+/* Room for one more step.  False: its reader is slow, and will ring the scheduler. */
+bool request_has_room(request *r);
+/* How many more steps fit. */
+uint32_t request_room(const request *r);
+/* Where the next step's text goes: [answer_text_max()]. */
+char *request_text(request *r, size_t text_max);
+/* Publish a step whose text was written there, or the end. */
+void request_push(request *r, const event_slot *slot, const cerium_logprob *top);
+
+#endif

@@ -1,0 +1,54 @@
+/* room.c - who has pages: claims are ranked, and the lowest gives up first.
+ *
+ * Every session has a rank, the smaller the better: working ones by class and by the order in which
+ * their work began, idle ones behind all of them, the least recently used last.  Ranks of work do
+ * not change, and nothing is taken from those above: so the first of all keeps what it computed and
+ * comes to its end, however few pages there are. */
+#include "engine/engine.h"
+
+enum { CLASS_SHIFT = 56 };
+
+uint64_t rank_of(uint32_t class_, uint64_t ticket)
+{
+    return (uint64_t)class_ << CLASS_SHIFT | ticket;
+}
+
+uint64_t rank_idle(cerium_engine *e) { return UINT64_MAX - atomic_fetch_add(&e->n_tickets, 1); }
+
+/* Let the session that ranks lowest, below s and outside of this pass, rest. False: no such. */
+static bool take_from_lowest(cerium_engine *e, const cerium_session *s)
+{
+    uint64_t mine = atomic_load(&s->rank), lowest = mine;
+    cerium_session *from = NULL;
+    pthread_mutex_lock(&e->lock);
+    for (cerium_session *other = e->sessions; other; other = other->next) {
+        uint64_t rank = atomic_load(&other->rank);
+        if (other == s || other->planned || rank <= lowest) continue;
+        if (kv_sequence_blocks(other->sequence) == 0) continue;
+        from = other;
+        lowest = rank;
+    }
+    if (from) kv_sequence_rest(from->sequence);
+    pthread_mutex_unlock(&e->lock);
+    return from;
+}
+
+int engine_make_room(cerium_engine *e, cerium_session *s, uint32_t end)
+{
+    for (;;) {
+        int status = kv_sequence_reserve(s->sequence, end);
+        if (status != CERIUM_ERR_MEMORY || !take_from_lowest(e, s)) return status;
+    }
+}
+
+int engine_run(cerium_engine *e, uint32_t n_rows, const _Atomic bool *cancel)
+{
+    uint64_t start = clock_ns();
+    int status = cpu_executor_run(e->executor, e->rows, n_rows, cancel);
+    uint64_t ns = clock_ns() - start;
+    atomic_fetch_add(&e->counts.busy_ns, ns);
+    if (status) return status;
+    atomic_fetch_add(&e->counts.passes, 1);
+    cost_learn(&e->cost, n_rows, ns);
+    return CERIUM_OK;
+}

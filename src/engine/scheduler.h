@@ -1,0 +1,49 @@
+/* scheduler.h - the thread that runs requests, and the plan of its next pass. */
+#ifndef ENGINE_SCHEDULER_H
+#define ENGINE_SCHEDULER_H
+
+#include "engine/request.h"
+
+/* What a tenant's requests of one class got so far. */
+typedef struct {
+    uint64_t tenant;
+    uint32_t class_;
+    uint32_t n_requests; /* 0 = the entry is free */
+    uint64_t served;     /* rows */
+} tenant_share;
+
+struct scheduler {
+    cerium_engine *engine;
+    pthread_t thread;
+    thread_bell bell;
+    _Atomic bool closing;
+    cerium_session *_Atomic submitted; /* a stack, linked through next_submitted */
+    /* For other threads: whether the running pass may be stopped, and the flag that stops it.  Who
+     * stops it looks after having said why (cancel, submitted); the scheduler looks at why after it
+     * has set these. */
+    _Atomic bool stop;
+    _Atomic uint32_t pass_class; /* a request of a class below it stops the pass; 0 = none does */
+
+    /* the scheduler thread's */
+    cerium_session **active;     /* [sessions_max] */
+    uint32_t n_active;
+    tenant_share *shares;        /* [sessions_max] */
+    double prompt_ns_max;        /* that a pass with a prompt in it should last */
+    uint64_t n_passes;
+    float *logits;               /* [ENGINE_LOGITS_MAX][logits_stride] */
+    size_t logits_bytes;
+
+    /* the plan */
+    cerium_session *plan[ENGINE_STREAMS_MAX];
+    uint32_t n_plan, n_rows, n_logits, n_drafts;
+    uint32_t n_more; /* rows beyond one for each: at most batch_tokens_max */
+};
+
+/* ---- plan.c ---- */
+
+enum { PLAN_PROMPT_NS_MAX = 50000000, PLAN_PROMPT_NS_MIN = PLAN_PROMPT_NS_MAX / 16 };
+
+/* Within a pass: choose who takes part in it, make room for them, and write their rows. */
+void plan_make(scheduler *p);
+
+#endif

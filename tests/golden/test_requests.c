@@ -1,0 +1,364 @@
+/* test_requests.c - started requests give the very tokens, texts and logits of a session that runs
+ * alone: many at once, mixed classes, cancelled, preempted, short of pages, after found prefixes,
+ * with predictions and scripts. */
+#include "requests.h"
+
+static job jobs[JOBS_MAX], alone[JOBS_MAX];
+static float *logits[JOBS_MAX];
+
+/* Jobs of every kind; the prompts of a family begin alike. */
+static void make_jobs(uint32_t n, uint32_t prompt_max)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        job *j = &jobs[i];
+        *j = (job){.class_ = (cerium_class)(i % CERIUM_CLASSES), .n_new = 5 + i * 7 % 40};
+        make_prompt(j, 3 + i * 37 % prompt_max, i * 29 % prompt_max, i % 3, 100 + i);
+        j->sampling.ignore_end = i % 5 != 0;
+        j->sampling.logprobs = i % 2;
+        if (i % 3) j->sampling.temperature = 0.9f, j->sampling.seed = i;
+        if (i % 4 == 1) j->sampling.repetition_penalty = 1.2f;
+        j->top = j->sampling.logprobs ? i % 5 : 0;
+        run_alone(j, &alone[i], logits[i]);
+    }
+}
+
+static void open_all(uint32_t n, uint64_t tenant)
+{
+    for (uint32_t i = 0; i < n; i++) jobs[i].session = open_session(tenant + i % 2);
+}
+
+static void close_all(uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) cerium_session_close(&jobs[i].session);
+}
+
+static void run_all(uint32_t n)
+{
+    job *all[JOBS_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        all[i] = &jobs[i];
+        start(&jobs[i]);
+    }
+    finish(all, n);
+    for (uint32_t i = 0; i < n; i++) check_same(&jobs[i], &alone[i], logits[i]);
+}
+
+static void test_many_at_once(void)
+{
+    make_jobs(24, 300);
+    open_all(24, 1);
+    run_all(24);
+    cerium_engine_stats stats;
+    cerium_engine_measure(engine, &stats);
+    for (int i = 0; i < CERIUM_CLASSES; i++)
+        TEST_CHECK(stats.running[i] == 0 && stats.waiting[i] == 0);
+    /* Again in the same sessions, which hold the prompts and more: all but the end is found. */
+    run_all(24);
+    for (int i = 0; i < 24; i++) {
+        cerium_usage usage;
+        cerium_session_usage(jobs[i].session, &usage);
+        TEST_CHECK_THAT(usage.reused_tokens == usage.prompt_tokens - 1, "%u of %u",
+                        usage.reused_tokens, usage.prompt_tokens);
+        TEST_CHECK(usage.reused_tokens + usage.computed_tokens == usage.prompt_tokens);
+        TEST_CHECK(usage.new_tokens == jobs[i].n_tokens);
+        TEST_CHECK(usage.duration_ns >= usage.first_token_ns && usage.first_token_ns > 0);
+    }
+    close_all(24);
+}
+
+/* Prompt computed, nothing sampled; then a request with the same prompt finds all of it. */
+static void test_warm_up(void)
+{
+    cerium_usage usage;
+    job *j = &jobs[0];
+    *j = (job){.n_new = 0, .sampling = {.ignore_end = true}};
+    make_prompt(j, 200, 0, 0, 5000);
+    run_alone(j, &alone[0], logits[0]);
+    j->session = open_session(++fresh_tenant);
+    run(j);
+    check_same(j, &alone[0], logits[0]);
+    j->n_new = 8;
+    run_alone(j, &alone[0], logits[0]);
+    run(j);
+    check_same(j, &alone[0], logits[0]);
+    cerium_session_usage(j->session, &usage);
+    TEST_CHECK(usage.reused_tokens == 200 && usage.computed_tokens == 0);
+    /* After the end the session goes on by steps, as if it had been its own. */
+    cerium_error err;
+    cerium_step step;
+    TEST_CHECK(cerium_session_step(j->session, &j->sampling, &step, &err) == 0);
+    j->n_new = 9;
+    run_alone(j, &alone[0], logits[0]);
+    TEST_CHECK(step.tokens[0] == alone[0].tokens[8]);
+    cerium_session_close(&j->session);
+}
+
+/* Right, wrong and half right predictions change nothing but the number of passes. */
+static void test_prediction(void)
+{
+    static int32_t prediction[NEW_MAX];
+    for (uint32_t i = 0; i < 12; i++) {
+        cerium_usage usage;
+        job *j = &jobs[0];
+        *j = (job){.n_new = 60, .sampling = {.ignore_end = true, .logprobs = i % 2}};
+        if (i % 3 == 2) j->sampling.temperature = 1, j->sampling.seed = i;
+        if (i % 4 == 3) j->sampling.repetition_penalty = 1.3f;
+        make_prompt(j, 20 + 30 * i, 0, 0, 6000 + i);
+        run_alone(j, &alone[0], logits[0]);
+        memcpy(prediction, alone[0].tokens, sizeof prediction);
+        uint32_t n_wrong = i % 4;
+        for (uint32_t k = 0; k < n_wrong; k++) /* one is another, one is missing, one too many */
+            prediction[7 + 17 * k] = (prediction[7 + 17 * k] + 1) % (int32_t)info.n_vocab;
+        if (i >= 6) memmove(prediction + 30, prediction + 33, 20 * sizeof *prediction);
+        j->prediction = prediction;
+        j->n_prediction = i == 5 ? 3 : 60;
+        j->session = open_session(++fresh_tenant);
+        run(j);
+        check_same(j, &alone[0], logits[0]);
+        cerium_session_usage(j->session, &usage);
+        TEST_CHECK(usage.drafted_tokens >= usage.accepted_tokens);
+        TEST_CHECK_THAT(usage.accepted_tokens >= (i == 5 ? 2 : 20), "%u: %u of %u", i,
+                        usage.accepted_tokens, usage.drafted_tokens);
+        if (n_wrong == 0 && i < 5) TEST_CHECK(usage.drafted_tokens == usage.accepted_tokens);
+        cerium_session_close(&j->session);
+    }
+}
+
+/* The script chooses; logits and probabilities are those of a session that was given the tokens. */
+static void test_script(void)
+{
+    static int32_t script[30];
+    cerium_error err;
+    size_t n_vocab;
+    job *j = &jobs[0];
+    *j = (job){.n_new = NEW_MAX, .script = script, .n_script = 30, .sampling = {.logprobs = true}};
+    for (uint32_t i = 0; i < 30; i++) script[i] = (int32_t)(20 + i * 7 % 200);
+    make_prompt(j, 40, 0, 0, 7000);
+    j->session = open_session(++fresh_tenant);
+    run(j);
+    TEST_CHECK(j->status == 0 && j->stop == CERIUM_STOP_END && j->n_tokens == 30);
+    TEST_CHECK(!memcmp(j->tokens, script, sizeof script));
+    const float *have = cerium_session_logits(j->session, &n_vocab);
+    cerium_session *other = open_session(++fresh_tenant);
+    memcpy(j->prompt + 40, script, sizeof script);
+    TEST_CHECK(cerium_session_sync(other, j->prompt, 69, NULL, &err) == 0);
+    const float *want = cerium_session_logits(other, NULL);
+    TEST_CHECK(have && want && !memcmp(have, want, n_vocab * sizeof *have));
+    cerium_session_close(&other);
+    cerium_session_close(&j->session);
+}
+
+/* A reader that does not poll stops its own request after CERIUM_EVENTS_MAX steps, nobody else's,
+ * and loses nothing. */
+static void test_slow_reader(void)
+{
+    job *slow = &jobs[0], *other = &jobs[1];
+    *slow = (job){.n_new = UINT32_MAX, .sampling = {.ignore_end = true}};
+    make_prompt(slow, 10, 0, 0, 8000);
+    slow->session = open_session(++fresh_tenant);
+    TEST_CHECK(start(slow) == 0);
+    cerium_usage usage;
+    for (int i = 0; i < 20000; i++) {
+        cerium_session_usage(slow->session, &usage);
+        if (usage.new_tokens >= CERIUM_EVENTS_MAX) break;
+        wait_briefly();
+    }
+    *other = (job){.n_new = 40, .class_ = CERIUM_CLASS_BATCH, .sampling = {.ignore_end = true}};
+    make_prompt(other, 30, 0, 0, 8001);
+    run_alone(other, &alone[1], logits[1]);
+    other->session = open_session(++fresh_tenant);
+    run(other);
+    check_same(other, &alone[1], logits[1]);
+    cerium_session_usage(slow->session, &usage);
+    TEST_CHECK_THAT(usage.new_tokens == CERIUM_EVENTS_MAX, "%u", usage.new_tokens);
+    uint32_t n = 0;
+    cerium_event event = {0};
+    while (event.kind != CERIUM_EVENT_DONE) {
+        cerium_session_poll(slow->session, &event);
+        n += event.kind == CERIUM_EVENT_STEP;
+        if (event.kind == CERIUM_EVENT_NONE) wait_briefly();
+    }
+    TEST_CHECK(event.status == 0 && event.stop == CERIUM_STOP_LIMIT);
+    TEST_CHECK_THAT(n == info.context_tokens_max - 10, "%u", n);
+    cerium_session_close(&slow->session);
+    cerium_session_close(&other->session);
+}
+
+/* Cancelled at any moment, everybody else's answer stays what it is, and the cancelled session goes
+ * on from there. */
+static void test_cancel(void)
+{
+    job *all[JOBS_MAX];
+    uint32_t n = 12;
+    random_state = 1;
+    make_jobs(n, 700);
+    open_all(n, ++fresh_tenant);
+    for (int round = 0; round < 6; round++) {
+        for (uint32_t i = 0; i < n; i++) {
+            all[i] = &jobs[i];
+            start(&jobs[i]);
+        }
+        for (uint32_t i = 0; i < n; i += 2) {
+            for (uint32_t k = next_random() % 8; k > 0; k--) wait_briefly();
+            cerium_session_cancel(jobs[i].session);
+        }
+        finish(all, n);
+        for (uint32_t i = 0; i < n; i++) {
+            bool may_be_canceled = i % 2 == 0 && jobs[i].status == CERIUM_ERR_CANCELED;
+            if (!may_be_canceled) check_same(&jobs[i], &alone[i], logits[i]);
+            TEST_CHECK(!memcmp(jobs[i].tokens, alone[i].tokens,
+                               jobs[i].n_tokens * sizeof(int32_t)));
+        }
+        for (uint32_t i = 0; i < n; i += 2) { /* a cancel that came after the end is still there */
+            cerium_error err;
+            cerium_session_cancel(jobs[i].session);
+            TEST_CHECK(cerium_session_sync(jobs[i].session, jobs[i].prompt, jobs[i].n_prompt, NULL,
+                                           &err) != CERIUM_ERR_ARGUMENT);
+        }
+    }
+    run_all(n);
+    close_all(n);
+}
+
+/* Pages for one whole context, and many requests: they take turns, and lose nothing. */
+static void test_few_pages(void)
+{
+    cerium_engine_stats stats;
+    uint32_t n = 10;
+    make_jobs(n, 900);
+    open_all(n, ++fresh_tenant);
+    for (int round = 0; round < 3; round++) run_all(n);
+    cerium_engine_measure(engine, &stats);
+    TEST_CHECK(stats.kv_pages_max == (info.context_tokens_max + 63) / 64);
+    close_all(n);
+    cerium_engine_measure(engine, &stats);
+    TEST_CHECK(stats.kv_pages_used == 0);
+}
+
+/* A higher class goes first, and stops a pass that is filled with a lower one's prompt. */
+static void test_preemption(void)
+{
+    cerium_engine_stats before, after;
+    cerium_usage usage;
+    job *low = &jobs[0], *high = &jobs[1];
+    *low = (job){.n_new = 5, .class_ = CERIUM_CLASS_BATCH, .sampling = {.ignore_end = true}};
+    make_prompt(low, 1000, 0, 0, 9000);
+    run_alone(low, &alone[0], logits[0]);
+    *high = (job){.n_new = 3, .sampling = {.ignore_end = true}};
+    make_prompt(high, 20, 0, 0, 9001);
+    run_alone(high, &alone[1], logits[1]);
+    high->session = open_session(++fresh_tenant);
+    cerium_engine_measure(engine, &before);
+    after = before;
+    for (int i = 0; i < 500 && after.preempted_passes == before.preempted_passes; i++) {
+        low->session = open_session(++fresh_tenant);
+        start(low);
+        do cerium_session_usage(low->session, &usage);
+        while (usage.queue_ns == 0); /* it has its first pass */
+        run(high);
+        check_same(high, &alone[1], logits[1]);
+        finish(&low, 1);
+        check_same(low, &alone[0], logits[0]);
+        cerium_session_close(&low->session);
+        cerium_engine_measure(engine, &after);
+    }
+    TEST_CHECK(after.preempted_passes > before.preempted_passes);
+    /* Nothing of a lower class's prompt is computed while a higher one works. */
+    low->session = open_session(++fresh_tenant);
+    low->n_prompt = 1000;
+    high->n_new = 100;
+    start(low);
+    start(high);
+    cerium_usage at_start, at_end;
+    do cerium_session_usage(high->session, &usage);
+    while (usage.new_tokens < 2);
+    cerium_session_usage(low->session, &at_start);
+    do cerium_session_usage(high->session, &usage);
+    while (usage.new_tokens < 90);
+    cerium_session_usage(low->session, &at_end);
+    TEST_CHECK(at_start.computed_tokens == at_end.computed_tokens || usage.new_tokens == 100);
+    job *both[] = {low, high};
+    finish(both, 2);
+    check_same(low, &alone[0], logits[0]);
+    cerium_session_close(&low->session);
+    cerium_session_close(&high->session);
+}
+
+/* Tenants of a class share alike: one with a single prompt is not held up by another's four. */
+static void test_fair_shares(void)
+{
+    job *all[5];
+    cerium_usage usage[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        all[i] = &jobs[i];
+        jobs[i] = (job){.n_new = 2, .class_ = CERIUM_CLASS_TURN, .sampling = {.ignore_end = true}};
+        make_prompt(&jobs[i], 900, 0, 0, 9100 + i);
+        jobs[i].session = open_session(i < 4 ? 501 : 502);
+    }
+    for (uint32_t i = 0; i < 5; i++) start(&jobs[i]);
+    finish(all, 5);
+    for (uint32_t i = 0; i < 5; i++) cerium_session_usage(jobs[i].session, &usage[i]);
+    for (uint32_t i = 0; i < 4; i++) TEST_CHECK(usage[4].first_token_ns < usage[i].first_token_ns);
+    close_all(5);
+}
+
+static void test_refusals(void)
+{
+    cerium_error err;
+    cerium_step step;
+    cerium_event event;
+    int32_t tokens[4] = {1, 2, 3, 4}, bad[1] = {-1};
+    cerium_session *session = open_session(++fresh_tenant);
+    cerium_sampling no_logprobs = {0};
+    const cerium_request refused[] = {
+        {.tokens = tokens, .n_tokens = 0},
+        {.tokens = bad, .n_tokens = 1},
+        {.tokens = tokens, .n_tokens = 4, .class_ = (cerium_class)4},
+        {.tokens = tokens, .n_tokens = 4, .top_logprobs = 21},
+        {.tokens = tokens, .n_tokens = 4, .top_logprobs = 3, .sampling = &no_logprobs},
+        {.tokens = tokens, .n_tokens = 4, .script = bad, .n_script = 1},
+        {.tokens = tokens, .n_tokens = 4, .prediction = bad, .n_prediction = 1},
+        {.tokens = tokens, .n_tokens = 4, .n_prediction = 1},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        TEST_CHECK(cerium_session_start(session, &refused[i], &err) == CERIUM_ERR_ARGUMENT);
+    cerium_session_poll(session, &event);
+    TEST_CHECK(event.kind == CERIUM_EVENT_NONE);
+    const cerium_request good = {.tokens = tokens, .n_tokens = 4, .new_tokens_max = 2};
+    TEST_CHECK(cerium_session_start(session, &good, &err) == 0);
+    TEST_CHECK(cerium_session_start(session, &good, &err) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK(cerium_session_sync(session, tokens, 4, NULL, &err) == CERIUM_ERR_ARGUMENT);
+    /* Closed while it runs: that is a cancellation too. */
+    cerium_session_close(&session);
+    cerium_engine_stats stats;
+    cerium_engine_measure(engine, &stats);
+    for (int i = 0; i < CERIUM_CLASSES; i++) TEST_CHECK(stats.running[i] + stats.waiting[i] == 0);
+}
+
+static void test_model(const char *model)
+{
+    open_engine(model, JOBS_MAX + 1, 64, 0);
+    for (int i = 0; i < JOBS_MAX; i++) logits[i] = malloc(info.n_vocab * sizeof(float));
+    TEST_RUN(test_many_at_once);
+    TEST_RUN(test_warm_up);
+    TEST_RUN(test_prediction);
+    TEST_RUN(test_script);
+    TEST_RUN(test_slow_reader);
+    TEST_RUN(test_cancel);
+    TEST_RUN(test_preemption);
+    TEST_RUN(test_fair_shares);
+    TEST_RUN(test_refusals);
+    cerium_engine_close(&engine);
+    open_engine(model, 16, 32, 1);
+    TEST_RUN(test_few_pages);
+    cerium_engine_close(&engine);
+    for (int i = 0; i < JOBS_MAX; i++) free(logits[i]);
+}
+
+int main(void)
+{
+    test_model("tests/golden/fixtures/llama.gguf");
+    test_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf"); /* windows beside full layers */
+    return unit_report("requests");
+}
