@@ -1,7 +1,10 @@
 # make            build ./cerium
-# make run        install what is missing, build, complete real code with the bundled model
+# make run        install what is missing, build, serve: complete real code first, then go on
 # make test       everything that testing needs, and every test
 # make bench      measure this machine and this build
+# make test-clients   install real clients (Codex, SDKs, a browser) and run them; in make test too
+# make bench-server   measure the server: round trips, streams, a crowd (LLAMA_SERVER=PATH: beside it)
+# make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make clean      remove build/ and ./cerium
@@ -28,6 +31,7 @@ FLOAT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -fPIC -fvisibility=hidden -pthread -MMD -MP \
                $(WARN) $(FLOAT) $(CFLAGS_$(BUILD)) $(CFLAGS)
 LIBS := -lpcre2-8 -ljansson -lm
+SERVER_LIBS := -lwebsockets -lsqlite3 -lcrypto
 
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.  UBSan in unrolled vector
 # code costs minutes of compiling; the reference, which is the same arithmetic, has it.
@@ -44,9 +48,14 @@ ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
 SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
-LIB_SRC  := $(sort $(filter-out src/programs/%,$(ALL_SRC)))
+# The server's folders belong to the program, not to the library: who embeds it has no sockets.
+SERVER_SRC := $(sort $(filter src/protocol/% src/store/% src/server/%,$(ALL_SRC)))
+LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
 PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
 LIB_OBJ  := $(LIB_SRC:%.c=$O/%.o)
+SERVER_OBJ := $(SERVER_SRC:%.c=$O/%.o) $O/page_data.o
+# The page at /: its folder is named too, so that a file that is added or removed is noticed.
+WEB      := $(sort $(wildcard web/*))
 PROG_OBJ := $(PROG_SRC:%.c=$O/%.o)
 # For recipes that install packages first, and so must run make again.
 MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -57,8 +66,10 @@ help: ; @sed -n 's/^# \(make.*\|BUILD.*\)/\1/p' Makefile
 # ---- programs and libraries ----
 LINK = @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 cerium: $O/cerium ; @cp -f $< $@
-$O/cerium: $(PROG_OBJ) $(LIB_OBJ) ; $(LINK)
+$O/cerium: $(PROG_OBJ) $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/%.o: %.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) $(BASE_CFLAGS) $(call isa,$<) -c $< -o $@
+$O/page_data.c: tools/embed.sh $(WEB) web ; @mkdir -p $O; tools/embed.sh $(WEB) > $@.new && mv $@.new $@
+$O/page_data.o: $O/page_data.c $O/flags ; @echo "  CC  $<"; $(CC) $(BASE_CFLAGS) -c $< -o $@
 $O/flags: FORCE ; @mkdir -p $O; echo '$(CC) $(BASE_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(BASE_CFLAGS)' > $@
 # Both libraries show cerium_* and nothing else: one object with its hidden symbols made local, and
 # a shared object whose hidden symbols stay inside.
@@ -77,19 +88,21 @@ FUZZ     := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*
 EXAMPLES := $(patsubst examples/%.c,$O/example_%,$(sort $(wildcard examples/*.c)))
 KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
-            $(EXAMPLES)
+            $(EXAMPLES) $O/protocol_answers
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
-GOLDENS   = $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(SHORT) $(RANDOM)'
+GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulation $(SHORT)' \
+            '$O/golden_identity $(SHORT) $(RANDOM)'
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck $(GOLDENS) $(REPLAYS)
 
-$O/unit_%: $O/tests/unit/test_%.o $(LIB_OBJ) ; $(LINK)
-$O/faults_%: $O/tests/faults/test_%.o $(LIB_OBJ) ; $(LINK)
+$O/unit_%: $O/tests/unit/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+$O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+$O/protocol_%: $O/tests/protocol/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/models/%.gguf: $O/tool_make_model ; @mkdir -p $(@D); $< --shape $* --context 2048 -o $@
-$O/golden_%: $O/tests/golden/test_%.o $(LIB_OBJ) ; $(LINK)
+$O/golden_%: $O/tests/golden/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/kernelcheck: $(KC_OBJ) $(LIB_OBJ) ; $(LINK)
-$O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(LIB_OBJ) ; $(LINK)
-$O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(LIB_OBJ) ; $(LINK) -fsanitize=fuzzer
+$O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+$O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) -fsanitize=fuzzer
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
 $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
@@ -97,6 +110,8 @@ $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 test: ; @tools/install_packages.sh build test && $(MAKE_ALL) tested
 tested: $(TESTED)
 	@O=$O CC='$(CC)' TEST_CFLAGS='$(CFLAGS_$(BUILD))' BUILD=$(BUILD) tools/run_tests.sh $(SUITES)
+test-clients: ; @tools/install_packages.sh build && $(MAKE_ALL) all && \
+    O=$O BUILD=$(BUILD) sh tests/clients/test_clients.sh $(CLIENTS_ONLY)
 unit: $(UNIT) ; @tools/run_tests.sh $(UNIT)
 golden: $(GOLDEN) $(RANDOM) ; @tools/run_tests.sh $(GOLDENS)
 kernelcheck: $O/kernelcheck ; @$<
@@ -112,8 +127,13 @@ fuzzed: $(FUZZ:%=$O/fuzz_%)
 # ---- use ----
 run:
 	@tools/install_packages.sh build && $(MAKE_ALL) all
-	printf 'static int parse_number(const char *s)\n{\n' | ./cerium run -n 64 --repeat-penalty 1.15
+	./cerium serve --demo "$$(printf 'static int parse_number(const char *s)\n{\n    ')"
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
+
+$O/bench_server: LIBS += -lssl -lcrypto
+bench-server: all $O/bench_server $O/tool_make_model
+	python3 bench/server.py --cerium ./cerium --client $O/bench_server --make-model $O/tool_make_model
+soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
 
 AT := $(DESTDIR)$(PREFIX)
 install: all lib
@@ -131,6 +151,6 @@ install: all lib
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
-.PHONY: all help lib run test tested bench fuzz fuzzed install clean unit golden replay \
+.PHONY: all help lib run test tested test-clients bench bench-server soak fuzz fuzzed install clean unit golden replay \
         kernelcheck man-check FORCE
--include $(LIB_OBJ:.o=.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)
+-include $(LIB_OBJ:.o=.d) $(SERVER_OBJ:.o=.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

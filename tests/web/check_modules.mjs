@@ -1,0 +1,302 @@
+// check_modules.mjs - which proposal stands, what is asked and when; colours that lose nothing;
+// metrics as text.
+//
+//   node check_modules.mjs FOLDER     where the page's modules are
+import assert from "node:assert/strict";
+import { join, resolve } from "node:path";
+
+const from = (name) => import(join(resolve(process.argv[2]), name));
+const { cut, Follower, Proposal } = await from("follow.js");
+const { language, paint } = await from("highlight.js");
+const { parse } = await from("metrics.js");
+
+let passed = 0,
+  failed = 0;
+
+async function test(name, run) {
+  try {
+    await run();
+    passed++;
+  } catch (error) {
+    failed++;
+    console.log(`  FAIL ${name}: ${error.message}`);
+  }
+}
+
+/** A follower whose requests and screen are looked at; moments pass by hand. */
+function bench() {
+  const seen = { asked: [], canceled: [], shown: "", timers: [] };
+  globalThis.setTimeout = (act) => seen.timers.push(act);
+  globalThis.clearTimeout = () => (seen.timers = []);
+  const follower = new Follower({
+    ask: (prefix, suffix) =>
+      seen.asked.push({ prefix, suffix, id: `c${seen.asked.length}` }) && seen.asked.at(-1).id,
+    cancel: (id) => seen.canceled.push(id),
+    show: (text) => (seen.shown = text),
+  });
+  const pass = () => seen.timers.splice(0).forEach((act) => act());
+  return { follower, seen, pass };
+}
+
+/** It stands behind "int " with a proposal "main(void)" that ended for a reason. */
+function proposed(reason) {
+  const b = bench();
+  b.follower.update("int ", ";");
+  b.pass();
+  b.follower.delta("c0", "main");
+  b.follower.delta("c0", "(void) { return 0; } // and on");
+  if (reason) b.follower.done("c0", reason);
+  return b;
+}
+
+const WHOLE = "main(void) { return 0; } // and on";
+
+await test("it asks once, and shows what comes", () => {
+  const { seen } = proposed(null);
+  assert.deepEqual(seen.asked, [{ prefix: "int ", suffix: ";", id: "c0" }]);
+  assert.equal(seen.shown, WHOLE);
+});
+
+await test("typing what it says takes from it and asks nobody", () => {
+  const { follower, seen, pass } = proposed(null);
+  for (const n of [1, 2, 5]) {
+    follower.update("int " + WHOLE.slice(0, n), ";");
+    pass();
+    assert.equal(seen.shown, WHOLE.slice(n));
+  }
+  follower.delta("c0", "!");
+  assert.equal(seen.shown, WHOLE.slice(5) + "!");
+  assert.equal(seen.asked.length, 1);
+  assert.deepEqual(seen.canceled, []);
+});
+
+await test("typing something else cancels and asks anew", () => {
+  const { follower, seen, pass } = proposed(null);
+  follower.update("int x", ";");
+  assert.deepEqual(seen.canceled, ["c0"]);
+  assert.equal(seen.shown, "");
+  pass();
+  assert.equal(seen.asked[1].prefix, "int x");
+  follower.delta("c0", "late");
+  follower.done("c0", "superseded");
+  assert.equal(seen.shown, "");
+});
+
+await test("going back shows what was there, and asks nobody", () => {
+  const { follower, seen, pass } = proposed("stop");
+  follower.update("int x", ";");
+  pass();
+  follower.delta("c1", "yz");
+  follower.done("c1", "stop");
+  follower.update("int ", ";");
+  pass();
+  assert.equal(seen.shown, WHOLE);
+  assert.equal(seen.asked.length, 2);
+});
+
+await test("what comes after the caret matters", () => {
+  const { follower, seen } = proposed("stop");
+  follower.update("int ", "");
+  assert.equal(seen.shown, "");
+});
+
+await test("before its end more is asked for, behind it", () => {
+  const { follower, seen, pass } = proposed("length");
+  follower.update("int " + WHOLE.slice(0, 8), ";");
+  pass();
+  assert.equal(seen.asked.length, 1);
+  follower.update("int " + WHOLE.slice(0, 14), ";");
+  pass();
+  assert.equal(seen.asked[1].prefix, "int " + WHOLE);
+  follower.delta("c1", " more");
+  assert.equal(seen.shown, WHOLE.slice(14) + " more");
+});
+
+await test("where the model stopped, only its end asks for more", () => {
+  const { follower, seen, pass } = proposed("stop");
+  follower.update("int " + WHOLE.slice(0, 20), ";");
+  pass();
+  assert.equal(seen.asked.length, 1);
+  follower.update("int " + WHOLE, ";");
+  pass();
+  assert.equal(seen.asked.length, 2);
+});
+
+await test("a model with nothing to say is not asked again and again", () => {
+  const { follower, seen, pass } = bench();
+  follower.update("done", "");
+  pass();
+  follower.done("c0", "stop");
+  pass();
+  follower.update("done", "");
+  pass();
+  assert.equal(seen.asked.length, 1);
+});
+
+await test("what is dismissed stays away until something changes", () => {
+  const { follower, seen, pass } = proposed(null);
+  assert.equal(follower.dismiss(), true);
+  assert.deepEqual([seen.shown, seen.canceled], ["", ["c0"]]);
+  follower.update("int ", ";");
+  follower.restart();
+  pass();
+  assert.equal(seen.asked.length, 1);
+  assert.equal(follower.dismiss(), false);
+  follower.update("int m", ";");
+  pass();
+  assert.equal(seen.asked.length, 2);
+});
+
+await test("a new connection asks again for what was under way", () => {
+  const { follower, seen, pass } = proposed(null);
+  follower.restart();
+  pass();
+  follower.delta("c0", "late");
+  assert.equal(seen.shown, WHOLE);
+  follower.update("int x", ";");
+  follower.restart();
+  pass();
+  assert.equal(seen.asked.at(-1).prefix, "int x");
+});
+
+await test("without a connection nothing runs", () => {
+  const { follower, seen, pass } = bench();
+  follower.ask = () => null;
+  follower.update("a", "");
+  pass();
+  follower.update("b", "");
+  assert.deepEqual(seen.canceled, []);
+});
+
+await test("switched off it asks only when it is made to", () => {
+  const { follower, seen, pass } = bench();
+  follower.enabled = false;
+  follower.update("a", "");
+  pass();
+  assert.equal(seen.asked.length, 0);
+  follower.force("a", "");
+  follower.delta("c0", "bc");
+  assert.deepEqual([seen.asked.length, seen.shown], [1, "bc"]);
+});
+
+await test("a proposal fits where it says so, and nowhere else", () => {
+  const p = new Proposal("a", "z");
+  p.text = "bcd";
+  assert.equal(p.rest("a", "z"), "bcd");
+  assert.equal(p.rest("abcd", "z"), "");
+  for (const [before, after] of [
+    ["", "z"],
+    ["b", "z"],
+    ["a", "y"],
+    ["abx", "z"],
+    ["abcde", "z"],
+  ]) {
+    assert.equal(p.rest(before, after), null);
+  }
+});
+
+await test("the start of a long prefix moves in steps, to the start of a line", () => {
+  const lines = (n) => "0123456789abcde\n".repeat(n);
+  assert.deepEqual(cut(lines(1000), lines(1000)), [lines(1000), lines(256)]);
+  const starts = new Set();
+  for (let n = 1500; n < 4000; n++) {
+    const [prefix] = cut(lines(n) + "tail", "");
+    assert(prefix.length <= 24576 && prefix.length > 16000 && lines(n).length % 16 === 0);
+    assert(prefix.startsWith("0123") && prefix.endsWith("\ntail"));
+    starts.add(lines(n).length + 4 - prefix.length);
+  }
+  assert(starts.size <= 6, String(starts.size));
+});
+
+await test("colours lose no character, whatever the text", () => {
+  const bits = [
+    "/*",
+    "*/",
+    "//",
+    "#",
+    '"',
+    "'",
+    '"""',
+    "'''",
+    "`",
+    "\\",
+    "int",
+    "x",
+    "0x1F",
+    "1.5e3",
+    " ",
+    "{",
+    "ß",
+    "🙂",
+    "$a",
+    "def",
+  ];
+  let seed = 1;
+  const random = (n) => (seed = (seed * 48271) % 2147483647) % n;
+  for (const name of [
+    "a.c",
+    "a.cc",
+    "a.py",
+    "a.js",
+    "a.rs",
+    "a.go",
+    "a.sh",
+    "a.txt",
+    "Makefile",
+    "",
+    "a.zig",
+  ]) {
+    let open = null;
+    for (let n = 0; n < 2000; n++) {
+      const line = Array.from({ length: random(12) }, () => bits[random(bits.length)]).join("");
+      let painted = "";
+      open = paint(line, open, language(name), (_, text) => (painted += text));
+      assert.equal(painted, line);
+    }
+  }
+});
+
+await test("colours are those of the language", () => {
+  const of = (name, line, open = null) => {
+    const pieces = [];
+    const end = paint(
+      line,
+      open,
+      language(name),
+      (kind, text) => kind && pieces.push([kind, text]),
+    );
+    return [pieces, end];
+  };
+  assert.deepEqual(of("a.c", "int x; // y")[0], [
+    ["t-word", "int"],
+    ["t-comment", "// y"],
+  ]);
+  const [, open] = of("a.c", "x = 1; /* begins");
+  assert.deepEqual(of("a.c", "ends */ return", open)[0], [
+    ["t-comment", "ends */"],
+    ["t-word", "return"],
+  ]);
+  assert.deepEqual(of("a.py", "x = 'a#b' # c")[0], [
+    ["t-string", "'a#b'"],
+    ["t-comment", "# c"],
+  ]);
+  assert.deepEqual(of("a.rs", "fn f<'a>(c: char) { '\\n' }")[0].at(-1), ["t-string", "'\\n'"]);
+});
+
+await test("metrics are added up by name, and nothing else is read", () => {
+  const sums = parse(`# HELP vllm:num_requests_running a
+vllm:num_requests_running{model_name="a b",x="}"} 2
+vllm:num_requests_running{model_name="b"} 1
+vllm:kv_cache_usage_perc 0.25
+cerium_requests_running{class="turn"} 7
+other_total 9
+`);
+  assert.deepEqual(sums, {
+    num_requests_running: 3,
+    kv_cache_usage_perc: 0.25,
+    requests_running: 7,
+  });
+});
+
+console.log(`web: ${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,156 @@
+// follow.js - which proposal stands at the caret, and when to ask for another; no page, no socket.
+//
+// A proposal is text between two texts.  Typing what it says takes from it and asks nobody; going
+// back gives it back; anything else shows an earlier proposal that fits, or asks anew.  While it is
+// being consumed more is asked for behind its end, so that it never runs dry.
+
+const KEPT = 24; // proposals to go back to
+const MORE_BELOW = 24; // characters left when more is asked for
+const PREFIX_MAX = 24576;
+const PREFIX_STEP = 8192;
+const SUFFIX_MAX = 4096;
+
+export class Proposal {
+  constructor(before, after) {
+    Object.assign(this, { before, after, text: "", id: null, reason: null, dry: false });
+  }
+
+  /** What is left of it between these texts; null when it does not fit there. */
+  rest(before, after) {
+    if (after !== this.after || !before.startsWith(this.before)) return null;
+    const typed = before.slice(this.before.length);
+    return this.text.startsWith(typed) ? this.text.slice(typed.length) : null;
+  }
+}
+
+/** The text that is sent: its start moves in steps, so that the server finds it in its cache. */
+export function cut(before, after) {
+  if (before.length > PREFIX_MAX) {
+    const steps = Math.ceil((before.length - PREFIX_MAX) / PREFIX_STEP);
+    const line = before.indexOf("\n", steps * PREFIX_STEP);
+    before = before.slice(line < 0 ? steps * PREFIX_STEP : line + 1);
+  }
+  return [before, after.slice(0, SUFFIX_MAX)];
+}
+
+export class Follower {
+  #kept = [];
+  #running = null; // the proposal that the server works on
+  #current = null; // the one that is shown
+  #at = null; // {before, after}
+  #timer = 0;
+  #refused = false; // dismissed: nothing is asked before the text or the caret changes
+
+  /** ask(prefix, suffix) returns an id, or null when nobody can be asked now; cancel(id);
+   * show(text, more): what stands at the caret, "" for nothing; more: it grew by a token. */
+  constructor({ ask, cancel, show, delay = 30 }) {
+    Object.assign(this, { ask, cancel, show, delay, enabled: true });
+  }
+
+  /** The text or the caret changed; wait: milliseconds before somebody is asked. */
+  update(before, after, wait = this.delay) {
+    if (this.#at?.before === before && this.#at.after === after) return;
+    this.#at = { before, after };
+    this.#refused = false;
+    this.#settle(wait);
+  }
+
+  #settle(wait) {
+    const { before, after } = this.#at;
+    clearTimeout(this.#timer);
+    const fits = (p) => p && p.rest(before, after) !== null;
+    const kept = () => this.enabled && this.#kept.find((p) => p.rest(before, after));
+    const found = fits(this.#current) ? this.#current : kept() || null;
+    if (this.#running && this.#running !== found) this.#stop();
+    this.#current = found ?? new Proposal(before, after);
+    const rest = this.#current.rest(before, after);
+    this.show(rest);
+    const wanted =
+      !this.#running &&
+      !this.#current.dry &&
+      rest.length < MORE_BELOW &&
+      (rest === "" || this.#current.reason !== "stop");
+    if (wanted && this.enabled) this.#timer = setTimeout(() => this.#request(), rest ? 0 : wait);
+  }
+
+  /** Nothing is to be proposed here: no caret, a selection. */
+  leave() {
+    clearTimeout(this.#timer);
+    if (this.#running) this.#stop();
+    this.#current = this.#at = null;
+    this.show("");
+  }
+
+  /** The user does not want this one. True when there was something to dismiss. */
+  dismiss() {
+    const shown = this.text !== "" || this.#running !== null;
+    const at = this.#at;
+    this.#kept = this.#kept.filter((p) => p !== this.#current);
+    this.leave();
+    this.#at = at;
+    this.#refused = true;
+    return shown;
+  }
+
+  /** Ask here and now, whatever was known. */
+  force(before, after) {
+    this.dismiss();
+    this.#refused = false;
+    this.#kept = this.#kept.filter((p) => p.rest(before, after) === null);
+    const enabled = this.enabled;
+    this.#at = { before, after };
+    this.#current = new Proposal(before, after);
+    this.enabled = true;
+    this.#request();
+    this.enabled = enabled;
+  }
+
+  get text() {
+    return this.#current && this.#at
+      ? (this.#current.rest(this.#at.before, this.#at.after) ?? "")
+      : "";
+  }
+
+  delta(id, text) {
+    const p = this.#running;
+    if (!p || p.id !== id) return;
+    if (p.text === "") this.#keep(p);
+    p.text += text;
+    if (p === this.#current) this.show(this.text, true);
+  }
+
+  /** reason: of completion.done, or "error". */
+  done(id, reason) {
+    const p = this.#running;
+    if (!p || p.id !== id) return;
+    this.#running = null;
+    p.reason = reason;
+    p.dry = p.text.length === p.asked; // it had nothing more to say: do not ask again
+    if (p === this.#current && reason !== "error") this.#settle(0);
+  }
+
+  /** The connection is new: what was under way is lost. */
+  restart() {
+    this.#running = null;
+    if (this.#at && !this.#refused) this.#settle(0);
+  }
+
+  #request() {
+    const p = this.#current;
+    if (!p || !this.enabled) return;
+    p.asked = p.text.length;
+    p.id = this.ask(...cut(p.before + p.text, p.after));
+    this.#running = p.id === null ? null : p;
+  }
+
+  #stop() {
+    this.cancel(this.#running.id);
+    this.#running.reason = "canceled";
+    this.#running = null;
+  }
+
+  #keep(p) {
+    this.#kept.unshift(p);
+    this.#kept.length = Math.min(this.#kept.length, KEPT);
+  }
+}
