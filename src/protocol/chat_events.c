@@ -1,0 +1,236 @@
+/* chat_events.c - chunks of Chat Completions: the role first, then deltas, then why it ended. */
+#include "protocol/writer.h"
+
+static void put_head(const protocol_writer *w, json_out *t, const char *object)
+{
+    json_out_literal(t, "{\"id\":");
+    json_out_string(t, w->answer.id);
+    json_out_literal(t, ",\"object\":");
+    json_out_string(t, object);
+    json_out_literal(t, ",\"created\":");
+    json_out_integer(t, w->answer.created_at);
+    json_out_literal(t, ",\"model\":");
+    json_out_string(t, w->answer.model);
+    if (w->answer.served_tier) {
+        json_out_literal(t, ",\"service_tier\":");
+        json_out_string(t, w->answer.served_tier);
+    }
+}
+
+static const char chunk[] = "chat.completion.chunk";
+
+/* {...,"choices":[{"index":N,"delta":{ */
+static void put_choice(const protocol_writer *w, const writer_choice *c, json_out *t)
+{
+    put_head(w, t, chunk);
+    json_out_literal(t, ",\"choices\":[{\"index\":");
+    json_out_integer(t, c->index);
+    json_out_literal(t, ",\"delta\":{");
+}
+
+/* What follows the delta. */
+static void send(protocol_writer *w, const char *finish)
+{
+    json_out *t = &w->event;
+    json_out_literal(t, ",\"finish_reason\":");
+    json_out_string(t, finish);
+    json_out_put(t, w->r->include_usage ? VIEW("}],\"usage\":null}") : VIEW("}]}"));
+    event_send(w, NULL);
+}
+
+static void begin(protocol_writer *w)
+{
+    for (uint32_t i = 0; i < w->n_choices && writer_live(w); i++) {
+        json_out *t = event_begin(w);
+        put_choice(w, &w->choices[i], t);
+        json_out_literal(t, "\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null");
+        send(w, NULL);
+    }
+}
+
+static bool is_custom(const writer_choice *c)
+{
+    return c->tool && c->tool->kind == PROTOCOL_TOOL_CUSTOM;
+}
+
+/* "id":...,"type":"function","function":{"name":...,"arguments":" */
+static void put_call(const writer_choice *c, json_out *t)
+{
+    json_out_literal(t, "\"id\":");
+    json_out_string(t, c->call_id);
+    json_out_put(t, is_custom(c) ? VIEW(",\"type\":\"custom\",\"custom\":{\"name\":")
+                                  : VIEW(",\"type\":\"function\",\"function\":{\"name\":"));
+    json_out_quoted(t, (view){c->call_name.ptr, c->call_name.len});
+    json_out_put(t, is_custom(c) ? VIEW(",\"input\":\"") : VIEW(",\"arguments\":\""));
+}
+
+static void open(protocol_writer *w, writer_choice *c)
+{
+    if (!writer_live(w)) return;
+    json_out *t;
+    if (c->piece == PIECE_CALL) {
+        t = event_begin(w);
+        put_choice(w, c, t);
+        json_out_literal(t, "\"tool_calls\":[{\"index\":");
+        json_out_integer(t, c->n_calls - 1);
+        json_out_literal(t, ",");
+        put_call(c, t);
+        json_out_literal(t, "\"}}]},\"logprobs\":null");
+        send(w, NULL);
+    }
+    t = &c->head;
+    json_out_clear(t);
+    put_choice(w, c, t);
+    switch (c->piece) {
+    case PIECE_NONE:
+    case PIECE_TEXT: json_out_literal(t, "\"content\":\""); break;
+    case PIECE_REASONING: json_out_literal(t, "\"reasoning_content\":\""); break;
+    case PIECE_CALL:
+        json_out_literal(t, "\"tool_calls\":[{\"index\":");
+        json_out_integer(t, c->n_calls - 1);
+        json_out_put(t, is_custom(c) ? VIEW(",\"custom\":{\"input\":\"")
+                                      : VIEW(",\"function\":{\"arguments\":\""));
+        break;
+    }
+}
+
+static void put_logprobs(json_out *t, const json_out *list)
+{
+    json_out_literal(t, "{\"content\":[");
+    json_out_put(t, json_out_view(list));
+    json_out_literal(t, "],\"refusal\":null}");
+}
+
+static void delta(protocol_writer *w, writer_choice *c, view text)
+{
+    bool said = c->piece == PIECE_TEXT;
+    bytes *all = said ? &c->said : &c->thought;
+    if (c->piece != PIECE_CALL) w->status = bytes_append(all, text.ptr, text.len);
+    if (said && w->has_logprobs && c->tokens.taken.b.len) {
+        if (c->logprobs.b.len) json_out_literal(&c->logprobs, ",");
+        json_out_put(&c->logprobs, json_out_view(&c->tokens.taken));
+        if (!w->status) w->status = c->logprobs.status;
+    }
+    if (!writer_live(w)) return;
+    json_out *t = event_begin(w);
+    json_out_put(t, json_out_view(&c->head));
+    json_out_escape(t, text);
+    json_out_put(t, c->piece == PIECE_CALL ? VIEW("\"}}]},\"logprobs\":")
+                                            : VIEW("\"},\"logprobs\":"));
+    if (said && w->has_logprobs)
+        put_logprobs(t, &c->tokens.taken);
+    else
+        json_out_literal(t, "null");
+    send(w, NULL);
+}
+
+static void close(protocol_writer *w, writer_choice *c, bool whole)
+{
+    (void)whole; /* finish_reason says it */
+    if (c->piece != PIECE_CALL) return;
+    json_out *t = &c->calls;
+    if (t->b.len) json_out_literal(t, ",");
+    json_out_literal(t, "{");
+    put_call(c, t);
+    json_out_escape(t, (view){c->text.ptr, c->text.len});
+    json_out_literal(t, "\"}}");
+    if (t->status && !w->status) w->status = t->status;
+}
+
+static const char *finish(const writer_choice *c)
+{
+    if (!c->ended) return NULL;
+    if (c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT) return "length";
+    return c->n_calls ? "tool_calls" : "stop";
+}
+
+static void end_choice(protocol_writer *w, writer_choice *c)
+{
+    if (c->end == PROTOCOL_END_FAILED || !writer_live(w)) return;
+    json_out *t = event_begin(w);
+    put_choice(w, c, t);
+    json_out_literal(t, "},\"logprobs\":null");
+    send(w, finish(c));
+}
+
+static void put_usage(const protocol_writer *w, json_out *t)
+{
+    const protocol_usage *u = &w->usage;
+    json_out_literal(t, "\"usage\":{");
+    put_count(t, "prompt_tokens", u->input_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "completion_tokens", u->output_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "total_tokens", (uint64_t)u->input_tokens + u->output_tokens);
+    json_out_literal(t, ",\"prompt_tokens_details\":{");
+    put_count(t, "cached_tokens", u->cached_tokens);
+    json_out_literal(t, ",\"audio_tokens\":0},\"completion_tokens_details\":{");
+    put_count(t, "reasoning_tokens", u->reasoning_tokens);
+    json_out_literal(t, ",\"audio_tokens\":0,");
+    put_count(t, "accepted_prediction_tokens", u->accepted_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "rejected_prediction_tokens", u->rejected_tokens);
+    json_out_literal(t, "}}");
+}
+
+static void end(protocol_writer *w)
+{
+    if (!writer_live(w)) return;
+    json_out *t = event_begin(w);
+    if (w->error.http_status) {
+        t->status = protocol_error_body(&t->b, &w->error);
+        event_send(w, NULL);
+    } else if (w->r->include_usage) {
+        put_head(w, t, chunk);
+        json_out_literal(t, ",\"choices\":[],");
+        put_usage(w, t);
+        json_out_literal(t, "}");
+        event_send(w, NULL);
+    }
+    json_out_literal(event_begin(w), "[DONE]");
+    event_send(w, NULL);
+}
+
+static void put_message(const protocol_writer *w, const writer_choice *c, json_out *t)
+{
+    json_out_literal(t, "{\"index\":");
+    json_out_integer(t, c->index);
+    json_out_literal(t, ",\"message\":{\"role\":\"assistant\",\"content\":");
+    if (c->said.len || !c->calls.b.len)
+        json_out_quoted(t, (view){c->said.ptr, c->said.len});
+    else
+        json_out_literal(t, "null");
+    json_out_literal(t, ",\"refusal\":null");
+    if (c->thought.len) {
+        json_out_literal(t, ",\"reasoning_content\":");
+        json_out_quoted(t, (view){c->thought.ptr, c->thought.len});
+    }
+    if (c->calls.b.len) {
+        json_out_literal(t, ",\"tool_calls\":[");
+        json_out_put(t, json_out_view(&c->calls));
+        json_out_literal(t, "]");
+    }
+    json_out_literal(t, "},\"logprobs\":");
+    if (w->has_logprobs)
+        put_logprobs(t, &c->logprobs);
+    else
+        json_out_literal(t, "null");
+    json_out_literal(t, ",\"finish_reason\":");
+    json_out_string(t, finish(c));
+    json_out_literal(t, "}");
+}
+
+static void body(const protocol_writer *w, json_out *t)
+{
+    put_head(w, t, "chat.completion");
+    json_out_literal(t, ",\"choices\":[");
+    for (uint32_t i = 0; i < w->n_choices; i++) {
+        if (i) json_out_literal(t, ",");
+        put_message(w, &w->choices[i], t);
+    }
+    json_out_literal(t, "],");
+    put_usage(w, t);
+    json_out_literal(t, "}");
+}
+
+const writer_api writer_chat = {begin, open, delta, close, end_choice, end, body};

@@ -1,0 +1,154 @@
+/* completion_events.c - Completions: bare text, with the prompt before it when it is wanted. */
+#include "protocol/writer.h"
+
+static void put_head(const protocol_writer *w, json_out *t)
+{
+    json_out_literal(t, "{\"id\":");
+    json_out_string(t, w->answer.id);
+    json_out_literal(t, ",\"object\":\"text_completion\",\"created\":");
+    json_out_integer(t, w->answer.created_at);
+    json_out_literal(t, ",\"model\":");
+    json_out_string(t, w->answer.model);
+}
+
+/* First half of a chunk, up to the text. */
+static void make_head(protocol_writer *w, writer_choice *c)
+{
+    json_out *t = &c->head;
+    put_head(w, t);
+    json_out_literal(t, ",\"choices\":[{\"index\":");
+    json_out_integer(t, c->index);
+    json_out_literal(t, ",\"text\":\"");
+}
+
+static const char *finish(const writer_choice *c)
+{
+    if (!c->ended) return NULL;
+    return c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT ? "length" : "stop";
+}
+
+static void send_text(protocol_writer *w, writer_choice *c, view text)
+{
+    if (!writer_live(w)) return;
+    json_out *t = event_begin(w);
+    json_out_put(t, json_out_view(&c->head));
+    json_out_escape(t, text);
+    json_out_literal(t, "\",\"logprobs\":");
+    if (w->has_logprobs)
+        legacy_put(&c->legacy, t, true);
+    else
+        json_out_literal(t, "null");
+    json_out_literal(t, ",\"finish_reason\":");
+    json_out_string(t, finish(c));
+    json_out_put(t, w->r->include_usage ? VIEW("}],\"usage\":null}") : VIEW("}]}"));
+    legacy_sent(&c->legacy);
+    event_send(w, NULL);
+}
+
+static void echo(protocol_writer *w, writer_choice *c)
+{
+    size_t i = c->index / w->r->n_choices;
+    token_text_fn *name_of = w->answer.token_text;
+    if (!w->r->prompt_tokens[i]) {
+        w->status = bytes_append(&c->said, w->r->prompts[i], w->r->prompt_lens[i]);
+    } else {
+        for (size_t k = 0; name_of && k < w->r->prompt_n_tokens[i] && !w->status; k++) {
+            view text = name_of(w->answer.user, w->r->prompt_tokens[i][k]);
+            w->status = bytes_append(&c->said, text.ptr, text.len);
+        }
+    }
+    c->legacy.offset = count_chars((view){c->said.ptr, c->said.len});
+    if (!w->status) send_text(w, c, (view){c->said.ptr, c->said.len});
+}
+
+static void begin(protocol_writer *w)
+{
+    for (uint32_t i = 0; i < w->n_choices; i++) {
+        make_head(w, &w->choices[i]);
+        if (w->r->echo && !w->status) echo(w, &w->choices[i]);
+    }
+}
+
+static void open(protocol_writer *w, writer_choice *c)
+{
+    (void)w;
+    (void)c;
+}
+
+static void delta(protocol_writer *w, writer_choice *c, view text)
+{
+    w->status = bytes_append(&c->said, text.ptr, text.len);
+    if (!w->status && text.len) send_text(w, c, text);
+}
+
+static void close(protocol_writer *w, writer_choice *c, bool whole)
+{
+    (void)w;
+    (void)c;
+    (void)whole;
+}
+
+static void end_choice(protocol_writer *w, writer_choice *c)
+{
+    if (c->end != PROTOCOL_END_FAILED) send_text(w, c, VIEW(""));
+}
+
+static void put_usage(const protocol_writer *w, json_out *t)
+{
+    const protocol_usage *u = &w->usage;
+    json_out_literal(t, "\"usage\":{");
+    put_count(t, "prompt_tokens", u->input_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "completion_tokens", u->output_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "total_tokens", (uint64_t)u->input_tokens + u->output_tokens);
+    json_out_literal(t, ",\"prompt_tokens_details\":{");
+    put_count(t, "cached_tokens", u->cached_tokens);
+    json_out_literal(t, "}}");
+}
+
+static void end(protocol_writer *w)
+{
+    if (!writer_live(w)) return;
+    if (w->error.http_status) {
+        json_out *t = event_begin(w);
+        if (!w->status) t->status = protocol_error_body(&t->b, &w->error);
+        event_send(w, NULL);
+    } else if (w->r->include_usage) {
+        json_out *t = event_begin(w);
+        put_head(w, t);
+        json_out_literal(t, ",\"choices\":[],");
+        put_usage(w, t);
+        json_out_literal(t, "}");
+        event_send(w, NULL);
+    }
+    json_out_literal(event_begin(w), "[DONE]");
+    event_send(w, NULL);
+}
+
+static void body(const protocol_writer *w, json_out *t)
+{
+    put_head(w, t);
+    json_out_literal(t, ",\"choices\":[");
+    for (uint32_t i = 0; i < w->n_choices; i++) {
+        const writer_choice *c = &w->choices[i];
+        if (i) json_out_literal(t, ",");
+        json_out_literal(t, "{\"index\":");
+        json_out_integer(t, c->index);
+        json_out_literal(t, ",\"text\":");
+        json_out_quoted(t, (view){c->said.ptr, c->said.len});
+        json_out_literal(t, ",\"logprobs\":");
+        if (w->has_logprobs)
+            legacy_put(&c->legacy, t, false);
+        else
+            json_out_literal(t, "null");
+        json_out_literal(t, ",\"finish_reason\":");
+        json_out_string(t, finish(c));
+        json_out_literal(t, "}");
+    }
+    json_out_literal(t, "],");
+    put_usage(w, t);
+    json_out_literal(t, "}");
+}
+
+const writer_api writer_completions = {begin, open, delta, close, end_choice, end, body};

@@ -1,0 +1,194 @@
+/* completion_request.c - prompts as text or as tokens: Completions, and llama.cpp's /infill. */
+#include "protocol/parse.h"
+
+/* ---- Section - Completions ---- */
+
+static int prompts_open(parser *p, size_t n)
+{
+    protocol_request *r = p->r;
+    r->prompts = memory_zalloc(n, sizeof *r->prompts);
+    r->prompt_lens = memory_zalloc(n, sizeof *r->prompt_lens);
+    r->prompt_tokens = memory_zalloc(n, sizeof *r->prompt_tokens);
+    r->prompt_n_tokens = memory_zalloc(n, sizeof *r->prompt_n_tokens);
+    bool all = r->prompts && r->prompt_lens && r->prompt_tokens && r->prompt_n_tokens;
+    return all ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+static int add_prompt_text(parser *p, const json_t *string)
+{
+    protocol_request *r = p->r;
+    RETURN_IF(string_text(p, string, &r->prompts[r->n_prompts]));
+    r->prompt_lens[r->n_prompts] = strlen(r->prompts[r->n_prompts]);
+    r->n_prompts++;
+    return CERIUM_OK;
+}
+
+/* Ids are checked against the vocabulary by whoever has it. */
+static int add_prompt_tokens(parser *p, const place *at, const json_t *list)
+{
+    protocol_request *r = p->r;
+    size_t n = json_array_size(list);
+    int32_t *tokens = memory_zalloc(n, sizeof *tokens);
+    if (!tokens) return CERIUM_ERR_MEMORY;
+    r->prompts[r->n_prompts] = "";
+    r->prompt_tokens[r->n_prompts] = tokens;
+    r->prompt_n_tokens[r->n_prompts++] = n;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *value = json_array_get(list, i);
+        const place here = {at, NULL, i};
+        if (!json_is_integer(value)) return parse_fail_type(p, &here, "an integer", value);
+        json_int_t id = json_integer_value(value);
+        if (id < 0 || id > INT32_MAX)
+            return parse_fail(p, &here, "invalid_value", "Invalid token: %" JSON_INTEGER_FORMAT
+                              " is not in the vocabulary.", id);
+        tokens[i] = (int32_t)id;
+    }
+    return CERIUM_OK;
+}
+
+static int prompts_parse(parser *p)
+{
+    const json_t *prompt = json_object_get(p->root, "prompt");
+    const place at = {NULL, "prompt", 0};
+    if (!prompt || json_is_null(prompt)) return parse_fail_missing(p, &at);
+    if (json_is_string(prompt)) {
+        RETURN_IF(prompts_open(p, 1));
+        return add_prompt_text(p, prompt);
+    }
+    if (!json_is_array(prompt) || !json_array_size(prompt))
+        return parse_fail_type(p, &at, "a string, or an array of strings or tokens", prompt);
+    if (json_is_integer(json_array_get(prompt, 0))) {
+        RETURN_IF(prompts_open(p, 1));
+        return add_prompt_tokens(p, &at, prompt);
+    }
+    json_t *list = NULL;
+    RETURN_IF(field_array(p, NULL, p->root, "prompt", PROTOCOL_PROMPTS_MAX, &list));
+    RETURN_IF(prompts_open(p, json_array_size(list)));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
+        const place here = {&at, NULL, i};
+        if (json_is_string(one))
+            RETURN_IF(add_prompt_text(p, one));
+        else if (json_is_array(one) && json_array_size(one))
+            RETURN_IF(add_prompt_tokens(p, &here, one));
+        else
+            return parse_fail_type(p, &here, "a string or an array of tokens", one);
+    }
+    return CERIUM_OK;
+}
+
+int completion_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    const char *suffix = NULL;
+    int64_t logprobs = -1;
+    RETURN_IF(prompts_parse(p));
+    RETURN_IF(field_string(p, NULL, p->root, "suffix", &suffix));
+    RETURN_IF(field_bool(p, NULL, p->root, "echo", &r->echo));
+    RETURN_IF(field_string(p, NULL, p->root, "user", &r->document));
+    RETURN_IF(field_integer(p, NULL, p->root, "logprobs", 0, CERIUM_TOP_MAX, &logprobs));
+    r->sampling.logprobs = logprobs >= 0;
+    r->top_logprobs = logprobs > 0 ? (uint32_t)logprobs : 0;
+    if (!suffix || !suffix[0]) return CERIUM_OK;
+    const place at = {NULL, "suffix", 0};
+    if (!p->defaults->fills_in)
+        return parse_fail(p, &at, "unsupported_parameter",
+                          "Unsupported parameter: 'suffix'. This model cannot fill in the middle.");
+    for (size_t i = 0; i < r->n_prompts; i++)
+        if (r->prompt_tokens[i])
+            return parse_fail(p, &at, "invalid_value",
+                              "A 'suffix' needs prompts of text, not of tokens.");
+    r->fill_in = true;
+    r->infill.suffix = suffix;
+    r->infill.suffix_len = strlen(suffix);
+    return CERIUM_OK;
+}
+
+/* ---- Section - Infill ---- */
+
+static int files_parse(parser *p)
+{
+    json_t *list = NULL;
+    const place extra = {NULL, "input_extra", 0};
+    RETURN_IF(field_array(p, NULL, p->root, "input_extra", PROTOCOL_FILES_MAX, &list));
+    size_t n = json_array_size(list);
+    if (!n) return CERIUM_OK;
+    cerium_context_file *files = memory_zalloc(n, sizeof *files);
+    if (!files) return CERIUM_ERR_MEMORY;
+    p->r->infill.files = files;
+    p->r->infill.n_files = n;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *one = json_array_get(list, i);
+        const place at = {&extra, NULL, i};
+        files[i] = (cerium_context_file){.path = "", .text = ""};
+        RETURN_IF(expect_object(p, &at, one));
+        RETURN_IF(field_string(p, &at, one, "text", &files[i].text));
+        RETURN_IF(field_string(p, &at, one, "filename", &files[i].path));
+        files[i].text_len = strlen(files[i].text);
+    }
+    return CERIUM_OK;
+}
+
+/* llama.cpp puts `prompt`, the line up to the cursor, between prefix and hole. */
+static int prefix_parse(parser *p)
+{
+    cerium_infill *infill = &p->r->infill;
+    const char *line = "";
+    infill->prefix = infill->suffix = "";
+    RETURN_IF(field_string(p, NULL, p->root, "input_prefix", &infill->prefix));
+    RETURN_IF(field_string(p, NULL, p->root, "input_suffix", &infill->suffix));
+    RETURN_IF(field_string(p, NULL, p->root, "prompt", &line));
+    if (line[0]) {
+        bytes all = {.max = SIZE_MAX};
+        int status = bytes_append(&all, infill->prefix, strlen(infill->prefix));
+        if (!status) status = bytes_append(&all, line, strlen(line));
+        if (!status) status = make_text(p, (view){all.ptr, all.len}, &infill->prefix);
+        bytes_free(&all);
+        RETURN_IF(status);
+    }
+    infill->prefix_len = strlen(infill->prefix);
+    infill->suffix_len = strlen(infill->suffix);
+    return CERIUM_OK;
+}
+
+/* Which document it is: a newer request for it makes an older one stale. */
+static int document_parse(parser *p)
+{
+    char text[32];
+    int64_t slot = -1;
+    RETURN_IF(field_string(p, NULL, p->root, "filename", &p->r->infill.path));
+    RETURN_IF(field_integer(p, NULL, p->root, "id_slot", -1, INT32_MAX, &slot));
+    p->r->document = p->r->infill.path;
+    if (slot < 0) return CERIUM_OK;
+    int len = snprintf(text, sizeof text, "slot %lld", (long long)slot);
+    return make_text(p, (view){text, (size_t)len}, &p->r->document);
+}
+
+int infill_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    int64_t indent = 0, prompt_ms = 0, predict_ms = 0;
+    json_t *fields = NULL;
+    const place at = {NULL, "response_fields", 0};
+    if (!p->defaults->fills_in)
+        return protocol_error_set(p->error, 501, "not_supported_error", NULL, "",
+                                  "This model cannot fill in the middle: its vocabulary has no "
+                                  "tokens for it. Load a code model that has them.");
+    r->fill_in = true;
+    RETURN_IF(prefix_parse(p));
+    RETURN_IF(files_parse(p));
+    RETURN_IF(document_parse(p));
+    RETURN_IF(field_integer(p, NULL, p->root, "n_indent", 0, 4096, &indent));
+    RETURN_IF(field_integer(p, NULL, p->root, "t_max_prompt_ms", -1, INT32_MAX, &prompt_ms));
+    RETURN_IF(field_integer(p, NULL, p->root, "t_max_predict_ms", -1, INT32_MAX, &predict_ms));
+    RETURN_IF(field_array(p, NULL, p->root, "response_fields", PROTOCOL_FILES_MAX, &fields));
+    for (size_t i = 0; i < json_array_size(fields); i++) {
+        const json_t *one = json_array_get(fields, i);
+        if (!json_is_string(one))
+            return parse_fail_type(p, &(place){&at, NULL, i}, "a string", one);
+    }
+    r->indent_min = (uint32_t)indent;
+    r->prompt_ms_max = prompt_ms > 0 ? (uint32_t)prompt_ms : 0;
+    r->predict_ms_max = predict_ms > 0 ? (uint32_t)predict_ms : 0;
+    return CERIUM_OK;
+}

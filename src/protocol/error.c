@@ -1,0 +1,62 @@
+/* error.c - errors in the shapes that clients act on. */
+#include "base/limits.h"
+#include "protocol/json_out.h"
+#include "protocol/protocol.h"
+
+int protocol_error_set(protocol_error *e, int http_status, const char *type, const char *code,
+                       const char *param, const char *format, ...)
+{
+    *e = (protocol_error){.http_status = http_status, .type = type, .code = code};
+    snprintf(e->param, sizeof e->param, "%s", param ? param : "");
+    va_list args;
+    va_start(args, format);
+    vsnprintf(e->message, sizeof e->message, format, args);
+    va_end(args);
+    for (char *c = e->message; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7F) *c = ' ';
+    return CERIUM_ERR_ARGUMENT;
+}
+
+static void put_error(json_out *t, const protocol_error *e)
+{
+    json_out_literal(t, "{\"message\":");
+    json_out_string(t, e->message);
+    json_out_literal(t, ",\"type\":");
+    json_out_string(t, e->type);
+    json_out_literal(t, ",\"param\":");
+    json_out_string(t, e->param[0] ? e->param : NULL);
+    json_out_literal(t, ",\"code\":");
+    json_out_string(t, e->code);
+    json_out_literal(t, "}");
+}
+
+int protocol_error_body(bytes *out, const protocol_error *error)
+{
+    json_out t = {.b = *out};
+    json_out_literal(&t, "{\"error\":");
+    put_error(&t, error);
+    json_out_literal(&t, "}");
+    *out = t.b;
+    return t.status;
+}
+
+int protocol_error_event(bytes *out, const protocol_error *error, const char *stream_id)
+{
+    json_out t = {.b = *out};
+    json_out_literal(&t, "{\"type\":\"error\",\"status\":");
+    json_out_integer(&t, error->http_status);
+    if (stream_id) {
+        json_out_literal(&t, ",\"stream_id\":");
+        json_out_string(&t, stream_id);
+    }
+    if (error->retry_after_s) {
+        json_out_literal(&t, ",\"headers\":{\"retry-after\":\"");
+        json_out_integer(&t, error->retry_after_s);
+        json_out_literal(&t, "\"}");
+    }
+    json_out_literal(&t, ",\"error\":");
+    put_error(&t, error);
+    json_out_literal(&t, "}");
+    *out = t.b;
+    return t.status;
+}

@@ -1,0 +1,161 @@
+/* infill_events.c - llama.cpp's /infill: an object with timings, or pieces and then that. */
+#include "protocol/writer.h"
+
+static void begin(protocol_writer *w) { (void)w; }
+
+static void open(protocol_writer *w, writer_choice *c)
+{
+    (void)w;
+    json_out_literal(&c->head, "{\"index\":0,\"tokens\":[],\"stop\":false,\"content\":\"");
+}
+
+static void delta(protocol_writer *w, writer_choice *c, view text)
+{
+    w->status = bytes_append(&c->said, text.ptr, text.len);
+    if (!writer_live(w) || !text.len) return;
+    json_out *t = event_begin(w);
+    json_out_put(t, json_out_view(&c->head));
+    json_out_escape(t, text);
+    json_out_literal(t, "\"}");
+    event_send(w, NULL);
+}
+
+static void close(protocol_writer *w, writer_choice *c, bool whole)
+{
+    (void)w;
+    (void)c;
+    (void)whole;
+}
+
+static void end_choice(protocol_writer *w, writer_choice *c)
+{
+    (void)w;
+    (void)c;
+}
+
+static void put_rate(json_out *t, const char *name, uint64_t n, uint64_t ns)
+{
+    double ms = (double)ns / 1e6, one = n ? ms / (double)n : 0, rate = ns ? 1e3 * n / ms : 0;
+    const struct {
+        const char *suffix;
+        double value;
+    } numbers[] = {{"n", (double)n}, {"ms", ms}, {"per_token_ms", one}, {"per_second", rate}};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        json_out_literal(t, "\"");
+        json_out_put(t, view_of(name));
+        json_out_literal(t, "_");
+        json_out_put(t, view_of(numbers[i].suffix));
+        json_out_literal(t, "\":");
+        json_out_number(t, numbers[i].value);
+        json_out_literal(t, ",");
+    }
+}
+
+static void put_timings(const protocol_usage *u, json_out *t)
+{
+    uint32_t computed = u->input_tokens - u->cached_tokens;
+    json_out_literal(t, "\"timings\":{");
+    put_rate(t, "prompt", computed, u->prompt_ns);
+    put_rate(t, "predicted", u->output_tokens, u->predict_ns);
+    put_count(t, "cache_n", u->cached_tokens);
+    json_out_literal(t, "}");
+}
+
+static void put_all(const protocol_writer *w, json_out *t, view content)
+{
+    const writer_choice *c = &w->choices[0];
+    const protocol_usage *u = &w->usage;
+    bool limit = c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT;
+    json_out_literal(t, "{\"index\":0,\"content\":");
+    json_out_quoted(t, content);
+    json_out_literal(t, ",\"tokens\":[],\"stop\":");
+    json_out_bool(t, c->ended);
+    json_out_literal(t, ",\"model\":");
+    json_out_string(t, w->answer.model);
+    json_out_literal(t, ",\"id_slot\":");
+    const json_t *slot = json_object_get(w->r->root, "id_slot");
+    json_out_integer(t, json_is_integer(slot) ? json_integer_value(slot) : 0);
+    json_out_literal(t, ",");
+    put_count(t, "tokens_predicted", u->output_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "tokens_evaluated", u->input_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "tokens_cached", (uint64_t)u->input_tokens + u->output_tokens);
+    json_out_literal(t, ",\"truncated\":");
+    json_out_bool(t, c->end == PROTOCOL_END_CONTEXT);
+    json_out_literal(t, ",\"has_new_line\":");
+    json_out_bool(t, c->said.len && memchr(c->said.ptr, '\n', c->said.len));
+    json_out_literal(t, ",\"stop_type\":");
+    json_out_string(t, limit ? "limit" : c->end == PROTOCOL_END_STOP ? "eos" : "none");
+    json_out_literal(t, ",\"stopping_word\":\"\",");
+    put_timings(u, t);
+    json_out_literal(t, "}");
+}
+
+/* The value at "timings/predicted_n", or NULL. */
+static const json_t *value_at(const json_t *object, const char *path)
+{
+    while (object && path) {
+        const char *slash = strchr(path, '/');
+        size_t len = slash ? (size_t)(slash - path) : strlen(path);
+        object = json_object_getn(object, path, len);
+        path = slash ? slash + 1 : NULL;
+    }
+    return object;
+}
+
+/* Only the fields that were asked for, each under its whole path. */
+static void put_wanted(const json_t *all, const json_t *fields, json_out *t)
+{
+    bool first = true;
+    json_out_literal(t, "{");
+    for (size_t i = 0; i < json_array_size(fields); i++) {
+        const char *path = json_string_value(json_array_get(fields, i));
+        const json_t *value = value_at(all, path);
+        if (!value) continue;
+        if (!first) json_out_literal(t, ",");
+        first = false;
+        json_out_string(t, path);
+        json_out_literal(t, ":");
+        json_out_value(t, value);
+    }
+    json_out_literal(t, "}");
+}
+
+static void put_answer(const protocol_writer *w, json_out *t, view content)
+{
+    const json_t *fields = json_object_get(w->r->root, "response_fields");
+    if (!json_array_size(fields)) {
+        put_all(w, t, content);
+        return;
+    }
+    json_out whole = {.b.max = PROTOCOL_ANSWER_BYTES_MAX};
+    put_all(w, &whole, content);
+    json_t *all = whole.status ? NULL
+                               : json_loadb(whole.b.ptr, whole.b.len, JSON_ALLOW_NUL, NULL);
+    if (all)
+        put_wanted(all, fields, t);
+    else
+        t->status = whole.status ? whole.status : CERIUM_ERR_MEMORY;
+    json_decref(all);
+    json_out_free(&whole);
+}
+
+static void end(protocol_writer *w)
+{
+    if (!writer_live(w)) return;
+    json_out *t = event_begin(w);
+    if (w->error.http_status)
+        t->status = protocol_error_body(&t->b, &w->error);
+    else
+        put_answer(w, t, VIEW(""));
+    event_send(w, NULL);
+}
+
+static void body(const protocol_writer *w, json_out *t)
+{
+    const writer_choice *c = &w->choices[0];
+    put_answer(w, t, (view){c->said.ptr, c->said.len});
+}
+
+const writer_api writer_infill = {begin, open, delta, close, end_choice, end, body};

@@ -1,0 +1,65 @@
+/* models.c - the list of models: OpenAI's "data" and Codex's "models" in one body. */
+#include "base/limits.h"
+#include "protocol/json_out.h"
+#include "protocol/protocol.h"
+#include "protocol/texts.h"
+
+static void put_openai(json_out *t, const protocol_model *m)
+{
+    json_out_literal(t, "{\"id\":");
+    json_out_string(t, m->id);
+    json_out_literal(t, ",\"object\":\"model\",\"created\":");
+    json_out_integer(t, m->created_at);
+    json_out_literal(t, ",\"owned_by\":\"cerium\",\"context_window\":");
+    json_out_integer(t, m->context_tokens);
+    json_out_literal(t, ",\"fill_in_middle\":");
+    json_out_bool(t, m->fills_in);
+    json_out_literal(t, "}");
+}
+
+/* Codex refuses the whole list when one of the fields that it needs is not there. */
+static void put_codex(json_out *t, const protocol_model *m)
+{
+    json_out_literal(t, "{\"slug\":");
+    json_out_string(t, m->id);
+    json_out_literal(t, ",\"display_name\":");
+    json_out_string(t, m->display_name ? m->display_name : m->id);
+    json_out_literal(t, ",\"supported_reasoning_levels\":[],\"shell_type\":\"unified_exec\","
+                         "\"visibility\":\"list\",\"supported_in_api\":true,\"priority\":1,"
+                         "\"support_verbosity\":false,\"truncation_policy\":{\"mode\":\"tokens\","
+                         "\"limit\":10000},\"experimental_supported_tools\":[],"
+                         "\"base_instructions\":");
+    json_out_string(t, text_base_instructions);
+    json_out_literal(t, ",\"context_window\":");
+    json_out_integer(t, m->context_tokens);
+    json_out_literal(t, ",\"max_context_window\":");
+    json_out_integer(t, m->context_tokens);
+    json_out_literal(t, ",\"effective_context_window_percent\":95,"
+                         "\"apply_patch_tool_type\":\"freeform\",\"input_modalities\":[\"text\"],"
+                         "\"service_tiers\":[{\"id\":\"priority\",\"name\":\"Fast\","
+                         "\"description\":\"Goes before other agents' turns.\"},"
+                         "{\"id\":\"flex\",\"name\":\"Flex\",\"description\":\"Waits for "
+                         "everybody else.\"}],\"web_search_tool_type\":\"text\","
+                         "\"supports_search_tool\":false}");
+}
+
+int protocol_models_body(bytes *out, const protocol_model *models, size_t n)
+{
+    json_out t = {.b = *out};
+    json_out_literal(&t, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (i) json_out_literal(&t, ",");
+        put_openai(&t, &models[i]);
+    }
+    json_out_literal(&t, "],\"models\":[");
+    bool first = true;
+    for (size_t i = 0; i < n; i++) {
+        if (!models[i].chats) continue; /* Codex can do nothing with it */
+        if (!first) json_out_literal(&t, ",");
+        first = false;
+        put_codex(&t, &models[i]);
+    }
+    json_out_literal(&t, "]}");
+    *out = t.b;
+    return t.status;
+}

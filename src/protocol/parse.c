@@ -1,0 +1,355 @@
+/* parse.c - one request from its bytes: what all APIs share, and who reads the rest. */
+#include "protocol/parse.h"
+
+#include "protocol/json_out.h"
+#include "protocol/texts.h"
+
+/* ---- Section - Sampling and length ---- */
+
+static int temperature_parse(parser *p)
+{
+    cerium_sampling *s = &p->r->sampling;
+    double temperature = s->temperature, top_p = s->top_p, min_p = s->min_p;
+    double penalty = s->repetition_penalty, unused = 0;
+    bool repeat = p->r->api == PROTOCOL_INFILL;
+    RETURN_IF(field_number(p, NULL, p->root, "temperature", 0, 2, &temperature));
+    RETURN_IF(field_number(p, NULL, p->root, "top_p", 0, 1, &top_p));
+    RETURN_IF(field_number(p, NULL, p->root, "min_p", 0, 0.999, &min_p));
+    RETURN_IF(field_number(p, NULL, p->root, repeat ? "repeat_penalty" : "repetition_penalty", 0,
+                           10, &penalty));
+    /* Checked as the API has them; the sampler has one penalty, and it is not these. */
+    RETURN_IF(field_number(p, NULL, p->root, "presence_penalty", -2, 2, &unused));
+    RETURN_IF(field_number(p, NULL, p->root, "frequency_penalty", -2, 2, &unused));
+    bool greedy = json_is_number(json_object_get(p->root, "top_p")) && top_p <= 0;
+    s->temperature = greedy ? 0 : (float)temperature;
+    s->top_p = (float)top_p;
+    s->min_p = (float)min_p;
+    s->repetition_penalty = (float)penalty;
+    return CERIUM_OK;
+}
+
+static int sampling_parse(parser *p)
+{
+    int64_t top_k = -2, seed = (int64_t)p->r->sampling.seed;
+    RETURN_IF(temperature_parse(p));
+    RETURN_IF(field_integer(p, NULL, p->root, "top_k", -1, INT32_MAX, &top_k));
+    RETURN_IF(field_integer(p, NULL, p->root, "seed", INT64_MIN, INT64_MAX, &seed));
+    if (top_k > -2) p->r->sampling.top_k = top_k > 0 ? (uint32_t)top_k : 0;
+    p->r->sampling.seed = (uint64_t)seed;
+    return CERIUM_OK;
+}
+
+static int length_parse(parser *p)
+{
+    static const char *const keys[][3] = {
+        [PROTOCOL_RESPONSES] = {"max_output_tokens"},
+        [PROTOCOL_CHAT] = {"max_tokens", "max_completion_tokens"},
+        [PROTOCOL_COMPLETIONS] = {"max_tokens"},
+        [PROTOCOL_INFILL] = {"n_predict"},
+        [PROTOCOL_COMPACT] = {"max_output_tokens"},
+    };
+    protocol_request *r = p->r;
+    int64_t least = r->api == PROTOCOL_INFILL ? -2 : r->api == PROTOCOL_COMPLETIONS ? 0 : 1;
+    for (size_t i = 0; keys[r->api][i]; i++) {
+        int64_t most = -1;
+        RETURN_IF(field_integer(p, NULL, p->root, keys[r->api][i], least, UINT32_MAX - 1, &most));
+        if (most >= 0) r->new_tokens_max = (uint32_t)most;
+    }
+    if (!r->new_tokens_max && r->api == PROTOCOL_INFILL) r->warm_up = true;
+    return CERIUM_OK;
+}
+
+static int stop_add(parser *p, const place *at, const json_t *value)
+{
+    const char *stop = NULL;
+    char path[96];
+    if (!json_is_string(value)) return parse_fail_type(p, at, "a string", value);
+    RETURN_IF(string_text(p, value, &stop));
+    place_print(at, path, sizeof path);
+    if (strlen(stop) > CERIUM_STOP_BYTES_MAX)
+        return parse_fail(p, at, "string_above_max_length",
+                          "Invalid '%s': string too long. Expected a string with maximum length "
+                          "%d, but got a string with length %zu instead.",
+                          path, CERIUM_STOP_BYTES_MAX, strlen(stop));
+    if (stop[0]) p->r->stops[p->r->sampling.n_stops++] = stop;
+    return CERIUM_OK;
+}
+
+static int stops_parse(parser *p)
+{
+    const json_t *stop = json_object_get(p->root, "stop");
+    const place at = {NULL, "stop", 0};
+    json_t *list = NULL;
+    p->r->sampling.n_stops = 0;
+    p->r->sampling.stops = p->r->stops;
+    if (json_is_string(stop)) return stop_add(p, &at, stop);
+    RETURN_IF(field_array(p, NULL, p->root, "stop", CERIUM_STOPS_MAX, &list));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        RETURN_IF(stop_add(p, &(place){&at, NULL, i}, json_array_get(list, i)));
+    return CERIUM_OK;
+}
+
+/* ---- Section - Shapes of answers ---- */
+
+/* A schema is also said to the model, as the last word before it speaks. */
+static int format_parse(parser *p)
+{
+    bool chat = p->r->api == PROTOCOL_CHAT;
+    const place outer = {NULL, "text", 0}, at = {chat ? NULL : &outer,
+                                                 chat ? "response_format" : "format", 0};
+    const place inner = {&at, "json_schema", 0};
+    json_t *holder = p->root, *format = NULL, *schema = NULL;
+    const char *type = "text", *order = NULL;
+    if (!chat) {
+        RETURN_IF(field_object(p, NULL, p->root, "text", &holder));
+        if (holder == p->root) return CERIUM_OK;
+    }
+    RETURN_IF(field_object(p, at.up, holder, at.key, &format));
+    if (!format) return CERIUM_OK;
+    RETURN_IF(field_string(p, &at, format, "type", &type));
+    if (!strcmp(type, "text")) return CERIUM_OK;
+    if (!strcmp(type, "json_object"))
+        return message_add(p, &(cerium_message){.role = "developer", .content = text_json_object},
+                           -1);
+    if (strcmp(type, "json_schema"))
+        return parse_fail_value(p, &(place){&at, "type", 0}, type,
+                                "'json_object', 'json_schema', and 'text'");
+    json_t *from = format;
+    if (chat) RETURN_IF(field_object(p, &at, format, "json_schema", &from));
+    if (chat && from == format) return parse_fail_missing(p, &inner);
+    RETURN_IF(field_object(p, chat ? &inner : &at, from, "schema", &schema));
+    if (!schema) return parse_fail_missing(p, &(place){chat ? &inner : &at, "schema", 0});
+    p->r->schema = schema;
+    json_out t = {.b.max = SIZE_MAX};
+    json_out_put(&t, view_of(text_json_schema));
+    json_out_value(&t, schema);
+    int status = t.status ? t.status : make_text(p, json_out_view(&t), &order);
+    json_out_free(&t);
+    if (status) return status;
+    return message_add(p, &(cerium_message){.role = "developer", .content = order}, -1);
+}
+
+static int include_parse(parser *p)
+{
+    json_t *list = NULL;
+    int64_t top = 0;
+    RETURN_IF(field_array(p, NULL, p->root, "include", 64, &list));
+    RETURN_IF(field_integer(p, NULL, p->root, "top_logprobs", 0, CERIUM_TOP_MAX, &top));
+    p->r->top_logprobs = (uint32_t)top;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *what = json_string_value(json_array_get(list, i));
+        if (!what) continue;
+        if (!strcmp(what, "message.output_text.logprobs")) p->r->sampling.logprobs = true;
+        if (!strcmp(what, "reasoning.encrypted_content")) p->r->opaque_reasoning = true;
+    }
+    if (top) p->r->sampling.logprobs = true;
+    return CERIUM_OK;
+}
+
+/* ---- Section - What all have, and what each has ---- */
+
+static int tier_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    RETURN_IF(field_string(p, NULL, p->root, "service_tier", &r->service_tier));
+    const char *tier = r->service_tier ? r->service_tier : "";
+    bool inline_ = r->api == PROTOCOL_COMPLETIONS || r->api == PROTOCOL_INFILL;
+    r->class_ = inline_ ? CERIUM_CLASS_COMPLETION : CERIUM_CLASS_TURN;
+    if (!strcmp(tier, "flex") || !strcmp(tier, "batch")) r->class_ = CERIUM_CLASS_BATCH;
+    if (!inline_ && (!strcmp(tier, "priority") || !strcmp(tier, "fast")))
+        r->class_ = CERIUM_CLASS_EDIT;
+    return CERIUM_OK;
+}
+
+static int lane_parse(parser *p)
+{
+    const place at = {NULL, "stream_id", 0};
+    const char *lane = NULL;
+    RETURN_IF(field_string(p, NULL, p->root, "stream_id", &lane));
+    if (!lane) return CERIUM_OK;
+    size_t len = strspn(lane, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+    if (!len || len > 256 || lane[len])
+        return parse_fail(p, &at, "invalid_stream_id",
+                          "Invalid 'stream_id': expected 1 to 256 of the characters A-Z, a-z, 0-9, "
+                          "'_', '.' and '-'.");
+    p->r->stream_id = lane;
+    return CERIUM_OK;
+}
+
+static int common_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    json_t *options = NULL;
+    const place at = {NULL, "stream_options", 0};
+    int64_t n = 1;
+    RETURN_IF(field_string(p, NULL, p->root, "model", &r->model));
+    RETURN_IF(field_string(p, NULL, p->root, "prompt_cache_key", &r->prompt_cache_key));
+    RETURN_IF(field_bool(p, NULL, p->root, "stream", &r->stream));
+    RETURN_IF(field_object(p, NULL, p->root, "stream_options", &options));
+    RETURN_IF(field_bool(p, &at, options, "include_usage", &r->include_usage));
+    RETURN_IF(tier_parse(p));
+    RETURN_IF(sampling_parse(p));
+    RETURN_IF(length_parse(p));
+    RETURN_IF(stops_parse(p));
+    RETURN_IF(field_integer(p, NULL, p->root, "n", 1, PROTOCOL_CHOICES_MAX, &n));
+    bool many = r->api == PROTOCOL_CHAT || r->api == PROTOCOL_COMPLETIONS;
+    r->n_choices = many ? (uint32_t)n : 1;
+    return CERIUM_OK;
+}
+
+/* What nobody here can do is refused by name, as an answer without it would mislead. */
+static int refuse_unsupported(parser *p)
+{
+    static const char *const keys[] = {"background", "conversation", "prompt"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const json_t *value = json_object_get(p->root, keys[i]);
+        if (value && !json_is_null(value) && !json_is_false(value))
+            return parse_fail(p, &(place){NULL, keys[i], 0}, "unsupported_parameter",
+                              "Unsupported parameter: '%s' is not supported by this server.",
+                              keys[i]);
+    }
+    return CERIUM_OK;
+}
+
+static int responses_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    const char *truncation = "disabled";
+    bool generate = true, parallel;
+    json_t *unused = NULL;
+    RETURN_IF(refuse_unsupported(p));
+    r->store = r->api == PROTOCOL_RESPONSES;
+    RETURN_IF(field_bool(p, NULL, p->root, "store", &r->store));
+    RETURN_IF(field_bool(p, NULL, p->root, "generate", &generate));
+    RETURN_IF(field_bool(p, NULL, p->root, "parallel_tool_calls", &parallel));
+    RETURN_IF(field_object(p, NULL, p->root, "reasoning", &unused));
+    RETURN_IF(field_object(p, NULL, p->root, "metadata", &unused));
+    RETURN_IF(field_string(p, NULL, p->root, "truncation", &truncation));
+    RETURN_IF(field_string(p, NULL, p->root, "previous_response_id", &r->previous_response_id));
+    if (strcmp(truncation, "auto") && strcmp(truncation, "disabled"))
+        return parse_fail_value(p, &(place){NULL, "truncation", 0}, truncation,
+                                "'auto' and 'disabled'");
+    r->warm_up = !generate;
+    r->truncate = !strcmp(truncation, "auto");
+    if (r->api == PROTOCOL_COMPACT && !r->model)
+        return parse_fail_missing(p, &(place){NULL, "model", 0});
+    RETURN_IF(tools_parse(p));
+    RETURN_IF(items_parse(p));
+    RETURN_IF(format_parse(p));
+    return include_parse(p);
+}
+
+static int talk_parse(parser *p)
+{
+    RETURN_IF(tools_parse(p));
+    RETURN_IF(chat_parse(p));
+    return format_parse(p);
+}
+
+static int request_parse(parser *p)
+{
+    static int (*const parse_api[])(parser *) = {
+        [PROTOCOL_RESPONSES] = responses_parse,   [PROTOCOL_CHAT] = talk_parse,
+        [PROTOCOL_COMPLETIONS] = completion_parse, [PROTOCOL_INFILL] = infill_parse,
+        [PROTOCOL_COMPACT] = responses_parse,
+    };
+    protocol_request *r = p->r;
+    const char *type = NULL;
+    RETURN_IF(lane_parse(p));
+    RETURN_IF(field_string(p, NULL, p->root, "type", &type));
+    if (type && r->api == PROTOCOL_RESPONSES) {
+        r->cancel = !strcmp(type, "response.cancel");
+        if (!r->cancel && strcmp(type, "response.create"))
+            return parse_fail_value(p, &(place){NULL, "type", 0}, type,
+                                    "'response.create' and 'response.cancel'");
+        if (r->cancel)
+            return field_string(p, NULL, p->root, "response_id", &r->response_id);
+    }
+    RETURN_IF(common_parse(p));
+    RETURN_IF(parse_api[r->api](p));
+    if (!r->previous_response_id) protocol_request_name_orphans(r);
+    return CERIUM_OK;
+}
+
+int protocol_request_parse(protocol_request **out, protocol_api api, view body,
+                           const protocol_defaults *defaults, protocol_error *error)
+{
+    CHECK(out && defaults && error && api <= PROTOCOL_COMPACT);
+    protocol_request *r = memory_zalloc(1, sizeof *r);
+    if (!r) return CERIUM_ERR_MEMORY;
+    *r = (protocol_request){.api = api, .sampling = defaults->sampling, .n_choices = 1,
+                            .new_tokens_max = UINT32_MAX};
+    parser p = {.r = r, .defaults = defaults, .error = error, .texts = &r->texts,
+                .calls = json_object()};
+    int status = p.calls ? body_load(&r->root, body, defaults, api == PROTOCOL_CHAT, &r->tool_set,
+                                     &p.raw_tools, error)
+                         : CERIUM_ERR_MEMORY;
+    p.root = r->root;
+    if (!status) status = request_parse(&p);
+    json_decref(p.calls);
+    if (status)
+        protocol_request_free(&r);
+    else
+        *out = r;
+    return status;
+}
+
+void protocol_request_free(protocol_request **request)
+{
+    if (!request || !*request) return;
+    protocol_request *r = *request;
+    *request = NULL;
+    for (size_t i = 0; i < r->n_prompts; i++) memory_free((void *)r->prompt_tokens[i]);
+    texts_free(&r->texts);
+    tools_release(&r->tool_set);
+    memory_free((void *)r->infill.files);
+    memory_free(r->prompts);
+    memory_free(r->prompt_lens);
+    memory_free(r->prompt_tokens);
+    memory_free(r->prompt_n_tokens);
+    memory_free(r->messages);
+    memory_free(r->message_item);
+    json_decref(r->root);
+    memory_free(r);
+}
+
+/* ---- Section - Results of calls in earlier responses ---- */
+
+/* The name of a call, owned by the request; NULL for what is none. */
+static int name_of_call(parser *p, const json_t *item, const char **out)
+{
+    const char *name = json_string_value(json_object_get(item, "name"));
+    const char *space = json_string_value(json_object_get(item, "namespace"));
+    if (!name || !name[0] || strlen(name) > PROTOCOL_NAME_BYTES_MAX) return CERIUM_OK;
+    if (space && (!space[0] || strlen(space) > PROTOCOL_NAME_BYTES_MAX)) space = NULL;
+    RETURN_IF(tool_full_name(p, space, name, &name));
+    return make_text(p, view_of(name), out);
+}
+
+int protocol_request_name_results(protocol_request *request, const json_t *items)
+{
+    parser p = {.r = request, .texts = &request->texts, .calls = json_object()};
+    int status = p.calls ? CERIUM_OK : CERIUM_ERR_MEMORY;
+    for (size_t i = 0; i < json_array_size(items) && !status; i++) {
+        const json_t *item = json_array_get(items, i);
+        const char *id = json_string_value(json_object_get(item, "call_id"));
+        if (id && json_object_get(item, "name") &&
+            json_object_set_nocheck(p.calls, id, (json_t *)item))
+            status = CERIUM_ERR_MEMORY;
+    }
+    for (size_t i = 0; i < request->n_messages && !status; i++) {
+        cerium_message *m = &request->messages[i];
+        if (m->name || strcmp(m->role, "tool")) continue;
+        status = name_of_call(&p, json_object_get(p.calls, m->call_id), &m->name);
+    }
+    json_decref(p.calls);
+    return status;
+}
+
+void protocol_request_name_orphans(protocol_request *request)
+{
+    for (size_t i = 0; i < request->n_messages; i++) {
+        cerium_message *m = &request->messages[i];
+        if (!m->name && !strcmp(m->role, "tool")) m->name = "tool";
+    }
+}

@@ -1,0 +1,126 @@
+/* parse.h - what the readers of requests share: where a value stands, typed fields, made strings.
+ *
+ * Every function returns 0, CERIUM_ERR_ARGUMENT with *error filled in the API's own words, or
+ * CERIUM_ERR_MEMORY.  Private to protocol/. */
+#ifndef PROTOCOL_PARSE_H
+#define PROTOCOL_PARSE_H
+
+#include "base/limits.h"
+#include "protocol/json_out.h"
+#include "protocol/protocol.h"
+
+/* A path such as "input[3].content[0].text", innermost part first; on the stack. */
+typedef struct place {
+    const struct place *up;
+    const char *key; /* NULL: an element of an array */
+    size_t index;
+} place;
+
+struct protocol_text {
+    struct protocol_text *next;
+    char chars[]; /* NUL-terminated */
+};
+
+typedef enum {
+    PROTOCOL_TOOL_FUNCTION = 0,
+    PROTOCOL_TOOL_CUSTOM = 1,
+} protocol_tool_kind;
+
+struct protocol_tool {
+    protocol_tool_kind kind;
+    const char *space; /* namespace, or NULL */
+    const char *name;  /* without it */
+};
+
+/* `tools` of a request, read: shared by the requests that brought the same bytes. */
+struct protocol_tools {
+    size_t n_refs;
+    bool nested;                 /* as Chat has them */
+    bytes raw;                   /* JSON as it came; empty when it is not to be kept */
+    json_t *json;                /* the array; what is below borrows from it; NULL: no tools */
+    cerium_tool *list;           /* [n] */
+    struct protocol_tool *facts; /* [n] */
+    json_t *names;               /* name in list -> its index */
+    size_t n, cap;
+    struct protocol_text *texts;
+    json_out echo;              /* the array, as a Response shows it */
+};
+
+typedef struct {
+    protocol_request *r; /* being filled */
+    const protocol_defaults *defaults;
+    protocol_error *error;
+    json_t *root;     /* borrowed from r */
+    size_t messages_cap;
+    struct protocol_text **texts; /* who owns what is made: the request, or its tools */
+    json_t *calls;    /* owned: id of a call -> index of its message */
+    view raw_tools;   /* what the cache is to keep */
+} parser;
+
+/* ---- Section - Errors ---- */
+
+int parse_fail(parser *p, const place *at, const char *code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+int parse_fail_type(parser *p, const place *at, const char *expected, const json_t *got);
+int parse_fail_missing(parser *p, const place *at);
+/* supported: "'a', 'b', and 'c'" */
+int parse_fail_value(parser *p, const place *at, const char *got, const char *supported);
+/* "max_tokens", "input[3].content" */
+void place_print(const place *at, char *out, size_t size);
+
+/* ---- Section - Fields: absent and null leave *out as it was ---- */
+
+int field_string(parser *p, const place *up, const json_t *object, const char *key,
+                 const char **out);
+/* The same, but it must be there, not empty and at most PROTOCOL_NAME_BYTES_MAX long. */
+int field_name(parser *p, const place *up, const json_t *object, const char *key,
+               const char **out);
+int field_bool(parser *p, const place *up, const json_t *object, const char *key, bool *out);
+int field_integer(parser *p, const place *up, const json_t *object, const char *key, int64_t min,
+                  int64_t max, int64_t *out);
+int field_number(parser *p, const place *up, const json_t *object, const char *key, double min,
+                 double max, double *out);
+int field_array(parser *p, const place *up, const json_t *object, const char *key, size_t max,
+                json_t **out);
+int field_object(parser *p, const place *up, const json_t *object, const char *key, json_t **out);
+int expect_object(parser *p, const place *at, const json_t *value);
+
+/* ---- Section - Strings that live as long as the request ---- */
+
+/* A copy, without NULs: U+FFFD in their place, as content ends at one. */
+int make_text(parser *p, view text, const char **out);
+/* The string itself where it holds no NUL. */
+int string_text(parser *p, const json_t *string, const char **out);
+int make_json(parser *p, const json_t *value, const char **out);
+
+/* ---- Section - Messages ---- */
+
+int message_add(parser *p, const cerium_message *message, int32_t item);
+/* A string, or an array of parts joined to one text; what a text model cannot see becomes a note.
+ * joint: between parts of text. */
+int content_text(parser *p, const place *at, const json_t *content, view joint, const char **out);
+/* A call, remembered for its result. */
+int call_add(parser *p, const cerium_message *call, int32_t item);
+int result_add(parser *p, const char *call_id, const char *text, int32_t item);
+
+/* ---- Section - Parts of requests ---- */
+
+/* Bounded JSON; repairs what JavaScript makes of text that was cut inside of a character.  Tools
+ * that the cache knows are not read again: *set is owned then, and else NULL with *raw, a view of
+ * body, what is to be kept of them (empty: nothing). */
+int body_load(json_t **out, view body, const protocol_defaults *defaults, bool nested,
+              struct protocol_tools **set, view *raw, protocol_error *error);
+/* Tools of p->root, read anew where the cache did not have them. */
+int tools_parse(parser *p);
+void tools_release(struct protocol_tools **set);
+struct protocol_tools *cache_find(protocol_cache *cache, bool nested, view raw);
+void cache_keep(protocol_cache *cache, struct protocol_tools *set);
+void texts_free(struct protocol_text **texts);
+/* The name under which the model knows a tool. */
+int tool_full_name(parser *p, const char *space, const char *name, const char **out);
+int items_parse(parser *p);
+int chat_parse(parser *p);
+int completion_parse(parser *p);
+int infill_parse(parser *p);
+
+#endif

@@ -1,0 +1,226 @@
+/* protocol.h - what clients say, as structs, and what they are told, as bytes; no sockets.
+ *
+ * A request comes in as the body of an HTTP request or as a WebSocket message and becomes a
+ * protocol_request.  An answer goes through a protocol_writer, which takes the model's text as it
+ * is sampled, reads it by the model's chat form (text, thoughts, calls of tools), and gives out
+ * finished events; whoever owns the socket frames and sends them.
+ *
+ * Sources: the OpenAI API reference (Responses, its streaming and WebSocket events, Chat
+ * Completions, Completions), the Open Responses specification 2026-04-24, llama.cpp's /infill.
+ * One thread at a time for an object.  Text borrowed from a request lives as long as it. */
+#ifndef PROTOCOL_PROTOCOL_H
+#define PROTOCOL_PROTOCOL_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+#include "base/memory.h"
+
+typedef enum {
+    PROTOCOL_RESPONSES = 0,   /* POST /v1/responses, and response.create over WebSocket */
+    PROTOCOL_CHAT = 1,        /* POST /v1/chat/completions */
+    PROTOCOL_COMPLETIONS = 2, /* POST /v1/completions */
+    PROTOCOL_INFILL = 3,      /* POST /infill */
+    PROTOCOL_COMPACT = 4,     /* POST /v1/responses/compact */
+} protocol_api;
+
+/* What goes wrong, in the words of the API.  Strings are static but for message and param. */
+typedef struct {
+    int http_status;       /* 400, 401, 404, 413, 429, 500, 503, ... */
+    const char *type;      /* "invalid_request_error", "not_found_error", "server_error", ... */
+    const char *code;      /* "invalid_value", "previous_response_not_found", ... or NULL */
+    char param[96];        /* "tools[4].name", or "" */
+    char message[512];     /* one line: what, where, what to do */
+    uint32_t retry_after_s; /* 0 = not said */
+} protocol_error;
+
+/* Fill *e and return CERIUM_ERR_ARGUMENT, so that a failing function can end with it. */
+int protocol_error_set(protocol_error *e, int http_status, const char *type, const char *code,
+                       const char *param, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
+typedef struct {
+    protocol_api api;
+    json_t *root;                     /* owned; all strings below are in it or in texts */
+    bool cancel;                      /* a message response.cancel: only the ids below are set */
+    const char *response_id;          /* of what is to be canceled; NULL: what the lane does now */
+    const char *model;                /* NULL = the server's own */
+    const char *previous_response_id; /* or NULL */
+    const char *stream_id;            /* lane, checked: 1..256 of [A-Za-z0-9_.-]; or NULL */
+    const char *prompt_cache_key;     /* or NULL */
+    const char *service_tier;         /* as asked, or NULL */
+    bool stream;                      /* events, not one object */
+    bool include_usage;               /* Chat and Completions: a last chunk with usage */
+    bool store;                       /* keep the response: default true for Responses */
+    bool warm_up;                     /* generate:false, or n_predict 0: prompt only */
+    bool truncate;                    /* truncation:"auto": drop the oldest items that do not fit */
+    cerium_class class_;              /* by api and service_tier; see protocol_request_parse */
+
+    /* Responses, Chat, Compact: the conversation.  Responses' items as they came, a string as one
+     * message item; instructions come first as a message but are not among the items. */
+    json_t *items;                    /* array, borrowed from root; NULL for the other APIs */
+    bool compacts;                    /* Compact, or Responses whose last item asks for it: the
+                                         messages end with the order to sum up */
+    cerium_message *messages;         /* [n_messages] owned array */
+    size_t n_messages;
+    int32_t *message_item;            /* [n_messages] owned: index in items, or -1 (instructions) */
+    const cerium_tool *tools;         /* [n_tools] borrowed from tool_set; namespaces flattened
+                                         "ns__name" */
+    size_t n_tools;
+    struct protocol_tools *tool_set;  /* owned reference, private: what tools were before */
+    bool tools_barred;                /* tool_choice:"none" */
+    json_t *schema;                   /* the answer must match it: text.format, response_format;
+                                         borrowed from root; NULL: it need not */
+    bool opaque_reasoning;            /* Responses: items of reasoning carry encrypted_content */
+    bool image_dropped;               /* an image was there: the messages tell the model so */
+
+    /* Completions and infill. */
+    const char **prompts;             /* [n_prompts] owned array of borrowed strings */
+    size_t *prompt_lens;              /* [n_prompts] owned */
+    const int32_t **prompt_tokens;    /* [n_prompts] owned array: ids in place of text, or NULL */
+    size_t *prompt_n_tokens;          /* [n_prompts] owned */
+    size_t n_prompts;
+    bool echo;                        /* Completions: the prompt comes back too */
+    bool fill_in;                     /* suffix is there (Completions), or it is infill */
+    cerium_infill infill;             /* files: owned array of borrowed strings; of Completions
+                                         only the suffix is set, each prompt is a prefix */
+    const char *document;             /* what is completed, for dropping stale requests: infill's
+                                         id_slot or filename, or `user`; or NULL */
+    uint32_t indent_min;              /* infill's n_indent */
+    uint32_t prompt_ms_max, predict_ms_max; /* infill's t_max_*: 0 = no limit */
+
+    const char *prediction;           /* Chat: [prediction_len], or NULL */
+    size_t prediction_len;
+
+    cerium_sampling sampling;         /* defaults of the server for what is not said */
+    const char *stops[CERIUM_STOPS_MAX];
+    uint32_t new_tokens_max;          /* UINT32_MAX when not said: no cap of our own */
+    uint32_t top_logprobs;
+    uint32_t n_choices;               /* Chat and Completions `n`, best_of excluded; 1..16 */
+    struct protocol_text *texts;      /* owned, private: strings that had to be made */
+} protocol_request;
+
+/* Tools that requests brought before: clients send the same 20 kB with each, and reading them
+ * costs more than all else.  Shared by the requests of one thread.  Whoever may not learn from
+ * timing what others sent gets a cache of its own. */
+typedef struct protocol_cache protocol_cache;
+CERIUM_CHECKED int protocol_cache_open(protocol_cache **out);
+void protocol_cache_close(protocol_cache **cache); /* requests may live longer */
+
+/* What the server says where a client says nothing. */
+typedef struct {
+    cerium_sampling sampling;
+    bool has_chat_form;
+    bool fills_in;                    /* the model can fill in the middle */
+    /* The item of an item_reference, borrowed until the request is freed; NULL: not known.  The
+     * function itself may be NULL. */
+    json_t *(*find_item)(void *user, const char *id);
+    void *user;
+    protocol_cache *cache;            /* or NULL */
+} protocol_defaults;
+
+/* Read a request.
+ *   body:   bytes from outside; a WebSocket message with "type" is taken as it is
+ *   *out:   owned, release with protocol_request_free(); untouched on error
+ *   *error: filled on error, with the offending field as param
+ * Unknown fields and unknown tool types are ignored; what is known has the right type or is an
+ * error.  An image becomes a note to the model.  class_: COMPLETION for infill and Completions,
+ * TURN for Responses and Chat, EDIT for those with service_tier "priority" or "fast", BATCH for
+ * "flex" and "batch".  Linear time; fuzzed.
+ * CERIUM_ERR_ARGUMENT (see *error) or CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int protocol_request_parse(protocol_request **out, protocol_api api, view body,
+                                          const protocol_defaults *defaults, protocol_error *error);
+void protocol_request_free(protocol_request **request);
+
+/* A result of a tool names its call by an id.  Where the call stands in an earlier response, its
+ * message has no name until it was found among those items; the chain may be walked back call by
+ * call.  name_orphans() ends the search: what was found nowhere is named "tool".  Without
+ * previous_response_id the search has ended already. */
+CERIUM_CHECKED int protocol_request_name_results(protocol_request *request, const json_t *items);
+void protocol_request_name_orphans(protocol_request *request);
+
+/* ---- Section - Answers ---- */
+
+/* One event, whole: name is the SSE event name (NULL for Chat and Completions, which have none),
+ * json its data.  Nothing is sent by halves. */
+typedef void protocol_emit_fn(void *user, const char *name, const char *json, size_t len);
+
+typedef struct {
+    uint32_t input_tokens, cached_tokens, output_tokens, reasoning_tokens;
+    uint32_t accepted_tokens, rejected_tokens; /* of a prediction */
+    uint64_t prompt_ns, predict_ns, queue_ns;
+} protocol_usage;
+
+typedef enum {
+    PROTOCOL_END_STOP = 0,      /* the model ended, or a stop string came */
+    PROTOCOL_END_LENGTH = 1,    /* the client's own cap */
+    PROTOCOL_END_CONTEXT = 2,   /* the context is full */
+    PROTOCOL_END_CANCELED = 3,
+    PROTOCOL_END_FAILED = 4,    /* *error says why */
+} protocol_end;
+
+/* One token of the answer for logprobs. */
+typedef struct {
+    view text;
+    float logprob;
+    const cerium_logprob *top; /* [n_top] */
+    uint32_t n_top;
+} protocol_token;
+
+typedef struct protocol_writer protocol_writer;
+
+typedef struct {
+    const protocol_request *request;     /* borrowed until the writer is freed */
+    const char *id;                      /* "resp_...", "chatcmpl-...": of the whole answer */
+    const char *model;                   /* what the answer calls the model */
+    const char *chat_form;               /* cerium_engine_info.chat_form: how to read the text */
+    const char *served_tier;             /* service_tier of the answer, or NULL */
+    int64_t created_at;                  /* seconds since 1970 */
+    view (*token_text)(void *user, int32_t token); /* bytes of a token, for logprobs */
+    protocol_emit_fn *emit;              /* NULL: only the whole object is wanted */
+    void *user;
+} protocol_answer;
+
+/* Begin an answer; nothing is emitted yet.  *out owned. */
+CERIUM_CHECKED int protocol_writer_open(protocol_writer **out, const protocol_answer *answer);
+void protocol_writer_free(protocol_writer **writer);
+
+/* response.created and response.in_progress, or the first chunk of each choice. */
+int protocol_writer_begin(protocol_writer *writer);
+/* More text of a choice, whole UTF-8 characters, as sampled (with the names of control tokens).
+ * tokens: [n_tokens] for logprobs, or NULL.  Emits what is certain: a call's item is done the
+ * moment the call closes. */
+int protocol_writer_text(protocol_writer *writer, uint32_t choice, view text,
+                         const protocol_token *tokens, size_t n_tokens);
+/* A choice ended; after the last one the closing events: completed, incomplete or failed, or the
+ * final chunks and for SSE of Chat and Completions "[DONE]".  error: for PROTOCOL_END_FAILED. */
+int protocol_writer_end(protocol_writer *writer, uint32_t choice, protocol_end end,
+                        const protocol_usage *usage, const protocol_error *error);
+/* The whole answer as one object, after the end (a Response, a chat completion, ...), or a response
+ * in progress before it.  Returns owned. */
+json_t *protocol_writer_object(const protocol_writer *writer);
+/* The same as text, appended to *out; cheaper. */
+CERIUM_CHECKED int protocol_writer_body(const protocol_writer *writer, bytes *out);
+/* Responses: finished items of the output so far; borrowed until the next call on the writer.
+ * NULL when memory runs out. */
+json_t *protocol_writer_output(protocol_writer *writer);
+
+/* ---- Section - Other bodies ---- */
+
+/* {"error":{...}} as HTTP has it; over WebSocket {"type":"error","status":...,"error":{...}}, with
+ * stream_id when it is not NULL.  Appends to *out. */
+CERIUM_CHECKED int protocol_error_body(bytes *out, const protocol_error *error);
+CERIUM_CHECKED int protocol_error_event(bytes *out, const protocol_error *error,
+                                        const char *stream_id);
+
+/* GET /v1/models: OpenAI's "data" and Codex's "models" in one body. */
+typedef struct {
+    const char *id;             /* what requests call the model */
+    const char *display_name;
+    uint32_t context_tokens;
+    int64_t created_at;
+    bool chats, fills_in;
+} protocol_model;
+CERIUM_CHECKED int protocol_models_body(bytes *out, const protocol_model *models, size_t n);
+
+#endif

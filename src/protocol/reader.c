@@ -1,0 +1,344 @@
+/* reader.c - owns what a reader gives out, and text with calls in tags; the shapes of calls are in
+ * reader_object.c, reader_xml.c and reader_inst.c, Harmony in reader_harmony.c. */
+#include "protocol/reader_parts.h"
+
+/* ---- Section - Giving out ---- */
+
+static void flush(reader *r)
+{
+    if (!r->run_len) return;
+    reader_part part = {r->run_kind, {r->run, r->run_len}};
+    r->run_len = 0;
+    if (!r->status) r->status = r->fn(r->user, &part);
+}
+
+void reader_put(reader *r, reader_kind kind, const char *text, size_t len)
+{
+    if (kind != r->run_kind) flush(r);
+    r->run_kind = kind;
+    for (size_t n; len; text += n, len -= n) {
+        if (r->run_len == sizeof r->run) flush(r);
+        n = sizeof r->run - r->run_len < len ? sizeof r->run - r->run_len : len;
+        memcpy(r->run + r->run_len, text, n);
+        r->run_len += n;
+    }
+}
+
+static void put_newlines(reader *r, reader_kind kind)
+{
+    for (; r->newlines; r->newlines--) reader_put(r, kind, "\n", 1);
+}
+
+static void put_text(reader *r, reader_kind kind, char c)
+{
+    if (c == '\n') {
+        r->newlines += !r->fresh;
+        return;
+    }
+    put_newlines(r, kind);
+    reader_put(r, kind, &c, 1);
+    r->fresh = false;
+}
+
+void reader_say(reader *r, char c)
+{
+    bool space = c == ' ' || c == '\t' || c == '\r' || c == '\n', drop = r->drops_space;
+    r->drops_space = false;
+    if (drop && c == ' ') return;
+    if (r->separates && !space) {
+        r->newlines = 2;
+        r->separates = false;
+    }
+    r->at_start = r->at_start && space;
+    r->line_start = c == '\n' || (r->line_start && space);
+    put_text(r, READER_TEXT, c);
+}
+
+void reader_think(reader *r, char c) { put_text(r, READER_REASONING, c); }
+
+const cerium_tool *reader_find_tool(const reader *r)
+{
+    view name = {r->name, r->n_name};
+    for (size_t i = 0; i < r->n_tools; i++)
+        if (view_equal(view_of(r->tools[i].name), name)) return &r->tools[i];
+    return NULL;
+}
+
+void reader_call(reader *r)
+{
+    r->newlines = 0;
+    r->called = true;
+    r->at_start = false;
+    flush(r);
+    reader_part part = {READER_CALL, {r->name, r->n_name}};
+    if (!r->status) r->status = r->fn(r->user, &part);
+}
+
+void reader_call_end(reader *r)
+{
+    flush(r);
+    reader_part part = {READER_CALL_END, {"", 0}};
+    if (r->called && !r->status) r->status = r->fn(r->user, &part);
+    r->called = false;
+    r->newlines = 0;
+    r->fresh = r->line_start = true;
+}
+
+bool reader_hold(reader *r, char c)
+{
+    int status = bytes_append(&r->held, &c, 1);
+    if (status == CERIUM_ERR_MEMORY && !r->status) r->status = status;
+    return status == CERIUM_OK;
+}
+
+void reader_give_up(reader *r)
+{
+    for (size_t i = 0; i < r->held.len; i++) reader_say(r, r->held.ptr[i]);
+    r->held.len = 0;
+    r->closing = false;
+    r->state = reader_saying;
+}
+
+void reader_after_call(reader *r)
+{
+    r->held.len = 0;
+    r->closing = false;
+    r->newlines = 0;
+    r->fresh = r->line_start = true;
+    r->state = reader_saying;
+}
+
+int reader_mark(reader *r, const char *const *marks, size_t n, char *out)
+{
+    bool wait = false;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(marks[i]);
+        if (r->n_window > len || memcmp(r->window, marks[i], r->n_window) != 0) continue;
+        if (r->n_window == len) {
+            r->n_window = 0;
+            return (int)i;
+        }
+        wait = true;
+    }
+    if (wait || !r->n_window) return -2;
+    *out = r->window[0];
+    memmove(r->window, r->window + 1, --r->n_window);
+    return -1;
+}
+
+/* ---- Section - Thoughts ---- */
+
+static bool thinking(reader *r, char c)
+{
+    static const char *const ends[] = {"</think>", "[/THINK]"};
+    char out;
+    int mark;
+    r->window[r->n_window++] = c;
+    while ((mark = reader_mark(r, &ends[r->form->inst], 1, &out)) == -1)
+        reader_think(r, out);
+    if (mark >= 0) reader_after_call(r);
+    return true;
+}
+
+static void think(reader *r)
+{
+    r->newlines = 0;
+    r->fresh = true;
+    r->at_start = false;
+    r->state = thinking;
+}
+
+/* ---- Section - Text ---- */
+
+/* After <tool_call>: an object or a function. */
+static bool in_tag(reader *r, char c)
+{
+    static const char function[] = "<function=";
+    if (!reader_hold(r, c)) {
+        reader_give_up(r);
+        return true;
+    }
+    bool space = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (!r->n_window && space) return true;
+    if (!r->n_window && c == '{') {
+        reader_object_begin(r, IN_TAG);
+        return true;
+    }
+    if (c != function[r->n_window]) { /* what was taken of the mark may begin another */
+        size_t n = r->n_window;
+        r->held.len -= n + 1;
+        r->n_window = 0;
+        reader_give_up(r);
+        for (size_t i = 0; i < n; i++) reader_saying(r, function[i]);
+        return false;
+    }
+    if (++r->n_window == sizeof function - 1) {
+        r->n_window = 0;
+        reader_xml_begin(r);
+    }
+    return true;
+}
+
+/* After <|python_tag|>: an object. */
+static bool after_python_tag(reader *r, char c)
+{
+    bool room = reader_hold(r, c);
+    if (room && (c == ' ' || c == '\n')) return true;
+    if (room && c == '{') {
+        reader_object_begin(r, IN_LINE);
+        return true;
+    }
+    if (room) r->held.len--;
+    reader_give_up(r);
+    return !room;
+}
+
+static void hold_mark(reader *r, const char *mark)
+{
+    r->held.len = 0;
+    while (*mark && reader_hold(r, *mark)) mark++;
+}
+
+static void take_mark(reader *r, const char *mark)
+{
+    hold_mark(r, mark);
+    if (strcmp(mark, "[TOOL_CALLS]") == 0) {
+        reader_inst_begin(r);
+    } else if (strcmp(mark, "<tool_call>") == 0) {
+        r->state = in_tag;
+    } else if (strcmp(mark, "<function=") == 0) {
+        reader_xml_begin(r);
+    } else if (strcmp(mark, "<|python_tag|>") == 0) {
+        r->state = after_python_tag;
+    } else {
+        r->held.len = 0;
+        think(r);
+    }
+}
+
+bool reader_saying(reader *r, char c)
+{
+    const char *marks[4];
+    size_t n = 0;
+    int mark;
+    char out;
+    if (r->form->tags) marks[n++] = "<tool_call>";
+    if (r->form->bare_functions) marks[n++] = "<function=";
+    if (r->form->inst) marks[n++] = "[TOOL_CALLS]";
+    if (r->form->bare_json) marks[n++] = "<|python_tag|>";
+    if (r->form->bare_json && r->line_start && !r->n_window && c == '{') {
+        hold_mark(r, "{");
+        reader_object_begin(r, IN_LINE);
+        return true;
+    }
+    /* A thought is one at the start only: later its mark is text about thoughts. */
+    if (r->form->thinks && r->at_start) marks[n++] = r->form->inst ? "[THINK]" : "<think>";
+    r->window[r->n_window++] = c;
+    while ((mark = reader_mark(r, marks, n, &out)) == -1) reader_say(r, out);
+    if (mark >= 0) take_mark(r, marks[mark]);
+    return true;
+}
+
+/* ---- Section - Forms ---- */
+
+static void begin_saying(reader *r) { r->state = reader_saying; }
+static void begin_thinking(reader *r) { think(r); }
+
+static const reader_form forms[] = {
+    {.name = "", .begin = begin_saying, .call_end = "</tool_call>", .tags = true},
+    {.name = "chatml", .begin = begin_saying, .call_end = "</tool_call>", .tags = true,
+     .thinks = true},
+    {.name = "qwen3", .begin = begin_saying, .call_end = "</tool_call>", .tags = true,
+     .thinks = true},
+    {.name = "qwen3-coder", .begin = begin_saying, .call_end = "</tool_call>", .tags = true,
+     .thinks = true, .bare_functions = true},
+    {.name = "qwen3.5", .begin = begin_thinking, .call_end = "</tool_call>", .tags = true,
+     .thinks = true, .bare_functions = true},
+    {.name = "harmony", .begin = reader_harmony_begin},
+    {.name = "llama2", .begin = begin_saying, .call_end = "</tool_call>", .tags = true,
+     .space = true},
+    {.name = "llama3.1", .begin = begin_saying, .bare_json = true},
+    {.name = "mistral-v1", .begin = begin_saying, .call_end = "</tool_call>", .tags = true,
+     .space = true},
+    {.name = "mistral-v3", .begin = begin_saying, .call_end = "[TOOL_CALLS]", .inst = true,
+     .space = true},
+    {.name = "mistral-v3-tekken", .begin = begin_saying, .call_end = "[TOOL_CALLS]",
+     .inst = true},
+    {.name = "mistral-v7", .begin = begin_saying, .call_end = "[TOOL_CALLS]", .inst = true,
+     .thinks = true, .space = true},
+    {.name = "mistral-v7-tekken", .begin = begin_saying, .call_end = "[TOOL_CALLS]",
+     .inst = true, .thinks = true},
+};
+
+/* Forms without tools of their own have them as the plain one does. */
+static const reader_form *find_form(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+        if (strcmp(forms[i].name, name) == 0) return &forms[i];
+    return &forms[0];
+}
+
+int reader_open(reader **out, const char *chat_form, const cerium_tool *tools, size_t n_tools)
+{
+    CHECK(out && chat_form && (tools || !n_tools));
+    reader *r = memory_zalloc(1, sizeof *r);
+    if (!r) return CERIUM_ERR_MEMORY;
+    r->form = find_form(chat_form);
+    r->tools = tools;
+    r->n_tools = n_tools;
+    r->held.max = r->value.max = READER_HELD_BYTES_MAX;
+    r->at_start = r->line_start = true;
+    r->drops_space = r->form->space;
+    r->form->begin(r);
+    *out = r;
+    return CERIUM_OK;
+}
+
+void reader_free(reader **r)
+{
+    CHECK(r);
+    if (!*r) return;
+    json_decref((*r)->schema);
+    bytes_free(&(*r)->held);
+    bytes_free(&(*r)->value);
+    memory_free(*r);
+    *r = NULL;
+}
+
+/* ---- Section - Reading ---- */
+
+int reader_feed(reader *r, view text, reader_fn *fn, void *user)
+{
+    CHECK(r && fn && (text.ptr || !text.len));
+    r->fn = fn;
+    r->user = user;
+    for (size_t i = 0; i < text.len && !r->status;)
+        if (r->state(r, text.ptr[i])) i++;
+    flush(r);
+    return r->status;
+}
+
+int reader_end(reader *r, reader_fn *fn, void *user)
+{
+    CHECK(r && fn);
+    r->fn = fn;
+    r->user = user;
+    if (r->state == thinking) {
+        for (size_t i = 0; i < r->n_window; i++) reader_think(r, r->window[i]);
+        r->newlines = 0;
+    } else if (r->form->begin == reader_harmony_begin) {
+        reader_harmony_end(r);
+    } else if (r->called) {
+        reader_arguments_end(r);
+        reader_xml_end(r);
+    } else if (!r->closing) {
+        /* What was not certain to be a call is none.  Of a call, the mark's beginning is kept. */
+        if (r->state == reader_saying)
+            for (size_t i = 0; i < r->n_window; i++) reader_say(r, r->window[i]);
+        reader_give_up(r);
+    }
+    r->n_window = 0;
+    put_newlines(r, READER_TEXT);
+    flush(r);
+    return r->status;
+}

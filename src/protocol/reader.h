@@ -1,0 +1,42 @@
+/* reader.h - reads what a model samples, by its chat form: said, thought, or a tool called.
+ *
+ * The text is that of sessions with control_text, in any cuts; cuts change only when parts come
+ * out, never which.  Whatever the model writes ends in parts: a call that is not in the form's
+ * shape is text.  Private to protocol/.  Fuzzed. */
+#ifndef PROTOCOL_READER_H
+#define PROTOCOL_READER_H
+
+#include "base/base.h"
+#include "base/memory.h"
+
+typedef enum {
+    READER_TEXT = 0,           /* more of what is said */
+    READER_REASONING = 1,      /* more of a thought */
+    READER_CALL = 2,           /* a tool is called: text is its name */
+    READER_ARGUMENTS = 3,      /* more of the call's arguments: JSON, or free text for tools that
+                                  take it */
+    READER_CALL_END = 4,       /* the call is whole */
+} reader_kind;
+
+typedef struct {
+    reader_kind kind;
+    view text; /* valid during the call */
+} reader_part;
+
+/* Returns 0, or a negative cerium_status that ends the reading. */
+typedef int reader_fn(void *user, const reader_part *part);
+
+typedef struct reader reader;
+
+/* chat_form: cerium_engine_info.chat_form, "" for the plain form.
+ * tools: [n_tools] borrowed: types of parameters, and which take free text. */
+CERIUM_CHECKED int reader_open(reader **out, const char *chat_form, const cerium_tool *tools,
+                               size_t n_tools);
+void reader_free(reader **r);
+
+/* More text: parts that are certain now go to fn. */
+CERIUM_CHECKED int reader_feed(reader *r, view text, reader_fn *fn, void *user);
+/* The answer ended: what was held back. */
+CERIUM_CHECKED int reader_end(reader *r, reader_fn *fn, void *user);
+
+#endif

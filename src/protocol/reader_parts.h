@@ -1,0 +1,137 @@
+/* reader_parts.h - the inside of a reader: a machine that takes one byte at a time, so that cuts
+ * cannot matter, and gathers what it gives out.  Private to the reader. */
+#ifndef PROTOCOL_READER_PARTS_H
+#define PROTOCOL_READER_PARTS_H
+
+#include <jansson.h>
+
+#include "protocol/reader.h"
+#include "protocol/reader_json.h"
+
+/* What one byte may be in.  A state's function says whether it took the byte; if not, the byte is
+ * given to the state that is then current. */
+typedef bool reader_state(reader *r, char c);
+
+typedef struct {
+    const char *name;
+    void (*begin)(reader *r); /* sets the first state */
+    const char *call_end;     /* what ends a call whose arguments are broken, or NULL: the answer */
+    bool space;               /* an answer begins with one, which is not said */
+    bool thinks;              /* an answer may begin with <think> */
+    bool tags;                /* calls in <tool_call>, as JSON or as <function=...> */
+    bool bare_functions;      /* <function=...> without <tool_call> is one, too */
+    bool inst;                /* [TOOL_CALLS] and [THINK] */
+    bool bare_json;           /* calls are JSON at the beginning of a line */
+} reader_form;
+
+enum { READER_RUN_BYTES = 4096, READER_WINDOW_BYTES = 32 };
+
+/* What follows a call that is an object: it depends on what the object is in. */
+typedef enum { IN_TAG, IN_LIST, IN_LINE } object_place;
+
+typedef enum { ARGS_FIRST, ARGS_RAW, ARGS_TEXT, ARGS_SEARCH, ARGS_REST,
+               ARGS_BROKEN } arguments_mode;
+
+struct reader {
+    const reader_form *form;
+    const cerium_tool *tools; /* [n_tools] */
+    size_t n_tools;
+    reader_state *state;
+
+    /* Giving out. */
+    reader_fn *fn; /* during a call */
+    void *user;
+    int status;    /* the first thing that went wrong */
+    reader_kind run_kind;
+    size_t run_len;
+    char run[READER_RUN_BYTES];
+
+    /* Text and thoughts: line feeds next to calls and thoughts are not said. */
+    size_t newlines;  /* that wait for what comes after them */
+    bool drops_space; /* the first byte, if it is one */
+    bool fresh;       /* nothing was said since the answer, a thought or a call */
+    bool at_start;    /* only white space yet */
+    bool line_start;  /* of the text, white space aside */
+    bool said;        /* Harmony: a message was */
+    bool separates;   /* there was text, and what is said next is another message */
+    char window[READER_WINDOW_BYTES]; /* may be the beginning of a mark */
+    size_t n_window;
+
+    /* A call. */
+    bytes held;       /* its bytes, as long as it is not certain to be one */
+    size_t n_name;
+    char name[READER_NAME_BYTES_MAX];
+    const cerium_tool *tool; /* that is called, or NULL: unknown */
+    object_place place;
+    json_scan scan;   /* of a value */
+    json_text text;   /* of a string */
+    size_t n_key;
+    char key[READER_NAME_BYTES_MAX];
+    size_t early, early_end; /* arguments that came before the name, in held; 0 = none */
+    arguments_mode mode;
+    size_t n_ahead;
+    char ahead[READER_WINDOW_BYTES]; /* beginning of the arguments of a tool that takes text */
+    bool colon;         /* after a key */
+    bool has_arguments; /* the object's */
+    bool closing;       /* only what closes the call's place is missing */
+    bool called;        /* the call was given out, and not its end */
+
+    /* XML. */
+    json_t *schema;   /* owned: of the tool that is called, or NULL */
+    unsigned types;   /* that a parameter may have */
+    bool value_first; /* none of its bytes yet */
+    size_t n_parameters;
+    bytes value;      /* of a parameter that is not text */
+};
+
+/* ---- reader.c ---- */
+
+void reader_put(reader *r, reader_kind kind, const char *text, size_t len);
+void reader_say(reader *r, char c);
+void reader_think(reader *r, char c);
+/* The tool of the name that was read, or NULL. */
+const cerium_tool *reader_find_tool(const reader *r);
+/* A call is given out: names come first. */
+void reader_call(reader *r);
+void reader_call_end(reader *r);
+/* Keeps a byte of what may be a call; false when there is no more room: it is none. */
+bool reader_hold(reader *r, char c);
+/* What was kept is not a call: it is said. */
+void reader_give_up(reader *r);
+/* Looks for marks: -1 none may begin here (the window's first byte is in *out), -2 wait, else the
+ * mark that the window is. */
+int reader_mark(reader *r, const char *const *marks, size_t n, char *out);
+reader_state reader_saying;
+/* Text goes on after a call. */
+void reader_after_call(reader *r);
+
+/* ---- reader_object.c: {"name": ..., "arguments": ...} ---- */
+
+/* The byte { was taken. */
+void reader_object_begin(reader *r, object_place place);
+/* Arguments as JSON, streamed: after this, bytes go to reader_arguments_byte(). */
+void reader_arguments_begin(reader *r);
+scan_result reader_arguments_byte(reader *r, char c);
+/* The answer ended in arguments. */
+void reader_arguments_end(reader *r);
+/* Arguments that are broken: all up to the mark that ends a call is given out. */
+reader_state reader_broken;
+
+/* ---- reader_xml.c: <function=name><parameter=key>value ---- */
+
+/* The mark <function= was taken. */
+void reader_xml_begin(reader *r);
+/* The answer ended in a call. */
+void reader_xml_end(reader *r);
+
+/* ---- reader_inst.c ---- */
+
+/* The mark [TOOL_CALLS] was taken. */
+void reader_inst_begin(reader *r);
+
+/* ---- reader_harmony.c ---- */
+
+void reader_harmony_begin(reader *r);
+void reader_harmony_end(reader *r);
+
+#endif

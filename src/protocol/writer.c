@@ -1,0 +1,380 @@
+/* writer.c - the model's text becomes pieces, and pieces become the events of an API. */
+#include "protocol/writer.h"
+
+/* ---- Section - Events ---- */
+
+json_out *event_begin(protocol_writer *w)
+{
+    json_out_clear(&w->event);
+    return &w->event;
+}
+
+void event_send(protocol_writer *w, const char *name)
+{
+    if (w->event.status && !w->status) w->status = w->event.status;
+    if (writer_live(w)) w->answer.emit(w->answer.user, name, w->event.b.ptr, w->event.b.len);
+}
+
+void put_count(json_out *t, const char *name, uint64_t value)
+{
+    json_out_quoted(t, view_of(name));
+    json_out_literal(t, ":");
+    json_out_integer(t, (int64_t)value);
+}
+
+void item_id(const protocol_writer *w, const char *prefix, uint32_t index, char out[128])
+{
+    snprintf(out, 128, "%s_%.96s_%u", prefix, w->suffix, index);
+}
+
+/* ---- Section - Open and close ---- */
+
+static const writer_api *api_of(const protocol_request *r)
+{
+    switch (r->api) {
+    case PROTOCOL_RESPONSES: return r->compacts ? &writer_compaction : &writer_responses;
+    case PROTOCOL_CHAT: return &writer_chat;
+    case PROTOCOL_COMPLETIONS: return &writer_completions;
+    case PROTOCOL_INFILL: return &writer_infill;
+    case PROTOCOL_COMPACT: return &writer_compaction;
+    }
+    return &writer_responses;
+}
+
+static int copy_text(const char **text)
+{
+    if (!*text) return CERIUM_OK;
+    *text = memory_copy(*text, strlen(*text));
+    return *text ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+/* The answer's strings, owned from now on; all or NULL when memory runs out. */
+static int copy_answer(protocol_writer *w, const protocol_answer *answer)
+{
+    w->answer = *answer;
+    int id = copy_text(&w->answer.id);
+    int model = copy_text(&w->answer.model);
+    int tier = copy_text(&w->answer.served_tier);
+    if (id || model || tier) return CERIUM_ERR_MEMORY;
+    const char *cut = strpbrk(w->answer.id, "_-");
+    w->suffix = cut ? cut + 1 : w->answer.id;
+    return CERIUM_OK;
+}
+
+static int choices_open(protocol_writer *w)
+{
+    const protocol_request *r = w->r;
+    size_t n = (r->n_prompts ? r->n_prompts : 1) * r->n_choices;
+    w->choices = memory_zalloc(n, sizeof *w->choices);
+    if (!w->choices) return CERIUM_ERR_MEMORY;
+    w->n_choices = (uint32_t)n;
+    for (uint32_t i = 0; i < n; i++) {
+        writer_choice *c = &w->choices[i];
+        c->index = i;
+        c->blank.max = c->text.max = c->call_name.max = c->head.b.max = c->said.max =
+            c->thought.max = c->calls.b.max = c->logprobs.b.max = PROTOCOL_ANSWER_BYTES_MAX;
+        if (r->api == PROTOCOL_COMPLETIONS || r->api == PROTOCOL_INFILL) continue;
+        RETURN_IF(reader_open(&c->reader, w->answer.chat_form ? w->answer.chat_form : "",
+                              r->tools, r->tools_barred ? 0 : r->n_tools));
+    }
+    return CERIUM_OK;
+}
+
+int protocol_writer_open(protocol_writer **out, const protocol_answer *answer)
+{
+    CHECK(out && answer && answer->request && answer->id && answer->model);
+    protocol_writer *w = memory_zalloc(1, sizeof *w);
+    if (!w) return CERIUM_ERR_MEMORY;
+    w->r = answer->request;
+    w->api = api_of(w->r);
+    w->event.b.max = w->echo.b.max = w->items.b.max = w->item.b.max = PROTOCOL_ANSWER_BYTES_MAX;
+    w->has_logprobs = w->r->sampling.logprobs;
+    int status = copy_answer(w, answer);
+    if (!status) status = choices_open(w);
+    if (status)
+        protocol_writer_free(&w);
+    else
+        *out = w;
+    return status;
+}
+
+void protocol_writer_free(protocol_writer **writer)
+{
+    if (!writer || !*writer) return;
+    protocol_writer *w = *writer;
+    *writer = NULL;
+    for (uint32_t i = 0; i < w->n_choices; i++) {
+        writer_choice *c = &w->choices[i];
+        reader_free(&c->reader);
+        bytes_free(&c->blank);
+        bytes_free(&c->text);
+        bytes_free(&c->call_name);
+        bytes_free(&c->said);
+        bytes_free(&c->thought);
+        json_out_free(&c->head);
+        json_out_free(&c->calls);
+        json_out_free(&c->logprobs);
+        token_queue_free(&c->tokens);
+        legacy_free(&c->legacy);
+    }
+    memory_free(w->choices);
+    json_out_free(&w->event);
+    json_out_free(&w->echo);
+    json_out_free(&w->items);
+    json_out_free(&w->item);
+    json_decref(w->output);
+    memory_free((void *)w->answer.id);
+    memory_free((void *)w->answer.model);
+    memory_free((void *)w->answer.served_tier);
+    memory_free(w);
+}
+
+/* ---- Section - Pieces ---- */
+
+/* Give out the text of the open piece up to end. */
+static void send_until(protocol_writer *w, writer_choice *c, size_t end)
+{
+    if (end == c->sent || w->status) return;
+    view text = {c->text.ptr + c->sent, end - c->sent};
+    c->sent = end;
+    w->api->delta(w, c, text);
+}
+
+static void piece_close(protocol_writer *w, writer_choice *c, bool whole)
+{
+    if (c->piece != PIECE_NONE) {
+        send_until(w, c, c->text.len);
+        w->api->close(w, c, whole);
+    }
+    c->piece = c->waiting = PIECE_NONE;
+    c->blank.len = c->text.len = c->sent = 0;
+    json_out_clear(&c->tokens.all);
+}
+
+static void piece_open(protocol_writer *w, writer_choice *c, piece_kind kind)
+{
+    c->piece = kind;
+    w->api->open(w, c);
+}
+
+/* The beginning of a character at the end of text, 0..3 bytes: a reader's parts may end in one. */
+static size_t cut_off_char(view text)
+{
+    for (size_t n = 1; n <= 3 && n <= text.len; n++) {
+        uint8_t c = (uint8_t)text.ptr[text.len - n];
+        if (c >= 0xC0) return n < (c >= 0xF0 ? 4u : c >= 0xE0 ? 3u : 2u) ? n : 0;
+        if (c < 0x80) return 0;
+    }
+    return 0;
+}
+
+static void piece_delta(protocol_writer *w, writer_choice *c, view text)
+{
+    if (!w->status) w->status = bytes_append(&c->text, text.ptr, text.len);
+    if (!w->status) send_until(w, c, c->text.len - cut_off_char((view){c->text.ptr, c->text.len}));
+}
+
+static bool is_blank(view text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!memchr(" \t\r\n", text.ptr[i], 4)) return false;
+    return true;
+}
+
+/* A run of nothing but blanks, as models put between thoughts and calls, is no piece. */
+static int piece_text(protocol_writer *w, writer_choice *c, piece_kind kind, view text)
+{
+    if (c->piece != kind && c->waiting != kind) {
+        piece_close(w, c, true);
+        c->waiting = kind;
+    }
+    if (c->piece == PIECE_NONE) {
+        RETURN_IF(bytes_append(&c->blank, text.ptr, text.len));
+        if (is_blank(text)) return CERIUM_OK;
+        text = (view){c->blank.ptr, c->blank.len};
+        piece_open(w, c, kind);
+    }
+    if (w->has_logprobs)
+        RETURN_IF(token_queue_take(&c->tokens, text, kind == PIECE_TEXT));
+    piece_delta(w, c, text);
+    return w->status;
+}
+
+static const struct protocol_tool *tool_named(const protocol_request *r, view name)
+{
+    for (size_t i = 0; i < r->n_tools; i++)
+        if (view_equal(view_of(r->tools[i].name), name)) return &r->tool_set->facts[i];
+    return NULL;
+}
+
+static int call_open(protocol_writer *w, writer_choice *c, view name)
+{
+    piece_close(w, c, true);
+    c->call_name.len = 0;
+    RETURN_IF(bytes_append(&c->call_name, name.ptr, name.len));
+    c->tool = tool_named(w->r, name);
+    uint32_t n = c->n_calls++;
+    if (w->n_choices > 1)
+        snprintf(c->call_id, sizeof c->call_id, "call_%.64s_%u_%u", w->suffix, c->index, n);
+    else
+        snprintf(c->call_id, sizeof c->call_id, "call_%.64s_%u", w->suffix, n);
+    piece_open(w, c, PIECE_CALL);
+    return w->status;
+}
+
+typedef struct {
+    protocol_writer *w;
+    writer_choice *c;
+} reading;
+
+static int on_part(void *user, const reader_part *part)
+{
+    reading *r = user;
+    bool is_text = part->kind == READER_TEXT || part->kind == READER_REASONING;
+    if (r->w->has_logprobs && !is_text) token_queue_drop(&r->c->tokens);
+    if (is_text && !part->text.len) return r->w->status;
+    switch (part->kind) {
+    case READER_TEXT: return piece_text(r->w, r->c, PIECE_TEXT, part->text);
+    case READER_REASONING: return piece_text(r->w, r->c, PIECE_REASONING, part->text);
+    case READER_CALL: return call_open(r->w, r->c, part->text);
+    case READER_ARGUMENTS:
+        if (r->c->piece == PIECE_CALL && part->text.len) piece_delta(r->w, r->c, part->text);
+        return r->w->status;
+    case READER_CALL_END:
+        if (r->c->piece == PIECE_CALL) piece_close(r->w, r->c, true);
+        return r->w->status;
+    }
+    return r->w->status;
+}
+
+/* ---- Section - The answer ---- */
+
+int protocol_writer_begin(protocol_writer *w)
+{
+    if (!w->status) w->api->begin(w);
+    return w->status;
+}
+
+static int feed(protocol_writer *w, writer_choice *c, view text)
+{
+    reading r = {w, c};
+    if (c->reader) return reader_feed(c->reader, text, on_part, &r);
+    if (c->piece == PIECE_NONE) piece_open(w, c, PIECE_TEXT);
+    piece_delta(w, c, text);
+    return w->status;
+}
+
+/* With logprobs the reader is fed token by token, so that the cuts of the caller, which may hold
+ * back text, do not decide what goes together. */
+static int feed_tokens(protocol_writer *w, writer_choice *c, view text,
+                       const protocol_token *tokens, size_t n_tokens)
+{
+    for (size_t i = 0; i < n_tokens; i++) {
+        token_text_fn *name = w->answer.token_text;
+        RETURN_IF(c->reader ? token_queue_add(&c->tokens, &tokens[i], name, w->answer.user)
+                            : legacy_add(&c->legacy, &tokens[i], name, w->answer.user));
+    }
+    if (!c->reader) return feed(w, c, text);
+    while (text.len) {
+        size_t len = token_queue_cut(&c->tokens, text);
+        RETURN_IF(feed(w, c, (view){text.ptr, len}));
+        text = (view){text.ptr + len, text.len - len};
+    }
+    return CERIUM_OK;
+}
+
+int protocol_writer_text(protocol_writer *w, uint32_t choice, view text,
+                         const protocol_token *tokens, size_t n_tokens)
+{
+    CHECK(choice < w->n_choices);
+    writer_choice *c = &w->choices[choice];
+    if (w->status || c->ended) return w->status;
+    bytes repaired = {.max = PROTOCOL_ANSWER_BYTES_MAX};
+    int status = CERIUM_OK;
+    if (!utf8_valid(text)) {
+        status = utf8_repair(&repaired, text);
+        text = (view){repaired.ptr, repaired.len};
+    }
+    if (!status && w->has_logprobs)
+        status = feed_tokens(w, c, text, tokens, n_tokens);
+    else if (!status && text.len)
+        status = feed(w, c, text);
+    bytes_free(&repaired);
+    if (c->piece == PIECE_REASONING || c->waiting == PIECE_REASONING)
+        w->reasoning_tokens += n_tokens ? (uint32_t)n_tokens : 1;
+    if (status && !w->status) w->status = status;
+    return w->status;
+}
+
+/* Prompts are counted once, however many answers they have. */
+static void add_usage(protocol_writer *w, const writer_choice *c, const protocol_usage *usage)
+{
+    protocol_usage *sum = &w->usage;
+    if (c->index % w->r->n_choices == 0) {
+        sum->input_tokens += usage->input_tokens;
+        sum->cached_tokens += usage->cached_tokens;
+    }
+    sum->output_tokens += usage->output_tokens;
+    sum->reasoning_tokens += usage->reasoning_tokens;
+    sum->accepted_tokens += usage->accepted_tokens;
+    sum->rejected_tokens += usage->rejected_tokens;
+    if (usage->prompt_ns > sum->prompt_ns) sum->prompt_ns = usage->prompt_ns;
+    if (usage->predict_ns > sum->predict_ns) sum->predict_ns = usage->predict_ns;
+    if (usage->queue_ns > sum->queue_ns) sum->queue_ns = usage->queue_ns;
+}
+
+int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
+                        const protocol_usage *usage, const protocol_error *error)
+{
+    CHECK(choice < w->n_choices && usage);
+    writer_choice *c = &w->choices[choice];
+    if (w->status || c->ended) return w->status;
+    reading r = {w, c};
+    if (c->reader) w->status = reader_end(c->reader, on_part, &r);
+    if (w->status) return w->status;
+    piece_close(w, c, end == PROTOCOL_END_STOP && c->piece != PIECE_CALL);
+    c->ended = true;
+    c->end = end;
+    if (end == PROTOCOL_END_FAILED && error) w->error = *error;
+    add_usage(w, c, usage);
+    w->api->end_choice(w, c);
+    if (++w->n_ended < w->n_choices) return w->status;
+    if (!w->usage.reasoning_tokens) w->usage.reasoning_tokens = w->reasoning_tokens;
+    w->api->end(w);
+    return w->status;
+}
+
+/* ---- Section - The whole object ---- */
+
+int protocol_writer_body(const protocol_writer *w, bytes *out)
+{
+    json_out t = {.b = *out};
+    if (w->status) return w->status;
+    w->api->body(w, &t);
+    *out = t.b;
+    return t.status;
+}
+
+json_t *protocol_writer_object(const protocol_writer *w)
+{
+    bytes body = {.max = 4u * PROTOCOL_ANSWER_BYTES_MAX};
+    json_t *object = NULL;
+    if (!protocol_writer_body(w, &body))
+        object = json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL);
+    bytes_free(&body);
+    return object;
+}
+
+json_t *protocol_writer_output(protocol_writer *w)
+{
+    if (w->output && w->output_bytes == w->items.b.len) return w->output;
+    json_out list = {.b.max = 2u * PROTOCOL_ANSWER_BYTES_MAX};
+    json_out_literal(&list, "[");
+    json_out_put(&list, json_out_view(&w->items));
+    json_out_literal(&list, "]");
+    json_decref(w->output);
+    w->output = list.status ? NULL : json_loadb(list.b.ptr, list.b.len, JSON_ALLOW_NUL, NULL);
+    w->output_bytes = w->items.b.len;
+    json_out_free(&list);
+    return w->output;
+}

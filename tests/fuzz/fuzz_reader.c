@@ -1,0 +1,72 @@
+/* fuzz_reader.c - whatever a model samples, in whatever cuts: the parts are those of the whole
+ * text, calls have names and end at most once, and nothing but arguments is in them.  The first
+ * byte chooses the form, the second how the text is cut, the rest is the text. */
+#include "base/memory.h"
+#include "protocol/reader.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const forms[] = {"",           "chatml",     "qwen3",
+                                    "qwen3-coder", "qwen3.5",    "harmony",
+                                    "llama2",      "llama3.1",   "mistral-v3",
+                                    "mistral-v7",  "mistral-v7-tekken"};
+
+static const cerium_tool tools[] = {
+    {"exec", NULL, "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"string\"},"
+                   "\"n\":{\"type\":\"integer\"},\"ok\":{\"type\":\"boolean\"},"
+                   "\"s\":{\"type\":[\"string\",\"null\"]},\"any\":{}}}"},
+    {"patch", NULL, NULL},
+    {"broken", NULL, "{"},
+};
+
+typedef struct {
+    bytes out;
+    int kind;
+    bool in_call;
+} transcript;
+
+static int write_part(void *user, const reader_part *part)
+{
+    transcript *t = user;
+    bool call = part->kind == READER_CALL, end = part->kind == READER_CALL_END;
+    char mark = (char)('0' + part->kind);
+    /* Only a call that the answer cuts off has no end, and nothing follows it but what was kept
+     * of it. */
+    CHECK((!end && part->kind != READER_ARGUMENTS) || t->in_call);
+    CHECK(end == (part->text.len == 0));
+    t->in_call = (t->in_call || call) && !end;
+    if (call || end || (int)part->kind != t->kind) CHECK(!bytes_append(&t->out, &mark, 1));
+    CHECK(!bytes_append(&t->out, part->text.ptr, part->text.len));
+    t->kind = (int)part->kind;
+    return CERIUM_OK;
+}
+
+static transcript read_cut(const char *form, view text, uint32_t seed)
+{
+    transcript t = {.out = {.max = SIZE_MAX}, .kind = -1};
+    reader *r = NULL;
+    CHECK(!reader_open(&r, form, tools, ARRAY_LEN(tools)));
+    for (size_t i = 0, n; i < text.len; i += n) {
+        seed = seed * 1664525 + 1013904223;
+        n = seed ? 1 + (seed >> 24) % 23 : text.len;
+        if (n > text.len - i) n = text.len - i;
+        char *piece = memory_copy(text.ptr + i, n);
+        CHECK(piece && !reader_feed(r, (view){piece, n}, write_part, &t));
+        memory_free(piece);
+    }
+    CHECK(!reader_end(r, write_part, &t));
+    reader_free(&r);
+    return t;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2) return 0;
+    const char *form = forms[data[0] % ARRAY_LEN(forms)];
+    view text = {(const char *)data + 2, size - 2};
+    transcript a = read_cut(form, text, data[1]), b = read_cut(form, text, data[1] + 77u);
+    CHECK(view_equal((view){a.out.ptr, a.out.len}, (view){b.out.ptr, b.out.len}));
+    bytes_free(&a.out);
+    bytes_free(&b.out);
+    return 0;
+}

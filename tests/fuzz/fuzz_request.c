@@ -1,0 +1,73 @@
+/* fuzz_request.c - any body for any API: it is refused with a named reason, or it becomes a
+ * request whose every string is whole; reading it with known tools gives the same.  The first
+ * byte chooses the API; its high bits, what the model can do. */
+#include "protocol/json_out.h"
+#include "protocol/protocol.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_messages(const protocol_request *r)
+{
+    for (size_t i = 0; i < r->n_messages; i++) {
+        const cerium_message *m = &r->messages[i];
+        CHECK(m->role && m->content && utf8_valid(view_of(m->content)));
+        CHECK(r->message_item[i] == -1 || (size_t)r->message_item[i] < json_array_size(r->items));
+        if (!strcmp(m->role, "call")) CHECK(m->name && m->name[0]);
+        if (!strcmp(m->role, "tool")) CHECK(m->call_id && (m->name || r->previous_response_id));
+    }
+    for (size_t i = 0; i < r->n_tools; i++) {
+        CHECK(r->tools[i].name && r->tools[i].name[0]);
+        for (size_t k = 0; k < i && i < 64; k++) CHECK(strcmp(r->tools[i].name, r->tools[k].name));
+    }
+}
+
+static void check_request(protocol_request *r)
+{
+    const cerium_sampling *s = &r->sampling;
+    CHECK(s->temperature >= 0 && s->top_p >= 0 && s->top_p <= 1 && s->min_p < 1);
+    CHECK(s->n_stops <= CERIUM_STOPS_MAX && r->n_choices >= 1);
+    for (uint32_t i = 0; i < s->n_stops; i++) CHECK(strlen(r->stops[i]) <= CERIUM_STOP_BYTES_MAX);
+    for (size_t i = 0; i < r->n_prompts; i++)
+        CHECK(strlen(r->prompts[i]) == r->prompt_lens[i]);
+    check_messages(r);
+    if (r->items) CHECK(!protocol_request_name_results(r, r->items));
+    protocol_request_name_orphans(r);
+    for (size_t i = 0; i < r->n_messages; i++)
+        CHECK(strcmp(r->messages[i].role, "tool") || r->messages[i].name);
+}
+
+static bool same(const protocol_request *a, const protocol_request *b)
+{
+    if (a->n_messages != b->n_messages || a->n_tools != b->n_tools) return false;
+    for (size_t i = 0; i < a->n_messages; i++)
+        if (strcmp(a->messages[i].content, b->messages[i].content)) return false;
+    for (size_t i = 0; i < a->n_tools; i++)
+        if (strcmp(a->tools[i].name, b->tools[i].name)) return false;
+    return json_equal(a->root, b->root);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1) return 0;
+    protocol_api api = (protocol_api)(data[0] % 5);
+    protocol_defaults defaults = {.fills_in = !(data[0] & 0x80)};
+    protocol_error error = {0}, other = {0};
+    protocol_request *first = NULL, *again[2] = {NULL, NULL};
+    view body = {(const char *)data + 1, size - 1};
+    int status = protocol_request_parse(&first, api, body, &defaults, &error);
+    CHECK(status == CERIUM_OK || (status == CERIUM_ERR_ARGUMENT && error.http_status >= 400));
+    CHECK(!protocol_cache_open(&defaults.cache));
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(protocol_request_parse(&again[i], api, body, &defaults, &other) == status);
+        if (status) CHECK(!strcmp(error.param, other.param));
+        if (status) CHECK(!strcmp(error.message, other.message));
+        if (!status) CHECK(same(first, again[i]));
+    }
+    protocol_request_free(&again[0]);
+    protocol_cache_close(&defaults.cache);
+    if (!status) check_request(first);
+    if (!status) check_request(again[1]);
+    protocol_request_free(&again[1]);
+    protocol_request_free(&first);
+    return 0;
+}

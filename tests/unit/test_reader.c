@@ -1,0 +1,306 @@
+/* test_reader.c - what a model samples, read by its chat form, in whatever cuts it comes. */
+#include "base/memory.h"
+#include "base/limits.h"
+#include "protocol/reader.h"
+
+#include "unit.h"
+
+/* ---- Section - Reading into one line ---- */
+
+typedef struct {
+    bytes out;
+    bool begun;
+    reader_kind kind;
+} transcript;
+
+/* Parts of a kind are one, as cuts may divide them: T:said R:thought C:name A:arguments E: */
+static int write_part(void *user, const reader_part *part)
+{
+    static const char *const names[] = {"T:", "R:", "C:", "A:", "E:"};
+    transcript *t = user;
+    bool joins = t->begun && t->kind == part->kind &&
+                 (part->kind == READER_TEXT || part->kind == READER_REASONING ||
+                  part->kind == READER_ARGUMENTS);
+    if (!joins && t->begun) CHECK(!bytes_append(&t->out, "|", 1));
+    if (!joins) CHECK(!bytes_append(&t->out, names[part->kind], 2));
+    CHECK(!bytes_append(&t->out, part->text.ptr, part->text.len));
+    t->begun = true;
+    t->kind = part->kind;
+    return CERIUM_OK;
+}
+
+static const cerium_tool tools[] = {
+    {"exec", "run", "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"string\"},"
+                    "\"n\":{\"type\":\"integer\"},\"ok\":{\"type\":\"boolean\"},"
+                    "\"o\":{\"type\":\"object\"},\"s\":{\"type\":[\"string\",\"null\"]},"
+                    "\"u\":{\"anyOf\":[{\"type\":\"number\"},{\"type\":\"null\"}]},\"any\":{}}}"},
+    {"patch", "edit", NULL},
+};
+
+/* In two pieces, or byte by byte when cut is SIZE_MAX. */
+static char *read_cut(const char *form, view text, size_t cut)
+{
+    transcript t = {.out = {.max = SIZE_MAX}};
+    reader *r = NULL;
+    CHECK(!reader_open(&r, form, tools, ARRAY_LEN(tools)));
+    for (size_t i = 0; i < text.len;) {
+        size_t n = cut == SIZE_MAX ? 1 : i < cut ? cut - i : text.len - i;
+        char *piece = memory_copy(text.ptr + i, n); /* so that reading on is seen */
+        CHECK(piece && !reader_feed(r, (view){piece, n}, write_part, &t));
+        memory_free(piece);
+        i += n;
+    }
+    CHECK(!reader_end(r, write_part, &t));
+    reader_free(&r);
+    CHECK(!bytes_append(&t.out, "", 1));
+    return t.out.ptr;
+}
+
+static void check(const char *form, const char *said, const char *want)
+{
+    view text = view_of(said);
+    for (size_t cut = 0; cut <= text.len + 1; cut++) {
+        char *got = read_cut(form, text, cut <= text.len ? cut : SIZE_MAX);
+        TEST_CHECK_THAT(strcmp(got, want) == 0, "%s cut at %zu: %s\n want %s\n got  %s", form, cut,
+                        said, want, got);
+        bool same = strcmp(got, want) == 0;
+        bytes_free(&(bytes){.ptr = got});
+        if (!same) break;
+    }
+}
+
+/* ---- Section - Calls in tags ---- */
+
+#define CALL(name, arguments)                                                                      \
+    "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"
+
+static void test_text(void)
+{
+    check("", "", "");
+    check("", "Hi\n\nthere \n", "T:Hi\n\nthere \n");
+    check("", "a < b, <tool and <tool_call", "T:a < b, <tool and <tool_call");
+    check("chatml", "<tool_cal <tool_call> is a tag", "T:<tool_cal <tool_call> is a tag");
+    check("", "<think>x</think>", "T:<think>x</think>");
+    check("deepseek-coder", "x" CALL("exec", "{}"), "T:x|C:exec|A:{}|E:");
+}
+
+static void test_hermes(void)
+{
+    check("chatml", CALL("exec", "{\"cmd\": \"ls\"}"), "C:exec|A:{\"cmd\": \"ls\"}|E:");
+    check("", "Look:\n\n" CALL("exec", "{\"cmd\": \"}\\\"</tool_call>\"}") "\n",
+          "T:Look:|C:exec|A:{\"cmd\": \"}\\\"</tool_call>\"}|E:");
+    check("chatml", CALL("exec", "{}") "\n" CALL("patch", "{\"input\": \"a\\nb\"}") "\nDone",
+          "C:exec|A:{}|E:|C:patch|A:a\nb|E:|T:Done");
+    check("chatml", "<tool_call>{\"arguments\":{\"n\":1},\"name\":\"exec\"}</tool_call>",
+          "C:exec|A:{\"n\":1}|E:");
+    check("chatml",
+          "<tool_call>{\"id\":7,\"name\":\"exec\",\"arguments\":{},\"x\":[1]}</tool_call>.",
+          "C:exec|A:{}|E:|T:.");
+    /* Arguments twice in JSON; text for a tool that takes it; something else for it. */
+    check("chatml", CALL("exec", "\"{\\\"n\\\": 1}\""), "C:exec|A:{\"n\": 1}|E:");
+    check("chatml", CALL("patch", "\"\\u00e4\\ud83d\\ude00\\ud800x\""),
+          "C:patch|A:\xC3\xA4\xF0\x9F\x98\x80\xEF\xBF\xBDx|E:");
+    check("chatml", CALL("patch", "{ \"input\" : \"x\" }"), "C:patch|A:x|E:");
+    check("chatml", CALL("patch", "{\"in\": 1}"), "C:patch|A:{\"in\": 1}|E:");
+    check("chatml", CALL("other", "{\"a\": 1.5e3}"), "C:other|A:{\"a\": 1.5e3}|E:");
+    /* A line feed in a string, as it is. */
+    check("chatml", CALL("exec", "{\"cmd\": \"a\nb\"}"), "C:exec|A:{\"cmd\": \"a\\nb\"}|E:");
+    check("chatml", CALL("exec", "12"), "C:exec|A:12|E:");
+}
+
+static void test_broken_calls(void)
+{
+    /* Nothing is lost: what is no call is text, and what becomes none later is said as it is. */
+    check("chatml", "<tool_call>\n{\"name\": 3}</tool_call>x",
+          "T:<tool_call>\n{\"name\": 3}</tool_call>x");
+    check("chatml", "<tool_call>\n{\"name\": \"exec\"}\n</tool_call>",
+          "T:<tool_call>\n{\"name\": \"exec\"}\n</tool_call>");
+    check("chatml", "<tool_call>{\"na", "T:<tool_call>{\"na");
+    check("chatml", "<tool_call>{\"name\": \"exec\", \"arguments\": {\"cmd\": \"l",
+          "C:exec|A:{\"cmd\": \"l");
+    check("chatml", CALL("exec", "{\"cmd\": oops}") " and",
+          "C:exec|A:{\"cmd\": oops}}\n|E:|T: and");
+    check("chatml", CALL("exec", "{}") "<tool_call>" CALL("exec", "{}"),
+          "C:exec|A:{}|E:|T:<tool_call>|C:exec|A:{}|E:");
+    check("chatml", "<tool_call>{\"name\": \"exec\", \"arguments\": {}} oops",
+          "C:exec|A:{}|E:|T: oops");
+    check("chatml", "<tool_call>{\"name\": \"exec\", \"arguments\": {}}\n</tool_c",
+          "C:exec|A:{}|E:");
+}
+
+static void test_thoughts(void)
+{
+    check("qwen3", "<think>\nhm\nso\n</think>\n\nHi", "R:hm\nso|T:Hi");
+    check("qwen3", "\n<think>\n\n</think>\n\nHi", "T:Hi");
+    check("qwen3", "Hi <think>x</think>", "T:Hi <think>x</think>");
+    check("qwen3.5", "hm</thi\n</think>\n\n" CALL("exec", "{}"), "R:hm</thi|C:exec|A:{}|E:");
+    check("qwen3.5", "never ends</th", "R:never ends</th");
+    check("mistral-v7-tekken", "[THINK]hm[/THINK]Hi [THINK]", "R:hm|T:Hi [THINK]");
+}
+
+/* ---- Section - XML ---- */
+
+#define FUNCTION(name, parameters)                                                                 \
+    "<tool_call>\n<function=" name ">\n" parameters "</function>\n</tool_call>"
+#define PARAMETER(key, value) "<parameter=" key ">\n" value "\n</parameter>\n"
+
+static void test_xml(void)
+{
+    check("qwen3-coder", "Ok.\n\n" FUNCTION("exec", PARAMETER("cmd", "echo \"a\"\n\nb")) "\n",
+          "T:Ok.|C:exec|A:{\"cmd\": \"echo \\\"a\\\"\\n\\nb\"}|E:");
+    check("qwen3-coder",
+          FUNCTION("exec", PARAMETER("n", "5") PARAMETER("ok", "True") PARAMETER("cmd", "5")
+                               PARAMETER("o", "{\"a\": [1]}") PARAMETER("s", "None")
+                                   PARAMETER("u", "2.5") PARAMETER("any", "x y")),
+          "C:exec|A:{\"n\": 5, \"ok\": true, \"cmd\": \"5\", \"o\": {\"a\": [1]}, \"s\": null, "
+          "\"u\": 2.5, \"any\": \"x y\"}|E:");
+    check("qwen3-coder", FUNCTION("exec", PARAMETER("s", "nuts") PARAMETER("n", "many")
+                                              PARAMETER("x\"", "</param>")),
+          "C:exec|A:{\"s\": \"nuts\", \"n\": \"many\", \"x\\\"\": \"</param>\"}|E:");
+    check("qwen3.5",
+          "</think>" FUNCTION("exec", "") "\n" FUNCTION("patch", PARAMETER("input", "\n a\n")),
+          "C:exec|A:{}|E:|C:patch|A:\n a\n|E:");
+    check("qwen3-coder", "<function=exec>" PARAMETER("cmd", "") "</function> and",
+          "C:exec|A:{\"cmd\": \"\"}|E:|T: and");
+    check("qwen3-coder", "<parameter=cmd>\nx</parameter> <function=> <function=a\n",
+          "T:<parameter=cmd>\nx</parameter> <function=> <function=a\n");
+    check("qwen3-coder", "<tool_call>\n<function=exec>\n<parameter=cmd>\nls -l\n</para",
+          "C:exec|A:{\"cmd\": \"ls -l\\n</para");
+    check("qwen3-coder", FUNCTION("exec", "oops " PARAMETER("cmd", "x")),
+          "C:exec|A:{\"cmd\": \"x\"}|E:|T:oops ");
+    check("chatml", FUNCTION("exec", ""), "C:exec|A:{}|E:");
+}
+
+/* ---- Section - Mistral, Llama, Harmony ---- */
+
+static void test_inst(void)
+{
+    check("mistral-v3", "[TOOL_CALLS] [{\"name\": \"exec\", \"arguments\": {\"n\": 1}, \"id\": "
+                        "\"abcdefghi\"}, {\"name\": \"patch\", \"arguments\": \"x\"}]",
+          "C:exec|A:{\"n\": 1}|E:|C:patch|A:x|E:");
+    check("mistral-v7-tekken", "Hi[TOOL_CALLS]exec[ARGS]{\"cmd\": \"[TOOL_CALLS]\"}[TOOL_CALLS]"
+                               "patch[CALL_ID]123[ARGS]{\"input\": \"x\"}",
+          "T:Hi|C:exec|A:{\"cmd\": \"[TOOL_CALLS]\"}|E:|C:patch|A:x|E:");
+    check("mistral-v7-tekken", "[TOOL_CALLS]patch[ARGS]*** Begin",
+          "C:patch|A:*** Begin|E:");
+    check("mistral-v7-tekken", "[TOOL_CALLS] of x [TOOL_CALLS]a[ARG]", "T:[TOOL_CALLS] of x "
+                                                                       "[TOOL_CALLS]a[ARG]");
+    check("mistral-v7-tekken", "[TOOL_CALLS]exec{\"n\": 1}", "C:exec|A:{\"n\": 1}|E:");
+    check("mistral-v3", "[TOOL_CALLS][1]", "T:[TOOL_CALLS][1]");
+}
+
+static void test_llama(void)
+{
+    check("llama3.1", "{\"name\": \"exec\", \"parameters\": {\"cmd\": \"ls\"}}",
+          "C:exec|A:{\"cmd\": \"ls\"}|E:");
+    check("llama3.1", "<|python_tag|>{\"name\": \"exec\", \"parameters\": {}}; "
+                      "{\"name\": \"patch\", \"parameters\": {\"input\": \"x\"}}",
+          "C:exec|A:{}|E:|C:patch|A:x|E:");
+    check("llama3.1", "Ok\n{\"parameters\": {}, \"name\": \"exec\"}", "T:Ok|C:exec|A:{}|E:");
+    check("llama3.1", "{\"name\": \"Bob\", \"parameters\": {}} or {\"name\": \"exec\"}",
+          "T:{\"name\": \"Bob\", \"parameters\": {}} or {\"name\": \"exec\"}");
+    check("llama3.1", "<|python_tag|>print(1)", "T:<|python_tag|>print(1)");
+}
+
+#define TO_EXEC "to=functions.exec"
+
+static void test_harmony(void)
+{
+    check("harmony", "<|channel|>analysis<|message|>hm\n<|end|><|start|>assistant<|channel|>final"
+                     "<|message|>Hi <|x|>",
+          "R:hm|T:Hi <|x|>");
+    check("harmony",
+          "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary " TO_EXEC
+          " <|constrain|>json<|message|>{\"n\": 1}",
+          "R:a|C:exec|A:{\"n\": 1}|E:");
+    check("harmony", " " TO_EXEC "<|channel|>commentary json<|message|>{}<|call|>",
+          "C:exec|A:{}|E:");
+    check("harmony",
+          "<|channel|>commentary " TO_EXEC "<|channel|>commentary code<|message|>ls -l",
+          "C:exec|A:ls -l|E:");
+    check("harmony", "<|channel|>commentary<|message|>Look.<|end|><|start|>assistant " TO_EXEC
+                     "<|channel|>commentary json<|message|>{\"cmd\":\"",
+          "T:Look.|C:exec|A:{\"cmd\":\"");
+    check("harmony", "<|channel|>commentary to=functions.patch json<|message|>{\"input\": \"x\"}",
+          "C:patch|A:x|E:");
+    check("harmony",
+          "<|channel|>commentary<|message|>One.<|end|><|start|>assistant<|channel|>final"
+          "<|message|>Two.",
+          "T:One.\n\nTwo.");
+    check("harmony", "<|channel|>analysis<|message|>a<|channel|>final<|message|>b<|return|>",
+          "R:a|T:b");
+    check("harmony", "Just text", "T:Just text");
+    check("harmony", "<|channel|>anal", "");
+}
+
+/* ---- Section - Limits ---- */
+
+static int refuse(void *user, const reader_part *part)
+{
+    (void)user;
+    return part->kind == READER_CALL ? CERIUM_ERR_CANCELED : CERIUM_OK;
+}
+
+static void test_limits(void)
+{
+    /* A call that never becomes certain is kept so far and no further. */
+    transcript t = {.out = {.max = SIZE_MAX}};
+    reader *r = NULL;
+    static const char begin[] = "<tool_call>{\"arguments\": \"";
+    static char long_text[READER_HELD_BYTES_MAX];
+    memset(long_text, 'x', sizeof long_text);
+    CHECK(!reader_open(&r, "chatml", tools, ARRAY_LEN(tools)));
+    TEST_CHECK(!reader_feed(r, VIEW(begin), write_part, &t) && t.out.len == 0);
+    TEST_CHECK(!reader_feed(r, (view){long_text, sizeof long_text}, write_part, &t));
+    TEST_CHECK(!reader_end(r, write_part, &t));
+    TEST_CHECK(t.out.len == 2 + sizeof begin - 1 + sizeof long_text);
+    reader_free(&r);
+    bytes_free(&t.out);
+    /* Whoever takes the parts may end it. */
+    CHECK(!reader_open(&r, "chatml", NULL, 0));
+    TEST_CHECK(reader_feed(r, VIEW(CALL("x", "{}")), refuse, NULL) == CERIUM_ERR_CANCELED);
+    TEST_CHECK(reader_end(r, refuse, NULL) == CERIUM_ERR_CANCELED);
+    reader_free(&r);
+    reader_free(&r);
+}
+
+static void test_out_of_memory(void)
+{
+    static const char *const texts[] = {
+        CALL("exec", "{}"), "<tool_call>{\"arguments\": {}, \"name\": \"exec\"}",
+        FUNCTION("exec", PARAMETER("o", "{}") "junk")};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        int status = CERIUM_ERR_MEMORY;
+        long live = memory_live(), n = 0;
+        for (; status && n < 100; n++) {
+            transcript t = {.out = {.max = SIZE_MAX}};
+            CHECK(!bytes_reserve(&t.out, 4096));
+            reader *r = NULL;
+            memory_fail_at(n);
+            status = reader_open(&r, "qwen3-coder", tools, ARRAY_LEN(tools));
+            if (!status) status = reader_feed(r, view_of(texts[i]), write_part, &t);
+            if (!status) status = reader_end(r, write_part, &t);
+            memory_fail_at(-1);
+            TEST_CHECK(status == CERIUM_OK || status == CERIUM_ERR_MEMORY);
+            reader_free(&r);
+            bytes_free(&t.out);
+            TEST_CHECK(memory_live() == live);
+        }
+        TEST_CHECK(status == CERIUM_OK && n >= 2);
+    }
+}
+
+int main(void)
+{
+    TEST_RUN(test_text);
+    TEST_RUN(test_hermes);
+    TEST_RUN(test_broken_calls);
+    TEST_RUN(test_thoughts);
+    TEST_RUN(test_xml);
+    TEST_RUN(test_inst);
+    TEST_RUN(test_llama);
+    TEST_RUN(test_harmony);
+    TEST_RUN(test_limits);
+    TEST_RUN(test_out_of_memory);
+    return unit_report("reader");
+}
