@@ -1,0 +1,43 @@
+/* database.h - the SQLite connection under the store: opening, versions, statements, errors.
+ *
+ * Private to store/.  Each kind of row has a file of its own (responses.c) with its statements;
+ * the tables of all of them are versions of one schema, in database.c. */
+#ifndef STORE_DATABASE_H
+#define STORE_DATABASE_H
+
+#include <sqlite3.h>
+
+#include "store/store.h"
+
+typedef enum {
+    STATEMENT_PUT = 0,
+    STATEMENT_GET = 1,
+    STATEMENT_DELETE = 2,
+    STATEMENT_LIST = 3,
+    STATEMENT_EXPIRE = 4,
+    STATEMENTS = 5,
+} statement;
+
+struct store {
+    sqlite3 *db;
+    sqlite3_stmt *statements[STATEMENTS];
+    char *path; /* for messages */
+};
+
+/* What SQLite just refused, as one line about `doing`; returns the cerium_status. */
+int database_error(store *s, const char *doing, cerium_error *err);
+
+/* Compile sql[STATEMENTS] once; they live until the store is closed. */
+CERIUM_CHECKED int database_prepare(store *s, const char *const sql[STATEMENTS],
+                                    cerium_error *err);
+
+/* Run a statement that gives no rows, whose values are bound, and make it ready for the next. */
+CERIUM_CHECKED int database_run(store *s, statement which, const char *doing, cerium_error *err);
+
+/* Ready for the next: no value bound, no lock held. */
+void database_reset(sqlite3_stmt *stmt);
+
+/* Statements of responses.c. */
+extern const char *const responses_sql[STATEMENTS];
+
+#endif

@@ -1,0 +1,48 @@
+/* store.h - what outlives the server: stored responses, in SQLite.
+ *
+ * A row is there when store_put() returns, whatever kills the process afterwards: WAL, one
+ * transaction a call.  Rows belong to a tenant and are found by no other.  One thread at a time;
+ * several processes may have the same file open. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/base.h"
+#include "base/memory.h"
+
+typedef struct store store;
+
+/* path: of the database, created when it is not there; ":memory:" keeps nothing.  *out owned.
+ * CERIUM_ERR_IO, CERIUM_ERR_FORMAT (a file of another program or a newer version). */
+CERIUM_CHECKED int store_open(store **out, const char *path, cerium_error *err);
+void store_close(store **s);
+
+typedef struct {
+    const char *id;             /* "resp_..." */
+    const char *previous_id;    /* or NULL */
+    uint64_t tenant;
+    int64_t created_at;         /* seconds since 1970 */
+    view response;              /* the Response object, JSON */
+    view input;                 /* the request's own items, JSON array */
+    const int32_t *tokens;      /* [n_tokens] timeline at its end: the next turn goes on from it */
+    size_t n_tokens;
+    const char *model;          /* that the tokens belong to */
+} store_response;
+
+/* Insert or replace.  Durable against the death of the process when it returns. */
+CERIUM_CHECKED int store_put(store *s, const store_response *response, cerium_error *err);
+
+/* One response, its parts in *memory (owned by the caller, freed with bytes_free()).
+ * Returns CERIUM_OK and *found false when there is none for this tenant. */
+CERIUM_CHECKED int store_get(store *s, uint64_t tenant, const char *id, store_response *out,
+                             bytes *memory, bool *found, cerium_error *err);
+CERIUM_CHECKED int store_delete(store *s, uint64_t tenant, const char *id, bool *found,
+                                cerium_error *err);
+/* The newest responses of a tenant, newest first: calls seen() for each until it returns false. */
+CERIUM_CHECKED int store_list(store *s, uint64_t tenant, uint32_t n_max,
+                              bool (*seen)(void *arg, const store_response *response), void *arg,
+                              cerium_error *err);
+/* Delete what was created before. */
+CERIUM_CHECKED int store_expire(store *s, int64_t created_before, uint64_t *n_deleted,
+                                cerium_error *err);
+
+#endif

@@ -1,0 +1,358 @@
+/* test_store.c - rows come back as they were, belong to their tenant, and the file to its owner;
+ * what is not ours, newer, locked, full or read-only is refused in one line that says so. */
+#include "store/store.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+
+#include "unit.h"
+
+static char folder[] = "/tmp/cerium-store-XXXXXX";
+static cerium_error err;
+
+static const char *path_of(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static store *open_at(const char *path)
+{
+    store *s = NULL;
+    TEST_CHECK_THAT(store_open(&s, path, &err) == CERIUM_OK, "%s", err.message);
+    return s;
+}
+
+static store_response response_of(const char *id, uint64_t tenant, int64_t created_at)
+{
+    static const int32_t tokens[] = {1, -2, 3, INT32_MAX};
+    return (store_response){.id = id, .previous_id = "resp_0", .tenant = tenant,
+                            .created_at = created_at, .response = VIEW("{\"a\":\"\xc3\xa9\0b\"}"),
+                            .input = VIEW("[]"), .tokens = tokens, .n_tokens = 4,
+                            .model = "m.gguf"};
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same(const store_response *a, const store_response *b)
+{
+    return same_text(a->id, b->id) && same_text(a->previous_id, b->previous_id) &&
+           same_text(a->model, b->model) && a->tenant == b->tenant &&
+           a->created_at == b->created_at && view_equal(a->response, b->response) &&
+           view_equal(a->input, b->input) && a->n_tokens == b->n_tokens &&
+           (!a->n_tokens || !memcmp(a->tokens, b->tokens, a->n_tokens * sizeof *a->tokens));
+}
+
+static bool found_as(store *s, const store_response *want)
+{
+    store_response got;
+    bytes memory = {0};
+    bool found = false;
+    int status = store_get(s, want->tenant, want->id, &got, &memory, &found, &err);
+    bool right = status == CERIUM_OK && found && same(&got, want);
+    bytes_free(&memory);
+    return right;
+}
+
+static bool absent(store *s, uint64_t tenant, const char *id)
+{
+    store_response got;
+    bytes memory = {.max = 1 << 20};
+    bool found = true;
+    int status = store_get(s, tenant, id, &got, &memory, &found, &err);
+    bytes_free(&memory);
+    return status == CERIUM_OK && !found;
+}
+
+static void test_rows_come_back(void)
+{
+    store *s = open_at(":memory:");
+    store_response full = response_of("resp_1", 7, 1000);
+    store_response bare = {.id = "resp_2", .tenant = UINT64_MAX, .created_at = -5};
+    TEST_CHECK(store_put(s, &full, &err) == CERIUM_OK && found_as(s, &full));
+    TEST_CHECK(store_put(s, &bare, &err) == CERIUM_OK && found_as(s, &bare));
+    /* Again with the same id: the newer one stays. */
+    full.response = VIEW("{}");
+    full.previous_id = NULL;
+    TEST_CHECK(store_put(s, &full, &err) == CERIUM_OK && found_as(s, &full));
+    TEST_CHECK(absent(s, 7, "resp_2") && absent(s, 7, "RESP_1") && absent(s, 7, ""));
+    store_close(&s);
+    TEST_CHECK(!s);
+    store_close(&s);
+}
+
+static void test_tenants_are_apart(void)
+{
+    store *s = open_at(":memory:");
+    bool found;
+    store_response one = response_of("resp_1", 1, 10), two = response_of("resp_1", 2, 20);
+    two.response = VIEW("{\"other\":1}");
+    TEST_CHECK(!store_put(s, &one, &err) && !store_put(s, &two, &err));
+    TEST_CHECK(found_as(s, &one) && found_as(s, &two) && absent(s, 3, "resp_1"));
+    TEST_CHECK(!store_delete(s, 3, "resp_1", &found, &err) && !found);
+    TEST_CHECK(!store_delete(s, 1, "resp_1", &found, &err) && found);
+    TEST_CHECK(absent(s, 1, "resp_1") && found_as(s, &two));
+    TEST_CHECK(!store_delete(s, 1, "resp_1", &found, &err) && !found);
+    store_close(&s);
+}
+
+typedef struct {
+    char ids[16][16];
+    uint32_t n, n_max;
+    uint64_t tenant;
+} listing;
+
+static bool note(void *arg, const store_response *response)
+{
+    listing *l = arg;
+    TEST_CHECK(response->tenant == l->tenant && response->response.len > 0);
+    snprintf(l->ids[l->n++], sizeof l->ids[0], "%s", response->id);
+    return l->n < l->n_max;
+}
+
+static void test_list_and_expire(void)
+{
+    store *s = open_at(":memory:");
+    char id[16];
+    for (int i = 0; i < 10; i++) {
+        snprintf(id, sizeof id, "r%d", i);
+        store_response r = response_of(id, i % 2, 100 + i / 4);
+        TEST_CHECK(store_put(s, &r, &err) == CERIUM_OK);
+    }
+    listing all = {.n_max = 16, .tenant = 1}, some = {.n_max = 16}, cut = {.n_max = 2};
+    TEST_CHECK(store_list(s, 1, 16, note, &all, &err) == CERIUM_OK && all.n == 5);
+    /* Newest first; of the same second, the one stored last. */
+    TEST_CHECK(!strcmp(all.ids[0], "r9") && !strcmp(all.ids[1], "r7") &&
+               !strcmp(all.ids[2], "r5") && !strcmp(all.ids[4], "r1"));
+    TEST_CHECK(store_list(s, 0, 3, note, &some, &err) == CERIUM_OK && some.n == 3);
+    TEST_CHECK(store_list(s, 0, 16, note, &cut, &err) == CERIUM_OK && cut.n == 2);
+    uint64_t n = 99;
+    TEST_CHECK(store_expire(s, 101, &n, &err) == CERIUM_OK && n == 4);
+    TEST_CHECK(store_expire(s, 101, &n, &err) == CERIUM_OK && n == 0);
+    TEST_CHECK(absent(s, 1, "r3") && !absent(s, 0, "r4"));
+    store_close(&s);
+}
+
+static void test_bounds(void)
+{
+    store *s = open_at(":memory:");
+    store_response r = response_of("resp_1", 1, 1);
+    static char long_id[STORE_NAME_BYTES_MAX + 2];
+    memset(long_id, 'x', sizeof long_id - 1);
+    r.response.len = STORE_RESPONSE_BYTES_MAX + 1u; /* never read */
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_ERR_CAPACITY);
+    r = response_of("resp_1", 1, 1);
+    r.n_tokens = SIZE_MAX / 2;
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_ERR_CAPACITY);
+    r = response_of(long_id, 1, 1);
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_ERR_CAPACITY && !strchr(err.message, '\n'));
+    /* A reader with little room is told, and one with room gets it. */
+    r = response_of("resp_1", 1, 1);
+    bytes little = {.max = 16};
+    bool found = false;
+    store_response got;
+    TEST_CHECK(!store_put(s, &r, &err));
+    TEST_CHECK(store_get(s, 1, "resp_1", &got, &little, &found, &err) == CERIUM_ERR_CAPACITY);
+    TEST_CHECK(!found && found_as(s, &r));
+    bytes_free(&little);
+    store_close(&s);
+}
+
+static void test_large_row(void)
+{
+    store *s = open_at(path_of("large.db"));
+    size_t len = 24u << 20;
+    char *text = memory_alloc(len);
+    for (size_t i = 0; i < len; i++) text[i] = (char)(i * 31 >> 3);
+    store_response r = response_of("resp_big", 1, 1);
+    r.response = (view){text, len};
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_OK && found_as(s, &r));
+    store_close(&s);
+    memory_free(text);
+}
+
+static void test_file_stays_and_is_private(void)
+{
+    struct stat st;
+    const char *path = path_of("kept.db");
+    char log[160];
+    store_response r = response_of("resp_1", 1, 1);
+    snprintf(log, sizeof log, "%s-wal", path);
+    mode_t before = umask(0);
+    store *s = open_at(path);
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_OK);
+    TEST_CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0600);
+    TEST_CHECK(!stat(log, &st) && (st.st_mode & 0777) == 0600);
+    store_close(&s);
+    umask(before);
+    TEST_CHECK(chmod(path, 0644) == 0);
+    s = open_at(path);
+    TEST_CHECK(found_as(s, &r) && !stat(path, &st) && (st.st_mode & 0777) == 0600);
+    /* A second opening in one process, and its end, leave the first one working. */
+    store *other = open_at(path);
+    TEST_CHECK(found_as(other, &r));
+    store_close(&other);
+    r.created_at = 2;
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_OK && found_as(s, &r));
+    store_close(&s);
+}
+
+static bool refused(const char *path, int status, const char *text)
+{
+    store *s = NULL;
+    memset(&err, 0, sizeof err);
+    bool right = store_open(&s, path, &err) == status && !s && strstr(err.message, text) &&
+                 strstr(err.message, path);
+    if (!right) printf("    got %d: %s\n", err.status, err.message);
+    store_close(&s);
+    return right;
+}
+
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    TEST_CHECK(!sqlite3_open(path, &db));
+    TEST_CHECK_THAT(!sqlite3_exec(db, sql, NULL, NULL, NULL), "%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+static void test_not_ours(void)
+{
+    const char *path = path_of("text.db");
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 200; i++) fprintf(f, "this is no database at all\n");
+    fclose(f);
+    TEST_CHECK(refused(path, CERIUM_ERR_FORMAT, "not a database"));
+    path = path_of("foreign.db");
+    run_sql(path, "CREATE TABLE responses (x)");
+    TEST_CHECK(refused(path, CERIUM_ERR_FORMAT, "another program"));
+    path = path_of("newer.db");
+    store *s = open_at(path);
+    store_close(&s);
+    run_sql(path, "PRAGMA user_version = 9999");
+    TEST_CHECK(refused(path, CERIUM_ERR_FORMAT, "newer cerium"));
+    TEST_CHECK(refused(folder, CERIUM_ERR_IO, "not a file"));
+    TEST_CHECK(refused(path_of("no/such/folder.db"), CERIUM_ERR_IO, "No such file"));
+    /* An empty file is as good as none. */
+    path = path_of("empty.db");
+    fclose(fopen(path, "w"));
+    s = open_at(path);
+    store_close(&s);
+}
+
+/* A process that died between the tables and the version leaves nothing half done: version 0 of
+ * ours is migrated, and one that was written to before is kept. */
+static void test_migration_is_whole(void)
+{
+    const char *path = path_of("cut.db");
+    store *s = open_at(path);
+    store_response r = response_of("resp_1", 1, 1);
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_OK);
+    store_close(&s);
+    s = open_at(path);
+    TEST_CHECK(found_as(s, &r));
+    store_close(&s);
+    run_sql(path, "DROP TABLE responses; PRAGMA user_version = 0");
+    s = open_at(path);
+    TEST_CHECK(absent(s, 1, "resp_1") && store_put(s, &r, &err) == CERIUM_OK);
+    store_close(&s);
+    run_sql(path, "DROP TABLE responses");
+    TEST_CHECK(refused(path, CERIUM_ERR_IO, "no such table"));
+}
+
+static void test_locked(void)
+{
+    const char *path = path_of("locked.db");
+    store *s = open_at(path);
+    store_response r = response_of("resp_1", 1, 1);
+    sqlite3 *other;
+    TEST_CHECK(!sqlite3_open(path, &other));
+    TEST_CHECK(!sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL));
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_ERR_IO && strstr(err.message, "locked"));
+    TEST_CHECK(absent(s, 1, "resp_1")); /* readers go on */
+    TEST_CHECK(!sqlite3_exec(other, "COMMIT", NULL, NULL, NULL));
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_OK && found_as(s, &r));
+    sqlite3_close(other);
+    store_close(&s);
+}
+
+static bool disk_is_full;
+
+static ssize_t write_or_full(int fd, const void *from, size_t len, off_t at)
+{
+    if (!disk_is_full) return pwrite(fd, from, len, at);
+    errno = ENOSPC;
+    return -1;
+}
+
+static void test_full_disk(void)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    sqlite3_syscall_ptr write = (sqlite3_syscall_ptr)write_or_full;
+    if (vfs->xSetSystemCall(vfs, "pwrite64", write) && vfs->xSetSystemCall(vfs, "pwrite", write)) {
+        TEST_SKIP("a full disk: this SQLite writes in another way");
+        return;
+    }
+    store *s = open_at(path_of("full.db"));
+    store_response first = response_of("resp_1", 1, 1), next = response_of("resp_2", 1, 1);
+    TEST_CHECK(store_put(s, &first, &err) == CERIUM_OK);
+    disk_is_full = true;
+    TEST_CHECK(store_put(s, &next, &err) == CERIUM_ERR_IO && strstr(err.message, "disk is full"));
+    TEST_CHECK(found_as(s, &first) && absent(s, 1, "resp_2"));
+    disk_is_full = false;
+    TEST_CHECK(store_put(s, &next, &err) == CERIUM_OK && found_as(s, &next));
+    store_close(&s);
+    vfs->xSetSystemCall(vfs, NULL, NULL);
+}
+
+/* As a user who may read but not write; root may always. */
+static void test_read_only(void)
+{
+    const char *path = path_of("read-only.db");
+    store *s = open_at(path);
+    store_close(&s);
+    TEST_CHECK(chmod(path, 0400) == 0 && chmod(folder, 0555) == 0);
+    if (geteuid() == 0 && (chown(path, 65534, 65534) || chown(folder, 65534, 65534))) {
+        TEST_SKIP("a read-only file: root cannot become somebody else here");
+        return;
+    }
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(65534)) _exit(2);
+        _exit(!refused(path, CERIUM_ERR_IO, "read-only"));
+    }
+    int status = -1;
+    TEST_CHECK(waitpid(child, &status, 0) == child);
+    TEST_CHECK_THAT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
+    chmod(folder, 0700);
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder)) return perror(folder), 1;
+    TEST_RUN(test_rows_come_back);
+    TEST_RUN(test_tenants_are_apart);
+    TEST_RUN(test_list_and_expire);
+    TEST_RUN(test_bounds);
+    TEST_RUN(test_large_row);
+    TEST_RUN(test_file_stays_and_is_private);
+    TEST_RUN(test_not_ours);
+    TEST_RUN(test_migration_is_whole);
+    TEST_RUN(test_locked);
+    TEST_RUN(test_full_disk);
+    TEST_RUN(test_read_only);
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command)) printf("cannot remove %s\n", folder);
+    return unit_report("store");
+}
