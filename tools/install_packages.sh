@@ -3,6 +3,7 @@
 #
 #   tools/install_packages.sh build         what compiling needs: fails when it cannot be had
 #   tools/install_packages.sh build test    and what some tests need: they are skipped without
+#   tools/install_packages.sh test-clients  what the tests of real clients need
 #   tools/install_packages.sh --list build  only print the names
 #
 # With everything there it asks nobody and takes no time.  Otherwise it uses apt-get when it is
@@ -23,12 +24,13 @@ has() {
     case $1 in
     command) command -v "$2" ;;
     header) ls "/usr/include/$2" /usr/include/*/"$2" "/usr/local/include/$2" 2>&1 | grep -v : ;;
+    file) ls -d $2 ;; # a pattern, on purpose
     esac
 }
 
 missing() {
     packages "$1" | while read -r package kind thing; do
-        has "$kind" "$thing" >/dev/null || printf '%s ' "$package"
+        has "$kind" "$thing" >/dev/null 2>&1 || printf '%s ' "$package"
     done
 }
 

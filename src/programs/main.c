@@ -8,6 +8,7 @@ static const struct {
     int (*main)(int argc, char **argv);
     const char *what;
 } programs[] = {
+    {"serve", program_serve, "serve a model over HTTP and WebSocket, and a page to try it"},
     {"run", program_run, "stream a completion or a chat in the terminal"},
     {"complete", program_complete, "fill in the middle at a place in a file"},
     {"bench", program_bench, "measure speed beside the machine's own memory bandwidth"},

@@ -30,7 +30,7 @@ else
     skip "the man page" "mandoc is not installed"
 fi
 
-make --no-print-directory help >"$work/help"
+MAKEFLAGS= make --no-print-directory help >"$work/help"
 for target in run test bench fuzz install clean help; do
     check "make help has $target" grep -q "^make $target " "$work/help"
 done

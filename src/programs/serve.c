@@ -1,0 +1,218 @@
+/* serve.c - `cerium serve`: the server. */
+#include "programs/programs.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "base/limits.h"
+#include "programs/options.h"
+#include "server/server.h"
+
+static const char help[] =
+    "usage: cerium serve [OPTIONS]\n\n"
+    "Serve a model over HTTP and WebSocket: the OpenAI APIs (Responses, Chat Completions,\n"
+    "Completions), /infill for editors, and a page to try it at /.  Ctrl-C ends it.\n\n"
+    "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
+    "      --model-id NAME   what requests call it (default: the model's own name)\n"
+    "      --host ADDRESS    address to listen on (default 127.0.0.1; others need a key)\n"
+    "      --port N          port (default 8383; 0: any free one)\n"
+    "      --api-key KEY     let in who sends it (may be given several times; CERIUM_API_KEY)\n"
+    "      --api-key-file F  the same, one key a line\n"
+    "      --allow-origin O  web pages of this origin may connect, as in https://example.org\n"
+    "      --tls-cert F, --tls-key F  PEM files: HTTPS and WSS\n"
+    "      --store FILE      keep responses in this SQLite file (default: in memory)\n"
+    "      --replay SCRIPT   answer matching requests from recorded outputs (JSON lines)\n"
+    "      --running N       answers that run at once (default 64)\n"
+    "      --queue N         answers that wait; beyond, 429 (default 256)\n"
+    "      --connections N   open connections (default 4096)\n"
+    "      --header-time S, --body-time S   for a request's headers (10) and body (60)\n"
+    "      --idle-time S     an HTTP connection without a request (default 120)\n"
+    "      --stall-time S    a reader that takes nothing (default 60)\n"
+    "      --socket-time S   age at which a WebSocket must connect again (default 3600; 0: none)\n"
+    "      --drain S         for answers to end after SIGTERM or Ctrl-C (default 30)\n"
+    "      --demo TEXT       first complete this over a WebSocket of its own\n"
+    "      --log-prompts     log what clients say\n"
+    "      --quiet           log only warnings and errors\n"
+    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni\n\n"
+    "example: cerium serve -m model.gguf --port 8383 --store ~/.local/share/cerium.db\n";
+
+enum {
+    OWN_MODEL_ID = OPTION_OWN,
+    OWN_HOST,
+    OWN_PORT,
+    OWN_KEY,
+    OWN_KEY_FILE,
+    OWN_ORIGIN,
+    OWN_TLS_CERT,
+    OWN_TLS_KEY,
+    OWN_STORE,
+    OWN_REPLAY,
+    OWN_RUNNING,
+    OWN_QUEUE,
+    OWN_CONNECTIONS,
+    OWN_HEADER_TIME,
+    OWN_BODY_TIME,
+    OWN_IDLE_TIME,
+    OWN_STALL_TIME,
+    OWN_SOCKET_TIME,
+    OWN_DRAIN,
+    OWN_DEMO,
+    OWN_LOG_PROMPTS,
+    OWN_QUIET,
+};
+enum { DAY_S = 86400, KEY_FILE_BYTES_MAX = 1 << 20 };
+
+typedef struct {
+    options o;
+    server_config config;
+    const char *keys[SERVER_KEYS_MAX];
+    const char *origins[SERVER_ORIGINS_MAX];
+    const char *key_file;
+    bytes key_text; /* of the file, cut into lines */
+} serving;
+
+static bool add_key(serving *v, const char *key)
+{
+    if (v->config.n_keys == SERVER_KEYS_MAX || !*key || strlen(key) > SERVER_KEY_BYTES_MAX)
+        return false;
+    v->keys[v->config.n_keys++] = key;
+    return true;
+}
+
+static bool take_name(serving *v, int val, const char *value)
+{
+    server_config *c = &v->config;
+    switch (val) {
+    case OWN_MODEL_ID: c->model_id = value; return *value != 0;
+    case OWN_HOST: c->host = value; return *value != 0;
+    case OWN_KEY: return add_key(v, value);
+    case OWN_KEY_FILE: v->key_file = value; return true;
+    case OWN_ORIGIN:
+        if (c->n_origins == SERVER_ORIGINS_MAX) return false;
+        v->origins[c->n_origins++] = value;
+        return true;
+    case OWN_TLS_CERT: c->tls_cert = value; return true;
+    case OWN_TLS_KEY: c->tls_key = value; return true;
+    case OWN_STORE: c->store_path = value; return true;
+    case OWN_REPLAY: c->replay_path = value; return true;
+    case OWN_DEMO: c->demo = value; return *value != 0;
+    case OWN_LOG_PROMPTS: c->log_prompts = true; return true;
+    case OWN_QUIET: c->quiet = true; return true;
+    default: return false;
+    }
+}
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    serving *v = arg;
+    server_config *c = &v->config;
+    switch (val) {
+    case OWN_PORT: return option_u32(value, 0, 65535, &c->port);
+    case OWN_RUNNING: return option_u32(value, 1, SERVER_RUNNING_MAX, &c->running_max);
+    case OWN_QUEUE: return option_u32(value, 0, SERVER_QUEUE_MAX, &c->queue_max);
+    case OWN_CONNECTIONS: return option_u32(value, 1, 1 << 20, &c->connections_max);
+    case OWN_HEADER_TIME: return option_u32(value, 1, DAY_S, &c->header_s);
+    case OWN_BODY_TIME: return option_u32(value, 1, DAY_S, &c->body_s);
+    case OWN_IDLE_TIME: return option_u32(value, 1, DAY_S, &c->idle_s);
+    case OWN_STALL_TIME: return option_u32(value, 1, DAY_S, &c->stall_s);
+    case OWN_SOCKET_TIME: return option_u32(value, 0, 30 * DAY_S, &c->socket_s);
+    case OWN_DRAIN: return option_u32(value, 0, DAY_S, &c->drain_s);
+    default: return take_name(v, val, value);
+    }
+}
+
+/* One key a line; empty lines and those that begin with '#' are none. */
+static int read_keys(serving *v, cerium_error *err)
+{
+    const char *env = getenv("CERIUM_API_KEY");
+    if (env && *env && !add_key(v, env))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "CERIUM_API_KEY has at most %u bytes",
+                         SERVER_KEY_BYTES_MAX);
+    if (!v->key_file) return CERIUM_OK;
+    v->key_text.max = KEY_FILE_BYTES_MAX;
+    RETURN_IF(read_file(v->key_file, &v->key_text, err));
+    if (bytes_append(&v->key_text, "\n", 2)) /* ends the last line, and the text */
+        return error_set(err, CERIUM_ERR_CAPACITY, "%s: longer than %d bytes", v->key_file,
+                         KEY_FILE_BYTES_MAX - 2);
+    uint32_t n_line = 1;
+    for (char *line = v->key_text.ptr, *end; (end = strchr(line, '\n')); line = end + 1, n_line++) {
+        *end = 0;
+        if (end > line && end[-1] == '\r') end[-1] = 0;
+        if (*line && *line != '#' && !add_key(v, line))
+            return error_set(err, CERIUM_ERR_ARGUMENT, "%s:%u: no key: 1 to %u bytes, %u keys",
+                             v->key_file, n_line, SERVER_KEY_BYTES_MAX, SERVER_KEYS_MAX);
+    }
+    return CERIUM_OK;
+}
+
+static server *running; /* for the signal handler */
+
+static void on_signal(int number)
+{
+    (void)number;
+    server_stop(running);
+}
+
+static int serve(serving *v, cerium_error *err)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    cerium_engine *engine = NULL;
+    server *s = NULL;
+    v->config.keys = v->keys;
+    v->config.origins = v->origins;
+    v->config.model_path = options_model(&v->o);
+    RETURN_IF(options_engine(&v->o, &engine, v->config.running_max, err));
+    v->config.engine = engine;
+    int status = server_open(&s, &v->config, err);
+    if (!status) {
+        running = s;
+        sigemptyset(&action.sa_mask);
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+        signal(SIGPIPE, SIG_IGN);
+        status = server_run(s, err);
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+    }
+    server_close(&s);
+    cerium_engine_close(&engine);
+    return status;
+}
+
+int program_serve(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"model-id", required_argument, NULL, OWN_MODEL_ID},
+        {"host", required_argument, NULL, OWN_HOST},
+        {"port", required_argument, NULL, OWN_PORT},
+        {"api-key", required_argument, NULL, OWN_KEY},
+        {"api-key-file", required_argument, NULL, OWN_KEY_FILE},
+        {"allow-origin", required_argument, NULL, OWN_ORIGIN},
+        {"tls-cert", required_argument, NULL, OWN_TLS_CERT},
+        {"tls-key", required_argument, NULL, OWN_TLS_KEY},
+        {"store", required_argument, NULL, OWN_STORE},
+        {"replay", required_argument, NULL, OWN_REPLAY},
+        {"running", required_argument, NULL, OWN_RUNNING},
+        {"queue", required_argument, NULL, OWN_QUEUE},
+        {"connections", required_argument, NULL, OWN_CONNECTIONS},
+        {"header-time", required_argument, NULL, OWN_HEADER_TIME},
+        {"body-time", required_argument, NULL, OWN_BODY_TIME},
+        {"idle-time", required_argument, NULL, OWN_IDLE_TIME},
+        {"stall-time", required_argument, NULL, OWN_STALL_TIME},
+        {"socket-time", required_argument, NULL, OWN_SOCKET_TIME},
+        {"drain", required_argument, NULL, OWN_DRAIN},
+        {"demo", required_argument, NULL, OWN_DEMO},
+        {"log-prompts", no_argument, NULL, OWN_LOG_PROMPTS},
+        {"quiet", no_argument, NULL, OWN_QUIET},
+    };
+    static serving v;
+    cerium_error err;
+    server_config_defaults(&v.config);
+    RETURN_IF(options_parse(&v.o, argc, argv, OPTIONS_ENGINE, own, ARRAY_LEN(own), take_own, &v,
+                            help));
+    if (argc > optind) return usage_error("serve", "'%s' is not an option", argv[optind]);
+    int status = read_keys(&v, &err);
+    if (!status) status = serve(&v, &err);
+    bytes_free(&v.key_text);
+    return status ? failed(&err) : 0;
+}

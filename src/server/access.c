@@ -1,0 +1,171 @@
+/* access.c - keys compared in constant time, origins, and the Host header.
+ *
+ * Without keys the server listens on loopback only, and then every web page that the user opens
+ * could reach it.  So a request that names a foreign Origin is refused, and so is a Host that is
+ * not loopback: a page whose own name was made to point here (DNS rebinding) says its name. */
+#include "server/access.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include "server/http.h"
+
+bool access_is_loopback(view host)
+{
+    view name = host;
+    if (view_equal(host, VIEW("::1"))) return true;
+    if (name.len && name.ptr[0] == '[') {
+        const char *end = memchr(name.ptr, ']', name.len);
+        if (!end) return false;
+        name = (view){name.ptr + 1, (size_t)(end - name.ptr) - 1};
+    } else {
+        const char *colon = memchr(name.ptr, ':', name.len);
+        if (colon) name.len = (size_t)(colon - name.ptr);
+    }
+    if (view_equal(name, VIEW("localhost")) || view_equal(name, VIEW("::1"))) return true;
+    if (!view_starts(name, VIEW("127."))) return false;
+    for (size_t i = 0; i < name.len; i++)
+        if ((name.ptr[i] < '0' || name.ptr[i] > '9') && name.ptr[i] != '.') return false;
+    return true;
+}
+
+bool access_same_host(view origin, view host)
+{
+    static const view schemes[] = {{"http://", 7}, {"https://", 8}};
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+        if (view_starts(origin, schemes[i])) {
+            view rest = {origin.ptr + schemes[i].len, origin.len - schemes[i].len};
+            return host.len && rest.len == host.len &&
+                   strncasecmp(rest.ptr, host.ptr, host.len) == 0;
+        }
+    return false;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+bool access_decode(char *text)
+{
+    char *out = text;
+    for (const char *in = text; *in; in++) {
+        if (*in != '%') {
+            *out++ = *in;
+            continue;
+        }
+        int high = hex_digit(in[1]), low = high < 0 ? -1 : hex_digit(in[2]);
+        if (low < 0 || (high == 0 && low == 0)) return false;
+        *out++ = (char)(high * 16 + low);
+        in += 2;
+    }
+    *out = 0;
+    return true;
+}
+
+int access_open(server *s, cerium_error *err)
+{
+    const server_config *config = &s->config;
+    const char *host = config->host ? config->host : "127.0.0.1";
+    if (!config->n_keys && !access_is_loopback(view_of(host)))
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "listening on %s lets others in: give --api-key or --api-key-file", host);
+    for (size_t i = 0; i < config->n_origins; i++)
+        if (strcmp(config->origins[i], "*") != 0 && !strstr(config->origins[i], "://"))
+            return error_set(err, CERIUM_ERR_ARGUMENT,
+                             "'%s' is not an origin: say it as https://host[:port]",
+                             config->origins[i]);
+    s->keys = memory_zalloc(config->n_keys ? config->n_keys : 1, sizeof *s->keys);
+    if (!s->keys) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the keys");
+    for (size_t i = 0; i < config->n_keys; i++) {
+        const char *key = config->keys[i];
+        if (!*key || strlen(key) > SERVER_KEY_BYTES_MAX)
+            return error_set(err, CERIUM_ERR_ARGUMENT, "an API key has 1 to %u bytes",
+                             SERVER_KEY_BYTES_MAX);
+        SHA256((const unsigned char *)key, strlen(key), s->keys[i].digest);
+        /* The same key has the same stored responses after a restart. */
+        memcpy(&s->keys[i].tenant, s->keys[i].digest, sizeof s->keys[i].tenant);
+        s->keys[i].tenant |= 1;
+    }
+    s->n_keys = config->n_keys;
+    return CERIUM_OK;
+}
+
+void access_close(server *s)
+{
+    memory_free(s->keys);
+    s->keys = NULL;
+}
+
+/* All keys are looked at, whichever fits, and all bytes of their digests. */
+static bool key_is_known(const server *s, const char *key, uint64_t *tenant)
+{
+    unsigned char digest[32];
+    uint64_t found = 0;
+    SHA256((const unsigned char *)key, strlen(key), digest);
+    for (size_t i = 0; i < s->n_keys; i++) {
+        bool same = CRYPTO_memcmp(digest, s->keys[i].digest, sizeof digest) == 0;
+        found |= s->keys[i].tenant & (0 - (uint64_t)same);
+    }
+    *tenant = found;
+    return found != 0;
+}
+
+/* The key that a browser can send with a WebSocket: as a subprotocol "cerium.bearer.KEY". */
+static void subprotocol_key(const connection *c, char *out, size_t cap)
+{
+    static const char prefix[] = "cerium.bearer.";
+    char offered[3 * SERVER_KEY_BYTES_MAX + 64];
+    http_header(c, WSI_TOKEN_PROTOCOL, offered, sizeof offered);
+    char *key = strstr(offered, prefix);
+    if (!key) return;
+    key += sizeof prefix - 1;
+    key[strcspn(key, ", ")] = 0;
+    if (access_decode(key)) snprintf(out, cap, "%s", key);
+}
+
+static int check_key(connection *c, protocol_error *e)
+{
+    char key[SERVER_KEY_BYTES_MAX + 16] = "";
+    if (!c->s->n_keys) return CERIUM_OK;
+    http_header(c, WSI_TOKEN_HTTP_AUTHORIZATION, key, sizeof key);
+    if (!strncasecmp(key, "Bearer ", 7))
+        memmove(key, key + 7, strlen(key + 7) + 1);
+    else if (!key[0])
+        http_custom_header(c, "x-api-key:", key, sizeof key);
+    if (!key[0]) subprotocol_key(c, key, sizeof key);
+    if (key[0] && key_is_known(c->s, key, &c->tenant)) return CERIUM_OK;
+    return protocol_error_set(e, 401, "invalid_request_error", "invalid_api_key", "",
+                              key[0] ? "the API key is not known"
+                                     : "send an API key: Authorization: Bearer KEY");
+}
+
+static int check_origin(connection *c, const char *host, protocol_error *e)
+{
+    char origin[sizeof c->http.origin];
+    http_header(c, WSI_TOKEN_ORIGIN, origin, sizeof origin);
+    if (lws_hdr_total_length(c->wsi, WSI_TOKEN_ORIGIN) <= 0) return CERIUM_OK;
+    if (access_same_host(view_of(origin), view_of(host))) return CERIUM_OK;
+    for (size_t i = 0; i < c->s->config.n_origins; i++) {
+        const char *allowed = c->s->config.origins[i];
+        if (strcmp(allowed, "*") != 0 && strcasecmp(allowed, origin) != 0) continue;
+        memcpy(c->http.origin, origin, sizeof origin);
+        return CERIUM_OK;
+    }
+    return protocol_error_set(e, 403, "invalid_request_error", "origin_not_allowed", "",
+                              "pages of this origin may not connect; see --allow-origin");
+}
+
+int access_check(connection *c, bool open, protocol_error *e)
+{
+    char host[256];
+    http_header(c, WSI_TOKEN_HOST, host, sizeof host);
+    if (!c->s->n_keys && !access_is_loopback(view_of(host)) && host[0])
+        return protocol_error_set(e, 403, "invalid_request_error", "host_not_allowed", "",
+                                  "this server is called 127.0.0.1 or localhost");
+    RETURN_IF(check_origin(c, host, e));
+    return open ? CERIUM_OK : check_key(c, e);
+}

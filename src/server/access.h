@@ -1,0 +1,23 @@
+/* access.h - who may ask: keys, web origins, and the names that we are called by. */
+#ifndef SERVER_ACCESS_H
+#define SERVER_ACCESS_H
+
+#include "server/state.h"
+
+/* Digests of the configured keys; refuses what is not safe (a foreign address without keys). */
+CERIUM_CHECKED int access_open(server *s, cerium_error *err);
+void access_close(server *s);
+
+/* The head of a request or an upgrade: fills c->tenant and c->http.origin.
+ *   open: anybody may ask, without a key
+ * CERIUM_ERR_ARGUMENT, with *e (401, 403). */
+CERIUM_CHECKED int access_check(connection *c, bool open, protocol_error *e);
+
+/* Pure; tests: whether a Host or the host of an Origin names this machine's loopback. */
+bool access_is_loopback(view host);
+/* Pure: "http://host:port" and the Host "host:port" are the same place. */
+bool access_same_host(view origin, view host);
+/* Pure: %XX decoded in place of text; false when it is malformed. */
+bool access_decode(char *text);
+
+#endif

@@ -1,0 +1,254 @@
+/* history.c - turns in two hash tables (by id, by conversation) and one LRU list a tenant. */
+#include "server/history.h"
+
+enum { BUCKETS = 4096 }; /* chains stay short: a tenant has SERVER_HISTORY_TURNS_MAX turns */
+
+typedef struct entry entry;
+typedef struct tenant tenant;
+
+struct entry {
+    history_turn turn;
+    tenant *owner;
+    entry *newer, *older;          /* of the tenant */
+    entry *next_id, *next_chain;   /* of the bucket */
+    size_t bytes;
+};
+
+struct tenant {
+    uint64_t id;
+    entry *newest, *oldest;
+    size_t n_bytes, n_turns;
+    tenant *next;
+};
+
+struct history {
+    entry *by_id[BUCKETS], *by_chain[BUCKETS];
+    tenant *tenants;
+    size_t bytes_max, turns_max;
+    size_t n_turns;
+};
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    __uint128_t p = (__uint128_t)(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xd1b54a32d192ed03u);
+    return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+static uint64_t hash_bytes(uint64_t h, const char *s, size_t len)
+{
+    for (; len >= 8; s += 8, len -= 8) {
+        uint64_t word;
+        memcpy(&word, s, 8);
+        h = mix(h, word);
+    }
+    uint64_t tail = 0;
+    memcpy(&tail, s, len);
+    return mix(h, tail ^ (uint64_t)len << 56);
+}
+
+static chain add_text(chain c, const char *s)
+{
+    size_t len = s ? strlen(s) : 0;
+    const char *text = s ? s : "";
+    return (chain){{mix(hash_bytes(c.h[0], text, len), len + 1),
+                    mix(hash_bytes(c.h[1] ^ 0xa0761d6478bd642fu, text, len), len + 2)}};
+}
+
+chain chain_add(chain c, const cerium_message *m)
+{
+    if (!strcmp(m->role, "reasoning")) return c;
+    c = add_text(c, m->role);
+    c = add_text(c, m->content);
+    c = add_text(c, m->name);
+    return add_text(c, m->call_id);
+}
+
+static size_t id_bucket(uint64_t tenant_id, const char *id)
+{
+    return hash_bytes(tenant_id + 1, id, strlen(id)) % BUCKETS;
+}
+
+static size_t chain_bucket(chain c) { return c.h[0] % BUCKETS; }
+
+int history_open(history **out, size_t tenant_bytes_max, size_t tenant_turns_max)
+{
+    history *h = memory_zalloc(1, sizeof *h);
+    if (!h) return CERIUM_ERR_MEMORY;
+    h->bytes_max = tenant_bytes_max;
+    h->turns_max = tenant_turns_max;
+    *out = h;
+    return CERIUM_OK;
+}
+
+static void lru_remove(entry *e)
+{
+    tenant *t = e->owner;
+    *(e->newer ? &e->newer->older : &t->newest) = e->older;
+    *(e->older ? &e->older->newer : &t->oldest) = e->newer;
+    e->newer = e->older = NULL;
+}
+
+static void lru_push(entry *e)
+{
+    tenant *t = e->owner;
+    e->newer = NULL;
+    e->older = t->newest;
+    *(t->newest ? &t->newest->newer : &t->oldest) = e;
+    t->newest = e;
+}
+
+static void drop(history *h, entry *e)
+{
+    entry **at = &h->by_id[id_bucket(e->turn.tenant, e->turn.id)];
+    while (*at != e) at = &(*at)->next_id;
+    *at = e->next_id;
+    if (!chain_none(e->turn.chain)) {
+        at = &h->by_chain[chain_bucket(e->turn.chain)];
+        while (*at != e) at = &(*at)->next_chain;
+        *at = e->next_chain;
+    }
+    lru_remove(e);
+    e->owner->n_bytes -= e->bytes;
+    e->owner->n_turns--;
+    h->n_turns--;
+    json_decref(e->turn.output);
+    memory_free((void *)e->turn.tokens);
+    memory_free(e);
+}
+
+void history_close(history **h)
+{
+    if (!h || !*h) return;
+    for (tenant *t = (*h)->tenants, *next; t; t = next) {
+        next = t->next;
+        while (t->newest) drop(*h, t->newest);
+        memory_free(t);
+    }
+    memory_free(*h);
+    *h = NULL;
+}
+
+/* Tenants are as many as there are keys, and stay. */
+static tenant *find_tenant(history *h, uint64_t id)
+{
+    tenant *t = h->tenants;
+    while (t && t->id != id) t = t->next;
+    if (t) return t;
+    t = memory_zalloc(1, sizeof *t);
+    if (!t) return NULL;
+    t->id = id;
+    t->next = h->tenants;
+    h->tenants = t;
+    return t;
+}
+
+static entry *find_id(const history *h, uint64_t tenant_id, const char *id)
+{
+    entry *e = h->by_id[id_bucket(tenant_id, id)];
+    while (e && (e->turn.tenant != tenant_id || strcmp(e->turn.id, id) != 0)) e = e->next_id;
+    return e;
+}
+
+static void link_entry(history *h, tenant *t, entry *e)
+{
+    size_t b = id_bucket(e->turn.tenant, e->turn.id);
+    e->owner = t;
+    e->next_id = h->by_id[b];
+    h->by_id[b] = e;
+    if (!chain_none(e->turn.chain)) {
+        b = chain_bucket(e->turn.chain);
+        e->next_chain = h->by_chain[b];
+        h->by_chain[b] = e;
+    }
+    lru_push(e);
+    t->n_bytes += e->bytes;
+    t->n_turns++;
+    h->n_turns++;
+}
+
+int history_add(history *h, const history_turn *turn)
+{
+    /* The items of the output are about as many bytes as the tokens stand for, times their JSON. */
+    size_t size = sizeof(entry) + turn->n_tokens * sizeof(int32_t) +
+                   (turn->n_tokens - turn->sampled_from) * 64;
+    CHECK(turn->sampled_from <= turn->n_tokens);
+    history_forget(h, turn->tenant, turn->id);
+    tenant *t = find_tenant(h, turn->tenant);
+    if (!t) return CERIUM_ERR_MEMORY;
+    if (size > h->bytes_max || !h->turns_max) return CERIUM_OK;
+    while (t->n_bytes + size > h->bytes_max || t->n_turns + 1 > h->turns_max) drop(h, t->oldest);
+    entry *e = memory_zalloc(1, sizeof *e);
+    int32_t *tokens = memory_copy(turn->tokens, turn->n_tokens * sizeof *tokens);
+    if (!e || !tokens) {
+        memory_free(e);
+        memory_free(tokens);
+        return CERIUM_ERR_MEMORY;
+    }
+    e->turn = *turn;
+    e->turn.tokens = tokens;
+    e->turn.output = json_incref(turn->output);
+    e->bytes = size;
+    link_entry(h, t, e);
+    return CERIUM_OK;
+}
+
+static const history_turn *use(entry *e)
+{
+    if (!e) return NULL;
+    lru_remove(e);
+    lru_push(e);
+    return &e->turn;
+}
+
+const history_turn *history_find(history *h, uint64_t tenant_id, uint64_t connection,
+                                 const char *id)
+{
+    entry *e = find_id(h, tenant_id, id);
+    if (e && e->turn.connection && e->turn.connection != connection) return NULL;
+    return use(e);
+}
+
+const history_turn *history_find_chain(history *h, uint64_t tenant_id, chain c)
+{
+    entry *e = h->by_chain[chain_bucket(c)];
+    while (e && (e->turn.tenant != tenant_id || !chain_equal(e->turn.chain, c))) e = e->next_chain;
+    return use(e);
+}
+
+json_t *history_find_item(history *h, uint64_t tenant_id, const char *item_id)
+{
+    const tenant *t = h->tenants;
+    while (t && t->id != tenant_id) t = t->next;
+    for (const entry *e = t ? t->newest : NULL; e; e = e->older) {
+        size_t i;
+        json_t *item;
+        json_array_foreach(e->turn.output, i, item)
+        {
+            const char *id = json_string_value(json_object_get(item, "id"));
+            if (id && !strcmp(id, item_id)) return item;
+        }
+    }
+    return NULL;
+}
+
+void history_forget(history *h, uint64_t tenant_id, const char *id)
+{
+    entry *e = find_id(h, tenant_id, id);
+    if (e) drop(h, e);
+}
+
+void history_evict(history *h, uint64_t tenant_id, uint64_t connection, const char *id)
+{
+    if (history_find(h, tenant_id, connection, id)) history_forget(h, tenant_id, id);
+}
+
+void history_drop_connection(history *h, uint64_t connection)
+{
+    for (tenant *t = h->tenants; t; t = t->next)
+        for (entry *e = t->newest, *older; e; e = older) {
+            older = e->older;
+            if (e->turn.connection == connection && chain_none(e->turn.chain)) drop(h, e);
+        }
+}
+
+size_t history_turns(const history *h) { return h->n_turns; }

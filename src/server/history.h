@@ -1,0 +1,59 @@
+/* history.h - token logs: what the engine really saw, so that nothing is tokenized twice.
+ *
+ * An answer leaves a turn: its whole timeline (prompt and sampled tokens).  It is found by the
+ * answer's id (previous_response_id), and by the visible conversation that it ends (a client that
+ * sends everything again gets the sampled tokens spliced in, hidden reasoning included).  Turns
+ * belong to a tenant; each tenant has its own bound, and loses its least recently used turns. */
+#ifndef SERVER_HISTORY_H
+#define SERVER_HISTORY_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+#include "base/limits.h"
+#include "base/memory.h"
+
+/* Hash of a conversation as a client sees it; all zero = none. */
+typedef struct {
+    uint64_t h[2];
+} chain;
+
+static inline bool chain_none(chain c) { return !c.h[0] && !c.h[1]; }
+static inline bool chain_equal(chain a, chain b) { return a.h[0] == b.h[0] && a.h[1] == b.h[1]; }
+/* The chain after one more message.  Reasoning is not part of it: clients may leave it out. */
+chain chain_add(chain c, const cerium_message *message);
+
+typedef struct history_turn {
+    char id[SERVER_ID_BYTES];
+    uint64_t tenant;
+    uint64_t connection;   /* the id serves on this connection only; 0 = on all of the tenant */
+    chain chain;           /* of the conversation up to and with this turn; none: not found by it */
+    uint64_t instructions; /* hash of the request's instructions */
+    const int32_t *tokens; /* [n_tokens] timeline at its end */
+    size_t n_tokens;
+    size_t sampled_from;   /* tokens[sampled_from..] were sampled */
+    json_t *output;        /* items of the output, or NULL; a turn has its own reference */
+} history_turn;
+
+typedef struct history history;
+
+CERIUM_CHECKED int history_open(history **out, size_t tenant_bytes_max, size_t tenant_turns_max);
+void history_close(history **h);
+
+/* Keep a copy; replaces a turn with the same id.  A turn over the bound is not kept, and that is
+ * no error.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int history_add(history *h, const history_turn *turn);
+/* NULL when there is none; valid until the next call that changes h. */
+const history_turn *history_find(history *h, uint64_t tenant, uint64_t connection, const char *id);
+const history_turn *history_find_chain(history *h, uint64_t tenant, chain c);
+/* The output item with this id, borrowed like a turn, or NULL. */
+json_t *history_find_item(history *h, uint64_t tenant, const char *item_id);
+/* Accepts ids that are not there.  The second leaves alone what does not serve this connection. */
+void history_forget(history *h, uint64_t tenant, const char *id);
+void history_evict(history *h, uint64_t tenant, uint64_t connection, const char *id);
+/* What served on one connection only is of no more use by id. */
+void history_drop_connection(history *h, uint64_t connection);
+
+size_t history_turns(const history *h);
+
+#endif

@@ -1,0 +1,249 @@
+/* inline.c - reads the two messages and writes their events. */
+#include "server/inline.h"
+
+#include "protocol/json_out.h"
+#include "server/answers.h"
+#include "server/connection.h"
+#include "server/metrics.h"
+
+enum { ID_BYTES_MAX = 64, TOKENS_MAX = 4096, STOPS_MAX = 4, EVENT_BYTES_MAX = 1 << 20 };
+
+/* ---- events ---- */
+
+static void put_event(json_out *t, const char *type, const char *id)
+{
+    json_out_clear(t);
+    json_out_literal(t, "{\"type\":");
+    json_out_string(t, type);
+    json_out_literal(t, ",\"id\":");
+    json_out_string(t, id);
+}
+
+/* Closes the object and sends it. */
+static int send_event(connection *c, json_out *t)
+{
+    json_out_literal(t, "}");
+    if (!t->status) connection_event(c, NULL, t->b.ptr, t->b.len);
+    return t->status;
+}
+
+static void send_error(connection *c, const char *id, const protocol_error *e)
+{
+    json_out *t = &c->s->event;
+    json_out_clear(t);
+    json_out_literal(t, "{\"type\":\"error\",\"status\":");
+    json_out_integer(t, e->http_status);
+    if (id) {
+        json_out_literal(t, ",\"id\":");
+        json_out_string(t, id);
+    }
+    json_out_literal(t, ",\"error\":{\"type\":");
+    json_out_string(t, e->type);
+    json_out_literal(t, ",\"code\":");
+    json_out_string(t, e->code);
+    json_out_literal(t, ",\"message\":");
+    json_out_string(t, e->message);
+    json_out_literal(t, ",\"param\":");
+    json_out_string(t, e->param[0] ? e->param : NULL);
+    json_out_literal(t, "}");
+    if (send_event(c, t)) connection_break(c);
+}
+
+static int begin(answer *a)
+{
+    (void)a; /* the first event is the first text */
+    return CERIUM_OK;
+}
+
+static int text(choice *ch, view said, const cerium_event *event)
+{
+    answer *a = ch->a;
+    json_out *t = &a->s->event;
+    (void)event;
+    if (!a->c || !said.len) return CERIUM_OK;
+    put_event(t, "completion.delta", a->id);
+    json_out_literal(t, ",\"delta\":");
+    json_out_quoted(t, said);
+    return send_event(a->c, t);
+}
+
+static const char *reason_of(const answer *a, protocol_end how)
+{
+    if (a->superseded) return "superseded";
+    switch (how) {
+    case PROTOCOL_END_STOP: return "stop";
+    case PROTOCOL_END_LENGTH: return "length";
+    case PROTOCOL_END_CONTEXT: return "context";
+    case PROTOCOL_END_CANCELED: return "canceled";
+    case PROTOCOL_END_FAILED: return "failed";
+    }
+    return "failed";
+}
+
+static void put_ms(json_out *t, const char *name, uint64_t ns)
+{
+    json_out_string(t, name);
+    json_out_literal(t, ":");
+    json_out_number(t, (double)(ns / 1000) / 1e3);
+}
+
+static int end(choice *ch, protocol_end how, const protocol_usage *usage,
+               const protocol_error *error)
+{
+    answer *a = ch->a;
+    json_out *t = &a->s->event;
+    if (!a->c) return CERIUM_OK;
+    if (how == PROTOCOL_END_FAILED && error) {
+        send_error(a->c, a->id, error);
+        return CERIUM_OK;
+    }
+    put_event(t, "completion.done", a->id);
+    json_out_literal(t, ",\"reason\":");
+    json_out_string(t, reason_of(a, how));
+    json_out_literal(t, ",\"usage\":{\"input_tokens\":");
+    json_out_integer(t, usage->input_tokens);
+    json_out_literal(t, ",\"cached_tokens\":");
+    json_out_integer(t, usage->cached_tokens);
+    json_out_literal(t, ",\"output_tokens\":");
+    json_out_integer(t, usage->output_tokens);
+    json_out_literal(t, "},\"timings\":{");
+    put_ms(t, "queue_ms", usage->queue_ns);
+    json_out_literal(t, ",");
+    put_ms(t, "prompt_ms", usage->prompt_ns);
+    json_out_literal(t, ",");
+    put_ms(t, "first_token_ms", ch->first_ns ? ch->first_ns - a->started_ns : 0);
+    json_out_literal(t, ",");
+    put_ms(t, "predict_ms", usage->predict_ns);
+    json_out_literal(t, "}");
+    return send_event(a->c, t);
+}
+
+static const answer_voice voice_inline = {.begin = begin, .text = text, .end = end};
+
+/* ---- messages ---- */
+
+static int bad(protocol_error *e, const char *param, const char *what)
+{
+    return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", param, "%s %s",
+                              param, what);
+}
+
+static bool id_is_good(const char *id)
+{
+    size_t n = id ? strlen(id) : 0;
+    if (!n || n > ID_BYTES_MAX) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", id[i]))
+            return false;
+    return true;
+}
+
+/* A string field; *len 0 and *text "" when it is absent or null. */
+static int read_string(const json_t *root, const char *name, const char **text, size_t *len,
+                       protocol_error *e)
+{
+    json_t *value = json_object_get(root, name);
+    *text = "";
+    *len = 0;
+    if (!value || json_is_null(value)) return CERIUM_OK;
+    if (!json_is_string(value)) return bad(e, name, "is a string");
+    *text = json_string_value(value);
+    *len = json_string_length(value);
+    return CERIUM_OK;
+}
+
+static int read_limits(protocol_request *r, protocol_error *e)
+{
+    json_t *most = json_object_get(r->root, "max_tokens");
+    json_t *stops = json_object_get(r->root, "stop"), *stop;
+    size_t i;
+    r->new_tokens_max = 64;
+    if (most && !json_is_null(most)) {
+        json_int_t n = json_integer_value(most);
+        if (!json_is_integer(most) || n < 1 || n > TOKENS_MAX)
+            return bad(e, "max_tokens", "is 1 to 4096");
+        r->new_tokens_max = (uint32_t)n;
+    }
+    if (!stops || json_is_null(stops)) return CERIUM_OK;
+    if (!json_is_array(stops) || json_array_size(stops) > STOPS_MAX)
+        return bad(e, "stop", "is an array of at most 4 strings");
+    json_array_foreach(stops, i, stop)
+    {
+        size_t len = json_string_length(stop);
+        if (!json_is_string(stop) || !len || len > CERIUM_STOP_BYTES_MAX)
+            return bad(e, "stop", "holds strings of 1 to 256 bytes");
+        r->stops[r->sampling.n_stops++] = json_string_value(stop);
+    }
+    r->sampling.stops = r->stops;
+    return CERIUM_OK;
+}
+
+static int read_request(server *s, protocol_request *r, protocol_error *e)
+{
+    cerium_infill *in = &r->infill;
+    size_t path_len;
+    const char *path;
+    r->api = PROTOCOL_INFILL;
+    r->stream = true;
+    r->fill_in = true;
+    r->n_choices = 1;
+    r->class_ = CERIUM_CLASS_COMPLETION;
+    r->sampling = s->defaults.sampling;
+    if (!json_is_string(json_object_get(r->root, "prefix")))
+        return bad(e, "prefix", "is a string and has to be there");
+    RETURN_IF(read_string(r->root, "prefix", &in->prefix, &in->prefix_len, e));
+    RETURN_IF(read_string(r->root, "suffix", &in->suffix, &in->suffix_len, e));
+    RETURN_IF(read_string(r->root, "path", &path, &path_len, e));
+    in->path = path_len ? path : NULL;
+    return read_limits(r, e);
+}
+
+void inline_create(connection *c, view message)
+{
+    protocol_error e;
+    uint64_t now = clock_ns();
+    json_t *root = json_loadb(message.ptr, message.len, JSON_ALLOW_NUL, NULL);
+    const char *id = json_string_value(json_object_get(root, "id"));
+    const char *path = json_string_value(json_object_get(root, "path"));
+    if (!id_is_good(id)) {
+        (void)bad(&e, "id", "is 1 to 64 of A-Za-z0-9_.-");
+        send_error(c, NULL, &e);
+        json_decref(root);
+        return;
+    }
+    protocol_request *r = memory_zalloc(1, sizeof *r);
+    if (!r) {
+        (void)protocol_error_set(&e, 500, "server_error", NULL, "", "out of memory");
+        send_error(c, id, &e);
+        json_decref(root);
+        return;
+    }
+    char name[ID_BYTES_MAX + 1]; /* the request owns id, and is gone when its answer fails */
+    snprintf(name, sizeof name, "%s", id);
+    r->root = root;
+    int status = read_request(c->s, r, &e);
+    if (status)
+        protocol_request_free(&r);
+    else
+        status = answer_begin(c->s,
+                              &(answer_order){.c = c,
+                                              .voice = &voice_inline,
+                                              .request = r,
+                                              .id = name,
+                                              .document = path ? path : "",
+                                              .started_ns = now},
+                              &e);
+    if (status) send_error(c, name, &e);
+}
+
+void inline_cancel(connection *c, view message)
+{
+    json_t *root = json_loadb(message.ptr, message.len, 0, NULL);
+    const char *id = json_string_value(json_object_get(root, "id"));
+    for (answer *a = id ? c->s->answers : NULL; a; a = a->next)
+        if (a->c == c && a->voice == &voice_inline && !strcmp(a->id, id)) {
+            answer_cancel(a, "completion.cancel");
+            break;
+        }
+    json_decref(root);
+}

@@ -1,0 +1,116 @@
+/* metrics.h - counters, gauges and histograms of the server, and their Prometheus text.
+ *
+ * All of it is one struct of fixed size: counting never allocates or fails.  The event loop's
+ * thread alone counts and reads.
+ *
+ * The text has our own names (cerium_*), and beside them those that the Kubernetes Gateway API
+ * inference extension and llm-d read from a model server, which are vLLM's (vllm:*); see the
+ * extension's "Model Server Protocol", docs/proposals/003-model-server-protocol. */
+#ifndef SERVER_METRICS_H
+#define SERVER_METRICS_H
+
+#include "base/base.h"
+#include "base/memory.h"
+
+/* X(symbol, value, label): what was asked for. */
+#define METRICS_ROUTE_MAP(X)                                                                       \
+    X(METRICS_RESPONSES, 0, "/v1/responses")                                                       \
+    X(METRICS_RESPONSES_SOCKET, 1, "/v1/responses (websocket)")                                    \
+    X(METRICS_STORED, 2, "/v1/responses/{id}")                                                     \
+    X(METRICS_COMPACT, 3, "/v1/responses/compact")                                                 \
+    X(METRICS_CHAT, 4, "/v1/chat/completions")                                                     \
+    X(METRICS_COMPLETIONS, 5, "/v1/completions")                                                   \
+    X(METRICS_INFILL, 6, "/infill")                                                                \
+    X(METRICS_MODELS, 7, "/v1/models")                                                             \
+    X(METRICS_HEALTH, 8, "/health")                                                                \
+    X(METRICS_METRICS, 9, "/metrics")                                                              \
+    X(METRICS_PAGE, 10, "/")                                                                       \
+    X(METRICS_OTHER, 11, "other")
+
+#define METRICS_ROUTE_ENUM(symbol, value, label) symbol = value,
+typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 12 } metrics_route;
+#undef METRICS_ROUTE_ENUM
+
+/* X(symbol, value, name, help): things that happened. */
+#define METRICS_COUNTER_MAP(X)                                                                     \
+    X(METRICS_CONNECTIONS, 0, "connections", "Connections accepted.")                              \
+    X(METRICS_CONNECTIONS_REFUSED, 1, "connections_refused", "Connections over a limit.")          \
+    X(METRICS_SOCKETS, 2, "websockets", "WebSockets opened.")                                      \
+    X(METRICS_MESSAGES, 3, "websocket_messages", "Messages received over WebSockets.")             \
+    X(METRICS_EVENTS, 4, "events", "Events of streams sent.")                                      \
+    X(METRICS_BYTES_IN, 5, "received_bytes", "Bytes of requests received.")                        \
+    X(METRICS_BYTES_OUT, 6, "sent_bytes", "Bytes of answers sent.")                                \
+    X(METRICS_CANCELED, 7, "canceled", "Answers that their client did not wait for.")              \
+    X(METRICS_STALE, 8, "stale_completions", "Completions dropped for a newer one.")               \
+    X(METRICS_FAILED, 9, "failed", "Answers that ended with a server error.")                      \
+    X(METRICS_PARKED, 10, "parked_readers", "Streams that had to wait for their reader.")          \
+    X(METRICS_STORE_FAILED, 11, "store_failures", "Responses that could not be stored or read.")   \
+    X(METRICS_REPLAYED, 12, "replayed", "Answers taken from the replay script.")                   \
+    X(METRICS_TIMED_OUT, 13, "timeouts", "Connections closed for being slow.")
+
+#define METRICS_COUNTER_ENUM(symbol, value, name, help) symbol = value,
+typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 14 } metrics_counter;
+#undef METRICS_COUNTER_ENUM
+
+typedef enum {
+    METRICS_FIRST_TOKEN = 0,  /* from the request to its first token */
+    METRICS_TOKEN_GAP = 1,    /* from one token to the next: the mean of an answer, per token */
+    METRICS_QUEUE = 2,        /* from the request to its first pass */
+    METRICS_PROMPT = 3,       /* from there to the whole prompt computed */
+    METRICS_ANSWER = 4,       /* from the request to its end */
+    METRICS_HISTOGRAMS = 5,
+} metrics_histogram;
+
+enum { METRICS_STATUSES = 24, METRICS_BUCKETS = 20 };
+
+typedef struct {
+    uint64_t buckets[METRICS_BUCKETS + 1]; /* not cumulative; the last one is +Inf */
+    uint64_t n;
+    double sum_s;
+} metrics_times;
+
+typedef struct {
+    uint64_t counters[METRICS_COUNTERS];
+    uint64_t requests[METRICS_ROUTES][METRICS_STATUSES];
+    uint64_t answers[CERIUM_CLASSES];
+    uint64_t ends[4]; /* stop, length, abort, error: as vLLM names them */
+    metrics_times times[METRICS_HISTOGRAMS];
+    uint32_t connections_open, sockets_open, streams_open; /* gauges: the server sets them */
+} metrics;
+
+static inline void metrics_count(metrics *m, metrics_counter which, uint64_t n)
+{
+    m->counters[which] += n;
+}
+
+/* A request was answered.  A status that is not in our list counts as "other". */
+void metrics_request(metrics *m, metrics_route route, int http_status);
+
+void metrics_time(metrics *m, metrics_histogram which, uint64_t ns, uint64_t n_times);
+
+typedef enum {
+    METRICS_END_STOP = 0,   /* the model ended, or a stop string came */
+    METRICS_END_LENGTH = 1, /* a cap or the context */
+    METRICS_END_ABORT = 2,  /* canceled */
+    METRICS_END_ERROR = 3,
+} metrics_end;
+
+/* An answer ended: its times into the histograms that it has times for. */
+void metrics_answer(metrics *m, cerium_class class_, metrics_end end, const cerium_usage *usage);
+
+typedef struct {
+    const char *model;              /* what requests call it */
+    uint32_t page_tokens;           /* of a KV page */
+    uint64_t page_bytes;            /* of one, in the layers that keep everything */
+    uint32_t context_tokens_max;
+    bool replay;                    /* a script chooses the tokens */
+    int64_t started_at;             /* seconds since 1970 */
+    cerium_engine_stats stats;
+} metrics_engine;
+
+/* The body of GET /metrics, text format 0.0.4; appends to *out, which has room for
+ * METRICS_TEXT_BYTES_MAX (base/limits.h).  CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY. */
+CERIUM_CHECKED int metrics_text(bytes *out, const metrics *m, const metrics_engine *engine);
+#define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+#endif

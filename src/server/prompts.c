@@ -1,0 +1,224 @@
+/* prompts.c - conversations and texts as tokens.
+ *
+ * A conversation that goes on from a turn adds its new messages to that turn's tokens; one that is
+ * sent whole gets the sampled tokens of each turn of ours that it still shows (history.h).  Either
+ * way the engine finds its pages. */
+#include "server/prompts.h"
+
+static int failed_call(const cerium_error *err, protocol_error *e)
+{
+    bool ours = err->status == CERIUM_ERR_MEMORY || err->status == CERIUM_ERR_IO;
+    return protocol_error_set(e, ours ? 500 : 400, ours ? "server_error" : "invalid_request_error",
+                              ours ? NULL : "invalid_value", "", "%s", err->message);
+}
+
+static int too_long(const server *s, size_t n, protocol_error *e)
+{
+    return protocol_error_set(e, 400, "invalid_request_error", "context_length_exceeded", "input",
+                              "the input has %zu tokens; the model's context window has %u", n,
+                              s->info.context_tokens_max);
+}
+
+uint64_t prompts_instructions(const protocol_request *request)
+{
+    chain c = {{0, 0}};
+    bool any = false;
+    for (size_t i = 0; i < request->n_messages; i++)
+        if (request->message_item[i] < 0) {
+            c = chain_add(c, &request->messages[i]);
+            any = true;
+        }
+    return any ? c.h[0] | 1 : 0;
+}
+
+static bool of_assistant(const cerium_message *m)
+{
+    return !strcmp(m->role, "assistant") || !strcmp(m->role, "reasoning") ||
+           !strcmp(m->role, "call");
+}
+
+/* The request's messages with the turns that we sampled as tokens; *c follows the conversation.
+ *   out: [request->n_messages]; returns how many were written */
+static size_t splice(server *s, const protocol_request *request, uint64_t tenant, bool skip_said,
+                     cerium_message *out, chain *c)
+{
+    size_t n = 0;
+    for (size_t i = 0, end; i < request->n_messages; i = end) {
+        const cerium_message *m = &request->messages[i];
+        end = i + 1;
+        if (request->message_item[i] < 0) {
+            if (!skip_said) out[n++] = *m;
+            continue;
+        }
+        *c = chain_add(*c, m);
+        if (!of_assistant(m)) {
+            out[n++] = *m;
+            continue;
+        }
+        for (; end < request->n_messages && of_assistant(&request->messages[end]); end++)
+            *c = chain_add(*c, &request->messages[end]);
+        const history_turn *turn = history_find_chain(s->history, tenant, *c);
+        if (turn && turn->n_tokens > turn->sampled_from)
+            out[n++] = (cerium_message){.role = "assistant",
+                                        .content = "",
+                                        .tokens = turn->tokens + turn->sampled_from,
+                                        .n_tokens = turn->n_tokens - turn->sampled_from};
+        else
+            for (; i < end; i++) out[n++] = request->messages[i];
+    }
+    return n;
+}
+
+/* Tokens of the messages from `first` on, behind base [n_base] that stands in the scratch. */
+static int render(server *s, const protocol_request *request, cerium_message *messages, size_t n,
+                  size_t n_base, size_t *total, cerium_error *err)
+{
+    cerium_chat chat = {.messages = messages,
+                        .n_messages = n,
+                        .tools = request->tools,
+                        .n_tools = request->tools_barred ? 0 : request->n_tools,
+                        .goes_on = n_base > 0,
+                        .after = s->scratch,
+                        .n_after = n_base,
+                        .open = request->warm_up};
+    size_t added = 0;
+    int status = cerium_chat_tokens(s->config.engine, &chat, s->scratch + n_base,
+                                    s->scratch_cap - n_base, &added, err);
+    *total = n_base + added;
+    return status;
+}
+
+/* truncation "auto": the oldest messages go until the rest fits.  What instructs stays. */
+static int render_fitting(server *s, const protocol_request *request, cerium_message *messages,
+                          size_t n, size_t n_base, size_t *total, cerium_error *err)
+{
+    size_t kept = 0; /* leading messages that instruct */
+    while (kept < n && (!strcmp(messages[kept].role, "system") ||
+                        !strcmp(messages[kept].role, "developer")))
+        kept++;
+    for (;;) {
+        int status = render(s, request, messages, n, n_base, total, err);
+        bool long_ = status == CERIUM_ERR_CAPACITY ||
+                     (!status && *total >= s->info.context_tokens_max);
+        if (!long_ || n_base || !request->truncate || n - kept < 2) return status;
+        /* As large a part as is over, but never the newest message. */
+        size_t drop = (n - kept) * (*total - s->info.context_tokens_max) / *total + 1;
+        if (drop > n - kept - 1) drop = n - kept - 1;
+        memmove(messages + kept, messages + kept + drop, (n - kept - drop) * sizeof *messages);
+        n -= drop;
+    }
+}
+
+int prompts_chat(server *s, protocol_request *request, uint64_t tenant,
+                const history_turn *previous, prompt *out, protocol_error *e)
+{
+    cerium_error err;
+    size_t n_base = 0, total = 0;
+    chain c = previous ? previous->chain : (chain){{1, 1}};
+    if (previous && protocol_request_name_results(request, previous->output))
+        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    protocol_request_name_orphans(request);
+    bool skip_said = previous && prompts_instructions(request) == previous->instructions;
+    cerium_message *messages = memory_alloc((request->n_messages + 1) * sizeof *messages);
+    if (!messages) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    if (previous) {
+        n_base = previous->n_tokens;
+        if (n_base >= s->scratch_cap) {
+            memory_free(messages);
+            return too_long(s, n_base, e);
+        }
+        memcpy(s->scratch, previous->tokens, n_base * sizeof *s->scratch);
+    }
+    bool known = !previous || !chain_none(previous->chain);
+    size_t n = splice(s, request, tenant, skip_said, messages, &c);
+    int status = render_fitting(s, request, messages, n, n_base, &total, &err);
+    memory_free(messages);
+    if (status == CERIUM_ERR_CAPACITY || (!status && total >= s->info.context_tokens_max))
+        return too_long(s, total, e);
+    if (status) return failed_call(&err, e);
+    *out = (prompt){.tokens = s->scratch, .n = total, .chain = known ? c : (chain){{0, 0}}};
+    return CERIUM_OK;
+}
+
+/* What is far from the hole goes first, three bytes of the prefix for one of the suffix; before
+ * that the other files, the oldest first. */
+static int fit_infill(server *s, cerium_infill in, size_t max, size_t *n, cerium_error *err)
+{
+    for (;;) {
+        int status = cerium_infill_tokens(s->config.engine, &in, s->scratch, max, n, err);
+        if (status != CERIUM_ERR_CAPACITY) return status;
+        size_t total = in.prefix_len + in.suffix_len;
+        if (in.n_files) {
+            in.files++;
+            in.n_files--;
+        } else if (!total) {
+            return status;
+        } else {
+            size_t keep = (size_t)((double)total * (double)max / (double)*n * 0.95);
+            size_t suffix = keep / 4 < in.suffix_len ? keep / 4 : in.suffix_len;
+            size_t prefix = keep - suffix < in.prefix_len ? keep - suffix : in.prefix_len;
+            in.prefix += in.prefix_len - prefix;
+            in.prefix_len = prefix;
+            in.suffix_len = suffix;
+        }
+    }
+}
+
+static int infill_tokens(server *s, const protocol_request *r, size_t i, size_t max, size_t *n,
+                         cerium_error *err)
+{
+    cerium_infill in = r->infill;
+    if (r->n_prompts && r->api == PROTOCOL_COMPLETIONS) {
+        in.prefix = r->prompts[i];
+        in.prefix_len = r->prompt_lens[i];
+    }
+    if (s->info.fill_in_middle) return fit_infill(s, in, max, n, err);
+    /* A model that cannot fill in goes on from what stands before the hole. */
+    return cerium_tokenize(s->config.engine, in.prefix, in.prefix_len, CERIUM_TOKENIZE_BEGIN,
+                           s->scratch, s->scratch_cap, n, err);
+}
+
+int prompts_text(server *s, const protocol_request *r, size_t i, prompt *out, protocol_error *e)
+{
+    cerium_error err;
+    size_t n = 0, context = s->info.context_tokens_max;
+    size_t wanted = r->new_tokens_max < context / 2 ? r->new_tokens_max : context / 2;
+    int status = CERIUM_OK;
+    if (r->fill_in) {
+        status = infill_tokens(s, r, i, context - wanted - 1, &n, &err);
+    } else if (r->prompt_tokens && r->prompt_tokens[i]) {
+        n = r->prompt_n_tokens[i];
+        if (n < s->scratch_cap) memcpy(s->scratch, r->prompt_tokens[i], n * sizeof *s->scratch);
+    } else {
+        status = cerium_tokenize(s->config.engine, r->prompts[i], r->prompt_lens[i],
+                                 CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_BEGIN, s->scratch,
+                                 s->scratch_cap, &n, &err);
+    }
+    if (status == CERIUM_ERR_CAPACITY || (!status && n >= context)) return too_long(s, n, e);
+    if (status) return failed_call(&err, e);
+    if (!n)
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
+                                  "the prompt is empty");
+    *out = (prompt){.tokens = s->scratch, .n = n};
+    return CERIUM_OK;
+}
+
+int prompts_tokenize(const server *s, view text, unsigned flags, int32_t **out, size_t *n,
+                    protocol_error *e)
+{
+    cerium_error err;
+    size_t cap = text.len / 2 + 16;
+    for (;;) {
+        int32_t *tokens = memory_alloc(cap * sizeof *tokens);
+        if (!tokens) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+        int status =
+            cerium_tokenize(s->config.engine, text.ptr, text.len, flags, tokens, cap, n, &err);
+        if (!status) {
+            *out = tokens;
+            return CERIUM_OK;
+        }
+        memory_free(tokens);
+        if (status != CERIUM_ERR_CAPACITY) return failed_call(&err, e);
+        cap = *n;
+    }
+}

@@ -1,0 +1,29 @@
+/* prompts.h - the tokens that a request's answer goes on from. */
+#ifndef SERVER_PROMPTS_H
+#define SERVER_PROMPTS_H
+
+#include "server/state.h"
+
+typedef struct {
+    int32_t *tokens;   /* [n] in the server's scratch: valid until the next prompt is made */
+    size_t n;
+    chain chain;       /* of the conversation; none for prompts without one */
+} prompt;
+
+/* Of a conversation.
+ *   previous: the turn that it goes on from, or NULL
+ *   The request's results of tools get their names from previous->output.
+ * CERIUM_ERR_ARGUMENT with *e: context_length_exceeded, or what the chat form refuses. */
+CERIUM_CHECKED int prompts_chat(server *s, protocol_request *request, uint64_t tenant,
+                               const history_turn *previous, prompt *out, protocol_error *e);
+/* Of prompt number i of a completion, or of infill. */
+CERIUM_CHECKED int prompts_text(server *s, const protocol_request *request, size_t i, prompt *out,
+                               protocol_error *e);
+/* Plain text, in memory of its own: *out owned. */
+CERIUM_CHECKED int prompts_tokenize(const server *s, view text, unsigned flags, int32_t **out,
+                                   size_t *n, protocol_error *e);
+
+/* What came as instructions, 0 when nothing did. */
+uint64_t prompts_instructions(const protocol_request *request);
+
+#endif

@@ -1,0 +1,270 @@
+/* replay.c - parses replay scripts and matches requests with their lines. */
+#include "server/replay.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/limits.h"
+
+typedef struct {
+    json_t *root;         /* owned; the strings below are in it */
+    const char *last, *role, *has_tool, *model;
+    view output;
+    protocol_api api;
+    bool any_api, repeat, used;
+    uint64_t nth, n_matched; /* nth: 0 = any */
+} line;
+
+struct replay {
+    line *lines; /* [n_lines] */
+    uint32_t n_lines;
+};
+
+static const char *const apis[] = {
+    [PROTOCOL_RESPONSES] = "responses", [PROTOCOL_CHAT] = "chat",
+    [PROTOCOL_COMPLETIONS] = "completions", [PROTOCOL_INFILL] = "infill",
+    [PROTOCOL_COMPACT] = "compact",
+};
+
+/* Where a line is, for its errors. */
+typedef struct {
+    const char *name;
+    uint32_t number;
+    cerium_error *err;
+} place;
+
+static int wrong(const place *at, const char *what, const char *field, const char *should)
+{
+    return error_set(at->err, CERIUM_ERR_FORMAT, "%s:%u: %s\"%s\" %s", at->name, at->number, what,
+                     field, should);
+}
+
+static int read_text(const place *at, const char *field, const json_t *value, const char **out)
+{
+    if (!json_is_string(value)) return wrong(at, "", field, "must be a string");
+    *out = json_string_value(value);
+    return CERIUM_OK;
+}
+
+static int read_api(const place *at, const json_t *value, line *l)
+{
+    const char *name = NULL;
+    RETURN_IF(read_text(at, "when.api", value, &name));
+    for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
+        if (strcmp(apis[i], name)) continue;
+        l->api = (protocol_api)i;
+        l->any_api = false;
+        return CERIUM_OK;
+    }
+    return wrong(at, "", "when.api", "must be responses, chat, completions, infill or compact");
+}
+
+static int read_when(const place *at, json_t *when, line *l)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(when)) return wrong(at, "", "when", "must be an object");
+    json_object_foreach(when, key, value) {
+        int status = CERIUM_OK;
+        if (!strcmp(key, "last")) {
+            status = read_text(at, "when.last", value, &l->last);
+        } else if (!strcmp(key, "has_tool")) {
+            status = read_text(at, "when.has_tool", value, &l->has_tool);
+        } else if (!strcmp(key, "model")) {
+            status = read_text(at, "when.model", value, &l->model);
+        } else if (!strcmp(key, "api")) {
+            status = read_api(at, value, l);
+        } else if (!strcmp(key, "role")) {
+            status = read_text(at, "when.role", value, &l->role);
+            if (!status && strcmp(l->role, "user") && strcmp(l->role, "tool"))
+                status = wrong(at, "", "when.role", "must be user or tool");
+        } else if (!strcmp(key, "nth")) {
+            l->nth = json_is_integer(value) ? (uint64_t)json_integer_value(value) : 0;
+            if (!l->nth || l->nth > INT32_MAX)
+                status = wrong(at, "", "when.nth", "must be 1 or more");
+        } else {
+            status = wrong(at, "\"when\" has no ", key, "(misspelled?)");
+        }
+        RETURN_IF(status);
+    }
+    return CERIUM_OK;
+}
+
+static int read_fields(const place *at, line *l)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(l->root))
+        return error_set(at->err, CERIUM_ERR_FORMAT, "%s:%u: must be a JSON object", at->name,
+                         at->number);
+    json_object_foreach(l->root, key, value) {
+        int status = CERIUM_OK;
+        if (!strcmp(key, "when")) {
+            status = read_when(at, value, l);
+        } else if (!strcmp(key, "output")) {
+            status = read_text(at, key, value, &l->output.ptr);
+            l->output.len = json_string_length(value);
+        } else if (!strcmp(key, "repeat")) {
+            if (!json_is_boolean(value)) status = wrong(at, "", key, "must be true or false");
+            l->repeat = json_is_true(value);
+        } else {
+            status = wrong(at, "a line has no ", key, "(misspelled?)");
+        }
+        RETURN_IF(status);
+    }
+    return l->output.ptr ? CERIUM_OK : wrong(at, "", "output", "is missing");
+}
+
+static int read_line(const place *at, view text, line *l)
+{
+    json_error_t error;
+    *l = (line){.any_api = true};
+    /* The whole line is one value: what stands after it is an error too. */
+    l->root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
+    if (l->root) return read_fields(at, l);
+    if (json_error_code(&error) == json_error_out_of_memory)
+        return error_set(at->err, CERIUM_ERR_MEMORY, "%s: out of memory", at->name);
+    return error_set(at->err, CERIUM_ERR_FORMAT, "%s:%u: not JSON at column %d: %s", at->name,
+                     at->number, error.column, error.text);
+}
+
+static bool is_blank(view text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!strchr(" \t\r", text.ptr[i]) || !text.ptr[i]) return false;
+    return true;
+}
+
+/* Cut the first line off. */
+static view next_line(view *rest)
+{
+    const char *end = memchr(rest->ptr, '\n', rest->len);
+    view text = {rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len};
+    size_t skipped = text.len + (end != NULL);
+    *rest = (view){rest->ptr + skipped, rest->len - skipped};
+    return text;
+}
+
+int replay_parse(replay **out, view script, const char *name, cerium_error *err)
+{
+    place at = {.name = name, .err = err};
+    CHECK(out && name);
+    if (script.len > REPLAY_BYTES_MAX)
+        return error_set(err, CERIUM_ERR_CAPACITY, "%s: a script may have %u bytes", name,
+                         REPLAY_BYTES_MAX);
+    size_t n_lines = 1;
+    for (size_t i = 0; i < script.len; i++) n_lines += script.ptr[i] == '\n';
+    if (n_lines > REPLAY_LINES_MAX)
+        return error_set(err, CERIUM_ERR_CAPACITY, "%s: a script may have %u lines", name,
+                         REPLAY_LINES_MAX);
+    replay *r = memory_zalloc(1, sizeof *r);
+    if (r) r->lines = memory_zalloc(n_lines, sizeof *r->lines);
+    int status = r && r->lines ? CERIUM_OK
+                               : error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", name);
+    while (!status && script.len) {
+        view text = next_line(&script);
+        at.number++;
+        if (!is_blank(text)) status = read_line(&at, text, &r->lines[r->n_lines++]);
+    }
+    if (status) {
+        replay_free(&r);
+        return status;
+    }
+    *out = r;
+    return CERIUM_OK;
+}
+
+int replay_open(replay **out, const char *path, cerium_error *err)
+{
+    bytes text = {.max = REPLAY_BYTES_MAX + 1};
+    char chunk[65536];
+    size_t n;
+    CHECK(out && path);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return error_set(err, CERIUM_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    int status = CERIUM_OK;
+    while (!status && (n = fread(chunk, 1, sizeof chunk, f)))
+        status = bytes_append(&text, chunk, n);
+    if (ferror(f)) {
+        status = error_set(err, CERIUM_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+    } else if (status == CERIUM_ERR_MEMORY) {
+        error_set(err, status, "%s: out of memory", path);
+    } else if (status) {
+        error_set(err, status, "%s: a script may have %u bytes", path, REPLAY_BYTES_MAX);
+    }
+    fclose(f);
+    if (!status) status = replay_parse(out, (view){text.ptr ? text.ptr : "", text.len}, path, err);
+    bytes_free(&text);
+    return status;
+}
+
+void replay_free(replay **r)
+{
+    if (!r || !*r) return;
+    for (uint32_t i = 0; i < (*r)->n_lines; i++) json_decref((*r)->lines[i].root);
+    memory_free((*r)->lines);
+    memory_free(*r);
+    *r = NULL;
+}
+
+/* What "last" and "role" are about; text NULL when there is none. */
+typedef struct {
+    const char *role;
+    view text;
+} newest;
+
+static newest newest_of(const protocol_request *request)
+{
+    if (request->api == PROTOCOL_INFILL)
+        return (newest){"user", {request->infill.prefix, request->infill.prefix_len}};
+    if (request->api == PROTOCOL_COMPLETIONS && request->fill_in)
+        return (newest){"user", {request->infill.prefix, request->infill.prefix_len}};
+    if (request->api == PROTOCOL_COMPLETIONS && request->n_prompts)
+        return (newest){"user", {request->prompts[0], request->prompt_lens[0]}};
+    for (size_t i = request->n_messages; i-- > 0;) {
+        const cerium_message *m = &request->messages[i];
+        if (m->content && (!strcmp(m->role, "user") || !strcmp(m->role, "tool")))
+            return (newest){m->role, view_of(m->content)};
+    }
+    return (newest){NULL, {NULL, 0}};
+}
+
+static bool offers(const protocol_request *request, const char *tool)
+{
+    for (size_t i = 0; i < request->n_tools; i++)
+        if (!strcmp(request->tools[i].name, tool)) return true;
+    return false;
+}
+
+static bool fulfils(const line *l, const protocol_request *request, newest said)
+{
+    if (!l->any_api && l->api != request->api) return false;
+    if (l->role && (!said.role || strcmp(l->role, said.role))) return false;
+    if (l->last && (!said.text.ptr ||
+                    !memmem(said.text.ptr, said.text.len, l->last, strlen(l->last))))
+        return false;
+    if (l->model && (!request->model || strcmp(l->model, request->model))) return false;
+    return !l->has_tool || offers(request, l->has_tool);
+}
+
+bool replay_take(replay *r, const protocol_request *request, view *output)
+{
+    CHECK(r && request && output);
+    if (request->warm_up || request->new_tokens_max == 0) return false;
+    newest said = newest_of(request);
+    line *taken = NULL;
+    for (uint32_t i = 0; i < r->n_lines; i++) {
+        line *l = &r->lines[i];
+        if (!fulfils(l, request, said)) continue;
+        l->n_matched++;
+        if (taken || (l->used && !l->repeat) || (l->nth && l->nth != l->n_matched)) continue;
+        taken = l;
+    }
+    if (!taken) return false;
+    taken->used = true;
+    *output = taken->output;
+    return true;
+}
+
+uint32_t replay_lines(const replay *r) { return r->n_lines; }

@@ -1,0 +1,105 @@
+/* routes.c - the table of routes. */
+#include "server/routes.h"
+
+#include "server/http.h"
+#include "server/page_files.h"
+#include "server/service.h"
+#include "server/stored.h"
+
+enum {
+    GET = 1 << LWSHUMETH_GET | 1 << LWSHUMETH_HEAD,
+    GET_ONLY = 1 << LWSHUMETH_GET, /* HEAD is 405: a client asks so whether WebSocket is here */
+    POST = 1 << LWSHUMETH_POST,
+    DELETE = 1 << LWSHUMETH_DELETE,
+};
+
+static const route routes[] = {
+    {"/responses", POST, false, METRICS_RESPONSES, service_responses},
+    {"/responses", GET_ONLY, false, METRICS_STORED, stored_list},
+    {"/responses/compact", POST, false, METRICS_COMPACT, service_compact},
+    {"/responses/{id}", GET, false, METRICS_STORED, stored_get},
+    {"/responses/{id}", DELETE, false, METRICS_STORED, stored_delete},
+    {"/responses/{id}/cancel", POST, false, METRICS_STORED, stored_cancel},
+    {"/responses/{id}/input_items", GET, false, METRICS_STORED, stored_input_items},
+    {"/chat/completions", POST, false, METRICS_CHAT, service_chat},
+    {"/completions", POST, false, METRICS_COMPLETIONS, service_completions},
+    {"/infill", POST, false, METRICS_INFILL, service_infill},
+    {"/models", GET, false, METRICS_MODELS, service_models},
+    {"/models/{id}", GET, false, METRICS_MODELS, service_model},
+    {"/tokenize", POST, false, METRICS_OTHER, service_tokenize},
+    {"/health", GET, true, METRICS_HEALTH, service_health},
+    {"/health/live", GET, true, METRICS_HEALTH, service_live},
+    {"/health/ready", GET, true, METRICS_HEALTH, service_ready},
+    {"/metrics", GET, false, METRICS_METRICS, service_metrics},
+};
+
+static void serve_preflight(connection *c)
+{
+    /* Only allowed origins get this far; others were refused. */
+    static const char headers[] = "access-control-allow-methods: GET, POST, DELETE, OPTIONS\r\n"
+                                  "access-control-allow-headers: authorization, content-type, "
+                                  "x-api-key, x-request-id, openai-beta\r\n"
+                                  "access-control-max-age: 600\r\n";
+    http_answer(c, &(http_head){.status = 204, .headers = headers}, (view){NULL, 0});
+}
+
+static void serve_unknown(connection *c)
+{
+    protocol_error e;
+    char path[120];
+    (void)protocol_error_set(&e, 404, "invalid_request_error", "not_found", "",
+                             "there is nothing at %s; see GET /v1/models and docs/server.md",
+                             log_quote(path, sizeof path, c->http.path));
+    http_error(c, &e);
+}
+
+static void serve_wrong_method(connection *c)
+{
+    protocol_error e;
+    (void)protocol_error_set(&e, 405, "invalid_request_error", "method_not_allowed", "",
+                             "this path is not served by that method");
+    http_error(c, &e);
+}
+
+static const route preflight = {"*", 0, true, METRICS_OTHER, serve_preflight};
+static const route unknown = {"*", 0, true, METRICS_OTHER, serve_unknown};
+static const route wrong_method = {"*", 0, true, METRICS_OTHER, serve_wrong_method};
+static const route page = {"*", 0, true, METRICS_PAGE, service_page};
+
+bool route_fits(const char *pattern, const char *path, char id[SERVER_ID_BYTES])
+{
+    id[0] = 0;
+    while (*pattern && *path) {
+        if (pattern[0] != '{') {
+            if (*pattern++ != *path++) return false;
+            continue;
+        }
+        size_t len = strcspn(path, "/");
+        if (!len || len >= SERVER_ID_BYTES) return false;
+        memcpy(id, path, len);
+        id[len] = 0;
+        path += len;
+        pattern += 4; /* "{id}" */
+    }
+    return !*pattern && !*path;
+}
+
+const route *route_find(int method, const char *path, char id[SERVER_ID_BYTES])
+{
+    bool known = false;
+    const char *rest = !strncmp(path, "/v1/", 4) ? path + 3 : path;
+    id[0] = 0;
+    if (method < 0) return &wrong_method;
+    for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+        char found[SERVER_ID_BYTES];
+        if (!route_fits(routes[i].path, rest, found)) continue;
+        known = true;
+        if (!(routes[i].methods & 1u << method)) continue;
+        memcpy(id, found, sizeof found);
+        return &routes[i];
+    }
+    if (method == LWSHUMETH_OPTIONS) return &preflight;
+    if (known) return &wrong_method;
+    if (!page_find(view_of(path))) return &unknown;
+    return GET & 1 << method ? &page : &wrong_method;
+}

@@ -1,0 +1,64 @@
+/* server.h - the server: an engine behind HTTP/1.1 and WebSocket on one port.
+ *
+ * One thread, that of server_run(), owns the sockets, the answers and the store; the engine's own
+ * threads compute and wake it.  What it serves stands in docs/server.md. */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include "base/base.h"
+
+typedef struct server server;
+
+/** What a server is told. Strings are borrowed until server_close(). */
+typedef struct {
+    cerium_engine *engine;       /* borrowed; opened for at least running_max sessions */
+    const char *model_path;      /* for the log */
+    const char *model_id;        /* what requests call the model; NULL = the engine's name */
+    const char *host;            /* address to listen on; NULL = 127.0.0.1 */
+    uint32_t port;               /* 0 = any free one; see server_port() */
+    const char *tls_cert, *tls_key; /* PEM files, or both NULL */
+    const char *const *keys;     /* [n_keys] API keys; without any, everybody is let in */
+    size_t n_keys;
+    const char *const *origins;  /* [n_origins] web pages that may connect beside our own */
+    size_t n_origins;
+    const char *store_path;      /* stored responses; NULL = in memory only */
+    const char *replay_path;     /* recorded answers, or NULL */
+    uint32_t running_max;        /* answers that run at once */
+    uint32_t queue_max;          /* answers that wait; then 429 */
+    uint32_t connections_max;
+    uint32_t header_s, body_s;   /* time to send the headers; a whole body */
+    uint32_t idle_s;             /* an HTTP connection without a request */
+    uint32_t stall_s;            /* a reader that takes nothing of what waits for it */
+    uint32_t socket_s;           /* age at which a WebSocket takes no more messages */
+    uint32_t drain_s;            /* after SIGTERM, for answers to end */
+    bool log_prompts;            /* what clients say goes to the log too */
+    bool quiet;                  /* only warnings and errors are logged */
+    const char *demo;            /* ask this over a WebSocket of our own first, text to standard
+                                    output; NULL = no */
+} server_config;
+
+/** Set every field to its documented default. */
+void server_config_defaults(server_config *config);
+
+/** Open the store, bind the port and listen.
+ *
+ * @param out  returns owned; release with server_close()
+ * @retval CERIUM_ERR_ARGUMENT  a host that is not loopback without keys, a bad origin
+ * @retval CERIUM_ERR_IO        the port, the store, a certificate or the script
+ * Connections are served once server_run() is called. */
+CERIUM_CHECKED int server_open(server **out, const server_config *config, cerium_error *err);
+
+/** Serve until server_stop().  CERIUM_ERR_IO when the event loop fails. */
+CERIUM_CHECKED int server_run(server *s, cerium_error *err);
+
+/** Once: take no more requests, let answers end, then return from server_run().  A second time:
+ * return at once.  Callable from any thread and from signal handlers. */
+void server_stop(server *s);
+
+/** The port that is listened on. */
+uint32_t server_port(const server *s);
+
+/** Accepts NULL and pointers to NULL. */
+void server_close(server **s);
+
+#endif

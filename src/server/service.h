@@ -1,0 +1,21 @@
+/* service.h - the handlers of POST routes that sample, and of what tells about the server. */
+#ifndef SERVER_SERVICE_H
+#define SERVER_SERVICE_H
+
+#include "server/state.h"
+
+void service_responses(connection *c);
+void service_compact(connection *c);
+void service_chat(connection *c);
+void service_completions(connection *c);
+void service_infill(connection *c);
+void service_models(connection *c);
+void service_model(connection *c);
+void service_tokenize(connection *c);
+void service_health(connection *c);
+void service_live(connection *c);
+void service_ready(connection *c);
+void service_metrics(connection *c);
+void service_page(connection *c);
+
+#endif

@@ -1,0 +1,195 @@
+/* state.h - what the files of the server share: who owns what, and for how long.
+ *
+ *   server      one; owns all below, from server_open() to server_close()
+ *   connection  one a TCP connection, from accept to close; carries HTTP exchanges one after
+ *               another, or is upgraded to a WebSocket with lanes
+ *   answer      one a request that samples, from its admission until its engine sessions are
+ *               closed; it outlives its connection for as long as the engine needs to stop
+ *   choice      one a text of an answer (`n`, several prompts); owns one engine session while it
+ *               runs
+ *   turn        (history.h) the token log that a finished or interrupted answer leaves
+ *
+ * All of it belongs to the thread of server_run(), but for the two atomics of struct server. */
+#ifndef SERVER_STATE_H
+#define SERVER_STATE_H
+
+#include <stdatomic.h>
+
+#include <libwebsockets.h>
+
+#include "protocol/json_out.h"
+#include "protocol/protocol.h"
+#include "server/chunks.h"
+#include "server/history.h"
+#include "server/log.h"
+#include "server/metrics.h"
+#include "server/replay.h"
+#include "server/server.h"
+#include "store/store.h"
+
+typedef struct connection connection;
+typedef struct answer answer;
+typedef struct lane lane;
+typedef struct socket_state socket_state;
+typedef struct demo demo;
+
+/* ---- connections ---- */
+
+/* One HTTP request and its answer. */
+typedef struct {
+    const struct route *route;          /* NULL: none under way */
+    int method;                         /* LWSHUMETH_* */
+    char path[SERVER_PATH_BYTES_MAX];   /* as asked, without arguments */
+    char id[SERVER_ID_BYTES];           /* the {id} of the path, or "" */
+    char request_id[SERVER_ID_BYTES];   /* x-request-id of the answer */
+    char origin[256];                   /* allowed one that asked, or "" */
+    bytes body;
+    size_t body_len;                    /* as announced */
+    bool body_chunked;                  /* it comes in chunks instead */
+    bool bodyless;                      /* a POST that announces no body */
+    chunks chunks;
+    uint64_t started_ns;
+    int status;                         /* that was answered; 0 = nothing yet */
+    bool speaks;                        /* the request says HTTP/1.0 or 1.1 */
+    bool chunked;                       /* the answer streams in chunks (HTTP/1.1) */
+    bool closes;                        /* the connection ends with the answer */
+    bool done;                          /* everything of the answer is in out */
+} exchange;
+
+struct connection {
+    server *s;
+    struct lws *wsi;
+    connection *next, *previous;
+    uint64_t serial;            /* 1, 2, 3, ... */
+    uint64_t tenant;
+    char peer[48];              /* address */
+    bytes out;                  /* framed, [out_sent..len) waits for the socket */
+    size_t out_sent;
+    bytes units;                /* size_t each: ends of events in out that take a write each */
+    size_t units_sent;          /* bytes of units that are done */
+    uint64_t stalled_ns;        /* since when out waits without progress; 0 = it does not */
+    uint64_t deadline_ns;       /* of the body that is being sent to us; 0 = none */
+    bool corked;                /* gather, do not send yet: */
+    size_t cork_len, cork_units; /* what was there before */
+    bool closing;               /* close once out is sent */
+    bool gone;                  /* lws closed it: send nothing */
+    exchange http;
+    socket_state *socket;       /* NULL while it speaks HTTP */
+};
+
+/* ---- answers ---- */
+
+typedef enum {
+    CHOICE_WAITING = 0, /* for an engine session */
+    CHOICE_RUNNING = 1,
+    CHOICE_CLOSED = 2,  /* the session is closed, or never was */
+} choice_state;
+
+typedef struct {
+    answer *a;
+    uint32_t index;
+    choice_state state;
+    bool ended;                 /* the writer was told of the end */
+    bool parked;                /* it waits for its reader */
+    cerium_session *session;
+    const int32_t *prompt;      /* [n_prompt] of the answer's */
+    size_t n_prompt;
+    bytes sampled;              /* int32_t each */
+    bytes held;                 /* text that waits for its indentation (indent.h) */
+    uint64_t first_ns;          /* when the first token was polled; 0 = not yet */
+    bool line_seen;             /* a line break was in the text */
+    cerium_usage usage;         /* at its end */
+} choice;
+
+/* How an answer is told: by the writer of its API, or as an inline completion (inline.c). */
+typedef struct {
+    int (*begin)(answer *a);
+    int (*text)(choice *ch, view text, const cerium_event *event);
+    int (*end)(choice *ch, protocol_end end, const protocol_usage *usage,
+               const protocol_error *error);
+} answer_voice;
+
+struct answer {
+    server *s;
+    answer *next, *previous;
+    connection *c;              /* NULL: nobody listens any more */
+    lane *lane;                 /* that it occupies, or NULL */
+    connection *lane_of;        /* whose lane that is */
+    const answer_voice *voice;
+    protocol_request *request;
+    protocol_writer *writer;    /* NULL for inline completions */
+    char id[SERVER_ID_BYTES];
+    uint64_t tenant;
+    uint64_t serial;            /* of the connection that asked */
+    char *document;             /* what it completes, or NULL */
+    char client[64];            /* for whom: a newer one for both ends this one */
+    bool streams;               /* events are told as they come */
+    bool warm_up;               /* the client was told the end at the beginning */
+    bool finished;              /* the client was told everything */
+    bool dead;                  /* and all sessions are closed: to be freed */
+    const char *canceled;       /* why it was; NULL: it was not */
+    bool superseded;
+    choice *choices;            /* [n_choices] */
+    uint32_t n_choices, n_ended, n_closed;
+    int32_t **prompts;          /* [n_prompts] owned arrays */
+    uint32_t n_prompts;
+    int32_t *script, *prediction; /* [n_script], [n_prediction] owned, or NULL */
+    size_t n_script, n_prediction;
+    bool replayed;
+    chain chain;                /* of the conversation up to the answer; zero = none */
+    uint64_t instructions;      /* hash of what came as instructions */
+    int64_t created_at;         /* seconds since 1970 */
+    uint64_t started_ns;
+    bool failed;
+    protocol_error failure;
+};
+
+/* ---- the server ---- */
+
+enum { SERVER_CLASSES = CERIUM_CLASSES };
+
+typedef struct {
+    unsigned char digest[32];   /* SHA-256 */
+    uint64_t tenant;
+} api_key;
+
+struct server {
+    server_config config;
+    cerium_engine_info info;
+    protocol_defaults defaults;
+    protocol_model model;
+    struct lws_context *lws;
+    struct lws_vhost *vhost;
+    _Atomic bool woken;         /* by the engine: there is something to poll */
+    _Atomic uint32_t stops;     /* how often server_stop() was called */
+    lws_sorted_usec_list_t tick;
+    uint32_t port;
+    bool draining, ended;
+    uint64_t drain_ends_ns;
+    api_key *keys;              /* [n_keys] owned */
+    size_t n_keys;
+    connection *connections;
+    uint32_t n_connections, n_sockets;
+    uint64_t n_serials;
+    answer *answers;            /* newest first */
+    uint32_t n_waiting, n_running; /* choices */
+    uint32_t n_dead;            /* answers */
+    bytes show;                 /* text of one step that may be shown */
+    json_out event;            /* an event of an inline completion */
+    history *history;
+    store *store;               /* NULL: nothing is kept */
+    replay *replay;             /* NULL: none */
+    metrics metrics;
+    int32_t *scratch;           /* [scratch_cap] where prompts are made */
+    size_t scratch_cap;
+    int64_t started_at;
+    uint64_t asking;            /* tenant of the request that is being read */
+    char model_name[SERVER_ID_BYTES]; /* what requests call the model */
+    char model_key[2 * SERVER_ID_BYTES]; /* which model's tokens stored timelines hold */
+    demo *demo;
+};
+
+/* "prefix" and 32 random hexadecimal digits. */
+void make_id(char out[SERVER_ID_BYTES], const char *prefix);
+
+#endif

@@ -1,0 +1,68 @@
+/* voice.c - answers that a protocol_writer tells. */
+#include "server/voice.h"
+
+#include "server/connection.h"
+
+static void emit(void *user, const char *name, const char *json, size_t len)
+{
+    answer *a = user;
+    if (a->c) connection_event(a->c, name, json, len);
+}
+
+static view token_text(void *user, int32_t token)
+{
+    const answer *a = user;
+    view text;
+    text.ptr = cerium_token_bytes(a->s->config.engine, token, &text.len);
+    return text;
+}
+
+static const char *served_tier(const protocol_request *r)
+{
+    if (!r->service_tier) return NULL;
+    switch (r->class_) {
+    case CERIUM_CLASS_EDIT: return "priority";
+    case CERIUM_CLASS_BATCH: return "flex";
+    case CERIUM_CLASS_COMPLETION: return "default";
+    case CERIUM_CLASS_TURN: return "default";
+    }
+    return "default";
+}
+
+int voice_open(answer *a, protocol_error *e)
+{
+    protocol_answer how = {.request = a->request,
+                           .id = a->id,
+                           .model = a->s->model.id,
+                           .chat_form = a->s->info.chat_form,
+                           .served_tier = served_tier(a->request),
+                           .created_at = a->created_at,
+                           .token_text = token_text,
+                           .emit = a->streams ? emit : NULL,
+                           .user = a};
+    if (!protocol_writer_open(&a->writer, &how)) return CERIUM_OK;
+    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+}
+
+static int begin(answer *a) { return protocol_writer_begin(a->writer); }
+
+static int text(choice *ch, view said, const cerium_event *event)
+{
+    answer *a = ch->a;
+    protocol_token token;
+    if (!a->request->sampling.logprobs || event->kind != CERIUM_EVENT_STEP)
+        return protocol_writer_text(a->writer, ch->index, said, NULL, 0);
+    token = (protocol_token){.text = token_text(a, event->step.tokens[0]),
+                             .logprob = event->step.logprobs[0],
+                             .top = event->top,
+                             .n_top = event->n_top};
+    return protocol_writer_text(a->writer, ch->index, said, &token, 1);
+}
+
+static int end(choice *ch, protocol_end how, const protocol_usage *usage,
+               const protocol_error *error)
+{
+    return protocol_writer_end(ch->a->writer, ch->index, how, usage, error);
+}
+
+const answer_voice voice_writer = {.begin = begin, .text = text, .end = end};

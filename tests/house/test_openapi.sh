@@ -1,0 +1,39 @@
+#!/bin/sh
+# test_openapi.sh - docs/openapi.yaml is valid OpenAPI 3.1, and its examples and the messages of
+# docs/server.md fit it.  The validator comes from PyPI into build/openapi.
+. tests/shell.sh
+
+place=build/openapi
+python=$place/bin/python
+install() {
+    python3 -m venv $place &&
+        $python -m pip -q --disable-pip-version-check --retries 1 --timeout 10 install \
+            'openapi-spec-validator>=0.7,<1'
+}
+works() { $python -c 'import openapi_spec_validator, jsonschema, yaml' 2>/dev/null; }
+works || install >"$work/install" 2>&1
+if ! works; then
+    why=$(tail -n 1 "$work/install")
+    skip "the OpenAPI file" "openapi-spec-validator cannot be installed: $why"
+    report openapi
+    exit
+fi
+
+valid() { $python tests/house/check_openapi.py "$1" "$2"; }
+check "it is valid, and so are the examples" valid docs/openapi.yaml docs/server.md
+
+# Each with one fault.
+sed 's/^  version: .*//' docs/openapi.yaml >"$work/bad.yaml"
+check_fails "without a version" "'version' is a required property" valid "$work/bad.yaml" \
+    docs/server.md
+sed 's/operationId: getLive/operationId: getReady/' docs/openapi.yaml >"$work/bad.yaml"
+check_fails "with an id twice" "getReady" valid "$work/bad.yaml" docs/server.md
+sed 's/input_prefix: "int main(void).n", //; s/n_predict: 32/n_predict: many/' docs/openapi.yaml \
+    >"$work/bad.yaml"
+check_fails "with a wrong example" "'many' is not of type 'integer'" valid "$work/bad.yaml" \
+    docs/server.md
+sed 's/"reason": "stop"/"reason": "tired"/' docs/server.md >"$work/bad.md"
+check_fails "with a wrong message" "'tired' is not one of" valid docs/openapi.yaml "$work/bad.md"
+version=$(sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
+check "it has the version of the header" grep -qx "  version: $version" docs/openapi.yaml
+report openapi
