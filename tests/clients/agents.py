@@ -1,0 +1,138 @@
+"""agents.py - opencode and Continue's CLI, headless, with the tools that they bring themselves."""
+
+import json
+import os
+import tempfile
+
+import harness
+from harness import MODEL_ID, NODE_BIN, Report, Server, call, line
+
+KEY = "sk-clients-0123456789"
+
+
+def folder_of(server, name, files):
+    folder = tempfile.mkdtemp(prefix=name + "-", dir=server.folder)
+    for path, text in files.items():
+        path = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+    return folder
+
+
+def home_env(home):
+    """Nothing of the user's, nothing but this machine."""
+    return {"HOME": home, "XDG_CONFIG_HOME": home + "/.config", "XDG_DATA_HOME": home + "/.data",
+            "XDG_CACHE_HOME": home + "/.cache", "XDG_STATE_HOME": home + "/.state",
+            "CI": "1", "DO_NOT_TRACK": "1"}
+
+
+# ---- opencode ----
+
+def opencode_config(server, package):
+    return {
+        "$schema": "https://opencode.ai/config.json", "autoupdate": False, "share": "disabled",
+        "permission": {"bash": "allow", "edit": "allow"}, "model": "cerium/" + MODEL_ID,
+        "small_model": "cerium/" + MODEL_ID,
+        "provider": {"cerium": {
+            "npm": package, "name": "cerium",
+            "options": {"baseURL": server.url + "/v1", "apiKey": KEY},
+            "models": {MODEL_ID: {"name": MODEL_ID, "limit": {"context": 32768, "output": 4096}}},
+        }},
+    }
+
+
+def opencode(server, home, prompt):
+    work = os.path.join(home, "work")
+    os.makedirs(work, exist_ok=True)
+    env = {**home_env(home), "OPENCODE_CONFIG": home + "/opencode.json",
+           "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
+           "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"}
+    status, out, err = harness.run([os.path.join(NODE_BIN, "opencode"), "run", "--format", "json",
+                                    "--model", "cerium/" + MODEL_ID, prompt],
+                                   cwd=work, env=env, seconds=90)
+    events = [json.loads(text) for text in out.splitlines() if text.startswith("{")]
+    assert status == 0, "status %d: %s" % (status, (out + err)[-600:])
+    return events, out + err
+
+
+def check_opencode(report, package, route):
+    script = [
+        line("Hello from the replay.", last="say hello", has_tool="bash"),
+        line(call("bash", command="echo tool-ran-$((6*7))", description="say it"),
+             last="run the echo", has_tool="bash"),
+        line("The tool said 42.", role="tool", last="tool-ran-42"),
+        line("A title", repeat=True),  # it asks for one beside, without tools
+    ]
+    with Server(replay=script, context=32768, key=KEY) as server:
+        home = folder_of(server, "opencode",
+                         {"opencode.json": json.dumps(opencode_config(server, package))})
+        with report.check("opencode over %s: a turn" % route, server):
+            events, text = opencode(server, home, "say hello")
+            assert "Hello from the replay." in text, text[-600:]
+        with report.check("opencode over %s: a shell call" % route, server):
+            events, text = opencode(server, home, "run the echo")
+            assert "tool-ran-42" in text and "The tool said 42." in text, text[-600:]
+        with report.check("opencode took that route", server):
+            name = 'cerium_requests_total{route="%s",status="200"}' % route
+            assert server.metric(name) >= 3, server.metric(name)
+
+
+# ---- Continue ----
+
+CONTINUE_CONFIG = """
+name: cerium
+version: 0.0.1
+schema: v1
+models:
+  - name: cerium
+    provider: openai
+    model: %(model)s
+    apiBase: %(url)s/v1
+    apiKey: %(key)s
+    roles: [chat, edit, apply]
+    capabilities: [tool_use]
+    defaultCompletionOptions:
+      contextLength: 32768
+      maxTokens: 2048
+"""
+
+
+def check_continue(report):
+    script = [
+        line("Hello from the replay.", last="say hello"),
+        line(call("Bash", command="echo tool-ran-$((6*7))"), last="run the echo", has_tool="Bash"),
+        line("The tool said 42.", role="tool", last="tool-ran-42"),
+    ]
+    with Server(replay=script, context=32768, key=KEY) as server:
+        home = folder_of(server, "continue", {"config.yaml": CONTINUE_CONFIG % {
+            "model": MODEL_ID, "url": server.url, "key": KEY}})
+        env = {**home_env(home), "CONTINUE_CLI_ENABLE_TELEMETRY": "0",
+               "CONTINUE_METRICS_ENABLED": "0", "CONTINUE_GLOBAL_DIR": home + "/.continue"}
+
+        def ask(prompt):
+            status, out, err = harness.run(
+                [os.path.join(NODE_BIN, "node"), os.path.join(NODE_BIN, "cn"), "-p", "--auto",
+                 "--config", home + "/config.yaml", prompt], cwd=home, env=env, seconds=90)
+            assert status == 0, "status %d: %s" % (status, (out + err)[-600:])
+            return out
+
+        with report.check("continue: a turn", server):
+            text = ask("say hello")
+            assert "Hello from the replay." in text, text[-600:]
+        with report.check("continue: a shell call", server):
+            text = ask("run the echo")
+            assert "The tool said 42." in text, text[-600:]
+
+
+def main():
+    report = Report("agents")
+    if not report.missing("opencode"):
+        check_opencode(report, "@ai-sdk/openai-compatible", "/v1/chat/completions")
+        check_opencode(report, "@ai-sdk/openai", "/v1/responses")
+    if not report.missing("continue"):
+        check_continue(report)
+    report.end()
+
+
+main()

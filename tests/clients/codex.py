@@ -1,0 +1,271 @@
+"""codex.py - the real Codex CLI: exec over WebSocket and over HTTP, resume, and app-server."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+import harness
+from harness import NODE_BIN, MODEL_ID, PATIENCE, Report, Server, call, line
+
+CONFIG = """
+model = "%(model)s"
+model_provider = "cerium"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+web_search = "disabled"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[features]
+plugins = false
+multi_agent = false
+goals = false
+[model_providers.cerium]
+name = "Cerium"
+base_url = "%(url)s/v1"
+wire_api = "responses"
+env_key = "CERIUM_KEY"
+supports_websockets = %(websockets)s
+model_catalog_url = "%(url)s/v1/models"
+"""
+
+# What the README shows; everything else is Codex's own.
+README_CONFIG = """
+model = "%(model)s"
+model_provider = "cerium"
+[model_providers.cerium]
+name = "cerium"
+base_url = "%(url)s/v1"
+supports_websockets = true
+"""
+
+KEY = "sk-clients-0123456789"
+LONG = " ".join("word%d" % i for i in range(3000))
+
+
+class Home:
+    """A CODEX_HOME and a working folder of their own."""
+
+    def __init__(self, server, websockets=True, config=CONFIG):
+        self.folder = tempfile.mkdtemp(prefix="codex-", dir=server.folder)
+        self.work = os.path.join(self.folder, "work")
+        os.mkdir(self.work)
+        with open(os.path.join(self.folder, "config.toml"), "w") as f:
+            f.write(config % {"url": server.url, "model": MODEL_ID,
+                              "websockets": "true" if websockets else "false"})
+        self.env = {"CODEX_HOME": self.folder, "CERIUM_KEY": KEY, "RUST_LOG": "error"}
+        for name in ("OPENAI_API_KEY", "CODEX_API_KEY", "HTTPS_PROXY", "https_proxy"):
+            self.env[name] = ""
+
+    def exec(self, *args, seconds=60):
+        """The events that `codex exec --json` gives, and its exit status."""
+        command = [os.path.join(NODE_BIN, "codex"), "exec", "--skip-git-repo-check", "--json"]
+        command += args
+        status, out, err = harness.run(command, cwd=self.work, env=self.env, seconds=seconds)
+        events = [json.loads(text) for text in out.splitlines() if text.startswith("{")]
+        return events, status, out + err
+
+
+def said(events):
+    return [e["item"]["text"] for e in events
+            if e.get("type") == "item.completed" and e["item"].get("type") == "agent_message"]
+
+
+def ran(events):
+    return [e["item"] for e in events
+            if e.get("type") == "item.completed" and e["item"].get("type") == "command_execution"]
+
+
+def fails(events):
+    return [e for e in events if e.get("type") in ("error", "turn.failed")]
+
+
+class AppServer:
+    """`codex app-server` over its standard input and output: JSON-RPC, a line a message."""
+
+    def __init__(self, home):
+        self.process = subprocess.Popen(
+            [os.path.join(NODE_BIN, "codex"), "app-server"], cwd=home.work,
+            env={**os.environ, **home.env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        self.lines, self.seen, self.next_id = queue.Queue(), [], 0
+        threading.Thread(target=self.read, daemon=True).start()
+        self.ask("initialize", clientInfo={"name": "cerium-tests", "title": None, "version": "1"})
+        self.send({"method": "initialized"})
+
+    def read(self):
+        for text in self.process.stdout:
+            self.lines.put(json.loads(text))
+
+    def send(self, message):
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def wait(self, found, seconds=40):
+        """The first new message for which found(message) is true; all are kept in seen."""
+        end = time.monotonic() + seconds * PATIENCE
+        while time.monotonic() < end:
+            try:
+                message = self.lines.get(timeout=0.2)
+            except queue.Empty:
+                continue
+            self.seen.append(message)
+            if found(message):
+                return message
+        raise AssertionError("no answer of the app server; the last: %s"
+                             % [m.get("method") or m for m in self.seen[-8:]])
+
+    def ask(self, method, **params):
+        self.next_id += 1
+        number = self.next_id
+        self.send({"id": number, "method": method, "params": params})
+        answer = self.wait(lambda m: m.get("id") == number and "method" not in m)
+        assert "result" in answer, "%s: %s" % (method, answer)
+        return answer["result"]
+
+    def start_turn(self, thread, text):
+        turn = self.ask("turn/start", threadId=thread, input=[{"type": "text", "text": text}])
+        return turn["turn"]["id"]
+
+    def end_turn(self):
+        """Status and texts of the turn that ends next."""
+        before = len(self.seen)
+        done = self.wait(lambda m: m.get("method") == "turn/completed")["params"]["turn"]
+        texts = [m["params"]["item"]["text"] for m in self.seen
+                 if m.get("method") == "item/completed"
+                 and m["params"]["item"].get("type") == "agentMessage"
+                 and m["params"].get("turnId") == done["id"]]
+        errors = [m["params"] for m in self.seen[before:] if m.get("method") == "error"]
+        assert not errors, errors
+        return done["status"], texts
+
+    def turn(self, thread, text):
+        self.start_turn(thread, text)
+        return self.end_turn()
+
+    def close(self):
+        os.killpg(self.process.pid, signal.SIGKILL)  # the program itself is a child of a script
+        self.process.wait()
+
+
+def check_exec(report, transport, websockets):
+    script = [
+        line("Hello from the replay.", last="say hello"),
+        line("I run it.\n" + call("exec_command", cmd="echo tool-ran-$((6*7))"),
+             last="run the echo"),
+        line("The tool said 42.", role="tool", last="tool-ran-42"),
+        line("You said hello before.", last="what did I say"),
+    ]
+    with Server(replay=script, context=32768, key=KEY) as server:
+        home = Home(server, websockets)
+        with report.check("codex exec over %s: a turn" % transport, server):
+            events, status, text = home.exec("say hello")
+            assert status == 0 and not fails(events), text[-600:]
+            assert said(events) == ["Hello from the replay."], said(events)
+            usage = [e["usage"] for e in events if e.get("type") == "turn.completed"][0]
+            assert usage["input_tokens"] > 0 and usage["output_tokens"] > 0, usage
+        with report.check("codex exec over %s: resume" % transport, server):
+            events, status, text = home.exec("resume", "--last", "what did I say")
+            assert status == 0 and said(events) == ["You said hello before."], text[-600:]
+            usage = [e["usage"] for e in events if e.get("type") == "turn.completed"][0]
+            assert usage["cached_input_tokens"] > 0, usage
+        with report.check("codex exec over %s: a shell call" % transport, server):
+            events, status, text = home.exec("run the echo")
+            assert status == 0 and not fails(events), text[-600:]
+            assert [c["exit_code"] for c in ran(events)] == [0], text[-600:]
+            assert "tool-ran-42" in ran(events)[0]["aggregated_output"], ran(events)
+            assert said(events)[-1] == "The tool said 42.", said(events)
+        with report.check("codex over %s uses that transport alone" % transport, server):
+            sockets = server.metric("cerium_websockets_total")
+            posts = server.metric('cerium_requests_total{route="/v1/responses",status="200"}')
+            assert (sockets > 0, posts > 0) == (websockets, not websockets), (sockets, posts)
+        with report.check("codex over %s leaves nothing running" % transport, server):
+            harness.wait_for(lambda: server.running() == 0)
+
+
+def check_app_server(report):
+    script = [
+        line("First answer.", last="first question"),
+        line("Second answer.", last="second question"),
+        line(LONG, last="talk for long"),
+        line("After the interrupt.", last="are you there"),
+        line(LONG, last="begin the report"),
+        line("Redirected.", last="stop that, be brief"),
+        line(call("exec_command", cmd="sleep 3; echo slept"), last="sleep a little"),
+        line("Steered.", last="and then say steered"),
+        line("Steered.", role="tool"),
+    ]
+    with Server(replay=script, context=32768, key=KEY) as server:
+        app = AppServer(Home(server))
+        thread = app.ask("thread/start")["thread"]["id"]
+        with report.check("codex app-server: a turn and a follow-up", server):
+            assert app.turn(thread, "first question") == ("completed", ["First answer."])
+            before = server.metric("cerium_reused_tokens_total")
+            assert app.turn(thread, "second question") == ("completed", ["Second answer."])
+            assert server.metric("cerium_reused_tokens_total") > before + 500
+        with report.check("codex app-server: both on one socket", server):
+            assert server.metric("cerium_websockets_total") == 1
+            assert server.metric("cerium_websocket_messages_total") == 3  # one is the warm-up
+        with report.check("codex app-server: interrupt stops the computing", server):
+            turn = app.start_turn(thread, "talk for long")
+            app.wait(lambda m: m.get("method") == "item/agentMessage/delta")
+            app.ask("turn/interrupt", threadId=thread, turnId=turn)
+            status, _ = app.end_turn()
+            assert status == "interrupted", status
+            harness.wait_for(lambda: server.running() == 0, 2)
+        with report.check("codex app-server: a turn after the interrupt", server):
+            assert app.turn(thread, "are you there") == ("completed", ["After the interrupt."])
+        with report.check("codex app-server: redirect in the middle of an answer", server):
+            turn = app.start_turn(thread, "begin the report")
+            app.wait(lambda m: m.get("method") == "item/agentMessage/delta")
+            app.ask("turn/interrupt", threadId=thread, turnId=turn)
+            assert app.end_turn()[0] == "interrupted"
+            assert app.turn(thread, "stop that, be brief") == ("completed", ["Redirected."])
+        with report.check("codex app-server: steer while a tool runs", server):
+            turn = app.start_turn(thread, "sleep a little")
+            app.wait(lambda m: m.get("method") == "item/started"
+                     and m["params"]["item"].get("type") == "commandExecution")
+            app.ask("turn/steer", threadId=thread, expectedTurnId=turn,
+                    input=[{"type": "text", "text": "and then say steered"}])
+            status, texts = app.end_turn()
+            assert status == "completed" and texts[-1] == "Steered.", (status, texts)
+        app.close()
+        with report.check("codex app-server: nothing is left when it is killed", server):
+            harness.wait_for(lambda: server.running() == 0)
+            harness.wait_for(lambda: server.metric('cerium_open{what="websockets"}') == 0)
+
+
+def check_faults(report):
+    with Server(replay=[line("Six lines are enough.", last="say hello")], context=65536) as server:
+        with report.check("codex exec with the README's configuration", server):
+            home = Home(server, config=README_CONFIG)
+            events, status, text = home.exec("say hello", seconds=90)
+            assert status == 0 and said(events) == ["Six lines are enough."], text[-600:]
+    with Server(replay=[], context=32768, key=KEY + "x") as server:
+        with report.check("codex exec with a wrong key is told so", server):
+            events, status, text = Home(server).exec("say hello", seconds=90)
+            assert status != 0 and "401" in text, text[-600:]
+    with Server(replay=[], key=KEY) as server:
+        with report.check("codex exec with too long a prompt is told so at once", server):
+            began = time.monotonic()
+            events, status, text = Home(server).exec("say hello")
+            assert status != 0 and "context" in text, text[-600:]
+            assert time.monotonic() - began < 12 * PATIENCE
+
+
+def main():
+    report = Report("codex")
+    if not report.missing("codex"):
+        check_exec(report, "websocket", True)
+        check_exec(report, "http", False)
+        check_app_server(report)
+        check_faults(report)
+    report.end()
+
+
+main()

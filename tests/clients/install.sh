@@ -1,0 +1,68 @@
+#!/bin/sh
+# install.sh - install the real clients that the tests run, each into a folder under build/clients.
+#
+#   tests/clients/install.sh FOLDER
+#
+# What is there in the right version is not downloaded again.  What cannot be had leaves a file
+# FOLDER/missing/NAME that says why, and its tests are skipped.
+case $1 in /*) folder=$1 ;; *) folder=$PWD/$1 ;; esac
+mkdir -p "$folder/missing" "$folder/node" || exit 1
+rm -f "$folder"/missing/*
+here=$(dirname "$0")
+
+# missing NAME WHY
+missing() { echo "$2" >"$folder/missing/$1"; }
+
+# try NAME COMMAND...: missing, with the last line that the command wrote, when it fails.
+try() {
+    try_name=$1
+    shift
+    timeout 600 "$@" >"$folder/log" 2>&1 && return 0
+    missing "$try_name" "cannot be installed: $(grep . "$folder/log" | tail -n 1 | cut -c 1-200)"
+    return 1
+}
+
+# npm_install NAME PACKAGE@VERSION...
+npm_install() {
+    npm_name=$1
+    shift
+    for package; do
+        version=${package##*@} path=$folder/node/node_modules/${package%@*}/package.json
+        grep -q "\"version\": *\"$version\"" "$path" 2>/dev/null && continue
+        echo "  installing $package" >&2
+        (cd "$folder/node" && try "$npm_name" npm install --no-audit --no-fund --no-progress \
+            --fetch-retries=0 --fetch-timeout=60000 --save-exact "$package") || return 1
+    done
+}
+
+[ -e "$folder/node/package.json" ] || echo '{"private": true}' >"$folder/node/package.json"
+"$here/../../tools/install_packages.sh" test-clients
+
+if command -v npm >/dev/null; then
+    # The SDK needs Node 22, and Debian has an older one.
+    npm_install node node@22.23.3
+    npm_install openai-node openai@7.57.0 ws@8.23.0
+    npm_install codex @openai/codex@0.169.0
+    npm_install opencode opencode-ai@1.18.33
+    npm_install continue @continuedev/cli@1.5.47
+    npm_install playwright playwright-core@1.65.1
+    [ -e "$folder/missing/node" ] && missing openai-node "there is no Node 22"
+else
+    for name in node openai-node codex opencode continue playwright; do
+        missing "$name" "there is no npm"
+    done
+fi
+command -v chromium >/dev/null || missing playwright "there is no chromium"
+command -v curl >/dev/null || missing curl "there is no curl"
+
+python=$folder/python/bin/python3
+if "$python" -c 'import sys; from importlib.metadata import version as v
+sys.exit((v("openai"), v("websockets"), v("prometheus_client")) !=
+         ("3.54.0", "15.0.1", "0.26.0"))' 2>/dev/null; then
+    :
+elif try openai-python python3 -m venv "$folder/python"; then
+    echo "  installing openai for Python" >&2
+    try openai-python "$python" -m pip install -q --disable-pip-version-check --retries 0 \
+        openai==3.54.0 websockets==15.0.1 prometheus_client==0.26.0
+fi
+exit 0
