@@ -127,7 +127,7 @@ fuzzed: $(FUZZ:%=$O/fuzz_%)
 # ---- use ----
 run:
 	@tools/install_packages.sh build && $(MAKE_ALL) all
-	./cerium serve --demo "$$(printf 'static int parse_number(const char *s)\n{\n    ')"
+	./cerium serve --repeat-penalty 1.15 --demo "$$(printf 'static int parse_number(const char *s)\n{\n    int n = 0;\n    ')"
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
 
 $O/bench_server: LIBS += -lssl -lcrypto

@@ -33,14 +33,14 @@ static const struct {
     {OPTIONS_ENGINE, {"kv", required_argument, NULL, VAL_KV}},
     {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
     {OPTIONS_PROMPT, {"file", required_argument, NULL, 'f'}},
-    {OPTIONS_SAMPLING, {"tokens", required_argument, NULL, 'n'}},
-    {OPTIONS_SAMPLING, {"temp", required_argument, NULL, VAL_TEMP}},
-    {OPTIONS_SAMPLING, {"top-k", required_argument, NULL, VAL_TOP_K}},
-    {OPTIONS_SAMPLING, {"top-p", required_argument, NULL, VAL_TOP_P}},
-    {OPTIONS_SAMPLING, {"min-p", required_argument, NULL, VAL_MIN_P}},
-    {OPTIONS_SAMPLING, {"repeat-penalty", required_argument, NULL, VAL_REPEAT}},
-    {OPTIONS_SAMPLING, {"seed", required_argument, NULL, VAL_SEED}},
-    {OPTIONS_SAMPLING, {"stop", required_argument, NULL, VAL_STOP}},
+    {OPTIONS_LENGTH, {"tokens", required_argument, NULL, 'n'}},
+    {OPTIONS_CHOICE, {"temp", required_argument, NULL, VAL_TEMP}},
+    {OPTIONS_CHOICE, {"top-k", required_argument, NULL, VAL_TOP_K}},
+    {OPTIONS_CHOICE, {"top-p", required_argument, NULL, VAL_TOP_P}},
+    {OPTIONS_CHOICE, {"min-p", required_argument, NULL, VAL_MIN_P}},
+    {OPTIONS_CHOICE, {"repeat-penalty", required_argument, NULL, VAL_REPEAT}},
+    {OPTIONS_CHOICE, {"seed", required_argument, NULL, VAL_SEED}},
+    {OPTIONS_LENGTH, {"stop", required_argument, NULL, VAL_STOP}},
     {OPTIONS_JSON, {"json", no_argument, NULL, VAL_JSON}},
 };
 
@@ -119,7 +119,7 @@ int options_parse(options *o, int argc, char **argv, unsigned groups, const stru
     all[n++] = (struct option){"help", no_argument, NULL, 'h'};
     char letters[32];
     snprintf(letters, sizeof letters, ":h%s%s%s", groups & OPTIONS_ENGINE ? "m:" : "",
-             groups & OPTIONS_PROMPT ? "p:f:" : "", groups & OPTIONS_SAMPLING ? "n:" : "");
+             groups & OPTIONS_PROMPT ? "p:f:" : "", groups & OPTIONS_LENGTH ? "n:" : "");
     optind = 1;
     opterr = 0;
     for (int val, index = -1; (val = getopt_long(argc, argv, letters, all, &index)) != -1;

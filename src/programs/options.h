@@ -28,7 +28,9 @@ typedef struct {
 enum {
     OPTIONS_ENGINE = 1,   /* -m --threads --context --batch --cpu --kv */
     OPTIONS_PROMPT = 2,   /* -p -f */
-    OPTIONS_SAMPLING = 4, /* -n --temp --top-k --top-p --min-p --repeat-penalty --seed --stop */
+    OPTIONS_LENGTH = 4,   /* -n --stop */
+    OPTIONS_CHOICE = 16,  /* --temp --top-k --top-p --min-p --repeat-penalty --seed */
+    OPTIONS_SAMPLING = OPTIONS_LENGTH | OPTIONS_CHOICE,
     OPTIONS_JSON = 8,
 };
 

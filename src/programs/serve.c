@@ -33,6 +33,8 @@ static const char help[] =
     "      --demo TEXT       first complete this over a WebSocket of its own\n"
     "      --log-prompts     log what clients say\n"
     "      --quiet           log only warnings and errors\n"
+    "      --temp T, --top-k N, --top-p P, --min-p P, --repeat-penalty R, --seed N\n"
+    "                        for requests that do not say (default: the likeliest token)\n"
     "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni\n\n"
     "example: cerium serve -m model.gguf --port 8383 --store ~/.local/share/cerium.db\n";
 
@@ -161,6 +163,7 @@ static int serve(serving *v, cerium_error *err)
     v->config.keys = v->keys;
     v->config.origins = v->origins;
     v->config.model_path = options_model(&v->o);
+    v->config.sampling = v->o.sampling;
     RETURN_IF(options_engine(&v->o, &engine, v->config.running_max, err));
     v->config.engine = engine;
     int status = server_open(&s, &v->config, err);
@@ -208,8 +211,8 @@ int program_serve(int argc, char **argv)
     static serving v;
     cerium_error err;
     server_config_defaults(&v.config);
-    RETURN_IF(options_parse(&v.o, argc, argv, OPTIONS_ENGINE, own, ARRAY_LEN(own), take_own, &v,
-                            help));
+    RETURN_IF(options_parse(&v.o, argc, argv, OPTIONS_ENGINE | OPTIONS_CHOICE, own, ARRAY_LEN(own),
+                            take_own, &v, help));
     if (argc > optind) return usage_error("serve", "'%s' is not an option", argv[optind]);
     int status = read_keys(&v, &err);
     if (!status) status = serve(&v, &err);

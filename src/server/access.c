@@ -96,8 +96,23 @@ int access_open(server *s, cerium_error *err)
 
 void access_close(server *s)
 {
+    for (size_t i = 0; s->keys && i < s->n_keys; i++) protocol_cache_close(&s->keys[i].cache);
+    protocol_cache_close(&s->cache);
     memory_free(s->keys);
     s->keys = NULL;
+}
+
+const protocol_defaults *access_ask(const connection *c)
+{
+    server *s = c->s;
+    protocol_cache **cache = &s->cache;
+    for (size_t i = 0; i < s->n_keys; i++)
+        if (s->keys[i].tenant == c->tenant) cache = &s->keys[i].cache;
+    /* Without memory for one, requests are read all the same. */
+    if (!*cache && protocol_cache_open(cache)) *cache = NULL;
+    s->asking = c->tenant;
+    s->defaults.cache = *cache;
+    return &s->defaults;
 }
 
 /* All keys are looked at, whichever fits, and all bytes of their digests. */

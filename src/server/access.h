@@ -13,6 +13,10 @@ void access_close(server *s);
  * CERIUM_ERR_ARGUMENT, with *e (401, 403). */
 CERIUM_CHECKED int access_check(connection *c, bool open, protocol_error *e);
 
+/* How a request of this connection is read now: the server's defaults, and what its tenant, and
+ * nobody else, said before. Valid until the next call. */
+const protocol_defaults *access_ask(const connection *c);
+
 /* Pure; tests: whether a Host or the host of an Origin names this machine's loopback. */
 bool access_is_loopback(view host);
 /* Pure: "http://host:port" and the Host "host:port" are the same place. */

@@ -123,7 +123,8 @@ int server_open(server **out, const server_config *config, cerium_error *err)
     s->started_at = (int64_t)time(NULL);
     cerium_engine_describe(config->engine, &s->info);
     name_model(s);
-    s->defaults = (protocol_defaults){.has_chat_form = s->info.chat_form[0] != 0,
+    s->defaults = (protocol_defaults){.sampling = config->sampling,
+                                      .has_chat_form = s->info.chat_form[0] != 0,
                                       .fills_in = s->info.fill_in_middle,
                                       .find_item = find_item,
                                       .user = s};

@@ -31,6 +31,7 @@ typedef struct {
     uint32_t stall_s;            /* a reader that takes nothing of what waits for it */
     uint32_t socket_s;           /* age at which a WebSocket takes no more messages */
     uint32_t drain_s;            /* after SIGTERM, for answers to end */
+    cerium_sampling sampling;    /* where a request does not say; stops are not taken from here */
     bool log_prompts;            /* what clients say goes to the log too */
     bool quiet;                  /* only warnings and errors are logged */
     const char *demo;            /* ask this over a WebSocket of our own first, text to standard

@@ -1,6 +1,7 @@
 /* service.c - POST routes that sample, and what tells about the server. */
 #include "server/service.h"
 
+#include "server/access.h"
 #include "server/answers.h"
 #include "server/http.h"
 #include "server/page_files.h"
@@ -14,9 +15,8 @@ static void serve_sampling(connection *c, protocol_api api)
     protocol_error e = {0};
     uint64_t started_ns = clock_ns();
     view body = {c->http.body.ptr, c->http.body.len};
-    c->s->asking = c->tenant;
     if (c->s->config.log_prompts) log_said(c->peer, body);
-    int status = protocol_request_parse(&r, api, body, &c->s->defaults, &e);
+    int status = protocol_request_parse(&r, api, body, access_ask(c), &e);
     if (status == CERIUM_ERR_MEMORY)
         (void)protocol_error_set(&e, 500, "server_error", NULL, "", "out of memory");
     if (!status && r->cancel) {

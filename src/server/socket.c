@@ -374,8 +374,7 @@ static void create(connection *c, view message)
         say_too_old(c);
         return;
     }
-    c->s->asking = c->tenant;
-    int status = protocol_request_parse(&r, PROTOCOL_RESPONSES, message, &c->s->defaults, &e);
+    int status = protocol_request_parse(&r, PROTOCOL_RESPONSES, message, access_ask(c), &e);
     if (!status && r->cancel) {
         cancel(c, r);
         protocol_request_free(&r);

@@ -151,6 +151,7 @@ enum { SERVER_CLASSES = CERIUM_CLASSES };
 typedef struct {
     unsigned char digest[32];   /* SHA-256 */
     uint64_t tenant;
+    protocol_cache *cache;      /* what its requests said before; NULL: none yet */
 } api_key;
 
 struct server {
@@ -168,6 +169,7 @@ struct server {
     uint64_t drain_ends_ns;
     api_key *keys;              /* [n_keys] owned */
     size_t n_keys;
+    protocol_cache *cache;      /* without keys: everybody's */
     connection *connections;
     uint32_t n_connections, n_sockets;
     uint64_t n_serials;
@@ -183,7 +185,7 @@ struct server {
     int32_t *scratch;           /* [scratch_cap] where prompts are made */
     size_t scratch_cap;
     int64_t started_at;
-    uint64_t asking;            /* tenant of the request that is being read */
+    uint64_t asking;            /* tenant of the request that is being read: access_ask() */
     char model_name[SERVER_ID_BYTES]; /* what requests call the model */
     char model_key[2 * SERVER_ID_BYTES]; /* which model's tokens stored timelines hold */
     demo *demo;
