@@ -57,8 +57,9 @@ SERVER_OBJ := $(SERVER_SRC:%.c=$O/%.o) $O/page_data.o
 # The page at /: its folder is named too, so that a file that is added or removed is noticed.
 WEB      := $(sort $(wildcard web/*))
 PROG_OBJ := $(PROG_SRC:%.c=$O/%.o)
-# For recipes that install packages first, and so must run make again.
-MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+# For recipes that install packages first, and so must run make again; $(MAKE) itself must stand in
+# their line, or it would not share the jobs of this one.
+ALL_JOBS = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
 all: cerium
 help: ; @sed -n 's/^# \(make.*\|BUILD.*\)/\1/p' Makefile
@@ -107,18 +108,22 @@ $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
 $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 
-test: ; @tools/install_packages.sh build test && $(MAKE_ALL) tested
+test:
+	@tools/install_packages.sh build test
+	@$(MAKE) $(ALL_JOBS) tested
 tested: $(TESTED)
 	@O=$O CC='$(CC)' TEST_CFLAGS='$(CFLAGS_$(BUILD))' BUILD=$(BUILD) tools/run_tests.sh $(SUITES)
-test-clients: ; @tools/install_packages.sh build && $(MAKE_ALL) all && \
-    O=$O BUILD=$(BUILD) sh tests/clients/test_clients.sh $(CLIENTS_ONLY)
+test-clients:
+	@tools/install_packages.sh build
+	@$(MAKE) $(ALL_JOBS) all
+	@O=$O BUILD=$(BUILD) sh tests/clients/test_clients.sh $(CLIENTS_ONLY)
 unit: $(UNIT) ; @tools/run_tests.sh $(UNIT)
 golden: $(GOLDEN) $(RANDOM) ; @tools/run_tests.sh $(GOLDENS)
 kernelcheck: $O/kernelcheck ; @$<
 replay: $(FUZZ:%=$O/replay_%) ; @tools/run_tests.sh $(REPLAYS)
 man-check: ; mandoc -T lint -W warning man/cerium.1
 
-fuzz: ; @$(MAKE_ALL) BUILD=fuzz CC=$(CLANG) fuzzed
+fuzz: ; @$(MAKE) $(ALL_JOBS) BUILD=fuzz CC=$(CLANG) fuzzed
 fuzzed: $(FUZZ:%=$O/fuzz_%)
 	@for t in $(FUZZ); do mkdir -p $O/corpus/$$t; echo "$$t"; $O/fuzz_$$t -timeout=10 \
 	    -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$O/ -verbosity=0 -print_final_stats=1 \
@@ -126,7 +131,8 @@ fuzzed: $(FUZZ:%=$O/fuzz_%)
 
 # ---- use ----
 run:
-	@tools/install_packages.sh build && $(MAKE_ALL) all
+	@tools/install_packages.sh build
+	@$(MAKE) $(ALL_JOBS) all
 	./cerium serve --repeat-penalty 1.15 --demo "$$(printf 'static int parse_number(const char *s)\n{\n    int n = 0;\n    ')"
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
 
