@@ -219,7 +219,7 @@ int cerium_session_sync(cerium_session *s, const int32_t *tokens, size_t n_token
 
 static int score(cerium_session *s, float *logprobs, cerium_error *err)
 {
-    uint32_t n_vocab = s->engine->n_vocab, n;
+    uint32_t n_vocab = s->engine->n_vocab, n = 0;
     logprobs[0] = 0;
     while (s->n_computed < s->n_tokens) {
         RETURN_IF(compute_batch(s, s->score_tokens_max, s->score_logits, &n, err));

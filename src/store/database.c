@@ -110,7 +110,7 @@ static int run_sql(store *s, const char *sql, const char *doing, cerium_error *e
 /* Whose file it is, and of which version; an empty one is ours at version 0. */
 static int read_version(store *s, int64_t *version, cerium_error *err)
 {
-    int64_t application, n_tables;
+    int64_t application = 0, n_tables = 0;
     RETURN_IF(read_value(s, "PRAGMA application_id", &application, NULL, 0, err));
     RETURN_IF(read_value(s, "PRAGMA user_version", version, NULL, 0, err));
     RETURN_IF(read_value(s, "SELECT count(*) FROM sqlite_schema", &n_tables, NULL, 0, err));
