@@ -88,7 +88,8 @@ class Run:
         if args.compile:
             self.hidden = torch.compile(self.hidden, dynamic=False)
             for rows in self.rows:  # before workers share what is compiled
-                self.gradients(*rows.batch(0, args.micro, args.device))
+                self.gradients(*rows.batch(0, max(args.micro, rows.row),
+                                           args.device))
         # Workers each run whole micro-batches on one thread: two threads
         # inside every operation would wait for each other at every one, which
         # on a busy machine costs most of the time.
@@ -130,12 +131,13 @@ class Run:
         # Short rows are cheap and teach most; the end teaches long context.
         stage = 0 if progress < 1 - args.long_share else -1
         rows = self.rows[stage]
-        parts = args.batch // args.micro
+        micro = max(args.micro, rows.row)
+        parts = args.batch // micro
         batches = []
         for _ in range(parts):
-            batches.append(rows.batch(self.positions[stage], args.micro,
+            batches.append(rows.batch(self.positions[stage], micro,
                                       args.device))
-            self.positions[stage] += args.micro // rows.row
+            self.positions[stage] += micro // rows.row
         total = 0.0
         for loss, grads in self.workers.map(lambda b: self.gradients(*b),
                                             batches):
@@ -234,7 +236,8 @@ def main():
     add("--long-share", type=float, default=0.15,
         help="share of the run that trains on the last row length")
     add("--batch", type=int, default=4096, help="tokens a step")
-    add("--micro", type=int, default=1024, help="tokens a forward pass")
+    add("--micro", type=int, default=1024, help="tokens a forward pass, "
+        "at least a row")
     add("--chunk", type=int, default=256, help="positions whose logits "
         "exist at once")
     add("--matrix-lr", type=float, default=0.012, help="Muon's rate")
