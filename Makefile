@@ -12,7 +12,7 @@
 # BUILD=asan|tsan|debug and CC=clang-14 work with every target.
 BUILD  ?= release
 CC     := $(if $(filter default,$(origin CC)),cc,$(CC))
-O      := build/$(BUILD)$(if $(filter-out cc gcc,$(CC)),-$(notdir $(CC)))
+O      := build/$(BUILD)$(patsubst %,-%,$(filter-out cc gcc,$(notdir $(lastword $(CC)))))
 PREFIX ?= /usr/local
 CLANG  ?= clang-14
 FUZZ_SECONDS ?= 60

@@ -392,7 +392,7 @@ static void streams(uint16_t port, const char *how, const char *path)
     char *text = file_text(path), previous[128] = "";
     bool socket = !strcmp(how, "ws");
     series gaps = series_open();
-    channel l = socket ? socket_open(port) : channel_open(port);
+    channel l = {.fd = -1};
     for (char *line = text, *end; *line; line = end + 1) {
         bytes body = {.max = BODY_BYTES_MAX};
         if (!(end = strchr(line, '\n'))) break;
@@ -403,14 +403,17 @@ static void streams(uint16_t port, const char *how, const char *path)
             (at && (bytes_append(&body, previous, strlen(previous)) ||
                     bytes_append(&body, at + 5, strlen(at + 5)))))
             give_up("memory");
+        if (l.fd < 0) l = socket ? socket_open(port) : channel_open(port);
         if (socket) {
             stream_socket(&l, (view){body.ptr, body.len}, previous, sizeof previous, &gaps);
         } else {
             stream_http(&l, how, (view){body.ptr, body.len}, &gaps);
+            channel_close(&l); /* llama.cpp's server may close what was said to stay open */
+            l.fd = -1;
         }
         bytes_free(&body);
     }
-    channel_close(&l);
+    if (l.fd >= 0) channel_close(&l);
     memory_free(gaps.values);
     memory_free(text);
 }

@@ -200,7 +200,13 @@ typedef struct {
     const int32_t *after;           /* goes_on: [n_after] that timeline (its end is looked at) */
     size_t n_after;
     bool open;                      /* do not end where the assistant speaks: more will follow */
+    size_t *n_head;                 /* or NULL: gets how many tokens the tools and the first system
+                                       message take, which stand at the beginning and can be
+                                       replaced by those of another head; CERIUM_NO_HEAD where a
+                                       form has them elsewhere, or the timeline goes on */
 } cerium_chat;
+
+#define CERIUM_NO_HEAD SIZE_MAX
 
 /** Tokens of a conversation in the model family's own chat form, ending where the assistant
  * is to speak.  Special tokens in the content are text, never control.  A model without a form

@@ -19,7 +19,7 @@ export class Link {
   constructor({ url, message, state, key }) {
     Object.assign(this, { url, message, state, key });
     addEventListener("online", () => this.retry());
-    addEventListener("offline", () => this.#socket?.close());
+    addEventListener("offline", () => this.#lose());
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.retry();
     });
@@ -38,11 +38,7 @@ export class Link {
   /** Leave the present connection and make one with the present key. */
   restart() {
     clearTimeout(this.#timer);
-    if (this.#socket) {
-      this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null;
-      this.#socket.close();
-      this.#socket = null;
-    }
+    this.#leave();
     this.#pause = PAUSE_MIN_MS;
     this.#connect();
   }
@@ -50,6 +46,20 @@ export class Link {
   /** At once, where a pause was running. */
   retry() {
     if (!this.#socket) this.restart();
+  }
+
+  /** Without waiting for the other side's farewell: offline, a browser waits a minute for it. */
+  #leave() {
+    if (!this.#socket) return;
+    this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null;
+    this.#socket.close();
+    this.#socket = null;
+  }
+
+  #lose() {
+    if (!this.#socket) return;
+    this.#leave();
+    this.#closed(true);
   }
 
   #connect() {

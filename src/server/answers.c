@@ -132,6 +132,7 @@ static bool remember(answer *a, view body)
                          .connection = r->store ? 0 : a->serial,
                          .chain = chain_after(a, output),
                          .instructions = a->instructions,
+                         .n_head = a->n_head,
                          .tokens = tokens,
                          .n_tokens = n,
                          .sampled_from = ch->n_prompt,
@@ -543,8 +544,8 @@ static int make_prompts(answer *a, const connection *c, protocol_error *e)
     if (talks) {
         RETURN_IF(prompts_chat(a->s, a->request, a->tenant, previous, &p, e));
         a->chain = p.chain;
-        a->instructions = prompts_instructions(r);
-        if (!a->instructions && previous) a->instructions = previous->instructions;
+        a->instructions = p.instructions;
+        a->n_head = p.n_head;
         return take_prompt(a, 0, &p, e);
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -28,7 +28,8 @@ typedef struct history_turn {
     uint64_t tenant;
     uint64_t connection;   /* the id serves on this connection only; 0 = on all of the tenant */
     chain chain;           /* of the conversation up to and with this turn; none: not found by it */
-    uint64_t instructions; /* hash of the request's instructions */
+    uint64_t instructions; /* hash of those in force; 0 = none */
+    size_t n_head;         /* tokens[0..] that they and the tools take, or CERIUM_NO_HEAD */
     const int32_t *tokens; /* [n_tokens] timeline at its end */
     size_t n_tokens;
     size_t sampled_from;   /* tokens[sampled_from..] were sampled */

@@ -19,7 +19,8 @@ static int too_long(const server *s, size_t n, protocol_error *e)
                               s->info.context_tokens_max);
 }
 
-uint64_t prompts_instructions(const protocol_request *request)
+/* Hash of what came as instructions, 0 when nothing did. */
+static uint64_t said_instructions(const protocol_request *request)
 {
     chain c = {{0, 0}};
     bool any = false;
@@ -71,7 +72,7 @@ static size_t splice(server *s, const protocol_request *request, uint64_t tenant
 
 /* Tokens of the messages from `first` on, behind base [n_base] that stands in the scratch. */
 static int render(server *s, const protocol_request *request, cerium_message *messages, size_t n,
-                  size_t n_base, size_t *total, cerium_error *err)
+                  size_t n_base, size_t *total, size_t *n_head, cerium_error *err)
 {
     cerium_chat chat = {.messages = messages,
                         .n_messages = n,
@@ -80,7 +81,8 @@ static int render(server *s, const protocol_request *request, cerium_message *me
                         .goes_on = n_base > 0,
                         .after = s->scratch,
                         .n_after = n_base,
-                        .open = request->warm_up};
+                        .open = request->warm_up,
+                        .n_head = n_base ? NULL : n_head};
     size_t added = 0;
     int status = cerium_chat_tokens(s->config.engine, &chat, s->scratch + n_base,
                                     s->scratch_cap - n_base, &added, err);
@@ -90,14 +92,15 @@ static int render(server *s, const protocol_request *request, cerium_message *me
 
 /* truncation "auto": the oldest messages go until the rest fits.  What instructs stays. */
 static int render_fitting(server *s, const protocol_request *request, cerium_message *messages,
-                          size_t n, size_t n_base, size_t *total, cerium_error *err)
+                          size_t n, size_t n_base, size_t *total, size_t *n_head,
+                          cerium_error *err)
 {
     size_t kept = 0; /* leading messages that instruct */
     while (kept < n && (!strcmp(messages[kept].role, "system") ||
                         !strcmp(messages[kept].role, "developer")))
         kept++;
     for (;;) {
-        int status = render(s, request, messages, n, n_base, total, err);
+        int status = render(s, request, messages, n, n_base, total, n_head, err);
         bool long_ = status == CERIUM_ERR_CAPACITY ||
                      (!status && *total >= s->info.context_tokens_max);
         if (!long_ || n_base || !request->truncate || n - kept < 2) return status;
@@ -109,34 +112,82 @@ static int render_fitting(server *s, const protocol_request *request, cerium_mes
     }
 }
 
+/* The timeline of a turn into the scratch; *n_head, *in_force: of its head.  Instructions that are
+ * not those of the turn take their place, where there is one.
+ * CERIUM_ERR_CAPACITY: longer than the context. */
+static int take_turn(server *s, const protocol_request *request, const history_turn *turn,
+                     size_t *n_base, size_t *n_head, uint64_t *in_force, cerium_error *err)
+{
+    uint64_t said = said_instructions(request);
+    size_t skipped = 0, head = 0, unused;
+    *n_head = turn->n_head;
+    *in_force = turn->instructions;
+    /* Where there was nothing, a head might lack what joins it to the rest. */
+    if (said != turn->instructions && turn->n_head && turn->n_head != CERIUM_NO_HEAD) {
+        cerium_message messages[] = {{.role = "system", .content = ""},
+                                     {.role = "user", .content = "."}};
+        if (said) messages[0] = request->messages[0];
+        cerium_chat chat = {.messages = said ? messages : messages + 1,
+                            .n_messages = said ? 2 : 1,
+                            .tools = request->tools,
+                            .n_tools = request->tools_barred ? 0 : request->n_tools,
+                            .open = true,
+                            .n_head = &head};
+        RETURN_IF(cerium_chat_tokens(s->config.engine, &chat, s->scratch, s->scratch_cap, &unused,
+                                     err));
+        if (head != CERIUM_NO_HEAD) {
+            skipped = turn->n_head;
+            *n_head = head;
+            *in_force = said;
+        } else {
+            head = 0;
+        }
+    }
+    *n_base = head + turn->n_tokens - skipped;
+    if (*n_base >= s->scratch_cap) return CERIUM_ERR_CAPACITY;
+    memcpy(s->scratch + head, turn->tokens + skipped,
+           (turn->n_tokens - skipped) * sizeof *s->scratch);
+    return CERIUM_OK;
+}
+
+static int chat_failed(const server *s, int status, size_t n, const cerium_error *err,
+                       protocol_error *e)
+{
+    if (status == CERIUM_ERR_CAPACITY || (!status && n >= s->info.context_tokens_max))
+        return too_long(s, n, e);
+    return status ? failed_call(err, e) : CERIUM_OK;
+}
+
 int prompts_chat(server *s, protocol_request *request, uint64_t tenant,
                 const history_turn *previous, prompt *out, protocol_error *e)
 {
     cerium_error err;
-    size_t n_base = 0, total = 0;
+    size_t n_base = 0, total = 0, n_head = CERIUM_NO_HEAD;
+    uint64_t said = said_instructions(request), in_force = said;
     chain c = previous ? previous->chain : (chain){{1, 1}};
     if (previous && protocol_request_name_results(request, previous->output))
         return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
     protocol_request_name_orphans(request);
-    bool skip_said = previous && prompts_instructions(request) == previous->instructions;
+    if (previous) {
+        int status = take_turn(s, request, previous, &n_base, &n_head, &in_force, &err);
+        RETURN_IF(chat_failed(s, status, n_base, &err, e));
+    }
     cerium_message *messages = memory_alloc((request->n_messages + 1) * sizeof *messages);
     if (!messages) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
-    if (previous) {
-        n_base = previous->n_tokens;
-        if (n_base >= s->scratch_cap) {
-            memory_free(messages);
-            return too_long(s, n_base, e);
-        }
-        memcpy(s->scratch, previous->tokens, n_base * sizeof *s->scratch);
-    }
     bool known = !previous || !chain_none(previous->chain);
-    size_t n = splice(s, request, tenant, skip_said, messages, &c);
-    int status = render_fitting(s, request, messages, n, n_base, &total, &err);
+    size_t n = splice(s, request, tenant, previous && said == in_force, messages, &c);
+    int status = render_fitting(s, request, messages, n, n_base, &total, &n_head, &err);
     memory_free(messages);
-    if (status == CERIUM_ERR_CAPACITY || (!status && total >= s->info.context_tokens_max))
-        return too_long(s, total, e);
-    if (status) return failed_call(&err, e);
-    *out = (prompt){.tokens = s->scratch, .n = total, .chain = known ? c : (chain){{0, 0}}};
+    RETURN_IF(chat_failed(s, status, total, &err, e));
+    /* A first message of the system that is not the instructions stays where it is. */
+    if (!previous && !said && n && (!strcmp(request->messages[0].role, "system") ||
+                                    !strcmp(request->messages[0].role, "developer")))
+        n_head = CERIUM_NO_HEAD;
+    *out = (prompt){.tokens = s->scratch,
+                    .n = total,
+                    .chain = known ? c : (chain){{0, 0}},
+                    .instructions = said ? said : in_force,
+                    .n_head = n_head};
     return CERIUM_OK;
 }
 

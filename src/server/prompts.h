@@ -8,9 +8,12 @@ typedef struct {
     int32_t *tokens;   /* [n] in the server's scratch: valid until the next prompt is made */
     size_t n;
     chain chain;       /* of the conversation; none for prompts without one */
+    uint64_t instructions; /* of a conversation: hash of those in force; 0 = none */
+    size_t n_head;     /* tokens that they and the tools take, or CERIUM_NO_HEAD */
 } prompt;
 
-/* Of a conversation.
+/* Of a conversation.  Instructions are not carried over from the turn before: others, or none,
+ * take their place at its beginning, or, where the chat form has no such place, are added.
  *   previous: the turn that it goes on from, or NULL
  *   The request's results of tools get their names from previous->output.
  * CERIUM_ERR_ARGUMENT with *e: context_length_exceeded, or what the chat form refuses. */
@@ -22,8 +25,5 @@ CERIUM_CHECKED int prompts_text(server *s, const protocol_request *request, size
 /* Plain text, in memory of its own: *out owned. */
 CERIUM_CHECKED int prompts_tokenize(const server *s, view text, unsigned flags, int32_t **out,
                                    size_t *n, protocol_error *e);
-
-/* What came as instructions, 0 when nothing did. */
-uint64_t prompts_instructions(const protocol_request *request);
 
 #endif

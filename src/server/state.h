@@ -137,6 +137,7 @@ struct answer {
     size_t n_script, n_prediction;
     bool replayed;
     chain chain;                /* of the conversation up to the answer; zero = none */
+    size_t n_head;
     uint64_t instructions;      /* hash of what came as instructions */
     int64_t created_at;         /* seconds since 1970 */
     uint64_t started_ns;

@@ -36,6 +36,8 @@ bool stored_keep(answer *a, view response, const int32_t *tokens, size_t n_token
                           .input = view_of(input ? input : "[]"),
                           .tokens = tokens,
                           .n_tokens = n_tokens,
+                          .instructions = a->instructions,
+                          .n_head = a->n_head,
                           .model = s->model_key};
     int status = input ? store_put(s->store, &row, &err)
                        : error_set(&err, CERIUM_ERR_MEMORY, "out of memory");
@@ -63,6 +65,8 @@ static int load_turn(server *s, const store_response *row, protocol_error *e)
                          .tokens = row->tokens,
                          .n_tokens = row->n_tokens,
                          .sampled_from = row->n_tokens,
+                         .instructions = row->instructions,
+                         .n_head = row->n_head,
                          .output = json_object_get(response, "output")};
     snprintf(turn.id, sizeof turn.id, "%s", row->id);
     int status = history_add(s->history, &turn);

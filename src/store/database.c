@@ -24,6 +24,8 @@ static const char *const migrations[] = {
     " UNIQUE (tenant, id));"
     "CREATE INDEX responses_by_age ON responses (created_at);"
     "CREATE INDEX responses_of_tenant ON responses (tenant, created_at);",
+    "ALTER TABLE responses ADD COLUMN instructions INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE responses ADD COLUMN n_head INTEGER NOT NULL DEFAULT -1;",
 };
 enum { SCHEMA_VERSION = ARRAY_LEN(migrations) };
 

@@ -4,13 +4,14 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens are stored as they lie");
 
-#define COLUMNS "id, previous_id, created_at, model, response, input, tokens"
+#define COLUMNS "id, previous_id, created_at, model, response, input, tokens, instructions, n_head"
 
 const char *const responses_sql[STATEMENTS] = {
     [STATEMENT_PUT] =
-        "INSERT INTO responses (" COLUMNS ", tenant) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+        "INSERT INTO responses (" COLUMNS ", tenant)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
         " ON CONFLICT (tenant, id) DO UPDATE SET previous_id = ?2, created_at = ?3, model = ?4,"
-        " response = ?5, input = ?6, tokens = ?7",
+        " response = ?5, input = ?6, tokens = ?7, instructions = ?8, n_head = ?9",
     [STATEMENT_GET] = "SELECT " COLUMNS " FROM responses WHERE tenant = ?1 AND id = ?2",
     [STATEMENT_DELETE] = "DELETE FROM responses WHERE tenant = ?1 AND id = ?2",
     [STATEMENT_LIST] = "SELECT " COLUMNS " FROM responses WHERE tenant = ?1"
@@ -39,7 +40,9 @@ static int bind_response(sqlite3_stmt *stmt, const store_response *r)
     bad |= bind_blob(stmt, 5, r->response.ptr, r->response.len);
     bad |= bind_blob(stmt, 6, r->input.ptr, r->input.len);
     bad |= bind_blob(stmt, 7, r->tokens, r->n_tokens * sizeof *r->tokens);
-    return bad | sqlite3_bind_int64(stmt, 8, (int64_t)r->tenant);
+    bad |= sqlite3_bind_int64(stmt, 8, (int64_t)r->instructions);
+    bad |= sqlite3_bind_int64(stmt, 9, (int64_t)r->n_head);
+    return bad | sqlite3_bind_int64(stmt, 10, (int64_t)r->tenant);
 }
 
 int store_put(store *s, const store_response *r, cerium_error *err)
@@ -78,7 +81,11 @@ static bool read_row(sqlite3_stmt *stmt, uint64_t tenant, store_response *out)
         .response.ptr = sqlite3_column_blob(stmt, 4),
         .input.ptr = sqlite3_column_blob(stmt, 5),
         .tokens = sqlite3_column_blob(stmt, 6),
+        .instructions = (uint64_t)sqlite3_column_int64(stmt, 7),
+        .n_head = (size_t)sqlite3_column_int64(stmt, 8),
     };
+    if (out->n_head > (size_t)sqlite3_column_bytes(stmt, 6) / sizeof *out->tokens)
+        out->n_head = SIZE_MAX; /* not known, or nonsense */
     out->response.len = (size_t)sqlite3_column_bytes(stmt, 4);
     out->input.len = (size_t)sqlite3_column_bytes(stmt, 5);
     out->n_tokens = (size_t)sqlite3_column_bytes(stmt, 6) / sizeof *out->tokens;

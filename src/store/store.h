@@ -25,6 +25,8 @@ typedef struct {
     view input;                 /* the request's own items, JSON array */
     const int32_t *tokens;      /* [n_tokens] timeline at its end: the next turn goes on from it */
     size_t n_tokens;
+    uint64_t instructions;      /* hash of those in force; 0 = none */
+    size_t n_head;              /* tokens that they and the tools take; SIZE_MAX = not known */
     const char *model;          /* that the tokens belong to */
 } store_response;
 

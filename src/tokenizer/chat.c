@@ -111,6 +111,12 @@ size_t chat_turn_end(const talk *k, size_t i)
     return end;
 }
 
+void chat_head_ends(const talk *k)
+{
+    prompt_cut(k->p);
+    if (k->n_head) *k->n_head = k->p->n;
+}
+
 void chat_sampled(const talk *k, const piece *one)
 {
     prompt_cut(k->p);
@@ -314,6 +320,7 @@ int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *ch
     CHECK((chat->messages || !chat->n_messages) && (chat->tools || !chat->n_tools));
     bool goes_on = chat->goes_on && chat->n_after > 0;
     size_t n = chat->n_messages, n_tools = chat->n_tools;
+    if (chat->n_head) *chat->n_head = CERIUM_NO_HEAD;
     if (!n && chat->open) { /* nothing is said, and so nothing is to be closed */
         *n_tokens = 0;
         return CERIUM_OK;
@@ -327,7 +334,7 @@ int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *ch
     if (!status) status = read_tools(chat, !goes_on, tools, err);
     talk k = {.form = form, .list = list, .n = n, .tools = tools, .n_tools = n_tools,
               .says_tools = n_tools > 0 && !goes_on, .goes_on = goes_on, .open = chat->open,
-              .after = chat->after, .n_after = chat->n_after};
+              .after = chat->after, .n_after = chat->n_after, .n_head = chat->n_head};
     if (!status) status = render_talk(t, &k, chat, tokens, cap, n_tokens, err);
     for (size_t i = 0; tools && i < n_tools; i++) json_decref(tools[i].spec);
     memory_free(tools);

@@ -229,6 +229,7 @@ void chat_render_chatml(const talk *k)
     size_t before_question = count_before_question(k, r), i = 0;
     if (k->goes_on) chat_close(k, k->after, k->n_after, "<|im_end|>", "\n");
     else i = put_head(k, r);
+    if (!k->goes_on) chat_head_ends(k);
     for (size_t end; i < k->n; i = end) {
         const piece *one = &k->list[i];
         end = chat_turn_end(k, i);

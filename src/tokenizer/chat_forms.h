@@ -44,6 +44,7 @@ typedef struct {
     bool goes_on, open;
     const int32_t *after;   /* [n_after] the timeline that is gone on with */
     size_t n_after;
+    size_t *n_head;         /* or NULL: see chat_head_ends() */
 } talk;
 
 /* ---- chat.c ---- */
@@ -52,6 +53,8 @@ typedef struct {
 view chat_trim(view text);
 /* One past the last piece of the turn that begins with piece i. */
 size_t chat_turn_end(const talk *k, size_t i);
+/* What is said so far is the head of the conversation: another one could stand in its place. */
+void chat_head_ends(const talk *k);
 /* Tokens of a sampled turn, on their own: nothing around them is encoded together with them. */
 void chat_sampled(const talk *k, const piece *one);
 /* Whether a timeline ends with scaffold. */

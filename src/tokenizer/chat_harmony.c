@@ -378,6 +378,7 @@ void chat_render_harmony(const talk *k)
     size_t final = find_final(k), i = 0;
     if (k->goes_on) close_answer(k, k->after, k->n_after);
     else i = put_head(k);
+    if (!k->goes_on) chat_head_ends(k);
     for (size_t end; i < k->n; i = end) {
         const piece *one = &k->list[i];
         end = chat_turn_end(k, i);

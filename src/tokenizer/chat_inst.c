@@ -306,6 +306,7 @@ void chat_render_inst(const talk *k)
         /* Right after the system message that comes first, where those have turns. */
         bool head = w.form->open_system && (i > 0 || k->list[i].kind != PIECE_SYSTEM);
         if (w.tools_due && head) put_tools_block(&w);
+        if (head && !k->goes_on && i == (k->list[0].kind == PIECE_SYSTEM)) chat_head_ends(k);
         prompt_cut(k->p);
         put_turn(&w, i, end);
     }

@@ -261,6 +261,7 @@ void chat_render_turns(const talk *k)
     if (k->goes_on) go_on(k, form);
     else i = put_head(k, form);
     bool first = !k->goes_on && !i && !form->default_system && !k->says_tools;
+    if (!k->goes_on) chat_head_ends(k);
     for (size_t end; i < k->n; i = end) {
         end = chat_turn_end(k, i);
         put_glue(k, form, first);

@@ -93,6 +93,24 @@ def check_sessions(report, server):
             two = s.ask("say second", previous_response_id=one)
             assert text_of(two) == "second", two[-1]
             assert two[-1]["response"]["previous_response_id"] == one
+    with report.check("instructions are those of the request, not of the turn before", server):
+        with RawSocket(server.port) as s:
+            long = "Answer in Latin. " * 60
+            one = s.ask("say first", store=True, instructions=long)[-1]["response"]["id"]
+
+            def tokens(**fields):
+                two = s.ask("say second", previous_response_id=one, **fields)
+                assert text_of(two) == "second", two[-1]
+                return usage_of(two)["input_tokens"], cached(two)
+            same, reused = tokens(instructions=long)
+            none, _ = tokens()
+            short, _ = tokens(instructions="Be brief.")
+            assert reused > 150 and none < short < none + 20 < same - 150, (same, none, short)
+            assert tokens(instructions=long)[0] == same
+            assert server.stop() == 0
+        server.start()
+        with RawSocket(server.port) as s:  # a store remembers where they stand
+            assert tokens(instructions=long)[0] == same and tokens()[0] == none
     with report.check("what a failed continuation went on from is gone", server):
         with RawSocket(server.port) as s:
             one = s.ask("say first")[-1]["response"]["id"]

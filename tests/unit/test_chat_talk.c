@@ -402,11 +402,44 @@ static void test_out_of_memory(void)
     tokenizer_close(&t);
 }
 
+/* ---- Section - Heads ---- */
+
+/* One head in the place of another gives the conversation that has it from the beginning. */
+static void test_heads(void)
+{
+    static const char *const systems[] = {"Be brief.", "Be long.\n\nAnd thorough."};
+    tokenizer *t = open_vocabulary();
+    uint32_t n_known = 0;
+    for (int kind = 0; kind < CHAT_KINDS; kind++)
+        for (size_t n_tools = 0; n_tools <= ARRAY_LEN(tools); n_tools += ARRAY_LEN(tools)) {
+            int32_t tokens[2][TOKENS_MAX], joined[TOKENS_MAX];
+            size_t n[2], head[2] = {0};
+            for (int i = 0; i < 2; i++) {
+                cerium_message messages[SAID];
+                memcpy(messages, said, sizeof said);
+                messages[0].content = systems[i];
+                cerium_chat chat = {.messages = messages, .n_messages = SAID, .tools = tools,
+                                    .n_tools = n_tools, .n_head = &head[i]};
+                n[i] = render(t, kind, &chat, tokens[i]);
+            }
+            if (head[0] == CERIUM_NO_HEAD) continue;
+            n_known++;
+            TEST_CHECK(head[0] > 0 && head[0] < n[0] && head[1] < n[1] && head[0] != head[1]);
+            size_t tail = n[0] - head[0];
+            memcpy(joined, tokens[1], head[1] * sizeof *joined);
+            memcpy(joined + head[1], tokens[0] + head[0], tail * sizeof *joined);
+            check_same(t, "another head", kind, n_tools, joined, head[1] + tail, tokens[1], n[1]);
+        }
+    TEST_CHECK_THAT(n_known >= 20, "%u forms say where their heads end", n_known);
+    tokenizer_close(&t);
+}
+
 int main(void)
 {
     TEST_RUN(test_going_on);
     TEST_RUN(test_sampled);
     TEST_RUN(test_harmony_ends);
+    TEST_RUN(test_heads);
     TEST_RUN(test_reading);
     TEST_RUN(test_refused);
     TEST_RUN(test_out_of_memory);

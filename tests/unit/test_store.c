@@ -35,7 +35,7 @@ static store_response response_of(const char *id, uint64_t tenant, int64_t creat
     return (store_response){.id = id, .previous_id = "resp_0", .tenant = tenant,
                             .created_at = created_at, .response = VIEW("{\"a\":\"\xc3\xa9\0b\"}"),
                             .input = VIEW("[]"), .tokens = tokens, .n_tokens = 4,
-                            .model = "m.gguf"};
+                            .instructions = UINT64_MAX - 7, .n_head = 3, .model = "m.gguf"};
 }
 
 static bool same_text(const char *a, const char *b)
@@ -49,6 +49,7 @@ static bool same(const store_response *a, const store_response *b)
            same_text(a->model, b->model) && a->tenant == b->tenant &&
            a->created_at == b->created_at && view_equal(a->response, b->response) &&
            view_equal(a->input, b->input) && a->n_tokens == b->n_tokens &&
+           a->instructions == b->instructions && a->n_head == b->n_head &&
            (!a->n_tokens || !memcmp(a->tokens, b->tokens, a->n_tokens * sizeof *a->tokens));
 }
 
@@ -269,6 +270,28 @@ static void test_migration_is_whole(void)
     TEST_CHECK(refused(path, CERIUM_ERR_IO, "no such table"));
 }
 
+/* What version 1 kept is there, and what it did not know yet is not known. */
+static void test_first_version(void)
+{
+    const char *path = path_of("first.db");
+    run_sql(path, "CREATE TABLE responses (tenant INTEGER NOT NULL, id TEXT NOT NULL, previous_id "
+                  "TEXT, created_at INTEGER NOT NULL, model TEXT, response BLOB NOT NULL, input "
+                  "BLOB NOT NULL, tokens BLOB NOT NULL, UNIQUE (tenant, id));"
+                  "CREATE INDEX responses_by_age ON responses (created_at);"
+                  "CREATE INDEX responses_of_tenant ON responses (tenant, created_at);"
+                  "INSERT INTO responses VALUES (5, 'resp_1', NULL, 9, 'm', x'7b7d', x'5b5d',"
+                  " x'0100000002000000');"
+                  "PRAGMA application_id = 1130721897; PRAGMA user_version = 1");
+    static const int32_t tokens[] = {1, 2};
+    store *s = open_at(path);
+    store_response old = {.id = "resp_1", .tenant = 5, .created_at = 9, .response = VIEW("{}"),
+                          .input = VIEW("[]"), .tokens = tokens, .n_tokens = 2, .model = "m",
+                          .n_head = SIZE_MAX};
+    store_response new = response_of("resp_2", 5, 10);
+    TEST_CHECK(found_as(s, &old) && !store_put(s, &new, &err) && found_as(s, &new));
+    store_close(&s);
+}
+
 static void test_locked(void)
 {
     const char *path = path_of("locked.db");
@@ -348,6 +371,7 @@ int main(void)
     TEST_RUN(test_file_stays_and_is_private);
     TEST_RUN(test_not_ours);
     TEST_RUN(test_migration_is_whole);
+    TEST_RUN(test_first_version);
     TEST_RUN(test_locked);
     TEST_RUN(test_full_disk);
     TEST_RUN(test_read_only);
