@@ -132,7 +132,7 @@ class Run:
         stage = 0 if progress < 1 - args.long_share else -1
         rows = self.rows[stage]
         micro = max(args.micro, rows.row)
-        parts = args.batch // micro
+        parts = max(1, args.batch // micro)
         batches = []
         for _ in range(parts):
             batches.append(rows.batch(self.positions[stage], micro,
@@ -153,7 +153,7 @@ class Run:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.step += 1
-        self.seen += args.batch
+        self.seen += parts * micro
         return total, factor
 
     def progress(self):
@@ -235,7 +235,8 @@ def main():
         help="row lengths: the first for most of the run, the last at its end")
     add("--long-share", type=float, default=0.15,
         help="share of the run that trains on the last row length")
-    add("--batch", type=int, default=4096, help="tokens a step")
+    add("--batch", type=int, default=4096, help="tokens a step, "
+        "at least a row")
     add("--micro", type=int, default=1024, help="tokens a forward pass, "
         "at least a row")
     add("--chunk", type=int, default=256, help="positions whose logits "

@@ -51,6 +51,7 @@ _Static_assert((uint64_t)TOKENIZER_TEXT_BYTES_MAX * 2 <= UINT32_MAX, "positions 
 #define SERVER_WRITE_BYTES_MAX    (256u << 10) /* given to a socket at once: one event, one write */
 #define SERVER_OUT_BYTES_MAX      (96u << 20) /* waiting for one slow reader; then it is dropped */
 #define SERVER_PARK_BYTES         (256u << 10) /* waiting for one reader before its answers pause */
+#define SERVER_UNSENT_BYTES_MAX   (64u << 10) /* of one reader with the kernel, not yet sent */
 #define SERVER_LANES_MAX          16u         /* lanes of one WebSocket with something in flight */
 #define SERVER_PENDING_MAX        64u         /* messages of one WebSocket that wait their turn */
 #define SERVER_KEYS_MAX           1024u       /* API keys */

@@ -4,6 +4,8 @@
 #include "protocol/protocol.h"
 #include "protocol/texts.h"
 
+static const char any_model[] = "cerium";
+
 static void put_openai(json_out *t, const protocol_model *m)
 {
     json_out_literal(t, "{\"id\":");
@@ -18,17 +20,20 @@ static void put_openai(json_out *t, const protocol_model *m)
 }
 
 /* Codex refuses the whole list when one of the fields that it needs is not there. */
-static void put_codex(json_out *t, const protocol_model *m)
+static void put_codex(json_out *t, const protocol_model *m, const char *slug,
+                      const char *visibility)
 {
     json_out_literal(t, "{\"slug\":");
-    json_out_string(t, m->id);
+    json_out_string(t, slug);
     json_out_literal(t, ",\"display_name\":");
     json_out_string(t, m->display_name ? m->display_name : m->id);
     json_out_literal(t, ",\"supported_reasoning_levels\":[],\"shell_type\":\"unified_exec\","
-                         "\"visibility\":\"list\",\"supported_in_api\":true,\"priority\":1,"
+                         "\"supported_in_api\":true,\"priority\":1,"
                          "\"support_verbosity\":false,\"truncation_policy\":{\"mode\":\"tokens\","
                          "\"limit\":10000},\"experimental_supported_tools\":[],"
-                         "\"base_instructions\":");
+                         "\"visibility\":");
+    json_out_string(t, visibility);
+    json_out_literal(t, ",\"base_instructions\":");
     json_out_string(t, text_base_instructions);
     json_out_literal(t, ",\"context_window\":");
     json_out_integer(t, m->context_tokens);
@@ -52,12 +57,19 @@ int protocol_models_body(bytes *out, const protocol_model *models, size_t n)
         put_openai(&t, &models[i]);
     }
     json_out_literal(&t, "],\"models\":[");
-    bool first = true;
+    const protocol_model *first = NULL;
+    bool named = false; /* one is called what any is called */
     for (size_t i = 0; i < n; i++) {
         if (!models[i].chats) continue; /* Codex can do nothing with it */
-        if (!first) json_out_literal(&t, ",");
-        first = false;
-        put_codex(&t, &models[i]);
+        if (first) json_out_literal(&t, ",");
+        else first = &models[i];
+        put_codex(&t, &models[i], models[i].id, "list");
+        named = named || !strcmp(models[i].id, any_model);
+    }
+    /* A configuration need not change with the model. */
+    if (first && !named) {
+        json_out_literal(&t, ",");
+        put_codex(&t, first, any_model, "hide");
     }
     json_out_literal(&t, "]}");
     *out = t.b;

@@ -19,9 +19,11 @@ static server *server_of(struct lws *wsi) { return lws_context_user(lws_get_cont
 /* A connection is accepted: -1 refuses it. */
 static int accept_one(server *s, int fd)
 {
-    int one = 1;
-    /* Events are small and are waited for. */
+    int one = 1, unsent = SERVER_UNSENT_BYTES_MAX;
+    /* Events are small and are waited for; what a slow reader does not take waits with us, where it
+     * is counted, and not in megabytes of the kernel's. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     metrics_count(&s->metrics, METRICS_CONNECTIONS, 1);
     if (!s->draining && s->n_connections < s->config.connections_max) return 0;
     metrics_count(&s->metrics, METRICS_CONNECTIONS_REFUSED, 1);

@@ -34,15 +34,15 @@ supports_websockets = %(websockets)s
 model_catalog_url = "%(url)s/v1/models"
 """
 
-# What the README shows; everything else is Codex's own.
-README_CONFIG = """
-model = "%(model)s"
-model_provider = "cerium"
-[model_providers.cerium]
-name = "cerium"
-base_url = "%(url)s/v1"
-supports_websockets = true
-"""
+
+
+def readme_config():
+    """What the README shows; everything else is Codex's own."""
+    with open(os.path.join(harness.ROOT, "README.md")) as f:
+        lines = f.read().split("```toml\n")[1].split("```")[0]
+    assert lines.count("http://127.0.0.1:8383") == 2, lines
+    return lines.replace("http://127.0.0.1:8383", "%(url)s")
+
 
 KEY = "sk-clients-0123456789"
 LONG = " ".join("word%d" % i for i in range(3000))
@@ -241,11 +241,12 @@ def check_app_server(report):
 
 
 def check_faults(report):
-    with Server(replay=[line("Six lines are enough.", last="say hello")], context=65536) as server:
+    with Server(replay=[line("Few lines are enough.", last="say hello")], context=65536) as server:
         with report.check("codex exec with the README's configuration", server):
-            home = Home(server, config=README_CONFIG)
+            home = Home(server, config=readme_config())
             events, status, text = home.exec("say hello", seconds=90)
-            assert status == 0 and said(events) == ["Six lines are enough."], text[-600:]
+            assert status == 0 and said(events) == ["Few lines are enough."], text[-600:]
+            assert "metadata" not in text, text[-600:]  # it has read our catalog
     with Server(replay=[], context=32768, key=KEY + "x") as server:
         with report.check("codex exec with a wrong key is told so", server):
             events, status, text = Home(server).exec("say hello", seconds=90)

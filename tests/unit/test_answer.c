@@ -523,8 +523,11 @@ static void test_bodies(void)
     TEST_CHECK(!protocol_models_body(&out, models, 2));
     value = json_loadb(out.ptr, out.len, 0, NULL);
     TEST_CHECK(json_array_size(at(value, "data")) == 2);
-    TEST_CHECK(json_array_size(at(value, "models")) == 1);
+    TEST_CHECK(json_array_size(at(value, "models")) == 2);
     text_is(value, "models/0/slug", "a");
+    text_is(value, "models/0/visibility", "list");
+    text_is(value, "models/1/slug", "cerium"); /* what a configuration may always say */
+    text_is(value, "models/1/visibility", "hide");
     TEST_CHECK(number_at(value, "models/0/context_window") == 131072);
     /* Codex refuses the list without one of these. */
     static const char *const needed[] = {
