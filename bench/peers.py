@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Speed of cerium beside its peers, on the same files, in one run.
+
+    bench/peers.py --cerium ./cerium --make-model build/release/tool_make_model \\
+        --llama-bench PATH [--ik-bench PATH] [--rounds 5] [--only TEXT] [-o FILE]
+
+The programs take turns (A B A B ...), so that a machine whose speed drifts slows all alike; figures
+are medians over the rounds, ratios are medians of the ratios within a round.  PATH is a llama-bench
+of your own build, of llama.cpp or of ik_llama.cpp.  At depth each peer gets the best of its settings
+(type of the cache, flash attention), found before the first round.  The models have random weights
+of real shapes: speed does not depend on what the weights say.
+"""
+import argparse
+import collections
+import datetime
+import itertools
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODELS = ROOT / "build" / "bench-models"
+
+Work = collections.namedtuple("Work", "title model test goal")
+# test: what is run.  decode: 128 tokens; depth: 32 tokens behind 4,096; prefill: so many tokens.
+# goal: ratio to llama.cpp, share of the roofline (0 = none stated).
+Goal = collections.namedtuple("Goal", "ratio roofline", defaults=(0, 0))
+MODEL = {  # name: shape, type, further arguments of tool_make_model
+    "15M Q4_0": ("tiny-15m", "q4_0", ("--context", "4096")),
+    "15M Q8_0": ("tiny-15m", "q8_0", ("--context", "4096")),
+    "60M Q4_0": ("60m", "q4_0", ("--context", "8192")),
+    "60M Q8_0": ("60m", "q8_0", ()),
+    "0.5B Q4_0": ("qwen2.5-coder-0.5b", "q4_0", ()),
+    "0.5B Q8_0": ("qwen2.5-coder-0.5b", "q8_0", ()),
+    "1.5B Q4_0": ("qwen2.5-coder-1.5b", "q4_0", ()),
+    "1.5B Q4_K": ("qwen2.5-coder-1.5b", "q4_k", ()),
+    "Qwen3-30B-A3B, 8 layers, Q4_0": ("qwen3-coder-30b-a3b", "q4_0", ("--layers", "8")),
+    "gpt-oss-20b, 8 layers, MXFP4": ("gpt-oss-20b", "mxfp4", ("--layers", "8")),
+}
+WORKS = (
+    [Work("decode", m, ("decode", 128), g) for m, g in (
+        ("15M Q4_0", Goal(1.8, 0.8)), ("15M Q8_0", Goal(1.8, 0.8)),
+        ("60M Q4_0", Goal(1.3, 0.8)), ("60M Q8_0", Goal(1.3, 0.8)),
+        ("0.5B Q4_0", Goal(1.3, 0.92)), ("0.5B Q8_0", Goal(1.15, 0.92)),
+        ("1.5B Q4_0", Goal(1.3, 0.92)), ("1.5B Q4_K", Goal(2, 0.92)),
+        ("Qwen3-30B-A3B, 8 layers, Q4_0", Goal(1.3)),
+        ("gpt-oss-20b, 8 layers, MXFP4", Goal(1.3)))] +
+    [Work("decode at depth 4,096", m, ("depth", 4096), g) for m, g in (
+        ("60M Q4_0", Goal(4, 0.8)), ("0.5B Q4_0", Goal(3, 0.8)))] +
+    [Work("prefill 512", m, ("prefill", 512), Goal(3)) for m in (
+        "0.5B Q4_0", "1.5B Q4_0", "Qwen3-30B-A3B, 8 layers, Q4_0",
+        "gpt-oss-20b, 8 layers, MXFP4")] +
+    [Work("prefill %d" % n, "0.5B Q4_0", ("prefill", n), Goal()) for n in (16, 64, 4096, 16384)] +
+    [Work("prefill %d" % n, "1.5B Q4_0", ("prefill", n), Goal()) for n in (16, 64)])
+
+
+def run(command):
+    out = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if out.returncode:
+        sys.exit("%s\n%s" % (" ".join(map(str, command)), out.stderr[-600:]))
+    return out.stdout
+
+
+class Cerium:
+    name = "cerium"
+
+    def __init__(self, path, threads):
+        self.path, self.threads = path, threads
+
+    def prepare(self, model, test):
+        return ()
+
+    def measure(self, model, test, flags):
+        """Tokens a second, and the roofline of that, or 0."""
+        what, n = test
+        words = {"decode": ("--prefill", 32, "--decode", n, "--depth", 0),
+                 "depth": ("--prefill", 32, "--decode", 32, "--depth", n),
+                 "prefill": ("--prefill", n, "--decode", 4, "--depth", 0)}[what]
+        r = json.loads(run([self.path, "bench", "-m", model, "--threads", self.threads, "--runs", 1,
+                            "--json", "--context", max(n + 256, 1024), *words]))
+        if what == "depth":
+            return r["depth_tokens_per_s"], r.get("depth_roofline_tokens_per_s", 0)
+        return r[what + "_tokens_per_s"], r["roofline_tokens_per_s"] if what == "decode" else 0
+
+
+class LlamaBench:
+    def __init__(self, name, path, threads):
+        self.name, self.path, self.threads = name, path, threads
+
+    def prepare(self, model, test):
+        """The settings with which it is fastest."""
+        if test[0] != "depth":
+            return ()
+        choices = [("-fa", fa, "-ctk", kv, "-ctv", kv)
+                   for fa, kv in itertools.product((0, 1), ("f16", "q8_0"))
+                   if fa or kv == "f16"]  # values can be quantized with flash attention only
+        return max(choices, key=lambda flags: self.measure(model, test, flags)[0])
+
+    def measure(self, model, test, flags):
+        what, n = test
+        words = {"decode": ("-p", 0, "-n", n), "depth": ("-p", 0, "-n", 32, "-d", n),
+                 "prefill": ("-p", n, "-n", 0)}[what]
+        out = run([self.path, "-m", model, "-t", self.threads, "-r", 1, "-o", "json", *words,
+                   *flags])
+        return json.loads(out)[0]["avg_ts"], 0
+
+
+def model_file(name, make_model):
+    shape, kind, more = MODEL[name]
+    path = MODELS / (re.sub(r"[^a-z0-9]+", "-", name.lower()) + ".gguf")
+    if not path.exists():
+        MODELS.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        run([make_model, "--shape", shape, "--type", kind, *more, "-o", part])
+        part.rename(path)
+    return path
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def compare(work, programs, args):
+    """One row: each program's median, and the ratio to each peer within the rounds."""
+    path = model_file(work.model, args.make_model)
+    flags = [p.prepare(path, work.test) for p in programs]
+    figures, shares = [[] for _ in programs], []
+    for r in range(args.rounds):
+        print("\r%s, %s: round %d " % (work.title, work.model, r + 1), end="", file=sys.stderr)
+        for p, f, into in zip(programs, flags, figures):
+            rate, roofline = p.measure(path, work.test, f)
+            into.append(rate)
+            if p is programs[0] and roofline:
+                shares.append(rate / roofline)
+    row = {"work": work.title, "model": work.model, "goal": work.goal._asdict(),
+           "share": median(shares) if shares else None,
+           "settings": {p.name: " ".join(map(str, f)) for p, f in zip(programs, flags) if f}}
+    for i, p in enumerate(programs):
+        row[p.name] = median(figures[i])
+        if i:
+            row["ratio to " + p.name] = median([a / b for a, b in zip(figures[0], figures[i])])
+    return row
+
+
+def cells(row, programs):
+    goal = row["goal"]
+    yield "%s, %s" % (row["model"], row["work"])
+    for p in programs:
+        yield ("%.0f" if row[p.name] >= 100 else "%.1f") % row[p.name]
+    for p in programs[1:]:
+        yield "%.2f" % row["ratio to " + p.name]
+    yield "%.2f" % goal["ratio"] if goal["ratio"] else ""
+    yield "%.0f %%" % (100 * row["share"]) if row["share"] else ""
+    yield "%.0f %%" % (100 * goal["roofline"]) if goal["roofline"] else ""
+
+
+def head(programs, args):
+    commit = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
+                            capture_output=True, text=True).stdout.strip()
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo")
+                if line.startswith("model name")), platform.machine())
+    yield ("%s, %d threads, load %.1f at the beginning, cerium %s, %d rounds in turn; tokens/s, "
+           "medians; ratios within a round.  Random weights." % (
+               cpu, args.threads, os.getloadavg()[0], commit, args.rounds))
+    yield ""
+    names = [p.name for p in programs]
+    yield "| " + " | ".join(["work", *names, *("/ " + n for n in names[1:]), "goal",
+                             "of the roofline", "goal"]) + " |"
+    yield "|---" * (4 + 2 * len(names) - 1) + "|"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--cerium", default=ROOT / "cerium")
+    p.add_argument("--make-model", default=ROOT / "build/release/tool_make_model")
+    p.add_argument("--llama-bench", default=os.environ.get("LLAMA_BENCH"))
+    p.add_argument("--ik-bench", default=os.environ.get("IK_BENCH"))
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--only", default="", help="works whose title and model contain this")
+    p.add_argument("-o", "--output", help="a Markdown file; its figures go beside it as .json")
+    args = p.parse_args()
+    if not args.llama_bench:
+        sys.exit("peers.py: no peer: name llama.cpp's llama-bench by --llama-bench or LLAMA_BENCH")
+    programs = [Cerium(args.cerium, args.threads),
+                LlamaBench("llama.cpp", args.llama_bench, args.threads)]
+    if args.ik_bench:
+        programs.append(LlamaBench("ik_llama.cpp", args.ik_bench, args.threads))
+    works = [w for w in WORKS if args.only in "%s, %s" % (w.model, w.title)]
+    lines, rows = list(head(programs, args)), []
+    print("\n".join(lines))
+    for work in works:
+        rows.append(compare(work, programs, args))
+        print("\r", end="", file=sys.stderr)
+        lines.append("| " + " | ".join(cells(rows[-1], programs)) + " |")
+        print(lines[-1], flush=True)
+    for row in rows:
+        for name, settings in row["settings"].items():
+            lines.append("\n%s, %s: %s ran with `%s`." % (row["model"], row["work"], name, settings))
+            print(lines[-1])
+    if args.output:
+        out = pathlib.Path(args.output)
+        out.write_text("# Beside its peers, %s\n\n%s\n" % (datetime.date.today(), "\n".join(lines)))
+        out.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
