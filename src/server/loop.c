@@ -19,10 +19,9 @@ static server *server_of(struct lws *wsi) { return lws_context_user(lws_get_cont
 /* A connection is accepted: -1 refuses it. */
 static int accept_one(server *s, int fd)
 {
-    int one = 1, unsent = SERVER_UNSENT_BYTES_MAX;
-    /* Events are small and are waited for; what a slow reader does not take waits with us, where it
-     * is counted, and not in megabytes of the kernel's. */
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    /* What a slow reader does not take waits with us, where it is counted, and not in megabytes of
+     * the kernel's.  libwebsockets has set TCP_NODELAY. */
+    int unsent = SERVER_UNSENT_BYTES_MAX;
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     metrics_count(&s->metrics, METRICS_CONNECTIONS, 1);
     if (!s->draining && s->n_connections < s->config.connections_max) return 0;
@@ -79,7 +78,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     (void)user;
     switch ((int)reason) {
     case LWS_CALLBACK_FILTER_NETWORK_CONNECTION:
-        return accept_one(server_of(wsi), (int)(intptr_t)len);
+        return accept_one(server_of(wsi), (int)(intptr_t)in);
     case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
         return connection_open(server_of(wsi), wsi) ? -1 : 0;
     case LWS_CALLBACK_WSI_DESTROY:
