@@ -85,7 +85,8 @@ typedef struct cerium_session cerium_session;
 /** What cerium_engine_open() needs to know. Set by cerium_engine_config_defaults(). */
 typedef struct {
     const char *model_path;      /* GGUF file, or the first of a split set; required */
-    uint32_t threads;            /* compute threads; 0 = one for each physical core we may use */
+    uint32_t threads;            /* compute threads; 0 = one for each physical core we may use, at
+                                    most as many as a limit of processor time (cgroup) feeds */
     uint32_t sessions_max;       /* sessions open at once, 1..1024; default 8 */
     uint32_t context_tokens_max; /* of one session; 0 = what the model was trained for */
     uint32_t batch_tokens_max;   /* prompt tokens in one pass, 1..2048; default 256 */

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/quota.h"
 
 enum {
     SESSIONS_MAX = 1024,
@@ -79,14 +80,20 @@ static int choose_kv_type(cerium_engine *e, const char *name, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* One thread a core that we may use, and no more than our share of the time feeds. */
+static uint32_t threads_by_default(void)
+{
+    uint32_t cpus[THREAD_CPUS_MAX], n_cores;
+    uint64_t quota = quota_percent("") / 100;
+    thread_cpus(cpus, &n_cores);
+    if (n_cores > TEAM_WORKERS_MAX) n_cores = TEAM_WORKERS_MAX;
+    if (quota < 1) quota = 1;
+    return quota < n_cores ? (uint32_t)quota : n_cores;
+}
+
 static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
 {
-    if (threads == 0) {
-        uint32_t cpus[THREAD_CPUS_MAX], n_cores;
-        thread_cpus(cpus, &n_cores);
-        threads = n_cores < TEAM_WORKERS_MAX ? n_cores : TEAM_WORKERS_MAX;
-    }
-    return team_open(&e->workers, threads, err);
+    return team_open(&e->workers, threads ? threads : threads_by_default(), err);
 }
 
 /* ---- repacking, shared out to the team ---- */
