@@ -78,6 +78,10 @@ _Static_assert(STORE_RECORD_BYTES_MAX < 1000000000u, "SQLite's own limit");
 _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAME_BYTES_MAX,
                "a row has its names too");
 
+/* ---- KV cache ---- */
+
+#define KV_POPULATE_BYTES (64u << 20) /* of pages that get their memory at open: 20 ms at most */
+
 /* ---- server ---- */
 
 #define METRICS_TEXT_BYTES_MAX  (256u << 10) /* the whole of GET /metrics */

@@ -69,6 +69,12 @@ void *memory_map(size_t size)
     return start;
 }
 
+void memory_populate(void *p, size_t size)
+{
+    enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE of Linux 5.14 */
+    madvise(p, size_round_up(size, 4096), POPULATE_WRITE); /* a wish, too */
+}
+
 void memory_unmap(void *p, size_t size)
 {
     if (!p) return;

@@ -25,6 +25,9 @@ void memory_release(void *p);
 /* Zeroed pages for weights and KV, on huge pages where the kernel allows them.  Physical memory
  * is taken when a page is first touched.  Returns owned; release with memory_unmap(). */
 void *memory_map(size_t size);
+/* Take the physical memory of mapped pages now, where the kernel can: who is in a hurry later meets
+ * no page fault. */
+void memory_populate(void *p, size_t size);
 void memory_unmap(void *p, size_t size);
 
 /* Tests only: fail allocation number n from now (0 = the next one); -1 = never. */

@@ -2,6 +2,7 @@
  */
 #include "cache/pool.h"
 
+#include "base/limits.h"
 #include "base/memory.h"
 
 enum {
@@ -92,6 +93,9 @@ static int take_memory(kv_pool *pool)
         kv_group *group = &pool->groups[g];
         group->pages = memory_map(group->pages_bytes);
         if (!group->pages) return CERIUM_ERR_MEMORY;
+        /* The first pages are those used first, and again and again. */
+        memory_populate(group->pages, group->pages_bytes < KV_POPULATE_BYTES ? group->pages_bytes
+                                                                             : KV_POPULATE_BYTES);
         if (group->window) RETURN_IF(take_window_lists(pool, group));
     }
     pool->n_buckets = 64;
