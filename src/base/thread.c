@@ -7,9 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Waits: about 10 us of pauses, then yields, then sleeps, so that a machine that is busy with
- * something else does not collapse and an idle one burns nothing. */
-enum { WAIT_SPINS = 2000, WAIT_YIELDS = 200, WAIT_SLEEP_NS = 50000 };
+/* A pause lasts 10 to 50 ns; looking at the clock costs as much. */
+enum { PAUSES_PER_LOOK = 32, SPIN_NS = 10000, NAP_NS = 50000 };
 
 /* The lowest-numbered hyper-thread that shares cpu's core; cpu itself when unknown. */
 static uint32_t first_sibling(uint32_t cpu)
@@ -42,12 +41,19 @@ uint32_t thread_cpus(uint32_t cpus[THREAD_CPUS_MAX], uint32_t *n_cores)
     return n;
 }
 
-bool thread_pin(uint32_t cpu)
+bool thread_keep_to(const uint32_t *cpus, uint32_t n)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
+    for (uint32_t i = 0; i < n; i++) CPU_SET(cpus[i], &set);
     return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
+uint64_t thread_clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static inline void pause_briefly(void)
@@ -59,31 +65,29 @@ static inline void pause_briefly(void)
 #endif
 }
 
-bool thread_wait_hot(uint32_t *n)
+bool thread_spin_step(thread_spin *spin, uint32_t ns)
 {
-    if (*n >= WAIT_SPINS + WAIT_YIELDS) return false;
-    if (*n < WAIT_SPINS)
-        pause_briefly();
-    else
-        sched_yield();
-    ++*n;
-    return true;
+    pause_briefly();
+    if (++spin->n % PAUSES_PER_LOOK) return true;
+    uint64_t now = clock_ns();
+    if (!spin->end_ns) spin->end_ns = now + ns;
+    return now < spin->end_ns;
 }
 
-void thread_wait_step(uint32_t *n)
+void thread_sleep(_Atomic uint32_t *word, uint32_t seen, int set)
 {
-    struct timespec t = {0, WAIT_SLEEP_NS};
-    if (!thread_wait_hot(n)) nanosleep(&t, NULL);
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL, NULL, set);
 }
 
-void thread_sleep(_Atomic uint32_t *word, uint32_t seen)
+void thread_wake(_Atomic uint32_t *word, int set)
 {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, INT32_MAX, NULL, NULL, set);
 }
 
-void thread_wake(_Atomic uint32_t *word)
+void thread_wait_step(thread_spin *spin)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    struct timespec t = {0, NAP_NS};
+    if (!thread_spin_step(spin, SPIN_NS)) nanosleep(&t, NULL);
 }
 
 bool thread_turn_open(thread_turn *turn)
@@ -122,16 +126,13 @@ void thread_turn_give(thread_turn *turn)
 void thread_bell_ring(thread_bell *bell)
 {
     atomic_fetch_add(&bell->n_rings, 1);
-    if (atomic_load(&bell->asleep)) thread_wake(&bell->n_rings);
+    if (atomic_load(&bell->asleep)) thread_wake(&bell->n_rings, THREAD_SET_ALL);
 }
 
 void thread_bell_wait(thread_bell *bell, uint32_t seen)
 {
-    uint32_t n_waits = 0;
-    while (atomic_load(&bell->n_rings) == seen) {
-        if (thread_wait_hot(&n_waits)) continue;
-        atomic_store(&bell->asleep, true);
-        if (atomic_load(&bell->n_rings) == seen) thread_sleep(&bell->n_rings, seen);
-        atomic_store(&bell->asleep, false);
-    }
+    atomic_store(&bell->asleep, true);
+    while (atomic_load(&bell->n_rings) == seen)
+        thread_sleep(&bell->n_rings, seen, THREAD_SET_ALL);
+    atomic_store(&bell->asleep, false);
 }

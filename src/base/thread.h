@@ -1,4 +1,4 @@
-/* thread.h - processors, pinning, and waiting that starts hot and cools down. */
+/* thread.h - processors, and waiting: a short spin where it pays, else sleep. */
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
 
@@ -13,18 +13,28 @@ enum { THREAD_CPUS_MAX = 1024 };
  * hyper-threads beside them.  Returns how many were written; *n_cores of them are cores. */
 uint32_t thread_cpus(uint32_t cpus[THREAD_CPUS_MAX], uint32_t *n_cores);
 
-/* Keep the calling thread on one processor. False when the system refuses; that is harmless. */
-bool thread_pin(uint32_t cpu);
+/* Keep the calling thread on these processors. False when the system refuses; that is harmless. */
+bool thread_keep_to(const uint32_t *cpus, uint32_t n);
 
-/* One step of a wait: a pause while *n is small, then a yield; false when it is time to sleep.
- * The caller sets *n to 0 when it begins to wait. */
-bool thread_wait_hot(uint32_t *n);
-/* The same, with a short sleep of its own as the last stage. */
-void thread_wait_step(uint32_t *n);
+/* Processor time that the calling thread has had. */
+uint64_t thread_clock_ns(void);
 
-/* Sleep until *word differs from seen (may wake early) / wake all who sleep on word. */
-void thread_sleep(_Atomic uint32_t *word, uint32_t seen);
-void thread_wake(_Atomic uint32_t *word);
+/* A wait for what may come at any moment: a spin of at most so long, {0} when it begins. */
+typedef struct {
+    uint64_t end_ns;
+    uint32_t n;
+} thread_spin;
+
+/* One pause of the spin; false when ns nanoseconds of it are over, and it is time to sleep. */
+bool thread_spin_step(thread_spin *spin, uint32_t ns);
+
+/* Sleep until *word differs from seen (may wake early) / wake those who sleep on word, each with a
+ * set of which one is in common. */
+enum { THREAD_SET_ALL = -1 };
+void thread_sleep(_Atomic uint32_t *word, uint32_t seen, int set);
+void thread_wake(_Atomic uint32_t *word, int set);
+/* One step of a wait that nobody announces the end of: a short spin, then naps. */
+void thread_wait_step(thread_spin *spin);
 
 /* A lock that is had in the order of asking, so that one who gives it back and wants it again at
  * once starves nobody. */
@@ -47,7 +57,8 @@ typedef struct {
 } thread_bell;
 
 void thread_bell_ring(thread_bell *bell);
-/* Return when n_rings differs from seen, which was read before looking for something to do. */
+/* Return when n_rings differs from seen, which was read before looking for something to do.  Sleeps
+ * at once: who waits here has nothing to do, and others may have. */
 void thread_bell_wait(thread_bell *bell, uint32_t seen);
 
 #endif

@@ -1,17 +1,24 @@
-/* team.h - pinned compute threads that run passes: lists of phases, each cut into units of work.
+/* team.h - compute threads that run passes: lists of phases, each cut into units of work.
  *
  * A phase begins when every unit of the one before it is done; that is the only barrier, and it
  * counts work, not workers.  Each worker has a slab of consecutive units of every phase, takes
  * them in chunks, and when its own are gone takes chunks of the others': a worker that the system
  * has descheduled between chunks delays nobody.  The caller of team_run() is worker 0.
  *
- * The team knows nothing of models.  Waiting spins briefly, then yields, then sleeps. */
+ * Waiting is a spin of TEAM_PHASE_SPIN_NS, then sleep: never a yield, which may cost a whole turn
+ * of the processor.  Between passes there is a spin, of TEAM_PASS_SPIN_NS, only if the pass before
+ * came that quickly: passes that follow each other meet workers that are awake, and after a single
+ * one the processors are given back at once.  Where other programs want the processors too,
+ * fewer workers may be faster: see muster.h.
+ *
+ * The team knows nothing of models. */
 #ifndef CPU_TEAM_H
 #define CPU_TEAM_H
 
 #include "base/base.h"
 
-enum { TEAM_WORKERS_MAX = 256, TEAM_PHASES_MAX = 8192, TEAM_UNITS_MAX = (1 << 20) - 1 };
+enum { TEAM_WORKERS_MAX = 256, TEAM_PHASES_MAX = 8192, TEAM_UNITS_MAX = (1 << 20) - 1,
+       TEAM_PHASE_SPIN_NS = 100000, TEAM_PASS_SPIN_NS = 50000 };
 
 typedef struct team team;
 
@@ -24,10 +31,14 @@ typedef struct {
  * team_n_workers() and is one thread at a time. */
 typedef void team_fn(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker);
 
-/* Takes all memory and starts n_workers - 1 threads, pinned where the system lets us. */
+/* Takes all memory and starts n_workers - 1 threads.  They keep to the processors that the caller
+ * may use, one hyper-thread a core if there are enough; to which of them, the system decides, which
+ * knows where others work. */
 CERIUM_CHECKED int team_open(team **out, uint32_t n_workers, cerium_error *err);
 void team_close(team **t);
 uint32_t team_n_workers(const team *t);
+/* Those that take part now: fewer, while the machine is shared. */
+uint32_t team_n_active(const team *t);
 
 /* Run phases [n_phases] to the end; returns when all units are done.  One caller at a time. */
 void team_run(team *t, const team_phase *phases, uint32_t n_phases, team_fn *fn, void *arg);

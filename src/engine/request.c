@@ -207,9 +207,9 @@ static request *copy_request(const cerium_session *s, const cerium_request *q)
 /* The scheduler may still be on its way out of notify. */
 static void free_request(cerium_session *s)
 {
-    uint32_t n_waits = 0;
+    thread_spin wait = {0};
     if (!s->request) return;
-    while (!atomic_load(&s->request->is_over)) thread_wait_step(&n_waits);
+    while (!atomic_load(&s->request->is_over)) thread_wait_step(&wait);
     arena memory = s->request->memory;
     arena_close(&memory);
     s->request = NULL;

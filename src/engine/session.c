@@ -153,7 +153,7 @@ static int compute_batch(cerium_session *s, uint32_t n_max, float *logits, uint3
                          cerium_error *err)
 {
     cerium_engine *e = s->engine;
-    uint32_t n_waits = 0;
+    thread_spin wait = {0};
     for (;;) {
         thread_turn_take(&e->pass);
         int status = run_batch(s, n_max, logits, n_done);
@@ -164,7 +164,7 @@ static int compute_batch(cerium_session *s, uint32_t n_max, float *logits, uint3
             return error_set(err, status, "the context of %u tokens is full", s->context_tokens);
         /* Calls that began earlier hold all pages: they end, or make room as we do. */
         if (atomic_load(&s->cancel)) return canceled(s, err);
-        thread_wait_step(&n_waits);
+        thread_wait_step(&wait);
     }
 }
 

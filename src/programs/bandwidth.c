@@ -32,12 +32,13 @@ uint64_t bandwidth_sum(const uint64_t *words, size_t n)
 static void *read_runs(void *arg)
 {
     reader *r = arg;
-    thread_pin(r->cpu);
+    thread_keep_to(&r->cpu, 1);
     r->sum += bandwidth_sum(r->words, r->n_words); /* into the caches, if it fits */
     for (uint32_t run = 0; run < r->n_runs; run++) {
-        uint32_t n_waits = 0, n_passes = 0;
+        uint32_t n_passes = 0;
+        thread_spin wait = {0};
         atomic_fetch_add(r->arrived, 1);
-        while (atomic_load(r->arrived) < (run + 1) * r->n_threads) thread_wait_step(&n_waits);
+        while (atomic_load(r->arrived) < (run + 1) * r->n_threads) thread_wait_step(&wait);
         uint64_t start = clock_ns(), now;
         do {
             r->sum += bandwidth_sum(r->words, r->n_words);

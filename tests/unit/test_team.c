@@ -2,6 +2,7 @@
  * is done; also with more workers than processors, and with passes in quick succession. */
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "cpu/team.h"
@@ -75,11 +76,68 @@ static void test_sleep_and_wake(void)
     team_close(&t);
 }
 
+/* As if the system took away each worker but the caller, now and then, in the middle of a unit. */
+static void run_held(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
+{
+    static _Atomic uint32_t n;
+    struct timespec held = {0, 2000000};
+    if (worker > 0 && atomic_fetch_add(&n, 1) % 1024 == 0) nanosleep(&held, NULL);
+    run_units(arg, phase, first, end, worker);
+}
+
+/* Then fewer workers are tried, and are faster; every unit still runs once. */
+static void test_fewer_workers(void)
+{
+    static record r;
+    team *t = NULL;
+    cerium_error err;
+    uint32_t n_wrong = 0;
+    TEST_CHECK(team_open(&t, 4, &err) == 0);
+    TEST_CHECK(t && team_n_active(t) == 4);
+    for (uint64_t end = clock_ns() + 20000000000; t && clock_ns() < end;) {
+        memset(&r, 0, sizeof r);
+        r.n_workers = 4;
+        for (uint32_t p = 0; p < PHASES; p++) r.phases[p] = (team_phase){64, 1};
+        team_run(t, r.phases, PHASES, run_held, &r);
+        for (uint32_t p = 0; p < PHASES; p++)
+            for (uint32_t u = 0; u < 64; u++) n_wrong += atomic_load(&r.ran[p][u]) != 1;
+        if (team_n_active(t) == 1) break;
+    }
+    TEST_CHECK(n_wrong == 0 && atomic_load(&r.n_early) == 0 && atomic_load(&r.n_workers_bad) == 0);
+    TEST_CHECK(t && team_n_active(t) == 1);
+    team_close(&t);
+}
+
+/* Nobody spins when there is nothing to do: processor time of a second without passes. */
+static void test_idle(void)
+{
+    static record r;
+    team *t = NULL;
+    cerium_error err;
+    struct timespec second = {1, 0}, used[2];
+    TEST_CHECK(team_open(&t, 4, &err) == 0);
+    for (int pass = 0; t && pass < 100; pass++) { /* brisk, so that they end in a spin */
+        memset(&r, 0, sizeof r);
+        r.n_workers = 4;
+        r.phases[0] = (team_phase){200, 1};
+        team_run(t, r.phases, 1, run_units, &r);
+    }
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used[0]);
+    nanosleep(&second, NULL);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used[1]);
+    double ms = (double)(used[1].tv_sec - used[0].tv_sec) * 1e3 +
+                (double)(used[1].tv_nsec - used[0].tv_nsec) / 1e6;
+    TEST_CHECK_THAT(ms < 5, "%.3f ms of processor time in an idle second", ms);
+    team_close(&t);
+}
+
 int main(void)
 {
     TEST_RUN(test_one_worker);
     TEST_RUN(test_two_workers);
     TEST_RUN(test_more_workers_than_processors);
     TEST_RUN(test_sleep_and_wake);
+    TEST_RUN(test_fewer_workers);
+    TEST_RUN(test_idle);
     return unit_report("team");
 }

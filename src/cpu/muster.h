@@ -1,0 +1,51 @@
+/* muster.h - how many workers take part in a pass, on a machine that others use too.
+ *
+ * A worker that the system takes away in the middle of a unit holds all others up until it is back,
+ * for milliseconds; one that must be woken for every pass costs more than it does.  Where that is
+ * so, fewer workers are faster than all.  Whether, depends on the model and on the company, so it
+ * is tried: in turns with fewer and with as many as now, and who is cheaper stays.  All are tried
+ * again after a while, and later each time that it was in vain.  As long as passes take the same
+ * time, and nobody sleeps for others, nothing is tried.
+ *
+ * No threads and no clock in here: a function of what it is told. */
+#ifndef CPU_MUSTER_H
+#define CPU_MUSTER_H
+
+#include "base/base.h"
+
+enum {
+    MUSTER_WINDOW_NS = 16000000, /* time over which passes are summed: some turns of a processor */
+    MUSTER_PASSES_MIN = 4,       /* in it */
+    MUSTER_TURNS = 3,            /* of each number of workers in a trial */
+    MUSTER_REST_NS = 500000000,  /* until the next trial; twice as long after one in vain, up to */
+};
+#define MUSTER_REST_NS_MAX UINT64_C(4000000000)
+_Static_assert(MUSTER_REST_NS > 4 * MUSTER_TURNS * MUSTER_WINDOW_NS, "trials are a small part");
+
+typedef struct {
+    uint32_t n;        /* workers that should take part in the next pass */
+    uint32_t n_all;
+    uint32_t n_steady; /* those that nobody had to wait for, of late */
+    uint64_t kind;     /* of the passes of this window */
+    uint64_t ns, least_ns, sleep_ns, busy_ns; /* of all of them; of the quickest */
+    uint32_t n_passes;
+    uint64_t rest_ns, left_ns; /* between trials; until the next may begin */
+    /* the trial: of those that there were, and of those that are tried */
+    uint32_t turn, n_of[2]; /* turn 0 = there is none */
+    double cost[2];         /* of a pass, summed over turns */
+} muster;
+
+muster muster_of(uint32_t n_workers);
+
+/* So many are not waited for again and again: the number to try when fewer are. */
+static inline void muster_see_steady(muster *m, uint32_t n) { m->n_steady = n; }
+
+/* Whether passes are being compared, and their cost is wanted. */
+static inline bool muster_is_trying(const muster *m) { return m->turn > 0; }
+
+/* A pass took ns. kind: undisturbed passes of the same take the same time.  sleep_ns: that the
+ * caller slept for workers that were taken away.  busy_ns, in a trial: processor time it had.
+ * So what the caller itself was taken away, whatever the number of workers, does not count. */
+void muster_learn(muster *m, uint64_t kind, uint64_t ns, uint64_t sleep_ns, uint64_t busy_ns);
+
+#endif
