@@ -70,10 +70,15 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
     return CERIUM_OK;
 }
 
+/* There may be room for what a request waits for.  One that is submitted after this look finds it,
+ * and while one is counted neither as waiting nor as running, the scheduler is awake. */
 static void ring_scheduler(cerium_engine *e)
 {
     scheduler *sched = atomic_load(&e->scheduler);
-    if (sched) scheduler_ring(sched);
+    uint32_t n_requests = 0;
+    for (int i = 0; i < CERIUM_CLASSES; i++)
+        n_requests += atomic_load(&e->counts.waiting[i]) + atomic_load(&e->counts.running[i]);
+    if (sched && n_requests > 0) scheduler_ring(sched);
 }
 
 void cerium_session_close(cerium_session **session)
@@ -84,7 +89,7 @@ void cerium_session_close(cerium_session **session)
     if (s->sequence) {
         leave_engine(s);
         kv_sequence_close(&s->sequence);
-        ring_scheduler(s->engine); /* it may wait for these pages */
+        ring_scheduler(s->engine);
     }
     memory_free(s->tokens);
     memory_free(s->logits);
