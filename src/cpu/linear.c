@@ -103,7 +103,8 @@ static void keys_values(cpu_executor *ex, const step_op *op, const pass_rows *in
     }
 }
 
-/* Units of a tile: queries first, then keys with values, qkv_heads heads each. */
+/* Units of a tile: keys with values, then queries, qkv_heads heads each.  Those that take longest
+ * come first, so that the last ones even out what is left. */
 void pass_qkv(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
               pass_scratch *scratch)
 {
@@ -112,13 +113,13 @@ void pass_qkv(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
     uint32_t n_kv = divide_up(s->n_kv_heads, ex->qkv_heads);
     uint32_t row = unit / (n_q + n_kv) * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);
     unit %= n_q + n_kv;
-    if (unit < n_q) {
+    if (unit < n_kv) {
         uint32_t head = unit * ex->qkv_heads;
-        queries(ex, op, in, head, smaller(s->n_heads - head, ex->qkv_heads), row, n_rows);
-    } else {
-        uint32_t head = (unit - n_q) * ex->qkv_heads;
         keys_values(ex, op, in, head, smaller(s->n_kv_heads - head, ex->qkv_heads), row, n_rows,
                     scratch);
+    } else {
+        uint32_t head = (unit - n_kv) * ex->qkv_heads;
+        queries(ex, op, in, head, smaller(s->n_heads - head, ex->qkv_heads), row, n_rows);
     }
 }
 
