@@ -26,15 +26,15 @@ void pass_route(cpu_executor *ex, const step_op *op, uint32_t unit)
 /* The k largest, best first, ties to the lower index; their values are copied out. */
 static void take_top(const float *values, uint32_t n, uint32_t k, uint32_t *chosen, float *out)
 {
-    for (uint32_t rank = 0; rank < k; rank++) {
-        uint32_t best = n;
-        for (uint32_t i = 0; i < n; i++) {
-            bool taken = false;
-            for (uint32_t j = 0; j < rank; j++) taken |= chosen[j] == i;
-            if (!taken && (best == n || values[i] > values[best])) best = i;
+    for (uint32_t i = 0, n_taken = 0; i < n; i++) {
+        if (n_taken == k && !(values[i] > out[k - 1])) continue;
+        uint32_t rank = n_taken < k ? n_taken++ : k - 1;
+        for (; rank > 0 && values[i] > out[rank - 1]; rank--) {
+            chosen[rank] = chosen[rank - 1];
+            out[rank] = out[rank - 1];
         }
-        chosen[rank] = best;
-        out[rank] = values[best];
+        chosen[rank] = i;
+        out[rank] = values[i];
     }
 }
 

@@ -8,7 +8,7 @@
 #include "cpu/executor.h"
 
 enum {
-    PASS_TILE = 32,          /* rows of a batch that a unit of work takes through its weights */
+    PASS_TILE = 72,          /* rows of a batch that a unit of work takes through its weights */
     PASS_BLOCK_PANELS = 4,   /* output panels in a unit: 64 rows */
     PASS_UP_PANELS = 8,      /* feed-forward up: 128 rows, one group of activations */
     PASS_HEAD_PANELS = 16,   /* vocabulary: 256 rows */

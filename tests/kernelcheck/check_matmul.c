@@ -4,10 +4,10 @@
 #include "base/memory.h"
 #include "test_blocks.h"
 
-enum { TOKENS_MAX = 33, GAP = 3 /* floats between the outputs of tokens, to see them untouched */ };
+enum { TOKENS_MAX = 73, GAP = 3 /* floats between the outputs of tokens, to see them untouched */ };
 
 static const uint32_t widths[] = {1, 3, 32, 64, 96, 128, 160, 256, 512, 896, 1024, 2880};
-static const uint32_t token_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, TOKENS_MAX};
+static const uint32_t token_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 36, 41, TOKENS_MAX};
 
 typedef struct {
     block_type type;
@@ -113,8 +113,11 @@ static const struct {
     {"L2, 2 tokens", 384 << 10, 2, false, false},
     {"L2, 4 tokens", 384 << 10, 4, false, false},
     {"L2, 8 tokens", 384 << 10, 8, false, false},
+    {"L2, 16 tokens", 384 << 10, 16, false, false},
     {"DRAM, 2 tokens", SLICE_BYTES, 2, true, false},
     {"DRAM, 4 tokens", SLICE_BYTES, 4, true, false},
+    {"DRAM, 8 tokens", SLICE_BYTES, 8, true, false},
+    {"DRAM, 16 tokens", SLICE_BYTES, 16, true, false},
 };
 
 /* The next slice of whole panels. */
@@ -126,7 +129,7 @@ static const uint8_t *next_slice(const uint8_t *map, size_t size, size_t *at)
 
 static void bench_type(block_type type, const kernel_table *ref, const kernel_table *level)
 {
-    enum { N_COLS = 4096, X_TOKENS = 64, BATCH_PANELS = 8 };
+    enum { N_COLS = 4096, X_TOKENS = 72, BATCH_PANELS = 8 };
     const size_t panel_bytes = kernel_panel_bytes(type, N_COLS);
     uint8_t *rows = kc_buffer(KERNEL_PANEL_ROWS * N_COLS * sizeof(float), 64);
     void *x = kc_buffer(X_TOKENS * N_COLS * sizeof(float), 64);
@@ -155,7 +158,7 @@ static void bench_type(block_type type, const kernel_table *ref, const kernel_ta
     const uint32_t n_rows = BATCH_PANELS * KERNEL_PANEL_ROWS;
     float *y = kc_buffer((size_t)n_rows * X_TOKENS * sizeof *y, 64);
     if (ref != level)
-        KC_BENCH("64 tokens", 2.0 * n_rows * N_COLS * X_TOKENS, "Gop/s",
+        KC_BENCH("72 tokens", 2.0 * n_rows * N_COLS * X_TOKENS, "Gop/s",
                  level->matmul[type](y, n_rows, panels, x, BATCH_PANELS, N_COLS, X_TOKENS));
     memory_unmap(panels, MAP_BYTES);
 }

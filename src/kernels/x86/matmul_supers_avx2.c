@@ -2,7 +2,7 @@
  *
  * The small scales cost nothing: madd, which widens 16-bit pairs to 32 bits, multiplies by them
  * in place of by one.  A half superblock (one group of activations) is an exact integer. */
-#include "kernels/x86/matmul_avx2.h"
+#include "kernels/x86/matmul_batch_avx2.h"
 
 #include "kernels/matmul.h"
 
@@ -116,9 +116,45 @@ PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, si
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 
-MATMUL_TILED(matmul_q4_k_avx2, BLOCK_Q4_K, tile, 2, NULL)
-MATMUL_TILED(matmul_q5_k_avx2, BLOCK_Q5_K, tile, 2, NULL)
-MATMUL_TILED(matmul_q6_k_avx2, BLOCK_Q6_K, tile, 2, NULL)
+/* Half a superblock for many tokens: its small scales as words beside the quants. */
+PANEL_INLINE void unpack_half(block_type type, batch_weights *out, const uint8_t *super,
+                              uint32_t n_blocks, uint32_t half)
+{
+    const bool q6 = type == BLOCK_Q6_K; /* whose pairs of scales belong to one block, not to two */
+    const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * (q6 ? 32 : 16);
+    const uint8_t *block = super + panel_head_bytes(type) +
+                           half * PANEL_BLOCKS * panel_quant_bytes(type);
+    UNROLLED for (uint32_t h = 0; h < 2; h++) {
+        out->d[0][h] = load_halves(super + 16 * h);
+        if (panel_has_min(type)) {
+            out->m[0][h] = load_halves(super + 32 + 16 * h);
+            UNROLLED for (uint32_t i = 0; i < 2; i++)
+                out->minima[i][h] = load_pairs(type, scales + 128 + 32 * i, h);
+        }
+    }
+    for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
+        UNROLLED for (uint32_t h = 0; h < 2; h++) {
+            UNROLLED for (uint32_t r = 0; r < 8 / quant_run(type); r++) {
+                const uint32_t at = q6 ? b : b / 2, which = q6 ? r : b % 2;
+                const __m256i v = which ? scale_pairs(type, scales + 32 * at, h, 1)
+                                        : scale_pairs(type, scales + 32 * at, h, 0);
+                out->factor[8 / quant_run(type) * b + r][h] = v;
+            }
+        }
+        batch_unpack_block(type, out, block, b);
+    }
+}
+
+BATCH_TILES(q4_k, BLOCK_Q4_K)
+BATCH_TILES(q5_k, BLOCK_Q5_K)
+BATCH_TILES(q6_k, BLOCK_Q6_K)
+
+#define MATMUL_SUPERS(name, type, tiles, at_least)                                                 \
+    MATMUL_TILED(name##_few, type, tile, 2, NULL)                                                  \
+    MATMUL_BATCHED(name, type, name##_few, unpack_half, tiles, at_least)
+MATMUL_SUPERS(matmul_q4_k_avx2, BLOCK_Q4_K, q4_k_tiles, 20)
+MATMUL_SUPERS(matmul_q5_k_avx2, BLOCK_Q5_K, q5_k_tiles, 5)
+MATMUL_SUPERS(matmul_q6_k_avx2, BLOCK_Q6_K, q6_k_tiles, 5)
 MATMUL_TILED(matmul_iq4_xs_avx2, BLOCK_IQ4_XS, tile, 2, NULL)
 
 void matmul_init_supers_avx2(kernel_table *table)

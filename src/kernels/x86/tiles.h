@@ -18,7 +18,7 @@ enum {
 #ifdef PANEL_SMALL_CODE
 #define UNROLLED
 #elif defined(__clang__)
-#define UNROLLED _Pragma("unroll")
+#define UNROLLED _Pragma("clang loop unroll(full)")
 #else
 #define UNROLLED _Pragma("GCC unroll 8")
 #endif
