@@ -5,10 +5,10 @@
         --llama-bench PATH [--ik-bench PATH] [--rounds 5] [--only TEXT] [-o FILE]
 
 The programs take turns (A B A B ...), so that a machine whose speed drifts slows all alike; figures
-are medians over the rounds, ratios are medians of the ratios within a round.  PATH is a llama-bench
-of your own build, of llama.cpp or of ik_llama.cpp.  At depth each peer gets the best of its settings
-(type of the cache, flash attention), found before the first round.  The models have random weights
-of real shapes: speed does not depend on what the weights say.
+are medians over the rounds, ratios are medians of the ratios within a round. PATH is a llama-bench
+of your own build, of llama.cpp or of ik_llama.cpp.  At depth each peer gets the best of its
+settings (type of the cache, flash attention), found before the first round.  The models have random
+weights of real shapes: speed does not depend on what the weights say.
 """
 import argparse
 import collections
@@ -202,7 +202,8 @@ def main():
         print(lines[-1], flush=True)
     for row in rows:
         for name, settings in row["settings"].items():
-            lines.append("\n%s, %s: %s ran with `%s`." % (row["model"], row["work"], name, settings))
+            lines.append("\n%s, %s: %s ran with `%s`." % (row["model"], row["work"], name,
+                                                          settings))
             print(lines[-1])
     if args.output:
         out = pathlib.Path(args.output)
