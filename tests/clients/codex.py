@@ -251,7 +251,7 @@ def check_faults(report):
         with report.check("codex exec with a wrong key is told so", server):
             events, status, text = Home(server).exec("say hello", seconds=90)
             assert status != 0 and "401" in text, text[-600:]
-    with Server(replay=[], key=KEY) as server:
+    with Server(replay=[], context=1024, key=KEY) as server:
         with report.check("codex exec with too long a prompt is told so at once", server):
             began = time.monotonic()
             events, status, text = Home(server).exec("say hello")
