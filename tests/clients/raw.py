@@ -39,7 +39,7 @@ def talk(server, data, half_close=False, timeout=5):
                 if not more:
                     return received
                 received += more
-        except (socket.timeout, ConnectionError):
+        except OSError:  # time is up, or the server hung up, perhaps before we were through
             return received
 
 
