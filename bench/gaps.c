@@ -6,15 +6,15 @@
  *   build/release/bench_gaps MODEL.gguf [THREADS [LOOPS [ROUNDS]]]
  *
  * Windows of a tenth of a second take turns, so that the machine's moods hit all of them. */
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "base/thread.h"
 #include "cerium.h"
 
 enum { GAPS_MAX = 1 << 20, LOOPS_MAX = 64, CONTEXT = 250, WARM = 4, TOKENS_MIN = 24 };
@@ -32,16 +32,9 @@ static cerium_session *session;
 static const cerium_sampling sampling = {.ignore_end = true};
 static pid_t loops[LOOPS_MAX];
 static int n_loops = 2;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int n_notes;
+static thread_bell bell; /* rung by notes */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
+static double now(void) { return (double)clock_ns() / 1e9; }
 
 static void fail(const char *message)
 {
@@ -107,10 +100,7 @@ static uint32_t steps(series *s)
 static void note(void *unused)
 {
     (void)unused;
-    pthread_mutex_lock(&lock);
-    n_notes++;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    thread_bell_ring(&bell);
 }
 
 /* n tokens; the gaps are those at the scheduler, as the reader may find several events at once. */
@@ -124,16 +114,13 @@ static void request(series *s, uint32_t n)
     int i = 0;
     if (cerium_session_start(session, &wanted, &err)) fail(err.message);
     while (event.kind != CERIUM_EVENT_DONE) {
+        uint32_t seen = atomic_load(&bell.n_rings);
         cerium_session_poll(session, &event);
         if (event.kind == CERIUM_EVENT_STEP) {
             if (i == WARM) count(s, -1);
             if (i++ > WARM) keep(s, (double)event.step.duration_ns / 1e9);
         }
-        if (event.kind != CERIUM_EVENT_NONE) continue;
-        pthread_mutex_lock(&lock);
-        while (n_notes == 0) pthread_cond_wait(&changed, &lock);
-        n_notes = 0;
-        pthread_mutex_unlock(&lock);
+        if (event.kind == CERIUM_EVENT_NONE) thread_bell_wait(&bell, seen);
     }
     count(s, 1);
 }
@@ -160,20 +147,20 @@ int main(int argc, char **argv)
     cerium_error err;
     cerium_engine *engine;
     cerium_engine_config config;
-    int rounds = argc > 4 ? atoi(argv[4]) : 10;
+    int rounds = argc > 4 ? (int)strtol(argv[4], NULL, 10) : 10;
     series all[] = {{.name = "steps"}, {.name = "request"}, {.name = "steps, beside"},
                     {.name = "request, beside"}};
-    if (argc > 3) n_loops = atoi(argv[3]);
+    if (argc > 3) n_loops = (int)strtol(argv[3], NULL, 10);
     if (argc < 2 || n_loops < 0 || n_loops > LOOPS_MAX || rounds < 1) {
         fprintf(stderr, "usage: bench_gaps MODEL.gguf [THREADS [LOOPS [ROUNDS]]]\n");
         return 2;
     }
     for (int i = 0; i < 4; i++)
-        if (!(all[i].gaps = malloc(GAPS_MAX * sizeof(double)))) fail("no memory");
+        if (!(all[i].gaps = memory_zalloc(GAPS_MAX, sizeof(double)))) fail("no memory");
     start_loops();
     cerium_engine_config_defaults(&config);
     config.model_path = argv[1];
-    config.threads = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
+    config.threads = argc > 2 ? (uint32_t)strtol(argv[2], NULL, 10) : 0;
     config.context_tokens_max = CONTEXT;
     if (cerium_engine_open(&engine, &config, &err)) fail(err.message);
     if (cerium_session_open(&session, engine, NULL, &err)) fail(err.message);

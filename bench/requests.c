@@ -2,12 +2,11 @@
  * beside each other, and a prompt that is found against one that is computed.
  *
  *   make build/release/bench_requests && build/release/bench_requests MODEL.gguf [RUNS] */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/thread.h"
 #include "cerium.h"
 
 enum { STREAMS_MAX = 16, NEW = 96, PROMPT = 512, RUNS_MAX = 64 };
@@ -15,16 +14,9 @@ enum { STREAMS_MAX = 16, NEW = 96, PROMPT = 512, RUNS_MAX = 64 };
 static cerium_engine *engine;
 static cerium_engine_info info;
 static int32_t prompt[PROMPT];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int n_notes;
+static thread_bell bell; /* rung by notes */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
+static double now(void) { return (double)clock_ns() / 1e9; }
 
 static void fail(const cerium_error *err)
 {
@@ -56,10 +48,7 @@ static cerium_session *open_session(uint64_t tenant)
 static void note(void *user)
 {
     (void)user;
-    pthread_mutex_lock(&lock);
-    n_notes++;
-    pthread_cond_signal(&changed);
-    pthread_mutex_unlock(&lock);
+    thread_bell_ring(&bell);
 }
 
 static void start(cerium_session *session, size_t n_tokens, uint32_t n_new)
@@ -77,10 +66,7 @@ static double finish(cerium_session **sessions, int n)
     double begin = now();
     bool done[STREAMS_MAX] = {false};
     for (int n_done = 0; n_done < n;) {
-        pthread_mutex_lock(&lock);
-        while (n_notes == 0) pthread_cond_wait(&changed, &lock);
-        n_notes = 0;
-        pthread_mutex_unlock(&lock);
+        uint32_t seen = atomic_load(&bell.n_rings);
         for (int i = 0; i < n; i++) {
             cerium_event event;
             if (done[i]) continue;
@@ -89,6 +75,7 @@ static double finish(cerium_session **sessions, int n)
             done[i] = event.kind == CERIUM_EVENT_DONE;
             n_done += done[i];
         }
+        if (n_done < n) thread_bell_wait(&bell, seen);
     }
     return now() - begin;
 }
@@ -169,7 +156,7 @@ int main(int argc, char **argv)
 {
     cerium_error err;
     cerium_engine_config config;
-    int runs = argc > 2 ? atoi(argv[2]) : 5;
+    int runs = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 5;
     if (argc < 2 || runs < 1 || runs > RUNS_MAX) {
         fprintf(stderr, "usage: bench_requests MODEL.gguf [RUNS]\n");
         return 2;

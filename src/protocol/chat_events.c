@@ -156,14 +156,7 @@ static void end_choice(protocol_writer *w, writer_choice *c)
 static void put_usage(const protocol_writer *w, json_out *t)
 {
     const protocol_usage *u = &w->usage;
-    json_out_literal(t, "\"usage\":{");
-    put_count(t, "prompt_tokens", u->input_tokens);
-    json_out_literal(t, ",");
-    put_count(t, "completion_tokens", u->output_tokens);
-    json_out_literal(t, ",");
-    put_count(t, "total_tokens", (uint64_t)u->input_tokens + u->output_tokens);
-    json_out_literal(t, ",\"prompt_tokens_details\":{");
-    put_count(t, "cached_tokens", u->cached_tokens);
+    put_token_usage(w, t);
     json_out_literal(t, ",\"audio_tokens\":0},\"completion_tokens_details\":{");
     put_count(t, "reasoning_tokens", u->reasoning_tokens);
     json_out_literal(t, ",\"audio_tokens\":0,");

@@ -22,6 +22,19 @@ void put_count(json_out *t, const char *name, uint64_t value)
     json_out_integer(t, (int64_t)value);
 }
 
+void put_token_usage(const protocol_writer *w, json_out *t)
+{
+    const protocol_usage *u = &w->usage;
+    json_out_literal(t, "\"usage\":{");
+    put_count(t, "prompt_tokens", u->input_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "completion_tokens", u->output_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "total_tokens", (uint64_t)u->input_tokens + u->output_tokens);
+    json_out_literal(t, ",\"prompt_tokens_details\":{");
+    put_count(t, "cached_tokens", u->cached_tokens);
+}
+
 void item_id(const protocol_writer *w, const char *prefix, uint32_t index, char out[128])
 {
     snprintf(out, 128, "%s_%.96s_%u", prefix, w->suffix, index);

@@ -32,6 +32,11 @@ static uint64_t said_instructions(const protocol_request *request)
     return any ? c.h[0] | 1 : 0;
 }
 
+static bool instructs(const cerium_message *m)
+{
+    return !strcmp(m->role, "system") || !strcmp(m->role, "developer");
+}
+
 static bool of_assistant(const cerium_message *m)
 {
     return !strcmp(m->role, "assistant") || !strcmp(m->role, "reasoning") ||
@@ -96,9 +101,7 @@ static int render_fitting(server *s, const protocol_request *request, cerium_mes
                           cerium_error *err)
 {
     size_t kept = 0; /* leading messages that instruct */
-    while (kept < n && (!strcmp(messages[kept].role, "system") ||
-                        !strcmp(messages[kept].role, "developer")))
-        kept++;
+    while (kept < n && instructs(&messages[kept])) kept++;
     for (;;) {
         int status = render(s, request, messages, n, n_base, total, n_head, err);
         bool long_ = status == CERIUM_ERR_CAPACITY ||
@@ -112,13 +115,13 @@ static int render_fitting(server *s, const protocol_request *request, cerium_mes
     }
 }
 
-/* The timeline of a turn into the scratch; *n_head, *in_force: of its head.  Instructions that are
- * not those of the turn take their place, where there is one.
+/* The timeline of a turn into the scratch; *n_head, *in_force: of its head.  Instructions (said is
+ * their hash) that are not the turn's take the place of its own, where there is one.
  * CERIUM_ERR_CAPACITY: longer than the context. */
-static int take_turn(server *s, const protocol_request *request, const history_turn *turn,
-                     size_t *n_base, size_t *n_head, uint64_t *in_force, cerium_error *err)
+static int take_turn(server *s, const protocol_request *request, uint64_t said,
+                     const history_turn *turn, size_t *n_base, size_t *n_head, uint64_t *in_force,
+                     cerium_error *err)
 {
-    uint64_t said = said_instructions(request);
     size_t skipped = 0, head = 0, unused;
     *n_head = turn->n_head;
     *in_force = turn->instructions;
@@ -169,7 +172,7 @@ int prompts_chat(server *s, protocol_request *request, uint64_t tenant,
         return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
     protocol_request_name_orphans(request);
     if (previous) {
-        int status = take_turn(s, request, previous, &n_base, &n_head, &in_force, &err);
+        int status = take_turn(s, request, said, previous, &n_base, &n_head, &in_force, &err);
         RETURN_IF(chat_failed(s, status, n_base, &err, e));
     }
     cerium_message *messages = memory_alloc((request->n_messages + 1) * sizeof *messages);
@@ -180,9 +183,7 @@ int prompts_chat(server *s, protocol_request *request, uint64_t tenant,
     memory_free(messages);
     RETURN_IF(chat_failed(s, status, total, &err, e));
     /* A first message of the system that is not the instructions stays where it is. */
-    if (!previous && !said && n && (!strcmp(request->messages[0].role, "system") ||
-                                    !strcmp(request->messages[0].role, "developer")))
-        n_head = CERIUM_NO_HEAD;
+    if (!previous && !said && n && instructs(&request->messages[0])) n_head = CERIUM_NO_HEAD;
     *out = (prompt){.tokens = s->scratch,
                     .n = total,
                     .chain = known ? c : (chain){{0, 0}},
