@@ -51,8 +51,23 @@ inside() {
 
 echo "== make run"
 start=$SECONDS
-inside "make run"
+set -m # a process group of its own, to end what goes on serving
+inside "make run" >"$root/run.log" 2>&1 &
+job=$!
+until grep -q 'tokens/s, over ws://' "$root/run.log"; do
+    kill -0 "$job" 2>/dev/null && [ $((SECONDS - start)) -lt 1800 ] || {
+        tail -n 30 "$root/run.log" >&2
+        kill -TERM -- "-$job" 2>/dev/null || true
+        exit 1
+    }
+    sleep 1
+done
 echo "== make run took $((SECONDS - start)) s"
+tail -n 25 "$root/run.log"
+(: </dev/tcp/127.0.0.1/8383) # it goes on serving
+kill -TERM -- "-$job"
+wait "$job" || true
+set +m
 echo "== make test"
 start=$SECONDS
 inside "make test" | tee "$root/test.log"
