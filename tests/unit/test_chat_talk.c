@@ -404,12 +404,17 @@ static void test_out_of_memory(void)
 
 /* ---- Section - Heads ---- */
 
+/* Whether its system message has a turn of its own. */
+static bool has_head(int kind)
+{
+    return kind != CHAT_LLAMA2 && (kind < CHAT_MISTRAL_V0 || kind > CHAT_MISTRAL_V3_TEKKEN);
+}
+
 /* One head in the place of another gives the conversation that has it from the beginning. */
 static void test_heads(void)
 {
     static const char *const systems[] = {"Be brief.", "Be long.\n\nAnd thorough."};
     tokenizer *t = open_vocabulary();
-    uint32_t n_known = 0;
     for (int kind = 0; kind < CHAT_KINDS; kind++)
         for (size_t n_tools = 0; n_tools <= ARRAY_LEN(tools); n_tools += ARRAY_LEN(tools)) {
             int32_t tokens[2][TOKENS_MAX], joined[TOKENS_MAX];
@@ -422,15 +427,14 @@ static void test_heads(void)
                                     .n_tools = n_tools, .n_head = &head[i]};
                 n[i] = render(t, kind, &chat, tokens[i]);
             }
+            TEST_CHECK_THAT((head[0] != CERIUM_NO_HEAD) == has_head(kind), "%s", names[kind]);
             if (head[0] == CERIUM_NO_HEAD) continue;
-            n_known++;
             TEST_CHECK(head[0] > 0 && head[0] < n[0] && head[1] < n[1] && head[0] != head[1]);
             size_t tail = n[0] - head[0];
             memcpy(joined, tokens[1], head[1] * sizeof *joined);
             memcpy(joined + head[1], tokens[0] + head[0], tail * sizeof *joined);
             check_same(t, "another head", kind, n_tools, joined, head[1] + tail, tokens[1], n[1]);
         }
-    TEST_CHECK_THAT(n_known >= 20, "%u forms say where their heads end", n_known);
     tokenizer_close(&t);
 }
 
