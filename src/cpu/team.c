@@ -19,7 +19,6 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "cpu/muster.h"
 #include "kernels/kernels.h"
 
 enum { UNIT_BITS = 20, LATE_ONCE = 1 << 16 };
@@ -258,7 +257,7 @@ void team_close(team **t)
 }
 
 uint32_t team_n_workers(const team *t) { return t->n_workers; }
-uint32_t team_n_active(const team *t) { return atomic_load(&t->n_active); }
+muster *team_muster(team *t) { return &t->muster; }
 
 /* Ranks for n workers: those rest that were waited for most. */
 static void choose_active(team *t, uint32_t n)

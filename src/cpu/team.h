@@ -16,6 +16,7 @@
 #define CPU_TEAM_H
 
 #include "base/base.h"
+#include "cpu/muster.h"
 
 enum { TEAM_WORKERS_MAX = 256, TEAM_PHASES_MAX = 8192, TEAM_UNITS_MAX = (1 << 20) - 1,
        TEAM_PHASE_SPIN_NS = 100000, TEAM_PASS_SPIN_NS = 50000 };
@@ -37,8 +38,9 @@ typedef void team_fn(void *arg, uint32_t phase, uint32_t first, uint32_t end, ui
 CERIUM_CHECKED int team_open(team **out, uint32_t n_workers, cerium_error *err);
 void team_close(team **t);
 uint32_t team_n_workers(const team *t);
-/* Those that take part now: fewer, while the machine is shared. */
-uint32_t team_n_active(const team *t);
+/* What it goes by: how many take part, and what was seen of them.  A test may change n between
+ * passes. */
+muster *team_muster(team *t);
 
 /* Run phases [n_phases] to the end; returns when all units are done.  One caller at a time. */
 void team_run(team *t, const team_phase *phases, uint32_t n_phases, team_fn *fn, void *arg);

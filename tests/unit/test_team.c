@@ -14,7 +14,7 @@ typedef struct {
     _Atomic uint32_t ran[PHASES][UNITS];
     _Atomic uint32_t done[PHASES];
     team_phase phases[PHASES];
-    _Atomic uint32_t n_early, n_workers_bad;
+    _Atomic uint32_t n_early, n_workers_bad, who; /* a bit a worker that did something */
     uint32_t n_workers;
 } record;
 
@@ -24,6 +24,7 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
     if (worker >= r->n_workers) atomic_fetch_add(&r->n_workers_bad, 1);
     if (phase > 0 && atomic_load(&r->done[phase - 1]) != r->phases[phase - 1].n_units)
         atomic_fetch_add(&r->n_early, 1);
+    atomic_fetch_or(&r->who, 1u << worker);
     for (uint32_t u = first; u < end; u++) atomic_fetch_add(&r->ran[phase][u], 1);
     atomic_fetch_add(&r->done[phase], end - first);
 }
@@ -76,35 +77,59 @@ static void test_sleep_and_wake(void)
     team_close(&t);
 }
 
-/* As if the system took away each worker but the caller, now and then, in the middle of a unit. */
-static void run_held(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
-{
-    static _Atomic uint32_t n;
-    struct timespec held = {0, 2000000};
-    if (worker > 0 && atomic_fetch_add(&n, 1) % 1024 == 0) nanosleep(&held, NULL);
-    run_units(arg, phase, first, end, worker);
-}
-
-/* Then fewer workers are tried, and are faster; every unit still runs once. */
-static void test_fewer_workers(void)
+/* Any number of workers, changed before every pass: so many take part at most (but for one that was
+ * taken away just when it had seen that it should), and every unit still runs once. */
+static void test_changing_numbers(void)
 {
     static record r;
     team *t = NULL;
     cerium_error err;
-    uint32_t n_wrong = 0;
-    TEST_CHECK(team_open(&t, 4, &err) == 0);
-    TEST_CHECK(t && team_n_active(t) == 4);
-    for (uint64_t end = clock_ns() + 20000000000; t && clock_ns() < end;) {
+    uint32_t n_wrong = 0, n_over = 0, random = 1;
+    TEST_CHECK(team_open(&t, 5, &err) == 0);
+    for (int pass = 0; t && pass < 600; pass++) {
         memset(&r, 0, sizeof r);
-        r.n_workers = 4;
+        r.n_workers = 5;
         for (uint32_t p = 0; p < PHASES; p++) r.phases[p] = (team_phase){64, 1};
-        team_run(t, r.phases, PHASES, run_held, &r);
+        random = random * 1664525 + 1013904223;
+        uint32_t n = team_muster(t)->n = 1 + (random >> 16) % 5;
+        team_run(t, r.phases, PHASES, run_units, &r);
         for (uint32_t p = 0; p < PHASES; p++)
             for (uint32_t u = 0; u < 64; u++) n_wrong += atomic_load(&r.ran[p][u]) != 1;
-        if (team_n_active(t) == 1) break;
+        n_wrong += atomic_load(&r.n_early) + atomic_load(&r.n_workers_bad);
+        n_over += (uint32_t)__builtin_popcount(atomic_load(&r.who)) > n;
     }
-    TEST_CHECK(n_wrong == 0 && atomic_load(&r.n_early) == 0 && atomic_load(&r.n_workers_bad) == 0);
-    TEST_CHECK(t && team_n_active(t) == 1);
+    TEST_CHECK_THAT(n_wrong == 0, "%u", n_wrong);
+    TEST_CHECK_THAT(n_over < 10, "%u", n_over);
+    team_close(&t);
+}
+
+/* As if the system took away one worker in the middle of a unit: all others, the caller too, have
+ * nothing left to do and wait for it. */
+static void run_held(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
+{
+    static _Atomic bool is_held;
+    struct timespec held = {0, 200 * 1000 * 1000};
+    (void)arg, (void)phase, (void)first, (void)end;
+    if (worker > 0 && !atomic_exchange(&is_held, true)) nanosleep(&held, NULL);
+    while (!atomic_load(&is_held)) {}
+}
+
+/* Then the caller sleeps, and knows for whom; that is what fewer workers are tried for. */
+static void test_late_worker(void)
+{
+    static record r = {.n_workers = 4};
+    const team_phase phase = {64, 1};
+    team *t = NULL;
+    cerium_error err;
+    TEST_CHECK(team_open(&t, 4, &err) == 0);
+    if (!t) return;
+    const muster *m = team_muster(t);
+    team_run(t, &phase, 1, run_units, &r); /* the first of a kind does not count */
+    TEST_CHECK(m->n == 4 && m->n_passes == 0);
+    team_run(t, &phase, 1, run_held, NULL);
+    TEST_CHECK_THAT(m->n_passes == 1 && m->ns >= m->sleep_ns, "%u passes", m->n_passes);
+    TEST_CHECK_THAT(m->sleep_ns > 0, "%llu ns", (unsigned long long)m->sleep_ns);
+    TEST_CHECK_THAT(m->n_steady < 4, "%u", m->n_steady); /* fewer, if others were late too */
     team_close(&t);
 }
 
@@ -137,7 +162,8 @@ int main(void)
     TEST_RUN(test_two_workers);
     TEST_RUN(test_more_workers_than_processors);
     TEST_RUN(test_sleep_and_wake);
-    TEST_RUN(test_fewer_workers);
+    TEST_RUN(test_changing_numbers);
+    TEST_RUN(test_late_worker);
     TEST_RUN(test_idle);
     return unit_report("team");
 }
