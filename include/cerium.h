@@ -99,7 +99,14 @@ typedef struct {
     void *progress_user;
     const char *kv_type;         /* what keys and values are kept in: "f16"; "f32", slow, to check
                                     numbers; NULL = CERIUM_KV in the environment, else "f16" */
-    uint8_t reserved[56];        /* zero */
+    const char *cache;           /* where repacked weights are kept, so that the next start maps
+                                    them: a folder, or "off"; NULL = CERIUM_CACHE in the
+                                    environment, else beside the model or, where that cannot be
+                                    written, in the user's cache folder, from 64 MB on */
+    void (*notice)(void *user, const char *line); /* something that the user may want to know and
+                                    that stops nothing: one line; while opening */
+    void *notice_user;
+    uint8_t reserved[32];        /* zero */
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
@@ -119,6 +126,8 @@ typedef struct {
     uint64_t weights_bytes;      /* memory that the weights take */
     uint64_t step_bytes;         /* weight bytes read for one token (chosen experts only) */
     uint64_t kv_token_bytes;     /* KV bytes of one token in the layers that keep everything */
+    const char *cache_path;      /* the file that the weights are mapped from; "" when they were
+                                    repacked into memory */
 } cerium_engine_info;
 
 /** Set every field to its documented default. */
@@ -131,7 +140,8 @@ CERIUM_API void cerium_engine_config_defaults(cerium_engine_config *config);
  * @retval CERIUM_ERR_IO        the file cannot be opened or mapped
  * @retval CERIUM_ERR_FORMAT    not GGUF, damaged, or an architecture or type that we lack
  * @retval CERIUM_ERR_MEMORY    the weights or the KV cache do not fit
- * Cost: reads and repacks every weight, about a second for each gigabyte.  Thread-safe. */
+ * Cost: the first time reads and repacks every weight, about a second for each gigabyte; later
+ * maps what was kept of that and reads it once, like a token.  Thread-safe. */
 CERIUM_API CERIUM_CHECKED int cerium_engine_open(cerium_engine **engine_out,
                                                  const cerium_engine_config *config,
                                                  cerium_error *err);

@@ -2,6 +2,7 @@
 #define BASE_MEMORY_C
 #include "base/memory.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -52,19 +53,30 @@ void memory_free(void *p)
 
 void memory_release(void *p) { free(p); }
 
-void *memory_map(size_t size)
+/* Address space of size bytes that begins on a huge page: over-map and trim. */
+static uint8_t *reserve(size_t size)
 {
-    const size_t huge = (size_t)2 << 20;
-    if (!allowed() || size == 0 || size > SIZE_MAX - 2 * huge) return NULL;
-    /* Over-map and trim, so that the start lies on a huge-page boundary. */
-    size_t len = size_round_up(size, 4096), span = len + huge;
+    const size_t huge = MEMORY_HUGE_PAGE, len = size_round_up(size, 4096), span = len + huge;
     uint8_t *p = mmap(NULL, span, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return NULL;
     uint8_t *start = (uint8_t *)size_round_up((size_t)p, huge);
     if (start > p) munmap(p, (size_t)(start - p));
     if (p + span > start + len) munmap(start + len, (size_t)(p + span - (start + len)));
-    madvise(start, len, MADV_HUGEPAGE); /* a wish; plain pages are right too */
+    return start;
+}
+
+static bool mappable(size_t size)
+{
+    return allowed() && size != 0 && size <= SIZE_MAX - 2 * (size_t)MEMORY_HUGE_PAGE;
+}
+
+void *memory_map(size_t size)
+{
+    uint8_t *start = mappable(size) ? reserve(size) : NULL;
+    if (!start) return NULL;
+    /* A wish; plain pages are right too. */
+    madvise(start, size_round_up(size, 4096), MADV_HUGEPAGE);
     atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
     return start;
 }
@@ -74,6 +86,25 @@ void memory_populate(void *p, size_t size)
     enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE of Linux 5.14 */
     madvise(p, size_round_up(size, 4096), POPULATE_WRITE); /* a wish, too */
 }
+
+void *memory_map_file(int fd, uint64_t offset, size_t size)
+{
+    CHECK(offset % MEMORY_HUGE_PAGE == 0);
+    errno = ENOMEM;
+    uint8_t *start = mappable(size) ? reserve(size) : NULL;
+    if (!start) return NULL;
+    if (mmap(start, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED) {
+        int why = errno;
+        munmap(start, size_round_up(size, 4096));
+        errno = why;
+        return NULL;
+    }
+    madvise(start, size, MADV_HUGEPAGE); /* of the page cache, where the file system has them */
+    atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
+    return start;
+}
+
+void memory_drop(void *p, size_t size) { madvise(p, size, MADV_DONTNEED); }
 
 void memory_unmap(void *p, size_t size)
 {

@@ -9,6 +9,8 @@
 
 /* Alignment of every allocation: a cache line, and one AVX-512 register. */
 enum { MEMORY_ALIGN = 64 };
+/* A huge page of x86-64 and arm64: what large mappings and files of weights are aligned to. */
+enum { MEMORY_HUGE_PAGE = 2 << 20 };
 
 /* Returns owned, uninitialised; release with memory_free(). size may be 0. */
 void *memory_alloc(size_t size);
@@ -28,7 +30,14 @@ void *memory_map(size_t size);
 /* Take the physical memory of mapped pages now, where the kernel can: who is in a hurry later meets
  * no page fault. */
 void memory_populate(void *p, size_t size);
+/* Bytes [offset, offset + size) of an open file, read-only and shared with everybody who maps them;
+ * NULL with errno set.  offset is a multiple of MEMORY_HUGE_PAGE, so that the system can use huge
+ * pages where its file systems have them.  Returns owned; the file may be closed. */
+void *memory_map_file(int fd, uint64_t offset, size_t size);
+/* Of either kind. */
 void memory_unmap(void *p, size_t size);
+/* Give back the physical memory of whole pages of a memory_map(): they read as zeros again. */
+void memory_drop(void *p, size_t size);
 
 /* Tests only: fail allocation number n from now (0 = the next one); -1 = never. */
 void memory_fail_at(long n);

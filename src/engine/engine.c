@@ -96,41 +96,6 @@ static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
     return team_open(&e->workers, threads ? threads : threads_by_default(), err);
 }
 
-/* ---- repacking, shared out to the team ---- */
-
-typedef struct {
-    const model *model;
-    const cerium_engine_config *config;
-    uint64_t total_bytes;
-    uint32_t n_items;
-    _Atomic uint32_t n_done;
-} repack_work;
-
-static void repack_items(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
-{
-    repack_work *work = arg;
-    (void)phase;
-    for (uint32_t i = first; i < end; i++) model_repack(work->model, i);
-    uint32_t done = atomic_fetch_add(&work->n_done, end - first) + end - first;
-    /* Reported by the caller's own thread alone. */
-    if (worker == 0 && work->config->progress)
-        work->config->progress(work->config->progress_user,
-                               work->total_bytes * done / work->n_items, work->total_bytes);
-}
-
-static void repack(cerium_engine *e, const cerium_engine_config *config)
-{
-    repack_work work = {.model = e->model,
-                        .config = config,
-                        .total_bytes = model_weights_bytes(e->model),
-                        .n_items = model_n_repack_items(e->model)};
-    /* A pass holds at most TEAM_UNITS_MAX units: 1M items of half a megabyte. */
-    team_phase phase = {.n_units = work.n_items, .chunk = 1};
-    team_run(e->workers, &phase, 1, repack_items, &work);
-    if (config->progress)
-        config->progress(config->progress_user, work.total_bytes, work.total_bytes);
-}
-
 /* ---- open ---- */
 
 static int open_pool(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
@@ -223,8 +188,7 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(start_team(e, config->threads, err));
     RETURN_IF(open_pool(e, config, err));
     RETURN_IF(open_passes(e, err));
-    repack(e, config);
-    return CERIUM_OK;
+    return engine_load_weights(e, config, err);
 }
 
 int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
@@ -261,6 +225,7 @@ void cerium_engine_close(cerium_engine **engine)
     model_close(&e->model);
     gguf_close(&e->file);
     memory_free(e->name);
+    memory_free(e->cache_path);
     if (e->has_lock) pthread_mutex_destroy(&e->lock);
     if (e->has_pass) thread_turn_close(&e->pass);
     memory_free(e);
@@ -309,5 +274,6 @@ void cerium_engine_describe(const cerium_engine *e, cerium_engine_info *info)
         .weights_bytes = model_weights_bytes(e->model),
         .step_bytes = model_step_bytes(e->model),
         .kv_token_bytes = kv_token_bytes(e->pool),
+        .cache_path = e->cache_path ? e->cache_path : "",
     };
 }

@@ -47,6 +47,7 @@ struct cerium_engine {
     chat_form chat;
     infill_form infill;
     char *name;
+    char *cache_path;            /* NULL: the weights are in memory of our own */
     uint32_t n_vocab;            /* logits; the tokenizer may know fewer */
     size_t logits_stride;        /* n_vocab rounded up to a panel */
     uint32_t token_bytes_max;
@@ -96,6 +97,12 @@ struct cerium_session {
     _Atomic uint32_t drafted_tokens, accepted_tokens;
     _Atomic uint64_t start_ns, queue_ns, prompt_ns, first_token_ns, duration_ns;
 };
+
+/* ---- weights.c ---- */
+
+/* Panels for e->model: mapped from a file that was kept, else repacked, and kept if may be. */
+CERIUM_CHECKED int engine_load_weights(cerium_engine *e, const cerium_engine_config *config,
+                                       cerium_error *err);
 
 /* ---- room.c ---- */
 

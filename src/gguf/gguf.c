@@ -4,6 +4,7 @@
  * cut short by somebody else while it is mapped kills the process (SIGBUS), as with any mmap. */
 #include "gguf/gguf.h"
 
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "gguf/part.h"
@@ -45,6 +46,7 @@ static int map_fd(gguf_part *part, int fd, cerium_error *err)
         return error_set(err, CERIUM_ERR_IO, "%s: cannot map: %s", part->label, strerror(errno));
     part->ptr = p;
     part->len = (size_t)st.st_size;
+    part->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     return CERIUM_OK;
 }
 
@@ -344,4 +346,25 @@ void gguf_release(const gguf_file *file, const void *data, size_t size)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t start = size_round_up((size_t)data, page), end = ((size_t)data + size) / page * page;
     if (start < end) madvise((void *)start, end - start, MADV_DONTNEED); /* a wish */
+}
+
+enum { SAMPLES = 16, SAMPLE_BYTES = 4096 };
+
+static uint64_t part_fingerprint(const gguf_part *part, uint64_t hash)
+{
+    hash = hash_u64(part->len, hash_u64((uint64_t)part->changed_ns, hash));
+    hash = hash_bytes(part->ptr, part->data_at, hash);
+    size_t data = part->len - part->data_at, step = data / SAMPLES;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        size_t n = step < SAMPLE_BYTES ? step : SAMPLE_BYTES;
+        hash = hash_bytes(part->ptr + part->data_at + i * step, n, hash);
+    }
+    return hash;
+}
+
+uint64_t gguf_fingerprint(const gguf_file *file)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < file->n_parts; i++) hash = part_fingerprint(&file->parts[i], hash);
+    return hash;
 }

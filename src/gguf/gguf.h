@@ -83,6 +83,10 @@ bool gguf_get_string(const gguf_file *file, const char *key, view *out);
 int64_t gguf_item_i64(const gguf_value *array, uint64_t i);
 double gguf_item_f64(const gguf_value *array, uint64_t i);
 
+/* What tells this model from every other: a hash over sizes and times of change of its files, all
+ * their metadata, and 16 samples of 4 KB of each file's tensors. */
+uint64_t gguf_fingerprint(const gguf_file *file);
+
 /* Tell the kernel that these bytes were read for the last time (weights after repacking), so
  * that they do not stay resident beside their panels. */
 void gguf_release(const gguf_file *file, const void *data, size_t size);

@@ -302,8 +302,9 @@ static int read_alignment(const parser *p, uint64_t *out)
 /* Where each tensor's bytes lie, once the end of the table is known. */
 static int place_tensors(const parser *p, const uint64_t *offsets, uint64_t alignment)
 {
-    const gguf_part *part = p->part;
+    gguf_part *part = p->part;
     size_t start = size_round_up(p->at, alignment);
+    part->data_at = p->at;
     size_t data_len = start < part->len ? part->len - start : 0;
     for (size_t i = 0; i < part->n_tensors; i++) {
         gguf_tensor *tensor = &part->tensors[i];

@@ -25,6 +25,8 @@ typedef struct {
     const char *label;  /* the file, in messages; borrowed */
     const uint8_t *ptr; /* [len] the whole file; borrowed */
     size_t len;
+    int64_t changed_ns; /* when the file was changed; 0 for bytes in memory */
+    size_t data_at;     /* end of the metadata, at most len */
     uint32_t version;
     gguf_value *values; /* [n_values] */
     size_t n_values;

@@ -1,6 +1,7 @@
 /* model.c - opens a model file: picks the architecture, lowers it, repacks the weights. */
 #include "model/model.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "kernels/kernels.h"
 #include "model/build.h"
@@ -55,12 +56,17 @@ static uint32_t matrix_items(const model_matrix *m)
     return m->n_matrices * ((m->n_panels + n - 1) / n);
 }
 
-/* Give every matrix its place in one mapping. */
-static int place_panels(model *m)
+static size_t matrix_bytes(const model_matrix *w)
+{
+    return size_round_up(w->panel_bytes * w->n_panels * w->n_matrices, 4096);
+}
+
+/* How many bytes all matrices take in one mapping. */
+static int measure_panels(model *m)
 {
     size_t total = 0;
     for (uint32_t i = 0; i < m->b.n_matrices; i++) {
-        model_matrix *w = &m->b.matrices[i];
+        const model_matrix *w = &m->b.matrices[i];
         size_t size;
         if (!size_mul(w->panel_bytes, w->n_panels, &size) ||
             !size_mul(size, w->n_matrices, &size) ||
@@ -69,15 +75,56 @@ static int place_panels(model *m)
         m->n_repack_items += matrix_items(w);
     }
     m->panels_bytes = total;
-    m->panels = memory_map(total);
-    if (!m->panels) return CERIUM_ERR_MEMORY;
-    size_t at = 0;
-    for (uint32_t i = 0; i < m->b.n_matrices; i++) {
-        model_matrix *w = &m->b.matrices[i];
-        w->panels = m->panels + at;
-        at += size_round_up(w->panel_bytes * w->n_panels * w->n_matrices, 4096);
-    }
     return CERIUM_OK;
+}
+
+void model_set_panels(model *m, uint8_t *panels)
+{
+    memory_unmap(m->panels, m->panels_bytes);
+    m->panels = panels;
+    for (uint32_t i = 0; i < m->b.n_matrices; i++) {
+        m->b.matrices[i].panels = panels;
+        if (panels) panels += matrix_bytes(&m->b.matrices[i]);
+    }
+}
+
+/* A panel of made-up blocks as this build lays it out: another layout has another hash, whether or
+ * not somebody thought of counting up a version. */
+static uint64_t hash_of_layout(block_type type, uint64_t hash)
+{
+    enum { COLS = 256, MORE = 96, BYTES_MAX = (COLS + MORE) * sizeof(float) * KERNEL_PANEL_ROWS };
+    uint8_t rows[BYTES_MAX];
+    _Alignas(MEMORY_ALIGN) uint8_t panel[BYTES_MAX];
+    /* Whole groups and a part of one, where the type has such. */
+    const uint32_t cols = block_values(type) <= MORE ? COLS + MORE : COLS;
+    size_t len = kernel_panel_bytes(type, cols);
+    CHECK(len && len <= sizeof panel);
+    for (uint32_t i = 0; i < sizeof rows; i++) rows[i] = (uint8_t)(i * 167 + (i >> 8) * 59);
+    kernel_repack(type, panel, rows, KERNEL_PANEL_ROWS, cols);
+    return hash_bytes(panel, len, hash);
+}
+
+static uint64_t layout_of(const model *m)
+{
+    uint64_t hash = 0;
+    bool seen[BLOCK_TYPE_END] = {0};
+    for (uint32_t i = 0; i < m->b.n_matrices; i++) {
+        const model_matrix *w = &m->b.matrices[i];
+        const uint64_t facts[] = {w->type, w->rows, w->cols, w->n_matrices, w->source_row,
+                                  w->source_rows, w->n_panels, w->panel_bytes};
+        hash = hash_bytes(w->source->name.ptr, w->source->name.len, hash);
+        hash = hash_bytes(facts, sizeof facts, hash);
+        if (!seen[w->type]) hash = hash_of_layout(w->type, hash);
+        seen[w->type] = true;
+    }
+    return hash;
+}
+
+panel_key model_panel_key(const model *m)
+{
+    return (panel_key){.model = gguf_fingerprint(m->b.file),
+                       .layout = layout_of(m),
+                       .bytes = m->panels_bytes};
 }
 
 static int find_architecture(const gguf_file *file, size_t *which, cerium_error *err)
@@ -143,7 +190,7 @@ int model_open(model **out, const gguf_file *file, cerium_error *err)
         return status; /* the builder has said what is wrong */
     }
     m->b.program.ops = m->b.ops;
-    status = place_panels(m);
+    status = measure_panels(m);
     if (status) goto fail;
     *out = m;
     return CERIUM_OK;
@@ -155,7 +202,7 @@ fail:
 void model_close(model **m)
 {
     if (!m || !*m) return;
-    memory_unmap((*m)->panels, (*m)->panels_bytes);
+    model_set_panels(*m, NULL);
     arena_close(&(*m)->b.vectors);
     memory_free((*m)->b.matrices);
     memory_free((*m)->b.ops);
@@ -222,7 +269,7 @@ static void repack_panels(const model *m, const model_matrix *w, uint32_t matrix
 
 void model_repack(const model *m, uint32_t item)
 {
-    CHECK(item < m->n_repack_items);
+    CHECK(m->panels && item < m->n_repack_items);
     const model_matrix *w = m->b.matrices;
     while (item >= matrix_items(w)) item -= matrix_items(w++);
     uint32_t step = item_panels(w), per_matrix = (w->n_panels + step - 1) / step;

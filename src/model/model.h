@@ -1,11 +1,12 @@
 /* model.h - a model file lowered to a step program, its weights repacked into panels.
  *
  * Opening has two halves, so that the caller can spread the second over its threads:
- * model_open() validates everything and takes all memory; model_repack() fills the panels.
- * Immutable afterwards. */
+ * model_open() validates everything; then model_set_panels() gives memory that model_repack()
+ * fills, or a mapping in which they lie already (panel_file.h).  Immutable afterwards. */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
+#include "model/panel_header.h"
 #include "model/program.h"
 
 typedef struct model model;
@@ -21,6 +22,12 @@ uint64_t model_n_parameters(const model *m);
 uint64_t model_weights_bytes(const model *m); /* panels and vectors */
 uint64_t model_step_bytes(const model *m);    /* weight bytes read for one token */
 block_type model_main_type(const model *m);   /* that holds most of the parameters */
+
+/* What panels of this model by this build are, and how many bytes. */
+panel_key model_panel_key(const model *m);
+/* Take panels [model_panel_key().bytes], made by memory_map() or memory_map_file(), in place of
+ * those it had, which are released; NULL: none. */
+void model_set_panels(model *m, uint8_t *panels);
 
 /* The panels in the order of the file, cut into work items of a few hundred kilobytes. */
 uint32_t model_n_repack_items(const model *m);

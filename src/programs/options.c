@@ -10,6 +10,7 @@ enum {
     VAL_BATCH,
     VAL_CPU,
     VAL_KV,
+    VAL_NO_CACHE,
     VAL_TEMP,
     VAL_TOP_K,
     VAL_TOP_P,
@@ -31,6 +32,7 @@ static const struct {
     {OPTIONS_ENGINE, {"batch", required_argument, NULL, VAL_BATCH}},
     {OPTIONS_ENGINE, {"cpu", required_argument, NULL, VAL_CPU}},
     {OPTIONS_ENGINE, {"kv", required_argument, NULL, VAL_KV}},
+    {OPTIONS_ENGINE, {"no-cache", no_argument, NULL, VAL_NO_CACHE}},
     {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
     {OPTIONS_PROMPT, {"file", required_argument, NULL, 'f'}},
     {OPTIONS_LENGTH, {"tokens", required_argument, NULL, 'n'}},
@@ -90,6 +92,7 @@ static bool take_shared(options *o, int val, const char *value)
     case VAL_BATCH: return option_u32(value, 1, 2048, &o->batch);
     case VAL_CPU: o->cpu = value; return true;
     case VAL_KV: o->kv = value; return true;
+    case VAL_NO_CACHE: o->no_cache = true; return true;
     case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
     case VAL_TOP_K: return option_u32(value, 0, 1 << 24, &s->top_k);
     case VAL_TOP_P: return option_f32(value, 0, 1, &s->top_p);
@@ -165,6 +168,12 @@ const char *options_model(const options *o)
     return env && *env ? env : bundled_model();
 }
 
+static void show_notice(void *user, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "cerium: %s\n", line);
+}
+
 static void show_progress(void *user, uint64_t done, uint64_t total)
 {
     uint64_t *shown = user, percent = total ? done * 100 / total : 100;
@@ -187,6 +196,8 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.context_tokens_max = o->context;
     config.cpu = o->cpu;
     config.kv_type = o->kv;
+    config.cache = o->no_cache ? "off" : NULL;
+    config.notice = show_notice;
     config.sessions_max = sessions;
     if (o->batch) config.batch_tokens_max = o->batch;
     if (isatty(STDERR_FILENO)) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cpu/executor.h"
 #include "model/model.h"
 
@@ -49,6 +50,9 @@ static int open_machine(machine *x, const char *path, kernel_kv_type kv_type, ce
     RETURN_IF(kv_pool_open(&x->pool, &layout, err));
     RETURN_IF(cpu_executor_open(&x->executor, program, &x->kernels, x->workers,
                                 SEQUENCES * TOKENS, err));
+    uint8_t *panels = memory_map(model_panel_key(x->m).bytes);
+    if (!panels) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the weights");
+    model_set_panels(x->m, panels);
     team_phase phase = {.n_units = model_n_repack_items(x->m), .chunk = 1};
     team_run(x->workers, &phase, 1, repack, x->m);
     return 0;

@@ -1,0 +1,11 @@
+/* hash.c - xxHash behind two functions. */
+#include "base/hash.h"
+
+#include <xxhash.h>
+
+uint64_t hash_bytes(const void *ptr, size_t len, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(ptr, len, seed);
+}
+
+uint64_t hash_u64(uint64_t value, uint64_t seed) { return hash_bytes(&value, sizeof value, seed); }

@@ -1,0 +1,72 @@
+/* panel_file.h - panels on disk: repacked once, mapped by every later start.
+ *
+ * A file holds all panels of one model as one build lays them out.  It is found by its name, known
+ * by its head, and believed only after the hash of every chunk was seen to be right: so writing it
+ * needs no fsync, and a power cut, a full disk or a flipped bit cost a repack and nothing else.
+ *
+ * Files appear whole: they are written under another name and renamed, never changed in place nor
+ * cut, so a mapping of one stays good when it is replaced or removed.  Writers are kept apart by a
+ * lock on the file that is being written.  A file is used only if it belongs to us, to root or to
+ * the model's owner, and nobody else may write to it. */
+#ifndef MODEL_PANEL_FILE_H
+#define MODEL_PANEL_FILE_H
+
+#include "model/panel_header.h"
+
+enum { PANEL_PLACES_MAX = 2, PANEL_TEXT_MAX = 400 };
+
+/* Where panels of a model may lie, best first. */
+typedef struct {
+    char *paths[PANEL_PLACES_MAX]; /* owned; [n] */
+    uint32_t n;
+    const char *model_path; /* borrowed */
+} panel_places;
+
+/* Models with less than this are repacked faster than a file is looked for and checked. */
+#define PANEL_BYTES_MIN (UINT64_C(64) << 20)
+
+/* folder NULL: beside the model, else in the user's cache folder, and only from PANEL_BYTES_MIN on;
+ * "off": nowhere; else in that folder, which is made if need be.  Borrows model_path. */
+CERIUM_CHECKED int panel_places_open(panel_places *places, const char *model_path,
+                                     const char *folder, uint64_t panels_bytes);
+void panel_places_close(panel_places *places);
+
+/* A file that is mapped, its chunks not yet checked. */
+typedef struct {
+    uint8_t *panels; /* [key.bytes]; owned until the caller takes it; NULL: none was good */
+    uint8_t *head;   /* owned */
+    panel_key key;
+    const char *path;          /* one of places->paths */
+    char fault[PANEL_TEXT_MAX]; /* what is wrong with a file that was not taken; "" when none was */
+} panel_map;
+
+/* Map the first file of key with a head and a size that are right.  CERIUM_ERR_MEMORY; a file that
+ * is not there or no good is not an error. */
+CERIUM_CHECKED int panel_map_open(panel_map *map, const panel_places *places,
+                                  const panel_key *key);
+/* Is this chunk what was written?  For disjoint chunks from any thread. */
+bool panel_map_check(const panel_map *map, uint64_t chunk);
+/* Unmaps what is still its own. */
+void panel_map_close(panel_map *map);
+
+typedef struct {
+    int fd;           /* -1: not writing */
+    const char *path; /* one of places->paths */
+    char *new_path;   /* owned: the name until it is whole */
+    unsigned mode;    /* of the file: who may read the model may read it, and nobody may write */
+    panel_key key;
+    uint64_t *hashes; /* owned [panel_n_chunks] */
+    _Atomic int failed; /* errno of the first write that did */
+    char fault[PANEL_TEXT_MAX]; /* why there is or will be no file; "" when another process is at it */
+} panel_writer;
+
+/* Begin a file of key in the first place that takes one.  False, with fault, when none does. */
+bool panel_writer_open(panel_writer *writer, const panel_places *places, const panel_key *key);
+/* Write a chunk of panels [key.bytes]; false after a failure.  For disjoint chunks, any thread. */
+bool panel_writer_put(panel_writer *writer, uint64_t chunk, const uint8_t *panels);
+/* After all chunks: give the file its name.  False, with fault, when that or a write failed. */
+bool panel_writer_finish(panel_writer *writer);
+/* Removes what was not finished. */
+void panel_writer_close(panel_writer *writer);
+
+#endif
