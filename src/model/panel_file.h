@@ -57,7 +57,7 @@ typedef struct {
     panel_key key;
     uint64_t *hashes; /* owned [panel_n_chunks] */
     _Atomic int failed; /* errno of the first write that did */
-    char fault[PANEL_TEXT_MAX]; /* why there is or will be no file; "" when another process is at it */
+    char fault[PANEL_TEXT_MAX]; /* why there is no file; "" when another process is at it */
 } panel_writer;
 
 /* Begin a file of key in the first place that takes one.  False, with fault, when none does. */
