@@ -32,7 +32,7 @@ FLOAT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -fPIC -fvisibility=hidden -pthread -MMD -MP \
                $(WARN) $(FLOAT) $(CFLAGS_$(BUILD)) $(CFLAGS)
 LIBS := -lpcre2-8 -ljansson -lxxhash -lm
-SERVER_LIBS := -lwebsockets -lsqlite3 -lcrypto
+SERVER_LIBS := -lwebsockets -lsqlite3 -lcrypto -lhwloc
 
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.  UBSan in unrolled vector
 # code costs minutes of compiling; the reference, which is the same arithmetic, has it.
@@ -97,6 +97,7 @@ GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulatio
             '$O/golden_identity $(SHORT) $(RANDOM)'
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck $(GOLDENS) $(REPLAYS)
 
+$O/unit_residency: $O/src/programs/residency.o $O/src/programs/options.o
 $O/unit_%: $O/tests/unit/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/protocol_%: $O/tests/protocol/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)

@@ -82,7 +82,8 @@ void panel_places_close(panel_places *places)
 
 /* ---- Section - Mapping ---- */
 
-/* Weights decide what a model says: nobody may slip us others, or cut them while they are mapped. */
+/* Weights decide what a model says: nobody may slip us others, or cut them while they are in
+ * use. */
 static const char *distrust(const struct stat *st, const char *model_path)
 {
     struct stat model;
@@ -172,7 +173,7 @@ static int lock_new(int fd, const char *new_path)
     if (fstat(fd, &here)) return errno;
     if (!S_ISREG(here.st_mode) || here.st_uid != geteuid() || here.st_nlink > 1) return EPERM;
     if (flock(fd, LOCK_EX | LOCK_NB)) return errno;
-    /* Whoever held the lock before may have given this very file its name: it is not ours to cut. */
+    /* Who held the lock before may have given this very file its name: it is not ours to cut. */
     if (stat(new_path, &there) || there.st_ino != here.st_ino || there.st_dev != here.st_dev)
         return EWOULDBLOCK;
     return 0;

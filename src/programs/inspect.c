@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "gguf/gguf.h"
 #include "programs/options.h"
+#include "programs/residency.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +22,9 @@ enum {
 
 typedef struct {
     const char *model;
-    bool json, tensors, values;
+    bool json, tensors, values, plan;
+    uint32_t context, threads; /* of the plan; 0 = the model's, the machine's */
+    uint32_t kv_value_bytes;
 } inspect_options;
 
 typedef struct {
@@ -526,12 +529,16 @@ static json_t *json_of(const facts *f, const inspect_options *o)
 
 static void print_help(void)
 {
-    printf("cerium inspect [-m MODEL] [--json] [--tensors] [--values]\n"
-           "Say what a model file holds.\n\n"
+    printf("cerium inspect [-m MODEL] [--json] [--tensors] [--values] [--plan]\n"
+           "Say what a model file holds, and with --plan where it will live on this machine.\n\n"
            "  -m, --model MODEL  a GGUF file, or the first of a split set; else CERIUM_MODEL,\n"
            "                     else the bundled model\n"
            "      --tensors      list every tensor: type, shape, bytes\n"
            "      --values       list the metadata; long arrays are cut\n"
+           "      --plan         measure caches and memory for two seconds: which of them holds\n"
+           "                     the weights and the KV cache, the most tokens/s that allows, and\n"
+           "                     what would be faster\n"
+           "      --context N, --threads N, --kv f16|f32   for the plan\n"
            "      --json         the same as one JSON object\n"
            "  -h, --help         this text\n\n"
            "Example: cerium inspect -m model.gguf --tensors\n");
@@ -543,6 +550,8 @@ static int parse_options(inspect_options *o, int argc, char **argv)
     static const struct option longs[] = {
         {"model", required_argument, NULL, 'm'}, {"json", no_argument, NULL, 'j'},
         {"tensors", no_argument, NULL, 't'},     {"values", no_argument, NULL, 'v'},
+        {"plan", no_argument, NULL, 'P'},        {"context", required_argument, NULL, 'C'},
+        {"threads", required_argument, NULL, 'T'}, {"kv", required_argument, NULL, 'K'},
         {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
     };
     optind = 0; /* main() may have used getopt before */
@@ -554,6 +563,18 @@ static int parse_options(inspect_options *o, int argc, char **argv)
         case 'j': o->json = true; break;
         case 't': o->tensors = true; break;
         case 'v': o->values = true; break;
+        case 'P': o->plan = true; break;
+        case 'C':
+        case 'T':
+            if (!option_u32(optarg, 1, c == 'C' ? 1 << 24 : 256,
+                            c == 'C' ? &o->context : &o->threads))
+                return usage_error("inspect", "'%s' is not a number for it", optarg);
+            break;
+        case 'K':
+            if (strcmp(optarg, "f16") && strcmp(optarg, "f32"))
+                return usage_error("inspect", "--kv is f16 or f32, not '%s'", optarg);
+            o->kv_value_bytes = strcmp(optarg, "f32") ? 2 : 4;
+            break;
         case 'h': print_help(); return -1;
         case ':': return usage_error("inspect", "a value is missing after %s", argv[optind - 1]);
         default: return usage_error("inspect", "unknown option %s", argv[optind - 1]);
@@ -576,12 +597,17 @@ static bool print_json(const facts *f, const inspect_options *o)
 
 int program_inspect(int argc, char **argv)
 {
-    inspect_options o = {0};
+    inspect_options o = {.kv_value_bytes = 2};
     gguf_file *file;
     cerium_error err;
     int status = parse_options(&o, argc, argv);
     if (status) return status < 0 ? 0 : status;
     if (gguf_open(&file, o.model, &err)) return failed(&err);
+    if (o.plan) {
+        status = residency_plan(file, o.threads, o.context, o.kv_value_bytes, o.json, &err);
+        gguf_close(&file);
+        return status ? failed(&err) : 0;
+    }
     facts f = facts_of(file);
     bool ok = true;
     if (o.json)
