@@ -109,7 +109,8 @@ check "its depth is the context" says '"depth": 64' out
 check "a plan for no context" refused 2 "inspect" ./cerium inspect --plan --context 0
 
 # ---- repacked weights that are kept ----
-env CERIUM_CACHE="$work/kept" ./cerium run --raw --quiet -p "int x" -n 16 >"$work/one" 2>"$work/err"
+env CERIUM_CACHE="$work/kept" ./cerium run --raw --quiet -p "int x" -n 16 >"$work/one" \
+    2>"$work/err"
 check "the first start keeps them" test "$(ls "$work"/kept/*.panels | wc -l)" = 1
 check "and says nothing of it" test ! -s "$work/err"
 check "the second start has the same text" status 0 env CERIUM_CACHE="$work/kept" ./cerium run \
@@ -117,8 +118,8 @@ check "the second start has the same text" status 0 env CERIUM_CACHE="$work/kept
 check "to the byte" cmp "$work/one" "$work/out"
 chmod 600 "$work"/kept/*.panels
 printf x | dd of="$(ls "$work"/kept/*.panels)" bs=1 seek=50 conv=notrunc 2>/dev/null
-check "a damaged file" status 0 env CERIUM_CACHE="$work/kept" ./cerium run --raw --quiet -p "int x" \
-    -n 16
+check "a damaged file" status 0 env CERIUM_CACHE="$work/kept" ./cerium run --raw --quiet \
+    -p "int x" -n 16
 check "is told of in one line" test "$(grep -c 'damaged; made anew' "$work/err")" = 1
 check "and changes nothing" cmp "$work/one" "$work/out"
 rm -r "$work/kept"
