@@ -97,8 +97,9 @@ typedef struct {
                                     NULL = CERIUM_CPU in the environment, else the best */
     void (*progress)(void *user, uint64_t done_bytes, uint64_t total_bytes); /* while loading */
     void *progress_user;
-    const char *kv_type;         /* what keys and values are kept in: "f16"; "f32", slow, to check
-                                    numbers; NULL = CERIUM_KV in the environment, else "f16" */
+    const char *kv_type;         /* what keys and values are kept in: "i8"; "f16" and "f32", slow,
+                                    to check numbers; NULL = CERIUM_KV in the environment, else
+                                    "i8" */
     const char *cache;           /* where repacked weights are kept, so that the next start maps
                                     them: a folder, or "off"; NULL = CERIUM_CACHE in the
                                     environment, else beside the model or, where that cannot be
@@ -115,7 +116,7 @@ typedef struct {
     const char *architecture;    /* general.architecture */
     const char *quantization;    /* type of most of the weights, for example "Q4_0" */
     const char *cpu;             /* instruction set in use */
-    const char *kv_type;         /* what keys and values are kept in: "f16" or "f32" */
+    const char *kv_type;         /* what keys and values are kept in: "i8", "f16" or "f32" */
     const char *chat_form;       /* "chatml", "harmony", ...; "" when the model has none */
     bool fill_in_middle;         /* the vocabulary has fill-in-the-middle tokens */
     uint32_t threads;

@@ -3,10 +3,10 @@
  *
  * A block is the place of KERNEL_PAGE consecutive tokens in every layer.  Layers that see the same
  * span form a group, and a page holds a block's tokens for all layers of a group:
- *   [layer in group][kv head]{ keys [head_dim][KERNEL_PAGE], values [KERNEL_PAGE][head_dim] }
- * in the layout's type.  Where layers see everything, the page has the block's number; where they
- * have a window, pages are fewer than blocks, and a block has one only as long as somebody may look
- * at it.
+ *   [layer in group][kv head]{ keys, values }
+ * each kernel_kv_bytes() of the layout's type (kernels.h).  Where layers see everything, the page
+ * has the block's number; where they have a window, pages are fewer than blocks, and a block has
+ * one only as long as somebody may look at it.
  *
  * A full block becomes findable the moment it was computed, by the tokens in it and the block
  * before it, for sequences of the same tenant.  The last block of a timeline, full or not, stays
@@ -82,11 +82,10 @@ uint32_t kv_sequence_length(kv_sequence *seq);
 uint32_t kv_sequence_blocks(kv_sequence *seq);
 
 typedef struct {
-    kernel_kv_type type; /* of the numbers below */
-    void *keys;          /* [head_dim][KERNEL_PAGE] */
-    void *values;        /* [KERNEL_PAGE][head_dim] */
+    void *keys, *values; /* as kernel_kv_page, of the layout's type */
 } kv_page;
 
+kernel_kv_type kv_sequence_type(const kv_sequence *seq);
 /* Where a layer's KV head keeps tokens [page * KERNEL_PAGE, ...); reserved before, and in a layer
  * with a window no older than the first token to be computed may see. */
 kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_head, uint32_t page);

@@ -304,5 +304,7 @@ kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_hea
     size_t number = group->window ? group->page_of[block] : block;
     size_t head = (size_t)place.index * pool->n_kv_heads + kv_head;
     uint8_t *keys = group->pages + number * group->page_bytes + head * 2 * pool->keys_bytes;
-    return (kv_page){pool->type, keys, keys + pool->keys_bytes};
+    return (kv_page){keys, keys + pool->keys_bytes};
 }
+
+kernel_kv_type kv_sequence_type(const kv_sequence *seq) { return seq->pool->type; }

@@ -39,49 +39,38 @@ uint32_t pass_attend_units(const cpu_executor *ex)
     return ex->n_groups * ex->program->shape.n_kv_heads * (ex->split ? ex->n_chunks : 1);
 }
 
-/* The group's query rows of a KV head, together: [n_q][head_dim], heads of a token adjacent. */
-static const float *collect_queries(cpu_executor *ex, const attend_group *g, uint32_t kv_head,
-                                    float *out)
-{
-    const step_shape *s = &ex->program->shape;
-    uint32_t n = s->n_heads / s->n_kv_heads * s->head_dim;
-    const float *q = ex->q + g->row * ex->q_stride + (size_t)kv_head * n;
-    if (g->n_rows == 1) return q;
-    for (uint32_t r = 0; r < g->n_rows; r++)
-        memcpy(out + (size_t)r * n, q + r * ex->q_stride, n * sizeof *out);
-    return out;
-}
-
-/* Softmax over one chunk, from nothing. */
+/* Softmax over one chunk, from nothing: the pages of it that some row of the group sees. */
 static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group *g,
-                         uint32_t kv_head, uint32_t chunk, const float *q, pass_scratch *scratch)
+                         uint32_t kv_head, uint32_t chunk, pass_scratch *scratch)
 {
     const step_shape *s = &ex->program->shape;
+    const kv_sequence *sequence = ex->rows[g->row].sequence;
     uint32_t heads = s->n_heads / s->n_kv_heads, n_q = g->n_rows * heads;
-    uint32_t group_first, group_end, unused;
+    uint32_t group_first, group_end, unused, n_pages = 0;
+    kernel_kv_page pages[PASS_CHUNK_PAGES];
     visible(ex, op, g->row, &group_first, &unused);
     visible(ex, op, g->row + g->n_rows - 1, &unused, &group_end);
     for (uint32_t i = 0; i < n_q; i++)
         scratch->state[0][i] = (kernel_softmax_state){-INFINITY, 0};
     memset(scratch->out[0], 0, (size_t)n_q * s->head_dim * sizeof(float));
 
-    for (uint32_t p = chunk * PASS_CHUNK_PAGES; p < (chunk + 1) * PASS_CHUNK_PAGES; p++) {
-        uint32_t at = p * KERNEL_PAGE;
-        if (at + KERNEL_PAGE <= group_first) continue;
-        if (at >= group_end) break;
-        for (uint32_t i = 0; i < n_q; i++) {
-            uint32_t first, end;
-            visible(ex, op, g->row + i / heads, &first, &end);
-            first = first > at ? first - at : 0;
-            end = end > at ? end - at : 0;
-            scratch->first[i] = (uint8_t)smaller(first, KERNEL_PAGE);
-            scratch->end[i] = (uint8_t)smaller(end, KERNEL_PAGE);
-        }
-        kv_page page = kv_sequence_page(ex->rows[g->row].sequence, op->layer, kv_head, p);
-        ex->k->attend_page[page.type](scratch->state[0], scratch->out[0], q, page.keys,
-                                      page.values, scratch->first, scratch->end, n_q,
-                                      s->head_dim);
+    uint32_t page = chunk * PASS_CHUNK_PAGES, end = page + PASS_CHUNK_PAGES;
+    if (page < group_first / KERNEL_PAGE) page = group_first / KERNEL_PAGE;
+    end = smaller(end, divide_up(group_end, KERNEL_PAGE));
+    if (page >= end) return;
+    uint32_t at = page * KERNEL_PAGE;
+    for (uint32_t i = 0; i < n_q; i++) {
+        visible(ex, op, g->row + i / heads, &scratch->first[i], &scratch->end[i]);
+        scratch->first[i] = scratch->first[i] > at ? scratch->first[i] - at : 0;
+        scratch->end[i] = scratch->end[i] > at ? scratch->end[i] - at : 0;
     }
+    for (; page < end; page++) {
+        kv_page p = kv_sequence_page(sequence, op->layer, kv_head, page);
+        pages[n_pages++] = (kernel_kv_page){p.keys, p.values};
+    }
+    ex->k->attend[kv_sequence_type(sequence)](
+        scratch->state[0], scratch->out[0], pass_query(ex, g->row, kv_head * heads), pages,
+        n_pages, scratch->first, scratch->end, n_q, s->head_dim);
 }
 
 /* The sink takes part in the sum once; then weights become a distribution. */
@@ -98,6 +87,9 @@ static void finish(const cpu_executor *ex, const step_op *op, kernel_softmax_sta
     }
     scale /= total;
     for (uint32_t d = 0; d < s->head_dim; d++) to[d] = sum[d] * scale;
+    kernel_attend_result_fn *result =
+        ex->k->attend_result[kv_sequence_type(ex->rows[row].sequence)];
+    if (result) result(to, s->head_dim);
 }
 
 static void keep_partials(cpu_executor *ex, const attend_group *g, uint32_t kv_head,
@@ -123,9 +115,8 @@ void pass_attend(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratc
     if (ex->split) unit /= ex->n_chunks;
     const attend_group *g = &ex->groups[unit / s->n_kv_heads];
     uint32_t kv_head = unit % s->n_kv_heads, n_q = g->n_rows * heads;
-    const float *q = collect_queries(ex, g, kv_head, scratch->q);
     if (ex->split) {
-        attend_chunk(ex, op, g, kv_head, only, q, scratch);
+        attend_chunk(ex, op, g, kv_head, only, scratch);
         keep_partials(ex, g, kv_head, only, scratch);
         return;
     }
@@ -136,7 +127,7 @@ void pass_attend(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratc
         scratch->state[1][i] = (kernel_softmax_state){-INFINITY, 0};
     memset(scratch->out[1], 0, (size_t)n_q * d * sizeof(float));
     for (uint32_t c = first / PASS_CHUNK_TOKENS; c * PASS_CHUNK_TOKENS < end; c++) {
-        attend_chunk(ex, op, g, kv_head, c, q, scratch);
+        attend_chunk(ex, op, g, kv_head, c, scratch);
         for (uint32_t i = 0; i < n_q; i++)
             if (scratch->state[0][i].sum > 0)
                 ex->k->attend_join(&scratch->state[1][i], scratch->out[1] + (size_t)i * d,

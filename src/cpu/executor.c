@@ -75,13 +75,12 @@ static void take_scratch(cpu_executor *ex, carve *c, pass_scratch *w, uint32_t b
     pass_scratch s = {0};
     s.input = take_rows(c, 1, input_width, true, true);
     s.y = take(c, (size_t)PASS_TILE * 2 * block_rows, sizeof(float));
-    s.q = take(c, (size_t)rows * d, sizeof(float));
     for (int i = 0; i < 2; i++) {
         s.out[i] = take(c, (size_t)rows * d, sizeof(float));
         s.state[i] = take(c, rows, sizeof(kernel_softmax_state));
     }
-    s.first = take(c, rows, 1);
-    s.end = take(c, rows, 1);
+    s.first = take(c, rows, sizeof *s.first);
+    s.end = take(c, rows, sizeof *s.end);
     if (c->base) *w = s;
 }
 
@@ -115,8 +114,7 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->x = take(c, (size_t)m * s->n_embd, sizeof(float));
     ex->cosine = take(c, (size_t)m * s->n_rot / 2, sizeof(float));
     ex->sine = take(c, (size_t)m * s->n_rot / 2, sizeof(float));
-    ex->q_stride = size_round_up(n_q, KERNEL_PANEL_ROWS);
-    ex->q = take(c, m * ex->q_stride, sizeof(float));
+    ex->queries = take(c, (size_t)m * s->n_heads, ex->query_bytes);
     ex->attended = take_rows(c, m, n_q, true, need.attended_q);
     ex->normed = take_rows(c, m, s->n_embd, true, need.normed_q);
     ex->hidden = take_rows(c, hidden_rows, hidden_width, need.hidden_f, need.hidden_q);
@@ -152,6 +150,10 @@ int cpu_executor_open(cpu_executor **out, const step_program *program, const ker
     ex->qkv_heads = heads * divide_up(64, heads * s->head_dim);
     ex->attend_tokens = per_kv >= PASS_ATTEND_ROWS ? 1 : PASS_ATTEND_ROWS / per_kv;
     ex->attend_rows = ex->attend_tokens * per_kv;
+    for (int type = 0; type < KERNEL_KV_TYPE_END; type++) {
+        size_t query = kernel_query_bytes((kernel_kv_type)type, s->head_dim);
+        if (ex->query_bytes < query) ex->query_bytes = query;
+    }
     carve c = {0};
     take_all(ex, &c);
     ex->memory_bytes = c.used;

@@ -64,18 +64,22 @@ uint32_t pass_qkv_units(const cpu_executor *ex)
 }
 
 static void queries(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t head,
-                    uint32_t n_heads, uint32_t row, uint32_t n_rows)
+                    uint32_t n_heads, uint32_t row, uint32_t n_rows, pass_scratch *scratch)
 {
     const step_shape *s = &ex->program->shape;
     uint32_t d = s->head_dim, first = head * d, n = n_heads * d;
-    float *q = ex->q + row * ex->q_stride + first;
-    pass_matmul(ex, q, ex->q_stride, op->w[0], 0, first / KERNEL_PANEL_ROWS,
-                divide_up(n, KERNEL_PANEL_ROWS), in, row, n_rows);
-    for (uint32_t r = 0; r < n_rows; r++, q += ex->q_stride) {
+    uint32_t n_panels = divide_up(n, KERNEL_PANEL_ROWS);
+    size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
+    float *q = scratch->y;
+    pass_matmul(ex, q, stride, op->w[0], 0, first / KERNEL_PANEL_ROWS, n_panels, in, row, n_rows);
+    for (uint32_t r = 0; r < n_rows; r++, q += stride) {
+        kernel_kv_type type = kv_sequence_type(ex->rows[row + r].sequence);
         if (op->bias[0]) ex->k->add(q, op->bias[0] + first, n);
         for (uint32_t h = 0; h < n_heads; h++)
             finish_head(ex, op->head_norm[0], q + h * d, row + r);
         for (uint32_t i = 0; i < n; i++) q[i] *= s->attention_scale;
+        for (uint32_t h = 0; h < n_heads; h++)
+            ex->k->attend_query[type](pass_query(ex, row + r, head + h), q + h * d, d);
     }
 }
 
@@ -97,8 +101,8 @@ static void keys_values(cpu_executor *ex, const step_op *op, const pass_rows *in
             finish_head(ex, op->head_norm[1], k + h * d, row + r);
             kv_page page = kv_sequence_page(to->sequence, op->layer, head + h,
                                             to->position / KERNEL_PAGE);
-            ex->k->kv_write[page.type](page.keys, page.values, to->position % KERNEL_PAGE,
-                                       k + h * d, v + h * d, d);
+            ex->k->kv_write[kv_sequence_type(to->sequence)](
+                page.keys, page.values, to->position % KERNEL_PAGE, k + h * d, v + h * d, d);
         }
     }
 }
@@ -119,7 +123,8 @@ void pass_qkv(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
                     scratch);
     } else {
         uint32_t head = (unit - n_kv) * ex->qkv_heads;
-        queries(ex, op, in, head, smaller(s->n_heads - head, ex->qkv_heads), row, n_rows);
+        queries(ex, op, in, head, smaller(s->n_heads - head, ex->qkv_heads), row, n_rows,
+                scratch);
     }
 }
 

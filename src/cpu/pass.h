@@ -50,10 +50,9 @@ typedef struct {
     uint64_t prepared;         /* pass and phase whose private input is in `input`; 0 = none */
     pass_rows input;           /* one row */
     float *y;                  /* [PASS_TILE][2 * block_rows_max] */
-    float *q;                  /* [attend rows][head_dim] */
     float *out[2];             /* [attend rows][head_dim]: of the chunk, of all */
     kernel_softmax_state *state[2]; /* [attend rows] */
-    uint8_t *first, *end;      /* [attend rows] */
+    uint32_t *first, *end;     /* [attend rows] */
 } pass_scratch;
 
 /* Rows sorted by the expert that they go to. */
@@ -91,8 +90,8 @@ struct cpu_executor {
     /* buffers */
     float *x;                  /* [M][E] the residual stream */
     float *cosine, *sine;      /* [M][n_rot / 2] */
-    float *q;                  /* [M][q_stride] queries, turned and scaled */
-    size_t q_stride;
+    uint8_t *queries;          /* [n_kv_heads][M][heads of one][query_bytes] */
+    size_t query_bytes;        /* of the type of KV that wants most */
     pass_rows attended;        /* f: [M][n_heads head_dim]; q: the same for OUT */
     pass_rows normed;          /* of x: input of QKV, FFN_UP, ROUTE, HEAD */
     pass_rows hidden;          /* of the feed-forward, or of entries of experts */
@@ -149,6 +148,16 @@ static inline pass_block pass_block_at(const model_matrix *w, uint32_t block_pan
     b.first = b.panel * KERNEL_PANEL_ROWS;
     b.n = smaller(w->rows - b.first, b.n_panels * KERNEL_PANEL_ROWS);
     return b;
+}
+
+/* The query row of a head. */
+static inline uint8_t *pass_query(const cpu_executor *ex, uint32_t row, uint32_t head)
+{
+    const step_shape *s = &ex->program->shape;
+    uint32_t heads = s->n_heads / s->n_kv_heads, at = head / heads * ex->rows_max + row;
+    kernel_kv_type type = kv_sequence_type(ex->rows[row].sequence);
+    return ex->queries +
+           ((size_t)at * heads + head % heads) * kernel_query_bytes(type, s->head_dim);
 }
 
 /* linear.c: EMBED, QKV, OUT, FFN_UP, FFN_DOWN, HEAD */

@@ -76,7 +76,7 @@ static int choose_kv_type(cerium_engine *e, const char *name, cerium_error *err)
     if (!name) name = getenv("CERIUM_KV");
     if (name && *name && !kernel_kv_of_name(name, &e->kv_type))
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "keys and values cannot be kept in '%s'; there are f16, f32", name);
+                         "keys and values cannot be kept in '%s'; there are i8, f16, f32", name);
     return CERIUM_OK;
 }
 

@@ -2,20 +2,19 @@
  * the definition. */
 #include "gguf/blocks.h"
 #include "kernels/exp.h"
+#include "kernels/kv_i8.h"
 #include "kernels/vector.h"
 
-static const struct {
-    const char *name;
-    size_t value_bytes;
-} kv_types[KERNEL_KV_TYPE_END] = {
-    [KERNEL_KV_F16] = {"f16", sizeof(uint16_t)},
-    [KERNEL_KV_F32] = {"f32", sizeof(float)},
+static const char *const kv_names[KERNEL_KV_TYPE_END] = {
+    [KERNEL_KV_I8] = "i8",
+    [KERNEL_KV_F16] = "f16",
+    [KERNEL_KV_F32] = "f32",
 };
 
 bool kernel_kv_of_name(const char *name, kernel_kv_type *out)
 {
     for (size_t i = 0; i < KERNEL_KV_TYPE_END; i++) {
-        if (strcmp(name, kv_types[i].name) == 0) {
+        if (strcmp(name, kv_names[i]) == 0) {
             *out = (kernel_kv_type)i;
             return true;
         }
@@ -26,13 +25,24 @@ bool kernel_kv_of_name(const char *name, kernel_kv_type *out)
 const char *kernel_kv_name(kernel_kv_type type)
 {
     CHECK((size_t)type < KERNEL_KV_TYPE_END);
-    return kv_types[type].name;
+    return kv_names[type];
 }
 
 size_t kernel_kv_bytes(kernel_kv_type type, uint32_t head_dim)
 {
-    CHECK((size_t)type < KERNEL_KV_TYPE_END);
-    return (size_t)KERNEL_PAGE * head_dim * kv_types[type].value_bytes;
+    const size_t n = (size_t)KERNEL_PAGE * head_dim;
+    switch (type) {
+    case KERNEL_KV_I8: return sizeof(kv_i8_page) + (size_t)KERNEL_PAGE * kv_i8_channels(head_dim);
+    case KERNEL_KV_F16: return n * sizeof(uint16_t);
+    case KERNEL_KV_F32: break;
+    }
+    return n * sizeof(float);
+}
+
+size_t kernel_query_bytes(kernel_kv_type type, uint32_t head_dim)
+{
+    if (type == KERNEL_KV_I8) return sizeof(kv_i8_query) + kv_i8_channels(head_dim);
+    return head_dim * sizeof(float);
 }
 
 static void kv_write_f16(void *restrict keys, void *restrict values, uint32_t slot,
@@ -91,33 +101,40 @@ static void attend_row(kernel_softmax_state *state, float *restrict out, const f
     }
 }
 
-static void attend_page(kernel_softmax_state *restrict state, float *restrict out,
-                        const float *restrict q, const void *restrict keys,
-                        const void *restrict values, const uint8_t *first, const uint8_t *end,
-                        uint32_t n_q, uint32_t head_dim, read_fn *read)
+static void attend(kernel_softmax_state *restrict state, float *restrict out,
+                   const float *restrict q, const kernel_kv_page *restrict pages,
+                   uint32_t n_pages, const uint32_t *restrict first, const uint32_t *restrict end,
+                   uint32_t n_q, uint32_t head_dim, read_fn *read)
 {
-    for (uint32_t r = 0; r < n_q; r++) {
-        size_t at = (size_t)r * head_dim;
-        if (first[r] < end[r])
-            attend_row(state + r, out + at, q + at, keys, values, first[r], end[r], head_dim,
-                       read);
-    }
+    for (uint32_t r = 0; r < n_q; r++)
+        for (uint32_t p = 0; p < n_pages; p++) {
+            const size_t at = (size_t)r * head_dim;
+            const kernel_span seen = kernel_page_span(first[r], end[r], p);
+            if (seen.first < seen.end)
+                attend_row(state + r, out + at, q + at, pages[p].keys, pages[p].values, seen.first,
+                           seen.end, head_dim, read);
+        }
 }
 
-static void attend_page_f16(kernel_softmax_state *restrict state, float *restrict out,
-                            const float *restrict q, const void *restrict keys,
-                            const void *restrict values, const uint8_t *first, const uint8_t *end,
-                            uint32_t n_q, uint32_t head_dim)
+static void attend_f16(kernel_softmax_state *restrict state, float *restrict out,
+                       const void *restrict queries, const kernel_kv_page *restrict pages,
+                       uint32_t n_pages, const uint32_t *restrict first,
+                       const uint32_t *restrict end, uint32_t n_q, uint32_t head_dim)
 {
-    attend_page(state, out, q, keys, values, first, end, n_q, head_dim, read_f16);
+    attend(state, out, queries, pages, n_pages, first, end, n_q, head_dim, read_f16);
 }
 
-static void attend_page_f32(kernel_softmax_state *restrict state, float *restrict out,
-                            const float *restrict q, const void *restrict keys,
-                            const void *restrict values, const uint8_t *first, const uint8_t *end,
-                            uint32_t n_q, uint32_t head_dim)
+static void attend_f32(kernel_softmax_state *restrict state, float *restrict out,
+                       const void *restrict queries, const kernel_kv_page *restrict pages,
+                       uint32_t n_pages, const uint32_t *restrict first,
+                       const uint32_t *restrict end, uint32_t n_q, uint32_t head_dim)
 {
-    attend_page(state, out, q, keys, values, first, end, n_q, head_dim, read_f32);
+    attend(state, out, queries, pages, n_pages, first, end, n_q, head_dim, read_f32);
+}
+
+static void attend_query(void *restrict query, const float *restrict q, uint32_t head_dim)
+{
+    memcpy(query, q, head_dim * sizeof *q);
 }
 
 static void attend_join(kernel_softmax_state *restrict state, float *restrict out,
@@ -136,7 +153,9 @@ void kernel_attention_init_ref(kernel_table *table)
 {
     table->kv_write[KERNEL_KV_F16] = kv_write_f16;
     table->kv_write[KERNEL_KV_F32] = kv_write_f32;
-    table->attend_page[KERNEL_KV_F16] = attend_page_f16;
-    table->attend_page[KERNEL_KV_F32] = attend_page_f32;
+    table->attend_query[KERNEL_KV_F16] = attend_query;
+    table->attend_query[KERNEL_KV_F32] = attend_query;
+    table->attend[KERNEL_KV_F16] = attend_f16;
+    table->attend[KERNEL_KV_F32] = attend_f32;
     table->attend_join = attend_join;
 }

@@ -82,13 +82,16 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
     kernel_matmul_init(table, cpu);
     kernel_vector_init_ref(table);
     kernel_attention_init_ref(table);
+    kernel_attention_i8_init_ref(table);
 #if defined(__x86_64__)
     if (cpu < KERNEL_CPU_AVX2) return;
     kernel_vector_init_avx2(table);
     kernel_attention_init_avx2(table);
+    kernel_attention_i8_init_avx2(table);
     if (cpu < KERNEL_CPU_AVX512VNNI) return;
     kernel_vector_init_avx512vnni(table);
     kernel_attention_init_avx512vnni(table);
+    kernel_attention_i8_init_avx512vnni(table);
 #endif
 }
 

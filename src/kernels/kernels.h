@@ -107,23 +107,31 @@ typedef void kernel_softmax_fn(float *x, uint32_t n);
 
 /* ---- attention over pages ---- */
 
-/* What keys and values are kept in.  A further type is an entry here, its name and size in
+/* What keys and values are kept in.  A further type is an entry here, its name and sizes in
  * attention_ref.c, and its kernels. */
 typedef enum {
-    KERNEL_KV_F16 = 0, /* rounded to nearest even */
-    KERNEL_KV_F32 = 1, /* as they are, to check numbers; the reference at every level */
+    KERNEL_KV_I8 = 0,  /* 8 bits and a scale for each token: the default (kv_i8.h) */
+    KERNEL_KV_F16 = 1, /* rounded to nearest even */
+    KERNEL_KV_F32 = 2, /* as they are, to check numbers; the reference at every level */
 } kernel_kv_type;
-enum { KERNEL_KV_TYPE_END = 2 };
+enum { KERNEL_KV_TYPE_END = 3 };
 
 /* "f16" -> KERNEL_KV_F16; false when unknown. */
 bool kernel_kv_of_name(const char *name, kernel_kv_type *out);
 const char *kernel_kv_name(kernel_kv_type type);
 /* Bytes of a page's keys, and of its values. */
 size_t kernel_kv_bytes(kernel_kv_type type, uint32_t head_dim);
+/* Bytes of a query row as kernel_attend_fn wants it: a multiple of 4. */
+size_t kernel_query_bytes(kernel_kv_type type, uint32_t head_dim);
 
-/* One page holds KERNEL_PAGE tokens of one KV head: keys as [head_dim][KERNEL_PAGE] (lanes are
- * tokens), values as [KERNEL_PAGE][head_dim] (lanes are channels), both of the kernel's
- * kernel_kv_type.  Write token slot: k, v are [head_dim] floats. */
+/* Tokens [0, KERNEL_PAGE) of one KV head, in the kernel's kernel_kv_type.  Floats: keys as
+ * [head_dim][KERNEL_PAGE] (lanes are tokens), values as [KERNEL_PAGE][head_dim] (lanes are
+ * channels).  8 bits: kv_i8_page, aligned to 64 bytes. */
+typedef struct {
+    const void *keys, *values;
+} kernel_kv_page;
+
+/* Write token slot of a page: k, v are [head_dim] floats.  Touches nothing of other slots. */
 typedef void kernel_kv_write_fn(void *restrict keys, void *restrict values, uint32_t slot,
                                 const float *restrict k, const float *restrict v,
                                 uint32_t head_dim);
@@ -134,20 +142,44 @@ typedef struct {
     float sum;
 } kernel_softmax_state;
 
-/* Take one page into the running softmax of n_q query rows that share it.
+/* query [kernel_query_bytes()] = q [head_dim], already scaled by 1/sqrt(head_dim), as the type's
+ * kernel_attend_fn wants it; the same bytes at every level. */
+typedef void kernel_attend_query_fn(void *restrict query, const float *restrict q,
+                                    uint32_t head_dim);
+
+/* Take pages, one after the other, into the running softmax of n_q query rows that share them.
  *   state, out: [n_q], [n_q][head_dim], updated; out is zero before anything was seen
- *   q:          [n_q][head_dim], already scaled by 1/sqrt(head_dim)
- *   first, end: [n_q] tokens [first, end) of the page that row may see; none when first >= end
- * For a row with something to see: s[j] = sum over d in order of fma(q[d], k[d][j], s), from 0;
+ *   queries:    [n_q][kernel_query_bytes()], of kernel_attend_query_fn, aligned to 4
+ *   pages:      [n_pages] that follow each other
+ *   first, end: [n_q] tokens [first, end) that a row may see, counted from the first page's first;
+ *               none when first >= end
+ * For a row and a page with something to see, of types of floats:
+ * s[j] = sum over d in order of fma(q[d], k[d][j], s), from 0;
  * m = max(state.max, max s[j] in the range) + 0, which makes -0 a 0;
  * c = exp(state.max - m) (0 when it was -INFINITY);
  * p[j] = exp(s[j] - m) in the range, else 0; sum = sum * c + sum16(p) (multiply, then add);
- * out[d] = out[d] * c, then fma(p[j], v[j][d], out[d]) for j = first .. end - 1 in order.
+ * out[d] = out[d] * c, then fma(p[j], v[j][d], out[d]) for j in the range, in order.
+ * Of 8 bits: t[j] = (float)dot(q, k[j]) * k.scale[j]; m = max(state.max, max t[j] * q.scale) + 0;
+ * p[j] = exp(fma(t[j], q.scale, -m)); c and sum as above; w[j] = p[j] * v.scale[j];
+ * top = max of w[2i] + w[2i + 1] (0 where not seen); u[j] = w[j] * (254 / top) to nearest even;
+ * out[d] = fma((float)(sum over j of u[j] * v[j][d]), top / 254, out[d] * c).
  * Slots outside the range may hold anything, NaN too: they never reach the result. */
-typedef void kernel_attend_page_fn(kernel_softmax_state *restrict state, float *restrict out,
-                                   const float *restrict q, const void *restrict keys,
-                                   const void *restrict values, const uint8_t *first,
-                                   const uint8_t *end, uint32_t n_q, uint32_t head_dim);
+typedef void kernel_attend_fn(kernel_softmax_state *restrict state, float *restrict out,
+                              const void *restrict queries, const kernel_kv_page *restrict pages,
+                              uint32_t n_pages, const uint32_t *restrict first,
+                              const uint32_t *restrict end, uint32_t n_q, uint32_t head_dim);
+
+/* Part of page p of a run that [first, end) covers; nothing where first >= end. */
+typedef struct {
+    uint32_t first, end;
+} kernel_span;
+static inline kernel_span kernel_page_span(uint32_t first, uint32_t end, uint32_t p)
+{
+    const uint32_t at = p * KERNEL_PAGE;
+    first = first > at ? first - at : 0;
+    end = end > at ? end - at : 0;
+    return (kernel_span){first, end < KERNEL_PAGE ? end : KERNEL_PAGE};
+}
 
 /* Join the softmax of a later chunk (from, from_out) to state, out [head_dim]:
  * m = max of both, + 0; out = fma(from_out, e^(from.max - m), out * e^(state.max - m)), sum alike.
@@ -155,6 +187,10 @@ typedef void kernel_attend_page_fn(kernel_softmax_state *restrict state, float *
 typedef void kernel_attend_join_fn(kernel_softmax_state *restrict state, float *restrict out,
                                    const kernel_softmax_state *restrict from,
                                    const float *restrict from_out, uint32_t head_dim);
+
+/* Make of out [head_dim], already divided by its sum, what attention gives: where keys and values
+ * were turned before they were rounded, turn back. */
+typedef void kernel_attend_result_fn(float *out, uint32_t head_dim);
 
 /* ---- the table ---- */
 
@@ -174,8 +210,10 @@ typedef struct {
     kernel_activation_fn *swiglu_clamped;
     kernel_softmax_fn *softmax;
     kernel_kv_write_fn *kv_write[KERNEL_KV_TYPE_END]; /* by kernel_kv_type */
-    kernel_attend_page_fn *attend_page[KERNEL_KV_TYPE_END];
+    kernel_attend_query_fn *attend_query[KERNEL_KV_TYPE_END];
+    kernel_attend_fn *attend[KERNEL_KV_TYPE_END];
     kernel_attend_join_fn *attend_join;
+    kernel_attend_result_fn *attend_result[KERNEL_KV_TYPE_END]; /* NULL: out is it already */
 } kernel_table;
 
 typedef enum {

@@ -18,8 +18,7 @@ static const char help[] =
     "      --show            show the completion in its place\n"
     "      --json            {\"text\", \"tokens\", \"stop\", ...} on standard output\n"
     "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
-    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni, --kv f16|f32,\n"
-    "      --no-cache\n"
+    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --quiet           no figures at the end\n\n"
     "example: cerium complete src/base/memory.c:42 --lines 3\n";
 

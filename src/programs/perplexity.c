@@ -16,8 +16,7 @@ static const char help[] =
     "      --window N      tokens of a window (default 512, at most the context)\n"
     "      --windows N     at most so many windows (default: the whole text)\n"
     "      --json          figures for a program\n"
-    "      --context N, --batch N, --threads N, --cpu ref|avx2|avx512vnni, --kv f16|f32,\n"
-    "      --no-cache\n\n"
+    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n\n"
     "example: cerium perplexity -f src/base/memory.c\n";
 
 enum { OWN_WINDOW = OPTION_OWN, OWN_WINDOWS };

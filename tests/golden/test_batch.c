@@ -128,14 +128,16 @@ static void check(const char *name, kernel_kv_type kv_type)
 
 int main(void)
 {
+    check("llama", KERNEL_KV_I8);
     check("llama", KERNEL_KV_F16);
     check("llama", KERNEL_KV_F32);
-    check("qwen2-q4_0", KERNEL_KV_F16);
-    check("qwen3", KERNEL_KV_F16);
-    check("qwen3moe-q4_0", KERNEL_KV_F16);
+    check("qwen2-q4_0", KERNEL_KV_I8);
+    check("qwen3", KERNEL_KV_I8);
+    check("qwen3moe-q4_0", KERNEL_KV_I8);
+    check("gpt-oss-mxfp4", KERNEL_KV_I8);
     check("gpt-oss-mxfp4", KERNEL_KV_F16);
     check("gpt-oss-mxfp4", KERNEL_KV_F32);
-    check("starcoder2", KERNEL_KV_F16);
+    check("starcoder2", KERNEL_KV_I8);
     printf("batch: %d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -16,7 +16,9 @@
 
 #define MAGIC       "CEXPECT" /* and the number of references, a digit */
 #define REFERENCES  2         /* at most; of two the first has an F16 cache, the other has not */
-#define SCORES      3         /* one for each reference, and the other with an F32 cache */
+#define SCORES      4         /* one for each reference, one with an F32 cache, one with 8 bits */
+#define I8_ERROR    0.5f /* what keys and values in 8 bits may add: README.md */
+#define I8_KL       0.01f
 #define STORY_MAGIC "CSTORY01"
 #define PATH_BYTES  1024
 #define STORY_IDS   512
@@ -259,20 +261,25 @@ static int score_model(score *s, uint32_t n_scores, expectation *x, const char *
 }
 
 /* An engine with an F16 cache against each reference; where the other one has no F16 cache, an
- * engine with an F32 cache against that, to the bounds of the first: both compute the same. */
+ * engine with an F32 cache against that, to the bounds of the first: both compute the same.  Last,
+ * an engine with keys and values in 8 bits against the reference without a cache of its own. */
 static uint32_t plan_scores(score s[SCORES], const expectation *x)
 {
     static const struct {
         const char *name;
         uint32_t reference, bounds;
-    } plan[SCORES] = {{"F16 cache", 0, 0}, {"without F16 cache", 1, 1}, {"F32 cache", 1, 0}};
-    uint32_t n = x->n_references == 1 ? 1 : SCORES;
+    } plan[SCORES - 1] = {{"F16 cache", 0, 0}, {"without F16 cache", 1, 1}, {"F32 cache", 1, 0}};
+    uint32_t n = x->n_references == 1 ? 1 : SCORES - 1, last = x->n_references - 1;
     for (uint32_t k = 0; k < n; k++)
         s[k] = (score){.name = plan[k].name,
                        .reference = plan[k].reference,
                        .error_bound = x->error_bound[plan[k].bounds],
                        .kl_bound = x->kl_bound[plan[k].bounds]};
-    return n;
+    s[n] = (score){.name = "8 bits",
+                   .reference = last,
+                   .error_bound = I8_ERROR + x->error_bound[last],
+                   .kl_bound = I8_KL + x->kl_bound[last]};
+    return n + 1;
 }
 
 /* "error E of BOUND, KL K of BOUND" for each score, and the verdict over all. */
@@ -310,8 +317,10 @@ static void run_fixture(const char *dir, const char *file_name)
     int status = CERIUM_ERR_ARGUMENT;
     if (path_join(path, dir, file_name, stem, ".gguf"))
         status = score_model(s, n, &x, path, "f16", &cut_free, &err);
-    if (!status && n_scores > n)
-        status = score_model(s + n, n_scores - n, &x, path, "f32", &cut_free, &err);
+    if (!status && n_scores > n + 1)
+        status = score_model(s + n, n_scores - n - 1, &x, path, "f32", &cut_free, &err);
+    if (!status)
+        status = score_model(s + n_scores - 1, 1, &x, path, "i8", &cut_free, &err);
     bool passes = score_describe(s, n_scores, text, sizeof text);
     if (status)
         verdict(false, name, "%s", err.message);

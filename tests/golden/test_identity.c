@@ -6,8 +6,8 @@
  *
  *   test_identity [--short] MODEL.gguf ...   (random weights will do: tools/make_model)
  *
- * Both hold for each type that keys and values can be kept in; F32, which is slow, gets the first
- * model alone, with fewer settings and a shorter prompt.
+ * Both hold for each type that keys and values can be kept in; floats get the first model alone,
+ * with fewer settings and a shorter prompt.
  *
  * --short is for sanitizers: the prompt still spans two chunks of attention, but the reference
  * kernels, which are slow enough without a sanitizer, are left out. */
@@ -193,15 +193,17 @@ static void check_model(const char *model, const plan *p)
 int main(int argc, char **argv)
 {
     static const plan plans[] = {
-        {"f16", PROMPT_MAX, {{1, 256, NULL}, {2, 256, NULL}, {3, 256, NULL}, {2, 1, NULL},
-                             {3, 7, NULL}, {2, 16, NULL}, {1, 33, NULL}, {2, 64, "ref"},
-                             {2, 256, "avx2"}, {2, 5, "avx2"}, {2, 256, "avx512vnni"}}},
+        {"i8", PROMPT_MAX, {{1, 256, NULL}, {2, 256, NULL}, {3, 256, NULL}, {2, 1, NULL},
+                            {3, 7, NULL}, {2, 16, NULL}, {1, 33, NULL}, {2, 64, "ref"},
+                            {2, 256, "avx2"}, {2, 5, "avx2"}, {2, 256, "avx512vnni"}}},
+        {"f16", PROMPT_SHORT, {{1, 256, NULL}, {2, 1, NULL}, {3, 7, NULL}, {2, 64, "ref"},
+                               {2, 256, "avx2"}, {2, 256, "avx512vnni"}}},
         {"f32", PROMPT_SHORT, {{1, 256, NULL}, {3, 7, NULL}, {2, 64, "ref"}}},
     };
     is_short = argc > 1 && !strcmp(argv[1], "--short");
     const int first = 1 + is_short;
     for (int i = first; i < argc; i++) check_model(argv[i], &plans[0]);
-    if (first < argc) check_model(argv[first], &plans[1]);
+    for (int p = 1; p < 3 && first < argc; p++) check_model(argv[first], &plans[p]);
     printf("identity: %d passed, %d failed\n", passed, failed);
     return failed != 0 || passed == 0;
 }

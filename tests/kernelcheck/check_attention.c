@@ -1,11 +1,12 @@
-/* check_attention.c - writing keys and values, attending to a page, joining chunks. */
+/* check_attention.c - writing keys and values, attending to pages, joining chunks. */
 #include <math.h>
 
 #include "kernelcheck.h"
+#include "kernels/kv_i8.h"
 
-static const uint32_t head_dims[] = {2, 6, 8, 16, 20, 32, 64, 80, 96, 128, 256};
+static const uint32_t head_dims[] = {2, 6, 8, 16, 20, 32, 64, 80, 112, 128, 256, 512};
 static const uint32_t row_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 64};
-enum { HEAD_DIM_MAX = 256, ROWS_MAX = 64 };
+enum { ROWS_MAX = 64, PAGES = 3 };
 
 typedef enum {
     PAGE_RANDOM = 0,    /* ordinary keys and values */
@@ -16,8 +17,8 @@ typedef enum {
 } page_mode;
 
 typedef enum {
-    RANGE_FULL = 0,     /* every row sees the page */
-    RANGE_SAME = 1,     /* every row sees the same part of it */
+    RANGE_FULL = 0,     /* every row sees all pages */
+    RANGE_SAME = 1,     /* every row sees the same part of them */
     RANGE_DIAGONAL = 2, /* row i sees one token more than row i - 1 */
     RANGE_RANDOM = 3,   /* any, empty ones too */
     RANGE_END = 4,
@@ -49,68 +50,136 @@ static float random_query(page_mode mode)
     return 0.0f;
 }
 
-static void make_ranges(range_mode mode, uint8_t *first, uint8_t *end, uint32_t n_q)
+static void make_ranges(range_mode mode, uint32_t *first, uint32_t *end, uint32_t n_q)
 {
-    const uint32_t a = kc_rand_below(KERNEL_PAGE), b = a + 1 + kc_rand_below(KERNEL_PAGE - a);
+    const uint32_t n = PAGES * KERNEL_PAGE;
+    const uint32_t a = kc_rand_below(n), b = a + 1 + kc_rand_below(n - a);
     for (uint32_t r = 0; r < n_q; r++) {
-        first[r] = (uint8_t)(mode == RANGE_FULL ? 0 : a);
-        end[r] = (uint8_t)(mode == RANGE_FULL ? KERNEL_PAGE : b);
+        first[r] = mode == RANGE_FULL ? 0 : a;
+        end[r] = mode == RANGE_FULL ? n : b;
         if (mode == RANGE_DIAGONAL) {
             first[r] = 0;
-            end[r] = (uint8_t)(r + 1 + a % 8 > KERNEL_PAGE ? KERNEL_PAGE : r + 1 + a % 8);
+            end[r] = r + 1 + a % 8 > n ? n : r + 1 + a % 8;
         } else if (mode == RANGE_RANDOM) {
-            first[r] = (uint8_t)kc_rand_below(KERNEL_PAGE + 1);
-            end[r] = (uint8_t)kc_rand_below(KERNEL_PAGE + 1);
+            first[r] = kc_rand_below(n + 1);
+            end[r] = kc_rand_below(n + 1);
         }
     }
 }
 
-/* Bytes that one number of keys or values takes: the buffers are aligned to no more. */
-static size_t kept_bytes(kernel_kv_type type) { return kernel_kv_bytes(type, 1) / KERNEL_PAGE; }
+/* What pages and rows of a type are aligned to, and no more. */
+static size_t aligned_to(kernel_kv_type type)
+{
+    switch (type) {
+    case KERNEL_KV_I8: return 64;
+    case KERNEL_KV_F16: return 2;
+    case KERNEL_KV_F32: break;
+    }
+    return 4;
+}
 
 /* to[i] = x, kept as the type says. */
 static void keep(kernel_kv_type type, void *to, size_t i, float x)
 {
-    switch (type) {
-    case KERNEL_KV_F16: ((uint16_t *)to)[i] = f32_to_f16(x); break;
-    case KERNEL_KV_F32: ((float *)to)[i] = x; break;
+    if (type == KERNEL_KV_F16)
+        ((uint16_t *)to)[i] = f32_to_f16(x);
+    else
+        ((float *)to)[i] = x;
+}
+
+/* Some pages for the reference and the same numbers for what is checked.  Of floats, the reference
+ * is that of F16 for every type: what is a half to begin with gives the same bits in each. */
+typedef struct {
+    kernel_kv_type type, ref_type;
+    uint32_t n_q, head_dim;
+    kernel_kv_page ref[PAGES], own[PAGES]; /* of I8 the same pages */
+    uint8_t *queries, *ref_queries;
+    uint32_t *first, *end; /* [n_q] */
+} setting;
+
+static setting take_setting(kernel_kv_type type, uint32_t n_q, uint32_t head_dim)
+{
+    setting s = {.type = type, .n_q = n_q, .head_dim = head_dim};
+    s.ref_type = type == KERNEL_KV_I8 ? KERNEL_KV_I8 : KERNEL_KV_F16;
+    const size_t bytes = kernel_kv_bytes(type, head_dim);
+    const size_t ref_bytes = kernel_kv_bytes(s.ref_type, head_dim);
+    for (int p = 0; p < PAGES; p++) {
+        s.own[p].keys = kc_buffer(bytes, aligned_to(type));
+        s.own[p].values = kc_buffer(bytes, aligned_to(type));
+        s.ref[p] = s.own[p];
+        if (s.ref_type == type) continue;
+        s.ref[p].keys = kc_buffer(ref_bytes, 2);
+        s.ref[p].values = kc_buffer(ref_bytes, 2);
+    }
+    s.queries = kc_buffer(n_q * kernel_query_bytes(type, head_dim), 4);
+    s.ref_queries = kc_buffer(n_q * kernel_query_bytes(s.ref_type, head_dim), 4);
+    s.first = kc_buffer(n_q * sizeof *s.first, 4);
+    s.end = kc_buffer(n_q * sizeof *s.end, 4);
+    return s;
+}
+
+static bool any_row_sees(const setting *s, uint32_t token)
+{
+    for (uint32_t r = 0; r < s->n_q; r++)
+        if (s->first[r] <= token && token < s->end[r]) return true;
+    return false;
+}
+
+static void fill_halves(setting *s, page_mode mode, uint32_t p)
+{
+    uint16_t *keys = (void *)(uintptr_t)s->ref[p].keys;
+    uint16_t *values = (void *)(uintptr_t)s->ref[p].values;
+    for (uint32_t j = 0; j < KERNEL_PAGE; j++) {
+        const bool seen = any_row_sees(s, p * KERNEL_PAGE + j);
+        for (uint32_t d = 0; d < s->head_dim; d++) {
+            keys[d * KERNEL_PAGE + j] = seen ? random_half(mode) : 0x7e00;
+            values[j * s->head_dim + d] = seen ? random_half(mode) : (d % 2 ? 0xfc00 : 0x7e00);
+        }
+    }
+    for (size_t i = 0; i < (size_t)KERNEL_PAGE * s->head_dim; i++) {
+        keep(s->type, (void *)(uintptr_t)s->own[p].keys, i, f16_to_f32(keys[i]));
+        keep(s->type, (void *)(uintptr_t)s->own[p].values, i, f16_to_f32(values[i]));
     }
 }
 
-/* One page of halves, for the reference of F16, and the same numbers as another type keeps them. */
-typedef struct {
-    uint16_t *half_keys, *half_values;
-    void *keys, *values;
-    uint8_t *first, *end; /* [n_q] what each row sees of it */
-} both_pages;
-
-static both_pages take_pages(kernel_kv_type type, uint32_t n_q, uint32_t head_dim)
+/* Any bytes; of PAGE_ANY the largest of either sign, in runs, so that sums reach their bounds. */
+static void fill_bytes(setting *s, page_mode mode, uint32_t p)
 {
-    const size_t half_bytes = kernel_kv_bytes(KERNEL_KV_F16, head_dim);
-    const size_t bytes = kernel_kv_bytes(type, head_dim), align = kept_bytes(type);
-    return (both_pages){
-        .half_keys = kc_buffer(half_bytes, 2), .half_values = kc_buffer(half_bytes, 2),
-        .keys = kc_buffer(bytes, align),       .values = kc_buffer(bytes, align),
-        .first = kc_buffer(n_q, 1),            .end = kc_buffer(n_q, 1),
-    };
+    kv_i8_page *keys = (void *)(uintptr_t)s->own[p].keys;
+    kv_i8_page *values = (void *)(uintptr_t)s->own[p].values;
+    const uint32_t n = KERNEL_PAGE * kv_i8_channels(s->head_dim);
+    const bool same = kc_rand() & 1;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t bits = kc_rand();
+        int key = 1 + (int)(bits % 255), value = (int)(bits % 255) - 127;
+        if (mode == PAGE_ANY) key = same || bits & 1 ? 255 : 1;
+        if (mode == PAGE_ANY) value = same || bits & 2 ? 127 : -127;
+        keys->bytes[i] = (uint8_t)key;
+        values->bytes[i] = (uint8_t)value;
+    }
+    for (uint32_t j = 0; j < KERNEL_PAGE; j++) {
+        float key = fabsf(random_query(mode)) / 127, value = fabsf(random_query(mode)) / 127;
+        if (mode == PAGE_ANY) key = same ? 0x1p-9f : key, value = same ? 1.0f : value;
+        if (mode == PAGE_DENORMALS && kc_rand() & 1) value = 0x1p-105f; /* about the bound */
+        if (!any_row_sees(s, p * KERNEL_PAGE + j)) key = NAN, value = -INFINITY;
+        keys->scale[j] = key;
+        values->scale[j] = value;
+    }
 }
 
 /* Slots that no row sees hold not-a-numbers. */
-static void make_pages(kernel_kv_type type, page_mode mode, both_pages *p, uint32_t n_q,
-                       uint32_t head_dim)
+static void fill_setting(setting *s, const kernel_table *ref, page_mode mode, range_mode range)
 {
-    for (uint32_t j = 0; j < KERNEL_PAGE; j++) {
-        bool seen = false;
-        for (uint32_t r = 0; r < n_q; r++) seen |= p->first[r] <= j && j < p->end[r];
-        for (uint32_t d = 0; d < head_dim; d++) {
-            p->half_keys[d * KERNEL_PAGE + j] = seen ? random_half(mode) : 0x7e00;
-            p->half_values[j * head_dim + d] =
-                seen ? random_half(mode) : (d % 2 ? 0xfc00 : 0x7e00);
-        }
-    }
-    for (size_t i = 0; i < (size_t)KERNEL_PAGE * head_dim; i++) {
-        keep(type, p->keys, i, f16_to_f32(p->half_keys[i]));
-        keep(type, p->values, i, f16_to_f32(p->half_values[i]));
+    float *q = kc_buffer(s->head_dim * sizeof *q, 4);
+    make_ranges(range, s->first, s->end, s->n_q);
+    for (uint32_t p = 0; p < PAGES; p++)
+        s->type == KERNEL_KV_I8 ? fill_bytes(s, mode, p) : fill_halves(s, mode, p);
+    for (uint32_t r = 0; r < s->n_q; r++) {
+        const size_t bytes = kernel_query_bytes(s->type, s->head_dim);
+        const size_t ref_bytes = kernel_query_bytes(s->ref_type, s->head_dim);
+        for (uint32_t d = 0; d < s->head_dim; d++) q[d] = random_query(mode);
+        ref->attend_query[s->type](s->queries + r * bytes, q, s->head_dim);
+        ref->attend_query[s->ref_type](s->ref_queries + r * ref_bytes, q, s->head_dim);
     }
 }
 
@@ -149,63 +218,78 @@ static void compare_rows(const rows *want, const rows *got, uint32_t n_q, uint32
     kc_release();
 }
 
-/* Of halves, every type makes the bits that the reference of F16 makes. */
-static void check_page(const kernel_table *ref, const kernel_table *level, kernel_kv_type type,
-                       uint32_t n_q, uint32_t head_dim, page_mode mode, range_mode range)
+static void check_pages(const kernel_table *ref, const kernel_table *level, kernel_kv_type type,
+                        uint32_t n_q, uint32_t head_dim, page_mode mode, range_mode range)
 {
     rows want, got;
-    float *q = kc_buffer(n_q * head_dim * sizeof *q, 4);
-    both_pages p = take_pages(type, n_q, head_dim);
-    for (uint32_t i = 0; i < n_q * head_dim; i++) q[i] = random_query(mode);
+    setting s = take_setting(type, n_q, head_dim);
     make_rows(mode, &want, &got, n_q, head_dim);
-    for (int n = 0; n < 2; n++) {
-        make_ranges(range, p.first, p.end, n_q);
-        make_pages(type, mode, &p, n_q, head_dim);
-        ref->attend_page[KERNEL_KV_F16](want.state, want.out, q, p.half_keys, p.half_values,
-                                        p.first, p.end, n_q, head_dim);
-        level->attend_page[type](got.state, got.out, q, p.keys, p.values, p.first, p.end, n_q,
-                                 head_dim);
-    }
+    fill_setting(&s, ref, mode, range);
+    ref->attend[s.ref_type](want.state, want.out, s.ref_queries, s.ref, PAGES, s.first, s.end, n_q,
+                            head_dim);
+    level->attend[type](got.state, got.out, s.queries, s.own, PAGES, s.first, s.end, n_q,
+                        head_dim);
     compare_rows(&want, &got, n_q, head_dim, mode, range);
 }
 
-/* The bits of a row do not depend on the rows beside it. */
-static void check_page_alone(const kernel_table *level, kernel_kv_type type)
+/* The bits of a row depend neither on the rows beside it nor on how a run of pages is cut. */
+static void check_alone(const kernel_table *ref, const kernel_table *level, kernel_kv_type type)
 {
     enum { DIM = 64, ROWS = 13 };
     rows together, alone;
-    float *q = kc_buffer(ROWS * DIM * sizeof *q, 4);
-    both_pages p = take_pages(type, ROWS, DIM);
-    for (uint32_t i = 0; i < ROWS * DIM; i++) q[i] = random_query(PAGE_RANDOM);
+    setting s = take_setting(type, ROWS, DIM);
     make_rows(PAGE_RANDOM, &together, &alone, ROWS, DIM);
-    make_ranges(RANGE_RANDOM, p.first, p.end, ROWS);
-    make_pages(type, PAGE_RANDOM, &p, ROWS, DIM);
-    level->attend_page[type](together.state, together.out, q, p.keys, p.values, p.first, p.end,
-                             ROWS, DIM);
+    fill_setting(&s, ref, PAGE_RANDOM, RANGE_RANDOM);
+    level->attend[type](together.state, together.out, s.queries, s.own, PAGES, s.first, s.end,
+                        ROWS, DIM);
     for (uint32_t r = 0; r < ROWS; r++)
-        level->attend_page[type](alone.state + r, alone.out + r * DIM, q + r * DIM, p.keys,
-                                 p.values, p.first + r, p.end + r, 1, DIM);
+        for (uint32_t p = 0; p < PAGES; p++) {
+            const uint32_t at = p * KERNEL_PAGE;
+            const uint32_t first = s.first[r] > at ? s.first[r] - at : 0;
+            const uint32_t end = s.end[r] > at ? s.end[r] - at : 0;
+            level->attend[type](alone.state + r, alone.out + r * DIM,
+                                s.queries + r * kernel_query_bytes(type, DIM), s.own + p, 1,
+                                &first, &end, 1, DIM);
+        }
     compare_rows(&together, &alone, ROWS, DIM, PAGE_END, RANGE_RANDOM);
 }
 
-/* Pages in the second-level cache, as a decode step finds them at best. */
-static void bench_page(const kernel_table *level, uint32_t n_q, uint32_t head_dim)
+/* n_pages that follow each other in memory: few stay in the cache, many do not. */
+static void bench_pages(const kernel_table *level, kernel_kv_type type, uint32_t n_q,
+                        uint32_t head_dim, uint32_t n_pages)
 {
-    enum { PAGES = 8 };
-    const size_t n_page = KERNEL_PAGE * (size_t)head_dim;
+    enum { RUN = 8 };
+    const size_t page_bytes = kernel_kv_bytes(type, head_dim);
+    const size_t query_bytes = kernel_query_bytes(type, head_dim);
     rows one, two;
     char what[64];
-    float *q = kc_buffer(n_q * head_dim * sizeof *q, 64);
-    uint16_t *keys = kc_buffer(PAGES * n_page * 2, 64), *values = kc_buffer(PAGES * n_page * 2, 64);
-    uint8_t first[ROWS_MAX], end[ROWS_MAX];
-    for (uint32_t i = 0; i < n_q * head_dim; i++) q[i] = random_query(PAGE_RANDOM);
-    for (size_t i = 0; i < PAGES * n_page; i++) keys[i] = values[i] = random_half(PAGE_RANDOM);
+    float k[256];
+    uint8_t *memory = kc_buffer(2 * n_pages * page_bytes, 64);
+    uint8_t *queries = kc_buffer(n_q * query_bytes, 64);
+    uint32_t first[ROWS_MAX] = {0}, end[ROWS_MAX];
+    for (uint32_t d = 0; d < head_dim; d++) k[d] = random_query(PAGE_RANDOM);
+    for (uint32_t i = 0; i < n_pages * KERNEL_PAGE; i++) {
+        uint8_t *page = memory + i / KERNEL_PAGE * 2 * page_bytes;
+        k[i % head_dim] = kc_rand_float();
+        level->kv_write[type](page, page + page_bytes, i % KERNEL_PAGE, k, k, head_dim);
+    }
+    for (uint32_t r = 0; r < n_q; r++) {
+        end[r] = RUN * KERNEL_PAGE;
+        k[r % head_dim] = kc_rand_float();
+        level->attend_query[type](queries + r * query_bytes, k, head_dim);
+    }
     make_rows(PAGE_RANDOM, &one, &two, n_q, head_dim);
-    make_ranges(RANGE_FULL, first, end, n_q);
-    snprintf(what, sizeof what, "%u x %u, 8 pages", n_q, head_dim);
-    KC_BENCH(what, PAGES * n_page * n_q * 4, "Gop/s", for (uint32_t p = 0; p < PAGES; p++)
-             level->attend_page[KERNEL_KV_F16](one.state, one.out, q, keys + p * n_page,
-                                               values + p * n_page, first, end, n_q, head_dim));
+    snprintf(what, sizeof what, "%u x %u, %u pages", n_q, head_dim, n_pages);
+    KC_BENCH(
+        what, n_pages * (n_pages == RUN ? 4.0 * n_q * head_dim * KERNEL_PAGE : 2.0 * page_bytes),
+        n_pages == RUN ? "Gop/s" : "GB/s", for (uint32_t p = 0; p < n_pages; p += RUN) {
+            kernel_kv_page run[RUN];
+            for (uint32_t i = 0; i < RUN; i++) {
+                run[i].keys = memory + (p + i) * 2 * page_bytes;
+                run[i].values = memory + ((p + i) * 2 + 1) * page_bytes;
+            }
+            level->attend[type](one.state, one.out, queries, run, RUN, first, end, n_q, head_dim);
+        });
     kc_release();
 }
 
@@ -216,24 +300,26 @@ static bool begin(kc_fn fn, const char *name, kernel_kv_type type)
     return kc_begin(fn, full);
 }
 
-static void check_attend_page(const kernel_table *ref, const kernel_table *level,
-                              kernel_kv_type type)
+static void check_attend(const kernel_table *ref, const kernel_table *level, kernel_kv_type type)
 {
-    if (!begin((kc_fn)level->attend_page[type], "attend_page", type)) return;
+    if (!begin((kc_fn)level->attend[type], "attend", type)) return;
     for (size_t h = 0; h < ARRAY_LEN(head_dims); h++)
         for (size_t r = 0; r < ARRAY_LEN(row_counts); r++) {
-            /* 64 rows of every mode and width would take the reference a minute. */
-            if (row_counts[r] * head_dims[h] > 64 * 20 && (h + r) % 3) continue;
+            /* 64 rows of every mode and width would take the reference minutes. */
+            if (row_counts[r] * head_dims[h] > 16 * 20 && (h + r) % 5) continue;
             for (int k = 0; k < PAGE_END * RANGE_END; k++)
-                check_page(ref, level, type, row_counts[r], head_dims[h], k % PAGE_END,
-                           k / PAGE_END);
+                check_pages(ref, level, type, row_counts[r], head_dims[h], k % PAGE_END,
+                            k / PAGE_END);
         }
-    for (int round = 0; round < 20; round++) check_page_alone(level, type);
-    if (kc_benching() && type == KERNEL_KV_F16) {
-        static const uint32_t bench_rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 16, 64};
-        for (size_t r = 0; r < ARRAY_LEN(bench_rows); r++) bench_page(level, bench_rows[r], 128);
-        bench_page(level, 7, 64);
-        bench_page(level, 4, 80);
+    for (int round = 0; round < 20; round++) check_alone(ref, level, type);
+    if (kc_benching() && type != KERNEL_KV_F32) {
+        static const uint32_t bench_rows[] = {1, 2, 4, 7, 8, 28, 64};
+        for (size_t r = 0; r < (ref == level ? 1 : ARRAY_LEN(bench_rows)); r++)
+            for (uint32_t head_dim = 64; head_dim <= 128; head_dim *= 2) {
+                bench_pages(level, type, bench_rows[r], head_dim, 8);
+                if (bench_rows[r] <= 8 && ref != level) /* 64 MB and more */
+                    bench_pages(level, type, bench_rows[r], head_dim, 512 * 1024 / head_dim);
+            }
     }
     kc_end();
 }
@@ -263,22 +349,42 @@ static float random_finite(void)
     return f;
 }
 
-/* Each number in its place as f32_to_f16() says it, or as it is, and no other one touched. */
-static void check_kv_write(const kernel_table *level, kernel_kv_type type)
+/* A head whose channels are alike, or stand out, or are next to nothing, or zero. */
+static void random_head(float *x, uint32_t n)
+{
+    static const float sizes[] = {1.0f, 0x1p-20f, 0x1p60f, 0x1p-106f, 0.0f};
+    const float size = sizes[kc_rand_below(ARRAY_LEN(sizes))];
+    for (uint32_t d = 0; d < n; d++)
+        x[d] = size * kc_rand_float() * (kc_rand_below(16) ? 1.0f : 50.0f);
+}
+
+/* What the reference writes: each number in its place, and no other one touched. */
+static void want_write(const kernel_table *ref, kernel_kv_type type, void *keys, void *values,
+                       uint32_t slot, const float *k, const float *v, uint32_t n)
+{
+    if (type == KERNEL_KV_I8) {
+        ref->kv_write[type](keys, values, slot, k, v, n);
+        return;
+    }
+    for (uint32_t d = 0; d < n; d++) {
+        keep(type, keys, d * KERNEL_PAGE + slot, k[d]);
+        keep(type, values, slot * n + d, v[d]);
+    }
+}
+
+static void check_kv_write(const kernel_table *ref, const kernel_table *level, kernel_kv_type type)
 {
     if (!begin((kc_fn)level->kv_write[type], "kv_write", type)) return;
     for (size_t h = 0; h < ARRAY_LEN(head_dims); h++)
         for (uint32_t slot = 0; slot < KERNEL_PAGE; slot += slot ? 9 : 1) {
             const uint32_t n = head_dims[h];
-            const size_t bytes = kernel_kv_bytes(type, n), align = kept_bytes(type);
+            const size_t bytes = kernel_kv_bytes(type, n), align = aligned_to(type);
             void *want_keys = kc_buffer(bytes, align), *want_values = kc_buffer(bytes, align);
             void *keys = kc_buffer(bytes, align), *values = kc_buffer(bytes, align);
             float *k = kc_buffer(n * sizeof *k, 4), *v = kc_buffer(n * sizeof *v, 4);
-            for (uint32_t d = 0; d < n; d++) {
-                k[d] = random_finite(), v[d] = random_finite();
-                keep(type, want_keys, d * KERNEL_PAGE + slot, k[d]);
-                keep(type, want_values, slot * n + d, v[d]);
-            }
+            for (uint32_t d = 0; d < n; d++) k[d] = random_finite(), v[d] = random_finite();
+            if (type == KERNEL_KV_I8) random_head(k, n), random_head(v, n);
+            want_write(ref, type, want_keys, want_values, slot, k, v, n);
             level->kv_write[type](keys, values, slot, k, v, n);
             if (memcmp(want_keys, keys, bytes) != 0) kc_fail("keys, head_dim %u", n);
             if (memcmp(want_values, values, bytes) != 0) kc_fail("values, head_dim %u", n);
@@ -294,11 +400,51 @@ static void check_kv_write(const kernel_table *level, kernel_kv_type type)
     kc_end();
 }
 
+static void check_attend_query(const kernel_table *ref, const kernel_table *level,
+                               kernel_kv_type type)
+{
+    if (!begin((kc_fn)level->attend_query[type], "attend_query", type)) return;
+    for (size_t h = 0; h < ARRAY_LEN(head_dims); h++)
+        for (int round = 0; round < 50; round++) {
+            const uint32_t n = head_dims[h];
+            const size_t bytes = kernel_query_bytes(type, n);
+            void *want = kc_buffer(bytes, 4), *got = kc_buffer(bytes, 4);
+            float *q = kc_buffer(n * sizeof *q, 4);
+            random_head(q, n);
+            ref->attend_query[type](want, q, n);
+            level->attend_query[type](got, q, n);
+            if (memcmp(want, got, bytes) != 0) kc_fail("head_dim %u", n);
+            kc_release();
+        }
+    kc_end();
+}
+
+static void check_attend_result(const kernel_table *ref, const kernel_table *level,
+                                kernel_kv_type type)
+{
+    if (!begin((kc_fn)level->attend_result[type], "attend_result", type)) return;
+    for (size_t h = 0; h < ARRAY_LEN(head_dims); h++)
+        for (int round = 0; round < 50; round++) {
+            const uint32_t n = head_dims[h];
+            float *want = kc_buffer(n * sizeof *want, 4), *got = kc_buffer(n * sizeof *got, 4);
+            random_head(want, n);
+            memcpy(got, want, n * sizeof *got);
+            ref->attend_result[type](want, n);
+            level->attend_result[type](got, n);
+            kc_compare(want, got, n, "turned back");
+            kc_release();
+        }
+    kc_end();
+}
+
 void kc_check_attention(const kernel_table *ref, const kernel_table *level)
 {
-    for (int type = 0; type < KERNEL_KV_TYPE_END; type++) {
-        check_kv_write(level, (kernel_kv_type)type);
-        check_attend_page(ref, level, (kernel_kv_type)type);
+    for (int i = 0; i < KERNEL_KV_TYPE_END; i++) {
+        const kernel_kv_type type = (kernel_kv_type)i;
+        check_kv_write(ref, level, type);
+        check_attend_query(ref, level, type);
+        check_attend(ref, level, type);
+        check_attend_result(ref, level, type);
     }
     check_attend_join(ref, level);
 }

@@ -57,6 +57,7 @@ bool kc_emulated_init(kernel_table *table)
     *table = (kernel_table){.name = "emulated"};
     emulated_init_avx512vnni(table);
     kc_emulated_vector_init(table);
+    kc_emulated_attention_init(table);
     return true;
 }
 #else

@@ -74,7 +74,9 @@ void kc_bench_result(const char *what, double ns, double amount, const char *uni
 
 /* AVX-512 VNNI kernels as portable C, through SIMDe; false where they were not built. */
 bool kc_emulated_init(kernel_table *table);
-/* Its part for vectors and attention; sets nothing where it was not built. */
+/* Its parts for vectors and attention, and for attention on 8 bits; set nothing where they were
+ * not built. */
 void kc_emulated_vector_init(kernel_table *table);
+void kc_emulated_attention_init(kernel_table *table);
 
 #endif

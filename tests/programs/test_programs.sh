@@ -88,14 +88,19 @@ done
 # ---- the others ----
 perplexity() { ./cerium perplexity --window 64 --windows 2 -f LICENSE "$@"; }
 check "perplexity" status 0 perplexity
+cp "$work/out" "$work/i8"
+check "keys and values are in 8 bits unless told" status 0 perplexity --kv i8
+check "to the digit" cmp "$work/i8" "$work/out"
+check "with keys and values in F16" status 0 perplexity --kv f16
 cp "$work/out" "$work/f16"
+check_fails "they are kept so" differ cmp "$work/i8" "$work/f16"
 check "with keys and values in F32" status 0 perplexity --kv f32
 cp "$work/out" "$work/f32"
-check_fails "they are kept so" differ cmp "$work/f16" "$work/f32"
+check_fails "and these so" differ cmp "$work/f16" "$work/f32"
 check "the same by the environment" status 0 env CERIUM_KV=f32 ./cerium perplexity --window 64 \
     --windows 2 -f LICENSE
 check "and to the digit" cmp "$work/f32" "$work/out"
-check "an unknown type" refused 1 "there are f16, f32" ./cerium perplexity --kv f8 -f LICENSE
+check "an unknown type" refused 1 "there are i8, f16, f32" ./cerium perplexity --kv f8 -f LICENSE
 check "bench" status 0 ./cerium bench --prefill 16 --decode 4 --depth 0 --runs 1 --json
 check "bench --json is JSON" says '{' out
 check "tokenize" status 0 ./cerium tokenize -p "int main(void)"

@@ -51,11 +51,11 @@ static uint16_t mark(uint32_t state, uint32_t layer, uint32_t head)
     return (uint16_t)((state + layer * 104729 + head * 1299709) % 65521);
 }
 
-/* Number i of a page's keys or values, where its mark is. */
-static uint16_t *number(const kv_page *page, void *numbers, size_t i)
+/* Where the mark of a slot is in a page's keys or values: marks are spread over all of it. */
+static uint16_t *number(void *numbers, uint32_t slot)
 {
-    size_t size = kernel_kv_bytes(page->type, 1) / KERNEL_PAGE; /* at least those of a mark */
-    return (uint16_t *)(void *)((uint8_t *)numbers + i * size);
+    size_t step = kernel_kv_bytes(type, DIM) / KERNEL_PAGE / 2 * 2;
+    return (uint16_t *)(void *)((uint8_t *)numbers + slot * step);
 }
 
 /* Compute tokens [from, end) as passes do: a batch sees what stands before it. */
@@ -73,8 +73,8 @@ static int compute(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uin
                 for (uint32_t head = 0; head < HEADS; head++) {
                     kv_page page = kv_sequence_page(seq, layer, head, i / KERNEL_PAGE);
                     uint32_t slot = i % KERNEL_PAGE;
-                    *number(&page, page.values, slot * DIM) = mark(state, layer, head);
-                    *number(&page, page.keys, slot) = mark(state, layer, head);
+                    *number(page.values, slot) = mark(state, layer, head);
+                    *number(page.keys, slot) = mark(state, layer, head);
                 }
         }
         kv_sequence_commit(seq, tokens + at, n);
@@ -95,8 +95,8 @@ static uint32_t count_lost(const kv_sequence *seq, uint64_t tenant, const int32_
             for (uint32_t head = 0; head < HEADS; head++) {
                 kv_page page = kv_sequence_page(seq, layer, head, i / KERNEL_PAGE);
                 uint32_t slot = i % KERNEL_PAGE;
-                lost += *number(&page, page.values, slot * DIM) != mark(state, layer, head);
-                lost += *number(&page, page.keys, slot) != mark(state, layer, head);
+                lost += *number(page.values, slot) != mark(state, layer, head);
+                lost += *number(page.keys, slot) != mark(state, layer, head);
             }
         }
     }
@@ -129,11 +129,11 @@ static void close_all(kv_pool *pool, kv_sequence **seq, int n)
     kv_pool_close(&pool);
 }
 
-static void check_two_sequences(uint64_t number_bytes)
+static void check_two_sequences(uint64_t head_bytes)
 {
     static int32_t tokens[2][CONTEXT];
     kv_pool *pool = open_pool(2, 0);
-    TEST_CHECK(kv_token_bytes(pool) == 2 * HEADS * DIM * number_bytes); /* of one layer */
+    TEST_CHECK(kv_token_bytes(pool) == 2 * HEADS * head_bytes); /* of one layer */
     kv_sequence *seq[2], *third = NULL;
     cerium_error err;
     for (uint32_t i = 0; i < 2; i++) {
@@ -152,9 +152,11 @@ static void check_two_sequences(uint64_t number_bytes)
 
 static void test_two_sequences(void)
 {
-    check_two_sequences(2);
+    check_two_sequences(DIM * 2);
     type = KERNEL_KV_F32;
-    check_two_sequences(4);
+    check_two_sequences(DIM * 4);
+    type = KERNEL_KV_I8;
+    check_two_sequences((DIM + 15) / 16 * 16 + 4); /* whole sixteens, and a scale */
     type = KERNEL_KV_F16;
 }
 

@@ -178,11 +178,10 @@ static void attend_rows(kernel_softmax_state *restrict state, float *restrict ou
                    head_dim);
 }
 
-/* Runs of rows with something to see, in groups of like size. */
+/* One page, runs of rows with something to see, in groups of like size. */
 static void attend_page(kernel_softmax_state *restrict state, float *restrict out,
-                        const float *restrict q, const void *restrict keys,
-                        const void *restrict values, const uint8_t *first, const uint8_t *end,
-                        uint32_t n_q, uint32_t head_dim)
+                        const float *restrict q, const kernel_kv_page *page,
+                        const uint8_t *first, const uint8_t *end, uint32_t n_q, uint32_t head_dim)
 {
     bool cold = true;
     for (uint32_t r = 0; r < n_q;) {
@@ -192,11 +191,33 @@ static void attend_page(kernel_softmax_state *restrict state, float *restrict ou
         for (uint32_t left = (run + TILE_ROWS_MAX - 1) / TILE_ROWS_MAX; left; left--) {
             uint32_t rows = (run + left - 1) / left;
             size_t at = (size_t)r * head_dim;
-            attend_rows(state + r, out + at, q + at, keys, values, first + r, end + r, rows,
-                        head_dim, cold);
+            attend_rows(state + r, out + at, q + at, page->keys, page->values, first + r, end + r,
+                        rows, head_dim, cold);
             cold = false;
             r += rows;
             run -= rows;
+        }
+    }
+}
+
+static void attend(kernel_softmax_state *restrict state, float *restrict out,
+                   const void *restrict queries, const kernel_kv_page *restrict pages,
+                   uint32_t n_pages, const uint32_t *restrict first, const uint32_t *restrict end,
+                   uint32_t n_q, uint32_t head_dim)
+{
+    enum { ROWS = 64 };
+    const float *q = queries;
+    for (uint32_t r = 0; r < n_q; r += ROWS) {
+        const uint32_t n = n_q - r < ROWS ? n_q - r : ROWS;
+        const size_t at = (size_t)r * head_dim;
+        for (uint32_t p = 0; p < n_pages; p++) {
+            uint8_t page_first[ROWS], page_end[ROWS];
+            for (uint32_t i = 0; i < n; i++) {
+                const kernel_span seen = kernel_page_span(first[r + i], end[r + i], p);
+                page_first[i] = (uint8_t)(seen.first < KERNEL_PAGE ? seen.first : KERNEL_PAGE);
+                page_end[i] = (uint8_t)seen.end;
+            }
+            attend_page(state + r, out + at, q + at, pages + p, page_first, page_end, n, head_dim);
         }
     }
 }

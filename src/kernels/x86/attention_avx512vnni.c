@@ -72,6 +72,6 @@ static float weigh_row(kernel_softmax_state *state, float *s, uint32_t first, ui
 
 void kernel_attention_init_avx512vnni(kernel_table *table)
 {
-    table->attend_page[KERNEL_KV_F16] = attend_page;
+    table->attend[KERNEL_KV_F16] = attend;
     table->attend_join = attend_join;
 }

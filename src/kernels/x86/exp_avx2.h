@@ -9,10 +9,10 @@
 
 #include "kernels/exp.h"
 
-static inline __m256 exp_avx2(__m256 x)
+/* Of x that is known to be at most KERNEL_EXP_MAX. */
+static inline __m256 exp_low_avx2(__m256 x)
 {
     const __m256 round = _mm256_set1_ps(KERNEL_ROUND), one = _mm256_set1_ps(1.0f);
-    x = _mm256_min_ps(_mm256_set1_ps(KERNEL_EXP_MAX), x);
     x = _mm256_max_ps(_mm256_set1_ps(KERNEL_EXP_MIN), x);
     __m256 shifted = _mm256_fmadd_ps(x, _mm256_set1_ps(KERNEL_LOG2_E), round);
     __m256 n = _mm256_sub_ps(shifted, round);
@@ -27,6 +27,11 @@ static inline __m256 exp_avx2(__m256 x)
     p = _mm256_fmadd_ps(p, r, one);
     __m256i power = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), power));
+}
+
+static inline __m256 exp_avx2(__m256 x)
+{
+    return exp_low_avx2(_mm256_min_ps(_mm256_set1_ps(KERNEL_EXP_MAX), x));
 }
 
 /* 1 + exp(x): what the activations divide by. */
