@@ -538,7 +538,7 @@ static void print_help(void)
            "      --plan         measure caches and memory for two seconds: which of them holds\n"
            "                     the weights and the KV cache, the most tokens/s that allows, and\n"
            "                     what would be faster\n"
-           "      --context N, --threads N, --kv f16|f32   for the plan\n"
+           "      --context N, --threads N, --kv i8|f16|f32   for the plan\n"
            "      --json         the same as one JSON object\n"
            "  -h, --help         this text\n\n"
            "Example: cerium inspect -m model.gguf --tensors\n");
@@ -571,9 +571,11 @@ static int parse_options(inspect_options *o, int argc, char **argv)
                 return usage_error("inspect", "'%s' is not a number for it", optarg);
             break;
         case 'K':
-            if (strcmp(optarg, "f16") && strcmp(optarg, "f32"))
-                return usage_error("inspect", "--kv is f16 or f32, not '%s'", optarg);
-            o->kv_value_bytes = strcmp(optarg, "f32") ? 2 : 4;
+            o->kv_value_bytes = !strcmp(optarg, "i8")    ? 1
+                                : !strcmp(optarg, "f16") ? 2
+                                : !strcmp(optarg, "f32") ? 4 : 0;
+            if (!o->kv_value_bytes)
+                return usage_error("inspect", "--kv is i8, f16 or f32, not '%s'", optarg);
             break;
         case 'h': print_help(); return -1;
         case ':': return usage_error("inspect", "a value is missing after %s", argv[optind - 1]);
@@ -597,7 +599,7 @@ static bool print_json(const facts *f, const inspect_options *o)
 
 int program_inspect(int argc, char **argv)
 {
-    inspect_options o = {.kv_value_bytes = 2};
+    inspect_options o = {.kv_value_bytes = 1};
     gguf_file *file;
     cerium_error err;
     int status = parse_options(&o, argc, argv);

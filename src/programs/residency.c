@@ -78,7 +78,8 @@ residency_model residency_of(const gguf_file *file)
     uint64_t dim = number(file, "attention.key_length");
     if (!dim && heads) dim = number(file, "embedding_length") / heads;
     m.n_layers = (uint32_t)number(file, "block_count");
-    m.kv_values = 2 * (kv_heads ? kv_heads : heads) % UINT32_MAX * dim;
+    m.kv_vectors = 2 * (kv_heads ? kv_heads : heads) % UINT32_MAX;
+    m.kv_values = m.kv_vectors * dim;
     m.context_tokens = number(file, "context_length");
     if (view_equal(arch, VIEW("gpt-oss"))) { /* every other layer, from the first */
         const uint64_t window = number(file, "attention.sliding_window");
@@ -102,7 +103,8 @@ uint64_t residency_kv_bytes(const residency_model *m, uint32_t kv_value_bytes, u
     const uint64_t seen = depth < m->window ? depth : m->window;
     const double layers = (double)(m->n_layers - m->n_windowed) * (double)depth +
                           (double)m->n_windowed * (double)seen;
-    return (uint64_t)(layers * (double)m->kv_values * kv_value_bytes);
+    const uint64_t scales = kv_value_bytes == 1 ? 4 * m->kv_vectors : 0;
+    return (uint64_t)(layers * ((double)m->kv_values * kv_value_bytes + (double)scales));
 }
 
 uint32_t residency_place(const residency_machine *machine, uint64_t n_bytes)
@@ -175,10 +177,10 @@ uint32_t residency_advise(const residency_machine *machine, const residency_mode
         snprintf(a.what, sizeof a.what, "at most %" PRIu64 " tokens of context", low);
         if (better(machine, &a, residency_speed(machine, deep)) && low) out[n++] = a;
     }
-    if (kv_value_bytes > 2) {
-        residency_advice a = {.step_bytes = step + residency_kv_bytes(m, 2, context),
+    if (kv_value_bytes > 1) {
+        residency_advice a = {.step_bytes = step + residency_kv_bytes(m, 1, context),
                               .depth = context};
-        snprintf(a.what, sizeof a.what, "keys and values in F16");
+        snprintf(a.what, sizeof a.what, "keys and values in 8 bits");
         if (better(machine, &a, residency_speed(machine, deep))) out[n++] = a;
     }
     return n;

@@ -42,6 +42,7 @@ typedef struct {
     uint32_t n_layers, n_windowed;    /* layers; those of them that see a window only */
     uint32_t window;                  /* tokens */
     uint64_t kv_values;               /* of one token in one layer: keys and values */
+    uint64_t kv_vectors;              /* those are; in 8 bits each has a scale of four bytes */
     uint64_t context_tokens;          /* what the model was made for; 0: not said */
 } residency_model;
 
@@ -49,7 +50,7 @@ typedef struct {
 residency_model residency_of(const gguf_file *file);
 
 uint64_t residency_step_bytes(const residency_model *m);
-/* KV bytes that the token after depth others reads. */
+/* KV bytes that the token after depth others reads; a value has 1 (i8), 2 or 4 (f16, f32). */
 uint64_t residency_kv_bytes(const residency_model *m, uint32_t kv_value_bytes, uint64_t depth);
 /* The innermost level that holds so many bytes beside what else needs a place in it. */
 uint32_t residency_place(const residency_machine *machine, uint64_t n_bytes);

@@ -23,6 +23,7 @@ static const residency_model model = {
     .values = {[ROLE_ATTENTION] = 8888888, [ROLE_FFN] = 26666666, [ROLE_HEAD] = 9411764},
     .n_layers = 4,
     .kv_values = 128,
+    .kv_vectors = 2,
 };
 
 static void test_bytes(void)
@@ -31,6 +32,7 @@ static void test_bytes(void)
     TEST_CHECK(residency_kv_bytes(&model, 2, 0) == 0);
     TEST_CHECK(residency_kv_bytes(&model, 2, 1000) == 1024000);
     TEST_CHECK(residency_kv_bytes(&model, 4, 1000) == 2048000);
+    TEST_CHECK(residency_kv_bytes(&model, 1, 1000) == 4000 * (128 + 2 * 4));
     residency_model windowed = model;
     windowed.n_windowed = 2;
     windowed.window = 128;
@@ -75,7 +77,7 @@ static void test_advice(void)
     TEST_CHECK(residency_place(&desktop, a[0].step_bytes) == 1);
     TEST_CHECK(residency_place(&desktop, 20004000 +
                                residency_kv_bytes(&small, 4, a[0].depth + 1)) == 2);
-    TEST_CHECK(!strcmp(a[1].what, "keys and values in F16"));
+    TEST_CHECK(!strcmp(a[1].what, "keys and values in 8 bits"));
     TEST_CHECK(residency_advise(&bare, &small, 2, 0, a) == 0);
 }
 
@@ -116,7 +118,8 @@ static const char wanted[] =
     "  depth 0            30 MB  in memory: at most 666.6 tokens/s\n"
     "  depth 10000      40.2 MB  in memory: at most 497.0 tokens/s\n"
     "What would be faster\n"
-    "  the head in Q4_0: 25.3 MB in memory at depth 0, at most 790.6 tokens/s\n";
+    "  the head in Q4_0: 25.3 MB in memory at depth 0, at most 790.6 tokens/s\n"
+    "  keys and values in 8 bits: 35.4 MB in memory at depth 10000, at most 564.3 tokens/s\n";
 
 static void test_text(void)
 {
