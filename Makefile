@@ -8,6 +8,7 @@
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
+# make kernelcheck-arm64   compile the kernels for 64-bit Arm and check them under qemu
 # make clean      remove build/ and ./cerium
 # make help       this text
 # BUILD=asan|tsan|debug and CC=clang-14 work with every target.
@@ -38,6 +39,8 @@ SERVER_LIBS := -lwebsockets -lsqlite3 -lcrypto -lhwloc
 # code costs minutes of compiling; the reference, which is the same arithmetic, has it.
 ISA_avx2       := -mavx2 -mfma -mf16c $(if $(filter asan fuzz,$(BUILD)),-fno-sanitize=undefined)
 ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
+ISA_amx        := $(ISA_avx512vnni) -mamx-tile -mamx-int8
+ISA_neondot    := -march=armv8.2-a+dotprod
 # AVX-512 registers as plain memory: slow to optimize, and gcc warns of passing them.
 ISA_emulated   := -O1 -Wno-psabi
 isa_of = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
@@ -89,8 +92,13 @@ RANDOM   := $(patsubst %,$O/models/test-%.gguf,llama qwen2 qwen3 qwen3moe gpt-os
 FUZZ     := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 EXAMPLES := $(patsubst examples/%.c,$O/example_%,$(sort $(wildcard examples/*.c)))
 KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
+KC_LIB   := $(filter $(foreach f,base gguf kernels,$O/src/$f/%),$(LIB_OBJ))
+# Kernels for another processor need the C library alone, and run where qemu does.
+ARM64_CC := aarch64-linux-gnu-gcc
+ARM64_KC := build/release-$(ARM64_CC)/kernelcheck
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
-            $(EXAMPLES) $O/protocol_answers
+            $(EXAMPLES) $O/protocol_answers \
+            $(if $(filter release,$(BUILD)),$(if $(shell command -v $(ARM64_CC)),arm64-built))
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
 GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulation $(SHORT)' \
@@ -103,7 +111,8 @@ $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVE
 $O/protocol_%: $O/tests/protocol/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/models/%.gguf: $O/tool_make_model ; @mkdir -p $(@D); $< --shape $* --context 2048 -o $@
 $O/golden_%: $O/tests/golden/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
-$O/kernelcheck: $(KC_OBJ) $(LIB_OBJ) ; $(LINK)
+$O/kernelcheck: LIBS := -lm
+$O/kernelcheck: $(KC_OBJ) $(KC_LIB) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) -fsanitize=fuzzer
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
@@ -122,6 +131,8 @@ test-clients:
 unit: $(UNIT) ; @tools/run_tests.sh $(UNIT)
 golden: $(GOLDEN) $(RANDOM) ; @tools/run_tests.sh $(GOLDENS)
 kernelcheck: $O/kernelcheck ; @$<
+arm64-built: ; @$(MAKE) --no-print-directory BUILD=release CC=$(ARM64_CC) LDFLAGS=-static $(ARM64_KC)
+kernelcheck-arm64: arm64-built ; @qemu-aarch64 $(ARM64_KC)
 replay: $(FUZZ:%=$O/replay_%) ; @tools/run_tests.sh $(REPLAYS)
 man-check: ; mandoc -T lint -W warning man/cerium.1
 
@@ -162,5 +173,5 @@ clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-peers bench-server soak fuzz fuzzed \
-        install clean unit golden replay kernelcheck man-check FORCE
+        install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE
 -include $(LIB_OBJ:.o=.d) $(SERVER_OBJ:.o=.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

@@ -93,8 +93,9 @@ typedef struct {
     uint64_t kv_bytes_max;       /* KV pages of all sessions and of the prefix cache; 0 = what the
                                     sessions can hold, at most an eighth of the memory; never less
                                     than one whole context */
-    const char *cpu;             /* lowers the instruction set: "ref", "avx2", "avx512vnni";
-                                    NULL = CERIUM_CPU in the environment, else the best */
+    const char *cpu;             /* lowers the instruction set: "ref", "avx2", "avx512vnni", "amx",
+                                    on Arm "ref", "neon", "neondot"; NULL = CERIUM_CPU in the
+                                    environment, else the best */
     void (*progress)(void *user, uint64_t done_bytes, uint64_t total_bytes); /* while loading */
     void *progress_user;
     const char *kv_type;         /* what keys and values are kept in: "i8"; "f16" and "f32", slow,

@@ -61,9 +61,10 @@ static int choose_cpu(cerium_engine *e, const char *name, cerium_error *err)
     if (name && *name) {
         if (!kernel_cpu_of_name(name, &e->cpu))
             return error_set(err, CERIUM_ERR_ARGUMENT,
-                             "instruction set '%s' is unknown; there are ref, avx2, avx512vnni",
+                             "instruction set '%s' is unknown; there are ref, avx2, avx512vnni, "
+                             "amx, neon, neondot",
                              name);
-        if (e->cpu > have)
+        if (!kernel_cpu_has(e->cpu))
             return error_set(err, CERIUM_ERR_ARGUMENT, "this machine has no %s; its best is %s",
                              name, kernel_cpu_name(have));
     }

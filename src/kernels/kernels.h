@@ -195,7 +195,7 @@ typedef void kernel_attend_result_fn(float *out, uint32_t head_dim);
 /* ---- the table ---- */
 
 typedef struct {
-    const char *name; /* "ref", "avx2", "avx512vnni" */
+    const char *name; /* of the level */
     kernel_matmul_fn *matmul[BLOCK_TYPE_END]; /* by block_type; NULL where there is none */
     kernel_quantize_fn *quantize;
     kernel_rms_norm_fn *rms_norm;
@@ -216,19 +216,29 @@ typedef struct {
     kernel_attend_result_fn *attend_result[KERNEL_KV_TYPE_END]; /* NULL: out is it already */
 } kernel_table;
 
+/* Levels, each above the one before on its kind of processor; REF is below all. */
 typedef enum {
     KERNEL_CPU_REF = 0,
-    KERNEL_CPU_AVX2 = 1,       /* AVX2, FMA, F16C */
+    KERNEL_CPU_AVX2 = 1,       /* x86-64: AVX2, FMA, F16C */
     KERNEL_CPU_AVX512VNNI = 2, /* and AVX-512 F, BW, VL, DQ, VNNI */
+    KERNEL_CPU_AMX = 3,        /* and AMX with tiles of 8 bits */
+    KERNEL_CPU_NEON = 4,       /* 64-bit Arm: always */
+    KERNEL_CPU_NEONDOT = 5,    /* and dot products of 8 bits (Armv8.2) */
 } kernel_cpu;
+enum { KERNEL_CPU_END = 6 };
 
-/* The best level that processor and system support (CPUID and XGETBV). */
+/* The best level that processor and system support.  On x86-64 CPUID and XGETBV say so; where
+ * there is AMX, it asks the system for its registers, for the whole process (it is no error to
+ * ask twice, and costs nothing until a thread uses them). */
 kernel_cpu kernel_cpu_detect(void);
+/* True for that level and all below it. */
+bool kernel_cpu_has(kernel_cpu cpu);
 /* "avx2" -> KERNEL_CPU_AVX2; false when unknown. */
 bool kernel_cpu_of_name(const char *name, kernel_cpu *out);
 const char *kernel_cpu_name(kernel_cpu cpu);
 
-/* cpu: kernel_cpu_detect() or lower. */
+/* cpu: one that kernel_cpu_has().  Where a level has more than one kernel for a matmul, the first
+ * call measures which is faster from how many tokens on: half a millisecond, once per process. */
 void kernel_table_init(kernel_table *table, kernel_cpu cpu);
 
 /* Set this thread's rounding to nearest, denormals kept, exceptions masked. */

@@ -9,6 +9,13 @@ void kernel_matmul_init(kernel_table *table, kernel_cpu cpu)
     matmul_init_avx2(table);
     if (cpu < KERNEL_CPU_AVX512VNNI) return;
     matmul_init_avx512vnni(table);
+    if (cpu < KERNEL_CPU_AMX) return;
+    matmul_init_amx(table);
+#elif defined(__aarch64__)
+    if (cpu < KERNEL_CPU_NEON) return;
+    matmul_init_neon(table);
+    if (cpu < KERNEL_CPU_NEONDOT) return;
+    matmul_init_neondot(table);
 #else
     (void)cpu;
 #endif

@@ -195,7 +195,8 @@ int main(int argc, char **argv)
     static const plan plans[] = {
         {"i8", PROMPT_MAX, {{1, 256, NULL}, {2, 256, NULL}, {3, 256, NULL}, {2, 1, NULL},
                             {3, 7, NULL}, {2, 16, NULL}, {1, 33, NULL}, {2, 64, "ref"},
-                            {2, 256, "avx2"}, {2, 5, "avx2"}, {2, 256, "avx512vnni"}}},
+                            {2, 256, "avx2"}, {2, 5, "avx2"}, {2, 256, "avx512vnni"},
+                            {2, 5, "amx"}}},
         {"f16", PROMPT_SHORT, {{1, 256, NULL}, {2, 1, NULL}, {3, 7, NULL}, {2, 64, "ref"},
                                {2, 256, "avx2"}, {2, 256, "avx512vnni"}}},
         {"f32", PROMPT_SHORT, {{1, 256, NULL}, {3, 7, NULL}, {2, 64, "ref"}}},

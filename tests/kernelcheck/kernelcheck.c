@@ -29,7 +29,7 @@ static size_t n_ref_times;
 static struct {
     const char *level, *filter;
     char name[NAME_MAX_LEN];
-    bool bench, at_ref, emulated;
+    bool bench, at_ref, slow;
     int failures, n_passed, n_failed;
     uint64_t rng;
 } kc;
@@ -131,7 +131,7 @@ void kc_fail(const char *format, ...)
 
 bool kc_failed(void) { return kc.failures != 0; }
 
-bool kc_emulated(void) { return kc.emulated; }
+bool kc_slow(void) { return kc.slow; }
 
 void kc_compare(const float *want, const float *got, size_t n, const char *what)
 {
@@ -162,6 +162,15 @@ void kc_bench_result(const char *what, double ns, double amount, const char *uni
 }
 
 /* ---- Section - Levels ---- */
+
+/* Above the reference, on this kind of processor. */
+#if defined(__x86_64__)
+static const int level_first = KERNEL_CPU_AVX2, level_last = KERNEL_CPU_AMX;
+#elif defined(__aarch64__)
+static const int level_first = KERNEL_CPU_NEON, level_last = KERNEL_CPU_NEONDOT;
+#else
+static const int level_first = KERNEL_CPU_REF + 1, level_last = KERNEL_CPU_REF;
+#endif
 
 static void on_fault(int number)
 {
@@ -195,18 +204,31 @@ static void run_level(const char *name, const kernel_table *ref, const kernel_ta
 #undef RUN_CHECK
 }
 
+#if defined(__x86_64__)
+static void run_emulated(const kernel_table *ref, bool (*init)(kernel_table *), const char *of)
+{
+    kernel_table emulated;
+    if (init(&emulated))
+        run_level(emulated.name, ref, &emulated);
+    else
+        printf("skipped: emulated kernels of %s: libsimde-dev was not there\n", of);
+}
+#endif
+
 static int usage(void)
 {
-    fprintf(stderr, "usage: kernelcheck [--bench] [PART_OF_A_KERNEL_NAME]\n");
+    fprintf(stderr, "usage: kernelcheck [--bench | --short] [PART_OF_A_KERNEL_NAME]\n");
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static kernel_table ref, level, emulated;
+    static kernel_table ref, level;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0)
             kc.bench = true;
+        else if (strcmp(argv[i], "--short") == 0)
+            kc.slow = true;
         else if (argv[i][0] != '-' && !kc.filter)
             kc.filter = argv[i];
         else
@@ -218,8 +240,8 @@ int main(int argc, char **argv)
     kernel_float_setup();
     kernel_table_init(&ref, KERNEL_CPU_REF);
     run_level("ref", &ref, &ref);
-    for (int cpu = KERNEL_CPU_AVX2; cpu <= KERNEL_CPU_AVX512VNNI; cpu++) {
-        if ((kernel_cpu)cpu > kernel_cpu_detect()) {
+    for (int cpu = level_first; cpu <= level_last; cpu++) {
+        if (!kernel_cpu_has((kernel_cpu)cpu)) {
             printf("skipped: kernels of %s: not on this processor\n",
                    kernel_cpu_name((kernel_cpu)cpu));
             continue;
@@ -227,12 +249,12 @@ int main(int argc, char **argv)
         kernel_table_init(&level, (kernel_cpu)cpu);
         run_level(kernel_cpu_name((kernel_cpu)cpu), &ref, &level);
     }
+#if defined(__x86_64__)
     kc.bench = false;
-    kc.emulated = true;
-    if (kc_emulated_init(&emulated))
-        run_level("emulated", &ref, &emulated);
-    else
-        printf("skipped: emulated kernels of avx512vnni: libsimde-dev was not there\n");
+    kc.slow = true;
+    run_emulated(&ref, kc_emulated_init, "avx512vnni");
+    run_emulated(&ref, kc_emulated_tiles_init, "amx");
+#endif
     printf("kernelcheck: %d passed, %d failed\n", kc.n_passed, kc.n_failed);
     return kc.n_failed != 0;
 }

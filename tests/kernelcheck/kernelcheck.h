@@ -3,7 +3,7 @@
  * A check is a function over two tables: the reference and a level.  For the reference itself
  * both are the same, and the check compares it with an independent truth.  Buffers lie against
  * a page that faults, and have known bytes around them, so that reading or writing beside them
- * is found.  With --bench the same checks measure.
+ * is found.  With --bench the same checks measure; with --short a part of the cases must do.
  *
  * To add a check: write kc_check_x() in check_x.c, add one line to KC_CHECK_MAP. */
 #ifndef KERNELCHECK_H
@@ -17,7 +17,8 @@
     X(kc_check_quantize)                                                                           \
     X(kc_check_matmul)                                                                             \
     X(kc_check_vector)                                                                             \
-    X(kc_check_attention)
+    X(kc_check_attention)                                                                          \
+    X(kc_check_tiles)
 
 typedef void (*kc_fn)(void); /* any function, to compare and to call as what it is */
 
@@ -33,7 +34,7 @@ bool kc_begin_named(const char *name);
 void kc_end(void);
 void kc_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool kc_failed(void); /* since kc_begin */
-bool kc_emulated(void); /* this level is slow: a part of the cases must do */
+bool kc_slow(void); /* this level is emulated, or time is short: a part of the cases must do */
 
 /* [size] bytes, aligned to align (a power of two, at most 4096), that end as near to a page that
  * faults as the alignment allows; filled with 0xa5.  Released by kc_release() or by the end. */
@@ -78,5 +79,9 @@ bool kc_emulated_init(kernel_table *table);
  * not built. */
 void kc_emulated_vector_init(kernel_table *table);
 void kc_emulated_attention_init(kernel_table *table);
+/* AMX kernels likewise, and on the machine of tile_machine.h. */
+bool kc_emulated_tiles_init(kernel_table *table);
+/* And what calls them from n_tokens on, and the kernels of AVX-512 VNNI below. */
+bool kc_emulated_choice_init(kernel_table *table, uint32_t n_tokens);
 
 #endif

@@ -77,7 +77,7 @@ for threads in 1 2 3; do
     quiet_run -p "int x" -n 16 --threads "$threads" --batch "$threads" >"$work/threads$threads"
     check "the same text on $threads threads" cmp "$work/threads1" "$work/threads$threads"
 done
-for cpu in ref avx2 avx512vnni; do
+for cpu in ref avx2 avx512vnni amx; do
     if status 0 env CERIUM_CPU="$cpu" ./cerium run --raw --quiet -p "int x" -n 16 >/dev/null; then
         check "the same text with $cpu" cmp "$work/threads1" "$work/out"
     else

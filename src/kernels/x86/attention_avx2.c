@@ -76,7 +76,7 @@ static float weigh_row(kernel_softmax_state *state, float *s, uint32_t first, ui
     return c;
 }
 
-#include "kernels/x86/attend.h"
+#include "kernels/attend.h"
 
 static inline void store_halves(uint16_t *out, __m256 x)
 {

@@ -68,7 +68,7 @@ static float weigh_row(kernel_softmax_state *state, float *s, uint32_t first, ui
     return c;
 }
 
-#include "kernels/x86/attend.h"
+#include "kernels/attend.h"
 
 void kernel_attention_init_avx512vnni(kernel_table *table)
 {

@@ -11,7 +11,7 @@
 #include <immintrin.h>
 
 #include "kernels/panels.h"
-#include "kernels/x86/tiles.h"
+#include "kernels/tiles.h"
 
 /* Panels times tokens of the largest tile: four times two sums fill the sixteen registers.
  * Arrays [TILE][2] hold sums of panel p and token t at [p * n_t + t], eight rows each. */

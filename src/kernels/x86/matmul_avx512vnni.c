@@ -5,33 +5,10 @@
  * adds is taken away through the sums of activations: exact, so the bits are the reference's.
  *
  * tests/kernelcheck/emulated.c compiles this file for machines without these instructions. */
-#ifndef KERNELS_EMULATED
-#ifndef __AVX512VNNI__
-#error "compile with the flags of AVX-512 VNNI (see Makefile)"
-#endif
-#include <immintrin.h>
-#endif
+#include "kernels/x86/matmul_avx512.h"
 
 #include "kernels/matmul.h"
-#include "kernels/panels.h"
-#include "kernels/x86/tiles.h"
-
-PANEL_INLINE __m512i broadcast_word(const void *p) /* 32 bits to all lanes */
-{
-    int32_t v;
-    memcpy(&v, p, sizeof v);
-    return _mm512_set1_epi32(v);
-}
-
-PANEL_INLINE __m256i load_half_line(const uint8_t *p)
-{
-    return _mm256_load_si256((const __m256i *)(const void *)p);
-}
-
-PANEL_INLINE __m512 load_halves(const uint8_t *p) /* sixteen f16 */
-{
-    return _mm512_cvtph_ps(load_half_line(p));
-}
+#include "kernels/tiles.h"
 
 /* ---- Section - Quants ---- */
 
@@ -70,34 +47,6 @@ PANEL_INLINE __m512i quant_table(block_type type)
     return _mm512_broadcast_i32x4(v);
 }
 
-/* Sixteen rows' quants of columns 4 k4 .. 4 k4 + 3.  Shifts are of 16 bits; what they carry from
- * one byte into another is masked away. */
-PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32_t k4,
-                                   __m512i table)
-{
-    const uint32_t j = k4 % 4;
-    if (type == BLOCK_Q8_0)
-        return _mm512_xor_si512(_mm512_load_si512(block + PANEL_LINE * k4),
-                                _mm512_set1_epi8((char)0x80));
-    __m512i v = _mm512_load_si512(block + PANEL_LINE * j);
-    if (k4 >= 4) v = _mm512_srli_epi16(v, 4);
-    v = _mm512_and_si512(v, _mm512_set1_epi8(15));
-    if (type == BLOCK_Q5_0 || type == BLOCK_Q5_1 || type == BLOCK_Q5_K) {
-        const __m512i plane = _mm512_load_si512(block + PANEL_NIBBLES);
-        const __m512i bits = k4 < 4 ? _mm512_slli_epi16(plane, 4 - j)
-                                    : _mm512_srli_epi16(plane, j);
-        return _mm512_or_si512(v, _mm512_and_si512(bits, _mm512_set1_epi8(16)));
-    }
-    if (type == BLOCK_Q6_K) {
-        __m512i bits = _mm512_load_si512(block + PANEL_NIBBLES + PANEL_LINE * (k4 / 4));
-        bits = j == 3 ? _mm512_srli_epi16(bits, 2) : _mm512_slli_epi16(bits, 4 - 2 * j);
-        return _mm512_or_si512(v, _mm512_and_si512(bits, _mm512_set1_epi8(0x30)));
-    }
-    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
-        return _mm512_shuffle_epi8(table, v);
-    return v;
-}
-
 /* dot[i][k / 16] += the products of a block of panel i / n_t and token i % n_t: two chains, as
  * the instruction takes five cycles.
  *   block: of the first panel, the others panel_bytes behind
@@ -128,16 +77,6 @@ PANEL_INLINE void store_tile(uint32_t n_p, uint32_t n_t, float *y, size_t y_stri
 }
 
 /* ---- Section - Types with a scale for 32 values ---- */
-
-/* 2^(e - 128): a normal number from e = 2, else 2^-128 or 2^-127, whose bits are no smaller. */
-PANEL_INLINE __m512 load_e8m0_half(const uint8_t *p)
-{
-    const __m512i e = _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *)(const void *)p));
-    const __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
-    const __m512i small = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000),
-                                            _mm512_min_epi32(e, _mm512_set1_epi32(2)));
-    return _mm512_castsi512_ps(_mm512_max_epi32(normal, small));
-}
 
 /* sum = fma(dot, d, sum) and fma(sum32, m, sum) for block b of a group. */
 PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 sum[TILE_WIDE],
@@ -186,23 +125,6 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
 }
 
 /* ---- Section - Types with a scale for 256 values ---- */
-
-/* A pair of small scales [16 rows][2], signed or not: one of them as 32-bit lanes. */
-PANEL_INLINE __m512i load_scales(block_type type, const uint8_t *pair, uint32_t which)
-{
-    const __m512i v = _mm512_slli_epi32(_mm512_cvtepi16_epi32(load_half_line(pair)),
-                                        24 - 8 * which); /* the scale on top */
-    if (type == BLOCK_Q6_K || type == BLOCK_IQ4_XS) return _mm512_srai_epi32(v, 24);
-    return _mm512_srli_epi32(v, 24);
-}
-
-/* The same pair as 16-bit lanes, for products with pairs of sums. */
-PANEL_INLINE __m512i load_pairs(block_type type, const uint8_t *pair)
-{
-    const __m256i v = load_half_line(pair);
-    return type == BLOCK_Q6_K || type == BLOCK_IQ4_XS ? _mm512_cvtepi8_epi16(v)
-                                                      : _mm512_cvtepu8_epi16(v);
-}
 
 /* What minima or offsets add for a token: small scales by sums of activations. */
 PANEL_INLINE __m512i side_sums(block_type type, const uint8_t *scales, const kernel_act *act)

@@ -3,8 +3,8 @@
  * A tile is a pass over some panels for some tokens: tokens share the unpacking of weights.  With
  * one or two tokens, several panels at once are several streams from memory: one core reads 18
  * GB/s in one stream and 27 in four (Zen 3), because its prefetchers run ahead in each. */
-#ifndef KERNELS_X86_TILES_H
-#define KERNELS_X86_TILES_H
+#ifndef KERNELS_TILES_H
+#define KERNELS_TILES_H
 
 #include "kernels/panels.h"
 

@@ -1,4 +1,4 @@
-/* attend.h - attention for any width of vector: the part that AVX2 and AVX-512 share.
+/* attend.h - attention for any width of vector: the part that instruction sets share.
  *
  * Both halves of attention are the same loop: for i in order, acc[r][lane] += coef[r][i] *
  * m[i][lane] by fma, with F16 m.  Lanes are tokens (scores), then channels (values).  A tile is
@@ -13,8 +13,8 @@
  *   TILE_MAP(X)                      X(R, T) for the tiles that there shall be: for each R up to
  *                                    TILE_ROWS_MAX all T from 1 to tile_vectors_max[R]
  *   accumulate_tail, weigh_row       see their use */
-#ifndef KERNELS_X86_ATTEND_H
-#define KERNELS_X86_ATTEND_H
+#ifndef KERNELS_ATTEND_H
+#define KERNELS_ATTEND_H
 
 #include "kernels/vector.h"
 

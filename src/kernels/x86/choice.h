@@ -1,0 +1,14 @@
+/* choice.h - which of two matmul kernels is faster from how many tokens on, by measurement. */
+#ifndef KERNELS_X86_CHOICE_H
+#define KERNELS_X86_CHOICE_H
+
+#include "kernels/kernels.h"
+
+enum { CHOICE_TOKENS_MAX = 16 }; /* more are not tried */
+
+/* The fewest tokens with which many is faster than few, weights in a cache; CHOICE_TOKENS_MAX + 1
+ * when it never is.  Both kernels give the same bits, so what is chosen, and how noisy the
+ * measurement was, is seen in time alone.  Takes some ten microseconds. */
+uint32_t matmul_tokens_min(block_type type, kernel_matmul_fn *few, kernel_matmul_fn *many);
+
+#endif

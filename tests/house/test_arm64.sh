@@ -1,0 +1,19 @@
+#!/bin/sh
+# test_arm64.sh - the kernels of 64-bit Arm, cross-compiled, give the bits of the reference there:
+# qemu runs the check.  Once is enough: the builds with sanitizers leave it to the other one.
+. tests/shell.sh
+
+name="kernels of 64-bit Arm"
+if [ "$BUILD" != release ]; then
+    skip "$name" "the release build checks them"
+elif ! command -v aarch64-linux-gnu-gcc >/dev/null; then
+    skip "$name" "gcc-aarch64-linux-gnu was not there"
+elif ! command -v qemu-aarch64 >/dev/null; then
+    skip "$name" "qemu-user was not there"
+else
+    passes() { qemu-aarch64 build/release-aarch64-linux-gnu-gcc/kernelcheck --short; }
+    check "kernelcheck --short under qemu" passes
+    both() { ! grep -q "^skipped: " "$work/.output"; }
+    check "both levels are there" both
+fi
+report arm64
