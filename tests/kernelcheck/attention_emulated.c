@@ -3,15 +3,6 @@
 
 #ifdef HAVE_SIMDE
 
-static simde__m512 lanes_cvtepi32_ps(simde__m512i v)
-{
-    int32_t in[16];
-    float out[16];
-    memcpy(in, &v, sizeof in);
-    for (int i = 0; i < 16; i++) out[i] = (float)in[i];
-    return simde_mm512_loadu_ps(out);
-}
-
 static simde__m512i lanes_cvtps_epi32(simde__m512 v)
 {
     float in[16];
@@ -39,7 +30,6 @@ static simde__m512 lanes_permute_ps(simde__m512 v, int order)
 }
 
 #undef _mm512_permute_ps
-#define _mm512_cvtepi32_ps   lanes_cvtepi32_ps
 #define _mm512_cvtps_epi32   lanes_cvtps_epi32
 #define _mm512_cvtepi32_epi8 lanes_cvtepi32_epi8
 #define _mm512_permute_ps    lanes_permute_ps

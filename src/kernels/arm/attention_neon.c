@@ -98,6 +98,6 @@ static void kv_write(void *restrict keys, void *restrict values, uint32_t slot,
 void kernel_attention_init_neon(kernel_table *table)
 {
     table->kv_write[KERNEL_KV_F16] = kv_write;
-    table->attend_page[KERNEL_KV_F16] = attend_page;
+    table->attend[KERNEL_KV_F16] = attend;
     table->attend_join = attend_join;
 }
