@@ -62,6 +62,8 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_IQ4_NL: return 70.0f;
     case BLOCK_IQ4_XS: return 70.0f * 24.0f; /* scales 16..31 */
     case BLOCK_MXFP4: return 5.85f;
+    case BLOCK_Q4_W: return 17.0f;
+    case BLOCK_Q8_W: return 73.3f;
     }
     /* clang-format on */
     return 1.0f;
@@ -122,6 +124,8 @@ typedef union {
     block_iq4_nl iq4_nl;
     block_iq4_xs iq4_xs;
     block_mxfp4 mxfp4;
+    block_q4_w q4_w;
+    block_q8_w q8_w;
 } any_block;
 
 /* Set what must not be random in a block of random bytes. */
@@ -161,6 +165,12 @@ static inline void make_sane(block_maker *m, any_block *b)
     case BLOCK_IQ4_NL: b->iq4_nl.d = d; break;
     case BLOCK_IQ4_XS: b->iq4_xs.d = d, b->iq4_xs.scales_high = 0xffff; break; /* 48..63 */
     case BLOCK_MXFP4: b->mxfp4.e = m->exponents[d & 1]; break;
+    case BLOCK_Q4_W: b->q4_w.d = d; break;
+    case BLOCK_Q8_W:
+        b->q8_w.d = d;
+        for (int j = 0; j < 128; j++)
+            if (b->q8_w.q[j] == -128) b->q8_w.q[j] = 0;
+        break;
     }
     /* clang-format on */
 }

@@ -225,6 +225,8 @@ static uint32_t file_type(block_type type)
     case BLOCK_IQ4_XS: return 30;
     case BLOCK_BF16: return 32;
     case BLOCK_MXFP4: return 38;
+    case BLOCK_Q4_W:
+    case BLOCK_Q8_W: return block_file_id(type);
     }
     /* clang-format on */
     return 0;

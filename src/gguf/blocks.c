@@ -8,6 +8,11 @@
 
 const int8_t block_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                      1,    13,   25,  38,  53,  69,  89,  113};
+/* Where 16 levels lose least of a group of 128 weights whose scale is searched: Lloyd's algorithm
+ * on real weights, then one unit at a time in integers.  6 bits, because AVX2 adds two products of
+ * 63 * 127 in 16 bits and no more (docs/decisions/0007-head-and-formats.md). */
+const int8_t block_q4_w_values[16] = {-33, -25, -19, -15, -11, -8, -5, -2,
+                                      1,   4,   7,   10,  14,  18, 23, 30};
 const int8_t block_mxfp4_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 /* ---- the table ---- */
@@ -34,6 +39,20 @@ uint32_t block_bytes(uint32_t type)
 const char *block_name(uint32_t type)
 {
     return type < BLOCK_TYPE_END ? block_types[type].name : NULL;
+}
+
+uint32_t block_file_id(block_type type)
+{
+    const uint32_t number = type;
+    return number < BLOCK_OWN ? number : BLOCK_OWN_ID + number;
+}
+
+bool block_type_of_file_id(uint32_t id, block_type *out)
+{
+    const uint32_t number = id < BLOCK_OWN ? id : id - BLOCK_OWN_ID; /* wraps to what is no type */
+    if ((id >= BLOCK_OWN && number < BLOCK_OWN) || block_values(number) == 0) return false;
+    *out = (block_type)number;
+    return true;
 }
 
 bool block_type_of_name(view name, block_type *out)
@@ -289,6 +308,28 @@ static void decode_mxfp4(float *restrict out, const block_mxfp4 *restrict b, siz
     }
 }
 
+static void decode_q4_w(float *restrict out, const block_q4_w *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++) {
+        float d = f16_to_f32(b[i].d);
+        for (int run = 0; run < 4; run++, out += 32) {
+            const uint8_t *q = b[i].q + run * 16;
+            for (int j = 0; j < 16; j++) {
+                out[j] = d * (float)block_q4_w_values[q[j] & 15];
+                out[j + 16] = d * (float)block_q4_w_values[q[j] >> 4];
+            }
+        }
+    }
+}
+
+static void decode_q8_w(float *restrict out, const block_q8_w *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 128) {
+        float d = f16_to_f32(b[i].d);
+        for (int j = 0; j < 128; j++) out[j] = d * (float)b[i].q[j];
+    }
+}
+
 void block_decode(block_type type, float *restrict out, const void *restrict blocks, size_t n)
 {
     CHECK(block_values(type) != 0 && n % block_values(type) == 0);
@@ -309,6 +350,8 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_IQ4_NL: decode_iq4_nl(out, blocks, n_blocks); break;
     case BLOCK_IQ4_XS: decode_iq4_xs(out, blocks, n_blocks); break;
     case BLOCK_MXFP4: decode_mxfp4(out, blocks, n_blocks); break;
+    case BLOCK_Q4_W: decode_q4_w(out, blocks, n_blocks); break;
+    case BLOCK_Q8_W: decode_q8_w(out, blocks, n_blocks); break;
     }
     /* clang-format on */
 }

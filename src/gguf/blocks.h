@@ -7,7 +7,8 @@
 
 #include "base/base.h"
 
-/* X(symbol, ggml type id, name, values a block, bytes a block) */
+/* X(symbol, number, name, values a block, bytes a block).  Numbers are ggml's type ids, and those
+ * from BLOCK_OWN on our own, which stand in files as BLOCK_OWN_ID + number. */
 #define BLOCK_TYPE_MAP(X)                                                                          \
     X(BLOCK_F32, 0, "F32", 1, 4)                                                                   \
     X(BLOCK_F16, 1, "F16", 1, 2)                                                                   \
@@ -22,15 +23,27 @@
     X(BLOCK_IQ4_NL, 20, "IQ4_NL", 32, 18)                                                          \
     X(BLOCK_IQ4_XS, 23, "IQ4_XS", 256, 136)                                                        \
     X(BLOCK_BF16, 30, "BF16", 1, 2)                                                                \
-    X(BLOCK_MXFP4, 39, "MXFP4", 32, 17)
+    X(BLOCK_MXFP4, 39, "MXFP4", 32, 17)                                                            \
+    X(BLOCK_Q4_W, 48, "Q4_W", 128, 66)                                                             \
+    X(BLOCK_Q8_W, 49, "Q8_W", 128, 130)
 
 #define BLOCK_TYPE_ENUM(symbol, id, name, values, bytes) symbol = id,
 typedef enum { BLOCK_TYPE_MAP(BLOCK_TYPE_ENUM) } block_type;
 #undef BLOCK_TYPE_ENUM
 
-enum { BLOCK_TYPE_END = 40 }; /* ids are below this */
+enum {
+    BLOCK_OWN = 48,      /* the first of our own formats */
+    BLOCK_TYPE_END = 50, /* numbers are below this */
+};
+/* "eC" in the upper half of the 32 bits: ggml and its forks number their types upwards from 0,
+ * with gaps of tens, and refuse an id that they do not know. */
+#define BLOCK_OWN_ID 0x43650000u
 
-/* 0, NULL for ids that we do not read. */
+/* The id of a type in a file, and back; false for ids that we do not read. */
+uint32_t block_file_id(block_type type);
+bool block_type_of_file_id(uint32_t id, block_type *out);
+
+/* 0, NULL for numbers that are no type. */
 uint32_t block_values(uint32_t type);
 uint32_t block_bytes(uint32_t type);
 const char *block_name(uint32_t type);
@@ -47,6 +60,13 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
  * nearest); K-quants and IQ4 without a search.  For making test and benchmark models. */
 void block_encode(block_type type, void *restrict blocks, const float *restrict in, size_t n);
 
+/* The same with a search for the scales that lose least of sum weights[i] (in[i] - value)^2, for
+ * the formats with small scales or a table: Q4_K Q5_K Q6_K IQ4_NL IQ4_XS Q4_W.  The others have a
+ * rule that everybody follows, and get block_encode()'s bytes.
+ *   weights: [n] how much each value matters, not negative; NULL: all the same */
+void block_quantize(block_type type, void *restrict blocks, const float *restrict in, size_t n,
+                    const float *restrict weights);
+
 /* IEEE half and bfloat16, exact both ways but for rounding to nearest even. */
 float f16_to_f32(uint16_t h);
 uint16_t f32_to_f16(float f);
@@ -58,6 +78,7 @@ float e8m0_half_to_f32(uint8_t e);
 
 extern const int8_t block_iq4_values[16];   /* IQ4_NL and IQ4_XS */
 extern const int8_t block_mxfp4_values[16]; /* twice the values of E2M1 */
+extern const int8_t block_q4_w_values[16];  /* in [-33, 30]: 6 bits with an offset */
 
 typedef struct {
     uint16_t d;
@@ -113,6 +134,16 @@ typedef struct {
     uint8_t q[16];
 } block_mxfp4;
 
+/* Our own: one scale for 128 values, so that 128 products are one exact integer. */
+typedef struct {
+    uint16_t d;
+    uint8_t q[64]; /* four runs of 32 values, each 16 bytes as in Q4_0: entries of the table */
+} block_q4_w;
+typedef struct {
+    uint16_t d;
+    int8_t q[128];
+} block_q8_w;
+
 _Static_assert(sizeof(block_q4_0) == 18, "a file format");
 _Static_assert(sizeof(block_q4_1) == 20, "a file format");
 _Static_assert(sizeof(block_q5_0) == 22, "a file format");
@@ -124,5 +155,7 @@ _Static_assert(sizeof(block_q6_k) == 210, "a file format");
 _Static_assert(sizeof(block_iq4_nl) == 18, "a file format");
 _Static_assert(sizeof(block_iq4_xs) == 136, "a file format");
 _Static_assert(sizeof(block_mxfp4) == 17, "a file format");
+_Static_assert(sizeof(block_q4_w) == 66, "a file format");
+_Static_assert(sizeof(block_q8_w) == 130, "a file format");
 
 #endif

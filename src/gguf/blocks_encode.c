@@ -1,48 +1,11 @@
 /* blocks_encode.c - floats to blocks by the simple rule of each type.
  *
- * Q4_0 to Q8_0 and MXFP4 are ggml's reference rules; K-quants and IQ4 take the plain minimum and
- * maximum of each run where ggml searches.  Good enough for test and benchmark models; models
- * for people are quantized with a search. */
-#include "gguf/blocks.h"
+ * Q4_0 to Q8_0 and MXFP4 are ggml's reference rules; K-quants and the tables take the plain minimum
+ * and maximum of each run.  Models for people are quantized with a search for the scales
+ * (blocks_search.c), which ends in the same functions here. */
+#include "gguf/encode.h"
 
 #include <float.h>
-#include <math.h>
-
-/* x cut towards zero, in [low, high]; low for a NaN. */
-static inline int cut(float x, int low, int high)
-{
-    if (!(x > (float)low)) return low;
-    return x >= (float)high ? high : (int)x;
-}
-
-/* x to the nearest integer in [low, high], halves away from zero; low for a NaN. */
-static inline int nearest(float x, int low, int high)
-{
-    return cut(roundf(x), low, high);
-}
-
-static inline float inverse(float x)
-{
-    return x != 0.0f ? 1.0f / x : 0.0f;
-}
-
-/* The value of largest magnitude, with its sign. */
-static float largest(const float *x, int n)
-{
-    float max = 0.0f;
-    for (int i = 0; i < n; i++)
-        if (fabsf(x[i]) > fabsf(max)) max = x[i];
-    return max;
-}
-
-static void range(const float *x, int n, float *min, float *max)
-{
-    *min = *max = x[0];
-    for (int i = 1; i < n; i++) {
-        if (x[i] < *min) *min = x[i];
-        if (x[i] > *max) *max = x[i];
-    }
-}
 
 /* ---- blocks of 32 ---- */
 
@@ -115,29 +78,45 @@ static void encode_q8_0(block_q8_0 *restrict b, const float *restrict x, size_t 
     }
 }
 
-/* The entry of a 16-value table that is nearest to x; the first of equals. */
-static int nearest_entry(const int8_t *table, float x)
+entry_table entry_table_of(const int8_t *values)
 {
-    int best = 0;
-    for (int i = 1; i < 16; i++)
-        if (fabsf((float)table[i] - x) < fabsf((float)table[best] - x)) best = i;
-    return best;
+    entry_table t = {.values = values};
+    int entry = 0;
+    for (int i = 0; i < ENTRY_CELLS; i++) { /* of a cell, its lower end */
+        float x = (float)(i - ENTRY_CELLS / 2) / 2.0f;
+        while (entry < 15 && x >= (float)(values[entry] + values[entry + 1]) / 2.0f) entry++;
+        t.at[i] = (uint8_t)entry;
+    }
+    return t;
 }
 
-static void put_entries(uint8_t *q, const int8_t *table, const float *x, float id)
+static void put_entries(uint8_t *q, const entry_table *t, const float *x, float id)
 {
     for (int j = 0; j < 16; j++)
-        q[j] =
-            (uint8_t)(nearest_entry(table, x[j] * id) | nearest_entry(table, x[j + 16] * id) << 4);
+        q[j] = (uint8_t)(entry_of(t, x[j] * id) | entry_of(t, x[j + 16] * id) << 4);
+}
+
+void fill_iq4_nl(block_iq4_nl *b, const entry_table *t, const float *x, float d)
+{
+    b->d = f32_to_f16(d);
+    put_entries(b->q, t, x, inverse(d));
 }
 
 static void encode_iq4_nl(block_iq4_nl *restrict b, const float *restrict x, size_t n_blocks)
 {
-    for (size_t i = 0; i < n_blocks; i++, x += 32) {
-        float d = largest(x, 32) / (float)block_iq4_values[0];
-        b[i].d = f32_to_f16(d);
-        put_entries(b[i].q, block_iq4_values, x, inverse(d));
-    }
+    const entry_table t = entry_table_of(block_iq4_values);
+    for (size_t i = 0; i < n_blocks; i++, x += 32)
+        fill_iq4_nl(b + i, &t, x, largest(x, 32) / (float)block_iq4_values[0]);
+}
+
+/* The entry of E2M1 that is nearest to x; the first of equals. */
+static int nearest_mxfp4(float x)
+{
+    int best = 0;
+    for (int i = 1; i < 16; i++)
+        if (fabsf((float)block_mxfp4_values[i] - x) < fabsf((float)block_mxfp4_values[best] - x))
+            best = i;
+    return best;
 }
 
 static void encode_mxfp4(block_mxfp4 *restrict b, const float *restrict x, size_t n_blocks)
@@ -148,42 +127,64 @@ static void encode_mxfp4(block_mxfp4 *restrict b, const float *restrict x, size_
         int exponent = 0;
         if (max > 0.0f) exponent = ilogbf(fminf(max, FLT_MAX)) - 2 + 127;
         b[i].e = (uint8_t)(exponent < 0 ? 0 : exponent > 254 ? 254 : exponent);
-        put_entries(b[i].q, block_mxfp4_values, x, 1.0f / e8m0_half_to_f32(b[i].e));
+        float id = 1.0f / e8m0_half_to_f32(b[i].e);
+        for (int j = 0; j < 16; j++)
+            b[i].q[j] = (uint8_t)(nearest_mxfp4(x[j] * id) | nearest_mxfp4(x[j + 16] * id) << 4);
+    }
+}
+
+/* ---- our own: blocks of 128 ---- */
+
+void fill_q4_w(block_q4_w *b, const entry_table *t, const float *x, float d)
+{
+    b->d = f32_to_f16(d);
+    for (int run = 0; run < 4; run++)
+        put_entries(b->q + run * 16, t, x + run * 32, inverse(f16_to_f32(b->d)));
+}
+
+static void encode_q4_w(block_q4_w *restrict b, const float *restrict x, size_t n_blocks)
+{
+    const entry_table t = entry_table_of(block_q4_w_values);
+    for (size_t i = 0; i < n_blocks; i++, x += 128)
+        fill_q4_w(b + i, &t, x, largest(x, 128) / (float)block_q4_w_values[0]);
+}
+
+static void encode_q8_w(block_q8_w *restrict b, const float *restrict x, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, x += 128) {
+        float d = fabsf(largest(x, 128)) / 127.0f, id = inverse(d);
+        b[i].d = f32_to_f16(d);
+        for (int j = 0; j < 128; j++) b[i].q[j] = (int8_t)nearest(x[j] * id, -127, 127);
     }
 }
 
 /* ---- K-quants: blocks of 256 ---- */
 
-typedef struct {
-    uint8_t scale[8], min[8]; /* 6 bits each */
-    uint16_t d, dmin;
-    float d_run[8], min_run[8]; /* what decoding will use */
-} k_scales;
-
-/* Scales and minima of eight runs of 32 for values 0 .. levels. */
-static k_scales k_scales_of(const float *x, float levels)
+k_scales k_scales_round(const float scale[8], const float min[8])
 {
     k_scales s;
-    float scale[8], min[8], scale_max = 0.0f, min_max = 0.0f;
-    for (int run = 0; run < 8; run++) {
-        float low, high;
-        range(x + run * 32, 32, &low, &high);
-        if (low > 0.0f) low = 0.0f; /* the stored minimum cannot be positive */
-        scale[run] = (high - low) / levels;
-        min[run] = -low;
-        if (scale[run] > scale_max) scale_max = scale[run];
-        if (min[run] > min_max) min_max = min[run];
-    }
-    s.d = f32_to_f16(scale_max / 63.0f);
-    s.dmin = f32_to_f16(min_max / 63.0f);
+    s.d = f32_to_f16(largest(scale, 8) / 63.0f);
+    s.dmin = f32_to_f16(largest(min, 8) / 63.0f);
     float d = f16_to_f32(s.d), dmin = f16_to_f32(s.dmin);
     for (int run = 0; run < 8; run++) {
         s.scale[run] = (uint8_t)nearest(scale[run] * inverse(d), 0, 63);
         s.min[run] = (uint8_t)nearest(min[run] * inverse(dmin), 0, 63);
-        s.d_run[run] = d * s.scale[run];
-        s.min_run[run] = dmin * s.min[run];
     }
     return s;
+}
+
+/* Scales and minima of eight runs of 32 for values 0 .. levels. */
+static k_scales k_scales_of(const float *x, float levels)
+{
+    float scale[8], min[8];
+    for (int run = 0; run < 8; run++) {
+        float low, high;
+        range(x + run * 32, 32, &low, &high);
+        if (!(low < 0.0f)) low = 0.0f; /* the stored minimum cannot be positive */
+        scale[run] = high > low ? (high - low) / levels : 0.0f;
+        min[run] = -low;
+    }
+    return k_scales_round(scale, min);
 }
 
 static void k_pack(uint8_t *packed, const k_scales *s)
@@ -195,19 +196,83 @@ static void k_pack(uint8_t *packed, const k_scales *s)
     }
 }
 
+void fill_q4_k(block_q4_k *b, const float *x, const k_scales *s)
+{
+    b->d = s->d;
+    b->dmin = s->dmin;
+    k_pack(b->scales, s);
+    memset(b->q, 0, sizeof b->q);
+    for (int run = 0; run < 8; run++) {
+        const float min = f16_to_f32(s->dmin) * s->min[run];
+        const float id = inverse(f16_to_f32(s->d) * s->scale[run]);
+        for (int j = 0; j < 32; j++) {
+            int q = nearest((x[run * 32 + j] + min) * id, 0, 15);
+            b->q[run / 2 * 32 + j] |= (uint8_t)(q << run % 2 * 4);
+        }
+    }
+}
+
+void fill_q5_k(block_q5_k *b, const float *x, const k_scales *s)
+{
+    b->d = s->d;
+    b->dmin = s->dmin;
+    k_pack(b->scales, s);
+    memset(b->q, 0, sizeof b->q);
+    memset(b->high, 0, sizeof b->high);
+    for (int run = 0; run < 8; run++) {
+        const float min = f16_to_f32(s->dmin) * s->min[run];
+        const float id = inverse(f16_to_f32(s->d) * s->scale[run]);
+        for (int j = 0; j < 32; j++) {
+            int q = nearest((x[run * 32 + j] + min) * id, 0, 31);
+            b->q[run / 2 * 32 + j] |= (uint8_t)((q & 15) << run % 2 * 4);
+            b->high[j] |= (uint8_t)(q >> 4 << run);
+        }
+    }
+}
+
+void fill_q6_k(block_q6_k *b, const float *x, float d, const int8_t scales[16])
+{
+    b->d = f32_to_f16(d);
+    d = f16_to_f32(b->d);
+    memcpy(b->scales, scales, sizeof b->scales);
+    memset(b->low, 0, sizeof b->low);
+    memset(b->high, 0, sizeof b->high);
+    for (int j = 0; j < 256; j++) {
+        int half = j / 128, r = j / 32 % 4;
+        int q = nearest(x[j] * inverse(d * scales[j / 16]), -32, 31) + 32;
+        b->low[half * 64 + r % 2 * 32 + j % 32] |= (uint8_t)((q & 15) << r / 2 * 4);
+        b->high[half * 32 + j % 32] |= (uint8_t)(q >> 4 << 2 * r);
+    }
+}
+
+void fill_iq4_xs(block_iq4_xs *b, const entry_table *t, const float *x, float d,
+                 const int8_t scales[8])
+{
+    b->d = f32_to_f16(d);
+    d = f16_to_f32(b->d);
+    b->scales_high = 0;
+    memset(b->scales_low, 0, sizeof b->scales_low);
+    for (int run = 0; run < 8; run++) {
+        int s = scales[run] + 32;
+        b->scales_low[run / 2] |= (uint8_t)((s & 15) << run % 2 * 4);
+        b->scales_high |= (uint16_t)(s >> 4 << 2 * run);
+        put_entries(b->q + run * 16, t, x + run * 32, inverse(d * scales[run]));
+    }
+}
+
+float small_scales(int8_t *small, const float *scales, int n, int levels)
+{
+    float d = f16_to_f32(f32_to_f16(largest(scales, n) / (float)-levels));
+    for (int i = 0; i < n; i++)
+        small[i] = (int8_t)nearest(scales[i] * inverse(d), -levels, levels - 1);
+    return d;
+}
+
 static void encode_q4_k(block_q4_k *restrict b, const float *restrict x, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++, x += 256) {
         k_scales s = k_scales_of(x, 15.0f);
-        b[i].d = s.d;
-        b[i].dmin = s.dmin;
-        k_pack(b[i].scales, &s);
-        memset(b[i].q, 0, sizeof b[i].q);
-        for (int j = 0; j < 256; j++) {
-            int run = j / 32;
-            int q = nearest((x[j] + s.min_run[run]) * inverse(s.d_run[run]), 0, 15);
-            b[i].q[run / 2 * 32 + j % 32] |= (uint8_t)(q << run % 2 * 4);
-        }
+        fill_q4_k(b + i, x, &s);
     }
 }
 
@@ -215,17 +280,7 @@ static void encode_q5_k(block_q5_k *restrict b, const float *restrict x, size_t 
 {
     for (size_t i = 0; i < n_blocks; i++, x += 256) {
         k_scales s = k_scales_of(x, 31.0f);
-        b[i].d = s.d;
-        b[i].dmin = s.dmin;
-        k_pack(b[i].scales, &s);
-        memset(b[i].q, 0, sizeof b[i].q);
-        memset(b[i].high, 0, sizeof b[i].high);
-        for (int j = 0; j < 256; j++) {
-            int run = j / 32;
-            int q = nearest((x[j] + s.min_run[run]) * inverse(s.d_run[run]), 0, 31);
-            b[i].q[run / 2 * 32 + j % 32] |= (uint8_t)((q & 15) << run % 2 * 4);
-            b[i].high[j % 32] |= (uint8_t)(q >> 4 << run);
-        }
+        fill_q5_k(b + i, x, &s);
     }
 }
 
@@ -233,38 +288,23 @@ static void encode_q6_k(block_q6_k *restrict b, const float *restrict x, size_t 
 {
     for (size_t i = 0; i < n_blocks; i++, x += 256) {
         float scale[16];
+        int8_t small[16];
         for (int k = 0; k < 16; k++) scale[k] = largest(x + k * 16, 16) / -32.0f;
-        b[i].d = f32_to_f16(largest(scale, 16) / -128.0f);
-        float d = f16_to_f32(b[i].d);
-        for (int k = 0; k < 16; k++)
-            b[i].scales[k] = (int8_t)nearest(scale[k] * inverse(d), -128, 127);
-        memset(b[i].low, 0, sizeof b[i].low);
-        memset(b[i].high, 0, sizeof b[i].high);
-        for (int j = 0; j < 256; j++) {
-            int half = j / 128, r = j / 32 % 4;
-            int q = nearest(x[j] * inverse(d * b[i].scales[j / 16]), -32, 31) + 32;
-            b[i].low[half * 64 + r % 2 * 32 + j % 32] |= (uint8_t)((q & 15) << r / 2 * 4);
-            b[i].high[half * 32 + j % 32] |= (uint8_t)(q >> 4 << 2 * r);
-        }
+        float d = small_scales(small, scale, 16, 128);
+        fill_q6_k(b + i, x, d, small);
     }
 }
 
 static void encode_iq4_xs(block_iq4_xs *restrict b, const float *restrict x, size_t n_blocks)
 {
+    const entry_table t = entry_table_of(block_iq4_values);
     for (size_t i = 0; i < n_blocks; i++, x += 256) {
         float scale[8];
+        int8_t small[8];
         for (int run = 0; run < 8; run++)
             scale[run] = largest(x + run * 32, 32) / (float)block_iq4_values[0];
-        b[i].d = f32_to_f16(largest(scale, 8) / -32.0f);
-        b[i].scales_high = 0;
-        memset(b[i].scales_low, 0, sizeof b[i].scales_low);
-        float d = f16_to_f32(b[i].d);
-        for (int run = 0; run < 8; run++) {
-            int s = nearest(scale[run] * inverse(d), -32, 31);
-            b[i].scales_low[run / 2] |= (uint8_t)(((s + 32) & 15) << run % 2 * 4);
-            b[i].scales_high |= (uint16_t)((s + 32) >> 4 << 2 * run);
-            put_entries(b[i].q + run * 16, block_iq4_values, x + run * 32, inverse(d * (float)s));
-        }
+        float d = small_scales(small, scale, 8, 32);
+        fill_iq4_xs(b + i, &t, x, d, small);
     }
 }
 
@@ -294,6 +334,8 @@ void block_encode(block_type type, void *restrict blocks, const float *restrict 
     case BLOCK_IQ4_NL: encode_iq4_nl(blocks, in, n_blocks); break;
     case BLOCK_IQ4_XS: encode_iq4_xs(blocks, in, n_blocks); break;
     case BLOCK_MXFP4: encode_mxfp4(blocks, in, n_blocks); break;
+    case BLOCK_Q4_W: encode_q4_w(blocks, in, n_blocks); break;
+    case BLOCK_Q8_W: encode_q8_w(blocks, in, n_blocks); break;
     }
     /* clang-format on */
 }

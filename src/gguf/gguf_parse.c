@@ -239,12 +239,13 @@ static const char *unsupported_name(uint32_t type)
     return type < ARRAY_LEN(names) && names[type] ? names[type] : "unknown";
 }
 
-#define BLOCK_TYPE_LIST(symbol, id, name, values, bytes) " " name
-#define SUPPORTED_TYPES                                  BLOCK_TYPE_MAP(BLOCK_TYPE_LIST)
+#define BLOCK_TYPE_LIST(symbol, number, name, values, bytes) " " name
+#define SUPPORTED_TYPES                                      BLOCK_TYPE_MAP(BLOCK_TYPE_LIST)
 
 /* Shape to size; every product is checked. */
-static int size_tensor(const parser *p, gguf_tensor *tensor, uint32_t type)
+static int size_tensor(const parser *p, gguf_tensor *tensor, uint32_t id)
 {
+    block_type type;
     int name_len = (int)tensor->name.len;
     const char *name = tensor->name.ptr;
     uint64_t n = 1;
@@ -255,9 +256,9 @@ static int size_tensor(const parser *p, gguf_tensor *tensor, uint32_t type)
             return refuse(p, "tensor %.*s: its dimensions multiply to more than 2^48", name_len,
                           name);
     }
-    if (block_values(type) == 0)
+    if (!block_type_of_file_id(id, &type))
         return refuse(p, "tensor %.*s: type %u (%s) is not supported; supported are%s", name_len,
-                      name, type, unsupported_name(type), SUPPORTED_TYPES);
+                      name, id, unsupported_name(id), SUPPORTED_TYPES);
     if (tensor->dims[0] % block_values(type) != 0)
         return refuse(p, "tensor %.*s: rows of %llu values are no multiple of %s's block of %u",
                       name_len, name, (unsigned long long)tensor->dims[0], block_name(type),

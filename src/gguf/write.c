@@ -218,7 +218,7 @@ void gguf_write_tensor(gguf_writer *w, view name, block_type type, uint32_t n_di
         fits = fits && dims[i] > 0 && !__builtin_mul_overflow(n, dims[i], &n);
     }
     fits = fits && n <= GGUF_TENSOR_VALUES_MAX && block_row_bytes(type, n, &size);
-    append_u32(w, &w->tensors, type);
+    append_u32(w, &w->tensors, block_file_id(type));
     append_u64(w, &w->tensors, w->data_offset);
     append_u64(w, &w->sizes, size);
     w->data_offset += size_round_up(size, GGUF_ALIGNMENT);

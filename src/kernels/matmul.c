@@ -7,8 +7,10 @@ void kernel_matmul_init(kernel_table *table, kernel_cpu cpu)
 #if defined(__x86_64__)
     if (cpu < KERNEL_CPU_AVX2) return;
     matmul_init_avx2(table);
+    matmul_init_wide_avx2(table);
     if (cpu < KERNEL_CPU_AVX512VNNI) return;
     matmul_init_avx512vnni(table);
+    matmul_init_wide_avx512vnni(table);
     if (cpu < KERNEL_CPU_AMX) return;
     matmul_init_amx(table);
 #elif defined(__aarch64__)

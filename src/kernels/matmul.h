@@ -14,7 +14,9 @@ void kernel_matmul_init(kernel_table *table, kernel_cpu cpu);
 /* Each sets what its level has and leaves the rest; called from the lowest level upwards. */
 void matmul_init_ref(kernel_table *table);
 void matmul_init_avx2(kernel_table *table);
+void matmul_init_wide_avx2(kernel_table *table);
 void matmul_init_avx512vnni(kernel_table *table);
+void matmul_init_wide_avx512vnni(kernel_table *table);
 void matmul_init_amx(kernel_table *table);
 void matmul_init_neon(kernel_table *table);
 void matmul_init_neondot(kernel_table *table);

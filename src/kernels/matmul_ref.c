@@ -51,6 +51,19 @@ PANEL_INLINE float super_dot(block_type type, const uint8_t *super, uint32_t hal
     return sum;
 }
 
+/* One row of a group with one scale.  Exact: |dot| <= 128 * 128 * 127 < 2^21. */
+PANEL_INLINE float wide_dot(block_type type, const uint8_t *panel, uint32_t g, uint32_t row,
+                            const kernel_act *x, uint32_t n_cols)
+{
+    const uint8_t *block = panel + panel_wide_head(n_cols) +
+                           (size_t)g * PANEL_BLOCKS * panel_quant_bytes(type);
+    int32_t dot = 0;
+    for (uint32_t k = 0; k < KERNEL_GROUP; k++)
+        dot += panel_quant(type, block + k / PANEL_BLOCK * panel_quant_bytes(type), row,
+                           k % PANEL_BLOCK) * x->q[k];
+    return panel_scale(panel, g, row) * (float)dot;
+}
+
 PANEL_INLINE float row_dot(block_type type, const uint8_t *panel, uint32_t row,
                            const kernel_act *x, uint32_t n_cols)
 {
@@ -61,6 +74,8 @@ PANEL_INLINE float row_dot(block_type type, const uint8_t *panel, uint32_t row,
         if (panel_is_super(type)) {
             sum = super_dot(type, panel + (size_t)(g / 2) * panel_super_bytes(type), g % 2, row,
                             x + g);
+        } else if (panel_is_wide(type)) {
+            sum = wide_dot(type, panel, g, row, x + g, n_cols);
         } else {
             sum = group_dot(type, panel + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS),
                             panel_group_blocks(n_cols, g), row, x + g);
@@ -128,6 +143,8 @@ MATMUL_REF(matmul_q6_k_ref, BLOCK_Q6_K, matmul_ref)
 MATMUL_REF(matmul_iq4_nl_ref, BLOCK_IQ4_NL, matmul_ref)
 MATMUL_REF(matmul_iq4_xs_ref, BLOCK_IQ4_XS, matmul_ref)
 MATMUL_REF(matmul_mxfp4_ref, BLOCK_MXFP4, matmul_ref)
+MATMUL_REF(matmul_q4_w_ref, BLOCK_Q4_W, matmul_ref)
+MATMUL_REF(matmul_q8_w_ref, BLOCK_Q8_W, matmul_ref)
 
 /* One group: values behind n are zero. */
 static void quantize_group(kernel_act *out, const float *x, uint32_t n)
@@ -177,5 +194,7 @@ void matmul_init_ref(kernel_table *table)
     table->matmul[BLOCK_IQ4_NL] = matmul_iq4_nl_ref;
     table->matmul[BLOCK_IQ4_XS] = matmul_iq4_xs_ref;
     table->matmul[BLOCK_MXFP4] = matmul_mxfp4_ref;
+    table->matmul[BLOCK_Q4_W] = matmul_q4_w_ref;
+    table->matmul[BLOCK_Q8_W] = matmul_q8_w_ref;
     table->quantize = quantize_ref;
 }

@@ -16,6 +16,8 @@ size_t kernel_panel_bytes(block_type type, uint32_t n_cols)
         return size_round_up((size_t)n_cols * KERNEL_PANEL_ROWS * float_bytes(type), PANEL_LINE);
     if (panel_is_super(type))
         return (size_t)(n_cols / PANEL_SUPER) * panel_super_bytes(type);
+    if (panel_is_wide(type))
+        return panel_wide_head(n_cols) + (size_t)(n_cols / PANEL_BLOCK) * panel_quant_bytes(type);
     const uint32_t n_full = n_cols / KERNEL_GROUP;
     const uint32_t n_left = n_cols % KERNEL_GROUP / PANEL_BLOCK;
     return (size_t)n_full * panel_group_bytes(type, PANEL_BLOCKS) +
@@ -102,6 +104,26 @@ PANEL_INLINE void repack_groups(block_type type, uint32_t bytes, uint8_t *panel,
                 put_block(type, panel + b * panel_head_bytes(type),
                           quants + b * panel_quant_bytes(type), r, rows + r * row_bytes);
         panel += panel_group_bytes(type, n_blocks);
+    }
+}
+
+/* ---- Section - Types with a scale for 128 values ---- */
+
+PANEL_INLINE void repack_wide(block_type type, uint32_t bytes, uint8_t *panel, const uint8_t *rows,
+                              uint32_t n_rows, uint32_t n_cols)
+{
+    const uint32_t n_groups = kernel_n_groups(n_cols), step = panel_quant_bytes(type);
+    uint8_t *quants = panel + panel_wide_head(n_cols);
+    memset(panel + n_groups * 32, 0, panel_wide_head(n_cols) - n_groups * 32);
+    for (uint32_t g = 0; g < n_groups; g++, rows += bytes, panel += 32) {
+        for (uint32_t r = 0; r < n_rows; r++) {
+            const uint8_t *from = rows + (size_t)r * n_groups * bytes;
+            memcpy(panel + 2 * r, from, 2);
+            from += 2;
+            for (uint32_t half = 0; half < step / PANEL_NIBBLES * PANEL_BLOCKS; half++)
+                put_nibbles(quants + half * PANEL_NIBBLES, r, from + 16 * half);
+        }
+        quants += PANEL_BLOCKS * step;
     }
 }
 
@@ -314,6 +336,8 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_Q8_0: repack_groups(BLOCK_Q8_0, 34, panel, rows, n_rows, n_cols); break;
     case BLOCK_IQ4_NL: repack_groups(BLOCK_IQ4_NL, 18, panel, rows, n_rows, n_cols); break;
     case BLOCK_MXFP4: repack_groups(BLOCK_MXFP4, 17, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q4_W: repack_wide(BLOCK_Q4_W, 66, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q8_W: repack_wide(BLOCK_Q8_W, 130, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_K: repack_supers(BLOCK_Q4_K, 144, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_K: repack_supers(BLOCK_Q5_K, 176, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q6_K: repack_supers(BLOCK_Q6_K, 210, panel, rows, n_rows, n_cols); break;
@@ -339,6 +363,17 @@ PANEL_INLINE void row_of_groups(block_type type, float *out, const uint8_t *pane
             }
         }
         panel += panel_group_bytes(type, n_blocks);
+    }
+}
+
+PANEL_INLINE void row_of_wide(block_type type, float *out, const uint8_t *panel, uint32_t row,
+                              uint32_t n_cols)
+{
+    const uint8_t *quants = panel + panel_wide_head(n_cols);
+    for (uint32_t k = 0; k < n_cols; k++) {
+        const uint8_t *block = quants + k / PANEL_BLOCK * panel_quant_bytes(type);
+        out[k] = panel_scale(panel, k / KERNEL_GROUP, row) *
+                 (float)panel_quant(type, block, row, k % PANEL_BLOCK);
     }
 }
 
@@ -392,6 +427,8 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_Q8_0: row_of_groups(BLOCK_Q8_0, out, panel, row, n_cols); break;
     case BLOCK_IQ4_NL: row_of_groups(BLOCK_IQ4_NL, out, panel, row, n_cols); break;
     case BLOCK_MXFP4: row_of_groups(BLOCK_MXFP4, out, panel, row, n_cols); break;
+    case BLOCK_Q4_W: row_of_wide(BLOCK_Q4_W, out, panel, row, n_cols); break;
+    case BLOCK_Q8_W: row_of_wide(BLOCK_Q8_W, out, panel, row, n_cols); break;
     case BLOCK_Q4_K: row_of_supers(BLOCK_Q4_K, out, panel, row, n_cols); break;
     case BLOCK_Q5_K: row_of_supers(BLOCK_Q5_K, out, panel, row, n_cols); break;
     case BLOCK_Q6_K: row_of_supers(BLOCK_Q6_K, out, panel, row, n_cols); break;

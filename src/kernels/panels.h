@@ -18,8 +18,11 @@
  *           f16 d[16], 32 zeros, i8 scales[4][16][2]                            IQ4_XS
  *           Scale s stands at [s / 2][row][s % 2]: a pair is what a 16-bit madd takes.
  *   blocks  eight blocks of quants
+ * Types with a scale for 128 values (Q4_W Q8_W):
+ *   head    f16 d[n_groups][16] of the whole panel, rounded up to 64 bytes with zeros
+ *   blocks  for each block of 32 columns: quants
  * Quants of a block of 32 columns, k4 = k / 4:
- *   8 bits  i8 [8][16][4]: value k of a row at [k4][row][k % 4]                 Q8_0
+ *   8 bits  i8 [8][16][4]: value k of a row at [k4][row][k % 4]             Q8_0 Q8_W
  *   4 bits  u8 [4][16][4]: at [k4 % 4][row][k % 4] the low nibble is k4 < 4,
  *           the high nibble k4 >= 4: two loads' worth by one mask and one shift
  *   5 bits  and a plane u8 [16][4]: at [row][k % 4], bit k4 is the fifth bit
@@ -61,6 +64,11 @@ PANEL_INLINE bool panel_is_super(block_type type)
     return type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K || type == BLOCK_IQ4_XS;
 }
 
+PANEL_INLINE bool panel_is_wide(block_type type)
+{
+    return type == BLOCK_Q4_W || type == BLOCK_Q8_W;
+}
+
 /* Quants plus a minimum (w = d q + m), in place of a signed quant. */
 PANEL_INLINE bool panel_has_min(block_type type)
 {
@@ -82,6 +90,8 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_Q5_K:
     case BLOCK_Q6_K: return 64 + 256;
     case BLOCK_IQ4_XS: return 64 + 128;
+    case BLOCK_Q4_W:
+    case BLOCK_Q8_W: /* not of a block: panel_wide_head */
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;
@@ -98,11 +108,13 @@ PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
     case BLOCK_Q4_K:
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS:
+    case BLOCK_Q4_W:
     case BLOCK_MXFP4: return PANEL_NIBBLES;
     case BLOCK_Q5_0:
     case BLOCK_Q5_1:
     case BLOCK_Q5_K: return PANEL_NIBBLES + PANEL_LINE;
     case BLOCK_Q6_K: return PANEL_NIBBLES + 2 * PANEL_LINE;
+    case BLOCK_Q8_W:
     case BLOCK_Q8_0: return 2 * PANEL_NIBBLES;
     case BLOCK_F32:
     case BLOCK_F16:
@@ -125,6 +137,12 @@ PANEL_INLINE uint32_t panel_super_bytes(block_type type)
     return panel_head_bytes(type) + PANEL_SUPER_BLOCKS * panel_quant_bytes(type);
 }
 
+/* Where the blocks of a panel with a scale for 128 values begin. */
+PANEL_INLINE uint32_t panel_wide_head(uint32_t n_cols)
+{
+    return (kernel_n_groups(n_cols) * 32 + PANEL_LINE - 1) / PANEL_LINE * PANEL_LINE;
+}
+
 /* Blocks of group g: 4, or what is left at the end. */
 PANEL_INLINE uint32_t panel_group_blocks(uint32_t n_cols, uint32_t g)
 {
@@ -136,7 +154,7 @@ PANEL_INLINE uint32_t panel_group_blocks(uint32_t n_cols, uint32_t g)
 PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t row, uint32_t k)
 {
     uint32_t k4 = k / 4, at = 4 * row + k % 4;
-    if (type == BLOCK_Q8_0) return (int8_t)block[PANEL_LINE * k4 + at];
+    if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W) return (int8_t)block[PANEL_LINE * k4 + at];
     int32_t v = block[PANEL_LINE * (k4 % 4) + at];
     v = k4 < 4 ? v & 15 : v >> 4;
     const uint8_t *plane = block + PANEL_NIBBLES + at;
@@ -152,6 +170,8 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS: return block_iq4_values[v];
     case BLOCK_MXFP4: return block_mxfp4_values[v];
+    case BLOCK_Q4_W: return block_q4_w_values[v];
+    case BLOCK_Q8_W:
     case BLOCK_Q8_0:
     case BLOCK_F32:
     case BLOCK_F16:

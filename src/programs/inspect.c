@@ -245,7 +245,7 @@ static void print_types(const facts *f)
         printf("%-7s %5" PRIu64 " tensors  %5.1f%% of the bytes  ", block_name(type), s->n_tensors,
                100.0 * (double)s->bytes / (double)f->weight_bytes);
         print_bytes(s->bytes);
-        printf("\n");
+        printf("%s\n", type < BLOCK_OWN ? "" : ", our own: for cerium alone");
     }
 }
 
@@ -461,11 +461,12 @@ static json_t *json_types(const facts *f)
     for (uint32_t type = 0; type < BLOCK_TYPE_END; type++) {
         const type_share *s = &f->shares[type];
         if (s->n_tensors == 0) continue;
-        json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:f}", "type", block_name(type),
+        double share = (double)s->bytes / (double)f->weight_bytes;
+        json_array_append_new(list, json_pack("{s:s, s:b, s:o, s:o, s:o, s:f}", "type",
+                                              block_name(type), "own", type >= BLOCK_OWN,
                                               "n_tensors", json_number(s->n_tensors),
-                                              "n_parameters", json_number(s->n_parameters), "bytes",
-                                              json_number(s->bytes), "share",
-                                              (double)s->bytes / (double)f->weight_bytes));
+                                              "n_parameters", json_number(s->n_parameters),
+                                              "bytes", json_number(s->bytes), "share", share));
     }
     return list;
 }

@@ -14,6 +14,7 @@ static const struct {
     {"bench", program_bench, "measure speed beside the machine's own memory bandwidth"},
     {"perplexity", program_perplexity, "how well a model predicts a text"},
     {"tokenize", program_tokenize, "the tokens of a text"},
+    {"quantize", program_quantize, "write a model with its weights in another type"},
     {"inspect", program_inspect, "what a model file holds"},
 };
 

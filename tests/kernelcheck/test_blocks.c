@@ -48,6 +48,8 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
     case BLOCK_Q5_0:
     case BLOCK_Q8_0:
     case BLOCK_IQ4_NL:
+    case BLOCK_Q4_W:
+    case BLOCK_Q8_W:
     case BLOCK_IQ4_XS: put_half(block, mode); break;
     case BLOCK_Q6_K: put_half(block + 208, mode); break;
     case BLOCK_MXFP4:

@@ -54,6 +54,18 @@ static void test_encode_is_the_reference(void)
     ENCODED_VECTORS(CHECK_ENCODE)
 }
 
+/* Near enough to a normal distribution. */
+static float vector_value(int i)
+{
+    uint32_t state = (uint32_t)i * 2654435761u + 7;
+    int sum = 0;
+    for (int k = 0; k < 8; k++) {
+        state = state * 1664525 + 1013904223;
+        sum += (int)(state >> 16) - 32768;
+    }
+    return (float)sum / 65536.0f;
+}
+
 /* Root of the mean squared error over that of the values themselves. */
 static double encode_error(block_type type, const float *x, size_t n)
 {
@@ -81,7 +93,7 @@ static const struct {
     {BLOCK_F32, 0},       {BLOCK_F16, 3e-4},    {BLOCK_BF16, 3e-3},   {BLOCK_Q4_0, 0.10},
     {BLOCK_Q4_1, 0.09},   {BLOCK_Q5_0, 0.05},   {BLOCK_Q5_1, 0.045},  {BLOCK_Q8_0, 7e-3},
     {BLOCK_Q4_K, 0.10},   {BLOCK_Q5_K, 0.05},   {BLOCK_Q6_K, 0.025},  {BLOCK_IQ4_NL, 0.10},
-    {BLOCK_IQ4_XS, 0.10}, {BLOCK_MXFP4, 0.16},
+    {BLOCK_IQ4_XS, 0.10}, {BLOCK_MXFP4, 0.16},  {BLOCK_Q4_W, 0.105},  {BLOCK_Q8_W, 7e-3},
 };
 /* clang-format on */
 
@@ -109,6 +121,41 @@ static void test_encode_errors(void)
     }
 }
 
+/* A search loses no more than the simple rule, far less where that is far off; the other types get
+ * the same bytes. */
+static void test_search(void)
+{
+    enum { N = 2048 };
+    static float x[N], weights[N], back[N];
+    for (int i = 0; i < N; i++) x[i] = vector_value(i) * (i % 97 == 0 ? 2.5f : 1.0f);
+    for (size_t t = 0; t < ARRAY_LEN(error_bounds); t++) {
+        block_type type = error_bounds[t].type;
+        size_t size = 0;
+        double simple = 0, searched = 0, half[2] = {0, 0};
+        CHECK(block_row_bytes(type, N, &size));
+        uint8_t *a = memory_alloc(size), *b = memory_alloc(size);
+        block_encode(type, a, x, N);
+        block_quantize(type, b, x, N, NULL);
+        block_decode(type, back, a, N);
+        for (int i = 0; i < N; i++) simple += pow((double)back[i] - (double)x[i], 2);
+        block_decode(type, back, b, N);
+        for (int i = 0; i < N; i++) searched += pow((double)back[i] - (double)x[i], 2);
+        for (int i = 0; i < N; i++) half[0] += i % 2 ? pow((double)back[i] - (double)x[i], 2) : 0;
+        bool has_search = type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K ||
+                          type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W;
+        TEST_CHECK_THAT(has_search ? searched < 0.95 * simple : memcmp(a, b, size) == 0,
+                        "%s: %g of %g", block_name(type), searched, simple);
+        /* Columns that matter get what the others lose. */
+        for (int i = 0; i < N; i++) weights[i] = i % 2 ? 1.0f : 0.01f;
+        block_quantize(type, b, x, N, weights);
+        block_decode(type, back, b, N);
+        for (int i = 0; i < N; i++) half[1] += i % 2 ? pow((double)back[i] - (double)x[i], 2) : 0;
+        if (has_search) TEST_CHECK_THAT(half[1] < half[0], "%s: %g", block_name(type), half[1]);
+        memory_free(a);
+        memory_free(b);
+    }
+}
+
 static void test_encode_survives_anything(void)
 {
     float rows[][256] = {{0}, {0}, {0}, {0}, {0}};
@@ -120,6 +167,8 @@ static void test_encode_survives_anything(void)
     }
     for (size_t r = 0; r < ARRAY_LEN(rows); r++)
         for (size_t i = 0; i < ARRAY_LEN(error_bounds); i++) {
+            uint8_t blocks[2048];
+            block_quantize(error_bounds[i].type, blocks, rows[r], 256, NULL);
             double error = encode_error(error_bounds[i].type, rows[r], 256);
             if (r == 0) TEST_CHECK_THAT(error == 0, "%s", block_name(error_bounds[i].type));
         }
@@ -166,6 +215,14 @@ static void test_table(void)
     TEST_CHECK(block_type_of_name(VIEW("MXFP4"), &type) && type == BLOCK_MXFP4);
     TEST_CHECK(!block_type_of_name(VIEW("Q4"), &type) && !block_type_of_name(VIEW(""), &type));
     TEST_CHECK(block_values(4) == 0 && block_bytes(40) == 0 && block_name(UINT32_MAX) == NULL);
+    TEST_CHECK(block_type_of_file_id(39, &type) && type == BLOCK_MXFP4);
+    TEST_CHECK(block_type_of_file_id(0x43650030, &type) && type == BLOCK_Q4_W);
+    TEST_CHECK(block_file_id(BLOCK_Q8_W) == 0x43650031 && block_file_id(BLOCK_Q4_K) == 12);
+    /* Our numbers as they are, ggml's among ours, and what lies beside both. */
+    TEST_CHECK(!block_type_of_file_id(48, &type) && !block_type_of_file_id(0x43650002, &type));
+    TEST_CHECK(!block_type_of_file_id(0x4365002f, &type) &&
+               !block_type_of_file_id(0x43650032, &type) &&
+               !block_type_of_file_id(UINT32_MAX, &type) && !block_type_of_file_id(4, &type));
     TEST_CHECK(block_row_bytes(BLOCK_Q6_K, 512, &size) && size == 420);
     TEST_CHECK(!block_row_bytes(BLOCK_Q6_K, 511, &size));
     TEST_CHECK(!block_row_bytes(BLOCK_F32, UINT64_MAX, &size));
@@ -179,6 +236,7 @@ int main(void)
     TEST_RUN(test_decode_is_exact);
     TEST_RUN(test_encode_is_the_reference);
     TEST_RUN(test_encode_errors);
+    TEST_RUN(test_search);
     TEST_RUN(test_encode_survives_anything);
     TEST_RUN(test_f16_round_trip);
     TEST_RUN(test_f16_rounding);

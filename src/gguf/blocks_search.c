@@ -1,0 +1,246 @@
+/* blocks_search.c - floats to blocks with a search for the scales that lose least.
+ *
+ * For a scale, the nearest quants are the best; for quants, least squares give the best scale.  A
+ * search starts from several scales around the one that fits the largest value, takes one step of
+ * both, and keeps what leaves the smallest error.  Small scales are rounded after that, so the
+ * large ones above them are fitted once more, to what was rounded. */
+#include "gguf/encode.h"
+
+#include <float.h>
+
+/* What fitting x by scale q leaves of sum w x^2 is xq^2 / qq less than all of it. */
+typedef struct {
+    float xq, qq; /* sums of w x q, w q q */
+} fit;
+
+static inline float fit_gain(fit f) { return f.qq > 0.0f ? f.xq * f.xq / f.qq : 0.0f; }
+static inline float fit_scale(fit f) { return f.qq > 0.0f ? f.xq / f.qq : 0.0f; }
+
+/* ---- tables ---- */
+
+static fit fit_entries(const entry_table *t, const float *x, const float *w, int n, float scale)
+{
+    const float id = inverse(scale);
+    fit f = {0};
+    for (int i = 0; i < n; i++) {
+        float q = t->values[entry_of(t, x[i] * id)], wq = w[i] * q;
+        f.xq += wq * x[i];
+        f.qq += wq * q;
+    }
+    return f;
+}
+
+/* The largest value may stand at either end of the table, and beyond it. */
+static float search_entries(const entry_table *t, const float *x, const float *w, int n)
+{
+    const float max = largest(x, n);
+    fit best = {0};
+    for (int end = 0; end < 16; end += 15) {
+        for (int step = -6; step <= 3; step++) {
+            float scale = max / (float)t->values[end] * (1.0f + 0.04f * (float)step);
+            fit f = fit_entries(t, x, w, n, scale);
+            f = fit_entries(t, x, w, n, fit_scale(f));
+            if (fit_gain(f) > fit_gain(best)) best = f;
+        }
+    }
+    return fit_scale(best);
+}
+
+static void search_iq4_nl(block_iq4_nl *b, const entry_table *t, const float *x, const float *w)
+{
+    fill_iq4_nl(b, t, x, search_entries(t, x, w, 32));
+}
+
+static void search_q4_w(block_q4_w *b, const entry_table *t, const float *x, const float *w)
+{
+    fill_q4_w(b, t, x, search_entries(t, x, w, 128));
+}
+
+static void search_iq4_xs(block_iq4_xs *b, const entry_table *t, const float *x, const float *w)
+{
+    float scale[8];
+    int8_t small[8];
+    for (int run = 0; run < 8; run++)
+        scale[run] = search_entries(t, x + run * 32, w + run * 32, 32);
+    float d = small_scales(small, scale, 8, 32);
+    fit all = {0};
+    for (int run = 0; run < 8; run++) {
+        fit f = fit_entries(t, x + run * 32, w + run * 32, 32, d * small[run]);
+        all.xq += f.xq * small[run];
+        all.qq += f.qq * small[run] * small[run];
+    }
+    fill_iq4_xs(b, t, x, all.qq > 0.0f ? fit_scale(all) : d, small);
+}
+
+/* ---- Q6_K ---- */
+
+static fit fit_levels(const float *x, const float *w, int n, float scale, int levels)
+{
+    const float id = inverse(scale);
+    fit f = {0};
+    for (int i = 0; i < n; i++) {
+        float q = (float)nearest(x[i] * id, -levels, levels - 1), wq = w[i] * q;
+        f.xq += wq * x[i];
+        f.qq += wq * q;
+    }
+    return f;
+}
+
+static float search_levels(const float *x, const float *w, int n, int levels)
+{
+    const float max = largest(x, n);
+    fit best = {0};
+    for (int step = -9; step <= 9; step++) {
+        float scale = max / (-(float)levels + 0.1f * (float)step);
+        fit f = fit_levels(x, w, n, scale, levels);
+        if (fit_gain(f) > fit_gain(best)) best = f;
+    }
+    return fit_scale(best);
+}
+
+static void search_q6_k(block_q6_k *b, const float *x, const float *w)
+{
+    float scale[16];
+    int8_t small[16];
+    for (int k = 0; k < 16; k++) scale[k] = search_levels(x + k * 16, w + k * 16, 16, 32);
+    float d = small_scales(small, scale, 16, 128);
+    fit all = {0};
+    for (int k = 0; k < 16; k++) {
+        fit f = fit_levels(x + k * 16, w + k * 16, 16, d * small[k], 32);
+        all.xq += f.xq * small[k];
+        all.qq += f.qq * small[k] * small[k];
+    }
+    fill_q6_k(b, x, all.qq > 0.0f ? fit_scale(all) : d, small);
+}
+
+/* ---- Q4_K and Q5_K: value = scale q - min ---- */
+
+typedef struct {
+    float scale, min;
+} line;
+
+/* Sums for least squares in two unknowns: x ~= scale p - min m, where p and m are known. */
+typedef struct {
+    float pp, pm, mm, xp, xm;
+} line_sums;
+
+static inline void line_add(line_sums *s, float w, float x, float p, float m)
+{
+    s->pp += w * p * p;
+    s->pm += w * p * m;
+    s->mm += w * m * m;
+    s->xp += w * x * p;
+    s->xm += w * x * m;
+}
+
+/* Neither may be negative; one alone is fitted where both cannot be. */
+static line line_solve(const line_sums *s)
+{
+    const float det = s->pp * s->mm - s->pm * s->pm;
+    if (det > 1e-6f * s->pp * s->mm) {
+        line l = {(s->mm * s->xp - s->pm * s->xm) / det, (s->pm * s->xp - s->pp * s->xm) / det};
+        if (l.scale >= 0.0f && l.min >= 0.0f) return l;
+    }
+    const float scale = s->pp > 0.0f && s->xp > 0.0f ? s->xp / s->pp : 0.0f;
+    return (line){scale, 0.0f};
+}
+
+static float line_error(line l, const float *x, const float *w, int n, int levels)
+{
+    const float id = inverse(l.scale);
+    float sum = 0.0f;
+    for (int i = 0; i < n; i++) {
+        float apart = l.scale * (float)nearest((x[i] + l.min) * id, 0, levels) - l.min - x[i];
+        sum += w[i] * apart * apart;
+    }
+    return sum;
+}
+
+static line search_line(const float *x, const float *w, int n, int levels)
+{
+    float low, high;
+    range(x, n, &low, &high);
+    if (!(low < 0.0f)) low = 0.0f;
+    line best = {high > low ? (high - low) / (float)levels : 0.0f, -low};
+    float error = line_error(best, x, w, n, levels);
+    for (int step = -10; step <= 10 && high > low; step++) {
+        const float id = ((float)levels + 0.1f * (float)step) / (high - low);
+        line_sums s = {0};
+        for (int i = 0; i < n; i++)
+            line_add(&s, w[i], x[i], (float)nearest((x[i] - low) * id, 0, levels), 1.0f);
+        line l = line_solve(&s);
+        float e = line_error(l, x, w, n, levels);
+        if (e < error) best = l, error = e;
+    }
+    return best;
+}
+
+static k_scales search_k(const float *x, const float *w, int levels)
+{
+    float scale[8], min[8];
+    for (int run = 0; run < 8; run++) {
+        line l = search_line(x + run * 32, w + run * 32, 32, levels);
+        scale[run] = l.scale;
+        min[run] = l.min;
+    }
+    k_scales s = k_scales_round(scale, min);
+    line_sums sums = {0};
+    for (int j = 0; j < 256; j++) {
+        const int run = j / 32;
+        const float id = inverse(f16_to_f32(s.d) * s.scale[run]);
+        const int q = nearest((x[j] + f16_to_f32(s.dmin) * s.min[run]) * id, 0, levels);
+        line_add(&sums, w[j], x[j], (float)(s.scale[run] * q), s.min[run]);
+    }
+    line l = line_solve(&sums);
+    if (l.scale > 0.0f) {
+        s.d = f32_to_f16(l.scale);
+        s.dmin = f32_to_f16(l.min);
+    }
+    return s;
+}
+
+/* ---- all ---- */
+
+static void search_block(block_type type, const entry_table *t, void *to, const float *x,
+                         const float *w)
+{
+    k_scales s;
+    switch (type) {
+    case BLOCK_IQ4_NL: search_iq4_nl(to, t, x, w); break;
+    case BLOCK_IQ4_XS: search_iq4_xs(to, t, x, w); break;
+    case BLOCK_Q4_W: search_q4_w(to, t, x, w); break;
+    case BLOCK_Q6_K: search_q6_k(to, x, w); break;
+    case BLOCK_Q4_K:
+        s = search_k(x, w, 15);
+        fill_q4_k(to, x, &s);
+        break;
+    default:
+        s = search_k(x, w, 31);
+        fill_q5_k(to, x, &s);
+        break;
+    }
+}
+
+static bool is_searched(block_type type)
+{
+    return type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W ||
+           type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K;
+}
+
+void block_quantize(block_type type, void *restrict blocks, const float *restrict in, size_t n,
+                    const float *restrict weights)
+{
+    const uint32_t values = block_values(type);
+    CHECK(values != 0 && n % values == 0);
+    if (!is_searched(type)) {
+        block_encode(type, blocks, in, n);
+        return;
+    }
+    const entry_table t =
+        entry_table_of(type == BLOCK_Q4_W ? block_q4_w_values : block_iq4_values);
+    float same[256];
+    for (uint32_t i = 0; i < ARRAY_LEN(same); i++) same[i] = 1.0f;
+    uint8_t *to = blocks;
+    for (size_t at = 0; at < n; at += values, to += block_bytes(type))
+        search_block(type, &t, to, in + at, weights ? weights + at : same);
+}

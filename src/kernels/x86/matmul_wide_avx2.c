@@ -1,0 +1,141 @@
+/* matmul_wide_avx2.c - types with one scale for 128 values: Q4_W Q8_W.
+ *
+ * What a group costs in floats is one conversion, one product and one fma for 128 columns; the
+ * rest is exact in integers.  Eight rows at a time, so that four registers of weights serve up to
+ * eight tokens whose sums stay in registers. */
+#ifndef __AVX2__
+#error "compile with the flags of AVX2 (see Makefile)"
+#endif
+#include <immintrin.h>
+
+#include "kernels/matmul.h"
+#include "kernels/panels.h"
+#include "kernels/x86/tiles.h"
+
+enum {
+    WIDE_UNITS = 8,  /* of a group: 16 columns each, four registers of eight rows */
+    WIDE_OFFSET = 33 /* what a quant of Q4_W is above its value here */
+};
+
+PANEL_INLINE __m256i load_line(const uint8_t *p)
+{
+    return _mm256_load_si256((const __m256i *)(const void *)p);
+}
+
+PANEL_INLINE __m256i broadcast_four(const int8_t *p)
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return _mm256_set1_epi32(v);
+}
+
+/* block_q4_w_values above -33, in both halves. */
+PANEL_INLINE __m256i quant_table(void)
+{
+    return _mm256_setr_epi8(0, 8, 14, 18, 22, 25, 28, 31, 34, 37, 40, 43, 47, 51, 56, 63, 0, 8, 14,
+                            18, 22, 25, 28, 31, 34, 37, 40, 43, 47, 51, 56, 63);
+}
+
+/* Four registers of eight rows by four columns: of Q4_W columns 0, 16, 4 and 20 of where the unit
+ * begins, of Q8_W 0, 4, 8 and 12. */
+PANEL_INLINE void load_unit(block_type type, __m256i w[4], const uint8_t *from)
+{
+    const __m256i mask = _mm256_set1_epi8(15), table = quant_table();
+    UNROLLED for (uint32_t i = 0; i < 4; i++) {
+        if (type == BLOCK_Q8_W) {
+            w[i] = load_line(from + PANEL_LINE * i);
+            continue;
+        }
+        const __m256i v = load_line(from + PANEL_LINE * (i / 2));
+        w[i] = _mm256_and_si256(i % 2 ? _mm256_srli_epi16(v, 4) : v, mask);
+        w[i] = _mm256_shuffle_epi8(table, w[i]);
+    }
+}
+
+/* The products of a unit with 16 activations, in 32 bits.  Two of 63 and 127 fit in 16 bits:
+ * 2 * 2 * 63 * 127 = 32004; of signed bytes one does: 2 * 128 * 127 = 32512. */
+PANEL_INLINE __m256i unit_dot(block_type type, const __m256i w[4], const int8_t *q)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i sum = _mm256_setzero_si256();
+    UNROLLED for (uint32_t i = 0; i < 4; i += 2) {
+        const uint32_t at = type == BLOCK_Q8_W ? 4 * i : 2 * i;
+        const __m256i x = broadcast_four(q + at);
+        const __m256i x2 = broadcast_four(q + at + (type == BLOCK_Q8_W ? 4 : 16));
+        __m256i v, v2;
+        if (type == BLOCK_Q8_W) { /* |w| unsigned, and its sign on x, which is never -128 */
+            v = _mm256_maddubs_epi16(_mm256_abs_epi8(w[i]), _mm256_sign_epi8(x, w[i]));
+            v2 = _mm256_maddubs_epi16(_mm256_abs_epi8(w[i + 1]), _mm256_sign_epi8(x2, w[i + 1]));
+            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(v2, ones));
+        } else {
+            v2 = _mm256_maddubs_epi16(w[i + 1], x2);
+            v = _mm256_add_epi16(_mm256_maddubs_epi16(w[i], x), v2);
+        }
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(v, ones));
+    }
+    return sum;
+}
+
+/* What the offset adds to a group's dot. */
+PANEL_INLINE __m256i offset_sum(block_type type, const kernel_act *x)
+{
+    const int32_t sum = x->sum32[0] + x->sum32[1] + x->sum32[2] + x->sum32[3];
+    return _mm256_set1_epi32(type == BLOCK_Q4_W ? WIDE_OFFSET * sum : 0);
+}
+
+/* acc += one group of eight rows: i is panel i / n_t and token i % n_t. */
+PANEL_INLINE void group(block_type type, uint32_t n_p, uint32_t n_t, __m256 acc[TILE_WIDE],
+                        const uint8_t *scales, const uint8_t *quants, size_t panel_bytes,
+                        const kernel_act *x, uint32_t x_stride)
+{
+    const uint32_t unit_bytes = panel_quant_bytes(type) / 2;
+    __m256i dot[TILE_WIDE];
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) dot[i] = _mm256_setzero_si256();
+    for (uint32_t u = 0; u < WIDE_UNITS; u++) {
+        const uint32_t at = type == BLOCK_Q8_W ? 16 * u : 32 * (u / 2) + 8 * (u % 2);
+        UNROLLED for (uint32_t p = 0; p < n_p; p++) {
+            __m256i w[4];
+            load_unit(type, w, quants + p * panel_bytes + u * unit_bytes);
+            UNROLLED for (uint32_t t = 0; t < n_t; t++)
+                dot[p * n_t + t] = _mm256_add_epi32(
+                    dot[p * n_t + t], unit_dot(type, w, x[t * x_stride].q + at));
+        }
+    }
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
+        const kernel_act *act = x + i % n_t * x_stride;
+        const __m256 d = _mm256_cvtph_ps(
+            _mm_load_si128((const __m128i *)(const void *)(scales + i / n_t * panel_bytes)));
+        const __m256i exact = _mm256_sub_epi32(dot[i], offset_sum(type, act));
+        acc[i] = _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_cvtepi32_ps(exact)),
+                                 _mm256_set1_ps(act->scale), acc[i]);
+    }
+}
+
+PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, size_t y_stride,
+                       const uint8_t *panel, size_t panel_bytes, const kernel_act *x,
+                       uint32_t n_cols)
+{
+    const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uint8_t *quants = panel + panel_wide_head(n_cols);
+    __m256 acc[2][TILE_WIDE];
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[0][i] = acc[1][i] = _mm256_setzero_ps();
+    for (uint32_t g = 0; g < n_groups; g++, quants += PANEL_BLOCKS * panel_quant_bytes(type))
+        UNROLLED for (uint32_t h = 0; h < 2; h++)
+            group(type, n_p, n_t, acc[h], panel + 32 * g + 16 * h, quants + 32 * h, panel_bytes,
+                  x + g, n_groups);
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++)
+            _mm256_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS + 8 * h,
+                             acc[h][i]);
+}
+
+MATMUL_TILE(matmul_q4_w_avx2, 1, 8, BLOCK_Q4_W, tile)
+MATMUL_TILED(matmul_q4_w_avx2, BLOCK_Q4_W, tile, 4, matmul_q4_w_avx2_1_by_8)
+MATMUL_TILE(matmul_q8_w_avx2, 1, 8, BLOCK_Q8_W, tile)
+MATMUL_TILED(matmul_q8_w_avx2, BLOCK_Q8_W, tile, 4, matmul_q8_w_avx2_1_by_8)
+
+void matmul_init_wide_avx2(kernel_table *table)
+{
+    table->matmul[BLOCK_Q4_W] = matmul_q4_w_avx2;
+    table->matmul[BLOCK_Q8_W] = matmul_q8_w_avx2;
+}

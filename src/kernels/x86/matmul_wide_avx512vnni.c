@@ -1,0 +1,107 @@
+/* matmul_wide_avx512vnni.c - types with one scale for 128 values, Q4_W Q8_W, by dot products of
+ * four: one register is sixteen rows, and a group is 32 instructions in a chain (two chains here)
+ * with one conversion at the end.
+ *
+ * Quants are made unsigned by an offset; what it adds is taken away through the sums of
+ * activations, exactly.  Bound in 32 bits: 128 * 255 * 127 < 2^22.
+ *
+ * tests/kernelcheck/emulated.c compiles this file for machines without these instructions. */
+#ifndef KERNELS_EMULATED
+#ifndef __AVX512VNNI__
+#error "compile with the flags of AVX-512 VNNI (see Makefile)"
+#endif
+#include <immintrin.h>
+#endif
+
+#include "kernels/matmul.h"
+#include "kernels/panels.h"
+#include "kernels/x86/tiles.h"
+
+PANEL_INLINE __m512i wide_broadcast(const int8_t *p) /* 32 bits to all lanes */
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return _mm512_set1_epi32(v);
+}
+
+/* block_q4_w_values above -33. */
+PANEL_INLINE __m512i wide_table(void)
+{
+    return _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 8, 14, 18, 22, 25, 28, 31, 34, 37, 40, 43, 47, 51, 56, 63));
+}
+
+/* Sixteen rows' quants of columns 4 k4 .. 4 k4 + 3, with their offset. */
+PANEL_INLINE __m512i wide_quants(block_type type, const uint8_t *block, uint32_t k4)
+{
+    if (type == BLOCK_Q8_W)
+        return _mm512_xor_si512(_mm512_load_si512(block + PANEL_LINE * k4),
+                                _mm512_set1_epi8((char)0x80));
+    __m512i v = _mm512_load_si512(block + PANEL_LINE * (k4 % 4));
+    if (k4 >= 4) v = _mm512_srli_epi16(v, 4);
+    return _mm512_shuffle_epi8(wide_table(), _mm512_and_si512(v, _mm512_set1_epi8(15)));
+}
+
+/* Minus what the offset adds to a group's dot. */
+PANEL_INLINE __m512i wide_start(block_type type, const kernel_act *x)
+{
+    const int32_t sum = x->sum32[0] + x->sum32[1] + x->sum32[2] + x->sum32[3];
+    return _mm512_set1_epi32((type == BLOCK_Q4_W ? -33 : -128) * sum);
+}
+
+/* dot[i][.] += a block of 32 columns of panel i / n_t and token i % n_t. */
+PANEL_INLINE void wide_block(block_type type, uint32_t n_p, uint32_t n_t,
+                             __m512i dot[TILE_WIDE][2], const uint8_t *block, size_t panel_bytes,
+                             const int8_t *q, size_t q_stride)
+{
+    UNROLLED for (uint32_t step = 0; step < 8; step++) {
+        const uint32_t k4 = step / 2 + step % 2 * 4; /* both nibbles of a byte in turn */
+        UNROLLED for (uint32_t p = 0; p < n_p; p++) {
+            const __m512i w = wide_quants(type, block + p * panel_bytes, k4);
+            UNROLLED for (uint32_t t = 0; t < n_t; t++) {
+                __m512i *sum = &dot[p * n_t + t][k4 / 4];
+                *sum = _mm512_dpbusd_epi32(*sum, w, wide_broadcast(q + t * q_stride + 4 * k4));
+            }
+        }
+    }
+}
+
+PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *y, size_t y_stride,
+                            const uint8_t *panel, size_t panel_bytes, const kernel_act *x,
+                            uint32_t n_cols)
+{
+    const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uint8_t *block = panel + panel_wide_head(n_cols);
+    __m512 acc[TILE_WIDE];
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
+    for (uint32_t g = 0; g < n_groups; g++) {
+        __m512i dot[TILE_WIDE][2];
+        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
+            dot[i][0] = wide_start(type, x + i % n_t * n_groups + g);
+            dot[i][1] = _mm512_setzero_si512();
+        }
+        for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type))
+            wide_block(type, n_p, n_t, dot, block, panel_bytes, x[g].q + b * PANEL_BLOCK,
+                       n_groups * sizeof *x);
+        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
+            const __m512 d = _mm512_cvtph_ps(_mm256_load_si256(
+                (const __m256i *)(const void *)(panel + i / n_t * panel_bytes + 32 * g)));
+            const __m512i v = _mm512_add_epi32(dot[i][0], dot[i][1]);
+            acc[i] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_cvtepi32_ps(v)),
+                                     _mm512_set1_ps(x[i % n_t * n_groups + g].scale), acc[i]);
+        }
+    }
+    UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
+        _mm512_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS, acc[i]);
+}
+
+MATMUL_TILE(matmul_q4_w_vnni, 1, 8, BLOCK_Q4_W, tile_wide)
+MATMUL_TILED(matmul_q4_w_vnni, BLOCK_Q4_W, tile_wide, 4, matmul_q4_w_vnni_1_by_8)
+MATMUL_TILE(matmul_q8_w_vnni, 1, 8, BLOCK_Q8_W, tile_wide)
+MATMUL_TILED(matmul_q8_w_vnni, BLOCK_Q8_W, tile_wide, 4, matmul_q8_w_vnni_1_by_8)
+
+void matmul_init_wide_avx512vnni(kernel_table *table)
+{
+    table->matmul[BLOCK_Q4_W] = matmul_q4_w_vnni;
+    table->matmul[BLOCK_Q8_W] = matmul_q8_w_vnni;
+}

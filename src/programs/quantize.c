@@ -1,0 +1,351 @@
+/* quantize.c - `cerium quantize`: a model file with its weights in another type.
+ *
+ * Tensors are made one after the other, each in slabs of rows that are shared out to threads, and
+ * written in order: memory is bounded by a slab, whatever the size of the model. */
+#include "programs/programs.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/thread.h"
+#include "gguf/gguf.h"
+#include "gguf/write.h"
+#include "programs/options.h"
+
+static const char help[] =
+    "usage: cerium quantize [OPTIONS] IN OUT TYPE\n\n"
+    "Write the model IN to OUT with its matrices as TYPE: F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0\n"
+    "Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4, or our own Q4_W and Q8_W, which cerium alone reads.\n"
+    "Norms, biases and routers stay as they are, and so does what is stored no wider than TYPE.\n"
+    "Where rows do not fill a type's blocks, the nearest type with smaller blocks is taken.\n\n"
+    "      --head TYPE     of the output head, and of the embedding that it may be tied to\n"
+    "                      (default: Q6_K where TYPE is narrower, else TYPE)\n"
+    "      --only PATTERN  quantize only tensors of such names ('blk.*.ffn_*'); up to 16 times\n"
+    "      --keep PATTERN  leave tensors of such names as they are; up to 16 times\n"
+    "      --threads N     (default: one for each core)\n\n"
+    "OUT appears when it is whole. IN is never written to.\n\n"
+    "example: cerium quantize model-f16.gguf model-q4_k.gguf Q4_K\n";
+
+enum { OWN_HEAD = OPTION_OWN, OWN_ONLY, OWN_KEEP, OWN_THREADS };
+enum { PATTERNS_MAX = 16, SLAB_BYTES = 4 << 20, WORKERS_MAX = 64 };
+
+typedef struct {
+    const char *at[PATTERNS_MAX];
+    size_t n;
+} patterns;
+
+typedef struct {
+    options o;
+    const char *in, *out;
+    block_type type, head;
+    bool has_head;
+    patterns only, keep;
+    uint32_t n_workers;
+
+    gguf_file *file;
+    gguf_writer *writer;
+    bool is_tied;
+    uint64_t n_made, n_other; /* tensors; of these, not of type */
+    double error, power; /* sums of squares over all that was made */
+} quantize;
+
+/* A slab of one tensor: row i of [n_rows] is taken by who counts it first. */
+typedef struct {
+    const gguf_tensor *from;
+    block_type type;
+    size_t from_bytes, to_bytes; /* of a row */
+    uint64_t first, n_rows;
+    uint8_t *to;                 /* [n_rows][to_bytes] */
+    _Atomic uint64_t next, broken_row; /* a row that is not finite, or UINT64_MAX */
+} slab;
+
+typedef struct {
+    slab *s;
+    float *values; /* [2][row] */
+    double error, power;
+} worker;
+
+/* ---- which type ---- */
+
+static bool matches(const patterns *p, view name)
+{
+    char text[GGUF_NAME_BYTES_MAX + 1];
+    snprintf(text, sizeof text, "%.*s", (int)name.len, name.ptr);
+    for (size_t i = 0; i < p->n; i++)
+        if (fnmatch(p->at[i], text, 0) == 0) return true;
+    return false;
+}
+
+static bool ends_with(view text, view end)
+{
+    return text.len >= end.len && !memcmp(text.ptr + text.len - end.len, end.ptr, end.len);
+}
+
+static bool is_wider(block_type type, block_type than)
+{
+    return block_bytes(type) * block_values(than) > block_bytes(than) * block_values(type);
+}
+
+/* What is nearest in size with smaller blocks; F16 where there is nothing smaller. */
+static block_type with_smaller_blocks(block_type type)
+{
+    switch (type) {
+    case BLOCK_Q4_K: return BLOCK_Q5_0;
+    case BLOCK_Q5_K: return BLOCK_Q5_1;
+    case BLOCK_Q6_K:
+    case BLOCK_Q8_W: return BLOCK_Q8_0;
+    case BLOCK_IQ4_XS:
+    case BLOCK_Q4_W: return BLOCK_IQ4_NL;
+    default: return BLOCK_F16;
+    }
+}
+
+static block_type type_of(const quantize *q, const gguf_tensor *t)
+{
+    bool is_matrix = t->n_dims >= 2 && ends_with(t->name, VIEW(".weight")) &&
+                     !ends_with(t->name, VIEW("ffn_gate_inp.weight"));
+    bool is_head = view_equal(t->name, VIEW("output.weight")) ||
+                   (q->is_tied && view_equal(t->name, VIEW("token_embd.weight")));
+    if (!is_matrix || matches(&q->keep, t->name)) return t->type;
+    if (q->only.n && !matches(&q->only, t->name)) return t->type;
+    block_type type = q->type;
+    if (is_head && q->has_head)
+        type = q->head;
+    else if (is_head && is_wider(BLOCK_Q6_K, type))
+        type = BLOCK_Q6_K;
+    while (t->dims[0] % block_values(type) != 0) type = with_smaller_blocks(type);
+    return is_wider(t->type, type) ? type : t->type;
+}
+
+/* ---- one tensor ---- */
+
+static bool is_finite(const float *x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+static void *make_rows(void *arg)
+{
+    worker *w = arg;
+    slab *s = w->s;
+    const size_t n = (size_t)s->from->dims[0];
+    for (uint64_t i; (i = atomic_fetch_add(&s->next, 1)) < s->n_rows;) {
+        const uint8_t *from = (const uint8_t *)s->from->data + (s->first + i) * s->from_bytes;
+        uint8_t *to = s->to + i * s->to_bytes;
+        block_decode(s->from->type, w->values, from, n);
+        if (!is_finite(w->values, n)) {
+            atomic_store(&s->broken_row, s->first + i);
+            break;
+        }
+        block_quantize(s->type, to, w->values, n, NULL);
+        block_decode(s->type, w->values + n, to, n);
+        for (size_t k = 0; k < n; k++) {
+            double x = (double)w->values[k], apart = (double)w->values[n + k] - x;
+            w->error += apart * apart;
+            w->power += x * x;
+        }
+    }
+    return NULL;
+}
+
+/* The caller works too, so it goes on where no thread can be had. */
+static void run_workers(quantize *q, slab *s, worker *workers)
+{
+    pthread_t threads[WORKERS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < q->n_workers; i++) workers[i].s = s;
+    while (n + 1 < q->n_workers && !pthread_create(&threads[n], NULL, make_rows, &workers[n + 1]))
+        n++;
+    make_rows(&workers[0]);
+    for (uint32_t i = 0; i < n; i++) pthread_join(threads[i], NULL);
+}
+
+static int make_slabs(quantize *q, slab *s, worker *workers, cerium_error *err)
+{
+    const gguf_tensor *t = s->from;
+    const uint64_t n_rows = t->dims[1] * t->dims[2] * t->dims[3];
+    const uint64_t step = s->n_rows;
+    for (; s->first < n_rows; s->first += step) {
+        s->n_rows = n_rows - s->first < step ? n_rows - s->first : step;
+        atomic_store(&s->next, 0);
+        run_workers(q, s, workers);
+        if (atomic_load(&s->broken_row) != UINT64_MAX)
+            return error_set(err, CERIUM_ERR_FORMAT,
+                             "%s: tensor %.*s: row %llu has a value that is not finite", q->in,
+                             (int)t->name.len, t->name.ptr,
+                             (unsigned long long)atomic_load(&s->broken_row));
+        /* What went wrong is said by gguf_writer_finish(). */
+        if (!gguf_write_data(q->writer, s->to, s->n_rows * s->to_bytes)) break;
+        gguf_release(q->file, (const uint8_t *)t->data + s->first * s->from_bytes,
+                     s->n_rows * s->from_bytes);
+    }
+    return CERIUM_OK;
+}
+
+static int make_tensor(quantize *q, const gguf_tensor *t, block_type type, cerium_error *err)
+{
+    slab s = {.from = t, .type = type, .broken_row = UINT64_MAX};
+    worker workers[WORKERS_MAX] = {{0}};
+    CHECK(block_row_bytes(t->type, t->dims[0], &s.from_bytes) &&
+          block_row_bytes(type, t->dims[0], &s.to_bytes));
+    s.n_rows = s.to_bytes < SLAB_BYTES ? SLAB_BYTES / s.to_bytes : 1;
+    s.to = memory_alloc(s.n_rows * s.to_bytes);
+    bool has_memory = s.to;
+    for (uint32_t i = 0; i < q->n_workers; i++) {
+        workers[i].values = memory_zalloc(t->dims[0], 2 * sizeof(float));
+        has_memory = has_memory && workers[i].values;
+    }
+    int status = has_memory ? make_slabs(q, &s, workers, err)
+                            : error_set(err, CERIUM_ERR_MEMORY, "no memory for a tensor's rows");
+    for (uint32_t i = 0; i < q->n_workers; i++) {
+        q->error += workers[i].error;
+        q->power += workers[i].power;
+        memory_free(workers[i].values);
+    }
+    memory_free(s.to);
+    return status;
+}
+
+/* ---- the file ---- */
+
+/* llama.cpp's number for "mostly of this type"; our own types have their ids. */
+static uint32_t file_type(block_type type)
+{
+    static const uint8_t numbers[BLOCK_TYPE_END] = {
+        [BLOCK_F32] = 0,   [BLOCK_F16] = 1,     [BLOCK_Q4_0] = 2,    [BLOCK_Q4_1] = 3,
+        [BLOCK_Q8_0] = 7,  [BLOCK_Q5_0] = 8,    [BLOCK_Q5_1] = 9,    [BLOCK_Q4_K] = 15,
+        [BLOCK_Q5_K] = 17, [BLOCK_Q6_K] = 18,   [BLOCK_IQ4_NL] = 25, [BLOCK_IQ4_XS] = 30,
+        [BLOCK_BF16] = 32, [BLOCK_MXFP4] = 38,
+    };
+    return type < BLOCK_Q4_W ? numbers[type] : block_file_id(type);
+}
+
+/* All keys but those that the new file has of its own. */
+static void write_metadata(quantize *q)
+{
+    static const char *const own[] = {"general.file_type", "general.alignment",
+                                      "general.quantization_version", "split.no", "split.count",
+                                      "split.tensors.count"};
+    for (size_t i = 0; i < gguf_n_values(q->file); i++) {
+        const gguf_value *value = gguf_value_at(q->file, i);
+        bool is_own = false;
+        for (size_t k = 0; k < ARRAY_LEN(own); k++)
+            is_own = is_own || view_equal(value->key, view_of(own[k]));
+        if (!is_own) gguf_write_value(q->writer, value);
+    }
+    gguf_write_u32(q->writer, "general.file_type", file_type(q->type));
+    gguf_write_u32(q->writer, "general.quantization_version", 2);
+}
+
+static int write_tensors(quantize *q, cerium_error *err)
+{
+    const size_t n = gguf_n_tensors(q->file);
+    for (size_t i = 0; i < n; i++) {
+        const gguf_tensor *t = gguf_tensor_at(q->file, i);
+        gguf_write_tensor(q->writer, t->name, type_of(q, t), t->n_dims, t->dims);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const gguf_tensor *t = gguf_tensor_at(q->file, i);
+        block_type type = type_of(q, t);
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\r\033[K%zu of %zu  %.*s  %s", i + 1, n, (int)t->name.len,
+                    t->name.ptr, block_name(type));
+        if (type == t->type) {
+            if (!gguf_write_data(q->writer, t->data, t->size)) break;
+            continue;
+        }
+        RETURN_IF(make_tensor(q, t, type, err));
+        q->n_made++;
+        q->n_other += type != q->type;
+    }
+    return CERIUM_OK;
+}
+
+static int check_paths(const quantize *q, cerium_error *err)
+{
+    struct stat in, out;
+    if (stat(q->in, &in))
+        return error_set(err, CERIUM_ERR_IO, "%s: %s", q->in, strerror(errno));
+    if (stat(q->out, &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s and %s are the same file", q->in, q->out);
+    return CERIUM_OK;
+}
+
+static int run(quantize *q, cerium_error *err)
+{
+    RETURN_IF(check_paths(q, err));
+    RETURN_IF(gguf_open(&q->file, q->in, err));
+    RETURN_IF(gguf_writer_open(&q->writer, q->out, err));
+    q->is_tied = !gguf_find_tensor(q->file, "output.weight");
+    write_metadata(q);
+    int status = write_tensors(q, err);
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    if (status) return status;
+    return gguf_writer_finish(&q->writer, err);
+}
+
+static void print_summary(const quantize *q)
+{
+    char before[32], after[32];
+    struct stat st = {0};
+    if (stat(q->out, &st)) return;
+    fprintf(stderr, "%s: %s, from %s: %llu tensors made, of these %llu not %s; error %.3f %%\n",
+            q->out, human_bytes(after, (double)st.st_size),
+            human_bytes(before, (double)gguf_file_bytes(q->file)), (unsigned long long)q->n_made,
+            (unsigned long long)q->n_other, block_name(q->type),
+            q->power > 0 ? 100 * sqrt(q->error / q->power) : 0.0);
+}
+
+/* ---- the command ---- */
+
+static bool add_pattern(patterns *p, const char *value)
+{
+    if (p->n == PATTERNS_MAX || !*value) return false;
+    p->at[p->n++] = value;
+    return true;
+}
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    quantize *q = arg;
+    switch (val) {
+    case OWN_HEAD: return q->has_head = block_type_of_name(view_of(value), &q->head);
+    case OWN_ONLY: return add_pattern(&q->only, value);
+    case OWN_KEEP: return add_pattern(&q->keep, value);
+    case OWN_THREADS: return option_u32(value, 1, WORKERS_MAX, &q->n_workers);
+    default: return false;
+    }
+}
+
+int program_quantize(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"head", required_argument, NULL, OWN_HEAD},
+        {"only", required_argument, NULL, OWN_ONLY},
+        {"keep", required_argument, NULL, OWN_KEEP},
+        {"threads", required_argument, NULL, OWN_THREADS},
+    };
+    uint32_t cpus[THREAD_CPUS_MAX], n_cores = 0;
+    quantize q = {0};
+    cerium_error err;
+    RETURN_IF(options_parse(&q.o, argc, argv, 0, own, ARRAY_LEN(own), take_own, &q, help));
+    if (argc - optind != 3) return usage_error("quantize", "name IN, OUT and TYPE");
+    q.in = argv[optind];
+    q.out = argv[optind + 1];
+    if (!block_type_of_name(view_of(argv[optind + 2]), &q.type))
+        return usage_error("quantize", "'%s' is no type of tensors", argv[optind + 2]);
+    thread_cpus(cpus, &n_cores);
+    if (q.n_workers == 0) q.n_workers = n_cores < WORKERS_MAX ? n_cores : WORKERS_MAX;
+    if (q.n_workers == 0) q.n_workers = 1;
+    int status = run(&q, &err);
+    if (!status) print_summary(&q);
+    gguf_writer_close(&q.writer);
+    gguf_close(&q.file);
+    return status ? failed(&err) : 0;
+}
