@@ -10,7 +10,7 @@
 
 #include "kernels/matmul.h"
 #include "kernels/panels.h"
-#include "kernels/x86/tiles.h"
+#include "kernels/tiles.h"
 
 enum {
     WIDE_UNITS = 8,  /* of a group: 16 columns each, four registers of eight rows */

@@ -15,7 +15,7 @@
 
 #include "kernels/matmul.h"
 #include "kernels/panels.h"
-#include "kernels/x86/tiles.h"
+#include "kernels/tiles.h"
 
 PANEL_INLINE __m512i wide_broadcast(const int8_t *p) /* 32 bits to all lanes */
 {
