@@ -108,7 +108,13 @@ typedef struct {
     void (*notice)(void *user, const char *line); /* something that the user may want to know and
                                     that stops nothing: one line; while opening */
     void *notice_user;
-    uint8_t reserved[32];        /* zero */
+    const char *head;            /* the output head: "full" computes every logit of every step;
+                                    "search" proves which tokens cannot win and leaves their logits
+                                    out, with the same tokens; "auto" is "search" for heads of 8 MiB
+                                    or more in a wide type, else "full"; a narrower type of tensor
+                                    ("q6_k", "q4_w") changes the logits; NULL = CERIUM_HEAD in the
+                                    environment, else "auto" */
+    uint8_t reserved[24];        /* zero */
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
@@ -126,7 +132,8 @@ typedef struct {
     uint32_t context_tokens_max; /* of one session */
     uint64_t n_parameters;
     uint64_t weights_bytes;      /* memory that the weights take */
-    uint64_t step_bytes;         /* weight bytes read for one token (chosen experts only) */
+    uint64_t step_bytes;         /* weight bytes read for one token (chosen experts only; of a head
+                                    that is searched, what is read in any case) */
     uint64_t kv_token_bytes;     /* KV bytes of one token in the layers that keep everything */
     const char *cache_path;      /* the file that the weights are mapped from; "" when they were
                                     repacked into memory */
@@ -373,6 +380,8 @@ CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
                                                   cerium_step *step, cerium_error *err);
 
 /** The newest logits: after a sync those after the last token, after a step those it sampled from.
+ * After a step or a request without logprobs, tokens that could not be chosen may have -INFINITY
+ * here: see cerium_engine_config.head.
  * float[*n_vocab], owned by the session; NULL before a sync. */
 CERIUM_API const float *cerium_session_logits(const cerium_session *session, size_t *n_vocab);
 

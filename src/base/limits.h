@@ -108,4 +108,7 @@ _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAM
 _Static_assert(PROTOCOL_DEPTH_MAX < 2048, "jansson's own limit, which has no error of ours");
 _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choices are counted");
 
+/* Smaller heads than this stay in the caches, where reading less of them gains little. */
+#define MODEL_SCREEN_BYTES_MIN ((size_t)8 << 20)
+
 #endif

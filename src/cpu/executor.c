@@ -125,6 +125,12 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->groups = take(c, m, sizeof *ex->groups);
     ex->head_rows = take(c, m, sizeof *ex->head_rows);
     take_routes(ex, c);
+    const model_matrix *screen = ex->program->ops[ex->program->n_ops - 1].screen;
+    if (screen) {
+        size_t bounds = (size_t)smaller(m, PASS_SEARCH_ROWS) * screen->n_panels;
+        ex->search.low = take(c, bounds, sizeof(float));
+        ex->search.high = take(c, bounds, sizeof(float));
+    }
     ex->phases = take(c, TEAM_PHASES_MAX, sizeof *ex->phases);
     ex->team_phases = take(c, TEAM_PHASES_MAX, sizeof *ex->team_phases);
     ex->scratch = take(c, ex->n_workers, sizeof *ex->scratch);
@@ -239,6 +245,13 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         break;
     case STEP_HEAD:
         if (ex->n_head_rows == 0) break;
+        if (ex->search.on) {
+            add_phase(ex, n, i, STAGE_PREPARE, ex->n_head_rows);
+            add_phase(ex, n, i, STAGE_SCREEN, units(w, PASS_HEAD_PANELS, ex->n_head_rows));
+            add_phase(ex, n, i, STAGE_MARK, ex->n_head_rows);
+            add_phase(ex, n, i, STAGE_SEARCH, divide_up(w->n_panels, PASS_HEAD_PANELS));
+            break;
+        }
         if (ex->n_head_rows > 1) add_phase(ex, n, i, STAGE_PREPARE, ex->n_head_rows);
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_HEAD_PANELS, ex->n_head_rows));
         break;
@@ -251,6 +264,7 @@ static uint32_t plan(cpu_executor *ex)
     ex->n_head_rows = 0;
     for (uint32_t r = 0; r < ex->n_rows; r++)
         if (ex->rows[r].logits) ex->head_rows[ex->n_head_rows++] = r;
+    ex->search.on = pass_searches(ex);
     pass_attend_plan(ex);
     for (uint32_t i = 0; i < ex->program->n_ops; i++) plan_op(ex, &n, i);
     return n;
@@ -263,6 +277,7 @@ static void prepare(cpu_executor *ex, const step_op *op, uint32_t first, uint32_
     for (uint32_t i = first; i < end; i++) {
         uint32_t row = op->kind == STEP_HEAD ? ex->head_rows[i] : i;
         pass_prepare_row(ex, op, op->kind == STEP_OUT ? &ex->attended : &ex->normed, i, row);
+        if (op->kind == STEP_HEAD && ex->search.on) pass_search_norm(ex, i);
     }
 }
 
@@ -321,8 +336,19 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
     case STAGE_GATHER:
         for (uint32_t u = first; u < end; u++) pass_gather(ex, u);
         break;
+    case STAGE_SCREEN:
+        for (uint32_t u = first; u < end; u++) pass_screen(ex, op, u, &ex->scratch[worker]);
+        break;
+    case STAGE_MARK:
+        for (uint32_t u = first; u < end; u++) pass_search_mark(ex, op, u);
+        break;
+    case STAGE_SEARCH:
+        for (uint32_t u = first; u < end; u++) pass_search(ex, op, u);
+        break;
     }
 }
+
+bool cpu_executor_searched(const cpu_executor *ex) { return ex->search.on; }
 
 int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
                      const _Atomic bool *cancel)
@@ -337,5 +363,10 @@ int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
     atomic_store(&ex->skipped, false);
     uint32_t n_phases = plan(ex);
     team_run(ex->workers, ex->team_phases, n_phases, run_units, ex);
-    return atomic_load(&ex->skipped) ? CERIUM_ERR_CANCELED : CERIUM_OK;
+    if (atomic_load(&ex->skipped)) return CERIUM_ERR_CANCELED;
+    if (ex->search.on)
+        pass_search_learn(ex);
+    else if (ex->search.rest > 0 && ex->n_head_rows > 0)
+        ex->search.rest--;
+    return CERIUM_OK;
 }

@@ -15,12 +15,19 @@
 
 typedef struct cpu_executor cpu_executor;
 
+enum { CPU_BEST_MAX = 64 }; /* a greater n_best is as 0 */
+
 /* One token to compute. */
 typedef struct {
     int32_t token;
     uint32_t position;      /* in its sequence; reserved there before */
     kv_sequence *sequence;  /* rows of one sequence follow each other, positions ascending by 1 */
     float *logits;          /* [n_vocab rounded up to 16] output, or NULL when not wanted */
+    uint32_t n_best;        /* 0: all logits.  Else any logit may be -INFINITY, but for those that
+                               are among the n_best greatest (ties included) without the tokens
+                               apart, and for those of the tokens apart */
+    const int32_t *apart[2]; /* [n_apart[k]] tokens of the vocabulary; borrowed for the pass */
+    uint32_t n_apart[2];
 } cpu_row;
 
 /* Borrows program, table and team until closed.  Takes the memory of all passes. */
@@ -34,6 +41,9 @@ void cpu_executor_close(cpu_executor **ex);
  * wrote counts as not written. */
 CERIUM_CHECKED int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
                                     const _Atomic bool *cancel);
+
+/* Whether logits of the last pass were left out for n_best. */
+bool cpu_executor_searched(const cpu_executor *ex);
 
 /* The windows of the program's KV layers: [shape.n_layers] for a kv_layout. */
 void cpu_kv_windows(const step_program *program, uint32_t *windows);

@@ -12,6 +12,9 @@ enum {
     PASS_BLOCK_PANELS = 4,   /* output panels in a unit: 64 rows */
     PASS_UP_PANELS = 8,      /* feed-forward up: 128 rows, one group of activations */
     PASS_HEAD_PANELS = 16,   /* vocabulary: 256 rows */
+    PASS_SEARCH_ROWS = 16,   /* rows of a pass whose best logits are searched at most */
+    PASS_SEARCH_REST_MIN = 64, /* passes that do not search after searching did not pay */
+    PASS_SEARCH_REST_MAX = 512,
     PASS_ATTEND_ROWS = 32,   /* query rows (heads x tokens) that share a walk over pages */
     PASS_CHUNK_TOKENS = 512, /* attention is summed in chunks of so many positions */
     PASS_CHUNK_PAGES = PASS_CHUNK_TOKENS / KERNEL_PAGE,
@@ -34,6 +37,9 @@ typedef enum {
     STAGE_JOIN = 2,    /* ATTEND: join chunks that were attended apart */
     STAGE_PICK = 3,    /* ROUTE: choose experts */
     STAGE_GATHER = 4,  /* ROUTE: rows in the order of their experts */
+    STAGE_SCREEN = 5,  /* HEAD: bounds of all logits; MAIN is left out then */
+    STAGE_MARK = 6,    /* HEAD: what a logit must reach */
+    STAGE_SEARCH = 7,  /* HEAD: the logits that may reach it */
 } pass_stage;
 
 typedef struct {
@@ -67,6 +73,18 @@ typedef struct {
     float *chosen_weight;
 } pass_routes;
 
+/* The best logits of at most PASS_SEARCH_ROWS rows. */
+typedef struct {
+    bool on;            /* this pass searches */
+    uint32_t rest;      /* passes that will not */
+    uint32_t rest_next; /* how many the next time that it does not pay; 0 = the least */
+    uint32_t n_good;    /* passes since then in which it paid */
+    double cost;        /* of searching, lately, where reading all is 1 */
+    float *low, *high;  /* [rows][n_panels] bounds of the logits of each panel */
+    float norm[PASS_SEARCH_ROWS], mark[PASS_SEARCH_ROWS];
+    uint32_t n_panels[PASS_SEARCH_ROWS]; /* that reached the mark */
+} pass_best;
+
 struct cpu_executor {
     const step_program *program;
     const kernel_table *k;
@@ -86,6 +104,7 @@ struct cpu_executor {
     uint32_t n_groups, n_chunks;
     bool split;                /* attend chunk by chunk, then join */
     uint32_t n_head_rows;
+    pass_best search;
 
     /* buffers */
     float *x;                  /* [M][E] the residual stream */
@@ -173,6 +192,14 @@ void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint3
 void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                pass_scratch *scratch);
 uint32_t pass_qkv_units(const cpu_executor *ex);
+
+/* head.c: HEAD where only the best are wanted.  pass_searches() when head_rows are known. */
+bool pass_searches(const cpu_executor *ex);
+void pass_search_norm(cpu_executor *ex, uint32_t head_row);
+void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
+void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t head_row);
+void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit);
+void pass_search_learn(cpu_executor *ex);
 
 /* attend.c */
 void pass_attend_plan(cpu_executor *ex);

@@ -92,6 +92,24 @@ static uint32_t threads_by_default(void)
     return quota < n_cores ? (uint32_t)quota : n_cores;
 }
 
+static int choose_head(const char *name, model_options *out, cerium_error *err)
+{
+    *out = (model_options){.head = MODEL_HEAD_AUTO};
+    if (!name) name = getenv("CERIUM_HEAD");
+    if (!name || !*name || !strcmp(name, "auto")) return CERIUM_OK;
+    if (!strcmp(name, "full"))
+        out->head = MODEL_HEAD_FULL;
+    else if (!strcmp(name, "search"))
+        out->head = MODEL_HEAD_SEARCH;
+    else if (block_type_of_name(view_of(name), &out->head_type))
+        out->head = MODEL_HEAD_TYPE;
+    else
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "an output head '%s' is unknown; there are auto, full, search, and types "
+                         "of tensors, for example q6_k", name);
+    return CERIUM_OK;
+}
+
 static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
 {
     return team_open(&e->workers, threads ? threads : threads_by_default(), err);
@@ -184,7 +202,9 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(choose_kv_type(e, config->kv_type, err));
     RETURN_IF(gguf_open(&e->file, config->model_path, err));
     RETURN_IF(take_name(e, err));
-    RETURN_IF(model_open(&e->model, e->file, err));
+    model_options options;
+    RETURN_IF(choose_head(config->head, &options, err));
+    RETURN_IF(model_open(&e->model, e->file, &options, err));
     RETURN_IF(read_vocabulary(e, err));
     RETURN_IF(start_team(e, config->threads, err));
     RETURN_IF(open_pool(e, config, err));

@@ -79,6 +79,9 @@ struct cerium_session {
     uint32_t context_tokens;
     float *logits;               /* [logits_stride]; the newest of the timeline */
     bool has_logits;
+    bool has_best_alone;         /* of those logits: what could not be chosen is -INFINITY */
+    const cerium_sampling *choice; /* while a step runs: what its logits are for; and */
+    bool wants_best_alone;       /* that they are for nothing else */
     bool control_text;
     uint32_t score_tokens_max;
     float *score_logits;         /* [score_tokens_max][logits_stride] or NULL */
@@ -113,6 +116,9 @@ uint64_t rank_idle(cerium_engine *e);
 /* Within a pass: room for tokens [0, end) of s, if need be at the cost of those that rank below it.
  * CERIUM_ERR_MEMORY when all pages are held by those above: another time. */
 CERIUM_CHECKED int engine_make_room(cerium_engine *e, cerium_session *s, uint32_t end);
+/* Within a pass: what of row's logits a choice after tokens [n] and drafts [n_drafts] needs. */
+void engine_want(cpu_row *row, const cerium_sampling *sampling, const int32_t *tokens, uint32_t n,
+                 const int32_t *drafts, uint32_t n_drafts);
 /* Within a pass: run rows [n_rows] of e->rows, count and learn. */
 CERIUM_CHECKED int engine_run(cerium_engine *e, uint32_t n_rows, const _Atomic bool *cancel);
 

@@ -36,7 +36,7 @@ static bool can_run(cerium_session *s)
 
 static bool has_all_logits(const cerium_session *s)
 {
-    return s->has_logits && s->n_computed == s->n_tokens;
+    return s->has_logits && !s->has_best_alone && s->n_computed == s->n_tokens;
 }
 
 /* What is there of the prompt beyond what ever was, this request did not compute. */
@@ -87,6 +87,9 @@ static uint32_t choose_drafts(const scheduler *p, cerium_session *s, bool is_alo
     return n;
 }
 
+/* Whether more than the choice looks at the logits. */
+static bool wants_all(const request *r) { return r->sampling.logprobs || r->top_logprobs > 0; }
+
 /* Put the next n tokens of s into the pass, n = 0 when only its next token is to be chosen, and
  * drafts after them.  False when there is no room for them now. */
 static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
@@ -116,7 +119,10 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
         row->token = i < n ? s->tokens[first + i] : r->drafts[i - n];
         row->position = first + i;
         row->sequence = s->sequence;
+        row->n_best = 0;
         if (!is_last) row->logits = NULL;
+        if (samples && i + 1 >= n && !wants_all(r))
+            engine_want(row, &r->sampling, s->tokens, s->n_tokens, r->drafts, i + 1 - n);
     }
     p->n_rows += n + r->n_drafts;
     p->n_more += n ? n - 1 + r->n_drafts : 0;

@@ -140,6 +140,8 @@ static int run_batch(cerium_session *s, uint32_t n_max, float *logits, uint32_t 
                                .sequence = s->sequence,
                                .logits = logits ? logits + i * e->logits_stride : NULL};
     if (last && !logits) e->rows[n - 1].logits = s->logits;
+    if (last && s->wants_best_alone)
+        engine_want(&e->rows[n - 1], s->choice, s->tokens, s->n_tokens, NULL, 0);
     s->has_logits = false;
     RETURN_IF(engine_run(e, n, &s->cancel));
     kv_sequence_commit(s->sequence, s->tokens + first, n);
@@ -147,6 +149,7 @@ static int run_batch(cerium_session *s, uint32_t n_max, float *logits, uint32_t 
         memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->n_vocab * sizeof *logits);
     s->n_computed += n;
     s->has_logits = last;
+    s->has_best_alone = last && cpu_executor_searched(e->executor);
     *n_done = n;
     return CERIUM_OK;
 }
@@ -177,7 +180,7 @@ static int compute_batch(cerium_session *s, uint32_t n_max, float *logits, uint3
 static int compute(cerium_session *s, cerium_error *err)
 {
     uint32_t n;
-    if (s->n_computed == s->n_tokens && !s->has_logits)
+    if (s->n_computed == s->n_tokens && (!s->has_logits || s->has_best_alone))
         s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
     while (s->n_computed < s->n_tokens)
         RETURN_IF(compute_batch(s, s->engine->batch_tokens_max, NULL, &n, err));
@@ -190,7 +193,7 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, cerium_syn
     uint64_t start = clock_ns();
     uint32_t reused = n;
     /* The logits must be those after the last token: it is computed again unless they are. */
-    bool complete = s->has_logits && s->n_computed == n && s->n_tokens >= n &&
+    bool complete = s->has_logits && !s->has_best_alone && s->n_computed == n && s->n_tokens >= n &&
                     !memcmp(tokens, s->tokens, n * sizeof *tokens);
     if (tokens != s->tokens) memmove(s->tokens, tokens, n * sizeof *tokens);
     s->n_tokens = n;
@@ -263,7 +266,11 @@ static int step_once(cerium_session *s, const cerium_sampling *sampling, cerium_
     cerium_engine *e = s->engine;
     uint64_t start = clock_ns();
     if (atomic_load(&s->cancel)) return canceled(s, err);
-    RETURN_IF(compute(s, err));
+    s->choice = sampling;
+    s->wants_best_alone = !(sampling && sampling->logprobs);
+    int status = compute(s, err);
+    s->wants_best_alone = false;
+    if (status) return status;
     thread_turn_take(&e->pass);
     int32_t token = sampler_choose(e->samplers[0], s->logits, e->n_vocab, sampling, s->tokens,
                                    s->n_tokens, s->n_tokens);

@@ -18,6 +18,7 @@ typedef struct {
     uint64_t total, done_before; /* of the progress: bytes */
     uint32_t n_units;            /* of the running phase */
     _Atomic uint32_t n_done, n_bad;
+    _Atomic int status;          /* of repacking */
 } loading;
 
 static void notice(const loading *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -69,7 +70,10 @@ static void repack_items(void *arg, uint32_t phase, uint32_t first, uint32_t end
 {
     loading *l = arg;
     (void)phase;
-    for (uint32_t i = first; i < end; i++) model_repack(l->e->model, i);
+    for (uint32_t i = first; i < end; i++) {
+        int status = model_repack(l->e->model, i);
+        if (status) atomic_store(&l->status, status);
+    }
     report(l, end - first, worker);
 }
 
@@ -123,7 +127,7 @@ static int repack(loading *l)
         model_set_panels(l->e->model, l->panels);
     }
     run_phase(l, model_n_repack_items(l->e->model), repack_items);
-    return CERIUM_OK;
+    return atomic_load(&l->status);
 }
 
 /* Write the repacked panels to a file; true when it stands there whole. */

@@ -6,6 +6,7 @@
 #define MODEL_BUILD_H
 
 #include "base/memory.h"
+#include "model/model.h"
 #include "model/program.h"
 
 enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 8, MODEL_LAYER_MATRICES_MAX = 12 };
@@ -19,6 +20,7 @@ typedef struct {
     model_matrix *matrices; /* [matrices_cap]: addresses stay */
     uint32_t n_matrices, matrices_cap;
     arena vectors;          /* norms, biases, frequencies as floats */
+    const model_options *options;
     int status;
     cerium_error *err;
 } builder;
@@ -59,6 +61,11 @@ void build_attention(builder *b, uint32_t layer, uint32_t window);
 void build_ffn(builder *b, uint32_t layer, const char *norm_name);
 void build_experts_ffn(builder *b, uint32_t layer, const char *norm_name);
 void build_head(builder *b);
+/* derive.c: what the options want of the head; then its panels [first, end) from the tensor's rows.
+ * The second: CERIUM_ERR_MEMORY. */
+void build_head_options(builder *b, step_op *op, bool is_tied);
+CERIUM_CHECKED int model_derive_panels(const model_matrix *w, const uint8_t *rows, uint32_t first,
+                                       uint32_t end);
 
 /* One of these for each architecture, in a file of its own. */
 void build_llama(builder *b);

@@ -56,9 +56,16 @@ static uint32_t matrix_items(const model_matrix *m)
     return m->n_matrices * ((m->n_panels + n - 1) / n);
 }
 
+static size_t panel_area(const model_matrix *w)
+{
+    return w->panel_bytes * w->n_panels * w->n_matrices;
+}
+
+/* A screen's errors lie behind its panels, so that what keeps the ones keeps the others. */
 static size_t matrix_bytes(const model_matrix *w)
 {
-    return size_round_up(w->panel_bytes * w->n_panels * w->n_matrices, 4096);
+    size_t errors = w->is_screen ? w->n_panels * KERNEL_PANEL_ROWS * sizeof *w->row_error : 0;
+    return size_round_up(panel_area(w) + errors, 4096);
 }
 
 /* How many bytes all matrices take in one mapping. */
@@ -83,8 +90,11 @@ void model_set_panels(model *m, uint8_t *panels)
     memory_unmap(m->panels, m->panels_bytes);
     m->panels = panels;
     for (uint32_t i = 0; i < m->b.n_matrices; i++) {
-        m->b.matrices[i].panels = panels;
-        if (panels) panels += matrix_bytes(&m->b.matrices[i]);
+        model_matrix *w = &m->b.matrices[i];
+        w->panels = panels;
+        if (!panels) continue;
+        if (w->is_screen) w->row_error = (float *)(void *)(panels + panel_area(w));
+        panels += matrix_bytes(w);
     }
 }
 
@@ -111,7 +121,7 @@ static uint64_t layout_of(const model *m)
     for (uint32_t i = 0; i < m->b.n_matrices; i++) {
         const model_matrix *w = &m->b.matrices[i];
         const uint64_t facts[] = {w->type, w->rows, w->cols, w->n_matrices, w->source_row,
-                                  w->source_rows, w->n_panels, w->panel_bytes};
+                                  w->source_rows, w->n_panels, w->panel_bytes, w->is_screen};
         hash = hash_bytes(w->source->name.ptr, w->source->name.len, hash);
         hash = hash_bytes(facts, sizeof facts, hash);
         if (!seen[w->type]) hash = hash_of_layout(w->type, hash);
@@ -153,7 +163,7 @@ static int take_builder_memory(model *m)
     gguf_get_u64(b->file, key, &layers);
     if (layers > MODEL_LAYERS_MAX) layers = MODEL_LAYERS_MAX;
     b->ops_cap = (uint32_t)layers * MODEL_LAYER_OPS_MAX + 2;
-    b->matrices_cap = (uint32_t)layers * MODEL_LAYER_MATRICES_MAX + 2;
+    b->matrices_cap = (uint32_t)layers * MODEL_LAYER_MATRICES_MAX + 3;
     b->ops = memory_zalloc(b->ops_cap, sizeof *b->ops);
     b->matrices = memory_zalloc(b->matrices_cap, sizeof *b->matrices);
     if (!b->ops || !b->matrices) return CERIUM_ERR_MEMORY;
@@ -170,21 +180,25 @@ static uint64_t count_parameters(const gguf_file *file)
     return n;
 }
 
-int model_open(model **out, const gguf_file *file, cerium_error *err)
+int model_open(model **out, const gguf_file *file, const model_options *options,
+               cerium_error *err)
 {
+    static const model_options as_it_is = {.head = MODEL_HEAD_FULL};
     size_t which = 0;
     RETURN_IF(find_architecture(file, &which, err));
     int status = CERIUM_ERR_MEMORY;
     model *m = memory_zalloc(1, sizeof *m);
     if (!m) goto fail;
     m->arch = architectures[which].name;
-    m->b = (builder){.file = file, .arch = m->arch, .err = err};
+    m->b = (builder){.file = file, .arch = m->arch, .err = err,
+                    .options = options ? options : &as_it_is};
     m->n_parameters = count_parameters(file);
     status = take_builder_memory(m);
     if (status) goto fail;
     architectures[which].build(&m->b);
     status = m->b.status;
     m->b.err = NULL;
+    m->b.options = NULL;
     if (status) {
         model_close(&m);
         return status; /* the builder has said what is wrong */
@@ -224,6 +238,7 @@ uint64_t model_step_bytes(const model *m)
         for (int k = 0; k < 3; k++) {
             const model_matrix *w = op->w[k];
             if (!w) continue;
+            if (op->screen) w = op->screen; /* what must be read at least */
             uint64_t one = (uint64_t)w->panel_bytes * w->n_panels;
             if (op->kind == STEP_EMBED) /* one row */
                 total += w->panel_bytes / KERNEL_PANEL_ROWS;
@@ -249,14 +264,16 @@ block_type model_main_type(const model *m)
 uint32_t model_n_repack_items(const model *m) { return m->n_repack_items; }
 
 /* Panels [first, end) of expert matrix of w. */
-static void repack_panels(const model *m, const model_matrix *w, uint32_t matrix, uint32_t first,
-                          uint32_t end)
+static int repack_panels(const model *m, const model_matrix *w, uint32_t matrix, uint32_t first,
+                         uint32_t end)
 {
+    int status = CERIUM_OK;
     size_t row_bytes = w->source->size /
                        (w->source->dims[1] * w->source->dims[2] * w->source->dims[3]);
     const uint8_t *source = (const uint8_t *)w->source->data +
                             ((size_t)matrix * w->source_rows + w->source_row) * row_bytes;
-    for (uint32_t p = first; p < end; p++) {
+    if (w->type != w->source->type) status = model_derive_panels(w, source, first, end);
+    for (uint32_t p = first; w->type == w->source->type && p < end; p++) {
         uint32_t row = p * KERNEL_PANEL_ROWS;
         uint32_t n = w->rows - row < KERNEL_PANEL_ROWS ? w->rows - row : KERNEL_PANEL_ROWS;
         kernel_repack(w->type, w->panels + ((size_t)matrix * w->n_panels + p) * w->panel_bytes,
@@ -265,9 +282,10 @@ static void repack_panels(const model *m, const model_matrix *w, uint32_t matrix
     uint32_t rows_end = end * KERNEL_PANEL_ROWS < w->rows ? end * KERNEL_PANEL_ROWS : w->rows;
     uint32_t row = first * KERNEL_PANEL_ROWS;
     gguf_release(m->b.file, source + (size_t)row * row_bytes, (rows_end - row) * row_bytes);
+    return status;
 }
 
-void model_repack(const model *m, uint32_t item)
+int model_repack(const model *m, uint32_t item)
 {
     CHECK(m->panels && item < m->n_repack_items);
     const model_matrix *w = m->b.matrices;
@@ -275,5 +293,5 @@ void model_repack(const model *m, uint32_t item)
     uint32_t step = item_panels(w), per_matrix = (w->n_panels + step - 1) / step;
     uint32_t first = item % per_matrix * step;
     uint32_t end = first + step < w->n_panels ? first + step : w->n_panels;
-    repack_panels(m, w, item / per_matrix, first, end);
+    return repack_panels(m, w, item / per_matrix, first, end);
 }

@@ -11,9 +11,24 @@
 
 typedef struct model model;
 
-/* Borrows file until closed.  CERIUM_ERR_FORMAT names the tensor or key that is missing, of the
- * wrong shape or of a type without kernels. */
-CERIUM_CHECKED int model_open(model **out, const gguf_file *file, cerium_error *err);
+/* What becomes of the output head. */
+typedef enum {
+    MODEL_HEAD_AUTO = 0,   /* as SEARCH for large heads, as FULL for small ones */
+    MODEL_HEAD_FULL = 1,   /* as the file has it, all of it read for every token */
+    MODEL_HEAD_SEARCH = 2, /* with a screen, where its type is wide enough to profit */
+    MODEL_HEAD_TYPE = 3,   /* in a narrower type: other logits */
+} model_head;
+
+typedef struct {
+    model_head head;
+    block_type head_type; /* TYPE: narrower than the file's, or the same */
+} model_options;
+
+/* Borrows file until closed; options may be NULL: FULL.  CERIUM_ERR_FORMAT names the tensor or key
+ * that is missing, of the wrong shape or of a type without kernels, or says why the head cannot be
+ * made of the type that is wanted. */
+CERIUM_CHECKED int model_open(model **out, const gguf_file *file, const model_options *options,
+                              cerium_error *err);
 void model_close(model **m);
 
 const step_program *model_program(const model *m);
@@ -31,7 +46,8 @@ void model_set_panels(model *m, uint8_t *panels);
 
 /* The panels in the order of the file, cut into work items of a few hundred kilobytes. */
 uint32_t model_n_repack_items(const model *m);
-/* Repack one item and let go of the file's pages behind it. Items are independent. */
-void model_repack(const model *m, uint32_t item);
+/* Repack one item and let go of the file's pages behind it. Items are independent.
+ * CERIUM_ERR_MEMORY where a matrix of another type is made and there is none for a panel. */
+CERIUM_CHECKED int model_repack(const model *m, uint32_t item);
 
 #endif

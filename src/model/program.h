@@ -16,7 +16,7 @@
 /* One weight matrix, or n_matrices of one shape (experts). */
 typedef struct {
     const gguf_tensor *source;
-    block_type type;
+    block_type type;       /* of the panels; where it is not the source's, it is made from that */
     uint32_t rows, cols;   /* y[rows] = W x[cols] */
     uint32_t n_matrices;   /* experts; 1 otherwise */
     uint32_t source_row;   /* first row in each expert's part of the source */
@@ -24,6 +24,8 @@ typedef struct {
     uint32_t n_panels;     /* of one matrix: rows / 16, rounded up */
     size_t panel_bytes;
     uint8_t *panels;       /* [n_matrices][n_panels][panel_bytes]; owned by the model */
+    bool is_screen;        /* of an output head: coarse, and knows how coarse it is */
+    float *row_error;      /* of a screen: [16 n_panels] behind its panels, see step_op */
 } model_matrix;
 
 static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t matrix,
@@ -76,6 +78,8 @@ typedef struct {
     const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL where none */
     const float *head_norm[2];    /* QKV: RMS norm of each q and k head, [head_dim] or NULL */
     const float *sinks;           /* ATTEND: [n_heads] or NULL */
+    const model_matrix *screen;   /* HEAD: a coarse copy of w[0], or NULL: of every row r,
+                                     |w[0] x - screen x| <= row_error[r] |x|, as computed */
 } step_op;
 
 typedef struct {

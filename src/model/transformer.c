@@ -214,4 +214,5 @@ void build_head(builder *b)
     op->w[0] = build_matrix(b, tied ? "token_embd.weight" : "output.weight", 0, s->n_vocab,
                             s->n_embd);
     op->bias[0] = build_vector_optional(b, "output.bias", 0, s->n_vocab);
+    build_head_options(b, op, tied);
 }

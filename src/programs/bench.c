@@ -18,7 +18,8 @@ static const char help[] =
     "                       at most what the model holds; 0: leave it out)\n"
     "      --runs N         runs of each measurement, at least 1 (default 5)\n"
     "      --json           figures for a program\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n\n"
+    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
+    "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
     "example: cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n";
 
 enum { OWN_PREFILL = OPTION_OWN, OWN_DECODE, OWN_DEPTH, OWN_RUNS };

@@ -16,7 +16,8 @@ static const char help[] =
     "      --window N      tokens of a window (default 512, at most the context)\n"
     "      --windows N     at most so many windows (default: the whole text)\n"
     "      --json          figures for a program\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n\n"
+    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
+    "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
     "example: cerium perplexity -f src/base/memory.c\n";
 
 enum { OWN_WINDOW = OPTION_OWN, OWN_WINDOWS };

@@ -35,7 +35,8 @@ static const char help[] =
     "      --quiet           log only warnings and errors\n"
     "      --temp T, --top-k N, --top-p P, --min-p P, --repeat-penalty R, --seed N\n"
     "                        for requests that do not say (default: the likeliest token)\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --no-cache\n\n"
+    "      --context N, --batch N, --threads N, --cpu LEVEL, --no-cache\n"
+    "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
     "example: cerium serve -m model.gguf --port 8383 --store ~/.local/share/cerium.db\n";
 
 enum {

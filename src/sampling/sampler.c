@@ -237,20 +237,38 @@ static int32_t sample(sampler *s, const cerium_sampling *sampling, uint64_t posi
     return draw(s, n, random_bits(sampling->seed, position));
 }
 
+static bool is_greedy(const cerium_sampling *sampling)
+{
+    return !sampling || sampling->temperature == 0;
+}
+
+static float penalty_of(const cerium_sampling *sampling)
+{
+    return sampling && sampling->repetition_penalty != 0 ? sampling->repetition_penalty : 1;
+}
+
+uint32_t sampler_best(const cerium_sampling *sampling)
+{
+    return is_greedy(sampling) ? 1 : sampling->top_k;
+}
+
+size_t sampler_look_back(const cerium_sampling *sampling, size_t n_recent)
+{
+    if (penalty_of(sampling) == 1) return 0;
+    size_t n = sampling->repetition_tokens ? sampling->repetition_tokens : RECENT_TOKENS_DEFAULT;
+    return n < n_recent ? n : n_recent;
+}
+
 int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
                        const cerium_sampling *sampling, const int32_t *recent, size_t n_recent,
                        uint64_t position)
 {
     CHECK(s && logits && n_vocab == s->n_vocab && (recent || n_recent == 0));
-    float penalty = sampling ? sampling->repetition_penalty : 0;
-    if (penalty == 0) penalty = 1;
-    bool greedy = !sampling || sampling->temperature == 0;
+    float penalty = penalty_of(sampling);
+    bool greedy = is_greedy(sampling);
     if (greedy && penalty == 1) return first_max(logits, n_vocab);
 
-    size_t look_back = sampling->repetition_tokens;
-    if (look_back == 0) look_back = RECENT_TOKENS_DEFAULT;
-    if (penalty == 1) look_back = 0;
-    if (look_back > n_recent) look_back = n_recent;
+    size_t look_back = sampler_look_back(sampling, n_recent);
     make_candidates(s, logits, penalty, recent ? recent + n_recent - look_back : NULL, look_back);
     if (greedy) return first_max(s->logits, n_vocab);
     return sample(s, sampling, position);

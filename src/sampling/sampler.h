@@ -32,6 +32,11 @@ int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
                        const cerium_sampling *sampling, const int32_t *recent, size_t n_recent,
                        uint64_t position);
 
+/* How many of the greatest logits, ties included, decide the choice, 0 for all of them; and how
+ * many recent tokens are penalised, whose logits must be right too.  Others may be -INFINITY. */
+uint32_t sampler_best(const cerium_sampling *sampling);
+size_t sampler_look_back(const cerium_sampling *sampling, size_t n_recent);
+
 /* Natural logarithm of the token's probability in the model's own distribution (no settings);
  * -INFINITY when it has none.  Cost: one exp for each of n_vocab. */
 float sampler_logprob(const float *logits, uint32_t n_vocab, int32_t token);

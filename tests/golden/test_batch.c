@@ -27,7 +27,7 @@ static const _Atomic bool go_on;
 static void repack(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
 {
     (void)phase, (void)worker;
-    for (uint32_t i = first; i < end; i++) model_repack(arg, i);
+    for (uint32_t i = first; i < end; i++) CHECK(!model_repack(arg, i));
 }
 
 static int open_machine(machine *x, const char *path, kernel_kv_type kv_type, cerium_error *err)
@@ -35,7 +35,7 @@ static int open_machine(machine *x, const char *path, kernel_kv_type kv_type, ce
     uint32_t windows[512] = {0};
     kernel_table_init(&x->kernels, kernel_cpu_detect());
     RETURN_IF(gguf_open(&x->file, path, err));
-    RETURN_IF(model_open(&x->m, x->file, err));
+    RETURN_IF(model_open(&x->m, x->file, NULL, err));
     RETURN_IF(team_open(&x->workers, 2, err));
     const step_program *program = model_program(x->m);
     cpu_kv_windows(program, windows);
@@ -86,7 +86,10 @@ static int run(machine *x, bool together, float *logits, size_t stride, cerium_e
         if (!together) n = 0;
         for (uint32_t p = 0; p < s + 20 && !status; p++) {
             float *out = p >= s + 18 ? logits + (2 * s + p - (s + 18)) * stride : NULL;
-            rows[n++] = (cpu_row){token_of(s, p, n_vocab), p, sequences[s], out};
+            rows[n++] = (cpu_row){.token = token_of(s, p, n_vocab),
+                                  .position = p,
+                                  .sequence = sequences[s],
+                                  .logits = out};
             /* Alone: one row a pass, the hardest contrast to all rows at once. */
             if (!together) {
                 status = cpu_executor_run(x->executor, rows, 1, &go_on);

@@ -4,7 +4,7 @@
 . tests/shell.sh
 
 export CERIUM_MODEL=tests/golden/fixtures/qwen2-q8_0.gguf
-commands="run complete bench perplexity tokenize inspect"
+commands="run complete bench perplexity tokenize quantize inspect"
 
 # status WANT COMMAND...: the command ends with that status.  Standard input is empty.
 status() {
@@ -143,6 +143,54 @@ if [ -e models/cerium-first.gguf ]; then
     check "the line is there" says "    return " out
     check "with --json" status 0 ./cerium complete --json "$work/add.c:3"
     check "the text is there" says '"text"' out
+
+    # Every type opens and predicts a text about as well as the file's own.
+    model=models/cerium-first.gguf
+    text_perplexity() {
+        ./cerium perplexity --windows 2 --json -f README.md "$@" 2>"$work/err" |
+            sed -n 's/^ *"perplexity": \([0-9.]*\).*/\1/p'
+    }
+    quantized() { # TYPE MOST
+        status 0 ./cerium quantize --head "$1" $model "$work/$1.gguf" "$1" || return 1
+        got=$(text_perplexity -m "$work/$1.gguf")
+        awk -v b="$got" -v w="$whole" -v m="$2" 'BEGIN { exit !(b > 0.98 * w && b < m * w) }' ||
+            { echo "$1: $got of $whole"; return 1; }
+    }
+    whole=$(text_perplexity -m $model)
+    for type in q4_0 q4_1 q4_k iq4_nl iq4_xs q4_w mxfp4; do
+        check "quantized to $type" quantized $type 1.35
+    done
+    for type in q5_0 q5_1 q5_k q6_k q8_w; do
+        check "quantized to $type" quantized $type 1.08
+    done
+    check "the file's own type is copied" status 0 ./cerium quantize $model "$work/same.gguf" q8_0
+    check "as are wider ones" status 0 ./cerium quantize $model "$work/wide.gguf" f16
+    check "what is not made is the same" status 0 ./cerium perplexity --windows 1 -f LICENSE \
+        -m "$work/wide.gguf"
+    check "only some" status 0 ./cerium quantize --only 'blk.*.ffn_*' --keep '*.2.*' $model \
+        "$work/some.gguf" q4_0
+    check "these are made" says "6 tensors made" err
+    check "our own types are said to be ours" status 0 ./cerium inspect -m "$work/q4_w.gguf"
+    check "in words" says "for cerium alone" out
+    cp $model "$work/in.gguf"
+    ln -s in.gguf "$work/link.gguf"
+    check "never onto the input" refused 1 "the same file" \
+        ./cerium quantize "$work/in.gguf" "$work/link.gguf" q4_0
+    check "which stays" cmp $model "$work/in.gguf"
+    check "no such type" refused 2 "'q3' is no type" ./cerium quantize $model "$work/x.gguf" q3
+    check "two operands" refused 2 "IN, OUT and TYPE" ./cerium quantize $model q4_0
+    check "a broken model in" refused 1 "broken.gguf" \
+        ./cerium quantize "$work/broken.gguf" "$work/x.gguf" q4_0
+    check "no folder for the file" refused 1 "/nowhere/x.gguf" \
+        ./cerium quantize $model /nowhere/x.gguf q4_0
+    check_fails "nothing is left of what failed" "No such file" ls "$work"/x.gguf*
+    for head in full search auto; do
+        ./cerium run --raw --quiet --head $head -p "int x" -n 64 >"$work/head-$head" 2>/dev/null
+        check "the same text with --head $head" cmp "$work/head-full" "$work/head-$head"
+    done
+    check "a narrow head" status 0 ./cerium run --head q4_w -p "int x" -n 8
+    check "a wider one" refused 1 "no wider than F16" ./cerium run --head f16 -p x -n 1
+    check "no such head" refused 1 "there are auto, full, search" ./cerium run --head q3 -p x -n 1
     cp ./cerium "$work/cerium"
     check "without a model" refused 1 "name one with -m" "$work/cerium" run -p x
 else

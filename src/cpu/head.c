@@ -1,0 +1,156 @@
+/* head.c - the output head where only the best logits are wanted: a screen first, then the truth
+ * of what may win.
+ *
+ * The screen (model/derive.c) gives every logit to within error |x|.  The n-th greatest of the
+ * lower bounds is below the n-th greatest logit; a panel none of whose upper bounds reaches it
+ * holds none of the n best, and gets -INFINITY.  The others are computed as ever: the same bits.
+ * Lower bounds are counted by panel, one for each, which can only lower the mark. */
+#include "cpu/pass.h"
+
+#include <float.h>
+#include <math.h>
+
+bool pass_searches(const cpu_executor *ex)
+{
+    const step_op *op = &ex->program->ops[ex->program->n_ops - 1];
+    if (op->kind != STEP_HEAD || !op->screen || ex->search.rest > 0) return false;
+    if (ex->n_head_rows == 0 || ex->n_head_rows > PASS_SEARCH_ROWS) return false;
+    for (uint32_t i = 0; i < ex->n_head_rows; i++) {
+        uint32_t n = ex->rows[ex->head_rows[i]].n_best;
+        if (n == 0 || n > CPU_BEST_MAX || n > op->w[0]->n_panels) return false;
+    }
+    return true;
+}
+
+/* |x| of a row in 8 bits, rounded upwards. */
+static float norm_of(const kernel_act *x, uint32_t n_groups)
+{
+    double sum = 0;
+    for (uint32_t g = 0; g < n_groups; g++) {
+        int32_t squares = 0; /* 128 * 127^2 < 2^21 */
+        for (uint32_t i = 0; i < KERNEL_GROUP; i++) squares += x[g].q[i] * x[g].q[i];
+        sum += (double)x[g].scale * (double)x[g].scale * squares;
+    }
+    return (float)(sqrt(sum) * (1 + 0x1p-20));
+}
+
+void pass_search_norm(cpu_executor *ex, uint32_t i)
+{
+    const pass_rows *in = &ex->normed;
+    ex->search.norm[i] = norm_of(in->q + i * in->q_stride, (uint32_t)in->q_stride);
+}
+
+/* The greatest lower and upper bound of a panel's logits.  What is not finite proves nothing: no
+ * lower bound then, and an upper one that is always reached; rows that the panel lacks have an
+ * error without bounds.  Straight loops over sixteen, which compilers turn into vectors. */
+static void bounds(const float *restrict logits, const float *restrict error, float norm,
+                   float *restrict low, float *restrict high)
+{
+    float l[KERNEL_PANEL_ROWS], h[KERNEL_PANEL_ROWS];
+    for (uint32_t r = 0; r < KERNEL_PANEL_ROWS; r++) {
+        float apart = error[r] * norm + 0x1p-100f; /* and what underflow may have lost */
+        float below = logits[r] - apart, above = logits[r] + apart;
+        l[r] = below <= FLT_MAX ? below : -INFINITY;
+        h[r] = above == above ? above : INFINITY;
+    }
+    for (uint32_t n = KERNEL_PANEL_ROWS / 2; n > 0; n /= 2) {
+        for (uint32_t r = 0; r < n; r++) {
+            l[r] = l[r] > l[r + n] ? l[r] : l[r + n];
+            h[r] = h[r] > h[r + n] ? h[r] : h[r + n];
+        }
+    }
+    *low = l[0];
+    *high = h[0];
+}
+
+void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
+{
+    const model_matrix *w = op->screen;
+    pass_block b = pass_block_at(w, PASS_HEAD_PANELS, ex->n_head_rows, unit);
+    size_t stride = (size_t)b.n_panels * KERNEL_PANEL_ROWS;
+    const float *y = scratch->y;
+    pass_matmul(ex, scratch->y, stride, w, 0, b.panel, b.n_panels, &ex->normed, b.row, b.n_rows);
+    for (uint32_t r = b.row; r < b.row + b.n_rows; r++, y += stride) {
+        for (uint32_t p = 0; p < b.n_panels; p++) {
+            size_t at = (size_t)r * w->n_panels + b.panel + p;
+            uint32_t first = p * KERNEL_PANEL_ROWS;
+            bounds(y + first, w->row_error + b.first + first, ex->search.norm[r],
+                   &ex->search.low[at], &ex->search.high[at]);
+        }
+    }
+}
+
+/* The n-th greatest of low[n_low], n <= CPU_BEST_MAX: the least of a sorted list of the best. */
+static float nth_greatest(const float *low, uint32_t n_low, uint32_t n)
+{
+    float best[CPU_BEST_MAX];
+    for (uint32_t i = 0; i < n; i++) best[i] = -INFINITY;
+    for (uint32_t i = 0; i < n_low; i++) {
+        if (!(low[i] > best[n - 1])) continue;
+        uint32_t at = n - 1;
+        for (; at > 0 && best[at - 1] < low[i]; at--) best[at] = best[at - 1];
+        best[at] = low[i];
+    }
+    return best[n - 1];
+}
+
+/* Tokens apart (to be penalised) are computed and set no mark, so whatever a penalty makes of them
+ * is made of the truth, and the mark holds without them. */
+void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t i)
+{
+    const cpu_row *row = &ex->rows[ex->head_rows[i]];
+    uint32_t n_panels = op->screen->n_panels, n = 0;
+    float *low = ex->search.low + (size_t)i * n_panels;
+    float *high = ex->search.high + (size_t)i * n_panels;
+    for (int k = 0; k < 2; k++)
+        for (uint32_t t = 0; t < row->n_apart[k]; t++) {
+            uint32_t panel = (uint32_t)row->apart[k][t] / KERNEL_PANEL_ROWS;
+            low[panel] = -INFINITY;
+            high[panel] = INFINITY;
+        }
+    float mark = nth_greatest(low, n_panels, row->n_best);
+    for (uint32_t p = 0; p < n_panels; p++) n += high[p] >= mark;
+    ex->search.mark[i] = mark;
+    ex->search.n_panels[i] = n;
+}
+
+/* Neighbours that are wanted go through the matrix together. */
+void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit)
+{
+    const model_matrix *w = op->w[0];
+    uint32_t first = unit * PASS_HEAD_PANELS, end = smaller(first + PASS_HEAD_PANELS, w->n_panels);
+    for (uint32_t r = 0; r < ex->n_head_rows; r++) {
+        const float *high = ex->search.high + (size_t)r * w->n_panels, mark = ex->search.mark[r];
+        float *logits = ex->rows[ex->head_rows[r]].logits;
+        for (uint32_t p = first, n; p < end; p += n) {
+            bool wanted = high[p] >= mark;
+            for (n = 1; p + n < end && (high[p + n] >= mark) == wanted; n++) continue;
+            float *out = logits + (size_t)p * KERNEL_PANEL_ROWS;
+            if (wanted)
+                pass_matmul(ex, out, w->n_panels * KERNEL_PANEL_ROWS, w, 0, p, n, &ex->normed, r,
+                            1);
+            for (uint32_t i = 0; !wanted && i < n * KERNEL_PANEL_ROWS; i++) out[i] = -INFINITY;
+        }
+    }
+}
+
+/* Where more must be computed than the screen saves, the next passes do without: the more of them,
+ * the more often that was so in a row. */
+void pass_search_learn(cpu_executor *ex)
+{
+    const step_op *op = &ex->program->ops[ex->program->n_ops - 1];
+    double full = (double)op->w[0]->panel_bytes, screen = (double)op->screen->panel_bytes;
+    for (uint32_t i = 0; i < ex->n_head_rows; i++) {
+        double share = (double)ex->search.n_panels[i] / op->w[0]->n_panels;
+        ex->search.cost += ((screen + share * full) / full - ex->search.cost) / 8;
+    }
+    if (ex->search.cost <= 1) {
+        if (++ex->search.n_good >= PASS_SEARCH_REST_MIN) ex->search.rest_next = 0;
+        return;
+    }
+    ex->search.rest = ex->search.rest_next < PASS_SEARCH_REST_MIN ? PASS_SEARCH_REST_MIN
+                                                                  : ex->search.rest_next;
+    ex->search.rest_next = smaller(2 * ex->search.rest, PASS_SEARCH_REST_MAX);
+    ex->search.cost = screen / full;
+    ex->search.n_good = 0;
+}

@@ -1,0 +1,128 @@
+/* derive.c - the output head made from what the file holds: in a narrower type, or with a screen.
+ *
+ * A screen is a coarse copy of the head and, for each row, how far its product can be from the true
+ * one: |w x - s x| <= |w - s| |x| (Cauchy and Schwarz).  A token whose screened logit lies further
+ * below the best than both errors cannot win, so its true logit need not be computed, and its
+ * weights not be read (src/cpu/head.c; docs/decisions/0007-head-and-formats.md). */
+#include "base/limits.h"
+#include "kernels/kernels.h"
+#include "model/build.h"
+
+#include <math.h>
+
+static bool is_narrower(block_type type, block_type than)
+{
+    return (uint64_t)block_bytes(type) * block_values(than) <
+           (uint64_t)block_bytes(than) * block_values(type);
+}
+
+/* A matrix of another type, made from the same tensor when the weights are repacked. */
+static model_matrix *derive(builder *b, const model_matrix *from, block_type type)
+{
+    CHECK(b->n_matrices < b->matrices_cap);
+    model_matrix *m = &b->matrices[b->n_matrices++];
+    *m = *from;
+    m->type = type;
+    m->panel_bytes = kernel_panel_bytes(type, from->cols);
+    return m;
+}
+
+/* Below this width a screen saves too little to pay for the second look. */
+static bool is_wide(block_type type)
+{
+    return kernel_takes_acts(type) && 8 * block_bytes(type) >= 6 * block_values(type);
+}
+
+static void add_screen(builder *b, step_op *op)
+{
+    const model_matrix *w = op->w[0];
+    block_type type = kernel_panel_bytes(BLOCK_Q4_W, w->cols) ? BLOCK_Q4_W : BLOCK_Q4_0;
+    if (!is_wide(w->type) || op->bias[0] || !kernel_panel_bytes(type, w->cols)) return;
+    model_matrix *screen = derive(b, w, type);
+    screen->is_screen = true;
+    op->screen = screen;
+}
+
+static void narrow(builder *b, step_op *op, block_type type, bool is_tied)
+{
+    const model_matrix *w = op->w[0];
+    if (w->type == type) return;
+    if (!is_narrower(type, w->type)) {
+        build_fail(b, "the head is kept in %s, which is no wider than %s", block_name(w->type),
+                   block_name(type));
+    } else if (!kernel_panel_bytes(type, w->cols)) {
+        build_fail(b, "the head cannot be made %s: its rows of %u values do not fill blocks of %u",
+                   block_name(type), w->cols, block_values(type));
+    } else if (is_tied) { /* the embedding stays as it is: of it, one row a token is read */
+        op->w[0] = derive(b, w, type);
+    } else {
+        model_matrix *own = &b->matrices[w - b->matrices];
+        own->type = type;
+        own->panel_bytes = kernel_panel_bytes(type, own->cols);
+    }
+}
+
+void build_head_options(builder *b, step_op *op, bool is_tied)
+{
+    if (b->status) return;
+    const model_matrix *w = op->w[0];
+    switch (b->options->head) {
+    case MODEL_HEAD_FULL: break;
+    case MODEL_HEAD_AUTO:
+        if (w->panel_bytes * w->n_panels < MODEL_SCREEN_BYTES_MIN) break;
+        add_screen(b, op);
+        break;
+    case MODEL_HEAD_SEARCH: add_screen(b, op); break;
+    case MODEL_HEAD_TYPE: narrow(b, op, b->options->head_type, is_tied); break;
+    }
+}
+
+/* How far the float arithmetic of both products may be from the real numbers, for each unit of
+ * |w| |x| and of |s| |x|: at most four roundings for each block of 32 columns, the sum of whose
+ * magnitudes is below that, and a few at the end. */
+static double rounding(uint32_t n_cols) { return (n_cols / 8.0 + 32) * 0x1p-24; }
+
+static float row_error(const float *w, const float *s, uint32_t n_cols)
+{
+    double apart = 0, w_square = 0, s_square = 0;
+    for (uint32_t i = 0; i < n_cols; i++) {
+        double d = (double)w[i] - (double)s[i];
+        apart += d * d;
+        w_square += (double)w[i] * (double)w[i];
+        s_square += (double)s[i] * (double)s[i];
+    }
+    double error = sqrt(apart) + rounding(n_cols) * (sqrt(w_square) + sqrt(s_square));
+    return (float)(error * (1 + 0x1p-20)); /* upwards, past its own rounding */
+}
+
+int model_derive_panels(const model_matrix *w, const uint8_t *rows, uint32_t first, uint32_t end)
+{
+    const block_type from = w->source->type;
+    size_t from_bytes = 0, to_bytes = 0;
+    CHECK(w->n_matrices == 1 && block_row_bytes(from, w->cols, &from_bytes) &&
+          block_row_bytes(w->type, w->cols, &to_bytes));
+    float *values = memory_alloc(2 * (size_t)w->cols * sizeof *values);
+    uint8_t *blocks = memory_alloc(KERNEL_PANEL_ROWS * to_bytes);
+    bool has_memory = values && blocks;
+    for (uint32_t p = first; has_memory && p < end; p++) {
+        uint32_t row = p * KERNEL_PANEL_ROWS, n = w->rows - row;
+        if (n > KERNEL_PANEL_ROWS) n = KERNEL_PANEL_ROWS;
+        for (uint32_t r = 0; r < n; r++) {
+            uint8_t *to = blocks + r * to_bytes;
+            block_decode(from, values, rows + (row + r) * from_bytes, w->cols);
+            if (w->is_screen) {
+                block_encode(w->type, to, values, w->cols);
+                block_decode(w->type, values + w->cols, to, w->cols);
+                w->row_error[row + r] = row_error(values, values + w->cols, w->cols);
+            } else {
+                block_quantize(w->type, to, values, w->cols, NULL);
+            }
+        }
+        for (uint32_t r = n; w->is_screen && r < KERNEL_PANEL_ROWS; r++)
+            w->row_error[row + r] = INFINITY; /* no such row: it proves nothing */
+        kernel_repack(w->type, w->panels + p * w->panel_bytes, blocks, n, w->cols);
+    }
+    memory_free(values);
+    memory_free(blocks);
+    return has_memory ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}

@@ -1,0 +1,239 @@
+/* test_head.c - the output head: a search for the best logits gives the tokens of the whole head,
+ * bit for bit, and a head in a narrower type is near the one in the file. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cerium.h"
+
+#include "../unit/unit.h"
+
+enum { PROMPT = 24, NEW = 400, ROUNDS = 3 };
+
+static const char model[] = "models/cerium-first.gguf";
+
+/* Every way to choose that looks at the best alone, one that looks at all, and one that the screen
+ * does not pay for, so that searching rests and begins again. */
+static const cerium_sampling choices[] = {
+    {.ignore_end = true},
+    {.repetition_penalty = 1.3f, .ignore_end = true},
+    {.repetition_penalty = 0.8f, .repetition_tokens = 200, .ignore_end = true},
+    {.temperature = 0.8f, .top_k = 4, .seed = 1, .ignore_end = true},
+    {.temperature = 1.2f, .top_k = 1, .repetition_penalty = 1.1f, .seed = 2, .ignore_end = true},
+    {.temperature = 1.0f, .top_k = 40, .top_p = 0.9f, .min_p = 0.01f, .seed = 3,
+     .repetition_penalty = 1.2f, .ignore_end = true},
+    {.temperature = 1.0f, .seed = 4, .ignore_end = true},
+};
+
+static cerium_engine *open_engine(const char *head)
+{
+    cerium_engine *engine = NULL;
+    cerium_engine_config config;
+    cerium_error err;
+    cerium_engine_config_defaults(&config);
+    config.model_path = model;
+    config.threads = 2;
+    config.batch_tokens_max = 64;
+    config.head = head;
+    TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
+    return engine;
+}
+
+static void prompt_of(int32_t *tokens, uint32_t round, uint32_t n_vocab)
+{
+    for (uint32_t i = 0; i < PROMPT; i++)
+        tokens[i] = (int32_t)((round * 977 + i * 2654435761u) % 100003 % n_vocab);
+}
+
+/* Steps of a session: tokens [NEW]; the logits that were not left out, kept by the caller. */
+static uint32_t compare_steps(cerium_session *full, cerium_session *search,
+                              const cerium_sampling *sampling, uint32_t n_vocab)
+{
+    cerium_step a, b;
+    cerium_error err;
+    uint32_t n_left_out = 0;
+    for (int i = 0; i < NEW; i++) {
+        TEST_CHECK(cerium_session_step(full, sampling, &a, &err) == 0);
+        TEST_CHECK(cerium_session_step(search, sampling, &b, &err) == 0);
+        TEST_CHECK_THAT(a.tokens[0] == b.tokens[0], "step %d: %d, not %d", i, b.tokens[0],
+                        a.tokens[0]);
+        const float *want = cerium_session_logits(full, NULL);
+        const float *have = cerium_session_logits(search, NULL);
+        for (uint32_t t = 0; t < n_vocab; t++) {
+            bool is_out = have[t] == -INFINITY;
+            n_left_out += is_out;
+            TEST_CHECK(is_out || memcmp(have + t, want + t, sizeof *have) == 0);
+        }
+    }
+    return n_left_out;
+}
+
+static void test_search_is_exact(void)
+{
+    cerium_engine *engines[2] = {open_engine("full"), open_engine("search")};
+    cerium_engine_info info;
+    cerium_error err;
+    cerium_engine_describe(engines[0], &info);
+    for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
+        uint32_t n_left_out = 0;
+        for (uint32_t round = 0; round < ROUNDS; round++) {
+            cerium_session *sessions[2] = {NULL, NULL};
+            int32_t tokens[PROMPT];
+            prompt_of(tokens, round, info.n_vocab);
+            for (int k = 0; k < 2; k++) {
+                TEST_CHECK(cerium_session_open(&sessions[k], engines[k], NULL, &err) == 0);
+                TEST_CHECK(cerium_session_sync(sessions[k], tokens, PROMPT, NULL, &err) == 0);
+            }
+            n_left_out += compare_steps(sessions[0], sessions[1], &choices[c], info.n_vocab);
+            for (int k = 0; k < 2; k++) cerium_session_close(&sessions[k]);
+        }
+        bool looks_at_all = choices[c].temperature > 0 && choices[c].top_k == 0;
+        TEST_CHECK_THAT(looks_at_all == (n_left_out == 0), "choice %zu: %u left out", c,
+                        n_left_out);
+    }
+    for (int k = 0; k < 2; k++) cerium_engine_close(&engines[k]);
+}
+
+/* Logits that somebody will look at are whole: after a sync, with logprobs, and where a session
+ * goes on after a search. */
+static void test_whole_logits_where_wanted(void)
+{
+    cerium_engine *engine = open_engine("search");
+    cerium_engine_info info;
+    cerium_session *session = NULL;
+    cerium_error err;
+    cerium_step step;
+    int32_t tokens[PROMPT + 1];
+    cerium_engine_describe(engine, &info);
+    prompt_of(tokens, 9, info.n_vocab);
+    TEST_CHECK(cerium_session_open(&session, engine, NULL, &err) == 0);
+    TEST_CHECK(cerium_session_sync(session, tokens, PROMPT, NULL, &err) == 0);
+    for (int i = 0; i < 6; i++) {
+        const cerium_sampling sampling = {.ignore_end = true, .logprobs = i % 2 == 0};
+        TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+        TEST_CHECK((step.logprobs[0] < 0) == sampling.logprobs);
+        if (i == 0) tokens[PROMPT] = step.tokens[0];
+    }
+    /* The logits before the last token are those of a search: they are not taken for whole. */
+    TEST_CHECK(cerium_session_sync(session, tokens, PROMPT + 1, NULL, &err) == 0);
+    TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == 0);
+    TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == 0);
+    size_t n = 0, n_vocab = 0;
+    const int32_t *timeline = cerium_session_tokens(session, &n);
+    static int32_t copy[64];
+    TEST_CHECK(n - 1 <= sizeof copy / sizeof *copy);
+    memcpy(copy, timeline, (n - 1) * sizeof *copy);
+    TEST_CHECK(cerium_session_sync(session, copy, n - 1, NULL, &err) == 0);
+    const float *logits = cerium_session_logits(session, &n_vocab);
+    for (size_t t = 0; t < n_vocab; t++) TEST_CHECK(logits[t] > -INFINITY);
+    cerium_session_close(&session);
+    cerium_engine_close(&engine);
+}
+
+/* Drafts are rows of one pass: each has its own best. */
+static void run_request(cerium_engine *engine, const cerium_sampling *sampling, int32_t *out,
+                        const int32_t *prediction, uint32_t *n_accepted)
+{
+    enum { ANSWER = 120 };
+    cerium_session *session = NULL;
+    cerium_engine_info info;
+    cerium_error err;
+    cerium_event event = {.kind = CERIUM_EVENT_NONE};
+    int32_t tokens[PROMPT];
+    uint32_t n = 0;
+    cerium_engine_describe(engine, &info);
+    prompt_of(tokens, 3, info.n_vocab);
+    TEST_CHECK(cerium_session_open(&session, engine, NULL, &err) == 0);
+    const cerium_request request = {.tokens = tokens,
+                                    .n_tokens = PROMPT,
+                                    .new_tokens_max = ANSWER,
+                                    .sampling = sampling,
+                                    .prediction = prediction,
+                                    .n_prediction = prediction ? ANSWER : 0};
+    TEST_CHECK(cerium_session_start(session, &request, &err) == 0);
+    while (event.kind != CERIUM_EVENT_DONE) {
+        cerium_session_poll(session, &event);
+        if (event.kind == CERIUM_EVENT_STEP) out[n++] = event.step.tokens[0];
+    }
+    TEST_CHECK(n == ANSWER && event.status == CERIUM_OK);
+    cerium_usage usage;
+    cerium_session_usage(session, &usage);
+    *n_accepted = usage.accepted_tokens;
+    cerium_session_close(&session);
+}
+
+static void test_search_of_drafts(void)
+{
+    cerium_engine *full = open_engine("full"), *search = open_engine("search");
+    for (size_t c = 0; c < 5; c++) {
+        int32_t want[128] = {0}, have[128] = {0};
+        uint32_t n_accepted = 0;
+        run_request(full, &choices[c], want, NULL, &n_accepted);
+        run_request(search, &choices[c], have, NULL, &n_accepted);
+        TEST_CHECK(memcmp(want, have, sizeof want) == 0);
+        run_request(search, &choices[c], have, want, &n_accepted);
+        TEST_CHECK(memcmp(want, have, sizeof want) == 0 && n_accepted > 60);
+    }
+    cerium_engine_close(&full);
+    cerium_engine_close(&search);
+}
+
+/* Half of the likeliest tokens and more stay so in 4 bits, nearly all in 6; and other heads than
+ * the file's are refused where they make no sense. */
+static double share_of_equal_best(const char *head)
+{
+    cerium_engine *engines[2] = {open_engine("full"), open_engine(head)};
+    cerium_error err;
+    cerium_engine_info info;
+    int n_equal = 0, n = 0;
+    cerium_engine_describe(engines[0], &info);
+    for (uint32_t round = 0; round < 40; round++) {
+        int32_t tokens[PROMPT];
+        cerium_logprob best[2];
+        prompt_of(tokens, round, info.n_vocab);
+        for (int k = 0; k < 2; k++) {
+            cerium_session *session = NULL;
+            TEST_CHECK(cerium_session_open(&session, engines[k], NULL, &err) == 0);
+            TEST_CHECK(cerium_session_sync(session, tokens, PROMPT, NULL, &err) == 0);
+            TEST_CHECK(cerium_session_top(session, &best[k], 1) == 1);
+            cerium_session_close(&session);
+        }
+        n_equal += best[0].token == best[1].token;
+        n++;
+    }
+    for (int k = 0; k < 2; k++) cerium_engine_close(&engines[k]);
+    return (double)n_equal / n;
+}
+
+static void test_narrow_head(void)
+{
+    static const struct {
+        const char *head;
+        double share_min;
+    } heads[] = {{"q4_0", 0.6}, {"q4_w", 0.6}, {"q6_k", 0.85}, {"q8_0", 1}};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        double share = share_of_equal_best(heads[i].head);
+        TEST_CHECK_THAT(share >= heads[i].share_min, "%s: %g", heads[i].head, share);
+    }
+    static const char *const bad[] = {"f16", "q8", "none"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cerium_engine *engine = NULL;
+        cerium_engine_config config;
+        cerium_error err;
+        cerium_engine_config_defaults(&config);
+        config.model_path = model;
+        config.head = bad[i];
+        TEST_CHECK(cerium_engine_open(&engine, &config, &err) != 0 && !engine);
+    }
+}
+
+int main(void)
+{
+    TEST_RUN(test_search_is_exact);
+    TEST_RUN(test_whole_logits_where_wanted);
+    TEST_RUN(test_search_of_drafts);
+    TEST_RUN(test_narrow_head);
+    return unit_report("head");
+}
