@@ -62,10 +62,14 @@ static size_t panel_area(const model_matrix *w)
 }
 
 /* A screen's errors lie behind its panels, so that what keeps the ones keeps the others. */
+static size_t errors_area(const model_matrix *w)
+{
+    return w->is_screen ? (size_t)w->n_panels * KERNEL_PANEL_ROWS * sizeof *w->row_error : 0;
+}
+
 static size_t matrix_bytes(const model_matrix *w)
 {
-    size_t errors = w->is_screen ? w->n_panels * KERNEL_PANEL_ROWS * sizeof *w->row_error : 0;
-    return size_round_up(panel_area(w) + errors, 4096);
+    return size_round_up(panel_area(w) + errors_area(w), 4096);
 }
 
 /* How many bytes all matrices take in one mapping. */
@@ -76,7 +80,7 @@ static int measure_panels(model *m)
         const model_matrix *w = &m->b.matrices[i];
         size_t size;
         if (!size_mul(w->panel_bytes, w->n_panels, &size) ||
-            !size_mul(size, w->n_matrices, &size) ||
+            !size_mul(size, w->n_matrices, &size) || !size_add(size, errors_area(w), &size) ||
             !size_add(total, size_round_up(size, 4096), &total))
             return CERIUM_ERR_MEMORY;
         m->n_repack_items += matrix_items(w);
@@ -92,6 +96,7 @@ void model_set_panels(model *m, uint8_t *panels)
     for (uint32_t i = 0; i < m->b.n_matrices; i++) {
         model_matrix *w = &m->b.matrices[i];
         w->panels = panels;
+        w->row_error = NULL;
         if (!panels) continue;
         if (w->is_screen) w->row_error = (float *)(void *)(panels + panel_area(w));
         panels += matrix_bytes(w);
