@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
     const char *kv_type;
     uint32_t prompt_max;
-    setting settings[12]; /* ended by one without threads */
+    setting settings[16]; /* ended by one without threads */
 } plan;
 
 /* Logits at the end of the prompt, and the greedy tokens after it with the last logits of all. */
