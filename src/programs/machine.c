@@ -26,7 +26,7 @@ static int read_caches(uint64_t *l2, uint64_t *l3, const uint32_t *cpus, uint32_
 {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology)) return CERIUM_ERR_MEMORY;
-    hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+    hwloc_topology_set_cache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
     if (hwloc_topology_load(topology)) {
         hwloc_topology_destroy(topology);
         return CERIUM_ERR_MEMORY;
