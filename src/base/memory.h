@@ -7,8 +7,10 @@
 
 #include "base/base.h"
 
-/* Alignment of every allocation: a cache line, and one AVX-512 register. */
-enum { MEMORY_ALIGN = 64 };
+/* A cache line, and one AVX-512 register.  So are allocations aligned from MEMORY_ALIGNED_MIN bytes
+ * on, and all whose size is a multiple of it, as that of every type is that asks for it.  Others
+ * are the small change of a request, aligned for any plain type. */
+enum { MEMORY_ALIGN = 64, MEMORY_ALIGNED_MIN = 1024 };
 /* A huge page of x86-64 and arm64: what large mappings and files of weights are aligned to. */
 enum { MEMORY_HUGE_PAGE = 2 << 20 };
 

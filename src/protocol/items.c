@@ -200,14 +200,32 @@ static int item_parse(parser *p, input_item in)
     return strcmp(type, "item_reference") ? item_known(p, &in, type) : CERIUM_OK;
 }
 
+/* [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": ...}]}]; by hand,
+ * since json_pack() reads its format anew each time. */
+static json_t *message_of(json_t *text)
+{
+    json_t *part = json_object(), *parts = json_array(), *item = json_object(), *list = json_array();
+    bool made = !json_object_set_new_nocheck(part, "type", json_string_nocheck("input_text")) &
+                !json_object_set_nocheck(part, "text", text) &
+                !json_array_append(parts, part) &
+                !json_object_set_new_nocheck(item, "type", json_string_nocheck("message")) &
+                !json_object_set_new_nocheck(item, "role", json_string_nocheck("user")) &
+                !json_object_set_nocheck(item, "content", parts) & !json_array_append(list, item);
+    json_decref(part);
+    json_decref(parts);
+    json_decref(item);
+    if (made) return list;
+    json_decref(list);
+    return NULL;
+}
+
 /* `input` as an array; a string is one message of the user. */
 static int input_items(parser *p)
 {
     json_t *input = json_object_get(p->root, "input");
     const place at = {NULL, "input", 0};
     if (json_is_string(input)) {
-        json_t *list = json_pack("[{s:s, s:s, s:[{s:s, s:O}]}]", "type", "message", "role", "user",
-                                 "content", "type", "input_text", "text", input);
+        json_t *list = message_of(input);
         if (!list || json_object_set_new(p->root, "input", list)) return CERIUM_ERR_MEMORY;
     } else if (input && !json_is_null(input) && !json_is_array(input)) {
         return parse_fail_type(p, &at, "a string or an array of items", input);

@@ -25,6 +25,8 @@ void json_out_escape(json_out *t, view text);
 /* With its quotes; NULL is null. */
 void json_out_string(json_out *t, const char *text);
 void json_out_quoted(json_out *t, view text);
+/* "name": where name needs no escapes. */
+void json_out_key(json_out *t, const char *name);
 void json_out_integer(json_out *t, int64_t value);
 /* The shortest text that is this double again; JSON has no infinities: null. */
 void json_out_number(json_out *t, double value);

@@ -5,8 +5,7 @@
 
 static void put_field(json_out *t, const char *name, const json_t *value, const char *otherwise)
 {
-    json_out_string(t, name);
-    json_out_literal(t, ":");
+    json_out_key(t, name);
     if (value && !json_is_null(value))
         json_out_value(t, value);
     else
@@ -40,16 +39,15 @@ static void put_text(json_out *t, const json_t *text)
 
 static void put_number(json_out *t, const char *name, double value)
 {
-    json_out_string(t, name);
-    json_out_literal(t, ":");
+    json_out_key(t, name);
     json_out_number(t, value);
     json_out_literal(t, ",");
 }
 
 static void put_flag(json_out *t, const char *name, bool value)
 {
-    json_out_string(t, name);
-    json_out_put(t, value ? VIEW(":true,") : VIEW(":false,"));
+    json_out_key(t, name);
+    json_out_put(t, value ? VIEW("true,") : VIEW("false,"));
 }
 
 static void put_numbers(const protocol_writer *w, json_out *t)

@@ -387,16 +387,18 @@ static void choice_done(choice *ch, const cerium_event *event)
     choice_closed(ch);
 }
 
-static void choice_poll(choice *ch)
+/* False when there was nothing. */
+static bool choice_poll(choice *ch)
 {
     cerium_event event;
-    while (ch->state == CHOICE_RUNNING) {
+    for (bool any = false;; any = true) {
+        if (ch->state != CHOICE_RUNNING) return any;
         bool parked = ch->a->c && connection_parked(ch->a->c);
         if (parked && !ch->parked) metrics_count(&ch->a->s->metrics, METRICS_PARKED, 1);
         ch->parked = parked;
-        if (parked) return; /* polled again when it is not */
+        if (parked) return any; /* polled again when it is not */
         cerium_session_poll(ch->session, &event);
-        if (event.kind == CERIUM_EVENT_NONE) return;
+        if (event.kind == CERIUM_EVENT_NONE) return any;
         if (event.kind == CERIUM_EVENT_DONE)
             choice_done(ch, &event);
         else
@@ -404,15 +406,17 @@ static void choice_poll(choice *ch)
     }
 }
 
-void answers_poll(server *s)
+bool answers_poll(server *s)
 {
+    bool any = false;
     for (answer *a = s->answers, *next; a; a = next) {
         next = a->next; /* answers are freed in answers_reap() only */
         connection *c = a->c;
-        for (uint32_t i = 0; i < a->n_choices; i++) choice_poll(&a->choices[i]);
+        for (uint32_t i = 0; i < a->n_choices; i++) any |= choice_poll(&a->choices[i]);
         if (c) connection_flush(c);
     }
     answers_start(s);
+    return any;
 }
 
 /* ---- the beginning ---- */
@@ -615,7 +619,11 @@ static void begin_told(answer *a)
         (void)no_memory(&e);
         fail(a, &e);
         answer_cancel(a, "out_of_memory");
-    } else if (a->warm_up) {
+        return;
+    }
+    /* Heard before the engine wakes its threads, and before the books are kept. */
+    if (a->c) connection_flush(a->c);
+    if (a->warm_up) {
         for (uint32_t i = 0; i < a->n_choices; i++) choice_end(&a->choices[i], PROTOCOL_END_STOP);
     }
 }

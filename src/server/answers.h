@@ -29,8 +29,8 @@ answer *answers_find(server *s, uint64_t tenant, const char *id);
 /* One that this connection waits for; NULL when there is none. */
 answer *answers_of(const connection *c);
 
-/* Everything that the engine has for us. */
-void answers_poll(server *s);
+/* Everything that the engine has for us; false when that was nothing. */
+bool answers_poll(server *s);
 /* Start what waits for an engine session. */
 void answers_start(server *s);
 

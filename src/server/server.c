@@ -32,8 +32,11 @@ void make_id(char out[SERVER_ID_BYTES], const char *prefix)
     CHECK(n + 33 <= SERVER_ID_BYTES);
     CHECK(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
     memcpy(out, prefix, n);
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(out + n + 2 * i, 3, "%02x", random[i]);
+    for (size_t i = 0; i < sizeof random; i++) {
+        out[n + 2 * i] = "0123456789abcdef"[random[i] >> 4];
+        out[n + 2 * i + 1] = "0123456789abcdef"[random[i] & 15];
+    }
+    out[n + 2 * sizeof random] = 0;
 }
 
 static json_t *find_item(void *user, const char *id)

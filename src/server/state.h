@@ -163,6 +163,8 @@ struct server {
     struct lws_context *lws;
     struct lws_vhost *vhost;
     _Atomic bool woken;         /* by the engine: there is something to poll */
+    uint64_t woken_ns;          /* when we last looked */
+    lws_sorted_usec_list_t turn; /* when we look without being woken */
     _Atomic uint32_t stops;     /* how often server_stop() was called */
     lws_sorted_usec_list_t tick;
     uint32_t port;
