@@ -1,7 +1,8 @@
 /* server.c - what a client sees of a server, measured by a client that costs next to nothing.
  *
  *   bench_server roundtrip PORT TLS_PORT N BODY
- *       first event of N small requests: over one open WebSocket, over fresh connections
+ *       first event of N small requests: over one open WebSocket, over fresh connections, and from
+ *       a process that only sends as much back: what two wake-ups and the kernel's own way cost
  *   bench_server stream PORT ws|PATH FILE
  *       the requests in FILE, one a line, one after the other; $PREV is the last response's id
  *   bench_server crowd PORT PID IDLE STREAMS FILE
@@ -21,7 +22,7 @@
 #include "base/base.h"
 #include "base/memory.h"
 
-enum { BODY_BYTES_MAX = 4 << 20, TIMES_MAX = 1 << 20, SOCKETS_MAX = 8192 };
+enum { BODY_BYTES_MAX = 4 << 20, TIMES_MAX = 1 << 20, SOCKETS_MAX = 8192, ECHO_BYTES = 1400 };
 
 static _Noreturn void give_up(const char *what)
 {
@@ -213,13 +214,16 @@ static double number_of(view text, const char *name)
 
 /* ---- round trips ---- */
 
-/* Until the engine has done what the last request left it to do: its cost is not the trip's. */
-static void settle(void) { nanosleep(&(struct timespec){.tv_nsec = 4000000}, NULL); }
+/* Until the engine has done what the last request left it to do: its cost is not the trip's.  A
+ * processor that slept for longer wakes up slower, for us and for the echo alike. */
+static long settle_ns;
+static void settle(void) { nanosleep(&(struct timespec){.tv_nsec = settle_ns}, NULL); }
 
 static void put_roundtrip(const char *name, series *s)
 {
-    printf("{\"roundtrip\": \"%s\", \"n\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f}\n", name, s->n,
-           series_at(s, 0.5), series_at(s, 0.99));
+    printf("{\"roundtrip\": \"%s\", \"after_ms\": %g, \"n\": %zu, \"p50_us\": %.1f, "
+           "\"p99_us\": %.1f}\n", name, (double)settle_ns / 1e6, s->n, series_at(s, 0.5),
+           series_at(s, 0.99));
     fflush(stdout);
 }
 
@@ -238,6 +242,45 @@ static void roundtrip_socket(uint16_t port, int n, view body)
     }
     channel_close(&l);
     put_roundtrip("websocket", &s);
+    memory_free(s.values);
+}
+
+/* The child answers each message with as many bytes as a first event has. */
+static void echo_serve(int listener)
+{
+    static char chunk[65536];
+    int fd = accept(listener, NULL, NULL), one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    while (poll(&ready, 1, -1) == 1 && recv(fd, chunk, sizeof chunk, 0) > 0)
+        if (send(fd, chunk, ECHO_BYTES, MSG_NOSIGNAL) < 0) break;
+    _exit(0);
+}
+
+static void roundtrip_echo(int n, view body)
+{
+    static char chunk[ECHO_BYTES];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof at) || listen(listener, 1) ||
+        getsockname(listener, (struct sockaddr *)&at, &len))
+        give_up("echo");
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) echo_serve(listener);
+    series s = series_open();
+    channel l = channel_open(ntohs(at.sin_port));
+    for (int i = -20; i < n; i++) {
+        settle();
+        uint64_t begin = clock_ns();
+        channel_send(&l, body.ptr, body.len);
+        if (recv(l.fd, chunk, sizeof chunk, MSG_WAITALL) != sizeof chunk) give_up("echo");
+        if (i >= 0) series_add(&s, (double)(clock_ns() - begin) / 1000);
+    }
+    channel_close(&l);
+    close(listener);
+    put_roundtrip("echo", &s);
     memory_free(s.values);
 }
 
@@ -272,7 +315,12 @@ static void roundtrips(uint16_t port, uint16_t tls_port, int n, const char *body
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     if (!context || asprintf(&streamed, "%.*s, \"stream\": true}", (int)strlen(body) - 1, body) < 0)
         give_up("memory");
-    roundtrip_socket(port, n, view_of(body));
+    /* In turns, since the machine's mood changes by the second. */
+    for (int turn = 0; turn < 6; turn++) {
+        settle_ns = turn % 2 ? 4000000 : 1000000;
+        roundtrip_echo(n / 6, view_of(body));
+        roundtrip_socket(port, n / 6, view_of(body));
+    }
     roundtrip_fresh(port, n / 4, view_of(streamed), NULL);
     if (tls_port) roundtrip_fresh(tls_port, n / 4, view_of(streamed), context);
     SSL_CTX_free(context);

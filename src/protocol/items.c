@@ -204,7 +204,8 @@ static int item_parse(parser *p, input_item in)
  * since json_pack() reads its format anew each time. */
 static json_t *message_of(json_t *text)
 {
-    json_t *part = json_object(), *parts = json_array(), *item = json_object(), *list = json_array();
+    json_t *part = json_object(), *parts = json_array();
+    json_t *item = json_object(), *list = json_array();
     bool made = !json_object_set_new_nocheck(part, "type", json_string_nocheck("input_text")) &
                 !json_object_set_nocheck(part, "text", text) &
                 !json_array_append(parts, part) &
