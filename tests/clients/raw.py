@@ -397,7 +397,8 @@ def check_time(report):
 def check_end(report):
     script = [line(LONG[:3000], last="talk for long")]
     with report.check("SIGTERM lets an answer end, then the server ends"):
-        with Server(replay=script, context=16384) as server:
+        limits = ["--drain", "%d" % (30 * PATIENCE)]
+        with Server(replay=script, context=16384, args=limits) as server:
             with RawSocket(server.port, timeout=30 * PATIENCE) as s:
                 s.send_json({"type": "response.create", "input": "talk for long"})
                 while s.read_json()["type"] != "response.output_text.delta":
