@@ -33,7 +33,7 @@ FLOAT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -fPIC -fvisibility=hidden -pthread -MMD -MP \
                $(WARN) $(FLOAT) $(CFLAGS_$(BUILD)) $(CFLAGS)
 LIBS := -lpcre2-8 -ljansson -lxxhash -lm
-SERVER_LIBS := -lwebsockets -lsqlite3 -lcrypto -lhwloc
+SERVER_LIBS := -lwebsockets -lsqlite3 -lcrypto -lhwloc -linih
 
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.  UBSan in unrolled vector
 # code costs minutes of compiling; the reference, which is the same arithmetic, has it.
@@ -52,8 +52,9 @@ ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
 SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
-# The server's folders belong to the program, not to the library: who embeds it has no sockets.
-SERVER_SRC := $(sort $(filter src/protocol/% src/store/% src/server/%,$(ALL_SRC)))
+# The server's folders and the wafer belong to the program, not to the library: who embeds it has
+# no sockets and simulates nothing.
+SERVER_SRC := $(sort $(filter src/protocol/% src/store/% src/server/% src/wafer/%,$(ALL_SRC)))
 LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
 PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
 LIB_OBJ  := $(LIB_SRC:%.c=$O/%.o)
@@ -163,7 +164,8 @@ install: all lib
 	install -D -m 644 $O/libcerium.a $O/libcerium.so.$(VERSION) -t $(AT)/lib
 	ln -sf libcerium.so.$(VERSION) $(AT)/lib/$(SOVER)
 	ln -sf $(SOVER) $(AT)/lib/libcerium.so
-	install -d $(AT)/lib/pkgconfig $(AT)/share/cerium/models
+	install -d $(AT)/lib/pkgconfig $(AT)/share/cerium/models $(AT)/share/cerium/machines
+	install -m 644 machines/*.ini -t $(AT)/share/cerium/machines
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' tools/cerium.pc.in \
 	    > $(AT)/lib/pkgconfig/cerium.pc
 	install -D -m 644 man/cerium.1 -t $(AT)/share/man/man1

@@ -108,6 +108,13 @@ _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAM
 _Static_assert(PROTOCOL_DEPTH_MAX < 2048, "jansson's own limit, which has no error of ours");
 _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choices are counted");
 
+/* ---- the wafer ---- */
+
+#define WAFER_MACHINE_BYTES_MAX (256u << 10) /* a machine description; ours have 4 KB */
+#define WAFER_CONFIG_BYTES_MAX  (1u << 20)   /* a config.json; known: 40 KB */
+#define WAFER_ROWS_BYTES_MAX    (16u << 20)  /* a file of published figures */
+#define WAFER_ROWS_MAX          65536u       /* and its rows */
+
 /* Smaller heads than this stay in the caches, where reading less of them gains little. */
 #define MODEL_SCREEN_BYTES_MIN ((size_t)8 << 20)
 

@@ -16,6 +16,7 @@ static const struct {
     {"tokenize", program_tokenize, "the tokens of a text"},
     {"quantize", program_quantize, "write a model with its weights in another type"},
     {"inspect", program_inspect, "what a model file holds"},
+    {"wafer", program_wafer, "what a model would do on wafer-scale silicon, beside GPUs"},
 };
 
 static int help(FILE *out)

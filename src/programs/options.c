@@ -27,7 +27,7 @@ static const struct {
     unsigned group;
     struct option option;
 } shared[] = {
-    {OPTIONS_ENGINE, {"model", required_argument, NULL, 'm'}},
+    {OPTIONS_ENGINE | OPTIONS_MODEL, {"model", required_argument, NULL, 'm'}},
     {OPTIONS_ENGINE, {"threads", required_argument, NULL, VAL_THREADS}},
     {OPTIONS_ENGINE, {"context", required_argument, NULL, VAL_CONTEXT}},
     {OPTIONS_ENGINE, {"batch", required_argument, NULL, VAL_BATCH}},
@@ -124,7 +124,8 @@ int options_parse(options *o, int argc, char **argv, unsigned groups, const stru
     for (size_t i = 0; i < n_own; i++) all[n++] = own[i];
     all[n++] = (struct option){"help", no_argument, NULL, 'h'};
     char letters[32];
-    snprintf(letters, sizeof letters, ":h%s%s%s", groups & OPTIONS_ENGINE ? "m:" : "",
+    snprintf(letters, sizeof letters, ":h%s%s%s",
+             groups & (OPTIONS_ENGINE | OPTIONS_MODEL) ? "m:" : "",
              groups & OPTIONS_PROMPT ? "p:f:" : "", groups & OPTIONS_LENGTH ? "n:" : "");
     optind = 1;
     opterr = 0;

@@ -33,6 +33,7 @@ enum {
     OPTIONS_CHOICE = 16,  /* --temp --top-k --top-p --min-p --repeat-penalty --seed */
     OPTIONS_SAMPLING = OPTIONS_LENGTH | OPTIONS_CHOICE,
     OPTIONS_JSON = 8,
+    OPTIONS_MODEL = 32,   /* -m alone */
 };
 
 /* Read argv with getopt_long: shared options of groups into *o, the program's own ([n_own], each

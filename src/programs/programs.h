@@ -10,5 +10,6 @@ int program_perplexity(int argc, char **argv);
 int program_tokenize(int argc, char **argv);
 int program_quantize(int argc, char **argv);
 int program_inspect(int argc, char **argv);
+int program_wafer(int argc, char **argv);
 
 #endif

@@ -1,0 +1,259 @@
+/* wafer.c - `cerium wafer`: picks the part, and reads the options that the parts share. */
+#include "programs/wafer.h"
+
+#include <math.h>
+
+#include "programs/programs.h"
+
+const char wafer_help[] =
+    "usage: cerium wafer plan -m MODEL --machine NAME [--context N]\n"
+    "       cerium wafer compare -m MODEL --machines NAME,NAME,... [--contexts N,N,...]\n"
+    "       cerium wafer validate ROWS.csv [--sensitivity]\n\n"
+    "What a model would do on wafer-scale silicon: does it fit, with what context, how many\n"
+    "tokens a second, joules and dollars a token; and what GPUs make of it.  Shapes are enough:\n"
+    "MODEL is a GGUF file, a Hugging Face config.json or its folder, or a name of\n"
+    "machines/models.ini.\n\n"
+    "machines: wse2, wse3, cs3, cs4, small, dgx-h100, dgx-h200, dgx-b200, or a file.ini\n\n"
+    "  -m, --model MODEL     whose shapes; CERIUM_MODEL or the bundled one when not given\n"
+    "      --machine NAME    a mesh to plan on (wse3)\n"
+    "      --machines LIST   to compare (wse3,dgx-h100,dgx-b200); GPUs as stock, tuned and floor\n"
+    "      --context N       tokens of one user that must fit (8192, or the model's)\n"
+    "      --contexts LIST   to compare\n"
+    "      --quant TYPE      file, fp16, fp8, int4 or mxfp4 (as the file has it, else fp16)\n"
+    "      --draft N         tokens verified in a step, the sure one included (1)\n"
+    "      --drafts LIST     to compare\n"
+    "      --accept P        chance that a drafted token is accepted (0.8)\n"
+    "      --wafers N        use at most so many\n"
+    "      --host-sampling   the host chooses the token: two ways off the wafer each\n"
+    "      --service-us N    network, queue and tokenizer of each token, a term of its own (0)\n"
+    "      --kv-gbytes N     the prompt is computed elsewhere and its KV arrives at N GB/s\n"
+    "      --picture FILE    plan: a map of the wafer and the way of one token, .svg or .html\n"
+    "      --csv FILE        compare: every figure\n"
+    "      --plots FILE      compare: tokens a second against dollars and joules, .svg or .html\n"
+    "      --sensitivity     validate: how far each uncertain constant moves the figures\n"
+    "      --set NAME=CYCLES validate: with another constant (issue, stage, scalar, gemm_row)\n"
+    "      --json            for programs\n\n"
+    "example: cerium wafer plan -m llama-3-8b --machine wse3 --picture map.html\n"
+    "example: cerium wafer compare -m gpt-oss-120b --machines cs3,dgx-b200 --contexts 8192,65536\n";
+
+enum {
+    VAL_MACHINE = OPTION_OWN,
+    VAL_MACHINES,
+    VAL_CONTEXT,
+    VAL_CONTEXTS,
+    VAL_QUANT,
+    VAL_DRAFT,
+    VAL_DRAFTS,
+    VAL_ACCEPT,
+    VAL_WAFERS,
+    VAL_HOST,
+    VAL_SERVICE,
+    VAL_KV,
+    VAL_PICTURE,
+    VAL_CSV,
+    VAL_PLOTS,
+    VAL_SENSITIVITY,
+    VAL_SET,
+};
+
+static const struct option own[] = {
+    {"machine", required_argument, NULL, VAL_MACHINE},
+    {"machines", required_argument, NULL, VAL_MACHINES},
+    {"context", required_argument, NULL, VAL_CONTEXT},
+    {"contexts", required_argument, NULL, VAL_CONTEXTS},
+    {"quant", required_argument, NULL, VAL_QUANT},
+    {"draft", required_argument, NULL, VAL_DRAFT},
+    {"drafts", required_argument, NULL, VAL_DRAFTS},
+    {"accept", required_argument, NULL, VAL_ACCEPT},
+    {"wafers", required_argument, NULL, VAL_WAFERS},
+    {"host-sampling", no_argument, NULL, VAL_HOST},
+    {"service-us", required_argument, NULL, VAL_SERVICE},
+    {"kv-gbytes", required_argument, NULL, VAL_KV},
+    {"picture", required_argument, NULL, VAL_PICTURE},
+    {"csv", required_argument, NULL, VAL_CSV},
+    {"plots", required_argument, NULL, VAL_PLOTS},
+    {"sensitivity", no_argument, NULL, VAL_SENSITIVITY},
+    {"set", required_argument, NULL, VAL_SET},
+};
+
+static bool take_quant(wafer_options *w, const char *value)
+{
+    for (int q = 0; q < WAFER_QUANTS; q++)
+        if (!strcmp(value, wafer_quant_names[q])) {
+            w->quant = (wafer_quant)q;
+            w->quant_given = true;
+            return true;
+        }
+    return false;
+}
+
+static bool in(const char *value, double low, double high, double *out)
+{
+    return parse_f64(view_of(value), out) && *out >= low && *out <= high;
+}
+
+/* A list of whole numbers in [low, high]. */
+static bool is_list(const char *value, uint32_t low, uint32_t high)
+{
+    char item[32];
+    uint32_t n;
+    while (wafer_next_item(&value, item, sizeof item))
+        if (!option_u32(item, low, high, &n)) return false;
+    return true;
+}
+
+static bool take_constant(wafer_options *w, const char *value)
+{
+    const char *equals = strchr(value, '=');
+    double cycles;
+    return equals && parse_f64(view_of(equals + 1), &cycles) &&
+           wafer_style_set(&w->style, (view){value, (size_t)(equals - value)}, cycles);
+}
+
+static bool take(void *arg, int val, const char *value)
+{
+    wafer_options *w = arg;
+    switch (val) {
+    case VAL_MACHINE:
+    case VAL_MACHINES:
+        w->machines = value;
+        return *value != 0;
+    case VAL_CONTEXT:
+        w->contexts = value;
+        return is_list(value, 1, 1 << 24) && !strchr(value, ',');
+    case VAL_CONTEXTS:
+        w->contexts = value;
+        return is_list(value, 1, 1 << 24);
+    case VAL_QUANT:
+        return take_quant(w, value);
+    case VAL_DRAFT:
+        w->drafts = value;
+        return is_list(value, 1, 64) && !strchr(value, ',');
+    case VAL_DRAFTS:
+        w->drafts = value;
+        return is_list(value, 1, 64);
+    case VAL_ACCEPT:
+        return in(value, 0, 1, &w->accepted);
+    case VAL_WAFERS:
+        return option_u32(value, 1, WAFER_WAFERS_MAX, &w->wafers);
+    case VAL_HOST:
+        w->host_sampling = true;
+        return true;
+    case VAL_SERVICE:
+        return in(value, 0, 1e7, &w->service_us);
+    case VAL_KV:
+        return in(value, 1e-3, 1e6, &w->prefill_gbytes_s);
+    case VAL_PICTURE:
+    case VAL_CSV:
+        w->output = value;
+        return *value != 0;
+    case VAL_PLOTS:
+        w->plots = value;
+        return *value != 0;
+    case VAL_SENSITIVITY:
+        w->sensitivity = true;
+        return true;
+    case VAL_SET:
+        return take_constant(w, value);
+    default:
+        return false;
+    }
+}
+
+int wafer_options_parse(wafer_options *w, int argc, char **argv)
+{
+    *w = (wafer_options){.accepted = 0.8, .drafts = "1", .style = wafer_style_sdk()};
+    return options_parse(&w->o, argc, argv, OPTIONS_MODEL | OPTIONS_JSON, own, ARRAY_LEN(own), take,
+                         w, wafer_help);
+}
+
+bool wafer_next_item(const char **list, char *out, size_t size)
+{
+    if (!*list) return false;
+    const char *comma = strchr(*list, ',');
+    const size_t len = comma ? (size_t)(comma - *list) : strlen(*list);
+    snprintf(out, size, "%.*s", (int)len, *list);
+    *list = comma ? comma + 1 : NULL;
+    return true;
+}
+
+wafer_quant wafer_quant_of(const wafer_options *w, const wafer_model *m)
+{
+    if (w->quant_given) return w->quant;
+    if (!m->blank) return QUANT_FILE;
+    return m->program->shape.activation == STEP_SWIGLU_CLAMPED ? QUANT_MXFP4 : QUANT_FP16;
+}
+
+double wafer_accepted(double p, uint32_t draft)
+{
+    double total = 1;
+    for (uint32_t i = 1; i < draft; i++) total += pow(p, i);
+    return total;
+}
+
+json_t *wafer_json_band(wafer_band b)
+{
+    return json_pack("[f, f]", b.low, b.high);
+}
+
+int wafer_print_json(json_t *root, cerium_error *err)
+{
+    const bool ok = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0;
+    if (ok) printf("\n");
+    const bool had = root != NULL;
+    json_decref(root);
+    if (ok && fflush(stdout) == 0) return CERIUM_OK;
+    return had ? error_set(err, CERIUM_ERR_IO, "standard output: cannot write")
+               : error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
+}
+
+static void number(char out[28], double x)
+{
+    if (x >= 9999.5)
+        snprintf(out, 28, "%.3gk", x / 1e3);
+    else
+        snprintf(out, 28,
+                 x >= 99.95    ? "%.0f"
+                 : x >= 9.995  ? "%.1f"
+                 : x >= 0.9995 ? "%.2f"
+                               : "%.3f",
+                 x);
+}
+
+const char *wafer_band_text(char out[64], wafer_band b)
+{
+    char low[28], high[28];
+    number(low, b.low);
+    number(high, b.high);
+    if (!strcmp(low, high))
+        snprintf(out, 64, "%s", low);
+    else
+        snprintf(out, 64, "%s .. %s", low, high);
+    return out;
+}
+
+int program_wafer(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        char title[20];
+        int (*main)(int argc, char **argv);
+    } parts[] = {
+        {"plan", "wafer plan", wafer_plan_main},
+        {"compare", "wafer compare", wafer_compare_main},
+        {"validate", "wafer validate", wafer_validate_main},
+    };
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        fputs(wafer_help, stdout);
+        return 0;
+    }
+    for (size_t i = 0; argc > 1 && i < ARRAY_LEN(parts); i++) {
+        if (strcmp(argv[1], parts[i].name)) continue;
+        char title[sizeof parts[i].title];
+        memcpy(title, parts[i].title, sizeof title);
+        argv[1] = title;
+        return parts[i].main(argc - 1, argv + 1);
+    }
+    if (argc > 1) return usage_error("wafer", "there is no part '%.40s'", argv[1]);
+    return usage_error("wafer", "say plan, compare or validate");
+}

@@ -1,0 +1,54 @@
+/* wafer.h - what `cerium wafer` and its parts share. */
+#ifndef PROGRAMS_WAFER_H
+#define PROGRAMS_WAFER_H
+
+#include <jansson.h>
+
+#include "programs/options.h"
+#include "wafer/plan.h"
+
+extern const char wafer_help[];
+
+/* The parts: argv[0] is "wafer NAME". */
+int wafer_plan_main(int argc, char **argv);
+int wafer_compare_main(int argc, char **argv);
+int wafer_validate_main(int argc, char **argv);
+
+/* Options that plan and compare share. */
+typedef struct {
+    options o;
+    const char *machines; /* names, commas between them */
+    const char *contexts; /* numbers, commas between them; NULL = 8192, or the model's if smaller */
+    const char *drafts;
+    const char *output; /* --picture or --csv */
+    const char *plots;
+    wafer_quant quant;
+    bool quant_given;
+    bool host_sampling;
+    uint32_t wafers;
+    double accepted;         /* probability that a drafted token is; 0.8 */
+    double service_us;       /* network, queue and tokenizer of each token */
+    double prefill_gbytes_s; /* KV arrives from elsewhere at this rate; 0 = not */
+    bool sensitivity;
+    wafer_style style; /* of SDK kernels, with the constants that --set moves */
+} wafer_options;
+
+/* Returns 0, or EXIT_USAGE after a line on standard error. */
+int wafer_options_parse(wafer_options *w, int argc, char **argv);
+
+/* The items of a comma-separated list, one by one; false at its end. */
+bool wafer_next_item(const char **list, char *out, size_t size);
+
+/* The quantization of a model: as its file has it, mxfp4 for gpt-oss, else fp16. */
+wafer_quant wafer_quant_of(const wafer_options *w, const wafer_model *m);
+
+/* Tokens that a step with a draft yields: 1 + p + p^2 + ... over draft - 1 drafted ones. */
+double wafer_accepted(double p, uint32_t draft);
+
+json_t *wafer_json_band(wafer_band b);
+/* Prints and frees; CERIUM_ERR_IO, CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int wafer_print_json(json_t *root, cerium_error *err);
+/* "1,234 to 2,345", "0.12 to 0.34". */
+const char *wafer_band_text(char out[64], wafer_band b);
+
+#endif

@@ -1,0 +1,323 @@
+/* wafer_compare.c - `cerium wafer compare`: one model on several machines, by context and draft. */
+#include <errno.h>
+#include <math.h>
+
+#include "programs/wafer.h"
+#include "wafer/gpus.h"
+#include "wafer/picture.h"
+
+enum { POINTS_MAX = 4096, LIST_MAX = 32 };
+
+/* What GPUs draw of their rated power while weights stream: assumed. */
+static const wafer_band gpu_power_share = {0.4, 1};
+
+typedef struct {
+    char machine[WAFER_NAME_BYTES];
+    char kind[16]; /* of kernels, or of a stack */
+    uint32_t context, draft, users;
+    wafer_band user_tokens_s, system_tokens_s, joules, usd;
+    bool fits;
+    char why[300];
+    const char *cause; /* of the bands */
+} point;
+
+typedef struct {
+    const wafer_options *w;
+    const wafer_model *net;
+    point *points; /* [n], at most POINTS_MAX */
+    uint32_t n;
+} table;
+
+static point *add_point(table *t, const wafer_machine *m, const char *kind, uint32_t context,
+                        uint32_t draft)
+{
+    CHECK(t->n < POINTS_MAX);
+    point *p = &t->points[t->n++];
+    *p = (point){.context = context, .draft = draft, .fits = true};
+    snprintf(p->machine, sizeof p->machine, "%s", m->name);
+    snprintf(p->kind, sizeof p->kind, "%s", kind);
+    return p;
+}
+
+/* The time around the model is a term of its own: of each step, for the user alone. */
+static wafer_band with_service(const table *t, wafer_band tokens_s, double accepted)
+{
+    const double add = t->w->service_us * 1e-6 / accepted;
+    return (wafer_band){1 / (1 / tokens_s.low + add), 1 / (1 / tokens_s.high + add)};
+}
+
+static int add_mesh(table *t, const wafer_machine *m, uint32_t context, uint32_t draft, bool sdk,
+                    cerium_error *err)
+{
+    const double accepted = wafer_accepted(t->w->accepted, draft);
+    const plan_request r = {.machine = m,
+                            .program = t->net->program,
+                            .style = sdk ? wafer_style_sdk() : wafer_style_tuned(),
+                            .is_sdk = sdk,
+                            .quant = wafer_quant_of(t->w, t->net),
+                            .context = context,
+                            .draft = draft,
+                            .host_sampling = t->w->host_sampling,
+                            .wafers = t->w->wafers};
+    plan_result plan;
+    plan_figures f;
+    cerium_error why = {0};
+    point *p = add_point(t, m, sdk ? "sdk" : "tuned", context, draft);
+    if (plan_search(&plan, &r, &why)) {
+        p->fits = false;
+        snprintf(p->why, sizeof p->why, "%.*s", (int)sizeof p->why - 1, why.message);
+        return CERIUM_OK;
+    }
+    int status = plan_figure(&f, &plan, &r, accepted);
+    if (status) return error_set(err, status, "no memory for the comparison");
+    p->users = 1;
+    p->user_tokens_s = with_service(t, f.user_tokens_s, accepted);
+    p->system_tokens_s = f.user_tokens_s;
+    p->joules = f.joules_user;
+    p->usd = f.usd_user;
+    p->cause = sdk ? "clock, links, power, price" : "clock, links, power, price, kernels";
+    if (plan.users < 2) return CERIUM_OK;
+    point *all = add_point(t, m, p->kind, context, draft);
+    *all = *p;
+    all->users = plan.users;
+    all->system_tokens_s = f.system_tokens_s;
+    all->joules = f.joules_system;
+    all->usd = f.usd_system;
+    return CERIUM_OK;
+}
+
+static void add_gpu_users(table *t, const wafer_machine *m, int stack, gpu_work work)
+{
+    static const char *const names[WAFER_STACKS] = {"stock", "tuned", "floor"};
+    const double accepted = wafer_accepted(t->w->accepted, work.draft);
+    const double step_s = gpu_decode(&m->gpu, (wafer_stack)stack, &work).step_us * 1e-6;
+    const double one = accepted / step_s, all = one * work.users;
+    const wafer_band hour = machine_usd_hour(m);
+    point *p = add_point(t, m, names[stack], work.context, work.draft);
+    p->users = work.users;
+    p->user_tokens_s = with_service(t, (wafer_band){one, one}, accepted);
+    p->system_tokens_s = (wafer_band){all, all};
+    p->joules = (wafer_band){1e3 * m->power_kw.low * gpu_power_share.low / all,
+                             1e3 * m->power_kw.high * gpu_power_share.high / all};
+    p->usd = (wafer_band){hour.low * 1e6 / 3600 / all, hour.high * 1e6 / 3600 / all};
+    p->cause = "power, price";
+}
+
+static void add_gpu(table *t, const wafer_machine *m, uint32_t context, uint32_t draft)
+{
+    static const uint32_t users[] = {1, 8, 64, 256};
+    gpu_work work = {.program = t->net->program,
+                     .quant = wafer_quant_of(t->w, t->net),
+                     .context = context,
+                     .draft = draft};
+    const uint32_t most = gpu_users_max(&m->gpu, &work);
+    if (!most) {
+        point *p = add_point(t, m, "any", context, draft);
+        p->fits = false;
+        snprintf(p->why, sizeof p->why, "%.3g GB of weights and KV do not fit %u x %g GB",
+                 ((double)plan_weight_bytes(work.program, work.quant) +
+                  (double)plan_kv_bytes(work.program, context)) /
+                     1e9,
+                 m->gpu.devices, m->gpu.hbm_gbytes);
+        return;
+    }
+    for (int stack = 0; stack < WAFER_STACKS; stack++)
+        for (size_t i = 0; i < ARRAY_LEN(users) && users[i] <= most; i++) {
+            work.users = users[i];
+            add_gpu_users(t, m, stack, work);
+        }
+}
+
+/* ---- Section - Output ---- */
+
+static void print_table(const table *t)
+{
+    printf("%-10s %-6s %8s %5s %6s  %-18s %-18s %-18s %s\n", "machine", "kind", "context", "draft",
+           "users", "tokens/s a user", "tokens/s, all", "joules a token", "$ a million");
+    for (uint32_t i = 0; i < t->n; i++) {
+        const point *p = &t->points[i];
+        char a[64], b[64], c[64], d[64];
+        if (!p->fits) {
+            printf("%-10s %-6s %8u %5u  does not fit: %s\n", p->machine, p->kind, p->context,
+                   p->draft, p->why);
+            continue;
+        }
+        printf("%-10s %-6s %8u %5u %6u  %-18s %-18s %-18s %s\n", p->machine, p->kind, p->context,
+               p->draft, p->users, wafer_band_text(a, p->user_tokens_s),
+               wafer_band_text(b, p->system_tokens_s), wafer_band_text(c, p->joules),
+               wafer_band_text(d, p->usd));
+    }
+    printf("Bands of a mesh: clock, links, power, price, and of tuned kernels what nobody has\n"
+           "published; of GPUs: power and price.  docs/wafer.md says what stock, tuned and floor "
+           "are.\n");
+}
+
+static int write_csv(const table *t, cerium_error *err)
+{
+    FILE *f = fopen(t->w->output, "wb");
+    if (!f) return error_set(err, CERIUM_ERR_IO, "%s: %s", t->w->output, strerror(errno));
+    fprintf(f, "machine,kind,context,draft,users,user_tokens_s_low,user_tokens_s_high,"
+               "system_tokens_s_low,system_tokens_s_high,joules_low,joules_high,usd_million_low,"
+               "usd_million_high,bands,why\n");
+    for (uint32_t i = 0; i < t->n; i++) {
+        const point *p = &t->points[i];
+        if (p->fits)
+            fprintf(f, "%s,%s,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,\"%s\",\n",
+                    p->machine, p->kind, p->context, p->draft, p->users, p->user_tokens_s.low,
+                    p->user_tokens_s.high, p->system_tokens_s.low, p->system_tokens_s.high,
+                    p->joules.low, p->joules.high, p->usd.low, p->usd.high, p->cause);
+        else
+            fprintf(f, "%s,%s,%u,%u,,,,,,,,,,,\"%s\"\n", p->machine, p->kind, p->context, p->draft,
+                    p->why);
+    }
+    bool broken = ferror(f) != 0;
+    if (fclose(f)) broken = true;
+    return broken ? error_set(err, CERIUM_ERR_IO, "%s: cannot write", t->w->output) : CERIUM_OK;
+}
+
+static json_t *json_point(const point *p)
+{
+    if (!p->fits)
+        return json_pack("{s:s, s:s, s:i, s:i, s:b, s:s}", "machine", p->machine, "kind", p->kind,
+                         "context", (int)p->context, "draft", (int)p->draft, "fits", 0, "why",
+                         p->why);
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:s}", "machine",
+                     p->machine, "kind", p->kind, "context", (int)p->context, "draft",
+                     (int)p->draft, "users", (int)p->users, "fits", 1, "user_tokens_s",
+                     wafer_json_band(p->user_tokens_s), "system_tokens_s",
+                     wafer_json_band(p->system_tokens_s), "joules", wafer_json_band(p->joules),
+                     "usd_million", wafer_json_band(p->usd), "bands", p->cause);
+}
+
+/* Points of one machine, kind, context and draft are one series. */
+static bool same_series(const point *a, const point *b)
+{
+    return !strcmp(a->machine, b->machine) && !strcmp(a->kind, b->kind) &&
+           a->context == b->context && a->draft == b->draft;
+}
+
+static int plot(const table *t, cerium_error *err)
+{
+    chart_point *points = memory_zalloc(2 * (size_t)t->n + 1, sizeof *points);
+    if (!points) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the plots");
+    uint32_t n = 0, series = 0;
+    const point *before = NULL;
+    for (uint32_t i = 0; i < t->n; i++) {
+        const point *p = &t->points[i];
+        if (!p->fits) continue;
+        if (before && !same_series(before, p)) series++;
+        before = p;
+        chart_point *money = &points[n], *energy = &points[t->n + n];
+        snprintf(money->label, sizeof money->label, "%.32s %s, %u tokens, draft %u", p->machine,
+                 p->kind, p->context, p->draft);
+        money->series = series;
+        money->x = p->user_tokens_s;
+        *energy = *money;
+        money->y = p->usd;
+        energy->y = p->joules;
+        n++;
+    }
+    const picture_chart charts[] = {
+        {"dollars a million tokens", "dollars a million tokens", points, n},
+        {"joules a token", "joules a token", points + t->n, n},
+    };
+    char title[200];
+    snprintf(title, sizeof title, "%s, %s", t->net->name,
+             wafer_quant_names[wafer_quant_of(t->w, t->net)]);
+    int status = picture_charts(t->w->plots, title, charts, ARRAY_LEN(charts), err);
+    memory_free(points);
+    return status;
+}
+
+static int print_all(const table *t, cerium_error *err)
+{
+    if (t->w->output) RETURN_IF(write_csv(t, err));
+    if (t->w->plots) RETURN_IF(plot(t, err));
+    if (!t->w->o.json) {
+        print_table(t);
+        return fflush(stdout) ? error_set(err, CERIUM_ERR_IO, "standard output: cannot write") : 0;
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < t->n; i++) json_array_append_new(list, json_point(&t->points[i]));
+    return wafer_print_json(json_pack("{s:s, s:s, s:f, s:f, s:o}", "model", t->net->name, "quant",
+                                      wafer_quant_names[wafer_quant_of(t->w, t->net)], "accept",
+                                      t->w->accepted, "service_us", t->w->service_us, "points",
+                                      list),
+                            err);
+}
+
+/* ---- Section - The whole ---- */
+
+static uint32_t numbers(const char *list, uint32_t *out)
+{
+    char item[32];
+    uint32_t n = 0;
+    while (n < LIST_MAX && wafer_next_item(&list, item, sizeof item))
+        option_u32(item, 1, 1 << 24, &out[n++]);
+    return n;
+}
+
+static int fill(table *t, const wafer_machine *m, cerium_error *err)
+{
+    uint32_t contexts[LIST_MAX] = {8192}, drafts[LIST_MAX], n_contexts = 1;
+    const uint32_t most = t->net->program->shape.context_tokens;
+    if (most < contexts[0]) contexts[0] = most;
+    if (t->w->contexts) n_contexts = numbers(t->w->contexts, contexts);
+    const uint32_t n_drafts = numbers(t->w->drafts, drafts);
+    for (uint32_t c = 0; c < n_contexts; c++) {
+        if (contexts[c] > most)
+            return error_set(err, CERIUM_ERR_ARGUMENT,
+                             "a context of %u is over the model's; the nearest is %u", contexts[c],
+                             most);
+        for (uint32_t d = 0; d < n_drafts; d++) {
+            if (t->n + 16 > POINTS_MAX)
+                return error_set(err, CERIUM_ERR_ARGUMENT, "over %d points: compare less at once",
+                                 POINTS_MAX);
+            if (m->is_gpu) {
+                add_gpu(t, m, contexts[c], drafts[d]);
+                continue;
+            }
+            RETURN_IF(add_mesh(t, m, contexts[c], drafts[d], false, err));
+            RETURN_IF(add_mesh(t, m, contexts[c], drafts[d], true, err));
+        }
+    }
+    return CERIUM_OK;
+}
+
+static int compare(table *t, cerium_error *err)
+{
+    const char *list = t->w->machines ? t->w->machines : "wse3,dgx-h100,dgx-b200";
+    char name[1024];
+    while (wafer_next_item(&list, name, sizeof name)) {
+        wafer_machine m;
+        RETURN_IF(machine_open(&m, name, err));
+        int status = fill(t, &m, err);
+        machine_close(&m);
+        if (status) return status;
+    }
+    bool any = false;
+    for (uint32_t i = 0; i < t->n; i++) any |= t->points[i].fits;
+    if (!any && t->n) /* nothing to compare: say why not, once */
+        return error_set(err, CERIUM_ERR_CAPACITY, "%s", t->points[0].why);
+    return print_all(t, err);
+}
+
+int wafer_compare_main(int argc, char **argv)
+{
+    wafer_options w;
+    wafer_model net;
+    cerium_error err = {0};
+    int usage = wafer_options_parse(&w, argc, argv);
+    if (usage) return usage;
+    if (optind != argc) return usage_error(argv[0], "'%.40s' is too much", argv[optind]);
+    const char *path = options_model(&w.o);
+    if (!path) return usage_error(argv[0], "no model: name one with -m");
+    int status = wafer_model_open(&net, path, &err);
+    if (status) return failed(&err);
+    table t = {.w = &w, .net = &net, .points = memory_zalloc(POINTS_MAX, sizeof *t.points)};
+    status = t.points ? compare(&t, &err)
+                      : error_set(&err, CERIUM_ERR_MEMORY, "no memory for the comparison");
+    memory_free(t.points);
+    wafer_model_close(&net);
+    return status ? failed(&err) : 0;
+}

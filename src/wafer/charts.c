@@ -1,0 +1,120 @@
+/* charts.c - tokens a second against what a token costs, each point with its band. */
+#include <math.h>
+
+#include "wafer/canvas.h"
+#include "wafer/picture.h"
+
+enum { WIDTH = 1000, HEIGHT = 430, LEFT = 80, RIGHT = 300, TOP = 44, BOTTOM = 48, COLOURS = 10 };
+
+static const char *const colours[COLOURS] = {"#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd",
+                                             "#8c564b", "#e377c2", "#17becf", "#7f7f7f", "#bcbd22"};
+
+typedef struct {
+    canvas *c;
+    double y0;                           /* of the chart in the picture */
+    double x_low, x_high, y_low, y_high; /* decades, as logarithms */
+} frame;
+
+static double at_x(const frame *f, double x)
+{
+    return LEFT + (log10(x) - f->x_low) / (f->x_high - f->x_low) * (WIDTH - LEFT - RIGHT);
+}
+
+static double at_y(const frame *f, double y)
+{
+    return f->y0 + HEIGHT - BOTTOM -
+           (log10(y) - f->y_low) / (f->y_high - f->y_low) * (HEIGHT - TOP - BOTTOM);
+}
+
+static void find_range(frame *f, const picture_chart *chart)
+{
+    double x_low = INFINITY, x_high = 0, y_low = INFINITY, y_high = 0;
+    for (uint32_t i = 0; i < chart->n_points; i++) {
+        x_low = fmin(x_low, chart->points[i].x.low);
+        x_high = fmax(x_high, chart->points[i].x.high);
+        y_low = fmin(y_low, chart->points[i].y.low);
+        y_high = fmax(y_high, chart->points[i].y.high);
+    }
+    f->x_low = floor(log10(x_low));
+    f->x_high = fmax(ceil(log10(x_high)), f->x_low + 1);
+    f->y_low = floor(log10(y_low));
+    f->y_high = fmax(ceil(log10(y_high)), f->y_low + 1);
+}
+
+static void draw_axes(const frame *f, const picture_chart *chart)
+{
+    char text[32];
+    const double right = WIDTH - RIGHT, bottom = f->y0 + HEIGHT - BOTTOM;
+    canvas_text(f->c, LEFT, f->y0 + 28, "", chart->title);
+    for (double d = f->x_low; d <= f->x_high; d++) {
+        const double x = at_x(f, pow(10, d));
+        canvas_put(f->c, "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='#ddd'/>\n", x,
+                   f->y0 + TOP, x, bottom);
+        snprintf(text, sizeof text, "%g", pow(10, d));
+        canvas_text(f->c, x, bottom + 16, "m", text);
+    }
+    for (double d = f->y_low; d <= f->y_high; d++) {
+        const double y = at_y(f, pow(10, d));
+        canvas_put(f->c, "<line x1='%d' y1='%.1f' x2='%.1f' y2='%.1f' stroke='#ddd'/>\n", LEFT, y,
+                   right, y);
+        snprintf(text, sizeof text, "%g", pow(10, d));
+        canvas_text(f->c, LEFT - 6, y + 4, "e", text);
+    }
+    canvas_text(f->c, (LEFT + right) / 2, bottom + 34, "m", "tokens/s for one user");
+    canvas_put(f->c, "<text x='20' y='%.1f' class='m' transform='rotate(-90 20 %.1f)'>%s</text>\n",
+               f->y0 + HEIGHT / 2.0, f->y0 + HEIGHT / 2.0, chart->y_title);
+}
+
+static void draw_point(const frame *f, const chart_point *p)
+{
+    char safe[200];
+    const char *colour = colours[p->series % COLOURS];
+    const double x = at_x(f, sqrt(p->x.low * p->x.high)), y = at_y(f, sqrt(p->y.low * p->y.high));
+    canvas_escape(safe, sizeof safe, p->label);
+    canvas_put(f->c,
+               "<g stroke='%s' fill='%s'><title>%s: %.4g .. %.4g tokens/s, %.4g .. %.4g</title>\n",
+               colour, colour, safe, p->x.low, p->x.high, p->y.low, p->y.high);
+    canvas_put(f->c,
+               "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f'/><line x1='%.1f' y1='%.1f' x2='%.1f' "
+               "y2='%.1f'/><circle cx='%.1f' cy='%.1f' r='3.5'/></g>\n",
+               at_x(f, p->x.low), y, at_x(f, p->x.high), y, x, at_y(f, p->y.low), x,
+               at_y(f, p->y.high), x, y);
+}
+
+static void draw_chart(canvas *c, const picture_chart *chart, double y0)
+{
+    frame f = {.c = c, .y0 = y0};
+    find_range(&f, chart);
+    draw_axes(&f, chart);
+    double legend = y0 + TOP + 8;
+    for (uint32_t i = 0; i < chart->n_points; i++) {
+        const chart_point *p = &chart->points[i];
+        draw_point(&f, p);
+        const bool joined = i && p[-1].series == p->series;
+        if (joined)
+            canvas_put(c,
+                       "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='%s' "
+                       "stroke-opacity='0.35'/>\n",
+                       at_x(&f, sqrt(p[-1].x.low * p[-1].x.high)),
+                       at_y(&f, sqrt(p[-1].y.low * p[-1].y.high)),
+                       at_x(&f, sqrt(p->x.low * p->x.high)), at_y(&f, sqrt(p->y.low * p->y.high)),
+                       colours[p->series % COLOURS]);
+        if (joined) continue;
+        canvas_put(c, "<circle cx='%d' cy='%.1f' r='4' fill='%s'/>\n", WIDTH - RIGHT + 18,
+                   legend - 4, colours[p->series % COLOURS]);
+        canvas_text(c, WIDTH - RIGHT + 28, legend, "s", p->label);
+        legend += 17;
+    }
+}
+
+int picture_charts(const char *path, const char *title, const picture_chart *list, uint32_t n,
+                   cerium_error *err)
+{
+    canvas c = {0};
+    RETURN_IF(canvas_check(path, err));
+    canvas_begin(&c, path, title, WIDTH, 50 + n * (double)HEIGHT);
+    canvas_text(&c, LEFT, 34, "t", title);
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i].n_points) draw_chart(&c, &list[i], 44 + i * (double)HEIGHT);
+    return canvas_finish(&c, path, err);
+}

@@ -1,0 +1,81 @@
+/* gpus.c - the GPU model: t = bytes / (devices * bandwidth * efficiency) + layers (layer + 2
+ * reduce), and the arithmetic where many tokens go together. */
+#include "wafer/gpus.h"
+
+#include <math.h>
+
+#include "wafer/plan.h"
+
+/* Of the memory, what is not for activations, graphs and fragments. */
+static const double memory_share = 0.9;
+/* Of the dense peak that large products reach. */
+static const double compute_share = 0.6;
+
+double step_weight_bytes(const step_program *p, wafer_quant quant, double m)
+{
+    double total = 0;
+    for (uint32_t i = 0; i < p->n_ops; i++)
+        for (int k = 0; k < 3; k++) {
+            const model_matrix *w = p->ops[i].w[k];
+            if (!w || p->ops[i].kind == STEP_EMBED) continue; /* of which a row is read */
+            double matrices = w->n_matrices;
+            if (matrices > 1) /* each as likely as another */
+                matrices *= 1 - pow(1 - p->shape.n_experts_used / matrices, m);
+            total += (double)w->rows * w->cols * matrices * quant_bits(quant, w) / 8;
+        }
+    return total;
+}
+
+double step_macs(const step_program *p)
+{
+    double total = 0;
+    for (uint32_t i = 0; i < p->n_ops; i++)
+        for (int k = 0; k < 3; k++) {
+            const model_matrix *w = p->ops[i].w[k];
+            if (!w || p->ops[i].kind == STEP_EMBED) continue;
+            total += (double)w->rows * w->cols * (w->n_matrices > 1 ? p->shape.n_experts_used : 1);
+        }
+    return total;
+}
+
+static double tflops(const wafer_gpu *g, wafer_quant quant)
+{
+    return quant == QUANT_FP8 ? g->tflops_fp8 : g->tflops_fp16;
+}
+
+gpu_time gpu_decode(const wafer_gpu *g, wafer_stack stack, const gpu_work *work)
+{
+    const step_shape *s = &work->program->shape;
+    const double m = (double)work->users * work->draft;
+    const double kv = (double)plan_kv_bytes(work->program, work->context) * work->users;
+    const double weights = step_weight_bytes(work->program, work->quant, m);
+    const double bandwidth = g->devices * g->hbm_gbytes_s * 1e3 * g->stack[stack].efficiency;
+    gpu_time t = {0};
+    t.stream_us = (weights + kv) / bandwidth;
+    const double compute = 2 * m * step_macs(work->program) /
+                           (g->devices * tflops(g, work->quant) * 1e6 * compute_share);
+    if (compute > t.stream_us) t.compute_us = compute - t.stream_us;
+    t.layers_us = s->n_layers * g->stack[stack].layer_us;
+    if (g->devices > 1) t.reduce_us = 2 * s->n_layers * g->stack[stack].reduce_us;
+    t.step_us = t.stream_us + t.compute_us + t.layers_us + t.reduce_us;
+    return t;
+}
+
+double gpu_prefill_us(const wafer_gpu *g, wafer_stack stack, const gpu_work *work, uint32_t tokens)
+{
+    const step_shape *s = &work->program->shape;
+    const double attention = (double)s->n_layers * s->n_heads * s->head_dim * tokens; /* causal */
+    const double flops = 2.0 * tokens * (step_macs(work->program) + attention);
+    const double reduce = g->devices > 1 ? 2 * g->stack[stack].reduce_us : 0;
+    return flops / (g->devices * tflops(g, work->quant) * 1e6 * compute_share) +
+           s->n_layers * (g->stack[stack].layer_us + reduce);
+}
+
+uint32_t gpu_users_max(const wafer_gpu *g, const gpu_work *work)
+{
+    const double room = g->devices * g->hbm_gbytes * 1e9 * memory_share -
+                        (double)plan_weight_bytes(work->program, work->quant);
+    const double kv = (double)plan_kv_bytes(work->program, work->context);
+    if (room < kv) return 0;
+    return (uint32_t)fmin(kv > 0 ? room / kv : 65536, 65536);
+}

@@ -1,0 +1,34 @@
+/* gpus.h - what GPUs around a switch make of a model: streams of weights, launches, reductions. */
+#ifndef WAFER_GPUS_H
+#define WAFER_GPUS_H
+
+#include "wafer/timing.h"
+
+typedef struct {
+    const step_program *program;
+    wafer_quant quant;
+    uint32_t context;
+    uint32_t users; /* decoded together */
+    uint32_t draft; /* tokens verified in a step for each; 1 = none */
+} gpu_work;
+
+typedef struct {
+    double stream_us;  /* weights and KV from memory */
+    double compute_us; /* where that is longer */
+    double layers_us;  /* launches and small kernels */
+    double reduce_us;  /* all-reduces */
+    double step_us;
+} gpu_time;
+
+gpu_time gpu_decode(const wafer_gpu *g, wafer_stack stack, const gpu_work *work);
+/* A prompt of so many tokens at 60 % of the dense peak. */
+double gpu_prefill_us(const wafer_gpu *g, wafer_stack stack, const gpu_work *work, uint32_t tokens);
+/* Users whose KV fits beside the weights; 0 where the weights do not fit. */
+uint32_t gpu_users_max(const wafer_gpu *g, const gpu_work *work);
+
+/* Bytes of weights that a step of m tokens reads. */
+double step_weight_bytes(const step_program *p, wafer_quant quant, double m);
+/* Multiply-adds of a token in matrix products. */
+double step_macs(const step_program *p);
+
+#endif

@@ -1,0 +1,165 @@
+/* placement.h - what of a step program lies where on a mesh, and in which order sums are made.
+ *
+ * A region is a rectangle of cores that holds the weights of consecutive operations and runs them
+ * one after the other with all of its cores.  A matrix y[N] = W[N, K] x[K] is cut into
+ * n_k by n_n tiles: core (i along the axis of reduction, j along the other) holds columns
+ * [i k_tile, (i + 1) k_tile) of rows [j n_tile, (j + 1) n_tile), cut off at K and N.  x arrives
+ * cut along the axis of reduction and the same on every line across it; each core multiplies its
+ * tile; the n_k partial sums of each line become one by the adds of a wafer_reduction, and its root
+ * tells the line.  So y ends cut along the other axis and the same all along this one, which is
+ * what an operation that reduces along that other axis needs: no transposes.
+ *
+ *   QKV reduces along y   (x cut along y)        ends cut along x, by strips of KV heads
+ *   attention             scores along x within a strip; softmax and values along y
+ *   OUT reduces along x   (a cut along x, by strips)  ends cut along y
+ *   FFN_UP along y, FFN_DOWN along x; experts as these; ROUTE and HEAD along y
+ *
+ * Everything here is geometry: no clocks, no numbers of the model.  The simulator of numbers and
+ * that of time both walk these tiles and these adds. */
+#ifndef WAFER_PLACEMENT_H
+#define WAFER_PLACEMENT_H
+
+#include "model/program.h"
+#include "wafer/machines.h"
+
+enum {
+    WAFER_LINE_MAX = WAFER_GRID_MAX, /* cores of a line that reduces */
+    WAFER_DEGREE_MAX = 4,            /* phases of a reduction */
+    WAFER_REGIONS_MAX = 4096,
+};
+
+/* ---- Section - The order of a sum ---- */
+
+/* K phases: in the first, neighbouring groups of group[0] cores add up towards the middle of each;
+ * in the next, group[1] of the roots do; and so on.  The product of all groups is at least n. */
+typedef struct {
+    uint32_t n;                       /* cores of the line */
+    uint32_t degree;                  /* phases, 1 .. WAFER_DEGREE_MAX */
+    uint32_t group[WAFER_DEGREE_MAX]; /* sizes, first phase first */
+} wafer_reduction;
+
+/* "to += what from sends": to adds to its own value, on the left, the value that arrives. */
+typedef struct {
+    uint16_t from, to;
+    uint16_t phase;
+} wafer_add;
+
+/* The usual choice: groups as equal as n's divisors allow, fewest dependent stages. */
+wafer_reduction reduction_of(uint32_t n, uint32_t degree);
+/* The n - 1 adds in an order in which they can be executed one by one: a core sends when all adds
+ * to it stand before.  Where a root takes two streams, the side of the lower index comes first.
+ * out: [n - 1]; returns the index of the root. */
+uint32_t reduction_adds(const wafer_reduction *r, wafer_add *out);
+
+/* ---- Section - Tiles ---- */
+
+typedef enum {
+    WAFER_AXIS_X = 0, /* along a row: cores of equal y */
+    WAFER_AXIS_Y = 1, /* along a column */
+} wafer_axis;
+
+typedef struct {
+    uint32_t begin, end; /* [begin, end): empty where a core has padding only */
+} wafer_range;
+
+/* Piece i of n values in tiles of `tile`. */
+static inline wafer_range tile_range(uint32_t n, uint32_t tile, uint32_t i)
+{
+    uint64_t begin = (uint64_t)tile * i, end = begin + tile;
+    return (wafer_range){(uint32_t)(begin < n ? begin : n), (uint32_t)(end < n ? end : n)};
+}
+
+static inline uint32_t tiles_of(uint32_t n, uint32_t parts)
+{
+    return (n + parts - 1) / parts;
+}
+
+/* How attention lies on a region: KV head h owns the strip of columns [h cores, (h + 1) cores), or,
+ * where heads outnumber columns, a column owns `heads` whole heads.  Column c of a strip has
+ * channels tile_range(head_dim, channels, c) of its heads' K and V, and the same channels of their
+ * query heads.  Row r of the region has the tokens that kv_row() gives it. */
+typedef struct {
+    uint32_t strips;   /* along x */
+    uint32_t cores;    /* columns of a strip */
+    uint32_t heads;    /* KV heads of a strip */
+    uint32_t channels; /* of a head in a column, padded */
+    uint32_t queries;  /* query heads of a KV head */
+} wafer_strips;
+
+typedef enum {
+    WAFER_KV_ROUND_ROBIN = 0, /* token t lies in row t mod rows: even, and nothing moves */
+    WAFER_KV_SHIFT = 1,       /* rows hold consecutive tokens; a full row passes its oldest up */
+} wafer_kv_policy;
+
+/* channels are a multiple of `multiple` (wafer_choice.k_multiple), or the whole head. */
+wafer_strips strips_of(const step_shape *s, uint32_t width, uint32_t multiple);
+
+/* Rows of w[part] (0 q, 1 k, 2 v) of QKV that column x holds come head by head: the j-th head of
+ * the column's strip (KV heads for k and v; heads * queries for q) gives rows
+ * head * head_dim + [begin, end).  Returns how many heads; *first_head, *channels.
+ * The same are the columns of OUT's w that column x multiplies: its K is cut as attention ends. */
+uint32_t strip_rows(const step_shape *s, const wafer_strips *t, uint32_t x, int part,
+                    uint32_t *first_head, wafer_range *channels);
+
+/* The row of a region with `rows` rows that keeps token t of a context of at most `capacity`. */
+static inline uint32_t kv_row(wafer_kv_policy policy, uint32_t rows, uint32_t capacity, uint32_t t)
+{
+    return policy == WAFER_KV_ROUND_ROBIN ? t % rows : t % capacity / tiles_of(capacity, rows);
+}
+
+/* ---- Section - A placement ---- */
+
+typedef struct {
+    uint32_t op;         /* of the step program */
+    wafer_axis reduce;   /* along which K is cut */
+    uint32_t n_k, n_n;   /* cores along it, and along the other */
+    uint32_t k_tile;     /* columns of w a core, padded */
+    uint32_t n_tile[3];  /* rows of w[i] a core, padded */
+    wafer_reduction sum; /* of the n_k partial results */
+} wafer_tiles;
+
+typedef struct {
+    uint32_t wafer;
+    uint32_t x, y, width, height; /* in the usable rectangle */
+    uint32_t first_op, n_ops;     /* of the step program; with the head goes the embedding */
+    uint32_t first_layer, n_layers;
+    uint64_t core_bytes;             /* weights, KV and buffers of the fullest core */
+    uint64_t weight_bytes, kv_bytes; /* of them */
+} wafer_region;
+
+typedef enum {
+    WAFER_EXPERTS_SHARDED = 0, /* every expert lies over the whole region */
+    WAFER_EXPERTS_ISLANDS = 1, /* experts lie on islands of side x side cores; several an island */
+} wafer_expert_layout;
+
+/* What a search decides. */
+typedef struct {
+    uint32_t degree;     /* of reductions along both axes */
+    bool is_fused;       /* norms and softmax ride on the sums of products */
+    uint32_t k_multiple; /* k_tile is a multiple of it: a block of a quantization, or 1 */
+    wafer_kv_policy kv;
+    wafer_expert_layout experts;
+    uint32_t island;  /* side of an island */
+    uint32_t context; /* tokens that the KV cache has room for */
+} wafer_choice;
+
+typedef struct {
+    const step_program *program; /* borrowed */
+    wafer_choice choice;
+    wafer_strips strips;   /* of the regions of layers, which are all of one size */
+    wafer_region *regions; /* [n_regions], in the order of the program */
+    uint32_t n_regions;
+    uint32_t wafers; /* used */
+} wafer_placement;
+
+/* Operation op on a region of width x height cores. ATTEND and EMBED have no tiles: n_k is 0. */
+wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint32_t height,
+                        const wafer_choice *choice);
+
+/* One region at (0, 0) with everything: what a whole model on a small mesh is. The regions are
+ * owned; CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int placement_single(wafer_placement *out, const step_program *p, uint32_t width,
+                                    uint32_t height, const wafer_choice *choice);
+void placement_close(wafer_placement *p);
+
+#endif

@@ -1,0 +1,88 @@
+/* plan.h - where a model goes on a mesh, under every limit, and what that makes of it.
+ *
+ * The search walks over grids of equal regions, reductions of one or two phases, fused and separate
+ * collectives and layouts of experts; what breaks a limit is left out, and of the rest it takes the
+ * fewest wafers and then the fastest token. */
+#ifndef WAFER_PLAN_H
+#define WAFER_PLAN_H
+
+#include "wafer/shapes.h"
+#include "wafer/timing.h"
+
+typedef struct {
+    const wafer_machine *machine; /* a mesh */
+    const step_program *program;
+    wafer_style style;
+    bool is_sdk; /* code as large as the SDK's; no fusing */
+    wafer_quant quant;
+    uint32_t context;   /* tokens that must fit for one user */
+    uint32_t draft;     /* tokens verified in a step; 1 = none */
+    bool host_sampling; /* the token is chosen off the wafer */
+    uint32_t wafers;    /* to use at most; 0 = all that the machine may have */
+} plan_request;
+
+typedef struct {
+    uint32_t columns, rows; /* the grid of slots on each wafer */
+    uint32_t width, height; /* cores of a slot */
+    uint32_t layers_a_region;
+    uint32_t layer_regions;
+    uint32_t table_regions; /* before them: the head, and the embedding unless the host has it */
+    uint32_t wafers;
+    wafer_choice choice;
+    uint64_t layer_bytes, layer_kv_bytes; /* of one layer on the fullest core */
+    uint64_t usable_bytes;                /* of a core */
+    uint64_t core_bytes;                  /* taken on the fullest core */
+    uint64_t cores;                       /* that hold something */
+} plan_layout;
+
+typedef struct {
+    plan_layout layout;
+    step_time layer[2]; /* without and with a window, where there are such */
+    uint32_t n_layers[2];
+    step_time head, embed;
+    double detour_cycles;      /* of one layer around dead cores, where they are worst */
+    double handoff_cycles;     /* all of a token's, on wafers */
+    double off_wafer_us[2];    /* low, high: between wafers and to the host */
+    double cycles;             /* of one step on the wafers */
+    double period_cycles;      /* of the slowest region: what a full pipeline gives */
+    double spent[WAFER_SPENT]; /* cycles; without what is off the wafer */
+    wafer_events events;       /* of one step */
+    uint32_t users;            /* whose KV fits beside each other, at most one a region */
+    uint32_t context_max;      /* for one user, on these wafers */
+} plan_result;
+
+/* What a token of a plan means outside: every figure from the lower to the upper end. */
+typedef struct {
+    wafer_band step_us;
+    wafer_band user_tokens_s, system_tokens_s;
+    wafer_band joules_user, joules_system; /* a token: one user has all of it; shared */
+    wafer_band usd_user, usd_system;       /* a million tokens */
+    double rated_joules_user;              /* the crude figure: rated power times time */
+} plan_figures;
+
+/* CERIUM_ERR_CAPACITY: does not fit; the message says why and the nearest that would. */
+CERIUM_CHECKED int plan_search(plan_result *out, const plan_request *r, cerium_error *err);
+/* Cycles of the same layout in another style, for instance with a constant at the end of its band;
+ * CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int plan_time(plan_result *plan, const plan_request *r);
+/* The bands: clock, links, power, and what nobody has published of tuned kernels.  accepted: tokens
+ * that a step yields. */
+CERIUM_CHECKED int plan_figure(plan_figures *out, const plan_result *plan, const plan_request *r,
+                               double accepted);
+/* Its regions as rectangles on the wafers, in the order of a token. */
+CERIUM_CHECKED int plan_place(wafer_placement *out, const plan_result *plan, const plan_request *r);
+
+/* Rows of the vocabulary's tables on the wafer: a tied one serves for both, and a host that samples
+ * looks the token up itself. */
+uint64_t plan_table_rows(const plan_request *r);
+
+/* Bytes of all weights, and of the KV cache of one user, without padding. */
+uint64_t plan_weight_bytes(const step_program *p, wafer_quant quant);
+uint64_t plan_kv_bytes(const step_program *p, uint32_t context);
+
+/* Dollars of an hour of one system. */
+wafer_band machine_usd_hour(const wafer_machine *m);
+/* Dynamic energy of events. */
+wafer_band mesh_joules(const wafer_mesh *m, const wafer_events *e, double busy_core_cycles);
+
+#endif

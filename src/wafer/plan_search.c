@@ -1,0 +1,435 @@
+/* plan_search.c - the search over layouts. */
+#include "wafer/plan.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+
+/* Candidates along each edge of a wafer: slots narrower than this hold no layer worth placing. */
+enum { SLOTS_MAX = 96, SLOT_CORES_MIN = 4 };
+
+/* WaferLLM's routes for a reduction of K phases along one axis: 4 K + 2; two more between regions.
+ */
+static uint32_t colours_of(uint32_t degree)
+{
+    return 2 * (4 * degree + 2) + 2;
+}
+/* Two neighbours and a broadcast along each axis; one and a broadcast to send with. */
+enum { INPUT_QUEUES = 6, OUTPUT_QUEUES = 4 };
+
+typedef struct {
+    const plan_request *r;
+    const wafer_mesh *mesh;
+    const step_shape *shape;
+    uint64_t usable;
+    uint32_t width; /* columns that every row has alive */
+    uint32_t wafers_max;
+    uint32_t degree_max;
+} search;
+
+/* ---- Section - What fits ---- */
+
+static double matrix_bytes(const plan_request *r, const model_matrix *w, double values)
+{
+    return values * quant_bits(r->quant, w) / 8;
+}
+
+/* Weights of op on the fullest core. */
+static double op_bytes(const search *s, uint32_t at, const plan_layout *l)
+{
+    const step_op *op = &s->r->program->ops[at];
+    const wafer_tiles t = tiles_of_op(s->r->program, at, l->width, l->height, &l->choice);
+    const bool experts = op->kind == STEP_EXPERTS_UP || op->kind == STEP_EXPERTS_DOWN;
+    double total = 0;
+    for (int i = 0; i < 3; i++) {
+        const model_matrix *w = op->w[i];
+        if (!w || !t.n_k) continue;
+        double values = (double)t.k_tile * t.n_tile[i] * w->n_matrices;
+        if (experts && l->choice.experts == WAFER_EXPERTS_ISLANDS) {
+            const uint32_t r = l->choice.island, multiple = l->choice.k_multiple;
+            const double islands = (double)(l->width / r) * (l->height / r);
+            values = (double)size_round_up(tiles_of(w->rows, r), multiple) *
+                     (double)size_round_up(tiles_of(w->cols, r), multiple) *
+                     ceil(w->n_matrices / islands);
+        }
+        total += matrix_bytes(s->r, w, values);
+    }
+    /* Norms and biases, as floats of half width beside their tiles. */
+    return total + 2.0 * t.k_tile + 2.0 * (t.n_tile[0] + t.n_tile[1] + t.n_tile[2]);
+}
+
+/* The fullest layer: with the whole context where any layer sees it. */
+static void layer_bytes(const search *s, plan_layout *l)
+{
+    const step_program *p = s->r->program;
+    const wafer_strips strips = strips_of(s->shape, l->width, l->choice.k_multiple);
+    double weights = 0, kv = 0;
+    for (uint32_t layer = 0; layer < s->shape->n_layers; layer++) {
+        uint32_t first = 0, n = 0;
+        double all = 0;
+        if (!layer_ops(p, layer, &first, &n)) break;
+        for (uint32_t at = first; at < first + n; at++) {
+            const step_op *op = &p->ops[at];
+            all += op_bytes(s, at, l);
+            if (op->kind != STEP_ATTEND) continue;
+            uint32_t tokens = op->window && op->window < s->r->context ? op->window : s->r->context;
+            kv +=
+                2.0 * 2 * tiles_of(tokens ? tokens : 1, l->height) * strips.heads * strips.channels;
+        }
+        weights = fmax(weights, all);
+        /* Layers of one shape: the first two tell whether windows alternate. */
+        if (layer == 1 && s->r->quant != QUANT_FILE) {
+            kv = kv / 2 * s->shape->n_layers;
+            break;
+        }
+    }
+    l->layer_bytes = (uint64_t)ceil(weights);
+    l->layer_kv_bytes = (uint64_t)ceil(kv / s->shape->n_layers);
+}
+
+/* Vectors that operations hand on, at their widest, for all tokens of a step. */
+static uint64_t buffers(const search *s, const plan_layout *l)
+{
+    const wafer_strips strips = strips_of(s->shape, l->width, l->choice.k_multiple);
+    const uint64_t heads = (uint64_t)strips.heads * strips.queries;
+    const uint64_t scores = heads * tiles_of(s->r->context ? s->r->context : 1, l->height);
+    const uint64_t up = 2 * (uint64_t)tiles_of(s->shape->n_ff, l->width);
+    const uint64_t experts =
+        2 * (uint64_t)tiles_of(s->shape->n_ff_expert, l->width) * s->shape->n_experts_used;
+    uint64_t widest = scores > up ? scores : up;
+    if (experts > widest) widest = experts;
+    const uint64_t x = 3 * (uint64_t)tiles_of(s->shape->n_embd, l->height);
+    return 2 * s->r->draft * (widest + x + 3 * heads * strips.channels);
+}
+
+uint64_t plan_table_rows(const plan_request *r)
+{
+    const model_matrix *head = r->program->ops[r->program->n_ops - 1].w[0];
+    const model_matrix *embed = r->program->ops[0].w[0];
+    return (uint64_t)head->rows + (head == embed || r->host_sampling ? 0 : embed->rows);
+}
+
+/* Slots that they take, rows spread over their columns. */
+static uint32_t table_slots(const search *s, const plan_layout *l)
+{
+    const model_matrix *w = s->r->program->ops[s->r->program->n_ops - 1].w[0];
+    const uint64_t k = tiles_of(s->shape->n_embd, l->height);
+    const uint64_t column = (uint64_t)ceil(matrix_bytes(s->r, w, (double)k));
+    const uint64_t room = column ? s->usable / column : 0; /* rows of the table in a core */
+    return room ? (uint32_t)ceil((double)plan_table_rows(s->r) / ((double)room * l->width))
+                : UINT32_MAX;
+}
+
+/* Fill in what a grid, a choice and the limits decide; false when it does not fit. */
+static bool lay_out(const search *s, plan_layout *l)
+{
+    const uint64_t buffer = buffers(s, l);
+    if (l->width < SLOT_CORES_MIN || l->height < SLOT_CORES_MIN || buffer >= s->usable)
+        return false;
+    layer_bytes(s, l);
+    const uint64_t one = l->layer_bytes + l->layer_kv_bytes, room = s->usable - buffer;
+    if (one > room) return false;
+    const uint32_t n_layers = s->shape->n_layers;
+    l->layers_a_region = one ? (uint32_t)(room / one < n_layers ? room / one : n_layers) : n_layers;
+    l->layer_regions = tiles_of(n_layers, l->layers_a_region);
+    l->layers_a_region = tiles_of(n_layers, l->layer_regions); /* evenly */
+    l->table_regions = table_slots(s, l);
+    const uint64_t slots = (uint64_t)l->columns * l->rows;
+    const uint64_t needed = (uint64_t)l->layer_regions + l->table_regions;
+    const uint64_t wafers = (needed + slots - 1) / slots;
+    if (wafers > s->wafers_max) return false;
+    l->wafers = (uint32_t)wafers;
+    l->usable_bytes = s->usable;
+    l->core_bytes = buffer + one * l->layers_a_region;
+    l->cores = needed * l->width * l->height;
+    return true;
+}
+
+/* ---- Section - What it takes ---- */
+
+static void add_time(plan_result *plan, const step_time *t, double times)
+{
+    plan->cycles += t->cycles * times;
+    for (int i = 0; i < WAFER_SPENT; i++) plan->spent[i] += t->spent[i] * times;
+    const uint64_t n = (uint64_t)times;
+    wafer_events *e = &plan->events;
+    e->vector_ops += t->events.vector_ops * n;
+    e->vector_steps += t->events.vector_steps * n;
+    e->scalar_ops += t->events.scalar_ops * n;
+    e->macs += t->events.macs * n;
+    e->stages += t->events.stages * n;
+    e->ramps += t->events.ramps * n;
+    e->hops += t->events.hops * n;
+    e->sram_read_bits += t->events.sram_read_bits * n;
+    e->sram_write_bits += t->events.sram_write_bits * n;
+    e->queue_ticks += t->events.queue_ticks * (int64_t)n;
+}
+
+static step_cost cost_of(const plan_result *plan, const plan_request *r)
+{
+    return (step_cost){.mesh = &r->machine->mesh,
+                       .style = r->style,
+                       .quant = r->quant,
+                       .choice = plan->layout.choice,
+                       .context = r->context,
+                       .tokens = r->draft};
+}
+
+/* What dead cores add to a layer of each slot of a wafer: the worst of them, for all.  Every core
+ * is simulated, so this is done once, for the layout that was chosen. */
+static int time_detours(plan_result *plan, const plan_request *r)
+{
+    const plan_layout *l = &plan->layout;
+    const step_cost cost = cost_of(plan, r);
+    plan->detour_cycles = 0;
+    if (!r->machine->mesh.n_dead) return CERIUM_OK;
+    step_time whole, around;
+    RETURN_IF(time_layer(&whole, r->program, 0, l->width, l->height, &cost, true));
+    for (uint32_t i = 0; i < l->columns * l->rows; i++) {
+        RETURN_IF(time_layer_dead(&around, r->program, 0, i % l->columns * l->width,
+                                  i / l->columns * l->height, l->width, l->height, &cost));
+        plan->detour_cycles = fmax(plan->detour_cycles, around.cycles - whole.cycles);
+    }
+    return CERIUM_OK;
+}
+
+/* From region to region: on to the next slot of a row of slots, or down to the next row; and at the
+ * end back to the first, which has the head. */
+static void time_handoffs(plan_result *plan, const plan_request *r)
+{
+    const wafer_mesh *m = &r->machine->mesh;
+    const plan_layout *l = &plan->layout;
+    const double steps = l->layer_regions + 1;
+    const double turns = floor((l->layer_regions + l->table_regions - 1) / l->columns);
+    const double down = fmin(turns, l->rows - 1) * l->height; /* back, on the wafer */
+    const double across = (double)l->columns * l->width;
+    const double back = l->wafers > 1 ? 0 : down + across;
+    const double hops = (l->layer_regions * l->width + turns * l->height + back) * m->hop_cycles;
+    const double wavelets = ceil(tiles_of(r->program->shape.n_embd, l->height) * r->draft / 2.0);
+    const double stream = steps * (wavelets + 2 * m->ramp_cycles);
+    plan->handoff_cycles = hops + stream;
+    plan->cycles += hops + stream;
+    plan->spent[SPENT_HOP] += hops;
+    plan->spent[SPENT_STREAM] += stream;
+    const double crossings = l->wafers - 1 + (l->wafers > 1); /* and back to the first */
+    const double sent = 2.0 * r->program->shape.n_embd * r->draft;
+    const double trips = r->host_sampling ? 2 : 0, send_us = sent / (m->link_gbytes_s * 1e3);
+    plan->off_wafer_us[0] = crossings * (m->link_us.low + send_us) + trips * m->host_us.low;
+    plan->off_wafer_us[1] = crossings * (m->link_us.high + send_us) + trips * m->host_us.high;
+}
+
+int plan_time(plan_result *plan, const plan_request *r)
+{
+    const step_program *p = r->program;
+    const plan_layout *l = &plan->layout;
+    const step_cost cost = cost_of(plan, r);
+    plan->cycles = 0;
+    plan->events = (wafer_events){0};
+    memset(plan->spent, 0, sizeof plan->spent);
+    memset(plan->n_layers, 0, sizeof plan->n_layers);
+    for (uint32_t layer = 0; layer < p->shape.n_layers; layer++) {
+        uint32_t first = 0, n = 0;
+        CHECK(layer_ops(p, layer, &first, &n));
+        const int kind = p->ops[first].window != 0;
+        if (!plan->n_layers[kind]++)
+            RETURN_IF(time_layer(&plan->layer[kind], p, layer, l->width, l->height, &cost, true));
+    }
+    for (int kind = 0; kind < 2; kind++)
+        if (plan->n_layers[kind]) add_time(plan, &plan->layer[kind], plan->n_layers[kind]);
+    /* The head's slots side by side are one wide region, as far as a line may be long. */
+    uint32_t width = (uint32_t)fmin((double)l->width * l->table_regions, WAFER_LINE_MAX);
+    RETURN_IF(time_range(&plan->head, p, p->n_ops - 1, 1, width, l->height, &cost, true));
+    RETURN_IF(time_range(&plan->embed, p, 0, 1, l->width, l->height, &cost, true));
+    add_time(plan, &plan->head, 1);
+    add_time(plan, &plan->embed, 1);
+    plan->cycles += plan->detour_cycles * p->shape.n_layers;
+    plan->spent[SPENT_HOP] += plan->detour_cycles * p->shape.n_layers;
+    time_handoffs(plan, r);
+    double slowest = fmax(plan->layer[0].cycles * (plan->n_layers[0] != 0),
+                          plan->layer[1].cycles * (plan->n_layers[1] != 0));
+    slowest += plan->detour_cycles;
+    plan->period_cycles = fmax(slowest * l->layers_a_region, plan->head.cycles);
+    return CERIUM_OK;
+}
+
+/* ---- Section - The search ---- */
+
+static bool is_better(const plan_result *a, const plan_result *b)
+{
+    if (a->layout.wafers != b->layout.wafers) return a->layout.wafers < b->layout.wafers;
+    return a->cycles < b->cycles;
+}
+
+/* All choices on one grid. */
+static int try_grid(const search *s, plan_result *best, bool *found, uint32_t columns,
+                    uint32_t rows, bool time_it)
+{
+    static const uint32_t islands[] = {0, 8, 16, 32, 64};
+    const bool has_experts = s->shape->n_experts != 0;
+    for (size_t i = 0; i < ARRAY_LEN(islands) && (i == 0 || has_experts); i++)
+        for (uint32_t variant = 0; variant < 2 * s->degree_max; variant++) {
+            plan_result plan = {.layout = {.columns = columns, .rows = rows}};
+            plan_layout *l = &plan.layout;
+            l->width = s->width / columns;
+            l->height = s->mesh->height / rows;
+            if (islands[i] > l->width || islands[i] > l->height) continue;
+            l->choice = (wafer_choice){.degree = 1 + variant / 2,
+                                       .is_fused = variant % 2,
+                                       .k_multiple = 1,
+                                       .kv = WAFER_KV_ROUND_ROBIN,
+                                       .experts = islands[i] ? WAFER_EXPERTS_ISLANDS
+                                                             : WAFER_EXPERTS_SHARDED,
+                                       .island = islands[i],
+                                       .context = s->r->context};
+            if (l->choice.is_fused && s->r->is_sdk) continue;
+            if (!lay_out(s, l)) break; /* the variants take the same room */
+            if (*found && l->wafers > best->layout.wafers) break;
+            if (time_it) RETURN_IF(plan_time(&plan, s->r));
+            if (!*found || is_better(&plan, best)) *best = plan;
+            *found = true;
+            if (!time_it) break;
+        }
+    return CERIUM_OK;
+}
+
+static int try_all(const search *s, plan_result *best, bool *found, bool time_it)
+{
+    *found = false;
+    for (uint32_t rows = 1; rows <= SLOTS_MAX; rows++)
+        for (uint32_t columns = 1; columns <= SLOTS_MAX; columns++) {
+            if (s->width / columns < SLOT_CORES_MIN) break;
+            if (s->mesh->height / rows < SLOT_CORES_MIN) return CERIUM_OK;
+            RETURN_IF(try_grid(s, best, found, columns, rows, time_it));
+        }
+    return CERIUM_OK;
+}
+
+static uint32_t live_width(const wafer_mesh *m)
+{
+    uint32_t most = 0, here = 0;
+    for (uint32_t i = 0; i < m->n_dead; i++) {
+        here = i && m->dead[i].y == m->dead[i - 1].y ? here + 1 : 1;
+        if (here > most) most = here;
+    }
+    return m->width > most ? m->width - most : 0;
+}
+
+static search search_of(const plan_request *r)
+{
+    const wafer_mesh *m = &r->machine->mesh;
+    search s = {.r = r, .mesh = m, .shape = &r->program->shape, .width = live_width(m)};
+    s.usable =
+        m->sram_bytes - m->buffer_bytes - (r->is_sdk ? m->code_bytes_sdk : m->code_bytes_tuned);
+    s.wafers_max = r->wafers && r->wafers < m->wafers ? r->wafers : m->wafers;
+    for (uint32_t degree = 1; degree <= WAFER_DEGREE_MAX; degree++)
+        if (colours_of(degree) <= m->colours - m->reserved_colours) s.degree_max = degree;
+    return s;
+}
+
+static bool fits(const plan_request *r, plan_result *plan)
+{
+    bool found = false;
+    const search s = search_of(r);
+    return s.width && s.degree_max && !try_all(&s, plan, &found, false) && found;
+}
+
+/* The largest context that fits, in whole kilobytes of tokens; 0 when none does. */
+static uint32_t largest_context(plan_request r)
+{
+    plan_result plan;
+    uint32_t low = 0, high = r.program->shape.context_tokens / 256 + 1;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        r.context = middle * 256;
+        if (fits(&r, &plan))
+            low = middle;
+        else
+            high = middle;
+    }
+    return low * 256;
+}
+
+/* One line: why, and the nearest that would work. */
+static int say_why(const plan_request *r, cerium_error *err)
+{
+    const search s = search_of(r);
+    char name[WAFER_NAME_BYTES];
+    plan_result plan;
+    plan_request other = *r;
+    snprintf(name, sizeof name, "%s", r->machine->name);
+    if (!s.degree_max)
+        return error_set(err, CERIUM_ERR_CAPACITY,
+                         "%s: a reduction takes %u colours; %u are free: nothing can be placed",
+                         name, colours_of(1), s.mesh->colours - s.mesh->reserved_colours);
+    if (s.mesh->input_queues - s.mesh->reserved_queues < INPUT_QUEUES ||
+        s.mesh->output_queues - s.mesh->reserved_queues < OUTPUT_QUEUES)
+        return error_set(err, CERIUM_ERR_CAPACITY,
+                         "%s: a core needs %d input and %d output queues; %u and %u are free", name,
+                         INPUT_QUEUES, OUTPUT_QUEUES,
+                         s.mesh->input_queues - s.mesh->reserved_queues,
+                         s.mesh->output_queues - s.mesh->reserved_queues);
+    const double have = (double)s.usable * s.width * s.mesh->height * s.wafers_max / 1e9;
+    const double weights = (double)plan_weight_bytes(r->program, r->quant) / 1e9;
+    const double kv = (double)plan_kv_bytes(r->program, r->context) / 1e9;
+    char nearest[200] = "nothing smaller fits either";
+    uint32_t context = largest_context(*r);
+    wafer_machine more = *r->machine;
+    more.mesh.wafers = WAFER_WAFERS_MAX;
+    if (context) {
+        snprintf(nearest, sizeof nearest, "a context of %u fits", context);
+    } else if (other.machine = &more, other.wafers = 0, fits(&other, &plan)) {
+        snprintf(nearest, sizeof nearest, "%u wafers would hold it", plan.layout.wafers);
+        for (wafer_quant q = QUANT_FP8; q <= QUANT_INT4; q++) {
+            other = *r;
+            other.quant = q;
+            if (!fits(&other, &plan)) continue;
+            snprintf(nearest, sizeof nearest, "--quant %s would fit here", wafer_quant_names[q]);
+            break;
+        }
+    }
+    return error_set(err, CERIUM_ERR_CAPACITY,
+                     "%s: %.3g GB of weights and %.3g GB of KV for %u tokens do not fit %.3g GB on "
+                     "%u wafer%s (%u bytes a core beside code and buffers, tiles padded); %s",
+                     name, weights, kv, r->context, have, s.wafers_max,
+                     s.wafers_max == 1 ? "" : "s", (unsigned)s.usable, nearest);
+}
+
+/* Users whose caches fit beside each other; a region works for one at a time. */
+static uint32_t users_of(const plan_layout *l)
+{
+    const uint64_t one = l->layer_kv_bytes * l->layers_a_region;
+    const uint64_t spare = l->usable_bytes - l->core_bytes;
+    const uint64_t users = 1 + (one ? spare / one : UINT32_MAX);
+    const uint32_t regions = l->layer_regions + 1;
+    return users < regions ? (uint32_t)users : regions;
+}
+
+int plan_search(plan_result *out, const plan_request *r, cerium_error *err)
+{
+    const search s = search_of(r);
+    const step_shape *shape = &r->program->shape;
+    plan_result best = {0};
+    bool found = false;
+    CHECK(!r->machine->is_gpu && r->draft);
+    if (r->context > shape->context_tokens)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "a context of %u is over the model's; the nearest is %u", r->context,
+                         shape->context_tokens);
+    if (s.mesh->input_queues - s.mesh->reserved_queues < INPUT_QUEUES ||
+        s.mesh->output_queues - s.mesh->reserved_queues < OUTPUT_QUEUES || !s.degree_max ||
+        !s.width)
+        return say_why(r, err);
+    int status = try_all(&s, &best, &found, true);
+    if (status) return error_set(err, status, "no memory for the search");
+    if (!found) return say_why(r, err);
+    status = time_detours(&best, r);
+    if (!status) status = plan_time(&best, r);
+    if (status) return error_set(err, status, "no memory for the plan");
+    best.users = users_of(&best.layout);
+    plan_request more = *r;
+    more.wafers = best.layout.wafers;
+    best.context_max = largest_context(more);
+    if (best.context_max < r->context) best.context_max = r->context;
+    *out = best;
+    return CERIUM_OK;
+}

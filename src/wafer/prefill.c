@@ -1,0 +1,95 @@
+/* prefill.c - a layer over many prompt tokens: cyclic products in the manner of MeshGEMM.
+ *
+ * Both operands travel: a core multiplies the tiles that it holds, passes them to its neighbours
+ * (two hops at most, by an interleaved ring) and after as many steps as the longer edge has cores
+ * has seen all of K.  For each element of its tile of weights a core starts one instruction over
+ * its rows of the prompt.  Communication overlaps but for the rows' own software. */
+#include <math.h>
+
+#include "wafer/timing.h"
+
+typedef struct {
+    const step_cost *cost;
+    uint32_t width, height;
+    step_time time;
+} prefill;
+
+static void spend(prefill *p, wafer_spent what, double cycles)
+{
+    p->time.spent[what] += cycles;
+    p->time.cycles += cycles;
+}
+
+/* [m, k] [k, n]: rows over the height, columns over the width, k in as many parts as there are
+ * steps. */
+static void product(prefill *p, double m, double k, double n)
+{
+    const double steps = p->width > p->height ? p->width : p->height;
+    const double m_t = ceil(m / p->height), n_t = ceil(n / p->width), k_t = ceil(k / steps);
+    const double lanes = p->cost->mesh->simd_fp16, issues = k_t * n_t;
+    const double vector = issues * ceil(m_t / lanes), issue = issues * p->cost->style.issue;
+    const double rows = p->cost->style.gemm_row * m_t;
+    /* Two tiles in and out of the ramp, at one wavelet a cycle each way. */
+    const double streams = (m_t * k_t + k_t * n_t) / 2;
+    const double work = issue + vector + rows;
+    spend(p, SPENT_ISSUE, steps * issue);
+    spend(p, SPENT_VECTOR, steps * vector);
+    spend(p, SPENT_STAGE, steps * rows);
+    if (streams > work) spend(p, SPENT_STREAM, steps * (streams - work));
+    const double cores = (double)p->width * p->height;
+    wafer_events *e = &p->time.events;
+    e->vector_ops += (uint64_t)(steps * issues * cores);
+    e->vector_steps += (uint64_t)(steps * vector * cores);
+    e->macs += (uint64_t)(steps * issues * m_t * cores);
+    e->hops += (uint64_t)(2 * steps * streams * cores);
+    e->ramps += (uint64_t)(2 * steps * streams * cores);
+    e->sram_read_bits += (uint64_t)(steps * issues * m_t * 32 * cores);
+    e->sram_write_bits += (uint64_t)(steps * issues * m_t * 16 * cores);
+}
+
+step_time time_gemm(uint32_t width, uint32_t height, const step_cost *cost, uint32_t m, uint32_t k,
+                    uint32_t n)
+{
+    prefill p = {.cost = cost, .width = width, .height = height};
+    product(&p, m, k, n);
+    return p.time;
+}
+
+/* Products of op; experts get the tokens that chose them, m of them together. */
+static void products(prefill *p, const step_program *program, const step_op *op, double m)
+{
+    const step_shape *s = &program->shape;
+    for (int i = 0; i < 3; i++) {
+        const model_matrix *w = op->w[i];
+        if (!w) continue;
+        if (w->n_matrices > 1) {
+            const double n = s->n_experts, k = s->n_experts_used;
+            const double touched = n * (1 - pow(1 - k / n, m)), each = ceil(m * k / touched);
+            for (double expert = 0; expert < touched; expert++) product(p, each, w->cols, w->rows);
+        } else if (op->kind == STEP_QKV) { /* by the shape: a protocol may change the heads */
+            product(p, m, s->n_embd, (double)(i ? s->n_kv_heads : s->n_heads) * s->head_dim);
+        } else if (op->kind == STEP_OUT) {
+            product(p, m, (double)s->n_heads * s->head_dim, s->n_embd);
+        } else {
+            product(p, m, w->cols, w->rows);
+        }
+    }
+}
+
+step_time time_prefill_layer(const step_program *program, uint32_t layer, uint32_t width,
+                             uint32_t height, const step_cost *cost, uint32_t tokens, uint32_t seen)
+{
+    prefill p = {.cost = cost, .width = width, .height = height};
+    const step_shape *s = &program->shape;
+    uint32_t first = 0, n = 0;
+    CHECK(layer_ops(program, layer, &first, &n));
+    for (uint32_t at = first; at < first + n; at++) {
+        const step_op *op = &program->ops[at];
+        products(&p, program, op, tokens);
+        if (op->kind != STEP_ATTEND) continue;
+        const double in_window = op->window && op->window < seen ? op->window : seen;
+        product(&p, tokens, (double)s->n_heads * s->head_dim, in_window); /* scores */
+        product(&p, tokens, in_window, (double)s->n_heads * s->head_dim);
+    }
+    return p.time;
+}

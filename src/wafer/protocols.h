@@ -1,0 +1,43 @@
+/* protocols.h - how published figures were measured, one function for each kind. */
+#ifndef WAFER_PROTOCOLS_H
+#define WAFER_PROTOCOLS_H
+
+#include "wafer/rows.h"
+#include "wafer/timing.h"
+
+/* What a row asks, read out of its fields; 0 where it does not say. */
+typedef struct {
+    const published_row *row;
+    double clock_ghz;
+    uint32_t context;       /* 4096 where it does not say */
+    uint32_t width, height; /* "420x420" in the system */
+    uint32_t k, n;          /* "16Kx16K" in the model */
+    uint32_t stages;        /* "8 stages" in the system */
+} row_query;
+
+typedef struct {
+    double cycles;  /* of the whole figure, or */
+    double seconds; /* that */
+    double tokens;  /* made in it */
+    double layers;
+    bool is_input;   /* a constant that was taken from such a row, no prediction */
+    const char *why; /* the protocol, or why there is none */
+} prediction;
+
+typedef bool protocol_fn(prediction *out, const row_query *q, const wafer_style *style);
+
+protocol_fn protocol_decode; /* WaferLLM: one padded layer with one head, times the layers */
+protocol_fn protocol_prefill;
+protocol_fn protocol_gemv, protocol_gemm;
+protocol_fn protocol_collective; /* HPDC'24: tuned reductions along a line or over a rectangle */
+protocol_fn protocol_pipeline;   /* stages of layers, one token in each */
+protocol_fn protocol_gpu_decode, protocol_gpu_spec, protocol_gpu_prefill;
+protocol_fn protocol_gpu_gemv, protocol_gpu_collective;
+
+/* Does the row name it, in its system, model, metric or class?  Letter case does not matter. */
+bool row_says(const published_row *row, const char *word);
+/* The number right before, or behind, a word of s. */
+bool row_number_before(const char *s, const char *word, double *out);
+bool row_number_after(const char *s, const char *word, double *out);
+
+#endif

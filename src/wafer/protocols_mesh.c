@@ -1,0 +1,276 @@
+/* protocols_mesh.c - how figures on wafers were measured. */
+#include <math.h>
+
+#include "wafer/plan.h"
+#include "wafer/protocols.h"
+
+/* WSE-2 or WSE-3, by what the system is called. */
+static bool open_mesh(wafer_machine *m, const row_query *q, prediction *out)
+{
+    const bool is_3 = row_says(q->row, "WSE-3") || row_says(q->row, "CS-3");
+    const bool is_2 = row_says(q->row, "WSE-2") || row_says(q->row, "CS-2") ||
+                      row_says(q->row, "CS-1"); /* the same fabric */
+    out->why = "neither WSE-2 nor WSE-3, or machines/ is not installed";
+    return (is_2 || is_3) && machine_open(m, is_3 ? "wse3" : "wse2", NULL) == CERIUM_OK;
+}
+
+static bool open_model(wafer_model *m, const row_query *q, prediction *out)
+{
+    /* "Qwen3-1.7B (28 layers)": what is in brackets is a remark. */
+    char name[96];
+    size_t len = strcspn(q->row->model, "(+");
+    while (len && q->row->model[len - 1] == ' ') len--;
+    snprintf(name, sizeof name, "%.*s", (int)(len < 90 ? len : 90), q->row->model);
+    shape_facts facts;
+    out->why = "the model's shapes are not in machines/models.ini";
+    return shape_of_name(&facts, name, NULL) == CERIUM_OK &&
+           wafer_model_of(m, &facts, name, NULL) == CERIUM_OK;
+}
+
+/* WaferLLM's kernels know one head as wide as the model, whatever the model has. */
+static step_program one_head(const step_program *p)
+{
+    step_program out = *p;
+    out.shape.n_heads = out.shape.n_kv_heads = 1;
+    out.shape.head_dim = p->shape.n_embd;
+    return out;
+}
+
+static step_cost published_cost(const wafer_machine *machine, const row_query *q,
+                                const wafer_style *style)
+{
+    return (step_cost){.mesh = &machine->mesh,
+                       .style = *style,
+                       .quant = QUANT_FP16,
+                       .choice = {.degree = 2, .k_multiple = 1, .context = q->context},
+                       .context = q->context,
+                       .tokens = 1};
+}
+
+/* Both: one layer on a mesh of its own, times the layers. */
+static bool one_layer(prediction *out, const row_query *q, const wafer_style *style, bool prefill)
+{
+    wafer_machine machine;
+    wafer_model net;
+    step_time t = {0};
+    if (!open_mesh(&machine, q, out)) return false;
+    bool ok = open_model(&net, q, out);
+    if (ok && !q->width) {
+        out->why = "the row does not say how large the mesh is";
+        wafer_model_close(&net);
+        ok = false;
+    }
+    if (!ok) {
+        machine_close(&machine);
+        return false;
+    }
+    const step_program p = one_head(net.program);
+    step_cost cost = published_cost(&machine, q, style);
+    if (prefill) {
+        t = time_prefill_layer(&p, 0, q->width, q->height, &cost, q->context, q->context);
+    } else {
+        cost.silu_of_embd = true;
+        ok = time_layer(&t, &p, 0, q->width, q->height, &cost, true) == CERIUM_OK;
+    }
+    out->layers = net.program->shape.n_layers;
+    out->cycles = t.cycles * out->layers;
+    out->tokens = prefill ? q->context : 1;
+    out->why = prefill ? "one padded layer with one head times the layers, all tokens at once"
+                       : "one padded layer with one head times the layers; no head, no hand-off";
+    wafer_model_close(&net);
+    machine_close(&machine);
+    return ok;
+}
+
+bool protocol_decode(prediction *out, const row_query *q, const wafer_style *style)
+{
+    return one_layer(out, q, style, false);
+}
+
+bool protocol_prefill(prediction *out, const row_query *q, const wafer_style *style)
+{
+    return one_layer(out, q, style, true);
+}
+
+/* The mesh that a row names, else the largest square that programs may use. */
+static void mesh_of(const row_query *q, const wafer_mesh *m, uint32_t *width, uint32_t *height)
+{
+    const uint32_t square = m->width < m->height ? m->width : m->height;
+    *width = q->width ? q->width : square;
+    *height = q->height ? q->height : square;
+}
+
+bool protocol_gemv(prediction *out, const row_query *q, const wafer_style *style)
+{
+    wafer_machine machine;
+    uint32_t width, height;
+    if (!open_mesh(&machine, q, out)) return false;
+    out->why = "the row does not say how large the product is";
+    if (q->k) {
+        mesh_of(q, &machine.mesh, &width, &height);
+        const double k_t = tiles_of(q->k, height), n_t = tiles_of(q->n, width);
+        const wafer_reduction sum = reduction_of(height, 2);
+        wafer_clocks c;
+        if (clocks_open(&c, width, height, true, message_cost(&machine.mesh, style))) {
+            machine_close(&machine);
+            return false;
+        }
+        clocks_reduce(&c, WAFER_AXIS_Y, &sum, (uint32_t)ceil(n_t / 2));
+        out->cycles = (double)clocks_latest(&c) / WAFER_TICKS +
+                      k_t * (style->issue + ceil(n_t / machine.mesh.simd_fp16));
+        out->why = "tiles, and one all-reduce of two phases";
+        clocks_close(&c);
+    }
+    machine_close(&machine);
+    return q->k != 0;
+}
+
+bool protocol_gemm(prediction *out, const row_query *q, const wafer_style *style)
+{
+    wafer_machine machine;
+    uint32_t width, height;
+    if (!open_mesh(&machine, q, out)) return false;
+    out->why = "the row does not say how large the product is";
+    if (q->k) {
+        mesh_of(q, &machine.mesh, &width, &height);
+        const step_cost cost = published_cost(&machine, q, style);
+        out->cycles = time_gemm(width, height, &cost, q->k, q->k, q->n).cycles;
+        out->why = "cyclic product, as prefill";
+    }
+    machine_close(&machine);
+    return q->k != 0;
+}
+
+/* ---- Section - Stages of layers ---- */
+
+/* What the kernels of the lab notes spend beyond WaferLLM's: calibration rows 48-52 (eight stages
+ * of up to four layers) and 54 (28 of one). */
+static const double lab_layer_cycles = 1122, lab_stage_cycles = 7611;
+
+/* Columns of the grid of exactly n slots that are nearest to squares. */
+static uint32_t columns_for(const wafer_mesh *m, uint32_t n)
+{
+    uint32_t best = 1;
+    double least = INFINITY;
+    for (uint32_t columns = 1; columns <= n; columns++) {
+        if (n % columns) continue;
+        double ratio = fabs(log(((double)m->width / columns) / ((double)m->height * columns / n)));
+        if (ratio < least) best = columns;
+        least = fmin(least, ratio);
+    }
+    return best;
+}
+
+/* A full pipeline gives a token in the time of its slowest stage. */
+bool protocol_pipeline(prediction *out, const row_query *q, const wafer_style *style)
+{
+    wafer_machine machine;
+    wafer_model net;
+    step_time t = {0};
+    if (!open_mesh(&machine, q, out)) return false;
+    bool ok = q->stages != 0;
+    out->why = "the row does not say how many stages";
+    if (ok) ok = open_model(&net, q, out);
+    if (!ok) {
+        machine_close(&machine);
+        return false;
+    }
+    const uint32_t columns = columns_for(&machine.mesh, q->stages);
+    const uint32_t a = machine.mesh.width / columns;
+    const uint32_t b = machine.mesh.height * columns / q->stages;
+    const step_cost cost = published_cost(&machine, q, style);
+    /* Tokens of the cache lie along the longer edge. */
+    ok = a && b &&
+         time_layer(&t, net.program, 0, a < b ? a : b, a < b ? b : a, &cost, true) == CERIUM_OK;
+    const uint32_t layers = tiles_of(net.program->shape.n_layers, q->stages);
+    out->cycles = layers * (t.cycles + lab_layer_cycles) + lab_stage_cycles;
+    out->layers = (double)net.program->shape.n_layers / q->stages;
+    out->why = "the fullest stage: its layers, and what the lab's kernels add to both";
+    wafer_model_close(&net);
+    machine_close(&machine);
+    return ok;
+}
+
+/* ---- Section - Collectives ---- */
+
+typedef struct {
+    double cores, wavelets, ramp;
+} line_work;
+
+/* HPDC'24: T = max(C, E / N + L) + (2 T_R + 1) D, in the forms that the paper gives. */
+static double reduce_cycles(const published_row *row, line_work w)
+{
+    const double p = w.cores, b = w.wavelets, depth = 2 * w.ramp + 1;
+    if (row_says(row, "star")) return b * (p - 1) + depth;
+    if (row_says(row, "tree"))
+        return fmax(b * log2(p), b * p * log2(p) / (2 * (p - 1)) + p - 1) + depth * log2(p);
+    if (row_says(row, "two-phase") || row_says(row, "two phase"))
+        return fmax(2 * b, b + p) + depth * (2 * sqrt(p) - 2);
+    return b + (2 * w.ramp + 2) * (p - 1); /* a chain */
+}
+
+static double broadcast_cycles(line_work w)
+{
+    return w.wavelets + w.cores + 2 * w.ramp;
+}
+
+static double collective_cycles(const published_row *row, line_work w)
+{
+    const double p = w.cores, b = w.wavelets;
+    if (row_says(row, "ring"))
+        return 2 * (p - 1) * b / p + 4 * p - 6 + 2 * (p - 1) * (2 * w.ramp + 1);
+    if (row_says(row, "allreduce") || row_says(row, "all-reduce"))
+        return reduce_cycles(row, w) + broadcast_cycles(w);
+    return row_says(row, "broadcast") ? broadcast_cycles(w) : reduce_cycles(row, w);
+}
+
+static double wavelets_of(const published_row *row)
+{
+    static const struct {
+        const char *word;
+        double wavelets;
+    } sizes[] = {{"wavelets", 1}, {"KB", 256}, {"KiB", 256}, {"bytes", 0.25}, {" B", 0.25}};
+    const char *const fields[] = {row->context, row->model, row->metric};
+    double n;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        for (size_t k = 0; k < ARRAY_LEN(fields); k++)
+            if (row_number_before(fields[k], sizes[i].word, &n)) return ceil(n * sizes[i].wavelets);
+    return row_says(row, "scalar") ? 1 : 0;
+}
+
+bool protocol_collective(prediction *out, const row_query *q, const wafer_style *style)
+{
+    wafer_machine machine;
+    (void)style; /* the paper's are tuned */
+    if (!open_mesh(&machine, q, out)) return false;
+    const double ramp = machine.mesh.ramp_cycles;
+    machine_close(&machine);
+    if (row_says(q->row, "ramp latency")) {
+        out->cycles = ramp;
+        out->is_input = true;
+        out->why = "an input: ramp_cycles of the machine";
+        return true;
+    }
+    double cores = 0;
+    if (!row_number_before(q->row->system, "PEs", &cores))
+        row_number_before(q->row->model, "PEs", &cores);
+    line_work w = {.cores = cores, .wavelets = wavelets_of(q->row), .ramp = ramp};
+    out->why = "the row does not say over how many cores, or how much";
+    if (w.wavelets < 1 || (cores < 2 && !q->width)) return false;
+    out->why = "the model of HPDC'24";
+    if (q->width > 1 && q->height > 1 && w.wavelets <= 1 && row_says(q->row, "allreduce")) {
+        /* SC20: written by hand for one value, a tenth above the way across and back. */
+        out->cycles = 1.1 * (q->width + q->height);
+        return true;
+    }
+    if (q->width > 1 && q->height > 1) { /* rows first, then the column of their roots */
+        w.cores = q->width;
+        out->cycles = collective_cycles(q->row, w);
+        w.cores = q->height;
+        out->cycles += collective_cycles(q->row, w);
+        return true;
+    }
+    if (q->width) w.cores = q->width > q->height ? q->width : q->height;
+    out->cycles = collective_cycles(q->row, w);
+    return true;
+}

@@ -1,0 +1,179 @@
+/* rows.c - CSV: quoted fields may hold commas, line ends and doubled quotes. */
+#include "wafer/rows.h"
+
+#include "base/limits.h"
+
+enum { COLUMNS_MAX = 64 };
+
+typedef enum {
+    COLUMN_ID,
+    COLUMN_CLASS,
+    COLUMN_SYSTEM,
+    COLUMN_DEVICES,
+    COLUMN_MODEL,
+    COLUMN_PRECISION,
+    COLUMN_BATCH,
+    COLUMN_CONTEXT,
+    COLUMN_METRIC,
+    COLUMN_VALUE,
+    COLUMN_UNIT,
+    COLUMN_NOTE,
+    COLUMN_SOURCE,
+    COLUMN_OTHER,
+} column;
+
+static const struct {
+    const char *name;
+    bool is_needed;
+} columns[COLUMN_OTHER] = {
+    [COLUMN_ID] = {"id", false},         [COLUMN_CLASS] = {"class", true},
+    [COLUMN_SYSTEM] = {"system", false}, [COLUMN_DEVICES] = {"devices", false},
+    [COLUMN_MODEL] = {"model", true},    [COLUMN_PRECISION] = {"precision", false},
+    [COLUMN_BATCH] = {"batch", false},   [COLUMN_CONTEXT] = {"context", false},
+    [COLUMN_METRIC] = {"metric", true},  [COLUMN_VALUE] = {"value", true},
+    [COLUMN_UNIT] = {"unit", true},      [COLUMN_NOTE] = {"note", false},
+    [COLUMN_SOURCE] = {"source", false},
+};
+
+typedef struct {
+    char *in, *end; /* not yet read */
+    uint32_t line;
+} reader;
+
+/* The next field, unquoted in place and NUL-terminated; *last where its line ends behind it. */
+static char *next_field(reader *r, bool *last)
+{
+    char *start = r->in, *out = r->in;
+    bool quoted = r->in < r->end && *r->in == '"';
+    if (quoted) r->in++;
+    while (r->in < r->end) {
+        char c = *r->in++;
+        if (c == '\n') r->line++;
+        if (quoted && c == '"') {
+            if (r->in < r->end && *r->in == '"')
+                *out++ = *r->in++;
+            else
+                quoted = false;
+        } else if (!quoted && (c == ',' || c == '\n')) {
+            *last = c == '\n';
+            if (out > start && out[-1] == '\r' && c == '\n') out--;
+            *out = 0;
+            return start;
+        } else {
+            *out++ = c;
+        }
+    }
+    *last = true;
+    *out = 0; /* there is room for it behind the text */
+    return start;
+}
+
+static int read_header(reader *r, column *which, size_t *n, const char *file, cerium_error *err)
+{
+    bool last = false, has[COLUMN_OTHER] = {0};
+    for (*n = 0; !last; (*n)++) {
+        const char *name = next_field(r, &last);
+        if (*n == COLUMNS_MAX)
+            return error_set(err, CERIUM_ERR_FORMAT, "%s:1: more than %d columns", file,
+                             COLUMNS_MAX);
+        which[*n] = COLUMN_OTHER;
+        for (int c = 0; c < COLUMN_OTHER; c++)
+            if (!has[c] && !strcmp(name, columns[c].name)) {
+                which[*n] = (column)c;
+                has[c] = true;
+            }
+    }
+    for (int c = 0; c < COLUMN_OTHER; c++)
+        if (columns[c].is_needed && !has[c])
+            return error_set(err, CERIUM_ERR_FORMAT,
+                             "%s:1: there is no column %s; the first line names the columns", file,
+                             columns[c].name);
+    return CERIUM_OK;
+}
+
+static double number_or_1(const char *s)
+{
+    double x;
+    return parse_f64(view_of(s), &x) && x > 0 && x < 1e9 ? x : 1;
+}
+
+static int read_row(published_row *row, reader *r, const column *which, size_t n, const char *file,
+                    cerium_error *err)
+{
+    const char *field[COLUMN_OTHER + 1];
+    const uint32_t line = r->line;
+    bool last = false;
+    size_t i = 0;
+    for (int c = 0; c <= COLUMN_OTHER; c++) field[c] = "";
+    for (; !last; i++) {
+        const char *text = next_field(r, &last);
+        if (i < n) field[which[i]] = text;
+    }
+    if (i == 1 && !*field[which[0]]) {
+        row->class_ = NULL; /* an empty line */
+        return CERIUM_OK;
+    }
+    if (i != n)
+        return error_set(err, CERIUM_ERR_FORMAT, "%s:%u: %zu fields; the first line has %zu", file,
+                         line, i, n);
+    *row = (published_row){.id = field[COLUMN_ID],
+                           .class_ = field[COLUMN_CLASS],
+                           .system = field[COLUMN_SYSTEM],
+                           .model = field[COLUMN_MODEL],
+                           .precision = field[COLUMN_PRECISION],
+                           .context = field[COLUMN_CONTEXT],
+                           .metric = field[COLUMN_METRIC],
+                           .unit = field[COLUMN_UNIT],
+                           .note = field[COLUMN_NOTE],
+                           .source = field[COLUMN_SOURCE],
+                           .devices = number_or_1(field[COLUMN_DEVICES]),
+                           .batch = number_or_1(field[COLUMN_BATCH]),
+                           .line = line};
+    if (!parse_f64(view_of(field[COLUMN_VALUE]), &row->value) ||
+        !(row->value > 0 && row->value < 1e18))
+        return error_set(err, CERIUM_ERR_FORMAT, "%s:%u: value '%.40s' is no positive number", file,
+                         line, field[COLUMN_VALUE]);
+    return CERIUM_OK;
+}
+
+int rows_parse(published_rows *out, view csv, const char *file, cerium_error *err)
+{
+    published_rows rows = {0};
+    column which[COLUMNS_MAX];
+    size_t n_columns = 0, n_lines = 1;
+    if (csv.len > WAFER_ROWS_BYTES_MAX)
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: longer than %u bytes", file,
+                         WAFER_ROWS_BYTES_MAX);
+    for (size_t i = 0; i < csv.len; i++) {
+        n_lines += csv.ptr[i] == '\n';
+        if (!csv.ptr[i])
+            return error_set(err, CERIUM_ERR_FORMAT, "%s:%zu: a zero byte", file, n_lines);
+    }
+    if (n_lines > WAFER_ROWS_MAX)
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: more than %u lines", file, WAFER_ROWS_MAX);
+    rows.text = memory_copy(csv.ptr ? csv.ptr : "", csv.len);
+    rows.rows = memory_zalloc(n_lines, sizeof *rows.rows);
+    int status = CERIUM_OK;
+    if (!rows.text || !rows.rows)
+        status = error_set(err, CERIUM_ERR_MEMORY, "%s: no memory to read it", file);
+    reader r = {.in = rows.text, .end = rows.text + csv.len, .line = 1};
+    if (!status) status = read_header(&r, which, &n_columns, file, err);
+    while (!status && r.in < r.end) {
+        published_row *row = &rows.rows[rows.n_rows];
+        status = read_row(row, &r, which, n_columns, file, err);
+        if (!status && row->class_) rows.n_rows++;
+    }
+    if (status) {
+        rows_close(&rows);
+        return status;
+    }
+    *out = rows;
+    return CERIUM_OK;
+}
+
+void rows_close(published_rows *r)
+{
+    memory_free(r->text);
+    memory_free(r->rows);
+    *r = (published_rows){0};
+}

@@ -1,0 +1,26 @@
+/* rows.h - published figures as rows of a CSV file: columns by name, unknown ones ignored. */
+#ifndef WAFER_ROWS_H
+#define WAFER_ROWS_H
+
+#include "base/memory.h"
+
+/* All NUL-terminated, empty where the file has no such column or field; in published_rows.text. */
+typedef struct {
+    const char *id, *class_, *system, *model, *precision, *context, *metric, *unit, *note, *source;
+    double devices, batch; /* 1 where it is no number */
+    double value;
+    uint32_t line;
+} published_row;
+
+typedef struct {
+    char *text;          /* owned */
+    published_row *rows; /* [n_rows], owned */
+    uint32_t n_rows;
+} published_rows;
+
+/* RFC 4180, the first line names the columns; class, model, metric, value and unit must be there.
+ * CERIUM_ERR_FORMAT: "file:line: what". */
+CERIUM_CHECKED int rows_parse(published_rows *out, view csv, const char *file, cerium_error *err);
+void rows_close(published_rows *r);
+
+#endif

@@ -1,0 +1,46 @@
+/* shapes.h - the step program of a model whose weights need not be here.
+ *
+ * From a GGUF file: as the engine lowers it; the weights are not read.  From the facts of a Hugging
+ * Face config.json, or of a section of machines/models.ini: a GGUF file without data is made in
+ * memory and lowered by the same code, so that the wafer runs the list that the CPU runs. */
+#ifndef WAFER_SHAPES_H
+#define WAFER_SHAPES_H
+
+#include "model/model.h"
+
+/* What a config tells of a decoder. Counts as in step_shape; 0 where the architecture has none. */
+typedef struct {
+    char architecture[16]; /* of the GGUF file: llama, qwen3moe, gpt-oss, ... */
+    uint32_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, n_vocab, context_tokens;
+    uint32_t n_experts, n_experts_used, n_ff_expert;
+    uint32_t window;
+    bool is_tied; /* the head is the embedding */
+} shape_facts;
+
+typedef struct {
+    gguf_file *file;
+    model *lowered;
+    void *blank; /* [blank_bytes] the file that was made; or NULL */
+    size_t blank_bytes;
+    const step_program *program;
+    char name[128];
+} wafer_model;
+
+/* Pure; CERIUM_ERR_FORMAT says what is missing, impossible or not supported. */
+CERIUM_CHECKED int shape_parse_config(shape_facts *out, view json, const char *file,
+                                      cerium_error *err);
+/* A section of models.ini, found by any of its names; letter case, blanks and - _ . do not matter.
+ * CERIUM_ERR_ARGUMENT when there is none of that name. */
+CERIUM_CHECKED int shape_parse_known(shape_facts *out, view ini, const char *file, const char *name,
+                                     cerium_error *err);
+/* The same from the file of models that was installed. */
+CERIUM_CHECKED int shape_of_name(shape_facts *out, const char *name, cerium_error *err);
+
+/* Lower the facts; name is for messages. */
+CERIUM_CHECKED int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name,
+                                  cerium_error *err);
+/* A .gguf, a config.json or a folder that has one, or a name of models.ini. */
+CERIUM_CHECKED int wafer_model_open(wafer_model *out, const char *path, cerium_error *err);
+void wafer_model_close(wafer_model *m);
+
+#endif

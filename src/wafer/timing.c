@@ -1,0 +1,474 @@
+/* timing.c - walks a step program's operations over the clocks of a region. */
+#include "wafer/timing.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+
+const char *const wafer_quant_names[WAFER_QUANTS] = {
+    [QUANT_FILE] = "file", [QUANT_FP16] = "fp16",   [QUANT_FP8] = "fp8",
+    [QUANT_INT4] = "int4", [QUANT_MXFP4] = "mxfp4",
+};
+
+#define WAFER_SDK(name, sdk, tuned, low, high, what)  .name = sdk,
+#define WAFER_BEST(name, sdk, tuned, low, high, what) .name = tuned,
+
+wafer_style wafer_style_sdk(void)
+{
+    return (wafer_style){WAFER_COST_MAP(WAFER_SDK)};
+}
+
+wafer_style wafer_style_tuned(void)
+{
+    return (wafer_style){WAFER_COST_MAP(WAFER_BEST).swaps_loops = true, .fuses = true};
+}
+
+bool wafer_style_set(wafer_style *style, view name, double value)
+{
+#define WAFER_NAME(constant, sdk, tuned, low, high, what) {#constant, &style->constant},
+    const struct {
+        const char *name;
+        double *at;
+    } constants[] = {WAFER_COST_MAP(WAFER_NAME)};
+#undef WAFER_NAME
+    for (size_t i = 0; i < ARRAY_LEN(constants); i++)
+        if (view_equal(name, view_of(constants[i].name)) && value >= 0 && value <= 1e6) {
+            *constants[i].at = value;
+            return true;
+        }
+    return false;
+}
+
+double quant_bits(wafer_quant quant, const model_matrix *w)
+{
+    switch (quant) {
+    case QUANT_FILE:
+        return 8.0 * block_bytes(w->source->type) / block_values(w->source->type);
+    case QUANT_FP16:
+        return 16;
+    case QUANT_FP8:
+        return 8;
+    case QUANT_INT4:
+        return 4.5;
+    case QUANT_MXFP4:
+        return w->n_matrices > 1 ? 4.25 : 16;
+    }
+    return 16;
+}
+
+wafer_message_cost message_cost(const wafer_mesh *mesh, const wafer_style *style)
+{
+    return (wafer_message_cost){.hop = (int64_t)mesh->hop_cycles * WAFER_TICKS,
+                                .ramp = (int64_t)mesh->ramp_cycles * WAFER_TICKS,
+                                .stage = llround(style->stage * WAFER_TICKS)};
+}
+
+/* ---- Section - Work of one core, which all do at once ---- */
+
+typedef struct {
+    wafer_clocks *c;
+    const step_program *p;
+    const step_cost *cost;
+    uint64_t cores;
+    uint32_t lanes; /* of fp16 */
+} walk;
+
+static int64_t ticks_of(double cycles)
+{
+    return llround(cycles * WAFER_TICKS);
+}
+
+/* n instructions over vectors of len: each multiplies and adds. */
+static void vectors(walk *w, double n, uint32_t len, bool are_macs)
+{
+    const double steps = n * tiles_of(len, w->lanes);
+    clocks_spend(w->c, SPENT_ISSUE, ticks_of(n * w->cost->style.issue));
+    clocks_spend(w->c, SPENT_VECTOR, ticks_of(steps));
+    wafer_events *e = &w->c->events;
+    e->vector_ops += (uint64_t)n * w->cores;
+    e->vector_steps += (uint64_t)steps * w->cores;
+    if (are_macs) e->macs += (uint64_t)n * len * w->cores;
+    /* A step reads a weight and a sum, and writes the sum. */
+    e->sram_read_bits += (uint64_t)n * len * 32 * w->cores;
+    e->sram_write_bits += (uint64_t)n * len * 16 * w->cores;
+}
+
+static void scalars(walk *w, double n)
+{
+    clocks_spend(w->c, SPENT_SCALAR, ticks_of(n * w->cost->style.scalar));
+    w->c->events.scalar_ops += (uint64_t)n * w->cores;
+    w->c->events.sram_read_bits += (uint64_t)n * 16 * w->cores;
+    w->c->events.sram_write_bits += (uint64_t)n * 16 * w->cores;
+}
+
+/* y[n_t] += W x[k_t] for each new token: one instruction for each element of x, or, where the style
+ * swaps loops and that is shorter, one for each row and a sum of the lanes behind it. */
+static void product(walk *w, double k_t, double n_t, bool narrow)
+{
+    const double m = w->cost->tokens;
+    const double by_k = k_t * (w->cost->style.issue + ceil(n_t / w->lanes));
+    const double by_n = n_t * (2 * w->cost->style.issue + ceil(k_t / w->lanes) + 1);
+    /* Weights narrower than fp16 are widened first, once for all tokens. */
+    if (narrow) vectors(w, k_t < n_t ? k_t : n_t, (uint32_t)(k_t < n_t ? n_t : k_t), false);
+    if (w->cost->style.swaps_loops && by_n < by_k) {
+        vectors(w, n_t * m, (uint32_t)k_t, true);
+        vectors(w, n_t * m, 1, false);
+    } else {
+        vectors(w, k_t * m, (uint32_t)n_t, true);
+    }
+}
+
+static bool is_narrow(const walk *w, const model_matrix *m)
+{
+    return quant_bits(w->cost->quant, m) < 16;
+}
+
+/* Values of fp16, two in a wavelet. */
+static uint32_t wavelets(double values)
+{
+    return (uint32_t)ceil(values / 2);
+}
+
+static void reduce(walk *w, const wafer_tiles *t, double values)
+{
+    clocks_reduce(w->c, t->reduce, &t->sum, wavelets(values));
+}
+
+/* Along a whole line, or along runs of n cores of it. */
+static void reduce_run(walk *w, wafer_axis axis, uint32_t n, double values)
+{
+    const wafer_reduction sum = reduction_of(n, w->cost->choice.degree);
+    clocks_reduce(w->c, axis, &sum, wavelets(values));
+}
+
+/* The products of op's matrices with one input, `times` over (experts). */
+static void products(walk *w, const wafer_tiles *t, double times)
+{
+    const step_op *op = &w->p->ops[t->op];
+    double n_all = 0;
+    bool narrow = false;
+    for (int i = 0; i < 3; i++) {
+        if (!op->w[i] || !t->n_tile[i]) continue;
+        n_all += t->n_tile[i];
+        narrow |= is_narrow(w, op->w[i]);
+        if (!w->cost->style.fuses)
+            product(w, times * t->k_tile, t->n_tile[i], is_narrow(w, op->w[i]));
+    }
+    if (w->cost->style.fuses) product(w, times * t->k_tile, n_all, narrow);
+}
+
+/* Mean square of x, whose k_t values a core has; scaling is part of it.  A fused style lets the sum
+ * of squares ride on the products' reduction: returns the values that it adds there. */
+static double norm(walk *w, const wafer_tiles *t)
+{
+    const double m = w->cost->tokens;
+    scalars(w, 2.0 * t->k_tile * m);
+    if (w->cost->choice.is_fused) return m;
+    reduce(w, t, m);
+    return 0;
+}
+
+static void residual(walk *w, const wafer_tiles *t)
+{
+    if (w->cost->style.fuses) vectors(w, w->cost->tokens, t->n_tile[0], false);
+}
+
+/* ---- Section - Operations ---- */
+
+static void time_qkv(walk *w, const wafer_tiles *t)
+{
+    const step_op *op = &w->p->ops[t->op];
+    const step_shape *s = &w->p->shape;
+    const wafer_strips strips = strips_of(s, w->c->width, w->cost->choice.k_multiple);
+    const double m = w->cost->tokens, n_q = t->n_tile[0], n_k = t->n_tile[1];
+    double extra = norm(w, t);
+    products(w, t, 1);
+    reduce(w, t, m * (n_q + 2 * n_k) + extra);
+    if (op->head_norm[0]) { /* a mean square for each head, over the columns of its strip */
+        scalars(w, 2 * m * (n_q + n_k));
+        if (strips.cores > 1)
+            reduce_run(w, WAFER_AXIS_X, strips.cores, m * strips.heads * (strips.queries + 1));
+    }
+    scalars(w, m * (n_q + n_k)); /* rotation */
+    scalars(w, m * n_k);         /* into the cache */
+    if (w->cost->choice.kv == WAFER_KV_SHIFT) {
+        double step = w->cost->style.issue + 2.0 * w->cost->mesh->hop_cycles +
+                      2.0 * w->cost->mesh->ramp_cycles + m * n_k / 2;
+        clocks_spend(w->c, SPENT_STREAM, ticks_of(2 * step));
+        w->c->events.hops += (uint64_t)(2 * m * n_k / 2) * w->cores;
+        w->c->events.ramps += (uint64_t)(4 * m * n_k / 2) * w->cores;
+    }
+}
+
+static void time_attend(walk *w, uint32_t at)
+{
+    const step_op *op = &w->p->ops[at];
+    const wafer_strips strips = strips_of(&w->p->shape, w->c->width, w->cost->choice.k_multiple);
+    const uint32_t context =
+        op->window && op->window < w->cost->context ? op->window : w->cost->context;
+    const double m = w->cost->tokens, heads = (double)strips.heads * strips.queries;
+    const double tokens = tiles_of(context ? context : 1, w->c->height), d = strips.channels;
+    vectors(w, m * heads * d, (uint32_t)tokens, true); /* scores of the row's tokens */
+    if (strips.cores > 1) reduce_run(w, WAFER_AXIS_X, strips.cores, m * heads * tokens);
+    if (!w->cost->choice.is_fused) reduce_run(w, WAFER_AXIS_Y, w->c->height, m * heads); /* max */
+    scalars(w, m * heads * tokens);                                                      /* exp */
+    if (!w->cost->choice.is_fused) reduce_run(w, WAFER_AXIS_Y, w->c->height, m * heads); /* sum */
+    vectors(w, m * heads * tokens, (uint32_t)d, true);
+    /* Fused: each row has its own maximum and sum, and corrects at every add. */
+    double riding = w->cost->choice.is_fused ? 2 * m * heads : 0;
+    if (w->cost->choice.is_fused) scalars(w, 2 * m * heads);
+    reduce_run(w, WAFER_AXIS_Y, w->c->height, m * heads * d + riding);
+}
+
+static void time_up(walk *w, const wafer_tiles *t)
+{
+    const step_op *op = &w->p->ops[t->op];
+    const double m = w->cost->tokens, f = op->w[0] ? t->n_tile[0] : t->n_tile[1];
+    double extra = norm(w, t);
+    products(w, t, 1);
+    reduce(w, t, m * ((op->w[0] ? t->n_tile[0] : 0) + t->n_tile[1]) + extra);
+    scalars(w, m * (w->cost->silu_of_embd ? t->k_tile : f));
+}
+
+static void time_down(walk *w, const wafer_tiles *t)
+{
+    products(w, t, 1);
+    reduce(w, t, w->cost->tokens * (double)t->n_tile[0]);
+    residual(w, t);
+}
+
+/* Scores of all experts, then everybody learns the best: k candidates travel in the sum's place. */
+static void time_route(walk *w, const wafer_tiles *t)
+{
+    const double m = w->cost->tokens, k = w->p->shape.n_experts_used;
+    double extra = norm(w, t);
+    products(w, t, 1);
+    reduce(w, t, m * t->n_tile[0] + extra);
+    scalars(w, m * (t->n_tile[0] + k));
+    reduce_run(w, WAFER_AXIS_X, w->c->width, m * 2 * 2 * k); /* value and index */
+}
+
+/* Experts that m tokens choose together, each being as likely as another. */
+static double experts_touched(const step_shape *s, double m)
+{
+    double n = s->n_experts, k = s->n_experts_used;
+    return n * (1 - pow(1 - k / n, m));
+}
+
+static void time_sharded(walk *w, const wafer_tiles *t)
+{
+    const step_shape *s = &w->p->shape;
+    const double m = w->cost->tokens, k = s->n_experts_used;
+    const bool up = w->p->ops[t->op].kind == STEP_EXPERTS_UP;
+    products(w, t, k);
+    if (up) {
+        reduce(w, t, m * k * (t->n_tile[0] + t->n_tile[1]));
+        scalars(w, m * k * t->n_tile[0]);
+    } else { /* weighted where they are made: one sum for all */
+        reduce(w, t, m * t->n_tile[0]);
+        residual(w, t);
+    }
+}
+
+/* Both halves of the experts on islands: the token is told to the islands of its experts, each
+ * works alone, and the answers come back, adding up where their ways meet. */
+static void time_islands(walk *w, const wafer_tiles *t)
+{
+    const step_shape *s = &w->p->shape;
+    const step_op *up = &w->p->ops[t->op], *down = up + 1;
+    const uint32_t r = w->cost->choice.island, multiple = w->cost->choice.k_multiple;
+    const wafer_message_cost message = w->c->cost;
+    const double m = w->cost->tokens, k = s->n_experts_used;
+    const double islands = (double)(w->c->width / r) * (w->c->height / r);
+    const double d = (double)size_round_up(tiles_of(s->n_embd, r), multiple);
+    const double f = (double)size_round_up(tiles_of(up->w[0]->rows, r), multiple);
+    /* Tokens whose experts share an island take turns: the fullest of the islands that are hit. */
+    const double turns = ceil(m * k / fmin(islands, experts_touched(s, m)));
+    const int64_t way = (int64_t)(w->c->width + w->c->height) * message.hop + 2 * message.ramp;
+    clocks_meet(w->c, SPENT_HOP, way);
+    clocks_spend(w->c, SPENT_STREAM, ticks_of(m * wavelets(d)));
+    const walk all = *w;
+    w->cores = (uint64_t)(fmin(islands, m * k) * r * r); /* only they work */
+    const wafer_reduction sum = reduction_of(r, w->cost->choice.degree);
+    step_cost one = *w->cost;
+    one.tokens = 1;
+    w->cost = &one;
+    for (double turn = 0; turn < turns; turn++) {
+        product(w, d, 2 * f, is_narrow(w, up->w[0]));
+        clocks_reduce(w->c, WAFER_AXIS_Y, &sum, wavelets(2 * f));
+        scalars(w, f);
+        product(w, f, d, is_narrow(w, down->w[0]));
+        clocks_reduce(w->c, WAFER_AXIS_X, &sum, wavelets(d));
+    }
+    *w = all;
+    clocks_meet(w->c, SPENT_HOP, way);
+    clocks_spend(w->c, SPENT_STAGE,
+                 (int64_t)ceil(log2(k + 1)) * (message.stage + 2 * message.ramp));
+    clocks_spend(w->c, SPENT_STREAM, ticks_of(m * wavelets(d)));
+    w->c->events.hops += (uint64_t)(2 * m * k * wavelets(s->n_embd)) * (w->c->width + w->c->height);
+}
+
+/* Logits are cut over the columns; the best of each column's travels. */
+static void time_head(walk *w, const wafer_tiles *t)
+{
+    const double m = w->cost->tokens;
+    double extra = norm(w, t);
+    products(w, t, 1);
+    reduce(w, t, m * t->n_tile[0] + extra);
+    vectors(w, m, t->n_tile[0], false); /* the largest of the column */
+    reduce_run(w, WAFER_AXIS_X, w->c->width, m * 4);
+}
+
+/* A row of the table goes from its column to the whole region. */
+static void time_embed(walk *w)
+{
+    const double values = ceil((double)w->p->shape.n_embd / w->c->height) * w->cost->tokens;
+    clocks_meet(w->c, SPENT_HOP, (int64_t)w->c->width * w->c->cost.hop + 2 * w->c->cost.ramp);
+    clocks_spend(w->c, SPENT_STREAM, ticks_of(wavelets(values)));
+    w->c->events.hops += (uint64_t)wavelets(values) * w->cores;
+}
+
+void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uint32_t n,
+              const step_cost *cost)
+{
+    walk w = {.c = c,
+              .p = p,
+              .cost = cost,
+              .cores = (uint64_t)c->width * c->height,
+              .lanes = cost->mesh->simd_fp16};
+    const bool islands = cost->choice.experts == WAFER_EXPERTS_ISLANDS;
+    CHECK(first + n <= p->n_ops && cost->tokens);
+    for (uint32_t at = first; at < first + n; at++) {
+        const wafer_tiles t = tiles_of_op(p, at, c->width, c->height, &cost->choice);
+        switch (p->ops[at].kind) {
+        case STEP_EMBED:
+            time_embed(&w);
+            break;
+        case STEP_QKV:
+            time_qkv(&w, &t);
+            break;
+        case STEP_ATTEND:
+            time_attend(&w, at);
+            break;
+        case STEP_OUT:
+        case STEP_FFN_DOWN:
+            time_down(&w, &t);
+            break;
+        case STEP_FFN_UP:
+            time_up(&w, &t);
+            break;
+        case STEP_ROUTE:
+            time_route(&w, &t);
+            break;
+        case STEP_EXPERTS_UP:
+            if (islands)
+                time_islands(&w, &t);
+            else
+                time_sharded(&w, &t);
+            break;
+        case STEP_EXPERTS_DOWN:
+            if (!islands) time_sharded(&w, &t);
+            break;
+        case STEP_HEAD:
+            time_head(&w, &t);
+            break;
+        }
+    }
+}
+
+bool layer_ops(const step_program *p, uint32_t layer, uint32_t *first, uint32_t *n)
+{
+    uint32_t seen = 0, begin = p->n_ops;
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        bool is_end = p->ops[i].kind == STEP_QKV || p->ops[i].kind == STEP_HEAD;
+        if (is_end && begin < p->n_ops) {
+            *first = begin;
+            *n = i - begin;
+            return true;
+        }
+        if (p->ops[i].kind == STEP_QKV && seen++ == layer) begin = i;
+    }
+    return false;
+}
+
+static void time_so_far(step_time *out, const wafer_clocks *c)
+{
+    out->cycles = (double)clocks_latest(c) / WAFER_TICKS;
+    for (int i = 0; i < WAFER_SPENT; i++) out->spent[i] = (double)c->spent[i] / WAFER_TICKS;
+    out->events = c->events;
+}
+
+int time_range(step_time *out, const step_program *p, uint32_t first, uint32_t n, uint32_t width,
+               uint32_t height, const step_cost *cost, bool folded)
+{
+    wafer_clocks c;
+    RETURN_IF(clocks_open(&c, width, height, folded, message_cost(cost->mesh, &cost->style)));
+    time_ops(&c, p, first, n, cost);
+    time_so_far(out, &c);
+    clocks_close(&c);
+    return CERIUM_OK;
+}
+
+/* What was added since before. */
+static step_time time_since(const wafer_clocks *c, const step_time *before)
+{
+    step_time now;
+    time_so_far(&now, c);
+    now.cycles -= before->cycles;
+    for (int i = 0; i < WAFER_SPENT; i++) now.spent[i] -= before->spent[i];
+    return now;
+}
+
+/* In the steady state: once for what the layer before leaves, then the one that counts. */
+static void time_twice(step_time *out, wafer_clocks *c, const step_program *p, uint32_t layer,
+                       const step_cost *cost)
+{
+    uint32_t first = 0, n = 0;
+    step_time before;
+    CHECK(layer_ops(p, layer, &first, &n));
+    time_ops(c, p, first, n, cost);
+    time_so_far(&before, c);
+    c->events = (wafer_events){0};
+    time_ops(c, p, first, n, cost);
+    *out = time_since(c, &before);
+}
+
+int time_layer(step_time *out, const step_program *p, uint32_t layer, uint32_t width,
+               uint32_t height, const step_cost *cost, bool folded)
+{
+    wafer_clocks c;
+    RETURN_IF(clocks_open(&c, width, height, folded, message_cost(cost->mesh, &cost->style)));
+    time_twice(out, &c, p, layer, cost);
+    clocks_close(&c);
+    return CERIUM_OK;
+}
+
+int time_layer_dead(step_time *out, const step_program *p, uint32_t layer, uint32_t x, uint32_t y,
+                    uint32_t width, uint32_t height, const step_cost *cost)
+{
+    wafer_clocks c;
+    RETURN_IF(clocks_open(&c, width, height, false, message_cost(cost->mesh, &cost->style)));
+    int status = clocks_dead(&c, cost->mesh, x, y);
+    if (!status) time_twice(out, &c, p, layer, cost);
+    clocks_close(&c);
+    return status;
+}
+
+int time_layer_ops(step_time *out, const step_program *p, uint32_t layer, uint32_t width,
+                   uint32_t height, const step_cost *cost)
+{
+    wafer_clocks c;
+    uint32_t first = 0, n = 0;
+    step_time before;
+    CHECK(layer_ops(p, layer, &first, &n) && n <= WAFER_LAYER_OPS_MAX);
+    RETURN_IF(clocks_open(&c, width, height, true, message_cost(cost->mesh, &cost->style)));
+    time_ops(&c, p, first, n, cost);
+    for (uint32_t i = 0; i < n; i++) {
+        time_so_far(&before, &c);
+        c.events = (wafer_events){0};
+        time_ops(&c, p, first + i, 1, cost);
+        out[i] = time_since(&c, &before);
+    }
+    clocks_close(&c);
+    return CERIUM_OK;
+}

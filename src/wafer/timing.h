@@ -1,0 +1,99 @@
+/* timing.h - what one step costs: the walk over a region's operations on its clocks.
+ *
+ * The constants below are all there are.  They belong to a style of kernels, never to a model or a
+ * mesh, and each has a source; docs/wafer-validation.md shows how far the figures move with each.
+ */
+#ifndef WAFER_TIMING_H
+#define WAFER_TIMING_H
+
+#include "wafer/clocks.h"
+
+/* X(name, sdk, tuned, low, high, what and where from): cycles.  low and high bound the tuned value
+ * where nobody has published one.
+ *
+ * sdk is WaferLLM's style (OSDI'25), tuned what hand-written kernels reach.  Rows are those of the
+ * calibration file: docs/wafer-validation.md says which constant was fitted on which. */
+#define WAFER_COST_MAP(X)                                                                          \
+    X(issue, 4.53, 4.53, 3, 8, "start of a vector instruction (prefill, rows 13-15, 19-21)")       \
+    X(stage, 19.94, 1, 1, 4, "software at a dependent add (rows 1-6; HPDC'24 chain: 2 T_R + 2)")   \
+    X(scalar, 22.83, 6, 4, 12, "one element of exp, norm, rotation (rows 1-6; tuned assumed)")     \
+    X(gemm_row, 62, 10, 5, 30, "one row of a travelling tile (rows 13-15, 19-21; tuned: assumed)")
+
+typedef struct {
+#define WAFER_COST_FIELD(name, sdk, tuned, low, high, what) double name;
+    WAFER_COST_MAP(WAFER_COST_FIELD)
+#undef WAFER_COST_FIELD
+    bool swaps_loops; /* the shorter side of a tile is the one that is issued */
+    bool fuses;       /* matrices with one input share their issues */
+} wafer_style;
+
+/* Set a constant by its name; false when there is none, or the value is not in [0, 1e6]. */
+bool wafer_style_set(wafer_style *style, view name, double value);
+
+wafer_style wafer_style_sdk(void);
+wafer_style wafer_style_tuned(void);
+
+typedef enum {
+    QUANT_FILE = 0, /* as the model file has each matrix */
+    QUANT_FP16 = 1,
+    QUANT_FP8 = 2,
+    QUANT_INT4 = 3,  /* and an fp16 scale for 32 values */
+    QUANT_MXFP4 = 4, /* experts: 4 bits and a byte for 32 values; the rest fp16 */
+} wafer_quant;
+enum { WAFER_QUANTS = 5 };
+extern const char *const wafer_quant_names[WAFER_QUANTS];
+
+double quant_bits(wafer_quant quant, const model_matrix *w); /* a weight */
+
+typedef struct {
+    const wafer_mesh *mesh;
+    wafer_style style;
+    wafer_quant quant;
+    wafer_choice choice;
+    uint32_t context;  /* tokens in the cache */
+    uint32_t tokens;   /* of this step: 1, or a draft to verify */
+    bool silu_of_embd; /* a published kernel's loop: d / P elements where f / P belong */
+} step_cost;
+
+/* The operations [first, first + n) of p on the clocks of their region, for `tokens` new tokens. */
+void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uint32_t n,
+              const step_cost *cost);
+
+enum { WAFER_LAYER_OPS_MAX = 8 };
+
+typedef struct {
+    double cycles;
+    double spent[WAFER_SPENT]; /* cycles; they add up to `cycles` */
+    wafer_events events;
+} step_time;
+
+/* One layer in the steady state (the clocks keep what the layer before left), on width x height. */
+CERIUM_CHECKED int time_layer(step_time *out, const step_program *p, uint32_t layer, uint32_t width,
+                              uint32_t height, const step_cost *cost, bool folded);
+/* The same around the dead cores of cost->mesh, the region's corner being at logical (x, y). */
+CERIUM_CHECKED int time_layer_dead(step_time *out, const step_program *p, uint32_t layer,
+                                   uint32_t x, uint32_t y, uint32_t width, uint32_t height,
+                                   const step_cost *cost);
+/* The same, each operation of the layer on its own: out[n] for layer_ops()'s n, at most
+ * WAFER_LAYER_OPS_MAX. */
+CERIUM_CHECKED int time_layer_ops(step_time *out, const step_program *p, uint32_t layer,
+                                  uint32_t width, uint32_t height, const step_cost *cost);
+/* [first, first + n) from clocks at zero: what is no layer. */
+CERIUM_CHECKED int time_range(step_time *out, const step_program *p, uint32_t first, uint32_t n,
+                              uint32_t width, uint32_t height, const step_cost *cost, bool folded);
+
+/* One layer over `tokens` prompt tokens at once, as cyclic matrix products; `seen`: tokens that
+ * each of them attends to. */
+step_time time_prefill_layer(const step_program *p, uint32_t layer, uint32_t width, uint32_t height,
+                             const step_cost *cost, uint32_t tokens, uint32_t seen);
+/* One cyclic product [m, k] [k, n] on width x height. */
+step_time time_gemm(uint32_t width, uint32_t height, const step_cost *cost, uint32_t m, uint32_t k,
+                    uint32_t n);
+
+/* The operations of a layer: [*first, *first + *n); false when there is no such layer. */
+bool layer_ops(const step_program *p, uint32_t layer, uint32_t *first, uint32_t *n);
+
+/* Messages on this mesh in this style. */
+wafer_message_cost message_cost(const wafer_mesh *mesh, const wafer_style *style);
+
+#endif

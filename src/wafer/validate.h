@@ -1,0 +1,32 @@
+/* validate.h - predicts published figures, each by the protocol that it was measured by.
+ *
+ * docs/wafer-validation.md says what each protocol is.  Nothing here knows a row: the figures come
+ * from the shapes, the mesh and the constants of timing.h, and from those of this file's stacks. */
+#ifndef WAFER_VALIDATE_H
+#define WAFER_VALIDATE_H
+
+#include "wafer/rows.h"
+#include "wafer/timing.h"
+
+typedef struct {
+    bool is_modelled;
+    bool is_input;    /* the figure is a constant of ours: no prediction, no error */
+    double predicted; /* in the row's unit */
+    double error;     /* predicted / value - 1; of times, for units of time, and of rates else */
+    char why[128];    /* not modelled: why; else the protocol */
+} validated_row;
+
+/* style: that of SDK kernels, perhaps with a constant moved. */
+validated_row validate_row(const published_row *row, const wafer_style *style);
+
+typedef struct {
+    char class_[48];
+    uint32_t n_rows, n_modelled;              /* inputs are neither an error nor a success */
+    double mean_absolute, mean_signed, worst; /* of the modelled ones */
+} validated_class;
+
+/* By class, in the order in which they appear; returns how many, at most max. */
+uint32_t validate_classes(validated_class *out, uint32_t max, const published_rows *rows,
+                          const validated_row *results);
+
+#endif

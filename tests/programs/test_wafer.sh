@@ -1,0 +1,111 @@
+#!/bin/sh
+# test_wafer.sh - the wafer's commands as a user meets them: plans of known shapes, pictures,
+# comparisons, predictions beside published figures, and one line for what cannot be.
+. tests/shell.sh
+
+wafer="./cerium wafer"
+configs=tests/wafer/configs
+
+# status WANT COMMAND...: the command ends with that status.
+status() {
+    want=$1
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    [ "$got" = "$want" ] || { echo "status $got: $*"; cat "$work/out" "$work/err"; return 1; }
+}
+refused() {
+    refused_text=$2 want=$1
+    shift 2
+    status "$want" "$@" || return 1
+    [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
+        grep -qF -e "$refused_text" "$work/err" || { cat "$work/out" "$work/err"; return 1; }
+}
+says() { grep -qF -e "$1" "$work/out" || { cat "$work/out"; return 1; }; }
+
+check "help" status 0 $wafer --help
+check "help has an example" says "example: cerium wafer plan"
+check "no part" refused 2 "say plan, compare or validate" $wafer
+check "an unknown part" refused 2 "there is no part 'fly'" $wafer fly
+
+# ---- plans ----
+for shape in llama-3-8b llama-3-70b qwen3-coder-30b-a3b gpt-oss-20b gpt-oss-120b; do
+    check "a plan of $shape" status 0 $wafer plan -m "$configs/$shape.json" --machine cs3 --json
+    check "and it fits" says '"fits": true'
+done
+check "a plan from a model file" status 0 $wafer plan -m models/cerium-first.gguf --machine small
+check "says where the time goes" says "where the time goes"
+check "a draft" status 0 $wafer plan -m llama-3-8b --machine wse3 --draft 4 --host-sampling \
+    --kv-gbytes 25
+check "says when its KV arrives" says "its KV from elsewhere, ms"
+check "a map" status 0 $wafer plan -m llama-3-8b --picture "$work/map.svg"
+check "has the layers" grep -q "layers 0-10" "$work/map.svg"
+check "a page" status 0 $wafer plan -m gpt-oss-20b --picture "$work/map.html"
+check "has both kinds of layers" grep -q "sliding window" "$work/map.html"
+if command -v python3 >/dev/null; then
+    check "the map is XML" python3 -c "import xml.dom.minidom as m; m.parse('$work/map.svg')"
+fi
+printf '[mesh]\n' >"$work/half.ini"
+sed 's/^width = 8.*/width = 80/' machines/small.ini >"$work/wide.ini"
+check "does not fit" refused 1 "would hold it" $wafer plan -m llama-3-70b --machine wse3
+check "a smaller context would" refused 1 "a context of" \
+    $wafer plan -m qwen3-coder-30b-a3b --machine wse3 --context 262144 --quant fp8
+check "a context over the model's" refused 1 "the nearest is 8192" \
+    $wafer plan -m llama-3-8b --context 8193
+check "an impossible machine" refused 1 "wide.ini:7: width = 80, but the grid is 10 wide" \
+    $wafer plan -m llama-3-8b --machine "$work/wide.ini"
+check "half a machine" refused 1 "half.ini:1: key" $wafer plan --machine "$work/half.ini"
+check "an unknown machine" refused 1 "there is no machine 'abacus'" $wafer plan --machine abacus
+check "an unknown model" refused 1 "there is no model 'gpt-9'" $wafer plan -m gpt-9
+check "GPUs have no plan" refused 1 "no mesh" $wafer plan -m llama-3-8b --machine dgx-h100
+check "a picture of another kind" refused 1 "a file.svg or a file.html" \
+    $wafer plan -m llama-3-8b --picture "$work/map.png"
+check "a bad quantization" refused 2 "'fp3' is not a value" $wafer plan --quant fp3
+
+# ---- comparisons ----
+check "a comparison" status 0 $wafer compare -m llama-3-8b --machines wse3,dgx-h100 \
+    --contexts 4096,8192 --drafts 1,4 --csv "$work/all.csv" --plots "$work/all.html"
+for kind in stock tuned floor sdk; do check "has $kind" says " $kind "; done
+check "its table" grep -q "^dgx-h100,floor,8192,4,64," "$work/all.csv"
+check "its plots" grep -q "joules a token" "$work/all.html"
+check "as JSON" status 0 $wafer compare -m gpt-oss-120b --machines wse3,dgx-b200 --json
+check "what does not fit says why" says '"why": "wse3: '
+check "nothing fits" refused 1 "do not fit" $wafer compare -m llama-3.1-405b --machines wse2
+
+# ---- published figures ----
+# below CLASS WHAT LIMIT: an error of that class, as JSON, is under the limit.
+below() {
+    python3 - "$work/out" "$@" <<'END'
+import json, sys
+path, name, what, limit = sys.argv[1:]
+for c in json.load(open(path))["classes"]:
+    if c["class"] == name:
+        print(c)
+        sys.exit(not (c["predicted"] > 0 and c[what] < float(limit)))
+sys.exit(1)
+END
+}
+if command -v python3 >/dev/null; then
+    check "calibration rows" status 0 $wafer validate tests/wafer/calibration.csv --json
+    check "decode within 2 %" below wse_decode mean_absolute_error 0.02
+    check "decode, worst within 4 %" below wse_decode worst_absolute_error 0.04
+    check "prefill within 4 %" below wse_prefill mean_absolute_error 0.04
+    check "pipelines within 4 %" below wse_pipeline mean_absolute_error 0.04
+    check "GPUs within 8 %" below gpu_decode mean_absolute_error 0.08
+fi
+cat >"$work/rows.csv" <<'END'
+unit,value,metric,model,class,system,color
+cycles,3072,reduce,"Reduce chain, 64 wavelets",wse_collective,CS-2 512x1,red
+tok/s,1000,decode,GPT-9,wse_decode,WSE-2 420x420 PEs,red
+tok/s,1000,speed,LLaMA3-8B,poetry,WSE-2 420x420 PEs,red
+END
+check "rows in other columns" status 0 $wafer validate "$work/rows.csv"
+check "a chain of 512 cores" says "| 3130 | +1.89 % |"
+check "an unknown model is not modelled" says "not modelled: the model's shapes"
+check "an unknown class is not modelled" says "not modelled: no protocol"
+check "sensitivity" status 0 $wafer validate tests/wafer/calibration.csv --sensitivity
+check "of every constant" says "| gemm_row: "
+check "rows without values" refused 1 "there is no column class" $wafer validate machines/wse2.ini
+check "no rows" refused 1 "No such file" $wafer validate "$work/nowhere.csv"
+check "no file" refused 2 "name one file" $wafer validate
+report wafer
