@@ -8,7 +8,8 @@
 const char wafer_help[] =
     "usage: cerium wafer plan -m MODEL --machine NAME [--context N]\n"
     "       cerium wafer compare -m MODEL --machines NAME,NAME,... [--contexts N,N,...]\n"
-    "       cerium wafer validate ROWS.csv [--sensitivity]\n\n"
+    "       cerium wafer validate ROWS.csv [--sensitivity]\n"
+    "       cerium wafer simulate [-m MODEL] [-p TEXT]   (has a --help of its own)\n\n"
     "What a model would do on wafer-scale silicon: does it fit, with what context, how many\n"
     "tokens a second, joules and dollars a token; and what GPUs make of it.  Shapes are enough:\n"
     "MODEL is a GGUF file, a Hugging Face config.json or its folder, or a name of\n"
@@ -242,6 +243,7 @@ int program_wafer(int argc, char **argv)
         {"plan", "wafer plan", wafer_plan_main},
         {"compare", "wafer compare", wafer_compare_main},
         {"validate", "wafer validate", wafer_validate_main},
+        {"simulate", "wafer simulate", wafer_simulate_main},
     };
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
         fputs(wafer_help, stdout);
@@ -255,5 +257,5 @@ int program_wafer(int argc, char **argv)
         return parts[i].main(argc - 1, argv + 1);
     }
     if (argc > 1) return usage_error("wafer", "there is no part '%.40s'", argv[1]);
-    return usage_error("wafer", "say plan, compare or validate");
+    return usage_error("wafer", "say plan, compare, validate or simulate");
 }

@@ -13,6 +13,7 @@ extern const char wafer_help[];
 int wafer_plan_main(int argc, char **argv);
 int wafer_compare_main(int argc, char **argv);
 int wafer_validate_main(int argc, char **argv);
+int wafer_simulate_main(int argc, char **argv);
 
 /* Options that plan and compare share. */
 typedef struct {

@@ -25,7 +25,7 @@ says() { grep -qF -e "$1" "$work/out" || { cat "$work/out"; return 1; }; }
 
 check "help" status 0 $wafer --help
 check "help has an example" says "example: cerium wafer plan"
-check "no part" refused 2 "say plan, compare or validate" $wafer
+check "no part" refused 2 "say plan, compare, validate or simulate" $wafer
 check "an unknown part" refused 2 "there is no part 'fly'" $wafer fly
 
 # ---- plans ----

@@ -1,0 +1,440 @@
+/* wafer_simulate.c - `cerium wafer simulate`: a model run on a mesh of cores, beside the CPU. */
+#include <jansson.h>
+#include <math.h>
+
+#include "gguf/gguf.h"
+#include "programs/options.h"
+#include "programs/wafer.h"
+#include "wafer/machines.h"
+#include "wafer/mesh.h"
+
+static const char name[] = "wafer simulate";
+
+static const char help[] =
+    "usage: cerium wafer simulate [OPTIONS] [-p TEXT]\n\n"
+    "Run a model on a simulated mesh of cores: every core has its tile of the weights and its\n"
+    "share of the KV cache, and sums go from core to core as they would there.  The text streams\n"
+    "to standard output; every logit is compared with the CPU's.\n\n"
+    "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
+    "  -p, --prompt TEXT     what to continue; -f FILE reads it (- for standard input)\n"
+    "  -n, --tokens N        new tokens (default 32)\n"
+    "      --mesh WxH        cores along x and y (default 32x32)\n"
+    "      --machine NAME    mesh, colours and lanes of machines/NAME.ini, or of a file\n"
+    "      --order WHICH     equal: sums in the order of the CPU, the same bits (default);\n"
+    "                        mesh: partial sums meet as they would on silicon, within a bound\n"
+    "      --degree N        phases in which they meet, 1 to 4 (default 2)\n"
+    "      --kv-policy WHICH round-robin (default) or shift: the row that keeps a token\n"
+    "      --kv i8|f16|f32   what keys and values are kept in (default i8)\n"
+    "      --verify N        afterwards verify the text again, N tokens in a pass, as a draft\n"
+    "      --no-compare      the mesh alone\n"
+    "      --events          what was counted, by kind of step\n"
+    "      --json            figures for a program, and no text\n"
+    "      --context N, --batch N (tokens of a pass, default 16), --threads N (of the CPU)\n"
+    "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N\n\n"
+    "example: cerium wafer simulate --mesh 32x32 --order mesh -p 'int main(void)' -n 16\n";
+
+enum { OWN_MESH = OPTION_OWN, OWN_MACHINE, OWN_ORDER, OWN_DEGREE, OWN_POLICY, OWN_VERIFY,
+       OWN_NO_COMPARE, OWN_EVENTS };
+enum { PROMPT_BYTES_MAX = 1 << 20 };
+
+typedef struct {
+    options o;
+    mesh_layout layout;
+    const char *machine;
+    bool mesh_given, no_compare, show_events;
+    uint32_t verify;
+    uint32_t core_bytes; /* of the machine's cores, for weights and KV; 0: nobody says */
+
+    cerium_engine *engine;
+    cerium_session *session;
+    gguf_file *file;
+    mesh *m;
+    int32_t *tokens;     /* [n_prompt + n_tokens] */
+    size_t n_prompt, n;  /* n: with the new ones */
+    uint64_t prompt_ns, decode_ns;
+
+    uint32_t n_places;   /* logits that were compared: all of a token */
+    uint32_t n_equal, n_bounded, n_decided, n_same;
+    double worst, widest; /* largest difference over its bound; largest finite bound */
+    uint32_t n_verified;
+    mesh_kind_events events[MESH_KIND_END]; /* of the new tokens */
+} simulate;
+
+static bool take_mesh(mesh_layout *l, const char *value)
+{
+    const char *x = strchr(value, 'x');
+    uint64_t width, height;
+    if (!x || !parse_u64((view){value, (size_t)(x - value)}, &width) ||
+        !parse_u64(view_of(x + 1), &height))
+        return false;
+    l->width = width < UINT32_MAX ? (uint32_t)width : UINT32_MAX;
+    l->height = height < UINT32_MAX ? (uint32_t)height : UINT32_MAX;
+    return true;
+}
+
+/* Which of two words; false when neither. */
+static bool take_word(const char *value, const char *first, const char *second, int *out)
+{
+    *out = !strcmp(value, second);
+    return *out || !strcmp(value, first);
+}
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    simulate *s = arg;
+    int which;
+    switch (val) {
+    case OWN_MESH: s->mesh_given = true; return take_mesh(&s->layout, value);
+    case OWN_MACHINE: s->machine = value; return true;
+    case OWN_ORDER:
+        if (!take_word(value, "equal", "mesh", &which)) return false;
+        s->layout.order = which ? MESH_ORDER : MESH_EQUAL;
+        return true;
+    case OWN_DEGREE: return option_u32(value, 1, WAFER_DEGREE_MAX, &s->layout.choice.degree);
+    case OWN_POLICY:
+        if (!take_word(value, "round-robin", "shift", &which)) return false;
+        s->layout.choice.kv = which ? WAFER_KV_SHIFT : WAFER_KV_ROUND_ROBIN;
+        return true;
+    case OWN_VERIFY: return option_u32(value, 1, MESH_ROWS_MAX, &s->verify);
+    case OWN_NO_COMPARE: return s->no_compare = true;
+    case OWN_EVENTS: return s->show_events = true;
+    default: return false;
+    }
+}
+
+/* ---- opening ---- */
+
+static int take_machine(simulate *s, cerium_error *err)
+{
+    wafer_machine machine;
+    int status = machine_open(&machine, s->machine, err);
+    if (status) return status;
+    if (machine.is_gpu)
+        status = error_set(err, CERIUM_ERR_ARGUMENT, "%s: has no mesh of cores", s->machine);
+    if (!status && !s->mesh_given) {
+        s->layout.width = machine.mesh.width;
+        s->layout.height = machine.mesh.height;
+        if (s->layout.width > MESH_SIDE_MAX || s->layout.height > MESH_SIDE_MAX)
+            status = error_set(err, CERIUM_ERR_ARGUMENT,
+                               "%s: has %u x %u cores, and each core's work is done here: take a "
+                               "part of at most %d x %d with --mesh", s->machine, s->layout.width,
+                               s->layout.height, MESH_SIDE_MAX, MESH_SIDE_MAX);
+    }
+    s->layout.colours = machine.mesh.colours - machine.mesh.reserved_colours;
+    s->layout.lanes = machine.mesh.simd_fp32;
+    const uint32_t taken = machine.mesh.code_bytes_tuned + machine.mesh.buffer_bytes;
+    if (machine.mesh.sram_bytes > taken) s->core_bytes = machine.mesh.sram_bytes - taken;
+    machine_close(&machine);
+    return status;
+}
+
+static int check_fit(const simulate *s, cerium_error *err)
+{
+    const uint64_t need = mesh_core_weight_bytes(s->m) + mesh_core_kv_bytes(s->m);
+    const mesh_layout *l = mesh_layout_of(s->m);
+    if (!s->core_bytes || need <= s->core_bytes) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_CAPACITY,
+                     "%s: the fullest of %u x %u cores needs %llu bytes for weights and %u tokens "
+                     "of KV, and has %u: take a larger --mesh or a smaller --context", s->machine,
+                     l->width, l->height, (unsigned long long)need, l->choice.context,
+                     s->core_bytes);
+}
+
+static int open_prompt(simulate *s, cerium_error *err)
+{
+    bytes text = {.max = PROMPT_BYTES_MAX};
+    const char *path = s->o.prompt_file ? s->o.prompt_file : "-";
+    int32_t *prompt = NULL;
+    view v = view_of(s->o.prompt);
+    int status = CERIUM_OK;
+    if (!s->o.prompt) {
+        status = read_file(path, &text, err);
+        v = (view){text.ptr, text.len};
+    }
+    if (!status) status = encode(s->engine, v, CERIUM_TOKENIZE_BEGIN, &prompt, &s->n_prompt, err);
+    bytes_free(&text);
+    const uint32_t context = mesh_layout_of(s->m)->choice.context;
+    if (!status && s->n_prompt == 0)
+        status = error_set(err, CERIUM_ERR_ARGUMENT, "the prompt has no tokens: give some with -p");
+    if (!status && s->n_prompt + s->o.n_tokens > context)
+        status = error_set(err, CERIUM_ERR_ARGUMENT,
+                           "%zu tokens of prompt and %u new ones: the context has %u", s->n_prompt,
+                           s->o.n_tokens, context);
+    if (!status) {
+        s->tokens = memory_alloc((s->n_prompt + s->o.n_tokens) * sizeof *s->tokens);
+        if (!s->tokens) status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the tokens");
+    }
+    if (!status) memcpy(s->tokens, prompt, s->n_prompt * sizeof *prompt);
+    memory_free(prompt);
+    return status;
+}
+
+static int open_all(simulate *s, cerium_error *err)
+{
+    if (s->machine) RETURN_IF(take_machine(s, err));
+    if (s->o.kv && !kernel_kv_of_name(s->o.kv, &s->layout.kv_type))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "--kv %s: there are i8, f16, f32", s->o.kv);
+    s->o.kv = kernel_kv_name(s->layout.kv_type);
+    s->o.head = "full"; /* every logit is compared */
+    s->layout.choice.context = s->o.context;
+    if (s->o.batch) s->layout.rows_max = s->o.batch;
+    if (s->layout.rows_max < s->verify) s->layout.rows_max = s->verify;
+    RETURN_IF(options_engine(&s->o, &s->engine, 1, err));
+    RETURN_IF(gguf_open(&s->file, options_model(&s->o), err));
+    RETURN_IF(mesh_open(&s->m, s->file, &s->layout,
+                        s->layout.order == MESH_ORDER && !s->no_compare, MESH_SOUND, err));
+    RETURN_IF(check_fit(s, err));
+    RETURN_IF(open_prompt(s, err));
+    return s->no_compare ? CERIUM_OK : cerium_session_open(&s->session, s->engine, NULL, err);
+}
+
+static void close_all(simulate *s)
+{
+    cerium_session_close(&s->session);
+    mesh_close(&s->m);
+    gguf_close(&s->file);
+    cerium_engine_close(&s->engine);
+    memory_free(s->tokens);
+}
+
+/* ---- comparing ---- */
+
+static uint32_t best_of(const float *logits, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (logits[i] > logits[best]) best = i;
+    return best;
+}
+
+/* Whether the bounds leave no other token the chance to be the best. */
+static bool is_decided(const float *logits, const float *bounds, uint32_t best, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (i != best && !(logits[best] - logits[i] > bounds[best] + bounds[i])) return false;
+    return true;
+}
+
+static int compare_bounded(simulate *s, const float *have, const float *want, uint32_t row,
+                           uint32_t n, cerium_error *err)
+{
+    const float *bounds = mesh_logit_bounds(s->m, row);
+    double worst = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const double off = fabs((double)have[i] - (double)want[i]) / (double)bounds[i];
+        if (off > worst) worst = off;
+        if (isfinite(bounds[i]) && (double)bounds[i] > s->widest) s->widest = (double)bounds[i];
+    }
+    const uint32_t best = best_of(have, n);
+    s->n_bounded += isfinite(bounds[0]);
+    s->n_same += best == best_of(want, n);
+    s->n_decided += is_decided(have, bounds, best, n);
+    if (worst > s->worst) s->worst = worst;
+    if (worst > 1)
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "token %zu: a logit is %.3g bounds from the CPU's", s->n, worst);
+    return CERIUM_OK;
+}
+
+/* Logits of a row, which follow all tokens so far, and the CPU's after the same tokens. */
+static int compare(simulate *s, uint32_t row, cerium_error *err)
+{
+    size_t n = 0;
+    if (s->no_compare) return CERIUM_OK;
+    RETURN_IF(cerium_session_sync(s->session, s->tokens, s->n, NULL, err));
+    const float *want = cerium_session_logits(s->session, &n), *have = mesh_logits(s->m, row);
+    s->n_places++;
+    if (memcmp(have, want, n * sizeof *have) == 0) s->n_equal++;
+    else if (s->layout.order == MESH_EQUAL)
+        return error_set(err, CERIUM_ERR_FORMAT, "token %zu: the mesh has other logits than the "
+                         "CPU", s->n);
+    if (s->layout.order == MESH_EQUAL) return CERIUM_OK;
+    return compare_bounded(s, have, want, row, (uint32_t)n, err);
+}
+
+/* ---- running ---- */
+
+static void show(const simulate *s, int32_t token)
+{
+    size_t len;
+    const char *text = cerium_token_bytes(s->engine, token, &len);
+    if (s->o.json) return;
+    fwrite(text, 1, len, stdout);
+    fflush(stdout);
+}
+
+static uint32_t prefill(simulate *s)
+{
+    const uint32_t most = s->layout.rows_max;
+    uint32_t n = 0;
+    const uint64_t begin = clock_ns();
+    for (size_t at = 0; at < s->n_prompt; at += n) {
+        n = s->n_prompt - at < most ? (uint32_t)(s->n_prompt - at) : most;
+        mesh_run(s->m, s->tokens + at, n, (uint32_t)at, at + n == s->n_prompt);
+    }
+    s->prompt_ns = clock_ns() - begin;
+    return n - 1;
+}
+
+static int decode(simulate *s, cerium_error *err)
+{
+    uint32_t row = prefill(s);
+    s->n = s->n_prompt;
+    for (size_t i = 0; !s->o.json && i < s->n_prompt; i++) show(s, s->tokens[i]);
+    mesh_events_clear(s->m);
+    for (uint32_t i = 0; i < s->o.n_tokens; i++) {
+        RETURN_IF(compare(s, row, err));
+        const uint64_t begin = clock_ns();
+        const int32_t token = mesh_sample(s->m, row, &s->o.sampling, s->tokens, s->n, s->n);
+        s->tokens[s->n++] = token;
+        if (cerium_token_is_end(s->engine, token)) break;
+        show(s, token);
+        if (i + 1 < s->o.n_tokens)
+            mesh_run(s->m, &s->tokens[s->n - 1], 1, (uint32_t)s->n - 1, 1);
+        s->decode_ns += clock_ns() - begin;
+        row = 0;
+    }
+    memcpy(s->events, mesh_kinds(s->m), sizeof s->events);
+    if (!s->o.json) printf("\n");
+    return CERIUM_OK;
+}
+
+/* The text once more, as a draft that somebody else made: every guess must be found right. */
+static int verify(simulate *s, cerium_error *err)
+{
+    int32_t out[MESH_ROWS_MAX];
+    for (size_t at = s->n_prompt - 1; at + 1 < s->n;) {
+        const size_t left = s->n - 1 - at;
+        const uint32_t n = left < s->verify ? (uint32_t)left : s->verify;
+        const uint32_t found = mesh_verify(s->m, s->tokens + at, n, (uint32_t)at, out);
+        if (found < n || memcmp(out, s->tokens + at + 1, n * sizeof *out))
+            return error_set(err, CERIUM_ERR_FORMAT,
+                             "token %zu: verified in a pass of %u it is another", at + found, n);
+        s->n_verified += n;
+        at += n;
+    }
+    return CERIUM_OK;
+}
+
+/* ---- figures ---- */
+
+static const char *const kind_names[MESH_KIND_END] = {
+    "embed", "qkv", "attend", "out", "ffn-up", "ffn-down", "route", "experts-up", "experts-down",
+    "head", "sample",
+};
+
+static double rate(double n, uint64_t ns) { return ns ? n * 1e9 / (double)ns : 0; }
+
+static void print_events(const simulate *s)
+{
+    const mesh_kind_events *k = s->events;
+    const double n = (double)(s->n - s->n_prompt);
+    fprintf(stderr, "%-12s %12s %12s %12s %12s %12s  a token, all cores\n", "", "issues", "steps",
+            "hops", "ramps", "collectives");
+    for (int i = 0; i < MESH_KIND_END; i++)
+        if (k[i].issues)
+            fprintf(stderr, "%-12s %12.0f %12.0f %12.0f %12.0f %12.1f\n", kind_names[i],
+                    (double)k[i].issues / n, (double)k[i].steps / n, (double)k[i].hops / n,
+                    (double)(k[i].up + k[i].down) / n, (double)k[i].collectives / n);
+}
+
+static void print_figures(const simulate *s)
+{
+    const mesh_layout *l = mesh_layout_of(s->m);
+    const size_t n = s->n - s->n_prompt;
+    char weights[32], kv[32];
+    fprintf(stderr,
+            "%u x %u cores, %s order: %s of weights and %s of KV (%u tokens) on the fullest\n",
+            l->width, l->height, l->order == MESH_EQUAL ? "equal" : "mesh",
+            human_bytes(weights, (double)mesh_core_weight_bytes(s->m)),
+            human_bytes(kv, (double)mesh_core_kv_bytes(s->m)), l->choice.context);
+    fprintf(stderr, "prompt %zu tokens at %.1f tokens/s, %zu tokens at %.1f tokens/s simulated\n",
+            s->n_prompt, rate((double)s->n_prompt, s->prompt_ns), n, rate((double)n, s->decode_ns));
+    if (s->n_places && l->order == MESH_EQUAL)
+        fprintf(stderr, "logits: the CPU's to the bit at %u of %u places\n", s->n_equal,
+                s->n_places);
+    if (s->n_places && l->order == MESH_ORDER)
+        fprintf(stderr, "logits: within the bound at %u of %u places, %.2f of it at most, %.3g at "
+                "its widest; the best is certain at %u places and the CPU's at %u\n",
+                s->n_bounded, s->n_places, s->worst, s->widest, s->n_decided, s->n_same);
+    if (s->verify)
+        fprintf(stderr, "verified %u tokens in passes of %u\n", s->n_verified, s->verify);
+    if (s->show_events) print_events(s);
+}
+
+static json_t *events_json(const simulate *s)
+{
+    const mesh_kind_events *k = s->events;
+    json_t *all = json_object();
+    for (int i = 0; i < MESH_KIND_END; i++)
+        json_object_set_new(all, kind_names[i],
+                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "issues",
+                                      (json_int_t)k[i].issues, "steps", (json_int_t)k[i].steps,
+                                      "hops", (json_int_t)k[i].hops, "up", (json_int_t)k[i].up,
+                                      "down", (json_int_t)k[i].down, "collectives",
+                                      (json_int_t)k[i].collectives));
+    return all;
+}
+
+static void print_json(const simulate *s)
+{
+    const mesh_layout *l = mesh_layout_of(s->m);
+    json_t *ids = json_array();
+    for (size_t i = s->n_prompt; i < s->n; i++)
+        json_array_append_new(ids, json_integer(s->tokens[i]));
+    json_t *all = json_pack(
+        "{s:i, s:i, s:s, s:i, s:s, s:I, s:I, s:I, s:f, s:o}", "width", (int)l->width, "height",
+        (int)l->height, "order", l->order == MESH_EQUAL ? "equal" : "mesh", "degree",
+        (int)l->choice.degree, "kv_policy",
+        l->choice.kv == WAFER_KV_SHIFT ? "shift" : "round-robin", "core_weight_bytes",
+        (json_int_t)mesh_core_weight_bytes(s->m), "core_kv_bytes",
+        (json_int_t)mesh_core_kv_bytes(s->m), "prompt_tokens", (json_int_t)s->n_prompt,
+        "simulated_tokens_per_second", rate((double)(s->n - s->n_prompt), s->decode_ns), "tokens",
+        ids);
+    json_t *logits = json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "places", (int)s->n_places,
+                               "equal", (int)s->n_equal, "bounded", (int)s->n_bounded, "certain",
+                               (int)s->n_decided, "same_best", (int)s->n_same, "worst_of_bound",
+                               s->worst, "widest_bound", s->widest);
+    if (!s->no_compare) json_object_set_new(all, "logits", logits);
+    else json_decref(logits);
+    if (s->verify) json_object_set_new(all, "verified", json_integer(s->n_verified));
+    json_object_set_new(all, "events", events_json(s));
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(all);
+}
+
+int wafer_simulate_main(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"mesh", required_argument, NULL, OWN_MESH},
+        {"machine", required_argument, NULL, OWN_MACHINE},
+        {"order", required_argument, NULL, OWN_ORDER},
+        {"degree", required_argument, NULL, OWN_DEGREE},
+        {"kv-policy", required_argument, NULL, OWN_POLICY},
+        {"verify", required_argument, NULL, OWN_VERIFY},
+        {"no-compare", no_argument, NULL, OWN_NO_COMPARE},
+        {"events", no_argument, NULL, OWN_EVENTS},
+    };
+    simulate s = {.layout = mesh_layout_default()};
+    cerium_error err;
+    s.layout.width = s.layout.height = 32;
+    s.o.n_tokens = 32;
+    RETURN_IF(options_parse(&s.o, argc, argv,
+                            OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON, own,
+                            ARRAY_LEN(own), take_own, &s, help));
+    if (optind < argc) return usage_error(name, "'%s': a prompt is given with -p", argv[optind]);
+    if (s.o.prompt && s.o.prompt_file) return usage_error(name, "a text by -p or -f, not both");
+    if (s.verify && (s.o.sampling.temperature > 0 || s.o.sampling.repetition_penalty > 0))
+        return usage_error(name, "--verify is of greedy text: leave out --temp and "
+                           "--repeat-penalty");
+    int status = open_all(&s, &err);
+    if (!status) status = decode(&s, &err);
+    if (!status && s.verify) status = verify(&s, &err);
+    if (!status) {
+        if (s.o.json) print_json(&s);
+        else print_figures(&s);
+    }
+    close_all(&s);
+    return status ? failed(&err) : 0;
+}

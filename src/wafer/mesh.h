@@ -1,0 +1,138 @@
+/* mesh.h - a placed model run on a mesh of cores as the cores would run it, to the bit.
+ *
+ * One region of width x height cores holds the whole model, cut as placement.h says: every core has
+ * its tile of each matrix (some output rows by a slice of K) and nothing else; what others have
+ * reaches it as wavelets of 32 bits.  A vector is cut along one axis and the same all along the
+ * other:
+ *
+ *   residual stream, norms    cut along y
+ *   q, k, v, attention        along x: strips of columns for KV heads, channels within a strip
+ *   hidden, logits            along x
+ *
+ * Keys and values lie in the row that kv_row() gives.  A sum along an axis is the adds of a
+ * wafer_reduction and a broadcast from its root.  Experts are cut like all else.
+ *
+ * Two orders of sums:
+ *   EQUAL  the accumulators of docs/numerics.md travel from core to core in the order of K (of an
+ *          open block also its integer sum), the running softmax in the order of tokens.  Logits
+ *          are the bits of the CPU engine, whatever the mesh.
+ *   MESH   every core sums what it has, and partial sums meet as the reduction says.  Logits are
+ *          near those of the CPU: mesh_bound.h says how near.
+ *
+ * Weights, keys and values lie in one array each, of which every core reads its own part alone.
+ * What is the same all along an axis is computed once and counted for each core.  Events are
+ * counted by core and link while executing; nothing here knows of cycles.
+ *
+ * All memory is taken by mesh_open().  One thread at a time. */
+#ifndef WAFER_MESH_H
+#define WAFER_MESH_H
+
+#include "base/base.h"
+#include "gguf/gguf.h"
+#include "kernels/kernels.h"
+#include "wafer/placement.h"
+
+enum {
+    MESH_SIDE_MAX = 256,    /* cores on a side: a functional run does the work of each */
+    MESH_ROWS_MAX = 512,    /* tokens in a pass */
+    MESH_COLOURS_MAX = 64,
+};
+
+typedef enum { MESH_EQUAL = 0, MESH_ORDER = 1 } mesh_order;
+
+typedef struct {
+    uint32_t width, height;  /* cores */
+    mesh_order order;
+    wafer_choice choice;     /* fused collectives and islands of experts are not executed; degree
+                                is of MESH order, in EQUAL order sums go from the first core to
+                                the last; context 0 = the model's */
+    uint32_t colours;        /* that a router has for us */
+    uint32_t lanes;          /* values in a vector step */
+    kernel_kv_type kv_type;
+    uint32_t rows_max;       /* tokens in a pass, 1 to MESH_ROWS_MAX */
+} mesh_layout;
+
+/* 8 x 8, EQUAL, degree 2, round-robin, 24 colours, 8 lanes, KV in 8 bits, passes of 16 tokens. */
+mesh_layout mesh_layout_default(void);
+/* CERIUM_ERR_ARGUMENT with the field, what is wrong and what is possible. */
+CERIUM_CHECKED int mesh_layout_validate(const mesh_layout *layout, const step_shape *shape,
+                                        cerium_error *err);
+
+/* ---- routes ---- */
+
+typedef enum { MESH_EAST = 0, MESH_WEST = 1, MESH_SOUTH = 2, MESH_NORTH = 3, MESH_RAMP = 4 }
+    mesh_port;
+
+/* The colours of all flows, each with one route in every router that it passes.  A router has one
+ * route for a colour: in from one port, out to some.  Two flows that need different ones collide;
+ * those that need the same do not, because along a line of cores a collective begins only when
+ * the one before it has been broadcast.  CERIUM_ERR_ARGUMENT names both operations and the core.
+ *   swap: tests alone: the broadcast along y gets the colour of the first adds; else false */
+CERIUM_CHECKED int mesh_routes_check(const mesh_layout *layout, const step_shape *shape, bool swap,
+                                     uint32_t *n_colours, cerium_error *err);
+
+/* ---- events ---- */
+
+typedef struct {
+    uint64_t issues;    /* vector instructions */
+    uint64_t steps;     /* vector steps: ceil(length / lanes) of each */
+    uint64_t link[4];   /* wavelets that its router sent east, west, south, north */
+    uint64_t up, down;  /* wavelets over the ramp: from the core, to the core */
+} mesh_core_events;
+
+/* The same of all cores, by kind of step. */
+typedef struct {
+    uint64_t issues, steps, hops, up, down, collectives;
+} mesh_kind_events;
+enum { MESH_KIND_SAMPLE = STEP_HEAD + 1, MESH_KIND_END };
+
+/* ---- faults that a test plants ---- */
+
+typedef enum {
+    MESH_SOUND = 0,
+    MESH_FAULT_ORDER = 1, /* the first two slices of every sum along y in each other's place */
+    MESH_FAULT_TILE = 2,  /* the tile in the middle of the first matrix has one row too few */
+    MESH_FAULT_EXP = 3,   /* exp by squaring squares twice too few: e^(x/4) */
+} mesh_fault;
+
+/* ---- running ---- */
+
+typedef struct mesh mesh;
+
+/* Borrows file.  fault: MESH_SOUND but in tests.
+ *   with_bound: also carry the error bound of mesh_bound.h (four bytes more for each weight)
+ * CERIUM_ERR_ARGUMENT  layout; CERIUM_ERR_FORMAT  the model; CERIUM_ERR_MEMORY */
+CERIUM_CHECKED int mesh_open(mesh **out, const gguf_file *file, const mesh_layout *layout,
+                             bool with_bound, mesh_fault fault, cerium_error *err);
+void mesh_close(mesh **m);
+const step_shape *mesh_shape(const mesh *m);
+const mesh_layout *mesh_layout_of(const mesh *m);
+
+/* Compute tokens [n] at positions [position, position + n); those before were computed, those
+ * behind are forgotten.  Logits of row r at mesh_logits(m, r) for the last n_logits rows. */
+void mesh_run(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits);
+/* Of a row of the last pass: [n_vocab], split over the columns of the mesh. */
+const float *mesh_logits(const mesh *m, uint32_t row);
+/* with_bound: how far a logit of that row may be from the CPU's, [n_vocab]; INFINITY where a router
+ * was undecided (mesh_bound.h). */
+const float *mesh_logit_bounds(const mesh *m, uint32_t row);
+
+/* On the mesh: candidates meet in a reduction over the columns, and the draw is sampler_choose()'s.
+ *   sampling: validated; NULL for greedy */
+int32_t mesh_sample(mesh *m, uint32_t row, const cerium_sampling *sampling, const int32_t *recent,
+                    size_t n_recent, uint64_t position);
+
+/* Verify drafted tokens: draft[0] is the newest token of the text, at `position`, the others are
+ * guesses; n <= rows_max.  Writes the tokens that follow, greedily, to out[n], and returns how
+ * many: the guesses that were right and one more. */
+uint32_t mesh_verify(mesh *m, const int32_t *draft, uint32_t n, uint32_t position, int32_t *out);
+
+const mesh_core_events *mesh_events(const mesh *m); /* [height][width] */
+const mesh_kind_events *mesh_kinds(const mesh *m);  /* [MESH_KIND_END] */
+void mesh_events_clear(mesh *m);
+/* Bytes of matrices as the file has them, and of keys and values in a full context, that the
+ * fullest core keeps. */
+uint64_t mesh_core_weight_bytes(const mesh *m);
+uint64_t mesh_core_kv_bytes(const mesh *m);
+
+#endif

@@ -1,0 +1,307 @@
+/* mesh_attend.c - keys and values in the rows of the mesh, and attention over them.
+ *
+ * The row that kv_row() gives keeps a token, in every column of its head's strip the channels of
+ * that column.  Keys and values in 8 bits are turned and rounded by head, so the columns of a strip
+ * give each other their channels of the new query, key and value.
+ *
+ * Scores are summed along x over the columns of a strip, so that all of them know a row's weights;
+ * each then sums its channels of the values.  In 8 bits these sums are integers: any order is
+ * exact.
+ *
+ * EQUAL: a page of 64 tokens after the other, as docs/numerics.md has it: its maxima meet, which is
+ * exact; its partial sums and, of floats, its outputs walk from token to token.
+ * MESH: every row starts from nothing over the tokens that it has, 64 at a time, and the running
+ * softmaxes of the rows meet by the schedule along y. */
+#include "base/memory.h"
+#include "kernels/kv_i8.h"
+#include "wafer/mesh_core.h"
+
+enum { CHUNK_PAGES = 8 }; /* of the CPU's attention: 512 positions */
+
+int mesh_kv_open(mesh *m)
+{
+    const step_shape *s = &m->program->shape;
+    m->kv_pages = tiles_of(m->layout.choice.context, KERNEL_PAGE);
+    m->kv_page_bytes = size_round_up(kernel_kv_bytes(m->layout.kv_type, s->head_dim), MEMORY_ALIGN);
+    if (!size_mul((size_t)s->n_layers * s->n_kv_heads, m->kv_pages, &m->kv_bytes) ||
+        !size_mul(m->kv_bytes, 2 * m->kv_page_bytes, &m->kv_bytes))
+        return CERIUM_ERR_MEMORY;
+    m->kv = memory_map(m->kv_bytes);
+    return m->kv ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+static kernel_kv_page page_of(const mesh *m, uint32_t layer, uint32_t head, uint32_t token)
+{
+    const size_t at = ((size_t)layer * m->program->shape.n_kv_heads + head) * m->kv_pages +
+                      token / KERNEL_PAGE;
+    uint8_t *keys = m->kv + at * 2 * m->kv_page_bytes;
+    return (kernel_kv_page){keys, keys + m->kv_page_bytes};
+}
+
+void mesh_kv_write(mesh *m, uint32_t layer, uint32_t row)
+{
+    const step_shape *s = &m->program->shape;
+    const uint32_t token = m->position + row, d = s->head_dim;
+    for (uint32_t h = 0; h < s->n_kv_heads; h++) {
+        const size_t at = ((size_t)row * s->n_kv_heads + h) * d;
+        const kernel_kv_page page = page_of(m, layer, h, token);
+        m->k.kv_write[m->layout.kv_type]((void *)page.keys, (void *)page.values,
+                                         token % KERNEL_PAGE, m->key + at, m->value + at, d);
+    }
+}
+
+static uint32_t row_of(const mesh *m, uint32_t token)
+{
+    return kv_row(m->layout.choice.kv, m->layout.height, m->layout.choice.context, token);
+}
+
+/* Tokens that attention takes in one step: slots [first, end) of 64.  EQUAL: a page; MESH: what one
+ * row has next. */
+typedef struct {
+    uint32_t first, end;
+    uint32_t token[KERNEL_PAGE];
+} batch;
+
+/* A query row, and what of the sequence it sees. */
+typedef struct {
+    const step_op *op;
+    const void *query;
+    uint32_t kv_head, first, end;
+} seeing;
+
+/* ---- one step: that of docs/numerics.md over one page ---- */
+
+/* exp of scores [first, end) of a page in place, and into the running softmax; returns what was
+ * there before is multiplied by. */
+static float take_scores(const mesh *m, kernel_softmax_state *state, float *p, uint32_t first,
+                         uint32_t end, float scale, float best)
+{
+    const float max = kernel_max(state->max, best) + 0.0f;
+    float partial[16] = {0};
+    for (uint32_t j = first; j < end; j++) {
+        p[j] = mesh_exp(m, fmaf(p[j], scale, -max));
+        partial[j % 16] += p[j];
+    }
+    const float c = mesh_decay(m, state->max, max);
+    *state = (kernel_softmax_state){max, state->sum * c + kernel_sum16(partial)};
+    return c;
+}
+
+static void step_i8(const mesh *m, const seeing *s, kernel_softmax_state *state, float *out,
+                    const batch *b)
+{
+    const uint32_t d = m->program->shape.head_dim, channels = kv_i8_channels(d);
+    const kv_i8_query *query = s->query;
+    float p[KERNEL_PAGE] = {0}, best = -INFINITY, top = 0.0f;
+    int32_t sums[KV_I8_CHANNELS_MAX] = {0};
+    for (uint32_t j = b->first; j < b->end; j++) {
+        const kv_i8_page *keys = page_of(m, s->op->layer, s->kv_head, b->token[j]).keys;
+        const uint32_t slot = b->token[j] % KERNEL_PAGE;
+        int32_t dot = query->offset;
+        for (uint32_t i = 0; i < d; i++) dot += query->q[i] * keys->bytes[kv_i8_key_at(i, slot)];
+        p[j] = (float)dot * keys->scale[slot];
+        best = kernel_max(best, p[j]);
+    }
+    const float c = take_scores(m, state, p, b->first, b->end, query->scale, best * query->scale);
+    for (uint32_t j = b->first; j < b->end; j++) {
+        const kv_i8_page *values = page_of(m, s->op->layer, s->kv_head, b->token[j]).values;
+        p[j] *= values->scale[b->token[j] % KERNEL_PAGE];
+    }
+    for (uint32_t j = 0; j < KERNEL_PAGE; j += 2) top = kernel_max(top, p[j] + p[j + 1]);
+    const float inverse = kv_i8_inverse(top, KV_I8_WEIGHT_MAX);
+    const float scale = kv_i8_scale(top, KV_I8_WEIGHT_MAX);
+    for (uint32_t j = b->first; j < b->end; j++) {
+        const kv_i8_page *values = page_of(m, s->op->layer, s->kv_head, b->token[j]).values;
+        const int32_t weight = (int32_t)rintf(p[j] * inverse);
+        const int8_t *v = (const int8_t *)values->bytes +
+                          kv_i8_value_at(0, b->token[j] % KERNEL_PAGE, channels);
+        for (uint32_t i = 0; i < d; i++) sums[i] += weight * v[4 * i];
+    }
+    for (uint32_t i = 0; i < d; i++) out[i] = fmaf((float)sums[i], scale, out[i] * c);
+}
+
+static float read_kv(const mesh *m, const void *from, size_t i)
+{
+    if (m->layout.kv_type == KERNEL_KV_F32) return ((const float *)from)[i];
+    return f16_to_f32(((const uint16_t *)from)[i]);
+}
+
+/* q times the key of a token.  In MESH order each column of the strip sums its channels. */
+static float score(mesh *m, const seeing *s, uint32_t token)
+{
+    const uint32_t d = m->program->shape.head_dim, n = m->strip_sum.n;
+    const float *q = s->query;
+    const void *keys = page_of(m, s->op->layer, s->kv_head, token).keys;
+    float sum = 0.0f;
+    for (uint32_t c = 0; c < n; c++) {
+        const wafer_range r = tile_range(d, m->strips.channels, c);
+        if (m->layout.order == MESH_ORDER) sum = 0.0f;
+        for (uint32_t i = r.begin; i < r.end; i++)
+            sum = fmaf(q[i], read_kv(m, keys, (size_t)i * KERNEL_PAGE + token % KERNEL_PAGE), sum);
+        m->partial[c] = sum;
+    }
+    return m->layout.order == MESH_ORDER ? *mesh_meet(&m->strip_sum, m->partial, 1) : sum;
+}
+
+static void step_float(mesh *m, const seeing *s, kernel_softmax_state *state, float *out,
+                       const batch *b)
+{
+    const uint32_t d = m->program->shape.head_dim;
+    float p[KERNEL_PAGE] = {0}, best = -INFINITY;
+    for (uint32_t j = b->first; j < b->end; j++) {
+        p[j] = score(m, s, b->token[j]);
+        best = kernel_max(best, p[j]);
+    }
+    const float c = take_scores(m, state, p, b->first, b->end, 1.0f, best);
+    for (uint32_t i = 0; i < d; i++) out[i] *= c;
+    for (uint32_t j = b->first; j < b->end; j++) {
+        const void *values = page_of(m, s->op->layer, s->kv_head, b->token[j]).values;
+        for (uint32_t i = 0; i < d; i++)
+            out[i] = fmaf(p[j], read_kv(m, values, (size_t)(b->token[j] % KERNEL_PAGE) * d + i),
+                          out[i]);
+    }
+}
+
+static void step(mesh *m, const seeing *s, kernel_softmax_state *state, float *out, const batch *b)
+{
+    if (b->first >= b->end) return;
+    if (m->layout.kv_type == KERNEL_KV_I8) step_i8(m, s, state, out, b);
+    else step_float(m, s, state, out, b);
+}
+
+static void join(const mesh *m, kernel_softmax_state *state, float *out,
+                 const kernel_softmax_state *from, const float *from_out)
+{
+    if (from->max == -INFINITY) return;
+    const float max = kernel_max(state->max, from->max) + 0.0f;
+    const float c = mesh_decay(m, state->max, max), from_c = mesh_decay(m, from->max, max);
+    state->max = max;
+    state->sum = fmaf(from->sum, from_c, state->sum * c);
+    for (uint32_t i = 0; i < m->program->shape.head_dim; i++)
+        out[i] = fmaf(from_out[i], from_c, out[i] * c);
+}
+
+/* ---- over the rows ---- */
+
+static void clear(const mesh *m, kernel_softmax_state *state, float *out)
+{
+    *state = (kernel_softmax_state){-INFINITY, 0};
+    memset(out, 0, m->program->shape.head_dim * sizeof *out);
+}
+
+/* Page by page: state[1] is the chunk's, state[0] that of all. */
+static void walk_equal(mesh *m, const seeing *s)
+{
+    const uint32_t d = m->program->shape.head_dim, last = (s->end - 1) / KERNEL_PAGE;
+    clear(m, &m->state[0], m->out);
+    clear(m, &m->state[1], m->out + d);
+    for (uint32_t page = s->first / KERNEL_PAGE; page <= last; page++) {
+        const uint32_t at = page * KERNEL_PAGE;
+        batch b = {.first = s->first > at ? s->first - at : 0,
+                   .end = s->end - at < KERNEL_PAGE ? s->end - at : KERNEL_PAGE};
+        for (uint32_t j = 0; j < KERNEL_PAGE; j++) b.token[j] = at + j;
+        if (page % CHUNK_PAGES == 0) clear(m, &m->state[1], m->out + d);
+        step(m, s, &m->state[1], m->out + d, &b);
+        if ((page == last || page % CHUNK_PAGES == CHUNK_PAGES - 1) && m->state[1].sum > 0)
+            join(m, &m->state[0], m->out, &m->state[1], m->out + d);
+    }
+}
+
+/* Every row over what it has, then the rows meet. */
+static void walk_apart(mesh *m, const seeing *s)
+{
+    const uint32_t d = m->program->shape.head_dim, h = m->layout.height;
+    const mesh_schedule *sum = &m->sum[WAFER_AXIS_Y];
+    batch b = {0};
+    for (uint32_t y = 0; y < h; y++) {
+        float *out = m->out + (size_t)y * d;
+        clear(m, &m->state[y], out);
+        /* Round-robin: every h-th token; else the tokens are neighbours. */
+        const bool apart = m->layout.choice.kv == WAFER_KV_ROUND_ROBIN;
+        const uint32_t stride = apart ? h : 1, most = tiles_of(m->layout.choice.context, h);
+        uint32_t t = apart ? y : y * most, end = apart ? s->end : t + most;
+        if (end > s->end) end = s->end;
+        if (t < s->first) t += (s->first - t + stride - 1) / stride * stride;
+        for (b.end = 0; t < end; t += stride) {
+            b.token[b.end++] = t;
+            if (b.end < KERNEL_PAGE && t + stride < end) continue;
+            step(m, s, &m->state[y], out, &b);
+            b.end = 0;
+        }
+    }
+    for (uint32_t i = 0; i < sum->n_adds; i++) {
+        const uint32_t from = sum->adds[i].from, to = sum->adds[i].to;
+        join(m, &m->state[to], m->out + (size_t)to * d, &m->state[from], m->out + (size_t)from * d);
+    }
+    m->state[0] = m->state[sum->root];
+    memmove(m->out, m->out + (size_t)sum->root * d, d * sizeof *m->out);
+}
+
+/* The sink takes part in the sum once; then weights become a distribution. */
+static void finish(mesh *m, const step_op *op, uint32_t row, uint32_t head)
+{
+    const step_shape *s = &m->program->shape;
+    const kernel_softmax_state state = m->state[0];
+    float *to = m->attended.f + (size_t)row * m->attended.width + (size_t)head * s->head_dim;
+    float scale = 1, sum = state.sum;
+    if (op->sinks) {
+        const float sink = op->sinks[head], max = state.max > sink ? state.max : sink;
+        scale = mesh_exp(m, state.max - max);
+        sum = sum * scale + mesh_exp(m, sink - max);
+    }
+    scale /= sum;
+    for (uint32_t i = 0; i < s->head_dim; i++) to[i] = m->out[i] * scale;
+    kernel_attend_result_fn *result = m->k.attend_result[m->layout.kv_type];
+    if (result) result(to, s->head_dim);
+}
+
+/* ---- counting ---- */
+
+/* Of the query heads of a strip, one row of the pass. */
+static void count_row(mesh *m, const seeing *s, uint32_t strip, uint32_t *tokens)
+{
+    const wafer_strips *t = &m->strips;
+    const uint32_t left = m->program->shape.n_kv_heads - strip * t->heads;
+    const uint32_t heads = left < t->heads ? left : t->heads, n_q = heads * t->queries;
+    const uint32_t h = m->layout.height, first = strip * t->cores;
+    memset(tokens, 0, h * sizeof *tokens);
+    for (uint32_t i = s->first; i < s->end; i++) tokens[row_of(m, i)]++;
+    for (uint32_t y = 0; y < h; y++) {
+        const uint32_t n = tokens[y];
+        for (uint32_t c = 0; n && c < t->cores; c++) {
+            const uint64_t channels = m->split_kv.share[first + c] / heads;
+            mesh_count_core(m, first + c, y, n_q * channels, n);          /* scores */
+            mesh_count_core(m, first + c, y, n_q, n);                     /* exp and sum */
+            mesh_count_core(m, first + c, y, (uint64_t)n_q * n, (uint32_t)channels); /* values */
+        }
+        mesh_count_adds(m, WAFER_AXIS_X, y, &m->strip_sum, first, (uint64_t)n_q * n);
+        mesh_count_broadcast(m, WAFER_AXIS_X, y, first + m->strip_sum.root, first,
+                             first + t->cores, (uint64_t)n_q * n);
+    }
+    for (uint32_t c = first; c < first + t->cores; c++) {
+        const mesh_schedule *sum = &m->sum[WAFER_AXIS_Y];
+        const uint64_t values = m->split_q.share[c] + 2 * n_q;
+        mesh_count_adds(m, WAFER_AXIS_Y, c, sum, 0, values);
+        mesh_count_broadcast(m, WAFER_AXIS_Y, c, sum->root, 0, h, values);
+    }
+}
+
+void mesh_attend(mesh *m, const step_op *op)
+{
+    const step_shape *s = &m->program->shape;
+    for (uint32_t r = 0; r < m->n_rows; r++) {
+        const uint32_t end = m->position + r + 1;
+        seeing see = {.op = op, .end = end,
+                      .first = op->window && end > op->window ? end - op->window : 0};
+        for (uint32_t h = 0; h < s->n_heads; h++) {
+            see.kv_head = h / m->strips.queries;
+            see.query = m->queries + ((size_t)r * s->n_heads + h) * m->query_bytes;
+            if (m->layout.order == MESH_EQUAL) walk_equal(m, &see);
+            else walk_apart(m, &see);
+            finish(m, op, r, h);
+        }
+        for (uint32_t strip = 0; strip < m->strips.strips; strip++)
+            count_row(m, &see, strip, m->tokens);
+        m->kinds[m->kind].collectives += 2;
+    }
+}

@@ -1,0 +1,210 @@
+/* mesh_core.h - what the parts of the mesh share: splits, tiles, buffers, functions of a core. */
+#ifndef WAFER_MESH_CORE_H
+#define WAFER_MESH_CORE_H
+
+#include <math.h>
+
+#include "kernels/exp.h"
+#include "kernels/kernels.h"
+#include "model/program.h"
+#include "sampling/sampler.h"
+#include "wafer/mesh.h"
+
+
+
+/* Values [begin, end) of a vector, on one core of an axis. */
+typedef struct {
+    uint32_t core, begin, end;
+} mesh_piece;
+
+/* A vector over the cores of an axis: its pieces in order, some of a core perhaps apart. */
+typedef struct {
+    uint32_t n, n_cores, n_pieces, most; /* most: values of the fullest core */
+    mesh_piece *pieces;
+    uint32_t *share;                     /* [n_cores] values of a core */
+} mesh_split;
+
+/* What quants of a tile share: 32 values, 16 of Q6_K. */
+typedef struct {
+    float d, m;         /* scale, and minimum or what the minima are multiplied by */
+    int16_t scale, min; /* small ones, of types with superblocks */
+} mesh_unit;
+
+/* A matrix, or one for each expert: all tiles.  Core (n, k) reads rows of its pieces of n, columns
+ * of its pieces of k. */
+typedef struct {
+    const model_matrix *w;
+    wafer_axis k_axis;            /* K is cut along it, rows along the other */
+    const mesh_split *k, *n;
+    uint32_t unit;                /* values that share a mesh_unit; 0 for float types */
+    bool has_min;                 /* of types with minima */
+    uint32_t n_units;             /* of a row */
+    int8_t *q;                    /* [n_matrices][rows][cols] */
+    float *f;                     /* the same of float types */
+    mesh_unit *units;             /* [n_matrices][rows][n_units] */
+    float *squares;               /* with a bound: panels [n_matrices][n_panels] of w^2 in F32 */
+} mesh_tiles;
+
+/* Accumulators of a row of output on their way along K: integers of an open block (or group, where
+ * one scale serves it), t of an open group, acc of closed ones. */
+typedef struct {
+    int32_t dot, min;
+    float t, acc;
+} mesh_sum;
+
+/* The adds of a reduction. */
+typedef struct {
+    uint32_t n, n_adds, root;
+    uint32_t depth; /* additions that a value passes through at most on its way to the root */
+    wafer_add *adds;
+} mesh_schedule;
+
+/* Rows of activations as floats and in 8 bits. */
+typedef struct {
+    float *f;
+    kernel_act *q;
+    uint32_t width;
+} mesh_rows;
+
+typedef struct mesh_bound mesh_bound;
+
+struct model;
+
+struct mesh {
+    mesh_layout layout;
+    struct model *model;
+    const step_program *program;
+    kernel_table k;
+    mesh_fault fault;
+    mesh_tiles *tiles;                 /* [n_tiles]; a tied matrix has one entry */
+    uint32_t n_tiles;
+    const mesh_tiles *(*op_tiles)[3];  /* [n_ops] of w[0..2]; NULL where there is none */
+    wafer_strips strips;
+    mesh_split split_e, split_q, split_kv, split_h, split_v, split_r;
+    mesh_schedule sum[2];              /* along x, along y */
+    mesh_schedule strip_sum;           /* along the columns of a strip */
+
+    /* keys and values: where they are does not show in the order of the array */
+    uint32_t kv_pages;
+    size_t kv_page_bytes;
+    uint8_t *kv;                       /* [layers][kv heads][kv_pages]{keys, values} */
+    size_t kv_bytes;
+
+    /* the pass */
+    uint32_t n_rows, position, n_logits;
+    step_kind kind;                    /* of the step that events belong to */
+    float *x;                          /* [rows][n_embd] */
+    float *cosine, *sine;
+    mesh_rows normed, attended, hidden; /* hidden: [rows][experts used] */
+    float *q, *key, *value;            /* [rows][heads head_dim] */
+    uint8_t *queries;                  /* [rows][heads][query_bytes] */
+    size_t query_bytes;
+    float *y;                          /* [rows][widest output of a step] */
+    float *up;                         /* the same, for the second of a pair */
+    float *partial;                    /* [cores of an axis][longest piece of output] */
+    mesh_sum *sums;                    /* the same */
+    kernel_softmax_state *state;       /* [height + 1] */
+    float *out;                        /* the same [..][head_dim] */
+    uint32_t *tokens;                  /* [height] */
+    uint32_t *chosen;                  /* [rows][experts used] */
+    float *weight;
+    float *logits;                     /* [rows][n_vocab] */
+    float *candidates;                 /* [n_vocab]: -INFINITY but for those that met */
+    float *others;                     /* [n_vocab]: logits without those apart */
+    sampler *sampler;
+    mesh_core_events *events;
+    mesh_kind_events kinds[MESH_KIND_END];
+    mesh_bound *bound;                 /* NULL without */
+
+    void *owned[64];                   /* every allocation but the mappings */
+    uint32_t n_owned;
+    bool short_of_memory;
+};
+
+/* Memory that mesh_close() frees: zeroed; NULL and m->short_of_memory when there is none. */
+void *mesh_own(mesh *m, size_t n, size_t size);
+
+static inline uint32_t mesh_side(const mesh *m, wafer_axis axis)
+{
+    return axis == WAFER_AXIS_X ? m->layout.width : m->layout.height;
+}
+
+/* ---- mesh_layout.c: who has what ---- */
+
+int mesh_splits_make(mesh *m);
+/* The adds of a line of n cores, into adds [n]; returns the root. */
+uint32_t mesh_adds(const mesh_layout *l, uint32_t n, uint32_t degree, wafer_add *adds);
+int mesh_schedule_make(mesh *m, mesh_schedule *s, uint32_t n, uint32_t degree);
+
+/* ---- mesh_tile.c: weights ---- */
+
+int mesh_tiles_make(mesh *m, mesh_tiles *t);
+void mesh_tiles_close(mesh_tiles *t);
+/* sums [n.end - n.begin] += rows of n times columns of k.  x: kernel_act or float of the whole
+ * vector.  close: what is open at the end of k is closed. */
+void mesh_tile_run(const mesh_tiles *t, uint32_t matrix, const mesh_piece *n, const mesh_piece *k,
+                   const void *x, mesh_sum *sums, bool close);
+
+/* ---- mesh_collect.c: sums over the cores of an axis ---- */
+
+/* y[r][stride] = W x[row + r] over the mesh, n_rows of them. */
+void mesh_matmul(mesh *m, float *y, size_t stride, const mesh_tiles *t, uint32_t matrix,
+                 const mesh_rows *x, uint32_t row, uint32_t n_rows);
+/* Sum over partials [side][n] by a schedule; returns the sums, which are in partials. */
+const float *mesh_meet(const mesh_schedule *s, float *partials, uint32_t n);
+/* The i-th piece of a vector cut along an axis: i, unless a test plants a fault. */
+const mesh_piece *mesh_turn(const mesh *m, wafer_axis axis, const mesh_split *split, uint32_t i);
+
+/* Events, for the kind of step in m->kind.  Of one core; of n wavelets along a line; of a schedule
+ * on a line whose core 0 is at `first`; of a broadcast to [first, end). */
+void mesh_count_core(mesh *m, uint32_t x, uint32_t y, uint64_t n_issues, uint32_t length);
+void mesh_count_send(mesh *m, wafer_axis axis, uint32_t line, uint32_t from, uint32_t to,
+                     uint64_t n);
+void mesh_count_adds(mesh *m, wafer_axis axis, uint32_t line, const mesh_schedule *s,
+                     uint32_t first, uint64_t n);
+void mesh_count_broadcast(mesh *m, wafer_axis axis, uint32_t line, uint32_t root, uint32_t first,
+                          uint32_t end, uint64_t n);
+/* n_times the same: on every line of an axis a sum (or maximum) of n values, or of each line's
+ * share, and its broadcast; a vector instruction of length n on every core; and what every strip
+ * has of a split vector, given to each of its columns in all rows. */
+void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, uint32_t n,
+                           uint32_t n_times);
+void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times);
+void mesh_count_gather(mesh *m, const mesh_split *split, uint32_t n_times);
+
+/* ---- mesh_attend.c, mesh_experts.c, mesh_sample.c ---- */
+
+int mesh_kv_open(mesh *m);
+void mesh_kv_write(mesh *m, uint32_t layer, uint32_t row);
+void mesh_attend(mesh *m, const step_op *op);
+void mesh_route(mesh *m, const step_op *op, const mesh_tiles *const *w);
+void mesh_experts_up(mesh *m, const step_op *op, const mesh_tiles *const *w);
+void mesh_experts_down(mesh *m, const step_op *op, const mesh_tiles *const *w);
+
+/* ---- mesh_vector.c: norms, activations ---- */
+
+/* Row r of m->normed = norm of row `row` of x, also in 8 bits where acts are wanted. */
+void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, bool acts);
+/* gate[n] = activation of gate and up. */
+void mesh_activate(const mesh *m, float *gate, const float *up, uint32_t n);
+/* x[n], split over columns: softmax, its sum in the order of the layout. */
+void mesh_softmax(mesh *m, float *x, const mesh_split *split);
+/* The same of n values that every core has. */
+void mesh_softmax_local(const mesh *m, float *x, uint32_t n);
+/* A row in 8 bits, split over an axis. */
+void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, wafer_axis axis);
+bool mesh_takes_acts(const step_op *op);
+
+/* ---- functions of a core ---- */
+
+/* exp(x) as (e^(x / 2^n))^(2^n) would be with two squarings missing, when that fault is planted. */
+static inline float mesh_exp(const mesh *m, float x)
+{
+    return kernel_exp(m->fault == MESH_FAULT_EXP ? 0.25f * x : x);
+}
+static inline float mesh_decay(const mesh *m, float old_max, float max)
+{
+    return old_max == -INFINITY ? 0.0f : mesh_exp(m, old_max - max);
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* mesh_experts.c - mixture of experts: every core has a part of each expert.
+ *
+ * All cores of a row learn the router's best in a reduction along x; ties go to the lower index,
+ * so the order in which candidates meet does not matter. */
+#include "wafer/mesh_bound.h"
+#include "wafer/mesh_core.h"
+
+/* The k largest, best first, ties to the lower index; their values are copied out. */
+static void take_top(const float *values, uint32_t n, uint32_t k, uint32_t *chosen, float *best)
+{
+    for (uint32_t i = 0, n_taken = 0; i < n; i++) {
+        if (n_taken == k && !(values[i] > best[k - 1])) continue;
+        uint32_t rank = n_taken < k ? n_taken++ : k - 1;
+        for (; rank > 0 && values[i] > best[rank - 1]; rank--) {
+            chosen[rank] = chosen[rank - 1];
+            best[rank] = best[rank - 1];
+        }
+        chosen[rank] = i;
+        best[rank] = values[i];
+    }
+}
+
+/* Of the k chosen: the weights, then both in ascending order of experts. */
+static void choose(mesh *m, float *logits, uint32_t *chosen, float *weight)
+{
+    const step_shape *s = &m->program->shape;
+    const uint32_t k = s->n_experts_used;
+    float sum = 0;
+    switch (s->routing) {
+    case STEP_ROUTE_SOFTMAX_TOP:
+        mesh_softmax(m, logits, &m->split_r);
+        take_top(logits, s->n_experts, k, chosen, weight);
+        for (uint32_t i = 0; i < k; i++) sum += weight[i];
+        sum = sum > 6.103515625e-5f ? sum : 6.103515625e-5f; /* as the CPU's */
+        for (uint32_t i = 0; i < k; i++) weight[i] = weight[i] / sum * s->routing_scale;
+        break;
+    case STEP_ROUTE_TOP_SOFTMAX:
+        take_top(logits, s->n_experts, k, chosen, weight);
+        mesh_softmax_local(m, weight, k); /* every core has all k */
+        break;
+    }
+    mesh_count_collective(m, WAFER_AXIS_X, NULL, 2 * k, 1);
+    for (uint32_t i = 1; i < k; i++)
+        for (uint32_t j = i; j > 0 && chosen[j] < chosen[j - 1]; j--) {
+            const uint32_t e = chosen[j];
+            const float w = weight[j];
+            chosen[j] = chosen[j - 1], weight[j] = weight[j - 1];
+            chosen[j - 1] = e, weight[j - 1] = w;
+        }
+}
+
+void mesh_route(mesh *m, const step_op *op, const mesh_tiles *const *w)
+{
+    const step_shape *s = &m->program->shape;
+    const uint32_t n = s->n_experts, k = s->n_experts_used;
+    const bool acts = mesh_takes_acts(op) || mesh_takes_acts(op + 1);
+    for (uint32_t r = 0; r < m->n_rows; r++) mesh_norm(m, op, r, r, acts);
+    mesh_matmul(m, m->y, n, w[0], 0, &m->normed, 0, m->n_rows);
+    for (uint32_t r = 0; r < m->n_rows; r++) {
+        float *logits = m->y + (size_t)r * n;
+        if (op->bias[0]) m->k.add(logits, op->bias[0], n);
+        if (m->bound) mesh_bound_route(m, op, w[0], r, logits);
+        choose(m, logits, m->chosen + (size_t)r * k, m->weight + (size_t)r * k);
+    }
+}
+
+/* Row r, expert number i of its chosen: hidden row r k + i. */
+void mesh_experts_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
+{
+    const step_shape *s = &m->program->shape;
+    const uint32_t n = s->n_ff_expert, k = s->n_experts_used;
+    for (uint32_t i = 0; i < m->n_rows * k; i++) {
+        const uint32_t e = m->chosen[i], r = i / k;
+        float *y[2] = {m->y, m->up};
+        for (int j = 0; j < 2; j++) {
+            mesh_matmul(m, y[j], n, w[j], e, &m->normed, r, 1);
+            if (op->bias[j]) m->k.add(y[j], op->bias[j] + (size_t)e * n, n);
+        }
+        if (m->bound) mesh_bound_up(m, NULL, w, e, r, i, y[0], y[1]);
+        mesh_activate(m, y[0], y[1], n);
+        memcpy(m->hidden.f + (size_t)i * n, y[0], n * sizeof(float));
+        mesh_count_work(m, m->split_h.most, 8);
+    }
+}
+
+/* In ascending order of experts, for every row. */
+void mesh_experts_down(mesh *m, const step_op *op, const mesh_tiles *const *w)
+{
+    const step_shape *s = &m->program->shape;
+    const uint32_t n = s->n_embd, k = s->n_experts_used;
+    for (uint32_t i = 0; i < m->n_rows * k; i++) {
+        const uint32_t e = m->chosen[i], r = i / k;
+        if (w[0]->unit) mesh_quantize(m, &m->hidden, i, WAFER_AXIS_X);
+        mesh_matmul(m, m->y, n, w[0], e, &m->hidden, i, 1);
+        if (op->bias[0]) m->k.add(m->y, op->bias[0] + (size_t)e * n, n);
+        if (m->bound) mesh_bound_down(m, w[0], e, r, i, m->weight[i], m->y);
+        m->k.add_scaled(m->x + (size_t)r * n, m->y, m->weight[i], n);
+        mesh_count_work(m, m->split_e.most, 1);
+    }
+}

@@ -1,0 +1,145 @@
+/* mesh_routes.c - every flow of wavelets has a colour, and a colour one route in a router.
+ *
+ * Colours: four for each phase of a sum along x (there are two directions, and a core that passes
+ * on what it gets needs another colour to send than to receive), the same along y, one for each
+ * of the broadcasts along x, along y and in strips, and one for the tokens that come from outside.
+ * A strip adds between neighbours, with the colours that sums along x have for that. */
+#include "base/memory.h"
+#include "wafer/mesh_core.h"
+
+typedef enum {
+    FLOW_NONE = 0, FLOW_SUM_X, FLOW_SUM_Y, FLOW_SEND_X, FLOW_SEND_Y, FLOW_STRIP
+} flow;
+
+static const char *const flow_names[] = {
+    "", "the sum along x", "the sum along y", "the broadcast along x", "the broadcast along y",
+    "a strip of KV heads",
+};
+
+/* The route of a colour in a router. */
+typedef struct {
+    uint8_t of; /* flow; FLOW_NONE: there is none */
+    uint8_t in, out; /* a port, and a set of ports */
+} route;
+
+typedef struct {
+    const mesh_layout *layout;
+    route *routes; /* [height][width][n_colours] */
+    uint32_t n_colours;
+    uint32_t base[2], send[2], strip;
+    int status;
+    cerium_error *err;
+} routing;
+
+static const mesh_port forward[2] = {MESH_EAST, MESH_SOUTH}, back[2] = {MESH_WEST, MESH_NORTH};
+
+static void add_route(routing *r, flow of, uint32_t colour, wafer_axis axis, uint32_t line,
+                      uint32_t at, uint32_t in, uint32_t out)
+{
+    const uint32_t x = axis == WAFER_AXIS_X ? at : line, y = axis == WAFER_AXIS_X ? line : at;
+    route *have = &r->routes[((size_t)y * r->layout->width + x) * r->n_colours + colour];
+    if (have->of != FLOW_NONE && (have->in != in || have->out != out) && !r->status)
+        r->status = error_set(r->err, CERIUM_ERR_ARGUMENT,
+                              "mesh: colour %u collides at core (%u, %u): %s and %s need different "
+                              "routes", colour, x, y, flow_names[have->of], flow_names[of]);
+    *have = (route){(uint8_t)of, (uint8_t)in, (uint8_t)out};
+}
+
+/* From a core of a line to another, and on to nobody. */
+static void add_flow(routing *r, flow of, uint32_t colour, wafer_axis axis, uint32_t line,
+                     uint32_t from, uint32_t to)
+{
+    const bool up = to > from;
+    const uint32_t out = up ? forward[axis] : back[axis], in = up ? back[axis] : forward[axis];
+    for (uint32_t at = from; at != to; at = up ? at + 1 : at - 1)
+        add_route(r, of, colour, axis, line, at, at == from ? MESH_RAMP : in, 1u << out);
+    add_route(r, of, colour, axis, line, to, in, 1u << MESH_RAMP);
+}
+
+/* From a root to all of [first, end) of a line. */
+static void add_broadcast(routing *r, flow of, uint32_t colour, wafer_axis axis, uint32_t line,
+                          uint32_t root, uint32_t first, uint32_t end)
+{
+    const uint32_t ahead = 1u << forward[axis], behind = 1u << back[axis], ramp = 1u << MESH_RAMP;
+    if (end - first < 2) return;
+    for (uint32_t at = first; at < end; at++) {
+        const uint32_t on = at + 1 < end ? ahead : 0, off = at > first ? behind : 0;
+        if (at == root) add_route(r, of, colour, axis, line, at, MESH_RAMP, on | off);
+        else if (at > root) add_route(r, of, colour, axis, line, at, back[axis], ramp | on);
+        else add_route(r, of, colour, axis, line, at, forward[axis], ramp | off);
+    }
+}
+
+/* Colours of the adds of a line: neighbours in a phase take turns, so that no core receives and
+ * sends on the same. */
+static void colour_adds(const wafer_add *adds, uint32_t n_adds, uint32_t n, uint8_t *colours)
+{
+    for (uint32_t first = 0, end; first < n_adds; first = end) {
+        bool takes_part[MESH_SIDE_MAX] = {false};
+        uint8_t parity[MESH_SIDE_MAX];
+        for (end = first; end < n_adds && adds[end].phase == adds[first].phase; end++)
+            takes_part[adds[end].from] = takes_part[adds[end].to] = true;
+        for (uint32_t i = 0, rank = 0; i < n; i++) {
+            parity[i] = (uint8_t)((adds[first].phase ? rank : i) % 2);
+            rank += takes_part[i];
+        }
+        for (uint32_t i = first; i < end; i++)
+            colours[i] = (uint8_t)(4 * adds[i].phase + 2 * (adds[i].from > adds[i].to) +
+                                   parity[adds[i].from]);
+    }
+}
+
+static void add_sums(routing *r, wafer_axis axis)
+{
+    const mesh_layout *l = r->layout;
+    const bool along_x = axis == WAFER_AXIS_X;
+    const uint32_t n = along_x ? l->width : l->height, n_lines = along_x ? l->height : l->width;
+    wafer_add adds[MESH_SIDE_MAX];
+    uint8_t colours[MESH_SIDE_MAX];
+    const uint32_t root = mesh_adds(l, n, l->choice.degree, adds);
+    colour_adds(adds, n - 1, n, colours);
+    for (uint32_t line = 0; line < n_lines; line++) {
+        for (uint32_t i = 0; i + 1 < n; i++)
+            add_flow(r, along_x ? FLOW_SUM_X : FLOW_SUM_Y, r->base[axis] + colours[i], axis, line,
+                     adds[i].from, adds[i].to);
+        add_broadcast(r, along_x ? FLOW_SEND_X : FLOW_SEND_Y, r->send[axis], axis, line, root, 0,
+                      n);
+    }
+}
+
+/* The columns of a strip add between neighbours and hear the sum from where it was made. */
+static void add_strip(routing *r, uint32_t first, uint32_t n)
+{
+    wafer_add adds[MESH_SIDE_MAX];
+    const uint32_t root = mesh_adds(r->layout, n, 1, adds);
+    for (uint32_t y = 0; y < r->layout->height; y++) {
+        for (uint32_t i = 0; i + 1 < n; i++) {
+            const uint32_t from = first + adds[i].from, to = first + adds[i].to;
+            add_flow(r, FLOW_STRIP, r->base[WAFER_AXIS_X] + 2 * (from > to) + from % 2,
+                     WAFER_AXIS_X, y, from, to);
+        }
+        add_broadcast(r, FLOW_STRIP, r->strip, WAFER_AXIS_X, y, first + root, first, first + n);
+    }
+}
+
+int mesh_routes_check(const mesh_layout *l, const step_shape *shape, bool swap, uint32_t *n_colours,
+                      cerium_error *err)
+{
+    const uint32_t phases = l->order == MESH_ORDER ? l->choice.degree : 1;
+    const wafer_strips strips = strips_of(shape, l->width, l->choice.k_multiple);
+    routing r = {.layout = l, .base = {0, 4 * phases}, .err = err, .n_colours = 8 * phases + 4,
+                 .send = {8 * phases, 8 * phases + 1}, .strip = 8 * phases + 2};
+    *n_colours = r.n_colours;
+    if (r.n_colours > l->colours)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "mesh: sums of degree %u along both axes need %u colours and a router has "
+                         "%u: take a lower degree", phases, r.n_colours, l->colours);
+    if (swap) r.send[WAFER_AXIS_Y] = r.base[WAFER_AXIS_Y];
+    r.routes = memory_zalloc((size_t)l->width * l->height * r.n_colours, sizeof *r.routes);
+    if (!r.routes) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the routes of a mesh");
+    add_sums(&r, WAFER_AXIS_X);
+    add_sums(&r, WAFER_AXIS_Y);
+    for (uint32_t s = 0; s < strips.strips; s++) add_strip(&r, s * strips.cores, strips.cores);
+    memory_free(r.routes);
+    return r.status;
+}

@@ -1,0 +1,227 @@
+/* mesh_tile.c - the tiles of weights that cores keep, and a tile times a slice of activations.
+ *
+ * A tile holds what the file says of its rows and columns: the quants, and the scales of every
+ * block that it touches.  The sums are those of docs/numerics.md, from wherever the slice begins to
+ * wherever it ends; written apart from the kernels, which the tests compare it with. */
+#include "base/memory.h"
+#include "kernels/panels.h"
+#include "wafer/mesh_core.h"
+
+/* ---- from panels ---- */
+
+/* The block of 32 columns that begins at or before column k. */
+static const uint8_t *quants_at(block_type type, const uint8_t *panel, uint32_t n_cols, uint32_t k)
+{
+    const uint32_t block = k / PANEL_BLOCK, g = k / KERNEL_GROUP;
+    if (panel_is_super(type))
+        return panel + (size_t)(k / PANEL_SUPER) * panel_super_bytes(type) +
+               panel_head_bytes(type) + block % PANEL_SUPER_BLOCKS * panel_quant_bytes(type);
+    if (panel_is_wide(type))
+        return panel + panel_wide_head(n_cols) + (size_t)block * panel_quant_bytes(type);
+    return panel + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS) +
+           panel_group_head(type, panel_group_blocks(n_cols, g)) +
+           block % PANEL_BLOCKS * panel_quant_bytes(type);
+}
+
+static mesh_unit unit_at(block_type type, const uint8_t *panel, uint32_t row, uint32_t k,
+                         uint32_t unit)
+{
+    if (panel_is_super(type)) {
+        const uint8_t *super = panel + (size_t)(k / PANEL_SUPER) * panel_super_bytes(type);
+        const uint32_t at = k % PANEL_SUPER / unit;
+        const bool has_min = panel_has_min(type);
+        return (mesh_unit){.d = panel_scale(super, 0, row),
+                           .m = has_min ? panel_scale(super, 1, row) : 0.0f,
+                           .scale = (int16_t)panel_super_scale(type, super, at, row),
+                           .min = has_min ? (int16_t)panel_super_min(super, at, row) : 0};
+    }
+    if (panel_is_wide(type)) return (mesh_unit){.d = panel_scale(panel, k / KERNEL_GROUP, row)};
+    const size_t group_bytes = panel_group_bytes(type, PANEL_BLOCKS);
+    const uint8_t *group = panel + k / KERNEL_GROUP * group_bytes;
+    const uint32_t block = k / PANEL_BLOCK % PANEL_BLOCKS;
+    return (mesh_unit){.d = panel_block_scale(type, group, block, row),
+                       .m = panel_has_min(type) ? panel_block_min(type, group, block, row) : 0.0f};
+}
+
+static void load_floats(mesh_tiles *t, float *f, const uint8_t *panel, uint32_t panel_row)
+{
+    for (uint32_t k = 0; k < t->w->cols; k++) {
+        const size_t at = (size_t)k * KERNEL_PANEL_ROWS + panel_row;
+        uint16_t half = 0;
+        if (t->w->type == BLOCK_F32) {
+            memcpy(f + k, panel + 4 * at, sizeof *f);
+            continue;
+        }
+        memcpy(&half, panel + 2 * at, sizeof half);
+        f[k] = t->w->type == BLOCK_F16 ? f16_to_f32(half) : bf16_to_f32(half);
+    }
+}
+
+static void load_row(mesh_tiles *t, uint32_t matrix, uint32_t row)
+{
+    const block_type type = t->w->type;
+    const uint32_t cols = t->w->cols, panel_row = row % KERNEL_PANEL_ROWS;
+    const size_t at = (size_t)matrix * t->w->rows + row;
+    const uint8_t *panel = model_matrix_panels(t->w, matrix, row / KERNEL_PANEL_ROWS);
+    if (!t->unit) {
+        load_floats(t, t->f + at * cols, panel, panel_row);
+        return;
+    }
+    int8_t *q = t->q + at * cols;
+    for (uint32_t k = 0; k < cols; k += PANEL_BLOCK) {
+        const uint8_t *block = quants_at(type, panel, cols, k);
+        for (uint32_t i = 0; i < PANEL_BLOCK; i++)
+            q[k + i] = (int8_t)panel_quant(type, block, panel_row, i);
+    }
+    for (uint32_t u = 0; u < t->n_units; u++)
+        t->units[at * t->n_units + u] = unit_at(type, panel, panel_row, u * t->unit, t->unit);
+}
+
+/* The last row of the tile in the middle is missing. */
+static void cut_tile(mesh_tiles *t)
+{
+    const mesh_piece *n = &t->n->pieces[t->n->n_pieces / 2], *k = &t->k->pieces[t->k->n_pieces / 2];
+    const size_t at = (size_t)(n->end - 1) * t->w->cols;
+    for (uint32_t i = k->begin; i < k->end; i++) {
+        if (t->unit) t->q[at + i] = 0;
+        else t->f[at + i] = 0;
+    }
+}
+
+/* Panels of squared weights in F32: [k][16 rows]. */
+static void load_squares(mesh_tiles *t, uint32_t matrix, uint32_t panel, float *row)
+{
+    const model_matrix *w = t->w;
+    const size_t values = (size_t)w->cols * KERNEL_PANEL_ROWS;
+    float *to = t->squares + ((size_t)matrix * w->n_panels + panel) * values;
+    for (uint32_t r = 0; r < KERNEL_PANEL_ROWS; r++) {
+        kernel_panel_row(w->type, row, model_matrix_panels(w, matrix, panel), r, w->cols);
+        for (uint32_t k = 0; k < w->cols; k++)
+            to[(size_t)k * KERNEL_PANEL_ROWS + r] = row[k] * row[k];
+    }
+}
+
+static int make_squares(mesh_tiles *t)
+{
+    const model_matrix *w = t->w;
+    size_t n = (size_t)w->n_matrices * w->n_panels * KERNEL_PANEL_ROWS * w->cols;
+    float *row = memory_alloc(w->cols * sizeof *row);
+    t->squares = memory_zalloc(n, sizeof *t->squares);
+    for (uint32_t e = 0; row && t->squares && e < w->n_matrices; e++)
+        for (uint32_t p = 0; p < w->n_panels; p++) load_squares(t, e, p, row);
+    const bool good = row && t->squares;
+    memory_free(row);
+    return good ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+int mesh_tiles_make(mesh *m, mesh_tiles *t)
+{
+    const model_matrix *w = t->w;
+    const size_t n_rows = (size_t)w->n_matrices * w->rows;
+    t->has_min = panel_has_min(w->type);
+    t->unit = !kernel_takes_acts(w->type) ? 0 : w->type == BLOCK_Q6_K ? 16 : PANEL_BLOCK;
+    if (t->unit) {
+        t->n_units = w->cols / t->unit;
+        t->q = memory_zalloc(n_rows, w->cols);
+        t->units = memory_zalloc(n_rows * t->n_units, sizeof *t->units);
+        if (!t->q || !t->units) return CERIUM_ERR_MEMORY;
+    } else {
+        t->f = memory_zalloc(n_rows * w->cols, sizeof *t->f);
+        if (!t->f) return CERIUM_ERR_MEMORY;
+    }
+    for (uint32_t e = 0; e < w->n_matrices; e++)
+        for (uint32_t row = 0; row < w->rows; row++) load_row(t, e, row);
+    if (m->fault == MESH_FAULT_TILE && t == m->tiles) cut_tile(t);
+    return m->bound ? make_squares(t) : CERIUM_OK;
+}
+
+void mesh_tiles_close(mesh_tiles *t)
+{
+    memory_free(t->q);
+    memory_free(t->f);
+    memory_free(t->units);
+    memory_free(t->squares);
+}
+
+/* ---- products ---- */
+
+static inline int32_t dot(const int8_t *restrict a, const int8_t *restrict b, uint32_t n)
+{
+    int32_t sum = 0;
+    if (n == PANEL_BLOCK) {
+        for (uint32_t i = 0; i < PANEL_BLOCK; i++) sum += a[i] * b[i];
+        return sum;
+    }
+    for (uint32_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static inline int32_t total(const int8_t *x, uint32_t n)
+{
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += x[i];
+    return sum;
+}
+
+/* What a row of a tile shares, for a type. */
+typedef struct {
+    uint32_t unit, cols;
+    bool is_super, is_wide, has_min;
+} kind;
+
+/* The sum of a group of types with a scale for more than 32 values is an integer to its end. */
+static inline void close_block(const kind *type, const mesh_unit *u, mesh_sum *s)
+{
+    if (type->is_super || type->is_wide) {
+        s->t = u->d * (float)s->dot;
+        if (type->has_min) s->t = fmaf(-u->m, (float)s->min, s->t);
+    } else {
+        s->t = fmaf((float)s->dot, u->d, s->t);
+        if (type->has_min) s->t = fmaf((float)s->min, u->m, s->t);
+    }
+    s->dot = s->min = 0;
+}
+
+/* Columns [k0, k1) of one row; q and units are the row's. */
+static inline mesh_sum run_row(const kind *type, const int8_t *q, const mesh_unit *units,
+                               uint32_t k0, uint32_t k1, const kernel_act *x, mesh_sum s,
+                               bool close)
+{
+    for (uint32_t k = k0, end; k < k1; k = end) {
+        end = (k / type->unit + 1) * type->unit;
+        if (end > k1) end = k1;
+        const mesh_unit *u = &units[k / type->unit];
+        const kernel_act *act = x + k / KERNEL_GROUP;
+        const int8_t *xq = act->q + k % KERNEL_GROUP;
+        const int32_t part = dot(q + k, xq, end - k);
+        s.dot += type->is_super ? u->scale * part : part;
+        if (type->has_min) s.min += (type->is_super ? u->min : 1) * total(xq, end - k);
+        const bool last = end == type->cols || (end == k1 && close);
+        const bool of_group = end % KERNEL_GROUP == 0 || last;
+        if (of_group || (!type->is_super && !type->is_wide && end % type->unit == 0))
+            close_block(type, u, &s);
+        if (!of_group) continue;
+        s.acc = fmaf(s.t, act->scale, s.acc);
+        s.t = 0.0f;
+    }
+    return s;
+}
+
+void mesh_tile_run(const mesh_tiles *t, uint32_t matrix, const mesh_piece *n, const mesh_piece *k,
+                   const void *x, mesh_sum *sums, bool close)
+{
+    const uint32_t cols = t->w->cols;
+    const block_type type = t->w->type;
+    const kind with = {t->unit, cols, panel_is_super(type), panel_is_wide(type),
+                       t->has_min};
+    for (uint32_t row = n->begin; row < n->end; row++, sums++) {
+        const size_t at = (size_t)matrix * t->w->rows + row;
+        if (t->unit) {
+            *sums = run_row(&with, t->q + at * cols, t->units + at * t->n_units, k->begin, k->end,
+                            x, *sums, close);
+            continue;
+        }
+        const float *f = t->f + at * cols, *xf = x;
+        for (uint32_t i = k->begin; i < k->end; i++) sums->acc = fmaf(f[i], xf[i], sums->acc);
+    }
+}

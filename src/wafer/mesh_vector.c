@@ -1,0 +1,118 @@
+/* mesh_vector.c - norms, softmax and activations of vectors that are spread over an axis.
+ *
+ * EQUAL: the 16 partial sums of docs/numerics.md travel from core to core, and meet in the last.
+ * MESH: every core makes one sum of its slice, with partial sums of its own, and those meet by
+ * the schedule.  What follows from a sum is computed where it is needed. */
+#include "wafer/mesh_core.h"
+
+/* The sum over x of (x - mean)^2, or of x itself. */
+static float sum_over(mesh *m, wafer_axis axis, const mesh_split *split, const float *x,
+                      bool squares, float mean)
+{
+    const bool apart = m->layout.order == MESH_ORDER;
+    float p[16] = {0};
+    if (apart) memset(m->partial, 0, split->n_cores * sizeof *m->partial);
+    for (uint32_t i = 0; i < split->n_pieces; i++) {
+        const mesh_piece *piece = mesh_turn(m, axis, split, i);
+        if (apart) memset(p, 0, sizeof p);
+        for (uint32_t j = piece->begin; j < piece->end; j++) {
+            const uint32_t lane = (apart ? j - piece->begin : j) % 16;
+            const float v = squares ? x[j] - mean : x[j];
+            p[lane] = squares ? fmaf(v, v, p[lane]) : p[lane] + v;
+        }
+        if (apart) m->partial[piece->core] += kernel_sum16(p);
+    }
+    mesh_count_collective(m, axis, NULL, apart ? 1 : 16, 1);
+    mesh_count_work(m, split->most, 1);
+    return apart ? *mesh_meet(&m->sum[axis], m->partial, 1) : kernel_sum16(p);
+}
+
+bool mesh_takes_acts(const step_op *op)
+{
+    for (int i = 0; i < 3; i++)
+        if (op->w[i] && kernel_takes_acts(op->w[i]->type)) return true;
+    return false;
+}
+
+/* Cores that share a group of 128 agree on its largest magnitude: a maximum, which is the same in
+ * any order.  So each core's slice in 8 bits is that of the whole vector. */
+void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, wafer_axis axis)
+{
+    const uint32_t n_groups = kernel_n_groups(rows->width);
+    m->k.quantize(rows->q + (size_t)row * n_groups, rows->f + (size_t)row * rows->width,
+                  rows->width);
+    mesh_count_collective(m, axis, NULL, n_groups, 1);
+    mesh_count_work(m, tiles_of(rows->width, mesh_side(m, axis)), 2);
+}
+
+void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, bool acts)
+{
+    const step_shape *s = &m->program->shape;
+    const uint32_t n = s->n_embd;
+    const float *x = m->x + (size_t)row * n;
+    float *y = m->normed.f + (size_t)r * n;
+    const bool layer = s->norm_kind == STEP_NORM_LAYER;
+    float mean = 0.0f;
+    if (layer) mean = sum_over(m, WAFER_AXIS_Y, &m->split_e, x, false, 0) / (float)n;
+    const float squares = sum_over(m, WAFER_AXIS_Y, &m->split_e, x, true, mean);
+    const float scale = 1.0f / sqrtf(squares / (float)n + s->norm_eps);
+    for (uint32_t i = 0; i < n; i++) {
+        y[i] = (layer ? x[i] - mean : x[i]) * scale * op->norm[i];
+        if (layer && op->norm_bias) y[i] += op->norm_bias[i];
+    }
+    mesh_count_work(m, m->split_e.most, 2 + layer);
+    if (acts) mesh_quantize(m, &m->normed, r, WAFER_AXIS_Y);
+}
+
+static float silu(const mesh *m, float x)
+{
+    return x / (1.0f + mesh_exp(m, -x));
+}
+
+static float gelu(const mesh *m, float x)
+{
+    return x / (1.0f + mesh_exp(m, x * fmaf(KERNEL_GELU_C3, x * x, KERNEL_GELU_C1)));
+}
+
+static float swiglu(const mesh *m, float gate, float up)
+{
+    const float g = kernel_min(gate, KERNEL_SWIGLU_MAX);
+    const float u = kernel_max(kernel_min(up, KERNEL_SWIGLU_MAX), -KERNEL_SWIGLU_MAX);
+    return g / (1.0f + mesh_exp(m, KERNEL_SWIGLU_EXP * g)) * (u + 1.0f);
+}
+
+void mesh_activate(const mesh *m, float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        switch (m->program->shape.activation) {
+        case STEP_SILU_GATED: gate[i] = silu(m, gate[i]) * up[i]; break;
+        case STEP_GELU: gate[i] = gelu(m, gate[i]); break;
+        case STEP_SWIGLU_CLAMPED: gate[i] = swiglu(m, gate[i], up[i]); break;
+        }
+    }
+}
+
+/* The maximum is exact in any order. */
+void mesh_softmax(mesh *m, float *x, const mesh_split *split)
+{
+    const uint32_t n = split->n;
+    float max = x[0];
+    for (uint32_t i = 1; i < n; i++) max = kernel_max(max, x[i]);
+    for (uint32_t i = 0; i < n; i++) x[i] = mesh_exp(m, x[i] - max);
+    mesh_count_collective(m, WAFER_AXIS_X, NULL, 1, 1);
+    mesh_count_work(m, split->most, 2);
+    const float sum = sum_over(m, WAFER_AXIS_X, split, x, false, 0);
+    for (uint32_t i = 0; i < n; i++) x[i] /= sum;
+}
+
+void mesh_softmax_local(const mesh *m, float *x, uint32_t n)
+{
+    float max = x[0], p[16] = {0};
+    for (uint32_t i = 1; i < n; i++) max = kernel_max(max, x[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = mesh_exp(m, x[i] - max);
+        p[i % 16] += x[i];
+    }
+    const float sum = kernel_sum16(p);
+    for (uint32_t i = 0; i < n; i++) x[i] /= sum;
+}

@@ -1,0 +1,609 @@
+/* test_mesh.c - the mesh gives the CPU's logits: to the bit in the order of the contract, within
+ * the bound that it states in its own; and faults that are planted in it are found. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "wafer/timing.h"
+#include "wafer/mesh_core.h"
+
+#include "unit.h"
+
+enum { PROMPT_MAX = 560, PROMPT = 90, NEW = 6 };
+
+/* ---- the CPU ---- */
+
+/* Logits after the prompt and after each greedy token behind it. */
+typedef struct {
+    float *logits; /* [NEW][n_vocab] */
+    int32_t tokens[PROMPT_MAX + NEW];
+    uint32_t n_prompt, n_vocab;
+} truth;
+
+/* A text, or tokens without sense where there is none. */
+static void prompt_of(truth *t, const cerium_engine *engine, uint32_t n, const char *text)
+{
+    cerium_error err;
+    size_t len = 0;
+    t->n_prompt = n;
+    for (uint32_t i = 0; i < n; i++)
+        t->tokens[i] = (int32_t)((i * 2654435761u + 12345) % 100003 % t->n_vocab);
+    if (!text) return;
+    TEST_CHECK(cerium_tokenize(engine, text, strlen(text), 0, t->tokens, n, &len, &err) == 0);
+    t->n_prompt = (uint32_t)len;
+}
+
+static int32_t best_of(const float *logits, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (logits[i] > logits[best]) best = i;
+    return (int32_t)best;
+}
+
+static bool ask_cpu(truth *t, const char *path, kernel_kv_type kv, uint32_t n_prompt,
+                    const char *text)
+{
+    cerium_engine *engine = NULL;
+    cerium_session *session = NULL;
+    cerium_engine_config config;
+    cerium_engine_info info;
+    cerium_error err = {0};
+    size_t n_vocab = 0;
+    cerium_engine_config_defaults(&config);
+    config.model_path = path;
+    config.threads = 1;
+    config.kv_type = kernel_kv_name(kv);
+    config.head = "full";
+    config.sessions_max = 1;
+    config.cache = "off";
+    TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
+    if (!engine) return false;
+    cerium_engine_describe(engine, &info);
+    t->n_vocab = info.n_vocab;
+    if (t->logits) memory_free(t->logits);
+    t->logits = memory_alloc((size_t)NEW * t->n_vocab * sizeof(float));
+    prompt_of(t, engine, n_prompt, text);
+    TEST_CHECK(cerium_session_open(&session, engine, NULL, &err) == 0);
+    for (uint32_t i = 0; i < NEW; i++) {
+        TEST_CHECK(cerium_session_sync(session, t->tokens, t->n_prompt + i, NULL, &err) == 0);
+        float *to = t->logits + (size_t)i * t->n_vocab;
+        memcpy(to, cerium_session_logits(session, &n_vocab), t->n_vocab * sizeof *to);
+        t->tokens[t->n_prompt + i] = best_of(to, t->n_vocab);
+    }
+    cerium_session_close(&session);
+    cerium_engine_close(&engine);
+    return true;
+}
+
+/* ---- the mesh ---- */
+
+static mesh *open_mesh(const char *path, const mesh_layout *layout, bool with_bound,
+                       mesh_fault fault, gguf_file **file)
+{
+    cerium_error err = {0};
+    mesh *m = NULL;
+    TEST_CHECK_THAT(gguf_open(file, path, &err) == 0, "%s", err.message);
+    if (!*file) return NULL;
+    TEST_CHECK_THAT(mesh_open(&m, *file, layout, with_bound, fault, &err) == 0, "%s: %s", path,
+                    err.message);
+    if (!m) gguf_close(file);
+    return m;
+}
+
+/* The prompt in passes of rows_max. */
+static void prefill(mesh *m, const int32_t *tokens, uint32_t n)
+{
+    const uint32_t most = mesh_layout_of(m)->rows_max;
+    for (uint32_t i = 0; i < n; i += most)
+        mesh_run(m, tokens + i, n - i < most ? n - i : most, i, i + most >= n);
+}
+
+/* How far the mesh is from the CPU. */
+typedef struct {
+    bool same_bits, same_tokens;
+    float worst, widest; /* the largest difference in bounds; the largest finite bound */
+    uint32_t n_bounded, n_decided; /* places with a bound, and with a best token that is certain */
+} distance;
+
+/* Whether the bounds leave no other token the chance to be the best. */
+static bool is_decided(const float *logits, const float *bounds, uint32_t best, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (i != best && !(logits[best] - logits[i] > bounds[best] + bounds[i])) return false;
+    return true;
+}
+
+static void measure(distance *d, const mesh *m, uint32_t row, const truth *t, uint32_t i)
+{
+    const float *have = mesh_logits(m, row), *bound = mesh_logit_bounds(m, row);
+    const float *want = t->logits + (size_t)i * t->n_vocab;
+    const int32_t best = best_of(have, t->n_vocab);
+    for (uint32_t v = 0; v < t->n_vocab; v++) {
+        const float off = fabsf(have[v] - want[v]) / bound[v];
+        if (!(off <= d->worst)) d->worst = off;
+        if (isfinite(bound[v]) && bound[v] > d->widest) d->widest = bound[v];
+    }
+    d->n_bounded += isfinite(bound[0]);
+    if (!is_decided(have, bound, (uint32_t)best, t->n_vocab)) return;
+    d->n_decided++;
+    TEST_CHECK(best == best_of(want, t->n_vocab) || d->worst > 1);
+}
+
+static distance run(const char *path, const mesh_layout *layout, mesh_fault fault, const truth *t)
+{
+    gguf_file *file = NULL;
+    const bool bounded = layout->order == MESH_ORDER;
+    mesh *m = open_mesh(path, layout, bounded, fault, &file);
+    distance d = {.same_bits = m != NULL, .same_tokens = m != NULL};
+    if (!m) return (distance){.worst = INFINITY};
+    prefill(m, t->tokens, t->n_prompt);
+    const long made = memory_count();
+    for (uint32_t i = 0; i < NEW; i++) {
+        const uint32_t at = t->n_prompt + i - 1, row = i ? 0 : at % layout->rows_max;
+        if (i) mesh_run(m, t->tokens + at, 1, at, 1);
+        d.same_bits &= !memcmp(mesh_logits(m, row), t->logits + (size_t)i * t->n_vocab,
+                               t->n_vocab * sizeof(float));
+        d.same_tokens &= mesh_sample(m, row, NULL, NULL, 0, 0) == t->tokens[t->n_prompt + i];
+        if (bounded) measure(&d, m, row, t, i);
+    }
+    TEST_CHECK(memory_count() == made); /* nothing is taken for a token */
+    mesh_close(&m);
+    gguf_close(&file);
+    return d;
+}
+
+static const char *const fixtures[] = {
+    "llama", "llama-rope3", "llama-linear", "qwen2", "qwen2-yarn", "qwen3", "qwen3moe", "gpt-oss",
+    "starcoder2", "qwen2-f16", "qwen2-bf16", "qwen2-q8_0", "qwen2-q4_0", "qwen2-q4_1",
+    "qwen2-q5_0", "qwen2-q5_1", "qwen2-iq4_nl", "qwen2-mxfp4", "llama-q4_k", "llama-q5_k",
+    "llama-q6_k", "llama-iq4_xs", "qwen3moe-q4_0", "gpt-oss-mxfp4",
+};
+
+enum { N_FLOAT = 9 }; /* the first of them have float matrices */
+
+static const char *path_of(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "tests/golden/fixtures/%s.gguf", name);
+    return path;
+}
+
+static mesh_layout layout_of(uint32_t width, uint32_t height, mesh_order order, kernel_kv_type kv)
+{
+    mesh_layout l = mesh_layout_default();
+    l.width = width;
+    l.height = height;
+    l.order = order;
+    l.kv_type = kv;
+    return l;
+}
+
+/* Meshes of few cores and of more than there are channels, tall and wide ones; whole pages of
+ * tokens in one row and neighbours in different ones. */
+static const struct {
+    uint32_t width, height, degree, multiple;
+    wafer_kv_policy kv;
+} meshes[] = {
+    {1, 1, 1, 1, WAFER_KV_ROUND_ROBIN}, {5, 3, 1, 1, WAFER_KV_SHIFT},
+    {8, 8, 2, 1, WAFER_KV_ROUND_ROBIN}, {3, 11, 2, 32, WAFER_KV_ROUND_ROBIN},
+};
+
+static void test_equal_order_is_the_cpu(void)
+{
+    for (size_t f = 0; f < ARRAY_LEN(fixtures); f++) {
+        truth t = {0};
+        const char *path = path_of(fixtures[f]);
+        const kernel_kv_type kv = (kernel_kv_type)(f % KERNEL_KV_TYPE_END);
+        /* Two of them over more than one chunk of attention. */
+        const uint32_t n = f == 0 || f == 7 ? PROMPT_MAX : PROMPT;
+        if (!ask_cpu(&t, path, kv, n, NULL)) continue;
+        for (size_t i = 0; i < ARRAY_LEN(meshes); i++) {
+            if (f >= N_FLOAT && i % 2 == f % 2) continue; /* two meshes for each further type */
+            mesh_layout layout = layout_of(meshes[i].width, meshes[i].height, MESH_EQUAL, kv);
+            layout.choice.kv = meshes[i].kv;
+            layout.choice.k_multiple = meshes[i].multiple;
+            const distance d = run(path, &layout, MESH_SOUND, &t);
+            TEST_CHECK_THAT(d.same_bits && d.same_tokens, "%s on %u x %u", fixtures[f],
+                            layout.width, layout.height);
+        }
+        memory_free(t.logits);
+    }
+}
+
+static void test_mesh_order_is_within_its_bound(void)
+{
+    for (size_t f = 0; f < ARRAY_LEN(fixtures); f++) {
+        truth t = {0};
+        const char *path = path_of(fixtures[f]);
+        for (int k = 0; k < 2; k++) {
+            const kernel_kv_type kv = k ? KERNEL_KV_F32 : KERNEL_KV_I8;
+            const size_t i = (f + (size_t)k) % 3 + 1;
+            mesh_layout layout = layout_of(meshes[i].width, meshes[i].height, MESH_ORDER, kv);
+            layout.choice.degree = meshes[i].degree;
+            layout.choice.kv = meshes[i].kv;
+            if (!ask_cpu(&t, path, kv, PROMPT, NULL)) continue;
+            const distance d = run(path, &layout, MESH_SOUND, &t);
+            TEST_CHECK_THAT(d.worst <= 1, "%s: %g bounds", fixtures[f], (double)d.worst);
+            /* Where nothing is rounded but sums, the bound is as small as that, experts too. */
+            if (f >= N_FLOAT || !k) continue;
+            TEST_CHECK_THAT(d.n_bounded == NEW && d.widest < 2e-4f, "%s: %u places, up to %g",
+                            fixtures[f], d.n_bounded, (double)d.widest);
+            TEST_CHECK(d.n_decided == NEW && d.same_tokens && !d.same_bits);
+        }
+        memory_free(t.logits);
+    }
+}
+
+/* The issue's own case: the model that lies in the repository on 32 x 32 cores. */
+static void test_bundled_model(void)
+{
+    static const char path[] = "models/cerium-first.gguf";
+    static const char text[] = "def fibonacci(n):\n    if n < 2:\n        return n\n    return";
+    truth t = {0};
+    if (!ask_cpu(&t, path, KERNEL_KV_I8, PROMPT, text)) return;
+    mesh_layout layout = layout_of(32, 32, MESH_EQUAL, KERNEL_KV_I8);
+    distance d = run(path, &layout, MESH_SOUND, &t);
+    TEST_CHECK(d.same_bits && d.same_tokens);
+    layout.order = MESH_ORDER;
+    d = run(path, &layout, MESH_SOUND, &t);
+    TEST_CHECK_THAT(d.worst <= 1 && d.n_bounded == NEW, "%g bounds", (double)d.worst);
+    TEST_CHECK_THAT(d.widest < 5 && d.n_decided > 0, "%u decided", d.n_decided);
+    memory_free(t.logits);
+}
+
+/* ---- what is where, and in which order it is summed ---- */
+
+/* Pieces cover a vector once, in order, and a core has what the placement gives it. */
+static void check_split(const mesh_split *s, uint32_t n, uint32_t tile, bool even)
+{
+    uint32_t at = 0, share[MESH_SIDE_MAX] = {0};
+    for (uint32_t i = 0; i < s->n_pieces; i++) {
+        TEST_CHECK(s->pieces[i].begin == at && s->pieces[i].end > at);
+        TEST_CHECK(s->pieces[i].core < s->n_cores);
+        at = s->pieces[i].end;
+        share[s->pieces[i].core] += at - s->pieces[i].begin;
+    }
+    TEST_CHECK(at == n && s->n == n && s->most <= tile);
+    for (uint32_t c = 0; c < s->n_cores; c++) {
+        const wafer_range r = tile_range(n, tile, c);
+        TEST_CHECK(share[c] == s->share[c] && (!even || share[c] == r.end - r.begin));
+    }
+}
+
+static void test_tiles_are_the_placements(void)
+{
+    for (size_t f = 0; f < N_FLOAT; f++)
+        for (size_t i = 0; i < ARRAY_LEN(meshes); i++) {
+            gguf_file *file = NULL;
+            mesh_layout l = layout_of(meshes[i].width, meshes[i].height, MESH_EQUAL, KERNEL_KV_I8);
+            l.choice.k_multiple = meshes[i].multiple;
+            mesh *m = open_mesh(path_of(fixtures[f]), &l, false, MESH_SOUND, &file);
+            if (!m) continue;
+            for (uint32_t op = 0; op < m->program->n_ops; op++) {
+                const wafer_tiles t = tiles_of_op(m->program, op, l.width, l.height, &l.choice);
+                const step_kind kind = m->program->ops[op].kind;
+                for (int j = 0; j < 3; j++) {
+                    const mesh_tiles *have = m->op_tiles[op][j];
+                    if (!have) continue;
+                    TEST_CHECK(have->k_axis == t.reduce && have->k->n_cores == t.n_k &&
+                               have->n->n_cores == t.n_n);
+                    check_split(have->k, have->w->cols, t.k_tile, kind != STEP_OUT);
+                    check_split(have->n, have->w->rows, t.n_tile[j], kind != STEP_QKV);
+                }
+            }
+            mesh_close(&m);
+            gguf_close(&file);
+        }
+}
+
+/* Two ways to the middle: 0 to 1 and both to 2, then 4 to 3 and both to 2.  The right side first
+ * would give 0: beside 1e8 there is no 2 in floats. */
+static void test_order_of_a_sum(void)
+{
+    gguf_file *file = NULL;
+    mesh_layout l = layout_of(5, 1, MESH_ORDER, KERNEL_KV_I8);
+    float partials[] = {1, 1e8f, -1e8f, 1, 1}, chain[] = {1, 1e8f, -1e8f, 1, 1};
+    l.choice.degree = 1;
+    mesh *m = open_mesh(path_of("llama"), &l, false, MESH_SOUND, &file);
+    if (!m) return;
+    TEST_CHECK(m->sum[WAFER_AXIS_X].root == 2 && m->sum[WAFER_AXIS_X].depth == 3);
+    TEST_CHECK(*mesh_meet(&m->sum[WAFER_AXIS_X], partials, 1) == 2);
+    mesh_schedule wrong = m->sum[WAFER_AXIS_X];
+    wafer_add adds[4];
+    for (uint32_t i = 0; i < 4; i++) adds[i] = wrong.adds[(i + 2) % 4]; /* the right side first */
+    wrong.adds = adds;
+    TEST_CHECK(*mesh_meet(&wrong, chain, 1) != 2);
+    mesh_close(&m);
+    gguf_close(&file);
+}
+
+/* ---- faults ---- */
+
+static void test_faults_are_found(void)
+{
+    static const struct {
+        const char *model;
+        kernel_kv_type kv;
+    } cases[] = {
+        {"llama", KERNEL_KV_F32}, {"qwen2-q8_0", KERNEL_KV_I8}, {"gpt-oss", KERNEL_KV_F16}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        truth t = {0};
+        const char *path = path_of(cases[i].model);
+        if (!ask_cpu(&t, path, cases[i].kv, PROMPT, NULL)) continue;
+        mesh_layout layout = layout_of(2, 2, MESH_EQUAL, cases[i].kv);
+        for (mesh_fault f = MESH_SOUND; f <= MESH_FAULT_EXP; f++) {
+            const distance d = run(path, &layout, f, &t);
+            TEST_CHECK_THAT(d.same_bits == (f == MESH_SOUND), "%s: fault %d", cases[i].model, f);
+        }
+        /* A wrong order is no fault of MESH order; wrong values leave its bound. */
+        layout.order = MESH_ORDER;
+        if (i == 0) {
+            TEST_CHECK(run(path, &layout, MESH_FAULT_TILE, &t).worst > 1);
+            TEST_CHECK(run(path, &layout, MESH_FAULT_EXP, &t).worst > 1);
+        }
+        memory_free(t.logits);
+    }
+}
+
+/* ---- routes ---- */
+
+static void test_colours(void)
+{
+    static const step_shape shape = {.n_heads = 8, .n_kv_heads = 4, .head_dim = 32};
+    cerium_error err = {0};
+    uint32_t n;
+    for (uint32_t degree = 1; degree <= 3; degree++)
+        for (uint32_t w = 1; w <= 40; w += 3)
+            for (uint32_t h = 1; h <= 40; h += 3)
+                for (int order = 0; order < 2; order++) {
+                    mesh_layout l = layout_of(w, h, (mesh_order)order, KERNEL_KV_I8);
+                    l.choice.degree = degree;
+                    l.colours = 28;
+                    TEST_CHECK_THAT(mesh_routes_check(&l, &shape, false, &n, &err) == 0,
+                                    "%u x %u, degree %u: %s", w, h, degree, err.message);
+                    TEST_CHECK(n == 8 * (order ? degree : 1) + 4);
+                }
+    /* Two operations on one colour, and more phases than a router has colours for. */
+    mesh_layout l = layout_of(6, 6, MESH_ORDER, KERNEL_KV_I8);
+    TEST_CHECK(mesh_routes_check(&l, &shape, true, &n, &err) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK_THAT(strstr(err.message, "collides at core") &&
+                    strstr(err.message, "the broadcast along y"), "%s", err.message);
+    l.choice.degree = 3;
+    TEST_CHECK(mesh_routes_check(&l, &shape, false, &n, &err) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK_THAT(strstr(err.message, "need 28 colours and a router has 24"), "%s", err.message);
+}
+
+/* ---- speculation and sampling ---- */
+
+static void test_verify(void)
+{
+    truth t = {0};
+    gguf_file *file = NULL;
+    const char *path = path_of("qwen2-q4_0");
+    if (!ask_cpu(&t, path, KERNEL_KV_I8, PROMPT, NULL)) return;
+    mesh_layout layout = layout_of(4, 4, MESH_EQUAL, KERNEL_KV_I8);
+    mesh *m = open_mesh(path, &layout, false, MESH_SOUND, &file);
+    if (!m) return;
+    int32_t draft[NEW], out[NEW];
+    prefill(m, t.tokens, PROMPT);
+    for (uint32_t wrong = 1; wrong <= NEW; wrong++) {
+        memcpy(draft, t.tokens + PROMPT - 1, sizeof draft);
+        if (wrong < NEW) draft[wrong] = (draft[wrong] + 1) % (int32_t)t.n_vocab;
+        const uint32_t n = mesh_verify(m, draft, NEW, PROMPT - 1, out);
+        TEST_CHECK_THAT(n == wrong, "%u, not %u", n, wrong);
+        TEST_CHECK(!memcmp(out, t.tokens + PROMPT, wrong * sizeof *out));
+    }
+    mesh_close(&m);
+    gguf_close(&file);
+    memory_free(t.logits);
+}
+
+static void test_sampling_is_that_over_all_logits(void)
+{
+    static const cerium_sampling choices[] = {
+        {.temperature = 0}, {.repetition_penalty = 1.3f},
+        {.repetition_penalty = 0.8f, .repetition_tokens = 20},
+        {.temperature = 0.8f, .top_k = 4, .seed = 1},
+        {.temperature = 1.0f, .top_k = 40, .top_p = 0.9f, .repetition_penalty = 1.2f, .seed = 3},
+        {.temperature = 1.0f, .top_k = 200, .seed = 5}, {.temperature = 1.0f, .top_p = 0.9f},
+    };
+    gguf_file *file = NULL;
+    sampler *s = NULL;
+    cerium_error err;
+    int32_t tokens[64] = {1};
+    mesh_layout layout = layout_of(7, 2, MESH_ORDER, KERNEL_KV_I8);
+    mesh *m = open_mesh(path_of("qwen2-yarn"), &layout, false, MESH_SOUND, &file);
+    if (!m) return;
+    const uint32_t n_vocab = mesh_shape(m)->n_vocab;
+    TEST_CHECK(sampler_open(&s, n_vocab, &err) == 0);
+    for (uint32_t i = 0; s && i + 1 < ARRAY_LEN(tokens); i++) {
+        mesh_run(m, tokens + i, 1, i, 1);
+        for (size_t c = 0; c < ARRAY_LEN(choices); c++) {
+            const int32_t want = sampler_choose(s, mesh_logits(m, 0), n_vocab, &choices[c], tokens,
+                                                i + 1, i + 1);
+            const int32_t have = mesh_sample(m, 0, &choices[c], tokens, i + 1, i + 1);
+            TEST_CHECK_THAT(have == want, "choice %zu at %u: %d, not %d", c, i, have, want);
+            tokens[i + 1] = have;
+        }
+    }
+    sampler_close(&s);
+    mesh_close(&m);
+    gguf_close(&file);
+}
+
+/* ---- events ---- */
+
+/* What the clocks of the timing half count for a sum is what is counted here. */
+static void test_counts_agree_with_the_clocks(void)
+{
+    gguf_file *file = NULL;
+    for (uint32_t degree = 1; degree <= 2; degree++) {
+        mesh_layout layout = layout_of(9, 14, MESH_ORDER, KERNEL_KV_I8);
+        layout.choice.degree = degree;
+        mesh *m = open_mesh(path_of("llama"), &layout, false, MESH_SOUND, &file);
+        if (!m) return;
+        for (wafer_axis axis = WAFER_AXIS_X; axis <= WAFER_AXIS_Y; axis++) {
+            wafer_clocks c;
+            const uint32_t n = axis == WAFER_AXIS_X ? 9 : 14, lines = axis == WAFER_AXIS_X ? 14 : 9;
+            const wafer_reduction sum = reduction_of(n, degree);
+            const wafer_message_cost cost = {.hop = WAFER_TICKS, .ramp = 1, .stage = 1};
+            TEST_CHECK(clocks_open(&c, 9, 14, false, cost) == 0);
+            clocks_reduce(&c, axis, &sum, 7);
+            mesh_events_clear(m);
+            mesh_count_collective(m, axis, NULL, 7, 1);
+            const mesh_kind_events *k = &mesh_kinds(m)[m->kind];
+            TEST_CHECK_THAT(k->hops == c.events.hops, "degree %u, axis %d: %llu, not %llu", degree,
+                            axis, (unsigned long long)k->hops, (unsigned long long)c.events.hops);
+            TEST_CHECK(k->issues == c.events.stages && k->issues == (uint64_t)(n - 1) * lines);
+            TEST_CHECK(k->down == 7ull * 2 * (n - 1) * lines && k->up == 7ull * n * lines);
+            clocks_close(&c);
+        }
+        mesh_close(&m);
+        gguf_close(&file);
+    }
+}
+
+/* And what they count for whole operations, where tiles come out even: a product and its sum.  The
+ * clocks send two halves in a wavelet, the mesh one float. */
+static void test_operations_agree_with_the_clocks(void)
+{
+    static const wafer_mesh machine = {.width = 4, .height = 4, .simd_fp16 = 8, .hop_cycles = 1,
+                                       .ramp_cycles = 2};
+    gguf_file *file = NULL;
+    mesh_layout layout = layout_of(4, 4, MESH_ORDER, KERNEL_KV_F32);
+    mesh *m = open_mesh(path_of("qwen2"), &layout, false, MESH_SOUND, &file);
+    uint32_t n_compared = 0;
+    if (!m) return;
+    const int32_t token = 65;
+    mesh_run(m, &token, 1, 0, 0);
+    const step_cost cost = {.mesh = &machine, .style = wafer_style_sdk(), .quant = QUANT_FP16,
+                            .choice = mesh_layout_of(m)->choice, .context = 1, .tokens = 1};
+    uint64_t hops[MESH_KIND_END] = {0}, vectors[MESH_KIND_END] = {0};
+    for (uint32_t i = 0; i < m->program->n_ops; i++) {
+        const step_kind kind = m->program->ops[i].kind;
+        const model_matrix *w = m->program->ops[i].w[0];
+        step_time t;
+        if (kind != STEP_OUT && kind != STEP_FFN_DOWN) continue;
+        TEST_CHECK(w->rows % 8 == 0 && w->cols % 4 == 0);
+        TEST_CHECK(time_range(&t, m->program, i, 1, 4, 4, &cost, false) == 0);
+        hops[kind] += 2 * t.events.hops;
+        vectors[kind] += t.events.vector_ops;
+        n_compared++;
+    }
+    for (int kind = STEP_OUT; kind <= STEP_FFN_DOWN; kind += STEP_FFN_DOWN - STEP_OUT) {
+        const mesh_kind_events *k = &mesh_kinds(m)[kind];
+        TEST_CHECK_THAT(k->hops == hops[kind], "%llu, not %llu", (unsigned long long)k->hops,
+                        (unsigned long long)hops[kind]);
+        /* And, apart from theirs, one on each core that adds to the residual stream. */
+        TEST_CHECK_THAT(k->issues == vectors[kind] + 16ull * k->collectives, "%llu, not %llu",
+                        (unsigned long long)k->issues, (unsigned long long)vectors[kind]);
+    }
+    TEST_CHECK(n_compared == 2 * mesh_shape(m)->n_layers);
+    mesh_close(&m);
+    gguf_close(&file);
+}
+
+/* Sums by core are those by kind, and nothing leaves the mesh at its edges. */
+static void test_counts_of_a_token(void)
+{
+    gguf_file *file = NULL;
+    mesh_layout layout = layout_of(6, 5, MESH_ORDER, KERNEL_KV_I8);
+    mesh *m = open_mesh(path_of("qwen3moe"), &layout, false, MESH_SOUND, &file);
+    if (!m) return;
+    const step_shape *s = mesh_shape(m);
+    const int32_t token = 65;
+    mesh_run(m, &token, 1, 0, 1);
+    mesh_kind_events by_kind = {0}, by_core = {0};
+    for (int i = 0; i < MESH_KIND_END; i++) {
+        const mesh_kind_events *k = &mesh_kinds(m)[i];
+        by_kind.issues += k->issues, by_kind.steps += k->steps, by_kind.hops += k->hops;
+        by_kind.up += k->up, by_kind.down += k->down;
+    }
+    for (uint32_t y = 0; y < 5; y++)
+        for (uint32_t x = 0; x < 6; x++) {
+            const mesh_core_events *c = &mesh_events(m)[y * 6 + x];
+            by_core.issues += c->issues, by_core.steps += c->steps;
+            by_core.up += c->up, by_core.down += c->down;
+            for (int i = 0; i < 4; i++) by_core.hops += c->link[i];
+            TEST_CHECK((x < 5 || !c->link[MESH_EAST]) && (x > 0 || !c->link[MESH_WEST]));
+            TEST_CHECK((y < 4 || !c->link[MESH_SOUTH]) && (y > 0 || !c->link[MESH_NORTH]));
+        }
+    TEST_CHECK(!memcmp(&by_kind, &by_core, sizeof by_kind));
+    /* The head: every core one instruction for each of its values of K, and the norm. */
+    uint64_t products = 0;
+    for (uint32_t y = 0; y < 5; y++) products += 6ull * m->split_e.share[y];
+    TEST_CHECK(products == 6ull * s->n_embd && mesh_kinds(m)[STEP_HEAD].issues > products);
+    mesh_events_clear(m);
+    TEST_CHECK(mesh_kinds(m)[STEP_HEAD].issues == 0 && mesh_events(m)[0].steps == 0);
+    mesh_close(&m);
+    gguf_close(&file);
+}
+
+/* ---- layouts that cannot be ---- */
+
+static void test_bad_layouts(void)
+{
+    static const step_shape shape = {.n_heads = 8, .n_kv_heads = 4, .head_dim = 32, .n_experts = 4,
+                                     .context_tokens = 100};
+    struct {
+        mesh_layout l;
+        const char *says;
+    } cases[] = {
+        {layout_of(0, 4, MESH_EQUAL, KERNEL_KV_I8), "width 0"},
+        {layout_of(4, 257, MESH_EQUAL, KERNEL_KV_I8), "height 257"},
+        {mesh_layout_default(), "degree 5"}, {mesh_layout_default(), "context 101"},
+        {mesh_layout_default(), "islands"}, {mesh_layout_default(), "fused"},
+        {mesh_layout_default(), "tokens in a pass 0"},
+    };
+    cerium_error err;
+    cases[2].l.choice.degree = 5;
+    cases[3].l.choice.context = 101;
+    cases[4].l.choice.experts = WAFER_EXPERTS_ISLANDS;
+    cases[5].l.choice.is_fused = true;
+    cases[6].l.rows_max = 0;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        TEST_CHECK(mesh_layout_validate(&cases[i].l, &shape, &err) == CERIUM_ERR_ARGUMENT);
+        TEST_CHECK_THAT(strstr(err.message, cases[i].says), "%s", err.message);
+    }
+}
+
+static void test_memory_runs_out(void)
+{
+    gguf_file *file = NULL;
+    cerium_error err;
+    mesh_layout layout = layout_of(3, 2, MESH_ORDER, KERNEL_KV_I8);
+    TEST_CHECK(gguf_open(&file, path_of("qwen3moe"), &err) == 0);
+    if (!file) return;
+    const long live = memory_live();
+    for (long n = 0;; n++) {
+        mesh *m = NULL;
+        memory_fail_at(n);
+        const int status = mesh_open(&m, file, &layout, true, MESH_SOUND, &err);
+        memory_fail_at(-1);
+        TEST_CHECK_THAT(status == 0 || (status == CERIUM_ERR_MEMORY && !m), "allocation %ld: %d", n,
+                        status);
+        mesh_close(&m);
+        TEST_CHECK_THAT(memory_live() == live, "allocation %ld: %ld left", n, memory_live() - live);
+        if (!status || n > 10000) break;
+    }
+    gguf_close(&file);
+}
+
+int main(void)
+{
+    TEST_RUN(test_equal_order_is_the_cpu);
+    TEST_RUN(test_mesh_order_is_within_its_bound);
+    TEST_RUN(test_bundled_model);
+    TEST_RUN(test_tiles_are_the_placements);
+    TEST_RUN(test_order_of_a_sum);
+    TEST_RUN(test_faults_are_found);
+    TEST_RUN(test_colours);
+    TEST_RUN(test_verify);
+    TEST_RUN(test_sampling_is_that_over_all_logits);
+    TEST_RUN(test_counts_agree_with_the_clocks);
+    TEST_RUN(test_operations_agree_with_the_clocks);
+    TEST_RUN(test_counts_of_a_token);
+    TEST_RUN(test_bad_layouts);
+    TEST_RUN(test_memory_runs_out);
+    return unit_report("mesh");
+}
