@@ -275,6 +275,80 @@ CERIUM_API CERIUM_CHECKED int cerium_infill_tokens(const cerium_engine *engine,
                                                    size_t tokens_cap, size_t *n_tokens,
                                                    cerium_error *err);
 
+/* ---- Section - Grammars: what an answer may be ---- */
+
+/** A set of texts, compiled.  Immutable, not bound to an engine, shared by threads; whoever works
+ * with one holds a reference of its own, so it may be closed while requests run. */
+typedef struct cerium_grammar cerium_grammar;
+
+typedef enum {
+    CERIUM_GRAMMAR_JSON_SCHEMA = 0, /* JSON that fits a JSON schema (draft 2020-12, and $ref into
+                                       the schema itself), properties in the order of the schema.
+                                       {"type":"object"} is any JSON object */
+    CERIUM_GRAMMAR_REGEX = 1,       /* all of the text matches: the common subset of Rust's,
+                                       Python's and JavaScript's expressions */
+    CERIUM_GRAMMAR_LARK = 2,        /* a grammar in Lark's notation, from its rule "start" */
+    CERIUM_GRAMMAR_GBNF = 3,        /* a grammar in llama.cpp's notation, from its rule "root" */
+} cerium_grammar_syntax;
+
+/** Compile a grammar.
+ *
+ * In lark, `%json {...}` in place of an expression is JSON that fits that schema, and `<"NAME">` is
+ * the control token of that name: `<"[TOOL_CALLS]">`; `<|call|>` is short for `<"<|call|>">`.
+ * Ambiguity is no error: a text is in the set when any reading of it is, and priorities say
+ * nothing.  What is not supported is refused, never loosened.
+ *
+ * @param grammar_out  returns owned, release with cerium_grammar_close()
+ * @param text         [text_len] UTF-8
+ * @retval CERIUM_ERR_FORMAT    err says where and what: "schema: /properties/a/not: not supported";
+ *                              or no text at all fits
+ * @retval CERIUM_ERR_CAPACITY  the grammar is larger than the limits
+ * @retval CERIUM_ERR_MEMORY    no memory for it
+ * Cost: bounded by the limits, typically below a millisecond; keep what is used again.
+ * Thread-safe. */
+CERIUM_API CERIUM_CHECKED int cerium_grammar_compile(cerium_grammar **grammar_out,
+                                                     cerium_grammar_syntax syntax,
+                                                     const char *text, size_t text_len,
+                                                     cerium_error *err);
+
+/** Drop a reference and set *grammar to NULL. Accepts NULL and pointers to NULL. */
+CERIUM_API void cerium_grammar_close(cerium_grammar **grammar);
+
+/** Whether all of text is in the set.
+ * @retval CERIUM_ERR_MEMORY  no memory to look
+ * Cost: a few nanoseconds a byte after the first of its kind. Thread-safe. */
+CERIUM_API CERIUM_CHECKED int cerium_grammar_matches(const cerium_grammar *grammar,
+                                                     const char *text, size_t text_len,
+                                                     bool *matches, cerium_error *err);
+
+#define CERIUM_TRIGGERS_MAX      64  /* of one guide */
+#define CERIUM_TRIGGER_BYTES_MAX 256 /* length of one text */
+
+/** Free text ends where text came: what follows is in grammar. */
+typedef struct {
+    const char *text;              /* [text_len] bytes; control tokens count by their names */
+    size_t text_len;
+    const cerium_grammar *grammar; /* NULL: any text */
+    bool ends;                     /* after the grammar's text only the end may follow; else free
+                                      text, from the first byte that cannot belong to it */
+} cerium_trigger;
+
+/** How an answer is made.  With a grammar, it begins with a text of that, and goes on as free text
+ * if there are triggers, else ends.  Without, it begins as free text.  Of triggers that are
+ * complete at the same byte the longest counts.  Within a grammar's text no control token may come
+ * but those that it names; an end token only where that text is complete, and in free text (see
+ * must).
+ *
+ * What cannot lead to a text of the grammar is never sampled, whatever the weights.  When the
+ * context is full, new_tokens_max is reached or a stop string comes, the text may be unfinished:
+ * cerium_stop says so. */
+typedef struct {
+    const cerium_grammar *grammar;  /* or NULL */
+    const cerium_trigger *triggers; /* [n_triggers], at most CERIUM_TRIGGERS_MAX */
+    uint32_t n_triggers;
+    bool must;                      /* free text may not end before a trigger came */
+} cerium_guide;
+
 /* ---- Section - Sessions: one token timeline ---- */
 
 /** How a token is chosen. Zero-initialised, it is greedy. The order is: repetition penalty,
@@ -299,6 +373,8 @@ typedef enum {
     CERIUM_STOP_END = 1,   /* the model ended its turn */
     CERIUM_STOP_TEXT = 2,  /* a stop string was reached */
     CERIUM_STOP_LIMIT = 3, /* the context is full */
+    CERIUM_STOP_STUCK = 4, /* a guide allows no token of the vocabulary: nested deeper, or larger,
+                              than the limits; the text is unfinished */
 } cerium_stop;
 
 typedef struct {
@@ -379,6 +455,18 @@ CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
                                                   const cerium_sampling *sampling,
                                                   cerium_step *step, cerium_error *err);
 
+/** What is sampled by steps from now on is made so, from its beginning; NULL: free again.  Another
+ * sync, score or start ends it.  Forced tokens, where the guide leaves no choice, come several in a
+ * step.  An end token ends the answer, whatever cerium_sampling.ignore_end says.
+ *
+ * @param guide  copied, with references to its grammars
+ * @retval CERIUM_ERR_ARGUMENT  a trigger without text, or too many or too long ones
+ * @retval CERIUM_ERR_MEMORY    no memory for it
+ * Cost: the engine's first guide sorts the vocabulary, tens of milliseconds; after that memory
+ * only, a few megabytes. */
+CERIUM_API CERIUM_CHECKED int cerium_session_guide(cerium_session *session,
+                                                   const cerium_guide *guide, cerium_error *err);
+
 /** The newest logits: after a sync those after the last token, after a step those it sampled from.
  * After a step or a request without logprobs, tokens that could not be chosen may have -INFINITY
  * here: see cerium_engine_config.head.
@@ -432,6 +520,8 @@ typedef struct {
     const int32_t *prediction;       /* [n_prediction] what the answer probably is: tried as drafts,
                                         never changes the answer.  Copied; or NULL */
     size_t n_prediction;
+    const cerium_guide *guide;       /* how the answer is made: see cerium_session_guide().  Copied;
+                                        or NULL.  With a script it is not looked at */
     void (*notify)(void *user);      /* there is something to poll, after there was nothing; on the
                                         scheduler's thread: must not block or call this library */
     void *user;
