@@ -32,6 +32,26 @@ _Static_assert(GGUF_VALUES_MAX <= UINT32_MAX / 4, "hash tables index keys by uin
 #define TOKENIZER_TEXT_BYTES_MAX  (1u << 28) /* one text to encode; scratch is up to 40 times it */
 #define TOKENIZER_PASSES_MAX      6u         /* expressions that one pre-tokenizer applies */
 
+/* ---- grammars ---- */
+
+#define GRAMMAR_TEXT_BYTES_MAX (1u << 20)  /* of one, as its author wrote it; known: 20 KB */
+#define GRAMMAR_NESTING_MAX    128u        /* parentheses, schemas in schemas */
+#define GRAMMAR_NODES_MAX      (1u << 20)  /* of its expressions */
+#define GRAMMAR_RULES_MAX      (1u << 16)
+#define GRAMMAR_STATES_MAX     (1u << 18)  /* of its automata, each; known schemas: 10,000 */
+#define GRAMMAR_PARTS_MAX      (1u << 21)  /* edges of those; states before they are joined */
+#define GRAMMAR_WORK_MAX       (UINT64_C(1) << 26) /* steps of compiling: half a second */
+#define GRAMMAR_REPEAT_MAX     100000u     /* n and m of {n,m}, minLength, maxItems, ... */
+#define GRAMMAR_RESIDUES_MAX   4096u       /* multipleOf, in units of its last decimal place */
+#define GRAMMAR_CONJUNCTS_MAX  32u         /* schemas that one value must fit at once */
+
+/* What following a grammar takes, for each answer that runs. */
+#define WALK_SETS_MAX    8192u      /* places in the text that are told apart at once */
+#define WALK_PAIRS_MAX   65536u     /* readings of those */
+#define WALK_ROWS_BYTES  (1u << 20) /* their next places, by byte */
+#define WALK_DEPTH_MAX   1024u      /* rules in each other: about three for each level of JSON */
+#define WALK_READINGS_MAX 4096u     /* of one place */
+
 /* ---- what a model answers ---- */
 
 #define READER_NAME_BYTES_MAX   256u       /* name of a tool that is called: the API allows 64 */

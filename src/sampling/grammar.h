@@ -1,0 +1,60 @@
+/* grammar.h - a set of texts as automata that call each other.
+ *
+ * Every rule is a deterministic automaton over bytes and calls of rules; a text is in the grammar
+ * when the root's automaton reads it.  No rule reads the empty text (callers go around it instead),
+ * none calls itself before it has read a byte, and every state can still come to an end: so whoever
+ * walks forward is never lost.
+ *
+ * Bytes are UTF-8.  A control token is CONTROL_MARK, its name, CONTROL_MARK: a byte that no text has.
+ * A compiled grammar is immutable. */
+#ifndef SAMPLING_GRAMMAR_H
+#define SAMPLING_GRAMMAR_H
+
+#include "base/base.h"
+
+enum {
+    GRAMMAR_END = 0,           /* the state after the whole text: no edges */
+    GRAMMAR_CONTROL_MARK = 0xff,
+    GRAMMAR_RUN_MAX = 32,      /* plain characters in a token that are counted */
+    GRAMMAR_RUN_ANY = GRAMMAR_RUN_MAX + 1,
+};
+
+/* *Plain* characters stand for themselves in a JSON string: all but controls, quotes, backslashes
+ * and DEL.  Any text of up to `run` of them may follow in a state, within its rule; none of more
+ * than `most` may.  RUN_ANY: of more than RUN_MAX; for most also: not known. */
+typedef struct {
+    uint32_t first_edge, first_call; /* up to those of the next state */
+    uint8_t is_final;
+    uint8_t run, most;
+} grammar_state;
+
+typedef struct {
+    uint32_t to;
+    uint8_t lo, hi; /* bytes, both included */
+} grammar_edge;
+
+typedef struct {
+    uint32_t rule, to;
+    bool is_last; /* to is final and leads nowhere */
+} grammar_call;
+
+typedef struct grammar {
+    uint32_t n_states, n_edges, n_calls, n_rules, n_classes;
+    uint32_t root;         /* a rule */
+    bool takes_empty;      /* the empty text is in the grammar too */
+    grammar_state *states; /* [n_states + 1] */
+    grammar_edge *edges;   /* [n_edges], of a state ascending and apart */
+    grammar_call *calls;   /* [n_calls], of a state ascending by rule */
+    uint32_t *starts;      /* [n_rules] a start has no edge to it; the calls of rule r's are of
+                              rules above r */
+    uint8_t class_of[256]; /* bytes that no edge tells apart are of one class */
+    uint8_t byte_of[256];  /* [n_classes] one of each */
+    uint64_t compile_ns;
+} grammar;
+
+/* Compile.  See cerium_grammar_compile(). *out is owned. */
+CERIUM_CHECKED int grammar_compile(grammar **out, cerium_grammar_syntax syntax, view text,
+                                   cerium_error *err);
+void grammar_free(grammar **g);
+
+#endif

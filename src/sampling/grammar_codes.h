@@ -1,0 +1,55 @@
+/* grammar_codes.h - sets of characters, as expressions over bytes. */
+#ifndef SAMPLING_GRAMMAR_CODES_H
+#define SAMPLING_GRAMMAR_CODES_H
+
+#include "sampling/grammar_build.h"
+
+enum { CODE_MAX = 0x10ffff, CODE_RANGES_MAX = 512 };
+
+/* Ranges [lo, hi] of code points. */
+typedef struct {
+    uint32_t n;
+    bool is_over; /* there were more than CODE_RANGES_MAX */
+    uint32_t range[CODE_RANGES_MAX][2];
+} code_set;
+
+/* How a character stands in the text. */
+typedef enum {
+    CODES_RAW = 0,  /* in UTF-8 */
+    CODES_JSON = 1, /* within a JSON string, in the one way that is the shortest */
+} code_form;
+
+void code_add(code_set *set, uint32_t lo, uint32_t hi);
+void code_add_set(code_set *set, const code_set *more);
+/* Sort, and join what touches. */
+void code_sort(code_set *set);
+/* All others; surrogates are none. */
+void code_invert(code_set *set);
+/* The other case of ASCII letters too. */
+void code_fold(code_set *set);
+
+/* Any one character of a set. */
+uint32_t expr_codes(grammar_builder *b, const code_set *set, code_form form);
+uint32_t expr_code_range(grammar_builder *b, uint32_t lo, uint32_t hi, code_form form);
+/* Text, in UTF-8, as its characters stand. */
+uint32_t expr_literal(grammar_builder *b, view text, code_form form);
+
+/* The character at text.ptr: how many bytes it has, 0 when it is not UTF-8. */
+size_t code_read(view text, uint32_t *code);
+/* Its bytes, 1 to 4. */
+size_t code_write(uint32_t code, uint8_t out[4]);
+
+/* ---- grammar_regex.c ---- */
+
+typedef struct {
+    code_form form;
+    bool ignores_case;
+    bool dot_is_all;  /* . is a newline too */
+    bool is_verbose;  /* white space and # comments say nothing */
+    bool is_search;   /* what matches may stand anywhere in the text */
+} regex_options;
+
+/* A regular expression; `place` begins the line of an error: "/properties/a/pattern". */
+uint32_t expr_regex(grammar_builder *b, view text, regex_options options, const char *place);
+
+#endif

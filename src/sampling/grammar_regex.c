@@ -1,0 +1,366 @@
+/* grammar_regex.c - regular expressions, as sets of texts: what Rust, Python and ECMAScript agree on.
+ *
+ * Classes are those of ECMAScript: \d and \w are ASCII.  Groups capture nothing, and lazy
+ * repetitions are like others: the set of texts is the same.  What looks around, or back, is not
+ * regular or not worth it, and refused. */
+#include "sampling/grammar_codes.h"
+
+typedef struct {
+    grammar_builder *b;
+    const char *place;
+    view text;
+    size_t at;
+    regex_options o;
+    uint32_t depth;
+} regex;
+
+static uint32_t alternatives(regex *r, bool is_top);
+
+static uint32_t refuse(regex *r, const char *what)
+{
+    size_t from = r->at > 10 ? r->at - 10 : 0, n = r->text.len - from;
+    builder_fail(r->b, CERIUM_ERR_FORMAT, "%s: %s, at byte %zu, near '%.*s'", r->place, what, r->at,
+                 (int)(n < 24 ? n : 24), r->text.ptr + from);
+    return EXPR_NEVER;
+}
+
+static bool has(const regex *r) { return r->at < r->text.len && !r->b->status; }
+
+static char peek(const regex *r, size_t ahead)
+{
+    return r->at + ahead < r->text.len ? r->text.ptr[r->at + ahead] : '\0';
+}
+
+static bool take(regex *r, const char *what)
+{
+    view w = view_of(what), rest = {r->text.ptr + r->at, r->text.len - r->at};
+    if (r->b->status || !view_starts(rest, w)) return false;
+    r->at += w.len;
+    return true;
+}
+
+static bool skip_blanks(regex *r)
+{
+    size_t before = r->at;
+    while (r->o.is_verbose && has(r)) {
+        if (strchr(" \t\r\n\f\v", peek(r, 0)) && peek(r, 0)) {
+            r->at++;
+        } else if (peek(r, 0) == '#') {
+            while (has(r) && peek(r, 0) != '\n') r->at++;
+        } else {
+            break;
+        }
+    }
+    return r->at > before;
+}
+
+/* ---- classes ---- */
+
+static void add_named(code_set *set, char name)
+{
+    static const uint32_t spaces[][2] = {{9, 13},          {32, 32},         {0xa0, 0xa0},
+                                         {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029},
+                                         {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
+                                         {0xfeff, 0xfeff}};
+    code_set named = {.n = 0};
+    char lower = (char)(name | 32);
+    if (lower == 's')
+        for (size_t i = 0; i < ARRAY_LEN(spaces); i++) code_add(&named, spaces[i][0], spaces[i][1]);
+    if (lower != 's') code_add(&named, '0', '9');
+    if (lower == 'w') {
+        code_add(&named, 'a', 'z');
+        code_add(&named, 'A', 'Z');
+        code_add(&named, '_', '_');
+    }
+    if (name != lower) code_invert(&named);
+    code_add_set(set, &named);
+}
+
+/* n hexadecimal digits, or as many as there are before '}'. */
+static bool read_hex(regex *r, size_t n, uint32_t *code)
+{
+    bool braced = take(r, "{");
+    uint32_t value = 0;
+    size_t i = 0;
+    for (; braced ? peek(r, 0) != '}' : i < n; i++) {
+        char c = peek(r, 0);
+        int digit = c >= '0' && c <= '9' ? c - '0'
+                    : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (digit < 0 || i == 6) return refuse(r, "hexadecimal digits are missing"), false;
+        value = value << 4 | (uint32_t)digit;
+        r->at++;
+    }
+    if (braced) r->at++;
+    if (i == 0 || value > CODE_MAX || (value >= 0xd800 && value <= 0xdfff))
+        return refuse(r, "not a character"), false;
+    *code = value;
+    return true;
+}
+
+/* After a backslash: one character, or a class that is added to *set (false). */
+static bool read_escape(regex *r, bool in_class, uint32_t *code, code_set *set)
+{
+    char c = peek(r, 0);
+    static const char from[] = "tnrfva", to[] = "\t\n\r\f\v\a";
+    if (!has(r)) return refuse(r, "ends with a backslash"), false;
+    if (strchr("dDwWsS", c)) {
+        r->at++;
+        add_named(set, c);
+        return false;
+    }
+    const char *known = strchr(from, c);
+    r->at++;
+    if (known) return *code = (uint32_t)to[known - from], true;
+    if (c == 'x') return read_hex(r, 2, code);
+    if (c == 'u') return read_hex(r, 4, code);
+    if (c == 'b' && in_class) return *code = '\b', true;
+    if (c == '0' && !(peek(r, 0) >= '0' && peek(r, 0) <= '9')) return *code = 0, true;
+    if ((c >= '0' && c <= '9') || c == 'k') return refuse(r, "backreferences are not regular"), false;
+    if (c == 'p' || c == 'P') return refuse(r, "properties (\\p) are not supported"), false;
+    if ((c | 32) >= 'a' && (c | 32) <= 'z')
+        return refuse(r, "this escape is not supported"), false;
+    r->at--;
+    size_t n = code_read((view){r->text.ptr + r->at, r->text.len - r->at}, code);
+    r->at += n;
+    return n ? true : (refuse(r, "not UTF-8"), false);
+}
+
+static bool read_code(regex *r, uint32_t *code)
+{
+    size_t n = code_read((view){r->text.ptr + r->at, r->text.len - r->at}, code);
+    r->at += n;
+    return n ? true : (refuse(r, "not UTF-8"), false);
+}
+
+/* [:alpha:] and the like; at "[:". */
+static void read_posix(regex *r, code_set *set)
+{
+    static const struct {
+        const char *name, *ranges; /* pairs of ends */
+    } known[] = {
+        {"[:alpha:]", "azAZ"},     {"[:digit:]", "09"},         {"[:alnum:]", "azAZ09"},
+        {"[:upper:]", "AZ"},       {"[:lower:]", "az"},         {"[:space:]", "\t\r  "},
+        {"[:punct:]", "!/:@[`{~"}, {"[:xdigit:]", "09afAF"},    {"[:word:]", "azAZ09__"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (!take(r, known[i].name)) continue;
+        for (const char *c = known[i].ranges; *c; c += 2)
+            code_add(set, (uint8_t)c[0], (uint8_t)c[1]);
+        return;
+    }
+    refuse(r, "this named class is not known");
+}
+
+/* One end of a range; false when it was a class of its own, or an error. */
+static bool read_member(regex *r, uint32_t *code, code_set *set)
+{
+    if (peek(r, 0) == '[' && peek(r, 1) == ':') return read_posix(r, set), false;
+    if (take(r, "\\")) return read_escape(r, true, code, set);
+    return read_code(r, code);
+}
+
+/* After '['. */
+static uint32_t read_class(regex *r)
+{
+    code_set set = {.n = 0};
+    bool inverted = take(r, "^");
+    for (bool first = true; has(r) && (first || peek(r, 0) != ']'); first = false) {
+        uint32_t lo, hi;
+        if (first && peek(r, 0) == ']' && r->o.form == CODES_JSON) break; /* ECMAScript's [] */
+        if (peek(r, 0) == '&' && peek(r, 1) == '&')
+            return refuse(r, "operations on classes are not supported");
+        if (!read_member(r, &lo, &set)) continue;
+        hi = lo;
+        if (peek(r, 0) == '-' && peek(r, 1) != ']' && peek(r, 1)) {
+            code_set none = {.n = 0};
+            r->at++;
+            if (!read_member(r, &hi, &none)) return refuse(r, "a range has no end");
+            if (hi < lo) return refuse(r, "a range ends before it begins");
+        }
+        code_add(&set, lo, hi);
+    }
+    if (!take(r, "]")) return refuse(r, "a class has no ']'");
+    if (r->o.ignores_case) code_fold(&set);
+    if (inverted) code_invert(&set);
+    code_sort(&set);
+    return expr_codes(r->b, &set, r->o.form);
+}
+
+/* ---- terms ---- */
+
+static uint32_t one_of(regex *r, code_set *set)
+{
+    if (r->o.ignores_case) code_fold(set);
+    code_sort(set);
+    return expr_codes(r->b, set, r->o.form);
+}
+
+static uint32_t any_code(regex *r, bool with_newline)
+{
+    code_set set = {.n = 0};
+    if (!with_newline) code_add(&set, '\n', '\n');
+    code_invert(&set);
+    return expr_codes(r->b, &set, r->o.form);
+}
+
+/* Flags after "(?": "i)" holds to the end of the group, "i:" begins one.  *is_group says which. */
+static bool read_flags(regex *r, bool *is_group)
+{
+    for (bool on = true; has(r); r->at++) {
+        char c = peek(r, 0);
+        if (c == '-') on = false;
+        else if (c == 'i') r->o.ignores_case = on;
+        else if (c == 's') r->o.dot_is_all = on;
+        else if (c == 'x') r->o.is_verbose = on;
+        else if (c != 'u') break; /* characters are Unicode's */
+    }
+    *is_group = peek(r, 0) == ':';
+    if (take(r, ":") || take(r, ")")) return true;
+    return refuse(r, "this flag is not supported"), false;
+}
+
+static bool skip_name(regex *r)
+{
+    while (has(r) && peek(r, 0) != '>') r->at++;
+    return take(r, ">");
+}
+
+/* After '('. */
+static uint32_t read_group(regex *r)
+{
+    regex_options outside = r->o;
+    bool is_group = true;
+    if (++r->depth > GRAMMAR_NESTING_MAX) return refuse(r, "nested too deep");
+    if (take(r, "?:")) {
+    } else if (take(r, "?=") || take(r, "?!") || take(r, "?<=") || take(r, "?<!")) {
+        return refuse(r, "looking around is not supported");
+    } else if (take(r, "?P<") || take(r, "?<")) {
+        if (!skip_name(r)) return refuse(r, "a group's name has no '>'");
+    } else if (take(r, "?")) {
+        if (!read_flags(r, &is_group)) return EXPR_NEVER;
+    }
+    r->depth -= !is_group;
+    if (!is_group) return EXPR_EMPTY;
+    uint32_t e = alternatives(r, false);
+    r->depth--;
+    r->o = outside;
+    return take(r, ")") ? e : refuse(r, "a group has no ')'");
+}
+
+static uint32_t read_atom(regex *r)
+{
+    uint32_t code;
+    code_set set = {.n = 0};
+    if (take(r, "(")) return read_group(r);
+    if (take(r, "[")) return read_class(r);
+    if (take(r, ".")) return any_code(r, r->o.dot_is_all);
+    if (peek(r, 0) == '*' || peek(r, 0) == '+' || peek(r, 0) == '?')
+        return refuse(r, "nothing to repeat");
+    if (peek(r, 0) == '^' || peek(r, 0) == '$')
+        return refuse(r, "^ and $ are supported at the ends of the whole expression only");
+    if (take(r, "\\")) {
+        if (strchr("bBAzZG", peek(r, 0)) && has(r))
+            return refuse(r, "\\b and other positions are not supported");
+        if (read_escape(r, false, &code, &set)) code_add(&set, code, code);
+        return r->b->status ? EXPR_NEVER : one_of(r, &set);
+    }
+    if (!read_code(r, &code)) return EXPR_NEVER;
+    code_add(&set, code, code);
+    return one_of(r, &set);
+}
+
+static bool read_number(regex *r, uint32_t *n)
+{
+    size_t from = r->at;
+    uint64_t value = 0;
+    for (; peek(r, 0) >= '0' && peek(r, 0) <= '9'; r->at++)
+        if (value <= GRAMMAR_REPEAT_MAX) value = 10 * value + (uint64_t)(peek(r, 0) - '0');
+    *n = (uint32_t)value;
+    return r->at > from;
+}
+
+/* "{n}", "{n,}", "{n,m}" at the place; anything else is text. */
+static bool read_bounds(regex *r, uint32_t *min, uint32_t *max)
+{
+    size_t from = r->at;
+    if (!take(r, "{")) return false;
+    bool is = read_number(r, min);
+    *max = *min;
+    if (is && take(r, ",") && !read_number(r, max)) *max = GRAMMAR_NO_MAX;
+    if (is && take(r, "}")) return true;
+    r->at = from;
+    return false;
+}
+
+static uint32_t repeated(regex *r, uint32_t atom)
+{
+    for (bool again = false; has(r); again = true) {
+        uint32_t min = 0, max = GRAMMAR_NO_MAX;
+        skip_blanks(r);
+        if (take(r, "*")) {
+        } else if (take(r, "+")) {
+            min = 1;
+        } else if (take(r, "?")) {
+            max = 1;
+        } else if (!read_bounds(r, &min, &max)) {
+            break;
+        }
+        if (again) return refuse(r, "a repetition of a repetition");
+        if (max < min) return refuse(r, "a repetition of at least more than at most");
+        take(r, "?"); /* lazy: the same texts */
+        if (peek(r, 0) == '+') return refuse(r, "possessive repetitions are not supported");
+        atom = expr_repeat(r->b, atom, min, max);
+    }
+    return atom;
+}
+
+/* Up to '|', ')' or the end.  Long texts would nest deep as pairs, so they are gathered. */
+static uint32_t sequence(regex *r, bool is_top)
+{
+    bytes parts = {.max = GRAMMAR_NODES_MAX * sizeof(uint32_t)};
+    bool at_start = is_top && take(r, "^"), at_end = false;
+    uint32_t anything = EXPR_EMPTY;
+    if (is_top && r->o.is_search)
+        anything = expr_repeat(r->b, any_code(r, true), 0, GRAMMAR_NO_MAX);
+    uint32_t *first = builder_add(r->b, &parts, sizeof *first);
+    if (first) *first = at_start ? EXPR_EMPTY : anything;
+    while (!at_end && (skip_blanks(r), has(r)) && peek(r, 0) != '|' && peek(r, 0) != ')') {
+        at_end = is_top && peek(r, 0) == '$' && (peek(r, 1) == '|' || r->at + 1 == r->text.len);
+        if (at_end && take(r, "$")) break;
+        uint32_t atom = read_atom(r);
+        if (atom != EXPR_EMPTY) atom = repeated(r, atom);
+        uint32_t *to = builder_add(r->b, &parts, sizeof *to);
+        if (to) *to = atom;
+    }
+    uint32_t *last = builder_add(r->b, &parts, sizeof *last);
+    if (last) *last = at_end ? EXPR_EMPTY : anything;
+    uint32_t e = expr_seq(r->b, (const uint32_t *)parts.ptr, parts.len / sizeof(uint32_t));
+    bytes_free(&parts);
+    return e;
+}
+
+static uint32_t alternatives(regex *r, bool is_top)
+{
+    bytes parts = {.max = GRAMMAR_NODES_MAX * sizeof(uint32_t)};
+    do {
+        uint32_t e = sequence(r, is_top);
+        uint32_t *to = builder_add(r->b, &parts, sizeof *to);
+        if (to) *to = e;
+    } while (take(r, "|"));
+    uint32_t e = expr_alt(r->b, (const uint32_t *)parts.ptr, parts.len / sizeof(uint32_t));
+    bytes_free(&parts);
+    return e;
+}
+
+uint32_t expr_regex(grammar_builder *b, view text, regex_options options, const char *place)
+{
+    regex r = {.b = b, .place = place, .text = text, .o = options};
+    if (text.len > GRAMMAR_TEXT_BYTES_MAX) {
+        builder_fail(b, CERIUM_ERR_CAPACITY, "%s: longer than %u bytes", place,
+                     GRAMMAR_TEXT_BYTES_MAX);
+        return EXPR_NEVER;
+    }
+    uint32_t e = alternatives(&r, true);
+    if (has(&r)) return refuse(&r, "a ')' without '('");
+    return b->status ? EXPR_NEVER : e;
+}

@@ -1,0 +1,85 @@
+/* schema.h - JSON schemas as grammars: what the parts of the front end share.
+ *
+ * A value may have to fit several schemas at once (allOf, $ref beside others, a property that two
+ * of them speak of): they are compiled together, as a set of *conjuncts*.  Sets that were met are
+ * rules, so recursion is one of rules.  JSON is compact, or has one blank, or a line break and an
+ * indent, where JSON may have white space; strings are spelled in the shortest way where a pattern
+ * or a name decides about them, else in any.  Source: JSON Schema 2020-12, and of earlier drafts
+ * what has another meaning there (items as an array, definitions). */
+#ifndef SAMPLING_SCHEMA_H
+#define SAMPLING_SCHEMA_H
+
+#include <jansson.h>
+
+#include "sampling/grammar_codes.h"
+
+/* What of a schema is done already, where it is compiled again with a branch of its own. */
+enum { CONJUNCT_ANY_DONE = 1, CONJUNCT_ONE_DONE = 2 };
+
+typedef struct {
+    const json_t *schema;
+    uint32_t done;
+} conjunct;
+
+typedef struct {
+    uint32_t n;
+    conjunct of[GRAMMAR_CONJUNCTS_MAX];
+} conjuncts;
+
+/* Types of values, as bits. */
+enum {
+    TYPE_NULL = 1, TYPE_BOOLEAN = 2, TYPE_OBJECT = 4, TYPE_ARRAY = 8, TYPE_STRING = 16,
+    TYPE_INTEGER = 32, TYPE_FRACTION = 64, /* a number that is no integer */
+    TYPE_NUMBER = TYPE_INTEGER | TYPE_FRACTION,
+    TYPE_ALL = 127,
+};
+
+typedef struct {
+    grammar_builder *b;
+    const json_t *root;
+    bytes jobs;         /* schema_job: rules that were made, and those still to be said */
+    bytes paths;        /* char: where those stand, NUL-terminated */
+    const char *path;   /* of what is compiled now */
+    uint32_t blank, string, character, number, integer, value; /* rules */
+} schema_compiler;
+
+typedef struct {
+    conjuncts schemas;
+    uint32_t rule, path; /* path: where in paths */
+} schema_job;
+
+/* schema.c */
+int schema_refuse(schema_compiler *s, const char *key, const char *what);
+/* Add a schema: whether any value may fit still. */
+void conjuncts_add(schema_compiler *s, conjuncts *to, const json_t *schema);
+/* What its $ref leads to; NULL: nothing. */
+const json_t *schema_target(schema_compiler *s, const json_t *schema);
+/* The rule of a value that fits all; `key` and `name` say where it stands below s->path. */
+uint32_t schema_rule(schema_compiler *s, const conjuncts *of, const char *key, const char *name);
+/* An expression for the schema in text; of a front end that has one in its own grammar. */
+uint32_t expr_schema(grammar_builder *b, view text, const char *place);
+
+/* A bound that several schemas may set: the greatest of a key's numbers (least with is_max).
+ * False when none does. Counts: whole, not negative. */
+bool schema_count(schema_compiler *s, const conjuncts *of, const char *key, bool is_max,
+                  uint32_t *out);
+bool schema_has(const conjuncts *of, const char *const *keys, size_t n);
+
+/* One type each: expressions for values that fit all schemas. */
+uint32_t schema_object(schema_compiler *s, const conjuncts *of);
+uint32_t schema_array(schema_compiler *s, const conjuncts *of);
+uint32_t schema_string(schema_compiler *s, const conjuncts *of);
+/* A string's inside, where something decides about it. */
+uint32_t schema_string_body(schema_compiler *s, const conjuncts *of);
+bool schema_string_is_any(const conjuncts *of);
+uint32_t schema_number(schema_compiler *s, const conjuncts *of, unsigned types);
+bool schema_number_is_any(const conjuncts *of);
+/* The values that const and enum leave, of types; *is_some: there is such a key. */
+uint32_t schema_values(schema_compiler *s, const conjuncts *of, unsigned types, bool *is_some);
+/* A value as it stands. */
+uint32_t schema_literal(schema_compiler *s, const json_t *value);
+unsigned schema_type_of(const json_t *value);
+/* Whether no value fits both; false also when that cannot be seen. */
+bool schema_apart(schema_compiler *s, const json_t *x, const json_t *y);
+
+#endif

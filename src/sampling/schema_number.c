@@ -1,0 +1,233 @@
+/* schema_number.c - numbers: digits, bounds in decimals, multiples.
+ *
+ * Bounds are compared as text: more digits before the point are more, of as many the first that
+ * differs decides.  With a bound, numbers have no exponent. */
+#include "sampling/schema.h"
+
+#include <math.h>
+
+enum { DIGITS_MAX = 18 }; /* before the point: what fits into 64 bits; after it as many */
+
+/* A decimal without sign: digits before the point, and after it without zeros at the end. */
+typedef struct {
+    char whole[32], part[32];
+} decimal;
+
+typedef struct {
+    bool is_set, is_strict, is_negative;
+    decimal at;
+} bound;
+
+static const char *const number_keys[] = {"minimum", "maximum", "exclusiveMinimum",
+                                          "exclusiveMaximum", "multipleOf"};
+
+bool schema_number_is_any(const conjuncts *of)
+{
+    return !schema_has(of, number_keys, ARRAY_LEN(number_keys));
+}
+
+/* A finite number in the fewest digits that read back as it. False: too long for us. */
+static bool decimal_of(double value, decimal *out)
+{
+    char text[400];
+    int places = 0;
+    *out = (decimal){{0}, {0}};
+    value = fabs(value);
+    if (value >= 1e18 || (value != 0 && value < 1e-9)) return false;
+    do snprintf(text, sizeof text, "%.*f", places, value);
+    while (places++ < 27 && strtod(text, NULL) != value);
+    char *point = strchr(text, '.');
+    size_t n_part = point ? strlen(point + 1) : 0;
+    if (point) *point = '\0';
+    while (n_part > 0 && point[n_part] == '0') n_part--;
+    if (strlen(text) >= sizeof out->whole || n_part >= sizeof out->part) return false;
+    memcpy(out->whole, text, strlen(text));
+    if (point) memcpy(out->part, point + 1, n_part);
+    return true;
+}
+
+/* ---- comparisons of digits ---- */
+
+static uint32_t digits(schema_compiler *s, uint32_t min, uint32_t max)
+{
+    return expr_repeat(s->b, expr_bytes(s->b, '0', '9'), min, max);
+}
+
+/* Digits between two, or none. */
+static uint32_t between(schema_compiler *s, int lo, int hi)
+{
+    return lo > hi ? EXPR_NEVER : expr_bytes(s->b, (uint8_t)lo, (uint8_t)hi);
+}
+
+/* Whole numbers above (or below) that of the digits. */
+static uint32_t whole_beyond(schema_compiler *s, const char *of, bool is_above)
+{
+    uint32_t len = (uint32_t)strlen(of), parts[34], n = 0;
+    for (uint32_t i = 0; i < len; i++) {
+        int least = i == 0 && len > 1 ? '1' : '0';
+        uint32_t digit = is_above ? between(s, of[i] + 1, '9') : between(s, least, of[i] - 1);
+        parts[n++] = EXPR_SEQ(s->b, expr_text(s->b, (view){of, i}), digit,
+                              digits(s, len - i - 1, len - i - 1));
+    }
+    uint32_t first = expr_bytes(s->b, '1', '9');
+    if (is_above && len < DIGITS_MAX)
+        parts[n++] = EXPR_SEQ(s->b, first, digits(s, len, DIGITS_MAX - 1));
+    if (!is_above && len > 1) {
+        parts[n++] = expr_bytes(s->b, '0', '0');
+        parts[n++] = EXPR_SEQ(s->b, first, digits(s, 0, len - 2));
+    }
+    return expr_alt(s->b, parts, n);
+}
+
+static uint32_t any_part(schema_compiler *s)
+{
+    return expr_repeat(s->b, EXPR_SEQ(s->b, expr_text(s->b, VIEW(".")), digits(s, 1, DIGITS_MAX)),
+                       0, 1);
+}
+
+/* Zeros, and with is_more then at least one digit that is none. */
+static uint32_t zeros(schema_compiler *s, bool is_more)
+{
+    uint32_t zero = expr_repeat(s->b, expr_bytes(s->b, '0', '0'), 0, DIGITS_MAX);
+    if (!is_more) return zero;
+    return EXPR_SEQ(s->b, zero, expr_bytes(s->b, '1', '9'), digits(s, 0, DIGITS_MAX));
+}
+
+/* What may stand behind equal whole numbers: parts that are at least (at most) that of the bound. */
+static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
+{
+    const char *part = of->at.part;
+    uint32_t len = (uint32_t)strlen(part), parts[70], n = 0;
+    uint32_t point = expr_text(s->b, VIEW("."));
+    if (len == 0 && is_above && !of->is_strict) return any_part(s);
+    if (len == 0 && !is_above && of->is_strict) return EXPR_NEVER;
+    for (uint32_t i = 0; i < len; i++) {
+        uint32_t digit = is_above ? between(s, part[i] + 1, '9') : between(s, '0', part[i] - 1);
+        uint32_t same = expr_text(s->b, (view){part, i});
+        parts[n++] = EXPR_SEQ(s->b, point, same, digit, digits(s, 0, DIGITS_MAX));
+        if (!is_above && i > 0) parts[n++] = EXPR_SEQ(s->b, point, same);
+    }
+    uint32_t same = expr_text(s->b, (view){part, len});
+    if (!is_above) parts[n++] = EXPR_EMPTY; /* no part at all is 0 */
+    if (is_above && !of->is_strict)
+        parts[n++] = EXPR_SEQ(s->b, point, same, digits(s, 0, DIGITS_MAX));
+    if (is_above && of->is_strict) parts[n++] = EXPR_SEQ(s->b, point, same, zeros(s, true));
+    if (!is_above && !of->is_strict && len > 0)
+        parts[n++] = EXPR_SEQ(s->b, point, same, zeros(s, false));
+    if (!is_above && !of->is_strict && len == 0)
+        parts[n++] = EXPR_SEQ(s->b, point, expr_text(s->b, VIEW("0")), zeros(s, false));
+    return expr_alt(s->b, parts, n);
+}
+
+/* Magnitudes at or beyond a bound's. */
+static uint32_t beyond(schema_compiler *s, const bound *of, bool is_above, bool is_whole)
+{
+    grammar_builder *b = s->b;
+    uint32_t more = whole_beyond(s, of->at.whole, is_above), same = expr_text(b, view_of(of->at.whole));
+    bool takes_same = of->at.part[0] ? !is_above : !of->is_strict;
+    if (is_whole) return takes_same ? EXPR_ALT(b, more, same) : more;
+    return EXPR_ALT(b, EXPR_SEQ(b, more, any_part(s)),
+                    EXPR_SEQ(b, same, part_beyond(s, of, is_above)));
+}
+
+/* ---- bounds ---- */
+
+static int read_bound(schema_compiler *s, const char *key, double value, bool is_strict, bound *out)
+{
+    *out = (bound){.is_set = true, .is_strict = is_strict, .is_negative = value < 0};
+    return decimal_of(value, &out->at) ? CERIUM_OK : schema_refuse(s, key, "too large, or too fine");
+}
+
+/* The tightest of the bounds of one side. */
+static int find_bound(schema_compiler *s, const conjuncts *of, bool is_max, bound *out)
+{
+    static const char *const keys[2][2] = {{"minimum", "exclusiveMinimum"},
+                                           {"maximum", "exclusiveMaximum"}};
+    double best = 0;
+    out->is_set = false;
+    for (uint32_t i = 0; i < of->n; i++) {
+        const json_t *schema = of->of[i].schema;
+        for (int strict = 0; strict < 2; strict++) {
+            const char *key = keys[is_max][strict];
+            const json_t *value = json_object_get(schema, key);
+            if (!value) continue;
+            bool was = strict && json_is_boolean(value); /* draft 4: says how "minimum" is meant */
+            if (was && json_is_false(value)) continue;
+            if (was) value = json_object_get(schema, keys[is_max][0]);
+            if (!json_is_number(value)) return schema_refuse(s, key, "must be a number");
+            double at = json_number_value(value);
+            bool tighter = !out->is_set || (is_max ? at < best : at > best) ||
+                           (at == best && strict && !out->is_strict);
+            if (!tighter) continue;
+            best = at;
+            RETURN_IF(read_bound(s, key, at, strict, out));
+        }
+    }
+    return CERIUM_OK;
+}
+
+/* Magnitudes of numbers of one sign between bounds: from `low` (towards zero) to `high`. */
+static uint32_t magnitudes(schema_compiler *s, const bound *low, const bound *high, bool is_whole)
+{
+    uint32_t e = GRAMMAR_NONE;
+    if (low) e = beyond(s, low, true, is_whole);
+    if (high) {
+        uint32_t below = beyond(s, high, false, is_whole);
+        e = e == GRAMMAR_NONE ? below : expr_and(s->b, e, below);
+    }
+    if (e != GRAMMAR_NONE) return e;
+    uint32_t whole = EXPR_ALT(s->b, expr_text(s->b, VIEW("0")),
+                              EXPR_SEQ(s->b, expr_bytes(s->b, '1', '9'), digits(s, 0, DIGITS_MAX - 1)));
+    return is_whole ? whole : EXPR_SEQ(s->b, whole, any_part(s));
+}
+
+static bool is_zero(const bound *at)
+{
+    return !strcmp(at->at.whole, "0") && !at->at.part[0];
+}
+
+/* All multipleOf of the schemas, as magnitudes; NONE when there is none. */
+static uint32_t multiples(schema_compiler *s, const conjuncts *of)
+{
+    uint32_t all = GRAMMAR_NONE;
+    for (uint32_t i = 0; i < of->n; i++) {
+        const json_t *value = json_object_get(of->of[i].schema, "multipleOf");
+        if (!value) continue;
+        decimal d;
+        uint64_t unit = 0;
+        char text[80];
+        bool fits = json_is_number(value) && json_number_value(value) > 0 &&
+                    decimal_of(json_number_value(value), &d) && strlen(d.part) <= 9;
+        if (fits) snprintf(text, sizeof text, "%s%s", d.whole, d.part);
+        if (!fits || !parse_u64(view_of(text), &unit) || unit > GRAMMAR_RESIDUES_MAX) {
+            schema_refuse(s, "multipleOf", "must be above 0, with a few digits");
+            return EXPR_NEVER;
+        }
+        uint32_t e = expr_multiple(s->b, (uint32_t)unit, (uint32_t)strlen(d.part));
+        all = all == GRAMMAR_NONE ? e : expr_and(s->b, all, e);
+    }
+    return all;
+}
+
+uint32_t schema_number(schema_compiler *s, const conjuncts *of, unsigned types)
+{
+    grammar_builder *b = s->b;
+    bound low, high;
+    bool is_whole = !(types & TYPE_FRACTION);
+    if (schema_number_is_any(of)) return expr_call(b, is_whole ? s->integer : s->number);
+    if (find_bound(s, of, false, &low) || find_bound(s, of, true, &high)) return EXPR_NEVER;
+    uint32_t unit = multiples(s, of), sides[2], n = 0;
+    if (!(high.is_set && (high.is_negative || (is_zero(&high) && high.is_strict)))) {
+        bool from_low = low.is_set && !low.is_negative && !(is_zero(&low) && !low.is_strict);
+        uint32_t e = magnitudes(s, from_low ? &low : NULL, high.is_set ? &high : NULL, is_whole);
+        sides[n++] = unit == GRAMMAR_NONE ? e : expr_and(b, e, unit);
+    }
+    if (!(low.is_set && !low.is_negative)) {
+        const bound above_zero = {.is_set = true, .is_strict = true, .at = {"0", ""}};
+        bool to_high = high.is_set && high.is_negative;
+        uint32_t e = magnitudes(s, to_high ? &high : &above_zero, low.is_set ? &low : NULL, is_whole);
+        if (unit != GRAMMAR_NONE) e = expr_and(b, e, unit);
+        sides[n++] = EXPR_SEQ(b, expr_text(b, VIEW("-")), e);
+    }
+    return expr_alt(b, sides, n);
+}

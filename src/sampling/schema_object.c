@@ -1,0 +1,337 @@
+/* schema_object.c - objects and arrays: which members, in what order, how many.
+ *
+ * Properties come in the order in which the schemas name them; others after those.  A name that no
+ * schema names may match patterns (patternProperties): names are split by the patterns that they
+ * match, and each kind of name has its own kind of value. */
+#include "sampling/schema.h"
+
+enum { PATTERNS_MAX = 4 };
+
+static uint32_t text(schema_compiler *s, const char *what)
+{
+    return expr_text(s->b, view_of(what));
+}
+
+static uint32_t blank(schema_compiler *s) { return expr_call(s->b, s->blank); }
+
+static uint32_t comma(schema_compiler *s) { return EXPR_SEQ(s->b, text(s, ","), blank(s)); }
+
+static uint32_t colon(schema_compiler *s)
+{
+    return EXPR_SEQ(s->b, text(s, ":"), expr_repeat(s->b, text(s, " "), 0, 1));
+}
+
+static uint32_t enclosed(schema_compiler *s, const char *open, uint32_t inside, const char *close)
+{
+    return EXPR_SEQ(s->b, text(s, open), inside, text(s, close));
+}
+
+/* ---- objects ---- */
+
+typedef struct {
+    const char *text;
+    uint32_t expr; /* names that match, as they stand in a string */
+} pattern;
+
+typedef struct {
+    schema_compiler *s;
+    const conjuncts *of;
+    json_t *names;       /* object: every property that is named, in order; true if required */
+    uint32_t n_patterns;
+    pattern patterns[PATTERNS_MAX];
+} object;
+
+static uint32_t pattern_expr(schema_compiler *s, const char *pattern_text)
+{
+    return expr_regex(s->b, view_of(pattern_text),
+                      (regex_options){.form = CODES_JSON, .is_search = true}, s->path);
+}
+
+static void add_name(object *o, const char *name, bool is_required)
+{
+    bool is = is_required || json_is_true(json_object_get(o->names, name));
+    if (json_object_set_new(o->names, name, json_boolean(is))) builder_lack(o->s->b);
+}
+
+static void add_pattern(object *o, const char *name)
+{
+    for (uint32_t i = 0; i < o->n_patterns; i++)
+        if (!strcmp(o->patterns[i].text, name)) return;
+    if (o->n_patterns == PATTERNS_MAX) {
+        schema_refuse(o->s, "patternProperties", "more than 4 patterns are not supported");
+        return;
+    }
+    o->patterns[o->n_patterns++] = (pattern){name, pattern_expr(o->s, name)};
+}
+
+static void gather(object *o)
+{
+    for (uint32_t i = 0; i < o->of->n && !o->s->b->status; i++) {
+        const json_t *schema = o->of->of[i].schema, *named = json_object_get(schema, "properties");
+        const json_t *patterns = json_object_get(schema, "patternProperties");
+        const char *name;
+        json_t *each;
+        if (named && !json_is_object(named)) schema_refuse(o->s, "properties", "must be an object");
+        if (patterns && !json_is_object(patterns))
+            schema_refuse(o->s, "patternProperties", "must be an object");
+        json_object_foreach((json_t *)named, name, each) add_name(o, name, false);
+        json_object_foreach((json_t *)patterns, name, each) add_pattern(o, name);
+    }
+    for (uint32_t i = 0; i < o->of->n && !o->s->b->status; i++) {
+        const json_t *required = json_object_get(o->of->of[i].schema, "required"), *each;
+        size_t at;
+        if (required && !json_is_array(required) && !json_is_boolean(required))
+            schema_refuse(o->s, "required", "must be a list of names");
+        json_array_foreach(required, at, each)
+        {
+            if (json_is_string(each)) add_name(o, json_string_value(each), true);
+            else schema_refuse(o->s, "required", "must be a list of names");
+        }
+    }
+}
+
+/* What one schema says about a name: by name (NULL: it is not named) and by the patterns that it
+ * matches, as bits. */
+static void add_schemas(object *o, conjuncts *to, const json_t *schema, const char *name,
+                        unsigned matched)
+{
+    const json_t *patterns = json_object_get(schema, "patternProperties");
+    const json_t *rest = json_object_get(schema, "additionalProperties");
+    const json_t *own = name ? json_object_get(json_object_get(schema, "properties"), name) : NULL;
+    bool found = own;
+    if (own) conjuncts_add(o->s, to, own);
+    for (uint32_t i = 0; i < o->n_patterns; i++) {
+        const json_t *by = json_object_get(patterns, o->patterns[i].text);
+        if (!by || !(matched >> i & 1)) continue;
+        conjuncts_add(o->s, to, by);
+        found = true;
+    }
+    if (!found && rest) conjuncts_add(o->s, to, rest);
+}
+
+static uint32_t value_of(object *o, const char *name, unsigned matched)
+{
+    conjuncts of = {.n = 0};
+    for (uint32_t i = 0; i < o->of->n; i++)
+        add_schemas(o, &of, o->of->of[i].schema, name, matched);
+    return expr_call(o->s->b, schema_rule(o->s, &of, name ? "properties" : "additionalProperties",
+                                          name ? name : ""));
+}
+
+static bool is_never(const conjuncts *of)
+{
+    for (uint32_t i = 0; i < of->n; i++)
+        if (json_is_false(of->of[i].schema)) return true;
+    return false;
+}
+
+/* Whether a text is in an expression: both are regular, so their meet has a text or none. */
+static bool matches(schema_compiler *s, uint32_t expr, uint32_t literal)
+{
+    nfa n;
+    dfa d;
+    bool any = false;
+    nfa_open(&n);
+    dfa_open(&d);
+    uint32_t start = nfa_of_expr(s->b, &n, expr_and(s->b, expr, literal));
+    if (start != GRAMMAR_NONE) dfa_of_nfa(s->b, &n, start, &d);
+    for (uint32_t i = 0; i < dfa_n_states(&d); i++) any |= dfa_state_at(&d, i)->is_final;
+    nfa_close(&n);
+    dfa_close(&d);
+    return any;
+}
+
+static uint32_t member(object *o, const char *name)
+{
+    grammar_builder *b = o->s->b;
+    uint32_t inside = expr_literal(b, view_of(name), CODES_JSON);
+    unsigned matched = 0;
+    for (uint32_t i = 0; i < o->n_patterns; i++)
+        if (matches(o->s, o->patterns[i].expr, inside)) matched |= 1u << i;
+    return EXPR_SEQ(b, enclosed(o->s, "\"", inside, "\""), colon(o->s), value_of(o, name, matched));
+}
+
+/* Names that are not named and match just these patterns. */
+static uint32_t other_names(object *o, unsigned matched)
+{
+    grammar_builder *b = o->s->b;
+    uint32_t named = EXPR_NEVER, e = GRAMMAR_NONE;
+    if (o->n_patterns == 0 && json_object_size(o->names) == 0) return expr_call(b, o->s->string);
+    bytes parts = {.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t)};
+    const char *name;
+    json_t *each;
+    json_object_foreach(o->names, name, each)
+    {
+        uint32_t literal = expr_literal(b, view_of(name), CODES_JSON);
+        uint32_t *to = builder_add(b, &parts, sizeof *to);
+        if (to) *to = literal;
+    }
+    named = expr_alt(b, (const uint32_t *)parts.ptr, parts.len / sizeof(uint32_t));
+    bytes_free(&parts);
+    e = expr_repeat(b, expr_code_range(b, 0, CODE_MAX, CODES_JSON), 0, GRAMMAR_NO_MAX);
+    for (uint32_t i = 0; i < o->n_patterns; i++)
+        e = matched >> i & 1 ? expr_and(b, e, o->patterns[i].expr)
+                             : expr_minus(b, e, o->patterns[i].expr);
+    return enclosed(o->s, "\"", expr_minus(b, e, named), "\"");
+}
+
+/* Members that are not named; NEVER when there may be none. */
+static uint32_t other_members(object *o)
+{
+    grammar_builder *b = o->s->b;
+    uint32_t parts[1 << PATTERNS_MAX], n = 0;
+    for (unsigned matched = 0; matched < 1u << o->n_patterns && !b->status; matched++) {
+        conjuncts of = {.n = 0};
+        for (uint32_t i = 0; i < o->of->n; i++)
+            add_schemas(o, &of, o->of->of[i].schema, NULL, matched);
+        if (is_never(&of)) continue;
+        parts[n++] = EXPR_SEQ(b, other_names(o, matched), colon(o->s), value_of(o, NULL, matched));
+    }
+    return expr_alt(b, parts, n);
+}
+
+/* Counts of members, where they can be kept: of others alone, or where they hold anyway.  A name
+ * may come twice, so no more than one other member can be asked for. */
+static bool count_members(object *o, uint32_t others, uint32_t *min, uint32_t *max)
+{
+    uint32_t n_required = 0, n_named = (uint32_t)json_object_size(o->names);
+    const char *name;
+    json_t *each;
+    *min = 0;
+    *max = GRAMMAR_NO_MAX;
+    schema_count(o->s, o->of, "minProperties", false, min);
+    schema_count(o->s, o->of, "maxProperties", true, max);
+    json_object_foreach(o->names, name, each) n_required += json_is_true(each);
+    if (*min <= n_required) *min = 0;
+    if (others == EXPR_NEVER && n_named <= *max) *max = GRAMMAR_NO_MAX;
+    if (*min > 0 && !(*min == 1 && n_named == 0))
+        return schema_refuse(o->s, "minProperties", "of members that are not named: at most 1"), false;
+    if (*max != GRAMMAR_NO_MAX && n_named > 0)
+        return schema_refuse(o->s, "maxProperties", "beside named properties is not supported"), false;
+    return true;
+}
+
+static uint32_t only_others(object *o, uint32_t others, uint32_t min, uint32_t max)
+{
+    grammar_builder *b = o->s->b;
+    uint32_t more = max == GRAMMAR_NO_MAX || max == 0 ? max : max - 1;
+    uint32_t some = EXPR_SEQ(b, blank(o->s), others,
+                             expr_repeat(b, EXPR_SEQ(b, comma(o->s), others), 0, more), blank(o->s));
+    if (max == 0 || others == EXPR_NEVER) some = EXPR_NEVER;
+    return enclosed(o->s, "{", min ? some : EXPR_ALT(b, EXPR_EMPTY, some), "}");
+}
+
+static uint32_t members(object *o)
+{
+    grammar_builder *b = o->s->b;
+    uint32_t min, max, others = other_members(o), n = 0;
+    const char *name;
+    json_t *each;
+    if (!count_members(o, others, &min, &max)) return EXPR_NEVER;
+    if (json_object_size(o->names) == 0) return only_others(o, others, min, max);
+    bytes list = {.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t)};
+    bool may_be_empty = true;
+    json_object_foreach(o->names, name, each)
+    {
+        bool must = json_is_true(each);
+        uint32_t e = member(o, name), *to = builder_add(b, &list, 2 * sizeof *to);
+        may_be_empty &= !must;
+        if (to) to[0] = e, to[1] = must ? LIST_MUST : LIST_MAY;
+        n++;
+    }
+    if (others != EXPR_NEVER) {
+        uint32_t *to = builder_add(b, &list, 2 * sizeof *to);
+        if (to) to[0] = others, to[1] = LIST_MANY;
+        n++;
+    }
+    uint32_t e = expr_list(b, comma(o->s), (const uint32_t *)list.ptr, n);
+    bytes_free(&list);
+    uint32_t inside = EXPR_SEQ(b, blank(o->s), e, blank(o->s));
+    return enclosed(o->s, "{", may_be_empty ? EXPR_ALT(b, EXPR_EMPTY, inside) : inside, "}");
+}
+
+uint32_t schema_object(schema_compiler *s, const conjuncts *of)
+{
+    object o = {.s = s, .of = of, .names = json_object()};
+    if (!o.names) return builder_lack(s->b), EXPR_NEVER;
+    gather(&o);
+    uint32_t e = s->b->status ? EXPR_NEVER : members(&o);
+    json_decref(o.names);
+    return e;
+}
+
+/* ---- arrays ---- */
+
+/* Items before those that are all alike: 2020's prefixItems, or items as a list. */
+static const json_t *prefix_of(const json_t *schema)
+{
+    const json_t *list = json_object_get(schema, "prefixItems");
+    if (!list) list = json_object_get(schema, "items");
+    return json_is_array(list) ? list : NULL;
+}
+
+static const json_t *rest_of(const json_t *schema)
+{
+    const json_t *items = json_object_get(schema, "items");
+    return json_is_array(items) ? json_object_get(schema, "additionalItems") : items;
+}
+
+/* The schemas of the item at a place; at == n for those behind the prefixes. False: none fits. */
+static bool item_at(schema_compiler *s, const conjuncts *of, size_t at, conjuncts *out)
+{
+    out->n = 0;
+    for (uint32_t i = 0; i < of->n; i++) {
+        const json_t *prefix = prefix_of(of->of[i].schema), *rest = rest_of(of->of[i].schema);
+        const json_t *own = json_array_get(prefix, at);
+        if (own || rest) conjuncts_add(s, out, own ? own : rest);
+    }
+    return !is_never(out);
+}
+
+/* Items from `at` on; each but the first of all has a comma before it. */
+static uint32_t items_from(schema_compiler *s, const conjuncts *of, uint32_t n, uint32_t min,
+                           uint32_t max)
+{
+    grammar_builder *b = s->b;
+    conjuncts item;
+    uint32_t rest = EXPR_EMPTY;
+    if (max > n && item_at(s, of, n, &item)) {
+        uint32_t e = expr_call(b, schema_rule(s, &item, "items", ""));
+        uint32_t least = min > n ? min - n : 0, more = max == GRAMMAR_NO_MAX ? max : max - n;
+        uint32_t next = EXPR_SEQ(b, comma(s), e);
+        if (n > 0)
+            rest = expr_repeat(b, next, least, more);
+        else /* the first one, always there in what this makes */
+            rest = EXPR_SEQ(b, e, expr_repeat(b, next, least ? least - 1 : 0,
+                                              more == GRAMMAR_NO_MAX ? more : more - 1));
+    } else if (min > n || n == 0) {
+        return EXPR_NEVER;
+    }
+    for (uint32_t i = n; i-- > 0 && !b->status;) {
+        char place[24];
+        snprintf(place, sizeof place, "%u", i);
+        bool may = i < max && item_at(s, of, i, &item);
+        uint32_t e = may ? expr_call(b, schema_rule(s, &item, "prefixItems", place)) : EXPR_NEVER;
+        rest = EXPR_SEQ(b, i ? comma(s) : EXPR_EMPTY, e, rest);
+        if (i > 0 && i >= min) rest = EXPR_ALT(b, rest, EXPR_EMPTY);
+    }
+    return rest;
+}
+
+uint32_t schema_array(schema_compiler *s, const conjuncts *of)
+{
+    grammar_builder *b = s->b;
+    uint32_t min = 0, max = GRAMMAR_NO_MAX;
+    size_t n = 0;
+    schema_count(s, of, "minItems", false, &min);
+    schema_count(s, of, "maxItems", true, &max);
+    for (uint32_t i = 0; i < of->n; i++) {
+        size_t n_prefix = json_array_size(prefix_of(of->of[i].schema));
+        if (n_prefix > n) n = n_prefix;
+    }
+    if (n > GRAMMAR_NESTING_MAX / 2) schema_refuse(s, "prefixItems", "has more than 64 items");
+    if (b->status) return EXPR_NEVER;
+    uint32_t some = max ? items_from(s, of, (uint32_t)n, min, max) : EXPR_NEVER;
+    some = EXPR_SEQ(b, blank(s), some, blank(s));
+    return enclosed(s, "[", min ? some : EXPR_ALT(b, EXPR_EMPTY, some), "]");
+}

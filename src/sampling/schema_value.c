@@ -1,0 +1,208 @@
+/* schema_value.c - const and enum: values as they stand, and whether schemas can have one in common. */
+#include "sampling/schema.h"
+
+static uint32_t text(schema_compiler *s, const char *what)
+{
+    return expr_text(s->b, view_of(what));
+}
+
+/* Lists of members in the order that they have; as deep as jansson reads. */
+static uint32_t container(schema_compiler *s, const json_t *value)
+{
+    grammar_builder *b = s->b;
+    bool is_object = json_is_object(value);
+    uint32_t blank = expr_call(b, s->blank), n = 0;
+    bytes list = {.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t)};
+    const char *name;
+    json_t *each;
+    size_t at;
+    if (is_object) {
+        json_object_foreach((json_t *)value, name, each)
+        {
+            uint32_t e = EXPR_SEQ(b, text(s, "\""), expr_literal(b, view_of(name), CODES_JSON),
+                                  text(s, "\":"), expr_repeat(b, text(s, " "), 0, 1),
+                                  schema_literal(s, each));
+            uint32_t *to = builder_add(b, &list, 2 * sizeof *to);
+            if (to) to[0] = e, to[1] = LIST_MUST, n++;
+        }
+    }
+    json_array_foreach(value, at, each)
+    {
+        uint32_t e = schema_literal(s, each), *to = builder_add(b, &list, 2 * sizeof *to);
+        if (to) to[0] = e, to[1] = LIST_MUST, n++;
+    }
+    uint32_t inside = expr_list(b, EXPR_SEQ(b, text(s, ","), blank), (const uint32_t *)list.ptr, n);
+    bytes_free(&list);
+    if (n > 0) inside = EXPR_SEQ(b, blank, inside, blank);
+    return EXPR_SEQ(b, text(s, is_object ? "{" : "["), inside, text(s, is_object ? "}" : "]"));
+}
+
+uint32_t schema_literal(schema_compiler *s, const json_t *value)
+{
+    if (json_is_object(value) || json_is_array(value)) return container(s, value);
+    if (json_is_string(value)) {
+        view v = {json_string_value(value), json_string_length(value)};
+        return EXPR_SEQ(s->b, text(s, "\""), expr_literal(s->b, v, CODES_JSON), text(s, "\""));
+    }
+    char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    if (!dumped) return builder_lack(s->b), EXPR_NEVER;
+    uint32_t e = text(s, dumped);
+    memory_release(dumped);
+    return e;
+}
+
+/* Numbers are equal by value, so are those within lists and objects. */
+static bool equal(const json_t *x, const json_t *y)
+{
+    if (json_is_number(x) && json_is_number(y)) {
+        if (json_is_integer(x) && json_is_integer(y))
+            return json_integer_value(x) == json_integer_value(y);
+        return json_number_value(x) == json_number_value(y);
+    }
+    return json_equal(x, y);
+}
+
+static bool is_in(const json_t *value, const json_t *list)
+{
+    const json_t *each;
+    size_t at;
+    json_array_foreach(list, at, each)
+    {
+        if (equal(value, each)) return true;
+    }
+    return false;
+}
+
+/* Whether the const and enum of all schemas have it. */
+static bool is_allowed(const conjuncts *of, const json_t *value)
+{
+    for (uint32_t i = 0; i < of->n; i++) {
+        const json_t *only = json_object_get(of->of[i].schema, "const");
+        const json_t *list = json_object_get(of->of[i].schema, "enum");
+        if ((only && !equal(only, value)) || (list && !is_in(value, list))) return false;
+    }
+    return true;
+}
+
+/* A value that const and enum allow, as far as other keys do. */
+static uint32_t restricted(schema_compiler *s, const conjuncts *of, const json_t *value)
+{
+    static const char *const of_objects[] = {"properties", "required", "additionalProperties",
+                                             "patternProperties", "minProperties", "maxProperties"};
+    static const char *const of_arrays[] = {"items", "prefixItems", "minItems", "maxItems"};
+    grammar_builder *b = s->b;
+    uint32_t e = schema_literal(s, value);
+    if ((json_is_object(value) && schema_has(of, of_objects, ARRAY_LEN(of_objects))) ||
+        (json_is_array(value) && schema_has(of, of_arrays, ARRAY_LEN(of_arrays)))) {
+        schema_refuse(s, "enum", "objects and arrays beside other conditions are not supported");
+        return EXPR_NEVER;
+    }
+    if (json_is_string(value) && !schema_string_is_any(of)) {
+        uint32_t quote = text(s, "\"");
+        return expr_and(b, e, EXPR_SEQ(b, quote, schema_string_body(s, of), quote));
+    }
+    if (json_is_number(value) && !schema_number_is_any(of))
+        return expr_and(b, e, schema_number(s, of, schema_type_of(value)));
+    return e;
+}
+
+uint32_t schema_values(schema_compiler *s, const conjuncts *of, unsigned types, bool *is_some)
+{
+    bytes parts = {.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t)};
+    const json_t *only = NULL, *list = NULL, *each;
+    size_t at;
+    for (uint32_t i = 0; i < of->n && !only; i++) {
+        only = json_object_get(of->of[i].schema, "const");
+        if (!list) list = json_object_get(of->of[i].schema, "enum");
+    }
+    *is_some = only || list;
+    if (!*is_some) return EXPR_NEVER;
+    if (only) return is_allowed(of, only) && (schema_type_of(only) & types)
+                         ? restricted(s, of, only) : EXPR_NEVER;
+    if (!json_is_array(list)) return schema_refuse(s, "enum", "must be a list of values"), EXPR_NEVER;
+    json_array_foreach(list, at, each)
+    {
+        if (!(schema_type_of(each) & types) || !is_allowed(of, each)) continue;
+        uint32_t e = restricted(s, of, each), *to = builder_add(s->b, &parts, sizeof *to);
+        if (to) *to = e;
+    }
+    uint32_t e = expr_alt(s->b, (const uint32_t *)parts.ptr, parts.len / sizeof(uint32_t));
+    bytes_free(&parts);
+    return e;
+}
+
+/* ---- apart ---- */
+
+/* Types that a schema may have, of what can be seen without its references. */
+static unsigned types_seen(const json_t *schema)
+{
+    const json_t *type = json_object_get(schema, "type"), *list = json_object_get(schema, "enum");
+    const json_t *only = json_object_get(schema, "const"), *each;
+    static const char *const names[] = {"null", "boolean", "object", "array", "string", "integer",
+                                        "number"};
+    unsigned types = 0;
+    size_t at;
+    if (only) return schema_type_of(only);
+    json_array_foreach(list, at, each) types |= schema_type_of(each);
+    if (types) return types;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        bool is = json_is_string(type) && !strcmp(json_string_value(type), names[i]);
+        json_array_foreach(type, at, each)
+            is |= json_is_string(each) && !strcmp(json_string_value(each), names[i]);
+        if (is) types |= i < 6 ? 1u << i : TYPE_NUMBER;
+    }
+    return type ? types : TYPE_ALL;
+}
+
+/* Whether the values of two schemas have none in common. */
+static bool values_apart(const json_t *x, const json_t *y)
+{
+    const json_t *of[2][2] = {{json_object_get(x, "const"), json_object_get(x, "enum")},
+                              {json_object_get(y, "const"), json_object_get(y, "enum")}};
+    const json_t *each;
+    size_t at;
+    if ((!of[0][0] && !of[0][1]) || (!of[1][0] && !of[1][1])) return false;
+    if (of[0][0] && of[1][0]) return !equal(of[0][0], of[1][0]);
+    if (of[0][0]) return !is_in(of[0][0], of[1][1]);
+    if (of[1][0]) return !is_in(of[1][0], of[0][1]);
+    json_array_foreach(of[0][1], at, each)
+    {
+        if (is_in(each, of[1][1])) return false;
+    }
+    return true;
+}
+
+static const json_t *without_ref(schema_compiler *s, const json_t *schema)
+{
+    for (int i = 0; i < 8 && json_object_get(schema, "$ref"); i++) {
+        const json_t *to = schema_target(s, schema);
+        if (!to) return schema;
+        schema = to;
+    }
+    return schema;
+}
+
+bool schema_apart(schema_compiler *s, const json_t *x, const json_t *y)
+{
+    const char *name;
+    json_t *own;
+    x = without_ref(s, x);
+    y = without_ref(s, y);
+    if (json_is_false(x) || json_is_false(y)) return true;
+    unsigned common = types_seen(x) & types_seen(y);
+    if (common == 0 || values_apart(x, y)) return true;
+    if (common != TYPE_OBJECT) return false;
+    json_object_foreach(json_object_get(x, "properties"), name, own)
+    {
+        const json_t *other = json_object_get(json_object_get(y, "properties"), name);
+        json_t *key = json_string(name);
+        if (!key) return builder_lack(s->b), false;
+        bool both = is_in(key, json_object_get(x, "required")) &&
+                    is_in(key, json_object_get(y, "required"));
+        json_decref(key);
+        if (both && other &&
+            (values_apart(own, other) || !(types_seen(own) & types_seen(other))))
+            return true;
+    }
+    return false;
+}
