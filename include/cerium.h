@@ -311,6 +311,9 @@ CERIUM_API CERIUM_CHECKED int cerium_grammar_compile(cerium_grammar **grammar_ou
                                                      const char *text, size_t text_len,
                                                      cerium_error *err);
 
+/** Another reference to the same, to be closed like the first. NULL for NULL. Thread-safe. */
+CERIUM_API cerium_grammar *cerium_grammar_hold(const cerium_grammar *grammar);
+
 /** Drop a reference and set *grammar to NULL. Accepts NULL and pointers to NULL. */
 CERIUM_API void cerium_grammar_close(cerium_grammar **grammar);
 

@@ -81,6 +81,7 @@ _Static_assert((uint64_t)TOKENIZER_TEXT_BYTES_MAX * 2 <= UINT32_MAX, "positions 
 #define SERVER_QUEUE_MAX          4096u       /* answers that wait for one of those */
 #define SERVER_HISTORY_BYTES_MAX  (64u << 20) /* token logs of one tenant in memory */
 #define SERVER_HISTORY_TURNS_MAX  4096u       /* and how many */
+#define SERVER_SHAPES_MAX         32u         /* compiled schemas of requests that are kept */
 #define SERVER_ID_BYTES           72u         /* room for an id of ours */
 
 _Static_assert(SERVER_PARK_BYTES < SERVER_OUT_BYTES_MAX, "readers are parked before dropped");

@@ -26,6 +26,8 @@ typedef struct {
     uint32_t n_best;        /* 0: all logits.  Else any logit may be -INFINITY, but for those that
                                are among the n_best greatest (ties included) without the tokens
                                apart, and for those of the tokens apart */
+    const uint64_t *allowed; /* bits of the vocabulary: all others count as -INFINITY, may be so in
+                               logits, and cannot be among the greatest; NULL: all.  Borrowed */
     const int32_t *apart[2]; /* [n_apart[k]] tokens of the vocabulary; borrowed for the pass */
     uint32_t n_apart[2];
 } cpu_row;

@@ -40,18 +40,31 @@ void pass_search_norm(cpu_executor *ex, uint32_t i)
     ex->search.norm[i] = norm_of(in->q + i * in->q_stride, (uint32_t)in->q_stride);
 }
 
-/* The greatest lower and upper bound of a panel's logits.  What is not finite proves nothing: no
+/* Which of a panel's tokens are allowed in a row, as bits. */
+static uint32_t allowed_in(const cpu_row *row, uint32_t panel)
+{
+    uint32_t first = panel * KERNEL_PANEL_ROWS;
+    _Static_assert(64 % KERNEL_PANEL_ROWS == 0, "a panel is within a word");
+    if (!row->allowed) return (1u << KERNEL_PANEL_ROWS) - 1;
+    return (uint32_t)(row->allowed[first / 64] >> (first % 64)) & ((1u << KERNEL_PANEL_ROWS) - 1);
+}
+
+/* The greatest lower and upper bound of a panel's logits, of those that are allowed; -INFINITY where
+ * none is.  What is not finite proves nothing: no
  * lower bound then, and an upper one that is always reached; rows that the panel lacks have an
  * error without bounds.  Straight loops over sixteen, which compilers turn into vectors. */
 static void bounds(const float *restrict logits, const float *restrict error, float norm,
-                   float *restrict low, float *restrict high)
+                   uint32_t allowed, float *restrict low, float *restrict high)
 {
     float l[KERNEL_PANEL_ROWS], h[KERNEL_PANEL_ROWS];
     for (uint32_t r = 0; r < KERNEL_PANEL_ROWS; r++) {
         float apart = error[r] * norm + 0x1p-100f; /* and what underflow may have lost */
         float below = logits[r] - apart, above = logits[r] + apart;
-        l[r] = below <= FLT_MAX ? below : -INFINITY;
+        bool counts = allowed >> r & 1;
+        l[r] = below <= FLT_MAX && counts ? below : -INFINITY;
         h[r] = above == above ? above : INFINITY;
+        if (!(h[r] > -FLT_MAX)) h[r] = -FLT_MAX; /* -INFINITY is what is not allowed */
+        if (!counts) h[r] = -INFINITY;
     }
     for (uint32_t n = KERNEL_PANEL_ROWS / 2; n > 0; n /= 2) {
         for (uint32_t r = 0; r < n; r++) {
@@ -74,7 +87,8 @@ void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratc
         for (uint32_t p = 0; p < b.n_panels; p++) {
             size_t at = (size_t)r * w->n_panels + b.panel + p;
             uint32_t first = p * KERNEL_PANEL_ROWS;
-            bounds(y + first, w->row_error + b.first + first, ex->search.norm[r],
+            uint32_t allowed = allowed_in(&ex->rows[ex->head_rows[r]], b.panel + p);
+            bounds(y + first, w->row_error + b.first + first, ex->search.norm[r], allowed,
                    &ex->search.low[at], &ex->search.high[at]);
         }
     }
@@ -94,6 +108,9 @@ static float nth_greatest(const float *low, uint32_t n_low, uint32_t n)
     return best[n - 1];
 }
 
+/* Where fewer panels than wanted logits are allowed, the mark is -INFINITY. */
+static bool is_wanted(float high, float mark) { return high >= mark && high > -INFINITY; }
+
 /* Tokens apart (to be penalised) are computed and set no mark, so whatever a penalty makes of them
  * is made of the truth, and the mark holds without them. */
 void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t i)
@@ -109,7 +126,7 @@ void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t i)
             high[panel] = INFINITY;
         }
     float mark = nth_greatest(low, n_panels, row->n_best);
-    for (uint32_t p = 0; p < n_panels; p++) n += high[p] >= mark;
+    for (uint32_t p = 0; p < n_panels; p++) n += is_wanted(high[p], mark);
     ex->search.mark[i] = mark;
     ex->search.n_panels[i] = n;
 }
@@ -123,8 +140,8 @@ void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit)
         const float *high = ex->search.high + (size_t)r * w->n_panels, mark = ex->search.mark[r];
         float *logits = ex->rows[ex->head_rows[r]].logits;
         for (uint32_t p = first, n; p < end; p += n) {
-            bool wanted = high[p] >= mark;
-            for (n = 1; p + n < end && (high[p + n] >= mark) == wanted; n++) continue;
+            bool wanted = is_wanted(high[p], mark);
+            for (n = 1; p + n < end && is_wanted(high[p + n], mark) == wanted; n++) continue;
             float *out = logits + (size_t)p * KERNEL_PANEL_ROWS;
             if (wanted)
                 pass_matmul(ex, out, w->n_panels * KERNEL_PANEL_ROWS, w, 0, p, n, &ex->normed, r,

@@ -16,6 +16,16 @@ int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n
     return CERIUM_OK;
 }
 
+int answer_guide(cerium_engine *e, const cerium_guide *config, guide **out, cerium_error *err)
+{
+    int status = CERIUM_OK;
+    pthread_mutex_lock(&e->lock);
+    if (!e->vocabulary) status = guide_vocabulary(&e->vocabulary, e->tokens, e->n_vocab, err);
+    const mask_vocabulary *v = e->vocabulary;
+    pthread_mutex_unlock(&e->lock);
+    return status ? status : guide_open(out, config, v, e->tokens, err);
+}
+
 size_t answer_text_max(const cerium_engine *e) { return 2 * STOP_HELD_MAX + e->token_bytes_max; }
 
 /* SentencePiece put a space before the text that the newest token begins: it is not of the text. */

@@ -242,6 +242,7 @@ void cerium_engine_close(cerium_engine **engine)
     cpu_executor_close(&e->executor);
     team_close(&e->workers);
     kv_pool_close(&e->pool);
+    mask_vocabulary_close(&e->vocabulary);
     tokenizer_close(&e->tokens);
     model_close(&e->model);
     gguf_close(&e->file);

@@ -11,6 +11,7 @@
 #include "cache/kv.h"
 #include "cpu/executor.h"
 #include "engine/cost.h"
+#include "engine/guide.h"
 #include "gguf/gguf.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
@@ -67,6 +68,7 @@ struct cerium_engine {
     engine_counts counts;
 
     scheduler *_Atomic scheduler; /* NULL before the first request */
+    mask_vocabulary *vocabulary; /* NULL before the first guide; under lock until it is there */
 };
 
 struct cerium_session {
@@ -87,6 +89,8 @@ struct cerium_session {
     float *score_logits;         /* [score_tokens_max][logits_stride] or NULL */
     stop_state stops;
     char *text;                  /* what the last step may show */
+    guide *guide;                /* of steps; NULL = free */
+    const uint64_t *allowed;     /* while a step runs: bits of the tokens that may be chosen */
     uint64_t tenant;
     _Atomic uint64_t rank;       /* who gives up pages first: see room.c */
     _Atomic bool cancel;
@@ -118,11 +122,15 @@ uint64_t rank_idle(cerium_engine *e);
 CERIUM_CHECKED int engine_make_room(cerium_engine *e, cerium_session *s, uint32_t end);
 /* Within a pass: what of row's logits a choice after tokens [n] and drafts [n_drafts] needs. */
 void engine_want(cpu_row *row, const cerium_sampling *sampling, const int32_t *tokens, uint32_t n,
-                 const int32_t *drafts, uint32_t n_drafts);
+                 const int32_t *drafts, uint32_t n_drafts, const uint64_t *allowed);
 /* Within a pass: run rows [n_rows] of e->rows, count and learn. */
 CERIUM_CHECKED int engine_run(cerium_engine *e, uint32_t n_rows, const _Atomic bool *cancel);
 
 /* ---- answer.c ---- */
+
+/* A guide for an answer of this engine, and the vocabulary with the first one. */
+CERIUM_CHECKED int answer_guide(cerium_engine *e, const cerium_guide *config, guide **out,
+                                cerium_error *err);
 
 int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n_tokens,
                         cerium_error *err);

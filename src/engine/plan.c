@@ -82,6 +82,7 @@ static uint32_t choose_drafts(const scheduler *p, cerium_session *s, bool is_alo
     for (size_t i = 0; i < ARRAY_LEN(limits); i++)
         if (n > limits[i]) n = limits[i];
     n = r->n_script ? 0 : draft_next(&r->draft, r->drafts, n);
+    if (r->guide) n = guide_plan(r->guide, r->drafts, n);
     double most = DRAFTS_COST_MAX * cost_estimate(&e->cost, rows);
     while (!is_alone && n > 0 && cost_estimate(&e->cost, rows + n) > most) n--;
     return n;
@@ -101,7 +102,7 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
     if (n > 0 && engine_make_room(e, s, first + n)) return false;
     bool is_last = first + n == s->n_tokens, samples = is_last && r->new_tokens_max > 0;
     r->n_drafts = 0;
-    if (samples && n == 1 && r->draft.n > 0 && s->n_tokens < s->context_tokens)
+    if (samples && r->n_new > 0 && r->draft.n > 0 && s->n_tokens < s->context_tokens)
         r->n_drafts = choose_drafts(p, s, is_alone);
     if (r->n_drafts && kv_sequence_reserve(s->sequence, first + n + r->n_drafts)) r->n_drafts = 0;
     r->n_rows = n;
@@ -120,9 +121,11 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
         row->position = first + i;
         row->sequence = s->sequence;
         row->n_best = 0;
+        row->allowed = NULL;
         if (!is_last) row->logits = NULL;
         if (samples && i + 1 >= n && !wants_all(r))
-            engine_want(row, &r->sampling, s->tokens, s->n_tokens, r->drafts, i + 1 - n);
+            engine_want(row, &r->sampling, s->tokens, s->n_tokens, r->drafts, i + 1 - n,
+                        r->guide ? guide_mask(r->guide, i + 1 - n) : NULL);
     }
     p->n_rows += n + r->n_drafts;
     p->n_more += n ? n - 1 + r->n_drafts : 0;
@@ -132,23 +135,32 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
     return true;
 }
 
-/* Whether nothing but its next token is to be computed: one row at most, and drafts. */
+/* Whether nothing but its next token is to be computed: one row at most, or those of tokens that
+ * were forced, and drafts. */
 static bool is_at_its_end(cerium_session *s)
 {
     const request *r = s->request;
-    if (!has_all_logits(s) && (!r->begun || s->n_tokens - s->n_computed > 1)) return false;
+    uint32_t most = r->n_new > 0 ? CERIUM_STEP_TOKENS_MAX : 1;
+    if (!has_all_logits(s) && (!r->begun || s->n_tokens - s->n_computed > most)) return false;
     settle(s);
-    return s->n_tokens - s->n_computed <= 1;
+    return s->n_tokens - s->n_computed <= most;
 }
 
 static bool fits_another(const scheduler *p) { return p->n_plan < ENGINE_STREAMS_MAX; }
+
+/* Put what is left of s into the pass, where that is little and fits. */
+static void add_end(scheduler *p, cerium_session *s, bool is_alone)
+{
+    if (!can_run(s) || !is_at_its_end(s)) return;
+    uint32_t n = s->n_tokens - s->n_computed;
+    if (n <= 1 || n - 1 <= p->engine->batch_tokens_max - p->n_more) add(p, s, n, is_alone);
+}
 
 /* Next tokens of the requests [n] of one class. */
 static void add_next(scheduler *p, cerium_session **of, uint32_t n)
 {
     for (uint32_t i = 0; i < n && fits_another(p); i++)
-        if (can_run(of[i]) && is_at_its_end(of[i]))
-            add(p, of[i], of[i]->n_tokens - of[i]->n_computed, n == 1 && p->n_active == 1);
+        add_end(p, of[i], n == 1 && p->n_active == 1);
 }
 
 /* Pieces of prompts, in order, as long as the pass stays short. */
@@ -179,8 +191,7 @@ static void add_riders(scheduler *p, cerium_session **of, uint32_t n)
         uint32_t rows = p->n_rows + 1;
         bool is_known = cost_is_known(cost, rows);
         if (is_known ? cost_estimate(cost, rows) > most : rows > RIDERS_UNKNOWN_MAX) return;
-        if (can_run(of[i]) && is_at_its_end(of[i]))
-            add(p, of[i], of[i]->n_tokens - of[i]->n_computed, false);
+        add_end(p, of[i], false);
     }
 }
 

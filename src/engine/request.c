@@ -136,6 +136,7 @@ static int check(const cerium_session *s, const cerium_request *q, cerium_error 
     if ((!q->script && q->n_script) || (!q->prediction && q->n_prediction))
         return error_set(err, bad, "a script or prediction is missing");
     if (q->n_script) RETURN_IF(answer_check_tokens(s, q->script, q->n_script, err));
+    if (q->guide) RETURN_IF(guide_check(q->guide, err));
     for (size_t i = 0; i < q->n_prediction; i++)
         if (q->prediction[i] < 0 || (uint32_t)q->prediction[i] >= s->engine->n_vocab)
             return error_set(err, bad, "token %d of the prediction is not in the vocabulary",
@@ -210,6 +211,7 @@ static void free_request(cerium_session *s)
     thread_spin wait = {0};
     if (!s->request) return;
     while (!atomic_load(&s->request->is_over)) thread_wait_step(&wait);
+    guide_close(&s->request->guide);
     arena memory = s->request->memory;
     arena_close(&memory);
     s->request = NULL;
@@ -256,9 +258,16 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
         return error_set(err, CERIUM_ERR_ARGUMENT, "no session, request or prompt");
     RETURN_IF(check(s, q, err));
     RETURN_IF(need_scheduler(s->engine, err));
+    guide *guide_ = NULL;
+    if (q->guide && !q->n_script) RETURN_IF(answer_guide(s->engine, q->guide, &guide_, err));
     request *r = copy_request(s, q);
-    if (!r) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a request");
+    if (!r) {
+        guide_close(&guide_);
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a request");
+    }
+    r->guide = guide_;
     free_request(s);
+    guide_close(&s->guide);
     s->request = r;
     s->running = true;
     /* The logits are those after the prompt if it is what the session holds, to the last token. */

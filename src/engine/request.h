@@ -57,11 +57,14 @@ struct request {
     uint32_t n_new;
     uint64_t token_ns;        /* when the last token was there */
     draft draft;
+    guide *guide;             /* or NULL; owned by the session's owner */
     /* its part of the pass */
     uint32_t n_rows, n_drafts;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];
     const float *logits;      /* [n_drafts + 1][logits_stride], or NULL */
     uint32_t n_chosen;
+    uint32_t n_drawn;         /* of those: chosen by logits; the others are forced, and not computed */
+    bool is_stuck;            /* after the last of them nothing may follow */
     chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
     cerium_logprob *chosen_top; /* [CERIUM_STEP_TOKENS_MAX][top_logprobs] */
 

@@ -42,10 +42,11 @@ int engine_make_room(cerium_engine *e, cerium_session *s, uint32_t end)
 }
 
 void engine_want(cpu_row *row, const cerium_sampling *sampling, const int32_t *tokens, uint32_t n,
-                 const int32_t *drafts, uint32_t n_drafts)
+                 const int32_t *drafts, uint32_t n_drafts, const uint64_t *allowed)
 {
     uint32_t look_back = (uint32_t)sampler_look_back(sampling, n);
     row->n_best = sampler_best(sampling);
+    row->allowed = allowed;
     row->apart[0] = tokens + n - look_back;
     row->n_apart[0] = look_back;
     row->apart[1] = drafts;

@@ -157,24 +157,60 @@ static bool samples(const cerium_session *s)
            s->n_tokens < s->context_tokens;
 }
 
+/* The token after n of the timeline, i of them drafts. */
+static int32_t choose_one(const cerium_engine *e, cerium_session *s, sampler *scratch, uint32_t i)
+{
+    request *r = s->request;
+    uint32_t n = s->n_tokens + i, n_forced = 0;
+    const float *logits = r->logits + i * e->logits_stride;
+    const int32_t *forced = r->guide ? guide_forced(r->guide, &n_forced) : NULL;
+    if (r->n_script) return r->script[r->n_new];
+    if (n_forced > 0) return *forced;
+    const uint64_t *allowed = r->guide ? guide_mask(r->guide, i) : NULL;
+    return sampler_choose_allowed(scratch, logits, e->n_vocab, allowed, &r->sampling, s->tokens, n,
+                                  n);
+}
+
+/* The answer grew by the last of the chosen; what a guide forces comes with it, unless somebody
+ * wants to know how likely it was. */
+static void follow_guide(const cerium_engine *e, cerium_session *s)
+{
+    request *r = s->request;
+    const chosen_token *last = &r->chosen[r->n_chosen - 1];
+    uint32_t n_forced, most = CERIUM_STEP_TOKENS_MAX, room = request_room(r);
+    guide_follow(r->guide, r->n_chosen - 1, last->token);
+    if (room < most) most = room;
+    while (r->n_chosen < most && !r->sampling.logprobs && !tokenizer_is_end(e->tokens, last->token) &&
+           s->n_tokens + r->n_chosen < s->context_tokens) {
+        const int32_t *forced = guide_forced(r->guide, &n_forced);
+        if (n_forced == 0) break;
+        last = &r->chosen[r->n_chosen];
+        r->chosen[r->n_chosen] = (chosen_token){.token = *forced};
+        s->tokens[s->n_tokens + r->n_chosen++] = *forced;
+        guide_follow(r->guide, 0, *forced);
+    }
+    r->is_stuck = !tokenizer_is_end(e->tokens, last->token) && guide_is_stuck(r->guide);
+}
+
 /* The tokens after the timeline, as far as drafts agree with what is chosen. */
 static void choose(const cerium_engine *e, cerium_session *s, sampler *scratch)
 {
     request *r = s->request;
     uint32_t n_top = r->top_logprobs;
     r->n_chosen = 0;
+    if (r->guide && r->n_new == 0 && guide_is_stuck(r->guide)) return;
     for (uint32_t i = 0; i <= r->n_drafts; i++) {
         const float *logits = r->logits + i * e->logits_stride;
         uint32_t n = s->n_tokens + i;
         chosen_token *to = &r->chosen[r->n_chosen++];
-        to->token = r->n_script ? r->script[r->n_new]
-                                : sampler_choose(scratch, logits, e->n_vocab, &r->sampling,
-                                                 s->tokens, n, n);
+        to->token = choose_one(e, s, scratch, i);
         to->logprob = r->sampling.logprobs ? sampler_logprob(logits, e->n_vocab, to->token) : 0;
         to->n_top = (uint32_t)sampler_top(logits, e->n_vocab, r->chosen_top + i * n_top, n_top);
         s->tokens[n] = to->token;
         if (i < r->n_drafts && r->drafts[i] != to->token) break;
     }
+    r->n_drawn = r->n_chosen;
+    if (r->guide) follow_guide(e, s);
 }
 
 static void choose_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
@@ -203,6 +239,18 @@ static void keep_logits(const cerium_engine *e, cerium_session *s, const float *
     s->has_logits = true;
 }
 
+/* Why the answer ends with the token that was appended last, if it does. */
+static cerium_stop stop_of(const cerium_engine *e, const cerium_session *s, bool is_last_chosen)
+{
+    const request *r = s->request;
+    bool ends = r->guide || !r->sampling.ignore_end;
+    if ((ends && tokenizer_is_end(e->tokens, s->tokens[s->n_tokens - 1])) ||
+        (r->n_script && r->n_new == r->n_script))
+        return CERIUM_STOP_END;
+    if (s->n_tokens == s->context_tokens) return CERIUM_STOP_LIMIT;
+    return is_last_chosen && r->is_stuck ? CERIUM_STOP_STUCK : CERIUM_STOP_NONE;
+}
+
 /* Append chosen token i and tell the reader. */
 static cerium_stop hand_out(scheduler *p, cerium_session *s, uint32_t i, bool *is_last)
 {
@@ -219,11 +267,7 @@ static cerium_stop hand_out(scheduler *p, cerium_session *s, uint32_t i, bool *i
     s->n_tokens++;
     if (r->n_new++ == 0) atomic_store(&s->first_token_ns, now - atomic_load(&s->start_ns));
     atomic_fetch_add(&s->new_tokens, 1);
-    if ((!r->sampling.ignore_end && tokenizer_is_end(e->tokens, chosen->token)) ||
-        (r->n_script && r->n_new == r->n_script))
-        slot.stop = CERIUM_STOP_END;
-    else if (s->n_tokens == s->context_tokens)
-        slot.stop = CERIUM_STOP_LIMIT;
+    slot.stop = stop_of(e, s, i + 1 == r->n_chosen);
     char *text = request_text(r, answer_text_max(e));
     slot.text_len = answer_show(s, &r->sampling, &slot.stop, text);
     *is_last = slot.stop != CERIUM_STOP_NONE || r->n_new == r->new_tokens_max;
@@ -237,22 +281,23 @@ static void answer(scheduler *p, cerium_session *s)
 {
     cerium_engine *e = p->engine;
     request *r = s->request;
-    uint32_t before = s->n_tokens, n_accepted = r->n_chosen - 1, n = 0;
+    uint32_t before = s->n_tokens, n_accepted = r->n_drawn - 1, n = 0;
     bool is_last = false;
     cerium_stop stop = CERIUM_STOP_NONE;
-    /* Drafts that were right are computed already: all chosen tokens but the last. */
+    /* Drafts that were right are computed already: all drawn tokens but the last. */
     kv_sequence_commit(s->sequence, s->tokens + before, n_accepted);
     while (n < r->n_chosen && !is_last) stop = hand_out(p, s, n++, &is_last);
-    s->n_computed = s->n_tokens - 1;
+    if (n < r->n_drawn) n_accepted = n;
+    s->n_computed = before + (n < r->n_drawn ? n : r->n_drawn) - 1;
     s->has_logits = false;
-    if (n < r->n_chosen) n_accepted = n;
     atomic_fetch_add(&s->drafted_tokens, r->n_drafts);
     atomic_fetch_add(&s->accepted_tokens, n_accepted);
     atomic_fetch_add(&e->counts.drafted_tokens, r->n_drafts);
     atomic_fetch_add(&e->counts.accepted_tokens, n_accepted);
     atomic_fetch_add(&e->counts.new_tokens, n);
     if (is_last) {
-        keep_logits(e, s, r->logits + (n - 1) * e->logits_stride);
+        uint32_t drawn = n < r->n_drawn ? n : r->n_drawn;
+        keep_logits(e, s, r->logits + (drawn - 1) * e->logits_stride);
         finish(p, s, CERIUM_OK, stop);
         return;
     }
@@ -264,7 +309,10 @@ static void hand_out_all(scheduler *p)
     for (uint32_t i = 0; i < p->n_plan; i++) {
         cerium_session *s = p->plan[i];
         const request *r = s->request;
-        if (samples(s)) {
+        if (samples(s) && r->n_chosen == 0) { /* the guide has no beginning */
+            keep_logits(p->engine, s, r->logits);
+            finish(p, s, CERIUM_OK, CERIUM_STOP_STUCK);
+        } else if (samples(s)) {
             answer(p, s);
         } else if (s->n_computed == s->n_tokens) { /* a prompt only, or no room for an answer */
             keep_logits(p->engine, s, r->logits);

@@ -28,7 +28,7 @@ static int take_memory(cerium_session *s, uint32_t score_tokens)
     const cerium_engine *e = s->engine;
     s->tokens = memory_alloc(s->context_tokens * sizeof *s->tokens);
     s->logits = memory_alloc(e->logits_stride * sizeof *s->logits);
-    s->text = memory_alloc(answer_text_max(e));
+    s->text = memory_alloc(answer_text_max(e) + (CERIUM_STEP_TOKENS_MAX - 1) * e->token_bytes_max);
     if (!s->tokens || !s->logits || !s->text) return CERIUM_ERR_MEMORY;
     if (score_tokens == 0) return CERIUM_OK;
     s->score_tokens_max = score_tokens < e->batch_tokens_max ? score_tokens : e->batch_tokens_max;
@@ -95,6 +95,7 @@ void cerium_session_close(cerium_session **session)
     memory_free(s->logits);
     memory_free(s->score_logits);
     memory_free(s->text);
+    guide_close(&s->guide);
     memory_free(s);
     *session = NULL;
 }
@@ -141,7 +142,7 @@ static int run_batch(cerium_session *s, uint32_t n_max, float *logits, uint32_t 
                                .logits = logits ? logits + i * e->logits_stride : NULL};
     if (last && !logits) e->rows[n - 1].logits = s->logits;
     if (last && s->wants_best_alone)
-        engine_want(&e->rows[n - 1], s->choice, s->tokens, s->n_tokens, NULL, 0);
+        engine_want(&e->rows[n - 1], s->choice, s->tokens, s->n_tokens, NULL, 0, s->allowed);
     s->has_logits = false;
     RETURN_IF(engine_run(e, n, &s->cancel));
     kv_sequence_commit(s->sequence, s->tokens + first, n);
@@ -198,6 +199,7 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, cerium_syn
     if (tokens != s->tokens) memmove(s->tokens, tokens, n * sizeof *tokens);
     s->n_tokens = n;
     s->stops = (stop_state){0};
+    guide_close(&s->guide);
     if (!complete) {
         s->has_logits = false;
         s->n_computed = reused = kv_sequence_adopt(s->sequence, s->tokens, n - 1);
@@ -255,37 +257,87 @@ int cerium_session_score(cerium_session *s, const int32_t *tokens, size_t n_toke
     memmove(s->tokens, tokens, n_tokens * sizeof *tokens);
     s->n_tokens = (uint32_t)n_tokens;
     s->stops = (stop_state){0};
+    guide_close(&s->guide);
     int status = score(s, logprobs, err);
     if (status) s->n_tokens = s->n_computed;
     return end_call(s, status);
 }
 
+int cerium_session_guide(cerium_session *s, const cerium_guide *config, cerium_error *err)
+{
+    guide *guide_ = NULL;
+    if (!s) return error_set(err, CERIUM_ERR_ARGUMENT, "no session");
+    if (s->running) return begin_call(s, err);
+    if (config) {
+        RETURN_IF(guide_check(config, err));
+        RETURN_IF(answer_guide(s->engine, config, &guide_, err));
+    }
+    guide_close(&s->guide);
+    s->guide = guide_;
+    return CERIUM_OK;
+}
+
+/* Append a token to the timeline and to the step. */
+static void append(cerium_session *s, const cerium_sampling *sampling, int32_t token,
+                   cerium_step *out)
+{
+    cerium_engine *e = s->engine;
+    bool wants_logprob = sampling && sampling->logprobs, is_stuck = false;
+    bool ends = s->guide || !(sampling && sampling->ignore_end);
+    bool is_end = ends && tokenizer_is_end(e->tokens, token);
+    out->logprobs[out->n_tokens] = wants_logprob ? sampler_logprob(s->logits, e->n_vocab, token) : 0;
+    out->tokens[out->n_tokens++] = token;
+    s->tokens[s->n_tokens++] = token;
+    atomic_fetch_add(&e->counts.new_tokens, 1);
+    if (s->guide) {
+        guide_follow(s->guide, 0, token);
+        is_stuck = !is_end && guide_is_stuck(s->guide);
+    }
+    out->stop = is_end                                ? CERIUM_STOP_END
+                : s->n_tokens == s->context_tokens ? CERIUM_STOP_LIMIT
+                : is_stuck                            ? CERIUM_STOP_STUCK
+                                                      : CERIUM_STOP_NONE;
+    out->text_len += answer_show(s, sampling, &out->stop, s->text + out->text_len);
+}
+
+/* The next token, and those that a guide then forces, unless somebody wants to know how likely each
+ * was. */
+static void append_next(cerium_session *s, const cerium_sampling *sampling, cerium_step *out)
+{
+    cerium_engine *e = s->engine;
+    uint32_t n_forced = 0;
+    const int32_t *forced = s->guide ? guide_forced(s->guide, &n_forced) : NULL;
+    int32_t token = n_forced ? *forced : 0;
+    if (n_forced == 0) {
+        thread_turn_take(&e->pass);
+        token = sampler_choose_allowed(e->samplers[0], s->logits, e->n_vocab, s->allowed, sampling,
+                                       s->tokens, s->n_tokens, s->n_tokens);
+        thread_turn_give(&e->pass);
+    }
+    append(s, sampling, token, out);
+    while (s->guide && !(sampling && sampling->logprobs) && out->stop == CERIUM_STOP_NONE &&
+           out->n_tokens < CERIUM_STEP_TOKENS_MAX) {
+        forced = guide_forced(s->guide, &n_forced);
+        if (n_forced == 0) break;
+        append(s, sampling, *forced, out);
+    }
+}
+
 static int step_once(cerium_session *s, const cerium_sampling *sampling, cerium_step *step,
                      cerium_error *err)
 {
-    cerium_engine *e = s->engine;
     uint64_t start = clock_ns();
     if (atomic_load(&s->cancel)) return canceled(s, err);
+    if (s->guide && guide_is_stuck(s->guide))
+        return error_set(err, CERIUM_ERR_CAPACITY, "the guide allows no token: the text ended");
     s->choice = sampling;
+    s->allowed = s->guide ? guide_mask(s->guide, 0) : NULL;
     s->wants_best_alone = !(sampling && sampling->logprobs);
     int status = compute(s, err);
     s->wants_best_alone = false;
     if (status) return status;
-    thread_turn_take(&e->pass);
-    int32_t token = sampler_choose(e->samplers[0], s->logits, e->n_vocab, sampling, s->tokens,
-                                   s->n_tokens, s->n_tokens);
-    thread_turn_give(&e->pass);
-    cerium_step out = {.n_tokens = 1, .tokens = {token}, .text = s->text};
-    if (sampling && sampling->logprobs)
-        out.logprobs[0] = sampler_logprob(s->logits, e->n_vocab, token);
-    s->tokens[s->n_tokens++] = token;
-    atomic_fetch_add(&e->counts.new_tokens, 1);
-    bool goes_on = sampling && sampling->ignore_end;
-    if (!goes_on && tokenizer_is_end(e->tokens, token))
-        out.stop = CERIUM_STOP_END;
-    else if (s->n_tokens == s->context_tokens)
-        out.stop = CERIUM_STOP_LIMIT;
-    out.text_len = answer_show(s, sampling, &out.stop, s->text);
+    cerium_step out = {.text = s->text};
+    append_next(s, sampling, &out);
     out.duration_ns = clock_ns() - start;
     *step = out;
     return CERIUM_OK;

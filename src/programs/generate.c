@@ -82,6 +82,8 @@ const char *stop_name(cerium_stop stop)
         return "text";
     case CERIUM_STOP_LIMIT:
         return "limit";
+    case CERIUM_STOP_STUCK:
+        return "stuck";
     }
     return "";
 }

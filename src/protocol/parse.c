@@ -108,9 +108,11 @@ static int format_parse(parser *p)
     if (!format) return CERIUM_OK;
     RETURN_IF(field_string(p, &at, format, "type", &type));
     if (!strcmp(type, "text")) return CERIUM_OK;
-    if (!strcmp(type, "json_object"))
+    if (!strcmp(type, "json_object")) {
+        p->r->wants_object = true;
         return message_add(p, &(cerium_message){.role = "developer", .content = text_json_object},
                            -1);
+    }
     if (strcmp(type, "json_schema"))
         return parse_fail_value(p, &(place){&at, "type", 0}, type,
                                 "'json_object', 'json_schema', and 'text'");
@@ -119,6 +121,7 @@ static int format_parse(parser *p)
     if (chat && from == format) return parse_fail_missing(p, &inner);
     RETURN_IF(field_object(p, chat ? &inner : &at, from, "schema", &schema));
     if (!schema) return parse_fail_missing(p, &(place){chat ? &inner : &at, "schema", 0});
+    RETURN_IF(field_bool(p, chat ? &inner : &at, from, "strict", &p->r->is_strict));
     p->r->schema = schema;
     json_out t = {.b.max = SIZE_MAX};
     json_out_put(&t, view_of(text_json_schema));

@@ -71,6 +71,8 @@ typedef struct {
     bool tools_barred;                /* tool_choice:"none" */
     json_t *schema;                   /* the answer must match it: text.format, response_format;
                                          borrowed from root; NULL: it need not */
+    bool is_strict;                   /* and a schema that cannot be kept to is an error */
+    bool wants_object;                /* without a schema: any JSON object */
     bool opaque_reasoning;            /* Responses: items of reasoning carry encrypted_content */
     bool image_dropped;               /* an image was there: the messages tell the model so */
 

@@ -135,9 +135,7 @@ uint32_t expr_gbnf(grammar_builder *b, view text)
         notation_take(&n, "::=");
         rule_set(b, rule, alternatives(&n));
     }
-    notation_symbol *root = notation_symbol_of(&n, VIEW("root"));
-    notation_need_all(&n);
-    uint32_t e = root ? expr_call(b, root->rule) : EXPR_NEVER;
+    uint32_t e = notation_begin(&n, "root");
     bytes_free(&n.symbols);
     return e;
 }

@@ -407,10 +407,7 @@ uint32_t expr_lark(grammar_builder *b, view text)
               .ignored = GRAMMAR_NONE};
     if (has_ignores(text)) l.ignored = rule_new(b);
     for (skip_blanks(&l, true); notation_has(&l.n); skip_blanks(&l, true)) statement(&l);
-    uint32_t e = EXPR_NEVER;
-    notation_symbol *start = notation_symbol_of(&l.n, VIEW("start"));
-    notation_need_all(&l.n);
-    if (start) e = expr_call(b, start->rule);
+    uint32_t e = notation_begin(&l.n, "start");
     if (l.ignored != GRAMMAR_NONE) {
         uint32_t any = expr_repeat(b, notation_join(&l.n, &l.ignores, true), 0, GRAMMAR_NO_MAX);
         rule_set(b, l.ignored, any);

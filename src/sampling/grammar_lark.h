@@ -37,8 +37,8 @@ view notation_name(notation *n, const char *more);
 bool notation_number(notation *n, uint32_t *out);
 /* The symbol of a name, made where it was not met. NULL after an error. */
 notation_symbol *notation_symbol_of(notation *n, view name);
-/* Refuse names that were used and never said. */
-void notation_need_all(notation *n);
+/* Refuse names that were used and never said.  Returns the expression of the first rule's text. */
+uint32_t notation_begin(notation *n, const char *first);
 /* A text in quotes, behind the first one, with its escapes read, appended to *out. */
 bool notation_quoted(notation *n, char quote, bytes *out);
 /* One character in a text or class, an escape read; false at an error. */

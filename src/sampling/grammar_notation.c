@@ -55,14 +55,19 @@ notation_symbol *notation_symbol_of(notation *n, view name)
     return to;
 }
 
-void notation_need_all(notation *n)
+uint32_t notation_begin(notation *n, const char *first)
 {
+    uint32_t e = GRAMMAR_NONE;
     notation_symbol *symbols = (notation_symbol *)n->symbols.ptr;
     for (size_t i = 0; i < n->symbols.len / sizeof *symbols && !n->b->status; i++) {
+        if (view_equal(symbols[i].name, view_of(first))) e = expr_call(n->b, symbols[i].rule);
         if (symbols[i].is_said) continue;
         n->at = symbols[i].at;
         notation_refuse(n, "a name that nothing defines");
     }
+    if (e == GRAMMAR_NONE)
+        builder_fail(n->b, CERIUM_ERR_FORMAT, "there is no rule '%s' to begin with", first);
+    return n->b->status ? EXPR_NEVER : e;
 }
 
 static bool read_hex(notation *n, uint32_t digits, uint32_t *code)

@@ -259,18 +259,56 @@ size_t sampler_look_back(const cerium_sampling *sampling, size_t n_recent)
     return n < n_recent ? n : n_recent;
 }
 
+/* The best of the allowed, the first of them where there is nothing but NaN. */
+static int32_t first_max_allowed(const float *logits, uint32_t n, const uint64_t *allowed)
+{
+    int32_t best = -1;
+    float max = -INFINITY;
+    for (uint32_t word = 0; word < (n + 63) / 64; word++) {
+        for (uint64_t bits = allowed[word]; bits; bits &= bits - 1) {
+            uint32_t i = 64 * word + (uint32_t)__builtin_ctzll(bits);
+            if (best >= 0 && !(logits[i] > max)) continue;
+            best = (int32_t)i;
+            if (logits[i] > max) max = logits[i];
+        }
+    }
+    CHECK(best >= 0);
+    return best;
+}
+
+/* What is not allowed can never be drawn: its weight is 0. */
+static void forbid(sampler *s, const uint64_t *allowed)
+{
+    for (uint32_t i = 0; i < s->n_vocab; i++)
+        if (!(allowed[i / 64] >> (i % 64) & 1)) s->logits[i] = -INFINITY;
+}
+
 int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
                        const cerium_sampling *sampling, const int32_t *recent, size_t n_recent,
                        uint64_t position)
 {
+    return sampler_choose_allowed(s, logits, n_vocab, NULL, sampling, recent, n_recent, position);
+}
+
+int32_t sampler_choose_allowed(sampler *s, const float *logits, uint32_t n_vocab,
+                               const uint64_t *allowed, const cerium_sampling *sampling,
+                               const int32_t *recent, size_t n_recent, uint64_t position)
+{
     CHECK(s && logits && n_vocab == s->n_vocab && (recent || n_recent == 0));
     float penalty = penalty_of(sampling);
     bool greedy = is_greedy(sampling);
-    if (greedy && penalty == 1) return first_max(logits, n_vocab);
+    if (greedy && penalty == 1)
+        return allowed ? first_max_allowed(logits, n_vocab, allowed) : first_max(logits, n_vocab);
 
     size_t look_back = sampler_look_back(sampling, n_recent);
     make_candidates(s, logits, penalty, recent ? recent + n_recent - look_back : NULL, look_back);
+    if (greedy && allowed) return first_max_allowed(s->logits, n_vocab, allowed);
     if (greedy) return first_max(s->logits, n_vocab);
+    if (allowed) {
+        forbid(s, allowed);
+        if (!(probability_max(s->logits, n_vocab) > -INFINITY))
+            return first_max_allowed(s->logits, n_vocab, allowed);
+    }
     return sample(s, sampling, position);
 }
 

@@ -90,7 +90,7 @@ static int open_parts(server *s, cerium_error *err)
     s->scratch = memory_alloc(s->scratch_cap * sizeof *s->scratch);
     s->show.max = 1 << 20;
     s->event.b.max = 1 << 20;
-    if (!s->scratch ||
+    if (!s->scratch || shapes_open(&s->shapes) ||
         history_open(&s->history, SERVER_HISTORY_BYTES_MAX, SERVER_HISTORY_TURNS_MAX))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for the server");
     RETURN_IF(store_open(&s->store, config->store_path ? config->store_path : ":memory:", err));
@@ -213,6 +213,7 @@ void server_close(server **out)
     store_close(&s->store);
     replay_free(&s->replay);
     history_close(&s->history);
+    shapes_close(&s->shapes);
     access_close(s);
     json_out_free(&s->event);
     bytes_free(&s->show);

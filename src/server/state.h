@@ -25,6 +25,7 @@
 #include "server/metrics.h"
 #include "server/replay.h"
 #include "server/server.h"
+#include "server/shapes.h"
 #include "store/store.h"
 
 typedef struct connection connection;
@@ -135,6 +136,7 @@ struct answer {
     uint32_t n_prompts;
     int32_t *script, *prediction; /* [n_script], [n_prediction] owned, or NULL */
     size_t n_script, n_prediction;
+    cerium_grammar *grammar;    /* that the answer keeps to, owned; NULL: none */
     bool replayed;
     chain chain;                /* of the conversation up to the answer; zero = none */
     size_t n_head;
@@ -181,6 +183,7 @@ struct server {
     uint32_t n_dead;            /* answers */
     bytes show;                 /* text of one step that may be shown */
     json_out event;            /* an event of an inline completion */
+    shapes *shapes;
     history *history;
     store *store;               /* NULL: nothing is kept */
     replay *replay;             /* NULL: none */

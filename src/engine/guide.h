@@ -1,0 +1,50 @@
+/* guide.h - where an answer stands in its guide: free text, or a grammar's, token by token.
+ *
+ * A guide has *places*: 0 is where the answer stands, i is that after i drafts.  Only place 0 stays:
+ * the others are made anew for each pass.  In free text a trigger ends with a token: tokens that
+ * hold a whole trigger and go on after it are forbidden there, so that a grammar's text begins with
+ * a token of its own. */
+#ifndef ENGINE_GUIDE_H
+#define ENGINE_GUIDE_H
+
+#include <stdatomic.h>
+
+#include "sampling/mask.h"
+#include "tokenizer/tokenizer.h"
+
+enum {
+    GUIDE_PLACES = CERIUM_STEP_TOKENS_MAX + 1,
+    GUIDE_FORCED_MAX = 64, /* tokens that are known to come */
+};
+
+struct cerium_grammar {
+    grammar *g;
+    _Atomic uint32_t references;
+};
+
+typedef struct guide guide;
+
+/* The vocabulary as grammars see it.  n_vocab: of the logits, at least the tokenizer's. */
+CERIUM_CHECKED int guide_vocabulary(mask_vocabulary **out, const tokenizer *t, uint32_t n_vocab,
+                                    cerium_error *err);
+
+/* CERIUM_ERR_ARGUMENT: what cerium.h says. */
+int guide_check(const cerium_guide *config, cerium_error *err);
+/* Copies config, which was checked, and takes references; borrows the rest.  *out is owned. */
+CERIUM_CHECKED int guide_open(guide **out, const cerium_guide *config, const mask_vocabulary *v,
+                              const tokenizer *t, cerium_error *err);
+void guide_close(guide **g);
+
+/* Places after drafts [n]; returns how many of them are allowed, and can be followed in advance. */
+uint32_t guide_plan(guide *g, const int32_t *drafts, uint32_t n);
+/* What may follow at a place: NULL = anything. */
+const uint64_t *guide_mask(guide *g, uint32_t place);
+/* The answer grew by a token at a place that was planned; forced tokens may be known now. */
+void guide_follow(guide *g, uint32_t place, int32_t token);
+/* Tokens that are known to come next: [*n], at the place where the answer stands.  Each is followed
+ * like others. */
+const int32_t *guide_forced(const guide *g, uint32_t *n);
+/* No token of the vocabulary may follow. */
+bool guide_is_stuck(guide *g);
+
+#endif

@@ -1,0 +1,301 @@
+/* mask.c - owns the sorted vocabulary, and the walk through it. */
+#include "sampling/mask.h"
+
+#include "base/limits.h"
+
+/* ---- opening ---- */
+
+/* Characters of a text that is all plain, at most RUN_MAX; 0: it is not. */
+static uint32_t plain_characters(view text)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < text.len;) {
+        const uint8_t *c = (const uint8_t *)text.ptr + i;
+        size_t len = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3
+                     : c[0] < 0xf5 ? 4 : 0;
+        if (len == 0 || i + len > text.len || c[0] < 0x20 || c[0] == '"' || c[0] == '\\' ||
+            c[0] == 0x7f)
+            return 0;
+        for (size_t k = 1; k < len; k++)
+            if ((c[k] & 0xc0) != 0x80) return 0;
+        if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
+            (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
+            return 0;
+        i += len;
+        n++;
+    }
+    return n > GRAMMAR_RUN_MAX ? 0 : n;
+}
+
+typedef struct {
+    const mask_vocabulary *v;
+    uint32_t *order, *scratch;
+} sorter;
+
+static int compare(const mask_vocabulary *v, uint32_t a, uint32_t b)
+{
+    view x = mask_text(v, a), y = mask_text(v, b);
+    int c = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
+    if (c == 0 && x.len != y.len) c = x.len < y.len ? -1 : 1;
+    return c ? c : a < b ? -1 : a > b;
+}
+
+/* Merge sort, bottom up: qsort() has no place for v. */
+static void sort(const sorter *s, uint32_t n)
+{
+    uint32_t *from = s->order, *to = s->scratch;
+    for (uint32_t width = 1; width < n; width *= 2) {
+        for (uint32_t lo = 0; lo < n; lo += 2 * width) {
+            uint32_t middle = lo + width < n ? lo + width : n;
+            uint32_t hi = lo + 2 * width < n ? lo + 2 * width : n, a = lo, b = middle;
+            for (uint32_t i = lo; i < hi; i++)
+                to[i] = b == hi || (a < middle && compare(s->v, from[a], from[b]) < 0) ? from[a++]
+                                                                                      : from[b++];
+        }
+        uint32_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != s->order) memcpy(s->order, from, n * sizeof *from);
+}
+
+static size_t common_prefix(view a, view b)
+{
+    size_t n = 0;
+    while (n < a.len && n < b.len && a.ptr[n] == b.ptr[n]) n++;
+    return n;
+}
+
+static uint32_t count_nodes(const mask_vocabulary *v, const mask_trie *t)
+{
+    uint32_t n = 0;
+    view before = {0};
+    for (uint32_t i = 0; i < t->n_tokens; i++) {
+        view text = mask_text(v, t->order[i]);
+        n += (uint32_t)(text.len - common_prefix(before, text));
+        before = text;
+    }
+    return n;
+}
+
+/* A trie of the tokens in t->order, which are sorted. */
+static int make_trie(const mask_vocabulary *v, mask_trie *t, uint32_t *open)
+{
+    uint32_t depth = 0, n = 0;
+    t->n_nodes = count_nodes(v, t);
+    t->nodes = memory_alloc((t->n_nodes + 1) * sizeof *t->nodes);
+    if (!t->nodes) return CERIUM_ERR_MEMORY;
+    view before = {0};
+    for (uint32_t i = 0; i < t->n_tokens; i++) {
+        view text = mask_text(v, t->order[i]);
+        uint32_t same = (uint32_t)common_prefix(before, text);
+        while (depth > same) t->nodes[open[--depth]].skip = n;
+        for (; depth < text.len; depth++) {
+            t->nodes[n] = (mask_node){.first = i, .depth = (uint16_t)(depth + 1),
+                                      .byte = (uint8_t)text.ptr[depth]};
+            open[depth] = n++;
+        }
+        if (t->nodes[open[depth - 1]].n_here < UINT16_MAX) t->nodes[open[depth - 1]].n_here++;
+        before = text;
+    }
+    while (depth > 0) t->nodes[open[--depth]].skip = n;
+    t->nodes[n] = (mask_node){.skip = n, .first = t->n_tokens};
+    CHECK(n == t->n_nodes);
+    return CERIUM_OK;
+}
+
+static int copy_texts(mask_vocabulary *v, const mask_token *tokens)
+{
+    const char mark = (char)GRAMMAR_CONTROL_MARK;
+    v->texts.max = UINT32_MAX / 2;
+    for (uint32_t i = 0; i < v->n_vocab; i++) {
+        const mask_token *t = &tokens[i];
+        int status = CERIUM_OK;
+        v->at[i] = (uint32_t)v->texts.len;
+        v->is_control[i] = t->is_control;
+        if (t->is_end) mask_set(v->ends, i);
+        if (t->text.len || t->is_end) mask_set(v->all, i);
+        if (t->text.len == 0 || t->text.len > TOKENIZER_TOKEN_BYTES_MAX ||
+            memchr(t->text.ptr, mark, t->text.len))
+            continue;
+        if (t->is_control) status = bytes_append(&v->texts, &mark, 1);
+        if (!status) status = bytes_append(&v->texts, t->text.ptr, t->text.len);
+        if (!status && t->is_control) status = bytes_append(&v->texts, &mark, 1);
+        if (status) return CERIUM_ERR_MEMORY;
+        uint32_t len = (uint32_t)v->texts.len - v->at[i];
+        if (len > v->token_bytes_max) v->token_bytes_max = len;
+    }
+    v->at[v->n_vocab] = (uint32_t)v->texts.len;
+    return CERIUM_OK;
+}
+
+static void share_out(mask_vocabulary *v)
+{
+    for (uint32_t i = 0; i < v->n_vocab; i++) {
+        view text = mask_text(v, i);
+        uint32_t n = v->is_control[i] ? 0 : plain_characters(text);
+        if (text.len == 0) continue;
+        for (uint32_t k = n; n > 0 && k <= GRAMMAR_RUN_MAX; k++)
+            mask_set(v->runs + (size_t)k * v->n_words, i);
+        mask_trie *t = n > 0 ? &v->plain : &v->rest;
+        t->order[t->n_tokens++] = i;
+    }
+}
+
+static int take_memory(mask_vocabulary *v)
+{
+    uint32_t n = v->n_vocab;
+    v->runs = memory_zalloc((size_t)(GRAMMAR_RUN_MAX + 1) * v->n_words, sizeof *v->runs);
+    v->ends = memory_zalloc(v->n_words, sizeof *v->ends);
+    v->all = memory_zalloc(v->n_words, sizeof *v->all);
+    v->at = memory_zalloc(n + 1, sizeof *v->at);
+    v->is_control = memory_zalloc(n, sizeof *v->is_control);
+    v->plain.order = memory_zalloc(n, sizeof *v->plain.order);
+    v->rest.order = memory_zalloc(n, sizeof *v->rest.order);
+    return v->runs && v->ends && v->all && v->at && v->is_control && v->plain.order && v->rest.order
+               ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+static int fill(mask_vocabulary *v, const mask_token *tokens)
+{
+    RETURN_IF(take_memory(v));
+    RETURN_IF(copy_texts(v, tokens));
+    share_out(v);
+    size_t longest = v->token_bytes_max > v->n_vocab ? v->token_bytes_max : v->n_vocab;
+    uint32_t *scratch = memory_alloc((longest + 1) * sizeof *scratch);
+    if (!scratch) return CERIUM_ERR_MEMORY;
+    mask_trie *tries[] = {&v->plain, &v->rest};
+    int status = CERIUM_OK;
+    for (size_t i = 0; i < ARRAY_LEN(tries) && !status; i++) {
+        sorter s = {.v = v, .order = tries[i]->order, .scratch = scratch};
+        sort(&s, tries[i]->n_tokens);
+        status = make_trie(v, tries[i], scratch);
+    }
+    memory_free(scratch);
+    return status;
+}
+
+int mask_vocabulary_open(mask_vocabulary **out, const mask_token *tokens, uint32_t n_vocab,
+                         cerium_error *err)
+{
+    CHECK(n_vocab > 0);
+    mask_vocabulary *v = memory_zalloc(1, sizeof *v);
+    if (v) {
+        v->n_vocab = n_vocab;
+        v->n_words = (n_vocab + 63) / 64;
+    }
+    if (!v || fill(v, tokens)) {
+        mask_vocabulary_close(&v);
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory to sort %u tokens", n_vocab);
+    }
+    *out = v;
+    return CERIUM_OK;
+}
+
+void mask_vocabulary_close(mask_vocabulary **v)
+{
+    if (!v || !*v) return;
+    void *parts[] = {(*v)->runs,        (*v)->ends,       (*v)->all,         (*v)->at,
+                     (*v)->is_control,  (*v)->plain.order, (*v)->plain.nodes, (*v)->rest.order,
+                     (*v)->rest.nodes};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) memory_free(parts[i]);
+    bytes_free(&(*v)->texts);
+    memory_free(*v);
+    *v = NULL;
+}
+
+/* ---- masks ---- */
+
+uint32_t mask_count(const uint64_t *mask, uint32_t n_words, uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_words && n < most; i++) n += (uint32_t)__builtin_popcountll(mask[i]);
+    return n < most ? n : most;
+}
+
+/* Tokens [from, to) of a trie's order. */
+static void set_tokens(uint64_t *mask, const mask_trie *t, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) mask_set(mask, t->order[i]);
+}
+
+/* Walk a trie from path[0]; what cannot follow is passed over with all that begins so. */
+static void walk(walker *w, const mask_trie *t, bool is_open, uint64_t *mask)
+{
+    const uint8_t *class_of = w->g->class_of;
+    for (uint32_t i = 0; i < t->n_nodes;) {
+        const mask_node *node = &t->nodes[i];
+        w->n_path = node->depth;
+        uint32_t to = walker_next(w, &w->path[node->depth - 1u], class_of[node->byte]);
+        if (to == WALK_NOWHERE) {
+            if (is_open && w->sets[w->path[node->depth - 1u]].is_complete)
+                set_tokens(mask, t, node->first, t->nodes[node->skip].first);
+            i = node->skip;
+            continue;
+        }
+        w->path[node->depth] = to;
+        for (uint32_t k = 0; k < node->n_here; k++) mask_set(mask, t->order[node->first + k]);
+        i++;
+    }
+    w->n_path = 0;
+}
+
+static void work_out(walker *w, uint32_t slot, const mask_vocabulary *v, bool is_open,
+                     uint64_t *mask)
+{
+    const walk_set *set = &w->sets[w->slots[slot]];
+    uint32_t run = set->run > GRAMMAR_RUN_MAX ? GRAMMAR_RUN_MAX : set->run;
+    bool walks_plain = run < GRAMMAR_RUN_MAX && (set->most > run || (is_open && set->is_complete));
+    memcpy(mask, v->runs + (size_t)run * v->n_words, v->n_words * sizeof *mask);
+    w->path[0] = w->slots[slot];
+    if (walks_plain) walk(w, &v->plain, is_open, mask);
+    w->path[0] = w->slots[slot];
+    walk(w, &v->rest, is_open, mask);
+    if (!w->sets[w->slots[slot]].is_complete) return;
+    for (uint32_t i = 0; i < v->n_words; i++) mask[i] |= v->ends[i];
+}
+
+const uint64_t *mask_of(walker *w, uint32_t slot, const mask_vocabulary *v, bool is_open)
+{
+    CHECK(w->n_masks > 0 && w->mask_words == v->n_words);
+    uint32_t at = w->sets[w->slots[slot]].mask;
+    if (at == WALK_UNKNOWN) {
+        at = 0;
+        for (uint32_t i = 1; i < w->n_masks; i++)
+            if (w->mask_time[i] < w->mask_time[at]) at = i;
+        if (w->mask_set[at] != WALK_UNKNOWN) w->sets[w->mask_set[at]].mask = WALK_UNKNOWN;
+        w->mask_set[at] = WALK_UNKNOWN;
+        work_out(w, slot, v, is_open, w->masks + (size_t)at * w->mask_words);
+        w->mask_set[at] = w->slots[slot]; /* numbers may have changed on the way */
+        w->sets[w->slots[slot]].mask = at;
+    }
+    w->mask_time[at] = ++w->time;
+    return w->masks + (size_t)at * w->mask_words;
+}
+
+/* ---- prefixes ---- */
+
+static uint32_t first_from(const mask_vocabulary *v, const mask_trie *t, view text, bool behind)
+{
+    uint32_t lo = 0, hi = t->n_tokens;
+    while (lo < hi) {
+        uint32_t middle = lo + (hi - lo) / 2;
+        view of = mask_text(v, t->order[middle]);
+        size_t n = of.len < text.len ? of.len : text.len;
+        int c = memcmp(of.ptr, text.ptr, n);
+        if (c == 0 && of.len < text.len) c = -1;
+        if (c < 0 || (c == 0 && behind)) lo = middle + 1;
+        else hi = middle;
+    }
+    return lo;
+}
+
+void mask_add_longer(uint64_t *mask, const mask_vocabulary *v, view text)
+{
+    const mask_trie *tries[] = {&v->plain, &v->rest};
+    for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
+        uint32_t end = first_from(v, tries[i], text, true);
+        for (uint32_t k = first_from(v, tries[i], text, false); k < end; k++)
+            if (mask_text(v, tries[i]->order[k]).len > text.len) mask_set(mask, tries[i]->order[k]);
+    }
+}
