@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cerium.h"
 
@@ -91,7 +92,7 @@ static void begin(job *j)
     if (!j->new_max) j->new_max = NEW_MAX;
 }
 
-static const int32_t prompt[] = {5, 17, 300, 41, 12};
+static const int32_t prompt[] = {5, 17, 30, 41, 12};
 enum { N_PROMPT = sizeof prompt / sizeof *prompt };
 
 static void run_request(cerium_engine *engine, job *j)
@@ -105,10 +106,12 @@ static void run_request(cerium_engine *engine, job *j)
     cerium_error err = {.status = 0};
     begin(j);
     TEST_CHECK(cerium_session_open(&s, engine, NULL, &err) == 0);
-    TEST_CHECK_THAT(cerium_session_start(s, &request, &err) == 0, "%s", err.message);
-    while (event.kind != CERIUM_EVENT_DONE) {
+    int status = cerium_session_start(s, &request, &err);
+    TEST_CHECK_THAT(status == 0, "%s", err.message);
+    while (!status && event.kind != CERIUM_EVENT_DONE) {
         cerium_session_poll(s, &event);
         if (event.kind == CERIUM_EVENT_STEP) keep(j, &event.step);
+        if (event.kind == CERIUM_EVENT_NONE) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
     TEST_CHECK(event.status == CERIUM_OK);
     j->stop = event.stop;
