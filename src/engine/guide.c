@@ -141,6 +141,14 @@ static int copy_trigger(trigger *to, const cerium_trigger *from)
     return CERIUM_OK;
 }
 
+/* A token's text; of a control token its name. */
+static view shown_text(const guide *g, uint32_t token)
+{
+    view text = mask_text(g->v, token);
+    if (g->v->is_control[token] && text.len) text = (view){text.ptr + 1, text.len - 2};
+    return text;
+}
+
 static bool holds_trigger(const guide *g, view text)
 {
     for (uint32_t i = 0; i < g->n_triggers; i++) {
@@ -158,8 +166,8 @@ static int find_crossing(guide *g)
     for (uint32_t i = 0; i < g->n_triggers; i++)
         if (g->triggers[i].len < least) least = g->triggers[i].len;
     for (uint32_t token = 0; token < g->v->n_vocab; token++) {
-        view text = mask_text(g->v, token);
-        if (text.len <= least || g->v->is_control[token] || !holds_trigger(g, text)) continue;
+        view text = shown_text(g, token);
+        if (text.len <= least || !holds_trigger(g, text)) continue;
         if (!g->crossing) g->crossing = memory_zalloc(g->v->n_words, sizeof *g->crossing);
         if (!g->crossing) return CERIUM_ERR_MEMORY;
         mask_set(g->crossing, token);
@@ -337,9 +345,7 @@ static bool advance(guide *g, uint32_t from, uint32_t to, int32_t token)
     switch (p->kind) {
     case PLACE_ANY: return true;
     case PLACE_OVER: return false;
-    case PLACE_FREE:
-        if (is_control && text.len) text = (view){text.ptr + 1, text.len - 2};
-        return feed_free(g, to, text);
+    case PLACE_FREE: return feed_free(g, to, shown_text(g, (uint32_t)token));
     case PLACE_GRAMMAR: return text.len > 0 && feed_grammar(g, to, text, is_control);
     }
     return false;
@@ -411,6 +417,15 @@ const int32_t *guide_forced(const guide *g, uint32_t *n)
 
 /* ---- what the engine asks ---- */
 
+/* Tokens are forced from here on, or may be. */
+static bool forces(guide *g, uint32_t at)
+{
+    char byte;
+    const place *p = &g->places[at];
+    return p->kind == PLACE_OVER ||
+           (p->kind == PLACE_GRAMMAR && walker_forced(g->walkers[p->which], at, &byte, 1) > 0);
+}
+
 uint32_t guide_plan(guide *g, const int32_t *drafts, uint32_t n)
 {
     CHECK(n < GUIDE_PLACES);
@@ -420,6 +435,7 @@ uint32_t guide_plan(guide *g, const int32_t *drafts, uint32_t n)
         const uint64_t *mask = guide_mask(g, i);
         if ((mask && !mask_has(mask, (uint32_t)drafts[i])) || !advance(g, i, i + 1, drafts[i]))
             return i;
+        if (forces(g, i + 1)) return i; /* what follows it is not chosen: it is drawn, not tried */
     }
     return n;
 }

@@ -290,12 +290,20 @@ static uint32_t first_from(const mask_vocabulary *v, const mask_trie *t, view te
     return lo;
 }
 
+static void add_longer(uint64_t *mask, const mask_vocabulary *v, const mask_trie *t, view prefix,
+                       size_t least)
+{
+    uint32_t end = first_from(v, t, prefix, true);
+    for (uint32_t k = first_from(v, t, prefix, false); k < end; k++)
+        if (mask_text(v, t->order[k]).len > least) mask_set(mask, t->order[k]);
+}
+
 void mask_add_longer(uint64_t *mask, const mask_vocabulary *v, view text)
 {
-    const mask_trie *tries[] = {&v->plain, &v->rest};
-    for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
-        uint32_t end = first_from(v, tries[i], text, true);
-        for (uint32_t k = first_from(v, tries[i], text, false); k < end; k++)
-            if (mask_text(v, tries[i]->order[k]).len > text.len) mask_set(mask, tries[i]->order[k]);
-    }
+    char marked[1 + CERIUM_TRIGGER_BYTES_MAX] = {(char)GRAMMAR_CONTROL_MARK};
+    CHECK(text.len <= CERIUM_TRIGGER_BYTES_MAX);
+    memcpy(marked + 1, text.ptr, text.len);
+    add_longer(mask, v, &v->plain, text, text.len);
+    add_longer(mask, v, &v->rest, text, text.len);
+    add_longer(mask, v, &v->rest, (view){marked, text.len + 1}, text.len + 2);
 }

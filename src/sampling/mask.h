@@ -72,7 +72,7 @@ uint32_t mask_count(const uint64_t *mask, uint32_t n_words, uint32_t most);
  *   is_open: text that goes on behind a complete one is free */
 const uint64_t *mask_of(walker *w, uint32_t slot, const mask_vocabulary *v, bool is_open);
 
-/* Tokens that begin with text and go on after it, into *mask. */
+/* Tokens that begin with text (control tokens: whose names do) and go on after it, into *mask. */
 void mask_add_longer(uint64_t *mask, const mask_vocabulary *v, view text);
 
 #endif

@@ -59,7 +59,6 @@ static cerium_engine *open_engine(const char *path, const char *head)
     config.threads = 2;
     config.batch_tokens_max = 64;
     config.head = head;
-    config.cache = "off";
     TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
     return engine;
 }
