@@ -106,7 +106,8 @@ static inline uint32_t builder_n_rules(const grammar_builder *b)
 }
 static inline uint32_t *builder_list(const grammar_builder *b, uint32_t at)
 {
-    return (uint32_t *)b->lists.ptr + at;
+    uint32_t *lists = (uint32_t *)b->lists.ptr;
+    return lists ? lists + at : NULL;
 }
 
 /* ---- automata on the way ---- */
@@ -149,11 +150,13 @@ static inline dfa_state *dfa_state_at(const dfa *d, uint32_t i)
 }
 static inline grammar_edge *dfa_edges(const dfa *d, uint32_t i)
 {
-    return (grammar_edge *)d->edges.ptr + dfa_state_at(d, i)->first_edge;
+    grammar_edge *edges = (grammar_edge *)d->edges.ptr; /* NULL: no state has one */
+    return edges ? edges + dfa_state_at(d, i)->first_edge : NULL;
 }
 static inline grammar_call *dfa_calls(const dfa *d, uint32_t i)
 {
-    return (grammar_call *)d->calls.ptr + dfa_state_at(d, i)->first_call;
+    grammar_call *calls = (grammar_call *)d->calls.ptr;
+    return calls ? calls + dfa_state_at(d, i)->first_call : NULL;
 }
 void nfa_open(nfa *n);
 void nfa_close(nfa *n);

@@ -36,8 +36,9 @@ static uint32_t n_sets(const subsets *s)
 static const uint32_t *set_at(const subsets *s, uint32_t i, uint32_t *n)
 {
     const uint32_t *first = (const uint32_t *)s->firsts.ptr + i;
+    const uint32_t *members = (const uint32_t *)s->members.ptr;
     *n = first[1] - first[0];
-    return (const uint32_t *)s->members.ptr + first[0];
+    return members ? members + first[0] : NULL;
 }
 
 static int compare(const void *a, const void *b)

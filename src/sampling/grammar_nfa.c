@@ -7,7 +7,8 @@
 
 static bool is_nullable(const grammar_builder *b, const expr_node *e)
 {
-    const uint32_t *list = builder_list(b, e->a);
+    bool is_list = e->kind == NODE_SEQ || e->kind == NODE_ALT || e->kind == NODE_LIST;
+    const uint32_t *list = is_list ? builder_list(b, e->a) : NULL;
     bool any = false, all = true;
     switch ((node_kind)e->kind) {
     case NODE_NEVER:

@@ -1,0 +1,100 @@
+/* masks.c - what masks of tokens cost: over texts, for the vocabulary of a model.
+ *
+ *   build/release/bench_masks MODEL [SYNTAX GRAMMAR TEXT]...
+ *
+ * Without grammars, those below.  Each text is cut into the model's tokens; before each the mask is
+ * asked for, and timed; then the same again with what is known by then.  SYNTAX is cerium.h's number. */
+#include "engine/guide.h"
+
+enum { TOKENS_MAX = 4096 };
+
+static const char *const samples[] = {
+    "0", "{\"type\":\"object\"}",
+    "{\"name\": \"Alice Springs\", \"note\": \"This is a longer piece of text, with several words and "
+    "\\\"quotes\\\" and\\nmore.\", \"list\": [1, 2, 3.5, true, null, {\"deep\": {\"er\": []}}], "
+    "\"path\": \"src/engine/guide.c\"}",
+    "0", "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"array\",\"items\":{\"type\":"
+    "\"string\"}},\"workdir\":{\"type\":\"string\"},\"timeout_ms\":{\"type\":\"number\"},"
+    "\"justification\":{\"type\":\"string\",\"maxLength\":200}},\"required\":[\"cmd\"],"
+    "\"additionalProperties\":false}",
+    "{\"cmd\": [\"bash\", \"-lc\", \"grep -rn foo src | head -20\"], \"workdir\": \"/home/user/project\", "
+    "\"timeout_ms\": 10000, \"justification\": \"Looking for the place where the function is called "
+    "from, in order to see what it does.\"}",
+    "2", "start: (LINE \"\\n\")+\nLINE: /[ +-].*/",
+    "+int main(void)\n-{ return 0; }\n more text on a line\n",
+    "1", "[a-z ]{5,80}", "the quick brown fox jumps over the lazy dog again and again",
+};
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void measure(walker *w, const mask_vocabulary *v, const int32_t *tokens, size_t n,
+                    const char *what)
+{
+    static uint64_t ns[TOKENS_MAX];
+    uint64_t sum = 0;
+    walker_begin(w, 0);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t begin = clock_ns();
+        const uint64_t *mask = mask_of(w, 0, v, false);
+        ns[i] = clock_ns() - begin;
+        sum += ns[i];
+        if (!mask_has(mask, (uint32_t)tokens[i])) printf("  token %zu is not allowed\n", i);
+        walker_feed(w, 0, 0, mask_text(v, (uint32_t)tokens[i]));
+    }
+    qsort(ns, n, sizeof *ns, compare);
+    printf("  %s: %zu tokens: mean %.1f us, median %.1f, p90 %.1f, p99 %.1f, most %.1f\n", what, n,
+           (double)sum / 1e3 / (double)n, (double)ns[n / 2] / 1e3, (double)ns[n * 9 / 10] / 1e3,
+           (double)ns[n * 99 / 100] / 1e3, (double)ns[n - 1] / 1e3);
+}
+
+static int run(const tokenizer *t, const mask_vocabulary *v, const char *const *of, cerium_error *err)
+{
+    static int32_t tokens[TOKENS_MAX];
+    uint64_t syntax = 0;
+    size_t n = 0;
+    grammar *g = NULL;
+    walker *w = NULL;
+    parse_u64(view_of(of[0]), &syntax);
+    int status = grammar_compile(&g, (cerium_grammar_syntax)syntax, view_of(of[1]), err);
+    if (!status) status = tokenizer_encode_bare(t, view_of(of[2]), tokens, TOKENS_MAX, &n, err);
+    if (!status)
+        status = walker_open(&w, g, v->token_bytes_max, v->n_words, MASKS_KEPT, err);
+    if (!status) {
+        printf("%.60s: compiled in %.2f ms, %u states, %u classes\n", of[1],
+               (double)g->compile_ns / 1e6, g->n_states, g->n_classes);
+        if (n > 0) measure(w, v, tokens, n, "first time");
+        if (n > 0) measure(w, v, tokens, n, "again");
+    }
+    walker_close(&w);
+    grammar_free(&g);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    gguf_file *file = NULL;
+    tokenizer *t = NULL;
+    mask_vocabulary *v = NULL;
+    cerium_error err = {.status = 0};
+    if (argc < 2) return fprintf(stderr, "bench_masks: MODEL [SYNTAX GRAMMAR TEXT]...\n"), 2;
+    int status = gguf_open(&file, argv[1], &err);
+    if (!status) status = tokenizer_open(&t, file, &err);
+    uint64_t begin = clock_ns();
+    if (!status) status = guide_vocabulary(&v, t, tokenizer_n_tokens(t), &err);
+    if (!status)
+        printf("%u tokens sorted in %.1f ms: %u plain, %u others; %u and %u nodes\n", v->n_vocab,
+               (double)(clock_ns() - begin) / 1e6, v->plain.n_tokens, v->rest.n_tokens,
+               v->plain.n_nodes, v->rest.n_nodes);
+    const char *const *of = argc > 2 ? (const char *const *)argv + 2 : samples;
+    int n = argc > 2 ? argc - 2 : (int)ARRAY_LEN(samples);
+    for (int i = 0; i + 2 < n && !status; i += 3) status = run(t, v, of + i, &err);
+    if (status) fprintf(stderr, "bench_masks: %s\n", err.message);
+    mask_vocabulary_close(&v);
+    tokenizer_close(&t);
+    gguf_close(&file);
+    return status != 0;
+}
