@@ -3,26 +3,35 @@
  *   build/release/bench_masks MODEL [SYNTAX GRAMMAR TEXT]...
  *
  * Without grammars, those below.  Each text is cut into the model's tokens; before each the mask is
- * asked for, and timed; then the same again with what is known by then.  SYNTAX is cerium.h's number. */
+ * asked for, and timed; then the same again with what is known by then.  SYNTAX is cerium.h's
+ * number. */
 #include "engine/guide.h"
 
 enum { TOKENS_MAX = 4096 };
 
 static const char *const samples[] = {
-    "0", "{\"type\":\"object\"}",
-    "{\"name\": \"Alice Springs\", \"note\": \"This is a longer piece of text, with several words and "
+    "0",
+    "{\"type\":\"object\"}",
+    "{\"name\": \"Alice Springs\", \"note\": \"This is a longer piece of text, with several words "
+    "and "
     "\\\"quotes\\\" and\\nmore.\", \"list\": [1, 2, 3.5, true, null, {\"deep\": {\"er\": []}}], "
     "\"path\": \"src/engine/guide.c\"}",
-    "0", "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"array\",\"items\":{\"type\":"
+    "0",
+    "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"array\",\"items\":{\"type\":"
     "\"string\"}},\"workdir\":{\"type\":\"string\"},\"timeout_ms\":{\"type\":\"number\"},"
     "\"justification\":{\"type\":\"string\",\"maxLength\":200}},\"required\":[\"cmd\"],"
     "\"additionalProperties\":false}",
-    "{\"cmd\": [\"bash\", \"-lc\", \"grep -rn foo src | head -20\"], \"workdir\": \"/home/user/project\", "
-    "\"timeout_ms\": 10000, \"justification\": \"Looking for the place where the function is called "
+    "{\"cmd\": [\"bash\", \"-lc\", \"grep -rn foo src | head -20\"], \"workdir\": "
+    "\"/home/user/project\", "
+    "\"timeout_ms\": 10000, \"justification\": \"Looking for the place where the function is "
+    "called "
     "from, in order to see what it does.\"}",
-    "2", "start: (LINE \"\\n\")+\nLINE: /[ +-].*/",
+    "2",
+    "start: (LINE \"\\n\")+\nLINE: /[ +-].*/",
     "+int main(void)\n-{ return 0; }\n more text on a line\n",
-    "1", "[a-z ]{5,80}", "the quick brown fox jumps over the lazy dog again and again",
+    "1",
+    "[a-z ]{5,80}",
+    "the quick brown fox jumps over the lazy dog again and again",
 };
 
 static int compare(const void *a, const void *b)
@@ -51,7 +60,8 @@ static void measure(walker *w, const mask_vocabulary *v, const int32_t *tokens, 
            (double)ns[n * 99 / 100] / 1e3, (double)ns[n - 1] / 1e3);
 }
 
-static int run(const tokenizer *t, const mask_vocabulary *v, const char *const *of, cerium_error *err)
+static int run(const tokenizer *t, const mask_vocabulary *v, const char *const *of,
+               cerium_error *err)
 {
     static int32_t tokens[TOKENS_MAX];
     uint64_t syntax = 0;
@@ -61,8 +71,7 @@ static int run(const tokenizer *t, const mask_vocabulary *v, const char *const *
     parse_u64(view_of(of[0]), &syntax);
     int status = grammar_compile(&g, (cerium_grammar_syntax)syntax, view_of(of[1]), err);
     if (!status) status = tokenizer_encode_bare(t, view_of(of[2]), tokens, TOKENS_MAX, &n, err);
-    if (!status)
-        status = walker_open(&w, g, v->token_bytes_max, v->n_words, MASKS_KEPT, err);
+    if (!status) status = walker_open(&w, g, v->token_bytes_max, v->n_words, MASKS_KEPT, err);
     if (!status) {
         printf("%.60s: compiled in %.2f ms, %u states, %u classes\n", of[1],
                (double)g->compile_ns / 1e6, g->n_states, g->n_classes);

@@ -49,8 +49,8 @@ static uint32_t allowed_in(const cpu_row *row, uint32_t panel)
     return (uint32_t)(row->allowed[first / 64] >> (first % 64)) & ((1u << KERNEL_PANEL_ROWS) - 1);
 }
 
-/* The greatest lower and upper bound of a panel's logits, of those that are allowed; -INFINITY where
- * none is.  What is not finite proves nothing: no
+/* The greatest lower and upper bound of a panel's logits, of those that are allowed; -INFINITY
+ * where none is.  What is not finite proves nothing: no
  * lower bound then, and an upper one that is always reached; rows that the panel lacks have an
  * error without bounds.  Straight loops over sixteen, which compilers turn into vectors. */
 static void bounds(const float *restrict logits, const float *restrict error, float norm,

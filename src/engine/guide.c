@@ -15,14 +15,14 @@ enum { OF_ROOT = CERIUM_TRIGGERS_MAX }; /* `which`: the guide's own grammar */
 typedef struct {
     place_kind kind;
     uint32_t which;
-    bool triggered;   /* a trigger came, ever */
+    bool triggered;                        /* a trigger came, ever */
     uint16_t matched[CERIUM_TRIGGERS_MAX]; /* bytes of each trigger that the text ends with */
 } place;
 
 typedef struct {
     char *text;
     uint32_t len;
-    uint16_t *back;   /* [len] Knuth, Morris and Pratt: what is matched still when the next is not */
+    uint16_t *back; /* [len] Knuth, Morris and Pratt: what is matched still when the next is not */
     cerium_grammar *grammar;
     bool ends;
 } trigger;
@@ -35,7 +35,7 @@ struct guide {
     uint32_t n_triggers;
     bool must;
     walker *walkers[CERIUM_TRIGGERS_MAX + 1]; /* one for each grammar; equal ones share */
-    uint64_t *crossing;  /* [n_words] tokens that hold a trigger and go on; NULL: none does */
+    uint64_t *crossing;   /* [n_words] tokens that hold a trigger and go on; NULL: none does */
     uint64_t *free_masks; /* [GUIDE_PLACES][n_words] */
     place places[GUIDE_PLACES];
     int32_t forced[GUIDE_FORCED_MAX];
@@ -52,8 +52,10 @@ int cerium_grammar_compile(cerium_grammar **out, cerium_grammar_syntax syntax, c
     if (!grammar_) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a grammar");
     int status = grammar_compile(&grammar_->g, syntax, (view){text, text_len}, err);
     atomic_init(&grammar_->references, 1);
-    if (status) memory_free(grammar_);
-    else *out = grammar_;
+    if (status)
+        memory_free(grammar_);
+    else
+        *out = grammar_;
     return status;
 }
 
@@ -246,8 +248,10 @@ int guide_open(guide **out, const cerium_guide *config, const mask_vocabulary *v
         guide_close(&g);
         return error_set(err, status, "no memory to guide an answer");
     }
-    if (g->root) enter(g, 0, OF_ROOT);
-    else free_place(&g->places[0], false);
+    if (g->root)
+        enter(g, 0, OF_ROOT);
+    else
+        free_place(&g->places[0], false);
     find_forced(g);
     *out = g;
     return CERIUM_OK;
@@ -297,8 +301,10 @@ static void leave_if_over(guide *g, uint32_t at)
     walker *w = g->walkers[p->which];
     const walk_set *set = &w->sets[w->slots[at]];
     if (!set->is_complete || set->n > 1) return;
-    if (is_open(g, p->which)) free_place(p, true);
-    else p->kind = PLACE_OVER;
+    if (is_open(g, p->which))
+        free_place(p, true);
+    else
+        p->kind = PLACE_OVER;
 }
 
 /* The rest of a token's text at place `at`, in free text.  False: a trigger ends within it. */
@@ -343,10 +349,14 @@ static bool advance(guide *g, uint32_t from, uint32_t to, int32_t token)
         if (p->kind == PLACE_GRAMMAR) walker_copy(g->walkers[p->which], from, to);
     }
     switch (p->kind) {
-    case PLACE_ANY: return true;
-    case PLACE_OVER: return false;
-    case PLACE_FREE: return feed_free(g, to, shown_text(g, (uint32_t)token));
-    case PLACE_GRAMMAR: return text.len > 0 && feed_grammar(g, to, text, is_control);
+    case PLACE_ANY:
+        return true;
+    case PLACE_OVER:
+        return false;
+    case PLACE_FREE:
+        return feed_free(g, to, shown_text(g, (uint32_t)token));
+    case PLACE_GRAMMAR:
+        return text.len > 0 && feed_grammar(g, to, text, is_control);
     }
     return false;
 }
@@ -448,8 +458,10 @@ static const uint64_t *free_mask(guide *g, uint32_t at)
     bool must = g->must && !p->triggered, begun = false;
     for (uint32_t i = 0; i < g->n_triggers; i++) begun |= p->matched[i] > 0;
     if (!must && !begun && !g->crossing) return NULL;
-    if (g->crossing) memcpy(mask, g->crossing, g->v->n_words * sizeof *mask);
-    else memset(mask, 0, g->v->n_words * sizeof *mask);
+    if (g->crossing)
+        memcpy(mask, g->crossing, g->v->n_words * sizeof *mask);
+    else
+        memset(mask, 0, g->v->n_words * sizeof *mask);
     for (uint32_t i = 0; i < g->n_triggers; i++) {
         const trigger *t = &g->triggers[i];
         for (uint32_t k = p->matched[i] == t->len ? t->back[t->len - 1] : p->matched[i]; k > 0;
@@ -467,10 +479,14 @@ const uint64_t *guide_mask(guide *g, uint32_t at)
 {
     const place *p = &g->places[at];
     switch (p->kind) {
-    case PLACE_ANY: return NULL;
-    case PLACE_OVER: return g->v->ends;
-    case PLACE_FREE: return free_mask(g, at);
-    case PLACE_GRAMMAR: break;
+    case PLACE_ANY:
+        return NULL;
+    case PLACE_OVER:
+        return g->v->ends;
+    case PLACE_FREE:
+        return free_mask(g, at);
+    case PLACE_GRAMMAR:
+        break;
     }
     bool open = is_open(g, p->which);
     const uint64_t *mask = mask_of(g->walkers[p->which], at, g->v, open);

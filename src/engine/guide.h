@@ -1,9 +1,9 @@
 /* guide.h - where an answer stands in its guide: free text, or a grammar's, token by token.
  *
- * A guide has *places*: 0 is where the answer stands, i is that after i drafts.  Only place 0 stays:
- * the others are made anew for each pass.  In free text a trigger ends with a token: tokens that
- * hold a whole trigger and go on after it are forbidden there, so that a grammar's text begins with
- * a token of its own. */
+ * A guide has *places*: 0 is where the answer stands, i is that after i drafts.  Only place 0
+ * stays: the others are made anew for each pass.  In free text a trigger ends with a token: tokens
+ * that hold a whole trigger and go on after it are forbidden there, so that a grammar's text begins
+ * with a token of its own. */
 #ifndef ENGINE_GUIDE_H
 #define ENGINE_GUIDE_H
 

@@ -63,7 +63,7 @@ struct request {
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];
     const float *logits;      /* [n_drafts + 1][logits_stride], or NULL */
     uint32_t n_chosen;
-    uint32_t n_drawn;         /* of those: chosen by logits; the others are forced, and not computed */
+    uint32_t n_drawn;         /* of those: chosen by logits; the others are forced, not computed */
     bool is_stuck;            /* after the last of them nothing may follow */
     chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
     cerium_logprob *chosen_top; /* [CERIUM_STEP_TOKENS_MAX][top_logprobs] */

@@ -180,7 +180,8 @@ static void follow_guide(const cerium_engine *e, cerium_session *s)
     uint32_t n_forced, most = CERIUM_STEP_TOKENS_MAX, room = request_room(r);
     guide_follow(r->guide, r->n_chosen - 1, last->token);
     if (room < most) most = room;
-    while (r->n_chosen < most && !r->sampling.logprobs && !tokenizer_is_end(e->tokens, last->token) &&
+    while (r->n_chosen < most && !r->sampling.logprobs &&
+           !tokenizer_is_end(e->tokens, last->token) &&
            s->n_tokens + r->n_chosen < s->context_tokens) {
         const int32_t *forced = guide_forced(r->guide, &n_forced);
         if (n_forced == 0) break;

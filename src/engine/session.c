@@ -285,7 +285,8 @@ static void append(cerium_session *s, const cerium_sampling *sampling, int32_t t
     bool wants_logprob = sampling && sampling->logprobs, is_stuck = false;
     bool ends = s->guide || !(sampling && sampling->ignore_end);
     bool is_end = ends && tokenizer_is_end(e->tokens, token);
-    out->logprobs[out->n_tokens] = wants_logprob ? sampler_logprob(s->logits, e->n_vocab, token) : 0;
+    if (wants_logprob)
+        out->logprobs[out->n_tokens] = sampler_logprob(s->logits, e->n_vocab, token);
     out->tokens[out->n_tokens++] = token;
     s->tokens[s->n_tokens++] = token;
     atomic_fetch_add(&e->counts.new_tokens, 1);

@@ -8,10 +8,14 @@
 static uint32_t read_text(grammar_builder *b, cerium_grammar_syntax syntax, view text)
 {
     switch (syntax) {
-    case CERIUM_GRAMMAR_JSON_SCHEMA: return expr_schema(b, text, "");
-    case CERIUM_GRAMMAR_REGEX: return expr_regex(b, text, (regex_options){.form = CODES_RAW}, "");
-    case CERIUM_GRAMMAR_LARK: return expr_lark(b, text);
-    case CERIUM_GRAMMAR_GBNF: return expr_gbnf(b, text);
+    case CERIUM_GRAMMAR_JSON_SCHEMA:
+        return expr_schema(b, text, "");
+    case CERIUM_GRAMMAR_REGEX:
+        return expr_regex(b, text, (regex_options){.form = CODES_RAW}, "");
+    case CERIUM_GRAMMAR_LARK:
+        return expr_lark(b, text);
+    case CERIUM_GRAMMAR_GBNF:
+        return expr_gbnf(b, text);
     }
     return EXPR_NEVER;
 }

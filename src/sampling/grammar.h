@@ -5,17 +5,17 @@
  * none calls itself before it has read a byte, and every state can still come to an end: so whoever
  * walks forward is never lost.
  *
- * Bytes are UTF-8.  A control token is CONTROL_MARK, its name, CONTROL_MARK: a byte that no text has.
- * A compiled grammar is immutable. */
+ * Bytes are UTF-8.  A control token is CONTROL_MARK, its name, CONTROL_MARK: a byte that no text
+ * has. A compiled grammar is immutable. */
 #ifndef SAMPLING_GRAMMAR_H
 #define SAMPLING_GRAMMAR_H
 
 #include "base/base.h"
 
 enum {
-    GRAMMAR_END = 0,           /* the state after the whole text: no edges */
+    GRAMMAR_END = 0, /* the state after the whole text: no edges */
     GRAMMAR_CONTROL_MARK = 0xff,
-    GRAMMAR_RUN_MAX = 32,      /* plain characters in a token that are counted */
+    GRAMMAR_RUN_MAX = 32, /* plain characters in a token that are counted */
     GRAMMAR_RUN_ANY = GRAMMAR_RUN_MAX + 1,
 };
 

@@ -93,8 +93,10 @@ uint32_t expr_text(grammar_builder *b, view text)
     if (text.len == 0) return EXPR_EMPTY;
     uint32_t at = (uint32_t)b->texts.len;
     int status = bytes_append(&b->texts, text.ptr, text.len);
-    if (status == CERIUM_ERR_CAPACITY) builder_fail(b, status, "its texts are too long");
-    else if (status) builder_lack(b);
+    if (status == CERIUM_ERR_CAPACITY)
+        builder_fail(b, status, "its texts are too long");
+    else if (status)
+        builder_lack(b);
     return add_node(b, (expr_node){.kind = NODE_TEXT, .a = at, .b = (uint32_t)text.len});
 }
 
@@ -112,8 +114,9 @@ static uint32_t add_list(grammar_builder *b, node_kind kind, const uint32_t *ext
         if (i >= n_extra && (i - n_extra) % every == 0 && above(b, value) > depth)
             depth = above(b, value);
     }
-    return add_node(b, (expr_node){.kind = (uint8_t)kind, .depth = depth, .a = at,
-                                   .b = (uint32_t)(n + n_extra)});
+    return add_node(
+        b,
+        (expr_node){.kind = (uint8_t)kind, .depth = depth, .a = at, .b = (uint32_t)(n + n_extra)});
 }
 
 uint32_t expr_seq(grammar_builder *b, const uint32_t *of, size_t n)
@@ -141,8 +144,8 @@ uint32_t expr_repeat(grammar_builder *b, uint32_t e, uint32_t min, uint32_t max)
         builder_fail(b, CERIUM_ERR_CAPACITY, "a repetition of more than %u", GRAMMAR_REPEAT_MAX);
         return EXPR_NEVER;
     }
-    return add_node(b, (expr_node){.kind = NODE_REPEAT, .depth = above(b, e), .a = e, .b = min,
-                                   .c = max});
+    return add_node(
+        b, (expr_node){.kind = NODE_REPEAT, .depth = above(b, e), .a = e, .b = min, .c = max});
 }
 
 uint32_t expr_list(grammar_builder *b, uint32_t separator, const uint32_t *of, size_t n)
@@ -160,8 +163,8 @@ static uint32_t add_pair(grammar_builder *b, node_kind kind, uint32_t x, uint32_
 {
     if (b->status) return EXPR_NEVER;
     uint16_t dx = above(b, x), dy = above(b, y);
-    return add_node(b, (expr_node){.kind = (uint8_t)kind, .depth = dx > dy ? dx : dy, .a = x,
-                                   .b = y});
+    return add_node(b,
+                    (expr_node){.kind = (uint8_t)kind, .depth = dx > dy ? dx : dy, .a = x, .b = y});
 }
 
 uint32_t expr_and(grammar_builder *b, uint32_t x, uint32_t y)

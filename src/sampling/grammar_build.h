@@ -15,20 +15,25 @@
 enum { EXPR_NEVER = 0, EXPR_EMPTY = 1 }; /* expressions: no text; the empty text */
 
 typedef enum {
-    NODE_NEVER, NODE_EMPTY,
-    NODE_BYTES,  /* one byte in [a, b] */
-    NODE_TEXT,   /* texts[a, a + b) */
-    NODE_SEQ,    /* lists[a, a + b) one after the other */
-    NODE_ALT,    /* any of lists[a, a + b) */
-    NODE_REPEAT, /* a, b to c times */
-    NODE_LIST,   /* lists[a, a + b): separator, then members, with a member's LIST_* behind it */
-    NODE_CALL,   /* rule a */
-    NODE_AND,    /* in a and in b: both without calls */
-    NODE_MINUS,  /* in a and not in b */
+    NODE_NEVER,
+    NODE_EMPTY,
+    NODE_BYTES,    /* one byte in [a, b] */
+    NODE_TEXT,     /* texts[a, a + b) */
+    NODE_SEQ,      /* lists[a, a + b) one after the other */
+    NODE_ALT,      /* any of lists[a, a + b) */
+    NODE_REPEAT,   /* a, b to c times */
+    NODE_LIST,     /* lists[a, a + b): separator, then members, with a member's LIST_* behind it */
+    NODE_CALL,     /* rule a */
+    NODE_AND,      /* in a and in b: both without calls */
+    NODE_MINUS,    /* in a and not in b */
     NODE_MULTIPLE, /* a decimal number without sign, at most b places, times 10^b a multiple of a */
 } node_kind;
 
-enum { LIST_MUST = 0, LIST_MAY = 1, LIST_MANY = 2 }; /* of a member: once, at most once, any times */
+enum {
+    LIST_MUST = 0,
+    LIST_MAY = 1,
+    LIST_MANY = 2
+}; /* of a member: once, at most once, any times */
 
 typedef struct {
     uint8_t kind; /* node_kind */
@@ -38,9 +43,9 @@ typedef struct {
 } expr_node;
 
 typedef struct {
-    uint32_t expr;  /* NONE: not yet said */
+    uint32_t expr; /* NONE: not yet said */
     bool is_nullable;
-    bool is_plain;  /* one character: every plain one, and maybe more */
+    bool is_plain; /* one character: every plain one, and maybe more */
 } builder_rule;
 
 typedef struct {
@@ -50,8 +55,8 @@ typedef struct {
     bytes nodes;      /* expr_node */
     bytes lists;      /* uint32_t */
     bytes texts;
-    bytes rules;      /* builder_rule */
-    uint64_t work;    /* steps taken, at most GRAMMAR_WORK_MAX */
+    bytes rules;   /* builder_rule */
+    uint64_t work; /* steps taken, at most GRAMMAR_WORK_MAX */
 } grammar_builder;
 
 void builder_open(grammar_builder *b, const char *what, cerium_error *err);
@@ -84,10 +89,10 @@ uint32_t expr_control(grammar_builder *b, view name); /* a control token */
  * which are multiples of unit / 10^places. */
 uint32_t expr_multiple(grammar_builder *b, uint32_t unit, uint32_t places);
 
-#define EXPR_SEQ(b, ...) expr_seq((b), (const uint32_t[]){__VA_ARGS__},                            \
-                                  ARRAY_LEN(((const uint32_t[]){__VA_ARGS__})))
-#define EXPR_ALT(b, ...) expr_alt((b), (const uint32_t[]){__VA_ARGS__},                            \
-                                  ARRAY_LEN(((const uint32_t[]){__VA_ARGS__})))
+#define EXPR_SEQ(b, ...)                                                                           \
+    expr_seq((b), (const uint32_t[]){__VA_ARGS__}, ARRAY_LEN(((const uint32_t[]){__VA_ARGS__})))
+#define EXPR_ALT(b, ...)                                                                           \
+    expr_alt((b), (const uint32_t[]){__VA_ARGS__}, ARRAY_LEN(((const uint32_t[]){__VA_ARGS__})))
 
 uint32_t rule_new(grammar_builder *b);
 void rule_set(grammar_builder *b, uint32_t rule, uint32_t expr);

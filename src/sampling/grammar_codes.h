@@ -44,9 +44,9 @@ size_t code_write(uint32_t code, uint8_t out[4]);
 typedef struct {
     code_form form;
     bool ignores_case;
-    bool dot_is_all;  /* . is a newline too */
-    bool is_verbose;  /* white space and # comments say nothing */
-    bool is_search;   /* what matches may stand anywhere in the text */
+    bool dot_is_all; /* . is a newline too */
+    bool is_verbose; /* white space and # comments say nothing */
+    bool is_search;  /* what matches may stand anywhere in the text */
 } regex_options;
 
 /* A regular expression; `place` begins the line of an error: "/properties/a/pattern". */

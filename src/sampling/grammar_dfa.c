@@ -19,14 +19,14 @@ void dfa_close(dfa *d)
 typedef struct {
     grammar_builder *b;
     const nfa *n;
-    uint32_t *seen;     /* [n states] the round in which a state was taken */
+    uint32_t *seen; /* [n states] the round in which a state was taken */
     uint32_t round;
-    uint32_t *stack;    /* [n states + 1] */
-    bytes members;      /* uint32_t: of all sets, each ascending */
-    bytes firsts;       /* uint32_t: [sets + 1] */
-    uint32_t *table;    /* [size] index of a set + 1; 0 = free */
+    uint32_t *stack; /* [n states + 1] */
+    bytes members;   /* uint32_t: of all sets, each ascending */
+    bytes firsts;    /* uint32_t: [sets + 1] */
+    uint32_t *table; /* [size] index of a set + 1; 0 = free */
     uint32_t size;
-    uint32_t *scratch;  /* [n states] */
+    uint32_t *scratch; /* [n states] */
 } subsets;
 
 static uint32_t n_sets(const subsets *s)
@@ -176,8 +176,8 @@ static void add_calls(subsets *s, uint32_t i, dfa *out)
             if (state->kind == NFA_CALL && state->b == next) n_to = reach(s, state->a, n_to);
         }
         uint32_t to = n_to ? intern(s, n_to, true) : GRAMMAR_NONE;
-        grammar_call *call = to == GRAMMAR_NONE ? NULL
-                                                : builder_add(s->b, &out->calls, sizeof *call);
+        grammar_call *call =
+            to == GRAMMAR_NONE ? NULL : builder_add(s->b, &out->calls, sizeof *call);
         if (call) *call = (grammar_call){.rule = next, .to = to};
         rule = next + 1;
     }
@@ -208,7 +208,8 @@ static void make_states(subsets *s, uint32_t start, dfa *out)
 void dfa_of_nfa(grammar_builder *b, const nfa *n, uint32_t start, dfa *out)
 {
     uint32_t n_states = (uint32_t)(n->states.len / sizeof(nfa_state));
-    subsets s = {.b = b, .n = n,
+    subsets s = {.b = b,
+                 .n = n,
                  .members.max = 4 * (size_t)GRAMMAR_PARTS_MAX * sizeof(uint32_t),
                  .firsts.max = (GRAMMAR_STATES_MAX + 1) * sizeof(uint32_t)};
     s.seen = memory_zalloc(n_states, sizeof *s.seen);

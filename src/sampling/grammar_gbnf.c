@@ -86,7 +86,8 @@ static uint32_t bounds(notation *n, uint32_t e)
         skip_blanks(n, true);
     }
     if (!notation_take(n, "}")) return notation_refuse(n, "a repetition is {n}, {n,} or {n,m}");
-    return max < min ? notation_refuse(n, "at least more than at most") : expr_repeat(n->b, e, min, max);
+    return max < min ? notation_refuse(n, "at least more than at most")
+                     : expr_repeat(n->b, e, min, max);
 }
 
 static uint32_t sequence(notation *n)
@@ -99,11 +100,16 @@ static uint32_t sequence(notation *n)
         uint32_t e = atom(n);
         for (bool more = true; more && notation_has(n);) {
             skip_blanks(n, false);
-            if (notation_take(n, "*")) e = expr_repeat(n->b, e, 0, GRAMMAR_NO_MAX);
-            else if (notation_take(n, "+")) e = expr_repeat(n->b, e, 1, GRAMMAR_NO_MAX);
-            else if (notation_take(n, "?")) e = expr_repeat(n->b, e, 0, 1);
-            else if (notation_take(n, "{")) e = bounds(n, e);
-            else more = false;
+            if (notation_take(n, "*"))
+                e = expr_repeat(n->b, e, 0, GRAMMAR_NO_MAX);
+            else if (notation_take(n, "+"))
+                e = expr_repeat(n->b, e, 1, GRAMMAR_NO_MAX);
+            else if (notation_take(n, "?"))
+                e = expr_repeat(n->b, e, 0, 1);
+            else if (notation_take(n, "{"))
+                e = bounds(n, e);
+            else
+                more = false;
         }
         notation_keep(n, &parts, e);
     }

@@ -64,7 +64,8 @@ static void skip_blanks(lark *l, bool lines_too)
     }
 }
 
-/* At the end of a line: whether the next one goes on with '|' or '->'; if so, the place is there. */
+/* At the end of a line: whether the next one goes on with '|' or '->'; if so, the place is there.
+ */
 static bool goes_on(lark *l)
 {
     size_t before = l->n.at;
@@ -106,8 +107,10 @@ static uint32_t range(lark *l, const bytes *first)
     bool ok = notation_take(&l->n, "\"") && notation_quoted(&l->n, '"', &last);
     ok = ok && code_read((view){first->ptr, first->len}, &lo) == first->len && first->len &&
          code_read((view){last.ptr, last.len}, &hi) == last.len && last.len && lo <= hi;
-    if (ok) e = expr_code_range(l->n.b, lo, hi, CODES_RAW);
-    else notation_refuse(&l->n, "a range goes from one character to a later one");
+    if (ok)
+        e = expr_code_range(l->n.b, lo, hi, CODES_RAW);
+    else
+        notation_refuse(&l->n, "a range goes from one character to a later one");
     bytes_free(&last);
     return e;
 }
@@ -117,8 +120,10 @@ static uint32_t quoted(lark *l)
     bytes text = {.max = GRAMMAR_TEXT_BYTES_MAX};
     uint32_t e = EXPR_NEVER;
     if (notation_quoted(&l->n, '"', &text)) {
-        if (notation_take(&l->n, "..")) e = range(l, &text);
-        else e = literal(l, &text, notation_take(&l->n, "i"));
+        if (notation_take(&l->n, ".."))
+            e = range(l, &text);
+        else
+            e = literal(l, &text, notation_take(&l->n, "i"));
     }
     bytes_free(&text);
     return terminal(l, e);
@@ -142,7 +147,8 @@ static uint32_t regexp(lark *l)
         if (c == '[') in_class = true;
         if (c == ']') in_class = false;
     }
-    if (notation_peek(n, 0) != '/') return notation_refuse(n, "an expression has no '/' at its end");
+    if (notation_peek(n, 0) != '/')
+        return notation_refuse(n, "an expression has no '/' at its end");
     view text = {n->text.ptr + from, n->at - from};
     uint32_t line = 1;
     for (size_t i = 0; i < from; i++) line += n->text.ptr[i] == '\n';
@@ -198,9 +204,12 @@ static uint32_t control(lark *l)
             notation_refuse(n, "a control token is <\"NAME\">");
     } else if (notation_peek(n, 0) == '|') {
         size_t from = n->at - 1;
-        while (notation_has(n) && notation_peek(n, 0) != '>' && notation_peek(n, 0) != '\n') n->at++;
-        if (notation_take(n, ">")) e = expr_control(n->b, (view){n->text.ptr + from, n->at - from});
-        else notation_refuse(n, "a control token is <|NAME|>");
+        while (notation_has(n) && notation_peek(n, 0) != '>' && notation_peek(n, 0) != '\n')
+            n->at++;
+        if (notation_take(n, ">"))
+            e = expr_control(n->b, (view){n->text.ptr + from, n->at - from});
+        else
+            notation_refuse(n, "a control token is <|NAME|>");
     } else {
         notation_refuse(n, "a control token is <\"NAME\"> or <|NAME|>");
     }
@@ -266,7 +275,8 @@ static uint32_t repeated(lark *l, uint32_t e)
     } else {
         n->at = before;
     }
-    return max < min ? notation_refuse(n, "at least more than at most") : expr_repeat(n->b, e, min, max);
+    return max < min ? notation_refuse(n, "at least more than at most")
+                     : expr_repeat(n->b, e, min, max);
 }
 
 /* Up to '|', a bracket that closes, an alias, or the end of the line (of all lines in brackets). */
@@ -310,7 +320,8 @@ static void import_one(lark *l, view name, view as)
         if (!symbol || symbol->is_said) return;
         symbol->is_said = true;
         rule_set(l->n.b, symbol->rule,
-                 expr_regex(l->n.b, view_of(common[i].regex), (regex_options){.form = CODES_RAW}, place));
+                 expr_regex(l->n.b, view_of(common[i].regex), (regex_options){.form = CODES_RAW},
+                            place));
         return;
     }
     notation_refuse(&l->n, "Lark's common.lark has no such terminal");
@@ -403,8 +414,9 @@ static bool has_ignores(view text)
 
 uint32_t expr_lark(grammar_builder *b, view text)
 {
-    lark l = {.n = {.b = b, .text = text, .symbols.max = GRAMMAR_RULES_MAX * sizeof(notation_symbol)},
-              .ignored = GRAMMAR_NONE};
+    lark l = {
+        .n = {.b = b, .text = text, .symbols.max = GRAMMAR_RULES_MAX * sizeof(notation_symbol)},
+        .ignored = GRAMMAR_NONE};
     if (has_ignores(text)) l.ignored = rule_new(b);
     for (skip_blanks(&l, true); notation_has(&l.n); skip_blanks(&l, true)) statement(&l);
     uint32_t e = notation_begin(&l.n, "start");

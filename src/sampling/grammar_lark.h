@@ -26,7 +26,10 @@ typedef struct {
 
 /* An error at the place: "line 3: ...". Returns EXPR_NEVER. */
 uint32_t notation_refuse(notation *n, const char *what);
-static inline bool notation_has(const notation *n) { return n->at < n->text.len && !n->b->status; }
+static inline bool notation_has(const notation *n)
+{
+    return n->at < n->text.len && !n->b->status;
+}
 static inline char notation_peek(const notation *n, size_t ahead)
 {
     return n->at + ahead < n->text.len ? n->text.ptr[n->at + ahead] : '\0';

@@ -7,13 +7,13 @@ typedef struct {
     grammar_builder *b;
     const dfa *rules;
     uint32_t n, root, n_states;
-    uint32_t *first;   /* [n + 1] */
-    bool *lives;       /* [n_states] a text may end from here */
-    bool *used;        /* [n_states] reached from the root */
-    uint32_t *number;  /* [n_states] */
-    uint32_t *place;   /* [n] in the order of rules; NONE: not used */
-    uint32_t *order;   /* [n] rules by place */
-    uint32_t *stack;   /* [n_states] */
+    uint32_t *first;  /* [n + 1] */
+    bool *lives;      /* [n_states] a text may end from here */
+    bool *used;       /* [n_states] reached from the root */
+    uint32_t *number; /* [n_states] */
+    uint32_t *place;  /* [n] in the order of rules; NONE: not used */
+    uint32_t *order;  /* [n] rules by place */
+    uint32_t *stack;  /* [n_states] */
 } linker;
 
 static bool lives(const linker *l, uint32_t rule, uint32_t i)
@@ -21,7 +21,10 @@ static bool lives(const linker *l, uint32_t rule, uint32_t i)
     return l->lives[l->first[rule] + i];
 }
 
-static bool edge_lives(const linker *l, uint32_t r, grammar_edge e) { return lives(l, r, e.to); }
+static bool edge_lives(const linker *l, uint32_t r, grammar_edge e)
+{
+    return lives(l, r, e.to);
+}
 
 static bool call_lives(const linker *l, uint32_t r, grammar_call c)
 {
@@ -66,8 +69,10 @@ static uint32_t rule_of(const linker *l, uint32_t at)
     uint32_t lo = 0, hi = l->n;
     while (hi - lo > 1) {
         uint32_t middle = lo + (hi - lo) / 2;
-        if (l->first[middle] <= at) lo = middle;
-        else hi = middle;
+        if (l->first[middle] <= at)
+            lo = middle;
+        else
+            hi = middle;
     }
     return lo;
 }
@@ -166,8 +171,7 @@ static void find_last_calls(grammar *g)
 static void find_classes(grammar *g)
 {
     bool cut[257] = {false};
-    for (uint32_t i = 0; i < g->n_edges; i++)
-        cut[g->edges[i].lo] = cut[g->edges[i].hi + 1] = true;
+    for (uint32_t i = 0; i < g->n_edges; i++) cut[g->edges[i].lo] = cut[g->edges[i].hi + 1] = true;
     for (uint32_t c = 0; c < 256; c++) {
         if (c == 0 || cut[c]) g->byte_of[g->n_classes++] = (uint8_t)c;
         g->class_of[c] = (uint8_t)(g->n_classes - 1);

@@ -14,11 +14,16 @@ static bool is_nullable(const grammar_builder *b, const expr_node *e)
     case NODE_NEVER:
     case NODE_BYTES:
     case NODE_MULTIPLE:
-    case NODE_TEXT: return false;
-    case NODE_EMPTY: return true;
-    case NODE_REPEAT: return e->b == 0 || builder_node(b, e->a)->is_nullable;
-    case NODE_CALL: return builder_rule_at(b, e->a)->is_nullable;
-    case NODE_AND: return builder_node(b, e->a)->is_nullable && builder_node(b, e->b)->is_nullable;
+    case NODE_TEXT:
+        return false;
+    case NODE_EMPTY:
+        return true;
+    case NODE_REPEAT:
+        return e->b == 0 || builder_node(b, e->a)->is_nullable;
+    case NODE_CALL:
+        return builder_rule_at(b, e->a)->is_nullable;
+    case NODE_AND:
+        return builder_node(b, e->a)->is_nullable && builder_node(b, e->b)->is_nullable;
     case NODE_MINUS:
         return builder_node(b, e->a)->is_nullable && !builder_node(b, e->b)->is_nullable;
     case NODE_SEQ:
@@ -61,7 +66,10 @@ void nfa_open(nfa *n)
     *n = (nfa){.states.max = GRAMMAR_PARTS_MAX * sizeof(nfa_state)};
 }
 
-void nfa_close(nfa *n) { bytes_free(&n->states); }
+void nfa_close(nfa *n)
+{
+    bytes_free(&n->states);
+}
 
 uint32_t nfa_add(grammar_builder *b, nfa *n, nfa_state state)
 {
@@ -141,8 +149,8 @@ static uint32_t make_list(maker *m, const expr_node *e, uint32_t next)
         const uint32_t *list = builder_list(m->b, e->a);
         uint32_t separator = list[0], member = list[i - 2], how = list[i - 1];
         if (how == LIST_MANY) {
-            after = nfa_add(m->b, m->n,
-                            (nfa_state){.kind = NFA_STEP, .a = after, .b = GRAMMAR_NONE});
+            after =
+                nfa_add(m->b, m->n, (nfa_state){.kind = NFA_STEP, .a = after, .b = GRAMMAR_NONE});
             uint32_t again = make(m, separator, make(m, member, after));
             if (m->b->status) return GRAMMAR_NONE;
             nfa_at(m->n, after)->b = again;
@@ -168,7 +176,8 @@ static uint32_t copy_dfa(maker *m, const dfa *d, uint32_t next)
         uint32_t all = s->is_final ? next : GRAMMAR_NONE;
         for (uint32_t k = 0; k < s->n_edges; k++) {
             grammar_edge edge = dfa_edges(d, i)[k];
-            nfa_state state = {.kind = NFA_BYTES, .lo = edge.lo, .hi = edge.hi, .a = first + edge.to};
+            nfa_state state = {
+                .kind = NFA_BYTES, .lo = edge.lo, .hi = edge.hi, .a = first + edge.to};
             all = step(m, nfa_add(b, m->n, state), all);
         }
         if (!b->status) nfa_at(m->n, first + i)->a = all;
@@ -208,7 +217,8 @@ static uint32_t make_bytes(maker *m, uint8_t lo, uint8_t hi, uint32_t next)
 }
 
 /* Digits before and after the point, with what their number leaves when divided by unit: states in
- * rows of unit, one for each count of places.  A number with fewer places is as if zeros followed. */
+ * rows of unit, one for each count of places.  A number with fewer places is as if zeros followed.
+ */
 static uint32_t make_multiple(maker *m, uint32_t unit, uint32_t places, uint32_t next)
 {
     grammar_builder *b = m->b;
@@ -225,13 +235,15 @@ static uint32_t make_multiple(maker *m, uint32_t unit, uint32_t places, uint32_t
                 uint32_t to = first + (at + 1) * unit + (rest * 10 + d) % unit;
                 point = step(m, make_bytes(m, (uint8_t)('0' + d), (uint8_t)('0' + d), to), point);
             }
-            uint32_t more = at == 0 && point != GRAMMAR_NONE ? make_bytes(m, '.', '.', point)
-                                                             : point;
+            uint32_t more =
+                at == 0 && point != GRAMMAR_NONE ? make_bytes(m, '.', '.', point) : point;
             all = step(m, more, all);
             if (at == 0 && rest == 0 && !b->status) nfa_at(m->n, zero)->a = all;
             for (uint32_t d = 0; d <= 9 && at == 0; d++)
-                all = step(m, make_bytes(m, (uint8_t)('0' + d), (uint8_t)('0' + d),
-                                         first + (rest * 10 + d) % unit), all);
+                all = step(m,
+                           make_bytes(m, (uint8_t)('0' + d), (uint8_t)('0' + d),
+                                      first + (rest * 10 + d) % unit),
+                           all);
             if (!b->status) nfa_at(m->n, from)->a = all;
         }
     }
@@ -249,8 +261,10 @@ static uint32_t make_node(maker *m, expr_node e, uint32_t next)
     case NODE_NEVER:
         return nfa_add(m->b, m->n,
                        (nfa_state){.kind = NFA_STEP, .a = GRAMMAR_NONE, .b = GRAMMAR_NONE});
-    case NODE_EMPTY: return next;
-    case NODE_BYTES: return make_bytes(m, (uint8_t)e.a, (uint8_t)e.b, next);
+    case NODE_EMPTY:
+        return next;
+    case NODE_BYTES:
+        return make_bytes(m, (uint8_t)e.a, (uint8_t)e.b, next);
     case NODE_TEXT:
         for (uint32_t i = e.b; i-- > 0 && !m->b->status;) {
             uint8_t c = (uint8_t)m->b->texts.ptr[e.a + i];
@@ -266,14 +280,18 @@ static uint32_t make_node(maker *m, expr_node e, uint32_t next)
         for (uint32_t i = e.b; i-- > 0 && !m->b->status;)
             at = step(m, make(m, builder_list(m->b, e.a)[i], next), at);
         return at;
-    case NODE_REPEAT: return make_repeat(m, &e, next);
-    case NODE_LIST: return make_list(m, &e, next);
+    case NODE_REPEAT:
+        return make_repeat(m, &e, next);
+    case NODE_LIST:
+        return make_list(m, &e, next);
     case NODE_CALL:
         at = nfa_add(m->b, m->n, (nfa_state){.kind = NFA_CALL, .a = next, .b = e.a});
         return builder_rule_at(m->b, e.a)->is_nullable ? step(m, at, next) : at;
     case NODE_AND:
-    case NODE_MINUS: return make_product(m, &e, next);
-    case NODE_MULTIPLE: return make_multiple(m, e.a, e.b, next);
+    case NODE_MINUS:
+        return make_product(m, &e, next);
+    case NODE_MULTIPLE:
+        return make_multiple(m, e.a, e.b, next);
     }
     return GRAMMAR_NONE;
 }

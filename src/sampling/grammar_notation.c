@@ -75,8 +75,9 @@ static bool read_hex(notation *n, uint32_t digits, uint32_t *code)
     uint32_t value = 0;
     for (uint32_t i = 0; i < digits; i++, n->at++) {
         char c = notation_peek(n, 0);
-        int digit = c >= '0' && c <= '9' ? c - '0'
-                    : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        int digit = c >= '0' && c <= '9'                 ? c - '0'
+                    : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                         : -1;
         if (digit < 0) return notation_refuse(n, "a hexadecimal digit is missing"), false;
         value = value << 4 | (uint32_t)digit;
     }

@@ -100,8 +100,8 @@ static void link_ends(grammar_builder *b, nfa *n, const dfa *rules, uint32_t n_r
             for (uint32_t k = 0; k < dfa_state_at(&rules[c], 0)->n_calls; k++)
                 if (calls[k].rule == r)
                     link_to(b, n, first[r] + i,
-                            (nfa_state){.kind = NFA_STEP, .a = first[c] + calls[k].to,
-                                        .b = GRAMMAR_NONE});
+                            (nfa_state){
+                                .kind = NFA_STEP, .a = first[c] + calls[k].to, .b = GRAMMAR_NONE});
         }
     }
 }

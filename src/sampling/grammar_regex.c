@@ -1,4 +1,5 @@
-/* grammar_regex.c - regular expressions, as sets of texts: what Rust, Python and ECMAScript agree on.
+/* grammar_regex.c - regular expressions, as sets of texts: what Rust, Python and ECMAScript agree
+ * on.
  *
  * Classes are those of ECMAScript: \d and \w are ASCII.  Groups capture nothing, and lazy
  * repetitions are like others: the set of texts is the same.  What looks around, or back, is not
@@ -24,7 +25,10 @@ static uint32_t refuse(regex *r, const char *what)
     return EXPR_NEVER;
 }
 
-static bool has(const regex *r) { return r->at < r->text.len && !r->b->status; }
+static bool has(const regex *r)
+{
+    return r->at < r->text.len && !r->b->status;
+}
 
 static char peek(const regex *r, size_t ahead)
 {
@@ -58,10 +62,9 @@ static bool skip_blanks(regex *r)
 
 static void add_named(code_set *set, char name)
 {
-    static const uint32_t spaces[][2] = {{9, 13},          {32, 32},         {0xa0, 0xa0},
-                                         {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029},
-                                         {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
-                                         {0xfeff, 0xfeff}};
+    static const uint32_t spaces[][2] = {
+        {9, 13},          {32, 32},         {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
+        {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
     code_set named = {.n = 0};
     char lower = (char)(name | 32);
     if (lower == 's')
@@ -84,8 +87,9 @@ static bool read_hex(regex *r, size_t n, uint32_t *code)
     size_t i = 0;
     for (; braced ? peek(r, 0) != '}' : i < n; i++) {
         char c = peek(r, 0);
-        int digit = c >= '0' && c <= '9' ? c - '0'
-                    : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        int digit = c >= '0' && c <= '9'                 ? c - '0'
+                    : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                         : -1;
         if (digit < 0 || i == 6) return refuse(r, "hexadecimal digits are missing"), false;
         value = value << 4 | (uint32_t)digit;
         r->at++;
@@ -115,10 +119,10 @@ static bool read_escape(regex *r, bool in_class, uint32_t *code, code_set *set)
     if (c == 'u') return read_hex(r, 4, code);
     if (c == 'b' && in_class) return *code = '\b', true;
     if (c == '0' && !(peek(r, 0) >= '0' && peek(r, 0) <= '9')) return *code = 0, true;
-    if ((c >= '0' && c <= '9') || c == 'k') return refuse(r, "backreferences are not regular"), false;
+    if ((c >= '0' && c <= '9') || c == 'k')
+        return refuse(r, "backreferences are not regular"), false;
     if (c == 'p' || c == 'P') return refuse(r, "properties (\\p) are not supported"), false;
-    if ((c | 32) >= 'a' && (c | 32) <= 'z')
-        return refuse(r, "this escape is not supported"), false;
+    if ((c | 32) >= 'a' && (c | 32) <= 'z') return refuse(r, "this escape is not supported"), false;
     r->at--;
     size_t n = code_read((view){r->text.ptr + r->at, r->text.len - r->at}, code);
     r->at += n;
@@ -138,9 +142,9 @@ static void read_posix(regex *r, code_set *set)
     static const struct {
         const char *name, *ranges; /* pairs of ends */
     } known[] = {
-        {"[:alpha:]", "azAZ"},     {"[:digit:]", "09"},         {"[:alnum:]", "azAZ09"},
-        {"[:upper:]", "AZ"},       {"[:lower:]", "az"},         {"[:space:]", "\t\r  "},
-        {"[:punct:]", "!/:@[`{~"}, {"[:xdigit:]", "09afAF"},    {"[:word:]", "azAZ09__"},
+        {"[:alpha:]", "azAZ"},     {"[:digit:]", "09"},      {"[:alnum:]", "azAZ09"},
+        {"[:upper:]", "AZ"},       {"[:lower:]", "az"},      {"[:space:]", "\t\r  "},
+        {"[:punct:]", "!/:@[`{~"}, {"[:xdigit:]", "09afAF"}, {"[:word:]", "azAZ09__"},
     };
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         if (!take(r, known[i].name)) continue;
@@ -208,11 +212,16 @@ static bool read_flags(regex *r, bool *is_group)
 {
     for (bool on = true; has(r); r->at++) {
         char c = peek(r, 0);
-        if (c == '-') on = false;
-        else if (c == 'i') r->o.ignores_case = on;
-        else if (c == 's') r->o.dot_is_all = on;
-        else if (c == 'x') r->o.is_verbose = on;
-        else if (c != 'u') break; /* characters are Unicode's */
+        if (c == '-')
+            on = false;
+        else if (c == 'i')
+            r->o.ignores_case = on;
+        else if (c == 's')
+            r->o.dot_is_all = on;
+        else if (c == 'x')
+            r->o.is_verbose = on;
+        else if (c != 'u')
+            break; /* characters are Unicode's */
     }
     *is_group = peek(r, 0) == ':';
     if (take(r, ":") || take(r, ")")) return true;

@@ -11,8 +11,12 @@ static uint32_t plain_characters(view text)
     uint32_t n = 0;
     for (size_t i = 0; i < text.len;) {
         const uint8_t *c = (const uint8_t *)text.ptr + i;
-        size_t len = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3
-                     : c[0] < 0xf5 ? 4 : 0;
+        size_t len = c[0] < 0x80   ? 1
+                     : c[0] < 0xc2 ? 0
+                     : c[0] < 0xe0 ? 2
+                     : c[0] < 0xf0 ? 3
+                     : c[0] < 0xf5 ? 4
+                                   : 0;
         if (len == 0 || i + len > text.len || c[0] < 0x20 || c[0] == '"' || c[0] == '\\' ||
             c[0] == 0x7f)
             return 0;
@@ -50,7 +54,7 @@ static void sort(const sorter *s, uint32_t n)
             uint32_t hi = lo + 2 * width < n ? lo + 2 * width : n, a = lo, b = middle;
             for (uint32_t i = lo; i < hi; i++)
                 to[i] = b == hi || (a < middle && compare(s->v, from[a], from[b]) < 0) ? from[a++]
-                                                                                      : from[b++];
+                                                                                       : from[b++];
         }
         uint32_t *swap = from;
         from = to;
@@ -91,8 +95,8 @@ static int make_trie(const mask_vocabulary *v, mask_trie *t, uint32_t *open)
         uint32_t same = (uint32_t)common_prefix(before, text);
         while (depth > same) t->nodes[open[--depth]].skip = n;
         for (; depth < text.len; depth++) {
-            t->nodes[n] = (mask_node){.first = i, .depth = (uint16_t)(depth + 1),
-                                      .byte = (uint8_t)text.ptr[depth]};
+            t->nodes[n] = (mask_node){
+                .first = i, .depth = (uint16_t)(depth + 1), .byte = (uint8_t)text.ptr[depth]};
             open[depth] = n++;
         }
         if (t->nodes[open[depth - 1]].n_here < UINT16_MAX) t->nodes[open[depth - 1]].n_here++;
@@ -153,7 +157,8 @@ static int take_memory(mask_vocabulary *v)
     v->plain.order = memory_zalloc(n, sizeof *v->plain.order);
     v->rest.order = memory_zalloc(n, sizeof *v->rest.order);
     return v->runs && v->ends && v->all && v->at && v->is_control && v->plain.order && v->rest.order
-               ? CERIUM_OK : CERIUM_ERR_MEMORY;
+               ? CERIUM_OK
+               : CERIUM_ERR_MEMORY;
 }
 
 static int fill(mask_vocabulary *v, const mask_token *tokens)
@@ -195,9 +200,9 @@ int mask_vocabulary_open(mask_vocabulary **out, const mask_token *tokens, uint32
 void mask_vocabulary_close(mask_vocabulary **v)
 {
     if (!v || !*v) return;
-    void *parts[] = {(*v)->runs,        (*v)->ends,       (*v)->all,         (*v)->at,
-                     (*v)->is_control,  (*v)->plain.order, (*v)->plain.nodes, (*v)->rest.order,
-                     (*v)->rest.nodes};
+    void *parts[] = {(*v)->runs,        (*v)->ends,       (*v)->all,
+                     (*v)->at,          (*v)->is_control, (*v)->plain.order,
+                     (*v)->plain.nodes, (*v)->rest.order, (*v)->rest.nodes};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) memory_free(parts[i]);
     bytes_free(&(*v)->texts);
     memory_free(*v);
@@ -284,8 +289,10 @@ static uint32_t first_from(const mask_vocabulary *v, const mask_trie *t, view te
         size_t n = of.len < text.len ? of.len : text.len;
         int c = memcmp(of.ptr, text.ptr, n);
         if (c == 0 && of.len < text.len) c = -1;
-        if (c < 0 || (c == 0 && behind)) lo = middle + 1;
-        else hi = middle;
+        if (c < 0 || (c == 0 && behind))
+            lo = middle + 1;
+        else
+            hi = middle;
     }
     return lo;
 }

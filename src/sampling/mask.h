@@ -21,9 +21,9 @@ typedef struct {
 
 /* A node of a trie, in the order of a walk: children follow their parent. */
 typedef struct {
-    uint32_t skip;  /* the next node that is no descendant */
-    uint32_t first; /* of the tokens that go through it, in `order`; those that end here first */
-    uint16_t depth; /* bytes to here, from 1 */
+    uint32_t skip;   /* the next node that is no descendant */
+    uint32_t first;  /* of the tokens that go through it, in `order`; those that end here first */
+    uint16_t depth;  /* bytes to here, from 1 */
     uint16_t n_here; /* tokens that end here */
     uint8_t byte;
 } mask_node;
@@ -31,20 +31,20 @@ typedef struct {
 typedef struct {
     mask_node *nodes; /* [n_nodes + 1] */
     uint32_t n_nodes;
-    uint32_t *order;  /* [n_tokens] by bytes */
+    uint32_t *order; /* [n_tokens] by bytes */
     uint32_t n_tokens;
 } mask_trie;
 
 typedef struct {
-    uint32_t n_vocab, n_words;  /* words: of a mask, 64 tokens each */
-    uint32_t token_bytes_max;   /* longest path, marks of control tokens included */
+    uint32_t n_vocab, n_words; /* words: of a mask, 64 tokens each */
+    uint32_t token_bytes_max;  /* longest path, marks of control tokens included */
     mask_trie plain, rest;
-    uint64_t *runs;             /* [GRAMMAR_RUN_MAX + 1][n_words] plain tokens of so many characters
-                                   at most */
-    uint64_t *ends, *all;       /* [n_words] end tokens; tokens that have a text or end */
-    bytes texts;                /* of all tokens, one after the other */
-    uint32_t *at;               /* [n_vocab + 1] where */
-    bool *is_control;           /* [n_vocab] */
+    uint64_t *runs;       /* [GRAMMAR_RUN_MAX + 1][n_words] plain tokens of so many characters
+                             at most */
+    uint64_t *ends, *all; /* [n_words] end tokens; tokens that have a text or end */
+    bytes texts;          /* of all tokens, one after the other */
+    uint32_t *at;         /* [n_vocab + 1] where */
+    bool *is_control;     /* [n_vocab] */
 } mask_vocabulary;
 
 /* tokens: [n_vocab]. *out is owned. Cost: sorting the vocabulary. */

@@ -3,9 +3,23 @@
 
 /* Keys that decide about values and are not compiled: a schema with one is refused. */
 static const char *const refused[] = {
-    "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "contains",
-    "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties", "propertyNames",
-    "$dynamicRef", "$recursiveRef", "extends", "disallow",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "contains",
+    "minContains",
+    "maxContains",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "propertyNames",
+    "$dynamicRef",
+    "$recursiveRef",
+    "extends",
+    "disallow",
 };
 
 int schema_refuse(schema_compiler *s, const char *key, const char *what)
@@ -210,17 +224,23 @@ static unsigned types_of(schema_compiler *s, const json_t *schema)
 unsigned schema_type_of(const json_t *value)
 {
     switch (json_typeof(value)) {
-    case JSON_OBJECT: return TYPE_OBJECT;
-    case JSON_ARRAY: return TYPE_ARRAY;
-    case JSON_STRING: return TYPE_STRING;
-    case JSON_INTEGER: return TYPE_INTEGER;
+    case JSON_OBJECT:
+        return TYPE_OBJECT;
+    case JSON_ARRAY:
+        return TYPE_ARRAY;
+    case JSON_STRING:
+        return TYPE_STRING;
+    case JSON_INTEGER:
+        return TYPE_INTEGER;
     case JSON_REAL: {
         double d = json_real_value(value);
         return d == (double)(int64_t)(d > -1e18 && d < 1e18 ? d : 0) ? TYPE_INTEGER : TYPE_FRACTION;
     }
     case JSON_TRUE:
-    case JSON_FALSE: return TYPE_BOOLEAN;
-    case JSON_NULL: return TYPE_NULL;
+    case JSON_FALSE:
+        return TYPE_BOOLEAN;
+    case JSON_NULL:
+        return TYPE_NULL;
     }
     return 0;
 }
@@ -233,8 +253,9 @@ static void need_apart(schema_compiler *s, const json_t *list)
     for (size_t i = 0; i < json_array_size(list); i++)
         for (size_t k = 0; k < i && !s->b->status; k++)
             if (!schema_apart(s, json_array_get(list, i), json_array_get(list, k)))
-                schema_refuse(s, "oneOf", "its schemas must differ in type, or in the const or enum "
-                                          "of a required property; use anyOf");
+                schema_refuse(s, "oneOf",
+                              "its schemas must differ in type, or in the const or enum "
+                              "of a required property; use anyOf");
 }
 
 /* A value that fits one of the schemas in the list of conjunct `which`, and all others. */
@@ -313,7 +334,8 @@ static uint32_t add_path(schema_compiler *s, const char *key, const char *name)
 {
     uint32_t at = (uint32_t)s->paths.len;
     char path[1024];
-    snprintf(path, sizeof path, "%s%s%s%s%s", s->path, *key ? "/" : "", key, *name ? "/" : "", name);
+    snprintf(path, sizeof path, "%s%s%s%s%s", s->path, *key ? "/" : "", key, *name ? "/" : "",
+             name);
     char *to = builder_add(s->b, &s->paths, strlen(path) + 1);
     if (to) memcpy(to, path, strlen(path) + 1);
     return at;
@@ -354,10 +376,10 @@ static uint32_t any_value(schema_compiler *s)
     uint32_t comma = EXPR_SEQ(b, expr_text(b, VIEW(",")), blank);
     uint32_t colon = EXPR_SEQ(b, expr_text(b, VIEW(":")), regex_of(s, " ?"));
     uint32_t member = EXPR_SEQ(b, expr_call(b, s->string), colon, value);
-    uint32_t members = EXPR_SEQ(b, blank, expr_list(b, comma, (uint32_t[]){member, LIST_MANY}, 1),
-                                blank);
-    uint32_t items = EXPR_SEQ(b, blank, expr_list(b, comma, (uint32_t[]){value, LIST_MANY}, 1),
-                              blank);
+    uint32_t members =
+        EXPR_SEQ(b, blank, expr_list(b, comma, (uint32_t[]){member, LIST_MANY}, 1), blank);
+    uint32_t items =
+        EXPR_SEQ(b, blank, expr_list(b, comma, (uint32_t[]){value, LIST_MANY}, 1), blank);
     return EXPR_ALT(b, EXPR_SEQ(b, expr_text(b, VIEW("{")), members, expr_text(b, VIEW("}"))),
                     EXPR_SEQ(b, expr_text(b, VIEW("[")), items, expr_text(b, VIEW("]"))),
                     expr_call(b, s->string), expr_call(b, s->number), expr_text(b, VIEW("true")),
@@ -376,8 +398,7 @@ static void make_fixed(schema_compiler *s)
     s->blank = fixed(s, regex_of(s, "( |\\n[ \\t]{0,40})?"));
     s->character = fixed(s, character);
     if (!b->status) builder_rule_at(b, s->character)->is_plain = true;
-    s->string =
-        fixed(s, EXPR_SEQ(b, quote, expr_repeat(b, character, 0, GRAMMAR_NO_MAX), quote));
+    s->string = fixed(s, EXPR_SEQ(b, quote, expr_repeat(b, character, 0, GRAMMAR_NO_MAX), quote));
     s->integer = fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,17})"));
     s->number = fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,17})(\\.\\d{1,20})?"
                                      "([eE][+-]?(\\d{1,2}|1\\d\\d|2[0-7]\\d))?"));
@@ -416,7 +437,9 @@ uint32_t expr_schema(grammar_builder *b, view text, const char *place)
                      error.text, error.line, error.column);
         return EXPR_NEVER;
     }
-    schema_compiler s = {.b = b, .root = root, .path = place,
+    schema_compiler s = {.b = b,
+                         .root = root,
+                         .path = place,
                          .jobs.max = GRAMMAR_RULES_MAX * sizeof(schema_job),
                          .paths.max = 64 * (size_t)GRAMMAR_TEXT_BYTES_MAX};
     uint32_t e = compile_all(&s);

@@ -28,8 +28,13 @@ typedef struct {
 
 /* Types of values, as bits. */
 enum {
-    TYPE_NULL = 1, TYPE_BOOLEAN = 2, TYPE_OBJECT = 4, TYPE_ARRAY = 8, TYPE_STRING = 16,
-    TYPE_INTEGER = 32, TYPE_FRACTION = 64, /* a number that is no integer */
+    TYPE_NULL = 1,
+    TYPE_BOOLEAN = 2,
+    TYPE_OBJECT = 4,
+    TYPE_ARRAY = 8,
+    TYPE_STRING = 16,
+    TYPE_INTEGER = 32,
+    TYPE_FRACTION = 64, /* a number that is no integer */
     TYPE_NUMBER = TYPE_INTEGER | TYPE_FRACTION,
     TYPE_ALL = 127,
 };
@@ -37,9 +42,9 @@ enum {
 typedef struct {
     grammar_builder *b;
     const json_t *root;
-    bytes jobs;         /* schema_job: rules that were made, and those still to be said */
-    bytes paths;        /* char: where those stand, NUL-terminated */
-    const char *path;   /* of what is compiled now */
+    bytes jobs;       /* schema_job: rules that were made, and those still to be said */
+    bytes paths;      /* char: where those stand, NUL-terminated */
+    const char *path; /* of what is compiled now */
     uint32_t blank, string, character, number, integer, value; /* rules */
 } schema_compiler;
 

@@ -93,7 +93,8 @@ static uint32_t zeros(schema_compiler *s, bool is_more)
     return EXPR_SEQ(s->b, zero, expr_bytes(s->b, '1', '9'), digits(s, 0, DIGITS_MAX));
 }
 
-/* What may stand behind equal whole numbers: parts that are at least (at most) that of the bound. */
+/* What may stand behind equal whole numbers: parts that are at least (at most) that of the bound.
+ */
 static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
 {
     const char *part = of->at.part;
@@ -123,7 +124,8 @@ static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
 static uint32_t beyond(schema_compiler *s, const bound *of, bool is_above, bool is_whole)
 {
     grammar_builder *b = s->b;
-    uint32_t more = whole_beyond(s, of->at.whole, is_above), same = expr_text(b, view_of(of->at.whole));
+    uint32_t more = whole_beyond(s, of->at.whole, is_above),
+             same = expr_text(b, view_of(of->at.whole));
     bool takes_same = of->at.part[0] ? !is_above : !of->is_strict;
     if (is_whole) return takes_same ? EXPR_ALT(b, more, same) : more;
     return EXPR_ALT(b, EXPR_SEQ(b, more, any_part(s)),
@@ -135,7 +137,8 @@ static uint32_t beyond(schema_compiler *s, const bound *of, bool is_above, bool 
 static int read_bound(schema_compiler *s, const char *key, double value, bool is_strict, bound *out)
 {
     *out = (bound){.is_set = true, .is_strict = is_strict, .is_negative = value < 0};
-    return decimal_of(value, &out->at) ? CERIUM_OK : schema_refuse(s, key, "too large, or too fine");
+    return decimal_of(value, &out->at) ? CERIUM_OK
+                                       : schema_refuse(s, key, "too large, or too fine");
 }
 
 /* The tightest of the bounds of one side. */
@@ -176,8 +179,9 @@ static uint32_t magnitudes(schema_compiler *s, const bound *low, const bound *hi
         e = e == GRAMMAR_NONE ? below : expr_and(s->b, e, below);
     }
     if (e != GRAMMAR_NONE) return e;
-    uint32_t whole = EXPR_ALT(s->b, expr_text(s->b, VIEW("0")),
-                              EXPR_SEQ(s->b, expr_bytes(s->b, '1', '9'), digits(s, 0, DIGITS_MAX - 1)));
+    uint32_t whole =
+        EXPR_ALT(s->b, expr_text(s->b, VIEW("0")),
+                 EXPR_SEQ(s->b, expr_bytes(s->b, '1', '9'), digits(s, 0, DIGITS_MAX - 1)));
     return is_whole ? whole : EXPR_SEQ(s->b, whole, any_part(s));
 }
 
@@ -225,7 +229,8 @@ uint32_t schema_number(schema_compiler *s, const conjuncts *of, unsigned types)
     if (!(low.is_set && !low.is_negative)) {
         const bound above_zero = {.is_set = true, .is_strict = true, .at = {"0", ""}};
         bool to_high = high.is_set && high.is_negative;
-        uint32_t e = magnitudes(s, to_high ? &high : &above_zero, low.is_set ? &low : NULL, is_whole);
+        uint32_t e =
+            magnitudes(s, to_high ? &high : &above_zero, low.is_set ? &low : NULL, is_whole);
         if (unit != GRAMMAR_NONE) e = expr_and(b, e, unit);
         sides[n++] = EXPR_SEQ(b, expr_text(b, VIEW("-")), e);
     }

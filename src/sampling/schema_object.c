@@ -12,9 +12,15 @@ static uint32_t text(schema_compiler *s, const char *what)
     return expr_text(s->b, view_of(what));
 }
 
-static uint32_t blank(schema_compiler *s) { return expr_call(s->b, s->blank); }
+static uint32_t blank(schema_compiler *s)
+{
+    return expr_call(s->b, s->blank);
+}
 
-static uint32_t comma(schema_compiler *s) { return EXPR_SEQ(s->b, text(s, ","), blank(s)); }
+static uint32_t comma(schema_compiler *s)
+{
+    return EXPR_SEQ(s->b, text(s, ","), blank(s));
+}
 
 static uint32_t colon(schema_compiler *s)
 {
@@ -36,7 +42,7 @@ typedef struct {
 typedef struct {
     schema_compiler *s;
     const conjuncts *of;
-    json_t *names;       /* object: every property that is named, in order; true if required */
+    json_t *names; /* object: every property that is named, in order; true if required */
     uint32_t n_patterns;
     pattern patterns[PATTERNS_MAX];
 } object;
@@ -84,8 +90,10 @@ static void gather(object *o)
             schema_refuse(o->s, "required", "must be a list of names");
         json_array_foreach(required, at, each)
         {
-            if (json_is_string(each)) add_name(o, json_string_value(each), true);
-            else schema_refuse(o->s, "required", "must be a list of names");
+            if (json_is_string(each))
+                add_name(o, json_string_value(each), true);
+            else
+                schema_refuse(o->s, "required", "must be a list of names");
         }
     }
 }
@@ -112,8 +120,7 @@ static void add_schemas(object *o, conjuncts *to, const json_t *schema, const ch
 static uint32_t value_of(object *o, const char *name, unsigned matched)
 {
     conjuncts of = {.n = 0};
-    for (uint32_t i = 0; i < o->of->n; i++)
-        add_schemas(o, &of, o->of->of[i].schema, name, matched);
+    for (uint32_t i = 0; i < o->of->n; i++) add_schemas(o, &of, o->of->of[i].schema, name, matched);
     return expr_call(o->s->b, schema_rule(o->s, &of, name ? "properties" : "additionalProperties",
                                           name ? name : ""));
 }
@@ -205,9 +212,11 @@ static bool count_members(object *o, uint32_t others, uint32_t *min, uint32_t *m
     if (*min <= n_required) *min = 0;
     if (others == EXPR_NEVER && n_named <= *max) *max = GRAMMAR_NO_MAX;
     if (*min > 0 && !(*min == 1 && n_named == 0))
-        return schema_refuse(o->s, "minProperties", "of members that are not named: at most 1"), false;
+        return schema_refuse(o->s, "minProperties", "of members that are not named: at most 1"),
+               false;
     if (*max != GRAMMAR_NO_MAX && n_named > 0)
-        return schema_refuse(o->s, "maxProperties", "beside named properties is not supported"), false;
+        return schema_refuse(o->s, "maxProperties", "beside named properties is not supported"),
+               false;
     return true;
 }
 
@@ -215,8 +224,9 @@ static uint32_t only_others(object *o, uint32_t others, uint32_t min, uint32_t m
 {
     grammar_builder *b = o->s->b;
     uint32_t more = max == GRAMMAR_NO_MAX || max == 0 ? max : max - 1;
-    uint32_t some = EXPR_SEQ(b, blank(o->s), others,
-                             expr_repeat(b, EXPR_SEQ(b, comma(o->s), others), 0, more), blank(o->s));
+    uint32_t some =
+        EXPR_SEQ(b, blank(o->s), others, expr_repeat(b, EXPR_SEQ(b, comma(o->s), others), 0, more),
+                 blank(o->s));
     if (max == 0 || others == EXPR_NEVER) some = EXPR_NEVER;
     return enclosed(o->s, "{", min ? some : EXPR_ALT(b, EXPR_EMPTY, some), "}");
 }
@@ -302,8 +312,9 @@ static uint32_t items_from(schema_compiler *s, const conjuncts *of, uint32_t n, 
         if (n > 0)
             rest = expr_repeat(b, next, least, more);
         else /* the first one, always there in what this makes */
-            rest = EXPR_SEQ(b, e, expr_repeat(b, next, least ? least - 1 : 0,
-                                              more == GRAMMAR_NO_MAX ? more : more - 1));
+            rest = EXPR_SEQ(b, e,
+                            expr_repeat(b, next, least ? least - 1 : 0,
+                                        more == GRAMMAR_NO_MAX ? more : more - 1));
     } else if (min > n || n == 0) {
         return EXPR_NEVER;
     }

@@ -4,8 +4,8 @@
 static const char *const string_keys[] = {"minLength", "maxLength", "pattern", "format"};
 
 #define YEAR_DATE                                                                                  \
-    "(\\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|"           \
-    "02-(0[1-9]|1\\d|2[0-8]))|(\\d\\d(0[48]|[2468][048]|[13579][26])|"                            \
+    "(\\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|"            \
+    "02-(0[1-9]|1\\d|2[0-8]))|(\\d\\d(0[48]|[2468][048]|[13579][26])|"                             \
     "([02468][048]|[13579][26])00)-02-29)"
 #define DAY_TIME                                                                                   \
     "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?([zZ]|[+-]([01]\\d|2[0-3]):[0-5]\\d)"
@@ -28,15 +28,16 @@ static const struct {
     {"time", DAY_TIME},
     {"date-time", YEAR_DATE "[tT]" DAY_TIME},
     {"duration", "P(\\d{1,9}W|((" DAYS "|" MONTHS "|\\d{1,9}Y(" MONTHS ")?)(" SPAN ")?)|" SPAN ")"},
-    {"email", "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,30}(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,30})?@" HOST},
+    {"email",
+     "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,30}(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,30})?@" HOST},
     {"hostname", HOST},
     {"ipv4", IPV4},
-    {"ipv6", "((" HEX4 ":){7}" HEX4 "|(" HEX4 ":){6}" IPV4 "|::((" HEX4 ":){0,5}(" HEX4 "|" IPV4
-             "))?|" HEX4 "::((" HEX4 ":){0,4}(" HEX4 "|" IPV4 "))?|" HEX4 "(:" HEX4 "){1,1}::((" HEX4
-             ":){0,3}(" HEX4 "|" IPV4 "))?|" HEX4 "(:" HEX4 "){2}::((" HEX4 ":){0,2}(" HEX4 "|" IPV4
-             "))?|" HEX4 "(:" HEX4 "){3}::((" HEX4 ":){0,1}(" HEX4 "|" IPV4 "))?|" HEX4 "(:" HEX4
-             "){4}::(" HEX4 "|" IPV4 ")?|" HEX4 "(:" HEX4 "){5}::(" HEX4 ")?|" HEX4 "(:" HEX4
-             "){6}::)"},
+    {"ipv6",
+     "((" HEX4 ":){7}" HEX4 "|(" HEX4 ":){6}" IPV4 "|::((" HEX4 ":){0,5}(" HEX4 "|" IPV4 "))?|" HEX4
+     "::((" HEX4 ":){0,4}(" HEX4 "|" IPV4 "))?|" HEX4 "(:" HEX4 "){1,1}::((" HEX4 ":){0,3}(" HEX4
+     "|" IPV4 "))?|" HEX4 "(:" HEX4 "){2}::((" HEX4 ":){0,2}(" HEX4 "|" IPV4 "))?|" HEX4 "(:" HEX4
+     "){3}::((" HEX4 ":){0,1}(" HEX4 "|" IPV4 "))?|" HEX4 "(:" HEX4 "){4}::(" HEX4 "|" IPV4
+     ")?|" HEX4 "(:" HEX4 "){5}::(" HEX4 ")?|" HEX4 "(:" HEX4 "){6}::)"},
     {"uuid", "[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"},
     {"uri", "[A-Za-z][A-Za-z0-9+.-]{0,30}:(//(" HOST "|" IPV4 ")(:\\d{1,5})?(/" PCHAR "*)*|/?" PCHAR
             "+(/" PCHAR "*)*)(\\?(" PCHAR "|[/?])*)?(#(" PCHAR "|[/?])*)?"},
@@ -53,8 +54,8 @@ static uint32_t format_of(schema_compiler *s, const json_t *value)
     char what[160];
     for (size_t i = 0; name && i < ARRAY_LEN(formats); i++)
         if (!strcmp(formats[i].name, name))
-            return expr_regex(s->b, view_of(formats[i].regex),
-                              (regex_options){.form = CODES_JSON}, s->path);
+            return expr_regex(s->b, view_of(formats[i].regex), (regex_options){.form = CODES_JSON},
+                              s->path);
     snprintf(what, sizeof what, "'%.60s' is not supported", name ? name : "");
     schema_refuse(s, "format", what);
     return EXPR_NEVER;

@@ -1,4 +1,5 @@
-/* schema_value.c - const and enum: values as they stand, and whether schemas can have one in common. */
+/* schema_value.c - const and enum: values as they stand, and whether schemas can have one in
+ * common. */
 #include "sampling/schema.h"
 
 static uint32_t text(schema_compiler *s, const char *what)
@@ -87,8 +88,9 @@ static bool is_allowed(const conjuncts *of, const json_t *value)
 /* A value that const and enum allow, as far as other keys do. */
 static uint32_t restricted(schema_compiler *s, const conjuncts *of, const json_t *value)
 {
-    static const char *const of_objects[] = {"properties", "required", "additionalProperties",
-                                             "patternProperties", "minProperties", "maxProperties"};
+    static const char *const of_objects[] = {"properties",           "required",
+                                             "additionalProperties", "patternProperties",
+                                             "minProperties",        "maxProperties"};
     static const char *const of_arrays[] = {"items", "prefixItems", "minItems", "maxItems"};
     grammar_builder *b = s->b;
     uint32_t e = schema_literal(s, value);
@@ -117,9 +119,11 @@ uint32_t schema_values(schema_compiler *s, const conjuncts *of, unsigned types, 
     }
     *is_some = only || list;
     if (!*is_some) return EXPR_NEVER;
-    if (only) return is_allowed(of, only) && (schema_type_of(only) & types)
-                         ? restricted(s, of, only) : EXPR_NEVER;
-    if (!json_is_array(list)) return schema_refuse(s, "enum", "must be a list of values"), EXPR_NEVER;
+    if (only)
+        return is_allowed(of, only) && (schema_type_of(only) & types) ? restricted(s, of, only)
+                                                                      : EXPR_NEVER;
+    if (!json_is_array(list))
+        return schema_refuse(s, "enum", "must be a list of values"), EXPR_NEVER;
     json_array_foreach(list, at, each)
     {
         if (!(schema_type_of(each) & types) || !is_allowed(of, each)) continue;
@@ -138,8 +142,8 @@ static unsigned types_seen(const json_t *schema)
 {
     const json_t *type = json_object_get(schema, "type"), *list = json_object_get(schema, "enum");
     const json_t *only = json_object_get(schema, "const"), *each;
-    static const char *const names[] = {"null", "boolean", "object", "array", "string", "integer",
-                                        "number"};
+    static const char *const names[] = {"null",   "boolean", "object", "array",
+                                        "string", "integer", "number"};
     unsigned types = 0;
     size_t at;
     if (only) return schema_type_of(only);
@@ -147,8 +151,8 @@ static unsigned types_seen(const json_t *schema)
     if (types) return types;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         bool is = json_is_string(type) && !strcmp(json_string_value(type), names[i]);
-        json_array_foreach(type, at, each)
-            is |= json_is_string(each) && !strcmp(json_string_value(each), names[i]);
+        json_array_foreach(type, at, each) is |=
+            json_is_string(each) && !strcmp(json_string_value(each), names[i]);
         if (is) types |= i < 6 ? 1u << i : TYPE_NUMBER;
     }
     return type ? types : TYPE_ALL;
@@ -200,8 +204,7 @@ bool schema_apart(schema_compiler *s, const json_t *x, const json_t *y)
         bool both = is_in(key, json_object_get(x, "required")) &&
                     is_in(key, json_object_get(y, "required"));
         json_decref(key);
-        if (both && other &&
-            (values_apart(own, other) || !(types_seen(own) & types_seen(other))))
+        if (both && other && (values_apart(own, other) || !(types_seen(own) & types_seen(other))))
             return true;
     }
     return false;

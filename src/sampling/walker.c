@@ -59,8 +59,8 @@ int walker_open(walker **out, const grammar *g, uint32_t token_bytes_max, uint32
 void walker_close(walker **w)
 {
     if (!w || !*w) return;
-    void *parts[] = {(*w)->path,     (*w)->sets,        (*w)->pairs, (*w)->rows,    (*w)->table,
-                     (*w)->found,    (*w)->found_at,    (*w)->waits, (*w)->renamed, (*w)->masks,
+    void *parts[] = {(*w)->path,     (*w)->sets,        (*w)->pairs,    (*w)->rows,    (*w)->table,
+                     (*w)->found,    (*w)->found_at,    (*w)->waits,    (*w)->renamed, (*w)->masks,
                      (*w)->mask_set, (*w)->found_stamp, (*w)->mask_time};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) memory_free(parts[i]);
     memory_free(*w);
@@ -135,8 +135,8 @@ static uint32_t intern(walker *w, walk_pair *pairs, uint32_t n)
         return WALK_NOWHERE;
     }
     walk_set *set = &w->sets[w->n_sets];
-    *set = (walk_set){.first = w->n_pairs, .n = n, .hash = hash, .row = WALK_UNKNOWN,
-                      .mask = WALK_UNKNOWN};
+    *set = (walk_set){
+        .first = w->n_pairs, .n = n, .hash = hash, .row = WALK_UNKNOWN, .mask = WALK_UNKNOWN};
     memcpy(w->pairs + w->n_pairs, pairs, n * sizeof *pairs);
     describe_set(w, set);
     if (set->depth > WALK_DEPTH_MAX) return WALK_NOWHERE;
@@ -206,8 +206,7 @@ static void collect(walker *w)
     rename_all(w, w->path, w->n_path);
     for (uint32_t i = 0; i < w->n_masks; i++) {
         uint32_t set = w->mask_set[i];
-        if (set != WALK_UNKNOWN)
-            w->mask_set[i] = w->renamed[set] ? w->renamed[set] : WALK_UNKNOWN;
+        if (set != WALK_UNKNOWN) w->mask_set[i] = w->renamed[set] ? w->renamed[set] : WALK_UNKNOWN;
     }
     w->is_full = false;
 }
@@ -317,8 +316,10 @@ static uint32_t step(walker *w, uint32_t from, uint8_t byte)
         uint32_t lo = s->first_edge, hi = s[1].first_edge;
         while (lo < hi) { /* the first edge that does not end before byte */
             uint32_t middle = lo + (hi - lo) / 2;
-            if (w->g->edges[middle].hi < byte) lo = middle + 1;
-            else hi = middle;
+            if (w->g->edges[middle].hi < byte)
+                lo = middle + 1;
+            else
+                hi = middle;
         }
         if (lo < s[1].first_edge && w->g->edges[lo].lo <= byte)
             find(w, (walk_pair){w->g->edges[lo].to, p.rest});

@@ -16,8 +16,8 @@
 #include "sampling/grammar.h"
 
 enum {
-    WALK_SLOTS = 40,   /* places that their owner holds */
-    WALK_NOWHERE = 0,  /* the set without readings */
+    WALK_SLOTS = 40,  /* places that their owner holds */
+    WALK_NOWHERE = 0, /* the set without readings */
     WALK_UNKNOWN = UINT32_MAX,
 };
 
@@ -26,13 +26,13 @@ typedef struct {
 } walk_pair;
 
 typedef struct {
-    uint32_t first, n;  /* pairs, ascending */
+    uint32_t first, n; /* pairs, ascending */
     uint32_t hash;
-    uint32_t row;       /* of next sets, or UNKNOWN */
-    uint32_t mask;      /* slot of its token mask, or UNKNOWN */
-    uint16_t depth;     /* rules in each other */
-    uint8_t run, most;  /* see grammar_state; run of the best reading, most of all of them */
-    bool is_complete;   /* the text may end here */
+    uint32_t row;      /* of next sets, or UNKNOWN */
+    uint32_t mask;     /* slot of its token mask, or UNKNOWN */
+    uint16_t depth;    /* rules in each other */
+    uint8_t run, most; /* see grammar_state; run of the best reading, most of all of them */
+    bool is_complete;  /* the text may end here */
 } walk_set;
 
 /* A pair that waits to be called. */
@@ -44,25 +44,25 @@ typedef struct {
 typedef struct walker {
     const grammar *g;
     uint32_t slots[WALK_SLOTS];
-    uint32_t *path;      /* [path_max] places on the way through a trie; slots too */
+    uint32_t *path; /* [path_max] places on the way through a trie; slots too */
     uint32_t n_path, path_max;
 
-    walk_set *sets;      /* those that a set's pairs go on with are before it */
+    walk_set *sets; /* those that a set's pairs go on with are before it */
     walk_pair *pairs;
-    uint32_t *rows;      /* [rows_max][n_classes] */
-    uint32_t *table;     /* [table_size] set + 1; 0 = free */
+    uint32_t *rows;  /* [rows_max][n_classes] */
+    uint32_t *table; /* [table_size] set + 1; 0 = free */
     uint32_t n_sets, n_pairs, n_rows, rows_max, table_size;
-    bool is_full;        /* there was no room; places that are not held are to be forgotten */
+    bool is_full; /* there was no room; places that are not held are to be forgotten */
     uint64_t n_collected;
 
     /* one step */
-    walk_pair *found;    /* [WALK_READINGS_MAX] */
-    uint32_t *found_at;  /* [2 WALK_READINGS_MAX] table of them: stamp and index */
+    walk_pair *found;   /* [WALK_READINGS_MAX] */
+    uint32_t *found_at; /* [2 WALK_READINGS_MAX] table of them: stamp and index */
     uint32_t *found_stamp;
     uint32_t n_found, stamp;
-    walk_wait *waits;    /* [WALK_READINGS_MAX] */
+    walk_wait *waits; /* [WALK_READINGS_MAX] */
     uint32_t n_waits;
-    uint32_t *renamed;   /* [WALK_SETS_MAX] while collecting */
+    uint32_t *renamed; /* [WALK_SETS_MAX] while collecting */
 
     /* masks: see mask.h */
     uint64_t *masks;     /* [n_masks][mask_words] */

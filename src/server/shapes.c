@@ -1,7 +1,7 @@
 /* shapes.c - owns the grammars that were compiled for requests.
  *
- * Clients send the same schema with each request, so the last ones are kept, whoever sent them: what
- * a schema compiles to says nothing about anybody. */
+ * Clients send the same schema with each request, so the last ones are kept, whoever sent them:
+ * what a schema compiles to says nothing about anybody. */
 #include "server/shapes.h"
 
 #include "base/limits.h"
@@ -46,9 +46,12 @@ static const char *call_of(const char *chat_form)
     static const struct {
         const char *form, *begin;
     } calls[] = {
-        {"chatml", "\"<tool_call>\""},          {"qwen3", "\"<tool_call>\""},
-        {"qwen3-coder", "\"<tool_call>\""},     {"qwen3.5", "\"<tool_call>\""},
-        {"mistral-v3", "<\"[TOOL_CALLS]\">"},   {"mistral-v7", "<\"[TOOL_CALLS]\">"},
+        {"chatml", "\"<tool_call>\""},
+        {"qwen3", "\"<tool_call>\""},
+        {"qwen3-coder", "\"<tool_call>\""},
+        {"qwen3.5", "\"<tool_call>\""},
+        {"mistral-v3", "<\"[TOOL_CALLS]\">"},
+        {"mistral-v7", "<\"[TOOL_CALLS]\">"},
         {"mistral-v7-tekken", "<\"[TOOL_CALLS]\">"},
     };
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
@@ -67,7 +70,7 @@ static int write_text(const protocol_request *r, const char *call, bytes *out)
     if (!status) status = bytes_append(out, text, strlen(text));
     memory_release(schema);
     if (!call || status) return status;
-    static const char or[] = "\n  | ", more[] = " /(.|\\n)*/\n";
+    static const char or [] = "\n  | ", more[] = " /(.|\\n)*/\n";
     status = bytes_append(out, or, strlen(or));
     if (!status) status = bytes_append(out, call, strlen(call));
     return status ? status : bytes_append(out, more, strlen(more));
@@ -89,8 +92,7 @@ static int compile(shapes *s, view text, cerium_grammar **out, cerium_error *err
     RETURN_IF(cerium_grammar_compile(&grammar, CERIUM_GRAMMAR_LARK, text.ptr, text.len, err));
     forget(oldest);
     char *copy = memory_copy(text.ptr, text.len);
-    if (copy)
-        *oldest = (shape){copy, text.len, cerium_grammar_hold(grammar), ++s->clock};
+    if (copy) *oldest = (shape){copy, text.len, cerium_grammar_hold(grammar), ++s->clock};
     *out = grammar;
     return CERIUM_OK;
 }
@@ -121,8 +123,7 @@ int shapes_of(shapes *s, const protocol_request *r, const char *chat_form, ceriu
     bool chat = r->api == PROTOCOL_CHAT;
     return protocol_error_set(e, 400, "invalid_request_error", "invalid_json_schema",
                               chat ? "response_format" : "text.format.schema",
-                              "Invalid schema for response_format: %s",
-                              without_place(err.message));
+                              "Invalid schema for response_format: %s", without_place(err.message));
 }
 
 void shapes_guide(const char *chat_form, const cerium_grammar *grammar, cerium_trigger *trigger,

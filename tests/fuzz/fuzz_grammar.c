@@ -11,8 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { TEXT_MAX = 48, STATES_MAX = 4000 };
 
 static const char *const words[] = {
-    "\"", "a", "b", "ab", "{\"", "\":", "\": ", ",", ", \"", "}", "]", "[", "0", "1", "12", "-", "true",
-    "null", "é", "\xc3", "\xa9", "\\n", "\\", "aé\"", " ", "\n", "+", "x y", "\"}", "e", "abc", "b\",",
+    "\"", "a",    "b", "ab", "{\"", "\":",  "\": ", ",", ", \"", "}",    "]",
+    "[",  "0",    "1", "12", "-",   "true", "null", "é", "\xc3", "\xa9", "\\n",
+    "\\", "aé\"", " ", "\n", "+",   "x y",  "\"}",  "e", "abc",  "b\",",
 };
 
 static mask_vocabulary *make_vocabulary(void)

@@ -94,8 +94,8 @@ static bool fits(const json_t *root, const json_t *schema, const json_t *value)
         !fits_size(schema, "minItems", "maxItems", (double)json_array_size(value)))
         return false;
     if (items) json_array_foreach(value, at, each) if (!fits(root, items, each)) return false;
-    if (json_is_string(value) && !fits_size(schema, "minLength", "maxLength",
-                                            (double)characters(json_string_value(value))))
+    if (json_is_string(value) &&
+        !fits_size(schema, "minLength", "maxLength", (double)characters(json_string_value(value))))
         return false;
     return !json_is_number(value) ||
            fits_size(schema, "minimum", "maximum", json_number_value(value));

@@ -99,9 +99,13 @@ static void run_request(cerium_engine *engine, job *j)
     cerium_session *s = NULL;
     cerium_event event = {.kind = CERIUM_EVENT_NONE};
     cerium_usage usage;
-    cerium_request request = {.tokens = prompt, .n_tokens = N_PROMPT, .new_tokens_max = j->new_max,
-                              .sampling = &j->sampling, .guide = j->guide,
-                              .prediction = j->prediction, .n_prediction = j->n_prediction};
+    cerium_request request = {.tokens = prompt,
+                              .n_tokens = N_PROMPT,
+                              .new_tokens_max = j->new_max,
+                              .sampling = &j->sampling,
+                              .guide = j->guide,
+                              .prediction = j->prediction,
+                              .n_prediction = j->n_prediction};
     cerium_error err = {.status = 0};
     begin(j);
     TEST_CHECK(cerium_session_open(&s, engine, NULL, &err) == 0);
@@ -170,7 +174,8 @@ static void test_documents(void)
     static const struct {
         const char *path;
         uint32_t n_seeds;
-    } models[] = {{model, 60}, {"tests/golden/fixtures/qwen2.gguf", 20},
+    } models[] = {{model, 60},
+                  {"tests/golden/fixtures/qwen2.gguf", 20},
                   {"tests/golden/fixtures/llama.gguf", 20}};
     static job j;
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
@@ -215,9 +220,10 @@ static void test_same_answers(void)
             run_request(search, &have);
             TEST_CHECK_THAT(same(&want, &have), "search: '%s' '%s'", want.text, have.text);
             run_steps(search, &have);
-            TEST_CHECK_THAT(have.n_tokens >= want.n_tokens &&
-                            !memcmp(want.tokens, have.tokens, want.n_tokens * sizeof *want.tokens),
-                            "steps: '%s' '%s'", want.text, have.text);
+            TEST_CHECK_THAT(
+                have.n_tokens >= want.n_tokens &&
+                    !memcmp(want.tokens, have.tokens, want.n_tokens * sizeof *want.tokens),
+                "steps: '%s' '%s'", want.text, have.text);
             have.sampling.logprobs = true;
             run_request(full, &have);
             TEST_CHECK_THAT(same(&want, &have), "logprobs: '%s' '%s'", want.text, have.text);
@@ -245,8 +251,8 @@ static void test_same_answers(void)
 static void test_forced(void)
 {
     cerium_engine *engine = open_engine(model, NULL);
-    cerium_grammar *grammar = compile(CERIUM_GRAMMAR_REGEX,
-                                      "def compute_the_answer\\(self, value\\): return [0-9]");
+    cerium_grammar *grammar =
+        compile(CERIUM_GRAMMAR_REGEX, "def compute_the_answer\\(self, value\\): return [0-9]");
     cerium_guide guide = {.grammar = grammar};
     static job j;
     j = (job){.guide = &guide};

@@ -65,7 +65,8 @@ def random_schema(rng, depth=0):
     if kind == "enum":
         return {"enum": rng.sample(["a", "b\n", 1, -2, None, True, "é"], 3)}
     if kind == "array":
-        return {"type": "array", "items": random_schema(rng, depth + 1), "maxItems": rng.randint(0, 3)}
+        return {"type": "array", "items": random_schema(rng, depth + 1),
+                "maxItems": rng.randint(0, 3)}
     if kind == "anyOf":
         return {"anyOf": [random_schema(rng, depth + 1) for _ in range(2)]}
     if kind == "object":

@@ -24,7 +24,10 @@ static bool earley_add(earley *e, uint32_t first, earley_item item)
     return bytes_append(&e->items, &item, sizeof item) == CERIUM_OK;
 }
 
-static bool earley_is_final(const grammar *g, uint32_t state) { return g->states[state].is_final; }
+static bool earley_is_final(const grammar *g, uint32_t state)
+{
+    return g->states[state].is_final;
+}
 
 /* All that follows from the items of the newest position without reading. */
 static bool earley_close(earley *e, const grammar *g, uint32_t at, uint32_t first)
@@ -34,8 +37,8 @@ static bool earley_close(earley *e, const grammar *g, uint32_t at, uint32_t firs
         earley_item item = ((const earley_item *)e->items.ptr)[i];
         const grammar_state *s = &g->states[item.state];
         for (uint32_t k = s->first_call; ok && k < s[1].first_call; k++)
-            ok = earley_add(e, first, (earley_item){g->calls[k].rule, g->starts[g->calls[k].rule],
-                                                    at});
+            ok = earley_add(e, first,
+                            (earley_item){g->calls[k].rule, g->starts[g->calls[k].rule], at});
         if (!earley_is_final(g, item.state)) continue;
         uint32_t begin = ((const uint32_t *)e->firsts.ptr)[item.from];
         uint32_t end = ((const uint32_t *)e->firsts.ptr)[item.from + 1];
@@ -78,8 +81,8 @@ static inline size_t recognize(const grammar *g, view text, bool *complete)
     }
     const earley_item *items = (const earley_item *)e.items.ptr;
     for (uint32_t i = first; at == text.len && i < e.items.len / sizeof(earley_item); i++)
-        *complete |= items[i].rule == g->root && items[i].from == 0 &&
-                     earley_is_final(g, items[i].state);
+        *complete |=
+            items[i].rule == g->root && items[i].from == 0 && earley_is_final(g, items[i].state);
     bytes_free(&e.items);
     bytes_free(&e.firsts);
     return at;

@@ -44,75 +44,156 @@ static const grammar_case cases[] = {
     {REGEX, "(a|b)*?c??", {"", "abc", "c"}, {"cc"}},
     {REGEX, "a{2", {"a{2"}, {"aa"}},
     {REGEX, "[]a-]+", {"]", "a", "-]"}, {"b"}},
-    {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"},\"b\":{\"type\":"
-             "\"integer\"}},\"required\":[\"a\"],\"additionalProperties\":false}",
-     {"{\"a\":\"x\"}", "{\"a\":\"x\",\"b\":1}", "{\"a\": \"x\", \"b\": -12}", "{\n  \"a\":\"é\\n\"\n}"},
-     {"{\"b\":1}", "{\"b\":1,\"a\":\"x\"}", "{\"a\":\"x\",}", "{}", "{\"a\":\"x\",\"c\":1}", "{\"a\":\"\n\"}"}},
-    {SCHEMA, "{\"type\":\"object\"}", {"{}", "{\"a\":[1,2,{\"b\":null}]}"}, {"[]", "{a:1}", "{\"a\"}"}},
-    {SCHEMA, "true", {"1", "-0.5e+3", "[[],{}]", "\"\\ud83d\\ude00\""}, {"01", "1.", "\"\\ud83d\"", "nul"}},
-    {SCHEMA, "{\"type\":\"integer\",\"minimum\":-5,\"exclusiveMaximum\":120}",
-     {"-5", "0", "99", "119"}, {"-6", "120", "1000", "1.0", "-0", "007"}},
-    {SCHEMA, "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":10}", {"14", "21", "700"}, {"7", "15", "0"}},
-    {SCHEMA, "{\"type\":\"number\",\"multipleOf\":0.25}", {"1", "1.5", "0.75", "-2.25", "0"},
+    {SCHEMA,
+     "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"},\"b\":{\"type\":"
+     "\"integer\"}},\"required\":[\"a\"],\"additionalProperties\":false}",
+     {"{\"a\":\"x\"}", "{\"a\":\"x\",\"b\":1}", "{\"a\": \"x\", \"b\": -12}",
+      "{\n  \"a\":\"é\\n\"\n}"},
+     {"{\"b\":1}", "{\"b\":1,\"a\":\"x\"}", "{\"a\":\"x\",}", "{}", "{\"a\":\"x\",\"c\":1}",
+      "{\"a\":\"\n\"}"}},
+    {SCHEMA,
+     "{\"type\":\"object\"}",
+     {"{}", "{\"a\":[1,2,{\"b\":null}]}"},
+     {"[]", "{a:1}", "{\"a\"}"}},
+    {SCHEMA,
+     "true",
+     {"1", "-0.5e+3", "[[],{}]", "\"\\ud83d\\ude00\""},
+     {"01", "1.", "\"\\ud83d\"", "nul"}},
+    {SCHEMA,
+     "{\"type\":\"integer\",\"minimum\":-5,\"exclusiveMaximum\":120}",
+     {"-5", "0", "99", "119"},
+     {"-6", "120", "1000", "1.0", "-0", "007"}},
+    {SCHEMA,
+     "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":10}",
+     {"14", "21", "700"},
+     {"7", "15", "0"}},
+    {SCHEMA,
+     "{\"type\":\"number\",\"multipleOf\":0.25}",
+     {"1", "1.5", "0.75", "-2.25", "0"},
      {"-2.250", "0.1", "1.24", "1e2"}},
-    {SCHEMA, "{\"type\":\"number\",\"minimum\":0.5,\"exclusiveMaximum\":2.25}",
-     {"0.5", "0.50", "1", "2.2499", "2"}, {"0.49", "2.25", "2.250", "3", "-1", "0"}},
-    {SCHEMA, "{\"type\":\"number\",\"maximum\":-1.5}", {"-1.5", "-1.50", "-2", "-10.3"}, {"-1.4", "0", "1"}},
-    {SCHEMA, "{\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},"
-             "\"c\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/n\"}}},\"required\":[\"v\","
-             "\"c\"],\"additionalProperties\":false}},\"$ref\":\"#/$defs/n\"}",
-     {"{\"v\":1,\"c\":[]}", "{\"v\":1,\"c\":[{\"v\":2,\"c\":[]},{\"v\":3,\"c\":[{\"v\":2,\"c\":[]}]}]}"},
+    {SCHEMA,
+     "{\"type\":\"number\",\"minimum\":0.5,\"exclusiveMaximum\":2.25}",
+     {"0.5", "0.50", "1", "2.2499", "2"},
+     {"0.49", "2.25", "2.250", "3", "-1", "0"}},
+    {SCHEMA,
+     "{\"type\":\"number\",\"maximum\":-1.5}",
+     {"-1.5", "-1.50", "-2", "-10.3"},
+     {"-1.4", "0", "1"}},
+    {SCHEMA,
+     "{\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},"
+     "\"c\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/n\"}}},\"required\":[\"v\","
+     "\"c\"],\"additionalProperties\":false}},\"$ref\":\"#/$defs/n\"}",
+     {"{\"v\":1,\"c\":[]}",
+      "{\"v\":1,\"c\":[{\"v\":2,\"c\":[]},{\"v\":3,\"c\":[{\"v\":2,\"c\":[]}]}]}"},
      {"{\"v\":1}", "{\"v\":1,\"c\":[1]}"}},
-    {SCHEMA, "{\"type\":\"string\",\"pattern\":\"^a+$|b\"}", {"\"aa\"", "\"xb\\n\"", "\"b\\\"\""}, {"\"ac\"", "\"\""}},
-    {SCHEMA, "{\"type\":\"string\",\"pattern\":\"^[A-Z]\",\"maxLength\":3}", {"\"A\"", "\"Aéé\""}, {"\"a\"", "\"ABCD\""}},
-    {SCHEMA, "{\"type\":\"string\",\"minLength\":1,\"maxLength\":3}",
-     {"\"éüñ\"", "\"\\n\\u00e9x\"", "\"\\ud83d\\ude00\""}, {"\"\"", "\"abcd\""}},
-    {SCHEMA, "{\"enum\":[\"a\",1,null,{\"x\":[1,2]}]}", {"\"a\"", "1", "null", "{\"x\": [1, 2]}"}, {"2", "\"b\""}},
-    {SCHEMA, "{\"type\":\"string\",\"enum\":[\"a\",1,\"bcd\"],\"maxLength\":2}", {"\"a\""}, {"1", "\"bcd\""}},
-    {SCHEMA, "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"minLength\":2}", {"\"ab\"", "null"}, {"\"a\"", "1"}},
-    {SCHEMA, "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":1}},\"required\":"
-             "[\"k\"],\"additionalProperties\":false},{\"type\":\"object\",\"properties\":{\"k\":"
-             "{\"const\":2}},\"required\":[\"k\"],\"additionalProperties\":false}]}",
-     {"{\"k\":1}", "{\"k\":2}"}, {"{\"k\":3}", "{}"}},
-    {SCHEMA, "{\"allOf\":[{\"properties\":{\"a\":{\"minimum\":3}}},{\"type\":\"object\",\"properties\":"
-             "{\"a\":{\"type\":\"integer\",\"maximum\":5}},\"required\":[\"a\"],"
-             "\"additionalProperties\":false}]}",
-     {"{\"a\":4}"}, {"{\"a\":2}", "{\"a\":6}", "{}"}},
-    {SCHEMA, "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"boolean\"}],"
-             "\"items\":{\"type\":\"null\"},\"minItems\":1,\"maxItems\":4}",
-     {"[1]", "[1,true]", "[1, false, null, null]"}, {"[]", "[true]", "[1,true,2]", "[1,true,null,null,null]"}},
-    {SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2}", {"[1,2]", "[1,2,3]"}, {"[]", "[1]"}},
-    {SCHEMA, "{\"type\":\"object\",\"patternProperties\":{\"^x\":{\"type\":\"integer\"}},\"properties\":"
-             "{\"xa\":{\"maximum\":5}},\"additionalProperties\":{\"type\":\"null\"}}",
-     {"{}", "{\"xa\":3}", "{\"xb\":9,\"c\":null}"}, {"{\"xa\":9}", "{\"xb\":null}", "{\"c\":1}"}},
-    {SCHEMA, "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"},\"minProperties\":1,"
-             "\"maxProperties\":2}", {"{\"a\":1}", "{\"a\":1,\"b\":2}"}, {"{}", "{\"a\":1,\"b\":2,\"c\":3}"}},
-    {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{}},\"additionalProperties\":{\"type\":\"null\"}}",
-     {"{\"a\":1}", "{\"b\":null}", "{\"ab\":null}"}, {"{\"a\":1,\"a\":null}", "{\"\\u0061\":null}", "{\"b\":1}"}},
-    {SCHEMA, "{\"format\":\"date\",\"type\":\"string\"}", {"\"2024-02-29\"", "\"1999-12-31\""}, {"\"2023-02-29\"", "\"1900-02-29\"", "\"2020-13-01\""}},
-    {SCHEMA, "{\"format\":\"ipv6\",\"type\":\"string\"}", {"\"::\"", "\"::1\"", "\"1::\"", "\"fe80::1:2\"", "\"1:2:3:4:5:6:7:8\"", "\"::ffff:1.2.3.4\""},
+    {SCHEMA,
+     "{\"type\":\"string\",\"pattern\":\"^a+$|b\"}",
+     {"\"aa\"", "\"xb\\n\"", "\"b\\\"\""},
+     {"\"ac\"", "\"\""}},
+    {SCHEMA,
+     "{\"type\":\"string\",\"pattern\":\"^[A-Z]\",\"maxLength\":3}",
+     {"\"A\"", "\"Aéé\""},
+     {"\"a\"", "\"ABCD\""}},
+    {SCHEMA,
+     "{\"type\":\"string\",\"minLength\":1,\"maxLength\":3}",
+     {"\"éüñ\"", "\"\\n\\u00e9x\"", "\"\\ud83d\\ude00\""},
+     {"\"\"", "\"abcd\""}},
+    {SCHEMA,
+     "{\"enum\":[\"a\",1,null,{\"x\":[1,2]}]}",
+     {"\"a\"", "1", "null", "{\"x\": [1, 2]}"},
+     {"2", "\"b\""}},
+    {SCHEMA,
+     "{\"type\":\"string\",\"enum\":[\"a\",1,\"bcd\"],\"maxLength\":2}",
+     {"\"a\""},
+     {"1", "\"bcd\""}},
+    {SCHEMA,
+     "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"minLength\":2}",
+     {"\"ab\"", "null"},
+     {"\"a\"", "1"}},
+    {SCHEMA,
+     "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":1}},\"required\":"
+     "[\"k\"],\"additionalProperties\":false},{\"type\":\"object\",\"properties\":{\"k\":"
+     "{\"const\":2}},\"required\":[\"k\"],\"additionalProperties\":false}]}",
+     {"{\"k\":1}", "{\"k\":2}"},
+     {"{\"k\":3}", "{}"}},
+    {SCHEMA,
+     "{\"allOf\":[{\"properties\":{\"a\":{\"minimum\":3}}},{\"type\":\"object\",\"properties\":"
+     "{\"a\":{\"type\":\"integer\",\"maximum\":5}},\"required\":[\"a\"],"
+     "\"additionalProperties\":false}]}",
+     {"{\"a\":4}"},
+     {"{\"a\":2}", "{\"a\":6}", "{}"}},
+    {SCHEMA,
+     "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"boolean\"}],"
+     "\"items\":{\"type\":\"null\"},\"minItems\":1,\"maxItems\":4}",
+     {"[1]", "[1,true]", "[1, false, null, null]"},
+     {"[]", "[true]", "[1,true,2]", "[1,true,null,null,null]"}},
+    {SCHEMA,
+     "{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2}",
+     {"[1,2]", "[1,2,3]"},
+     {"[]", "[1]"}},
+    {SCHEMA,
+     "{\"type\":\"object\",\"patternProperties\":{\"^x\":{\"type\":\"integer\"}},\"properties\":"
+     "{\"xa\":{\"maximum\":5}},\"additionalProperties\":{\"type\":\"null\"}}",
+     {"{}", "{\"xa\":3}", "{\"xb\":9,\"c\":null}"},
+     {"{\"xa\":9}", "{\"xb\":null}", "{\"c\":1}"}},
+    {SCHEMA,
+     "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"},\"minProperties\":1,"
+     "\"maxProperties\":2}",
+     {"{\"a\":1}", "{\"a\":1,\"b\":2}"},
+     {"{}", "{\"a\":1,\"b\":2,\"c\":3}"}},
+    {SCHEMA,
+     "{\"type\":\"object\",\"properties\":{\"a\":{}},\"additionalProperties\":{\"type\":\"null\"}}",
+     {"{\"a\":1}", "{\"b\":null}", "{\"ab\":null}"},
+     {"{\"a\":1,\"a\":null}", "{\"\\u0061\":null}", "{\"b\":1}"}},
+    {SCHEMA,
+     "{\"format\":\"date\",\"type\":\"string\"}",
+     {"\"2024-02-29\"", "\"1999-12-31\""},
+     {"\"2023-02-29\"", "\"1900-02-29\"", "\"2020-13-01\""}},
+    {SCHEMA,
+     "{\"format\":\"ipv6\",\"type\":\"string\"}",
+     {"\"::\"", "\"::1\"", "\"1::\"", "\"fe80::1:2\"", "\"1:2:3:4:5:6:7:8\"", "\"::ffff:1.2.3.4\""},
      {"\"1:2:3\"", "\":::\"", "\"1::2::3\"", "\"12345::\"", "\"1:2:3:4:5:6:7:8:9\""}},
-    {SCHEMA, "{\"format\":\"uuid\",\"type\":\"string\"}", {"\"123e4567-e89b-12d3-a456-426614174000\""}, {"\"123e4567\""}},
-    {LARK, "start: expr\nexpr: term | expr \"+\" term\nterm: NUM | term \"*\" NUM\nNUM: /[0-9]+/",
-     {"1", "1+2*3", "1*2*3+4"}, {"+1", "1+", "1**2"}},
-    {LARK, "start: a\na: b \"x\" | \"q\"\nb: a \"y\" | b \"z\" | c\nc: a \"w\"",
-     {"q", "qyx", "qyzx", "qwx", "qwzxyx"}, {"qwyx", "qx", "qy"}},
+    {SCHEMA,
+     "{\"format\":\"uuid\",\"type\":\"string\"}",
+     {"\"123e4567-e89b-12d3-a456-426614174000\""},
+     {"\"123e4567\""}},
+    {LARK,
+     "start: expr\nexpr: term | expr \"+\" term\nterm: NUM | term \"*\" NUM\nNUM: /[0-9]+/",
+     {"1", "1+2*3", "1*2*3+4"},
+     {"+1", "1+", "1**2"}},
+    {LARK,
+     "start: a\na: b \"x\" | \"q\"\nb: a \"y\" | b \"z\" | c\nc: a \"w\"",
+     {"q", "qyx", "qyzx", "qwx", "qwzxyx"},
+     {"qwyx", "qx", "qy"}},
     {LARK, "start: start start | \"a\"", {"a", "aaaaaaaaaaaaaaaaaaaa"}, {"", "b"}},
     {LARK, "start: e e \"b\"\ne: \"a\"?", {"b", "ab", "aab"}, {"aaab", ""}},
     {LARK, "start: \"a\" start \"b\" |", {"", "ab", "aaabbb"}, {"aab", "abb"}},
-    {LARK, "start: a b?\na: \"x\"\nb: a \"y\"\n%ignore \" \"\n", {"x", " x  x y", "xxy "}, {"xy", "x x"}},
-    {LARK, "?start.2: WORD (\",\" WORD)~1..2 -> list\n  | \"none\"i // or nothing\n"
-           "%import common (WORD)\n", {"a,b", "ab,c,d", "NoNe"}, {"a", "a,b,c,d"}},
+    {LARK,
+     "start: a b?\na: \"x\"\nb: a \"y\"\n%ignore \" \"\n",
+     {"x", " x  x y", "xxy "},
+     {"xy", "x x"}},
+    {LARK,
+     "?start.2: WORD (\",\" WORD)~1..2 -> list\n  | \"none\"i // or nothing\n"
+     "%import common (WORD)\n",
+     {"a,b", "ab,c,d", "NoNe"},
+     {"a", "a,b,c,d"}},
     {LARK, "start: \"v\" %json {\"type\":\"integer\"} \"a\"..\"c\"", {"v12b"}, {"v12", "v1.5b"}},
     {LARK, "start: \"a\" <|call|> <\"[X]\">", {"a\xff<|call|>\xff\xff[X]\xff"}, {"a<|call|>[X]"}},
-    {LARK, patch,
+    {LARK,
+     patch,
      {"*** Begin Patch\n*** Add File: a\n+x\n+\n*** End Patch\n",
-      "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@ f\n x\n-y\n+z\n*** End of File\n*** End Patch"},
+      "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@ f\n x\n-y\n+z\n*** End of File\n*** "
+      "End Patch"},
      {"*** Begin Patch\n*** End Patch", "*** Begin Patch\n*** Add File: \n+x\n*** End Patch"}},
-    {GBNF, "root ::= (expr \"=\" ws num \"\\n\")+\nexpr ::= num ([-+*/] num)*\n"
-           "num ::= [0-9]{1,3} ws\nws ::= [ \\t]* # blanks\n",
-     {"1+2=3\n", "12 = 4 \n3=3\n"}, {"1+2=\n", "1234=1\n", ""}},
-    {GBNF, "root ::= [^a-c\\]] . | \"\\x41\\u00e9\"\n   | other-rule\nother-rule ::= \"z\"?", {"de", "Aé", "z", ""}, {"a", "ab", "zz z"}},
+    {GBNF,
+     "root ::= (expr \"=\" ws num \"\\n\")+\nexpr ::= num ([-+*/] num)*\n"
+     "num ::= [0-9]{1,3} ws\nws ::= [ \\t]* # blanks\n",
+     {"1+2=3\n", "12 = 4 \n3=3\n"},
+     {"1+2=\n", "1234=1\n", ""}},
+    {GBNF,
+     "root ::= [^a-c\\]] . | \"\\x41\\u00e9\"\n   | other-rule\nother-rule ::= \"z\"?",
+     {"de", "Aé", "z", ""},
+     {"a", "ab", "zz z"}},
 };
 
 static const struct {
@@ -120,17 +201,25 @@ static const struct {
     const char *grammar, *line;
     int status;
 } refusals[] = {
-    {SCHEMA, "{\"properties\":{\"a\":{\"not\":{}}}}", "schema: /properties/a/not: is not supported", -4},
-    {SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", "schema: /uniqueItems: is not supported", -4},
+    {SCHEMA, "{\"properties\":{\"a\":{\"not\":{}}}}", "schema: /properties/a/not: is not supported",
+     -4},
+    {SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", "schema: /uniqueItems: is not supported",
+     -4},
     {SCHEMA, "{\"format\":\"regex\"}", "schema: /format: 'regex' is not supported", -4},
-    {SCHEMA, "{\"$ref\":\"http://x\"}", "schema: /$ref: leads to no schema; it must stay within this one", -4},
+    {SCHEMA, "{\"$ref\":\"http://x\"}",
+     "schema: /$ref: leads to no schema; it must stay within this one", -4},
     {SCHEMA, "{\"type\":\"thing\"}", "schema: /type: is not one of JSON's", -4},
-    {SCHEMA, "{", "schema: : not JSON: string or '}' expected near end of file, line 1, column 1", -4},
+    {SCHEMA, "{", "schema: : not JSON: string or '}' expected near end of file, line 1, column 1",
+     -4},
     {SCHEMA, "false", "schema: no text at all fits it", -4},
-    {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", "schema: no text at all fits it", -4},
+    {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}",
+     "schema: no text at all fits it", -4},
     {SCHEMA, "{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}",
-     "schema: /oneOf: its schemas must differ in type, or in the const or enum of a required property; use anyOf", -4},
-    {SCHEMA, "{\"pattern\":\"a(?=b)\"}", "schema: /pattern: looking around is not supported, at byte 4, near 'a(?=b)'", -4},
+     "schema: /oneOf: its schemas must differ in type, or in the const or enum of a required "
+     "property; use anyOf",
+     -4},
+    {SCHEMA, "{\"pattern\":\"a(?=b)\"}",
+     "schema: /pattern: looking around is not supported, at byte 4, near 'a(?=b)'", -4},
     {SCHEMA, "{\"maxLength\":1000000}", "schema: /maxLength: at most 100000", -5},
     {REGEX, "a)", "regex: : a ')' without '(', at byte 1, near 'a)'", -4},
     {REGEX, "(a|b)*a(a|b){30}", "regex: larger than cerium compiles; make it smaller", -5},
@@ -188,24 +277,28 @@ static void test_refusals(void)
 /* Every code point, and what is none, against classes in both forms. */
 static void test_characters(void)
 {
-    static const char *const classes[] = {"[^\\ud7ff-\\ue001\\u0080\\u07ff]", "[\\u007e-\\u{10000}]", "\\W"};
+    static const char *const classes[] = {"[^\\ud7ff-\\ue001\\u0080\\u07ff]",
+                                          "[\\u007e-\\u{10000}]", "\\W"};
     for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
         grammar *g = NULL;
         walker *w = NULL;
         cerium_error err = {.status = 0};
-        TEST_CHECK_THAT(grammar_compile(&g, REGEX, view_of(classes[i]), &err) == 0, "%s", err.message);
+        TEST_CHECK_THAT(grammar_compile(&g, REGEX, view_of(classes[i]), &err) == 0, "%s",
+                        err.message);
         if (!g) continue;
         TEST_CHECK(walker_open(&w, g, 0, 0, 0, &err) == 0);
         for (uint32_t c = 0; c <= CODE_MAX; c++) {
             uint8_t text[4];
             size_t n = code_write(c, text);
-            bool want = i == 0   ? c != 0xd7ff && (c < 0xd800 || c > 0xe001) && c != 0x80 && c != 0x7ff
+            bool want = i == 0
+                            ? c != 0xd7ff && (c < 0xd800 || c > 0xe001) && c != 0x80 && c != 0x7ff
                         : i == 1 ? c >= 0x7e && c <= 0x10000 && (c < 0xd800 || c > 0xdfff)
                                  : (c < 0xd800 || c > 0xdfff) &&
                                        !(c < 128 && (c == '_' || (c >= '0' && c <= '9') ||
                                                      ((c | 32) >= 'a' && (c | 32) <= 'z')));
             walker_begin(w, 0);
-            bool is = walker_feed(w, 0, 0, (view){(const char *)text, n}) && walker_is_complete(w, 0);
+            bool is =
+                walker_feed(w, 0, 0, (view){(const char *)text, n}) && walker_is_complete(w, 0);
             TEST_CHECK_THAT(is == want, "%s: U+%04X", classes[i], c);
         }
         walker_close(&w);
@@ -238,8 +331,10 @@ static void test_forgetting(void)
     grammar *g = NULL;
     walker *w = NULL;
     cerium_error err;
-    TEST_CHECK(grammar_compile(&g, SCHEMA, VIEW("{\"type\":\"array\",\"items\":{\"type\":\"string\","
-               "\"maxLength\":20000}}"), &err) == 0);
+    TEST_CHECK(grammar_compile(&g, SCHEMA,
+                               VIEW("{\"type\":\"array\",\"items\":{\"type\":\"string\","
+                                    "\"maxLength\":20000}}"),
+                               &err) == 0);
     TEST_CHECK(walker_open(&w, g, 0, 0, 0, &err) == 0);
     walker_begin(w, 0);
     TEST_CHECK(walker_feed(w, 0, 1, VIEW("[\"begin\"")));
