@@ -1,6 +1,8 @@
 /* test_guide.c - answers in a grammar: whatever the weights and the way to choose, what ends is in
  * it; drafts, searched heads, logprobs and forced tokens change nothing of it; triggers begin and
- * end where they should. */
+ * end where they should.
+ *
+ *   golden_guide [N]    with N: documents alone, N of each schema and model */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include "cerium.h"
 
 #include "../unit/unit.h"
+#include "base/memory.h"
 #include "schema_check.h"
 
 enum { NEW_MAX = 400, TEXT_MAX = 1 << 16 };
@@ -168,6 +171,8 @@ static void check_document(const char *schema_text, const cerium_grammar *gramma
     (*n_ended)++;
 }
 
+static uint32_t n_documents; /* 0: as many as fit in a test */
+
 /* Every document that ends is valid, from a trained model and from weights that are noise. */
 static void test_documents(void)
 {
@@ -185,7 +190,8 @@ static void test_documents(void)
         for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
             cerium_grammar *grammar = compile(CERIUM_GRAMMAR_JSON_SCHEMA, schemas[i]);
             cerium_guide guide = {.grammar = grammar};
-            for (uint32_t seed = 0; seed < models[m].n_seeds; seed++, n++) {
+            for (uint32_t seed = 0; seed < (n_documents ? n_documents : models[m].n_seeds);
+                 seed++, n++) {
                 j = (job){.guide = &guide, .sampling = sampling_of(seed), .new_max = 200};
                 run_request(engine, &j);
                 check_document(schemas[i], grammar, &j, &n_ended);
@@ -325,9 +331,39 @@ static void test_errors(void)
     cerium_engine_close(&engine);
 }
 
-int main(void)
+/* Every allocation of a guide failing in turn: an error, nothing left over, and steps as before. */
+static void test_memory(void)
 {
+    cerium_engine *engine = open_engine(model, NULL);
+    cerium_grammar *grammar = compile(CERIUM_GRAMMAR_JSON_SCHEMA, schemas[0]);
+    cerium_trigger trigger = {.text = "e", .text_len = 1, .grammar = grammar};
+    cerium_guide guide = {.grammar = grammar, .triggers = &trigger, .n_triggers = 1};
+    cerium_session *s = NULL;
+    cerium_error err;
+    TEST_CHECK(cerium_session_open(&s, engine, NULL, &err) == 0);
+    long live = memory_live();
+    bool done = false;
+    for (long n = 0; n < 200 && !done; n++) {
+        memory_fail_at(n);
+        int status = cerium_session_guide(s, &guide, &err);
+        memory_fail_at(-1);
+        done = status == 0;
+        TEST_CHECK(status == 0 || status == CERIUM_ERR_MEMORY);
+        if (!done && n == 0) TEST_CHECK(memory_live() == live);
+    }
+    TEST_CHECK(done);
+    cerium_session_close(&s);
+    cerium_grammar_close(&grammar);
+    cerium_engine_close(&engine);
+    TEST_CHECK(memory_live() < live);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) n_documents = (uint32_t)strtoul(argv[1], NULL, 10);
     TEST_RUN(test_documents);
+    if (n_documents) return unit_report("guide");
+    TEST_RUN(test_memory);
     TEST_RUN(test_same_answers);
     TEST_RUN(test_forced);
     TEST_RUN(test_triggers);
