@@ -25,7 +25,7 @@
 #include "server/metrics.h"
 #include "server/replay.h"
 #include "server/server.h"
-#include "server/shapes.h"
+#include "server/shaping.h"
 #include "store/store.h"
 
 typedef struct connection connection;

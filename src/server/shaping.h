@@ -1,6 +1,6 @@
-/* shapes.h - answers that must have a shape: schemas of requests, compiled and kept. */
-#ifndef SERVER_SHAPES_H
-#define SERVER_SHAPES_H
+/* shaping.h - answers that must have a shape: schemas of requests, compiled and kept. */
+#ifndef SERVER_SHAPING_H
+#define SERVER_SHAPING_H
 
 #include "protocol/protocol.h"
 

@@ -1,8 +1,8 @@
-/* shapes.c - owns the grammars that were compiled for requests.
+/* shaping.c - owns the grammars that were compiled for requests.
  *
  * Clients send the same schema with each request, so the last ones are kept, whoever sent them:
  * what a schema compiles to says nothing about anybody. */
-#include "server/shapes.h"
+#include "server/shaping.h"
 
 #include "base/limits.h"
 #include "base/memory.h"
