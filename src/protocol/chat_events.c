@@ -53,15 +53,36 @@ static bool is_custom(const writer_choice *c)
     return c->tool && c->tool->kind == PROTOCOL_TOOL_CUSTOM;
 }
 
-/* "id":...,"type":"function","function":{"name":...,"arguments":" */
-static void put_call(const writer_choice *c, json_out *t)
+/* "id":...,"type":"function","function":{"name":...,"arguments":" and of a function_call, as it was
+ * before there were tools, the name and the arguments alone. */
+static void put_call(const protocol_writer *w, const writer_choice *c, json_out *t)
 {
-    json_out_literal(t, "\"id\":");
-    json_out_string(t, c->call_id);
-    json_out_put(t, is_custom(c) ? VIEW(",\"type\":\"custom\",\"custom\":{\"name\":")
-                                  : VIEW(",\"type\":\"function\",\"function\":{\"name\":"));
+    if (!w->r->legacy_functions) {
+        json_out_literal(t, "\"id\":");
+        json_out_string(t, c->call_id);
+        json_out_put(t, is_custom(c) ? VIEW(",\"type\":\"custom\",\"custom\":{")
+                                      : VIEW(",\"type\":\"function\",\"function\":{"));
+    }
+    json_out_literal(t, "\"name\":");
     json_out_quoted(t, (view){c->call_name.ptr, c->call_name.len});
     json_out_put(t, is_custom(c) ? VIEW(",\"input\":\"") : VIEW(",\"arguments\":\""));
+}
+
+/* What the deltas of a call begin with, in the delta of a choice, and end with. */
+static void begin_call(const protocol_writer *w, const writer_choice *c, json_out *t)
+{
+    if (w->r->legacy_functions) {
+        json_out_literal(t, "\"function_call\":{");
+        return;
+    }
+    json_out_literal(t, "\"tool_calls\":[{\"index\":");
+    json_out_integer(t, c->n_calls - 1);
+    json_out_literal(t, ",");
+}
+
+static view end_call(const protocol_writer *w)
+{
+    return w->r->legacy_functions ? VIEW("\"}},\"logprobs\":") : VIEW("\"}}]},\"logprobs\":");
 }
 
 static void open(protocol_writer *w, writer_choice *c)
@@ -71,11 +92,10 @@ static void open(protocol_writer *w, writer_choice *c)
     if (c->piece == PIECE_CALL) {
         t = event_begin(w);
         put_choice(w, c, t);
-        json_out_literal(t, "\"tool_calls\":[{\"index\":");
-        json_out_integer(t, c->n_calls - 1);
-        json_out_literal(t, ",");
-        put_call(c, t);
-        json_out_literal(t, "\"}}]},\"logprobs\":null");
+        begin_call(w, c, t);
+        put_call(w, c, t);
+        json_out_put(t, end_call(w));
+        json_out_literal(t, "null");
         send(w, NULL);
     }
     t = &c->head;
@@ -86,10 +106,10 @@ static void open(protocol_writer *w, writer_choice *c)
     case PIECE_TEXT: json_out_literal(t, "\"content\":\""); break;
     case PIECE_REASONING: json_out_literal(t, "\"reasoning_content\":\""); break;
     case PIECE_CALL:
-        json_out_literal(t, "\"tool_calls\":[{\"index\":");
-        json_out_integer(t, c->n_calls - 1);
-        json_out_put(t, is_custom(c) ? VIEW(",\"custom\":{\"input\":\"")
-                                      : VIEW(",\"function\":{\"arguments\":\""));
+        begin_call(w, c, t);
+        json_out_put(t, w->r->legacy_functions ? VIEW("\"arguments\":\"")
+                        : is_custom(c)          ? VIEW("\"custom\":{\"input\":\"")
+                                                : VIEW("\"function\":{\"arguments\":\""));
         break;
     }
 }
@@ -115,8 +135,7 @@ static void delta(protocol_writer *w, writer_choice *c, view text)
     json_out *t = event_begin(w);
     json_out_put(t, json_out_view(&c->head));
     json_out_escape(t, text);
-    json_out_put(t, c->piece == PIECE_CALL ? VIEW("\"}}]},\"logprobs\":")
-                                            : VIEW("\"},\"logprobs\":"));
+    json_out_put(t, c->piece == PIECE_CALL ? end_call(w) : VIEW("\"},\"logprobs\":"));
     if (said && w->has_logprobs)
         put_logprobs(t, &c->tokens.taken);
     else
@@ -131,17 +150,18 @@ static void close(protocol_writer *w, writer_choice *c, bool whole)
     json_out *t = &c->calls;
     if (t->b.len) json_out_literal(t, ",");
     json_out_literal(t, "{");
-    put_call(c, t);
+    put_call(w, c, t);
     json_out_escape(t, (view){c->text.ptr, c->text.len});
-    json_out_literal(t, "\"}}");
+    json_out_put(t, w->r->legacy_functions ? VIEW("\"}") : VIEW("\"}}"));
     if (t->status && !w->status) w->status = t->status;
 }
 
-static const char *finish(const writer_choice *c)
+static const char *finish(const protocol_writer *w, const writer_choice *c)
 {
     if (!c->ended) return NULL;
     if (c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT) return "length";
-    return c->n_calls ? "tool_calls" : "stop";
+    if (!c->n_calls) return "stop";
+    return w->r->legacy_functions ? "function_call" : "tool_calls";
 }
 
 static void end_choice(protocol_writer *w, writer_choice *c)
@@ -150,7 +170,7 @@ static void end_choice(protocol_writer *w, writer_choice *c)
     json_out *t = event_begin(w);
     put_choice(w, c, t);
     json_out_literal(t, "},\"logprobs\":null");
-    send(w, finish(c));
+    send(w, finish(w, c));
 }
 
 static void put_usage(const protocol_writer *w, json_out *t)
@@ -199,9 +219,10 @@ static void put_message(const protocol_writer *w, const writer_choice *c, json_o
         json_out_quoted(t, (view){c->thought.ptr, c->thought.len});
     }
     if (c->calls.b.len) {
-        json_out_literal(t, ",\"tool_calls\":[");
+        bool legacy = w->r->legacy_functions;
+        json_out_put(t, legacy ? VIEW(",\"function_call\":") : VIEW(",\"tool_calls\":["));
         json_out_put(t, json_out_view(&c->calls));
-        json_out_literal(t, "]");
+        json_out_put(t, legacy ? VIEW("") : VIEW("]"));
     }
     json_out_literal(t, "},\"logprobs\":");
     if (w->has_logprobs)
@@ -209,7 +230,7 @@ static void put_message(const protocol_writer *w, const writer_choice *c, json_o
     else
         json_out_literal(t, "null");
     json_out_literal(t, ",\"finish_reason\":");
-    json_out_string(t, finish(c));
+    json_out_string(t, finish(w, c));
     json_out_literal(t, "}");
 }
 

@@ -23,28 +23,39 @@ static int add_call(parser *p, const chat_message *in, const place *at, const js
     return call_add(p, &(cerium_message){"call", content, name, .call_id = id}, in->index);
 }
 
+/* Before there were tools: one call, without an id. */
+static int add_legacy_call(parser *p, const chat_message *in, const json_t *call)
+{
+    const place at = {in->at, "function_call", 0};
+    const char *name = NULL, *content = "";
+    RETURN_IF(field_name(p, &at, call, "name", &name));
+    RETURN_IF(field_string(p, &at, call, "arguments", &content));
+    return call_add(p, &(cerium_message){"call", content, name, .call_id = NULL}, in->index);
+}
+
 /* What it thought, said and called, in this order. */
 static int add_assistant(parser *p, const chat_message *in)
 {
     const char *thought = NULL, *said = NULL;
     const place content = {in->at, "content", 0}, list = {in->at, "tool_calls", 0};
-    json_t *calls = NULL;
+    json_t *calls = NULL, *legacy = NULL;
     if (json_is_string(json_object_get(in->message, "reasoning")))
         RETURN_IF(field_string(p, in->at, in->message, "reasoning", &thought));
     RETURN_IF(field_string(p, in->at, in->message, "reasoning_content", &thought));
     RETURN_IF(content_text(p, &content, json_object_get(in->message, "content"), VIEW(""), &said));
     RETURN_IF(field_array(p, in->at, in->message, "tool_calls", PROTOCOL_MESSAGES_MAX, &calls));
+    RETURN_IF(field_object(p, in->at, in->message, "function_call", &legacy));
     if (thought && thought[0])
         RETURN_IF(message_add(p, &(cerium_message){.role = "reasoning", .content = thought},
                               in->index));
-    if (said[0] || !json_array_size(calls))
+    if (said[0] || (!json_array_size(calls) && !legacy))
         RETURN_IF(message_add(p, &(cerium_message){.role = "assistant", .content = said},
                               in->index));
     for (size_t i = 0; i < json_array_size(calls); i++) {
         const place at = {&list, NULL, i};
         RETURN_IF(add_call(p, in, &at, json_array_get(calls, i)));
     }
-    return CERIUM_OK;
+    return legacy ? add_legacy_call(p, in, legacy) : CERIUM_OK;
 }
 
 static int add_result(parser *p, const chat_message *in)
@@ -57,6 +68,18 @@ static int add_result(parser *p, const chat_message *in)
     return result_add(p, id, text, in->index);
 }
 
+/* Of a call without an id: only its function is known. */
+static int add_legacy_result(parser *p, const chat_message *in)
+{
+    const char *name = NULL, *text = NULL;
+    const place content = {in->at, "content", 0};
+    RETURN_IF(field_name(p, in->at, in->message, "name", &name));
+    RETURN_IF(content_text(p, &content, json_object_get(in->message, "content"), VIEW("\n"),
+                           &text));
+    return message_add(p, &(cerium_message){.role = "tool", .content = text, .name = name},
+                       in->index);
+}
+
 static int add_message(parser *p, const chat_message *in)
 {
     const char *role = NULL, *text = NULL;
@@ -66,9 +89,11 @@ static int add_message(parser *p, const chat_message *in)
     if (!role) return parse_fail_missing(p, &(place){in->at, "role", 0});
     if (!strcmp(role, "assistant")) return add_assistant(p, in);
     if (!strcmp(role, "tool")) return add_result(p, in);
+    if (!strcmp(role, "function")) return add_legacy_result(p, in);
     if (strcmp(role, "user") && strcmp(role, "system") && strcmp(role, "developer"))
         return parse_fail_value(p, &(place){in->at, "role", 0}, role,
-                                "'system', 'assistant', 'user', 'tool', and 'developer'");
+                                "'system', 'assistant', 'user', 'function', 'tool', and "
+                                "'developer'");
     RETURN_IF(content_text(p, &content, json_object_get(in->message, "content"), VIEW("\n"),
                            &text));
     return message_add(p, &(cerium_message){.role = role, .content = text}, in->index);

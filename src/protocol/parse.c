@@ -218,13 +218,12 @@ static int responses_parse(parser *p)
 {
     protocol_request *r = p->r;
     const char *truncation = "disabled";
-    bool generate = true, parallel;
+    bool generate = true;
     json_t *unused = NULL;
     RETURN_IF(refuse_unsupported(p));
     r->store = r->api == PROTOCOL_RESPONSES;
     RETURN_IF(field_bool(p, NULL, p->root, "store", &r->store));
     RETURN_IF(field_bool(p, NULL, p->root, "generate", &generate));
-    RETURN_IF(field_bool(p, NULL, p->root, "parallel_tool_calls", &parallel));
     RETURN_IF(field_object(p, NULL, p->root, "reasoning", &unused));
     RETURN_IF(field_object(p, NULL, p->root, "metadata", &unused));
     RETURN_IF(field_string(p, NULL, p->root, "truncation", &truncation));
@@ -305,6 +304,7 @@ void protocol_request_free(protocol_request **request)
     for (size_t i = 0; i < r->n_prompts; i++) memory_free((void *)r->prompt_tokens[i]);
     texts_free(&r->texts);
     tools_release(&r->tool_set);
+    memory_free(r->callable);
     memory_free((void *)r->infill.files);
     memory_free(r->prompts);
     memory_free(r->prompt_lens);

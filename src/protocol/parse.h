@@ -30,6 +30,9 @@ struct protocol_tool {
     protocol_tool_kind kind;
     const char *space; /* namespace, or NULL */
     const char *name;  /* without it */
+    bool strict;         /* a function's arguments match its schema, or the request is refused */
+    const char *syntax;  /* of a custom tool's grammar: "lark" or "regex"; NULL: any text */
+    const char *grammar; /* its definition */
 };
 
 /* `tools` of a request, read: shared by the requests that brought the same bytes. */
@@ -112,6 +115,8 @@ int body_load(json_t **out, view body, const protocol_defaults *defaults, bool n
               struct protocol_tools **set, view *raw, protocol_error *error);
 /* Tools of p->root, read anew where the cache did not have them. */
 int tools_parse(parser *p);
+/* tool_choice, parallel_tool_calls and function_call, once the tools are read. */
+int tool_choice_parse(parser *p);
 void tools_release(struct protocol_tools **set);
 struct protocol_tools *cache_find(protocol_cache *cache, bool nested, view raw);
 void cache_keep(protocol_cache *cache, struct protocol_tools *set);

@@ -69,6 +69,10 @@ typedef struct {
     size_t n_tools;
     struct protocol_tools *tool_set;  /* owned reference, private: what tools were before */
     bool tools_barred;                /* tool_choice:"none" */
+    bool call_required;               /* "required", or a tool by its name: the answer calls one */
+    bool one_call;                    /* parallel_tool_calls:false: the answer ends with a call */
+    bool *callable;                   /* [n_tools] owned: which may be called; NULL: each */
+    bool legacy_functions;            /* Chat: `functions` in place of `tools` */
     json_t *schema;                   /* the answer must match it: text.format, response_format;
                                          borrowed from root; NULL: it need not */
     bool is_strict;                   /* and a schema that cannot be kept to is an error */
@@ -194,6 +198,9 @@ int protocol_writer_begin(protocol_writer *writer);
  * moment the call closes. */
 int protocol_writer_text(protocol_writer *writer, uint32_t choice, view text,
                          const protocol_token *tokens, size_t n_tokens);
+/* The answer is whole though the model might go on: it made the one call that parallel_tool_calls
+ * allows.  Then the choice is to be ended with PROTOCOL_END_STOP. */
+bool protocol_writer_enough(const protocol_writer *writer, uint32_t choice);
 /* A choice ended; after the last one the closing events: completed, incomplete or failed, or the
  * final chunks and for SSE of Chat and Completions "[DONE]".  error: for PROTOCOL_END_FAILED. */
 int protocol_writer_end(protocol_writer *writer, uint32_t choice, protocol_end end,

@@ -222,11 +222,12 @@ bool reader_saying(reader *r, char c)
     size_t n = 0;
     int mark;
     char out;
-    if (r->form->tags) marks[n++] = "<tool_call>";
-    if (r->form->bare_functions) marks[n++] = "<function=";
-    if (r->form->inst) marks[n++] = "[TOOL_CALLS]";
-    if (r->form->bare_json) marks[n++] = "<|python_tag|>";
-    if (r->form->bare_json && r->line_start && !r->n_window && c == '{') {
+    bool calls = r->n_tools > 0;
+    if (calls && r->form->tags) marks[n++] = "<tool_call>";
+    if (calls && r->form->bare_functions) marks[n++] = "<function=";
+    if (calls && r->form->inst) marks[n++] = "[TOOL_CALLS]";
+    if (calls && r->form->bare_json) marks[n++] = "<|python_tag|>";
+    if (calls && r->form->bare_json && r->line_start && !r->n_window && c == '{') {
         hold_mark(r, "{");
         reader_object_begin(r, IN_LINE);
         return true;
@@ -316,6 +317,11 @@ int reader_feed(reader *r, view text, reader_fn *fn, void *user)
         if (r->state(r, text.ptr[i])) i++;
     flush(r);
     return r->status;
+}
+
+bool reader_is_outside(const reader *r)
+{
+    return r->state == reader_saying && !r->n_window;
 }
 
 int reader_end(reader *r, reader_fn *fn, void *user)

@@ -29,13 +29,16 @@ typedef int reader_fn(void *user, const reader_part *part);
 typedef struct reader reader;
 
 /* chat_form: cerium_engine_info.chat_form, "" for the plain form.
- * tools: [n_tools] borrowed: types of parameters, and which take free text. */
+ * tools: [n_tools] borrowed: types of parameters, and which take free text.  Where there are none,
+ * nothing is a call: what looks like one is said. */
 CERIUM_CHECKED int reader_open(reader **out, const char *chat_form, const cerium_tool *tools,
                                size_t n_tools);
 void reader_free(reader **r);
 
 /* More text: parts that are certain now go to fn. */
 CERIUM_CHECKED int reader_feed(reader *r, view text, reader_fn *fn, void *user);
+/* No call is open, and none has begun. */
+bool reader_is_outside(const reader *r);
 /* The answer ended: what was held back. */
 CERIUM_CHECKED int reader_end(reader *r, reader_fn *fn, void *user);
 

@@ -64,7 +64,7 @@ static void begin_message(reader *r)
     channel = word(find_last(header, VIEW("<|channel|>")));
     if (view_starts(to, prefix)) to = (view){to.ptr + prefix.len, to.len - prefix.len};
     r->held.len = 0;
-    if (to.len && to.len <= sizeof r->name) {
+    if (r->n_tools && to.len && to.len <= sizeof r->name) {
         memcpy(r->name, to.ptr, to.len);
         r->n_name = to.len;
         r->separates = false;

@@ -66,10 +66,11 @@ static int tools_reserve(struct protocol_tools *set)
     return CERIUM_OK;
 }
 
-static int tool_add(parser *p, const place *at, const cerium_tool *tool, protocol_tool_kind kind,
-                    const char *space)
+/* facts but for the name, which is the tool's. */
+static int tool_add(parser *p, const place *at, const cerium_tool *tool, struct protocol_tool facts)
 {
     struct protocol_tools *set = p->r->tool_set;
+    const char *space = facts.space;
     char full[FULL_NAME_BYTES];
     if (set->n >= PROTOCOL_TOOLS_MAX)
         return parse_fail(p, at, "array_above_max_length",
@@ -78,7 +79,8 @@ static int tool_add(parser *p, const place *at, const cerium_tool *tool, protoco
     if (find_tool(set, space, tool->name, full)) return CERIUM_OK; /* said twice: the first holds */
     RETURN_IF(tools_reserve(set));
     set->list[set->n] = *tool;
-    set->facts[set->n] = (struct protocol_tool){.kind = kind, .space = space, .name = tool->name};
+    facts.name = tool->name;
+    set->facts[set->n] = facts;
     RETURN_IF(make_text(p, view_of(full), &set->list[set->n].name));
     if (json_object_set_new(set->names, full, json_integer((json_int_t)set->n)))
         return CERIUM_ERR_MEMORY;
@@ -89,18 +91,19 @@ static int tool_add(parser *p, const place *at, const cerium_tool *tool, protoco
 static int add_function(parser *p, const place *at, const json_t *tool, const char *space)
 {
     cerium_tool made = {.parameters = "{\"type\":\"object\",\"properties\":{}}"};
+    struct protocol_tool facts = {.kind = PROTOCOL_TOOL_FUNCTION, .space = space};
     json_t *parameters = NULL;
-    bool strict;
     RETURN_IF(field_name(p, at, tool, "name", &made.name));
     RETURN_IF(field_string(p, at, tool, "description", &made.description));
     RETURN_IF(field_object(p, at, tool, "parameters", &parameters));
-    RETURN_IF(field_bool(p, at, tool, "strict", &strict));
+    RETURN_IF(field_bool(p, at, tool, "strict", &facts.strict));
     if (parameters) RETURN_IF(make_json(p, parameters, &made.parameters));
-    return tool_add(p, at, &made, PROTOCOL_TOOL_FUNCTION, space);
+    return tool_add(p, at, &made, facts);
 }
 
 /* The grammar belongs to what the model is told: it must know what to write. */
-static int describe_grammar(parser *p, const place *up, const json_t *tool, const char **out)
+static int describe_grammar(parser *p, const place *up, const json_t *tool,
+                            struct protocol_tool *facts, const char **out)
 {
     json_t *format = NULL;
     const place at = {up, "format", 0};
@@ -119,6 +122,8 @@ static int describe_grammar(parser *p, const place *up, const json_t *tool, cons
     if (!syntax || (strcmp(syntax, "lark") && strcmp(syntax, "regex")))
         return parse_fail_value(p, &(place){where, "syntax", 0}, syntax ? syntax : "",
                                 "'lark' and 'regex'");
+    facts->syntax = syntax;
+    facts->grammar = definition;
     bytes text = {.max = PROTOCOL_BODY_BYTES_MAX};
     const char *pieces[] = {*out ? *out : "", *out ? "\n" : "", "The input follows this grammar (",
                             syntax, "):\n", definition};
@@ -132,11 +137,12 @@ static int describe_grammar(parser *p, const place *up, const json_t *tool, cons
 
 static int add_custom(parser *p, const place *at, const json_t *tool, const char *space)
 {
+    struct protocol_tool facts = {.kind = PROTOCOL_TOOL_CUSTOM, .space = space};
     cerium_tool made = {0};
     RETURN_IF(field_name(p, at, tool, "name", &made.name));
     RETURN_IF(field_string(p, at, tool, "description", &made.description));
-    RETURN_IF(describe_grammar(p, at, tool, &made.description));
-    return tool_add(p, at, &made, PROTOCOL_TOOL_CUSTOM, space);
+    RETURN_IF(describe_grammar(p, at, tool, &facts, &made.description));
+    return tool_add(p, at, &made, facts);
 }
 
 /* A function or a custom tool; Chat has its facts in an object named like the type. */
@@ -175,22 +181,18 @@ static int add_namespace(parser *p, const place *at, const json_t *tool)
     return CERIUM_OK;
 }
 
-static int choice_parse(parser *p)
+/* Chat before there were tools. */
+static int functions_parse(parser *p)
 {
-    const json_t *choice = json_object_get(p->root, "tool_choice");
-    const place at = {NULL, "tool_choice", 0};
-    if (!choice || json_is_null(choice)) return CERIUM_OK;
-    if (json_is_string(choice)) {
-        const char *word = json_string_value(choice);
-        p->r->tools_barred = !strcmp(word, "none");
-        if (strcmp(word, "none") && strcmp(word, "auto") && strcmp(word, "required"))
-            return parse_fail_value(p, &at, word, "'none', 'auto', and 'required'");
-        return CERIUM_OK;
+    json_t *list = NULL;
+    const place functions = {NULL, "functions", 0};
+    RETURN_IF(field_array(p, NULL, p->root, "functions", PROTOCOL_TOOLS_MAX, &list));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const place at = {&functions, NULL, i};
+        RETURN_IF(expect_object(p, &at, json_array_get(list, i)));
+        RETURN_IF(add_function(p, &at, json_array_get(list, i), NULL));
     }
-    const char *type = NULL;
-    RETURN_IF(expect_object(p, &at, choice));
-    RETURN_IF(field_string(p, &at, choice, "type", &type));
-    return type ? CERIUM_OK : parse_fail_missing(p, &(place){&at, "type", 0});
+    return CERIUM_OK;
 }
 
 static int list_parse(parser *p)
@@ -258,6 +260,7 @@ static int read_tools(parser *p)
     p->texts = &set->texts;
     set->names = json_object();
     int status = set->names ? list_parse(p) : CERIUM_ERR_MEMORY;
+    if (!status && p->r->legacy_functions) status = functions_parse(p);
     p->texts = &p->r->texts;
     if (status) return status;
     if (p->r->api != PROTOCOL_CHAT) RETURN_IF(make_echo(set));
@@ -271,6 +274,8 @@ static int read_tools(parser *p)
 int tools_parse(parser *p)
 {
     protocol_request *r = p->r;
+    r->legacy_functions = r->api == PROTOCOL_CHAT && json_object_get(p->root, "functions") &&
+                          !json_is_array(json_object_get(p->root, "tools"));
     if (!r->tool_set) {
         r->tool_set = memory_zalloc(1, sizeof *r->tool_set);
         if (!r->tool_set) return CERIUM_ERR_MEMORY;
@@ -280,7 +285,7 @@ int tools_parse(parser *p)
     }
     r->tools = r->tool_set->list;
     r->n_tools = r->tool_set->n;
-    return choice_parse(p);
+    return tool_choice_parse(p);
 }
 
 void tools_release(struct protocol_tools **set)

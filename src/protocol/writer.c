@@ -240,9 +240,19 @@ typedef struct {
     writer_choice *c;
 } reading;
 
+/* What follows the only call that was wanted says nothing, however much of it came. */
+static int ignore_part(reading *r, const reader_part *part)
+{
+    if (part->kind == READER_CALL) r->c->enough = true;
+    if (r->w->has_logprobs) token_queue_drop(&r->c->tokens);
+    return r->w->status;
+}
+
 static int on_part(void *user, const reader_part *part)
 {
     reading *r = user;
+    if (r->w->r->one_call && r->c->n_calls && r->c->piece != PIECE_CALL)
+        return ignore_part(r, part);
     bool is_text = part->kind == READER_TEXT || part->kind == READER_REASONING;
     if (r->w->has_logprobs && !is_text) token_queue_drop(&r->c->tokens);
     if (is_text && !part->text.len) return r->w->status;
@@ -317,6 +327,14 @@ int protocol_writer_text(protocol_writer *w, uint32_t choice, view text,
         w->reasoning_tokens += n_tokens ? (uint32_t)n_tokens : 1;
     if (status && !w->status) w->status = status;
     return w->status;
+}
+
+bool protocol_writer_enough(const protocol_writer *w, uint32_t choice)
+{
+    CHECK(choice < w->n_choices);
+    const writer_choice *c = &w->choices[choice];
+    bool called = w->r->one_call && c->n_calls && c->piece != PIECE_CALL;
+    return c->enough || (called && reader_is_outside(c->reader));
 }
 
 /* Prompts are counted once, however many answers they have. */

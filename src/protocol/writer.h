@@ -32,6 +32,7 @@ typedef struct {
     const struct protocol_tool *tool;  /* of an open call; NULL: the client has no such tool */
     char call_id[128];
     uint32_t n_calls;
+    bool enough;                       /* the one call that was wanted is whole */
     json_out head;                    /* first half of the events of the open piece */
     /* Chat and Completions: the whole message. */
     bytes said, thought;

@@ -348,7 +348,7 @@ static void choice_step(choice *ch, const cerium_event *event)
         (void)no_memory(&e);
         fail(a, &e);
         choice_stop(ch, PROTOCOL_END_FAILED);
-    } else if (leaves) {
+    } else if (leaves || (a->writer && protocol_writer_enough(a->writer, ch->index))) {
         choice_stop(ch, PROTOCOL_END_STOP);
     } else if (out_of_time(ch)) {
         choice_stop(ch, PROTOCOL_END_LENGTH);

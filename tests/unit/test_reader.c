@@ -257,7 +257,7 @@ static void test_limits(void)
     reader_free(&r);
     bytes_free(&t.out);
     /* Whoever takes the parts may end it. */
-    CHECK(!reader_open(&r, "chatml", NULL, 0));
+    CHECK(!reader_open(&r, "chatml", tools, ARRAY_LEN(tools)));
     TEST_CHECK(reader_feed(r, VIEW(CALL("x", "{}")), refuse, NULL) == CERIUM_ERR_CANCELED);
     TEST_CHECK(reader_end(r, refuse, NULL) == CERIUM_ERR_CANCELED);
     reader_free(&r);
