@@ -5,6 +5,7 @@ import os
 import queue
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,6 +22,7 @@ web_search = "disabled"
 check_for_update_on_startup = false
 [analytics]
 enabled = false
+%(more)s
 [features]
 plugins = false
 multi_agent = false
@@ -51,13 +53,14 @@ LONG = " ".join("word%d" % i for i in range(3000))
 class Home:
     """A CODEX_HOME and a working folder of their own."""
 
-    def __init__(self, server, websockets=True, config=CONFIG):
+    def __init__(self, server, websockets=True, config=CONFIG, more=""):
         self.folder = tempfile.mkdtemp(prefix="codex-", dir=server.folder)
         self.work = os.path.join(self.folder, "work")
         os.mkdir(self.work)
         with open(os.path.join(self.folder, "config.toml"), "w") as f:
             f.write(config % {"url": server.url, "model": MODEL_ID,
-                              "websockets": "true" if websockets else "false"})
+                              "websockets": "true" if websockets else "false",
+                              "more": more})
         self.env = {"CODEX_HOME": self.folder, "CERIUM_KEY": KEY, "RUST_LOG": "error"}
         for name in ("OPENAI_API_KEY", "CODEX_API_KEY", "HTTPS_PROXY", "https_proxy"):
             self.env[name] = ""
@@ -76,9 +79,13 @@ def said(events):
             if e.get("type") == "item.completed" and e["item"].get("type") == "agent_message"]
 
 
-def ran(events):
+def done(events, kind):
     return [e["item"] for e in events
-            if e.get("type") == "item.completed" and e["item"].get("type") == "command_execution"]
+            if e.get("type") == "item.completed" and e["item"].get("type") == kind]
+
+
+def ran(events):
+    return done(events, "command_execution")
 
 
 def fails(events):
@@ -188,6 +195,89 @@ def check_exec(report, transport, websockets):
             harness.wait_for(lambda: server.running() == 0)
 
 
+MCP = """
+[mcp_servers.metals]
+command = "%s"
+args = ["%s"]
+""" % (sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mcp_server.py"))
+PATCH = """*** Begin Patch
+*** Add File: notes/metal.txt
++cerium melts at 795 \u00b0C
++"quoted\\n" <tool_call>
+*** Update File: old.txt
+@@
+ one
+-two
++zwei
+*** End Patch
+"""
+SCHEMA = {"type": "object", "properties": {"metal": {"type": "string"}, "degrees": {
+    "type": "integer"}}, "required": ["metal", "degrees"], "additionalProperties": False}
+
+
+def check_patch(report, server, home):
+    """A freeform tool: its input is text, not JSON, which Codex applies as it came."""
+    with open(os.path.join(home.work, "old.txt"), "w") as f:
+        f.write("one\ntwo\n")
+    with report.check("codex tools: apply_patch, freeform", server):
+        events, status, text = home.exec("patch the files")
+        assert status == 0 and not fails(events), text[-600:]
+        changes = [c["kind"] for item in done(events, "file_change") for c in item["changes"]]
+        assert sorted(changes) == ["add", "update"], changes
+        with open(os.path.join(home.work, "notes/metal.txt"), encoding="utf-8") as f:
+            assert f.read() == "cerium melts at 795 \u00b0C\n\"quoted\\n\" <tool_call>\n"
+        with open(os.path.join(home.work, "old.txt")) as f:
+            assert f.read() == "one\nzwei\n"
+        assert said(events)[-1] == "Patched.", said(events)
+
+
+def check_tools(report, transport, websockets):
+    script = [
+        line("I patch.\n" + call("apply_patch", input=PATCH), last="patch the files",
+             has_tool="apply_patch"),
+        line("Patched.", role="tool", last="Updated the following files"),
+        line("All at once.\n" + "\n".join(call("exec_command", cmd="echo part-$((%d*7))" % i)
+                                          for i in (1, 2, 3)), last="run three"),
+        line("All ran.", role="tool", last="part-21"),
+        line('{"metal": "cerium", "degrees": 795}', last="as a record"),
+        line(call("mcp__metals__look_up", metal="cerium"), last="ask the metals",
+             has_tool="mcp__metals__look_up"),
+        line("795 it is.", role="tool", last="it melts at 795 degrees"),
+        line(call("no_such_tool", x=1), last="call what is not there"),
+        line("There is none.", role="tool", last="no_such_tool"),
+    ]
+    with Server(replay=script, context=32768, key=KEY) as server:
+        home = Home(server, websockets, more=MCP)
+        check_patch(report, server, home)
+        with report.check("codex tools: three calls in one turn over " + transport, server):
+            events, status, text = home.exec("run three")
+            assert status == 0 and not fails(events), text[-600:]
+            outputs = sorted(c["aggregated_output"].strip() for c in ran(events))
+            assert outputs == ["part-14", "part-21", "part-7"], outputs
+            assert said(events) == ["All at once.", "All ran."], said(events)
+        with report.check("codex tools: an MCP server's, in a namespace, over " + transport,
+                          server):
+            events, status, text = home.exec("ask the metals")
+            assert status == 0 and not fails(events), text[-600:]
+            calls = done(events, "mcp_tool_call")
+            assert [(c["server"], c["tool"], c["status"]) for c in calls] == \
+                [("metals", "look_up", "completed")], calls
+            assert calls[0]["arguments"] == {"metal": "cerium"}, calls
+            assert said(events)[-1] == "795 it is.", said(events)
+        if not websockets:
+            return
+        with report.check("codex tools: an output schema", server):
+            path = os.path.join(home.folder, "schema.json")
+            with open(path, "w") as f:
+                json.dump(SCHEMA, f)
+            events, status, text = home.exec("--output-schema", path, "as a record")
+            assert status == 0 and not fails(events), text[-600:]
+            assert json.loads(said(events)[-1]) == {"metal": "cerium", "degrees": 795}
+        with report.check("codex tools: one that is not there", server):
+            events, status, text = home.exec("call what is not there")
+            assert status == 0 and said(events)[-1] == "There is none.", text[-600:]
+
+
 def check_app_server(report):
     script = [
         line("First answer.", last="first question"),
@@ -264,6 +354,8 @@ def main():
     if not report.missing("codex"):
         check_exec(report, "websocket", True)
         check_exec(report, "http", False)
+        check_tools(report, "websocket", True)
+        check_tools(report, "http", False)
         check_app_server(report)
         check_faults(report)
     report.end()

@@ -41,7 +41,7 @@ npm_install() {
 if command -v npm >/dev/null; then
     # The SDK needs Node 22, and Debian has an older one.
     npm_install node node@22.23.3
-    npm_install openai-node openai@7.57.0 ws@8.23.0
+    npm_install openai-node openai@7.57.0 ws@8.23.0 zod@4.6.7
     npm_install codex @openai/codex@0.169.0
     npm_install opencode opencode-ai@1.18.33
     npm_install continue @continuedev/cli@1.5.47

@@ -19,6 +19,7 @@ SCRIPT = [
     line("I look.\n" + call("look_up", word="cerium"), repeat=True, role="user", last="look up",
          has_tool="look_up"),
     line("Cerium is a metal.", repeat=True, role="tool", last="metal"),
+    line('{"name": "cerium", "degrees": 795}', repeat=True, last="as a record"),
     line(LONG, repeat=True, last="talk for long"),
 ]
 

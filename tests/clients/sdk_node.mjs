@@ -6,6 +6,9 @@ import { check, finish, url, key, model } from './report.mjs';
 const require = createRequire(process.env.CLIENTS + '/node/package.json');
 const OpenAI = require('openai').default;
 const { ResponsesWS } = require('openai/resources/responses/ws');
+const { zodFunction, zodResponseFormat, zodResponsesFunction, zodTextFormat } =
+  require('openai/helpers/zod');
+const { z } = require('zod');
 
 const client = new OpenAI({ apiKey: key, baseURL: url + '/v1', maxRetries: 0 });
 const tool = {
@@ -48,6 +51,30 @@ await check('node: a call and its result', async () => {
     input: [{ type: 'function_call_output', call_id: item.call_id, output: 'a metal' }],
   });
   assert.equal(next.output_text, 'Cerium is a metal.');
+});
+const LookUp = z.object({ word: z.string() });
+const Metal = z.object({ name: z.string(), degrees: z.number() });
+await check('node: strict tools and outputs of a schema are parsed', async () => {
+  let r = await client.responses.parse({ model, input: 'as a record',
+    text: { format: zodTextFormat(Metal, 'metal') } });
+  assert.deepEqual(r.output_parsed, { name: 'cerium', degrees: 795 });
+  r = await client.responses.parse({ model, input: 'look up cerium',
+    tools: [zodResponsesFunction({ name: 'look_up', parameters: LookUp })] });
+  const item = r.output.find((i) => i.type === 'function_call');
+  assert.deepEqual(item.parsed_arguments, { word: 'cerium' });
+  const chat = await client.chat.completions.parse({ model,
+    messages: [{ role: 'user', content: 'as a record' }],
+    response_format: zodResponseFormat(Metal, 'metal') });
+  assert.deepEqual(chat.choices[0].message.parsed, { name: 'cerium', degrees: 795 });
+});
+await check('node: the runner calls tools by itself', async () => {
+  const words = [];
+  const runner = client.chat.completions.runTools({ model, stream: true,
+    messages: [{ role: 'user', content: 'look up cerium' }],
+    tools: [zodFunction({ name: 'look_up', parameters: LookUp,
+      function: ({ word }) => { words.push(word); return 'a metal'; } })] });
+  assert.equal(await runner.finalContent(), 'Cerium is a metal.');
+  assert.deepEqual(words, ['cerium']);
 });
 await check('node: chat, whole and streamed', async () => {
   const messages = [{ role: 'user', content: 'say hello' }];

@@ -1,7 +1,8 @@
 #!/bin/sh
 # test_clients.sh - real clients against `cerium serve`: installs them, runs each, adds up.
 #
-#   tests/clients/test_clients.sh [NAME...]     codex, sdk_python, sdk_node, agents, curl, raw, page
+#   tests/clients/test_clients.sh [NAME...]     codex, sdk_python, sdk_tools, sdk_node, agents,
+#       curl, raw, page
 #
 # What cannot be installed here is skipped by name.
 here=$(dirname "$0")
@@ -47,6 +48,7 @@ if [ -e "$CLIENTS/missing/openai-python" ]; then
     echo "skipped: openai for Python: $(cat "$CLIENTS/missing/openai-python")"
 else
     suite sdk_python "$python" "$here/sdk_python.py"
+    suite sdk_tools "$python" "$here/sdk_tools.py"
 fi
 suite sdk_node python3 "$here/node.py" sdk_node.mjs openai-node
 suite page python3 "$here/node.py" page.mjs playwright
