@@ -142,10 +142,15 @@ static void put_argument(reader *r, char c)
     else if (r->mode == ARGS_BROKEN) reader_put(r, READER_ARGUMENTS, &c, 1);
 }
 
+/* The names of control tokens may stand in a string, which speaks of them. */
 static bool in_call(reader *r, char c)
 {
     char out;
     int mark;
+    if (r->called && r->mode != ARGS_BROKEN && json_scan_in_string(&r->scan)) {
+        put_argument(r, c);
+        return true;
+    }
     r->window[r->n_window++] = c;
     while ((mark = reader_mark(r, marks, ARRAY_LEN(marks), &out)) == -1) put_argument(r, out);
     if (mark < 0) return true;

@@ -229,6 +229,8 @@ static void test_harmony(void)
           "T:One.\n\nTwo.");
     check("harmony", "<|channel|>analysis<|message|>a<|channel|>final<|message|>b<|return|>",
           "R:a|T:b");
+    check("harmony", " " TO_EXEC "<|channel|>commentary json<|message|>{\"cmd\": \"<|end|>\"}"
+                     "<|call|>", "C:exec|A:{\"cmd\": \"<|end|>\"}|E:");
     check("harmony", "Just text", "T:Just text");
     check("harmony", "<|channel|>anal", "");
 }
