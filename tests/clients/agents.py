@@ -1,4 +1,4 @@
-"""agents.py - opencode and Continue's CLI, headless, with the tools that they bring themselves."""
+"""agents.py - opencode and the CLIs of Continue and Cline, headless, with the tools that they bring themselves."""
 
 import json
 import os
@@ -125,6 +125,33 @@ def check_continue(report):
             assert "The tool said 42." in text, text[-600:]
 
 
+# ---- Cline ----
+
+def check_cline(report):
+    script = [
+        line(call("run_commands", commands=["echo tool-ran-$((6*7))"]), last="run the echo",
+             has_tool="run_commands"),
+        line("The tool said 42.", role="tool", last="tool-ran-42"),
+    ]
+    with Server(replay=script, context=65536, key=KEY) as server:
+        home = folder_of(server, "cline", {"work/README": "nothing"})
+        cline = [os.path.join(NODE_BIN, "cline")]
+        data = ["--data-dir", home + "/data"]
+        # What it asks of the Internet by itself is refused at once.
+        env = {**home_env(home), "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+        with report.check("cline: a shell call", server):
+            status, out, err = harness.run(
+                cline + ["auth", "openai-compatible", "-k", KEY, "-m", MODEL_ID,
+                         "-b", server.url + "/v1"] + data, cwd=home, env=env)
+            assert status == 0, (out + err)[-600:]
+            status, out, err = harness.run(
+                cline + ["--json", "-c", home + "/work"] + data +
+                ["-P", "openai-compatible", "-m", MODEL_ID, "run the echo"],
+                cwd=home, env=env, seconds=180)
+            assert status == 0, (out + err)[-600:]
+            assert "tool-ran-42" in out and "The tool said 42." in out, (out + err)[-600:]
+
+
 def main():
     report = Report("agents")
     if not report.missing("opencode"):
@@ -132,6 +159,8 @@ def main():
         check_opencode(report, "@ai-sdk/openai", "/v1/responses")
     if not report.missing("continue"):
         check_continue(report)
+    if not report.missing("cline"):
+        check_cline(report)
     report.end()
 
 

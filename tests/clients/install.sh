@@ -45,10 +45,11 @@ if command -v npm >/dev/null; then
     npm_install codex @openai/codex@0.169.0
     npm_install opencode opencode-ai@1.18.33
     npm_install continue @continuedev/cli@1.5.47
+    npm_install cline cline@3.0.65
     npm_install playwright playwright-core@1.65.1
     [ -e "$folder/missing/node" ] && missing openai-node "there is no Node 22"
 else
-    for name in node openai-node codex opencode continue playwright; do
+    for name in node openai-node codex opencode continue cline playwright; do
         missing "$name" "there is no npm"
     done
 fi
