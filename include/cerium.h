@@ -295,6 +295,8 @@ typedef enum {
  *
  * In lark, `%json {...}` in place of an expression is JSON that fits that schema, and `<"NAME">` is
  * the control token of that name: `<"[TOOL_CALLS]">`; `<|call|>` is short for `<"<|call|>">`.
+ * `%text {"syntax": ..., "grammar": "..."}` is a text of that grammar ("lark" or "regex") within
+ * this one, and `%string {...}` the same as it stands within a string of JSON.
  * Ambiguity is no error: a text is in the set when any reading of it is, and priorities say
  * nothing.  What is not supported is refused, never loosened.
  *

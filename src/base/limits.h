@@ -124,6 +124,7 @@ _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAM
 #define PROTOCOL_PROMPTS_MAX      64u         /* of one completion request */
 #define PROTOCOL_CHOICES_MAX      16u         /* `n` */
 #define PROTOCOL_FILES_MAX        1024u       /* input_extra of one infill request */
+#define PROTOCOL_GUIDE_BYTES_MAX  (64u << 20) /* grammars of the tools of one request */
 #define PROTOCOL_ANSWER_BYTES_MAX (64u << 20) /* one answer with all its bookkeeping */
 
 _Static_assert(PROTOCOL_DEPTH_MAX < 2048, "jansson's own limit, which has no error of ours");

@@ -31,6 +31,8 @@ struct protocol_tool {
     const char *space; /* namespace, or NULL */
     const char *name;  /* without it */
     bool strict;         /* a function's arguments match its schema, or the request is refused */
+    bool loose;          /* not strict, and no grammar can be made of its schema: any object */
+    const json_t *schema; /* of a function's arguments; NULL: any object */
     const char *syntax;  /* of a custom tool's grammar: "lark" or "regex"; NULL: any text */
     const char *grammar; /* its definition */
 };

@@ -98,6 +98,7 @@ static int add_function(parser *p, const place *at, const json_t *tool, const ch
     RETURN_IF(field_object(p, at, tool, "parameters", &parameters));
     RETURN_IF(field_bool(p, at, tool, "strict", &facts.strict));
     if (parameters) RETURN_IF(make_json(p, parameters, &made.parameters));
+    facts.schema = parameters;
     return tool_add(p, at, &made, facts);
 }
 

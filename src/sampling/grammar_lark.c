@@ -10,6 +10,8 @@
 
 typedef struct {
     notation n;
+    code_form form;   /* how its texts stand in what is read */
+    uint32_t within;  /* grammars around this one */
     bool in_terminal; /* what is read now is a part of a terminal */
     uint32_t ignored; /* rule of what may stand between terminals, or NONE */
     bytes ignores;    /* expressions of %ignore */
@@ -87,12 +89,12 @@ static uint32_t terminal(lark *l, uint32_t e)
 static uint32_t literal(lark *l, const bytes *text, bool ignores_case)
 {
     notation *n = &l->n;
-    if (!ignores_case) return expr_text(n->b, (view){text->ptr, text->len});
+    if (!ignores_case) return expr_literal(n->b, (view){text->ptr, text->len}, l->form);
     bytes parts = {.max = 0};
     for (size_t i = 0; i < text->len; i++) {
         uint8_t c = (uint8_t)text->ptr[i], other = c ^ 32;
         bool is_letter = (c | 32) >= 'a' && (c | 32) <= 'z';
-        uint32_t e = expr_bytes(n->b, c, c);
+        uint32_t e = c < 0x80 ? expr_code_range(n->b, c, c, l->form) : expr_bytes(n->b, c, c);
         notation_keep(n, &parts, is_letter ? EXPR_ALT(n->b, e, expr_bytes(n->b, other, other)) : e);
     }
     return notation_join(n, &parts, false);
@@ -108,7 +110,7 @@ static uint32_t range(lark *l, const bytes *first)
     ok = ok && code_read((view){first->ptr, first->len}, &lo) == first->len && first->len &&
          code_read((view){last.ptr, last.len}, &hi) == last.len && last.len && lo <= hi;
     if (ok)
-        e = expr_code_range(l->n.b, lo, hi, CODES_RAW);
+        e = expr_code_range(l->n.b, lo, hi, l->form);
     else
         notation_refuse(&l->n, "a range goes from one character to a later one");
     bytes_free(&last);
@@ -133,7 +135,7 @@ static uint32_t quoted(lark *l)
 static uint32_t regexp(lark *l)
 {
     notation *n = &l->n;
-    regex_options o = {.form = CODES_RAW};
+    regex_options o = {.form = l->form};
     size_t from = n->at;
     bool in_class = false;
     char place[32];
@@ -163,15 +165,13 @@ static uint32_t regexp(lark *l)
     return terminal(l, expr_regex(n->b, text, o, place));
 }
 
-/* Behind "%json": a schema, to the brace that closes it. */
-static uint32_t json(lark *l)
+/* A value of JSON, to the brace that closes it; empty, and refused, where none is. */
+static view braces(lark *l)
 {
     notation *n = &l->n;
-    char place[32];
-    uint32_t line = 1, depth = 0;
+    uint32_t depth = 0;
     skip_blanks(l, true);
     size_t from = n->at;
-    for (size_t i = 0; i < from; i++) line += n->text.ptr[i] == '\n';
     for (bool in_text = false; notation_has(n); n->at++) {
         char c = notation_peek(n, 0);
         if (in_text && c == '\\') {
@@ -184,11 +184,51 @@ static uint32_t json(lark *l)
             n->at++;
             break;
         }
-        if (depth == 0) return notation_refuse(n, "%json wants a schema in braces");
+        if (depth == 0) return notation_refuse(n, "JSON in braces was expected"), (view){0};
     }
-    snprintf(place, sizeof place, "line %u: %%json ", line);
     size_t end = n->at < n->text.len ? n->at : n->text.len;
-    return terminal(l, expr_schema(n->b, (view){n->text.ptr + from, end - from}, place));
+    return (view){n->text.ptr + from, end - from};
+}
+
+/* Behind "%json": a schema. */
+static uint32_t json(lark *l)
+{
+    notation *n = &l->n;
+    char place[32];
+    uint32_t line = 1;
+    if (l->form == CODES_JSON) return notation_refuse(n, "%json cannot stand within %string");
+    for (size_t i = 0; i < n->at; i++) line += n->text.ptr[i] == '\n';
+    view text = braces(l);
+    snprintf(place, sizeof place, "line %u: %%json ", line);
+    return terminal(l, expr_schema(n->b, text, place));
+}
+
+static uint32_t expr_lark_within(grammar_builder *b, view text, code_form form, uint32_t within);
+
+/* Behind "%text" and "%string": {"syntax": "lark" or "regex", "grammar": "..."}. */
+static uint32_t nested(lark *l, code_form form)
+{
+    notation *n = &l->n;
+    json_error_t error;
+    if (form == l->form && form == CODES_JSON)
+        return notation_refuse(n, "%string cannot stand within %string");
+    if (l->form == CODES_JSON) form = CODES_JSON;
+    view text = braces(l);
+    json_t *what = n->b->status ? NULL : json_loadb(text.ptr, text.len, 0, &error);
+    const json_t *text_of = json_object_get(what, "grammar");
+    const char *syntax = json_string_value(json_object_get(what, "syntax"));
+    view inner = {json_string_value(text_of), json_string_length(text_of)};
+    uint32_t e = EXPR_NEVER;
+    if (!inner.ptr || !syntax)
+        notation_refuse(n, "wants {\"syntax\": ..., \"grammar\": ...}");
+    else if (!strcmp(syntax, "regex"))
+        e = expr_regex(n->b, inner, (regex_options){.form = form}, "regex");
+    else if (!strcmp(syntax, "lark"))
+        e = expr_lark_within(n->b, inner, form, l->within + 1);
+    else
+        notation_refuse(n, "a syntax is \"lark\" or \"regex\"");
+    json_decref(what);
+    return terminal(l, e);
 }
 
 /* Behind '<': a control token by its name. */
@@ -197,7 +237,9 @@ static uint32_t control(lark *l)
     notation *n = &l->n;
     bytes name = {.max = 1024};
     uint32_t e = EXPR_NEVER;
-    if (notation_take(n, "\"")) {
+    if (l->form == CODES_JSON) {
+        notation_refuse(n, "a control token cannot stand within %string");
+    } else if (notation_take(n, "\"")) {
         if (notation_quoted(n, '"', &name) && name.len && notation_take(n, ">"))
             e = expr_control(n->b, (view){name.ptr, name.len});
         else
@@ -241,6 +283,8 @@ static uint32_t atom(lark *l)
     if (notation_take(n, "\"")) return quoted(l);
     if (notation_take(n, "/")) return regexp(l);
     if (notation_take(n, "%json")) return json(l);
+    if (notation_take(n, "%text")) return nested(l, CODES_RAW);
+    if (notation_take(n, "%string")) return nested(l, CODES_JSON);
     if (notation_take(n, "<")) return control(l);
     view name = notation_name(n, "");
     if (name.len == 0) return notation_refuse(n, "not a part of an expression");
@@ -320,7 +364,7 @@ static void import_one(lark *l, view name, view as)
         if (!symbol || symbol->is_said) return;
         symbol->is_said = true;
         rule_set(l->n.b, symbol->rule,
-                 expr_regex(l->n.b, view_of(common[i].regex), (regex_options){.form = CODES_RAW},
+                 expr_regex(l->n.b, view_of(common[i].regex), (regex_options){.form = l->form},
                             place));
         return;
     }
@@ -412,11 +456,15 @@ static bool has_ignores(view text)
     return false;
 }
 
-uint32_t expr_lark(grammar_builder *b, view text)
+static uint32_t expr_lark_within(grammar_builder *b, view text, code_form form,
+                                 uint32_t within)
 {
-    lark l = {
-        .n = {.b = b, .text = text, .symbols.max = GRAMMAR_RULES_MAX * sizeof(notation_symbol)},
-        .ignored = GRAMMAR_NONE};
+    lark l = {.n = {.b = b, .text = text,
+                    .symbols.max = GRAMMAR_RULES_MAX * sizeof(notation_symbol)},
+              .form = form,
+              .within = within,
+              .ignored = GRAMMAR_NONE};
+    if (within > GRAMMAR_NESTING_MAX) return notation_refuse(&l.n, "nested too deep");
     if (has_ignores(text)) l.ignored = rule_new(b);
     for (skip_blanks(&l, true); notation_has(&l.n); skip_blanks(&l, true)) statement(&l);
     uint32_t e = notation_begin(&l.n, "start");
@@ -428,4 +476,9 @@ uint32_t expr_lark(grammar_builder *b, view text)
     bytes_free(&l.n.symbols);
     bytes_free(&l.ignores);
     return e;
+}
+
+uint32_t expr_lark(grammar_builder *b, view text)
+{
+    return expr_lark_within(b, text, CODES_RAW, 0);
 }

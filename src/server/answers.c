@@ -34,7 +34,7 @@ static void release(answer *a)
     memory_free(a->script);
     memory_free(a->prediction);
     memory_free(a->document);
-    cerium_grammar_close(&a->grammar);
+    shape_free(&a->kept_to);
     protocol_writer_free(&a->writer);
     protocol_request_free(&a->request);
     memory_free(a);
@@ -449,9 +449,8 @@ static int choice_start(choice *ch)
     if (status == CERIUM_ERR_CAPACITY) return status;
     cerium_sampling sampling = r->sampling;
     sampling.seed += ch->index;
-    cerium_trigger trigger;
     cerium_guide guide;
-    shapes_guide(a->s->info.chat_form, a->grammar, &trigger, &guide);
+    bool guided = shape_guide(&a->kept_to, &guide);
     cerium_request request = {.tokens = ch->prompt,
                               .n_tokens = ch->n_prompt,
                               .new_tokens_max = new_tokens_max(a),
@@ -462,7 +461,7 @@ static int choice_start(choice *ch)
                               .n_script = a->n_script,
                               .prediction = a->prediction,
                               .n_prediction = a->n_prediction,
-                              .guide = a->grammar ? &guide : NULL,
+                              .guide = guided ? &guide : NULL,
                               .notify = notify,
                               .user = a->s};
     if (!status) status = cerium_session_start(ch->session, &request, &err);
@@ -648,7 +647,7 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
     if (!status) status = admission_check(s, request, e);
     if (!status) status = make_prompts(a, c, e);
     if (!status) status = take_drafts(a, e);
-    if (!status) status = shapes_of(s->shapes, request, s->info.chat_form, &a->grammar, e);
+    if (!status) status = shapes_of(s->shapes, request, s->info.chat_form, &a->kept_to, e);
     if (!status && a->voice == &voice_writer) status = voice_open(a, e);
     if (status) {
         release(a);

@@ -1,7 +1,7 @@
 /* shaping.c - owns the grammars that were compiled for requests.
  *
- * Clients send the same schema with each request, so the last ones are kept, whoever sent them:
- * what a schema compiles to says nothing about anybody. */
+ * Clients send the same schemas and tools with each request, so the last ones are kept, whoever
+ * sent them: what a schema compiles to says nothing about anybody. */
 #include "server/shaping.h"
 
 #include "base/limits.h"
@@ -12,10 +12,10 @@ typedef struct {
     size_t len;
     cerium_grammar *grammar;
     uint64_t used;
-} shape;
+} kept_grammar;
 
 struct shapes {
-    shape kept[SERVER_SHAPES_MAX];
+    kept_grammar kept[SERVER_SHAPES_MAX];
     uint64_t clock;
 };
 
@@ -25,11 +25,11 @@ int shapes_open(shapes **out)
     return *out ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 
-static void forget(shape *of)
+static void forget(kept_grammar *of)
 {
     memory_free(of->text);
     cerium_grammar_close(&of->grammar);
-    *of = (shape){.len = 0};
+    *of = (kept_grammar){.len = 0};
 }
 
 void shapes_close(shapes **s)
@@ -40,47 +40,11 @@ void shapes_close(shapes **s)
     *s = NULL;
 }
 
-/* Forms in which a call is a text that begins so; with tools, an answer is JSON or calls. */
-static const char *call_of(const char *chat_form)
-{
-    static const struct {
-        const char *form, *begin;
-    } calls[] = {
-        {"chatml", "\"<tool_call>\""},
-        {"qwen3", "\"<tool_call>\""},
-        {"qwen3-coder", "\"<tool_call>\""},
-        {"qwen3.5", "\"<tool_call>\""},
-        {"mistral-v3", "<\"[TOOL_CALLS]\">"},
-        {"mistral-v7", "<\"[TOOL_CALLS]\">"},
-        {"mistral-v7-tekken", "<\"[TOOL_CALLS]\">"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
-        if (!strcmp(calls[i].form, chat_form)) return calls[i].begin;
-    return NULL;
-}
-
-/* The grammar's text, in lark. */
-static int write_text(const protocol_request *r, const char *call, bytes *out)
-{
-    static const char begin[] = "start: %json ", any_object[] = "{\"type\":\"object\"}";
-    char *schema = r->schema ? json_dumps(r->schema, JSON_COMPACT) : NULL;
-    const char *text = schema ? schema : any_object;
-    int status = r->schema && !schema ? CERIUM_ERR_MEMORY : CERIUM_OK;
-    if (!status) status = bytes_append(out, begin, strlen(begin));
-    if (!status) status = bytes_append(out, text, strlen(text));
-    memory_release(schema);
-    if (!call || status) return status;
-    static const char or [] = "\n  | ", more[] = " /(.|\\n)*/\n";
-    status = bytes_append(out, or, strlen(or));
-    if (!status) status = bytes_append(out, call, strlen(call));
-    return status ? status : bytes_append(out, more, strlen(more));
-}
-
 static int compile(shapes *s, view text, cerium_grammar **out, cerium_error *err)
 {
-    shape *oldest = &s->kept[0];
+    kept_grammar *oldest = &s->kept[0];
     for (size_t i = 0; i < SERVER_SHAPES_MAX; i++) {
-        shape *at = &s->kept[i];
+        kept_grammar *at = &s->kept[i];
         if (at->grammar && view_equal((view){at->text, at->len}, text)) {
             at->used = ++s->clock;
             *out = cerium_grammar_hold(at->grammar);
@@ -92,50 +56,122 @@ static int compile(shapes *s, view text, cerium_grammar **out, cerium_error *err
     RETURN_IF(cerium_grammar_compile(&grammar, CERIUM_GRAMMAR_LARK, text.ptr, text.len, err));
     forget(oldest);
     char *copy = memory_copy(text.ptr, text.len);
-    if (copy) *oldest = (shape){copy, text.len, cerium_grammar_hold(grammar), ++s->clock};
+    if (copy)
+        *oldest = (kept_grammar){copy, text.len, cerium_grammar_hold(grammar), ++s->clock};
     *out = grammar;
     return CERIUM_OK;
 }
 
-/* "lark: line 1: %json /properties/a: ..." -> what is behind "%json ". */
-static const char *without_place(const char *message)
+void shape_free(shape *s)
 {
-    const char *at = strstr(message, "%json ");
-    return at ? at + strlen("%json ") : message;
+    cerium_grammar_close(&s->grammar);
+    for (uint32_t i = 0; i < s->n_triggers; i++) {
+        cerium_grammar *grammar = (cerium_grammar *)s->triggers[i].grammar;
+        cerium_grammar_close(&grammar);
+    }
+    *s = (shape){.grammar = NULL};
 }
 
-int shapes_of(shapes *s, const protocol_request *r, const char *chat_form, cerium_grammar **out,
-              protocol_error *e)
+bool shape_guide(const shape *s, cerium_guide *guide)
 {
-    bool calls = r->n_tools > 0 && !r->tools_barred;
-    const char *call = calls ? call_of(chat_form) : NULL;
-    bytes text = {.max = GRAMMAR_TEXT_BYTES_MAX};
+    *guide = (cerium_guide){
+        .grammar = s->grammar, .triggers = s->triggers, .n_triggers = s->n_triggers};
+    return s->grammar || s->n_triggers;
+}
+
+static int compile_all(shapes *s, const protocol_guide *guide, shape *out, cerium_error *err)
+{
+    if (guide->grammar.len) RETURN_IF(compile(s, guide->grammar, &out->grammar, err));
+    for (size_t i = 0; i < guide->n_triggers; i++) {
+        const protocol_trigger *from = &guide->triggers[i];
+        cerium_grammar *grammar = NULL;
+        RETURN_IF(compile(s, from->grammar, &grammar, err));
+        out->triggers[out->n_triggers++] = (cerium_trigger){
+            .text = from->text, .text_len = strlen(from->text), .grammar = grammar,
+            .ends = from->ends};
+    }
+    return CERIUM_OK;
+}
+
+static int make(shapes *s, const protocol_request *r, const char *chat_form, bool no_document,
+                shape *out, cerium_error *err)
+{
+    protocol_guide guide;
+    *out = (shape){.grammar = NULL};
+    RETURN_IF(protocol_guide_make(&guide, r, chat_form, no_document));
+    int status = compile_all(s, &guide, out, err);
+    protocol_guide_free(&guide);
+    if (status) shape_free(out);
+    return status;
+}
+
+/* "schema: /properties/a: ..." -> what is behind the notation's name. */
+static const char *without_notation(const char *message)
+{
+    const char *at = strstr(message, ": ");
+    return at ? at + 2 : message;
+}
+
+static int compiles(cerium_grammar_syntax syntax, view text, cerium_error *err)
+{
+    cerium_grammar *grammar = NULL;
+    int status = cerium_grammar_compile(&grammar, syntax, text.ptr, text.len, err);
+    cerium_grammar_close(&grammar);
+    return status;
+}
+
+/* Each tool alone: those whose schema need not be kept to are let go, others are told. */
+static int blame_tools(const protocol_request *r, protocol_error *e)
+{
+    for (size_t i = 0; i < r->n_tools; i++) {
+        cerium_grammar_syntax syntax;
+        cerium_error err = {.status = 0};
+        view text = protocol_tool_grammar(r, i, &syntax);
+        int status = text.len ? compiles(syntax, text, &err) : CERIUM_OK;
+        if (!status || status == CERIUM_ERR_MEMORY || protocol_tool_loosen(r, i)) continue;
+        bool schema = syntax == CERIUM_GRAMMAR_JSON_SCHEMA;
+        return protocol_error_set(e, 400, "invalid_request_error",
+                                  schema ? "invalid_function_parameters" : "invalid_grammar",
+                                  "tools", "Invalid %s for tool '%.128s': %s",
+                                  schema ? "schema" : "grammar", r->tools[i].name,
+                                  without_notation(err.message));
+    }
+    return CERIUM_OK;
+}
+
+static int blame_document(const protocol_request *r, bool *no_document, protocol_error *e)
+{
     cerium_error err = {.status = 0};
-    *out = NULL;
-    if (!r->schema && !r->wants_object) return CERIUM_OK;
-    if (calls && !call) return CERIUM_OK; /* calls have a form of their own: the model is told */
-    int status = write_text(r, call, &text);
-    if (!status) status = compile(s, (view){text.ptr, text.len}, out, &err);
-    bytes_free(&text);
-    if (!status || (!r->is_strict && status != CERIUM_ERR_MEMORY)) return CERIUM_OK;
-    if (status == CERIUM_ERR_MEMORY)
-        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    char *text = r->schema ? json_dumps(r->schema, JSON_COMPACT) : NULL;
+    if (!text) return CERIUM_OK;
+    int status = compiles(CERIUM_GRAMMAR_JSON_SCHEMA, view_of(text), &err);
+    memory_release(text);
+    *no_document = status != CERIUM_OK;
+    if (!status || !r->is_strict) return CERIUM_OK;
     bool chat = r->api == PROTOCOL_CHAT;
     return protocol_error_set(e, 400, "invalid_request_error", "invalid_json_schema",
                               chat ? "response_format" : "text.format.schema",
-                              "Invalid schema for response_format: %s", without_place(err.message));
+                              "Invalid schema for response_format: %s",
+                              without_notation(err.message));
 }
 
-void shapes_guide(const char *chat_form, const cerium_grammar *grammar, cerium_trigger *trigger,
-                  cerium_guide *guide)
+int shapes_of(shapes *s, const protocol_request *r, const char *chat_form, shape *out,
+              protocol_error *e)
 {
-    static const char final[] = "<|channel|>final<|message|>", thought[] = "</think>\n\n";
-    const char *begin = NULL;
-    *guide = (cerium_guide){.grammar = grammar};
-    if (!strcmp(chat_form, "harmony")) begin = final;
-    if (!strcmp(chat_form, "qwen3.5")) begin = thought; /* its prompts end within a thought */
-    if (!begin) return;
-    *trigger = (cerium_trigger){
-        .text = begin, .text_len = strlen(begin), .grammar = grammar, .ends = true};
-    *guide = (cerium_guide){.triggers = trigger, .n_triggers = 1, .must = true};
+    cerium_error err = {.status = 0};
+    bool no_document = false, calls = r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT;
+    *out = (shape){.grammar = NULL};
+    if (!calls || r->compacts) return CERIUM_OK;
+    int status = make(s, r, chat_form, no_document, out, &err);
+    if (status && status != CERIUM_ERR_MEMORY) {
+        RETURN_IF(blame_document(r, &no_document, e));
+        RETURN_IF(blame_tools(r, e));
+        status = make(s, r, chat_form, no_document, out, &err);
+    }
+    if (!status) return CERIUM_OK;
+    if (status == CERIUM_ERR_MEMORY)
+        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "tools",
+                              "the tools together cannot be kept to: %s",
+                              without_notation(err.message));
 }

@@ -136,7 +136,7 @@ struct answer {
     uint32_t n_prompts;
     int32_t *script, *prediction; /* [n_script], [n_prediction] owned, or NULL */
     size_t n_script, n_prediction;
-    cerium_grammar *grammar;    /* that the answer keeps to, owned; NULL: none */
+    shape kept_to;              /* what the answer may be, owned */
     bool replayed;
     chain chain;                /* of the conversation up to the answer; zero = none */
     size_t n_head;

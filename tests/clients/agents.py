@@ -1,4 +1,5 @@
-"""agents.py - opencode and the CLIs of Continue and Cline, headless, with the tools that they bring themselves."""
+"""agents.py - opencode and the CLIs of Continue and Cline, headless, with the tools that they bring
+themselves."""
 
 import json
 import os

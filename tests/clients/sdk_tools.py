@@ -2,6 +2,7 @@
 outputs, streams that it assembles, custom tools, and every form of tool_choice."""
 
 import json
+import re
 
 import openai
 import pydantic
@@ -85,6 +86,35 @@ def check_responses(report, server, client):
             assert echo == choice, echo
         r = create("as a record", tools=[FLAT], tool_choice="none")
         assert r.output_text.startswith("{"), r.output
+    with report.check("responses: the model's own calls are valid, whatever it is", server):
+        tool = {"type": "function", "name": "set_mode", "strict": True, "parameters": {
+            "type": "object", "properties": {"mode": {"type": "string", "enum": ["on", "off"]},
+                                             "level": {"type": "integer", "maximum": 9,
+                                                       "minimum": 0}},
+            "required": ["mode", "level"], "additionalProperties": False}}
+        shout = {**CUSTOM, "format": {"type": "grammar", "syntax": "regex",
+                                      "definition": "(HEY|HO){1,3}!"}}
+        for seed in range(8):
+            r = create("nothing is recorded for this", tools=[tool, shout], temperature=2,
+                       tool_choice="required", parallel_tool_calls=False,
+                       extra_body={"seed": seed})
+            assert r.status == "completed" and len(r.output) == 1, r
+            item = r.output[0]
+            if item.type == "custom_tool_call":
+                assert re.fullmatch("(HEY|HO){1,3}!", item.input), item
+                continue
+            made = json.loads(item.arguments)
+            assert set(made) == {"mode", "level"} and made["mode"] in ("on", "off"), made
+            assert made["level"] in range(10), made
+    with report.check("responses: a strict schema that cannot be kept to is refused", server):
+        odd = {"type": "function", "name": "odd", "strict": True,
+               "parameters": {"type": "object", "not": {"required": ["a"]}}}
+        try:
+            create("x", tools=[odd])
+        except openai.BadRequestError as error:
+            assert "odd" in error.body["message"] and "not" in error.body["message"], error.body
+        else:
+            raise AssertionError("it went through")
     with report.check("responses: a choice that cannot be is refused", server):
         for choice in ({"type": "function", "name": "nobody"}, {"type": "web_search_preview"}):
             try:

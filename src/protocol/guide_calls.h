@@ -1,0 +1,24 @@
+/* guide_calls.h - calls of a request's tools as rules of a grammar in Lark's notation.  Private to
+ * the guide. */
+#ifndef PROTOCOL_GUIDE_CALLS_H
+#define PROTOCOL_GUIDE_CALLS_H
+
+#include "protocol/json_out.h"
+#include "protocol/parse.h"
+
+typedef enum {
+    CALL_HERMES = 0, /* {"name": "...", "arguments": {...}} */
+    CALL_LINE,       /* the same, from inside the name's quotes, with "parameters" */
+    CALL_LIST,       /* a list of such, with ids that may be left away */
+    CALL_NAMED,      /* name, mark, {...} */
+    CALL_CHANNEL,    /* name, mark, {...}: the mark is what is left of a header */
+    CALL_XML,        /* name>, parameters with tags */
+} call_style;
+
+/* The rule `call`, any call that the request allows, and for CALL_LIST the rule `list`. */
+void guide_put_calls(json_out *t, const protocol_request *r, call_style style);
+/* A regular expression: any text that does not have mark in it, whose first byte must not occur in
+ * its rest. */
+void guide_put_avoiding(json_out *t, const char *mark);
+
+#endif

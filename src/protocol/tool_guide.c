@@ -1,0 +1,301 @@
+/* tool_guide.c - owns where calls, thoughts and documents stand in an answer, by chat form; the
+ * calls themselves are in guide_calls.c. */
+#include "protocol/tool_guide.h"
+
+#include "protocol/guide_calls.h"
+
+/* ---- Section - Forms ---- */
+
+typedef enum {
+    THINKS_NEVER,
+    THINKS_FIRST, /* an answer may begin with a thought */
+    THINKS_OPEN,  /* the prompt began one already */
+} thinking;
+
+typedef struct {
+    const char *text, *rest; /* what opens a call, and what of it is left behind that */
+} opening;
+
+/* Expressions speak of `call` (see guide_calls.h), `thought`, and the rules of the style. */
+typedef struct {
+    const char *name;
+    call_style style;
+    thinking thinks;
+    opening openings[PROTOCOL_TRIGGERS_MAX];
+    const char *first;    /* a whole call at the beginning of an answer */
+    const char *more;     /* another one behind it; NULL: an answer has one */
+    bool ends;            /* nothing follows calls */
+    const char *beginning; /* a call without a mark, which may begin an answer, or NULL */
+    const char *document; /* before what the answer is to be, where it is not all */
+    const char *rules;
+} guide_form;
+
+/* A mark is a control token in some vocabularies and text in others. */
+#define RULES_TAGS                                                                                 \
+    "opens: \"<tool_call>\" | <\"<tool_call>\">\ncloses: \"</tool_call>\" | <\"</tool_call>\">\n"
+#define RULES_INST                                                                                 \
+    "opens: \"[TOOL_CALLS]\" | <\"[TOOL_CALLS]\">\n"                                               \
+    "mark: ((\"[CALL_ID]\" | <\"[CALL_ID]\">) /[a-zA-Z0-9]{9}/)? (\"[ARGS]\" | <\"[ARGS]\">)\n"
+#define RULES_HARMONY                                                                              \
+    "mark: (<|channel|> \"commentary\")? (\" \" <|constrain|>? \"json\")? <|message|>\n"
+
+#define HERMES                                                                                     \
+    .openings = {{"<tool_call>", "\"\\n\" call \"\\n\" closes"}},                                  \
+    .first = "\" \"? opens \"\\n\" call \"\\n\" closes", .more = "\"\\n\" first",                  \
+    .rules = RULES_TAGS
+#define XML                                                                                        \
+    .style = CALL_XML,                                                                             \
+    .openings = {{"<tool_call>", "\"\\n<function=\" call \"</function>\\n\" closes"}},             \
+    .first = "opens \"\\n<function=\" call \"</function>\\n\" closes", .more = "\"\\n\" first",    \
+    .rules = RULES_TAGS
+#define LIST                                                                                       \
+    .openings = {{"[TOOL_CALLS]", "list"}}, .first = "opens list", .ends = true,                   \
+    .rules = RULES_INST
+
+static const guide_form forms[] = {
+    {.name = "", HERMES},
+    {.name = "chatml", HERMES, .thinks = THINKS_FIRST},
+    {.name = "qwen3", HERMES, .thinks = THINKS_FIRST},
+    {.name = "qwen3-coder", XML, .thinks = THINKS_FIRST},
+    {.name = "qwen3.5", XML, .thinks = THINKS_OPEN},
+    {.name = "llama3.1", .style = CALL_LINE,
+     .openings = {{"\n{\"name\": \"", "call"}, {"; {\"name\": \"", "call"},
+                  {"<|python_tag|>", "first"}},
+     .first = "\"{\\\"name\\\": \\\"\" call", .more = "\"; \" first", .beginning = "first",
+     .rules = ""},
+    {.name = "mistral-v3", .style = CALL_LIST, LIST},
+    {.name = "mistral-v3-tekken", .style = CALL_LIST, LIST},
+    {.name = "mistral-v7", .style = CALL_LIST, LIST, .thinks = THINKS_FIRST},
+    {.name = "mistral-v7-tekken", .style = CALL_NAMED, .thinks = THINKS_FIRST,
+     .openings = {{"[TOOL_CALLS]", "call"}}, .first = "opens call", .more = "first",
+     .rules = RULES_INST},
+    {.name = "harmony", .style = CALL_CHANNEL,
+     .openings = {{"<|channel|>commentary to=functions.", "call"},
+                  {"<|channel|>analysis to=functions.", "call"},
+                  {"<|start|>assistant to=functions.", "call"}},
+     .first = "(<|channel|> \"commentary to=functions.\" | \" to=functions.\") call",
+     .beginning = "\" to=functions.\" call", .ends = true,
+     .document = "<|channel|> \"final\" <|message|>", .rules = RULES_HARMONY},
+};
+
+static const guide_form *find_form(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+        if (!strcmp(forms[i].name, name)) return &forms[i];
+    return &forms[0]; /* as the reader has it */
+}
+
+static bool is_inst(const guide_form *form)
+{
+    return form->style == CALL_LIST || form->style == CALL_NAMED;
+}
+
+/* ---- Section - Grammars ---- */
+
+typedef struct {
+    const protocol_request *r;
+    const guide_form *form;
+    bool calls;    /* some tool may be called */
+    bool document; /* the answer has a shape */
+    json_out text; /* all grammars one after the other */
+} maker;
+
+/* Each grammar stands alone, with the rules that it needs. */
+static void put_rules(maker *m)
+{
+    json_out_literal(&m->text, "\n");
+    if (!m->calls) return;
+    json_out_put(&m->text, view_of(m->form->rules));
+    json_out_literal(&m->text, "first: ");
+    json_out_put(&m->text, view_of(m->form->first));
+    json_out_literal(&m->text, "\n");
+    guide_put_calls(&m->text, m->r, m->form->style);
+}
+
+static void put_thought(maker *m)
+{
+    guide_put_avoiding(&m->text, is_inst(m->form) ? "[/THINK]" : "</think>");
+    json_out_put(&m->text, is_inst(m->form) ? VIEW(" (\"[/THINK]\" | <\"[/THINK]\">)")
+                                             : VIEW(" (\"</think>\" | <\"</think>\">)"));
+}
+
+/* What comes before calls and documents, where they are all that an answer may be. */
+static void put_before(maker *m)
+{
+    json_out *t = &m->text;
+    if (m->form->style == CALL_CHANNEL)
+        json_out_literal(t, "(<|channel|> \"analysis\" <|message|> /.*/s <|end|> <|start|> "
+                            "\"assistant\")? ");
+    if (m->form->thinks == THINKS_NEVER) return;
+    if (m->form->thinks == THINKS_FIRST)
+        json_out_put(t, is_inst(m->form) ? VIEW("((\"[THINK]\" | <\"[THINK]\">) ")
+                                          : VIEW("((\"<think>\" | <\"<think>\">) "));
+    put_thought(m);
+    json_out_literal(t, " /\\n{0,2}/");
+    json_out_put(t, m->form->thinks == THINKS_FIRST ? VIEW(")? ") : VIEW(" "));
+}
+
+/* All calls of an answer. */
+static void put_all_calls(maker *m)
+{
+    json_out_literal(&m->text, "first");
+    if (!m->form->more || m->r->one_call) return;
+    json_out_literal(&m->text, " (");
+    json_out_put(&m->text, view_of(m->form->more));
+    json_out_literal(&m->text, ")*");
+}
+
+/* The answer is a document, or calls, and nothing else. */
+static void put_whole(maker *m)
+{
+    json_out *t = &m->text;
+    json_out_literal(t, "start: ");
+    put_before(m);
+    json_out_literal(t, "(");
+    if (m->calls) put_all_calls(m);
+    if (m->document && !m->r->call_required) {
+        if (m->calls) json_out_literal(t, " | ");
+        if (m->form->document) json_out_put(t, view_of(m->form->document));
+        json_out_literal(t, " %json ");
+        if (m->r->schema) json_out_value(t, m->r->schema);
+        else json_out_literal(t, "{\"type\":\"object\"}");
+    }
+    json_out_literal(t, ")");
+    put_rules(m);
+}
+
+typedef struct {
+    size_t from, to;
+} span;
+
+static span add_trigger(maker *m, protocol_guide *g, const opening *opens)
+{
+    span at = {m->text.b.len, 0};
+    bool one = m->form->ends || !m->form->more || m->r->one_call;
+    g->triggers[g->n_triggers++] = (protocol_trigger){.text = opens->text, .ends = one};
+    json_out_literal(&m->text, "start: ");
+    json_out_put(&m->text, view_of(opens->rest));
+    put_rules(m);
+    at.to = m->text.b.len;
+    return at;
+}
+
+/* A thought is free text in which calls are none. */
+static span add_thought(maker *m, protocol_guide *g)
+{
+    span at = {m->text.b.len, 0};
+    g->triggers[g->n_triggers++] =
+        (protocol_trigger){.text = is_inst(m->form) ? "[THINK]" : "<think>"};
+    json_out_literal(&m->text, "start: ");
+    put_thought(m);
+    json_out_literal(&m->text, "\n");
+    at.to = m->text.b.len;
+    return at;
+}
+
+/* How an answer begins that is free further on. */
+static void put_beginning(maker *m)
+{
+    json_out *t = &m->text;
+    if (m->form->thinks != THINKS_OPEN && !m->form->beginning) return;
+    json_out_literal(t, "start: ");
+    if (m->form->thinks == THINKS_OPEN) {
+        put_thought(m);
+        json_out_literal(t, "\n");
+        return;
+    }
+    json_out_literal(t, "(");
+    json_out_put(t, view_of(m->form->beginning));
+    json_out_literal(t, ")?");
+    put_rules(m);
+}
+
+/* Free text, and calls where something opens one. */
+static void put_free(maker *m, protocol_guide *g)
+{
+    span at[PROTOCOL_TRIGGERS_MAX];
+    const opening *opens = m->form->openings;
+    put_beginning(m);
+    size_t head = m->text.b.len;
+    for (size_t i = 0; i < PROTOCOL_TRIGGERS_MAX && opens[i].text; i++) {
+        bool same = i && !strcmp(opens[i].rest, opens[i - 1].rest);
+        size_t n = g->n_triggers;
+        if (same) {
+            g->triggers[n] = g->triggers[n - 1];
+            g->triggers[n].text = opens[i].text;
+            at[n] = at[n - 1];
+            g->n_triggers++;
+        } else {
+            at[n] = add_trigger(m, g, &opens[i]);
+        }
+    }
+    size_t n = g->n_triggers;
+    if (m->form->thinks == THINKS_FIRST) at[n] = add_thought(m, g);
+    const char *text = m->text.b.ptr;
+    g->grammar = (view){text, head};
+    for (size_t i = 0; i < g->n_triggers && text; i++)
+        g->triggers[i].grammar = (view){text + at[i].from, at[i].to - at[i].from};
+}
+
+static bool any_callable(const protocol_request *r)
+{
+    if (r->tools_barred) return false;
+    for (size_t i = 0; i < r->n_tools; i++)
+        if (!r->callable || r->callable[i]) return true;
+    return false;
+}
+
+int protocol_guide_make(protocol_guide *out, const protocol_request *r, const char *chat_form,
+                        bool no_document)
+{
+    CHECK(out && r && chat_form);
+    maker m = {.r = r, .form = find_form(chat_form), .calls = any_callable(r)};
+    *out = (protocol_guide){.n_triggers = 0};
+    m.document = !no_document && (r->schema || r->wants_object);
+    if (!m.calls && !m.document) return CERIUM_OK;
+    m.text.b.max = PROTOCOL_GUIDE_BYTES_MAX;
+    if (m.document || r->call_required) {
+        put_whole(&m);
+        out->grammar = json_out_view(&m.text);
+    } else {
+        put_free(&m, out);
+    }
+    int status = m.text.status;
+    if (status) {
+        json_out_free(&m.text);
+        *out = (protocol_guide){.n_triggers = 0};
+        return status;
+    }
+    out->text = m.text.b;
+    return CERIUM_OK;
+}
+
+void protocol_guide_free(protocol_guide *guide)
+{
+    bytes_free(&guide->text);
+    *guide = (protocol_guide){.n_triggers = 0};
+}
+
+/* ---- Section - One tool ---- */
+
+view protocol_tool_grammar(const protocol_request *r, size_t tool, cerium_grammar_syntax *syntax)
+{
+    CHECK(tool < r->n_tools);
+    const struct protocol_tool *facts = &r->tool_set->facts[tool];
+    if (facts->kind == PROTOCOL_TOOL_CUSTOM) {
+        bool regex = facts->syntax && !strcmp(facts->syntax, "regex");
+        *syntax = regex ? CERIUM_GRAMMAR_REGEX : CERIUM_GRAMMAR_LARK;
+        return view_of(facts->grammar);
+    }
+    *syntax = CERIUM_GRAMMAR_JSON_SCHEMA;
+    return facts->schema && !facts->loose ? view_of(r->tools[tool].parameters) : VIEW("");
+}
+
+bool protocol_tool_loosen(const protocol_request *r, size_t tool)
+{
+    CHECK(tool < r->n_tools);
+    struct protocol_tool *facts = &r->tool_set->facts[tool];
+    if (facts->strict || facts->kind == PROTOCOL_TOOL_CUSTOM) return false;
+    facts->loose = true;
+    return true;
+}

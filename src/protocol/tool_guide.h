@@ -1,0 +1,41 @@
+/* tool_guide.h - what an answer with tools may be, as grammars in Lark's notation: free text until
+ * something that opens a call in the model's chat form, and from there on a call of a tool that
+ * there is, with arguments that it takes.
+ *
+ * The notation is that of cerium_grammar_compile(), which knows control tokens by their names,
+ * JSON schemas (%json), and grammars within this one: as they are (%text) or within a string of
+ * JSON (%string). */
+#ifndef PROTOCOL_TOOL_GUIDE_H
+#define PROTOCOL_TOOL_GUIDE_H
+
+#include "protocol/protocol.h"
+
+enum { PROTOCOL_TRIGGERS_MAX = 4 };
+
+typedef struct {
+    const char *text; /* static: free text ends behind it, */
+    view grammar;     /* and goes on so; in guide.text */
+    bool ends;        /* behind the grammar's text the answer ends; else it is free again */
+} protocol_trigger;
+
+typedef struct {
+    view grammar; /* the answer begins so; empty: as free text; in text */
+    protocol_trigger triggers[PROTOCOL_TRIGGERS_MAX];
+    size_t n_triggers; /* 0: behind the grammar's text the answer ends */
+    bytes text;        /* owned */
+} protocol_guide;
+
+/* no_document: leave out what text.format says.
+ * The guide of an answer to r by a model of this form (cerium_engine_info.chat_form); all zero
+ * when it is free.  *out must be released with protocol_guide_free(). CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int protocol_guide_make(protocol_guide *out, const protocol_request *r,
+                                       const char *chat_form, bool no_document);
+void protocol_guide_free(protocol_guide *guide);
+
+/* The grammar or schema that a tool brought, alone; empty: none that is kept to. */
+view protocol_tool_grammar(const protocol_request *r, size_t tool, cerium_grammar_syntax *syntax);
+/* No grammar can be made of it: any arguments do from now on.  False where they must not: the
+ * tool is strict, or a custom one. */
+bool protocol_tool_loosen(const protocol_request *r, size_t tool);
+
+#endif
