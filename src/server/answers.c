@@ -5,6 +5,7 @@
 
 #include "server/admission.h"
 #include "server/connection.h"
+#include "server/gate.h"
 #include "server/http.h"
 #include "server/indent.h"
 #include "server/prompts.h"
@@ -23,6 +24,7 @@ static int no_memory(protocol_error *e)
 
 static void release(answer *a)
 {
+    gate_leave(a);
     for (uint32_t i = 0; i < a->n_choices; i++) {
         bytes_free(&a->choices[i].sampled);
         bytes_free(&a->choices[i].held);
@@ -161,6 +163,22 @@ static void tell_failure(answer *a, const protocol_error *e)
     }
 }
 
+/* Everything that it used, in the journal before its client hears of the end.  A prompt counts
+ * once, however many texts go on from it. */
+static void meter(answer *a)
+{
+    protocol_usage total = {.input_tokens = 0};
+    for (uint32_t i = 0; i < a->n_choices; i++) {
+        const choice *ch = &a->choices[i];
+        total.output_tokens += ch->usage.new_tokens;
+        if (i % a->request->n_choices) continue;
+        total.input_tokens += (uint32_t)ch->n_prompt;
+        total.cached_tokens += ch->usage.reused_tokens;
+    }
+    admission_ended(a->s, clock_ns() - a->started_ns);
+    gate_meter(a, &total, a->s->model.id);
+}
+
 /* All choices ended, and the closing events wait behind the cork: keep, then let them out. */
 static void finish(answer *a)
 {
@@ -173,6 +191,7 @@ static void finish(answer *a)
     for (uint32_t i = 1; i < a->n_choices; i++)
         total.new_tokens += a->choices[i].usage.new_tokens;
     a->finished = true;
+    meter(a);
     log_answer(a, &total);
     if (c && !kept) {
         protocol_error e;
@@ -255,12 +274,19 @@ static void choice_end(choice *ch, protocol_end end)
     if (last) finish(a);
 }
 
+/* More choices of the answer wait, or fewer. */
+static void count_waiting(const answer *a, int32_t n)
+{
+    a->s->n_waiting += (uint32_t)n;
+    a->s->n_waiting_of[a->request->class_] += (uint32_t)n;
+}
+
 static void choice_closed(choice *ch)
 {
     answer *a = ch->a;
     if (ch->state == CHOICE_CLOSED) return;
     if (ch->state == CHOICE_RUNNING) a->s->n_running--;
-    if (ch->state == CHOICE_WAITING) a->s->n_waiting--;
+    if (ch->state == CHOICE_WAITING) count_waiting(a, -1);
     ch->state = CHOICE_CLOSED;
     cerium_session_close(&ch->session);
     a->n_closed++;
@@ -460,7 +486,7 @@ static int choice_start(choice *ch)
                               .notify = notify,
                               .user = a->s};
     if (!status) status = cerium_session_start(ch->session, &request, &err);
-    a->s->n_waiting--;
+    count_waiting(a, -1);
     a->s->n_running++;
     ch->state = CHOICE_RUNNING;
     if (!status) return CERIUM_OK;
@@ -559,6 +585,13 @@ static int make_prompts(answer *a, const connection *c, protocol_error *e)
     return CERIUM_OK;
 }
 
+static uint64_t prompt_tokens(const answer *a)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < a->n_choices; i += a->request->n_choices) n += a->choices[i].n_prompt;
+    return n;
+}
+
 /* Older answers that complete the same document for the same client are of no use any more. */
 static void supersede(answer *a)
 {
@@ -607,7 +640,7 @@ static void link_answer(answer *a)
     a->next = s->answers;
     if (a->next) a->next->previous = a;
     s->answers = a;
-    s->n_waiting += a->n_choices;
+    count_waiting(a, (int32_t)a->n_choices);
     if (a->lane) lane_take(a->lane, a);
 }
 
@@ -639,8 +672,9 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
     a->request = request;
     connection *c = order->c;
     int status = take_order(a, s, order, e);
-    if (!status) status = admission_check(s, request, e);
+    if (!status) status = gate_enter(a, e);
     if (!status) status = make_prompts(a, c, e);
+    if (!status) status = gate_charge(a, prompt_tokens(a), e);
     if (!status) status = take_drafts(a, e);
     if (!status && a->voice == &voice_writer) status = voice_open(a, e);
     if (status) {
@@ -648,6 +682,7 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
         return status;
     }
     if (a->document) supersede(a);
+    gate_tell(a);
     link_answer(a);
     if (!c->socket && a->streams) http_stream(c);
     begin_told(a);
