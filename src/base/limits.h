@@ -93,7 +93,7 @@ _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAM
 #define POLICY_UPSTREAMS_MAX  16u
 #define POLICY_NAMES_MAX      32u          /* models or efforts of one upstream */
 #define POLICY_NAME_BYTES_MAX 32u
-#define LIMITS_RATE_MAX       1000000000u  /* requests or tokens a minute */
+#define RATES_MAX       1000000000u  /* requests or tokens a minute */
 
 _Static_assert((LIVE_TENANTS_MAX & (LIVE_TENANTS_MAX - 1)) == 0, "found by a hash");
 _Static_assert((LIVE_JOURNAL_MAX & (LIVE_JOURNAL_MAX - 1)) == 0, "a ring");

@@ -6,7 +6,7 @@
 
 #include "programs/accounts.h"
 #include "programs/options.h"
-#include "store/keys.h"
+#include "store/key.h"
 
 static const char help[] =
     "usage: cerium keys add NAME [--tier TIER] | list | revoke NAME | rotate NAME\n\n"

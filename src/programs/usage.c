@@ -5,7 +5,7 @@
 
 #include "programs/accounts.h"
 #include "programs/options.h"
-#include "store/usage.h"
+#include "store/metered.h"
 
 static const char help[] =
     "usage: cerium usage [OPTIONS]\n\n"

@@ -8,7 +8,7 @@
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/socket.h"
-#include "store/usage.h"
+#include "store/metered.h"
 
 /* ---- opening ---- */
 
@@ -106,7 +106,7 @@ static uint32_t load_of(const server *s)
 
 static uint32_t rate_of(const server *s, uint32_t rate, bool deep)
 {
-    return deep ? rate : limits_under_load(rate, load_of(s), s->config.policy->load_floor);
+    return deep ? rate : rates_under_load(rate, load_of(s), s->config.policy->load_floor);
 }
 
 static uint32_t request_rate(const answer *a)
@@ -130,42 +130,42 @@ static bucket *word(const answer *a, live_bucket which)
 }
 _Static_assert(LIVE_DEEP_REQUESTS - LIVE_REQUESTS == LIVE_DEEP_TOKENS - LIVE_TOKENS, "as above");
 
-static limits_told told_of(const answer *a, bool refused)
+static rates_told told_of(const answer *a, bool refused)
 {
     uint64_t now = clock_ns();
-    return (limits_told){.requests = limits_state(word(a, LIVE_REQUESTS), now, request_rate(a)),
-                         .tokens = limits_state(word(a, LIVE_TOKENS), now, token_rate(a)),
+    return (rates_told){.requests = rates_state(word(a, LIVE_REQUESTS), now, request_rate(a)),
+                         .tokens = rates_state(word(a, LIVE_TOKENS), now, token_rate(a)),
                          .refused = refused,
                          .plan = a->gate.tier->name,
                          .start_ms = a->gate.start_ms};
 }
 
-static void send_told(const answer *a, const limits_told *told)
+static void send_told(const answer *a, const rates_told *told)
 {
-    char event[LIMITS_EVENT_BYTES];
-    size_t len = limits_event(event, told, (int64_t)time(NULL));
+    char event[RATES_EVENT_BYTES];
+    size_t len = rates_event(event, told, (int64_t)time(NULL));
     if (len) connection_event(a->c, NULL, event, len);
 }
 
 void gate_tell(const answer *a)
 {
     if (!a->c || !a->gate.tier) return;
-    limits_told told = told_of(a, false);
+    rates_told told = told_of(a, false);
     if (a->c->socket)
         send_told(a, &told);
     else
-        limits_headers(a->c->http.limits, &told, (int64_t)time(NULL));
+        rates_headers(a->c->http.limits, &told, (int64_t)time(NULL));
 }
 
 /* 429: what is over, and when to come again.  The client is told what is left too. */
 static int refuse(answer *a, const char *what, uint32_t limit, uint64_t wait_ns, protocol_error *e)
 {
     uint64_t wait_s = (wait_ns + UINT64_C(999999999)) / UINT64_C(1000000000);
-    limits_told told = told_of(a, true);
+    rates_told told = told_of(a, true);
     if (a->c->socket)
         send_told(a, &told);
     else
-        limits_headers(a->c->http.limits, &told, (int64_t)time(NULL));
+        rates_headers(a->c->http.limits, &told, (int64_t)time(NULL));
     (void)protocol_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", "",
                              "Rate limit reached for %s in tier %s: limit %u; please try again in "
                              "%llus", what, a->gate.tier->name, limit,
@@ -261,7 +261,7 @@ void gate_meter(answer *a, const protocol_usage *u, const char *model)
                           .output_tokens = u->output_tokens};
     /* What we failed at is not charged. */
     if (!a->failed)
-        record.nanodollars = limits_price(a->gate.tier, u->input_tokens, u->cached_tokens,
+        record.nanodollars = rates_price(a->gate.tier, u->input_tokens, u->cached_tokens,
                                           u->output_tokens);
     snprintf(record.model, sizeof record.model, "%s", model);
     a->gate.reserved = false;

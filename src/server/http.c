@@ -74,7 +74,8 @@ static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head 
                      "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%sx-request-id: %s\r\n"
                      "x-content-type-options: nosniff\r\nserver: cerium\r\n%s%s%s%s\r\n",
                      head->status, status_text(head->status),
-                     head->type ? head->type : "application/json", framing, x->request_id, x->limits, cors,
+                     head->type ? head->type : "application/json", framing, x->request_id,
+                     x->limits, cors,
                      head->headers ? head->headers : "cache-control: no-store\r\n",
                      c->closing || x->closes ? "connection: close\r\n" : "");
     CHECK(n > 0 && n < HEAD_BYTES_MAX);

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "server/log.h"
-#include "store/usage.h"
+#include "store/metered.h"
 
 enum { LOOK_MS = 200, ADOPT_LOOKS = 5, BATCH = 512 };
 

@@ -5,7 +5,7 @@
 #ifndef SERVER_KEYRING_H
 #define SERVER_KEYRING_H
 
-#include "store/keys.h"
+#include "store/key.h"
 
 typedef struct {
     store_key *keys; /* [n] owned, in the order of their prefixes */

@@ -13,7 +13,7 @@ enum { DAY_S = 86400 };
 typedef struct {
     view rest;
     uint32_t line;
-    bool too_long;
+    uint32_t wrong_line; /* of the first fault that we found */
     policy *p;
     const char *name;
     cerium_error *err;
@@ -29,9 +29,9 @@ static int wrong(reading *r, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (!r->status)
-        r->status = error_set(r->err, CERIUM_ERR_FORMAT, "%s:%u: %s", r->name, r->line, text);
-    return r->status;
+    if (r->status) return r->status;
+    r->wrong_line = r->line;
+    return r->status = error_set(r->err, CERIUM_ERR_FORMAT, "%s:%u: %s", r->name, r->line, text);
 }
 
 /* ---- values ---- */
@@ -105,13 +105,14 @@ static int take_url(reading *r, const char *value, char *out)
 {
     size_t len = strlen(value);
     bool http = !strncmp(value, "http://", 7), https = !strncmp(value, "https://", 8);
+    while (len && value[len - 1] == '/') len--;
     if ((!http && !https) || len <= (http ? 7u : 8u))
         return wrong(r, "'%s' is no address: say it as https://host/v1", value);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)value[i] <= ' ' || value[i] == 0x7F || strchr("?#@", value[i]))
             return wrong(r, "'%s' is no address: without blanks, '?', '#' and '@'", value);
-    memcpy(out, value, len + 1);
-    while (len && out[len - 1] == '/') out[--len] = 0;
+    memcpy(out, value, len);
+    out[len] = 0;
     return CERIUM_OK;
 }
 
@@ -162,10 +163,10 @@ static int take_value(reading *r, void *into, const key *k, const char *value)
 
 #define TIER(member) offsetof(tier, member)
 static const key tier_keys[] = {
-    {"requests-per-minute", VALUE_COUNT, TIER(requests_per_minute), 0, LIMITS_RATE_MAX},
-    {"tokens-per-minute", VALUE_COUNT, TIER(tokens_per_minute), 0, LIMITS_RATE_MAX},
-    {"deep-requests-per-minute", VALUE_COUNT, TIER(deep_requests_per_minute), 0, LIMITS_RATE_MAX},
-    {"deep-tokens-per-minute", VALUE_COUNT, TIER(deep_tokens_per_minute), 0, LIMITS_RATE_MAX},
+    {"requests-per-minute", VALUE_COUNT, TIER(requests_per_minute), 0, RATES_MAX},
+    {"tokens-per-minute", VALUE_COUNT, TIER(tokens_per_minute), 0, RATES_MAX},
+    {"deep-requests-per-minute", VALUE_COUNT, TIER(deep_requests_per_minute), 0, RATES_MAX},
+    {"deep-tokens-per-minute", VALUE_COUNT, TIER(deep_tokens_per_minute), 0, RATES_MAX},
     {"streams", VALUE_COUNT, TIER(streams), 0, 1 << 20},
     {"priority", VALUE_CLASS, TIER(ceiling), 0, 0},
     {"price-input", VALUE_PRICE, TIER(price_input), 0, 0},
@@ -379,10 +380,10 @@ int policy_parse(policy *out, view text, const char *name, cerium_error *err)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: longer than %u bytes", name,
                          POLICY_BYTES_MAX);
     int line = ini_parse_stream(read_line, &r, on_key, &r);
-    if (r.status) return r.status;
-    if (line) {
-        r.line = line > 0 ? (uint32_t)line : 0;
-        return wrong(&r, "not `[section]` or `key = value`");
-    }
-    return check_whole(&r);
+    /* libinih goes on behind a line that it cannot read; what we then say would mislead. */
+    if (line > 0 && (!r.status || (uint32_t)line < r.wrong_line))
+        return error_set(err, CERIUM_ERR_FORMAT, "%s:%d: not `[section]` or `key = value`", name,
+                         line);
+    if (line < 0) return error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", name);
+    return r.status ? r.status : check_whole(&r);
 }

@@ -22,7 +22,7 @@
 #include "server/chunks.h"
 #include "server/history.h"
 #include "server/keeper.h"
-#include "server/limits.h"
+#include "server/rates.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/replay.h"
@@ -58,7 +58,7 @@ typedef struct {
     bool chunked;                       /* the answer streams in chunks (HTTP/1.1) */
     bool closes;                        /* the connection ends with the answer */
     bool done;                          /* everything of the answer is in out */
-    char limits[LIMITS_HEADERS_BYTES];  /* more lines of its head, or "" */
+    char limits[RATES_HEADERS_BYTES];  /* more lines of its head, or "" */
 } exchange;
 
 struct connection {

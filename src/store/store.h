@@ -1,5 +1,5 @@
-/* store.h - what outlives the server, in SQLite: stored responses; keys (keys.h), usage
- * (usage.h).
+/* store.h - what outlives the server, in SQLite: stored responses; keys (key.h), usage
+ * (metered.h).
  *
  * A row is there when store_put() returns, whatever kills the process afterwards: WAL, one
  * transaction a call.  Rows belong to a tenant and are found by no other.  One thread at a time;

@@ -1,5 +1,5 @@
-/* usage.c - rows of usage: batches in, sums out. */
-#include "store/usage.h"
+/* metered.c - rows of usage: batches in, sums out. */
+#include "store/metered.h"
 
 #include "store/database.h"
 
@@ -120,7 +120,7 @@ int store_usage_read(store *s, const usage_query *q,
     CHECK(s && q && seen);
     static const char doing[] = "read the usage";
     sqlite3_stmt *stmt = NULL;
-    /* A tenant that is even is a key: keys.h. */
+    /* A tenant that is even is a key: key.h. */
     RETURN_IF(prepare(s, &stmt,
                       "SELECT iif(?5, u.day, 0), iif(?6, u.tenant, 0), iif(?6, k.name, NULL),"
                       " iif(?6, k.tier, NULL), iif(?7, u.model, ''), sum(u.requests),"

@@ -1,6 +1,6 @@
-/* usage.h - what was used: by day, tenant and model, summed as it is written. */
-#ifndef STORE_USAGE_H
-#define STORE_USAGE_H
+/* metered.h - what was used: by day, tenant and model, summed as it is written. */
+#ifndef STORE_METERED_H
+#define STORE_METERED_H
 
 #include "store/live.h"
 #include "store/store.h"

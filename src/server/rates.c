@@ -1,7 +1,7 @@
-/* limits.c - rates, remainders and prices, and their words. */
-#include "server/limits.h"
+/* rates.c - rates, remainders and prices, and their words. */
+#include "server/rates.h"
 
-limit_state limits_state(const bucket *b, uint64_t now_ns, uint32_t rate)
+limit_state rates_state(const bucket *b, uint64_t now_ns, uint32_t rate)
 {
     if (!rate) return (limit_state){.limit = 0};
     uint64_t missing = bucket_missing(atomic_load_explicit(b, memory_order_relaxed), now_ns);
@@ -12,14 +12,14 @@ limit_state limits_state(const bucket *b, uint64_t now_ns, uint32_t rate)
                          .reset_ms = (missing + 999999) / 1000000};
 }
 
-uint32_t limits_under_load(uint32_t rate, uint32_t load, uint32_t floor_percent)
+uint32_t rates_under_load(uint32_t rate, uint32_t load, uint32_t floor_percent)
 {
     uint64_t permille = 1000 - (uint64_t)(load > 1000 ? 1000 : load) * (100 - floor_percent) / 100;
     uint64_t left = rate * permille / 1000;
     return rate && !left ? 1 : (uint32_t)left;
 }
 
-uint64_t limits_price(const tier *t, uint64_t input, uint64_t cached, uint64_t output)
+uint64_t rates_price(const tier *t, uint64_t input, uint64_t cached, uint64_t output)
 {
     return (input - cached) * t->price_input + cached * t->price_cached + output * t->price_output;
 }
@@ -61,7 +61,7 @@ static size_t put_limit(char *out, size_t cap, const char *what, const limit_sta
 }
 
 /* Codex shows two windows.  Tokens come first, as what runs out first in agents. */
-static void windows(const limits_told *told, const limit_state *out[2])
+static void windows(const rates_told *told, const limit_state *out[2])
 {
     out[0] = told->tokens.limit ? &told->tokens : told->requests.limit ? &told->requests : NULL;
     out[1] = told->tokens.limit && told->requests.limit ? &told->requests : NULL;
@@ -79,10 +79,10 @@ static size_t put_window(char *out, size_t cap, const char *which, const limit_s
     return (size_t)n;
 }
 
-size_t limits_headers(char out[LIMITS_HEADERS_BYTES], const limits_told *told, int64_t now_s)
+size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_told *told, int64_t now_s)
 {
     const limit_state *shown[2];
-    size_t n = 0, cap = LIMITS_HEADERS_BYTES;
+    size_t n = 0, cap = RATES_HEADERS_BYTES;
     windows(told, shown);
     out[0] = 0;
     n += put_limit(out + n, cap - n, "requests", &told->requests);
@@ -107,10 +107,10 @@ static size_t put_object(char *out, size_t cap, const char *which, const limit_s
     return (size_t)n;
 }
 
-size_t limits_event(char out[LIMITS_EVENT_BYTES], const limits_told *told, int64_t now_s)
+size_t rates_event(char out[RATES_EVENT_BYTES], const rates_told *told, int64_t now_s)
 {
     const limit_state *shown[2];
-    size_t n = 0, cap = LIMITS_EVENT_BYTES;
+    size_t n = 0, cap = RATES_EVENT_BYTES;
     windows(told, shown);
     out[0] = 0;
     if (!shown[0]) return 0;

@@ -1,11 +1,11 @@
-/* keys.h - API keys: who may ask, and in which tier.
+/* key.h - API keys: who may ask, and in which tier.
  *
  * A key is "cer_" PREFIX "_" SECRET, both random and hexadecimal, of 48 and 256 bits.  The prefix
  * is public and finds the row; of the whole key only HMAC-SHA-256 under a random salt is stored.
  * A slow hash would add nothing: nobody tries 2^256 secrets, however fast.
  * Keys are never deleted: a revoked one keeps its row, for the names in the usage, and its id. */
-#ifndef STORE_KEYS_H
-#define STORE_KEYS_H
+#ifndef STORE_KEY_H
+#define STORE_KEY_H
 
 #include "base/limits.h"
 #include "store/store.h"

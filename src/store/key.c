@@ -1,5 +1,5 @@
-/* keys.c - rows of keys: add, revoke, rotate, read; and how a key is checked. */
-#include "store/keys.h"
+/* key.c - rows of keys: add, revoke, rotate, read; and how a key is checked. */
+#include "store/key.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
