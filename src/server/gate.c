@@ -28,14 +28,20 @@ int gate_open(server *s, cerium_error *err)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%s: the path is too long", store_name);
     RETURN_IF(live_open(&s->live, kept ? path : NULL, err));
     if (!kept) return CERIUM_OK;
-    RETURN_IF(keeper_open(&s->keeper, store_name, s->live, wake, s, err));
+    RETURN_IF(keeper_open(&s->keeper, store_name, s->live, err));
     s->ring = keeper_take(s->keeper);
     return CERIUM_OK;
 }
 
+int gate_start(server *s, cerium_error *err)
+{
+    return s->keeper ? keeper_start(s->keeper, wake, s, err) : CERIUM_OK;
+}
+
+void gate_stop(server *s) { keeper_close(&s->keeper); }
+
 void gate_close(server *s)
 {
-    keeper_close(&s->keeper);
     keyring_free(&s->ring);
     tenants_close(&s->tenants);
     live_close(&s->live);

@@ -9,8 +9,11 @@
 
 #include "server/state.h"
 
-/* Open what servers share, and the thread that keeps it; the server's policy is set. */
+/* Open what servers share; the server's policy is set. */
 CERIUM_CHECKED int gate_open(server *s, cerium_error *err);
+/* From now on, while there is an event loop to wake: keys are looked at, and usage is kept. */
+CERIUM_CHECKED int gate_start(server *s, cerium_error *err);
+void gate_stop(server *s);
 void gate_close(server *s);
 
 /* Keys are needed: there are some, or were. */

@@ -130,8 +130,11 @@ static int open_parts(keeper *k, const char *store_path, cerium_error *err)
     return read_ring(k, err);
 }
 
-static int start(keeper *k, cerium_error *err)
+int keeper_start(keeper *k, void (*wake)(void *user), void *user, cerium_error *err)
 {
+    CHECK(wake && !k->runs);
+    k->wake = wake;
+    k->user = user;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -144,17 +147,13 @@ static int start(keeper *k, cerium_error *err)
                 : CERIUM_OK;
 }
 
-int keeper_open(keeper **out, const char *store_path, live *l, void (*wake)(void *user),
-                void *user, cerium_error *err)
+int keeper_open(keeper **out, const char *store_path, live *l, cerium_error *err)
 {
-    CHECK(out && store_path && l && wake);
+    CHECK(out && store_path && l);
     keeper *k = memory_zalloc(1, sizeof *k);
     if (!k) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the keys");
     k->live = l;
-    k->wake = wake;
-    k->user = user;
     int status = open_parts(k, store_path, err);
-    if (!status) status = start(k, err);
     if (status)
         keeper_close(&k);
     else

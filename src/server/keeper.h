@@ -12,11 +12,12 @@
 
 typedef struct keeper keeper;
 
-/* Open a connection of its own, bring in what was left over, read the keys, and start the thread.
- *   l: borrowed until keeper_close()
- *   wake(user): called from the thread when there is a new ring */
-CERIUM_CHECKED int keeper_open(keeper **out, const char *store_path, live *l,
-                               void (*wake)(void *user), void *user, cerium_error *err);
+/* Open a connection of its own, bring in what was left over, and read the keys.
+ *   l: borrowed until keeper_close() */
+CERIUM_CHECKED int keeper_open(keeper **out, const char *store_path, live *l, cerium_error *err);
+/* Start the thread; wake(user): called from it when there is a new ring. */
+CERIUM_CHECKED int keeper_start(keeper *k, void (*wake)(void *user), void *user,
+                                cerium_error *err);
 /* Ends the thread, after the journal is in the database where that is possible. */
 void keeper_close(keeper **k);
 

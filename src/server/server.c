@@ -97,7 +97,8 @@ static int open_parts(server *s, cerium_error *err)
     RETURN_IF(gate_open(s, err));
     RETURN_IF(access_open(s, err));
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
-    return loop_open(s, err);
+    RETURN_IF(loop_open(s, err));
+    return gate_start(s, err);
 }
 
 static void log_start(const server *s)
@@ -216,6 +217,7 @@ void server_close(server **out)
     server *s = *out;
     stop_answers(s);
     demo_close(s);
+    gate_stop(s);
     loop_close(s);
     answers_reap(s);
     store_close(&s->store);

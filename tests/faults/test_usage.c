@@ -44,7 +44,9 @@ static _Noreturn void meter(int acknowledged)
 {
     live *l = NULL;
     keeper *k = NULL;
-    if (live_open(&l, live_path, &err) || keeper_open(&k, path, l, ignore, NULL, &err)) _exit(3);
+    if (live_open(&l, live_path, &err) || keeper_open(&k, path, l, &err) ||
+        keeper_start(k, ignore, NULL, &err))
+        _exit(3);
     const live_record r = {.tenant = TENANT, .day = 1, .requests = 1, .input_tokens = 3,
                            .output_tokens = 2, .nanodollars = 7, .model = "m"};
     for (char one = 1;;) {
@@ -123,7 +125,7 @@ static store_usage total(void)
     keeper *k = NULL;
     store *s = NULL;
     usage_query all = {.last_day = 10};
-    if (live_open(&l, live_path, &err) || keeper_open(&k, path, l, ignore, NULL, &err))
+    if (live_open(&l, live_path, &err) || keeper_open(&k, path, l, &err))
         fail("opening", 0);
     keeper_close(&k);
     live_close(&l);
