@@ -5,6 +5,7 @@
 
 #include "server/admission.h"
 #include "server/connection.h"
+#include "server/forward.h"
 #include "server/gate.h"
 #include "server/http.h"
 #include "server/indent.h"
@@ -22,10 +23,9 @@ static int no_memory(protocol_error *e)
 
 /* ---- the end ---- */
 
-static void release(answer *a)
+void answer_drop_prompts(answer *a)
 {
-    gate_leave(a);
-    for (uint32_t i = 0; i < a->n_choices; i++) {
+    for (uint32_t i = 0; a->choices && i < a->n_choices; i++) {
         bytes_free(&a->choices[i].sampled);
         bytes_free(&a->choices[i].held);
         cerium_session_close(&a->choices[i].session);
@@ -33,6 +33,16 @@ static void release(answer *a)
     for (uint32_t i = 0; i < a->n_prompts; i++) memory_free(a->prompts[i]);
     memory_free(a->choices);
     memory_free(a->prompts);
+    a->choices = NULL;
+    a->prompts = NULL;
+    a->n_choices = a->n_prompts = 0;
+}
+
+static void release(answer *a)
+{
+    gate_leave(a);
+    forward_free(a);
+    answer_drop_prompts(a);
     memory_free(a->script);
     memory_free(a->prediction);
     memory_free(a->document);
@@ -124,6 +134,7 @@ static bool remember(answer *a, view body)
     const protocol_request *r = a->request;
     size_t n_sampled = ch->sampled.len / sizeof(int32_t), n = ch->n_prompt + n_sampled;
     if ((r->api != PROTOCOL_RESPONSES && r->api != PROTOCOL_CHAT) || r->compacts) return true;
+    if (a->forward) return forward_remember(a, body);
     bool keep = r->api == PROTOCOL_RESPONSES && r->store;
     int32_t *tokens = memory_alloc((n + 1) * sizeof *tokens);
     if (!tokens) return !keep;
@@ -172,11 +183,11 @@ static void meter(answer *a)
         const choice *ch = &a->choices[i];
         total.output_tokens += ch->usage.new_tokens;
         if (i % a->request->n_choices) continue;
-        total.input_tokens += (uint32_t)ch->n_prompt;
+        total.input_tokens += ch->usage.prompt_tokens;
         total.cached_tokens += ch->usage.reused_tokens;
     }
-    admission_ended(a->s, clock_ns() - a->started_ns);
-    gate_meter(a, &total, a->s->model.id);
+    if (!a->forward) admission_ended(a->s, clock_ns() - a->started_ns);
+    gate_meter(a, &total, a->forward ? forward_model(a) : a->s->model.id);
 }
 
 /* All choices ended, and the closing events wait behind the cork: keep, then let them out. */
@@ -251,6 +262,19 @@ static metrics_end metrics_end_of(protocol_end end)
     return METRICS_END_ERROR;
 }
 
+static void count_used(choice *ch, protocol_end end)
+{
+    answer *a = ch->a;
+    if (a->forward) {
+        forward_usage(a, &ch->usage);
+        return;
+    }
+    if (ch->session) cerium_session_usage(ch->session, &ch->usage);
+    ch->usage.prompt_tokens = (uint32_t)ch->n_prompt;
+    ch->usage.new_tokens = (uint32_t)(ch->sampled.len / sizeof(int32_t));
+    metrics_answer(&a->s->metrics, a->request->class_, metrics_end_of(end), &ch->usage);
+}
+
 /* The client is told that a choice ended; its session may go on for another layer. */
 static void choice_end(choice *ch, protocol_end end)
 {
@@ -258,10 +282,7 @@ static void choice_end(choice *ch, protocol_end end)
     if (ch->ended) return;
     ch->ended = true;
     a->n_ended++;
-    if (ch->session) cerium_session_usage(ch->session, &ch->usage);
-    ch->usage.prompt_tokens = (uint32_t)ch->n_prompt;
-    ch->usage.new_tokens = (uint32_t)(ch->sampled.len / sizeof(int32_t));
-    metrics_answer(&a->s->metrics, a->request->class_, metrics_end_of(end), &ch->usage);
+    count_used(ch, end);
     if (a->finished) return;
     bool last = a->n_ended == a->n_choices;
     if (last && a->c) connection_cork(a->c);
@@ -307,6 +328,28 @@ void answer_cancel(answer *a, const char *reason)
     a->canceled = reason;
     metrics_count(&a->s->metrics, METRICS_CANCELED, 1);
     for (uint32_t i = 0; i < a->n_choices; i++) choice_stop(&a->choices[i], PROTOCOL_END_CANCELED);
+}
+
+void answer_end(answer *a, protocol_end end, const protocol_error *error)
+{
+    if (end == PROTOCOL_END_FAILED) fail(a, error);
+    choice_end(&a->choices[0], end);
+}
+
+void answer_refuse(answer *a, const protocol_error *e)
+{
+    connection *c = a->c;
+    a->finished = true;
+    a->c = NULL;
+    log_event(LOG_INFO, "refused", "id=%s status=%d code=%s", a->id, e->http_status,
+              e->code ? e->code : "-");
+    if (c && c->socket)
+        socket_error(c, e, a->request->stream_id);
+    else if (c)
+        http_error(c, e);
+    if (c) connection_flush(c);
+    gate_leave(a);
+    settle(a);
 }
 
 void answers_leave(connection *c)
@@ -432,14 +475,26 @@ static bool choice_poll(choice *ch)
     }
 }
 
+static bool answer_poll(answer *a)
+{
+    connection *c = a->c;
+    for (bool any = false;;) {
+        for (uint32_t i = 0; i < a->n_choices; i++) any |= choice_poll(&a->choices[i]);
+        if (a->forward) any |= forward_poll(a);
+        if (!c) return any;
+        bool parked = connection_parked(c);
+        connection_flush(c);
+        /* The socket took it all at once: nobody will tell us so, and there may be more. */
+        if (!parked || connection_parked(c) || c->gone) return any;
+    }
+}
+
 bool answers_poll(server *s)
 {
     bool any = false;
     for (answer *a = s->answers, *next; a; a = next) {
         next = a->next; /* answers are freed in answers_reap() only */
-        connection *c = a->c;
-        for (uint32_t i = 0; i < a->n_choices; i++) any |= choice_poll(&a->choices[i]);
-        if (c) connection_flush(c);
+        any |= answer_poll(a);
     }
     answers_start(s);
     return any;
@@ -588,7 +643,8 @@ static int make_prompts(answer *a, const connection *c, protocol_error *e)
 static uint64_t prompt_tokens(const answer *a)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < a->n_choices; i += a->request->n_choices) n += a->choices[i].n_prompt;
+    for (uint32_t i = 0; a->choices && i < a->n_choices; i += a->request->n_choices)
+        n += a->choices[i].n_prompt;
     return n;
 }
 
@@ -645,8 +701,9 @@ static void link_answer(answer *a)
 }
 
 /* A warm-up is over for the client at once; the engine computes it behind that. */
-static void begin_told(answer *a)
+void answer_tell_begin(answer *a)
 {
+    if (a->c && !a->c->socket && a->streams) http_stream(a->c);
     if (a->voice->begin(a)) {
         protocol_error e;
         (void)no_memory(&e);
@@ -672,10 +729,16 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
     a->request = request;
     connection *c = order->c;
     int status = take_order(a, s, order, e);
+    if (!status) status = forward_route(a, e);
     if (!status) status = gate_enter(a, e);
-    if (!status) status = make_prompts(a, c, e);
-    if (!status) status = gate_charge(a, prompt_tokens(a), e);
-    if (!status) status = take_drafts(a, e);
+    if (!status && !a->forward) {
+        status = make_prompts(a, c, e);
+        status = forward_route_long(a, prompt_tokens(a), status, e);
+    }
+    if (!status && a->forward) status = forward_prepare(a, e);
+    if (!status)
+        status = gate_charge(a, a->forward ? forward_tokens(a) : prompt_tokens(a), e);
+    if (!status && !a->forward) status = take_drafts(a, e);
     if (!status && a->voice == &voice_writer) status = voice_open(a, e);
     if (status) {
         release(a);
@@ -684,8 +747,10 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
     if (a->document) supersede(a);
     gate_tell(a);
     link_answer(a);
-    if (!c->socket && a->streams) http_stream(c);
-    begin_told(a);
+    if (a->forward)
+        forward_start(a);
+    else
+        answer_tell_begin(a);
     answers_start(s);
     if (a->c) connection_flush(a->c);
     return CERIUM_OK;

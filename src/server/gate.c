@@ -6,13 +6,14 @@
 #include "server/admission.h"
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/forward.h"
 #include "server/http.h"
 #include "server/socket.h"
 #include "store/metered.h"
 
 /* ---- opening ---- */
 
-static void wake(void *user)
+void gate_wake(void *user)
 {
     server *s = user;
     if (!atomic_exchange(&s->woken, true)) lws_cancel_service(s->lws);
@@ -35,7 +36,7 @@ int gate_open(server *s, cerium_error *err)
 
 int gate_start(server *s, cerium_error *err)
 {
-    return s->keeper ? keeper_start(s->keeper, wake, s, err) : CERIUM_OK;
+    return s->keeper ? keeper_start(s->keeper, gate_wake, s, err) : CERIUM_OK;
 }
 
 void gate_stop(server *s) { keeper_close(&s->keeper); }
@@ -157,10 +158,14 @@ void gate_tell(const answer *a)
 {
     if (!a->c || !a->gate.tier) return;
     rates_told told = told_of(a, false);
-    if (a->c->socket)
+    if (a->c->socket) {
         send_told(a, &told);
-    else
-        rates_headers(a->c->http.limits, &told, (int64_t)time(NULL));
+        return;
+    }
+    char *out = a->c->http.limits;
+    size_t n = rates_headers(out, &told, (int64_t)time(NULL));
+    snprintf(out + n, sizeof a->c->http.limits - n, "x-cerium-served-by: %s\r\n",
+             a->forward ? forward_server(a) : "local");
 }
 
 /* 429: what is over, and when to come again.  The client is told what is left too. */
@@ -232,6 +237,16 @@ int gate_enter(answer *a, protocol_error *e)
     int status = take_all(a, e);
     if (status) gate_leave(a);
     return status;
+}
+
+int gate_enter_deep(answer *a, protocol_error *e)
+{
+    uint32_t rate = a->gate.tier->requests_per_minute;
+    if (rate)
+        bucket_settle(live_word(a->s->live, a->gate.place, LIVE_REQUESTS), clock_ns(),
+                      -(int64_t)bucket_cost(1, rate));
+    gate_leave(a);
+    return gate_enter(a, e);
 }
 
 int gate_charge(answer *a, uint64_t n_tokens, protocol_error *e)

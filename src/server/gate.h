@@ -16,6 +16,9 @@ CERIUM_CHECKED int gate_start(server *s, cerium_error *err);
 void gate_stop(server *s);
 void gate_close(server *s);
 
+/* Wake the event loop, from any thread; user: the server. */
+void gate_wake(void *user);
+
 /* Keys are needed: there are some, or were. */
 bool gate_needs_key(const server *s);
 /* The tenant of a key of the store; 0 = it is none. */
@@ -29,6 +32,8 @@ tenant_state *gate_entry(server *s, uint64_t tenant_id);
  * to what the tier allows.  The client will be told what is left.
  * CERIUM_ERR_ARGUMENT with *e: 403, 429, 503; nothing was taken then. */
 CERIUM_CHECKED int gate_enter(answer *a, protocol_error *e);
+/* It entered, and is found to be for an upstream: as if it had not. */
+CERIUM_CHECKED int gate_enter_deep(answer *a, protocol_error *e);
 /* The same with tokens of its prompt. */
 CERIUM_CHECKED int gate_charge(answer *a, uint64_t n_tokens, protocol_error *e);
 /* Tell a WebSocket what is left. */

@@ -8,6 +8,7 @@
 #include "server/answers.h"
 #include "server/connection.h"
 #include "server/demo.h"
+#include "server/forward.h"
 #include "server/gate.h"
 #include "server/loop.h"
 #include "server/socket.h"
@@ -98,6 +99,7 @@ static int open_parts(server *s, cerium_error *err)
     RETURN_IF(access_open(s, err));
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
     RETURN_IF(loop_open(s, err));
+    RETURN_IF(forward_open(s, err));
     return gate_start(s, err);
 }
 
@@ -218,6 +220,8 @@ void server_close(server **out)
     stop_answers(s);
     demo_close(s);
     gate_stop(s);
+    answers_reap(s);
+    forward_close(s);
     loop_close(s);
     answers_reap(s);
     store_close(&s->store);

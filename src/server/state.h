@@ -58,7 +58,7 @@ typedef struct {
     bool chunked;                       /* the answer streams in chunks (HTTP/1.1) */
     bool closes;                        /* the connection ends with the answer */
     bool done;                          /* everything of the answer is in out */
-    char limits[RATES_HEADERS_BYTES];  /* more lines of its head, or "" */
+    char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
 } exchange;
 
 struct connection {
@@ -126,6 +126,8 @@ typedef struct {
     bool reserved, streaming;   /* a record, a stream */
 } gate_state;
 
+struct forward; /* forward.c */
+
 struct answer {
     server *s;
     answer *next, *previous;
@@ -161,6 +163,7 @@ struct answer {
     bool failed;
     protocol_error failure;
     gate_state gate;
+    struct forward *forward;    /* another server answers; NULL: the engine does */
 };
 
 /* ---- the server ---- */
@@ -192,6 +195,7 @@ struct server {
     tenants *tenants;           /* who asked */
     live *live;                 /* limits and metered requests */
     keeper *keeper;             /* NULL: no store to keep */
+    struct upstreams *upstreams; /* NULL: none is configured */
     keyring *ring;              /* keys of the store; NULL: no store */
     connection *connections;
     uint32_t n_connections, n_sockets;
