@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
-from harness import PATIENCE, Report, Server, call, line, wait_for  # noqa: E402
+from harness import CERIUM, PATIENCE, Report, Server, call, line, run, wait_for  # noqa: E402
 from rawsocket import RawSocket, text_of  # noqa: E402
 
 LONG = " ".join("word%d" % i for i in range(400))
@@ -129,6 +129,31 @@ def check_talk(report, server, model):
             while s.read_json()["type"] != "response.output_text.delta":
                 pass
         wait_for(lambda: deep.running() == 0)
+
+
+def check_deep(report, url):
+    with report.check("`cerium run --deep` asks the deeper tier, and tells who answered"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "c.ini")
+            with open(path, "w") as f:
+                f.write("[upstream one]\nurl = %s\nmodels = big\n[upstream two]\nurl = %s\n"
+                        "model = big\nresponses = no\n" % (url, url))
+            for args, name in (([], "one"), (["--upstream", "two"], "two")):
+                status, out, err = run([CERIUM, "run", "--deep", "--config", path, *args, "think"])
+                assert (status, out) == (0, "deep thought\n") and name + " (big)" in err, (out, err)
+            status, out, _ = run([CERIUM, "run", "--deep", "--json", "-p", "think"],
+                                 env={"CERIUM_CONFIG": path})
+            told = json.loads(out)
+            assert told["text"] == "deep thought" and told["served_by"] == "one", told
+            assert told["prompt_tokens"] > 5 and told["n_tokens"] > 0, told
+            for args, says in ((["--upstream", "three"], "no [upstream three]"),
+                               (["--config", path + "x"], "No such file")):
+                status, _, err = run([CERIUM, "run", "--deep", "--config", path, *args, "x"])
+                assert status == 1 and says in err and err.count("\n") == 1, err
+            with open(path, "w") as f:
+                f.write("[upstream gone]\nurl = http://127.0.0.1:1/v1\nretries = 0\n")
+            status, out, err = run([CERIUM, "run", "--deep", "--config", path, "x"])
+            assert status == 1 and err.startswith("cerium: gone: ") and not out, err
 
 
 # ---- one without manners ----
@@ -286,6 +311,7 @@ def main():
             check_routes(report, server)
             check_talk(report, server, "big")
             check_talk(report, server, "chat")
+            check_deep(report, url)
             with report.check("nothing is left, and both end in order", server):
                 wait_for(lambda: deep.running() == 0 and server.running() == 0)
                 assert server.stop() == 0
