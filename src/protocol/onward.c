@@ -143,7 +143,7 @@ static json_t *functions_of(const protocol_request *r)
     for (size_t i = 0; tools && i < r->n_tools; i++) {
         const cerium_tool *t = &r->tools[i];
         json_t *parameters = json_loads(t->parameters ? t->parameters : free_text, 0, NULL);
-        json_t *tool = json_pack("{s:s, s:{s:s, s:s?, s:o?}}", "type", "function", "function",
+        json_t *tool = json_pack("{s:s, s:{s:s, s:s*, s:o*}}", "type", "function", "function",
                                  "name", t->name, "description", t->description, "parameters",
                                  parameters);
         if (json_array_append_new(tools, tool)) {
@@ -242,7 +242,10 @@ static json_t *same_api(const onward_order *o)
     return NULL;
 }
 
-static int put_text(const char *text, size_t len, void *out) { return bytes_append(out, text, len); }
+static int put_text(const char *text, size_t len, void *out)
+{
+    return bytes_append(out, text, len);
+}
 
 int onward_body(bytes *out, const onward_order *o)
 {

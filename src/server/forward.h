@@ -11,8 +11,8 @@
 CERIUM_CHECKED int forward_open(server *s, cerium_error *err);
 void forward_close(server *s);
 
-/* Set a->forward when the request goes elsewhere, by its model, its effort, the queue here, or where
- * the conversation before it went.
+/* Set a->forward when the request goes elsewhere, by its model, its effort, the queue here, or
+ * where the conversation before it went.
  * CERIUM_ERR_ARGUMENT with *e: it belongs to an upstream that does not answer. */
 CERIUM_CHECKED int forward_route(answer *a, protocol_error *e);
 /* The same for a prompt of n_tokens, or that is too long for here (status: what making it said).

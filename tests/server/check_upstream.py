@@ -1,4 +1,4 @@
-"""check_upstream.py - requests that go to another server: a second cerium, and one without manners."""
+"""check_upstream.py - requests that another server answers: a cerium, and one without manners."""
 
 import json
 import os
@@ -225,7 +225,8 @@ def check_hostile(report):
             b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\n{}"), "HTTP 503")
         failing("refuses", lambda s: s.sendall(
             b"HTTP/1.1 400 No\r\nContent-Length: 38\r\n\r\n"
-            b"{\"error\":{\"message\":\"too warm a day\"}} "), "too warm a day", "invalid_value", 400, 1)
+            b"{\"error\":{\"message\":\"too warm a day\"}} "), "too warm a day", "invalid_value",
+            400, 1)
         failing("limits us", lambda s: s.sendall(
             b"HTTP/1.1 429 No\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}"), "HTTP 429",
             "rate_limit_exceeded", 429, 1)
@@ -286,7 +287,7 @@ def check_hostile(report):
             fake.act, fake.n = flaky, 0
             answer, _ = respond(server, model="big")
             assert said(answer) == "at last" and fake.n == 2, answer
-    with report.check("after failures in a row an upstream is left alone, and asked for its health"):
+    with report.check("an upstream that fails is left alone, and asked for its health"):
         keys.update({"failures": 2, "rest-time": 60, "retries": 0, "health-time": 1})
         fake.act, fake.n = lambda s: None, 0
         with serve({"fake": keys}) as server:
