@@ -274,6 +274,7 @@ def check_hostile(report):
                     before = sent[0]
                     time.sleep(0.3 * PATIENCE)
                 assert sent[0] < total * 2 / 3, sent[0]  # the system's buffers
+                s.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
                 n = 0
                 while True:
                     event = s.read_json()
