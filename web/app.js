@@ -5,7 +5,7 @@ import { Ask } from "./ask.js";
 import { Editor } from "./editor.js";
 import { Follower } from "./follow.js";
 import { Meter, Stream } from "./meter.js";
-import { watch } from "./metrics.js";
+import { left, watch } from "./metrics.js";
 import * as sessions from "./sessions.js";
 import { Link } from "./socket.js";
 
@@ -36,6 +36,7 @@ const link = new Link({
   message(event) {
     if (event.id && event.type !== "completion.delta" && completions.has(event.id)) ended(event);
     else if (event.type === "completion.delta") grew(event);
+    else if (event.type === "codex.rate_limits") limited(event);
     else ask.event(event);
   },
   state: connected,
@@ -119,6 +120,13 @@ function used({ input_tokens: input, cached_tokens: flat, input_tokens_details: 
   const cached = flat ?? details?.cached_tokens;
   if (input && cached !== undefined)
     $("reused").textContent = `${Math.round((100 * cached) / input)} %`;
+}
+
+function limited(event) {
+  const percent = left(event);
+  $("limit-dial").hidden = percent === undefined;
+  $("limit").textContent = `${percent} %`;
+  $("limit-of").textContent = event.rate_limits?.limit_reached ? "left: wait" : "left";
 }
 
 watch(get, ({ running, waiting, kv, rate }) => {

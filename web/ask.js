@@ -216,6 +216,7 @@ export class Ask {
       const full = response.usage?.output_tokens < TOKENS_MAX;
       flight.why ??= full ? "the context is full" : `stopped at ${TOKENS_MAX} tokens`;
     }
+    flight.served = response.metadata?.served_by;
     this.#flights.shift();
     this.#land(flight, response.usage);
     if (!flight.why) announce("Answer complete.");
@@ -294,11 +295,12 @@ export class Ask {
 }
 
 /** What is said below an answer: [class, text]. */
-function facts({ error, why, stream }, usage) {
+function facts({ error, why, stream, served }, usage) {
   const list = [];
   const say = (n, digits = 0) => Number(n.toFixed(digits)).toLocaleString("en");
   if (error) list.push(["bad", error]);
   if (why) list.push(["why", why]);
+  if (served) list.push(["", `by ${served}`]);
   if (stream?.first) {
     list.push(["", `first token ${say(stream.first, stream.first < 10 ? 1 : 0)} ms`]);
   }

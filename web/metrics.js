@@ -42,3 +42,11 @@ export function watch(get, show) {
   document.addEventListener("visibilitychange", look);
   look();
 }
+
+/** Percent that the tightest limit of codex.rate_limits leaves; undefined where there is none. */
+export function left({ rate_limits: limits }) {
+  const used = [limits?.primary, limits?.secondary]
+    .map((window) => window?.used_percent)
+    .filter((percent) => percent !== undefined);
+  return used.length ? Math.max(0, 100 - Math.max(...used)) : undefined;
+}

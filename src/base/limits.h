@@ -99,6 +99,27 @@ _Static_assert(STORE_RECORD_BYTES_MAX < 1000000000u, "SQLite's own limit");
 _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAME_BYTES_MAX,
                "a row has its names too");
 
+/* ---- keys, limits and usage ---- */
+
+#define STORE_KEYS_MAX        4096u        /* keys of one store that are not revoked */
+#define STORE_LABEL_BYTES_MAX 64u          /* name of a key; of a tier and an upstream: 32 */
+#define LIVE_SERVERS_MAX      16u          /* servers that share a store */
+#define LIVE_TENANTS_MAX      4096u        /* whose limits are counted at the same time */
+#define LIVE_JOURNAL_MAX      4096u        /* requests of a server that wait to be metered */
+#define LIVE_MODEL_BYTES      72u          /* room for the name of a model in one of them */
+#define POLICY_BYTES_MAX      (1u << 20)   /* a configuration file */
+#define POLICY_LINE_BYTES_MAX 190u         /* libinih cuts longer ones in two */
+#define POLICY_SETTINGS_MAX   128u         /* lines of its [server] */
+#define POLICY_TIERS_MAX      32u
+#define POLICY_UPSTREAMS_MAX  16u
+#define POLICY_NAMES_MAX      32u          /* models or efforts of one upstream */
+#define POLICY_NAME_BYTES_MAX 32u
+#define RATES_MAX       1000000000u  /* requests or tokens a minute */
+
+_Static_assert((LIVE_TENANTS_MAX & (LIVE_TENANTS_MAX - 1)) == 0, "found by a hash");
+_Static_assert((LIVE_JOURNAL_MAX & (LIVE_JOURNAL_MAX - 1)) == 0, "a ring");
+_Static_assert(LIVE_JOURNAL_MAX > SERVER_RUNNING_MAX, "what runs has room");
+
 /* ---- KV cache ---- */
 
 #define KV_POPULATE_BYTES (64u << 20) /* of pages that get their memory at open: 20 ms at most */

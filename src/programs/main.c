@@ -17,6 +17,8 @@ static const struct {
     {"quantize", program_quantize, "write a model with its weights in another type"},
     {"inspect", program_inspect, "what a model file holds"},
     {"wafer", program_wafer, "what a model would do on wafer-scale silicon, beside GPUs"},
+    {"keys", program_keys, "API keys of a server, with tiers"},
+    {"usage", program_usage, "what was used, by key, model and day, and its price"},
 };
 
 static int help(FILE *out)

@@ -145,6 +145,25 @@ int options_parse(options *o, int argc, char **argv, unsigned groups, const stru
     return 0;
 }
 
+option_result options_set(options *o, unsigned groups, const struct option *own, size_t n_own,
+                          option_fn *own_fn, void *arg, const char *name, const char *value)
+{
+    const struct option *found = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(shared); i++)
+        if (groups & shared[i].group && !strcmp(shared[i].option.name, name))
+            found = &shared[i].option;
+    for (size_t i = 0; i < n_own; i++)
+        if (!strcmp(own[i].name, name)) found = &own[i];
+    if (!found) return OPTION_UNKNOWN;
+    if (!found->has_arg) {
+        if (!strcmp(value, "no")) return OPTION_SET;
+        if (strcmp(value, "yes") != 0) return OPTION_BAD;
+    }
+    bool good = found->val >= OPTION_OWN ? own_fn(arg, found->val, value)
+                                         : take_shared(o, found->val, value);
+    return good ? OPTION_SET : OPTION_BAD;
+}
+
 /* The bundled model lies beside the program in a source tree, or where `make install` put it. */
 static const char *bundled_model(void)
 {

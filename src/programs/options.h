@@ -45,6 +45,12 @@ typedef bool option_fn(void *arg, int val, const char *value);
 int options_parse(options *o, int argc, char **argv, unsigned groups, const struct option *own,
                   size_t n_own, option_fn *own_fn, void *arg, const char *help);
 
+/* The same for one option by its long name, as a file gives it; one without a value is "yes" or
+ * "no".  The value is borrowed. */
+typedef enum { OPTION_SET = 0, OPTION_UNKNOWN = 1, OPTION_BAD = 2 } option_result;
+option_result options_set(options *o, unsigned groups, const struct option *own, size_t n_own,
+                          option_fn *own_fn, void *arg, const char *name, const char *value);
+
 /* One line on standard error: "cerium NAME: text". Returns EXIT_USAGE. */
 int usage_error(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One line on standard error for a failed call; returns 1. */

@@ -4,7 +4,9 @@
 #include <jansson.h>
 #include <unistd.h>
 
+#include "programs/accounts.h"
 #include "programs/generate.h"
+#include "server/deep.h"
 
 static const char help[] =
     "usage: cerium run [OPTIONS] [PROMPT]\n\n"
@@ -25,17 +27,30 @@ static const char help[] =
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
     "      --quiet             no figures at the end\n"
     "      --json              the text, why it ended, and each token with its log-probability\n"
-    "      --top N             with --json: the N most likely tokens at each place\n\n"
+    "      --top N             with --json: the N most likely tokens at each place\n"
+    "      --deep              ask the deeper tier: the first upstream of the configuration\n"
+    "      --upstream NAME     ask that one\n"
+    "      --config FILE       the server's configuration (default: CERIUM_CONFIG)\n\n"
     "Ctrl-C stops the answer and keeps what was made.\n\n"
     "example: cerium run -p 'def quicksort(items):' -n 100\n";
 
-enum { OWN_CHAT = OPTION_OWN, OWN_RAW, OWN_SYSTEM, OWN_QUIET, OWN_IGNORE_END, OWN_TOP };
+enum {
+    OWN_CHAT = OPTION_OWN,
+    OWN_RAW,
+    OWN_SYSTEM,
+    OWN_QUIET,
+    OWN_IGNORE_END,
+    OWN_TOP,
+    OWN_DEEP,
+    OWN_UPSTREAM,
+    OWN_CONFIG,
+};
 enum { PROMPT_BYTES_MAX = 64 << 20, TURNS_MAX = 512, LINE_BYTES_MAX = 1 << 20, TOP_MAX = 100 };
 
 typedef struct {
     options o;
-    bool chat, raw, quiet;
-    const char *system;
+    bool chat, raw, quiet, deep;
+    const char *system, *upstream, *policy_path;
     uint32_t top;
 } run;
 
@@ -57,6 +72,16 @@ static bool take_own(void *arg, int val, const char *value)
         return true;
     case OWN_TOP:
         return option_u32(value, 0, TOP_MAX, &r->top);
+    case OWN_DEEP:
+        r->deep = true;
+        return true;
+    case OWN_UPSTREAM:
+        r->deep = true;
+        r->upstream = value;
+        return *value != 0;
+    case OWN_CONFIG:
+        r->policy_path = value;
+        return *value != 0;
     case OWN_IGNORE_END:
         r->o.sampling.ignore_end = true;
         return true;
@@ -286,6 +311,81 @@ static int with_session(run *r, cerium_engine *engine, const char *prompt, ceriu
     return status;
 }
 
+/* ---- the deeper tier ---- */
+
+typedef struct {
+    bool json, failed;
+    bytes text; /* for --json */
+} telling;
+
+static void tell(void *user, view text)
+{
+    telling *t = user;
+    if (t->json) {
+        t->failed |= bytes_append(&t->text, text.ptr, text.len) != CERIUM_OK;
+    } else {
+        fwrite(text.ptr, 1, text.len, stdout);
+        fflush(stdout);
+    }
+}
+
+static int print_deep(const run *r, const telling *t, const deep_answer *a, cerium_error *err)
+{
+    if (!r->o.json) {
+        printf("\n");
+        if (!r->quiet)
+            fprintf(stderr, "%s (%s): %u tokens in, %u of them cached, %u out; first after %.0f "
+                    "ms, %.1f tokens/s\n", a->served_by, a->model, a->input_tokens,
+                    a->cached_tokens, a->output_tokens, (double)a->first_ns / 1e6,
+                    a->duration_ns > a->first_ns
+                        ? a->output_tokens * 1e9 / (double)(a->duration_ns - a->first_ns) : 0);
+        return CERIUM_OK;
+    }
+    json_t *all = t->failed ? NULL
+                            : json_pack("{s:s%, s:s, s:s, s:s, s:i, s:i, s:i, s:f}", "text",
+                                        t->text.ptr ? t->text.ptr : "", t->text.len, "stop",
+                                        a->cut ? "tokens" : "end", "served_by", a->served_by,
+                                        "model", a->model, "prompt_tokens", (int)a->input_tokens,
+                                        "cached_tokens", (int)a->cached_tokens, "n_tokens",
+                                        (int)a->output_tokens, "first_token_ms",
+                                        (double)a->first_ns / 1e6);
+    if (!all || json_dumpf(all, stdout, JSON_INDENT(2)))
+        return json_decref(all),
+               error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
+    printf("\n");
+    json_decref(all);
+    return CERIUM_OK;
+}
+
+/* No engine is opened for it. */
+static int ask_deep(run *r, const char *prompt, cerium_error *err)
+{
+    const char *env = getenv("CERIUM_CONFIG");
+    const char *path = r->policy_path ? r->policy_path : env && *env ? env : NULL;
+    policy *p = NULL;
+    bytes text = {.max = PROMPT_BYTES_MAX};
+    telling t = {.json = r->o.json, .text.max = PROMPT_BYTES_MAX};
+    deep_answer answer;
+    if (!path)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "no configuration names the deeper tier: give --config FILE");
+    RETURN_IF(accounts_policy(&p, path, err));
+    int status = prompt ? CERIUM_OK
+                        : read_file(r->o.prompt_file ? r->o.prompt_file : "-", &text, err);
+    deep_question question = {.upstream = r->upstream,
+                              .prompt = prompt ? view_of(prompt) : (view){text.ptr, text.len},
+                              .system = r->system,
+                              .new_tokens_max = r->o.n_tokens_given ? r->o.n_tokens : 0,
+                              .text = tell,
+                              .user = &t};
+    if (!status) status = deep_ask(p, &question, &answer, err);
+    if (!status) status = print_deep(r, &t, &answer, err);
+    bytes_free(&t.text);
+    bytes_free(&text);
+    memory_free(p);
+    return status;
+}
+
 int program_run(int argc, char **argv)
 {
     static const struct option own[] = {
@@ -295,6 +395,9 @@ int program_run(int argc, char **argv)
         {"quiet", no_argument, NULL, OWN_QUIET},
         {"ignore-end", no_argument, NULL, OWN_IGNORE_END},
         {"top", required_argument, NULL, OWN_TOP},
+        {"deep", no_argument, NULL, OWN_DEEP},
+        {"upstream", required_argument, NULL, OWN_UPSTREAM},
+        {"config", required_argument, NULL, OWN_CONFIG},
     };
     run r = {.o = {.n_tokens = 256}};
     cerium_error err;
@@ -306,6 +409,7 @@ int program_run(int argc, char **argv)
         return usage_error("run", "one prompt, not %d; put it in quotes", argc - optind);
     const char *prompt = optind < argc ? argv[optind] : r.o.prompt;
     if (optind < argc && r.o.prompt) return usage_error("run", "PROMPT and -p exclude each other");
+    if (r.deep) return ask_deep(&r, prompt, &err) ? failed(&err) : 0;
     int status = options_engine(&r.o, &engine, 1, &err);
     if (!status) status = with_session(&r, engine, prompt, &err);
     cerium_engine_close(&engine);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/limits.h"
+#include "programs/accounts.h"
 #include "programs/options.h"
 #include "server/server.h"
 
@@ -12,6 +13,7 @@ static const char help[] =
     "usage: cerium serve [OPTIONS]\n\n"
     "Serve a model over HTTP and WebSocket: the OpenAI APIs (Responses, Chat Completions,\n"
     "Completions), /infill for editors, and a page to try it at /.  Ctrl-C ends it.\n\n"
+    "      --config FILE     read options, tiers, prices and upstreams from this file first\n"
     "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
     "      --model-id NAME   what requests call it (default: the model's own name)\n"
     "      --host ADDRESS    address to listen on (default 127.0.0.1; others need a key)\n"
@@ -37,6 +39,7 @@ static const char help[] =
     "                        for requests that do not say (default: the likeliest token)\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --no-cache\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
+    "Keys with tiers: cerium keys --help.  The file: examples/cerium.ini.\n\n"
     "example: cerium serve -m model.gguf --port 8383 --store ~/.local/share/cerium.db\n";
 
 enum {
@@ -62,6 +65,7 @@ enum {
     OWN_DEMO,
     OWN_LOG_PROMPTS,
     OWN_QUIET,
+    OWN_CONFIG,
 };
 enum { DAY_S = 86400, KEY_FILE_BYTES_MAX = 1 << 20 };
 
@@ -72,6 +76,8 @@ typedef struct {
     const char *origins[SERVER_ORIGINS_MAX];
     const char *key_file;
     bytes key_text; /* of the file, cut into lines */
+    const char *policy_path;
+    policy *policy; /* owned; NULL: without a file */
 } serving;
 
 static bool add_key(serving *v, const char *key)
@@ -101,6 +107,7 @@ static bool take_name(serving *v, int val, const char *value)
     case OWN_DEMO: c->demo = value; return *value != 0;
     case OWN_LOG_PROMPTS: c->log_prompts = true; return true;
     case OWN_QUIET: c->quiet = true; return true;
+    case OWN_CONFIG: v->policy_path = value; return *value != 0;
     default: return false;
     }
 }
@@ -183,40 +190,83 @@ static int serve(serving *v, cerium_error *err)
     return status;
 }
 
+static const struct option own[] = {
+    {"model-id", required_argument, NULL, OWN_MODEL_ID},
+    {"host", required_argument, NULL, OWN_HOST},
+    {"port", required_argument, NULL, OWN_PORT},
+    {"api-key", required_argument, NULL, OWN_KEY},
+    {"api-key-file", required_argument, NULL, OWN_KEY_FILE},
+    {"allow-origin", required_argument, NULL, OWN_ORIGIN},
+    {"tls-cert", required_argument, NULL, OWN_TLS_CERT},
+    {"tls-key", required_argument, NULL, OWN_TLS_KEY},
+    {"store", required_argument, NULL, OWN_STORE},
+    {"replay", required_argument, NULL, OWN_REPLAY},
+    {"running", required_argument, NULL, OWN_RUNNING},
+    {"queue", required_argument, NULL, OWN_QUEUE},
+    {"connections", required_argument, NULL, OWN_CONNECTIONS},
+    {"header-time", required_argument, NULL, OWN_HEADER_TIME},
+    {"body-time", required_argument, NULL, OWN_BODY_TIME},
+    {"idle-time", required_argument, NULL, OWN_IDLE_TIME},
+    {"stall-time", required_argument, NULL, OWN_STALL_TIME},
+    {"socket-time", required_argument, NULL, OWN_SOCKET_TIME},
+    {"drain", required_argument, NULL, OWN_DRAIN},
+    {"demo", required_argument, NULL, OWN_DEMO},
+    {"log-prompts", no_argument, NULL, OWN_LOG_PROMPTS},
+    {"quiet", no_argument, NULL, OWN_QUIET},
+    {"config", required_argument, NULL, OWN_CONFIG},
+};
+enum { GROUPS = OPTIONS_ENGINE | OPTIONS_CHOICE };
+
+static int read_line(serving *v, int argc, char **argv)
+{
+    *v = (serving){.policy = v->policy};
+    server_config_defaults(&v->config);
+    return options_parse(&v->o, argc, argv, GROUPS, own, ARRAY_LEN(own), take_own, v, help);
+}
+
+/* The options of [server], as if they stood before those of the command line. */
+static int apply_policy(serving *v, cerium_error *err)
+{
+    *v = (serving){.policy = v->policy, .policy_path = v->policy_path};
+    server_config_defaults(&v->config);
+    for (uint32_t i = 0; i < v->policy->n_settings; i++) {
+        const policy_setting *s = &v->policy->settings[i];
+        const char *path = v->policy_path;
+        option_result how = options_set(&v->o, GROUPS, own, ARRAY_LEN(own), take_own, v, s->name,
+                                        s->value);
+        if (how == OPTION_UNKNOWN || !strcmp(s->name, "config"))
+            return error_set(err, CERIUM_ERR_FORMAT,
+                             "%s:%u: [server] has no key '%s'; it has the long options of "
+                             "`cerium serve`", path, s->line, s->name);
+        if (how == OPTION_BAD)
+            return error_set(err, CERIUM_ERR_FORMAT,
+                             "%s:%u: '%s' is no value for %s; see `cerium serve --help`", path,
+                             s->line, s->value, s->name);
+    }
+    v->config.policy = v->policy;
+    return CERIUM_OK;
+}
+
 int program_serve(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"model-id", required_argument, NULL, OWN_MODEL_ID},
-        {"host", required_argument, NULL, OWN_HOST},
-        {"port", required_argument, NULL, OWN_PORT},
-        {"api-key", required_argument, NULL, OWN_KEY},
-        {"api-key-file", required_argument, NULL, OWN_KEY_FILE},
-        {"allow-origin", required_argument, NULL, OWN_ORIGIN},
-        {"tls-cert", required_argument, NULL, OWN_TLS_CERT},
-        {"tls-key", required_argument, NULL, OWN_TLS_KEY},
-        {"store", required_argument, NULL, OWN_STORE},
-        {"replay", required_argument, NULL, OWN_REPLAY},
-        {"running", required_argument, NULL, OWN_RUNNING},
-        {"queue", required_argument, NULL, OWN_QUEUE},
-        {"connections", required_argument, NULL, OWN_CONNECTIONS},
-        {"header-time", required_argument, NULL, OWN_HEADER_TIME},
-        {"body-time", required_argument, NULL, OWN_BODY_TIME},
-        {"idle-time", required_argument, NULL, OWN_IDLE_TIME},
-        {"stall-time", required_argument, NULL, OWN_STALL_TIME},
-        {"socket-time", required_argument, NULL, OWN_SOCKET_TIME},
-        {"drain", required_argument, NULL, OWN_DRAIN},
-        {"demo", required_argument, NULL, OWN_DEMO},
-        {"log-prompts", no_argument, NULL, OWN_LOG_PROMPTS},
-        {"quiet", no_argument, NULL, OWN_QUIET},
-    };
     static serving v;
     cerium_error err;
-    server_config_defaults(&v.config);
-    RETURN_IF(options_parse(&v.o, argc, argv, OPTIONS_ENGINE | OPTIONS_CHOICE, own, ARRAY_LEN(own),
-                            take_own, &v, help));
+    int status = CERIUM_OK;
+    RETURN_IF(read_line(&v, argc, argv));
     if (argc > optind) return usage_error("serve", "'%s' is not an option", argv[optind]);
-    int status = read_keys(&v, &err);
+    if (v.policy_path) {
+        status = accounts_policy(&v.policy, v.policy_path, &err);
+        if (!status) status = apply_policy(&v, &err);
+        /* Fails only where file and line together have too many keys or origins. */
+        if (!status &&
+            options_parse(&v.o, argc, argv, GROUPS, own, ARRAY_LEN(own), take_own, &v, help)) {
+            memory_free(v.policy);
+            return EXIT_USAGE;
+        }
+    }
+    if (!status) status = read_keys(&v, &err);
     if (!status) status = serve(&v, &err);
     bytes_free(&v.key_text);
+    memory_free(v.policy);
     return status ? failed(&err) : 0;
 }

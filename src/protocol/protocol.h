@@ -201,6 +201,17 @@ int protocol_writer_text(protocol_writer *writer, uint32_t choice, view text,
 /* The answer is whole though the model might go on: it made the one call that parallel_tool_calls
  * allows.  Then the choice is to be ended with PROTOCOL_END_STOP. */
 bool protocol_writer_enough(const protocol_writer *writer, uint32_t choice);
+
+/* The same where it is known what a text is, as another server tells it: no chat form is read.
+ * CALL has the tool's name ("ns__name" in a namespace), ARGUMENTS more of what it is given. */
+typedef enum {
+    PROTOCOL_PART_TEXT = 0,
+    PROTOCOL_PART_REASONING = 1,
+    PROTOCOL_PART_CALL = 2,
+    PROTOCOL_PART_ARGUMENTS = 3,
+    PROTOCOL_PART_CALL_END = 4,
+} protocol_part;
+int protocol_writer_part(protocol_writer *writer, uint32_t choice, protocol_part part, view text);
 /* A choice ended; after the last one the closing events: completed, incomplete or failed, or the
  * final chunks and for SSE of Chat and Completions "[DONE]".  error: for PROTOCOL_END_FAILED. */
 int protocol_writer_end(protocol_writer *writer, uint32_t choice, protocol_end end,

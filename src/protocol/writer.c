@@ -337,6 +337,19 @@ bool protocol_writer_enough(const protocol_writer *w, uint32_t choice)
     return c->enough || (called && reader_is_outside(c->reader));
 }
 
+int protocol_writer_part(protocol_writer *w, uint32_t choice, protocol_part kind, view text)
+{
+    _Static_assert((int)PROTOCOL_PART_CALL_END == (int)READER_CALL_END &&
+                   (int)PROTOCOL_PART_CALL == (int)READER_CALL, "one set of kinds");
+    CHECK(choice < w->n_choices);
+    writer_choice *c = &w->choices[choice];
+    reading r = {w, c};
+    if (w->status || c->ended) return w->status;
+    int status = on_part(&r, &(reader_part){.kind = (reader_kind)kind, .text = text});
+    if (status && !w->status) w->status = status;
+    return w->status;
+}
+
 /* Prompts are counted once, however many answers they have. */
 static void add_usage(protocol_writer *w, const writer_choice *c, const protocol_usage *usage)
 {

@@ -8,6 +8,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include "server/gate.h"
 #include "server/http.h"
 
 bool access_is_loopback(view host)
@@ -70,9 +71,10 @@ int access_open(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;
     const char *host = config->host ? config->host : "127.0.0.1";
-    if (!config->n_keys && !access_is_loopback(view_of(host)))
+    if (!config->n_keys && !gate_needs_key(s) && !access_is_loopback(view_of(host)))
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "listening on %s lets others in: give --api-key or --api-key-file", host);
+                         "listening on %s lets others in: give --api-key or --api-key-file, or "
+                         "make a key with `cerium keys add`", host);
     for (size_t i = 0; i < config->n_origins; i++)
         if (strcmp(config->origins[i], "*") != 0 && !strstr(config->origins[i], "://"))
             return error_set(err, CERIUM_ERR_ARGUMENT,
@@ -96,8 +98,6 @@ int access_open(server *s, cerium_error *err)
 
 void access_close(server *s)
 {
-    for (size_t i = 0; s->keys && i < s->n_keys; i++) protocol_cache_close(&s->keys[i].cache);
-    protocol_cache_close(&s->cache);
     memory_free(s->keys);
     s->keys = NULL;
 }
@@ -105,13 +105,11 @@ void access_close(server *s)
 const protocol_defaults *access_ask(const connection *c)
 {
     server *s = c->s;
-    protocol_cache **cache = &s->cache;
-    for (size_t i = 0; i < s->n_keys; i++)
-        if (s->keys[i].tenant == c->tenant) cache = &s->keys[i].cache;
+    tenant_state *t = gate_entry(s, c->tenant);
     /* Without memory for one, requests are read all the same. */
-    if (!*cache && protocol_cache_open(cache)) *cache = NULL;
+    if (t && !t->cache && protocol_cache_open(&t->cache)) t->cache = NULL;
     s->asking = c->tenant;
-    s->defaults.cache = *cache;
+    s->defaults.cache = t ? t->cache : NULL;
     return &s->defaults;
 }
 
@@ -145,7 +143,10 @@ static void subprotocol_key(const connection *c, char *out, size_t cap)
 static int check_key(connection *c, protocol_error *e)
 {
     char key[SERVER_KEY_BYTES_MAX + 16] = "";
-    if (!c->s->n_keys) return CERIUM_OK;
+    c->tenant = 0;
+    c->key_prefix[0] = 0;
+    gate_refresh(c->s);
+    if (!gate_needs_key(c->s)) return CERIUM_OK;
     http_header(c, WSI_TOKEN_HTTP_AUTHORIZATION, key, sizeof key);
     if (!strncasecmp(key, "Bearer ", 7))
         memmove(key, key + 7, strlen(key + 7) + 1);
@@ -153,6 +154,10 @@ static int check_key(connection *c, protocol_error *e)
         http_custom_header(c, "x-api-key:", key, sizeof key);
     if (!key[0]) subprotocol_key(c, key, sizeof key);
     if (key[0] && key_is_known(c->s, key, &c->tenant)) return CERIUM_OK;
+    if (key[0] && (c->tenant = gate_tenant(c->s, view_of(key)))) {
+        (void)store_key_prefix(view_of(key), c->key_prefix);
+        return CERIUM_OK;
+    }
     return protocol_error_set(e, 401, "invalid_request_error", "invalid_api_key", "",
                               key[0] ? "the API key is not known"
                                      : "send an API key: Authorization: Bearer KEY");
@@ -178,7 +183,7 @@ int access_check(connection *c, bool open, protocol_error *e)
 {
     char host[256];
     http_header(c, WSI_TOKEN_HOST, host, sizeof host);
-    if (!c->s->n_keys && !access_is_loopback(view_of(host)) && host[0])
+    if (!gate_needs_key(c->s) && !access_is_loopback(view_of(host)) && host[0])
         return protocol_error_set(e, 403, "invalid_request_error", "host_not_allowed", "",
                                   "this server is called 127.0.0.1 or localhost");
     RETURN_IF(check_origin(c, host, e));

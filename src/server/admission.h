@@ -4,6 +4,14 @@
 
 #include "server/state.h"
 
+/* How long a request of this class would wait before it starts, were it taken now: by those ahead
+ * of it and how long answers took of late.  0 = it starts at once. */
+uint64_t admission_wait_ms(const server *s, cerium_class class_);
+/* How long an answer takes, of late. */
+uint64_t admission_answer_ns(const server *s);
+/* An answer ended. */
+void admission_ended(server *s, uint64_t took_ns);
+
 /* CERIUM_ERR_ARGUMENT with *e: 429 and when to come again, 503 while the server ends. */
 CERIUM_CHECKED int admission_check(const server *s, const protocol_request *request,
                                    protocol_error *e);

@@ -5,6 +5,8 @@
 
 #include "server/admission.h"
 #include "server/connection.h"
+#include "server/forward.h"
+#include "server/gate.h"
 #include "server/http.h"
 #include "server/indent.h"
 #include "server/prompts.h"
@@ -21,9 +23,9 @@ static int no_memory(protocol_error *e)
 
 /* ---- the end ---- */
 
-static void release(answer *a)
+void answer_drop_prompts(answer *a)
 {
-    for (uint32_t i = 0; i < a->n_choices; i++) {
+    for (uint32_t i = 0; a->choices && i < a->n_choices; i++) {
         bytes_free(&a->choices[i].sampled);
         bytes_free(&a->choices[i].held);
         cerium_session_close(&a->choices[i].session);
@@ -31,6 +33,16 @@ static void release(answer *a)
     for (uint32_t i = 0; i < a->n_prompts; i++) memory_free(a->prompts[i]);
     memory_free(a->choices);
     memory_free(a->prompts);
+    a->choices = NULL;
+    a->prompts = NULL;
+    a->n_choices = a->n_prompts = 0;
+}
+
+static void release(answer *a)
+{
+    gate_leave(a);
+    forward_free(a);
+    answer_drop_prompts(a);
     memory_free(a->script);
     memory_free(a->prediction);
     memory_free(a->document);
@@ -123,6 +135,7 @@ static bool remember(answer *a, view body)
     const protocol_request *r = a->request;
     size_t n_sampled = ch->sampled.len / sizeof(int32_t), n = ch->n_prompt + n_sampled;
     if ((r->api != PROTOCOL_RESPONSES && r->api != PROTOCOL_CHAT) || r->compacts) return true;
+    if (a->forward) return forward_remember(a, body);
     bool keep = r->api == PROTOCOL_RESPONSES && r->store;
     int32_t *tokens = memory_alloc((n + 1) * sizeof *tokens);
     if (!tokens) return !keep;
@@ -162,6 +175,22 @@ static void tell_failure(answer *a, const protocol_error *e)
     }
 }
 
+/* Everything that it used, in the journal before its client hears of the end.  A prompt counts
+ * once, however many texts go on from it. */
+static void meter(answer *a)
+{
+    protocol_usage total = {.input_tokens = 0};
+    for (uint32_t i = 0; i < a->n_choices; i++) {
+        const choice *ch = &a->choices[i];
+        total.output_tokens += ch->usage.new_tokens;
+        if (i % a->request->n_choices) continue;
+        total.input_tokens += ch->usage.prompt_tokens;
+        total.cached_tokens += ch->usage.reused_tokens;
+    }
+    if (!a->forward) admission_ended(a->s, clock_ns() - a->started_ns);
+    gate_meter(a, &total, a->forward ? forward_model(a) : a->s->model.id);
+}
+
 /* All choices ended, and the closing events wait behind the cork: keep, then let them out. */
 static void finish(answer *a)
 {
@@ -174,6 +203,7 @@ static void finish(answer *a)
     for (uint32_t i = 1; i < a->n_choices; i++)
         total.new_tokens += a->choices[i].usage.new_tokens;
     a->finished = true;
+    meter(a);
     log_answer(a, &total);
     if (c && !kept) {
         protocol_error e;
@@ -233,6 +263,19 @@ static metrics_end metrics_end_of(protocol_end end)
     return METRICS_END_ERROR;
 }
 
+static void count_used(choice *ch, protocol_end end)
+{
+    answer *a = ch->a;
+    if (a->forward) {
+        forward_usage(a, &ch->usage);
+        return;
+    }
+    if (ch->session) cerium_session_usage(ch->session, &ch->usage);
+    ch->usage.prompt_tokens = (uint32_t)ch->n_prompt;
+    ch->usage.new_tokens = (uint32_t)(ch->sampled.len / sizeof(int32_t));
+    metrics_answer(&a->s->metrics, a->request->class_, metrics_end_of(end), &ch->usage);
+}
+
 /* The client is told that a choice ended; its session may go on for another layer. */
 static void choice_end(choice *ch, protocol_end end)
 {
@@ -240,10 +283,7 @@ static void choice_end(choice *ch, protocol_end end)
     if (ch->ended) return;
     ch->ended = true;
     a->n_ended++;
-    if (ch->session) cerium_session_usage(ch->session, &ch->usage);
-    ch->usage.prompt_tokens = (uint32_t)ch->n_prompt;
-    ch->usage.new_tokens = (uint32_t)(ch->sampled.len / sizeof(int32_t));
-    metrics_answer(&a->s->metrics, a->request->class_, metrics_end_of(end), &ch->usage);
+    count_used(ch, end);
     if (a->finished) return;
     bool last = a->n_ended == a->n_choices;
     if (last && a->c) connection_cork(a->c);
@@ -256,12 +296,19 @@ static void choice_end(choice *ch, protocol_end end)
     if (last) finish(a);
 }
 
+/* More choices of the answer wait, or fewer. */
+static void count_waiting(const answer *a, int32_t n)
+{
+    a->s->n_waiting += (uint32_t)n;
+    a->s->n_waiting_of[a->request->class_] += (uint32_t)n;
+}
+
 static void choice_closed(choice *ch)
 {
     answer *a = ch->a;
     if (ch->state == CHOICE_CLOSED) return;
     if (ch->state == CHOICE_RUNNING) a->s->n_running--;
-    if (ch->state == CHOICE_WAITING) a->s->n_waiting--;
+    if (ch->state == CHOICE_WAITING) count_waiting(a, -1);
     ch->state = CHOICE_CLOSED;
     cerium_session_close(&ch->session);
     a->n_closed++;
@@ -282,6 +329,28 @@ void answer_cancel(answer *a, const char *reason)
     a->canceled = reason;
     metrics_count(&a->s->metrics, METRICS_CANCELED, 1);
     for (uint32_t i = 0; i < a->n_choices; i++) choice_stop(&a->choices[i], PROTOCOL_END_CANCELED);
+}
+
+void answer_end(answer *a, protocol_end end, const protocol_error *error)
+{
+    if (end == PROTOCOL_END_FAILED) fail(a, error);
+    choice_end(&a->choices[0], end);
+}
+
+void answer_refuse(answer *a, const protocol_error *e)
+{
+    connection *c = a->c;
+    a->finished = true;
+    a->c = NULL;
+    log_event(LOG_INFO, "refused", "id=%s status=%d code=%s", a->id, e->http_status,
+              e->code ? e->code : "-");
+    if (c && c->socket)
+        socket_error(c, e, a->request->stream_id);
+    else if (c)
+        http_error(c, e);
+    if (c) connection_flush(c);
+    gate_leave(a);
+    settle(a);
 }
 
 void answers_leave(connection *c)
@@ -408,14 +477,26 @@ static bool choice_poll(choice *ch)
     }
 }
 
+static bool answer_poll(answer *a)
+{
+    connection *c = a->c;
+    for (bool any = false;;) {
+        for (uint32_t i = 0; i < a->n_choices; i++) any |= choice_poll(&a->choices[i]);
+        if (a->forward) any |= forward_poll(a);
+        if (!c) return any;
+        bool parked = connection_parked(c);
+        connection_flush(c);
+        /* The socket took it all at once: nobody will tell us so, and there may be more. */
+        if (!parked || connection_parked(c) || c->gone) return any;
+    }
+}
+
 bool answers_poll(server *s)
 {
     bool any = false;
     for (answer *a = s->answers, *next; a; a = next) {
         next = a->next; /* answers are freed in answers_reap() only */
-        connection *c = a->c;
-        for (uint32_t i = 0; i < a->n_choices; i++) any |= choice_poll(&a->choices[i]);
-        if (c) connection_flush(c);
+        any |= answer_poll(a);
     }
     answers_start(s);
     return any;
@@ -465,7 +546,7 @@ static int choice_start(choice *ch)
                               .notify = notify,
                               .user = a->s};
     if (!status) status = cerium_session_start(ch->session, &request, &err);
-    a->s->n_waiting--;
+    count_waiting(a, -1);
     a->s->n_running++;
     ch->state = CHOICE_RUNNING;
     if (!status) return CERIUM_OK;
@@ -564,6 +645,14 @@ static int make_prompts(answer *a, const connection *c, protocol_error *e)
     return CERIUM_OK;
 }
 
+static uint64_t prompt_tokens(const answer *a)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; a->choices && i < a->n_choices; i += a->request->n_choices)
+        n += a->choices[i].n_prompt;
+    return n;
+}
+
 /* Older answers that complete the same document for the same client are of no use any more. */
 static void supersede(answer *a)
 {
@@ -612,13 +701,14 @@ static void link_answer(answer *a)
     a->next = s->answers;
     if (a->next) a->next->previous = a;
     s->answers = a;
-    s->n_waiting += a->n_choices;
+    count_waiting(a, (int32_t)a->n_choices);
     if (a->lane) lane_take(a->lane, a);
 }
 
 /* A warm-up is over for the client at once; the engine computes it behind that. */
-static void begin_told(answer *a)
+void answer_tell_begin(answer *a)
 {
+    if (a->c && !a->c->socket && a->streams) http_stream(a->c);
     if (a->voice->begin(a)) {
         protocol_error e;
         (void)no_memory(&e);
@@ -644,19 +734,30 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
     a->request = request;
     connection *c = order->c;
     int status = take_order(a, s, order, e);
-    if (!status) status = admission_check(s, request, e);
-    if (!status) status = make_prompts(a, c, e);
-    if (!status) status = take_drafts(a, e);
-    if (!status) status = shapes_of(s->shapes, request, s->info.chat_form, &a->kept_to, e);
+    if (!status) status = forward_route(a, e);
+    if (!status) status = gate_enter(a, e);
+    if (!status && !a->forward) {
+        status = make_prompts(a, c, e);
+        status = forward_route_long(a, prompt_tokens(a), status, e);
+    }
+    if (!status && a->forward) status = forward_prepare(a, e);
+    if (!status)
+        status = gate_charge(a, a->forward ? forward_tokens(a) : prompt_tokens(a), e);
+    if (!status && !a->forward) status = take_drafts(a, e);
+    if (!status && !a->forward)
+        status = shapes_of(s->shapes, request, s->info.chat_form, &a->kept_to, e);
     if (!status && a->voice == &voice_writer) status = voice_open(a, e);
     if (status) {
         release(a);
         return status;
     }
     if (a->document) supersede(a);
+    gate_tell(a);
     link_answer(a);
-    if (!c->socket && a->streams) http_stream(c);
-    begin_told(a);
+    if (a->forward)
+        forward_start(a);
+    else
+        answer_tell_begin(a);
     answers_start(s);
     if (a->c) connection_flush(a->c);
     return CERIUM_OK;

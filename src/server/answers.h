@@ -29,6 +29,14 @@ answer *answers_find(server *s, uint64_t tenant, const char *id);
 /* One that this connection waits for; NULL when there is none. */
 answer *answers_of(const connection *c);
 
+/* For answers that another server gives (forward.h).  Tell the client that it began; that it ended,
+ * with an error for PROTOCOL_END_FAILED; or, in place of both, why it cannot be given. */
+void answer_tell_begin(answer *a);
+void answer_end(answer *a, protocol_end end, const protocol_error *error);
+void answer_refuse(answer *a, const protocol_error *e);
+/* What was made of its prompts is not needed. */
+void answer_drop_prompts(answer *a);
+
 /* Everything that the engine has for us; false when that was nothing. */
 bool answers_poll(server *s);
 /* Start what waits for an engine session. */

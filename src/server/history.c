@@ -112,6 +112,7 @@ static void drop(history *h, entry *e)
     e->owner->n_turns--;
     h->n_turns--;
     json_decref(e->turn.output);
+    json_decref(e->turn.items);
     memory_free((void *)e->turn.tokens);
     memory_free(e);
 }
@@ -170,7 +171,7 @@ int history_add(history *h, const history_turn *turn)
 {
     /* The items of the output are about as many bytes as the tokens stand for, times their JSON. */
     size_t size = sizeof(entry) + turn->n_tokens * sizeof(int32_t) +
-                   (turn->n_tokens - turn->sampled_from) * 64;
+                   (turn->n_tokens - turn->sampled_from) * 64 + turn->items_bytes;
     CHECK(turn->sampled_from <= turn->n_tokens);
     history_forget(h, turn->tenant, turn->id);
     tenant *t = find_tenant(h, turn->tenant);
@@ -187,6 +188,7 @@ int history_add(history *h, const history_turn *turn)
     e->turn = *turn;
     e->turn.tokens = tokens;
     e->turn.output = json_incref(turn->output);
+    e->turn.items = json_incref(turn->items);
     e->bytes = size;
     link_entry(h, t, e);
     return CERIUM_OK;

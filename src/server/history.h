@@ -34,6 +34,10 @@ typedef struct history_turn {
     size_t n_tokens;
     size_t sampled_from;   /* tokens[sampled_from..] were sampled */
     json_t *output;        /* items of the output, or NULL; a turn has its own reference */
+    json_t *items;         /* of a conversation that another server goes on with: all of it, and no
+                              tokens; NULL: it went on here.  Its own reference too */
+    size_t items_bytes;    /* about how many they take */
+    uint32_t upstream;     /* whose they are */
 } history_turn;
 
 typedef struct history history;

@@ -5,7 +5,7 @@
 #include "server/connection.h"
 #include "server/routes.h"
 
-enum { HEAD_BYTES_MAX = 2048 };
+enum { HEAD_BYTES_MAX = 4096 };
 
 void http_header(const connection *c, enum lws_token_indexes token, char *out, size_t cap)
 {
@@ -62,7 +62,9 @@ static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head 
     if (x->origin[0])
         snprintf(cors, sizeof cors,
                  "access-control-allow-origin: %s\r\nvary: origin\r\n"
-                 "access-control-expose-headers: x-request-id, retry-after\r\n",
+                 "access-control-expose-headers: x-request-id, retry-after, "
+                 "x-ratelimit-remaining-requests, x-ratelimit-remaining-tokens, "
+                 "x-cerium-served-by\r\n",
                  x->origin);
     if (length >= 0 && head->status != 304 && head->status != 204)
         snprintf(framing, sizeof framing, "content-length: %lld\r\n", (long long)length);
@@ -70,9 +72,10 @@ static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head 
         snprintf(framing, sizeof framing, "transfer-encoding: chunked\r\n");
     int n = snprintf(out, HEAD_BYTES_MAX,
                      "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%sx-request-id: %s\r\n"
-                     "x-content-type-options: nosniff\r\nserver: cerium\r\n%s%s%s\r\n",
+                     "x-content-type-options: nosniff\r\nserver: cerium\r\n%s%s%s%s\r\n",
                      head->status, status_text(head->status),
-                     head->type ? head->type : "application/json", framing, x->request_id, cors,
+                     head->type ? head->type : "application/json", framing, x->request_id,
+                     x->limits, cors,
                      head->headers ? head->headers : "cache-control: no-store\r\n",
                      c->closing || x->closes ? "connection: close\r\n" : "");
     CHECK(n > 0 && n < HEAD_BYTES_MAX);

@@ -9,6 +9,7 @@
 
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/gate.h"
 #include "server/http.h"
 #include "server/socket.h"
 
@@ -35,6 +36,7 @@ static void on_turn(lws_sorted_usec_list_t *turn)
 {
     server *s = lws_container_of(turn, server, turn);
     s->woken_ns = clock_ns();
+    gate_refresh(s);
     if (answers_poll(s)) {
         lws_sul_schedule(s->lws, 0, &s->turn, on_turn, TURN_US);
     } else {
@@ -55,6 +57,7 @@ static void wake(server *s)
         lws_sul_schedule(s->lws, 0, &s->turn, on_turn, TURN_US);
     else
         atomic_store(&s->woken, false); /* before we look: what comes later wakes us again */
+    gate_refresh(s);
     answers_poll(s);
     answers_reap(s);
 }

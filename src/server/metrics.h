@@ -46,10 +46,12 @@ typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 12 } metri
     X(METRICS_PARKED, 10, "parked_readers", "Streams that had to wait for their reader.")          \
     X(METRICS_STORE_FAILED, 11, "store_failures", "Responses that could not be stored or read.")   \
     X(METRICS_REPLAYED, 12, "replayed", "Answers taken from the replay script.")                   \
-    X(METRICS_TIMED_OUT, 13, "timeouts", "Connections closed for being slow.")
+    X(METRICS_TIMED_OUT, 13, "timeouts", "Connections closed for being slow.")                     \
+    X(METRICS_LIMITED, 14, "limited", "Requests refused by a limit of their tier.")         \
+    X(METRICS_FORWARDED, 15, "forwarded", "Requests that an upstream answered.")
 
 #define METRICS_COUNTER_ENUM(symbol, value, name, help) symbol = value,
-typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 14 } metrics_counter;
+typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 16 } metrics_counter;
 #undef METRICS_COUNTER_ENUM
 
 typedef enum {

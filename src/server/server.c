@@ -8,6 +8,8 @@
 #include "server/answers.h"
 #include "server/connection.h"
 #include "server/demo.h"
+#include "server/forward.h"
+#include "server/gate.h"
 #include "server/loop.h"
 #include "server/socket.h"
 
@@ -85,7 +87,6 @@ static void name_model(server *s)
 static int open_parts(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;
-    RETURN_IF(access_open(s, err));
     s->scratch_cap = (size_t)s->info.context_tokens_max + 1;
     s->scratch = memory_alloc(s->scratch_cap * sizeof *s->scratch);
     s->show.max = 1 << 20;
@@ -94,8 +95,12 @@ static int open_parts(server *s, cerium_error *err)
         history_open(&s->history, SERVER_HISTORY_BYTES_MAX, SERVER_HISTORY_TURNS_MAX))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for the server");
     RETURN_IF(store_open(&s->store, config->store_path ? config->store_path : ":memory:", err));
+    RETURN_IF(gate_open(s, err));
+    RETURN_IF(access_open(s, err));
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
-    return loop_open(s, err);
+    RETURN_IF(loop_open(s, err));
+    RETURN_IF(forward_open(s, err));
+    return gate_start(s, err);
 }
 
 static void log_start(const server *s)
@@ -109,7 +114,8 @@ static void log_start(const server *s)
               "url=%s://%s%s%s:%u model=%s id=%s context=%u keys=%zu store=%s replay=%s version=%s",
               config->tls_cert ? "https" : "http", strchr(host, ':') ? "[" : "", host,
               strchr(host, ':') ? "]" : "", s->port,
-              model, s->model.id, s->info.context_tokens_max, s->n_keys, store_name,
+              model, s->model.id, s->info.context_tokens_max,
+              s->n_keys + (s->ring ? s->ring->n : 0), store_name,
               s->replay ? "on" : "off", cerium_version());
     if (s->replay)
         log_event(LOG_WARNING, "replay", "lines=%u text=\"answers come from a script\"",
@@ -118,11 +124,16 @@ static void log_start(const server *s)
 
 int server_open(server **out, const server_config *config, cerium_error *err)
 {
+    static policy standard; /* the same for all */
     RETURN_IF(check_config(config, err));
     server *s = memory_zalloc(1, sizeof *s);
     if (!s) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the server");
     log_open(config->quiet ? LOG_WARNING : LOG_INFO);
     s->config = *config;
+    if (!config->policy) {
+        policy_defaults(&standard);
+        s->config.policy = &standard;
+    }
     s->started_at = (int64_t)time(NULL);
     cerium_engine_describe(config->engine, &s->info);
     name_model(s);
@@ -208,12 +219,16 @@ void server_close(server **out)
     server *s = *out;
     stop_answers(s);
     demo_close(s);
+    gate_stop(s);
+    answers_reap(s);
+    forward_close(s);
     loop_close(s);
     answers_reap(s);
     store_close(&s->store);
     replay_free(&s->replay);
     history_close(&s->history);
     shapes_close(&s->shapes);
+    gate_close(s);
     access_close(s);
     json_out_free(&s->event);
     bytes_free(&s->show);

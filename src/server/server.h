@@ -34,6 +34,7 @@ typedef struct {
     cerium_sampling sampling;    /* where a request does not say; stops are not taken from here */
     bool log_prompts;            /* what clients say goes to the log too */
     bool quiet;                  /* only warnings and errors are logged */
+    const struct policy *policy; /* tiers, prices, upstreams; NULL = policy_defaults() */
     const char *demo;            /* ask this over a WebSocket of our own first, text to standard
                                     output; NULL = no */
 } server_config;

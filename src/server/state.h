@@ -21,11 +21,15 @@
 #include "protocol/protocol.h"
 #include "server/chunks.h"
 #include "server/history.h"
+#include "server/keeper.h"
+#include "server/rates.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/replay.h"
 #include "server/server.h"
 #include "server/shaping.h"
+#include "server/tenants.h"
+#include "store/live.h"
 #include "store/store.h"
 
 typedef struct connection connection;
@@ -55,6 +59,7 @@ typedef struct {
     bool chunked;                       /* the answer streams in chunks (HTTP/1.1) */
     bool closes;                        /* the connection ends with the answer */
     bool done;                          /* everything of the answer is in out */
+    char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
 } exchange;
 
 struct connection {
@@ -63,6 +68,7 @@ struct connection {
     connection *next, *previous;
     uint64_t serial;            /* 1, 2, 3, ... */
     uint64_t tenant;
+    char key_prefix[KEY_PREFIX_BYTES + 1]; /* of the store's key that it came with, or "" */
     char peer[48];              /* address */
     bytes out;                  /* framed, [out_sent..len) waits for the socket */
     size_t out_sent;
@@ -110,6 +116,19 @@ typedef struct {
                const protocol_error *error);
 } answer_voice;
 
+/* What an answer holds of its tenant's limits; all zero = nothing.  gate.c */
+typedef struct {
+    const tier *tier;
+    uint32_t place;             /* live_place() */
+    uint32_t rate;              /* tokens a minute when it began; 0 = no limit */
+    uint64_t charged;           /* tokens taken then */
+    uint64_t start_ms;          /* predicted wait before it starts */
+    bool deep;                  /* an upstream answers */
+    bool reserved, streaming;   /* a record, a stream */
+} gate_state;
+
+struct forward; /* forward.c */
+
 struct answer {
     server *s;
     answer *next, *previous;
@@ -145,6 +164,8 @@ struct answer {
     uint64_t started_ns;
     bool failed;
     protocol_error failure;
+    gate_state gate;
+    struct forward *forward;    /* another server answers; NULL: the engine does */
 };
 
 /* ---- the server ---- */
@@ -154,7 +175,6 @@ enum { SERVER_CLASSES = CERIUM_CLASSES };
 typedef struct {
     unsigned char digest[32];   /* SHA-256 */
     uint64_t tenant;
-    protocol_cache *cache;      /* what its requests said before; NULL: none yet */
 } api_key;
 
 struct server {
@@ -174,12 +194,18 @@ struct server {
     uint64_t drain_ends_ns;
     api_key *keys;              /* [n_keys] owned */
     size_t n_keys;
-    protocol_cache *cache;      /* without keys: everybody's */
+    tenants *tenants;           /* who asked */
+    live *live;                 /* limits and metered requests */
+    keeper *keeper;             /* NULL: no store to keep */
+    struct upstreams *upstreams; /* NULL: none is configured */
+    keyring *ring;              /* keys of the store; NULL: no store */
     connection *connections;
     uint32_t n_connections, n_sockets;
     uint64_t n_serials;
     answer *answers;            /* newest first */
     uint32_t n_waiting, n_running; /* choices */
+    uint32_t n_waiting_of[SERVER_CLASSES]; /* n_waiting by class */
+    uint64_t answer_ns;         /* how long answers take of late; 0 = none ended yet */
     uint32_t n_dead;            /* answers */
     bytes show;                 /* text of one step that may be shown */
     json_out event;            /* an event of an inline completion */

@@ -50,7 +50,7 @@ bool stored_keep(answer *a, view response, const int32_t *tokens, size_t n_token
 
 /* ---- going on from a turn ---- */
 
-static int no_turn(const char *id, protocol_error *e)
+int stored_no_turn(const char *id, protocol_error *e)
 {
     return protocol_error_set(e, 400, "invalid_request_error", "previous_response_not_found",
                               "previous_response_id",
@@ -97,7 +97,8 @@ int stored_turn(server *s, uint64_t tenant, uint64_t serial, const char *id,
         if (status) return status;
         turn = history_find(s->history, tenant, serial, id);
     }
-    if (!turn) return no_turn(id, e);
+    /* One that another server went on with has no tokens here: the client sends all of it. */
+    if (!turn || turn->items) return stored_no_turn(id, e);
     *out = turn;
     return CERIUM_OK;
 }

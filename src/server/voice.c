@@ -2,6 +2,7 @@
 #include "server/voice.h"
 
 #include "server/connection.h"
+#include "server/forward.h"
 
 static void emit(void *user, const char *name, const char *json, size_t len)
 {
@@ -33,7 +34,7 @@ int voice_open(answer *a, protocol_error *e)
 {
     protocol_answer how = {.request = a->request,
                            .id = a->id,
-                           .model = a->s->model.id,
+                           .model = a->forward ? forward_model(a) : a->s->model.id,
                            .chat_form = a->s->info.chat_form,
                            .served_tier = served_tier(a->request),
                            .created_at = a->created_at,

@@ -26,6 +26,20 @@ static const char *const migrations[] = {
     "CREATE INDEX responses_of_tenant ON responses (tenant, created_at);",
     "ALTER TABLE responses ADD COLUMN instructions INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE responses ADD COLUMN n_head INTEGER NOT NULL DEFAULT -1;",
+    /* Ids are never used again: what a key left behind is found by no other. */
+    "CREATE TABLE keys ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, prefix TEXT NOT NULL UNIQUE,"
+    " salt BLOB NOT NULL, hash BLOB NOT NULL, tier TEXT NOT NULL, created_at INTEGER NOT NULL,"
+    " revoked_at INTEGER);"
+    "CREATE UNIQUE INDEX keys_by_name ON keys (name) WHERE revoked_at IS NULL;"
+    "CREATE TABLE changes (what TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;"
+    "INSERT INTO changes VALUES ('keys', 0);"
+    "CREATE TABLE usage ("
+    " day INTEGER NOT NULL, tenant INTEGER NOT NULL, model TEXT NOT NULL,"
+    " requests INTEGER NOT NULL, input_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,"
+    " output_tokens INTEGER NOT NULL, nanodollars INTEGER NOT NULL,"
+    " PRIMARY KEY (day, tenant, model)) WITHOUT ROWID;"
+    "CREATE TABLE drained (journal INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);",
 };
 enum { SCHEMA_VERSION = ARRAY_LEN(migrations) };
 
@@ -104,9 +118,22 @@ static int read_value(store *s, const char *sql, int64_t *number, char *word, in
     return CERIUM_OK;
 }
 
-static int run_sql(store *s, const char *sql, const char *doing, cerium_error *err)
+int database_exec(store *s, const char *sql, const char *doing, cerium_error *err)
 {
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? database_error(s, doing, err) : CERIUM_OK;
+}
+
+int database_begin(store *s, const char *doing, cerium_error *err)
+{
+    return database_exec(s, "BEGIN IMMEDIATE", doing, err);
+}
+
+int database_end(store *s, int status, const char *doing, cerium_error *err)
+{
+    if (!status) status = database_exec(s, "COMMIT", doing, err);
+    if (status && !sqlite3_get_autocommit(s->db))
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return status;
 }
 
 /* Whose file it is, and of which version; an empty one is ours at version 0. */
@@ -134,19 +161,16 @@ static int migrate(store *s, cerium_error *err)
     int64_t version = 0;
     RETURN_IF(read_version(s, &version, err));
     if (version == SCHEMA_VERSION) return CERIUM_OK;
-    RETURN_IF(run_sql(s, "BEGIN IMMEDIATE", "open", err));
+    RETURN_IF(database_begin(s, "open", err));
     /* Again, now that nobody else can change it. */
     int status = read_version(s, &version, err);
     for (; !status && version < SCHEMA_VERSION; version++)
-        status = run_sql(s, migrations[version], "make the tables", err);
+        status = database_exec(s, migrations[version], "make the tables", err);
     char sql[96];
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d",
              APPLICATION_ID, SCHEMA_VERSION);
-    if (!status) status = run_sql(s, sql, "make the tables", err);
-    if (!status) status = run_sql(s, "COMMIT", "make the tables", err);
-    if (status && !sqlite3_get_autocommit(s->db))
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    return status;
+    if (!status) status = database_exec(s, sql, "make the tables", err);
+    return database_end(s, status, "make the tables", err);
 }
 
 static int set_up(store *s, cerium_error *err)
@@ -165,11 +189,11 @@ static int set_up(store *s, cerium_error *err)
         return error_set(err, CERIUM_ERR_IO,
                          "%s: this file system cannot share a write-ahead log; name a file on a "
                          "local one", s->path);
-    RETURN_IF(run_sql(s, "PRAGMA synchronous = NORMAL", "open", err));
+    RETURN_IF(database_exec(s, "PRAGMA synchronous = NORMAL", "open", err));
     snprintf(sql, sizeof sql, "PRAGMA cache_size = -%u", STORE_CACHE_BYTES >> 10);
-    RETURN_IF(run_sql(s, sql, "open", err));
+    RETURN_IF(database_exec(s, sql, "open", err));
     snprintf(sql, sizeof sql, "PRAGMA journal_size_limit = %u", STORE_LOG_BYTES);
-    RETURN_IF(run_sql(s, sql, "open", err));
+    RETURN_IF(database_exec(s, sql, "open", err));
     RETURN_IF(migrate(s, err));
     return database_prepare(s, responses_sql, err);
 }
@@ -213,6 +237,8 @@ int store_open(store **out, const char *path, cerium_error *err)
     *out = s;
     return CERIUM_OK;
 }
+
+const char *store_path(const store *s) { return s->path; }
 
 void store_close(store **s)
 {

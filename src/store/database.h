@@ -34,6 +34,14 @@ CERIUM_CHECKED int database_prepare(store *s, const char *const sql[STATEMENTS],
 /* Run a statement that gives no rows, whose values are bound, and make it ready for the next. */
 CERIUM_CHECKED int database_run(store *s, statement which, const char *doing, cerium_error *err);
 
+/* Statements without values or rows. */
+CERIUM_CHECKED int database_exec(store *s, const char *sql, const char *doing, cerium_error *err);
+
+/* A transaction that writes; its end commits when status is CERIUM_OK and else undoes all of it.
+ * Returns status, or what the commit said. */
+CERIUM_CHECKED int database_begin(store *s, const char *doing, cerium_error *err);
+CERIUM_CHECKED int database_end(store *s, int status, const char *doing, cerium_error *err);
+
 /* Ready for the next: no value bound, no lock held. */
 void database_reset(sqlite3_stmt *stmt);
 

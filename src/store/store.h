@@ -1,4 +1,5 @@
-/* store.h - what outlives the server: stored responses, in SQLite.
+/* store.h - what outlives the server, in SQLite: stored responses; keys (key.h), usage
+ * (metered.h).
  *
  * A row is there when store_put() returns, whatever kills the process afterwards: WAL, one
  * transaction a call.  Rows belong to a tenant and are found by no other.  One thread at a time;
@@ -15,6 +16,8 @@ typedef struct store store;
  * CERIUM_ERR_IO, CERIUM_ERR_FORMAT (a file of another program or a newer version). */
 CERIUM_CHECKED int store_open(store **out, const char *path, cerium_error *err);
 void store_close(store **s);
+/* As it was opened. */
+const char *store_path(const store *s);
 
 typedef struct {
     const char *id;             /* "resp_..." */

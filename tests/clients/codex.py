@@ -1,5 +1,6 @@
 """codex.py - the real Codex CLI: exec over WebSocket and over HTTP, resume, and app-server."""
 
+import http.server
 import json
 import os
 import queue
@@ -349,6 +350,86 @@ def check_faults(report):
             assert time.monotonic() - began < 12 * PATIENCE
 
 
+class Cluster:
+    """A deeper tier that speaks Chat Completions alone: calls a tool, then tells what it gave."""
+
+    def __init__(self):
+        cluster = self
+        self.requests, self.dies = [], False
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                cluster.requests.append((self.path, body))
+                self.send_response(200)
+                self.end_headers()
+                for delta, reason in cluster.answer(body):
+                    chunk = {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+                    self.wfile.write(b"data: %s\n\n" % json.dumps(chunk).encode())
+                    if cluster.dies:
+                        cluster.dies = False
+                        return
+                usage = {"prompt_tokens": 1000, "completion_tokens": 20}
+                self.wfile.write(b"data: %s\n\ndata: [DONE]\n\n" %
+                                 json.dumps({"choices": [], "usage": usage}).encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = "http://127.0.0.1:%d/v1" % self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @staticmethod
+    def answer(body):
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            yield {"content": "It says "}, None
+            yield {"content": last["content"].split("Output:\n")[-1].strip() + "."}, "stop"
+        else:
+            function = {"name": "exec_command",
+                        "arguments": json.dumps({"cmd": "echo deep-$((6*7))"})}
+            yield {"content": "Let me see."}, None
+            yield {"tool_calls": [{"index": 0, "id": "c1", "type": "function",
+                                   "function": function}]}, "tool_calls"
+
+
+def check_upstream(report):
+    cluster = Cluster()
+    with tempfile.NamedTemporaryFile("w", suffix=".ini") as config:
+        config.write("[upstream cluster]\nurl = %s\nmodels = %s\nmodel = deep\nresponses = no\n"
+                     "[limits]\nkey-tier = pro\n[tier pro]\ndeep-tokens-per-minute = 1000000\n"
+                     % (cluster.url, MODEL_ID))
+        config.flush()
+        with Server(key=KEY, args=["--config", config.name]) as server:
+            for kind, websockets in (("websocket", True), ("http", False)):
+                with report.check("codex over %s works with an upstream's model" % kind, server):
+                    del cluster.requests[:]
+                    events, status, text = Home(server, websockets).exec("look", seconds=90)
+                    assert status == 0 and not fails(events), text[-600:]
+                    assert ran(events)[0]["aggregated_output"] == "deep-42\n", events
+                    assert said(events) == ["Let me see.", "It says deep-42."], events
+                    assert [path for path, _ in cluster.requests] == ["/v1/chat/completions"] * 2
+                    assert cluster.requests[0][1]["model"] == "deep"
+                with report.check("codex over %s goes on when an upstream dies" % kind, server):
+                    cluster.dies = True
+                    events, status, text = Home(server, websockets).exec("look", seconds=120)
+                    assert status == 0 and said(events)[-1] == "It says deep-42.", text[-600:]
+            with report.check("codex shows what the limits leave", server):
+                app = AppServer(Home(server))
+                thread = app.ask("thread/start")["thread"]["id"]
+                assert app.turn(thread, "look")[0] == "completed"
+                told = [m["params"]["rateLimits"] for m in app.seen
+                        if m.get("method") == "account/rateLimits/updated"]
+                assert told and 0 <= told[-1]["primary"]["usedPercent"] < 100, app.seen[-5:]
+                assert told[-1]["primary"]["windowDurationMins"] == 1, told
+                app.close()
+
+
 def main():
     report = Report("codex")
     if not report.missing("codex"):
@@ -358,6 +439,7 @@ def main():
         check_tools(report, "http", False)
         check_app_server(report)
         check_faults(report)
+        check_upstream(report)
     report.end()
 
 

@@ -102,6 +102,8 @@ class RawSocket:
             opcode, payload = self.read_frame()
             if opcode == TEXT:
                 return json.loads(payload)
+            if opcode == PING:  # or it would be taken for gone
+                self.send(frame(payload, PONG))
 
     def read_answer(self):
         """All events of one response, the last one included."""

@@ -6,7 +6,7 @@
 
 #include "cerium.h"
 #include "protocol/reader.h"
-#include "server/shapes.h"
+#include "server/shaping.h"
 
 #include "../unit/unit.h"
 #include "schema_check.h"

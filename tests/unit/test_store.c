@@ -262,7 +262,8 @@ static void test_migration_is_whole(void)
     s = open_at(path);
     TEST_CHECK(found_as(s, &r));
     store_close(&s);
-    run_sql(path, "DROP TABLE responses; PRAGMA user_version = 0");
+    run_sql(path, "DROP TABLE responses; DROP TABLE keys; DROP TABLE changes;"
+                  " DROP TABLE usage; DROP TABLE drained; PRAGMA user_version = 0");
     s = open_at(path);
     TEST_CHECK(absent(s, 1, "resp_1") && store_put(s, &r, &err) == CERIUM_OK);
     store_close(&s);

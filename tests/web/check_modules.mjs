@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 const from = (name) => import(join(resolve(process.argv[2]), name));
 const { cut, Follower, Proposal } = await from("follow.js");
 const { language, paint } = await from("highlight.js");
-const { parse } = await from("metrics.js");
+const { left, parse } = await from("metrics.js");
 
 let passed = 0,
   failed = 0;
@@ -296,6 +296,20 @@ other_total 9
     kv_cache_usage_perc: 0.25,
     requests_running: 7,
   });
+});
+
+await test("the tightest limit is shown, and none where there is none", () => {
+  const event = (primary, secondary) => ({
+    rate_limits: {
+      primary: primary === null ? null : { used_percent: primary },
+      secondary: secondary === null ? null : { used_percent: secondary },
+    },
+  });
+  assert.equal(left(event(42, null)), 58);
+  assert.equal(left(event(42, 90)), 10);
+  assert.equal(left(event(120, 90)), 0);
+  assert.equal(left(event(null, null)), undefined);
+  assert.equal(left({}), undefined);
 });
 
 console.log(`web: ${passed} passed, ${failed} failed`);

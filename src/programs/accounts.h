@@ -1,0 +1,23 @@
+/* accounts.h - what `cerium keys` and `cerium usage` share: which store, and dates. */
+#ifndef PROGRAMS_ACCOUNTS_H
+#define PROGRAMS_ACCOUNTS_H
+
+#include "base/base.h"
+#include "server/policy.h"
+#include "store/store.h"
+
+/* Read a configuration file (server/policy.h).  *out owned: memory_free(). */
+int accounts_policy(policy **out, const char *path, cerium_error *err);
+
+/* Open the store that is named, else the one of the policy (NULL = none), else CERIUM_STORE.
+ * makes: it need not be there yet. */
+int accounts_store(store **out, const char *path, const policy *p, bool makes, cerium_error *err);
+
+/* "2026-11-21" of days since 1970, and back; false when it is no date. */
+const char *accounts_date(char out[16], int64_t day);
+bool accounts_day(const char *text, int64_t *day);
+
+/* A field of CSV (RFC 4180) on standard output. */
+void accounts_csv(const char *text);
+
+#endif

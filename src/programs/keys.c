@@ -1,0 +1,185 @@
+/* keys.c - `cerium keys`: API keys of a server, while it runs or not. */
+#include "programs/programs.h"
+
+#include <jansson.h>
+#include <openssl/crypto.h>
+
+#include "programs/accounts.h"
+#include "programs/options.h"
+#include "store/key.h"
+
+static const char help[] =
+    "usage: cerium keys add NAME [--tier TIER] | list | revoke NAME | rotate NAME\n\n"
+    "API keys of the servers that share a store.  What is changed holds for all of them within a\n"
+    "second, and a server whose store has or had a key lets nobody in without one.\n\n"
+    "  add NAME       make a key and print it, this once\n"
+    "  list           names, tiers, prefixes and dates; never keys\n"
+    "  revoke NAME    the key stops working\n"
+    "  rotate NAME    another key in place of the old one, with the same responses and usage\n\n"
+    "      --tier TIER    pro, team, batch (default: team), or one of the configuration\n"
+    "      --store FILE   the server's store (default: the configuration's, CERIUM_STORE)\n"
+    "      --config FILE  the server's configuration\n"
+    "      --json         one JSON object\n\n"
+    "example: cerium keys add anna --tier pro --store /var/lib/cerium/cerium.db\n";
+
+enum { OWN_TIER = OPTION_OWN, OWN_STORE, OWN_CONFIG };
+
+typedef struct {
+    options o;
+    const char *tier, *store_path, *config_path;
+    policy *policy; /* owned, or NULL */
+    store *store;
+} account;
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    account *a = arg;
+    switch (val) {
+    case OWN_TIER: a->tier = value; return true;
+    case OWN_STORE: a->store_path = value; return *value != 0;
+    case OWN_CONFIG: a->config_path = value; return *value != 0;
+    default: return false;
+    }
+}
+
+static json_t *key_json(const store_key *key)
+{
+    return json_pack("{s:s, s:s, s:s, s:I, s:o}", "name", key->name, "tier", key->tier, "prefix",
+                     key->prefix, "created_at", (json_int_t)key->created_at, "revoked_at",
+                     key->revoked_at ? json_integer(key->revoked_at) : json_null());
+}
+
+/* Takes the reference; NULL = out of memory. */
+static int print_json(json_t *object, cerium_error *err)
+{
+    int bad = !object || json_dumpf(object, stdout, JSON_COMPACT);
+    json_decref(object);
+    if (bad) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the output");
+    putchar('\n');
+    return CERIUM_OK;
+}
+
+static int print_key(const account *a, const store_key *key, const char *text, cerium_error *err)
+{
+    if (a->o.json) {
+        json_t *object = key_json(key);
+        if (object) json_object_set_new(object, "key", json_string(text));
+        return print_json(object, err);
+    }
+    printf("%s\n", text);
+    fprintf(stderr, "cerium: key '%s', tier %s; it is shown this once\n", key->name, key->tier);
+    return CERIUM_OK;
+}
+
+/* ---- commands: name is NULL where none is taken ---- */
+
+static int add(account *a, const char *name, cerium_error *err)
+{
+    policy standard, *p = a->policy;
+    store_key key;
+    char text[KEY_TEXT_BYTES];
+    if (!p) policy_defaults(p = &standard);
+    if (!policy_tier(p, a->tier))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "there is no tier '%s'%s", a->tier,
+                         a->policy ? " in the configuration"
+                                   : ": pro, team, batch, or one of --config FILE");
+    RETURN_IF(store_key_add(a->store, name, a->tier, (int64_t)time(NULL), &key, text, err));
+    int status = print_key(a, &key, text, err);
+    OPENSSL_cleanse(text, sizeof text);
+    return status;
+}
+
+static int rotate(account *a, const char *name, cerium_error *err)
+{
+    store_key key;
+    char text[KEY_TEXT_BYTES];
+    RETURN_IF(store_key_rotate(a->store, name, &key, text, err));
+    int status = print_key(a, &key, text, err);
+    OPENSSL_cleanse(text, sizeof text);
+    return status;
+}
+
+static int revoke(account *a, const char *name, cerium_error *err)
+{
+    RETURN_IF(store_key_revoke(a->store, name, (int64_t)time(NULL), err));
+    if (a->o.json) return print_json(json_pack("{s:s, s:b}", "name", name, "revoked", 1), err);
+    fprintf(stderr, "cerium: key '%s' is revoked\n", name);
+    return CERIUM_OK;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = ((const store_key *)a)->id, y = ((const store_key *)b)->id;
+    return (x > y) - (x < y);
+}
+
+static int list(account *a, const char *name, cerium_error *err)
+{
+    store_key *keys = NULL;
+    size_t n = 0;
+    (void)name;
+    RETURN_IF(store_keys_read(a->store, &keys, &n, err));
+    qsort(keys, n, sizeof *keys, by_id);
+    int status = CERIUM_OK;
+    if (a->o.json) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < n; i++) json_array_append_new(all, key_json(&keys[i]));
+        status = print_json(json_pack("{s:o}", "keys", all), err);
+    } else {
+        printf("%-24s %-12s %-12s  %-10s  %s\n", "NAME", "TIER", "PREFIX", "CREATED", "REVOKED");
+        for (size_t i = 0; i < n; i++) {
+            char created[16], revoked[16] = "-";
+            if (keys[i].revoked_at) accounts_date(revoked, keys[i].revoked_at / 86400);
+            printf("%-24s %-12s %-12s  %-10s  %s\n", keys[i].name, keys[i].tier, keys[i].prefix,
+                   accounts_date(created, keys[i].created_at / 86400), revoked);
+        }
+    }
+    memory_free(keys);
+    return status;
+}
+
+static const struct {
+    const char *name;
+    bool named, makes;
+    int (*run)(account *a, const char *name, cerium_error *err);
+} commands[] = {
+    {"add", true, true, add},
+    {"list", false, false, list},
+    {"revoke", true, false, revoke},
+    {"rotate", true, false, rotate},
+};
+
+static int run(account *a, int argc, char **argv, cerium_error *err)
+{
+    if (argc < 1) return usage_error("keys", "say add, list, revoke or rotate");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        if (strcmp(commands[i].name, argv[0]) != 0) continue;
+        if (commands[i].named && argc < 2)
+            return usage_error("keys", "%s needs the NAME of a key", argv[0]);
+        if (argc > 1 + commands[i].named)
+            return usage_error("keys", "'%s' is one too many", argv[1 + commands[i].named]);
+        int status = CERIUM_OK;
+        if (a->config_path) status = accounts_policy(&a->policy, a->config_path, err);
+        if (!status)
+            status = accounts_store(&a->store, a->store_path, a->policy, commands[i].makes, err);
+        if (!status) status = commands[i].run(a, argv[1], err);
+        store_close(&a->store);
+        memory_free(a->policy);
+        return status ? failed(err) : 0;
+    }
+    return usage_error("keys", "'%s' is none of add, list, revoke and rotate", argv[0]);
+}
+
+int program_keys(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"tier", required_argument, NULL, OWN_TIER},
+        {"store", required_argument, NULL, OWN_STORE},
+        {"config", required_argument, NULL, OWN_CONFIG},
+    };
+    account a = {.tier = "team"};
+    cerium_error err;
+    RETURN_IF(options_parse(&a.o, argc, argv, OPTIONS_JSON, own, ARRAY_LEN(own), take_own, &a,
+                            help));
+    return run(&a, argc - optind, argv + optind, &err);
+}

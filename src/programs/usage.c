@@ -1,0 +1,224 @@
+/* usage.c - `cerium usage`: what was used, and what it costs. */
+#include "programs/programs.h"
+
+#include <jansson.h>
+
+#include "programs/accounts.h"
+#include "programs/options.h"
+#include "store/metered.h"
+
+static const char help[] =
+    "usage: cerium usage [OPTIONS]\n\n"
+    "Requests, tokens and their price, by day, key and model, from the store of one or more\n"
+    "servers.  What they answered a second ago is there.\n\n"
+    "      --by LIST      day, key, model: sum over the others (default: key)\n"
+    "      --since DAY    from this day on, as 2026-11-01, UTC (default: the last 30 days)\n"
+    "      --until DAY    up to this day\n"
+    "      --key NAME     of this key only\n"
+    "      --model NAME   of this model only\n"
+    "      --store FILE   the server's store (default: the configuration's, CERIUM_STORE)\n"
+    "      --config FILE  the server's configuration\n"
+    "      --csv, --json  for programs\n\n"
+    "example: cerium usage --by day,key --since 2026-11-01 --csv --store cerium.db\n";
+
+enum {
+    OWN_BY = OPTION_OWN,
+    OWN_SINCE,
+    OWN_UNTIL,
+    OWN_KEY,
+    OWN_MODEL,
+    OWN_STORE,
+    OWN_CONFIG,
+    OWN_CSV,
+};
+enum { DAYS_DEFAULT = 30 };
+
+typedef struct {
+    options o;
+    usage_query query;
+    const char *store_path, *config_path;
+    bool csv, since_given;
+    json_t *rows;     /* of --json */
+    store_usage total;
+    uint64_t n_rows;
+} report;
+
+static bool take_by(const char *text, unsigned *by)
+{
+    static const char *const names[] = {"day", "key", "model"};
+    *by = 0;
+    for (;;) {
+        size_t len = strcspn(text, ","), i = 0;
+        while (i < ARRAY_LEN(names) && (strlen(names[i]) != len || memcmp(names[i], text, len)))
+            i++;
+        if (i == ARRAY_LEN(names)) return false;
+        *by |= 1u << i; /* USAGE_BY_* in this order */
+        if (!text[len]) return true;
+        text += len + 1;
+    }
+}
+_Static_assert(USAGE_BY_DAY == 1 && USAGE_BY_KEY == 2 && USAGE_BY_MODEL == 4, "as in take_by()");
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    report *r = arg;
+    switch (val) {
+    case OWN_BY: return take_by(value, &r->query.by);
+    case OWN_SINCE: r->since_given = true; return accounts_day(value, &r->query.first_day);
+    case OWN_UNTIL: return accounts_day(value, &r->query.last_day);
+    case OWN_KEY: r->query.key = value; return true;
+    case OWN_MODEL: r->query.model = value; return true;
+    case OWN_STORE: r->store_path = value; return *value != 0;
+    case OWN_CONFIG: r->config_path = value; return *value != 0;
+    case OWN_CSV: r->csv = true; return true;
+    default: return false;
+    }
+}
+
+/* Keys of --api-key have no name in the store: their tenant says which. */
+static const char *key_name(const store_usage *row, char out[32])
+{
+    if (row->key) return row->key;
+    if (!row->tenant) return "-";
+    snprintf(out, 32, "static-%08x", (unsigned)(row->tenant >> 32));
+    return out;
+}
+
+/* Dollars to a millionth: exact, without floating point. */
+static const char *dollars(char out[32], uint64_t nanodollars)
+{
+    uint64_t micro = (nanodollars + 500) / 1000;
+    snprintf(out, 32, "%llu.%06llu", (unsigned long long)(micro / 1000000),
+             (unsigned long long)(micro % 1000000));
+    return out;
+}
+
+static void add_json(report *r, const store_usage *row)
+{
+    char date[16], name[32], price[32];
+    json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:s}", "requests", (json_int_t)row->requests,
+                          "input_tokens", (json_int_t)row->input_tokens, "cached_tokens",
+                          (json_int_t)row->cached_tokens, "output_tokens",
+                          (json_int_t)row->output_tokens, "dollars",
+                          dollars(price, row->nanodollars));
+    if (r->query.by & USAGE_BY_DAY)
+        json_object_set_new(o, "day", json_string(accounts_date(date, row->day)));
+    if (r->query.by & USAGE_BY_KEY)
+        json_object_set_new(o, "key", json_string(key_name(row, name)));
+    if (r->query.by & USAGE_BY_KEY && row->tier)
+        json_object_set_new(o, "tier", json_string(row->tier));
+    if (r->query.by & USAGE_BY_MODEL) json_object_set_new(o, "model", json_string(row->model));
+    json_array_append_new(r->rows, o);
+}
+
+static void put_csv(const report *r, const store_usage *row)
+{
+    char date[16], name[32], price[32];
+    if (r->query.by & USAGE_BY_DAY) printf("%s,", accounts_date(date, row->day));
+    if (r->query.by & USAGE_BY_KEY) {
+        accounts_csv(key_name(row, name));
+        putchar(',');
+    }
+    if (r->query.by & USAGE_BY_MODEL) {
+        accounts_csv(row->model);
+        putchar(',');
+    }
+    printf("%llu,%llu,%llu,%llu,%s\n", (unsigned long long)row->requests,
+           (unsigned long long)row->input_tokens, (unsigned long long)row->cached_tokens,
+           (unsigned long long)row->output_tokens, dollars(price, row->nanodollars));
+}
+
+static void put_text(const report *r, const store_usage *row, bool is_total)
+{
+    char date[16], name[32], price[32];
+    if (r->query.by & USAGE_BY_DAY)
+        printf("%-10s  ", is_total ? "" : accounts_date(date, row->day));
+    if (r->query.by & USAGE_BY_KEY) printf("%-24s ", is_total ? "" : key_name(row, name));
+    if (r->query.by & USAGE_BY_MODEL) printf("%-24s ", is_total ? "" : row->model);
+    printf("%10llu %14llu %14llu %12llu %14s\n", (unsigned long long)row->requests,
+           (unsigned long long)row->input_tokens, (unsigned long long)row->cached_tokens,
+           (unsigned long long)row->output_tokens, dollars(price, row->nanodollars));
+}
+
+static bool on_row(void *arg, const store_usage *row)
+{
+    report *r = arg;
+    r->n_rows++;
+    r->total.requests += row->requests;
+    r->total.input_tokens += row->input_tokens;
+    r->total.cached_tokens += row->cached_tokens;
+    r->total.output_tokens += row->output_tokens;
+    r->total.nanodollars += row->nanodollars;
+    if (r->o.json)
+        add_json(r, row);
+    else if (r->csv)
+        put_csv(r, row);
+    else
+        put_text(r, row, false);
+    return true;
+}
+
+static void put_head(const report *r)
+{
+    unsigned by = r->query.by;
+    if (r->csv) {
+        printf("%s%s%srequests,input_tokens,cached_tokens,output_tokens,dollars\n",
+               by & USAGE_BY_DAY ? "day," : "", by & USAGE_BY_KEY ? "key," : "",
+               by & USAGE_BY_MODEL ? "model," : "");
+        return;
+    }
+    if (by & USAGE_BY_DAY) printf("%-10s  ", "DAY");
+    if (by & USAGE_BY_KEY) printf("%-24s ", "KEY");
+    if (by & USAGE_BY_MODEL) printf("%-24s ", "MODEL");
+    printf("%10s %14s %14s %12s %14s\n", "REQUESTS", "INPUT", "OF IT CACHED", "OUTPUT", "DOLLARS");
+}
+
+static int print(report *r, store *s, cerium_error *err)
+{
+    if (r->o.json && !(r->rows = json_array()))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for the output");
+    if (!r->o.json) put_head(r);
+    int status = store_usage_read(s, &r->query, on_row, r, err);
+    if (!status && r->o.json) {
+        json_t *all = json_pack("{s:O}", "usage", r->rows);
+        if (!all || json_dumpf(all, stdout, JSON_COMPACT))
+            status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the output");
+        else
+            putchar('\n');
+        json_decref(all);
+    } else if (!status && !r->csv && r->n_rows > 1) {
+        put_text(r, &r->total, true);
+    }
+    json_decref(r->rows);
+    return status;
+}
+
+int program_usage(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"by", required_argument, NULL, OWN_BY},
+        {"since", required_argument, NULL, OWN_SINCE},
+        {"until", required_argument, NULL, OWN_UNTIL},
+        {"key", required_argument, NULL, OWN_KEY},
+        {"model", required_argument, NULL, OWN_MODEL},
+        {"store", required_argument, NULL, OWN_STORE},
+        {"config", required_argument, NULL, OWN_CONFIG},
+        {"csv", no_argument, NULL, OWN_CSV},
+    };
+    int64_t today = (int64_t)time(NULL) / 86400;
+    report r = {.query = {.by = USAGE_BY_KEY, .last_day = today}};
+    cerium_error err;
+    policy *p = NULL;
+    store *s = NULL;
+    RETURN_IF(options_parse(&r.o, argc, argv, OPTIONS_JSON, own, ARRAY_LEN(own), take_own, &r,
+                            help));
+    if (argc > optind) return usage_error("usage", "'%s' is not an option", argv[optind]);
+    if (r.csv && r.o.json) return usage_error("usage", "give one of --csv and --json");
+    if (!r.since_given) r.query.first_day = r.query.last_day - DAYS_DEFAULT + 1;
+    int status = r.config_path ? accounts_policy(&p, r.config_path, &err) : CERIUM_OK;
+    if (!status) status = accounts_store(&s, r.store_path, p, false, &err);
+    if (!status) status = print(&r, s, &err);
+    store_close(&s);
+    memory_free(p);
+    return status ? failed(&err) : 0;
+}

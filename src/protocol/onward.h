@@ -1,0 +1,49 @@
+/* onward.h - a request said again to another server, and its answer read back.
+ *
+ * A conversation goes on as Responses or, where the other server has only that, as Chat
+ * Completions; always as a stream, and always whole, for the other one keeps nothing for us.  What
+ * comes back becomes the same parts that a model's text becomes here, so that one writer tells the
+ * client, whatever he speaks.  Pure; the answer is read from bytes of an unknown server: fuzzed. */
+#ifndef PROTOCOL_ONWARD_H
+#define PROTOCOL_ONWARD_H
+
+#include "protocol/protocol.h"
+#include "protocol/sse.h"
+
+typedef struct {
+    const protocol_request *request; /* of Responses or Chat */
+    json_t *items;                   /* Responses: the whole conversation; else NULL */
+    const char *model;               /* what the other server calls it */
+    bool responses;                  /* it has the Responses API */
+} onward_order;
+
+/* The path behind the other server's url. */
+const char *onward_path(const onward_order *order);
+/* The body of the request; appended to *out.  CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY. */
+CERIUM_CHECKED int onward_body(bytes *out, const onward_order *order);
+
+/* An answer as it is read. */
+typedef struct {
+    const protocol_request *request; /* borrowed */
+    protocol_writer *writer;         /* borrowed: gets the parts */
+    bool responses;                  /* which API it comes in */
+    sse events;
+    bytes input;                     /* arguments of a call that takes free text, as JSON */
+    int64_t call;                    /* number of the open call; -1 = none */
+    bool free_text;                  /* it takes free text */
+    bool ended;                      /* it said that it ended */
+    protocol_end end;                /* how */
+    bool has_usage;
+    protocol_usage usage;
+    protocol_error error;            /* of PROTOCOL_END_FAILED */
+} onward;
+
+void onward_open(onward *o, const protocol_request *request, protocol_writer *writer,
+                 bool responses);
+void onward_close(onward *o);
+/* More of the answer's body.  CERIUM_ERR_FORMAT: it is no stream of that API. */
+CERIUM_CHECKED int onward_feed(onward *o, view body);
+/* An answer that is no stream: the error that it tells, as ours; http_status as it came. */
+void onward_refusal(view body, int http_status, const char *who, protocol_error *e);
+
+#endif

@@ -1,0 +1,29 @@
+/* deep.h - one question to an upstream, without a server: `cerium run --deep`. */
+#ifndef SERVER_DEEP_H
+#define SERVER_DEEP_H
+
+#include "base/base.h"
+#include "server/policy.h"
+
+typedef struct {
+    const char *upstream;   /* its name; NULL: the first one */
+    view prompt;
+    const char *system;     /* or NULL */
+    uint32_t new_tokens_max; /* 0: as many as it likes */
+    void (*text)(void *user, view text); /* what it says, as it comes */
+    void *user;
+} deep_question;
+
+typedef struct {
+    const char *served_by, *model; /* of the policy */
+    uint32_t input_tokens, cached_tokens, output_tokens;
+    uint64_t first_ns, duration_ns;
+    bool cut; /* it ended at the cap */
+} deep_answer;
+
+/* Ask, and wait for the end.
+ * CERIUM_ERR_ARGUMENT: there is no such upstream; CERIUM_ERR_IO: it failed, with what it said. */
+CERIUM_CHECKED int deep_ask(const policy *p, const deep_question *question, deep_answer *answer,
+                            cerium_error *err);
+
+#endif

@@ -1,0 +1,373 @@
+/* forward.c - routing, the way there and back, and conversations that went elsewhere. */
+#include "server/forward.h"
+
+#include "protocol/onward.h"
+#include "server/admission.h"
+#include "server/answers.h"
+#include "server/connection.h"
+#include "server/gate.h"
+#include "server/stored.h"
+#include "server/upstream.h"
+
+enum { TURNS_MAX = 512, REFUSAL_BYTES_MAX = 64 << 10 };
+
+struct forward {
+    uint32_t which;
+    const upstream_policy *policy;
+    json_t *items;      /* Responses: the whole conversation, owned */
+    bytes body;         /* to be sent; later what came and is not yet read */
+    transfer *transfer; /* NULL: a warm-up, or not yet sent */
+    onward reader;
+    bool reading;       /* reader is open */
+    bool began;         /* its client was told of the beginning */
+    uint64_t n_out;     /* bytes that came, for those who count no tokens */
+    uint64_t n_in;      /* that were sent */
+};
+
+int forward_open(server *s, cerium_error *err)
+{
+    if (!s->config.policy->n_upstreams) return CERIUM_OK;
+    return upstreams_open(&s->upstreams, s->config.policy, gate_wake, s, err);
+}
+
+void forward_close(server *s) { upstreams_close(&s->upstreams); }
+
+/* ---- where to ---- */
+
+static bool names(const char *name, const char *list, size_t size, uint32_t n)
+{
+    for (uint32_t i = 0; name && i < n; i++)
+        if (!strcmp(list + i * size, name)) return true;
+    return false;
+}
+
+static bool wants_model(const upstream_policy *u, const protocol_request *r)
+{
+    return names(r->model, u->models[0], sizeof u->models[0], u->n_models);
+}
+
+static bool wants_effort(const upstream_policy *u, const protocol_request *r)
+{
+    const json_t *effort = r->api == PROTOCOL_CHAT
+                               ? json_object_get(r->root, "reasoning_effort")
+                               : json_object_get(json_object_get(r->root, "reasoning"), "effort");
+    return names(json_string_value(effort), u->efforts[0], sizeof u->efforts[0], u->n_efforts);
+}
+
+static bool may_go(const answer *a)
+{
+    const protocol_request *r = a->request;
+    return a->s->upstreams && !r->compacts && r->n_choices == 1 &&
+           (r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT);
+}
+
+static int go(answer *a, uint32_t which, protocol_error *e)
+{
+    a->forward = memory_zalloc(1, sizeof *a->forward);
+    if (!a->forward) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    a->forward->which = which;
+    a->forward->policy = &a->s->config.policy->upstreams[which];
+    a->forward->body.max = PROTOCOL_ANSWER_BYTES_MAX;
+    a->gate.deep = true;
+    return CERIUM_OK;
+}
+
+/* The upstream that has the conversation which this one goes on from; -1 = none. */
+static int went_to(const answer *a)
+{
+    const char *id = a->request->previous_response_id;
+    const history_turn *turn = id ? history_find(a->s->history, a->tenant, a->serial, id) : NULL;
+    return turn && turn->items ? (int)turn->upstream : -1;
+}
+
+int forward_route(answer *a, protocol_error *e)
+{
+    const policy *p = a->s->config.policy;
+    if (!may_go(a)) return CERIUM_OK;
+    int before = went_to(a);
+    if (before >= 0 && upstream_is_up(a->s->upstreams, (uint32_t)before))
+        return go(a, (uint32_t)before, e);
+    uint64_t wait_ms = admission_wait_ms(a->s, a->request->class_);
+    const upstream_policy *down = NULL;
+    for (uint32_t i = 0; i < p->n_upstreams; i++) {
+        const upstream_policy *u = &p->upstreams[i];
+        bool model = wants_model(u, a->request);
+        bool late = u->queue_over_s && wait_ms > (uint64_t)u->queue_over_s * 1000;
+        if (!model && !late && !wants_effort(u, a->request)) continue;
+        if (upstream_is_up(a->s->upstreams, i)) return go(a, i, e);
+        if (model) down = u; /* what asks for less than a model can be answered here */
+    }
+    if (!down) return CERIUM_OK;
+    (void)protocol_error_set(e, 503, "server_error", "upstream_down", "model",
+                             "%s, which has this model, does not answer; please try again in %us",
+                             down->name, down->rest_s);
+    e->retry_after_s = down->rest_s;
+    return CERIUM_ERR_ARGUMENT;
+}
+
+int forward_route_long(answer *a, uint64_t n_tokens, int status, protocol_error *e)
+{
+    const policy *p = a->s->config.policy;
+    bool full = status && e->code && !strcmp(e->code, "context_length_exceeded");
+    if ((status && !full) || !may_go(a)) return status;
+    for (uint32_t i = 0; i < p->n_upstreams; i++) {
+        uint32_t over = p->upstreams[i].context_over;
+        if (!over || (!full && n_tokens <= over)) continue;
+        if (!upstream_is_up(a->s->upstreams, i)) continue;
+        RETURN_IF(go(a, i, e));
+        return gate_enter_deep(a, e);
+    }
+    return status;
+}
+
+const char *forward_model(const answer *a)
+{
+    const upstream_policy *u = a->forward->policy;
+    if (u->model[0]) return u->model;
+    if (a->request->model && wants_model(u, a->request)) return a->request->model;
+    return u->n_models ? u->models[0] : a->request->model ? a->request->model : u->name;
+}
+
+const char *forward_server(const answer *a) { return a->forward->policy->name; }
+
+/* ---- the whole conversation ---- */
+
+/* What a stored response and those before it said, oldest first. */
+static int add_stored(answer *a, const char *id, json_t *whole, protocol_error *e)
+{
+    json_t *turns[TURNS_MAX];
+    uint32_t n = 0;
+    char next[SERVER_ID_BYTES];
+    int status = CERIUM_OK;
+    for (snprintf(next, sizeof next, "%s", id); next[0] && !status;) {
+        store_response row;
+        bytes memory = {.max = STORE_RECORD_BYTES_MAX};
+        cerium_error err;
+        bool found = false;
+        status = n == TURNS_MAX ? CERIUM_ERR_CAPACITY
+                                : store_get(a->s->store, a->tenant, next, &row, &memory, &found,
+                                            &err);
+        if (!status && !found) status = CERIUM_ERR_ARGUMENT;
+        if (!status) {
+            json_t *items = json_loadb(row.input.ptr, row.input.len, JSON_ALLOW_NUL, NULL);
+            json_t *said = json_loadb(row.response.ptr, row.response.len, JSON_ALLOW_NUL, NULL);
+            if (json_array_extend(items, json_object_get(said, "output"))) status = CERIUM_ERR_IO;
+            json_decref(said);
+            turns[n++] = items;
+            snprintf(next, sizeof next, "%s", row.previous_id ? row.previous_id : "");
+        }
+        bytes_free(&memory);
+    }
+    while (n) {
+        if (!status && json_array_extend(whole, turns[n - 1])) status = CERIUM_ERR_MEMORY;
+        json_decref(turns[--n]);
+    }
+    if (!status) return CERIUM_OK;
+    /* Then the client sends all of it: Codex does at once. */
+    return stored_no_turn(id, e);
+}
+
+static int make_items(answer *a, protocol_error *e)
+{
+    const protocol_request *r = a->request;
+    const char *id = r->previous_response_id;
+    json_t *whole = a->forward->items = json_array();
+    const history_turn *turn = id ? history_find(a->s->history, a->tenant, a->serial, id) : NULL;
+    int status = whole ? CERIUM_OK : CERIUM_ERR_MEMORY;
+    if (!status && turn && turn->items)
+        status = json_array_extend(whole, turn->items);
+    else if (!status && id)
+        RETURN_IF(add_stored(a, id, whole, e));
+    if (!status) status = json_array_extend(whole, r->items);
+    if (status) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    return CERIUM_OK;
+}
+
+/* ---- the way there ---- */
+
+/* The response says who served it, beside what the client wants it to say. */
+static int sign(answer *a)
+{
+    json_t *root = a->request->root, *metadata = json_object_get(root, "metadata");
+    json_t *own = json_is_object(metadata) ? json_copy(metadata) : json_object();
+    if (json_object_set_new(own, "served_by", json_string(forward_server(a)))) {
+        json_decref(own);
+        return CERIUM_ERR_MEMORY;
+    }
+    return json_object_set_new(root, "metadata", own) ? CERIUM_ERR_MEMORY : CERIUM_OK;
+}
+
+static int make_choice(answer *a)
+{
+    a->choices = memory_zalloc(1, sizeof *a->choices);
+    if (!a->choices) return CERIUM_ERR_MEMORY;
+    a->n_choices = a->n_closed = 1;
+    a->choices[0] = (choice){.a = a, .state = CHOICE_CLOSED};
+    return CERIUM_OK;
+}
+
+int forward_prepare(answer *a, protocol_error *e)
+{
+    struct forward *f = a->forward;
+    bool responses = a->request->api == PROTOCOL_RESPONSES;
+    answer_drop_prompts(a);
+    if (responses) RETURN_IF(make_items(a, e));
+    onward_order order = {.request = a->request,
+                          .items = f->items,
+                          .model = forward_model(a),
+                          .responses = f->policy->responses};
+    int status = onward_body(&f->body, &order);
+    if (!status && responses) status = sign(a);
+    if (!status) status = make_choice(a);
+    if (status) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    f->n_in = f->body.len;
+    return CERIUM_OK;
+}
+
+/* Four bytes a token, until the other server counts them. */
+uint64_t forward_tokens(const answer *a) { return a->forward->n_in / 4 + 1; }
+
+void forward_start(answer *a)
+{
+    struct forward *f = a->forward;
+    protocol_error e;
+    metrics_count(&a->s->metrics, METRICS_FORWARDED, 1);
+    if (a->warm_up) {
+        f->began = true;
+        answer_tell_begin(a);
+        return;
+    }
+    onward_order order = {.request = a->request, .responses = f->policy->responses};
+    f->transfer = transfer_begin(a->s->upstreams, f->which, onward_path(&order),
+                                 (view){f->body.ptr, f->body.len});
+    f->body.len = 0;
+    if (f->transfer) {
+        onward_open(&f->reader, a->request, a->writer,
+                    f->policy->responses && a->request->api == PROTOCOL_RESPONSES);
+        f->reading = true;
+        return;
+    }
+    (void)protocol_error_set(&e, 503, "server_error", "upstream_busy", "",
+                             "%s has too many requests of ours; please try again in 5s",
+                             f->policy->name);
+    e.retry_after_s = 5;
+    answer_refuse(a, &e);
+}
+
+/* ---- and back ---- */
+
+static void refuse(answer *a, const transfer_state *state)
+{
+    struct forward *f = a->forward;
+    protocol_error e;
+    if (state->failed || state->status < 400)
+        (void)protocol_error_set(&e, 502, "server_error", "upstream_failed", "", "%s: %s",
+                                 f->policy->name,
+                                 state->failed ? state->error : "this is no answer");
+    else
+        onward_refusal((view){f->body.ptr, f->body.len}, state->status, f->policy->name, &e);
+    e.retry_after_s = state->retry_after_s;
+    answer_refuse(a, &e);
+}
+
+static void fail(answer *a, const char *what)
+{
+    protocol_error e;
+    metrics_count(&a->s->metrics, METRICS_FAILED, 1);
+    (void)protocol_error_set(&e, 502, "server_error", "server_error", "",
+                             "%s failed in the middle: %s", a->forward->policy->name, what);
+    answer_end(a, PROTOCOL_END_FAILED, &e);
+}
+
+/* The stream goes on, or comes to its end. */
+static void read_on(answer *a, const transfer_state *state)
+{
+    struct forward *f = a->forward;
+    int status = onward_feed(&f->reader, (view){f->body.ptr, f->body.len});
+    f->n_out += f->body.len;
+    f->body.len = 0;
+    if (a->finished) return;
+    if (status) {
+        fail(a, status == CERIUM_ERR_MEMORY ? "out of memory" : "this is no stream of events");
+    } else if (f->reader.ended && (f->reader.has_usage || state->ended)) {
+        answer_end(a, f->reader.end, &f->reader.error);
+    } else if (state->ended && !f->reader.ended) {
+        fail(a, state->failed ? state->error : "the stream ended early");
+    }
+}
+
+bool forward_poll(answer *a)
+{
+    struct forward *f = a->forward;
+    transfer_state state;
+    if (!f->transfer || a->finished || (a->c && connection_parked(a->c))) return false;
+    size_t before = f->body.len;
+    if (transfer_take(f->transfer, &f->body, &state)) {
+        state = (transfer_state){.ended = true, .failed = true, .error = "out of memory"};
+        transfer_end(&f->transfer);
+    }
+    bool news = f->body.len > before || state.ended;
+    if (!news) return false;
+    bool good = state.status == 200 && (f->body.len || !state.failed);
+    if (!f->began && !good) {
+        bool whole = state.ended || f->body.len > REFUSAL_BYTES_MAX;
+        if (whole) refuse(a, &state);
+        return true;
+    }
+    if (!f->began) {
+        f->began = true;
+        answer_tell_begin(a);
+    }
+    if (!a->finished) read_on(a, &state);
+    if (a->finished) transfer_end(&f->transfer);
+    return true;
+}
+
+/* ---- afterwards ---- */
+
+bool forward_remember(answer *a, view body)
+{
+    static const int32_t none;
+    struct forward *f = a->forward;
+    bool keep = a->request->api == PROTOCOL_RESPONSES && a->request->store;
+    bool kept = !keep || stored_keep(a, body, &none, 0);
+    json_t *output = protocol_writer_output(a->writer);
+    if (!f->items || !output || json_array_extend(f->items, output)) return kept;
+    history_turn turn = {.tenant = a->tenant,
+                         .connection = a->request->store ? 0 : a->serial,
+                         .tokens = &none,
+                         .output = output,
+                         .items = f->items,
+                         .items_bytes = 2 * (f->n_in + f->n_out),
+                         .upstream = f->which};
+    memcpy(turn.id, a->id, sizeof turn.id);
+    if (history_add(a->s->history, &turn))
+        log_event(LOG_WARNING, "history", "id=%s reason=\"out of memory\"", a->id);
+    return kept;
+}
+
+void forward_usage(const answer *a, cerium_usage *usage)
+{
+    const struct forward *f = a->forward;
+    const protocol_usage *u = &f->reader.usage;
+    *usage = (cerium_usage){.prompt_tokens = u->input_tokens,
+                            .reused_tokens = u->cached_tokens,
+                            .new_tokens = u->output_tokens};
+    if (f->reader.has_usage || !f->transfer) return;
+    /* It died, was canceled, or does not count: what went over the wire, at four bytes a token; an
+     * event is some hundred bytes around one. */
+    usage->prompt_tokens = (uint32_t)(f->n_in / 4);
+    usage->new_tokens = (uint32_t)(f->n_out / 200);
+}
+
+void forward_free(answer *a)
+{
+    struct forward *f = a->forward;
+    if (!f) return;
+    transfer_end(&f->transfer);
+    if (f->reading) onward_close(&f->reader);
+    bytes_free(&f->body);
+    json_decref(f->items);
+    memory_free(f);
+    a->forward = NULL;
+}

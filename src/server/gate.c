@@ -1,0 +1,291 @@
+/* gate.c - keys and limits at the event loop: checks, what is told of them, and the journal. */
+#include "server/gate.h"
+
+#include <time.h>
+
+#include "server/admission.h"
+#include "server/answers.h"
+#include "server/connection.h"
+#include "server/forward.h"
+#include "server/http.h"
+#include "server/socket.h"
+#include "store/metered.h"
+
+/* ---- opening ---- */
+
+void gate_wake(void *user)
+{
+    server *s = user;
+    if (!atomic_exchange(&s->woken, true)) lws_cancel_service(s->lws);
+}
+
+int gate_open(server *s, cerium_error *err)
+{
+    char path[4096] = "";
+    const char *store_name = s->config.store_path;
+    if (tenants_open(&s->tenants)) return error_set(err, CERIUM_ERR_MEMORY, "no memory for keys");
+    bool kept = store_name && strcmp(store_name, ":memory:") != 0;
+    if (kept && (size_t)snprintf(path, sizeof path, "%s-live", store_name) >= sizeof path)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s: the path is too long", store_name);
+    RETURN_IF(live_open(&s->live, kept ? path : NULL, err));
+    if (!kept) return CERIUM_OK;
+    RETURN_IF(keeper_open(&s->keeper, store_name, s->live, err));
+    s->ring = keeper_take(s->keeper);
+    return CERIUM_OK;
+}
+
+int gate_start(server *s, cerium_error *err)
+{
+    return s->keeper ? keeper_start(s->keeper, gate_wake, s, err) : CERIUM_OK;
+}
+
+void gate_stop(server *s) { keeper_close(&s->keeper); }
+
+void gate_close(server *s)
+{
+    keyring_free(&s->ring);
+    tenants_close(&s->tenants);
+    live_close(&s->live);
+}
+
+/* ---- keys ---- */
+
+bool gate_needs_key(const server *s) { return s->n_keys || (s->ring && s->ring->n); }
+
+uint64_t gate_tenant(server *s, view text)
+{
+    const store_key *key = s->ring ? keyring_find(s->ring, text) : NULL;
+    return key ? store_key_tenant(key) : 0;
+}
+
+tenant_state *gate_entry(server *s, uint64_t tenant_id)
+{
+    return tenants_get(s->tenants, tenant_id, s->ring, s->config.policy);
+}
+
+/* The key that a connection came with is still one. */
+static bool still_in(const server *s, const connection *c)
+{
+    if (c->tenant & 1 || !gate_needs_key(s)) return true;
+    if (!c->tenant) return !c->socket && !answers_of(c); /* came when no key was needed */
+    const store_key *key = keyring_of(s->ring, c->tenant);
+    return key && !strcmp(key->prefix, c->key_prefix);
+}
+
+static void turn_out(connection *c)
+{
+    protocol_error e;
+    for (answer *a; (a = answers_of(c)); ) {
+        answer_cancel(a, "key_revoked");
+        if (a->c == c) break; /* what does not end at once loses its listener with the socket */
+    }
+    if (c->socket) {
+        (void)protocol_error_set(&e, 401, "invalid_request_error", "invalid_api_key", "",
+                                 "the API key is not known any more");
+        socket_error(c, &e, NULL);
+        connection_flush(c);
+    }
+    connection_close(c);
+}
+
+void gate_refresh(server *s)
+{
+    keyring *ring = s->keeper ? keeper_take(s->keeper) : NULL;
+    if (!ring) return;
+    keyring_free(&s->ring);
+    s->ring = ring;
+    tenants_forget(s->tenants);
+    for (connection *c = s->connections, *next; c; c = next) {
+        next = c->next;
+        if (!c->gone && !still_in(s, c)) turn_out(c);
+    }
+}
+
+/* ---- limits ---- */
+
+/* Of the model that runs here; 0..1000.  An upstream's load is its own. */
+static uint32_t load_of(const server *s)
+{
+    uint64_t full_ms = (uint64_t)s->config.policy->load_s * 1000;
+    uint64_t wait_ms = admission_wait_ms(s, CERIUM_CLASS_TURN);
+    return wait_ms >= full_ms ? 1000 : (uint32_t)(wait_ms * 1000 / full_ms);
+}
+
+static uint32_t rate_of(const server *s, uint32_t rate, bool deep)
+{
+    return deep ? rate : rates_under_load(rate, load_of(s), s->config.policy->load_floor);
+}
+
+static uint32_t request_rate(const answer *a)
+{
+    const tier *t = a->gate.tier;
+    return rate_of(a->s, a->gate.deep ? t->deep_requests_per_minute : t->requests_per_minute,
+                   a->gate.deep);
+}
+
+static uint32_t token_rate(const answer *a)
+{
+    const tier *t = a->gate.tier;
+    return rate_of(a->s, a->gate.deep ? t->deep_tokens_per_minute : t->tokens_per_minute,
+                   a->gate.deep);
+}
+
+static bucket *word(const answer *a, live_bucket which)
+{
+    return live_word(a->s->live, a->gate.place,
+                     a->gate.deep ? which + (LIVE_DEEP_REQUESTS - LIVE_REQUESTS) : which);
+}
+_Static_assert(LIVE_DEEP_REQUESTS - LIVE_REQUESTS == LIVE_DEEP_TOKENS - LIVE_TOKENS, "as above");
+
+static rates_told told_of(const answer *a, bool refused)
+{
+    uint64_t now = clock_ns();
+    return (rates_told){.requests = rates_state(word(a, LIVE_REQUESTS), now, request_rate(a)),
+                         .tokens = rates_state(word(a, LIVE_TOKENS), now, token_rate(a)),
+                         .refused = refused,
+                         .plan = a->gate.tier->name,
+                         .start_ms = a->gate.start_ms};
+}
+
+static void send_told(const answer *a, const rates_told *told)
+{
+    char event[RATES_EVENT_BYTES];
+    size_t len = rates_event(event, told, (int64_t)time(NULL));
+    if (len) connection_event(a->c, NULL, event, len);
+}
+
+void gate_tell(const answer *a)
+{
+    if (!a->c || !a->gate.tier) return;
+    rates_told told = told_of(a, false);
+    if (a->c->socket) {
+        send_told(a, &told);
+        return;
+    }
+    char *out = a->c->http.limits;
+    size_t n = rates_headers(out, &told, (int64_t)time(NULL));
+    snprintf(out + n, sizeof a->c->http.limits - n, "x-cerium-served-by: %s\r\n",
+             a->forward ? forward_server(a) : "local");
+}
+
+/* 429: what is over, and when to come again.  The client is told what is left too. */
+static int refuse(answer *a, const char *what, uint32_t limit, uint64_t wait_ns, protocol_error *e)
+{
+    uint64_t wait_s = (wait_ns + UINT64_C(999999999)) / UINT64_C(1000000000);
+    rates_told told = told_of(a, true);
+    if (a->c->socket)
+        send_told(a, &told);
+    else
+        rates_headers(a->c->http.limits, &told, (int64_t)time(NULL));
+    (void)protocol_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", "",
+                             "Rate limit reached for %s in tier %s: limit %u; please try again in "
+                             "%llus", what, a->gate.tier->name, limit,
+                             (unsigned long long)(wait_s ? wait_s : 1));
+    e->retry_after_s = wait_s ? (uint32_t)wait_s : 1;
+    metrics_count(&a->s->metrics, METRICS_LIMITED, 1);
+    return CERIUM_ERR_ARGUMENT;
+}
+
+static int take(answer *a, live_bucket which, const char *what, uint32_t rate, uint64_t n,
+                protocol_error *e)
+{
+    if (!rate) return CERIUM_OK;
+    uint64_t wait = bucket_take(word(a, which), clock_ns(), bucket_cost(n, rate));
+    return wait ? refuse(a, what, rate, wait, e) : CERIUM_OK;
+}
+
+static int find_tier(answer *a, protocol_error *e)
+{
+    tenant_state *t = gate_entry(a->s, a->tenant);
+    if (!t) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    if (!t->tier)
+        return protocol_error_set(e, 403, "invalid_request_error", "tier_not_configured", "",
+                                  "the tier of this API key is not in the server's configuration");
+    t->place = live_place(a->s->live, t->id, t->place, clock_ns());
+    a->gate.tier = t->tier;
+    a->gate.place = t->place;
+    return CERIUM_OK;
+}
+
+/* In the order of what is had back most easily, the request last: it is gone once it is taken. */
+static int take_all(answer *a, protocol_error *e)
+{
+    const tier *t = a->gate.tier;
+    uint32_t rate = token_rate(a);
+    if (!live_reserve(a->s->live)) {
+        (void)protocol_error_set(e, 503, "server_error", "usage_not_recorded", "",
+                                 "the store takes no usage; please try again in 5s");
+        e->retry_after_s = 5;
+        return CERIUM_ERR_ARGUMENT;
+    }
+    a->gate.reserved = true;
+    if (!live_stream_begin(a->s->live, a->gate.place, t->streams))
+        return refuse(a, "concurrent streams", t->streams, admission_answer_ns(a->s), e);
+    a->gate.streaming = true;
+    /* One token: an empty bucket is known before a prompt is made. */
+    uint64_t wait = rate ? bucket_wait(word(a, LIVE_TOKENS), clock_ns(), bucket_cost(1, rate)) : 0;
+    if (wait) return refuse(a, "tokens per minute", rate, wait, e);
+    return take(a, LIVE_REQUESTS, "requests per minute", request_rate(a), 1, e);
+}
+
+int gate_enter(answer *a, protocol_error *e)
+{
+    RETURN_IF(find_tier(a, e));
+    if (a->request->class_ < a->gate.tier->ceiling) a->request->class_ = a->gate.tier->ceiling;
+    if (!a->gate.deep) a->gate.start_ms = admission_wait_ms(a->s, a->request->class_);
+    RETURN_IF(admission_check(a->s, a->request, e));
+    int status = take_all(a, e);
+    if (status) gate_leave(a);
+    return status;
+}
+
+int gate_enter_deep(answer *a, protocol_error *e)
+{
+    uint32_t rate = a->gate.tier->requests_per_minute;
+    if (rate)
+        bucket_settle(live_word(a->s->live, a->gate.place, LIVE_REQUESTS), clock_ns(),
+                      -(int64_t)bucket_cost(1, rate));
+    gate_leave(a);
+    return gate_enter(a, e);
+}
+
+int gate_charge(answer *a, uint64_t n_tokens, protocol_error *e)
+{
+    a->gate.rate = token_rate(a);
+    RETURN_IF(take(a, LIVE_TOKENS, "tokens per minute", a->gate.rate, n_tokens, e));
+    a->gate.charged = n_tokens;
+    return CERIUM_OK;
+}
+
+void gate_leave(answer *a)
+{
+    if (a->gate.streaming) live_stream_end(a->s->live, a->gate.place);
+    if (a->gate.reserved) live_unreserve(a->s->live);
+    a->gate.streaming = a->gate.reserved = false;
+}
+
+void gate_meter(answer *a, const protocol_usage *u, const char *model)
+{
+    if (!a->gate.reserved) return;
+    /* What is found computed is not held against the limit: it costs next to nothing. */
+    uint64_t used = (uint64_t)(u->input_tokens - u->cached_tokens) + u->output_tokens;
+    if (a->gate.rate) {
+        int64_t more = (int64_t)bucket_cost(used, a->gate.rate) -
+                       (int64_t)bucket_cost(a->gate.charged, a->gate.rate);
+        bucket_settle(word(a, LIVE_TOKENS), clock_ns(), more);
+    }
+    live_record record = {.tenant = a->tenant,
+                          .day = (uint32_t)(time(NULL) / 86400),
+                          .requests = 1,
+                          .input_tokens = u->input_tokens,
+                          .cached_tokens = u->cached_tokens,
+                          .output_tokens = u->output_tokens};
+    /* What we failed at is not charged. */
+    if (!a->failed)
+        record.nanodollars = rates_price(a->gate.tier, u->input_tokens, u->cached_tokens,
+                                          u->output_tokens);
+    snprintf(record.model, sizeof record.model, "%s", model);
+    a->gate.reserved = false;
+    live_add(a->s->live, &record);
+    gate_leave(a);
+}

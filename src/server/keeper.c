@@ -1,0 +1,191 @@
+/* keeper.c - looks at the database, and writes to it, beside the event loop. */
+#include "server/keeper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "server/log.h"
+#include "store/metered.h"
+
+enum { LOOK_MS = 200, ADOPT_LOOKS = 5, BATCH = 512 };
+
+struct keeper {
+    store *store;
+    live *live;
+    void (*wake)(void *user);
+    void *user;
+    _Atomic(keyring *) fresh;
+    int64_t version;   /* of the ring that was made last */
+    bool failing;      /* the last look met an error, which was logged */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool stops, runs;
+};
+
+int keeper_drain(store *s, live *l, int slot, cerium_error *err)
+{
+    live_record *batch = memory_alloc(BATCH * sizeof *batch);
+    if (!batch) return error_set(err, CERIUM_ERR_MEMORY, "no memory to write the usage");
+    int64_t journal = live_journal(l, slot);
+    int status = CERIUM_OK;
+    while (!status) {
+        uint64_t end;
+        uint32_t n_torn = 0, n = live_peek(l, slot, batch, BATCH, &end, &n_torn);
+        if (!n && !n_torn) break;
+        if (n_torn)
+            log_event(LOG_WARNING, "usage", "reason=\"requests lost with the power\" requests=%u",
+                      n_torn);
+        status = store_usage_write(s, journal, batch, n, end, err);
+        if (!status) live_forget(l, slot, end);
+    }
+    memory_free(batch);
+    return status;
+}
+
+/* What a server left that is gone: metered, once, however many look. */
+static int adopt(keeper *k, cerium_error *err)
+{
+    int status = CERIUM_OK;
+    for (int slot = live_adopt(k->live, 0); slot >= 0 && !status;
+         slot = live_adopt(k->live, slot + 1)) {
+        uint64_t sequence = 0;
+        status = store_usage_sequence(k->store, live_journal(k->live, slot), &sequence, err);
+        if (!status) {
+            live_resume(k->live, slot, sequence);
+            status = keeper_drain(k->store, k->live, slot, err);
+        }
+        live_release(k->live, slot);
+        if (!status) log_event(LOG_INFO, "adopted", "slot=%d", slot);
+    }
+    return status;
+}
+
+static int read_ring(keeper *k, cerium_error *err)
+{
+    keyring *ring = NULL;
+    RETURN_IF(keyring_read(&ring, k->store, err));
+    k->version = ring->version;
+    ring = atomic_exchange(&k->fresh, ring);
+    keyring_free(&ring); /* one that nobody took in time */
+    return CERIUM_OK;
+}
+
+static int look(keeper *k, bool adopts, cerium_error *err)
+{
+    int64_t version;
+    RETURN_IF(store_keys_version(k->store, &version, err));
+    if (version != k->version) {
+        RETURN_IF(read_ring(k, err));
+        k->wake(k->user);
+    }
+    RETURN_IF(keeper_drain(k->store, k->live, LIVE_OWN, err));
+    return adopts ? adopt(k, err) : CERIUM_OK;
+}
+
+static void report(keeper *k, int status, const cerium_error *err)
+{
+    char text[320];
+    if (status && !k->failing)
+        log_event(LOG_ERROR, "keeper", "reason=%s", log_quote(text, sizeof text, err->message));
+    if (!status && k->failing) log_event(LOG_INFO, "keeper", "reason=\"the store works again\"");
+    k->failing = status != CERIUM_OK;
+}
+
+/* False when the keeper is to end. */
+static bool rest(keeper *k)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_mutex_lock(&k->lock);
+    while (!k->stops && !pthread_cond_timedwait(&k->changed, &k->lock, &until)) {}
+    bool goes_on = !k->stops;
+    pthread_mutex_unlock(&k->lock);
+    return goes_on;
+}
+
+static void *keep(void *arg)
+{
+    keeper *k = arg;
+    cerium_error err;
+    for (uint32_t n = 1; rest(k); n++) {
+        int status = look(k, n % ADOPT_LOOKS == 0, &err);
+        report(k, status, &err);
+    }
+    return NULL;
+}
+
+static int open_parts(keeper *k, const char *store_path, cerium_error *err)
+{
+    uint64_t sequence = 0;
+    RETURN_IF(store_open(&k->store, store_path, err));
+    RETURN_IF(store_usage_sequence(k->store, live_journal(k->live, LIVE_OWN), &sequence, err));
+    live_resume(k->live, LIVE_OWN, sequence);
+    RETURN_IF(keeper_drain(k->store, k->live, LIVE_OWN, err));
+    RETURN_IF(adopt(k, err));
+    return read_ring(k, err);
+}
+
+int keeper_start(keeper *k, void (*wake)(void *user), void *user, cerium_error *err)
+{
+    CHECK(wake && !k->runs);
+    k->wake = wake;
+    k->user = user;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&k->lock, NULL);
+    pthread_cond_init(&k->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int code = pthread_create(&k->thread, NULL, keep, k);
+    k->runs = code == 0;
+    return code ? error_set(err, CERIUM_ERR_IO, "no thread for the store: %s", strerror(code))
+                : CERIUM_OK;
+}
+
+int keeper_open(keeper **out, const char *store_path, live *l, cerium_error *err)
+{
+    CHECK(out && store_path && l);
+    keeper *k = memory_zalloc(1, sizeof *k);
+    if (!k) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the keys");
+    k->live = l;
+    int status = open_parts(k, store_path, err);
+    if (status)
+        keeper_close(&k);
+    else
+        *out = k;
+    return status;
+}
+
+void keeper_close(keeper **out)
+{
+    if (!out || !*out) return;
+    keeper *k = *out;
+    cerium_error err;
+    if (k->runs) {
+        pthread_mutex_lock(&k->lock);
+        k->stops = true;
+        pthread_cond_signal(&k->changed);
+        pthread_mutex_unlock(&k->lock);
+        pthread_join(k->thread, NULL);
+        pthread_mutex_destroy(&k->lock);
+        pthread_cond_destroy(&k->changed);
+        /* What cannot be written now waits in the file for the next server. */
+        report(k, keeper_drain(k->store, k->live, LIVE_OWN, &err), &err);
+    }
+    keyring *ring = keeper_take(k);
+    keyring_free(&ring);
+    store_close(&k->store);
+    memory_free(k);
+    *out = NULL;
+}
+
+keyring *keeper_take(keeper *k)
+{
+    if (!atomic_load_explicit(&k->fresh, memory_order_relaxed)) return NULL;
+    return atomic_exchange(&k->fresh, NULL);
+}

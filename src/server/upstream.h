@@ -1,0 +1,43 @@
+/* upstream.h - asks other servers, by libcurl, on a thread of its own.
+ *
+ * A transfer is a POST and the bytes that come back.  The thread moves bytes; the event loop takes
+ * them when it is woken.  What comes faster than it is taken is held back (256 KiB), as far as the
+ * other server's socket.  One upstream is left alone for a while after failures in a row, and its
+ * health is asked now and then.  Why a thread: docs/decisions/0012-keys-limits-usage.md. */
+#ifndef SERVER_UPSTREAM_H
+#define SERVER_UPSTREAM_H
+
+#include "base/memory.h"
+#include "server/policy.h"
+
+typedef struct upstreams upstreams;
+typedef struct transfer transfer;
+
+/* Read the keys and start the thread; p is borrowed.  wake(user) is called from the thread.
+ * CERIUM_ERR_ARGUMENT: a key that is not there; CERIUM_ERR_IO, CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int upstreams_open(upstreams **out, const policy *p, void (*wake)(void *user),
+                                  void *user, cerium_error *err);
+/* Ends what still runs. */
+void upstreams_close(upstreams **u);
+
+/* It answered of late, or nothing is known against it. */
+bool upstream_is_up(const upstreams *u, uint32_t which);
+
+/* POST body to the url's path ("/responses").  NULL when memory runs out or SERVER_RUNNING_MAX of
+ * them are under way. */
+transfer *transfer_begin(upstreams *u, uint32_t which, const char *path, view body);
+
+typedef struct {
+    int status;           /* of HTTP; 0 = its head is not there yet */
+    bool ended;           /* nothing more comes */
+    bool failed;          /* it ended before its time; error says how */
+    uint32_t retry_after_s;
+    char error[160];      /* one line */
+} transfer_state;
+
+/* What came since the last time is appended to *out; then how it stands. */
+CERIUM_CHECKED int transfer_take(transfer *t, bytes *out, transfer_state *state);
+/* End it, if need be, and forget it. Accepts NULL and pointers to NULL. */
+void transfer_end(transfer **t);
+
+#endif

@@ -1,0 +1,74 @@
+/* bucket.h - a token bucket in one word, which any number of threads and processes share.
+ *
+ * The word is a time: when the bucket will be full again (the "theoretical arrival time" of the
+ * generic cell rate algorithm, ITU-T I.371).  Whoever takes n of a rate of r a minute moves it
+ * n/r minutes on, and may not move it more than BUCKET_NS, the whole bucket, beyond now.  So it
+ * fills by itself, there is nothing to tick and no lock, and who dies holds nothing.
+ *
+ * Times are of a clock that does not go back.  If one does (a restored machine, another boot), a
+ * word far in its future counts as BUCKET_DEBT_NS, so that nobody waits longer than that.
+ * Pure but for the word. */
+#ifndef STORE_BUCKET_H
+#define STORE_BUCKET_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+
+#define BUCKET_NS UINT64_C(60000000000)           /* a full bucket: what a minute brings */
+#define BUCKET_DEBT_NS (UINT64_C(10) * BUCKET_NS) /* what was used unasked may go so far below */
+
+typedef _Atomic uint64_t bucket;
+
+/* How long it takes to bring n, at `rate` a minute; rate > 0. */
+static inline uint64_t bucket_cost(uint64_t n, uint64_t rate)
+{
+    __extension__ typedef unsigned __int128 wide;
+    wide cost = (wide)n * BUCKET_NS / rate;
+    return cost > UINT64_MAX / 4 ? UINT64_MAX / 4 : (uint64_t)cost;
+}
+
+/* What is missing from the full bucket, as the time that brings it. */
+static inline uint64_t bucket_missing(uint64_t word, uint64_t now)
+{
+    uint64_t missing = word > now ? word - now : 0;
+    return missing > BUCKET_DEBT_NS ? BUCKET_DEBT_NS : missing;
+}
+
+/* Take cost_ns if it is there.  0 when it was taken, else how long until it will be there; what
+ * costs more than a full bucket is had from a full one, and is paid off afterwards. */
+static inline uint64_t bucket_take(bucket *b, uint64_t now, uint64_t cost_ns)
+{
+    uint64_t word = atomic_load_explicit(b, memory_order_relaxed), missing;
+    do {
+        missing = bucket_missing(word, now);
+        uint64_t room = cost_ns > BUCKET_NS ? 0 : BUCKET_NS - cost_ns;
+        if (missing > room) return missing - room;
+    } while (!atomic_compare_exchange_weak_explicit(b, &word, now + missing + cost_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return 0;
+}
+
+/* What bucket_take() would return, and nothing is taken. */
+static inline uint64_t bucket_wait(const bucket *b, uint64_t now, uint64_t cost_ns)
+{
+    uint64_t missing = bucket_missing(atomic_load_explicit(b, memory_order_relaxed), now);
+    uint64_t room = cost_ns > BUCKET_NS ? 0 : BUCKET_NS - cost_ns;
+    return missing > room ? missing - room : 0;
+}
+
+/* Settle afterwards: more was used (cost_ns > 0), or less. */
+static inline void bucket_settle(bucket *b, uint64_t now, int64_t cost_ns)
+{
+    uint64_t word = atomic_load_explicit(b, memory_order_relaxed), next;
+    do {
+        uint64_t missing = bucket_missing(word, now);
+        if (cost_ns >= 0)
+            next = now + missing + (uint64_t)cost_ns;
+        else
+            next = missing > (uint64_t)-cost_ns ? now + missing - (uint64_t)-cost_ns : now;
+    } while (!atomic_compare_exchange_weak_explicit(b, &word, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+}
+
+#endif

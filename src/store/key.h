@@ -1,0 +1,58 @@
+/* key.h - API keys: who may ask, and in which tier.
+ *
+ * A key is "cer_" PREFIX "_" SECRET, both random and hexadecimal, of 48 and 256 bits.  The prefix
+ * is public and finds the row; of the whole key only HMAC-SHA-256 under a random salt is stored.
+ * A slow hash would add nothing: nobody tries 2^256 secrets, however fast.
+ * Keys are never deleted: a revoked one keeps its row, for the names in the usage, and its id. */
+#ifndef STORE_KEY_H
+#define STORE_KEY_H
+
+#include "base/limits.h"
+#include "store/store.h"
+
+enum {
+    KEY_PREFIX_BYTES = 12, /* of the text, without its end */
+    KEY_TEXT_BYTES = 4 + KEY_PREFIX_BYTES + 1 + 64 + 1,
+    KEY_SALT_BYTES = 16,
+    KEY_HASH_BYTES = 32,
+};
+
+typedef struct {
+    int64_t id;                 /* 1, 2, 3, ... */
+    char name[STORE_LABEL_BYTES_MAX + 1];
+    char prefix[KEY_PREFIX_BYTES + 1];
+    char tier[STORE_LABEL_BYTES_MAX + 1];
+    unsigned char salt[KEY_SALT_BYTES], hash[KEY_HASH_BYTES];
+    int64_t created_at, revoked_at; /* seconds since 1970; 0 = not revoked */
+} store_key;
+
+/* The tenant whose responses, cached prefixes and usage are this key's: even, so that it is none
+ * of the keys of --api-key (server/access.c), and never 0. */
+static inline uint64_t store_key_tenant(const store_key *key) { return (uint64_t)key->id << 1; }
+
+/* 1 to STORE_LABEL_BYTES_MAX letters, digits and "-_.@+". */
+bool store_key_name_is_good(const char *name);
+
+/* A new key; its text is told this once.
+ *   *key: filled
+ * CERIUM_ERR_ARGUMENT: the name is bad, or a key that is not revoked has it.  CERIUM_ERR_CAPACITY:
+ * STORE_KEYS_MAX of them. */
+CERIUM_CHECKED int store_key_add(store *s, const char *name, const char *tier, int64_t now,
+                                 store_key *key, char text[KEY_TEXT_BYTES], cerium_error *err);
+/* CERIUM_ERR_ARGUMENT: no key has that name. */
+CERIUM_CHECKED int store_key_revoke(store *s, const char *name, int64_t now, cerium_error *err);
+/* Another secret for the same key: the old text is of no use any more.  As add. */
+CERIUM_CHECKED int store_key_rotate(store *s, const char *name, store_key *key,
+                                    char text[KEY_TEXT_BYTES], cerium_error *err);
+
+/* All keys, in the order of their prefixes, revoked ones too.  *out owned (memory_free), [*n]. */
+CERIUM_CHECKED int store_keys_read(store *s, store_key **out, size_t *n, cerium_error *err);
+/* Changes whenever a key does. */
+CERIUM_CHECKED int store_keys_version(store *s, int64_t *version, cerium_error *err);
+
+/* Pure.  The prefix of a text that has the form of a key; false when it has not. */
+bool store_key_prefix(view text, char prefix[KEY_PREFIX_BYTES + 1]);
+/* Pure.  Whether it is this key, in a time that does not depend on how much of it is right. */
+bool store_key_fits(const store_key *key, view text);
+
+#endif
