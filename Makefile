@@ -7,6 +7,8 @@
 # make bench-peers    the table beside llama.cpp (LLAMA_BENCH=PATH, IK_BENCH=PATH: its llama-bench)
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
+# make grammars   try again to fetch the watchdog's grammars (make fetches them once)
+# make bench-guard  what the watchdog finds, what it misses, what it costs
 # make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make kernelcheck-arm64   compile the kernels for 64-bit Arm and check them under qemu
 # make clean      remove build/ and ./cerium
@@ -33,7 +35,7 @@ FLOAT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -fPIC -fvisibility=hidden -pthread -MMD -MP \
                $(WARN) $(FLOAT) $(CFLAGS_$(BUILD)) $(CFLAGS)
 LIBS := -lpcre2-8 -ljansson -lxxhash -lm
-SERVER_LIBS := -lwebsockets -lsqlite3 -lcrypto -lhwloc -linih -lcurl
+SERVER_LIBS := -lwebsockets -lsqlite3 -lcrypto -lhwloc -linih -lcurl -lhs -ltree-sitter -lyaml
 
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.  UBSan in unrolled vector
 # code costs minutes of compiling; the reference, which is the same arithmetic, has it.
@@ -52,13 +54,24 @@ ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
 SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
-# The server's folders and the wafer belong to the program, not to the library: who embeds it has
-# no sockets and simulates nothing.
-SERVER_SRC := $(sort $(filter src/protocol/% src/store/% src/server/% src/wafer/%,$(ALL_SRC)))
+# The server's folders, the watchdog and the wafer belong to the program, not to the library: who
+# embeds it has no sockets, reads what it writes and simulates nothing.
+SERVER_SRC := $(sort $(filter src/protocol/% src/store/% src/server/% src/guard/% src/wafer/%,\
+              $(ALL_SRC)))
 LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
 PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
 LIB_OBJ  := $(LIB_SRC:%.c=$O/%.o)
-SERVER_OBJ := $(SERVER_SRC:%.c=$O/%.o) $O/page_data.o
+# The watchdog's grammars are fetched once (tools/fetch_grammars.sh) and compiled once for every build:
+# what a generated parser does is no concern of a sanitizer.
+GRAMMAR_DIR := build/grammars
+ifneq ($(filter-out help clean kernelcheck% man-check,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(findstring aarch64,$(CC)),)
+-include $(GRAMMAR_DIR)/grammars.mk
+endif
+endif
+GRAMMAR_SRC = $(foreach g,$(GRAMMARS),$(wildcard $(addprefix $(GRAMMAR_DIR)/$(lastword $(subst =, ,$g))/,parser.c scanner.c)))
+GRAMMAR_OBJ = $(GRAMMAR_SRC:%.c=%.o)
+SERVER_OBJ = $(SERVER_SRC:%.c=$O/%.o) $O/page_data.o $(GRAMMAR_OBJ)
 # The page at /: its folder is named too, so that a file that is added or removed is noticed.
 WEB      := $(sort $(wildcard web/*))
 PROG_OBJ := $(PROG_SRC:%.c=$O/%.o)
@@ -76,6 +89,9 @@ $O/cerium: $(PROG_OBJ) $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/%.o: %.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) $(BASE_CFLAGS) $(call isa,$<) -c $< -o $@
 $O/page_data.c: tools/embed.sh $(WEB) web ; @mkdir -p $O; tools/embed.sh $(WEB) > $@.new && mv $@.new $@
 $O/page_data.o: $O/page_data.c $O/flags ; @echo "  CC  $<"; $(CC) $(BASE_CFLAGS) -c $< -o $@
+$(GRAMMAR_DIR)/grammars.mk: tools/grammars.list tools/fetch_grammars.sh ; @tools/fetch_grammars.sh $(GRAMMAR_DIR)
+$(GRAMMAR_DIR)/%.o: $(GRAMMAR_DIR)/%.c ; @echo "  CC  $<"; $(CC) -std=c11 -O1 -fPIC -w -I$(<D) -c $< -o $@
+grammars: ; @rm -f $(GRAMMAR_DIR)/grammars.mk; $(MAKE) --no-print-directory $(GRAMMAR_DIR)/grammars.mk
 $O/flags: FORCE ; @mkdir -p $O; echo '$(CC) $(BASE_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(BASE_CFLAGS)' > $@
 # Both libraries show cerium_* and nothing else: one object with its hidden symbols made local, and
 # a shared object whose hidden symbols stay inside.
@@ -152,10 +168,12 @@ run:
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
 
 $O/bench_server: LIBS += -lssl -lcrypto
+$O/bench_guard: $O/bench/guard.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 bench-server: all $O/bench_server $O/tool_make_model
 	python3 bench/server.py --cerium ./cerium --client $O/bench_server --make-model $O/tool_make_model
 bench-peers: all $O/tool_make_model
 	bench/peers.py --make-model $O/tool_make_model -o bench/results/$$(date +%F)-peers.md
+bench-guard: all $O/bench_guard ; python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
 
 AT := $(DESTDIR)$(PREFIX)
@@ -170,11 +188,13 @@ install: all lib
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' tools/cerium.pc.in \
 	    > $(AT)/lib/pkgconfig/cerium.pc
 	install -D -m 644 man/cerium.1 -t $(AT)/share/man/man1
+	install -D -m 644 rules/*.yaml -t $(AT)/share/cerium/rules
 	$(if $(wildcard models/*.gguf),install -m 644 models/*.gguf -t $(AT)/share/cerium/models)
 
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-peers bench-server soak fuzz fuzzed \
-        install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE
--include $(LIB_OBJ:.o=.d) $(SERVER_OBJ:.o=.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)
+        install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
+        grammars bench-guard
+-include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

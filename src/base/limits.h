@@ -158,6 +158,23 @@ _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choice
 #define WAFER_ROWS_BYTES_MAX    (16u << 20)  /* a file of published figures */
 #define WAFER_ROWS_MAX          65536u       /* and its rows */
 
+/* ---- the watchdog ---- */
+
+#define GUARD_RULES_MAX       1024u       /* rules of all files; the project's own are 300 */
+#define GUARD_RULES_BYTES_MAX (4u << 20)  /* their strings, tests included */
+#define GUARD_RULE_FILE_MAX   (1u << 20)  /* one file of them */
+#define GUARD_LINE_BYTES_MAX  1024u       /* held back at most: a logical line */
+#define GUARD_WINDOW_BYTES    8192u       /* of code that a verdict can see, the held line too */
+#define GUARD_WINDOW_KEPT     4096u       /* of it that stays when it is full */
+#define GUARD_DEPTH_MAX       96u         /* nesting of expressions and blocks that is followed */
+#define GUARD_BRACKETS_MAX    128u        /* open brackets and strings that the lexer tells apart */
+#define GUARD_NODES_MAX       8192u       /* of the tree of one window */
+#define GUARD_VARIABLES_MAX   256u        /* that one window's verdict follows */
+#define GUARD_FINDINGS_MAX    64u         /* of one call; more are not told */
+
+_Static_assert(GUARD_LINE_BYTES_MAX * 2 <= GUARD_WINDOW_KEPT, "the held line is always seen");
+_Static_assert(GUARD_WINDOW_KEPT * 2 <= GUARD_WINDOW_BYTES, "a full window halves");
+
 /* Smaller heads than this stay in the caches, where reading less of them gains little. */
 #define MODEL_SCREEN_BYTES_MIN ((size_t)8 << 20)
 

@@ -14,6 +14,7 @@ static const struct {
     {"bench", program_bench, "measure speed beside the machine's own memory bandwidth"},
     {"perplexity", program_perplexity, "how well a model predicts a text"},
     {"tokenize", program_tokenize, "the tokens of a text"},
+    {"scan", program_scan, "find weaknesses in code as it is written: files, streams, diffs"},
     {"quantize", program_quantize, "write a model with its weights in another type"},
     {"inspect", program_inspect, "what a model file holds"},
     {"wafer", program_wafer, "what a model would do on wafer-scale silicon, beside GPUs"},

@@ -1,0 +1,128 @@
+/* guard.c - what the watchdog costs: nanoseconds a token and a line, memory a stream, and how many
+ * findings come before their line is out.
+ *
+ * usage: bench_guard RULES SET.jsonl...    lines of {"id", "language", "code"}
+ * Each sample is fed four bytes at a time, as a model writes.  Times are of single calls. */
+#include <jansson.h>
+
+#include "base/memory.h"
+#include "guard/guard.h"
+
+enum { PIECE = 4, CALLS_MAX = 4 << 20 };
+
+typedef struct {
+    uint32_t *quiet, *lines; /* ns of calls in which no line ended, and in which one did */
+    size_t n_quiet, n_lines;
+    uint64_t total_ns, n_findings, n_before, n_late;
+} cost;
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void take(cost *c, const guard_result *r, uint64_t safe)
+{
+    c->n_late += r->late;
+    for (uint32_t i = 0; i < r->n_findings; i++) {
+        c->n_findings++;
+        c->n_before += r->findings[i].line_begin >= safe;
+    }
+}
+
+static int feed(cost *c, const guard *g, guard_worker *w, guard_language language, view code,
+                cerium_error *err)
+{
+    guard_stream *s;
+    guard_result r;
+    uint64_t safe = 0;
+    guard_stream_config config = {.form = GUARD_CODE, .language = language};
+    RETURN_IF(guard_stream_open(&s, g, &config, err));
+    for (size_t at = 0; at < code.len; at += PIECE) {
+        size_t n = code.len - at < PIECE ? code.len - at : PIECE;
+        bool line = memchr(code.ptr + at, '\n', n) != NULL;
+        uint64_t begin = clock_ns();
+        guard_feed(s, w, code.ptr + at, n, &r);
+        uint64_t ns = clock_ns() - begin;
+        c->total_ns += ns;
+        if (line && c->n_lines < CALLS_MAX) c->lines[c->n_lines++] = (uint32_t)ns;
+        else if (c->n_quiet < CALLS_MAX) c->quiet[c->n_quiet++] = (uint32_t)ns;
+        take(c, &r, safe);
+        safe = r.safe;
+    }
+    guard_finish(s, w, &r);
+    take(c, &r, safe);
+    guard_stream_close(&s);
+    return CERIUM_OK;
+}
+
+static int read_set(cost *c, const guard *g, guard_worker *w, const char *path, cerium_error *err)
+{
+    FILE *f = fopen(path, "r");
+    char *text = NULL;
+    size_t cap = 0;
+    if (!f) return error_set(err, CERIUM_ERR_IO, "%s: cannot be opened", path);
+    int status = CERIUM_OK;
+    for (ssize_t n; !status && (n = getline(&text, &cap, f)) > 0;) {
+        json_t *in = json_loadb(text, (size_t)n, 0, NULL), *code = json_object_get(in, "code");
+        const char *language = json_string_value(json_object_get(in, "language"));
+        if (!code || !language)
+            status = error_set(err, CERIUM_ERR_FORMAT, "%s: not a set of samples", path);
+        else
+            status = feed(c, g, w, guard_language_named(view_of(language)),
+                          (view){json_string_value(code), json_string_length(code)}, err);
+        json_decref(in);
+    }
+    memory_release(text);
+    fclose(f);
+    return status;
+}
+
+static void show(const char *what, uint32_t *list, size_t n)
+{
+    uint64_t sum = 0;
+    if (!n) return;
+    qsort(list, n, sizeof *list, by_value);
+    for (size_t i = 0; i < n; i++) sum += list[i];
+    printf("| %s | %zu | %.2f | %.2f | %.2f | %.2f |\n", what, n, (double)sum / (double)n / 1000,
+           list[n / 2] / 1000.0, list[n * 99 / 100] / 1000.0, list[n - 1] / 1000.0);
+}
+
+int main(int argc, char **argv)
+{
+    guard *g = NULL;
+    guard_worker *w = NULL;
+    cerium_error err;
+    cost c = {.quiet = memory_alloc(CALLS_MAX * sizeof *c.quiet),
+              .lines = memory_alloc(CALLS_MAX * sizeof *c.lines)};
+    if (argc < 3 || !c.quiet || !c.lines) {
+        fprintf(stderr, "usage: bench_guard RULES SET.jsonl...\n");
+        return 2;
+    }
+    uint64_t begin = clock_ns();
+    int status = guard_open(&g, argv[1], &err);
+    double open_ms = (double)(clock_ns() - begin) / 1e6;
+    if (!status) status = guard_worker_open(&w, g, &err);
+    for (int i = 2; i < argc && !status; i++) status = read_set(&c, g, w, argv[i], &err);
+    if (status) {
+        fprintf(stderr, "bench_guard: %s\n", err.message);
+        return 1;
+    }
+    guard_stream *s;
+    CHECK(guard_stream_open(&s, g, &(guard_stream_config){0}, &err) == CERIUM_OK);
+    printf("| microseconds | calls | mean | p50 | p99 | max |\n|---|---|---|---|---|---|\n");
+    show("a token", c.quiet, c.n_quiet);
+    show("a line's last token", c.lines, c.n_lines);
+    printf("\nall tokens: %.2f us each; memory a stream: %zu bytes; rules opened in %.0f ms\n"
+           "raised before the line is out: %llu of %llu findings; %llu lines too much to parse\n",
+           (double)c.total_ns / 1000 / (double)(c.n_quiet + c.n_lines), guard_stream_bytes(s),
+           open_ms, (unsigned long long)c.n_before, (unsigned long long)c.n_findings,
+           (unsigned long long)c.n_late);
+    guard_stream_close(&s);
+    guard_worker_close(&w);
+    guard_close(&g);
+    memory_free(c.quiet);
+    memory_free(c.lines);
+    return 0;
+}

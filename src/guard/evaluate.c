@@ -1,0 +1,459 @@
+/* evaluate.c - what an expression is worth: constant, unknown, from outside. */
+#include "guard/judge.h"
+
+#include <ctype.h>
+
+static const view empty = {NULL, 0};
+
+value value_union(value a, value b)
+{
+    value v = a.level >= b.level ? a : b;
+    uint32_t clean_a = a.level == TAINT_CONST ? ~0u : a.clean;
+    uint32_t clean_b = b.level == TAINT_CONST ? ~0u : b.clean;
+    /* What is less from outside does not soil what was cleaned. */
+    if (a.level > b.level) clean_b = ~0u;
+    if (b.level > a.level) clean_a = ~0u;
+    v.clean = clean_a & clean_b;
+    v.flags = a.flags | b.flags;
+    if (v.level != TAINT_CONST) v.flags &= (uint8_t)~VALUE_STRING;
+    if (!v.text.len || !(v.flags & (VALUE_STRING | VALUE_FORMAT))) v.text = empty;
+    return v;
+}
+
+/* a.b; either may be empty.  Without memory the name is unknown, which rules can live with. */
+view judge_join(judge *j, view a, view b)
+{
+    if (!a.len) return b;
+    if (!b.len) return a;
+    if (a.len + b.len > 160) return b;
+    char *out = arena_take(&j->names, a.len + b.len + 1, 1);
+    if (!out) return empty;
+    memcpy(out, a.ptr, a.len);
+    out[a.len] = '.';
+    memcpy(out + a.len + 1, b.ptr, b.len);
+    return (view){out, a.len + b.len + 1};
+}
+
+variable *judge_find(judge *j, view name)
+{
+    for (uint32_t i = j->n_vars; i--;)
+        if (view_equal(j->vars[i].name, name)) return &j->vars[i];
+    return NULL;
+}
+
+void judge_set(judge *j, view name, value v)
+{
+    variable *old = judge_find(j, name);
+    if (!name.len) return;
+    if (old) old->v = v;
+    else if (j->n_vars < GUARD_VARIABLES_MAX) j->vars[j->n_vars++] = (variable){name, v};
+}
+
+value judge_named(judge *j, value v)
+{
+    if (v.level == TAINT_SOURCE) return v;
+    if (!patterns_match(&j->facts->sources, v.name) &&
+        (view_equal(v.raw, v.name) || !patterns_match(&j->facts->sources, v.raw)))
+        return v;
+    v.level = TAINT_SOURCE;
+    v.clean = 0;
+    return v;
+}
+
+static bool is_upper(view name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < name.len; i++) {
+        if (islower((unsigned char)name.ptr[i]) || name.ptr[i] == '$') return false;
+        n += isupper((unsigned char)name.ptr[i]) != 0;
+    }
+    return n >= 2;
+}
+
+static value unknown(view name)
+{
+    return (value){.level = TAINT_UNKNOWN, .name = name, .raw = name};
+}
+
+/* PHP's \a\b is b, C++'s a::b is a.b. */
+static view plain_name(judge *j, view text)
+{
+    const char *slash = memrchr(text.ptr, '\\', text.len);
+    if (slash) return (view){slash + 1, text.len - (size_t)(slash + 1 - text.ptr)};
+    if (!memmem(text.ptr, text.len, "::", 2)) return text;
+    char *out = arena_take(&j->names, text.len, 1);
+    size_t n = 0;
+    if (!out) return text;
+    for (size_t i = 0; i < text.len; i++) {
+        bool colons = i + 1 < text.len && text.ptr[i] == ':' && text.ptr[i + 1] == ':';
+        out[n++] = colons ? '.' : text.ptr[i];
+        i += colons;
+    }
+    return (view){out, n};
+}
+
+static value name_value(judge *j, int32_t n)
+{
+    view text = plain_name(j, tree_text(&j->tree, n));
+    const variable *var = judge_find(j, text);
+    value v = var ? var->v : unknown(text);
+    v.raw = text;
+    if (!v.name.len) v.name = text;
+    if (!var && is_upper(text)) v = (value){.name = text, .raw = text, .clean = ~0u};
+    return var ? v : judge_named(j, v);
+}
+
+static value member_value(judge *j, int32_t n)
+{
+    view whole = tree_text(&j->tree, n);
+    int32_t object = tree_field(&j->tree, n, FIELD_OBJECT);
+    int32_t name = tree_field(&j->tree, n, FIELD_NAME);
+    if (object < 0 || name < 0) {
+        view text = plain_name(j, whole);
+        return judge_named(j, (value){.level = is_upper(text) ? TAINT_CONST : TAINT_UNKNOWN,
+                                      .name = text, .raw = text});
+    }
+    value o = judge_value(j, object), v = o;
+    view property = tree_text(&j->tree, name);
+    const variable *var = whole.len <= 64 ? judge_find(j, whole) : NULL;
+    v.name = judge_join(j, o.name.len ? o.name : VIEW("?"), property);
+    v.raw = judge_join(j, o.raw.len ? o.raw : VIEW("?"), property);
+    if (var) {
+        view raw = v.raw;
+        v = var->v;
+        v.raw = raw;
+        return v;
+    }
+    v.flags = 0;
+    v.text = empty;
+    if (is_upper(property)) v.level = TAINT_CONST;
+    if (v.level > TAINT_CONST && patterns_match(&j->facts->cleaners, v.name))
+        return (value){.name = v.name, .raw = v.raw, .clean = ~0u};
+    return judge_named(j, v);
+}
+
+static value subscript_value(judge *j, int32_t n)
+{
+    view whole = tree_text(&j->tree, n);
+    const node *at = &j->tree.list[n];
+    int32_t object = tree_field(&j->tree, n, FIELD_OBJECT), index = -1;
+    if (object < 0) object = tree_field(&j->tree, n, FIELD_VALUE);
+    if (object < 0) object = at->child;
+    if (object < 0) return VALUE_NONE;
+    for (int32_t c = at->child; c >= 0; c = j->tree.list[c].next)
+        if (c != object) index = c;
+    value o = judge_value(j, object), key = index >= 0 ? judge_value(j, index) : VALUE_NONE;
+    const variable *var = whole.len <= 64 ? judge_find(j, whole) : NULL;
+    value v = o, place;
+    if (var) return var->v;
+    if (judge_char_at(o, key, &place)) return place;
+    if (j->tree.list[object].role == NODE_NAME &&
+        judge_list_get(j, tree_text(&j->tree, object), key, &place))
+        return place;
+    v.flags = o.flags & VALUE_FORMAT;
+    view part = key.flags & VALUE_STRING ? key.text : empty;
+    v.name = judge_join(j, o.name, part);
+    v.raw = judge_join(j, o.raw, part);
+    if (!(v.flags & VALUE_FORMAT)) v.text = empty;
+    return judge_named(j, v);
+}
+
+/* ---- literals ---- */
+
+view judge_string(const judge *j, int32_t n)
+{
+    view text = tree_text(&j->tree, n);
+    size_t at = 0, run = 0;
+    while (at < text.len && at < 3 && isalpha((unsigned char)text.ptr[at])) at++;
+    if (at >= text.len || !strchr("'\"`", text.ptr[at])) {
+        if (text.len && text.ptr[0] == ':') return (view){text.ptr + 1, text.len - 1};
+        return text;
+    }
+    char quote = text.ptr[at];
+    while (at + run < text.len && text.ptr[at + run] == quote && run < 3) run++;
+    if (run == 2) return (view){text.ptr, 0};
+    at += run;
+    size_t end = text.len;
+    if (end >= at + run && text.ptr[end - 1] == quote) end -= run;
+    return (view){text.ptr + at, end - at};
+}
+
+value judge_string_value(judge *j, int32_t n)
+{
+    value v = {.flags = VALUE_STRING, .clean = ~0u, .name = VIEW("str")};
+    v.text = judge_string(j, n);
+    bool first = true;
+    for (int32_t c = j->tree.list[n].child; c >= 0; c = j->tree.list[c].next) {
+        const node *part = &j->tree.list[c];
+        if (part->role == NODE_TEXT || part->role == NODE_SKIP) continue;
+        value p = judge_value(j, c);
+        if (part->role == NODE_STRING) { /* "a" "b" */
+            v = first ? p : judge_plus(j, v, p);
+            first = false;
+            continue;
+        }
+        if (p.level == TAINT_CONST && !(p.flags & VALUE_FORMAT)) continue;
+        if (v.flags & VALUE_STRING) { /* the text before the first value in it */
+            const char *begin = v.text.ptr, *stop = j->tree.text.ptr + part->begin;
+            v.text.len = stop > begin ? (size_t)(stop - begin) : 0;
+            while (v.text.len && strchr("{$#", begin[v.text.len - 1])) v.text.len--;
+        }
+        view text = v.text;
+        v = value_union(v, p);
+        v.flags = VALUE_FORMAT | (v.flags & VALUE_PENDING);
+        v.text = text;
+        v.name = VIEW("str");
+    }
+    match_string(j, n, &v);
+    return v;
+}
+
+/* Ruby's heredoc stands behind the line that mentions it. */
+static value heredoc_value(judge *j, int32_t n)
+{
+    for (int32_t i = n + 1; i < j->tree.n; i++)
+        if (j->tree.list[i].role == NODE_STRING &&
+            j->tree.list[i].begin > j->tree.list[n].end &&
+            !memchr("'\"", j->tree.text.ptr[j->tree.list[i].begin], 2))
+            return judge_string_value(j, i);
+    return VALUE_NONE;
+}
+
+static value list_value(judge *j, int32_t n)
+{
+    value v = VALUE_NONE;
+    for (int32_t c = j->tree.list[n].child; c >= 0; c = j->tree.list[c].next)
+        v = value_union(v, judge_value(j, c));
+    v.flags = (v.flags & VALUE_FORMAT) | VALUE_LIST;
+    v.text = VIEW("[");
+    v.name = v.raw = empty;
+    if (j->tree.list[n].role == NODE_DICT) { /* Go's composite literals have a type */
+        int32_t type = tree_field(&j->tree, n, FIELD_TYPE);
+        if (type >= 0) v.name = tree_text(&j->tree, type);
+    }
+    return v;
+}
+
+/* ---- operators ---- */
+
+static bool stringy(value v) { return (v.flags & (VALUE_STRING | VALUE_FORMAT)) != 0; }
+
+value judge_plus(judge *j, value a, value b)
+{
+    value v = value_union(a, b);
+    v.name = VIEW("str");
+    v.raw = empty;
+    if (!stringy(a) && !stringy(b)) return v;
+    v.text = stringy(a) ? a.text : empty;
+    if (v.level == TAINT_CONST) {
+        if (a.flags & b.flags & VALUE_STRING && a.text.len + b.text.len < 512) {
+            char *out = arena_take(&j->names, a.text.len + b.text.len + 1, 1);
+            if (out) {
+                if (a.text.len) memcpy(out, a.text.ptr, a.text.len);
+                if (b.text.len) memcpy(out + a.text.len, b.text.ptr, b.text.len);
+                v.text = (view){out, a.text.len + b.text.len};
+            }
+        }
+        v.flags = VALUE_STRING;
+    } else v.flags = VALUE_FORMAT | (v.flags & VALUE_PENDING);
+    return v;
+}
+
+static value binary_value(judge *j, int32_t n)
+{
+    const node *at = &j->tree.list[n];
+    int32_t left = tree_field(&j->tree, n, FIELD_LEFT), right;
+    right = tree_field(&j->tree, n, FIELD_RIGHT);
+    if (left < 0) left = at->child;
+    if (left < 0) return VALUE_NONE;
+    if (right < 0) right = j->tree.list[left].next;
+    if (right < 0) return judge_value(j, left);
+    value a = judge_value(j, left), b = judge_value(j, right), v;
+    if (judge_fold(j, n, a, b, &v)) return v;
+    switch ((node_op)at->op) {
+    case OP_PLUS:
+        if (j->tree.language == GUARD_PHP) break; /* of numbers */
+        return judge_plus(j, a, b);
+    case OP_DOT: return judge_plus(j, a, b);
+    case OP_PERCENT:
+        if (!stringy(a)) break;
+        v = judge_plus(j, a, b);
+        return v;
+    case OP_SHIFT:
+        if (!stringy(a) && !stringy(b)) {
+            v = value_union(a, b);
+            v.name = a.name;
+            return v;
+        }
+        v = judge_plus(j, a, b);
+        if (j->tree.list[left].role == NODE_NAME) judge_set(j, tree_text(&j->tree, left), v);
+        return v;
+    case OP_OR: return value_union(a, b);
+    case OP_AND: return b;
+    default: break;
+    }
+    return VALUE_NONE;
+}
+
+static value ternary_value(judge *j, int32_t n)
+{
+    int32_t yes = tree_field(&j->tree, n, FIELD_CONSEQUENCE);
+    int32_t no = tree_field(&j->tree, n, FIELD_ALTERNATIVE);
+    int32_t condition = tree_field(&j->tree, n, FIELD_CONDITION);
+    if (no < 0) { /* Python: a if condition else b */
+        int32_t c = j->tree.list[n].child;
+        yes = c;
+        condition = c < 0 ? -1 : j->tree.list[c].next;
+        no = condition < 0 ? -1 : j->tree.list[condition].next;
+    }
+    value test = condition < 0 ? VALUE_NONE : judge_value(j, condition);
+    if (test.level == TAINT_CONST && view_equal(test.text, VIEW("true")))
+        return judge_value(j, yes);
+    if (test.level == TAINT_CONST && view_equal(test.text, VIEW("false")))
+        return judge_value(j, no);
+    value b = no < 0 ? VALUE_NONE : judge_value(j, no);
+    /* PHP's a ?: b has no consequence. */
+    return value_union(yes < 0 ? test : judge_value(j, yes), b);
+}
+
+static value cast_value(judge *j, int32_t n)
+{
+    static const char *const numbers[] = {"int", "float", "bool", "double", "long", "short",
+                                          "byte", "char"};
+    int32_t type = tree_field(&j->tree, n, FIELD_TYPE);
+    int32_t inner = j->tree.list[n].child;
+    while (inner >= 0 && j->tree.list[inner].next >= 0) inner = j->tree.list[inner].next;
+    value v = judge_value(j, inner);
+    view text = type < 0 ? empty : tree_text(&j->tree, type);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        if (view_starts(text, view_of(numbers[i])) &&
+            !memchr(j->tree.text.ptr + j->tree.list[n].begin, '*', text.len + 4))
+            return VALUE_NONE;
+    return v;
+}
+
+value judge_children(judge *j, int32_t n)
+{
+    value v = VALUE_NONE, only = VALUE_NONE;
+    uint32_t count = 0;
+    bool echo = false; /* PHP's <?= */
+    for (int32_t c = j->tree.list[n].child; c >= 0; c = j->tree.list[c].next) {
+        if (j->tree.list[c].role == NODE_SKIP) {
+            echo = view_equal(tree_text(&j->tree, c), VIEW("<?="));
+            continue;
+        }
+        only = echo ? judge_echo(j, c) : judge_value(j, c);
+        echo = false;
+        v = value_union(v, only);
+        count++;
+    }
+    return count == 1 ? only : v;
+}
+
+static value switch_role(judge *j, int32_t n)
+{
+    value v;
+    switch ((node_role)j->tree.list[n].role) {
+    case NODE_SKIP:
+    case NODE_CONST:
+    case NODE_TEXT:
+    case NODE_PARAMS:
+    case NODE_ROLES: return (value){.clean = ~0u, .text = judge_string(j, n)};
+    case NODE_NAME:
+    case NODE_MEMBER:
+    case NODE_SUBSCRIPT:
+        v = j->tree.list[n].role == NODE_NAME     ? name_value(j, n)
+            : j->tree.list[n].role == NODE_MEMBER ? member_value(j, n)
+                                                  : subscript_value(j, n);
+        match_reference(j, n, &v);
+        return v;
+    case NODE_STRING: return judge_string_value(j, n);
+    case NODE_HEREDOC: return heredoc_value(j, n);
+    case NODE_LIST:
+    case NODE_DICT: return list_value(j, n);
+    case NODE_COMPARE:
+    case NODE_BINARY: return binary_value(j, n);
+    case NODE_LEAVE:
+        v = judge_children(j, n);
+        if (j->inlined) j->returned = value_union(j->returned, v);
+        judge_return(j, n, v);
+        return v;
+    case NODE_NOT: judge_children(j, n); return VALUE_NONE;
+    case NODE_TERNARY: return ternary_value(j, n);
+    case NODE_CAST: return cast_value(j, n);
+    case NODE_CALL:
+    case NODE_NEW:
+    case NODE_ECHO:
+    case NODE_INCLUDE:
+    case NODE_SHELL: return judge_call(j, n);
+    case NODE_PAIR: return judge_pair(j, n, NULL);
+    case NODE_ASSIGN:
+    case NODE_UPDATE:
+    case NODE_AS: return judge_assign(j, n);
+    case NODE_IF:
+    case NODE_UNLESS: return judge_if(j, n);
+    case NODE_SWITCH: return judge_switch(j, n);
+    case NODE_CASE:
+    case NODE_OPTIONAL: return judge_optional(j, n);
+    case NODE_FOREACH:
+    case NODE_COMPREHENSION: return judge_foreach(j, n);
+    case NODE_FUNCTION: return judge_function(j, n);
+    case NODE_IMPORT: judge_import(j, n); return VALUE_NONE;
+    case NODE_PARAM:
+    case NODE_DECORATED:
+    case NODE_BLOCK:
+    case NODE_ARGS:
+    case NODE_OTHER: break;
+    }
+    return judge_children(j, n);
+}
+
+value judge_value(judge *j, int32_t n)
+{
+    if (n < 0) return VALUE_NONE;
+    if (j->depth == GUARD_DEPTH_MAX) return unknown(empty);
+    j->depth++;
+    value v = switch_role(j, n);
+    j->depth--;
+    return v;
+}
+
+/* ---- a window ---- */
+
+int judge_open(judge *j, const rule_set *rules, const rule_index *index)
+{
+    *j = (judge){.rules = rules, .index = index};
+    int status = tree_open(&j->tree);
+    if (!status) status = regex_scratch_open(&j->re);
+    if (!status) status = arena_open(&j->names, JUDGE_NAMES_BYTES);
+    if (!status) status = arena_open(&j->saved, JUDGE_SAVED_BYTES);
+    j->vars = status ? NULL : memory_alloc(GUARD_VARIABLES_MAX * sizeof *j->vars);
+    if (!status && j->vars) return CERIUM_OK;
+    judge_close(j);
+    return CERIUM_ERR_MEMORY;
+}
+
+void judge_close(judge *j)
+{
+    tree_close(&j->tree);
+    regex_scratch_close(&j->re);
+    arena_close(&j->names);
+    arena_close(&j->saved);
+    memory_free(j->vars);
+    *j = (judge){0};
+}
+
+bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final)
+{
+    j->facts = &j->rules->facts[language];
+    j->names.used = j->saved.used = 0;
+    j->n_vars = j->depth = j->n_hits = 0;
+    j->from = from;
+    j->alias = false;
+    j->final = final;
+    j->n_deferred = j->inlined = 0;
+    j->block = VALUE_NONE;
+    if (!tree_read(&j->tree, language, text)) return false;
+    judge_value(j, 0);
+    return true;
+}

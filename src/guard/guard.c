@@ -1,0 +1,127 @@
+/* guard.c - opening and closing guards and workers; the rules' own tests. */
+#include "guard/guard_parts.h"
+
+int guard_open(guard **out, const char *folder, cerium_error *err)
+{
+    guard *g = memory_zalloc(1, sizeof *g);
+    if (!g) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the watchdog");
+    int status = roles_open();
+    if (status) error_set(err, status, "no memory for the grammars' tables");
+    if (!status) status = rules_open(&g->rules, folder, err);
+    if (status) {
+        memory_free(g);
+        return status;
+    }
+    status = rule_index_open(&g->index, &g->rules);
+    if (status) error_set(err, status, "no memory for the index of the rules");
+    for (int l = 0; l < GUARD_LANGUAGES && !status; l++)
+        status = literals_open(&g->literals[l], &g->rules, (guard_language)l, err);
+    if (status) {
+        guard_close(&g);
+        return status;
+    }
+    *out = g;
+    return CERIUM_OK;
+}
+
+void guard_close(guard **g)
+{
+    if (!*g) return;
+    for (int l = 0; l < GUARD_LANGUAGES; l++) literals_close(&(*g)->literals[l]);
+    rule_index_close(&(*g)->index);
+    rules_close(&(*g)->rules);
+    memory_free(*g);
+    *g = NULL;
+}
+
+uint32_t guard_n_rules(const guard *g) { return g->rules.n; }
+
+bool guard_has_grammar(guard_language language)
+{
+    return language > GUARD_TEXT && language < GUARD_LANGUAGES && role_grammar(language) != NULL;
+}
+
+int guard_worker_open(guard_worker **out, const guard *g, cerium_error *err)
+{
+    guard_worker *w = memory_zalloc(1, sizeof *w);
+    int status = w ? CERIUM_OK : CERIUM_ERR_MEMORY;
+    if (w) w->g = g;
+    for (int l = 0; l < GUARD_LANGUAGES && !status; l++)
+        if (g->literals[l].database &&
+            hs_alloc_scratch(g->literals[l].database, &w->scratch) != HS_SUCCESS)
+            status = CERIUM_ERR_MEMORY;
+    if (!status) status = judge_open(&w->judge, &g->rules, g->index);
+    if (status) {
+        guard_worker_close(&w);
+        return error_set(err, status, "no memory for the watchdog's worker");
+    }
+    *out = w;
+    return CERIUM_OK;
+}
+
+void guard_worker_close(guard_worker **w)
+{
+    if (!*w) return;
+    if ((*w)->judge.rules) judge_close(&(*w)->judge);
+    hs_free_scratch((*w)->scratch);
+    memory_free(*w);
+    *w = NULL;
+}
+
+/* ---- the rules' tests ---- */
+
+static int finds(const guard *g, guard_worker *w, const rule *u, guard_language language, view code,
+                 bool bad, bool *out, cerium_error *err)
+{
+    guard_stream *s;
+    guard_result r;
+    RETURN_IF(guard_stream_open(
+        &s, g, &(guard_stream_config){.form = GUARD_CODE, .language = language}, err));
+    *out = false;
+    for (int end = 0; end < 2; end++) {
+        if (end) guard_finish(s, w, &r);
+        else guard_feed(s, w, code.ptr, code.len, &r);
+        for (uint32_t i = 0; i < r.n_findings; i++)
+            *out |= !strcmp(r.findings[i].rule, u->id) ||
+                    (bad && r.findings[i].cwe == u->cwe);
+    }
+    guard_stream_close(&s);
+    return CERIUM_OK;
+}
+
+static int test_list(const guard *g, guard_worker *w, const rule *u, bool bad, FILE *out,
+                     uint32_t *n_run, int *n_failed, cerium_error *err)
+{
+    const view *list = bad ? u->bad : u->good;
+    uint32_t n = bad ? u->n_bad : u->n_good;
+    guard_language language = GUARD_TEXT;
+    for (int l = 1; l < GUARD_LANGUAGES && !language; l++)
+        if (u->languages >> l & 1) language = (guard_language)l;
+    if (u->languages & 1) language = GUARD_TEXT;
+    if (u->kind != RULE_LINE && !guard_has_grammar(language)) return CERIUM_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        bool found;
+        RETURN_IF(finds(g, w, u, language, list[i], bad, &found, err));
+        ++*n_run;
+        if (found == bad) continue;
+        ++*n_failed;
+        fprintf(out, "%s:%u: %s: %s: %.*s\n", u->file, u->line, u->id,
+                bad ? "not found" : "found where nothing is wrong", (int)list[i].len, list[i].ptr);
+    }
+    return CERIUM_OK;
+}
+
+int guard_test_rules(const guard *g, FILE *out, uint32_t *n_run, cerium_error *err)
+{
+    guard_worker *w;
+    int n_failed = 0, status = CERIUM_OK;
+    *n_run = 0;
+    RETURN_IF(guard_worker_open(&w, g, err));
+    for (uint32_t i = 0; i < g->rules.n && !status; i++) {
+        status = test_list(g, w, &g->rules.list[i], true, out, n_run, &n_failed, err);
+        if (!status)
+            status = test_list(g, w, &g->rules.list[i], false, out, n_run, &n_failed, err);
+    }
+    guard_worker_close(&w);
+    return status ? status : n_failed;
+}

@@ -1,0 +1,112 @@
+/* guard.h - the watchdog: reads code as it is written and says which bytes may be released.
+ *
+ * A guard is what rules say, read and compiled once, immutable, shared by all threads.  A
+ * guard_worker is one thread's scratch (parser, tree, matcher): one call at a time.  A guard_stream
+ * is one text that grows: bounded memory (guard_stream_bytes()), no thread of its own, and the same
+ * findings however its bytes are cut.
+ *
+ *   guard_feed(stream, worker, bytes, len, &result);
+ *   release everything before result.safe; look at result.findings
+ *
+ * One logical line is held back (a newline outside brackets and strings, at most
+ * GUARD_LINE_BYTES_MAX), is judged when it is complete, and is then released or found weak.  In
+ * prose, words are.  Nothing here knows of tokens, models or sockets. */
+#ifndef GUARD_GUARD_H
+#define GUARD_GUARD_H
+
+#include "base/base.h"
+#include "base/limits.h"
+
+typedef enum {
+    GUARD_TEXT = 0, /* prose, configuration, anything: secrets only */
+    GUARD_PYTHON = 1,
+    GUARD_JAVASCRIPT = 2, /* with JSX */
+    GUARD_TYPESCRIPT = 3,
+    GUARD_TSX = 4,
+    GUARD_JAVA = 5,
+    GUARD_GO = 6,
+    GUARD_C = 7,
+    GUARD_CPP = 8,
+    GUARD_PHP = 9,
+    GUARD_RUBY = 10,
+    GUARD_LANGUAGES = 11,
+} guard_language;
+
+/* What the bytes of a stream are. */
+typedef enum {
+    GUARD_CODE = 0,   /* code of one language */
+    GUARD_ANSWER = 1, /* prose with Markdown fences, diffs and patches */
+    GUARD_JSON = 2,   /* arguments of a tool call: the strings of a JSON value are code */
+} guard_form;
+
+typedef enum {
+    GUARD_WARN = 0,  /* release, with a note */
+    GUARD_BLOCK = 1, /* must not be released */
+} guard_severity;
+
+typedef struct {
+    const char *rule, *weakness, *message, *idiom; /* of the guard, for as long as it is open */
+    uint32_t cwe;
+    guard_severity severity;
+    guard_language language;
+    uint64_t begin, end;  /* bytes of the stream: the weak expression, clipped to the held line */
+    uint64_t line_begin;  /* byte of the stream at which the held line begins: cut there */
+    uint64_t raised;      /* bytes that had been fed when it was raised */
+    uint32_t line;        /* of begin, from 1 */
+} guard_finding;
+
+typedef struct {
+    uint64_t safe; /* bytes of the stream, from its beginning, that may be released */
+    const guard_finding *findings; /* of this call; until the next call with the same worker */
+    uint32_t n_findings;
+    bool late; /* a line was too much for its bounds and was judged without its tree */
+} guard_result;
+
+typedef struct guard guard;
+typedef struct guard_worker guard_worker;
+typedef struct guard_stream guard_stream;
+
+/* Read every *.yaml of folder.  Seconds at most; returns owned.
+ * Errors: CERIUM_ERR_IO; CERIUM_ERR_FORMAT for a bad rule, with its file and line;
+ * CERIUM_ERR_MEMORY. */
+int guard_open(guard **out, const char *folder, cerium_error *err)
+    __attribute__((warn_unused_result));
+void guard_close(guard **g);
+/* Languages whose grammar this build lacks: they are read for secrets and by lines only. */
+bool guard_has_grammar(guard_language language);
+uint32_t guard_n_rules(const guard *g);
+
+int guard_worker_open(guard_worker **out, const guard *g, cerium_error *err)
+    __attribute__((warn_unused_result));
+void guard_worker_close(guard_worker **w);
+
+typedef struct {
+    guard_form form;
+    guard_language language; /* GUARD_TEXT: found from what is written */
+    bool allow_comments;     /* a comment with a reason suppresses: files yes, models no */
+} guard_stream_config;
+
+int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_config *config,
+                      cerium_error *err) __attribute__((warn_unused_result));
+void guard_stream_close(guard_stream **s);
+size_t guard_stream_bytes(const guard_stream *s);
+
+/* What stands before the stream (a prompt's code, a prefix): read for what it says of names and
+ * values; gives no findings and counts no bytes.  Before the first guard_feed(). */
+void guard_context(guard_stream *s, guard_worker *w, view text);
+/* The next bytes. */
+void guard_feed(guard_stream *s, guard_worker *w, const void *bytes, size_t len,
+                guard_result *result);
+/* There is no more: what is held is judged as it is. */
+void guard_finish(guard_stream *s, guard_worker *w, guard_result *result);
+
+/* By name ("python", "js", "c++") or by a file's path; GUARD_TEXT when unknown. */
+guard_language guard_language_named(view name);
+guard_language guard_language_of_path(view path);
+const char *guard_language_name(guard_language language);
+
+/* Run the tests that stand beside the rules; each failure is one line to out.  Returns how many
+ * failed, or a negative status. */
+int guard_test_rules(const guard *g, FILE *out, uint32_t *n_run, cerium_error *err);
+
+#endif

@@ -1,0 +1,151 @@
+/* judge.h - follows values through one window and asks the rules what they think of it.
+ *
+ * One pass over the tree, in the order of the text: what each name holds is kept, branches are
+ * joined, and every call, assignment and pair is shown to the rules with what is known of its
+ * arguments.  What lies behind the held line's end does not exist yet. */
+#ifndef GUARD_JUDGE_H
+#define GUARD_JUDGE_H
+
+#include "guard/rules.h"
+#include "guard/tree.h"
+
+/* How much of a value comes from outside, least first. */
+typedef enum {
+    TAINT_CONST = 0,
+    TAINT_UNKNOWN = 1,
+    TAINT_PARAMETER = 2,
+    TAINT_SOURCE = 3,
+} taint;
+
+enum {
+    VALUE_STRING = 1, /* a literal */
+    VALUE_FORMAT = 2, /* literal text with values in it */
+    VALUE_LIST = 4,
+    VALUE_PENDING = 8, /* what a function made of it that is not written yet */
+};
+
+typedef struct {
+    uint8_t level, flags;
+    uint32_t clean; /* a bit for each weakness that it cannot cause any more */
+    view name;      /* dotted path of where it came from */
+    view raw;       /* the same as it is written */
+    view text;      /* the literal, or the literal beginning of a format */
+} value;
+
+#define VALUE_NONE ((value){.level = TAINT_CONST, .clean = ~0u})
+
+typedef struct {
+    view name;
+    value v;
+} variable;
+
+typedef struct {
+    view name; /* of a keyword argument; {NULL, 0} */
+    value v;
+    int32_t node;
+} argument;
+
+enum { CALL_ARGS_MAX = 16, JUDGE_NAMES_BYTES = 256 << 10, JUDGE_SAVED_BYTES = 1 << 20 };
+
+/* A call, an assignment (one argument) or a pair (the same). */
+typedef struct {
+    int32_t node, receiver_node;
+    value callee, receiver;
+    argument args[CALL_ARGS_MAX];
+    uint32_t n_args;
+} use;
+
+typedef struct {
+    const rule *rule;
+    uint32_t begin, end; /* in the window */
+} hit;
+
+/* A use that waits for a function which stands further down. */
+typedef struct {
+    uint32_t begin, end; /* in the window */
+} deferral;
+
+enum { JUDGE_DEFERRED_MAX = 8, JUDGE_INLINE_MAX = 2 };
+
+typedef struct rule_index rule_index;
+
+typedef struct judge {
+    const rule_set *rules;
+    const rule_index *index;
+    const language_facts *facts;
+    tree tree;
+    regex_scratch re;
+    arena names, saved;
+    variable *vars; /* [GUARD_VARIABLES_MAX] */
+    uint32_t n_vars, depth;
+    uint32_t from;  /* hits that end before it were judged with an earlier line */
+    value block;    /* what the parameters of a callback get */
+    bool alias;     /* a name holds a function that rules look for */
+    hit hits[GUARD_FINDINGS_MAX];
+    uint32_t n_hits;
+    deferral deferred[JUDGE_DEFERRED_MAX];
+    uint32_t n_deferred;
+    bool final;          /* nothing more comes: what waits is decided */
+    uint32_t inlined;    /* calls that are being followed into their function */
+    value returned;      /* of the function that is */
+} judge;
+
+int judge_open(judge *j, const rule_set *rules, const rule_index *index);
+void judge_close(judge *j);
+/* Judge text[from..].  False when there is no tree to judge by.  Uses that depend on a function
+ * which is not written yet are in j->deferred, unless final says that nothing more comes. */
+bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final);
+
+/* ---- evaluate.c ---- */
+value judge_value(judge *j, int32_t n);
+value judge_children(judge *j, int32_t n);
+value value_union(value a, value b);
+/* Numbers and comparisons of constants: a op b, where both are. */
+bool judge_fold(judge *j, int32_t n, value a, value b, value *out);
+view judge_join(judge *j, view a, view b);
+variable *judge_find(judge *j, view name);
+void judge_set(judge *j, view name, value v);
+value judge_named(judge *j, value v); /* a source, if its name is one */
+value judge_plus(judge *j, value a, value b);
+value judge_string_value(judge *j, int32_t n);
+view judge_string(const judge *j, int32_t n); /* what stands between its quotes */
+
+/* ---- fold.c ---- */
+/* Lists whose places are known: list names the variable. */
+void judge_list_add(judge *j, view list, value v);
+void judge_list_remove(judge *j, view list, value place);
+bool judge_list_get(judge *j, view list, value place, value *out);
+bool judge_char_at(value text, value place, value *out);
+
+/* ---- calls.c ---- */
+value judge_call(judge *j, int32_t n);
+value judge_echo(judge *j, int32_t n); /* PHP's <?= n ?> */
+value judge_pair(judge *j, int32_t n, view *key);
+void judge_return(judge *j, int32_t n, value v); /* rules see it as a call of "return" */
+
+/* ---- statements.c ---- */
+void judge_assign_to(judge *j, int32_t target, value v, int32_t from);
+value judge_assign(judge *j, int32_t n);
+value judge_if(judge *j, int32_t n);
+value judge_switch(judge *j, int32_t n);
+value judge_optional(judge *j, int32_t n);
+value judge_foreach(judge *j, int32_t n);
+value judge_function(judge *j, int32_t n);
+/* Follow a call into a function of this window: what it returns.  False when there is none. */
+bool judge_inline(judge *j, view name, const use *u, value *out);
+void judge_import(judge *j, int32_t n);
+
+/* ---- match.c ---- */
+int rule_index_open(rule_index **out, const rule_set *rules);
+void rule_index_close(rule_index **index);
+void match_use(judge *j, rule_kind kind, const use *u);
+void match_reference(judge *j, int32_t n, const value *v);
+void match_string(judge *j, int32_t n, const value *v);
+bool match_names_function(judge *j, view name);
+
+/* ---- secret.c ---- */
+/* Does it look like a secret, rather than a label, a path, a placeholder? */
+bool secret_value(view text);
+bool secret_credential(view name, view text);
+
+#endif

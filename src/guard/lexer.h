@@ -1,0 +1,44 @@
+/* lexer.h - reads code byte by byte: what is string, comment or bracket, and where a logical line
+ * ends.  It is right on what people and models write, and merely bounded on everything else. */
+#ifndef GUARD_LEXER_H
+#define GUARD_LEXER_H
+
+#include "guard/guard.h"
+
+enum { LEXER_ID_BYTES = 32 };
+
+/* What is open, innermost last:
+ *   ( [        as they are
+ *   {          a block                 E  a brace in an expression
+ *   I          code in a string        M  HTML around PHP
+ *   ' " `      strings                 3  three double quotes      2  three single ones
+ *   D d        the same as 3 and 2 at the beginning of a statement: documentation
+ *   /          a comment over lines    #  a comment to the line's end
+ *   R          an expression in slashes (J: in its brackets)
+ *   H          a heredoc */
+typedef struct {
+    guard_language language;
+    uint16_t n;    /* in stack */
+    uint32_t over; /* opened beyond it */
+    char stack[GUARD_BRACKETS_MAX];
+    char prev;     /* the byte before */
+    char last;     /* the last byte that is code and no blank; '\n' at a logical line's begin */
+    char word[8];  /* the last word's first letters */
+    uint8_t n_word;
+    uint8_t run;   /* quotes in a row */
+    bool escaped, begun;
+    char id[LEXER_ID_BYTES]; /* of a heredoc */
+    uint8_t n_id, id_state, id_at;
+} lexer;
+
+void lexer_begin(lexer *x, guard_language language);
+/* The next byte.  True when a logical line ends with it. */
+bool lexer_step(lexer *x, char c);
+/* Inside of a string or a comment. */
+bool lexer_in_text(const lexer *x);
+/* Is a round or square bracket open around the place where we are? */
+unsigned lexer_n_parens(const lexer *x);
+/* What would close all that is open; returns its length, at most size. */
+size_t lexer_closers(const lexer *x, char *out, size_t size);
+
+#endif

@@ -1,0 +1,37 @@
+/* literals.h - the words that wake the rules, in one vectorscan database for each language.
+ *
+ * A line on which no word stands is never parsed; most are not.  The database is scanned once for
+ * each line that is complete, so that nothing depends on how the bytes came. */
+#ifndef GUARD_LITERALS_H
+#define GUARD_LITERALS_H
+
+#include <hs/hs.h>
+
+#include "guard/rules.h"
+
+typedef struct {
+    uint32_t rule;  /* of the set; RULE_LINE alone is told apart */
+    uint16_t len;
+    bool word;      /* nothing of a word may stand beside it */
+    bool open;      /* something may, behind it */
+    bool call;      /* it wakes calls alone: what follows must look like one, or like an alias */
+    bool line;      /* it wakes a RULE_LINE, not the tree's rules */
+} literal;
+
+typedef struct {
+    hs_database_t *database; /* NULL: no words */
+    literal *list;
+    uint32_t n;
+} literal_set;
+
+typedef struct {
+    bool tree;                           /* a rule of the tree is woken */
+    uint64_t lines[GUARD_RULES_MAX / 64]; /* rules of lines that are */
+} woken;
+
+int literals_open(literal_set *l, const rule_set *rules, guard_language language,
+                  cerium_error *err);
+void literals_close(literal_set *l);
+void literals_scan(const literal_set *l, hs_scratch_t *scratch, view text, woken *out);
+
+#endif

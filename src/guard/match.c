@@ -1,0 +1,298 @@
+/* match.c - rules against what the judge saw. */
+#include "guard/judge.h"
+
+#include "base/hash.h"
+
+typedef struct {
+    uint32_t hash; /* of the pattern's last segment; 0: it is open */
+    const rule *rule;
+    const pattern *pattern;
+} entry;
+
+struct rule_index {
+    struct {
+        entry *list;
+        uint32_t n;
+    } of[GUARD_LANGUAGES][RULE_KINDS];
+};
+
+static uint32_t name_hash(view name)
+{
+    return (uint32_t)hash_bytes(name.ptr, name.len, 0) | 1;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+    /* In the order of the files, so that the first rule of two speaks. */
+    return x->rule != y->rule ? (x->rule < y->rule ? -1 : 1) : 0;
+}
+
+static int index_one(rule_index *x, const rule_set *rules, int l, int k)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rules->n; i++) {
+        const rule *u = &rules->list[i];
+        if ((int)u->kind == k && u->languages >> l & 1) n += u->names.n + (u->match != NULL);
+    }
+    if (!n) return CERIUM_OK;
+    entry *list = memory_alloc(n * sizeof *list);
+    if (!list) return CERIUM_ERR_MEMORY;
+    x->of[l][k].list = list;
+    for (uint32_t i = 0; i < rules->n; i++) {
+        const rule *u = &rules->list[i];
+        if ((int)u->kind != k || !(u->languages >> l & 1)) continue;
+        if (u->match) list[x->of[l][k].n++] = (entry){0, u, NULL};
+        for (uint32_t p = 0; p < u->names.n; p++) {
+            const pattern *pat = &u->names.list[p];
+            list[x->of[l][k].n++] = (entry){pat->open ? 0 : name_hash(pat->last), u, pat};
+        }
+    }
+    qsort(list, n, sizeof *list, by_hash);
+    return CERIUM_OK;
+}
+
+int rule_index_open(rule_index **out, const rule_set *rules)
+{
+    rule_index *x = memory_zalloc(1, sizeof *x);
+    if (!x) return CERIUM_ERR_MEMORY;
+    for (int l = 0; l < GUARD_LANGUAGES; l++)
+        for (int k = 0; k < RULE_KINDS; k++)
+            if (index_one(x, rules, l, k)) {
+                rule_index_close(&x);
+                return CERIUM_ERR_MEMORY;
+            }
+    *out = x;
+    return CERIUM_OK;
+}
+
+void rule_index_close(rule_index **index)
+{
+    if (!*index) return;
+    for (int l = 0; l < GUARD_LANGUAGES; l++)
+        for (int k = 0; k < RULE_KINDS; k++) memory_free((*index)->of[l][k].list);
+    memory_free(*index);
+    *index = NULL;
+}
+
+/* The entries of hash, from *at on. */
+static const entry *next_entry(const judge *j, rule_kind kind, uint32_t hash, uint32_t *at)
+{
+    const entry *list = j->index->of[j->tree.language][kind].list;
+    uint32_t n = j->index->of[j->tree.language][kind].n;
+    if (*at == UINT32_MAX) {
+        uint32_t low = 0, high = n;
+        while (low < high) {
+            uint32_t mid = (low + high) / 2;
+            if (list[mid].hash < hash) low = mid + 1;
+            else high = mid;
+        }
+        *at = low;
+    }
+    if (*at >= n || list[*at].hash != hash) return NULL;
+    return &list[(*at)++];
+}
+
+static void hit_at(judge *j, const rule *u, int32_t n)
+{
+    const node *at = &j->tree.list[n];
+    if (at->end <= j->from) return;
+    for (uint32_t i = 0; i < j->n_hits; i++)
+        if (j->hits[i].rule->cwe == u->cwe && j->hits[i].begin < at->end &&
+            at->begin < j->hits[i].end)
+            return;
+    if (j->n_hits < GUARD_FINDINGS_MAX) j->hits[j->n_hits++] = (hit){u, at->begin, at->end};
+}
+
+/* ---- conditions ---- */
+
+/* The argument that a spec means, also in a literal of options; NULL when it is not given. */
+static const argument *find_argument(judge *j, const use *u, const rule_arg *spec, argument *room)
+{
+    if (spec->index == ARG_RECEIVER) {
+        if (u->receiver_node < 0) return NULL;
+        *room = (argument){.v = u->receiver, .node = u->receiver_node};
+        return room;
+    }
+    if (spec->name)
+        for (uint32_t i = 0; i < u->n_args; i++) {
+            if (view_equal(u->args[i].name, view_of(spec->name))) return &u->args[i];
+            int32_t n = u->args[i].node;
+            while (n >= 0 && j->tree.list[n].role == NODE_OTHER) n = j->tree.list[n].child;
+            if (n < 0 || (j->tree.list[n].role != NODE_DICT && j->tree.list[n].role != NODE_LIST))
+                continue;
+            for (int32_t c = j->tree.list[n].child; c >= 0; c = j->tree.list[c].next) {
+                if (j->tree.list[c].role != NODE_PAIR) continue;
+                view key;
+                uint32_t hits = j->n_hits;
+                value v = judge_pair(j, c, &key);
+                j->n_hits = hits;
+                if (!view_equal(key, view_of(spec->name))) continue;
+                int32_t at = tree_field(&j->tree, c, FIELD_VALUE);
+                *room = (argument){.v = v, .node = at >= 0 ? at : c};
+                return room;
+            }
+        }
+    if (spec->index >= 0) {
+        uint32_t place = 0;
+        for (uint32_t i = 0; i < u->n_args; i++)
+            if (!u->args[i].name.len && place++ == (uint32_t)spec->index) return &u->args[i];
+    }
+    return NULL;
+}
+
+static view argument_text(const judge *j, const argument *a)
+{
+    int32_t n = a->node;
+    while (j->tree.list[n].role == NODE_OTHER && j->tree.list[n].child >= 0)
+        n = j->tree.list[n].child;
+    if (a->v.flags & VALUE_LIST)
+        return j->tree.list[n].role == NODE_LIST || j->tree.list[n].role == NODE_DICT
+                   ? tree_text(&j->tree, n) : a->v.text;
+    if (a->v.flags & (VALUE_STRING | VALUE_FORMAT)) return a->v.text;
+    if (a->v.text.len && a->v.level == TAINT_CONST) return a->v.text;
+    return tree_text(&j->tree, a->node);
+}
+
+static bool one_holds(judge *j, const rule_if *c, const argument *a)
+{
+    if (!a) return c->missing;
+    if (c->missing) return false;
+    if (c->dynamic && a->v.level == TAINT_CONST) return false;
+    if (c->constant && a->v.level != TAINT_CONST) return false;
+    if (c->is && !regex_found(c->is, &j->re, argument_text(j, a))) return false;
+    return !c->is_not || !regex_found(c->is_not, &j->re, argument_text(j, a));
+}
+
+static bool condition_holds(judge *j, const rule_if *c, const use *u)
+{
+    argument room;
+    if (c->arg.index == ARG_ANY) {
+        for (uint32_t i = 0; i < u->n_args; i++)
+            if (one_holds(j, c, &u->args[i])) return true;
+        return false;
+    }
+    const argument *a = find_argument(j, u, &c->arg, &room);
+    if (!a && !c->missing) return c->is_not && !c->is && !c->given;
+    return one_holds(j, c, a);
+}
+
+static bool is_dirty_enough(const rule *u, const value *v)
+{
+    bool dirty = v->level > TAINT_CONST && !(v->clean >> u->weak & 1);
+    bool format = (v->flags & VALUE_FORMAT) != 0;
+    switch (u->level) {
+    case LEVEL_ANY: return true;
+    case LEVEL_DYNAMIC: return dirty;
+    case LEVEL_PARAMETER: return dirty && v->level >= TAINT_PARAMETER;
+    case LEVEL_SOURCE: return dirty && v->level == TAINT_SOURCE;
+    case LEVEL_FORMATTED: return dirty && (format || v->level == TAINT_SOURCE);
+    case LEVEL_TAINTED_FORMAT:
+        return dirty && ((format && v->level >= TAINT_PARAMETER) || v->level == TAINT_SOURCE);
+    }
+    return false;
+}
+
+/* A value that waits for its function is decided later. */
+static bool level_holds(judge *j, const rule *r, const use *u, const value *v)
+{
+    if (!is_dirty_enough(r, v)) return false;
+    if (!(v->flags & VALUE_PENDING) || r->level == LEVEL_ANY || j->final) return true;
+    const node *at = &j->tree.list[u->node];
+    if (at->end > j->from && j->n_deferred < JUDGE_DEFERRED_MAX)
+        j->deferred[j->n_deferred++] = (deferral){at->begin, at->end};
+    return false;
+}
+
+static bool arguments_hold(judge *j, const rule *r, const use *u)
+{
+    argument room;
+    if (r->level == LEVEL_ANY && !r->n_args) return true;
+    if (!r->n_args) { /* the first, and what is assigned */
+        return u->n_args && level_holds(j, r, u, &u->args[0].v);
+    }
+    for (uint32_t i = 0; i < r->n_args; i++) {
+        if (r->args[i].index == ARG_ANY) {
+            for (uint32_t k = 0; k < u->n_args; k++)
+                if (level_holds(j, r, u, &u->args[k].v)) return true;
+            continue;
+        }
+        const argument *a = find_argument(j, u, &r->args[i], &room);
+        if (a && level_holds(j, r, u, &a->v)) return true;
+    }
+    return false;
+}
+
+static bool rule_holds(judge *j, const rule *r, const use *u)
+{
+    if (!arguments_hold(j, r, u)) return false;
+    for (uint32_t i = 0; i < r->n_ifs; i++)
+        if (!condition_holds(j, &r->ifs[i], u)) return false;
+    view before = {j->tree.text.ptr, j->tree.list[u->node].end};
+    if (r->seen && !regex_found(r->seen, &j->re, before)) return false;
+    return !r->unseen || !regex_found(r->unseen, &j->re, before);
+}
+
+static view last_segment(view name)
+{
+    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
+    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
+}
+
+static void try_name(judge *j, rule_kind kind, const use *u, view name, uint32_t hash)
+{
+    uint32_t at = UINT32_MAX;
+    for (const entry *e; (e = next_entry(j, kind, hash, &at));)
+        if (pattern_matches(e->pattern, name) && rule_holds(j, e->rule, u))
+            hit_at(j, e->rule, u->node);
+}
+
+static void try_credentials(judge *j, const use *u)
+{
+    uint32_t at = UINT32_MAX;
+    const value *v = &u->args[0].v;
+    if (!u->n_args || !(v->flags & VALUE_STRING) || v->level != TAINT_CONST) return;
+    view name = last_segment(u->callee.raw);
+    for (const entry *e; (e = next_entry(j, RULE_CREDENTIAL, 0, &at));)
+        if (regex_found(e->rule->match, &j->re, name) && secret_credential(name, v->text) &&
+            rule_holds(j, e->rule, u))
+            hit_at(j, e->rule, u->node);
+}
+
+void match_use(judge *j, rule_kind kind, const use *u)
+{
+    view names[2] = {u->callee.name, u->callee.raw};
+    for (int i = 0; i < 2; i++) {
+        if (!names[i].len || (i == 1 && view_equal(names[0], names[1]))) continue;
+        try_name(j, kind, u, names[i], name_hash(last_segment(names[i])));
+        try_name(j, kind, u, names[i], 0);
+    }
+    if (kind == RULE_ASSIGN || kind == RULE_PAIR) try_credentials(j, u);
+}
+
+void match_reference(judge *j, int32_t n, const value *v)
+{
+    use u = {.node = n, .receiver_node = -1, .callee = *v};
+    if (j->tree.list[n].end <= j->from || !j->index->of[j->tree.language][RULE_REFERENCE].n) return;
+    match_use(j, RULE_REFERENCE, &u);
+}
+
+void match_string(judge *j, int32_t n, const value *v)
+{
+    uint32_t at = UINT32_MAX;
+    if (j->tree.list[n].end <= j->from || !(v->flags & VALUE_STRING)) return;
+    use u = {.node = n, .receiver_node = -1, .n_args = 1};
+    u.args[0] = (argument){.v = *v, .node = n};
+    for (const entry *e; (e = next_entry(j, RULE_STRING, 0, &at));)
+        if (regex_found(e->rule->match, &j->re, v->text) && rule_holds(j, e->rule, &u))
+            hit_at(j, e->rule, n);
+}
+
+bool match_names_function(judge *j, view name)
+{
+    uint32_t at = UINT32_MAX;
+    for (const entry *e; (e = next_entry(j, RULE_CALL, name_hash(last_segment(name)), &at));)
+        if (pattern_matches(e->pattern, name)) return true;
+    return false;
+}

@@ -1,0 +1,108 @@
+/* secret.c - does a literal look like a secret?
+ *
+ * Entropy alone is the worst of detectors; here it is the last question about a value that already
+ * stands where a secret would. */
+#include "guard/judge.h"
+
+#include <ctype.h>
+#include <math.h>
+
+enum { SECRET_MIN = 4, SECRET_MAX = 512 };
+
+static double entropy(view text)
+{
+    uint32_t count[256] = {0};
+    double bits = 0;
+    for (size_t i = 0; i < text.len; i++) count[(uint8_t)text.ptr[i]]++;
+    for (int c = 0; c < 256; c++)
+        if (count[c]) {
+            double p = (double)count[c] / (double)text.len;
+            bits -= p * log2(p);
+        }
+    return bits;
+}
+
+static bool contains(view text, const char *word)
+{
+    size_t n = strlen(word);
+    for (size_t i = 0; i + n <= text.len; i++) {
+        size_t k = 0;
+        while (k < n && tolower((unsigned char)text.ptr[i + k]) == word[k]) k++;
+        if (k == n) return true;
+    }
+    return false;
+}
+
+/* What people write where a secret will stand. */
+static bool is_placeholder(view text)
+{
+    static const char *const words[] = {
+        "example", "placeholder", "changeme", "change_me", "change-me", "your_", "your-", "yourapi",
+        "<your", "insert", "replace", "dummy", "redacted", "xxxx", "****", "....", "1234567890",
+        "abcdef", "not-a", "notreal", "${", "{{", "%(", "#{", "<%", "todo", "fixme", "sample",
+        "undefined", "process.env", "environ", "getenv", "0000000", "encrypted", "lorem",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (contains(text, words[i])) return true;
+    if (strchr("<[{$%", text.ptr[0]) && strchr(">]}%", text.ptr[text.len - 1])) return true;
+    bool same = true;
+    for (size_t i = 1; i < text.len; i++) same &= text.ptr[i] == text.ptr[0];
+    return same;
+}
+
+typedef struct {
+    uint32_t lower, upper, digit, other, space;
+} counts;
+
+static counts count(view text)
+{
+    counts c = {0};
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char b = (unsigned char)text.ptr[i];
+        if (islower(b)) c.lower++;
+        else if (isupper(b)) c.upper++;
+        else if (isdigit(b)) c.digit++;
+        else if (isspace(b)) c.space++;
+        else c.other++;
+    }
+    return c;
+}
+
+/* Paths, addresses, names of things, formats: what stands beside credentials' names in code. */
+static bool is_label(view text, counts c)
+{
+    if (c.space) return true;
+    if (contains(text, "://") && !contains(text, "@")) return true;
+    if (text.ptr[0] == '/' || text.ptr[0] == '.' || text.ptr[0] == '#') return true;
+    if (memchr(text.ptr, '(', text.len) || memchr(text.ptr, '<', text.len)) return true;
+    /* words joined by dots, dashes or underscores */
+    return !c.digit && !c.upper && c.other &&
+           memchr("._-:", text.ptr[0], 4) == NULL &&
+           (memchr(text.ptr, '_', text.len) || memchr(text.ptr, '.', text.len) ||
+            memchr(text.ptr, '-', text.len) || memchr(text.ptr, ':', text.len) ||
+            memchr(text.ptr, '/', text.len));
+}
+
+bool secret_value(view text)
+{
+    if (text.len < 8 || text.len > SECRET_MAX || is_placeholder(text)) return false;
+    return entropy(text) >= 2.5;
+}
+
+bool secret_credential(view name, view text)
+{
+    bool password = contains(name, "pass") || contains(name, "pwd");
+    if (text.len < SECRET_MIN || text.len > SECRET_MAX || is_placeholder(text)) return false;
+    counts c = count(text);
+    if (is_label(text, c)) return false;
+    if (contains(name, "public") || contains(name, "path") || contains(name, "url")) return false;
+    /* "password": "password" names a field */
+    if (contains(text, "password") || contains(text, "passwd")) return c.digit || c.other;
+    if (password) return c.digit || c.other || text.len >= 5;
+    if (text.len < 8) return false;
+    bool key = contains(name, "key") && !contains(name, "api") && !contains(name, "secret") &&
+               !contains(name, "access") && !contains(name, "private") && !contains(name, "auth");
+    if (key && (text.len < 16 || c.digit < 3)) return false;
+    if (!c.digit && !c.other) return text.len >= 20 && c.lower && c.upper && entropy(text) > 3.5;
+    return entropy(text) >= 3.0;
+}

@@ -1,0 +1,476 @@
+/* stream.c - one text as it grows: what is held, what is seen, what was found. */
+#include <ctype.h>
+
+#include "guard/guard_parts.h"
+#include "guard/language.h"
+#include "guard/lexer.h"
+#include "guard/unwrap.h"
+
+enum { OVERLAP = 160, ALLOW_BYTES = 64, TOLD = 16 };
+
+typedef struct {
+    uint64_t at;   /* in the stream */
+    uint32_t line; /* of the stream, from 1 */
+    bool fresh;
+} place;
+
+struct guard_stream {
+    const guard *g;
+    guard_stream_config config;
+    guard_worker *worker; /* of the call that runs */
+    unwrap unwrap;
+    lexer lexer;
+    guard_language language;
+    bool detect;    /* the language is not known yet */
+    bool watch;     /* a call that rules look for is still open */
+    bool alias;     /* a name holds a function that rules look for */
+    bool continues; /* the held bytes go on a line of which a part was released */
+    bool in_php;    /* the window begins in code, not in HTML */
+    uint32_t n, held, begun; /* bytes in text; where the held ones begin; where their line began */
+    uint64_t fed;
+    uint32_t line;
+    char text[GUARD_WINDOW_BYTES];
+    place map[GUARD_LINE_BYTES_MAX];   /* of the held bytes */
+    struct {
+        deferral where; /* in text */
+        place first, last, line;
+    } deferred[JUDGE_DEFERRED_MAX]; /* uses that wait for a function which stands further down */
+    uint32_t n_deferred;
+    struct {
+        uint32_t cwe, begin; /* in text, from 1 */
+    } told[TOLD];
+    uint32_t n_told;
+    char allow[ALLOW_BYTES];           /* the rule that the line before suppresses here */
+};
+
+_Static_assert(sizeof(struct guard_stream) < 64 << 10, "a stream stays small");
+
+/* ---- suppression ---- */
+
+/* "cerium: allow RULE reason": the rule, when a reason follows. */
+static view allowed_rule(view text)
+{
+    static const char mark[] = "cerium: allow ";
+    const char *at = memmem(text.ptr, text.len, mark, sizeof mark - 1);
+    if (!at) return (view){NULL, 0};
+    at += sizeof mark - 1;
+    const char *end = text.ptr + text.len, *stop = at;
+    while (stop < end && (isalnum((unsigned char)*stop) || *stop == '-')) stop++;
+    size_t letters = 0;
+    for (const char *c = stop; c < end && *c != '\n'; c++)
+        letters += isalpha((unsigned char)*c) != 0;
+    return letters >= 4 ? (view){at, (size_t)(stop - at)} : (view){NULL, 0};
+}
+
+static bool is_comment(view text)
+{
+    size_t i = 0;
+    while (i < text.len && isspace((unsigned char)text.ptr[i])) i++;
+    return i < text.len && (text.ptr[i] == '#' || (text.ptr[i] == '/' && i + 1 < text.len));
+}
+
+static bool is_allowed(const guard_stream *s, view held, const char *id)
+{
+    if (!s->config.allow_comments) return false;
+    view here = allowed_rule(held), before = view_of(s->allow);
+    return view_equal(here, view_of(id)) || view_equal(here, VIEW("all")) ||
+           view_equal(before, view_of(id)) || view_equal(before, VIEW("all"));
+}
+
+static void note_allowed(guard_stream *s, view held)
+{
+    view id = is_comment(held) ? allowed_rule(held) : (view){NULL, 0};
+    s->allow[0] = 0;
+    if (id.len && id.len < sizeof s->allow)
+        snprintf(s->allow, sizeof s->allow, "%.*s", (int)id.len, id.ptr);
+}
+
+/* ---- findings ---- */
+
+static void add_finding(guard_stream *s, const rule *u, place first, place last, place line)
+{
+    guard_worker *w = s->worker;
+    guard_finding f = {.rule = u->id,
+                       .weakness = weakness_names[u->weak],
+                       .message = u->message,
+                       .idiom = u->idiom,
+                       .cwe = u->cwe,
+                       .severity = u->severity,
+                       .language = s->language,
+                       .begin = first.at,
+                       .end = last.at + 1,
+                       .line_begin = line.at,
+                       .raised = s->fed,
+                       .line = first.line};
+    for (uint32_t i = 0; i < w->n_findings; i++)
+        if (w->findings[i].cwe == f.cwe && w->findings[i].line == f.line &&
+            w->findings[i].begin == f.begin)
+            return;
+    if (w->n_findings < GUARD_FINDINGS_MAX) w->findings[w->n_findings++] = f;
+}
+
+/* A call that stays open over several lines is seen with each of them, and told once. */
+static bool is_told(guard_stream *s, uint32_t cwe, uint32_t begin)
+{
+    for (uint32_t i = 0; i < ARRAY_LEN(s->told); i++)
+        if (s->told[i].cwe == cwe && s->told[i].begin == begin + 1) return true;
+    s->told[s->n_told].cwe = cwe;
+    s->told[s->n_told].begin = begin + 1;
+    s->n_told = (s->n_told + 1) % ARRAY_LEN(s->told);
+    return false;
+}
+
+static void report(guard_stream *s, const rule *u, uint32_t begin, uint32_t end)
+{
+    view held = {s->text + s->held, s->n - s->held};
+    bool fresh = false;
+    if (end <= s->held || !held.len) return;
+    uint32_t from = begin > s->held ? begin - s->held : 0;
+    uint32_t last = end - s->held > held.len ? (uint32_t)held.len - 1 : end - s->held - 1;
+    if (from > last) from = last;
+    for (uint32_t i = from; i <= last; i++) fresh |= s->map[i].fresh;
+    if (!fresh || is_allowed(s, held, u->id) || is_told(s, u->cwe, begin)) return;
+    add_finding(s, u, s->map[from], s->map[last], s->map[0]);
+}
+
+static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint32_t at)
+{
+    const rule_set *rules = &s->g->rules;
+    size_t begin, end, from;
+    for (uint32_t i = 0; i < rules->n; i++) {
+        const rule *u = &rules->list[i];
+        if (!(woke->lines[i / 64] >> i % 64 & 1)) continue;
+        for (from = 0; regex_find(u->match, &s->worker->judge.re, text, from, &begin, &end);) {
+            view what = {text.ptr + begin, end - begin};
+            from = end > from ? end : from + 1;
+            if (u->secret && !secret_value(what)) continue;
+            if (u->unless && regex_found(u->unless, &s->worker->judge.re, what)) continue;
+            report(s, u, at + (uint32_t)begin, at + (uint32_t)end);
+            if (from > text.len) break;
+        }
+    }
+}
+
+/* Ruby's blocks close with words; how many are open is told by how the lines are indented. */
+static size_t ruby_ends(view text, char *out, size_t size)
+{
+    size_t n = 0, at = text.len, indent = SIZE_MAX;
+    while (at && n + 5 < size) {
+        size_t begin = at - 1, first;
+        while (begin && text.ptr[begin - 1] != '\n') begin--;
+        for (first = begin; first < at && strchr(" \t\n\r", text.ptr[first]);) first++;
+        view line = {text.ptr + first, at - first};
+        while (line.len && isspace((unsigned char)line.ptr[line.len - 1])) line.len--;
+        static const char *const openers[] = {"def ", "class ", "module ", "if ", "unless ",
+                                              "while ", "case ", "begin", "for ", "until "};
+        bool opens = memmem(line.ptr, line.len, " do |", 5) != NULL ||
+                     (line.len > 3 && !memcmp(line.ptr + line.len - 3, " do", 3));
+        for (size_t i = 0; i < ARRAY_LEN(openers) && !opens; i++)
+            opens = view_starts(line, view_of(openers[i]));
+        bool one_line = line.len > 3 && !memcmp(line.ptr + line.len - 3, "end", 3);
+        if (line.len && first - begin < indent) {
+            indent = first - begin;
+            if (opens && !one_line) {
+                memcpy(out + n, "\nend", 4);
+                n += 4;
+            }
+        } else if (line.len && first - begin == indent && opens && !one_line && at == text.len) {
+            memcpy(out + n, "\nend", 4);
+            n += 4;
+        }
+        at = begin;
+    }
+    return n;
+}
+
+/* The window as its grammar wants it: opened where it begins in the middle, closed at its end. */
+static view window_of(guard_stream *s, uint32_t *shift)
+{
+    char *out = s->worker->window;
+    size_t n = 0;
+    if (s->language == GUARD_PHP && s->in_php) {
+        memcpy(out, "<?php ", 6);
+        n = 6;
+    }
+    *shift = (uint32_t)n;
+    memcpy(out + n, s->text, s->n);
+    n += s->n;
+    if (s->language == GUARD_PYTHON && s->lexer.prev == '\n' && s->n > 1) {
+        size_t end = s->n;
+        while (end && strchr(" \n", s->text[end - 1])) end--;
+        if (end && s->text[end - 1] == ':') {
+            memcpy(out + end + *shift, " pass\n", 6);
+            n = end + *shift + 6;
+        }
+    }
+    n += lexer_closers(&s->lexer, out + n, WINDOW_CLOSERS / 2);
+    if (s->language == GUARD_RUBY)
+        n += ruby_ends((view){s->text, s->n}, out + n, WINDOW_CLOSERS / 2);
+    out[n++] = '\n';
+    return (view){out, n};
+}
+
+static void defer(guard_stream *s, deferral d, uint32_t shift)
+{
+    uint32_t begin = d.begin - shift, end = d.end - shift, n = s->n - s->held;
+    if (s->n_deferred == JUDGE_DEFERRED_MAX) return;
+    uint32_t first = begin > s->held ? begin - s->held : 0;
+    uint32_t last = end - s->held > n ? n - 1 : end - s->held - 1;
+    if (first > last || !s->map[last].fresh) return;
+    s->deferred[s->n_deferred].where = (deferral){begin, end};
+    s->deferred[s->n_deferred].first = s->map[first];
+    s->deferred[s->n_deferred].last = s->map[last];
+    s->deferred[s->n_deferred++].line = s->map[0];
+}
+
+/* Nothing more comes, or the window moves on: what waits is decided by what there is. */
+static void decide_deferred(guard_stream *s)
+{
+    judge *j = &s->worker->judge;
+    uint32_t shift;
+    if (!s->n_deferred) return;
+    view window = window_of(s, &shift);
+    if (judge_window(j, s->language, window, 0, true))
+        for (uint32_t i = 0; i < j->n_hits; i++)
+            for (uint32_t k = 0; k < s->n_deferred; k++)
+                if (j->hits[i].begin == s->deferred[k].where.begin + shift)
+                    add_finding(s, j->hits[i].rule, s->deferred[k].first, s->deferred[k].last,
+                                s->deferred[k].line);
+    s->n_deferred = 0;
+}
+
+static void judge_tree(guard_stream *s)
+{
+    judge *j = &s->worker->judge;
+    uint32_t shift;
+    view window = window_of(s, &shift);
+    if (!judge_window(j, s->language, window, s->held + shift, false)) {
+        s->worker->late = true;
+        return;
+    }
+    s->alias = j->alias;
+    for (uint32_t i = 0; i < j->n_deferred; i++) defer(s, j->deferred[i], shift);
+    for (uint32_t i = 0; i < j->n_hits; i++) {
+        uint32_t begin = j->hits[i].begin > shift ? j->hits[i].begin - shift : 0;
+        report(s, j->hits[i].rule, begin, j->hits[i].end - shift);
+    }
+}
+
+/* ---- the window ---- */
+
+static bool is_import(view line)
+{
+    static const char *const words[] = {"import ", "from ", "#include", "use ", "package ",
+                                        "require ", "using "};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (view_starts(line, view_of(words[i]))) return true;
+    return line.len < 200 && memmem(line.ptr, line.len, "require(", 8) != NULL;
+}
+
+/* Where the part that stays begins: the outermost line among those that fit. */
+static uint32_t cut_place(const guard_stream *s)
+{
+    uint32_t best = s->n - GUARD_WINDOW_KEPT, least = UINT32_MAX;
+    for (uint32_t i = best; i < s->n; i++) {
+        if (i && s->text[i - 1] != '\n') continue;
+        uint32_t indent = 0;
+        while (i + indent < s->n && (s->text[i + indent] == ' ' || s->text[i + indent] == '\t'))
+            indent++;
+        char c = i + indent < s->n ? s->text[i + indent] : '\n';
+        if (c == '\n' || c == '}' || c == ')' || indent >= least) continue;
+        least = indent;
+        best = i;
+    }
+    return best;
+}
+
+/* The window is full: imports and the last lines stay. */
+static void compact(guard_stream *s)
+{
+    uint32_t cut = cut_place(s), n = 0;
+    decide_deferred(s);
+    for (uint32_t i = 0, end; i < cut && n < GUARD_WINDOW_KEPT / 4; i = end) {
+        const char *stop = memchr(s->text + i, '\n', cut - i);
+        end = stop ? (uint32_t)(stop - s->text) + 1 : cut;
+        view line = {s->text + i, end - i};
+        if (!stop || !is_import(line) || n + line.len > GUARD_WINDOW_KEPT / 4) continue;
+        memmove(s->text + n, line.ptr, line.len);
+        n += (uint32_t)line.len;
+    }
+    memmove(s->text + n, s->text + cut, s->n - cut);
+    s->n = n + s->n - cut;
+    s->held = s->n;
+    memset(s->told, 0, sizeof s->told);
+    s->in_php = true;
+}
+
+/* What is held may go.  whole: a logical line ended with it. */
+static void commit(guard_stream *s, bool whole)
+{
+    note_allowed(s, (view){s->text + s->held, s->n - s->held});
+    bool inside = !whole && lexer_in_text(&s->lexer) && s->continues;
+    /* The inside of an endless string is of no use to anybody. */
+    if (inside && s->n - s->held > OVERLAP) {
+        memmove(s->text + s->held, s->text + s->n - OVERLAP, OVERLAP);
+        s->n = s->held + OVERLAP;
+    }
+    s->held = s->n;
+    s->continues = !whole;
+    if (s->n > GUARD_WINDOW_BYTES - GUARD_LINE_BYTES_MAX - OVERLAP) compact(s);
+}
+
+static void judge_held(guard_stream *s, bool whole)
+{
+    if (s->n == s->held) return;
+    uint32_t overlap = s->continues ? (s->held < OVERLAP ? s->held : OVERLAP) : 0;
+    uint32_t from = s->held - overlap;
+    view text = {s->text + from, s->n - from};
+    woken woke;
+    literals_scan(&s->g->literals[s->language], s->worker->scratch, text, &woke);
+    judge_text_rules(s, &woke, text, from);
+    bool code = s->language != GUARD_TEXT;
+    if (code && (woke.tree || s->watch || s->alias)) {
+        judge_tree(s);
+        s->watch = lexer_n_parens(&s->lexer) > 0;
+    }
+    commit(s, whole);
+}
+
+/* ---- bytes ---- */
+
+static void relex(guard_stream *s)
+{
+    lexer_begin(&s->lexer, s->language);
+    for (uint32_t i = 0; i < s->n; i++) lexer_step(&s->lexer, s->text[i]);
+}
+
+/* While the language is not known, what stands there is held, and judged when it is. */
+static void find_language(guard_stream *s)
+{
+    s->language = language_detect((view){s->text, s->n});
+    if (s->language == GUARD_TEXT) return;
+    s->detect = false;
+    relex(s);
+}
+
+static void begin_segment(void *arg, guard_language language, bool detect)
+{
+    guard_stream *s = arg;
+    if (s->detect && s->n) find_language(s);
+    if (s->n > s->held) judge_held(s, true);
+    if (s->worker) decide_deferred(s);
+    s->n = s->held = s->begun = 0;
+    memset(s->told, 0, sizeof s->told);
+    s->language = language;
+    s->detect = detect;
+    s->watch = s->alias = s->continues = false;
+    s->in_php = false;
+    lexer_begin(&s->lexer, language);
+}
+
+/* In prose a word is held, and a line that may be the head of a key. */
+static bool prose_ends(const guard_stream *s, char c)
+{
+    if (c == '\n') return true;
+    view line = {s->text + s->begun, s->n - s->begun};
+    return (c == ' ' || c == '\t') && !view_starts(line, VIEW("-----"));
+}
+
+static void push_byte(void *arg, char c, uint64_t at, bool fresh)
+{
+    guard_stream *s = arg;
+    if (s->n - s->held == GUARD_LINE_BYTES_MAX) judge_held(s, false);
+    if (s->n == 0) s->in_php = c != '<';
+    s->map[s->n - s->held] = (place){at, s->line, fresh};
+    s->text[s->n++] = c;
+    bool ends = lexer_step(&s->lexer, c);
+    if (s->detect) {
+        if (c == '\n') find_language(s);
+        if (!s->detect || s->n - s->held > GUARD_LINE_BYTES_MAX / 2) judge_held(s, c == '\n');
+        return;
+    }
+    if (s->language == GUARD_TEXT) {
+        if (!prose_ends(s, c)) return;
+        judge_held(s, c == '\n');
+        if (c == '\n') s->begun = s->n;
+    } else if (ends) judge_held(s, true);
+}
+
+static const unwrap_sink sink_of_none = {.segment = begin_segment, .byte = push_byte};
+
+static void begin_call(guard_stream *s, guard_worker *w)
+{
+    s->worker = w;
+    w->n_findings = 0;
+    w->late = false;
+}
+
+static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
+{
+    uint64_t held = unwrap_held(&s->unwrap);
+    uint64_t safe = s->n > s->held ? s->map[0].at : s->fed;
+    *result = (guard_result){.safe = held < safe ? held : safe,
+                             .findings = w->findings,
+                             .n_findings = w->n_findings,
+                             .late = w->late};
+    s->worker = NULL;
+}
+
+int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_config *config,
+                      cerium_error *err)
+{
+    guard_stream *s = memory_zalloc(1, sizeof *s);
+    if (!s) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a stream of the watchdog");
+    s->g = g;
+    s->config = *config;
+    s->line = 1;
+    unwrap_sink sink = sink_of_none;
+    sink.arg = s;
+    unwrap_begin(&s->unwrap, config->form, config->language, &sink);
+    *out = s;
+    return CERIUM_OK;
+}
+
+void guard_stream_close(guard_stream **s)
+{
+    memory_free(*s);
+    *s = NULL;
+}
+
+size_t guard_stream_bytes(const guard_stream *s) { return sizeof *s; }
+
+void guard_context(guard_stream *s, guard_worker *w, view text)
+{
+    begin_call(s, w);
+    for (size_t i = 0; i < text.len; i++) push_byte(s, text.ptr[i], 0, false);
+    judge_held(s, false);
+    s->continues = false;
+    s->worker = NULL;
+}
+
+void guard_feed(guard_stream *s, guard_worker *w, const void *from, size_t len,
+                guard_result *result)
+{
+    const char *text = from;
+    unwrap_sink sink = sink_of_none;
+    sink.arg = s;
+    begin_call(s, w);
+    for (size_t i = 0; i < len; i++) {
+        uint64_t at = s->fed++;
+        unwrap_step(&s->unwrap, text[i], at, &sink);
+        s->line += text[i] == '\n';
+    }
+    end_call(s, w, result);
+}
+
+void guard_finish(guard_stream *s, guard_worker *w, guard_result *result)
+{
+    unwrap_sink sink = sink_of_none;
+    sink.arg = s;
+    begin_call(s, w);
+    unwrap_finish(&s->unwrap, &sink);
+    if (s->detect && s->n) find_language(s);
+    judge_held(s, true);
+    decide_deferred(s);
+    end_call(s, w, result);
+}

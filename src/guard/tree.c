@@ -1,0 +1,123 @@
+/* tree.c - parses a window and flattens its tree. */
+#include "guard/tree.h"
+
+/* The window bounds a parse: 8 KB take a millisecond or two in the slowest grammar.  This is the
+ * last resort against a grammar that runs away; it goes by the clock, so it must never decide
+ * otherwise, also not on a machine that is stopped for a while. */
+enum { PARSE_US_MAX = 10000000 };
+
+int tree_open(tree *t)
+{
+    *t = (tree){.parser = ts_parser_new()};
+    t->list = memory_alloc(GUARD_NODES_MAX * sizeof *t->list);
+    if (t->parser && t->list) {
+        ts_parser_set_timeout_micros(t->parser, PARSE_US_MAX);
+        return CERIUM_OK;
+    }
+    tree_close(t);
+    return CERIUM_ERR_MEMORY;
+}
+
+void tree_close(tree *t)
+{
+    if (t->parser) ts_parser_delete(t->parser);
+    memory_free(t->list);
+    *t = (tree){0};
+}
+
+static int32_t add(tree *t, int32_t parent, int32_t *last, node n)
+{
+    int32_t at = t->n++;
+    t->list[at] = n;
+    if (parent >= 0) {
+        if (*last >= 0) t->list[*last].next = at;
+        else t->list[parent].child = at;
+        *last = at;
+    }
+    return at;
+}
+
+/* What of a node's children has no name is its operator. */
+static void note_op(tree *t, int32_t parent, TSNode token)
+{
+    if (parent < 0) return;
+    node *p = &t->list[parent];
+    if (p->op) return;
+    switch (p->role) {
+    case NODE_BINARY:
+    case NODE_COMPARE:
+    case NODE_ASSIGN:
+    case NODE_UPDATE: p->op = (uint8_t)role_op(ts_node_type(token)); break;
+    default: break;
+    }
+}
+
+static bool flatten(tree *t, TSNode root)
+{
+    const uint8_t *roles = role_of_symbols(t->language), *fields = role_of_fields(t->language);
+    int32_t parents[GUARD_DEPTH_MAX * 2], lasts[GUARD_DEPTH_MAX * 2];
+    uint32_t depth = 0;
+    TSTreeCursor c = ts_tree_cursor_new(root);
+    parents[0] = -1;
+    lasts[0] = -1;
+    t->n = 0;
+    bool fits = true;
+    for (;;) {
+        TSNode at = ts_tree_cursor_current_node(&c);
+        TSSymbol symbol = ts_node_symbol(at);
+        uint8_t role = symbol == (TSSymbol)-1 ? NODE_BLOCK : roles[symbol];
+        bool follow = ts_node_is_named(at);
+        int32_t self = -1;
+        if (t->n == (int32_t)GUARD_NODES_MAX) {
+            fits = false;
+            break;
+        }
+        if (follow)
+            self = add(t, parents[depth], &lasts[depth],
+                       (node){.role = role,
+                              .field = fields[ts_tree_cursor_current_field_id(&c)],
+                              .begin = ts_node_start_byte(at),
+                              .end = ts_node_end_byte(at),
+                              .parent = parents[depth],
+                              .child = -1,
+                              .next = -1});
+        else if (!ts_node_is_named(at)) note_op(t, parents[depth], at);
+        bool deeper = follow && role != NODE_SKIP && depth + 1 < ARRAY_LEN(parents);
+        if (deeper && ts_tree_cursor_goto_first_child(&c)) {
+            depth++;
+            parents[depth] = self;
+            lasts[depth] = -1;
+            continue;
+        }
+        while (!ts_tree_cursor_goto_next_sibling(&c)) {
+            if (!depth || !ts_tree_cursor_goto_parent(&c)) goto done;
+            depth--;
+        }
+        if (!depth) break;
+    }
+done:
+    ts_tree_cursor_delete(&c);
+    return fits && t->n;
+}
+
+bool tree_read(tree *t, guard_language language, view text)
+{
+    const TSLanguage *grammar = role_of_symbols(language) ? role_grammar(language) : NULL;
+    t->n = 0;
+    if (!grammar || !ts_parser_set_language(t->parser, grammar)) return false;
+    ts_parser_reset(t->parser);
+    TSTree *parsed = ts_parser_parse_string(t->parser, NULL, text.ptr, (uint32_t)text.len);
+    if (!parsed) return false;
+    t->text = text;
+    t->language = language;
+    bool fits = flatten(t, ts_tree_root_node(parsed));
+    ts_tree_delete(parsed);
+    return fits;
+}
+
+int32_t tree_field(const tree *t, int32_t n, node_field field)
+{
+    for (int32_t c = n < 0 ? -1 : t->list[n].child; c >= 0; c = t->list[c].next)
+        if (t->list[c].field == field) return c;
+    return -1;
+}

@@ -1,0 +1,288 @@
+/* scan.c - `cerium scan`: the watchdog over files, standard input, or lines of JSON. */
+#include "programs/scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "programs/options.h"
+#include "programs/programs.h"
+
+static const char help[] =
+    "usage: cerium scan [OPTIONS] FILES\n\n"
+    "Read code as a stream and say where it is weak: secrets, injection, broken cryptography and\n"
+    "more, each with its CWE number and the safe way to write it.  Exit status 1 when something\n"
+    "is found.  A comment `cerium: allow RULE reason` on a line, or alone on the line before it,\n"
+    "suppresses.\n\n"
+    "      --lang NAME      the files' language (default: by name, else by what they say)\n"
+    "      --answer         they are prose with Markdown fences, diffs or patches\n"
+    "      --arguments      they are JSON arguments of tool calls\n"
+    "      --rules DIR      rules from DIR (default: CERIUM_RULES, else the program's own)\n"
+    "      --block-only     exit status 1 for what would be blocked, not for warnings\n"
+    "      --json           one JSON object a finding and line\n"
+    "      --sarif          a SARIF 2.1.0 log\n"
+    "      --batch          FILES hold a JSON object a line: {\"id\", \"language\", \"code\"};\n"
+    "                       prints {\"id\", \"findings\": [{\"cwe\", \"line\", \"byte\"}]}\n"
+    "      --test-rules     run the tests that stand beside the rules\n\n"
+    "- is standard input, which is read as it comes.\n\n"
+    "example: git diff | cerium scan --answer -\n";
+
+enum {
+    OWN_LANG = OPTION_OWN, OWN_ANSWER, OWN_ARGUMENTS, OWN_RULES, OWN_SARIF, OWN_BATCH, OWN_TEST,
+    OWN_BLOCK,
+};
+enum { PIECE_BYTES = 4, READ_BYTES = 65536, BATCH_BYTES_MAX = 256 << 20 };
+
+typedef struct {
+    options o;
+    const char *language, *rules;
+    guard_form form;
+    bool sarif, batch, test, block_only;
+    guard *guard;
+    guard_worker *worker;
+    json_t *log;
+    uint64_t n_found, n_late;
+} scan;
+
+static bool take_own(void *arg, int val, const char *text)
+{
+    scan *s = arg;
+    switch (val) {
+    case OWN_LANG:
+        s->language = text;
+        return guard_language_named(view_of(text)) != GUARD_TEXT || !strcmp(text, "text");
+    case OWN_ANSWER: s->form = GUARD_ANSWER; return true;
+    case OWN_ARGUMENTS: s->form = GUARD_JSON; return true;
+    case OWN_RULES: s->rules = text; return true;
+    case OWN_SARIF: s->sarif = true; return true;
+    case OWN_BATCH: s->batch = true; return true;
+    case OWN_TEST: s->test = true; return true;
+    case OWN_BLOCK: s->block_only = true; return true;
+    default: return false;
+    }
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat at;
+    return stat(path, &at) == 0 && S_ISDIR(at.st_mode);
+}
+
+bool scan_rules(const char *named, char *out, size_t size)
+{
+    static const char *const beside[] = {"rules", "../rules", "../../rules",
+                                         "../share/cerium/rules"};
+    const char *env = getenv("CERIUM_RULES");
+    char exe[4096];
+    if (!named && env && *env) named = env;
+    if (named) return snprintf(out, size, "%s", named) < (int)size;
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n <= 0) return false;
+    exe[n] = 0;
+    char *slash = strrchr(exe, '/');
+    if (slash) *slash = 0;
+    for (size_t i = 0; i < ARRAY_LEN(beside); i++)
+        if (snprintf(out, size, "%s/%s", exe, beside[i]) < (int)size && is_folder(out)) return true;
+    return false;
+}
+
+/* ---- files ---- */
+
+static int show(scan *s, const char *path, const guard_finding *f)
+{
+    if (f->severity == GUARD_BLOCK || !s->block_only) s->n_found++;
+    if (s->sarif) return sarif_add(s->log, path, f);
+    if (s->o.json) {
+        json_t *one = scan_json(path, f);
+        if (!one) return CERIUM_ERR_MEMORY;
+        json_dumpf(one, stdout, JSON_COMPACT);
+        json_decref(one);
+        printf("\n");
+        return CERIUM_OK;
+    }
+    printf("%s:%u: %s: %s (CWE-%u, %s)\n    instead: %s\n", path, f->line,
+           f->severity == GUARD_BLOCK ? "weak" : "warning", f->message, f->cwe, f->rule, f->idiom);
+    return CERIUM_OK;
+}
+
+static int show_all(scan *s, const char *path, const guard_result *r)
+{
+    s->n_late += r->late;
+    for (uint32_t i = 0; i < r->n_findings; i++) RETURN_IF(show(s, path, &r->findings[i]));
+    return CERIUM_OK;
+}
+
+static int scan_file(scan *s, const char *path, cerium_error *err)
+{
+    char text[READ_BYTES];
+    guard_stream *stream;
+    guard_result r;
+    bool from_stdin = !strcmp(path, "-");
+    guard_stream_config config = {.form = s->form, .allow_comments = s->form != GUARD_JSON};
+    config.language = s->language ? guard_language_named(view_of(s->language))
+                                  : guard_language_of_path(view_of(path));
+    int fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), status;
+    if (fd < 0) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
+    status = guard_stream_open(&stream, s->guard, &config, err);
+    for (ssize_t n = 1; !status && n > 0;) {
+        n = read(fd, text, sizeof text);
+        if (n < 0) {
+            status = error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
+            break;
+        }
+        /* Findings have room for one call: a few lines at a time. */
+        for (ssize_t i = 0; i < n && !status; i += 512) {
+            guard_feed(stream, s->worker, text + i, (size_t)(n - i < 512 ? n - i : 512), &r);
+            status = show_all(s, from_stdin ? "stdin" : path, &r);
+        }
+        if (from_stdin) fflush(stdout);
+    }
+    if (!status) {
+        guard_finish(stream, s->worker, &r);
+        status = show_all(s, from_stdin ? "stdin" : path, &r);
+    }
+    if (status == CERIUM_ERR_MEMORY) error_set(err, status, "%s: no memory for findings", path);
+    if (status != CERIUM_ERR_IO || fd >= 0) guard_stream_close(&stream);
+    if (!from_stdin) close(fd);
+    return status;
+}
+
+/* ---- batch ---- */
+
+static int add_findings(json_t *list, const guard_result *r)
+{
+    for (uint32_t i = 0; i < r->n_findings; i++) {
+        json_t *one = scan_json("", &r->findings[i]);
+        if (!one) return CERIUM_ERR_MEMORY;
+        json_object_del(one, "file");
+        if (json_array_append_new(list, one)) return CERIUM_ERR_MEMORY;
+    }
+    return CERIUM_OK;
+}
+
+/* As a model would write it: a few bytes at a time. */
+static int scan_text(scan *s, guard_language language, view code, json_t *list, cerium_error *err)
+{
+    guard_stream *stream;
+    guard_result r;
+    guard_stream_config config = {.form = s->form, .language = language};
+    int status = guard_stream_open(&stream, s->guard, &config, err);
+    if (status) return status;
+    for (size_t at = 0; at < code.len && !status; at += PIECE_BYTES) {
+        size_t n = code.len - at < PIECE_BYTES ? code.len - at : PIECE_BYTES;
+        guard_feed(stream, s->worker, code.ptr + at, n, &r);
+        status = add_findings(list, &r);
+    }
+    guard_finish(stream, s->worker, &r);
+    if (!status) status = add_findings(list, &r);
+    if (status) error_set(err, status, "no memory for findings");
+    s->n_found += json_array_size(list);
+    guard_stream_close(&stream);
+    return status;
+}
+
+static int scan_line(scan *s, const char *path, size_t line, view text, cerium_error *err)
+{
+    json_error_t why;
+    json_t *in = json_loadb(text.ptr, text.len, 0, &why), *id = json_object_get(in, "id");
+    json_t *code = json_object_get(in, "code"), *language = json_object_get(in, "language");
+    json_t *list = json_array();
+    int status = CERIUM_OK;
+    if (!in || !id || !json_is_string(code) || !json_is_string(language))
+        status = error_set(err, CERIUM_ERR_FORMAT,
+                           "%s:%zu: want {\"id\", \"language\", \"code\"}%s%s", path, line,
+                           in ? "" : ": ", in ? "" : why.text);
+    if (!status)
+        status = scan_text(s, guard_language_named(view_of(json_string_value(language))),
+                           (view){json_string_value(code), json_string_length(code)}, list, err);
+    json_t *out = status ? NULL : json_pack("{s:O, s:O}", "id", id, "findings", list);
+    if (out) {
+        json_dumpf(out, stdout, JSON_COMPACT);
+        printf("\n");
+    }
+    json_decref(out);
+    json_decref(list);
+    json_decref(in);
+    return status;
+}
+
+static int scan_batch(scan *s, const char *path, cerium_error *err)
+{
+    bytes file = {.max = BATCH_BYTES_MAX};
+    int status = read_file(path, &file, err);
+    size_t line = 1;
+    for (size_t at = 0; at < file.len && !status; line++) {
+        const char *end = memchr(file.ptr + at, '\n', file.len - at);
+        size_t len = end ? (size_t)(end - file.ptr) - at : file.len - at;
+        if (len) status = scan_line(s, path, line, (view){file.ptr + at, len}, err);
+        at += len + 1;
+    }
+    bytes_free(&file);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static int test_rules(scan *s, cerium_error *err)
+{
+    uint32_t n;
+    int failures = guard_test_rules(s->guard, stdout, &n, err);
+    if (failures < 0) return failures;
+    printf("rules: %u rules, %u tests, %d failed\n", guard_n_rules(s->guard), n, failures);
+    s->n_found = (uint64_t)failures;
+    return CERIUM_OK;
+}
+
+static int run_all(scan *s, int n, char **paths, cerium_error *err)
+{
+    char folder[4096];
+    if (!scan_rules(s->rules, folder, sizeof folder))
+        return error_set(err, CERIUM_ERR_IO, "no rules beside the program: name them with --rules");
+    RETURN_IF(guard_open(&s->guard, folder, err));
+    RETURN_IF(guard_worker_open(&s->worker, s->guard, err));
+    for (int l = 1; l < GUARD_LANGUAGES; l++)
+        if (!guard_has_grammar((guard_language)l))
+            fprintf(stderr, "cerium scan: this build has no grammar for %s: fewer checks\n",
+                    guard_language_name((guard_language)l));
+    if (s->test) return test_rules(s, err);
+    if (s->sarif && !(s->log = sarif_begin()))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a log");
+    for (int i = 0; i < n; i++)
+        RETURN_IF(s->batch ? scan_batch(s, paths[i], err) : scan_file(s, paths[i], err));
+    if (s->sarif) {
+        json_dumpf(s->log, stdout, JSON_INDENT(2));
+        printf("\n");
+    }
+    if (s->n_late)
+        fprintf(stderr, "cerium scan: %llu lines were too much to parse: judged by words only\n",
+                (unsigned long long)s->n_late);
+    return CERIUM_OK;
+}
+
+int program_scan(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"lang", required_argument, NULL, OWN_LANG},
+        {"answer", no_argument, NULL, OWN_ANSWER},
+        {"arguments", no_argument, NULL, OWN_ARGUMENTS},
+        {"rules", required_argument, NULL, OWN_RULES},
+        {"sarif", no_argument, NULL, OWN_SARIF},
+        {"batch", no_argument, NULL, OWN_BATCH},
+        {"test-rules", no_argument, NULL, OWN_TEST},
+        {"block-only", no_argument, NULL, OWN_BLOCK},
+    };
+    scan s = {0};
+    cerium_error err;
+    RETURN_IF(options_parse(&s.o, argc, argv, OPTIONS_JSON, own, ARRAY_LEN(own), take_own, &s,
+                            help));
+    if (optind == argc && !s.test)
+        return usage_error("scan", "name files, or - for standard input");
+    if (s.sarif && (s.o.json || s.batch)) return usage_error("scan", "--sarif, --json or --batch");
+    int status = run_all(&s, argc - optind, argv + optind, &err);
+    json_decref(s.log);
+    guard_worker_close(&s.worker);
+    guard_close(&s.guard);
+    if (status) return failed(&err);
+    return s.n_found ? 1 : 0;
+}

@@ -1,0 +1,56 @@
+/* fuzz_guard.c - streams of any bytes: the same findings and the same safe bytes however they are
+ * cut, nothing withheld beyond its bound.
+ *
+ * Input: a byte for form and language, a byte for the length of pieces, then the stream. */
+#include "base/memory.h"
+#include "guard/guard.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static guard *rules;
+static guard_worker *worker;
+
+/* A hash of what was found; what comes late (by the clock) is not compared. */
+static uint64_t run(const guard_stream_config *config, const uint8_t *text, size_t size,
+                    size_t step, bool *late)
+{
+    guard_stream *s;
+    guard_result r;
+    cerium_error err;
+    uint64_t sum = 0;
+    if (guard_stream_open(&s, rules, config, &err)) return 0;
+    for (size_t at = 0;; at += step) {
+        size_t n = at < size ? (size - at < step ? size - at : step) : 0;
+        if (n) guard_feed(s, worker, text + at, n, &r);
+        else guard_finish(s, worker, &r);
+        *late |= r.late;
+        CHECK(r.safe <= at + n && at + n - r.safe <= GUARD_LINE_BYTES_MAX + 8 * 128);
+        for (uint32_t i = 0; i < r.n_findings; i++) {
+            const guard_finding *f = &r.findings[i];
+            CHECK(f->begin < f->end && f->end <= size && f->line_begin <= f->begin);
+            sum = sum * 31 + f->begin * 7 + f->end + f->cwe;
+        }
+        if (!n) break;
+    }
+    guard_stream_close(&s);
+    return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    cerium_error err;
+    if (!rules) {
+        CHECK(guard_open(&rules, "rules", &err) == CERIUM_OK);
+        CHECK(guard_worker_open(&worker, rules, &err) == CERIUM_OK);
+    }
+    if (size < 2 || size > 1 << 16) return 0;
+    guard_stream_config config = {.form = (guard_form)(data[0] % 3),
+                                  .language = (guard_language)(data[0] / 3 % GUARD_LANGUAGES)};
+    bool late = false;
+    size_t step = data[1] ? data[1] : 1;
+    /* With room for the findings of one call: pieces are short. */
+    uint64_t a = run(&config, data + 2, size - 2, 1, &late);
+    uint64_t b = run(&config, data + 2, size - 2, step < 64 ? step : 64, &late);
+    CHECK(late || a == b);
+    return 0;
+}

@@ -1,0 +1,95 @@
+#!/bin/sh
+# test_guard.sh - `cerium scan` as a user meets it: exit status, text, JSON, SARIF, batch, rules of
+# one's own, and the example hook in a fresh repository.
+. tests/shell.sh
+
+grammars=yes
+./cerium scan /dev/null 2>&1 | grep -q 'no grammar for python' && grammars=
+
+# status WANT COMMAND...: ends with that status; input is empty.
+status() {
+    want=$1
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    [ "$got" = "$want" ] || { echo "status $got: $*"; cat "$work/out" "$work/err"; return 1; }
+}
+says() { grep -qF -e "$1" "$work/$2" || { cat "$work/$2"; return 1; }; }
+
+check "help" status 0 ./cerium scan --help
+check "help has an example" says "cerium scan" out
+check "no file is bad usage" status 2 ./cerium scan
+check "an unknown language is bad usage" status 2 ./cerium scan --lang cobol x
+check "a file that is not there" status 1 ./cerium scan "$work/none.py"
+check "is named" says "none.py: No such file" err
+
+echo 'print("hello")' >"$work/good.py"
+check "nothing found" status 0 ./cerium scan "$work/good.py"
+key="AKIA""QYLPMN5HHHFPZAM2" # in pieces, so that this file passes
+echo "key = '$key'" >"$work/key.txt"
+check "a secret in any text" status 1 ./cerium scan "$work/key.txt"
+check "is told with its line" says "key.txt:1: weak: " out
+check "and its number" says "CWE-798" out
+check "and what to do" says "instead: " out
+check "standard input" sh -c "./cerium scan - <'$work/key.txt'; [ \$? = 1 ]"
+check "JSON" status 1 ./cerium scan --json "$work/key.txt"
+check "names the rule" says '"rule":"secret-aws-key"' out
+check "SARIF" status 1 ./cerium scan --sarif "$work/key.txt" "$work/good.py"
+check "has its version" says '"version": "2.1.0"' out
+
+printf '{"id": "a", "language": "text", "code": "k = %s\\n"}\n' "$key" >"$work/in.jsonl"
+echo '{"id": 7, "language": "c", "code": ""}' >>"$work/in.jsonl"
+check "batch" status 1 ./cerium scan --batch "$work/in.jsonl"
+check "answers each line" sh -c "[ \$(wc -l <'$work/out') = 2 ]"
+check "with number, line and byte" says '"line":1' out
+check "and nothing where nothing is" says '{"id":7,"findings":[]}' out
+echo '{"id": 1}' >"$work/in.jsonl"
+check "a bad line of a batch" status 1 ./cerium scan --batch "$work/in.jsonl"
+check "is named" says 'in.jsonl:1: want {"id"' err
+
+mkdir "$work/rules"
+cat >"$work/rules/own.yaml" <<'EOF'
+language: text
+rules:
+  - id: own-word
+    cwe: 200
+    weakness: secret
+    severity: warn
+    message: The project's secret name stands in the text
+    idiom: say "the project"
+    line: '\b(bluebird)\b'
+    literals: [bluebird]
+    bad: ["about bluebird\n"]
+    good: ["about birds\n"]
+EOF
+echo "we call it bluebird" >"$work/own.txt"
+check "rules of one's own" status 1 ./cerium scan --rules "$work/rules" "$work/own.txt"
+check "are found" says "own-word" out
+check "a warning does not block" \
+    status 0 ./cerium scan --rules "$work/rules" --block-only "$work/own.txt"
+check "their tests run" status 0 ./cerium scan --rules "$work/rules" --test-rules
+check "and count" says "1 rules, 2 tests, 0 failed" out
+sed -i 's/about birds/about bluebird/' "$work/rules/own.yaml"
+check "a test that does not hold" status 1 ./cerium scan --rules "$work/rules" --test-rules
+echo "    colour: red" >>"$work/rules/own.yaml"
+check "a bad rule file" status 1 ./cerium scan --rules "$work/rules" "$work/own.txt"
+check "is refused with its line" says "own.yaml:13: 'colour' is not known here" err
+
+if [ "$grammars" ] && command -v git >/dev/null; then
+    (
+        cd "$work" && git init -q repo && cd repo && git config user.email a@b.c &&
+            git config user.name a && printf 'def f(n):\n    return n\n' >a.py && git add a.py &&
+            git commit -q -m one
+    )
+    cp examples/pre-commit "$work/repo/.git/hooks/pre-commit"
+    PATH=$PWD:$PATH
+    commit() { (cd "$work/repo" && git add a.py && git commit -q -m "$1"); }
+    printf 'def f(n):\n    return eval(n)\n' >"$work/repo/a.py"
+    check_fails "the hook refuses a weak commit" "CWE-95" commit weak
+    printf 'def f(n):\n    return int(n)\n' >"$work/repo/a.py"
+    check "and lets a good one pass" commit good
+    check "SARIF is valid" python3 tests/guard/check_sarif.py ./cerium examples "$work/key.txt"
+else
+    skip "the pre-commit hook" "no git, or a build without grammars"
+fi
+report guard_scan
