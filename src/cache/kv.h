@@ -14,7 +14,9 @@
  * a page that was found the same bits as a page computed anew.
  *
  * Blocks that no sequence holds are idle: they are kept until their place is needed, and given up
- * least recently used first, the end of a timeline before its beginning.
+ * in the order of what they would cost to compute again, how often they were taken up and how long
+ * ago (evict.c), the end of a timeline before its beginning.  Pages of windows are kept longest
+ * where somebody took a timeline up, or may come to: see kv_sequence_mark.
  *
  * All memory is taken at open: pages as address space, physical when first touched.  Thread-safe;
  * but what a running pass reads (kv_sequence_page) must not be changed meanwhile: a sequence that
@@ -37,6 +39,7 @@ typedef struct {
     uint64_t bytes;              /* of all pages; raised to hold one whole sequence; 0 = what
                                     sequences_max sequences can hold, but at most: */
     uint64_t bytes_max;          /* 0 = no such limit */
+    uint32_t even_tokens;        /* where a token's attention costs what its weights do; 0 = never */
 } kv_layout;
 
 typedef struct kv_pool kv_pool;
@@ -73,6 +76,10 @@ CERIUM_CHECKED int kv_sequence_reserve(kv_sequence *seq, uint32_t end);
 
 /* The n tokens after those that it holds were computed, and are these; reserved before. */
 void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n);
+
+/* Here a timeline may be taken up again: what the windows need for it is kept longer than what lies
+ * between such places.  Adopting marks by itself. */
+void kv_sequence_mark(kv_sequence *seq);
 
 /* Hold nothing: all that was computed stays findable, as long as there is room. */
 void kv_sequence_rest(kv_sequence *seq);

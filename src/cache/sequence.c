@@ -75,11 +75,23 @@ static void look_from(kv_sequence *seq, uint32_t n)
     }
 }
 
+/* A timeline may be taken up at position n, which it holds. */
+static void mark(kv_sequence *seq, uint32_t n)
+{
+    for (uint32_t g = 0; g < seq->pool->n_groups; g++) {
+        const kv_group *group = &seq->pool->groups[g];
+        for (uint32_t i = kv_window_first(group, n); group->window && i < kv_blocks_for(n); i++)
+            kv_block_mark(seq->pool, seq->blocks[i]);
+    }
+    if (n >= seq->fork) seq->fork = 0;
+}
+
 void kv_sequence_rest(kv_sequence *seq)
 {
     pthread_mutex_lock(&seq->pool->lock);
     drop(seq, 0);
     look_from(seq, 0);
+    seq->fork = 0;
     pthread_mutex_unlock(&seq->pool->lock);
 }
 
@@ -167,7 +179,15 @@ void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n)
         seq->n_tokens++;
         if (b->n_tokens == KERNEL_PAGE) publish(seq, index);
     }
+    if (seq->fork && seq->n_tokens >= seq->fork) mark(seq, seq->fork);
     look_from(seq, seq->n_tokens);
+    pthread_mutex_unlock(&seq->pool->lock);
+}
+
+void kv_sequence_mark(kv_sequence *seq)
+{
+    pthread_mutex_lock(&seq->pool->lock);
+    mark(seq, seq->n_tokens);
     pthread_mutex_unlock(&seq->pool->lock);
 }
 
@@ -216,6 +236,7 @@ static bool take_last(kv_sequence *seq, const path *p)
     kv_pool *pool = seq->pool;
     kv_block *b = &pool->blocks[p->last];
     kv_block_hold(pool, p->last);
+    b->n_uses++;
     if (b->n_tokens == p->n_last && b->n_tokens < KERNEL_PAGE) {
         kv_tree_remove(pool, p->last);
         append(seq, p->last);
@@ -248,8 +269,10 @@ static void take(kv_sequence *seq, path p)
         drop(seq, p.n_blocks < n_held ? p.n_blocks : n_held);
         look_from(seq, p.n_blocks * KERNEL_PAGE + p.n_last);
         while (seq->n_blocks < p.n_blocks) {
-            kv_block_hold(seq->pool, seq->blocks[seq->n_blocks]);
-            append(seq, seq->blocks[seq->n_blocks]);
+            uint32_t block = seq->blocks[seq->n_blocks];
+            kv_block_hold(seq->pool, block);
+            seq->pool->blocks[block].n_uses++;
+            append(seq, block);
         }
         seq->n_tokens = p.n_blocks * KERNEL_PAGE + p.n_last;
         if (p.n_last == 0 || take_last(seq, &p)) return;
@@ -282,7 +305,11 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
         }
     }
     drop(seq, n_own);
-    take(seq, find(seq, n_own, tokens, n));
+    path p = find(seq, n_own, tokens, n);
+    uint32_t n_known = p.n_blocks * KERNEL_PAGE + p.n_last;
+    take(seq, p);
+    mark(seq, seq->n_tokens);
+    seq->fork = n_known > seq->n_tokens ? n_known : 0;
     return seq->n_tokens;
 }
 

@@ -117,6 +117,17 @@ static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
 
 /* ---- open ---- */
 
+/* Where in a timeline attending to what stands before costs as many multiplications as the weights:
+ * what is lost with a page depends on it. */
+static uint32_t even_tokens(const model *m)
+{
+    const step_shape *s = &model_program(m)->shape;
+    double read = (double)model_step_bytes(m) / (double)model_weights_bytes(m); /* of experts */
+    double attention = 2.0 * s->n_layers * s->n_heads * s->head_dim;
+    double even = attention > 0 ? (double)model_n_parameters(m) * read / attention : 0;
+    return even < UINT32_MAX ? (uint32_t)even : UINT32_MAX;
+}
+
 static int open_pool(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     const step_shape *s = &model_program(e->model)->shape;
@@ -144,6 +155,7 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
         .sequences_max = config->sessions_max,
         .bytes = config->kv_bytes_max,
         .bytes_max = memory / KV_MEMORY_PART,
+        .even_tokens = even_tokens(e->model),
     };
     return kv_pool_open(&e->pool, &layout, err);
 }
