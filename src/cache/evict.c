@@ -8,7 +8,7 @@
 #include "cache/pool.h"
 
 /* More uses than this say nothing more, and would keep a block for ever. */
-enum { USES_MAX = 16 };
+enum { USES_MAX = 8 };
 
 /* In tokens that are computed at the beginning of a timeline. */
 static double cost_of(const kv_pool *pool, const kv_block *b)

@@ -1,5 +1,5 @@
 /* pages.c - memory of the cache: groups of layers, pages and blocks, and what is free of them. */
-#include "cache/pool.h"
+#include "cache/kept.h"
 
 #include "base/limits.h"
 #include "base/memory.h"
@@ -7,7 +7,6 @@
 enum {
     WINDOW_SPARE = 4,    /* pages of a group with a window: so many times what sequences look at,
                             because timelines can be taken up again only where their window is */
-    BLOCKS_MAX = 1 << 26,
 };
 
 static int group_layers(kv_pool *pool, const kv_layout *layout, cerium_error *err)
@@ -58,7 +57,7 @@ static int share_out(kv_pool *pool, const kv_layout *layout)
         size = (double)layout->bytes_max;
     double sequences = size > one ? size / one : 1;
     double blocks = all * sequences;
-    if (blocks > BLOCKS_MAX) return CERIUM_ERR_MEMORY;
+    if (blocks > KV_BLOCKS_MAX) return CERIUM_ERR_MEMORY;
     pool->n_blocks = (uint32_t)blocks;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
         kv_group *group = &pool->groups[g];
@@ -152,6 +151,7 @@ void kv_pool_close(kv_pool **pool)
     if (!pool || !*pool) return;
     kv_pool *p = *pool;
     CHECK(p->n_sequences == 0);
+    kv_pool_stop_keeping(p);
     for (uint32_t g = 0; g < KV_GROUPS_MAX; g++) {
         kv_group *group = &p->groups[g];
         memory_unmap(group->pages, group->pages_bytes);
@@ -187,6 +187,7 @@ void kv_pool_measure(kv_pool *pool, kv_use *use)
     *use = (kv_use){.blocks_max = pool->n_blocks,
                     .held = pool->n_blocks - pool->n_free - pool->n_idle,
                     .idle = pool->n_idle};
+    if (pool->kept) kept_measure(pool->kept, use);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -324,7 +325,7 @@ void kv_block_discard(kv_pool *pool, uint32_t block)
     kv_block_free(pool, block);
 }
 
-uint32_t kv_block_take(kv_pool *pool)
+uint32_t kv_block_take(kv_pool *pool, uint32_t groups)
 {
     if (pool->n_free == 0) {
         uint32_t idle = kv_idle_first(pool);
@@ -339,7 +340,8 @@ uint32_t kv_block_take(kv_pool *pool)
     b->is_marked = false;
     b->n_uses = 1;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
-        if (!pool->groups[g].window || take_page(&pool->groups[g], block)) continue;
+        if (!pool->groups[g].window || !(groups >> g & 1)) continue;
+        if (take_page(&pool->groups[g], block)) continue;
         kv_block_free(pool, block);
         return KV_NONE;
     }

@@ -1,9 +1,9 @@
 /* pool.h - what the parts of the cache share: blocks, groups of pages, the tree, sequences.
  *
  * A block is free (on free_blocks), private (held by the one sequence that computes it), or in the
- * tree.  One in the tree is held by sequences, or idle.  Holding a block means holding those before
- * it, so what follows an idle block is idle; those that nothing follows are in a heap by their worth
- * (evict.c), and evicting the first of it never orphans a block. */
+ * tree.  One in the tree is held by sequences, or idle.  Holding a block means holding those
+ * before it, so what follows an idle block is idle; those that nothing follows are in a heap by
+ * their worth (evict.c), and evicting the first of it never orphans a block. */
 #ifndef CACHE_POOL_H
 #define CACHE_POOL_H
 
@@ -77,6 +77,7 @@ struct kv_pool {
     double even_blocks;    /* where a block's attention costs what its weights do; 0 = never */
     uint64_t n_let_go, n_serials;
     hash_name root;        /* before every timeline */
+    struct kv_kept *kept;  /* what is on disk; NULL: nothing is kept */
     uint32_t *full, *near; /* [n_buckets] first block: full ones by hash, all by near_hash */
     uint32_t n_buckets;    /* a power of two */
 };
@@ -105,8 +106,10 @@ static inline uint32_t kv_window_first(const kv_group *group, uint32_t n)
 
 /* ---- pages.c: free, idle and held blocks and pages ---- */
 
-/* A private block with a page in every group; evicts what is idle. KV_NONE when nothing is. */
-uint32_t kv_block_take(kv_pool *pool);
+/* A private block with pages in these groups (bits; those that have everything always); evicts what
+ * is idle.  KV_NONE when nothing is. */
+enum { KV_ALL_GROUPS = (1 << KV_GROUPS_MAX) - 1 };
+uint32_t kv_block_take(kv_pool *pool, uint32_t groups);
 /* Give a block back that is not in the tree. */
 void kv_block_free(kv_pool *pool, uint32_t block);
 /* Take an idle block out of the tree and give it back; it must be the end of its timelines. */
@@ -147,6 +150,8 @@ uint64_t kv_name_near(hash_name before, int32_t first_token);
 /* The full block with tokens [KERNEL_PAGE] after parent, or KV_NONE. */
 uint32_t kv_tree_full(const kv_pool *pool, uint64_t tenant, uint32_t parent,
                       const int32_t *tokens);
+/* The full block with this name, or KV_NONE. */
+uint32_t kv_tree_named(const kv_pool *pool, hash_name name);
 /* The block after parent that agrees longest with tokens [n], and how long; KV_NONE and 0. */
 uint32_t kv_tree_near(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
                       uint32_t n, uint32_t *n_common);
@@ -155,5 +160,18 @@ void kv_tree_add(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block
 /* Put the private last block of a timeline into the tree, idle, unless the tree has it already. */
 void kv_tree_add_last(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block);
 void kv_tree_remove(kv_pool *pool, uint32_t block);
+
+/* ---- sequence.c, for who has the lock ---- */
+
+/* An empty sequence for whole contexts that counts for nobody. */
+kv_sequence *kv_sequence_own(kv_pool *pool);
+/* It holds nothing: hold the timeline up to `last`, in the tree (KV_NONE: nothing), to go on from
+ * there to n tokens. */
+void kv_sequence_follow(kv_sequence *seq, uint64_t tenant, uint32_t last, uint32_t n);
+/* One more block, with pages in these groups. False when there is no place. */
+bool kv_sequence_extend(kv_sequence *seq, uint32_t groups);
+void kv_sequence_add(kv_sequence *seq, const int32_t *tokens, uint32_t n);
+/* Let go of all blocks but the first n. */
+void kv_sequence_drop(kv_sequence *seq, uint32_t n);
 
 #endif

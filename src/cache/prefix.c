@@ -3,7 +3,7 @@
  * A full block is found by the name of everything up to its end, and compared by tenant, parent and
  * tokens: equal parents are equal beginnings, as parents stay while they have children.  The table
  * `near` has every block under its first token, to find the one that agrees longest. */
-#include "cache/pool.h"
+#include "cache/kept.h"
 
 /* How many blocks that begin alike are looked at for the one that agrees longest. */
 enum { NEAR_WALK_MAX = 64 };
@@ -61,6 +61,14 @@ uint32_t kv_tree_full(const kv_pool *pool, uint64_t tenant, uint32_t parent,
     return KV_NONE;
 }
 
+uint32_t kv_tree_named(const kv_pool *pool, hash_name name)
+{
+    uint32_t at = pool->full[name.low & (pool->n_buckets - 1)];
+    while (at != KV_NONE && !hash_name_equal(pool->blocks[at].name, name))
+        at = pool->blocks[at].next_full;
+    return at;
+}
+
 uint32_t kv_tree_near(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
                       uint32_t n, uint32_t *n_common)
 {
@@ -103,6 +111,7 @@ void kv_tree_add(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block
         *bucket = block;
     }
     kv_block_list_pages(pool, block, true);
+    if (pool->kept) kept_push(pool->kept, block, false);
 }
 
 void kv_tree_remove(kv_pool *pool, uint32_t block)

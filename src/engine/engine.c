@@ -221,7 +221,8 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(start_team(e, config->threads, err));
     RETURN_IF(open_pool(e, config, err));
     RETURN_IF(open_passes(e, err));
-    return engine_load_weights(e, config, err);
+    RETURN_IF(engine_load_weights(e, config, err));
+    return engine_keep_kv(e, config, err);
 }
 
 int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
@@ -246,6 +247,7 @@ void cerium_engine_close(cerium_engine **engine)
     cerium_engine *e = *engine;
     scheduler *sched = atomic_load(&e->scheduler);
     CHECK(!e->sessions);
+    if (e->pool) kv_pool_stop_keeping(e->pool); /* its threads ring the scheduler */
     scheduler_close(&sched);
     for (uint32_t i = 0; e->samplers && i < team_n_workers(e->workers); i++)
         sampler_close(&e->samplers[i]);
@@ -282,6 +284,9 @@ void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
         .passes = atomic_load(&c->passes),
         .preempted_passes = atomic_load(&c->preempted_passes),
         .busy_ns = atomic_load(&c->busy_ns),
+        .kv_disk_pages = pages.kept,
+        .kv_disk_written_pages = pages.written,
+        .kv_disk_loaded_pages = pages.loaded,
     };
     for (int i = 0; i < CERIUM_CLASSES; i++) {
         stats->running[i] = atomic_load(&c->running[i]);
