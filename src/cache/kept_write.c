@@ -287,12 +287,16 @@ void *kept_write(void *arg)
         kept_item item;
         pthread_mutex_lock(&kept->pool->lock);
         bool has_item = kept->queue_head != kept->queue_tail;
-        if (has_item) item = kept->queue[kept->queue_head++ % KEPT_QUEUE_MAX];
+        if (has_item) item = kept->queue[kept->queue_head % KEPT_QUEUE_MAX];
         pthread_mutex_unlock(&kept->pool->lock);
         if (closes && (!has_item || clock_ns() > kept->close_ns + CLOSE_NS_MAX)) return NULL;
-        if (has_item)
-            keep(kept, &item);
-        else
+        if (!has_item) {
             thread_bell_wait(&kept->writer_bell, seen);
+            continue;
+        }
+        keep(kept, &item);
+        pthread_mutex_lock(&kept->pool->lock);
+        kept->queue_head++; /* now it does not wait any more */
+        pthread_mutex_unlock(&kept->pool->lock);
     }
 }
