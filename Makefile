@@ -5,6 +5,7 @@
 # make test-clients   install real clients (Codex, SDKs, a browser) and run them; in make test too
 # make bench-server   measure the server: round trips, streams, a crowd (LLAMA_SERVER=PATH: beside it)
 # make bench-peers    the table beside llama.cpp (LLAMA_BENCH=PATH, IK_BENCH=PATH: its llama-bench)
+# make bench-conversation   a conversation: reused and computed tokens, first token, cancel, restart
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   try again to fetch the watchdog's grammars (make fetches them once)
@@ -174,6 +175,9 @@ bench-server: all $O/bench_server $O/tool_make_model
 bench-peers: all $O/tool_make_model
 	bench/peers.py --make-model $O/tool_make_model -o bench/results/$$(date +%F)-peers.md
 bench-guard: all $O/bench_guard ; python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard
+bench-conversation: $O/bench_conversation $O/tool_make_model
+	@mkdir -p $O/models; m=$O/models/bench-0.5b.gguf; \
+	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
 
 AT := $(DESTDIR)$(PREFIX)
@@ -194,7 +198,7 @@ install: all lib
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
-.PHONY: all help lib run test tested test-clients bench bench-peers bench-server soak fuzz fuzzed \
-        install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
+.PHONY: all help lib run test tested test-clients bench bench-conversation bench-peers bench-server \
+        soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
         grammars bench-guard
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

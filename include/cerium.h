@@ -106,7 +106,8 @@ typedef struct {
                                     environment, else beside the model or, where that cannot be
                                     written, in the user's cache folder, from 64 MB on */
     void (*notice)(void *user, const char *line); /* something that the user may want to know and
-                                    that stops nothing: one line; while opening */
+                                    that stops nothing: one line; while opening, and later on any
+                                    thread when something happens to KV on disk */
     void *notice_user;
     const char *head;            /* the output head: "full" computes every logit of every step;
                                     "search" proves which tokens cannot win and leaves their logits
@@ -114,7 +115,11 @@ typedef struct {
                                     or more in a wide type, else "full"; a narrower type of tensor
                                     ("q6_k", "q4_w") changes the logits; NULL = CERIUM_HEAD in the
                                     environment, else "auto" */
-    uint8_t reserved[24];        /* zero */
+    const char *kv_disk;         /* a folder where computed KV survives a restart, in a folder of
+                                    this model's own, for us alone to read; "off"; NULL =
+                                    CERIUM_KV_DISK in the environment, else "off" */
+    uint64_t kv_disk_bytes_max;  /* of this model's files there; 0 = 4 GiB */
+    uint8_t reserved[8];         /* zero */
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
@@ -421,6 +426,17 @@ CERIUM_API CERIUM_CHECKED int cerium_session_open(cerium_session **session_out,
                                                   const cerium_session_config *config,
                                                   cerium_error *err);
 
+/** Open a session that stands where another one does: the same timeline, logits and tenant.  What
+ * was computed is shared until one of them goes on within the same 64 tokens: they are copied then,
+ * once.  So many variants cost the pages of their own tokens.
+ *
+ * @param session  borrowed; no request runs in it
+ * @retval CERIUM_ERR_ARGUMENT  a request runs in it
+ * @retval CERIUM_ERR_CAPACITY  sessions_max sessions are open
+ * @retval CERIUM_ERR_MEMORY    no memory for the timeline */
+CERIUM_API CERIUM_CHECKED int cerium_session_fork(cerium_session **session_out,
+                                                  cerium_session *session, cerium_error *err);
+
 /** Free a session and set *session to NULL. Accepts NULL and pointers to NULL. */
 CERIUM_API void cerium_session_close(cerium_session **session);
 
@@ -590,6 +606,8 @@ typedef struct {
     uint64_t prompt_tokens, reused_tokens, new_tokens;     /* since open */
     uint64_t drafted_tokens, accepted_tokens;
     uint64_t passes, preempted_passes, busy_ns;
+    uint64_t kv_disk_pages;                                /* there now */
+    uint64_t kv_disk_written_pages, kv_disk_loaded_pages;  /* since open */
 } cerium_engine_stats;
 
 CERIUM_API void cerium_engine_measure(const cerium_engine *engine, cerium_engine_stats *stats);

@@ -10,4 +10,15 @@ uint64_t hash_bytes(const void *ptr, size_t len, uint64_t seed);
 /* The same of one number. */
 uint64_t hash_u64(uint64_t value, uint64_t seed);
 
+/* A name for content: 128 bits, so that no two things that ever meet share one by accident. */
+typedef struct {
+    uint64_t low, high;
+} hash_name;
+
+hash_name hash_name_of(const void *ptr, size_t len);
+static inline bool hash_name_equal(hash_name a, hash_name b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
 #endif

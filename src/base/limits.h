@@ -123,6 +123,22 @@ _Static_assert(LIVE_JOURNAL_MAX > SERVER_RUNNING_MAX, "what runs has room");
 /* ---- KV cache ---- */
 
 #define KV_POPULATE_BYTES (64u << 20) /* of pages that get their memory at open: 20 ms at most */
+#define KV_BLOCKS_MAX     (1u << 26)  /* of pages, and of what is kept of them on disk */
+
+/* ---- KV on disk ---- */
+
+#define SEGMENT_RECORDS_MAX 4096u           /* blocks of one file */
+#define KEPT_RECORDS_MAX    (1u << 18)      /* blocks of one model on disk; its files are fewer */
+#define KEPT_SEGMENT_BYTES  (32u << 20)     /* of one file, or 8 blocks */
+#define KEPT_FILES_SEEN_MAX 65536u          /* names of a folder that are looked at */
+#define KEPT_BYTES_DEFAULT  (UINT64_C(4) << 30) /* of all files of one model */
+#define KEPT_PATH_MAX       4096u           /* length of a name, with its folders */
+#define KEPT_QUEUE_MAX      4096u           /* blocks that wait to be written */
+#define KEPT_FETCHES_MAX    256u            /* beginnings that wait to be read */
+
+_Static_assert(KEPT_RECORDS_MAX / SEGMENT_RECORDS_MAX >= 3, "there are files to choose from");
+_Static_assert((KEPT_QUEUE_MAX & (KEPT_QUEUE_MAX - 1)) == 0, "a ring");
+_Static_assert((KEPT_FETCHES_MAX & (KEPT_FETCHES_MAX - 1)) == 0, "a ring");
 
 /* ---- server ---- */
 
@@ -174,6 +190,14 @@ _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choice
 
 _Static_assert(GUARD_LINE_BYTES_MAX * 2 <= GUARD_WINDOW_KEPT, "the held line is always seen");
 _Static_assert(GUARD_WINDOW_KEPT * 2 <= GUARD_WINDOW_BYTES, "a full window halves");
+
+/* ---- edits ---- */
+
+#define EDIT_FILE_BYTES_MAX (4u << 20) /* a file that is edited; the context is far shorter */
+#define EDIT_BLOCKS_MAX     256u       /* search/replace blocks of one answer */
+#define DIFF_BYTES_MAX      (16u << 20)
+#define DIFF_LINES_MAX      (1u << 20)
+#define DIFF_CHANGES_MAX    2000       /* lines that come and go: 16 MB of scratch */
 
 /* Smaller heads than this stay in the caches, where reading less of them gains little. */
 #define MODEL_SCREEN_BYTES_MIN ((size_t)8 << 20)

@@ -14,7 +14,9 @@
  * a page that was found the same bits as a page computed anew.
  *
  * Blocks that no sequence holds are idle: they are kept until their place is needed, and given up
- * least recently used first, the end of a timeline before its beginning.
+ * in the order of what they would cost to compute again, how often they were taken up and how long
+ * ago (evict.c), the end of a timeline before its beginning.  Pages of windows are kept longest
+ * where somebody took a timeline up, or may come to: see kv_sequence_mark.
  *
  * All memory is taken at open: pages as address space, physical when first touched.  Thread-safe;
  * but what a running pass reads (kv_sequence_page) must not be changed meanwhile: a sequence that
@@ -37,6 +39,7 @@ typedef struct {
     uint64_t bytes;              /* of all pages; raised to hold one whole sequence; 0 = what
                                     sequences_max sequences can hold, but at most: */
     uint64_t bytes_max;          /* 0 = no such limit */
+    uint32_t even_tokens;        /* where attention costs a token what weights do; 0 = never */
 } kv_layout;
 
 typedef struct kv_pool kv_pool;
@@ -50,11 +53,40 @@ uint64_t kv_token_bytes(const kv_pool *pool);
 
 typedef struct {
     uint32_t blocks_max, held, idle; /* the rest is free */
+    uint32_t kept, waiting;          /* blocks on disk, and looked at for it later */
+    uint64_t written, loaded;        /* blocks, to disk and from it, since keeping began */
 } kv_use;
 
 void kv_pool_measure(kv_pool *pool, kv_use *use);
 /* Tests only: every list, table and count agrees with every other. */
 bool kv_pool_is_sound(kv_pool *pool);
+
+/* ---- KV on disk ---- */
+
+typedef struct {
+    const char *folder;      /* of this model and this type alone; made if need be */
+    uint64_t model, numbers; /* what pages are computed from, and how: others are no good */
+    uint64_t bytes_max;      /* of all files */
+    void (*notice)(void *user, const char *line); /* what went wrong, once each; on any thread */
+    void (*loaded)(void *user); /* a fetch is over, on a thread of the pool: must not call it */
+    void *user;
+} kv_keeping;
+
+/* Before the first sequence: keep what becomes findable in files, too, and find what they have.  A
+ * thread writes, and one reads.  Files that are damaged, foreign or in use by another process, and
+ * a disk that is full, cost a notice and are gone without.
+ * CERIUM_ERR_ARGUMENT when bytes_max is too small for anything. */
+CERIUM_CHECKED int kv_pool_keep(kv_pool *pool, const kv_keeping *keeping, cerium_error *err);
+/* Write what waits, and keep no more; kv_pool_close() does it too. */
+void kv_pool_stop_keeping(kv_pool *pool);
+
+/* Begin to load what the disk has of the beginning of tokens [n] and memory has not.  0 when that
+ * is nothing, else a ticket; when it is over, an adopt finds what was loaded, as far as there was
+ * room and until others need it. */
+uint64_t kv_pool_fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n);
+bool kv_pool_is_fetched(kv_pool *pool, uint64_t ticket);
+
+/* ---- sequences ---- */
 
 /* An empty sequence that shares with those of its tenant.  CERIUM_ERR_CAPACITY when sequences_max
  * are open.  Takes its table of pages and nothing else. */
@@ -73,6 +105,15 @@ CERIUM_CHECKED int kv_sequence_reserve(kv_sequence *seq, uint32_t end);
 
 /* The n tokens after those that it holds were computed, and are these; reserved before. */
 void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n);
+
+/* Here a timeline may be taken up again: what the windows need for it is kept longer than what lies
+ * between such places.  Adopting marks by itself. */
+void kv_sequence_mark(kv_sequence *seq);
+
+/* Hold what `from` holds and computed: full blocks themselves, and a copy of the last one, or not
+ * that when there is no place for it.  `to` is empty, of the same tenant, and has as long a
+ * context; from is in no pass.  Returns the length. */
+uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from);
 
 /* Hold nothing: all that was computed stays findable, as long as there is room. */
 void kv_sequence_rest(kv_sequence *seq);

@@ -1,6 +1,5 @@
-/* pages.c - memory of the cache: groups of layers, pages and blocks, what is free and what is idle.
- */
-#include "cache/pool.h"
+/* pages.c - memory of the cache: groups of layers, pages and blocks, and what is free of them. */
+#include "cache/kept.h"
 
 #include "base/limits.h"
 #include "base/memory.h"
@@ -8,7 +7,6 @@
 enum {
     WINDOW_SPARE = 4,    /* pages of a group with a window: so many times what sequences look at,
                             because timelines can be taken up again only where their window is */
-    BLOCKS_MAX = 1 << 26,
 };
 
 static int group_layers(kv_pool *pool, const kv_layout *layout, cerium_error *err)
@@ -26,7 +24,8 @@ static int group_layers(kv_pool *pool, const kv_layout *layout, cerium_error *er
                                 KERNEL_PAGE + 1;
             pool->groups[g].window = window;
             pool->groups[g].sequence_pages = window && span < all ? (uint32_t)span : all;
-            pool->groups[g].oldest = pool->groups[g].newest = KV_NONE;
+            for (int i = 0; i < 2; i++)
+                pool->groups[g].oldest[i] = pool->groups[g].newest[i] = KV_NONE;
             pool->n_groups++;
         }
         pool->places[layer] = (kv_place){g, pool->groups[g].n_layers++};
@@ -58,7 +57,7 @@ static int share_out(kv_pool *pool, const kv_layout *layout)
         size = (double)layout->bytes_max;
     double sequences = size > one ? size / one : 1;
     double blocks = all * sequences;
-    if (blocks > BLOCKS_MAX) return CERIUM_ERR_MEMORY;
+    if (blocks > KV_BLOCKS_MAX) return CERIUM_ERR_MEMORY;
     pool->n_blocks = (uint32_t)blocks;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
         kv_group *group = &pool->groups[g];
@@ -76,10 +75,11 @@ static int take_window_lists(const kv_pool *pool, kv_group *group)
     group->users = memory_zalloc(pool->n_blocks, sizeof(uint32_t));
     group->block_of = memory_alloc(group->n_pages * sizeof(uint32_t));
     group->free_pages = memory_alloc(group->n_pages * sizeof(uint32_t));
+    group->list_of = memory_zalloc(group->n_pages, 1);
     group->older = memory_alloc(group->n_pages * sizeof(uint32_t));
     group->newer = memory_alloc(group->n_pages * sizeof(uint32_t));
     if (!group->page_of || !group->users || !group->block_of || !group->free_pages ||
-        !group->older || !group->newer)
+        !group->list_of || !group->older || !group->newer)
         return CERIUM_ERR_MEMORY;
     for (uint32_t i = 0; i < pool->n_blocks; i++) group->page_of[i] = KV_NONE;
     group->n_free = group->n_pages;
@@ -102,14 +102,14 @@ static int take_memory(kv_pool *pool)
     while (pool->n_buckets < 2 * pool->n_blocks) pool->n_buckets *= 2;
     pool->blocks = memory_map(pool->n_blocks * sizeof *pool->blocks);
     pool->free_blocks = memory_alloc(pool->n_blocks * sizeof(uint32_t));
+    pool->heap = memory_alloc(pool->n_blocks * sizeof(uint32_t));
     pool->full = memory_alloc(pool->n_buckets * sizeof(uint32_t));
     pool->near = memory_alloc(pool->n_buckets * sizeof(uint32_t));
-    if (!pool->blocks || !pool->free_blocks || !pool->full || !pool->near)
+    if (!pool->blocks || !pool->free_blocks || !pool->heap || !pool->full || !pool->near)
         return CERIUM_ERR_MEMORY;
     for (uint32_t i = 0; i < pool->n_buckets; i++) pool->full[i] = pool->near[i] = KV_NONE;
     pool->n_free = pool->n_blocks;
     for (uint32_t i = 0; i < pool->n_blocks; i++) pool->free_blocks[i] = pool->n_blocks - 1 - i;
-    pool->oldest = pool->newest = KV_NONE;
     return CERIUM_OK;
 }
 
@@ -124,6 +124,7 @@ int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_error *err)
     pool->n_kv_heads = layout->n_kv_heads;
     pool->context_tokens = layout->context_tokens;
     pool->sequences_max = layout->sequences_max;
+    pool->even_blocks = (double)layout->even_tokens / KERNEL_PAGE;
     pool->has_lock = pthread_mutex_init(&pool->lock, NULL) == 0;
     pool->places = memory_zalloc(layout->n_layers, sizeof *pool->places);
     if (!pool->places || !pool->has_lock) goto fail;
@@ -150,6 +151,7 @@ void kv_pool_close(kv_pool **pool)
     if (!pool || !*pool) return;
     kv_pool *p = *pool;
     CHECK(p->n_sequences == 0);
+    kv_pool_stop_keeping(p);
     for (uint32_t g = 0; g < KV_GROUPS_MAX; g++) {
         kv_group *group = &p->groups[g];
         memory_unmap(group->pages, group->pages_bytes);
@@ -157,11 +159,13 @@ void kv_pool_close(kv_pool **pool)
         memory_free(group->users);
         memory_free(group->block_of);
         memory_free(group->free_pages);
+        memory_free(group->list_of);
         memory_free(group->older);
         memory_free(group->newer);
     }
     memory_unmap(p->blocks, p->n_blocks * sizeof *p->blocks);
     memory_free(p->free_blocks);
+    memory_free(p->heap);
     memory_free(p->full);
     memory_free(p->near);
     memory_free(p->places);
@@ -183,24 +187,27 @@ void kv_pool_measure(kv_pool *pool, kv_use *use)
     *use = (kv_use){.blocks_max = pool->n_blocks,
                     .held = pool->n_blocks - pool->n_free - pool->n_idle,
                     .idle = pool->n_idle};
+    if (pool->kept) kept_measure(pool->kept, use);
     pthread_mutex_unlock(&pool->lock);
 }
 
 /* ---- pages of groups with a window ---- */
 
-static void list_page(kv_group *group, uint32_t page)
+static void list_page(const kv_pool *pool, kv_group *group, uint32_t page)
 {
-    group->older[page] = group->newest;
+    uint8_t list = group->list_of[page] = pool->blocks[group->block_of[page]].is_marked;
+    uint32_t newest = group->newest[list];
+    group->older[page] = newest;
     group->newer[page] = KV_NONE;
-    *(group->newest == KV_NONE ? &group->oldest : &group->newer[group->newest]) = page;
-    group->newest = page;
+    *(newest == KV_NONE ? &group->oldest[list] : &group->newer[newest]) = page;
+    group->newest[list] = page;
 }
 
 static void unlist_page(kv_group *group, uint32_t page)
 {
-    uint32_t older = group->older[page], newer = group->newer[page];
-    *(older == KV_NONE ? &group->oldest : &group->newer[older]) = newer;
-    *(newer == KV_NONE ? &group->newest : &group->older[newer]) = older;
+    uint32_t older = group->older[page], newer = group->newer[page], list = group->list_of[page];
+    *(older == KV_NONE ? &group->oldest[list] : &group->newer[older]) = newer;
+    *(newer == KV_NONE ? &group->newest[list] : &group->older[newer]) = older;
 }
 
 /* Pages are listed for eviction when their block is in the tree and nobody looks at them. */
@@ -212,7 +219,7 @@ static bool is_listed(const kv_pool *pool, const kv_group *group, uint32_t block
 
 static bool take_page(kv_group *group, uint32_t block)
 {
-    uint32_t page = group->oldest;
+    uint32_t page = group->oldest[group->oldest[0] == KV_NONE];
     if (group->n_free > 0) {
         page = group->free_pages[--group->n_free];
     } else {
@@ -237,7 +244,7 @@ void kv_block_leave_page(kv_pool *pool, uint32_t g, uint32_t block)
     kv_group *group = &pool->groups[g];
     CHECK(group->users[block] > 0);
     group->users[block]--;
-    if (is_listed(pool, group, block)) list_page(group, group->page_of[block]);
+    if (is_listed(pool, group, block)) list_page(pool, group, group->page_of[block]);
 }
 
 void kv_block_list_pages(kv_pool *pool, uint32_t block, bool listed)
@@ -246,7 +253,7 @@ void kv_block_list_pages(kv_pool *pool, uint32_t block, bool listed)
         kv_group *group = &pool->groups[g];
         if (!group->window || group->page_of[block] == KV_NONE || group->users[block]) continue;
         if (listed)
-            list_page(group, group->page_of[block]);
+            list_page(pool, group, group->page_of[block]);
         else
             unlist_page(group, group->page_of[block]);
     }
@@ -269,40 +276,31 @@ void kv_block_give_pages(kv_pool *pool, uint32_t to, uint32_t from)
         group->page_of[from] = KV_NONE;
         if (group->page_of[to] == KV_NONE) continue;
         group->block_of[group->page_of[to]] = to;
-        if (is_listed(pool, group, to)) list_page(group, group->page_of[to]);
+        if (is_listed(pool, group, to)) list_page(pool, group, group->page_of[to]);
     }
+}
+
+void kv_block_mark(kv_pool *pool, uint32_t block)
+{
+    kv_block *b = &pool->blocks[block];
+    if (b->is_marked) return;
+    if (b->in_tree) kv_block_list_pages(pool, block, false);
+    b->is_marked = true;
+    if (b->in_tree) kv_block_list_pages(pool, block, true);
 }
 
 /* ---- blocks ---- */
 
-static void list_block(kv_pool *pool, uint32_t block)
-{
-    kv_block *b = &pool->blocks[block];
-    b->older = pool->newest;
-    b->newer = KV_NONE;
-    *(b->older == KV_NONE ? &pool->oldest : &pool->blocks[b->older].newer) = block;
-    pool->newest = block;
-    pool->n_idle++;
-}
-
-static void unlist_block(kv_pool *pool, uint32_t block)
-{
-    const kv_block *b = &pool->blocks[block];
-    *(b->older == KV_NONE ? &pool->oldest : &pool->blocks[b->older].newer) = b->newer;
-    *(b->newer == KV_NONE ? &pool->newest : &pool->blocks[b->newer].older) = b->older;
-    pool->n_idle--;
-}
-
 void kv_block_hold(kv_pool *pool, uint32_t block)
 {
     CHECK(pool->blocks[block].in_tree);
-    if (pool->blocks[block].holders++ == 0) unlist_block(pool, block);
+    if (pool->blocks[block].holders++ == 0) kv_idle_remove(pool, block);
 }
 
 void kv_block_let_go(kv_pool *pool, uint32_t block)
 {
     CHECK(pool->blocks[block].in_tree && pool->blocks[block].holders > 0);
-    if (--pool->blocks[block].holders == 0) list_block(pool, block);
+    if (--pool->blocks[block].holders == 0) kv_idle_add(pool, block);
 }
 
 void kv_block_free(kv_pool *pool, uint32_t block)
@@ -322,23 +320,28 @@ void kv_block_free(kv_pool *pool, uint32_t block)
 void kv_block_discard(kv_pool *pool, uint32_t block)
 {
     CHECK(pool->blocks[block].holders == 0);
-    unlist_block(pool, block);
+    kv_idle_remove(pool, block);
     kv_tree_remove(pool, block);
     kv_block_free(pool, block);
 }
 
-uint32_t kv_block_take(kv_pool *pool)
+uint32_t kv_block_take(kv_pool *pool, uint32_t groups)
 {
     if (pool->n_free == 0) {
-        if (pool->oldest == KV_NONE) return KV_NONE;
-        kv_block_discard(pool, pool->oldest);
+        uint32_t idle = kv_idle_first(pool);
+        if (idle == KV_NONE) return KV_NONE;
+        kv_idle_evicts(pool, idle);
+        kv_block_discard(pool, idle);
     }
     uint32_t block = pool->free_blocks[--pool->n_free];
     kv_block *b = &pool->blocks[block];
     b->n_tokens = 0;
     b->holders = 1;
+    b->is_marked = false;
+    b->n_uses = 1;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
-        if (!pool->groups[g].window || take_page(&pool->groups[g], block)) continue;
+        if (!pool->groups[g].window || !(groups >> g & 1)) continue;
+        if (take_page(&pool->groups[g], block)) continue;
         kv_block_free(pool, block);
         return KV_NONE;
     }

@@ -1,15 +1,15 @@
 /* pool.h - what the parts of the cache share: blocks, groups of pages, the tree, sequences.
  *
  * A block is free (on free_blocks), private (held by the one sequence that computes it), or in the
- * tree.  One in the tree is held by sequences, or idle: on a list in the order in which it was let
- * go of.  A sequence lets go of its last block first, and holding a block means holding those
- * before it; so an idle block comes after all idle blocks that follow it in a timeline, the first
- * of the list is always the end of one, and evicting from the front never orphans a block. */
+ * tree.  One in the tree is held by sequences, or idle.  Holding a block means holding those
+ * before it, so what follows an idle block is idle; those that nothing follows are in a heap by
+ * their worth (evict.c), and evicting the first of it never orphans a block. */
 #ifndef CACHE_POOL_H
 #define CACHE_POOL_H
 
 #include <pthread.h>
 
+#include "base/hash.h"
 #include "cache/kv.h"
 
 #define KV_NONE UINT32_MAX
@@ -17,14 +17,22 @@
 typedef struct {
     int32_t tokens[KERNEL_PAGE];
     uint64_t tenant;
-    uint64_t hash;         /* of the tenant and of all tokens up to its end; when full */
-    uint64_t near_hash;    /* of the tenant, all tokens before it, and its first one */
     uint32_t n_tokens;     /* computed */
-    uint32_t parent;       /* the block before it, KV_NONE at the beginning; in the tree only */
     uint32_t holders;      /* sequences; 1 while it is private */
-    uint32_t older, newer; /* while idle */
-    uint32_t next_full, next_near; /* in its bucket of the tables, while in the tree */
-    bool in_tree;
+    bool in_tree;          /* and while it is: */
+    bool is_marked;        /* somebody may take a timeline up that sees it; private ones too */
+    uint32_t parent;       /* the block before it, KV_NONE at the beginning */
+    uint32_t position;     /* blocks before it */
+    uint32_t n_children;
+    uint32_t n_uses;       /* times that it was computed or taken up */
+    uint64_t serial;       /* no other block of the pool ever has it */
+    hash_name name;        /* of the tenant and of all tokens up to its end */
+    uint64_t near_hash;    /* of the tenant, all tokens before it, and its first one */
+    uint32_t next_full, next_near; /* in its bucket of the tables */
+    /* while idle: */
+    double worth;
+    uint64_t idle_since;   /* a count of blocks that were let go of */
+    uint32_t heap_at;      /* KV_NONE while something follows it */
 } kv_block;
 
 /* Pages of the layers that see the same span. */
@@ -42,8 +50,9 @@ typedef struct {
     uint32_t *block_of;   /* [n_pages] */
     uint32_t *free_pages; /* [n_free]: a stack */
     uint32_t n_free;
+    uint8_t *list_of;     /* [n_pages] of which list, while it is on one: */
     uint32_t *older, *newer; /* [n_pages] of pages without users, in the order of their last */
-    uint32_t oldest, newest;
+    uint32_t oldest[2], newest[2]; /* of blocks without a mark, and of those with one */
 } kv_group;
 
 typedef struct {
@@ -62,7 +71,13 @@ struct kv_pool {
     kv_block *blocks;      /* [n_blocks] */
     uint32_t n_blocks, n_free, n_idle;
     uint32_t *free_blocks; /* [n_free]: a stack */
-    uint32_t oldest, newest; /* idle blocks */
+    uint32_t *heap;        /* [n_heap] idle blocks that nothing follows, the least worth first */
+    uint32_t n_heap;
+    double worth_floor;    /* of what was evicted last */
+    double even_blocks;    /* where a block's attention costs what its weights do; 0 = never */
+    uint64_t n_let_go, n_serials;
+    hash_name root;        /* before every timeline */
+    struct kv_kept *kept;  /* what is on disk; NULL: nothing is kept */
     uint32_t *full, *near; /* [n_buckets] first block: full ones by hash, all by near_hash */
     uint32_t n_buckets;    /* a power of two */
 };
@@ -73,6 +88,7 @@ struct kv_sequence {
     uint32_t context_tokens;
     uint32_t n_tokens; /* computed */
     uint32_t n_blocks; /* held: those of n_tokens, and reserved ones */
+    uint32_t fork; /* tokens that the tree knows but lacks the window of: a mark, when computed */
     uint32_t first[KV_GROUPS_MAX]; /* it uses the group's pages of blocks [first, n_blocks) */
     uint32_t blocks[]; /* [pages of context_tokens] */
 };
@@ -90,8 +106,10 @@ static inline uint32_t kv_window_first(const kv_group *group, uint32_t n)
 
 /* ---- pages.c: free, idle and held blocks and pages ---- */
 
-/* A private block with a page in every group; evicts what is idle. KV_NONE when nothing is. */
-uint32_t kv_block_take(kv_pool *pool);
+/* A private block with pages in these groups (bits; those that have everything always); evicts what
+ * is idle.  KV_NONE when nothing is. */
+enum { KV_ALL_GROUPS = (1 << KV_GROUPS_MAX) - 1 };
+uint32_t kv_block_take(kv_pool *pool, uint32_t groups);
 /* Give a block back that is not in the tree. */
 void kv_block_free(kv_pool *pool, uint32_t block);
 /* Take an idle block out of the tree and give it back; it must be the end of its timelines. */
@@ -106,14 +124,34 @@ void kv_block_copy(kv_pool *pool, uint32_t to, uint32_t from);
 void kv_block_list_pages(kv_pool *pool, uint32_t block, bool listed);
 /* Whether it has a page in every group. */
 bool kv_block_has_pages(const kv_pool *pool, uint32_t block);
+/* Keep its pages longer than those of blocks without a mark. */
+void kv_block_mark(kv_pool *pool, uint32_t block);
 /* Pages that `to`, in the tree, lacks and its equal `from`, private, has become those of `to`. */
 void kv_block_give_pages(kv_pool *pool, uint32_t to, uint32_t from);
 
+/* ---- evict.c: idle blocks, and which of them goes first ---- */
+
+void kv_idle_add(kv_pool *pool, uint32_t block);
+void kv_idle_remove(kv_pool *pool, uint32_t block);
+/* A block came after this one in the tree, or the last one left it. */
+void kv_idle_followed(kv_pool *pool, uint32_t block);
+void kv_idle_unfollowed(kv_pool *pool, uint32_t block);
+/* The idle block to be evicted, or KV_NONE; when it is, tell. */
+uint32_t kv_idle_first(const kv_pool *pool);
+void kv_idle_evicts(kv_pool *pool, uint32_t block);
+
 /* ---- prefix.c: the tree ---- */
 
+/* Names: of what stands before a tenant's timelines, of [n] tokens after what has a name, and what
+ * finds everything that follows it and begins with a token. */
+hash_name kv_name_root(const kv_pool *pool, uint64_t tenant);
+hash_name kv_name_after(hash_name before, const int32_t *tokens, uint32_t n);
+uint64_t kv_name_near(hash_name before, int32_t first_token);
 /* The full block with tokens [KERNEL_PAGE] after parent, or KV_NONE. */
 uint32_t kv_tree_full(const kv_pool *pool, uint64_t tenant, uint32_t parent,
                       const int32_t *tokens);
+/* The full block with this name, or KV_NONE. */
+uint32_t kv_tree_named(const kv_pool *pool, hash_name name);
 /* The block after parent that agrees longest with tokens [n], and how long; KV_NONE and 0. */
 uint32_t kv_tree_near(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
                       uint32_t n, uint32_t *n_common);
@@ -122,5 +160,18 @@ void kv_tree_add(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block
 /* Put the private last block of a timeline into the tree, idle, unless the tree has it already. */
 void kv_tree_add_last(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block);
 void kv_tree_remove(kv_pool *pool, uint32_t block);
+
+/* ---- sequence.c, for who has the lock ---- */
+
+/* An empty sequence for whole contexts that counts for nobody. */
+kv_sequence *kv_sequence_own(kv_pool *pool);
+/* It holds nothing: hold the timeline up to `last`, in the tree (KV_NONE: nothing), to go on from
+ * there to n tokens. */
+void kv_sequence_follow(kv_sequence *seq, uint64_t tenant, uint32_t last, uint32_t n);
+/* One more block, with pages in these groups. False when there is no place. */
+bool kv_sequence_extend(kv_sequence *seq, uint32_t groups);
+void kv_sequence_add(kv_sequence *seq, const int32_t *tokens, uint32_t n);
+/* Let go of all blocks but the first n. */
+void kv_sequence_drop(kv_sequence *seq, uint32_t n);
 
 #endif

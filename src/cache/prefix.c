@@ -1,30 +1,38 @@
 /* prefix.c - the tree of computed blocks: two hash tables over blocks, by content and by beginning.
  *
- * A full block is found by the hash of everything up to its end, and compared by tenant, parent and
+ * A full block is found by the name of everything up to its end, and compared by tenant, parent and
  * tokens: equal parents are equal beginnings, as parents stay while they have children.  The table
  * `near` has every block under its first token, to find the one that agrees longest. */
-#include "cache/pool.h"
+#include "cache/kept.h"
 
 /* How many blocks that begin alike are looked at for the one that agrees longest. */
 enum { NEAR_WALK_MAX = 64 };
 
-/* The finalizer of MurmurHash3 (Appleby, public domain) on a running sum. */
-static inline uint64_t mix(uint64_t hash, uint64_t value)
+hash_name kv_name_root(const kv_pool *pool, uint64_t tenant)
 {
-    uint64_t z = (hash ^ value) * 0xff51afd7ed558ccdu;
-    z = (z ^ z >> 33) * 0xc4ceb9fe1a85ec53u;
-    return z ^ z >> 33;
+    const uint64_t numbers[3] = {pool->root.low, pool->root.high, tenant};
+    return hash_name_of(numbers, sizeof numbers);
 }
 
-static uint64_t hash_before(const kv_pool *pool, uint64_t tenant, uint32_t parent)
+hash_name kv_name_after(hash_name before, const int32_t *tokens, uint32_t n)
 {
-    return parent == KV_NONE ? mix(0x9e3779b97f4a7c15u, tenant) : pool->blocks[parent].hash;
+    struct {
+        hash_name before;
+        int32_t tokens[KERNEL_PAGE];
+    } all = {.before = before};
+    CHECK(n <= KERNEL_PAGE);
+    memcpy(all.tokens, tokens, n * sizeof *tokens);
+    return hash_name_of(&all, sizeof all.before + n * sizeof *tokens);
 }
 
-static uint64_t hash_full(uint64_t before, const int32_t *tokens)
+uint64_t kv_name_near(hash_name before, int32_t first_token)
 {
-    for (int i = 0; i < KERNEL_PAGE; i++) before = mix(before, (uint32_t)tokens[i]);
-    return before;
+    return hash_u64((uint32_t)first_token, before.low);
+}
+
+static hash_name name_before(const kv_pool *pool, uint64_t tenant, uint32_t parent)
+{
+    return parent == KV_NONE ? kv_name_root(pool, tenant) : pool->blocks[parent].name;
 }
 
 static bool follows(const kv_block *b, uint64_t tenant, uint32_t parent)
@@ -42,15 +50,23 @@ static uint32_t common(const int32_t *a, const int32_t *b, uint32_t n)
 uint32_t kv_tree_full(const kv_pool *pool, uint64_t tenant, uint32_t parent,
                       const int32_t *tokens)
 {
-    uint64_t hash = hash_full(hash_before(pool, tenant, parent), tokens);
-    uint32_t at = pool->full[hash & (pool->n_buckets - 1)];
+    hash_name name = kv_name_after(name_before(pool, tenant, parent), tokens, KERNEL_PAGE);
+    uint32_t at = pool->full[name.low & (pool->n_buckets - 1)];
     for (; at != KV_NONE; at = pool->blocks[at].next_full) {
         const kv_block *b = &pool->blocks[at];
-        if (b->hash == hash && follows(b, tenant, parent) &&
+        if (hash_name_equal(b->name, name) && follows(b, tenant, parent) &&
             !memcmp(b->tokens, tokens, sizeof b->tokens))
             return at;
     }
     return KV_NONE;
+}
+
+uint32_t kv_tree_named(const kv_pool *pool, hash_name name)
+{
+    uint32_t at = pool->full[name.low & (pool->n_buckets - 1)];
+    while (at != KV_NONE && !hash_name_equal(pool->blocks[at].name, name))
+        at = pool->blocks[at].next_full;
+    return at;
 }
 
 uint32_t kv_tree_near(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
@@ -59,7 +75,7 @@ uint32_t kv_tree_near(const kv_pool *pool, uint64_t tenant, uint32_t parent, con
     uint32_t best = KV_NONE;
     *n_common = 0;
     if (n == 0) return KV_NONE;
-    uint64_t hash = mix(hash_before(pool, tenant, parent), (uint32_t)tokens[0]);
+    uint64_t hash = kv_name_near(name_before(pool, tenant, parent), tokens[0]);
     uint32_t at = pool->near[hash & (pool->n_buckets - 1)];
     for (uint32_t i = 0; at != KV_NONE && i < NEAR_WALK_MAX; i++) {
         const kv_block *b = &pool->blocks[at];
@@ -76,21 +92,26 @@ void kv_tree_add(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block
 {
     kv_block *b = &pool->blocks[block];
     CHECK(!b->in_tree && b->n_tokens > 0);
-    uint64_t before = hash_before(pool, tenant, parent);
+    hash_name before = name_before(pool, tenant, parent);
     b->in_tree = true;
     b->tenant = tenant;
     b->parent = parent;
-    b->near_hash = mix(before, (uint32_t)b->tokens[0]);
+    b->position = parent == KV_NONE ? 0 : pool->blocks[parent].position + 1;
+    b->n_children = 0;
+    b->serial = ++pool->n_serials;
+    b->name = kv_name_after(before, b->tokens, b->n_tokens);
+    b->near_hash = kv_name_near(before, b->tokens[0]);
+    if (parent != KV_NONE) kv_idle_followed(pool, parent);
     uint32_t *bucket = &pool->near[b->near_hash & (pool->n_buckets - 1)];
     b->next_near = *bucket;
     *bucket = block;
     if (b->n_tokens == KERNEL_PAGE) {
-        b->hash = hash_full(before, b->tokens);
-        bucket = &pool->full[b->hash & (pool->n_buckets - 1)];
+        bucket = &pool->full[b->name.low & (pool->n_buckets - 1)];
         b->next_full = *bucket;
         *bucket = block;
     }
     kv_block_list_pages(pool, block, true);
+    if (pool->kept) kept_push(pool->kept, block, false);
 }
 
 void kv_tree_remove(kv_pool *pool, uint32_t block)
@@ -99,11 +120,12 @@ void kv_tree_remove(kv_pool *pool, uint32_t block)
     CHECK(b->in_tree);
     kv_block_list_pages(pool, block, false);
     b->in_tree = false;
+    if (b->parent != KV_NONE) kv_idle_unfollowed(pool, b->parent);
     uint32_t *at = &pool->near[b->near_hash & (pool->n_buckets - 1)];
     while (*at != block) at = &pool->blocks[*at].next_near;
     *at = b->next_near;
     if (b->n_tokens < KERNEL_PAGE) return;
-    at = &pool->full[b->hash & (pool->n_buckets - 1)];
+    at = &pool->full[b->name.low & (pool->n_buckets - 1)];
     while (*at != block) at = &pool->blocks[*at].next_full;
     *at = b->next_full;
 }
@@ -111,7 +133,7 @@ void kv_tree_remove(kv_pool *pool, uint32_t block)
 void kv_tree_add_last(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block)
 {
     kv_block *b = &pool->blocks[block];
-    uint64_t hash = mix(hash_before(pool, tenant, parent), (uint32_t)b->tokens[0]);
+    uint64_t hash = kv_name_near(name_before(pool, tenant, parent), b->tokens[0]);
     uint32_t at = pool->near[hash & (pool->n_buckets - 1)], next;
     for (uint32_t i = 0; at != KV_NONE && i < NEAR_WALK_MAX; i++, at = next) {
         kv_block *other = &pool->blocks[at];

@@ -1,5 +1,5 @@
 /* sequence.c - sequences: what they hold, what they take up from the tree, and what they add. */
-#include "cache/pool.h"
+#include "cache/kept.h"
 
 #include "base/memory.h"
 
@@ -43,7 +43,7 @@ static void append(kv_sequence *seq, uint32_t block)
 }
 
 /* Let go of all blocks but the first n, the last one first: see pool.h. */
-static void drop(kv_sequence *seq, uint32_t n)
+void kv_sequence_drop(kv_sequence *seq, uint32_t n)
 {
     kv_pool *pool = seq->pool;
     while (seq->n_blocks > n) {
@@ -75,11 +75,23 @@ static void look_from(kv_sequence *seq, uint32_t n)
     }
 }
 
+/* A timeline may be taken up at position n, which it holds. */
+static void mark(kv_sequence *seq, uint32_t n)
+{
+    for (uint32_t g = 0; g < seq->pool->n_groups; g++) {
+        const kv_group *group = &seq->pool->groups[g];
+        for (uint32_t i = kv_window_first(group, n); group->window && i < kv_blocks_for(n); i++)
+            kv_block_mark(seq->pool, seq->blocks[i]);
+    }
+    if (n >= seq->fork) seq->fork = 0;
+}
+
 void kv_sequence_rest(kv_sequence *seq)
 {
     pthread_mutex_lock(&seq->pool->lock);
-    drop(seq, 0);
+    kv_sequence_drop(seq, 0);
     look_from(seq, 0);
+    seq->fork = 0;
     pthread_mutex_unlock(&seq->pool->lock);
 }
 
@@ -116,9 +128,9 @@ static int reserve(kv_sequence *seq, uint32_t end)
     uint32_t n_before = seq->n_blocks;
     if (end > seq->context_tokens) return CERIUM_ERR_CAPACITY;
     while (seq->n_blocks < kv_blocks_for(end)) {
-        uint32_t block = kv_block_take(seq->pool);
+        uint32_t block = kv_block_take(seq->pool, KV_ALL_GROUPS);
         if (block == KV_NONE) {
-            drop(seq, n_before);
+            kv_sequence_drop(seq, n_before);
             return CERIUM_ERR_MEMORY;
         }
         append(seq, block);
@@ -155,9 +167,8 @@ static void publish(kv_sequence *seq, uint32_t index)
     seq->blocks[index] = same;
 }
 
-void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n)
+void kv_sequence_add(kv_sequence *seq, const int32_t *tokens, uint32_t n)
 {
-    pthread_mutex_lock(&seq->pool->lock);
     CHECK(n <= seq->n_blocks * KERNEL_PAGE - seq->n_tokens);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t index = seq->n_tokens / KERNEL_PAGE;
@@ -167,7 +178,21 @@ void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n)
         seq->n_tokens++;
         if (b->n_tokens == KERNEL_PAGE) publish(seq, index);
     }
+    if (seq->fork && seq->n_tokens >= seq->fork) mark(seq, seq->fork);
     look_from(seq, seq->n_tokens);
+}
+
+void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n)
+{
+    pthread_mutex_lock(&seq->pool->lock);
+    kv_sequence_add(seq, tokens, n);
+    pthread_mutex_unlock(&seq->pool->lock);
+}
+
+void kv_sequence_mark(kv_sequence *seq)
+{
+    pthread_mutex_lock(&seq->pool->lock);
+    mark(seq, seq->n_tokens);
     pthread_mutex_unlock(&seq->pool->lock);
 }
 
@@ -216,6 +241,7 @@ static bool take_last(kv_sequence *seq, const path *p)
     kv_pool *pool = seq->pool;
     kv_block *b = &pool->blocks[p->last];
     kv_block_hold(pool, p->last);
+    b->n_uses++;
     if (b->n_tokens == p->n_last && b->n_tokens < KERNEL_PAGE) {
         kv_tree_remove(pool, p->last);
         append(seq, p->last);
@@ -223,7 +249,7 @@ static bool take_last(kv_sequence *seq, const path *p)
     }
     for (uint32_t g = 0; g < pool->n_groups; g++) /* taking must not evict what is copied */
         if (pool->groups[g].window) kv_block_use_page(pool, g, p->last);
-    uint32_t copy = kv_block_take(pool);
+    uint32_t copy = kv_block_take(pool, KV_ALL_GROUPS);
     if (copy != KV_NONE) {
         kv_block_copy(pool, copy, p->last);
         memcpy(pool->blocks[copy].tokens, b->tokens, p->n_last * sizeof *b->tokens);
@@ -245,11 +271,13 @@ static void take(kv_sequence *seq, path p)
             if (p.n_last == 0) p.n_blocks--;
             p.n_last = 0;
         }
-        drop(seq, p.n_blocks < n_held ? p.n_blocks : n_held);
+        kv_sequence_drop(seq, p.n_blocks < n_held ? p.n_blocks : n_held);
         look_from(seq, p.n_blocks * KERNEL_PAGE + p.n_last);
         while (seq->n_blocks < p.n_blocks) {
-            kv_block_hold(seq->pool, seq->blocks[seq->n_blocks]);
-            append(seq, seq->blocks[seq->n_blocks]);
+            uint32_t block = seq->blocks[seq->n_blocks];
+            kv_block_hold(seq->pool, block);
+            seq->pool->blocks[block].n_uses++;
+            append(seq, block);
         }
         seq->n_tokens = p.n_blocks * KERNEL_PAGE + p.n_last;
         if (p.n_last == 0 || take_last(seq, &p)) return;
@@ -277,12 +305,18 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
         uint32_t parent = parent_of(seq, n_own), n_near;
         uint32_t near = kv_tree_near(pool, seq->tenant, parent, tokens + at, n - at, &n_near);
         if (n_near <= n_same || !kv_block_has_pages(pool, near)) {
-            drop(seq, n_own + 1);
+            kv_sequence_drop(seq, n_own + 1);
             return seq->n_tokens;
         }
     }
-    drop(seq, n_own);
-    take(seq, find(seq, n_own, tokens, n));
+    kv_sequence_drop(seq, n_own);
+    path p = find(seq, n_own, tokens, n);
+    uint32_t n_known = p.n_blocks * KERNEL_PAGE + p.n_last;
+    take(seq, p);
+    if (pool->kept && seq->n_tokens >= KERNEL_PAGE)
+        kept_push(pool->kept, seq->blocks[seq->n_tokens / KERNEL_PAGE - 1], true);
+    mark(seq, seq->n_tokens);
+    seq->fork = n_known > seq->n_tokens ? n_known : 0;
     return seq->n_tokens;
 }
 
@@ -293,6 +327,65 @@ uint32_t kv_sequence_adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
     uint32_t n_held = adopt(seq, tokens, n);
     pthread_mutex_unlock(&seq->pool->lock);
     return n_held;
+}
+
+uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from)
+{
+    kv_pool *pool = to->pool;
+    pthread_mutex_lock(&pool->lock);
+    CHECK(to->n_blocks == 0 && to->tenant == from->tenant);
+    CHECK(to->context_tokens >= from->n_tokens && pool == from->pool);
+    uint32_t n_full = from->n_tokens / KERNEL_PAGE, n_last = from->n_tokens % KERNEL_PAGE;
+    uint32_t last = n_full ? from->blocks[n_full - 1] : KV_NONE;
+    if (n_full) pool->blocks[last].n_uses++;
+    kv_sequence_follow(to, to->tenant, last, from->n_tokens);
+    uint32_t copy = n_last ? kv_block_take(pool, KV_ALL_GROUPS) : KV_NONE;
+    if (copy != KV_NONE) {
+        uint32_t block = from->blocks[n_full];
+        kv_block_copy(pool, copy, block);
+        memcpy(pool->blocks[copy].tokens, pool->blocks[block].tokens,
+               n_last * sizeof *pool->blocks[copy].tokens);
+        pool->blocks[copy].n_tokens = n_last;
+        append(to, copy);
+        to->n_tokens += n_last;
+    }
+    look_from(to, to->n_tokens);
+    mark(to, to->n_tokens);
+    uint32_t n = to->n_tokens;
+    pthread_mutex_unlock(&pool->lock);
+    return n;
+}
+
+/* ---- a sequence that is filled from elsewhere ---- */
+
+kv_sequence *kv_sequence_own(kv_pool *pool)
+{
+    kv_sequence *seq =
+        memory_alloc(sizeof *seq + kv_blocks_for(pool->context_tokens) * sizeof *seq->blocks);
+    if (seq) *seq = (kv_sequence){.pool = pool, .context_tokens = pool->context_tokens};
+    return seq;
+}
+
+void kv_sequence_follow(kv_sequence *seq, uint64_t tenant, uint32_t last, uint32_t n)
+{
+    kv_pool *pool = seq->pool;
+    CHECK(seq->n_blocks == 0 && n <= seq->context_tokens);
+    seq->tenant = tenant;
+    look_from(seq, n);
+    uint32_t n_blocks = last == KV_NONE ? 0 : pool->blocks[last].position + 1;
+    for (uint32_t i = n_blocks; i-- > 0; last = pool->blocks[last].parent) seq->blocks[i] = last;
+    while (seq->n_blocks < n_blocks) {
+        kv_block_hold(pool, seq->blocks[seq->n_blocks]);
+        append(seq, seq->blocks[seq->n_blocks]);
+    }
+    seq->n_tokens = n_blocks * KERNEL_PAGE;
+}
+
+bool kv_sequence_extend(kv_sequence *seq, uint32_t groups)
+{
+    uint32_t block = kv_block_take(seq->pool, groups);
+    if (block != KV_NONE) append(seq, block);
+    return block != KV_NONE;
 }
 
 kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_head, uint32_t page)

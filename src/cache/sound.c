@@ -26,41 +26,54 @@ static bool tables_are_sound(const kv_pool *pool)
         if (b->in_tree && b->parent != KV_NONE) {
             const kv_block *parent = &pool->blocks[b->parent];
             if (!parent->in_tree || parent->n_tokens != KERNEL_PAGE ||
-                parent->tenant != b->tenant || parent->holders < b->holders)
+                parent->tenant != b->tenant || parent->holders < b->holders ||
+                parent->position + 1 != b->position)
                 return false;
         }
     }
     return n_near == n_tree && n_full == n_whole;
 }
 
-/* place: [n_blocks] scratch */
-static bool idle_is_sound(const kv_pool *pool, uint32_t *place)
+/* n_children: [n_blocks] scratch */
+static bool idle_is_sound(const kv_pool *pool, uint32_t *n_children)
 {
-    uint32_t n = 0, before = KV_NONE, n_idle = 0;
-    for (uint32_t i = 0; i < pool->n_blocks; i++) place[i] = 0;
-    for (uint32_t at = pool->oldest; at != KV_NONE; at = pool->blocks[at].newer) {
-        const kv_block *b = &pool->blocks[at];
-        if (!b->in_tree || b->holders || b->older != before || n >= pool->n_blocks) return false;
-        place[at] = ++n;
-        before = at;
-    }
+    uint32_t n_idle = 0, n_ends = 0;
+    for (uint32_t i = 0; i < pool->n_blocks; i++) n_children[i] = 0;
+    for (uint32_t i = 0; i < pool->n_blocks; i++)
+        if (pool->blocks[i].in_tree && pool->blocks[i].parent != KV_NONE)
+            n_children[pool->blocks[i].parent]++;
     for (uint32_t i = 0; i < pool->n_blocks; i++) {
         const kv_block *b = &pool->blocks[i];
-        n_idle += b->in_tree && b->holders == 0;
-        /* What follows in a timeline comes first. */
-        if (place[i] && b->parent != KV_NONE && place[b->parent] && place[b->parent] < place[i])
-            return false;
+        if (!b->in_tree) continue;
+        if (b->n_children != n_children[i]) return false;
+        if (b->holders) continue;
+        n_idle++;
+        n_ends += b->n_children == 0;
+        if ((b->n_children == 0) != (b->heap_at != KV_NONE)) return false;
     }
-    return before == pool->newest && n == pool->n_idle && n == n_idle;
+    for (uint32_t at = 0; at < pool->n_heap; at++) {
+        const kv_block *b = &pool->blocks[pool->heap[at]];
+        if (!b->in_tree || b->holders || b->heap_at != at) return false;
+        if (at && b->worth < pool->blocks[pool->heap[(at - 1) / 2]].worth) return false;
+    }
+    return n_idle == pool->n_idle && n_ends == pool->n_heap;
+}
+
+static bool list_is_sound(const kv_group *group, uint32_t list, uint32_t *n_listed)
+{
+    uint32_t before = KV_NONE;
+    for (uint32_t at = group->oldest[list]; at != KV_NONE; at = group->newer[at]) {
+        if (group->older[at] != before || group->list_of[at] != list) return false;
+        if (++*n_listed > group->n_pages) return false;
+        before = at;
+    }
+    return before == group->newest[list];
 }
 
 static bool group_is_sound(const kv_pool *pool, const kv_group *group)
 {
-    uint32_t n_listed = 0, n_unused = 0, n_pages = 0, before = KV_NONE;
-    for (uint32_t at = group->oldest; at != KV_NONE; at = group->newer[at]) {
-        if (group->older[at] != before || ++n_listed > group->n_pages) return false;
-        before = at;
-    }
+    uint32_t n_listed = 0, n_unused = 0, n_pages = 0;
+    if (!list_is_sound(group, 0, &n_listed) || !list_is_sound(group, 1, &n_listed)) return false;
     for (uint32_t i = 0; i < pool->n_blocks; i++) {
         if (group->users[i] > pool->blocks[i].holders) return false;
         if (group->page_of[i] == KV_NONE) continue;
@@ -68,15 +81,14 @@ static bool group_is_sound(const kv_pool *pool, const kv_group *group)
         n_pages++;
         n_unused += pool->blocks[i].in_tree && group->users[i] == 0;
     }
-    return n_listed == n_unused && before == group->newest &&
-           n_pages + group->n_free == group->n_pages;
+    return n_listed == n_unused && n_pages + group->n_free == group->n_pages;
 }
 
 bool kv_pool_is_sound(kv_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
-    uint32_t *place = memory_alloc(pool->n_blocks * sizeof *place);
-    bool ok = place && tables_are_sound(pool) && idle_is_sound(pool, place);
+    uint32_t *scratch = memory_alloc(pool->n_blocks * sizeof *scratch);
+    bool ok = scratch && tables_are_sound(pool) && idle_is_sound(pool, scratch);
     uint32_t n_held = 0;
     for (uint32_t i = 0; i < pool->n_free; i++) ok &= !pool->blocks[pool->free_blocks[i]].in_tree;
     for (uint32_t i = 0; i < pool->n_blocks; i++)
@@ -85,6 +97,6 @@ bool kv_pool_is_sound(kv_pool *pool)
     for (uint32_t g = 0; g < pool->n_groups; g++)
         if (pool->groups[g].window) ok &= group_is_sound(pool, &pool->groups[g]);
     pthread_mutex_unlock(&pool->lock);
-    memory_free(place);
+    memory_free(scratch);
     return ok;
 }

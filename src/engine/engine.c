@@ -117,6 +117,17 @@ static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
 
 /* ---- open ---- */
 
+/* Where in a timeline attending to what stands before costs as many multiplications as the weights:
+ * what is lost with a page depends on it. */
+static uint32_t even_tokens(const model *m)
+{
+    const step_shape *s = &model_program(m)->shape;
+    double read = (double)model_step_bytes(m) / (double)model_weights_bytes(m); /* of experts */
+    double attention = 2.0 * s->n_layers * s->n_heads * s->head_dim;
+    double even = attention > 0 ? (double)model_n_parameters(m) * read / attention : 0;
+    return even < UINT32_MAX ? (uint32_t)even : UINT32_MAX;
+}
+
 static int open_pool(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     const step_shape *s = &model_program(e->model)->shape;
@@ -144,6 +155,7 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
         .sequences_max = config->sessions_max,
         .bytes = config->kv_bytes_max,
         .bytes_max = memory / KV_MEMORY_PART,
+        .even_tokens = even_tokens(e->model),
     };
     return kv_pool_open(&e->pool, &layout, err);
 }
@@ -209,7 +221,8 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(start_team(e, config->threads, err));
     RETURN_IF(open_pool(e, config, err));
     RETURN_IF(open_passes(e, err));
-    return engine_load_weights(e, config, err);
+    RETURN_IF(engine_load_weights(e, config, err));
+    return engine_keep_kv(e, config, err);
 }
 
 int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
@@ -234,6 +247,7 @@ void cerium_engine_close(cerium_engine **engine)
     cerium_engine *e = *engine;
     scheduler *sched = atomic_load(&e->scheduler);
     CHECK(!e->sessions);
+    if (e->pool) kv_pool_stop_keeping(e->pool); /* its threads ring the scheduler */
     scheduler_close(&sched);
     for (uint32_t i = 0; e->samplers && i < team_n_workers(e->workers); i++)
         sampler_close(&e->samplers[i]);
@@ -271,6 +285,9 @@ void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
         .passes = atomic_load(&c->passes),
         .preempted_passes = atomic_load(&c->preempted_passes),
         .busy_ns = atomic_load(&c->busy_ns),
+        .kv_disk_pages = pages.kept,
+        .kv_disk_written_pages = pages.written,
+        .kv_disk_loaded_pages = pages.loaded,
     };
     for (int i = 0; i < CERIUM_CLASSES; i++) {
         stats->running[i] = atomic_load(&c->running[i]);

@@ -48,6 +48,8 @@ struct cerium_engine {
     chat_form chat;
     infill_form infill;
     char *name;
+    void (*notice)(void *user, const char *line); /* or NULL; and */
+    void *notice_user;
     char *cache_path;            /* NULL: the weights are in memory of our own */
     uint32_t n_vocab;            /* logits; the tokenizer may know fewer */
     size_t logits_stride;        /* n_vocab rounded up to a panel */
@@ -110,6 +112,18 @@ struct cerium_session {
 /* Panels for e->model: mapped from a file that was kept, else repacked, and kept if may be. */
 CERIUM_CHECKED int engine_load_weights(cerium_engine *e, const cerium_engine_config *config,
                                        cerium_error *err);
+
+/* ---- keeping.c ---- */
+
+/* With weights, before the first session: KV on disk, where the configuration wants it. */
+CERIUM_CHECKED int engine_keep_kv(cerium_engine *e, const cerium_engine_config *config,
+                                  cerium_error *err);
+/* Load what the disk has of s's timeline, all but its last token, and memory has not.  *ticket is 0
+ * at first.  True when it is over; the scheduler is rung then. */
+#define ENGINE_FETCH_NONE UINT64_MAX
+bool engine_fetch(cerium_session *s, uint64_t *ticket);
+/* The same, and wait for it, or for s being canceled.  False when there was nothing to load. */
+bool engine_fetch_now(cerium_session *s);
 
 /* ---- room.c ---- */
 

@@ -23,6 +23,22 @@ static int goes_before(const void *a, const void *b)
     return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
 }
 
+static bool has_all_logits(const cerium_session *s)
+{
+    return s->has_logits && !s->has_best_alone && s->n_computed == s->n_tokens;
+}
+
+/* What the disk has of its prompt is loaded first, and others run meanwhile.  Before that its
+ * session lets go of what does not belong to the prompt, and makes room. */
+static bool is_fetched(cerium_session *s)
+{
+    request *r = s->request;
+    if (r->begun || has_all_logits(s)) return true;
+    if (r->fetch == 0)
+        s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
+    return engine_fetch(s, &r->fetch);
+}
+
 /* A request whose reader is slow is left out, and whoever needs its pages may have them. */
 static bool can_run(cerium_session *s)
 {
@@ -31,12 +47,7 @@ static bool can_run(cerium_session *s)
     if (has_room == r->is_parked)
         atomic_store(&s->rank, has_room ? rank_of(r->class_, r->ticket) : rank_idle(s->engine));
     r->is_parked = !has_room;
-    return has_room;
-}
-
-static bool has_all_logits(const cerium_session *s)
-{
-    return s->has_logits && !s->has_best_alone && s->n_computed == s->n_tokens;
+    return has_room && is_fetched(s);
 }
 
 /* What is there of the prompt beyond what ever was, this request did not compute. */

@@ -53,6 +53,7 @@ struct request {
     uint64_t tenant_served;   /* rows of its tenant in its class: who got least goes first */
     uint32_t share;           /* of its tenant, in scheduler.shares */
     bool begun, prompt_done, is_parked;
+    uint64_t fetch;           /* of what the disk has of its prompt: see engine_fetch */
     uint32_t furthest;        /* computed of the timeline at its best */
     uint32_t n_new;
     uint64_t token_ns;        /* when the last token was there */

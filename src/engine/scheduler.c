@@ -63,6 +63,7 @@ static void finish(scheduler *p, cerium_session *s, int status, cerium_stop stop
     atomic_fetch_sub(r->begun ? &counts->running[r->class_] : &counts->waiting[r->class_], 1);
     atomic_store(&s->duration_ns, clock_ns() - atomic_load(&s->start_ns));
     atomic_store(&s->rank, rank_idle(p->engine));
+    kv_sequence_mark(s->sequence);
     event_slot slot = {.kind = CERIUM_EVENT_DONE, .status = status, .stop = stop};
     request_push(r, &slot, NULL);
     atomic_store(&r->is_over, true);
@@ -143,6 +144,7 @@ static void commit(scheduler *p, cerium_session *s)
     if (s->n_computed > r->furthest) r->furthest = s->n_computed;
     if (!r->prompt_done && s->n_computed >= r->n_prompt) {
         r->prompt_done = true;
+        kv_sequence_mark(s->sequence);
         atomic_store(&s->prompt_ns, clock_ns() - atomic_load(&s->start_ns) -
                                         atomic_load(&s->queue_ns));
     }

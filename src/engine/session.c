@@ -70,6 +70,33 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
     return CERIUM_OK;
 }
 
+int cerium_session_fork(cerium_session **session_out, cerium_session *from, cerium_error *err)
+{
+    if (!session_out || !from) return error_set(err, CERIUM_ERR_ARGUMENT, "no session");
+    cerium_engine *e = from->engine;
+    if (from->running)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "a request runs in this session: poll it to its end first");
+    cerium_session_config config = {.context_tokens_max = from->context_tokens,
+                                    .tenant = from->tenant,
+                                    .control_text = from->control_text,
+                                    .score_tokens_max = from->score_tokens_max};
+    cerium_session *s = NULL;
+    RETURN_IF(cerium_session_open(&s, e, &config, err));
+    memcpy(s->tokens, from->tokens, from->n_tokens * sizeof *s->tokens);
+    s->n_tokens = from->n_tokens;
+    s->stops = from->stops;
+    thread_turn_take(&e->pass);
+    uint32_t n = kv_sequence_fork(s->sequence, from->sequence);
+    thread_turn_give(&e->pass);
+    s->n_computed = n < from->n_computed ? n : from->n_computed;
+    s->has_logits = from->has_logits && s->n_computed == from->n_computed;
+    s->has_best_alone = from->has_best_alone;
+    if (s->has_logits) memcpy(s->logits, from->logits, e->n_vocab * sizeof *s->logits);
+    *session_out = s;
+    return CERIUM_OK;
+}
+
 /* There may be room for what a request waits for.  One that is submitted after this look finds it,
  * and while one is counted neither as waiting nor as running, the scheduler is awake. */
 static void ring_scheduler(cerium_engine *e)
@@ -188,6 +215,14 @@ static int compute(cerium_session *s, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* Hold what memory and disk have of the timeline, all but its last token. */
+static uint32_t adopt(cerium_session *s)
+{
+    uint32_t n = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
+    if (engine_fetch_now(s)) n = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
+    return n;
+}
+
 static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, cerium_sync_result *result,
                 cerium_error *err)
 {
@@ -202,7 +237,7 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, cerium_syn
     guide_close(&s->guide);
     if (!complete) {
         s->has_logits = false;
-        s->n_computed = reused = kv_sequence_adopt(s->sequence, s->tokens, n - 1);
+        s->n_computed = reused = adopt(s);
         atomic_fetch_add(&s->engine->counts.prompt_tokens, n);
         atomic_fetch_add(&s->engine->counts.reused_tokens, reused);
     }
@@ -211,6 +246,7 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, cerium_syn
         s->n_tokens = s->n_computed;
         return status;
     }
+    kv_sequence_mark(s->sequence);
     if (result)
         *result = (cerium_sync_result){.tokens_reused = reused,
                                        .tokens_computed = n - reused,

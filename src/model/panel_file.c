@@ -6,11 +6,10 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 
 static bool fault(char out[PANEL_TEXT_MAX], const char *path, const char *what)
@@ -94,19 +93,6 @@ static const char *distrust(const struct stat *st, const char *model_path)
     return "belongs to another user";
 }
 
-/* Up to len bytes from the start of a file. */
-static size_t read_head(int fd, uint8_t *out, size_t len)
-{
-    size_t at = 0;
-    while (at < len) {
-        ssize_t n = pread(fd, out + at, len - at, (off_t)at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        at += (size_t)n;
-    }
-    return at;
-}
-
 /* NULL when the file was mapped, else what is wrong with it. */
 static const char *map_fd(panel_map *map, const panel_places *places, int fd)
 {
@@ -114,7 +100,7 @@ static const char *map_fd(panel_map *map, const panel_places *places, int fd)
     if (fstat(fd, &st)) return strerror(errno);
     const char *what = distrust(&st, places->model_path);
     if (what) return what;
-    size_t len = read_head(fd, map->head, panel_head_bytes(map->key.bytes));
+    size_t len = file_read_at(fd, map->head, panel_head_bytes(map->key.bytes), 0);
     what = panel_head_fault((view){(const char *)map->head, len}, (uint64_t)st.st_size,
                             &map->key);
     if (what) return what;
@@ -155,16 +141,6 @@ void panel_map_close(panel_map *map)
 
 /* ---- Section - Writing ---- */
 
-/* The folders above path, for us alone; whatever fails shows when the file is opened. */
-static void make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-}
-
 /* The file that is being written: ours, and held by nobody else.  0, an errno, or EWOULDBLOCK when
  * another process writes it or has just finished. */
 static int lock_new(int fd, const char *new_path)
@@ -179,17 +155,13 @@ static int lock_new(int fd, const char *new_path)
     return 0;
 }
 
-/* Keep a disk from filling up: as much again must stay free.  A limit on the size of files is
- * looked at first, since running into it is a signal. */
+/* Keep a disk from filling up. */
 static const char *lacks_room(int fd, uint64_t file_bytes)
 {
-    struct rlimit limit;
-    struct statvfs fs;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < file_bytes)
-        return "larger than this process may write files";
-    if (fstatvfs(fd, &fs)) return strerror(errno);
-    if ((uint64_t)fs.f_bavail * fs.f_frsize / 2 < file_bytes) return "too little room on the disk";
-    return NULL;
+    int why = file_lacks_room(fd, file_bytes);
+    if (why == EFBIG) return "larger than this process may write files";
+    if (why == ENOSPC) return "too little room on the disk";
+    return why ? strerror(why) : NULL;
 }
 
 /* 0, EWOULDBLOCK, or -1 with a fault. */
@@ -198,7 +170,7 @@ static int begin(panel_writer *writer, char *path, const char *model_path)
     struct stat model;
     writer->path = path;
     writer->mode = 0400;
-    make_folders(path);
+    file_make_folders(path);
     writer->new_path = join(path, ".new", "", "");
     if (!writer->new_path) return fault(writer->fault, path, "no memory"), -1;
     const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
@@ -238,27 +210,13 @@ bool panel_writer_open(panel_writer *writer, const panel_places *places, const p
     return false;
 }
 
-/* 0 or an errno. */
-static int write_at(int fd, const uint8_t *from, size_t len, uint64_t at)
-{
-    while (len) {
-        ssize_t n = pwrite(fd, from, len, (off_t)at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n < 0 ? errno : EIO;
-        from += n;
-        len -= (size_t)n;
-        at += (uint64_t)n;
-    }
-    return 0;
-}
-
 bool panel_writer_put(panel_writer *writer, uint64_t chunk, const uint8_t *panels)
 {
     const uint64_t at = chunk * PANEL_CHUNK_BYTES, left = writer->key.bytes - at;
     const size_t n = left < PANEL_CHUNK_BYTES ? left : PANEL_CHUNK_BYTES;
     if (atomic_load_explicit(&writer->failed, memory_order_relaxed)) return false;
     writer->hashes[chunk] = hash_bytes(panels + at, n, 0);
-    int why = write_at(writer->fd, panels + at, n, panel_file_at(writer->key.bytes) + at);
+    int why = file_write_at(writer->fd, panels + at, n, panel_file_at(writer->key.bytes) + at);
     if (why) atomic_store(&writer->failed, why);
     return why == 0;
 }
@@ -271,7 +229,7 @@ bool panel_writer_finish(panel_writer *writer)
     uint8_t *head = memory_alloc(len);
     if (!head) return fault(writer->fault, writer->path, "no memory");
     panel_head_write(head, &writer->key, writer->hashes);
-    why = write_at(writer->fd, head, len, 0);
+    why = file_write_at(writer->fd, head, len, 0);
     memory_free(head);
     /* Read-only, so that nobody cuts by mistake what others have mapped. */
     if (!why && fchmod(writer->fd, writer->mode)) why = errno;

@@ -11,6 +11,7 @@ static const struct {
     {"serve", program_serve, "serve a model over HTTP and WebSocket, and a page to try it"},
     {"run", program_run, "stream a completion or a chat in the terminal"},
     {"complete", program_complete, "fill in the middle at a place in a file"},
+    {"edit", program_edit, "change a file as an instruction says, and show the change"},
     {"bench", program_bench, "measure speed beside the machine's own memory bandwidth"},
     {"perplexity", program_perplexity, "how well a model predicts a text"},
     {"tokenize", program_tokenize, "the tokens of a text"},

@@ -10,6 +10,8 @@ enum {
     VAL_BATCH,
     VAL_CPU,
     VAL_KV,
+    VAL_KV_DISK,
+    VAL_KV_DISK_MAX,
     VAL_NO_CACHE,
     VAL_HEAD,
     VAL_TEMP,
@@ -33,6 +35,8 @@ static const struct {
     {OPTIONS_ENGINE, {"batch", required_argument, NULL, VAL_BATCH}},
     {OPTIONS_ENGINE, {"cpu", required_argument, NULL, VAL_CPU}},
     {OPTIONS_ENGINE, {"kv", required_argument, NULL, VAL_KV}},
+    {OPTIONS_ENGINE, {"kv-disk", required_argument, NULL, VAL_KV_DISK}},
+    {OPTIONS_ENGINE, {"kv-disk-max", required_argument, NULL, VAL_KV_DISK_MAX}},
     {OPTIONS_ENGINE, {"no-cache", no_argument, NULL, VAL_NO_CACHE}},
     {OPTIONS_ENGINE, {"head", required_argument, NULL, VAL_HEAD}},
     {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
@@ -73,6 +77,18 @@ bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out)
     return true;
 }
 
+bool option_bytes(const char *value, uint64_t *out)
+{
+    static const char units[] = "KMGT";
+    view number = view_of(value);
+    const char *unit = number.len ? strchr(units, number.ptr[number.len - 1]) : NULL;
+    uint64_t n, shift = unit ? 10 * (uint64_t)(unit - units + 1) : 0;
+    if (unit) number.len--;
+    if (!parse_u64(number, &n) || n == 0 || n > UINT64_MAX >> shift) return false;
+    *out = n << shift;
+    return true;
+}
+
 static bool option_f32(const char *value, double low, double high, float *out)
 {
     double x;
@@ -94,6 +110,8 @@ static bool take_shared(options *o, int val, const char *value)
     case VAL_BATCH: return option_u32(value, 1, 2048, &o->batch);
     case VAL_CPU: o->cpu = value; return true;
     case VAL_KV: o->kv = value; return true;
+    case VAL_KV_DISK: o->kv_disk = value; return *value != 0;
+    case VAL_KV_DISK_MAX: return option_bytes(value, &o->kv_disk_bytes);
     case VAL_NO_CACHE: o->no_cache = true; return true;
     case VAL_HEAD: o->head = value; return true;
     case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
@@ -222,6 +240,8 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.cache = o->no_cache ? "off" : NULL;
     config.notice = show_notice;
     config.head = o->head;
+    config.kv_disk = o->kv_disk;
+    config.kv_disk_bytes_max = o->kv_disk_bytes;
     config.sessions_max = sessions;
     if (o->batch) config.batch_tokens_max = o->batch;
     if (isatty(STDERR_FILENO)) {

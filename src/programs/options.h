@@ -21,13 +21,16 @@ typedef struct {
     uint32_t context;         /* 0 = the model's */
     uint32_t batch;           /* 0 = the engine's default */
     const char *cpu, *kv, *head;
+    const char *kv_disk;
+    uint64_t kv_disk_bytes;
     bool no_cache;            /* do not keep repacked weights, nor use kept ones */
     bool json;
 } options;
 
 /* Groups of shared options that a program takes. */
 enum {
-    OPTIONS_ENGINE = 1,   /* -m --threads --context --batch --cpu --kv --no-cache --head */
+    OPTIONS_ENGINE = 1,   /* -m --threads --context --batch --cpu --kv --kv-disk --kv-disk-max
+                             --no-cache --head */
     OPTIONS_PROMPT = 2,   /* -p -f */
     OPTIONS_LENGTH = 4,   /* -n --stop */
     OPTIONS_CHOICE = 16,  /* --temp --top-k --top-p --min-p --repeat-penalty --seed */
@@ -56,6 +59,8 @@ int usage_error(const char *program, const char *format, ...) __attribute__((for
 /* One line on standard error for a failed call; returns 1. */
 int failed(const cerium_error *err);
 
+/* Bytes: a number, or one with K, M, G or T (powers of 1024), from 1 on. */
+bool option_bytes(const char *value, uint64_t *out);
 bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out);
 
 /* The model that is named, else CERIUM_MODEL, else the bundled one; NULL when there is none. */

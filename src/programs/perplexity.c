@@ -17,6 +17,7 @@ static const char help[] =
     "      --windows N     at most so many windows (default: the whole text)\n"
     "      --json          figures for a program\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
+    "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
     "example: cerium perplexity -f src/base/memory.c\n";
 

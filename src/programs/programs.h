@@ -4,6 +4,7 @@
 
 int program_run(int argc, char **argv);
 int program_complete(int argc, char **argv);
+int program_edit(int argc, char **argv);
 int program_serve(int argc, char **argv);
 int program_bench(int argc, char **argv);
 int program_perplexity(int argc, char **argv);

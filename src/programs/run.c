@@ -24,6 +24,7 @@ static const char help[] =
     "      --stop TEXT         end before TEXT; may be given several times\n"
     "      --ignore-end        go on after end tokens\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
+    "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
     "      --quiet             no figures at the end\n"
     "      --json              the text, why it ended, and each token with its log-probability\n"

@@ -22,6 +22,8 @@ static const char help[] =
     "      --api-key-file F  the same, one key a line\n"
     "      --allow-origin O  web pages of this origin may connect, as in https://example.org\n"
     "      --tls-cert F, --tls-key F  PEM files: HTTPS and WSS\n"
+    "      --kv-disk DIR     computed prompts survive a restart in this folder (default: off)\n"
+    "      --kv-disk-max S   bytes of it for this model, as in 20G (default 4G)\n"
     "      --store FILE      keep responses in this SQLite file (default: in memory)\n"
     "      --replay SCRIPT   answer matching requests from recorded outputs (JSON lines)\n"
     "      --running N       answers that run at once (default 64)\n"

@@ -119,6 +119,49 @@ static void test_reuse_is_counted(void)
 }
 
 /* Same seed, same tokens; the draw of a position does not depend on how it was reached. */
+/* Forks at many places, in the middle of pages and at their ends: each goes its own way and has the
+ * logits of a session that was alone, and what it was forked from goes on as if nothing was. */
+static void test_fork(void)
+{
+    enum { PLACES = 12, MORE = 70 };
+    static int32_t tokens[LONG], own[LONG];
+    static const uint32_t places[PLACES] = {1, 2, 63, 64, 65, 100, 127, 128, 129, 200, 255, 256};
+    cerium_error err;
+    cerium_sync_result result;
+    size_t n_vocab, n;
+    fill(tokens, LONG);
+    cerium_session *trunk = open_session(0, 0);
+    for (int i = 0; i < PLACES; i++) {
+        cerium_session *fork = NULL, *alone = open_session(0, 0);
+        TEST_CHECK(cerium_session_sync(trunk, tokens, places[i], NULL, &err) == 0);
+        TEST_CHECK(cerium_session_fork(&fork, trunk, &err) == 0);
+        const float *a = cerium_session_logits(trunk, &n_vocab);
+        const float *b = cerium_session_logits(fork, &n_vocab);
+        TEST_CHECK(a && b && a != b && !memcmp(a, b, n_vocab * sizeof *a));
+        cerium_session_tokens(fork, &n);
+        TEST_CHECK(n == places[i]);
+        memcpy(own, tokens, sizeof own);
+        for (uint32_t k = 0; k < MORE; k++) own[places[i] + k] = token_at(k * 31 + (uint32_t)i);
+        TEST_CHECK(cerium_session_sync(fork, own, places[i] + MORE, &result, &err) == 0);
+        TEST_CHECK(result.tokens_reused == places[i]);
+        TEST_CHECK(cerium_session_sync(alone, own, places[i] + MORE, NULL, &err) == 0);
+        TEST_CHECK(!memcmp(cerium_session_logits(fork, NULL), cerium_session_logits(alone, NULL),
+                           n_vocab * sizeof *a));
+        /* The trunk goes on where it was. */
+        TEST_CHECK(cerium_session_sync(trunk, tokens, places[i] + 3, &result, &err) == 0);
+        TEST_CHECK(result.tokens_reused >= places[i]); /* more, where it was before */
+        cerium_session_close(&alone);
+        alone = open_session(0, 0);
+        TEST_CHECK(cerium_session_sync(alone, tokens, places[i] + 3, NULL, &err) == 0);
+        TEST_CHECK(!memcmp(cerium_session_logits(trunk, NULL), cerium_session_logits(alone, NULL),
+                           n_vocab * sizeof *a));
+        cerium_session_close(&alone);
+        cerium_session_close(&fork);
+    }
+    cerium_session_close(&trunk);
+    TEST_CHECK(cerium_session_fork(&trunk, NULL, &err) == CERIUM_ERR_ARGUMENT);
+}
+
 static void test_seed(void)
 {
     int32_t tokens[12 + 40], first[40];
@@ -266,6 +309,7 @@ int main(void)
     TEST_RUN(test_cancel_and_go_on);
     TEST_RUN(test_cancel_before_a_call);
     TEST_RUN(test_reuse_is_counted);
+    TEST_RUN(test_fork);
     TEST_RUN(test_seed);
     TEST_RUN(test_stop_string);
     TEST_RUN(test_limits_and_errors);

@@ -4,7 +4,7 @@
 . tests/shell.sh
 
 export CERIUM_MODEL=tests/golden/fixtures/qwen2-q8_0.gguf
-commands="run complete bench perplexity tokenize quantize inspect"
+commands="run complete edit bench perplexity tokenize quantize inspect"
 
 # status WANT COMMAND...: the command ends with that status.  Standard input is empty.
 status() {

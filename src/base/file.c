@@ -1,0 +1,58 @@
+/* file.c - files at places: what every writer and reader of ours does the same way. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+size_t file_read_at(int fd, void *out, size_t len, uint64_t at)
+{
+    size_t n_read = 0;
+    while (n_read < len) {
+        ssize_t n = pread(fd, (char *)out + n_read, len - n_read, (off_t)(at + n_read));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        n_read += (size_t)n;
+    }
+    return n_read;
+}
+
+static bool is_beyond_limit(uint64_t end)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < end;
+}
+
+int file_write_at(int fd, const void *from, size_t len, uint64_t at)
+{
+    const char *bytes = from;
+    if (is_beyond_limit(at + len)) return EFBIG;
+    while (len) {
+        ssize_t n = pwrite(fd, bytes, len, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n < 0 ? errno : EIO;
+        bytes += n;
+        len -= (size_t)n;
+        at += (uint64_t)n;
+    }
+    return 0;
+}
+
+void file_make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+}
+
+int file_lacks_room(int fd, uint64_t bytes)
+{
+    struct statvfs fs;
+    if (is_beyond_limit(bytes)) return EFBIG;
+    if (fstatvfs(fd, &fs)) return errno;
+    return (uint64_t)fs.f_bavail * fs.f_frsize / 2 < bytes ? ENOSPC : 0;
+}

@@ -1,0 +1,135 @@
+/* kept.h - KV pages on disk: what the tree had is found again after a restart.
+ *
+ * A folder holds segments (segment.h): files of up to n_records blocks that are only added to.
+ * Which block is where stands in a table in memory, under the block's name: what comes before it
+ * and its tokens, the tenant and a salt of the folder's own.  Blocks are written when they become
+ * findable, ancestors first, by a thread that copies their pages in pieces; what it is too slow for
+ * is left out until somebody takes it up again.  Another thread reads: it is a sequence that gets
+ * its KV from files instead of computing it, and what it commits is found like anything else.
+ *
+ * When there is no room for another segment, the one goes whose blocks are worth least, as in
+ * evict.c; those that were used again are carried over.
+ *
+ * Everything but the pages themselves and what belongs to one thread is guarded by kv_pool.lock. */
+#ifndef CACHE_KEPT_H
+#define CACHE_KEPT_H
+
+#include "base/limits.h"
+#include "base/thread.h"
+#include "cache/pool.h"
+#include "cache/segment.h"
+
+enum { KEPT_NAME_BYTES = 24 }; /* "/0123456789abcdef.kv" */
+
+/* Entry number segment * n_records + record. */
+typedef struct {
+    segment_record record; /* n_tokens is 0 while there is none */
+    hash_name name;
+    uint64_t near_hash;
+    uint32_t next_name, next_near; /* in its bucket of the tables */
+    uint32_t n_uses;
+    double worth;
+} kept_entry;
+
+typedef struct {
+    uint64_t number;     /* of its file; 0: the place is free */
+    uint32_t n_used;     /* records written, good or not */
+    double worth;        /* of its entries together */
+} kept_segment;
+
+/* A block that became findable, or was taken up. */
+typedef struct {
+    uint32_t block;
+    bool was_used;
+    uint64_t serial;
+} kept_item;
+
+typedef struct {
+    hash_name name; /* of the last block that is wanted */
+    uint64_t tenant;
+} kept_fetch;
+
+struct kv_kept {
+    kv_pool *pool;
+    char *folder;
+    int lock_fd;
+    segment_key key;
+    segment_layout layout;
+    uint64_t salt[2];
+    bool has_salt;
+    kv_keeping with;
+    size_t block_bytes;      /* of all groups */
+    uint32_t n_records, n_segments_max;
+    _Atomic bool closing;
+    _Atomic bool is_full;    /* nothing more is written */
+    bool told_damage;
+
+    kept_segment *segments;  /* [n_segments_max] */
+    uint32_t n_segments, n_entries;
+    kept_entry *entries;     /* [n_segments_max][n_records] */
+    size_t entries_bytes;
+    uint32_t *names, *near;  /* [n_buckets] first entry */
+    uint32_t n_buckets;      /* a power of two */
+    double worth_floor, worth; /* of what went last; of all entries */
+    uint64_t n_written, n_loaded;
+
+    /* the writer */
+    pthread_t writer;
+    bool has_writer;
+    thread_bell writer_bell;
+    kept_item queue[KEPT_QUEUE_MAX];
+    uint32_t queue_head, queue_tail;
+    uint8_t *buffer;         /* [block_bytes] */
+    int write_fd;            /* of segment `writing`, or -1 */
+    uint32_t writing;
+    uint64_t write_end, last_number, close_ns;
+
+    /* the reader */
+    pthread_t reader;
+    bool has_reader;
+    thread_bell reader_bell;
+    kept_fetch fetches[KEPT_FETCHES_MAX];
+    uint64_t n_fetches, n_fetched;
+    kv_sequence *sequence;
+    hash_name *path;         /* [blocks of a context] */
+    int read_fd;             /* of the file `read_number`, or -1 */
+    uint64_t read_number;
+};
+typedef struct kv_kept kv_kept;
+
+/* ---- kept.c ---- */
+
+void kept_measure(const kv_kept *kept, kv_use *use);
+/* Name of a segment's file, into out [KEPT_PATH_MAX]. */
+void kept_path(const kv_kept *kept, uint64_t number, char *out);
+/* "FOLDER: what; and then"; without the lock. */
+void kept_notice(kv_kept *kept, const char *what, const char *and_then);
+
+/* ---- kept_index.c; with the lock ---- */
+
+CERIUM_CHECKED int kept_index_open(kv_kept *kept);
+void kept_index_close(kv_kept *kept);
+/* The entry of a name, or KV_NONE. */
+uint32_t kept_find(const kv_kept *kept, hash_name name);
+/* The entry after `before` that agrees longest with tokens [n], and how long; KV_NONE and 0. */
+uint32_t kept_near(const kv_kept *kept, hash_name before, const int32_t *tokens, uint32_t n,
+                   uint32_t *n_common);
+/* A record that was written or found; an older entry of the same name goes. */
+void kept_add(kv_kept *kept, uint32_t entry, const segment_record *record, uint32_t n_uses);
+void kept_remove(kv_kept *kept, uint32_t entry);
+/* It was used. */
+void kept_touch(kv_kept *kept, uint32_t entry);
+/* The segment that is worth least, but not this one; KV_NONE when there is no other. */
+uint32_t kept_cheapest(const kv_kept *kept, uint32_t but);
+
+/* ---- kept_write.c ---- */
+
+/* With the lock: a block is findable, or was taken up. */
+void kept_push(kv_kept *kept, uint32_t block, bool was_used);
+void *kept_write(void *kept);
+
+/* ---- kept_read.c ---- */
+
+void *kept_read(void *kept);
+
+#endif

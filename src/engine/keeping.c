@@ -1,0 +1,123 @@
+/* keeping.c - KV pages on disk for an engine: where, and whose pages are ours. */
+#include "engine/engine.h"
+
+#include <limits.h>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/memory.h"
+
+enum { PROBE_TOKENS = 4 };
+
+/* The pages of a sequence that was just computed, to its last token. */
+static uint64_t hash_pages(const cerium_engine *e, const kv_sequence *seq)
+{
+    const step_shape *s = &model_program(e->model)->shape;
+    uint64_t hash = PROBE_TOKENS;
+    size_t size = kernel_kv_bytes(e->kv_type, s->head_dim);
+    for (uint32_t layer = 0; layer < s->n_layers; layer++)
+        for (uint32_t head = 0; head < s->n_kv_heads; head++) {
+            kv_page page = kv_sequence_page(seq, layer, head, 0);
+            hash = hash_bytes(page.keys, size, hash);
+            hash = hash_bytes(page.values, size, hash);
+        }
+    return hash;
+}
+
+/* What this build makes of a few tokens on this machine: a change of the arithmetic that nobody
+ * counted as a new version shows here.  Pages are fresh, so what follows the tokens is zero. */
+static int probe(cerium_engine *e, uint64_t *numbers, cerium_error *err)
+{
+    kv_sequence *seq = NULL;
+    RETURN_IF(kv_sequence_open(&seq, e->pool, e->context_tokens_max, 0, err));
+    uint32_t n = PROBE_TOKENS;
+    if (n > e->context_tokens_max) n = e->context_tokens_max;
+    if (n > e->batch_tokens_max) n = e->batch_tokens_max;
+    int status = kv_sequence_reserve(seq, n);
+    for (uint32_t i = 0; i < n && !status; i++)
+        e->rows[i] = (cpu_row){.token = (int32_t)((i + 1) * 7919 % e->n_vocab),
+                               .position = i,
+                               .sequence = seq};
+    const _Atomic bool never = false;
+    if (!status) status = cpu_executor_run(e->executor, e->rows, n, &never);
+    if (!status) *numbers = hash_bytes(cerium_version(), strlen(cerium_version()),
+                                       hash_u64(e->cpu, hash_pages(e, seq)));
+    kv_sequence_close(&seq);
+    return status ? error_set(err, status, "no memory for KV on disk") : CERIUM_OK;
+}
+
+/* The folder of this model in a folder for many: its file's name, a hash of where it really is, and
+ * the type of the pages.  Owned; NULL when it would be too long or memory runs out. */
+static char *folder_of(const cerium_engine *e, const char *parent)
+{
+    char real[PATH_MAX];
+    const char *path = gguf_path(e->file), *slash = strrchr(path, '/');
+    if (!realpath(path, real)) snprintf(real, sizeof real, "%s", path);
+    char *out = memory_alloc(KEPT_PATH_MAX);
+    if (!out) return NULL;
+    int n = snprintf(out, KEPT_PATH_MAX, "%s/%.200s-%016llx-%s.kv", parent,
+                     slash ? slash + 1 : path,
+                     (unsigned long long)hash_bytes(real, strlen(real), 0),
+                     kernel_kv_name(e->kv_type));
+    if (n > 0 && n < (int)KEPT_PATH_MAX - 64) return out;
+    memory_free(out);
+    return NULL;
+}
+
+/* What waits for pages from disk may go on. */
+static void loaded(void *user)
+{
+    cerium_engine *e = user;
+    scheduler *sched = atomic_load(&e->scheduler);
+    if (sched) scheduler_ring(sched);
+}
+
+static void notice(void *user, const char *line)
+{
+    cerium_engine *e = user;
+    if (e->notice) e->notice(e->notice_user, line);
+}
+
+int engine_keep_kv(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    const char *parent = config->kv_disk ? config->kv_disk : getenv("CERIUM_KV_DISK");
+    if (!parent || !*parent || strcmp(parent, "off") == 0) return CERIUM_OK;
+    e->notice = config->notice;
+    e->notice_user = config->notice_user;
+    kv_keeping keeping = {
+        .model = gguf_fingerprint(e->file),
+        .bytes_max = config->kv_disk_bytes_max ? config->kv_disk_bytes_max : KEPT_BYTES_DEFAULT,
+        .notice = notice,
+        .loaded = loaded,
+        .user = e,
+    };
+    RETURN_IF(probe(e, &keeping.numbers, err));
+    char *folder = folder_of(e, parent);
+    if (!folder)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%.200s: a folder for KV with too long a name",
+                         parent);
+    keeping.folder = folder;
+    int status = kv_pool_keep(e->pool, &keeping, err);
+    memory_free(folder);
+    return status;
+}
+
+/* ---- what is on disk of a timeline ---- */
+
+bool engine_fetch(cerium_session *s, uint64_t *ticket)
+{
+    if (*ticket == 0) {
+        *ticket = kv_pool_fetch(s->engine->pool, s->tenant, s->tokens, s->n_tokens - 1);
+        if (*ticket == 0) *ticket = ENGINE_FETCH_NONE;
+    }
+    if (*ticket == ENGINE_FETCH_NONE) return true;
+    return kv_pool_is_fetched(s->engine->pool, *ticket);
+}
+
+bool engine_fetch_now(cerium_session *s)
+{
+    uint64_t ticket = 0;
+    thread_spin wait = {0};
+    while (!engine_fetch(s, &ticket) && !atomic_load(&s->cancel)) thread_wait_step(&wait);
+    return ticket != ENGINE_FETCH_NONE;
+}

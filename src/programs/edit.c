@@ -1,0 +1,430 @@
+/* edit.c - `cerium edit FILE "INSTRUCTION"`: a minimal edit by an instruction-tuned model, shown as
+ * a unified diff, and written when asked to; or refused with the reason. */
+#include "programs/programs.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <semaphore.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "programs/apply.h"
+#include "programs/generate.h"
+#include "protocol/diff.h"
+#include "protocol/edit_answer.h"
+
+static const char help[] =
+    "usage: cerium edit [OPTIONS] FILE [INSTRUCTION]\n\n"
+    "Change FILE as INSTRUCTION says (or standard input, where there is none), with a model that\n"
+    "follows instructions, and show the change as a unified diff.  The file stays as it is unless\n"
+    "--apply is given.  An answer that does not fit the file, or that touches more than asked, is\n"
+    "refused, and the exit status is 1.\n\n"
+    "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
+    "      --apply           write the file: whole or not at all, with its permissions\n"
+    "      --form FORM       what to ask for: blocks (search and replace), whole (the file), or\n"
+    "                        auto (the default): whole for files of at most 1200 tokens\n"
+    "      --max-hunks N     refuse changes in more places than N (default 8)\n"
+    "      --max-lines N     refuse more changed lines than N (default: half of the file, at\n"
+    "                        least 40)\n"
+    "  -n, --tokens N        at most N new tokens (default: what the form may need)\n"
+    "      --replay ANSWER   take the text of a file for the model's answer; all else is computed\n"
+    "      --json            {\"diff\", \"hunks\", \"applied\", ...} on standard output\n"
+    "      --quiet           no figures at the end\n"
+    "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
+    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
+    "      --kv-disk DIR|off, --kv-disk-max SIZE, --head auto|full|search|TYPE   see cerium(1)\n\n"
+    "example: cerium edit -m qwen2.5-coder.gguf src/main.c 'check what fopen returns' --apply\n";
+
+enum { OWN_APPLY = OPTION_OWN, OWN_FORM, OWN_HUNKS, OWN_LINES, OWN_REPLAY, OWN_QUIET };
+enum { WHOLE_TOKENS_MAX = 1200, LINES_MIN = 40, BLOCKS_TOKENS = 1024, WHOLE_MORE_TOKENS = 256 };
+enum { INSTRUCTION_BYTES_MAX = 1 << 20, ANSWER_BYTES_MAX = 16 << 20 };
+
+typedef enum { FORM_AUTO = 0, FORM_BLOCKS = 1, FORM_WHOLE = 2 } edit_form;
+
+typedef struct {
+    options o;
+    bool apply, quiet;
+    edit_form form;
+    uint32_t hunks_max, lines_max;
+    const char *path, *replay;
+    apply_file file;      /* what is edited */
+    bytes instruction;
+    bool has_cr;          /* all its lines end with CR LF: the model sees LF */
+    bytes text;           /* the file as the model sees it */
+    bytes answer, edited; /* edited: text, with LF */
+    generation g;
+    bool was_cut;         /* the answer ended for want of tokens */
+} edit;
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    edit *e = arg;
+    switch (val) {
+    case OWN_APPLY: e->apply = true; return true;
+    case OWN_QUIET: e->quiet = true; return true;
+    case OWN_REPLAY: e->replay = value; return true;
+    case OWN_HUNKS: return option_u32(value, 1, DIFF_LINES_MAX, &e->hunks_max);
+    case OWN_LINES: return option_u32(value, 1, DIFF_LINES_MAX, &e->lines_max);
+    case OWN_FORM:
+        e->form = !strcmp(value, "blocks") ? FORM_BLOCKS : FORM_WHOLE;
+        if (!strcmp(value, "auto")) e->form = FORM_AUTO;
+        return e->form != FORM_WHOLE || !strcmp(value, "whole");
+    default: return false;
+    }
+}
+
+/* ---- line ends ---- */
+
+/* The text without CR, when every line ends with CR LF. */
+static int take_text(edit *e, cerium_error *err)
+{
+    view in = {e->file.text.ptr, e->file.text.len};
+    size_t n_feeds = 0, n_pairs = 0;
+    for (size_t i = 0; i < in.len; i++) {
+        n_feeds += in.ptr[i] == '\n';
+        n_pairs += in.ptr[i] == '\n' && i > 0 && in.ptr[i - 1] == '\r';
+        if (in.ptr[i] == 0)
+            return error_set(err, CERIUM_ERR_FORMAT, "%s: not a text: it has NUL bytes", e->path);
+    }
+    e->has_cr = n_feeds > 0 && n_pairs == n_feeds;
+    e->text.max = e->edited.max = EDIT_FILE_BYTES_MAX;
+    int status = bytes_reserve(&e->text, in.len);
+    for (size_t i = 0; i < in.len && !status; i++)
+        if (!e->has_cr || in.ptr[i] != '\r' || i + 1 == in.len || in.ptr[i + 1] != '\n')
+            e->text.ptr[e->text.len++] = in.ptr[i];
+    return status ? error_set(err, status, "no memory for %s", e->path) : CERIUM_OK;
+}
+
+static int put_cr_back(const edit *e, bytes *out)
+{
+    out->max = 2 * (size_t)EDIT_FILE_BYTES_MAX;
+    for (size_t i = 0; i < e->edited.len; i++) {
+        if (e->has_cr && e->edited.ptr[i] == '\n') RETURN_IF(bytes_append(out, "\r", 1));
+        RETURN_IF(bytes_append(out, e->edited.ptr + i, 1));
+    }
+    return CERIUM_OK;
+}
+
+/* ---- asking ---- */
+
+/* Longer than any run of backticks in the file. */
+static void choose_fence(view text, char fence[16])
+{
+    size_t longest = 2, n = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        n = text.ptr[i] == '`' ? n + 1 : 0;
+        if (n > longest) longest = n;
+    }
+    n = longest + 1 < 15 ? longest + 1 : 15;
+    memset(fence, '`', n);
+    fence[n] = 0;
+}
+
+static int append_text(bytes *to, const char *text) { return bytes_append(to, text, strlen(text)); }
+
+static int write_prompt(const edit *e, bytes *to)
+{
+    static const char ask_blocks[] =
+        "Answer with search/replace blocks of this form and nothing else:\n\n"
+        "<<<<<<< SEARCH\nlines of the file, exactly as they are\n=======\n"
+        "the lines in their place\n>>>>>>> REPLACE\n\n"
+        "Each SEARCH must be whole lines that occur once in the file: add lines around them where "
+        "they would not be unique. Keep the blocks as short as that allows.";
+    static const char ask_whole[] =
+        "Answer with the whole file after the edit, in one fenced block like the one above, and "
+        "nothing else. Keep every line that the instruction does not concern as it is.";
+    char fence[16];
+    view text = {e->text.ptr, e->text.len};
+    choose_fence(text, fence);
+    to->max = EDIT_FILE_BYTES_MAX + 2 * INSTRUCTION_BYTES_MAX;
+    const char *slash = strrchr(e->path, '/');
+    RETURN_IF(append_text(to, "This is the file "));
+    RETURN_IF(append_text(to, slash ? slash + 1 : e->path));
+    RETURN_IF(append_text(to, ":\n\n"));
+    RETURN_IF(append_text(to, fence));
+    RETURN_IF(append_text(to, "\n"));
+    RETURN_IF(bytes_append(to, text.ptr, text.len));
+    if (text.len && text.ptr[text.len - 1] != '\n') RETURN_IF(append_text(to, "\n"));
+    RETURN_IF(append_text(to, fence));
+    RETURN_IF(append_text(to, "\n\nEdit it as follows, and change nothing else:\n"));
+    RETURN_IF(bytes_append(to, e->instruction.ptr, e->instruction.len));
+    RETURN_IF(append_text(to, "\n\n"));
+    RETURN_IF(append_text(to, e->form == FORM_WHOLE ? ask_whole : ask_blocks));
+    return bytes_append(to, "", 1); /* ends the text */
+}
+
+typedef struct {
+    int32_t *prompt, *prediction, *script; /* owned */
+    size_t n_prompt, n_prediction, n_script;
+} edit_tokens;
+
+static int chat_tokens(const edit *e, const cerium_engine *engine, edit_tokens *t,
+                       cerium_error *err)
+{
+    bytes prompt = {0};
+    int status = write_prompt(e, &prompt);
+    if (status) {
+        bytes_free(&prompt);
+        return error_set(err, status, "no memory for the prompt");
+    }
+    const cerium_message messages[] = {
+        {.role = "system", .content = "You are a careful programmer who edits one file."},
+        {.role = "user", .content = prompt.ptr},
+    };
+    const cerium_chat chat = {.messages = messages, .n_messages = ARRAY_LEN(messages)};
+    status = cerium_chat_tokens(engine, &chat, NULL, 0, &t->n_prompt, err);
+    if (status == CERIUM_ERR_CAPACITY) {
+        t->prompt = memory_alloc(t->n_prompt * sizeof *t->prompt);
+        status = t->prompt ? cerium_chat_tokens(engine, &chat, t->prompt, t->n_prompt,
+                                                &t->n_prompt, err)
+                           : error_set(err, CERIUM_ERR_MEMORY, "no memory for the prompt");
+    }
+    bytes_free(&prompt);
+    return status;
+}
+
+/* The form, the prompt, what the answer probably is, and what was recorded of it. */
+static int make_tokens(edit *e, const cerium_engine *engine, edit_tokens *t, cerium_error *err)
+{
+    RETURN_IF(encode(engine, (view){e->text.ptr, e->text.len}, 0, &t->prediction, &t->n_prediction,
+                     err));
+    if (e->form == FORM_AUTO)
+        e->form = t->n_prediction <= WHOLE_TOKENS_MAX ? FORM_WHOLE : FORM_BLOCKS;
+    RETURN_IF(chat_tokens(e, engine, t, err));
+    if (!e->replay) return CERIUM_OK;
+    bytes text = {.max = ANSWER_BYTES_MAX};
+    int status = read_file(e->replay, &text, err);
+    view said = {text.ptr, text.len};
+    if (!status) status = encode(engine, said, 0, &t->script, &t->n_script, err);
+    bytes_free(&text);
+    if (!status && t->n_script == 0)
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: an empty answer", e->replay);
+    return status;
+}
+
+/* ---- the answer ---- */
+
+static void post(void *user) { sem_post(user); }
+
+/* Take what the request says until it is over. */
+static int follow(edit *e, cerium_session *session, sem_t *bell, cerium_error *err)
+{
+    cerium_event event = {0};
+    int status = CERIUM_OK;
+    while (event.kind != CERIUM_EVENT_DONE) {
+        cerium_session_poll(session, &event);
+        if (event.kind == CERIUM_EVENT_NONE)
+            while (sem_wait(bell) && errno == EINTR) continue;
+        if (event.kind == CERIUM_EVENT_STEP && !status) {
+            status = bytes_append(&e->answer, event.step.text, event.step.text_len);
+            if (status) cerium_session_cancel(session);
+        }
+    }
+    cerium_usage usage;
+    cerium_session_usage(session, &usage);
+    e->g = (generation){.prompt_tokens = usage.prompt_tokens,
+                        .reused_tokens = usage.reused_tokens,
+                        .new_tokens = usage.new_tokens,
+                        .prompt_ns = usage.queue_ns + usage.prompt_ns,
+                        .first_ns = usage.first_token_ns,
+                        .rest_ns = usage.duration_ns - usage.first_token_ns,
+                        .stop = event.stop};
+    e->was_cut = event.stop == CERIUM_STOP_NONE || event.stop == CERIUM_STOP_LIMIT;
+    if (status) return error_set(err, status, "no memory for the answer");
+    if (event.status == CERIUM_ERR_CANCELED)
+        return error_set(err, event.status, "%s: stopped; it is unchanged", e->path);
+    return event.status ? error_set(err, event.status, "%s", cerium_status_text(event.status)) : 0;
+}
+
+static int answer(edit *e, cerium_engine *engine, const edit_tokens *t, cerium_error *err)
+{
+    cerium_engine_info info;
+    cerium_session *session = NULL;
+    sem_t bell;
+    cerium_engine_describe(engine, &info);
+    uint64_t n = e->form == FORM_WHOLE ? t->n_prediction + t->n_prediction / 2 + WHOLE_MORE_TOKENS
+                                       : BLOCKS_TOKENS;
+    if (e->o.n_tokens_given) n = e->o.n_tokens;
+    if (t->n_prompt + n > info.context_tokens_max)
+        return error_set(err, CERIUM_ERR_CAPACITY,
+                         "%s: the prompt has %zu tokens and the answer may have %llu, but the "
+                         "context only %u; edit a smaller file, or give --form blocks or -n",
+                         e->path, t->n_prompt, (unsigned long long)n, info.context_tokens_max);
+    cerium_request request = {.tokens = t->prompt,
+                              .n_tokens = t->n_prompt,
+                              .new_tokens_max = (uint32_t)n,
+                              .sampling = &e->o.sampling,
+                              .class_ = CERIUM_CLASS_EDIT,
+                              .script = t->script,
+                              .n_script = t->n_script,
+                              .prediction = t->prediction,
+                              .n_prediction = t->n_prediction,
+                              .notify = post,
+                              .user = &bell};
+    RETURN_IF(cerium_session_open(&session, engine, NULL, err));
+    sem_init(&bell, 0, 0);
+    interrupt_cancels(session);
+    e->answer.max = ANSWER_BYTES_MAX;
+    int status = cerium_session_start(session, &request, err);
+    if (!status) status = follow(e, session, &bell, err);
+    interrupt_restore();
+    cerium_session_close(&session);
+    sem_destroy(&bell);
+    return status;
+}
+
+/* ---- the edit ---- */
+
+static int make_edit(edit *e, cerium_error *err)
+{
+    char fault[EDIT_FAULT_MAX] = "";
+    view text = {e->text.ptr, e->text.len}, said = {e->answer.ptr, e->answer.len}, whole;
+    edit_blocks *blocks = memory_alloc(sizeof *blocks);
+    if (!blocks) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the edit");
+    int status = CERIUM_ERR_FORMAT;
+    if (e->was_cut)
+        snprintf(fault, sizeof fault, "the answer was cut off after %u tokens; give more with -n",
+                 e->g.new_tokens);
+    else if (e->form == FORM_BLOCKS && edit_blocks_read(said, blocks, fault))
+        status = edit_blocks_apply(blocks, text, &e->edited, fault);
+    else if (e->form == FORM_WHOLE && edit_whole_read(said, text, &whole, fault))
+        status = edit_whole_apply(whole, text, &e->edited, fault);
+    memory_free(blocks);
+    if (status) return error_set(err, status, "%s is unchanged: %s", e->path, fault);
+    return CERIUM_OK;
+}
+
+/* More than was asked for: changes in many places, or of much of the file. */
+static int check_size(const edit *e, const diff *d, cerium_error *err)
+{
+    uint32_t added, removed, hunks = diff_hunks(d);
+    diff_count(d, &added, &removed);
+    uint32_t most = e->lines_max, changed = added > removed ? added : removed;
+    if (!most) most = d->n_lines[0] / 2 > LINES_MIN ? d->n_lines[0] / 2 : LINES_MIN;
+    if (d->n_changes == 0)
+        return error_set(err, CERIUM_ERR_FORMAT, "%s is unchanged: the answer changes nothing",
+                         e->path);
+    if (hunks > e->hunks_max)
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "%s is unchanged: the answer changes %u places, more than --max-hunks %u",
+                         e->path, hunks, e->hunks_max);
+    if (changed > most)
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "%s is unchanged: the answer changes %u lines, more than --max-lines %u",
+                         e->path, changed, most);
+    return CERIUM_OK;
+}
+
+static int print_json(const edit *e, const diff *d, cerium_error *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    uint32_t added, removed;
+    FILE *out = open_memstream(&text, &len);
+    if (!out) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the diff");
+    diff_print(d, e->path, out);
+    fclose(out);
+    diff_count(d, &added, &removed);
+    json_t *shown = json_stringn(text, len);
+    if (!shown) shown = json_null(); /* not UTF-8 */
+    json_t *all = json_pack(
+        "{s:s, s:s, s:b, s:i, s:i, s:i, s:o, s:i, s:i, s:i, s:f}", "file", e->path, "form",
+        e->form == FORM_WHOLE ? "whole" : "blocks", "applied", (int)e->apply, "hunks",
+        (int)diff_hunks(d), "lines_added", (int)added, "lines_removed", (int)removed, "diff", shown,
+        "prompt_tokens", (int)e->g.prompt_tokens, "reused_tokens", (int)e->g.reused_tokens,
+        "tokens", (int)e->g.new_tokens, "first_token_ms", (double)e->g.first_ns / 1e6);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(all);
+    memory_release(text);
+    return CERIUM_OK;
+}
+
+static int show_and_apply(edit *e, cerium_error *err)
+{
+    diff d;
+    bytes out = {0};
+    RETURN_IF(diff_open(&d, (view){e->text.ptr, e->text.len},
+                        (view){e->edited.ptr, e->edited.len}, false, err));
+    int status = check_size(e, &d, err);
+    if (!status && e->apply) {
+        status = put_cr_back(e, &out);
+        if (status)
+            error_set(err, status, "no memory for %s", e->path);
+        else
+            status = apply_write(&e->file, (view){out.ptr, out.len}, err);
+    }
+    if (!status && e->o.json)
+        status = print_json(e, &d, err);
+    else if (!status)
+        diff_print(&d, e->path, stdout);
+    bytes_free(&out);
+    diff_close(&d);
+    return status;
+}
+
+static int run_edit(edit *e, cerium_engine *engine, cerium_error *err)
+{
+    cerium_engine_info info;
+    edit_tokens t = {0};
+    cerium_engine_describe(engine, &info);
+    if (!info.chat_form[0] && !e->replay)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "%s is no model that follows instructions: it has no chat form; name one "
+                         "with -m, for example a Qwen2.5-Coder Instruct", info.name);
+    int status = make_tokens(e, engine, &t, err);
+    if (!status) status = answer(e, engine, &t, err);
+    if (!status) status = make_edit(e, err);
+    if (!status) status = show_and_apply(e, err);
+    if (e->g.new_tokens && !e->quiet) print_generation(&e->g, stderr);
+    memory_free(t.prompt);
+    memory_free(t.prediction);
+    memory_free(t.script);
+    return status;
+}
+
+static int read_instruction(edit *e, int argc, char **argv, cerium_error *err)
+{
+    const char *text = argc - optind == 2 ? argv[optind + 1] : NULL;
+    e->instruction.max = INSTRUCTION_BYTES_MAX;
+    int status = text && strcmp(text, "-") ? bytes_append(&e->instruction, text, strlen(text))
+                                           : read_file("-", &e->instruction, err);
+    if (!status && memchr(e->instruction.ptr ? e->instruction.ptr : "", 0, e->instruction.len))
+        return error_set(err, CERIUM_ERR_FORMAT, "the instruction has NUL bytes");
+    if (!status && e->instruction.len == 0)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "the instruction is empty");
+    return status;
+}
+
+int program_edit(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"apply", no_argument, NULL, OWN_APPLY},
+        {"form", required_argument, NULL, OWN_FORM},
+        {"max-hunks", required_argument, NULL, OWN_HUNKS},
+        {"max-lines", required_argument, NULL, OWN_LINES},
+        {"replay", required_argument, NULL, OWN_REPLAY},
+        {"quiet", no_argument, NULL, OWN_QUIET},
+    };
+    static edit e = {.hunks_max = 8};
+    cerium_error err;
+    cerium_engine *engine = NULL;
+    RETURN_IF(options_parse(&e.o, argc, argv, OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON, own,
+                            ARRAY_LEN(own), take_own, &e, help));
+    int n = argc - optind;
+    if (n < 1 || n > 2) return usage_error("edit", "name one file and one instruction");
+    if (n == 1 && isatty(STDIN_FILENO)) return usage_error("edit", "say what to do with the file");
+    e.path = argv[optind];
+    int status = apply_open(&e.file, e.path, &err);
+    if (!status) status = take_text(&e, &err);
+    if (!status) status = read_instruction(&e, argc, argv, &err);
+    if (!status) status = options_engine(&e.o, &engine, 1, &err);
+    if (!status) status = run_edit(&e, engine, &err);
+    cerium_engine_close(&engine);
+    apply_close(&e.file);
+    bytes_free(&e.instruction);
+    bytes_free(&e.text);
+    bytes_free(&e.answer);
+    bytes_free(&e.edited);
+    return status ? failed(&err) : 0;
+}

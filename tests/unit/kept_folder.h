@@ -1,0 +1,100 @@
+/* kept_folder.h - pools beside a temporary folder of kept KV, for its tests. */
+#ifndef UNIT_KEPT_FOLDER_H
+#define UNIT_KEPT_FOLDER_H
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kv_marks.h"
+
+static char kept_root[64], kept_folder[256];
+static _Atomic int n_notices, n_loaded;
+static char notice_text[600];
+static uint64_t kept_model = 11, kept_numbers = 22, kept_bytes = UINT64_C(1) << 30;
+
+static void take_notice(void *user, const char *line)
+{
+    (void)user;
+    n_notices++;
+    snprintf(notice_text, sizeof notice_text, "%s", line);
+}
+
+static void count_loaded(void *user)
+{
+    (void)user;
+    n_loaded++;
+}
+
+static inline int keep_pool(kv_pool *pool)
+{
+    kv_keeping keeping = {.folder = kept_folder, .model = kept_model, .numbers = kept_numbers,
+                          .bytes_max = kept_bytes, .notice = take_notice, .loaded = count_loaded};
+    cerium_error err;
+    n_notices = n_loaded = 0;
+    notice_text[0] = 0;
+    return kv_pool_keep(pool, &keeping, &err);
+}
+
+static inline kv_pool *open_kept(uint32_t sequences, uint64_t size)
+{
+    kv_pool *pool = open_pool(sequences, size);
+    TEST_CHECK(keep_pool(pool) == 0);
+    return pool;
+}
+
+static inline bool fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n)
+{
+    uint64_t ticket = kv_pool_fetch(pool, tenant, tokens, n);
+    while (!kv_pool_is_fetched(pool, ticket)) usleep(200);
+    return ticket > 0;
+}
+
+/* As a session does: let go of what does not agree, fetch, then take. */
+static inline uint32_t fetch_and_take(kv_sequence *seq, kv_pool *pool, uint64_t tenant,
+                                      const int32_t *tokens, uint32_t n)
+{
+    kv_sequence_adopt(seq, tokens, n);
+    fetch(pool, tenant, tokens, n);
+    return take(seq, tenant, tokens, n);
+}
+
+static inline void make_kept_folder(void)
+{
+    snprintf(kept_root, sizeof kept_root, "/tmp/cerium-kept-XXXXXX");
+    CHECK(mkdtemp(kept_root));
+    snprintf(kept_folder, sizeof kept_folder, "%s/a/b", kept_root);
+}
+
+/* Names of the segments that are there, in any order. */
+static inline int list_kept(char paths[][200], int max)
+{
+    int n = 0;
+    DIR *folder = opendir(kept_folder);
+    for (struct dirent *e; folder && n < max && (e = readdir(folder));)
+        if (strstr(e->d_name, ".kv"))
+            snprintf(paths[n++], 200, "%.120s/%.60s", kept_folder, e->d_name);
+    if (folder) closedir(folder);
+    return n;
+}
+
+static inline void empty_kept_folder(void)
+{
+    static char paths[2048][200];
+    int n = list_kept(paths, 2048);
+    for (int i = 0; i < n; i++) unlink(paths[i]);
+}
+
+static inline void remove_kept_folder(void)
+{
+    char path[300];
+    empty_kept_folder();
+    snprintf(path, sizeof path, "%s/lock", kept_folder);
+    unlink(path);
+    rmdir(kept_folder);
+    *strrchr(kept_folder, '/') = 0;
+    rmdir(kept_folder);
+    rmdir(kept_root);
+}
+
+#endif

@@ -1,0 +1,238 @@
+/* test_kept.c - KV on disk: what a pool had, the next one finds, by the right tenants and with the
+ * right bytes; files stay within their bounds, and what is used again stays in them. */
+#include "kept_folder.h"
+
+static void wait_for_writer(kv_pool *pool, kv_use *use)
+{
+    do {
+        usleep(100);
+        kv_pool_measure(pool, use);
+    } while (use->waiting);
+}
+
+/* What two tenants leave, and how much of it a pool that begins anew finds. */
+static void check_restart(const uint32_t *with)
+{
+    int32_t tokens[400], other[400];
+    windows = with;
+    empty_kept_folder();
+    kv_pool *pool = open_kept(4, 0);
+    kv_sequence *seq[2] = {open_sequence(pool, 5), open_sequence(pool, 7)};
+    fill(tokens, 400, 1);
+    fill(other, 400, 2);
+    memcpy(other, tokens, 200 * sizeof *tokens);
+    TEST_CHECK(!fetch(pool, 5, tokens, 400));
+    TEST_CHECK(fetch_and_take(seq[0], pool, 5, tokens, 330) == 0);
+    TEST_CHECK(fetch_and_take(seq[1], pool, 7, other, 300) == 0);
+    close_all(pool, seq, 2);
+
+    pool = open_kept(4, 0);
+    TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
+    for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, i ? 7 : 5);
+    TEST_CHECK(fetch(pool, 5, tokens, 400) && n_loaded == 1);
+    TEST_CHECK(kv_pool_is_sound(pool));
+    TEST_CHECK(!fetch(pool, 5, tokens, 400)); /* it is in memory now */
+    TEST_CHECK(take(seq[0], 5, tokens, 400) == 330); /* to the last token */
+    TEST_CHECK(fetch_and_take(seq[1], pool, 7, tokens, 300) == 200); /* within a block */
+    TEST_CHECK(!fetch(pool, 6, tokens, 400)); /* a tenant that has nothing */
+    kv_use use;
+    kv_pool_measure(pool, &use);
+    TEST_CHECK_THAT(use.kept >= 6 + 5 && use.loaded == 6 + 4, "%u %llu", use.kept,
+                    (unsigned long long)use.loaded);
+    close_all(pool, seq, 2);
+    windows = some_windows;
+}
+
+static void test_restart(void)
+{
+    check_restart(no_windows);
+    check_restart(some_windows);
+    check_restart(all_windows);
+}
+
+/* A third start finds what the first and the second wrote, in one file still. */
+static void test_goes_on_with_a_file(void)
+{
+    static char paths[8][200];
+    int32_t tokens[CONTEXT];
+    empty_kept_folder();
+    fill(tokens, CONTEXT, 3);
+    for (uint32_t i = 1; i <= 4; i++) {
+        kv_pool *pool = open_kept(1, 0);
+        kv_sequence *seq = open_sequence(pool, 1);
+        TEST_CHECK(fetch_and_take(seq, pool, 1, tokens, 200 * i) == 200 * (i - 1));
+        close_all(pool, &seq, 1);
+        TEST_CHECK(n_notices == 0 && list_kept(paths, 8) == 1);
+    }
+}
+
+/* What memory gave up for others is found on disk. */
+static void test_more_than_memory(void)
+{
+    static int32_t tokens[12][CONTEXT];
+    windows = no_windows;
+    empty_kept_folder();
+    kv_pool *pool = open_kept(1, 1); /* one context */
+    kv_sequence *seq = open_sequence(pool, 1);
+    for (uint32_t i = 0; i < 12; i++) {
+        fill(tokens[i], CONTEXT, i);
+        TEST_CHECK(fetch_and_take(seq, pool, 1, tokens[i], 700) == 0);
+        kv_use use;
+        wait_for_writer(pool, &use);
+    }
+    for (uint32_t i = 0; i < 12; i++)
+        TEST_CHECK(fetch_and_take(seq, pool, 1, tokens[i], 900) >= 640);
+    close_all(pool, &seq, 1);
+    windows = some_windows;
+}
+
+/* A fetch of a whole context while others hold nearly all pages brings what fits, and no harm. */
+static void test_no_room_to_load(void)
+{
+    static int32_t tokens[CONTEXT], other[CONTEXT];
+    windows = no_windows;
+    empty_kept_folder();
+    fill(tokens, CONTEXT, 1);
+    fill(other, CONTEXT, 2);
+    kv_pool *pool = open_kept(2, 1);
+    kv_sequence *seq[2] = {open_sequence(pool, 1), open_sequence(pool, 1)};
+    take(seq[0], 1, tokens, CONTEXT);
+    close_all(pool, seq, 2);
+    pool = open_kept(2, 1);
+    for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, 1);
+    take(seq[0], 1, other, CONTEXT - 3 * KERNEL_PAGE);
+    TEST_CHECK(fetch(pool, 1, tokens, CONTEXT) && kv_pool_is_sound(pool));
+    TEST_CHECK(kv_sequence_adopt(seq[1], tokens, CONTEXT) == 3 * KERNEL_PAGE);
+    TEST_CHECK(count_lost(seq[1], 1, tokens, 3 * KERNEL_PAGE) == 0);
+    close_all(pool, seq, 2);
+    windows = some_windows;
+}
+
+/* Files are bounded, and a beginning that is used again outlives those that are not. */
+static void test_recycles(void)
+{
+    static char paths[64][200];
+    static int32_t hot[CONTEXT], tokens[CONTEXT];
+    empty_kept_folder();
+    windows = no_windows;
+    kept_bytes = UINT64_C(110) << 20;
+    kv_pool *pool = open_kept(1, 0);
+    kv_sequence *seq = open_sequence(pool, 1);
+    kv_use use;
+    fill(hot, CONTEXT, 1);
+    take(seq, 1, hot, 640);
+    wait_for_writer(pool, &use);
+    uint32_t n = 0;
+    do {
+        fill(tokens, CONTEXT, 2 + n);
+        TEST_CHECK(take(seq, 1, tokens, CONTEXT) == 0);
+        wait_for_writer(pool, &use);
+        if (n % 8 == 0) TEST_CHECK(fetch_and_take(seq, pool, 1, hot, 640) == 640);
+    } while (use.written < 4096 * 6 && ++n < 8192);
+    TEST_CHECK(use.written >= 4096 * 6);
+    close_all(pool, &seq, 1);
+    TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
+    uint64_t bytes_there = 0;
+    int n_files = list_kept(paths, 64);
+    for (int i = 0; i < n_files; i++) {
+        struct stat st;
+        CHECK(stat(paths[i], &st) == 0);
+        bytes_there += (uint64_t)st.st_size;
+    }
+    TEST_CHECK_THAT(n_files >= 3 && bytes_there <= kept_bytes, "%d files, %llu bytes", n_files,
+                    (unsigned long long)bytes_there);
+    pool = open_kept(1, 0);
+    seq = open_sequence(pool, 1);
+    TEST_CHECK(fetch_and_take(seq, pool, 1, hot, 640) == 640);
+    fill(tokens, CONTEXT, 2);
+    TEST_CHECK(fetch_and_take(seq, pool, 1, tokens, 640) == 0); /* the first of those */
+    close_all(pool, &seq, 1);
+    kept_bytes = UINT64_C(1) << 30;
+    windows = some_windows;
+}
+
+static uint32_t random_state;
+
+static uint32_t next_random(uint32_t n)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (random_state >> 8) % n;
+}
+
+/* Any order of prompts, forks and restarts: never a wrong byte. */
+static void check_random(const uint32_t *with, uint32_t seed)
+{
+    static int32_t tokens[3][CONTEXT];
+    uint32_t n[3] = {0}, n_found = 0;
+    windows = with;
+    random_state = seed;
+    empty_kept_folder();
+    for (int start = 0; start < 6; start++) {
+        kv_pool *pool = open_kept(3, seed % 2 ? 1 : 0);
+        kv_sequence *seq[3];
+        for (uint32_t i = 0; i < 3; i++) seq[i] = open_sequence(pool, i % 2);
+        for (int round = 0; round < 40; round++) {
+            uint32_t i = next_random(3), keep = next_random(n[i] + 1);
+            uint32_t all = keep + next_random(CONTEXT - keep) / 2 + 1;
+            for (uint32_t k = keep; k < all; k++)
+                tokens[i][k] = (int32_t)(next_random(4) ? k % 5 : next_random(2));
+            n[i] = all > CONTEXT ? CONTEXT : all;
+            fetch(pool, i % 2, tokens[i], n[i]);
+            uint32_t found = kv_sequence_adopt(seq[i], tokens[i], n[i]);
+            TEST_CHECK(count_lost(seq[i], i % 2, tokens[i], found) == 0);
+            if (round == 0) n_found += found;
+            if (compute(seq[i], i % 2, tokens[i], found, n[i])) n[i] = kv_sequence_length(seq[i]);
+            TEST_CHECK(count_lost(seq[i], i % 2, tokens[i], n[i]) == 0);
+            if (round % 8 == 0) TEST_CHECK(kv_pool_is_sound(pool));
+        }
+        close_all(pool, seq, 3);
+        TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
+    }
+    TEST_CHECK_THAT(n_found > 100, "%u", n_found);
+    windows = some_windows;
+}
+
+static void test_random(void)
+{
+    for (uint32_t seed = 1; seed <= 4; seed++) {
+        check_random(no_windows, seed);
+        check_random(some_windows, seed);
+        check_random(all_windows, seed);
+    }
+}
+
+static void test_allocation(void)
+{
+    long live = memory_live();
+    int n_failed = 0;
+    for (long k = 0, status = 1; status != 0; k++) {
+        kv_pool *pool = open_pool(1, 1);
+        memory_fail_at(k);
+        status = keep_pool(pool);
+        memory_fail_at(-1);
+        n_failed += status != 0;
+        TEST_CHECK(status == 0 || status == CERIUM_ERR_MEMORY || n_notices);
+        kv_pool_close(&pool);
+        TEST_CHECK(memory_live() == live && k < 100);
+    }
+    TEST_CHECK_THAT(n_failed >= 6, "%d", n_failed);
+    kept_bytes = 1 << 20;
+    kv_pool *pool = open_pool(1, 1);
+    TEST_CHECK(keep_pool(pool) == CERIUM_ERR_ARGUMENT);
+    kv_pool_close(&pool);
+    kept_bytes = UINT64_C(1) << 30;
+}
+
+int main(void)
+{
+    make_kept_folder();
+    TEST_RUN(test_restart);
+    TEST_RUN(test_goes_on_with_a_file);
+    TEST_RUN(test_more_than_memory);
+    TEST_RUN(test_no_room_to_load);
+    TEST_RUN(test_recycles);
+    TEST_RUN(test_random);
+    TEST_RUN(test_allocation);
+    remove_kept_folder();
+    return unit_report("kept");
+}
