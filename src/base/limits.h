@@ -80,6 +80,7 @@ _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAM
 
 /* ---- KV cache ---- */
 
+#define LOGITS_POPULATE_BYTES (8u << 20) /* of a pass: 64 rows of a vocabulary of 32 k */
 #define KV_POPULATE_BYTES (64u << 20) /* of pages that get their memory at open: 20 ms at most */
 
 /* ---- server ---- */

@@ -74,7 +74,7 @@ static void end_canceled(scheduler *p)
         cerium_session *s = p->active[i];
         if (!atomic_load(&s->cancel)) continue;
         atomic_store(&s->cancel, false);
-        if (s->request->n_new == 0) s->n_tokens = s->n_computed;
+        if (s->request->n_new == 0) session_shorten(s, s->n_computed);
         finish(p, s, CERIUM_ERR_CANCELED, CERIUM_STOP_NONE);
     }
 }
@@ -157,24 +157,12 @@ static bool samples(const cerium_session *s)
            s->n_tokens < s->context_tokens;
 }
 
-/* The tokens after the timeline, as far as drafts agree with what is chosen. */
-static void choose(const cerium_engine *e, cerium_session *s, sampler *scratch)
+static void choose(cerium_session *s, sampler *scratch)
 {
     request *r = s->request;
-    uint32_t n_top = r->top_logprobs;
-    r->n_chosen = 0;
-    for (uint32_t i = 0; i <= r->n_drafts; i++) {
-        const float *logits = r->logits + i * e->logits_stride;
-        uint32_t n = s->n_tokens + i;
-        chosen_token *to = &r->chosen[r->n_chosen++];
-        to->token = r->n_script ? r->script[r->n_new]
-                                : sampler_choose(scratch, logits, e->n_vocab, &r->sampling,
-                                                 s->tokens, n, n);
-        to->logprob = r->sampling.logprobs ? sampler_logprob(logits, e->n_vocab, to->token) : 0;
-        to->n_top = (uint32_t)sampler_top(logits, e->n_vocab, r->chosen_top + i * n_top, n_top);
-        s->tokens[n] = to->token;
-        if (i < r->n_drafts && r->drafts[i] != to->token) break;
-    }
+    r->n_chosen = verify(s, scratch, &r->sampling, r->logits, r->drafts, r->n_drafts,
+                         r->n_script ? r->script + r->n_new : NULL, r->chosen, r->chosen_top,
+                         r->top_logprobs);
 }
 
 static void choose_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
@@ -182,7 +170,7 @@ static void choose_units(void *arg, uint32_t phase, uint32_t first, uint32_t end
     scheduler *p = arg;
     (void)phase;
     for (uint32_t i = first; i < end; i++)
-        if (samples(p->plan[i])) choose(p->engine, p->plan[i], p->engine->samplers[worker]);
+        if (samples(p->plan[i])) choose(p->plan[i], p->engine->samplers[worker]);
 }
 
 static void choose_all(scheduler *p)
@@ -248,6 +236,10 @@ static void answer(scheduler *p, cerium_session *s)
     if (n < r->n_chosen) n_accepted = n;
     atomic_fetch_add(&s->drafted_tokens, r->n_drafts);
     atomic_fetch_add(&s->accepted_tokens, n_accepted);
+    if (r->draft_source == DRAFT_PREDICTION) {
+        atomic_fetch_add(&s->drafted_predicted, r->n_drafts);
+        atomic_fetch_add(&s->accepted_predicted, n_accepted);
+    }
     atomic_fetch_add(&e->counts.drafted_tokens, r->n_drafts);
     atomic_fetch_add(&e->counts.accepted_tokens, n_accepted);
     atomic_fetch_add(&e->counts.new_tokens, n);
@@ -256,7 +248,7 @@ static void answer(scheduler *p, cerium_session *s)
         finish(p, s, CERIUM_OK, stop);
         return;
     }
-    draft_follow(&r->draft, s->tokens + r->n_prompt, r->n_new, n, r->n_drafts, n_accepted);
+    session_follow(s);
 }
 
 static void hand_out_all(scheduler *p)
@@ -330,10 +322,7 @@ int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err)
     p->prompt_ns_max = PLAN_PROMPT_NS_MAX;
     p->active = memory_zalloc(e->sessions_max, sizeof(cerium_session *));
     p->shares = memory_zalloc(e->sessions_max, sizeof *p->shares);
-    p->logits_bytes = ENGINE_LOGITS_MAX * e->logits_stride * sizeof *p->logits;
-    p->logits = memory_map(p->logits_bytes);
-    if (!p->active || !p->shares || !p->logits ||
-        pthread_create(&p->thread, NULL, run, p)) {
+    if (!p->active || !p->shares || pthread_create(&p->thread, NULL, run, p)) {
         p->engine = NULL;
         scheduler_close(&p);
         return error_set(err, CERIUM_ERR_MEMORY, "no memory or thread for requests");
@@ -351,7 +340,6 @@ void scheduler_close(scheduler **sched)
         scheduler_ring(p);
         pthread_join(p->thread, NULL);
     }
-    memory_unmap(p->logits, p->logits_bytes);
     memory_free(p->shares);
     memory_free(p->active);
     memory_free(p);

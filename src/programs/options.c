@@ -10,7 +10,7 @@ enum {
     VAL_BATCH,
     VAL_CPU,
     VAL_KV,
-    VAL_NO_CACHE,
+    VAL_NO_CACHE, VAL_NO_SPECULATION,
     VAL_HEAD,
     VAL_TEMP,
     VAL_TOP_K,
@@ -34,6 +34,7 @@ static const struct {
     {OPTIONS_ENGINE, {"cpu", required_argument, NULL, VAL_CPU}},
     {OPTIONS_ENGINE, {"kv", required_argument, NULL, VAL_KV}},
     {OPTIONS_ENGINE, {"no-cache", no_argument, NULL, VAL_NO_CACHE}},
+    {OPTIONS_ENGINE, {"no-speculation", no_argument, NULL, VAL_NO_SPECULATION}},
     {OPTIONS_ENGINE, {"head", required_argument, NULL, VAL_HEAD}},
     {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
     {OPTIONS_PROMPT, {"file", required_argument, NULL, 'f'}},
@@ -95,6 +96,7 @@ static bool take_shared(options *o, int val, const char *value)
     case VAL_CPU: o->cpu = value; return true;
     case VAL_KV: o->kv = value; return true;
     case VAL_NO_CACHE: o->no_cache = true; return true;
+    case VAL_NO_SPECULATION: o->no_speculation = true; return true;
     case VAL_HEAD: o->head = value; return true;
     case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
     case VAL_TOP_K: return option_u32(value, 0, 1 << 24, &s->top_k);
@@ -203,6 +205,7 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.cache = o->no_cache ? "off" : NULL;
     config.notice = show_notice;
     config.head = o->head;
+    config.speculation = o->no_speculation ? "off" : NULL;
     config.sessions_max = sessions;
     if (o->batch) config.batch_tokens_max = o->batch;
     if (isatty(STDERR_FILENO)) {
