@@ -5,6 +5,7 @@
 # make test-clients   install real clients (Codex, SDKs, a browser) and run them; in make test too
 # make bench-server   measure the server: round trips, streams, a crowd (LLAMA_SERVER=PATH: beside it)
 # make bench-peers    the table beside llama.cpp (LLAMA_BENCH=PATH, IK_BENCH=PATH: its llama-bench)
+# make bench-latency  what speculation gives: edits, own text, overhead (LATENCY="--edits FILE")
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
@@ -155,6 +156,8 @@ bench-server: all $O/bench_server $O/tool_make_model
 	python3 bench/server.py --cerium ./cerium --client $O/bench_server --make-model $O/tool_make_model
 bench-peers: all $O/tool_make_model
 	bench/peers.py --make-model $O/tool_make_model -o bench/results/$$(date +%F)-peers.md
+bench-latency: all $O/tool_make_model
+	bench/latency.py --make-model $O/tool_make_model $(LATENCY)
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
 
 AT := $(DESTDIR)$(PREFIX)
@@ -174,6 +177,6 @@ install: all lib
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
-.PHONY: all help lib run test tested test-clients bench bench-peers bench-server soak fuzz fuzzed \
+.PHONY: all help lib run test tested test-clients bench bench-latency bench-peers bench-server soak fuzz fuzzed \
         install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE
 -include $(LIB_OBJ:.o=.d) $(SERVER_OBJ:.o=.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)
