@@ -6,6 +6,7 @@
 # make bench-server   measure the server: round trips, streams, a crowd (LLAMA_SERVER=PATH: beside it)
 # make bench-peers    the table beside llama.cpp (LLAMA_BENCH=PATH, IK_BENCH=PATH: its llama-bench)
 # make bench-conversation   a conversation: reused and computed tokens, first token, cancel, restart
+# make bench-latency  what speculation gives: edits, own text, overhead (LATENCY="--edits FILE")
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   try again to fetch the watchdog's grammars (make fetches them once)
@@ -178,6 +179,8 @@ bench-guard: all $O/bench_guard ; python3 bench/guard.py --cerium ./cerium --ben
 bench-conversation: $O/bench_conversation $O/tool_make_model
 	@mkdir -p $O/models; m=$O/models/bench-0.5b.gguf; \
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m
+bench-latency: all $O/tool_make_model
+	bench/latency.py --make-model $O/tool_make_model $(LATENCY)
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
 
 AT := $(DESTDIR)$(PREFIX)
@@ -198,7 +201,7 @@ install: all lib
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
-.PHONY: all help lib run test tested test-clients bench bench-conversation bench-peers bench-server \
+.PHONY: all help lib run test tested test-clients bench bench-conversation bench-latency bench-peers bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
         grammars bench-guard
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

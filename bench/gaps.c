@@ -29,7 +29,7 @@ typedef struct {
 } series;
 
 static cerium_session *session;
-static const cerium_sampling sampling = {.ignore_end = true};
+static const cerium_sampling sampling = {.ignore_end = true, .step_tokens_max = 1};
 static pid_t loops[LOOPS_MAX];
 static int n_loops = 2;
 static thread_bell bell; /* rung by notes */

@@ -53,7 +53,7 @@ static void note(void *user)
 
 static void start(cerium_session *session, size_t n_tokens, uint32_t n_new)
 {
-    static const cerium_sampling sampling = {.ignore_end = true};
+    static const cerium_sampling sampling = {.ignore_end = true, .step_tokens_max = 1};
     cerium_error err;
     cerium_request request = {.tokens = prompt, .n_tokens = n_tokens, .new_tokens_max = n_new,
                               .sampling = &sampling, .notify = note};
@@ -83,7 +83,7 @@ static double finish(cerium_session **sessions, int n)
 /* Tokens a second of NEW steps after a prompt of one token. */
 static double steps(cerium_session *session)
 {
-    static const cerium_sampling sampling = {.ignore_end = true};
+    static const cerium_sampling sampling = {.ignore_end = true, .step_tokens_max = 1};
     cerium_error err;
     cerium_step step;
     double begin = now();

@@ -14,7 +14,8 @@ static int stream_line(cerium_session *session, cerium_error *err)
     static const char *const stops[] = {"\n"};
     const cerium_sampling sampling = {.stops = stops, .n_stops = 1}; /* greedy */
     cerium_step step = {0};
-    for (int n = 0; n < NEW_TOKENS_MAX && step.stop == CERIUM_STOP_NONE; n++) {
+    uint32_t n_new = 0; /* a step may bring several tokens */
+    for (; n_new < NEW_TOKENS_MAX && step.stop == CERIUM_STOP_NONE; n_new += step.n_tokens) {
         int status = cerium_session_step(session, &sampling, &step, err);
         if (status) return status;
         fwrite(step.text, 1, step.text_len, stdout);

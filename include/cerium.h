@@ -46,7 +46,7 @@ extern "C" {
 #define CERIUM_VERSION_MINOR 1
 #define CERIUM_VERSION_PATCH 0
 
-#define CERIUM_STEP_TOKENS_MAX 16 /* one step may accept a whole draft */
+#define CERIUM_STEP_TOKENS_MAX 64 /* one step may accept a whole draft */
 #define CERIUM_STOPS_MAX       16 /* stop strings of one session */
 #define CERIUM_STOP_BYTES_MAX  256 /* length of one stop string */
 
@@ -119,7 +119,10 @@ typedef struct {
                                     this model's own, for us alone to read; "off"; NULL =
                                     CERIUM_KV_DISK in the environment, else "off" */
     uint64_t kv_disk_bytes_max;  /* of this model's files there; 0 = 4 GiB */
-    uint8_t reserved[8];         /* zero */
+    const char *speculation;     /* drafts of what comes next, which never change the text: "auto"
+                                    tries as many as are worth their time here, "off" none,
+                                    "always" whatever there is; NULL = CERIUM_SPECULATION in the
+                                    environment, else "auto" */
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
@@ -376,6 +379,8 @@ typedef struct {
     uint32_t n_stops;            /* at most CERIUM_STOPS_MAX */
     bool ignore_end;             /* go on after end tokens (benchmarks) */
     bool logprobs;               /* fill cerium_step.logprobs: an exp for each of the vocabulary */
+    uint32_t step_tokens_max;    /* that one cerium_session_step() may sample; 0 = as many as there
+                                    are drafts that are right */
 } cerium_sampling;
 
 typedef enum {
@@ -410,6 +415,7 @@ typedef struct {
     uint64_t tenant;             /* prefixes are shared with sessions of the same tenant only */
     bool control_text;           /* text shows control tokens by their names, end tokens excepted:
                                     for readers of a chat form */
+    bool no_speculation;         /* as an engine with "off" */
     uint32_t score_tokens_max;   /* tokens that cerium_session_score() takes in one pass, each with
                                     logits of its own; 0 = this session will not score */
     uint8_t reserved[32];        /* zero */
@@ -463,7 +469,8 @@ CERIUM_API CERIUM_CHECKED int cerium_session_score(cerium_session *session, cons
                                                    size_t n_tokens, float *logprobs,
                                                    cerium_error *err);
 
-/** Sample at least one token and append it.  What was appended last is computed at the beginning
+/** Sample at least one token and append it: more where drafts were right, which are the very tokens
+ * that as many steps would have sampled.  What was appended last is computed at the beginning
  * of the next step or sync, so that a token can be shown before its own pass, and the last one of
  * an answer costs none.
  *
@@ -553,8 +560,10 @@ typedef struct {
     uint32_t reused_tokens;    /* of the prompt, found in the session or in the prefix cache */
     uint32_t computed_tokens;  /* of the prompt, so far */
     uint32_t new_tokens;       /* sampled so far */
-    uint32_t drafted_tokens;   /* of the prediction, tried and */
-    uint32_t accepted_tokens;  /* accepted */
+    uint32_t drafted_tokens;   /* tried as drafts, and */
+    uint32_t accepted_tokens;  /* accepted; of these */
+    uint32_t drafted_predicted;  /* those of the prediction that were tried, and */
+    uint32_t accepted_predicted; /* accepted */
     uint64_t queue_ns;         /* from start to the first pass with this request in it */
     uint64_t prompt_ns;        /* from there to the whole prompt computed */
     uint64_t first_token_ns;   /* from start to the first token; 0 = none yet */
@@ -605,7 +614,8 @@ typedef struct {
     uint64_t kv_pages_max, kv_pages_used, kv_pages_cached; /* used: by sessions; cached: idle */
     uint64_t prompt_tokens, reused_tokens, new_tokens;     /* since open */
     uint64_t drafted_tokens, accepted_tokens;
-    uint64_t passes, preempted_passes, busy_ns;
+    uint64_t passes, preempted_passes, busy_ns;            /* busy: in passes */
+    uint64_t drafting_ns;                                  /* finding what to draft */
     uint64_t kv_disk_pages;                                /* there now */
     uint64_t kv_disk_written_pages, kv_disk_loaded_pages;  /* since open */
 } cerium_engine_stats;

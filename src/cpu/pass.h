@@ -12,7 +12,7 @@ enum {
     PASS_BLOCK_PANELS = 4,   /* output panels in a unit: 64 rows */
     PASS_UP_PANELS = 8,      /* feed-forward up: 128 rows, one group of activations */
     PASS_HEAD_PANELS = 16,   /* vocabulary: 256 rows */
-    PASS_SEARCH_ROWS = 16,   /* rows of a pass whose best logits are searched at most */
+    PASS_SEARCH_ROWS = 72,   /* rows of a pass whose best logits are searched at most */
     PASS_SEARCH_REST_MIN = 64, /* passes that do not search after searching did not pay */
     PASS_SEARCH_REST_MAX = 512,
     PASS_ATTEND_ROWS = 32,   /* query rows (heads x tokens) that share a walk over pages */

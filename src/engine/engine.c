@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/quota.h"
 
@@ -110,6 +111,18 @@ static int choose_head(const char *name, model_options *out, cerium_error *err)
     return CERIUM_OK;
 }
 
+static int choose_speculation(cerium_engine *e, const char *name, cerium_error *err)
+{
+    if (!name) name = getenv("CERIUM_SPECULATION");
+    if (!name || !*name) name = "auto";
+    e->speculates = strcmp(name, "off") != 0;
+    e->drafts_always = !strcmp(name, "always");
+    if (e->speculates && !e->drafts_always && strcmp(name, "auto"))
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "speculation '%s' is unknown; there are auto, off, always", name);
+    return CERIUM_OK;
+}
+
 static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
 {
     return team_open(&e->workers, threads ? threads : threads_by_default(), err);
@@ -190,6 +203,13 @@ static int take_name(cerium_engine *e, cerium_error *err)
     return e->name ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
 }
 
+/* What a decode loop will touch, within reason: it meets no page fault then. */
+static void touch_logits(cerium_engine *e)
+{
+    size_t size = CERIUM_STEP_TOKENS_MAX * e->logits_stride * sizeof *e->logits;
+    memory_populate(e->logits, size < LOGITS_POPULATE_BYTES ? size : LOGITS_POPULATE_BYTES);
+}
+
 /* Rows of a pass: a piece of prompt, and the next token of everybody else. */
 static int open_passes(cerium_engine *e, cerium_error *err)
 {
@@ -198,7 +218,10 @@ static int open_passes(cerium_engine *e, cerium_error *err)
                                 rows_max, err));
     e->rows = memory_zalloc(rows_max, sizeof *e->rows);
     e->samplers = memory_zalloc(n, sizeof *e->samplers);
-    if (!e->rows || !e->samplers)
+    e->logits_bytes = ENGINE_LOGITS_MAX * e->logits_stride * sizeof *e->logits;
+    e->logits = memory_map(e->logits_bytes);
+    if (e->logits) touch_logits(e);
+    if (!e->rows || !e->samplers || !e->logits)
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
     for (uint32_t i = 0; i < n; i++) RETURN_IF(sampler_open(&e->samplers[i], e->n_vocab, err));
     return CERIUM_OK;
@@ -212,6 +235,7 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a lock");
     RETURN_IF(choose_cpu(e, config->cpu, err));
     RETURN_IF(choose_kv_type(e, config->kv_type, err));
+    RETURN_IF(choose_speculation(e, config->speculation, err));
     RETURN_IF(gguf_open(&e->file, config->model_path, err));
     RETURN_IF(take_name(e, err));
     model_options options;
@@ -253,6 +277,7 @@ void cerium_engine_close(cerium_engine **engine)
         sampler_close(&e->samplers[i]);
     memory_free(e->samplers);
     memory_free(e->rows);
+    memory_unmap(e->logits, e->logits_bytes);
     cpu_executor_close(&e->executor);
     team_close(&e->workers);
     kv_pool_close(&e->pool);
@@ -288,6 +313,7 @@ void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
         .kv_disk_pages = pages.kept,
         .kv_disk_written_pages = pages.written,
         .kv_disk_loaded_pages = pages.loaded,
+        .drafting_ns = atomic_load(&c->drafting_ns),
     };
     for (int i = 0; i < CERIUM_CLASSES; i++) {
         stats->running[i] = atomic_load(&c->running[i]);

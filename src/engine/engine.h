@@ -17,6 +17,7 @@
 #include "model/model.h"
 #include "sampling/sampler.h"
 #include "sampling/stop.h"
+#include "speculation/drafter.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/infill.h"
 #include "tokenizer/tokenizer.h"
@@ -29,10 +30,26 @@ enum {
 typedef struct scheduler scheduler;
 typedef struct request request;
 
+/* One token that was chosen in a pass. */
+typedef struct {
+    int32_t token;
+    float logprob;
+    uint32_t n_top;
+} chosen_token;
+
+/* What a step asks of its pass, and what was chosen. */
+typedef struct {
+    const cerium_sampling *sampling; /* or NULL */
+    cerium_step *out;
+    uint32_t n_drafts, n_chosen;
+    int32_t drafts[CERIUM_STEP_TOKENS_MAX];
+    chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
+} step_choice;
+
 typedef struct {
     _Atomic uint32_t running[CERIUM_CLASSES], waiting[CERIUM_CLASSES];
     _Atomic uint64_t prompt_tokens, reused_tokens, new_tokens, drafted_tokens, accepted_tokens;
-    _Atomic uint64_t passes, preempted_passes, busy_ns;
+    _Atomic uint64_t passes, preempted_passes, busy_ns, drafting_ns;
 } engine_counts;
 
 struct cerium_engine {
@@ -56,12 +73,18 @@ struct cerium_engine {
     uint32_t token_bytes_max;
     uint32_t context_tokens_max, batch_tokens_max, sessions_max;
 
-    thread_turn pass;            /* team, executor, samplers, rows, cost: one pass at a time, and
+    bool speculates;             /* unless a session does not want it */
+    bool drafts_always;          /* whatever they cost */
+
+    thread_turn pass;            /* team, executor, samplers, rows, costs: one pass at a time, and
                                     the only time in which sequences of others may be changed */
     bool has_pass;
     cpu_row *rows;               /* [batch_tokens_max + ENGINE_STREAMS_MAX] */
+    float *logits;               /* [ENGINE_LOGITS_MAX][logits_stride] of a pass */
+    size_t logits_bytes;
     sampler **samplers;          /* [workers] */
     cost_model cost;
+    draft_pace pace;             /* of passes in which every row has logits */
 
     pthread_mutex_t lock;        /* sessions, and starting the scheduler */
     bool has_lock;
@@ -84,9 +107,12 @@ struct cerium_session {
     float *logits;               /* [logits_stride]; the newest of the timeline */
     bool has_logits;
     bool has_best_alone;         /* of those logits: what could not be chosen is -INFINITY */
-    const cerium_sampling *choice; /* while a step runs: what its logits are for; and */
-    bool wants_best_alone;       /* that they are for nothing else */
+    step_choice *step;           /* while a step runs: what its logits are for */
     bool control_text;
+    bool speculates;
+    drafter drafter;             /* of the timeline; where it speculates */
+    void *drafter_memory;
+    bool answers;                /* the drafter knows where the answer began */
     uint32_t score_tokens_max;
     float *score_logits;         /* [score_tokens_max][logits_stride] or NULL */
     stop_state stops;
@@ -103,7 +129,8 @@ struct cerium_session {
     request *request;            /* the last one, or NULL */
     bool planned;                /* takes part in the pass that is being made */
     _Atomic uint32_t prompt_tokens, reused_tokens, computed_tokens, new_tokens;
-    _Atomic uint32_t drafted_tokens, accepted_tokens;
+    _Atomic uint32_t drafted_tokens, accepted_tokens; /* all, and of them those of a prediction */
+    _Atomic uint32_t drafted_predicted, accepted_predicted;
     _Atomic uint64_t start_ns, queue_ns, prompt_ns, first_token_ns, duration_ns;
 };
 
@@ -153,6 +180,50 @@ int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n
 size_t answer_show(cerium_session *s, const cerium_sampling *sampling, cerium_stop *stop,
                    char *text);
 size_t answer_text_max(const cerium_engine *e);
+
+/* ---- step.c ---- */
+
+/* Within a pass of a step: its drafts, for which there is room, after the timeline. */
+void step_draft(cerium_session *s);
+/* Within it: choose from logits [n_drafts + 1][logits_stride], append, and keep the logits that the
+ * last token was chosen from. */
+void step_choose(cerium_session *s, const float *logits);
+/* Bytes of a step's text at most. */
+size_t step_text_max(const cerium_engine *e);
+
+/* ---- session.c ---- */
+
+/* The timeline becomes tokens [n], which may be s->tokens. */
+void session_replace(cerium_session *s, const int32_t *tokens, uint32_t n);
+/* The timeline keeps its first n tokens only. */
+void session_shorten(cerium_session *s, uint32_t n);
+/* Compute the timeline and the logits after it; if a step runs, drafts and the choice with them. */
+CERIUM_CHECKED int session_compute(cerium_session *s, cerium_error *err);
+CERIUM_CHECKED int session_begin_call(cerium_session *s, cerium_error *err);
+CERIUM_CHECKED int session_end_call(cerium_session *s, int status);
+CERIUM_CHECKED int session_canceled(cerium_session *s, cerium_error *err);
+
+/* ---- speculate.c ---- */
+
+/* The timeline is a prompt, and an answer begins: see drafter_begin(). */
+void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t n_prediction,
+                          void *memory);
+/* The answer is longer than when this was called last. */
+void session_follow(cerium_session *s);
+/* At most n_max drafts of what follows, for a pass of n_rows. */
+uint32_t session_draft(const cerium_session *s, uint32_t n_rows, uint32_t n_max, int32_t *out,
+                       draft_source *source);
+
+/* The tokens after the timeline, as far as drafts [n_drafts] agree with what is chosen from logits
+ * [n_drafts + 1][logits_stride], into chosen and s->tokens.  Whatever forbids a token in a choice
+ * so rejects the draft, too.
+ *   g:      what may be chosen at each place, planned for the drafts; or NULL
+ *   script: tokens that are taken in place of what is chosen, or NULL
+ *   top:    [n_drafts + 1][n_top] output
+ * Returns how many were chosen: 1 more than drafts that agreed. */
+uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *sampling, guide *g,
+                const float *logits, const int32_t *drafts, uint32_t n_drafts,
+                const int32_t *script, chosen_token *chosen, cerium_logprob *top, uint32_t n_top);
 
 /* ---- request.c ---- */
 

@@ -3,6 +3,8 @@
 
 #include "base/memory.h"
 
+_Static_assert(GUIDE_PLACES + 2 <= WALK_SLOTS, "a place for each draft, and two to look ahead");
+
 typedef enum {
     PLACE_FREE = 0,    /* free text that looks out for triggers */
     PLACE_ANY = 1,     /* free text to the end */

@@ -11,7 +11,7 @@
 enum { PROMPT_ROWS_MIN = 16, PROMPT_ROWS_STEP = 32, RIDERS_UNKNOWN_MAX = 8 };
 
 static const double RIDERS_COST_MAX = 1.1;  /* of the pass without them */
-static const double DRAFTS_COST_MAX = 1.25; /* of the pass without them, where others share it */
+static const float DRAFTS_COST_MAX = 1.25f; /* of the pass without them, where others share it */
 
 static int goes_before(const void *a, const void *b)
 {
@@ -77,7 +77,7 @@ static void settle(cerium_session *s)
 }
 
 /* Drafts for the pass in which the next token is chosen. */
-static uint32_t choose_drafts(const scheduler *p, cerium_session *s, bool is_alone)
+static uint32_t choose_drafts(scheduler *p, cerium_session *s, bool is_alone)
 {
     const cerium_engine *e = p->engine;
     request *r = s->request;
@@ -92,10 +92,13 @@ static uint32_t choose_drafts(const scheduler *p, cerium_session *s, bool is_alo
     };
     for (size_t i = 0; i < ARRAY_LEN(limits); i++)
         if (n > limits[i]) n = limits[i];
-    n = r->n_script ? 0 : draft_next(&r->draft, r->drafts, n);
+    if (r->n_script && n > r->n_script - r->n_new - 1) n = r->n_script - r->n_new - 1;
+    n = session_draft(s, rows, n, r->drafts, &r->draft_source);
     if (r->guide) n = guide_plan(r->guide, r->drafts, n);
-    double most = DRAFTS_COST_MAX * cost_estimate(&e->cost, rows);
-    while (!is_alone && n > 0 && cost_estimate(&e->cost, rows + n) > most) n--;
+    if (n == 0 || is_alone) return n;
+    float cost[PACE_ROWS_MAX + 1];
+    draft_costs(&e->pace, rows, n, cost);
+    while (n > 0 && cost[n] > DRAFTS_COST_MAX) n--;
     return n;
 }
 
@@ -113,13 +116,13 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
     if (n > 0 && engine_make_room(e, s, first + n)) return false;
     bool is_last = first + n == s->n_tokens, samples = is_last && r->new_tokens_max > 0;
     r->n_drafts = 0;
-    if (samples && r->n_new > 0 && r->draft.n > 0 && s->n_tokens < s->context_tokens)
+    if (samples && n == 1 && s->n_tokens < s->context_tokens)
         r->n_drafts = choose_drafts(p, s, is_alone);
     if (r->n_drafts && kv_sequence_reserve(s->sequence, first + n + r->n_drafts)) r->n_drafts = 0;
     r->n_rows = n;
     r->logits = n == 0 ? s->logits : NULL;
     if (is_last && n > 0) {
-        float *logits = p->logits + p->n_logits * e->logits_stride;
+        float *logits = e->logits + p->n_logits * e->logits_stride;
         r->logits = logits;
         p->n_logits += 1 + r->n_drafts;
         for (uint32_t i = 0; i < n + r->n_drafts; i++)

@@ -109,6 +109,8 @@ void cerium_session_usage(const cerium_session *s, cerium_usage *usage)
         .new_tokens = atomic_load(&s->new_tokens),
         .drafted_tokens = atomic_load(&s->drafted_tokens),
         .accepted_tokens = atomic_load(&s->accepted_tokens),
+        .drafted_predicted = atomic_load(&s->drafted_predicted),
+        .accepted_predicted = atomic_load(&s->accepted_predicted),
         .queue_ns = atomic_load(&s->queue_ns),
         .prompt_ns = atomic_load(&s->prompt_ns),
         .first_token_ns = atomic_load(&s->first_token_ns),
@@ -146,13 +148,16 @@ static int check(const cerium_session *s, const cerium_request *q, cerium_error 
 
 static size_t prediction_length(const cerium_session *s, const cerium_request *q)
 {
+    if (!s->speculates) return 0;
     return q->n_prediction < s->context_tokens ? q->n_prediction : s->context_tokens;
 }
 
 static size_t memory_needed(const cerium_session *s, const cerium_request *q)
 {
     size_t n = sizeof(request) + text_ring_bytes(s->engine) + 8 * MEMORY_ALIGN;
-    n += (q->n_script + prediction_length(s, q)) * sizeof(int32_t);
+    uint32_t n_prediction = (uint32_t)prediction_length(s, q);
+    n += (q->n_script + n_prediction) * sizeof(int32_t);
+    if (n_prediction) n += ngrams_bytes(n_prediction);
     n += (size_t)(EVENT_SLOTS + CERIUM_STEP_TOKENS_MAX) * q->top_logprobs * sizeof(cerium_logprob);
     for (uint32_t i = 0; q->sampling && i < q->sampling->n_stops; i++)
         n += strlen(q->sampling->stops[i]) + 1;
@@ -180,9 +185,13 @@ static request *copy_request(const cerium_session *s, const cerium_request *q)
     r->user = q->user;
     r->n_prompt = (uint32_t)q->n_tokens;
     r->n_script = (uint32_t)q->n_script;
-    r->draft.n = (uint32_t)prediction_length(s, q);
+    r->n_prediction = (uint32_t)prediction_length(s, q);
     r->script = copy(&memory, q->script, r->n_script * sizeof(int32_t), sizeof(int32_t));
-    r->draft.tokens = copy(&memory, q->prediction, r->draft.n * sizeof(int32_t), sizeof(int32_t));
+    r->prediction =
+        copy(&memory, q->prediction, r->n_prediction * sizeof(int32_t), sizeof(int32_t));
+    if (r->n_prediction)
+        r->prediction_index =
+            arena_take(&memory, ngrams_bytes(r->n_prediction), sizeof(uint32_t));
     size_t top_bytes = r->top_logprobs * sizeof(cerium_logprob);
     r->top = arena_take(&memory, EVENT_SLOTS * top_bytes, sizeof(cerium_logprob));
     r->chosen_top =
@@ -232,6 +241,8 @@ static void reset_usage(cerium_session *s, const request *r)
     atomic_store(&s->new_tokens, 0);
     atomic_store(&s->drafted_tokens, 0);
     atomic_store(&s->accepted_tokens, 0);
+    atomic_store(&s->drafted_predicted, 0);
+    atomic_store(&s->accepted_predicted, 0);
     atomic_store(&s->queue_ns, 0);
     atomic_store(&s->prompt_ns, 0);
     atomic_store(&s->first_token_ns, 0);
@@ -275,9 +286,9 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
         memcmp(s->tokens, q->tokens, r->n_prompt * sizeof *s->tokens))
         s->has_logits = false;
     if (!s->has_logits) s->n_computed = 0;
-    if (q->tokens != s->tokens) memmove(s->tokens, q->tokens, r->n_prompt * sizeof *s->tokens);
-    s->n_tokens = r->n_prompt;
+    session_replace(s, q->tokens, r->n_prompt);
     s->stops = (stop_state){0};
+    session_begin_answer(s, r->prediction, r->n_prediction, r->prediction_index);
     reset_usage(s, r);
     r->ticket = atomic_fetch_add(&s->engine->n_tickets, 1);
     r->token_ns = atomic_load(&s->start_ns);

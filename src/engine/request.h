@@ -9,7 +9,6 @@
 #define ENGINE_REQUEST_H
 
 #include "base/memory.h"
-#include "engine/draft.h"
 #include "engine/engine.h"
 
 /* The steps that wait, the end, and the one that the reader looks at. */
@@ -26,13 +25,6 @@ typedef struct {
     uint64_t duration_ns;
 } event_slot;
 
-/* One token that was chosen in a pass. */
-typedef struct {
-    int32_t token;
-    float logprob;
-    uint32_t n_top;
-} chosen_token;
-
 struct request {
     arena memory; /* this struct and all that it points to */
 
@@ -43,6 +35,9 @@ struct request {
     uint32_t new_tokens_max, top_logprobs;
     const int32_t *script; /* [n_script] or NULL */
     uint32_t n_script;
+    const int32_t *prediction; /* [n_prediction] or NULL */
+    uint32_t n_prediction;
+    void *prediction_index;
     uint32_t n_prompt;
     void (*notify)(void *user);
     void *user;
@@ -57,10 +52,10 @@ struct request {
     uint32_t furthest;        /* computed of the timeline at its best */
     uint32_t n_new;
     uint64_t token_ns;        /* when the last token was there */
-    draft draft;
     guide *guide;             /* or NULL; owned by the session's owner */
     /* its part of the pass */
     uint32_t n_rows, n_drafts;
+    draft_source draft_source;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];
     const float *logits;      /* [n_drafts + 1][logits_stride], or NULL */
     uint32_t n_chosen;

@@ -75,7 +75,7 @@ static void end_canceled(scheduler *p)
         cerium_session *s = p->active[i];
         if (!atomic_load(&s->cancel)) continue;
         atomic_store(&s->cancel, false);
-        if (s->request->n_new == 0) s->n_tokens = s->n_computed;
+        if (s->request->n_new == 0) session_shorten(s, s->n_computed);
         finish(p, s, CERIUM_ERR_CANCELED, CERIUM_STOP_NONE);
     }
 }
@@ -159,20 +159,6 @@ static bool samples(const cerium_session *s)
            s->n_tokens < s->context_tokens;
 }
 
-/* The token after n of the timeline, i of them drafts. */
-static int32_t choose_one(const cerium_engine *e, cerium_session *s, sampler *scratch, uint32_t i)
-{
-    request *r = s->request;
-    uint32_t n = s->n_tokens + i, n_forced = 0;
-    const float *logits = r->logits + i * e->logits_stride;
-    const int32_t *forced = r->guide ? guide_forced(r->guide, &n_forced) : NULL;
-    if (r->n_script) return r->script[r->n_new];
-    if (n_forced > 0) return *forced;
-    const uint64_t *allowed = r->guide ? guide_mask(r->guide, i) : NULL;
-    return sampler_choose_allowed(scratch, logits, e->n_vocab, allowed, &r->sampling, s->tokens, n,
-                                  n);
-}
-
 /* The answer grew by the last of the chosen; what a guide forces comes with it, unless somebody
  * wants to know how likely it was. */
 static void follow_guide(const cerium_engine *e, cerium_session *s)
@@ -196,24 +182,16 @@ static void follow_guide(const cerium_engine *e, cerium_session *s)
 }
 
 /* The tokens after the timeline, as far as drafts agree with what is chosen. */
-static void choose(const cerium_engine *e, cerium_session *s, sampler *scratch)
+static void choose(cerium_session *s, sampler *scratch)
 {
     request *r = s->request;
-    uint32_t n_top = r->top_logprobs;
-    r->n_chosen = 0;
+    r->n_chosen = r->n_drawn = 0;
     if (r->guide && r->n_new == 0 && guide_is_stuck(r->guide)) return;
-    for (uint32_t i = 0; i <= r->n_drafts; i++) {
-        const float *logits = r->logits + i * e->logits_stride;
-        uint32_t n = s->n_tokens + i;
-        chosen_token *to = &r->chosen[r->n_chosen++];
-        to->token = choose_one(e, s, scratch, i);
-        to->logprob = r->sampling.logprobs ? sampler_logprob(logits, e->n_vocab, to->token) : 0;
-        to->n_top = (uint32_t)sampler_top(logits, e->n_vocab, r->chosen_top + i * n_top, n_top);
-        s->tokens[n] = to->token;
-        if (i < r->n_drafts && r->drafts[i] != to->token) break;
-    }
+    r->n_chosen = verify(s, scratch, &r->sampling, r->guide, r->logits, r->drafts, r->n_drafts,
+                         r->n_script ? r->script + r->n_new : NULL, r->chosen, r->chosen_top,
+                         r->top_logprobs);
     r->n_drawn = r->n_chosen;
-    if (r->guide) follow_guide(e, s);
+    if (r->guide) follow_guide(s->engine, s);
 }
 
 static void choose_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
@@ -221,7 +199,7 @@ static void choose_units(void *arg, uint32_t phase, uint32_t first, uint32_t end
     scheduler *p = arg;
     (void)phase;
     for (uint32_t i = first; i < end; i++)
-        if (samples(p->plan[i])) choose(p->engine, p->plan[i], p->engine->samplers[worker]);
+        if (samples(p->plan[i])) choose(p->plan[i], p->engine->samplers[worker]);
 }
 
 static void choose_all(scheduler *p)
@@ -295,6 +273,10 @@ static void answer(scheduler *p, cerium_session *s)
     s->has_logits = false;
     atomic_fetch_add(&s->drafted_tokens, r->n_drafts);
     atomic_fetch_add(&s->accepted_tokens, n_accepted);
+    if (r->draft_source == DRAFT_PREDICTION) {
+        atomic_fetch_add(&s->drafted_predicted, r->n_drafts);
+        atomic_fetch_add(&s->accepted_predicted, n_accepted);
+    }
     atomic_fetch_add(&e->counts.drafted_tokens, r->n_drafts);
     atomic_fetch_add(&e->counts.accepted_tokens, n_accepted);
     atomic_fetch_add(&e->counts.new_tokens, n);
@@ -304,7 +286,7 @@ static void answer(scheduler *p, cerium_session *s)
         finish(p, s, CERIUM_OK, stop);
         return;
     }
-    draft_follow(&r->draft, s->tokens + r->n_prompt, r->n_new, n, r->n_drafts, n_accepted);
+    session_follow(s);
 }
 
 static void hand_out_all(scheduler *p)
@@ -381,10 +363,7 @@ int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err)
     p->prompt_ns_max = PLAN_PROMPT_NS_MAX;
     p->active = memory_zalloc(e->sessions_max, sizeof(cerium_session *));
     p->shares = memory_zalloc(e->sessions_max, sizeof *p->shares);
-    p->logits_bytes = ENGINE_LOGITS_MAX * e->logits_stride * sizeof *p->logits;
-    p->logits = memory_map(p->logits_bytes);
-    if (!p->active || !p->shares || !p->logits ||
-        pthread_create(&p->thread, NULL, run, p)) {
+    if (!p->active || !p->shares || pthread_create(&p->thread, NULL, run, p)) {
         p->engine = NULL;
         scheduler_close(&p);
         return error_set(err, CERIUM_ERR_MEMORY, "no memory or thread for requests");
@@ -402,7 +381,6 @@ void scheduler_close(scheduler **sched)
         scheduler_ring(p);
         pthread_join(p->thread, NULL);
     }
-    memory_unmap(p->logits, p->logits_bytes);
     memory_free(p->shares);
     memory_free(p->active);
     memory_free(p);

@@ -30,8 +30,6 @@ struct scheduler {
     tenant_share *shares;        /* [sessions_max] */
     double prompt_ns_max;        /* that a pass with a prompt in it should last */
     uint64_t n_passes;
-    float *logits;               /* [ENGINE_LOGITS_MAX][logits_stride] */
-    size_t logits_bytes;
 
     /* the plan */
     cerium_session *plan[ENGINE_STREAMS_MAX];

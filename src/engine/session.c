@@ -1,4 +1,4 @@
-/* session.c - one token timeline: what of it is computed, and the next token of it. */
+/* session.c - one token timeline, and what of it is computed. */
 #include "engine/engine.h"
 
 #include "base/memory.h"
@@ -22,14 +22,36 @@ static void leave_engine(cerium_session *s)
     pthread_mutex_unlock(&e->lock);
 }
 
+void session_shorten(cerium_session *s, uint32_t n)
+{
+    if (s->speculates) drafter_cut(&s->drafter, s->tokens, n);
+    s->n_tokens = n;
+}
+
+void session_replace(cerium_session *s, const int32_t *tokens, uint32_t n)
+{
+    uint32_t same = 0, most = n < s->n_tokens ? n : s->n_tokens;
+    if (tokens == s->tokens) same = most;
+    while (s->speculates && same < most && tokens[same] == s->tokens[same]) same++;
+    if (same < s->n_tokens) session_shorten(s, same);
+    if (tokens != s->tokens) memmove(s->tokens, tokens, n * sizeof *tokens);
+    s->n_tokens = n;
+    s->answers = false;
+}
+
 /* Large buffers come untouched from the system: opening costs microseconds, not their size. */
 static int take_memory(cerium_session *s, uint32_t score_tokens)
 {
     const cerium_engine *e = s->engine;
     s->tokens = memory_alloc(s->context_tokens * sizeof *s->tokens);
     s->logits = memory_alloc(e->logits_stride * sizeof *s->logits);
-    s->text = memory_alloc(answer_text_max(e) + (CERIUM_STEP_TOKENS_MAX - 1) * e->token_bytes_max);
+    s->text = memory_alloc(step_text_max(e));
     if (!s->tokens || !s->logits || !s->text) return CERIUM_ERR_MEMORY;
+    if (s->speculates) {
+        s->drafter_memory = memory_alloc(drafter_bytes(s->context_tokens));
+        if (!s->drafter_memory) return CERIUM_ERR_MEMORY;
+        drafter_open(&s->drafter, s->drafter_memory, s->context_tokens);
+    }
     if (score_tokens == 0) return CERIUM_OK;
     s->score_tokens_max = score_tokens < e->batch_tokens_max ? score_tokens : e->batch_tokens_max;
     s->score_logits = memory_alloc(s->score_tokens_max * e->logits_stride * sizeof *s->logits);
@@ -53,6 +75,7 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
         s->engine = engine;
         s->context_tokens = context;
         s->control_text = config->control_text;
+        s->speculates = engine->speculates && !config->no_speculation;
         s->tenant = config->tenant;
         atomic_store(&s->rank, rank_idle(engine));
         status = take_memory(s, config->score_tokens_max);
@@ -123,13 +146,14 @@ void cerium_session_close(cerium_session **session)
     memory_free(s->score_logits);
     memory_free(s->text);
     guide_close(&s->guide);
+    memory_free(s->drafter_memory);
     memory_free(s);
     *session = NULL;
 }
 
 /* ---- a call that computes: it ranks with the highest class while it lasts ---- */
 
-static int begin_call(cerium_session *s, cerium_error *err)
+int session_begin_call(cerium_session *s, cerium_error *err)
 {
     if (s->running)
         return error_set(err, CERIUM_ERR_ARGUMENT,
@@ -139,45 +163,54 @@ static int begin_call(cerium_session *s, cerium_error *err)
     return CERIUM_OK;
 }
 
-static int end_call(cerium_session *s, int status)
+int session_end_call(cerium_session *s, int status)
 {
     atomic_store(&s->rank, rank_idle(s->engine));
     ring_scheduler(s->engine);
     return status;
 }
 
-static int canceled(cerium_session *s, cerium_error *err)
+int session_canceled(cerium_session *s, cerium_error *err)
 {
     atomic_store(&s->cancel, false);
     return error_set(err, CERIUM_ERR_CANCELED, "canceled after %u tokens", s->n_computed);
 }
 
-/* Within a pass: compute up to n_max of the tokens that come next.  See compute_batch. */
+/* Within a pass: compute up to n_max of the tokens that come next, and drafts after the last of
+ * them if a step runs.  See compute_batch. */
 static int run_batch(cerium_session *s, uint32_t n_max, float *logits, uint32_t *n_done)
 {
     cerium_engine *e = s->engine;
     if (kv_sequence_length(s->sequence) != s->n_computed) /* others needed the room since */
         s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_computed);
-    uint32_t first = s->n_computed, n = s->n_tokens - first;
+    uint32_t first = s->n_computed, n = s->n_tokens - first, n_drafts = 0;
     if (n > n_max) n = n_max;
-    bool last = first + n == s->n_tokens;
+    bool last = first + n == s->n_tokens, steps = last && s->step;
     RETURN_IF(engine_make_room(e, s, first + n));
-    for (uint32_t i = 0; i < n; i++)
-        e->rows[i] = (cpu_row){.token = s->tokens[first + i],
-                               .position = first + i,
-                               .sequence = s->sequence,
-                               .logits = logits ? logits + i * e->logits_stride : NULL};
-    if (last && !logits) e->rows[n - 1].logits = s->logits;
-    if (last && s->wants_best_alone)
-        engine_want(&e->rows[n - 1], s->choice, s->tokens, s->n_tokens, NULL, 0, s->allowed);
+    if (steps && n == 1) step_draft(s);
+    if (steps) n_drafts = s->step->n_drafts;
+    float *newest = n_drafts ? e->logits : s->logits;
+    for (uint32_t i = 0; i < n + n_drafts; i++) {
+        cpu_row *row = &e->rows[i];
+        *row = (cpu_row){.token = i < n ? s->tokens[first + i] : s->step->drafts[i - n],
+                         .position = first + i,
+                         .sequence = s->sequence,
+                         .logits = logits ? logits + i * e->logits_stride : NULL};
+        if (!last || logits || i + 1 < n) continue;
+        row->logits = newest + (i + 1 - n) * e->logits_stride;
+        if (steps && !(s->step->sampling && s->step->sampling->logprobs))
+            engine_want(row, s->step->sampling, s->tokens, s->n_tokens, s->step->drafts,
+                        i + 1 - n, s->guide ? guide_mask(s->guide, i + 1 - n) : NULL);
+    }
     s->has_logits = false;
-    RETURN_IF(engine_run(e, n, &s->cancel));
+    RETURN_IF(engine_run(e, n + n_drafts, &s->cancel));
     kv_sequence_commit(s->sequence, s->tokens + first, n);
     if (last && logits)
         memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->n_vocab * sizeof *logits);
     s->n_computed += n;
     s->has_logits = last;
     s->has_best_alone = last && cpu_executor_searched(e->executor);
+    if (steps) step_choose(s, newest);
     *n_done = n;
     return CERIUM_OK;
 }
@@ -194,24 +227,26 @@ static int compute_batch(cerium_session *s, uint32_t n_max, float *logits, uint3
         thread_turn_take(&e->pass);
         int status = run_batch(s, n_max, logits, n_done);
         thread_turn_give(&e->pass);
-        if (status == CERIUM_ERR_CANCELED) return canceled(s, err);
+        if (status == CERIUM_ERR_CANCELED) return session_canceled(s, err);
         if (status == CERIUM_OK) return CERIUM_OK;
         if (status == CERIUM_ERR_CAPACITY)
             return error_set(err, status, "the context of %u tokens is full", s->context_tokens);
         /* Calls that began earlier hold all pages: they end, or make room as we do. */
-        if (atomic_load(&s->cancel)) return canceled(s, err);
+        if (atomic_load(&s->cancel)) return session_canceled(s, err);
         thread_wait_step(&wait);
     }
 }
 
 /* Compute what is not computed of the timeline, and the logits after its last token. */
-static int compute(cerium_session *s, cerium_error *err)
+int session_compute(cerium_session *s, cerium_error *err)
 {
     uint32_t n;
     if (s->n_computed == s->n_tokens && (!s->has_logits || s->has_best_alone))
         s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
-    while (s->n_computed < s->n_tokens)
+    while (s->n_computed < s->n_tokens) {
         RETURN_IF(compute_batch(s, s->engine->batch_tokens_max, NULL, &n, err));
+        if (s->step && s->step->n_chosen) break;
+    }
     return CERIUM_OK;
 }
 
@@ -231,8 +266,7 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, cerium_syn
     /* The logits must be those after the last token: it is computed again unless they are. */
     bool complete = s->has_logits && !s->has_best_alone && s->n_computed == n && s->n_tokens >= n &&
                     !memcmp(tokens, s->tokens, n * sizeof *tokens);
-    if (tokens != s->tokens) memmove(s->tokens, tokens, n * sizeof *tokens);
-    s->n_tokens = n;
+    session_replace(s, tokens, n);
     s->stops = (stop_state){0};
     guide_close(&s->guide);
     if (!complete) {
@@ -241,9 +275,9 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, cerium_syn
         atomic_fetch_add(&s->engine->counts.prompt_tokens, n);
         atomic_fetch_add(&s->engine->counts.reused_tokens, reused);
     }
-    int status = compute(s, err);
+    int status = session_compute(s, err);
     if (status) {
-        s->n_tokens = s->n_computed;
+        session_shorten(s, s->n_computed);
         return status;
     }
     kv_sequence_mark(s->sequence);
@@ -259,8 +293,8 @@ int cerium_session_sync(cerium_session *s, const int32_t *tokens, size_t n_token
 {
     if (!s || (!tokens && n_tokens)) return error_set(err, CERIUM_ERR_ARGUMENT, "no session");
     RETURN_IF(answer_check_tokens(s, tokens, n_tokens, err));
-    RETURN_IF(begin_call(s, err));
-    return end_call(s, sync(s, tokens, (uint32_t)n_tokens, result, err));
+    RETURN_IF(session_begin_call(s, err));
+    return session_end_call(s, sync(s, tokens, (uint32_t)n_tokens, result, err));
 }
 
 static int score(cerium_session *s, float *logprobs, cerium_error *err)
@@ -286,24 +320,23 @@ int cerium_session_score(cerium_session *s, const int32_t *tokens, size_t n_toke
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "the session was opened without score_tokens_max");
     RETURN_IF(answer_check_tokens(s, tokens, n_tokens, err));
-    RETURN_IF(begin_call(s, err));
+    RETURN_IF(session_begin_call(s, err));
     /* Every token's logits are wanted, so every token is computed. */
     s->n_computed = kv_sequence_adopt(s->sequence, tokens, 0);
     s->has_logits = false;
-    memmove(s->tokens, tokens, n_tokens * sizeof *tokens);
-    s->n_tokens = (uint32_t)n_tokens;
+    session_replace(s, tokens, (uint32_t)n_tokens);
     s->stops = (stop_state){0};
     guide_close(&s->guide);
     int status = score(s, logprobs, err);
-    if (status) s->n_tokens = s->n_computed;
-    return end_call(s, status);
+    if (status) session_shorten(s, s->n_computed);
+    return session_end_call(s, status);
 }
 
 int cerium_session_guide(cerium_session *s, const cerium_guide *config, cerium_error *err)
 {
     guide *guide_ = NULL;
     if (!s) return error_set(err, CERIUM_ERR_ARGUMENT, "no session");
-    if (s->running) return begin_call(s, err);
+    if (s->running) return session_begin_call(s, err);
     if (config) {
         RETURN_IF(guide_check(config, err));
         RETURN_IF(answer_guide(s->engine, config, &guide_, err));
@@ -311,88 +344,6 @@ int cerium_session_guide(cerium_session *s, const cerium_guide *config, cerium_e
     guide_close(&s->guide);
     s->guide = guide_;
     return CERIUM_OK;
-}
-
-/* Append a token to the timeline and to the step. */
-static void append(cerium_session *s, const cerium_sampling *sampling, int32_t token,
-                   cerium_step *out)
-{
-    cerium_engine *e = s->engine;
-    bool wants_logprob = sampling && sampling->logprobs, is_stuck = false;
-    bool ends = s->guide || !(sampling && sampling->ignore_end);
-    bool is_end = ends && tokenizer_is_end(e->tokens, token);
-    if (wants_logprob)
-        out->logprobs[out->n_tokens] = sampler_logprob(s->logits, e->n_vocab, token);
-    out->tokens[out->n_tokens++] = token;
-    s->tokens[s->n_tokens++] = token;
-    atomic_fetch_add(&e->counts.new_tokens, 1);
-    if (s->guide) {
-        guide_follow(s->guide, 0, token);
-        is_stuck = !is_end && guide_is_stuck(s->guide);
-    }
-    out->stop = is_end                                ? CERIUM_STOP_END
-                : s->n_tokens == s->context_tokens ? CERIUM_STOP_LIMIT
-                : is_stuck                            ? CERIUM_STOP_STUCK
-                                                      : CERIUM_STOP_NONE;
-    out->text_len += answer_show(s, sampling, &out->stop, s->text + out->text_len);
-}
-
-/* The next token, and those that a guide then forces, unless somebody wants to know how likely each
- * was. */
-static void append_next(cerium_session *s, const cerium_sampling *sampling, cerium_step *out)
-{
-    cerium_engine *e = s->engine;
-    uint32_t n_forced = 0;
-    const int32_t *forced = s->guide ? guide_forced(s->guide, &n_forced) : NULL;
-    int32_t token = n_forced ? *forced : 0;
-    if (n_forced == 0) {
-        thread_turn_take(&e->pass);
-        token = sampler_choose_allowed(e->samplers[0], s->logits, e->n_vocab, s->allowed, sampling,
-                                       s->tokens, s->n_tokens, s->n_tokens);
-        thread_turn_give(&e->pass);
-    }
-    append(s, sampling, token, out);
-    while (s->guide && !(sampling && sampling->logprobs) && out->stop == CERIUM_STOP_NONE &&
-           out->n_tokens < CERIUM_STEP_TOKENS_MAX) {
-        forced = guide_forced(s->guide, &n_forced);
-        if (n_forced == 0) break;
-        append(s, sampling, *forced, out);
-    }
-}
-
-static int step_once(cerium_session *s, const cerium_sampling *sampling, cerium_step *step,
-                     cerium_error *err)
-{
-    uint64_t start = clock_ns();
-    if (atomic_load(&s->cancel)) return canceled(s, err);
-    if (s->guide && guide_is_stuck(s->guide))
-        return error_set(err, CERIUM_ERR_CAPACITY, "the guide allows no token: the text ended");
-    s->choice = sampling;
-    s->allowed = s->guide ? guide_mask(s->guide, 0) : NULL;
-    s->wants_best_alone = !(sampling && sampling->logprobs);
-    int status = compute(s, err);
-    s->wants_best_alone = false;
-    if (status) return status;
-    cerium_step out = {.text = s->text};
-    append_next(s, sampling, &out);
-    out.duration_ns = clock_ns() - start;
-    *step = out;
-    return CERIUM_OK;
-}
-
-int cerium_session_step(cerium_session *s, const cerium_sampling *sampling, cerium_step *step,
-                        cerium_error *err)
-{
-    if (!s || !step) return error_set(err, CERIUM_ERR_ARGUMENT, "no session or step");
-    if (s->running) return begin_call(s, err);
-    if (s->n_tokens == 0)
-        return error_set(err, CERIUM_ERR_ARGUMENT, "nothing to continue: sync a prompt first");
-    RETURN_IF(sampler_validate(sampling, err));
-    if (s->n_tokens == s->context_tokens)
-        return error_set(err, CERIUM_ERR_CAPACITY, "the context of %u tokens is full",
-                         s->context_tokens);
-    RETURN_IF(begin_call(s, err));
-    return end_call(s, step_once(s, sampling, step, err));
 }
 
 const float *cerium_session_logits(const cerium_session *s, size_t *n_vocab)

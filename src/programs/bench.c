@@ -6,6 +6,7 @@
 
 #include "programs/bandwidth.h"
 #include "programs/options.h"
+#include "programs/replay_edits.h"
 
 static const char help[] =
     "usage: cerium bench [OPTIONS]\n\n"
@@ -17,19 +18,29 @@ static const char help[] =
     "      --depth N        tokens already in the context for decoding at a depth (default 4096,\n"
     "                       at most what the model holds; 0: leave it out)\n"
     "      --runs N         runs of each measurement, at least 1 (default 5)\n"
+    "      --replay FILE    instead: the speed of edits whose results are known, JSON lines with\n"
+    "                       `before`, `after` and maybe `instruction`: the result is forced, all\n"
+    "                       else is computed as ever, with drafts and plainly in turn\n"
+    "      --edits N        of these at most N (default all)\n"
+    "      --plain N        tokens of each that are decoded plainly, too (default 48, 0: none)\n"
+    "      --tokenizer MODEL  whose tokens the texts become, for random weights (default: -m)\n"
+    "      --no-prediction  the old text stands in the prompt and is not given as a prediction\n"
     "      --json           figures for a program\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
-    "example: cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n";
+    "example: cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n"
+    "         cerium bench --replay bench/edits/edits.jsonl\n";
 
-enum { OWN_PREFILL = OPTION_OWN, OWN_DECODE, OWN_DEPTH, OWN_RUNS };
+enum { OWN_PREFILL = OPTION_OWN, OWN_DECODE, OWN_DEPTH, OWN_RUNS, OWN_REPLAY, OWN_EDITS, OWN_PLAIN,
+       OWN_NO_PREDICTION, OWN_TOKENIZER };
 enum { RUNS_MAX = 64, GAPS_MAX = 1 << 16, DRAM_BYTES = 512 << 20 };
 
 typedef struct {
     options o;
     uint32_t prefill, decode, depth, runs;
     bool depth_given;
+    replay_edits replay;
     cerium_engine *engine;
     cerium_session *session;
     cerium_engine_info info;
@@ -52,6 +63,11 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_DECODE: return option_u32(value, 1, GAPS_MAX / RUNS_MAX, &b->decode);
     case OWN_DEPTH: b->depth_given = true; return option_u32(value, 0, 1 << 24, &b->depth);
     case OWN_RUNS: return option_u32(value, 1, RUNS_MAX, &b->runs);
+    case OWN_REPLAY: b->replay.path = value; return true;
+    case OWN_EDITS: return option_u32(value, 1, 1 << 24, &b->replay.n_edits);
+    case OWN_PLAIN: return option_u32(value, 0, 1 << 24, &b->replay.n_plain);
+    case OWN_TOKENIZER: b->replay.tokenizer = value; return true;
+    case OWN_NO_PREDICTION: b->replay.no_prediction = true; return true;
     default: return false;
     }
 }
@@ -149,6 +165,7 @@ static int measure_depth(bench *b, cerium_error *err)
 /* Opening a second time, with the file in the page cache, to the first token of ten. */
 static int open_and_warm(bench *b, cerium_error *err)
 {
+    static const cerium_session_config plain = {.no_speculation = true};
     cerium_sampling sampling = {.ignore_end = true};
     cerium_step step;
     int32_t prompt[10];
@@ -158,7 +175,7 @@ static int open_and_warm(bench *b, cerium_error *err)
     uint64_t start = clock_ns();
     RETURN_IF(options_engine(&b->o, &b->engine, 1, err));
     b->load_s = since(start);
-    RETURN_IF(cerium_session_open(&b->session, b->engine, NULL, err));
+    RETURN_IF(cerium_session_open(&b->session, b->engine, &plain, err));
     RETURN_IF(cerium_session_sync(b->session, prompt, 10, NULL, err));
     RETURN_IF(cerium_session_step(b->session, &sampling, &step, err));
     b->first_token_s = since(start);
@@ -257,6 +274,16 @@ static void print_json(const bench *b)
     json_decref(all);
 }
 
+/* Edits instead of all else. */
+static int replay(bench *b)
+{
+    cerium_error err;
+    int status = options_engine(&b->o, &b->engine, 2, &err);
+    if (!status) status = replay_edits_run(&b->replay, b->engine, b->o.json, &err);
+    cerium_engine_close(&b->engine);
+    return status ? failed(&err) : 0;
+}
+
 int program_bench(int argc, char **argv)
 {
     static const struct option own[] = {
@@ -264,12 +291,18 @@ int program_bench(int argc, char **argv)
         {"decode", required_argument, NULL, OWN_DECODE},
         {"depth", required_argument, NULL, OWN_DEPTH},
         {"runs", required_argument, NULL, OWN_RUNS},
+        {"replay", required_argument, NULL, OWN_REPLAY},
+        {"edits", required_argument, NULL, OWN_EDITS},
+        {"plain", required_argument, NULL, OWN_PLAIN},
+        {"tokenizer", required_argument, NULL, OWN_TOKENIZER},
+        {"no-prediction", no_argument, NULL, OWN_NO_PREDICTION},
     };
-    bench b = {.prefill = 512, .decode = 128, .depth = 4096, .runs = 5};
+    bench b = {.prefill = 512, .decode = 128, .depth = 4096, .runs = 5, .replay = {.n_plain = 48}};
     cerium_error err;
     RETURN_IF(options_parse(&b.o, argc, argv, OPTIONS_ENGINE | OPTIONS_JSON, own, ARRAY_LEN(own),
                             take_own, &b, help));
     if (optind < argc) return usage_error("bench", "'%s' is not an option", argv[optind]);
+    if (b.replay.path) return replay(&b);
     int status = measure(&b, &err);
     if (!status && b.o.json) print_json(&b);
     if (!status && !b.o.json) print_text(&b);

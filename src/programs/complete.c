@@ -20,6 +20,7 @@ static const char help[] =
     "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
+    "      --no-speculation    do not try drafts: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
     "      --quiet           no figures at the end\n\n"
     "example: cerium complete src/base/memory.c:42 --lines 3\n";
@@ -171,9 +172,11 @@ static int fill(completion *c, cerium_session *session, const int32_t *tokens, s
     RETURN_IF(cerium_session_sync(session, tokens, n, &sync, err));
     g->prompt_ns = clock_ns() - start;
     while (g->new_tokens < c->o.n_tokens && step.stop == CERIUM_STOP_NONE) {
+        c->o.sampling.step_tokens_max = c->o.n_tokens - g->new_tokens;
         RETURN_IF(cerium_session_step(session, &c->o.sampling, &step, err));
         uint64_t now = clock_ns();
-        if (g->new_tokens++ == 0) first = now;
+        if (g->new_tokens == 0) first = now;
+        g->new_tokens += step.n_tokens;
         g->first_ns = first - start;
         g->rest_ns = now - first;
         g->stop = step.stop;

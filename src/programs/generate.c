@@ -35,9 +35,13 @@ static int step_loop(cerium_session *session, uint32_t n_new, const cerium_sampl
                      cerium_error *err)
 {
     cerium_step step = {0};
+    cerium_sampling choice = *sampling;
     uint64_t first = 0;
     while (g->new_tokens < n_new && step.stop == CERIUM_STOP_NONE) {
-        RETURN_IF(cerium_session_step(session, sampling, &step, err));
+        uint32_t left = n_new - g->new_tokens;
+        if (!sampling->step_tokens_max || left < sampling->step_tokens_max)
+            choice.step_tokens_max = left;
+        RETURN_IF(cerium_session_step(session, &choice, &step, err));
         uint64_t now = clock_ns();
         if (g->new_tokens == 0) first = now;
         g->first_ns = first - start;

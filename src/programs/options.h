@@ -24,13 +24,14 @@ typedef struct {
     const char *kv_disk;
     uint64_t kv_disk_bytes;
     bool no_cache;            /* do not keep repacked weights, nor use kept ones */
+    bool no_speculation;
     bool json;
 } options;
 
 /* Groups of shared options that a program takes. */
 enum {
     OPTIONS_ENGINE = 1,   /* -m --threads --context --batch --cpu --kv --kv-disk --kv-disk-max
-                             --no-cache --head */
+                             --no-cache --no-speculation --head */
     OPTIONS_PROMPT = 2,   /* -p -f */
     OPTIONS_LENGTH = 4,   /* -n --stop */
     OPTIONS_CHOICE = 16,  /* --temp --top-k --top-p --min-p --repeat-penalty --seed */

@@ -25,6 +25,7 @@ static const char help[] =
     "      --ignore-end        go on after end tokens\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
+    "      --no-speculation    do not try drafts: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
     "      --quiet             no figures at the end\n"
     "      --json              the text, why it ended, and each token with its log-probability\n"
@@ -167,6 +168,7 @@ static int answer_json(run *r, cerium_engine *engine, cerium_session *session,
     transcript t = {.engine = engine, .tokens = json_array(), .top = r->top};
     FILE *out = open_memstream(&text, &len);
     r->o.sampling.logprobs = true;
+    if (r->top) r->o.sampling.step_tokens_max = 1; /* the most likely are known of the last one */
     int status = out && t.tokens ? generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, out,
                                             keep_step, &t, &g, err)
                                  : error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");

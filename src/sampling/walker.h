@@ -16,7 +16,7 @@
 #include "sampling/grammar.h"
 
 enum {
-    WALK_SLOTS = 40,  /* places that their owner holds */
+    WALK_SLOTS = 72,  /* places that their owner holds: of an answer, its drafts, and two more */
     WALK_NOWHERE = 0, /* the set without readings */
     WALK_UNKNOWN = UINT32_MAX,
 };

@@ -243,8 +243,8 @@ static protocol_usage usage_of(const cerium_usage *u)
     return (protocol_usage){.input_tokens = u->prompt_tokens,
                             .cached_tokens = u->reused_tokens,
                             .output_tokens = u->new_tokens,
-                            .accepted_tokens = u->accepted_tokens,
-                            .rejected_tokens = u->drafted_tokens - u->accepted_tokens,
+                            .accepted_tokens = u->accepted_predicted,
+                            .rejected_tokens = u->drafted_predicted - u->accepted_predicted,
                             .prompt_ns = u->prompt_ns,
                             .predict_ns = u->first_token_ns && u->duration_ns > u->first_token_ns
                                               ? u->duration_ns - u->first_token_ns : 0,

@@ -206,7 +206,7 @@ static void put_engine(writer *w, const metrics_engine *e)
     put_value(w, "cerium_reused_tokens_total", counter, "Those found in a cache.",
               (double)s->reused_tokens);
     put_value(w, "cerium_new_tokens_total", counter, "Tokens sampled.", (double)s->new_tokens);
-    put_value(w, "cerium_drafted_tokens_total", counter, "Tokens of predictions tried.",
+    put_value(w, "cerium_drafted_tokens_total", counter, "Draft tokens that were tried.",
               (double)s->drafted_tokens);
     put_value(w, "cerium_accepted_tokens_total", counter, "Those that were right.",
               (double)s->accepted_tokens);

@@ -70,6 +70,7 @@ static inline void open_engine(const char *model, uint32_t sessions, uint32_t ba
     config.batch_tokens_max = batch;
     config.kv_bytes_max = kv_bytes;
     config.context_tokens_max = CONTEXT_MAX;
+    config.speculation = "always"; /* whatever it costs here: the same on every machine */
     TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
     cerium_engine_describe(engine, &info);
 }
@@ -184,8 +185,9 @@ static inline void run_alone(const job *asked, job *j, float *logits)
     cerium_error err;
     cerium_step step = {0};
     size_t n;
+    const cerium_session_config plain = {.tenant = ++fresh_tenant, .no_speculation = true};
     *j = *asked;
-    j->session = open_session(++fresh_tenant);
+    TEST_CHECK(cerium_session_open(&j->session, engine, &plain, &err) == 0);
     j->n_tokens = 0;
     j->text_len = 0;
     TEST_CHECK(cerium_session_sync(j->session, j->prompt, j->n_prompt, NULL, &err) == 0);

@@ -443,7 +443,8 @@ static int story_tell(const story *s, cerium_session *session, size_t *n_equal, 
     *n_equal = 1;
     *text_len = 0;
     while (!status && n < s->n_ids && step.stop == CERIUM_STOP_NONE) {
-        status = cerium_session_step(session, NULL, &step, err);
+        const cerium_sampling sampling = {.step_tokens_max = (uint32_t)(s->n_ids - n)};
+        status = cerium_session_step(session, &sampling, &step, err);
         if (status) break;
         for (uint32_t i = 0; i < step.n_tokens && n < s->n_ids; i++, n++)
             if (*n_equal == n && step.tokens[i] == s->ids[n]) ++*n_equal;

@@ -37,6 +37,7 @@ static cerium_engine *open_engine(const char *head)
     config.threads = 2;
     config.batch_tokens_max = 64;
     config.head = head;
+    config.speculation = "always";
     TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
     return engine;
 }
@@ -72,6 +73,7 @@ static uint32_t compare_steps(cerium_session *full, cerium_session *search,
 
 static void test_search_is_exact(void)
 {
+    static const cerium_session_config by_one = {.no_speculation = true};
     cerium_engine *engines[2] = {open_engine("full"), open_engine("search")};
     cerium_engine_info info;
     cerium_error err;
@@ -83,7 +85,7 @@ static void test_search_is_exact(void)
             int32_t tokens[PROMPT];
             prompt_of(tokens, round, info.n_vocab);
             for (int k = 0; k < 2; k++) {
-                TEST_CHECK(cerium_session_open(&sessions[k], engines[k], NULL, &err) == 0);
+                TEST_CHECK(cerium_session_open(&sessions[k], engines[k], &by_one, &err) == 0);
                 TEST_CHECK(cerium_session_sync(sessions[k], tokens, PROMPT, NULL, &err) == 0);
             }
             n_left_out += compare_steps(sessions[0], sessions[1], &choices[c], info.n_vocab);
@@ -111,7 +113,9 @@ static void test_whole_logits_where_wanted(void)
     TEST_CHECK(cerium_session_open(&session, engine, NULL, &err) == 0);
     TEST_CHECK(cerium_session_sync(session, tokens, PROMPT, NULL, &err) == 0);
     for (int i = 0; i < 6; i++) {
-        const cerium_sampling sampling = {.ignore_end = true, .logprobs = i % 2 == 0};
+        const cerium_sampling sampling = {.ignore_end = true,
+                                          .logprobs = i % 2 == 0,
+                                          .step_tokens_max = 1};
         TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
         TEST_CHECK((step.logprobs[0] < 0) == sampling.logprobs);
         if (i == 0) tokens[PROMPT] = step.tokens[0];
@@ -122,7 +126,7 @@ static void test_whole_logits_where_wanted(void)
     TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == 0);
     size_t n = 0, n_vocab = 0;
     const int32_t *timeline = cerium_session_tokens(session, &n);
-    static int32_t copy[64];
+    static int32_t copy[256];
     TEST_CHECK(n - 1 <= sizeof copy / sizeof *copy);
     memcpy(copy, timeline, (n - 1) * sizeof *copy);
     TEST_CHECK(cerium_session_sync(session, copy, n - 1, NULL, &err) == 0);

@@ -88,7 +88,7 @@ static int compute(result *r, cerium_engine *engine, const char *model, const in
 {
     cerium_error err;
     cerium_session *session = NULL;
-    cerium_sampling sampling = {.ignore_end = true};
+    cerium_sampling sampling = {.ignore_end = true, .step_tokens_max = 1};
     memset(r, 0, sizeof *r);
     /* A tenant of its own: everything is computed, nothing found. */
     static uint64_t tenant;

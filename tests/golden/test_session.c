@@ -167,7 +167,8 @@ static void test_seed(void)
     int32_t tokens[12 + 40], first[40];
     cerium_error err;
     cerium_step step;
-    cerium_sampling sampling = {.temperature = 1.2f, .seed = 7, .ignore_end = true};
+    cerium_sampling sampling = {.temperature = 1.2f, .seed = 7, .ignore_end = true,
+                                .step_tokens_max = 1};
     fill(tokens, 12);
     cerium_session *session = open_session(0, 0);
     TEST_CHECK(cerium_session_sync(session, tokens, 12, NULL, &err) == 0);
@@ -200,7 +201,8 @@ static void test_stop_string(void)
     size_t n_all = 0, n_shown = 0;
     fill(tokens, 5);
     cerium_session *session = open_session(0, 0);
-    cerium_sampling sampling = {.temperature = 1, .seed = 3, .ignore_end = true};
+    cerium_sampling sampling = {.temperature = 1, .seed = 3, .ignore_end = true,
+                                .step_tokens_max = 1};
     TEST_CHECK(cerium_session_sync(session, tokens, 5, NULL, &err) == 0);
     for (int i = 0; i < 100; i++) {
         TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);

@@ -103,6 +103,23 @@ check "and to the digit" cmp "$work/f32" "$work/out"
 check "an unknown type" refused 1 "there are i8, f16, f32" ./cerium perplexity --kv f8 -f LICENSE
 check "bench" status 0 ./cerium bench --prefill 16 --decode 4 --depth 0 --runs 1 --json
 check "bench --json is JSON" says '{' out
+cat >"$work/edits.jsonl" <<'END'
+{"before":"int a = 1;\nint b = 2;\nint c = 3;\n", "after":"int a = 1;\nint c = 4;\n"}
+END
+edits() { ./cerium bench --replay "$work/edits.jsonl" --context 256 "$@"; }
+check "recorded edits" status 0 edits --plain 8
+check "edits are counted" says '1 edits' out
+check "an answer takes no memory" says ' 0 allocations' out
+echo '{"before":"x","after":1}' >>"$work/edits.jsonl"
+check "an edit without a text" status 1 edits --plain 0
+check "and which it is" says 'edits.jsonl:2: `before` and `after` must be strings' err
+for text in drafts plain; do
+    [ $text = drafts ] && option= || option=--no-speculation
+    check "text with $text" status 0 ./cerium run --raw --quiet -n 120 --temp 0.8 --seed 4 $option \
+        -p 'static int parse(const char *s)'
+    cp "$work/out" "$work/$text"
+done
+check "drafts change nothing" cmp "$work/drafts" "$work/plain"
 check "tokenize" status 0 ./cerium tokenize -p "int main(void)"
 check "inspect" status 0 ./cerium inspect -m "$CERIUM_MODEL"
 check "inspect names the architecture" says qwen2 out

@@ -1,0 +1,19 @@
+/* replay_edits.h - `cerium bench --replay`: recorded edits, verified as if the model made them. */
+#ifndef PROGRAMS_REPLAY_EDITS_H
+#define PROGRAMS_REPLAY_EDITS_H
+
+#include "programs/options.h"
+
+typedef struct {
+    const char *path;       /* JSON lines with `before` and `after`, and maybe `instruction` */
+    uint32_t n_edits;       /* at most so many; 0 = all */
+    uint32_t n_plain;       /* tokens of each that are decoded plainly, to compare; 0 = none */
+    bool no_prediction;     /* the file is in the prompt alone */
+    const char *tokenizer;  /* another model, whose tokens the texts become; NULL = the model's */
+} replay_edits;
+
+/* Replay with an engine of at least two sessions, and print the figures. */
+CERIUM_CHECKED int replay_edits_run(const replay_edits *r, cerium_engine *engine, bool json,
+                                    cerium_error *err);
+
+#endif

@@ -1,0 +1,49 @@
+/* drafter.h - what probably comes next in a session, from whoever was right before.
+ *
+ * Each source of drafts follows a text: it has a place in it, and goes on from there as long as it
+ * is right.  Where it is wrong it looks for the place again: first nearby, where one token that
+ * agrees is a sign (an edit inserts, drops, replaces), then anywhere by n-grams.  What every source
+ * said of every token is remembered as its odds, whether it was tried or not. */
+#ifndef SPECULATION_DRAFTER_H
+#define SPECULATION_DRAFTER_H
+
+#include "speculation/ngrams.h"
+#include "speculation/odds.h"
+
+/* Where a source is. */
+typedef struct {
+    uint32_t at;    /* its text goes on with token `at`; there is none when that is its end */
+    uint32_t match; /* tokens before it that agreed; 0 = a guess */
+    uint32_t home;  /* where it was when it was sure */
+    bool is_on;     /* it says something */
+} draft_trail;
+
+typedef struct {
+    ngrams timeline;           /* of the session's tokens */
+    ngrams predicted;          /* of the prediction */
+    const int32_t *prediction; /* [n_prediction]; borrowed */
+    uint32_t n_prediction;
+    uint32_t n_answered;       /* tokens before it were never drafts: the prompt */
+    draft_trail trails[DRAFT_SOURCES];
+    draft_odds odds;
+} drafter;
+
+size_t drafter_bytes(uint32_t tokens_max);
+/* In memory of drafter_bytes(), for a timeline of at most tokens_max. */
+void drafter_open(drafter *d, void *memory, uint32_t tokens_max);
+
+/* The timeline tokens [n] is a prompt now, and an answer follows, probably prediction
+ * [n_prediction] (0 = nobody knows), which stays and is indexed in memory of ngrams_bytes(). */
+void drafter_begin(drafter *d, const int32_t *tokens, uint32_t n, const int32_t *prediction,
+                   uint32_t n_prediction, void *memory);
+/* Of the timeline only the first n tokens stay: to be called before others are written. */
+void drafter_cut(drafter *d, const int32_t *tokens, uint32_t n);
+/* The timeline grew to tokens [n]. */
+void drafter_follow(drafter *d, const int32_t *tokens, uint32_t n);
+
+/* Up to n_max tokens that may follow tokens [n], the timeline that was followed, into out, as many
+ * as are worth it in a pass of n_rows (in any case where pace is NULL), from *source. */
+uint32_t drafter_draft(const drafter *d, const draft_pace *pace, const int32_t *tokens, uint32_t n,
+                       uint32_t n_rows, uint32_t n_max, int32_t *out, draft_source *source);
+
+#endif

@@ -1,0 +1,45 @@
+/* ngrams.h - where in a text of tokens its like was before: chains of places, hashed by what stands
+ * before them.
+ *
+ * A place i of a text is the gap before its token i.  For each of two lengths, places before which
+ * the same tokens stand are chained, the newest first; a search walks the chain of the longer one,
+ * then that of the shorter, and compares.  Places are taken back in the order opposite to that in
+ * which they were added, exactly.  Nothing allocates. */
+#ifndef SPECULATION_NGRAMS_H
+#define SPECULATION_NGRAMS_H
+
+#include "base/base.h"
+
+enum {
+    NGRAMS_SHORT = 2,      /* tokens that must agree at least */
+    NGRAMS_LONG = 6,
+    NGRAMS_ORDERS = 2,
+    NGRAMS_MATCH_MAX = 64, /* more that agree are not counted */
+};
+
+typedef struct {
+    uint32_t *heads[NGRAMS_ORDERS]; /* [2^bits] the newest place of a chain, plus 1; 0 = none */
+    uint32_t *older[NGRAMS_ORDERS]; /* [n_max] the next of a place's chain, plus 1 */
+    uint32_t bits, n, n_max;        /* places below n are there */
+} ngrams;
+
+/* Memory for a text of at most n_max tokens, and an index in it. */
+size_t ngrams_bytes(uint32_t n_max);
+void ngrams_open(ngrams *x, void *memory, uint32_t n_max);
+
+/* The text has n tokens now (at most n_max), the first of which are those of before. */
+void ngrams_grow(ngrams *x, const int32_t *text, uint32_t n);
+/* Only the first n tokens stay; text still holds the others. */
+void ngrams_cut(ngrams *x, const int32_t *text, uint32_t n);
+
+/* How many of the tokens before place `at` of the text end the context [n], at most
+ * NGRAMS_MATCH_MAX. */
+uint32_t ngrams_match(const int32_t *text, uint32_t at, const int32_t *context, uint32_t n);
+
+/* The place before which most of the context's end stands, of equals the first that is not before
+ * `from`, else the newest; only places below x->n.  Returns how much agrees, at least NGRAMS_SHORT,
+ * or 0 when nothing was found.  Cost: bounded, some 64 comparisons. */
+uint32_t ngrams_find(const ngrams *x, const int32_t *text, const int32_t *context, uint32_t n,
+                     uint32_t from, uint32_t *at);
+
+#endif

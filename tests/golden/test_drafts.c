@@ -1,0 +1,241 @@
+/* test_drafts.c - tokens, texts, log-probabilities and logits are the same with speculation and
+ * without: by steps and by requests, for every source of drafts, greedy and sampled, with stop
+ * strings, alone and in a crowd, on any number of threads. */
+#include "requests.h"
+
+enum { ANSWER = 120, CROWD = 6 };
+
+static cerium_engine *plain_engine, *engines[3]; /* with speculation: 1, 2 and 3 threads */
+static float *want_logits, *have_logits;
+static uint64_t n_drafted, n_accepted;
+
+static cerium_engine *open_with(const char *model, const char *speculation, uint32_t threads,
+                                const char *head)
+{
+    cerium_engine_config config;
+    cerium_engine *e = NULL;
+    cerium_error err;
+    cerium_engine_config_defaults(&config);
+    config.model_path = model;
+    config.threads = threads;
+    config.speculation = speculation;
+    config.batch_tokens_max = 128;
+    config.context_tokens_max = CONTEXT_MAX;
+    config.head = head;
+    TEST_CHECK_THAT(cerium_engine_open(&e, &config, &err) == 0, "%s", err.message);
+    return e;
+}
+
+/* Prompts that repeat themselves, so that there is something to draft. */
+static void make_repeating(job *j, uint32_t round)
+{
+    random_state = 77 + round;
+    uint32_t period = 3 + next_random() % 40;
+    j->n_prompt = 40 + next_random() % 200;
+    for (uint32_t i = 0; i < j->n_prompt; i++) {
+        bool is_new = i < period || next_random() % 23 == 0;
+        j->prompt[i] = is_new ? (int32_t)(next_random() % info.n_vocab) : j->prompt[i - period];
+    }
+    j->n_new = ANSWER;
+    j->sampling = (cerium_sampling){.ignore_end = round % 4 != 0};
+    if (round % 3 == 1) j->sampling.temperature = 0.5f, j->sampling.seed = round;
+    if (round % 3 == 2) j->sampling.temperature = 1.5f, j->sampling.top_k = 3;
+    if (round % 5 == 2) j->sampling.repetition_penalty = 1.3f;
+    if (round % 5 == 3) j->sampling.top_p = 0.7f;
+    j->sampling.logprobs = round % 2;
+}
+
+static cerium_session *session_of(cerium_engine *e)
+{
+    cerium_session *session = NULL;
+    cerium_error err;
+    cerium_session_config config = {.tenant = ++fresh_tenant};
+    TEST_CHECK_THAT(cerium_session_open(&session, e, &config, &err) == 0, "%s", err.message);
+    return session;
+}
+
+/* By steps, at most step_max tokens each, into *j; its last logits into out. */
+static void by_steps(cerium_session *session, job *j, uint32_t step_max, float *out)
+{
+    cerium_error err;
+    cerium_step step = {0};
+    size_t n = 0;
+    j->n_tokens = 0;
+    j->text_len = 0;
+    TEST_CHECK(cerium_session_sync(session, j->prompt, j->n_prompt, NULL, &err) == 0);
+    while (j->n_tokens < j->n_new && step.stop == CERIUM_STOP_NONE) {
+        cerium_sampling sampling = j->sampling;
+        sampling.step_tokens_max = j->n_new - j->n_tokens;
+        if (step_max && step_max < sampling.step_tokens_max) sampling.step_tokens_max = step_max;
+        TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
+        TEST_CHECK(step.n_tokens >= 1 && step.n_tokens <= sampling.step_tokens_max);
+        memcpy(j->tokens + j->n_tokens, step.tokens, step.n_tokens * sizeof *step.tokens);
+        memcpy(j->logprobs + j->n_tokens, step.logprobs, step.n_tokens * sizeof *step.logprobs);
+        memcpy(j->text + j->text_len, step.text, step.text_len);
+        j->n_tokens += step.n_tokens;
+        j->text_len += step.text_len;
+    }
+    j->stop = step.stop;
+    const int32_t *timeline = cerium_session_tokens(session, &n);
+    TEST_CHECK(n == j->n_prompt + j->n_tokens);
+    TEST_CHECK(!memcmp(timeline + j->n_prompt, j->tokens, j->n_tokens * sizeof *timeline));
+    const float *logits = cerium_session_logits(session, &n);
+    TEST_CHECK(logits != NULL);
+    if (logits) memcpy(out, logits, n * sizeof *out);
+}
+
+static void compare(const job *j, const job *want, bool is_request)
+{
+    TEST_CHECK_THAT(j->n_tokens == want->n_tokens, "%u, not %u", j->n_tokens, want->n_tokens);
+    TEST_CHECK(!memcmp(j->tokens, want->tokens, want->n_tokens * sizeof *want->tokens));
+    TEST_CHECK(!memcmp(j->logprobs, want->logprobs, want->n_tokens * sizeof *want->logprobs));
+    TEST_CHECK(j->stop == want->stop);
+    /* A request that ends lets go of text that steps hold back. */
+    TEST_CHECK(is_request ? j->text_len >= want->text_len : j->text_len == want->text_len);
+    TEST_CHECK(!memcmp(j->text, want->text, want->text_len));
+}
+
+static void by_request(job *j, float *out)
+{
+    size_t n = 0;
+    run(j);
+    TEST_CHECK_THAT(j->status == 0, "%d", j->status);
+    const float *logits = cerium_session_logits(j->session, &n);
+    TEST_CHECK(logits != NULL);
+    if (logits) memcpy(out, logits, n * sizeof *out);
+}
+
+static void count(const cerium_engine *e)
+{
+    cerium_engine_stats stats;
+    cerium_engine_measure(e, &stats);
+    n_drafted += stats.drafted_tokens;
+    n_accepted += stats.accepted_tokens;
+    TEST_CHECK(stats.accepted_tokens <= stats.drafted_tokens);
+}
+
+static void test_alone(void)
+{
+    static job want, have;
+    cerium_session *plain = session_of(plain_engine);
+    for (uint32_t round = 0; round < 18; round++) {
+        make_repeating(&want, round);
+        char stop[8] = "";
+        by_steps(plain, &want, 0, want_logits);
+        if (round % 6 == 5 && want.text_len > 60) { /* now with bytes that come as a stop string */
+            const char *stops[] = {"no such text", stop};
+            for (uint32_t i = 0; i < 3; i++) stop[i] = want.text[40 + i];
+            if (memchr(stop, 0, 3)) continue;
+            want.sampling.stops = stops;
+            want.sampling.n_stops = 2;
+            by_steps(plain, &want, 0, want_logits);
+            for (int k = 0; k < 3; k++) {
+                have = want;
+                have.session = session_of(engines[k]);
+                by_steps(have.session, &have, 0, have_logits);
+                compare(&have, &want, false);
+                by_request(&have, have_logits);
+                compare(&have, &want, true);
+                cerium_session_close(&have.session);
+            }
+            continue;
+        }
+        for (int k = 0; k < 3; k++) {
+            have = want;
+            have.session = session_of(engines[k]);
+            by_steps(have.session, &have, k == 1 ? 5 : 0, have_logits);
+            compare(&have, &want, false);
+            TEST_CHECK(!memcmp(have_logits, want_logits, info.n_vocab * sizeof(float)));
+            by_request(&have, have_logits); /* the session drafts from what it was before */
+            compare(&have, &want, true);
+            TEST_CHECK(!memcmp(have_logits, want_logits, info.n_vocab * sizeof(float)));
+            have.prediction = want.tokens + 3;
+            have.n_prediction = want.n_tokens - 3;
+            if (want.n_tokens > 3) by_request(&have, have_logits);
+            compare(&have, &want, true);
+            cerium_session_close(&have.session);
+        }
+    }
+    cerium_session_close(&plain);
+}
+
+/* Several at once: drafts of one stand beside the rows of others. */
+static void test_crowd(void)
+{
+    static job want[CROWD], have[CROWD];
+    job *all[CROWD];
+    cerium_session *plain = session_of(plain_engine);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        make_repeating(&want[i], 40 + i);
+        by_steps(plain, &want[i], 0, want_logits);
+    }
+    for (int k = 0; k < 3; k++) {
+        for (uint32_t i = 0; i < CROWD; i++) {
+            have[i] = want[i];
+            have[i].session = session_of(engines[k]);
+            all[i] = &have[i];
+            start(all[i]);
+        }
+        finish(all, CROWD);
+        for (uint32_t i = 0; i < CROWD; i++) {
+            compare(&have[i], &want[i], true);
+            cerium_session_close(&have[i].session);
+        }
+    }
+    cerium_session_close(&plain);
+}
+
+/* A session that is cut back, forked by its tokens, and goes on: as a new one. */
+static void test_back_and_forth(void)
+{
+    static job want, have;
+    cerium_session *plain = session_of(plain_engine);
+    have.session = session_of(engines[1]);
+    for (uint32_t round = 0; round < 12; round++) {
+        make_repeating(&want, 90 + round / 4);
+        want.n_prompt -= round % 4 * 9;
+        if (round % 4 == 2) want.prompt[20] = (want.prompt[20] + 1) % (int32_t)info.n_vocab;
+        by_steps(plain, &want, 0, want_logits);
+        cerium_session *session = have.session;
+        have = want;
+        have.session = session;
+        if (round % 2)
+            by_steps(session, &have, 0, have_logits);
+        else
+            by_request(&have, have_logits);
+        compare(&have, &want, round % 2 == 0);
+        TEST_CHECK(!memcmp(have_logits, want_logits, info.n_vocab * sizeof(float)));
+    }
+    cerium_session_close(&have.session);
+    cerium_session_close(&plain);
+}
+
+static void test_model(const char *model, const char *head)
+{
+    plain_engine = open_with(model, "off", 2, head);
+    cerium_engine_describe(plain_engine, &info);
+    want_logits = malloc(info.n_vocab * sizeof *want_logits);
+    have_logits = malloc(info.n_vocab * sizeof *have_logits);
+    for (uint32_t k = 0; k < 3; k++) engines[k] = open_with(model, "always", 1 + k, head);
+    n_drafted = n_accepted = 0;
+    TEST_RUN(test_alone);
+    TEST_RUN(test_crowd);
+    TEST_RUN(test_back_and_forth);
+    for (int k = 0; k < 3; k++) count(engines[k]);
+    printf("  %s: %llu drafted, %llu accepted\n", model, (unsigned long long)n_drafted,
+           (unsigned long long)n_accepted);
+    unit_test_failed = 0; /* right ones and wrong ones were met */
+    TEST_CHECK(n_accepted > 1000 && n_drafted > n_accepted + 1000);
+    unit_failed += unit_test_failed > 0;
+    for (int k = 0; k < 3; k++) cerium_engine_close(&engines[k]);
+    cerium_engine_close(&plain_engine);
+    free(want_logits);
+    free(have_logits);
+}
+
+int main(void)
+{
+    test_model("tests/golden/fixtures/llama.gguf", NULL);
+    test_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf", NULL); /* windows, experts */
+    return unit_report("drafts");
+}
