@@ -10,7 +10,7 @@ import harness
 from harness import MODEL_ID, PATIENCE, Report, Server, call, line, wait_for
 
 KEY = "sk-clients-0123456789"
-LONG = " ".join("word%d" % i for i in range(3000))
+LONG = " ".join("word%d" % i for i in range(1000))
 SCRIPT = [
     line("Hello, world.", repeat=True, last="say hello"),
     line(LONG, repeat=True, last="talk for long"),
