@@ -4,7 +4,7 @@
 #   tools/fetch_grammars.sh FOLDER
 #
 # Leaves FOLDER/grammars.mk, which names the folders to compile: those that are there.  What cannot
-# be had (no network, neither npm nor curl) is left out with one line; the watchdog then reads that
+# be had (no network, no npm) is left out with one line; the watchdog then reads that
 # language for secrets and by lines only.  `make grammars` tries again.
 list=$(dirname "$0")/grammars.list
 folder=${1:-build/grammars}
@@ -12,12 +12,9 @@ mkdir -p "$folder" || exit 1
 
 # fetch PACKAGE VERSION FILE
 fetch() {
-    if command -v npm >/dev/null; then
-        packed=$(cd "$folder" && npm pack --silent "$1@$2" 2>/dev/null | tail -n 1)
-        [ -n "$packed" ] && [ -f "$folder/$packed" ] && mv "$folder/$packed" "$3" && return
-    fi
-    command -v curl >/dev/null &&
-        curl -fsSL --retry 2 --max-time 120 -o "$3" "https://registry.npmjs.org/$1/-/$1-$2.tgz"
+    command -v npm >/dev/null || return
+    packed=$(cd "$folder" && npm pack --silent "$1@$2" 2>/dev/null | tail -n 1)
+    [ -n "$packed" ] && [ -f "$folder/$packed" ] && mv "$folder/$packed" "$3"
 }
 
 # package PACKAGE VERSION SHA256: unpacked and checked, or not there.
@@ -49,5 +46,5 @@ missing=
 missing=$(sed -n 's/^# missing: tree-sitter-\([a-z]*\).*/\1/p' "$folder/grammars.mk.new" |
     tr '\n' ' ')
 [ -z "$missing" ] ||
-    echo "grammars: none for $missing: fewer checks (install npm or curl, then: make grammars)" >&2
+    echo "grammars: none for $missing: fewer checks (install npm, then: make grammars)" >&2
 mv "$folder/grammars.mk.new" "$folder/grammars.mk"
