@@ -206,16 +206,15 @@ static json_t *message_of(json_t *text)
 {
     json_t *part = json_object(), *parts = json_array();
     json_t *item = json_object(), *list = json_array();
-    bool made = !json_object_set_new_nocheck(part, "type", json_string_nocheck("input_text")) &
-                !json_object_set_nocheck(part, "text", text) &
-                !json_array_append(parts, part) &
-                !json_object_set_new_nocheck(item, "type", json_string_nocheck("message")) &
-                !json_object_set_new_nocheck(item, "role", json_string_nocheck("user")) &
-                !json_object_set_nocheck(item, "content", parts) & !json_array_append(list, item);
+    int failed = json_object_set_new_nocheck(part, "type", json_string_nocheck("input_text")) |
+                 json_object_set_nocheck(part, "text", text) | json_array_append(parts, part) |
+                 json_object_set_new_nocheck(item, "type", json_string_nocheck("message")) |
+                 json_object_set_new_nocheck(item, "role", json_string_nocheck("user")) |
+                 json_object_set_nocheck(item, "content", parts) | json_array_append(list, item);
     json_decref(part);
     json_decref(parts);
     json_decref(item);
-    if (made) return list;
+    if (!failed) return list;
     json_decref(list);
     return NULL;
 }
