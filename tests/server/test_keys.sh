@@ -1,13 +1,4 @@
 #!/bin/sh
 # test_keys.sh - keys, tiers, limits and usage (check_keys.py).
-command -v python3 >/dev/null || {
-    echo "skipped: keys of the server: there is no python3"
-    echo "keys: 0 passed, 0 failed"
-    exit 0
-}
-if [ "$O" ]; then CERIUM=$PWD/$O/cerium; else CERIUM=${CERIUM:-$PWD/cerium}; fi
-CLIENTS=${CLIENTS:-$PWD/build/clients}
-mkdir -p "$CLIENTS"
-case $BUILD in asan | tsan) CLIENT_PATIENCE=${CLIENT_PATIENCE:-6} ;; esac
-export CERIUM CLIENTS CLIENT_PATIENCE="${CLIENT_PATIENCE:-1}"
-exec python3 "$(dirname "$0")/check_keys.py" "$@"
+. "$(dirname "$0")/check.sh"
+check keys "keys of the server" "$@"
