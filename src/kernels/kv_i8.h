@@ -114,4 +114,24 @@ static inline void kv_i8_finish_query(kv_i8_query *query, float scale, uint32_t 
     query->offset = -KV_I8_OFFSET * sum;
 }
 
+/* How an instruction set turns and rounds a head x [head_dim] into q; returns its scale. */
+typedef float kv_i8_quantize(int8_t *q, const float *x, uint32_t head_dim, bool is_query);
+
+/* kernel_table.kv_write and .attend_query, by that. */
+static inline void kv_i8_write(kv_i8_page *keys, kv_i8_page *values, uint32_t slot, const float *k,
+                               const float *v, uint32_t head_dim, kv_i8_quantize *quantize)
+{
+    int8_t q[KV_I8_CHANNELS_MAX];
+    const float key_scale = quantize(q, k, head_dim, false);
+    kv_i8_keep_key(keys, slot, q, key_scale, head_dim);
+    const float value_scale = quantize(q, v, head_dim, false);
+    kv_i8_keep_value(values, slot, q, value_scale, head_dim);
+}
+static inline void kv_i8_take_query(kv_i8_query *query, const float *q, uint32_t head_dim,
+                                    kv_i8_quantize *quantize)
+{
+    memset(query, 0, sizeof *query + kv_i8_channels(head_dim));
+    kv_i8_finish_query(query, quantize(query->q, q, head_dim, true), head_dim);
+}
+
 #endif

@@ -255,18 +255,12 @@ static float quantize(int8_t *restrict q, const float *restrict x, uint32_t head
 static void kv_write_i8(void *restrict keys, void *restrict values, uint32_t slot,
                         const float *restrict k, const float *restrict v, uint32_t head_dim)
 {
-    int8_t q[KV_I8_CHANNELS_MAX];
-    const float key_scale = quantize(q, k, head_dim, false);
-    kv_i8_keep_key(keys, slot, q, key_scale, head_dim);
-    const float value_scale = quantize(q, v, head_dim, false);
-    kv_i8_keep_value(values, slot, q, value_scale, head_dim);
+    kv_i8_write(keys, values, slot, k, v, head_dim, quantize);
 }
 
 static void attend_query_i8(void *restrict out, const float *restrict q, uint32_t head_dim)
 {
-    kv_i8_query *query = out;
-    memset(query, 0, sizeof *query + kv_i8_channels(head_dim));
-    kv_i8_finish_query(query, quantize(query->q, q, head_dim, true), head_dim);
+    kv_i8_take_query(out, q, head_dim, quantize);
 }
 
 static void attend_result_i8(float *out, uint32_t head_dim)
