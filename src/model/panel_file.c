@@ -100,7 +100,7 @@ static const char *map_fd(panel_map *map, const panel_places *places, int fd)
     if (fstat(fd, &st)) return strerror(errno);
     const char *what = distrust(&st, places->model_path);
     if (what) return what;
-    size_t len = file_read_at(fd, map->head, panel_head_bytes(map->key.bytes), 0);
+    size_t len = file_read_at(fd, map->head, panel_file_head_bytes(map->key.bytes), 0);
     what = panel_head_fault((view){(const char *)map->head, len}, (uint64_t)st.st_size,
                             &map->key);
     if (what) return what;
@@ -112,7 +112,7 @@ int panel_map_open(panel_map *map, const panel_places *places, const panel_key *
 {
     *map = (panel_map){.key = *key};
     if (places->n == 0) return CERIUM_OK;
-    map->head = memory_alloc(panel_head_bytes(key->bytes));
+    map->head = memory_alloc(panel_file_head_bytes(key->bytes));
     if (!map->head) return CERIUM_ERR_MEMORY;
     for (uint32_t i = 0; i < places->n && !map->panels; i++) {
         int fd = open(places->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -223,7 +223,7 @@ bool panel_writer_put(panel_writer *writer, uint64_t chunk, const uint8_t *panel
 
 bool panel_writer_finish(panel_writer *writer)
 {
-    const size_t len = panel_head_bytes(writer->key.bytes);
+    const size_t len = panel_file_head_bytes(writer->key.bytes);
     int why = atomic_load(&writer->failed);
     if (why) return fault(writer->fault, writer->path, strerror(why));
     uint8_t *head = memory_alloc(len);

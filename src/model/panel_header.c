@@ -14,14 +14,14 @@ uint64_t panel_n_chunks(uint64_t panels_bytes)
     return panels_bytes / PANEL_CHUNK_BYTES + (panels_bytes % PANEL_CHUNK_BYTES != 0);
 }
 
-uint64_t panel_head_bytes(uint64_t panels_bytes)
+uint64_t panel_file_head_bytes(uint64_t panels_bytes)
 {
     return AT_TABLE + panel_n_chunks(panels_bytes) * sizeof(uint64_t);
 }
 
 uint64_t panel_file_at(uint64_t panels_bytes)
 {
-    return size_round_up(panel_head_bytes(panels_bytes), MEMORY_HUGE_PAGE);
+    return size_round_up(panel_file_head_bytes(panels_bytes), MEMORY_HUGE_PAGE);
 }
 
 static uint64_t hash_of(const uint8_t *head, uint64_t panels_bytes)
@@ -57,7 +57,7 @@ const char *panel_head_fault(view head, uint64_t file_bytes, const panel_key *ke
     if (have.model != key->model) return "made from another model file";
     if (have.layout != key->layout || have.bytes != key->bytes) return "made by another version";
     const uint64_t want = panel_file_at(key->bytes) + key->bytes;
-    if (head.len < panel_head_bytes(key->bytes) || file_bytes < want) return "cut short";
+    if (head.len < panel_file_head_bytes(key->bytes) || file_bytes < want) return "cut short";
     if (file_bytes > want || hash != hash_of((const uint8_t *)head.ptr, key->bytes))
         return "damaged";
     return NULL;

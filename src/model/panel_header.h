@@ -27,14 +27,14 @@ typedef struct {
 
 uint64_t panel_n_chunks(uint64_t panels_bytes);
 /* Bytes of the head: numbers and hashes. */
-uint64_t panel_head_bytes(uint64_t panels_bytes);
+uint64_t panel_file_head_bytes(uint64_t panels_bytes);
 /* Where in the file the panels begin. */
 uint64_t panel_file_at(uint64_t panels_bytes);
 
-/* head [panel_head_bytes()] = the head of a file of key with these hashes of its chunks. */
+/* head [panel_file_head_bytes()] = the head of a file of key with these hashes of its chunks. */
 void panel_head_write(uint8_t *head, const panel_key *key, const uint64_t *hashes);
-/* NULL when head, the first bytes of a file of file_bytes [at most panel_head_bytes(), less only
- * when the file has less], is the whole head of a whole file of key; else what is wrong. */
+/* NULL when head, the first bytes of a file of file_bytes [at most panel_file_head_bytes(), less
+ * only when the file has less], is the whole head of a whole file of key; else what is wrong. */
 const char *panel_head_fault(view head, uint64_t file_bytes, const panel_key *key);
 /* The hash of a chunk, from a head without fault. */
 uint64_t panel_head_hash(const uint8_t *head, uint64_t chunk);

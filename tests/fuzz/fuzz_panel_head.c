@@ -23,13 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(panel_head_fault(head, file_bytes + 1, &key));
     CHECK(panel_head_fault(head, file_bytes - 1, &key));
     if (panel_head_fault(head, file_bytes, &key)) return 0;
-    CHECK(size >= panel_head_bytes(key.bytes));
+    CHECK(size >= panel_file_head_bytes(key.bytes));
     uint64_t n = panel_n_chunks(key.bytes), *hashes = memory_alloc(n * sizeof *hashes);
-    uint8_t *again = memory_alloc(panel_head_bytes(key.bytes));
+    uint8_t *again = memory_alloc(panel_file_head_bytes(key.bytes));
     CHECK(hashes && again);
     for (uint64_t i = 0; i < n; i++) hashes[i] = panel_head_hash(data, i);
     panel_head_write(again, &key, hashes);
-    CHECK(memcmp(again, data, panel_head_bytes(key.bytes)) == 0);
+    CHECK(memcmp(again, data, panel_file_head_bytes(key.bytes)) == 0);
     memory_free(hashes);
     memory_free(again);
     return 0;

@@ -96,7 +96,7 @@ static void test_round_trip(void)
 
 static void test_flips(void)
 {
-    const uint64_t head = panel_head_bytes(BYTES), at = panel_file_at(BYTES);
+    const uint64_t head = panel_file_head_bytes(BYTES), at = panel_file_at(BYTES);
     CHECK(write_file(&key, NULL));
     writable();
     for (uint64_t i = 0; i < head; i++) {
@@ -115,7 +115,7 @@ static void test_flips(void)
 static void test_truncation(void)
 {
     char text[PANEL_TEXT_MAX];
-    const uint64_t head = panel_head_bytes(BYTES), at = panel_file_at(BYTES), end = at + BYTES;
+    const uint64_t head = panel_file_head_bytes(BYTES), at = panel_file_at(BYTES), end = at + BYTES;
     const uint64_t cuts[] = {end - 1, end - 4096, at + 2 * PANEL_CHUNK_BYTES,
                              at + PANEL_CHUNK_BYTES + 1, at + PANEL_CHUNK_BYTES, at + 1, at,
                              at - 1, 4096, head + 1, head, head - 1, 48, 47, 16, 8, 7, 1, 0};
