@@ -179,9 +179,9 @@ static void test_documents(void)
     static const struct {
         const char *path;
         uint32_t n_seeds;
-    } models[] = {{model, 60},
-                  {"tests/golden/fixtures/qwen2.gguf", 20},
-                  {"tests/golden/fixtures/llama.gguf", 20}};
+    } models[] = {{model, UNIT_TIMES(60, 15)},
+                  {"tests/golden/fixtures/qwen2.gguf", UNIT_TIMES(20, 5)},
+                  {"tests/golden/fixtures/llama.gguf", UNIT_TIMES(20, 5)}};
     static job j;
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         cerium_engine *engine = open_engine(models[m].path, NULL);
@@ -219,7 +219,7 @@ static void test_same_answers(void)
     for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
         cerium_grammar *grammar = compile(CERIUM_GRAMMAR_JSON_SCHEMA, schemas[i]);
         cerium_guide guide = {.grammar = grammar};
-        for (uint32_t seed = 0; seed < 12; seed++) {
+        for (uint32_t seed = 0; seed < UNIT_TIMES(12, 4); seed++) {
             want = (job){.guide = &guide, .sampling = sampling_of(seed), .new_max = 120};
             run_request(full, &want);
             have = (job){.guide = &guide, .sampling = sampling_of(seed), .new_max = 120};
@@ -287,7 +287,7 @@ static void test_triggers(void)
     cerium_guide guide = {.triggers = triggers, .n_triggers = 1};
     static job j;
     uint32_t n_calls = 0;
-    for (uint32_t seed = 0; seed < 12; seed++) {
+    for (uint32_t seed = 0; seed < UNIT_TIMES(12, 4); seed++) {
         j = (job){.guide = &guide, .sampling = {.temperature = 1, .seed = seed}, .new_max = 60};
         run_request(engine, &j);
         for (const char *at = j.text; (at = strchr(at, 'e')); at++) {

@@ -10,7 +10,7 @@
 
 #include "../unit/unit.h"
 
-enum { PROMPT = 24, NEW = 400, ROUNDS = 3 };
+enum { PROMPT = 24, NEW = UNIT_TIMES(400, 120), ROUNDS = UNIT_TIMES(3, 1) };
 
 static const char model[] = "models/cerium-first.gguf";
 

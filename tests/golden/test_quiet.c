@@ -101,21 +101,13 @@ static uint32_t calls_most(int call)
     }
 }
 
-/* A sanitizer's own calls and faults would be counted, and one that stops all threads at the end
- * would wait for the listener that it has stopped. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED true
-#else
-#define SANITIZED false
-#endif
-
 static void check(mark m, bool has_calls)
 {
     atomic_store(&counts, false);
     /* A page of the timeline's tokens is one fault in 1,024, and a pass with more drafts than any
      * before meets pages of its buffers that are new; the rest is the system's own doing. */
     long faults = page_faults() - m.faults;
-    TEST_CHECK_THAT(SANITIZED || faults <= TOKENS / 8, "%ld page faults", faults);
+    TEST_CHECK_THAT(UNIT_SANITIZED || faults <= TOKENS / 8, "%ld page faults", faults);
     TEST_CHECK_THAT(memory_count() == m.memory, "%ld allocations", memory_count() - m.memory);
     for (int i = 0; has_calls && i < CALLS_MAX; i++) {
         uint32_t n = atomic_load(&n_calls[i]);
@@ -186,7 +178,9 @@ int main(void)
 {
     cerium_error err;
     cerium_engine_config config;
-    has_calls = !SANITIZED && count_calls();
+    /* A sanitizer would count its own, and one that stops all threads at the end would wait for
+     * the listener that it has stopped. */
+    has_calls = !UNIT_SANITIZED && count_calls();
     if (!has_calls) TEST_SKIP("system calls of a decode loop: they cannot be counted here");
     cerium_engine_config_defaults(&config);
     config.model_path = "models/cerium-first.gguf";
