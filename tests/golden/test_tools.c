@@ -11,7 +11,7 @@
 #include "../unit/unit.h"
 #include "schema_check.h"
 
-enum { NEW_MAX = 300, SEEDS = 12 };
+enum { NEW_MAX = 300, SEEDS = UNIT_TIMES(12, 2) };
 
 static const char *const models[] = {"models/cerium-first.gguf",
                                      "tests/golden/fixtures/qwen2.gguf"};
