@@ -48,7 +48,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Most sets are small, or in order already: sorting as they are inserted is the fastest there is. */
+/* Most sets are small, or in order already. */
 static void sort_set(uint32_t *of, uint32_t n)
 {
     enum { INSERTED_MAX = 24 };
