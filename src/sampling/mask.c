@@ -259,7 +259,7 @@ enum {
     NOT_PLAIN = UINT8_MAX,
     MADE_MAX = 16384, /* nodes of the vocabulary's trie that one mask may sort by classes */
 };
-_Static_assert(GRAMMAR_RUN_ANY < NOT_PLAIN, "no run goes on behind a cut character");
+_Static_assert((int)GRAMMAR_RUN_ANY < (int)NOT_PLAIN, "no run goes on behind a cut character");
 
 /* One block of memory; there are never more nodes than in the vocabulary's tries. */
 struct mask_classes {
