@@ -490,10 +490,15 @@ CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
  * @param guide  copied, with references to its grammars
  * @retval CERIUM_ERR_ARGUMENT  a trigger without text, or too many or too long ones
  * @retval CERIUM_ERR_MEMORY    no memory for it
- * Cost: the engine's first guide sorts the vocabulary, tens of milliseconds; after that memory
+ * Cost: the engine's first guide sorts the vocabulary, tenths of a second; after that memory
  * only, a few megabytes. */
 CERIUM_API CERIUM_CHECKED int cerium_session_guide(cerium_session *session,
                                                    const cerium_guide *guide, cerium_error *err);
+
+/** Sort the vocabulary for guides now, where its cost disturbs nobody, and not with the first one.
+ * Thread-safe; nothing waits for it that needs no guide. CERIUM_ERR_MEMORY. */
+CERIUM_API CERIUM_CHECKED int cerium_engine_prepare_guides(cerium_engine *engine,
+                                                           cerium_error *err);
 
 /** The newest logits: after a sync those after the last token, after a step those it sampled from.
  * After a step or a request without logprobs, tokens that could not be chosen may have -INFINITY

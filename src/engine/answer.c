@@ -16,14 +16,39 @@ int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n
     return CERIUM_OK;
 }
 
+/* Sorted outside the lock, which others need for every session: of two that begin at the same time
+ * one has sorted in vain. */
+static int sorted_vocabulary(cerium_engine *e, const mask_vocabulary **out, cerium_error *err)
+{
+    mask_vocabulary *fresh = NULL;
+    pthread_mutex_lock(&e->lock);
+    *out = e->vocabulary;
+    pthread_mutex_unlock(&e->lock);
+    if (*out) return CERIUM_OK;
+    RETURN_IF(guide_vocabulary(&fresh, e->tokens, e->n_vocab, err));
+    pthread_mutex_lock(&e->lock);
+    if (!e->vocabulary) {
+        e->vocabulary = fresh;
+        fresh = NULL;
+    }
+    *out = e->vocabulary;
+    pthread_mutex_unlock(&e->lock);
+    mask_vocabulary_close(&fresh);
+    return CERIUM_OK;
+}
+
+int cerium_engine_prepare_guides(cerium_engine *engine, cerium_error *err)
+{
+    const mask_vocabulary *v;
+    if (!engine) return error_set(err, CERIUM_ERR_ARGUMENT, "no engine");
+    return sorted_vocabulary(engine, &v, err);
+}
+
 int answer_guide(cerium_engine *e, const cerium_guide *config, guide **out, cerium_error *err)
 {
-    int status = CERIUM_OK;
-    pthread_mutex_lock(&e->lock);
-    if (!e->vocabulary) status = guide_vocabulary(&e->vocabulary, e->tokens, e->n_vocab, err);
-    const mask_vocabulary *v = e->vocabulary;
-    pthread_mutex_unlock(&e->lock);
-    return status ? status : guide_open(out, config, v, e->tokens, err);
+    const mask_vocabulary *v;
+    RETURN_IF(sorted_vocabulary(e, &v, err));
+    return guide_open(out, config, v, e->tokens, err);
 }
 
 size_t answer_text_max(const cerium_engine *e) { return 2 * STOP_HELD_MAX + e->token_bytes_max; }

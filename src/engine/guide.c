@@ -199,9 +199,10 @@ static int open_walkers(guide *g, cerium_error *err)
         for (uint32_t k = 0; of && k < i && !g->walkers[i]; k++)
             if (grammar_of(g, k) == of && is_open(g, k) == is_open(g, i))
                 g->walkers[i] = g->walkers[k];
-        if (of && !g->walkers[i])
-            RETURN_IF(walker_open(&g->walkers[i], of, g->v->token_bytes_max, g->v->n_words,
-                                  MASKS_KEPT, err));
+        if (!of || g->walkers[i]) continue;
+        RETURN_IF(walker_open(&g->walkers[i], of, g->v->token_bytes_max, g->v->n_words, MASKS_KEPT,
+                              err));
+        RETURN_IF(mask_classes_open(g->walkers[i], g->v));
     }
     return CERIUM_OK;
 }

@@ -291,11 +291,15 @@ view protocol_tool_grammar(const protocol_request *r, size_t tool, cerium_gramma
     return facts->schema && !facts->loose ? view_of(r->tools[tool].parameters) : VIEW("");
 }
 
-bool protocol_tool_loosen(const protocol_request *r, size_t tool)
+bool protocol_tool_may_loosen(const protocol_request *r, size_t tool)
 {
     CHECK(tool < r->n_tools);
-    struct protocol_tool *facts = &r->tool_set->facts[tool];
-    if (facts->strict || facts->kind == PROTOCOL_TOOL_CUSTOM) return false;
-    facts->loose = true;
-    return true;
+    const struct protocol_tool *facts = &r->tool_set->facts[tool];
+    return !facts->strict && facts->kind != PROTOCOL_TOOL_CUSTOM;
+}
+
+void protocol_tool_loosen(const protocol_request *r, size_t tool)
+{
+    CHECK(protocol_tool_may_loosen(r, tool));
+    r->tool_set->facts[tool].loose = true;
 }

@@ -34,8 +34,9 @@ void protocol_guide_free(protocol_guide *guide);
 
 /* The grammar or schema that a tool brought, alone; empty: none that is kept to. */
 view protocol_tool_grammar(const protocol_request *r, size_t tool, cerium_grammar_syntax *syntax);
-/* No grammar can be made of it: any arguments do from now on.  False where they must not: the
- * tool is strict, or a custom one. */
-bool protocol_tool_loosen(const protocol_request *r, size_t tool);
+/* Whether any arguments would do: it is neither strict nor a custom one. */
+bool protocol_tool_may_loosen(const protocol_request *r, size_t tool);
+/* No grammar can be made of it: any arguments do from now on. */
+void protocol_tool_loosen(const protocol_request *r, size_t tool);
 
 #endif

@@ -181,6 +181,9 @@ void builder_find_nullable(grammar_builder *b);
 
 /* grammar_dfa.c: errors stick in b.  *out is open. */
 void dfa_of_nfa(grammar_builder *b, const nfa *n, uint32_t start, dfa *out);
+/* min to max texts of one; false, with nothing in out, where one of its texts may begin another: or
+ * it calls. */
+bool dfa_repeat(grammar_builder *b, const dfa *one, uint32_t min, uint32_t max, dfa *out);
 /* Texts of x that are in y (AND), or are not (MINUS); neither calls. */
 void dfa_product(grammar_builder *b, const dfa *x, const dfa *y, bool minus, dfa *out);
 

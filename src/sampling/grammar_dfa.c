@@ -27,6 +27,7 @@ typedef struct {
     uint32_t *table; /* [size] index of a set + 1; 0 = free */
     uint32_t size;
     uint32_t *scratch; /* [n states] */
+    uint32_t *readers, *open; /* [n states] of one set, see add_edges() */
 } subsets;
 
 static uint32_t n_sets(const subsets *s)
@@ -45,6 +46,24 @@ static int compare(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return x < y ? -1 : x > y;
+}
+
+/* Most sets are small, or in order already. */
+static void sort_set(uint32_t *of, uint32_t n)
+{
+    enum { INSERTED_MAX = 24 };
+    uint32_t i = 1;
+    while (i < n && of[i - 1] <= of[i]) i++;
+    if (i >= n) return;
+    if (n > INSERTED_MAX) {
+        qsort(of, n, sizeof *of, compare);
+        return;
+    }
+    for (; i < n; i++) {
+        uint32_t value = of[i], at = i;
+        for (; at > 0 && of[at - 1] > value; at--) of[at] = of[at - 1];
+        of[at] = value;
+    }
 }
 
 /* Begin a set. */
@@ -108,7 +127,7 @@ static bool grow_table(subsets *s)
 static uint32_t intern(subsets *s, uint32_t n, bool is_known)
 {
     uint32_t hash = 0, none = 0;
-    qsort(s->scratch, n, sizeof *s->scratch, compare);
+    sort_set(s->scratch, n);
     if (2 * n_sets(s) >= s->size && !grow_table(s)) return 0;
     for (uint32_t k = 0; k < n; k++) hash = (hash ^ s->scratch[k]) * 0x9e3779b1u;
     uint32_t at = hash ^ hash >> 15;
@@ -126,35 +145,59 @@ static uint32_t intern(subsets *s, uint32_t n, bool is_known)
     return n_sets(s) - 1;
 }
 
+/* The members of set i that read bytes, ascending by their first: into s->readers.  Sets where the
+ * ends of ranges are many read nothing in common, so a walk over the bytes finds few at each. */
+static uint32_t find_readers(subsets *s, uint32_t i, bool cut[257])
+{
+    uint32_t n, first[257] = {0}, n_readers = 0;
+    const uint32_t *of = set_at(s, i, &n);
+    for (uint32_t k = 0; k < n; k++) {
+        const nfa_state *state = nfa_at(s->n, of[k]);
+        if (state->kind != NFA_BYTES) continue;
+        cut[state->lo] = cut[state->hi + 1] = true;
+        first[state->lo + 1]++;
+    }
+    for (uint32_t c = 0; c < 256; c++) first[c + 1] += first[c];
+    for (uint32_t k = 0; k < n; k++) {
+        const nfa_state *state = nfa_at(s->n, of[k]);
+        if (state->kind != NFA_BYTES) continue;
+        s->readers[first[state->lo]++] = of[k];
+        n_readers++;
+    }
+    return n_readers;
+}
+
+static void add_edge(subsets *s, dfa *out, uint32_t to, uint32_t lo, uint32_t hi, bool goes_on)
+{
+    grammar_edge *edges = (grammar_edge *)out->edges.ptr;
+    if (goes_on) {
+        edges[out->edges.len / sizeof *edges - 1].hi = (uint8_t)hi;
+        return;
+    }
+    grammar_edge *edge = builder_add(s->b, &out->edges, sizeof *edge);
+    if (edge) *edge = (grammar_edge){to, (uint8_t)lo, (uint8_t)hi};
+}
+
 /* Edges of set i: bytes between two neighbouring ends of ranges are told apart by none. */
 static void add_edges(subsets *s, uint32_t i, dfa *out)
 {
     bool cut[257] = {false};
-    uint32_t n, last = GRAMMAR_NONE;
-    const uint32_t *of = set_at(s, i, &n);
-    for (uint32_t k = 0; k < n; k++) {
-        const nfa_state *state = nfa_at(s->n, of[k]);
-        if (state->kind == NFA_BYTES) cut[state->lo] = cut[state->hi + 1] = true;
-    }
+    uint32_t n_readers = find_readers(s, i, cut), n_open = 0, next = 0, last = GRAMMAR_NONE;
     for (uint32_t lo = 0, hi; lo < 256 && !s->b->status; lo = hi + 1) {
         for (hi = lo; hi < 255 && !cut[hi + 1]; hi++) continue;
-        uint32_t n_to = begin_set(s);
-        of = set_at(s, i, &n);
-        for (uint32_t k = 0; k < n; k++) {
-            const nfa_state *state = nfa_at(s->n, of[k]);
-            if (state->kind == NFA_BYTES && state->lo <= lo && state->hi >= hi)
-                n_to = reach(s, state->a, n_to);
+        uint32_t n_to = begin_set(s), n_left = 0;
+        for (; next < n_readers && nfa_at(s->n, s->readers[next])->lo <= lo; next++)
+            s->open[n_open++] = s->readers[next];
+        for (uint32_t k = 0; k < n_open; k++) {
+            const nfa_state *state = nfa_at(s->n, s->open[k]);
+            if (state->hi < lo) continue;
+            s->open[n_left++] = s->open[k];
+            n_to = reach(s, state->a, n_to);
         }
-        if (!builder_work(s->b, n)) return;
+        if (!builder_work(s->b, n_open + 1)) return;
+        n_open = n_left;
         uint32_t to = n_to ? intern(s, n_to, true) : GRAMMAR_NONE;
-        grammar_edge *edges = (grammar_edge *)out->edges.ptr;
-        size_t n_edges = out->edges.len / sizeof *edges;
-        if (to != GRAMMAR_NONE && to == last) {
-            edges[n_edges - 1].hi = (uint8_t)hi;
-        } else if (to != GRAMMAR_NONE) {
-            grammar_edge *edge = builder_add(s->b, &out->edges, sizeof *edge);
-            if (edge) *edge = (grammar_edge){to, (uint8_t)lo, (uint8_t)hi};
-        }
+        if (to != GRAMMAR_NONE) add_edge(s, out, to, lo, hi, to == last);
         last = to;
     }
 }
@@ -214,7 +257,11 @@ void dfa_of_nfa(grammar_builder *b, const nfa *n, uint32_t start, dfa *out)
                  .firsts.max = (GRAMMAR_STATES_MAX + 1) * sizeof(uint32_t)};
     s.seen = memory_zalloc(n_states, sizeof *s.seen);
     s.stack = memory_alloc((n_states + 1) * sizeof *s.stack);
-    s.scratch = memory_alloc(n_states * sizeof *s.scratch);
+    s.scratch = memory_alloc(3 * (size_t)n_states * sizeof *s.scratch);
+    if (s.scratch) {
+        s.readers = s.scratch + n_states;
+        s.open = s.readers + n_states;
+    }
     if (!s.seen || !s.stack || !s.scratch)
         builder_lack(b);
     else
@@ -225,6 +272,69 @@ void dfa_of_nfa(grammar_builder *b, const nfa *n, uint32_t start, dfa *out)
     memory_free(s.table);
     bytes_free(&s.members);
     bytes_free(&s.firsts);
+}
+
+/* ---- repetition ---- */
+
+/* Whether no text of d begins another one, and all have a byte: where one ends, the next begins. */
+static bool is_prefix_free(const dfa *d)
+{
+    bool any = false;
+    if (d->calls.len || dfa_state_at(d, 0)->is_final) return false;
+    for (uint32_t i = 0; i < dfa_n_states(d); i++) {
+        if (!dfa_state_at(d, i)->is_final) continue;
+        any = true;
+        if (dfa_state_at(d, i)->n_edges) return false;
+    }
+    return any;
+}
+
+/* State i of copy k: ends of one are the start of the next, but the last copy of an endless one is
+ * followed by itself. */
+static uint32_t copied(const dfa *one, const uint32_t *rank, uint32_t n_inner, uint32_t n_copies,
+                       bool is_endless, uint32_t k, uint32_t i)
+{
+    if (!dfa_state_at(one, i)->is_final) return k * (n_inner + 1) + rank[i];
+    return (k + 1 == n_copies && is_endless ? k : k + 1) * (n_inner + 1);
+}
+
+static void copy_states(grammar_builder *b, const dfa *one, const uint32_t *rank, uint32_t n_inner,
+                        uint32_t min, uint32_t max, dfa *out)
+{
+    bool is_endless = max == GRAMMAR_NO_MAX;
+    /* An endless one has a start of its own, and then one copy that is entered again. */
+    uint32_t n_copies = is_endless ? min + 1 + (min == 0) : max;
+    for (uint32_t k = 0; k <= n_copies - is_endless && !b->status; k++) {
+        for (uint32_t i = 0; i < dfa_n_states(one) && builder_work(b, 1); i++) {
+            const dfa_state *from = dfa_state_at(one, i);
+            if (from->is_final) continue;
+            dfa_state *state = builder_add(b, &out->states, sizeof *state);
+            if (!state) return;
+            state->first_edge = (uint32_t)(out->edges.len / sizeof(grammar_edge));
+            state->is_final = i == 0 && k >= min;
+            if (k == n_copies) break; /* all were there: only its end */
+            state->n_edges = from->n_edges;
+            for (uint32_t e = 0; e < from->n_edges; e++) {
+                grammar_edge edge = dfa_edges(one, i)[e];
+                edge.to = copied(one, rank, n_inner, n_copies, is_endless, k, edge.to);
+                grammar_edge *to = builder_add(b, &out->edges, sizeof *to);
+                if (to) *to = edge;
+            }
+        }
+    }
+}
+
+bool dfa_repeat(grammar_builder *b, const dfa *one, uint32_t min, uint32_t max, dfa *out)
+{
+    if (b->status || !is_prefix_free(one) || max == 0) return false;
+    uint32_t n = dfa_n_states(one), n_inner = 0;
+    uint32_t *rank = memory_zalloc(n, sizeof *rank);
+    if (!rank) return builder_lack(b), false;
+    for (uint32_t i = 1; i < n; i++)
+        if (!dfa_state_at(one, i)->is_final) rank[i] = ++n_inner;
+    copy_states(b, one, rank, n_inner, min, max, out);
+    memory_free(rank);
+    return true;
 }
 
 /* ---- products ---- */

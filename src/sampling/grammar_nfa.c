@@ -185,28 +185,54 @@ static uint32_t copy_dfa(maker *m, const dfa *d, uint32_t next)
     return b->status ? GRAMMAR_NONE : first;
 }
 
+static void determine(grammar_builder *b, uint32_t expr, dfa *out);
+
+static void determine_pair(grammar_builder *b, const expr_node *e, dfa *out)
+{
+    dfa x, y;
+    dfa_open(&x);
+    dfa_open(&y);
+    determine(b, e->a, &x);
+    if (!b->status) determine(b, e->b, &y);
+    if (!b->status) dfa_product(b, &x, &y, e->kind == NODE_MINUS, out);
+    dfa_close(&x);
+    dfa_close(&y);
+}
+
+/* Counted characters are most of what is determined: a string of so many.  Their automaton is that
+ * of one, so often; without subsets of states. */
+static bool determine_repeat(grammar_builder *b, const expr_node *e, dfa *out)
+{
+    dfa one;
+    dfa_open(&one);
+    determine(b, e->a, &one);
+    bool done = dfa_repeat(b, &one, e->b, e->c, out);
+    dfa_close(&one);
+    return done;
+}
+
+/* The automaton of an expression alone.  Depth is bounded where nodes are made. */
 static void determine(grammar_builder *b, uint32_t expr, dfa *out)
 {
     nfa n;
+    expr_node e = *builder_node(b, expr);
+    if (e.kind == NODE_AND || e.kind == NODE_MINUS) {
+        determine_pair(b, &e, out);
+        return;
+    }
+    if (e.kind == NODE_REPEAT && determine_repeat(b, &e, out)) return;
     nfa_open(&n);
-    uint32_t start = nfa_of_expr(b, &n, expr);
+    uint32_t start = b->status ? GRAMMAR_NONE : nfa_of_expr(b, &n, expr);
     if (start != GRAMMAR_NONE) dfa_of_nfa(b, &n, start, out);
     nfa_close(&n);
 }
 
 static uint32_t make_product(maker *m, const expr_node *e, uint32_t next)
 {
-    dfa x, y, both;
-    uint32_t start = GRAMMAR_NONE;
-    dfa_open(&x);
-    dfa_open(&y);
+    dfa both;
     dfa_open(&both);
-    determine(m->b, e->a, &x);
-    determine(m->b, e->b, &y);
-    if (!m->b->status) dfa_product(m->b, &x, &y, e->kind == NODE_MINUS, &both);
-    if (!m->b->status) start = copy_dfa(m, &both, next);
-    dfa_close(&x);
-    dfa_close(&y);
+    determine_pair(m->b, e, &both);
+    uint32_t start = m->b->status ? GRAMMAR_NONE : copy_dfa(m, &both, next);
     dfa_close(&both);
     return start;
 }

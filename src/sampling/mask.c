@@ -82,6 +82,21 @@ static uint32_t count_nodes(const mask_vocabulary *v, const mask_trie *t)
     return n;
 }
 
+/* A node is whole: its parent goes on at least as long, and ends within a character where a byte
+ * that begins none follows. */
+static void close_node(mask_trie *t, const uint32_t *open, uint32_t depth, uint32_t n)
+{
+    mask_node *node = &t->nodes[open[depth]];
+    node->skip = n;
+    if (depth == 0) return;
+    mask_node *parent = &t->nodes[open[depth - 1]];
+    bool begins = (node->byte & 0xc0) != 0x80;
+    uint32_t below = node->below + begins;
+    if (below > UINT8_MAX) below = UINT8_MAX;
+    if (below > parent->below) parent->below = (uint8_t)below;
+    parent->is_cut |= !begins;
+}
+
 /* A trie of the tokens in t->order, which are sorted. */
 static int make_trie(const mask_vocabulary *v, mask_trie *t, uint32_t *open)
 {
@@ -93,7 +108,7 @@ static int make_trie(const mask_vocabulary *v, mask_trie *t, uint32_t *open)
     for (uint32_t i = 0; i < t->n_tokens; i++) {
         view text = mask_text(v, t->order[i]);
         uint32_t same = (uint32_t)common_prefix(before, text);
-        while (depth > same) t->nodes[open[--depth]].skip = n;
+        for (; depth > same; depth--) close_node(t, open, depth - 1, n);
         for (; depth < text.len; depth++) {
             t->nodes[n] = (mask_node){
                 .first = i, .depth = (uint16_t)(depth + 1), .byte = (uint8_t)text.ptr[depth]};
@@ -102,7 +117,7 @@ static int make_trie(const mask_vocabulary *v, mask_trie *t, uint32_t *open)
         if (t->nodes[open[depth - 1]].n_here < UINT16_MAX) t->nodes[open[depth - 1]].n_here++;
         before = text;
     }
-    while (depth > 0) t->nodes[open[--depth]].skip = n;
+    for (; depth > 0; depth--) close_node(t, open, depth - 1, n);
     t->nodes[n] = (mask_node){.skip = n, .first = t->n_tokens};
     CHECK(n == t->n_nodes);
     return CERIUM_OK;
@@ -163,6 +178,7 @@ static int take_memory(mask_vocabulary *v)
 
 static int fill(mask_vocabulary *v, const mask_token *tokens)
 {
+    v->plain.is_plain = true;
     RETURN_IF(take_memory(v));
     RETURN_IF(copy_texts(v, tokens));
     share_out(v);
@@ -224,23 +240,185 @@ static void set_tokens(uint64_t *mask, const mask_trie *t, uint32_t from, uint32
     for (uint32_t i = from; i < to; i++) mask_set(mask, t->order[i]);
 }
 
-/* Walk a trie from path[0]; what cannot follow is passed over with all that begins so. */
-static void walk(walker *w, const mask_trie *t, bool is_open, uint64_t *mask)
+/* ---- tries over classes of bytes ---- */
+
+/* A node stands for all nodes of the vocabulary's trie whose bytes are of the same classes: the
+ * grammar does not tell their tokens apart.  Its children are made when it is walked through, so
+ * many for each mask; what is left is walked byte by byte. */
+typedef struct {
+    uint32_t member, n_members; /* nodes of the vocabulary's trie, in `members` */
+    uint32_t token, n_tokens;   /* that end here, in `tokens` */
+    uint32_t child, n_children; /* child NONE: not made yet */
+    uint32_t parent;
+    uint8_t class_, below; /* below: of a mask_node; NOT_PLAIN: it is cut */
+} class_node;
+
+enum {
+    CHILD_NONE = UINT32_MAX,
+    ROOTS = 2,
+    NOT_PLAIN = UINT8_MAX,
+    MADE_MAX = 16384, /* nodes of the vocabulary's trie that one mask may sort by classes */
+};
+_Static_assert((int)GRAMMAR_RUN_ANY < (int)NOT_PLAIN, "no run goes on behind a cut character");
+
+/* One block of memory; there are never more nodes than in the vocabulary's tries. */
+struct mask_classes {
+    class_node *nodes; /* the first two are roots: of what is plain, and the rest */
+    uint32_t *members, *tokens;
+    uint32_t n_nodes, n_members, n_tokens;
+    uint32_t n_left; /* of MADE_MAX */
+};
+
+int mask_classes_open(walker *w, const mask_vocabulary *v)
 {
-    const uint8_t *class_of = w->g->class_of;
-    for (uint32_t i = 0; i < t->n_nodes;) {
-        const mask_node *node = &t->nodes[i];
-        w->n_path = node->depth;
-        uint32_t to = walker_next(w, &w->path[node->depth - 1u], class_of[node->byte]);
+    CHECK(!w->classes);
+    size_t n = (size_t)v->plain.n_nodes + v->rest.n_nodes;
+    struct mask_classes *c;
+    c = memory_alloc(sizeof *c + (n + ROOTS) * sizeof *c->nodes +
+                     (n + v->n_vocab) * sizeof *c->tokens);
+    if (!c) return CERIUM_ERR_MEMORY;
+    *c = (struct mask_classes){.nodes = (class_node *)(c + 1), .n_nodes = ROOTS};
+    c->members = (uint32_t *)(c->nodes + n + ROOTS);
+    c->tokens = c->members + n;
+    for (uint32_t i = 0; i < ROOTS; i++) c->nodes[i] = (class_node){.child = CHILD_NONE};
+    w->classes = c;
+    return CERIUM_OK;
+}
+
+/* The next child of a node of the vocabulary's trie; from NONE on; NONE: there is none left. */
+static uint32_t next_child(const mask_trie *t, uint32_t parent, uint32_t before)
+{
+    uint32_t first = parent == CHILD_NONE ? 0 : parent + 1;
+    uint32_t end = parent == CHILD_NONE ? t->n_nodes : t->nodes[parent].skip;
+    uint32_t next = before == CHILD_NONE ? first : t->nodes[before].skip;
+    return next < end ? next : CHILD_NONE;
+}
+
+/* The member of a node that is walked over next: the root's only one is the trie itself. */
+static uint32_t member_at(const struct mask_classes *c, uint32_t node, uint32_t i)
+{
+    return node < ROOTS ? CHILD_NONE : c->members[c->nodes[node].member + i];
+}
+
+static void add_member(struct mask_classes *c, const mask_trie *t, class_node *to, uint32_t member)
+{
+    uint8_t below = t->nodes[member].is_cut ? NOT_PLAIN : t->nodes[member].below;
+    c->members[to->member + to->n_members++] = member;
+    if (below > to->below) to->below = below;
+    for (uint32_t k = 0; k < t->nodes[member].n_here; k++)
+        c->tokens[to->token + to->n_tokens++] = t->order[t->nodes[member].first + k];
+}
+
+/* Make the children of a node: how many of each class, then which. */
+static void make_children(walker *w, const mask_trie *t, uint32_t node)
+{
+    struct mask_classes *c = w->classes;
+    uint32_t members[256] = {0}, tokens[256] = {0}, place[256];
+    uint32_t n = node < ROOTS ? 1 : c->nodes[node].n_members, n_seen = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t of = member_at(c, node, i), at = CHILD_NONE;
+        while ((at = next_child(t, of, at)) != CHILD_NONE) {
+            uint8_t class_ = w->g->class_of[t->nodes[at].byte];
+            members[class_]++;
+            tokens[class_] += t->nodes[at].n_here;
+            n_seen++;
+        }
+    }
+    c->n_left -= n_seen < c->n_left ? n_seen : c->n_left;
+    c->nodes[node].child = c->n_nodes;
+    for (uint32_t k = 0; k < w->g->n_classes; k++) {
+        if (!members[k]) continue;
+        place[k] = c->n_nodes;
+        c->nodes[c->n_nodes++] = (class_node){
+            .member = c->n_members, .token = c->n_tokens, .child = CHILD_NONE, .parent = node,
+            .class_ = (uint8_t)k};
+        c->n_members += members[k];
+        c->n_tokens += tokens[k];
+        c->nodes[node].n_children++;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t of = member_at(c, node, i), at = CHILD_NONE;
+        while ((at = next_child(t, of, at)) != CHILD_NONE)
+            add_member(c, t, &c->nodes[place[w->g->class_of[t->nodes[at].byte]]], at);
+    }
+}
+
+/* All tokens that go through a node. */
+static void set_through(uint64_t *mask, const struct mask_classes *c, const mask_trie *t,
+                        const class_node *of)
+{
+    for (uint32_t i = 0; i < of->n_members; i++) {
+        const mask_node *m = &t->nodes[c->members[of->member + i]];
+        set_tokens(mask, t, m->first, t->nodes[m->skip].first);
+    }
+}
+
+/* The vocabulary's trie below a node, byte by byte. */
+static void walk_bytes(walker *w, const mask_trie *t, uint32_t node, bool is_open, uint64_t *mask)
+{
+    for (uint32_t i = node + 1; i < t->nodes[node].skip;) {
+        const mask_node *at = &t->nodes[i];
+        w->n_path = at->depth;
+        uint32_t to = walker_next(w, &w->path[at->depth - 1u], w->g->class_of[at->byte]);
         if (to == WALK_NOWHERE) {
-            if (is_open && w->sets[w->path[node->depth - 1u]].is_complete)
-                set_tokens(mask, t, node->first, t->nodes[node->skip].first);
-            i = node->skip;
+            if (is_open && w->sets[w->path[at->depth - 1u]].is_complete)
+                set_tokens(mask, t, at->first, t->nodes[at->skip].first);
+            i = at->skip;
             continue;
         }
-        w->path[node->depth] = to;
-        for (uint32_t k = 0; k < node->n_here; k++) mask_set(mask, t->order[node->first + k]);
+        w->path[at->depth] = to;
+        set_tokens(mask, t, at->first, at->first + at->n_here);
         i++;
+    }
+}
+
+/* What begins with a node whose bytes lead from path[depth] on: true when its children are to be
+ * walked through. */
+static bool walk_node(walker *w, const mask_trie *t, uint32_t at, uint32_t depth, bool is_open,
+                      uint64_t *mask)
+{
+    struct mask_classes *c = w->classes;
+    const class_node *node = &c->nodes[at];
+    w->n_path = depth + 1;
+    uint32_t to = walker_next(w, &w->path[depth], node->class_);
+    if (to == WALK_NOWHERE) {
+        if (is_open && w->sets[w->path[depth]].is_complete) set_through(mask, c, t, node);
+        return false;
+    }
+    w->path[depth + 1] = to;
+    if (t->is_plain && node->below <= w->sets[to].run) {
+        set_through(mask, c, t, node);
+        return false;
+    }
+    for (uint32_t k = 0; k < node->n_tokens; k++) mask_set(mask, c->tokens[node->token + k]);
+    if (node->child == CHILD_NONE && c->n_left > 0) make_children(w, t, at);
+    if (node->child != CHILD_NONE) return node->n_children > 0;
+    for (uint32_t i = 0; i < node->n_members; i++)
+        walk_bytes(w, t, c->members[node->member + i], is_open, mask);
+    return false;
+}
+
+/* Walk a trie from path[0]; what cannot follow is passed over with all that begins so, and so is
+ * what may follow whatever it is. */
+static void walk(walker *w, const mask_trie *t, uint32_t root, bool is_open, uint64_t *mask)
+{
+    struct mask_classes *c = w->classes;
+    uint32_t parent = root, depth = 0;
+    c->n_left = MADE_MAX;
+    if (c->nodes[root].child == CHILD_NONE) make_children(w, t, root);
+    for (uint32_t at = c->nodes[root].child;;) {
+        if (at == c->nodes[parent].child + c->nodes[parent].n_children) {
+            if (parent == root) break;
+            at = parent + 1;
+            parent = c->nodes[parent].parent;
+            depth--;
+        } else if (walk_node(w, t, at, depth, is_open, mask)) {
+            parent = at;
+            at = c->nodes[at].child;
+            depth++;
+        } else {
+            at++;
+        }
     }
     w->n_path = 0;
 }
@@ -253,16 +431,16 @@ static void work_out(walker *w, uint32_t slot, const mask_vocabulary *v, bool is
     bool walks_plain = run < GRAMMAR_RUN_MAX && (set->most > run || (is_open && set->is_complete));
     memcpy(mask, v->runs + (size_t)run * v->n_words, v->n_words * sizeof *mask);
     w->path[0] = w->slots[slot];
-    if (walks_plain) walk(w, &v->plain, is_open, mask);
+    if (walks_plain) walk(w, &v->plain, 0, is_open, mask);
     w->path[0] = w->slots[slot];
-    walk(w, &v->rest, is_open, mask);
+    walk(w, &v->rest, 1, is_open, mask);
     if (!w->sets[w->slots[slot]].is_complete) return;
     for (uint32_t i = 0; i < v->n_words; i++) mask[i] |= v->ends[i];
 }
 
 const uint64_t *mask_of(walker *w, uint32_t slot, const mask_vocabulary *v, bool is_open)
 {
-    CHECK(w->n_masks > 0 && w->mask_words == v->n_words);
+    CHECK(w->n_masks > 0 && w->mask_words == v->n_words && w->classes);
     uint32_t at = w->sets[w->slots[slot]].mask;
     if (at == WALK_UNKNOWN) {
         at = 0;

@@ -26,6 +26,8 @@ typedef struct {
     uint16_t depth;  /* bytes to here, from 1 */
     uint16_t n_here; /* tokens that end here */
     uint8_t byte;
+    uint8_t below; /* characters that the longest of those goes on with */
+    bool is_cut;   /* within a character */
 } mask_node;
 
 typedef struct {
@@ -33,6 +35,7 @@ typedef struct {
     uint32_t n_nodes;
     uint32_t *order; /* [n_tokens] by bytes */
     uint32_t n_tokens;
+    bool is_plain;
 } mask_trie;
 
 typedef struct {
@@ -66,6 +69,11 @@ static inline void mask_set(uint64_t *mask, uint32_t token)
 }
 /* How many tokens it has; stops at most. */
 uint32_t mask_count(const uint64_t *mask, uint32_t n_words, uint32_t most);
+
+/* Memory for masks of w with this vocabulary, once: its trie by w's classes of bytes, of which
+ * there are few, so that it is small where many tokens may follow.  Closed with w.
+ * CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int mask_classes_open(walker *w, const mask_vocabulary *v);
 
 /* The tokens that may follow in a slot of w, from what is kept or worked out; valid until
  * MASKS_KEPT other places were asked for.

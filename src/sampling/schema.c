@@ -3,13 +3,6 @@
 
 /* Keys that decide about values and are not compiled: a schema with one is refused. */
 static const char *const refused[] = {
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
     "contains",
     "minContains",
     "maxContains",
@@ -21,6 +14,11 @@ static const char *const refused[] = {
     "extends",
     "disallow",
 };
+
+/* Keys that say what others do, in a shorter way. */
+static const char *const derived[] = {"not", "if", "dependentRequired", "dependentSchemas",
+                                      "dependencies"};
+static const char one_of[] = "oneOf";
 
 int schema_refuse(schema_compiler *s, const char *key, const char *what)
 {
@@ -154,6 +152,10 @@ static void expand(schema_compiler *s, conjuncts *of)
         if (all && (!json_is_array(all) || json_array_size(all) == 0))
             schema_refuse(s, "allOf", "must be a list of schemas");
         json_array_foreach(all, at, each) conjuncts_add(s, of, each);
+        for (size_t k = 0; k < ARRAY_LEN(derived) && !s->b->status; k++) {
+            const json_t *made = schema_made_of(s, schema, derived[k]);
+            if (made) conjuncts_add(s, of, made);
+        }
     }
 }
 
@@ -196,7 +198,7 @@ static const struct {
 } type_names[] = {
     {"null", TYPE_NULL},     {"boolean", TYPE_BOOLEAN}, {"object", TYPE_OBJECT},
     {"array", TYPE_ARRAY},   {"string", TYPE_STRING},   {"integer", TYPE_INTEGER},
-    {"number", TYPE_NUMBER},
+    {"number", TYPE_NUMBER}, {SCHEMA_FRACTION, TYPE_FRACTION},
 };
 
 static unsigned named_type(schema_compiler *s, const json_t *name)
@@ -248,14 +250,12 @@ unsigned schema_type_of(const json_t *value)
 /* ---- choices ---- */
 
 /* oneOf is anyOf where no value fits two of its schemas. */
-static void need_apart(schema_compiler *s, const json_t *list)
+static bool are_apart(schema_compiler *s, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
         for (size_t k = 0; k < i && !s->b->status; k++)
-            if (!schema_apart(s, json_array_get(list, i), json_array_get(list, k)))
-                schema_refuse(s, "oneOf",
-                              "its schemas must differ in type, or in the const or enum "
-                              "of a required property; use anyOf");
+            if (!schema_apart(s, json_array_get(list, i), json_array_get(list, k))) return false;
+    return true;
 }
 
 /* A value that fits one of the schemas in the list of conjunct `which`, and all others. */
@@ -267,8 +267,6 @@ static uint32_t choose(schema_compiler *s, const conjuncts *of, uint32_t which, 
     size_t at;
     if (!json_is_array(list) || json_array_size(list) == 0)
         schema_refuse(s, key, "must be a list of schemas");
-    else if (done == CONJUNCT_ONE_DONE)
-        need_apart(s, list);
     json_array_foreach(list, at, each)
     {
         char name[24];
@@ -287,15 +285,19 @@ static uint32_t choose(schema_compiler *s, const conjuncts *of, uint32_t which, 
 
 static uint32_t of_types(schema_compiler *s, const conjuncts *of, unsigned types)
 {
+    static const struct {
+        unsigned type;
+        const char *text;
+    } words[] = {{TYPE_NULL, "null"}, {TYPE_BOOLEAN, "true"}, {TYPE_BOOLEAN, "false"}};
     grammar_builder *b = s->b;
     uint32_t parts[8], n = 0;
     bool is_some = false;
     uint32_t values = schema_values(s, of, types, &is_some);
     if (is_some) return values;
     if (of->n == 0) return expr_call(b, s->value);
-    if (types & TYPE_NULL) parts[n++] = expr_text(b, VIEW("null"));
-    if (types & TYPE_BOOLEAN)
-        parts[n++] = EXPR_ALT(b, expr_text(b, VIEW("true")), expr_text(b, VIEW("false")));
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if ((types & words[i].type) && schema_word_fits(of, words[i].text))
+            parts[n++] = expr_text(b, view_of(words[i].text));
     if (types & TYPE_OBJECT) parts[n++] = schema_object(s, of);
     if (types & TYPE_ARRAY) parts[n++] = schema_array(s, of);
     if (types & TYPE_STRING) parts[n++] = schema_string(s, of);
@@ -314,8 +316,12 @@ static uint32_t compile(schema_compiler *s, const conjuncts *given)
         const json_t *schema = of.of[i].schema;
         if (json_object_get(schema, "anyOf") && !(of.of[i].done & CONJUNCT_ANY_DONE))
             return choose(s, &of, i, "anyOf", CONJUNCT_ANY_DONE);
-        if (json_object_get(schema, "oneOf") && !(of.of[i].done & CONJUNCT_ONE_DONE))
-            return choose(s, &of, i, "oneOf", CONJUNCT_ONE_DONE);
+        const json_t *one = json_object_get(schema, "oneOf");
+        if (!one || (of.of[i].done & CONJUNCT_ONE_DONE)) continue;
+        if (are_apart(s, one)) return choose(s, &of, i, "oneOf", CONJUNCT_ONE_DONE);
+        const json_t *made = schema_made_of(s, schema, one_of);
+        of.of[i].done |= CONJUNCT_ONE_DONE;
+        if (made) conjuncts_add(s, &of, made);
     }
     return of_types(s, &of, types);
 }
@@ -440,9 +446,13 @@ uint32_t expr_schema(grammar_builder *b, view text, const char *place)
     schema_compiler s = {.b = b,
                          .root = root,
                          .path = place,
+                         .made.max = GRAMMAR_RULES_MAX * sizeof(schema_made),
                          .jobs.max = GRAMMAR_RULES_MAX * sizeof(schema_job),
                          .paths.max = 64 * (size_t)GRAMMAR_TEXT_BYTES_MAX};
     uint32_t e = compile_all(&s);
+    for (size_t i = 0; i < s.made.len / sizeof(schema_made); i++)
+        json_decref(((schema_made *)s.made.ptr)[i].made);
+    bytes_free(&s.made);
     bytes_free(&s.jobs);
     bytes_free(&s.paths);
     json_decref(root);

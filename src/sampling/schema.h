@@ -39,9 +39,22 @@ enum {
     TYPE_ALL = 127,
 };
 
+/* Keys and a type of schemas that were made; see schema_not.c. */
+#define SCHEMA_NOT_IN      "\x01notIn"      /* a list of values, of which the value is none */
+#define SCHEMA_NOT_PATTERN "\x01notPattern" /* a string does not match it */
+#define SCHEMA_FRACTION    "\x01fraction"   /* numbers that are no integers */
+
+/* A schema that was made for a key of another one. */
+typedef struct {
+    const json_t *of;
+    const char *key; /* compared as a pointer */
+    json_t *made;    /* owned */
+} schema_made;
+
 typedef struct {
     grammar_builder *b;
     const json_t *root;
+    bytes made;       /* schema_made */
     bytes jobs;       /* schema_job: rules that were made, and those still to be said */
     bytes paths;      /* char: where those stand, NUL-terminated */
     const char *path; /* of what is compiled now */
@@ -61,6 +74,9 @@ void conjuncts_add(schema_compiler *s, conjuncts *to, const json_t *schema);
 const json_t *schema_target(schema_compiler *s, const json_t *schema);
 /* The rule of a value that fits all; `key` and `name` say where it stands below s->path. */
 uint32_t schema_rule(schema_compiler *s, const conjuncts *of, const char *key, const char *name);
+/* What a key that a schema has (not, if, oneOf, dependentRequired, ...) demands, in other keys; key
+ * is a literal of schema.c's.  NULL: nothing, or an error. */
+const json_t *schema_made_of(schema_compiler *s, const json_t *schema, const char *key);
 /* An expression for the schema in text; of a front end that has one in its own grammar. */
 uint32_t expr_schema(grammar_builder *b, view text, const char *place);
 
@@ -81,6 +97,11 @@ uint32_t schema_number(schema_compiler *s, const conjuncts *of, unsigned types);
 bool schema_number_is_any(const conjuncts *of);
 /* The values that const and enum leave, of types; *is_some: there is such a key. */
 uint32_t schema_values(schema_compiler *s, const conjuncts *of, unsigned types, bool *is_some);
+/* Whether no schema forbids this value: null, true or false. */
+bool schema_word_fits(const conjuncts *of, const char *word);
+/* The first value of these types from *at on that some schema forbids (SCHEMA_NOT_IN), and *at
+ * behind it; NULL: there is none left. */
+const json_t *schema_forbidden(const conjuncts *of, unsigned types, size_t *at);
 /* A value as it stands. */
 uint32_t schema_literal(schema_compiler *s, const json_t *value);
 unsigned schema_type_of(const json_t *value);

@@ -23,7 +23,9 @@ static const char *const number_keys[] = {"minimum", "maximum", "exclusiveMinimu
 
 bool schema_number_is_any(const conjuncts *of)
 {
-    return !schema_has(of, number_keys, ARRAY_LEN(number_keys));
+    size_t at = 0;
+    return !schema_has(of, number_keys, ARRAY_LEN(number_keys)) &&
+           !schema_forbidden(of, TYPE_NUMBER, &at);
 }
 
 /* A finite number in the fewest digits that read back as it. False: too long for us. */
@@ -120,6 +122,15 @@ static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
     return expr_alt(s->b, parts, n);
 }
 
+/* What may stand behind the whole number of just this decimal. */
+static uint32_t equal_part(schema_compiler *s, const decimal *of)
+{
+    grammar_builder *b = s->b;
+    uint32_t with_point = EXPR_SEQ(b, expr_text(b, VIEW(".")), expr_text(b, view_of(of->part)),
+                                   zeros(s, false));
+    return of->part[0] ? with_point : EXPR_ALT(b, EXPR_EMPTY, with_point);
+}
+
 /* Magnitudes at or beyond a bound's. */
 static uint32_t beyond(schema_compiler *s, const bound *of, bool is_above, bool is_whole)
 {
@@ -213,12 +224,48 @@ static uint32_t multiples(schema_compiler *s, const conjuncts *of)
     return all;
 }
 
+/* But for the numbers that the schemas forbid, however many zeros they end with. */
+static uint32_t without_forbidden(schema_compiler *s, const conjuncts *of, uint32_t e)
+{
+    grammar_builder *b = s->b;
+    const json_t *value;
+    for (size_t i = 0; (value = schema_forbidden(of, TYPE_NUMBER, &i)) && !b->status;) {
+        decimal d;
+        if (!decimal_of(json_number_value(value), &d)) {
+            schema_refuse(s, "not", "of a number that is too large, or too fine");
+            return EXPR_NEVER;
+        }
+        uint32_t same = EXPR_SEQ(b, expr_text(b, view_of(d.whole)), equal_part(s, &d));
+        if (json_number_value(value) < 0) same = EXPR_SEQ(b, expr_text(b, VIEW("-")), same);
+        e = expr_minus(b, e, same);
+    }
+    return e;
+}
+
+/* Numbers with a digit behind the point that is not 0. */
+static uint32_t fractions(schema_compiler *s)
+{
+    return expr_regex(s->b, VIEW("-?(0|[1-9]\\d{0,17})\\.\\d{0,17}[1-9]"),
+                      (regex_options){.form = CODES_RAW}, s->path);
+}
+
+static uint32_t numbers_between(schema_compiler *s, const conjuncts *of, bool is_whole);
+
 uint32_t schema_number(schema_compiler *s, const conjuncts *of, unsigned types)
+{
+    unsigned kinds = types & TYPE_NUMBER;
+    bool is_any = schema_number_is_any(of);
+    if (is_any && kinds == TYPE_FRACTION) return fractions(s);
+    if (is_any) return expr_call(s->b, kinds == TYPE_INTEGER ? s->integer : s->number);
+    uint32_t e = numbers_between(s, of, kinds == TYPE_INTEGER);
+    if (kinds == TYPE_FRACTION) e = expr_and(s->b, e, fractions(s));
+    return without_forbidden(s, of, e);
+}
+
+static uint32_t numbers_between(schema_compiler *s, const conjuncts *of, bool is_whole)
 {
     grammar_builder *b = s->b;
     bound low, high;
-    bool is_whole = !(types & TYPE_FRACTION);
-    if (schema_number_is_any(of)) return expr_call(b, is_whole ? s->integer : s->number);
     if (find_bound(s, of, false, &low) || find_bound(s, of, true, &high)) return EXPR_NEVER;
     uint32_t unit = multiples(s, of), sides[2], n = 0;
     if (!(high.is_set && (high.is_negative || (is_zero(&high) && high.is_strict)))) {

@@ -1,7 +1,8 @@
 /* schema_text.c - strings: lengths, patterns, formats. */
 #include "sampling/schema.h"
 
-static const char *const string_keys[] = {"minLength", "maxLength", "pattern", "format"};
+static const char *const string_keys[] = {"minLength", "maxLength", "pattern", "format",
+                                          SCHEMA_NOT_PATTERN};
 
 #define YEAR_DATE                                                                                  \
     "(\\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|"            \
@@ -45,7 +46,9 @@ static const struct {
 
 bool schema_string_is_any(const conjuncts *of)
 {
-    return !schema_has(of, string_keys, ARRAY_LEN(string_keys));
+    size_t at = 0;
+    return !schema_has(of, string_keys, ARRAY_LEN(string_keys)) &&
+           !schema_forbidden(of, TYPE_STRING, &at);
 }
 
 static uint32_t format_of(schema_compiler *s, const json_t *value)
@@ -78,6 +81,21 @@ static uint32_t both(schema_compiler *s, uint32_t x, uint32_t y)
     return x == GRAMMAR_NONE ? y : expr_and(s->b, x, y);
 }
 
+/* But for what the schemas say that it must not be. */
+static uint32_t without_forbidden(schema_compiler *s, const conjuncts *of, uint32_t e)
+{
+    const json_t *value;
+    for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
+        const json_t *pattern = json_object_get(of->of[i].schema, SCHEMA_NOT_PATTERN);
+        if (pattern) e = expr_minus(s->b, e, pattern_of(s, pattern));
+    }
+    for (size_t at = 0; (value = schema_forbidden(of, TYPE_STRING, &at)) && !s->b->status;) {
+        view text = {json_string_value(value), json_string_length(value)};
+        e = expr_minus(s->b, e, expr_literal(s->b, text, CODES_JSON));
+    }
+    return e;
+}
+
 uint32_t schema_string_body(schema_compiler *s, const conjuncts *of)
 {
     uint32_t min = 0, max = GRAMMAR_NO_MAX, e = GRAMMAR_NONE;
@@ -93,16 +111,17 @@ uint32_t schema_string_body(schema_compiler *s, const conjuncts *of)
         uint32_t any = expr_code_range(s->b, 0, CODE_MAX, CODES_JSON);
         e = both(s, e, expr_repeat(s->b, any, min, max));
     }
-    return e;
+    return without_forbidden(s, of, e);
 }
 
 uint32_t schema_string(schema_compiler *s, const conjuncts *of)
 {
-    static const char *const shapes[] = {"pattern", "format"};
+    static const char *const shapes[] = {"pattern", "format", SCHEMA_NOT_PATTERN};
     grammar_builder *b = s->b;
     uint32_t quote = expr_text(b, VIEW("\"")), min = 0, max = GRAMMAR_NO_MAX;
+    size_t at = 0;
     if (schema_string_is_any(of)) return expr_call(b, s->string);
-    if (schema_has(of, shapes, ARRAY_LEN(shapes)))
+    if (schema_has(of, shapes, ARRAY_LEN(shapes)) || schema_forbidden(of, TYPE_STRING, &at))
         return EXPR_SEQ(b, quote, schema_string_body(s, of), quote);
     /* Lengths alone: characters are calls, so that a long string costs a state for each. */
     schema_count(s, of, "minLength", false, &min);

@@ -80,9 +80,36 @@ static bool is_allowed(const conjuncts *of, const json_t *value)
     for (uint32_t i = 0; i < of->n; i++) {
         const json_t *only = json_object_get(of->of[i].schema, "const");
         const json_t *list = json_object_get(of->of[i].schema, "enum");
+        const json_t *none = json_object_get(of->of[i].schema, SCHEMA_NOT_IN);
         if ((only && !equal(only, value)) || (list && !is_in(value, list))) return false;
+        if (is_in(value, none)) return false;
     }
     return true;
+}
+
+bool schema_word_fits(const conjuncts *of, const char *word)
+{
+    const json_t *value;
+    for (size_t at = 0; (value = schema_forbidden(of, TYPE_NULL | TYPE_BOOLEAN, &at));) {
+        const char *is = json_is_null(value) ? "null" : json_is_true(value) ? "true" : "false";
+        if (!strcmp(is, word)) return false;
+    }
+    return true;
+}
+
+const json_t *schema_forbidden(const conjuncts *of, unsigned types, size_t *at)
+{
+    size_t seen = 0, k;
+    const json_t *each;
+    for (uint32_t i = 0; i < of->n; i++) {
+        json_array_foreach(json_object_get(of->of[i].schema, SCHEMA_NOT_IN), k, each)
+        {
+            if (!(schema_type_of(each) & types) || seen++ < *at) continue;
+            *at = seen;
+            return each;
+        }
+    }
+    return NULL;
 }
 
 /* A value that const and enum allow, as far as other keys do. */

@@ -61,7 +61,7 @@ void walker_close(walker **w)
     if (!w || !*w) return;
     void *parts[] = {(*w)->path,     (*w)->sets,        (*w)->pairs,    (*w)->rows,    (*w)->table,
                      (*w)->found,    (*w)->found_at,    (*w)->waits,    (*w)->renamed, (*w)->masks,
-                     (*w)->mask_set, (*w)->found_stamp, (*w)->mask_time};
+                     (*w)->mask_set, (*w)->found_stamp, (*w)->mask_time,   (*w)->classes};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) memory_free(parts[i]);
     memory_free(*w);
     *w = NULL;

@@ -70,6 +70,7 @@ typedef struct walker {
     uint64_t *mask_time; /* [n_masks] */
     uint32_t n_masks, mask_words;
     uint64_t time;
+    struct mask_classes *classes; /* one block; NULL: no masks are asked for */
 } walker;
 
 /* Borrows g.  token_bytes_max: longest path through a trie; mask_words, n_masks: of the masks that

@@ -46,6 +46,7 @@ static void release(answer *a)
     memory_free(a->script);
     memory_free(a->prediction);
     memory_free(a->document);
+    shapes_drop(a->s->shapes, &a->order);
     shape_free(&a->kept_to);
     protocol_writer_free(&a->writer);
     protocol_request_free(&a->request);
@@ -327,6 +328,11 @@ void answer_cancel(answer *a, const char *reason)
 {
     if (a->finished) return;
     a->canceled = reason;
+    if (a->order) { /* an answer that ends has begun */
+        shapes_drop(a->s->shapes, &a->order);
+        answer_tell_begin(a);
+        if (a->finished) return;
+    }
     metrics_count(&a->s->metrics, METRICS_CANCELED, 1);
     for (uint32_t i = 0; i < a->n_choices; i++) choice_stop(&a->choices[i], PROTOCOL_END_CANCELED);
 }
@@ -477,10 +483,25 @@ static bool choice_poll(choice *ch)
     }
 }
 
+/* What it must be was compiled: now it begins, or is refused.  False when it was not yet. */
+static bool shape_poll(answer *a)
+{
+    protocol_error e;
+    int status = shapes_take(a->s->shapes, &a->order, &a->kept_to, &e);
+    if (a->order) return false;
+    if (!status) {
+        answer_tell_begin(a);
+        return true;
+    }
+    for (uint32_t i = 0; i < a->n_choices; i++) choice_closed(&a->choices[i]);
+    answer_refuse(a, &e);
+    return true;
+}
+
 static bool answer_poll(answer *a)
 {
     connection *c = a->c;
-    for (bool any = false;;) {
+    for (bool any = a->order && shape_poll(a);;) {
         for (uint32_t i = 0; i < a->n_choices; i++) any |= choice_poll(&a->choices[i]);
         if (a->forward) any |= forward_poll(a);
         if (!c) return any;
@@ -565,7 +586,7 @@ static choice *next_waiting(server *s)
     choice *best = NULL;
     for (answer *a = s->answers; a; a = a->next) {
         if (a->n_closed == a->n_choices) continue;
-        for (uint32_t i = a->n_choices; i-- > 0;)
+        for (uint32_t i = a->n_choices; i-- > 0 && !a->order;)
             if (a->choices[i].state == CHOICE_WAITING &&
                 (!best || a->request->class_ <= best->a->request->class_))
                 best = &a->choices[i];
@@ -744,9 +765,10 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
     if (!status)
         status = gate_charge(a, a->forward ? forward_tokens(a) : prompt_tokens(a), e);
     if (!status && !a->forward) status = take_drafts(a, e);
-    if (!status && !a->forward)
-        status = shapes_of(s->shapes, request, s->info.chat_form, &a->kept_to, e);
     if (!status && a->voice == &voice_writer) status = voice_open(a, e);
+    if (!status && !a->forward)
+        status = shapes_of(s->shapes, request, s->info.chat_form, a->tenant, &a->kept_to,
+                           &a->order, e);
     if (status) {
         release(a);
         return status;
@@ -756,7 +778,7 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
     link_answer(a);
     if (a->forward)
         forward_start(a);
-    else
+    else if (!a->order)
         answer_tell_begin(a);
     answers_start(s);
     if (a->c) connection_flush(a->c);

@@ -91,7 +91,7 @@ static int open_parts(server *s, cerium_error *err)
     s->scratch = memory_alloc(s->scratch_cap * sizeof *s->scratch);
     s->show.max = 1 << 20;
     s->event.b.max = 1 << 20;
-    if (!s->scratch || shapes_open(&s->shapes) ||
+    if (!s->scratch ||
         history_open(&s->history, SERVER_HISTORY_BYTES_MAX, SERVER_HISTORY_TURNS_MAX))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for the server");
     RETURN_IF(store_open(&s->store, config->store_path ? config->store_path : ":memory:", err));
@@ -99,6 +99,7 @@ static int open_parts(server *s, cerium_error *err)
     RETURN_IF(access_open(s, err));
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
     RETURN_IF(loop_open(s, err));
+    RETURN_IF(shapes_open(&s->shapes, config->engine, gate_wake, s, err));
     RETURN_IF(forward_open(s, err));
     return gate_start(s, err);
 }
@@ -220,6 +221,7 @@ void server_close(server **out)
     stop_answers(s);
     demo_close(s);
     gate_stop(s);
+    shapes_close(&s->shapes);
     answers_reap(s);
     forward_close(s);
     loop_close(s);
@@ -227,7 +229,6 @@ void server_close(server **out)
     store_close(&s->store);
     replay_free(&s->replay);
     history_close(&s->history);
-    shapes_close(&s->shapes);
     gate_close(s);
     access_close(s);
     json_out_free(&s->event);

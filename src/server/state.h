@@ -155,7 +155,8 @@ struct answer {
     uint32_t n_prompts;
     int32_t *script, *prediction; /* [n_script], [n_prediction] owned, or NULL */
     size_t n_script, n_prediction;
-    shape kept_to;              /* what the answer may be, owned */
+    shape kept_to;              /* what the answer may be, owned; */
+    shape_order *order;         /* not NULL: it is being compiled, and nothing was told yet */
     bool replayed;
     chain chain;                /* of the conversation up to the answer; zero = none */
     size_t n_head;

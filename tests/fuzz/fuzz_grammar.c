@@ -63,6 +63,7 @@ static void check_text(const grammar *g, view text)
     bool complete = false, slow_complete;
     if (!v) v = make_vocabulary();
     CHECK(!walker_open(&w, g, v->token_bytes_max, v->n_words, MASKS_KEPT, NULL));
+    CHECK(!mask_classes_open(w, v));
     walker_begin(w, 0);
     size_t n = 0;
     for (; n < text.len; n++) {

@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
@@ -357,6 +358,52 @@ def check_access(report):
             assert "a b/c" not in server.log() and "a%20b" not in server.log()
 
 
+def large_schema(name):
+    """Not in any cache, and compiled for tenths of a second."""
+    text = {"type": "string", "pattern": "^(/|~)[^%s]*$" % name, "maxLength": 2000}
+    return {"type": "object", "properties": {name: text, "small": text}, "required": [name],
+            "additionalProperties": False}
+
+
+def shaped(schema):
+    return {"input": "x", "store": False, "max_output_tokens": 8,
+            "text": {"format": {"type": "json_schema", "name": "x", "strict": True,
+                                "schema": schema}}}
+
+
+def check_shapes(report, server):
+    with report.check("a large schema is kept to, once it is compiled", server):
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(server.request, "POST", "/v1/responses",
+                                 shaped(large_schema(name)), None, 300) for name in "abcd"]
+            assert server.request("GET", "/v1/models", timeout=60)[0] == 200
+            for name, answer in zip("abcd", asked):
+                status, _, body = answer.result()
+                text = json.loads(body)["output"][0]["content"][0]["text"]
+                assert status == 200 and text.startswith('{'), body
+    with report.check("one that cannot be kept to is refused with its place", server):
+        schema = {"type": "object", "properties": {"a": {"items": {"not": {"format": "date"}}}}}
+        status, _, body = server.request("POST", "/v1/responses", shaped(schema), timeout=60)
+        assert status == 400 and b"/properties/a/items/not" in body, body
+    with report.check("an answer is canceled while its schema is compiled", server):
+        with RawSocket(server.port, timeout=120 * PATIENCE) as s:
+            s.send_json({"type": "response.create", **shaped(large_schema("e"))})
+            s.send_json({"type": "response.cancel"})
+            seen = [s.read_json()]
+            while seen[-1]["type"] not in ("response.incomplete", "response.completed", "error"):
+                seen.append(s.read_json())
+            assert seen[0]["type"] == "response.created", seen[0]
+            assert seen[-1]["type"] == "response.incomplete", seen[-1]
+            s.send_json({"type": "response.create", **shaped({"enum": ["yes"]})})
+            while s.read_json()["type"] != "response.completed":
+                pass
+    with report.check("clients that leave while theirs is compiled take nothing along", server):
+        for name in "fgh":
+            with RawSocket(server.port, timeout=120 * PATIENCE) as s:
+                s.send_json({"type": "response.create", **shaped(large_schema(name))})
+        wait_for(lambda: server.running() == 0, 60)
+
+
 def main():
     report = Report("server")
     with Server(replay=SCRIPT, context=16384) as server:
@@ -364,6 +411,7 @@ def main():
         check_lanes(report, server)
         check_interrupts(report, server)
         check_completions(report, server)
+        check_shapes(report, server)
         with report.check("nothing is left, and it ends in order", server):
             wait_for(lambda: server.running() == 0)
             assert server.metric("cerium_failed_total") == 0

@@ -72,6 +72,50 @@ static const grammar_case cases[] = {
      {"1", "1.5", "0.75", "-2.25", "0"},
      {"-2.250", "0.1", "1.24", "1e2"}},
     {SCHEMA,
+     "{\"not\":{\"type\":[\"integer\",\"string\",\"object\"]}}",
+     {"1.5", "-0.25", "null", "true", "[1]"},
+     {"1", "1.0", "\"a\"", "{}", "1e2"}},
+    {SCHEMA,
+     "{\"type\":[\"integer\",\"string\",\"boolean\"],"
+     "\"not\":{\"enum\":[3,true,\"a\\n\"]}}",
+     {"2", "-3", "30", "\"a\"", "\"a\\n \"", "false"},
+     {"3", "true", "\"a\\n\"", "\"a\\u000a\"", "null"}},
+    {SCHEMA,
+     "{\"type\":\"number\",\"not\":{\"anyOf\":[{\"const\":1},{\"const\":-2.5},{\"minimum\":9}]}}",
+     {"1.5", "-2.25", "2.5", "8.99", "-1"},
+     {"1", "1.0", "1.000", "-2.5", "-2.50", "9", "9.0", "1e0", "100e-2"}},
+    {SCHEMA,
+     "{\"type\":\"string\",\"maxLength\":4,\"not\":{\"pattern\":\"^a|b$\"}}",
+     {"\"\"", "\"ca\"", "\"cbc\""},
+     {"\"a\"", "\"cb\"", "\"abc\"", "\"ccccc\""}},
+    {SCHEMA,
+     "{\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[\"a\",\"b\"]},"
+     "\"v\":{\"type\":\"integer\"}},"
+     "\"additionalProperties\":false,\"if\":{\"properties\":{\"k\":{\"const\":\"a\"}},"
+     "\"required\":[\"k\"]},"
+     "\"then\":{\"required\":[\"v\"]},\"else\":{\"properties\":{\"v\":{\"maximum\":5}}}}",
+     {"{\"k\":\"a\",\"v\":9}", "{\"k\":\"b\"}", "{\"k\":\"b\",\"v\":5}", "{}", "{\"v\":1}"},
+     {"{\"k\":\"a\"}", "{\"k\":\"b\",\"v\":9}", "{\"v\":6}", "{\"k\":\"c\"}"}},
+    {SCHEMA,
+     "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{\"type\":\"null\"},\"c\":{}},"
+     "\"additionalProperties\":false,\"dependentRequired\":{\"a\":[\"b\"]},"
+     "\"dependentSchemas\":{\"c\":{\"properties\":{\"a\":{\"const\":1}}}}}",
+     {"{}", "{\"b\":null}", "{\"a\":2,\"b\":null}", "{\"a\":1,\"b\":null,\"c\":0}", "{\"c\":0}"},
+     {"{\"a\":2}", "{\"a\":2,\"b\":null,\"c\":0}", "{\"a\":1,\"c\":0}"}},
+    {SCHEMA,
+     "{\"oneOf\":[{\"type\":\"integer\",\"minimum\":0},{\"type\":\"integer\",\"maximum\":9},"
+     "{\"type\":\"string\"}]}",
+     {"-1", "10", "\"a\""},
+     {"0", "5", "9", "null", "1.5"}},
+    {SCHEMA,
+     "{\"type\":\"string\",\"pattern\":\"^[a-z/]+$\",\"minLength\":3,\"maxLength\":5}",
+     {"\"abc\"", "\"a/b/c\"", "\"a//b\""},
+     {"\"ab\"", "\"abcdef\"", "\"Abc\"", "\"ab\\n\""}},
+    {SCHEMA,
+     "{\"type\":\"string\",\"pattern\":\"[é\\n]\",\"minLength\":2}",
+     {"\"é1\"", "\"\\n\\n\"", "\"𝄞é\""},
+     {"\"é\"", "\"\\n\"", "\"ab\"", "\"\""}},
+    {SCHEMA,
      "{\"type\":\"number\",\"minimum\":0.5,\"exclusiveMaximum\":2.25}",
      {"0.5", "0.50", "1", "2.2499", "2"},
      {"0.49", "2.25", "2.250", "3", "-1", "0"}},
@@ -201,7 +245,8 @@ static const struct {
     const char *grammar, *line;
     int status;
 } refusals[] = {
-    {SCHEMA, "{\"properties\":{\"a\":{\"not\":{}}}}", "schema: /properties/a/not: is not supported",
+    {SCHEMA, "{\"properties\":{\"a\":{\"not\":{\"format\":\"date\"}}}}",
+     "schema: /properties/a/not: of 'format' is not supported",
      -4},
     {SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", "schema: /uniqueItems: is not supported",
      -4},
@@ -214,10 +259,10 @@ static const struct {
     {SCHEMA, "false", "schema: no text at all fits it", -4},
     {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}",
      "schema: no text at all fits it", -4},
-    {SCHEMA, "{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}",
-     "schema: /oneOf: its schemas must differ in type, or in the const or enum of a required "
-     "property; use anyOf",
-     -4},
+    {SCHEMA, "{\"not\":{\"not\":{\"enum\":[[1]]}},\"oneOf\":[{\"items\":{}},{\"type\":\"array\"}]}",
+     "schema: /not: of 'items' is not supported", -4},
+    {SCHEMA, "{\"not\":{\"enum\":[[1]]}}",
+     "schema: /not: of values that are objects or arrays is not supported", -4},
     {SCHEMA, "{\"pattern\":\"a(?=b)\"}",
      "schema: /pattern: looking around is not supported, at byte 4, near 'a(?=b)'", -4},
     {SCHEMA, "{\"maxLength\":1000000}", "schema: /maxLength: at most 100000", -5},

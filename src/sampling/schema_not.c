@@ -1,0 +1,321 @@
+/* schema_not.c - schemas that say what a value must not be, and those that follow from others: as
+ * schemas without `not`, `if` and dependencies.
+ *
+ * What a schema does not allow is a choice: of one of its keys that does not hold (De Morgan).
+ * Each such key has an opposite: other types, bounds from the other side, a property that must be
+ * there and be something else.  Some opposites have keys of their own, which no author writes:
+ * they begin with a control character.  What has none is refused, so nothing is ever let through.
+ *
+ * Made schemas belong to the compiler; each is made once, so that equal places are equal rules. */
+#include "sampling/schema.h"
+
+enum { NOT_DEPTH_MAX = 24 };
+
+/* A new reference of a schema that was made: to be owned by the compiler. NULL after an error. */
+static const json_t *own(schema_compiler *s, const json_t *of, const char *key, json_t *made)
+{
+    schema_made *entry = made ? builder_add(s->b, &s->made, sizeof *entry) : NULL;
+    if (!entry) {
+        if (!made) builder_lack(s->b);
+        json_decref(made);
+        return NULL;
+    }
+    *entry = (schema_made){of, key, made};
+    return made;
+}
+
+static const json_t *find_made(const schema_compiler *s, const json_t *of, const char *key)
+{
+    const schema_made *made = (const schema_made *)s->made.ptr;
+    for (size_t i = 0; i < s->made.len / sizeof *made; i++)
+        if (made[i].of == of && !strcmp(made[i].key, key)) return made[i].made;
+    return NULL;
+}
+
+/* ---- opposites ---- */
+
+static json_t *opposite(schema_compiler *s, const json_t *schema, uint32_t depth);
+
+/* Memory that was lacking would be a condition that is lacking. */
+static json_t *checked(schema_compiler *s, json_t *made)
+{
+    if (!made) builder_lack(s->b);
+    return made;
+}
+
+static void add(schema_compiler *s, json_t *list, json_t *each)
+{
+    if (!each || json_array_append_new(list, each)) builder_lack(s->b);
+}
+
+/* One of these; none is no value at all. */
+static json_t *any_of(json_t *choices)
+{
+    if (json_array_size(choices) > 0) return json_pack("{so}", "anyOf", choices);
+    json_decref(choices);
+    return json_false();
+}
+
+static json_t *lack(schema_compiler *s, const char *key)
+{
+    schema_refuse(s, "not", key);
+    return NULL;
+}
+
+static json_t *other_types(const json_t *type)
+{
+    static const char *const names[] = {"null",   "boolean",   "object",
+                                        "array",  "string",    "integer", SCHEMA_FRACTION};
+    json_t *left = json_array();
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        bool is_number = i >= 5, has = false;
+        size_t n = json_is_array(type) ? json_array_size(type) : 1;
+        for (size_t k = 0; k < n; k++) {
+            const json_t *each = json_is_array(type) ? json_array_get(type, k) : type;
+            const char *name = json_string_value(each);
+            has |= name && (!strcmp(name, names[i]) || (is_number && !strcmp(name, "number")));
+        }
+        if (!has && json_array_append_new(left, json_string(names[i]))) {
+            json_decref(left);
+            return NULL;
+        }
+    }
+    return json_pack("{so}", "type", left);
+}
+
+/* A count or a bound: its opposite key, of values of this type. */
+static const struct {
+    const char *key, *type, *other;
+    int step; /* whole numbers go on so far behind it */
+} bounds[] = {
+    {"minimum", "number", "exclusiveMaximum", 0}, {"maximum", "number", "exclusiveMinimum", 0},
+    {"exclusiveMinimum", "number", "maximum", 0}, {"exclusiveMaximum", "number", "minimum", 0},
+    {"minLength", "string", "maxLength", -1},     {"maxLength", "string", "minLength", 1},
+    {"minItems", "array", "maxItems", -1},        {"maxItems", "array", "minItems", 1},
+    {"minProperties", "object", "maxProperties", -1},
+    {"maxProperties", "object", "minProperties", 1},
+};
+
+static json_t *other_bound(schema_compiler *s, const char *key, const json_t *value)
+{
+    for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
+        if (strcmp(bounds[i].key, key)) continue;
+        if (!json_is_number(value)) return lack(s, "a bound that is no number");
+        if (!bounds[i].step)
+            return checked(s, json_pack("{sssO}", "type", bounds[i].type, bounds[i].other, value));
+        double n = json_number_value(value) + bounds[i].step;
+        if (n < 0) return json_false();
+        if (n > GRAMMAR_REPEAT_MAX) return lack(s, "a count that is too large");
+        return checked(s, json_pack("{sssI}", "type", bounds[i].type, bounds[i].other,
+                                    (json_int_t)n));
+    }
+    return NULL;
+}
+
+/* Some property that must be there is not. */
+static json_t *other_required(schema_compiler *s, const json_t *names)
+{
+    json_t *choices = json_array(), *each;
+    size_t at;
+    json_array_foreach(names, at, each)
+    {
+        const char *name = json_string_value(each);
+        if (name)
+            add(s, choices, json_pack("{sss{sb}}", "type", "object", "properties", name, 0));
+    }
+    return any_of(choices);
+}
+
+/* Some property is there, and not what it should be. */
+static json_t *other_properties(schema_compiler *s, const json_t *properties, uint32_t depth)
+{
+    json_t *choices = json_array(), *each;
+    const char *name;
+    json_object_foreach((json_t *)properties, name, each)
+    {
+        json_t *other = opposite(s, each, depth + 1);
+        if (!other) break;
+        add(s, choices, json_pack("{sss[s]s{so}}", "type", "object", "required", name,
+                                  "properties", name, other));
+    }
+    return any_of(choices);
+}
+
+/* What none, or not all, of a list of schemas allow. */
+static json_t *other_list(schema_compiler *s, const json_t *list, const char *key, uint32_t depth)
+{
+    json_t *others = json_array(), *each;
+    size_t at;
+    json_array_foreach(list, at, each)
+    {
+        json_t *other = opposite(s, each, depth + 1);
+        if (!other) break;
+        add(s, others, other);
+    }
+    return json_pack("{so}", key, others);
+}
+
+static json_t *other_values(schema_compiler *s, const json_t *list)
+{
+    const json_t *each;
+    size_t at;
+    json_array_foreach(list, at, each)
+    {
+        if (json_is_object(each) || json_is_array(each))
+            return lack(s, "of values that are objects or arrays is not supported");
+    }
+    return json_pack("{sO}", SCHEMA_NOT_IN, list);
+}
+
+/* Keys that decide about values, and have no opposite here; those that no standard knows decide
+ * about nothing. */
+static bool is_lacking(const char *key)
+{
+    static const char *const lacking[] = {
+        "items",         "prefixItems",      "additionalItems",       "additionalProperties",
+        "contains",      "patternProperties", "propertyNames",        "uniqueItems",
+        "multipleOf",    "format",           "unevaluatedItems",      "unevaluatedProperties",
+        "$dynamicRef",   "$recursiveRef",    "extends",               "disallow"};
+    for (size_t i = 0; i < ARRAY_LEN(lacking); i++)
+        if (!strcmp(lacking[i], key)) return true;
+    return false;
+}
+
+static json_t *derive(schema_compiler *s, const json_t *schema, const char *key);
+
+/* Of a key that says what others do. */
+static json_t *other_derived(schema_compiler *s, const json_t *schema, const char *key,
+                             uint32_t depth)
+{
+    json_t *made = derive(s, schema, key);
+    json_t *other = made ? opposite(s, made, depth + 1) : NULL;
+    json_decref(made);
+    return other;
+}
+
+static json_t *opposite_of_key(schema_compiler *s, const json_t *schema, const char *key,
+                               const json_t *value, uint32_t depth)
+{
+    json_t *bound = other_bound(s, key, value);
+    if (bound || s->b->status) return bound;
+    if (!strcmp(key, "type")) return other_types(value);
+    if (!strcmp(key, "const")) {
+        json_t *list = json_pack("[O]", value), *other = list ? other_values(s, list) : NULL;
+        json_decref(list);
+        return other;
+    }
+    if (!strcmp(key, "enum")) return other_values(s, value);
+    if (!strcmp(key, "pattern"))
+        return json_pack("{sssO}", "type", "string", SCHEMA_NOT_PATTERN, value);
+    if (!strcmp(key, "required")) return other_required(s, value);
+    if (!strcmp(key, "properties")) return other_properties(s, value, depth);
+    if (!strcmp(key, "not")) return json_incref((json_t *)value);
+    if (!strcmp(key, "anyOf")) return other_list(s, value, "allOf", depth);
+    if (!strcmp(key, "allOf")) return other_list(s, value, "anyOf", depth);
+    if (!strcmp(key, "$ref")) {
+        const json_t *target = schema_target(s, schema);
+        if (!target) return lack(s, "$ref leads to no schema");
+        return opposite(s, target, depth + 1);
+    }
+    if (!strcmp(key, "if") || !strcmp(key, "oneOf") || !strncmp(key, "depend", 6))
+        return other_derived(s, schema, key, depth);
+    if (!is_lacking(key)) return json_false();
+    char what[96];
+    snprintf(what, sizeof what, "of '%.40s' is not supported", key);
+    return lack(s, what);
+}
+
+static json_t *opposite(schema_compiler *s, const json_t *schema, uint32_t depth)
+{
+    const char *key;
+    json_t *value, *choices, *other;
+    if (depth > NOT_DEPTH_MAX || !builder_work(s->b, 1))
+        return lack(s, "of schemas that are nested so deep is not supported");
+    if (json_is_boolean(schema)) return json_boolean(json_is_false(schema));
+    if (!json_is_object(schema)) return lack(s, "must be a schema");
+    choices = json_array();
+    json_object_foreach((json_t *)schema, key, value)
+    {
+        other = opposite_of_key(s, schema, key, value, depth);
+        if (!checked(s, other)) break;
+        if (json_is_false(other))
+            json_decref(other);
+        else
+            add(s, choices, other);
+    }
+    if (s->b->status) {
+        json_decref(choices);
+        return NULL;
+    }
+    return any_of(choices);
+}
+
+/* ---- what follows from something ---- */
+
+/* If one schema fits then another, else a third: a choice of two. */
+static json_t *of_condition(schema_compiler *s, const json_t *schema)
+{
+    json_t *when = json_object_get(schema, "if"), *then = json_object_get(schema, "then");
+    json_t *otherwise = json_object_get(schema, "else"), *other;
+    if (!json_is_object(when) && !json_is_boolean(when)) return lack(s, "if must be a schema");
+    if (!when || (!then && !otherwise)) return json_true();
+    other = opposite(s, when, 0);
+    if (!other) return NULL;
+    return json_pack("{s[{s[OO]}{s[oO]}]}", "anyOf", "allOf", when, then ? then : json_true(),
+                     "allOf", other, otherwise ? otherwise : json_true());
+}
+
+/* A property brings others, or a schema, with it: or it is not there. */
+static json_t *of_dependencies(schema_compiler *s, const json_t *map, const char *key)
+{
+    json_t *all = json_array(), *each;
+    const char *name;
+    if (!json_is_object(map)) schema_refuse(s, key, "must be an object");
+    json_object_foreach((json_t *)map, name, each)
+    {
+        json_t *with = json_is_array(each)
+                           ? json_pack("{sO}", "required", each)
+                           : json_pack("{s[{s[s]}O]}", "allOf", "required", name, each);
+        add(s, all, json_pack("{s[{s{sb}}o]}", "anyOf", "properties", name, 0, with));
+    }
+    return json_pack("{so}", "allOf", all);
+}
+
+/* Of schemas just one fits: one, and no other. */
+static json_t *of_one(schema_compiler *s, const json_t *list)
+{
+    json_t *choices = json_array();
+    for (size_t i = 0; i < json_array_size(list) && !s->b->status; i++) {
+        json_t *all = json_pack("[O]", json_array_get(list, i));
+        for (size_t k = 0; k < json_array_size(list) && !s->b->status; k++) {
+            if (k != i) add(s, all, opposite(s, json_array_get(list, k), 0));
+        }
+        add(s, choices, json_pack("{so}", "allOf", all));
+    }
+    return json_pack("{so}", "anyOf", choices);
+}
+
+static json_t *derive(schema_compiler *s, const json_t *schema, const char *key)
+{
+    const json_t *value = json_object_get(schema, key);
+    json_t *made;
+    if (!strcmp(key, "not"))
+        made = opposite(s, value, 0);
+    else if (!strcmp(key, "if"))
+        made = of_condition(s, schema);
+    else if (!strcmp(key, "oneOf"))
+        made = of_one(s, value);
+    else
+        made = of_dependencies(s, value, key);
+    if (!s->b->status) return made;
+    json_decref(made);
+    return NULL;
+}
+
+const json_t *schema_made_of(schema_compiler *s, const json_t *schema, const char *key)
+{
+    const json_t *known = find_made(s, schema, key);
+    if (known || !json_object_get(schema, key)) return known;
+    json_t *made = derive(s, schema, key);
+    return s->b->status ? NULL : own(s, schema, key, made);
+}
