@@ -324,7 +324,8 @@ static value result_of(judge *j, const use *u)
 {
     value v = VALUE_NONE;
     if (gets_entry(j, u, &v)) return v;
-    if (j->facts->cleaners.n && called(u, &j->facts->cleaners))
+    bool loose = match_loose(j, u->node);
+    if (!loose && called(u, &j->facts->cleaners))
         return (value){.name = u->callee.name, .raw = u->callee.raw, .clean = ~0u};
     if (called(u, &j->facts->formatters)) v = format_result(j, u);
     else {
@@ -341,9 +342,11 @@ static value result_of(judge *j, const use *u)
             v.clean = 0;
         }
     }
-    v.clean |= cleaned(j, u);
+    /* A cleaner that is known cleans what it is known for, others what their name promises. */
+    uint32_t clean = loose ? 0 : cleaned(j, u);
+    v.clean |= clean;
     if (keeps_a_class(u)) v.clean = ~0u;
-    if (v.level > TAINT_CONST && sounds_clean(u->callee.raw)) v.clean = ~0u;
+    if (v.level > TAINT_CONST && !clean && !loose && sounds_clean(u->callee.raw)) v.clean = ~0u;
     v.name = u->callee.name;
     v.raw = u->callee.raw;
     return judge_named(j, v);

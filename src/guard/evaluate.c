@@ -378,7 +378,7 @@ static value switch_role(judge *j, int32_t n)
         if (j->inlined) j->returned = value_union(j->returned, v);
         judge_return(j, n, v);
         return v;
-    case NODE_NOT: judge_children(j, n); return VALUE_NONE;
+    case NODE_NOT: return judge_not(judge_children(j, n));
     case NODE_TERNARY: return ternary_value(j, n);
     case NODE_CAST: return cast_value(j, n);
     case NODE_CALL:

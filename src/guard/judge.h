@@ -102,6 +102,7 @@ value judge_children(judge *j, int32_t n);
 value value_union(value a, value b);
 /* Numbers and comparisons of constants: a op b, where both are. */
 bool judge_fold(judge *j, int32_t n, value a, value b, value *out);
+value judge_not(value v);
 view judge_join(judge *j, view a, view b);
 variable *judge_find(judge *j, view name);
 void judge_set(judge *j, view name, value v);
@@ -142,6 +143,8 @@ void match_use(judge *j, rule_kind kind, const use *u);
 void match_reference(judge *j, int32_t n, const value *v);
 void match_string(judge *j, int32_t n, const value *v);
 bool match_names_function(judge *j, view name);
+/* Does a cleaner or a guard that is called so clean nothing? */
+bool match_loose(judge *j, int32_t call);
 
 /* ---- secret.c ---- */
 /* Does it look like a secret, rather than a label, a path, a placeholder? */

@@ -289,6 +289,11 @@ void match_string(judge *j, int32_t n, const value *v)
             hit_at(j, e->rule, n);
 }
 
+bool match_loose(judge *j, int32_t call)
+{
+    return j->facts->loose && regex_found(j->facts->loose, &j->re, tree_text(&j->tree, call));
+}
+
 bool match_names_function(judge *j, view name)
 {
     uint32_t at = UINT32_MAX;

@@ -95,7 +95,7 @@ static const struct {
                       "rational complex ellipsis"},
     {ALL, NODE_BINARY, "binary_operator boolean_operator binary_expression binary"},
     {ALL, NODE_COMPARE, "comparison_operator instanceof_expression"},
-    {ALL, NODE_NOT, "not_operator"},
+    {ALL, NODE_NOT, "not_operator unary_expression unary unary_op_expression"},
     {ALL, NODE_TERNARY, "conditional_expression ternary_expression conditional"},
     {ALL, NODE_CAST, "cast_expression type_conversion_expression"},
     {ALL, NODE_LIST, "list tuple set array expression_list array_initializer initializer_list "

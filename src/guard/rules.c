@@ -317,6 +317,7 @@ static int read_fact(reading *r, yaml_entry *e, language_facts *f)
         return read_flows(r, e->value, f->copies, &f->n_copies);
     if (view_equal(e->key, VIEW("handler"))) return read_regex(r, e->value, &f->handler);
     if (view_equal(e->key, VIEW("parameter"))) return read_regex(r, e->value, &f->parameter);
+    if (view_equal(e->key, VIEW("loose"))) return read_regex(r, e->value, &f->loose);
     return yaml_bad(&r->yaml, e->key_node, "a file of rules has no '%.*s'", (int)e->key.len,
                     e->key.ptr ? e->key.ptr : "");
 }

@@ -136,6 +136,7 @@ static void report(guard_stream *s, const rule *u, uint32_t begin, uint32_t end)
 static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint32_t at)
 {
     const rule_set *rules = &s->g->rules;
+    view window = {s->text, s->n};
     size_t begin, end, from;
     for (uint32_t i = 0; i < rules->n; i++) {
         const rule *u = &rules->list[i];
@@ -145,6 +146,8 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
             from = end > from ? end : from + 1;
             if (u->secret && !secret_value(what)) continue;
             if (u->unless && regex_found(u->unless, &s->worker->judge.re, what)) continue;
+            if (u->seen && !regex_found(u->seen, &s->worker->judge.re, window)) break;
+            if (u->unseen && regex_found(u->unseen, &s->worker->judge.re, window)) break;
             report(s, u, at + (uint32_t)begin, at + (uint32_t)end);
             if (from > text.len) break;
         }

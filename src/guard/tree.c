@@ -52,6 +52,14 @@ static void note_op(tree *t, int32_t parent, TSNode token)
     }
 }
 
+/* Grammars have one node for all signs before a value; only the one that negates means anything. */
+static bool negates(const tree *t, TSNode at)
+{
+    uint32_t begin = ts_node_start_byte(at);
+    view text = {t->text.ptr + begin, ts_node_end_byte(at) - begin};
+    return view_starts(text, VIEW("!")) || view_starts(text, VIEW("not"));
+}
+
 static bool flatten(tree *t, TSNode root)
 {
     const uint8_t *roles = role_of_symbols(t->language), *fields = role_of_fields(t->language);
@@ -66,6 +74,7 @@ static bool flatten(tree *t, TSNode root)
         TSNode at = ts_tree_cursor_current_node(&c);
         TSSymbol symbol = ts_node_symbol(at);
         uint8_t role = symbol == (TSSymbol)-1 ? NODE_BLOCK : roles[symbol];
+        if (role == NODE_NOT && !negates(t, at)) role = NODE_OTHER;
         bool follow = ts_node_is_named(at);
         int32_t self = -1;
         if (t->n == (int32_t)GUARD_NODES_MAX) {
