@@ -288,6 +288,10 @@ static value binary_value(judge *j, int32_t n)
         v = judge_plus(j, a, b);
         if (j->tree.list[left].role == NODE_NAME) judge_set(j, tree_text(&j->tree, left), v);
         return v;
+    case OP_EXTRACT: /* std::cin >> name */
+        if (j->tree.language != GUARD_CPP || !patterns_match(&j->facts->sources, a.name)) break;
+        judge_set(j, tree_text(&j->tree, right), a);
+        return a;
     case OP_OR: return value_union(a, b);
     case OP_AND: return b;
     default: break;

@@ -120,6 +120,8 @@ bool judge_char_at(value text, value place, value *out);
 
 /* ---- calls.c ---- */
 value judge_call(judge *j, int32_t n);
+/* C++'s "std::ifstream in(path);": type(arguments), in declaration n. */
+value judge_construct(judge *j, int32_t n, view type, int32_t arguments);
 value judge_echo(judge *j, int32_t n); /* PHP's <?= n ?> */
 value judge_pair(judge *j, int32_t n, view *key);
 void judge_return(judge *j, int32_t n, value v); /* rules see it as a call of "return" */

@@ -2,6 +2,7 @@
 #include "guard/judge.h"
 
 #include "base/hash.h"
+#include "guard/buffers.h"
 
 typedef struct {
     uint32_t hash; /* of the pattern's last segment; 0: it is open */
@@ -165,6 +166,35 @@ static bool one_holds(judge *j, const rule_if *c, const argument *a)
     return !c->is_not || !regex_found(c->is_not, &j->re, argument_text(j, a));
 }
 
+/* Of the buffer that it names, or that it was set to. */
+static bool buffer_of(const judge *j, const argument *a, view before, uint64_t *out)
+{
+    return buffer_bytes(before, tree_text(&j->tree, a->node), out) ||
+           buffer_bytes(before, a->v.name, out);
+}
+
+/* How many bytes an argument means: a length, or as text or buffer its own size. */
+static bool amount_of(const judge *j, const argument *a, view before, uint64_t *out)
+{
+    if (a->v.level == TAINT_CONST && a->v.flags & VALUE_STRING) {
+        *out = a->v.text.len + 1;
+        return true;
+    }
+    view text = tree_text(&j->tree, a->node);
+    if (a->v.level == TAINT_CONST && a->v.text.len) text = a->v.text;
+    return buffer_number(before, text, out) || buffer_of(j, a, before, out);
+}
+
+static bool exceeds_buffer(const judge *j, const use *u, const argument *a)
+{
+    uint64_t amount, size;
+    view before = {j->tree.text.ptr, j->tree.list[u->node].begin};
+    for (const argument *b = u->args; b < a; b++)
+        if (buffer_of(j, b, before, &size))
+            return amount_of(j, a, before, &amount) && amount > size;
+    return false;
+}
+
 static bool condition_holds(judge *j, const rule_if *c, const use *u)
 {
     argument room;
@@ -175,6 +205,7 @@ static bool condition_holds(judge *j, const rule_if *c, const use *u)
     }
     const argument *a = find_argument(j, u, &c->arg, &room);
     if (!a && !c->missing) return c->is_not && !c->is && !c->given;
+    if (c->exceeds && !exceeds_buffer(j, u, a)) return false;
     return one_holds(j, c, a);
 }
 

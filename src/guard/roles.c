@@ -171,7 +171,7 @@ static const struct {
     {OP_UPDATE, "<<="},   {OP_OR, "||="},     {OP_OTHER, "<"},     {OP_OTHER, ">"},
     {OP_OTHER, "<="},     {OP_OTHER, ">="},   {OP_OTHER, "-"},     {OP_OTHER, "*"},
     {OP_OTHER, "/"},      {OP_OTHER, "&"},    {OP_OTHER, "|"},     {OP_DIFFERS, "is not"},
-    {OP_EQUAL, "is"},     {OP_DIFFERS, "<>"}, {OP_OTHER, ">>"},    {OP_OTHER, "^"},
+    {OP_EQUAL, "is"},     {OP_DIFFERS, "<>"}, {OP_EXTRACT, ">>"},    {OP_OTHER, "^"},
     {OP_OTHER, "**"},     {OP_OTHER, "//"},   {OP_OTHER, "!"},
 };
 

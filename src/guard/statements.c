@@ -127,7 +127,10 @@ value judge_assign(judge *j, int32_t n)
     if (right < 0 && at->role == NODE_AS) right = at->child;
     if (right < 0 && target >= 0 && at->op) right = j->tree.list[target].next;
     if (target < 0) return VALUE_NONE;
-    value v = right < 0 || right == target ? VALUE_NONE : judge_value(j, right);
+    value v = right < 0 || right == target ? VALUE_NONE
+              : j->tree.language == GUARD_CPP && j->tree.list[right].role == NODE_ARGS
+                  ? judge_construct(j, n, declared_type(j, n), right)
+                  : judge_value(j, right);
     if (right < 0) {
         v.name = declared_type(j, n);
         if (v.name.len) judge_assign_to(j, target, v, -1);

@@ -32,7 +32,7 @@ typedef enum {
 } node_field;
 
 typedef enum {
-    OP_NONE = 0, OP_PLUS, OP_PERCENT, OP_DOT, OP_SHIFT, OP_EQUAL, OP_DIFFERS, OP_IN, OP_NOT_IN,
+    OP_NONE = 0, OP_PLUS, OP_PERCENT, OP_DOT, OP_SHIFT, OP_EXTRACT, OP_EQUAL, OP_DIFFERS, OP_IN, OP_NOT_IN,
     OP_MATCH, OP_OR, OP_AND, OP_UPDATE, OP_OTHER,
 } node_op;
 
