@@ -92,7 +92,10 @@ $O/%.o: %.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) $(BASE_CFLAGS) $(
 $O/page_data.c: tools/embed.sh $(WEB) web ; @mkdir -p $O; tools/embed.sh $(WEB) > $@.new && mv $@.new $@
 $O/page_data.o: $O/page_data.c $O/flags ; @echo "  CC  $<"; $(CC) $(BASE_CFLAGS) -c $< -o $@
 $(GRAMMAR_DIR)/grammars.mk: tools/grammars.list tools/fetch_grammars.sh ; @tools/fetch_grammars.sh $(GRAMMAR_DIR)
-$(GRAMMAR_DIR)/%.o: $(GRAMMAR_DIR)/%.c ; @echo "  CC  $<"; $(CC) -std=c11 -O1 -fPIC -w -I$(<D) -c $< -o $@
+# Their scanners take memory where tree-sitter does.
+GRAMMAR_CFLAGS := -std=c11 -O1 -fPIC -w -DTREE_SITTER_REUSE_ALLOCATOR
+$(GRAMMAR_DIR)/%.o: $(GRAMMAR_DIR)/%.c $(GRAMMAR_DIR)/flags ; @echo "  CC  $<"; $(CC) $(GRAMMAR_CFLAGS) -I$(<D) -c $< -o $@
+$(GRAMMAR_DIR)/flags: FORCE ; @mkdir -p $(@D); echo '$(GRAMMAR_CFLAGS)' | cmp -s - $@ || echo '$(GRAMMAR_CFLAGS)' > $@
 grammars: ; @rm -f $(GRAMMAR_DIR)/grammars.mk; $(MAKE) --no-print-directory $(GRAMMAR_DIR)/grammars.mk
 $O/flags: FORCE ; @mkdir -p $O; echo '$(CC) $(BASE_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(BASE_CFLAGS)' > $@
 # Both libraries show cerium_* and nothing else: one object with its hidden symbols made local, and

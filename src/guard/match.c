@@ -1,7 +1,6 @@
 /* match.c - rules against what the judge saw. */
 #include "guard/judge.h"
 
-#include "base/hash.h"
 #include "guard/buffers.h"
 
 typedef struct {
@@ -16,11 +15,6 @@ struct rule_index {
         uint32_t n;
     } of[GUARD_LANGUAGES][RULE_KINDS];
 };
-
-static uint32_t name_hash(view name)
-{
-    return (uint32_t)hash_bytes(name.ptr, name.len, 0) | 1;
-}
 
 static int by_hash(const void *a, const void *b)
 {
@@ -47,7 +41,7 @@ static int index_one(rule_index *x, const rule_set *rules, int l, int k)
         if (u->match) list[x->of[l][k].n++] = (entry){0, u, NULL};
         for (uint32_t p = 0; p < u->names.n; p++) {
             const pattern *pat = &u->names.list[p];
-            list[x->of[l][k].n++] = (entry){pat->open ? 0 : name_hash(pat->last), u, pat};
+            list[x->of[l][k].n++] = (entry){pat->hash, u, pat};
         }
     }
     qsort(list, n, sizeof *list, by_hash);
@@ -296,7 +290,7 @@ void match_use(judge *j, rule_kind kind, const use *u)
     view names[2] = {u->callee.name, u->callee.raw};
     for (int i = 0; i < 2; i++) {
         if (!names[i].len || (i == 1 && view_equal(names[0], names[1]))) continue;
-        try_name(j, kind, u, names[i], name_hash(last_segment(names[i])));
+        try_name(j, kind, u, names[i], pattern_hash(names[i]));
         try_name(j, kind, u, names[i], 0);
     }
     if (kind == RULE_ASSIGN || kind == RULE_PAIR) try_credentials(j, u);
@@ -328,7 +322,7 @@ bool match_loose(judge *j, int32_t call)
 bool match_names_function(judge *j, view name)
 {
     uint32_t at = UINT32_MAX;
-    for (const entry *e; (e = next_entry(j, RULE_CALL, name_hash(last_segment(name)), &at));)
+    for (const entry *e; (e = next_entry(j, RULE_CALL, pattern_hash(name), &at));)
         if (pattern_matches(e->pattern, name)) return true;
     return false;
 }

@@ -235,6 +235,7 @@ static node_field field_named(view name)
 
 static void fill(void)
 {
+    tree_memory_install();
     for (int l = 1; l < GUARD_LANGUAGES; l++) {
         const TSLanguage *g = role_grammar((guard_language)l);
         if (!g) continue;

@@ -247,6 +247,7 @@ static void judge_tree(guard_stream *s)
     judge *j = &s->worker->judge;
     uint32_t shift;
     view window = window_of(s, &shift);
+    s->worker->n_judged++;
     if (!judge_window(j, s->language, window, s->held + shift, false)) {
         s->worker->late = true;
         return;
@@ -404,7 +405,7 @@ static const unwrap_sink sink_of_none = {.segment = begin_segment, .byte = push_
 static void begin_call(guard_stream *s, guard_worker *w)
 {
     s->worker = w;
-    w->n_findings = 0;
+    w->n_findings = w->n_judged = 0;
     w->late = false;
 }
 
@@ -415,6 +416,7 @@ static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
     *result = (guard_result){.safe = held < safe ? held : safe,
                              .findings = w->findings,
                              .n_findings = w->n_findings,
+                             .n_judged = w->n_judged,
                              .late = w->late};
     s->worker = NULL;
 }

@@ -8,19 +8,17 @@ enum { PARSE_US_MAX = 10000000 };
 
 int tree_open(tree *t)
 {
-    *t = (tree){.parser = ts_parser_new()};
-    t->list = memory_alloc(GUARD_NODES_MAX * sizeof *t->list);
-    if (t->parser && t->list) {
-        ts_parser_set_timeout_micros(t->parser, PARSE_US_MAX);
-        return CERIUM_OK;
-    }
+    *t = (tree){0};
+    int status = tree_memory_open(&t->memory);
+    if (!status) t->list = memory_alloc(GUARD_NODES_MAX * sizeof *t->list);
+    if (t->list) return CERIUM_OK;
     tree_close(t);
     return CERIUM_ERR_MEMORY;
 }
 
 void tree_close(tree *t)
 {
-    if (t->parser) ts_parser_delete(t->parser);
+    tree_memory_close(&t->memory);
     memory_free(t->list);
     *t = (tree){0};
 }
@@ -109,19 +107,26 @@ done:
     return fits && t->n;
 }
 
+static void parse(void *arg)
+{
+    tree *t = arg;
+    TSParser *parser = ts_parser_new();
+    ts_parser_set_timeout_micros(parser, PARSE_US_MAX);
+    TSTree *parsed = NULL;
+    if (ts_parser_set_language(parser, role_grammar(t->language)))
+        parsed = ts_parser_parse_string(parser, NULL, t->text.ptr, (uint32_t)t->text.len);
+    if (!parsed || !flatten(t, ts_tree_root_node(parsed))) t->n = 0;
+    if (parsed) ts_tree_delete(parsed);
+    ts_parser_delete(parser);
+}
+
 bool tree_read(tree *t, guard_language language, view text)
 {
-    const TSLanguage *grammar = role_of_symbols(language) ? role_grammar(language) : NULL;
     t->n = 0;
-    if (!grammar || !ts_parser_set_language(t->parser, grammar)) return false;
-    ts_parser_reset(t->parser);
-    TSTree *parsed = ts_parser_parse_string(t->parser, NULL, text.ptr, (uint32_t)text.len);
-    if (!parsed) return false;
+    if (!role_of_symbols(language)) return false;
     t->text = text;
     t->language = language;
-    bool fits = flatten(t, ts_tree_root_node(parsed));
-    ts_tree_delete(parsed);
-    return fits;
+    return tree_memory_run(&t->memory, parse, t) && t->n;
 }
 
 int32_t tree_field(const tree *t, int32_t n, node_field field)

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "guard/guard.h"
+#include "guard/tree_memory.h"
 
 typedef enum {
     NODE_OTHER = 0, /* evaluates to what its children do */
@@ -43,7 +44,7 @@ typedef struct {
 } node;
 
 typedef struct {
-    TSParser *parser;
+    tree_memory memory;
     node *list; /* [GUARD_NODES_MAX] */
     int32_t n;
     view text;
