@@ -447,7 +447,8 @@ void judge_close(judge *j)
     *j = (judge){0};
 }
 
-bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final)
+bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final,
+                  const outline_hole *holes, uint32_t n_holes)
 {
     j->facts = &j->rules->facts[language];
     j->names.used = j->saved.used = 0;
@@ -457,7 +458,7 @@ bool judge_window(judge *j, guard_language language, view text, uint32_t from, b
     j->final = final;
     j->n_deferred = j->inlined = 0;
     j->block = VALUE_NONE;
-    if (!tree_read(&j->tree, language, text)) return false;
+    if (!tree_read(&j->tree, language, text, holes, n_holes)) return false;
     judge_value(j, 0);
     return true;
 }

@@ -1,6 +1,8 @@
 /* tree.c - parses a window and flattens its tree. */
 #include "guard/tree.h"
 
+#include <ctype.h>
+
 /* The window bounds a parse: 8 KB take a millisecond or two in the slowest grammar.  This is the
  * last resort against a grammar that runs away; it goes by the clock, so it must never decide
  * otherwise, also not on a machine that is stopped for a while. */
@@ -11,7 +13,8 @@ int tree_open(tree *t)
     *t = (tree){0};
     int status = tree_memory_open(&t->memory);
     if (!status) t->list = memory_alloc(GUARD_NODES_MAX * sizeof *t->list);
-    if (t->list) return CERIUM_OK;
+    if (t->list) t->parsed = memory_alloc(TREE_TEXT_MAX);
+    if (t->parsed) return CERIUM_OK;
     tree_close(t);
     return CERIUM_ERR_MEMORY;
 }
@@ -20,6 +23,7 @@ void tree_close(tree *t)
 {
     tree_memory_close(&t->memory);
     memory_free(t->list);
+    memory_free(t->parsed);
     *t = (tree){0};
 }
 
@@ -114,18 +118,35 @@ static void parse(void *arg)
     ts_parser_set_timeout_micros(parser, PARSE_US_MAX);
     TSTree *parsed = NULL;
     if (ts_parser_set_language(parser, role_grammar(t->language)))
-        parsed = ts_parser_parse_string(parser, NULL, t->text.ptr, (uint32_t)t->text.len);
+        parsed = ts_parser_parse_string(parser, NULL, t->parsed, (uint32_t)t->text.len);
     if (!parsed || !flatten(t, ts_tree_root_node(parsed))) t->n = 0;
     if (parsed) ts_tree_delete(parsed);
     ts_parser_delete(parser);
 }
 
-bool tree_read(tree *t, guard_language language, view text)
+/* Nothing stands where the body was; in Python something must. */
+static void leave_out(tree *t, outline_hole hole)
+{
+    uint32_t at = hole.begin;
+    if (t->language == GUARD_PYTHON) {
+        while (at < hole.end && isspace((unsigned char)t->parsed[at])) at++;
+        if (hole.end - at < sizeof "pass") return;
+        memcpy(t->parsed + at, "pass", 4);
+        at += 4;
+        t->parsed[--hole.end] = '\n';
+    }
+    memset(t->parsed + at, ' ', hole.end - at);
+}
+
+bool tree_read(tree *t, guard_language language, view text, const outline_hole *holes,
+               uint32_t n_holes)
 {
     t->n = 0;
-    if (!role_of_symbols(language)) return false;
+    if (!role_of_symbols(language) || text.len > TREE_TEXT_MAX) return false;
     t->text = text;
     t->language = language;
+    memcpy(t->parsed, text.ptr, text.len);
+    for (uint32_t i = 0; i < n_holes; i++) leave_out(t, holes[i]);
     return tree_memory_run(&t->memory, parse, t) && t->n;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "guard/guard.h"
+#include "guard/outline.h"
 #include "guard/tree_memory.h"
 
 typedef enum {
@@ -43,8 +44,11 @@ typedef struct {
     int32_t parent, child, next;  /* -1: none */
 } node;
 
+enum { TREE_TEXT_MAX = GUARD_WINDOW_BYTES + 2048 };
+
 typedef struct {
     tree_memory memory;
+    char *parsed; /* [TREE_TEXT_MAX] the window as the parser sees it */
     node *list; /* [GUARD_NODES_MAX] */
     int32_t n;
     view text;
@@ -53,8 +57,10 @@ typedef struct {
 
 int tree_open(tree *t);
 void tree_close(tree *t);
-/* False when there is no grammar, or the window was too much for the parser's bounds. */
-bool tree_read(tree *t, guard_language language, view text);
+/* Parse text but for the holes in it, which are bodies of functions.  False when there is no grammar,
+ * or the window was too much for the parser's bounds. */
+bool tree_read(tree *t, guard_language language, view text, const outline_hole *holes,
+               uint32_t n_holes);
 
 /* -1 when there is none. */
 int32_t tree_field(const tree *t, int32_t n, node_field field);
