@@ -136,8 +136,8 @@ bool buffer_bytes(view text, view name, uint64_t *out)
         if (memcmp(text.ptr + begin, name.ptr, name.len) != 0) continue;
         if ((begin && is_word(text.ptr[begin - 1])) || (at < text.len && is_word(text.ptr[at])))
             continue;
-        /* What stands before the name is all that may be asked for by a size within. */
-        reading r = {{text.ptr, begin}, {text.ptr + at, text.len - at}, 0};
+        /* No text: a size does not ask for another's, which could go on for very long. */
+        reading r = {{text.ptr, 0}, {text.ptr + at, text.len - at}, 0};
         if (next_is(&r, "[") && is_byte_type(word_before(text, begin)))
             return read_sum(&r, out) && next_is(&r, "]") && !next_is(&r, "[");
         r.rest = (view){text.ptr + at, text.len - at};

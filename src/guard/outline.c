@@ -123,8 +123,19 @@ void outline_cut(outline *o, uint32_t from, uint32_t to)
     o->n_open = n;
 }
 
+/* What is called on something else is not of this file: f(, self.f(, new A().f( are. */
+static bool is_of_this_file(view text, size_t at)
+{
+    if (!at || !strchr(".>:", text.ptr[at - 1])) return true;
+    while (at && strchr(".->:", text.ptr[at - 1])) at--;
+    view receiver = word_before(text, at);
+    return (at && text.ptr[at - 1] == ')') || view_equal(receiver, VIEW("self")) ||
+           view_equal(receiver, VIEW("this")) || view_equal(receiver, VIEW("$this"));
+}
+
 /* Is f named where it can be called: not in its own head, nor in a body that is left out? */
-static bool is_called(const outline *o, const bool *kept, const outline_function *f, view text)
+static bool is_called(const outline *o, guard_language language, const bool *kept,
+                      const outline_function *f, view text)
 {
     const char *name = text.ptr + f->name, *end = text.ptr + text.len;
     const char *at = f->name_len ? text.ptr : NULL;
@@ -134,7 +145,11 @@ static bool is_called(const outline *o, const bool *kept, const outline_function
         if ((place && is_word(text.ptr[place - 1])) ||
             (behind < text.len && is_word(text.ptr[behind])))
             continue;
-        bool hidden = place >= f->begin && place < f->tail;
+        /* Ruby calls without brackets. */
+        while (behind < text.len && text.ptr[behind] == ' ') behind++;
+        bool call = behind < text.len && (text.ptr[behind] == '(' || language == GUARD_RUBY);
+        bool hidden = !call || !is_of_this_file(text, place) ||
+                      (place >= f->begin && place < f->tail);
         for (uint8_t i = 0; i < o->n_done && !hidden; i++)
             hidden = !kept[i] && place >= o->done[i].body && place < o->done[i].tail;
         if (!hidden) return true;
@@ -142,14 +157,14 @@ static bool is_called(const outline *o, const bool *kept, const outline_function
     return false;
 }
 
-uint32_t outline_holes(const outline *o, view text, outline_hole *out)
+uint32_t outline_holes(const outline *o, guard_language language, view text, outline_hole *out)
 {
     bool kept[OUTLINE_DONE_MAX] = {false}, more = true;
     uint32_t n = 0;
     while (more) { /* what a called function calls is called */
         more = false;
         for (uint8_t i = 0; i < o->n_done; i++)
-            if (!kept[i] && is_called(o, kept, &o->done[i], text)) kept[i] = more = true;
+            if (!kept[i] && is_called(o, language, kept, &o->done[i], text)) kept[i] = more = true;
     }
     for (uint8_t i = 0; i < o->n_done; i++)
         if (!kept[i]) out[n++] = (outline_hole){o->done[i].body, o->done[i].tail};

@@ -32,6 +32,6 @@ void outline_line(outline *o, guard_language language, view text, uint32_t begin
 /* Text [from, to) goes away, and what stood behind it moves. */
 void outline_cut(outline *o, uint32_t from, uint32_t to);
 /* Bodies that a parse of text can do without, at most OUTLINE_DONE_MAX; returns how many. */
-uint32_t outline_holes(const outline *o, view text, outline_hole *out);
+uint32_t outline_holes(const outline *o, guard_language language, view text, outline_hole *out);
 
 #endif

@@ -251,7 +251,7 @@ static void judge_tree(guard_stream *s)
     uint32_t shift;
     outline_hole holes[OUTLINE_DONE_MAX];
     view window = window_of(s, &shift);
-    uint32_t n = outline_holes(&s->outline, (view){s->text, s->n}, holes);
+    uint32_t n = outline_holes(&s->outline, s->language, (view){s->text, s->n}, holes);
     for (uint32_t i = 0; i < n; i++) {
         holes[i].begin += shift;
         holes[i].end += shift;

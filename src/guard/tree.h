@@ -34,7 +34,8 @@ typedef enum {
 } node_field;
 
 typedef enum {
-    OP_NONE = 0, OP_PLUS, OP_PERCENT, OP_DOT, OP_SHIFT, OP_EXTRACT, OP_EQUAL, OP_DIFFERS, OP_IN, OP_NOT_IN,
+    OP_NONE = 0, OP_PLUS, OP_PERCENT, OP_DOT, OP_SHIFT, OP_EXTRACT, OP_EQUAL, OP_DIFFERS,
+    OP_IN, OP_NOT_IN,
     OP_MATCH, OP_OR, OP_AND, OP_UPDATE, OP_OTHER,
 } node_op;
 
@@ -57,8 +58,8 @@ typedef struct {
 
 int tree_open(tree *t);
 void tree_close(tree *t);
-/* Parse text but for the holes in it, which are bodies of functions.  False when there is no grammar,
- * or the window was too much for the parser's bounds. */
+/* Parse text but for the holes in it, which are bodies of functions.  False when there is no
+ * grammar, or the window was too much for the parser's bounds. */
 bool tree_read(tree *t, guard_language language, view text, const outline_hole *holes,
                uint32_t n_holes);
 
