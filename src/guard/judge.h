@@ -93,7 +93,8 @@ typedef struct judge {
 int judge_open(judge *j, const rule_set *rules, const rule_index *index);
 void judge_close(judge *j);
 /* Judge text[from..], without what the holes leave out.  False when there is no tree to judge by.
- * Uses that depend on a function which is not written yet are in j->deferred, unless final says that nothing more comes. */
+ * Uses that depend on a function which is not written yet are in j->deferred, unless final says
+ * that nothing more comes. */
 bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final,
                   const outline_hole *holes, uint32_t n_holes);
 
