@@ -10,7 +10,7 @@
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   try again to fetch the watchdog's grammars (make fetches them once)
-# make bench-guard  what the watchdog finds, what it misses, what it costs
+# make bench-guard  what the watchdog finds, what it misses, what it costs (LIBRARIES="dir dir")
 # make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make kernelcheck-arm64   compile the kernels for 64-bit Arm and check them under qemu
 # make clean      remove build/ and ./cerium
@@ -92,7 +92,10 @@ $O/%.o: %.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) $(BASE_CFLAGS) $(
 $O/page_data.c: tools/embed.sh $(WEB) web ; @mkdir -p $O; tools/embed.sh $(WEB) > $@.new && mv $@.new $@
 $O/page_data.o: $O/page_data.c $O/flags ; @echo "  CC  $<"; $(CC) $(BASE_CFLAGS) -c $< -o $@
 $(GRAMMAR_DIR)/grammars.mk: tools/grammars.list tools/fetch_grammars.sh ; @tools/fetch_grammars.sh $(GRAMMAR_DIR)
-$(GRAMMAR_DIR)/%.o: $(GRAMMAR_DIR)/%.c ; @echo "  CC  $<"; $(CC) -std=c11 -O1 -fPIC -w -I$(<D) -c $< -o $@
+# Their scanners take memory where tree-sitter does.
+GRAMMAR_CFLAGS := -std=c11 -O1 -fPIC -w -DTREE_SITTER_REUSE_ALLOCATOR
+$(GRAMMAR_DIR)/%.o: $(GRAMMAR_DIR)/%.c $(GRAMMAR_DIR)/flags ; @echo "  CC  $<"; $(CC) $(GRAMMAR_CFLAGS) -I$(<D) -c $< -o $@
+$(GRAMMAR_DIR)/flags: FORCE ; @mkdir -p $(@D); echo '$(GRAMMAR_CFLAGS)' | cmp -s - $@ || echo '$(GRAMMAR_CFLAGS)' > $@
 grammars: ; @rm -f $(GRAMMAR_DIR)/grammars.mk; $(MAKE) --no-print-directory $(GRAMMAR_DIR)/grammars.mk
 $O/flags: FORCE ; @mkdir -p $O; echo '$(CC) $(BASE_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(BASE_CFLAGS)' > $@
 # Both libraries show cerium_* and nothing else: one object with its hidden symbols made local, and
@@ -175,7 +178,8 @@ bench-server: all $O/bench_server $O/tool_make_model
 	python3 bench/server.py --cerium ./cerium --client $O/bench_server --make-model $O/tool_make_model
 bench-peers: all $O/tool_make_model
 	bench/peers.py --make-model $O/tool_make_model -o bench/results/$$(date +%F)-peers.md
-bench-guard: all $O/bench_guard ; python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard
+bench-guard: all $O/bench_guard
+	python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard $(if $(LIBRARIES),--libraries $(LIBRARIES))
 bench-conversation: $O/bench_conversation $O/tool_make_model
 	@mkdir -p $O/models; m=$O/models/bench-0.5b.gguf; \
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m

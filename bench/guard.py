@@ -2,10 +2,12 @@
 """guard.py - what the watchdog finds, what it misses, what it costs; beside peers that are there.
 
 usage: guard.py --cerium PROGRAM --bench PROGRAM [--data FOLDER] [--peers] [-o FILE]
+                [--libraries FOLDER...]
 
 Scores the project's own small set (tests/guard/own.jsonl) and, where FOLDER (GUARD_DATA, else
 ../shared/data/guard) has them, dev.jsonl, clean.jsonl and score.py: same-class recall, precision,
 false positives on near misses, findings per thousand lines of clean code, by class and language.
+--libraries counts findings in code that is well known, tests aside; each is worth a look.
 --peers adds bandit and flawfinder, whichever is installed, on the languages that they read."""
 import argparse
 import collections
@@ -18,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+SOURCES = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".java", ".go", ".c", ".h", ".cc", ".cpp",
+           ".hpp", ".php", ".rb")
 ENDINGS = {"python": "py", "c": "c", "cpp": "cpp"}
 
 
@@ -89,12 +93,33 @@ def peers(folder, work):
     return text
 
 
+def libraries(cerium, folders):
+    """Findings a thousand lines, by rule."""
+    text = ""
+    for folder in folders:
+        files = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names
+                 if name.endswith(SOURCES) and not re.search(r"/tests?/|\.min\.", at + "/" + name)
+                 and os.path.isfile(os.path.join(at, name))]
+        lines = sum(open(f, "rb").read().count(b"\n") for f in files)
+        rules = collections.Counter()
+        for i in range(0, len(files), 400):
+            run = subprocess.run([cerium, "scan", "--json", *files[i:i + 400]],
+                                 capture_output=True, text=True, errors="replace")
+            rules.update(json.loads(line)["rule"] for line in run.stdout.splitlines())
+        n = sum(rules.values())
+        text += (f"{folder}: {n} findings in {lines} lines of {len(files)} files, "
+                 f"{1000 * n / max(lines, 1):.2f} in a thousand\n")
+        text += "".join(f"    {count:4} {rule}\n" for rule, count in rules.most_common(12))
+    return text
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--cerium", default="./cerium")
     p.add_argument("--bench", required=True)
     p.add_argument("--data", default=os.environ.get("GUARD_DATA", "../shared/data/guard"))
     p.add_argument("--peers", action="store_true")
+    p.add_argument("--libraries", nargs="*", default=[])
     p.add_argument("-o", "--output")
     a = p.parse_args()
     own, text = "tests/guard/own.jsonl", ""
@@ -114,6 +139,8 @@ def main():
                 text += "\n" + peers(a.data, work)
         else:
             text += f"{a.data}: no labelled sets: the own set alone\n"
+        if a.libraries:
+            text += "\n" + libraries(a.cerium, a.libraries)
         text += "\n" + subprocess.run([a.bench, "rules", *sets], capture_output=True, text=True,
                                       check=True).stdout
     print(text, end="")

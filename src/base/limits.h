@@ -185,6 +185,7 @@ _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choice
 #define GUARD_WINDOW_KEPT     4096u       /* of it that stays when it is full */
 #define GUARD_DEPTH_MAX       96u         /* nesting of expressions and blocks that is followed */
 #define GUARD_BRACKETS_MAX    128u        /* open brackets and strings that the lexer tells apart */
+#define GUARD_PARSE_BYTES     (32u << 20)  /* that tree-sitter may take for one window */
 #define GUARD_NODES_MAX       8192u       /* of the tree of one window */
 #define GUARD_VARIABLES_MAX   256u        /* that one window's verdict follows */
 #define GUARD_FINDINGS_MAX    64u         /* of one call; more are not told */

@@ -291,6 +291,7 @@ static void flows(judge *j, const use *u)
 
 static value format_result(judge *j, const use *u)
 {
+    if (!u->n_args && u->receiver_node >= 0) return u->receiver; /* s.c_str() */
     value v = u->receiver_node >= 0 && u->receiver.flags & (VALUE_STRING | VALUE_FORMAT)
                   ? judge_plus(j, u->receiver, all_arguments(j, u, 0))
                   : all_arguments(j, u, 0);
@@ -324,7 +325,8 @@ static value result_of(judge *j, const use *u)
 {
     value v = VALUE_NONE;
     if (gets_entry(j, u, &v)) return v;
-    if (j->facts->cleaners.n && called(u, &j->facts->cleaners))
+    bool loose = match_loose(j, u->node);
+    if (!loose && called(u, &j->facts->cleaners))
         return (value){.name = u->callee.name, .raw = u->callee.raw, .clean = ~0u};
     if (called(u, &j->facts->formatters)) v = format_result(j, u);
     else {
@@ -341,9 +343,11 @@ static value result_of(judge *j, const use *u)
             v.clean = 0;
         }
     }
-    v.clean |= cleaned(j, u);
+    /* A cleaner that is known cleans what it is known for, others what their name promises. */
+    uint32_t clean = loose ? 0 : cleaned(j, u);
+    v.clean |= clean;
     if (keeps_a_class(u)) v.clean = ~0u;
-    if (v.level > TAINT_CONST && sounds_clean(u->callee.raw)) v.clean = ~0u;
+    if (v.level > TAINT_CONST && !clean && !loose && sounds_clean(u->callee.raw)) v.clean = ~0u;
     v.name = u->callee.name;
     v.raw = u->callee.raw;
     return judge_named(j, v);
@@ -409,6 +413,18 @@ void judge_return(judge *j, int32_t n, value v)
     u.callee.name = u.callee.raw = VIEW("return");
     u.args[0] = (argument){.v = v, .node = j->tree.list[n].child};
     match_use(j, RULE_CALL, &u);
+}
+
+value judge_construct(judge *j, int32_t n, view type, int32_t arguments)
+{
+    use u = {.node = n, .receiver_node = -1, .receiver = VALUE_NONE};
+    type = type_name(type);
+    u.callee.name = u.callee.raw = judge_join(j, VIEW("new"), type);
+    add_arguments(j, &u, arguments);
+    match_use(j, RULE_CALL, &u);
+    value v = result_of(j, &u);
+    v.name = v.raw = type;
+    return v;
 }
 
 value judge_call(judge *j, int32_t n)

@@ -288,6 +288,10 @@ static value binary_value(judge *j, int32_t n)
         v = judge_plus(j, a, b);
         if (j->tree.list[left].role == NODE_NAME) judge_set(j, tree_text(&j->tree, left), v);
         return v;
+    case OP_EXTRACT: /* std::cin >> name */
+        if (j->tree.language != GUARD_CPP || !patterns_match(&j->facts->sources, a.name)) break;
+        judge_set(j, tree_text(&j->tree, right), a);
+        return a;
     case OP_OR: return value_union(a, b);
     case OP_AND: return b;
     default: break;
@@ -378,7 +382,7 @@ static value switch_role(judge *j, int32_t n)
         if (j->inlined) j->returned = value_union(j->returned, v);
         judge_return(j, n, v);
         return v;
-    case NODE_NOT: judge_children(j, n); return VALUE_NONE;
+    case NODE_NOT: return judge_not(judge_children(j, n));
     case NODE_TERNARY: return ternary_value(j, n);
     case NODE_CAST: return cast_value(j, n);
     case NODE_CALL:
@@ -443,7 +447,8 @@ void judge_close(judge *j)
     *j = (judge){0};
 }
 
-bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final)
+bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final,
+                  const outline_hole *holes, uint32_t n_holes)
 {
     j->facts = &j->rules->facts[language];
     j->names.used = j->saved.used = 0;
@@ -453,7 +458,7 @@ bool judge_window(judge *j, guard_language language, view text, uint32_t from, b
     j->final = final;
     j->n_deferred = j->inlined = 0;
     j->block = VALUE_NONE;
-    if (!tree_read(&j->tree, language, text)) return false;
+    if (!tree_read(&j->tree, language, text, holes, n_holes)) return false;
     judge_value(j, 0);
     return true;
 }

@@ -30,6 +30,14 @@ static value truth(bool yes)
     return (value){.clean = ~0u, .text = yes ? VIEW("true") : VIEW("false")};
 }
 
+value judge_not(value v)
+{
+    if (v.level != TAINT_CONST) return VALUE_NONE;
+    if (view_equal(v.text, VIEW("true")) || view_equal(v.text, VIEW("True"))) return truth(false);
+    if (view_equal(v.text, VIEW("false")) || view_equal(v.text, VIEW("False"))) return truth(true);
+    return VALUE_NONE;
+}
+
 bool judge_fold(judge *j, int32_t n, value a, value b, value *out)
 {
     int64_t x, y, z;

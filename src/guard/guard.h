@@ -59,6 +59,7 @@ typedef struct {
     uint64_t safe; /* bytes of the stream, from its beginning, that may be released */
     const guard_finding *findings; /* of this call; until the next call with the same worker */
     uint32_t n_findings;
+    uint32_t n_judged; /* lines of this call that were parsed and judged; most are not */
     bool late; /* a line was too much for its bounds and was judged without its tree */
 } guard_result;
 

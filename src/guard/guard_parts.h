@@ -19,7 +19,7 @@ struct guard_worker {
     judge judge;
     char window[GUARD_WINDOW_BYTES + WINDOW_CLOSERS + 64];
     guard_finding findings[GUARD_FINDINGS_MAX];
-    uint32_t n_findings;
+    uint32_t n_findings, n_judged;
     bool late;
 };
 

@@ -92,9 +92,11 @@ typedef struct judge {
 
 int judge_open(judge *j, const rule_set *rules, const rule_index *index);
 void judge_close(judge *j);
-/* Judge text[from..].  False when there is no tree to judge by.  Uses that depend on a function
- * which is not written yet are in j->deferred, unless final says that nothing more comes. */
-bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final);
+/* Judge text[from..], without what the holes leave out.  False when there is no tree to judge by.
+ * Uses that depend on a function which is not written yet are in j->deferred, unless final says
+ * that nothing more comes. */
+bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final,
+                  const outline_hole *holes, uint32_t n_holes);
 
 /* ---- evaluate.c ---- */
 value judge_value(judge *j, int32_t n);
@@ -102,6 +104,7 @@ value judge_children(judge *j, int32_t n);
 value value_union(value a, value b);
 /* Numbers and comparisons of constants: a op b, where both are. */
 bool judge_fold(judge *j, int32_t n, value a, value b, value *out);
+value judge_not(value v);
 view judge_join(judge *j, view a, view b);
 variable *judge_find(judge *j, view name);
 void judge_set(judge *j, view name, value v);
@@ -119,6 +122,8 @@ bool judge_char_at(value text, value place, value *out);
 
 /* ---- calls.c ---- */
 value judge_call(judge *j, int32_t n);
+/* C++'s "std::ifstream in(path);": type(arguments), in declaration n. */
+value judge_construct(judge *j, int32_t n, view type, int32_t arguments);
 value judge_echo(judge *j, int32_t n); /* PHP's <?= n ?> */
 value judge_pair(judge *j, int32_t n, view *key);
 void judge_return(judge *j, int32_t n, value v); /* rules see it as a call of "return" */
@@ -142,6 +147,8 @@ void match_use(judge *j, rule_kind kind, const use *u);
 void match_reference(judge *j, int32_t n, const value *v);
 void match_string(judge *j, int32_t n, const value *v);
 bool match_names_function(judge *j, view name);
+/* Does a cleaner or a guard that is called so clean nothing? */
+bool match_loose(judge *j, int32_t call);
 
 /* ---- secret.c ---- */
 /* Does it look like a secret, rather than a label, a path, a placeholder? */

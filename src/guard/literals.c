@@ -52,11 +52,13 @@ static void collect_rules(collection *c, const rule_set *rules, guard_language l
         for (uint32_t k = 0; k < u->n_literals; k++)
             collect(c, u->literals[k], HS_FLAG_CASELESS, what);
         what.word = true;
-        what.call = u->kind == RULE_CALL && language != GUARD_RUBY && language != GUARD_PHP;
+        bool calls = u->kind == RULE_CALL && language != GUARD_RUBY && language != GUARD_PHP;
         if (u->n_literals) continue;
         for (uint32_t k = 0; k < u->names.n; k++) {
             const pattern *p = &u->names.list[k];
             what.open = p->open;
+            /* C++'s "std::ifstream in(name)" has a name in between. */
+            what.call = calls && !(language == GUARD_CPP && view_starts(p->text, VIEW("new.")));
             /* PHP's echo is <?= too, and Ruby's and PHP's backticks have no name. */
             if (view_equal(p->last, VIEW("echo"))) collect(c, VIEW("<?="), 0, (literal){.rule = i});
             if (view_equal(p->last, VIEW("echo"))) collect(c, VIEW("print"), 0, what);

@@ -1,7 +1,7 @@
 /* match.c - rules against what the judge saw. */
 #include "guard/judge.h"
 
-#include "base/hash.h"
+#include "guard/buffers.h"
 
 typedef struct {
     uint32_t hash; /* of the pattern's last segment; 0: it is open */
@@ -15,11 +15,6 @@ struct rule_index {
         uint32_t n;
     } of[GUARD_LANGUAGES][RULE_KINDS];
 };
-
-static uint32_t name_hash(view name)
-{
-    return (uint32_t)hash_bytes(name.ptr, name.len, 0) | 1;
-}
 
 static int by_hash(const void *a, const void *b)
 {
@@ -46,7 +41,7 @@ static int index_one(rule_index *x, const rule_set *rules, int l, int k)
         if (u->match) list[x->of[l][k].n++] = (entry){0, u, NULL};
         for (uint32_t p = 0; p < u->names.n; p++) {
             const pattern *pat = &u->names.list[p];
-            list[x->of[l][k].n++] = (entry){pat->open ? 0 : name_hash(pat->last), u, pat};
+            list[x->of[l][k].n++] = (entry){pat->hash, u, pat};
         }
     }
     qsort(list, n, sizeof *list, by_hash);
@@ -165,6 +160,35 @@ static bool one_holds(judge *j, const rule_if *c, const argument *a)
     return !c->is_not || !regex_found(c->is_not, &j->re, argument_text(j, a));
 }
 
+/* Of the buffer that it names, or that it was set to. */
+static bool buffer_of(const judge *j, const argument *a, view before, uint64_t *out)
+{
+    return buffer_bytes(before, tree_text(&j->tree, a->node), out) ||
+           buffer_bytes(before, a->v.name, out);
+}
+
+/* How many bytes an argument means: a length, or as text or buffer its own size. */
+static bool amount_of(const judge *j, const argument *a, view before, uint64_t *out)
+{
+    if (a->v.level == TAINT_CONST && a->v.flags & VALUE_STRING) {
+        *out = a->v.text.len + 1;
+        return true;
+    }
+    view text = tree_text(&j->tree, a->node);
+    if (a->v.level == TAINT_CONST && a->v.text.len) text = a->v.text;
+    return buffer_number(before, text, out) || buffer_of(j, a, before, out);
+}
+
+static bool exceeds_buffer(const judge *j, const use *u, const argument *a)
+{
+    uint64_t amount, size;
+    view before = {j->tree.text.ptr, j->tree.list[u->node].begin};
+    for (const argument *b = u->args; b < a; b++)
+        if (buffer_of(j, b, before, &size))
+            return amount_of(j, a, before, &amount) && amount > size;
+    return false;
+}
+
 static bool condition_holds(judge *j, const rule_if *c, const use *u)
 {
     argument room;
@@ -175,6 +199,7 @@ static bool condition_holds(judge *j, const rule_if *c, const use *u)
     }
     const argument *a = find_argument(j, u, &c->arg, &room);
     if (!a && !c->missing) return c->is_not && !c->is && !c->given;
+    if (c->exceeds && !exceeds_buffer(j, u, a)) return false;
     return one_holds(j, c, a);
 }
 
@@ -265,7 +290,7 @@ void match_use(judge *j, rule_kind kind, const use *u)
     view names[2] = {u->callee.name, u->callee.raw};
     for (int i = 0; i < 2; i++) {
         if (!names[i].len || (i == 1 && view_equal(names[0], names[1]))) continue;
-        try_name(j, kind, u, names[i], name_hash(last_segment(names[i])));
+        try_name(j, kind, u, names[i], pattern_hash(names[i]));
         try_name(j, kind, u, names[i], 0);
     }
     if (kind == RULE_ASSIGN || kind == RULE_PAIR) try_credentials(j, u);
@@ -289,10 +314,15 @@ void match_string(judge *j, int32_t n, const value *v)
             hit_at(j, e->rule, n);
 }
 
+bool match_loose(judge *j, int32_t call)
+{
+    return j->facts->loose && regex_found(j->facts->loose, &j->re, tree_text(&j->tree, call));
+}
+
 bool match_names_function(judge *j, view name)
 {
     uint32_t at = UINT32_MAX;
-    for (const entry *e; (e = next_entry(j, RULE_CALL, name_hash(last_segment(name)), &at));)
+    for (const entry *e; (e = next_entry(j, RULE_CALL, pattern_hash(name), &at));)
         if (pattern_matches(e->pattern, name)) return true;
     return false;
 }

@@ -1,6 +1,8 @@
 /* pattern.c - matching dotted names against the patterns of rules. */
 #include "guard/pattern.h"
 
+#include "base/hash.h"
+
 enum { SEGMENTS_MAX = 16, EXPANDED_BYTES_MAX = 256 };
 
 static bool segment_matches(view want, view have)
@@ -32,9 +34,31 @@ bool pattern_matches(const pattern *p, view name)
     return p->n_segments > 1 || !have.ptr;
 }
 
+uint32_t pattern_hash(view name)
+{
+    view last = cut_last(&name);
+    return last.len ? (uint32_t)hash_bytes(last.ptr, last.len, 0) | 1 : 1;
+}
+
+/* The first pattern whose hash is not below. */
+static uint32_t first_of(const pattern_list *l, uint32_t hash)
+{
+    uint32_t low = 0, high = l->n;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (l->list[mid].hash < hash) low = mid + 1;
+        else high = mid;
+    }
+    return low;
+}
+
 bool patterns_match(const pattern_list *l, view name)
 {
-    for (uint32_t i = 0; i < l->n; i++)
+    if (!l->n || !name.len) return false;
+    for (uint32_t i = 0; i < l->n && !l->list[i].hash; i++)
+        if (pattern_matches(&l->list[i], name)) return true;
+    uint32_t hash = pattern_hash(name);
+    for (uint32_t i = first_of(l, hash); i < l->n && l->list[i].hash == hash; i++)
         if (pattern_matches(&l->list[i], name)) return true;
     return false;
 }
@@ -50,7 +74,10 @@ static int push(pattern_list *l, pattern p)
         l->list = list;
         l->cap = cap;
     }
-    l->list[l->n++] = p;
+    p.hash = p.open ? 0 : pattern_hash(p.last);
+    uint32_t at = first_of(l, p.hash);
+    memmove(l->list + at + 1, l->list + at, (l->n++ - at) * sizeof *l->list);
+    l->list[at] = p;
     return CERIUM_OK;
 }
 

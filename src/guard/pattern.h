@@ -16,13 +16,16 @@ typedef struct {
     bool receiver;   /* it began with "*." */
     bool open;       /* the last segment ends with "*" */
     uint8_t n_segments;
+    uint32_t hash; /* of last; 0 when open */
 } pattern;
 
+/* In the order of their hashes. */
 typedef struct {
     pattern *list;
     uint32_t n, cap;
 } pattern_list;
 
+uint32_t pattern_hash(view name); /* of its last segment */
 bool pattern_matches(const pattern *p, view name);
 bool patterns_match(const pattern_list *l, view name);
 /* Expand the braces of text into list; strings are taken from a. */

@@ -95,7 +95,7 @@ static const struct {
                       "rational complex ellipsis"},
     {ALL, NODE_BINARY, "binary_operator boolean_operator binary_expression binary"},
     {ALL, NODE_COMPARE, "comparison_operator instanceof_expression"},
-    {ALL, NODE_NOT, "not_operator"},
+    {ALL, NODE_NOT, "not_operator unary_expression unary unary_op_expression"},
     {ALL, NODE_TERNARY, "conditional_expression ternary_expression conditional"},
     {ALL, NODE_CAST, "cast_expression type_conversion_expression"},
     {ALL, NODE_LIST, "list tuple set array expression_list array_initializer initializer_list "
@@ -171,7 +171,7 @@ static const struct {
     {OP_UPDATE, "<<="},   {OP_OR, "||="},     {OP_OTHER, "<"},     {OP_OTHER, ">"},
     {OP_OTHER, "<="},     {OP_OTHER, ">="},   {OP_OTHER, "-"},     {OP_OTHER, "*"},
     {OP_OTHER, "/"},      {OP_OTHER, "&"},    {OP_OTHER, "|"},     {OP_DIFFERS, "is not"},
-    {OP_EQUAL, "is"},     {OP_DIFFERS, "<>"}, {OP_OTHER, ">>"},    {OP_OTHER, "^"},
+    {OP_EQUAL, "is"},     {OP_DIFFERS, "<>"}, {OP_EXTRACT, ">>"},    {OP_OTHER, "^"},
     {OP_OTHER, "**"},     {OP_OTHER, "//"},   {OP_OTHER, "!"},
 };
 
@@ -235,6 +235,7 @@ static node_field field_named(view name)
 
 static void fill(void)
 {
+    tree_memory_install();
     for (int l = 1; l < GUARD_LANGUAGES; l++) {
         const TSLanguage *g = role_grammar((guard_language)l);
         if (!g) continue;

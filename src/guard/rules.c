@@ -123,7 +123,7 @@ static int read_arg(reading *r, const yaml_node_t *node, rule_arg *out)
 
 static int read_if(reading *r, yaml_node_t *node, rule_if *out)
 {
-    static const char *const flags[] = {"missing", "given", "dynamic", "constant"};
+    static const char *const flags[] = {"missing", "given", "dynamic", "constant", "exceeds"};
     yaml_entry e;
     uint32_t flag = 0;
     *out = (rule_if){.arg = {.index = ARG_NONE}};
@@ -137,7 +137,8 @@ static int read_if(reading *r, yaml_node_t *node, rule_if *out)
             *(flag == 0   ? &out->missing
               : flag == 1 ? &out->given
               : flag == 2 ? &out->dynamic
-                          : &out->constant) = true;
+              : flag == 3 ? &out->constant
+                          : &out->exceeds) = true;
         } else return yaml_bad(&r->yaml, e.key_node, "a condition has no '%.*s'",
                                (int)e.key.len, e.key.ptr ? e.key.ptr : "");
     }
@@ -317,6 +318,7 @@ static int read_fact(reading *r, yaml_entry *e, language_facts *f)
         return read_flows(r, e->value, f->copies, &f->n_copies);
     if (view_equal(e->key, VIEW("handler"))) return read_regex(r, e->value, &f->handler);
     if (view_equal(e->key, VIEW("parameter"))) return read_regex(r, e->value, &f->parameter);
+    if (view_equal(e->key, VIEW("loose"))) return read_regex(r, e->value, &f->loose);
     return yaml_bad(&r->yaml, e->key_node, "a file of rules has no '%.*s'", (int)e->key.len,
                     e->key.ptr ? e->key.ptr : "");
 }

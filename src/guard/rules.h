@@ -49,6 +49,7 @@ typedef struct {
     pcre2_code *is, *is_not;  /* of its text: the constant or its beginning, else its source */
     bool missing, given;      /* it must not, must be there */
     bool dynamic, constant;   /* it must (not) be constant */
+    bool exceeds;             /* as a length it must exceed a buffer among those before it */
 } rule_if;
 
 typedef struct {
@@ -64,7 +65,7 @@ typedef struct {
     rule_if ifs[RULE_IFS_MAX];
     pcre2_code *match;         /* RULE_STRING, RULE_LINE */
     pcre2_code *unless;        /* RULE_LINE: what the match must not look like */
-    pcre2_code *seen, *unseen; /* in what stands before, in the window */
+    pcre2_code *seen, *unseen; /* in what stands before, in the window; of a line, with it */
     bool secret;               /* the match must look like a secret */
     view *literals;            /* RULE_STRING, RULE_LINE: what wakes it */
     view *bad, *good;
@@ -86,6 +87,7 @@ typedef struct {
     uint32_t n_fills, n_copies;
     pcre2_code *handler;   /* a function whose header looks so has parameters from outside */
     pcre2_code *parameter; /* a parameter that looks so is from outside */
+    pcre2_code *loose;     /* a cleaner or guard that is called so does nothing */
 } language_facts;
 
 typedef struct {

@@ -23,6 +23,7 @@ static void close_facts(language_facts *f)
     for (uint32_t i = 0; i < f->n_copies; i++) pattern_list_close(&f->copies[i].names);
     pcre2_code_free(f->handler);
     pcre2_code_free(f->parameter);
+    pcre2_code_free(f->loose);
 }
 
 void rules_close(rule_set *rules)

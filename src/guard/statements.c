@@ -103,6 +103,18 @@ static view declared_type(judge *j, int32_t n)
     return text;
 }
 
+/* x -= y, and x += y where that is of numbers alone: what is left is a number. */
+static bool is_arithmetic(const judge *j, int32_t target, int32_t right)
+{
+    view text = {j->tree.text.ptr + j->tree.list[target].end,
+                 j->tree.list[right].begin - j->tree.list[target].end};
+    while (text.len && strchr(" \t\n", text.ptr[0])) text.ptr++, text.len--;
+    if (!text.len) return false;
+    if (text.ptr[0] == '+') return j->tree.language == GUARD_PHP;
+    /* Python joins paths with one of these, and formats with the other. */
+    return strchr(j->tree.language == GUARD_PYTHON ? "-*" : "-*/%", text.ptr[0]) != NULL;
+}
+
 value judge_assign(judge *j, int32_t n)
 {
     const node *at = &j->tree.list[n];
@@ -115,7 +127,10 @@ value judge_assign(judge *j, int32_t n)
     if (right < 0 && at->role == NODE_AS) right = at->child;
     if (right < 0 && target >= 0 && at->op) right = j->tree.list[target].next;
     if (target < 0) return VALUE_NONE;
-    value v = right < 0 || right == target ? VALUE_NONE : judge_value(j, right);
+    value v = right < 0 || right == target ? VALUE_NONE
+              : j->tree.language == GUARD_CPP && j->tree.list[right].role == NODE_ARGS
+                  ? judge_construct(j, n, declared_type(j, n), right)
+                  : judge_value(j, right);
     if (right < 0) {
         v.name = declared_type(j, n);
         if (v.name.len) judge_assign_to(j, target, v, -1);
@@ -130,7 +145,8 @@ value judge_assign(judge *j, int32_t n)
         v = judge_value(j, right);
     }
     int32_t name = j->tree.list[target].role == NODE_LIST ? j->tree.list[target].child : target;
-    if (at->role == NODE_UPDATE || at->op == OP_UPDATE || at->op == OP_OR)
+    if (at->role == NODE_UPDATE && is_arithmetic(j, target, right)) v = VALUE_NONE;
+    else if (at->role == NODE_UPDATE || at->op == OP_UPDATE || at->op == OP_OR)
         v = at->op == OP_OR ? value_union(judge_value(j, target), v)
                             : judge_plus(j, judge_value(j, target), v);
     if (!v.name.len) v.name = declared_type(j, n);
@@ -210,14 +226,37 @@ static void mark_compared(judge *j, int32_t n, bool inside)
         return;
     case OP_IN:
     case OP_NOT_IN:
-        mark(j, meaningful_string(j, a) ? b : a);
+        if (meaningful_string(j, a)) mark(j, b);
+        else if (inside == (at->op == OP_IN)) mark(j, a);
         return;
     case OP_MATCH: mark(j, a); return;
     default: return;
     }
 }
 
-static void mark_guarded(judge *j, int32_t n)
+/* LIST.contains(x) and the like say something of x where they hold, and nothing where they do
+ * not; a test of form (x.matches(...)) may be written either way. */
+static bool asks_a_list(view name)
+{
+    static const char *const names[] = {"contains", "includes", "in_array", "has", "containsKey",
+                                        "include?", "member?", "key?", "has_key?", "in?",
+                                        "array_key_exists", "array_search"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (view_equal(name, view_of(names[i]))) return true;
+    return false;
+}
+
+/* Does n hold where the condition does (inside), or does not? */
+static bool holds_there(const judge *j, int32_t n, int32_t condition, bool inside)
+{
+    while (n != condition && n >= 0) {
+        n = j->tree.list[n].parent;
+        if (n >= 0 && j->tree.list[n].role == NODE_NOT) inside = !inside;
+    }
+    return inside;
+}
+
+static void mark_guarded(judge *j, int32_t n, bool holds)
 {
     int32_t callee = tree_field(&j->tree, n, FIELD_CALLEE), arguments;
     if (callee < 0) callee = tree_field(&j->tree, n, FIELD_NAME);
@@ -231,12 +270,14 @@ static void mark_guarded(judge *j, int32_t n)
     if (!patterns_match(&j->facts->guards, name) && !patterns_match(&j->facts->guards, last))
         return;
     arguments = tree_field(&j->tree, n, FIELD_ARGUMENTS);
+    if (match_loose(j, n)) return;
     for (int32_t c = arguments < 0 ? -1 : j->tree.list[arguments].child; c >= 0;
          c = j->tree.list[c].next) {
         view text = judge_value(j, c).text;
         if (text.len && memmem(text.ptr, text.len, "^.*$", 4)) return; /* everything passes */
     }
     if (object >= 0) mark(j, object);
+    if (!holds && asks_a_list(last)) return;
     for (int32_t c = arguments < 0 ? -1 : j->tree.list[arguments].child; c >= 0;
          c = j->tree.list[c].next)
         mark(j, j->tree.list[c].role == NODE_OTHER && j->tree.list[c].child >= 0
@@ -251,7 +292,7 @@ static void mark_checked(judge *j, int32_t condition, bool inside)
     for (int32_t i = condition; i < j->tree.n && j->tree.list[i].begin < end; i++) {
         node_role role = (node_role)j->tree.list[i].role;
         if (role == NODE_COMPARE || role == NODE_BINARY) mark_compared(j, i, inside);
-        else if (role == NODE_CALL) mark_guarded(j, i);
+        else if (role == NODE_CALL) mark_guarded(j, i, holds_there(j, i, condition, inside));
     }
 }
 
@@ -381,6 +422,14 @@ static int32_t case_of(const judge *j, int32_t n, char subject)
     return -1;
 }
 
+/* case 'C': case 'D': ... */
+static bool is_empty_case(const judge *j, int32_t n)
+{
+    int32_t first = j->tree.list[n].child, next = j->tree.list[n].next;
+    return (first < 0 || j->tree.list[first].next < 0) && next >= 0 &&
+           j->tree.list[next].role == NODE_CASE;
+}
+
 value judge_switch(judge *j, int32_t n)
 {
     int32_t subject = tree_field(&j->tree, n, FIELD_VALUE);
@@ -388,6 +437,7 @@ value judge_switch(judge *j, int32_t n)
     value v = subject >= 0 ? judge_value(j, subject) : VALUE_NONE;
     if (v.level == TAINT_CONST && v.text.len == 1) {
         int32_t only = case_of(j, n, v.text.ptr[0]);
+        while (only >= 0 && is_empty_case(j, only)) only = j->tree.list[only].next;
         if (only >= 0) return judge_children(j, only);
     }
     for (int32_t c = j->tree.list[n].child; c >= 0; c = j->tree.list[c].next)

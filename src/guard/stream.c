@@ -25,6 +25,9 @@ struct guard_stream {
     bool watch;     /* a call that rules look for is still open */
     bool alias;     /* a name holds a function that rules look for */
     bool continues; /* the held bytes go on a line of which a part was released */
+    outline outline;
+    uint32_t row;   /* where the line that is not complete begins, in text */
+    unsigned depth; /* brackets that were open there */
     bool in_php;    /* the window begins in code, not in HTML */
     uint32_t n, held, begun; /* bytes in text; where the held ones begin; where their line began */
     uint64_t fed;
@@ -136,6 +139,7 @@ static void report(guard_stream *s, const rule *u, uint32_t begin, uint32_t end)
 static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint32_t at)
 {
     const rule_set *rules = &s->g->rules;
+    view window = {s->text, s->n};
     size_t begin, end, from;
     for (uint32_t i = 0; i < rules->n; i++) {
         const rule *u = &rules->list[i];
@@ -145,6 +149,8 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
             from = end > from ? end : from + 1;
             if (u->secret && !secret_value(what)) continue;
             if (u->unless && regex_found(u->unless, &s->worker->judge.re, what)) continue;
+            if (u->seen && !regex_found(u->seen, &s->worker->judge.re, window)) break;
+            if (u->unseen && regex_found(u->unseen, &s->worker->judge.re, window)) break;
             report(s, u, at + (uint32_t)begin, at + (uint32_t)end);
             if (from > text.len) break;
         }
@@ -230,7 +236,7 @@ static void decide_deferred(guard_stream *s)
     uint32_t shift;
     if (!s->n_deferred) return;
     view window = window_of(s, &shift);
-    if (judge_window(j, s->language, window, 0, true))
+    if (judge_window(j, s->language, window, 0, true, NULL, 0))
         for (uint32_t i = 0; i < j->n_hits; i++)
             for (uint32_t k = 0; k < s->n_deferred; k++)
                 if (j->hits[i].begin == s->deferred[k].where.begin + shift)
@@ -243,8 +249,15 @@ static void judge_tree(guard_stream *s)
 {
     judge *j = &s->worker->judge;
     uint32_t shift;
+    outline_hole holes[OUTLINE_DONE_MAX];
     view window = window_of(s, &shift);
-    if (!judge_window(j, s->language, window, s->held + shift, false)) {
+    uint32_t n = outline_holes(&s->outline, s->language, (view){s->text, s->n}, holes);
+    for (uint32_t i = 0; i < n; i++) {
+        holes[i].begin += shift;
+        holes[i].end += shift;
+    }
+    s->worker->n_judged++;
+    if (!judge_window(j, s->language, window, s->held + shift, false, holes, n)) {
         s->worker->late = true;
         return;
     }
@@ -298,6 +311,8 @@ static void compact(guard_stream *s)
         n += (uint32_t)line.len;
     }
     memmove(s->text + n, s->text + cut, s->n - cut);
+    outline_cut(&s->outline, n, cut);
+    s->row = s->row > cut ? s->row - (cut - n) : n;
     s->n = n + s->n - cut;
     s->held = s->n;
     memset(s->told, 0, sizeof s->told);
@@ -313,6 +328,12 @@ static void commit(guard_stream *s, bool whole)
     if (inside && s->n - s->held > OVERLAP) {
         memmove(s->text + s->held, s->text + s->n - OVERLAP, OVERLAP);
         s->n = s->held + OVERLAP;
+    }
+    if (whole && s->language != GUARD_TEXT) {
+        outline_line(&s->outline, s->language, (view){s->text, s->n}, s->row, s->n, s->depth,
+                     s->lexer.n);
+        s->row = s->n;
+        s->depth = s->lexer.n;
     }
     s->held = s->n;
     s->continues = !whole;
@@ -359,7 +380,8 @@ static void begin_segment(void *arg, guard_language language, bool detect)
     if (s->detect && s->n) find_language(s);
     if (s->n > s->held) judge_held(s, true);
     if (s->worker) decide_deferred(s);
-    s->n = s->held = s->begun = 0;
+    s->n = s->held = s->begun = s->row = s->depth = 0;
+    s->outline = (outline){0};
     memset(s->told, 0, sizeof s->told);
     s->language = language;
     s->detect = detect;
@@ -401,7 +423,7 @@ static const unwrap_sink sink_of_none = {.segment = begin_segment, .byte = push_
 static void begin_call(guard_stream *s, guard_worker *w)
 {
     s->worker = w;
-    w->n_findings = 0;
+    w->n_findings = w->n_judged = 0;
     w->late = false;
 }
 
@@ -412,6 +434,7 @@ static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
     *result = (guard_result){.safe = held < safe ? held : safe,
                              .findings = w->findings,
                              .n_findings = w->n_findings,
+                             .n_judged = w->n_judged,
                              .late = w->late};
     s->worker = NULL;
 }

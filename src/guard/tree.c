@@ -1,6 +1,8 @@
 /* tree.c - parses a window and flattens its tree. */
 #include "guard/tree.h"
 
+#include <ctype.h>
+
 /* The window bounds a parse: 8 KB take a millisecond or two in the slowest grammar.  This is the
  * last resort against a grammar that runs away; it goes by the clock, so it must never decide
  * otherwise, also not on a machine that is stopped for a while. */
@@ -8,20 +10,20 @@ enum { PARSE_US_MAX = 10000000 };
 
 int tree_open(tree *t)
 {
-    *t = (tree){.parser = ts_parser_new()};
-    t->list = memory_alloc(GUARD_NODES_MAX * sizeof *t->list);
-    if (t->parser && t->list) {
-        ts_parser_set_timeout_micros(t->parser, PARSE_US_MAX);
-        return CERIUM_OK;
-    }
+    *t = (tree){0};
+    int status = tree_memory_open(&t->memory);
+    if (!status) t->list = memory_alloc(GUARD_NODES_MAX * sizeof *t->list);
+    if (t->list) t->parsed = memory_alloc(TREE_TEXT_MAX);
+    if (t->parsed) return CERIUM_OK;
     tree_close(t);
     return CERIUM_ERR_MEMORY;
 }
 
 void tree_close(tree *t)
 {
-    if (t->parser) ts_parser_delete(t->parser);
+    tree_memory_close(&t->memory);
     memory_free(t->list);
+    memory_free(t->parsed);
     *t = (tree){0};
 }
 
@@ -52,6 +54,14 @@ static void note_op(tree *t, int32_t parent, TSNode token)
     }
 }
 
+/* Grammars have one node for all signs before a value; only the one that negates means anything. */
+static bool negates(const tree *t, TSNode at)
+{
+    uint32_t begin = ts_node_start_byte(at);
+    view text = {t->text.ptr + begin, ts_node_end_byte(at) - begin};
+    return view_starts(text, VIEW("!")) || view_starts(text, VIEW("not"));
+}
+
 static bool flatten(tree *t, TSNode root)
 {
     const uint8_t *roles = role_of_symbols(t->language), *fields = role_of_fields(t->language);
@@ -66,6 +76,7 @@ static bool flatten(tree *t, TSNode root)
         TSNode at = ts_tree_cursor_current_node(&c);
         TSSymbol symbol = ts_node_symbol(at);
         uint8_t role = symbol == (TSSymbol)-1 ? NODE_BLOCK : roles[symbol];
+        if (role == NODE_NOT && !negates(t, at)) role = NODE_OTHER;
         bool follow = ts_node_is_named(at);
         int32_t self = -1;
         if (t->n == (int32_t)GUARD_NODES_MAX) {
@@ -100,19 +111,43 @@ done:
     return fits && t->n;
 }
 
-bool tree_read(tree *t, guard_language language, view text)
+static void parse(void *arg)
 {
-    const TSLanguage *grammar = role_of_symbols(language) ? role_grammar(language) : NULL;
+    tree *t = arg;
+    TSParser *parser = ts_parser_new();
+    ts_parser_set_timeout_micros(parser, PARSE_US_MAX);
+    TSTree *parsed = NULL;
+    if (ts_parser_set_language(parser, role_grammar(t->language)))
+        parsed = ts_parser_parse_string(parser, NULL, t->parsed, (uint32_t)t->text.len);
+    if (!parsed || !flatten(t, ts_tree_root_node(parsed))) t->n = 0;
+    if (parsed) ts_tree_delete(parsed);
+    ts_parser_delete(parser);
+}
+
+/* Nothing stands where the body was; in Python something must. */
+static void leave_out(tree *t, outline_hole hole)
+{
+    uint32_t at = hole.begin;
+    if (t->language == GUARD_PYTHON) {
+        while (at < hole.end && isspace((unsigned char)t->parsed[at])) at++;
+        if (hole.end - at < sizeof "pass") return;
+        memcpy(t->parsed + at, "pass", 4);
+        at += 4;
+        t->parsed[--hole.end] = '\n';
+    }
+    memset(t->parsed + at, ' ', hole.end - at);
+}
+
+bool tree_read(tree *t, guard_language language, view text, const outline_hole *holes,
+               uint32_t n_holes)
+{
     t->n = 0;
-    if (!grammar || !ts_parser_set_language(t->parser, grammar)) return false;
-    ts_parser_reset(t->parser);
-    TSTree *parsed = ts_parser_parse_string(t->parser, NULL, text.ptr, (uint32_t)text.len);
-    if (!parsed) return false;
+    if (!role_of_symbols(language) || text.len > TREE_TEXT_MAX) return false;
     t->text = text;
     t->language = language;
-    bool fits = flatten(t, ts_tree_root_node(parsed));
-    ts_tree_delete(parsed);
-    return fits;
+    memcpy(t->parsed, text.ptr, text.len);
+    for (uint32_t i = 0; i < n_holes; i++) leave_out(t, holes[i]);
+    return tree_memory_run(&t->memory, parse, t) && t->n;
 }
 
 int32_t tree_field(const tree *t, int32_t n, node_field field)

@@ -9,6 +9,8 @@
 
 #include "base/memory.h"
 #include "guard/guard.h"
+#include "guard/outline.h"
+#include "guard/tree_memory.h"
 
 typedef enum {
     NODE_OTHER = 0, /* evaluates to what its children do */
@@ -16,7 +18,7 @@ typedef enum {
     NODE_BLOCK, NODE_FUNCTION, NODE_DECORATED, NODE_PARAMS, NODE_PARAM,
     NODE_CALL, NODE_NEW, NODE_ARGS, NODE_ECHO, NODE_INCLUDE, NODE_SHELL,
     NODE_MEMBER, NODE_SUBSCRIPT, NODE_NAME, NODE_STRING, NODE_TEXT, NODE_HEREDOC, NODE_CONST,
-    NODE_BINARY, NODE_COMPARE, NODE_NOT, NODE_TERNARY, NODE_CAST,
+    NODE_BINARY, NODE_COMPARE, NODE_NOT /* !x, not x */, NODE_TERNARY, NODE_CAST,
     NODE_LIST, NODE_DICT, NODE_PAIR, NODE_ASSIGN, NODE_UPDATE, NODE_AS,
     NODE_IF, NODE_UNLESS, NODE_SWITCH, NODE_CASE, NODE_FOREACH, NODE_OPTIONAL, NODE_COMPREHENSION,
     NODE_LEAVE, /* return, throw, break */
@@ -32,7 +34,8 @@ typedef enum {
 } node_field;
 
 typedef enum {
-    OP_NONE = 0, OP_PLUS, OP_PERCENT, OP_DOT, OP_SHIFT, OP_EQUAL, OP_DIFFERS, OP_IN, OP_NOT_IN,
+    OP_NONE = 0, OP_PLUS, OP_PERCENT, OP_DOT, OP_SHIFT, OP_EXTRACT, OP_EQUAL, OP_DIFFERS,
+    OP_IN, OP_NOT_IN,
     OP_MATCH, OP_OR, OP_AND, OP_UPDATE, OP_OTHER,
 } node_op;
 
@@ -42,8 +45,11 @@ typedef struct {
     int32_t parent, child, next;  /* -1: none */
 } node;
 
+enum { TREE_TEXT_MAX = GUARD_WINDOW_BYTES + 2048 };
+
 typedef struct {
-    TSParser *parser;
+    tree_memory memory;
+    char *parsed; /* [TREE_TEXT_MAX] the window as the parser sees it */
     node *list; /* [GUARD_NODES_MAX] */
     int32_t n;
     view text;
@@ -52,8 +58,10 @@ typedef struct {
 
 int tree_open(tree *t);
 void tree_close(tree *t);
-/* False when there is no grammar, or the window was too much for the parser's bounds. */
-bool tree_read(tree *t, guard_language language, view text);
+/* Parse text but for the holes in it, which are bodies of functions.  False when there is no
+ * grammar, or the window was too much for the parser's bounds. */
+bool tree_read(tree *t, guard_language language, view text, const outline_hole *holes,
+               uint32_t n_holes);
 
 /* -1 when there is none. */
 int32_t tree_field(const tree *t, int32_t n, node_field field);
