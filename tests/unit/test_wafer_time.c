@@ -104,6 +104,27 @@ static const shape_facts mixture = {.architecture = "gpt-oss",
 static const wafer_mesh mesh = {
     .width = 64, .height = 64, .hop_cycles = 1, .ramp_cycles = 2, .simd_fp16 = 8};
 
+/* A sum of 15 wavelets over 720 cores, by the formula P + beta stages + c B + 4 T_R for dependent
+ * adds of 25 cycles (published kernels) and of 6 (HPDC'24): chain, two phases, three. */
+static void test_sums_are_the_formulas(void)
+{
+    static const struct {
+        uint32_t degree;
+        double stage, cycles;
+    } sums[] = {{1, 21, 9750}, {1, 2, 2910}, {2, 21, 1436}, {2, 2, 926}, {3, 21, 1116}, {3, 2, 861}};
+    for (size_t i = 0; i < ARRAY_LEN(sums); i++) {
+        wafer_clocks c;
+        const wafer_style style = {.stage = sums[i].stage}; /* and two ramps: 25 and 6 */
+        const wafer_reduction sum = reduction_of(720, sums[i].degree);
+        CHECK(!clocks_open(&c, 720, 1, true, message_cost(&mesh, &style)));
+        clocks_reduce(&c, WAFER_AXIS_X, &sum, 15);
+        const double cycles = (double)clocks_latest(&c) / WAFER_TICKS;
+        TEST_CHECK_THAT(fabs(cycles / sums[i].cycles - 1) < 0.12, "%u phases, %g: %g, not %g",
+                        sums[i].degree, sums[i].stage, cycles, sums[i].cycles);
+        clocks_close(&c);
+    }
+}
+
 static bool same_events(const wafer_events *a, const wafer_events *b)
 {
     return a->vector_ops == b->vector_ops && a->vector_steps == b->vector_steps &&
@@ -334,6 +355,7 @@ int main(void)
 {
     TEST_RUN(test_reductions);
     TEST_RUN(test_strips);
+    TEST_RUN(test_sums_are_the_formulas);
     TEST_RUN(test_folding);
     TEST_RUN(test_collectives);
     TEST_RUN(test_depth);
