@@ -20,12 +20,12 @@ static json_t *json_text(const char *text)
 
 static json_t *json_row(const published_row *row, const validated_row *v)
 {
-    json_t *one = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:s}", "id",
-                            json_text(row->id), "class", json_text(row->class_), "system",
-                            json_text(row->system), "model", json_text(row->model), "context",
-                            json_text(row->context), "metric", json_text(row->metric), "value",
-                            row->value > 0 ? json_real(row->value) : json_null(), "unit", json_text(row->unit), "modelled", v->is_modelled,
-                            "input", v->is_input, "why", v->why);
+    json_t *one = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:s}", "id", json_text(row->id),
+        "class", json_text(row->class_), "system", json_text(row->system), "model",
+        json_text(row->model), "context", json_text(row->context), "metric", json_text(row->metric),
+        "value", row->value > 0 ? json_real(row->value) : json_null(), "unit", json_text(row->unit),
+        "modelled", v->is_modelled, "input", v->is_input, "why", v->why);
     if (!one || !v->is_modelled) return one;
     json_object_set_new(one, "predicted", json_real(v->predicted));
     if (v->has_error || v->is_input) json_object_set_new(one, "error", json_real(v->error));

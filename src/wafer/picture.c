@@ -287,10 +287,11 @@ int picture_plan(const char *path, const plan_result *plan, const plan_request *
     canvas_begin(&p.c, path, title, WIDTH, y + 60 + n_bars * (BAR + 60.0));
     canvas_text(&p.c, MARGIN, 34, "t", title);
     snprintf(title, sizeof title,
-             "%u wafer%s, regions of %u x %u cores, sums in %u phase%s, %s collectives%s",
+             "%u wafer%s, regions of %u x %u cores%s%s, sums in %u phase%s, %s collectives%s",
              plan->layout.wafers, plan->layout.wafers == 1 ? "" : "s", plan->layout.width,
-             plan->layout.height, plan->layout.choice.degree,
-             plan->layout.choice.degree == 1 ? "" : "s",
+             plan->layout.height, plan->layout.is_turned ? ", the wafer on its side" : "",
+             plan->layout.table_regions ? "" : ", the vocabulary in what layers leave",
+             plan->layout.choice.degree, plan->layout.choice.degree == 1 ? "" : "s",
              plan->layout.choice.is_fused ? "fused" : "separate",
              plan->layout.wafers > WAFERS_SHOWN ? "; the other wafers are alike" : "");
     canvas_text(&p.c, MARGIN, 54, "s", title);

@@ -23,8 +23,8 @@ typedef struct {
     double seconds; /* that */
     double tokens;  /* made in it */
     double layers;
-    double ideal;   /* cycles or seconds of a full machine: arithmetic or bandwidth; 0: not known */
-    bool is_input;   /* a constant that was taken from such a row, no prediction */
+    double ideal;  /* cycles or seconds of a full machine: arithmetic or bandwidth; 0: not known */
+    bool is_input; /* a constant that was taken from such a row, no prediction */
     const char *why; /* the protocol, or why there is none */
 } prediction;
 

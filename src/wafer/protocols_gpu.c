@@ -10,13 +10,13 @@ static const struct {
     const char *name;
     double gbytes_s, tflops, link_gbytes_s; /* memory; fp16, dense; to other devices, one way */
 } chips[] = {
-    {"GB200", 8000, 2500, 900},    {"GB300", 8000, 2500, 900}, {"GH200", 4900, 989, 450},
-    {"B200", 8000, 2250, 900},     {"B300", 8000, 2250, 900},  {"H200", 4800, 989, 450},
-    {"H100 PCIe", 2000, 756, 300}, {"H100 NVL", 3900, 835, 300}, {"H100", 3350, 989, 450},
-    {"H800", 3350, 989, 200},      {"H20", 4000, 148, 450},    {"A100 40", 1555, 312, 300},
+    {"GB200", 8000, 2500, 900},    {"GB300", 8000, 2500, 900},    {"GH200", 4900, 989, 450},
+    {"B200", 8000, 2250, 900},     {"B300", 8000, 2250, 900},     {"H200", 4800, 989, 450},
+    {"H100 PCIe", 2000, 756, 300}, {"H100 NVL", 3900, 835, 300},  {"H100", 3350, 989, 450},
+    {"H800", 3350, 989, 200},      {"H20", 4000, 148, 450},       {"A100 40", 1555, 312, 300},
     {"A100-40", 1555, 312, 300},   {"A100 PCIe", 1935, 312, 300}, {"A100", 2039, 312, 300},
-    {"A800", 2039, 312, 200},      {"L40S", 864, 362, 32},     {"A6000", 768, 155, 56},
-    {"4090", 1008, 165, 32},       {"3090", 936, 71, 56},      {"5090", 1792, 210, 64},
+    {"A800", 2039, 312, 200},      {"L40S", 864, 362, 32},        {"A6000", 768, 155, 56},
+    {"4090", 1008, 165, 32},       {"3090", 936, 71, 56},         {"5090", 1792, 210, 64},
     {"MI300X", 5300, 1307, 448},   {"MI325X", 6000, 1307, 448},
 };
 
@@ -57,12 +57,12 @@ static double kernels_of(const step_program *p)
         case STEP_QKV: /* norm, product, rotation, into the cache; norms of heads */
             n += op->head_norm[0] ? 5 : 4;
             break;
-        case STEP_ATTEND: /* parts of the context, and their sum */
+        case STEP_ATTEND:       /* parts of the context, and their sum */
         case STEP_EXPERTS_DOWN: /* product, sum over experts */
             n += 2;
             break;
-        case STEP_FFN_UP: /* norm, product, activation */
-        case STEP_ROUTE: /* norm, product, the best */
+        case STEP_FFN_UP:     /* norm, product, activation */
+        case STEP_ROUTE:      /* norm, product, the best */
         case STEP_EXPERTS_UP: /* sorting by expert, product, activation */
             n += 3;
             break;
@@ -97,8 +97,7 @@ static double fill_stack(wafer_gpu *g, const row_query *q, const step_program *p
     const double devices = q->devices;
     size_t i = 0;
     while ((stacks[i].stack && !row_says(q->row, stacks[i].stack)) ||
-           (stacks[i].chip && !row_says(q->row, stacks[i].chip)) ||
-           devices > stacks[i].devices_max)
+           (stacks[i].chip && !row_says(q->row, stacks[i].chip)) || devices > stacks[i].devices_max)
         i++; /* the last is for all */
     const gpu_stack *s = &stacks[i];
     g->stack[WAFER_TUNED].efficiency = s->efficiency / (1 + s->lost * log2(devices));

@@ -7,8 +7,8 @@
 /* WSE-2 or WSE-3, by what the system is called. */
 static bool open_mesh(wafer_machine *m, const row_query *q, prediction *out)
 {
-    static const char *const second[] = {"WSE-2", "WSE2", "WSE 2", "CS-2", "CS2",
-                                         "WSE-1", "CS-1", "CS1"}; /* the same fabric */
+    static const char *const second[] = {"WSE-2", "WSE2",  "WSE 2", "CS-2",
+                                         "CS2",   "WSE-1", "CS-1",  "CS1"}; /* the same fabric */
     static const char *const third[] = {"WSE-3", "WSE3", "WSE 3", "CS-3", "CS3"};
     bool is_2 = false, is_3 = false;
     for (size_t i = 0; i < ARRAY_LEN(second); i++) is_2 |= row_says(q->row, second[i]);

@@ -243,8 +243,10 @@ static double predict(const char *fields, bool *is_modelled)
     cerium_error err = {0};
     published_rows r;
     const wafer_style style = wafer_style_sdk();
-    snprintf(csv, sizeof csv, "\xef\xbb\xbf Class ,system,devices,MODEL,precision,context,Value,unit\n"
-             "%s\n", fields);
+    snprintf(csv, sizeof csv,
+             "\xef\xbb\xbf Class ,system,devices,MODEL,precision,context,Value,unit\n"
+             "%s\n",
+             fields);
     TEST_CHECK_THAT(!rows_parse(&r, view_of(csv), "r", &err), "%s: %s", fields, err.message);
     const validated_row v = validate_row(&r.rows[0], &style);
     TEST_CHECK(v.has_error == (v.is_modelled && r.rows[0].value > 0));
@@ -260,11 +262,13 @@ static void test_spellings(void)
         double factor; /* of the other's figure in the one's */
     } same[] = {
         {"wse_decode,WSE-2 420x420 PEs,1,LLaMA3-8B,fp16,4K,,tok/s",
-         "wse_decode,Cerebras WSE2 (420 \xc3\x97 420),,meta-llama/Meta-Llama-3-8B-Instruct,,,~1,", 1},
+         "wse_decode,Cerebras WSE2 (420 \xc3\x97 420),,meta-llama/Meta-Llama-3-8B-Instruct,,,~1,",
+         1},
         {"wse_decode,WSE-2 P=420,1,LLaMA3-8B,fp16,4K,1,cycles/layer",
          "wse_decode,WSE-2 420x420,1,Llama 3 8B,fp16,4096 tokens,\"2,699\",cycles", 1.0 / 32},
         {"gpu_decode,8x H200 SGLang,,Qwen3-Coder-30B-A3B,fp8,short,5,ms",
-         "gpu_decode,H200 SGLang TP8,n/a,Qwen/Qwen3-Coder-30B-A3B-Instruct-2507-FP8,FP8,-,x,\xc2\xb5s",
+         "gpu_decode,H200 SGLang "
+         "TP8,n/a,Qwen/Qwen3-Coder-30B-A3B-Instruct-2507-FP8,FP8,-,x,\xc2\xb5s",
          1e-3},
         {"gpu_decode,H100,1,Llama-3.1-8B,W4A16,1K in / 2K out,>1,tokens/s/user",
          "gpu_decode,H100,1,Llama-3.1-8B-AWQ,int4,2K,1,TPS", 1},
