@@ -89,6 +89,8 @@ struct mesh {
     size_t kv_page_bytes;
     uint8_t *kv;                       /* [layers][kv heads][kv_pages]{keys, values} */
     size_t kv_bytes;
+    uint32_t *kv_first;                /* [layers][height + 1] of SHIFT: mesh_kv.c */
+    uint64_t kv_moves;                 /* tokens that went up by a row */
 
     /* the pass */
     uint32_t n_rows, position, n_logits;
@@ -105,7 +107,6 @@ struct mesh {
     mesh_sum *sums;                    /* the same */
     kernel_softmax_state *state;       /* [height + 1] */
     float *out;                        /* the same [..][head_dim] */
-    uint32_t *tokens;                  /* [height] */
     uint32_t *chosen;                  /* [rows][experts used] */
     float *weight;
     float *logits;                     /* [rows][n_vocab] */
@@ -172,10 +173,23 @@ void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, ui
 void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times);
 void mesh_count_gather(mesh *m, const mesh_split *split, uint32_t n_times);
 
-/* ---- mesh_attend.c, mesh_experts.c, mesh_sample.c ---- */
+/* ---- mesh_kv.c: who keeps which token ---- */
+
+/* Tokens begin, begin + stride, .. below end. */
+typedef struct {
+    uint32_t begin, end, stride;
+} mesh_kv_range;
 
 int mesh_kv_open(mesh *m);
-void mesh_kv_write(mesh *m, uint32_t layer, uint32_t row);
+kernel_kv_page mesh_kv_page(const mesh *m, uint32_t layer, uint32_t head, uint32_t token);
+/* Keys and values of a row of the pass come in, after those before it; op is the QKV. */
+void mesh_kv_write(mesh *m, const step_op *op, uint32_t row);
+/* Of the tokens [begin, end), those that row y of the mesh keeps. */
+mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t begin,
+                             uint32_t end);
+
+/* ---- mesh_attend.c, mesh_experts.c, mesh_sample.c ---- */
+
 void mesh_attend(mesh *m, const step_op *op);
 void mesh_route(mesh *m, const step_op *op, const mesh_tiles *const *w);
 void mesh_experts_up(mesh *m, const step_op *op, const mesh_tiles *const *w);

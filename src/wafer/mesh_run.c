@@ -69,7 +69,7 @@ static void run_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w)
             m->k.attend_query[m->layout.kv_type](
                 m->queries + ((size_t)r * s->n_heads + h) * m->query_bytes, q + h * s->head_dim,
                 s->head_dim);
-        mesh_kv_write(m, op->layer, r);
+        mesh_kv_write(m, op, r);
     }
     count_heads(m, op);
 }
