@@ -113,6 +113,7 @@ static int own_buffers(mesh *m, cerium_error *err)
     m->x = mesh_own(m, rows * s->n_embd, sizeof(float));
     m->cosine = mesh_own(m, rows * s->n_rot / 2, sizeof(float));
     m->sine = mesh_own(m, rows * s->n_rot / 2, sizeof(float));
+    m->norm_scale = mesh_own(m, l->rows_max, sizeof *m->norm_scale);
     m->normed = own_rows(m, l->rows_max, s->n_embd);
     m->attended = own_rows(m, l->rows_max, n_q);
     m->hidden = own_rows(m, l->rows_max * used, s->n_experts ? s->n_ff_expert : s->n_ff);

@@ -43,9 +43,9 @@ typedef enum { MESH_EQUAL = 0, MESH_ORDER = 1 } mesh_order;
 typedef struct {
     uint32_t width, height;  /* cores */
     mesh_order order;
-    wafer_choice choice;     /* fused collectives and islands of experts are not executed; degree
-                                is of MESH order, in EQUAL order sums go from the first core to
-                                the last; context 0 = the model's */
+    wafer_choice choice;     /* is_fused, and degree, are of MESH order: in EQUAL order sums go
+                                from the first core to the last; islands of experts are not
+                                executed; context 0 = the model's */
     uint32_t colours;        /* that a router has for us */
     uint32_t lanes;          /* values in a vector step */
     kernel_kv_type kv_type;

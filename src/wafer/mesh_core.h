@@ -97,6 +97,8 @@ struct mesh {
     step_kind kind;                    /* of the step that events belong to */
     float *x;                          /* [rows][n_embd] */
     float *cosine, *sine;
+    float *norm_scale;                 /* [rows] */
+    bool riding;                       /* sums of squares go with the next product */
     mesh_rows normed, attended, hidden; /* hidden: [rows][experts used] */
     float *q, *key, *value;            /* [rows][heads head_dim] */
     uint8_t *queries;                  /* [rows][heads][query_bytes] */
@@ -165,8 +167,8 @@ void mesh_count_adds(mesh *m, wafer_axis axis, uint32_t line, const mesh_schedul
                      uint32_t first, uint64_t n);
 void mesh_count_broadcast(mesh *m, wafer_axis axis, uint32_t line, uint32_t root, uint32_t first,
                           uint32_t end, uint64_t n);
-/* n_times the same: on every line of an axis a sum (or maximum) of n values, or of each line's
- * share, and its broadcast; a vector instruction of length n on every core; and what every strip
+/* n_times the same: on every line of an axis a sum (or maximum) of n values, or of n and the line's
+ * share where it has one, and its broadcast; a vector instruction of length n on every core; and what every strip
  * has of a split vector, given to each of its columns in all rows. */
 void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, uint32_t n,
                            uint32_t n_times);
@@ -197,7 +199,10 @@ void mesh_experts_down(mesh *m, const step_op *op, const mesh_tiles *const *w);
 
 /* ---- mesh_vector.c: norms, activations ---- */
 
-/* Row r of m->normed = norm of row `row` of x, also in 8 bits where acts are wanted. */
+/* Row r of m->normed = norm of row `row` of x, also in 8 bits where acts are wanted.  With fused
+ * collectives without its scale, which is known when the first product with it is: that product's
+ * messages have one value more.  Then y, what each product gave, gets the scale, and when all have
+ * been made so does the row. */
 void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, bool acts);
 /* gate[n] = activation of gate and up. */
 void mesh_activate(const mesh *m, float *gate, const float *up, uint32_t n);
@@ -207,6 +212,8 @@ void mesh_softmax(mesh *m, float *x, const mesh_split *split);
 void mesh_softmax_local(const mesh *m, float *x, uint32_t n);
 /* A row in 8 bits, split over an axis. */
 void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, wafer_axis axis);
+void mesh_scale_output(mesh *m, float *y, const mesh_split *split, uint32_t r);
+void mesh_norm_end(mesh *m, uint32_t r);
 bool mesh_takes_acts(const step_op *op);
 
 /* ---- functions of a core ---- */

@@ -69,6 +69,14 @@ static void role_text(char out[64], const picture *p, const wafer_region *region
     else
         snprintf(out, 64, is_short ? "%u-%u" : "layers %u-%u", region->first_layer,
                  region->first_layer + region->n_layers - 1);
+    /* The vocabulary beside layers. */
+    const plan_layout *l = &p->plan->layout;
+    const uint32_t i = (uint32_t)(region - p->placement.regions);
+    const char *more = i < l->embed_regions                            ? " + embedding"
+                       : i + l->head_regions >= p->placement.n_regions ? " + head"
+                                                                       : "";
+    if (!is_short && !has_tables(p, region))
+        snprintf(out + strlen(out), 64 - strlen(out), "%s", more);
 }
 
 /* A bar over the bottom of a region: what of a core's memory holds weights, KV, buffers. */
