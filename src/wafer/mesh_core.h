@@ -168,8 +168,8 @@ void mesh_count_adds(mesh *m, wafer_axis axis, uint32_t line, const mesh_schedul
 void mesh_count_broadcast(mesh *m, wafer_axis axis, uint32_t line, uint32_t root, uint32_t first,
                           uint32_t end, uint64_t n);
 /* n_times the same: on every line of an axis a sum (or maximum) of n values, or of n and the line's
- * share where it has one, and its broadcast; a vector instruction of length n on every core; and what every strip
- * has of a split vector, given to each of its columns in all rows. */
+ * share where it has one, and its broadcast; a vector instruction of length n on every core; and
+ * what every strip has of a split vector, given to each of its columns in all rows. */
 void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, uint32_t n,
                            uint32_t n_times);
 void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times);
