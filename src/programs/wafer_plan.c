@@ -70,12 +70,16 @@ static void show_wafers(char out[64], const styled *s)
 static void show_grid(char out[64], const styled *s)
 {
     const plan_layout *l = &s->plan.layout;
-    snprintf(out, 64, "%u x %u of %u x %u", l->columns, l->rows, l->width, l->height);
+    snprintf(out, 64, "%u x %u of %u x %u%s", l->columns, l->rows, l->width, l->height,
+             l->is_turned ? ", turned" : "");
 }
 static void show_regions(char out[64], const styled *s)
 {
     const plan_layout *l = &s->plan.layout;
-    snprintf(out, 64, "%u + %u", l->table_regions, l->layer_regions);
+    if (l->table_regions)
+        snprintf(out, 64, "%u + %u", l->table_regions, l->layer_regions);
+    else
+        snprintf(out, 64, "%u, sharing", l->layer_regions);
 }
 static void show_layers(char out[64], const styled *s)
 {
@@ -213,15 +217,15 @@ static json_t *json_layout(const plan_result *p)
 {
     const plan_layout *l = &p->layout;
     const wafer_choice *c = &l->choice;
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:i, s:I, s:I, s:I}",
-                     "wafers", (int)l->wafers, "columns", (int)l->columns, "rows", (int)l->rows,
-                     "width", (int)l->width, "height", (int)l->height, "layers_a_region",
-                     (int)l->layers_a_region, "table_regions", (int)l->table_regions,
-                     "layer_regions", (int)l->layer_regions, "degree", (int)c->degree, "fused",
-                     c->is_fused, "experts",
-                     c->experts == WAFER_EXPERTS_ISLANDS ? "islands" : "sharded", "island",
-                     (int)c->island, "core_bytes", (json_int_t)l->core_bytes, "usable_bytes",
-                     (json_int_t)l->usable_bytes, "cores", (json_int_t)l->cores);
+    return json_pack(
+        "{s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:i, s:i, s:i, s:b, s:s, s:i, s:I, s:I, s:I}",
+        "wafers", (int)l->wafers, "columns", (int)l->columns, "rows", (int)l->rows, "width",
+        (int)l->width, "height", (int)l->height, "turned", l->is_turned, "layers_a_region",
+        (int)l->layers_a_region, "table_regions", (int)l->table_regions, "layer_regions",
+        (int)l->layer_regions, "degree", (int)c->degree, "fused", c->is_fused, "experts",
+        c->experts == WAFER_EXPERTS_ISLANDS ? "islands" : "sharded", "island", (int)c->island,
+        "core_bytes", (json_int_t)l->core_bytes, "usable_bytes", (json_int_t)l->usable_bytes,
+        "cores", (json_int_t)l->cores);
 }
 
 static json_t *json_styled(const styled *s, int style)

@@ -23,7 +23,9 @@ static const char help[] =
     "      --order WHICH     equal: sums in the order of the CPU, the same bits (default);\n"
     "                        mesh: partial sums meet as they would on silicon, within a bound\n"
     "      --degree N        phases in which they meet, 1 to 4 (default 2)\n"
-    "      --kv-policy WHICH round-robin (default) or shift: the row that keeps a token\n"
+    "      --fused           norms ride on the sums of products; needs --order mesh\n"
+    "      --kv-policy WHICH round-robin (default), or shift: rows keep neighbours, and pass\n"
+    "                        their oldest token up as the text grows\n"
     "      --kv i8|f16|f32   what keys and values are kept in (default i8)\n"
     "      --verify N        afterwards verify the text again, N tokens in a pass, as a draft\n"
     "      --no-compare      the mesh alone\n"
@@ -33,7 +35,7 @@ static const char help[] =
     "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N\n\n"
     "example: cerium wafer simulate --mesh 32x32 --order mesh -p 'int main(void)' -n 16\n";
 
-enum { OWN_MESH = OPTION_OWN, OWN_MACHINE, OWN_ORDER, OWN_DEGREE, OWN_POLICY, OWN_VERIFY,
+enum { OWN_MESH = OPTION_OWN, OWN_MACHINE, OWN_ORDER, OWN_DEGREE, OWN_FUSED, OWN_POLICY, OWN_VERIFY,
        OWN_NO_COMPARE, OWN_EVENTS };
 enum { PROMPT_BYTES_MAX = 1 << 20 };
 
@@ -91,6 +93,7 @@ static bool take_own(void *arg, int val, const char *value)
         s->layout.order = which ? MESH_ORDER : MESH_EQUAL;
         return true;
     case OWN_DEGREE: return option_u32(value, 1, WAFER_DEGREE_MAX, &s->layout.choice.degree);
+    case OWN_FUSED: return s->layout.choice.is_fused = true;
     case OWN_POLICY:
         if (!take_word(value, "round-robin", "shift", &which)) return false;
         s->layout.choice.kv = which ? WAFER_KV_SHIFT : WAFER_KV_ROUND_ROBIN;
@@ -383,9 +386,9 @@ static void print_json(const simulate *s)
     for (size_t i = s->n_prompt; i < s->n; i++)
         json_array_append_new(ids, json_integer(s->tokens[i]));
     json_t *all = json_pack(
-        "{s:i, s:i, s:s, s:i, s:s, s:I, s:I, s:I, s:f, s:o}", "width", (int)l->width, "height",
+        "{s:i, s:i, s:s, s:i, s:b, s:s, s:I, s:I, s:I, s:f, s:o}", "width", (int)l->width, "height",
         (int)l->height, "order", l->order == MESH_EQUAL ? "equal" : "mesh", "degree",
-        (int)l->choice.degree, "kv_policy",
+        (int)l->choice.degree, "fused", l->choice.is_fused, "kv_policy",
         l->choice.kv == WAFER_KV_SHIFT ? "shift" : "round-robin", "core_weight_bytes",
         (json_int_t)mesh_core_weight_bytes(s->m), "core_kv_bytes",
         (json_int_t)mesh_core_kv_bytes(s->m), "prompt_tokens", (json_int_t)s->n_prompt,
@@ -411,6 +414,7 @@ int wafer_simulate_main(int argc, char **argv)
         {"machine", required_argument, NULL, OWN_MACHINE},
         {"order", required_argument, NULL, OWN_ORDER},
         {"degree", required_argument, NULL, OWN_DEGREE},
+        {"fused", no_argument, NULL, OWN_FUSED},
         {"kv-policy", required_argument, NULL, OWN_POLICY},
         {"verify", required_argument, NULL, OWN_VERIFY},
         {"no-compare", no_argument, NULL, OWN_NO_COMPARE},

@@ -20,15 +20,15 @@ static json_t *json_text(const char *text)
 
 static json_t *json_row(const published_row *row, const validated_row *v)
 {
-    json_t *one = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:b, s:b, s:s}", "id",
-                            json_text(row->id), "class", json_text(row->class_), "system",
-                            json_text(row->system), "model", json_text(row->model), "context",
-                            json_text(row->context), "metric", json_text(row->metric), "value",
-                            row->value, "unit", json_text(row->unit), "modelled", v->is_modelled,
-                            "input", v->is_input, "why", v->why);
+    json_t *one = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:s}", "id", json_text(row->id),
+        "class", json_text(row->class_), "system", json_text(row->system), "model",
+        json_text(row->model), "context", json_text(row->context), "metric", json_text(row->metric),
+        "value", row->value > 0 ? json_real(row->value) : json_null(), "unit", json_text(row->unit),
+        "modelled", v->is_modelled, "input", v->is_input, "why", v->why);
     if (!one || !v->is_modelled) return one;
     json_object_set_new(one, "predicted", json_real(v->predicted));
-    json_object_set_new(one, "error", json_real(v->error));
+    if (v->has_error || v->is_input) json_object_set_new(one, "error", json_real(v->error));
     return one;
 }
 
@@ -50,12 +50,14 @@ static void print_rows(const published_rows *rows, const validated_row *v)
            "|---|---|---|---|---|---|---|\n");
     for (uint32_t i = 0; i < rows->n_rows; i++) {
         const published_row *r = &rows->rows[i];
-        printf("| %s | %s | %s | %s, %s | %.6g %s | ", r->id, r->class_, r->system, r->model,
-               r->context, r->value, r->unit);
+        printf("| %s | %s | %s | %s, %s | %s %s | ", r->id, r->class_, r->system, r->model,
+               r->context, r->published, r->unit);
         if (!v[i].is_modelled)
             printf("not modelled: %s | |\n", v[i].why);
         else if (v[i].is_input)
             printf("%.6g (input) | |\n", v[i].predicted);
+        else if (!v[i].has_error)
+            printf("%.6g | |\n", v[i].predicted);
         else
             printf("%.6g | %+.2f %% |\n", v[i].predicted, 100 * v[i].error);
     }

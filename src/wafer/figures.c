@@ -81,6 +81,12 @@ static void slot_at(wafer_region *region, const plan_layout *l, uint32_t i)
     region->y = row * l->height;
     region->width = l->width;
     region->height = l->height;
+    if (!l->is_turned) return;
+    const wafer_region side = *region;
+    region->x = side.y;
+    region->y = side.x;
+    region->width = side.height;
+    region->height = side.width;
 }
 
 static void fill_layers(wafer_region *region, const plan_result *plan, const plan_request *r,
@@ -99,10 +105,11 @@ static void fill_layers(wafer_region *region, const plan_result *plan, const pla
         if (layer == first) region->first_op = at;
         region->n_ops += n;
     }
-    region->weight_bytes = l->layer_bytes * region->n_layers;
+    const bool has_table = i < l->embed_regions || i + l->head_regions >= l->layer_regions;
+    region->weight_bytes = l->layer_bytes * region->n_layers + (has_table ? l->table_bytes : 0);
     region->kv_bytes = l->layer_kv_bytes * region->n_layers;
     const uint64_t buffers =
-        l->core_bytes - (l->layer_bytes + l->layer_kv_bytes) * l->layers_a_region;
+        l->core_bytes - l->table_bytes - (l->layer_bytes + l->layer_kv_bytes) * l->layers_a_region;
     region->core_bytes = region->weight_bytes + region->kv_bytes + buffers;
 }
 

@@ -113,6 +113,7 @@ static int own_buffers(mesh *m, cerium_error *err)
     m->x = mesh_own(m, rows * s->n_embd, sizeof(float));
     m->cosine = mesh_own(m, rows * s->n_rot / 2, sizeof(float));
     m->sine = mesh_own(m, rows * s->n_rot / 2, sizeof(float));
+    m->norm_scale = mesh_own(m, l->rows_max, sizeof *m->norm_scale);
     m->normed = own_rows(m, l->rows_max, s->n_embd);
     m->attended = own_rows(m, l->rows_max, n_q);
     m->hidden = own_rows(m, l->rows_max * used, s->n_experts ? s->n_ff_expert : s->n_ff);
@@ -126,7 +127,6 @@ static int own_buffers(mesh *m, cerium_error *err)
     m->sums = mesh_own(m, all, sizeof *m->sums);
     m->state = mesh_own(m, l->height + 1, sizeof *m->state);
     m->out = mesh_own(m, (size_t)(l->height + 1) * s->head_dim, sizeof(float));
-    m->tokens = mesh_own(m, l->height, sizeof *m->tokens);
     m->chosen = mesh_own(m, rows * used, sizeof *m->chosen);
     m->weight = mesh_own(m, rows * used, sizeof *m->weight);
     m->logits = mesh_own(m, rows * s->n_vocab, sizeof(float));
@@ -235,7 +235,8 @@ uint64_t mesh_core_weight_bytes(const mesh *m)
 
 uint64_t mesh_core_kv_bytes(const mesh *m)
 {
-    const uint64_t tokens = tiles_of(m->layout.choice.context, m->layout.height);
+    const bool moves = m->layout.choice.kv == WAFER_KV_SHIFT; /* one comes before one goes */
+    const uint64_t tokens = tiles_of(m->layout.choice.context, m->layout.height) + moves;
     const uint64_t page = kernel_kv_bytes(m->layout.kv_type, m->program->shape.head_dim);
     return 2 * tokens * m->program->shape.n_layers * m->split_kv.most *
            (page / KERNEL_PAGE) / m->program->shape.head_dim;

@@ -9,7 +9,7 @@
  *   q, k, v, attention        along x: strips of columns for KV heads, channels within a strip
  *   hidden, logits            along x
  *
- * Keys and values lie in the row that kv_row() gives.  A sum along an axis is the adds of a
+ * Keys and values lie in the row that mesh_kv.c says.  A sum along an axis is the adds of a
  * wafer_reduction and a broadcast from its root.  Experts are cut like all else.
  *
  * Two orders of sums:
@@ -43,9 +43,9 @@ typedef enum { MESH_EQUAL = 0, MESH_ORDER = 1 } mesh_order;
 typedef struct {
     uint32_t width, height;  /* cores */
     mesh_order order;
-    wafer_choice choice;     /* fused collectives and islands of experts are not executed; degree
-                                is of MESH order, in EQUAL order sums go from the first core to
-                                the last; context 0 = the model's */
+    wafer_choice choice;     /* is_fused, and degree, are of MESH order: in EQUAL order sums go
+                                from the first core to the last; islands of experts are not
+                                executed; context 0 = the model's */
     uint32_t colours;        /* that a router has for us */
     uint32_t lanes;          /* values in a vector step */
     kernel_kv_type kv_type;
@@ -93,6 +93,7 @@ typedef enum {
     MESH_FAULT_ORDER = 1, /* the first two slices of every sum along y in each other's place */
     MESH_FAULT_TILE = 2,  /* the tile in the middle of the first matrix has one row too few */
     MESH_FAULT_EXP = 3,   /* exp by squaring squares twice too few: e^(x/4) */
+    MESH_FAULT_SHIFT = 4, /* of WAFER_KV_SHIFT: the first row has no room for what it is passed */
 } mesh_fault;
 
 /* ---- running ---- */

@@ -1,7 +1,7 @@
-/* mesh_attend.c - keys and values in the rows of the mesh, and attention over them.
+/* mesh_attend.c - attention over the keys and values in the rows of the mesh.
  *
- * The row that kv_row() gives keeps a token, in every column of its head's strip the channels of
- * that column.  Keys and values in 8 bits are turned and rounded by head, so the columns of a strip
+ * A row (mesh_kv.c) keeps a token, in every column of its head's strip the channels of that column.
+ * Keys and values in 8 bits are turned and rounded by head, so the columns of a strip
  * give each other their channels of the new query, key and value.
  *
  * Scores are summed along x over the columns of a strip, so that all of them know a row's weights;
@@ -12,48 +12,10 @@
  * exact; its partial sums and, of floats, its outputs walk from token to token.
  * MESH: every row starts from nothing over the tokens that it has, 64 at a time, and the running
  * softmaxes of the rows meet by the schedule along y. */
-#include "base/memory.h"
 #include "kernels/kv_i8.h"
 #include "wafer/mesh_core.h"
 
 enum { CHUNK_PAGES = 8 }; /* of the CPU's attention: 512 positions */
-
-int mesh_kv_open(mesh *m)
-{
-    const step_shape *s = &m->program->shape;
-    m->kv_pages = tiles_of(m->layout.choice.context, KERNEL_PAGE);
-    m->kv_page_bytes = size_round_up(kernel_kv_bytes(m->layout.kv_type, s->head_dim), MEMORY_ALIGN);
-    if (!size_mul((size_t)s->n_layers * s->n_kv_heads, m->kv_pages, &m->kv_bytes) ||
-        !size_mul(m->kv_bytes, 2 * m->kv_page_bytes, &m->kv_bytes))
-        return CERIUM_ERR_MEMORY;
-    m->kv = memory_map(m->kv_bytes);
-    return m->kv ? CERIUM_OK : CERIUM_ERR_MEMORY;
-}
-
-static kernel_kv_page page_of(const mesh *m, uint32_t layer, uint32_t head, uint32_t token)
-{
-    const size_t at = ((size_t)layer * m->program->shape.n_kv_heads + head) * m->kv_pages +
-                      token / KERNEL_PAGE;
-    uint8_t *keys = m->kv + at * 2 * m->kv_page_bytes;
-    return (kernel_kv_page){keys, keys + m->kv_page_bytes};
-}
-
-void mesh_kv_write(mesh *m, uint32_t layer, uint32_t row)
-{
-    const step_shape *s = &m->program->shape;
-    const uint32_t token = m->position + row, d = s->head_dim;
-    for (uint32_t h = 0; h < s->n_kv_heads; h++) {
-        const size_t at = ((size_t)row * s->n_kv_heads + h) * d;
-        const kernel_kv_page page = page_of(m, layer, h, token);
-        m->k.kv_write[m->layout.kv_type]((void *)page.keys, (void *)page.values,
-                                         token % KERNEL_PAGE, m->key + at, m->value + at, d);
-    }
-}
-
-static uint32_t row_of(const mesh *m, uint32_t token)
-{
-    return kv_row(m->layout.choice.kv, m->layout.height, m->layout.choice.context, token);
-}
 
 /* Tokens that attention takes in one step: slots [first, end) of 64.  EQUAL: a page; MESH: what one
  * row has next. */
@@ -95,7 +57,7 @@ static void step_i8(const mesh *m, const seeing *s, kernel_softmax_state *state,
     float p[KERNEL_PAGE] = {0}, best = -INFINITY, top = 0.0f;
     int32_t sums[KV_I8_CHANNELS_MAX] = {0};
     for (uint32_t j = b->first; j < b->end; j++) {
-        const kv_i8_page *keys = page_of(m, s->op->layer, s->kv_head, b->token[j]).keys;
+        const kv_i8_page *keys = mesh_kv_page(m, s->op->layer, s->kv_head, b->token[j]).keys;
         const uint32_t slot = b->token[j] % KERNEL_PAGE;
         int32_t dot = query->offset;
         for (uint32_t i = 0; i < d; i++) dot += query->q[i] * keys->bytes[kv_i8_key_at(i, slot)];
@@ -104,14 +66,14 @@ static void step_i8(const mesh *m, const seeing *s, kernel_softmax_state *state,
     }
     const float c = take_scores(m, state, p, b->first, b->end, query->scale, best * query->scale);
     for (uint32_t j = b->first; j < b->end; j++) {
-        const kv_i8_page *values = page_of(m, s->op->layer, s->kv_head, b->token[j]).values;
+        const kv_i8_page *values = mesh_kv_page(m, s->op->layer, s->kv_head, b->token[j]).values;
         p[j] *= values->scale[b->token[j] % KERNEL_PAGE];
     }
     for (uint32_t j = 0; j < KERNEL_PAGE; j += 2) top = kernel_max(top, p[j] + p[j + 1]);
     const float inverse = kv_i8_inverse(top, KV_I8_WEIGHT_MAX);
     const float scale = kv_i8_scale(top, KV_I8_WEIGHT_MAX);
     for (uint32_t j = b->first; j < b->end; j++) {
-        const kv_i8_page *values = page_of(m, s->op->layer, s->kv_head, b->token[j]).values;
+        const kv_i8_page *values = mesh_kv_page(m, s->op->layer, s->kv_head, b->token[j]).values;
         const int32_t weight = (int32_t)rintf(p[j] * inverse);
         const int8_t *v = (const int8_t *)values->bytes +
                           kv_i8_value_at(0, b->token[j] % KERNEL_PAGE, channels);
@@ -131,7 +93,7 @@ static float score(mesh *m, const seeing *s, uint32_t token)
 {
     const uint32_t d = m->program->shape.head_dim, n = m->strip_sum.n;
     const float *q = s->query;
-    const void *keys = page_of(m, s->op->layer, s->kv_head, token).keys;
+    const void *keys = mesh_kv_page(m, s->op->layer, s->kv_head, token).keys;
     float sum = 0.0f;
     for (uint32_t c = 0; c < n; c++) {
         const wafer_range r = tile_range(d, m->strips.channels, c);
@@ -155,7 +117,7 @@ static void step_float(mesh *m, const seeing *s, kernel_softmax_state *state, fl
     const float c = take_scores(m, state, p, b->first, b->end, 1.0f, best);
     for (uint32_t i = 0; i < d; i++) out[i] *= c;
     for (uint32_t j = b->first; j < b->end; j++) {
-        const void *values = page_of(m, s->op->layer, s->kv_head, b->token[j]).values;
+        const void *values = mesh_kv_page(m, s->op->layer, s->kv_head, b->token[j]).values;
         for (uint32_t i = 0; i < d; i++)
             out[i] = fmaf(p[j], read_kv(m, values, (size_t)(b->token[j] % KERNEL_PAGE) * d + i),
                           out[i]);
@@ -216,15 +178,11 @@ static void walk_apart(mesh *m, const seeing *s)
     for (uint32_t y = 0; y < h; y++) {
         float *out = m->out + (size_t)y * d;
         clear(m, &m->state[y], out);
-        /* Round-robin: every h-th token; else the tokens are neighbours. */
-        const bool apart = m->layout.choice.kv == WAFER_KV_ROUND_ROBIN;
-        const uint32_t stride = apart ? h : 1, most = tiles_of(m->layout.choice.context, h);
-        uint32_t t = apart ? y : y * most, end = apart ? s->end : t + most;
-        if (end > s->end) end = s->end;
-        if (t < s->first) t += (s->first - t + stride - 1) / stride * stride;
-        for (b.end = 0; t < end; t += stride) {
+        const mesh_kv_range r = mesh_kv_tokens(m, s->op->layer, y, s->first, s->end);
+        b.end = 0;
+        for (uint32_t t = r.begin; t < r.end; t += r.stride) {
             b.token[b.end++] = t;
-            if (b.end < KERNEL_PAGE && t + stride < end) continue;
+            if (b.end < KERNEL_PAGE && t + r.stride < r.end) continue;
             step(m, s, &m->state[y], out, &b);
             b.end = 0;
         }
@@ -258,16 +216,15 @@ static void finish(mesh *m, const step_op *op, uint32_t row, uint32_t head)
 /* ---- counting ---- */
 
 /* Of the query heads of a strip, one row of the pass. */
-static void count_row(mesh *m, const seeing *s, uint32_t strip, uint32_t *tokens)
+static void count_row(mesh *m, const seeing *s, uint32_t strip)
 {
     const wafer_strips *t = &m->strips;
     const uint32_t left = m->program->shape.n_kv_heads - strip * t->heads;
     const uint32_t heads = left < t->heads ? left : t->heads, n_q = heads * t->queries;
     const uint32_t h = m->layout.height, first = strip * t->cores;
-    memset(tokens, 0, h * sizeof *tokens);
-    for (uint32_t i = s->first; i < s->end; i++) tokens[row_of(m, i)]++;
     for (uint32_t y = 0; y < h; y++) {
-        const uint32_t n = tokens[y];
+        const mesh_kv_range r = mesh_kv_tokens(m, s->op->layer, y, s->first, s->end);
+        const uint32_t n = tiles_of(r.end - r.begin, r.stride);
         for (uint32_t c = 0; n && c < t->cores; c++) {
             const uint64_t channels = m->split_kv.share[first + c] / heads;
             mesh_count_core(m, first + c, y, n_q * channels, n);          /* scores */
@@ -301,7 +258,7 @@ void mesh_attend(mesh *m, const step_op *op)
             finish(m, op, r, h);
         }
         for (uint32_t strip = 0; strip < m->strips.strips; strip++)
-            count_row(m, &see, strip, m->tokens);
+            count_row(m, &see, strip);
         m->kinds[m->kind].collectives += 2;
     }
 }

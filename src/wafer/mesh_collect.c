@@ -121,8 +121,8 @@ void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, ui
     const uint32_t n_lines = mesh_side(m, axis == WAFER_AXIS_X ? WAFER_AXIS_Y : WAFER_AXIS_X);
     m->kinds[m->kind].collectives++;
     for (uint32_t line = 0; line < n_lines; line++) {
-        const uint64_t values = (uint64_t)(lines ? lines->share[line] : n) * n_times;
-        if (!values) continue;
+        if (lines && !lines->share[line]) continue;
+        const uint64_t values = ((uint64_t)n + (lines ? lines->share[line] : 0)) * n_times;
         mesh_count_adds(m, axis, line, s, 0, values);
         mesh_count_broadcast(m, axis, line, s->root, 0, s->n, values);
     }
@@ -155,7 +155,8 @@ static void count_product(mesh *m, const mesh_tiles *t, uint32_t n_rows)
         for (uint32_t k = 0; k < t->k->n_cores; k++)
             count_vector(m, core_at(m, t->k_axis, n, k), (uint64_t)t->k->share[k] * n_rows,
                          t->n->share[n]);
-    mesh_count_collective(m, t->k_axis, t->n, 0, n_rows);
+    mesh_count_collective(m, t->k_axis, t->n, m->riding, n_rows);
+    m->riding = false;
     count_open_groups(m, t, n_rows);
 }
 

@@ -89,12 +89,16 @@ struct mesh {
     size_t kv_page_bytes;
     uint8_t *kv;                       /* [layers][kv heads][kv_pages]{keys, values} */
     size_t kv_bytes;
+    uint32_t *kv_first;                /* [layers][height + 1] of SHIFT: mesh_kv.c */
+    uint64_t kv_moves;                 /* tokens that went up by a row */
 
     /* the pass */
     uint32_t n_rows, position, n_logits;
     step_kind kind;                    /* of the step that events belong to */
     float *x;                          /* [rows][n_embd] */
     float *cosine, *sine;
+    float *norm_scale;                 /* [rows] */
+    bool riding;                       /* sums of squares go with the next product */
     mesh_rows normed, attended, hidden; /* hidden: [rows][experts used] */
     float *q, *key, *value;            /* [rows][heads head_dim] */
     uint8_t *queries;                  /* [rows][heads][query_bytes] */
@@ -105,7 +109,6 @@ struct mesh {
     mesh_sum *sums;                    /* the same */
     kernel_softmax_state *state;       /* [height + 1] */
     float *out;                        /* the same [..][head_dim] */
-    uint32_t *tokens;                  /* [height] */
     uint32_t *chosen;                  /* [rows][experts used] */
     float *weight;
     float *logits;                     /* [rows][n_vocab] */
@@ -164,18 +167,31 @@ void mesh_count_adds(mesh *m, wafer_axis axis, uint32_t line, const mesh_schedul
                      uint32_t first, uint64_t n);
 void mesh_count_broadcast(mesh *m, wafer_axis axis, uint32_t line, uint32_t root, uint32_t first,
                           uint32_t end, uint64_t n);
-/* n_times the same: on every line of an axis a sum (or maximum) of n values, or of each line's
- * share, and its broadcast; a vector instruction of length n on every core; and what every strip
- * has of a split vector, given to each of its columns in all rows. */
+/* n_times the same: on every line of an axis a sum (or maximum) of n values, or of n and the line's
+ * share where it has one, and its broadcast; a vector instruction of length n on every core; and
+ * what every strip has of a split vector, given to each of its columns in all rows. */
 void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, uint32_t n,
                            uint32_t n_times);
 void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times);
 void mesh_count_gather(mesh *m, const mesh_split *split, uint32_t n_times);
 
-/* ---- mesh_attend.c, mesh_experts.c, mesh_sample.c ---- */
+/* ---- mesh_kv.c: who keeps which token ---- */
+
+/* Tokens begin, begin + stride, .. below end. */
+typedef struct {
+    uint32_t begin, end, stride;
+} mesh_kv_range;
 
 int mesh_kv_open(mesh *m);
-void mesh_kv_write(mesh *m, uint32_t layer, uint32_t row);
+kernel_kv_page mesh_kv_page(const mesh *m, uint32_t layer, uint32_t head, uint32_t token);
+/* Keys and values of a row of the pass come in, after those before it; op is the QKV. */
+void mesh_kv_write(mesh *m, const step_op *op, uint32_t row);
+/* Of the tokens [begin, end), those that row y of the mesh keeps. */
+mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t begin,
+                             uint32_t end);
+
+/* ---- mesh_attend.c, mesh_experts.c, mesh_sample.c ---- */
+
 void mesh_attend(mesh *m, const step_op *op);
 void mesh_route(mesh *m, const step_op *op, const mesh_tiles *const *w);
 void mesh_experts_up(mesh *m, const step_op *op, const mesh_tiles *const *w);
@@ -183,7 +199,10 @@ void mesh_experts_down(mesh *m, const step_op *op, const mesh_tiles *const *w);
 
 /* ---- mesh_vector.c: norms, activations ---- */
 
-/* Row r of m->normed = norm of row `row` of x, also in 8 bits where acts are wanted. */
+/* Row r of m->normed = norm of row `row` of x, also in 8 bits where acts are wanted.  With fused
+ * collectives without its scale, which is known when the first product with it is: that product's
+ * messages have one value more.  Then y, what each product gave, gets the scale, and when all have
+ * been made so does the row. */
 void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, bool acts);
 /* gate[n] = activation of gate and up. */
 void mesh_activate(const mesh *m, float *gate, const float *up, uint32_t n);
@@ -193,6 +212,8 @@ void mesh_softmax(mesh *m, float *x, const mesh_split *split);
 void mesh_softmax_local(const mesh *m, float *x, uint32_t n);
 /* A row in 8 bits, split over an axis. */
 void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, wafer_axis axis);
+void mesh_scale_output(mesh *m, float *y, const mesh_split *split, uint32_t r);
+void mesh_norm_end(mesh *m, uint32_t r);
 bool mesh_takes_acts(const step_op *op);
 
 /* ---- functions of a core ---- */

@@ -58,6 +58,8 @@ void mesh_route(mesh *m, const step_op *op, const mesh_tiles *const *w)
     mesh_matmul(m, m->y, n, w[0], 0, &m->normed, 0, m->n_rows);
     for (uint32_t r = 0; r < m->n_rows; r++) {
         float *logits = m->y + (size_t)r * n;
+        mesh_scale_output(m, logits, w[0]->n, r);
+        mesh_norm_end(m, r);
         if (op->bias[0]) m->k.add(logits, op->bias[0], n);
         if (m->bound) mesh_bound_route(m, op, w[0], r, logits);
         choose(m, logits, m->chosen + (size_t)r * k, m->weight + (size_t)r * k);

@@ -36,9 +36,13 @@ int mesh_layout_validate(const mesh_layout *l, const step_shape *shape, cerium_e
     if (shape->n_experts && c->experts != WAFER_EXPERTS_SHARDED)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "mesh: experts on islands are timed and not executed: take them sharded");
-    if (c->is_fused)
+    if (c->is_fused && l->order == MESH_EQUAL)
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "mesh: fused collectives are timed and not executed: take them apart");
+                         "mesh: fused collectives scale after a product, the CPU before it: take "
+                         "mesh order, or sums apart");
+    if (c->is_fused && shape->norm_kind == STEP_NORM_LAYER)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "mesh: norms that subtract a mean do not fuse: take sums apart");
     return CERIUM_OK;
 }
 

@@ -3,17 +3,19 @@
  * Colours: four for each phase of a sum along x (there are two directions, and a core that passes
  * on what it gets needs another colour to send than to receive), the same along y, one for each
  * of the broadcasts along x, along y and in strips, and one for the tokens that come from outside.
- * A strip adds between neighbours, with the colours that sums along x have for that. */
+ * A strip adds between neighbours, with the colours that sums along x have for that, and keys and
+ * values go up by a row with those of sums along y. */
 #include "base/memory.h"
 #include "wafer/mesh_core.h"
 
 typedef enum {
-    FLOW_NONE = 0, FLOW_SUM_X, FLOW_SUM_Y, FLOW_SEND_X, FLOW_SEND_Y, FLOW_STRIP
+    FLOW_NONE = 0, FLOW_SUM_X, FLOW_SUM_Y, FLOW_SEND_X, FLOW_SEND_Y, FLOW_STRIP,
+    FLOW_SHIFT
 } flow;
 
 static const char *const flow_names[] = {
     "", "the sum along x", "the sum along y", "the broadcast along x", "the broadcast along y",
-    "a strip of KV heads",
+    "a strip of KV heads", "tokens that go up a row",
 };
 
 /* The route of a colour in a router. */
@@ -122,6 +124,14 @@ static void add_strip(routing *r, uint32_t first, uint32_t n)
     }
 }
 
+/* Every row to the one above it, with the colours that sums along y have for neighbours. */
+static void add_shift(routing *r)
+{
+    for (uint32_t x = 0; x < r->layout->width; x++)
+        for (uint32_t y = 1; y < r->layout->height; y++)
+            add_flow(r, FLOW_SHIFT, r->base[WAFER_AXIS_Y] + 2 + y % 2, WAFER_AXIS_Y, x, y, y - 1);
+}
+
 int mesh_routes_check(const mesh_layout *l, const step_shape *shape, bool swap, uint32_t *n_colours,
                       cerium_error *err)
 {
@@ -140,6 +150,7 @@ int mesh_routes_check(const mesh_layout *l, const step_shape *shape, bool swap, 
     add_sums(&r, WAFER_AXIS_X);
     add_sums(&r, WAFER_AXIS_Y);
     for (uint32_t s = 0; s < strips.strips; s++) add_strip(&r, s * strips.cores, strips.cores);
+    if (l->choice.kv == WAFER_KV_SHIFT) add_shift(&r);
     memory_free(r.routes);
     return r.status;
 }

@@ -58,8 +58,10 @@ static void run_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w)
         float *q = m->q + (size_t)r * n_q, *k = m->key + (size_t)r * n_kv;
         for (int i = 0; i < 3; i++) {
             const uint32_t n = w[i]->w->rows;
+            mesh_scale_output(m, out[i] + (size_t)r * n, w[i]->n, r);
             if (op->bias[i]) m->k.add(out[i] + (size_t)r * n, op->bias[i], n);
         }
+        mesh_norm_end(m, r);
         if (m->bound) mesh_bound_qkv(m, op, w, r);
         finish_heads(m, op->head_norm[0], q, s->n_heads, r);
         finish_heads(m, op->head_norm[1], k, s->n_kv_heads, r);
@@ -69,7 +71,7 @@ static void run_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w)
             m->k.attend_query[m->layout.kv_type](
                 m->queries + ((size_t)r * s->n_heads + h) * m->query_bytes, q + h * s->head_dim,
                 s->head_dim);
-        mesh_kv_write(m, op->layer, r);
+        mesh_kv_write(m, op, r);
     }
     count_heads(m, op);
 }
@@ -98,6 +100,9 @@ static void run_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
         if (w[i]) mesh_matmul(m, y[i], n, w[i], 0, &m->normed, 0, m->n_rows);
     for (uint32_t r = 0; r < m->n_rows; r++) {
         float *gate = m->y + (size_t)r * n, *up = m->up + (size_t)r * n;
+        mesh_scale_output(m, gate, &m->split_h, r);
+        if (w[1]) mesh_scale_output(m, up, &m->split_h, r);
+        mesh_norm_end(m, r);
         if (op->bias[0]) m->k.add(gate, op->bias[0], n);
         if (op->bias[1]) m->k.add(up, op->bias[1], n);
         if (m->bound) mesh_bound_up(m, op, w, 0, r, r, gate, up);
@@ -114,6 +119,8 @@ static void run_head(mesh *m, const step_op *op, const mesh_tiles *const *w)
         float *logits = m->logits + (size_t)r * n;
         mesh_norm(m, op, r, r, mesh_takes_acts(op));
         mesh_matmul(m, logits, n, w[0], 0, &m->normed, r, 1);
+        mesh_scale_output(m, logits, w[0]->n, r);
+        mesh_norm_end(m, r);
         if (op->bias[0]) m->k.add(logits, op->bias[0], n);
         if (m->bound) mesh_bound_head(m, op, w[0], r, logits);
     }

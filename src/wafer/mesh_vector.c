@@ -2,7 +2,8 @@
  *
  * EQUAL: the 16 partial sums of docs/numerics.md travel from core to core, and meet in the last.
  * MESH: every core makes one sum of its slice, with partial sums of its own, and those meet by
- * the schedule.  What follows from a sum is computed where it is needed. */
+ * the schedule; fused, in the messages of the product that follows: it multiplies what is not yet
+ * scaled, and its results are.  What follows from a sum is computed where it is needed. */
 #include "wafer/mesh_core.h"
 
 /* The sum over x of (x - mean)^2, or of x itself. */
@@ -22,7 +23,7 @@ static float sum_over(mesh *m, wafer_axis axis, const mesh_split *split, const f
         }
         if (apart) m->partial[piece->core] += kernel_sum16(p);
     }
-    mesh_count_collective(m, axis, NULL, apart ? 1 : 16, 1);
+    if (!m->riding) mesh_count_collective(m, axis, NULL, apart ? 1 : 16, 1);
     mesh_count_work(m, split->most, 1);
     return apart ? *mesh_meet(&m->sum[axis], m->partial, 1) : kernel_sum16(p);
 }
@@ -51,17 +52,37 @@ void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, bool acts)
     const uint32_t n = s->n_embd;
     const float *x = m->x + (size_t)row * n;
     float *y = m->normed.f + (size_t)r * n;
-    const bool layer = s->norm_kind == STEP_NORM_LAYER;
+    const bool layer = s->norm_kind == STEP_NORM_LAYER, fused = m->layout.choice.is_fused;
     float mean = 0.0f;
-    if (layer) mean = sum_over(m, WAFER_AXIS_Y, &m->split_e, x, false, 0) / (float)n;
+    m->riding = fused;
+    if (layer) mean = sum_over(m, WAFER_AXIS_Y, &m->split_e, x, false, 0);
+    mean /= (float)n;
     const float squares = sum_over(m, WAFER_AXIS_Y, &m->split_e, x, true, mean);
     const float scale = 1.0f / sqrtf(squares / (float)n + s->norm_eps);
+    m->norm_scale[r] = scale;
     for (uint32_t i = 0; i < n; i++) {
-        y[i] = (layer ? x[i] - mean : x[i]) * scale * op->norm[i];
+        y[i] = (layer ? x[i] - mean : x[i]) * (fused ? 1.0f : scale) * op->norm[i];
         if (layer && op->norm_bias) y[i] += op->norm_bias[i];
     }
-    mesh_count_work(m, m->split_e.most, 2 + layer);
+    mesh_count_work(m, m->split_e.most, (fused ? 1 : 2) + layer);
     if (acts) mesh_quantize(m, &m->normed, r, WAFER_AXIS_Y);
+}
+
+void mesh_scale_output(mesh *m, float *y, const mesh_split *split, uint32_t r)
+{
+    if (!m->layout.choice.is_fused) return;
+    for (uint32_t i = 0; i < split->n; i++) y[i] *= m->norm_scale[r];
+    mesh_count_work(m, split->most, 1);
+}
+
+void mesh_norm_end(mesh *m, uint32_t r)
+{
+    const uint32_t n = m->normed.width, n_groups = kernel_n_groups(n);
+    if (!m->layout.choice.is_fused) return;
+    for (uint32_t i = 0; i < n; i++) m->normed.f[(size_t)r * n + i] *= m->norm_scale[r];
+    for (uint32_t g = 0; g < n_groups; g++)
+        m->normed.q[(size_t)r * n_groups + g].scale *= m->norm_scale[r];
+    mesh_count_work(m, m->split_e.most, 1);
 }
 
 static float silu(const mesh *m, float x)

@@ -69,6 +69,14 @@ static void role_text(char out[64], const picture *p, const wafer_region *region
     else
         snprintf(out, 64, is_short ? "%u-%u" : "layers %u-%u", region->first_layer,
                  region->first_layer + region->n_layers - 1);
+    /* The vocabulary beside layers. */
+    const plan_layout *l = &p->plan->layout;
+    const uint32_t i = (uint32_t)(region - p->placement.regions);
+    const char *more = i < l->embed_regions                            ? " + embedding"
+                       : i + l->head_regions >= p->placement.n_regions ? " + head"
+                                                                       : "";
+    if (!is_short && !has_tables(p, region))
+        snprintf(out + strlen(out), 64 - strlen(out), "%s", more);
 }
 
 /* A bar over the bottom of a region: what of a core's memory holds weights, KV, buffers. */
@@ -287,10 +295,11 @@ int picture_plan(const char *path, const plan_result *plan, const plan_request *
     canvas_begin(&p.c, path, title, WIDTH, y + 60 + n_bars * (BAR + 60.0));
     canvas_text(&p.c, MARGIN, 34, "t", title);
     snprintf(title, sizeof title,
-             "%u wafer%s, regions of %u x %u cores, sums in %u phase%s, %s collectives%s",
+             "%u wafer%s, regions of %u x %u cores%s%s, sums in %u phase%s, %s collectives%s",
              plan->layout.wafers, plan->layout.wafers == 1 ? "" : "s", plan->layout.width,
-             plan->layout.height, plan->layout.choice.degree,
-             plan->layout.choice.degree == 1 ? "" : "s",
+             plan->layout.height, plan->layout.is_turned ? ", the wafer on its side" : "",
+             plan->layout.table_regions ? "" : ", the vocabulary in what layers leave",
+             plan->layout.choice.degree, plan->layout.choice.degree == 1 ? "" : "s",
              plan->layout.choice.is_fused ? "fused" : "separate",
              plan->layout.wafers > WAFERS_SHOWN ? "; the other wafers are alike" : "");
     canvas_text(&p.c, MARGIN, 54, "s", title);

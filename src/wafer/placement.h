@@ -77,7 +77,7 @@ static inline uint32_t tiles_of(uint32_t n, uint32_t parts)
 /* How attention lies on a region: KV head h owns the strip of columns [h cores, (h + 1) cores), or,
  * where heads outnumber columns, a column owns `heads` whole heads.  Column c of a strip has
  * channels tile_range(head_dim, channels, c) of its heads' K and V, and the same channels of their
- * query heads.  Row r of the region has the tokens that kv_row() gives it. */
+ * query heads.  A token of the cache lies in the rows of the region by wafer_kv_policy. */
 typedef struct {
     uint32_t strips;   /* along x */
     uint32_t cores;    /* columns of a strip */
@@ -88,7 +88,7 @@ typedef struct {
 
 typedef enum {
     WAFER_KV_ROUND_ROBIN = 0, /* token t lies in row t mod rows: even, and nothing moves */
-    WAFER_KV_SHIFT = 1,       /* rows hold consecutive tokens; a full row passes its oldest up */
+    WAFER_KV_SHIFT = 1,       /* rows hold neighbours; one with too many passes its oldest up */
 } wafer_kv_policy;
 
 /* channels are a multiple of `multiple` (wafer_choice.k_multiple), or the whole head. */
@@ -100,12 +100,6 @@ wafer_strips strips_of(const step_shape *s, uint32_t width, uint32_t multiple);
  * The same are the columns of OUT's w that column x multiplies: its K is cut as attention ends. */
 uint32_t strip_rows(const step_shape *s, const wafer_strips *t, uint32_t x, int part,
                     uint32_t *first_head, wafer_range *channels);
-
-/* The row of a region with `rows` rows that keeps token t of a context of at most `capacity`. */
-static inline uint32_t kv_row(wafer_kv_policy policy, uint32_t rows, uint32_t capacity, uint32_t t)
-{
-    return policy == WAFER_KV_ROUND_ROBIN ? t % rows : t % capacity / tiles_of(capacity, rows);
-}
 
 /* ---- Section - A placement ---- */
 

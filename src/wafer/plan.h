@@ -24,9 +24,14 @@ typedef struct {
 typedef struct {
     uint32_t columns, rows; /* the grid of slots on each wafer */
     uint32_t width, height; /* cores of a slot */
+    bool is_turned;         /* all of these with the wafer on its side: its y is their x */
     uint32_t layers_a_region;
     uint32_t layer_regions;
-    uint32_t table_regions; /* before them: the head, and the embedding unless the host has it */
+    uint32_t table_regions; /* before them: the head, and the embedding unless the host has it; or
+                               0: the embedding lies in the room that the first layer regions have
+                               left, the head in that of the last */
+    uint32_t embed_regions, head_regions; /* so many of them */
+    uint64_t table_bytes;                 /* on a core of those */
     uint32_t wafers;
     wafer_choice choice;
     uint64_t layer_bytes, layer_kv_bytes; /* of one layer on the fullest core */

@@ -22,7 +22,8 @@ typedef struct {
     const wafer_mesh *mesh;
     const step_shape *shape;
     uint64_t usable;
-    uint32_t width; /* columns that every row has alive */
+    uint32_t width, height; /* columns that every row has alive, rows; turned: the other way */
+    bool is_turned;
     uint32_t wafers_max;
     uint32_t degree_max;
 } search;
@@ -45,17 +46,19 @@ static double op_bytes(const search *s, uint32_t at, const plan_layout *l)
         const model_matrix *w = op->w[i];
         if (!w || !t.n_k) continue;
         double values = (double)t.k_tile * t.n_tile[i] * w->n_matrices;
+        double biases = (double)t.n_tile[i] * w->n_matrices, line = t.n_k;
         if (experts && l->choice.experts == WAFER_EXPERTS_ISLANDS) {
             const uint32_t r = l->choice.island, multiple = l->choice.k_multiple;
-            const double islands = (double)(l->width / r) * (l->height / r);
-            values = (double)size_round_up(tiles_of(w->rows, r), multiple) *
-                     (double)size_round_up(tiles_of(w->cols, r), multiple) *
-                     ceil(w->n_matrices / islands);
+            const double here = ceil(w->n_matrices / ((double)(l->width / r) * (l->height / r)));
+            biases = (double)size_round_up(tiles_of(w->rows, r), multiple) * here;
+            line = r;
+            values = biases * (double)size_round_up(tiles_of(w->cols, r), multiple);
         }
         total += matrix_bytes(s->r, w, values);
+        /* Floats of half width; of the cores that add up a row, each has some of the biases. */
+        if (op->bias[i]) total += 2 * ceil(biases / line);
     }
-    /* Norms and biases, as floats of half width beside their tiles. */
-    return total + 2.0 * t.k_tile + 2.0 * (t.n_tile[0] + t.n_tile[1] + t.n_tile[2]);
+    return total + (op->norm ? 2.0 * t.k_tile : 0); /* and so are norms */
 }
 
 /* The fullest layer: with the whole context where any layer sees it. */
@@ -109,15 +112,44 @@ uint64_t plan_table_rows(const plan_request *r)
     return (uint64_t)head->rows + (head == embed || r->host_sampling ? 0 : embed->rows);
 }
 
+static const model_matrix *head_of(const search *s)
+{
+    return s->r->program->ops[s->r->program->n_ops - 1].w[0];
+}
+
+/* Bytes of a core's columns of one row of the tables. */
+static uint64_t table_row_bytes(const search *s, const plan_layout *l)
+{
+    const uint64_t k = tiles_of(s->shape->n_embd, l->height);
+    const double row = matrix_bytes(s->r, head_of(s), (double)k);
+    return row > 1 ? (uint64_t)ceil(row) : 1;
+}
+
 /* Slots that they take, rows spread over their columns. */
 static uint32_t table_slots(const search *s, const plan_layout *l)
 {
-    const model_matrix *w = s->r->program->ops[s->r->program->n_ops - 1].w[0];
-    const uint64_t k = tiles_of(s->shape->n_embd, l->height);
-    const uint64_t column = (uint64_t)ceil(matrix_bytes(s->r, w, (double)k));
-    const uint64_t room = column ? s->usable / column : 0; /* rows of the table in a core */
+    const uint64_t room = s->usable / table_row_bytes(s, l); /* rows of the table in a core */
     return room ? (uint32_t)ceil((double)plan_table_rows(s->r) / ((double)room * l->width))
                 : UINT32_MAX;
+}
+
+/* Where `spare` bytes of a core are left beside layers, and that is enough for all tables. */
+static bool spread_tables(const search *s, plan_layout *l, uint64_t spare)
+{
+    const uint64_t row = table_row_bytes(s, l), head = head_of(s)->rows;
+    const double room = (double)(spare / row) * l->width; /* rows of a region */
+    if (room < 1) return false;
+    const double head_regions = ceil((double)head / room);
+    const double embed_regions = ceil((double)(plan_table_rows(s->r) - head) / room);
+    if (head_regions + embed_regions > l->layer_regions) return false;
+    l->table_regions = 0;
+    l->head_regions = (uint32_t)head_regions;
+    l->embed_regions = (uint32_t)embed_regions;
+    const double most = fmax(
+        ceil((double)head / (head_regions * l->width)),
+        ceil(((double)plan_table_rows(s->r) - (double)head) / (fmax(embed_regions, 1) * l->width)));
+    l->table_bytes = (uint64_t)most * row;
+    return true;
 }
 
 /* Fill in what a grid, a choice and the limits decide; false when it does not fit. */
@@ -134,13 +166,17 @@ static bool lay_out(const search *s, plan_layout *l)
     l->layer_regions = tiles_of(n_layers, l->layers_a_region);
     l->layers_a_region = tiles_of(n_layers, l->layer_regions); /* evenly */
     l->table_regions = table_slots(s, l);
-    const uint64_t slots = (uint64_t)l->columns * l->rows;
-    const uint64_t needed = (uint64_t)l->layer_regions + l->table_regions;
+    const uint32_t slots = l->columns * l->rows;
+    uint64_t needed = (uint64_t)l->layer_regions + l->table_regions;
+    /* Slots of their own, unless that takes one more wafer. */
+    if (tiles_of(l->layer_regions, slots) < (needed + slots - 1) / slots &&
+        spread_tables(s, l, room - one * l->layers_a_region))
+        needed = l->layer_regions;
     const uint64_t wafers = (needed + slots - 1) / slots;
     if (wafers > s->wafers_max) return false;
     l->wafers = (uint32_t)wafers;
     l->usable_bytes = s->usable;
-    l->core_bytes = buffer + one * l->layers_a_region;
+    l->core_bytes = buffer + one * l->layers_a_region + l->table_bytes;
     l->cores = needed * l->width * l->height;
     return true;
 }
@@ -201,17 +237,24 @@ static void time_handoffs(plan_result *plan, const plan_request *r)
     const plan_layout *l = &plan->layout;
     const double steps = l->layer_regions + 1;
     const double turns = floor((l->layer_regions + l->table_regions - 1) / l->columns);
+    /* Tables over several regions: there and back, on the wafer and between wafers. */
+    const uint32_t slots = l->columns * l->rows;
+    const double spread = fmax(l->head_regions, 1) + fmax(l->embed_regions, 1) - 2;
+    const double spread_wafers =
+        fmax(tiles_of(l->head_regions, slots), 1) + fmax(tiles_of(l->embed_regions, slots), 1) - 2;
     const double down = fmin(turns, l->rows - 1) * l->height; /* back, on the wafer */
     const double across = (double)l->columns * l->width;
     const double back = l->wafers > 1 ? 0 : down + across;
-    const double hops = (l->layer_regions * l->width + turns * l->height + back) * m->hop_cycles;
+    const double hops =
+        ((l->layer_regions + 2 * spread) * l->width + turns * l->height + back) * m->hop_cycles;
     const double wavelets = ceil(tiles_of(r->program->shape.n_embd, l->height) * r->draft / 2.0);
     const double stream = steps * (wavelets + 2 * m->ramp_cycles);
     plan->handoff_cycles = hops + stream;
     plan->cycles += hops + stream;
     plan->spent[SPENT_HOP] += hops;
     plan->spent[SPENT_STREAM] += stream;
-    const double crossings = l->wafers - 1 + (l->wafers > 1); /* and back to the first */
+    const double crossings =
+        l->wafers - 1 + (l->wafers > 1) + 2 * spread_wafers; /* and back to the first */
     const double sent = 2.0 * r->program->shape.n_embd * r->draft;
     const double trips = r->host_sampling ? 2 : 0, send_us = sent / (m->link_gbytes_s * 1e3);
     plan->off_wafer_us[0] = crossings * (m->link_us.low + send_us) + trips * m->host_us.low;
@@ -237,7 +280,8 @@ int plan_time(plan_result *plan, const plan_request *r)
     for (int kind = 0; kind < 2; kind++)
         if (plan->n_layers[kind]) add_time(plan, &plan->layer[kind], plan->n_layers[kind]);
     /* The head's slots side by side are one wide region, as far as a line may be long. */
-    uint32_t width = (uint32_t)fmin((double)l->width * l->table_regions, WAFER_LINE_MAX);
+    const uint32_t head_slots = l->table_regions ? l->table_regions : l->head_regions;
+    const uint32_t width = (uint32_t)fmin((double)l->width * head_slots, WAFER_LINE_MAX);
     RETURN_IF(time_range(&plan->head, p, p->n_ops - 1, 1, width, l->height, &cost, true));
     RETURN_IF(time_range(&plan->embed, p, 0, 1, l->width, l->height, &cost, true));
     add_time(plan, &plan->head, 1);
@@ -248,7 +292,8 @@ int plan_time(plan_result *plan, const plan_request *r)
     double slowest = fmax(plan->layer[0].cycles * (plan->n_layers[0] != 0),
                           plan->layer[1].cycles * (plan->n_layers[1] != 0));
     slowest += plan->detour_cycles;
-    plan->period_cycles = fmax(slowest * l->layers_a_region, plan->head.cycles);
+    plan->period_cycles = l->table_regions ? fmax(slowest * l->layers_a_region, plan->head.cycles)
+                                           : slowest * l->layers_a_region + plan->head.cycles;
     return CERIUM_OK;
 }
 
@@ -270,8 +315,9 @@ static int try_grid(const search *s, plan_result *best, bool *found, uint32_t co
         for (uint32_t variant = 0; variant < 2 * s->degree_max; variant++) {
             plan_result plan = {.layout = {.columns = columns, .rows = rows}};
             plan_layout *l = &plan.layout;
+            l->is_turned = s->is_turned;
             l->width = s->width / columns;
-            l->height = s->mesh->height / rows;
+            l->height = s->height / rows;
             if (islands[i] > l->width || islands[i] > l->height) continue;
             l->choice = (wafer_choice){.degree = 1 + variant / 2,
                                        .is_fused = variant % 2,
@@ -292,16 +338,30 @@ static int try_grid(const search *s, plan_result *best, bool *found, uint32_t co
     return CERIUM_OK;
 }
 
-static int try_all(const search *s, plan_result *best, bool *found, bool time_it)
+static int try_grids(const search *s, plan_result *best, bool *found, bool time_it)
 {
-    *found = false;
     for (uint32_t rows = 1; rows <= SLOTS_MAX; rows++)
         for (uint32_t columns = 1; columns <= SLOTS_MAX; columns++) {
             if (s->width / columns < SLOT_CORES_MIN) break;
-            if (s->mesh->height / rows < SLOT_CORES_MIN) return CERIUM_OK;
+            if (s->height / rows < SLOT_CORES_MIN) return CERIUM_OK;
             RETURN_IF(try_grid(s, best, found, columns, rows, time_it));
         }
     return CERIUM_OK;
+}
+
+/* Upright, then with the wafer on its side: dimensions that are cut a little over what a core can
+ * take along one edge may come out even along the other (8192 over 1170 rows are 8 a core, over 755
+ * columns 11).  Dead cores are stepped over along rows, so with such there is one way only. */
+static int try_all(const search *s, plan_result *best, bool *found, bool time_it)
+{
+    search side = *s;
+    *found = false;
+    RETURN_IF(try_grids(s, best, found, time_it));
+    if (s->mesh->n_dead) return CERIUM_OK;
+    side.is_turned = true;
+    side.width = s->height;
+    side.height = s->width;
+    return try_grids(&side, best, found, time_it);
 }
 
 static uint32_t live_width(const wafer_mesh *m)
@@ -317,7 +377,11 @@ static uint32_t live_width(const wafer_mesh *m)
 static search search_of(const plan_request *r)
 {
     const wafer_mesh *m = &r->machine->mesh;
-    search s = {.r = r, .mesh = m, .shape = &r->program->shape, .width = live_width(m)};
+    search s = {.r = r,
+                .mesh = m,
+                .shape = &r->program->shape,
+                .width = live_width(m),
+                .height = m->height};
     s.usable =
         m->sram_bytes - m->buffer_bytes - (r->is_sdk ? m->code_bytes_sdk : m->code_bytes_tuned);
     s.wafers_max = r->wafers && r->wafers < m->wafers ? r->wafers : m->wafers;

@@ -3,6 +3,7 @@
 #define WAFER_PROTOCOLS_H
 
 #include "wafer/rows.h"
+#include "wafer/shapes.h"
 #include "wafer/timing.h"
 
 /* What a row asks, read out of its fields; 0 where it does not say. */
@@ -11,8 +12,10 @@ typedef struct {
     double clock_ghz;
     uint32_t context;       /* 4096 where it does not say */
     uint32_t width, height; /* "420x420" in the system */
-    uint32_t k, n;          /* "16Kx16K" in the model */
+    uint32_t m, k, n;       /* "16Kx16K" of a product; m: of three, else k */
     uint32_t stages;        /* "8 stages" in the system */
+    uint32_t devices;       /* of its column, or "8x", "TP8" in the system; else 1 */
+    const char *unit;       /* the row's, or what is usual for its class */
 } row_query;
 
 typedef struct {
@@ -20,7 +23,8 @@ typedef struct {
     double seconds; /* that */
     double tokens;  /* made in it */
     double layers;
-    bool is_input;   /* a constant that was taken from such a row, no prediction */
+    double ideal;  /* cycles or seconds of a full machine: arithmetic or bandwidth; 0: not known */
+    bool is_input; /* a constant that was taken from such a row, no prediction */
     const char *why; /* the protocol, or why there is none */
 } prediction;
 
@@ -33,6 +37,12 @@ protocol_fn protocol_collective; /* HPDC'24: tuned reductions along a line or ov
 protocol_fn protocol_pipeline;   /* stages of layers, one token in each */
 protocol_fn protocol_gpu_decode, protocol_gpu_spec, protocol_gpu_prefill;
 protocol_fn protocol_gpu_gemv, protocol_gpu_collective;
+
+void row_query_read(row_query *q, const published_row *row);
+/* Seconds or cycles and tokens into the row's unit; false where it has no such figure. */
+bool row_in_unit(const row_query *q, const prediction *p, double *out);
+/* The model that a row is about, under any of its usual spellings; false with *why. */
+bool row_model(wafer_model *out, const published_row *row, const char **why);
 
 /* Does the row name it, in its system, model, metric or class?  Letter case does not matter. */
 bool row_says(const published_row *row, const char *word);

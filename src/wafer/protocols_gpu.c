@@ -1,46 +1,86 @@
 /* protocols_gpu.c - how figures on GPUs were measured: a stack, one step for one user. */
 #include <math.h>
+#include <strings.h>
 
 #include "wafer/gpus.h"
 #include "wafer/protocols.h"
-#include "wafer/shapes.h"
 
+/* Data sheets; the first that the system names. */
 static const struct {
     const char *name;
-    double gbytes_s, tflops; /* data sheets */
+    double gbytes_s, tflops, link_gbytes_s; /* memory; fp16, dense; to other devices, one way */
 } chips[] = {
-    {"A100", 2039, 312},   {"H100", 3350, 989},  {"H200", 4800, 989},
-    {"GB200", 8000, 2500}, {"B200", 8000, 2250}, {"B300", 8000, 2250},
+    {"GB200", 8000, 2500, 900},    {"GB300", 8000, 2500, 900},    {"GH200", 4900, 989, 450},
+    {"B200", 8000, 2250, 900},     {"B300", 8000, 2250, 900},     {"H200", 4800, 989, 450},
+    {"H100 PCIe", 2000, 756, 300}, {"H100 NVL", 3900, 835, 300},  {"H100", 3350, 989, 450},
+    {"H800", 3350, 989, 200},      {"H20", 4000, 148, 450},       {"A100 40", 1555, 312, 300},
+    {"A100-40", 1555, 312, 300},   {"A100 PCIe", 1935, 312, 300}, {"A100", 2039, 312, 300},
+    {"A800", 2039, 312, 200},      {"L40S", 864, 362, 32},        {"A6000", 768, 155, 56},
+    {"4090", 1008, 165, 32},       {"3090", 936, 71, 56},         {"5090", 1792, 210, 64},
+    {"MI300X", 5300, 1307, 448},   {"MI325X", 6000, 1307, 448},
 };
 
-/* Constants of a stack: the share of the bandwidth while weights stream, microseconds of a layer,
- * and of an all-reduce.  The first that the row names and that spans its devices. */
-static const struct {
+/* A stack: the share of the bandwidth while weights stream, and of it what is lost at each halving
+ * of the shards; microseconds of a layer, 0: counted from its kernels; of an all-reduce; and of a
+ * step, for sampling and the host. */
+typedef struct {
     const char *stack, *chip; /* either may be NULL: any */
     double devices_max;
-    double efficiency, layer_us, reduce_us;
-} stacks[] = {
-    /* SGLang of the WaferLLM paper; reductions are part of a layer.  Rows 76, 84; 77, 85; 78, 86.
-     */
-    {"SGLang", "A100", 1, 0.825, 107.3, 0},
-    {"SGLang", "A100", 8, 0.651, 74.2, 0},
-    {"SGLang", "A100", INFINITY, 0.604, 165.2, 0},
-    /* One persistent kernel: 78 % of an H100's bandwidth on a 1B model. */
-    {"megakernel", NULL, INFINITY, 0.82, 3, 2.4},
+    double efficiency, lost, layer_us, reduce_us, step_us;
+} gpu_stack;
+
+/* The first that the row names and that spans its devices. */
+static const gpu_stack stacks[] = {
+    /* SGLang of the WaferLLM paper; attention and reductions are part of a layer.  Rows 76, 84; 77,
+     * 85; 78, 86: the share and what is lost of it are the same on one device, on 8 and on 16. */
+    {"SGLang", "A100", 1, 0.825, 0.09, 107.3, 0, 0},
+    {"SGLang", "A100", 8, 0.825, 0.09, 74.1, 0, 0},
+    {"SGLang", "A100", INFINITY, 0.825, 0.09, 165.4, 0, 0},
+    /* One persistent kernel at nearly all of the bandwidth; what its parts wait for each other is
+     * what 78 % of an H100's bandwidth on a 1B model leaves. */
+    {"megakernel", NULL, INFINITY, 0.9, 0, 7.9, 2.4, 0},
     /* TensorRT-LLM, and SGLang or vLLM in CUDA graphs: rows 87 and 88. */
-    {NULL, NULL, INFINITY, 0.8, 14, 7},
+    {NULL, NULL, INFINITY, 0.8, 0, 0, 7, 200},
 };
 
-static bool fill_gpu(wafer_gpu *g, const row_query *q, prediction *out)
+/* A kernel in a CUDA graph, one after another. */
+static const double kernel_us = 1.3;
+enum { NODE_DEVICES = 8 };
+
+/* Kernels of an average layer, as serving stacks launch them. */
+static double kernels_of(const step_program *p)
 {
-    /* "8x B200", where the column of devices has no number. */
-    double devices = q->row->devices, named;
-    const size_t digits = strspn(q->row->system, "0123456789");
-    if (devices == 1 && digits && q->row->system[digits] == 'x' &&
-        parse_f64((view){q->row->system, digits}, &named) && named >= 1)
-        devices = named;
-    if (devices > 65536) devices = 65536;
-    *g = (wafer_gpu){.devices = (uint32_t)devices};
+    double n = 0;
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        const step_op *op = &p->ops[i];
+        switch (op->kind) {
+        case STEP_QKV: /* norm, product, rotation, into the cache; norms of heads */
+            n += op->head_norm[0] ? 5 : 4;
+            break;
+        case STEP_ATTEND:       /* parts of the context, and their sum */
+        case STEP_EXPERTS_DOWN: /* product, sum over experts */
+            n += 2;
+            break;
+        case STEP_FFN_UP:     /* norm, product, activation */
+        case STEP_ROUTE:      /* norm, product, the best */
+        case STEP_EXPERTS_UP: /* sorting by expert, product, activation */
+            n += 3;
+            break;
+        case STEP_OUT:
+        case STEP_FFN_DOWN:
+            n++;
+            break;
+        case STEP_EMBED:
+        case STEP_HEAD:
+            break;
+        }
+    }
+    return n / p->shape.n_layers;
+}
+
+static bool fill_chip(wafer_gpu *g, const row_query *q, prediction *out)
+{
+    *g = (wafer_gpu){.devices = q->devices};
     out->why = "the chip is unknown";
     for (size_t i = 0; i < ARRAY_LEN(chips) && !g->hbm_gbytes_s; i++) {
         if (!row_says(q->row, chips[i].name)) continue;
@@ -48,39 +88,48 @@ static bool fill_gpu(wafer_gpu *g, const row_query *q, prediction *out)
         g->tflops_fp16 = chips[i].tflops;
         g->tflops_fp8 = 2 * chips[i].tflops;
     }
-    if (!g->hbm_gbytes_s) return false;
-    for (size_t i = 0; i < ARRAY_LEN(stacks); i++) {
-        if (stacks[i].stack && !row_says(q->row, stacks[i].stack)) continue;
-        if (stacks[i].chip && !row_says(q->row, stacks[i].chip)) continue;
-        if (devices > stacks[i].devices_max) continue;
-        g->stack[WAFER_TUNED].efficiency = stacks[i].efficiency;
-        g->stack[WAFER_TUNED].layer_us = stacks[i].layer_us;
-        g->stack[WAFER_TUNED].reduce_us = stacks[i].reduce_us;
-        break;
-    }
-    return true;
+    return g->hbm_gbytes_s > 0;
+}
+
+/* Returns the microseconds of a step. */
+static double fill_stack(wafer_gpu *g, const row_query *q, const step_program *p)
+{
+    const double devices = q->devices;
+    size_t i = 0;
+    while ((stacks[i].stack && !row_says(q->row, stacks[i].stack)) ||
+           (stacks[i].chip && !row_says(q->row, stacks[i].chip)) || devices > stacks[i].devices_max)
+        i++; /* the last is for all */
+    const gpu_stack *s = &stacks[i];
+    g->stack[WAFER_TUNED].efficiency = s->efficiency / (1 + s->lost * log2(devices));
+    g->stack[WAFER_TUNED].layer_us = s->layer_us > 0 ? s->layer_us : kernels_of(p) * kernel_us;
+    /* Over nodes: within each, across InfiniBand and back (2.03 us a way), and within again. */
+    const bool across = devices > NODE_DEVICES && s->reduce_us > 0;
+    g->stack[WAFER_TUNED].reduce_us = across ? 2 * s->reduce_us + 2 * 2.03 : s->reduce_us;
+    return s->step_us;
 }
 
 static wafer_quant quant_of(const char *precision)
 {
-    if (strstr(precision, "mxfp4")) return QUANT_MXFP4;
-    if (strstr(precision, "fp4") || strstr(precision, "int4") || strstr(precision, "awq"))
-        return QUANT_INT4;
-    if (strstr(precision, "fp8") || strstr(precision, "int8")) return QUANT_FP8;
+    static const struct {
+        const char *word;
+        wafer_quant quant;
+    } words[] = {
+        {"mxfp4", QUANT_MXFP4}, {"fp4", QUANT_INT4},   {"int4", QUANT_INT4}, {"4-bit", QUANT_INT4},
+        {"4bit", QUANT_INT4},   {"w4a16", QUANT_INT4}, {"awq", QUANT_INT4},  {"gptq", QUANT_INT4},
+        {"q4_", QUANT_INT4},    {"fp8", QUANT_FP8},    {"int8", QUANT_FP8},  {"w8a8", QUANT_FP8},
+        {"8-bit", QUANT_FP8},   {"q8_", QUANT_FP8},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        for (const char *at = precision; *at; at++)
+            if (!strncasecmp(at, words[i].word, strlen(words[i].word))) return words[i].quant;
     return QUANT_FP16;
 }
 
 static bool open_work(gpu_work *work, wafer_model *m, const row_query *q, prediction *out)
 {
-    char name[96];
-    size_t len = strcspn(q->row->model, "(+");
-    while (len && q->row->model[len - 1] == ' ') len--;
-    snprintf(name, sizeof name, "%.*s", (int)(len < 90 ? len : 90), q->row->model);
-    shape_facts facts;
-    out->why = "the model's shapes are not in machines/models.ini";
-    if (shape_of_name(&facts, name, NULL) || wafer_model_of(m, &facts, name, NULL)) return false;
+    if (!row_model(m, q->row, &out->why)) return false;
     /* "short": the cache is small beside the weights. */
-    const bool is_short = !q->row->context[0] || strstr(q->row->context, "short");
+    const bool is_short = !q->row->context[strcspn(q->row->context, "0123456789")];
     *work = (gpu_work){.program = m->program,
                        .quant = quant_of(q->row->precision),
                        .context = is_short ? 1024 : q->context,
@@ -94,14 +143,17 @@ static bool gpu_step(prediction *out, const row_query *q, bool prefill)
     wafer_gpu g;
     gpu_work work;
     wafer_model m;
-    if (!fill_gpu(&g, q, out) || !open_work(&work, &m, q, out)) return false;
+    if (!fill_chip(&g, q, out) || !open_work(&work, &m, q, out)) return false;
+    const double step_us = fill_stack(&g, q, m.program);
     out->layers = m.program->shape.n_layers;
     if (prefill) {
         out->seconds = gpu_prefill_us(&g, WAFER_TUNED, &work, q->context) * 1e-6;
         out->tokens = q->context;
         out->why = "arithmetic at 60 % of the dense peak, launches and reductions";
     } else {
-        out->seconds = gpu_decode(&g, WAFER_TUNED, &work).step_us * 1e-6;
+        const gpu_time t = gpu_decode(&g, WAFER_TUNED, &work);
+        out->seconds = (t.step_us + step_us) * 1e-6;
+        out->ideal = t.stream_us * g.stack[WAFER_TUNED].efficiency * 1e-6;
         out->tokens = row_says(q->row, "per request") ? 1 : work.users;
         out->why = "weights and KV at the stack's bandwidth, launches and reductions of each layer";
     }
@@ -142,37 +194,60 @@ bool protocol_gpu_gemv(prediction *out, const row_query *q, const wafer_style *s
 {
     wafer_gpu g;
     (void)style;
-    if (!fill_gpu(&g, q, out)) return false;
+    if (!fill_chip(&g, q, out)) return false;
     out->why = "the row does not say how large the product is";
     if (!q->k) return false;
     const double sent = 2.0 * q->k * q->n / (g.devices * g.hbm_gbytes_s * 1e3 * 0.883);
     const double fixed = g.devices == 1 ? 38 : g.devices <= 8 ? 204 : 293;
     out->seconds = (sent + fixed) * 1e-6;
+    out->ideal = sent * 0.883e-6;
     out->why = "streaming, and what launches and the gather take";
     return true;
 }
 
-/* Small messages: what a launch and the way through the switch take; sizes up to 64 KB are alike.
- */
+/* "16 KB"; 16 KB where it does not say. */
+static double message_kbytes(const published_row *row)
+{
+    static const struct {
+        const char *word;
+        double kbytes;
+    } units[] = {{"KB", 1}, {"KiB", 1}, {"MB", 1024}, {"MiB", 1024}, {" B", 1.0 / 1024}};
+    const char *const fields[] = {row->metric, row->model, row->context};
+    double n;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        for (size_t k = 0; k < ARRAY_LEN(fields); k++)
+            if (row_number_before(fields[k], units[i].word, &n) && n > 0)
+                return fmin(n * units[i].kbytes, 1e9);
+    return 16;
+}
+
+/* Small messages: what a launch and the way through the switch take.  Up to 64 KB they grow by what
+ * is published of 4 x H100 (22.7 to 23.1 us, in a graph 11.8 to 13.6); beyond, with the links. */
 bool protocol_gpu_collective(prediction *out, const row_query *q, const wafer_style *style)
 {
     static const struct {
         const char *chip, *word;
-        double us;
+        double us, us_doubling, least; /* of 16 KB, and of each doubling */
     } known[] = {
-        {"GB200", "device", 2.37}, {"GB200", "best", 2.37}, {"GB200", "", 11.0},
-        {"", "best", 5.0},         {"", "custom", 5.0},     {"", "graph", 13.2},
-        {"H100", "eager", 23.0},   {"H200", "eager", 23.0}, {"A100", "", 20.6},
-        {"H100", "", 23.0},        {"H200", "", 23.0},
+        {"GB200", "device", 2.37, 0, 2.37}, {"GB200", "best", 2.37, 0, 2.37},
+        {"GB200", "", 11.0, 0, 11.0},       {"", "best", 5.0, 0, 5.0},
+        {"", "custom", 5.0, 0, 5.0},        {"", "graph", 13.2, 0.2, 11.8},
+        {"A100", "", 20.6, 0, 20.6},        {"", "", 23.0, 0.05, 22.7},
     };
+    wafer_gpu g;
+    size_t i = 0;
     (void)style;
-    out->why = "no all-reduce of that kind is known";
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (!row_says(q->row, known[i].chip) || !row_says(q->row, known[i].word)) continue;
-        out->seconds = known[i].us * 1e-6;
-        out->is_input = true;
-        out->why = "an input: measured latency of that library, up to 64 KB";
-        return true;
-    }
-    return false;
+    if (!fill_chip(&g, q, out)) return false;
+    while (!row_says(q->row, known[i].chip) || !row_says(q->row, known[i].word)) i++;
+    const double kbytes = message_kbytes(q->row), small = fmin(kbytes, 64);
+    double link = 0;
+    for (size_t c = 0; c < ARRAY_LEN(chips) && link <= 0; c++)
+        if (row_says(q->row, chips[c].name)) link = chips[c].link_gbytes_s;
+    const double us = fmax(known[i].us + known[i].us_doubling * log2(small / 16), known[i].least);
+    const double sent = 2 * (1 - 1.0 / q->devices) * (kbytes - small) * 1024;
+    out->seconds = us * 1e-6 + sent / (link * 1e9 * 0.8);
+    out->is_input = fabs(kbytes - 16) < 0.1;
+    out->why = out->is_input ? "an input: measured latency of that library"
+                             : "measured latency at 16 KB, and what each doubling adds";
+    return true;
 }

@@ -7,24 +7,14 @@
 /* WSE-2 or WSE-3, by what the system is called. */
 static bool open_mesh(wafer_machine *m, const row_query *q, prediction *out)
 {
-    const bool is_3 = row_says(q->row, "WSE-3") || row_says(q->row, "CS-3");
-    const bool is_2 = row_says(q->row, "WSE-2") || row_says(q->row, "CS-2") ||
-                      row_says(q->row, "CS-1"); /* the same fabric */
+    static const char *const second[] = {"WSE-2", "WSE2",  "WSE 2", "CS-2",
+                                         "CS2",   "WSE-1", "CS-1",  "CS1"}; /* the same fabric */
+    static const char *const third[] = {"WSE-3", "WSE3", "WSE 3", "CS-3", "CS3"};
+    bool is_2 = false, is_3 = false;
+    for (size_t i = 0; i < ARRAY_LEN(second); i++) is_2 |= row_says(q->row, second[i]);
+    for (size_t i = 0; i < ARRAY_LEN(third); i++) is_3 |= row_says(q->row, third[i]);
     out->why = "neither WSE-2 nor WSE-3, or machines/ is not installed";
     return (is_2 || is_3) && machine_open(m, is_3 ? "wse3" : "wse2", NULL) == CERIUM_OK;
-}
-
-static bool open_model(wafer_model *m, const row_query *q, prediction *out)
-{
-    /* "Qwen3-1.7B (28 layers)": what is in brackets is a remark. */
-    char name[96];
-    size_t len = strcspn(q->row->model, "(+");
-    while (len && q->row->model[len - 1] == ' ') len--;
-    snprintf(name, sizeof name, "%.*s", (int)(len < 90 ? len : 90), q->row->model);
-    shape_facts facts;
-    out->why = "the model's shapes are not in machines/models.ini";
-    return shape_of_name(&facts, name, NULL) == CERIUM_OK &&
-           wafer_model_of(m, &facts, name, NULL) == CERIUM_OK;
 }
 
 /* WaferLLM's kernels know one head as wide as the model, whatever the model has. */
@@ -54,7 +44,7 @@ static bool one_layer(prediction *out, const row_query *q, const wafer_style *st
     wafer_model net;
     step_time t = {0};
     if (!open_mesh(&machine, q, out)) return false;
-    bool ok = open_model(&net, q, out);
+    bool ok = row_model(&net, q->row, &out->why);
     if (ok && !q->width) {
         out->why = "the row does not say how large the mesh is";
         wafer_model_close(&net);
@@ -118,6 +108,7 @@ bool protocol_gemv(prediction *out, const row_query *q, const wafer_style *style
         clocks_reduce(&c, WAFER_AXIS_Y, &sum, (uint32_t)ceil(n_t / 2));
         out->cycles = (double)clocks_latest(&c) / WAFER_TICKS +
                       k_t * (style->issue + ceil(n_t / machine.mesh.simd_fp16));
+        out->ideal = (double)q->k * q->n / width / height / machine.mesh.simd_fp16;
         out->why = "tiles, and one all-reduce of two phases";
         clocks_close(&c);
     }
@@ -134,7 +125,8 @@ bool protocol_gemm(prediction *out, const row_query *q, const wafer_style *style
     if (q->k) {
         mesh_of(q, &machine.mesh, &width, &height);
         const step_cost cost = published_cost(&machine, q, style);
-        out->cycles = time_gemm(width, height, &cost, q->k, q->k, q->n).cycles;
+        out->cycles = time_gemm(width, height, &cost, q->m, q->k, q->n).cycles;
+        out->ideal = (double)q->m * q->k * q->n / width / height / machine.mesh.simd_fp16;
         out->why = "cyclic product, as prefill";
     }
     machine_close(&machine);
@@ -170,7 +162,7 @@ bool protocol_pipeline(prediction *out, const row_query *q, const wafer_style *s
     if (!open_mesh(&machine, q, out)) return false;
     bool ok = q->stages != 0;
     out->why = "the row does not say how many stages";
-    if (ok) ok = open_model(&net, q, out);
+    if (ok) ok = row_model(&net, q->row, &out->why);
     if (!ok) {
         machine_close(&machine);
         return false;
@@ -201,12 +193,17 @@ typedef struct {
 static double reduce_cycles(const published_row *row, line_work w)
 {
     const double p = w.cores, b = w.wavelets, depth = 2 * w.ramp + 1;
-    if (row_says(row, "star")) return b * (p - 1) + depth;
-    if (row_says(row, "tree"))
-        return fmax(b * log2(p), b * p * log2(p) / (2 * (p - 1)) + p - 1) + depth * log2(p);
-    if (row_says(row, "two-phase") || row_says(row, "two phase"))
-        return fmax(2 * b, b + p) + depth * (2 * sqrt(p) - 2);
-    return b + (2 * w.ramp + 2) * (p - 1); /* a chain */
+    const double star = b * (p - 1) + depth, lg = log2(p);
+    const double tree = fmax(b * lg, b * p * lg / (2 * (p - 1)) + p - 1) + depth * lg;
+    const double two_phase = fmax(2 * b, b + p) + depth * (2 * sqrt(p) - 2);
+    if (row_says(row, "star")) return star;
+    if (row_says(row, "tree")) return tree;
+    if (row_says(row, "two-phase") || row_says(row, "two phase")) return two_phase;
+    const double chain = b + (2 * w.ramp + 2) * (p - 1);
+    /* A tree that is made for its size is as good as the best of the fixed ones, or better. */
+    if (row_says(row, "auto-gen") || row_says(row, "best") || row_says(row, "optimal"))
+        return fmin(fmin(star, tree), fmin(two_phase, chain));
+    return chain;
 }
 
 static double broadcast_cycles(line_work w)
@@ -244,6 +241,7 @@ bool protocol_collective(prediction *out, const row_query *q, const wafer_style 
     (void)style; /* the paper's are tuned */
     if (!open_mesh(&machine, q, out)) return false;
     const double ramp = machine.mesh.ramp_cycles;
+    const double longest = fmax(machine.mesh.grid_width, machine.mesh.grid_height);
     machine_close(&machine);
     if (row_says(q->row, "ramp latency")) {
         out->cycles = ramp;
@@ -251,26 +249,33 @@ bool protocol_collective(prediction *out, const row_query *q, const wafer_style 
         out->why = "an input: ramp_cycles of the machine";
         return true;
     }
+    if (row_says(q->row, "edge-to-edge") || row_says(q->row, "edge to edge")) {
+        out->cycles = longest + 2 * ramp; /* the longer way across, out of one core into another */
+        out->why = "hops across the wafer, and two ramps";
+        return true;
+    }
     double cores = 0;
     if (!row_number_before(q->row->system, "PEs", &cores))
         row_number_before(q->row->model, "PEs", &cores);
+    const bool allreduce = row_says(q->row, "allreduce") || row_says(q->row, "all-reduce");
+    const double wide = q->width, high = q->height;
     line_work w = {.cores = cores, .wavelets = wavelets_of(q->row), .ramp = ramp};
     out->why = "the row does not say over how many cores, or how much";
     if (w.wavelets < 1 || (cores < 2 && !q->width)) return false;
     out->why = "the model of HPDC'24";
-    if (q->width > 1 && q->height > 1 && w.wavelets <= 1 && row_says(q->row, "allreduce")) {
+    if (q->width > 1 && q->height > 1 && w.wavelets <= 1 && allreduce) {
         /* SC20: written by hand for one value, a tenth above the way across and back. */
-        out->cycles = 1.1 * (q->width + q->height);
-        return true;
-    }
-    if (q->width > 1 && q->height > 1) { /* rows first, then the column of their roots */
-        w.cores = q->width;
+        out->cycles = 1.1 * (wide + high);
+    } else if (q->width > 1 && q->height > 1 && !allreduce && row_says(q->row, "broadcast")) {
+        out->cycles = w.wavelets + wide + high - 2 + 2 * ramp + 1;
+    } else if (q->width > 1 && q->height > 1) { /* rows first, then the column of their roots */
+        w.cores = wide;
         out->cycles = collective_cycles(q->row, w);
-        w.cores = q->height;
+        w.cores = high;
         out->cycles += collective_cycles(q->row, w);
-        return true;
+    } else {
+        if (q->width) w.cores = fmax(wide, high);
+        out->cycles = collective_cycles(q->row, w);
     }
-    if (q->width) w.cores = q->width > q->height ? q->width : q->height;
-    out->cycles = collective_cycles(q->row, w);
     return true;
 }

@@ -1,6 +1,9 @@
 /* rows.c - CSV: quoted fields may hold commas, line ends and doubled quotes. */
 #include "wafer/rows.h"
 
+#include <math.h>
+#include <strings.h>
+
 #include "base/limits.h"
 
 enum { COLUMNS_MAX = 64 };
@@ -28,10 +31,10 @@ static const struct {
 } columns[COLUMN_OTHER] = {
     [COLUMN_ID] = {"id", false},         [COLUMN_CLASS] = {"class", true},
     [COLUMN_SYSTEM] = {"system", false}, [COLUMN_DEVICES] = {"devices", false},
-    [COLUMN_MODEL] = {"model", true},    [COLUMN_PRECISION] = {"precision", false},
+    [COLUMN_MODEL] = {"model", false},   [COLUMN_PRECISION] = {"precision", false},
     [COLUMN_BATCH] = {"batch", false},   [COLUMN_CONTEXT] = {"context", false},
-    [COLUMN_METRIC] = {"metric", true},  [COLUMN_VALUE] = {"value", true},
-    [COLUMN_UNIT] = {"unit", true},      [COLUMN_NOTE] = {"note", false},
+    [COLUMN_METRIC] = {"metric", false}, [COLUMN_VALUE] = {"value", false},
+    [COLUMN_UNIT] = {"unit", false},     [COLUMN_NOTE] = {"note", false},
     [COLUMN_SOURCE] = {"source", false},
 };
 
@@ -68,6 +71,14 @@ static char *next_field(reader *r, bool *last)
     return start;
 }
 
+/* Letter case and blanks around a name do not matter. */
+static bool is_column(const char *have, const char *name)
+{
+    const size_t len = strlen(name);
+    have += strspn(have, " \t");
+    return !strncasecmp(have, name, len) && !have[len + strspn(have + len, " \t")];
+}
+
 static int read_header(reader *r, column *which, size_t *n, const char *file, cerium_error *err)
 {
     bool last = false, has[COLUMN_OTHER] = {0};
@@ -78,7 +89,7 @@ static int read_header(reader *r, column *which, size_t *n, const char *file, ce
                              COLUMNS_MAX);
         which[*n] = COLUMN_OTHER;
         for (int c = 0; c < COLUMN_OTHER; c++)
-            if (!has[c] && !strcmp(name, columns[c].name)) {
+            if (!has[c] && is_column(name, columns[c].name)) {
                 which[*n] = (column)c;
                 has[c] = true;
             }
@@ -91,10 +102,23 @@ static int read_header(reader *r, column *which, size_t *n, const char *file, ce
     return CERIUM_OK;
 }
 
-static double number_or_1(const char *s)
+/* "8", "8x"; 0 where it is no number. */
+static double count_of(const char *s)
 {
     double x;
-    return parse_f64(view_of(s), &x) && x > 0 && x < 1e9 ? x : 1;
+    const size_t digits = strspn(s, "0123456789");
+    return digits && parse_f64((view){s, digits}, &x) && x < 1e9 ? x : 0;
+}
+
+/* "1,038", "~50", ">1000": the number; 0 where there is none, or none above zero. */
+static double value_of(const char *s)
+{
+    char plain[64];
+    size_t n = 0;
+    double x;
+    for (s += strspn(s, " ~<>="); *s && *s != ' ' && n + 1 < sizeof plain; s++)
+        if (*s != ',') plain[n++] = *s;
+    return parse_f64((view){plain, n}, &x) && x > 0 && x < 1e18 ? x : 0;
 }
 
 static int read_row(published_row *row, reader *r, const column *which, size_t n, const char *file,
@@ -123,16 +147,14 @@ static int read_row(published_row *row, reader *r, const column *which, size_t n
                            .precision = field[COLUMN_PRECISION],
                            .context = field[COLUMN_CONTEXT],
                            .metric = field[COLUMN_METRIC],
+                           .published = field[COLUMN_VALUE],
                            .unit = field[COLUMN_UNIT],
                            .note = field[COLUMN_NOTE],
                            .source = field[COLUMN_SOURCE],
-                           .devices = number_or_1(field[COLUMN_DEVICES]),
-                           .batch = number_or_1(field[COLUMN_BATCH]),
+                           .devices = count_of(field[COLUMN_DEVICES]),
+                           .batch = fmax(count_of(field[COLUMN_BATCH]), 1),
+                           .value = value_of(field[COLUMN_VALUE]),
                            .line = line};
-    if (!parse_f64(view_of(field[COLUMN_VALUE]), &row->value) ||
-        !(row->value > 0 && row->value < 1e18))
-        return error_set(err, CERIUM_ERR_FORMAT, "%s:%u: value '%.40s' is no positive number", file,
-                         line, field[COLUMN_VALUE]);
     return CERIUM_OK;
 }
 
@@ -144,6 +166,8 @@ int rows_parse(published_rows *out, view csv, const char *file, cerium_error *er
     if (csv.len > WAFER_ROWS_BYTES_MAX)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: longer than %u bytes", file,
                          WAFER_ROWS_BYTES_MAX);
+    /* What spreadsheets begin UTF-8 with. */
+    if (csv.len >= 3 && !memcmp(csv.ptr, "\xef\xbb\xbf", 3)) csv = (view){csv.ptr + 3, csv.len - 3};
     for (size_t i = 0; i < csv.len; i++) {
         n_lines += csv.ptr[i] == '\n';
         if (!csv.ptr[i])

@@ -7,8 +7,10 @@
 /* All NUL-terminated, empty where the file has no such column or field; in published_rows.text. */
 typedef struct {
     const char *id, *class_, *system, *model, *precision, *context, *metric, *unit, *note, *source;
-    double devices, batch; /* 1 where it is no number */
-    double value;
+    const char *published; /* the value as it stands there */
+    double devices;        /* 0 where it is no number */
+    double batch;          /* 1 where it is no number */
+    double value;          /* 0 where there is none: the row is predicted and has no error */
     uint32_t line;
 } published_row;
 
@@ -18,7 +20,7 @@ typedef struct {
     uint32_t n_rows;
 } published_rows;
 
-/* RFC 4180, the first line names the columns; class, model, metric, value and unit must be there.
+/* RFC 4180, the first line names the columns, of which class must be there.
  * CERIUM_ERR_FORMAT: "file:line: what". */
 CERIUM_CHECKED int rows_parse(published_rows *out, view csv, const char *file, cerium_error *err);
 void rows_close(published_rows *r);

@@ -195,8 +195,14 @@ static void time_qkv(walk *w, const wafer_tiles *t)
         double step = w->cost->style.issue + 2.0 * w->cost->mesh->hop_cycles +
                       2.0 * w->cost->mesh->ramp_cycles + m * n_k / 2;
         clocks_spend(w->c, SPENT_STREAM, ticks_of(2 * step));
-        w->c->events.hops += (uint64_t)(2 * m * n_k / 2) * w->cores;
-        w->c->events.ramps += (uint64_t)(4 * m * n_k / 2) * w->cores;
+        /* Every row at its turn: the last passes nearly each token on, the one in the middle every
+         * other; all of them each token once a window is full. */
+        const double h = w->c->height;
+        const double rows = op->window && w->cost->context >= op->window ? h - 1 : (h - 1) / 2;
+        const double sent = 2 * m * wavelets(n_k) * rows * w->c->width;
+        w->c->events.hops += (uint64_t)sent;
+        w->c->events.ramps += (uint64_t)(2 * sent);
+        w->c->events.vector_ops += (uint64_t)(2 * m * rows * w->c->width);
     }
 }
 

@@ -11,7 +11,8 @@
 typedef struct {
     bool is_modelled;
     bool is_input;    /* the figure is a constant of ours: no prediction, no error */
-    double predicted; /* in the row's unit */
+    bool has_error;   /* a prediction, and a published value beside it */
+    double predicted; /* in the row's unit, or what is usual for its class */
     double error;     /* predicted / value - 1; of times, for units of time, and of rates else */
     char why[128];    /* not modelled: why; else the protocol */
 } validated_row;
@@ -21,8 +22,8 @@ validated_row validate_row(const published_row *row, const wafer_style *style);
 
 typedef struct {
     char class_[48];
-    uint32_t n_rows, n_modelled;              /* inputs are neither an error nor a success */
-    double mean_absolute, mean_signed, worst; /* of the modelled ones */
+    uint32_t n_rows, n_modelled;              /* that have an error: inputs have none */
+    double mean_absolute, mean_signed, worst; /* of these */
 } validated_class;
 
 /* By class, in the order in which they appear; returns how many, at most max. */

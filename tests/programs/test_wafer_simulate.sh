@@ -40,6 +40,9 @@ simulate -m $small -p 'int x' -n 6 --machine small --order mesh --degree 1 --kv-
     --kv f32 --events --batch 3 >"$work/out" 2>"$work/err"
 check "a machine's mesh" grep -q "^8 x 8 cores, mesh order" "$work/err"
 check "events by kind" grep -q "^ffn-down " "$work/err"
+simulate -m $small -p 'int x' -n 6 --mesh 4x4 --order mesh --fused --kv f32 --json \
+    >"$work/json" 2>"$work/err"
+check "norms that ride on products" is same_best 6
 simulate -m $small -p 'int x' -n 6 --mesh 3x5 --no-compare --json --temp 1 --top-k 5 --seed 3 \
     >"$work/json" 2>"$work/err"
 check "alone" is height 5
@@ -54,6 +57,7 @@ check "too many phases" refused 1 "need 36 colours and a router has 24" -m $smal
     --order mesh --degree 4
 check "a core too small" refused 1 "take a larger --mesh or a smaller --context" -m $bundled -p x \
     --machine small --mesh 1x1
+check "fused sums in the CPU's order" refused 1 "take mesh order" -m $small -p x --fused
 check "a draft of drawn text" refused 2 "--verify is of greedy text" -p x --verify 4 --temp 1
 check "a prompt too long" refused 1 "the context has 8" -m $small -p 'int main(void)' --context 8
 check "an unknown type" refused 1 "there are i8, f16, f32" -m $small -p x --kv f8

@@ -221,6 +221,8 @@ static void test_mesh_order_is_within_its_bound(void)
             mesh_layout layout = layout_of(meshes[i].width, meshes[i].height, MESH_ORDER, kv);
             layout.choice.degree = meshes[i].degree;
             layout.choice.kv = meshes[i].kv;
+            /* Norms ride on products, but those of starcoder2, which subtract a mean. */
+            layout.choice.is_fused = (f / 3 + (size_t)k) % 2 == 0 && f != 8;
             if (!ask_cpu(&t, path, kv, PROMPT, NULL)) continue;
             const distance d = run(path, &layout, MESH_SOUND, &t);
             TEST_CHECK_THAT(d.worst <= 1, "%s: %g bounds", fixtures[f], (double)d.worst);
@@ -317,6 +319,69 @@ static void test_order_of_a_sum(void)
     gguf_close(&file);
 }
 
+/* ---- tokens that move ---- */
+
+/* Every token that may still be seen is in one row, and rows are even; the first tokens go down the
+ * rows one by one, so they are even only as far as a row of one has come. */
+static void check_rows(const mesh *m, uint32_t layer, uint32_t low, uint32_t n, bool is_even)
+{
+    const uint32_t h = m->layout.height;
+    uint32_t at = low;
+    for (uint32_t y = 0; y < h; y++) {
+        const mesh_kv_range r = mesh_kv_tokens(m, layer, y, low, n);
+        if (r.begin == r.end) continue;
+        TEST_CHECK(r.begin == at && r.end > at);
+        TEST_CHECK_THAT(!is_even || r.end - r.begin <= tiles_of(n - low, h) + 1,
+                        "row %u: %u of %u", y, r.end - r.begin, n - low);
+        at = r.end;
+    }
+    TEST_CHECK(at == n);
+}
+
+static void check_moves(const char *model)
+{
+    enum { H = 5, N = 12 * H };
+    gguf_file *file = NULL;
+    mesh_layout l = layout_of(4, H, MESH_ORDER, KERNEL_KV_F32);
+    l.choice.kv = WAFER_KV_SHIFT;
+    mesh *m = open_mesh(path_of(model), &l, false, MESH_SOUND, &file);
+    if (!m) return;
+    const uint32_t n_layers = m->program->shape.n_layers;
+    uint64_t moves = 0;
+    uint32_t full = 0;
+    for (uint32_t n = 1; n <= N; n++) {
+        const int32_t token = (int32_t)n;
+        mesh_run(m, &token, 1, n - 1, 0);
+        full = 0;
+        for (uint32_t i = 0; i < m->program->n_ops; i++) {
+            const step_op *op = &m->program->ops[i];
+            if (op->kind != STEP_QKV) continue;
+            const bool is_cut = op->window && n > op->window;
+            check_rows(m, op->layer, is_cut ? n - op->window : 0, n, true);
+            full += is_cut;
+        }
+        if (n == N - H) moves = m->kv_moves;
+    }
+    /* In the steady state the boundary above row y moves y times in H tokens, in a full window
+     * H times. */
+    const uint64_t each = H * (H - 1) / 2;
+    TEST_CHECK_THAT(m->kv_moves - moves == each * (n_layers - full) + 2 * each * full, "%s: %llu",
+                    model, (unsigned long long)(m->kv_moves - moves));
+    /* Tokens that are taken back leave; what comes in their place goes up as there is room. */
+    const int32_t again[3] = {7, 8, 9};
+    mesh_run(m, again, 3, N - 9, 0);
+    const uint32_t window = m->program->ops[1].window, n = N - 6;
+    check_rows(m, 0, window && n > window ? n - window : 0, n, false);
+    mesh_close(&m);
+    gguf_close(&file);
+}
+
+static void test_tokens_move_up(void)
+{
+    check_moves("llama");
+    check_moves("gpt-oss");
+}
+
 /* ---- faults ---- */
 
 static void test_faults_are_found(void)
@@ -340,6 +405,9 @@ static void test_faults_are_found(void)
         if (i == 0) {
             TEST_CHECK(run(path, &layout, MESH_FAULT_TILE, &t).worst > 1);
             TEST_CHECK(run(path, &layout, MESH_FAULT_EXP, &t).worst > 1);
+            layout.choice.kv = WAFER_KV_SHIFT;
+            TEST_CHECK(run(path, &layout, MESH_SOUND, &t).worst <= 1);
+            TEST_CHECK(run(path, &layout, MESH_FAULT_SHIFT, &t).worst > 1);
         }
         memory_free(t.logits);
     }
@@ -358,6 +426,7 @@ static void test_colours(void)
                 for (int order = 0; order < 2; order++) {
                     mesh_layout l = layout_of(w, h, (mesh_order)order, KERNEL_KV_I8);
                     l.choice.degree = degree;
+                    l.choice.kv = w % 2 ? WAFER_KV_SHIFT : WAFER_KV_ROUND_ROBIN;
                     l.colours = 28;
                     TEST_CHECK_THAT(mesh_routes_check(&l, &shape, false, &n, &err) == 0,
                                     "%u x %u, degree %u: %s", w, h, degree, err.message);
@@ -461,6 +530,82 @@ static void test_counts_agree_with_the_clocks(void)
         mesh_close(&m);
         gguf_close(&file);
     }
+}
+
+/* What goes up by a row in as many tokens as there are rows. */
+static void test_moves_agree_with_the_clocks(void)
+{
+    static const wafer_mesh machine = {.width = 4, .height = 4, .simd_fp16 = 8, .hop_cycles = 1,
+                                       .ramp_cycles = 2};
+    uint64_t hops[2] = {0}, clocks[2] = {0};
+    for (int moves = 0; moves < 2; moves++) {
+        gguf_file *file = NULL;
+        mesh_layout layout = layout_of(4, 4, MESH_ORDER, KERNEL_KV_F32);
+        layout.choice.kv = moves ? WAFER_KV_SHIFT : WAFER_KV_ROUND_ROBIN;
+        mesh *m = open_mesh(path_of("qwen2"), &layout, false, MESH_SOUND, &file);
+        if (!m) return;
+        for (uint32_t n = 0; n < 24; n++) {
+            const int32_t token = 65;
+            if (n == 20) mesh_events_clear(m);
+            mesh_run(m, &token, 1, n, 0);
+        }
+        const step_cost cost = {.mesh = &machine, .style = wafer_style_sdk(), .quant = QUANT_FP16,
+                                .choice = mesh_layout_of(m)->choice, .context = 24, .tokens = 1};
+        for (uint32_t i = 0; i < m->program->n_ops; i++) {
+            step_time t;
+            if (m->program->ops[i].kind != STEP_QKV) continue;
+            TEST_CHECK(time_range(&t, m->program, i, 1, 4, 4, &cost, true) == 0);
+            clocks[moves] += 4 * 2 * t.events.hops; /* of halves, two in a wavelet */
+        }
+        hops[moves] = mesh_kinds(m)[STEP_QKV].hops;
+        mesh_close(&m);
+        gguf_close(&file);
+    }
+    TEST_CHECK_THAT(hops[1] > hops[0] && hops[1] - hops[0] == clocks[1] - clocks[0],
+                    "%llu, not %llu", (unsigned long long)(hops[1] - hops[0]),
+                    (unsigned long long)(clocks[1] - clocks[0]));
+}
+
+/* A norm that rides on a product saves one sum along each column. */
+static void test_fused_sums_agree_with_the_clocks(void)
+{
+    static const wafer_mesh machine = {.width = 4, .height = 4, .simd_fp16 = 8, .hop_cycles = 1,
+                                       .ramp_cycles = 2};
+    uint64_t adds[2] = {0}, stages[2] = {0}, collectives[2] = {0};
+    for (int fused = 0; fused < 2; fused++) {
+        gguf_file *file = NULL;
+        mesh_layout layout = layout_of(4, 4, MESH_ORDER, KERNEL_KV_F32);
+        layout.choice.is_fused = fused;
+        mesh *m = open_mesh(path_of("qwen2"), &layout, false, MESH_SOUND, &file);
+        if (!m) return;
+        const int32_t token = 65;
+        mesh_run(m, &token, 1, 0, 1);
+        const step_cost cost = {.mesh = &machine, .style = wafer_style_sdk(), .quant = QUANT_FP16,
+                                .choice = mesh_layout_of(m)->choice, .context = 1, .tokens = 1};
+        uint32_t n_ops = 0;
+        for (uint32_t i = 0; i < m->program->n_ops; i++) {
+            const step_kind kind = m->program->ops[i].kind;
+            step_time t;
+            if (kind != STEP_QKV && kind != STEP_FFN_UP) continue;
+            TEST_CHECK(time_range(&t, m->program, i, 1, 4, 4, &cost, true) == 0);
+            stages[fused] += t.events.stages;
+            n_ops++;
+        }
+        for (int kind = STEP_QKV; kind <= STEP_FFN_UP; kind += STEP_FFN_UP - STEP_QKV) {
+            const mesh_kind_events *k = &mesh_kinds(m)[kind];
+            adds[fused] += k->issues;
+            collectives[fused] += k->collectives;
+        }
+        /* Apart from adds: a row is scaled in one instruction less before the product, and one
+         * more behind it; and so is each of its outputs, three of QKV and two of UP. */
+        if (fused) adds[1] -= 16ull * n_ops / 2 * (3 + 2);
+        mesh_close(&m);
+        gguf_close(&file);
+        if (fused) TEST_CHECK(collectives[0] - collectives[1] == n_ops);
+    }
+    TEST_CHECK_THAT(adds[0] > adds[1] && adds[0] - adds[1] == stages[0] - stages[1],
+                    "%llu, not %llu", (unsigned long long)(adds[0] - adds[1]),
+                    (unsigned long long)(stages[0] - stages[1]));
 }
 
 /* And what they count for whole operations, where tiles come out even: a product and its sum.  The
@@ -596,6 +741,9 @@ int main(void)
     TEST_RUN(test_bundled_model);
     TEST_RUN(test_tiles_are_the_placements);
     TEST_RUN(test_order_of_a_sum);
+    TEST_RUN(test_tokens_move_up);
+    TEST_RUN(test_moves_agree_with_the_clocks);
+    TEST_RUN(test_fused_sums_agree_with_the_clocks);
     TEST_RUN(test_faults_are_found);
     TEST_RUN(test_colours);
     TEST_RUN(test_verify);
