@@ -23,6 +23,22 @@ enum {
 #define UNROLLED _Pragma("GCC unroll 8")
 #endif
 
+/* What a tile asks for of the tile behind it, while it is in its last group: the processor's own
+ * prefetchers see a stream only after some misses, and a panel of 896 columns in four bits is 8 KB,
+ * so a fifth of the time would go by in seeing.  Eight lines a stream are enough, and more of them,
+ * or earlier ones, displace what is being read (docs/performance.md, Decoding).
+ *   next: where the first stream continues; the others, stride bytes behind each other.  Behind the
+ *   last panel of a matrix that is memory which may not be there, which a prefetch may ask for. */
+enum { TILE_AHEAD_LINES = 8 };
+PANEL_INLINE void tile_prefetch(uintptr_t next, uint32_t n_streams, size_t stride, uint32_t first,
+                                uint32_t n_lines)
+{
+    UNROLLED for (uint32_t p = 0; p < n_streams; p++)
+        UNROLLED for (uint32_t i = 0; i < n_lines; i++)
+            __builtin_prefetch((const void *)(next + p * stride +
+                                              (size_t)PANEL_LINE * (first + i)));
+}
+
 /* n_p panels, n_t tokens; both are the tile's own.
  *   y: [n_t][y_stride]; panels: [n_p], panel_bytes apart; x: [n_t][kernel_n_groups(n_cols)] */
 typedef void matmul_tile_fn(float *restrict y, size_t y_stride, const uint8_t *restrict panels,

@@ -24,8 +24,9 @@ uint64_t bandwidth_sum(const uint64_t *words, size_t n)
     if (__builtin_cpu_supports("avx2")) return bandwidth_sum_avx2(words, n);
 #endif
     uint64_t sum[8] = {0};
-    for (size_t i = 0; i < n; i += 8)
-        for (int k = 0; k < 8; k++) sum[k] += words[i + k];
+    for (size_t i = 0; i < n / 4; i += 8)
+        for (size_t stream = 0; stream < 4; stream++)
+            for (int k = 0; k < 8; k++) sum[k] += words[stream * (n / 4) + i + k];
     return sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "programs/bandwidth.h"
+#include "programs/bench_parallel.h"
 #include "programs/options.h"
 #include "programs/replay_edits.h"
 
@@ -17,6 +18,7 @@ static const char help[] =
     "      --decode N       tokens decoded in one run (default 128)\n"
     "      --depth N        tokens already in the context for decoding at a depth (default 4096,\n"
     "                       at most what the model holds; 0: leave it out)\n"
+    "      --parallel N     decode N continuations beside each other, too, at most 64 (default 0)\n"
     "      --runs N         runs of each measurement, at least 1 (default 5)\n"
     "      --replay FILE    instead: the speed of edits whose results are known, JSON lines with\n"
     "                       `before`, `after` and maybe `instruction`: the result is forced, all\n"
@@ -32,13 +34,13 @@ static const char help[] =
     "example: cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n"
     "         cerium bench --replay bench/edits/edits.jsonl\n";
 
-enum { OWN_PREFILL = OPTION_OWN, OWN_DECODE, OWN_DEPTH, OWN_RUNS, OWN_REPLAY, OWN_EDITS, OWN_PLAIN,
-       OWN_NO_PREDICTION, OWN_TOKENIZER };
+enum { OWN_PREFILL = OPTION_OWN, OWN_DECODE, OWN_DEPTH, OWN_PARALLEL, OWN_RUNS, OWN_REPLAY,
+       OWN_EDITS, OWN_PLAIN, OWN_NO_PREDICTION, OWN_TOKENIZER };
 enum { RUNS_MAX = 64, GAPS_MAX = 1 << 16, DRAM_BYTES = 512 << 20 };
 
 typedef struct {
     options o;
-    uint32_t prefill, decode, depth, runs;
+    uint32_t prefill, decode, depth, parallel, runs;
     bool depth_given;
     replay_edits replay;
     cerium_engine *engine;
@@ -50,8 +52,10 @@ typedef struct {
 
     double load_s, first_token_s;
     size_t l2_bytes, l3_bytes;
-    double read_l2[2], read_l3[2], read_dram[2], read_model; /* bytes/s: one thread, all */
+    double read_l2[2], read_l3[2], read_dram[2]; /* bytes/s: one thread, all */
+    double read_model, read_depth;               /* of what a token reads, all threads */
     double prefill_speed, decode_speed, depth_speed;         /* tokens/s */
+    double parallel_speed;                                   /* of all together */
     double gap_p50_s, gap_p99_s;
 } bench;
 
@@ -62,6 +66,7 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_PREFILL: return option_u32(value, 1, 1 << 24, &b->prefill);
     case OWN_DECODE: return option_u32(value, 1, GAPS_MAX / RUNS_MAX, &b->decode);
     case OWN_DEPTH: b->depth_given = true; return option_u32(value, 0, 1 << 24, &b->depth);
+    case OWN_PARALLEL: return option_u32(value, 0, BENCH_PARALLEL_MAX, &b->parallel);
     case OWN_RUNS: return option_u32(value, 1, RUNS_MAX, &b->runs);
     case OWN_REPLAY: b->replay.path = value; return true;
     case OWN_EDITS: return option_u32(value, 1, 1 << 24, &b->replay.n_edits);
@@ -103,7 +108,8 @@ static int measure_prefill(bench *b, cerium_error *err)
 {
     double speed[RUNS_MAX];
     note("prefill");
-    RETURN_IF(sync_fresh(b, b->prefill, 1000, err));
+    /* Caches and code are warm after less than a long prompt. */
+    RETURN_IF(sync_fresh(b, b->prefill < 1024 ? b->prefill : 1024, 1000, err));
     for (uint32_t run = 0; run < b->runs; run++) {
         uint64_t start = clock_ns();
         RETURN_IF(sync_fresh(b, b->prefill, run, err));
@@ -148,10 +154,19 @@ static int measure_decode(bench *b, cerium_error *err)
     return CERIUM_OK;
 }
 
+static uint32_t depth_tokens(const bench *b) { return b->decode < 32 ? b->decode : 32; }
+
+/* What a token at the depth reads, in the middle of those that are decoded there.  Layers with a
+ * window read less of the KV than would show here. */
+static uint64_t depth_bytes(const bench *b)
+{
+    return b->info.step_bytes + b->info.kv_token_bytes * (b->depth + depth_tokens(b) / 2);
+}
+
 static int measure_depth(bench *b, cerium_error *err)
 {
     double speed[RUNS_MAX];
-    uint32_t n = b->decode < 32 ? b->decode : 32;
+    const uint32_t n = depth_tokens(b);
     if (b->depth == 0) return CERIUM_OK;
     note("decode at a depth");
     RETURN_IF(sync_fresh(b, b->depth, 0, err));
@@ -159,6 +174,18 @@ static int measure_depth(bench *b, cerium_error *err)
     for (uint32_t run = 0; run < b->runs; run++)
         RETURN_IF(decode_run(b, b->depth, n, false, &speed[run], err));
     b->depth_speed = median(speed, b->runs);
+    b->read_depth = bandwidth_read(depth_bytes(b), b->info.threads, b->runs);
+    return CERIUM_OK;
+}
+
+static int measure_parallel(bench *b, cerium_error *err)
+{
+    double speed[RUNS_MAX];
+    if (b->parallel == 0) return CERIUM_OK;
+    note("continuations beside each other");
+    for (uint32_t run = 0; run < b->runs; run++)
+        RETURN_IF(bench_parallel(b->engine, b->parallel, b->decode, &speed[run], err));
+    b->parallel_speed = median(speed, b->runs);
     return CERIUM_OK;
 }
 
@@ -170,10 +197,10 @@ static int open_and_warm(bench *b, cerium_error *err)
     cerium_step step;
     int32_t prompt[10];
     for (int i = 0; i < 10; i++) prompt[i] = i;
-    RETURN_IF(options_engine(&b->o, &b->engine, 1, err));
+    RETURN_IF(options_engine(&b->o, &b->engine, 1 + b->parallel, err));
     cerium_engine_close(&b->engine);
     uint64_t start = clock_ns();
-    RETURN_IF(options_engine(&b->o, &b->engine, 1, err));
+    RETURN_IF(options_engine(&b->o, &b->engine, 1 + b->parallel, err));
     b->load_s = since(start);
     RETURN_IF(cerium_session_open(&b->session, b->engine, &plain, err));
     RETURN_IF(cerium_session_sync(b->session, prompt, 10, NULL, err));
@@ -214,11 +241,13 @@ static int measure(bench *b, cerium_error *err)
     RETURN_IF(measure_prefill(b, err));
     RETURN_IF(measure_decode(b, err));
     RETURN_IF(measure_depth(b, err));
+    RETURN_IF(measure_parallel(b, err));
     note("");
     return CERIUM_OK;
 }
 
 static double roofline(const bench *b) { return b->read_model / (double)b->info.step_bytes; }
+static double depth_roofline(const bench *b) { return b->read_depth / (double)depth_bytes(b); }
 
 static void print_text(const bench *b)
 {
@@ -245,7 +274,12 @@ static void print_text(const bench *b)
     printf("gap between tokens %8.2f ms p50, %.2f ms p99\n", b->gap_p50_s * 1e3,
            b->gap_p99_s * 1e3);
     if (b->depth)
-        printf("at depth %5u     %9.1f tokens/s\n", b->depth, b->depth_speed);
+        printf("at depth %5u     %9.1f tokens/s, %.0f %% of the roofline with %s of KV\n", b->depth,
+               b->depth_speed, 100 * b->depth_speed / depth_roofline(b),
+               human_bytes(step, (double)(depth_bytes(b) - i->step_bytes)));
+    if (b->parallel)
+        printf("%3u in parallel   %9.1f tokens/s, %.1f times one alone\n", b->parallel,
+               b->parallel_speed, b->parallel_speed / b->decode_speed);
     printf("opened again in %.3f s; first token of a ten-token prompt after %.3f s\n", b->load_s,
            b->first_token_s);
 }
@@ -267,6 +301,14 @@ static void print_json(const bench *b)
         "decode_tokens_per_s", b->decode_speed, "roofline_tokens_per_s", roofline(b), "gap_p50_s",
         b->gap_p50_s, "gap_p99_s", b->gap_p99_s, "depth", (int)b->depth, "depth_tokens_per_s",
         b->depth_speed, "open_s", b->load_s, "open_to_first_token_s", b->first_token_s);
+    if (b->depth) {
+        json_object_set_new(all, "depth_bytes", json_integer((json_int_t)depth_bytes(b)));
+        json_object_set_new(all, "depth_roofline_tokens_per_s", json_real(depth_roofline(b)));
+    }
+    if (b->parallel) {
+        json_object_set_new(all, "parallel", json_integer((json_int_t)b->parallel));
+        json_object_set_new(all, "parallel_tokens_per_s", json_real(b->parallel_speed));
+    }
     json_object_update(all, speeds);
     json_dumpf(all, stdout, JSON_INDENT(2));
     printf("\n");
@@ -290,6 +332,7 @@ int program_bench(int argc, char **argv)
         {"prefill", required_argument, NULL, OWN_PREFILL},
         {"decode", required_argument, NULL, OWN_DECODE},
         {"depth", required_argument, NULL, OWN_DEPTH},
+        {"parallel", required_argument, NULL, OWN_PARALLEL},
         {"runs", required_argument, NULL, OWN_RUNS},
         {"replay", required_argument, NULL, OWN_REPLAY},
         {"edits", required_argument, NULL, OWN_EDITS},

@@ -18,6 +18,7 @@
     X(kc_check_matmul)                                                                             \
     X(kc_check_vector)                                                                             \
     X(kc_check_attention)                                                                          \
+    X(kc_check_kv_i8)                                                                              \
     X(kc_check_tiles)
 
 typedef void (*kc_fn)(void); /* any function, to compare and to call as what it is */

@@ -4,8 +4,9 @@
 #ifdef HAVE_SIMDE
 #include "tile_machine.h"
 
-#define matmul_init_avx512vnni emulated_init_avx512vnni
-#define matmul_init_amx        emulated_init_amx
+#define matmul_init_avx512vnni      emulated_init_avx512vnni
+#define matmul_init_wide_avx512vnni emulated_init_wide_avx512vnni
+#define matmul_init_amx             emulated_init_amx
 #include "kernels/x86/matmul_amx.c"
 
 /* With tiles for any number of tokens: which kernel is faster is not asked here. */
@@ -23,6 +24,7 @@ bool kc_emulated_choice_init(kernel_table *table, uint32_t n_tokens)
 {
     static kernel_table below;
     emulated_init_avx512vnni(&below);
+    emulated_init_wide_avx512vnni(&below);
     *table = (kernel_table){.name = "emulated choice"};
 #define SET_CHOICE(name, type)                                                                     \
     chosen[type].few = below.matmul[type];                                                         \

@@ -26,7 +26,9 @@ PANEL_INLINE float32x4_t load_quarter_halves(const uint8_t *p, uint32_t h) /* fo
 /* The table of a type whose nibbles are numbers of values; else unused. */
 PANEL_INLINE int8x16_t quant_table(block_type type)
 {
-    return vld1q_s8(type == BLOCK_MXFP4 ? block_mxfp4_values : block_iq4_values);
+    return vld1q_s8(type == BLOCK_MXFP4  ? block_mxfp4_values
+                    : type == BLOCK_Q4_W ? block_q4_w_values
+                                         : block_iq4_values);
 }
 
 PANEL_INLINE uint8x16_t shifted_right(uint8x16_t v, int32_t by) /* left where by is below 0 */
@@ -39,7 +41,8 @@ PANEL_INLINE int8x16_t unpack_quants(block_type type, const uint8_t *block, uint
                                      int8x16_t table)
 {
     const int32_t j = k4 % 4;
-    if (type == BLOCK_Q8_0) return vreinterpretq_s8_u8(vld1q_u8(block + PANEL_LINE * k4 + 16 * h));
+    if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W)
+        return vreinterpretq_s8_u8(vld1q_u8(block + PANEL_LINE * k4 + 16 * h));
     uint8x16_t v = vld1q_u8(block + PANEL_LINE * (uint32_t)j + 16 * h);
     v = k4 < 4 ? vandq_u8(v, vdupq_n_u8(15)) : vshrq_n_u8(v, 4);
     if (type == BLOCK_Q5_0 || type == BLOCK_Q5_1 || type == BLOCK_Q5_K) {
@@ -55,7 +58,7 @@ PANEL_INLINE int8x16_t unpack_quants(block_type type, const uint8_t *block, uint
     if (type == BLOCK_Q4_0) return vsubq_s8(quants, vdupq_n_s8(8));
     if (type == BLOCK_Q5_0) return vsubq_s8(quants, vdupq_n_s8(16));
     if (type == BLOCK_Q6_K) return vsubq_s8(quants, vdupq_n_s8(32));
-    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
+    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W)
         return vqtbl1q_s8(table, v);
     return quants;
 }
@@ -247,6 +250,52 @@ PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 
+/* ---- Section - Types with a scale for 128 values ---- */
+
+/* total += the products of a block of 32 columns. */
+PANEL_INLINE void wide_dots(block_type type, uint32_t n_p, uint32_t n_t,
+                            int32x4_t total[TILE][QUARTERS], const uint8_t *block,
+                            size_t panel_bytes, int8x16_t q[TILE][2])
+{
+    const int8x16_t table = quant_table(type);
+    for (uint32_t p = 0; p < n_p; p++)
+        for (uint32_t h = 0; h < QUARTERS; h++) {
+            int32x4_t dot[TILE];
+            UNROLLED for (uint32_t t = 0; t < n_t; t++) dot[t] = total[p * n_t + t][h];
+            half_block_dots(type, n_t, dot, block + p * panel_bytes, 0, h, q, table, true);
+            half_block_dots(type, n_t, dot, block + p * panel_bytes, 1, h, q, table, true);
+            UNROLLED for (uint32_t t = 0; t < n_t; t++) total[p * n_t + t][h] = dot[t];
+        }
+}
+
+PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *y, size_t y_stride,
+                            const uint8_t *panel, size_t panel_bytes, const kernel_act *x,
+                            uint32_t n_cols)
+{
+    const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uint8_t *block = panel + panel_wide_head(n_cols);
+    float32x4_t acc[TILE][QUARTERS];
+    clear(n_p * n_t, acc);
+    for (uint32_t g = 0; g < n_groups; g++, x++) {
+        int32x4_t total[TILE][QUARTERS];
+        for (uint32_t i = 0; i < n_p * n_t; i++)
+            for (uint32_t h = 0; h < QUARTERS; h++) total[i][h] = vdupq_n_s32(0);
+        for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
+            int8x16_t q[TILE][2];
+            load_acts(n_t, q, x, n_groups, b);
+            wide_dots(type, n_p, n_t, total, block, panel_bytes, q);
+        }
+        for (uint32_t i = 0; i < n_p * n_t; i++)
+            for (uint32_t h = 0; h < QUARTERS; h++) {
+                const float32x4_t d =
+                    load_quarter_halves(panel + i / n_t * panel_bytes + 32 * g, h);
+                acc[i][h] = vfmaq_n_f32(acc[i][h], vmulq_f32(d, vcvtq_f32_s32(total[i][h])),
+                                        x[i % n_t * n_groups].scale);
+            }
+    }
+    store_tile(n_p, n_t, y, y_stride, acc);
+}
+
 #define MATMUL_NEON(name, type, template)                                                          \
     MATMUL_TILE(name, 1, 8, type, template)                                                        \
     MATMUL_TILED(name, type, template, 4, name##_1_by_8)
@@ -259,6 +308,8 @@ PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float
     X(matmul_q8_0, BLOCK_Q8_0, tile_groups)                                                        \
     X(matmul_iq4_nl, BLOCK_IQ4_NL, tile_groups)                                                    \
     X(matmul_mxfp4, BLOCK_MXFP4, tile_groups)                                                      \
+    X(matmul_q4_w, BLOCK_Q4_W, tile_wide)                                                          \
+    X(matmul_q8_w, BLOCK_Q8_W, tile_wide)                                                          \
     X(matmul_q4_k, BLOCK_Q4_K, tile_supers)                                                        \
     X(matmul_q5_k, BLOCK_Q5_K, tile_supers)                                                        \
     X(matmul_q6_k, BLOCK_Q6_K, tile_supers)                                                        \

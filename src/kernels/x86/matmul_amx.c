@@ -9,7 +9,8 @@
  * The three work on different groups: weights are stored one group before the tiles load them, and
  * sums are read one step after they were stored, as neither is forwarded between the two worlds.
  *
- * Three ways to the integers of the reference (docs/numerics.md):
+ * Four ways to the integers of the reference (docs/numerics.md):
+ *   wide    a scale for 128 values: one sum for the group, products 64 deep
  *   blocks  a scale for 32 values: a sum for each block, products 32 deep
  *   supers  Q4_K, Q5_K, IQ4_XS: the same, and sums times small scales are added, as floats where
  *           that is exact (below 2^24), else as integers
@@ -54,7 +55,7 @@ enum {
     BLOCK_BYTES = PANEL_BLOCK * KERNEL_PANEL_ROWS,     /* unpacked to 8 bits */
     GROUP_BYTES = KERNEL_GROUP * KERNEL_PANEL_ROWS,
     BLOCK_DEEP = PANEL_BLOCK, /* columns that one product sums: a block, */
-    SCALED_DEEP = 64          /* or as many as a tile holds */
+    WHOLE_DEEP = 64           /* or as many as a tile holds */
 };
 
 /* Rounds of work are double: the one that is made and the one that is used. */
@@ -81,18 +82,34 @@ PANEL_INLINE bool type_is_scaled(block_type type)
     return type == BLOCK_Q6_K;
 }
 
-/* Where a group begins. */
+/* Sums go over the whole group. */
+PANEL_INLINE bool type_is_whole(block_type type)
+{
+    return type_is_scaled(type) || panel_is_wide(type);
+}
+
+/* Quants have a sign and 8 bits already: they are what the tiles load. */
+PANEL_INLINE bool type_is_bytes(block_type type)
+{
+    return type == BLOCK_Q8_0 || type == BLOCK_Q8_W;
+}
+
+/* Where a group begins; of the types with a scale for 128 values, its scales. */
 PANEL_INLINE const uint8_t *group_at(block_type type, const uint8_t *panel, uint32_t g)
 {
+    if (panel_is_wide(type)) return panel + (size_t)g * 32;
     if (panel_is_super(type)) return panel + (size_t)(g / 2) * panel_super_bytes(type);
     return panel + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS);
 }
 
 /* And its quants: of a superblock, those of the half that is the group. */
-PANEL_INLINE const uint8_t *quants_at(block_type type, const uint8_t *panel, uint32_t g,
-                                      uint32_t n_blocks)
+PANEL_INLINE const uint8_t *quants_at(block_type type, const pair_job *job, uint32_t p, uint32_t g)
 {
-    const uint8_t *at = group_at(type, panel, g);
+    const uint8_t *at = group_at(type, job->panel[p], g);
+    const uint32_t n_blocks = panel_group_blocks(job->n_cols, g);
+    if (panel_is_wide(type))
+        return job->panel[p] + panel_wide_head(job->n_cols) +
+               (size_t)g * PANEL_BLOCKS * panel_quant_bytes(type);
     if (!panel_is_super(type)) return at + panel_group_head(type, n_blocks);
     return at + panel_head_bytes(type) + g % 2 * PANEL_BLOCKS * panel_quant_bytes(type);
 }
@@ -104,6 +121,8 @@ PANEL_INLINE __m512i signed_table(block_type type)
     __m128i v = _mm_setzero_si128();
     if (type == BLOCK_MXFP4)
         v = _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+    if (type == BLOCK_Q4_W)
+        v = _mm_setr_epi8(-33, -25, -19, -15, -11, -8, -5, -2, 1, 4, 7, 10, 14, 18, 23, 30);
     if (type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
         v = _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
     return _mm512_broadcast_i32x4(v);
@@ -165,13 +184,12 @@ PANEL_INLINE void unpack_scaled(uint8_t *restrict low, uint8_t *restrict high,
     }
 }
 
-/* Q8_0 is what the tiles load. */
 PANEL_INLINE void unpack_pair(block_type type, workspace *ws, const pair_job *job, uint32_t g)
 {
     const uint32_t n_blocks = panel_group_blocks(job->n_cols, g);
-    if (type == BLOCK_Q8_0) return;
+    if (type_is_bytes(type)) return;
     for (uint32_t p = 0; p < PAIR; p++) {
-        const uint8_t *block = quants_at(type, job->panel[p], g, n_blocks);
+        const uint8_t *block = quants_at(type, job, p, g);
         if (type_is_scaled(type))
             unpack_scaled(ws->lines[g % 2][0][p], ws->lines[g % 2][1][p],
                           group_at(type, job->panel[p], g) + 64 + g % 2 * 128, block);
@@ -259,13 +277,33 @@ static void multiply_scaled(int32_t (*sums)[PANEL_BLOCKS][ROWS][KERNEL_PANEL_ROW
     _tile_zero(SUM_2);
     _tile_zero(SUM_3);
     _tile_loadd(ACT_0, q, q_stride);
-    _tile_loadd(ACT_1, q + SCALED_DEEP, q_stride);
+    _tile_loadd(ACT_1, q + WHOLE_DEEP, q_stride);
     MULTIPLY_SCALED(ACT_0, 0);
     MULTIPLY_SCALED(ACT_1, GROUP_BYTES / 2);
     STORE_SUM(SUM_0, sums[0][0]);
     STORE_SUM(SUM_1, sums[0][1]);
     STORE_SUM(SUM_2, sums[1][0]);
     STORE_SUM(SUM_3, sums[1][1]);
+}
+
+/* sums[p][0], over a group in two products.  lines: [PAIR] of the group */
+static void multiply_wide(int32_t (*sums)[PANEL_BLOCKS][ROWS][KERNEL_PANEL_ROWS],
+                          const uint8_t *const lines[PAIR], const int8_t *q, size_t q_stride)
+{
+    _tile_zero(SUM_0);
+    _tile_zero(SUM_1);
+    _tile_loadd(ACT_0, q, q_stride);
+    _tile_loadd(LINES_0, lines[0], PANEL_LINE);
+    _tile_dpbssd(SUM_0, ACT_0, LINES_0);
+    _tile_loadd(LINES_1, lines[1], PANEL_LINE);
+    _tile_dpbssd(SUM_1, ACT_0, LINES_1);
+    _tile_loadd(ACT_1, q + WHOLE_DEEP, q_stride);
+    _tile_loadd(LINES_0, lines[0] + GROUP_BYTES / 2, PANEL_LINE);
+    _tile_dpbssd(SUM_0, ACT_1, LINES_0);
+    _tile_loadd(LINES_1, lines[1] + GROUP_BYTES / 2, PANEL_LINE);
+    _tile_dpbssd(SUM_1, ACT_1, LINES_1);
+    STORE_SUM(SUM_0, sums[0][0]);
+    STORE_SUM(SUM_1, sums[1][0]);
 }
 
 PANEL_INLINE void multiply(block_type type, workspace *ws, const pair_job *job, step at,
@@ -281,9 +319,12 @@ PANEL_INLINE void multiply(block_type type, workspace *ws, const pair_job *job, 
         return;
     }
     for (uint32_t p = 0; p < PAIR; p++)
-        lines[p] = type == BLOCK_Q8_0 ? quants_at(type, job->panel[p], at.group, n_blocks)
-                                      : ws->lines[at.group % 2][0][p];
-    multiply_blocks(ws->sums[n % 2], lines, x->q, q_stride, n_blocks);
+        lines[p] = type_is_bytes(type) ? quants_at(type, job, p, at.group)
+                                       : ws->lines[at.group % 2][0][p];
+    if (panel_is_wide(type))
+        multiply_wide(ws->sums[n % 2], lines, x->q, q_stride);
+    else
+        multiply_blocks(ws->sums[n % 2], lines, x->q, q_stride, n_blocks);
 }
 
 /* ---- Section - Sums ---- */
@@ -378,6 +419,15 @@ PANEL_INLINE void add_scaled(float (*acc)[KERNEL_PANEL_ROWS],
     }
 }
 
+PANEL_INLINE void add_wide(float (*acc)[KERNEL_PANEL_ROWS],
+                           int32_t (*sums)[ROWS][KERNEL_PANEL_ROWS], const uint8_t *scales,
+                           const kernel_act *x, uint32_t x_stride, uint32_t rows)
+{
+    const __m512 d = load_halves(scales);
+    for (uint32_t r = 0; r < rows; r++, x += x_stride)
+        add_sum(acc[r], _mm512_mul_ps(d, load_sum(sums, 0, r)), x);
+}
+
 PANEL_INLINE void add_step(block_type type, workspace *ws, const pair_job *job, step at,
                            uint32_t n)
 {
@@ -389,6 +439,8 @@ PANEL_INLINE void add_step(block_type type, workspace *ws, const pair_job *job, 
         const uint8_t *group = group_at(type, job->panel[p], at.group);
         if (type_is_scaled(type))
             add_scaled(acc, sums, group, x, job->n_groups, job->rows);
+        else if (panel_is_wide(type))
+            add_wide(acc, sums, group, x, job->n_groups, job->rows);
         else if (type == BLOCK_IQ4_XS)
             add_xs(acc, sums, group, at.group % 2, x, job->n_groups, job->rows);
         else if (panel_is_super(type))
@@ -446,7 +498,7 @@ PANEL_INLINE void multiply_chunk(block_type type, float *y, size_t y_stride, con
     job.rows = (n_tokens + job.n_tiles - 1) / job.n_tiles;
     for (uint32_t i = 0; i < job.n_tiles; i++)
         job.first[i] = i + 1 < job.n_tiles ? i * job.rows : n_tokens - job.rows;
-    load_shapes(job.rows, type_is_scaled(type) ? SCALED_DEEP : BLOCK_DEEP);
+    load_shapes(job.rows, type_is_whole(type) ? WHOLE_DEEP : BLOCK_DEEP);
     for (uint32_t at = 0; at < n_panels; at += PAIR) {
         const uint32_t second = at + 1 < n_panels ? at + 1 : at;
         float *const to[PAIR] = {y + at * KERNEL_PANEL_ROWS, y + second * KERNEL_PANEL_ROWS};
@@ -503,6 +555,8 @@ static struct {
     X(matmul_q8_0_amx, BLOCK_Q8_0)                                                                 \
     X(matmul_iq4_nl_amx, BLOCK_IQ4_NL)                                                             \
     X(matmul_mxfp4_amx, BLOCK_MXFP4)                                                               \
+    X(matmul_q4_w_amx, BLOCK_Q4_W)                                                                 \
+    X(matmul_q8_w_amx, BLOCK_Q8_W)                                                                 \
     X(matmul_q4_k_amx, BLOCK_Q4_K)                                                                 \
     X(matmul_q5_k_amx, BLOCK_Q5_K)                                                                 \
     X(matmul_q6_k_amx, BLOCK_Q6_K)                                                                 \
@@ -513,6 +567,7 @@ static void choose(void)
 {
     static kernel_table below; /* zeros where a level has nothing */
     matmul_init_avx512vnni(&below);
+    matmul_init_wide_avx512vnni(&below);
 #define CHOOSE(name, type)                                                                         \
     chosen[type].few = below.matmul[type];                                                         \
     chosen[type].many = name##_tiles;                                                              \

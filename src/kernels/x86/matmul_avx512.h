@@ -56,7 +56,7 @@ PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32
         bits = j == 3 ? _mm512_srli_epi16(bits, 2) : _mm512_slli_epi16(bits, 4 - 2 * j);
         return _mm512_or_si512(v, _mm512_and_si512(bits, _mm512_set1_epi8(0x30)));
     }
-    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
+    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W)
         return _mm512_shuffle_epi8(table, v);
     return v;
 }

@@ -52,7 +52,9 @@ PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, si
                        const uint8_t *panel, size_t panel_bytes, const kernel_act *x,
                        uint32_t n_cols)
 {
+    enum { LINES = TILE_AHEAD_LINES / PANEL_BLOCKS };
     const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
     __m256 acc[TILE][2];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
         UNROLLED for (uint32_t h = 0; h < 2; h++) acc[i][h] = _mm256_setzero_ps();
@@ -62,8 +64,11 @@ PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, si
         __m256 sum[TILE][2];
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
             UNROLLED for (uint32_t h = 0; h < 2; h++) sum[i][h] = _mm256_setzero_ps();
-        for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type))
+        for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
+            if (n_p == TILE_PANELS && g + 1 == n_groups)
+                tile_prefetch(next, n_p, panel_bytes, LINES * b, LINES);
             block_sums(type, n_p, n_t, sum, panel, block, panel_bytes, b, x + g, n_groups);
+        }
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
             const __m256 scale = _mm256_set1_ps(x[i % n_t * n_groups + g].scale);
             UNROLLED for (uint32_t h = 0; h < 2; h++)

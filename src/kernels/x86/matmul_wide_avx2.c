@@ -117,12 +117,19 @@ PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, si
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
     const uint8_t *quants = panel + panel_wide_head(n_cols);
+    const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
     __m256 acc[2][TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[0][i] = acc[1][i] = _mm256_setzero_ps();
-    for (uint32_t g = 0; g < n_groups; g++, quants += PANEL_BLOCKS * panel_quant_bytes(type))
+    for (uint32_t g = 0; g < n_groups; g++, quants += PANEL_BLOCKS * panel_quant_bytes(type)) {
+        if (n_t == 1 && g + 1 == n_groups) {
+            tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES / 2);
+            tile_prefetch(next + panel_wide_head(n_cols), n_p, panel_bytes, 0,
+                          TILE_AHEAD_LINES / 2);
+        }
         UNROLLED for (uint32_t h = 0; h < 2; h++)
             group(type, n_p, n_t, acc[h], panel + 32 * g + 16 * h, quants + 32 * h, panel_bytes,
                   x + g, n_groups);
+    }
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
         UNROLLED for (uint32_t h = 0; h < 2; h++)
             _mm256_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS + 8 * h,
