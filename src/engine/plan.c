@@ -177,6 +177,13 @@ static void add_next(scheduler *p, cerium_session **of, uint32_t n)
         add_end(p, of[i], n == 1 && p->n_active == 1);
 }
 
+/* A rest that is too short for a piece of its own comes along, where the pass has room. */
+static uint32_t rows_of_piece(uint32_t need, uint32_t left, uint32_t most)
+{
+    if (need <= left || (need < left + PROMPT_ROWS_MIN && need <= most)) return need;
+    return left;
+}
+
 /* Pieces of prompts, in order, as long as the pass stays short. */
 static void add_prompts(scheduler *p, cerium_session **of, uint32_t n)
 {
@@ -191,8 +198,9 @@ static void add_prompts(scheduler *p, cerium_session **of, uint32_t n)
         cerium_session *s = of[i];
         if (s->planned || !can_run(s)) continue;
         settle(s);
-        uint32_t need = s->n_tokens - s->n_computed, rows_of = need < left ? need : left;
-        if (add(p, s, rows_of, false)) left -= rows_of;
+        uint32_t need = s->n_tokens - s->n_computed;
+        uint32_t rows_of = rows_of_piece(need, left, e->batch_tokens_max - p->n_more);
+        if (add(p, s, rows_of, false)) left -= rows_of < left ? rows_of : left;
     }
 }
 
