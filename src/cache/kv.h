@@ -115,6 +115,12 @@ void kv_sequence_mark(kv_sequence *seq);
  * context; from is in no pass.  Returns the length. */
 uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from);
 
+/* After an adopt of tokens [n]: hold more of them where `from`, of the same tenant and in no pass,
+ * computed them in a block that is not full, which nobody finds while it goes on: a copy of that.
+ * Returns the length. */
+uint32_t kv_sequence_borrow(kv_sequence *seq, const kv_sequence *from, const int32_t *tokens,
+                            uint32_t n);
+
 /* Hold nothing: all that was computed stays findable, as long as there is room. */
 void kv_sequence_rest(kv_sequence *seq);
 

@@ -66,6 +66,40 @@ static void test_many_at_once(void)
     close_all(24);
 }
 
+/* Many answers to one prompt, started at once: each is what it is alone, and the prompt is computed
+ * once, but for its last token, after which each wants logits. */
+static void check_variants(uint32_t n, uint32_t n_prompt)
+{
+    uint32_t n_computed = 0;
+    cerium_usage usage;
+    for (uint32_t i = 0; i < n; i++) {
+        jobs[i] = (job){.n_new = 12 + i % 9, .class_ = CERIUM_CLASS_TURN,
+                        .sampling = {.temperature = 1, .seed = i, .logprobs = i % 2}};
+        make_prompt(&jobs[i], n_prompt, 0, 0, 4000 + n_prompt);
+        run_alone(&jobs[i], &alone[i], logits[i]);
+    }
+    uint64_t tenant = ++fresh_tenant;
+    for (uint32_t i = 0; i < n; i++) jobs[i].session = open_session(tenant);
+    run_all(n);
+    for (uint32_t i = 0; i < n; i++) {
+        cerium_session_usage(jobs[i].session, &usage);
+        TEST_CHECK(usage.computed_tokens + usage.reused_tokens == n_prompt);
+        n_computed += usage.computed_tokens;
+    }
+    /* Nobody waits for fewer than 4 tokens. */
+    TEST_CHECK_THAT(n_computed < n_prompt + 4 * n, "%u of %u tokens, %u times", n_computed,
+                    n_prompt, n);
+    close_all(n);
+}
+
+static void test_variants(void)
+{
+    check_variants(16, 100);
+    check_variants(64, 37);
+    check_variants(5, 256);
+    check_variants(3, 330);
+}
+
 /* Prompt computed, nothing sampled; then a request with the same prompt finds all of it. */
 static void test_warm_up(void)
 {
@@ -341,6 +375,7 @@ static void test_model(const char *model)
     open_engine(model, JOBS_MAX + 1, 64, 0);
     for (int i = 0; i < JOBS_MAX; i++) logits[i] = malloc(info.n_vocab * sizeof(float));
     TEST_RUN(test_many_at_once);
+    TEST_RUN(test_variants);
     TEST_RUN(test_warm_up);
     TEST_RUN(test_prediction);
     TEST_RUN(test_script);
@@ -353,6 +388,12 @@ static void test_model(const char *model)
     open_engine(model, 16, 32, 1);
     TEST_RUN(test_few_pages);
     cerium_engine_close(&engine);
+    for (n_threads = 1; n_threads <= 3; n_threads += 2) {
+        open_engine(model, JOBS_MAX + 1, 48, 0);
+        TEST_RUN(test_variants);
+        cerium_engine_close(&engine);
+    }
+    n_threads = 2;
     for (int i = 0; i < JOBS_MAX; i++) free(logits[i]);
 }
 
