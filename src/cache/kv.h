@@ -55,6 +55,10 @@ typedef struct {
     uint32_t blocks_max, held, idle; /* the rest is free */
     uint32_t kept, waiting;          /* blocks on disk, and looked at for it later */
     uint64_t written, loaded;        /* blocks, to disk and from it, since keeping began */
+    uint64_t evicted, damaged;       /* blocks whose file went, and that were not as written */
+    uint64_t lookups, hits;          /* prompts, and those of which the disk had more than memory */
+    uint64_t kept_bytes, kept_bytes_max; /* of all files; max is 0 where nothing is kept */
+    bool gave_up;                    /* a file could not be written: nothing more is */
 } kv_use;
 
 void kv_pool_measure(kv_pool *pool, kv_use *use);

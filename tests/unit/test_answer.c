@@ -448,7 +448,7 @@ static void test_completions(void)
     json_decref(object);
 }
 
-/* Three of each prompt are sampled, the two likeliest come back, the best first; all are counted. */
+/* Three of each prompt are sampled, the two likeliest come back, the best first; all count. */
 static void test_best_of(void)
 {
     static const char *const said[] = {"a", "b", "c", "d", "e", "f"};

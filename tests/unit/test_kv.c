@@ -86,7 +86,7 @@ static void test_unfinished_block(void)
     TEST_CHECK(borrow(seq[3], seq[0], other, 345) == 340); /* less is wanted than is there */
     TEST_CHECK(borrow(seq[3], seq[2], other, 348) == 348); /* it has some of it itself */
     TEST_CHECK(borrow(seq[3], seq[0], other, 330) == 330); /* all that is wanted it has itself */
-    other[100] = other[100] + 1; /* another block stands before: what agrees there is not looked at */
+    other[100] = other[100] + 1; /* another block stands before */
     TEST_CHECK(borrow(seq[2], seq[0], other, 352) == 100);
     TEST_CHECK(borrow(seq[1], seq[0], tokens, 384) == 360); /* its own is longer */
     kv_sequence_rest(seq[3]);
