@@ -234,7 +234,7 @@ static path find(kv_sequence *seq, uint32_t n_blocks, const int32_t *tokens, uin
     return p;
 }
 
-/* Hold a copy of a block's first n tokens; false when there is no place.  n_tokens is the caller's. */
+/* Hold a copy of a block's first n tokens; false when there is no place. n_tokens: the caller's. */
 static bool append_copy(kv_sequence *seq, uint32_t block, uint32_t n)
 {
     kv_pool *pool = seq->pool;

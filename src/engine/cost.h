@@ -1,6 +1,6 @@
 /* cost.h - how long a pass of so many rows lasts, learned while running.
  *
- * A moving mean for each power of two of rows, and never more a row than smaller passes cost: that
+ * A moving mean for each power of two of rows, never more a row than smaller passes cost: that
  * bounds what was not met yet, and a mean that the machine disturbed, which would otherwise never be
  * corrected, because passes of that size would not be made again. */
 #ifndef ENGINE_COST_H

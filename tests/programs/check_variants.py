@@ -1,4 +1,4 @@
-"""check_variants.py - `cerium run --best-of`: each answer is what it is alone, the best is first."""
+"""check_variants.py - `cerium run --best-of`: each answer is as it is alone, the best is first."""
 
 import json
 import subprocess
