@@ -1,7 +1,7 @@
 /* conversation.c - nothing is computed twice: twenty turns of a growing conversation, an interrupt,
  * a redirect, a fork and a restart; the tokens that each reuses and computes, and the time to its
- * first token.  Then the same prefix warm and after a restart beside a prompt without one, and how
- * long a cancelled request takes to fall silent.
+ * first token.  Then the same prefix warm and after a restart beside a prompt without one, how long
+ * a cancelled request takes to fall silent, and many answers to one prompt.
  *
  *   make build/release/bench_conversation
  *   build/release/bench_conversation MODEL.gguf [--json] */
@@ -16,7 +16,8 @@
 
 enum {
     TURNS = 20, BEGIN = 512, SAID = 80, ANSWERED = 64, CUT_AFTER = 10, NEW = 20, PREFIX = 4000,
-    CONTEXT = 4096, RUNS = 9, RESTARTS = 5, CANCELS = 100, CANCEL_PROMPT = 256,
+    CONTEXT = 4096, RUNS = 9, RESTARTS = 5, CANCELS = 500, CANCEL_PROMPT = 256,
+    CANCEL_ANSWER = 512, ANSWERS_MAX = 64, ANSWER_TRIES = 3,
 };
 
 static cerium_engine *engine;
@@ -47,7 +48,7 @@ static void open_engine(void)
     cerium_engine_config_defaults(&config);
     config.model_path = model;
     config.context_tokens_max = CONTEXT;
-    config.sessions_max = 4;
+    config.sessions_max = ANSWERS_MAX + 1;
     config.kv_disk = disk;
     config.notice = show_notice;
     if (cerium_engine_open(&engine, &config, &err)) fail(&err);
@@ -223,37 +224,132 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void measure_cancel(void)
+/* Where a request is when it is cancelled. */
+typedef enum { IN_PROMPT = 0, IN_ANSWER = 1, IN_DRAFTS = 2, PLACES = 3 } cancel_place;
+static const char *const places[PLACES] = {"prompt", "answer", "drafts"};
+
+static double process_ms(void)
 {
-    static double ms[CANCELS];
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* Time of a prompt's pass in one layer, and of the prompt. */
+static double measure_layer(double *prompt_us)
+{
     cerium_engine_stats before, after;
     fill(other, CANCEL_PROMPT);
     cerium_session *session = open_session(1000);
     cerium_engine_measure(engine, &before);
     cerium_usage u = ask(session, other, CANCEL_PROMPT, 1);
     cerium_engine_measure(engine, &after);
-    double prompt_us = (double)u.prompt_ns / 1e3;
-    double layer_ms = (double)(after.busy_ns - before.busy_ns) / 1e6 /
-                      (double)(after.passes - before.passes) / info.n_layers;
     cerium_session_close(&session);
-    for (int i = 0; i < CANCELS; i++) {
-        session = open_session(2000 + (uint64_t)i);
-        start(session, other, CANCEL_PROMPT, 8);
-        usleep((useconds_t)(prompt_us * (i + 1) / (CANCELS + 1)));
-        uint64_t from = clock_ns();
-        cerium_session_cancel(session);
-        finish(session, 0);
-        ms[i] = (double)(clock_ns() - from) / 1e6;
-        cerium_session_close(&session);
+    *prompt_us = (double)u.prompt_ns / 1e3;
+    return (double)(after.busy_ns - before.busy_ns) / 1e6 /
+           (double)(after.passes - before.passes) / info.n_layers;
+}
+
+/* One more request, cancelled at a random moment. */
+static void cancel_one(cancel_place place, uint64_t tenant, double prompt_us, double *ms,
+                       double *used_ms)
+{
+    static const cerium_sampling sampling = {.ignore_end = true};
+    cerium_error err;
+    cerium_event event = {0};
+    cerium_session *session = open_session(tenant);
+    random_state = random_state * 1664525u + 1013904223u;
+    double at = (random_state >> 8) / 16777216.0;
+    cerium_request request = {.tokens = other,
+                              .n_tokens = place == IN_PROMPT ? CANCEL_PROMPT : NEW,
+                              .new_tokens_max = CANCEL_ANSWER,
+                              .sampling = &sampling,
+                              .class_ = CERIUM_CLASS_TURN,
+                              .notify = note};
+    if (place == IN_DRAFTS) { /* right ones */
+        request.script = request.prediction = other;
+        request.n_script = request.n_prediction = CANCEL_ANSWER;
     }
-    qsort(ms, CANCELS, sizeof *ms, by_value);
-    double p50 = ms[CANCELS / 2], p99 = ms[CANCELS * 99 / 100];
+    if (cerium_session_start(session, &request, &err)) fail(&err);
+    while (place != IN_PROMPT && event.kind != CERIUM_EVENT_STEP) {
+        uint32_t seen = atomic_load(&bell.n_rings);
+        cerium_session_poll(session, &event);
+        if (event.kind == CERIUM_EVENT_NONE) thread_bell_wait(&bell, seen);
+    }
+    usleep((useconds_t)(prompt_us * at / (place == IN_PROMPT ? 1 : 4)));
+    double used = process_ms();
+    uint64_t from = clock_ns();
+    cerium_session_cancel(session);
+    finish(session, 0);
+    *ms = (double)(clock_ns() - from) / 1e6;
+    *used_ms = process_ms() - used;
+    cerium_session_close(&session);
+}
+
+static void measure_cancel(void)
+{
+    static double ms[PLACES][CANCELS], used[PLACES][CANCELS];
+    double prompt_us, layer_ms = measure_layer(&prompt_us);
+    const uint32_t p50 = CANCELS / 2, p99 = CANCELS * 99 / 100;
     if (as_json)
-        printf(",\n  \"layer_ms\": %.3f, \"cancel_p50_ms\": %.3f, \"cancel_p99_ms\": %.3f\n}\n",
-               layer_ms, p50, p99);
+        printf(",\n  \"layer_ms\": %.3f, \"cancels\": [", layer_ms);
     else
-        printf("a layer of a prompt's pass %.2f ms; from cancel to silence %.2f ms, p99 %.2f ms\n",
-               layer_ms, p50, p99);
+        printf("a layer of a prompt's pass %.2f ms; from cancel to silence, and processor time of "
+               "all threads meanwhile, %d times each\n", layer_ms, CANCELS);
+    for (uint32_t i = 0; i < CANCELS * PLACES; i++)
+        cancel_one((cancel_place)(i % PLACES), 2000 + i, prompt_us, &ms[i % PLACES][i / PLACES],
+                   &used[i % PLACES][i / PLACES]);
+    for (int place = 0; place < PLACES; place++) {
+        qsort(ms[place], CANCELS, sizeof **ms, by_value);
+        qsort(used[place], CANCELS, sizeof **used, by_value);
+        printf(as_json ? "%s\n    {\"in\": \"%s\", \"p50_ms\": %.3f, \"p99_ms\": %.3f, "
+                         "\"cpu_p50_ms\": %.3f, \"cpu_p99_ms\": %.3f}"
+                       : "%sin %s: %.2f ms, p99 %.2f ms; %.2f ms, p99 %.2f ms\n",
+               as_json && place ? "," : "", places[place], ms[place][p50], ms[place][p99],
+               used[place][p50], used[place][p99]);
+    }
+    if (as_json) printf("]");
+}
+
+/* ---- 4: many answers to one prompt ---- */
+
+/* Tokens a second of n answers, the best of some tries. */
+static double measure_answers(uint32_t n)
+{
+    cerium_session *sessions[ANSWERS_MAX];
+    double best = 0;
+    for (int try = 0; try < ANSWER_TRIES; try++) {
+        random_state++;
+        fill(other, CANCEL_PROMPT);
+        for (uint32_t i = 0; i < n; i++) sessions[i] = open_session(5000);
+        uint64_t begin = clock_ns();
+        for (uint32_t i = 0; i < n; i++) {
+            cerium_error err;
+            const cerium_sampling sampling = {.ignore_end = true, .temperature = 1, .seed = i,
+                                              .logprobs = true};
+            cerium_request request = {.tokens = other, .n_tokens = CANCEL_PROMPT,
+                                      .new_tokens_max = ANSWERED, .sampling = &sampling,
+                                      .class_ = CERIUM_CLASS_TURN, .notify = note};
+            if (cerium_session_start(sessions[i], &request, &err)) fail(&err);
+        }
+        uint64_t prompt_ns = finish(sessions[0], 0).first_token_ns;
+        for (uint32_t i = 1; i < n; i++) finish(sessions[i], 0);
+        double seconds = (double)(clock_ns() - begin - prompt_ns) / 1e9;
+        if (n * (ANSWERED - 1) / seconds > best) best = n * (ANSWERED - 1) / seconds;
+        for (uint32_t i = 0; i < n; i++) cerium_session_close(&sessions[i]);
+    }
+    return best;
+}
+
+static void compare_answers(void)
+{
+    double one = measure_answers(1), some = measure_answers(16), most = measure_answers(64);
+    if (as_json)
+        printf(",\n  \"answers_per_second\": {\"1\": %.1f, \"16\": %.1f, \"64\": %.1f}\n}\n", one,
+               some, most);
+    else
+        printf("answers to one prompt: %.0f tokens/s alone, 16 of them %.0f (%.1fx), 64 %.0f "
+               "(%.1fx)\n", one, some, some / one, most, most / one);
 }
 
 static void remove_folder(const char *path, int depth)
@@ -290,6 +386,7 @@ int main(int argc, char **argv)
     converse();
     compare_prefix();
     measure_cancel();
+    compare_answers();
     cerium_engine_close(&engine);
     remove_folder(disk, 1);
     return 0;

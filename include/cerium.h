@@ -623,6 +623,11 @@ typedef struct {
     uint64_t drafting_ns;                                  /* finding what to draft */
     uint64_t kv_disk_pages;                                /* there now */
     uint64_t kv_disk_written_pages, kv_disk_loaded_pages;  /* since open */
+    uint64_t kv_disk_waiting_pages;                        /* to be looked at and written */
+    uint64_t kv_disk_evicted_pages, kv_disk_damaged_pages; /* since open; damaged: found so */
+    uint64_t kv_disk_lookups, kv_disk_hits;                /* prompts, and those it had more of */
+    uint64_t kv_disk_bytes, kv_disk_bytes_max;             /* of the files; 0: there are none */
+    bool kv_disk_failed;                                   /* to write: nothing more is kept */
 } cerium_engine_stats;
 
 CERIUM_API void cerium_engine_measure(const cerium_engine *engine, cerium_engine_stats *stats);

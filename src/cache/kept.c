@@ -33,6 +33,13 @@ void kept_measure(const kv_kept *kept, kv_use *use)
     use->waiting = kept->queue_tail - kept->queue_head;
     use->written = kept->n_written;
     use->loaded = kept->n_loaded;
+    use->evicted = kept->n_evicted;
+    use->damaged = kept->n_damaged;
+    use->lookups = kept->n_lookups;
+    use->hits = kept->n_hits;
+    use->kept_bytes = kept->bytes;
+    use->kept_bytes_max = kept->with.bytes_max;
+    use->gave_up = atomic_load(&kept->is_full);
 }
 
 /* ---- the folder ---- */
@@ -113,7 +120,8 @@ static const char *read_records(kv_kept *kept, uint32_t place, int fd, uint64_t 
     char *table = memory_alloc(table_bytes);
     if (!table) return "no memory";
     view text = {table, file_read_at(fd, table, table_bytes, SEGMENT_HEAD_BYTES)};
-    *s = (kept_segment){.number = head->number};
+    *s = (kept_segment){.number = head->number, .bytes = file_bytes};
+    kept->bytes += file_bytes;
     kept->n_segments++;
     for (uint32_t i = 0; i < kept->n_records; i++) {
         segment_record r;
@@ -127,6 +135,7 @@ static const char *read_records(kv_kept *kept, uint32_t place, int fd, uint64_t 
         if (state != SEGMENT_RECORD_GOOD) {
             fault = state == SEGMENT_RECORD_CUT ? "cut short" : "damaged";
             forget_record(fd, i);
+            kept->n_damaged++;
             continue;
         }
         uint64_t pages = segment_record_pages_bytes(&kept->layout, r.groups);

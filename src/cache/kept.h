@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     uint64_t number;     /* of its file; 0: the place is free */
     uint32_t n_used;     /* records written, good or not */
+    uint64_t bytes;      /* of its file */
     double worth;        /* of its entries together */
 } kept_segment;
 
@@ -70,8 +71,9 @@ struct kv_kept {
     size_t entries_bytes;
     uint32_t *names, *near;  /* [n_buckets] first entry */
     uint32_t n_buckets;      /* a power of two */
+    uint64_t bytes;          /* of all segments */
     double worth_floor, worth; /* of what went last; of all entries */
-    uint64_t n_written, n_loaded;
+    uint64_t n_written, n_loaded, n_evicted, n_damaged, n_lookups, n_hits;
 
     /* the writer */
     pthread_t writer;

@@ -48,10 +48,12 @@ uint64_t kv_pool_fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, ui
     if (!kept) return 0;
     pthread_mutex_lock(&pool->lock);
     hash_name last;
+    kept->n_lookups++;
     bool has_place = kept->n_fetches - kept->n_fetched < KEPT_FETCHES_MAX;
     if (has_place && kept->n_entries > 0 && find_last(pool, tenant, tokens, n, &last)) {
         kept->fetches[kept->n_fetches++ % KEPT_FETCHES_MAX] = (kept_fetch){last, tenant};
         ticket = kept->n_fetches;
+        kept->n_hits++;
     }
     pthread_mutex_unlock(&pool->lock);
     if (ticket) thread_bell_ring(&kept->reader_bell);
@@ -102,11 +104,17 @@ static uint32_t wanted_groups(const kv_sequence *seq)
     return groups;
 }
 
+static void close_file(kv_kept *kept)
+{
+    if (kept->read_fd >= 0) close(kept->read_fd);
+    kept->read_fd = -1;
+}
+
 static bool open_file(kv_kept *kept, uint64_t number)
 {
     char path[KEPT_PATH_MAX];
     if (kept->read_fd >= 0 && kept->read_number == number) return true;
-    if (kept->read_fd >= 0) close(kept->read_fd);
+    close_file(kept);
     kept_path(kept, number, path);
     kept->read_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     kept->read_number = number;
@@ -167,6 +175,7 @@ static bool load(kv_kept *kept, hash_name name)
     } else {
         kv_sequence_drop(seq, seq->n_blocks - 1);
         if (is_damaged) kept_remove(kept, entry);
+        kept->n_damaged += is_damaged;
     }
     bool tells = is_damaged && !kept->told_damage;
     kept->told_damage |= is_damaged;
@@ -175,14 +184,33 @@ static bool load(kv_kept *kept, hash_name name)
     return is_good;
 }
 
+/* Tell the system which pages [n] will be read, so that a disk works ahead of us. */
+static void read_ahead(kv_kept *kept, uint32_t n)
+{
+    while (n-- > 0) {
+        pthread_mutex_lock(&kept->pool->lock);
+        uint32_t entry = kept_find(kept, kept->path[n]);
+        uint64_t at = 0, bytes = 0, number = 0;
+        if (entry != KV_NONE) {
+            const segment_record *r = &kept->entries[entry].record;
+            at = r->at;
+            bytes = segment_record_pages_bytes(&kept->layout, r->groups);
+            number = kept->segments[entry / kept->n_records].number;
+        }
+        pthread_mutex_unlock(&kept->pool->lock);
+        if (number && open_file(kept, number))
+            posix_fadvise(kept->read_fd, (off_t)at, (off_t)bytes, POSIX_FADV_WILLNEED);
+    }
+}
+
 static void run(kv_kept *kept, const kept_fetch *fetch)
 {
     pthread_mutex_lock(&kept->pool->lock);
     uint32_t n = find_path(kept, fetch);
     pthread_mutex_unlock(&kept->pool->lock);
+    read_ahead(kept, n);
     while (n > 0 && !atomic_load(&kept->closing) && load(kept, kept->path[n - 1])) n--;
-    if (kept->read_fd >= 0) close(kept->read_fd); /* it may be recycled */
-    kept->read_fd = -1;
+    close_file(kept); /* it may be recycled */
     pthread_mutex_lock(&kept->pool->lock);
     kv_sequence_drop(kept->sequence, 0);
     kept->n_fetched++;

@@ -75,8 +75,10 @@ static void remove_segment(kv_kept *kept, uint32_t place)
         n_left++;
         kept_remove(kept, i);
     }
+    kept->n_evicted += n_left;
     if (n_left && left / n_left > kept->worth_floor) kept->worth_floor = left / n_left;
     kept_path(kept, kept->segments[place].number, path);
+    kept->bytes -= kept->segments[place].bytes;
     kept->segments[place] = (kept_segment){0};
     kept->n_segments--;
     pthread_mutex_unlock(&kept->pool->lock);
@@ -99,6 +101,8 @@ static int append(kv_kept *kept, segment_record *record, size_t n, uint32_t n_us
     pthread_mutex_lock(&kept->pool->lock);
     kept_add(kept, kept->writing * kept->n_records + s->n_used, record, n_uses);
     s->n_used++;
+    kept->bytes += kept->write_end - s->bytes;
+    s->bytes = kept->write_end;
     kept->n_written++;
     pthread_mutex_unlock(&kept->pool->lock);
     return 0;

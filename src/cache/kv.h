@@ -55,6 +55,10 @@ typedef struct {
     uint32_t blocks_max, held, idle; /* the rest is free */
     uint32_t kept, waiting;          /* blocks on disk, and looked at for it later */
     uint64_t written, loaded;        /* blocks, to disk and from it, since keeping began */
+    uint64_t evicted, damaged;       /* blocks whose file went, and that were not as written */
+    uint64_t lookups, hits;          /* prompts, and those of which the disk had more than memory */
+    uint64_t kept_bytes, kept_bytes_max; /* of all files; max is 0 where nothing is kept */
+    bool gave_up;                    /* a file could not be written: nothing more is */
 } kv_use;
 
 void kv_pool_measure(kv_pool *pool, kv_use *use);
@@ -114,6 +118,12 @@ void kv_sequence_mark(kv_sequence *seq);
  * that when there is no place for it.  `to` is empty, of the same tenant, and has as long a
  * context; from is in no pass.  Returns the length. */
 uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from);
+
+/* After an adopt of tokens [n]: hold more of them where `from`, of the same tenant and in no pass,
+ * computed them in a block that is not full, which nobody finds while it goes on: a copy of that.
+ * Returns the length. */
+uint32_t kv_sequence_borrow(kv_sequence *seq, const kv_sequence *from, const int32_t *tokens,
+                            uint32_t n);
 
 /* Hold nothing: all that was computed stays findable, as long as there is room. */
 void kv_sequence_rest(kv_sequence *seq);

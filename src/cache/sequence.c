@@ -234,6 +234,20 @@ static path find(kv_sequence *seq, uint32_t n_blocks, const int32_t *tokens, uin
     return p;
 }
 
+/* Hold a copy of a block's first n tokens; false when there is no place. n_tokens: the caller's. */
+static bool append_copy(kv_sequence *seq, uint32_t block, uint32_t n)
+{
+    kv_pool *pool = seq->pool;
+    uint32_t copy = kv_block_take(pool, KV_ALL_GROUPS);
+    if (copy == KV_NONE) return false;
+    kv_block *b = &pool->blocks[copy];
+    kv_block_copy(pool, copy, block);
+    memcpy(b->tokens, pool->blocks[block].tokens, n * sizeof *b->tokens);
+    b->n_tokens = n;
+    append(seq, copy);
+    return true;
+}
+
 /* Hold what follows the last full block of a path: the block itself where all of it agrees and
  * nobody can hold it but us, else a copy.  False when there is no place for a copy. */
 static bool take_last(kv_sequence *seq, const path *p)
@@ -249,17 +263,11 @@ static bool take_last(kv_sequence *seq, const path *p)
     }
     for (uint32_t g = 0; g < pool->n_groups; g++) /* taking must not evict what is copied */
         if (pool->groups[g].window) kv_block_use_page(pool, g, p->last);
-    uint32_t copy = kv_block_take(pool, KV_ALL_GROUPS);
-    if (copy != KV_NONE) {
-        kv_block_copy(pool, copy, p->last);
-        memcpy(pool->blocks[copy].tokens, b->tokens, p->n_last * sizeof *b->tokens);
-        pool->blocks[copy].n_tokens = p->n_last;
-        append(seq, copy);
-    }
+    bool is_copied = append_copy(seq, p->last, p->n_last);
     for (uint32_t g = 0; g < pool->n_groups; g++)
         if (pool->groups[g].window) kv_block_leave_page(pool, g, p->last);
     kv_block_let_go(pool, p->last);
-    return copy != KV_NONE;
+    return is_copied;
 }
 
 /* Hold as much of a path as there are windows and room for. */
@@ -339,21 +347,44 @@ uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from)
     uint32_t last = n_full ? from->blocks[n_full - 1] : KV_NONE;
     if (n_full) pool->blocks[last].n_uses++;
     kv_sequence_follow(to, to->tenant, last, from->n_tokens);
-    uint32_t copy = n_last ? kv_block_take(pool, KV_ALL_GROUPS) : KV_NONE;
-    if (copy != KV_NONE) {
-        uint32_t block = from->blocks[n_full];
-        kv_block_copy(pool, copy, block);
-        memcpy(pool->blocks[copy].tokens, pool->blocks[block].tokens,
-               n_last * sizeof *pool->blocks[copy].tokens);
-        pool->blocks[copy].n_tokens = n_last;
-        append(to, copy);
-        to->n_tokens += n_last;
-    }
+    if (n_last && append_copy(to, from->blocks[n_full], n_last)) to->n_tokens += n_last;
     look_from(to, to->n_tokens);
     mark(to, to->n_tokens);
     uint32_t n = to->n_tokens;
     pthread_mutex_unlock(&pool->lock);
     return n;
+}
+
+/* How many tokens after n_full blocks `from` computed of tokens, in a block that nobody else finds:
+ * 0 unless it stands where seq does. */
+static uint32_t agreement(const kv_sequence *seq, const kv_sequence *from, uint32_t n_full,
+                          const int32_t *tokens, uint32_t n)
+{
+    uint32_t n_last = from->n_tokens % KERNEL_PAGE, n_same = 0;
+    if (from->n_tokens / KERNEL_PAGE != n_full || n_last == 0) return 0;
+    if (n_full && seq->blocks[n_full - 1] != from->blocks[n_full - 1]) return 0;
+    const int32_t *have = seq->pool->blocks[from->blocks[n_full]].tokens;
+    while (n_same < n_last && n_same < n && have[n_same] == tokens[n_same]) n_same++;
+    return n_same;
+}
+
+uint32_t kv_sequence_borrow(kv_sequence *seq, const kv_sequence *from, const int32_t *tokens,
+                            uint32_t n)
+{
+    kv_pool *pool = seq->pool;
+    CHECK(seq != from && seq->tenant == from->tenant && n <= seq->context_tokens);
+    pthread_mutex_lock(&pool->lock);
+    uint32_t n_full = seq->n_tokens / KERNEL_PAGE, at = n_full * KERNEL_PAGE;
+    uint32_t n_same = n > at ? agreement(seq, from, n_full, tokens + at, n - at) : 0;
+    if (at + n_same > seq->n_tokens) {
+        kv_sequence_drop(seq, n_full);
+        if (append_copy(seq, from->blocks[n_full], n_same)) seq->n_tokens = at + n_same;
+        look_from(seq, seq->n_tokens);
+        mark(seq, seq->n_tokens);
+    }
+    uint32_t n_held = seq->n_tokens;
+    pthread_mutex_unlock(&pool->lock);
+    return n_held;
 }
 
 /* ---- a sequence that is filled from elsewhere ---- */

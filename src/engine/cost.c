@@ -20,14 +20,15 @@ void cost_learn(cost_model *cost, uint32_t n_rows, uint64_t ns)
 
 double cost_estimate(const cost_model *cost, uint32_t n_rows)
 {
-    int size = (int)size_of(n_rows), at = size;
-    while (at >= 0 && cost->ns[at] <= 0) at--;
-    if (at == size) /* between its neighbours a pass costs at least its share of this one */
-        return n_rows > cost->rows[at] ? cost->ns[at] * n_rows / cost->rows[at] : cost->ns[at];
-    if (at >= 0) return cost->ns[at] * n_rows / cost->rows[at];
-    for (at = size; at < COST_SIZES; at++)
-        if (cost->ns[at] > 0) return cost->ns[at];
-    return 0;
+    uint32_t size = size_of(n_rows), at;
+    double ns = 0;
+    for (at = size + 1; at-- > 0;) { /* a row more costs at most its share of a smaller pass */
+        if (cost->ns[at] <= 0) continue;
+        double share = n_rows > cost->rows[at] ? n_rows / cost->rows[at] : 1;
+        if (ns <= 0 || cost->ns[at] * share < ns) ns = cost->ns[at] * share;
+    }
+    for (at = size + 1; ns <= 0 && at < COST_SIZES; at++) ns = cost->ns[at];
+    return ns;
 }
 
 bool cost_is_known(const cost_model *cost, uint32_t n_rows)

@@ -1,7 +1,8 @@
 /* cost.h - how long a pass of so many rows lasts, learned while running.
  *
- * A moving mean for each power of two of rows.  What was not met yet is taken to cost as much a row
- * as the nearest smaller one that was, which is too much rather than too little. */
+ * A moving mean for each power of two of rows, never more a row than smaller passes cost: that
+ * bounds what was not met yet, and a mean that the machine disturbed, which would otherwise never
+ * be corrected, because passes of that size would not be made again. */
 #ifndef ENGINE_COST_H
 #define ENGINE_COST_H
 

@@ -313,6 +313,14 @@ void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
         .kv_disk_pages = pages.kept,
         .kv_disk_written_pages = pages.written,
         .kv_disk_loaded_pages = pages.loaded,
+        .kv_disk_waiting_pages = pages.waiting,
+        .kv_disk_evicted_pages = pages.evicted,
+        .kv_disk_damaged_pages = pages.damaged,
+        .kv_disk_lookups = pages.lookups,
+        .kv_disk_hits = pages.hits,
+        .kv_disk_bytes = pages.kept_bytes,
+        .kv_disk_bytes_max = pages.kept_bytes_max,
+        .kv_disk_failed = pages.gave_up,
         .drafting_ns = atomic_load(&c->drafting_ns),
     };
     for (int i = 0; i < CERIUM_CLASSES; i++) {

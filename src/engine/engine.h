@@ -161,6 +161,9 @@ uint64_t rank_idle(cerium_engine *e);
 /* Within a pass: room for tokens [0, end) of s, if need be at the cost of those that rank below it.
  * CERIUM_ERR_MEMORY when all pages are held by those above: another time. */
 CERIUM_CHECKED int engine_make_room(cerium_engine *e, cerium_session *s, uint32_t end);
+/* Within a pass, after an adopt of s's timeline but its last token: copy what other sessions have
+ * of it that is not found, because they go on in the same block.  Returns the length. */
+uint32_t engine_borrow(cerium_engine *e, cerium_session *s);
 /* Within a pass: what of row's logits a choice after tokens [n] and drafts [n_drafts] needs. */
 void engine_want(cpu_row *row, const cerium_sampling *sampling, const int32_t *tokens, uint32_t n,
                  const int32_t *drafts, uint32_t n_drafts, const uint64_t *allowed);

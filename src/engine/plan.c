@@ -8,7 +8,10 @@
 
 #include "base/memory.h"
 
-enum { PROMPT_ROWS_MIN = 16, PROMPT_ROWS_STEP = 32, RIDERS_UNKNOWN_MAX = 8 };
+enum {
+    PROMPT_ROWS_MIN = 16, PROMPT_ROWS_STEP = 32, RIDERS_UNKNOWN_MAX = 8,
+    SHARED_ROWS_MIN = 4, /* rows that are worth waiting a pass for: fewer cost next to nothing */
+};
 
 static const double RIDERS_COST_MAX = 1.1;  /* of the pass without them */
 static const float DRAFTS_COST_MAX = 1.25f; /* of the pass without them, where others share it */
@@ -73,7 +76,22 @@ static void settle(cerium_session *s)
     bool is_prompt = s->n_tokens - s->n_computed > 1;
     if (r->begun && !is_prompt && kv_sequence_length(s->sequence) == s->n_computed) return;
     s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
+    if (is_prompt) s->n_computed = engine_borrow(s->engine, s);
     count_reused(s, s->n_computed);
+}
+
+/* Whether a request of the pass computes what s would compute next: s finds it after the pass. */
+static bool is_being_computed(const scheduler *p, const cerium_session *s)
+{
+    for (uint32_t i = 0; i < p->n_plan; i++) {
+        const cerium_session *other = p->plan[i];
+        uint32_t first = other->n_computed, end = first + other->request->n_rows;
+        uint32_t need = s->n_computed + SHARED_ROWS_MIN;
+        if (other->tenant == s->tenant && first <= s->n_computed && end >= need &&
+            s->n_tokens > need && !memcmp(s->tokens, other->tokens, need * sizeof *s->tokens))
+            return true;
+    }
+    return false;
 }
 
 /* Drafts for the pass in which the next token is chosen. */
@@ -177,6 +195,13 @@ static void add_next(scheduler *p, cerium_session **of, uint32_t n)
         add_end(p, of[i], n == 1 && p->n_active == 1);
 }
 
+/* A rest that is too short for a piece of its own comes along, where the pass has room. */
+static uint32_t rows_of_piece(uint32_t need, uint32_t left, uint32_t most)
+{
+    if (need <= left || (need < left + PROMPT_ROWS_MIN && need <= most)) return need;
+    return left;
+}
+
 /* Pieces of prompts, in order, as long as the pass stays short. */
 static void add_prompts(scheduler *p, cerium_session **of, uint32_t n)
 {
@@ -191,8 +216,10 @@ static void add_prompts(scheduler *p, cerium_session **of, uint32_t n)
         cerium_session *s = of[i];
         if (s->planned || !can_run(s)) continue;
         settle(s);
-        uint32_t need = s->n_tokens - s->n_computed, rows_of = need < left ? need : left;
-        if (add(p, s, rows_of, false)) left -= rows_of;
+        if (is_being_computed(p, s)) continue;
+        uint32_t need = s->n_tokens - s->n_computed;
+        uint32_t rows_of = rows_of_piece(need, left, e->batch_tokens_max - p->n_more);
+        if (add(p, s, rows_of, false)) left -= rows_of < left ? rows_of : left;
     }
 }
 

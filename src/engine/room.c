@@ -41,6 +41,17 @@ int engine_make_room(cerium_engine *e, cerium_session *s, uint32_t end)
     }
 }
 
+uint32_t engine_borrow(cerium_engine *e, cerium_session *s)
+{
+    uint32_t n = kv_sequence_length(s->sequence), n_max = s->n_tokens - 1;
+    pthread_mutex_lock(&e->lock);
+    for (cerium_session *other = e->sessions; other && n < n_max; other = other->next)
+        if (other != s && other->tenant == s->tenant)
+            n = kv_sequence_borrow(s->sequence, other->sequence, s->tokens, n_max);
+    pthread_mutex_unlock(&e->lock);
+    return n;
+}
+
 void engine_want(cpu_row *row, const cerium_sampling *sampling, const int32_t *tokens, uint32_t n,
                  const int32_t *drafts, uint32_t n_drafts, const uint64_t *allowed)
 {

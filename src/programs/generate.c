@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 static cerium_session *_Atomic interrupted_session;
+static thread_bell *_Atomic interrupted_bell;
 static _Atomic bool interrupted;
 
 static void on_interrupt(int number)
@@ -13,21 +14,29 @@ static void on_interrupt(int number)
     cerium_session *session = atomic_load(&interrupted_session);
     atomic_store(&interrupted, true);
     if (session) cerium_session_cancel(session);
+    thread_bell *bell = atomic_load(&interrupted_bell);
+    if (bell) thread_bell_ring(bell);
 }
 
-void interrupt_cancels(cerium_session *session)
+static void take_interrupts(cerium_session *session, thread_bell *bell)
 {
     struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);
     atomic_store(&interrupted, false);
     atomic_store(&interrupted_session, session);
+    atomic_store(&interrupted_bell, bell);
     sigaction(SIGINT, &action, NULL);
 }
+
+void interrupt_cancels(cerium_session *session) { take_interrupts(session, NULL); }
+void interrupt_rings(thread_bell *bell) { take_interrupts(NULL, bell); }
+bool interrupt_came(void) { return atomic_load(&interrupted); }
 
 void interrupt_restore(void)
 {
     signal(SIGINT, SIG_DFL);
     atomic_store(&interrupted_session, NULL);
+    atomic_store(&interrupted_bell, NULL);
 }
 
 static int step_loop(cerium_session *session, uint32_t n_new, const cerium_sampling *sampling,

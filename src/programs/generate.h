@@ -2,6 +2,7 @@
 #ifndef PROGRAMS_GENERATE_H
 #define PROGRAMS_GENERATE_H
 
+#include "base/thread.h"
 #include "programs/options.h"
 
 typedef struct {
@@ -30,6 +31,9 @@ void print_generation(const generation *g, FILE *to);
 
 /* While a session generates, Ctrl-C cancels it instead of ending the program. */
 void interrupt_cancels(cerium_session *session);
+/* The same for who works with many: the bell rings, and interrupt_came() says why. */
+void interrupt_rings(thread_bell *bell);
+bool interrupt_came(void);
 void interrupt_restore(void);
 
 #endif

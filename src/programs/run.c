@@ -6,6 +6,7 @@
 
 #include "programs/accounts.h"
 #include "programs/generate.h"
+#include "programs/variants.h"
 #include "server/deep.h"
 
 static const char help[] =
@@ -21,6 +22,8 @@ static const char help[] =
     "      --system TEXT       system message of a chat\n"
     "      --temp X            0 is greedy (default 0)\n"
     "      --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N\n"
+    "      --best-of N         N answers at once, up to 64, with seeds counting up from --seed;\n"
+    "                          the one with the highest mean log-probability is shown\n"
     "      --stop TEXT         end before TEXT; may be given several times\n"
     "      --ignore-end        go on after end tokens\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
@@ -43,6 +46,7 @@ enum {
     OWN_QUIET,
     OWN_IGNORE_END,
     OWN_TOP,
+    OWN_BEST_OF,
     OWN_DEEP,
     OWN_UPSTREAM,
     OWN_CONFIG,
@@ -53,7 +57,7 @@ typedef struct {
     options o;
     bool chat, raw, quiet, deep;
     const char *system, *upstream, *policy_path;
-    uint32_t top;
+    uint32_t top, best_of;
 } run;
 
 static bool take_own(void *arg, int val, const char *value)
@@ -74,6 +78,8 @@ static bool take_own(void *arg, int val, const char *value)
         return true;
     case OWN_TOP:
         return option_u32(value, 0, TOP_MAX, &r->top);
+    case OWN_BEST_OF:
+        return option_u32(value, 1, VARIANTS_MAX, &r->best_of);
     case OWN_DEEP:
         r->deep = true;
         return true;
@@ -179,6 +185,18 @@ static int answer_json(run *r, cerium_engine *engine, cerium_session *session,
     return status;
 }
 
+static int answer_best(const run *r, cerium_engine *engine, const int32_t *tokens, size_t n,
+                       cerium_error *err)
+{
+    static variants all;
+    all = (variants){.n = r->best_of};
+    int status =
+        variants_sample(&all, engine, tokens, n, r->o.n_tokens, &r->o.sampling, err);
+    if (!status) status = variants_print(&all, r->quiet, r->o.json, err);
+    variants_free(&all);
+    return status;
+}
+
 static int answer_once(run *r, cerium_engine *engine, cerium_session *session, view prompt,
                        bool chat, cerium_error *err)
 {
@@ -203,8 +221,9 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
         }
         if (!r->o.json) fwrite(prompt.ptr, 1, prompt.len, stdout);
     }
-    if (r->o.json) {
-        int status = answer_json(r, engine, session, tokens, n, err);
+    if (r->o.json || r->best_of > 1) {
+        int status = r->best_of > 1 ? answer_best(r, engine, tokens, n, err)
+                                    : answer_json(r, engine, session, tokens, n, err);
         memory_free(tokens);
         return status;
     }
@@ -296,6 +315,9 @@ static int with_session(run *r, cerium_engine *engine, const char *prompt, ceriu
                          info.name);
     bytes text = {.max = PROMPT_BYTES_MAX};
     bool talk = !prompt && !r->o.prompt_file && isatty(STDIN_FILENO);
+    if (talk && r->best_of > 1)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "--best-of answers one prompt: give it one, as in -p 'def f(x):'");
     if (talk && !chat)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "%s does not chat: give it a text to continue, as in -p 'def f(x):'",
@@ -398,6 +420,7 @@ int program_run(int argc, char **argv)
         {"quiet", no_argument, NULL, OWN_QUIET},
         {"ignore-end", no_argument, NULL, OWN_IGNORE_END},
         {"top", required_argument, NULL, OWN_TOP},
+        {"best-of", required_argument, NULL, OWN_BEST_OF},
         {"deep", no_argument, NULL, OWN_DEEP},
         {"upstream", required_argument, NULL, OWN_UPSTREAM},
         {"config", required_argument, NULL, OWN_CONFIG},
@@ -412,8 +435,13 @@ int program_run(int argc, char **argv)
         return usage_error("run", "one prompt, not %d; put it in quotes", argc - optind);
     const char *prompt = optind < argc ? argv[optind] : r.o.prompt;
     if (optind < argc && r.o.prompt) return usage_error("run", "PROMPT and -p exclude each other");
+    if (r.best_of > 1 && (r.deep || r.top))
+        return usage_error("run", "--best-of goes without --deep, --upstream and --top");
+    if (r.best_of > 1 && r.o.sampling.temperature <= 0)
+        return usage_error("run", "--best-of needs a temperature, as in --temp 0.8: greedy answers "
+                           "are all the same");
     if (r.deep) return ask_deep(&r, prompt, &err) ? failed(&err) : 0;
-    int status = options_engine(&r.o, &engine, 1, &err);
+    int status = options_engine(&r.o, &engine, r.best_of > 1 ? r.best_of + 1 : 1, &err);
     if (!status) status = with_session(&r, engine, prompt, &err);
     cerium_engine_close(&engine);
     return status ? failed(&err) : 0;

@@ -118,26 +118,45 @@ static void end(protocol_writer *w)
     event_send(w, NULL);
 }
 
+static void put_choice(const protocol_writer *w, json_out *t, const writer_choice *c,
+                       uint32_t index)
+{
+    if (index) json_out_literal(t, ",");
+    json_out_literal(t, "{\"index\":");
+    json_out_integer(t, index);
+    json_out_literal(t, ",\"text\":");
+    json_out_quoted(t, (view){c->said.ptr, c->said.len});
+    json_out_literal(t, ",\"logprobs\":");
+    if (w->has_logprobs)
+        legacy_put(&c->legacy, t, false);
+    else
+        json_out_literal(t, "null");
+    json_out_literal(t, ",\"finish_reason\":");
+    json_out_string(t, finish(c));
+    json_out_literal(t, "}");
+}
+
+/* The choices [n] of a prompt, the likeliest first where not all are wanted. */
+static void put_best(const protocol_writer *w, json_out *t, const writer_choice *choices,
+                     uint32_t index)
+{
+    uint32_t order[PROTOCOL_CHOICES_MAX], n = w->r->n_choices;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i;
+        for (; w->r->n_best < n && at > 0 && choices[order[at - 1]].score < choices[i].score; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    for (uint32_t i = 0; i < w->r->n_best; i++) put_choice(w, t, &choices[order[i]], index + i);
+}
+
 static void body(const protocol_writer *w, json_out *t)
 {
+    uint32_t n_prompts = w->n_choices / w->r->n_choices;
     put_head(w, t);
     json_out_literal(t, ",\"choices\":[");
-    for (uint32_t i = 0; i < w->n_choices; i++) {
-        const writer_choice *c = &w->choices[i];
-        if (i) json_out_literal(t, ",");
-        json_out_literal(t, "{\"index\":");
-        json_out_integer(t, c->index);
-        json_out_literal(t, ",\"text\":");
-        json_out_quoted(t, (view){c->said.ptr, c->said.len});
-        json_out_literal(t, ",\"logprobs\":");
-        if (w->has_logprobs)
-            legacy_put(&c->legacy, t, false);
-        else
-            json_out_literal(t, "null");
-        json_out_literal(t, ",\"finish_reason\":");
-        json_out_string(t, finish(c));
-        json_out_literal(t, "}");
-    }
+    for (uint32_t i = 0; i < n_prompts; i++)
+        put_best(w, t, &w->choices[i * w->r->n_choices], i * w->r->n_best);
     json_out_literal(t, "],");
     put_usage(w, t);
     json_out_literal(t, "}");

@@ -77,12 +77,31 @@ static int prompts_parse(parser *p)
     return CERIUM_OK;
 }
 
+/* More are sampled than come back: which ones, is known when all have ended. */
+static int best_of_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    const place at = {NULL, "best_of", 0};
+    int64_t best_of = r->n_best;
+    RETURN_IF(field_integer(p, NULL, p->root, "best_of", 1, PROTOCOL_CHOICES_MAX, &best_of));
+    if (best_of < r->n_best)
+        return parse_fail(p, &at, "invalid_value",
+                          "Invalid value: 'best_of' is %lld and 'n' is %u: it is at least as much.",
+                          (long long)best_of, r->n_best);
+    if (best_of > r->n_best && r->stream)
+        return parse_fail(p, &at, "invalid_value",
+                          "Invalid value: 'best_of' above 'n' cannot be streamed.");
+    r->n_choices = (uint32_t)best_of;
+    return CERIUM_OK;
+}
+
 int completion_parse(parser *p)
 {
     protocol_request *r = p->r;
     const char *suffix = NULL;
     int64_t logprobs = -1;
     RETURN_IF(prompts_parse(p));
+    RETURN_IF(best_of_parse(p));
     RETURN_IF(field_string(p, NULL, p->root, "suffix", &suffix));
     RETURN_IF(field_bool(p, NULL, p->root, "echo", &r->echo));
     RETURN_IF(field_string(p, NULL, p->root, "user", &r->document));

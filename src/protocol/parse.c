@@ -196,7 +196,7 @@ static int common_parse(parser *p)
     RETURN_IF(stops_parse(p));
     RETURN_IF(field_integer(p, NULL, p->root, "n", 1, PROTOCOL_CHOICES_MAX, &n));
     bool many = r->api == PROTOCOL_CHAT || r->api == PROTOCOL_COMPLETIONS;
-    r->n_choices = many ? (uint32_t)n : 1;
+    r->n_choices = r->n_best = many ? (uint32_t)n : 1;
     return CERIUM_OK;
 }
 
@@ -280,7 +280,7 @@ int protocol_request_parse(protocol_request **out, protocol_api api, view body,
     protocol_request *r = memory_zalloc(1, sizeof *r);
     if (!r) return CERIUM_ERR_MEMORY;
     *r = (protocol_request){.api = api, .sampling = defaults->sampling, .n_choices = 1,
-                            .new_tokens_max = UINT32_MAX};
+                            .n_best = 1, .new_tokens_max = UINT32_MAX};
     parser p = {.r = r, .defaults = defaults, .error = error, .texts = &r->texts,
                 .calls = json_object()};
     int status = p.calls ? body_load(&r->root, body, defaults, api == PROTOCOL_CHAT, &r->tool_set,

@@ -102,7 +102,9 @@ typedef struct {
     const char *stops[CERIUM_STOPS_MAX];
     uint32_t new_tokens_max;          /* UINT32_MAX when not said: no cap of our own */
     uint32_t top_logprobs;
-    uint32_t n_choices;               /* Chat and Completions `n`, best_of excluded; 1..16 */
+    uint32_t n_choices;               /* answers to each prompt: Chat and Completions `n`, or
+                                         Completions' `best_of`; 1..64 */
+    uint32_t n_best;                  /* of those, the likeliest that the client gets: `n` */
     struct protocol_text *texts;      /* owned, private: strings that had to be made */
 } protocol_request;
 
@@ -155,6 +157,7 @@ typedef struct {
     uint32_t input_tokens, cached_tokens, output_tokens, reasoning_tokens;
     uint32_t accepted_tokens, rejected_tokens; /* of a prediction */
     uint64_t prompt_ns, predict_ns, queue_ns;
+    double logprob;                            /* of all output tokens together; for n_best */
 } protocol_usage;
 
 typedef enum {

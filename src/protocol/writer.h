@@ -42,6 +42,7 @@ typedef struct {
     legacy_logprobs legacy;            /* Completions */
     bool ended;
     protocol_end end;
+    double score;                      /* mean log-probability of its tokens */
 } writer_choice;
 
 typedef struct {

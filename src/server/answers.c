@@ -289,6 +289,7 @@ static void choice_end(choice *ch, protocol_end end)
     bool last = a->n_ended == a->n_choices;
     if (last && a->c) connection_cork(a->c);
     protocol_usage usage = usage_of(&ch->usage);
+    usage.logprob = ch->logprob;
     if (a->voice->end(ch, end, &usage, end == PROTOCOL_END_FAILED ? &a->failure : NULL)) {
         protocol_error e;
         (void)no_memory(&e);
@@ -409,6 +410,7 @@ static void choice_step(choice *ch, const cerium_event *event)
     protocol_error e;
     if (!ch->first_ns) ch->first_ns = clock_ns();
     if (ch->ended) return;
+    ch->logprob += (double)event->step.logprobs[0];
     if (bytes_append(&ch->sampled, event->step.tokens, event->step.n_tokens * sizeof(int32_t))) {
         (void)no_memory(&e);
         fail(a, &e);
@@ -551,6 +553,7 @@ static int choice_start(choice *ch)
     if (status == CERIUM_ERR_CAPACITY) return status;
     cerium_sampling sampling = r->sampling;
     sampling.seed += ch->index;
+    sampling.logprobs |= r->n_best < r->n_choices;
     cerium_guide guide;
     bool guided = shape_guide(&a->kept_to, &guide);
     cerium_request request = {.tokens = ch->prompt,

@@ -186,7 +186,7 @@ static int read_request(server *s, protocol_request *r, protocol_error *e)
     r->api = PROTOCOL_INFILL;
     r->stream = true;
     r->fill_in = true;
-    r->n_choices = 1;
+    r->n_choices = r->n_best = 1;
     r->class_ = CERIUM_CLASS_COMPLETION;
     r->sampling = s->defaults.sampling;
     if (!json_is_string(json_object_get(r->root, "prefix")))

@@ -217,6 +217,36 @@ static void put_engine(writer *w, const metrics_engine *e)
               (double)s->busy_ns * 1e-9);
 }
 
+/* Where KV is kept on disk. */
+static void put_disk(writer *w, const cerium_engine_stats *s)
+{
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } all[] = {
+        {"cerium_kv_disk_bytes", "gauge", "Bytes of the files of KV.", s->kv_disk_bytes},
+        {"cerium_kv_disk_bytes_max", "gauge", "As many as they may have.", s->kv_disk_bytes_max},
+        {"cerium_kv_disk_pages", "gauge", "Pages that can be found there.", s->kv_disk_pages},
+        {"cerium_kv_disk_waiting_pages", "gauge", "Pages that wait to be written.",
+         s->kv_disk_waiting_pages},
+        {"cerium_kv_disk_failed", "gauge", "1 after a file could not be written.",
+         s->kv_disk_failed},
+        {"cerium_kv_disk_written_pages_total", "counter", "Pages written.",
+         s->kv_disk_written_pages},
+        {"cerium_kv_disk_read_pages_total", "counter", "Pages read.", s->kv_disk_loaded_pages},
+        {"cerium_kv_disk_evicted_pages_total", "counter", "Pages given up for others.",
+         s->kv_disk_evicted_pages},
+        {"cerium_kv_disk_damaged_pages_total", "counter", "Pages that were not as written.",
+         s->kv_disk_damaged_pages},
+        {"cerium_kv_disk_lookups_total", "counter", "Prompts that were looked up there.",
+         s->kv_disk_lookups},
+        {"cerium_kv_disk_hits_total", "counter", "Those it had more of than memory.",
+         s->kv_disk_hits},
+    };
+    for (size_t i = 0; s->kv_disk_bytes_max && i < ARRAY_LEN(all); i++)
+        put_value(w, all[i].name, all[i].type, all[i].help, (double)all[i].value);
+}
+
 /* What the inference extension's endpoint picker scrapes.  Cached pages that no session holds can
  * be had at once, so they are not usage, as vLLM counts. */
 static void put_protocol(writer *w, const metrics_engine *e)
@@ -302,6 +332,7 @@ int metrics_text(bytes *out, const metrics *m, const metrics_engine *engine)
         put_times(&w, histograms[i].alias, histograms[i].help, true, &m->times[i]);
     }
     put_engine(&w, engine);
+    put_disk(&w, &engine->stats);
     put_protocol(&w, engine);
     put_process(&w, engine);
     if (w.status) out->len = before;

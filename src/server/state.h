@@ -103,6 +103,7 @@ typedef struct {
     size_t n_prompt;
     bytes sampled;              /* int32_t each */
     bytes held;                 /* text that waits for its indentation (indent.h) */
+    double logprob;             /* of its tokens, where the likeliest choices are wanted */
     uint64_t first_ns;          /* when the first token was polled; 0 = not yet */
     bool line_seen;             /* a line break was in the text */
     cerium_usage usage;         /* at its end */

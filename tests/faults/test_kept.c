@@ -189,6 +189,11 @@ static void test_full_disk(void)
         CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
         TEST_CHECK(take(seq, 1, tokens, TOKENS) == (i ? KERNEL_PAGE : 10));
         TEST_CHECK(take(seq, 1, tokens, TOKENS - 1) == TOKENS - 1);
+        do {
+            kv_pool_measure(pool, &use);
+            usleep(100);
+        } while (use.waiting);
+        TEST_CHECK(use.gave_up);
         close_all(pool, &seq, 1);
         TEST_CHECK_THAT(n_notices == 1 && strstr(notice_text, "no more KV is kept"), "%d: %d %s", i,
                         n_notices, notice_text);
@@ -209,6 +214,9 @@ static void test_files_vanish(void)
     unlink(file);
     TEST_CHECK(fetch_and_take(seq, pool, 1, tokens, TOKENS) == 0);
     TEST_CHECK(n_notices == 1);
+    kv_use use;
+    kv_pool_measure(pool, &use);
+    TEST_CHECK(use.damaged == 1 && use.hits == 1 && use.loaded == 0);
     close_all(pool, &seq, 1);
     found();
     TEST_CHECK(found() == TOKENS && n_notices == 0);

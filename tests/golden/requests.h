@@ -23,6 +23,7 @@ enum {
     CONTEXT_MAX = 1024,
 };
 
+static uint32_t n_threads = 2;
 static cerium_engine *engine;
 static cerium_engine_info info;
 static uint64_t fresh_tenant = 1000;
@@ -65,7 +66,7 @@ static inline void open_engine(const char *model, uint32_t sessions, uint32_t ba
     cerium_error err;
     cerium_engine_config_defaults(&config);
     config.model_path = model;
-    config.threads = 2;
+    config.threads = n_threads;
     config.sessions_max = sessions;
     config.batch_tokens_max = batch;
     config.kv_bytes_max = kv_bytes;

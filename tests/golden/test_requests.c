@@ -66,6 +66,40 @@ static void test_many_at_once(void)
     close_all(24);
 }
 
+/* Many answers to one prompt, started at once: each is what it is alone, and the prompt is computed
+ * once, but for its last token, after which each wants logits. */
+static void check_variants(uint32_t n, uint32_t n_prompt)
+{
+    uint32_t n_computed = 0;
+    cerium_usage usage;
+    for (uint32_t i = 0; i < n; i++) {
+        jobs[i] = (job){.n_new = 12 + i % 9, .class_ = CERIUM_CLASS_TURN,
+                        .sampling = {.temperature = 1, .seed = i, .logprobs = i % 2}};
+        make_prompt(&jobs[i], n_prompt, 0, 0, 4000 + n_prompt);
+        run_alone(&jobs[i], &alone[i], logits[i]);
+    }
+    uint64_t tenant = ++fresh_tenant;
+    for (uint32_t i = 0; i < n; i++) jobs[i].session = open_session(tenant);
+    run_all(n);
+    for (uint32_t i = 0; i < n; i++) {
+        cerium_session_usage(jobs[i].session, &usage);
+        TEST_CHECK(usage.computed_tokens + usage.reused_tokens == n_prompt);
+        n_computed += usage.computed_tokens;
+    }
+    /* Nobody waits for fewer than 4 tokens. */
+    TEST_CHECK_THAT(n_computed < n_prompt + 4 * n, "%u of %u tokens, %u times", n_computed,
+                    n_prompt, n);
+    close_all(n);
+}
+
+static void test_variants(void)
+{
+    check_variants(16, 100);
+    check_variants(64, 37);
+    check_variants(5, 256);
+    check_variants(3, 330);
+}
+
 /* Prompt computed, nothing sampled; then a request with the same prompt finds all of it. */
 static void test_warm_up(void)
 {
@@ -220,6 +254,57 @@ static void test_cancel(void)
     close_all(n);
 }
 
+/* Interrupted in the prompt or after some tokens of the answer, and told something else: nothing
+ * that was computed is computed again, whoever goes on with it, and the answer is that of a session
+ * that was given it all at once. */
+static void check_redirect(uint32_t n_prompt, uint32_t cut_after, bool in_another)
+{
+    size_t n;
+    cerium_usage usage;
+    cerium_event event = {0};
+    job *j = &jobs[0];
+    /* More than the steps that wait for a slow reader: it is cancelled before its end. */
+    *j = (job){.n_new = 400, .class_ = CERIUM_CLASS_TURN, .sampling = {.ignore_end = true}};
+    make_prompt(j, n_prompt, 0, 0, 600 + n_prompt + cut_after);
+    uint64_t tenant = ++fresh_tenant;
+    j->session = open_session(tenant);
+    start(j);
+    do cerium_session_usage(j->session, &usage);
+    while (usage.computed_tokens == 0);
+    if (cut_after == 0) cerium_session_cancel(j->session);
+    for (uint32_t seen = 0; event.kind != CERIUM_EVENT_DONE;) {
+        cerium_session_poll(j->session, &event);
+        if (event.kind == CERIUM_EVENT_NONE) wait_briefly();
+        if (event.kind == CERIUM_EVENT_STEP && ++seen == cut_after)
+            cerium_session_cancel(j->session);
+    }
+    const int32_t *timeline = cerium_session_tokens(j->session, &n);
+    TEST_CHECK(n > 0 && n < n_prompt + 400);
+    memcpy(j->prompt, timeline, n * sizeof *timeline);
+    for (uint32_t i = 0; i < 20; i++) j->prompt[n + i] = (int32_t)(30 + i * 3);
+    j->n_prompt = (uint32_t)n + 20;
+    j->n_new = 10;
+    if (in_another) { /* the connection was lost */
+        cerium_session_close(&j->session);
+        j->session = open_session(tenant);
+    }
+    run_alone(j, &alone[0], logits[0]);
+    run(j);
+    check_same(j, &alone[0], logits[0]);
+    cerium_session_usage(j->session, &usage);
+    /* The token that was said last was chosen, not computed. */
+    TEST_CHECK_THAT(usage.reused_tokens + 1 >= n, "%u of %zu", usage.reused_tokens, n);
+    cerium_session_close(&j->session);
+}
+
+static void test_redirect(void)
+{
+    for (uint32_t i = 0; i < 12; i++) {
+        check_redirect(100 + 41 * i, i * 5, false);
+        check_redirect(90 + 41 * i, i * 3, true);
+    }
+}
+
 /* Pages for one whole context, and many requests: they take turns, and lose nothing. */
 static void test_few_pages(void)
 {
@@ -341,11 +426,13 @@ static void test_model(const char *model)
     open_engine(model, JOBS_MAX + 1, 64, 0);
     for (int i = 0; i < JOBS_MAX; i++) logits[i] = malloc(info.n_vocab * sizeof(float));
     TEST_RUN(test_many_at_once);
+    TEST_RUN(test_variants);
     TEST_RUN(test_warm_up);
     TEST_RUN(test_prediction);
     TEST_RUN(test_script);
     TEST_RUN(test_slow_reader);
     TEST_RUN(test_cancel);
+    TEST_RUN(test_redirect);
     TEST_RUN(test_preemption);
     TEST_RUN(test_fair_shares);
     TEST_RUN(test_refusals);
@@ -353,6 +440,12 @@ static void test_model(const char *model)
     open_engine(model, 16, 32, 1);
     TEST_RUN(test_few_pages);
     cerium_engine_close(&engine);
+    for (n_threads = 1; n_threads <= 3; n_threads += 2) {
+        open_engine(model, JOBS_MAX + 1, 48, 0);
+        TEST_RUN(test_variants);
+        cerium_engine_close(&engine);
+    }
+    n_threads = 2;
     for (int i = 0; i < JOBS_MAX; i++) free(logits[i]);
 }
 

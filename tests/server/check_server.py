@@ -246,6 +246,42 @@ def check_completions(report, server):
             assert error["status"] == 400 and error["error"]["param"] == "prefix", error
 
 
+def check_variants(report):
+    """Without a script: these are the model's own words."""
+    def ask(server, **fields):
+        body = {"prompt": "def add(a, b):", "max_tokens": 12, "temperature": 1, "seed": 3, **fields}
+        status, _, text = server.request("POST", "/v1/completions", json.dumps(body).encode())
+        return status, json.loads(text)
+
+    def score(choice):
+        return sum(choice["logprobs"]["token_logprobs"]) / len(choice["logprobs"]["tokens"])
+
+    with Server() as server:
+        with report.check("best_of: the likeliest of what n gives, the best first", server):
+            status, all_of = ask(server, n=12, logprobs=0)
+            assert status == 200 and len(all_of["choices"]) == 12, all_of
+            best = sorted(all_of["choices"], key=score, reverse=True)
+            status, some = ask(server, n=3, best_of=12)
+            assert status == 200, some
+            assert [c["text"] for c in some["choices"]] == [c["text"] for c in best[:3]], some
+            assert [c["index"] for c in some["choices"]] == [0, 1, 2]
+            assert some["usage"]["completion_tokens"] == all_of["usage"]["completion_tokens"]
+        with report.check("best_of: not below n, not streamed", server):
+            for fields in ({"n": 2, "best_of": 1}, {"best_of": 2, "stream": True}):
+                status, error = ask(server, **fields)
+                assert status == 400 and error["error"]["param"] == "best_of", error
+        with report.check("n: the prompt is computed once", server):
+            words = " ".join("word%d" % i for i in range(200))
+            before = {name: server.metric("cerium_%s_tokens_total" % name)
+                      for name in ("prompt", "reused")}
+            status, answer = ask(server, prompt=words, n=16)
+            assert status == 200 and len(answer["choices"]) == 16, answer
+            prompt, reused = (server.metric("cerium_%s_tokens_total" % name) - n
+                              for name, n in before.items())
+            assert prompt == 16 * answer["usage"]["prompt_tokens"], prompt
+            assert prompt - reused < answer["usage"]["prompt_tokens"] + 16 * 4, (prompt, reused)
+
+
 # ---- limits ----
 
 def hung_up(s):
@@ -416,6 +452,7 @@ def main():
             wait_for(lambda: server.running() == 0)
             assert server.metric("cerium_failed_total") == 0
             assert server.stop() == 0
+    check_variants(report)
     check_limits(report)
     check_access(report)
     report.end()

@@ -448,6 +448,42 @@ static void test_completions(void)
     json_decref(object);
 }
 
+/* Three of each prompt are sampled, the two likeliest come back, the best first; all count. */
+static void test_best_of(void)
+{
+    static const char *const said[] = {"a", "b", "c", "d", "e", "f"};
+    static const double logprobs[] = {-8, -2, -4, -6, -6, -1};
+    protocol_request *request = NULL;
+    protocol_writer *w = NULL;
+    protocol_error error;
+    int status = protocol_request_parse(
+        &request, PROTOCOL_COMPLETIONS,
+        VIEW("{\"prompt\":[\"x\",\"y\"],\"n\":2,\"best_of\":3}"), &defaults, &error);
+    const protocol_answer a = {.request = request, .id = "cmpl-1", .model = "spark"};
+    TEST_CHECK(!status && !protocol_writer_open(&w, &a) && !protocol_writer_begin(w));
+    for (uint32_t c = 0; c < 6; c++) {
+        const protocol_usage one = {.output_tokens = 1 + c % 2, .input_tokens = 5,
+                                    .logprob = logprobs[c]};
+        TEST_CHECK(!protocol_writer_text(w, c, view_of(said[c]), NULL, 0));
+        TEST_CHECK(!protocol_writer_end(w, c, PROTOCOL_END_STOP, &one, NULL));
+    }
+    json_t *object = protocol_writer_object(w);
+    TEST_CHECK(json_array_size(at(object, "choices")) == 4);
+    text_is(object, "choices/0/text", "b"); /* -1 a token */
+    text_is(object, "choices/1/text", "c"); /* -4 */
+    text_is(object, "choices/2/text", "f"); /* -0.5 */
+    text_is(object, "choices/3/text", "d"); /* -3 */
+    for (int i = 0; i < 4; i++) {
+        const json_t *choice = json_array_get(json_object_get(object, "choices"), (size_t)i);
+        TEST_CHECK(number_at(choice, "index") == i);
+    }
+    TEST_CHECK(number_at(object, "usage/prompt_tokens") == 10);
+    TEST_CHECK(number_at(object, "usage/completion_tokens") == 9);
+    json_decref(object);
+    protocol_writer_free(&w);
+    protocol_request_free(&request);
+}
+
 static void test_infill(void)
 {
     json_t *object = answer(&(run){PROTOCOL_INFILL, "{\"id_slot\":3}", "", "x\ny", .cut = 1,
@@ -552,6 +588,7 @@ int main(void)
     TEST_RUN(test_logprobs);
     TEST_RUN(test_legacy_logprobs);
     TEST_RUN(test_completions);
+    TEST_RUN(test_best_of);
     TEST_RUN(test_infill);
     TEST_RUN(test_odd_text);
     TEST_RUN(test_long_text);

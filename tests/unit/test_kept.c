@@ -39,6 +39,10 @@ static void check_restart(const uint32_t *with)
     kv_pool_measure(pool, &use);
     TEST_CHECK_THAT(use.kept >= 6 + 5 && use.loaded == 6 + 4, "%u %llu", use.kept,
                     (unsigned long long)use.loaded);
+    TEST_CHECK(use.lookups == 4 && use.hits == 2 && use.evicted == 0 && use.damaged == 0);
+    wait_for_writer(pool, &use);
+    TEST_CHECK(use.kept_bytes == sum_kept() && use.kept_bytes > 0 && !use.gave_up);
+    TEST_CHECK(use.kept_bytes_max == kept_bytes);
     close_all(pool, seq, 2);
     windows = some_windows;
 }
@@ -130,6 +134,8 @@ static void test_recycles(void)
         if (n % 8 == 0) TEST_CHECK(fetch_and_take(seq, pool, 1, hot, 640) == 640);
     } while (use.written < 4096 * 6 && ++n < 8192);
     TEST_CHECK(use.written >= 4096 * 6);
+    TEST_CHECK(use.evicted > 0 && use.evicted + use.kept <= use.written);
+    TEST_CHECK(use.kept_bytes == sum_kept() && use.kept_bytes <= kept_bytes);
     close_all(pool, &seq, 1);
     TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
     uint64_t bytes_there = 0;

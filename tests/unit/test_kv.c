@@ -59,6 +59,47 @@ static void test_others_find_it(void)
     close_all(pool, seq, 4);
 }
 
+/* Hold tokens as take() does, and before that what another holds in an unfinished block. */
+static uint32_t borrow(kv_sequence *seq, kv_sequence *from, const int32_t *tokens, uint32_t n)
+{
+    kv_sequence_adopt(seq, tokens, n);
+    uint32_t found = kv_sequence_borrow(seq, from, tokens, n);
+    TEST_CHECK(found == kv_sequence_length(seq) && count_lost(seq, 5, tokens, found) == 0);
+    TEST_CHECK(compute(seq, 5, tokens, found, n) == 0 && count_lost(seq, 5, tokens, n) == 0);
+    return found;
+}
+
+/* What somebody goes on with, in a block that is not full, is copied as far as it agrees. */
+static void test_unfinished_block(void)
+{
+    int32_t tokens[400], other[400];
+    kv_pool *pool = open_pool(4, 0);
+    kv_sequence *seq[4];
+    for (int i = 0; i < 4; i++) seq[i] = open_sequence(pool, 5);
+    fill(tokens, 400, 1);
+    memcpy(other, tokens, sizeof tokens);
+    other[340] = other[340] + 1;
+    other[345] = other[345] + 1;
+    TEST_CHECK(take(seq[0], 5, tokens, 350) == 0);
+    TEST_CHECK(borrow(seq[1], seq[0], tokens, 360) == 350);
+    TEST_CHECK(borrow(seq[2], seq[0], other, 352) == 340); /* as far as it agrees */
+    TEST_CHECK(borrow(seq[3], seq[0], other, 345) == 340); /* less is wanted than is there */
+    TEST_CHECK(borrow(seq[3], seq[2], other, 348) == 348); /* it has some of it itself */
+    TEST_CHECK(borrow(seq[3], seq[0], other, 330) == 330); /* all that is wanted it has itself */
+    other[100] = other[100] + 1; /* another block stands before */
+    TEST_CHECK(borrow(seq[2], seq[0], other, 352) == 100);
+    TEST_CHECK(borrow(seq[1], seq[0], tokens, 384) == 360); /* its own is longer */
+    kv_sequence_rest(seq[3]);
+    TEST_CHECK(borrow(seq[3], seq[1], tokens, 390) == 384); /* full ones are found, and no more */
+    kv_sequence_rest(seq[0]);
+    TEST_CHECK(kv_sequence_borrow(seq[1], seq[0], tokens, 390) == 384); /* that holds nothing */
+    /* Others go on with their copies, and nobody's changes. */
+    TEST_CHECK(compute(seq[1], 5, tokens, 384, 400) == 0);
+    TEST_CHECK(count_lost(seq[1], 5, tokens, 400) == 0 && count_lost(seq[3], 5, tokens, 390) == 0);
+    TEST_CHECK(count_lost(seq[2], 5, other, 352) == 0);
+    close_all(pool, seq, 4);
+}
+
 static void test_rewind_keeps(void)
 {
     int32_t tokens[300], other[300];
@@ -251,6 +292,7 @@ int main(void)
 {
     TEST_RUN(test_two_sequences);
     TEST_RUN(test_others_find_it);
+    TEST_RUN(test_unfinished_block);
     TEST_RUN(test_rewind_keeps);
     TEST_RUN(test_equal_blocks_are_one);
     TEST_RUN(test_eviction_order);

@@ -56,6 +56,34 @@ static void test_counts(void)
     bytes_free(&text);
 }
 
+/* What is on disk, where anything is. */
+static void test_disk(void)
+{
+    static metrics m;
+    metrics_engine kept = engine;
+    bytes text = text_of(&m);
+    TEST_CHECK(!strstr(text.ptr, "kv_disk"));
+    bytes_free(&text);
+    kept.stats.kv_disk_bytes_max = 4096, kept.stats.kv_disk_bytes = 1024;
+    kept.stats.kv_disk_pages = 3, kept.stats.kv_disk_waiting_pages = 4;
+    kept.stats.kv_disk_written_pages = 5, kept.stats.kv_disk_loaded_pages = 6;
+    kept.stats.kv_disk_evicted_pages = 7, kept.stats.kv_disk_damaged_pages = 8;
+    kept.stats.kv_disk_lookups = 10, kept.stats.kv_disk_hits = 9;
+    kept.stats.kv_disk_failed = true;
+    text = (bytes){.max = METRICS_TEXT_BYTES_MAX};
+    TEST_CHECK(metrics_text(&text, &m, &kept) == CERIUM_OK && !bytes_append(&text, "", 1));
+    static const char *const lines[] = {
+        "cerium_kv_disk_bytes 1024", "cerium_kv_disk_bytes_max 4096", "cerium_kv_disk_pages 3",
+        "cerium_kv_disk_waiting_pages 4", "cerium_kv_disk_written_pages_total 5",
+        "cerium_kv_disk_read_pages_total 6", "cerium_kv_disk_evicted_pages_total 7",
+        "cerium_kv_disk_damaged_pages_total 8", "cerium_kv_disk_hits_total 9",
+        "cerium_kv_disk_lookups_total 10", "cerium_kv_disk_failed 1",
+        "# TYPE cerium_kv_disk_hits_total counter"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        TEST_CHECK(has_line(&text, lines[i]));
+    bytes_free(&text);
+}
+
 /* The names of the Gateway API inference extension's model server protocol. */
 static void test_gateway_names(void)
 {
@@ -163,6 +191,7 @@ static void test_room(void)
 int main(void)
 {
     TEST_RUN(test_counts);
+    TEST_RUN(test_disk);
     TEST_RUN(test_gateway_names);
     TEST_RUN(test_times);
     TEST_RUN(test_form);

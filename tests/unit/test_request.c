@@ -444,7 +444,7 @@ static void test_bad_chat(void)
         "missing_required_parameter");
     bad(api, "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"a\"}]}]}",
         "messages[0].tool_calls[0].function", "missing_required_parameter");
-    bad(api, "{\"messages\":[{\"role\":\"user\"}],\"n\":17}", "n", "integer_above_max_value");
+    bad(api, "{\"messages\":[{\"role\":\"user\"}],\"n\":65}", "n", "integer_above_max_value");
     bad(api, "{\"messages\":[{\"role\":\"user\"}],\"top_logprobs\":1}", "top_logprobs",
         "invalid_value");
     bad(api, "{\"messages\":[{\"role\":\"user\"}],\"stop\":[1]}", "stop[0]", "invalid_type");
@@ -474,6 +474,21 @@ static void test_completions(void)
     r = good(PROTOCOL_COMPLETIONS, "{\"prompt\":[7,8]}");
     TEST_CHECK(r && r->n_prompts == 1 && r->prompt_n_tokens[0] == 2);
     protocol_request_free(&r);
+    r = good(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"n\":3,\"best_of\":64}");
+    TEST_CHECK(r && r->n_choices == 64 && r->n_best == 3);
+    protocol_request_free(&r);
+    r = good(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"n\":2,\"best_of\":2,\"stream\":true}");
+    TEST_CHECK(r && r->n_choices == 2 && r->n_best == 2);
+    protocol_request_free(&r);
+    r = good(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"best_of\":null}");
+    TEST_CHECK(r && r->n_choices == 1 && r->n_best == 1);
+    protocol_request_free(&r);
+    bad(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"n\":3,\"best_of\":2}", "best_of",
+        "invalid_value");
+    bad(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"best_of\":2,\"stream\":true}", "best_of",
+        "invalid_value");
+    bad(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"best_of\":65}", "best_of",
+        "integer_above_max_value");
     bad(PROTOCOL_COMPLETIONS, "{}", "prompt", "missing_required_parameter");
     bad(PROTOCOL_COMPLETIONS, "{\"prompt\":{}}", "prompt", "invalid_type");
     bad(PROTOCOL_COMPLETIONS, "{\"prompt\":[1,\"a\"]}", "prompt[1]", "invalid_type");

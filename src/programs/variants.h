@@ -1,0 +1,42 @@
+/* variants.h - `--best-of N`: N answers to one prompt, sampled beside each other; the likeliest. */
+#ifndef PROGRAMS_VARIANTS_H
+#define PROGRAMS_VARIANTS_H
+
+#include "programs/options.h"
+
+enum { VARIANTS_MAX = 64 }; /* rows of one pass */
+
+typedef struct {
+    cerium_session *session;
+    bytes text;           /* owned */
+    uint64_t seed;
+    double logprob;       /* of all its tokens */
+    uint32_t n_tokens;
+    cerium_stop stop;
+    bool done;
+} variant;
+
+typedef struct {
+    variant of[VARIANTS_MAX]; /* after variants_sample() the likeliest first */
+    uint32_t n;
+    uint32_t prompt_tokens, new_tokens; /* new: of all */
+    uint64_t first_ns, rest_ns;         /* to the first token of all, and from there to the last */
+    bool interrupted;                   /* Ctrl-C */
+} variants;
+
+/* Mean log-probability of a token. */
+double variant_score(const variant *v);
+
+/* Sample all->n answers to tokens [n_tokens], each as if it were alone, with seeds counting up from
+ * that of sampling.  What Ctrl-C cuts short is kept.
+ *   all: n is set, the rest zero; release with variants_free(), whatever is returned */
+CERIUM_CHECKED int variants_sample(variants *all, cerium_engine *engine, const int32_t *tokens,
+                                   size_t n_tokens, uint32_t n_new,
+                                   const cerium_sampling *sampling, cerium_error *err);
+void variants_free(variants *all);
+
+/* The best text on standard output and figures on standard error unless quiet; or all as JSON. */
+CERIUM_CHECKED int variants_print(const variants *all, bool quiet, bool as_json,
+                                  cerium_error *err);
+
+#endif

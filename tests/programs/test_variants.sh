@@ -1,0 +1,27 @@
+#!/bin/sh
+# test_variants.sh - many answers at once, and the likeliest of them.
+. tests/shell.sh
+
+export CERIUM_MODEL=tests/golden/fixtures/qwen2-q8_0.gguf
+refused() { # TEXT COMMAND...
+    text=$1
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null
+    [ $? = 2 ] && [ ! -s "$work/out" ] && grep -qF -e "$text" "$work/err" ||
+        { cat "$work/err"; return 1; }
+}
+shows_best() { # with the bundled model, whose tokens are whole characters
+    export CERIUM_MODEL=models/cerium-first.gguf
+    best=$(./cerium run -p x -n 12 --temp 1 --best-of 6 --json |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["seed"])')
+    ./cerium run -p x -n 12 --temp 1 --best-of 6 --quiet >"$work/one" &&
+        ./cerium run -p x -n 12 --temp 1 --seed "$best" --quiet >"$work/two" &&
+        cmp "$work/one" "$work/two"
+}
+check "sixteen answers, one thread" python3 tests/programs/check_variants.py 1
+check "sixteen answers, two threads" python3 tests/programs/check_variants.py 2
+check "greedy answers" refused "needs a temperature" ./cerium run -p x --best-of 2
+check "too many" refused "--best-of" ./cerium run -p x --best-of 65 --temp 1
+check "with --top" refused "goes without" ./cerium run -p x --best-of 2 --temp 1 --top 3 --json
+check "the best is shown" shows_best
+report variants
