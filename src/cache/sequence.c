@@ -379,6 +379,7 @@ uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from)
     }
     look_from(to, to->n_tokens);
     mark(to, to->n_tokens);
+    to->hidden = from->hidden;
     uint32_t n = to->n_tokens;
     pthread_mutex_unlock(&pool->lock);
     return n;

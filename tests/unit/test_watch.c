@@ -1,0 +1,442 @@
+/* test_watch.c - an answer and its guard: what is released, where it is cut, what is said then; and
+ * with a session, that nothing weak is released and that no note stays anywhere. */
+#include <unistd.h>
+
+#include "unit.h"
+#include "watch/watch.h"
+
+static cerium_engine *engine;
+static guard *rules;
+static guard_worker *worker;
+static const char model[] = "models/cerium-first.gguf";
+
+/* ---- a session that is driven by a watch, as the programs do it ---- */
+
+enum { TEXT_MAX = 16384, TOKENS_MAX = 2048 };
+
+typedef struct {
+    char text[TEXT_MAX];
+    size_t len;
+    uint32_t n_taken, n_corrected, n_warned, n_blocked, n_again;
+    bool ended;
+    int32_t tokens[TOKENS_MAX];
+    size_t n_tokens;
+    char notes[TEXT_MAX]; /* what was said to the model */
+    size_t n_notes;
+    uint64_t spot;
+} run;
+
+static watch *open_watch(guard_form form, guard_language language, const char *before,
+                         const char *policy)
+{
+    watch *w = NULL;
+    cerium_error err;
+    watch_policy p = watch_policy_strict();
+    TEST_CHECK(watch_policy_set(&p, view_of(policy)));
+    watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &p,
+                           .form = form, .language = language, .before = view_of(before)};
+    TEST_CHECK(watch_open(&w, &config, &err) == 0);
+    return w;
+}
+
+static size_t encode(const char *text, int32_t *out, size_t cap)
+{
+    size_t n = 0;
+    TEST_CHECK(cerium_tokenize(engine, text, strlen(text), CERIUM_TOKENIZE_WITHIN, out, cap, &n,
+                               NULL) == 0);
+    return n;
+}
+
+static void take(run *r, const watch_result *out)
+{
+    if (r->len + out->text.len < TEXT_MAX) memcpy(r->text + r->len, out->text.ptr, out->text.len);
+    r->len += out->text.len;
+    r->text[r->len] = 0;
+    for (uint32_t i = 0; i < out->n_findings; i++) {
+        r->n_taken += out->findings[i].deed == WATCH_TAKEN_BACK;
+        r->n_corrected += out->findings[i].deed == WATCH_CORRECTED;
+        r->n_warned += out->findings[i].deed == WATCH_WARNED;
+        r->n_blocked += out->findings[i].deed == WATCH_BLOCKED;
+        r->spot = out->findings[i].at;
+    }
+    r->ended |= out->order == WATCH_END;
+}
+
+static void take_tokens(run *r, const watch *w)
+{
+    const int32_t *tokens = watch_tokens(w, &r->n_tokens);
+    TEST_CHECK(r->n_tokens <= TOKENS_MAX);
+    if (r->n_tokens) memcpy(r->tokens, tokens, r->n_tokens * sizeof *tokens);
+}
+
+static void note_note(run *r, const watch_plan *plan)
+{
+    for (size_t i = 0; i < plan->resume.n_note; i++) {
+        size_t len;
+        const char *text = cerium_token_bytes(engine, plan->resume.note[i], &len);
+        if (r->n_notes + len >= TEXT_MAX) return;
+        memcpy(r->notes + r->n_notes, text, len);
+        r->n_notes += len;
+        r->notes[r->n_notes] = 0;
+    }
+}
+
+/* The model says `say`, then what it will, `n` tokens of an answer in all. */
+static void drive(run *r, cerium_session *s, const char *prompt, const char *say, uint32_t n_new,
+                  const cerium_sampling *sampling, watch *w)
+{
+    static int32_t tokens[2 * TOKENS_MAX], script[TOKENS_MAX];
+    cerium_error err;
+    cerium_event event;
+    watch_result out;
+    watch_plan plan;
+    size_t n = encode(prompt, tokens, TOKENS_MAX), n_script = encode(say, script, TOKENS_MAX);
+    cerium_request q = {.tokens = tokens, .n_tokens = n, .new_tokens_max = n_new,
+                        .sampling = sampling, .script = n_script ? script : NULL,
+                        .n_script = n_script};
+    bool again = false;
+    memset(r, 0, sizeof *r);
+    TEST_CHECK(cerium_session_start(s, &q, &err) == 0);
+    for (;;) {
+        cerium_session_poll(s, &event);
+        if (event.kind == CERIUM_EVENT_NONE) {
+            usleep(50);
+            continue;
+        }
+        if (event.kind == CERIUM_EVENT_STEP && !again && !r->ended) {
+            TEST_CHECK(watch_step(w, &event.step, event.top, event.n_top, &out) == 0);
+            take(r, &out);
+            again = out.order == WATCH_AGAIN;
+            if (out.order != WATCH_GO) cerium_session_cancel(s);
+        }
+        if (event.kind != CERIUM_EVENT_DONE) continue;
+        if (!again && !r->ended) {
+            /* A script that is over is the end of what is forced, not of the answer. */
+            TEST_CHECK(event.status == 0);
+            TEST_CHECK(watch_finish(w, &out) == 0);
+            take(r, &out);
+            again = out.order == WATCH_AGAIN;
+        }
+        take_tokens(r, w);
+        if (!again || r->n_tokens >= n_new) return;
+        watch_again(w, &plan);
+        note_note(r, &plan);
+        memcpy(tokens + n, r->tokens, r->n_tokens * sizeof *tokens);
+        q = (cerium_request){.tokens = tokens, .n_tokens = n + r->n_tokens,
+                             .new_tokens_max = n_new - (uint32_t)r->n_tokens,
+                             .sampling = sampling, .resume = &plan.resume};
+        TEST_CHECK_THAT(cerium_session_start(s, &q, &err) == 0, "%s", err.message);
+        r->n_again++;
+        again = false;
+    }
+}
+
+static const char weak[] = "    cur.execute(\"SELECT * FROM users WHERE name = '\" + name + \"'\")\n";
+static const char prompt[] = "import sqlite3\n\ndef find(name):\n    db = sqlite3.connect('x.db')\n";
+
+static bool is_weak(guard_form form, guard_language language, const char *before, const char *text)
+{
+    guard_stream *s;
+    guard_result r;
+    bool found = false;
+    guard_stream_config config = {.form = form, .language = language};
+    TEST_CHECK(guard_stream_open(&s, rules, &config, NULL) == 0);
+    if (*before) guard_context(s, worker, view_of(before));
+    guard_feed(s, worker, text, strlen(text), &r);
+    for (uint32_t i = 0; i < r.n_findings; i++) found |= r.findings[i].severity == GUARD_BLOCK;
+    guard_finish(s, worker, &r);
+    for (uint32_t i = 0; i < r.n_findings; i++) found |= r.findings[i].severity == GUARD_BLOCK;
+    guard_stream_close(&s);
+    return found;
+}
+
+static cerium_session *open_session(bool speculates)
+{
+    cerium_session *s = NULL;
+    cerium_session_config config = {.no_speculation = !speculates};
+    TEST_CHECK(cerium_session_open(&s, engine, &config, NULL) == 0);
+    return s;
+}
+
+/* ---- what is released ---- */
+
+static void test_taken_back(void)
+{
+    static run r;
+    char say[1024];
+    watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, prompt, "block");
+    cerium_session *s = open_session(true);
+    snprintf(say, sizeof say, "    cur = db.cursor()\n%s", weak);
+    TEST_CHECK(is_weak(GUARD_CODE, GUARD_PYTHON, prompt, say));
+    drive(&r, s, prompt, say, 60, NULL, w);
+    TEST_CHECK(r.n_taken >= 1);
+    TEST_CHECK(!strncmp(r.text, "    cur = db.cursor()\n", 22));
+    TEST_CHECK_THAT(!strstr(r.text, "+ name"), "%s", r.text);
+    TEST_CHECK(!is_weak(GUARD_CODE, GUARD_PYTHON, prompt, r.text));
+    TEST_CHECK(strstr(r.notes, "    # CWE-89: ") != NULL);
+    TEST_CHECK(strstr(r.notes, "instead: ") != NULL);
+    TEST_CHECK(r.n_corrected + r.n_blocked >= 1);
+    cerium_session_close(&s);
+    watch_close(&w);
+}
+
+/* Tokens of the answer say its text, exactly. */
+static void check_log(const run *r)
+{
+    char text[TEXT_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_tokens; i++) {
+        size_t len;
+        const char *piece = cerium_token_bytes(engine, r->tokens[i], &len);
+        if (cerium_token_is_end(engine, r->tokens[i])) continue;
+        TEST_CHECK(n + len < sizeof text);
+        memcpy(text + n, piece, len);
+        n += len;
+    }
+    TEST_CHECK_THAT(n >= r->len && !memcmp(text, r->text, r->len), "%zu of %zu", r->len, n);
+}
+
+/* The note is in no token log and nobody finds what was computed behind it; the logits at the end
+ * are those of a session that never saw one. */
+static void check_clean(cerium_session *s, const run *r, const char *before)
+{
+    static int32_t tokens[2 * TOKENS_MAX];
+    size_t n = encode(before, tokens, TOKENS_MAX), n_held, n_vocab;
+    cerium_sync_result reused;
+    memcpy(tokens + n, r->tokens, r->n_tokens * sizeof *tokens);
+    n += r->n_tokens;
+    TEST_CHECK(cerium_session_sync(s, tokens, n, &reused, NULL) == 0);
+    const int32_t *held = cerium_session_tokens(s, &n_held);
+    TEST_CHECK(n_held == n && !memcmp(held, tokens, n * sizeof *tokens));
+    cerium_session *other = NULL;
+    cerium_session_config config = {.tenant = 99};
+    TEST_CHECK(cerium_session_open(&other, engine, &config, NULL) == 0);
+    TEST_CHECK(cerium_session_sync(other, tokens, n, &reused, NULL) == 0);
+    TEST_CHECK(reused.tokens_reused == 0 || reused.tokens_reused < n);
+    const float *a = cerium_session_logits(s, &n_vocab), *b = cerium_session_logits(other, &n_vocab);
+    TEST_CHECK(a && b && !memcmp(a, b, n_vocab * sizeof *a));
+    cerium_session_close(&other);
+}
+
+static void test_nothing_stays(void)
+{
+    static run r;
+    static int32_t tokens[2 * TOKENS_MAX];
+    cerium_sync_result sync;
+    watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, prompt, "block");
+    cerium_session *s = open_session(true), *finder = open_session(false);
+    drive(&r, s, prompt, weak, 40, NULL, w);
+    TEST_CHECK(r.n_taken >= 1);
+    check_log(&r);
+    /* Who asks for the prompt with the note gets what stands before it, and computes the note. */
+    size_t n = encode(prompt, tokens, TOKENS_MAX);
+    size_t n_note = encode(r.notes, tokens + n, TOKENS_MAX), n_same = 0;
+    TEST_CHECK(n_note > 8);
+    while (n_same < n_note && n_same < r.n_tokens && tokens[n + n_same] == r.tokens[n_same]) n_same++;
+    TEST_CHECK(n_same < 4);
+    TEST_CHECK(cerium_session_sync(finder, tokens, n + n_note, &sync, NULL) == 0);
+    TEST_CHECK_THAT(sync.tokens_reused <= n + n_same, "%u of %zu", sync.tokens_reused, n);
+    check_clean(s, &r, prompt);
+    cerium_session_close(&s);
+    cerium_session_close(&finder);
+    watch_close(&w);
+}
+
+/* ---- the same text, however it comes about ---- */
+
+static void test_drafts_change_nothing(void)
+{
+    static run r[2];
+    for (int i = 0; i < 2; i++) {
+        watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, prompt, "block");
+        cerium_session *s = open_session(i == 1);
+        drive(&r[i], s, prompt, weak, 80, NULL, w);
+        cerium_session_close(&s);
+        watch_close(&w);
+    }
+    TEST_CHECK_THAT(!strcmp(r[0].text, r[1].text), "%s|%s", r[0].text, r[1].text);
+    TEST_CHECK(r[0].n_tokens == r[1].n_tokens &&
+               !memcmp(r[0].tokens, r[1].tokens, r[0].n_tokens * sizeof(int32_t)));
+    TEST_CHECK(r[0].n_taken == r[1].n_taken);
+}
+
+/* ---- policies ---- */
+
+static void test_policies(void)
+{
+    static run r;
+    static const char *const policies[] = {"warn", "off", "sql=warn", "command=warn"};
+    for (int i = 0; i < 4; i++) {
+        watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, prompt, policies[i]);
+        cerium_session *s = open_session(true);
+        drive(&r, s, prompt, weak, 24, NULL, w);
+        bool blocks = i == 3, warns = i == 0 || i == 2;
+        TEST_CHECK_THAT(!strncmp(r.text, weak, sizeof weak - 1) == !blocks, "%s", r.text);
+        TEST_CHECK((r.n_warned > 0) == warns);
+        TEST_CHECK((r.n_taken > 0) == blocks);
+        cerium_session_close(&s);
+        watch_close(&w);
+    }
+    watch_policy p = watch_policy_strict(), q = p;
+    TEST_CHECK(!watch_policy_set(&p, VIEW("sql=maybe")) && !watch_policy_set(&p, VIEW("x=warn")));
+    TEST_CHECK(!watch_policy_set(&p, VIEW("")) && !watch_policy_set(&p, VIEW("=warn")));
+    TEST_CHECK(watch_policy_set(&p, VIEW("off")) && watch_policy_is_off(&p));
+    TEST_CHECK(watch_policy_set(&p, VIEW("tls=warn")) && !watch_policy_is_off(&p));
+    watch_policy_tighten(&p, &q);
+    TEST_CHECK(!memcmp(p.action, q.action, sizeof p.action));
+    TEST_CHECK(watch_policy_set_late(&p, VIEW("open")) && p.opens_late);
+    watch_policy_tighten(&p, &q);
+    TEST_CHECK(!p.opens_late);
+}
+
+/* ---- where a line begins within a token, and in what it stands ---- */
+
+static watch_order feed(watch *w, const int32_t *tokens, size_t n, run *r)
+{
+    watch_result out = {.order = WATCH_GO};
+    memset(r, 0, sizeof *r);
+    for (size_t i = 0; i < n && out.order == WATCH_GO; i++) {
+        size_t len;
+        const char *text = cerium_token_bytes(engine, tokens[i], &len);
+        cerium_step step = {.n_tokens = 1, .tokens = {tokens[i]}, .text = text, .text_len = len,
+                            .text_ends = {(uint32_t)len}};
+        TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
+        take(r, &out);
+    }
+    if (out.order == WATCH_GO) {
+        TEST_CHECK(watch_finish(w, &out) == 0);
+        take(r, &out);
+    }
+    take_tokens(r, w);
+    return out.order;
+}
+
+/* Tokens of a text, the byte before `at` and the one behind it in one of them, if any has both. */
+static void check_cut(guard_form form, guard_language language, const char *text, const char *keeps,
+                      const char *note)
+{
+    static run r;
+    int32_t tokens[TOKENS_MAX];
+    watch *w = open_watch(form, language, "", "block");
+    watch_plan plan;
+    size_t n = encode(text, tokens, TOKENS_MAX);
+    TEST_CHECK_THAT(feed(w, tokens, n, &r) == WATCH_AGAIN, "%s", text);
+    watch_again(w, &plan);
+    note_note(&r, &plan);
+    TEST_CHECK_THAT(!strcmp(r.text, keeps), "%s|%s", r.text, keeps);
+    TEST_CHECK_THAT(!strncmp(r.notes, note, strlen(note)), "%s|%s", r.notes, note);
+    TEST_CHECK(plan.corrects && plan.resume.n_avoid > 0);
+    check_log(&r);
+    watch_close(&w);
+}
+
+static void test_cuts(void)
+{
+    check_cut(GUARD_CODE, GUARD_PYTHON, "import os\n\n\nos.system('ls ' + name)\n", "import os\n\n\n",
+              "# CWE-78: ");
+    check_cut(GUARD_CODE, GUARD_C, "void f(char *s)\n{\n    char b[8];\n\tstrcpy(b, s);\n}\n",
+              "void f(char *s)\n{\n    char b[8];\n", "\t// CWE-");
+    check_cut(GUARD_TURN, GUARD_TEXT,
+              "Here:\n```python\nimport os\ndef f(n):\n    os.system('ls ' + n)\n```\n",
+              "Here:\n```python\nimport os\ndef f(n):\n", "    # CWE-78: ");
+    check_cut(GUARD_TURN, GUARD_TEXT,
+              "<tool_call>\n{\"name\": \"write\", \"arguments\": {\"path\": \"a.py\", \"content\": "
+              "\"import os\\ndef f(n):\\n    os.system('ls ' + n)\\n\"}}\n</tool_call>",
+              "<tool_call>\n{\"name\": \"write\", \"arguments\": {\"path\": \"a.py\", \"content\": "
+              "\"import os\\ndef f(n):\\n", "    # CWE-78: ");
+    check_cut(GUARD_TURN, GUARD_TEXT,
+              "<function=write>\n<parameter=path>\na.py\n</parameter>\n<parameter=content>\n"
+              "import os\ndef f(n):\n    os.system('ls ' + n)\n</parameter>\n</function>\n",
+              "<function=write>\n<parameter=path>\na.py\n</parameter>\n<parameter=content>\n"
+              "import os\ndef f(n):\n", "    # CWE-78: ");
+    check_cut(GUARD_TURN, GUARD_TEXT,
+              "*** Begin Patch\n*** Update File: a.py\n@@\n import os\n def f(n):\n"
+              "+    os.system('ls ' + n)\n*** End Patch\n",
+              "*** Begin Patch\n*** Update File: a.py\n@@\n import os\n def f(n):\n+",
+              "    # CWE-78: ");
+    check_cut(GUARD_TURN, GUARD_TEXT,
+              "{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin Patch\\n*** Update "
+              "File: a.py\\n@@\\n import os\\n def f(n):\\n+    os.system('ls ' + n)\\n\"}}",
+              "{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin Patch\\n*** Update "
+              "File: a.py\\n@@\\n import os\\n def f(n):\\n+", "    # CWE-78: ");
+}
+
+/* Twice, then it is over. */
+static void test_two_tries(void)
+{
+    static run r;
+    int32_t tokens[TOKENS_MAX];
+    size_t n = encode("import os\nos.system('ls ' + name)\n", tokens, TOKENS_MAX);
+    size_t n_line = encode("os.system('ls ' + name)\n", tokens + n, TOKENS_MAX - n);
+    watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, "", "block");
+    watch_plan first, second;
+    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_AGAIN);
+    TEST_CHECK(!strcmp(r.text, "import os\n"));
+    watch_again(w, &first);
+    TEST_CHECK(feed(w, tokens + n, n_line, &r) == WATCH_AGAIN && r.len == 0);
+    watch_again(w, &second);
+    TEST_CHECK(second.resume.n_note > 0 && second.resume.n_avoid > 0);
+    TEST_CHECK(feed(w, tokens + n, n_line, &r) == WATCH_END && r.len == 0 && r.n_blocked == 1);
+    n = encode("import os\n", tokens, TOKENS_MAX);
+    TEST_CHECK(r.n_tokens == n && !memcmp(r.tokens, tokens, n * sizeof *tokens));
+    watch_close(&w);
+}
+
+/* What is long, and has no end, is still bounded, and released. */
+static void test_endless(void)
+{
+    static run r;
+    watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, "", "block");
+    char piece[64];
+    size_t n = 0;
+    memset(&r, 0, sizeof r);
+    for (int i = 0; i < 20000; i++) {
+        watch_result out;
+        int len = snprintf(piece, sizeof piece, "%s%d ", i ? "" : "x = '", i);
+        cerium_step step = {.n_tokens = 1, .tokens = {1}, .text = piece, .text_len = (size_t)len,
+                            .text_ends = {(uint32_t)len}};
+        TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
+        TEST_CHECK(out.order == WATCH_GO);
+        n += out.text.len;
+        TEST_CHECK(watch_held(w) <= 1200);
+    }
+    TEST_CHECK(n > 90000);
+    watch_stop(w);
+    TEST_CHECK(watch_measure(w).held_max <= 1200);
+    watch_close(&w);
+}
+
+int main(void)
+{
+    cerium_error err;
+    cerium_engine_config config;
+    cerium_engine_config_defaults(&config);
+    config.model_path = model;
+    config.context_tokens_max = 1024;
+    config.threads = 1;
+    if (guard_open(&rules, "rules", &err) || guard_worker_open(&worker, rules, &err)) {
+        printf("  FAIL %s\n", err.message);
+        return 1;
+    }
+    if (!guard_has_grammar(GUARD_PYTHON) || !guard_has_grammar(GUARD_C)) {
+        TEST_SKIP("watches: this build has no grammars");
+        guard_worker_close(&worker);
+        guard_close(&rules);
+        return unit_report("watch");
+    }
+    if (cerium_engine_open(&engine, &config, &err)) {
+        printf("  FAIL %s\n", err.message);
+        return 1;
+    }
+    TEST_RUN(test_cuts);
+    TEST_RUN(test_two_tries);
+    TEST_RUN(test_policies);
+    TEST_RUN(test_taken_back);
+    TEST_RUN(test_nothing_stays);
+    TEST_RUN(test_drafts_change_nothing);
+    TEST_RUN(test_endless);
+    cerium_engine_close(&engine);
+    guard_worker_close(&worker);
+    guard_close(&rules);
+    return unit_report("watch");
+}
