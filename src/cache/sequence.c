@@ -48,14 +48,12 @@ static bool hides(const kv_sequence *seq, uint32_t index)
     return seq->hidden && seq->hidden < (index + 1) * KERNEL_PAGE;
 }
 
-/* A block that is let go says nothing of what was hidden. */
+/* A block that is let go says nothing of what was hidden.  One of the tree was there before. */
 static void forget_hidden(const kv_sequence *seq, uint32_t index)
 {
-    if (!hides(seq, index)) return;
     kv_block *b = &seq->pool->blocks[seq->blocks[index]];
     uint32_t first = index * KERNEL_PAGE, n = seq->hidden > first ? seq->hidden - first : 0;
-    CHECK(!b->in_tree);
-    if (b->n_tokens > n) b->n_tokens = n;
+    if (hides(seq, index) && !b->in_tree && b->n_tokens > n) b->n_tokens = n;
 }
 
 /* Let go of all blocks but the first n, the last one first: see pool.h. */

@@ -27,8 +27,7 @@ static size_t encode(const watch *w, view text, int32_t *out, size_t cap)
     return at == text.len ? n : 0;
 }
 
-/* The first token that ends after byte `at`. */
-static size_t token_at(const watch *w, uint64_t at)
+size_t watch_token_at(const watch *w, uint64_t at)
 {
     size_t i = n_tokens(w);
     while (i > 0 && end_of(w, i - 1) > at) i--;
@@ -77,7 +76,7 @@ static int append_token(watch *w, int32_t token, uint64_t end)
 
 void watch_drop(watch *w, uint64_t at)
 {
-    size_t i = token_at(w, at);
+    size_t i = watch_token_at(w, at);
     w->log.len = i * sizeof(int32_t);
     w->ends.len = i * sizeof(uint64_t);
     cut_kept(w, at);
@@ -86,7 +85,7 @@ void watch_drop(watch *w, uint64_t at)
 bool watch_cut(watch *w, uint64_t at)
 {
     int32_t again[CERIUM_STEP_TOKENS_MAX];
-    size_t i = token_at(w, at), n_again = 0;
+    size_t i = watch_token_at(w, at), n_again = 0;
     uint64_t begin = i ? end_of(w, i - 1) : 0;
     CHECK(at >= w->told && at <= w->fed);
     if (at < w->fed && (w->lost || at < w->base_at)) return false;
@@ -120,7 +119,7 @@ static uint64_t skip_blanks(const watch *w, uint64_t at)
 /* The tokens from byte `from` to the one that holds byte `to`. */
 static uint32_t opening(const watch *w, uint64_t from, uint64_t to, int32_t *out)
 {
-    size_t first = token_at(w, from), last = token_at(w, to);
+    size_t first = watch_token_at(w, from), last = watch_token_at(w, to);
     if (to >= w->fed || last >= n_tokens(w)) return 0;
     uint64_t begin = first ? end_of(w, first - 1) : 0, end = end_of(w, last);
     if (begin == from && last - first < CERIUM_AVOID_MAX) {

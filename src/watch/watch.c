@@ -63,26 +63,18 @@ static watch_finding describe(const watch *w, const guard_finding *f)
                            .at = f->line_begin};
 }
 
-/* A rule that only warns never blocks. */
-static watch_action action_for(const watch *w, const guard_finding *f)
-{
-    uint32_t kind = f->kind < WATCH_KINDS_MAX ? f->kind : WATCH_KINDS_MAX - 1;
-    watch_action action = (watch_action)w->policy.action[kind];
-    return f->severity == GUARD_WARN && action == WATCH_BLOCK ? WATCH_WARN : action;
-}
-
 /* The first finding of a call that must not be released, warnings before it told; NULL: none. */
 static const guard_finding *first_blocked(watch *w, const guard_result *r)
 {
     const guard_finding *first = NULL;
     for (uint32_t i = 0; i < r->n_findings; i++) {
         const guard_finding *f = &r->findings[i];
-        if (action_for(w, f) == WATCH_BLOCK && (!first || f->line_begin < first->line_begin))
+        if (watch_policy_action(&w->policy, f) == WATCH_BLOCK && (!first || f->line_begin < first->line_begin))
             first = f;
     }
     for (uint32_t i = 0; i < r->n_findings; i++) {
         const guard_finding *f = &r->findings[i];
-        if (action_for(w, f) != WATCH_WARN || (first && f->line_begin >= first->line_begin))
+        if (watch_policy_action(&w->policy, f) != WATCH_WARN || (first && f->line_begin >= first->line_begin))
             continue;
         watch_finding told = describe(w, f);
         add_finding(w, &told, WATCH_WARNED);
@@ -275,6 +267,9 @@ static int end_call(watch *w, watch_order order, watch_result *out)
     }
     out->findings = w->findings;
     out->n_findings = w->n_findings;
+    size_t n = watch_token_at(w, w->told);
+    out->n_tokens = n > w->n_told ? (uint32_t)(n - w->n_told) : 0;
+    w->n_told = n;
     return w->config.logprobs ? tell_tokens(w, out) : CERIUM_OK;
 }
 

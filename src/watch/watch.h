@@ -39,10 +39,14 @@ typedef struct {
 watch_policy watch_policy_strict(void);
 /* "block", "warn" or "off" for all, or CLASS=one of them.  False, and unchanged, for all else. */
 bool watch_policy_set(watch_policy *p, view text);
+/* Such words with commas between them, the later ones over the earlier ones. */
+bool watch_policy_set_all(watch_policy *p, view text);
 /* "hold" or "open". */
 bool watch_policy_set_late(watch_policy *p, view text);
 /* The stricter of both in everything. */
 void watch_policy_tighten(watch_policy *p, const watch_policy *by);
+/* What is to be done about a finding: a rule that only warns never blocks. */
+watch_action watch_policy_action(const watch_policy *p, const guard_finding *f);
 /* Nothing is looked for. */
 bool watch_policy_is_off(const watch_policy *p);
 
@@ -83,7 +87,7 @@ typedef enum {
 /* Until the next call with the same watch. */
 typedef struct {
     view text;
-    const watch_token *tokens; /* [n_tokens] whose text was released; only with logprobs */
+    const watch_token *tokens; /* [n_tokens] whose text was released; NULL without logprobs */
     uint32_t n_tokens;
     const watch_finding *findings;
     uint32_t n_findings;

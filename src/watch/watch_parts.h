@@ -34,6 +34,7 @@ struct watch {
     bytes kept;              /* kept_token: not told yet */
     bytes tops;              /* cerium_logprob */
     uint32_t n_kept_told;    /* of kept, told in the last result */
+    size_t n_told;           /* tokens of the log that were told */
     bool over;
 
     /* a line that is written again */
@@ -56,6 +57,8 @@ struct watch {
 /* The answer is cut at byte `at`, at most `fed`, at least `told`.  False when that is not possible,
  * as what is needed for it was given up, or bytes of a token have no tokens. */
 bool watch_cut(watch *w, uint64_t at);
+/* The first token that ends after byte `at`. */
+size_t watch_token_at(const watch *w, uint64_t at);
 /* Its tokens are those that end there or before: for an answer that is not gone on with. */
 void watch_drop(watch *w, uint64_t at);
 /* The same before a finding, with a note and what to avoid. */

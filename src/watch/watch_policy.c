@@ -36,6 +36,23 @@ bool watch_policy_set(watch_policy *p, view text)
     return !sign;
 }
 
+bool watch_policy_set_all(watch_policy *p, view text)
+{
+    watch_policy made = *p;
+    for (;;) {
+        const char *comma = text.len ? memchr(text.ptr, ',', text.len) : NULL;
+        view word = {text.ptr, comma ? (size_t)(comma - text.ptr) : text.len};
+        while (word.len && *word.ptr == ' ') word.ptr++, word.len--;
+        while (word.len && word.ptr[word.len - 1] == ' ') word.len--;
+        if (!watch_policy_set(&made, word)) return false;
+        if (!comma) break;
+        text.len -= (size_t)(comma + 1 - text.ptr);
+        text.ptr = comma + 1;
+    }
+    *p = made;
+    return true;
+}
+
 bool watch_policy_set_late(watch_policy *p, view text)
 {
     bool opens = view_equal(text, VIEW("open"));
@@ -49,6 +66,13 @@ void watch_policy_tighten(watch_policy *p, const watch_policy *by)
     for (uint32_t i = 0; i < WATCH_KINDS_MAX; i++)
         if (by->action[i] > p->action[i]) p->action[i] = by->action[i];
     p->opens_late &= by->opens_late;
+}
+
+watch_action watch_policy_action(const watch_policy *p, const guard_finding *f)
+{
+    uint32_t kind = f->kind < WATCH_KINDS_MAX ? f->kind : WATCH_KINDS_MAX - 1;
+    watch_action action = (watch_action)p->action[kind];
+    return f->severity == GUARD_WARN && action == WATCH_BLOCK ? WATCH_WARN : action;
 }
 
 bool watch_policy_is_off(const watch_policy *p)

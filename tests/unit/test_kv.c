@@ -105,6 +105,14 @@ static void check_hidden(uint32_t from, uint32_t n)
     TEST_CHECK(kv_pool_is_sound(pool));
     TEST_CHECK(kv_sequence_adopt(seq[1], tokens, 400) == from);
     TEST_CHECK(take(seq[1], 5, tokens, 400) == from);
+    /* What everybody knew before stays known, and what comes after it is hidden. */
+    kv_sequence_hide(seq[1], from);
+    TEST_CHECK(take(seq[1], 5, tokens, 400) == 400);
+    tokens[from] = tokens[from] + 1;
+    TEST_CHECK(take(seq[1], 5, tokens, n) == from);
+    kv_sequence_hide(seq[1], 0);
+    TEST_CHECK(kv_sequence_adopt(seq[1], tokens, n) <= from);
+    TEST_CHECK(kv_pool_is_sound(pool));
     close_all(pool, seq + 1, 1);
 }
 
