@@ -4,24 +4,25 @@
  *
  *   bench_halts MODEL [RUNS]        prints one JSON object */
 #include <jansson.h>
-#include <stdlib.h>
 #include <tree_sitter/api.h>
 
 #include "../tests/guard/forced.h"
 #include "guard/lexer.h"
 #include "guard/tree.h"
 
+#define ERROR_SYMBOL ((TSSymbol)-1) /* tree-sitter's own, of nodes that are no code */
+
 enum { NEW_TOKENS = 64, SAMPLES_MAX = 256, ROUNDS = 15, SPEED_TOKENS = 400 };
 
 /* ---- does what was released parse? ---- */
 
-static bool has_error(TSNode node, uint32_t from, uint32_t to)
+static bool has_error(TSNode at, uint32_t from, uint32_t to)
 {
-    if (ts_node_end_byte(node) <= from || ts_node_start_byte(node) >= to) return false;
-    if (ts_node_is_error(node)) return true;
-    if (!ts_node_has_error(node)) return false;
-    for (uint32_t i = 0; i < ts_node_child_count(node); i++)
-        if (has_error(ts_node_child(node, i), from, to)) return true;
+    if (ts_node_end_byte(at) <= from || ts_node_start_byte(at) >= to) return false;
+    if (ts_node_symbol(at) == ERROR_SYMBOL) return true;
+    if (!ts_node_has_error(at)) return false;
+    for (uint32_t i = 0; i < ts_node_child_count(at); i++)
+        if (has_error(ts_node_child(at, i), from, to)) return true;
     return false;
 }
 
@@ -30,7 +31,8 @@ static bool parses(guard_language language, const char *before, const char *text
 {
     char code[2 * TEXT_MAX];
     lexer x;
-    size_t n = (size_t)snprintf(code, sizeof code - 256, "%s%s", before, text), from = strlen(before);
+    size_t from = strlen(before);
+    size_t n = (size_t)snprintf(code, sizeof code - 256, "%s%s", before, text);
     while (n > from && code[n - 1] != '\n') n--;
     if (n == from) return false;
     size_t end = n;
@@ -40,9 +42,9 @@ static bool parses(guard_language language, const char *before, const char *text
     code[n++] = '\n';
     TSParser *parser = ts_parser_new();
     ts_parser_set_language(parser, role_grammar(language));
-    TSTree *tree = ts_parser_parse_string(parser, NULL, code, (uint32_t)n);
-    bool good = tree && !has_error(ts_tree_root_node(tree), (uint32_t)from, (uint32_t)end);
-    ts_tree_delete(tree);
+    TSTree *parsed = ts_parser_parse_string(parser, NULL, code, (uint32_t)n);
+    bool good = parsed && !has_error(ts_tree_root_node(parsed), (uint32_t)from, (uint32_t)end);
+    ts_tree_delete(parsed);
     ts_parser_delete(parser);
     return good;
 }
@@ -122,10 +124,12 @@ int main(int argc, char **argv)
 {
     json_t *samples[SAMPLES_MAX];
     char line[4096];
-    uint32_t n = 0, runs = argc > 2 ? (uint32_t)atoi(argv[2]) : 1000;
+    uint32_t n = 0;
+    uint64_t runs = 1000;
+    bool good = argc < 3 || parse_u64(view_of(argv[2]), &runs);
     totals t = {0};
     FILE *f = fopen("tests/guard/forced.jsonl", "r");
-    if (argc < 2 || !f || !open_forced(argv[1], 1024)) {
+    if (argc < 2 || !good || !f || !open_forced(argv[1], 1024)) {
         fprintf(stderr, "usage: bench_halts MODEL [RUNS], beside tests/guard/forced.jsonl\n");
         return 2;
     }

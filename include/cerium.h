@@ -476,7 +476,8 @@ CERIUM_API CERIUM_CHECKED int cerium_session_sync(cerium_session *session, const
                                                   size_t n_tokens, cerium_sync_result *result,
                                                   cerium_error *err);
 
-/** Sync, to go on with an answer.
+/** Sync, to go on with an answer.  A cancel from before is forgotten, as by a start with resume: it
+ * was what ended the answer.
  *
  * @param resume  borrowed
  * @retval CERIUM_ERR_ARGUMENT  more of an answer than tokens, or too much to avoid; or as for sync
@@ -511,8 +512,9 @@ CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
                                                   cerium_step *step, cerium_error *err);
 
 /** What is sampled by steps from now on is made so, from its beginning; NULL: free again.  Another
- * sync, score or start ends it; after a resume it stands behind the answer's beginning.  Forced tokens, where the guide leaves no choice, come several in a
- * step.  An end token ends the answer, whatever cerium_sampling.ignore_end says.
+ * sync, score or start ends it; after a resume it stands behind the answer's beginning.  Forced
+ * tokens, where the guide leaves no choice, come several in a step.  An end token ends the answer,
+ * whatever cerium_sampling.ignore_end says.
  *
  * @param guide  copied, with references to its grammars
  * @retval CERIUM_ERR_ARGUMENT  a trigger without text, or too many or too long ones; or the answer

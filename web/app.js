@@ -36,8 +36,8 @@ const link = new Link({
   key,
   message(event) {
     if (event.type === "completion.finding") announce(words(event.finding));
-    else if (event.id && event.type !== "completion.delta" && completions.has(event.id)) ended(event);
     else if (event.type === "completion.delta") grew(event);
+    else if (event.id && completions.has(event.id)) ended(event);
     else if (event.type === "codex.rate_limits") limited(event);
     else ask.event(event);
   },

@@ -43,6 +43,7 @@ export function words({ deed, weakness, cwe }) {
 export function badge(finding) {
   const element = make("div", { className: `finding ${finding.deed}` }, words(finding));
   element.dataset.testid = "finding";
-  if (finding.deed !== "taken_back" && finding.idiom) element.append(make("code", {}, finding.idiom));
+  const idiom = finding.deed === "taken_back" ? "" : finding.idiom;
+  if (idiom) element.append(make("code", {}, idiom));
   return element;
 }

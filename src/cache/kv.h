@@ -115,9 +115,9 @@ void kv_sequence_mark(kv_sequence *seq);
  * longer. */
 void kv_sequence_hide(kv_sequence *seq, uint32_t n);
 
-/* Hold what `from` holds, computed and does not hide, and hide what it does: full blocks themselves, and a copy of the last one, or not
- * that when there is no place for it.  `to` is empty, of the same tenant, and has as long a
- * context; from is in no pass.  Returns the length. */
+/* Hold what `from` holds, computed and does not hide, and hide what it does: full blocks
+ * themselves, and a copy of the last one, or not that when there is no place for it.  `to` is
+ * empty, of the same tenant, and has as long a context; from is in no pass.  Returns the length. */
 uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from);
 
 /* Hold nothing: all that was computed stays findable, as long as there is room. */

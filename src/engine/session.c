@@ -266,7 +266,8 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, const ceri
     uint64_t start = clock_ns();
     uint32_t reused = n;
     /* The logits must be those after the last token: it is computed again unless they are. */
-    bool complete = !(resume && resume->n_note) && s->has_logits && !s->has_best_alone && s->n_computed == n && s->n_tokens >= n &&
+    bool complete = !(resume && resume->n_note) && s->has_logits && !s->has_best_alone &&
+                    s->n_computed == n && s->n_tokens >= n &&
                     !memcmp(tokens, s->tokens, n * sizeof *tokens);
     session_replace(s, tokens, n);
     int status = answer_resume(s, resume, NULL, err);

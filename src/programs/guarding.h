@@ -1,5 +1,5 @@
-/* guarding.h - the watchdog in programs that write to a terminal: its options, its rules, and what is
- * said of its findings. */
+/* guarding.h - the watchdog in programs that write to a terminal: its options, its rules, and what
+ * is said of its findings. */
 #ifndef PROGRAMS_GUARDING_H
 #define PROGRAMS_GUARDING_H
 
@@ -23,8 +23,8 @@ typedef struct {
 } guarding;
 
 #define GUARDING_HELP \
-    "      --guard WHAT        what is done about weak lines: block (taken back and written again,\n" \
-    "                          the default), warn, off; or CLASS=WHAT, several times: cerium(1)\n" \
+    "      --guard WHAT        about weak lines: block (taken back and written again, the\n" \
+    "                          default), warn, off; or CLASS=WHAT, often: cerium(1)\n" \
     "      --guard-late hold|open, --rules DIR   lines that cannot be judged; other rules\n"
 
 /* Begin to read the rules that the options ask for.  Returns a status with one clear line. */

@@ -103,7 +103,7 @@ typedef struct {
     uint32_t new_tokens_max;          /* UINT32_MAX when not said: no cap of our own */
     uint32_t top_logprobs;
     uint32_t n_choices;               /* Chat and Completions `n`, best_of excluded; 1..16 */
-    const char *guard;                /* `cerium_guard`: "block", "sql=block,secret=warn"; or NULL */
+    const char *guard;                /* `cerium_guard`: "block", "sql=block,tls=warn"; or NULL */
     struct protocol_text *texts;      /* owned, private: strings that had to be made */
 } protocol_request;
 
@@ -222,8 +222,8 @@ typedef enum {
 } protocol_part;
 int protocol_writer_part(protocol_writer *writer, uint32_t choice, protocol_part part, view text);
 /* The watchdog found something in what comes next, or came last.  Responses tell it at once, as
- * response.cerium.finding; what is no step on the way is kept for the whole object, and for the last
- * chunk of the other APIs, as "cerium":{"findings":[...]}. */
+ * response.cerium.finding; what is no step on the way is kept for the whole object, and for the
+ * last chunk of the other APIs, as "cerium":{"findings":[...]}. */
 int protocol_writer_finding(protocol_writer *writer, uint32_t choice, const protocol_finding *f);
 /* A choice ended; after the last one the closing events: completed, incomplete or failed, or the
  * final chunks and for SSE of Chat and Completions "[DONE]".  error: for PROTOCOL_END_FAILED. */

@@ -11,7 +11,7 @@ typedef struct guarded {
     watch_plan plan;
     int32_t *timeline;           /* what the engine was started with again, owned */
     int32_t *said;               /* a recorded text of a->corrected, owned */
-    const int32_t *script;       /* [n_script] what is left of a recorded text; NULL: the model's own */
+    const int32_t *script;       /* [n_script] left of a recorded text; NULL: the model's own */
     size_t n_script, n_steps;    /* steps since it was started */
     size_t n_corrected;          /* texts of a->corrected that were said */
     cerium_usage before;         /* of what ran before it was started again */

@@ -14,8 +14,8 @@
  *   nth       1 is the first request that fulfils the rest of this "when", 2 the next, ...
  * The first line that matches answers; it is used once, or for ever with "repeat": true.  What no
  * line matches, the model answers.  Warm-ups use no line.  "corrected" is what is said where the
- * watchdog takes a line back, one text a time, from that line to the end of the answer; where it has
- * no more, the model goes on. */
+ * watchdog takes a line back, one text a time, from that line to the end of the answer; where it
+ * has no more, the model goes on. */
 #ifndef SERVER_REPLAY_H
 #define SERVER_REPLAY_H
 

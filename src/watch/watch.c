@@ -9,7 +9,8 @@ int watch_open(watch **out, const watch_config *config, cerium_error *err)
     if (w) {
         w->config = *config;
         w->policy = *config->policy;
-        w->text.max = w->log.max = w->ends.max = w->kept.max = w->tops.max = w->out_tokens.max = SIZE_MAX / 2;
+        w->text.max = w->log.max = w->ends.max = SIZE_MAX / 2;
+        w->kept.max = w->tops.max = w->out_tokens.max = SIZE_MAX / 2;
         status = guard_stream_open(&w->stream, config->guard, &how, NULL);
         if (!status) status = guard_stream_open(&w->base, config->guard, &how, NULL);
     }
@@ -69,12 +70,14 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
     const guard_finding *first = NULL;
     for (uint32_t i = 0; i < r->n_findings; i++) {
         const guard_finding *f = &r->findings[i];
-        if (watch_policy_action(&w->policy, f) == WATCH_BLOCK && (!first || f->line_begin < first->line_begin))
+        if (watch_policy_action(&w->policy, f) == WATCH_BLOCK &&
+            (!first || f->line_begin < first->line_begin))
             first = f;
     }
     for (uint32_t i = 0; i < r->n_findings; i++) {
         const guard_finding *f = &r->findings[i];
-        if (watch_policy_action(&w->policy, f) != WATCH_WARN || (first && f->line_begin >= first->line_begin))
+        if (watch_policy_action(&w->policy, f) != WATCH_WARN ||
+            (first && f->line_begin >= first->line_begin))
             continue;
         watch_finding told = describe(w, f);
         add_finding(w, &told, WATCH_WARNED);
@@ -91,7 +94,7 @@ static watch_order halt(watch *w, const guard_finding *f)
     bool spent = w->n_tries == WATCH_TRIES || w->n_corrections == WATCH_CORRECTIONS_MAX;
     bool escaped = f->escaped;
     if (spent || !watch_take_back(w, f)) {
-        /* What cannot be cut is not released: the answer is over, and its log is not gone on with. */
+        /* What cannot be cut is not released. */
         if (!watch_cut(w, at)) {
             w->safe = w->told;
             watch_drop(w, w->told);

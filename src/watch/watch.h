@@ -1,7 +1,8 @@
 /* watch.h - an answer and its guard: what of it may be released, and where its end is taken back.
  *
- * A watch sees the steps of an answer as a session gives them out, and holds the map from its tokens
- * to the bytes of its text.  It computes nothing: whoever drives the session does what it says.
+ * A watch sees the steps of an answer as a session gives them out, and holds the map from its
+ * tokens to the bytes of its text.  It computes nothing: whoever drives the session does what it
+ * says.
  *
  *   watch_step(w, &step, NULL, 0, &out);       release out.text, tell out.findings
  *   if (out.order == WATCH_AGAIN) {            the session has gone too far:

@@ -1,5 +1,5 @@
-/* test_forced.c - the bundled model is forced through a weak line of each class and language, and free
- * afterwards, with other seeds, with drafts and without: nothing weak is released, and what is
+/* test_forced.c - the bundled model is forced through a weak line of each class and language, and
+ * free afterwards, with other seeds, with drafts and without: nothing weak is released, and what is
  * released is the same with drafts and without. */
 #include <jansson.h>
 

@@ -2,8 +2,10 @@
  * with a session, that nothing weak is released and that no note stays anywhere. */
 #include "../guard/forced.h"
 
-static const char weak[] = "    cur.execute(\"SELECT * FROM users WHERE name = '\" + name + \"'\")\n";
-static const char prompt[] = "import sqlite3\n\ndef find(name):\n    db = sqlite3.connect('x.db')\n";
+static const char weak[] =
+    "    cur.execute(\"SELECT * FROM users WHERE name = '\" + name + \"'\")\n";
+static const char prompt[] =
+    "import sqlite3\n\ndef find(name):\n    db = sqlite3.connect('x.db')\n";
 
 /* ---- what is released ---- */
 
@@ -60,7 +62,8 @@ static void check_clean(cerium_session *s, const run *r, const char *before)
     TEST_CHECK(cerium_session_open(&other, engine, &config, NULL) == 0);
     TEST_CHECK(cerium_session_sync(other, tokens, n, &reused, NULL) == 0);
     TEST_CHECK(reused.tokens_reused == 0 || reused.tokens_reused < n);
-    const float *a = cerium_session_logits(s, &n_vocab), *b = cerium_session_logits(other, &n_vocab);
+    const float *a = cerium_session_logits(s, &n_vocab);
+    const float *b = cerium_session_logits(other, &n_vocab);
     TEST_CHECK(a && b && !memcmp(a, b, n_vocab * sizeof *a));
     cerium_session_close(&other);
 }
@@ -79,7 +82,8 @@ static void test_nothing_stays(void)
     size_t n = encode(prompt, tokens, TOKENS_MAX);
     size_t n_note = encode(r.notes, tokens + n, TOKENS_MAX), n_same = 0;
     TEST_CHECK(n_note > 8);
-    while (n_same < n_note && n_same < r.n_tokens && tokens[n + n_same] == r.tokens[n_same]) n_same++;
+    while (n_same < n_note && n_same < r.n_tokens && tokens[n + n_same] == r.tokens[n_same])
+        n_same++;
     TEST_CHECK(n_same < 4);
     TEST_CHECK(cerium_session_sync(finder, tokens, n + n_note, &sync, NULL) == 0);
     TEST_CHECK_THAT(sync.tokens_reused <= n + n_same, "%u of %zu", sync.tokens_reused, n);
@@ -179,7 +183,8 @@ static void check_cut(guard_form form, guard_language language, const char *text
 
 static void test_cuts(void)
 {
-    check_cut(GUARD_CODE, GUARD_PYTHON, "import os\n\n\nos.system('ls ' + name)\n", "import os\n\n\n",
+    check_cut(GUARD_CODE, GUARD_PYTHON, "import os\n\n\nos.system('ls ' + name)\n",
+              "import os\n\n\n",
               "# CWE-78: ");
     check_cut(GUARD_CODE, GUARD_C, "void f(char *s)\n{\n    char b[8];\n\tstrcpy(b, s);\n}\n",
               "void f(char *s)\n{\n    char b[8];\n", "\t// CWE-");
@@ -202,10 +207,10 @@ static void test_cuts(void)
               "*** Begin Patch\n*** Update File: a.py\n@@\n import os\n def f(n):\n+",
               "    # CWE-78: ");
     check_cut(GUARD_TURN, GUARD_TEXT,
-              "{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin Patch\\n*** Update "
-              "File: a.py\\n@@\\n import os\\n def f(n):\\n+    os.system('ls ' + n)\\n\"}}",
-              "{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin Patch\\n*** Update "
-              "File: a.py\\n@@\\n import os\\n def f(n):\\n+", "    # CWE-78: ");
+              "{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin Patch\\n*** "
+              "Update File: a.py\\n@@\\n import os\\n def f(n):\\n+    os.system('ls ' + n)\\n\"}}",
+              "{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin Patch\\n*** "
+              "Update File: a.py\\n@@\\n import os\\n def f(n):\\n+", "    # CWE-78: ");
 }
 
 /* Twice, then it is over. */
