@@ -261,12 +261,28 @@ static int tell_tokens(watch *w, watch_result *out)
     return CERIUM_OK;
 }
 
+/* Up to where text is told: with logprobs no token's text without the token, and never a part of a
+ * character. */
+static uint64_t end_of_told(const watch *w)
+{
+    uint64_t to = w->safe;
+    size_t n = w->config.logprobs ? watch_token_at(w, to) : 0;
+    if (!w->config.logprobs) return to;
+    for (; n > 0; n--) {
+        memcpy(&to, w->ends.ptr + (n - 1) * sizeof to, sizeof to);
+        bool within = to > w->told && to < w->fed && (w->text.ptr[to - w->text_at] & 0xC0) == 0x80;
+        if (!within) break;
+    }
+    return n && to > w->told ? to : w->told;
+}
+
 static int end_call(watch *w, watch_order order, watch_result *out)
 {
     *out = (watch_result){.text = {"", 0}, .order = order};
-    if (w->safe > w->told && w->text.len) {
-        out->text = (view){w->text.ptr + (w->told - w->text_at), (size_t)(w->safe - w->told)};
-        w->told = w->safe;
+    uint64_t to = end_of_told(w);
+    if (to > w->told && w->text.len) {
+        out->text = (view){w->text.ptr + (w->told - w->text_at), (size_t)(to - w->told)};
+        w->told = to;
     }
     out->findings = w->findings;
     out->n_findings = w->n_findings;

@@ -234,6 +234,41 @@ static void test_two_tries(void)
     watch_close(&w);
 }
 
+/* With logprobs text and tokens are told together, and those of a line that is taken back are not. */
+static void test_logprobs(void)
+{
+    char told[TEXT_MAX], text[TEXT_MAX];
+    size_t n_told = 0, n_text = 0;
+    int32_t tokens[TOKENS_MAX];
+    watch_policy p = watch_policy_strict();
+    watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &p,
+                           .form = GUARD_TURN, .logprobs = true};
+    watch *w = NULL;
+    watch_result out = {.order = WATCH_GO};
+    size_t n = encode("Naïve, déjà vu:\n```python\nimport os\nos.system('ls ' + name)\n", tokens,
+                      TOKENS_MAX);
+    TEST_CHECK(watch_open(&w, &config, NULL) == 0);
+    for (size_t i = 0; i < n && out.order == WATCH_GO; i++) {
+        size_t len;
+        const char *piece = cerium_token_bytes(engine, tokens[i], &len);
+        cerium_step step = {.n_tokens = 1, .tokens = {tokens[i]}, .logprobs = {-1}, .text = piece,
+                            .text_len = len, .text_ends = {(uint32_t)len}};
+        TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
+        if (out.text.len) memcpy(text + n_text, out.text.ptr, out.text.len);
+        n_text += out.text.len;
+        for (uint32_t k = 0; k < out.n_tokens; k++) {
+            piece = cerium_token_bytes(engine, out.tokens[k].token, &len);
+            memcpy(told + n_told, piece, len);
+            n_told += len;
+        }
+        TEST_CHECK(n_told == n_text && !memcmp(told, text, n_told));
+    }
+    static const char want[] = "Naïve, déjà vu:\n```python\nimport os\n";
+    TEST_CHECK(out.order == WATCH_AGAIN);
+    TEST_CHECK(n_text == sizeof want - 1 && !memcmp(text, want, n_text));
+    watch_close(&w);
+}
+
 /* What is long, and has no end, is still bounded, and released. */
 static void test_endless(void)
 {
@@ -268,6 +303,7 @@ int main(void)
         TEST_RUN(test_taken_back);
         TEST_RUN(test_nothing_stays);
         TEST_RUN(test_drafts_change_nothing);
+        TEST_RUN(test_logprobs);
         TEST_RUN(test_endless);
     } else {
         TEST_SKIP("watches: this build has no grammars");
