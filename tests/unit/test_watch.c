@@ -234,7 +234,7 @@ static void test_two_tries(void)
     watch_close(&w);
 }
 
-/* With logprobs text and tokens are told together, and those of a line that is taken back are not. */
+/* With logprobs text and tokens are told together; those of a line that is taken back are not. */
 static void test_logprobs(void)
 {
     char told[TEXT_MAX], text[TEXT_MAX];
