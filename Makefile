@@ -58,7 +58,7 @@ SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
 # The server's folders, the watchdog and the wafer belong to the program, not to the library: who
 # embeds it has no sockets, reads what it writes and simulates nothing.
-SERVER_SRC := $(sort $(filter src/protocol/% src/store/% src/server/% src/guard/% src/wafer/%,\
+SERVER_SRC := $(sort $(filter src/protocol/% src/store/% src/server/% src/guard/% src/watch/% src/wafer/%,\
               $(ALL_SRC)))
 LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
 PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
@@ -178,8 +178,10 @@ bench-server: all $O/bench_server $O/tool_make_model
 	python3 bench/server.py --cerium ./cerium --client $O/bench_server --make-model $O/tool_make_model
 bench-peers: all $O/tool_make_model
 	bench/peers.py --make-model $O/tool_make_model -o bench/results/$$(date +%F)-peers.md
-bench-guard: all $O/bench_guard
+$O/bench_halts: $O/bench/halts.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+bench-guard: all $O/bench_guard $O/bench_halts
 	python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard $(if $(LIBRARIES),--libraries $(LIBRARIES))
+	$O/bench_halts models/cerium-first.gguf 1000
 bench-conversation: $O/bench_conversation $O/tool_make_model
 	@mkdir -p $O/models; m=$O/models/bench-0.5b.gguf; \
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m

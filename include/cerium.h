@@ -49,6 +49,7 @@ extern "C" {
 #define CERIUM_STEP_TOKENS_MAX 64 /* one step may accept a whole draft */
 #define CERIUM_STOPS_MAX       16 /* stop strings of one session */
 #define CERIUM_STOP_BYTES_MAX  256 /* length of one stop string */
+#define CERIUM_AVOID_MAX       64  /* tokens that an answer may not begin with */
 
 /* ---- Section - Status and errors ---- */
 
@@ -175,6 +176,7 @@ CERIUM_API void cerium_engine_describe(const cerium_engine *engine, cerium_engin
 enum {
     CERIUM_TOKENIZE_SPECIAL = 1, /* text such as "<|im_start|>" becomes its special token */
     CERIUM_TOKENIZE_BEGIN = 2,   /* prepend the begin-of-sequence token if the model wants one */
+    CERIUM_TOKENIZE_WITHIN = 4,  /* text from within another: no space is put before it */
 };
 
 /** Encode UTF-8 text.
@@ -401,6 +403,9 @@ typedef struct {
     const char *text;                        /* [text_len] bytes that are safe to show: whole
                                                 UTF-8 characters, never a part of a stop string */
     size_t text_len;
+    uint32_t text_ends[CERIUM_STEP_TOKENS_MAX]; /* [n_tokens] bytes of text that there were with
+                                                   each token, and */
+    uint32_t text_held[CERIUM_STEP_TOKENS_MAX]; /* of it and those before, held back still */
     uint64_t duration_ns;
 } cerium_step;
 
@@ -420,6 +425,19 @@ typedef struct {
                                     logits of its own; 0 = this session will not score */
     uint8_t reserved[32];        /* zero */
 } cerium_session_config;
+
+/** An answer whose end was taken back, and that is gone on with.  Stop strings and a guide stand
+ * where its beginning left them; the text that comes begins where that of its tokens ends. */
+typedef struct {
+    size_t n_answer;      /* of the tokens, the last so many are the answer's beginning */
+    const int32_t *note;  /* [n_note] stand between them and what is sampled, until the next sync,
+                             score or start.  They and what follows are known to this session alone:
+                             no other finds them, and none are kept on disk */
+    size_t n_note;
+    const int32_t *avoid; /* [n_avoid] what is sampled does not begin with these, unless nothing
+                             else may follow; at most CERIUM_AVOID_MAX */
+    size_t n_avoid;
+} cerium_resume;
 
 /** Open an empty timeline.
  *
@@ -458,6 +476,16 @@ CERIUM_API CERIUM_CHECKED int cerium_session_sync(cerium_session *session, const
                                                   size_t n_tokens, cerium_sync_result *result,
                                                   cerium_error *err);
 
+/** Sync, to go on with an answer.  A cancel from before is forgotten, as by a start with resume: it
+ * was what ended the answer.
+ *
+ * @param resume  borrowed
+ * @retval CERIUM_ERR_ARGUMENT  more of an answer than tokens, or too much to avoid; or as for sync
+ * @retval CERIUM_ERR_CAPACITY, CERIUM_ERR_CANCELED  as for sync */
+CERIUM_API CERIUM_CHECKED int cerium_session_resume(cerium_session *session, const int32_t *tokens,
+                                                    size_t n_tokens, const cerium_resume *resume,
+                                                    cerium_error *err);
+
 /** Make the timeline equal tokens[0..n_tokens), as sync does, and say how likely each of them was.
  *
  * @param tokens    [n_tokens]
@@ -484,11 +512,13 @@ CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
                                                   cerium_step *step, cerium_error *err);
 
 /** What is sampled by steps from now on is made so, from its beginning; NULL: free again.  Another
- * sync, score or start ends it.  Forced tokens, where the guide leaves no choice, come several in a
- * step.  An end token ends the answer, whatever cerium_sampling.ignore_end says.
+ * sync, score or start ends it; after a resume it stands behind the answer's beginning.  Forced
+ * tokens, where the guide leaves no choice, come several in a step.  An end token ends the answer,
+ * whatever cerium_sampling.ignore_end says.
  *
  * @param guide  copied, with references to its grammars
- * @retval CERIUM_ERR_ARGUMENT  a trigger without text, or too many or too long ones
+ * @retval CERIUM_ERR_ARGUMENT  a trigger without text, or too many or too long ones; or the answer
+ *                              that is gone on with cannot have been made so
  * @retval CERIUM_ERR_MEMORY    no memory for it
  * Cost: the engine's first guide sorts the vocabulary, tenths of a second; after that memory
  * only, a few megabytes. */
@@ -555,6 +585,7 @@ typedef struct {
     size_t n_prediction;
     const cerium_guide *guide;       /* how the answer is made: see cerium_session_guide().  Copied;
                                         or NULL.  With a script it is not looked at */
+    const cerium_resume *resume;     /* an answer that is gone on with, copied; or NULL */
     void (*notify)(void *user);      /* there is something to poll, after there was nothing; on the
                                         scheduler's thread: must not block or call this library */
     void *user;

@@ -8,6 +8,7 @@ import { Meter, Stream } from "./meter.js";
 import { left, watch } from "./metrics.js";
 import * as sessions from "./sessions.js";
 import { Link } from "./socket.js";
+import { words } from "./watchdog.js";
 
 const CARET_MS = 220; // a caret that only moved rests so long before something is proposed
 const SAVE_MS = 400;
@@ -34,8 +35,9 @@ const link = new Link({
   url: new URL("v1/responses", location.href).href.replace(/^http/, "ws"),
   key,
   message(event) {
-    if (event.id && event.type !== "completion.delta" && completions.has(event.id)) ended(event);
+    if (event.type === "completion.finding") announce(words(event.finding));
     else if (event.type === "completion.delta") grew(event);
+    else if (event.id && completions.has(event.id)) ended(event);
     else if (event.type === "codex.rate_limits") limited(event);
     else ask.event(event);
   },

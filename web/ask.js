@@ -8,6 +8,7 @@ import { announce, make } from "./dom.js";
 import { Stream } from "./meter.js";
 import { Prose } from "./prose.js";
 import { said } from "./sessions.js";
+import { badge } from "./watchdog.js";
 
 const TOKENS_MAX = 2048; // a playground must not run away with a small model
 const GUIDANCE =
@@ -105,6 +106,9 @@ export class Ask {
       case "response.reasoning_summary_text.delta":
         this.#delta(flight, event.delta, "thought");
         break;
+      case "response.cerium.finding":
+        this.#found(flight, event.finding);
+        break;
       case "error":
         this.#failed(flight, event);
         break;
@@ -201,6 +205,23 @@ export class Ask {
     }
   }
 
+  /** The watchdog: a line is held and written again, or what came of it. */
+  #found(flight, finding) {
+    this.#follow(() => {
+      this.#flush(flight);
+      flight.held?.remove();
+      flight.held = null;
+      if (finding.deed === "taken_back") {
+        flight.held = badge(finding);
+        flight.element.append(flight.held);
+      } else {
+        (flight.turn.findings ??= []).push(finding);
+        flight.element.append(badge(finding));
+      }
+    });
+    if (finding.deed !== "taken_back") announce(badge(finding).textContent);
+  }
+
   #think(flight) {
     flight.details ??= make("details", {}, make("summary", {}, "Thought"), make("div"));
     if (!flight.details.isConnected) flight.element.prepend(flight.details);
@@ -212,6 +233,8 @@ export class Ask {
     if (!flight.turn.text && !flight.buffer) flight.buffer = said(response.output);
     if (response.status === "failed") flight.error = response.error?.message || "the server failed";
     else if (response.id === flight.id && !flight.why) this.#last = response.id;
+    if (response.incomplete_details?.reason === "content_filter")
+      flight.why ??= "ended by the watchdog";
     if (response.incomplete_details?.reason === "max_output_tokens") {
       const full = response.usage?.output_tokens < TOKENS_MAX;
       flight.why ??= full ? "the context is full" : `stopped at ${TOKENS_MAX} tokens`;
@@ -245,6 +268,7 @@ export class Ask {
     this.#follow(() => {
       this.#flush(flight);
       flight.prose.end();
+      flight.held?.remove();
       flight.element.classList.remove("live");
       this.#drawFacts(flight.element, flight.turn.facts);
     });
@@ -266,6 +290,7 @@ export class Ask {
     element.dataset.testid = "answer";
     const prose = new Prose(body, this.insert);
     prose.feed(turn.text);
+    for (const finding of turn.findings ?? []) element.append(badge(finding));
     if (turn.facts) {
       prose.end();
       this.#drawFacts(element, turn.facts);

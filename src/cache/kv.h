@@ -114,9 +114,14 @@ void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n);
  * between such places.  Adopting marks by itself. */
 void kv_sequence_mark(kv_sequence *seq);
 
-/* Hold what `from` holds and computed: full blocks themselves, and a copy of the last one, or not
- * that when there is no place for it.  `to` is empty, of the same tenant, and has as long a
- * context; from is in no pass.  Returns the length. */
+/* What this sequence computes after its first n tokens is for it alone: nobody finds it, now or
+ * later, in memory or on disk.  n = 0: nothing is hidden.  What was hidden until now it holds no
+ * longer. */
+void kv_sequence_hide(kv_sequence *seq, uint32_t n);
+
+/* Hold what `from` holds, computed and does not hide, and hide what it does: full blocks
+ * themselves, and a copy of the last one, or not that when there is no place for it.  `to` is
+ * empty, of the same tenant, and has as long a context; from is in no pass.  Returns the length. */
 uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from);
 
 /* After an adopt of tokens [n]: hold more of them where `from`, of the same tenant and in no pass,

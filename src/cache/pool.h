@@ -89,6 +89,7 @@ struct kv_sequence {
     uint32_t n_tokens; /* computed */
     uint32_t n_blocks; /* held: those of n_tokens, and reserved ones */
     uint32_t fork; /* tokens that the tree knows but lacks the window of: a mark, when computed */
+    uint32_t hidden; /* what follows so many tokens is for nobody else; 0 = nothing is */
     uint32_t first[KV_GROUPS_MAX]; /* it uses the group's pages of blocks [first, n_blocks) */
     uint32_t blocks[]; /* [pages of context_tokens] */
 };

@@ -42,12 +42,27 @@ static void append(kv_sequence *seq, uint32_t block)
     seq->blocks[seq->n_blocks++] = block;
 }
 
+/* Whether tokens of block number `index` are for this sequence alone, should it become full. */
+static bool hides(const kv_sequence *seq, uint32_t index)
+{
+    return seq->hidden && seq->hidden < (index + 1) * KERNEL_PAGE;
+}
+
+/* A block that is let go says nothing of what was hidden.  One of the tree was there before. */
+static void forget_hidden(const kv_sequence *seq, uint32_t index)
+{
+    kv_block *b = &seq->pool->blocks[seq->blocks[index]];
+    uint32_t first = index * KERNEL_PAGE, n = seq->hidden > first ? seq->hidden - first : 0;
+    if (hides(seq, index) && !b->in_tree && b->n_tokens > n) b->n_tokens = n;
+}
+
 /* Let go of all blocks but the first n, the last one first: see pool.h. */
 void kv_sequence_drop(kv_sequence *seq, uint32_t n)
 {
     kv_pool *pool = seq->pool;
     while (seq->n_blocks > n) {
         uint32_t at = --seq->n_blocks, block = seq->blocks[at];
+        forget_hidden(seq, at);
         for (uint32_t g = 0; g < pool->n_groups; g++)
             if (pool->groups[g].window && at >= seq->first[g])
                 kv_block_leave_page(pool, g, block);
@@ -92,6 +107,15 @@ void kv_sequence_rest(kv_sequence *seq)
     kv_sequence_drop(seq, 0);
     look_from(seq, 0);
     seq->fork = 0;
+    pthread_mutex_unlock(&seq->pool->lock);
+}
+
+void kv_sequence_hide(kv_sequence *seq, uint32_t n)
+{
+    pthread_mutex_lock(&seq->pool->lock);
+    if (seq->hidden && seq->n_tokens > seq->hidden)
+        kv_sequence_drop(seq, seq->hidden / KERNEL_PAGE);
+    seq->hidden = n;
     pthread_mutex_unlock(&seq->pool->lock);
 }
 
@@ -176,7 +200,7 @@ void kv_sequence_add(kv_sequence *seq, const int32_t *tokens, uint32_t n)
         CHECK(!b->in_tree && b->n_tokens == seq->n_tokens % KERNEL_PAGE);
         b->tokens[b->n_tokens++] = tokens[i];
         seq->n_tokens++;
-        if (b->n_tokens == KERNEL_PAGE) publish(seq, index);
+        if (b->n_tokens == KERNEL_PAGE && !hides(seq, index)) publish(seq, index);
     }
     if (seq->fork && seq->n_tokens >= seq->fork) mark(seq, seq->fork);
     look_from(seq, seq->n_tokens);
@@ -321,7 +345,7 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
     path p = find(seq, n_own, tokens, n);
     uint32_t n_known = p.n_blocks * KERNEL_PAGE + p.n_last;
     take(seq, p);
-    if (pool->kept && seq->n_tokens >= KERNEL_PAGE)
+    if (pool->kept && seq->n_tokens >= KERNEL_PAGE && !hides(seq, seq->n_tokens / KERNEL_PAGE - 1))
         kept_push(pool->kept, seq->blocks[seq->n_tokens / KERNEL_PAGE - 1], true);
     mark(seq, seq->n_tokens);
     seq->fork = n_known > seq->n_tokens ? n_known : 0;
@@ -343,13 +367,16 @@ uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from)
     pthread_mutex_lock(&pool->lock);
     CHECK(to->n_blocks == 0 && to->tenant == from->tenant);
     CHECK(to->context_tokens >= from->n_tokens && pool == from->pool);
-    uint32_t n_full = from->n_tokens / KERNEL_PAGE, n_last = from->n_tokens % KERNEL_PAGE;
+    uint32_t n_shared = from->n_tokens;
+    if (from->hidden && n_shared > from->hidden) n_shared = from->hidden;
+    uint32_t n_full = n_shared / KERNEL_PAGE, n_last = n_shared % KERNEL_PAGE;
     uint32_t last = n_full ? from->blocks[n_full - 1] : KV_NONE;
     if (n_full) pool->blocks[last].n_uses++;
-    kv_sequence_follow(to, to->tenant, last, from->n_tokens);
+    kv_sequence_follow(to, to->tenant, last, n_shared);
     if (n_last && append_copy(to, from->blocks[n_full], n_last)) to->n_tokens += n_last;
     look_from(to, to->n_tokens);
     mark(to, to->n_tokens);
+    to->hidden = from->hidden;
     uint32_t n = to->n_tokens;
     pthread_mutex_unlock(&pool->lock);
     return n;

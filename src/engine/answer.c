@@ -53,30 +53,72 @@ int answer_guide(cerium_engine *e, const cerium_guide *config, guide **out, ceri
 
 size_t answer_text_max(const cerium_engine *e) { return 2 * STOP_HELD_MAX + e->token_bytes_max; }
 
-/* SentencePiece put a space before the text that the newest token begins: it is not of the text. */
-static bool begins_text(const cerium_session *s)
+/* SentencePiece put a space before the text that token `at` begins: it is not of the text. */
+static bool begins_text(const cerium_session *s, uint32_t at)
 {
     const tokenizer *t = s->engine->tokens;
-    return tokenizer_adds_space(t) && s->n_tokens >= 2 &&
-           tokenizer_is_control(t, s->tokens[s->n_tokens - 2]);
+    return tokenizer_adds_space(t) && at >= 1 && tokenizer_is_control(t, s->tokens[at - 1]);
+}
+
+/* What token `at` of the timeline is in the text. */
+static view shown_text(const cerium_session *s, uint32_t at)
+{
+    const tokenizer *t = s->engine->tokens;
+    bool is_control = tokenizer_is_control(t, s->tokens[at]);
+    view text = {"", 0};
+    if (is_control && (!s->control_text || tokenizer_is_end(t, s->tokens[at]))) return text;
+    text.ptr = tokenizer_bytes(t, s->tokens[at], &text.len);
+    if (!is_control && text.len && *text.ptr == ' ' && begins_text(s, at)) text.ptr++, text.len--;
+    return text;
+}
+
+/* Of n bytes that come out, those that were shown before do not. */
+static size_t leave_out_shown(cerium_session *s, char *text, size_t n)
+{
+    size_t out = n < s->n_shown ? n : s->n_shown;
+    s->n_shown -= (uint32_t)out;
+    memmove(text, text + out, n - out);
+    return n - out;
+}
+
+uint32_t answer_held(const cerium_session *s)
+{
+    return s->stops.n_held + s->stops.n_utf8 - s->n_shown;
+}
+
+size_t answer_flush(cerium_session *s, char *text)
+{
+    size_t n = leave_out_shown(s, text, stop_flush(&s->stops, text));
+    s->n_shown = 0;
+    return n;
 }
 
 size_t answer_show(cerium_session *s, const cerium_sampling *sampling, cerium_stop *stop,
                    char *text)
 {
-    const tokenizer *t = s->engine->tokens;
-    int32_t token = s->tokens[s->n_tokens - 1];
-    bool is_control = tokenizer_is_control(t, token), is_end = tokenizer_is_end(t, token);
-    bool shown = !is_control || (s->control_text && !is_end);
-    size_t len = 0, n = 0;
-    if (shown && !(is_end && *stop == CERIUM_STOP_END)) {
+    uint32_t at = s->n_tokens - 1;
+    size_t n = 0;
+    if (!(*stop == CERIUM_STOP_END && tokenizer_is_end(s->engine->tokens, s->tokens[at]))) {
         bool hit = false;
-        const char *bytes_of = tokenizer_bytes(t, token, &len);
-        if (!is_control && len && *bytes_of == ' ' && begins_text(s)) bytes_of++, len--;
         n = stop_feed(&s->stops, sampling ? sampling->stops : NULL,
-                      sampling ? sampling->n_stops : 0, (view){bytes_of, len}, text, &hit);
+                      sampling ? sampling->n_stops : 0, shown_text(s, at), text, &hit);
+        n = leave_out_shown(s, text, n);
         if (hit) *stop = CERIUM_STOP_TEXT;
+        if (hit) s->n_shown = 0;
     }
-    if (*stop != CERIUM_STOP_NONE) n += stop_flush(&s->stops, text + n);
+    if (*stop != CERIUM_STOP_NONE) n += answer_flush(s, text + n);
     return n;
+}
+
+void answer_hold_again(cerium_session *s, const cerium_sampling *sampling)
+{
+    uint32_t end = s->answer_at + s->n_answer, at = end;
+    size_t n = 0;
+    bool hit;
+    s->stops = (stop_state){0};
+    while (at > s->answer_at && n < STOP_HELD_MAX) n += shown_text(s, --at).len;
+    for (; at < end; at++)
+        stop_feed(&s->stops, sampling ? sampling->stops : NULL, sampling ? sampling->n_stops : 0,
+                  shown_text(s, at), s->text, &hit);
+    s->n_shown = s->stops.n_held + s->stops.n_utf8;
 }

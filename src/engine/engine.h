@@ -116,9 +116,13 @@ struct cerium_session {
     uint32_t score_tokens_max;
     float *score_logits;         /* [score_tokens_max][logits_stride] or NULL */
     stop_state stops;
+    uint32_t n_shown;            /* of what stops hold back, what was shown before a resume */
     char *text;                  /* what the last step may show */
     guide *guide;                /* of steps; NULL = free */
-    const uint64_t *allowed;     /* while a step runs: bits of the tokens that may be chosen */
+    uint32_t answer_at, n_answer; /* where in the timeline an answer stands that is gone on with */
+    int32_t avoid[CERIUM_AVOID_MAX]; /* [n_avoid] not to be sampled next, and how many of it were */
+    uint32_t n_avoid, n_avoided;
+    uint64_t *avoid_mask;        /* of n_vocab bits; NULL before the first resume */
     uint64_t tenant;
     _Atomic uint64_t rank;       /* who gives up pages first: see room.c */
     _Atomic bool cancel;
@@ -183,6 +187,28 @@ int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n
 size_t answer_show(cerium_session *s, const cerium_sampling *sampling, cerium_stop *stop,
                    char *text);
 size_t answer_text_max(const cerium_engine *e);
+/* What is held back comes out, into text [answer_text_max(e)]. */
+size_t answer_flush(cerium_session *s, char *text);
+/* Bytes of the answer that are held back. */
+uint32_t answer_held(const cerium_session *s);
+
+/* Hold back of the answer that is gone on with what was held back behind it. */
+void answer_hold_again(cerium_session *s, const cerium_sampling *sampling);
+
+/* ---- resume.c ---- */
+
+CERIUM_CHECKED int answer_check_resume(const cerium_session *s, const cerium_resume *resume,
+                                       size_t n_tokens, cerium_error *err);
+/* Checked before: the timeline is tokens, and goes on as resume says.  Forgets what was resumed
+ * before; NULL: no more than that.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int answer_resume(cerium_session *s, const cerium_resume *resume,
+                                 const cerium_sampling *sampling, cerium_error *err);
+/* A guide stands behind the answer that is gone on with. */
+CERIUM_CHECKED int answer_resume_guide(const cerium_session *s, guide *g, cerium_error *err);
+/* What may be chosen after the timeline at a place of its guide, or of none; NULL: anything. */
+const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place);
+/* The timeline grew by this token. */
+void answer_follow(cerium_session *s, int32_t token);
 
 /* ---- step.c ---- */
 

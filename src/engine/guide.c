@@ -509,6 +509,15 @@ void guide_follow(guide *g, uint32_t at, int32_t token)
     if (g->forced_at == g->n_forced) find_forced(g);
 }
 
+/* Where tokens were forced, others of the same text will do. */
+bool guide_resume(guide *g, const int32_t *tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!advance(g, 0, 0, tokens[i])) return false;
+    find_forced(g);
+    return true;
+}
+
 bool guide_is_stuck(guide *g)
 {
     if (g->forced_at < g->n_forced) return false;

@@ -37,6 +37,9 @@ void guide_close(guide **g);
 
 /* Places after drafts [n]; returns how many of them are allowed, and can be followed in advance. */
 uint32_t guide_plan(guide *g, const int32_t *drafts, uint32_t n);
+/* At the beginning: follow what was answered before.  False, and of no use any more: it cannot have
+ * been made so. */
+bool guide_resume(guide *g, const int32_t *tokens, size_t n);
 /* What may follow at a place: NULL = anything. */
 const uint64_t *guide_mask(guide *g, uint32_t place);
 /* The answer grew by a token at a place that was planned; forced tokens may be known now. */

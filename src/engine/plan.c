@@ -157,7 +157,7 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
         if (!is_last) row->logits = NULL;
         if (samples && i + 1 >= n && !wants_all(r))
             engine_want(row, &r->sampling, s->tokens, s->n_tokens, r->drafts, i + 1 - n,
-                        r->guide ? guide_mask(r->guide, i + 1 - n) : NULL);
+                        answer_mask(s, r->guide, i + 1 - n));
     }
     p->n_rows += n + r->n_drafts;
     p->n_more += n ? n - 1 + r->n_drafts : 0;

@@ -93,6 +93,8 @@ void cerium_session_poll(cerium_session *s, cerium_event *event)
                                 .stop = slot->stop,
                                 .text = r->text + slot->text_at,
                                 .text_len = slot->text_len,
+                                .text_ends = {(uint32_t)slot->text_len},
+                                .text_held = {slot->text_held},
                                 .duration_ns = slot->duration_ns};
     event->n_top = slot->n_top;
     event->top = slot->n_top ? r->top + (size_t)at * r->top_logprobs : NULL;
@@ -137,6 +139,7 @@ static int check(const cerium_session *s, const cerium_request *q, cerium_error 
         return error_set(err, bad, "top_logprobs without sampling.logprobs");
     if ((!q->script && q->n_script) || (!q->prediction && q->n_prediction))
         return error_set(err, bad, "a script or prediction is missing");
+    RETURN_IF(answer_check_resume(s, q->resume, q->n_tokens, err));
     if (q->n_script) RETURN_IF(answer_check_tokens(s, q->script, q->n_script, err));
     if (q->guide) RETURN_IF(guide_check(q->guide, err));
     for (size_t i = 0; i < q->n_prediction; i++)
@@ -183,7 +186,7 @@ static request *copy_request(const cerium_session *s, const cerium_request *q)
     r->top_logprobs = q->top_logprobs;
     r->notify = q->notify;
     r->user = q->user;
-    r->n_prompt = (uint32_t)q->n_tokens;
+    r->n_prompt = (uint32_t)(q->n_tokens + (q->resume ? q->resume->n_note : 0));
     r->n_script = (uint32_t)q->n_script;
     r->n_prediction = (uint32_t)prediction_length(s, q);
     r->script = copy(&memory, q->script, r->n_script * sizeof(int32_t), sizeof(int32_t));
@@ -270,6 +273,7 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
     RETURN_IF(check(s, q, err));
     RETURN_IF(need_scheduler(s->engine, err));
     guide *guide_ = NULL;
+    int status;
     if (q->guide && !q->n_script) RETURN_IF(answer_guide(s->engine, q->guide, &guide_, err));
     request *r = copy_request(s, q);
     if (!r) {
@@ -282,12 +286,20 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
     s->request = r;
     s->running = true;
     /* The logits are those after the prompt if it is what the session holds, to the last token. */
-    if (s->n_computed != r->n_prompt || s->n_tokens < r->n_prompt ||
-        memcmp(s->tokens, q->tokens, r->n_prompt * sizeof *s->tokens))
+    uint32_t n = (uint32_t)q->n_tokens;
+    if (s->n_computed != n || s->n_tokens < n ||
+        memcmp(s->tokens, q->tokens, n * sizeof *s->tokens))
         s->has_logits = false;
-    if (!s->has_logits) s->n_computed = 0;
-    session_replace(s, q->tokens, r->n_prompt);
-    s->stops = (stop_state){0};
+    session_replace(s, q->tokens, n);
+    if (q->resume) atomic_store(&s->cancel, false);
+    status = answer_resume(s, q->resume, &r->sampling, err);
+    if (!status && guide_) status = answer_resume_guide(s, guide_, err);
+    if (!s->has_logits || status) s->n_computed = 0;
+    if (status) {
+        s->has_logits = s->running = false;
+        atomic_store(&r->is_over, true);
+        return status;
+    }
     session_begin_answer(s, r->prediction, r->n_prediction, r->prediction_index);
     reset_usage(s, r);
     r->ticket = atomic_fetch_add(&s->engine->n_tickets, 1);

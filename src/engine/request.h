@@ -22,6 +22,7 @@ typedef struct {
     int status;
     uint32_t n_top;
     size_t text_at, text_len;
+    uint32_t text_held;
     uint64_t duration_ns;
 } event_slot;
 

@@ -246,13 +246,15 @@ static cerium_stop hand_out(scheduler *p, cerium_session *s, uint32_t i, bool *i
                        .duration_ns = now - r->token_ns};
     r->token_ns = now;
     s->n_tokens++;
+    answer_follow(s, chosen->token);
     if (r->n_new++ == 0) atomic_store(&s->first_token_ns, now - atomic_load(&s->start_ns));
     atomic_fetch_add(&s->new_tokens, 1);
     slot.stop = stop_of(e, s, i + 1 == r->n_chosen);
     char *text = request_text(r, answer_text_max(e));
     slot.text_len = answer_show(s, &r->sampling, &slot.stop, text);
     *is_last = slot.stop != CERIUM_STOP_NONE || r->n_new == r->new_tokens_max;
-    if (*is_last) slot.text_len += stop_flush(&s->stops, text + slot.text_len);
+    if (*is_last) slot.text_len += answer_flush(s, text + slot.text_len);
+    slot.text_held = answer_held(s);
     request_push(r, &slot, r->chosen_top + i * r->top_logprobs);
     return slot.stop;
 }

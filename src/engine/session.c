@@ -109,6 +109,7 @@ int cerium_session_fork(cerium_session **session_out, cerium_session *from, ceri
     memcpy(s->tokens, from->tokens, from->n_tokens * sizeof *s->tokens);
     s->n_tokens = from->n_tokens;
     s->stops = from->stops;
+    s->n_shown = from->n_shown;
     thread_turn_take(&e->pass);
     uint32_t n = kv_sequence_fork(s->sequence, from->sequence);
     thread_turn_give(&e->pass);
@@ -147,6 +148,7 @@ void cerium_session_close(cerium_session **session)
     memory_free(s->text);
     guide_close(&s->guide);
     memory_free(s->drafter_memory);
+    memory_free(s->avoid_mask);
     memory_free(s);
     *session = NULL;
 }
@@ -200,7 +202,7 @@ static int run_batch(cerium_session *s, uint32_t n_max, float *logits, uint32_t 
         row->logits = newest + (i + 1 - n) * e->logits_stride;
         if (steps && !(s->step->sampling && s->step->sampling->logprobs))
             engine_want(row, s->step->sampling, s->tokens, s->n_tokens, s->step->drafts,
-                        i + 1 - n, s->guide ? guide_mask(s->guide, i + 1 - n) : NULL);
+                        i + 1 - n, answer_mask(s, s->guide, i + 1 - n));
     }
     s->has_logits = false;
     RETURN_IF(engine_run(e, n + n_drafts, &s->cancel));
@@ -258,16 +260,18 @@ static uint32_t adopt(cerium_session *s)
     return n;
 }
 
-static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, cerium_sync_result *result,
-                cerium_error *err)
+static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, const cerium_resume *resume,
+                cerium_sync_result *result, cerium_error *err)
 {
     uint64_t start = clock_ns();
     uint32_t reused = n;
     /* The logits must be those after the last token: it is computed again unless they are. */
-    bool complete = s->has_logits && !s->has_best_alone && s->n_computed == n && s->n_tokens >= n &&
+    bool complete = !(resume && resume->n_note) && s->has_logits && !s->has_best_alone &&
+                    s->n_computed == n && s->n_tokens >= n &&
                     !memcmp(tokens, s->tokens, n * sizeof *tokens);
     session_replace(s, tokens, n);
-    s->stops = (stop_state){0};
+    int status = answer_resume(s, resume, NULL, err);
+    if (status) complete = false;
     guide_close(&s->guide);
     if (!complete) {
         s->has_logits = false;
@@ -275,7 +279,7 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, cerium_syn
         atomic_fetch_add(&s->engine->counts.prompt_tokens, n);
         atomic_fetch_add(&s->engine->counts.reused_tokens, reused);
     }
-    int status = session_compute(s, err);
+    if (!status) status = session_compute(s, err);
     if (status) {
         session_shorten(s, s->n_computed);
         return status;
@@ -294,7 +298,18 @@ int cerium_session_sync(cerium_session *s, const int32_t *tokens, size_t n_token
     if (!s || (!tokens && n_tokens)) return error_set(err, CERIUM_ERR_ARGUMENT, "no session");
     RETURN_IF(answer_check_tokens(s, tokens, n_tokens, err));
     RETURN_IF(session_begin_call(s, err));
-    return session_end_call(s, sync(s, tokens, (uint32_t)n_tokens, result, err));
+    return session_end_call(s, sync(s, tokens, (uint32_t)n_tokens, NULL, result, err));
+}
+
+int cerium_session_resume(cerium_session *s, const int32_t *tokens, size_t n_tokens,
+                          const cerium_resume *resume, cerium_error *err)
+{
+    if (!s || (!tokens && n_tokens)) return error_set(err, CERIUM_ERR_ARGUMENT, "no session");
+    RETURN_IF(answer_check_tokens(s, tokens, n_tokens, err));
+    RETURN_IF(answer_check_resume(s, resume, n_tokens, err));
+    RETURN_IF(session_begin_call(s, err));
+    atomic_store(&s->cancel, false);
+    return session_end_call(s, sync(s, tokens, (uint32_t)n_tokens, resume, NULL, err));
 }
 
 static int score(cerium_session *s, float *logprobs, cerium_error *err)
@@ -325,9 +340,9 @@ int cerium_session_score(cerium_session *s, const int32_t *tokens, size_t n_toke
     s->n_computed = kv_sequence_adopt(s->sequence, tokens, 0);
     s->has_logits = false;
     session_replace(s, tokens, (uint32_t)n_tokens);
-    s->stops = (stop_state){0};
     guide_close(&s->guide);
-    int status = score(s, logprobs, err);
+    int status = answer_resume(s, NULL, NULL, err);
+    if (!status) status = score(s, logprobs, err);
     if (status) session_shorten(s, s->n_computed);
     return session_end_call(s, status);
 }
@@ -340,6 +355,11 @@ int cerium_session_guide(cerium_session *s, const cerium_guide *config, cerium_e
     if (config) {
         RETURN_IF(guide_check(config, err));
         RETURN_IF(answer_guide(s->engine, config, &guide_, err));
+        int status = answer_resume_guide(s, guide_, err);
+        if (status) {
+            guide_close(&guide_);
+            return status;
+        }
     }
     guide_close(&s->guide);
     s->guide = guide_;

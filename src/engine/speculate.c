@@ -10,7 +10,7 @@ static void count_time(const cerium_session *s, uint64_t start)
 uint32_t session_draft(const cerium_session *s, uint32_t n_rows, uint32_t n_max, int32_t *out,
                        draft_source *source)
 {
-    if (!s->speculates || n_max == 0) return 0;
+    if (!s->speculates || n_max == 0 || s->n_avoid > 0) return 0;
     uint64_t start = clock_ns();
     const draft_pace *pace = s->engine->drafts_always ? NULL : &s->engine->pace;
     uint32_t n =
@@ -38,15 +38,14 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
 }
 
 /* The token after n of the timeline, at a place of its guide. */
-static int32_t choose_at(const cerium_session *s, sampler *scratch, const cerium_sampling *sampling,
+static int32_t choose_at(cerium_session *s, sampler *scratch, const cerium_sampling *sampling,
                          guide *g, const float *logits, uint32_t place)
 {
     uint32_t n = s->n_tokens + place, n_forced = 0;
     const int32_t *forced = g ? guide_forced(g, &n_forced) : NULL;
     if (n_forced > 0) return *forced;
     return sampler_choose_allowed(scratch, logits, s->engine->n_vocab,
-                                  g ? guide_mask(g, place) : NULL, sampling, s->tokens, n,
-                                  n);
+                                  answer_mask(s, g, place), sampling, s->tokens, n, n);
 }
 
 uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *sampling, guide *g,

@@ -22,6 +22,19 @@ void step_draft(cerium_session *s)
         c->n_drafts = 0;
 }
 
+/* How far the text had come with the newest token. */
+static void note_text(const cerium_session *s, cerium_step *out)
+{
+    out->text_ends[out->n_tokens - 1] = (uint32_t)out->text_len;
+    out->text_held[out->n_tokens - 1] = answer_held(s);
+}
+
+static void show(cerium_session *s, const cerium_sampling *sampling, cerium_step *out)
+{
+    out->text_len += answer_show(s, sampling, &out->stop, s->text + out->text_len);
+    note_text(s, out);
+}
+
 /* What was chosen becomes part of the timeline, up to where it stops. */
 static void append(cerium_session *s, const step_choice *c, cerium_step *out)
 {
@@ -34,11 +47,12 @@ static void append(cerium_session *s, const step_choice *c, cerium_step *out)
         out->tokens[out->n_tokens] = chosen->token;
         out->logprobs[out->n_tokens++] = chosen->logprob;
         s->n_tokens++;
+        answer_follow(s, chosen->token);
         if (!goes_on && tokenizer_is_end(e->tokens, chosen->token))
             out->stop = CERIUM_STOP_END;
         else if (s->n_tokens == s->context_tokens)
             out->stop = CERIUM_STOP_LIMIT;
-        out->text_len += answer_show(s, sampling, &out->stop, s->text + out->text_len);
+        show(s, sampling, out);
     }
 }
 
@@ -57,12 +71,14 @@ static void follow_guide(cerium_session *s, const step_choice *c, cerium_step *o
         s->tokens[s->n_tokens++] = out->tokens[out->n_tokens] = *forced;
         out->logprobs[out->n_tokens++] = 0;
         guide_follow(s->guide, 0, *forced);
+        answer_follow(s, *forced);
         if (s->n_tokens == s->context_tokens) out->stop = CERIUM_STOP_LIMIT;
-        out->text_len += answer_show(s, sampling, &out->stop, s->text + out->text_len);
+        show(s, sampling, out);
     }
     if (out->stop == CERIUM_STOP_NONE && guide_is_stuck(s->guide)) {
         out->stop = CERIUM_STOP_STUCK;
-        out->text_len += stop_flush(&s->stops, s->text + out->text_len);
+        out->text_len += answer_flush(s, s->text + out->text_len);
+        note_text(s, out);
     }
 }
 

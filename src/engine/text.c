@@ -5,8 +5,12 @@ int cerium_tokenize(const cerium_engine *engine, const char *text, size_t text_l
                     int32_t *tokens, size_t tokens_cap, size_t *n_tokens, cerium_error *err)
 {
     if (!engine || (!text && text_len) || !n_tokens || (!tokens && tokens_cap) ||
-        (flags & ~(unsigned)(CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_BEGIN)))
+        (flags & ~(unsigned)(CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_BEGIN |
+                              CERIUM_TOKENIZE_WITHIN)))
         return error_set(err, CERIUM_ERR_ARGUMENT, "cerium_tokenize: an argument is missing");
+    if (flags & CERIUM_TOKENIZE_WITHIN)
+        return tokenizer_encode_bare(engine->tokens, (view){text, text_len}, tokens, tokens_cap,
+                                     n_tokens, err);
     return tokenizer_encode(engine->tokens, (view){text, text_len},
                             flags & CERIUM_TOKENIZE_SPECIAL, flags & CERIUM_TOKENIZE_BEGIN, tokens,
                             tokens_cap, n_tokens, err);

@@ -68,6 +68,11 @@ void guard_worker_close(guard_worker **w)
     *w = NULL;
 }
 
+const char *guard_weakness_name(uint32_t kind)
+{
+    return kind < WEAK_COUNT ? weakness_names[kind] : NULL;
+}
+
 /* ---- the rules' tests ---- */
 
 static int finds(const guard *g, guard_worker *w, const rule *u, guard_language language, view code,

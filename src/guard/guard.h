@@ -37,6 +37,8 @@ typedef enum {
     GUARD_CODE = 0,   /* code of one language */
     GUARD_ANSWER = 1, /* prose with Markdown fences, diffs and patches */
     GUARD_JSON = 2,   /* arguments of a tool call: the strings of a JSON value are code */
+    GUARD_TURN = 3,   /* what a model says in its chat form: an answer, and in it JSON objects and
+                         <parameter=NAME> values, where calls of tools are */
 } guard_form;
 
 typedef enum {
@@ -53,6 +55,10 @@ typedef struct {
     uint64_t line_begin;  /* byte of the stream at which the held line begins: cut there */
     uint64_t raised;      /* bytes that had been fed when it was raised */
     uint32_t line;        /* of begin, from 1 */
+    uint32_t kind;        /* weakness as a number: guard_weakness_name() */
+    bool escaped;         /* the line stands in a string of JSON */
+    bool added;           /* and behind a + of a diff */
+    bool goes_on;         /* of its line a part was released before */
 } guard_finding;
 
 typedef struct {
@@ -91,6 +97,8 @@ int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_con
                       cerium_error *err) __attribute__((warn_unused_result));
 void guard_stream_close(guard_stream **s);
 size_t guard_stream_bytes(const guard_stream *s);
+/* to, of the same guard, stands where from stands. */
+void guard_stream_copy(guard_stream *to, const guard_stream *from);
 
 /* What stands before the stream (a prompt's code, a prefix): read for what it says of names and
  * values; gives no findings and counts no bytes.  Before the first guard_feed(). */
@@ -100,6 +108,9 @@ void guard_feed(guard_stream *s, guard_worker *w, const void *bytes, size_t len,
                 guard_result *result);
 /* There is no more: what is held is judged as it is. */
 void guard_finish(guard_stream *s, guard_worker *w, guard_result *result);
+
+/* The names of weaknesses, as rules have them: 0, 1, ...; NULL beyond the last. */
+const char *guard_weakness_name(uint32_t kind);
 
 /* By name ("python", "js", "c++") or by a file's path; GUARD_TEXT when unknown. */
 guard_language guard_language_named(view name);

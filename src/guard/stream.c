@@ -29,6 +29,8 @@ struct guard_stream {
     uint32_t row;   /* where the line that is not complete begins, in text */
     unsigned depth; /* brackets that were open there */
     bool in_php;    /* the window begins in code, not in HTML */
+    bool escaped, added; /* what is held stands in JSON, behind a + of a diff */
+    bool context;   /* what comes stood there before: it is not judged */
     uint32_t n, held, begun; /* bytes in text; where the held ones begin; where their line began */
     uint64_t fed;
     uint32_t line;
@@ -104,7 +106,11 @@ static void add_finding(guard_stream *s, const rule *u, place first, place last,
                        .end = last.at + 1,
                        .line_begin = line.at,
                        .raised = s->fed,
-                       .line = first.line};
+                       .line = first.line,
+                       .kind = u->weak,
+                       .escaped = s->escaped,
+                       .added = s->added,
+                       .goes_on = s->continues};
     for (uint32_t i = 0; i < w->n_findings; i++)
         if (w->findings[i].cwe == f.cwe && w->findings[i].line == f.line &&
             w->findings[i].begin == f.begin)
@@ -343,6 +349,10 @@ static void commit(guard_stream *s, bool whole)
 static void judge_held(guard_stream *s, bool whole)
 {
     if (s->n == s->held) return;
+    if (s->context) {
+        commit(s, whole);
+        return;
+    }
     uint32_t overlap = s->continues ? (s->held < OVERLAP ? s->held : OVERLAP) : 0;
     uint32_t from = s->held - overlap;
     view text = {s->text + from, s->n - from};
@@ -387,6 +397,8 @@ static void begin_segment(void *arg, guard_language language, bool detect)
     s->detect = detect;
     s->watch = s->alias = s->continues = false;
     s->in_php = false;
+    s->escaped = s->unwrap.in_string;
+    s->added = s->unwrap.mode == UNWRAP_DIFF;
     lexer_begin(&s->lexer, language);
 }
 
@@ -462,12 +474,23 @@ void guard_stream_close(guard_stream **s)
 
 size_t guard_stream_bytes(const guard_stream *s) { return sizeof *s; }
 
+void guard_stream_copy(guard_stream *to, const guard_stream *from)
+{
+    CHECK(to->g == from->g);
+    *to = *from;
+}
+
+/* Its lines are not judged one by one; whether a name in them holds a function that rules look for,
+ * the first line that is judged finds out. */
 void guard_context(guard_stream *s, guard_worker *w, view text)
 {
     begin_call(s, w);
+    s->context = true;
     for (size_t i = 0; i < text.len; i++) push_byte(s, text.ptr[i], 0, false);
     judge_held(s, false);
-    s->continues = false;
+    s->context = s->continues = false;
+    s->alias = true;
+    s->watch = lexer_n_parens(&s->lexer) > 0;
     s->worker = NULL;
 }
 

@@ -88,6 +88,37 @@ static bool begins_diff(view line)
            view_starts(line, VIEW("*** Add File: "));
 }
 
+static bool names_path(const unwrap *u);
+
+/* A line of a turn that begins or ends the value of a parameter; false when it is neither. */
+static bool step_value(unwrap *u, view line, const unwrap_sink *to)
+{
+    static const char mark[] = "<parameter=";
+    if (u->form != GUARD_TURN) return false;
+    if (u->in_value && view_starts(line, VIEW("</parameter>"))) {
+        u->in_value = u->in_path = false;
+        u->fence = 0;
+        set_mode(u, UNWRAP_PROSE, GUARD_TEXT, false, to);
+        return true;
+    }
+    if (u->in_value && u->in_path) { /* the value itself */
+        u->n_path = (uint32_t)line.len;
+        memcpy(u->path, line.ptr, line.len);
+    }
+    if (u->in_value || !view_starts(line, view_of(mark)) || line.ptr[line.len - 1] != '>')
+        return false;
+    u->n_key = 0;
+    for (size_t i = sizeof mark - 1; i + 1 < line.len && u->n_key < sizeof u->key; i++)
+        u->key[u->n_key++] = line.ptr[i];
+    u->in_value = true;
+    u->in_path = names_path(u);
+    guard_language language =
+        u->in_path ? GUARD_TEXT : path_language((view){u->path, u->n_path});
+    u->fence = language ? '<' : 0;
+    set_mode(u, language ? UNWRAP_FENCED : UNWRAP_PROSE, language, !language && !u->in_path, to);
+    return true;
+}
+
 static void step_prose(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
     to->byte(to->arg, c, at, true);
@@ -97,6 +128,7 @@ static void step_prose(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
     }
     view line = {u->head, u->n_head};
     guard_language language = GUARD_TEXT;
+    if (step_value(u, line, to)) return;
     view info = fence_info(u);
     if (info.ptr) {
         bool diff = view_equal(info, VIEW("diff")) || view_equal(info, VIEW("patch"));
@@ -114,6 +146,10 @@ static bool may_close(const unwrap *u)
 {
     uint32_t at = 0, n = 0;
     if (!u->fence) return false;
+    if (u->fence == '<') {
+        view head = {u->head, u->n_head}, mark = VIEW("</parameter>");
+        return head.len < mark.len ? view_starts(mark, head) : view_starts(head, mark);
+    }
     while (at < u->n_head && (u->head[at] == ' ' || u->head[at] == '\t')) at++;
     while (at < u->n_head && u->head[at] == u->fence) at++, n++;
     bool whole = at == u->n_head;
@@ -124,6 +160,7 @@ static bool may_close(const unwrap *u)
 static bool closes(const unwrap *u)
 {
     uint32_t n = 0;
+    if (u->fence == '<') return view_starts((view){u->head, u->n_head}, VIEW("</parameter>"));
     for (uint32_t i = 0; i < u->n_head; i++) n += u->head[i] == u->fence;
     return may_close(u) && n >= u->n_fence;
 }
@@ -132,6 +169,7 @@ static bool closes(const unwrap *u)
 static void close_block(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
     u->mode = UNWRAP_PROSE;
+    if (u->fence == '<') u->in_value = false;
     u->fence = 0;
     u->language = GUARD_TEXT;
     to->segment(to->arg, GUARD_TEXT, false);
@@ -309,9 +347,34 @@ static void step_json(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
     else if (c == '"') open_string(u, to);
 }
 
+/* A turn is an answer, in which an object of JSON that begins a line or stands behind a mark is a
+ * call.  What it says outside of its strings is text as well. */
+static void step_turn(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
+{
+    bool begins = !u->before || strchr(">[],", u->before);
+    if (u->mode == UNWRAP_PROSE && !u->in_json && c == '{' && begins && !u->in_value) {
+        u->in_json = true;
+        u->depth = 0;
+        u->n_path = 0;
+    }
+    if (c == '\n') u->before = 0;
+    else if (c != ' ' && c != '\t') u->before = c;
+    if (!u->in_json) {
+        step_line(u, c, at, to);
+        return;
+    }
+    if (!u->in_string) to->byte(to->arg, c, at, true);
+    step_json(u, c, at, to);
+    if (u->depth || u->in_string) return;
+    u->in_json = false;
+    u->mode = UNWRAP_PROSE;
+    begin_line(u);
+}
+
 void unwrap_step(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
     if (u->form == GUARD_JSON) step_json(u, c, at, to);
+    else if (u->form == GUARD_TURN) step_turn(u, c, at, to);
     else step_line(u, c, at, to);
 }
 

@@ -34,6 +34,9 @@ typedef struct {
     uint32_t n_key, n_path, depth, n_unicode, unicode;
     uint64_t objects; /* bit i: what is open at depth i is an object */
     bool in_string, in_key, in_path, expects_key, escaped;
+    /* a turn */
+    char before;      /* the last byte of its line that is no blank; 0 */
+    bool in_json, in_value;
     uint64_t escape_at;
 } unwrap;
 

@@ -22,11 +22,13 @@ static const char help[] =
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
     "      --no-speculation    do not try drafts: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
-    "      --quiet           no figures at the end\n\n"
+    GUARDING_HELP
+    "      --quiet           no figures at the end, nothing of what was corrected\n\n"
     "example: cerium complete src/base/memory.c:42 --lines 3\n";
 
 enum { OWN_LINES = OPTION_OWN, OWN_CONTEXT, OWN_REPO, OWN_SHOW, OWN_QUIET };
 enum { FILE_BYTES_MAX = 64 << 20, CONTEXT_FILES_MAX = 32, SHOW_LINES = 4 };
+enum { BEFORE_BYTES = 64 << 10 }; /* of the file, that the watchdog looks at */
 
 typedef struct {
     options o;
@@ -41,7 +43,10 @@ typedef struct {
     bytes text;
     size_t at; /* byte of text where the hole is */
     char *out; /* the completion; from open_memstream */
-    size_t out_len;
+    size_t out_len, n_kept;
+    FILE *stream;
+    uint32_t n_lines;
+    guarding guarding;
 } completion;
 
 static bool take_own(void *arg, int val, const char *value)
@@ -160,35 +165,37 @@ static int fit_prompt(completion *c, const cerium_engine *engine, size_t max, in
     }
 }
 
-/* Stream into *out until the model ends, n lines are full, or the tokens are used up. */
-static int fill(completion *c, cerium_session *session, const int32_t *tokens, size_t n, FILE *out,
-                generation *g, cerium_error *err)
+/* Into c->stream, until n lines are full.  A line break that begins the completion does not end its
+ * first line. */
+static int keep_text(void *user, view text, cerium_error *err)
 {
-    cerium_sync_result sync;
-    cerium_step step = {0};
-    uint64_t start = clock_ns(), first = 0;
-    uint32_t lines = 0;
-    *g = (generation){.prompt_tokens = (uint32_t)n};
-    RETURN_IF(cerium_session_sync(session, tokens, n, &sync, err));
-    g->prompt_ns = clock_ns() - start;
-    while (g->new_tokens < c->o.n_tokens && step.stop == CERIUM_STOP_NONE) {
-        c->o.sampling.step_tokens_max = c->o.n_tokens - g->new_tokens;
-        RETURN_IF(cerium_session_step(session, &c->o.sampling, &step, err));
-        uint64_t now = clock_ns();
-        if (g->new_tokens == 0) first = now;
-        g->new_tokens += step.n_tokens;
-        g->first_ns = first - start;
-        g->rest_ns = now - first;
-        g->stop = step.stop;
-        for (size_t i = 0; i < step.text_len; i++) {
-            /* A line break that begins the completion does not end its first line. */
-            bool begins = ftell(out) == 0;
-            if (step.text[i] == '\n' && c->lines && !begins && ++lines == c->lines)
-                return CERIUM_OK;
-            fputc(step.text[i], out);
-        }
+    completion *c = user;
+    (void)err;
+    for (size_t i = 0; i < text.len; i++) {
+        bool begins = c->n_kept == 0;
+        if (text.ptr[i] == '\n' && c->lines && !begins && ++c->n_lines == c->lines)
+            return GENERATE_ENOUGH;
+        fputc(text.ptr[i], c->stream);
+        c->n_kept++;
     }
     return CERIUM_OK;
+}
+
+static int fill(completion *c, cerium_session *session, const cerium_engine *engine,
+                const int32_t *tokens, size_t n, generation *g, cerium_error *err)
+{
+    size_t before = c->at < BEFORE_BYTES ? c->at : BEFORE_BYTES;
+    generation_order order = {.tokens = tokens,
+                              .n_tokens = n,
+                              .n_new = c->o.n_tokens,
+                              .sampling = &c->o.sampling,
+                              .text = keep_text,
+                              .user = c,
+                              .guarding = &c->guarding,
+                              .form = GUARD_CODE,
+                              .language = guard_language_of_path(view_of(c->path)),
+                              .before = {c->text.ptr + c->at - before, before}};
+    return generate(session, engine, &order, g, err);
 }
 
 static void print_json(const completion *c, const generation *g)
@@ -196,7 +203,8 @@ static void print_json(const completion *c, const generation *g)
     json_t *text = json_stringn(c->out, c->out_len);
     if (!text) text = json_string(""); /* not UTF-8 */
     const char *stop = g->new_tokens < c->o.n_tokens ? "lines" : "tokens";
-    if (g->stop != CERIUM_STOP_NONE) stop = stop_name(g->stop);
+    if (g->guarded) stop = "guard";
+    else if (g->stop != CERIUM_STOP_NONE) stop = stop_name(g->stop);
     json_t *all =
         json_pack("{s:s, s:i, s:i, s:o, s:s, s:i, s:i, s:f, s:f}", "file", c->path, "line",
                   (int)c->line, "column", (int)c->column, "text", text, "stop", stop,
@@ -235,11 +243,11 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
         return error_set(err, CERIUM_ERR_ARGUMENT, "-n %u: the context has %u tokens",
                          c->o.n_tokens, info.context_tokens_max);
     RETURN_IF(fit_prompt(c, engine, info.context_tokens_max - c->o.n_tokens, &tokens, &n, err));
-    FILE *out = open_memstream(&c->out, &c->out_len);
-    int status = out ? cerium_session_open(&session, engine, NULL, err)
+    c->stream = open_memstream(&c->out, &c->out_len);
+    int status = c->stream ? cerium_session_open(&session, engine, NULL, err)
                      : error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
-    if (!status) status = fill(c, session, tokens, n, out, &g, err);
-    if (out) fclose(out);
+    if (!status) status = fill(c, session, engine, tokens, n, &g, err);
+    if (c->stream) fclose(c->stream);
     if (!status && c->o.json)
         print_json(c, &g);
     else if (!status && c->show)
@@ -275,15 +283,19 @@ int program_complete(int argc, char **argv)
     static completion c = {.o = {.n_tokens = 64}, .lines = 1};
     cerium_error err;
     cerium_engine *engine = NULL;
-    RETURN_IF(options_parse(&c.o, argc, argv, OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON, own,
-                            ARRAY_LEN(own), take_own, &c, help));
+    RETURN_IF(options_parse(&c.o, argc, argv, OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON |
+                                OPTIONS_GUARD,
+                            own, ARRAY_LEN(own), take_own, &c, help));
     if (argc - optind != 1) return usage_error("complete", "name one place, as in FILE:LINE");
     if (!parse_place(&c, argv[optind]))
         return usage_error("complete", "'%s' is not FILE:LINE[:COL]", argv[optind]);
     int status = read_files(&c, &err);
+    if (!status) status = guarding_open(&c.guarding, &c.o, &err);
+    c.guarding.quiet = c.quiet;
     if (!status) status = options_engine(&c.o, &engine, 1, &err);
     if (!status) status = complete(&c, engine, &err);
     cerium_engine_close(&engine);
+    guarding_close(&c.guarding);
     bytes_free(&c.text);
     memory_release(c.out);
     for (size_t i = 0; i < c.n_context; i++) bytes_free(&c.context_texts[i]);

@@ -29,6 +29,9 @@ static const char help[] =
     "  -n, --tokens N        at most N new tokens (default: what the form may need)\n"
     "      --replay ANSWER   take the text of a file for the model's answer; all else is computed\n"
     "      --json            {\"diff\", \"hunks\", \"applied\", ...} on standard output\n"
+    "      --guard WHAT      what is done about weak lines that the edit adds: block (the edit is\n"
+    "                        refused, the default), warn, off; or CLASS=WHAT, several times\n"
+    "      --rules DIR       other rules than the program's own\n"
     "      --quiet           no figures at the end\n"
     "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
@@ -46,6 +49,7 @@ typedef struct {
     bool apply, quiet;
     edit_form form;
     uint32_t hunks_max, lines_max;
+    guarding guarding;
     const char *path, *replay;
     apply_file file;      /* what is edited */
     bytes instruction;
@@ -340,6 +344,24 @@ static int print_json(const edit *e, const diff *d, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* The lines that the edit adds are judged, with those around them; others are not its concern. */
+static int check_weak(edit *e, const diff *d, cerium_error *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    if (!e->guarding.on) return CERIUM_OK;
+    FILE *out = open_memstream(&text, &len);
+    if (!out) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the diff");
+    fprintf(out, "diff --git a/%s b/%s\n", e->path, e->path);
+    diff_print(d, e->path, out);
+    fclose(out);
+    const guard_stream_config config = {.form = GUARD_ANSWER};
+    int status = guarding_judge(&e->guarding, &config, (view){NULL, 0}, (view){text, len},
+                                e->path, "is unchanged", err);
+    memory_release(text);
+    return status;
+}
+
 static int show_and_apply(edit *e, cerium_error *err)
 {
     diff d;
@@ -347,6 +369,7 @@ static int show_and_apply(edit *e, cerium_error *err)
     RETURN_IF(diff_open(&d, (view){e->text.ptr, e->text.len},
                         (view){e->edited.ptr, e->edited.len}, false, err));
     int status = check_size(e, &d, err);
+    if (!status) status = check_weak(e, &d, err);
     if (!status && e->apply) {
         status = put_cr_back(e, &out);
         if (status)
@@ -409,8 +432,9 @@ int program_edit(int argc, char **argv)
     static edit e = {.hunks_max = 8};
     cerium_error err;
     cerium_engine *engine = NULL;
-    RETURN_IF(options_parse(&e.o, argc, argv, OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON, own,
-                            ARRAY_LEN(own), take_own, &e, help));
+    RETURN_IF(options_parse(&e.o, argc, argv, OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON |
+                                OPTIONS_GUARD,
+                            own, ARRAY_LEN(own), take_own, &e, help));
     int n = argc - optind;
     if (n < 1 || n > 2) return usage_error("edit", "name one file and one instruction");
     if (n == 1 && isatty(STDIN_FILENO)) return usage_error("edit", "say what to do with the file");
@@ -418,9 +442,11 @@ int program_edit(int argc, char **argv)
     int status = apply_open(&e.file, e.path, &err);
     if (!status) status = take_text(&e, &err);
     if (!status) status = read_instruction(&e, argc, argv, &err);
+    if (!status) status = guarding_open(&e.guarding, &e.o, &err);
     if (!status) status = options_engine(&e.o, &engine, 1, &err);
     if (!status) status = run_edit(&e, engine, &err);
     cerium_engine_close(&engine);
+    guarding_close(&e.guarding);
     apply_close(&e.file);
     bytes_free(&e.instruction);
     bytes_free(&e.text);

@@ -39,49 +39,140 @@ void interrupt_restore(void)
     atomic_store(&interrupted_bell, NULL);
 }
 
-static int step_loop(cerium_session *session, uint32_t n_new, const cerium_sampling *sampling,
-                     FILE *out, step_fn *seen, void *arg, generation *g, uint64_t start,
-                     cerium_error *err)
+enum { TOP_MAX = 128 };
+
+/* One answer under way. */
+typedef struct {
+    cerium_session *session;
+    const generation_order *order;
+    generation *g;
+    watch *watch;          /* NULL: nothing watches */
+    cerium_logprob top[TOP_MAX];
+    uint64_t start, first;
+    bool enough;
+} answer;
+
+int generate_to_file(void *user, view text, cerium_error *err)
 {
-    cerium_step step = {0};
-    cerium_sampling choice = *sampling;
-    uint64_t first = 0;
-    while (g->new_tokens < n_new && step.stop == CERIUM_STOP_NONE) {
-        uint32_t left = n_new - g->new_tokens;
-        if (!sampling->step_tokens_max || left < sampling->step_tokens_max)
-            choice.step_tokens_max = left;
-        RETURN_IF(cerium_session_step(session, &choice, &step, err));
-        uint64_t now = clock_ns();
-        if (g->new_tokens == 0) first = now;
-        g->first_ns = first - start;
-        g->rest_ns = now - first;
-        g->new_tokens += step.n_tokens;
-        g->stop = step.stop;
-        if (seen) seen(arg, session, &step);
-        fwrite(step.text, 1, step.text_len, out);
-        if (fflush(out)) return error_set(err, CERIUM_ERR_IO, "cannot write the output");
+    fwrite(text.ptr, 1, text.len, user);
+    if (fflush(user)) return error_set(err, CERIUM_ERR_IO, "cannot write the output");
+    return CERIUM_OK;
+}
+
+static int write_text(answer *a, view text, cerium_error *err)
+{
+    if (!text.len) return CERIUM_OK;
+    int status = a->order->text(a->order->user, text, err);
+    a->enough |= status == GENERATE_ENOUGH;
+    return status == GENERATE_ENOUGH ? CERIUM_OK : status;
+}
+
+static int unwatched(answer *a, const cerium_step *step, uint32_t n_top, cerium_error *err)
+{
+    a->g->new_tokens += step->n_tokens;
+    for (uint32_t i = 0; a->order->seen && i < step->n_tokens; i++) {
+        watch_token t = {.token = step->tokens[i], .logprob = step->logprobs[i], .n_top = n_top,
+                         .top = a->top};
+        a->order->seen(a->order->user, &t);
+    }
+    return write_text(a, (view){step->text, step->text_len}, err);
+}
+
+/* What the watch lets out. */
+static int take(answer *a, const watch_result *out, cerium_error *err)
+{
+    size_t n;
+    (void)watch_tokens(a->watch, &n);
+    a->g->new_tokens = (uint32_t)n;
+    a->g->guarded = out->order == WATCH_END;
+    for (uint32_t i = 0; a->order->seen && i < out->n_tokens; i++)
+        a->order->seen(a->order->user, &out->tokens[i]);
+    RETURN_IF(write_text(a, out->text, err));
+    guarding_tell(a->order->guarding, out->findings, out->n_findings);
+    return CERIUM_OK;
+}
+
+/* The session goes on with the answer as the watch has it now. */
+static int go_on(answer *a, cerium_error *err)
+{
+    watch_plan plan;
+    size_t n_prompt = a->order->n_tokens, n;
+    const int32_t *said = watch_tokens(a->watch, &n);
+    int32_t *tokens = memory_alloc((n_prompt + n) * sizeof *tokens);
+    if (!tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
+    memcpy(tokens, a->order->tokens, n_prompt * sizeof *tokens);
+    if (n) memcpy(tokens + n_prompt, said, n * sizeof *tokens);
+    watch_again(a->watch, &plan);
+    int status = cerium_session_resume(a->session, tokens, n_prompt + n, &plan.resume, err);
+    memory_free(tokens);
+    return status;
+}
+
+static int step_once(answer *a, cerium_step *step, cerium_error *err)
+{
+    const generation_order *o = a->order;
+    cerium_sampling choice = *o->sampling;
+    uint32_t left = o->n_new - a->g->new_tokens;
+    if (!choice.step_tokens_max || left < choice.step_tokens_max) choice.step_tokens_max = left;
+    RETURN_IF(cerium_session_step(a->session, &choice, step, err));
+    uint64_t now = clock_ns();
+    if (!a->first) a->first = now;
+    a->g->first_ns = a->first - a->start;
+    a->g->rest_ns = now - a->first;
+    a->g->stop = step->stop;
+    return CERIUM_OK;
+}
+
+static int step_loop(answer *a, cerium_error *err)
+{
+    const generation_order *o = a->order;
+    while (a->g->new_tokens < o->n_new && !a->enough && !a->g->guarded &&
+           !atomic_load(&interrupted)) {
+        cerium_step step;
+        watch_result out;
+        RETURN_IF(step_once(a, &step, err));
+        size_t n_top = o->n_top ? cerium_session_top(a->session, a->top, o->n_top) : 0;
+        bool ends = step.stop != CERIUM_STOP_NONE;
+        if (!a->watch) {
+            RETURN_IF(unwatched(a, &step, (uint32_t)n_top, err));
+            if (ends) return CERIUM_OK;
+            continue;
+        }
+        if (watch_step(a->watch, &step, a->top, (uint32_t)n_top, &out))
+            return error_set(err, CERIUM_ERR_MEMORY, "no memory to watch the answer");
+        RETURN_IF(take(a, &out, err));
+        bool full = a->g->new_tokens >= o->n_new;
+        if (!a->enough && out.order != WATCH_END && (full || (ends && out.order == WATCH_GO))) {
+            if (watch_finish(a->watch, &out))
+                return error_set(err, CERIUM_ERR_MEMORY, "no memory to watch the answer");
+            RETURN_IF(take(a, &out, err));
+            if (out.order == WATCH_GO) return CERIUM_OK;
+        }
+        if (out.order == WATCH_AGAIN && a->g->new_tokens < o->n_new) RETURN_IF(go_on(a, err));
     }
     return CERIUM_OK;
 }
 
-int generate(cerium_session *session, const int32_t *tokens, size_t n_tokens, uint32_t n_new,
-             const cerium_sampling *sampling, FILE *out, step_fn *seen, void *arg, generation *g,
-             cerium_error *err)
+int generate(cerium_session *session, const cerium_engine *engine, const generation_order *order,
+             generation *g, cerium_error *err)
 {
     cerium_sync_result sync = {0};
-    uint64_t start = clock_ns();
-    *g = (generation){.prompt_tokens = (uint32_t)n_tokens};
+    answer a = {.session = session, .order = order, .g = g, .start = clock_ns()};
+    CHECK(order->n_top <= TOP_MAX);
+    *g = (generation){.prompt_tokens = (uint32_t)order->n_tokens};
     interrupt_cancels(session);
-    int status = cerium_session_sync(session, tokens, n_tokens, &sync, err);
+    int status = cerium_session_sync(session, order->tokens, order->n_tokens, &sync, err);
     g->reused_tokens = sync.tokens_reused;
-    g->prompt_ns = clock_ns() - start;
-    if (!status) status = step_loop(session, n_new, sampling, out, seen, arg, g, start, err);
+    g->prompt_ns = clock_ns() - a.start;
+    if (!status)
+        status = guarding_watch(order->guarding, &a.watch, engine, order->form, order->language,
+                                order->before, order->seen != NULL, err);
+    if (!status) status = step_loop(&a, err);
     interrupt_restore();
-    if (status == CERIUM_ERR_CANCELED && atomic_load(&interrupted)) {
-        g->interrupted = true;
-        return CERIUM_OK;
-    }
-    return status;
+    if (a.watch) g->discarded_tokens = (uint32_t)watch_measure(a.watch).n_discarded;
+    watch_close(&a.watch);
+    g->interrupted = (!status || status == CERIUM_ERR_CANCELED) && atomic_load(&interrupted);
+    return g->interrupted ? CERIUM_OK : status;
 }
 
 const char *stop_name(cerium_stop stop)
@@ -111,6 +202,8 @@ void print_generation(const generation *g, FILE *to)
                 g->new_tokens);
     if (g->new_tokens > 1 && g->rest_ns)
         fprintf(to, " at %.0f tokens/s", (g->new_tokens - 1) * 1e9 / (double)g->rest_ns);
+    if (g->discarded_tokens) fprintf(to, ", %u taken back", g->discarded_tokens);
+    if (g->guarded) fprintf(to, ", ended by the watchdog");
     if (g->stop == CERIUM_STOP_LIMIT) fprintf(to, ", the context is full");
     fprintf(to, g->interrupted ? ", stopped\n" : "\n");
 }

@@ -1,27 +1,49 @@
-/* generate.h - the loop that streams an answer to a file, with its figures and Ctrl-C. */
+/* generate.h - the loop that streams an answer, with its watchdog, its figures and Ctrl-C. */
 #ifndef PROGRAMS_GENERATE_H
 #define PROGRAMS_GENERATE_H
 
 #include "base/thread.h"
-#include "programs/options.h"
+#include "programs/guarding.h"
 
 typedef struct {
     uint32_t prompt_tokens, reused_tokens, new_tokens;
+    uint32_t discarded_tokens; /* with lines that were taken back */
     uint64_t prompt_ns;       /* prompt to its logits */
     uint64_t first_ns;        /* prompt to the first token */
     uint64_t rest_ns;         /* first token to the last */
     cerium_stop stop;
     bool interrupted;         /* Ctrl-C */
+    bool guarded;             /* the watchdog ended it */
 } generation;
 
-/* Sees every step as it comes; may be NULL. */
-typedef void step_fn(void *arg, const cerium_session *session, const cerium_step *step);
+/* Sees every token whose text was released; may be NULL. */
+typedef void token_fn(void *user, const watch_token *token);
+/* Takes text as it comes.  GENERATE_ENOUGH ends the answer. */
+enum { GENERATE_ENOUGH = 1 };
+typedef int text_fn(void *user, view text, cerium_error *err);
 
-/* Continue tokens [n_tokens] with at most n_new, text to out as it comes (flushed by token).
- * A generation that Ctrl-C ends is no error: what was made is kept and counted. */
-CERIUM_CHECKED int generate(cerium_session *session, const int32_t *tokens, size_t n_tokens,
-                            uint32_t n_new, const cerium_sampling *sampling, FILE *out,
-                            step_fn *seen, void *arg, generation *g, cerium_error *err);
+typedef struct {
+    const int32_t *tokens;           /* [n_tokens] what is gone on with */
+    size_t n_tokens;
+    uint32_t n_new;                  /* tokens of the answer at most */
+    const cerium_sampling *sampling;
+    text_fn *text;
+    token_fn *seen;
+    uint32_t n_top;                  /* likeliest tokens at each place, for seen; with steps of one
+                                        token */
+    void *user;
+    guarding *guarding;              /* on or off, and what the answer is: */
+    guard_form form;
+    guard_language language;
+    view before;                     /* GUARD_CODE: the code that stands before it */
+} generation_order;
+
+/* Stream an answer.  One that Ctrl-C ends is no error: what was made is kept and counted. */
+CERIUM_CHECKED int generate(cerium_session *session, const cerium_engine *engine,
+                            const generation_order *order, generation *g, cerium_error *err);
+
+/* Writes to the FILE user, flushed at once. */
+int generate_to_file(void *user, view text, cerium_error *err);
 
 /* "end", "text", "limit"; "" while there is more to come */
 const char *stop_name(cerium_stop stop);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "watch/watch.h"
+
 enum {
     VAL_THREADS = 500,
     VAL_CONTEXT,
@@ -23,7 +25,10 @@ enum {
     VAL_SEED,
     VAL_STOP,
     VAL_JSON,
-    OPTIONS_MAX = 64,
+    VAL_GUARD,
+    VAL_GUARD_LATE,
+    VAL_RULES,
+    OPTIONS_MAX = 80,
 };
 
 static const struct {
@@ -51,6 +56,9 @@ static const struct {
     {OPTIONS_CHOICE, {"repeat-penalty", required_argument, NULL, VAL_REPEAT}},
     {OPTIONS_CHOICE, {"seed", required_argument, NULL, VAL_SEED}},
     {OPTIONS_LENGTH, {"stop", required_argument, NULL, VAL_STOP}},
+    {OPTIONS_GUARD, {"guard", required_argument, NULL, VAL_GUARD}},
+    {OPTIONS_GUARD, {"guard-late", required_argument, NULL, VAL_GUARD_LATE}},
+    {OPTIONS_GUARD, {"rules", required_argument, NULL, VAL_RULES}},
     {OPTIONS_JSON, {"json", no_argument, NULL, VAL_JSON}},
 };
 
@@ -99,6 +107,15 @@ static bool option_f32(const char *value, double low, double high, float *out)
     return true;
 }
 
+static bool take_guard(options *o, const char *value)
+{
+    watch_policy ignored = {0};
+    if (o->n_guard == OPTIONS_GUARDS_MAX || !watch_policy_set(&ignored, view_of(value)))
+        return false;
+    o->guard[o->n_guard++] = value;
+    return true;
+}
+
 static bool take_shared(options *o, int val, const char *value)
 {
     cerium_sampling *s = &o->sampling;
@@ -130,6 +147,11 @@ static bool take_shared(options *o, int val, const char *value)
         s->stops = o->stops;
         return true;
     case VAL_JSON: o->json = true; return true;
+    case VAL_GUARD: return take_guard(o, value);
+    case VAL_GUARD_LATE:
+        o->guard_late = value;
+        return watch_policy_set_late(&(watch_policy){0}, view_of(value));
+    case VAL_RULES: o->rules = value; return *value != 0;
     default: return false;
     }
 }

@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "base/memory.h"
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_USAGE = 2, OPTIONS_GUARDS_MAX = 32 };
 
 typedef struct {
     const char *model;
@@ -26,6 +26,9 @@ typedef struct {
     bool no_cache;            /* do not keep repacked weights, nor use kept ones */
     bool no_speculation;
     bool json;
+    const char *guard[OPTIONS_GUARDS_MAX]; /* [n_guard] what is done about weaknesses, in order */
+    uint32_t n_guard;
+    const char *guard_late, *rules; /* NULL when not given */
 } options;
 
 /* Groups of shared options that a program takes. */
@@ -38,6 +41,7 @@ enum {
     OPTIONS_SAMPLING = OPTIONS_LENGTH | OPTIONS_CHOICE,
     OPTIONS_JSON = 8,
     OPTIONS_MODEL = 32,   /* -m alone */
+    OPTIONS_GUARD = 64,   /* --guard --guard-late --rules: see programs/guarding.h */
 };
 
 /* Read argv with getopt_long: shared options of groups into *o, the program's own ([n_own], each

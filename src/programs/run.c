@@ -30,7 +30,8 @@ static const char help[] =
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
     "      --no-speculation    do not try drafts: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
-    "      --quiet             no figures at the end\n"
+    GUARDING_HELP
+    "      --quiet             no figures at the end, nothing of what was corrected\n"
     "      --json              the text, why it ended, and each token with its log-probability\n"
     "      --top N             with --json: the N most likely tokens at each place\n"
     "      --deep              ask the deeper tier: the first upstream of the configuration\n"
@@ -58,6 +59,7 @@ typedef struct {
     bool chat, raw, quiet, deep;
     const char *system, *upstream, *policy_path;
     uint32_t top, best_of;
+    guarding guarding;
 } run;
 
 static bool take_own(void *arg, int val, const char *value)
@@ -122,7 +124,7 @@ static int chat_tokens(const cerium_engine *engine, const cerium_message *messag
 typedef struct {
     const cerium_engine *engine;
     json_t *tokens;
-    uint32_t top;
+    FILE *text;
 } transcript;
 
 /* Bytes of a token are often a part of a character: those are not UTF-8, and null in JSON. */
@@ -135,19 +137,21 @@ static json_t *token_json(const cerium_engine *engine, int32_t token, float logp
                      "logprob", (double)logprob);
 }
 
-static void keep_step(void *arg, const cerium_session *session, const cerium_step *step)
+static void keep_token(void *user, const watch_token *t)
 {
-    transcript *t = arg;
-    cerium_logprob top[TOP_MAX];
-    for (uint32_t i = 0; i < step->n_tokens; i++) {
-        json_t *token = token_json(t->engine, step->tokens[i], step->logprobs[i]);
-        size_t n = t->top ? cerium_session_top(session, top, t->top) : 0;
-        json_t *best = n ? json_array() : NULL;
-        for (size_t k = 0; k < n; k++)
-            json_array_append_new(best, token_json(t->engine, top[k].token, top[k].logprob));
-        if (best) json_object_set_new(token, "top", best);
-        json_array_append_new(t->tokens, token);
-    }
+    transcript *all = user;
+    json_t *token = token_json(all->engine, t->token, t->logprob);
+    json_t *best = t->n_top ? json_array() : NULL;
+    for (size_t k = 0; k < t->n_top; k++)
+        json_array_append_new(best, token_json(all->engine, t->top[k].token, t->top[k].logprob));
+    if (best) json_object_set_new(token, "top", best);
+    json_array_append_new(all->tokens, token);
+}
+
+static int keep_text(void *user, view text, cerium_error *err)
+{
+    transcript *all = user;
+    return generate_to_file(all->text, text, err);
 }
 
 static void print_json(const transcript *t, const char *text, size_t len, const generation *g)
@@ -155,6 +159,7 @@ static void print_json(const transcript *t, const char *text, size_t len, const 
     json_t *string = json_stringn(text, len);
     double speed = g->rest_ns ? (g->new_tokens - 1) * 1e9 / (double)g->rest_ns : 0;
     const char *stop = *stop_name(g->stop) ? stop_name(g->stop) : "tokens";
+    if (g->guarded) stop = "guard";
     json_t *all =
         json_pack("{s:o, s:s, s:i, s:i, s:f, s:f, s:O}", "text", string ? string : json_null(),
                   "stop", g->interrupted ? "interrupt" : stop, "prompt_tokens",
@@ -165,33 +170,50 @@ static void print_json(const transcript *t, const char *text, size_t len, const 
     json_decref(all);
 }
 
+/* What is asked of an answer, text to standard output. */
+static generation_order order_of(run *r, const int32_t *tokens, size_t n, bool chat, view before)
+{
+    return (generation_order){.tokens = tokens,
+                              .n_tokens = n,
+                              .n_new = r->o.n_tokens,
+                              .sampling = &r->o.sampling,
+                              .text = generate_to_file,
+                              .user = stdout,
+                              .guarding = &r->guarding,
+                              .form = chat ? GUARD_TURN : GUARD_CODE,
+                              .before = before};
+}
+
 static int answer_json(run *r, cerium_engine *engine, cerium_session *session,
-                       const int32_t *tokens, size_t n, cerium_error *err)
+                       generation_order *order, cerium_error *err)
 {
     generation g;
     char *text = NULL;
     size_t len = 0;
-    transcript t = {.engine = engine, .tokens = json_array(), .top = r->top};
-    FILE *out = open_memstream(&text, &len);
+    transcript t = {.engine = engine, .tokens = json_array(), .text = open_memstream(&text, &len)};
     r->o.sampling.logprobs = true;
     if (r->top) r->o.sampling.step_tokens_max = 1; /* the most likely are known of the last one */
-    int status = out && t.tokens ? generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, out,
-                                            keep_step, &t, &g, err)
-                                 : error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
-    if (out) fclose(out);
+    order->text = keep_text;
+    order->seen = keep_token;
+    order->n_top = r->top;
+    order->user = &t;
+    int status = t.text && t.tokens ? generate(session, engine, order, &g, err)
+                                    : error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
+    if (t.text) fclose(t.text);
     if (!status) print_json(&t, text, len, &g);
     json_decref(t.tokens);
     memory_release(text);
     return status;
 }
 
-static int answer_best(const run *r, cerium_engine *engine, const int32_t *tokens, size_t n,
+static int answer_best(run *r, cerium_engine *engine, const generation_order *order,
                        cerium_error *err)
 {
     static variants all;
     all = (variants){.n = r->best_of};
-    int status =
-        variants_sample(&all, engine, tokens, n, r->o.n_tokens, &r->o.sampling, err);
+    int status = variants_sample(&all, engine, order->tokens, order->n_tokens, order->n_new,
+                                 order->sampling, err);
+    if (!status) status = variants_judge(&all, &r->guarding, order->form, order->before, err);
     if (!status) status = variants_print(&all, r->quiet, r->o.json, err);
     variants_free(&all);
     return status;
@@ -221,14 +243,14 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
         }
         if (!r->o.json) fwrite(prompt.ptr, 1, prompt.len, stdout);
     }
+    generation_order order = order_of(r, tokens, n, chat, prompt);
     if (r->o.json || r->best_of > 1) {
-        int status = r->best_of > 1 ? answer_best(r, engine, tokens, n, err)
-                                    : answer_json(r, engine, session, tokens, n, err);
+        int status = r->best_of > 1 ? answer_best(r, engine, &order, err)
+                                    : answer_json(r, engine, session, &order, err);
         memory_free(tokens);
         return status;
     }
-    int status =
-        generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, stdout, NULL, NULL, &g, err);
+    int status = generate(session, engine, &order, &g, err);
     memory_free(tokens);
     RETURN_IF(status);
     printf("\n");
@@ -256,29 +278,29 @@ static int say(conversation *c, const char *role, view content, cerium_error *er
     return CERIUM_OK;
 }
 
-/* The answer goes to the terminal and, through a memory stream, into the conversation. */
+static int show_and_keep(void *user, view text, cerium_error *err)
+{
+    RETURN_IF(generate_to_file(stdout, text, err));
+    int status = bytes_append(user, text.ptr, text.len);
+    return status ? error_set(err, status, "the answer is too long to go on") : CERIUM_OK;
+}
+
+/* The answer goes to the terminal and into the conversation. */
 static int take_turn(run *r, cerium_engine *engine, cerium_session *session, conversation *c,
                      cerium_error *err)
 {
     int32_t *tokens = NULL;
-    size_t n = 0, before, after;
+    size_t n = 0;
     generation g;
-    RETURN_IF(chat_tokens(engine, c->messages, c->n, &tokens, &n, err));
-    int status =
-        generate(session, tokens, n, r->o.n_tokens, &r->o.sampling, stdout, NULL, NULL, &g, err);
-    before = n;
-    memory_free(tokens);
-    RETURN_IF(status);
-    printf("\n");
-    if (!r->quiet) print_generation(&g, stderr);
     bytes text = {.max = PROMPT_BYTES_MAX};
-    const int32_t *all = cerium_session_tokens(session, &after);
-    for (size_t i = before; !status && i < after; i++) {
-        size_t len;
-        const char *piece = cerium_token_bytes(engine, all[i], &len);
-        if (!cerium_token_is_end(engine, all[i])) status = bytes_append(&text, piece, len);
-    }
-    if (status) error_set(err, status, "the answer is too long to go on");
+    RETURN_IF(chat_tokens(engine, c->messages, c->n, &tokens, &n, err));
+    generation_order order = order_of(r, tokens, n, true, (view){NULL, 0});
+    order.text = show_and_keep;
+    order.user = &text;
+    int status = generate(session, engine, &order, &g, err);
+    memory_free(tokens);
+    if (!status) printf("\n");
+    if (!status && !r->quiet) print_generation(&g, stderr);
     if (!status) status = say(c, "assistant", (view){text.ptr, text.len}, err);
     bytes_free(&text);
     return status;
@@ -429,8 +451,9 @@ int program_run(int argc, char **argv)
     cerium_error err;
     cerium_engine *engine = NULL;
     RETURN_IF(options_parse(&r.o, argc, argv,
-                            OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON, own,
-                            ARRAY_LEN(own), take_own, &r, help));
+                            OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON |
+                                OPTIONS_GUARD,
+                            own, ARRAY_LEN(own), take_own, &r, help));
     if (argc - optind > 1)
         return usage_error("run", "one prompt, not %d; put it in quotes", argc - optind);
     const char *prompt = optind < argc ? argv[optind] : r.o.prompt;
@@ -441,8 +464,11 @@ int program_run(int argc, char **argv)
         return usage_error("run", "--best-of needs a temperature, as in --temp 0.8: greedy answers "
                            "are all the same");
     if (r.deep) return ask_deep(&r, prompt, &err) ? failed(&err) : 0;
-    int status = options_engine(&r.o, &engine, r.best_of > 1 ? r.best_of + 1 : 1, &err);
+    int status = guarding_open(&r.guarding, &r.o, &err);
+    r.guarding.quiet = r.quiet;
+    if (!status) status = options_engine(&r.o, &engine, r.best_of > 1 ? r.best_of + 1 : 1, &err);
     if (!status) status = with_session(&r, engine, prompt, &err);
     cerium_engine_close(&engine);
+    guarding_close(&r.guarding);
     return status ? failed(&err) : 0;
 }

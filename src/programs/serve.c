@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "programs/accounts.h"
+#include "programs/guarding.h"
 #include "programs/options.h"
 #include "server/server.h"
 
@@ -34,6 +35,7 @@ static const char help[] =
     "      --stall-time S    a reader that takes nothing (default 60)\n"
     "      --socket-time S   age at which a WebSocket must connect again (default 3600; 0: none)\n"
     "      --drain S         for answers to end after SIGTERM or Ctrl-C (default 30)\n"
+    GUARDING_HELP
     "      --demo TEXT       first complete this over a WebSocket of its own\n"
     "      --log-prompts     log what clients say\n"
     "      --quiet           log only warnings and errors\n"
@@ -175,9 +177,15 @@ static int serve(serving *v, cerium_error *err)
     v->config.origins = v->origins;
     v->config.model_path = options_model(&v->o);
     v->config.sampling = v->o.sampling;
-    RETURN_IF(options_engine(&v->o, &engine, v->config.running_max, err));
+    guarding watchdog;
+    RETURN_IF(guarding_open(&watchdog, &v->o, err));
+    int status = options_engine(&v->o, &engine, v->config.running_max, err);
+    if (!status) status = guarding_ready(&watchdog, err);
     v->config.engine = engine;
-    int status = server_open(&s, &v->config, err);
+    v->config.guard = watchdog.guard;
+    v->config.guard_worker = watchdog.worker;
+    v->config.guard_policy = watchdog.policy;
+    if (!status) status = server_open(&s, &v->config, err);
     if (!status) {
         running = s;
         sigemptyset(&action.sa_mask);
@@ -190,6 +198,7 @@ static int serve(serving *v, cerium_error *err)
     }
     server_close(&s);
     cerium_engine_close(&engine);
+    guarding_close(&watchdog);
     return status;
 }
 
@@ -218,7 +227,7 @@ static const struct option own[] = {
     {"quiet", no_argument, NULL, OWN_QUIET},
     {"config", required_argument, NULL, OWN_CONFIG},
 };
-enum { GROUPS = OPTIONS_ENGINE | OPTIONS_CHOICE };
+enum { GROUPS = OPTIONS_ENGINE | OPTIONS_CHOICE | OPTIONS_GUARD };
 
 static int read_line(serving *v, int argc, char **argv)
 {

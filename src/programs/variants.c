@@ -97,6 +97,8 @@ static int follow(variants *all, uint64_t start, cerium_error *err)
 static int by_score(const void *a, const void *b)
 {
     double x = variant_score(a), y = variant_score(b);
+    bool weak[] = {((const variant *)a)->weak, ((const variant *)b)->weak};
+    if (weak[0] != weak[1]) return weak[0] ? 1 : -1;
     if (x != y) return x > y ? -1 : 1;
     return ((const variant *)a)->seed < ((const variant *)b)->seed ? -1 : 1;
 }
@@ -115,6 +117,29 @@ int variants_sample(variants *all, cerium_engine *engine, const int32_t *tokens,
     interrupt_restore();
     if (!status) qsort(all->of, all->n, sizeof *all->of, by_score);
     return status;
+}
+
+int variants_judge(variants *all, guarding *g, guard_form form, view before, cerium_error *err)
+{
+    const guard_stream_config config = {.form = form};
+    cerium_error first, why;
+    for (uint32_t i = 0; i < all->n; i++) {
+        variant *v = &all->of[i];
+        view text = {v->text.ptr, v->text.len};
+        int status = guarding_judge(g, &config, before, text, "the answer", "is left out", &why);
+        if (status && status != CERIUM_ERR_FORMAT) {
+            *err = why;
+            return status;
+        }
+        v->weak = status != 0;
+        if (i == 0 && v->weak) first = why;
+        if (v->weak) bytes_free(&v->text);
+        all->n_weak += v->weak;
+    }
+    qsort(all->of, all->n, sizeof *all->of, by_score);
+    if (!all->of[0].weak) return CERIUM_OK;
+    *err = first;
+    return CERIUM_ERR_FORMAT;
 }
 
 void variants_free(variants *all)
@@ -136,6 +161,7 @@ static json_t *variant_json(const variants *all, const variant *v)
 {
     json_t *text = json_stringn(v->text.ptr ? v->text.ptr : "", v->text.len);
     const char *stop = *stop_name(v->stop) ? stop_name(v->stop) : "tokens";
+    if (v->weak) stop = "guard";
     return json_pack("{s:o, s:s, s:I, s:i, s:f}", "text", text ? text : json_null(), "stop",
                      all->interrupted ? "interrupt" : stop, "seed", (json_int_t)v->seed,
                      "n_tokens", (int)v->n_tokens, "logprob", variant_score(v));
@@ -171,5 +197,6 @@ int variants_print(const variants *all, bool quiet, bool as_json, cerium_error *
             (unsigned long long)best->seed, variant_score(best),
             variant_score(&all->of[all->n - 1]), all->prompt_tokens, (double)all->first_ns / 1e6,
             all->new_tokens, tokens_per_second(all), all->interrupted ? ", stopped" : "");
+    if (all->n_weak) fprintf(stderr, "%u of them left out: weak lines\n", all->n_weak);
     return CERIUM_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef PROGRAMS_VARIANTS_H
 #define PROGRAMS_VARIANTS_H
 
-#include "programs/options.h"
+#include "programs/guarding.h"
 
 enum { VARIANTS_MAX = 64 }; /* rows of one pass */
 
@@ -13,12 +13,12 @@ typedef struct {
     double logprob;       /* of all its tokens */
     uint32_t n_tokens;
     cerium_stop stop;
-    bool done;
+    bool done, weak;      /* weak: the watchdog blocks it, and its text is gone */
 } variant;
 
 typedef struct {
-    variant of[VARIANTS_MAX]; /* after variants_sample() the likeliest first */
-    uint32_t n;
+    variant of[VARIANTS_MAX]; /* after variants_sample() the likeliest first, the weak ones last */
+    uint32_t n, n_weak;
     uint32_t prompt_tokens, new_tokens; /* new: of all */
     uint64_t first_ns, rest_ns;         /* to the first token of all, and from there to the last */
     bool interrupted;                   /* Ctrl-C */
@@ -34,6 +34,11 @@ CERIUM_CHECKED int variants_sample(variants *all, cerium_engine *engine, const i
                                    size_t n_tokens, uint32_t n_new,
                                    const cerium_sampling *sampling, cerium_error *err);
 void variants_free(variants *all);
+
+/* Leave out what the watchdog blocks.  before: the code that the answers go on with, in GUARD_CODE.
+ * CERIUM_ERR_FORMAT, with what was found in the likeliest, when no answer is left. */
+CERIUM_CHECKED int variants_judge(variants *all, guarding *g, guard_form form, view before,
+                                  cerium_error *err);
 
 /* The best text on standard output and figures on standard error unless quiet; or all as JSON. */
 CERIUM_CHECKED int variants_print(const variants *all, bool quiet, bool as_json,

@@ -34,7 +34,9 @@ static void send(protocol_writer *w, const char *finish)
     json_out *t = &w->event;
     json_out_literal(t, ",\"finish_reason\":");
     json_out_string(t, finish);
-    json_out_put(t, w->r->include_usage ? VIEW("}],\"usage\":null}") : VIEW("}]}"));
+    json_out_put(t, w->r->include_usage ? VIEW("}],\"usage\":null") : VIEW("}]"));
+    if (finish) put_findings(w, t);
+    json_out_literal(t, "}");
     event_send(w, NULL);
 }
 
@@ -160,6 +162,7 @@ static const char *finish(const protocol_writer *w, const writer_choice *c)
 {
     if (!c->ended) return NULL;
     if (c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT) return "length";
+    if (c->end == PROTOCOL_END_GUARDED) return "content_filter";
     if (!c->n_calls) return "stop";
     return w->r->legacy_functions ? "function_call" : "tool_calls";
 }
@@ -244,7 +247,8 @@ static void body(const protocol_writer *w, json_out *t)
     }
     json_out_literal(t, "],");
     put_usage(w, t);
+    put_findings(w, t);
     json_out_literal(t, "}");
 }
 
-const writer_api writer_chat = {begin, open, delta, close, end_choice, end, body};
+const writer_api writer_chat = {begin, open, delta, close, end_choice, end, NULL, body};

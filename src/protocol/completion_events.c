@@ -24,6 +24,7 @@ static void make_head(protocol_writer *w, writer_choice *c)
 static const char *finish(const writer_choice *c)
 {
     if (!c->ended) return NULL;
+    if (c->end == PROTOCOL_END_GUARDED) return "content_filter";
     return c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT ? "length" : "stop";
 }
 
@@ -40,7 +41,9 @@ static void send_text(protocol_writer *w, writer_choice *c, view text)
         json_out_literal(t, "null");
     json_out_literal(t, ",\"finish_reason\":");
     json_out_string(t, finish(c));
-    json_out_put(t, w->r->include_usage ? VIEW("}],\"usage\":null}") : VIEW("}]}"));
+    json_out_put(t, w->r->include_usage ? VIEW("}],\"usage\":null") : VIEW("}]"));
+    if (c->ended) put_findings(w, t);
+    json_out_literal(t, "}");
     legacy_sent(&c->legacy);
     event_send(w, NULL);
 }
@@ -159,7 +162,8 @@ static void body(const protocol_writer *w, json_out *t)
         put_best(w, t, &w->choices[i * w->r->n_choices], i * w->r->n_best);
     json_out_literal(t, "],");
     put_usage(w, t);
+    put_findings(w, t);
     json_out_literal(t, "}");
 }
 
-const writer_api writer_completions = {begin, open, delta, close, end_choice, end, body};
+const writer_api writer_completions = {begin, open, delta, close, end_choice, end, NULL, body};

@@ -89,6 +89,7 @@ static void put_all(const protocol_writer *w, json_out *t, view content)
     json_out_string(t, limit ? "limit" : c->end == PROTOCOL_END_STOP ? "eos" : "none");
     json_out_literal(t, ",\"stopping_word\":\"\",");
     put_timings(u, t);
+    put_findings(w, t);
     json_out_literal(t, "}");
 }
 
@@ -158,4 +159,4 @@ static void body(const protocol_writer *w, json_out *t)
     put_answer(w, t, (view){c->said.ptr, c->said.len});
 }
 
-const writer_api writer_infill = {begin, open, delta, close, end_choice, end, body};
+const writer_api writer_infill = {begin, open, delta, close, end_choice, end, NULL, body};

@@ -34,6 +34,10 @@ void json_out_bool(json_out *t, bool value);
 /* Compact; NULL is null. */
 void json_out_value(json_out *t, const json_t *value);
 
+/* {"deed":...,"weakness":...}: see protocol_finding. */
+struct protocol_finding;
+void json_out_finding(json_out *t, const struct protocol_finding *f);
+
 #define json_out_literal(t, literal) json_out_put(t, VIEW(literal))
 
 /* Length of the UTF-8 character at text[0], 1..4; 0 when there is none. */

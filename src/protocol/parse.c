@@ -190,6 +190,7 @@ static int common_parse(parser *p)
     RETURN_IF(field_bool(p, NULL, p->root, "stream", &r->stream));
     RETURN_IF(field_object(p, NULL, p->root, "stream_options", &options));
     RETURN_IF(field_bool(p, &at, options, "include_usage", &r->include_usage));
+    RETURN_IF(field_string(p, NULL, p->root, "cerium_guard", &r->guard));
     RETURN_IF(tier_parse(p));
     RETURN_IF(sampling_parse(p));
     RETURN_IF(length_parse(p));

@@ -105,6 +105,7 @@ typedef struct {
     uint32_t n_choices;               /* answers to each prompt: Chat and Completions `n`, or
                                          Completions' `best_of`; 1..64 */
     uint32_t n_best;                  /* of those, the likeliest that the client gets: `n` */
+    const char *guard;                /* `cerium_guard`: "block", "sql=block,tls=warn"; or NULL */
     struct protocol_text *texts;      /* owned, private: strings that had to be made */
 } protocol_request;
 
@@ -166,6 +167,7 @@ typedef enum {
     PROTOCOL_END_CONTEXT = 2,   /* the context is full */
     PROTOCOL_END_CANCELED = 3,
     PROTOCOL_END_FAILED = 4,    /* *error says why */
+    PROTOCOL_END_GUARDED = 5,   /* the watchdog lets no more out */
 } protocol_end;
 
 /* One token of the answer for logprobs. */
@@ -175,6 +177,13 @@ typedef struct {
     const cerium_logprob *top; /* [n_top] */
     uint32_t n_top;
 } protocol_token;
+
+/* Something that the watchdog found, for an extension of the events; strings are borrowed. */
+typedef struct protocol_finding {
+    const char *deed;           /* "taken_back", "corrected", "warned", "blocked" */
+    const char *weakness, *rule, *message, *idiom, *language;
+    uint32_t cwe, line;
+} protocol_finding;
 
 typedef struct protocol_writer protocol_writer;
 
@@ -215,6 +224,10 @@ typedef enum {
     PROTOCOL_PART_CALL_END = 4,
 } protocol_part;
 int protocol_writer_part(protocol_writer *writer, uint32_t choice, protocol_part part, view text);
+/* The watchdog found something in what comes next, or came last.  Responses tell it at once, as
+ * response.cerium.finding; what is no step on the way is kept for the whole object, and for the
+ * last chunk of the other APIs, as "cerium":{"findings":[...]}. */
+int protocol_writer_finding(protocol_writer *writer, uint32_t choice, const protocol_finding *f);
 /* A choice ended; after the last one the closing events: completed, incomplete or failed, or the
  * final chunks and for SSE of Chat and Completions "[DONE]".  error: for PROTOCOL_END_FAILED. */
 int protocol_writer_end(protocol_writer *writer, uint32_t choice, protocol_end end,

@@ -237,7 +237,8 @@ static const char *status_of(const protocol_writer *w)
     switch (w->choices[0].end) {
     case PROTOCOL_END_STOP: return "completed";
     case PROTOCOL_END_LENGTH:
-    case PROTOCOL_END_CONTEXT: return "incomplete";
+    case PROTOCOL_END_CONTEXT:
+    case PROTOCOL_END_GUARDED: return "incomplete";
     case PROTOCOL_END_CANCELED: return "cancelled";
     case PROTOCOL_END_FAILED: return "failed";
     }
@@ -292,8 +293,10 @@ static void put_response(const protocol_writer *w, json_out *t)
     else
         json_out_literal(t, "null");
     json_out_literal(t, ",\"incomplete_details\":");
+    bool guarded = w->choices[0].end == PROTOCOL_END_GUARDED;
     json_out_put(t, strcmp(status, "incomplete") ? VIEW("null")
-                                                  : VIEW("{\"reason\":\"max_output_tokens\"}"));
+                    : guarded                    ? VIEW("{\"reason\":\"content_filter\"}")
+                                                 : VIEW("{\"reason\":\"max_output_tokens\"}"));
     json_out_literal(t, ",\"output\":[");
     json_out_put(t, json_out_view(&w->items));
     json_out_literal(t, "],\"usage\":");
@@ -301,6 +304,7 @@ static void put_response(const protocol_writer *w, json_out *t)
         response_usage(w, t);
     else
         json_out_literal(t, "null");
+    put_findings(w, t);
     json_out_literal(t, "}");
 }
 
@@ -332,13 +336,26 @@ static void end_response(protocol_writer *w)
     case PROTOCOL_END_STOP: send_response(w, "response.completed"); break;
     case PROTOCOL_END_LENGTH:
     case PROTOCOL_END_CONTEXT:
+    case PROTOCOL_END_GUARDED:
     case PROTOCOL_END_CANCELED: send_response(w, "response.incomplete"); break;
     case PROTOCOL_END_FAILED: send_response(w, "response.failed"); break;
     }
 }
 
-const writer_api writer_responses = {begin_response, open_item, delta, close_item,
-                                     end_choice, end_response, put_response};
+static void tell_finding(protocol_writer *w, writer_choice *c, const protocol_finding *f)
+{
+    (void)c;
+    if (!writer_live(w)) return;
+    json_out *t = begin(w, "response.cerium.finding");
+    json_out_literal(t, ",\"output_index\":");
+    json_out_integer(t, w->n_items);
+    json_out_literal(t, ",\"finding\":");
+    json_out_finding(t, f);
+    send(w, "response.cerium.finding");
+}
+
+const writer_api writer_responses = {begin_response, open_item, delta, close_item, end_choice,
+                                     end_response, tell_finding, put_response};
 
 /* ---- Section - Compaction: what the model says is the summary, in one opaque item ---- */
 
@@ -446,4 +463,4 @@ static void compact_body(const protocol_writer *w, json_out *t)
 }
 
 const writer_api writer_compaction = {compact_begin, compact_open, compact_delta, compact_close,
-                                      compact_end_choice, compact_end, compact_body};
+                                      compact_end_choice, compact_end, NULL, compact_body};

@@ -100,7 +100,8 @@ int protocol_writer_open(protocol_writer **out, const protocol_answer *answer)
     if (!w) return CERIUM_ERR_MEMORY;
     w->r = answer->request;
     w->api = api_of(w->r);
-    w->event.b.max = w->echo.b.max = w->items.b.max = w->item.b.max = PROTOCOL_ANSWER_BYTES_MAX;
+    w->event.b.max = w->echo.b.max = w->items.b.max = w->item.b.max = w->findings.b.max =
+        PROTOCOL_ANSWER_BYTES_MAX;
     w->has_logprobs = w->r->sampling.logprobs;
     int status = copy_answer(w, answer);
     if (!status) status = choices_open(w);
@@ -134,6 +135,7 @@ void protocol_writer_free(protocol_writer **writer)
     json_out_free(&w->event);
     json_out_free(&w->echo);
     json_out_free(&w->items);
+    json_out_free(&w->findings);
     json_out_free(&w->item);
     json_decref(w->output);
     memory_free((void *)w->answer.id);

@@ -53,6 +53,8 @@ typedef struct {
     void (*close)(protocol_writer *w, writer_choice *c, bool whole);
     void (*end_choice)(protocol_writer *w, writer_choice *c);
     void (*end)(protocol_writer *w);
+    /* At once, of each deed; or NULL. */
+    void (*finding)(protocol_writer *w, writer_choice *c, const protocol_finding *f);
     void (*body)(const protocol_writer *w, json_out *out);
 } writer_api;
 
@@ -64,6 +66,7 @@ struct protocol_writer {
     json_out event;         /* used for each event anew */
     json_out echo;          /* Responses: fields that never change */
     json_out items;         /* Responses: finished items, comma-separated */
+    json_out findings;      /* of the watchdog, comma-separated */
     json_out item;          /* the one being finished */
     json_t *output;          /* items as values, made when asked for */
     size_t output_bytes;     /* items.b.len when it was made */
@@ -86,6 +89,8 @@ json_out *event_begin(protocol_writer *w);
 void event_send(protocol_writer *w, const char *name);
 static inline bool writer_live(const protocol_writer *w) { return w->answer.emit && !w->status; }
 
+/* ,"cerium":{"findings":[...]} when there are any. */
+void put_findings(const protocol_writer *w, json_out *t);
 /* ,"prompt_tokens":... and such: numbers with their names. */
 void put_count(json_out *t, const char *name, uint64_t value);
 /* Fields of a Response that stay as they are, without braces, with a comma at the end. */

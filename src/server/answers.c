@@ -7,6 +7,7 @@
 #include "server/connection.h"
 #include "server/forward.h"
 #include "server/gate.h"
+#include "server/guarded.h"
 #include "server/http.h"
 #include "server/indent.h"
 #include "server/prompts.h"
@@ -26,6 +27,7 @@ static int no_memory(protocol_error *e)
 void answer_drop_prompts(answer *a)
 {
     for (uint32_t i = 0; a->choices && i < a->n_choices; i++) {
+        guarded_close(&a->choices[i]);
         bytes_free(&a->choices[i].sampled);
         bytes_free(&a->choices[i].held);
         cerium_session_close(&a->choices[i].session);
@@ -260,6 +262,7 @@ static metrics_end metrics_end_of(protocol_end end)
     case PROTOCOL_END_CONTEXT: return METRICS_END_LENGTH;
     case PROTOCOL_END_CANCELED: return METRICS_END_ABORT;
     case PROTOCOL_END_FAILED: return METRICS_END_ERROR;
+    case PROTOCOL_END_GUARDED: return METRICS_END_STOP;
     }
     return METRICS_END_ERROR;
 }
@@ -272,6 +275,8 @@ static void count_used(choice *ch, protocol_end end)
         return;
     }
     if (ch->session) cerium_session_usage(ch->session, &ch->usage);
+    guarded_usage(ch, &ch->usage);
+    guarded_close(ch);
     ch->usage.prompt_tokens = (uint32_t)ch->n_prompt;
     ch->usage.new_tokens = (uint32_t)(ch->sampled.len / sizeof(int32_t));
     metrics_answer(&a->s->metrics, a->request->class_, metrics_end_of(end), &ch->usage);
@@ -384,16 +389,55 @@ answer *answers_of(const connection *c)
     return a;
 }
 
+/* ---- what is asked of the engine ---- */
+
+static void notify(void *user)
+{
+    server *s = user;
+    /* Wakes the loop once, however many events gather until it looks. */
+    if (!atomic_exchange(&s->woken, true)) lws_cancel_service(s->lws);
+}
+
+/* Only what is our own idea has a cap of ours: a summary is short. */
+static uint32_t new_tokens_max(const answer *a)
+{
+    uint32_t most = a->warm_up ? 0 : a->request->new_tokens_max;
+    return a->request->compacts && most > SUMMARY_TOKENS_MAX ? SUMMARY_TOKENS_MAX : most;
+}
+
+/* What is asked of the engine for a choice. */
+static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_guide *guide)
+{
+    answer *a = ch->a;
+    const protocol_request *r = a->request;
+    *sampling = r->sampling;
+    sampling->seed += ch->index;
+    sampling->logprobs = answer_wants_logprobs(r);
+    return (cerium_request){.tokens = ch->prompt,
+                            .n_tokens = ch->n_prompt,
+                            .new_tokens_max = new_tokens_max(a),
+                            .sampling = sampling,
+                            .class_ = r->class_,
+                            .top_logprobs = r->sampling.logprobs ? r->top_logprobs : 0,
+                            .script = a->script,
+                            .n_script = a->n_script,
+                            .prediction = a->prediction,
+                            .n_prediction = a->n_prediction,
+                            .guide = shape_guide(&a->kept_to, guide) ? guide : NULL,
+                            .notify = notify,
+                            .user = a->s};
+}
+
 /* ---- the engine's events ---- */
 
-/* What may be shown of a step's text; true when the completion ends before it. */
-static bool shown(choice *ch, const cerium_step *step, int *status)
+/* What may be shown of a text; true when the completion ends before it. */
+static bool shown(choice *ch, view text, int *status)
 {
     answer *a = ch->a;
     bytes *show = &a->s->show;
     uint32_t least = a->request->api == PROTOCOL_INFILL ? a->request->indent_min : 0;
-    if (memchr(step->text, '\n', step->text_len)) ch->line_seen = true;
-    return indent_feed(&ch->held, least, (view){step->text, step->text_len}, show, status);
+    if (text.len && memchr(text.ptr, '\n', text.len)) ch->line_seen = true;
+    return indent_feed(&ch->held, least, text, show, status);
 }
 
 /* t_max_predict_ms, as llama.cpp has it: once there is a whole line. */
@@ -403,32 +447,51 @@ static bool out_of_time(const choice *ch)
     return limit && ch->line_seen && clock_ns() - ch->first_ns > limit * UINT64_C(1000000);
 }
 
-static void choice_step(choice *ch, const cerium_event *event)
+/* Without memory nothing more may be said. */
+static void choice_fail(choice *ch)
+{
+    protocol_error e;
+    (void)no_memory(&e);
+    fail(ch->a, &e);
+    choice_stop(ch, PROTOCOL_END_FAILED);
+}
+
+/* Text that may be told, and the tokens that it is of. */
+static void choice_text(choice *ch, view said, const watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
     int status;
-    protocol_error e;
-    if (!ch->first_ns) ch->first_ns = clock_ns();
-    if (ch->ended) return;
-    ch->logprob += (double)event->step.logprobs[0];
-    if (bytes_append(&ch->sampled, event->step.tokens, event->step.n_tokens * sizeof(int32_t))) {
-        (void)no_memory(&e);
-        fail(a, &e);
-        choice_stop(ch, PROTOCOL_END_FAILED);
-        return;
-    }
-    bool leaves = shown(ch, &event->step, &status);
+    const watch_token *told = a->request->sampling.logprobs ? tokens : NULL;
+    for (uint32_t i = 0; tokens && i < n; i++) ch->logprob += (double)tokens[i].logprob;
+    bool leaves = shown(ch, said, &status);
     view text = {a->s->show.ptr, a->s->show.len};
-    if (!status && (text.len || a->request->sampling.logprobs))
-        status = a->voice->text(ch, text, event);
-    if (status) {
-        (void)no_memory(&e);
-        fail(a, &e);
-        choice_stop(ch, PROTOCOL_END_FAILED);
-    } else if (leaves || (a->writer && protocol_writer_enough(a->writer, ch->index))) {
+    if (!status && (text.len || told)) status = a->voice->text(ch, text, told, n);
+    if (status)
+        choice_fail(ch);
+    else if (leaves || (a->writer && protocol_writer_enough(a->writer, ch->index)))
         choice_stop(ch, PROTOCOL_END_STOP);
-    } else if (out_of_time(ch)) {
+    else if (out_of_time(ch))
         choice_stop(ch, PROTOCOL_END_LENGTH);
+}
+
+static void choice_step(choice *ch, const cerium_event *event)
+{
+    const cerium_step *step = &event->step;
+    watch_result out;
+    if (!ch->first_ns) ch->first_ns = clock_ns();
+    if (ch->ended || guarded_turns(ch)) return;
+    if (!ch->guarded) {
+        watch_token token = {.token = step->tokens[0], .logprob = step->logprobs[0],
+                             .n_top = event->n_top, .top = event->top};
+        if (bytes_append(&ch->sampled, step->tokens, step->n_tokens * sizeof(int32_t)))
+            choice_fail(ch);
+        else
+            choice_text(ch, (view){step->text, step->text_len}, &token, 1);
+    } else if (guarded_step(ch, event, &out)) {
+        choice_fail(ch);
+    } else {
+        if (out.text.len || out.tokens) choice_text(ch, out.text, out.tokens, out.n_tokens);
+        if (out.order == WATCH_END && !ch->ended) choice_stop(ch, PROTOCOL_END_GUARDED);
     }
 }
 
@@ -446,10 +509,43 @@ static protocol_end end_of(const cerium_event *event)
     return PROTOCOL_END_FAILED;
 }
 
+/* The engine stopped because a line was taken back, or at its own end, and the watch has the last
+ * word.  True when it runs again. */
+static bool choice_goes_on(choice *ch, protocol_end *end)
+{
+    watch_result out = {.order = WATCH_AGAIN};
+    while (ch->guarded && !ch->ended) {
+        int status = CERIUM_OK;
+        if (!guarded_turns(ch)) {
+            if (*end == PROTOCOL_END_CANCELED || *end == PROTOCOL_END_FAILED) return false;
+            if (guarded_finish(ch, &out)) status = CERIUM_ERR_MEMORY;
+            else if (out.text.len || out.tokens)
+                choice_text(ch, out.text, out.tokens, out.n_tokens);
+            if (out.order == WATCH_END) *end = PROTOCOL_END_GUARDED;
+            if (!status && out.order != WATCH_AGAIN) return false;
+        } else {
+            cerium_sampling sampling;
+            cerium_guide guide;
+            cerium_error err;
+            cerium_request request = request_for(ch, &sampling, &guide);
+            if (guarded_again(ch, &request, &status))
+                status = cerium_session_start(ch->session, &request, &err);
+            else if (!status) {
+                *end = request.n_script ? PROTOCOL_END_STOP : PROTOCOL_END_LENGTH;
+                continue;
+            }
+            if (!status) return true;
+        }
+        if (status) choice_fail(ch);
+    }
+    return false;
+}
+
 static void choice_done(choice *ch, const cerium_event *event)
 {
     answer *a = ch->a;
     protocol_end end = end_of(event);
+    if (choice_goes_on(ch, &end)) return;
     if (end == PROTOCOL_END_FAILED && !ch->ended) {
         protocol_error e;
         (void)protocol_error_set(&e, 500, "server_error", NULL, "", "the engine failed: %s",
@@ -457,11 +553,8 @@ static void choice_done(choice *ch, const cerium_event *event)
         fail(a, &e);
         metrics_count(&a->s->metrics, METRICS_FAILED, 1);
     }
-    if (ch->held.len && !ch->ended && end != PROTOCOL_END_FAILED) {
-        cerium_event rest = {.kind = CERIUM_EVENT_NONE};
-        (void)a->voice->text(ch, (view){ch->held.ptr, ch->held.len}, &rest);
-    }
-    cerium_session_usage(ch->session, &ch->usage);
+    if (ch->held.len && !ch->ended && end != PROTOCOL_END_FAILED)
+        (void)a->voice->text(ch, (view){ch->held.ptr, ch->held.len}, NULL, 1);
     choice_end(ch, end);
     choice_closed(ch);
 }
@@ -527,20 +620,6 @@ bool answers_poll(server *s)
 
 /* ---- the beginning ---- */
 
-static void notify(void *user)
-{
-    server *s = user;
-    /* Wakes the loop once, however many events gather until it looks. */
-    if (!atomic_exchange(&s->woken, true)) lws_cancel_service(s->lws);
-}
-
-/* Only what is our own idea has a cap of ours: a summary is short. */
-static uint32_t new_tokens_max(const answer *a)
-{
-    uint32_t most = a->warm_up ? 0 : a->request->new_tokens_max;
-    return a->request->compacts && most > SUMMARY_TOKENS_MAX ? SUMMARY_TOKENS_MAX : most;
-}
-
 /* CERIUM_ERR_CAPACITY: no session is free. */
 static int choice_start(choice *ch)
 {
@@ -551,24 +630,11 @@ static int choice_start(choice *ch)
     cerium_session_config config = {.tenant = a->tenant, .control_text = talks};
     int status = cerium_session_open(&ch->session, a->s->config.engine, &config, &err);
     if (status == CERIUM_ERR_CAPACITY) return status;
-    cerium_sampling sampling = r->sampling;
-    sampling.seed += ch->index;
-    sampling.logprobs |= r->n_best < r->n_choices;
+    cerium_sampling sampling;
     cerium_guide guide;
-    bool guided = shape_guide(&a->kept_to, &guide);
-    cerium_request request = {.tokens = ch->prompt,
-                              .n_tokens = ch->n_prompt,
-                              .new_tokens_max = new_tokens_max(a),
-                              .sampling = &sampling,
-                              .class_ = r->class_,
-                              .top_logprobs = r->sampling.logprobs ? r->top_logprobs : 0,
-                              .script = a->script,
-                              .n_script = a->n_script,
-                              .prediction = a->prediction,
-                              .n_prediction = a->n_prediction,
-                              .guide = guided ? &guide : NULL,
-                              .notify = notify,
-                              .user = a->s};
+    cerium_request request = request_for(ch, &sampling, &guide);
+    if (!status) status = guarded_open(ch);
+    if (status) (void)error_set(&err, status, "out of memory");
     if (!status) status = cerium_session_start(ch->session, &request, &err);
     count_waiting(a, -1);
     a->s->n_running++;
@@ -610,7 +676,7 @@ static int take_drafts(answer *a, protocol_error *e)
 {
     view output;
     const protocol_request *r = a->request;
-    if (a->s->replay && !a->warm_up && replay_take(a->s->replay, r, &output)) {
+    if (a->s->replay && !a->warm_up && replay_take(a->s->replay, r, &output, &a->corrected)) {
         a->replayed = true;
         metrics_count(&a->s->metrics, METRICS_REPLAYED, 1);
         RETURN_IF(prompts_tokenize(a->s, output, CERIUM_TOKENIZE_SPECIAL, &a->script, &a->n_script,
@@ -765,6 +831,7 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
         status = forward_route_long(a, prompt_tokens(a), status, e);
     }
     if (!status && a->forward) status = forward_prepare(a, e);
+    if (!status) status = guarded_policy(a, e);
     if (!status)
         status = gate_charge(a, a->forward ? forward_tokens(a) : prompt_tokens(a), e);
     if (!status && !a->forward) status = take_drafts(a, e);

@@ -251,6 +251,7 @@ void http_open(connection *c, const char *path)
     snprintf(x->path, sizeof x->path, "%s", path);
     x->speaks = read_version(c);
     x->route = route_find(x->method, x->path, x->id);
+    http_custom_header(c, "x-cerium-guard:", x->guard, sizeof x->guard);
 }
 
 static int check_line(const connection *c, const char *path, protocol_error *e)

@@ -55,15 +55,27 @@ static int begin(answer *a)
     return CERIUM_OK;
 }
 
-static int text(choice *ch, view said, const cerium_event *event)
+static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
     json_out *t = &a->s->event;
-    (void)event;
+    (void)tokens;
+    (void)n;
     if (!a->c || !said.len) return CERIUM_OK;
     put_event(t, "completion.delta", a->id);
     json_out_literal(t, ",\"delta\":");
     json_out_quoted(t, said);
+    return send_event(a->c, t);
+}
+
+static int finding(choice *ch, const protocol_finding *f)
+{
+    answer *a = ch->a;
+    json_out *t = &a->s->event;
+    if (!a->c) return CERIUM_OK;
+    put_event(t, "completion.finding", a->id);
+    json_out_literal(t, ",\"finding\":");
+    json_out_finding(t, f);
     return send_event(a->c, t);
 }
 
@@ -76,6 +88,7 @@ static const char *reason_of(const answer *a, protocol_end how)
     case PROTOCOL_END_CONTEXT: return "context";
     case PROTOCOL_END_CANCELED: return "canceled";
     case PROTOCOL_END_FAILED: return "failed";
+    case PROTOCOL_END_GUARDED: return "content_filter";
     }
     return "failed";
 }
@@ -118,7 +131,8 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
     return send_event(a->c, t);
 }
 
-static const answer_voice voice_inline = {.begin = begin, .text = text, .end = end};
+static const answer_voice voice_inline = {.begin = begin, .text = text, .finding = finding,
+                                          .end = end};
 
 /* ---- messages ---- */
 
@@ -181,8 +195,8 @@ static int read_limits(protocol_request *r, protocol_error *e)
 static int read_request(server *s, protocol_request *r, protocol_error *e)
 {
     cerium_infill *in = &r->infill;
-    size_t path_len;
-    const char *path;
+    size_t path_len, words_len;
+    const char *path, *words;
     r->api = PROTOCOL_INFILL;
     r->stream = true;
     r->fill_in = true;
@@ -194,6 +208,8 @@ static int read_request(server *s, protocol_request *r, protocol_error *e)
     RETURN_IF(read_string(r->root, "prefix", &in->prefix, &in->prefix_len, e));
     RETURN_IF(read_string(r->root, "suffix", &in->suffix, &in->suffix_len, e));
     RETURN_IF(read_string(r->root, "path", &path, &path_len, e));
+    RETURN_IF(read_string(r->root, "cerium_guard", &words, &words_len, e));
+    r->guard = words_len ? words : NULL;
     in->path = path_len ? path : NULL;
     return read_limits(r, e);
 }

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "watch/watch.h"
+
+_Static_assert((int)METRICS_KINDS == (int)WATCH_KINDS_MAX, "a counter for each weakness");
 
 /* Those that the server gives; a 0 stands for every other. */
 static const int statuses[METRICS_STATUSES] = {101, 200, 201, 204, 206, 301, 304, 400,
@@ -148,6 +151,30 @@ static void put_requests(writer *w, const metrics *m)
     for (size_t e = 0; e < ARRAY_LEN(ends); e++)
         put(w, "vllm:request_success_total{model_name=\"%s\",finished_reason=\"%s\"} %" PRIu64 "\n",
             w->model, ends[e], m->ends[e]);
+}
+
+static void put_guard(writer *w, const metrics *m)
+{
+    static const char *const deeds[METRICS_DEEDS] = {"taken_back", "corrected", "warned",
+                                                     "blocked"};
+    head(w, "cerium_guard_findings_total", "counter", "Weaknesses by class and what was done.");
+    for (uint32_t k = 0; k < METRICS_KINDS; k++) {
+        const char *name = guard_weakness_name(k);
+        for (size_t d = 0; d < METRICS_DEEDS; d++)
+            if (m->guard_findings[k][d])
+                put(w, "cerium_guard_findings_total{class=\"%s\",action=\"%s\"} %" PRIu64 "\n",
+                    name ? name : "late", deeds[d], m->guard_findings[k][d]);
+    }
+    head(w, "cerium_guard_bytes_total", "counter", "Bytes that the watchdog read.");
+    put(w, "cerium_guard_bytes_total %" PRIu64 "\n", m->guard_bytes);
+    head(w, "cerium_guard_lines_total", "counter", "Lines that it judged; in prose, words.");
+    put(w, "cerium_guard_lines_total %" PRIu64 "\n", m->guard_lines);
+    head(w, "cerium_guard_microseconds_total", "counter", "Time that it took.");
+    put(w, "cerium_guard_microseconds_total %" PRIu64 "\n", m->guard_ns / 1000);
+    head(w, "cerium_guard_discarded_tokens_total", "counter", "Tokens of lines taken back.");
+    put(w, "cerium_guard_discarded_tokens_total %" PRIu64 "\n", m->guard_discarded);
+    head(w, "cerium_guard_held_bytes_max", "gauge", "Bytes held back at once, at most.");
+    put(w, "cerium_guard_held_bytes_max %" PRIu64 "\n", m->guard_held);
 }
 
 static void put_times(writer *w, const char *name, const char *help, bool alias,
@@ -327,6 +354,7 @@ int metrics_text(bytes *out, const metrics *m, const metrics_engine *engine)
     put_value(&w, "cerium_context_tokens_max", "gauge", "Tokens of one context.",
               engine->context_tokens_max);
     put_requests(&w, m);
+    put_guard(&w, m);
     for (size_t i = 0; i < METRICS_HISTOGRAMS; i++) {
         put_times(&w, histograms[i].name, histograms[i].help, false, &m->times[i]);
         put_times(&w, histograms[i].alias, histograms[i].help, true, &m->times[i]);

@@ -63,6 +63,7 @@ typedef enum {
     METRICS_HISTOGRAMS = 5,
 } metrics_histogram;
 
+enum { METRICS_KINDS = 64, METRICS_DEEDS = 4 }; /* of the watchdog: watch.h */
 enum { METRICS_STATUSES = 24, METRICS_BUCKETS = 20 };
 
 typedef struct {
@@ -77,6 +78,8 @@ typedef struct {
     uint64_t answers[CERIUM_CLASSES];
     uint64_t ends[4]; /* stop, length, abort, error: as vLLM names them */
     metrics_times times[METRICS_HISTOGRAMS];
+    uint64_t guard_findings[METRICS_KINDS][METRICS_DEEDS]; /* by weakness and deed */
+    uint64_t guard_ns, guard_bytes, guard_lines, guard_discarded, guard_held; /* held: at most */
     uint32_t connections_open, sockets_open, streams_open; /* gauges: the server sets them */
 } metrics;
 

@@ -4,6 +4,7 @@
 #include <ini.h>
 
 #include "base/memory.h"
+#include "watch/watch.h"
 
 _Static_assert(POLICY_LINE_BYTES_MAX < INI_MAX_LINE - 3, "libinih's own buffer");
 
@@ -46,6 +47,7 @@ typedef enum {
     VALUE_MODELS,  /* names with commas between */
     VALUE_EFFORTS,
     VALUE_TIER,
+    VALUE_GUARD,   /* as --guard, words with commas between */
 } value_kind;
 
 typedef struct {
@@ -151,6 +153,13 @@ static int take_value(reading *r, void *into, const key *k, const char *value)
         upstream_policy *u = into;
         return take_names(r, value, u->efforts[0], sizeof u->efforts[0], &u->n_efforts);
     }
+    case VALUE_GUARD: {
+        watch_policy ignored = watch_policy_strict();
+        if (!watch_policy_set_all(&ignored, view_of(value)))
+            return wrong(r, "'%s' is no guard: block, warn, off, or CLASS=one of them", value);
+        memcpy(at, value, strlen(value) + 1);
+        return CERIUM_OK;
+    }
     case VALUE_TIER:
         if (!policy_name_is_good(value)) return wrong(r, "'%s' is no name of a tier", value);
         memcpy(at, value, strlen(value) + 1);
@@ -169,6 +178,8 @@ static const key tier_keys[] = {
     {"deep-tokens-per-minute", VALUE_COUNT, TIER(deep_tokens_per_minute), 0, RATES_MAX},
     {"streams", VALUE_COUNT, TIER(streams), 0, 1 << 20},
     {"priority", VALUE_CLASS, TIER(ceiling), 0, 0},
+    {"guard", VALUE_GUARD, TIER(guard), 0, 0},
+    {"guard-loosens", VALUE_BOOL, TIER(guard_loosens), 0, 0},
     {"price-input", VALUE_PRICE, TIER(price_input), 0, 0},
     {"price-cached", VALUE_PRICE, TIER(price_cached), 0, 0},
     {"price-output", VALUE_PRICE, TIER(price_output), 0, 0},

@@ -19,6 +19,9 @@ typedef struct {
     uint32_t deep_requests_per_minute, deep_tokens_per_minute; /* of upstreams */
     uint32_t streams;          /* answers at the same time */
     cerium_class ceiling;      /* the best class that its requests get */
+    char guard[POLICY_TEXT_BYTES]; /* what is done about weak lines, as `--guard` has it, words with
+                                      commas; "" = as the server does */
+    bool guard_loosens;        /* its requests may ask for less */
     uint64_t price_input, price_cached, price_output; /* billionths of a dollar for a token, that
                                                          is thousandths of a dollar a million */
 } tier;

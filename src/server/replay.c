@@ -10,6 +10,7 @@ typedef struct {
     json_t *root;         /* owned; the strings below are in it */
     const char *last, *role, *has_tool, *model;
     view output;
+    json_t *corrected;    /* texts, or NULL */
     protocol_api api;
     bool any_api, repeat, used;
     uint64_t nth, n_matched; /* nth: 0 = any */
@@ -90,6 +91,14 @@ static int read_when(const place *at, json_t *when, line *l)
     return CERIUM_OK;
 }
 
+static int read_corrected(const place *at, const json_t *value)
+{
+    bool good = json_is_array(value);
+    for (size_t i = 0; i < json_array_size(value); i++)
+        good &= json_is_string(json_array_get(value, i));
+    return good ? CERIUM_OK : wrong(at, "", "corrected", "must be an array of strings");
+}
+
 static int read_fields(const place *at, line *l)
 {
     const char *key;
@@ -104,6 +113,9 @@ static int read_fields(const place *at, line *l)
         } else if (!strcmp(key, "output")) {
             status = read_text(at, key, value, &l->output.ptr);
             l->output.len = json_string_length(value);
+        } else if (!strcmp(key, "corrected")) {
+            status = read_corrected(at, value);
+            l->corrected = value;
         } else if (!strcmp(key, "repeat")) {
             if (!json_is_boolean(value)) status = wrong(at, "", key, "must be true or false");
             l->repeat = json_is_true(value);
@@ -248,7 +260,7 @@ static bool fulfils(const line *l, const protocol_request *request, newest said)
     return !l->has_tool || offers(request, l->has_tool);
 }
 
-bool replay_take(replay *r, const protocol_request *request, view *output)
+bool replay_take(replay *r, const protocol_request *request, view *output, json_t **corrected)
 {
     CHECK(r && request && output);
     if (request->warm_up || request->new_tokens_max == 0) return false;
@@ -264,6 +276,7 @@ bool replay_take(replay *r, const protocol_request *request, view *output)
     if (!taken) return false;
     taken->used = true;
     *output = taken->output;
+    *corrected = taken->corrected;
     return true;
 }
 

@@ -2,6 +2,7 @@
  *
  * A script has one JSON object a line:
  *   {"when": {"last": "list the files", "has_tool": "exec_command"}, "output": "<tool_call>..."}
+ *   {"when": {"last": "find a user"}, "output": "...", "corrected": ["..."]}
  * "output" is text in the model family's own form, as the model would have sampled it, without
  * the token that ends its turn.  "when" may be left out, and so may each of its parts:
  *   last      text that the newest message of the user or a tool contains; of completions and
@@ -12,7 +13,9 @@
  *   api       "responses", "chat", "completions", "infill" or "compact"
  *   nth       1 is the first request that fulfils the rest of this "when", 2 the next, ...
  * The first line that matches answers; it is used once, or for ever with "repeat": true.  What no
- * line matches, the model answers.  Warm-ups use no line. */
+ * line matches, the model answers.  Warm-ups use no line.  "corrected" is what is said where the
+ * watchdog takes a line back, one text a time, from that line to the end of the answer; where it
+ * has no more, the model goes on. */
 #ifndef SERVER_REPLAY_H
 #define SERVER_REPLAY_H
 
@@ -28,8 +31,9 @@ CERIUM_CHECKED int replay_open(replay **out, const char *path, cerium_error *err
 void replay_free(replay **r);
 
 /* The recorded answer to a request, whose line counts as used from now on: *output is borrowed
- * from the replay.  False when no line matches.  One thread at a time. */
-bool replay_take(replay *r, const protocol_request *request, view *output);
+ * from the replay, as are *corrected, texts in an array, or NULL.  False when no line matches.  One
+ * thread at a time. */
+bool replay_take(replay *r, const protocol_request *request, view *output, json_t **corrected);
 
 uint32_t replay_lines(const replay *r);
 

@@ -6,6 +6,7 @@
 #define SERVER_SERVER_H
 
 #include "base/base.h"
+#include "watch/watch.h"
 
 typedef struct server server;
 
@@ -34,6 +35,9 @@ typedef struct {
     cerium_sampling sampling;    /* where a request does not say; stops are not taken from here */
     bool log_prompts;            /* what clients say goes to the log too */
     bool quiet;                  /* only warnings and errors are logged */
+    const guard *guard;          /* NULL: nothing is watched; borrowed, with */
+    guard_worker *guard_worker;  /* the thread's of server_run() */
+    watch_policy guard_policy;   /* where neither a key nor a request says more */
     const struct policy *policy; /* tiers, prices, upstreams; NULL = policy_defaults() */
     const char *demo;            /* ask this over a WebSocket of our own first, text to standard
                                     output; NULL = no */

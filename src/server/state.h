@@ -60,6 +60,7 @@ typedef struct {
     bool closes;                        /* the connection ends with the answer */
     bool done;                          /* everything of the answer is in out */
     char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
+    char guard[256];                    /* x-cerium-guard of the request, or "" */
 } exchange;
 
 struct connection {
@@ -101,7 +102,8 @@ typedef struct {
     cerium_session *session;
     const int32_t *prompt;      /* [n_prompt] of the answer's */
     size_t n_prompt;
-    bytes sampled;              /* int32_t each */
+    bytes sampled;              /* int32_t each; with a watch, at the end only */
+    struct guarded *guarded;    /* its watch; NULL: nothing watches */
     bytes held;                 /* text that waits for its indentation (indent.h) */
     double logprob;             /* of its tokens, where the likeliest choices are wanted */
     uint64_t first_ns;          /* when the first token was polled; 0 = not yet */
@@ -112,7 +114,9 @@ typedef struct {
 /* How an answer is told: by the writer of its API, or as an inline completion (inline.c). */
 typedef struct {
     int (*begin)(answer *a);
-    int (*text)(choice *ch, view text, const cerium_event *event);
+    /* Text, and the tokens [n] that it is of; tokens is NULL where nobody wants to know them. */
+    int (*text)(choice *ch, view text, const watch_token *tokens, uint32_t n);
+    int (*finding)(choice *ch, const protocol_finding *f);
     int (*end)(choice *ch, protocol_end end, const protocol_usage *usage,
                const protocol_error *error);
 } answer_voice;
@@ -158,6 +162,8 @@ struct answer {
     size_t n_script, n_prediction;
     shape kept_to;              /* what the answer may be, owned; */
     shape_order *order;         /* not NULL: it is being compiled, and nothing was told yet */
+    watch_policy guard_policy;
+    json_t *corrected;          /* of a replay, borrowed: texts in place of weak lines; or NULL */
     bool replayed;
     chain chain;                /* of the conversation up to the answer; zero = none */
     size_t n_head;
@@ -169,6 +175,12 @@ struct answer {
     gate_state gate;
     struct forward *forward;    /* another server answers; NULL: the engine does */
 };
+
+/* The client does, or the likeliest of its answers are looked for. */
+static inline bool answer_wants_logprobs(const protocol_request *r)
+{
+    return r->sampling.logprobs || r->n_best < r->n_choices;
+}
 
 /* ---- the server ---- */
 

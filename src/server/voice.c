@@ -47,17 +47,28 @@ int voice_open(answer *a, protocol_error *e)
 
 static int begin(answer *a) { return protocol_writer_begin(a->writer); }
 
-static int text(choice *ch, view said, const cerium_event *event)
+static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
-    protocol_token token;
-    if (!a->request->sampling.logprobs || event->kind != CERIUM_EVENT_STEP)
-        return protocol_writer_text(a->writer, ch->index, said, NULL, 0);
-    token = (protocol_token){.text = token_text(a, event->step.tokens[0]),
-                             .logprob = event->step.logprobs[0],
-                             .top = event->top,
-                             .n_top = event->n_top};
-    return protocol_writer_text(a->writer, ch->index, said, &token, 1);
+    if (!tokens) return protocol_writer_text(a->writer, ch->index, said, NULL, n);
+    bytes list = {.max = SIZE_MAX / 2};
+    int status = bytes_reserve(&list, n * sizeof(protocol_token));
+    for (uint32_t i = 0; i < n && !status; i++) {
+        protocol_token token = {.text = token_text(a, tokens[i].token),
+                                .logprob = tokens[i].logprob,
+                                .top = tokens[i].top,
+                                .n_top = tokens[i].n_top};
+        status = bytes_append(&list, &token, sizeof token);
+    }
+    if (!status)
+        status = protocol_writer_text(a->writer, ch->index, said, (protocol_token *)list.ptr, n);
+    bytes_free(&list);
+    return status;
+}
+
+static int finding(choice *ch, const protocol_finding *f)
+{
+    return protocol_writer_finding(ch->a->writer, ch->index, f);
 }
 
 static int end(choice *ch, protocol_end how, const protocol_usage *usage,
@@ -66,4 +77,4 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
     return protocol_writer_end(ch->a->writer, ch->index, how, usage, error);
 }
 
-const answer_voice voice_writer = {.begin = begin, .text = text, .end = end};
+const answer_voice voice_writer = {.begin = begin, .text = text, .finding = finding, .end = end};

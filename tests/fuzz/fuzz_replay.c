@@ -27,10 +27,11 @@ static uint64_t answers(view script, uint32_t *n_lines)
     protocol_request request = {.messages = &message, .n_messages = 1, .tools = &tool,
                                 .n_tools = 1, .model = "m", .new_tokens_max = 9};
     for (int i = 0; i < 16; i++) {
+        json_t *corrected = NULL;
         view output = {NULL, 0};
         request.api = (protocol_api)(i / 2 % 2);
         message.role = i % 2 ? "tool" : "user";
-        if (!replay_take(r, &request, &output)) continue;
+        if (!replay_take(r, &request, &output, &corrected)) continue;
         CHECK(output.ptr);
         for (size_t k = 0; k < output.len; k++) sum = sum * 31 + (uint8_t)output.ptr[k];
         sum++;

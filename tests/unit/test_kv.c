@@ -117,6 +117,53 @@ static void test_rewind_keeps(void)
     close_all(pool, &seq, 1);
 }
 
+/* What is hidden nobody finds, not while it is held, not when it was let go of, and not in a fork;
+ * what stands before it, everybody finds. */
+static void check_hidden(uint32_t from, uint32_t n)
+{
+    int32_t tokens[400];
+    kv_pool *pool = open_pool(3, 0);
+    kv_sequence *seq[3];
+    for (int i = 0; i < 3; i++) seq[i] = open_sequence(pool, 5);
+    fill(tokens, 400, 1);
+    kv_sequence_hide(seq[0], from);
+    TEST_CHECK(take(seq[0], 5, tokens, n) == 0);
+    TEST_CHECK(take(seq[1], 5, tokens, 400) == from / 64 * 64);
+    kv_sequence_rest(seq[1]);
+    TEST_CHECK(kv_sequence_fork(seq[2], seq[0]) == from);
+    kv_sequence_rest(seq[2]);
+    TEST_CHECK(kv_sequence_adopt(seq[0], tokens, n) == n); /* itself, it has it */
+    kv_sequence_hide(seq[0], 0);
+    TEST_CHECK(kv_sequence_length(seq[0]) == (n > from ? from / 64 * 64 : from));
+    TEST_CHECK(kv_pool_is_sound(pool));
+    close_all(pool, seq, 3);
+    /* The same when the sequence is let go of as it is. */
+    pool = open_pool(2, 0);
+    for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, 5);
+    kv_sequence_hide(seq[0], from);
+    TEST_CHECK(take(seq[0], 5, tokens, n) == 0);
+    kv_sequence_close(&seq[0]);
+    TEST_CHECK(kv_pool_is_sound(pool));
+    TEST_CHECK(kv_sequence_adopt(seq[1], tokens, 400) == from);
+    TEST_CHECK(take(seq[1], 5, tokens, 400) == from);
+    /* What everybody knew before stays known, and what comes after it is hidden. */
+    kv_sequence_hide(seq[1], from);
+    TEST_CHECK(take(seq[1], 5, tokens, 400) == 400);
+    tokens[from] = tokens[from] + 1;
+    TEST_CHECK(take(seq[1], 5, tokens, n) == from);
+    kv_sequence_hide(seq[1], 0);
+    TEST_CHECK(kv_sequence_adopt(seq[1], tokens, n) <= from);
+    TEST_CHECK(kv_pool_is_sound(pool));
+    close_all(pool, seq + 1, 1);
+}
+
+static void test_hidden(void)
+{
+    for (uint32_t from = 1; from < 300; from += from < 60 ? 29 : 1)
+        if (from < 70 || from % 64 < 3 || from % 64 > 61)
+            for (uint32_t n = from; n < 400; n += 43) check_hidden(from, n);
+}
+
 /* Equal blocks computed at the same time become one. */
 static void test_equal_blocks_are_one(void)
 {
@@ -294,6 +341,7 @@ int main(void)
     TEST_RUN(test_others_find_it);
     TEST_RUN(test_unfinished_block);
     TEST_RUN(test_rewind_keeps);
+    TEST_RUN(test_hidden);
     TEST_RUN(test_equal_blocks_are_one);
     TEST_RUN(test_eviction_order);
     TEST_RUN(test_exhaustion);

@@ -38,7 +38,8 @@ static protocol_request chat(cerium_message *messages, const char *role, const c
 static bool gives(replay *r, const protocol_request *request, const char *want)
 {
     view output = {"", 0};
-    bool taken = replay_take(r, request, &output);
+    json_t *corrected = NULL;
+    bool taken = replay_take(r, request, &output, &corrected);
     bool right = want ? taken && view_equal(output, view_of(want)) : !taken;
     if (!right)
         printf("    got %s\"%.*s\"\n", taken ? "" : "nothing ", (int)output.len, output.ptr);
@@ -52,6 +53,8 @@ static void test_refused(void)
     TEST_CHECK(refused("[]", "s.jsonl:1: must be a JSON object"));
     TEST_CHECK(refused("{}", "\"output\" is missing"));
     TEST_CHECK(refused("{\"output\":5}", "\"output\" must be a string"));
+    TEST_CHECK(refused("{\"output\":\"\",\"corrected\":\"x\"}", "\"corrected\" must be an array"));
+    TEST_CHECK(refused("{\"output\":\"\",\"corrected\":[1]}", "\"corrected\" must be an array"));
     TEST_CHECK(refused("{\"output\":\"\",\"repeat\":1}", "\"repeat\" must be true or false"));
     TEST_CHECK(refused("{\"output\":\"\",\"outptu\":\"\"}", "a line has no \"outptu\""));
     TEST_CHECK(refused("{\"output\":\"\",\"when\":\"x\"}", "\"when\" must be an object"));

@@ -1,0 +1,153 @@
+/* halts.c - the bundled model forced through weak lines and free afterwards: how many runs release
+ * something weak, and how many go on with a line that parses and scans clean; and what the watch
+ * costs while nothing is found.  bench/guard.py calls it.
+ *
+ *   bench_halts MODEL [RUNS]        prints one JSON object */
+#include <jansson.h>
+#include <tree_sitter/api.h>
+
+#include "../tests/guard/forced.h"
+#include "guard/lexer.h"
+#include "guard/tree.h"
+
+#define ERROR_SYMBOL ((TSSymbol)-1) /* tree-sitter's own, of nodes that are no code */
+
+enum { NEW_TOKENS = 64, SAMPLES_MAX = 256, ROUNDS = 15, SPEED_TOKENS = 400 };
+
+/* ---- does what was released parse? ---- */
+
+static bool has_error(TSNode at, uint32_t from, uint32_t to)
+{
+    if (ts_node_end_byte(at) <= from || ts_node_start_byte(at) >= to) return false;
+    if (ts_node_symbol(at) == ERROR_SYMBOL) return true;
+    if (!ts_node_has_error(at)) return false;
+    for (uint32_t i = 0; i < ts_node_child_count(at); i++)
+        if (has_error(ts_node_child(at, i), from, to)) return true;
+    return false;
+}
+
+/* The released lines, with what is open closed behind them. */
+static bool parses(guard_language language, const char *before, const char *text)
+{
+    char code[2 * TEXT_MAX];
+    lexer x;
+    size_t from = strlen(before);
+    size_t n = (size_t)snprintf(code, sizeof code - 256, "%s%s", before, text);
+    while (n > from && code[n - 1] != '\n') n--;
+    if (n == from) return false;
+    size_t end = n;
+    lexer_begin(&x, language);
+    for (size_t i = 0; i < n; i++) lexer_step(&x, code[i]);
+    n += lexer_closers(&x, code + n, 128);
+    code[n++] = '\n';
+    TSParser *parser = ts_parser_new();
+    ts_parser_set_language(parser, role_grammar(language));
+    TSTree *parsed = ts_parser_parse_string(parser, NULL, code, (uint32_t)n);
+    bool good = parsed && !has_error(ts_tree_root_node(parsed), (uint32_t)from, (uint32_t)end);
+    ts_tree_delete(parsed);
+    ts_parser_delete(parser);
+    return good;
+}
+
+/* ---- runs ---- */
+
+typedef struct {
+    uint32_t runs, weak, corrected, blocked, parsed, clean, discarded, taken;
+} totals;
+
+static void run_sample(const json_t *sample, uint32_t seed, totals *t)
+{
+    static run r;
+    const char *before = json_string_value(json_object_get(sample, "prompt"));
+    const char *say = json_string_value(json_object_get(sample, "weak"));
+    guard_language language =
+        guard_language_named(view_of(json_string_value(json_object_get(sample, "language"))));
+    const cerium_sampling sampling = {.temperature = seed ? 0.8f : 0, .top_k = 40, .seed = seed};
+    if (!guard_has_grammar(language)) return;
+    watch *w = open_watch(GUARD_CODE, language, before, "block");
+    cerium_session *s = open_session(true);
+    drive(&r, s, before, say, NEW_TOKENS, &sampling, w);
+    bool weak = is_weak(GUARD_CODE, language, before, r.text);
+    bool parsed = parses(language, before, r.text);
+    t->runs++;
+    t->weak += weak;
+    t->taken += r.n_taken;
+    t->corrected += r.n_corrected > 0 && !r.n_blocked;
+    t->blocked += r.n_blocked > 0;
+    t->parsed += parsed;
+    t->clean += r.n_corrected > 0 && parsed && !weak;
+    t->discarded += (uint32_t)watch_measure(w).n_discarded;
+    cerium_session_close(&s);
+    watch_close(&w);
+}
+
+/* ---- what it costs ---- */
+
+static uint64_t time_answer(cerium_session *s, watch *w, uint64_t *guard_ns)
+{
+    static const char text[] = "def main():\n";
+    int32_t tokens[64];
+    cerium_step step;
+    watch_result out;
+    cerium_sampling sampling = {.repetition_penalty = 1.15f};
+    size_t n = encode(text, tokens, 64), n_made = 0;
+    if (cerium_session_sync(s, tokens, n, NULL, NULL)) return UINT64_MAX;
+    uint64_t start = clock_ns();
+    while (n_made < SPEED_TOKENS) {
+        if (cerium_session_step(s, &sampling, &step, NULL)) return UINT64_MAX;
+        if (w && (watch_step(w, &step, NULL, 0, &out) || out.order != WATCH_GO)) return UINT64_MAX;
+        n_made += step.n_tokens;
+        if (step.stop != CERIUM_STOP_NONE) break;
+    }
+    if (w) *guard_ns = watch_measure(w).ns * 1000 / n_made;
+    return (clock_ns() - start) / n_made;
+}
+
+static void measure(json_t *all)
+{
+    uint64_t best[2] = {UINT64_MAX, UINT64_MAX}, guard_ns = 0, least = UINT64_MAX;
+    for (int i = 0; i < 2 * ROUNDS; i++) {
+        cerium_session *s = open_session(false);
+        watch *w = i % 2 ? open_watch(GUARD_CODE, GUARD_PYTHON, "", "block") : NULL;
+        uint64_t ns = time_answer(s, w, &guard_ns);
+        if (ns < best[i % 2]) best[i % 2] = ns;
+        if (w && guard_ns < least) least = guard_ns;
+        cerium_session_close(&s);
+        if (w) watch_close(&w);
+    }
+    json_object_set_new(all, "token_ns_off", json_integer((json_int_t)best[0]));
+    json_object_set_new(all, "token_ns_on", json_integer((json_int_t)best[1]));
+    json_object_set_new(all, "guard_ns_per_token", json_real((double)least / 1000));
+}
+
+int main(int argc, char **argv)
+{
+    json_t *samples[SAMPLES_MAX];
+    char line[4096];
+    uint32_t n = 0;
+    uint64_t runs = 1000;
+    bool good = argc < 3 || parse_u64(view_of(argv[2]), &runs);
+    totals t = {0};
+    FILE *f = fopen("tests/guard/forced.jsonl", "r");
+    if (argc < 2 || !good || !f || !open_forced(argv[1], 1024)) {
+        fprintf(stderr, "usage: bench_halts MODEL [RUNS], beside tests/guard/forced.jsonl\n");
+        return 2;
+    }
+    while (n < SAMPLES_MAX && fgets(line, sizeof line, f)) {
+        samples[n] = json_loads(line, 0, NULL);
+        n += samples[n] != NULL;
+    }
+    fclose(f);
+    for (uint32_t i = 0; n && i < runs; i++) run_sample(samples[i % n], i / n, &t);
+    json_t *all = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "runs", t.runs, "weak",
+                            t.weak, "taken_back", t.taken, "corrected", t.corrected, "blocked",
+                            t.blocked, "parsed", t.parsed, "parsed_and_clean", t.clean,
+                            "discarded_tokens", t.discarded);
+    measure(all);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(all);
+    for (uint32_t i = 0; i < n; i++) json_decref(samples[i]);
+    close_forced();
+    return unit_test_failed != 0;
+}

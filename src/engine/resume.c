@@ -1,0 +1,88 @@
+/* resume.c - an answer is gone on with after its end was taken back: what stands behind its
+ * beginning, and what it may not begin with again. */
+#include "base/memory.h"
+#include "engine/engine.h"
+
+int answer_check_resume(const cerium_session *s, const cerium_resume *resume, size_t n_tokens,
+                        cerium_error *err)
+{
+    const int bad = CERIUM_ERR_ARGUMENT;
+    if (!resume) return CERIUM_OK;
+    if (resume->n_answer > n_tokens || (!resume->note && resume->n_note) ||
+        (!resume->avoid && resume->n_avoid))
+        return error_set(err, bad, "resume: an answer of %zu tokens in %zu, or a note is missing",
+                         resume->n_answer, n_tokens);
+    if (resume->n_avoid > CERIUM_AVOID_MAX)
+        return error_set(err, bad, "resume: %zu tokens to avoid, at most %d", resume->n_avoid,
+                         CERIUM_AVOID_MAX);
+    for (size_t i = 0; i < resume->n_avoid; i++)
+        if (resume->avoid[i] < 0 || (uint32_t)resume->avoid[i] >= s->engine->n_vocab)
+            return error_set(err, bad, "resume: token %d is not in the vocabulary",
+                             resume->avoid[i]);
+    if (resume->n_note == 0) return CERIUM_OK;
+    if (n_tokens + resume->n_note > s->context_tokens)
+        return error_set(err, CERIUM_ERR_CAPACITY, "resume: no room for a note of %zu tokens",
+                         resume->n_note);
+    return answer_check_tokens(s, resume->note, resume->n_note, err);
+}
+
+int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_sampling *sampling,
+                  cerium_error *err)
+{
+    s->answer_at = s->n_answer = s->n_avoid = s->n_avoided = 0;
+    kv_sequence_hide(s->sequence, resume && resume->n_note ? s->n_tokens : 0);
+    if (!resume) {
+        s->stops = (stop_state){0};
+        s->n_shown = 0;
+        return CERIUM_OK;
+    }
+    if (resume->n_avoid && !s->avoid_mask)
+        s->avoid_mask = memory_zalloc(((size_t)s->engine->n_vocab + 63) / 64, sizeof(uint64_t));
+    if (resume->n_avoid && !s->avoid_mask)
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a mask");
+    s->n_avoid = (uint32_t)resume->n_avoid;
+    if (s->n_avoid) memcpy(s->avoid, resume->avoid, s->n_avoid * sizeof *s->avoid);
+    s->n_answer = (uint32_t)resume->n_answer;
+    s->answer_at = s->n_tokens - s->n_answer;
+    answer_hold_again(s, sampling);
+    if (resume->n_note == 0) return CERIUM_OK;
+    memcpy(s->tokens + s->n_tokens, resume->note, resume->n_note * sizeof *s->tokens);
+    s->n_tokens += (uint32_t)resume->n_note;
+    s->has_logits = false;
+    return CERIUM_OK;
+}
+
+int answer_resume_guide(const cerium_session *s, guide *g, cerium_error *err)
+{
+    if (s->n_answer == 0 || guide_resume(g, s->tokens + s->answer_at, s->n_answer))
+        return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_ARGUMENT,
+                     "the guide cannot have made the answer that is gone on with");
+}
+
+/* The token that is avoided now, or -1. */
+static int32_t avoided(const cerium_session *s)
+{
+    return s->n_avoid && s->n_avoided + 1 == s->n_avoid ? s->avoid[s->n_avoided] : -1;
+}
+
+const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place)
+{
+    const uint64_t *allowed = g ? guide_mask(g, place) : NULL;
+    uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64;
+    int32_t token = avoided(s);
+    if (token < 0 || place > 0) return allowed;
+    for (uint32_t i = 0; i < n_words; i++) s->avoid_mask[i] = allowed ? allowed[i] : UINT64_MAX;
+    if (!allowed && n_vocab % 64) s->avoid_mask[n_words - 1] = (UINT64_C(1) << n_vocab % 64) - 1;
+    s->avoid_mask[token / 64] &= ~(UINT64_C(1) << token % 64);
+    return mask_count(s->avoid_mask, n_words, 1) ? s->avoid_mask : allowed;
+}
+
+void answer_follow(cerium_session *s, int32_t token)
+{
+    if (s->n_avoid == 0) return;
+    if (token == s->avoid[s->n_avoided] && s->n_avoided + 1 < s->n_avoid)
+        s->n_avoided++;
+    else
+        s->n_avoid = 0;
+}

@@ -1,0 +1,130 @@
+/* guarding.c - the watchdog of programs: options become a policy, findings a line. */
+#include "programs/guarding.h"
+
+#include <unistd.h>
+
+#include "programs/scan.h"
+
+enum { PIECE_BYTES = 512 }; /* that are read at once: findings have room for one call */
+
+static void *read_rules(void *arg)
+{
+    guarding *g = arg;
+    g->status = guard_open(&g->guard, g->rules, &g->error);
+    if (!g->status) g->status = guard_worker_open(&g->worker, g->guard, &g->error);
+    return NULL;
+}
+
+int guarding_open(guarding *g, const options *o, cerium_error *err)
+{
+    *g = (guarding){.policy = watch_policy_strict()};
+    for (uint32_t i = 0; i < o->n_guard; i++)
+        if (!watch_policy_set(&g->policy, view_of(o->guard[i])))
+            return error_set(err, CERIUM_ERR_ARGUMENT, "--guard %s: unknown", o->guard[i]);
+    if (o->guard_late) (void)watch_policy_set_late(&g->policy, view_of(o->guard_late));
+    g->on = !watch_policy_is_off(&g->policy);
+    if (!g->on) return CERIUM_OK;
+    if (!scan_rules(o->rules, g->rules, sizeof g->rules))
+        return error_set(err, CERIUM_ERR_IO,
+                         "the watchdog has no rules: name their folder with --rules or "
+                         "CERIUM_RULES, or give --guard off");
+    g->reading = !pthread_create(&g->thread, NULL, read_rules, g);
+    if (!g->reading) read_rules(g);
+    return CERIUM_OK;
+}
+
+int guarding_ready(guarding *g, cerium_error *err)
+{
+    if (g->reading) pthread_join(g->thread, NULL);
+    g->reading = false;
+    if (g->status && err) *err = g->error;
+    return g->status;
+}
+
+void guarding_close(guarding *g)
+{
+    if (guarding_ready(g, NULL)) g->on = false;
+    if (g->worker) guard_worker_close(&g->worker);
+    if (g->guard) guard_close(&g->guard);
+    g->on = false;
+}
+
+int guarding_watch(guarding *g, watch **out, const cerium_engine *engine, guard_form form,
+                   guard_language language, view before, bool logprobs, cerium_error *err)
+{
+    *out = NULL;
+    if (!g->on) return CERIUM_OK;
+    RETURN_IF(guarding_ready(g, err));
+    return watch_open(out,
+                      &(watch_config){.engine = engine,
+                                      .guard = g->guard,
+                                      .worker = g->worker,
+                                      .policy = &g->policy,
+                                      .form = form,
+                                      .language = language,
+                                      .before = before,
+                                      .logprobs = logprobs},
+                      err);
+}
+
+void guarding_tell(guarding *g, const watch_finding *findings, uint32_t n)
+{
+    static const char *const deeds[] = {
+        [WATCH_CORRECTED] = "corrected", [WATCH_WARNED] = "weak", [WATCH_BLOCKED] = "ended before"};
+    bool dim = isatty(STDERR_FILENO);
+    for (uint32_t i = 0; i < n; i++) {
+        const watch_finding *f = &findings[i];
+        g->n_corrected += f->deed == WATCH_CORRECTED;
+        g->n_blocked += f->deed == WATCH_BLOCKED;
+        g->n_warned += f->deed == WATCH_WARNED;
+        if (g->quiet || f->deed == WATCH_TAKEN_BACK) continue;
+        fflush(stdout);
+        fprintf(stderr, "%s%sline %u: %s: %s (CWE-%u, %s); instead: %s%s\n",
+                isatty(STDOUT_FILENO) ? "\n" : "", dim ? "\033[2m" : "", f->line,
+                deeds[f->deed], f->message, f->cwe, f->rule, f->idiom, dim ? "\033[0m" : "");
+    }
+}
+
+static int judge(guarding *g, const guard_result *r, const char *name, const char *fate,
+                 cerium_error *err)
+{
+    if (r->late && !g->policy.opens_late)
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "%s %s: a line was too much for the watchdog (--guard-late open lets it "
+                         "pass)", name, fate);
+    for (uint32_t i = 0; i < r->n_findings; i++) {
+        const guard_finding *f = &r->findings[i];
+        watch_action action = watch_policy_action(&g->policy, f);
+        if (action == WATCH_BLOCK)
+            return error_set(err, CERIUM_ERR_FORMAT,
+                             "%s %s: a line would be weak: %s (CWE-%u, %s); instead: %s", name,
+                             fate, f->message, f->cwe, f->rule, f->idiom);
+        if (action == WATCH_WARN && !g->quiet)
+            fprintf(stderr, "%s: weak: %s (CWE-%u, %s); instead: %s\n", name, f->message, f->cwe,
+                    f->rule, f->idiom);
+    }
+    return CERIUM_OK;
+}
+
+int guarding_judge(guarding *g, const guard_stream_config *config, view before, view text,
+                   const char *name, const char *fate, cerium_error *err)
+{
+    guard_stream *stream = NULL;
+    guard_result r;
+    if (!g->on) return CERIUM_OK;
+    RETURN_IF(guarding_ready(g, err));
+    RETURN_IF(guard_stream_open(&stream, g->guard, config, err));
+    int status = CERIUM_OK;
+    if (before.len) guard_context(stream, g->worker, before);
+    for (size_t at = 0; !status && at < text.len; at += PIECE_BYTES) {
+        size_t n = text.len - at < PIECE_BYTES ? text.len - at : PIECE_BYTES;
+        guard_feed(stream, g->worker, text.ptr + at, n, &r);
+        status = judge(g, &r, name, fate, err);
+    }
+    if (!status) {
+        guard_finish(stream, g->worker, &r);
+        status = judge(g, &r, name, fate, err);
+    }
+    guard_stream_close(&stream);
+    return status;
+}

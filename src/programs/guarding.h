@@ -1,0 +1,48 @@
+/* guarding.h - the watchdog in programs that write to a terminal: its options, its rules, and what
+ * is said of its findings. */
+#ifndef PROGRAMS_GUARDING_H
+#define PROGRAMS_GUARDING_H
+
+#include <pthread.h>
+
+#include "programs/options.h"
+#include "watch/watch.h"
+
+/* Rules are read beside whatever the program does first; guarding_ready() waits for them. */
+typedef struct {
+    watch_policy policy;
+    guard *guard;          /* NULL: off, or not ready */
+    guard_worker *worker;
+    bool quiet;            /* say nothing of findings */
+    bool on, reading;
+    pthread_t thread;
+    char rules[4096];
+    int status;
+    cerium_error error;
+    uint32_t n_corrected, n_blocked, n_warned;
+} guarding;
+
+#define GUARDING_HELP \
+    "      --guard WHAT        about weak lines: block (taken back and written again, the\n" \
+    "                          default), warn, off; or CLASS=WHAT, often: cerium(1)\n" \
+    "      --guard-late hold|open, --rules DIR   lines that cannot be judged; other rules\n"
+
+/* Begin to read the rules that the options ask for.  Returns a status with one clear line. */
+CERIUM_CHECKED int guarding_open(guarding *g, const options *o, cerium_error *err);
+CERIUM_CHECKED int guarding_ready(guarding *g, cerium_error *err);
+void guarding_close(guarding *g);
+
+/* A watch for one answer; *out is NULL where the watchdog is off. */
+CERIUM_CHECKED int guarding_watch(guarding *g, watch **out, const cerium_engine *engine,
+                                  guard_form form, guard_language language, view before,
+                                  bool logprobs, cerium_error *err);
+/* A dim line for each of findings [n] that the reader of the text should know of. */
+void guarding_tell(guarding *g, const watch_finding *findings, uint32_t n);
+/* Text that is whole already, behind the code `before` (GUARD_CODE).  CERIUM_ERR_FORMAT when
+ * something in it is to be blocked: "NAME FATE: a line would be weak: ..."; what is to be warned of
+ * is told. */
+CERIUM_CHECKED int guarding_judge(guarding *g, const guard_stream_config *config, view before,
+                                  view text, const char *name, const char *fate,
+                                  cerium_error *err);
+
+#endif

@@ -1,0 +1,261 @@
+/* guarded.c - policies, watches, and starting the engine again. */
+#include "server/guarded.h"
+
+#include "server/prompts.h"
+
+enum { BEFORE_BYTES = 64 << 10 }; /* of a file before a hole, that the watchdog looks at */
+
+typedef struct guarded {
+    watch *watch;
+    bool turns;
+    watch_plan plan;
+    int32_t *timeline;           /* what the engine was started with again, owned */
+    int32_t *said;               /* a recorded text of a->corrected, owned */
+    const int32_t *script;       /* [n_script] left of a recorded text; NULL: the model's own */
+    size_t n_script, n_steps;    /* steps since it was started */
+    size_t n_corrected;          /* texts of a->corrected that were said */
+    cerium_usage before;         /* of what ran before it was started again */
+    bool was_started_again;
+} guarded;
+
+/* ---- what is done about weaknesses ---- */
+
+static int ask_for(answer *a, const char *words, const char *param, protocol_error *e)
+{
+    watch_policy asked = a->guard_policy;
+    if (!words || !*words) return CERIUM_OK;
+    if (!watch_policy_set_all(&asked, view_of(words)))
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", param,
+                                  "%s is block, warn or off, or CLASS=one of them, with commas "
+                                  "between", param);
+    if (a->gate.tier && a->gate.tier->guard_loosens) a->guard_policy = asked;
+    else watch_policy_tighten(&a->guard_policy, &asked);
+    return CERIUM_OK;
+}
+
+int guarded_policy(answer *a, protocol_error *e)
+{
+    a->guard_policy = a->s->config.guard_policy;
+    if (a->gate.tier && a->gate.tier->guard[0])
+        CHECK(watch_policy_set_all(&a->guard_policy, view_of(a->gate.tier->guard)));
+    if (a->c && !a->c->socket) RETURN_IF(ask_for(a, a->c->http.guard, "x-cerium-guard", e));
+    return ask_for(a, a->request->guard, "cerium_guard", e);
+}
+
+/* ---- the watch ---- */
+
+static void choose_form(const choice *ch, watch_config *config)
+{
+    const protocol_request *r = ch->a->request;
+    uint32_t i = ch->index / r->n_choices;
+    config->form = GUARD_TURN;
+    if (r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL) return;
+    config->form = GUARD_CODE;
+    view before = {r->infill.prefix, r->infill.prefix_len};
+    if (r->api == PROTOCOL_COMPLETIONS) {
+        before = (view){NULL, 0};
+        if (i < r->n_prompts && r->prompts[i]) before = (view){r->prompts[i], r->prompt_lens[i]};
+    }
+    if (r->infill.path) config->language = guard_language_of_path(view_of(r->infill.path));
+    if (before.len > BEFORE_BYTES) {
+        before.ptr += before.len - BEFORE_BYTES;
+        before.len = BEFORE_BYTES;
+    }
+    config->before = before;
+}
+
+int guarded_open(choice *ch)
+{
+    answer *a = ch->a;
+    const server_config *c = &a->s->config;
+    if (!c->guard || a->forward || a->warm_up || watch_policy_is_off(&a->guard_policy))
+        return CERIUM_OK;
+    watch_config config = {.engine = c->engine,
+                           .guard = c->guard,
+                           .worker = c->guard_worker,
+                           .policy = &a->guard_policy,
+                           .logprobs = answer_wants_logprobs(a->request)};
+    choose_form(ch, &config);
+    guarded *g = memory_zalloc(1, sizeof *g);
+    if (!g) return CERIUM_ERR_MEMORY;
+    int status = watch_open(&g->watch, &config, NULL);
+    if (status) {
+        memory_free(g);
+        return status;
+    }
+    g->script = a->script;
+    g->n_script = a->n_script;
+    ch->guarded = g;
+    return CERIUM_OK;
+}
+
+static void count_watch(choice *ch)
+{
+    metrics *m = &ch->a->s->metrics;
+    watch_stats stats = watch_measure(ch->guarded->watch);
+    m->guard_ns += stats.ns;
+    m->guard_bytes += stats.n_bytes;
+    m->guard_lines += stats.n_lines;
+    m->guard_discarded += stats.n_discarded;
+    if (stats.held_max > m->guard_held) m->guard_held = stats.held_max;
+}
+
+void guarded_close(choice *ch)
+{
+    guarded *g = ch->guarded;
+    size_t n;
+    if (!g) return;
+    count_watch(ch);
+    watch_stop(g->watch);
+    const int32_t *tokens = watch_tokens(g->watch, &n);
+    ch->sampled.len = 0;
+    /* Without memory for it the log ends early: less is found computed the next time. */
+    if (n && bytes_append(&ch->sampled, tokens, n * sizeof *tokens)) ch->sampled.len = 0;
+    watch_close(&g->watch);
+    memory_free(g->timeline);
+    memory_free(g->said);
+    memory_free(g);
+    ch->guarded = NULL;
+}
+
+/* ---- findings ---- */
+
+static void tell(choice *ch, const watch_finding *f)
+{
+    static const char *const deeds[] = {"taken_back", "corrected", "warned", "blocked"};
+    answer *a = ch->a;
+    protocol_finding told = {.deed = deeds[f->deed],
+                             .weakness = f->weakness,
+                             .rule = f->rule,
+                             .message = f->message,
+                             .idiom = f->idiom,
+                             .language = f->language,
+                             .cwe = f->cwe,
+                             .line = f->line};
+    uint32_t kind = f->kind < METRICS_KINDS ? f->kind : METRICS_KINDS - 1;
+    a->s->metrics.guard_findings[kind][f->deed]++;
+    log_event(LOG_WARNING, "guard",
+              "id=%s choice=%u action=%s class=%s cwe=%u rule=%s language=%s line=%u tries=%u "
+              "tokens=%u", a->id, ch->index, told.deed, f->weakness, f->cwe, f->rule, f->language,
+              f->line, f->n_tries, f->n_tokens);
+    /* The closing events tell of a lack of memory. */
+    if (a->voice->finding && a->voice->finding(ch, &told))
+        log_event(LOG_WARNING, "guard", "id=%s reason=\"out of memory\"", a->id);
+}
+
+static void tell_all(choice *ch, const watch_result *out)
+{
+    for (uint32_t i = 0; i < out->n_findings; i++) tell(ch, &out->findings[i]);
+}
+
+int guarded_step(choice *ch, const cerium_event *event, watch_result *out)
+{
+    guarded *g = ch->guarded;
+    g->n_steps++;
+    RETURN_IF(watch_step(g->watch, &event->step, event->top, event->n_top, out));
+    if (out->order == WATCH_AGAIN) {
+        g->turns = true;
+        cerium_session_cancel(ch->session);
+    }
+    tell_all(ch, out);
+    return CERIUM_OK;
+}
+
+int guarded_finish(choice *ch, watch_result *out)
+{
+    RETURN_IF(watch_finish(ch->guarded->watch, out));
+    if (out->order == WATCH_AGAIN) ch->guarded->turns = true;
+    tell_all(ch, out);
+    return CERIUM_OK;
+}
+
+bool guarded_turns(const choice *ch) { return ch->guarded && ch->guarded->turns; }
+
+/* ---- starting again ---- */
+
+static void add_usage(cerium_usage *to, const cerium_usage *more)
+{
+    to->drafted_tokens += more->drafted_tokens;
+    to->accepted_tokens += more->accepted_tokens;
+    to->drafted_predicted += more->drafted_predicted;
+    to->accepted_predicted += more->accepted_predicted;
+    to->duration_ns += more->duration_ns;
+}
+
+void guarded_usage(choice *ch, cerium_usage *usage)
+{
+    guarded *g = ch->guarded;
+    if (!g || !g->was_started_again) return;
+    cerium_usage last = *usage;
+    *usage = g->before;
+    add_usage(usage, &last);
+}
+
+static void keep_usage(choice *ch)
+{
+    guarded *g = ch->guarded;
+    cerium_usage usage;
+    cerium_session_usage(ch->session, &usage);
+    if (g->was_started_again) add_usage(&g->before, &usage);
+    else g->before = usage;
+    g->was_started_again = true;
+}
+
+/* What is said from here on, where that is recorded. */
+static int next_script(choice *ch, bool corrects)
+{
+    guarded *g = ch->guarded;
+    answer *a = ch->a;
+    protocol_error e;
+    if (!corrects && g->script) {
+        size_t n = g->n_steps < g->n_script ? g->n_steps : g->n_script;
+        g->script += n;
+        g->n_script -= n;
+        return CERIUM_OK;
+    }
+    if (!corrects) return CERIUM_OK;
+    g->script = NULL;
+    g->n_script = 0;
+    const json_t *text = json_array_get(a->corrected, g->n_corrected);
+    if (!text) return CERIUM_OK;
+    memory_free(g->said);
+    g->said = NULL;
+    g->n_corrected++;
+    int status = prompts_tokenize(a->s, (view){json_string_value(text), json_string_length(text)},
+                                  CERIUM_TOKENIZE_WITHIN, &g->said, &g->n_script, &e);
+    g->script = status ? NULL : g->said;
+    return status;
+}
+
+bool guarded_again(choice *ch, cerium_request *request, int *status)
+{
+    guarded *g = ch->guarded;
+    size_t n;
+    const int32_t *said = watch_tokens(g->watch, &n);
+    g->turns = false;
+    watch_again(g->watch, &g->plan);
+    keep_usage(ch);
+    *status = next_script(ch, g->plan.corrects);
+    g->n_steps = 0;
+    if (*status) return false;
+    if (n >= request->new_tokens_max || (g->script && g->n_script == 0)) return false;
+    memory_free(g->timeline);
+    g->timeline = memory_alloc((ch->n_prompt + n) * sizeof *g->timeline);
+    if (!g->timeline) {
+        *status = CERIUM_ERR_MEMORY;
+        return false;
+    }
+    memcpy(g->timeline, ch->prompt, ch->n_prompt * sizeof *g->timeline);
+    if (n) memcpy(g->timeline + ch->n_prompt, said, n * sizeof *said);
+    request->tokens = g->timeline;
+    request->n_tokens = ch->n_prompt + n;
+    request->new_tokens_max -= request->new_tokens_max == UINT32_MAX ? 0 : (uint32_t)n;
+    request->resume = &g->plan.resume;
+    request->script = g->script;
+    request->n_script = g->n_script;
+    if (g->plan.corrects) { /* what was predicted has the weak line in it */
+        request->prediction = NULL;
+        request->n_prediction = 0;
+    }
+    return true;
+}

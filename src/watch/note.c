@@ -1,0 +1,77 @@
+/* note.c - the words that tell a model what was wrong with a line, in a form that the line's
+ * language takes for a comment; and whether what came then is more than a comment. */
+#include "watch/watch_parts.h"
+
+enum { INDENT_MAX = 64 };
+
+static const char *comment_of(guard_language language)
+{
+    switch (language) {
+    case GUARD_PYTHON:
+    case GUARD_RUBY: return "# ";
+    case GUARD_TEXT: return "[";
+    default: return "// ";
+    }
+}
+
+/* Where the text is within a string of JSON, it is written as JSON has it. */
+static void put(char **at, const char *end, view text, bool escaped)
+{
+    for (size_t i = 0; i < text.len && *at + 2 < end; i++) {
+        char c = text.ptr[i];
+        if (c == '\r' || (c == '\n' && !escaped)) c = ' ';
+        if (escaped && (c == '"' || c == '\\' || c == '\n' || c == '\t')) *(*at)++ = '\\';
+        if (escaped && c == '\n') c = 'n';
+        if (escaped && c == '\t') c = 't';
+        *(*at)++ = c;
+    }
+}
+
+/* The blanks that a line begins with; in JSON a tab is two bytes. */
+static view indent_of(view line)
+{
+    size_t n = 0;
+    while (n < line.len && n < INDENT_MAX && (line.ptr[n] == ' ' || line.ptr[n] == '\t')) n++;
+    return (view){line.ptr, n};
+}
+
+size_t watch_note(const guard_finding *f, view line, char *out, size_t size)
+{
+    char *at = out;
+    const char *end = out + size;
+    char number[32];
+    bool prose = f->language == GUARD_TEXT;
+    if (f->goes_on || !f->idiom) return 0;
+    if (!prose) put(&at, end, indent_of(line), false);
+    put(&at, end, view_of(comment_of(f->language)), f->escaped);
+    snprintf(number, sizeof number, "CWE-%u: ", f->cwe);
+    put(&at, end, view_of(number), f->escaped);
+    put(&at, end, view_of(f->message), f->escaped);
+    put(&at, end, VIEW("; instead: "), f->escaped);
+    put(&at, end, view_of(f->idiom), f->escaped);
+    if (end - at < 6) return 0; /* cut off in its middle */
+    if (prose) put(&at, end, VIEW("] "), f->escaped);
+    else if (f->escaped) put(&at, end, VIEW("\n"), true);
+    else *at++ = '\n';
+    if (f->added) *at++ = '+';
+    return (size_t)(at - out);
+}
+
+bool watch_has_code(view text, bool escaped, bool prose)
+{
+    bool begins = true, comment = false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (escaped && c == '\\' && i + 1 < text.len) c = text.ptr[++i] == 'n' ? '\n' : ' ';
+        if (c == '\n') {
+            begins = true;
+            comment = false;
+        } else if (begins && !strchr(" \t\r+", c)) {
+            comment = !prose && (c == '#' || c == '*' ||
+                                 (c == '/' && i + 1 < text.len && strchr("/*", text.ptr[i + 1])));
+            begins = false;
+            if (!comment) return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,160 @@
+/* take_back.c - cutting an answer at a byte: the guard's state, the text, the tokens; and what the
+ * model is told and forbidden there. */
+#include "watch/watch_parts.h"
+
+static uint64_t end_of(const watch *w, size_t i)
+{
+    uint64_t end;
+    memcpy(&end, w->ends.ptr + i * sizeof end, sizeof end);
+    return end;
+}
+
+static size_t n_tokens(const watch *w) { return w->log.len / sizeof(int32_t); }
+
+/* Tokens of a text from within another, if they say it exactly. Returns how many, 0 for none. */
+static size_t encode(const watch *w, view text, int32_t *out, size_t cap)
+{
+    size_t n = 0, at = 0;
+    if (!text.len || cerium_tokenize(w->config.engine, text.ptr, text.len, CERIUM_TOKENIZE_WITHIN,
+                                     out, cap, &n, NULL))
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        const char *piece = cerium_token_bytes(w->config.engine, out[i], &len);
+        if (len > text.len - at || memcmp(text.ptr + at, piece, len)) return 0;
+        at += len;
+    }
+    return at == text.len ? n : 0;
+}
+
+size_t watch_token_at(const watch *w, uint64_t at)
+{
+    size_t i = n_tokens(w);
+    while (i > 0 && end_of(w, i - 1) > at) i--;
+    return i;
+}
+
+/* The guard stands where it stood at byte `at`. */
+static void rewind_guard(watch *w, uint64_t at)
+{
+    guard_result ignored;
+    const char *from = w->text.ptr + (w->base_at - w->text_at);
+    guard_stream_copy(w->stream, w->base);
+    guard_feed(w->stream, w->config.worker, from, (size_t)(at - w->base_at), &ignored);
+    w->text.len = (size_t)(at - w->text_at);
+    w->fed = w->safe = at;
+}
+
+/* Tokens whose text was cut off are not told. */
+static void cut_kept(watch *w, uint64_t at)
+{
+    size_t n = w->kept.len / sizeof(kept_token);
+    const kept_token *kept = (const kept_token *)w->kept.ptr;
+    while (n > 0 && kept[n - 1].end > at) n--;
+    w->kept.len = n * sizeof *kept;
+}
+
+/* The bytes of token i of the log that stand before byte `at` of the text. */
+static view bytes_before(const watch *w, size_t i, uint64_t at)
+{
+    int32_t token;
+    size_t len;
+    uint64_t begin = i ? end_of(w, i - 1) : 0, shown = end_of(w, i) - begin;
+    memcpy(&token, w->log.ptr + i * sizeof token, sizeof token);
+    const char *text = cerium_token_bytes(w->config.engine, token, &len);
+    if (!text || shown > len || at - begin > shown) return (view){NULL, 0};
+    return (view){text + (len - shown), (size_t)(at - begin)};
+}
+
+static int append_token(watch *w, int32_t token, uint64_t end)
+{
+    kept_token k = {.token = token, .end = end};
+    RETURN_IF(bytes_append(&w->log, &token, sizeof token));
+    RETURN_IF(bytes_append(&w->ends, &end, sizeof end));
+    return w->config.logprobs ? bytes_append(&w->kept, &k, sizeof k) : CERIUM_OK;
+}
+
+void watch_drop(watch *w, uint64_t at)
+{
+    size_t i = watch_token_at(w, at);
+    w->log.len = i * sizeof(int32_t);
+    w->ends.len = i * sizeof(uint64_t);
+    cut_kept(w, at);
+}
+
+bool watch_cut(watch *w, uint64_t at)
+{
+    int32_t again[CERIUM_STEP_TOKENS_MAX];
+    size_t i = watch_token_at(w, at), n_again = 0;
+    uint64_t begin = i ? end_of(w, i - 1) : 0;
+    CHECK(at >= w->told && at <= w->fed);
+    if (at < w->fed && (w->lost || at < w->base_at)) return false;
+    if (begin < at) {
+        n_again = i < n_tokens(w)
+                      ? encode(w, bytes_before(w, i, at), again, ARRAY_LEN(again)) : 0;
+        if (n_again == 0) return false;
+    }
+    if (at < w->fed) rewind_guard(w, at);
+    watch_drop(w, at);
+    for (size_t k = 0; k < n_again; k++) {
+        size_t len;
+        (void)cerium_token_bytes(w->config.engine, again[k], &len);
+        begin += len;
+        if (append_token(w, again[k], begin)) return false;
+    }
+    return true;
+}
+
+/* ---- before a weak line ---- */
+
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/* From byte `at`, the first that is no blank. */
+static uint64_t skip_blanks(const watch *w, uint64_t at)
+{
+    while (at < w->fed && is_blank(w->text.ptr[at - w->text_at])) at++;
+    return at;
+}
+
+/* The tokens from byte `from` to the one that holds byte `to`. */
+static uint32_t opening(const watch *w, uint64_t from, uint64_t to, int32_t *out)
+{
+    size_t first = watch_token_at(w, from), last = watch_token_at(w, to);
+    if (to >= w->fed || last >= n_tokens(w)) return 0;
+    uint64_t begin = first ? end_of(w, first - 1) : 0, end = end_of(w, last);
+    if (begin == from && last - first < CERIUM_AVOID_MAX) {
+        memcpy(out, w->log.ptr + first * sizeof *out, (last + 1 - first) * sizeof *out);
+        return (uint32_t)(last + 1 - first);
+    }
+    if (begin == from) return 0;
+    if (end > w->fed) end = w->fed;
+    view text = {w->text.ptr + (from - w->text_at), (size_t)(end - from)};
+    return (uint32_t)encode(w, text, out, CERIUM_AVOID_MAX);
+}
+
+/* At first what is weak may not begin as it did; then the line may not. */
+static void forbid_opening(watch *w, const guard_finding *f)
+{
+    uint64_t line = skip_blanks(w, f->line_begin);
+    uint64_t weak = f->begin > line ? skip_blanks(w, f->begin) : line;
+    w->n_avoid = 0;
+    if (w->n_tries == 0) w->n_avoid = opening(w, f->line_begin, weak, w->avoid);
+    if (w->n_avoid == 0) w->n_avoid = opening(w, f->line_begin, line, w->avoid);
+}
+
+static void write_note(watch *w, const guard_finding *f)
+{
+    char note[1024];
+    size_t from = (size_t)(f->line_begin - w->text_at);
+    view line = {w->text.ptr + from, w->text.len - from};
+    size_t n = watch_note(f, line, note, sizeof note);
+    w->n_note = (uint32_t)encode(w, (view){note, n}, w->note, NOTE_TOKENS);
+}
+
+bool watch_take_back(watch *w, const guard_finding *f)
+{
+    if (w->lost || f->line_begin < w->base_at || f->line_begin < w->told) return false;
+    forbid_opening(w, f);
+    write_note(w, f);
+    return watch_cut(w, f->line_begin);
+}

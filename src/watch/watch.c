@@ -1,0 +1,353 @@
+/* watch.c - feeding an answer to its guard, and what follows from what the guard finds. */
+#include "watch/watch_parts.h"
+
+int watch_open(watch **out, const watch_config *config, cerium_error *err)
+{
+    guard_stream_config how = {.form = config->form, .language = config->language};
+    watch *w = memory_zalloc(1, sizeof *w);
+    int status = w ? CERIUM_OK : CERIUM_ERR_MEMORY;
+    if (w) {
+        w->config = *config;
+        w->policy = *config->policy;
+        w->text.max = w->log.max = w->ends.max = SIZE_MAX / 2;
+        w->kept.max = w->tops.max = w->out_tokens.max = SIZE_MAX / 2;
+        status = guard_stream_open(&w->stream, config->guard, &how, NULL);
+        if (!status) status = guard_stream_open(&w->base, config->guard, &how, NULL);
+    }
+    if (status) {
+        watch_close(&w);
+        return error_set(err, status, "no memory to watch an answer");
+    }
+    if (config->form == GUARD_CODE && config->before.len)
+        guard_context(w->stream, config->worker, config->before);
+    guard_stream_copy(w->base, w->stream);
+    w->config.before = (view){NULL, 0};
+    *out = w;
+    return CERIUM_OK;
+}
+
+void watch_close(watch **w)
+{
+    if (!w || !*w) return;
+    if ((*w)->stream) guard_stream_close(&(*w)->stream);
+    if ((*w)->base) guard_stream_close(&(*w)->base);
+    bytes_free(&(*w)->text);
+    bytes_free(&(*w)->log);
+    bytes_free(&(*w)->ends);
+    bytes_free(&(*w)->kept);
+    bytes_free(&(*w)->tops);
+    bytes_free(&(*w)->out_tokens);
+    memory_free(*w);
+    *w = NULL;
+}
+
+/* ---- findings ---- */
+
+static void add_finding(watch *w, const watch_finding *f, watch_deed deed)
+{
+    if (w->n_findings == FINDINGS_MAX) return;
+    w->findings[w->n_findings] = *f;
+    w->findings[w->n_findings++].deed = deed;
+}
+
+static watch_finding describe(const watch *w, const guard_finding *f)
+{
+    return (watch_finding){.rule = f->rule,
+                           .weakness = f->weakness,
+                           .message = f->message,
+                           .idiom = f->idiom,
+                           .language = guard_language_name(f->language),
+                           .cwe = f->cwe,
+                           .kind = f->kind,
+                           .line = f->line,
+                           .n_tries = w->n_tries,
+                           .at = f->line_begin};
+}
+
+/* The first finding of a call that must not be released, warnings before it told; NULL: none. */
+static const guard_finding *first_blocked(watch *w, const guard_result *r)
+{
+    const guard_finding *first = NULL;
+    for (uint32_t i = 0; i < r->n_findings; i++) {
+        const guard_finding *f = &r->findings[i];
+        if (watch_policy_action(&w->policy, f) == WATCH_BLOCK &&
+            (!first || f->line_begin < first->line_begin))
+            first = f;
+    }
+    for (uint32_t i = 0; i < r->n_findings; i++) {
+        const guard_finding *f = &r->findings[i];
+        if (watch_policy_action(&w->policy, f) != WATCH_WARN ||
+            (first && f->line_begin >= first->line_begin))
+            continue;
+        watch_finding told = describe(w, f);
+        add_finding(w, &told, WATCH_WARNED);
+    }
+    return first;
+}
+
+/* Take the line back, or end the answer before it. */
+static watch_order halt(watch *w, const guard_finding *f)
+{
+    watch_finding told = describe(w, f);
+    size_t before = w->log.len / sizeof(int32_t);
+    uint64_t at = f->line_begin > w->told ? f->line_begin : w->told;
+    bool spent = w->n_tries == WATCH_TRIES || w->n_corrections == WATCH_CORRECTIONS_MAX;
+    bool escaped = f->escaped;
+    if (spent || !watch_take_back(w, f)) {
+        /* What cannot be cut is not released. */
+        if (!watch_cut(w, at)) {
+            w->safe = w->told;
+            watch_drop(w, w->told);
+        }
+        w->over = true;
+        add_finding(w, &told, WATCH_BLOCKED);
+        return WATCH_END;
+    }
+    w->n_tries++;
+    w->n_corrections++;
+    w->corrects = true;
+    w->spot = w->fed;
+    w->escaped = escaped;
+    told.n_tries = w->n_tries;
+    size_t after = w->log.len / sizeof(int32_t);
+    told.n_tokens = before > after ? (uint32_t)(before - after) : 0;
+    w->stats.n_discarded += told.n_tokens;
+    w->wrong = told;
+    add_finding(w, &told, WATCH_TAKEN_BACK);
+    return WATCH_AGAIN;
+}
+
+/* A line that was not judged as it should be is held like a weak one. */
+static watch_order halt_late(watch *w, uint64_t line_begin)
+{
+    guard_finding f = {.rule = "late",
+                       .weakness = "late",
+                       .message = "The line was too much for the watchdog",
+                       .idiom = "a shorter and simpler line",
+                       .severity = GUARD_BLOCK,
+                       .begin = line_begin,
+                       .end = w->fed,
+                       .line_begin = line_begin,
+                       .goes_on = true,
+                       .kind = WATCH_KINDS_MAX - 1};
+    return halt(w, &f);
+}
+
+/* ---- bytes ---- */
+
+/* Nothing is held here: from now on the text can be taken back to this place. */
+static void remember(watch *w)
+{
+    guard_stream_copy(w->base, w->stream);
+    w->base_at = w->fed;
+    w->lost = false;
+}
+
+static watch_order judge(watch *w, const guard_result *r, uint64_t before)
+{
+    const guard_finding *f = first_blocked(w, r);
+    w->stats.n_lines += r->safe > before;
+    if (f) return halt(w, f);
+    if (r->late && !w->policy.opens_late) return halt_late(w, before);
+    w->safe = r->safe;
+    uint32_t held = (uint32_t)(w->fed - w->safe);
+    if (held > w->stats.held_max) w->stats.held_max = held;
+    return WATCH_GO;
+}
+
+/* Text of which at most the last byte ends a line. */
+static int feed_piece(watch *w, view text, watch_order *order)
+{
+    guard_result r;
+    uint64_t start = clock_ns(), before = w->safe;
+    RETURN_IF(bytes_append(&w->text, text.ptr, text.len));
+    guard_feed(w->stream, w->config.worker, text.ptr, text.len, &r);
+    w->fed += text.len;
+    w->stats.ns += clock_ns() - start;
+    w->stats.n_bytes += text.len;
+    *order = judge(w, &r, before);
+    return CERIUM_OK;
+}
+
+/* The line is written anew: what came in its place is out, and the note has done its work. */
+static bool is_corrected(watch *w)
+{
+    if (!w->corrects || w->safe <= w->spot) return false;
+    view out = {w->text.ptr + (w->spot - w->text_at), (size_t)(w->safe - w->spot)};
+    bool prose = !strcmp(w->wrong.language, "text");
+    if (out.len < BACK_BYTES && !watch_has_code(out, w->escaped, prose)) return false;
+    if (!watch_cut(w, w->fed)) return false; /* with the next token, then */
+    w->corrects = false;
+    w->n_tries = w->n_note = w->n_avoid = 0;
+    add_finding(w, &w->wrong, WATCH_CORRECTED);
+    return true;
+}
+
+/* While a line is written anew what came since its beginning is looked at again: no new base. */
+static int feed(watch *w, view text, watch_order *order)
+{
+    while (text.len && *order == WATCH_GO) {
+        const char *stop = memchr(text.ptr, '\n', text.len);
+        view piece = {text.ptr, stop ? (size_t)(stop - text.ptr) + 1 : text.len};
+        RETURN_IF(feed_piece(w, piece, order));
+        text = (view){text.ptr + piece.len, text.len - piece.len};
+        bool none_held = *order == WATCH_GO && w->safe == w->fed;
+        if (none_held && w->fed - w->base_at >= BASE_BYTES && !w->corrects) remember(w);
+    }
+    return CERIUM_OK;
+}
+
+static int note_token(watch *w, const cerium_step *step, uint32_t i, uint64_t end,
+                      const cerium_logprob *top, uint32_t n_top)
+{
+    RETURN_IF(bytes_append(&w->log, &step->tokens[i], sizeof *step->tokens));
+    RETURN_IF(bytes_append(&w->ends, &end, sizeof end));
+    if (!w->config.logprobs) return CERIUM_OK;
+    kept_token k = {.token = step->tokens[i], .logprob = step->logprobs[i], .n_top = n_top,
+                    .top_at = (uint32_t)(w->tops.len / sizeof *top), .end = end};
+    if (n_top) RETURN_IF(bytes_append(&w->tops, top, n_top * sizeof *top));
+    return bytes_append(&w->kept, &k, sizeof k);
+}
+
+/* ---- results ---- */
+
+static void drop_front(bytes *b, size_t n)
+{
+    if (n == 0) return;
+    memmove(b->ptr, b->ptr + n, b->len - n);
+    b->len -= n;
+}
+
+/* Tokens that were told, and their likeliest others, are not needed any more. */
+static void drop_told_tokens(watch *w)
+{
+    drop_front(&w->kept, w->n_kept_told * sizeof(kept_token));
+    w->n_kept_told = 0;
+    kept_token *kept = (kept_token *)w->kept.ptr;
+    size_t n = w->kept.len / sizeof *kept;
+    uint32_t unused = n ? kept[0].top_at : (uint32_t)(w->tops.len / sizeof(cerium_logprob));
+    if (n && unused * sizeof(cerium_logprob) < TOPS_BYTES) return;
+    drop_front(&w->tops, unused * sizeof(cerium_logprob));
+    for (size_t i = 0; i < n; i++) kept[i].top_at -= unused;
+}
+
+/* Forget what the last result said, and text that nobody can ask for. */
+static void begin_call(watch *w)
+{
+    w->n_findings = 0;
+    w->out_tokens.len = 0;
+    drop_told_tokens(w);
+    if (w->fed - w->base_at > BACK_BYTES && !w->corrects) w->lost = true;
+    uint64_t from = w->lost || w->told < w->base_at ? w->told : w->base_at;
+    if (from - w->text_at < BASE_BYTES) return; /* seldom, not with each token */
+    drop_front(&w->text, (size_t)(from - w->text_at));
+    w->text_at = from;
+}
+
+static int tell_tokens(watch *w, watch_result *out)
+{
+    const kept_token *kept = (const kept_token *)w->kept.ptr;
+    size_t n = w->kept.len / sizeof *kept;
+    for (size_t i = 0; i < n && kept[i].end <= w->told; i++) {
+        const cerium_logprob *tops = (const cerium_logprob *)w->tops.ptr;
+        watch_token t = {.token = kept[i].token, .logprob = kept[i].logprob,
+                         .n_top = kept[i].n_top,
+                         .top = kept[i].n_top ? tops + kept[i].top_at : NULL};
+        RETURN_IF(bytes_append(&w->out_tokens, &t, sizeof t));
+        w->n_kept_told++;
+    }
+    out->tokens = (const watch_token *)w->out_tokens.ptr;
+    out->n_tokens = w->n_kept_told;
+    return CERIUM_OK;
+}
+
+/* Up to where text is told: with logprobs no token's text without the token, and never a part of a
+ * character. */
+static uint64_t end_of_told(const watch *w)
+{
+    uint64_t to = w->safe;
+    size_t n = w->config.logprobs ? watch_token_at(w, to) : 0;
+    if (!w->config.logprobs) return to;
+    for (; n > 0; n--) {
+        memcpy(&to, w->ends.ptr + (n - 1) * sizeof to, sizeof to);
+        bool within = to > w->told && to < w->fed && (w->text.ptr[to - w->text_at] & 0xC0) == 0x80;
+        if (!within) break;
+    }
+    return n && to > w->told ? to : w->told;
+}
+
+static int end_call(watch *w, watch_order order, watch_result *out)
+{
+    *out = (watch_result){.text = {"", 0}, .order = order};
+    uint64_t to = end_of_told(w);
+    if (to > w->told && w->text.len) {
+        out->text = (view){w->text.ptr + (w->told - w->text_at), (size_t)(to - w->told)};
+        w->told = to;
+    }
+    out->findings = w->findings;
+    out->n_findings = w->n_findings;
+    size_t n = watch_token_at(w, w->told);
+    out->n_tokens = n > w->n_told ? (uint32_t)(n - w->n_told) : 0;
+    w->n_told = n;
+    return w->config.logprobs ? tell_tokens(w, out) : CERIUM_OK;
+}
+
+int watch_step(watch *w, const cerium_step *step, const cerium_logprob *top, uint32_t n_top,
+               watch_result *out)
+{
+    uint64_t first = w->fed;
+    uint32_t from = 0;
+    watch_order order = WATCH_GO;
+    begin_call(w);
+    for (uint32_t i = 0; i < step->n_tokens && order == WATCH_GO; i++) {
+        uint32_t to = step->text_ends[i];
+        RETURN_IF(note_token(w, step, i, first + to + step->text_held[i], top, n_top));
+        RETURN_IF(feed(w, (view){step->text + from, to - from}, &order));
+        from = to;
+        bool ends = step->stop != CERIUM_STOP_NONE && i + 1 == step->n_tokens;
+        if (order == WATCH_GO && !ends && is_corrected(w)) order = WATCH_AGAIN;
+    }
+    return end_call(w, order, out);
+}
+
+int watch_finish(watch *w, watch_result *out)
+{
+    guard_result r;
+    uint64_t before = w->safe;
+    begin_call(w);
+    guard_finish(w->stream, w->config.worker, &r);
+    watch_order order = judge(w, &r, before);
+    if (order == WATCH_GO && w->corrects) {
+        w->corrects = false;
+        add_finding(w, &w->wrong, WATCH_CORRECTED);
+    }
+    if (order == WATCH_GO) w->over = true;
+    return end_call(w, order, out);
+}
+
+void watch_stop(watch *w)
+{
+    begin_call(w);
+    if (!w->over && !watch_cut(w, w->told)) watch_drop(w, w->told);
+    w->over = true;
+}
+
+void watch_again(const watch *w, watch_plan *plan)
+{
+    *plan = (watch_plan){.corrects = w->corrects};
+    plan->resume = (cerium_resume){.n_answer = w->log.len / sizeof(int32_t),
+                                   .note = w->n_note ? w->note : NULL,
+                                   .n_note = w->n_note,
+                                   .avoid = w->n_avoid ? w->avoid : NULL,
+                                   .n_avoid = w->n_avoid};
+}
+
+const int32_t *watch_tokens(const watch *w, size_t *n)
+{
+    *n = w->log.len / sizeof(int32_t);
+    return (const int32_t *)w->log.ptr;
+}
+
+uint64_t watch_held(const watch *w) { return w->fed - w->told; }
+
+watch_stats watch_measure(const watch *w) { return w->stats; }

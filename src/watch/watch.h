@@ -1,0 +1,144 @@
+/* watch.h - an answer and its guard: what of it may be released, and where its end is taken back.
+ *
+ * A watch sees the steps of an answer as a session gives them out, and holds the map from its
+ * tokens to the bytes of its text.  It computes nothing: whoever drives the session does what it
+ * says.
+ *
+ *   watch_step(w, &step, NULL, 0, &out);       release out.text, tell out.findings
+ *   if (out.order == WATCH_AGAIN) {            the session has gone too far:
+ *       watch_again(w, &again);                start it again with the prompt, the answer's tokens
+ *       ...                                    as watch_tokens() has them now, and again.resume
+ *   }
+ *
+ * A weak line is taken back: the answer is cut to the token before it, a note says what was wrong
+ * and how to write it safely, and the line's opening is forbidden once.  When a line of code was
+ * released in its place, the answer is gone on with without the note (again.resume has none), so
+ * that nothing of it is left in the timeline.  Where this happens follows from the tokens alone,
+ * not from when anybody looked.  A line that begins within a token: that token's bytes before the
+ * line are encoded anew.  After WATCH_TRIES at one place, and WATCH_CORRECTIONS_MAX in an answer,
+ * the answer ends before the line.
+ *
+ * One thread at a time for a watch, and for all that share a guard_worker. */
+#ifndef WATCH_WATCH_H
+#define WATCH_WATCH_H
+
+#include "base/memory.h"
+#include "guard/guard.h"
+
+enum { WATCH_KINDS_MAX = 64, WATCH_TRIES = 2, WATCH_CORRECTIONS_MAX = 16 };
+
+/* ---- what is done about a weakness ---- */
+
+typedef enum { WATCH_OFF = 0, WATCH_WARN = 1, WATCH_BLOCK = 2 } watch_action;
+
+typedef struct {
+    uint8_t action[WATCH_KINDS_MAX]; /* watch_action of each weakness */
+    bool opens_late; /* a line that was too much for the guard is released; else it is held */
+} watch_policy;
+
+/* Every weakness is blocked, and nothing is released unjudged. */
+watch_policy watch_policy_strict(void);
+/* "block", "warn" or "off" for all, or CLASS=one of them.  False, and unchanged, for all else. */
+bool watch_policy_set(watch_policy *p, view text);
+/* Such words with commas between them, the later ones over the earlier ones. */
+bool watch_policy_set_all(watch_policy *p, view text);
+/* "hold" or "open". */
+bool watch_policy_set_late(watch_policy *p, view text);
+/* The stricter of both in everything. */
+void watch_policy_tighten(watch_policy *p, const watch_policy *by);
+/* What is to be done about a finding: a rule that only warns never blocks. */
+watch_action watch_policy_action(const watch_policy *p, const guard_finding *f);
+/* Nothing is looked for. */
+bool watch_policy_is_off(const watch_policy *p);
+
+/* ---- an answer ---- */
+
+typedef enum {
+    WATCH_TAKEN_BACK = 0, /* the line is held, and written again */
+    WATCH_CORRECTED = 1,  /* what came in its place was released */
+    WATCH_WARNED = 2,     /* it was released */
+    WATCH_BLOCKED = 3,    /* the answer ends before it, or behind it when it was known late */
+} watch_deed;
+
+typedef struct {
+    watch_deed deed;
+    const char *rule, *weakness, *message, *idiom; /* of the guard */
+    const char *language;
+    uint32_t cwe, kind;
+    uint32_t line;      /* of the answer, from 1 */
+    uint32_t n_tries;   /* how often the line was taken back so far */
+    uint32_t n_tokens;  /* that were thrown away with it: of TAKEN_BACK */
+    uint64_t at;        /* byte of the answer's text where the held line begins */
+} watch_finding;
+
+/* A token that may be told with its likelihood. */
+typedef struct {
+    int32_t token;
+    float logprob;
+    uint32_t n_top;
+    const cerium_logprob *top;
+} watch_token;
+
+typedef enum {
+    WATCH_GO = 0,
+    WATCH_AGAIN = 1, /* see watch_again(); what the session gave since is void */
+    WATCH_END = 2,   /* the answer is over: a weakness ended it */
+} watch_order;
+
+/* Until the next call with the same watch. */
+typedef struct {
+    view text;
+    const watch_token *tokens; /* [n_tokens] whose text was released; NULL without logprobs */
+    uint32_t n_tokens;
+    const watch_finding *findings;
+    uint32_t n_findings;
+    watch_order order;
+} watch_result;
+
+typedef struct {
+    cerium_resume resume;
+    bool corrects; /* a line is written again; else the note is taken away */
+} watch_plan;
+
+typedef struct {
+    uint64_t ns;         /* in the guard */
+    uint64_t n_bytes;    /* that it read */
+    uint64_t n_lines;    /* released together: lines, in prose words */
+    uint64_t n_discarded; /* tokens */
+    uint32_t held_max;   /* bytes held back at most */
+} watch_stats;
+
+typedef struct watch watch;
+
+typedef struct {
+    const cerium_engine *engine;
+    const guard *guard;
+    guard_worker *worker;
+    const watch_policy *policy; /* copied */
+    guard_form form;
+    guard_language language;    /* of GUARD_CODE; GUARD_TEXT when it is not known */
+    view before;                /* GUARD_CODE: the code before the answer */
+    bool logprobs;
+} watch_config;
+
+CERIUM_CHECKED int watch_open(watch **out, const watch_config *config, cerium_error *err);
+void watch_close(watch **w);
+
+/* The next step of the answer.  top: [n_top] of its only token, with logprobs.
+ * CERIUM_ERR_MEMORY: the watch is of no use any more, and nothing more may be released. */
+CERIUM_CHECKED int watch_step(watch *w, const cerium_step *step, const cerium_logprob *top,
+                              uint32_t n_top, watch_result *out);
+/* The model ended: what is held is judged.  The order may be WATCH_AGAIN. */
+CERIUM_CHECKED int watch_finish(watch *w, watch_result *out);
+/* The answer was ended from outside: what is held is dropped. */
+void watch_stop(watch *w);
+
+/* After WATCH_AGAIN.  *plan is valid until the next call. */
+void watch_again(const watch *w, watch_plan *plan);
+/* The answer's tokens, without what was taken back: [*n]. */
+const int32_t *watch_tokens(const watch *w, size_t *n);
+/* Bytes that are held back now. */
+uint64_t watch_held(const watch *w);
+watch_stats watch_measure(const watch *w);
+
+#endif

@@ -1,0 +1,75 @@
+/* watch_parts.h - what a watch is made of; for the files of this folder. */
+#ifndef WATCH_WATCH_PARTS_H
+#define WATCH_WATCH_PARTS_H
+
+#include "watch/watch.h"
+
+enum {
+    BACK_BYTES = 8192,   /* of text, behind the last place where nothing was held, that is kept */
+    BASE_BYTES = 512,    /* between two such places that are remembered */
+    NOTE_TOKENS = 256,
+    FINDINGS_MAX = 64,   /* of one call */
+    TOPS_BYTES = 65536,  /* of likeliest tokens that nobody needs, before they are dropped */
+};
+
+/* A token of the answer whose likelihood is told when its text is released. */
+typedef struct {
+    int32_t token;
+    float logprob;
+    uint32_t n_top, top_at; /* in watch.tops */
+    uint64_t end;
+} kept_token;
+
+struct watch {
+    watch_config config;
+    watch_policy policy;
+    guard_stream *stream;
+    guard_stream *base;      /* as it was at byte base_at, where nothing was held */
+    uint64_t base_at;
+    bytes text;              /* bytes [text_at, fed) of the answer: those since the base, and */
+    uint64_t text_at;        /* those that are not told */
+    bool lost;               /* the base is too far back: nothing is taken back until the next */
+    uint64_t fed, safe, told; /* bytes: given to the guard, judged, released */
+    bytes log, ends;         /* int32_t, uint64_t: the answer's tokens, and where each ends */
+    bytes kept;              /* kept_token: not told yet */
+    bytes tops;              /* cerium_logprob */
+    uint32_t n_kept_told;    /* of kept, told in the last result */
+    size_t n_told;           /* tokens of the log that were told */
+    bool over;
+
+    /* a line that is written again */
+    bool corrects;
+    uint64_t spot;
+    uint32_t n_tries, n_corrections;
+    watch_finding wrong;
+    bool escaped;
+    int32_t note[NOTE_TOKENS], avoid[CERIUM_AVOID_MAX];
+    uint32_t n_note, n_avoid;
+
+    bytes out_tokens;        /* watch_token of the last result */
+    watch_finding findings[FINDINGS_MAX];
+    uint32_t n_findings;
+    watch_stats stats;
+};
+
+/* ---- take_back.c ---- */
+
+/* The answer is cut at byte `at`, at most `fed`, at least `told`.  False when that is not possible,
+ * as what is needed for it was given up, or bytes of a token have no tokens. */
+bool watch_cut(watch *w, uint64_t at);
+/* The first token that ends after byte `at`. */
+size_t watch_token_at(const watch *w, uint64_t at);
+/* Its tokens are those that end there or before: for an answer that is not gone on with. */
+void watch_drop(watch *w, uint64_t at);
+/* The same before a finding, with a note and what to avoid. */
+bool watch_take_back(watch *w, const guard_finding *f);
+
+/* ---- note.c ---- */
+
+/* What is said to the model in place of the held line of f, which begins with `line`; it stands
+ * before what the model writes next.  Returns its length, 0 when nothing can be said. */
+size_t watch_note(const guard_finding *f, view line, char *out, size_t size);
+/* Whether text, which was released, holds a line of code that is no comment; in prose, a word. */
+bool watch_has_code(view text, bool escaped, bool prose);
+
+#endif

@@ -1,0 +1,83 @@
+/* watch_policy.c - what is done about each weakness, in the words of options and requests. */
+#include "watch/watch.h"
+
+static const char *const actions[] = {"off", "warn", "block"};
+
+watch_policy watch_policy_strict(void)
+{
+    watch_policy p = {.opens_late = false};
+    memset(p.action, WATCH_BLOCK, sizeof p.action);
+    return p;
+}
+
+static bool read_action(view text, watch_action *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
+        if (!view_equal(text, view_of(actions[i]))) continue;
+        *out = (watch_action)i;
+        return true;
+    }
+    return false;
+}
+
+bool watch_policy_set(watch_policy *p, view text)
+{
+    watch_action action;
+    const char *sign = text.len ? memchr(text.ptr, '=', text.len) : NULL;
+    view class_ = {text.ptr, sign ? (size_t)(sign - text.ptr) : 0};
+    if (sign) text = (view){sign + 1, text.len - class_.len - 1};
+    if (!read_action(text, &action)) return false;
+    if (!sign) memset(p->action, action, sizeof p->action);
+    for (uint32_t i = 0; i < WATCH_KINDS_MAX && guard_weakness_name(i); i++) {
+        if (!sign || !view_equal(class_, view_of(guard_weakness_name(i)))) continue;
+        p->action[i] = (uint8_t)action;
+        return true;
+    }
+    return !sign;
+}
+
+bool watch_policy_set_all(watch_policy *p, view text)
+{
+    watch_policy made = *p;
+    for (;;) {
+        const char *comma = text.len ? memchr(text.ptr, ',', text.len) : NULL;
+        view word = {text.ptr, comma ? (size_t)(comma - text.ptr) : text.len};
+        while (word.len && *word.ptr == ' ') word.ptr++, word.len--;
+        while (word.len && word.ptr[word.len - 1] == ' ') word.len--;
+        if (!watch_policy_set(&made, word)) return false;
+        if (!comma) break;
+        text.len -= (size_t)(comma + 1 - text.ptr);
+        text.ptr = comma + 1;
+    }
+    *p = made;
+    return true;
+}
+
+bool watch_policy_set_late(watch_policy *p, view text)
+{
+    bool opens = view_equal(text, VIEW("open"));
+    if (!opens && !view_equal(text, VIEW("hold"))) return false;
+    p->opens_late = opens;
+    return true;
+}
+
+void watch_policy_tighten(watch_policy *p, const watch_policy *by)
+{
+    for (uint32_t i = 0; i < WATCH_KINDS_MAX; i++)
+        if (by->action[i] > p->action[i]) p->action[i] = by->action[i];
+    p->opens_late &= by->opens_late;
+}
+
+watch_action watch_policy_action(const watch_policy *p, const guard_finding *f)
+{
+    uint32_t kind = f->kind < WATCH_KINDS_MAX ? f->kind : WATCH_KINDS_MAX - 1;
+    watch_action action = (watch_action)p->action[kind];
+    return f->severity == GUARD_WARN && action == WATCH_BLOCK ? WATCH_WARN : action;
+}
+
+bool watch_policy_is_off(const watch_policy *p)
+{
+    for (uint32_t i = 0; i < WATCH_KINDS_MAX; i++)
+        if (p->action[i] != WATCH_OFF) return false;
+    return true;
+}

@@ -1,0 +1,49 @@
+// watchdog.js - what the watchdog did with a line, as a badge.
+
+import { make } from "./dom.js";
+
+const NAMES = {
+  secret: "Hard-coded secret",
+  sql: "SQL injection",
+  nosql: "NoSQL injection",
+  ldap: "LDAP injection",
+  xpath: "XPath injection",
+  command: "Command injection",
+  code: "Code injection",
+  path: "Path traversal",
+  xss: "Cross-site scripting",
+  ssrf: "Server-side request forgery",
+  redirect: "Open redirect",
+  deserialize: "Unsafe deserialization",
+  crypto: "Weak cryptography",
+  tls: "TLS not verified",
+  jwt: "Unverified token",
+  xxe: "XML external entities",
+  temp: "Unsafe temporary file",
+  permissions: "Open permissions",
+  memory: "Unsafe C string call",
+  format: "Format string",
+  late: "A line that could not be judged",
+};
+
+const DEEDS = {
+  taken_back: "checking: a line is held",
+  corrected: "corrected",
+  warned: "found",
+  blocked: "kept back",
+};
+
+/** What the badge says, without the idiom. */
+export function words({ deed, weakness, cwe }) {
+  if (deed === "taken_back") return DEEDS[deed];
+  const number = cwe ? `: CWE-${cwe}` : "";
+  return `${NAMES[weakness] ?? weakness} ${DEEDS[deed] ?? deed}${number}`;
+}
+
+export function badge(finding) {
+  const element = make("div", { className: `finding ${finding.deed}` }, words(finding));
+  element.dataset.testid = "finding";
+  const idiom = finding.deed === "taken_back" ? "" : finding.idiom;
+  if (idiom) element.append(make("code", {}, idiom));
+  return element;
+}
