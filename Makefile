@@ -7,7 +7,7 @@
 # make bench-peers    the table beside llama.cpp (LLAMA_BENCH=PATH, IK_BENCH=PATH: its llama-bench)
 # make bench-conversation   a conversation: reused and computed tokens, first token, cancel, restart
 # make bench-latency  what speculation gives: edits, own text, overhead (LATENCY="--edits FILE")
-# make bench-drafts   how good drafts are, without a model: passes counted and priced (EDITS=FILE)
+# make bench-drafts   how good drafts are, without a model (EDITS=FILE, WORKSPACES=FOLDER: see bench/drafts.c)
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   try again to fetch the watchdog's grammars (make fetches them once)
@@ -182,7 +182,7 @@ bench-conversation: $O/bench_conversation $O/tool_make_model
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m
 bench-latency: all $O/tool_make_model
 	bench/latency.py --make-model $O/tool_make_model $(LATENCY)
-bench-drafts: $O/bench_drafts ; $< $(or $(EDITS),bench/edits/edits.jsonl)
+bench-drafts: $O/bench_drafts ; $< $(WORKSPACES:%=-w %) $(or $(EDITS),bench/edits/edits.jsonl)
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
 
 AT := $(DESTDIR)$(PREFIX)

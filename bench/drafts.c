@@ -1,17 +1,19 @@
 /* drafts.c - how good drafts are, without a model: recorded edits, the real drafter, passes that are
  * counted and priced.
  *
- *   bench_drafts [-m MODEL] [-n] EDITS.jsonl
+ *   bench_drafts [-m MODEL] [-n] [-w FOLDER] EDITS.jsonl
  *
  * Texts are tokens of MODEL's vocabulary.  A pass of n rows costs 1.03 + c (n - 2) of one row's, as
  * the kernels do (docs/performance.md): c is 0.16 on AVX2.  Beside what the drafter reaches stands a
  * copyist who knows in advance how far each piece of the file holds, pays for no wrong row, and has
- * nothing to say in between.  -n: each edit meets a new drafter, as in a session of its own. */
+ * nothing to say in between.  -n: each edit meets a new drafter, as in a session of its own.  -w: drafts come
+ * from the workspace FOLDER/ID, too, where ID is the edit's `id`. */
 #include <jansson.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "speculation/drafter.h"
+#include "engine/engine.h"
+#include "engine/workspace_files.h"
 
 enum {
     TOKENS_MAX = 1 << 17,
@@ -36,6 +38,8 @@ typedef struct {
     draft_pace pace;
     float row_cost;
     void *memory, *index;
+    const char *workspaces; /* or NULL */
+    corpus workspace;
     int32_t *tokens, *before, *after; /* [TOKENS_MAX] */
     uint32_t n, n_before, n_after;
 } bench;
@@ -101,7 +105,10 @@ static void replay(bench *b, bool predicts, sums *all)
 {
     drafter *d = &b->drafter;
     uint32_t at = b->n, done = 1;
-    drafter_begin(d, b->tokens, at, b->before, predicts ? b->n_before : 0, b->index);
+    draft_hints hints = {.prediction = b->before, .memory = b->index};
+    if (predicts) hints.n_prediction = b->n_before;
+    if (b->workspace.n_tokens) hints.workspace = &b->workspace;
+    drafter_begin(d, b->tokens, at, &hints);
     b->tokens[at++] = b->after[0];
     drafter_follow(d, b->tokens, at);
     while (done < b->n_after) {
@@ -124,6 +131,23 @@ static void replay(bench *b, bool predicts, sums *all)
     drafter_cut(d, b->tokens, 0);
 }
 
+/* The texts around an edit; returns their block [*size]. */
+static void *read_workspace(bench *b, const char *id, size_t *size)
+{
+    static const _Atomic bool never;
+    static char folder[4096];
+    workspace_look look;
+    cerium_error err;
+    void *block;
+    snprintf(folder, sizeof folder, "%s/%s", b->workspaces, id ? id : "");
+    if (workspace_look_at(&look, folder, &err)) fail(err.message);
+    if (workspace_build(&look, folder, b->engine->tokens, 1, NULL, &never, &block, size) ||
+        corpus_read(&b->workspace, (view){block, *size}, 1, b->engine->n_vocab))
+        fail("no memory for a workspace");
+    workspace_look_close(&look);
+    return block;
+}
+
 static void replay_line(bench *b, const char *line, draft_way way, sums *all)
 {
     json_error_t problem;
@@ -132,16 +156,20 @@ static void replay_line(bench *b, const char *line, draft_way way, sums *all)
     b->n = encode(b, json_string_value(json_object_get(root, "instruction")), b->tokens);
     b->n_before = encode(b, json_string_value(json_object_get(root, "before")), b->before);
     b->n_after = encode(b, json_string_value(json_object_get(root, "after")), b->after);
+    size_t size = 0;
+    void *block = b->workspaces
+                      ? read_workspace(b, json_string_value(json_object_get(root, "id")), &size)
+                      : NULL;
     json_decref(root);
-    if (b->n_after == 0) return;
     if (way != BY_NOTHING) {
         memcpy(b->tokens + b->n, b->before, b->n_before * sizeof *b->tokens);
         b->n += b->n_before;
     }
     b->n += encode(b, "\n\n", b->tokens + b->n);
     uint64_t start = clock_thread_ns();
-    replay(b, way == BY_PREDICTION, all);
+    if (b->n_after > 0) replay(b, way == BY_PREDICTION, all);
     all->ns += clock_thread_ns() - start;
+    memory_unmap(block, size);
     all->copyist_cost += copyist_cost(b);
 }
 
@@ -172,9 +200,10 @@ int main(int argc, char **argv)
     cerium_engine_config_defaults(&config);
     config.model_path = "models/cerium-first.gguf";
     config.threads = config.sessions_max = 1;
-    for (int c; (c = getopt(argc, argv, "m:n")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "m:nw:")) != -1;) {
         if (c == 'm') config.model_path = optarg;
         if (c == 'n') is_new = true;
+        if (c == 'w') b.workspaces = optarg;
     }
     FILE *edits = optind < argc ? fopen(argv[optind], "r") : NULL;
     if (!edits) fail("name a file of edits that can be read");

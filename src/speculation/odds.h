@@ -11,7 +11,8 @@
 typedef enum {
     DRAFT_PREDICTION = 0, /* what the answer probably is: a file that is edited */
     DRAFT_TIMELINE = 1,   /* the session's own tokens */
-    DRAFT_SOURCES = 2,
+    DRAFT_WORKSPACE = 2,  /* the files around it */
+    DRAFT_SOURCES = 3,
 } draft_source;
 
 enum { ODDS_CLASSES = 14 };

@@ -249,7 +249,8 @@ static uint32_t passes_of(const int32_t *prompt, uint32_t n_prompt, const int32_
     drafter d;
     drafter_open(&d, memory, TEXT_MAX);
     memcpy(tokens, prompt, n_prompt * sizeof *tokens);
-    drafter_begin(&d, tokens, at, prediction, n_prediction, index);
+    draft_hints hints = {prediction, n_prediction, index, NULL};
+    drafter_begin(&d, tokens, at, &hints);
     for (uint32_t i = 0; i < n; n_passes++) {
         int32_t draft[63];
         draft_source source;
@@ -308,10 +309,10 @@ static void test_shorter(void)
         drafter_open(&d[k], memory[k], TEXT_MAX);
     }
     for (uint32_t i = 0; i < 2000; i++) tokens[i] = (int32_t)(i < 1000 ? i % 300 : i % 11);
-    drafter_begin(&d[0], tokens, 2000, NULL, 0, NULL);
+    drafter_begin(&d[0], tokens, 2000, &(draft_hints){0});
     drafter_cut(&d[0], tokens, 900);
     for (uint32_t i = 900; i < 1000; i++) tokens[i] = (int32_t)(i % 90);
-    for (int k = 0; k < 2; k++) drafter_begin(&d[k], tokens, 1000, NULL, 0, NULL);
+    for (int k = 0; k < 2; k++) drafter_begin(&d[k], tokens, 1000, &(draft_hints){0});
     uint32_t n = drafter_draft(&d[0], &fast, tokens, 1000, 1, 63, draft[0], &source);
     TEST_CHECK(n > 0 && n == drafter_draft(&d[1], &fast, tokens, 1000, 1, 63, draft[1], &source));
     TEST_CHECK(!memcmp(draft[0], draft[1], n * sizeof **draft));
