@@ -1,13 +1,13 @@
-/* drafts.c - how good drafts are, without a model: recorded edits, the real drafter, passes that are
- * counted and priced.
+/* drafts.c - how good drafts are, without a model: recorded edits, the real drafter, passes that
+ * are counted and priced.
  *
  *   bench_drafts [-m MODEL] [-n] [-w FOLDER] EDITS.jsonl
  *
  * Texts are tokens of MODEL's vocabulary.  A pass of n rows costs 1.03 + c (n - 2) of one row's, as
- * the kernels do (docs/performance.md): c is 0.16 on AVX2.  Beside what the drafter reaches stands a
- * copyist who knows in advance how far each piece of the file holds, pays for no wrong row, and has
- * nothing to say in between.  -n: each edit meets a new drafter, as in a session of its own.  -w: drafts come
- * from the workspace FOLDER/ID, too, where ID is the edit's `id`. */
+ * the kernels do (docs/performance.md): c is 0.16 on AVX2.  Beside what the drafter reaches stands
+ * a copyist who knows in advance how far each piece of the file holds, pays for no wrong row, and
+ * has nothing to say in between.  -n: each edit meets a new drafter, as in a session of its own.
+ * -w: drafts come from the workspace FOLDER/ID, too, where ID is the edit's `id`. */
 #include <jansson.h>
 #include <unistd.h>
 
@@ -90,7 +90,8 @@ static double copyist_cost(const bench *b)
         longest = 0;
         for (uint32_t k = 0; k < b->n_before && longest < most; k++) {
             uint32_t same = 0;
-            while (same < most && k + same < b->n_before && b->before[k + same] == b->after[i + same])
+            while (same < most && k + same < b->n_before &&
+                   b->before[k + same] == b->after[i + same])
                 same++;
             if (same > longest) longest = same;
         }
@@ -100,7 +101,7 @@ static double copyist_cost(const bench *b)
     return cost;
 }
 
-/* The first token comes with the prompt; the others by passes, drafts checked as an engine would. */
+/* The first token comes with the prompt; the others by passes, drafts checked as an engine does. */
 static void replay(bench *b, bool predicts, sums *all)
 {
     drafter *d = &b->drafter;

@@ -1,7 +1,7 @@
 /* workspace.h - the files around a user's work as a source of drafts, kept up to date by a thread.
  *
- * The thread looks at the folder when somebody asks for its texts, at most once in a few seconds, and
- * makes a new index where files changed.  Who took one keeps it until he gives it back. */
+ * The thread looks at the folder when somebody asks for its texts, at most once in a few seconds,
+ * and makes a new index where files changed.  Who took one keeps it until he gives it back. */
 #ifndef ENGINE_WORKSPACE_H
 #define ENGINE_WORKSPACE_H
 

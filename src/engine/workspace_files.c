@@ -155,9 +155,8 @@ static int by_name(const void *a, const void *b)
 static bool is_written(view text)
 {
     size_t n_lines = 1;
-    for (const char *at = text.ptr, *end = at + text.len; (at = memchr(at, '\n', (size_t)(end - at)));
-         at++)
-        n_lines++;
+    const char *at = text.ptr, *end = text.ptr + text.len;
+    for (; (at = memchr(at, '\n', (size_t)(end - at))); at++) n_lines++;
     return !memchr(text.ptr, 0, text.len) && text.len / n_lines <= LINE_BYTES_MEAN_MAX;
 }
 
@@ -185,7 +184,8 @@ static int take_file(building *b, const char *path, const workspace_file *file, 
     if (old && old->changed_ns == file->changed_ns && old->bytes == file->size) {
         n = old->n;
         *has_room = n <= room;
-        if (*has_room) memcpy(b->tokens + b->n_tokens, b->old_tokens + old->first, n * sizeof(int32_t));
+        if (*has_room)
+            memcpy(b->tokens + b->n_tokens, b->old_tokens + old->first, n * sizeof *b->tokens);
     } else {
         view text = read_text(b, path, file);
         if (text.len == 0) return CERIUM_OK;

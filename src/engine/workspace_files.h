@@ -23,8 +23,8 @@ typedef struct {
 } workspace_look;
 
 /* Files below folder, but those whose name begins with '.', links, folders of what is made or
- * installed (build, node_modules, ...), files over WORKSPACE_FILE_BYTES_MAX; no more than the limits
- * allow.  CERIUM_ERR_IO: the folder cannot be read; CERIUM_ERR_MEMORY. */
+ * installed (build, node_modules, ...), files over WORKSPACE_FILE_BYTES_MAX; no more than the
+ * limits allow.  CERIUM_ERR_IO: the folder cannot be read; CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int workspace_look_at(workspace_look *look, const char *folder, cerium_error *err);
 void workspace_look_close(workspace_look *look);
 /* The same for the same files with the same times and sizes; never 0. */

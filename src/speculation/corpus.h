@@ -1,5 +1,5 @@
-/* corpus.h - the texts of a workspace as tokens, with an index of places: one block of bytes that is
- * written once, kept in a file, and mapped.
+/* corpus.h - the texts of a workspace as tokens, with an index of places: one block of bytes that
+ * is written once, kept in a file, and mapped.
  *
  *   head        magic, vocabulary, counts, checksum of all that follows: see corpus.c
  *   files       corpus_file [n_files]
@@ -30,8 +30,8 @@ typedef struct {
 } corpus;
 
 size_t corpus_bytes(uint32_t n_files, uint32_t n_tokens);
-/* An empty one in memory of so many bytes, aligned as hash_name and zero. files, tokens and state are for
- * the caller to fill in, then corpus_seal() makes the index and the head. */
+/* An empty one in memory of so many bytes, aligned as hash_name and zero. files, tokens and state
+ * are for the caller to fill in, then corpus_seal() makes the index and the head. */
 void corpus_open(corpus *c, void *memory, uint32_t n_files, uint32_t n_tokens);
 void corpus_seal(corpus *c, void *memory, uint64_t vocabulary);
 

@@ -51,8 +51,8 @@ void ngrams_cut(ngrams *x, const int32_t *text, uint32_t n);
 uint32_t ngrams_match(const int32_t *text, uint32_t at, const int32_t *context, uint32_t n);
 
 /* The place before which most of the context's end stands, of equals the first that is not before
- * `from`, else the newest; only places below x->n.  Returns how much agrees, at least lengths[0], or
- * 0 when nothing was found.  Cost: bounded, two times candidates_max comparisons. */
+ * `from`, else the newest; only places below x->n.  Returns how much agrees, at least lengths[0],
+ * or 0 when nothing was found.  Cost: bounded, two times candidates_max comparisons. */
 uint32_t ngrams_find(const ngrams *x, const int32_t *text, const int32_t *context, uint32_t n,
                      uint32_t from, uint32_t *at);
 

@@ -230,7 +230,8 @@ static void write_workspace(job *want)
         snprintf(path, sizeof path, "%s/%u", workspace, i);
         FILE *f = fopen(path, "wb");
         CHECK(f);
-        for (size_t k = 0; k < want[i].text_len; k++) putc(want[i].text[k] ? want[i].text[k] : ' ', f);
+        for (size_t k = 0; k < want[i].text_len; k++)
+            putc(want[i].text[k] ? want[i].text[k] : ' ', f);
         CHECK(fclose(f) == 0);
     }
     cerium_session_close(&plain);

@@ -1,5 +1,5 @@
-/* test_workspace.c - which files of a folder are taken, what is kept of them and believed, and texts
- * that change while somebody holds them. */
+/* test_workspace.c - which files of a folder are taken, what is kept of them and believed, and
+ * texts that change while somebody holds them. */
 #include "engine/workspace.h"
 
 #include <fcntl.h>
@@ -200,7 +200,8 @@ static void test_memory(void)
         memory_fail_at(n);
         status = workspace_look_at(&look, folder, &err);
         if (!status)
-            status = workspace_build(&look, folder, tokens, VOCABULARY, &old, &never, &block, &size);
+            status = workspace_build(&look, folder, tokens, VOCABULARY, &old, &never, &block,
+                                     &size);
         memory_fail_at(-1);
         workspace_look_close(&look);
         TEST_CHECK(status == 0 || memory_live() == live + 1);
