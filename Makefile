@@ -7,6 +7,7 @@
 # make bench-peers    the table beside llama.cpp (LLAMA_BENCH=PATH, IK_BENCH=PATH: its llama-bench)
 # make bench-conversation   a conversation: reused and computed tokens, first token, cancel, restart
 # make bench-latency  what speculation gives: edits, own text, overhead (LATENCY="--edits FILE")
+# make bench-drafts   how good drafts are, without a model (EDITS=FILE, WORKSPACES=FOLDER: see bench/drafts.c)
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   try again to fetch the watchdog's grammars (make fetches them once)
@@ -187,6 +188,7 @@ bench-conversation: $O/bench_conversation $O/tool_make_model
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m
 bench-latency: all $O/tool_make_model
 	bench/latency.py --make-model $O/tool_make_model $(LATENCY)
+bench-drafts: $O/bench_drafts ; $< $(WORKSPACES:%=-w %) $(or $(EDITS),bench/edits/edits.jsonl)
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
 
 AT := $(DESTDIR)$(PREFIX)
@@ -207,7 +209,7 @@ install: all lib
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
-.PHONY: all help lib run test tested test-clients bench bench-conversation bench-latency bench-peers bench-server \
+.PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
         grammars bench-guard
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

@@ -124,6 +124,10 @@ typedef struct {
                                     tries as many as are worth their time here, "off" none,
                                     "always" whatever there is; NULL = CERIUM_SPECULATION in the
                                     environment, else "auto" */
+    const char *workspace;       /* a folder whose texts drafts may come from, for sessions of
+                                    tenant 0 alone; a thread keeps their index up to date, and a
+                                    file of it where repacked weights are kept (`cache`); NULL =
+                                    CERIUM_WORKSPACE in the environment, else none */
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
@@ -659,6 +663,8 @@ typedef struct {
     uint64_t kv_disk_lookups, kv_disk_hits;                /* prompts, and those it had more of */
     uint64_t kv_disk_bytes, kv_disk_bytes_max;             /* of the files; 0: there are none */
     bool kv_disk_failed;                                   /* to write: nothing more is kept */
+    uint64_t workspace_tokens;                             /* of the texts around; there now */
+    uint64_t workspace_drafted_tokens, workspace_accepted_tokens; /* of the drafted, accepted */
 } cerium_engine_stats;
 
 CERIUM_API void cerium_engine_measure(const cerium_engine *engine, cerium_engine_stats *stats);

@@ -49,6 +49,17 @@ void file_make_folders(char *path)
     }
 }
 
+bool file_cache_folder(char *out, size_t size)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = 0;
+    if (cache && cache[0] == '/')
+        n = snprintf(out, size, "%s/cerium", cache);
+    else if (home && home[0] == '/')
+        n = snprintf(out, size, "%s/.cache/cerium", home);
+    return n > 0 && (size_t)n < size;
+}
+
 int file_lacks_room(int fd, uint64_t bytes)
 {
     struct statvfs fs;

@@ -12,6 +12,9 @@ int file_write_at(int fd, const void *from, size_t len, uint64_t at);
 /* The folders above path, for us alone; what fails shows when the file is opened.  Writes into path
  * and puts it back. */
 void file_make_folders(char *path);
+/* The user's folder for what can be made again, "$XDG_CACHE_HOME/cerium" or "~/.cache/cerium", into
+ * out [size]; false when nobody says where that is. */
+bool file_cache_folder(char *out, size_t size);
 /* 0, or why a file of bytes must not be written there: an errno (EFBIG, or ENOSPC when the disk
  * would not have as much again free). */
 int file_lacks_room(int fd, uint64_t bytes);

@@ -168,6 +168,15 @@ _Static_assert((KEPT_FETCHES_MAX & (KEPT_FETCHES_MAX - 1)) == 0, "a ring");
 _Static_assert(PROTOCOL_DEPTH_MAX < 2048, "jansson's own limit, which has no error of ours");
 _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choices are counted");
 
+/* ---- workspaces ---- */
+
+#define WORKSPACE_TOKENS_MAX     (1u << 22)   /* of all files; the newest have room first: 64 MB */
+#define WORKSPACE_FILES_MAX      65536u
+#define WORKSPACE_FILE_BYTES_MAX (512u << 10) /* a longer one is data, or generated */
+#define WORKSPACE_NAMES_MAX      (1u << 19)   /* that are looked at */
+#define WORKSPACE_DEPTH_MAX      32u          /* folders in each other */
+#define WORKSPACE_PATH_MAX       4096u        /* length of a path */
+
 /* ---- the wafer ---- */
 
 #define WAFER_MACHINE_BYTES_MAX (256u << 10) /* a machine description; ours have 4 KB */

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/quota.h"
@@ -227,6 +228,23 @@ static int open_passes(cerium_engine *e, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* The texts around, where somebody names them and drafts are made. */
+static int open_workspace(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    const char *folder = config->workspace ? config->workspace : getenv("CERIUM_WORKSPACE");
+    const char *cache = config->cache ? config->cache : getenv("CERIUM_CACHE");
+    char users[WORKSPACE_PATH_MAX];
+    if (!folder || !*folder || !e->speculates) return CERIUM_OK;
+    if (!cache || !*cache) cache = file_cache_folder(users, sizeof users) ? users : "off";
+    workspace_config around = {.folder = folder,
+                               .kept_in = strcmp(cache, "off") ? cache : NULL,
+                               .tokens = e->tokens,
+                               .n_vocab = e->n_vocab,
+                               .notice = config->notice,
+                               .user = config->notice_user};
+    return workspace_open(&e->workspace, &around, err);
+}
+
 static int open_parts(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     e->has_lock = pthread_mutex_init(&e->lock, NULL) == 0;
@@ -246,7 +264,8 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(open_pool(e, config, err));
     RETURN_IF(open_passes(e, err));
     RETURN_IF(engine_load_weights(e, config, err));
-    return engine_keep_kv(e, config, err);
+    RETURN_IF(engine_keep_kv(e, config, err));
+    return open_workspace(e, config, err);
 }
 
 int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
@@ -282,6 +301,7 @@ void cerium_engine_close(cerium_engine **engine)
     team_close(&e->workers);
     kv_pool_close(&e->pool);
     mask_vocabulary_close(&e->vocabulary);
+    workspace_close(&e->workspace);
     tokenizer_close(&e->tokens);
     model_close(&e->model);
     gguf_close(&e->file);
@@ -322,6 +342,9 @@ void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
         .kv_disk_bytes_max = pages.kept_bytes_max,
         .kv_disk_failed = pages.gave_up,
         .drafting_ns = atomic_load(&c->drafting_ns),
+        .workspace_tokens = e->workspace ? workspace_n_tokens(e->workspace) : 0,
+        .workspace_drafted_tokens = atomic_load(&c->workspace_drafted_tokens),
+        .workspace_accepted_tokens = atomic_load(&c->workspace_accepted_tokens),
     };
     for (int i = 0; i < CERIUM_CLASSES; i++) {
         stats->running[i] = atomic_load(&c->running[i]);

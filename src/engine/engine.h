@@ -12,6 +12,7 @@
 #include "cpu/executor.h"
 #include "engine/cost.h"
 #include "engine/guide.h"
+#include "engine/workspace.h"
 #include "gguf/gguf.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
@@ -42,6 +43,7 @@ typedef struct {
     const cerium_sampling *sampling; /* or NULL */
     cerium_step *out;
     uint32_t n_drafts, n_chosen;
+    draft_source draft_source;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];
     chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
 } step_choice;
@@ -50,6 +52,7 @@ typedef struct {
     _Atomic uint32_t running[CERIUM_CLASSES], waiting[CERIUM_CLASSES];
     _Atomic uint64_t prompt_tokens, reused_tokens, new_tokens, drafted_tokens, accepted_tokens;
     _Atomic uint64_t passes, preempted_passes, busy_ns, drafting_ns;
+    _Atomic uint64_t workspace_drafted_tokens, workspace_accepted_tokens;
 } engine_counts;
 
 struct cerium_engine {
@@ -75,6 +78,7 @@ struct cerium_engine {
 
     bool speculates;             /* unless a session does not want it */
     bool drafts_always;          /* whatever they cost */
+    workspace *workspace;        /* or NULL */
 
     thread_turn pass;            /* team, executor, samplers, rows, costs: one pass at a time, and
                                     the only time in which sequences of others may be changed */
@@ -112,6 +116,7 @@ struct cerium_session {
     bool speculates;
     drafter drafter;             /* of the timeline; where it speculates */
     void *drafter_memory;
+    const corpus *texts;         /* of the workspace, held for the answer; or NULL */
     bool answers;                /* the drafter knows where the answer began */
     uint32_t score_tokens_max;
     float *score_logits;         /* [score_tokens_max][logits_stride] or NULL */
@@ -239,6 +244,11 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
                           void *memory);
 /* The answer is longer than when this was called last. */
 void session_follow(cerium_session *s);
+/* Texts of the workspace are needed no more. */
+void session_give_texts(cerium_session *s);
+/* Of n_drafts from a source, n_accepted were right. */
+void engine_count_drafts(cerium_engine *e, draft_source source, uint32_t n_drafts,
+                         uint32_t n_accepted);
 /* At most n_max drafts of what follows, for a pass of n_rows. */
 uint32_t session_draft(const cerium_session *s, uint32_t n_rows, uint32_t n_max, int32_t *out,
                        draft_source *source);

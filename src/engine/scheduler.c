@@ -279,8 +279,7 @@ static void answer(scheduler *p, cerium_session *s)
         atomic_fetch_add(&s->drafted_predicted, r->n_drafts);
         atomic_fetch_add(&s->accepted_predicted, n_accepted);
     }
-    atomic_fetch_add(&e->counts.drafted_tokens, r->n_drafts);
-    atomic_fetch_add(&e->counts.accepted_tokens, n_accepted);
+    engine_count_drafts(e, r->draft_source, r->n_drafts, n_accepted);
     atomic_fetch_add(&e->counts.new_tokens, n);
     if (is_last) {
         uint32_t drawn = n < r->n_drawn ? n : r->n_drawn;

@@ -137,6 +137,7 @@ void cerium_session_close(cerium_session **session)
     if (!session || !*session) return;
     cerium_session *s = *session;
     request_close(s);
+    session_give_texts(s);
     if (s->sequence) {
         leave_engine(s);
         kv_sequence_close(&s->sequence);

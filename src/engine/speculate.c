@@ -32,9 +32,29 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
 {
     if (!s->speculates) return;
     uint64_t start = clock_ns();
-    drafter_begin(&s->drafter, s->tokens, s->n_tokens, prediction, n_prediction, memory);
+    session_give_texts(s);
+    /* A workspace is one user's: whoever has a key of his own gets nothing of it, not even time. */
+    if (s->engine->workspace && s->tenant == 0) s->texts = workspace_take(s->engine->workspace);
+    draft_hints hints = {prediction, n_prediction, memory, s->texts};
+    drafter_begin(&s->drafter, s->tokens, s->n_tokens, &hints);
     count_time(s, start);
     s->answers = true;
+}
+
+void session_give_texts(cerium_session *s)
+{
+    if (s->texts) workspace_give(s->engine->workspace, s->texts);
+    s->texts = NULL;
+}
+
+void engine_count_drafts(cerium_engine *e, draft_source source, uint32_t n_drafts,
+                         uint32_t n_accepted)
+{
+    atomic_fetch_add(&e->counts.drafted_tokens, n_drafts);
+    atomic_fetch_add(&e->counts.accepted_tokens, n_accepted);
+    if (n_drafts == 0 || source != DRAFT_WORKSPACE) return;
+    atomic_fetch_add(&e->counts.workspace_drafted_tokens, n_drafts);
+    atomic_fetch_add(&e->counts.workspace_accepted_tokens, n_accepted);
 }
 
 /* The token after n of the timeline, at a place of its guide. */

@@ -15,8 +15,7 @@ void step_draft(cerium_session *s)
                          asked ? asked : CERIUM_STEP_TOKENS_MAX};
     for (size_t i = 0; i < ARRAY_LEN(limits); i++)
         if (n > limits[i]) n = limits[i];
-    draft_source source;
-    c->n_drafts = session_draft(s, 1, n - 1, c->drafts, &source);
+    c->n_drafts = session_draft(s, 1, n - 1, c->drafts, &c->draft_source);
     if (s->guide) c->n_drafts = guide_plan(s->guide, c->drafts, c->n_drafts);
     if (c->n_drafts && kv_sequence_reserve(s->sequence, s->n_tokens + c->n_drafts))
         c->n_drafts = 0;
@@ -98,8 +97,7 @@ void step_choose(cerium_session *s, const float *logits)
     if (logits != s->logits)
         memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->n_vocab * sizeof *logits);
     atomic_fetch_add(&e->counts.new_tokens, c->out->n_tokens);
-    atomic_fetch_add(&e->counts.drafted_tokens, c->n_drafts);
-    atomic_fetch_add(&e->counts.accepted_tokens, n_accepted);
+    engine_count_drafts(e, c->draft_source, c->n_drafts, n_accepted);
 }
 
 static int step_once(cerium_session *s, step_choice *c, cerium_error *err)
@@ -141,5 +139,6 @@ int cerium_session_step(cerium_session *s, const cerium_sampling *sampling, ceri
     choice.sampling = sampling;
     choice.out = step;
     choice.n_drafts = choice.n_chosen = 0;
+    choice.draft_source = DRAFT_TIMELINE;
     return session_end_call(s, step_once(s, &choice, err));
 }

@@ -38,22 +38,20 @@ static int add_place(panel_places *places, char *path)
 }
 
 /* In a folder of many models: the file's name, and a hash of where it really is. */
-static int add_in_folder(panel_places *places, const char *folder, const char *below)
+static int add_in_folder(panel_places *places, const char *folder)
 {
     char real[PATH_MAX], end[48];
     const char *slash = strrchr(places->model_path, '/');
     if (!realpath(places->model_path, real)) return CERIUM_OK;
     snprintf(end, sizeof end, "-%016llx.panels",
              (unsigned long long)hash_bytes(real, strlen(real), 0));
-    return add_place(places, join(folder, below, slash ? slash + 1 : places->model_path, end));
+    return add_place(places, join(folder, "/", slash ? slash + 1 : places->model_path, end));
 }
 
 static int add_users_folder(panel_places *places)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/') return add_in_folder(places, cache, "/cerium/");
-    if (home && home[0] == '/') return add_in_folder(places, home, "/.cache/cerium/");
-    return CERIUM_OK;
+    char folder[PATH_MAX];
+    return file_cache_folder(folder, sizeof folder) ? add_in_folder(places, folder) : CERIUM_OK;
 }
 
 int panel_places_open(panel_places *places, const char *model_path, const char *folder,
@@ -64,7 +62,7 @@ int panel_places_open(panel_places *places, const char *model_path, const char *
     if (!folder && panels_bytes < PANEL_BYTES_MIN) return CERIUM_OK;
     int status = CERIUM_OK;
     if (folder) {
-        status = add_in_folder(places, folder, "/");
+        status = add_in_folder(places, folder);
     } else {
         status = add_place(places, join(model_path, ".panels", "", ""));
         if (!status) status = add_users_folder(places);

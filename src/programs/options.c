@@ -17,6 +17,7 @@ enum {
     VAL_NO_CACHE,
     VAL_NO_SPECULATION,
     VAL_HEAD,
+    VAL_WORKSPACE,
     VAL_TEMP,
     VAL_TOP_K,
     VAL_TOP_P,
@@ -45,6 +46,7 @@ static const struct {
     {OPTIONS_ENGINE, {"kv-disk-max", required_argument, NULL, VAL_KV_DISK_MAX}},
     {OPTIONS_ENGINE, {"no-cache", no_argument, NULL, VAL_NO_CACHE}},
     {OPTIONS_ENGINE, {"no-speculation", no_argument, NULL, VAL_NO_SPECULATION}},
+    {OPTIONS_ENGINE, {"workspace", required_argument, NULL, VAL_WORKSPACE}},
     {OPTIONS_ENGINE, {"head", required_argument, NULL, VAL_HEAD}},
     {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
     {OPTIONS_PROMPT, {"file", required_argument, NULL, 'f'}},
@@ -133,6 +135,7 @@ static bool take_shared(options *o, int val, const char *value)
     case VAL_KV_DISK_MAX: return option_bytes(value, &o->kv_disk_bytes);
     case VAL_NO_CACHE: o->no_cache = true; return true;
     case VAL_NO_SPECULATION: o->no_speculation = true; return true;
+    case VAL_WORKSPACE: o->workspace = value; return *value != 0;
     case VAL_HEAD: o->head = value; return true;
     case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
     case VAL_TOP_K: return option_u32(value, 0, 1 << 24, &s->top_k);
@@ -267,6 +270,7 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.head = o->head;
     config.kv_disk = o->kv_disk;
     config.kv_disk_bytes_max = o->kv_disk_bytes;
+    config.workspace = o->workspace;
     config.speculation = o->no_speculation ? "off" : NULL;
     config.sessions_max = sessions;
     if (o->batch) config.batch_tokens_max = o->batch;

@@ -24,6 +24,7 @@ typedef struct {
     const char *kv_disk;
     uint64_t kv_disk_bytes;
     bool no_cache;            /* do not keep repacked weights, nor use kept ones */
+    const char *workspace;
     bool no_speculation;
     bool json;
     const char *guard[OPTIONS_GUARDS_MAX]; /* [n_guard] what is done about weaknesses, in order */

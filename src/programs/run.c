@@ -28,6 +28,7 @@ static const char help[] =
     "      --ignore-end        go on after end tokens\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
+    "      --workspace DIR     drafts from the files of DIR, too: the same text, sooner\n"
     "      --no-speculation    do not try drafts: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
     GUARDING_HELP
@@ -38,7 +39,7 @@ static const char help[] =
     "      --upstream NAME     ask that one\n"
     "      --config FILE       the server's configuration (default: CERIUM_CONFIG)\n\n"
     "Ctrl-C stops the answer and keeps what was made.\n\n"
-    "example: cerium run -p 'def quicksort(items):' -n 100\n";
+    "example: cerium run --workspace . -p 'def quicksort(items):' -n 100\n";
 
 enum {
     OWN_CHAT = OPTION_OWN,

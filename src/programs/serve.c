@@ -42,6 +42,7 @@ static const char help[] =
     "      --temp T, --top-k N, --top-p P, --min-p P, --repeat-penalty R, --seed N\n"
     "                        for requests that do not say (default: the likeliest token)\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --no-cache\n"
+    "      --workspace DIR   drafts from the files of DIR, too, for who connects without a key\n"
     "      --no-speculation  do not try drafts of what comes next: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
     "Keys with tiers: cerium keys --help.  The file: examples/cerium.ini.\n\n"

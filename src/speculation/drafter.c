@@ -20,6 +20,9 @@ static draft_text text_of(const drafter *d, draft_source source, const int32_t *
 {
     if (source == DRAFT_PREDICTION)
         return (draft_text){d->prediction, d->n_prediction, &d->predicted};
+    if (source == DRAFT_WORKSPACE && !d->workspace) return (draft_text){0};
+    if (source == DRAFT_WORKSPACE)
+        return (draft_text){d->workspace->tokens, d->workspace->n_tokens, &d->workspace->index};
     return (draft_text){tokens, d->timeline.n, &d->timeline};
 }
 
@@ -98,18 +101,19 @@ void drafter_follow(drafter *d, const int32_t *tokens, uint32_t n)
     }
 }
 
-void drafter_begin(drafter *d, const int32_t *tokens, uint32_t n, const int32_t *prediction,
-                   uint32_t n_prediction, void *memory)
+void drafter_begin(drafter *d, const int32_t *tokens, uint32_t n, const draft_hints *hints)
 {
-    d->prediction = prediction;
-    d->n_prediction = n_prediction;
-    if (n_prediction > 0) {
-        ngrams_open(&d->predicted, memory, n_prediction);
-        ngrams_grow(&d->predicted, prediction, n_prediction);
+    d->prediction = hints->prediction;
+    d->n_prediction = hints->n_prediction;
+    d->workspace = hints->workspace;
+    if (d->n_prediction > 0) {
+        ngrams_open(&d->predicted, hints->memory, d->n_prediction);
+        ngrams_grow(&d->predicted, d->prediction, d->n_prediction);
     }
     d->n_answered = n;
-    d->trails[DRAFT_PREDICTION] = (draft_trail){.match = BEGIN_MATCH, .is_on = n_prediction > 0};
-    d->trails[DRAFT_TIMELINE] = (draft_trail){0};
+    for (int s = 0; s < DRAFT_SOURCES; s++) d->trails[s] = (draft_trail){0};
+    d->trails[DRAFT_PREDICTION] =
+        (draft_trail){.match = BEGIN_MATCH, .is_on = d->n_prediction > 0};
     drafter_follow(d, tokens, n);
 }
 
@@ -144,7 +148,7 @@ uint32_t drafter_draft(const drafter *d, const draft_pace *pace, const int32_t *
         uint32_t most = n_max;
         float gain;
         if (!t->is_on || t->at >= text.n) continue;
-        if (s == DRAFT_PREDICTION && most > text.n - t->at) most = text.n - t->at;
+        if (s != DRAFT_TIMELINE && most > text.n - t->at) most = text.n - t->at;
         uint32_t length = draft_length(&d->odds, s, t->match, cost, most, &gain);
         if (length == 0 || gain <= best_gain) continue;
         best = length;

@@ -7,7 +7,7 @@
 #ifndef SPECULATION_DRAFTER_H
 #define SPECULATION_DRAFTER_H
 
-#include "speculation/ngrams.h"
+#include "speculation/corpus.h"
 #include "speculation/odds.h"
 
 /* Where a source is. */
@@ -23,6 +23,7 @@ typedef struct {
     ngrams predicted;          /* of the prediction */
     const int32_t *prediction; /* [n_prediction]; borrowed */
     uint32_t n_prediction;
+    const corpus *workspace;   /* borrowed, or NULL */
     uint32_t n_answered;       /* tokens before it were never drafts: the prompt */
     draft_trail trails[DRAFT_SOURCES];
     draft_odds odds;
@@ -32,10 +33,16 @@ size_t drafter_bytes(uint32_t tokens_max);
 /* In memory of drafter_bytes(), for a timeline of at most tokens_max. */
 void drafter_open(drafter *d, void *memory, uint32_t tokens_max);
 
-/* The timeline tokens [n] is a prompt now, and an answer follows, probably prediction
- * [n_prediction] (0 = nobody knows), which stays and is indexed in memory of ngrams_bytes(). */
-void drafter_begin(drafter *d, const int32_t *tokens, uint32_t n, const int32_t *prediction,
-                   uint32_t n_prediction, void *memory);
+/* What an answer may be like; both stay until the next one begins. */
+typedef struct {
+    const int32_t *prediction; /* [n_prediction]: probably this; 0 = nobody knows */
+    uint32_t n_prediction;
+    void *memory;              /* ngrams_bytes(n_prediction), for its index */
+    const corpus *workspace;   /* or NULL */
+} draft_hints;
+
+/* The timeline tokens [n] is a prompt now, and an answer follows. */
+void drafter_begin(drafter *d, const int32_t *tokens, uint32_t n, const draft_hints *hints);
 /* Of the timeline only the first n tokens stay: to be called before others are written. */
 void drafter_cut(drafter *d, const int32_t *tokens, uint32_t n);
 /* The timeline grew to tokens [n]. */

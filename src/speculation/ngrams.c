@@ -4,33 +4,71 @@
 enum {
     BITS_MIN = 8,
     BITS_MAX = 14,       /* heads stay in the second-level cache; longer texts have longer chains */
-    CANDIDATES_MAX = 32, /* places of a chain that are looked at */
+    BITS_MAX_LARGE = 21,
+    CANDIDATES_MAX = 32,
+    CANDIDATES_MAX_LARGE = 8,
 };
 
-static const uint32_t lengths[NGRAMS_ORDERS] = {NGRAMS_SHORT, NGRAMS_LONG};
-
-static uint32_t bits_of(uint32_t n_max)
+static uint32_t bits_of(uint32_t n_max, uint32_t bits_max)
 {
     uint32_t bits = BITS_MIN;
-    while (bits < BITS_MAX && 1u << bits < n_max) bits++;
+    while (bits < bits_max && 1u << bits < n_max) bits++;
     return bits;
 }
 
-size_t ngrams_bytes(uint32_t n_max)
+static size_t bytes_of(uint32_t n_max, uint32_t bits)
 {
-    return NGRAMS_ORDERS * (((size_t)1 << bits_of(n_max)) + n_max) * sizeof(uint32_t);
+    return NGRAMS_ORDERS * (((size_t)1 << bits) + n_max) * sizeof(uint32_t);
+}
+
+size_t ngrams_bytes(uint32_t n_max) { return bytes_of(n_max, bits_of(n_max, BITS_MAX)); }
+
+size_t ngrams_bytes_large(uint32_t n_max)
+{
+    return bytes_of(n_max, bits_of(n_max, BITS_MAX_LARGE));
+}
+
+static void lay_out(ngrams *x, uint32_t *at, uint32_t n_max, uint32_t bits)
+{
+    x->bits = bits;
+    x->n_max = n_max;
+    for (int k = 0; k < NGRAMS_ORDERS; k++) {
+        x->heads[k] = at;
+        x->older[k] = at + ((size_t)1 << bits);
+        at = x->older[k] + n_max;
+    }
 }
 
 void ngrams_open(ngrams *x, void *memory, uint32_t n_max)
 {
-    uint32_t *at = memory;
-    *x = (ngrams){.bits = bits_of(n_max), .n_max = n_max};
-    for (int k = 0; k < NGRAMS_ORDERS; k++) {
-        x->heads[k] = at;
-        x->older[k] = at + ((size_t)1 << x->bits);
-        at = x->older[k] + n_max;
+    *x = (ngrams){.lengths = {NGRAMS_SHORT, NGRAMS_LONG}, .candidates_max = CANDIDATES_MAX};
+    lay_out(x, memory, n_max, bits_of(n_max, BITS_MAX));
+    for (int k = 0; k < NGRAMS_ORDERS; k++)
         memset(x->heads[k], 0, sizeof(uint32_t) << x->bits);
+}
+
+void ngrams_open_large(ngrams *x, void *memory, uint32_t n_max)
+{
+    *x = (ngrams){.lengths = {NGRAMS_LARGE_SHORT, NGRAMS_LARGE_LONG},
+                  .candidates_max = CANDIDATES_MAX_LARGE};
+    lay_out(x, memory, n_max, bits_of(n_max, BITS_MAX_LARGE));
+}
+
+void ngrams_attach_large(ngrams *x, const void *memory, uint32_t n)
+{
+    ngrams_open_large(x, (void *)(uintptr_t)memory, n);
+    x->n = n;
+}
+
+/* Every chain leads to places that are there, and from each to an earlier one. */
+bool ngrams_is_sound(const ngrams *x)
+{
+    uint32_t bad = 0;
+    for (int k = 0; k < NGRAMS_ORDERS; k++) {
+        for (size_t i = 0; i < (size_t)1 << x->bits; i++) bad |= x->heads[k][i] > x->n;
+        for (uint32_t i = 0; i < x->n; i++) bad |= x->older[k][i] > i;
     }
+    return !bad;
 }
 
 /* The chain of the tokens [length] that end before `end`. */
@@ -46,8 +84,8 @@ void ngrams_grow(ngrams *x, const int32_t *text, uint32_t n)
 {
     CHECK(n <= x->n_max);
     for (uint32_t i = x->n; i < n; i++) {
-        for (int k = 0; k < NGRAMS_ORDERS && i >= lengths[k]; k++) {
-            uint32_t *head = &x->heads[k][chain_of(x, text + i, lengths[k])];
+        for (int k = 0; k < NGRAMS_ORDERS && i >= x->lengths[k]; k++) {
+            uint32_t *head = &x->heads[k][chain_of(x, text + i, x->lengths[k])];
             x->older[k][i] = *head;
             *head = i + 1;
         }
@@ -59,8 +97,8 @@ void ngrams_cut(ngrams *x, const int32_t *text, uint32_t n)
 {
     while (x->n > n) {
         uint32_t i = --x->n;
-        for (int k = 0; k < NGRAMS_ORDERS && i >= lengths[k]; k++)
-            x->heads[k][chain_of(x, text + i, lengths[k])] = x->older[k][i];
+        for (int k = 0; k < NGRAMS_ORDERS && i >= x->lengths[k]; k++)
+            x->heads[k][chain_of(x, text + i, x->lengths[k])] = x->older[k][i];
     }
 }
 
@@ -84,12 +122,12 @@ uint32_t ngrams_find(const ngrams *x, const int32_t *text, const int32_t *contex
 {
     uint32_t best = 0;
     for (int k = NGRAMS_ORDERS - 1; k >= 0 && best == 0; k--) {
-        if (n < lengths[k]) continue;
-        uint32_t next = x->heads[k][chain_of(x, context + n, lengths[k])];
-        for (uint32_t i = 0; next && i < CANDIDATES_MAX; i++) {
+        if (n < x->lengths[k]) continue;
+        uint32_t next = x->heads[k][chain_of(x, context + n, x->lengths[k])];
+        for (uint32_t i = 0; next && i < x->candidates_max; i++) {
             uint32_t place = next - 1, same = ngrams_match(text, place, context, n);
             next = x->older[k][place];
-            if (same < lengths[k] || same < best) continue;
+            if (same < x->lengths[k] || same < best) continue;
             if (same == best && !is_nearer(place, *at, from)) continue;
             best = same;
             *at = place;

@@ -13,6 +13,8 @@
 enum {
     NGRAMS_SHORT = 2,      /* tokens that must agree at least */
     NGRAMS_LONG = 6,
+    NGRAMS_LARGE_SHORT = 4, /* the same in large texts */
+    NGRAMS_LARGE_LONG = 8,
     NGRAMS_ORDERS = 2,
     NGRAMS_MATCH_MAX = 64, /* more that agree are not counted */
 };
@@ -20,12 +22,24 @@ enum {
 typedef struct {
     uint32_t *heads[NGRAMS_ORDERS]; /* [2^bits] the newest place of a chain, plus 1; 0 = none */
     uint32_t *older[NGRAMS_ORDERS]; /* [n_max] the next of a place's chain, plus 1 */
+    uint32_t lengths[NGRAMS_ORDERS]; /* of the chained tokens, the shorter first */
     uint32_t bits, n, n_max;        /* places below n are there */
+    uint32_t candidates_max;        /* places of a chain that are looked at */
 } ngrams;
 
 /* Memory for a text of at most n_max tokens, and an index in it. */
 size_t ngrams_bytes(uint32_t n_max);
 void ngrams_open(ngrams *x, void *memory, uint32_t n_max);
+
+/* The same for millions of tokens that are written once, in memory that is zero: more heads, and
+ * longer chains' tokens, because what agrees by chance grows with the text and each place that is
+ * looked at is a wait for memory. */
+size_t ngrams_bytes_large(uint32_t n_max);
+void ngrams_open_large(ngrams *x, void *memory, uint32_t n_max);
+/* Such an index of n tokens that is there already, and is only read.  It may be anything when
+ * ngrams_is_sound() has not said otherwise. */
+void ngrams_attach_large(ngrams *x, const void *memory, uint32_t n);
+bool ngrams_is_sound(const ngrams *x);
 
 /* The text has n tokens now (at most n_max), the first of which are those of before. */
 void ngrams_grow(ngrams *x, const int32_t *text, uint32_t n);
@@ -37,8 +51,8 @@ void ngrams_cut(ngrams *x, const int32_t *text, uint32_t n);
 uint32_t ngrams_match(const int32_t *text, uint32_t at, const int32_t *context, uint32_t n);
 
 /* The place before which most of the context's end stands, of equals the first that is not before
- * `from`, else the newest; only places below x->n.  Returns how much agrees, at least NGRAMS_SHORT,
- * or 0 when nothing was found.  Cost: bounded, some 64 comparisons. */
+ * `from`, else the newest; only places below x->n.  Returns how much agrees, at least lengths[0],
+ * or 0 when nothing was found.  Cost: bounded, two times candidates_max comparisons. */
 uint32_t ngrams_find(const ngrams *x, const int32_t *text, const int32_t *context, uint32_t n,
                      uint32_t from, uint32_t *at);
 

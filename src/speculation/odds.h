@@ -11,7 +11,8 @@
 typedef enum {
     DRAFT_PREDICTION = 0, /* what the answer probably is: a file that is edited */
     DRAFT_TIMELINE = 1,   /* the session's own tokens */
-    DRAFT_SOURCES = 2,
+    DRAFT_WORKSPACE = 2,  /* the files around it */
+    DRAFT_SOURCES = 3,
 } draft_source;
 
 enum { ODDS_CLASSES = 14 };
@@ -50,8 +51,11 @@ bool pace_estimate(const draft_pace *pace, uint32_t n_max, float *ns);
  * pace is NULL.  n_rows + n_max <= PACE_ROWS_MAX. */
 void draft_costs(const draft_pace *pace, uint32_t n_rows, uint32_t n_max, float *cost);
 
-/* How many drafts [0, n_max] of a source, after match that agreed, give the most tokens in a time.
- * cost: [n_max + 1] of passes with so many drafts, relative to that of none.
+/* How many drafts [0, n_max] of a source, after match that agreed, are worth their rows.
+ * n_max < PACE_ROWS_MAX; cost: [n_max + 1] of passes with so many drafts, relative to that of none.
+ * A row costs its time in any case.  What it saves, where all before it are right, is one token of
+ * the next pass, and that pass will be sure of its place and bring many in a time: so a place that
+ * is uncertain gets a short try, though a long one would bring more tokens in this pass.
  * *gain: how many times as many tokens as without drafts. */
 uint32_t draft_length(const draft_odds *odds, draft_source source, uint32_t match,
                       const float *cost, uint32_t n_max, float *gain);

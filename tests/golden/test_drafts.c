@@ -1,7 +1,10 @@
 /* test_drafts.c - tokens, texts, log-probabilities and logits are the same with speculation and
  * without: by steps and by requests, for every source of drafts, greedy and sampled, with stop
  * strings, alone and in a crowd, on any number of threads. */
+#include "base/memory.h"
 #include "requests.h"
+
+#include <unistd.h>
 
 enum { ANSWER = 120, CROWD = 6 };
 
@@ -210,14 +213,101 @@ static void test_back_and_forth(void)
     cerium_session_close(&plain);
 }
 
+/* ---- the texts around ---- */
+
+static char workspace[64];
+
+/* What the answers will be, as far as their tokens are those of a text. */
+static void write_workspace(job *want)
+{
+    char path[96];
+    cerium_session *plain = session_of(plain_engine);
+    snprintf(workspace, sizeof workspace, "/tmp/cerium-drafts-XXXXXX");
+    CHECK(mkdtemp(workspace));
+    for (uint32_t i = 0; i < CROWD; i++) {
+        make_repeating(&want[i], 60 + i);
+        by_steps(plain, &want[i], 0, want_logits);
+        snprintf(path, sizeof path, "%s/%u", workspace, i);
+        FILE *f = fopen(path, "wb");
+        CHECK(f);
+        for (size_t k = 0; k < want[i].text_len; k++)
+            putc(want[i].text[k] ? want[i].text[k] : ' ', f);
+        CHECK(fclose(f) == 0);
+    }
+    cerium_session_close(&plain);
+}
+
+static void remove_workspace(void)
+{
+    char path[96];
+    for (uint32_t i = 0; i < CROWD; i++) {
+        snprintf(path, sizeof path, "%s/%u", workspace, i);
+        CHECK(unlink(path) == 0);
+    }
+    CHECK(rmdir(workspace) == 0);
+}
+
+static cerium_engine *open_with_workspace(const char *model, uint32_t threads)
+{
+    static const struct timespec nap = {0, 5000000};
+    cerium_engine_stats stats = {0};
+    setenv("CERIUM_WORKSPACE", workspace, 1);
+    setenv("CERIUM_CACHE", "off", 1);
+    cerium_engine *e = open_with(model, "always", threads, NULL);
+    unsetenv("CERIUM_WORKSPACE");
+    unsetenv("CERIUM_CACHE");
+    while (stats.workspace_tokens == 0) {
+        nanosleep(&nap, NULL);
+        cerium_engine_measure(e, &stats);
+    }
+    return e;
+}
+
+/* Drafts from files are right and wrong, and the answers what they are; who has a key, and so a
+ * tenant, gets none. */
+static void test_workspace(const char *model)
+{
+    static job want[CROWD], have;
+    cerium_engine_stats stats, other;
+    write_workspace(want);
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        cerium_engine *e = open_with_workspace(model, threads);
+        for (int tenant = 0; tenant < 2; tenant++) {
+            cerium_session_config config = {.tenant = (uint64_t)tenant};
+            cerium_error err;
+            for (uint32_t i = 0; i < CROWD; i++) {
+                have = want[i];
+                CHECK(cerium_session_open(&have.session, e, &config, &err) == 0);
+                by_request(&have, have_logits);
+                compare(&have, &want[i], true);
+                by_steps(have.session, &have, 0, have_logits);
+                compare(&have, &want[i], false);
+                cerium_session_close(&have.session);
+            }
+            cerium_engine_measure(e, tenant ? &other : &stats);
+        }
+        printf("  the workspace: %llu drafted, %llu accepted\n",
+               (unsigned long long)stats.workspace_drafted_tokens,
+               (unsigned long long)stats.workspace_accepted_tokens);
+        TEST_CHECK(stats.workspace_drafted_tokens > stats.workspace_accepted_tokens);
+        TEST_CHECK(stats.workspace_accepted_tokens > 50);
+        TEST_CHECK(other.workspace_drafted_tokens == stats.workspace_drafted_tokens);
+        cerium_engine_close(&e);
+    }
+    remove_workspace();
+}
+
 static void test_model(const char *model, const char *head)
 {
     plain_engine = open_with(model, "off", 2, head);
     cerium_engine_describe(plain_engine, &info);
-    want_logits = malloc(info.n_vocab * sizeof *want_logits);
-    have_logits = malloc(info.n_vocab * sizeof *have_logits);
+    want_logits = memory_alloc(info.n_vocab * sizeof *want_logits);
+    have_logits = memory_alloc(info.n_vocab * sizeof *have_logits);
     for (uint32_t k = 0; k < 3; k++) engines[k] = open_with(model, "always", 1 + k, head);
     n_drafted = n_accepted = 0;
+    unit_test_failed = 0;
+    test_workspace(model);
+    unit_failed += unit_test_failed > 0;
     TEST_RUN(test_alone);
     TEST_RUN(test_crowd);
     TEST_RUN(test_back_and_forth);
@@ -229,8 +319,8 @@ static void test_model(const char *model, const char *head)
     unit_failed += unit_test_failed > 0;
     for (int k = 0; k < 3; k++) cerium_engine_close(&engines[k]);
     cerium_engine_close(&plain_engine);
-    free(want_logits);
-    free(have_logits);
+    memory_free(want_logits);
+    memory_free(have_logits);
 }
 
 int main(void)
