@@ -17,6 +17,7 @@ static const struct {
     {"tokenize", program_tokenize, "the tokens of a text"},
     {"scan", program_scan, "find weaknesses in code as it is written: files, streams, diffs"},
     {"quantize", program_quantize, "write a model with its weights in another type"},
+    {"imatrix", program_imatrix, "which columns of a model's matrices matter, for quantize"},
     {"inspect", program_inspect, "what a model file holds"},
     {"wafer", program_wafer, "what a model would do on wafer-scale silicon, beside GPUs"},
     {"keys", program_keys, "API keys of a server, with tiers"},

@@ -247,6 +247,8 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.kv_disk_bytes_max = o->kv_disk_bytes;
     config.speculation = o->no_speculation ? "off" : NULL;
     config.sessions_max = sessions;
+    config.observe = o->observe;
+    config.observe_user = o->observe_user;
     if (o->batch) config.batch_tokens_max = o->batch;
     if (isatty(STDERR_FILENO)) {
         config.progress = show_progress;

@@ -26,6 +26,8 @@ typedef struct {
     bool no_cache;            /* do not keep repacked weights, nor use kept ones */
     bool no_speculation;
     bool json;
+    void (*observe)(void *user, const cerium_observation *seen); /* see cerium_engine_config */
+    void *observe_user;
 } options;
 
 /* Groups of shared options that a program takes. */
