@@ -58,7 +58,7 @@ SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
 # The server's folders, the watchdog and the wafer belong to the program, not to the library: who
 # embeds it has no sockets, reads what it writes and simulates nothing.
-SERVER_SRC := $(sort $(filter src/protocol/% src/store/% src/server/% src/guard/% src/wafer/%,\
+SERVER_SRC := $(sort $(filter src/convert/% src/protocol/% src/store/% src/server/% src/guard/% src/wafer/%,\
               $(ALL_SRC)))
 LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
 PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))

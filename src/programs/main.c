@@ -16,6 +16,7 @@ static const struct {
     {"perplexity", program_perplexity, "how well a model predicts a text"},
     {"tokenize", program_tokenize, "the tokens of a text"},
     {"scan", program_scan, "find weaknesses in code as it is written: files, streams, diffs"},
+    {"convert", program_convert, "a model as Hugging Face publishes it, as a GGUF file"},
     {"quantize", program_quantize, "write a model with its weights in another type"},
     {"imatrix", program_imatrix, "which columns of a model's matrices matter, for quantize"},
     {"inspect", program_inspect, "what a model file holds"},

@@ -12,6 +12,7 @@ int program_tokenize(int argc, char **argv);
 int program_scan(int argc, char **argv);
 int program_quantize(int argc, char **argv);
 int program_imatrix(int argc, char **argv);
+int program_convert(int argc, char **argv);
 int program_inspect(int argc, char **argv);
 int program_wafer(int argc, char **argv);
 int program_keys(int argc, char **argv);
