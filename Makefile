@@ -6,6 +6,7 @@
 # make bench-server   measure the server: round trips, streams, a crowd (LLAMA_SERVER=PATH: beside it)
 # make bench-peers    the table beside llama.cpp (LLAMA_BENCH=PATH, IK_BENCH=PATH: its llama-bench)
 # make bench-conversation   a conversation: reused and computed tokens, first token, cancel, restart
+# make bench-quant  what each type of weights costs and keeps (QUANT="--set PATH --text FILE")
 # make bench-latency  what speculation gives: edits, own text, overhead (LATENCY="--edits FILE")
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
@@ -128,6 +129,7 @@ GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulatio
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck $(GOLDENS) $(REPLAYS)
 
 $O/unit_residency: $O/src/programs/residency.o $O/src/programs/options.o
+$O/unit_eval_stats: $O/src/programs/eval_stats.o
 $O/unit_%: $O/tests/unit/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/grammar_%: $O/tests/grammar/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
@@ -185,6 +187,7 @@ bench-conversation: $O/bench_conversation $O/tool_make_model
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m
 bench-latency: all $O/tool_make_model
 	bench/latency.py --make-model $O/tool_make_model $(LATENCY)
+bench-quant: all ; @python3 bench/quantization.py $(QUANT)
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
 
 AT := $(DESTDIR)$(PREFIX)
@@ -200,6 +203,7 @@ install: all lib
 	    > $(AT)/lib/pkgconfig/cerium.pc
 	install -D -m 644 man/cerium.1 -t $(AT)/share/man/man1
 	install -D -m 644 rules/*.yaml -t $(AT)/share/cerium/rules
+	install -m 644 models/models.list -t $(AT)/share/cerium/models
 	$(if $(wildcard models/*.gguf),install -m 644 models/*.gguf -t $(AT)/share/cerium/models)
 
 clean: ; rm -rf build cerium
@@ -207,5 +211,5 @@ FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-latency bench-peers bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
-        grammars bench-guard
+        grammars bench-guard bench-quant
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)
