@@ -15,7 +15,7 @@ static const char help[] =
     "known.\n\n"
     "      --list          the short names\n"
     "      --to FILE       instead of a file in the folder of models\n"
-    "      --sha256 HEX    what the file must have\n"
+    "      --checksum HEX  the SHA-256 that the file must have\n"
     "      --stall N       seconds without a byte after which a try has failed (default 30)\n\n"
     "The folder is CERIUM_MODELS, else cerium/models in the user's cache.  HF_TOKEN goes to\n"
     "huggingface.co, CERIUM_PULL_TOKEN to any other host that is named; https_proxy, http_proxy\n"
@@ -200,7 +200,7 @@ int program_pull(int argc, char **argv)
     static const struct option own[] = {
         {"list", no_argument, NULL, OWN_LIST},
         {"to", required_argument, NULL, OWN_TO},
-        {"sha256", required_argument, NULL, OWN_SHA256},
+        {"checksum", required_argument, NULL, OWN_SHA256},
         {"stall", required_argument, NULL, OWN_STALL},
     };
     static pull_command p = {.stall = 30};

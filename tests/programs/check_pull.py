@@ -142,8 +142,8 @@ def main():
             return done, left
 
     fresh("whole")
-    fresh("whole", "--sha256", SHA)
-    _, left = fresh("whole", "--sha256", "0" * 64, want=1, text="other bytes came")
+    fresh("whole", "--checksum", SHA)
+    _, left = fresh("whole", "--checksum", "0" * 64, want=1, text="other bytes came")
     check("wrong bytes do not stay", not left, left)
     fresh("breaks")
     ranges = [h.get("Range") for path, h in seen if path.startswith("/breaks")]
