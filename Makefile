@@ -6,6 +6,7 @@
 # make bench-server   measure the server: round trips, streams, a crowd (LLAMA_SERVER=PATH: beside it)
 # make bench-peers    the table beside llama.cpp (LLAMA_BENCH=PATH, IK_BENCH=PATH: its llama-bench)
 # make bench-conversation   a conversation: reused and computed tokens, first token, cancel, restart
+# make bench-quant  what each type of weights costs and keeps (QUANT="--set PATH --text FILE")
 # make bench-latency  what speculation gives: edits, own text, overhead (LATENCY="--edits FILE")
 # make bench-drafts   how good drafts are, without a model (EDITS=FILE, WORKSPACES=FOLDER: see bench/drafts.c)
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
@@ -59,7 +60,8 @@ SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
 # The server's folders, the watchdog and the wafer belong to the program, not to the library: who
 # embeds it has no sockets, reads what it writes and simulates nothing.
-SERVER_SRC := $(sort $(filter src/protocol/% src/store/% src/server/% src/guard/% src/watch/% src/wafer/%,\
+SERVER_SRC := $(sort $(filter src/convert/% src/protocol/% src/store/% src/server/% src/guard/% src/watch/% \
+              src/wafer/%,\
               $(ALL_SRC)))
 LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
 PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
@@ -129,6 +131,7 @@ GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulatio
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck $(GOLDENS) $(REPLAYS)
 
 $O/unit_residency: $O/src/programs/residency.o $O/src/programs/options.o
+$O/unit_eval_stats: $O/src/programs/eval_stats.o
 $O/unit_%: $O/tests/unit/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/grammar_%: $O/tests/grammar/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
@@ -189,6 +192,7 @@ bench-conversation: $O/bench_conversation $O/tool_make_model
 bench-latency: all $O/tool_make_model
 	bench/latency.py --make-model $O/tool_make_model $(LATENCY)
 bench-drafts: $O/bench_drafts ; $< $(WORKSPACES:%=-w %) $(or $(EDITS),bench/edits/edits.jsonl)
+bench-quant: all ; @python3 bench/quantization.py $(QUANT)
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
 
 AT := $(DESTDIR)$(PREFIX)
@@ -204,6 +208,7 @@ install: all lib
 	    > $(AT)/lib/pkgconfig/cerium.pc
 	install -D -m 644 man/cerium.1 -t $(AT)/share/man/man1
 	install -D -m 644 rules/*.yaml -t $(AT)/share/cerium/rules
+	install -m 644 models/models.list -t $(AT)/share/cerium/models
 	$(if $(wildcard models/*.gguf),install -m 644 models/*.gguf -t $(AT)/share/cerium/models)
 
 clean: ; rm -rf build cerium
@@ -211,5 +216,5 @@ FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
-        grammars bench-guard
+        grammars bench-guard bench-quant
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

@@ -83,6 +83,16 @@ CERIUM_API const char *cerium_status_text(int status);
 typedef struct cerium_engine cerium_engine;
 typedef struct cerium_session cerium_session;
 
+/** What a weight matrix is multiplied with, for who collects statistics of it. */
+typedef struct {
+    const char *tensor; /* [tensor_len] name of the weights in the file */
+    size_t tensor_len;
+    uint32_t matrix;    /* which expert of the tensor; 0 of others */
+    const float *input; /* [n] of one token, from column `first` of n_columns; valid during the
+                           call.  Of one token and matrix, pieces come in order */
+    uint32_t first, n, n_columns;
+} cerium_observation;
+
 /** What cerium_engine_open() needs to know. Set by cerium_engine_config_defaults(). */
 typedef struct {
     const char *model_path;      /* GGUF file, or the first of a split set; required */
@@ -128,6 +138,11 @@ typedef struct {
                                     tenant 0 alone; a thread keeps their index up to date, and a
                                     file of it where repacked weights are kept (`cache`); NULL =
                                     CERIUM_WORKSPACE in the environment, else none */
+    void (*observe)(void *user, const cerium_observation *seen); /* every input of every matrix in
+                                    every pass, on compute threads, several at a time; in
+                                    quantized types as the 8 bits that the product takes.  For
+                                    calibration: slow */
+    void *observe_user;
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */

@@ -131,14 +131,17 @@ class Decoder(nn.Module):
         return sum(p.numel() for p in self.parameters())
 
 
-def mean_loss(hidden, weight, targets, chunk, dtype=torch.float32):
+def mean_loss(hidden, weight, targets, chunk, dtype=torch.float32, z=0.0):
     """Mean cross-entropy in nats, computed `chunk` positions at a time.
+
+    With `z`, plus so many times the mean square of the logits' normalizer,
+    which keeps it near zero where products are in bfloat16.
 
     `dtype` is what the matrix products are computed in; the softmax and the
     sums stay in float32.
     """
     return ChunkedLoss.apply(hidden.flatten(0, 1), weight, targets.flatten(),
-                             chunk, dtype)
+                             chunk, dtype, z)
 
 
 class ChunkedLoss(torch.autograd.Function):
@@ -149,7 +152,7 @@ class ChunkedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, h, weight, targets, chunk, dtype):
+    def forward(ctx, h, weight, targets, chunk, dtype, z):
         total = weight.new_zeros(())
         dh = torch.empty_like(h)
         dweight = torch.zeros_like(weight)
@@ -158,9 +161,12 @@ class ChunkedLoss(torch.autograd.Function):
         for begin in range(0, len(h), chunk):
             part = h[begin:begin + chunk].to(dtype)
             target = targets[begin:begin + chunk, None]
-            logs = F.log_softmax((part @ table.T).float(), dim=-1)
+            logits = (part @ table.T).float()
+            normalizer = logits.logsumexp(dim=-1, keepdim=True)
+            logs = logits.sub_(normalizer)
             total -= logs.gather(1, target).sum()
-            gradient = logs.exp_()
+            total += z * normalizer.square().sum()
+            gradient = logs.exp_().mul_(1 + 2 * z * normalizer)
             gradient.scatter_add_(1, target, gradient.new_full(
                 target.shape, -1.0))
             gradient = gradient.to(dtype)
@@ -177,4 +183,4 @@ class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         dh, dweight = ctx.saved_tensors
-        return grad * dh, grad * dweight, None, None, None
+        return grad * dh, grad * dweight, None, None, None, None

@@ -122,7 +122,7 @@ class Run:
                             enabled=args.bf16):
             hidden = self.hidden(tokens)
         loss = mean_loss(hidden, self.model.embedding.weight, targets,
-                         args.chunk, dtype)
+                         args.chunk, dtype, args.z_loss)
         return loss.detach(), torch.autograd.grad(loss, self.parameters)
 
     def train_step(self, progress):
@@ -208,9 +208,9 @@ class Run:
         print(line, flush=True)
 
 
-def main():
+def arguments(description=__doc__):
     parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
+        description=description.split("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     add = parser.add_argument
     add("--minutes", type=float, default=75)
@@ -247,18 +247,24 @@ def main():
     add("--warmup", type=float, default=0.02, help="share of the run")
     add("--cooldown", type=float, default=0.5, help="share of the run")
     add("--clip", type=float, default=1.0)
+    add("--z-loss", type=float, default=0.0, help="share of the squared "
+        "normalizer of the logits in the loss; 1e-4 for --bf16")
     add("--seed", type=int, default=1)
     add("--compile", action=argparse.BooleanOptionalAction, default=True)
     add("--save-minutes", type=float, default=4)
     add("--eval-minutes", type=float, default=12)
     add("--eval-bytes", type=int, default=60_000, help="of each language")
     add("--log-seconds", type=float, default=20)
-    args = parser.parse_args()
+    return parser
+
+
+def main(kind=Run, parser=None):
+    args = (parser or arguments()).parse_args()
     keep_memory()
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "pid").write_text(str(os.getpid()))
-    Run(args).loop()
+    kind(args).loop()
 
 
 if __name__ == "__main__":

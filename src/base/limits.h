@@ -21,6 +21,10 @@
 #define GGUF_ALIGNMENT         32u /* when general.alignment is absent */
 #define GGUF_TENSOR_VALUES_MAX (UINT64_C(1) << 48)
 
+#define SAFETENSORS_MAX        (1u << 18)  /* tensors of one file; known: 20,000 in all files */
+#define SAFETENSORS_HEADER_MAX (100u << 20) /* the format's own rule */
+#define CONVERT_TEXT_BYTES_MAX (256u << 20) /* one JSON file; known: 30 MB */
+
 _Static_assert((GGUF_ALIGNMENT & (GGUF_ALIGNMENT - 1)) == 0, "alignments are powers of two");
 _Static_assert(GGUF_TENSORS_MAX <= UINT32_MAX / 4, "hash tables index tensors by uint32_t");
 _Static_assert(GGUF_VALUES_MAX <= UINT32_MAX / 4, "hash tables index keys by uint32_t");

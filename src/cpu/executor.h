@@ -38,6 +38,10 @@ CERIUM_CHECKED int cpu_executor_open(cpu_executor **out, const step_program *pro
                                      cerium_error *err);
 void cpu_executor_close(cpu_executor **ex);
 
+/* From now on fn sees the inputs of matrices: cerium_engine_config.observe.  Between passes. */
+typedef void cpu_observe_fn(void *user, const cerium_observation *seen);
+void cpu_executor_observe(cpu_executor *ex, cpu_observe_fn *fn, void *user);
+
 /* Compute rows [n_rows], n_rows <= rows_max: writes their KV and the logits that are wanted.
  * When *cancel becomes true the pass ends within a layer with CERIUM_ERR_CANCELED, and what it
  * wrote counts as not written. */

@@ -94,6 +94,8 @@ struct cpu_executor {
     uint32_t attend_tokens;    /* tokens in an attend_group at most */
     uint32_t attend_rows;      /* query rows of a group at most */
     uint32_t partials_max;     /* rows x chunks that fit in part_* */
+    cpu_observe_fn *observe;   /* or NULL */
+    void *observe_user;
 
     /* the pass */
     const cpu_row *rows;
@@ -137,6 +139,10 @@ static inline bool op_takes_acts(const step_op *op)
            (op->w[2] && kernel_takes_acts(op->w[2]->type));
 }
 
+/* observe.c: show rows [n_rows] from row on of x, the input of w's matrix. */
+void pass_observe(const cpu_executor *ex, const model_matrix *w, uint32_t matrix,
+                  const pass_rows *x, uint32_t row, uint32_t n_rows);
+
 /* y[n_rows][stride] = panels [panel, panel + n_panels) of w's matrix, times rows [row, ...) of x */
 static inline void pass_matmul(const cpu_executor *ex, float *y, size_t stride,
                                const model_matrix *w, uint32_t matrix, uint32_t panel,
@@ -145,6 +151,8 @@ static inline void pass_matmul(const cpu_executor *ex, float *y, size_t stride,
 {
     const void *in = kernel_takes_acts(w->type) ? (const void *)(x->q + row * x->q_stride)
                                                 : (const void *)(x->f + row * x->f_stride);
+    /* Every row meets a matrix's first panel once. */
+    if (ex->observe && panel == 0 && !w->is_screen) pass_observe(ex, w, matrix, x, row, n_rows);
     ex->k->matmul[w->type](y, stride, model_matrix_panels(w, matrix, panel), in, n_panels, w->cols,
                            n_rows);
 }

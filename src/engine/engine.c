@@ -212,11 +212,12 @@ static void touch_logits(cerium_engine *e)
 }
 
 /* Rows of a pass: a piece of prompt, and the next token of everybody else. */
-static int open_passes(cerium_engine *e, cerium_error *err)
+static int open_passes(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     uint32_t rows_max = e->batch_tokens_max + ENGINE_STREAMS_MAX, n = team_n_workers(e->workers);
     RETURN_IF(cpu_executor_open(&e->executor, model_program(e->model), &e->kernels, e->workers,
                                 rows_max, err));
+    cpu_executor_observe(e->executor, config->observe, config->observe_user);
     e->rows = memory_zalloc(rows_max, sizeof *e->rows);
     e->samplers = memory_zalloc(n, sizeof *e->samplers);
     e->logits_bytes = ENGINE_LOGITS_MAX * e->logits_stride * sizeof *e->logits;
@@ -262,7 +263,7 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(read_vocabulary(e, err));
     RETURN_IF(start_team(e, config->threads, err));
     RETURN_IF(open_pool(e, config, err));
-    RETURN_IF(open_passes(e, err));
+    RETURN_IF(open_passes(e, config, err));
     RETURN_IF(engine_load_weights(e, config, err));
     RETURN_IF(engine_keep_kv(e, config, err));
     return open_workspace(e, config, err);

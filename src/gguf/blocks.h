@@ -61,8 +61,9 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
 void block_encode(block_type type, void *restrict blocks, const float *restrict in, size_t n);
 
 /* The same with a search for the scales that lose least of sum weights[i] (in[i] - value)^2, for
- * the formats with small scales or a table: Q4_K Q5_K Q6_K IQ4_NL IQ4_XS Q4_W.  The others have a
- * rule that everybody follows, and get block_encode()'s bytes.
+ * the formats with small scales or a table: Q4_K Q5_K Q6_K IQ4_NL IQ4_XS Q4_W; with weights, for
+ * Q4_0 Q4_1 Q5_0 Q5_1 too.  What is not searched has a rule that everybody follows, and gets
+ * block_encode()'s bytes.
  *   weights: [n] how much each value matters, not negative; NULL: all the same */
 void block_quantize(block_type type, void *restrict blocks, const float *restrict in, size_t n,
                     const float *restrict weights);

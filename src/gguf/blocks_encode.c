@@ -9,15 +9,28 @@
 
 /* ---- blocks of 32 ---- */
 
+void fill_q4_0(block_q4_0 *b, const float *x, float d, float id)
+{
+    b->d = f32_to_f16(d);
+    for (int j = 0; j < 16; j++)
+        b->q[j] = (uint8_t)(cut(x[j] * id + 8.5f, 0, 15) | cut(x[j + 16] * id + 8.5f, 0, 15) << 4);
+}
+
 static void encode_q4_0(block_q4_0 *restrict b, const float *restrict x, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++, x += 32) {
-        float d = largest(x, 32) / -8.0f, id = inverse(d);
-        b[i].d = f32_to_f16(d);
-        for (int j = 0; j < 16; j++)
-            b[i].q[j] =
-                (uint8_t)(cut(x[j] * id + 8.5f, 0, 15) | cut(x[j + 16] * id + 8.5f, 0, 15) << 4);
+        float d = largest(x, 32) / -8.0f;
+        fill_q4_0(b + i, x, d, inverse(d));
     }
+}
+
+void fill_q4_1(block_q4_1 *b, const float *x, float d, float id, float min)
+{
+    b->d = f32_to_f16(d);
+    b->m = f32_to_f16(min);
+    for (int j = 0; j < 16; j++)
+        b->q[j] = (uint8_t)(cut((x[j] - min) * id + 0.5f, 0, 15) |
+                            cut((x[j + 16] - min) * id + 0.5f, 0, 15) << 4);
 }
 
 static void encode_q4_1(block_q4_1 *restrict b, const float *restrict x, size_t n_blocks)
@@ -25,12 +38,8 @@ static void encode_q4_1(block_q4_1 *restrict b, const float *restrict x, size_t 
     for (size_t i = 0; i < n_blocks; i++, x += 32) {
         float min, max;
         range(x, 32, &min, &max);
-        float d = (max - min) / 15.0f, id = inverse(d);
-        b[i].d = f32_to_f16(d);
-        b[i].m = f32_to_f16(min);
-        for (int j = 0; j < 16; j++)
-            b[i].q[j] = (uint8_t)(cut((x[j] - min) * id + 0.5f, 0, 15) |
-                                  cut((x[j + 16] - min) * id + 0.5f, 0, 15) << 4);
+        float d = (max - min) / 15.0f;
+        fill_q4_1(b + i, x, d, inverse(d), min);
     }
 }
 
@@ -42,16 +51,30 @@ static inline void put_5(uint8_t *q, uint8_t *high, int j, int low_value, int hi
     high[2 + j / 8] |= (uint8_t)(high_value >> 4 << j % 8);
 }
 
+void fill_q5_0(block_q5_0 *b, const float *x, float d, float id)
+{
+    b->d = f32_to_f16(d);
+    memset(b->high, 0, sizeof b->high);
+    for (int j = 0; j < 16; j++)
+        put_5(b->q, b->high, j, cut(x[j] * id + 16.5f, 0, 31), cut(x[j + 16] * id + 16.5f, 0, 31));
+}
+
 static void encode_q5_0(block_q5_0 *restrict b, const float *restrict x, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++, x += 32) {
-        float d = largest(x, 32) / -16.0f, id = inverse(d);
-        b[i].d = f32_to_f16(d);
-        memset(b[i].high, 0, sizeof b[i].high);
-        for (int j = 0; j < 16; j++)
-            put_5(b[i].q, b[i].high, j, cut(x[j] * id + 16.5f, 0, 31),
-                  cut(x[j + 16] * id + 16.5f, 0, 31));
+        float d = largest(x, 32) / -16.0f;
+        fill_q5_0(b + i, x, d, inverse(d));
     }
+}
+
+void fill_q5_1(block_q5_1 *b, const float *x, float d, float id, float min)
+{
+    b->d = f32_to_f16(d);
+    b->m = f32_to_f16(min);
+    memset(b->high, 0, sizeof b->high);
+    for (int j = 0; j < 16; j++)
+        put_5(b->q, b->high, j, cut((x[j] - min) * id + 0.5f, 0, 31),
+              cut((x[j + 16] - min) * id + 0.5f, 0, 31));
 }
 
 static void encode_q5_1(block_q5_1 *restrict b, const float *restrict x, size_t n_blocks)
@@ -59,13 +82,8 @@ static void encode_q5_1(block_q5_1 *restrict b, const float *restrict x, size_t 
     for (size_t i = 0; i < n_blocks; i++, x += 32) {
         float min, max;
         range(x, 32, &min, &max);
-        float d = (max - min) / 31.0f, id = inverse(d);
-        b[i].d = f32_to_f16(d);
-        b[i].m = f32_to_f16(min);
-        memset(b[i].high, 0, sizeof b[i].high);
-        for (int j = 0; j < 16; j++)
-            put_5(b[i].q, b[i].high, j, cut((x[j] - min) * id + 0.5f, 0, 31),
-                  cut((x[j + 16] - min) * id + 0.5f, 0, 31));
+        float d = (max - min) / 31.0f;
+        fill_q5_1(b + i, x, d, inverse(d), min);
     }
 }
 

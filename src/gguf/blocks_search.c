@@ -199,6 +199,38 @@ static k_scales search_k(const float *x, const float *w, int levels)
     return s;
 }
 
+/* ---- Q4_0, Q5_0, Q4_1, Q5_1: where some columns matter more ---- */
+
+static inline float as_half(float x) { return f16_to_f32(f32_to_f16(x)); }
+
+/* The least squares of a line whose minimum may have any sign: x is moved until it has one. */
+static line search_free_line(const float *x, const float *w, int levels)
+{
+    float moved[32], low, high;
+    range(x, 32, &low, &high);
+    const float by = low > 0.0f ? low : 0.0f;
+    for (int i = 0; i < 32; i++) moved[i] = x[i] - by;
+    line l = search_line(moved, w, 32, levels);
+    return (line){as_half(l.scale), as_half(by - l.min)};
+}
+
+static void search_legacy(block_type type, void *to, const float *x, const float *w)
+{
+    if (type == BLOCK_Q4_0 || type == BLOCK_Q5_0) {
+        float d = as_half(search_levels(x, w, 32, type == BLOCK_Q4_0 ? 8 : 16));
+        if (type == BLOCK_Q4_0)
+            fill_q4_0(to, x, d, inverse(d));
+        else
+            fill_q5_0(to, x, d, inverse(d));
+        return;
+    }
+    line l = search_free_line(x, w, type == BLOCK_Q4_1 ? 15 : 31);
+    if (type == BLOCK_Q4_1)
+        fill_q4_1(to, x, l.scale, inverse(l.scale), l.min);
+    else
+        fill_q5_1(to, x, l.scale, inverse(l.scale), l.min);
+}
+
 /* ---- all ---- */
 
 static void search_block(block_type type, const entry_table *t, void *to, const float *x,
@@ -210,6 +242,10 @@ static void search_block(block_type type, const entry_table *t, void *to, const 
     case BLOCK_IQ4_XS: search_iq4_xs(to, t, x, w); break;
     case BLOCK_Q4_W: search_q4_w(to, t, x, w); break;
     case BLOCK_Q6_K: search_q6_k(to, x, w); break;
+    case BLOCK_Q4_0:
+    case BLOCK_Q4_1:
+    case BLOCK_Q5_0:
+    case BLOCK_Q5_1: search_legacy(type, to, x, w); break;
     case BLOCK_Q4_K:
         s = search_k(x, w, 15);
         fill_q4_k(to, x, &s);
@@ -221,8 +257,10 @@ static void search_block(block_type type, const entry_table *t, void *to, const 
     }
 }
 
-static bool is_searched(block_type type)
+static bool is_searched(block_type type, bool is_weighted)
 {
+    if (type == BLOCK_Q4_0 || type == BLOCK_Q4_1 || type == BLOCK_Q5_0 || type == BLOCK_Q5_1)
+        return is_weighted;
     return type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W ||
            type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K;
 }
@@ -232,7 +270,7 @@ void block_quantize(block_type type, void *restrict blocks, const float *restric
 {
     const uint32_t values = block_values(type);
     CHECK(values != 0 && n % values == 0);
-    if (!is_searched(type)) {
+    if (!is_searched(type, weights != NULL)) {
         block_encode(type, blocks, in, n);
         return;
     }

@@ -63,6 +63,11 @@ k_scales k_scales_round(const float scale[8], const float min[8]);
 /* n scales as d small, small in [-levels, levels): returns d, as f16 has it. */
 float small_scales(int8_t *small, const float *scales, int n, int levels);
 
+/* id: what x is multiplied with, the inverse of d before or after d is rounded to a half. */
+void fill_q4_0(block_q4_0 *b, const float *x, float d, float id);
+void fill_q5_0(block_q5_0 *b, const float *x, float d, float id);
+void fill_q4_1(block_q4_1 *b, const float *x, float d, float id, float min);
+void fill_q5_1(block_q5_1 *b, const float *x, float d, float id, float min);
 void fill_iq4_nl(block_iq4_nl *b, const entry_table *t, const float *x, float d);
 void fill_q4_w(block_q4_w *b, const entry_table *t, const float *x, float d);
 void fill_q4_k(block_q4_k *b, const float *x, const k_scales *s);

@@ -210,12 +210,10 @@ option_result options_set(options *o, unsigned groups, const struct option *own,
     return good ? OPTION_SET : OPTION_BAD;
 }
 
-/* The bundled model lies beside the program in a source tree, or where `make install` put it. */
-static const char *bundled_model(void)
+const char *shipped_file(const char *name)
 {
     static char path[4096];
-    static const char *const places[] = {"models/cerium-first.gguf",
-                                         "../share/cerium/models/cerium-first.gguf"};
+    static const char *const places[] = {"models", "../share/cerium/models"};
     char self[3900];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     if (len <= 0) return NULL;
@@ -224,17 +222,44 @@ static const char *bundled_model(void)
     if (!slash) return NULL;
     slash[1] = 0;
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        snprintf(path, sizeof path, "%s%s", self, places[i]);
+        snprintf(path, sizeof path, "%s%s/%s", self, places[i], name);
         if (access(path, R_OK) == 0) return path;
     }
     return NULL;
 }
 
+bool models_path(char *out, size_t size, const char *name)
+{
+    const char *own = getenv("CERIUM_MODELS"), *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    int n = -1;
+    if (own && *own)
+        n = snprintf(out, size, "%s/%s", own, name);
+    else if (cache && cache[0] == '/')
+        n = snprintf(out, size, "%s/cerium/models/%s", cache, name);
+    else if (home && home[0] == '/')
+        n = snprintf(out, size, "%s/.cache/cerium/models/%s", home, name);
+    return n > 0 && (size_t)n < size;
+}
+
+/* "qwen2.5-coder-0.5b" or its file's name, where that was pulled; else what was said. */
+static const char *pulled_model(const char *model)
+{
+    static char path[4096];
+    char name[1024];
+    if (strchr(model, '/') || !access(model, F_OK) || strlen(model) > 1000) return model;
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s%s", model, i ? ".gguf" : "");
+        if (models_path(path, sizeof path, name) && !access(path, R_OK)) return path;
+    }
+    return model;
+}
+
 const char *options_model(const options *o)
 {
     const char *env = getenv("CERIUM_MODEL");
-    if (o->model) return o->model;
-    return env && *env ? env : bundled_model();
+    if (o->model) return pulled_model(o->model);
+    return env && *env ? pulled_model(env) : shipped_file("cerium-first.gguf");
 }
 
 static void show_notice(void *user, const char *line)
@@ -273,6 +298,8 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.workspace = o->workspace;
     config.speculation = o->no_speculation ? "off" : NULL;
     config.sessions_max = sessions;
+    config.observe = o->observe;
+    config.observe_user = o->observe_user;
     if (o->batch) config.batch_tokens_max = o->batch;
     if (isatty(STDERR_FILENO)) {
         config.progress = show_progress;

@@ -30,6 +30,8 @@ typedef struct {
     const char *guard[OPTIONS_GUARDS_MAX]; /* [n_guard] what is done about weaknesses, in order */
     uint32_t n_guard;
     const char *guard_late, *rules; /* NULL when not given */
+    void (*observe)(void *user, const cerium_observation *seen); /* see cerium_engine_config */
+    void *observe_user;
 } options;
 
 /* Groups of shared options that a program takes. */
@@ -69,7 +71,14 @@ int failed(const cerium_error *err);
 bool option_bytes(const char *value, uint64_t *out);
 bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out);
 
-/* The model that is named, else CERIUM_MODEL, else the bundled one; NULL when there is none. */
+/* A file of models/ in the source tree, or where `make install` put it; NULL when it is not there.
+ * Valid until the next call. */
+const char *shipped_file(const char *name);
+/* Where the user's model of that file name is or would be; false where there is no such folder. */
+bool models_path(char *out, size_t size, const char *name);
+
+/* The model that is named (a file, else one that was pulled), else CERIUM_MODEL, else the bundled
+ * one; NULL when there is none. */
 const char *options_model(const options *o);
 
 /* Open what the options name, with progress on a terminal. */

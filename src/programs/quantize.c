@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "gguf/gguf.h"
 #include "gguf/write.h"
+#include "programs/importance.h"
 #include "programs/options.h"
 
 static const char help[] =
@@ -24,13 +25,15 @@ static const char help[] =
     "Where rows do not fill a type's blocks, the nearest type with smaller blocks is taken.\n\n"
     "      --head TYPE     of the output head, and of the embedding that it may be tied to\n"
     "                      (default: Q6_K where TYPE is narrower, else TYPE)\n"
+    "      --imatrix FILE  an importance matrix (cerium imatrix): columns with large inputs keep\n"
+    "                      more of their precision\n"
     "      --only PATTERN  quantize only tensors of such names ('blk.*.ffn_*'); up to 16 times\n"
     "      --keep PATTERN  leave tensors of such names as they are; up to 16 times\n"
     "      --threads N     (default: one for each core)\n\n"
     "OUT appears when it is whole. IN is never written to.\n\n"
     "example: cerium quantize model-f16.gguf model-q4_k.gguf Q4_K\n";
 
-enum { OWN_HEAD = OPTION_OWN, OWN_ONLY, OWN_KEEP, OWN_THREADS };
+enum { OWN_HEAD = OPTION_OWN, OWN_IMATRIX, OWN_ONLY, OWN_KEEP, OWN_THREADS };
 enum { PATTERNS_MAX = 16, SLAB_BYTES = 4 << 20, WORKERS_MAX = 64 };
 
 typedef struct {
@@ -46,10 +49,12 @@ typedef struct {
     patterns only, keep;
     uint32_t n_workers;
 
-    gguf_file *file;
+    const char *imatrix;
+
+    gguf_file *file, *importance;
     gguf_writer *writer;
     bool is_tied;
-    uint64_t n_made, n_other; /* tensors; of these, not of type */
+    uint64_t n_made, n_other, n_weighted; /* tensors; of these, not of type; by importance */
     double error, power; /* sums of squares over all that was made */
 } quantize;
 
@@ -57,6 +62,7 @@ typedef struct {
 typedef struct {
     const gguf_tensor *from;
     block_type type;
+    float *weights;              /* [matrices][columns] or NULL */
     size_t from_bytes, to_bytes; /* of a row */
     uint64_t first, n_rows;
     uint8_t *to;                 /* [n_rows][to_bytes] */
@@ -143,7 +149,9 @@ static void *make_rows(void *arg)
             atomic_store(&s->broken_row, s->first + i);
             break;
         }
-        block_quantize(s->type, to, w->values, n, NULL);
+        const float *weights = s->weights;
+        if (weights) weights += (s->first + i) / s->from->dims[1] * n;
+        block_quantize(s->type, to, w->values, n, weights);
         block_decode(s->type, w->values + n, to, n);
         for (size_t k = 0; k < n; k++) {
             double x = (double)w->values[k], apart = (double)w->values[n + k] - x;
@@ -201,13 +209,17 @@ static int make_tensor(quantize *q, const gguf_tensor *t, block_type type, ceriu
         workers[i].values = memory_zalloc(t->dims[0], 2 * sizeof(float));
         has_memory = has_memory && workers[i].values;
     }
-    int status = has_memory ? make_slabs(q, &s, workers, err)
+    int status = has_memory ? CERIUM_OK
                             : error_set(err, CERIUM_ERR_MEMORY, "no memory for a tensor's rows");
+    if (!status && q->importance) status = importance_of(q->importance, t, &s.weights, err);
+    if (!status) status = make_slabs(q, &s, workers, err);
+    q->n_weighted += s.weights != NULL;
     for (uint32_t i = 0; i < q->n_workers; i++) {
         q->error += workers[i].error;
         q->power += workers[i].power;
         memory_free(workers[i].values);
     }
+    memory_free(s.weights);
     memory_free(s.to);
     return status;
 }
@@ -231,7 +243,7 @@ static void write_metadata(quantize *q)
 {
     static const char *const own[] = {"general.file_type", "general.alignment",
                                       "general.quantization_version", "split.no", "split.count",
-                                      "split.tensors.count"};
+                                      "split.tensors.count", "quantize.imatrix.file"};
     for (size_t i = 0; i < gguf_n_values(q->file); i++) {
         const gguf_value *value = gguf_value_at(q->file, i);
         bool is_own = false;
@@ -241,6 +253,7 @@ static void write_metadata(quantize *q)
     }
     gguf_write_u32(q->writer, "general.file_type", file_type(q->type));
     gguf_write_u32(q->writer, "general.quantization_version", 2);
+    if (q->imatrix) gguf_write_string(q->writer, "quantize.imatrix.file", view_of(q->imatrix));
 }
 
 static int write_tensors(quantize *q, cerium_error *err)
@@ -281,6 +294,7 @@ static int run(quantize *q, cerium_error *err)
 {
     RETURN_IF(check_paths(q, err));
     RETURN_IF(gguf_open(&q->file, q->in, err));
+    if (q->imatrix) RETURN_IF(importance_open(&q->importance, q->imatrix, err));
     RETURN_IF(gguf_writer_open(&q->writer, q->out, err));
     q->is_tied = !gguf_find_tensor(q->file, "output.weight");
     write_metadata(q);
@@ -295,11 +309,12 @@ static void print_summary(const quantize *q)
     char before[32], after[32];
     struct stat st = {0};
     if (stat(q->out, &st)) return;
-    fprintf(stderr, "%s: %s, from %s: %llu tensors made, of these %llu not %s; error %.3f %%\n",
-            q->out, human_bytes(after, (double)st.st_size),
+    fprintf(stderr, "%s: %s, from %s: %llu tensors made, of these %llu not %s", q->out,
+            human_bytes(after, (double)st.st_size),
             human_bytes(before, (double)gguf_file_bytes(q->file)), (unsigned long long)q->n_made,
-            (unsigned long long)q->n_other, block_name(q->type),
-            q->power > 0 ? 100 * sqrt(q->error / q->power) : 0.0);
+            (unsigned long long)q->n_other, block_name(q->type));
+    if (q->imatrix) fprintf(stderr, ", %llu by importance", (unsigned long long)q->n_weighted);
+    fprintf(stderr, "; error %.3f %%\n", q->power > 0 ? 100 * sqrt(q->error / q->power) : 0.0);
 }
 
 /* ---- the command ---- */
@@ -316,6 +331,7 @@ static bool take_own(void *arg, int val, const char *value)
     quantize *q = arg;
     switch (val) {
     case OWN_HEAD: return q->has_head = block_type_of_name(view_of(value), &q->head);
+    case OWN_IMATRIX: q->imatrix = value; return true;
     case OWN_ONLY: return add_pattern(&q->only, value);
     case OWN_KEEP: return add_pattern(&q->keep, value);
     case OWN_THREADS: return option_u32(value, 1, WORKERS_MAX, &q->n_workers);
@@ -327,6 +343,7 @@ int program_quantize(int argc, char **argv)
 {
     static const struct option own[] = {
         {"head", required_argument, NULL, OWN_HEAD},
+        {"imatrix", required_argument, NULL, OWN_IMATRIX},
         {"only", required_argument, NULL, OWN_ONLY},
         {"keep", required_argument, NULL, OWN_KEEP},
         {"threads", required_argument, NULL, OWN_THREADS},
@@ -346,6 +363,7 @@ int program_quantize(int argc, char **argv)
     int status = run(&q, &err);
     if (!status) print_summary(&q);
     gguf_writer_close(&q.writer);
+    gguf_close(&q.importance);
     gguf_close(&q.file);
     return status ? failed(&err) : 0;
 }

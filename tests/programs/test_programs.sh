@@ -4,7 +4,7 @@
 . tests/shell.sh
 
 export CERIUM_MODEL=tests/golden/fixtures/qwen2-q8_0.gguf
-commands="run complete edit bench perplexity tokenize quantize inspect"
+commands="run complete edit bench perplexity tokenize quantize imatrix inspect"
 
 # status WANT COMMAND...: the command ends with that status.  Standard input is empty.
 status() {
@@ -187,6 +187,20 @@ if [ -e models/cerium-first.gguf ]; then
     check "only some" status 0 ./cerium quantize --only 'blk.*.ffn_*' --keep '*.2.*' $model \
         "$work/some.gguf" q4_0
     check "these are made" says "9 tensors made" err
+    check "an importance matrix" status 0 ./cerium imatrix -m $model --windows 2 README.md \
+        "$work/columns.gguf"
+    check "types by importance" status 0 ./cerium quantize --imatrix "$work/columns.gguf" \
+        --head q4_0 $model "$work/weighed.gguf" q4_0
+    check "for every matrix" says "29 by importance" err
+    check_fails "with other bytes" differ cmp "$work/weighed.gguf" "$work/q4_0.gguf"
+    check "and about the same text" status 0 ./cerium perplexity --windows 1 -f LICENSE \
+        -m "$work/weighed.gguf"
+    check "a model is no importance matrix" refused 1 "not an importance matrix" \
+        ./cerium quantize --imatrix $model $model "$work/x.gguf" q4_0
+    check "one of another model" refused 1 "another model's" ./cerium quantize --imatrix \
+        "$work/columns.gguf" tests/golden/fixtures/qwen3.gguf "$work/x.gguf" q8_0
+    check "a text that is not there" refused 1 "/nowhere.txt" ./cerium imatrix -m $model \
+        /nowhere.txt "$work/x.gguf"
     check "our own types are said to be ours" status 0 ./cerium inspect -m "$work/q4_w.gguf"
     check "in words" says "for cerium alone" out
     cp $model "$work/in.gguf"

@@ -1,0 +1,113 @@
+/* convert.h - a model as Hugging Face publishes it, a folder of safetensors and JSON, to one GGUF.
+ *
+ * Weights stay in the type that they have (block-scaled FP8 becomes BF16, MXFP4 stays MXFP4) unless
+ * another is asked for.  Names, permutations and keys are those of llama.cpp's converter. */
+#ifndef CONVERT_CONVERT_H
+#define CONVERT_CONVERT_H
+
+#include "gguf/blocks.h"
+#include "gguf/safetensors.h"
+#include "gguf/write.h"
+
+/* ---- config.json ---- */
+
+typedef enum {
+    CONVERT_LLAMA = 0,
+    CONVERT_QWEN2 = 1,
+    CONVERT_QWEN3 = 2,
+    CONVERT_QWEN3MOE = 3,
+    CONVERT_GPT_OSS = 4,
+    CONVERT_STARCODER2 = 5,
+} convert_arch;
+
+typedef enum {
+    ROPE_NONE = 0,
+    ROPE_LINEAR = 1,
+    ROPE_YARN = 2,
+    ROPE_LLAMA3 = 3, /* a divisor for each frequency, in a tensor */
+} convert_rope;
+
+typedef struct {
+    convert_arch arch;
+    uint32_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, context, n_vocab;
+    uint32_t n_experts, n_experts_used, n_ff_expert, window; /* 0: none */
+    bool names_head_dim; /* the configuration does, so the file does */
+    bool is_tied;        /* the embedding is the output head */
+    double norm_eps, rope_base;
+    convert_rope rope;
+    double rope_factor, low_factor, high_factor, beta_fast, beta_slow, yarn_attention;
+    bool has_betas, has_yarn_attention;
+    uint32_t rope_original;
+    uint32_t fp8_rows, fp8_columns; /* of a block with one scale; 0: no FP8 */
+    int64_t bos, eos;               /* -1: not named */
+} convert_config;
+
+const char *convert_arch_name(convert_arch arch);
+
+/* CERIUM_ERR_FORMAT says which key is missing, or what is not supported. */
+CERIUM_CHECKED int convert_config_parse(convert_config *out, view json, cerium_error *err);
+void convert_config_write(const convert_config *c, view name, gguf_writer *w);
+/* Divisors of frequencies [head_dim / 2] for ROPE_LLAMA3. */
+void convert_rope_divisors(const convert_config *c, float *out);
+
+/* ---- tokenizer.json, tokenizer_config.json, chat_template.jinja ---- */
+
+typedef struct convert_vocabulary convert_vocabulary;
+
+/* config: "" where there is none; pre: the name of the pre-tokenizer, NULL: found out.
+ * n_tokens: rows of the embedding; names are made up for those without a token.
+ * CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int convert_vocabulary_parse(convert_vocabulary **out, view tokenizer, view config,
+                                            const char *pre, uint32_t n_tokens, cerium_error *err);
+void convert_vocabulary_free(convert_vocabulary **v);
+/* bos, eos: from config.json, where tokenizer_config.json names none; -1: not named there either.
+ * chat: the template where it is a file of its own, else empty. */
+void convert_vocabulary_write(const convert_vocabulary *v, int64_t bos, int64_t eos, view chat,
+                              gguf_writer *w);
+
+/* ---- tensors ---- */
+
+/* How a tensor's rows are made of the source's. */
+typedef enum {
+    ROWS_PLAIN = 0,
+    ROWS_PERMUTED = 1, /* llama's Q and K: halves of a head become pairs */
+    ROWS_EXPERTS = 2,  /* a source for each expert */
+    ROWS_STRIDED = 3,  /* value c of a row is c * step + offset of the source's */
+    ROWS_COLUMNS = 4,  /* row r is column r * step + offset of the source's matrix */
+    ROWS_MXFP4 = 5,    /* packed as gpt-oss has it; row r is r * step + offset of the source's */
+    ROWS_DIVISORS = 6, /* of rope frequencies: no source */
+} row_source;
+
+typedef struct {
+    char name[64];
+    row_source rows;
+    block_type type;
+    uint32_t n_dims;
+    uint64_t dims[4];         /* GGUF's: fastest first */
+    const safetensor *from;   /* or of the first expert */
+    const safetensor *scales; /* MXFP4 */
+    uint32_t n_heads, step, offset;
+    char expert_format[80];   /* EXPERTS: takes the number */
+} convert_tensor;
+
+/* All of them in the order of the file.  Returns owned, [*n], released with memory_free(). */
+CERIUM_CHECKED int convert_plan(convert_tensor **out, size_t *n, const convert_config *c,
+                                const safetensors *set, const block_type *type, cerium_error *err);
+/* Rows [first, first + n_rows) of t into out, as they stand in the file; values: [2 * dims[0]]
+ * scratch.  CERIUM_ERR_FORMAT where a source is missing or has values that are not finite. */
+CERIUM_CHECKED int convert_rows(const convert_tensor *t, const convert_config *c,
+                                const safetensors *set, uint64_t first, uint64_t n_rows,
+                                uint8_t *out, float *values, cerium_error *err);
+
+/* ---- all ---- */
+
+typedef struct {
+    const char *folder, *out;
+    const block_type *type; /* of matrices; NULL: as they are */
+    const char *pre;        /* or NULL */
+    void (*progress)(size_t done, size_t n, const char *name); /* or NULL */
+} convert_options;
+
+CERIUM_CHECKED int convert_model(const convert_options *options, cerium_error *err);
+
+#endif

@@ -1,0 +1,236 @@
+/* convert_model.c - the folder: its files, and the whole way from them to a GGUF file. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/memory.h"
+#include "convert/convert.h"
+
+enum { SLAB_BYTES = 4 << 20, PATH_BYTES = 4096 };
+
+typedef struct {
+    const char *ptr;
+    size_t len;
+} mapping;
+
+typedef struct {
+    const convert_options *o;
+    mapping *files;     /* [n_files] of weights */
+    safetensors *parts; /* [n_files] */
+    size_t n_files;
+    safetensors set;    /* all of them; names and bytes are the parts' */
+    mapping config, tokenizer, tokenizer_config, chat;
+    convert_config facts;
+    convert_vocabulary *vocabulary;
+    convert_tensor *tensors;
+    size_t n_tensors;
+    gguf_writer *writer;
+} conversion;
+
+/* ---- files ---- */
+
+static int map_file(mapping *out, const char *path, cerium_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st)) {
+        int reason = errno;
+        if (fd >= 0) close(fd);
+        return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(reason));
+    }
+    void *p = S_ISREG(st.st_mode) && st.st_size
+                  ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                  : MAP_FAILED;
+    close(fd);
+    if (p == MAP_FAILED)
+        return error_set(err, CERIUM_ERR_IO, "%s: empty, or cannot be mapped", path);
+    *out = (mapping){p, (size_t)st.st_size};
+    return CERIUM_OK;
+}
+
+static void unmap_file(mapping *m)
+{
+    if (m->ptr) munmap((void *)(uintptr_t)m->ptr, m->len);
+    *m = (mapping){0};
+}
+
+static int map_text(const conversion *x, mapping *out, const char *name, bool optional,
+                    cerium_error *err)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", x->o->folder, name);
+    if (optional && access(path, F_OK)) return CERIUM_OK;
+    RETURN_IF(map_file(out, path, err));
+    if (out->len > CONVERT_TEXT_BYTES_MAX)
+        return error_set(err, CERIUM_ERR_CAPACITY, "%s: longer than %u bytes", path,
+                         CONVERT_TEXT_BYTES_MAX);
+    return CERIUM_OK;
+}
+
+static int is_weights(const struct dirent *entry)
+{
+    const char *name = entry->d_name;
+    size_t len = strlen(name);
+    return len > 12 && !strcmp(name + len - 12, ".safetensors") && !strncmp(name, "model", 5);
+}
+
+static int open_part(conversion *x, const char *name, cerium_error *err)
+{
+    char path[PATH_BYTES];
+    mapping *m = &x->files[x->n_files];
+    snprintf(path, sizeof path, "%s/%s", x->o->folder, name);
+    RETURN_IF(map_file(m, path, err));
+    int status =
+        safetensors_parse(&x->parts[x->n_files], (view){m->ptr, m->len}, path, err);
+    if (status) {
+        unmap_file(m);
+        return status;
+    }
+    x->n_files++;
+    return CERIUM_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const safetensor *)a)->name, ((const safetensor *)b)->name);
+}
+
+static int join_parts(conversion *x, cerium_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < x->n_files; i++) n += x->parts[i].n;
+    x->set.tensors = memory_zalloc(n, sizeof *x->set.tensors);
+    if (!x->set.tensors)
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a list of tensors");
+    for (size_t i = 0; i < x->n_files; i++)
+        for (size_t k = 0; k < x->parts[i].n; k++)
+            x->set.tensors[x->set.n++] = x->parts[i].tensors[k];
+    qsort(x->set.tensors, n, sizeof *x->set.tensors, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (!strcmp(x->set.tensors[i - 1].name, x->set.tensors[i].name))
+            return error_set(err, CERIUM_ERR_FORMAT, "%s: tensor %s is there twice", x->o->folder,
+                             x->set.tensors[i].name);
+    return CERIUM_OK;
+}
+
+/* model.safetensors, or model-00001-of-00003.safetensors and its like. */
+static int open_weights(conversion *x, cerium_error *err)
+{
+    struct dirent **names = NULL;
+    int n = scandir(x->o->folder, &names, is_weights, alphasort), status = CERIUM_OK;
+    if (n < 0) return error_set(err, CERIUM_ERR_IO, "%s: %s", x->o->folder, strerror(errno));
+    x->files = memory_zalloc((size_t)n + 1, sizeof *x->files);
+    x->parts = memory_zalloc((size_t)n + 1, sizeof *x->parts);
+    if (!x->files || !x->parts) status = error_set(err, CERIUM_ERR_MEMORY, "no memory for files");
+    if (!status && n == 0)
+        status = error_set(err, CERIUM_ERR_IO, "%s: no model*.safetensors in it", x->o->folder);
+    for (int i = 0; !status && i < n; i++) status = open_part(x, names[i]->d_name, err);
+    for (int i = 0; i < n; i++) memory_release(names[i]);
+    memory_release(names);
+    return status ? status : join_parts(x, err);
+}
+
+/* ---- writing ---- */
+
+static int write_tensor(conversion *x, const convert_tensor *t, cerium_error *err)
+{
+    size_t row_bytes = 0;
+    const uint64_t n_rows = t->dims[1] * t->dims[2] * t->dims[3];
+    CHECK(block_row_bytes(t->type, t->dims[0], &row_bytes));
+    const uint64_t step = row_bytes < SLAB_BYTES ? SLAB_BYTES / row_bytes : 1;
+    uint8_t *slab = memory_alloc((step < n_rows ? step : n_rows) * row_bytes);
+    float *values = memory_zalloc(t->dims[0], sizeof *values);
+    int status = slab && values ? CERIUM_OK
+                                : error_set(err, CERIUM_ERR_MEMORY, "no memory for rows");
+    for (uint64_t first = 0; !status && first < n_rows; first += step) {
+        uint64_t n = n_rows - first < step ? n_rows - first : step;
+        status = convert_rows(t, &x->facts, &x->set, first, n, slab, values, err);
+        /* What went wrong is said by gguf_writer_finish(). */
+        if (!status && !gguf_write_data(x->writer, slab, n * row_bytes)) break;
+    }
+    memory_free(slab);
+    memory_free(values);
+    return status;
+}
+
+/* llama.cpp's number for "mostly of this type", for those that come out of here. */
+static uint32_t file_type(const conversion *x)
+{
+    const convert_tensor *t = &x->tensors[0]; /* the embedding: a matrix in any case */
+    for (size_t i = 0; i < x->n_tensors; i++)
+        if (x->tensors[i].type == BLOCK_MXFP4) return 38;
+    switch (t->type) {
+    case BLOCK_F32: return 0;
+    case BLOCK_F16: return 1;
+    case BLOCK_Q8_0: return 7;
+    default: return 32; /* BF16 */
+    }
+}
+
+static int write_all(conversion *x, cerium_error *err)
+{
+    view name = view_of(x->o->folder);
+    while (name.len > 1 && name.ptr[name.len - 1] == '/') name.len--;
+    for (size_t i = name.len; i > 0; i--) {
+        if (name.ptr[i - 1] != '/') continue;
+        name = (view){name.ptr + i, name.len - i};
+        break;
+    }
+    RETURN_IF(gguf_writer_open(&x->writer, x->o->out, err));
+    convert_config_write(&x->facts, name, x->writer);
+    gguf_write_u32(x->writer, "general.file_type", file_type(x));
+    gguf_write_u32(x->writer, "general.quantization_version", 2);
+    convert_vocabulary_write(x->vocabulary, x->facts.bos, x->facts.eos,
+                             (view){x->chat.ptr, x->chat.len}, x->writer);
+    for (size_t i = 0; i < x->n_tensors; i++) {
+        const convert_tensor *t = &x->tensors[i];
+        gguf_write_tensor(x->writer, view_of(t->name), t->type, t->n_dims, t->dims);
+    }
+    for (size_t i = 0; i < x->n_tensors; i++) {
+        if (x->o->progress) x->o->progress(i, x->n_tensors, x->tensors[i].name);
+        RETURN_IF(write_tensor(x, &x->tensors[i], err));
+    }
+    return gguf_writer_finish(&x->writer, err);
+}
+
+static int run(conversion *x, cerium_error *err)
+{
+    RETURN_IF(map_text(x, &x->config, "config.json", false, err));
+    RETURN_IF(map_text(x, &x->tokenizer, "tokenizer.json", false, err));
+    RETURN_IF(map_text(x, &x->tokenizer_config, "tokenizer_config.json", true, err));
+    RETURN_IF(map_text(x, &x->chat, "chat_template.jinja", true, err));
+    RETURN_IF(convert_config_parse(&x->facts, (view){x->config.ptr, x->config.len}, err));
+    RETURN_IF(convert_vocabulary_parse(
+        &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
+        (view){x->tokenizer_config.ptr, x->tokenizer_config.len}, x->o->pre, x->facts.n_vocab,
+        err));
+    RETURN_IF(open_weights(x, err));
+    RETURN_IF(
+        convert_plan(&x->tensors, &x->n_tensors, &x->facts, &x->set, x->o->type, err));
+    return write_all(x, err);
+}
+
+int convert_model(const convert_options *options, cerium_error *err)
+{
+    conversion x = {.o = options};
+    int status = run(&x, err);
+    gguf_writer_close(&x.writer);
+    memory_free(x.tensors);
+    memory_free(x.set.tensors);
+    convert_vocabulary_free(&x.vocabulary);
+    for (size_t i = 0; i < x.n_files; i++) {
+        safetensors_free(&x.parts[i]);
+        unmap_file(&x.files[i]);
+    }
+    memory_free(x.files);
+    memory_free(x.parts);
+    unmap_file(&x.config);
+    unmap_file(&x.tokenizer);
+    unmap_file(&x.tokenizer_config);
+    unmap_file(&x.chat);
+    return status;
+}

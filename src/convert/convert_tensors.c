@@ -1,0 +1,393 @@
+/* convert_tensors.c - which tensors a GGUF file has, and how their rows come from safetensors. */
+#include <math.h>
+
+#include "base/limits.h"
+#include "base/memory.h"
+#include "convert/convert.h"
+
+enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 4, MXFP4_VALUES = 32, MXFP4_BYTES = 16 };
+
+typedef struct {
+    const convert_config *c;
+    const safetensors *set;
+    const block_type *type; /* of matrices; NULL: as they are */
+    convert_tensor *all;
+    size_t n, cap;
+    int status;
+    cerium_error *err;
+} planner;
+
+/* ---- the plan ---- */
+
+static block_type own_type(const safetensor *t)
+{
+    switch (t->type) {
+    case SAFE_F16: return BLOCK_F16;
+    case SAFE_BF16:
+    case SAFE_F8_E4M3: return BLOCK_BF16;
+    default: return BLOCK_F32;
+    }
+}
+
+static block_type type_of(const planner *p, const convert_tensor *t)
+{
+    size_t len = strlen(t->name);
+    bool is_bias = len > 5 && !strcmp(t->name + len - 5, ".bias");
+    if (t->rows == ROWS_MXFP4) return BLOCK_MXFP4;
+    if (t->n_dims < 2 || is_bias || strstr(t->name, "ffn_gate_inp")) return BLOCK_F32;
+    if (!p->type || t->dims[0] % block_values(*p->type)) return own_type(t->from);
+    return *p->type;
+}
+
+static convert_tensor *add(planner *p, const convert_tensor *t)
+{
+    if (p->status) return NULL;
+    CHECK(p->n < p->cap);
+    p->all[p->n] = *t;
+    p->all[p->n].type = type_of(p, t);
+    return &p->all[p->n++];
+}
+
+static const safetensor *find(const planner *p, uint32_t layer, const char *what)
+{
+    char name[GGUF_NAME_BYTES_MAX];
+    if (layer == UINT32_MAX)
+        snprintf(name, sizeof name, "%s", what);
+    else
+        snprintf(name, sizeof name, "model.layers.%u.%s", layer, what);
+    return safetensors_find(p->set, name);
+}
+
+static void missing(planner *p, uint32_t layer, const char *what)
+{
+    if (p->status) return;
+    if (layer == UINT32_MAX)
+        p->status = error_set(p->err, CERIUM_ERR_FORMAT, "tensor %s is missing", what);
+    else
+        p->status = error_set(p->err, CERIUM_ERR_FORMAT, "tensor model.layers.%u.%s is missing",
+                              layer, what);
+}
+
+static void set_name(convert_tensor *t, uint32_t layer, const char *name)
+{
+    if (layer == UINT32_MAX)
+        snprintf(t->name, sizeof t->name, "%s", name);
+    else
+        snprintf(t->name, sizeof t->name, "blk.%u.%s", layer, name);
+}
+
+static bool has_shape(const safetensor *t, uint64_t a, uint64_t b, uint64_t c)
+{
+    return t->n_dims == (c ? 3u : b ? 2u : 1u) && t->dims[0] == a && (!b || t->dims[1] == b) &&
+           (!c || t->dims[2] == c);
+}
+
+static void check_shape(planner *p, const safetensor *t, uint64_t a, uint64_t b, uint64_t c)
+{
+    if (p->status || has_shape(t, a, b, c)) return;
+    p->status = error_set(p->err, CERIUM_ERR_FORMAT,
+                          "tensor %s: its shape does not agree with config.json", t->name);
+}
+
+/* A tensor of one source, [rows][columns] or, with columns 0, [rows]. */
+static convert_tensor *plain(planner *p, uint32_t layer, const char *from, const char *to,
+                             uint64_t rows, uint64_t columns, bool optional)
+{
+    convert_tensor t = {.from = find(p, layer, from), .n_dims = columns ? 2 : 1,
+                        .dims = {columns ? columns : rows, columns ? rows : 1, 1, 1}};
+    if (!t.from && !optional) missing(p, layer, from);
+    if (!t.from) return NULL;
+    set_name(&t, layer, to);
+    check_shape(p, t.from, rows, columns, 0);
+    return add(p, &t);
+}
+
+static void permute(convert_tensor *t, uint32_t n_heads)
+{
+    if (!t) return;
+    t->rows = ROWS_PERMUTED;
+    t->n_heads = n_heads;
+}
+
+static void plan_attention(planner *p, uint32_t i)
+{
+    const convert_config *c = p->c;
+    const uint64_t q = (uint64_t)c->n_heads * c->head_dim;
+    const uint64_t kv = (uint64_t)c->n_kv_heads * c->head_dim;
+    const bool pairs = c->arch == CONVERT_LLAMA;
+    convert_tensor *t =
+        plain(p, i, "self_attn.q_proj.weight", "attn_q.weight", q, c->n_embd, false);
+    if (pairs) permute(t, c->n_heads);
+    t = plain(p, i, "self_attn.q_proj.bias", "attn_q.bias", q, 0, true);
+    if (pairs) permute(t, c->n_heads);
+    t = plain(p, i, "self_attn.k_proj.weight", "attn_k.weight", kv, c->n_embd, false);
+    if (pairs) permute(t, c->n_kv_heads);
+    t = plain(p, i, "self_attn.k_proj.bias", "attn_k.bias", kv, 0, true);
+    if (pairs) permute(t, c->n_kv_heads);
+    plain(p, i, "self_attn.v_proj.weight", "attn_v.weight", kv, c->n_embd, false);
+    plain(p, i, "self_attn.v_proj.bias", "attn_v.bias", kv, 0, true);
+    plain(p, i, "self_attn.o_proj.weight", "attn_output.weight", c->n_embd, q, false);
+    plain(p, i, "self_attn.o_proj.bias", "attn_output.bias", c->n_embd, 0, true);
+    plain(p, i, "self_attn.q_norm.weight", "attn_q_norm.weight", c->head_dim, 0, true);
+    plain(p, i, "self_attn.k_norm.weight", "attn_k_norm.weight", c->head_dim, 0, true);
+    plain(p, i, "self_attn.sinks", "attn_sinks.weight", c->n_heads, 0, true);
+}
+
+static void plan_ffn(planner *p, uint32_t i)
+{
+    static const char *const gated[3][3] = {
+        {"mlp.gate_proj", "ffn_gate"}, {"mlp.up_proj", "ffn_up"}, {"mlp.down_proj", "ffn_down"}};
+    static const char *const simple[3][3] = {
+        {NULL}, {"mlp.c_fc", "ffn_up"}, {"mlp.c_proj", "ffn_down"}};
+    const convert_config *c = p->c;
+    for (int k = 0; k < 3; k++) {
+        const char *const *names = c->arch == CONVERT_STARCODER2 ? simple[k] : gated[k];
+        const uint64_t rows = k < 2 ? c->n_ff : c->n_embd, columns = k < 2 ? c->n_embd : c->n_ff;
+        char from[64], to[32];
+        if (!names[0]) continue;
+        snprintf(from, sizeof from, "%s.weight", names[0]);
+        snprintf(to, sizeof to, "%s.weight", names[1]);
+        plain(p, i, from, to, rows, columns, false);
+        snprintf(from, sizeof from, "%s.bias", names[0]);
+        snprintf(to, sizeof to, "%s.bias", names[1]);
+        plain(p, i, from, to, rows, 0, true);
+    }
+}
+
+/* Qwen: a tensor for each expert. */
+static void plan_experts(planner *p, uint32_t i)
+{
+    static const char *const names[3] = {"gate", "up", "down"};
+    const convert_config *c = p->c;
+    plain(p, i, "mlp.gate.weight", "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
+    for (int k = 0; k < 3; k++) {
+        const uint64_t rows = k < 2 ? c->n_ff_expert : c->n_embd;
+        const uint64_t columns = k < 2 ? c->n_embd : c->n_ff_expert;
+        char first[64], to[32];
+        convert_tensor t = {.rows = ROWS_EXPERTS, .n_dims = 3,
+                            .dims = {columns, rows, c->n_experts, 1}};
+        snprintf(first, sizeof first, "mlp.experts.0.%s_proj.weight", names[k]);
+        snprintf(to, sizeof to, "ffn_%s_exps.weight", names[k]);
+        snprintf(t.expert_format, sizeof t.expert_format,
+                 "model.layers.%u.mlp.experts.%%u.%s_proj.weight", i, names[k]);
+        set_name(&t, i, to);
+        t.from = find(p, i, first);
+        if (!t.from) missing(p, i, first);
+        if (t.from) add(p, &t);
+    }
+}
+
+/* gpt-oss: gate and up are the even and odd outputs of one product; floats lie transposed, MXFP4
+ * does not. */
+static void plan_fused(planner *p, uint32_t i, const char *name, const char *to, uint32_t step,
+                       uint32_t offset, uint64_t rows, uint64_t columns)
+{
+    char from[80], scales[80], out[32];
+    convert_tensor t = {.step = step, .offset = offset, .n_dims = 3,
+                        .dims = {columns, rows, p->c->n_experts, 1}};
+    snprintf(from, sizeof from, "mlp.experts.%s", name);
+    snprintf(out, sizeof out, "ffn_%s_exps.weight", to);
+    set_name(&t, i, out);
+    t.rows = ROWS_COLUMNS;
+    t.from = find(p, i, from);
+    if (t.from) {
+        check_shape(p, t.from, p->c->n_experts, columns, rows * step);
+    } else {
+        snprintf(from, sizeof from, "mlp.experts.%s_blocks", name);
+        snprintf(scales, sizeof scales, "mlp.experts.%s_scales", name);
+        t.rows = ROWS_MXFP4;
+        t.from = find(p, i, from);
+        t.scales = find(p, i, scales);
+        if (!t.from || !t.scales) {
+            missing(p, i, t.from ? scales : from);
+            return;
+        }
+        const uint64_t n = p->c->n_experts * rows * step * (columns / MXFP4_VALUES);
+        if (columns % MXFP4_VALUES || t.from->type != SAFE_U8 || t.scales->type != SAFE_U8 ||
+            t.from->size != n * MXFP4_BYTES || t.scales->size != n)
+            check_shape(p, t.from, 0, 1, 1);
+    }
+    add(p, &t);
+    snprintf(from, sizeof from, "mlp.experts.%s_bias", name);
+    snprintf(out, sizeof out, "ffn_%s_exps.bias", to);
+    t = (convert_tensor){.rows = ROWS_STRIDED, .step = step, .offset = offset, .n_dims = 2,
+                         .dims = {rows, p->c->n_experts, 1, 1}, .from = find(p, i, from)};
+    set_name(&t, i, out);
+    if (!t.from) return;
+    check_shape(p, t.from, p->c->n_experts, rows * step, 0);
+    add(p, &t);
+}
+
+static void plan_gpt_oss(planner *p, uint32_t i)
+{
+    const convert_config *c = p->c;
+    plain(p, i, "mlp.router.weight", "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
+    plain(p, i, "mlp.router.bias", "ffn_gate_inp.bias", c->n_experts, 0, true);
+    plan_fused(p, i, "gate_up_proj", "gate", 2, 0, c->n_ff_expert, c->n_embd);
+    plan_fused(p, i, "gate_up_proj", "up", 2, 1, c->n_ff_expert, c->n_embd);
+    plan_fused(p, i, "down_proj", "down", 1, 0, c->n_embd, c->n_ff_expert);
+}
+
+static void plan_layer(planner *p, uint32_t i)
+{
+    const convert_config *c = p->c;
+    const char *second = c->arch == CONVERT_GPT_OSS ? "post_attention_norm" : "ffn_norm";
+    char to[32];
+    plain(p, i, "input_layernorm.weight", "attn_norm.weight", c->n_embd, 0, false);
+    plain(p, i, "input_layernorm.bias", "attn_norm.bias", c->n_embd, 0, true);
+    snprintf(to, sizeof to, "%s.weight", second);
+    plain(p, i, "post_attention_layernorm.weight", to, c->n_embd, 0, false);
+    snprintf(to, sizeof to, "%s.bias", second);
+    plain(p, i, "post_attention_layernorm.bias", to, c->n_embd, 0, true);
+    plan_attention(p, i);
+    if (c->arch == CONVERT_QWEN3MOE)
+        plan_experts(p, i);
+    else if (c->arch == CONVERT_GPT_OSS)
+        plan_gpt_oss(p, i);
+    else
+        plan_ffn(p, i);
+}
+
+int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const safetensors *set,
+                 const block_type *type, cerium_error *err)
+{
+    planner p = {.c = c, .set = set, .type = type, .err = err,
+                 .cap = (size_t)c->n_layers * LAYER_TENSORS_MAX + OTHER_TENSORS + 1};
+    p.all = memory_zalloc(p.cap, sizeof *p.all);
+    if (!p.all) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a list of tensors");
+    const uint32_t none = UINT32_MAX;
+    plain(&p, none, "model.embed_tokens.weight", "token_embd.weight", c->n_vocab, c->n_embd, false);
+    if (c->rope == ROPE_LLAMA3) {
+        const convert_tensor t = {.name = "rope_freqs.weight", .rows = ROWS_DIVISORS, .n_dims = 1,
+                                  .dims = {c->head_dim / 2, 1, 1, 1}};
+        add(&p, &t);
+    }
+    for (uint32_t i = 0; !p.status && i < c->n_layers; i++) plan_layer(&p, i);
+    plain(&p, none, "model.norm.weight", "output_norm.weight", c->n_embd, 0, false);
+    plain(&p, none, "model.norm.bias", "output_norm.bias", c->n_embd, 0, true);
+    if (!c->is_tied)
+        plain(&p, none, "lm_head.weight", "output.weight", c->n_vocab, c->n_embd, false);
+    if (p.status) {
+        memory_free(p.all);
+        return p.status;
+    }
+    *out = p.all;
+    *n = p.n;
+    return CERIUM_OK;
+}
+
+/* ---- rows ---- */
+
+static int bad_tensor(const safetensor *t, const char *what, cerium_error *err)
+{
+    return error_set(err, CERIUM_ERR_FORMAT, "tensor %s: %s", t->name, what);
+}
+
+/* Row r of a matrix [..., n]; FP8 with the scale of each block. */
+static int source_row(const convert_config *c, const safetensors *set, const safetensor *t,
+                      uint64_t r, uint64_t n, float *out, cerium_error *err)
+{
+    char name[GGUF_NAME_BYTES_MAX + 16];
+    safetensor_values(t, r * n, 1, out, n);
+    if (t->type != SAFE_F8_E4M3) return CERIUM_OK;
+    snprintf(name, sizeof name, "%s_scale_inv", t->name);
+    const safetensor *s = safetensors_find(set, name);
+    if (!c->fp8_rows || !s)
+        return bad_tensor(t, "is in FP8 without the scales of its blocks", err);
+    const uint64_t rows = (t->dims[0] + c->fp8_rows - 1) / c->fp8_rows;
+    const uint64_t columns = (n + c->fp8_columns - 1) / c->fp8_columns;
+    if (t->n_dims != 2 || s->type == SAFE_U8 || !has_shape(s, rows, columns, 0))
+        return bad_tensor(s, "does not have a scale for each block", err);
+    for (uint64_t b = 0; b < columns; b++) {
+        float scale;
+        safetensor_values(s, r / c->fp8_rows * columns + b, 1, &scale, 1);
+        uint64_t end = (b + 1) * c->fp8_columns < n ? (b + 1) * c->fp8_columns : n;
+        for (uint64_t k = b * c->fp8_columns; k < end; k++) out[k] *= scale;
+    }
+    return CERIUM_OK;
+}
+
+/* Pairs (2 j, 2 j + 1) of a head, whose channels the source has as halves. */
+static uint64_t permuted(const convert_tensor *t, uint64_t row, uint64_t n_rows)
+{
+    const uint64_t d = n_rows / t->n_heads, in_head = row % d;
+    return row - in_head + in_head % 2 * (d / 2) + in_head / 2;
+}
+
+static int expert_row(const convert_tensor *t, const convert_config *c, const safetensors *set,
+                      uint64_t row, float *out, cerium_error *err)
+{
+    char name[GGUF_NAME_BYTES_MAX], *at = strstr(t->expert_format, "%u");
+    snprintf(name, sizeof name, "%.*s%u%s", (int)(at - t->expert_format), t->expert_format,
+             (unsigned)(row / t->dims[1]), at + 2);
+    const safetensor *from = safetensors_find(set, name);
+    if (!from) return error_set(err, CERIUM_ERR_FORMAT, "tensor %s is missing", name);
+    if (!has_shape(from, t->dims[1], t->dims[0], 0))
+        return bad_tensor(from, "its shape does not agree with config.json", err);
+    return source_row(c, set, from, row % t->dims[1], t->dims[0], out, err);
+}
+
+static int float_row(const convert_tensor *t, const convert_config *c, const safetensors *set,
+                     uint64_t row, float *out, cerium_error *err)
+{
+    const uint64_t n = t->dims[0];
+    switch (t->rows) {
+    case ROWS_PLAIN: return source_row(c, set, t->from, row, n, out, err);
+    case ROWS_PERMUTED:
+        if (t->n_dims == 2)
+            return source_row(c, set, t->from, permuted(t, row, t->dims[1]), n, out, err);
+        for (uint64_t k = 0; k < n; k++)
+            safetensor_values(t->from, permuted(t, k, n), 1, out + k, 1);
+        return CERIUM_OK;
+    case ROWS_EXPERTS: return expert_row(t, c, set, row, out, err);
+    case ROWS_STRIDED:
+        safetensor_values(t->from, row * n * t->step + t->offset, t->step, out, n);
+        return CERIUM_OK;
+    case ROWS_COLUMNS: {
+        const uint64_t width = t->dims[1] * t->step, expert = row / t->dims[1];
+        safetensor_values(t->from, expert * n * width + row % t->dims[1] * t->step + t->offset,
+                          width, out, n);
+        return CERIUM_OK;
+    }
+    case ROWS_DIVISORS: convert_rope_divisors(c, out); return CERIUM_OK;
+    case ROWS_MXFP4: break;
+    }
+    return CERIUM_OK;
+}
+
+/* Neighbours share a byte in the source; values 16 apart do in a block. */
+static void mxfp4_row(const convert_tensor *t, uint64_t row, uint8_t *out)
+{
+    const uint64_t n_blocks = t->dims[0] / MXFP4_VALUES, expert = row / t->dims[1];
+    const uint64_t source = (expert * t->dims[1] + row % t->dims[1]) * t->step + t->offset;
+    block_mxfp4 *to = (block_mxfp4 *)out;
+    for (uint64_t b = 0; b < n_blocks; b++) {
+        const uint8_t *q = t->from->data + (source * n_blocks + b) * MXFP4_BYTES;
+        to[b].e = t->scales->data[source * n_blocks + b];
+        for (int j = 0; j < MXFP4_BYTES; j++) {
+            int shift = j % 2 * 4, low = q[j / 2] >> shift & 15, high = q[8 + j / 2] >> shift & 15;
+            to[b].q[j] = (uint8_t)(low | high << 4);
+        }
+    }
+}
+
+int convert_rows(const convert_tensor *t, const convert_config *c, const safetensors *set,
+                 uint64_t first, uint64_t n_rows, uint8_t *out, float *values, cerium_error *err)
+{
+    const uint64_t n = t->dims[0];
+    size_t row_bytes = 0;
+    CHECK(block_row_bytes(t->type, n, &row_bytes));
+    for (uint64_t r = first; r < first + n_rows; r++, out += row_bytes) {
+        if (t->rows == ROWS_MXFP4) {
+            mxfp4_row(t, r, out);
+            continue;
+        }
+        RETURN_IF(float_row(t, c, set, r, values, err));
+        for (uint64_t k = 0; k < n; k++)
+            if (!isfinite(values[k]))
+                return error_set(err, CERIUM_ERR_FORMAT, "%s: row %llu has a value that is not "
+                                 "finite", t->name, (unsigned long long)r);
+        block_quantize(t->type, out, values, n, NULL);
+    }
+    return CERIUM_OK;
+}

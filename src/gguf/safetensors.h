@@ -1,0 +1,47 @@
+/* safetensors.h - the header of a safetensors file, and its values as floats.
+ *
+ * A file is 8 bytes of length (little-endian), that many of JSON, and the tensors' bytes: the JSON
+ * names each tensor with its type, shape and place.  After safetensors_parse() every tensor lies
+ * inside the file and its bytes agree with its type and shape.  Immutable, so thread-safe. */
+#ifndef GGUF_SAFETENSORS_H
+#define GGUF_SAFETENSORS_H
+
+#include "base/base.h"
+
+typedef enum {
+    SAFE_F32 = 0,
+    SAFE_F16 = 1,
+    SAFE_BF16 = 2,
+    SAFE_F8_E4M3 = 3, /* no infinities, one NaN */
+    SAFE_U8 = 4,
+} safe_type;
+
+enum { SAFE_DIMS_MAX = 4 };
+
+typedef struct {
+    const char *name;   /* owned by the safetensors */
+    safe_type type;
+    uint32_t n_dims;    /* 0..SAFE_DIMS_MAX; 0: one value */
+    uint64_t dims[SAFE_DIMS_MAX]; /* slowest first; unused ones are 1 */
+    const uint8_t *data; /* inside the file; aligned to nothing */
+    size_t size;
+} safetensor;
+
+typedef struct {
+    safetensor *tensors; /* [n], by name */
+    size_t n;
+} safetensors;
+
+/* label is for messages; file is borrowed until safetensors_free().  Tensors of types that we do
+ * not read are refused.  CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int safetensors_parse(safetensors *out, view file, const char *label,
+                                     cerium_error *err);
+void safetensors_free(safetensors *s);
+const safetensor *safetensors_find(const safetensors *s, const char *name);
+
+size_t safe_type_bytes(safe_type type);
+/* out[n] = values first, first + step, first + 2 step, ...; the caller keeps to the tensor. */
+void safetensor_values(const safetensor *t, uint64_t first, uint64_t step, float *out, size_t n);
+float f8_e4m3_to_f32(uint8_t x);
+
+#endif

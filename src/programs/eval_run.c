@@ -1,0 +1,254 @@
+/* eval_run.c - bits a byte, lines, and likeliest tokens of one model. */
+#include "programs/eval_run.h"
+
+#include <math.h>
+#include <unistd.h>
+
+enum { SCORE_TOKENS = 32, BYTES_PER_TOKEN = 4 };
+
+typedef struct {
+    eval_run *run;
+    const eval_set *set;
+    const eval_options *o;
+    const cerium_engine *engine;
+    cerium_session *session;
+    float *logprobs; /* [window] */
+    cerium_error *err;
+} runner;
+
+cerium_session_config eval_session_config(void)
+{
+    return (cerium_session_config){.score_tokens_max = SCORE_TOKENS};
+}
+
+static void show(const char *what, size_t done, size_t n)
+{
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K%s %zu of %zu", what, done, n);
+}
+
+/* ---- bits a byte ---- */
+
+static size_t token_bytes(const runner *r, int32_t token)
+{
+    size_t len;
+    cerium_token_bytes(r->engine, token, &len);
+    return len;
+}
+
+/* As cerium perplexity: windows that advance by half, so that what is scored has half a window
+ * before it. */
+static int score_document(runner *r, size_t number)
+{
+    const eval_document *d = &r->set->documents[number];
+    int32_t *tokens = NULL;
+    size_t n = 0, scored = 1;
+    RETURN_IF(encode(r->engine, (view){d->text, d->len}, CERIUM_TOKENIZE_BEGIN, &tokens, &n,
+                     r->err));
+    int status = CERIUM_OK;
+    for (size_t at = 0; !status && scored < n; at += r->o->window / 2) {
+        size_t len = n - at < r->o->window ? n - at : r->o->window;
+        status = cerium_session_score(r->session, tokens + at, len, r->logprobs, r->err);
+        for (; !status && scored < at + len; scored++) {
+            r->run->bits[number] -= (double)r->logprobs[scored - at] / M_LN2;
+            r->run->bytes[number] += (double)token_bytes(r, tokens[scored]);
+        }
+    }
+    memory_free(tokens);
+    return status;
+}
+
+/* Every k-th document in turn, so that no package that comes first takes all of the bytes. */
+static int score_documents(runner *r)
+{
+    uint64_t used[EVAL_LANGUAGES_MAX] = {0};
+    const size_t n = r->set->n, step = 64;
+    for (size_t first = 0; first < step; first++) {
+        for (size_t i = first; i < n; i += step) {
+            const eval_document *d = &r->set->documents[i];
+            if (d->is_hole || used[d->language] + d->len > r->o->bytes) continue;
+            used[d->language] += d->len;
+            RETURN_IF(score_document(r, i));
+        }
+        show("texts", first + 1, step);
+    }
+    return CERIUM_OK;
+}
+
+/* ---- lines ---- */
+
+/* What stands before at, in whole lines where it is cut. */
+static view before(const eval_document *d, size_t at, size_t max)
+{
+    size_t begin = at > max ? at - max : 0;
+    while (begin > 0 && begin < at && d->text[begin - 1] != '\n') begin++;
+    return (view){d->text + begin, at - begin};
+}
+
+static view after(const eval_document *d, size_t at, size_t max)
+{
+    return (view){d->text + at, d->len - at < max ? d->len - at : max};
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Owned tokens that ask for the task, at most max; less of the text until they fit. */
+static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max, int32_t **tokens,
+                       size_t *n)
+{
+    const eval_document *d = &r->set->documents[t->document];
+    for (size_t size = max * BYTES_PER_TOKEN;; size = size * 3 / 4) {
+        view prefix = before(d, t->begin, form == EVAL_MIDDLE ? size * 3 / 4 : size);
+        view suffix = after(d, t->end, size / 4);
+        cerium_infill in = {.prefix = prefix.ptr, .prefix_len = prefix.len, .suffix = suffix.ptr,
+                            .suffix_len = suffix.len, .path = base_name(d->path)};
+        int status;
+        if (form == EVAL_PREFIX) {
+            RETURN_IF(encode(r->engine, prefix, CERIUM_TOKENIZE_BEGIN, tokens, n, r->err));
+            if (*n >= 1 && *n <= max) return CERIUM_OK;
+            memory_free(*tokens);
+            if (*n == 0)
+                return error_set(r->err, CERIUM_ERR_ARGUMENT, "%s: nothing before a line", d->path);
+            continue;
+        }
+        status = cerium_infill_tokens(r->engine, &in, NULL, 0, n, r->err);
+        if (status && status != CERIUM_ERR_CAPACITY) return status;
+        if (*n > max && size > 0) continue;
+        *tokens = memory_alloc(*n * sizeof **tokens);
+        if (!*tokens) return error_set(r->err, CERIUM_ERR_MEMORY, "no memory for a prompt");
+        return cerium_infill_tokens(r->engine, &in, *tokens, *n, n, r->err);
+    }
+}
+
+/* Greedy, to the end of the first line that has something on it. */
+static int write_line(runner *r, const int32_t *tokens, size_t n, eval_result *out)
+{
+    const cerium_sampling sampling = {.logprobs = true, .step_tokens_max = 1};
+    cerium_step step = {0};
+    char text[EVAL_ANSWER_BYTES];
+    size_t len = 0;
+    double logprob = 0;
+    bool over = false;
+    RETURN_IF(cerium_session_sync(r->session, tokens, n, NULL, r->err));
+    for (uint32_t i = 0; i < r->o->line_tokens && !over && step.stop == CERIUM_STOP_NONE; i++) {
+        RETURN_IF(cerium_session_step(r->session, &sampling, &step, r->err));
+        for (uint32_t k = 0; k < step.n_tokens; k++) logprob += (double)step.logprobs[k];
+        for (size_t k = 0; k < step.text_len && !over; k++) {
+            bool blank = eval_stripped((view){text, len}).len == 0;
+            if (step.text[k] == '\n' && blank)
+                len = 0;
+            else if (step.text[k] == '\n' || len == sizeof text)
+                over = true;
+            else
+                text[len++] = step.text[k];
+        }
+    }
+    view line = eval_stripped((view){text, len});
+    memcpy(out->text, line.ptr, line.len);
+    out->len = (uint32_t)line.len;
+    out->confidence = (float)exp(logprob);
+    return CERIUM_OK;
+}
+
+static int run_task(runner *r, size_t number, eval_form form)
+{
+    const eval_task *t = &r->set->tasks[number];
+    const eval_document *d = &r->set->documents[t->document];
+    eval_result *out = &r->run->results[form][number];
+    int32_t *tokens = NULL;
+    size_t n = 0;
+    RETURN_IF(make_prompt(r, t, form, r->o->window - r->o->line_tokens, &tokens, &n));
+    int status = write_line(r, tokens, n, out);
+    memory_free(tokens);
+    view want = eval_stripped((view){d->text + t->begin, t->end - t->begin});
+    view got = {out->text, out->len};
+    out->similarity = (float)eval_similarity(got, want);
+    out->right = view_equal(got, want);
+    return status;
+}
+
+static int run_tasks(runner *r)
+{
+    cerium_engine_info info;
+    cerium_engine_describe(r->engine, &info);
+    for (eval_form form = EVAL_PREFIX; form < EVAL_FORMS; form++) {
+        if (form == EVAL_MIDDLE && !info.fill_in_middle) continue;
+        r->run->results[form] = memory_zalloc(r->set->n_tasks + 1, sizeof *r->run->results[form]);
+        if (!r->run->results[form])
+            return error_set(r->err, CERIUM_ERR_MEMORY, "no memory for answers");
+        for (size_t i = 0; i < r->set->n_tasks; i++) {
+            RETURN_IF(run_task(r, i, form));
+            show(form == EVAL_PREFIX ? "lines" : "holes", i + 1, r->set->n_tasks);
+        }
+    }
+    return CERIUM_OK;
+}
+
+/* ---- likeliest tokens ---- */
+
+/* A window in each document in turn, from its beginning, and a token of it after the other. */
+static int note_document(runner *r, const eval_document *d, size_t n_max)
+{
+    int32_t *tokens = NULL;
+    size_t n = 0;
+    RETURN_IF(encode(r->engine, (view){d->text, d->len}, CERIUM_TOKENIZE_BEGIN, &tokens, &n,
+                     r->err));
+    int status = CERIUM_OK;
+    if (n > r->o->window) n = r->o->window;
+    for (size_t i = 1; i < n && i <= n_max && !status; i++) {
+        cerium_logprob top = {0};
+        status = cerium_session_sync(r->session, tokens, i, NULL, r->err);
+        if (!status) cerium_session_top(r->session, &top, 1);
+        if (!status) r->run->likeliest[r->run->n_likeliest++] = top.token;
+    }
+    memory_free(tokens);
+    return status;
+}
+
+static int note_likeliest(runner *r)
+{
+    const size_t n = r->o->n_likeliest;
+    r->run->likeliest = memory_zalloc(n + 1, sizeof *r->run->likeliest);
+    if (!r->run->likeliest) return error_set(r->err, CERIUM_ERR_MEMORY, "no memory for tokens");
+    for (size_t i = 0; i < r->set->n && r->run->n_likeliest < n; i++) {
+        const eval_document *d = &r->set->documents[(i * 37) % r->set->n];
+        size_t left = n - r->run->n_likeliest;
+        if (!d->is_hole) RETURN_IF(note_document(r, d, left < 100 ? left : 100));
+        show("tokens", r->run->n_likeliest, n);
+    }
+    return CERIUM_OK;
+}
+
+/* ---- all ---- */
+
+int eval_run_model(eval_run *run, const eval_set *set, const eval_options *o,
+                   const cerium_engine *engine, cerium_session *session, cerium_error *err)
+{
+    runner r = {run, set, o, engine, session, NULL, err};
+    *run = (eval_run){0};
+    r.logprobs = memory_zalloc(o->window, sizeof *r.logprobs);
+    run->bits = memory_zalloc(set->n, sizeof *run->bits);
+    run->bytes = memory_zalloc(set->n, sizeof *run->bytes);
+    int status = r.logprobs && run->bits && run->bytes
+                     ? CERIUM_OK
+                     : error_set(err, CERIUM_ERR_MEMORY, "no memory for figures");
+    if (!status) status = score_documents(&r);
+    if (!status) status = run_tasks(&r);
+    if (!status && o->n_likeliest) status = note_likeliest(&r);
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    memory_free(r.logprobs);
+    if (status) eval_run_close(run);
+    return status;
+}
+
+void eval_run_close(eval_run *run)
+{
+    memory_free(run->bits);
+    memory_free(run->bytes);
+    memory_free(run->likeliest);
+    for (int form = 0; form < EVAL_FORMS; form++) memory_free(run->results[form]);
+    *run = (eval_run){0};
+}

@@ -1,0 +1,42 @@
+/* eval_run.h - one model over a set: what it predicts, what it writes, how sure it is. */
+#ifndef PROGRAMS_EVAL_RUN_H
+#define PROGRAMS_EVAL_RUN_H
+
+#include "programs/eval_set.h"
+#include "programs/eval_stats.h"
+
+typedef enum { EVAL_PREFIX = 0, EVAL_MIDDLE = 1, EVAL_FORMS = 2 } eval_form;
+
+enum { EVAL_ANSWER_BYTES = 512 };
+
+typedef struct {
+    char text[EVAL_ANSWER_BYTES]; /* [len] the line, without the white space around it */
+    uint32_t len;
+    float confidence;             /* probability of all its tokens */
+    float similarity;
+    bool right;
+} eval_result;
+
+typedef struct {
+    double *bits, *bytes;               /* [documents]; 0 for those that were not scored */
+    eval_result *results[EVAL_FORMS];   /* [tasks]; NULL: the model has no such form */
+    int32_t *likeliest;                 /* [n_likeliest] most likely tokens at places of the set */
+    size_t n_likeliest;
+} eval_run;
+
+typedef struct {
+    uint32_t window;      /* tokens that the model sees at most */
+    uint32_t line_tokens; /* of an answer at most */
+    uint32_t n_likeliest; /* places at which the most likely token is noted */
+    uint64_t bytes;       /* of each language whose bits are counted */
+    uint64_t seed;
+} eval_options;
+
+/* The session scores SCORE tokens in a pass: open it with eval_session_config(). */
+cerium_session_config eval_session_config(void);
+CERIUM_CHECKED int eval_run_model(eval_run *run, const eval_set *set, const eval_options *o,
+                                  const cerium_engine *engine, cerium_session *session,
+                                  cerium_error *err);
+void eval_run_close(eval_run *run);
+
+#endif

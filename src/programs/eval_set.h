@@ -1,0 +1,40 @@
+/* eval_set.h - what a model is evaluated on: documents, and lines taken out of them. */
+#ifndef PROGRAMS_EVAL_SET_H
+#define PROGRAMS_EVAL_SET_H
+
+#include "programs/options.h"
+
+enum { EVAL_LANGUAGES_MAX = 32, EVAL_NAME_BYTES = 24 };
+
+typedef struct {
+    char *path; /* owned; a task's id where it is a hole */
+    char *text; /* owned, [len] */
+    size_t len;
+    uint32_t language;
+    bool is_hole;       /* one task: text without [hole, hole_end) */
+    size_t hole, hole_end;
+} eval_document;
+
+typedef struct {
+    uint32_t document;
+    size_t begin, end; /* of the line in the text, without its line break */
+} eval_task;
+
+typedef struct {
+    eval_document *documents; /* [n] */
+    size_t n, cap;
+    eval_task *tasks;         /* [n_tasks], by language */
+    size_t n_tasks;
+    char languages[EVAL_LANGUAGES_MAX][EVAL_NAME_BYTES];
+    uint32_t n_languages;
+    bool has_documents;       /* texts to predict, not holes alone */
+} eval_set;
+
+/* Read JSON Lines of {"path", "text"} or {"prompt", "suffix", "canonical_solution", "task_id"}, or
+ * all source files of a folder, by name.  CERIUM_ERR_FORMAT says which line. */
+CERIUM_CHECKED int eval_set_open(eval_set *set, const char *path, cerium_error *err);
+/* At most n_lines lines of each language, drawn by seed; holes are tasks in any case. */
+CERIUM_CHECKED int eval_set_draw(eval_set *set, uint32_t n_lines, uint64_t seed, cerium_error *err);
+void eval_set_close(eval_set *set);
+
+#endif

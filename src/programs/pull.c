@@ -1,0 +1,211 @@
+/* pull.c - `cerium pull`: a model by its short name or address, for the user. */
+#include "programs/programs.h"
+
+#include <ctype.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "programs/download.h"
+#include "programs/options.h"
+
+static const char help[] =
+    "usage: cerium pull [OPTIONS] NAME|URL\n\n"
+    "Download a model, which -m NAME then finds.  What breaks off is gone on with, here or by\n"
+    "the next call; the file appears when it is whole and its SHA-256 is right, where that is\n"
+    "known.\n\n"
+    "      --list          the short names\n"
+    "      --to FILE       instead of a file in the folder of models\n"
+    "      --checksum HEX  the SHA-256 that the file must have\n"
+    "      --stall N       seconds without a byte after which a try has failed (default 30)\n\n"
+    "The folder is CERIUM_MODELS, else cerium/models in the user's cache.  HF_TOKEN goes to\n"
+    "huggingface.co, CERIUM_PULL_TOKEN to any other host that is named; https_proxy, http_proxy\n"
+    "and no_proxy are heeded.\n\n"
+    "example: cerium pull qwen2.5-coder-0.5b && cerium run -m qwen2.5-coder-0.5b -p 'def f('\n";
+
+enum { OWN_LIST = OPTION_OWN, OWN_TO, OWN_SHA256, OWN_STALL };
+enum { LIST_BYTES_MAX = 1 << 20, TEXT_BYTES = 4096, SPLITS_MAX = 999 };
+
+typedef struct {
+    options o;
+    bool list;
+    const char *to, *sha256;
+    uint32_t stall;
+    char name[TEXT_BYTES], url[TEXT_BYTES], listed_sha256[65];
+} pull_command;
+
+static bool is_sha256(const char *text)
+{
+    size_t n = 0;
+    while (isxdigit((unsigned char)text[n])) n++;
+    return n == 64 && !text[n];
+}
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    pull_command *p = arg;
+    switch (val) {
+    case OWN_LIST: p->list = true; return true;
+    case OWN_TO: p->to = value; return *value != 0;
+    case OWN_SHA256: p->sha256 = value; return is_sha256(value);
+    case OWN_STALL: return option_u32(value, 1, 3600, &p->stall);
+    default: return false;
+    }
+}
+
+/* ---- names ---- */
+
+/* The next line's three words; false at the end. */
+static bool next_name(view *rest, char name[TEXT_BYTES], char url[TEXT_BYTES], char sha256[65])
+{
+    while (rest->len) {
+        char line[TEXT_BYTES];
+        const char *end = memchr(rest->ptr, '\n', rest->len);
+        size_t len = end ? (size_t)(end - rest->ptr) : rest->len;
+        snprintf(line, sizeof line, "%.*s", len < sizeof line ? (int)len : 0, rest->ptr);
+        *rest = (view){rest->ptr + len + (end != NULL), rest->len - len - (end != NULL)};
+        if (line[0] != '#' && sscanf(line, "%4000s %4000s %64s", name, url, sha256) == 3)
+            return true;
+    }
+    return false;
+}
+
+static int read_names(bytes *out, cerium_error *err)
+{
+    const char *path = shipped_file("models.list");
+    *out = (bytes){.max = LIST_BYTES_MAX};
+    if (!path) return error_set(err, CERIUM_ERR_IO, "models.list is not there: name an address");
+    return read_file(path, out, err);
+}
+
+static int find_name(pull_command *p, const char *wanted, cerium_error *err)
+{
+    bytes all;
+    char name[TEXT_BYTES], url[TEXT_BYTES], sha256[65];
+    RETURN_IF(read_names(&all, err));
+    view rest = {all.ptr, all.len};
+    while (!p->url[0] && next_name(&rest, name, url, sha256)) {
+        if (strcmp(name, wanted) != 0) continue;
+        snprintf(p->url, sizeof p->url, "%s", url);
+        snprintf(p->name, sizeof p->name, "%.4000s.gguf", name);
+        if (is_sha256(sha256)) memcpy(p->listed_sha256, sha256, sizeof sha256);
+    }
+    bytes_free(&all);
+    if (p->url[0]) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_ARGUMENT,
+                     "'%s' is no short name (cerium pull --list) and no http address", wanted);
+}
+
+static int print_names(cerium_error *err)
+{
+    bytes all;
+    char name[TEXT_BYTES], url[TEXT_BYTES], sha256[65];
+    RETURN_IF(read_names(&all, err));
+    view rest = {all.ptr, all.len};
+    while (next_name(&rest, name, url, sha256)) printf("%-24s %s\n", name, url);
+    bytes_free(&all);
+    return CERIUM_OK;
+}
+
+/* The file's name at the end of an address, without a query. */
+static int name_of_url(pull_command *p, const char *url, cerium_error *err)
+{
+    size_t end = strcspn(url, "?#"), begin = end;
+    while (begin > 0 && url[begin - 1] != '/') begin--;
+    if (strlen(url) >= sizeof p->url || end - begin < 6 || url[begin] == '.' ||
+        strncmp(url + end - 5, ".gguf", 5) != 0 || memchr(url + begin, '%', end - begin))
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "%s: an address ends in the name of a .gguf file, or --to says one", url);
+    snprintf(p->name, sizeof p->name, "%.*s", (int)(end - begin), url + begin);
+    return CERIUM_OK;
+}
+
+/* ---- the command ---- */
+
+static void show(uint64_t done, uint64_t total)
+{
+    char a[32], b[32];
+    if (total)
+        fprintf(stderr, "\r\033[K%s of %s, %llu %%", human_bytes(a, (double)done),
+                human_bytes(b, (double)total), (unsigned long long)(done / (total / 100 + 1)));
+    else
+        fprintf(stderr, "\r\033[K%s", human_bytes(a, (double)done));
+}
+
+/* Hugging Face's token goes nowhere else. */
+static const char *token_for(const char *url)
+{
+    const char *host = strstr(url, "://");
+    host = host ? host + 3 : url;
+    size_t len = strcspn(host, "/:?#");
+    bool hf = !strncasecmp(url, "https:", 6) && len == 14 &&
+              !strncasecmp(host, "huggingface.co", 14);
+    const char *token = getenv(hf ? "HF_TOKEN" : "CERIUM_PULL_TOKEN");
+    return token && *token && !strpbrk(token, "\r\n") ? token : NULL;
+}
+
+static int pull_one(pull_command *p, const char *url, const char *name, cerium_error *err)
+{
+    char path[TEXT_BYTES], size[32];
+    struct stat st;
+    if (p->to)
+        snprintf(path, sizeof path, "%s", p->to);
+    else if (!models_path(path, sizeof path, name))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "no folder for models: set CERIUM_MODELS");
+    const char *sha256 = p->sha256 ? p->sha256 : p->listed_sha256[0] ? p->listed_sha256 : NULL;
+    download d = {.url = url, .path = path, .sha256 = sha256, .token = token_for(url),
+                  .stall_seconds = p->stall, .progress = isatty(STDERR_FILENO) ? show : NULL};
+    if (!access(path, F_OK)) {
+        fprintf(stderr, "%s is there already\n", path);
+        return CERIUM_OK;
+    }
+    int status = download_file(&d, err);
+    if (d.progress) fprintf(stderr, "\r\033[K");
+    if (!status && !stat(path, &st))
+        fprintf(stderr, "%s: %s\n", path, human_bytes(size, (double)st.st_size));
+    return status;
+}
+
+/* All parts of a split set, when the first one is named. */
+static int pull_all(pull_command *p, cerium_error *err)
+{
+    unsigned n = 0;
+    char *in_url = strstr(p->url, "-00001-of-"), *in_name = strstr(p->name, "-00001-of-");
+    if (!in_url || !in_name || p->to || sscanf(in_url, "-00001-of-%5u", &n) != 1 || n < 2 ||
+        n > SPLITS_MAX)
+        return pull_one(p, p->url, p->name, err);
+    for (unsigned i = 1; i <= n; i++) {
+        char digits[8];
+        snprintf(digits, sizeof digits, "%05u", i);
+        memcpy(in_url + 1, digits, 5);
+        memcpy(in_name + 1, digits, 5);
+        RETURN_IF(pull_one(p, p->url, p->name, err));
+    }
+    return CERIUM_OK;
+}
+
+static int run(pull_command *p, const char *what, cerium_error *err)
+{
+    if (p->list) return print_names(err);
+    if (strncasecmp(what, "http://", 7) != 0 && strncasecmp(what, "https://", 8) != 0) {
+        RETURN_IF(find_name(p, what, err));
+    } else {
+        if (!p->to) RETURN_IF(name_of_url(p, what, err));
+        snprintf(p->url, sizeof p->url, "%s", what);
+    }
+    return pull_all(p, err);
+}
+
+int program_pull(int argc, char **argv)
+{
+    static const struct option own[] = {
+        {"list", no_argument, NULL, OWN_LIST},
+        {"to", required_argument, NULL, OWN_TO},
+        {"checksum", required_argument, NULL, OWN_SHA256},
+        {"stall", required_argument, NULL, OWN_STALL},
+    };
+    static pull_command p = {.stall = 30};
+    cerium_error err;
+    RETURN_IF(options_parse(&p.o, argc, argv, 0, own, ARRAY_LEN(own), take_own, &p, help));
+    if (argc - optind != (p.list ? 0 : 1)) return usage_error("pull", "name one model or address");
+    return run(&p, argv[optind], &err) ? failed(&err) : 0;
+}

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Make the fixtures of `cerium convert`: tiny random models as Hugging Face publishes them.
+
+Owns tests/golden/hf/NAME/: config.json and model*.safetensors by transformers' save_pretrained(),
+tokenizer.json by tokenizers; and beside them NAME.expect, transformers' own logits in the form of
+make_fixtures.py, and NAME.text and NAME.ids, a text and the ids that tokenizers gives it.
+
+    python3 make_convert.py [NAME ...]
+"""
+import json
+import os
+import shutil
+import sys
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
+from tokenizers import pre_tokenizers as pre
+from tokenizers import processors, trainers
+from transformers import MistralConfig, MistralForCausalLM
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+
+import make_fixtures as mf
+
+OUT = os.path.join(mf.HERE, "hf")
+TEXT = ("def naïve(x_1, y=12345):\n    return {'a': x_1 ** 2, \"ß\": [y // 7]}\n\n\n"
+        "\tif (a!=b) { i'm++; they'LL }  // the end of 2026 \U0001f642\r\n<|im_end|> the thing")
+
+# As many as make_fixtures.py has; tokenizers wants both halves of each in the vocabulary.
+MERGES = ["i n", "t h", "th e", "r e", "\u0120 t", "o n", "e r", "\u0120t h", "\u0120th e", "i f"]
+QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+         r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+LLAMA3 = QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+O200K = "|".join([
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+
+
+def split(pattern):
+    return pre.Sequence([pre.Split(Regex(pattern), "isolated"),
+                         pre.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+PRES = {
+    "qwen2": lambda: split(QWEN2), "llama3": lambda: split(LLAMA3), "o200k": lambda: split(O200K),
+    "gpt2": lambda: pre.ByteLevel(add_prefix_space=False),
+    "starcoder": lambda: pre.Sequence([pre.Digits(individual_digits=True),
+                                       pre.ByteLevel(add_prefix_space=False)]),
+}
+
+
+def byte_level(kind):
+    """256 bytes, a few merges, a few control tokens; Llama 3 begins every text with one."""
+    words = mf.byte_alphabet() + [m.replace(" ", "") for m in MERGES]
+    t = Tokenizer(models.BPE(vocab={w: i for i, w in enumerate(words)},
+                             merges=[tuple(m.split(" ")) for m in MERGES],
+                             ignore_merges=kind == "llama3"))
+    t.pre_tokenizer = PRES[kind]()
+    t.decoder = decoders.ByteLevel()
+    t.add_special_tokens([AddedToken(c, special=True) for c in mf.CONTROL])
+    if kind == "llama3":
+        first = mf.CONTROL[0]
+        t.post_processor = processors.TemplateProcessing(
+            single=f"{first} $A", special_tokens=[(first, t.token_to_id(first))])
+    return t
+
+
+def sentencepiece():
+    """As Llama 2: bytes to fall back to, spaces as U+2581, one before the text."""
+    t = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"),
+                                         normalizers.Replace(" ", "\u2581")])
+    special = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)]
+    trainer = trainers.BpeTrainer(vocab_size=420, special_tokens=special[:3],
+                                  initial_alphabet=list("abcdefghijklmnopqrstuvwxyz\u2581"))
+    t.train_from_iterator([open(__file__, encoding="utf-8").read()], trainer)
+    data = json.loads(t.to_str())
+    words = [w for w in sorted(data["model"]["vocab"], key=data["model"]["vocab"].get)
+             if w not in special and "\n" not in w]
+    merges = [m for m in data["model"]["merges"] if "\n" not in "".join(m)]
+    vocab = {w: i for i, w in enumerate(special + words)}
+    data["model"]["vocab"], data["model"]["merges"] = vocab, merges
+    return Tokenizer.from_str(json.dumps(data))
+
+
+# ---- weights that are not plain ----
+
+def as_fp8(folder, block=16):
+    """Matrices of the layers in E4M3 with a scale for each block; returns what they decode to."""
+    path = os.path.join(folder, "model.safetensors")
+    weights, plain = load_file(path), {}
+    for name in list(weights):
+        w = weights[name]
+        if w.ndim != 2 or "_proj" not in name:
+            continue
+        rows, columns = (-(-n // block) for n in w.shape)
+        scale = torch.zeros(rows, columns)
+        quants = torch.zeros(w.shape)
+        for r in range(rows):
+            for c in range(columns):
+                part = w[r * block:(r + 1) * block, c * block:(c + 1) * block].float()
+                scale[r, c] = part.abs().max() / 448
+                quants[r * block:(r + 1) * block, c * block:(c + 1) * block] = part / scale[r, c]
+        quants = quants.to(torch.float8_e4m3fn)
+        wide = scale.repeat_interleave(block, 0).repeat_interleave(block, 1)
+        plain[name] = (quants.float() * wide[:w.shape[0], :w.shape[1]]).bfloat16()
+        weights[name], weights[name + "_scale_inv"] = quants, scale
+    save_file(weights, path)
+    add_to_config(folder, quantization_config={"quant_method": "fp8",
+                                               "weight_block_size": [block, block]})
+    return plain
+
+
+def as_mxfp4(folder, rng):
+    """Experts in random MXFP4; transformers' own code says what they decode to."""
+    path = os.path.join(folder, "model.safetensors")
+    weights, plain = load_file(path), {}
+    for name in list(weights):
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            continue
+        n, k, rows = weights.pop(name).shape  # transposed: [experts, columns, rows]
+        blocks = torch.from_numpy(rng.integers(0, 256, (n, rows, k // 32, 16), dtype=np.uint8))
+        scales = torch.from_numpy(rng.integers(122, 126, (n, rows, k // 32), dtype=np.uint8))
+        weights[name + "_blocks"], weights[name + "_scales"] = blocks, scales
+        plain[name] = convert_moe_packed_tensors(blocks.clone(), scales.clone())
+    save_file(weights, path)
+    add_to_config(folder, quantization_config={"quant_method": "mxfp4"})
+    return plain
+
+
+def add_to_config(folder, **keys):
+    path = os.path.join(folder, "config.json")
+    with open(path, encoding="utf-8") as f:
+        config = json.load(f)
+    config.update(keys)
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(config, f, indent=1)
+
+
+# ---- the list ----
+
+SMALL = dict(hidden_size=32, intermediate_size=48, vocab_size=mf.N_VOCAB)
+
+
+def change(name, base, options, tokenizer, **more):
+    fixture = next(f for f in mf.FIXTURES if f["name"] == base)
+    return {**fixture, "name": name, "options": {**fixture["options"], **options},
+            "tokenizer": tokenizer, **more}
+
+
+MODELS = [
+    change("llama3", "llama-rope3", {**SMALL, "head_dim": 16}, "llama3"),
+    change("mistral", "llama", {**SMALL, "vocab_size": 0}, "sentencepiece", config=MistralConfig,
+           model=MistralForCausalLM),
+    change("qwen2", "qwen2-yarn", {**SMALL, "vocab_size": 280}, "qwen2"),
+    change("qwen2-split", "qwen2", SMALL, "gpt2", shards=True, dtype=torch.float16),
+    change("qwen3", "qwen3", {**SMALL, "head_dim": 16}, "qwen2", dtype=torch.float32),
+    change("qwen3-fp8", "qwen3", {**SMALL, "head_dim": 16}, "qwen2", special="fp8"),
+    change("qwen3moe", "qwen3moe", {"vocab_size": mf.N_VOCAB, "num_experts": 4}, "qwen2"),
+    change("gpt-oss", "gpt-oss", {}, "o200k"),
+    change("gpt-oss-mxfp4", "gpt-oss", {}, "o200k", special="mxfp4"),
+    change("starcoder2", "starcoder2", SMALL, "starcoder"),
+]
+
+
+def save(fixture, folder, rng):
+    """The folder, and the model with just those weights that it holds."""
+    tokenizer = (sentencepiece() if fixture["tokenizer"] == "sentencepiece"
+                 else byte_level(fixture["tokenizer"]))
+    if not fixture["options"]["vocab_size"]:
+        fixture["options"]["vocab_size"] = tokenizer.get_vocab_size()
+    model = mf.make_model(fixture)
+    mf.randomise(model, rng)
+    dtype = fixture.get("dtype", torch.bfloat16)
+    for p in model.parameters():
+        p.data = p.data.to(dtype)
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder, max_shard_size="40KB" if fixture.get("shards") else "1GB")
+    for name in os.listdir(folder):
+        if not name.startswith(("model", "config")):
+            os.remove(os.path.join(folder, name))
+    tokenizer.save(os.path.join(folder, "tokenizer.json"), pretty=False)
+    plain = {}
+    if fixture.get("special") == "fp8":
+        plain = as_fp8(folder)
+    elif fixture.get("special") == "mxfp4":
+        plain = as_mxfp4(folder, rng)
+    model.float()
+    for name, value in plain.items():
+        parameter = model.get_parameter(name)
+        assert parameter.shape == value.shape, (name, parameter.shape, value.shape)
+        parameter.data.copy_(value.float())
+    return model, tokenizer
+
+
+def make(fixture):
+    rng = np.random.default_rng(fixture["seed"] + 1000)
+    name, folder = fixture["name"], os.path.join(OUT, fixture["name"])
+    model, tokenizer = save(fixture, folder, rng)
+    quantized = fixture.get("special") == "mxfp4"
+    sequences = [mf.choose_tokens(model, n, rng) for n in (40, 5)]
+    rows = [len(s) - 3 for s in sequences]
+    results = [mf.run(model, s) for s in sequences]
+    reference = [logits[0] for logits, _ in results]
+    half, error, kl, _ = mf.simulate(model, sequences, rows, reference, quantized,
+                                     [gates for _, gates in results])
+    bounds = ((mf.SAFETY * error, mf.SAFETY * kl) if quantized else
+              (max(mf.FLOAT_BOUND, mf.SAFETY * error), max(mf.KL_LEAST, mf.SAFETY * kl)))
+    references = [(reference, bounds)]
+    if not quantized:
+        references.insert(0, (half, (mf.FLOAT_BOUND, mf.KL_LEAST)))
+    mf.write_expect(os.path.join(OUT, name + ".expect"), sequences, rows, references)
+    with open(os.path.join(OUT, name + ".text"), "w", encoding="utf-8", newline="") as f:
+        f.write(TEXT)
+    with open(os.path.join(OUT, name + ".ids"), "w", encoding="utf-8") as f:
+        f.write("\n".join(map(str, tokenizer.encode(TEXT).ids)) + "\n")
+    size = sum(os.path.getsize(os.path.join(folder, n)) for n in os.listdir(folder))
+    print(f"{name:14} {size / 1024:4.0f} KiB, bound {bounds[0]:.4f}", flush=True)
+
+
+def main():
+    torch.set_num_threads(1)
+    os.makedirs(OUT, exist_ok=True)
+    for fixture in MODELS:
+        if len(sys.argv) < 2 or fixture["name"] in sys.argv[1:]:
+            make(fixture)
+
+
+if __name__ == "__main__":
+    main()

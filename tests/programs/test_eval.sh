@@ -1,0 +1,63 @@
+#!/bin/sh
+# test_eval.sh - cerium eval: sets in their three forms, figures that are known, the same twice.
+. tests/shell.sh
+
+model=tests/golden/fixtures/qwen2-q8_0.gguf
+export CERIUM_MODEL=$model
+
+status() {
+    want=$1
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    [ "$got" = "$want" ] || { echo "status $got: $*"; cat "$work/out" "$work/err"; return 1; }
+}
+says() { grep -qF -e "$1" "$work/$2" || { cat "$work/$2"; return 1; }; }
+evaluate() { ./cerium eval --lines 3 --bytes 2K --window 128 "$@"; }
+
+mkdir "$work/set"
+i=0
+while [ $i -lt 12 ]; do
+    printf 'int number_%d(int x)\n{\n    int y = x + %d;\n    return y * y;\n}\n\n' $i $i
+    i=$((i + 1))
+done >"$work/set/a.c"
+printf 'import os\n\n\ndef f(x):\n    value = os.path.join(x, "y")\n    return value\n' \
+    >"$work/set/b.py"
+echo "no source" >"$work/set/notes.txt"
+check "a folder" status 0 evaluate --set "$work/set"
+check "by language" says python out
+check "and all" says "all " out
+cp "$work/out" "$work/first"
+check "again" status 0 evaluate --set "$work/set"
+check "the same" cmp "$work/first" "$work/out"
+check "other threads and batches" status 0 evaluate --set "$work/set" --threads 2 --batch 5
+check "the same, too" cmp "$work/first" "$work/out"
+
+check "against itself" status 0 evaluate --set "$work/set" --against $model --tokens 30 --json
+check "all tokens agree" says '"agreement": 1.0' out
+check "no difference" says '"difference"' out
+differences() { sed -n '/"difference"/,/}$/p' "$work/out" | grep -E '"(value|low|high)"'; }
+none_differs() { differences | grep -q . && ! differences | grep -vq ': 0.0'; }
+check "in any figure" none_differs
+check "against another" status 0 evaluate --set "$work/set" --json --tokens 30 \
+    --against tests/golden/fixtures/qwen2-q4_0.gguf
+some_differ() { differences | grep -vq ': 0.0'; }
+check "differs" some_differ
+
+cat >"$work/set.jsonl" <<'END'
+{"path": "x.py", "text": "a = 1\nb = 2\nc = 3\nd = 4\nlonger = 5\n"}
+{"task_id": "T/1", "prompt": "def f(x):\n", "canonical_solution": "    return x", "suffix": "\n"}
+END
+check "JSON Lines" status 0 evaluate --set "$work/set.jsonl" --answers "$work/answers.jsonl"
+check "with answers" grep -q '"expected":"    return x"' "$work/answers.jsonl"
+check "in both forms" test "$(grep -c '"T/1"' "$work/answers.jsonl")" = 2
+
+echo '{"path": "x.py"}' >>"$work/set.jsonl"
+check "a line that is neither" status 1 evaluate --set "$work/set.jsonl"
+check "and which" says 'set.jsonl:3: neither' err
+check "no set" status 1 evaluate --set /nowhere
+check "it is named" says /nowhere err
+check "an empty one" status 1 evaluate --set "$work/set/notes.txt"
+check "none at all" status 2 ./cerium eval
+check "--help" status 0 ./cerium eval --help
+report eval

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Checks of the training code on models of a few thousand weights: seconds.
+
+    python test_training.py
+"""
+
+import copy
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+import torch.nn.functional as F
+
+import checkpoint
+import distill
+from model import Config, Decoder, mean_loss
+from optimizer import optimizers
+from prune import Seen, kept_layers, pruned
+
+SMALL = Config(vocab=97, width=32, layers=3, heads=2, kv_heads=1, head_dim=16,
+               ffn=48, context=64)
+
+
+def random_model(config=SMALL, seed=1):
+    torch.manual_seed(seed)
+    model = Decoder(config)
+    for p in model.parameters():
+        if p.ndim == 2:
+            torch.nn.init.normal_(p, std=p.shape[1] ** -0.5)
+    return model.eval()
+
+
+def text(rows=4, length=48, seed=2):
+    torch.manual_seed(seed)
+    return torch.randint(0, SMALL.vocab, (rows, length))
+
+
+def close(a, b, by=1e-5):
+    return torch.allclose(a, b, atol=by, rtol=1e-4)
+
+
+def test_loss_is_autograds():
+    model, ids = random_model(), text()
+    hidden = model.hidden(ids[:, :-1]).detach().requires_grad_()
+    table = model.embedding.weight.detach().requires_grad_()
+    logits = (hidden @ table.T).flatten(0, 1)
+    plain = (F.cross_entropy(logits, ids[:, 1:].flatten())
+             + 0.01 * logits.logsumexp(-1).square().mean())
+    want = torch.autograd.grad(plain, (hidden, table))
+    ours = mean_loss(hidden, table, ids[:, 1:], chunk=13, z=0.01)
+    got = torch.autograd.grad(ours, (hidden, table))
+    assert close(ours, plain) and all(map(close, got, want))
+
+
+def test_divergence_is_autograds():
+    wide = Config(**{**SMALL.as_dict(), "width": 48})
+    teacher, student, ids = random_model(wide, 3), random_model(), text()
+    h = student.hidden(ids).flatten(0, 1).detach().requires_grad_()
+    t = teacher.hidden(ids).flatten(0, 1).detach()
+    table = student.embedding.weight.detach().requires_grad_()
+    wanted = (t @ teacher.embedding.weight.T / 2).softmax(-1)
+    logs = (h @ table.T / 2).log_softmax(-1)
+    plain = 4 * (wanted * (wanted.log() - logs)).sum(-1).mean()
+    want = torch.autograd.grad(plain, (h, table))
+    ours = distill.mean_divergence(h, table, t, teacher.embedding.weight, 11,
+                                   2.0)
+    got = torch.autograd.grad(ours, (h, table))
+    assert close(ours, plain) and all(map(close, got, want))
+    same = distill.mean_divergence(t, teacher.embedding.weight, t,
+                                   teacher.embedding.weight, 11, 2.0)
+    assert abs(same.item()) < 1e-5
+
+
+def test_pruning_keeps_what_works():
+    """Channels and a layer that do nothing can go without a trace."""
+    model, ids = random_model(), text()
+    whole = copy.deepcopy(model)
+    seen = Seen(model)
+    with torch.no_grad():
+        want = model.logits(ids)
+        same = pruned(model, seen, 3, 48, 32)
+        assert close(same.logits(ids), want)
+        for block in whole.blocks:  # 16 channels of the feed-forward
+            block.gate.weight[::3] = 0
+        silent = whole.blocks[1]
+        silent.attention.output.weight.zero_()
+        silent.down.weight.zero_()
+        want = whole.logits(ids)
+        seen = Seen(whole)
+        whole.logits(ids)
+        assert kept_layers(seen, 2) == [0, 2]
+        small = pruned(whole, seen, 2, 32, 32)
+        assert small.parameter_count() < whole.parameter_count() * 0.75
+        assert close(small.logits(ids), want)
+
+
+def test_narrow_models_come_close():
+    """Width that carries little can go almost without a trace."""
+    model, ids = random_model(), text()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith("embedding.weight"):
+                p[:, 24:] *= 1e-4
+            elif name.endswith(("output.weight", "down.weight")):
+                p[24:] *= 1e-4
+        want = model.logits(ids)
+        seen = Seen(model)
+        model.logits(ids)
+        small = pruned(model, seen, 3, 48, 24)
+        alike = F.cosine_similarity(small.logits(ids), want, dim=-1)
+    assert alike.min() > 0.999, alike.min()
+
+
+def test_distillation_learns_the_teacher():
+    """A student of another shape comes nearer to the teacher than it was."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "teacher.pt"
+        checkpoint.save(path, random_model(seed=5))
+        args = SimpleNamespace(
+            device="cpu", bf16=False, chunk=16, z_loss=1e-4, temperature=1.0,
+            soft=0.8, matrix_lr=0.02, lr=0.01, weight_decay=0.0)
+        run = distill.Distillation.__new__(distill.Distillation)
+        run.args = args
+        run.teacher = checkpoint.load_model(path).requires_grad_(False)
+        run.model = random_model(Config(**{**SMALL.as_dict(), "layers": 1}), 6)
+        run.hidden = run.model.hidden
+        run.parameters = list(run.model.parameters())
+        steps = optimizers(run.model, args)
+        ids = text(8)
+
+        def apart():
+            with torch.no_grad():
+                return distill.mean_divergence(
+                    run.hidden(ids).flatten(0, 1),
+                    run.model.embedding.weight,
+                    run.teacher.hidden(ids).flatten(0, 1),
+                    run.teacher.embedding.weight, 64, 1.0).item()
+        before = apart()
+        for _ in range(30):
+            _, grads = run.gradients(ids[:, :-1], ids[:, 1:])
+            for p, grad in zip(run.parameters, grads):
+                p.grad = grad
+            for step in steps:
+                step.step()
+        assert apart() < 0.7 * before, (before, apart())
+
+
+def main():
+    torch.set_num_threads(1)
+    tests = [v for n, v in globals().items() if n.startswith("test_")]
+    for test in tests:
+        test()
+        print(f"ok   {test.__name__}", flush=True)
+    print(f"training: {len(tests)} passed, 0 failed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
