@@ -60,9 +60,8 @@ SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
 # The server's folders, the watchdog and the wafer belong to the program, not to the library: who
 # embeds it has no sockets, reads what it writes and simulates nothing.
-SERVER_SRC := $(sort $(filter src/convert/% src/protocol/% src/store/% src/server/% src/guard/% src/watch/% \
-              src/wafer/%,\
-              $(ALL_SRC)))
+SERVER_SRC := $(sort $(filter src/convert/% src/guard/% src/protocol/% src/server/% src/store/% src/wafer/% \
+              src/watch/%,$(ALL_SRC)))
 LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
 PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
 LIB_OBJ  := $(LIB_SRC:%.c=$O/%.o)
