@@ -294,6 +294,7 @@ int program_complete(int argc, char **argv)
     if (!status) status = guarding_open(&c.guarding, &c.o, &err);
     c.guarding.quiet = c.quiet;
     if (!status) status = options_engine(&c.o, &engine, 1, &err);
+    if (!status) status = guarding_check(&c.guarding, &err);
     if (!status) status = complete(&c, engine, &err);
     cerium_engine_close(&engine);
     guarding_close(&c.guarding);

@@ -445,6 +445,7 @@ int program_edit(int argc, char **argv)
     if (!status) status = read_instruction(&e, argc, argv, &err);
     if (!status) status = guarding_open(&e.guarding, &e.o, &err);
     if (!status) status = options_engine(&e.o, &engine, 1, &err);
+    if (!status) status = guarding_check(&e.guarding, &err);
     if (!status) status = run_edit(&e, engine, &err);
     cerium_engine_close(&engine);
     guarding_close(&e.guarding);

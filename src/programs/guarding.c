@@ -24,10 +24,13 @@ int guarding_open(guarding *g, const options *o, cerium_error *err)
     if (o->guard_late) (void)watch_policy_set_late(&g->policy, view_of(o->guard_late));
     g->on = !watch_policy_is_off(&g->policy);
     if (!g->on) return CERIUM_OK;
-    if (!scan_rules(o->rules, g->rules, sizeof g->rules))
-        return error_set(err, CERIUM_ERR_IO,
-                         "the watchdog has no rules: name their folder with --rules or "
-                         "CERIUM_RULES, or give --guard off");
+    if (!scan_rules(o->rules, g->rules, sizeof g->rules)) {
+        /* Told when they are needed: whoever has no model either hears of that first. */
+        g->status = error_set(&g->error, CERIUM_ERR_IO,
+                              "the watchdog has no rules: name their folder with --rules or "
+                              "CERIUM_RULES, or give --guard off");
+        return CERIUM_OK;
+    }
     g->reading = !pthread_create(&g->thread, NULL, read_rules, g);
     if (!g->reading) read_rules(g);
     return CERIUM_OK;
@@ -38,6 +41,13 @@ int guarding_ready(guarding *g, cerium_error *err)
     if (g->reading) pthread_join(g->thread, NULL);
     g->reading = false;
     if (g->status && err) *err = g->error;
+    return g->status;
+}
+
+int guarding_check(const guarding *g, cerium_error *err)
+{
+    if (!g->on || g->reading) return CERIUM_OK;
+    if (g->status) *err = g->error;
     return g->status;
 }
 

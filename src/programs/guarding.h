@@ -29,6 +29,8 @@ typedef struct {
 
 /* Begin to read the rules that the options ask for.  Returns a status with one clear line. */
 CERIUM_CHECKED int guarding_open(guarding *g, const options *o, cerium_error *err);
+/* What is wrong, as far as that is known without waiting. */
+CERIUM_CHECKED int guarding_check(const guarding *g, cerium_error *err);
 CERIUM_CHECKED int guarding_ready(guarding *g, cerium_error *err);
 void guarding_close(guarding *g);
 

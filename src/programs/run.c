@@ -468,6 +468,7 @@ int program_run(int argc, char **argv)
     int status = guarding_open(&r.guarding, &r.o, &err);
     r.guarding.quiet = r.quiet;
     if (!status) status = options_engine(&r.o, &engine, r.best_of > 1 ? r.best_of + 1 : 1, &err);
+    if (!status) status = guarding_check(&r.guarding, &err);
     if (!status) status = with_session(&r, engine, prompt, &err);
     cerium_engine_close(&engine);
     guarding_close(&r.guarding);
