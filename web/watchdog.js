@@ -36,7 +36,7 @@ const DEEDS = {
 /** What the badge says, without the idiom. */
 export function words({ deed, weakness, cwe }) {
   if (deed === "taken_back") return DEEDS[deed];
-  const number = cwe ? `: CWE-${cwe}` : "";
+  const number = cwe ? `: CWE\u2011${cwe}` : "";
   return `${NAMES[weakness] ?? weakness} ${DEEDS[deed] ?? deed}${number}`;
 }
 
