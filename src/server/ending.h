@@ -1,0 +1,26 @@
+/* ending.h - how answers and their choices end, for who makes and follows them. */
+#ifndef SERVER_ENDING_H
+#define SERVER_ENDING_H
+
+#include "server/answers.h"
+
+static inline int answer_no_memory(protocol_error *e)
+{
+    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+}
+
+/* One that never began, or is over. */
+void answer_free(answer *a);
+/* What failed first is what the client is told. */
+void answer_fail(answer *a, const protocol_error *e);
+/* More choices of the answer wait, or fewer. */
+void answer_count_waiting(const answer *a, int32_t n);
+
+/* The client is told that a choice ended; its session may go on for another layer. */
+void choice_end(choice *ch, protocol_end end);
+/* We end a choice, not the model. */
+void choice_stop(choice *ch, protocol_end end);
+/* Its session is given back. */
+void choice_closed(choice *ch);
+
+#endif
