@@ -45,8 +45,10 @@ static inline kv_pool *open_kept(uint32_t sequences, uint64_t size)
 
 static inline bool fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n)
 {
+    int told = n_loaded;
     uint64_t ticket = kv_pool_fetch(pool, tenant, tokens, n);
     while (!kv_pool_is_fetched(pool, ticket)) usleep(200);
+    while (ticket > 0 && n_loaded == told) usleep(200); /* who asked is told a moment later */
     return ticket > 0;
 }
 
