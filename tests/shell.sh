@@ -40,6 +40,28 @@ check_fails() {
     fi
 }
 
+# status WANT COMMAND...: the command ends with that status.  Standard input is empty; what it wrote
+# is in $work/out and $work/err.
+status() {
+    want=$1
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    [ "$got" = "$want" ] || { echo "status $got: $*"; cat "$work/out" "$work/err"; return 1; }
+}
+
+# refused STATUS TEXT COMMAND...: fails with one line on standard error and nothing on output.
+refused() {
+    refused_text=$2 want=$1
+    shift 2
+    status "$want" "$@" || return 1
+    [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
+        grep -qF -e "$refused_text" "$work/err" || { cat "$work/out" "$work/err"; return 1; }
+}
+
+# says TEXT [out|err]: what the last of these two wrote has the text.
+says() { grep -qF -e "$1" "$work/${2:-out}" || { cat "$work/${2:-out}"; return 1; }; }
+
 # skip NAME REASON
 skip() { echo "skipped: $1: $2"; }
 

@@ -6,16 +6,6 @@
 grammars=yes
 ./cerium scan /dev/null 2>&1 | grep -q 'no grammar for python' && grammars=
 
-# status WANT COMMAND...: ends with that status; input is empty.
-status() {
-    want=$1
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null
-    got=$?
-    [ "$got" = "$want" ] || { echo "status $got: $*"; cat "$work/out" "$work/err"; return 1; }
-}
-says() { grep -qF -e "$1" "$work/$2" || { cat "$work/$2"; return 1; }; }
-
 check "help" status 0 ./cerium scan --help
 check "help has an example" says "cerium scan" out
 check "no file is bad usage" status 2 ./cerium scan

@@ -6,22 +6,12 @@
 hf=tests/golden/hf
 mkdir "$work/models" "$work/home"
 
-refused() { # TEXT COMMAND...
-    refused_text=$1
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null
-    [ $? = 1 ] && [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
-        grep -qF -e "$refused_text" "$work/err" && [ ! -e "$work/x.gguf" ] || {
-        cat "$work/out" "$work/err"
-        return 1
-    }
-}
 same_ids() { # MODEL
     ./cerium tokenize -m "$work/models/$1.gguf" --begin --special --ids "$hf/$1.text" 2>/dev/null |
         tr -s ' ,' '\n\n' >"$work/ids"
     cmp "$work/ids" "$hf/$1.ids"
 }
-refuse() { refused "$1" ./cerium convert "$work/model" "$work/x.gguf"; }
+refuse() { refused 1 "$1" ./cerium convert "$work/model" "$work/x.gguf" && [ ! -e "$work/x.gguf" ]; }
 change() { sed -i "$1" "$work/model/config.json"; }
 fresh() {
     rm -rf "$work/model"
@@ -45,7 +35,7 @@ check "is taken" is_q8_0
 check_fails "a type that is none" "'q3' is not a value" ./cerium convert --type q3 a b
 
 # ---- what cannot be ----
-check "no folder" refused "/nowhere" ./cerium convert /nowhere "$work/x.gguf"
+check "no folder" refused 1 "/nowhere" ./cerium convert /nowhere "$work/x.gguf"
 fresh && rm "$work/model/config.json"
 check "no config.json" refuse "config.json"
 fresh && rm "$work/model/model.safetensors"
@@ -75,5 +65,5 @@ fresh qwen3-fp8 && change 's/"fp8"/"awq"/'
 check "another quantization" refuse "block-scaled fp8"
 fresh qwen3moe && change 's/"norm_topk_prob": true/"norm_topk_prob": false/'
 check "other weights of experts" refuse "norm_topk_prob"
-check "no place for the file" refused "/nowhere/x.gguf" ./cerium convert "$hf/qwen3" /nowhere/x.gguf
+check "no place for the file" refused 1 "/nowhere/x.gguf" ./cerium convert "$hf/qwen3" /nowhere/x.gguf
 report convert

@@ -5,14 +5,6 @@
 model=tests/golden/fixtures/qwen2-q8_0.gguf
 export CERIUM_MODEL=$model
 
-status() {
-    want=$1
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null
-    got=$?
-    [ "$got" = "$want" ] || { echo "status $got: $*"; cat "$work/out" "$work/err"; return 1; }
-}
-says() { grep -qF -e "$1" "$work/$2" || { cat "$work/$2"; return 1; }; }
 evaluate() { ./cerium eval --lines 3 --bytes 2K --window 128 "$@"; }
 
 mkdir "$work/set"

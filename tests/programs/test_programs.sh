@@ -6,28 +6,11 @@
 export CERIUM_MODEL=tests/golden/fixtures/qwen2-q8_0.gguf
 commands="run complete edit bench perplexity tokenize quantize imatrix inspect"
 
-# status WANT COMMAND...: the command ends with that status.  Standard input is empty.
-status() {
-    want=$1
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null
-    got=$?
-    [ "$got" = "$want" ] || { echo "status $got: $*"; cat "$work/out" "$work/err"; return 1; }
-}
-# refused STATUS TEXT COMMAND...: fails with one line on standard error and nothing on output.
-refused() {
-    refused_text=$2 want=$1
-    shift 2
-    status "$want" "$@" || return 1
-    [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
-        grep -qF -e "$refused_text" "$work/err" || { cat "$work/out" "$work/err"; return 1; }
-}
 same() {
     "$@" >"$work/one" 2>/dev/null && "$@" >"$work/two" 2>/dev/null &&
         cmp "$work/one" "$work/two"
 }
 quiet_run() { ./cerium run --raw --quiet "$@" 2>/dev/null; }
-says() { grep -qF -e "$1" "$work/$2" || { cat "$work/$2"; return 1; }; }
 
 # ---- help and bad usage ----
 check "help" status 0 ./cerium --help

@@ -3,13 +3,6 @@
 . tests/shell.sh
 
 export CERIUM_MODEL=tests/golden/fixtures/qwen2-q8_0.gguf
-refused() { # TEXT COMMAND...
-    text=$1
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null
-    [ $? = 2 ] && [ ! -s "$work/out" ] && grep -qF -e "$text" "$work/err" ||
-        { cat "$work/err"; return 1; }
-}
 shows_best() { # with the bundled model, whose tokens are whole characters
     export CERIUM_MODEL=models/cerium-first.gguf
     best=$(./cerium run -p x -n 12 --temp 1 --best-of 6 --json |
@@ -20,8 +13,8 @@ shows_best() { # with the bundled model, whose tokens are whole characters
 }
 check "sixteen answers, one thread" python3 tests/programs/check_variants.py 1
 check "sixteen answers, two threads" python3 tests/programs/check_variants.py 2
-check "greedy answers" refused "needs a temperature" ./cerium run -p x --best-of 2
-check "too many" refused "--best-of" ./cerium run -p x --best-of 65 --temp 1
-check "with --top" refused "goes without" ./cerium run -p x --best-of 2 --temp 1 --top 3 --json
+check "greedy answers" refused 2 "needs a temperature" ./cerium run -p x --best-of 2
+check "too many" refused 2 "--best-of" ./cerium run -p x --best-of 65 --temp 1
+check "with --top" refused 2 "goes without" ./cerium run -p x --best-of 2 --temp 1 --top 3 --json
 check "the best is shown" shows_best
 report variants

@@ -6,23 +6,6 @@
 wafer="./cerium wafer"
 configs=tests/wafer/configs
 
-# status WANT COMMAND...: the command ends with that status.
-status() {
-    want=$1
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null
-    got=$?
-    [ "$got" = "$want" ] || { echo "status $got: $*"; cat "$work/out" "$work/err"; return 1; }
-}
-refused() {
-    refused_text=$2 want=$1
-    shift 2
-    status "$want" "$@" || return 1
-    [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
-        grep -qF -e "$refused_text" "$work/err" || { cat "$work/out" "$work/err"; return 1; }
-}
-says() { grep -qF -e "$1" "$work/out" || { cat "$work/out"; return 1; }; }
-
 check "help" status 0 $wafer --help
 check "help has an example" says "example: cerium wafer plan"
 check "no part" refused 2 "say plan, compare, validate or simulate" $wafer
