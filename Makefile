@@ -9,6 +9,7 @@
 # make bench-quant  what each type of weights costs and keeps (QUANT="--set PATH --text FILE")
 # make bench-latency  what speculation gives: edits, own text, overhead (LATENCY="--edits FILE")
 # make bench-drafts   how good drafts are, without a model (EDITS=FILE, WORKSPACES=FOLDER: see bench/drafts.c)
+# make bench-recited  drafts beside those of llama.cpp, on edits that a made model recites (LLAMA_SERVER=PATH)
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   try again to fetch the watchdog's grammars (make fetches them once)
@@ -190,6 +191,8 @@ bench-conversation: $O/bench_conversation $O/tool_make_model
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m
 bench-latency: all $O/tool_make_model
 	bench/latency.py --make-model $O/tool_make_model $(LATENCY)
+bench-recited: all $O/tool_make_model
+	bench/recited.py --make-model $O/tool_make_model $(if $(LLAMA_SERVER),--llama-server $(LLAMA_SERVER)) $(RECITED)
 bench-drafts: $O/bench_drafts ; $< $(WORKSPACES:%=-w %) $(or $(EDITS),bench/edits/edits.jsonl)
 bench-quant: all ; @python3 bench/quantization.py $(QUANT)
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
@@ -213,7 +216,7 @@ install: all lib
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
-.PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-server \
+.PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-recited bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
         grammars bench-guard bench-quant
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

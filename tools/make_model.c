@@ -5,7 +5,7 @@
  * The same options make the same bytes.  Weights are random blocks, written without encoding, of
  * a size such that activations neither explode nor vanish: norms are 1, matrices have a standard
  * deviation of 1/sqrt(n_in).  The tokenizer is synthetic but whole (make_vocab.h), so text can be
- * tokenized; what the model says is noise. */
+ * tokenized; what the model says is noise, or what --recite gives it to say. */
 #include "base/base.h"
 #include "base/memory.h"
 #include "gguf/write.h"
@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "make_blocks.h"
+#include "make_recital.h"
 #include "make_vocab.h"
 
 /* ---- shapes ---- */
@@ -62,6 +63,8 @@ static const shape shapes[] = {
 typedef enum {
     FILL_RANDOM, /* mean 0, the given standard deviation */
     FILL_ONE,
+    FILL_ROWS,    /* random, each row its own: an embedding */
+    FILL_FOLLOWS, /* each row that of the token before it: the output matrix of a recital */
 } fill_kind;
 
 typedef struct {
@@ -79,6 +82,7 @@ typedef struct {
     shape s;
     block_type type, head_type, attention_type;
     uint64_t seed;
+    recital recital; /* before is NULL without one */
     tensor_plan *tensors; /* [n_tensors] */
     size_t n_tensors, tensors_cap;
 } plan;
@@ -107,19 +111,19 @@ static tensor_plan *add(plan *p, int layer, const char *name, block_type type)
     return t;
 }
 
-static void add_matrix(plan *p, int layer, const char *name, block_type type, uint32_t n_in,
-                       uint32_t n_out)
+static tensor_plan *add_matrix(plan *p, int layer, const char *name, block_type type,
+                               uint32_t n_in, uint32_t n_out)
 {
     tensor_plan *t = add(p, layer, name, type_for_rows(type, n_in));
     t->deviation = 1.0f / sqrtf((float)n_in);
     t->n_dims = 2;
     t->dims[0] = n_in, t->dims[1] = n_out;
+    return t;
 }
 
 static void add_experts(plan *p, int layer, const char *name, uint32_t n_in, uint32_t n_out)
 {
-    add_matrix(p, layer, name, p->type, n_in, n_out);
-    tensor_plan *t = &p->tensors[p->n_tensors - 1];
+    tensor_plan *t = add_matrix(p, layer, name, p->type, n_in, n_out);
     t->n_dims = 3;
     t->dims[2] = p->s.n_experts;
 }
@@ -193,10 +197,15 @@ static bool plan_tensors(plan *p)
     p->tensors_cap = 3 + (size_t)s->n_layers * TENSORS_PER_LAYER_MAX;
     p->tensors = memory_zalloc(p->tensors_cap, sizeof *p->tensors);
     if (!p->tensors) return false;
-    block_type embedding = s->tied ? p->head_type : p->attention_type;
-    add_matrix(p, -1, "token_embd.weight", embedding, s->n_embd, s->n_vocab);
+    bool recites = p->recital.before;
+    block_type embedding = s->tied || recites ? p->head_type : p->attention_type;
+    tensor_plan *in = add_matrix(p, -1, "token_embd.weight", embedding, s->n_embd, s->n_vocab);
+    if (recites) in->fill = FILL_ROWS, in->deviation = recital_embedding_deviation;
     add_norm(p, -1, "output_norm.weight", s->n_embd);
-    if (!s->tied) add_matrix(p, -1, "output.weight", p->head_type, s->n_embd, s->n_vocab);
+    if (!s->tied || recites) {
+        tensor_plan *out = add_matrix(p, -1, "output.weight", p->head_type, s->n_embd, s->n_vocab);
+        if (recites) out->fill = FILL_FOLLOWS;
+    }
     for (uint32_t i = 0; i < s->n_layers; i++) {
         add_attention(p, (int)i);
         add_feed_forward(p, (int)i);
@@ -284,8 +293,27 @@ static uint64_t tensor_seed(const plan *p, const char *name)
     return h;
 }
 
+/* Row by row, each with a generator of its own: a row of the output matrix begins with the state of
+ * the embedding's row whose token it follows, and has its values, but for their size. */
+static bool write_rows(gguf_writer *w, const plan *p, const tensor_plan *t, uint8_t *chunk)
+{
+    uint64_t seed = tensor_seed(p, "token_embd.weight");
+    size_t size = 0;
+    block_maker maker;
+    block_maker_init(&maker, seed, t->type, t->deviation);
+    CHECK(block_row_bytes(t->type, t->dims[0], &size));
+    for (uint32_t row = 0; row < t->dims[1]; row++) {
+        uint32_t own = t->fill == FILL_FOLLOWS ? p->recital.before[row] : row;
+        maker.state = seed ^ (own + UINT64_C(1)) * UINT64_C(0xd1342543de82ef95);
+        block_maker_fill(&maker, chunk, t->dims[0] / block_values(t->type));
+        if (!gguf_write_data(w, chunk, size)) return false;
+    }
+    return true;
+}
+
 static bool write_tensor_data(gguf_writer *w, const plan *p, const tensor_plan *t, uint8_t *chunk)
 {
+    if (t->fill == FILL_ROWS || t->fill == FILL_FOLLOWS) return write_rows(w, p, t, chunk);
     uint64_t left = 1;
     size_t size = 0;
     block_maker maker;
@@ -360,6 +388,8 @@ static void print_help(FILE *to)
             "  --vocab N         another size of vocabulary\n"
             "  --context N       another context length\n"
             "  --seed N          other weights (default 1)\n"
+            "  --recite FILE     a model with a head of its own whose greedy text is known: lines\n"
+            "                    of token numbers; each token of a line is followed by the next\n"
             "  -o FILE           where to\n\n"
             "Example: tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o model.gguf\n\n"
             "Shapes:\n");
@@ -401,7 +431,7 @@ static const shape *shape_of(const char *name)
 }
 
 typedef struct {
-    const char *shape, *out, *type, *head_type;
+    const char *shape, *out, *type, *head_type, *recite;
     uint32_t layers, vocab, context, seed;
 } options;
 
@@ -415,6 +445,7 @@ static void parse_options(options *o, int argc, char **argv)
         {"vocab", required_argument, NULL, 'v'},
         {"context", required_argument, NULL, 'c'},
         {"seed", required_argument, NULL, 'r'},
+        {"recite", required_argument, NULL, 'f'},
         {"output", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
@@ -429,6 +460,7 @@ static void parse_options(options *o, int argc, char **argv)
         case 'v': o->vocab = number_of("bad --vocab ", optarg, VOCAB_MIN, VOCAB_MAX); break;
         case 'c': o->context = number_of("bad --context ", optarg, 1, 1 << 24); break;
         case 'r': o->seed = number_of("bad --seed ", optarg, 0, UINT32_MAX); break;
+        case 'f': o->recite = optarg; break;
         case 'o': o->out = optarg; break;
         case 'h': print_help(stdout); exit(0);
         default: exit(2);
@@ -461,15 +493,15 @@ int main(int argc, char **argv)
     cerium_error err;
     parse_options(&o, argc, argv);
     plan p = plan_of(&o);
-    if (!plan_tensors(&p)) {
-        fprintf(stderr, "tool_make_model: out of memory\n");
-        return 1;
-    }
-    int status = write_model(&p, o.out, &err);
+    int status = o.recite ? recital_read(&p.recital, o.recite, p.s.n_vocab, &err) : CERIUM_OK;
+    if (!status && !plan_tensors(&p))
+        status = error_set(&err, CERIUM_ERR_MEMORY, "out of memory");
+    if (!status) status = write_model(&p, o.out, &err);
     if (status)
         fprintf(stderr, "tool_make_model: %s\n", err.message);
     else
         report(&p, o.out);
     memory_free(p.tensors);
+    memory_free(p.recital.before);
     return status ? 1 : 0;
 }

@@ -11,7 +11,9 @@ same_ids() { # MODEL
         tr -s ' ,' '\n\n' >"$work/ids"
     cmp "$work/ids" "$hf/$1.ids"
 }
-refuse() { refused 1 "$1" ./cerium convert "$work/model" "$work/x.gguf" && [ ! -e "$work/x.gguf" ]; }
+refuse() {
+    refused 1 "$1" ./cerium convert "$work/model" "$work/x.gguf" && [ ! -e "$work/x.gguf" ]
+}
 change() { sed -i "$1" "$work/model/config.json"; }
 fresh() {
     rm -rf "$work/model"
@@ -65,5 +67,6 @@ fresh qwen3-fp8 && change 's/"fp8"/"awq"/'
 check "another quantization" refuse "block-scaled fp8"
 fresh qwen3moe && change 's/"norm_topk_prob": true/"norm_topk_prob": false/'
 check "other weights of experts" refuse "norm_topk_prob"
-check "no place for the file" refused 1 "/nowhere/x.gguf" ./cerium convert "$hf/qwen3" /nowhere/x.gguf
+check "no place for the file" refused 1 "/nowhere/x.gguf" \
+    ./cerium convert "$hf/qwen3" /nowhere/x.gguf
 report convert
