@@ -164,6 +164,10 @@ static const char *open_file(kv_kept *kept, uint32_t place, uint64_t number, boo
     if (fd < 0) return strerror(errno);
     const char *fault = fstat(fd, &st) ? strerror(errno) : distrust(&st);
     if (!fault && !S_ISREG(st.st_mode)) fault = "not a regular file";
+    if (!fault && st.st_size == 0) { /* whoever made it was killed before its first byte */
+        close(fd);
+        return NULL;
+    }
     if (!fault) {
         view text = {(const char *)first, file_read_at(fd, first, sizeof first, 0)};
         fault = segment_head_read(text, &kept->key, &head);

@@ -77,7 +77,11 @@ static void test_cut_everywhere(void)
         write_whole(table + i * BLOCK_BYTES + BLOCK_BYTES / 2);
         check_mends("cut short", (uint32_t)i * KERNEL_PAGE);
     }
-    for (size_t n = 0; n < SEGMENT_HEAD_BYTES; n += 9) {
+    /* Without a byte it is of one who was killed as he began: nothing was lost, nothing is said. */
+    write_whole(0);
+    TEST_CHECK(found() == 0 && n_notices == 0);
+    TEST_CHECK(found() == TOKENS && n_notices == 0);
+    for (size_t n = 1; n < SEGMENT_HEAD_BYTES; n += 9) {
         write_whole(n);
         check_mends(n < 8 ? "not a file of KV pages" : "cut short", 0);
     }
