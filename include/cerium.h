@@ -50,6 +50,7 @@ extern "C" {
 #define CERIUM_STOPS_MAX       16 /* stop strings of one session */
 #define CERIUM_STOP_BYTES_MAX  256 /* length of one stop string */
 #define CERIUM_AVOID_MAX       64  /* tokens that an answer may not begin with */
+#define CERIUM_OPENING_MAX     256 /* bytes that an answer may have to begin with */
 
 /* ---- Section - Status and errors ---- */
 
@@ -294,6 +295,18 @@ typedef struct {
     size_t n_files;
 } cerium_infill;
 
+/** Where a text may end within what the model knows as one token: "def f(x):" ends with "):", and
+ * where it goes on "):\n" is one token.  Such tokens are taken off a prompt whose text the answer
+ * goes on with, and the answer begins with their bytes: they go into cerium_resume.opening.
+ *
+ * @param tokens     [n_tokens]
+ * @param opening    [CERIUM_OPENING_MAX] output, the bytes of the tokens to take off
+ * @param n_opening  output, how many they are
+ * @return how many of the last tokens to take off, never all; 0: none
+ * Cost: a look at each token of the vocabulary. Thread-safe. */
+CERIUM_API size_t cerium_opening(const cerium_engine *engine, const int32_t *tokens,
+                                 size_t n_tokens, char *opening, size_t *n_opening);
+
 /** Tokens that ask the model to fill the hole between prefix and suffix, in its own form.
  *
  * @retval CERIUM_ERR_FORMAT    the vocabulary has no fill-in-the-middle tokens
@@ -445,7 +458,8 @@ typedef struct {
     uint8_t reserved[32];        /* zero */
 } cerium_session_config;
 
-/** An answer whose end was taken back, and that is gone on with.  Stop strings and a guide stand
+/** An answer whose end was taken back, and that is gone on with; or one to a prompt that ends
+ * within a token.  Stop strings and a guide stand
  * where its beginning left them; the text that comes begins where that of its tokens ends. */
 typedef struct {
     size_t n_answer;      /* of the tokens, the last so many are the answer's beginning */
@@ -456,6 +470,10 @@ typedef struct {
     const int32_t *avoid; /* [n_avoid] what is sampled does not begin with these, unless nothing
                              else may follow; at most CERIUM_AVOID_MAX */
     size_t n_avoid;
+    const char *opening;  /* [n_opening] bytes with which the answer's tokens begin, and its text
+                             does not: those with which the prompt ends within a token, see
+                             cerium_opening().  Not with a guide; at most CERIUM_OPENING_MAX */
+    size_t n_opening;
 } cerium_resume;
 
 /** Open an empty timeline.
@@ -495,15 +513,17 @@ CERIUM_API CERIUM_CHECKED int cerium_session_sync(cerium_session *session, const
                                                   size_t n_tokens, cerium_sync_result *result,
                                                   cerium_error *err);
 
-/** Sync, to go on with an answer.  A cancel from before is forgotten, as by a start with resume: it
- * was what ended the answer.
+/** Sync, to go on with an answer, or to begin one within a token.  A cancel from before is
+ * forgotten, as by a start with resume: it was what ended the answer.
  *
  * @param resume  borrowed
- * @retval CERIUM_ERR_ARGUMENT  more of an answer than tokens, or too much to avoid; or as for sync
+ * @param result  may be NULL
+ * @retval CERIUM_ERR_ARGUMENT  more of an answer than tokens, too much to avoid, or an answer that
+ *                              does not begin with the opening; or as for sync
  * @retval CERIUM_ERR_CAPACITY, CERIUM_ERR_CANCELED  as for sync */
 CERIUM_API CERIUM_CHECKED int cerium_session_resume(cerium_session *session, const int32_t *tokens,
                                                     size_t n_tokens, const cerium_resume *resume,
-                                                    cerium_error *err);
+                                                    cerium_sync_result *result, cerium_error *err);
 
 /** Make the timeline equal tokens[0..n_tokens), as sync does, and say how likely each of them was.
  *

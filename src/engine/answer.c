@@ -93,6 +93,13 @@ size_t answer_flush(cerium_session *s, char *text)
     return n;
 }
 
+static size_t feed_stops(cerium_session *s, const cerium_sampling *sampling, view more, char *text,
+                         bool *hit)
+{
+    return stop_feed(&s->stops, sampling ? sampling->stops : NULL,
+                     sampling ? sampling->n_stops : 0, more, text, hit);
+}
+
 size_t answer_show(cerium_session *s, const cerium_sampling *sampling, cerium_stop *stop,
                    char *text)
 {
@@ -100,8 +107,7 @@ size_t answer_show(cerium_session *s, const cerium_sampling *sampling, cerium_st
     size_t n = 0;
     if (!(*stop == CERIUM_STOP_END && tokenizer_is_end(s->engine->tokens, s->tokens[at]))) {
         bool hit = false;
-        n = stop_feed(&s->stops, sampling ? sampling->stops : NULL,
-                      sampling ? sampling->n_stops : 0, shown_text(s, at), text, &hit);
+        n = feed_stops(s, sampling, opening_leave_out(s, shown_text(s, at)), text, &hit);
         n = leave_out_shown(s, text, n);
         if (hit) *stop = CERIUM_STOP_TEXT;
         if (hit) s->n_shown = 0;
@@ -116,9 +122,13 @@ void answer_hold_again(cerium_session *s, const cerium_sampling *sampling)
     size_t n = 0;
     bool hit;
     s->stops = (stop_state){0};
-    while (at > s->answer_at && n < STOP_HELD_MAX) n += shown_text(s, --at).len;
-    for (; at < end; at++)
-        stop_feed(&s->stops, sampling ? sampling->stops : NULL, sampling ? sampling->n_stops : 0,
-                  shown_text(s, at), s->text, &hit);
+    /* Of the opening nothing counts. */
+    uint32_t first = s->answer_at;
+    view rest = {"", 0};
+    while (first < end && s->opening_unshown)
+        rest = opening_leave_out(s, shown_text(s, first++));
+    while (at > first && n < STOP_HELD_MAX) n += shown_text(s, --at).len;
+    if (at == first) feed_stops(s, sampling, rest, s->text, &hit);
+    for (; at < end; at++) feed_stops(s, sampling, shown_text(s, at), s->text, &hit);
     s->n_shown = s->stops.n_held + s->stops.n_utf8;
 }

@@ -128,6 +128,9 @@ struct cerium_session {
     int32_t avoid[CERIUM_AVOID_MAX]; /* [n_avoid] not to be sampled next, and how many of it were */
     uint32_t n_avoid, n_avoided;
     uint64_t *avoid_mask;        /* of n_vocab bits; NULL before the first resume */
+    char opening[CERIUM_OPENING_MAX]; /* [n_opening] what the answer's tokens begin with; of it, */
+    uint32_t n_opening, n_opened;     /* so much is spelled, and so much must not be shown yet */
+    uint32_t opening_unshown;
     uint64_t tenant;
     _Atomic uint64_t rank;       /* who gives up pages first: see room.c */
     _Atomic bool cancel;
@@ -200,14 +203,32 @@ uint32_t answer_held(const cerium_session *s);
 /* Hold back of the answer that is gone on with what was held back behind it. */
 void answer_hold_again(cerium_session *s, const cerium_sampling *sampling);
 
+/* ---- opening.c ---- */
+
+CERIUM_CHECKED int opening_check(const cerium_session *s, const cerium_resume *resume,
+                                 const int32_t *tokens, size_t n_tokens, cerium_error *err);
+/* Checked before, and the answer's beginning is in the timeline.  NULL: there is none. */
+void opening_begin(cerium_session *s, const cerium_resume *resume);
+void opening_copy(cerium_session *s, const cerium_session *from);
+/* What is sampled next must spell more of it. */
+bool opening_is_open(const cerium_session *s);
+/* The answer grew by this token. */
+void opening_follow(cerium_session *s, int32_t token);
+/* The bytes of the answer's next token, without those of the opening. */
+view opening_leave_out(cerium_session *s, view text);
+/* The tokens that spell more of it, or all and go on. */
+void opening_mask(const cerium_session *s, uint64_t *mask);
+
 /* ---- resume.c ---- */
 
 CERIUM_CHECKED int answer_check_resume(const cerium_session *s, const cerium_resume *resume,
-                                       size_t n_tokens, cerium_error *err);
+                                       const int32_t *tokens, size_t n_tokens, cerium_error *err);
 /* Checked before: the timeline is tokens, and goes on as resume says.  Forgets what was resumed
  * before; NULL: no more than that.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int answer_resume(cerium_session *s, const cerium_resume *resume,
                                  const cerium_sampling *sampling, cerium_error *err);
+/* Memory for masks of a session's own. */
+CERIUM_CHECKED int answer_need_mask(cerium_session *s, cerium_error *err);
 /* A guide stands behind the answer that is gone on with. */
 CERIUM_CHECKED int answer_resume_guide(const cerium_session *s, guide *g, cerium_error *err);
 /* What may be chosen after the timeline at a place of its guide, or of none; NULL: anything. */

@@ -3,8 +3,8 @@
 #include "base/memory.h"
 #include "engine/engine.h"
 
-int answer_check_resume(const cerium_session *s, const cerium_resume *resume, size_t n_tokens,
-                        cerium_error *err)
+int answer_check_resume(const cerium_session *s, const cerium_resume *resume,
+                        const int32_t *tokens, size_t n_tokens, cerium_error *err)
 {
     const int bad = CERIUM_ERR_ARGUMENT;
     if (!resume) return CERIUM_OK;
@@ -19,11 +19,20 @@ int answer_check_resume(const cerium_session *s, const cerium_resume *resume, si
         if (resume->avoid[i] < 0 || (uint32_t)resume->avoid[i] >= s->engine->n_vocab)
             return error_set(err, bad, "resume: token %d is not in the vocabulary",
                              resume->avoid[i]);
+    RETURN_IF(opening_check(s, resume, tokens, n_tokens, err));
     if (resume->n_note == 0) return CERIUM_OK;
     if (n_tokens + resume->n_note > s->context_tokens)
         return error_set(err, CERIUM_ERR_CAPACITY, "resume: no room for a note of %zu tokens",
                          resume->n_note);
     return answer_check_tokens(s, resume->note, resume->n_note, err);
+}
+
+int answer_need_mask(cerium_session *s, cerium_error *err)
+{
+    if (!s->avoid_mask)
+        s->avoid_mask = memory_zalloc(((size_t)s->engine->n_vocab + 63) / 64, sizeof(uint64_t));
+    return s->avoid_mask ? CERIUM_OK
+                         : error_set(err, CERIUM_ERR_MEMORY, "no memory for a mask");
 }
 
 int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_sampling *sampling,
@@ -34,16 +43,15 @@ int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_s
     if (!resume) {
         s->stops = (stop_state){0};
         s->n_shown = 0;
+        opening_begin(s, NULL);
         return CERIUM_OK;
     }
-    if (resume->n_avoid && !s->avoid_mask)
-        s->avoid_mask = memory_zalloc(((size_t)s->engine->n_vocab + 63) / 64, sizeof(uint64_t));
-    if (resume->n_avoid && !s->avoid_mask)
-        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a mask");
+    if (resume->n_avoid || resume->n_opening) RETURN_IF(answer_need_mask(s, err));
     s->n_avoid = (uint32_t)resume->n_avoid;
     if (s->n_avoid) memcpy(s->avoid, resume->avoid, s->n_avoid * sizeof *s->avoid);
     s->n_answer = (uint32_t)resume->n_answer;
     s->answer_at = s->n_tokens - s->n_answer;
+    opening_begin(s, resume);
     answer_hold_again(s, sampling);
     if (resume->n_note == 0) return CERIUM_OK;
     memcpy(s->tokens + s->n_tokens, resume->note, resume->n_note * sizeof *s->tokens);
@@ -68,18 +76,31 @@ static int32_t avoided(const cerium_session *s)
 
 const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place)
 {
+    CHECK(!(g && opening_is_open(s)));
     const uint64_t *allowed = g ? guide_mask(g, place) : NULL;
     uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64;
     int32_t token = avoided(s);
-    if (token < 0 || place > 0) return allowed;
-    for (uint32_t i = 0; i < n_words; i++) s->avoid_mask[i] = allowed ? allowed[i] : UINT64_MAX;
-    if (!allowed && n_vocab % 64) s->avoid_mask[n_words - 1] = (UINT64_C(1) << n_vocab % 64) - 1;
-    s->avoid_mask[token / 64] &= ~(UINT64_C(1) << token % 64);
-    return mask_count(s->avoid_mask, n_words, 1) ? s->avoid_mask : allowed;
+    bool opens = opening_is_open(s);
+    if ((token < 0 && !opens) || place > 0) return allowed;
+    uint64_t *mask = s->avoid_mask;
+    if (opens)
+        opening_mask(s, mask);
+    else if (allowed)
+        memcpy(mask, allowed, n_words * sizeof *mask);
+    else {
+        memset(mask, 0xff, n_words * sizeof *mask);
+        if (n_vocab % 64) mask[n_words - 1] = (UINT64_C(1) << n_vocab % 64) - 1;
+    }
+    if (token < 0 || !mask_has(mask, (uint32_t)token)) return mask;
+    mask[token / 64] ^= UINT64_C(1) << token % 64;
+    if (mask_count(mask, n_words, 1)) return mask;
+    mask[token / 64] ^= UINT64_C(1) << token % 64; /* nothing else may follow */
+    return mask;
 }
 
 void answer_follow(cerium_session *s, int32_t token)
 {
+    opening_follow(s, token);
     if (s->n_avoid == 0) return;
     if (token == s->avoid[s->n_avoided] && s->n_avoided + 1 < s->n_avoid)
         s->n_avoided++;

@@ -110,6 +110,11 @@ int cerium_session_fork(cerium_session **session_out, cerium_session *from, ceri
     s->n_tokens = from->n_tokens;
     s->stops = from->stops;
     s->n_shown = from->n_shown;
+    opening_copy(s, from);
+    if (opening_is_open(s) && answer_need_mask(s, err)) {
+        cerium_session_close(&s);
+        return CERIUM_ERR_MEMORY;
+    }
     thread_turn_take(&e->pass);
     uint32_t n = kv_sequence_fork(s->sequence, from->sequence);
     thread_turn_give(&e->pass);
@@ -303,14 +308,15 @@ int cerium_session_sync(cerium_session *s, const int32_t *tokens, size_t n_token
 }
 
 int cerium_session_resume(cerium_session *s, const int32_t *tokens, size_t n_tokens,
-                          const cerium_resume *resume, cerium_error *err)
+                          const cerium_resume *resume, cerium_sync_result *result,
+                          cerium_error *err)
 {
     if (!s || (!tokens && n_tokens)) return error_set(err, CERIUM_ERR_ARGUMENT, "no session");
     RETURN_IF(answer_check_tokens(s, tokens, n_tokens, err));
-    RETURN_IF(answer_check_resume(s, resume, n_tokens, err));
+    RETURN_IF(answer_check_resume(s, resume, tokens, n_tokens, err));
     RETURN_IF(session_begin_call(s, err));
     atomic_store(&s->cancel, false);
-    return session_end_call(s, sync(s, tokens, (uint32_t)n_tokens, resume, NULL, err));
+    return session_end_call(s, sync(s, tokens, (uint32_t)n_tokens, resume, result, err));
 }
 
 static int score(cerium_session *s, float *logprobs, cerium_error *err)
@@ -355,6 +361,8 @@ int cerium_session_guide(cerium_session *s, const cerium_guide *config, cerium_e
     if (s->running) return session_begin_call(s, err);
     if (config) {
         RETURN_IF(guide_check(config, err));
+        if (opening_is_open(s))
+            return error_set(err, CERIUM_ERR_ARGUMENT, "an opening goes without a guide");
         RETURN_IF(answer_guide(s->engine, config, &guide_, err));
         int status = answer_resume_guide(s, guide_, err);
         if (status) {

@@ -10,7 +10,7 @@ static void count_time(const cerium_session *s, uint64_t start)
 uint32_t session_draft(const cerium_session *s, uint32_t n_rows, uint32_t n_max, int32_t *out,
                        draft_source *source)
 {
-    if (!s->speculates || n_max == 0 || s->n_avoid > 0) return 0;
+    if (!s->speculates || n_max == 0 || s->n_avoid > 0 || opening_is_open(s)) return 0;
     uint64_t start = clock_ns();
     const draft_pace *pace = s->engine->drafts_always ? NULL : &s->engine->pace;
     uint32_t n =

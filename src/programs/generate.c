@@ -103,7 +103,7 @@ static int go_on(answer *a, cerium_error *err)
     memcpy(tokens, a->order->tokens, n_prompt * sizeof *tokens);
     if (n) memcpy(tokens + n_prompt, said, n * sizeof *tokens);
     watch_again(a->watch, &plan);
-    int status = cerium_session_resume(a->session, tokens, n_prompt + n, &plan.resume, err);
+    int status = cerium_session_resume(a->session, tokens, n_prompt + n, &plan.resume, NULL, err);
     memory_free(tokens);
     return status;
 }
@@ -161,12 +161,17 @@ int generate(cerium_session *session, const cerium_engine *engine, const generat
     CHECK(order->n_top <= TOP_MAX);
     *g = (generation){.prompt_tokens = (uint32_t)order->n_tokens};
     interrupt_cancels(session);
-    int status = cerium_session_sync(session, order->tokens, order->n_tokens, &sync, err);
+    const cerium_resume begin = {.opening = order->opening.ptr, .n_opening = order->opening.len};
+    const watch_config how = {.engine = engine,
+                              .form = order->form,
+                              .language = order->language,
+                              .before = order->before,
+                              .opening = order->opening,
+                              .logprobs = order->seen != NULL};
+    int status = cerium_session_resume(session, order->tokens, order->n_tokens, &begin, &sync, err);
     g->reused_tokens = sync.tokens_reused;
     g->prompt_ns = clock_ns() - a.start;
-    if (!status)
-        status = guarding_watch(order->guarding, &a.watch, engine, order->form, order->language,
-                                order->before, order->seen != NULL, err);
+    if (!status) status = guarding_watch(order->guarding, &a.watch, how, err);
     if (!status) status = step_loop(&a, err);
     interrupt_restore();
     if (a.watch) g->discarded_tokens = (uint32_t)watch_measure(a.watch).n_discarded;

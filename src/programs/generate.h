@@ -25,6 +25,7 @@ typedef int text_fn(void *user, view text, cerium_error *err);
 typedef struct {
     const int32_t *tokens;           /* [n_tokens] what is gone on with */
     size_t n_tokens;
+    view opening;                    /* cerium_resume.opening: the end of the prompt's text */
     uint32_t n_new;                  /* tokens of the answer at most */
     const cerium_sampling *sampling;
     text_fn *text;

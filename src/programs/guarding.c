@@ -59,22 +59,15 @@ void guarding_close(guarding *g)
     g->on = false;
 }
 
-int guarding_watch(guarding *g, watch **out, const cerium_engine *engine, guard_form form,
-                   guard_language language, view before, bool logprobs, cerium_error *err)
+int guarding_watch(guarding *g, watch **out, watch_config how, cerium_error *err)
 {
     *out = NULL;
     if (!g->on) return CERIUM_OK;
     RETURN_IF(guarding_ready(g, err));
-    return watch_open(out,
-                      &(watch_config){.engine = engine,
-                                      .guard = g->guard,
-                                      .worker = g->worker,
-                                      .policy = &g->policy,
-                                      .form = form,
-                                      .language = language,
-                                      .before = before,
-                                      .logprobs = logprobs},
-                      err);
+    how.guard = g->guard;
+    how.worker = g->worker;
+    how.policy = &g->policy;
+    return watch_open(out, &how, err);
 }
 
 void guarding_tell(guarding *g, const watch_finding *findings, uint32_t n)

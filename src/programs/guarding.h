@@ -34,10 +34,9 @@ CERIUM_CHECKED int guarding_check(const guarding *g, cerium_error *err);
 CERIUM_CHECKED int guarding_ready(guarding *g, cerium_error *err);
 void guarding_close(guarding *g);
 
-/* A watch for one answer; *out is NULL where the watchdog is off. */
-CERIUM_CHECKED int guarding_watch(guarding *g, watch **out, const cerium_engine *engine,
-                                  guard_form form, guard_language language, view before,
-                                  bool logprobs, cerium_error *err);
+/* A watch for one answer; *out is NULL where the watchdog is off.  how: all but the guard, the
+ * worker and the policy. */
+CERIUM_CHECKED int guarding_watch(guarding *g, watch **out, watch_config how, cerium_error *err);
 /* A dim line for each of findings [n] that the reader of the text should know of. */
 void guarding_tell(guarding *g, const watch_finding *findings, uint32_t n);
 /* Text that is whole already, behind the code `before` (GUARD_CODE).  CERIUM_ERR_FORMAT when

@@ -20,6 +20,7 @@ static const char help[] =
     "      --chat, --raw       use the chat form, or continue the text as it is (the default\n"
     "                          is chat where the model has a form)\n"
     "      --system TEXT       system message of a chat\n"
+    "      --no-healing        a text goes on behind its last token, not within one\n"
     "      --temp X            0 is greedy (default 0)\n"
     "      --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N\n"
     "      --best-of N         N answers at once, up to 64, with seeds counting up from --seed;\n"
@@ -47,6 +48,7 @@ enum {
     OWN_SYSTEM,
     OWN_QUIET,
     OWN_IGNORE_END,
+    OWN_NO_HEALING,
     OWN_TOP,
     OWN_BEST_OF,
     OWN_DEEP,
@@ -57,7 +59,7 @@ enum { PROMPT_BYTES_MAX = 64 << 20, TURNS_MAX = 512, LINE_BYTES_MAX = 1 << 20, T
 
 typedef struct {
     options o;
-    bool chat, raw, quiet, deep;
+    bool chat, raw, quiet, deep, whole_tokens;
     const char *system, *upstream, *policy_path;
     uint32_t top, best_of;
     guarding guarding;
@@ -93,6 +95,9 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_CONFIG:
         r->policy_path = value;
         return *value != 0;
+    case OWN_NO_HEALING:
+        r->whole_tokens = true;
+        return true;
     case OWN_IGNORE_END:
         r->o.sampling.ignore_end = true;
         return true;
@@ -212,8 +217,7 @@ static int answer_best(run *r, cerium_engine *engine, const generation_order *or
 {
     static variants all;
     all = (variants){.n = r->best_of};
-    int status = variants_sample(&all, engine, order->tokens, order->n_tokens, order->n_new,
-                                 order->sampling, err);
+    int status = variants_sample(&all, engine, order, err);
     if (!status) status = variants_judge(&all, &r->guarding, order->form, order->before, err);
     if (!status) status = variants_print(&all, r->quiet, r->o.json, err);
     variants_free(&all);
@@ -223,8 +227,9 @@ static int answer_best(run *r, cerium_engine *engine, const generation_order *or
 static int answer_once(run *r, cerium_engine *engine, cerium_session *session, view prompt,
                        bool chat, cerium_error *err)
 {
+    char opening[CERIUM_OPENING_MAX];
     int32_t *tokens = NULL;
-    size_t n = 0;
+    size_t n = 0, n_opening = 0;
     generation g;
     if (chat) {
         char *content = memory_copy(prompt.ptr, prompt.len);
@@ -243,8 +248,10 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
                              "the prompt is empty and the model has no begin token");
         }
         if (!r->o.json) fwrite(prompt.ptr, 1, prompt.len, stdout);
+        if (!r->whole_tokens) n -= cerium_opening(engine, tokens, n, opening, &n_opening);
     }
     generation_order order = order_of(r, tokens, n, chat, prompt);
+    order.opening = (view){opening, n_opening};
     if (r->o.json || r->best_of > 1) {
         int status = r->best_of > 1 ? answer_best(r, engine, &order, err)
                                     : answer_json(r, engine, session, &order, err);
@@ -442,6 +449,7 @@ int program_run(int argc, char **argv)
         {"system", required_argument, NULL, OWN_SYSTEM},
         {"quiet", no_argument, NULL, OWN_QUIET},
         {"ignore-end", no_argument, NULL, OWN_IGNORE_END},
+        {"no-healing", no_argument, NULL, OWN_NO_HEALING},
         {"top", required_argument, NULL, OWN_TOP},
         {"best-of", required_argument, NULL, OWN_BEST_OF},
         {"deep", no_argument, NULL, OWN_DEEP},

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "programs/generate.h"
 
 enum { TEXT_BYTES_MAX = 64 << 20 };
 static const uint64_t PROGRESS_NS = 200000000;
@@ -22,7 +21,7 @@ static void ring(void *user)
 
 double variant_score(const variant *v) { return v->n_tokens ? v->logprob / v->n_tokens : 0; }
 
-static int begin(variants *all, cerium_engine *engine, cerium_request *request,
+static int begin_all(variants *all, cerium_engine *engine, cerium_request *request,
                  const cerium_sampling *sampling, cerium_error *err)
 {
     for (uint32_t i = 0; i < all->n; i++) {
@@ -103,16 +102,18 @@ static int by_score(const void *a, const void *b)
     return ((const variant *)a)->seed < ((const variant *)b)->seed ? -1 : 1;
 }
 
-int variants_sample(variants *all, cerium_engine *engine, const int32_t *tokens, size_t n_tokens,
-                    uint32_t n_new, const cerium_sampling *sampling, cerium_error *err)
+int variants_sample(variants *all, cerium_engine *engine, const generation_order *order,
+                    cerium_error *err)
 {
     uint64_t start = clock_ns();
-    cerium_request request = {.tokens = tokens, .n_tokens = n_tokens, .new_tokens_max = n_new,
+    const cerium_resume begin = {.opening = order->opening.ptr, .n_opening = order->opening.len};
+    cerium_request request = {.tokens = order->tokens, .n_tokens = order->n_tokens,
+                              .new_tokens_max = order->n_new, .resume = &begin,
                               .class_ = CERIUM_CLASS_EDIT, .notify = ring};
     CHECK(all->n >= 1 && all->n <= VARIANTS_MAX);
-    all->prompt_tokens = (uint32_t)n_tokens;
+    all->prompt_tokens = (uint32_t)order->n_tokens;
     interrupt_rings(&bell);
-    int status = begin(all, engine, &request, sampling, err);
+    int status = begin_all(all, engine, &request, order->sampling, err);
     if (!status) status = follow(all, start, err);
     interrupt_restore();
     if (!status) qsort(all->of, all->n, sizeof *all->of, by_score);

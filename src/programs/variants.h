@@ -2,7 +2,7 @@
 #ifndef PROGRAMS_VARIANTS_H
 #define PROGRAMS_VARIANTS_H
 
-#include "programs/guarding.h"
+#include "programs/generate.h"
 
 enum { VARIANTS_MAX = 64 }; /* rows of one pass */
 
@@ -27,12 +27,11 @@ typedef struct {
 /* Mean log-probability of a token. */
 double variant_score(const variant *v);
 
-/* Sample all->n answers to tokens [n_tokens], each as if it were alone, with seeds counting up from
- * that of sampling.  What Ctrl-C cuts short is kept.
+/* Sample all->n answers as the order says, each as if it were alone, with seeds counting up from
+ * that of its sampling; nothing is streamed.  What Ctrl-C cuts short is kept.
  *   all: n is set, the rest zero; release with variants_free(), whatever is returned */
-CERIUM_CHECKED int variants_sample(variants *all, cerium_engine *engine, const int32_t *tokens,
-                                   size_t n_tokens, uint32_t n_new,
-                                   const cerium_sampling *sampling, cerium_error *err);
+CERIUM_CHECKED int variants_sample(variants *all, cerium_engine *engine,
+                                   const generation_order *order, cerium_error *err);
 void variants_free(variants *all);
 
 /* Leave out what the watchdog blocks.  before: the code that the answers go on with, in GUARD_CODE.

@@ -104,6 +104,9 @@ int completion_parse(parser *p)
     RETURN_IF(best_of_parse(p));
     RETURN_IF(field_string(p, NULL, p->root, "suffix", &suffix));
     RETURN_IF(field_bool(p, NULL, p->root, "echo", &r->echo));
+    bool heals = true;
+    RETURN_IF(field_bool(p, NULL, p->root, "token_healing", &heals));
+    r->whole_tokens = !heals;
     RETURN_IF(field_string(p, NULL, p->root, "user", &r->document));
     RETURN_IF(field_integer(p, NULL, p->root, "logprobs", 0, CERIUM_TOP_MAX, &logprobs));
     r->sampling.logprobs = logprobs >= 0;

@@ -87,6 +87,8 @@ typedef struct {
     size_t *prompt_n_tokens;          /* [n_prompts] owned */
     size_t n_prompts;
     bool echo;                        /* Completions: the prompt comes back too */
+    bool whole_tokens;                /* token_healing:false: the answer begins behind the last
+                                         token of the text, not within one */
     bool fill_in;                     /* suffix is there (Completions), or it is infill */
     cerium_infill infill;             /* files: owned array of borrowed strings; of Completions
                                          only the suffix is set, each prompt is a prefix */

@@ -43,6 +43,7 @@ static int take_prompt(answer *a, uint32_t i, const prompt *p, protocol_error *e
                        .index = i * a->request->n_choices + k,
                        .prompt = a->prompts[i],
                        .n_prompt = p->n,
+                       .begins = {.opening = p->opening.ptr, .n_opening = p->opening.len},
                        .sampled = {.max = SIZE_MAX / 2},
                        .held = {.max = 65536}};
     }

@@ -43,6 +43,7 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
                             .prediction = a->prediction,
                             .n_prediction = a->n_prediction,
                             .guide = shape_guide(&a->kept_to, guide) ? guide : NULL,
+                            .resume = ch->begins.n_opening ? &ch->begins : NULL,
                             .notify = notify,
                             .user = a->s};
 }

@@ -74,6 +74,7 @@ int guarded_open(choice *ch)
                            .guard = c->guard,
                            .worker = c->guard_worker,
                            .policy = &a->guard_policy,
+                           .opening = {ch->begins.opening, ch->begins.n_opening},
                            .logprobs = answer_wants_logprobs(a->request)};
     choose_form(ch, &config);
     guarded *g = memory_zalloc(1, sizeof *g);

@@ -230,6 +230,25 @@ static int infill_tokens(server *s, const protocol_request *r, size_t i, size_t 
                            s->scratch, s->scratch_cap, n, err);
 }
 
+/* A text that is gone on with may end within a token: that is taken off the n in the scratch, and
+ * begins the answer.  Not where somebody asked for tokens, or recorded what they are. */
+static view take_opening(server *s, const protocol_request *r, size_t i, size_t *n)
+{
+    bool fills_in = r->fill_in && s->info.fill_in_middle;
+    char tail[CERIUM_OPENING_MAX];
+    size_t len = 0, n_off;
+    view text = r->n_prompts ? (view){r->prompts[i], r->prompt_lens[i]}
+                             : (view){r->infill.prefix, r->infill.prefix_len};
+    if (fills_in || r->whole_tokens || r->sampling.logprobs || s->replay || *n < 2 ||
+        (r->prompt_tokens && r->prompt_tokens[i]) || r->schema || r->wants_object)
+        return (view){NULL, 0};
+    n_off = cerium_opening(s->config.engine, s->scratch, *n, tail, &len);
+    if (n_off == 0 || len > text.len || memcmp(text.ptr + text.len - len, tail, len))
+        return (view){NULL, 0};
+    *n -= n_off;
+    return (view){text.ptr + text.len - len, len};
+}
+
 int prompts_text(server *s, const protocol_request *r, size_t i, prompt *out, protocol_error *e)
 {
     cerium_error err;
@@ -251,7 +270,8 @@ int prompts_text(server *s, const protocol_request *r, size_t i, prompt *out, pr
     if (!n)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
                                   "the prompt is empty");
-    *out = (prompt){.tokens = s->scratch, .n = n};
+    view opening = take_opening(s, r, i, &n);
+    *out = (prompt){.tokens = s->scratch, .n = n, .opening = opening};
     return CERIUM_OK;
 }
 

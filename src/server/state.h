@@ -102,6 +102,7 @@ typedef struct {
     cerium_session *session;
     const int32_t *prompt;      /* [n_prompt] of the answer's */
     size_t n_prompt;
+    cerium_resume begins;       /* its opening is the end of the prompt's text; or there is none */
     bytes sampled;              /* int32_t each; with a watch, at the end only */
     struct guarded *guarded;    /* its watch; NULL: nothing watches */
     bytes held;                 /* text that waits for its indentation (indent.h) */

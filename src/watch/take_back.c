@@ -54,16 +54,37 @@ static void cut_kept(watch *w, uint64_t at)
     w->kept.len = n * sizeof *kept;
 }
 
-/* The bytes of token i of the log that stand before byte `at` of the text. */
-static view bytes_before(const watch *w, size_t i, uint64_t at)
+static view token_bytes(const watch *w, size_t i)
 {
     int32_t token;
-    size_t len;
-    uint64_t begin = i ? end_of(w, i - 1) : 0, shown = end_of(w, i) - begin;
+    view text;
     memcpy(&token, w->log.ptr + i * sizeof token, sizeof token);
-    const char *text = cerium_token_bytes(w->config.engine, token, &len);
-    if (!text || shown > len || at - begin > shown) return (view){NULL, 0};
-    return (view){text + (len - shown), (size_t)(at - begin)};
+    text.ptr = cerium_token_bytes(w->config.engine, token, &text.len);
+    return text;
+}
+
+/* Bytes of token i of the log that spell the opening: they are not in the text. */
+static size_t spelled(const watch *w, size_t i)
+{
+    size_t left = w->config.opening.len, n = 0;
+    for (size_t k = 0; left && k <= i; k++) {
+        n = token_bytes(w, k).len;
+        if (n > left) n = left;
+        left -= n;
+        if (k < i) n = 0;
+    }
+    return n;
+}
+
+/* The bytes of token i of the log that stand before byte `at` of the text, after n_spelled of the
+ * opening. */
+static view bytes_before(const watch *w, size_t i, uint64_t at, size_t n_spelled)
+{
+    uint64_t begin = i ? end_of(w, i - 1) : 0, shown = end_of(w, i) - begin;
+    view text = token_bytes(w, i);
+    if (!text.ptr || shown + n_spelled > text.len || at - begin > shown) return (view){NULL, 0};
+    text.ptr += text.len - shown - n_spelled;
+    return (view){text.ptr, (size_t)(at - begin) + n_spelled};
 }
 
 static int append_token(watch *w, int32_t token, uint64_t end)
@@ -85,13 +106,14 @@ void watch_drop(watch *w, uint64_t at)
 bool watch_cut(watch *w, uint64_t at)
 {
     int32_t again[CERIUM_STEP_TOKENS_MAX];
-    size_t i = watch_token_at(w, at), n_again = 0;
+    size_t i = watch_token_at(w, at), n_again = 0, n_spelled = 0;
     uint64_t begin = i ? end_of(w, i - 1) : 0;
     CHECK(at >= w->told && at <= w->fed);
     if (at < w->fed && (w->lost || at < w->base_at)) return false;
     if (begin < at) {
-        n_again = i < n_tokens(w)
-                      ? encode(w, bytes_before(w, i, at), again, ARRAY_LEN(again)) : 0;
+        if (i == n_tokens(w)) return false;
+        n_spelled = spelled(w, i);
+        n_again = encode(w, bytes_before(w, i, at, n_spelled), again, ARRAY_LEN(again));
         if (n_again == 0) return false;
     }
     if (at < w->fed) rewind_guard(w, at);
@@ -99,7 +121,9 @@ bool watch_cut(watch *w, uint64_t at)
     for (size_t k = 0; k < n_again; k++) {
         size_t len;
         (void)cerium_token_bytes(w->config.engine, again[k], &len);
-        begin += len;
+        size_t hidden = len < n_spelled ? len : n_spelled;
+        n_spelled -= hidden;
+        begin += len - hidden;
         if (append_token(w, again[k], begin)) return false;
     }
     return true;

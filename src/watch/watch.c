@@ -339,7 +339,9 @@ void watch_again(const watch *w, watch_plan *plan)
                                    .note = w->n_note ? w->note : NULL,
                                    .n_note = w->n_note,
                                    .avoid = w->n_avoid ? w->avoid : NULL,
-                                   .n_avoid = w->n_avoid};
+                                   .n_avoid = w->n_avoid,
+                                   .opening = w->config.opening.ptr,
+                                   .n_opening = w->config.opening.len};
 }
 
 const int32_t *watch_tokens(const watch *w, size_t *n)

@@ -118,6 +118,7 @@ typedef struct {
     guard_form form;
     guard_language language;    /* of GUARD_CODE; GUARD_TEXT when it is not known */
     view before;                /* GUARD_CODE: the code before the answer */
+    view opening;               /* cerium_resume.opening of the answer; borrowed by the watch */
     bool logprobs;
 } watch_config;
 

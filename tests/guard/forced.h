@@ -26,17 +26,24 @@ typedef struct {
     uint64_t spot;
 } run;
 
-static watch *open_watch(guard_form form, guard_language language, const char *before,
-                         const char *policy)
+static watch *open_watch_within(guard_form form, guard_language language, const char *before,
+                                const char *policy, view opening)
 {
     watch *w = NULL;
     cerium_error err;
     watch_policy p = watch_policy_strict();
     TEST_CHECK(watch_policy_set(&p, view_of(policy)));
     watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &p,
-                           .form = form, .language = language, .before = view_of(before)};
+                           .form = form, .language = language, .before = view_of(before),
+                           .opening = opening};
     TEST_CHECK(watch_open(&w, &config, &err) == 0);
     return w;
+}
+
+static watch *open_watch(guard_form form, guard_language language, const char *before,
+                         const char *policy)
+{
+    return open_watch_within(form, language, before, policy, VIEW(""));
 }
 
 static size_t encode(const char *text, int32_t *out, size_t cap)

@@ -3,13 +3,14 @@
 import json
 import os
 import socket
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
-from harness import PATIENCE, Report, Server, line, wait_for  # noqa: E402
+from harness import MODEL, PATIENCE, Report, Server, line, wait_for  # noqa: E402
 from rawsocket import RawSocket, text_of  # noqa: E402
 
 POST = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
@@ -249,7 +250,8 @@ def check_completions(report, server):
 def check_variants(report):
     """Without a script: these are the model's own words."""
     def ask(server, **fields):
-        body = {"prompt": "def add(a, b):", "max_tokens": 12, "temperature": 1, "seed": 3, **fields}
+        body = {"prompt": "def add(a, b):", "max_tokens": 12, "temperature": 1, "seed": 3,
+                "token_healing": False, **fields}
         status, _, text = server.request("POST", "/v1/completions", json.dumps(body).encode())
         return status, json.loads(text)
 
@@ -270,6 +272,23 @@ def check_variants(report):
             for fields in ({"n": 2, "best_of": 1}, {"best_of": 2, "stream": True}):
                 status, error = ask(server, **fields)
                 assert status == 400 and error["error"]["param"] == "best_of", error
+        with report.check("token_healing: as `cerium run` has it, not where tokens are asked for",
+                          server):
+            prompt = "def add(a, b):"
+            command = [os.environ["CERIUM"], "run", "-m", MODEL, "--quiet", "-n", "12"]
+            whole, healed = (
+                subprocess.run([*command, "-p", prompt, *more], capture_output=True, text=True,
+                               check=True).stdout[len(prompt):-1] for more in (["--no-healing"], []))
+            assert whole != healed
+            for fields, text in (({}, whole), ({"token_healing": True}, healed),
+                                 ({"token_healing": True, "stream": False, "n": 2}, healed),
+                                 ({"token_healing": True, "logprobs": 0}, whole),
+                                 ({"token_healing": True, "echo": True}, prompt + healed)):
+                status, answer = ask(server, temperature=0, **fields)
+                assert status == 200, answer
+                assert answer["choices"][0]["text"] == text, (fields, answer, text)
+            status, error = ask(server, token_healing=3)
+            assert status == 400 and error["error"]["param"] == "token_healing", error
         with report.check("n: the prompt is computed once", server):
             words = " ".join("word%d" % i for i in range(200))
             before = {name: server.metric("cerium_%s_tokens_total" % name)

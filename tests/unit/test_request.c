@@ -480,6 +480,11 @@ static void test_completions(void)
     r = good(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"n\":2,\"best_of\":2,\"stream\":true}");
     TEST_CHECK(r && r->n_choices == 2 && r->n_best == 2);
     protocol_request_free(&r);
+    r = good(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"token_healing\":false}");
+    TEST_CHECK(r->whole_tokens);
+    protocol_request_free(&r);
+    bad(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"token_healing\":1}", "token_healing",
+        "invalid_type");
     r = good(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"best_of\":null}");
     TEST_CHECK(r && r->n_choices == 1 && r->n_best == 1);
     protocol_request_free(&r);

@@ -213,6 +213,56 @@ static void test_cuts(void)
               "Update File: a.py\\n@@\\n import os\\n def f(n):\\n+", "    # CWE-78: ");
 }
 
+/* The answer's first tokens spell the end of the prompt, and its text begins behind that: one of
+ * them may hold both.  opening: bytes of `text`, which the prompt ends with. */
+static void check_opening(const char *text, size_t opening, const char *keeps)
+{
+    static run r;
+    int32_t tokens[TOKENS_MAX];
+    char before[256], spelled[TEXT_MAX];
+    size_t n = encode(text, tokens, TOKENS_MAX), hidden = opening, n_spelled = 0;
+    snprintf(before, sizeof before, "import os\ndef f(n%.*s", (int)opening, text);
+    watch *w = open_watch_within(GUARD_CODE, GUARD_PYTHON, before, "block", (view){text, opening});
+    watch_result out = {.order = WATCH_GO};
+    watch_plan plan;
+    memset(&r, 0, sizeof r);
+    for (size_t i = 0; i < n && out.order == WATCH_GO; i++) {
+        size_t len, out_of = 0;
+        const char *piece = cerium_token_bytes(engine, tokens[i], &len);
+        out_of = len < hidden ? len : hidden;
+        hidden -= out_of;
+        cerium_step step = {.n_tokens = 1, .tokens = {tokens[i]}, .text = piece + out_of,
+                            .text_len = len - out_of, .text_ends = {(uint32_t)(len - out_of)}};
+        TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
+        take(&r, &out);
+    }
+    TEST_CHECK(out.order == WATCH_AGAIN);
+    TEST_CHECK_THAT(!strcmp(r.text, keeps), "%s|%s", r.text, keeps);
+    take_tokens(&r, w);
+    for (size_t i = 0; i < r.n_tokens; i++) {
+        size_t len;
+        const char *piece = cerium_token_bytes(engine, r.tokens[i], &len);
+        memcpy(spelled + n_spelled, piece, len);
+        n_spelled += len;
+    }
+    TEST_CHECK(n_spelled <= opening + strlen(keeps));
+    TEST_CHECK(!memcmp(spelled, text, n_spelled));
+    TEST_CHECK(n_spelled == opening + strlen(keeps) || *keeps == 0);
+    watch_again(w, &plan);
+    TEST_CHECK(plan.resume.n_opening == opening && plan.resume.n_answer == r.n_tokens);
+    watch_close(&w);
+}
+
+static void test_openings(void)
+{
+    check_opening("):\n    os.system('ls ' + n)\n", 0, "):\n");
+    check_opening("):\n    os.system('ls ' + n)\n", 1, ":\n");
+    check_opening("):\n    os.system('ls ' + n)\n", 2, "\n");
+    check_opening("):\n    os.system('ls ' + n)\n", 3, "");
+    check_opening("):\n    os.system('ls ' + n)\n", 5, "");
+    check_opening("):\n\n    x = 1\n    os.system('ls ' + n)\n", 2, "\n\n    x = 1\n");
+}
+
 /* Twice, then it is over. */
 static void test_two_tries(void)
 {
@@ -298,6 +348,7 @@ int main(void)
     if (!open_forced("models/cerium-first.gguf", 1024)) return 1;
     if (guard_has_grammar(GUARD_PYTHON) && guard_has_grammar(GUARD_C)) {
         TEST_RUN(test_cuts);
+    TEST_RUN(test_openings);
         TEST_RUN(test_two_tries);
         TEST_RUN(test_policies);
         TEST_RUN(test_taken_back);

@@ -1,0 +1,113 @@
+/* opening.c - prompts that end within a token: the answer's first token spells their last bytes
+ * again ("token healing").
+ *
+ * A tokenizer ends "def f(x):" with "):".  Where the text went on, the model saw "):\n" instead,
+ * and after "):" alone it has never seen a line end. */
+#include "engine/engine.h"
+
+enum { OPENING_TOKENS_MAX = 4 }; /* that a longer one may span: "n", "):" and "\n" at most */
+
+size_t cerium_opening(const cerium_engine *engine, const int32_t *tokens, size_t n_tokens,
+                      char *opening, size_t *n_opening)
+{
+    const tokenizer *t = engine->tokens;
+    size_t starts[OPENING_TOKENS_MAX], n = 0, at = CERIUM_OPENING_MAX, found = 0;
+    char tail[CERIUM_OPENING_MAX];
+    *n_opening = 0;
+    /* tail[starts[i]...] are the last i + 1 tokens; one stays, and what a control token changes. */
+    for (; n < OPENING_TOKENS_MAX && n + 1 < n_tokens; n++) {
+        int32_t token = tokens[n_tokens - 1 - n];
+        size_t len;
+        const char *text = tokenizer_bytes(t, token, &len);
+        bool first = tokenizer_adds_space(t) && tokenizer_is_control(t, tokens[n_tokens - 2 - n]);
+        if (tokenizer_is_control(t, token) || len == 0 || len > at || first) break;
+        at -= len;
+        memcpy(tail + at, text, len);
+        starts[n] = at;
+    }
+    for (uint32_t id = 0; id < engine->n_vocab && found < n; id++) {
+        size_t len;
+        const char *text = tokenizer_bytes(t, (int32_t)id, &len);
+        for (size_t i = found; i < n; i++) {
+            size_t tail_len = sizeof tail - starts[i];
+            if (len > tail_len && !memcmp(text, tail + starts[i], tail_len) &&
+                !tokenizer_is_control(t, (int32_t)id))
+                found = i + 1;
+        }
+    }
+    if (found == 0) return 0;
+    *n_opening = sizeof tail - starts[found - 1];
+    memcpy(opening, tail + starts[found - 1], *n_opening);
+    return found;
+}
+
+int opening_check(const cerium_session *s, const cerium_resume *resume, const int32_t *tokens,
+                  size_t n_tokens, cerium_error *err)
+{
+    const int bad = CERIUM_ERR_ARGUMENT;
+    size_t at = 0, left = resume->n_opening;
+    if (!resume->opening && left) return error_set(err, bad, "resume: the opening is missing");
+    if (left > CERIUM_OPENING_MAX)
+        return error_set(err, bad, "resume: an opening of %zu bytes, at most %d", left,
+                         CERIUM_OPENING_MAX);
+    for (size_t i = n_tokens - resume->n_answer; i < n_tokens && left; i++) {
+        size_t len;
+        const char *text = tokenizer_bytes(s->engine->tokens, tokens[i], &len);
+        if (len > left) len = left;
+        if (memcmp(text, resume->opening + at, len))
+            return error_set(err, bad, "resume: the answer does not begin with its opening");
+        at += len;
+        left -= len;
+    }
+    return CERIUM_OK;
+}
+
+void opening_begin(cerium_session *s, const cerium_resume *resume)
+{
+    s->n_opening = s->n_opened = s->opening_unshown = 0;
+    if (!resume || resume->n_opening == 0) return;
+    memcpy(s->opening, resume->opening, resume->n_opening);
+    s->n_opening = s->opening_unshown = (uint32_t)resume->n_opening;
+    for (uint32_t i = 0; i < s->n_answer; i++) opening_follow(s, s->tokens[s->answer_at + i]);
+}
+
+void opening_copy(cerium_session *s, const cerium_session *from)
+{
+    memcpy(s->opening, from->opening, from->n_opening);
+    s->n_opening = from->n_opening;
+    s->n_opened = from->n_opened;
+    s->opening_unshown = from->opening_unshown;
+}
+
+bool opening_is_open(const cerium_session *s) { return s->n_opened < s->n_opening; }
+
+void opening_follow(cerium_session *s, int32_t token)
+{
+    size_t len;
+    uint32_t left = s->n_opening - s->n_opened;
+    if (left == 0) return;
+    (void)tokenizer_bytes(s->engine->tokens, token, &len);
+    s->n_opened += len < left ? (uint32_t)len : left;
+}
+
+view opening_leave_out(cerium_session *s, view text)
+{
+    uint32_t n = s->opening_unshown;
+    if (n > text.len) n = (uint32_t)text.len;
+    s->opening_unshown -= n;
+    return (view){text.ptr + n, text.len - n};
+}
+
+void opening_mask(const cerium_session *s, uint64_t *mask)
+{
+    const tokenizer *t = s->engine->tokens;
+    const char *rest = s->opening + s->n_opened;
+    size_t left = s->n_opening - s->n_opened;
+    memset(mask, 0, ((size_t)s->engine->n_vocab + 63) / 64 * sizeof *mask);
+    for (uint32_t id = 0; id < s->engine->n_vocab; id++) {
+        size_t len;
+        const char *text = tokenizer_bytes(t, (int32_t)id, &len);
+        if (len == 0 || text[0] != rest[0] || tokenizer_is_control(t, (int32_t)id)) continue;
+        if (!memcmp(text, rest, len < left ? len : left)) mask[id / 64] |= UINT64_C(1) << id % 64;
+    }
+}

@@ -1,0 +1,305 @@
+/* test_opening.c - prompts that end within a token: what is taken off them, and that the answer's
+ * tokens spell it while its text does not. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cerium.h"
+
+#include "../unit/unit.h"
+
+enum { NEW = 24, PROMPT_MAX = 64, TEXT_MAX = 4096 };
+
+static cerium_engine *engine;
+static cerium_engine_info info;
+
+typedef struct {
+    int32_t prompt[PROMPT_MAX];
+    size_t n;
+    char opening[CERIUM_OPENING_MAX];
+    size_t n_opening;
+    cerium_resume begin;
+} question;
+
+typedef struct {
+    int32_t tokens[NEW];
+    size_t n;
+    char text[TEXT_MAX];
+    size_t len;
+    cerium_stop stop;
+} answer;
+
+static void ask(question *q, const char *text)
+{
+    memset(q, 0, sizeof *q);
+    TEST_CHECK(cerium_tokenize(engine, text, strlen(text), CERIUM_TOKENIZE_BEGIN, q->prompt,
+                               PROMPT_MAX, &q->n, NULL) == 0);
+    q->n -= cerium_opening(engine, q->prompt, q->n, q->opening, &q->n_opening);
+    q->begin = (cerium_resume){.opening = q->opening, .n_opening = q->n_opening};
+}
+
+static cerium_session *open_session(bool drafts)
+{
+    static uint64_t tenant;
+    cerium_session *session = NULL;
+    cerium_session_config config = {.tenant = ++tenant, .no_speculation = !drafts};
+    TEST_CHECK(cerium_session_open(&session, engine, &config, NULL) == 0);
+    return session;
+}
+
+static void take(answer *a, const cerium_step *step)
+{
+    for (uint32_t i = 0; i < step->n_tokens && a->n < NEW; i++) a->tokens[a->n++] = step->tokens[i];
+    memcpy(a->text + a->len, step->text, step->text_len);
+    a->len += step->text_len;
+    a->text[a->len] = 0;
+    a->stop = step->stop;
+}
+
+static void walk(answer *a, cerium_session *session, const cerium_sampling *sampling)
+{
+    cerium_step step;
+    cerium_sampling own = sampling ? *sampling : (cerium_sampling){0};
+    while (a->n < NEW && a->stop == CERIUM_STOP_NONE) {
+        own.step_tokens_max = (uint32_t)(NEW - a->n);
+        TEST_CHECK(cerium_session_step(session, &own, &step, NULL) == 0);
+        take(a, &step);
+    }
+}
+
+static void by_steps(answer *a, const question *q, const cerium_sampling *sampling, bool drafts)
+{
+    cerium_session *session = open_session(drafts);
+    memset(a, 0, sizeof *a);
+    TEST_CHECK(cerium_session_resume(session, q->prompt, q->n, &q->begin, NULL, NULL) == 0);
+    walk(a, session, sampling);
+    cerium_session_close(&session);
+}
+
+static void by_request(answer *a, const question *q, const cerium_sampling *sampling)
+{
+    cerium_session *session = open_session(true);
+    cerium_request request = {.tokens = q->prompt, .n_tokens = q->n, .new_tokens_max = NEW,
+                              .sampling = sampling, .resume = &q->begin};
+    cerium_event event = {0};
+    memset(a, 0, sizeof *a);
+    TEST_CHECK(cerium_session_start(session, &request, NULL) == 0);
+    while (event.kind != CERIUM_EVENT_DONE) {
+        cerium_session_poll(session, &event);
+        if (event.kind == CERIUM_EVENT_STEP) take(a, &event.step);
+        if (event.kind == CERIUM_EVENT_NONE) usleep(50);
+    }
+    TEST_CHECK(event.status == 0);
+    cerium_session_close(&session);
+}
+
+/* The tokens' bytes are the opening and then the text, but for a character that is not whole. */
+static void check_spelled(const question *q, const answer *a)
+{
+    char bytes[TEXT_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        size_t len;
+        const char *piece = cerium_token_bytes(engine, a->tokens[i], &len);
+        if (len > 4 && !memcmp(piece, "<|", 2) && !memcmp(piece + len - 2, "|>", 2))
+            continue; /* a control token: no text */
+        memcpy(bytes + n, piece, len);
+        n += len;
+    }
+    TEST_CHECK(n >= q->n_opening && !memcmp(bytes, q->opening, q->n_opening));
+    TEST_CHECK_THAT(n >= q->n_opening + a->len && n - q->n_opening - a->len < 4,
+                    "%zu bytes: %zu and %zu", n, q->n_opening, a->len);
+    TEST_CHECK(!memcmp(bytes + q->n_opening, a->text, a->len));
+}
+
+static void test_taken_off(void)
+{
+    static const struct {
+        const char *text, *opening;
+    } cases[] = {{"def f(x):", "):"}, {"import num", " num"}, {"a = b\n", "\n"}, {"x", ""}};
+    question q;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ask(&q, cases[i].text);
+        TEST_CHECK_THAT(!strncmp(q.opening, cases[i].opening, q.n_opening) &&
+                            q.n_opening == strlen(cases[i].opening),
+                        "%s: %.*s", cases[i].text, (int)q.n_opening, q.opening);
+    }
+    /* Control tokens stand for no text, and one token stays. */
+    int32_t tokens[4] = {(int32_t)info.n_vocab - 1, (int32_t)info.n_vocab - 1};
+    TEST_CHECK(cerium_opening(engine, tokens, 2, q.opening, &q.n_opening) == 0);
+    TEST_CHECK(q.n_opening == 0 && cerium_opening(engine, tokens, 0, q.opening, &q.n_opening) == 0);
+}
+
+static const char *const prompts[] = {"def fibonacci(n):",     "int main(void)",
+                                      "for (int i = 0; i < n", "import num",
+                                      "    return self.",      "x = 'é"};
+enum { PROMPTS = sizeof prompts / sizeof *prompts };
+
+static void test_spelled(void)
+{
+    question q;
+    answer plain, drafted, requested;
+    for (int i = 0; i < PROMPTS; i++) {
+        ask(&q, prompts[i]);
+        TEST_CHECK_THAT(q.n_opening > 0, "%s", prompts[i]);
+        for (uint64_t seed = 0; seed < UNIT_TIMES(12, 3); seed++) {
+            cerium_sampling sampling = {.temperature = seed ? 1.2f : 0, .seed = seed};
+            by_steps(&plain, &q, &sampling, false);
+            by_steps(&drafted, &q, &sampling, true);
+            by_request(&requested, &q, &sampling);
+            check_spelled(&q, &plain);
+            size_t n = plain.n * sizeof *plain.tokens;
+            TEST_CHECK(plain.n == drafted.n && !memcmp(plain.tokens, drafted.tokens, n));
+            TEST_CHECK(plain.n == requested.n && !memcmp(plain.tokens, requested.tokens, n));
+            TEST_CHECK(!strcmp(plain.text, drafted.text) && !strcmp(plain.text, requested.text));
+        }
+    }
+}
+
+/* Greedy: of the tokens that spell what is left, or all of it and more, the likeliest; found here
+ * by looking at each. */
+static void test_likeliest(void)
+{
+    question q;
+    answer a;
+    ask(&q, "def fibonacci(n):");
+    by_steps(&a, &q, NULL, true);
+    cerium_session *session = open_session(false);
+    size_t at = 0, n_vocab;
+    for (size_t k = 0; k < a.n && at < q.n_opening; k++) {
+        TEST_CHECK(cerium_session_sync(session, q.prompt, q.n, NULL, NULL) == 0);
+        const float *logits = cerium_session_logits(session, &n_vocab);
+        int32_t best = -1;
+        for (int32_t id = 0; id < (int32_t)n_vocab; id++) {
+            size_t len, left = q.n_opening - at;
+            const char *bytes = cerium_token_bytes(engine, id, &len);
+            if (len == 0 || memcmp(bytes, q.opening + at, len < left ? len : left)) continue;
+            if (best < 0 || logits[id] > logits[best]) best = id;
+        }
+        TEST_CHECK(best == a.tokens[k]);
+        size_t len;
+        (void)cerium_token_bytes(engine, best, &len);
+        at += len;
+        q.prompt[q.n++] = best;
+    }
+    cerium_session_close(&session);
+}
+
+/* An opening that no one token spells, with and without drafts; gone on with behind each token. */
+static void test_many_tokens(void)
+{
+    question q;
+    answer whole, rest;
+    ask(&q, "x = y");
+    memcpy(q.opening, " qzxjkvb:", 9);
+    q.begin.n_opening = q.n_opening = 9;
+    by_steps(&whole, &q, NULL, true);
+    check_spelled(&q, &whole);
+    TEST_CHECK(whole.n > 3);
+    for (size_t n = 0; n <= 8; n++) {
+        cerium_session *session = open_session(n % 2);
+        cerium_resume resume = q.begin;
+        int32_t tokens[PROMPT_MAX + NEW];
+        size_t shown = 0, spelled = 0;
+        memcpy(tokens, q.prompt, q.n * sizeof *tokens);
+        memcpy(tokens + q.n, whole.tokens, n * sizeof *tokens);
+        resume.n_answer = n;
+        for (size_t i = 0; i < n; i++) {
+            size_t len;
+            (void)cerium_token_bytes(engine, whole.tokens[i], &len);
+            spelled += len;
+        }
+        if (spelled > q.n_opening) shown = spelled - q.n_opening;
+        memset(&rest, 0, sizeof rest);
+        rest.n = n;
+        TEST_CHECK(cerium_session_resume(session, tokens, q.n + n, &resume, NULL, NULL) == 0);
+        walk(&rest, session, NULL);
+        TEST_CHECK(!memcmp(rest.tokens + n, whole.tokens + n, (NEW - n) * sizeof *rest.tokens));
+        TEST_CHECK_THAT(!strcmp(rest.text, whole.text + shown), "%zu: %s|%s", n, rest.text,
+                        whole.text + shown);
+        cerium_session_close(&session);
+    }
+}
+
+/* What stands in the prompt ends nothing; what comes behind it does. */
+static void test_stops(void)
+{
+    static const char *const stops[] = {"):", "\n    "};
+    question q;
+    answer a;
+    ask(&q, "def fibonacci(n):");
+    for (uint32_t n = 1; n <= 2; n++) {
+        cerium_sampling sampling = {.stops = stops, .n_stops = n};
+        by_steps(&a, &q, &sampling, true);
+        TEST_CHECK(a.n > 0 && (n == 1 || a.stop == CERIUM_STOP_TEXT));
+        TEST_CHECK(n == 1 || !strstr(a.text, stops[1]));
+        TEST_CHECK(n == 2 || a.n > 3);
+    }
+}
+
+static void test_fork(void)
+{
+    question q;
+    answer a, b = {0};
+    cerium_session *fork = NULL, *session = open_session(true);
+    ask(&q, "import num");
+    by_steps(&a, &q, NULL, true);
+    TEST_CHECK(cerium_session_resume(session, q.prompt, q.n, &q.begin, NULL, NULL) == 0);
+    TEST_CHECK(cerium_session_fork(&fork, session, NULL) == 0);
+    walk(&b, fork, NULL);
+    TEST_CHECK(a.n == b.n && !memcmp(a.tokens, b.tokens, a.n * sizeof *a.tokens));
+    TEST_CHECK(!strcmp(a.text, b.text));
+    cerium_session_close(&fork);
+    cerium_session_close(&session);
+}
+
+static void test_refused(void)
+{
+    question q;
+    cerium_error err;
+    cerium_session *session = open_session(true);
+    ask(&q, "def f(x):");
+    cerium_resume bad = q.begin;
+    bad.n_answer = 1; /* "f", which is no opening */
+    TEST_CHECK(cerium_session_resume(session, q.prompt, q.n, &bad, NULL, &err) ==
+               CERIUM_ERR_ARGUMENT);
+    TEST_CHECK_THAT(strstr(err.message, "does not begin with its opening"), "%s", err.message);
+    bad = q.begin;
+    bad.n_opening = CERIUM_OPENING_MAX + 1;
+    TEST_CHECK(cerium_session_resume(session, q.prompt, q.n, &bad, NULL, &err) ==
+               CERIUM_ERR_ARGUMENT);
+    bad = (cerium_resume){.n_opening = 1};
+    TEST_CHECK(cerium_session_resume(session, q.prompt, q.n, &bad, NULL, &err) ==
+               CERIUM_ERR_ARGUMENT);
+    cerium_guide guide = {0};
+    TEST_CHECK(cerium_session_resume(session, q.prompt, q.n, &q.begin, NULL, &err) == 0);
+    TEST_CHECK(cerium_session_guide(session, &guide, &err) == CERIUM_ERR_ARGUMENT);
+    cerium_request request = {.tokens = q.prompt, .n_tokens = q.n, .new_tokens_max = 1,
+                              .resume = &q.begin, .guide = &guide};
+    TEST_CHECK(cerium_session_start(session, &request, &err) == CERIUM_ERR_ARGUMENT);
+    cerium_session_close(&session);
+}
+
+int main(void)
+{
+    cerium_error err;
+    cerium_engine_config config;
+    cerium_engine_config_defaults(&config);
+    config.model_path = "models/cerium-first.gguf";
+    config.context_tokens_max = 512;
+    config.threads = 1;
+    if (cerium_engine_open(&engine, &config, &err)) {
+        printf("  FAIL %s\nopening: 0 passed, 1 failed\n", err.message);
+        return 1;
+    }
+    cerium_engine_describe(engine, &info);
+    TEST_RUN(test_taken_off);
+    TEST_RUN(test_spelled);
+    TEST_RUN(test_likeliest);
+    TEST_RUN(test_many_tokens);
+    TEST_RUN(test_stops);
+    TEST_RUN(test_fork);
+    TEST_RUN(test_refused);
+    cerium_engine_close(&engine);
+    return unit_report("opening");
+}
