@@ -240,7 +240,7 @@ static view take_opening(server *s, const protocol_request *r, size_t i, size_t 
     view text = r->n_prompts ? (view){r->prompts[i], r->prompt_lens[i]}
                              : (view){r->infill.prefix, r->infill.prefix_len};
     if (fills_in || r->whole_tokens || r->sampling.logprobs || s->replay || *n < 2 ||
-        (r->prompt_tokens && r->prompt_tokens[i]) || r->schema || r->wants_object)
+        (r->prompt_tokens && r->prompt_tokens[i]))
         return (view){NULL, 0};
     n_off = cerium_opening(s->config.engine, s->scratch, *n, tail, &len);
     if (n_off == 0 || len > text.len || memcmp(text.ptr + text.len - len, tail, len))

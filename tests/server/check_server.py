@@ -278,7 +278,8 @@ def check_variants(report):
             command = [os.environ["CERIUM"], "run", "-m", MODEL, "--quiet", "-n", "12"]
             whole, healed = (
                 subprocess.run([*command, "-p", prompt, *more], capture_output=True, text=True,
-                               check=True).stdout[len(prompt):-1] for more in (["--no-healing"], []))
+                               check=True).stdout[len(prompt):-1]
+                for more in (["--no-healing"], []))
             assert whole != healed
             for fields, text in (({}, whole), ({"token_healing": True}, healed),
                                  ({"token_healing": True, "stream": False, "n": 2}, healed),
