@@ -296,16 +296,14 @@ typedef struct {
 } cerium_infill;
 
 /** Where a text may end within what the model knows as one token: "def f(x):" ends with "):", and
- * where it goes on "):\n" is one token.  Such tokens are taken off a prompt whose text the answer
- * goes on with, and the answer begins with their bytes: they go into cerium_resume.opening.
+ * where it goes on "):\n" is one token.  Such an end is taken off the prompt before it becomes
+ * tokens, and the answer begins with its bytes: cerium_resume.opening.  Not before a hole: holes
+ * that models learn to fill begin anywhere.
  *
- * @param tokens     [n_tokens]
- * @param opening    [CERIUM_OPENING_MAX] output, the bytes of the tokens to take off
- * @param n_opening  output, how many they are
- * @return how many of the last tokens to take off, never all; 0: none
+ * @param text  [text_len] that the answer goes on with
+ * @return how many of its last bytes to take off, at most CERIUM_OPENING_MAX and never all; 0: none
  * Cost: a look at each token of the vocabulary. Thread-safe. */
-CERIUM_API size_t cerium_opening(const cerium_engine *engine, const int32_t *tokens,
-                                 size_t n_tokens, char *opening, size_t *n_opening);
+CERIUM_API size_t cerium_opening(const cerium_engine *engine, const char *text, size_t text_len);
 
 /** Tokens that ask the model to fill the hole between prefix and suffix, in its own form.
  *

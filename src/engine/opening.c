@@ -5,40 +5,40 @@
  * and after "):" alone it has never seen a line end. */
 #include "engine/engine.h"
 
-enum { OPENING_TOKENS_MAX = 4 }; /* that a longer one may span: "n", "):" and "\n" at most */
+enum {
+    OPENING_TOKENS_MAX = 4, /* that a longer one may span: "n", "):" and "\n" at most */
+    TAIL_BYTES = CERIUM_OPENING_MAX, /* of a text, whose last tokens are those of the whole */
+};
 
-size_t cerium_opening(const cerium_engine *engine, const int32_t *tokens, size_t n_tokens,
-                      char *opening, size_t *n_opening)
+size_t cerium_opening(const cerium_engine *engine, const char *text, size_t text_len)
 {
     const tokenizer *t = engine->tokens;
-    size_t starts[OPENING_TOKENS_MAX], n = 0, at = CERIUM_OPENING_MAX, found = 0;
-    char tail[CERIUM_OPENING_MAX];
-    *n_opening = 0;
-    /* tail[starts[i]...] are the last i + 1 tokens; one stays, and what a control token changes. */
-    for (; n < OPENING_TOKENS_MAX && n + 1 < n_tokens; n++) {
+    int32_t tokens[TAIL_BYTES];
+    size_t n_tokens, n = 0, tails[OPENING_TOKENS_MAX], found = 0;
+    view tail = {text, text_len};
+    if (tail.len > TAIL_BYTES) tail = (view){text + text_len - TAIL_BYTES, TAIL_BYTES};
+    if (tokenizer_encode(t, tail, true, false, tokens, ARRAY_LEN(tokens), &n_tokens, NULL))
+        return 0;
+    /* tails[i]: bytes of the last i + 1 tokens.  One token stays. */
+    for (size_t bytes_of = 0; n < OPENING_TOKENS_MAX && n + 1 < n_tokens; n++) {
         int32_t token = tokens[n_tokens - 1 - n];
         size_t len;
-        const char *text = tokenizer_bytes(t, token, &len);
-        bool first = tokenizer_adds_space(t) && tokenizer_is_control(t, tokens[n_tokens - 2 - n]);
-        if (tokenizer_is_control(t, token) || len == 0 || len > at || first) break;
-        at -= len;
-        memcpy(tail + at, text, len);
-        starts[n] = at;
+        const char *piece = tokenizer_bytes(t, token, &len);
+        bytes_of += len;
+        if (tokenizer_is_control(t, token) || len == 0 || bytes_of >= tail.len ||
+            memcmp(tail.ptr + tail.len - bytes_of, piece, len))
+            break;
+        tails[n] = bytes_of;
     }
     for (uint32_t id = 0; id < engine->n_vocab && found < n; id++) {
         size_t len;
-        const char *text = tokenizer_bytes(t, (int32_t)id, &len);
-        for (size_t i = found; i < n; i++) {
-            size_t tail_len = sizeof tail - starts[i];
-            if (len > tail_len && !memcmp(text, tail + starts[i], tail_len) &&
+        const char *piece = tokenizer_bytes(t, (int32_t)id, &len);
+        for (size_t i = found; i < n; i++)
+            if (len > tails[i] && !memcmp(piece, tail.ptr + tail.len - tails[i], tails[i]) &&
                 !tokenizer_is_control(t, (int32_t)id))
                 found = i + 1;
-        }
     }
-    if (found == 0) return 0;
-    *n_opening = sizeof tail - starts[found - 1];
-    memcpy(opening, tail + starts[found - 1], *n_opening);
-    return found;
+    return found ? tails[found - 1] : 0;
 }
 
 int opening_check(const cerium_session *s, const cerium_resume *resume, const int32_t *tokens,

@@ -227,9 +227,9 @@ static int answer_best(run *r, cerium_engine *engine, const generation_order *or
 static int answer_once(run *r, cerium_engine *engine, cerium_session *session, view prompt,
                        bool chat, cerium_error *err)
 {
-    char opening[CERIUM_OPENING_MAX];
+    view opening = {"", 0};
     int32_t *tokens = NULL;
-    size_t n = 0, n_opening = 0;
+    size_t n = 0;
     generation g;
     if (chat) {
         char *content = memory_copy(prompt.ptr, prompt.len);
@@ -241,17 +241,19 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
         memory_free(content);
         RETURN_IF(status);
     } else {
-        RETURN_IF(encode(engine, prompt, CERIUM_TOKENIZE_BEGIN, &tokens, &n, err));
+        if (!r->whole_tokens) opening.len = cerium_opening(engine, prompt.ptr, prompt.len);
+        opening.ptr = prompt.ptr + prompt.len - opening.len;
+        view whole = {prompt.ptr, prompt.len - opening.len};
+        RETURN_IF(encode(engine, whole, CERIUM_TOKENIZE_BEGIN, &tokens, &n, err));
         if (n == 0) {
             memory_free(tokens);
             return error_set(err, CERIUM_ERR_ARGUMENT,
                              "the prompt is empty and the model has no begin token");
         }
         if (!r->o.json) fwrite(prompt.ptr, 1, prompt.len, stdout);
-        if (!r->whole_tokens) n -= cerium_opening(engine, tokens, n, opening, &n_opening);
     }
     generation_order order = order_of(r, tokens, n, chat, prompt);
-    order.opening = (view){opening, n_opening};
+    order.opening = opening;
     if (r->o.json || r->best_of > 1) {
         int status = r->best_of > 1 ? answer_best(r, engine, &order, err)
                                     : answer_json(r, engine, session, &order, err);

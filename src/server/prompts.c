@@ -216,37 +216,32 @@ static int fit_infill(server *s, cerium_infill in, size_t max, size_t *n, cerium
     }
 }
 
-static int infill_tokens(server *s, const protocol_request *r, size_t i, size_t max, size_t *n,
+static int infill_tokens(server *s, const protocol_request *r, view prefix, size_t max, size_t *n,
                          cerium_error *err)
 {
     cerium_infill in = r->infill;
-    if (r->n_prompts && r->api == PROTOCOL_COMPLETIONS) {
-        in.prefix = r->prompts[i];
-        in.prefix_len = r->prompt_lens[i];
-    }
+    in.prefix = prefix.ptr;
+    in.prefix_len = prefix.len;
     if (s->info.fill_in_middle) return fit_infill(s, in, max, n, err);
     /* A model that cannot fill in goes on from what stands before the hole. */
-    return cerium_tokenize(s->config.engine, in.prefix, in.prefix_len, CERIUM_TOKENIZE_BEGIN,
+    return cerium_tokenize(s->config.engine, prefix.ptr, prefix.len, CERIUM_TOKENIZE_BEGIN,
                            s->scratch, s->scratch_cap, n, err);
 }
 
-/* A text that is gone on with may end within a token: that is taken off the n in the scratch, and
- * begins the answer.  Not where somebody asked for tokens, or recorded what they are. */
-static view take_opening(server *s, const protocol_request *r, size_t i, size_t *n)
+/* The text that the answer goes on with, as far as it becomes tokens; *opening: what is left, for
+ * it may end within a token.  Not where somebody asked for tokens, or recorded what they are; and
+ * not before a hole: holes that models learn to fill begin anywhere. */
+static view text_of(const server *s, const protocol_request *r, size_t i, view *opening)
 {
-    bool fills_in = r->fill_in && s->info.fill_in_middle;
-    char tail[CERIUM_OPENING_MAX];
-    size_t len = 0, n_off;
     view text = r->n_prompts ? (view){r->prompts[i], r->prompt_lens[i]}
                              : (view){r->infill.prefix, r->infill.prefix_len};
-    if (fills_in || r->whole_tokens || r->sampling.logprobs || s->replay || *n < 2 ||
-        (r->prompt_tokens && r->prompt_tokens[i]))
-        return (view){NULL, 0};
-    n_off = cerium_opening(s->config.engine, s->scratch, *n, tail, &len);
-    if (n_off == 0 || len > text.len || memcmp(text.ptr + text.len - len, tail, len))
-        return (view){NULL, 0};
-    *n -= n_off;
-    return (view){text.ptr + text.len - len, len};
+    *opening = (view){NULL, 0};
+    bool fills = r->fill_in && s->info.fill_in_middle;
+    if (fills || r->whole_tokens || r->sampling.logprobs || s->replay) return text;
+    opening->len = cerium_opening(s->config.engine, text.ptr, text.len);
+    text.len -= opening->len;
+    opening->ptr = text.ptr + text.len;
+    return text;
 }
 
 int prompts_text(server *s, const protocol_request *r, size_t i, prompt *out, protocol_error *e)
@@ -255,22 +250,24 @@ int prompts_text(server *s, const protocol_request *r, size_t i, prompt *out, pr
     size_t n = 0, context = s->info.context_tokens_max;
     size_t wanted = r->new_tokens_max < context / 2 ? r->new_tokens_max : context / 2;
     int status = CERIUM_OK;
-    if (r->fill_in) {
-        status = infill_tokens(s, r, i, context - wanted - 1, &n, &err);
-    } else if (r->prompt_tokens && r->prompt_tokens[i]) {
+    view opening = {NULL, 0};
+    if (r->prompt_tokens && r->prompt_tokens[i]) {
         n = r->prompt_n_tokens[i];
         if (n < s->scratch_cap) memcpy(s->scratch, r->prompt_tokens[i], n * sizeof *s->scratch);
     } else {
-        status = cerium_tokenize(s->config.engine, r->prompts[i], r->prompt_lens[i],
-                                 CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_BEGIN, s->scratch,
-                                 s->scratch_cap, &n, &err);
+        view text = text_of(s, r, i, &opening);
+        if (r->fill_in)
+            status = infill_tokens(s, r, text, context - wanted - 1, &n, &err);
+        else
+            status = cerium_tokenize(s->config.engine, text.ptr, text.len,
+                                     CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_BEGIN, s->scratch,
+                                     s->scratch_cap, &n, &err);
     }
     if (status == CERIUM_ERR_CAPACITY || (!status && n >= context)) return too_long(s, n, e);
     if (status) return failed_call(&err, e);
     if (!n)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
                                   "the prompt is empty");
-    view opening = take_opening(s, r, i, &n);
     *out = (prompt){.tokens = s->scratch, .n = n, .opening = opening};
     return CERIUM_OK;
 }
