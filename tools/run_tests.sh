@@ -4,8 +4,9 @@
 #   tools/run_tests.sh 'COMMAND ARGUMENT...' ...
 #
 # A suite ends with a line `name: N passed, M failed` and has a line `skipped: what: why` for each
-# thing it leaves out.  One that fails without saying so, or that says nothing, is a failure.  The
-# last line of all is `cerium: N passed, M failed, K skipped`.
+# thing it leaves out.  One that fails without saying so, or that says nothing, is a failure.  At the
+# end come the suites that took 10 seconds or more, the slowest five, and last of all the line
+# `cerium: N passed, M failed, K skipped`.
 passed=0 failed=0 skipped=0
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
@@ -13,6 +14,7 @@ trap 'exit 130' INT TERM
 counts='s/^[^:]*: \([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed$/\1 \2/p'
 
 for suite; do
+    began=$(date +%s)
     { sh -c "$suite" 2>&1; echo $? >"$work/status"; } | tee "$work/output"
     set -- $(sed -n "$counts" "$work/output" | tail -n 1)
     if [ $# -ne 2 ]; then
@@ -24,6 +26,8 @@ for suite; do
     fi
     passed=$((passed + $1)) failed=$((failed + $2))
     skipped=$((skipped + $(grep -c '^ *skipped: ' "$work/output")))
+    echo "$(($(date +%s) - began)) s $suite" >>"$work/times"
 done
+[ ! -e "$work/times" ] || sort -rn "$work/times" | awk 'NR <= 5 && $1 >= 10 { print "slow: " $1, $2, $3 }'
 echo "cerium: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
