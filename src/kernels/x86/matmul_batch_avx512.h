@@ -41,6 +41,26 @@ typedef struct {
     __m512i minima[PANEL_BLOCKS / 2];        /* of superblocks, in pairs as batch_x has sums */
 } batch_weights;
 
+/* What is wanted next of two panels, asked for a few lines at a time: a tile asks four times.  All
+ * at once they would be more than a core has buffers for, and the products would wait.  Behind the
+ * last panel of a matrix that is memory which may not be there, which a prefetch may ask for. */
+enum { BATCH_ASKS = 4 };
+typedef struct {
+    uintptr_t at;          /* of the first panel */
+    size_t panel_bytes;    /* to the second one */
+    uint32_t n_lines, ask; /* that are left, and how many each time */
+} batch_ahead;
+
+PANEL_INLINE void batch_ask(batch_ahead *a)
+{
+    const uint32_t n = a->n_lines < a->ask ? a->n_lines : a->ask;
+    for (uint32_t i = 0; i < n; i++, a->at += PANEL_LINE) {
+        __builtin_prefetch((const void *)a->at);
+        __builtin_prefetch((const void *)(a->at + a->panel_bytes));
+    }
+    a->n_lines -= n;
+}
+
 /* Of two panels. */
 typedef __m512 batch_floats[2][BATCH_TILE];
 typedef __m512i batch_dots[2][BATCH_TILE];
@@ -73,11 +93,13 @@ PANEL_INLINE void batch_start(uint32_t n_t, batch_dots dots, const batch_x *x, u
 
 /* sums of a group, of types with a scale for 32 values */
 PANEL_INLINE void batch_groups(block_type type, uint32_t n_t, batch_floats sums,
-                               const batch_weights *w, uint32_t n_blocks, const batch_x *x)
+                               const batch_weights *w, uint32_t n_blocks, const batch_x *x,
+                               batch_ahead *ahead)
 {
     UNROLLED for (uint32_t t = 0; t < n_t; t++) sums[0][t] = sums[1][t] = _mm512_setzero_ps();
     for (uint32_t b = 0; b < n_blocks; b++) {
         batch_dots dots;
+        batch_ask(ahead);
         batch_start(n_t, dots, x, b);
         batch_products(n_t, dots, w, 8 * b, x);
         UNROLLED for (uint32_t p = 0; p < 2; p++) {
@@ -95,13 +117,15 @@ PANEL_INLINE void batch_groups(block_type type, uint32_t n_t, batch_floats sums,
 /* Of types with a scale for 128 values.  The instruction takes five cycles and two begin in one, so
  * there should be ten chains: fewer than six tokens have two each. */
 PANEL_INLINE void batch_wide(uint32_t n_t, batch_floats sums, const batch_weights *w,
-                             const batch_x *x)
+                             const batch_x *x, batch_ahead *ahead)
 {
     batch_dots dots, other;
     batch_start(n_t, dots, x, 0);
     UNROLLED for (uint32_t t = 0; t < n_t; t++) other[0][t] = other[1][t] = _mm512_setzero_si512();
     for (uint32_t k4 = 0; k4 < KERNEL_GROUP / 4; k4 += 16) {
+        batch_ask(ahead);
         batch_products(n_t, dots, w, k4, x);
+        batch_ask(ahead);
         batch_products(n_t, n_t < BATCH_TILE ? other : dots, w, k4 + 8, x);
     }
     UNROLLED for (uint32_t p = 0; p < 2; p++) {
@@ -114,13 +138,14 @@ PANEL_INLINE void batch_wide(uint32_t n_t, batch_floats sums, const batch_weight
 
 /* Half a superblock of Q6_K and IQ4_XS: exact in integers. */
 PANEL_INLINE void batch_scaled_ints(block_type type, uint32_t n_t, batch_floats sums,
-                                    const batch_weights *w, const batch_x *x)
+                                    const batch_weights *w, const batch_x *x, batch_ahead *ahead)
 {
     const uint32_t n = type == BLOCK_Q6_K ? 4 : 8; /* lines that share a small scale */
     batch_dots total;
     UNROLLED for (uint32_t t = 0; t < n_t; t++) total[0][t] = total[1][t] = _mm512_setzero_si512();
     for (uint32_t s = 0; s < KERNEL_GROUP / 4 / n; s++) {
         batch_dots dots;
+        if (n * s % 8 == 0) batch_ask(ahead);
         batch_start(n_t, dots, x, s);
         batch_lines(n_t, dots, w, n * s, n, x);
         UNROLLED for (uint32_t p = 0; p < 2; p++)
@@ -136,11 +161,12 @@ PANEL_INLINE void batch_scaled_ints(block_type type, uint32_t n_t, batch_floats 
 /* sums = scaled products of blocks b and b + 1 of Q4_K and Q5_K, exact in floats: below
  * 64 * 31 * 127 * 63 < 2^24.  They begin at +0 by fma, so that none is -0. */
 PANEL_INLINE void batch_scaled_pair(uint32_t n_t, batch_floats sums, const batch_weights *w,
-                                    uint32_t b, const batch_x *x)
+                                    uint32_t b, const batch_x *x, batch_ahead *ahead)
 {
     UNROLLED for (uint32_t t = 0; t < n_t; t++) sums[0][t] = sums[1][t] = _mm512_setzero_ps();
     for (uint32_t i = b; i < b + 2; i++) {
         batch_dots dots;
+        batch_ask(ahead);
         UNROLLED for (uint32_t t = 0; t < n_t; t++)
             dots[0][t] = dots[1][t] = _mm512_setzero_si512();
         batch_products(n_t, dots, w, 8 * i, x);
@@ -154,11 +180,11 @@ PANEL_INLINE void batch_scaled_pair(uint32_t n_t, batch_floats sums, const batch
 /* Half a superblock of Q4_K and Q5_K.  The two pairs are added last and rounded once, as the
  * conversion of the whole integer would be. */
 PANEL_INLINE void batch_scaled_floats(uint32_t n_t, batch_floats sums, const batch_weights *w,
-                                      const batch_x *x)
+                                      const batch_x *x, batch_ahead *ahead)
 {
     batch_floats other;
-    batch_scaled_pair(n_t, sums, w, 0, x);
-    batch_scaled_pair(n_t, other, w, 2, x);
+    batch_scaled_pair(n_t, sums, w, 0, x, ahead);
+    batch_scaled_pair(n_t, other, w, 2, x, ahead);
     UNROLLED for (uint32_t p = 0; p < 2; p++) {
         UNROLLED for (uint32_t t = 0; t < n_t; t++) {
             __m512i side = _mm512_setzero_si512();
@@ -173,17 +199,18 @@ PANEL_INLINE void batch_scaled_floats(uint32_t n_t, batch_floats sums, const bat
 /* acc = fma(sum of the group, scale, acc), the sum as the reference makes it.
  *   acc: [n_t] of the first panel; of the second one BATCH_TOKENS behind */
 PANEL_INLINE void batch_tile(block_type type, uint32_t n_t, float (*acc)[KERNEL_PANEL_ROWS],
-                             const batch_weights *w, uint32_t n_blocks, const batch_x *x)
+                             const batch_weights *w, uint32_t n_blocks, const batch_x *x,
+                             batch_ahead *ahead)
 {
     batch_floats sums;
     if (type == BLOCK_Q4_K)
-        batch_scaled_floats(n_t, sums, w, x);
+        batch_scaled_floats(n_t, sums, w, x, ahead);
     else if (panel_is_super(type))
-        batch_scaled_ints(type, n_t, sums, w, x);
+        batch_scaled_ints(type, n_t, sums, w, x, ahead);
     else if (panel_is_wide(type))
-        batch_wide(n_t, sums, w, x);
+        batch_wide(n_t, sums, w, x, ahead);
     else
-        batch_groups(type, n_t, sums, w, n_blocks, x);
+        batch_groups(type, n_t, sums, w, n_blocks, x, ahead);
     UNROLLED for (uint32_t p = 0; p < 2; p++) {
         UNROLLED for (uint32_t t = 0; t < n_t; t++) {
             float *to = acc[p * BATCH_TOKENS + t];
@@ -194,7 +221,7 @@ PANEL_INLINE void batch_tile(block_type type, uint32_t n_t, float (*acc)[KERNEL_
 }
 
 typedef void batch_tile_fn(float (*acc)[KERNEL_PANEL_ROWS], const batch_weights *w,
-                           uint32_t n_blocks, const batch_x *x);
+                           uint32_t n_blocks, const batch_x *x, batch_ahead *ahead);
 /* Group g of a panel into out. */
 typedef void batch_unpack_fn(batch_weights *out, const uint8_t *panel, uint32_t n_cols,
                              uint32_t g);
@@ -209,13 +236,6 @@ PANEL_INLINE size_t batch_group_at(block_type type, uint32_t n_cols, uint32_t g)
     return (size_t)g * panel_group_bytes(type, PANEL_BLOCKS);
 }
 
-/* What is next, asked for while this group is multiplied.  Behind the last panel of a matrix that
- * is memory which may not be there, which a prefetch may ask for. */
-PANEL_INLINE void batch_prefetch(uintptr_t next, size_t n_bytes)
-{
-    for (size_t i = 0; i < n_bytes; i += PANEL_LINE) __builtin_prefetch((const void *)(next + i));
-}
-
 /* Copies of a group of activations; what is behind it is asked for.
  *   offset: of the type's quants */
 PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const kernel_act *x,
@@ -223,7 +243,8 @@ PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const
 {
     for (uint32_t t = 0; t < n_tokens; t++, to++) {
         const kernel_act *act = x + t * x_stride;
-        batch_prefetch((uintptr_t)(act + 1), sizeof *act);
+        for (size_t i = 0; i < sizeof *act; i += PANEL_LINE)
+            __builtin_prefetch((const uint8_t *)(act + 1) + i);
         memcpy(to->q, act->q, sizeof to->q);
         to->scale = act->scale;
         if (panel_is_wide(type)) {
@@ -255,21 +276,23 @@ PANEL_INLINE void batch_panels(block_type type, int32_t offset, batch_unpack_fn 
     memset(acc, 0, n_panels * sizeof acc[0]);
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
-        const size_t next = batch_group_at(type, n_cols, g + 1);
-        const size_t next_bytes = next - batch_group_at(type, n_cols, g);
+        /* The next group of these panels, or the first one of those behind them. */
+        const bool last = g + 1 == n_groups;
+        const size_t at = batch_group_at(type, n_cols, g);
+        const size_t next = last ? n_panels * panel_bytes : batch_group_at(type, n_cols, g + 1);
+        const uint32_t n_lines = (uint32_t)((last ? first_bytes : next - at) / PANEL_LINE);
         batch_copy(type, offset, copy, x + g, n_groups, n_tokens);
         for (uint32_t p = 0; p < n_panels; p += 2) {
-            for (uint32_t i = 0; i < 2; i++) {
-                const uint8_t *panel = panels + (p + i) * panel_bytes;
-                unpack(&w[i], panel, n_cols, g);
-                if (g + 1 < n_groups)
-                    batch_prefetch((uintptr_t)panel + next, next_bytes);
-                else
-                    batch_prefetch((uintptr_t)panel + n_panels * panel_bytes, first_bytes);
-            }
+            const uint8_t *panel = panels + p * panel_bytes;
+            unpack(&w[0], panel, n_cols, g);
+            unpack(&w[1], panel + panel_bytes, n_cols, g);
+            batch_ahead ahead = {.at = (uintptr_t)panel + next,
+                                 .panel_bytes = panel_bytes,
+                                 .n_lines = n_lines,
+                                 .ask = n_lines / (BATCH_ASKS * n_tiles) + 1};
             for (uint32_t i = 0, t = 0, n_t; i < n_tiles; i++, t += n_t) {
                 n_t = (n_tokens - t + n_tiles - i - 1) / (n_tiles - i); /* like sizes */
-                tiles[n_t - 1](acc[p] + t, w, n_blocks, copy + t);
+                tiles[n_t - 1](acc[p] + t, w, n_blocks, copy + t, &ahead);
             }
         }
     }
@@ -303,9 +326,9 @@ PANEL_INLINE uint32_t batch_matmul(block_type type, int32_t offset, batch_unpack
 /* name_tiles[]: of 1 to BATCH_TILE tokens, for all types that look alike once unpacked. */
 #define BATCH_TILE_OF(name, n_t, type)                                                             \
     static void name##_tile_##n_t(float (*acc)[KERNEL_PANEL_ROWS], const batch_weights *w,         \
-                                  uint32_t n_blocks, const batch_x *x)                             \
+                                  uint32_t n_blocks, const batch_x *x, batch_ahead *ahead)         \
     {                                                                                              \
-        batch_tile(type, n_t, acc, w, n_blocks, x);                                                \
+        batch_tile(type, n_t, acc, w, n_blocks, x, ahead);                                         \
     }
 #define BATCH_TILES(name, type)                                                                    \
     BATCH_TILE_OF(name, 1, type)                                                                   \
