@@ -5,10 +5,9 @@
  * adds is taken away through the sums of activations: exact, so the bits are the reference's.
  *
  * tests/kernelcheck/emulated.c compiles this file for machines without these instructions. */
-#include "kernels/x86/matmul_avx512.h"
+#include "kernels/x86/matmul_batch_avx512.h"
 
 #include "kernels/matmul.h"
-#include "kernels/tiles.h"
 
 /* ---- Section - Quants ---- */
 
@@ -109,6 +108,7 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
                               const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
     __m512 acc[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
     for (uint32_t g = 0; g < n_groups; g++) {
@@ -116,6 +116,8 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
         const uint8_t *block = panel + panel_group_head(type, n_blocks);
         __m512 sum[TILE_WIDE];
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) sum[i] = _mm512_setzero_ps();
+        if (n_p == TILE_PANELS && g + 1 == n_groups)
+            tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES);
         for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type))
             block_sums(type, n_p, n_t, sum, panel, block, panel_bytes, b, x + g, n_groups);
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
@@ -199,29 +201,85 @@ PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float
                               const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
     __m512 acc[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
     for (uint32_t g = 0; g < n_groups; g++) {
+        if (n_p == TILE_PANELS && g + 1 == n_groups)
+            tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES);
         half_sums(type, n_p, n_t, acc, panel, panel_bytes, g % 2, x + g, n_groups);
         panel += g % 2 * panel_super_bytes(type);
     }
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 
-#define MATMUL_VNNI(name, type, template)                                                          \
-    MATMUL_TILE(name, 1, 8, type, template)                                                        \
-    MATMUL_TILED(name, type, template, 4, name##_1_by_8)
-MATMUL_VNNI(matmul_q4_0_vnni, BLOCK_Q4_0, tile_groups)
-MATMUL_VNNI(matmul_q4_1_vnni, BLOCK_Q4_1, tile_groups)
-MATMUL_VNNI(matmul_q5_0_vnni, BLOCK_Q5_0, tile_groups)
-MATMUL_VNNI(matmul_q5_1_vnni, BLOCK_Q5_1, tile_groups)
-MATMUL_VNNI(matmul_q8_0_vnni, BLOCK_Q8_0, tile_groups)
-MATMUL_VNNI(matmul_iq4_nl_vnni, BLOCK_IQ4_NL, tile_groups)
-MATMUL_VNNI(matmul_mxfp4_vnni, BLOCK_MXFP4, tile_groups)
-MATMUL_VNNI(matmul_q4_k_vnni, BLOCK_Q4_K, tile_supers)
-MATMUL_VNNI(matmul_q5_k_vnni, BLOCK_Q5_K, tile_supers)
-MATMUL_VNNI(matmul_q6_k_vnni, BLOCK_Q6_K, tile_supers)
-MATMUL_VNNI(matmul_iq4_xs_vnni, BLOCK_IQ4_XS, tile_supers)
+/* ---- Section - Many tokens ---- */
+
+PANEL_INLINE void unpack_blocks(block_type type, batch_weights *out, const uint8_t *block,
+                                uint32_t n_blocks)
+{
+    const __m512i table = quant_table(type);
+    __m512i *to = out->w;
+    for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type), to += 8)
+        UNROLLED for (uint32_t k4 = 0; k4 < 8; k4++) to[k4] = unpack_quants(type, block, k4, table);
+}
+
+/* A group, scales as floats beside the quants. */
+PANEL_INLINE void unpack_group(block_type type, batch_weights *out, const uint8_t *panel,
+                               uint32_t n_cols, uint32_t g)
+{
+    const uint32_t n_blocks = panel_group_blocks(n_cols, g);
+    const uint8_t *group = panel + batch_group_at(type, n_cols, g), *head = group;
+    for (uint32_t b = 0; b < n_blocks; b++, head += panel_head_bytes(type)) {
+        out->d[b] = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
+        if (panel_has_min(type)) out->m[b] = load_halves(head + 32);
+    }
+    unpack_blocks(type, out, group + panel_group_head(type, n_blocks), n_blocks);
+}
+
+/* Half a superblock, with its small scales. */
+PANEL_INLINE void unpack_half(block_type type, batch_weights *out, const uint8_t *panel,
+                              uint32_t n_cols, uint32_t g)
+{
+    const uint32_t n_scales = type == BLOCK_Q6_K ? 8 : 4;
+    const uint8_t *super = panel + batch_group_at(type, n_cols, g);
+    const uint8_t *scales = super + 64 + g % 2 * 16 * n_scales;
+    out->d[0] = load_halves(super);
+    UNROLLED for (uint32_t s = 0; s < n_scales; s++) {
+        const __m512i v = load_scales(type, scales + 32 * (s / 2), s % 2);
+        out->factor[s] = panel_has_min(type) ? _mm512_castps_si512(_mm512_cvtepi32_ps(v)) : v;
+    }
+    if (panel_has_min(type)) {
+        out->m[0] = load_halves(super + 32);
+        UNROLLED for (uint32_t i = 0; i < PANEL_BLOCKS / 2; i++)
+            out->minima[i] = load_pairs(type, scales + 128 + 32 * i);
+    }
+    unpack_blocks(type, out,
+                  super + panel_head_bytes(type) + g % 2 * PANEL_BLOCKS * panel_quant_bytes(type),
+                  PANEL_BLOCKS);
+}
+
+BATCH_TILES(plain, BLOCK_Q4_0)
+BATCH_TILES(minima, BLOCK_Q4_1)
+BATCH_TILES(super_minima, BLOCK_Q4_K)
+BATCH_TILES(super_32, BLOCK_IQ4_XS)
+BATCH_TILES(super_16, BLOCK_Q6_K)
+
+/* From so many tokens on unpacking pays (measured; the bits are the same). */
+#define MATMUL_VNNI(name, type, template, unpack_template, tiles)                                  \
+    MATMUL_TILED(name##_few, type, template, 4, NULL)                                              \
+    MATMUL_BATCHED(name, type, quant_offset(type), name##_few, unpack_template, tiles, 2)
+MATMUL_VNNI(matmul_q4_0_vnni, BLOCK_Q4_0, tile_groups, unpack_group, plain_tiles)
+MATMUL_VNNI(matmul_q4_1_vnni, BLOCK_Q4_1, tile_groups, unpack_group, minima_tiles)
+MATMUL_VNNI(matmul_q5_0_vnni, BLOCK_Q5_0, tile_groups, unpack_group, plain_tiles)
+MATMUL_VNNI(matmul_q5_1_vnni, BLOCK_Q5_1, tile_groups, unpack_group, minima_tiles)
+MATMUL_VNNI(matmul_q8_0_vnni, BLOCK_Q8_0, tile_groups, unpack_group, plain_tiles)
+MATMUL_VNNI(matmul_iq4_nl_vnni, BLOCK_IQ4_NL, tile_groups, unpack_group, plain_tiles)
+MATMUL_VNNI(matmul_mxfp4_vnni, BLOCK_MXFP4, tile_groups, unpack_group, plain_tiles)
+MATMUL_VNNI(matmul_q4_k_vnni, BLOCK_Q4_K, tile_supers, unpack_half, super_minima_tiles)
+MATMUL_VNNI(matmul_q5_k_vnni, BLOCK_Q5_K, tile_supers, unpack_half, super_minima_tiles)
+MATMUL_VNNI(matmul_q6_k_vnni, BLOCK_Q6_K, tile_supers, unpack_half, super_16_tiles)
+MATMUL_VNNI(matmul_iq4_xs_vnni, BLOCK_IQ4_XS, tile_supers, unpack_half, super_32_tiles)
 
 /* ---- Section - Float types ---- */
 

@@ -6,23 +6,9 @@
  * activations, exactly.  Bound in 32 bits: 128 * 255 * 127 < 2^22.
  *
  * tests/kernelcheck/emulated.c compiles this file for machines without these instructions. */
-#ifndef KERNELS_EMULATED
-#ifndef __AVX512VNNI__
-#error "compile with the flags of AVX-512 VNNI (see Makefile)"
-#endif
-#include <immintrin.h>
-#endif
+#include "kernels/x86/matmul_batch_avx512.h"
 
 #include "kernels/matmul.h"
-#include "kernels/panels.h"
-#include "kernels/tiles.h"
-
-PANEL_INLINE __m512i wide_broadcast(const int8_t *p) /* 32 bits to all lanes */
-{
-    int32_t v;
-    memcpy(&v, p, sizeof v);
-    return _mm512_set1_epi32(v);
-}
 
 /* block_q4_w_values above -33. */
 PANEL_INLINE __m512i wide_table(void)
@@ -42,11 +28,13 @@ PANEL_INLINE __m512i wide_quants(block_type type, const uint8_t *block, uint32_t
     return _mm512_shuffle_epi8(wide_table(), _mm512_and_si512(v, _mm512_set1_epi8(15)));
 }
 
+PANEL_INLINE int32_t wide_offset(block_type type) { return type == BLOCK_Q4_W ? 33 : 128; }
+
 /* Minus what the offset adds to a group's dot. */
 PANEL_INLINE __m512i wide_start(block_type type, const kernel_act *x)
 {
     const int32_t sum = x->sum32[0] + x->sum32[1] + x->sum32[2] + x->sum32[3];
-    return _mm512_set1_epi32((type == BLOCK_Q4_W ? -33 : -128) * sum);
+    return _mm512_set1_epi32(-wide_offset(type) * sum);
 }
 
 /* dot[i][.] += a block of 32 columns of panel i / n_t and token i % n_t. */
@@ -60,7 +48,7 @@ PANEL_INLINE void wide_block(block_type type, uint32_t n_p, uint32_t n_t,
             const __m512i w = wide_quants(type, block + p * panel_bytes, k4);
             UNROLLED for (uint32_t t = 0; t < n_t; t++) {
                 __m512i *sum = &dot[p * n_t + t][k4 / 4];
-                *sum = _mm512_dpbusd_epi32(*sum, w, wide_broadcast(q + t * q_stride + 4 * k4));
+                *sum = _mm512_dpbusd_epi32(*sum, w, broadcast_word(q + t * q_stride + 4 * k4));
             }
         }
     }
@@ -72,9 +60,15 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
     const uint8_t *block = panel + panel_wide_head(n_cols);
+    const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
     __m512 acc[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
     for (uint32_t g = 0; g < n_groups; g++) {
+        if (n_p == TILE_PANELS && g + 1 == n_groups) {
+            tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES / 2);
+            tile_prefetch(next + panel_wide_head(n_cols), n_p, panel_bytes, 0,
+                          TILE_AHEAD_LINES / 2);
+        }
         __m512i dot[TILE_WIDE][2];
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
             dot[i][0] = wide_start(type, x + i % n_t * n_groups + g);
@@ -84,8 +78,7 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
             wide_block(type, n_p, n_t, dot, block, panel_bytes, x[g].q + b * PANEL_BLOCK,
                        n_groups * sizeof *x);
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
-            const __m512 d = _mm512_cvtph_ps(_mm256_load_si256(
-                (const __m256i *)(const void *)(panel + i / n_t * panel_bytes + 32 * g)));
+            const __m512 d = load_halves(panel + i / n_t * panel_bytes + 32 * g);
             const __m512i v = _mm512_add_epi32(dot[i][0], dot[i][1]);
             acc[i] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_cvtepi32_ps(v)),
                                      _mm512_set1_ps(x[i % n_t * n_groups + g].scale), acc[i]);
@@ -95,10 +88,24 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
         _mm512_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS, acc[i]);
 }
 
-MATMUL_TILE(matmul_q4_w_vnni, 1, 8, BLOCK_Q4_W, tile_wide)
-MATMUL_TILED(matmul_q4_w_vnni, BLOCK_Q4_W, tile_wide, 4, matmul_q4_w_vnni_1_by_8)
-MATMUL_TILE(matmul_q8_w_vnni, 1, 8, BLOCK_Q8_W, tile_wide)
-MATMUL_TILED(matmul_q8_w_vnni, BLOCK_Q8_W, tile_wide, 4, matmul_q8_w_vnni_1_by_8)
+/* A group for many tokens. */
+PANEL_INLINE void wide_unpack(block_type type, batch_weights *out, const uint8_t *panel,
+                              uint32_t n_cols, uint32_t g)
+{
+    const uint8_t *block = panel + batch_group_at(type, n_cols, g);
+    __m512i *to = out->w;
+    out->d[0] = load_halves(panel + 32 * g);
+    for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type), to += 8)
+        UNROLLED for (uint32_t k4 = 0; k4 < 8; k4++) to[k4] = wide_quants(type, block, k4);
+}
+
+BATCH_TILES(wide, BLOCK_Q8_W)
+
+#define MATMUL_WIDE(name, type)                                                                    \
+    MATMUL_TILED(name##_few, type, tile_wide, 4, NULL)                                             \
+    MATMUL_BATCHED(name, type, wide_offset(type), name##_few, wide_unpack, wide_tiles, 2)
+MATMUL_WIDE(matmul_q4_w_vnni, BLOCK_Q4_W)
+MATMUL_WIDE(matmul_q8_w_vnni, BLOCK_Q8_W)
 
 void matmul_init_wide_avx512vnni(kernel_table *table)
 {
