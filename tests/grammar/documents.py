@@ -5,8 +5,9 @@
     python3 tests/grammar/documents.py N FOLDER [MODEL...]
 
 Grammars: those of cases.json, and all schemas of the public JSON-Schema-Test-Suite that compile;
-FOLDER is its tests/draft2020-12, or `-` to do without.  Models take turns, and weights are random or as good as (see
-sample.c).  Needs jsonschema[format-nongpl] and lark from PyPI.  Each document must be:
+FOLDER is its tests/draft2020-12, or `-` to do without.  Models take turns, and weights are random
+or as good as (see sample.c).  Needs jsonschema[format-nongpl] and lark from PyPI.  Each document
+must be:
 
   schemas   JSON as Python's parser reads it, whichever of two members with one name counts, and
             valid by jsonschema with its checks of formats
@@ -26,6 +27,9 @@ import sys
 SAMPLE = os.environ.get("SAMPLE", "build/release/grammar_sample")
 HERE = os.path.dirname(os.path.abspath(__file__))
 SYNTAXES = {"schema": 0, "regex": 1, "lark": 2}
+# Random weights, which are cheap; and a real vocabulary now and then.
+MODELS = [f"tests/golden/fixtures/{name}.gguf" for name in ("qwen2", "llama", "qwen3")] * 2 + [
+    "models/cerium-first.gguf"]
 ROUND = 4  # documents of a grammar and a model at a time
 LARK_CHARACTERS_MAX = 400  # its time grows with the cube
 
@@ -49,8 +53,8 @@ def cases_of(folder):
 
 def sample(model, cases, n, seed):
     """What the model says to each case: {"documents", "cut"} or {"error"}."""
-    lines = "\n".join(json.dumps({"syntax": SYNTAXES[c["kind"]], "grammar": c["grammar"], "seed": seed,
-                                  "n": n * c["times"]}) for c in cases)
+    lines = "\n".join(json.dumps({"syntax": SYNTAXES[c["kind"]], "grammar": c["grammar"],
+                                  "seed": seed, "n": n * c["times"]}) for c in cases)
     out = subprocess.run([SAMPLE, model], input=lines, capture_output=True, text=True)
     if out.returncode:
         sys.exit(f"{SAMPLE} {model}: status {out.returncode}: {out.stderr.strip()}")
@@ -145,8 +149,7 @@ def main():
     if len(arguments) < 2:
         sys.exit(__doc__)
     wanted, folder = int(arguments[0]), arguments[1]
-    models = arguments[2:] or ["tests/golden/fixtures/qwen2.gguf",
-                               "tests/golden/fixtures/llama.gguf", "models/cerium-first.gguf"]
+    models = arguments[2:] or MODELS
     cases, count, rounds = cases_of(folder), Count(), 0
     answers = sample(models[0], cases, 0, 0)
     refused = sum("error" in a for a in answers)
