@@ -58,7 +58,7 @@ def sample(model, cases, n, seed):
     out = subprocess.run([SAMPLE, model], input=lines, capture_output=True, text=True)
     if out.returncode:
         sys.exit(f"{SAMPLE} {model}: status {out.returncode}: {out.stderr.strip()}")
-    return [json.loads(line) for line in out.stdout.splitlines()]
+    return [json.loads(line) for line in out.stdout.split("\n") if line]
 
 
 def no_constant(name):

@@ -1,5 +1,6 @@
 #!/bin/sh
-# test_documents.sh - documents sampled under many grammars are valid, by validators from PyPI.
+# test_documents.sh - documents sampled under many grammars are valid, by validators from PyPI, and
+# the JSON-Schema-Test-Suite finds nothing that is taken and should not be.
 #
 #   tests/grammar/test_documents.sh [N]     # 800 unless told
 #
@@ -11,7 +12,7 @@ place=build/documents
 python=$place/bin/python
 version=4.26.0
 suite=$place/jsonschema-$version/json/tests/draft2020-12
-export SAMPLE="$O/grammar_sample"
+export SAMPLE="$O/grammar_sample" MATCH="$O/grammar_match"
 pip() { $python -m pip --disable-pip-version-check --retries 1 --timeout 10 -q "$@"; }
 install() {
     python3 -m venv $place &&
@@ -37,6 +38,7 @@ if [ $# -gt 0 ]; then
 fi
 model=tests/golden/fixtures/qwen2.gguf
 check "800 documents are valid" documents 800 $suite $model
+check "nothing is taken that the suite calls invalid" $python tests/grammar/oracles.py suite $suite
 # Each of the three validators is given one that is not.
 for kind in schema lark regex; do
     check_fails "one that is spoiled: $kind" "INVALID $kind" documents 20 - $model --spoil $kind
