@@ -93,8 +93,8 @@ const json_t *schema_made_of(schema_compiler *s, const json_t *schema, const cha
 /* The same if it was made before, else NULL. */
 const json_t *schema_found(const schema_compiler *s, const json_t *schema, const char *key);
 /* schema_applied.c: the conjuncts, as bits, that conjunct `which` applies to the same value:
- * itself, and those that it refers to or chooses.  Not those below `not`.  Members that these speak of are
- * *evaluated* (unevaluatedProperties, -Items). */
+ * itself, and those that it refers to or chooses.  Not those below `not`.  Members that these speak
+ * of are *evaluated* (unevaluatedProperties, -Items). */
 uint32_t schema_applied(schema_compiler *s, const conjuncts *of, uint32_t which);
 /* An expression for the schema in text; of a front end that has one in its own grammar. */
 uint32_t expr_schema(grammar_builder *b, view text, const char *place);
