@@ -11,6 +11,7 @@
 # make bench-drafts   how good drafts are, without a model (EDITS=FILE, WORKSPACES=FOLDER: see bench/drafts.c)
 # make bench-recited  drafts beside those of llama.cpp, on edits that a made model recites (LLAMA_SERVER=PATH)
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
+# make documents  sample DOCUMENTS (10,000) under many grammars, for outside validators
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   try again to fetch the watchdog's grammars (make fetches them once)
 # make bench-guard  what the watchdog finds, what it misses, what it costs (LIBRARIES="dir dir")
@@ -122,7 +123,7 @@ KC_LIB   := $(filter-out %/hash.o,$(filter $O/src/base/% $O/src/gguf/blocks% $O/
 ARM64_CC := aarch64-linux-gnu-gcc
 ARM64_KC := build/release-$(ARM64_CC)/kernelcheck
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
-            $(EXAMPLES) $O/protocol_answers \
+            $(EXAMPLES) $O/protocol_answers $O/grammar_sample $O/grammar_match \
             $(if $(filter release,$(BUILD)),$(if $(shell command -v $(ARM64_CC)),arm64-built))
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
@@ -155,6 +156,7 @@ test-clients:
 	@tools/install_packages.sh build
 	@$(MAKE) $(ALL_JOBS) all
 	@O=$O BUILD=$(BUILD) sh tests/clients/test_clients.sh $(CLIENTS_ONLY)
+documents: $O/grammar_sample ; @O=$O sh tests/grammar/test_documents.sh $(or $(DOCUMENTS),10000)
 unit: $(UNIT) ; @tools/run_tests.sh $(UNIT)
 golden: $(GOLDEN) $(RANDOM) ; @tools/run_tests.sh $(GOLDENS)
 kernelcheck: $O/kernelcheck ; @$<
@@ -218,5 +220,5 @@ FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-recited bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
-        grammars bench-guard bench-quant
+        grammars documents bench-guard bench-quant
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

@@ -2,18 +2,7 @@
 #include "sampling/schema.h"
 
 /* Keys that decide about values and are not compiled: a schema with one is refused. */
-static const char *const refused[] = {
-    "contains",
-    "minContains",
-    "maxContains",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "propertyNames",
-    "$dynamicRef",
-    "$recursiveRef",
-    "extends",
-    "disallow",
-};
+static const char *const refused[] = {"$dynamicRef", "$recursiveRef", "extends", "disallow"};
 
 /* Keys that say what others do, in a shorter way. */
 static const char *const derived[] = {"not", "if", "dependentRequired", "dependentSchemas",
@@ -109,8 +98,6 @@ static void refuse_keys(schema_compiler *s, const json_t *schema)
 {
     for (size_t i = 0; i < ARRAY_LEN(refused); i++)
         if (json_object_get(schema, refused[i])) schema_refuse(s, refused[i], "is not supported");
-    if (json_is_true(json_object_get(schema, "uniqueItems")))
-        schema_refuse(s, "uniqueItems", "is not supported");
 }
 
 static void add_one(schema_compiler *s, conjuncts *to, conjunct c)
@@ -135,8 +122,14 @@ void conjuncts_add(schema_compiler *s, conjuncts *to, const json_t *schema)
     add_one(s, to, (conjunct){schema, 0});
 }
 
-/* Add what the schemas refer to, until nothing is new: the list grows while it is walked. */
-static void expand(schema_compiler *s, conjuncts *of)
+bool schema_is_never(const conjuncts *of)
+{
+    for (uint32_t i = 0; i < of->n; i++)
+        if (json_is_false(of->of[i].schema)) return true;
+    return false;
+}
+
+void schema_expand(schema_compiler *s, conjuncts *of)
 {
     for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
         const json_t *schema = of->of[i].schema, *all = json_object_get(schema, "allOf"), *each;
@@ -210,7 +203,7 @@ static unsigned named_type(schema_compiler *s, const json_t *name)
     return 0;
 }
 
-static unsigned types_of(schema_compiler *s, const json_t *schema)
+unsigned schema_types(schema_compiler *s, const json_t *schema)
 {
     const json_t *type = json_object_get(schema, "type"), *each;
     unsigned types = 0;
@@ -258,23 +251,42 @@ static bool are_apart(schema_compiler *s, const json_t *list)
     return true;
 }
 
-/* A value that fits one of the schemas in the list of conjunct `which`, and all others. */
-static uint32_t choose(schema_compiler *s, const conjuncts *of, uint32_t which, const char *key,
-                       uint32_t done)
+bool schema_choice(schema_compiler *s, conjuncts *of, schema_chosen *out)
 {
-    const json_t *list = json_object_get(of->of[which].schema, key), *each;
+    for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
+        const json_t *schema = of->of[i].schema, *one = json_object_get(schema, one_of);
+        if (json_object_get(schema, "anyOf") && !(of->of[i].done & CONJUNCT_ANY_DONE)) {
+            *out = (schema_chosen){i, "anyOf", CONJUNCT_ANY_DONE};
+            return true;
+        }
+        if (!one || (of->of[i].done & CONJUNCT_ONE_DONE)) continue;
+        if (are_apart(s, one)) {
+            *out = (schema_chosen){i, one_of, CONJUNCT_ONE_DONE};
+            return true;
+        }
+        const json_t *made = schema_made_of(s, schema, one_of);
+        of->of[i].done |= CONJUNCT_ONE_DONE;
+        if (made) conjuncts_add(s, of, made);
+    }
+    return false;
+}
+
+/* A value that fits one of the schemas in the list of conjunct `which`, and all others. */
+static uint32_t choose(schema_compiler *s, const conjuncts *of, schema_chosen c)
+{
+    const json_t *list = json_object_get(of->of[c.which].schema, c.key), *each;
     bytes parts = {.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t)};
     size_t at;
     if (!json_is_array(list) || json_array_size(list) == 0)
-        schema_refuse(s, key, "must be a list of schemas");
+        schema_refuse(s, c.key, "must be a list of schemas");
     json_array_foreach(list, at, each)
     {
         char name[24];
         conjuncts with = *of;
         snprintf(name, sizeof name, "%zu", at);
-        with.of[which].done |= done;
+        with.of[c.which].done |= c.done;
         conjuncts_add(s, &with, each);
-        uint32_t e = expr_call(s->b, schema_rule(s, &with, key, name));
+        uint32_t e = expr_call(s->b, schema_rule(s, &with, c.key, name));
         uint32_t *to = builder_add(s->b, &parts, sizeof *to);
         if (to) *to = e;
     }
@@ -308,21 +320,12 @@ static uint32_t of_types(schema_compiler *s, const conjuncts *of, unsigned types
 static uint32_t compile(schema_compiler *s, const conjuncts *given)
 {
     conjuncts of = *given;
+    schema_chosen chosen;
     unsigned types = TYPE_ALL;
-    expand(s, &of);
+    schema_expand(s, &of);
     if (s->b->status) return EXPR_NEVER;
-    for (uint32_t i = 0; i < of.n; i++) types &= types_of(s, of.of[i].schema);
-    for (uint32_t i = 0; i < of.n; i++) {
-        const json_t *schema = of.of[i].schema;
-        if (json_object_get(schema, "anyOf") && !(of.of[i].done & CONJUNCT_ANY_DONE))
-            return choose(s, &of, i, "anyOf", CONJUNCT_ANY_DONE);
-        const json_t *one = json_object_get(schema, "oneOf");
-        if (!one || (of.of[i].done & CONJUNCT_ONE_DONE)) continue;
-        if (are_apart(s, one)) return choose(s, &of, i, "oneOf", CONJUNCT_ONE_DONE);
-        const json_t *made = schema_made_of(s, schema, one_of);
-        of.of[i].done |= CONJUNCT_ONE_DONE;
-        if (made) conjuncts_add(s, &of, made);
-    }
+    for (uint32_t i = 0; i < of.n; i++) types &= schema_types(s, of.of[i].schema);
+    if (schema_choice(s, &of, &chosen)) return choose(s, &of, chosen);
     return of_types(s, &of, types);
 }
 

@@ -26,6 +26,13 @@ typedef struct {
     conjunct of[GRAMMAR_CONJUNCTS_MAX];
 } conjuncts;
 
+/* A choice between schemas: the list that conjunct `which` has under key; then it is `done`. */
+typedef struct {
+    uint32_t which;
+    const char *key;
+    uint32_t done;
+} schema_chosen;
+
 /* Types of values, as bits. */
 enum {
     TYPE_NULL = 1,
@@ -70,6 +77,12 @@ typedef struct {
 int schema_refuse(schema_compiler *s, const char *key, const char *what);
 /* Add a schema: whether any value may fit still. */
 void conjuncts_add(schema_compiler *s, conjuncts *to, const json_t *schema);
+/* Add what the schemas refer to, until nothing is new: the list grows while it is walked. */
+void schema_expand(schema_compiler *s, conjuncts *of);
+/* The next choice to make; what says the same in another way is added. */
+bool schema_choice(schema_compiler *s, conjuncts *of, schema_chosen *out);
+bool schema_is_never(const conjuncts *of); /* one of them is false */
+unsigned schema_types(schema_compiler *s, const json_t *schema);
 /* What its $ref leads to; NULL: nothing. */
 const json_t *schema_target(schema_compiler *s, const json_t *schema);
 /* The rule of a value that fits all; `key` and `name` say where it stands below s->path. */
@@ -77,6 +90,12 @@ uint32_t schema_rule(schema_compiler *s, const conjuncts *of, const char *key, c
 /* What a key that a schema has (not, if, oneOf, dependentRequired, ...) demands, in other keys; key
  * is a literal of schema.c's.  NULL: nothing, or an error. */
 const json_t *schema_made_of(schema_compiler *s, const json_t *schema, const char *key);
+/* The same if it was made before, else NULL. */
+const json_t *schema_found(const schema_compiler *s, const json_t *schema, const char *key);
+/* schema_applied.c: the conjuncts, as bits, that conjunct `which` applies to the same value:
+ * itself, and those that it refers to or chooses.  Not those below `not`.  Members that these speak
+ * of are *evaluated* (unevaluatedProperties, -Items). */
+uint32_t schema_applied(schema_compiler *s, const conjuncts *of, uint32_t which);
 /* An expression for the schema in text; of a front end that has one in its own grammar. */
 uint32_t expr_schema(grammar_builder *b, view text, const char *place);
 
@@ -86,6 +105,10 @@ bool schema_count(schema_compiler *s, const conjuncts *of, const char *key, bool
                   uint32_t *out);
 bool schema_has(const conjuncts *of, const char *const *keys, size_t n);
 
+uint32_t schema_blank(schema_compiler *s);
+uint32_t schema_comma(schema_compiler *s);
+uint32_t schema_enclosed(schema_compiler *s, const char *open, uint32_t inside, const char *close);
+
 /* One type each: expressions for values that fit all schemas. */
 uint32_t schema_object(schema_compiler *s, const conjuncts *of);
 uint32_t schema_array(schema_compiler *s, const conjuncts *of);
@@ -93,10 +116,16 @@ uint32_t schema_string(schema_compiler *s, const conjuncts *of);
 /* A string's inside, where something decides about it. */
 uint32_t schema_string_body(schema_compiler *s, const conjuncts *of);
 bool schema_string_is_any(const conjuncts *of);
+/* The insides of all strings that fit, without calls: names of members. */
+uint32_t schema_names(schema_compiler *s, const conjuncts *of);
 uint32_t schema_number(schema_compiler *s, const conjuncts *of, unsigned types);
 bool schema_number_is_any(const conjuncts *of);
 /* The values that const and enum leave, of types; *is_some: there is such a key. */
 uint32_t schema_values(schema_compiler *s, const conjuncts *of, unsigned types, bool *is_some);
+/* A rule for each of the values that fit, which no two are equal of; false: they are not finite, as
+ * far as can be seen.
+ *   rules: uint32_t, appended */
+bool schema_finite(schema_compiler *s, const conjuncts *of, bytes *rules);
 /* Whether no schema forbids this value: null, true or false. */
 bool schema_word_fits(const conjuncts *of, const char *word);
 /* The first value of these types from *at on that some schema forbids (SCHEMA_NOT_IN), and *at

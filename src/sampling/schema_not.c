@@ -24,7 +24,7 @@ static const json_t *own(schema_compiler *s, const json_t *of, const char *key, 
     return made;
 }
 
-static const json_t *find_made(const schema_compiler *s, const json_t *of, const char *key)
+const json_t *schema_found(const schema_compiler *s, const json_t *of, const char *key)
 {
     const schema_made *made = (const schema_made *)s->made.ptr;
     for (size_t i = 0; i < s->made.len / sizeof *made; i++)
@@ -252,17 +252,16 @@ static json_t *opposite(schema_compiler *s, const json_t *schema, uint32_t depth
 
 /* ---- what follows from something ---- */
 
-/* If one schema fits then another, else a third: a choice of two. */
+/* If one schema fits then another, else a third: a choice of two.  What must not fit stays a `not`:
+ * it says nothing about members that counts for unevaluatedProperties. */
 static json_t *of_condition(schema_compiler *s, const json_t *schema)
 {
     json_t *when = json_object_get(schema, "if"), *then = json_object_get(schema, "then");
-    json_t *otherwise = json_object_get(schema, "else"), *other;
+    json_t *otherwise = json_object_get(schema, "else");
     if (!json_is_object(when) && !json_is_boolean(when)) return lack(s, "if must be a schema");
     if (!when || (!then && !otherwise)) return json_true();
-    other = opposite(s, when, 0);
-    if (!other) return NULL;
-    return json_pack("{s[{s[OO]}{s[oO]}]}", "anyOf", "allOf", when, then ? then : json_true(),
-                     "allOf", other, otherwise ? otherwise : json_true());
+    return json_pack("{s[{s[OO]}{s[{sO}O]}]}", "anyOf", "allOf", when, then ? then : json_true(),
+                     "allOf", "not", when, otherwise ? otherwise : json_true());
 }
 
 /* A property brings others, or a schema, with it: or it is not there. */
@@ -288,7 +287,7 @@ static json_t *of_one(schema_compiler *s, const json_t *list)
     for (size_t i = 0; i < json_array_size(list) && !s->b->status; i++) {
         json_t *all = json_pack("[O]", json_array_get(list, i));
         for (size_t k = 0; k < json_array_size(list) && !s->b->status; k++) {
-            if (k != i) add(s, all, opposite(s, json_array_get(list, k), 0));
+            if (k != i) add(s, all, json_pack("{sO}", "not", json_array_get(list, k)));
         }
         add(s, choices, json_pack("{so}", "allOf", all));
     }
@@ -305,6 +304,8 @@ static json_t *derive(schema_compiler *s, const json_t *schema, const char *key)
         made = of_condition(s, schema);
     else if (!strcmp(key, "oneOf"))
         made = of_one(s, value);
+    else if (!strcmp(key, "contains"))
+        made = checked(s, json_pack("{sO}", "not", value));
     else
         made = of_dependencies(s, value, key);
     if (!s->b->status) return made;
@@ -314,7 +315,7 @@ static json_t *derive(schema_compiler *s, const json_t *schema, const char *key)
 
 const json_t *schema_made_of(schema_compiler *s, const json_t *schema, const char *key)
 {
-    const json_t *known = find_made(s, schema, key);
+    const json_t *known = schema_found(s, schema, key);
     if (known || !json_object_get(schema, key)) return known;
     json_t *made = derive(s, schema, key);
     return s->b->status ? NULL : own(s, schema, key, made);

@@ -1,4 +1,4 @@
-/* schema_object.c - objects and arrays: which members, in what order, how many.
+/* schema_object.c - objects: which members, in what order, how many.
  *
  * Properties come in the order in which the schemas name them; others after those.  A name that no
  * schema names may match patterns (patternProperties): names are split by the patterns that they
@@ -7,32 +7,11 @@
 
 enum { PATTERNS_MAX = 4 };
 
-static uint32_t text(schema_compiler *s, const char *what)
-{
-    return expr_text(s->b, view_of(what));
-}
-
-static uint32_t blank(schema_compiler *s)
-{
-    return expr_call(s->b, s->blank);
-}
-
-static uint32_t comma(schema_compiler *s)
-{
-    return EXPR_SEQ(s->b, text(s, ","), blank(s));
-}
-
 static uint32_t colon(schema_compiler *s)
 {
-    return EXPR_SEQ(s->b, text(s, ":"), expr_repeat(s->b, text(s, " "), 0, 1));
+    return EXPR_SEQ(s->b, expr_text(s->b, VIEW(":")),
+                    expr_repeat(s->b, expr_text(s->b, VIEW(" ")), 0, 1));
 }
-
-static uint32_t enclosed(schema_compiler *s, const char *open, uint32_t inside, const char *close)
-{
-    return EXPR_SEQ(s->b, text(s, open), inside, text(s, close));
-}
-
-/* ---- objects ---- */
 
 typedef struct {
     const char *text;
@@ -43,6 +22,8 @@ typedef struct {
     schema_compiler *s;
     const conjuncts *of;
     json_t *names; /* object: every property that is named, in order; true if required */
+    uint32_t may;  /* names that propertyNames allows, as they stand in a string; NONE: all */
+    uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that ask */
     uint32_t n_patterns;
     pattern patterns[PATTERNS_MAX];
 } object;
@@ -68,6 +49,19 @@ static void add_pattern(object *o, const char *name)
         return;
     }
     o->patterns[o->n_patterns++] = (pattern){name, pattern_expr(o->s, name)};
+}
+
+static void gather_allowed(object *o)
+{
+    conjuncts names = {.n = 0};
+    bool any = false;
+    for (uint32_t i = 0; i < o->of->n; i++) {
+        const json_t *schema = o->of->of[i].schema, *by = json_object_get(schema, "propertyNames");
+        if (by) conjuncts_add(o->s, &names, by), any = true;
+        if (json_object_get(schema, "unevaluatedProperties"))
+            o->applied[i] = schema_applied(o->s, o->of, i);
+    }
+    o->may = any && names.n ? schema_names(o->s, &names) : GRAMMAR_NONE;
 }
 
 static void gather(object *o)
@@ -98,11 +92,29 @@ static void gather(object *o)
     }
 }
 
+/* Whether one of the schemas that conjunct `which` applies in place says something about a name. */
+static bool is_evaluated(const object *o, uint32_t which, const char *name, unsigned matched)
+{
+    for (uint32_t i = 0; i < o->of->n; i++) {
+        const json_t *schema = o->of->of[i].schema;
+        const json_t *patterns = json_object_get(schema, "patternProperties");
+        if (!(o->applied[which] >> i & 1)) continue;
+        if (json_object_get(schema, "additionalProperties")) return true;
+        if (i != which && json_object_get(schema, "unevaluatedProperties")) return true;
+        if (name && json_object_get(json_object_get(schema, "properties"), name)) return true;
+        for (uint32_t k = 0; k < o->n_patterns; k++)
+            if ((matched >> k & 1) && json_object_get(patterns, o->patterns[k].text)) return true;
+    }
+    return false;
+}
+
 /* What one schema says about a name: by name (NULL: it is not named) and by the patterns that it
  * matches, as bits. */
-static void add_schemas(object *o, conjuncts *to, const json_t *schema, const char *name,
+static void add_schemas(object *o, conjuncts *to, uint32_t which, const char *name,
                         unsigned matched)
 {
+    const json_t *schema = o->of->of[which].schema;
+    const json_t *unseen = json_object_get(schema, "unevaluatedProperties");
     const json_t *patterns = json_object_get(schema, "patternProperties");
     const json_t *rest = json_object_get(schema, "additionalProperties");
     const json_t *own = name ? json_object_get(json_object_get(schema, "properties"), name) : NULL;
@@ -115,21 +127,15 @@ static void add_schemas(object *o, conjuncts *to, const json_t *schema, const ch
         found = true;
     }
     if (!found && rest) conjuncts_add(o->s, to, rest);
+    if (unseen && !is_evaluated(o, which, name, matched)) conjuncts_add(o->s, to, unseen);
 }
 
 static uint32_t value_of(object *o, const char *name, unsigned matched)
 {
     conjuncts of = {.n = 0};
-    for (uint32_t i = 0; i < o->of->n; i++) add_schemas(o, &of, o->of->of[i].schema, name, matched);
+    for (uint32_t i = 0; i < o->of->n; i++) add_schemas(o, &of, i, name, matched);
     return expr_call(o->s->b, schema_rule(o->s, &of, name ? "properties" : "additionalProperties",
                                           name ? name : ""));
-}
-
-static bool is_never(const conjuncts *of)
-{
-    for (uint32_t i = 0; i < of->n; i++)
-        if (json_is_false(of->of[i].schema)) return true;
-    return false;
 }
 
 /* Whether a text is in an expression: both are regular, so their meet has a text or none. */
@@ -155,7 +161,9 @@ static uint32_t member(object *o, const char *name)
     unsigned matched = 0;
     for (uint32_t i = 0; i < o->n_patterns; i++)
         if (matches(o->s, o->patterns[i].expr, inside)) matched |= 1u << i;
-    return EXPR_SEQ(b, enclosed(o->s, "\"", inside, "\""), colon(o->s), value_of(o, name, matched));
+    if (o->may != GRAMMAR_NONE && !matches(o->s, o->may, inside)) return EXPR_NEVER;
+    return EXPR_SEQ(b, schema_enclosed(o->s, "\"", inside, "\""), colon(o->s),
+                    value_of(o, name, matched));
 }
 
 /* Names that are not named and match just these patterns. */
@@ -163,7 +171,8 @@ static uint32_t other_names(object *o, unsigned matched)
 {
     grammar_builder *b = o->s->b;
     uint32_t named = EXPR_NEVER, e = GRAMMAR_NONE;
-    if (o->n_patterns == 0 && json_object_size(o->names) == 0) return expr_call(b, o->s->string);
+    if (o->n_patterns == 0 && json_object_size(o->names) == 0 && o->may == GRAMMAR_NONE)
+        return expr_call(b, o->s->string);
     bytes parts = {.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t)};
     const char *name;
     json_t *each;
@@ -175,11 +184,13 @@ static uint32_t other_names(object *o, unsigned matched)
     }
     named = expr_alt(b, (const uint32_t *)parts.ptr, parts.len / sizeof(uint32_t));
     bytes_free(&parts);
-    e = expr_repeat(b, expr_code_range(b, 0, CODE_MAX, CODES_JSON), 0, GRAMMAR_NO_MAX);
+    e = o->may;
+    if (e == GRAMMAR_NONE)
+        e = expr_repeat(b, expr_code_range(b, 0, CODE_MAX, CODES_JSON), 0, GRAMMAR_NO_MAX);
     for (uint32_t i = 0; i < o->n_patterns; i++)
         e = matched >> i & 1 ? expr_and(b, e, o->patterns[i].expr)
                              : expr_minus(b, e, o->patterns[i].expr);
-    return enclosed(o->s, "\"", expr_minus(b, e, named), "\"");
+    return schema_enclosed(o->s, "\"", expr_minus(b, e, named), "\"");
 }
 
 /* Members that are not named; NEVER when there may be none. */
@@ -190,8 +201,8 @@ static uint32_t other_members(object *o)
     for (unsigned matched = 0; matched < 1u << o->n_patterns && !b->status; matched++) {
         conjuncts of = {.n = 0};
         for (uint32_t i = 0; i < o->of->n; i++)
-            add_schemas(o, &of, o->of->of[i].schema, NULL, matched);
-        if (is_never(&of)) continue;
+            add_schemas(o, &of, i, NULL, matched);
+        if (schema_is_never(&of)) continue;
         parts[n++] = EXPR_SEQ(b, other_names(o, matched), colon(o->s), value_of(o, NULL, matched));
     }
     return expr_alt(b, parts, n);
@@ -225,10 +236,11 @@ static uint32_t only_others(object *o, uint32_t others, uint32_t min, uint32_t m
     grammar_builder *b = o->s->b;
     uint32_t more = max == GRAMMAR_NO_MAX || max == 0 ? max : max - 1;
     uint32_t some =
-        EXPR_SEQ(b, blank(o->s), others, expr_repeat(b, EXPR_SEQ(b, comma(o->s), others), 0, more),
-                 blank(o->s));
+        EXPR_SEQ(b, schema_blank(o->s), others,
+                 expr_repeat(b, EXPR_SEQ(b, schema_comma(o->s), others), 0, more),
+                 schema_blank(o->s));
     if (max == 0 || others == EXPR_NEVER) some = EXPR_NEVER;
-    return enclosed(o->s, "{", min ? some : EXPR_ALT(b, EXPR_EMPTY, some), "}");
+    return schema_enclosed(o->s, "{", min ? some : EXPR_ALT(b, EXPR_EMPTY, some), "}");
 }
 
 static uint32_t members(object *o)
@@ -254,10 +266,10 @@ static uint32_t members(object *o)
         if (to) to[0] = others, to[1] = LIST_MANY;
         n++;
     }
-    uint32_t e = expr_list(b, comma(o->s), (const uint32_t *)list.ptr, n);
+    uint32_t e = expr_list(b, schema_comma(o->s), (const uint32_t *)list.ptr, n);
     bytes_free(&list);
-    uint32_t inside = EXPR_SEQ(b, blank(o->s), e, blank(o->s));
-    return enclosed(o->s, "{", may_be_empty ? EXPR_ALT(b, EXPR_EMPTY, inside) : inside, "}");
+    uint32_t inside = EXPR_SEQ(b, schema_blank(o->s), e, schema_blank(o->s));
+    return schema_enclosed(o->s, "{", may_be_empty ? EXPR_ALT(b, EXPR_EMPTY, inside) : inside, "}");
 }
 
 uint32_t schema_object(schema_compiler *s, const conjuncts *of)
@@ -265,84 +277,8 @@ uint32_t schema_object(schema_compiler *s, const conjuncts *of)
     object o = {.s = s, .of = of, .names = json_object()};
     if (!o.names) return builder_lack(s->b), EXPR_NEVER;
     gather(&o);
+    if (!s->b->status) gather_allowed(&o);
     uint32_t e = s->b->status ? EXPR_NEVER : members(&o);
     json_decref(o.names);
     return e;
-}
-
-/* ---- arrays ---- */
-
-/* Items before those that are all alike: 2020's prefixItems, or items as a list. */
-static const json_t *prefix_of(const json_t *schema)
-{
-    const json_t *list = json_object_get(schema, "prefixItems");
-    if (!list) list = json_object_get(schema, "items");
-    return json_is_array(list) ? list : NULL;
-}
-
-static const json_t *rest_of(const json_t *schema)
-{
-    const json_t *items = json_object_get(schema, "items");
-    return json_is_array(items) ? json_object_get(schema, "additionalItems") : items;
-}
-
-/* The schemas of the item at a place; at == n for those behind the prefixes. False: none fits. */
-static bool item_at(schema_compiler *s, const conjuncts *of, size_t at, conjuncts *out)
-{
-    out->n = 0;
-    for (uint32_t i = 0; i < of->n; i++) {
-        const json_t *prefix = prefix_of(of->of[i].schema), *rest = rest_of(of->of[i].schema);
-        const json_t *own = json_array_get(prefix, at);
-        if (own || rest) conjuncts_add(s, out, own ? own : rest);
-    }
-    return !is_never(out);
-}
-
-/* Items from `at` on; each but the first of all has a comma before it. */
-static uint32_t items_from(schema_compiler *s, const conjuncts *of, uint32_t n, uint32_t min,
-                           uint32_t max)
-{
-    grammar_builder *b = s->b;
-    conjuncts item;
-    uint32_t rest = EXPR_EMPTY;
-    if (max > n && item_at(s, of, n, &item)) {
-        uint32_t e = expr_call(b, schema_rule(s, &item, "items", ""));
-        uint32_t least = min > n ? min - n : 0, more = max == GRAMMAR_NO_MAX ? max : max - n;
-        uint32_t next = EXPR_SEQ(b, comma(s), e);
-        if (n > 0)
-            rest = expr_repeat(b, next, least, more);
-        else /* the first one, always there in what this makes */
-            rest = EXPR_SEQ(b, e,
-                            expr_repeat(b, next, least ? least - 1 : 0,
-                                        more == GRAMMAR_NO_MAX ? more : more - 1));
-    } else if (min > n || n == 0) {
-        return EXPR_NEVER;
-    }
-    for (uint32_t i = n; i-- > 0 && !b->status;) {
-        char place[24];
-        snprintf(place, sizeof place, "%u", i);
-        bool may = i < max && item_at(s, of, i, &item);
-        uint32_t e = may ? expr_call(b, schema_rule(s, &item, "prefixItems", place)) : EXPR_NEVER;
-        rest = EXPR_SEQ(b, i ? comma(s) : EXPR_EMPTY, e, rest);
-        if (i > 0 && i >= min) rest = EXPR_ALT(b, rest, EXPR_EMPTY);
-    }
-    return rest;
-}
-
-uint32_t schema_array(schema_compiler *s, const conjuncts *of)
-{
-    grammar_builder *b = s->b;
-    uint32_t min = 0, max = GRAMMAR_NO_MAX;
-    size_t n = 0;
-    schema_count(s, of, "minItems", false, &min);
-    schema_count(s, of, "maxItems", true, &max);
-    for (uint32_t i = 0; i < of->n; i++) {
-        size_t n_prefix = json_array_size(prefix_of(of->of[i].schema));
-        if (n_prefix > n) n = n_prefix;
-    }
-    if (n > GRAMMAR_NESTING_MAX / 2) schema_refuse(s, "prefixItems", "has more than 64 items");
-    if (b->status) return EXPR_NEVER;
-    uint32_t some = max ? items_from(s, of, (uint32_t)n, min, max) : EXPR_NEVER;
-    some = EXPR_SEQ(b, blank(s), some, blank(s));
-    return enclosed(s, "[", min ? some : EXPR_ALT(b, EXPR_EMPTY, some), "]");
 }

@@ -4,10 +4,12 @@
 static const char *const string_keys[] = {"minLength", "maxLength", "pattern", "format",
                                           SCHEMA_NOT_PATTERN};
 
+/* The year 0000, which RFC 3339 has and most readers do not, is left out. */
+#define YEAR "(\\d{3}[1-9]|\\d\\d[1-9]\\d|\\d[1-9]\\d\\d|[1-9]\\d{3})"
 #define YEAR_DATE                                                                                  \
-    "(\\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|"            \
+    "(" YEAR "-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|"          \
     "02-(0[1-9]|1\\d|2[0-8]))|(\\d\\d(0[48]|[2468][048]|[13579][26])|"                             \
-    "([02468][048]|[13579][26])00)-02-29)"
+    "(0[48]|[2468][048]|[13579][26])00)-02-29)"
 #define DAY_TIME                                                                                   \
     "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?([zZ]|[+-]([01]\\d|2[0-3]):[0-5]\\d)"
 #define BYTE_10 "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
@@ -127,4 +129,51 @@ uint32_t schema_string(schema_compiler *s, const conjuncts *of)
     schema_count(s, of, "minLength", false, &min);
     schema_count(s, of, "maxLength", true, &max);
     return EXPR_SEQ(b, quote, expr_repeat(b, expr_call(b, s->character), min, max), quote);
+}
+
+/* ---- names of members ---- */
+
+/* Those that const and enum leave; NONE: there is no such key. */
+static uint32_t named_values(schema_compiler *s, const conjuncts *of)
+{
+    uint32_t e = GRAMMAR_NONE;
+    for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
+        const json_t *only = json_object_get(of->of[i].schema, "const"), *each;
+        const json_t *list = json_object_get(of->of[i].schema, "enum");
+        uint32_t any = EXPR_NEVER;
+        size_t at, n = only ? 1 : json_array_size(list);
+        for (at = 0; at < n; at++) {
+            each = only ? only : json_array_get(list, at);
+            view text = {json_string_value(each), json_string_length(each)};
+            if (json_is_string(each))
+                any = EXPR_ALT(s->b, any, expr_literal(s->b, text, CODES_JSON));
+        }
+        if (only || list) e = both(s, e, any);
+    }
+    return e;
+}
+
+uint32_t schema_names(schema_compiler *s, const conjuncts *given)
+{
+    conjuncts of = *given;
+    schema_chosen chosen;
+    const json_t *each;
+    size_t at;
+    schema_expand(s, &of);
+    for (uint32_t i = 0; i < of.n && !s->b->status; i++)
+        if (!(schema_types(s, of.of[i].schema) & TYPE_STRING)) return EXPR_NEVER;
+    if (s->b->status) return EXPR_NEVER;
+    if (!schema_choice(s, &of, &chosen)) {
+        uint32_t values = named_values(s, &of), body = schema_string_body(s, &of);
+        return both(s, values, body);
+    }
+    uint32_t e = EXPR_NEVER; /* as deep as there are conjuncts: each choice is made once */
+    json_array_foreach(json_object_get(of.of[chosen.which].schema, chosen.key), at, each)
+    {
+        conjuncts with = of;
+        with.of[chosen.which].done |= chosen.done;
+        conjuncts_add(s, &with, each);
+        e = EXPR_ALT(s->b, e, schema_names(s, &with));
+    }
+    return e;
 }

@@ -117,8 +117,11 @@ static uint32_t restricted(schema_compiler *s, const conjuncts *of, const json_t
 {
     static const char *const of_objects[] = {"properties",           "required",
                                              "additionalProperties", "patternProperties",
-                                             "minProperties",        "maxProperties"};
-    static const char *const of_arrays[] = {"items", "prefixItems", "minItems", "maxItems"};
+                                             "minProperties",        "maxProperties",
+                                             "propertyNames",        "unevaluatedProperties"};
+    static const char *const of_arrays[] = {"items",       "prefixItems", "additionalItems",
+                                            "minItems",    "maxItems",    "contains",
+                                            "uniqueItems", "unevaluatedItems"};
     grammar_builder *b = s->b;
     uint32_t e = schema_literal(s, value);
     if ((json_is_object(value) && schema_has(of, of_objects, ARRAY_LEN(of_objects))) ||
@@ -160,6 +163,44 @@ uint32_t schema_values(schema_compiler *s, const conjuncts *of, unsigned types, 
     uint32_t e = expr_alt(s->b, (const uint32_t *)parts.ptr, parts.len / sizeof(uint32_t));
     bytes_free(&parts);
     return e;
+}
+
+/* ---- finite ---- */
+
+static void add_rule(schema_compiler *s, bytes *rules, uint32_t e)
+{
+    uint32_t *to = e == EXPR_NEVER ? NULL : builder_add(s->b, rules, sizeof *to);
+    if (!to) return;
+    *to = rule_new(s->b);
+    rule_set(s->b, *to, e);
+}
+
+bool schema_finite(schema_compiler *s, const conjuncts *given, bytes *rules)
+{
+    static const char *const words[] = {"null", "true", "false"};
+    conjuncts of = *given;
+    schema_chosen chosen;
+    unsigned types = TYPE_ALL;
+    const json_t *list = NULL, *each;
+    size_t at, before;
+    schema_expand(s, &of);
+    for (uint32_t i = 0; i < of.n && !s->b->status; i++) {
+        types &= schema_types(s, of.of[i].schema);
+        if (!list) list = json_object_get(of.of[i].schema, "enum");
+        if (json_object_get(of.of[i].schema, "const")) return false; /* one value: no list */
+    }
+    if (s->b->status || schema_choice(s, &of, &chosen)) return false;
+    if (!list && (types & ~(unsigned)(TYPE_NULL | TYPE_BOOLEAN))) return false;
+    for (size_t i = 0; !list && i < ARRAY_LEN(words); i++)
+        if ((types & (i ? TYPE_BOOLEAN : TYPE_NULL)) && schema_word_fits(&of, words[i]))
+            add_rule(s, rules, text(s, words[i]));
+    json_array_foreach(list, at, each)
+    {
+        if (!(schema_type_of(each) & types) || !is_allowed(&of, each)) continue;
+        for (before = 0; before < at && !equal(each, json_array_get(list, before));) before++;
+        if (before == at) add_rule(s, rules, restricted(s, &of, each));
+    }
+    return true;
 }
 
 /* ---- apart ---- */

@@ -12,8 +12,8 @@ typedef struct {
     const char *answer;       /* before what the assistant says */
     const char *answer_end;   /* after it, before the token that ends a text */
     bool trims_answer;
-    bool system_last;         /* the template has system messages and tools with the last user
-                                 message, not the first */
+    bool system_last;         /* the template has tools, and system messages without a turn of
+                                 their own, with the last user message, not the first */
     const char *open_system, *close_system; /* around a system message, or NULL: it has no turn */
     tools_style tools;
     const char *space;        /* after a control token, before the text */
@@ -29,6 +29,7 @@ static const inst mistrals[CHAT_KINDS] = {
     [CHAT_MISTRAL_V3_TEKKEN] = {.open = "[INST]", .close = "[/INST]", .answer = "", .space = "",
                                 .system_last = true, .tools = TOOLS_LIST},
     [CHAT_MISTRAL_V7] = {.open = "[INST] ", .close = "[/INST]", .answer = " ", .space = " ",
+                         .system_last = true,
                          .open_system = "[SYSTEM_PROMPT] ", .close_system = "[/SYSTEM_PROMPT]",
                          .tools = TOOLS_LIST},
     [CHAT_MISTRAL_V7_TEKKEN] = {.open = "[INST]", .close = "[/INST]", .answer = "", .space = "",
@@ -106,6 +107,20 @@ static void put_call(const writer *w, const piece *one, bool first, bool last)
     prompt_scaffold(k->p, last ? "\"}]" : "\"}");
 }
 
+/* As mistral_common has it, and so the model: JSON stays what it is, other text is a string of it.
+ * (The published templates paste the text.) */
+static void put_result_json(const talk *k, view content)
+{
+    int status = CERIUM_OK;
+    json_t *value = chat_json_parse(content, &status);
+    if (!value && status != CERIUM_ERR_MEMORY) value = chat_json_string(content);
+    if (value)
+        chat_json(k->p, value, 0);
+    else
+        prompt_fail(k->p, CERIUM_ERR_MEMORY);
+    json_decref(value);
+}
+
 static void put_result(const writer *w, const piece *one)
 {
     const talk *k = w->k;
@@ -121,7 +136,7 @@ static void put_result(const writer *w, const piece *one)
         prompt_text(k->p, one->content);
     } else {
         prompt_scaffold(k->p, "{\"content\": ");
-        prompt_text(k->p, one->content);
+        put_result_json(k, one->content);
         prompt_scaffold(k->p, ", \"call_id\": \"");
         put_id(k, one);
         prompt_scaffold(k->p, "\"}");
@@ -305,7 +320,7 @@ void chat_render_inst(const talk *k)
         end = chat_turn_end(k, i);
         /* Right after the system message that comes first, where those have turns. */
         bool head = w.form->open_system && (i > 0 || k->list[i].kind != PIECE_SYSTEM);
-        if (w.tools_due && head) put_tools_block(&w);
+        if (w.tools_due && head && carries(&w, i)) put_tools_block(&w);
         if (head && !k->goes_on && i == (k->list[0].kind == PIECE_SYSTEM)) chat_head_ends(k);
         prompt_cut(k->p);
         put_turn(&w, i, end);

@@ -339,4 +339,5 @@ def main():
                 .replace('Current date: 2025-06-28\n', '').replace('g: high', 'g: medium'), WEATHER)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
 /* test_chat.c - chat forms against the published templates (chat_vectors.txt, written by
- * make_chat_vectors.py), and what no template promises: content never becomes control. */
+ * make_chat_vectors.py) and the libraries of those who made the forms (chat_oracles.txt, by
+ * make_chat_oracles.py), and what no template promises: content never becomes control. */
 #include <jansson.h>
 
 #include "base/memory.h"
@@ -172,9 +173,9 @@ static void check_talk(const tokenizer *t, const chat_form *form, const conversa
     TEST_CHECK(status == CERIUM_ERR_CAPACITY && n_again == n_tokens);
 }
 
-static void test_templates(void)
+static void check_file(const char *path, size_t n_forms_want, size_t n_talks_min)
 {
-    FILE *f = fopen("tests/unit/chat_vectors.txt", "r");
+    FILE *f = fopen(path, "r");
     TEST_CHECK(f != NULL);
     if (!f) return;
     static char line[LINE_MAX], name[64], template[1024];
@@ -212,7 +213,17 @@ static void test_templates(void)
     fclose(f);
     tokenizer_close(&t);
     printf("  %zu conversations in %zu forms\n", n_talks, n_forms);
-    TEST_CHECK(n_forms == 15 && n_talks > 130);
+    TEST_CHECK(n_forms == n_forms_want && n_talks > n_talks_min);
+}
+
+static void test_templates(void)
+{
+    check_file("tests/unit/chat_vectors.txt", 15, 130);
+}
+
+static void test_makers(void)
+{
+    check_file("tests/unit/chat_oracles.txt", 5, 45);
 }
 
 /* ---- Section - By hand ---- */
@@ -323,6 +334,7 @@ static void test_out_of_memory(void)
 int main(void)
 {
     TEST_RUN(test_templates);
+    TEST_RUN(test_makers);
     TEST_RUN(test_seams);
     TEST_RUN(test_spaces);
     TEST_RUN(test_refused);

@@ -1,6 +1,8 @@
 /* test_reader.c - what a model samples, read by its chat form, in whatever cuts it comes. */
-#include "base/memory.h"
+#include <jansson.h>
+
 #include "base/limits.h"
+#include "base/memory.h"
 #include "protocol/reader.h"
 
 #include "unit.h"
@@ -235,6 +237,121 @@ static void test_harmony(void)
     check("harmony", "<|channel|>anal", "");
 }
 
+/* ---- Section - What the makers of the forms write (call_oracles.txt) ---- */
+
+enum { DEFINED_MAX = 4, PARTS_MAX = 8, LINE_MAX = 4096 };
+
+typedef struct {
+    reader_kind kind;
+    char *name; /* of a call */
+    bytes text;
+} found_part;
+
+typedef struct {
+    size_t n;
+    found_part parts[PARTS_MAX];
+} found;
+
+static int find_part(void *user, const reader_part *part)
+{
+    found *all = user;
+    found_part *last = all->n ? &all->parts[all->n - 1] : NULL;
+    if (part->kind == READER_CALL_END) return CERIUM_OK;
+    if (part->kind != READER_ARGUMENTS && (!last || last->kind != part->kind ||
+                                           part->kind == READER_CALL)) {
+        CHECK(all->n < PARTS_MAX);
+        last = &all->parts[all->n++];
+        *last = (found_part){.kind = part->kind, .text.max = SIZE_MAX};
+        if (part->kind == READER_CALL) last->name = memory_copy(part->text.ptr, part->text.len);
+    }
+    if (part->kind != READER_CALL) CHECK(!bytes_append(&last->text, part->text.ptr, part->text.len));
+    return CERIUM_OK;
+}
+
+/* "call NAME ARGUMENTS", or "text - WORDS": thoughts end without white space. */
+static bool is_part(const found_part *p, const char *want)
+{
+    const char *rest = strchr(strchr(want, ' ') + 1, ' ') + 1;
+    if (strncmp(want, "call ", 5) == 0) {
+        size_t len = (size_t)(rest - want) - 6;
+        json_t *x = json_loadb(p->text.ptr, p->text.len, 0, NULL), *y = json_loads(rest, 0, NULL);
+        bool same = p->kind == READER_CALL && strlen(p->name) == len &&
+                    memcmp(p->name, want + 5, len) == 0 && json_equal(x, y);
+        json_decref(x);
+        json_decref(y);
+        return same;
+    }
+    size_t len = strlen(rest);
+    while (len && rest[len - 1] == '\n') len--;
+    return p->kind == (*want == 'r' ? READER_REASONING : READER_TEXT) && p->text.len == len &&
+           memcmp(p->text.ptr, rest, len) == 0;
+}
+
+static char *unescape(char *text)
+{
+    char *to = text;
+    for (const char *p = text; *p; p++) *to++ = *p != '\\' ? *p : *++p == 'n' ? '\n' : *p;
+    *to = 0;
+    return text;
+}
+
+static void forget(found *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        memory_free(all->parts[i].name);
+        bytes_free(&all->parts[i].text);
+    }
+    all->n = 0;
+}
+
+static void test_makers(void)
+{
+    FILE *f = fopen("tests/unit/call_oracles.txt", "r");
+    static char line[LINE_MAX], form[32], answer[LINE_MAX];
+    cerium_tool defined[DEFINED_MAX] = {{0}};
+    json_t *definitions[DEFINED_MAX];
+    size_t n_tools = 0, n_parts = 0, at = 0;
+    found all = {0};
+    TEST_CHECK(f != NULL);
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        if (strncmp(line, "define ", 7) == 0) {
+            json_t *one = definitions[n_tools] = json_loads(unescape(line + 7), 0, NULL);
+            defined[n_tools++] = (cerium_tool){
+                .name = json_string_value(json_object_get(one, "name")),
+                .parameters = json_dumps(json_object_get(one, "parameters"), 0)};
+        } else if (strncmp(line, "reads ", 6) == 0) {
+            snprintf(form, sizeof form, "%.31s", line + 6);
+        } else if (strncmp(line, "answer ", 7) == 0) {
+            reader *r = NULL;
+            snprintf(answer, sizeof answer, "%s", unescape(line + 7));
+            forget(&all);
+            at = 0;
+            CHECK(!reader_open(&r, form, defined, n_tools));
+            for (const char *p = answer; *p; p++)
+                CHECK(!reader_feed(r, (view){p, 1}, find_part, &all));
+            CHECK(!reader_end(r, find_part, &all));
+            reader_free(&r);
+        } else if (strncmp(line, "part ", 5) == 0) {
+            bool is = at < all.n && is_part(&all.parts[at], unescape(line + 5));
+            TEST_CHECK_THAT(is, "%s: %s: part %zu of %zu is not %s but %.*s", form, answer, at,
+                            all.n, line + 5, at < all.n ? (int)all.parts[at].text.len : 0,
+                            at < all.n ? all.parts[at].text.ptr : "");
+            at++;
+            n_parts++;
+        } else if (!*line) {
+            TEST_CHECK_THAT(at == all.n, "%s: %s: %zu parts too many", form, answer, all.n - at);
+        }
+    }
+    TEST_CHECK_THAT(n_parts > 40, "%zu parts", n_parts);
+    forget(&all);
+    for (size_t i = 0; i < n_tools; i++) {
+        json_decref(definitions[i]);
+        memory_release((char *)(uintptr_t)defined[i].parameters);
+    }
+    if (f) fclose(f);
+}
+
 /* ---- Section - Limits ---- */
 
 static int refuse(void *user, const reader_part *part)
@@ -302,6 +419,7 @@ int main(void)
     TEST_RUN(test_inst);
     TEST_RUN(test_llama);
     TEST_RUN(test_harmony);
+    TEST_RUN(test_makers);
     TEST_RUN(test_limits);
     TEST_RUN(test_out_of_memory);
     return unit_report("reader");
