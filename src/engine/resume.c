@@ -16,7 +16,7 @@ int answer_check_resume(const cerium_session *s, const cerium_resume *resume, si
         return error_set(err, bad, "resume: %zu tokens to avoid, at most %d", resume->n_avoid,
                          CERIUM_AVOID_MAX);
     for (size_t i = 0; i < resume->n_avoid; i++)
-        if (resume->avoid[i] < 0 || (uint32_t)resume->avoid[i] >= s->engine->n_vocab)
+        if (resume->avoid[i] < -1 || resume->avoid[i] >= (int32_t)s->engine->n_vocab)
             return error_set(err, bad, "resume: token %d is not in the vocabulary",
                              resume->avoid[i]);
     if (resume->n_note == 0) return CERIUM_OK;
@@ -29,7 +29,8 @@ int answer_check_resume(const cerium_session *s, const cerium_resume *resume, si
 int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_sampling *sampling,
                   cerium_error *err)
 {
-    s->answer_at = s->n_answer = s->n_avoid = s->n_avoided = 0;
+    s->answer_at = s->n_answer = s->n_avoid = 0;
+    s->avoid_open = 0;
     kv_sequence_hide(s->sequence, resume && resume->n_note ? s->n_tokens : 0);
     if (!resume) {
         s->stops = (stop_state){0};
@@ -42,6 +43,8 @@ int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_s
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a mask");
     s->n_avoid = (uint32_t)resume->n_avoid;
     if (s->n_avoid) memcpy(s->avoid, resume->avoid, s->n_avoid * sizeof *s->avoid);
+    for (uint32_t i = 0; i < s->n_avoid; i++)
+        if (i == 0 || s->avoid[i - 1] < 0) s->avoid_open |= UINT64_C(1) << i;
     s->n_answer = (uint32_t)resume->n_answer;
     s->answer_at = s->n_tokens - s->n_answer;
     answer_hold_again(s, sampling);
@@ -60,29 +63,34 @@ int answer_resume_guide(const cerium_session *s, guide *g, cerium_error *err)
                      "the guide cannot have made the answer that is gone on with");
 }
 
-/* The token that is avoided now, or -1. */
-static int32_t avoided(const cerium_session *s)
+_Static_assert(CERIUM_AVOID_MAX <= 64, "avoid_open has a bit for each");
+
+/* Would an opening be complete with the token at place i? */
+static bool completes(const cerium_session *s, uint32_t i)
 {
-    return s->n_avoid && s->n_avoided + 1 == s->n_avoid ? s->avoid[s->n_avoided] : -1;
+    bool last = i + 1 == s->n_avoid || s->avoid[i + 1] < 0;
+    return last && s->avoid[i] >= 0 && (s->avoid_open >> i & 1);
 }
 
 const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place)
 {
     const uint64_t *allowed = g ? guide_mask(g, place) : NULL;
-    uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64;
-    int32_t token = avoided(s);
-    if (token < 0 || place > 0) return allowed;
+    uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64, first = 0;
+    while (first < s->n_avoid && !completes(s, first)) first++;
+    if (first == s->n_avoid || place > 0) return allowed;
     for (uint32_t i = 0; i < n_words; i++) s->avoid_mask[i] = allowed ? allowed[i] : UINT64_MAX;
     if (!allowed && n_vocab % 64) s->avoid_mask[n_words - 1] = (UINT64_C(1) << n_vocab % 64) - 1;
-    s->avoid_mask[token / 64] &= ~(UINT64_C(1) << token % 64);
+    for (uint32_t i = first; i < s->n_avoid; i++)
+        if (completes(s, i)) s->avoid_mask[s->avoid[i] / 64] &= ~(UINT64_C(1) << s->avoid[i] % 64);
     return mask_count(s->avoid_mask, n_words, 1) ? s->avoid_mask : allowed;
 }
 
 void answer_follow(cerium_session *s, int32_t token)
 {
-    if (s->n_avoid == 0) return;
-    if (token == s->avoid[s->n_avoided] && s->n_avoided + 1 < s->n_avoid)
-        s->n_avoided++;
-    else
-        s->n_avoid = 0;
+    uint64_t open = 0;
+    for (uint32_t i = 0; i + 1 < s->n_avoid; i++)
+        if ((s->avoid_open >> i & 1) && s->avoid[i] == token && s->avoid[i + 1] >= 0)
+            open |= UINT64_C(2) << i;
+    s->avoid_open = open;
+    if (!open) s->n_avoid = 0;
 }
