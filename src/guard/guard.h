@@ -10,7 +10,8 @@
  *
  * One logical line is held back (a newline outside brackets and strings, at most
  * GUARD_LINE_BYTES_MAX), is judged when it is complete, and is then released or found weak.  In
- * prose, words are.  Nothing here knows of tokens, models or sockets. */
+ * prose, words are.  A line of Java whose verdict depends on a function that is not written yet is
+ * held until that is, at most GUARD_DEFERRED_BYTES.  Nothing here knows of tokens or models. */
 #ifndef GUARD_GUARD_H
 #define GUARD_GUARD_H
 

@@ -190,20 +190,32 @@ static void defer(guard_stream *s, deferral d, uint32_t shift)
     s->deferred[s->n_deferred++].line = s->map[0];
 }
 
-/* Nothing more comes, or the window moves on: what waits is decided by what there is. */
-static void decide_deferred(guard_stream *s)
+static bool is_at(const guard_stream *s, uint32_t i, uint32_t begin, uint32_t shift)
+{
+    return s->deferred[i].where.begin + shift == begin;
+}
+
+/* What waits is decided if what it waits for is there; finally, as nothing more comes or the window
+ * moves on, by what there is. */
+static void decide_deferred(guard_stream *s, bool finally)
 {
     judge *j = &s->worker->judge;
-    uint32_t shift;
+    uint32_t shift, n = 0;
     if (!s->n_deferred) return;
     view window = window_of(s, s->worker, &s->lexer, s->n, &shift);
-    if (judge_window(j, s->language, window, 0, true, NULL, 0))
-        for (uint32_t i = 0; i < j->n_hits; i++)
-            for (uint32_t k = 0; k < s->n_deferred; k++)
-                if (j->hits[i].begin == s->deferred[k].where.begin + shift)
-                    add_finding(s, j->hits[i].rule, s->deferred[k].first, s->deferred[k].last,
-                                s->deferred[k].line);
-    s->n_deferred = 0;
+    bool judged = judge_window(j, s->language, window, 0, finally, NULL, 0);
+    s->worker->late |= !judged && finally;
+    for (uint32_t i = 0; i < s->n_deferred; i++) {
+        bool waits = !finally && (!judged || j->n_deferred == JUDGE_DEFERRED_MAX);
+        for (uint32_t k = 0; judged && k < j->n_deferred && !waits; k++)
+            waits = is_at(s, i, j->deferred[k].begin, shift);
+        for (uint32_t k = 0; judged && k < j->n_hits && !waits; k++)
+            if (is_at(s, i, j->hits[k].begin, shift))
+                add_finding(s, j->hits[k].rule, s->deferred[i].first, s->deferred[i].last,
+                            s->deferred[i].line);
+        if (waits) s->deferred[n++] = s->deferred[i];
+    }
+    s->n_deferred = n;
 }
 
 static void judge_tree(guard_stream *s)
@@ -262,7 +274,7 @@ static uint32_t cut_place(const guard_stream *s)
 static void compact(guard_stream *s)
 {
     uint32_t cut = cut_place(s), n = 0;
-    decide_deferred(s);
+    decide_deferred(s, true);
     for (uint32_t i = 0, end; i < cut && n < GUARD_WINDOW_KEPT / 4; i = end) {
         const char *stop = memchr(s->text + i, '\n', cut - i);
         end = stop ? (uint32_t)(stop - s->text) + 1 : cut;
@@ -298,6 +310,7 @@ static void commit(guard_stream *s, bool whole)
         memmove(s->text + s->held, s->text + s->n - OVERLAP, OVERLAP);
         s->n = s->held + OVERLAP;
     }
+    uint32_t n_complete = s->outline.n_complete;
     if (whole && s->language != GUARD_TEXT) {
         outline_line(&s->outline, s->language, (view){s->text, s->n}, s->row, s->n, s->depth,
                      s->lexer.n);
@@ -307,6 +320,8 @@ static void commit(guard_stream *s, bool whole)
     }
     s->held = s->n;
     s->continues = !whole;
+    bool waited = s->n_deferred && s->fed - s->deferred[0].line.at > GUARD_DEFERRED_BYTES;
+    if (waited || s->outline.n_complete != n_complete) decide_deferred(s, waited);
     if (s->n > GUARD_WINDOW_BYTES - GUARD_LINE_BYTES_MAX - OVERLAP) compact(s);
 }
 
@@ -353,7 +368,7 @@ static void begin_segment(void *arg, guard_language language, bool detect)
     guard_stream *s = arg;
     if (s->detect && s->n) find_language(s);
     if (s->n > s->held) judge_held(s, true);
-    if (s->worker) decide_deferred(s);
+    if (s->worker) decide_deferred(s, true);
     s->n = s->held = s->begun = s->row = s->last_row = s->depth = 0;
     s->outline = (outline){0};
     memset(s->told, 0, sizeof s->told);
@@ -407,6 +422,7 @@ static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
 {
     uint64_t held = unwrap_held(&s->unwrap);
     uint64_t safe = s->n > s->held ? s->map[0].at : s->fed;
+    if (s->n_deferred && s->deferred[0].line.at < safe) safe = s->deferred[0].line.at;
     *result = (guard_result){.safe = held < safe ? held : safe,
                              .findings = w->findings,
                              .n_findings = w->n_findings,
@@ -503,6 +519,6 @@ void guard_finish(guard_stream *s, guard_worker *w, guard_result *result)
     unwrap_finish(&s->unwrap, &sink);
     if (s->detect && s->n) find_language(s);
     judge_held(s, true);
-    decide_deferred(s);
+    decide_deferred(s, true);
     end_call(s, w, result);
 }
