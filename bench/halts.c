@@ -1,6 +1,7 @@
 /* halts.c - the bundled model forced through weak lines and free afterwards: how many runs release
- * something weak, and how many go on with a line that parses and scans clean; and what the watch
- * costs while nothing is found.  bench/guard.py calls it.
+ * something weak, in how many what came in a weak line's place parses, in how many all that was
+ * released does and scans clean, and how many parse when the same model writes from the same place
+ * and nobody interferes; and what the watch costs while nothing is found.
  *
  *   bench_halts MODEL [RUNS]        prints one JSON object */
 #include <jansson.h>
@@ -9,6 +10,7 @@
 #include "../tests/guard/forced.h"
 #include "guard/lexer.h"
 #include "guard/tree.h"
+#include "guard/window.h"
 
 #define ERROR_SYMBOL ((TSSymbol)-1) /* tree-sitter's own, of nodes that are no code */
 
@@ -26,34 +28,68 @@ static bool has_error(TSNode at, uint32_t from, uint32_t to)
     return false;
 }
 
-/* The released lines, with what is open closed behind them. */
-static bool parses(guard_language language, const char *before, const char *text)
+typedef struct {
+    guard_language language;
+    const char *code;
+    size_t n, from, end;
+    bool good;
+} parse_job;
+
+static void parse(void *arg)
 {
-    char code[2 * TEXT_MAX];
-    lexer x;
-    size_t from = strlen(before);
-    size_t n = (size_t)snprintf(code, sizeof code - 256, "%s%s", before, text);
-    while (n > from && code[n - 1] != '\n') n--;
-    if (n == from) return false;
-    size_t end = n;
-    lexer_begin(&x, language);
-    for (size_t i = 0; i < n; i++) lexer_step(&x, code[i]);
-    n += lexer_closers(&x, code + n, 128);
-    code[n++] = '\n';
+    parse_job *p = arg;
     TSParser *parser = ts_parser_new();
-    ts_parser_set_language(parser, role_grammar(language));
-    TSTree *parsed = ts_parser_parse_string(parser, NULL, code, (uint32_t)n);
-    bool good = parsed && !has_error(ts_tree_root_node(parsed), (uint32_t)from, (uint32_t)end);
-    ts_tree_delete(parsed);
+    ts_parser_set_language(parser, role_grammar(p->language));
+    TSTree *parsed = ts_parser_parse_string(parser, NULL, p->code, (uint32_t)p->n);
+    p->good = parsed && !has_error(ts_tree_root_node(parsed), (uint32_t)p->from, (uint32_t)p->end);
+    if (parsed) ts_tree_delete(parsed);
     ts_parser_delete(parser);
-    return good;
+}
+
+/* Do the first n_lines logical lines of text parse behind `before`?  A last one that is not
+ * complete was cut off by the number of tokens; blocks that are open there are closed. */
+static bool parses(guard_language language, const char *before, const char *text, uint32_t n_lines)
+{
+    static char code[2 * TEXT_MAX];
+    lexer x, whole = {0};
+    tree_memory memory;
+    size_t from = strlen(before), end = 0;
+    size_t n = (size_t)snprintf(code, sizeof code - WINDOW_CLOSERS, "%s%s", before, text);
+    lexer_begin(&x, language);
+    for (size_t i = 0; i < n && n_lines > 0; i++) {
+        if (!lexer_step(&x, code[i]) || i < from) continue;
+        n_lines -= strspn(code + (end ? end : from), " \t\r\n") + (end ? end : from) <= i;
+        end = i + 1;
+        whole = x;
+    }
+    if (!end) return false;
+    parse_job job = {.language = language, .code = code, .from = from, .end = end};
+    job.n = window_close(&whole, code, end, WINDOW_CLOSERS);
+    if (tree_memory_open(&memory)) return false;
+    bool enough = tree_memory_run(&memory, parse, &job);
+    tree_memory_close(&memory);
+    return enough && job.good;
 }
 
 /* ---- runs ---- */
 
 typedef struct {
     uint32_t runs, weak, corrected, blocked, parsed, clean, discarded, taken;
+    uint32_t line_parsed; /* the first line of what was released */
+    uint32_t free_parsed; /* without a weak line before it, and without a watch */
 } totals;
+
+/* What the model writes when nobody interferes. */
+static bool free_parses(guard_language language, const char *before, const cerium_sampling *how)
+{
+    static run r;
+    watch *w = open_watch(GUARD_CODE, language, before, "off");
+    cerium_session *s = open_session(true);
+    drive(&r, s, before, "", NEW_TOKENS, how, w);
+    cerium_session_close(&s);
+    watch_close(&w);
+    return parses(language, before, r.text, UINT32_MAX);
+}
 
 static void run_sample(const json_t *sample, uint32_t seed, totals *t)
 {
@@ -68,13 +104,15 @@ static void run_sample(const json_t *sample, uint32_t seed, totals *t)
     cerium_session *s = open_session(true);
     drive(&r, s, before, say, NEW_TOKENS, &sampling, w);
     bool weak = is_weak(GUARD_CODE, language, before, r.text);
-    bool parsed = parses(language, before, r.text);
+    bool parsed = parses(language, before, r.text, UINT32_MAX);
     t->runs++;
     t->weak += weak;
     t->taken += r.n_taken;
     t->corrected += r.n_corrected > 0 && !r.n_blocked;
     t->blocked += r.n_blocked > 0;
     t->parsed += parsed;
+    t->line_parsed += r.n_corrected > 0 && !weak && parses(language, before, r.text, 1);
+    t->free_parsed += free_parses(language, before, &sampling);
     t->clean += r.n_corrected > 0 && parsed && !weak;
     t->discarded += (uint32_t)watch_measure(w).n_discarded;
     cerium_session_close(&s);
@@ -139,10 +177,17 @@ int main(int argc, char **argv)
     }
     fclose(f);
     for (uint32_t i = 0; n && i < runs; i++) run_sample(samples[i % n], i / n, &t);
-    json_t *all = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "runs", t.runs, "weak",
-                            t.weak, "taken_back", t.taken, "corrected", t.corrected, "blocked",
-                            t.blocked, "parsed", t.parsed, "parsed_and_clean", t.clean,
-                            "discarded_tokens", t.discarded);
+    const struct {
+        const char *name;
+        uint32_t n;
+    } told[] = {{"runs", t.runs}, {"weak", t.weak}, {"taken_back", t.taken},
+                {"corrected", t.corrected}, {"blocked", t.blocked},
+                {"line_parsed_and_clean", t.line_parsed}, {"parsed", t.parsed},
+                {"parsed_and_clean", t.clean}, {"free_parsed", t.free_parsed},
+                {"discarded_tokens", t.discarded}};
+    json_t *all = json_object();
+    for (size_t i = 0; i < ARRAY_LEN(told); i++)
+        json_object_set_new(all, told[i].name, json_integer(told[i].n));
     measure(all);
     json_dumpf(all, stdout, JSON_INDENT(2));
     printf("\n");

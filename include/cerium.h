@@ -466,7 +466,8 @@ typedef struct {
                              no other finds them, and none are kept on disk */
     size_t n_note;
     const int32_t *avoid; /* [n_avoid] what is sampled does not begin with these, unless nothing
-                             else may follow; at most CERIUM_AVOID_MAX */
+                             else may follow; several beginnings have a -1 between them.  At most
+                             CERIUM_AVOID_MAX, those included */
     size_t n_avoid;
     const char *opening;  /* [n_opening] bytes with which the answer's tokens begin, and its text
                              does not: those with which the prompt ends within a token, see

@@ -194,6 +194,7 @@ _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choice
 #define GUARD_RULES_BYTES_MAX (4u << 20)  /* their strings, tests included */
 #define GUARD_RULE_FILE_MAX   (1u << 20)  /* one file of them */
 #define GUARD_LINE_BYTES_MAX  1024u       /* held back at most: a logical line */
+#define GUARD_DEFERRED_BYTES  4096u       /* and from a line on that waits for a function */
 #define GUARD_WINDOW_BYTES    8192u       /* of code that a verdict can see, the held line too */
 #define GUARD_WINDOW_KEPT     4096u       /* of it that stays when it is full */
 #define GUARD_DEPTH_MAX       96u         /* nesting of expressions and blocks that is followed */

@@ -125,8 +125,9 @@ struct cerium_session {
     char *text;                  /* what the last step may show */
     guide *guide;                /* of steps; NULL = free */
     uint32_t answer_at, n_answer; /* where in the timeline an answer stands that is gone on with */
-    int32_t avoid[CERIUM_AVOID_MAX]; /* [n_avoid] not to be sampled next, and how many of it were */
-    uint32_t n_avoid, n_avoided;
+    int32_t avoid[CERIUM_AVOID_MAX]; /* [n_avoid] openings that are not to be sampled, -1 between */
+    uint32_t n_avoid;
+    uint64_t avoid_open;         /* a bit for each place of avoid: all before it was sampled */
     uint64_t *avoid_mask;        /* of n_vocab bits; NULL before the first resume */
     char opening[CERIUM_OPENING_MAX]; /* [n_opening] what the answer's tokens begin with; of it, */
     uint32_t n_opening, n_opened;     /* so much is spelled, and so much must not be shown yet */

@@ -16,7 +16,7 @@ int answer_check_resume(const cerium_session *s, const cerium_resume *resume,
         return error_set(err, bad, "resume: %zu tokens to avoid, at most %d", resume->n_avoid,
                          CERIUM_AVOID_MAX);
     for (size_t i = 0; i < resume->n_avoid; i++)
-        if (resume->avoid[i] < 0 || (uint32_t)resume->avoid[i] >= s->engine->n_vocab)
+        if (resume->avoid[i] < -1 || resume->avoid[i] >= (int32_t)s->engine->n_vocab)
             return error_set(err, bad, "resume: token %d is not in the vocabulary",
                              resume->avoid[i]);
     RETURN_IF(opening_check(s, resume, tokens, n_tokens, err));
@@ -38,7 +38,8 @@ int answer_need_mask(cerium_session *s, cerium_error *err)
 int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_sampling *sampling,
                   cerium_error *err)
 {
-    s->answer_at = s->n_answer = s->n_avoid = s->n_avoided = 0;
+    s->answer_at = s->n_answer = s->n_avoid = 0;
+    s->avoid_open = 0;
     kv_sequence_hide(s->sequence, resume && resume->n_note ? s->n_tokens : 0);
     if (!resume) {
         s->stops = (stop_state){0};
@@ -49,6 +50,8 @@ int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_s
     if (resume->n_avoid || resume->n_opening) RETURN_IF(answer_need_mask(s, err));
     s->n_avoid = (uint32_t)resume->n_avoid;
     if (s->n_avoid) memcpy(s->avoid, resume->avoid, s->n_avoid * sizeof *s->avoid);
+    for (uint32_t i = 0; i < s->n_avoid; i++)
+        if (i == 0 || s->avoid[i - 1] < 0) s->avoid_open |= UINT64_C(1) << i;
     s->n_answer = (uint32_t)resume->n_answer;
     s->answer_at = s->n_tokens - s->n_answer;
     opening_begin(s, resume);
@@ -68,42 +71,50 @@ int answer_resume_guide(const cerium_session *s, guide *g, cerium_error *err)
                      "the guide cannot have made the answer that is gone on with");
 }
 
-/* The token that is avoided now, or -1. */
-static int32_t avoided(const cerium_session *s)
+_Static_assert(CERIUM_AVOID_MAX <= 64, "avoid_open has a bit for each");
+
+/* Would what is avoided be complete with the token at place i? */
+static bool completes(const cerium_session *s, uint32_t i)
 {
-    return s->n_avoid && s->n_avoided + 1 == s->n_avoid ? s->avoid[s->n_avoided] : -1;
+    bool last = i + 1 == s->n_avoid || s->avoid[i + 1] < 0;
+    return last && s->avoid[i] >= 0 && (s->avoid_open >> i & 1);
+}
+
+/* What may follow if nothing is avoided. */
+static void begin_mask(cerium_session *s, const uint64_t *allowed)
+{
+    uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64;
+    uint64_t *mask = s->avoid_mask;
+    if (opening_is_open(s)) {
+        opening_mask(s, mask);
+    } else if (allowed) {
+        memcpy(mask, allowed, n_words * sizeof *mask);
+    } else {
+        memset(mask, 0xff, n_words * sizeof *mask);
+        if (n_vocab % 64) mask[n_words - 1] = (UINT64_C(1) << n_vocab % 64) - 1;
+    }
 }
 
 const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place)
 {
-    CHECK(!(g && opening_is_open(s)));
     const uint64_t *allowed = g ? guide_mask(g, place) : NULL;
-    uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64;
-    int32_t token = avoided(s);
-    bool opens = opening_is_open(s);
-    if ((token < 0 && !opens) || place > 0) return allowed;
-    uint64_t *mask = s->avoid_mask;
-    if (opens)
-        opening_mask(s, mask);
-    else if (allowed)
-        memcpy(mask, allowed, n_words * sizeof *mask);
-    else {
-        memset(mask, 0xff, n_words * sizeof *mask);
-        if (n_vocab % 64) mask[n_words - 1] = (UINT64_C(1) << n_vocab % 64) - 1;
-    }
-    if (token < 0 || !mask_has(mask, (uint32_t)token)) return mask;
-    mask[token / 64] ^= UINT64_C(1) << token % 64;
-    if (mask_count(mask, n_words, 1)) return mask;
-    mask[token / 64] ^= UINT64_C(1) << token % 64; /* nothing else may follow */
-    return mask;
+    uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64, first = 0;
+    while (first < s->n_avoid && !completes(s, first)) first++;
+    if (place > 0 || (first == s->n_avoid && !opening_is_open(s))) return allowed;
+    begin_mask(s, allowed);
+    for (uint32_t i = first; i < s->n_avoid; i++)
+        if (completes(s, i)) s->avoid_mask[s->avoid[i] / 64] &= ~(UINT64_C(1) << s->avoid[i] % 64);
+    if (!mask_count(s->avoid_mask, n_words, 1)) begin_mask(s, allowed);
+    return s->avoid_mask;
 }
 
 void answer_follow(cerium_session *s, int32_t token)
 {
     opening_follow(s, token);
-    if (s->n_avoid == 0) return;
-    if (token == s->avoid[s->n_avoided] && s->n_avoided + 1 < s->n_avoid)
-        s->n_avoided++;
-    else
-        s->n_avoid = 0;
+    uint64_t open = 0;
+    for (uint32_t i = 0; i + 1 < s->n_avoid; i++)
+        if ((s->avoid_open >> i & 1) && s->avoid[i] == token && s->avoid[i + 1] >= 0)
+            open |= UINT64_C(2) << i;
+    s->avoid_open = open;
+    if (!open) s->n_avoid = 0;
 }

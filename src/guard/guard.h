@@ -10,7 +10,8 @@
  *
  * One logical line is held back (a newline outside brackets and strings, at most
  * GUARD_LINE_BYTES_MAX), is judged when it is complete, and is then released or found weak.  In
- * prose, words are.  Nothing here knows of tokens, models or sockets. */
+ * prose, words are.  A line of Java whose verdict depends on a function that is not written yet is
+ * held until that is, at most GUARD_DEFERRED_BYTES.  Nothing here knows of tokens or models. */
 #ifndef GUARD_GUARD_H
 #define GUARD_GUARD_H
 
@@ -108,6 +109,10 @@ void guard_feed(guard_stream *s, guard_worker *w, const void *bytes, size_t len,
                 guard_result *result);
 /* There is no more: what is held is judged as it is. */
 void guard_finish(guard_stream *s, guard_worker *w, guard_result *result);
+
+/* Is the logical line of code that was released last such as its language allows?  True too where
+ * that cannot be told: in prose, without a grammar, behind code that its grammar does not read. */
+bool guard_line_parses(const guard_stream *s, guard_worker *w);
 
 /* The names of weaknesses, as rules have them: 0, 1, ...; NULL beyond the last. */
 const char *guard_weakness_name(uint32_t kind);

@@ -4,14 +4,13 @@
 
 #include "guard/judge.h"
 #include "guard/literals.h"
+#include "guard/window.h"
 
 struct guard {
     rule_set rules;
     rule_index *index;
     literal_set literals[GUARD_LANGUAGES];
 };
-
-enum { WINDOW_CLOSERS = 1024 };
 
 struct guard_worker {
     const guard *g;

@@ -61,6 +61,7 @@ static view name_of(view line)
 static void complete(outline *o, outline_function f)
 {
     uint8_t n = 0;
+    o->n_complete++;
     for (uint8_t i = 0; i < o->n_done; i++)
         if (o->done[i].begin < f.begin) o->done[n++] = o->done[i];
     o->n_done = n;

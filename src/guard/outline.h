@@ -20,6 +20,7 @@ _Static_assert(GUARD_WINDOW_BYTES <= UINT16_MAX, "a place in the window has 16 b
 typedef struct {
     outline_function done[OUTLINE_DONE_MAX], open[OUTLINE_OPEN_MAX];
     uint8_t n_done, n_open;
+    uint32_t n_complete; /* functions so far, those that are gone too */
 } outline;
 
 typedef struct {

@@ -53,8 +53,7 @@ static void weaken(judge *j, int32_t object, value v)
 {
     int32_t base = name_below(j, object);
     if (base < 0) return;
-    variable *var = judge_find(j, tree_text(&j->tree, base));
-    value old = var ? var->v : (value){.level = TAINT_CONST, .clean = ~0u};
+    value old = judge_value(j, base); /* the other places keep what they hold */
     view name = old.name;
     old = value_union(old, v);
     old.name = name;

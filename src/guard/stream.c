@@ -5,6 +5,7 @@
 #include "guard/language.h"
 #include "guard/lexer.h"
 #include "guard/unwrap.h"
+#include "guard/window.h"
 
 enum { OVERLAP = 160, ALLOW_BYTES = 64, TOLD = 16 };
 
@@ -27,6 +28,7 @@ struct guard_stream {
     bool continues; /* the held bytes go on a line of which a part was released */
     outline outline;
     uint32_t row;   /* where the line that is not complete begins, in text */
+    uint32_t last_row; /* where the one before it that is not blank begins; row: it is gone */
     unsigned depth; /* brackets that were open there */
     bool in_php;    /* the window begins in code, not in HTML */
     bool escaped, added; /* what is held stands in JSON, behind a + of a diff */
@@ -163,63 +165,16 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
     }
 }
 
-/* Ruby's blocks close with words; how many are open is told by how the lines are indented. */
-static size_t ruby_ends(view text, char *out, size_t size)
+/* The first n bytes of the window, which x has read, as their grammar wants them: opened where they
+ * begin in the middle, closed at their end. */
+static view window_of(const guard_stream *s, guard_worker *w, const lexer *x, uint32_t n,
+                      uint32_t *shift)
 {
-    size_t n = 0, at = text.len, indent = SIZE_MAX;
-    while (at && n + 5 < size) {
-        size_t begin = at - 1, first;
-        while (begin && text.ptr[begin - 1] != '\n') begin--;
-        for (first = begin; first < at && strchr(" \t\n\r", text.ptr[first]);) first++;
-        view line = {text.ptr + first, at - first};
-        while (line.len && isspace((unsigned char)line.ptr[line.len - 1])) line.len--;
-        static const char *const openers[] = {"def ", "class ", "module ", "if ", "unless ",
-                                              "while ", "case ", "begin", "for ", "until "};
-        bool opens = memmem(line.ptr, line.len, " do |", 5) != NULL ||
-                     (line.len > 3 && !memcmp(line.ptr + line.len - 3, " do", 3));
-        for (size_t i = 0; i < ARRAY_LEN(openers) && !opens; i++)
-            opens = view_starts(line, view_of(openers[i]));
-        bool one_line = line.len > 3 && !memcmp(line.ptr + line.len - 3, "end", 3);
-        if (line.len && first - begin < indent) {
-            indent = first - begin;
-            if (opens && !one_line) {
-                memcpy(out + n, "\nend", 4);
-                n += 4;
-            }
-        } else if (line.len && first - begin == indent && opens && !one_line && at == text.len) {
-            memcpy(out + n, "\nend", 4);
-            n += 4;
-        }
-        at = begin;
-    }
-    return n;
-}
-
-/* The window as its grammar wants it: opened where it begins in the middle, closed at its end. */
-static view window_of(guard_stream *s, uint32_t *shift)
-{
-    char *out = s->worker->window;
-    size_t n = 0;
-    if (s->language == GUARD_PHP && s->in_php) {
-        memcpy(out, "<?php ", 6);
-        n = 6;
-    }
-    *shift = (uint32_t)n;
-    memcpy(out + n, s->text, s->n);
-    n += s->n;
-    if (s->language == GUARD_PYTHON && s->lexer.prev == '\n' && s->n > 1) {
-        size_t end = s->n;
-        while (end && strchr(" \n", s->text[end - 1])) end--;
-        if (end && s->text[end - 1] == ':') {
-            memcpy(out + end + *shift, " pass\n", 6);
-            n = end + *shift + 6;
-        }
-    }
-    n += lexer_closers(&s->lexer, out + n, WINDOW_CLOSERS / 2);
-    if (s->language == GUARD_RUBY)
-        n += ruby_ends((view){s->text, s->n}, out + n, WINDOW_CLOSERS / 2);
-    out[n++] = '\n';
-    return (view){out, n};
+    static const char opening[] = "<?php ";
+    *shift = s->language == GUARD_PHP && s->in_php ? sizeof opening - 1 : 0;
+    memcpy(w->window, opening, *shift);
+    memcpy(w->window + *shift, s->text, n);
+    return (view){w->window, *shift + window_close(x, w->window + *shift, n, WINDOW_CLOSERS)};
 }
 
 static void defer(guard_stream *s, deferral d, uint32_t shift)
@@ -235,20 +190,32 @@ static void defer(guard_stream *s, deferral d, uint32_t shift)
     s->deferred[s->n_deferred++].line = s->map[0];
 }
 
-/* Nothing more comes, or the window moves on: what waits is decided by what there is. */
-static void decide_deferred(guard_stream *s)
+static bool is_at(const guard_stream *s, uint32_t i, uint32_t begin, uint32_t shift)
+{
+    return s->deferred[i].where.begin + shift == begin;
+}
+
+/* What waits is decided if what it waits for is there; finally, as nothing more comes or the window
+ * moves on, by what there is. */
+static void decide_deferred(guard_stream *s, bool finally)
 {
     judge *j = &s->worker->judge;
-    uint32_t shift;
+    uint32_t shift, n = 0;
     if (!s->n_deferred) return;
-    view window = window_of(s, &shift);
-    if (judge_window(j, s->language, window, 0, true, NULL, 0))
-        for (uint32_t i = 0; i < j->n_hits; i++)
-            for (uint32_t k = 0; k < s->n_deferred; k++)
-                if (j->hits[i].begin == s->deferred[k].where.begin + shift)
-                    add_finding(s, j->hits[i].rule, s->deferred[k].first, s->deferred[k].last,
-                                s->deferred[k].line);
-    s->n_deferred = 0;
+    view window = window_of(s, s->worker, &s->lexer, s->n, &shift);
+    bool judged = judge_window(j, s->language, window, 0, finally, NULL, 0);
+    s->worker->late |= !judged && finally;
+    for (uint32_t i = 0; i < s->n_deferred; i++) {
+        bool waits = !finally && (!judged || j->n_deferred == JUDGE_DEFERRED_MAX);
+        for (uint32_t k = 0; judged && k < j->n_deferred && !waits; k++)
+            waits = is_at(s, i, j->deferred[k].begin, shift);
+        for (uint32_t k = 0; judged && k < j->n_hits && !waits; k++)
+            if (is_at(s, i, j->hits[k].begin, shift))
+                add_finding(s, j->hits[k].rule, s->deferred[i].first, s->deferred[i].last,
+                            s->deferred[i].line);
+        if (waits) s->deferred[n++] = s->deferred[i];
+    }
+    s->n_deferred = n;
 }
 
 static void judge_tree(guard_stream *s)
@@ -256,7 +223,7 @@ static void judge_tree(guard_stream *s)
     judge *j = &s->worker->judge;
     uint32_t shift;
     outline_hole holes[OUTLINE_DONE_MAX];
-    view window = window_of(s, &shift);
+    view window = window_of(s, s->worker, &s->lexer, s->n, &shift);
     uint32_t n = outline_holes(&s->outline, s->language, (view){s->text, s->n}, holes);
     for (uint32_t i = 0; i < n; i++) {
         holes[i].begin += shift;
@@ -307,7 +274,7 @@ static uint32_t cut_place(const guard_stream *s)
 static void compact(guard_stream *s)
 {
     uint32_t cut = cut_place(s), n = 0;
-    decide_deferred(s);
+    decide_deferred(s, true);
     for (uint32_t i = 0, end; i < cut && n < GUARD_WINDOW_KEPT / 4; i = end) {
         const char *stop = memchr(s->text + i, '\n', cut - i);
         end = stop ? (uint32_t)(stop - s->text) + 1 : cut;
@@ -319,10 +286,18 @@ static void compact(guard_stream *s)
     memmove(s->text + n, s->text + cut, s->n - cut);
     outline_cut(&s->outline, n, cut);
     s->row = s->row > cut ? s->row - (cut - n) : n;
+    s->last_row = s->row;
     s->n = n + s->n - cut;
     s->held = s->n;
     memset(s->told, 0, sizeof s->told);
     s->in_php = true;
+}
+
+static bool is_blank(const char *text, uint32_t n)
+{
+    uint32_t i = 0;
+    while (i < n && isspace((unsigned char)text[i])) i++;
+    return i == n;
 }
 
 /* What is held may go.  whole: a logical line ended with it. */
@@ -335,14 +310,18 @@ static void commit(guard_stream *s, bool whole)
         memmove(s->text + s->held, s->text + s->n - OVERLAP, OVERLAP);
         s->n = s->held + OVERLAP;
     }
+    uint32_t n_complete = s->outline.n_complete;
     if (whole && s->language != GUARD_TEXT) {
         outline_line(&s->outline, s->language, (view){s->text, s->n}, s->row, s->n, s->depth,
                      s->lexer.n);
+        if (!is_blank(s->text + s->row, s->n - s->row)) s->last_row = s->row;
         s->row = s->n;
         s->depth = s->lexer.n;
     }
     s->held = s->n;
     s->continues = !whole;
+    bool waited = s->n_deferred && s->fed - s->deferred[0].line.at > GUARD_DEFERRED_BYTES;
+    if (waited || s->outline.n_complete != n_complete) decide_deferred(s, waited);
     if (s->n > GUARD_WINDOW_BYTES - GUARD_LINE_BYTES_MAX - OVERLAP) compact(s);
 }
 
@@ -389,8 +368,8 @@ static void begin_segment(void *arg, guard_language language, bool detect)
     guard_stream *s = arg;
     if (s->detect && s->n) find_language(s);
     if (s->n > s->held) judge_held(s, true);
-    if (s->worker) decide_deferred(s);
-    s->n = s->held = s->begun = s->row = s->depth = 0;
+    if (s->worker) decide_deferred(s, true);
+    s->n = s->held = s->begun = s->row = s->last_row = s->depth = 0;
     s->outline = (outline){0};
     memset(s->told, 0, sizeof s->told);
     s->language = language;
@@ -443,6 +422,7 @@ static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
 {
     uint64_t held = unwrap_held(&s->unwrap);
     uint64_t safe = s->n > s->held ? s->map[0].at : s->fed;
+    if (s->n_deferred && s->deferred[0].line.at < safe) safe = s->deferred[0].line.at;
     *result = (guard_result){.safe = held < safe ? held : safe,
                              .findings = w->findings,
                              .n_findings = w->n_findings,
@@ -509,6 +489,28 @@ void guard_feed(guard_stream *s, guard_worker *w, const void *from, size_t len,
     end_call(s, w, result);
 }
 
+/* Do the first n bytes of the window parse? */
+static bool window_parses(const guard_stream *s, guard_worker *w, uint32_t n)
+{
+    uint32_t shift;
+    lexer x;
+    tree *t = &w->judge.tree;
+    lexer_begin(&x, s->language);
+    for (uint32_t i = 0; i < n; i++) lexer_step(&x, s->text[i]);
+    view window = window_of(s, w, &x, n, &shift);
+    return tree_read(t, s->language, window, NULL, 0) && !t->broken;
+}
+
+bool guard_line_parses(const guard_stream *s, guard_worker *w)
+{
+    uint32_t end = s->row;
+    while (end > s->last_row && isspace((unsigned char)s->text[end - 1])) end--;
+    bool goes_on = end > s->last_row && strchr("+-*/%<>=&|^!?:.,\\(", s->text[end - 1]) &&
+                   (s->text[end - 1] != ':' || s->language != GUARD_PYTHON);
+    if (end == s->last_row || goes_on || !guard_has_grammar(s->language)) return true;
+    return window_parses(s, w, s->row) || !window_parses(s, w, s->last_row);
+}
+
 void guard_finish(guard_stream *s, guard_worker *w, guard_result *result)
 {
     unwrap_sink sink = sink_of_none;
@@ -517,6 +519,6 @@ void guard_finish(guard_stream *s, guard_worker *w, guard_result *result)
     unwrap_finish(&s->unwrap, &sink);
     if (s->detect && s->n) find_language(s);
     judge_held(s, true);
-    decide_deferred(s);
+    decide_deferred(s, true);
     end_call(s, w, result);
 }

@@ -71,11 +71,14 @@ static bool flatten(tree *t, TSNode root)
     parents[0] = -1;
     lasts[0] = -1;
     t->n = 0;
+    t->broken = false;
     bool fits = true;
     for (;;) {
         TSNode at = ts_tree_cursor_current_node(&c);
         TSSymbol symbol = ts_node_symbol(at);
-        uint8_t role = symbol == (TSSymbol)-1 ? NODE_BLOCK : roles[symbol];
+        bool error = symbol == (TSSymbol)-1;
+        uint8_t role = error ? NODE_BLOCK : roles[symbol];
+        t->broken |= error;
         if (role == NODE_NOT && !negates(t, at)) role = NODE_OTHER;
         bool follow = ts_node_is_named(at);
         int32_t self = -1;

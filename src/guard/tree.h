@@ -52,6 +52,7 @@ typedef struct {
     char *parsed; /* [TREE_TEXT_MAX] the window as the parser sees it */
     node *list; /* [GUARD_NODES_MAX] */
     int32_t n;
+    bool broken; /* the grammar left something out */
     view text;
     guard_language language;
 } tree;

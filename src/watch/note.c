@@ -57,21 +57,20 @@ size_t watch_note(const guard_finding *f, view line, char *out, size_t size)
     return (size_t)(at - out);
 }
 
-bool watch_has_code(view text, bool escaped, bool prose)
+reply_kind watch_kind_of(view text, bool escaped, bool prose)
 {
-    bool begins = true, comment = false;
+    bool begins = true;
+    reply_kind kind = REPLY_NOTHING;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         if (escaped && c == '\\' && i + 1 < text.len) c = text.ptr[++i] == 'n' ? '\n' : ' ';
-        if (c == '\n') {
-            begins = true;
-            comment = false;
-        } else if (begins && !strchr(" \t\r+", c)) {
-            comment = !prose && (c == '#' || c == '*' ||
-                                 (c == '/' && i + 1 < text.len && strchr("/*", text.ptr[i + 1])));
+        if (c == '\n') begins = true;
+        else if (begins && !strchr(" \t\r+", c)) {
+            bool slashes = c == '/' && i + 1 < text.len && strchr("/*", text.ptr[i + 1]);
+            if (prose || !(c == '#' || c == '*' || slashes)) return REPLY_CODE;
+            kind = REPLY_COMMENT;
             begins = false;
-            if (!comment) return true;
         }
     }
-    return false;
+    return kind;
 }

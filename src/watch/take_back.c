@@ -140,20 +140,26 @@ static uint64_t skip_blanks(const watch *w, uint64_t at)
     return at;
 }
 
-/* The tokens from byte `from` to the one that holds byte `to`. */
-static uint32_t opening(const watch *w, uint64_t from, uint64_t to, int32_t *out)
+/* Avoid, beside what is avoided already, the tokens from byte `from` to the one that holds byte
+ * `to`.  False when there is no room for them. */
+static bool avoid(watch *w, uint64_t from, uint64_t to)
 {
     size_t first = watch_token_at(w, from), last = watch_token_at(w, to);
-    if (to >= w->fed || last >= n_tokens(w)) return 0;
+    uint32_t at = w->n_avoid + (w->n_avoid > 0), n = 0, room = CERIUM_AVOID_MAX - at;
+    if (to >= w->fed || last >= n_tokens(w) || at >= CERIUM_AVOID_MAX) return false;
     uint64_t begin = first ? end_of(w, first - 1) : 0, end = end_of(w, last);
-    if (begin == from && last - first < CERIUM_AVOID_MAX) {
-        memcpy(out, w->log.ptr + first * sizeof *out, (last + 1 - first) * sizeof *out);
-        return (uint32_t)(last + 1 - first);
-    }
-    if (begin == from) return 0;
     if (end > w->fed) end = w->fed;
-    view text = {w->text.ptr + (from - w->text_at), (size_t)(end - from)};
-    return (uint32_t)encode(w, text, out, CERIUM_AVOID_MAX);
+    if (begin == from && last - first < room) {
+        n = (uint32_t)(last + 1 - first);
+        memcpy(w->avoid + at, w->log.ptr + first * sizeof *w->avoid, n * sizeof *w->avoid);
+    } else if (begin != from) {
+        view text = {w->text.ptr + (from - w->text_at), (size_t)(end - from)};
+        n = (uint32_t)encode(w, text, w->avoid + at, room);
+    }
+    if (!n) return false;
+    if (at) w->avoid[at - 1] = -1;
+    w->n_avoid = at + n;
+    return true;
 }
 
 /* At first what is weak may not begin as it did; then the line may not. */
@@ -161,9 +167,9 @@ static void forbid_opening(watch *w, const guard_finding *f)
 {
     uint64_t line = skip_blanks(w, f->line_begin);
     uint64_t weak = f->begin > line ? skip_blanks(w, f->begin) : line;
-    w->n_avoid = 0;
-    if (w->n_tries == 0) w->n_avoid = opening(w, f->line_begin, weak, w->avoid);
-    if (w->n_avoid == 0) w->n_avoid = opening(w, f->line_begin, line, w->avoid);
+    if (!w->corrects || f->line_begin != w->spot) w->n_avoid = 0;
+    if (w->n_tries == 0 && avoid(w, f->line_begin, weak)) return;
+    (void)avoid(w, f->line_begin, line);
 }
 
 static void write_note(watch *w, const guard_finding *f)
@@ -181,4 +187,11 @@ bool watch_take_back(watch *w, const guard_finding *f)
     forbid_opening(w, f);
     write_note(w, f);
     return watch_cut(w, f->line_begin);
+}
+
+bool watch_take_reply_back(watch *w)
+{
+    if (w->lost || w->spot < w->base_at || w->spot < w->told) return false;
+    (void)avoid(w, w->spot, skip_blanks(w, w->spot));
+    return watch_cut(w, w->spot);
 }

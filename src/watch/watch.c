@@ -104,6 +104,7 @@ static watch_order halt(watch *w, const guard_finding *f)
         return WATCH_END;
     }
     w->n_tries++;
+    w->n_replies = 0;
     w->n_corrections++;
     w->corrects = true;
     w->spot = w->fed;
@@ -169,16 +170,47 @@ static int feed_piece(watch *w, view text, watch_order *order)
     return CERIUM_OK;
 }
 
-/* The line is written anew: what came in its place is out, and the note has done its work. */
-static bool is_corrected(watch *w)
+static uint32_t n_logged(const watch *w) { return (uint32_t)(w->log.len / sizeof(int32_t)); }
+
+/* What was judged since the note. */
+static view reply_of(const watch *w)
+{
+    return (view){w->text.ptr + (w->spot - w->text_at), (size_t)(w->safe - w->spot)};
+}
+
+static reply_kind kind_of(const watch *w, view reply)
+{
+    return watch_kind_of(reply, w->escaped, !strcmp(w->wrong.language, "text"));
+}
+
+/* It is not told, and the model begins anew with another beginning.  After some such replies the
+ * last one is taken as it is. */
+static bool declines(watch *w)
+{
+    uint32_t before = n_logged(w);
+    if (w->n_replies == REPLIES_MAX || !watch_take_reply_back(w)) return false;
+    w->n_replies++;
+    w->stats.n_discarded += before - n_logged(w);
+    return true;
+}
+
+/* Something came in place of the line.  What says something of the note, or is no code of its
+ * language, is declined; else the note has done its work. */
+static bool is_answered(watch *w)
 {
     if (!w->corrects || w->safe <= w->spot) return false;
-    view out = {w->text.ptr + (w->spot - w->text_at), (size_t)(w->safe - w->spot)};
-    bool prose = !strcmp(w->wrong.language, "text");
-    if (out.len < BACK_BYTES && !watch_has_code(out, w->escaped, prose)) return false;
+    view reply = reply_of(w);
+    reply_kind kind = kind_of(w, reply);
+    if (reply.len < BACK_BYTES) {
+        bool prose = !strcmp(w->wrong.language, "text");
+        if (kind == REPLY_NOTHING) return false;
+        bool fits = prose || (kind == REPLY_CODE &&
+                              guard_line_parses(w->stream, w->config.worker));
+        if (!fits && declines(w)) return true;
+    }
     if (!watch_cut(w, w->fed)) return false; /* with the next token, then */
     w->corrects = false;
-    w->n_tries = w->n_note = w->n_avoid = 0;
+    w->n_tries = w->n_note = w->n_avoid = w->n_replies = 0;
     add_finding(w, &w->wrong, WATCH_CORRECTED);
     return true;
 }
@@ -265,7 +297,7 @@ static int tell_tokens(watch *w, watch_result *out)
  * character. */
 static uint64_t end_of_told(const watch *w)
 {
-    uint64_t to = w->safe;
+    uint64_t to = w->corrects && w->spot < w->safe ? w->spot : w->safe;
     size_t n = w->config.logprobs ? watch_token_at(w, to) : 0;
     if (!w->config.logprobs) return to;
     for (; n > 0; n--) {
@@ -305,9 +337,18 @@ int watch_step(watch *w, const cerium_step *step, const cerium_logprob *top, uin
         RETURN_IF(feed(w, (view){step->text + from, to - from}, &order));
         from = to;
         bool ends = step->stop != CERIUM_STOP_NONE && i + 1 == step->n_tokens;
-        if (order == WATCH_GO && !ends && is_corrected(w)) order = WATCH_AGAIN;
+        if (order == WATCH_GO && !ends && is_answered(w)) order = WATCH_AGAIN;
     }
     return end_call(w, order, out);
+}
+
+/* The model ended behind a note. */
+static watch_order end_correction(watch *w)
+{
+    if (kind_of(w, reply_of(w)) == REPLY_COMMENT && declines(w)) return WATCH_AGAIN;
+    w->corrects = false;
+    add_finding(w, &w->wrong, WATCH_CORRECTED);
+    return WATCH_GO;
 }
 
 int watch_finish(watch *w, watch_result *out)
@@ -317,10 +358,7 @@ int watch_finish(watch *w, watch_result *out)
     begin_call(w);
     guard_finish(w->stream, w->config.worker, &r);
     watch_order order = judge(w, &r, before);
-    if (order == WATCH_GO && w->corrects) {
-        w->corrects = false;
-        add_finding(w, &w->wrong, WATCH_CORRECTED);
-    }
+    if (order == WATCH_GO && w->corrects) order = end_correction(w);
     if (order == WATCH_GO) w->over = true;
     return end_call(w, order, out);
 }

@@ -8,6 +8,7 @@ enum {
     BACK_BYTES = 8192,   /* of text, behind the last place where nothing was held, that is kept */
     BASE_BYTES = 512,    /* between two such places that are remembered */
     NOTE_TOKENS = 256,
+    REPLIES_MAX = 3,     /* to a note that are taken back though they are not weak */
     FINDINGS_MAX = 64,   /* of one call */
     TOPS_BYTES = 65536,  /* of likeliest tokens that nobody needs, before they are dropped */
 };
@@ -40,7 +41,7 @@ struct watch {
     /* a line that is written again */
     bool corrects;
     uint64_t spot;
-    uint32_t n_tries, n_corrections;
+    uint32_t n_tries, n_corrections, n_replies;
     watch_finding wrong;
     bool escaped;
     int32_t note[NOTE_TOKENS], avoid[CERIUM_AVOID_MAX];
@@ -63,13 +64,21 @@ size_t watch_token_at(const watch *w, uint64_t at);
 void watch_drop(watch *w, uint64_t at);
 /* The same before a finding, with a note and what to avoid. */
 bool watch_take_back(watch *w, const guard_finding *f);
+/* The same before all that came since the note, which is said again; its beginning is avoided. */
+bool watch_take_reply_back(watch *w);
 
 /* ---- note.c ---- */
 
 /* What is said to the model in place of the held line of f, which begins with `line`; it stands
  * before what the model writes next.  Returns its length, 0 when nothing can be said. */
 size_t watch_note(const guard_finding *f, view line, char *out, size_t size);
-/* Whether text, which was released, holds a line of code that is no comment; in prose, a word. */
-bool watch_has_code(view text, bool escaped, bool prose);
+/* What the lines of a text are that was written behind a note. */
+typedef enum {
+    REPLY_NOTHING = 0, /* blanks */
+    REPLY_COMMENT = 1, /* and comments */
+    REPLY_CODE = 2,    /* a line of code; in prose a word */
+} reply_kind;
+
+reply_kind watch_kind_of(view text, bool escaped, bool prose);
 
 #endif

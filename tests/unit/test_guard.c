@@ -170,6 +170,66 @@ static void test_wrapped(void)
     check_nothing(GUARD_ANSWER, GUARD_TEXT, "Call eval(x) and os.system(n): both are weak.\n");
 }
 
+/* ---- a use of a function that stands further down ---- */
+
+static const char uses_below[] =
+    "class A {\n    void f(HttpServletRequest q, Statement s) throws Exception {\n"
+    "        String n = q.getParameter(\"n\");\n        String b = g(n);\n";
+static const char used_below[] =
+    "        s.executeQuery(\"SELECT a FROM t WHERE n = '\" + b + \"'\");\n";
+
+/* Feeds a line; true when something was found in a line that was not released. */
+static bool feed_line(guard_stream *s, const char *line, uint64_t *safe, uint32_t *n_found)
+{
+    guard_result r;
+    bool held = true;
+    guard_feed(s, worker, line, strlen(line), &r);
+    for (uint32_t i = 0; i < r.n_findings; i++) held &= r.findings[i].line_begin >= *safe;
+    *n_found += r.n_findings;
+    *safe = r.safe;
+    return held;
+}
+
+/* It is held until the function is there, and no longer. */
+static void check_waits(const char *helper, bool weak)
+{
+    guard_stream *s;
+    uint64_t safe = 0;
+    uint32_t n = 0;
+    guard_stream_config config = {.form = GUARD_CODE, .language = GUARD_JAVA};
+    TEST_CHECK(guard_stream_open(&s, rules, &config, NULL) == 0);
+    TEST_CHECK(feed_line(s, uses_below, &safe, &n) && safe == strlen(uses_below));
+    TEST_CHECK(feed_line(s, used_below, &safe, &n) && safe == strlen(uses_below) && !n);
+    TEST_CHECK(feed_line(s, "        s.close();\n    }\n", &safe, &n));
+    TEST_CHECK(safe == strlen(uses_below) && !n);
+    TEST_CHECK(feed_line(s, helper, &safe, &n));
+    TEST_CHECK_THAT(n == weak && safe > strlen(uses_below), "%u findings: %s", n, helper);
+    guard_stream_close(&s);
+}
+
+static void test_waits(void)
+{
+    if (!guard_has_grammar(GUARD_JAVA)) return; /* test_rules says so */
+    check_waits("    String g(String x) {\n        return x.trim();\n    }\n", true);
+    check_waits("    String g(String x) {\n        return \"a\";\n    }\n", false);
+    /* What never comes is waited for so long, and is decided without it. */
+    guard_stream *s;
+    uint64_t safe = 0, fed = strlen(uses_below) + strlen(used_below);
+    uint32_t n = 0;
+    guard_stream_config config = {.form = GUARD_CODE, .language = GUARD_JAVA};
+    TEST_CHECK(guard_stream_open(&s, rules, &config, NULL) == 0);
+    TEST_CHECK(feed_line(s, uses_below, &safe, &n) && feed_line(s, used_below, &safe, &n));
+    while (!n && fed < 2 * GUARD_DEFERRED_BYTES) {
+        static const char more[] = "        s.clearWarnings();\n";
+        TEST_CHECK(feed_line(s, more, &safe, &n));
+        fed += strlen(more);
+    }
+    TEST_CHECK(n == 1 && fed - strlen(uses_below) <= GUARD_DEFERRED_BYTES + 64);
+    TEST_CHECK(safe == fed);
+    guard_stream_close(&s);
+}
+
+
 static void test_context(void)
 {
     guard_stream *s;
@@ -327,6 +387,7 @@ int main(void)
     TEST_RUN(test_every_cut);
     TEST_RUN(test_wrapped);
     TEST_RUN(test_context);
+    TEST_RUN(test_waits);
     TEST_RUN(test_allowed);
     TEST_RUN(test_adversarial);
     TEST_RUN(test_small);

@@ -284,6 +284,96 @@ static void test_two_tries(void)
     watch_close(&w);
 }
 
+/* What is no code is no correction: a comment on the note, a line that does not parse. */
+static void test_replies(void)
+{
+    static run r;
+    static const char *const declined[] = {"# CWE-78: instead\n", "\nos.listdir())\n\n", "# so\n"};
+    int32_t tokens[TOKENS_MAX];
+    watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, "", "block");
+    watch_plan plan;
+    size_t n = encode("import os\nos.system('ls ' + name)\n", tokens, TOKENS_MAX), n_avoid = 0;
+    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_AGAIN);
+    for (size_t i = 0; i < ARRAY_LEN(declined); i++) {
+        watch_again(w, &plan);
+        TEST_CHECK(plan.corrects && plan.resume.n_note > 0 && plan.resume.n_avoid > n_avoid);
+        n_avoid = plan.resume.n_avoid;
+        n = encode(declined[i], tokens, TOKENS_MAX);
+        TEST_CHECK_THAT(feed(w, tokens, n, &r) == WATCH_AGAIN && !r.len, "%s", declined[i]);
+        TEST_CHECK(!r.n_corrected && !r.n_taken);
+    }
+    /* Three times; then a line is taken as it is. */
+    n = encode("os.listdir())\n", tokens, TOKENS_MAX);
+    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_AGAIN && r.n_corrected == 1);
+    TEST_CHECK_THAT(!strcmp(r.text, "os.listdir())\n"), "%s", r.text);
+    watch_again(w, &plan);
+    TEST_CHECK(!plan.corrects && !plan.resume.n_note && !plan.resume.n_avoid);
+    n = encode("os.remove(name)\n", tokens, TOKENS_MAX);
+    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_GO && r.len == strlen("os.remove(name)\n"));
+    watch_close(&w);
+}
+
+/* Behind code that does not parse, and in prose, nothing is declined for its form. */
+static void test_lines_that_parse(void)
+{
+    static const struct {
+        const char *text;
+        guard_language language;
+        bool parses;
+    } cases[] = {
+        {"def f():\n    return 1\n", GUARD_PYTHON, true},
+        {"def f():\n", GUARD_PYTHON, true},
+        {"def f():\n    return 1;\n}\n", GUARD_PYTHON, false},
+        {"def f():\n    }\n    return 1\n", GUARD_PYTHON, true},
+        {"void f(void)\n{\n    g();\n", GUARD_C, true},
+        {"void f(void)\n{\n    if (a)\n", GUARD_C, true},
+        {"void f(void)\n{\n    a = b -\n", GUARD_C, true},
+        {"void f(void)\n{\n    });\n\n", GUARD_C, false},
+        {"so it is, (\n", GUARD_TEXT, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        guard_stream *s;
+        guard_result out;
+        guard_stream_config config = {.form = GUARD_CODE, .language = cases[i].language};
+        TEST_CHECK(guard_stream_open(&s, rules, &config, NULL) == 0);
+        TEST_CHECK(guard_line_parses(s, worker));
+        guard_feed(s, worker, cases[i].text, strlen(cases[i].text), &out);
+        TEST_CHECK_THAT(guard_line_parses(s, worker) == cases[i].parses, "%s", cases[i].text);
+        guard_stream_close(&s);
+    }
+}
+
+/* ---- openings that are not sampled ---- */
+
+/* The first token that is sampled behind the prompt, none of the openings. */
+static int32_t sample(cerium_session *s, const int32_t *avoid, size_t n_avoid, uint32_t skip)
+{
+    int32_t tokens[TOKENS_MAX];
+    cerium_step step = {0};
+    cerium_resume resume = {.avoid = avoid, .n_avoid = n_avoid};
+    size_t n = encode(prompt, tokens, TOKENS_MAX);
+    TEST_CHECK(cerium_session_resume(s, tokens, n, &resume, NULL) == 0);
+    for (uint32_t i = 0; i <= skip; i++) TEST_CHECK(cerium_session_step(s, NULL, &step, NULL) == 0);
+    return step.tokens[0];
+}
+
+static void test_openings(void)
+{
+    cerium_session *s = open_session(false);
+    cerium_resume bad = {.avoid = (int32_t[]){-2}, .n_avoid = 1};
+    int32_t first = sample(s, NULL, 0, 0), behind = sample(s, NULL, 0, 1);
+    int32_t other = sample(s, &first, 1, 0);
+    TEST_CHECK(other != first);
+    int32_t both[] = {first, -1, other}, pair[] = {other, 1, -1, first, behind};
+    int32_t third = sample(s, both, 3, 0);
+    TEST_CHECK(third != first && third != other);
+    TEST_CHECK(sample(s, pair, 5, 0) == first);
+    TEST_CHECK(sample(s, pair, 5, 1) != behind);
+    TEST_CHECK(sample(s, pair, 3, 1) == behind);
+    TEST_CHECK(cerium_session_resume(s, &first, 1, &bad, NULL) == CERIUM_ERR_ARGUMENT);
+    cerium_session_close(&s);
+}
+
 /* With logprobs text and tokens are told together; those of a line that is taken back are not. */
 static void test_logprobs(void)
 {
@@ -350,6 +440,9 @@ int main(void)
         TEST_RUN(test_cuts);
     TEST_RUN(test_openings);
         TEST_RUN(test_two_tries);
+        TEST_RUN(test_replies);
+        TEST_RUN(test_lines_that_parse);
+        TEST_RUN(test_openings);
         TEST_RUN(test_policies);
         TEST_RUN(test_taken_back);
         TEST_RUN(test_nothing_stays);

@@ -1,0 +1,58 @@
+/* window.c - what closes code that is not written to its end. */
+#include "guard/window.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Ruby's blocks close with words; how many are open is told by how the lines are indented. */
+static size_t ruby_ends(view text, char *out, size_t size)
+{
+    size_t n = 0, at = text.len, indent = SIZE_MAX;
+    while (at && n + 5 < size) {
+        size_t begin = at - 1, first;
+        while (begin && text.ptr[begin - 1] != '\n') begin--;
+        for (first = begin; first < at && strchr(" \t\n\r", text.ptr[first]);) first++;
+        view line = {text.ptr + first, at - first};
+        while (line.len && isspace((unsigned char)line.ptr[line.len - 1])) line.len--;
+        static const char *const openers[] = {"def ", "class ", "module ", "if ", "unless ",
+                                              "while ", "case ", "begin", "for ", "until "};
+        bool opens = memmem(line.ptr, line.len, " do |", 5) != NULL ||
+                     (line.len > 3 && !memcmp(line.ptr + line.len - 3, " do", 3));
+        for (size_t i = 0; i < ARRAY_LEN(openers) && !opens; i++)
+            opens = view_starts(line, view_of(openers[i]));
+        bool one_line = line.len > 3 && !memcmp(line.ptr + line.len - 3, "end", 3);
+        if (line.len && first - begin < indent) {
+            indent = first - begin;
+            if (opens && !one_line) {
+                memcpy(out + n, "\nend", 4);
+                n += 4;
+            }
+        } else if (line.len && first - begin == indent && opens && !one_line && at == text.len) {
+            memcpy(out + n, "\nend", 4);
+            n += 4;
+        }
+        at = begin;
+    }
+    return n;
+}
+
+/* Python's blocks are never empty. */
+static size_t fill_block(char *text, size_t n)
+{
+    size_t end = n;
+    while (end && strchr(" \n", text[end - 1])) end--;
+    if (!end || text[end - 1] != ':') return n;
+    memcpy(text + end, " pass\n", 6);
+    return end + 6;
+}
+
+size_t window_close(const lexer *x, char *text, size_t n, size_t room)
+{
+    size_t n_code = n;
+    if (x->language == GUARD_PYTHON && x->prev == '\n' && n > 1) n = fill_block(text, n);
+    n += lexer_closers(x, text + n, room / 2);
+    if (x->language == GUARD_RUBY)
+        n += ruby_ends((view){text, n_code}, text + n, room / 2);
+    text[n++] = '\n';
+    return n;
+}

@@ -1,0 +1,14 @@
+/* window.h - the end of code that is not written to its end, as a grammar wants it. */
+#ifndef GUARD_WINDOW_H
+#define GUARD_WINDOW_H
+
+#include "guard/lexer.h"
+
+enum { WINDOW_CLOSERS = 1024 };
+
+/* Behind text[0, n), which x has read: what closes its brackets, strings and blocks, and a newline.
+ * room: bytes behind it that may be written, at least 64.  Returns how many there are then; places
+ * in the code stay what they are. */
+size_t window_close(const lexer *x, char *text, size_t n, size_t room);
+
+#endif
