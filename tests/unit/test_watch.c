@@ -343,21 +343,21 @@ static void test_lines_that_parse(void)
     }
 }
 
-/* ---- openings that are not sampled ---- */
+/* ---- beginnings that are not sampled ---- */
 
-/* The first token that is sampled behind the prompt, none of the openings. */
+/* The first token that is sampled behind the prompt, none of those to avoid. */
 static int32_t sample(cerium_session *s, const int32_t *avoid, size_t n_avoid, uint32_t skip)
 {
     int32_t tokens[TOKENS_MAX];
     cerium_step step = {0};
     cerium_resume resume = {.avoid = avoid, .n_avoid = n_avoid};
     size_t n = encode(prompt, tokens, TOKENS_MAX);
-    TEST_CHECK(cerium_session_resume(s, tokens, n, &resume, NULL) == 0);
+    TEST_CHECK(cerium_session_resume(s, tokens, n, &resume, NULL, NULL) == 0);
     for (uint32_t i = 0; i <= skip; i++) TEST_CHECK(cerium_session_step(s, NULL, &step, NULL) == 0);
     return step.tokens[0];
 }
 
-static void test_openings(void)
+static void test_avoided(void)
 {
     cerium_session *s = open_session(false);
     cerium_resume bad = {.avoid = (int32_t[]){-2}, .n_avoid = 1};
@@ -370,7 +370,7 @@ static void test_openings(void)
     TEST_CHECK(sample(s, pair, 5, 0) == first);
     TEST_CHECK(sample(s, pair, 5, 1) != behind);
     TEST_CHECK(sample(s, pair, 3, 1) == behind);
-    TEST_CHECK(cerium_session_resume(s, &first, 1, &bad, NULL) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK(cerium_session_resume(s, &first, 1, &bad, NULL, NULL) == CERIUM_ERR_ARGUMENT);
     cerium_session_close(&s);
 }
 
@@ -442,7 +442,7 @@ int main(void)
         TEST_RUN(test_two_tries);
         TEST_RUN(test_replies);
         TEST_RUN(test_lines_that_parse);
-        TEST_RUN(test_openings);
+        TEST_RUN(test_avoided);
         TEST_RUN(test_policies);
         TEST_RUN(test_taken_back);
         TEST_RUN(test_nothing_stays);
