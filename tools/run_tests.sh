@@ -4,9 +4,9 @@
 #   tools/run_tests.sh 'COMMAND ARGUMENT...' ...
 #
 # A suite ends with a line `name: N passed, M failed` and has a line `skipped: what: why` for each
-# thing it leaves out.  One that fails without saying so, or that says nothing, is a failure.  At the
-# end come the suites that took 10 seconds or more, the slowest five, and last of all the line
-# `cerium: N passed, M failed, K skipped`.
+# thing it leaves out.  One that fails without saying so, or that says nothing, is a failure.  At
+# the end come the slowest five of the suites that took 10 seconds or more, and last of all the
+# line `cerium: N passed, M failed, K skipped`.
 passed=0 failed=0 skipped=0
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
@@ -28,6 +28,7 @@ for suite; do
     skipped=$((skipped + $(grep -c '^ *skipped: ' "$work/output")))
     echo "$(($(date +%s) - began)) s $suite" >>"$work/times"
 done
-[ ! -e "$work/times" ] || sort -rn "$work/times" | awk 'NR <= 5 && $1 >= 10 { print "slow: " $1, $2, $3 }'
+[ ! -e "$work/times" ] ||
+    sort -rn "$work/times" | awk 'NR <= 5 && $1 >= 10 { print "slow: " $1, $2, $3 }'
 echo "cerium: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -438,7 +438,7 @@ int main(void)
     if (!open_forced("models/cerium-first.gguf", 1024)) return 1;
     if (guard_has_grammar(GUARD_PYTHON) && guard_has_grammar(GUARD_C)) {
         TEST_RUN(test_cuts);
-    TEST_RUN(test_openings);
+        TEST_RUN(test_openings);
         TEST_RUN(test_two_tries);
         TEST_RUN(test_replies);
         TEST_RUN(test_lines_that_parse);
