@@ -625,7 +625,9 @@ typedef struct {
                                         or NULL.  With a script it is not looked at */
     const cerium_resume *resume;     /* an answer that is gone on with, copied; or NULL */
     void (*notify)(void *user);      /* there is something to poll, after there was nothing; on the
-                                        scheduler's thread: must not block or call this library */
+                                        scheduler's thread: must not block or call this library.
+                                        The last may come after DONE was polled, until the session
+                                        is closed or starts again */
     void *user;
 } cerium_request;
 
