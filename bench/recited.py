@@ -33,7 +33,10 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIRST_TOKEN = 1000  # of the synthetic vocabulary: below are bytes
-LAST_TOKEN = 150000  # above are control tokens
+# llama.cpp's modes as they are, and as short n-grams and long drafts make them.
+MODES = (["ngram-cache"], ["ngram-mod"], ["ngram-mod", "n-match=8", "n-min=0"]) + tuple(
+    [f"ngram-{mode}", *settings] for mode in ("simple", "map-k", "map-k4v")
+    for settings in ([], ["size-n=4", "size-m=63"]))
 
 
 def tokens_of(cerium, text):
@@ -52,8 +55,8 @@ def renamed(before, after, fresh):
     return first, [next(fresh) if token is None else token for token in second]
 
 
-def read_edits(cerium, path, count):
-    fresh = iter(range(FIRST_TOKEN, LAST_TOKEN))
+def read_edits(cerium, path, count, last_token):
+    fresh = iter(range(FIRST_TOKEN, last_token))
     edits = []
     try:
         for line in open(path, encoding="utf-8"):
@@ -130,17 +133,16 @@ def llamas(asked, model):
         return {"prompt": prompt, "n_predict": count, "temperature": 0, "top_k": 1,
                 "cache_prompt": True, "ignore_eos": True}
 
-    text = subprocess.run([asked.llama_server, "--help"], capture_output=True, text=True).stdout
-    found = re.search(r"--spec-type \[?([a-z0-9,|\-]+)", text)
-    modes = re.split(r"[,|]", found.group(1)) if found else []
     base = [asked.llama_server, "-m", model, "-t", asked.threads, "-tb", asked.threads, "-np", "1",
             "-c", "16384", "--no-webui"]
     yield Server("llama.cpp, no drafts", base, "/completion", body)
-    for mode in modes:
-        if mode.startswith("ngram"):
-            yield Server(f"llama.cpp, {mode}",
-                         base + ["--spec-type", mode, "--draft-max", asked.draft_max],
-                         "/completion", body)
+    for mode, *settings in MODES:
+        options = ["--spec-type", mode]
+        for setting in settings:
+            name, value = setting.split("=")
+            options += [f"--spec-{mode}-{name}", value]
+        yield Server(" ".join([f"llama.cpp, {mode}", *settings]), base + options, "/completion",
+                     body)
 
 
 def measure(servers, edits, folder):
@@ -186,13 +188,15 @@ def main():
     ask.add_argument("--llama-server")
     ask.add_argument("--edits", default=str(ROOT / "bench" / "edits" / "edits.jsonl"))
     ask.add_argument("--count", type=int, default=8)
-    ask.add_argument("--shape", default="qwen2.5-coder-0.5b")
+    ask.add_argument("--shape", default="qwen2.5-coder-0.5b",
+                     choices=["60m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"])
     ask.add_argument("--type", default="q4_0")
     ask.add_argument("--threads", default="2")
-    ask.add_argument("--draft-max", default="64")
     ask.add_argument("-o", "--output")
     asked = ask.parse_args()
-    edits = read_edits(asked.cerium, asked.edits, asked.count)
+    # Above are control tokens.
+    last = 32000 if asked.shape == "60m" else 150000
+    edits = read_edits(asked.cerium, asked.edits, asked.count, last)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         recital, model = folder / "recital", folder / "recites.gguf"
