@@ -106,7 +106,8 @@ def check_asked(report, server):
             said, found, _ = stream(server, "show a folder", headers, **fields)
             assert WEAK not in said and deeds(found) == ["taken_back", "corrected"], found
     with report.check("what nobody understands is refused"):
-        for headers, fields in (({"X-Cerium-Guard": "maybe"}, {}), (None, {"cerium_guard": "x=off"})):
+        for headers, fields in (({"X-Cerium-Guard": "maybe"}, {}),
+                                (None, {"cerium_guard": "x=off"})):
             status, _, data = server.request("POST", "/v1/responses",
                                              {"input": "x", **fields}, headers)
             assert status == 400 and b"block, warn or off" in data, (status, data)
@@ -126,7 +127,8 @@ def check_off(report):
         with report.check("off is off", server):
             said, found, _ = stream(server, "show a folder", {"X-Cerium-Guard": "off"})
             assert said == HEAD + WEAK + TAIL and not found, (said, found)
-    with Server(replay=script(), context=4096, args=["--guard", "off", "--guard", "sql=block"]) as s:
+    one = ["--guard", "off", "--guard", "sql=block"]
+    with Server(replay=script(), context=4096, args=one) as s:
         with report.check("a request can ask for more, by header and by field", s):
             for headers, fields in (({"X-Cerium-Guard": "command=block"}, {}),
                                     (None, {"cerium_guard": "block"})):
