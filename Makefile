@@ -14,7 +14,7 @@
 # make documents  sample DOCUMENTS (10,000) under many grammars, for outside validators
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   try again to fetch the watchdog's grammars (make fetches them once)
-# make bench-guard  what the watchdog finds, what it misses, what it costs (LIBRARIES="dir dir")
+# make bench-guard  what the watchdog finds, what it misses, what it costs (LIBRARIES="dir dir", PEERS=dir)
 # make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make kernelcheck-arm64   compile the kernels for 64-bit Arm and check them under qemu
 # make clean      remove build/ and ./cerium
@@ -186,7 +186,7 @@ bench-peers: all $O/tool_make_model
 	bench/peers.py --make-model $O/tool_make_model -o bench/results/$$(date +%F)-peers.md
 $O/bench_halts: $O/bench/halts.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 bench-guard: all $O/bench_guard $O/bench_halts
-	python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard $(if $(LIBRARIES),--libraries $(LIBRARIES))
+	python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard $(if $(PEERS),--peers $(PEERS)) $(if $(LIBRARIES),--libraries $(LIBRARIES))
 	$O/bench_halts models/cerium-first.gguf 1000
 bench-conversation: $O/bench_conversation $O/tool_make_model
 	@mkdir -p $O/models; m=$O/models/bench-0.5b.gguf; \

@@ -1,28 +1,28 @@
 #!/usr/bin/env python3
 """guard.py - what the watchdog finds, what it misses, what it costs; beside peers that are there.
 
-usage: guard.py --cerium PROGRAM --bench PROGRAM [--data FOLDER] [--peers] [-o FILE]
+usage: guard.py --cerium PROGRAM --bench PROGRAM [--data FOLDER] [--peers FOLDER] [-o FILE]
                 [--libraries FOLDER...]
 
 Scores the project's own small set (tests/guard/own.jsonl) and, where FOLDER (GUARD_DATA, else
 ../shared/data/guard) has them, dev.jsonl, clean.jsonl and score.py: same-class recall, precision,
 false positives on near misses, findings per thousand lines of clean code, by class and language.
 --libraries counts findings in code that is well known, tests aside; each is worth a look.
---peers adds bandit and flawfinder, whichever is installed, on the languages that they read."""
+--peers adds codeshield, semgrep, bandit, flawfinder and eslint-plugin-security, whichever FOLDER
+holds (bench/guard_peers.py), on the languages that they read."""
 import argparse
 import collections
-import csv
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
+import guard_peers
+
 SOURCES = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".java", ".go", ".c", ".h", ".cc", ".cpp",
            ".hpp", ".php", ".rb")
-ENDINGS = {"python": "py", "c": "c", "cpp": "cpp"}
 
 
 def batch(cerium, path, out):
@@ -46,51 +46,28 @@ def score_own(path, predicted):
             f"{count[False, True]} of {fine} near misses raised\n")
 
 
-def score(folder, name, predicted, *options):
+def score(folder, name, predicted, *options, script=None):
     return subprocess.run(
-        [sys.executable, os.path.join(folder, "score.py"), os.path.join(folder, name), predicted,
-         *options], capture_output=True, text=True, check=True).stdout
+        [sys.executable, script or os.path.join(folder, "score.py"), os.path.join(folder, name),
+         predicted, *options], capture_output=True, text=True, check=True).stdout
 
 
-def run_peer(name, files):
-    """{file: [CWE-n]} of one peer over files."""
-    found = collections.defaultdict(list)
-    if name == "bandit":
-        out = subprocess.run(["bandit", "-q", "-f", "json", *files], capture_output=True).stdout
-        for r in json.loads(out)["results"]:
-            found[r["filename"]].append(f"CWE-{r['issue_cwe'].get('id', 0)}")
-    else:
-        out = subprocess.run(["flawfinder", "--csv", "-Q", *files], capture_output=True, text=True)
-        for r in csv.DictReader(out.stdout.splitlines()):
-            for cwe in re.findall(r"CWE-\d+", r["CWEs"]):
-                found[r["File"]].append(cwe)
-    return found
+def score_found(folder, work, samples_, found):
+    """The first line of score.py for {id: [CWE-n]}."""
+    part, predicted = os.path.join(work, "part.jsonl"), os.path.join(work, "found")
+    with open(part, "w") as f:
+        f.writelines(json.dumps(s) + "\n" for s in samples_)
+    with open(predicted, "w") as f:
+        for i, cwes in found.items():
+            print(json.dumps({"id": i, "findings": [{"cwe": c} for c in cwes]}), file=f)
+    return score(work, "part.jsonl", predicted, script=os.path.join(folder, "score.py"))
 
 
-def peers(folder, work):
-    text = ""
-    for name, languages in (("bandit", ["python"]), ("flawfinder", ["c", "cpp"])):
-        if not shutil.which(name):
-            text += f"{name}: not installed\n"
-            continue
-        mine = [s for s in samples(os.path.join(folder, "dev.jsonl")) if s["language"] in languages]
-        paths = {}
-        for s in mine:
-            path = os.path.join(work, f"{s['id']}.{ENDINGS[s['language']]}")
-            with open(path, "w") as f:
-                f.write(s["code"])
-            paths[path] = s["id"]
-        found = run_peer(name, list(paths))
-        predicted, part = os.path.join(work, name), os.path.join(work, name + ".jsonl")
-        with open(predicted, "w") as f:
-            for path, i in paths.items():
-                print(json.dumps({"id": i, "findings": [{"cwe": c} for c in found[path]]}), file=f)
-        with open(part, "w") as f:
-            f.writelines(json.dumps(s) + "\n" for s in mine)
-        out = subprocess.run([sys.executable, os.path.join(folder, "score.py"), part, predicted],
-                             capture_output=True, text=True, check=True).stdout
-        text += f"{name} ({', '.join(languages)}): {out}"
-    return text
+def peers(folder, peers_at, predicted, work):
+    core = [s for s in samples(os.path.join(folder, "dev.jsonl")) if s["tier"] == "core"]
+    mine = {p["id"]: [f["cwe"] for f in p["findings"]] for p in samples(predicted)}
+    return guard_peers.score_peers(peers_at, core, work,
+                                   lambda s, found: score_found(folder, work, s, found), mine)
 
 
 def libraries(cerium, folders):
@@ -105,6 +82,8 @@ def libraries(cerium, folders):
         for i in range(0, len(files), 400):
             run = subprocess.run([cerium, "scan", "--json", *files[i:i + 400]],
                                  capture_output=True, text=True, errors="replace")
+            if run.returncode not in (0, 1):
+                sys.exit(f"guard.py: {run.stderr}")
             rules.update(json.loads(line)["rule"] for line in run.stdout.splitlines())
         n = sum(rules.values())
         text += (f"{folder}: {n} findings in {lines} lines of {len(files)} files, "
@@ -118,7 +97,7 @@ def main():
     p.add_argument("--cerium", default="./cerium")
     p.add_argument("--bench", required=True)
     p.add_argument("--data", default=os.environ.get("GUARD_DATA", "../shared/data/guard"))
-    p.add_argument("--peers", action="store_true")
+    p.add_argument("--peers")
     p.add_argument("--libraries", nargs="*", default=[])
     p.add_argument("-o", "--output")
     a = p.parse_args()
@@ -133,10 +112,12 @@ def main():
                 path = os.path.join(a.data, name)
                 batch(a.cerium, path, out)
                 sets.append(path)
+                if a.peers and tiers == "core":
+                    beside = peers(a.data, a.peers, out, work)
                 for by in ("language", "cls") if tiers == "core" else ("source",):
                     text += f"\n{name}\n" + score(a.data, name, out, "--tiers", tiers, "--by", by)
             if a.peers:
-                text += "\n" + peers(a.data, work)
+                text += "\n" + beside
         else:
             text += f"{a.data}: no labelled sets: the own set alone\n"
         if a.libraries:

@@ -59,7 +59,7 @@ static void add_arguments(judge *j, use *u, int32_t n)
 /* The name after which a type is called: java.io.File<T> is File, *http.Request http.Request. */
 static view type_name(view text)
 {
-    const char *end = memchr(text.ptr, '<', text.len);
+    const char *end = text.len ? memchr(text.ptr, '<', text.len) : NULL;
     if (end) text.len = (size_t)(end - text.ptr);
     for (size_t i = text.len; i--;)
         if (strchr(".:\\ ", text.ptr[i]))

@@ -39,7 +39,10 @@ int guarded_policy(answer *a, protocol_error *e)
     if (a->gate.tier && a->gate.tier->guard[0])
         CHECK(watch_policy_set_all(&a->guard_policy, view_of(a->gate.tier->guard)));
     if (a->c && !a->c->socket) RETURN_IF(ask_for(a, a->c->http.guard, "x-cerium-guard", e));
-    return ask_for(a, a->request->guard, "cerium_guard", e);
+    RETURN_IF(ask_for(a, a->request->guard, "cerium_guard", e));
+    if (a->s->config.guard || watch_policy_is_off(&a->guard_policy)) return CERIUM_OK;
+    return protocol_error_set(e, 400, "invalid_request_error", "guard_off", "cerium_guard",
+                              "the answer is to be watched, and this server runs with --guard off");
 }
 
 /* ---- the watch ---- */

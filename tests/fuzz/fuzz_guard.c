@@ -7,6 +7,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* A line, what its wrapping makes longer, and what waits for a function. */
+enum { HELD_MAX = GUARD_LINE_BYTES_MAX + 8 * 128 + GUARD_DEFERRED_BYTES + GUARD_LINE_BYTES_MAX };
+
 static guard *rules;
 static guard_worker *worker;
 
@@ -24,7 +27,7 @@ static uint64_t run(const guard_stream_config *config, const uint8_t *text, size
         if (n) guard_feed(s, worker, text + at, n, &r);
         else guard_finish(s, worker, &r);
         *late |= r.late;
-        CHECK(r.safe <= at + n && at + n - r.safe <= GUARD_LINE_BYTES_MAX + 8 * 128);
+        CHECK(r.safe <= at + n && at + n - r.safe <= HELD_MAX);
         for (uint32_t i = 0; i < r.n_findings; i++) {
             const guard_finding *f = &r.findings[i];
             CHECK(f->begin < f->end && f->end <= size && f->line_begin <= f->begin);
@@ -44,8 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(guard_worker_open(&worker, rules, &err) == CERIUM_OK);
     }
     if (size < 2 || size > 1 << 16) return 0;
-    guard_stream_config config = {.form = (guard_form)(data[0] % 3),
-                                  .language = (guard_language)(data[0] / 3 % GUARD_LANGUAGES)};
+    guard_stream_config config = {.form = (guard_form)(data[0] % 4),
+                                  .language = (guard_language)(data[0] / 4 % GUARD_LANGUAGES)};
     bool late = false;
     size_t step = data[1] ? data[1] : 1;
     /* With room for the findings of one call: pieces are short. */

@@ -9,6 +9,7 @@ const from = (name) => import(join(resolve(process.argv[2]), name));
 const { cut, Follower, Proposal } = await from("follow.js");
 const { language, paint } = await from("highlight.js");
 const { left, parse } = await from("metrics.js");
+const { badge } = await from("watchdog.js");
 
 let passed = 0,
   failed = 0;
@@ -310,6 +311,33 @@ await test("the tightest limit is shown, and none where there is none", () => {
   assert.equal(left(event(120, 90)), 0);
   assert.equal(left(event(null, null)), undefined);
   assert.equal(left({}), undefined);
+});
+
+/** As much of a document as an element needs. */
+function page() {
+  const element = () => ({
+    className: "",
+    dataset: {},
+    text: "",
+    append(...parts) {
+      for (const part of parts) this.text += part.text ?? part;
+    },
+  });
+  return { createElement: element };
+}
+
+await test("a finding's badge says what was done with the line", () => {
+  globalThis.document = page();
+  const finding = { weakness: "sql", cwe: 89, idiom: "execute(text, values)" };
+  const held = badge({ ...finding, deed: "taken_back" });
+  assert.equal(held.className, "finding taken_back");
+  assert.equal(held.dataset.testid, "finding");
+  assert.equal(held.text, "checking: a line is held");
+  const corrected = badge({ ...finding, deed: "corrected" });
+  assert.equal(corrected.className, "finding corrected");
+  assert.equal(corrected.text, "SQL injection corrected: CWE\u201189execute(text, values)");
+  assert.equal(badge({ deed: "blocked", weakness: "other" }).text, "other kept back");
+  delete globalThis.document;
 });
 
 console.log(`web: ${passed} passed, ${failed} failed`);

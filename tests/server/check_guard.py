@@ -1,0 +1,180 @@
+"""check_guard.py - the watchdog in the server: what is taken back in streams, calls of tools and
+several choices, who may ask for what, and what is told of it."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
+
+from harness import CERIUM, PATIENCE, Report, Server, call, line  # noqa: E402
+
+HEAD = "Here:\n\n```python\nimport os\n\n\ndef show(path):\n"
+WEAK = "    os.system('ls -l ' + path)\n"
+SAFE = "    print(os.listdir(path))\n"
+TAIL = "```\n\nThat is all.\n"
+CONFIG = """
+[tier strict]
+guard = block
+[tier told]
+guard = command=warn
+[tier loose]
+guard-loosens = yes
+"""
+WRITE = {"type": "function", "name": "write", "strict": False, "parameters": {
+    "type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
+    "required": ["path", "text"]}}
+PATCH = {"type": "custom", "name": "apply_patch", "description": "edits files"}
+FILE = "import os\n\n\ndef show(path):\n"
+
+
+def script():
+    told = line(HEAD + WEAK + TAIL, repeat=True, last="show a folder")
+    told["corrected"] = [SAFE + TAIL]
+    stubborn = line(HEAD + WEAK + TAIL, repeat=True, last="insist")
+    stubborn["corrected"] = [WEAK + TAIL] * 4
+    remarks = line(HEAD + WEAK + TAIL, repeat=True, last="remark")
+    remarks["corrected"] = ["    # CWE-78: no shell here\n" + SAFE + TAIL, SAFE + TAIL]
+    tool = line(call("write", path="a.py", text=FILE + WEAK), repeat=True, last="write it")
+    tool["corrected"] = [json.dumps(SAFE)[1:-1] + '"}}\n</tool_call>']
+    return [told, stubborn, remarks, tool]
+
+
+def stream(server, text, headers=None, **fields):
+    """(text, findings, last event) of a streamed answer of Responses."""
+    body = {"input": text, "stream": True, "store": False, **fields}
+    status, _, data = server.request("POST", "/v1/responses", body, headers, timeout=60)
+    assert status == 200, data
+    events = [json.loads(part[6:]) for part in data.decode().split("\n")
+              if part.startswith("data: {")]
+    said = "".join(e["delta"] for e in events if e["type"].endswith(".delta"))
+    found = [e["finding"] for e in events if e["type"] == "response.cerium.finding"]
+    return said, found, events[-1]
+
+
+def deeds(found):
+    return [f["deed"] for f in found]
+
+
+def check_streams(report, server):
+    with report.check("a weak line is taken back, told, and written again", server):
+        said, found, last = stream(server, "show a folder")
+        assert said == HEAD + SAFE + TAIL, said
+        assert deeds(found) == ["taken_back", "corrected"], found
+        assert all(f["cwe"] == 78 and f["weakness"] == "command" for f in found), found
+        assert last["type"] == "response.completed", last
+        assert deeds(last["response"]["cerium"]["findings"]) == ["corrected"], last
+    with report.check("a remark on the correction is not told", server):
+        said, found, _ = stream(server, "remark")
+        assert said == HEAD + SAFE + TAIL, said
+        assert deeds(found) == ["taken_back", "corrected"], found
+    with report.check("who insists is ended before the line", server):
+        said, found, last = stream(server, "insist")
+        assert said == HEAD, said
+        assert deeds(found) == ["taken_back", "taken_back", "blocked"], found
+        assert last["type"] == "response.incomplete", last
+        assert last["response"]["incomplete_details"]["reason"] == "content_filter", last
+    with report.check("every choice of several is watched", server):
+        answer = server.json("POST", "/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "show a folder"}], "n": 3})
+        assert len(answer["choices"]) == 3
+        for c in answer["choices"]:
+            assert c["message"]["content"] == HEAD + SAFE + TAIL, c
+    with report.check("what was found is counted", server):
+        want = 'cerium_guard_findings_total{class="command",action="corrected"}'
+        _, _, data = server.request("GET", "/metrics")
+        counted = [row for row in data.decode().splitlines() if row.startswith(want)]
+        assert counted and float(counted[0].rsplit(" ", 1)[1]) >= 5, counted
+
+
+def check_tools(report, server):
+    for choice in ("auto", "required", {"type": "function", "name": "write"}):
+        with report.check("the arguments of a call, tool_choice %s" % json.dumps(choice), server):
+            said, found, last = stream(server, "write it", tools=[WRITE], tool_choice=choice)
+            assert deeds(found) == ["taken_back", "corrected"], (found, said)
+            calls = [o for o in last["response"]["output"] if o["type"] == "function_call"]
+            assert len(calls) == 1, last
+            assert json.loads(calls[0]["arguments"])["text"] == FILE + SAFE, calls
+            assert said == calls[0]["arguments"], said
+
+
+def check_asked(report, server):
+    with report.check("a request cannot ask for less", server):
+        for headers, fields in (({"X-Cerium-Guard": "off"}, {}), (None, {"cerium_guard": "warn"})):
+            said, found, _ = stream(server, "show a folder", headers, **fields)
+            assert WEAK not in said and deeds(found) == ["taken_back", "corrected"], found
+    with report.check("what nobody understands is refused"):
+        for headers, fields in (({"X-Cerium-Guard": "maybe"}, {}),
+                                (None, {"cerium_guard": "x=off"})):
+            status, _, data = server.request("POST", "/v1/responses",
+                                             {"input": "x", **fields}, headers)
+            assert status == 400 and b"block, warn or off" in data, (status, data)
+
+
+def check_off(report):
+    with Server(replay=script(), context=4096, args=["--guard", "off"]) as server:
+        with report.check("a server without it says what the model says", server):
+            said, found, _ = stream(server, "show a folder")
+            assert said == HEAD + WEAK + TAIL and not found, (said, found)
+        with report.check("a request that asks for it there is refused", server):
+            for headers, fields in (({"X-Cerium-Guard": "command=block"}, {}),
+                                    (None, {"cerium_guard": "warn"})):
+                status, _, data = server.request("POST", "/v1/responses",
+                                                 {"input": "show a folder", **fields}, headers)
+                assert status == 400 and b"--guard off" in data, (status, data)
+        with report.check("off is off", server):
+            said, found, _ = stream(server, "show a folder", {"X-Cerium-Guard": "off"})
+            assert said == HEAD + WEAK + TAIL and not found, (said, found)
+    one = ["--guard", "off", "--guard", "sql=block"]
+    with Server(replay=script(), context=4096, args=one) as s:
+        with report.check("a request can ask for more, by header and by field", s):
+            for headers, fields in (({"X-Cerium-Guard": "command=block"}, {}),
+                                    (None, {"cerium_guard": "block"})):
+                said, found, _ = stream(s, "show a folder", headers, **fields)
+                assert said == HEAD + SAFE + TAIL, said
+                assert deeds(found) == ["taken_back", "corrected"], found
+            said, found, _ = stream(s, "show a folder")
+            assert said == HEAD + WEAK + TAIL and not found, (said, found)
+
+
+def check_tiers(report):
+    with tempfile.TemporaryDirectory() as folder:
+        config, store = os.path.join(folder, "a.ini"), os.path.join(folder, "store.db")
+        with open(config, "w") as f:
+            f.write(CONFIG)
+        keys = {}
+        for tier in ("strict", "told", "loose"):
+            done = subprocess.run(
+                [CERIUM, "keys", "add", tier, "--tier", tier, "--store", store, "--config", config],
+                capture_output=True, text=True, check=True, timeout=60 * PATIENCE)
+            keys[tier] = {"Authorization": "Bearer " + done.stdout.strip()}
+        more = ["--config", config, "--store", store]
+        with Server(replay=script(), context=4096, args=more) as server:
+            with report.check("a tier's word stands over the server's", server):
+                said, found, _ = stream(server, "show a folder", keys["told"])
+                assert said == HEAD + WEAK + TAIL and deeds(found) == ["warned"], (said, found)
+            with report.check("only a tier that loosens lets a request ask for less", server):
+                for tier, weak in (("strict", False), ("loose", True)):
+                    ask = {**keys[tier], "X-Cerium-Guard": "off"}
+                    said, found, _ = stream(server, "show a folder", ask)
+                    assert (WEAK in said) == weak and (not found) == weak, (tier, said, found)
+            with report.check("and for more again", server):
+                ask = {**keys["told"], "X-Cerium-Guard": "block"}
+                said, found, _ = stream(server, "show a folder", ask)
+                assert said == HEAD + SAFE + TAIL, said
+
+
+def main():
+    report = Report("guard in the server")
+    with Server(replay=script(), context=4096) as server:
+        check_streams(report, server)
+        check_tools(report, server)
+        check_asked(report, server)
+    check_off(report)
+    check_tiers(report)
+    report.end()
+
+
+main()
