@@ -160,7 +160,8 @@ class Bench:
         request = self.file("one.jsonl", {"type": "response.create", "input": "say something",
                                           "max_output_tokens": tokens, "store": False})
         served, own = [], []
-        command = self.cerium(model, port, "--replay", str(self.replay_long()))
+        # Its words repeat themselves, and the engine's own speed is that without drafts.
+        command = self.cerium(model, port, "--replay", str(self.replay_long()), "--no-speculation")
         for _ in range(2 if self.args.quick else rounds):
             own.append(self.engine_rate(model, tokens))
             with serving(command, port, self.folder):
