@@ -319,11 +319,13 @@ PANEL_INLINE void matmul_floats(block_type type, float *y, size_t y_stride, cons
         const uint8_t *at = panels + p * panel_bytes;
         float *out = y + p * KERNEL_PANEL_ROWS;
         for (uint32_t t = 0, n_t; t < n_tokens; t += n_t) {
-            n_t = n_tokens - t < 4 ? 1 : 4;
+            n_t = n_tokens - t >= 4 ? 4 : n_tokens - t >= 2 && n_p == 4 ? 2 : 1;
             float *out_t = out + t * y_stride;
             const float *x_t = x + (size_t)t * n_cols;
             if (n_p == 4 && n_t == 4)
                 tile_floats(type, 4, 4, out_t, y_stride, at, panel_bytes, x_t, n_cols);
+            else if (n_t == 2)
+                tile_floats(type, 4, 2, out_t, y_stride, at, panel_bytes, x_t, n_cols);
             else if (n_p == 4)
                 tile_floats(type, 4, 1, out_t, y_stride, at, panel_bytes, x_t, n_cols);
             else if (n_t == 4)

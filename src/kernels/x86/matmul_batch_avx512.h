@@ -1,10 +1,10 @@
 /* matmul_batch_avx512.h - weights against many tokens: unpacked once for up to 48 of them.
  *
  * A group of 128 columns of two panels is unpacked into first-level cache, as unsigned bytes, and
- * then met by tiles of up to six tokens, whose twelve sums and twelve floats stay in registers.
- * One panel by eight tokens, as few tokens have it, loads nine lines for eight products and takes
- * offsets away by arithmetic; two by six load eight for twelve, and sums begin at what the offset
- * is to lose, which is made once for all panels of a unit (docs/performance.md).
+ * then met by tiles of up to six tokens, whose twelve sums and twelve floats stay in registers.  A
+ * block of 32 columns is ten instructions for a panel and token, five cycles: eight products, a
+ * conversion and an fma.  What offsets add is made once for all panels of a call: sums begin at
+ * minus that (docs/performance.md).
  *
  * Include from *_avx512vnni.c only. */
 #ifndef KERNELS_X86_MATMUL_BATCH_AVX512_H
@@ -65,8 +65,7 @@ PANEL_INLINE void batch_ask(batch_ahead *a)
 typedef __m512 batch_floats[2][BATCH_TILE];
 typedef __m512i batch_dots[2][BATCH_TILE];
 
-/* dots = products of the 32 columns from line k4 on (or as many lines as n), on top of what is
- * there. */
+/* dots += products of n lines from k4 on. */
 PANEL_INLINE void batch_lines(uint32_t n_t, batch_dots dots, const batch_weights *w, uint32_t k4,
                               uint32_t n, const batch_x *x)
 {
@@ -236,15 +235,13 @@ PANEL_INLINE size_t batch_group_at(block_type type, uint32_t n_cols, uint32_t g)
     return (size_t)g * panel_group_bytes(type, PANEL_BLOCKS);
 }
 
-/* Copies of a group of activations; what is behind it is asked for.
+/* Copies of a group of activations.
  *   offset: of the type's quants */
 PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const kernel_act *x,
                              size_t x_stride, uint32_t n_tokens)
 {
     for (uint32_t t = 0; t < n_tokens; t++, to++) {
         const kernel_act *act = x + t * x_stride;
-        for (size_t i = 0; i < sizeof *act; i += PANEL_LINE)
-            __builtin_prefetch((const uint8_t *)(act + 1) + i);
         memcpy(to->q, act->q, sizeof to->q);
         to->scale = act->scale;
         if (panel_is_wide(type)) {
