@@ -235,6 +235,21 @@ PANEL_INLINE size_t batch_group_at(block_type type, uint32_t n_cols, uint32_t g)
     return (size_t)g * panel_group_bytes(type, PANEL_BLOCKS);
 }
 
+/* Where what is asked for beside group g begins, from the start of its panel, and how many lines it
+ * has: the next group of these panels, or the first one of those behind them (behind: bytes to
+ * them).  Of superblocks, half of the next one. */
+PANEL_INLINE size_t batch_next(block_type type, uint32_t n_cols, uint32_t g, size_t behind,
+                               uint32_t *n_lines)
+{
+    const uint32_t step = panel_is_super(type) ? 2 : 1, first = g / step * step;
+    const bool last = first + step >= kernel_n_groups(n_cols);
+    const size_t at = batch_group_at(type, n_cols, last ? 0 : first);
+    const size_t next = batch_group_at(type, n_cols, (last ? 0 : first) + step);
+    const uint32_t lines = (uint32_t)((next - at) / PANEL_LINE), before = g % step * (lines / step);
+    *n_lines = g % step ? lines - before : lines / step;
+    return (last ? behind : next) + (size_t)before * PANEL_LINE;
+}
+
 /* Copies of a group of activations.
  *   offset: of the type's quants */
 PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const kernel_act *x,
@@ -266,18 +281,14 @@ PANEL_INLINE void batch_panels(block_type type, int32_t offset, batch_unpack_fn 
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
     const uint32_t n_tiles = (n_tokens + BATCH_TILE - 1) / BATCH_TILE;
-    const size_t first_bytes = batch_group_at(type, n_cols, 1 + panel_is_super(type));
     _Alignas(64) float acc[BATCH_PANELS][BATCH_TOKENS][KERNEL_PANEL_ROWS];
     _Alignas(64) batch_x copy[BATCH_TOKENS];
     batch_weights w[2];
     memset(acc, 0, n_panels * sizeof acc[0]);
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
-        /* The next group of these panels, or the first one of those behind them. */
-        const bool last = g + 1 == n_groups;
-        const size_t at = batch_group_at(type, n_cols, g);
-        const size_t next = last ? n_panels * panel_bytes : batch_group_at(type, n_cols, g + 1);
-        const uint32_t n_lines = (uint32_t)((last ? first_bytes : next - at) / PANEL_LINE);
+        uint32_t n_lines;
+        const size_t next = batch_next(type, n_cols, g, n_panels * panel_bytes, &n_lines);
         batch_copy(type, offset, copy, x + g, n_groups, n_tokens);
         for (uint32_t p = 0; p < n_panels; p += 2) {
             const uint8_t *panel = panels + p * panel_bytes;
