@@ -189,8 +189,8 @@ PANEL_INLINE void batch_scaled_floats(uint32_t n_t, batch_floats sums, const bat
             __m512i side = _mm512_setzero_si512();
             UNROLLED for (uint32_t i = 0; i < PANEL_BLOCKS / 2; i++)
                 side = _mm512_dpwssd_epi32(side, w[p].minima[i], broadcast_word(x[t].pair + 2 * i));
-            sums[p][t] = _mm512_fnmadd_ps(w[p].m[0], _mm512_cvtepi32_ps(side),
-                                          _mm512_mul_ps(w[p].d[0], _mm512_add_ps(sums[p][t], other[p][t])));
+            const __m512 sum = _mm512_mul_ps(w[p].d[0], _mm512_add_ps(sums[p][t], other[p][t]));
+            sums[p][t] = _mm512_fnmadd_ps(w[p].m[0], _mm512_cvtepi32_ps(side), sum);
         }
     }
 }

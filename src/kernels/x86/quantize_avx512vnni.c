@@ -12,7 +12,8 @@ enum { GROUP_VECTORS = KERNEL_GROUP / 16 };
 static inline __m512i round_to_bytes(const __m512 v[4], __m512 inverse)
 {
     __m512i q[4];
-    UNROLLED for (uint32_t j = 0; j < 4; j++) q[j] = _mm512_cvtps_epi32(_mm512_mul_ps(v[j], inverse));
+    UNROLLED for (uint32_t j = 0; j < 4; j++)
+        q[j] = _mm512_cvtps_epi32(_mm512_mul_ps(v[j], inverse));
     const __m512i packed = _mm512_packs_epi16(_mm512_packs_epi32(q[0], q[1]),
                                               _mm512_packs_epi32(q[2], q[3]));
     return _mm512_permutexvar_epi32(
