@@ -15,7 +15,8 @@
 #include "kernels/tiles.h"
 
 enum {
-    BATCH_TILE = 6,     /* tokens, by two panels */
+    BATCH_MIN = 3,      /* tokens of a call at least, so that tiles of like size have as many */
+    BATCH_TILE = 6,     /* tokens of a tile at most, by two panels */
     BATCH_TOKENS = 48,  /* that share unpacked weights, at most */
     BATCH_PANELS = 8,   /* that share a copy of the activations, at most */
     BATCH_STARTS = KERNEL_GROUP / 16
@@ -275,9 +276,10 @@ PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const
 
 /* An even number of panels, up to BATCH_PANELS, for up to BATCH_TOKENS tokens. */
 PANEL_INLINE void batch_panels(block_type type, int32_t offset, batch_unpack_fn *unpack,
-                               batch_tile_fn *const tiles[BATCH_TILE], float *y, size_t y_stride,
-                               const uint8_t *panels, size_t panel_bytes, uint32_t n_panels,
-                               const kernel_act *x, uint32_t n_cols, uint32_t n_tokens)
+                               batch_tile_fn *const tiles[BATCH_TILE + 1], float *y,
+                               size_t y_stride, const uint8_t *panels, size_t panel_bytes,
+                               uint32_t n_panels, const kernel_act *x, uint32_t n_cols,
+                               uint32_t n_tokens)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
     const uint32_t n_tiles = (n_tokens + BATCH_TILE - 1) / BATCH_TILE;
@@ -300,7 +302,7 @@ PANEL_INLINE void batch_panels(block_type type, int32_t offset, batch_unpack_fn 
                                  .ask = n_lines / (BATCH_ASKS * n_tiles) + 1};
             for (uint32_t i = 0, t = 0, n_t; i < n_tiles; i++, t += n_t) {
                 n_t = (n_tokens - t + n_tiles - i - 1) / (n_tiles - i); /* like sizes */
-                tiles[n_t - 1](acc[p] + t, w, n_blocks, copy + t, &ahead);
+                tiles[n_t](acc[p] + t, w, n_blocks, copy + t, &ahead);
             }
         }
     }
@@ -311,16 +313,15 @@ PANEL_INLINE void batch_panels(block_type type, int32_t offset, batch_unpack_fn 
 
 /* All tokens, in even parts, for the panels up to an even number of them; returns that number. */
 PANEL_INLINE uint32_t batch_matmul(block_type type, int32_t offset, batch_unpack_fn *unpack,
-                                   batch_tile_fn *const tiles[BATCH_TILE], float *y,
+                                   batch_tile_fn *const tiles[BATCH_TILE + 1], float *y,
                                    size_t y_stride, const uint8_t *panels, const kernel_act *x,
                                    uint32_t n_panels, uint32_t n_cols, uint32_t n_tokens)
 {
     const size_t panel_bytes = kernel_panel_bytes(type, n_cols);
     const uint32_t n_parts = (n_tokens + BATCH_TOKENS - 1) / BATCH_TOKENS;
-    const uint32_t step = (n_tokens + n_parts - 1) / n_parts;
     n_panels -= n_panels % 2;
-    for (uint32_t t = 0; t < n_tokens; t += step) {
-        const uint32_t n_t = n_tokens - t < step ? n_tokens - t : step;
+    for (uint32_t i = 0, t = 0, n_t; i < n_parts; i++, t += n_t) {
+        n_t = (n_tokens - t + n_parts - i - 1) / (n_parts - i);
         for (uint32_t p = 0, n_p; p < n_panels; p += n_p) {
             n_p = n_panels - p < BATCH_PANELS ? n_panels - p : BATCH_PANELS;
             batch_panels(type, offset, unpack, tiles, y + t * y_stride + p * KERNEL_PANEL_ROWS,
@@ -331,7 +332,7 @@ PANEL_INLINE uint32_t batch_matmul(block_type type, int32_t offset, batch_unpack
     return n_panels;
 }
 
-/* name_tiles[]: of 1 to BATCH_TILE tokens, for all types that look alike once unpacked. */
+/* name_tiles[]: of BATCH_MIN to BATCH_TILE tokens, for all types that look alike once unpacked. */
 #define BATCH_TILE_OF(name, n_t, type)                                                             \
     static void name##_tile_##n_t(float (*acc)[KERNEL_PANEL_ROWS], const batch_weights *w,         \
                                   uint32_t n_blocks, const batch_x *x, batch_ahead *ahead)         \
@@ -339,19 +340,16 @@ PANEL_INLINE uint32_t batch_matmul(block_type type, int32_t offset, batch_unpack
         batch_tile(type, n_t, acc, w, n_blocks, x, ahead);                                         \
     }
 #define BATCH_TILES(name, type)                                                                    \
-    BATCH_TILE_OF(name, 1, type)                                                                   \
-    BATCH_TILE_OF(name, 2, type)                                                                   \
     BATCH_TILE_OF(name, 3, type)                                                                   \
     BATCH_TILE_OF(name, 4, type)                                                                   \
     BATCH_TILE_OF(name, 5, type)                                                                   \
     BATCH_TILE_OF(name, 6, type)                                                                   \
-    static batch_tile_fn *const name##_tiles[BATCH_TILE] = {name##_tile_1, name##_tile_2,          \
-                                                            name##_tile_3, name##_tile_4,          \
-                                                            name##_tile_5, name##_tile_6};
+    static batch_tile_fn *const name##_tiles[BATCH_TILE + 1] = {                                   \
+        [3] = name##_tile_3, [4] = name##_tile_4, [5] = name##_tile_5, [6] = name##_tile_6};
 
-/* name: few tokens, and the last of an odd number of panels, by the tiles of MATMUL_TILED; many
- * (at_least) by these. */
-#define MATMUL_BATCHED(name, type, offset, few, unpack_template, tiles, at_least)                  \
+/* name: few tokens, and the last of an odd number of panels, by the tiles of MATMUL_TILED; from
+ * BATCH_MIN on by these (measured; the bits are the same). */
+#define MATMUL_BATCHED(name, type, offset, few, unpack_template, tiles)                            \
     static void name##_unpack(batch_weights *out, const uint8_t *panel, uint32_t n_cols,           \
                               uint32_t g)                                                          \
     {                                                                                              \
@@ -362,7 +360,7 @@ PANEL_INLINE uint32_t batch_matmul(block_type type, int32_t offset, batch_unpack
                      uint32_t n_tokens)                                                            \
     {                                                                                              \
         uint32_t p = 0;                                                                            \
-        if (n_tokens >= at_least)                                                                  \
+        if (n_tokens >= BATCH_MIN)                                                                 \
             p = batch_matmul(type, offset, name##_unpack, tiles, y, y_stride, panels, x, n_panels, \
                              n_cols, n_tokens);                                                    \
         if (p < n_panels)                                                                          \
