@@ -11,6 +11,7 @@ void kernel_matmul_init(kernel_table *table, kernel_cpu cpu)
     if (cpu < KERNEL_CPU_AVX512VNNI) return;
     matmul_init_avx512vnni(table);
     matmul_init_wide_avx512vnni(table);
+    quantize_init_avx512vnni(table);
     if (cpu < KERNEL_CPU_AMX) return;
     matmul_init_amx(table);
 #elif defined(__aarch64__)

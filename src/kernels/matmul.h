@@ -17,6 +17,7 @@ void matmul_init_avx2(kernel_table *table);
 void matmul_init_wide_avx2(kernel_table *table);
 void matmul_init_avx512vnni(kernel_table *table);
 void matmul_init_wide_avx512vnni(kernel_table *table);
+void quantize_init_avx512vnni(kernel_table *table);
 void matmul_init_amx(kernel_table *table);
 void matmul_init_neon(kernel_table *table);
 void matmul_init_neondot(kernel_table *table);

@@ -5,14 +5,17 @@
 
 #define matmul_init_avx512vnni emulated_init_avx512vnni
 #define matmul_init_wide_avx512vnni emulated_init_wide_avx512vnni
+#define quantize_init_avx512vnni emulated_quantize_init_avx512vnni
 #include "kernels/x86/matmul_avx512vnni.c"
 #include "kernels/x86/matmul_wide_avx512vnni.c"
+#include "kernels/x86/quantize_avx512vnni.c"
 
 bool kc_emulated_init(kernel_table *table)
 {
     *table = (kernel_table){.name = "emulated avx512vnni"};
     emulated_init_avx512vnni(table);
     emulated_init_wide_avx512vnni(table);
+    emulated_quantize_init_avx512vnni(table);
     kc_emulated_vector_init(table);
     kc_emulated_attention_init(table);
     return true;

@@ -80,6 +80,24 @@ static inline simde__m512i lanes_srai_epi32(simde__m512i v, unsigned count)
     return v;
 }
 
+static inline simde__m512i lanes_cvtps_epi32(simde__m512 v)
+{
+    float in[16];
+    int32_t out[16];
+    memcpy(in, &v, sizeof in);
+    for (int i = 0; i < 16; i++) out[i] = (int32_t)rintf(in[i]);
+    return simde_mm512_loadu_si512(out);
+}
+
+static inline simde__m128i lanes_cvtepi32_epi8(simde__m512i v)
+{
+    int32_t in[16];
+    uint8_t out[16];
+    memcpy(in, &v, sizeof in);
+    for (int i = 0; i < 16; i++) out[i] = (uint8_t)in[i];
+    return simde_mm_loadu_si128((const simde__m128i *)(const void *)out);
+}
+
 /* SIMDe wants a constant, which for clang 14 a counter of an unrolled loop is not. */
 static inline simde__m512i lanes_srli_epi16(simde__m512i v, unsigned count)
 {
@@ -98,6 +116,9 @@ static inline simde__m512i lanes_srli_epi16(simde__m512i v, unsigned count)
 #define _mm512_cvtepu16_epi32 lanes_cvtepu16_epi32
 #define _mm512_cvtepu8_epi16 lanes_cvtepu8_epi16
 #define _mm512_srai_epi32    lanes_srai_epi32
+#define _mm512_cvtps_epi32   lanes_cvtps_epi32
+#define _mm512_cvtepi32_epi8 lanes_cvtepi32_epi8
+#define __mmask16            uint16_t
 
 #endif
 #endif

@@ -29,7 +29,6 @@ static simde__m256i lanes_maskz_loadu_epi16(uint16_t k, const uint16_t *from)
 #define _mm512_maskz_loadu_ps    lanes_maskz_loadu_ps
 #define _mm512_mask_storeu_ps    lanes_mask_storeu_ps
 #define _mm256_maskz_loadu_epi16 lanes_maskz_loadu_epi16
-#define __mmask16                uint16_t
 
 #define kernel_vector_init_avx512vnni    vector_init_emulated
 #define kernel_attention_init_avx512vnni attention_init_emulated

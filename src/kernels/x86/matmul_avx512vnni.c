@@ -108,6 +108,7 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
                               const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uint32_t n_lines = panel_quant_bytes(type) / PANEL_LINE + 1; /* of a block and its head */
     const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
     __m512 acc[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
@@ -116,10 +117,15 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
         const uint8_t *block = panel + panel_group_head(type, n_blocks);
         __m512 sum[TILE_WIDE];
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) sum[i] = _mm512_setzero_ps();
-        if (n_p == TILE_PANELS && g + 1 == n_groups)
+        const bool last = g + 1 == n_groups;
+        if (n_p == TILE_PANELS && last)
             tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES);
-        for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type))
+        const uintptr_t ahead = last ? next : (uintptr_t)panel + panel_group_bytes(type, n_blocks);
+        for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
+            if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
+                tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
             block_sums(type, n_p, n_t, sum, panel, block, panel_bytes, b, x + g, n_groups);
+        }
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
             acc[i] = _mm512_fmadd_ps(sum[i], _mm512_set1_ps(x[i % n_t * n_groups + g].scale),
                                      acc[i]);
@@ -201,12 +207,16 @@ PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float
                               const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uint32_t half_lines = (panel_super_bytes(type) / PANEL_LINE + 1) / 2;
     const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
     __m512 acc[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
     for (uint32_t g = 0; g < n_groups; g++) {
         if (n_p == TILE_PANELS && g + 1 == n_groups)
             tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES);
+        if (n_t == 2 && n_p == 2)
+            tile_prefetch(g + 2 < n_groups ? (uintptr_t)panel + panel_super_bytes(type) : next, n_p,
+                          panel_bytes, g % 2 * half_lines, half_lines);
         half_sums(type, n_p, n_t, acc, panel, panel_bytes, g % 2, x + g, n_groups);
         panel += g % 2 * panel_super_bytes(type);
     }
@@ -265,10 +275,9 @@ BATCH_TILES(super_minima, BLOCK_Q4_K)
 BATCH_TILES(super_32, BLOCK_IQ4_XS)
 BATCH_TILES(super_16, BLOCK_Q6_K)
 
-/* From so many tokens on unpacking pays (measured; the bits are the same). */
 #define MATMUL_VNNI(name, type, template, unpack_template, tiles)                                  \
     MATMUL_TILED(name##_few, type, template, 4, NULL)                                              \
-    MATMUL_BATCHED(name, type, quant_offset(type), name##_few, unpack_template, tiles, 2)
+    MATMUL_BATCHED(name, type, quant_offset(type), name##_few, unpack_template, tiles)
 MATMUL_VNNI(matmul_q4_0_vnni, BLOCK_Q4_0, tile_groups, unpack_group, plain_tiles)
 MATMUL_VNNI(matmul_q4_1_vnni, BLOCK_Q4_1, tile_groups, unpack_group, minima_tiles)
 MATMUL_VNNI(matmul_q5_0_vnni, BLOCK_Q5_0, tile_groups, unpack_group, plain_tiles)
@@ -319,11 +328,13 @@ PANEL_INLINE void matmul_floats(block_type type, float *y, size_t y_stride, cons
         const uint8_t *at = panels + p * panel_bytes;
         float *out = y + p * KERNEL_PANEL_ROWS;
         for (uint32_t t = 0, n_t; t < n_tokens; t += n_t) {
-            n_t = n_tokens - t < 4 ? 1 : 4;
+            n_t = n_tokens - t >= 4 ? 4 : n_tokens - t >= 2 && n_p == 4 ? 2 : 1;
             float *out_t = out + t * y_stride;
             const float *x_t = x + (size_t)t * n_cols;
             if (n_p == 4 && n_t == 4)
                 tile_floats(type, 4, 4, out_t, y_stride, at, panel_bytes, x_t, n_cols);
+            else if (n_t == 2)
+                tile_floats(type, 4, 2, out_t, y_stride, at, panel_bytes, x_t, n_cols);
             else if (n_p == 4)
                 tile_floats(type, 4, 1, out_t, y_stride, at, panel_bytes, x_t, n_cols);
             else if (n_t == 4)

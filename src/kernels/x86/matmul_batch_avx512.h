@@ -1,10 +1,10 @@
 /* matmul_batch_avx512.h - weights against many tokens: unpacked once for up to 48 of them.
  *
  * A group of 128 columns of two panels is unpacked into first-level cache, as unsigned bytes, and
- * then met by tiles of up to six tokens, whose twelve sums and twelve floats stay in registers.
- * One panel by eight tokens, as few tokens have it, loads nine lines for eight products and takes
- * offsets away by arithmetic; two by six load eight for twelve, and sums begin at what the offset
- * is to lose, which is made once for all panels of a unit (docs/performance.md).
+ * then met by tiles of up to six tokens, whose twelve sums and twelve floats stay in registers.  A
+ * block of 32 columns is ten instructions for a panel and token, five cycles: eight products, a
+ * conversion and an fma.  What offsets add is made once for all panels of a call: sums begin at
+ * minus that (docs/performance.md).
  *
  * Include from *_avx512vnni.c only. */
 #ifndef KERNELS_X86_MATMUL_BATCH_AVX512_H
@@ -15,7 +15,8 @@
 #include "kernels/tiles.h"
 
 enum {
-    BATCH_TILE = 6,     /* tokens, by two panels */
+    BATCH_MIN = 3,      /* tokens of a call at least, so that tiles of like size have as many */
+    BATCH_TILE = 6,     /* tokens of a tile at most, by two panels */
     BATCH_TOKENS = 48,  /* that share unpacked weights, at most */
     BATCH_PANELS = 8,   /* that share a copy of the activations, at most */
     BATCH_STARTS = KERNEL_GROUP / 16
@@ -65,8 +66,7 @@ PANEL_INLINE void batch_ask(batch_ahead *a)
 typedef __m512 batch_floats[2][BATCH_TILE];
 typedef __m512i batch_dots[2][BATCH_TILE];
 
-/* dots = products of the 32 columns from line k4 on (or as many lines as n), on top of what is
- * there. */
+/* dots += products of n lines from k4 on. */
 PANEL_INLINE void batch_lines(uint32_t n_t, batch_dots dots, const batch_weights *w, uint32_t k4,
                               uint32_t n, const batch_x *x)
 {
@@ -190,8 +190,8 @@ PANEL_INLINE void batch_scaled_floats(uint32_t n_t, batch_floats sums, const bat
             __m512i side = _mm512_setzero_si512();
             UNROLLED for (uint32_t i = 0; i < PANEL_BLOCKS / 2; i++)
                 side = _mm512_dpwssd_epi32(side, w[p].minima[i], broadcast_word(x[t].pair + 2 * i));
-            sums[p][t] = _mm512_fnmadd_ps(w[p].m[0], _mm512_cvtepi32_ps(side),
-                                          _mm512_mul_ps(w[p].d[0], _mm512_add_ps(sums[p][t], other[p][t])));
+            const __m512 sum = _mm512_mul_ps(w[p].d[0], _mm512_add_ps(sums[p][t], other[p][t]));
+            sums[p][t] = _mm512_fnmadd_ps(w[p].m[0], _mm512_cvtepi32_ps(side), sum);
         }
     }
 }
@@ -236,15 +236,28 @@ PANEL_INLINE size_t batch_group_at(block_type type, uint32_t n_cols, uint32_t g)
     return (size_t)g * panel_group_bytes(type, PANEL_BLOCKS);
 }
 
-/* Copies of a group of activations; what is behind it is asked for.
+/* Where what is asked for beside group g begins, from the start of its panel, and how many lines it
+ * has: the next group of these panels, or the first one of those behind them (behind: bytes to
+ * them).  Of superblocks, half of the next one. */
+PANEL_INLINE size_t batch_next(block_type type, uint32_t n_cols, uint32_t g, size_t behind,
+                               uint32_t *n_lines)
+{
+    const uint32_t step = panel_is_super(type) ? 2 : 1, first = g / step * step;
+    const bool last = first + step >= kernel_n_groups(n_cols);
+    const size_t at = batch_group_at(type, n_cols, last ? 0 : first);
+    const size_t next = batch_group_at(type, n_cols, (last ? 0 : first) + step);
+    const uint32_t lines = (uint32_t)((next - at) / PANEL_LINE), before = g % step * (lines / step);
+    *n_lines = g % step ? lines - before : lines / step;
+    return (last ? behind : next) + (size_t)before * PANEL_LINE;
+}
+
+/* Copies of a group of activations.
  *   offset: of the type's quants */
 PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const kernel_act *x,
                              size_t x_stride, uint32_t n_tokens)
 {
     for (uint32_t t = 0; t < n_tokens; t++, to++) {
         const kernel_act *act = x + t * x_stride;
-        for (size_t i = 0; i < sizeof *act; i += PANEL_LINE)
-            __builtin_prefetch((const uint8_t *)(act + 1) + i);
         memcpy(to->q, act->q, sizeof to->q);
         to->scale = act->scale;
         if (panel_is_wide(type)) {
@@ -263,24 +276,21 @@ PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const
 
 /* An even number of panels, up to BATCH_PANELS, for up to BATCH_TOKENS tokens. */
 PANEL_INLINE void batch_panels(block_type type, int32_t offset, batch_unpack_fn *unpack,
-                               batch_tile_fn *const tiles[BATCH_TILE], float *y, size_t y_stride,
-                               const uint8_t *panels, size_t panel_bytes, uint32_t n_panels,
-                               const kernel_act *x, uint32_t n_cols, uint32_t n_tokens)
+                               batch_tile_fn *const tiles[BATCH_TILE + 1], float *y,
+                               size_t y_stride, const uint8_t *panels, size_t panel_bytes,
+                               uint32_t n_panels, const kernel_act *x, uint32_t n_cols,
+                               uint32_t n_tokens)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
     const uint32_t n_tiles = (n_tokens + BATCH_TILE - 1) / BATCH_TILE;
-    const size_t first_bytes = batch_group_at(type, n_cols, 1 + panel_is_super(type));
     _Alignas(64) float acc[BATCH_PANELS][BATCH_TOKENS][KERNEL_PANEL_ROWS];
     _Alignas(64) batch_x copy[BATCH_TOKENS];
     batch_weights w[2];
     memset(acc, 0, n_panels * sizeof acc[0]);
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
-        /* The next group of these panels, or the first one of those behind them. */
-        const bool last = g + 1 == n_groups;
-        const size_t at = batch_group_at(type, n_cols, g);
-        const size_t next = last ? n_panels * panel_bytes : batch_group_at(type, n_cols, g + 1);
-        const uint32_t n_lines = (uint32_t)((last ? first_bytes : next - at) / PANEL_LINE);
+        uint32_t n_lines;
+        const size_t next = batch_next(type, n_cols, g, n_panels * panel_bytes, &n_lines);
         batch_copy(type, offset, copy, x + g, n_groups, n_tokens);
         for (uint32_t p = 0; p < n_panels; p += 2) {
             const uint8_t *panel = panels + p * panel_bytes;
@@ -292,7 +302,7 @@ PANEL_INLINE void batch_panels(block_type type, int32_t offset, batch_unpack_fn 
                                  .ask = n_lines / (BATCH_ASKS * n_tiles) + 1};
             for (uint32_t i = 0, t = 0, n_t; i < n_tiles; i++, t += n_t) {
                 n_t = (n_tokens - t + n_tiles - i - 1) / (n_tiles - i); /* like sizes */
-                tiles[n_t - 1](acc[p] + t, w, n_blocks, copy + t, &ahead);
+                tiles[n_t](acc[p] + t, w, n_blocks, copy + t, &ahead);
             }
         }
     }
@@ -303,16 +313,15 @@ PANEL_INLINE void batch_panels(block_type type, int32_t offset, batch_unpack_fn 
 
 /* All tokens, in even parts, for the panels up to an even number of them; returns that number. */
 PANEL_INLINE uint32_t batch_matmul(block_type type, int32_t offset, batch_unpack_fn *unpack,
-                                   batch_tile_fn *const tiles[BATCH_TILE], float *y,
+                                   batch_tile_fn *const tiles[BATCH_TILE + 1], float *y,
                                    size_t y_stride, const uint8_t *panels, const kernel_act *x,
                                    uint32_t n_panels, uint32_t n_cols, uint32_t n_tokens)
 {
     const size_t panel_bytes = kernel_panel_bytes(type, n_cols);
     const uint32_t n_parts = (n_tokens + BATCH_TOKENS - 1) / BATCH_TOKENS;
-    const uint32_t step = (n_tokens + n_parts - 1) / n_parts;
     n_panels -= n_panels % 2;
-    for (uint32_t t = 0; t < n_tokens; t += step) {
-        const uint32_t n_t = n_tokens - t < step ? n_tokens - t : step;
+    for (uint32_t i = 0, t = 0, n_t; i < n_parts; i++, t += n_t) {
+        n_t = (n_tokens - t + n_parts - i - 1) / (n_parts - i);
         for (uint32_t p = 0, n_p; p < n_panels; p += n_p) {
             n_p = n_panels - p < BATCH_PANELS ? n_panels - p : BATCH_PANELS;
             batch_panels(type, offset, unpack, tiles, y + t * y_stride + p * KERNEL_PANEL_ROWS,
@@ -323,7 +332,7 @@ PANEL_INLINE uint32_t batch_matmul(block_type type, int32_t offset, batch_unpack
     return n_panels;
 }
 
-/* name_tiles[]: of 1 to BATCH_TILE tokens, for all types that look alike once unpacked. */
+/* name_tiles[]: of BATCH_MIN to BATCH_TILE tokens, for all types that look alike once unpacked. */
 #define BATCH_TILE_OF(name, n_t, type)                                                             \
     static void name##_tile_##n_t(float (*acc)[KERNEL_PANEL_ROWS], const batch_weights *w,         \
                                   uint32_t n_blocks, const batch_x *x, batch_ahead *ahead)         \
@@ -331,19 +340,16 @@ PANEL_INLINE uint32_t batch_matmul(block_type type, int32_t offset, batch_unpack
         batch_tile(type, n_t, acc, w, n_blocks, x, ahead);                                         \
     }
 #define BATCH_TILES(name, type)                                                                    \
-    BATCH_TILE_OF(name, 1, type)                                                                   \
-    BATCH_TILE_OF(name, 2, type)                                                                   \
     BATCH_TILE_OF(name, 3, type)                                                                   \
     BATCH_TILE_OF(name, 4, type)                                                                   \
     BATCH_TILE_OF(name, 5, type)                                                                   \
     BATCH_TILE_OF(name, 6, type)                                                                   \
-    static batch_tile_fn *const name##_tiles[BATCH_TILE] = {name##_tile_1, name##_tile_2,          \
-                                                            name##_tile_3, name##_tile_4,          \
-                                                            name##_tile_5, name##_tile_6};
+    static batch_tile_fn *const name##_tiles[BATCH_TILE + 1] = {                                   \
+        [3] = name##_tile_3, [4] = name##_tile_4, [5] = name##_tile_5, [6] = name##_tile_6};
 
-/* name: few tokens, and the last of an odd number of panels, by the tiles of MATMUL_TILED; many
- * (at_least) by these. */
-#define MATMUL_BATCHED(name, type, offset, few, unpack_template, tiles, at_least)                  \
+/* name: few tokens, and the last of an odd number of panels, by the tiles of MATMUL_TILED; from
+ * BATCH_MIN on by these (measured; the bits are the same). */
+#define MATMUL_BATCHED(name, type, offset, few, unpack_template, tiles)                            \
     static void name##_unpack(batch_weights *out, const uint8_t *panel, uint32_t n_cols,           \
                               uint32_t g)                                                          \
     {                                                                                              \
@@ -354,7 +360,7 @@ PANEL_INLINE uint32_t batch_matmul(block_type type, int32_t offset, batch_unpack
                      uint32_t n_tokens)                                                            \
     {                                                                                              \
         uint32_t p = 0;                                                                            \
-        if (n_tokens >= at_least)                                                                  \
+        if (n_tokens >= BATCH_MIN)                                                                 \
             p = batch_matmul(type, offset, name##_unpack, tiles, y, y_stride, panels, x, n_panels, \
                              n_cols, n_tokens);                                                    \
         if (p < n_panels)                                                                          \

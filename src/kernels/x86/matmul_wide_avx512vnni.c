@@ -60,6 +60,7 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
     const uint8_t *block = panel + panel_wide_head(n_cols);
+    const uint32_t n_lines = panel_quant_bytes(type) / PANEL_LINE;
     const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
     __m512 acc[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
@@ -74,9 +75,15 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
             dot[i][0] = wide_start(type, x + i % n_t * n_groups + g);
             dot[i][1] = _mm512_setzero_si512();
         }
-        for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type))
+        const uintptr_t ahead = g + 1 < n_groups
+                                    ? (uintptr_t)block + PANEL_BLOCKS * panel_quant_bytes(type)
+                                    : next + panel_wide_head(n_cols);
+        for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
+            if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
+                tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
             wide_block(type, n_p, n_t, dot, block, panel_bytes, x[g].q + b * PANEL_BLOCK,
                        n_groups * sizeof *x);
+        }
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
             const __m512 d = load_halves(panel + i / n_t * panel_bytes + 32 * g);
             const __m512i v = _mm512_add_epi32(dot[i][0], dot[i][1]);
@@ -103,7 +110,7 @@ BATCH_TILES(wide, BLOCK_Q8_W)
 
 #define MATMUL_WIDE(name, type)                                                                    \
     MATMUL_TILED(name##_few, type, tile_wide, 4, NULL)                                             \
-    MATMUL_BATCHED(name, type, wide_offset(type), name##_few, wide_unpack, wide_tiles, 2)
+    MATMUL_BATCHED(name, type, wide_offset(type), name##_few, wide_unpack, wide_tiles)
 MATMUL_WIDE(matmul_q4_w_vnni, BLOCK_Q4_W)
 MATMUL_WIDE(matmul_q8_w_vnni, BLOCK_Q8_W)
 
