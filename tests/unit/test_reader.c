@@ -264,7 +264,8 @@ static int find_part(void *user, const reader_part *part)
         *last = (found_part){.kind = part->kind, .text.max = SIZE_MAX};
         if (part->kind == READER_CALL) last->name = memory_copy(part->text.ptr, part->text.len);
     }
-    if (part->kind != READER_CALL) CHECK(!bytes_append(&last->text, part->text.ptr, part->text.len));
+    if (part->kind != READER_CALL)
+        CHECK(!bytes_append(&last->text, part->text.ptr, part->text.len));
     return CERIUM_OK;
 }
 
