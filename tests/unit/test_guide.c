@@ -241,8 +241,8 @@ static void test_refused(void)
 }
 
 #define SHAPED                                                                                     \
-    REQUEST(",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"x\",\"strict\":true,"        \
-            "\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},"           \
+    REQUEST(",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"x\",\"strict\":true,"      \
+            "\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},"       \
             "\"required\":[\"a\"],\"additionalProperties\":false}}}")
 
 /* In every form, with tools and a schema, an answer is a document or a call as the renderer writes
