@@ -29,22 +29,27 @@ static const char *const samples[] = {
     "called "
     "from, in order to see what it does.\"}",
     "0",
-    "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"string\"},\"justification\":{\"type\":"
+    "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"string\"},\"justification\":"
+    "{\"type\":"
     "\"string\"},\"login\":{\"type\":\"boolean\"},\"max_output_tokens\":{\"type\":\"number\"},"
     "\"prefix_rule\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"sandbox_permissions\":"
     "{\"type\":\"string\",\"enum\":[\"use_default\",\"require_escalated\"]},\"shell\":{\"type\":"
     "\"string\"},\"tty\":{\"type\":\"boolean\"},\"workdir\":{\"type\":\"string\"},"
-    "\"yield_time_ms\":{\"type\":\"number\"}},\"required\":[\"cmd\"],\"additionalProperties\":false}",
-    "{\"cmd\": \"sed -n '1,120p' src/engine/guide.c | grep -n \\\"mask\\\"\", \"max_output_tokens\": "
+    "\"yield_time_ms\":{\"type\":\"number\"}},\"required\":[\"cmd\"],\"additionalPropertie"
+    "s\":false}",
+    "{\"cmd\": \"sed -n '1,120p' src/engine/guide.c | grep -n \\\"mask\\\"\", \"max_output"
+    "_tokens\": "
     "4000, \"workdir\": \"/home/user/project\", \"yield_time_ms\": 1000}",
     "0",
     "{\"type\":\"object\",\"properties\":{\"explanation\":{\"type\":\"string\"},\"plan\":{\"type\":"
-    "\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"string\",\"enum\":"
-    "[\"pending\",\"in_progress\",\"completed\"]},\"step\":{\"type\":\"string\"}},\"required\":"
+    "\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"string\","
+    "\"enum\":[\"pending\",\"in_progress\",\"completed\"]},\"step\":{\"type\":\"string\"}}"
+    ",\"required\":"
     "[\"step\",\"status\"],\"additionalProperties\":false}}},\"required\":[\"plan\"],"
     "\"additionalProperties\":false}",
-    "{\"explanation\": \"First the test, then the fix.\", \"plan\": [{\"status\": \"in_progress\", "
-    "\"step\": \"Write a failing test\"}, {\"status\": \"pending\", \"step\": \"Fix the walker\"}]}",
+    "{\"explanation\": \"First the test, then the fix.\", \"plan\": [{\"status\": "
+    "\"in_progress\", \"step\": \"Write a failing test\"}, {\"status\": \"pending\", \"ste"
+    "p\": \"Fix the walker\"}]}",
     "2",
     "start: begin_patch hunk+ end_patch\nbegin_patch: \"*** Begin Patch\" LF\n"
     "end_patch: \"*** End Patch\" LF?\n\nhunk: add_hunk | delete_hunk | update_hunk\n"
