@@ -48,12 +48,16 @@ typedef struct {
     .openings = {{"<tool_call>", "\"\\n<function=\" call \"</function>\\n\" closes"}},             \
     .first = "opens \"\\n<function=\" call \"</function>\\n\" closes", .more = "\"\\n\" first",    \
     .rules = RULES_TAGS
+/* Before an answer, templates for SentencePiece have a blank, which is part of its first token. */
+#define BLANK "\" \"?"
 #define LIST                                                                                       \
     .openings = {{"[TOOL_CALLS]", "list"}}, .first = "opens list", .ends = true,                   \
     .rules = RULES_INST
 
 static const guide_form forms[] = {
     {.name = "", HERMES},
+    {.name = "llama2", HERMES, .document = BLANK},
+    {.name = "mistral-v1", HERMES, .document = BLANK},
     {.name = "chatml", HERMES, .thinks = THINKS_FIRST},
     {.name = "qwen3", HERMES, .thinks = THINKS_FIRST},
     {.name = "qwen3-coder", XML, .thinks = THINKS_FIRST},
@@ -63,9 +67,9 @@ static const guide_form forms[] = {
                   {"<|python_tag|>", "first"}},
      .first = "\"{\\\"name\\\": \\\"\" call", .more = "\"; \" first", .beginning = "first",
      .rules = ""},
-    {.name = "mistral-v3", .style = CALL_LIST, LIST},
+    {.name = "mistral-v3", .style = CALL_LIST, LIST, .document = BLANK},
     {.name = "mistral-v3-tekken", .style = CALL_LIST, LIST},
-    {.name = "mistral-v7", .style = CALL_LIST, LIST, .thinks = THINKS_FIRST},
+    {.name = "mistral-v7", .style = CALL_LIST, LIST, .thinks = THINKS_FIRST, .document = BLANK},
     {.name = "mistral-v7-tekken", .style = CALL_NAMED, .thinks = THINKS_FIRST,
      .openings = {{"[TOOL_CALLS]", "call"}}, .first = "opens call", .more = "first",
      .rules = RULES_INST},

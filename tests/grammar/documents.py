@@ -4,10 +4,10 @@
     make documents                                          # 10,000 of them
     python3 tests/grammar/documents.py N FOLDER [MODEL...]
 
-Grammars: those of cases.json, and all schemas of the public JSON-Schema-Test-Suite that compile;
-FOLDER is its tests/draft2020-12, or `-` to do without.  Models take turns, and weights are random
-or as good as (see sample.c).  Needs jsonschema[format-nongpl] and lark from PyPI.  Each document
-must be:
+Grammars: those of cases.json, random schemas, and those of the public JSON-Schema-Test-Suite that
+compile; FOLDER is its tests/draft2020-12, or `-` to do without.  Models take turns, and weights are
+random or as good as (see sample.c).  Needs jsonschema[format-nongpl] and lark from PyPI.  Each
+document must be:
 
   schemas   JSON as Python's parser reads it, whichever of two members with one name counts, and
             valid by jsonschema with its checks of formats
@@ -20,6 +20,7 @@ import decimal
 import glob
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -31,7 +32,76 @@ SYNTAXES = {"schema": 0, "regex": 1, "lark": 2}
 MODELS = [f"tests/golden/fixtures/{name}.gguf" for name in ("qwen2", "llama", "qwen3")] * 2 + [
     "models/cerium-first.gguf"]
 ROUND = 4  # documents of a grammar and a model at a time
+RANDOM_SCHEMAS, RANDOM_SEED = 200, 1
 LARK_CHARACTERS_MAX = 400  # its time grows with the cube
+
+
+def random_object(rng, depth):
+    """Members that parts of a schema speak of, and what the rest of them may be."""
+    names = rng.sample("abcde", rng.randint(1, 3))
+    out = {"properties": {n: random_schema(rng, depth + 1) for n in names}}
+    if rng.random() < 0.5:
+        out["required"] = rng.sample(names, rng.randint(1, len(names)))
+    if rng.random() < 0.2:
+        out["patternProperties"] = {rng.choice(["^a", "b$", "c"]): random_schema(rng, depth + 1)}
+    if rng.random() < 0.2:
+        out["propertyNames"] = rng.choice([{"maxLength": 2}, {"pattern": "^[a-d]"},
+                                           {"not": {"const": "a"}}, {"enum": ["a", "b", "x"]}])
+    if rng.random() < 0.15:
+        out["additionalProperties"] = random_leaf(rng)
+    return out
+
+
+def random_array(rng, depth, counts=False):
+    out = {"items": random_schema(rng, depth + 1)}
+    if rng.random() < 0.5:
+        out = {"prefixItems": [random_schema(rng, depth + 1) for _ in range(rng.randint(1, 2))]}
+    if rng.random() < 0.3:
+        out.update(minItems=rng.randint(0, 2), maxItems=rng.randint(2, 4))
+    if counts and rng.random() < 0.6:
+        out["contains"] = random_leaf(rng)
+        if rng.random() < 0.6:
+            out.update(minContains=rng.randint(0, 2), maxContains=rng.randint(2, 3))
+    elif counts and "items" in out:
+        out.update(items={"enum": rng.sample([1, 2, "a", None, True, 1.5], 4)}, uniqueItems=True)
+    return out
+
+
+def random_condition(rng, is_object):
+    """What has an opposite."""
+    name = rng.choice("abcde")
+    if is_object:
+        return {"properties": {name: random_leaf(rng)}, "required": [name]}
+    return {"minItems": rng.randint(1, 3)}
+
+
+def random_leaf(rng):
+    return rng.choice([{"type": "integer"}, {"type": "null"}, {"enum": ["a", 1, None]},
+                       {"const": 1}, {"type": "string", "maxLength": 3}, {"type": "boolean"}])
+
+
+def random_schema(rng, depth=0):
+    """With the keys that speak of each other; not all of them have a text, or are supported."""
+    if depth > 1 or (depth and rng.random() < 0.7):
+        return random_leaf(rng)
+    is_object = rng.random() < 0.6
+    part = random_object if is_object else random_array
+    key = "unevaluatedProperties" if is_object else "unevaluatedItems"
+    out = {"type": "object", **part(rng, depth)} if is_object else {
+        "type": "array", **part(rng, depth, True)}
+    word = rng.choice(["allOf", "anyOf", "anyOf", "oneOf", "if", "not"])
+    if word in ("allOf", "anyOf"):
+        out[word] = [part(rng, depth + 1) for _ in range(rng.randint(1, 2))]
+    elif word == "oneOf":
+        out[word] = [random_condition(rng, is_object) for _ in range(2)]
+    elif word == "not":
+        out[word] = random_condition(rng, is_object)
+    else:
+        out.update({"if": random_condition(rng, is_object), "then": part(rng, depth + 1),
+                    "else": part(rng, depth + 1)})
+    if rng.random() < 0.7:
+        out[key] = rng.choice([False, {"type": "null"}, {"type": "integer"}])
+    return out
 
 
 def cases_of(folder):
@@ -39,6 +109,9 @@ def cases_of(folder):
         cases = json.load(file, parse_float=decimal.Decimal)
     for case in cases:
         case["times"] = 4  # ours are like those that are sent; the suite's are many
+    rng = random.Random(RANDOM_SEED)
+    for i in range(RANDOM_SCHEMAS):
+        cases.append({"name": f"random {i}", "schema": random_schema(rng), "times": 1})
     for path in sorted(glob.glob(folder + "/*.json")):
         with open(path, encoding="utf-8") as file:
             for group in json.load(file, parse_float=decimal.Decimal):

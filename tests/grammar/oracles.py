@@ -3,12 +3,14 @@
 
     make build/release/grammar_match
     python3 tests/grammar/oracles.py suite FOLDER      # .../tests/draft2020-12 of the suite
+    python3 tests/grammar/oracles.py random [N]        # needs jsonschema from PyPI
     python3 tests/grammar/oracles.py llguidance [N]    # needs llguidance and jsonschema from PyPI
 
 A document is written compactly, as we would sample it. `unsound` is a bug: we accept what others
 refuse. `narrower` is what we refuse and others accept; the order of members is one reason.
 """
 import glob
+import itertools
 import json
 import os
 import random
@@ -100,6 +102,45 @@ def random_value(rng, schema):
     return None if kind == "null" else rng.random() < 0.5
 
 
+def random_document(rng, is_array, depth=0):
+    def value():
+        if depth == 0 and rng.random() < 0.3:
+            return random_document(rng, rng.random() < 0.5, 1)
+        return rng.choice([1, 5, "a", "xyz", None, True, 1.5])
+    if is_array:
+        return [value() for _ in range(rng.randint(0, 4 - depth))]
+    return {name: value() for name in rng.sample("abcdex", rng.randint(0, 3 - depth))}
+
+
+def against_jsonschema(n):
+    """Whether we take all that fits a random schema, in some order of its members."""
+    import jsonschema
+    from documents import random_schema
+    rng = random.Random(11)
+    schemas = [random_schema(rng) for _ in range(n)]
+    texts = []
+    for schema in schemas:
+        validator = jsonschema.Draft202012Validator(schema)
+        documents = [random_document(rng, schema["type"] == "array") for _ in range(60)]
+        texts.append([[dump(d)] if isinstance(d, list) else
+                      [dump(dict(members)) for members in itertools.permutations(d.items())]
+                      for d in documents if validator.is_valid(d)])
+    answers = match([{"syntax": 0, "grammar": json.dumps(s), "texts": [t for d in ds for t in d]}
+                     for s, ds in zip(schemas, texts)])
+    fit = lost = 0
+    for schema, documents, answer in zip(schemas, texts, answers):
+        if "error" in answer and "no text at all" not in answer["error"]:
+            continue
+        matches = iter(answer.get("matches", itertools.repeat(False)))
+        for orders in documents:
+            fit += 1
+            if not any([next(matches) for _ in orders]):
+                lost += 1
+                print("lost", dump(schema), orders[0])
+    print(f"{fit} documents that fit, {lost} are not taken")
+    return lost
+
+
 def against_llguidance(n):
     try:
         import jsonschema
@@ -149,6 +190,8 @@ def against_llguidance(n):
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[1] == "suite":
         sys.exit(suite(sys.argv[2]) > 0)
+    if len(sys.argv) > 1 and sys.argv[1] == "random":
+        sys.exit(against_jsonschema(int(sys.argv[2]) if len(sys.argv) > 2 else 200) > 0)
     if len(sys.argv) > 1 and sys.argv[1] == "llguidance":
         sys.exit(against_llguidance(int(sys.argv[2]) if len(sys.argv) > 2 else 200) > 0)
     sys.exit(__doc__)

@@ -39,6 +39,7 @@ fi
 model=tests/golden/fixtures/qwen2.gguf
 check "800 documents are valid" documents 800 $suite $model
 check "nothing is taken that the suite calls invalid" $python tests/grammar/oracles.py suite $suite
+check "all is taken that fits random schemas" $python tests/grammar/oracles.py random 100
 # Each of the three validators is given one that is not.
 for kind in schema lark regex; do
     check_fails "one that is spoiled: $kind" "INVALID $kind" documents 20 - $model --spoil $kind

@@ -157,8 +157,9 @@ static void test_going_on(void)
             if (!may_split(kind, i)) continue;
             check_split(t, kind, i, true);
             n++;
-            /* These have system messages and tools in the last user message, if they can. */
-            bool moves = kind == CHAT_MISTRAL_V3 || kind == CHAT_MISTRAL_V3_TEKKEN;
+            /* These have tools, or system messages, with the last user message, if they can. */
+            bool moves = kind == CHAT_MISTRAL_V3 || kind == CHAT_MISTRAL_V3_TEKKEN ||
+                         kind == CHAT_MISTRAL_V7;
             if (!moves && !(kind == CHAT_QWEN35 && i == SAID)) check_split(t, kind, i, false);
         }
     }

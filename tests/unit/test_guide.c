@@ -240,6 +240,47 @@ static void test_refused(void)
     TEST_CHECK(!allows(MUST, "qwen3-coder", XML(PARAMETER("cmd", "a") PARAMETER("mode", "x"))));
 }
 
+#define SHAPED                                                                                     \
+    REQUEST(",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"x\",\"strict\":true,"      \
+            "\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},"       \
+            "\"required\":[\"a\"],\"additionalProperties\":false}}}")
+
+/* In every form, with tools and a schema, an answer is a document or a call as the renderer writes
+ * it; where answers begin with a blank, documents may. */
+static void test_document_or_call(void)
+{
+    tokenizer *t = open_vocabulary();
+    for (int kind = 0; kind < CHAT_KINDS; kind++) {
+        protocol_request *r = NULL;
+        bool is_harmony = !strcmp(names[kind], "harmony"), thinks = !strcmp(names[kind], "qwen3.5");
+        bool has_blank = kind == CHAT_LLAMA2 || kind == CHAT_MISTRAL_V1 ||
+                         kind == CHAT_MISTRAL_V3 || kind == CHAT_MISTRAL_V7;
+        const char *before = is_harmony ? "\xff<|channel|>\xff" "final" "\xff<|message|>\xff"
+                             : thinks   ? "hm\n</think>\n\n"
+                                        : "";
+        static const char *const documents[] = {"{\"a\": 1}", " {\"a\":-2}", "{\"a\": \"1\"}",
+                                                "Sure.", ""};
+        protocol_guide guide = guide_of(SHAPED, names[kind], &r);
+        asked a = ask(guide.grammar);
+        for (size_t i = 0; i < ARRAY_LEN(documents); i++) {
+            char said[128];
+            snprintf(said, sizeof said, "%s%s", before, documents[i]);
+            bool is = takes(&a, view_of(said));
+            TEST_CHECK_THAT(is == (i == 0 || (i == 1 && has_blank)), "%s: %d %s", names[kind], is,
+                            said);
+        }
+        const cerium_message one[] = {talk[0], talk[4]};
+        bytes call = render(t, kind, one, ARRAY_LEN(one), r, true);
+        TEST_CHECK_THAT(takes(&a, (view){call.ptr, call.len}), "%s: %.*s", names[kind],
+                        (int)call.len, call.ptr);
+        bytes_free(&call);
+        forget(&a);
+        protocol_guide_free(&guide);
+        protocol_request_free(&r);
+    }
+    tokenizer_close(&t);
+}
+
 static void test_choices(void)
 {
     static const char one[] = REQUEST(",\"tool_choice\":{\"type\":\"function\",\"name\":\"any\"}");
@@ -253,15 +294,11 @@ static void test_choices(void)
     TEST_CHECK(!allows(MUST, "qwen3", "<think>\nhm</think></think>\n\n" CALL("any", "{}")));
     TEST_CHECK(allows(MUST, "qwen3.5", "hm\n</think>\n\n<tool_call>\n<function=any>\n</function>\n"
                                        "</tool_call>"));
-    /* An answer of a schema, or a call in its place. */
-    static const char shaped[] = REQUEST(
-        ",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"x\",\"strict\":true,"
-        "\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},"
-        "\"required\":[\"a\"],\"additionalProperties\":false}}}");
-    TEST_CHECK(allows(shaped, "qwen3", "<think>\nhm\n</think>\n\n{\"a\": 1}"));
-    TEST_CHECK(allows(shaped, "chatml", CALL("any", "{}")));
-    TEST_CHECK(!allows(shaped, "chatml", "{\"a\": \"1\"}"));
-    TEST_CHECK(!allows(shaped, "chatml", "Sure."));
+    /* A schema's answer may come after a thought. */
+    TEST_CHECK(allows(SHAPED, "qwen3", "<think>\nhm\n</think>\n\n{\"a\": 1}"));
+    TEST_CHECK(allows(SHAPED, "chatml", CALL("any", "{}")));
+    TEST_CHECK(!allows(SHAPED, "chatml", "{\"a\": \"1\"}"));
+    TEST_CHECK(!allows(SHAPED, "chatml", "Sure."));
 }
 
 static void test_free(void)
@@ -302,6 +339,7 @@ int main(void)
     TEST_RUN(test_whole_answers);
     TEST_RUN(test_triggers);
     TEST_RUN(test_refused);
+    TEST_RUN(test_document_or_call);
     TEST_RUN(test_choices);
     TEST_RUN(test_free);
     TEST_RUN(test_out_of_memory);
