@@ -165,7 +165,9 @@ kernelcheck-arm64: arm64-built ; @qemu-aarch64 $(ARM64_KC)
 replay: $(FUZZ:%=$O/replay_%) ; @tools/run_tests.sh $(REPLAYS)
 man-check: ; mandoc -T lint -W warning man/cerium.1
 
-fuzz: ; @$(MAKE) $(ALL_JOBS) BUILD=fuzz CC=$(CLANG) fuzzed
+fuzz:
+	@tools/install_packages.sh build test fuzz
+	@$(MAKE) $(ALL_JOBS) BUILD=fuzz CC=$(CLANG) fuzzed
 fuzzed: $(FUZZ:%=$O/fuzz_%)
 	@for t in $(FUZZ); do mkdir -p $O/corpus/$$t; echo "$$t"; $O/fuzz_$$t -timeout=10 \
 	    -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$O/ -verbosity=0 -print_final_stats=1 \
