@@ -82,6 +82,9 @@ int guard_open(guard **out, const char *folder, cerium_error *err)
 void guard_close(guard **g);
 /* Languages whose grammar this build lacks: they are read for secrets and by lines only. */
 bool guard_has_grammar(guard_language language);
+/* The names of those that have none, with commas; "" when all have one.  For people: such languages
+ * are read for secrets and by lines only. */
+void guard_lacks(char *out, size_t size);
 uint32_t guard_n_rules(const guard *g);
 
 int guard_worker_open(guard_worker **out, const guard *g, cerium_error *err)

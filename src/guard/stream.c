@@ -338,8 +338,7 @@ static void judge_held(guard_stream *s, bool whole)
     woken woke;
     literals_scan(&s->g->literals[s->language], s->worker->scratch, text, &woke);
     judge_text_rules(s, &woke, text, from);
-    bool code = s->language != GUARD_TEXT;
-    if (code && (woke.tree || s->watch || s->alias)) {
+    if (guard_has_grammar(s->language) && (woke.tree || s->watch || s->alias)) {
         judge_tree(s);
         s->watch = lexer_n_parens(&s->lexer) > 0;
     }

@@ -241,10 +241,9 @@ static int run_all(scan *s, int n, char **paths, cerium_error *err)
         return error_set(err, CERIUM_ERR_IO, "no rules beside the program: name them with --rules");
     RETURN_IF(guard_open(&s->guard, folder, err));
     RETURN_IF(guard_worker_open(&s->worker, s->guard, err));
-    for (int l = 1; l < GUARD_LANGUAGES; l++)
-        if (!guard_has_grammar((guard_language)l))
-            fprintf(stderr, "cerium scan: this build has no grammar for %s: fewer checks\n",
-                    guard_language_name((guard_language)l));
+    char lacks[256];
+    guard_lacks(lacks, sizeof lacks);
+    if (*lacks) fprintf(stderr, "cerium scan: no grammar for %s: fewer checks\n", lacks);
     if (s->test) return test_rules(s, err);
     if (s->sarif && !(s->log = sarif_begin()))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a log");

@@ -8,6 +8,7 @@
 #include "programs/accounts.h"
 #include "programs/guarding.h"
 #include "programs/options.h"
+#include "server/log.h"
 #include "server/server.h"
 
 static const char help[] =
@@ -169,6 +170,14 @@ static void on_signal(int number)
     server_stop(running);
 }
 
+static void tell_lacks(void)
+{
+    char lacks[256];
+    guard_lacks(lacks, sizeof lacks);
+    if (*lacks)
+        log_event(LOG_WARNING, "guard", "reason=\"no grammar for %s: fewer checks\"", lacks);
+}
+
 static int serve(serving *v, cerium_error *err)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -188,6 +197,7 @@ static int serve(serving *v, cerium_error *err)
     v->config.guard_policy = watchdog.policy;
     if (!status) status = server_open(&s, &v->config, err);
     if (!status) {
+        if (watchdog.guard) tell_lacks();
         running = s;
         sigemptyset(&action.sa_mask);
         sigaction(SIGINT, &action, NULL);

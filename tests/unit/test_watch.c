@@ -433,6 +433,19 @@ static void test_endless(void)
     watch_close(&w);
 }
 
+/* What has no grammar is read by lines, which is no reason to hold it. */
+static void test_without_grammars(void)
+{
+    static run r;
+    static const char text[] = "def find(name):\n    os.system('ls ' + name)\n";
+    int32_t tokens[TOKENS_MAX];
+    size_t n = encode(text, tokens, TOKENS_MAX);
+    watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, "import os\n", "block");
+    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_GO);
+    TEST_CHECK_THAT(!strcmp(r.text, text), "%s", r.text);
+    watch_close(&w);
+}
+
 int main(void)
 {
     if (!open_forced("models/cerium-first.gguf", 1024)) return 1;
@@ -450,6 +463,7 @@ int main(void)
         TEST_RUN(test_logprobs);
         TEST_RUN(test_endless);
     } else {
+        TEST_RUN(test_without_grammars);
         TEST_SKIP("watches: this build has no grammars");
     }
     close_forced();
