@@ -35,9 +35,9 @@ done
 export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
 check "pkg-config knows the version" test "$(pkg-config --modversion cerium)" = "$version"
 # The words of pkg-config are several, on purpose.
-check "a program links with the shared library" "$CC" $TEST_CFLAGS examples/complete.c \
+check "a program links with the shared library" $CC $TEST_CFLAGS examples/complete.c \
     $(pkg-config --cflags --libs cerium) -o "$work/shared_program"
-check "a program links with the static library" "$CC" $TEST_CFLAGS examples/complete.c \
+check "a program links with the static library" $CC $TEST_CFLAGS examples/complete.c \
     $(pkg-config --cflags cerium) "$root/usr/lib/libcerium.a" \
     $(pkg-config --libs-only-l --static cerium | sed 's/-lcerium//') -o "$work/static_program"
 export LD_LIBRARY_PATH="$root/usr/lib"
