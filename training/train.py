@@ -132,7 +132,8 @@ class Run:
         stage = 0 if progress < 1 - args.long_share else -1
         rows = self.rows[stage]
         micro = max(args.micro, rows.row)
-        parts = max(1, args.batch // micro)
+        # At least one for each worker, however long the rows.
+        parts = max(args.workers, args.batch // micro)
         batches = []
         for _ in range(parts):
             batches.append(rows.batch(self.positions[stage], micro,
@@ -236,7 +237,7 @@ def arguments(description=__doc__):
     add("--long-share", type=float, default=0.15,
         help="share of the run that trains on the last row length")
     add("--batch", type=int, default=4096, help="tokens a step, "
-        "at least a row")
+        "at least a row for each worker")
     add("--micro", type=int, default=1024, help="tokens a forward pass, "
         "at least a row")
     add("--chunk", type=int, default=256, help="positions whose logits "
