@@ -24,6 +24,7 @@ from optimizer import optimizers
 from pack import Packer
 from prune import Seen, kept_layers, pruned
 from tokenizer import train as train_tokenizer
+from train import in_middles
 
 SMALL = Config(vocab=97, width=32, layers=3, heads=2, kv_heads=1, head_dim=16,
                ffn=48, context=64)
@@ -54,10 +55,27 @@ def test_loss_is_autograds():
     logits = (hidden @ table.T).flatten(0, 1)
     plain = (F.cross_entropy(logits, ids[:, 1:].flatten())
              + 0.01 * logits.logsumexp(-1).square().mean())
-    want = torch.autograd.grad(plain, (hidden, table))
+    want = torch.autograd.grad(plain, (hidden, table), retain_graph=True)
     ours = mean_loss(hidden, table, ids[:, 1:], chunk=13, z=0.01)
     got = torch.autograd.grad(ours, (hidden, table))
     assert close(ours, plain) and all(map(close, got, want))
+    shares = torch.rand(ids[:, 1:].shape)
+    each = (F.cross_entropy(logits, ids[:, 1:].flatten(), reduction="none")
+            + 0.01 * logits.logsumexp(-1).square())
+    plain = (each * shares.flatten()).sum() / shares.sum()
+    want = torch.autograd.grad(plain, (hidden, table))
+    ours = mean_loss(hidden, table, ids[:, 1:], chunk=13, z=0.01,
+                     shares=shares)
+    got = torch.autograd.grad(ours, (hidden, table))
+    assert close(ours, plain) and all(map(close, got, want))
+
+
+def test_middles_are_found():
+    """From behind the mark to the end, over two examples and plain text."""
+    middle, end = 3, 0
+    row = torch.tensor([[7, 0, 1, 7, 2, 7, 3, 8, 8, 0, 7, 1, 2, 3, 8, 0, 7]])
+    found = in_middles(row, middle, end)[0].nonzero().flatten().tolist()
+    assert found == [6, 7, 8, 13, 14], found
 
 
 def test_divergence_is_autograds():
