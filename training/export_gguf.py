@@ -80,6 +80,9 @@ def add_tokenizer(writer, path):
     writer.add_eos_token_id(end)
     writer.add_pad_token_id(special["<|fim_pad|>"])
     writer.add_add_bos_token(False)
+    # How pack.py writes its examples; readers that do not know the key ask
+    # in the other order.
+    writer.add_bool("cerium.fim_suffix_first", True)
     for key, token in FIM_TOKENS.items():
         writer.add_uint32(f"tokenizer.ggml.{key}_token_id", special[token])
 

@@ -148,8 +148,10 @@ class Packer:
     def example(self, head, text):
         begin, end = self.hole(text)
         token = self.token
-        return [*head, token["fim_prefix"], *self.encode(text[:begin]),
-                token["fim_suffix"], *self.encode(text[end:]),
+        # The suffix first: what stands before the hole then stands before the
+        # middle, too, and a small model need not learn to look for it.
+        return [*head, token["fim_suffix"], *self.encode(text[end:]),
+                token["fim_prefix"], *self.encode(text[:begin]),
                 token["fim_middle"], *self.encode(text[begin:end]),
                 token["endoftext"]]
 

@@ -203,15 +203,16 @@ def test_holes_are_where_cursors_stand():
     vocabulary = train_tokenizer([CODE], 280)
     packer = Packer(vocabulary, 3, 512, SimpleNamespace())
     token, begins = packer.token, {"line": 0, "end": 0, "indent": 0}
+    draw = random.Random(4)
     for _ in range(400):
-        start = random.Random(len(begins)).randrange(40)
+        start = draw.randrange(40)
         piece = CODE[CODE.find("\n", start) + 1:][:300]
         ids = packer.example([], piece)
-        assert ids[0] == token["fim_prefix"] and ids[-1] == token["endoftext"]
-        suffix, middle = (ids.index(token[t]) for t in ("fim_suffix",
+        assert ids[0] == token["fim_suffix"] and ids[-1] == token["endoftext"]
+        prefix, middle = (ids.index(token[t]) for t in ("fim_prefix",
                                                         "fim_middle"))
-        before, after, hole = (vocabulary.decode(part) for part in (
-            ids[1:suffix], ids[suffix + 1:middle], ids[middle + 1:-1]))
+        after, before, hole = (vocabulary.decode(part) for part in (
+            ids[1:prefix], ids[prefix + 1:middle], ids[middle + 1:-1]))
         assert before + hole + after == piece
         assert hole.strip()
         begins["end"] += hole.startswith("\n")
