@@ -57,6 +57,7 @@ def plan(args):
                   else flags({"entries": size["vocab"]}))
     train = [*flags(size), *flags(device), "--device", args.device,
              "--rows", *rows, "--minutes", str(args.minutes),
+             "--middles", "4",
              "--tokens", tokens, "--tokenizer", tokenizer,
              "--held-out", corpus / "held_out.jsonl", "--out", run]
     if args.device == "cuda":
@@ -132,6 +133,8 @@ def main():
         anew |= step == args.first
         if made and made.exists() and not anew:
             print(f"# {step}: {made} is there", flush=True)
+            continue
+        if not made and args.first and not anew:  # only tells something
             continue
         words = [str(word) for word in words]
         print(f"# {step}\n{shlex.join(['python', *words])}", flush=True)
