@@ -468,13 +468,16 @@ def build(packages, args):
     report, dropped = [], collections.Counter()
     # Held-out packages come first: training text must not copy them.
     for split in ("held_out", "train"):
-        with open(args.out / f"{split}.jsonl", "w", encoding="utf-8") as out:
+        whole = args.out / f"{split}.jsonl"
+        partial = whole.with_suffix(".partial")  # until every package is in
+        with open(partial, "w", encoding="utf-8") as out:
             for group in READERS:
                 for name in packages[group][split]:
                     row = add_package(group, name, split, out, packages, seen,
                                       dropped, args)
                     if row:
                         report.append(row)
+        os.replace(partial, whole)
     write_report(report, dropped, args)
 
 

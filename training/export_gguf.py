@@ -80,6 +80,9 @@ def add_tokenizer(writer, path):
     writer.add_eos_token_id(end)
     writer.add_pad_token_id(special["<|fim_pad|>"])
     writer.add_add_bos_token(False)
+    # How pack.py writes its examples; readers that do not know the key ask
+    # in the other order.
+    writer.add_bool("cerium.fim_suffix_first", True)
     for key, token in FIM_TOKENS.items():
         writer.add_uint32(f"tokenizer.ggml.{key}_token_id", special[token])
 
@@ -100,13 +103,18 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--type", choices=TYPES, default="q8_0")
     parser.add_argument("--name", default="cerium-first")
+    parser.add_argument("--context", type=int, metavar="TOKENS",
+                        help="what the file says that it holds, where more "
+                        "than the rows was measured to do (evaluate.py)")
     parser.add_argument("--tokenizer", type=Path,
                         default=HERE / "work/tokenizer.json")
     args = parser.parse_args()
     state = checkpoint.load(args.checkpoint)
     partial = args.out.with_name(args.out.name + ".partial")
     writer = gguf.GGUFWriter(partial, "qwen3")
-    add_config(writer, Config(**state["config"]), args.name, args.type)
+    config = Config(**state["config"])
+    config.context = args.context or config.context
+    add_config(writer, config, args.name, args.type)
     add_tokenizer(writer, args.tokenizer)
     add_weights(writer, state["weights"], args.type)
     writer.write_header_to_file()

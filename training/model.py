@@ -131,17 +131,22 @@ class Decoder(nn.Module):
         return sum(p.numel() for p in self.parameters())
 
 
-def mean_loss(hidden, weight, targets, chunk, dtype=torch.float32, z=0.0):
+def mean_loss(hidden, weight, targets, chunk, dtype=torch.float32, z=0.0,
+              shares=None):
     """Mean cross-entropy in nats, computed `chunk` positions at a time.
 
+    With `shares`, of the targets' shape, a mean weighted by them.
     With `z`, plus so many times the mean square of the logits' normalizer,
     which keeps it near zero where products are in bfloat16.
 
     `dtype` is what the matrix products are computed in; the softmax and the
     sums stay in float32.
     """
+    if shares is None:
+        shares = torch.ones_like(targets, dtype=torch.float32)
+    shares = (shares / shares.sum()).flatten()
     return ChunkedLoss.apply(hidden.flatten(0, 1), weight, targets.flatten(),
-                             chunk, dtype, z)
+                             chunk, dtype, z, shares)
 
 
 class ChunkedLoss(torch.autograd.Function):
@@ -152,35 +157,33 @@ class ChunkedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, h, weight, targets, chunk, dtype, z):
+    def forward(ctx, h, weight, targets, chunk, dtype, z, shares):
         total = weight.new_zeros(())
         dh = torch.empty_like(h)
         dweight = torch.zeros_like(weight)
         table = weight.to(dtype)
-        scale = 1.0 / len(h)
         for begin in range(0, len(h), chunk):
             part = h[begin:begin + chunk].to(dtype)
             target = targets[begin:begin + chunk, None]
             logits = (part @ table.T).float()
             normalizer = logits.logsumexp(dim=-1, keepdim=True)
             logs = logits.sub_(normalizer)
-            total -= logs.gather(1, target).sum()
-            total += z * normalizer.square().sum()
+            share = shares[begin:begin + chunk, None]
+            total -= (share * logs.gather(1, target)).sum()
+            total += z * (share * normalizer.square()).sum()
             gradient = logs.exp_().mul_(1 + 2 * z * normalizer)
             gradient.scatter_add_(1, target, gradient.new_full(
                 target.shape, -1.0))
-            gradient = gradient.to(dtype)
+            gradient = gradient.mul_(share).to(dtype)
             dh[begin:begin + chunk] = gradient @ table
             if dtype == dweight.dtype:
                 dweight.addmm_(gradient.T, part)
             else:
                 dweight += gradient.T @ part
-        dh *= scale
-        dweight *= scale
         ctx.save_for_backward(dh, dweight)
-        return total * scale
+        return total
 
     @staticmethod
     def backward(ctx, grad):
         dh, dweight = ctx.saved_tensors
-        return grad * dh, grad * dweight, None, None, None, None
+        return grad * dh, grad * dweight, None, None, None, None, None

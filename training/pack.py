@@ -121,14 +121,16 @@ class Packer:
         kind = self.random.random()
         if kind < 0.30:  # the end of a line: what follows below
             return stop, self.lines_on(text, stop)
-        if kind < 0.45:  # behind the indentation
+        if kind < 0.48:  # the beginning of a line, to the end of a line
+            return start, self.lines_on(text, start - 1)
+        if kind < 0.60:  # behind the indentation
             start += re.match(r"[ \t]*", text[start:]).end()
             return start, self.lines_on(text, start - 1)
-        if kind < 0.68:  # within a line, to its end
+        if kind < 0.82:  # within a line, to its end
             return begin, stop
-        if kind < 0.78:  # within a line
+        if kind < 0.88:  # within a line
             return begin, self.random.randint(begin, stop)
-        if kind < 0.88:  # whole lines
+        if kind < 0.94:  # whole lines, with their last line break
             return start, min(len(text), self.lines_on(text, start - 1) + 1)
         length = int(len(text) * self.random.random() ** 2 / 2)
         return begin, min(len(text), begin + length)  # any two characters
@@ -146,8 +148,10 @@ class Packer:
     def example(self, head, text):
         begin, end = self.hole(text)
         token = self.token
-        return [*head, token["fim_prefix"], *self.encode(text[:begin]),
-                token["fim_suffix"], *self.encode(text[end:]),
+        # The suffix first: what stands before the hole then stands before the
+        # middle, too, and a small model need not learn to look for it.
+        return [*head, token["fim_suffix"], *self.encode(text[end:]),
+                token["fim_prefix"], *self.encode(text[:begin]),
                 token["fim_middle"], *self.encode(text[begin:end]),
                 token["endoftext"]]
 
@@ -157,6 +161,9 @@ class Packer:
         share = self.args.fim_share
         writer = Writer(self.row + 1, share / (1 - share))
         for doc in docs:
+            if self.args.limit and sum(
+                    writer.totals.values()) > self.args.limit:
+                break
             if self.random.random() >= share:
                 writer.add_plain(self.plain(doc))
                 continue
@@ -177,8 +184,10 @@ def main():
     parser.add_argument("--out", type=Path, default=HERE / "work/tokens")
     parser.add_argument("--rows", type=int, nargs="+", default=[512, 1024],
                         help="row lengths; each is packed with another seed")
-    parser.add_argument("--fim-share", type=float, default=0.55)
-    parser.add_argument("--header-share", type=float, default=0.6)
+    parser.add_argument("--limit", type=int, default=0, metavar="TOKENS",
+                        help="of each row length, where not all are seen")
+    parser.add_argument("--fim-share", type=float, default=0.65)
+    parser.add_argument("--header-share", type=float, default=0.75)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     tokenizer = Tokenizer.from_file(str(args.tokenizer))

@@ -5,6 +5,8 @@
 """
 
 import copy
+import random
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -15,9 +17,14 @@ import torch.nn.functional as F
 
 import checkpoint
 import distill
+import export_gguf
+import import_gguf
 from model import Config, Decoder, mean_loss
 from optimizer import optimizers
+from pack import Packer
 from prune import Seen, kept_layers, pruned
+from tokenizer import train as train_tokenizer
+from train import in_middles
 
 SMALL = Config(vocab=97, width=32, layers=3, heads=2, kv_heads=1, head_dim=16,
                ffn=48, context=64)
@@ -48,10 +55,27 @@ def test_loss_is_autograds():
     logits = (hidden @ table.T).flatten(0, 1)
     plain = (F.cross_entropy(logits, ids[:, 1:].flatten())
              + 0.01 * logits.logsumexp(-1).square().mean())
-    want = torch.autograd.grad(plain, (hidden, table))
+    want = torch.autograd.grad(plain, (hidden, table), retain_graph=True)
     ours = mean_loss(hidden, table, ids[:, 1:], chunk=13, z=0.01)
     got = torch.autograd.grad(ours, (hidden, table))
     assert close(ours, plain) and all(map(close, got, want))
+    shares = torch.rand(ids[:, 1:].shape)
+    each = (F.cross_entropy(logits, ids[:, 1:].flatten(), reduction="none")
+            + 0.01 * logits.logsumexp(-1).square())
+    plain = (each * shares.flatten()).sum() / shares.sum()
+    want = torch.autograd.grad(plain, (hidden, table))
+    ours = mean_loss(hidden, table, ids[:, 1:], chunk=13, z=0.01,
+                     shares=shares)
+    got = torch.autograd.grad(ours, (hidden, table))
+    assert close(ours, plain) and all(map(close, got, want))
+
+
+def test_middles_are_found():
+    """From behind the mark to the end, over two examples and plain text."""
+    middle, end = 3, 0
+    row = torch.tensor([[7, 0, 1, 7, 2, 7, 3, 8, 8, 0, 7, 1, 2, 3, 8, 0, 7]])
+    found = in_middles(row, middle, end)[0].nonzero().flatten().tolist()
+    assert found == [6, 7, 8, 13, 14], found
 
 
 def test_divergence_is_autograds():
@@ -145,6 +169,56 @@ def test_distillation_learns_the_teacher():
             for step in steps:
                 step.step()
         assert apart() < 0.7 * before, (before, apart())
+
+
+CODE = "".join(f"def f{i}(x, y):\n    z = x * {i}\n\n    return (z, y)\n"
+               for i in range(12))
+
+
+def test_gguf_and_back():
+    """A file that was exported gives the checkpoint that it came from."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        vocabulary = train_tokenizer([CODE], 280)
+        vocabulary.save(str(folder / "tokenizer.json"))
+        model = random_model(Config(**{
+            **SMALL.as_dict(), "vocab": vocabulary.get_vocab_size(),
+            "rope_base": 5000.0}))
+        checkpoint.save(folder / "a.pt", model)
+        for module, *words in ((export_gguf, "a.pt", "a.gguf", "--type", "f16",
+                                "--tokenizer", "tokenizer.json"),
+                               (import_gguf, "a.gguf", "b.pt")):
+            subprocess.run([sys.executable, module.__file__, *words],
+                           cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        back = checkpoint.load_model(folder / "b.pt")
+    assert back.config == model.config, back.config
+    ids = torch.arange(60)[None]
+    assert close(back.logits(ids), model.logits(ids), 0.05)
+    for name, p in model.named_parameters():
+        assert close(back.state_dict()[name], p, 1e-3), name
+
+
+def test_holes_are_where_cursors_stand():
+    """Prefix, middle and suffix are the text; no middle is blank."""
+    vocabulary = train_tokenizer([CODE], 280)
+    packer = Packer(vocabulary, 3, 512, SimpleNamespace())
+    token, begins = packer.token, {"line": 0, "end": 0, "indent": 0}
+    draw = random.Random(4)
+    for _ in range(400):
+        start = draw.randrange(40)
+        piece = CODE[CODE.find("\n", start) + 1:][:300]
+        ids = packer.example([], piece)
+        assert ids[0] == token["fim_suffix"] and ids[-1] == token["endoftext"]
+        prefix, middle = (ids.index(token[t]) for t in ("fim_prefix",
+                                                        "fim_middle"))
+        after, before, hole = (vocabulary.decode(part) for part in (
+            ids[1:prefix], ids[prefix + 1:middle], ids[middle + 1:-1]))
+        assert before + hole + after == piece
+        assert hole.strip()
+        begins["end"] += hole.startswith("\n")
+        begins["line"] += (before[-1:] in ("\n", "") and after[:1] == "\n")
+        begins["indent"] += before.endswith("\n    ") and hole[0] != " "
+    assert min(begins.values()) > 20, begins
 
 
 def main():

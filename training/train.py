@@ -63,6 +63,17 @@ def rate(progress, args):
     return min(1.0, (1.0 - progress) / max(args.cooldown, 1e-9))
 
 
+def in_middles(tokens, middle, end):
+    """Whether each of [rows, length] tokens is followed by one of a middle.
+
+    What ends a middle, `end`, belongs to it: a model has to learn to stop.
+    """
+    places = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)
+    last = [torch.cummax(places * (tokens == t), dim=1).values
+            for t in (middle, end)]
+    return last[0] > last[1]
+
+
 class Run:
     def __init__(self, args):
         self.args = args
@@ -83,6 +94,9 @@ class Run:
             self.resume()
         elif args.init:
             self.model.load_state_dict(checkpoint.load(args.init)["weights"])
+        vocabulary = Tokenizer.from_file(str(args.tokenizer))
+        self.marks = [vocabulary.token_to_id(f"<|{name}|>")
+                      for name in ("fim_middle", "endoftext")]
         self.parameters = list(self.model.parameters())
         self.hidden = self.model.hidden
         if args.compile:
@@ -121,8 +135,9 @@ class Run:
         with torch.autocast(torch.device(args.device).type, torch.bfloat16,
                             enabled=args.bf16):
             hidden = self.hidden(tokens)
+        shares = 1 + (args.middles - 1) * in_middles(tokens, *self.marks)
         loss = mean_loss(hidden, self.model.embedding.weight, targets,
-                         args.chunk, dtype, args.z_loss)
+                         args.chunk, dtype, args.z_loss, shares)
         return loss.detach(), torch.autograd.grad(loss, self.parameters)
 
     def train_step(self, progress):
@@ -132,7 +147,8 @@ class Run:
         stage = 0 if progress < 1 - args.long_share else -1
         rows = self.rows[stage]
         micro = max(args.micro, rows.row)
-        parts = max(1, args.batch // micro)
+        # At least one for each worker, however long the rows.
+        parts = max(args.workers, args.batch // micro)
         batches = []
         for _ in range(parts):
             batches.append(rows.batch(self.positions[stage], micro,
@@ -236,7 +252,7 @@ def arguments(description=__doc__):
     add("--long-share", type=float, default=0.15,
         help="share of the run that trains on the last row length")
     add("--batch", type=int, default=4096, help="tokens a step, "
-        "at least a row")
+        "at least a row for each worker")
     add("--micro", type=int, default=1024, help="tokens a forward pass, "
         "at least a row")
     add("--chunk", type=int, default=256, help="positions whose logits "
@@ -247,6 +263,8 @@ def arguments(description=__doc__):
     add("--warmup", type=float, default=0.02, help="share of the run")
     add("--cooldown", type=float, default=0.5, help="share of the run")
     add("--clip", type=float, default=1.0)
+    add("--middles", type=float, default=1.0, help="weight in the loss of "
+        "the tokens that fill holes; of all others 1")
     add("--z-loss", type=float, default=0.0, help="share of the squared "
         "normalizer of the logits in the loss; 1e-4 for --bf16")
     add("--seed", type=int, default=1)

@@ -2,6 +2,7 @@
 #include "programs/programs.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "programs/generate.h"
@@ -13,6 +14,7 @@ static const char help[] =
     "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
     "  -n, --tokens N        at most N new tokens (default 64)\n"
     "      --lines N         end after N lines (default 1; 0: until the model ends)\n"
+    "      --min-confidence X  hold back what the model gives a probability under X (0 to 1)\n"
     "      --context-file F  a file that the model may look at; may be given several times\n"
     "      --repo NAME       name of the repository\n"
     "      --show            show the completion in its place\n"
@@ -27,7 +29,7 @@ static const char help[] =
     "      --quiet           no figures at the end, nothing of what was corrected\n\n"
     "example: cerium complete src/base/memory.c:42 --lines 3\n";
 
-enum { OWN_LINES = OPTION_OWN, OWN_CONTEXT, OWN_REPO, OWN_SHOW, OWN_QUIET };
+enum { OWN_LINES = OPTION_OWN, OWN_CONTEXT, OWN_REPO, OWN_SHOW, OWN_QUIET, OWN_CONFIDENCE };
 enum { FILE_BYTES_MAX = 64 << 20, CONTEXT_FILES_MAX = 32, SHOW_LINES = 4 };
 enum { BEFORE_BYTES = 64 << 10 }; /* of the file, that the watchdog looks at */
 
@@ -35,6 +37,9 @@ typedef struct {
     options o;
     uint32_t lines;
     bool show, quiet;
+    bool measured;         /* --min-confidence was given: */
+    double confidence_min; /* what is shown at least has */
+    double logprob;        /* of the tokens so far, in all */
     const char *repo;
     const char *context_paths[CONTEXT_FILES_MAX];
     bytes context_texts[CONTEXT_FILES_MAX];
@@ -69,6 +74,10 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_QUIET:
         c->quiet = true;
         return true;
+    case OWN_CONFIDENCE:
+        c->measured = true;
+        return parse_f64(view_of(value), &c->confidence_min) && c->confidence_min >= 0 &&
+               c->confidence_min <= 1;
     default:
         return false;
     }
@@ -182,15 +191,34 @@ static int keep_text(void *user, view text, cerium_error *err)
     return CERIUM_OK;
 }
 
+static void keep_logprob(void *user, const watch_token *token)
+{
+    completion *c = user;
+    c->logprob += (double)token->logprob;
+}
+
+/* What `cerium eval` calls the confidence on a line: the probability of all of its tokens. */
+static double confidence(const completion *c) { return exp(c->logprob); }
+
+static bool is_held_back(const completion *c)
+{
+    return c->measured && confidence(c) < c->confidence_min;
+}
+
 static int fill(completion *c, cerium_session *session, const cerium_engine *engine,
                 const int32_t *tokens, size_t n, generation *g, cerium_error *err)
 {
     size_t before = c->at < BEFORE_BYTES ? c->at : BEFORE_BYTES;
+    if (c->measured) { /* no token behind the end counts: drafts bring several at a time */
+        c->o.sampling.logprobs = true;
+        c->o.sampling.step_tokens_max = 1;
+    }
     generation_order order = {.tokens = tokens,
                               .n_tokens = n,
                               .n_new = c->o.n_tokens,
                               .sampling = &c->o.sampling,
                               .text = keep_text,
+                              .seen = c->measured ? keep_logprob : NULL,
                               .user = c,
                               .guarding = &c->guarding,
                               .form = GUARD_CODE,
@@ -201,7 +229,7 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
 
 static void print_json(const completion *c, const generation *g)
 {
-    json_t *text = json_stringn(c->out, c->out_len);
+    json_t *text = json_stringn(c->out, is_held_back(c) ? 0 : c->out_len);
     if (!text) text = json_string(""); /* not UTF-8 */
     const char *stop = g->new_tokens < c->o.n_tokens ? "lines" : "tokens";
     if (g->guarded) stop = "guard";
@@ -212,6 +240,10 @@ static void print_json(const completion *c, const generation *g)
                   "prompt_tokens", (int)g->prompt_tokens, "tokens", (int)g->new_tokens,
                   "first_token_ms", (double)g->first_ns / 1e6, "tokens_per_second",
                   g->rest_ns ? (g->new_tokens - 1) * 1e9 / (double)g->rest_ns : 0.0);
+    if (c->measured && all) {
+        json_object_set_new(all, "confidence", json_real(confidence(c)));
+        json_object_set_new(all, "held_back", json_boolean(is_held_back(c)));
+    }
     json_dumpf(all, stdout, JSON_INDENT(2));
     printf("\n");
     json_decref(all);
@@ -251,6 +283,9 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
     if (c->stream) fclose(c->stream);
     if (!status && c->o.json)
         print_json(c, &g);
+    else if (!status && is_held_back(c))
+        fprintf(stderr, "held back: confidence %.3f, under %.3f\n", confidence(c),
+                c->confidence_min);
     else if (!status && c->show)
         print_in_place(c);
     else if (!status)
@@ -280,6 +315,7 @@ int program_complete(int argc, char **argv)
         {"repo", required_argument, NULL, OWN_REPO},
         {"show", no_argument, NULL, OWN_SHOW},
         {"quiet", no_argument, NULL, OWN_QUIET},
+        {"min-confidence", required_argument, NULL, OWN_CONFIDENCE},
     };
     static completion c = {.o = {.n_tokens = 64}, .lines = 1};
     cerium_error err;

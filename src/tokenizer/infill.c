@@ -26,7 +26,8 @@ infill_form infill_detect(const tokenizer *t)
     view pre = tokenizer_pre(t);
     if (is_named(t, form.suf, VIEW("[SUFFIX]"))) form.order = INFILL_CODESTRAL;
     else if (form.mid < 0) return form;
-    else if (view_equal(pre, VIEW("mellum")) || view_equal(pre, VIEW("mellum2")))
+    else if (tokenizer_suffix_first(t) || view_equal(pre, VIEW("mellum")) ||
+             view_equal(pre, VIEW("mellum2")))
         form.order = INFILL_SUFFIX_FIRST;
     else form.order = INFILL_PREFIX_FIRST;
     form.repo_line = is_named(t, form.rep, VIEW("<|repo_name|>"));

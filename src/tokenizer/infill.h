@@ -9,7 +9,8 @@ typedef enum {
     INFILL_NONE,
     INFILL_PREFIX_FIRST, /* [pre] prefix [suf] suffix [mid]: Qwen, StarCoder, DeepSeek, CodeLlama,
                             GLM, Granite, CodeGemma */
-    INFILL_SUFFIX_FIRST, /* [suf] suffix [pre] prefix [mid]: Mellum */
+    INFILL_SUFFIX_FIRST, /* [suf] suffix [pre] prefix [mid]: Mellum, and files
+                            that say so (docs/formats.md) */
     INFILL_CODESTRAL,    /* [suf] suffix [pre] prefix, and no third token */
 } infill_order;
 

@@ -14,7 +14,7 @@ struct tokenizer {
     special_tokens special;
     merges rules;
     pretokenizer *pre; /* byte-level only */
-    bool whole_words, adds_bos, adds_eos, adds_space;
+    bool whole_words, adds_bos, adds_eos, adds_space, suffix_first;
     bytes texts; /* the chat template, then the name of the pre-tokenizer */
     size_t template_len;
 };
@@ -36,6 +36,7 @@ static int open_flags(tokenizer *t, const gguf_file *file, cerium_error *err)
     t->adds_bos = facts.adds_bos;
     gguf_get_bool(file, "tokenizer.ggml.add_bos_token", &t->adds_bos);
     gguf_get_bool(file, "tokenizer.ggml.add_eos_token", &t->adds_eos);
+    gguf_get_bool(file, "cerium.fim_suffix_first", &t->suffix_first);
     if (t->special.roles[TOKEN_BOS] < 0) t->adds_bos = false;
     if (t->special.roles[TOKEN_EOS] < 0) t->adds_eos = false;
     return CERIUM_OK;
@@ -132,6 +133,8 @@ int32_t tokenizer_find_special(const tokenizer *t, view text, size_t *at, size_t
 bool tokenizer_adds_bos(const tokenizer *t) { return t->adds_bos; }
 
 bool tokenizer_adds_space(const tokenizer *t) { return t->adds_space; }
+
+bool tokenizer_suffix_first(const tokenizer *t) { return t->suffix_first; }
 
 view tokenizer_pre(const tokenizer *t)
 {

@@ -76,6 +76,8 @@ int32_t tokenizer_find_special(const tokenizer *t, view text, size_t *at, size_t
 bool tokenizer_adds_bos(const tokenizer *t);   /* encode() with begin puts TOKEN_BOS first */
 bool tokenizer_adds_space(const tokenizer *t); /* text at the start and after a control token
                                                   gets a space before it (SentencePiece) */
+bool tokenizer_suffix_first(const tokenizer *t); /* cerium.fim_suffix_first: the file says that what
+                                                    stands after a hole comes first */
 view tokenizer_pre(const tokenizer *t);        /* tokenizer.ggml.pre, or empty; owned by t */
 view tokenizer_template(const tokenizer *t);   /* tokenizer.chat_template, or empty; owned by t */
 

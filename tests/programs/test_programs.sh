@@ -143,6 +143,16 @@ if [ -e models/cerium-first.gguf ]; then
     check "the line is there" says "    return " out
     check "with --json" status 0 ./cerium complete --json "$work/add.c:3"
     check "the text is there" says '"text"' out
+    check "nothing is surer than sure" status 0 ./cerium complete --min-confidence 1 "$work/add.c:3"
+    check "so it is held back" says "held back: confidence 0" err
+    check_fails "and not written" test -s "$work/out"
+    check "in JSON, too" status 0 ./cerium complete --min-confidence 1 --json "$work/add.c:3"
+    check "with its confidence" says '"confidence": ' out
+    check "without the text" says '"text": ""' out
+    check "no confidence is under 0" status 0 ./cerium complete --min-confidence 0 --json \
+        "$work/add.c:3"
+    check "so this one is shown" says '"held_back": false' out
+    check "more than sure" refused 2 "min-confidence" ./cerium complete --min-confidence 1.1 x:1
 
     # Every type opens and predicts a text about as well as the file's own.
     model=models/cerium-first.gguf

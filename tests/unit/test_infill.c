@@ -28,7 +28,8 @@ static const char *const codellama[] = {BLANK "<PRE>", BLANK "<SUF>", BLANK "<MI
 static const char *const codestral[] = {"[PREFIX]", "[SUFFIX]", "[MIDDLE]", NULL};
 static const char *const glm[] = {"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>", NULL};
 
-static tokenizer *open_tokens(const char *pre, const char *const *control)
+/* With suffix_first, the file says so. */
+static tokenizer *open_vocabulary(const char *pre, const char *const *control, bool suffix_first)
 {
     size_t n = 0;
     while (control[n]) n++;
@@ -37,20 +38,25 @@ static tokenizer *open_tokens(const char *pre, const char *const *control)
     tokenizer *t = NULL;
     vocab_open(&v);
     vocab_bytes_model(&v, pre, NULL, 0, control, n);
+    if (suffix_first) vocab_bool(&v, "cerium.fim_suffix_first", true);
     TEST_CHECK_THAT(!vocab_tokenizer(&v, &t, &err), "%s", err.message);
     vocab_close(&v);
     CHECK(t);
     return t;
 }
 
-static void expect(const char *pre, const char *const *control, const cerium_infill *infill,
-                   const char *want)
+static tokenizer *open_tokens(const char *pre, const char *const *control)
+{
+    return open_vocabulary(pre, control, false);
+}
+
+/* Of a tokenizer that is taken and closed. */
+static void expect_of(tokenizer *t, const cerium_infill *infill, const char *want)
 {
     int32_t tokens[TOKENS_MAX];
     size_t n = 0, len;
     cerium_error err;
     char got[2048] = "";
-    tokenizer *t = open_tokens(pre, control);
     infill_form form = infill_detect(t);
     TEST_CHECK(form.order != INFILL_NONE);
     TEST_CHECK(infill_render(t, &form, infill, tokens, TOKENS_MAX, &n, &err) == CERIUM_OK);
@@ -66,6 +72,12 @@ static void expect(const char *pre, const char *const *control, const cerium_inf
     TEST_CHECK(infill_render(t, &form, infill, tokens, 1, &len, &err) == CERIUM_ERR_CAPACITY);
     TEST_CHECK(len == n);
     tokenizer_close(&t);
+}
+
+static void expect(const char *pre, const char *const *control, const cerium_infill *infill,
+                   const char *want)
+{
+    expect_of(open_tokens(pre, control), infill, want);
 }
 
 static const cerium_infill hole = {
@@ -135,13 +147,23 @@ static void test_injection(void)
     tokenizer_close(&t);
 }
 
-/* One more letter before the cursor: all tokens up to there stay. */
-static void test_stable(void)
+/* A file may say that what stands after the hole comes first. */
+static void test_suffix_first(void)
+{
+    expect_of(open_vocabulary("qwen2", qwen, true), &hole,
+              "<|fim_suffix|>\nprint(a)<|fim_prefix|>a = <|fim_middle|>");
+    expect_of(open_vocabulary("qwen2", qwen, true), &whole,
+              "<|repo_name|>demo\n<|file_sep|>x.py\nx = 1\n<|file_sep|>y.py\ny = 2\n"
+              "<|file_sep|>a.py\n<|fim_suffix|>\n<|fim_prefix|>a = <|fim_middle|>");
+}
+
+/* One more letter before the cursor: all tokens up to the next mark stay. */
+static void stays(bool suffix_first)
 {
     int32_t before[TOKENS_MAX], after[TOKENS_MAX];
     size_t n_before, n_after, same = 0, want = 0;
     cerium_error err;
-    tokenizer *t = open_tokens("qwen2", qwen);
+    tokenizer *t = open_vocabulary("qwen2", qwen, suffix_first);
     infill_form form = infill_detect(t);
     cerium_infill typed = whole;
     typed.prefix = "a = f";
@@ -149,9 +171,15 @@ static void test_stable(void)
     TEST_CHECK(!infill_render(t, &form, &whole, before, TOKENS_MAX, &n_before, &err));
     TEST_CHECK(!infill_render(t, &form, &typed, after, TOKENS_MAX, &n_after, &err));
     while (same < n_before && before[same] == after[same]) same++;
-    while (before[want] != form.suf) want++;
+    while (before[want] != (suffix_first ? form.mid : form.suf)) want++;
     TEST_CHECK_THAT(same == want, "%zu of %zu tokens stay", same, want);
     tokenizer_close(&t);
+}
+
+static void test_stable(void)
+{
+    stays(false);
+    stays(true); /* with the suffix */
 }
 
 static void test_refused(void)
@@ -179,6 +207,7 @@ int main(void)
     TEST_RUN(test_families);
     TEST_RUN(test_files);
     TEST_RUN(test_injection);
+    TEST_RUN(test_suffix_first);
     TEST_RUN(test_stable);
     TEST_RUN(test_refused);
     return unit_report("infill");

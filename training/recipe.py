@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""The whole way to a model in one command: from packages to a checked GGUF.
+
+    python recipe.py                                    two cores, 100 minutes
+    python recipe.py --init ../models/cerium-first.gguf   goes on with a model
+    python recipe.py --size 31m --device cuda --minutes 25
+
+Each step is one of the programs here, run as it would be by hand and printed
+first; --dry-run only prints. A step whose result is there is not done again,
+so that a run that was ended goes on with the same command; --from STEP does
+it and those behind it anew.
+"""
+
+import argparse
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+# Five million weights are what two cores can feed in two hours; thirty-one
+# what an accelerator can in half an hour. Every row is whole groups of 128.
+SIZES = {
+    "5m": {"layers": 4, "width": 256, "heads": 4, "kv_heads": 2, "ffn": 768,
+           "vocab": 8192},
+    "11m": {"layers": 5, "width": 384, "heads": 6, "kv_heads": 2,
+            "ffn": 1024, "vocab": 8192},
+    "31m": {"layers": 8, "width": 512, "heads": 8, "kv_heads": 2,
+            "ffn": 1408, "vocab": 16384},
+}
+DEVICES = {
+    "cpu": {"batch": 4096, "micro": 1024, "chunk": 256, "workers": 2},
+    "cuda": {"batch": 131072, "micro": 65536, "chunk": 8192, "workers": 1},
+}
+STEPS = ["fetch", "build", "tokenizer", "pack", "init", "train", "evaluate",
+         "export", "check", "lines"]
+
+
+def flags(options):
+    return [word for name, value in options.items()
+            for word in ("--" + name.replace("_", "-"), str(value))]
+
+
+def plan(args):
+    """[(step, what it makes or None, words of the command)], in order."""
+    work, out = args.work, args.out
+    size, device = SIZES[args.size], DEVICES[args.device]
+    corpus, tokens = work / "corpus", work / "tokens"
+    tokenizer, run = work / "tokenizer.json", work / "run"
+    checkpoint, start = run / "checkpoint.pt", work / "start.pt"
+    texts = ["--corpus", corpus, "--tokenizer", tokenizer]
+    rows = [str(row) for row in args.rows]
+
+    vocabulary = (["--from-gguf", args.init] if args.init
+                  else flags({"entries": size["vocab"]}))
+    train = [*flags(size), *flags(device), "--device", args.device,
+             "--rows", *rows, "--minutes", str(args.minutes),
+             "--middles", "4",
+             "--tokens", tokens, "--tokenizer", tokenizer,
+             "--held-out", corpus / "held_out.jsonl", "--out", run]
+    if args.device == "cuda":
+        train += ["--bf16", "--z-loss", "0.0001"]
+    else:
+        train += ["--no-compile"]
+    if args.init:  # an annealed model goes on at half of the rates
+        train += ["--init", start, "--matrix-lr", "0.006", "--lr", "0.0006"]
+    steps = [
+        # Downloads are for the corpus alone: not missed where that is.
+        ("fetch", corpus / "train.jsonl",
+         ["corpus.py", "fetch", "--downloads", work / "downloads"]),
+        ("build", corpus / "train.jsonl",
+         ["corpus.py", "build", "--downloads", work / "downloads", "--out",
+          corpus, "--exclude", *args.exclude]),
+        ("tokenizer", tokenizer, ["tokenizer.py", "--corpus", corpus, "--out",
+                                  tokenizer, *vocabulary]),
+        ("pack", tokens / "facts.json",
+         ["pack.py", *texts, "--out", tokens, "--rows", *rows, "--limit",
+          str(args.limit)]),
+        ("train", run / "done", ["train.py", *train]),
+        ("evaluate", None,
+         ["evaluate.py", checkpoint, "--tokenizer", tokenizer, "--held-out",
+          corpus / "held_out.jsonl", "--context", "1024",
+          "--skip", r"(^|/)tests?/"]),
+        ("export", out, ["export_gguf.py", checkpoint, out, "--name",
+                         out.stem, "--tokenizer", tokenizer]),
+        ("check", None, ["check_export.py", checkpoint, out]),
+        ("lines", None, ["fill_lines.py", out, "--held-out",
+                         corpus / "held_out.jsonl"]),
+    ]
+    if args.init:
+        steps.insert(4, ("init", start, ["import_gguf.py", args.init, start]))
+    return steps
+
+
+def perform(step, words):
+    """Run one step; its failure is ours."""
+    done = subprocess.run([sys.executable, HERE / words[0], *words[1:]])
+    if done.returncode:
+        raise SystemExit(f"{step}: ended with status {done.returncode}; the "
+                         "same command goes on from here")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    add = parser.add_argument
+    add("--size", choices=SIZES, default="5m")
+    add("--device", choices=DEVICES, default="cpu")
+    add("--minutes", type=float, default=100, help="of training")
+    add("--init", type=Path, metavar="GGUF", help="a model of this size to go "
+        "on with; its vocabulary is kept")
+    add("--exclude", nargs="*", default=[], metavar="JSONL",
+        help="evaluation sets that training text must not copy")
+    add("--rows", type=int, nargs="+", default=[512, 4096],
+        help="row lengths, the last for the end of the run")
+    add("--limit", type=int, default=0, metavar="TOKENS",
+        help="pack no more of each row length; 0: all")
+    add("--work", type=Path, default=HERE / "work")
+    add("--out", type=Path, default=HERE / "work/model.gguf",
+        help="the GGUF file")
+    add("--from", dest="first", choices=STEPS, metavar="STEP",
+        help="do this step anew and all behind it: " + ", ".join(STEPS))
+    add("--to", dest="last", choices=STEPS, metavar="STEP", default="lines")
+    add("--dry-run", action="store_true", help="print the commands alone")
+    args = parser.parse_args()
+    anew = False
+    for step, made, words in plan(args):
+        if STEPS.index(step) > STEPS.index(args.last):
+            break
+        anew |= step == args.first
+        if made and made.exists() and not anew:
+            print(f"# {step}: {made} is there", flush=True)
+            continue
+        if not made and args.first and not anew:  # only tells something
+            continue
+        words = [str(word) for word in words]
+        print(f"# {step}\n{shlex.join(['python', *words])}", flush=True)
+        if args.dry_run:
+            continue
+        if anew and step == "train":  # else it would go on with what it has
+            shutil.rmtree(made.parent, ignore_errors=True)
+        perform(step, words)
+        if step == "train":  # a checkpoint alone does not say that it ended
+            made.touch()
+
+
+if __name__ == "__main__":
+    main()
