@@ -23,13 +23,14 @@ import json
 import pathlib
 import platform
 import re
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+
+from server import free_port, serving
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIRST_TOKEN = 1000  # of the synthetic vocabulary: below are bytes
@@ -71,12 +72,6 @@ def read_edits(cerium, path, count, last_token):
     return edits
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Server:
     """A server that goes on with tokens; `name` is a line of the table."""
 
@@ -86,35 +81,18 @@ class Server:
         self.command = [str(word) for word in command] + ["--port", str(self.port)]
         self.speeds = []
 
-    @contextlib.contextmanager
-    def running(self, log):
-        with open(log, "ab") as out:
-            process = subprocess.Popen(self.command, stdout=out, stderr=out)
-        try:
-            for _ in range(1200):
-                if process.poll() is not None:
-                    sys.exit(f"recited: {self.name} ended with {process.returncode}, see {log}")
-                with contextlib.suppress(OSError):
-                    self.ask("/health")
-                    break
-                time.sleep(0.1)
-            yield self
-        finally:
-            process.terminate()
-            process.wait(30)
-
-    def ask(self, path, body=None):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}",
-                                         json.dumps(body).encode() if body else None,
+    def ask(self, body):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{self.path}",
+                                         json.dumps(body).encode(),
                                          {"content-type": "application/json"})
         with urllib.request.urlopen(request, timeout=900) as answer:
             return json.load(answer)
 
     def recite(self, prompt, count):
         """The text, and the seconds until it is there; the prompt is computed before."""
-        self.ask(self.path, self.body(prompt, 1))
+        self.ask(self.body(prompt, 1))
         began = time.perf_counter()
-        answer = self.ask(self.path, self.body(prompt, count))
+        answer = self.ask(self.body(prompt, count))
         seconds = time.perf_counter() - began
         return answer["choices"][0]["text"] if "choices" in answer else answer["content"], seconds
 
@@ -148,7 +126,7 @@ def llamas(asked, model):
 def measure(servers, edits, folder):
     with contextlib.ExitStack() as stack:
         for server in servers:
-            stack.enter_context(server.running(folder / "server.log"))
+            stack.enter_context(serving(server.command, server.port, folder))
         for number, (prompt, answer) in enumerate(edits):
             texts = set()
             for server in servers:

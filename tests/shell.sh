@@ -62,6 +62,19 @@ refused() {
 # says TEXT [out|err]: what the last of these two wrote has the text.
 says() { grep -qF -e "$1" "$work/${2:-out}" || { cat "$work/${2:-out}"; return 1; }; }
 
+# python_with PLACE MODULES PACKAGE...: $python is that of a virtual environment in PLACE, made
+# once with packages from PyPI, that can import MODULES.  Where that cannot be, fails, and says why
+# in $why.
+python_with() {
+    place=$1 python=$1/bin/python modules=$2
+    shift 2
+    $python -c "import $modules" 2>/dev/null && return
+    { python3 -m venv "$place" && quiet_pip install "$@"; } >"$work/install" 2>&1
+    why=$(tail -n 1 "$work/install")
+    $python -c "import $modules" 2>/dev/null
+}
+quiet_pip() { $python -m pip --disable-pip-version-check --retries 1 --timeout 10 -q "$@"; }
+
 # skip NAME REASON
 skip() { echo "skipped: $1: $2"; }
 

@@ -54,7 +54,7 @@ int opening_check(const cerium_session *s, const cerium_resume *resume, const in
         size_t len;
         const char *text = tokenizer_bytes(s->engine->tokens, tokens[i], &len);
         if (len > left) len = left;
-        if (memcmp(text, resume->opening + at, len))
+        if (len && memcmp(text, resume->opening + at, len))
             return error_set(err, bad, "resume: the answer does not begin with its opening");
         at += len;
         left -= len;

@@ -8,26 +8,22 @@
 # installed into build/documents once.
 . tests/shell.sh
 
-place=build/documents
-python=$place/bin/python
 version=4.26.0
+place=build/documents
 suite=$place/jsonschema-$version/json/tests/draft2020-12
 export SAMPLE="$O/grammar_sample" MATCH="$O/grammar_match"
-pip() { $python -m pip --disable-pip-version-check --retries 1 --timeout 10 -q "$@"; }
-install() {
-    python3 -m venv $place &&
-        pip install "jsonschema[format-nongpl]==$version" lark==1.3.1 &&
-        pip download --no-deps --no-binary :all: -d $place jsonschema==$version &&
+has_suite() {
+    [ -d $suite ] && return
+    quiet_pip download --no-deps --no-binary :all: -d $place jsonschema==$version &&
         tar -C $place -xzf $place/jsonschema-$version.tar.gz
-}
-works() { $python -c 'import jsonschema, lark, rfc3339_validator' 2>/dev/null && [ -d $suite ]; }
-works || install >"$work/install" 2>&1
-if ! works; then
-    why=$(tail -n 1 "$work/install")
+} >"$work/suite" 2>&1
+why="no JSON-Schema-Test-Suite"
+python_with $place 'jsonschema, lark, rfc3339_validator' \
+    "jsonschema[format-nongpl]==$version" lark==1.3.1 && has_suite || {
     skip "sampled documents" "their validators cannot be installed: $why"
     report documents
     exit
-fi
+}
 
 documents() { $python tests/grammar/documents.py "$@"; }
 if [ $# -gt 0 ]; then

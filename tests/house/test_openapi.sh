@@ -3,21 +3,12 @@
 # docs/server.md fit it.  The validator comes from PyPI into build/openapi.
 . tests/shell.sh
 
-place=build/openapi
-python=$place/bin/python
-install() {
-    python3 -m venv $place &&
-        $python -m pip -q --disable-pip-version-check --retries 1 --timeout 10 install \
-            'openapi-spec-validator>=0.7,<1'
-}
-works() { $python -c 'import openapi_spec_validator, jsonschema, yaml' 2>/dev/null; }
-works || install >"$work/install" 2>&1
-if ! works; then
-    why=$(tail -n 1 "$work/install")
+python_with build/openapi 'openapi_spec_validator, jsonschema, yaml' \
+    'openapi-spec-validator>=0.7,<1' || {
     skip "the OpenAPI file" "openapi-spec-validator cannot be installed: $why"
     report openapi
     exit
-fi
+}
 
 valid() { $python tests/house/check_openapi.py "$1" "$2"; }
 check "it is valid, and so are the examples" valid docs/openapi.yaml docs/server.md
