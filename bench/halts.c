@@ -1,10 +1,13 @@
 /* halts.c - the bundled model forced through weak lines and free afterwards: how many runs release
  * something weak, in how many what came in a weak line's place parses, in how many all that was
  * released does and scans clean, and how many parse when the same model writes from the same place
- * and nobody interferes; and what the watch costs while nothing is found.
+ * and nobody interferes; and what the watch costs while nothing is found: a token's processor time,
+ * the least and the middle of some rounds.
  *
- *   bench_halts MODEL [RUNS]        prints one JSON object */
+ *   bench_halts MODEL [RUNS [FILE]]   prints one JSON object; to FILE one for each run, with what
+ *                                     was released, so that one can see why it does not parse */
 #include <jansson.h>
+#include <time.h>
 #include <tree_sitter/api.h>
 
 #include "../tests/guard/forced.h"
@@ -74,26 +77,39 @@ static bool parses(guard_language language, const char *before, const char *text
 /* ---- runs ---- */
 
 typedef struct {
-    uint32_t runs, weak, corrected, blocked, parsed, clean, discarded, taken;
+    uint32_t runs, weak, corrected, blocked, ended, noted, parsed, clean, discarded, taken;
     uint32_t line_parsed; /* the first line of what was released */
     uint32_t free_parsed; /* without a weak line before it, and without a watch */
 } totals;
 
 /* What the model writes when nobody interferes. */
-static bool free_parses(guard_language language, const char *before, const cerium_sampling *how)
+static bool free_parses(guard_language language, const char *before, const cerium_sampling *how,
+                        run *r)
 {
-    static run r;
     watch *w = open_watch(GUARD_CODE, language, before, "off");
     cerium_session *s = open_session(true);
-    drive(&r, s, before, "", NEW_TOKENS, how, w);
+    drive(r, s, before, "", NEW_TOKENS, how, w);
     cerium_session_close(&s);
     watch_close(&w);
-    return parses(language, before, r.text, UINT32_MAX);
+    return parses(language, before, r->text, UINT32_MAX);
 }
 
-static void run_sample(const json_t *sample, uint32_t seed, totals *t)
+static void write_run(FILE *f, const json_t *sample, uint32_t seed, const run *r, const run *free,
+                      bool line, bool parsed, bool free_parsed)
 {
-    static run r;
+    json_t *o = json_pack("{s:i, s:O, s:O, s:s%, s:s%, s:b, s:b, s:b, s:i, s:i}", "seed", (int)seed,
+                          "prompt", json_object_get(sample, "prompt"), "language",
+                          json_object_get(sample, "language"), "text", r->text, r->len, "free",
+                          free->text, free->len, "line_parsed", line, "parsed", parsed,
+                          "free_parsed", free_parsed, "taken", (int)r->n_taken, "again",
+                          (int)r->n_again);
+    if (o && !json_dumpf(o, f, JSON_COMPACT)) fputc('\n', f);
+    json_decref(o);
+}
+
+static void run_sample(const json_t *sample, uint32_t seed, totals *t, FILE *texts)
+{
+    static run r, alone;
     const char *before = json_string_value(json_object_get(sample, "prompt"));
     const char *say = json_string_value(json_object_get(sample, "weak"));
     guard_language language =
@@ -110,9 +126,14 @@ static void run_sample(const json_t *sample, uint32_t seed, totals *t)
     t->taken += r.n_taken;
     t->corrected += r.n_corrected > 0 && !r.n_blocked;
     t->blocked += r.n_blocked > 0;
+    t->ended += r.ended && !r.n_blocked;
+    t->noted += strstr(r.text, "CWE-") || strstr(r.text, "; instead: ");
     t->parsed += parsed;
-    t->line_parsed += r.n_corrected > 0 && !weak && parses(language, before, r.text, 1);
-    t->free_parsed += free_parses(language, before, &sampling);
+    bool line = r.n_corrected > 0 && !weak && parses(language, before, r.text, 1);
+    bool free_parsed = free_parses(language, before, &sampling, &alone);
+    if (texts) write_run(texts, sample, seed, &r, &alone, line, parsed, free_parsed);
+    t->line_parsed += line;
+    t->free_parsed += free_parsed;
     t->clean += r.n_corrected > 0 && parsed && !weak;
     t->discarded += (uint32_t)watch_measure(w).n_discarded;
     cerium_session_close(&s);
@@ -121,40 +142,65 @@ static void run_sample(const json_t *sample, uint32_t seed, totals *t)
 
 /* ---- what it costs ---- */
 
-static uint64_t time_answer(cerium_session *s, watch *w, uint64_t *guard_ns)
+/* Of the whole process, as a machine that does other things at the same time is asked too. */
+static uint64_t processor_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* A token's processor time, and the sum of the tokens; 0 when there was none. */
+static uint64_t time_answer(watch *w, uint64_t *sum)
 {
     static const char text[] = "def main():\n";
     int32_t tokens[64];
     cerium_step step;
     watch_result out;
     cerium_sampling sampling = {.repetition_penalty = 1.15f};
+    cerium_session *s = open_session(false);
     size_t n = encode(text, tokens, 64), n_made = 0;
-    if (cerium_session_sync(s, tokens, n, NULL, NULL)) return UINT64_MAX;
-    uint64_t start = clock_ns();
-    while (n_made < SPEED_TOKENS) {
-        if (cerium_session_step(s, &sampling, &step, NULL)) return UINT64_MAX;
-        if (w && (watch_step(w, &step, NULL, 0, &out) || out.order != WATCH_GO)) return UINT64_MAX;
-        n_made += step.n_tokens;
-        if (step.stop != CERIUM_STOP_NONE) break;
+    bool good = !cerium_session_sync(s, tokens, n, NULL, NULL);
+    uint64_t start = processor_ns();
+    *sum = 0;
+    while (good && n_made < SPEED_TOKENS) {
+        good = !cerium_session_step(s, &sampling, &step, NULL);
+        if (good && w) good = !watch_step(w, &step, NULL, 0, &out) && out.order == WATCH_GO;
+        if (!good || step.stop != CERIUM_STOP_NONE) break;
+        *sum = *sum * 31 + (uint64_t)step.tokens[0];
+        n_made++;
     }
-    if (w) *guard_ns = watch_measure(w).ns * 1000 / n_made;
-    return (clock_ns() - start) / n_made;
+    uint64_t ns = good && n_made ? (processor_ns() - start) / n_made : 0;
+    cerium_session_close(&s);
+    return ns;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Without a watch, with one, and without again: how far the first and the last are apart is what
+ * the machine does, not the watch. */
 static void measure(json_t *all)
 {
-    uint64_t best[2] = {UINT64_MAX, UINT64_MAX}, guard_ns = 0, least = UINT64_MAX;
-    for (int i = 0; i < 2 * ROUNDS; i++) {
-        cerium_session *s = open_session(false);
-        watch *w = i % 2 ? open_watch(GUARD_CODE, GUARD_PYTHON, "", "block") : NULL;
-        uint64_t ns = time_answer(s, w, &guard_ns);
-        if (ns < best[i % 2]) best[i % 2] = ns;
-        if (w && guard_ns < least) least = guard_ns;
-        cerium_session_close(&s);
-        if (w) watch_close(&w);
+    static const char *const names[] = {"token_ns_off", "token_ns_on", "token_ns_off_again"};
+    uint64_t ns[3][ROUNDS], least = UINT64_MAX, sum[3];
+    for (int i = 0; i < 3 * ROUNDS; i++) {
+        watch *w = i % 3 == 1 ? open_watch(GUARD_CODE, GUARD_PYTHON, "", "block") : NULL;
+        ns[i % 3][i / 3] = time_answer(w, &sum[i % 3]);
+        if (!w) continue;
+        uint64_t own = watch_measure(w).ns * 1000 / SPEED_TOKENS;
+        if (own < least) least = own;
+        watch_close(&w);
     }
-    json_object_set_new(all, "token_ns_off", json_integer((json_int_t)best[0]));
-    json_object_set_new(all, "token_ns_on", json_integer((json_int_t)best[1]));
+    TEST_CHECK(sum[0] == sum[1] && sum[1] == sum[2]);
+    for (int i = 0; i < 3; i++) {
+        qsort(ns[i], ROUNDS, sizeof **ns, by_size);
+        json_object_set_new(all, names[i], json_pack("[I,I]", (json_int_t)ns[i][0],
+                                                     (json_int_t)ns[i][ROUNDS / 2]));
+    }
     json_object_set_new(all, "guard_ns_per_token", json_real((double)least / 1000));
 }
 
@@ -167,8 +213,11 @@ int main(int argc, char **argv)
     bool good = argc < 3 || parse_u64(view_of(argv[2]), &runs);
     totals t = {0};
     FILE *f = fopen("tests/guard/forced.jsonl", "r");
+    FILE *texts = argc > 3 ? fopen(argv[3], "w") : NULL;
+    good &= argc <= 3 || texts;
     if (argc < 2 || !good || !f || !open_forced(argv[1], 1024)) {
-        fprintf(stderr, "usage: bench_halts MODEL [RUNS], beside tests/guard/forced.jsonl\n");
+        fprintf(stderr,
+                "usage: bench_halts MODEL [RUNS [FILE]], beside tests/guard/forced.jsonl\n");
         return 2;
     }
     while (n < SAMPLES_MAX && fgets(line, sizeof line, f)) {
@@ -176,12 +225,14 @@ int main(int argc, char **argv)
         n += samples[n] != NULL;
     }
     fclose(f);
-    for (uint32_t i = 0; n && i < runs; i++) run_sample(samples[i % n], i / n, &t);
+    for (uint32_t i = 0; n && i < runs; i++) run_sample(samples[i % n], i / n, &t, texts);
+    if (texts && fclose(texts)) return 1;
     const struct {
         const char *name;
         uint32_t n;
     } told[] = {{"runs", t.runs}, {"weak", t.weak}, {"taken_back", t.taken},
-                {"corrected", t.corrected}, {"blocked", t.blocked},
+                {"corrected", t.corrected}, {"blocked", t.blocked}, {"ended", t.ended},
+                {"said_of_note", t.noted},
                 {"line_parsed_and_clean", t.line_parsed}, {"parsed", t.parsed},
                 {"parsed_and_clean", t.clean}, {"free_parsed", t.free_parsed},
                 {"discarded_tokens", t.discarded}};

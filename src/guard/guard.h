@@ -113,9 +113,10 @@ void guard_feed(guard_stream *s, guard_worker *w, const void *bytes, size_t len,
 /* There is no more: what is held is judged as it is. */
 void guard_finish(guard_stream *s, guard_worker *w, guard_result *result);
 
-/* Is the logical line of code that was released last such as its language allows?  True too where
- * that cannot be told: in prose, without a grammar, behind code that its grammar does not read. */
-bool guard_line_parses(const guard_stream *s, guard_worker *w);
+/* Can a program of its language begin with the code so far?  To be asked behind a newline: when it
+ * can but for the last logical line, false, and *n_good bytes of that line are well.  True too
+ * where that cannot be told: in prose, without a grammar, behind code that is broken already. */
+bool guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good);
 
 /* The names of weaknesses, as rules have them: 0, 1, ...; NULL beyond the last. */
 const char *guard_weakness_name(uint32_t kind);

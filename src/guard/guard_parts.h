@@ -1,10 +1,14 @@
-/* guard_parts.h - what a guard and its workers are made of; for stream.c and guard.c. */
+/* guard_parts.h - what a guard, its workers and its streams are made of; for guard.c, stream.c and
+ * form.c. */
 #ifndef GUARD_GUARD_PARTS_H
 #define GUARD_GUARD_PARTS_H
 
 #include "guard/judge.h"
 #include "guard/literals.h"
+#include "guard/unwrap.h"
 #include "guard/window.h"
+
+enum { ALLOW_BYTES = 64, TOLD = 16 };
 
 struct guard {
     rule_set rules;
@@ -21,5 +25,51 @@ struct guard_worker {
     uint32_t n_findings, n_judged;
     bool late;
 };
+
+typedef struct {
+    uint64_t at;   /* in the stream */
+    uint32_t line; /* of the stream, from 1 */
+    bool fresh;
+} place;
+
+struct guard_stream {
+    const guard *g;
+    guard_stream_config config;
+    guard_worker *worker; /* of the call that runs */
+    unwrap unwrap;
+    lexer lexer;
+    guard_language language;
+    bool detect;    /* the language is not known yet */
+    bool watch;     /* a call that rules look for is still open */
+    bool alias;     /* a name holds a function that rules look for */
+    bool continues; /* the held bytes go on a line of which a part was released */
+    outline outline;
+    uint32_t row;   /* where the line that is not complete begins, in text */
+    uint32_t last_row; /* where the one before it that is not blank begins; row: it is gone */
+    unsigned depth; /* brackets that were open there */
+    bool in_php;    /* the window begins in code, not in HTML */
+    bool escaped, added; /* what is held stands in JSON, behind a + of a diff */
+    bool context;   /* what comes stood there before: it is not judged */
+    uint32_t n, held, begun; /* bytes in text; where the held ones begin; where their line began */
+    uint64_t fed;
+    uint32_t line;
+    char text[GUARD_WINDOW_BYTES];
+    place map[GUARD_LINE_BYTES_MAX];   /* of the held bytes */
+    struct {
+        deferral where; /* in text */
+        place first, last, line;
+    } deferred[JUDGE_DEFERRED_MAX]; /* uses that wait for a function which stands further down */
+    uint32_t n_deferred;
+    struct {
+        uint32_t cwe, begin; /* in text, from 1 */
+    } told[TOLD];
+    uint32_t n_told;
+    char allow[ALLOW_BYTES];           /* the rule that the line before suppresses here */
+};
+
+_Static_assert(sizeof(struct guard_stream) < 64 << 10, "a stream stays small");
+
+/* What a grammar wants to read before the window, at most 8 bytes; returns how many. */
+uint32_t stream_opening(const guard_stream *s, char *out);
 
 #endif

@@ -3,54 +3,16 @@
 
 #include "guard/guard_parts.h"
 #include "guard/language.h"
-#include "guard/lexer.h"
-#include "guard/unwrap.h"
-#include "guard/window.h"
 
-enum { OVERLAP = 160, ALLOW_BYTES = 64, TOLD = 16 };
+enum { OVERLAP = 160 };
 
-typedef struct {
-    uint64_t at;   /* in the stream */
-    uint32_t line; /* of the stream, from 1 */
-    bool fresh;
-} place;
-
-struct guard_stream {
-    const guard *g;
-    guard_stream_config config;
-    guard_worker *worker; /* of the call that runs */
-    unwrap unwrap;
-    lexer lexer;
-    guard_language language;
-    bool detect;    /* the language is not known yet */
-    bool watch;     /* a call that rules look for is still open */
-    bool alias;     /* a name holds a function that rules look for */
-    bool continues; /* the held bytes go on a line of which a part was released */
-    outline outline;
-    uint32_t row;   /* where the line that is not complete begins, in text */
-    uint32_t last_row; /* where the one before it that is not blank begins; row: it is gone */
-    unsigned depth; /* brackets that were open there */
-    bool in_php;    /* the window begins in code, not in HTML */
-    bool escaped, added; /* what is held stands in JSON, behind a + of a diff */
-    bool context;   /* what comes stood there before: it is not judged */
-    uint32_t n, held, begun; /* bytes in text; where the held ones begin; where their line began */
-    uint64_t fed;
-    uint32_t line;
-    char text[GUARD_WINDOW_BYTES];
-    place map[GUARD_LINE_BYTES_MAX];   /* of the held bytes */
-    struct {
-        deferral where; /* in text */
-        place first, last, line;
-    } deferred[JUDGE_DEFERRED_MAX]; /* uses that wait for a function which stands further down */
-    uint32_t n_deferred;
-    struct {
-        uint32_t cwe, begin; /* in text, from 1 */
-    } told[TOLD];
-    uint32_t n_told;
-    char allow[ALLOW_BYTES];           /* the rule that the line before suppresses here */
-};
-
-_Static_assert(sizeof(struct guard_stream) < 64 << 10, "a stream stays small");
+uint32_t stream_opening(const guard_stream *s, char *out)
+{
+    static const char opening[] = "<?php ";
+    if (s->language != GUARD_PHP || !s->in_php) return 0;
+    memcpy(out, opening, sizeof opening - 1);
+    return sizeof opening - 1;
+}
 
 /* ---- suppression ---- */
 
@@ -165,16 +127,14 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
     }
 }
 
-/* The first n bytes of the window, which x has read, as their grammar wants them: opened where they
- * begin in the middle, closed at their end. */
-static view window_of(const guard_stream *s, guard_worker *w, const lexer *x, uint32_t n,
-                      uint32_t *shift)
+/* The window as its grammar wants it: opened where it begins in the middle, closed at its end. */
+static view window_of(const guard_stream *s, uint32_t *shift)
 {
-    static const char opening[] = "<?php ";
-    *shift = s->language == GUARD_PHP && s->in_php ? sizeof opening - 1 : 0;
-    memcpy(w->window, opening, *shift);
-    memcpy(w->window + *shift, s->text, n);
-    return (view){w->window, *shift + window_close(x, w->window + *shift, n, WINDOW_CLOSERS)};
+    guard_worker *w = s->worker;
+    *shift = stream_opening(s, w->window);
+    memcpy(w->window + *shift, s->text, s->n);
+    size_t n = window_close(&s->lexer, w->window + *shift, s->n, WINDOW_CLOSERS);
+    return (view){w->window, *shift + n};
 }
 
 static void defer(guard_stream *s, deferral d, uint32_t shift)
@@ -202,7 +162,7 @@ static void decide_deferred(guard_stream *s, bool finally)
     judge *j = &s->worker->judge;
     uint32_t shift, n = 0;
     if (!s->n_deferred) return;
-    view window = window_of(s, s->worker, &s->lexer, s->n, &shift);
+    view window = window_of(s, &shift);
     bool judged = judge_window(j, s->language, window, 0, finally, NULL, 0);
     s->worker->late |= !judged && finally;
     for (uint32_t i = 0; i < s->n_deferred; i++) {
@@ -223,7 +183,7 @@ static void judge_tree(guard_stream *s)
     judge *j = &s->worker->judge;
     uint32_t shift;
     outline_hole holes[OUTLINE_DONE_MAX];
-    view window = window_of(s, s->worker, &s->lexer, s->n, &shift);
+    view window = window_of(s, &shift);
     uint32_t n = outline_holes(&s->outline, s->language, (view){s->text, s->n}, holes);
     for (uint32_t i = 0; i < n; i++) {
         holes[i].begin += shift;
@@ -253,12 +213,16 @@ static bool is_import(view line)
     return line.len < 200 && memmem(line.ptr, line.len, "require(", 8) != NULL;
 }
 
-/* Where the part that stays begins: the outermost line among those that fit. */
+/* Where the part that stays begins: the outermost line among those that fit, and never one within a
+ * text or brackets, as all behind it would be read as what it is not. */
 static uint32_t cut_place(const guard_stream *s)
 {
     uint32_t best = s->n - GUARD_WINDOW_KEPT, least = UINT32_MAX;
-    for (uint32_t i = best; i < s->n; i++) {
-        if (i && s->text[i - 1] != '\n') continue;
+    lexer x;
+    lexer_begin(&x, s->language);
+    for (uint32_t i = 0, first = best; i < s->n; lexer_step(&x, s->text[i++])) {
+        if (i < first || s->text[i - 1] != '\n') continue;
+        if (lexer_in_text(&x) || lexer_n_parens(&x)) continue;
         uint32_t indent = 0;
         while (i + indent < s->n && (s->text[i + indent] == ' ' || s->text[i + indent] == '\t'))
             indent++;
@@ -486,28 +450,6 @@ void guard_feed(guard_stream *s, guard_worker *w, const void *from, size_t len,
         s->line += text[i] == '\n';
     }
     end_call(s, w, result);
-}
-
-/* Do the first n bytes of the window parse? */
-static bool window_parses(const guard_stream *s, guard_worker *w, uint32_t n)
-{
-    uint32_t shift;
-    lexer x;
-    tree *t = &w->judge.tree;
-    lexer_begin(&x, s->language);
-    for (uint32_t i = 0; i < n; i++) lexer_step(&x, s->text[i]);
-    view window = window_of(s, w, &x, n, &shift);
-    return tree_read(t, s->language, window, NULL, 0) && !t->broken;
-}
-
-bool guard_line_parses(const guard_stream *s, guard_worker *w)
-{
-    uint32_t end = s->row;
-    while (end > s->last_row && isspace((unsigned char)s->text[end - 1])) end--;
-    bool goes_on = end > s->last_row && strchr("+-*/%<>=&|^!?:.,\\(", s->text[end - 1]) &&
-                   (s->text[end - 1] != ':' || s->language != GUARD_PYTHON);
-    if (end == s->last_row || goes_on || !guard_has_grammar(s->language)) return true;
-    return window_parses(s, w, s->row) || !window_parses(s, w, s->last_row);
 }
 
 void guard_finish(guard_stream *s, guard_worker *w, guard_result *result)

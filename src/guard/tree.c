@@ -72,13 +72,16 @@ static bool flatten(tree *t, TSNode root)
     lasts[0] = -1;
     t->n = 0;
     t->broken = false;
+    t->missing = UINT32_MAX;
     bool fits = true;
     for (;;) {
         TSNode at = ts_tree_cursor_current_node(&c);
         TSSymbol symbol = ts_node_symbol(at);
         bool error = symbol == (TSSymbol)-1;
         uint8_t role = error ? NODE_BLOCK : roles[symbol];
-        t->broken |= error;
+        t->broken |= error || (role == NODE_SKIP && ts_node_has_error(at));
+        if (t->missing == UINT32_MAX && ts_node_is_missing(at))
+            t->missing = ts_node_start_byte(at);
         if (role == NODE_NOT && !negates(t, at)) role = NODE_OTHER;
         bool follow = ts_node_is_named(at);
         int32_t self = -1;

@@ -52,7 +52,8 @@ typedef struct {
     char *parsed; /* [TREE_TEXT_MAX] the window as the parser sees it */
     node *list; /* [GUARD_NODES_MAX] */
     int32_t n;
-    bool broken; /* the grammar left something out */
+    bool broken;      /* the grammar left something out */
+    uint32_t missing; /* where it put something in first; UINT32_MAX: nowhere */
     view text;
     guard_language language;
 } tree;

@@ -4,6 +4,14 @@
 #include <ctype.h>
 #include <string.h>
 
+static bool is_ruby_part(view line)
+{
+    static const char *const words[] = {"else", "elsif ", "when ", "in ", "rescue", "ensure"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (view_starts(line, view_of(words[i]))) return true;
+    return false;
+}
+
 /* Ruby's blocks close with words; how many are open is told by how the lines are indented. */
 static size_t ruby_ends(view text, char *out, size_t size)
 {
@@ -20,9 +28,11 @@ static size_t ruby_ends(view text, char *out, size_t size)
                      (line.len > 3 && !memcmp(line.ptr + line.len - 3, " do", 3));
         for (size_t i = 0; i < ARRAY_LEN(openers) && !opens; i++)
             opens = view_starts(line, view_of(openers[i]));
+        opens |= line.len > 6 && !memcmp(line.ptr + line.len - 6, " begin", 6);
         bool one_line = line.len > 3 && !memcmp(line.ptr + line.len - 3, "end", 3);
         if (line.len && first - begin < indent) {
-            indent = first - begin;
+            /* Behind a part of a block its head is still open, at the same place. */
+            indent = first - begin + is_ruby_part(line);
             if (opens && !one_line) {
                 memcpy(out + n, "\nend", 4);
                 n += 4;
@@ -46,6 +56,31 @@ static size_t fill_block(char *text, size_t n)
     return end + 6;
 }
 
+/* Python's `try:` above that has no other part yet. */
+size_t window_tries(view text, char *out, size_t size)
+{
+    size_t n = 0, end = text.len;
+    uint32_t least = UINT32_MAX;
+    while (end) {
+        size_t from = end - 1;
+        while (from && text.ptr[from - 1] != '\n') from--;
+        view line = {text.ptr + from, end - from};
+        uint32_t indent = 0;
+        while (indent < line.len && (line.ptr[indent] == ' ' || line.ptr[indent] == '\t')) indent++;
+        end = from;
+        if (indent == line.len || line.ptr[indent] == '\n' || line.ptr[indent] == '#') continue;
+        bool opens = view_starts((view){line.ptr + indent, line.len - indent}, VIEW("try:"));
+        if (indent < least && opens && size - n > indent + 32) {
+            out[n++] = '\n';
+            memcpy(out + n, line.ptr, indent);
+            memcpy(out + n + indent, "finally: pass\n", 14);
+            n += indent + 14;
+        }
+        if (indent < least) least = indent;
+    }
+    return n;
+}
+
 size_t window_close(const lexer *x, char *text, size_t n, size_t room)
 {
     size_t n_code = n;
@@ -54,5 +89,6 @@ size_t window_close(const lexer *x, char *text, size_t n, size_t room)
     if (x->language == GUARD_RUBY)
         n += ruby_ends((view){text, n_code}, text + n, room / 2);
     text[n++] = '\n';
+    if (x->language == GUARD_PYTHON) n += window_tries((view){text, n}, text + n, room / 4);
     return n;
 }

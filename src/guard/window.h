@@ -10,5 +10,7 @@ enum { WINDOW_CLOSERS = 1024 };
  * room: bytes behind it that may be written, at least 64.  Returns how many there are then; places
  * in the code stay what they are. */
 size_t window_close(const lexer *x, char *text, size_t n, size_t room);
+/* The `try:`s of Python's text that have no other part yet get one, in out. */
+size_t window_tries(view text, char *out, size_t size);
 
 #endif

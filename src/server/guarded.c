@@ -78,7 +78,8 @@ int guarded_open(choice *ch)
                            .worker = c->guard_worker,
                            .policy = &a->guard_policy,
                            .opening = {ch->begins.opening, ch->begins.n_opening},
-                           .logprobs = answer_wants_logprobs(a->request)};
+                           .logprobs = answer_wants_logprobs(a->request),
+                           .recorded = a->script != NULL};
     choose_form(ch, &config);
     guarded *g = memory_zalloc(1, sizeof *g);
     if (!g) return CERIUM_ERR_MEMORY;

@@ -167,7 +167,7 @@ static void forbid_opening(watch *w, const guard_finding *f)
 {
     uint64_t line = skip_blanks(w, f->line_begin);
     uint64_t weak = f->begin > line ? skip_blanks(w, f->begin) : line;
-    if (!w->corrects || f->line_begin != w->spot) w->n_avoid = 0;
+    if (f->line_begin != w->spot) w->n_avoid = 0;
     if (w->n_tries == 0 && avoid(w, f->line_begin, weak)) return;
     (void)avoid(w, f->line_begin, line);
 }
@@ -189,9 +189,12 @@ bool watch_take_back(watch *w, const guard_finding *f)
     return watch_cut(w, f->line_begin);
 }
 
-bool watch_take_reply_back(watch *w)
+bool watch_take_reply_back(watch *w, uint64_t fault)
 {
     if (w->lost || w->spot < w->base_at || w->spot < w->told) return false;
-    (void)avoid(w, w->spot, skip_blanks(w, w->spot));
+    uint64_t line = skip_blanks(w, w->spot);
+    bool insists = w->n_replies >= REPLIES_MAX / 2;
+    if (insists && w->n_replies == REPLIES_MAX / 2) w->n_avoid = 0;
+    if (insists || fault <= line || !avoid(w, w->spot, fault)) (void)avoid(w, w->spot, line);
     return watch_cut(w, w->spot);
 }

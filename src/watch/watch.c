@@ -43,7 +43,7 @@ void watch_close(watch **w)
 
 /* ---- findings ---- */
 
-static void add_finding(watch *w, const watch_finding *f, watch_deed deed)
+void watch_add(watch *w, const watch_finding *f, watch_deed deed)
 {
     if (w->n_findings == FINDINGS_MAX) return;
     w->findings[w->n_findings] = *f;
@@ -80,7 +80,7 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
             (first && f->line_begin >= first->line_begin))
             continue;
         watch_finding told = describe(w, f);
-        add_finding(w, &told, WATCH_WARNED);
+        watch_add(w, &told, WATCH_WARNED);
     }
     return first;
 }
@@ -100,13 +100,13 @@ static watch_order halt(watch *w, const guard_finding *f)
             watch_drop(w, w->told);
         }
         w->over = true;
-        add_finding(w, &told, WATCH_BLOCKED);
+        watch_add(w, &told, WATCH_BLOCKED);
         return WATCH_END;
     }
     w->n_tries++;
     w->n_replies = 0;
     w->n_corrections++;
-    w->corrects = true;
+    w->corrects = w->has_note = w->heeds = true;
     w->spot = w->fed;
     w->escaped = escaped;
     told.n_tries = w->n_tries;
@@ -114,7 +114,7 @@ static watch_order halt(watch *w, const guard_finding *f)
     told.n_tokens = before > after ? (uint32_t)(before - after) : 0;
     w->stats.n_discarded += told.n_tokens;
     w->wrong = told;
-    add_finding(w, &told, WATCH_TAKEN_BACK);
+    watch_add(w, &told, WATCH_TAKEN_BACK);
     return WATCH_AGAIN;
 }
 
@@ -170,61 +170,18 @@ static int feed_piece(watch *w, view text, watch_order *order)
     return CERIUM_OK;
 }
 
-static uint32_t n_logged(const watch *w) { return (uint32_t)(w->log.len / sizeof(int32_t)); }
-
-/* What was judged since the note. */
-static view reply_of(const watch *w)
-{
-    return (view){w->text.ptr + (w->spot - w->text_at), (size_t)(w->safe - w->spot)};
-}
-
-static reply_kind kind_of(const watch *w, view reply)
-{
-    return watch_kind_of(reply, w->escaped, !strcmp(w->wrong.language, "text"));
-}
-
-/* It is not told, and the model begins anew with another beginning.  After some such replies the
- * last one is taken as it is. */
-static bool declines(watch *w)
-{
-    uint32_t before = n_logged(w);
-    if (w->n_replies == REPLIES_MAX || !watch_take_reply_back(w)) return false;
-    w->n_replies++;
-    w->stats.n_discarded += before - n_logged(w);
-    return true;
-}
-
-/* Something came in place of the line.  What says something of the note, or is no code of its
- * language, is declined; else the note has done its work. */
-static bool is_answered(watch *w)
-{
-    if (!w->corrects || w->safe <= w->spot) return false;
-    view reply = reply_of(w);
-    reply_kind kind = kind_of(w, reply);
-    if (reply.len < BACK_BYTES) {
-        bool prose = !strcmp(w->wrong.language, "text");
-        if (kind == REPLY_NOTHING) return false;
-        bool fits = prose || (kind == REPLY_CODE &&
-                              guard_line_parses(w->stream, w->config.worker));
-        if (!fits && declines(w)) return true;
-    }
-    if (!watch_cut(w, w->fed)) return false; /* with the next token, then */
-    w->corrects = false;
-    w->n_tries = w->n_note = w->n_avoid = w->n_replies = 0;
-    add_finding(w, &w->wrong, WATCH_CORRECTED);
-    return true;
-}
-
-/* While a line is written anew what came since its beginning is looked at again: no new base. */
+/* What is not vouched for yet may be written again: no new base behind its beginning. */
 static int feed(watch *w, view text, watch_order *order)
 {
     while (text.len && *order == WATCH_GO) {
         const char *stop = memchr(text.ptr, '\n', text.len);
         view piece = {text.ptr, stop ? (size_t)(stop - text.ptr) + 1 : text.len};
         RETURN_IF(feed_piece(w, piece, order));
+        if (*order == WATCH_GO && w->heeds) *order = watch_weigh(w);
         text = (view){text.ptr + piece.len, text.len - piece.len};
-        bool none_held = *order == WATCH_GO && w->safe == w->fed;
-        if (none_held && w->fed - w->base_at >= BASE_BYTES && !w->corrects) remember(w);
+        bool vouched = !w->heeds || (!w->corrects && w->spot == w->fed);
+        bool none_held = *order == WATCH_GO && w->safe == w->fed && vouched;
+        if (none_held && w->fed - w->base_at >= BASE_BYTES) remember(w);
     }
     return CERIUM_OK;
 }
@@ -297,7 +254,7 @@ static int tell_tokens(watch *w, watch_result *out)
  * character. */
 static uint64_t end_of_told(const watch *w)
 {
-    uint64_t to = w->corrects && w->spot < w->safe ? w->spot : w->safe;
+    uint64_t to = w->heeds && w->spot < w->safe ? w->spot : w->safe;
     size_t n = w->config.logprobs ? watch_token_at(w, to) : 0;
     if (!w->config.logprobs) return to;
     for (; n > 0; n--) {
@@ -331,24 +288,16 @@ int watch_step(watch *w, const cerium_step *step, const cerium_logprob *top, uin
     uint32_t from = 0;
     watch_order order = WATCH_GO;
     begin_call(w);
+    w->stop = step->stop;
     for (uint32_t i = 0; i < step->n_tokens && order == WATCH_GO; i++) {
         uint32_t to = step->text_ends[i];
         RETURN_IF(note_token(w, step, i, first + to + step->text_held[i], top, n_top));
         RETURN_IF(feed(w, (view){step->text + from, to - from}, &order));
         from = to;
         bool ends = step->stop != CERIUM_STOP_NONE && i + 1 == step->n_tokens;
-        if (order == WATCH_GO && !ends && is_answered(w)) order = WATCH_AGAIN;
+        if (order == WATCH_GO && !ends && watch_drop_note(w)) order = WATCH_AGAIN;
     }
     return end_call(w, order, out);
-}
-
-/* The model ended behind a note. */
-static watch_order end_correction(watch *w)
-{
-    if (kind_of(w, reply_of(w)) == REPLY_COMMENT && declines(w)) return WATCH_AGAIN;
-    w->corrects = false;
-    add_finding(w, &w->wrong, WATCH_CORRECTED);
-    return WATCH_GO;
 }
 
 int watch_finish(watch *w, watch_result *out)
@@ -358,7 +307,7 @@ int watch_finish(watch *w, watch_result *out)
     begin_call(w);
     guard_finish(w->stream, w->config.worker, &r);
     watch_order order = judge(w, &r, before);
-    if (order == WATCH_GO && w->corrects) order = end_correction(w);
+    if (order == WATCH_GO && w->heeds) order = watch_weigh_end(w, w->stop == CERIUM_STOP_END);
     if (order == WATCH_GO) w->over = true;
     return end_call(w, order, out);
 }

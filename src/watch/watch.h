@@ -16,7 +16,8 @@
  * that nothing of it is left in the timeline.  Where this happens follows from the tokens alone,
  * not from when anybody looked.  A line that begins within a token: that token's bytes before the
  * line are encoded anew.  After WATCH_TRIES at one place, and WATCH_CORRECTIONS_MAX in an answer,
- * the answer ends before the line.
+ * the answer ends before the line.  From the first weak line on, lines that are no code of their
+ * language are written again too (reply.c).
  *
  * One thread at a time for a watch, and for all that share a guard_worker. */
 #ifndef WATCH_WATCH_H
@@ -82,7 +83,7 @@ typedef struct {
 typedef enum {
     WATCH_GO = 0,
     WATCH_AGAIN = 1, /* see watch_again(); what the session gave since is void */
-    WATCH_END = 2,   /* the answer is over: a weakness ended it */
+    WATCH_END = 2,   /* the answer is over: a weakness ended it, or after one what is no code */
 } watch_order;
 
 /* Until the next call with the same watch. */
@@ -120,6 +121,8 @@ typedef struct {
     view before;                /* GUARD_CODE: the code before the answer */
     view opening;               /* cerium_resume.opening of the answer; borrowed by the watch */
     bool logprobs;
+    bool recorded;              /* the text is not the model's: only what follows a note at once is
+                                   looked at for its form */
 } watch_config;
 
 CERIUM_CHECKED int watch_open(watch **out, const watch_config *config, cerium_error *err);

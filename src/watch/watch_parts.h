@@ -8,7 +8,8 @@ enum {
     BACK_BYTES = 8192,   /* of text, behind the last place where nothing was held, that is kept */
     BASE_BYTES = 512,    /* between two such places that are remembered */
     NOTE_TOKENS = 256,
-    REPLIES_MAX = 3,     /* to a note that are taken back though they are not weak */
+    REPLIES_MAX = 10,    /* at one place, that are taken back though they are not weak */
+    REDRAWN_MAX = 512,   /* tokens of an answer that are thrown away so */
     FINDINGS_MAX = 64,   /* of one call */
     TOPS_BYTES = 65536,  /* of likeliest tokens that nobody needs, before they are dropped */
 };
@@ -38,10 +39,13 @@ struct watch {
     size_t n_told;           /* tokens of the log that were told */
     bool over;
 
-    /* a line that is written again */
-    bool corrects;
-    uint64_t spot;
-    uint32_t n_tries, n_corrections, n_replies;
+    /* a line that is written again, and what comes behind it */
+    bool corrects;           /* it is not there yet */
+    bool has_note;           /* the session has the note */
+    bool heeds;              /* lines are looked at for their form: since the first that was weak */
+    uint64_t spot;           /* byte up to which all is well: the line's beginning */
+    uint32_t n_tries, n_corrections, n_replies, n_redrawn;
+    cerium_stop stop;        /* of the last step */
     watch_finding wrong;
     bool escaped;
     int32_t note[NOTE_TOKENS], avoid[CERIUM_AVOID_MAX];
@@ -64,8 +68,21 @@ size_t watch_token_at(const watch *w, uint64_t at);
 void watch_drop(watch *w, uint64_t at);
 /* The same before a finding, with a note and what to avoid. */
 bool watch_take_back(watch *w, const guard_finding *f);
-/* The same before all that came since the note, which is said again; its beginning is avoided. */
-bool watch_take_reply_back(watch *w);
+/* The same before all that is not vouched for; its tokens up to byte `fault` are avoided. */
+bool watch_take_reply_back(watch *w, uint64_t fault);
+
+/* ---- reply.c ---- */
+
+/* There is more text since a weak line: WATCH_AGAIN when it was taken back. */
+watch_order watch_weigh(watch *w);
+/* The same when there is no more.  by_itself: the model ended, and was not cut off. */
+watch_order watch_weigh_end(watch *w, bool by_itself);
+/* The note has done its work, and the answer is to be gone on with without it. */
+bool watch_drop_note(watch *w);
+
+/* ---- watch.c ---- */
+
+void watch_add(watch *w, const watch_finding *f, watch_deed deed);
 
 /* ---- note.c ---- */
 

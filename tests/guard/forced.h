@@ -26,8 +26,8 @@ typedef struct {
     uint64_t spot;
 } run;
 
-static watch *open_watch_within(guard_form form, guard_language language, const char *before,
-                                const char *policy, view opening)
+static inline watch *open_watch_within(guard_form form, guard_language language,
+                                       const char *before, const char *policy, view opening)
 {
     watch *w = NULL;
     cerium_error err;
@@ -40,13 +40,13 @@ static watch *open_watch_within(guard_form form, guard_language language, const 
     return w;
 }
 
-static watch *open_watch(guard_form form, guard_language language, const char *before,
+static inline watch *open_watch(guard_form form, guard_language language, const char *before,
                          const char *policy)
 {
     return open_watch_within(form, language, before, policy, VIEW(""));
 }
 
-static size_t encode(const char *text, int32_t *out, size_t cap)
+static inline size_t encode(const char *text, int32_t *out, size_t cap)
 {
     size_t n = 0;
     TEST_CHECK(cerium_tokenize(engine, text, strlen(text), CERIUM_TOKENIZE_WITHIN, out, cap, &n,
@@ -69,14 +69,14 @@ static void take(run *r, const watch_result *out)
     r->ended |= out->order == WATCH_END;
 }
 
-static void take_tokens(run *r, const watch *w)
+static inline void take_tokens(run *r, const watch *w)
 {
     const int32_t *tokens = watch_tokens(w, &r->n_tokens);
     TEST_CHECK(r->n_tokens <= TOKENS_MAX);
     if (r->n_tokens) memcpy(r->tokens, tokens, r->n_tokens * sizeof *tokens);
 }
 
-static void note_note(run *r, const watch_plan *plan)
+static inline void note_note(run *r, const watch_plan *plan)
 {
     for (size_t i = 0; i < plan->resume.n_note; i++) {
         size_t len;
@@ -89,8 +89,8 @@ static void note_note(run *r, const watch_plan *plan)
 }
 
 /* The model says `say`, then what it will, `n` tokens of an answer in all. */
-static void drive(run *r, cerium_session *s, const char *prompt, const char *say, uint32_t n_new,
-                  const cerium_sampling *sampling, watch *w)
+static inline void drive(run *r, cerium_session *s, const char *prompt, const char *say,
+                         uint32_t n_new, const cerium_sampling *sampling, watch *w)
 {
     static int32_t tokens[2 * TOKENS_MAX], script[TOKENS_MAX];
     cerium_error err;
@@ -138,7 +138,8 @@ static void drive(run *r, cerium_session *s, const char *prompt, const char *say
     }
 }
 
-static bool is_weak(guard_form form, guard_language language, const char *before, const char *text)
+static inline bool is_weak(guard_form form, guard_language language, const char *before,
+                           const char *text)
 {
     guard_stream *s;
     guard_result r;
@@ -154,7 +155,7 @@ static bool is_weak(guard_form form, guard_language language, const char *before
     return found;
 }
 
-static cerium_session *open_session(bool speculates)
+static inline cerium_session *open_session(bool speculates)
 {
     cerium_session *s = NULL;
     cerium_session_config config = {.no_speculation = !speculates};

@@ -56,7 +56,7 @@ static void test_forced(void)
 
 int main(void)
 {
-    if (!open_forced("models/cerium-first.gguf", 1024)) return 1;
+    if (!open_forced("models/cerium-line.gguf", 1024)) return 1;
     if (guard_has_grammar(GUARD_PYTHON))
         TEST_RUN(test_forced);
     else

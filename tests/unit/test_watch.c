@@ -284,65 +284,6 @@ static void test_two_tries(void)
     watch_close(&w);
 }
 
-/* What is no code is no correction: a comment on the note, a line that does not parse. */
-static void test_replies(void)
-{
-    static run r;
-    static const char *const declined[] = {"# CWE-78: instead\n", "\nos.listdir())\n\n", "# so\n"};
-    int32_t tokens[TOKENS_MAX];
-    watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, "", "block");
-    watch_plan plan;
-    size_t n = encode("import os\nos.system('ls ' + name)\n", tokens, TOKENS_MAX), n_avoid = 0;
-    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_AGAIN);
-    for (size_t i = 0; i < ARRAY_LEN(declined); i++) {
-        watch_again(w, &plan);
-        TEST_CHECK(plan.corrects && plan.resume.n_note > 0 && plan.resume.n_avoid > n_avoid);
-        n_avoid = plan.resume.n_avoid;
-        n = encode(declined[i], tokens, TOKENS_MAX);
-        TEST_CHECK_THAT(feed(w, tokens, n, &r) == WATCH_AGAIN && !r.len, "%s", declined[i]);
-        TEST_CHECK(!r.n_corrected && !r.n_taken);
-    }
-    /* Three times; then a line is taken as it is. */
-    n = encode("os.listdir())\n", tokens, TOKENS_MAX);
-    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_AGAIN && r.n_corrected == 1);
-    TEST_CHECK_THAT(!strcmp(r.text, "os.listdir())\n"), "%s", r.text);
-    watch_again(w, &plan);
-    TEST_CHECK(!plan.corrects && !plan.resume.n_note && !plan.resume.n_avoid);
-    n = encode("os.remove(name)\n", tokens, TOKENS_MAX);
-    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_GO && r.len == strlen("os.remove(name)\n"));
-    watch_close(&w);
-}
-
-/* Behind code that does not parse, and in prose, nothing is declined for its form. */
-static void test_lines_that_parse(void)
-{
-    static const struct {
-        const char *text;
-        guard_language language;
-        bool parses;
-    } cases[] = {
-        {"def f():\n    return 1\n", GUARD_PYTHON, true},
-        {"def f():\n", GUARD_PYTHON, true},
-        {"def f():\n    return 1;\n}\n", GUARD_PYTHON, false},
-        {"def f():\n    }\n    return 1\n", GUARD_PYTHON, true},
-        {"void f(void)\n{\n    g();\n", GUARD_C, true},
-        {"void f(void)\n{\n    if (a)\n", GUARD_C, true},
-        {"void f(void)\n{\n    a = b -\n", GUARD_C, true},
-        {"void f(void)\n{\n    });\n\n", GUARD_C, false},
-        {"so it is, (\n", GUARD_TEXT, true},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        guard_stream *s;
-        guard_result out;
-        guard_stream_config config = {.form = GUARD_CODE, .language = cases[i].language};
-        TEST_CHECK(guard_stream_open(&s, rules, &config, NULL) == 0);
-        TEST_CHECK(guard_line_parses(s, worker));
-        guard_feed(s, worker, cases[i].text, strlen(cases[i].text), &out);
-        TEST_CHECK_THAT(guard_line_parses(s, worker) == cases[i].parses, "%s", cases[i].text);
-        guard_stream_close(&s);
-    }
-}
-
 /* ---- beginnings that are not sampled ---- */
 
 /* The first token that is sampled behind the prompt, none of those to avoid. */
@@ -448,13 +389,11 @@ static void test_without_grammars(void)
 
 int main(void)
 {
-    if (!open_forced("models/cerium-first.gguf", 1024)) return 1;
+    if (!open_forced("models/cerium-line.gguf", 1024)) return 1;
     if (guard_has_grammar(GUARD_PYTHON) && guard_has_grammar(GUARD_C)) {
         TEST_RUN(test_cuts);
         TEST_RUN(test_openings);
         TEST_RUN(test_two_tries);
-        TEST_RUN(test_replies);
-        TEST_RUN(test_lines_that_parse);
         TEST_RUN(test_avoided);
         TEST_RUN(test_policies);
         TEST_RUN(test_taken_back);

@@ -1,0 +1,251 @@
+/* form.c - can code that is not written to its end go on, or has it left its language?
+ *
+ * Code is the beginning of some program when a short ending makes it one.  So what is open is
+ * closed, some endings are tried, and the grammar is to read the whole of it without an error.  Who
+ * has no ending here is told to be broken though it is not: rare, as lines are asked about, and
+ * measured by test_form. */
+#include <ctype.h>
+
+#include "guard/guard_parts.h"
+
+enum { DIRECTIVES_MAX = 32, INDENTS_MAX = 64, PROBES_MAX = 6, ENDING_BYTES = 128 };
+
+/* Code as far as it is asked about, and what is open there. */
+typedef struct {
+    const char *text;
+    uint32_t n;
+    lexer lexer;
+    uint32_t open_at[GUARD_BRACKETS_MAX];  /* where each bracket of the lexer's stack stands */
+    uint16_t directives[DIRECTIVES_MAX];   /* brackets that were open at each #if */
+    uint32_t n_directives;
+} beginning;
+
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+static view line_at(const beginning *b, uint32_t at)
+{
+    uint32_t from = at, to = at;
+    while (from && b->text[from - 1] != '\n') from--;
+    while (to < b->n && b->text[to] != '\n') to++;
+    while (from < to && is_blank(b->text[from])) from++;
+    return (view){b->text + from, to - from};
+}
+
+/* #if and #endif are brackets too. */
+static void note_directive(beginning *b, uint32_t at)
+{
+    view line = line_at(b, at);
+    do line.ptr++, line.len--;
+    while (line.len && is_blank(*line.ptr));
+    if (view_starts(line, VIEW("if")) && b->n_directives < DIRECTIVES_MAX)
+        b->directives[b->n_directives++] = b->lexer.n;
+    else if (view_starts(line, VIEW("endif")) && b->n_directives) b->n_directives--;
+}
+
+static void read_beginning(beginning *b, guard_language language, view text)
+{
+    bool c = language == GUARD_C || language == GUARD_CPP, begins = true;
+    b->text = text.ptr;
+    b->n = (uint32_t)text.len;
+    b->n_directives = 0;
+    lexer_begin(&b->lexer, language);
+    for (uint32_t i = 0; i < b->n; i++) {
+        uint16_t n = b->lexer.n;
+        if (c && begins && text.ptr[i] == '#' && !lexer_in_text(&b->lexer)) note_directive(b, i);
+        begins = text.ptr[i] == '\n' || (begins && is_blank(text.ptr[i]));
+        lexer_step(&b->lexer, text.ptr[i]);
+        if (b->lexer.n > n) b->open_at[n] = i;
+    }
+}
+
+/* ---- what closes what is open ---- */
+
+static bool ends_with_word(view text, view word)
+{
+    while (text.len && is_blank(text.ptr[text.len - 1])) text.len--;
+    if (text.len < word.len) return false;
+    view end = {text.ptr + text.len - word.len, word.len};
+    char before = text.len > word.len ? text.ptr[text.len - word.len - 1] : ' ';
+    return view_equal(end, word) && !isalnum((unsigned char)before) && before != '_';
+}
+
+/* Blocks that must not end without more. */
+static const char *behind_block(const beginning *b, uint32_t at)
+{
+    view before = {b->text, at}, line = line_at(b, at);
+    while (line.len && (*line.ptr == '}' || is_blank(*line.ptr))) line.ptr++, line.len--;
+    if (ends_with_word(before, VIEW("do"))) return " while (0);";
+    if (!ends_with_word(before, VIEW("try")) && !view_starts(line, VIEW("try ("))) return "";
+    return b->lexer.language == GUARD_CPP ? " catch (...) {}" : " finally {}";
+}
+
+static size_t put(char *out, size_t size, size_t n, const char *text)
+{
+    size_t len = strlen(text);
+    if (len > size - n) return size;
+    memcpy(out + n, text, len);
+    return n + len;
+}
+
+/* The brackets of an expression, what ends its statement, and the blocks around it. */
+static size_t close_brackets(const beginning *b, const char *end, char *out, size_t size)
+{
+    size_t n = 0;
+    uint32_t left = b->n_directives;
+    for (uint32_t i = b->lexer.n; i-- && n + 8 < size;) {
+        if (end && b->lexer.stack[i] == '{') {
+            n = put(out, size, n, end);
+            end = NULL;
+        }
+        for (; left && b->directives[left - 1] > i; left--) n = put(out, size, n, "\n#endif\n");
+        lexer one = b->lexer;
+        one.stack[0] = b->lexer.stack[i];
+        one.n = 1;
+        n += lexer_closers(&one, out + n, size - n);
+        if (one.stack[0] == '{') n = put(out, size, n, behind_block(b, b->open_at[i]));
+    }
+    if (end) n = put(out, size, n, end);
+    for (; left; left--) n = put(out, size, n, "\n#endif\n");
+    return n;
+}
+
+static uint32_t indent_of(view line)
+{
+    uint32_t n = 0;
+    while (n < line.len && (line.ptr[n] == ' ' || line.ptr[n] == '\t')) n++;
+    return n;
+}
+
+/* ---- endings ---- */
+
+/* What stands before the brackets of an expression are closed, and behind them.  ">" stands for the
+ * last line's indentation. */
+typedef struct {
+    const char *inside, *behind;
+} ending;
+
+static const ending endings_python[] = {
+    {"", ""},      {">pass", ""},          {">    pass", ""}, {">def x(): pass", ""},
+    {">\tpass", ""}, {" x", ""}, {"", ": pass"}, {" x", ": pass"}, {NULL, NULL}};
+static const ending endings_braces[] = {
+    {"", ""}, {"", ";"}, {" x", ";"}, {"", " {}"}, {" x", " {}"}, {" x x", " {}"},
+    {"", " x() {}"}, {"", " void x() {}"}, {"", " x: x;"}, {NULL, NULL}};
+static const ending endings_php[] = {
+    {"", ""}, {"", ";"}, {" $x", ";"}, {"", " {}"}, {" $x", " {}"}, {"", " x() {}"},
+    {"", " function x() {}"}, {NULL, NULL}};
+static const ending endings_ruby[] = {{"", ""}, {" x", ""}, {NULL, NULL}};
+
+static const ending *endings_of(guard_language language)
+{
+    switch (language) {
+    case GUARD_PYTHON: return endings_python;
+    case GUARD_RUBY: return endings_ruby;
+    case GUARD_PHP: return endings_php;
+    default: return endings_braces;
+    }
+}
+
+static size_t put_inside(const beginning *b, char *out, size_t size, const char *inside)
+{
+    size_t n = 0;
+    if (*inside == '>') {
+        uint32_t end = b->n, from;
+        while (end && is_blank(b->text[end - 1])) end--;
+        for (from = end; from && b->text[from - 1] != '\n';) from--;
+        uint32_t indent = indent_of((view){b->text + from, end - from});
+        if (indent + 1 > size) return 0;
+        out[n++] = '\n';
+        memcpy(out + n, b->text + from, indent);
+        n += indent;
+        inside++;
+    }
+    return put(out, size, n, inside);
+}
+
+/* Does the whole of it parse with this ending?  True, too, when that is too much to find out. */
+static bool parses(const guard_stream *s, guard_worker *w, const beginning *b, const ending *e)
+{
+    uint32_t shift = stream_opening(s, w->window);
+    char *text = w->window + shift;
+    size_t n = b->n, end = b->n + WINDOW_CLOSERS;
+    memcpy(text, b->text, n);
+    n += put_inside(b, text + n, ENDING_BYTES, e->inside);
+    if (s->language == GUARD_RUBY) n = window_close(&b->lexer, text, n, end - n);
+    else n += close_brackets(b, e->behind, text + n, (end - n) / 2);
+    if (s->language == GUARD_PYTHON) n += window_tries((view){text, n}, text + n, (end - n) / 2);
+    text[n++] = '\n';
+    const tree *t = &w->judge.tree;
+    uint32_t last = b->n;
+    while (last && is_blank(b->text[last - 1])) last--;
+    return !tree_read(&w->judge.tree, s->language, (view){w->window, shift + n}, NULL, 0) ||
+           (!t->broken && t->missing >= shift + last);
+}
+
+/* Does each line of Python stand where one above it does, or further in?  The grammar takes any. */
+static bool is_indented(const guard_stream *s, uint32_t n)
+{
+    view open[INDENTS_MAX];
+    uint32_t n_open = 0, at = 0;
+    lexer x;
+    lexer_begin(&x, s->language);
+    while (at < n) {
+        view line = {s->text + at, n - at};
+        uint32_t k = n_open;
+        line.len = indent_of(line);
+        bool code = at + line.len < n && !strchr("#\r\n", s->text[at + line.len]) && !x.n;
+        while (code && k && !view_equal(open[k - 1], line)) k--;
+        bool deeper = n_open && line.len > open[n_open - 1].len && k == 0 &&
+                      view_starts(line, open[n_open - 1]);
+        if (code && n_open && !k && !deeper) return false;
+        if (code && k) n_open = k;
+        if (code && !k && n_open < INDENTS_MAX) open[n_open++] = line;
+        while (at < n && !lexer_step(&x, s->text[at++])) {}
+    }
+    return true;
+}
+
+static bool goes_on(const guard_stream *s, guard_worker *w, uint32_t n)
+{
+    beginning b;
+    if (s->language == GUARD_PYTHON && !is_indented(s, n)) return false;
+    read_beginning(&b, s->language, (view){s->text, n});
+    for (const ending *e = endings_of(s->language); e->inside; e++)
+        if (parses(s, w, &b, e)) return true;
+    return false;
+}
+
+/* Where a word ends, or a sign. */
+static bool is_boundary(const char *text)
+{
+    bool word = isalnum((unsigned char)text[-1]) || text[-1] == '_';
+    return !(word && (isalnum((unsigned char)text[0]) || text[0] == '_')) && !is_blank(text[0]);
+}
+
+/* The last place of a line that is broken at its end up to which it can go on, found by
+ * halves, as before it all is well and behind it nothing is. */
+static uint32_t last_good(const guard_stream *s, guard_worker *w, uint32_t from, uint32_t to)
+{
+    uint32_t good = from;
+    for (int i = 0; i < PROBES_MAX && to - good > 1; i++) {
+        uint32_t middle = good + (to - good) / 2, at = middle;
+        while (at > good && !is_boundary(s->text + at)) at--;
+        for (at = at > good ? at : middle; at < to && !is_boundary(s->text + at);) at++;
+        if (at >= to) break;
+        if (goes_on(s, w, at)) good = at;
+        else to = at;
+    }
+    return good - from;
+}
+
+bool guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good)
+{
+    uint32_t n = s->n, from = s->row < n ? s->row : s->last_row;
+    while (n > from && (s->text[n - 1] == ' ' || s->text[n - 1] == '\t')) n--;
+    bool ends = n > from && s->text[n - 1] == '\n';
+    char inner = s->lexer.n ? s->lexer.stack[s->lexer.n - 1] : 0;
+    bool apart = inner && strchr("/#DdH", inner); /* comments and texts over lines */
+    if (!ends || apart || !guard_has_grammar(s->language)) return true;
+    if (goes_on(s, w, n) || !goes_on(s, w, from)) return true;
+    *n_good = last_good(s, w, from, n);
+    return false;
+}

@@ -1,0 +1,133 @@
+/* reply.c - what is written in place of a weak line, and from there on: each line is taken as it
+ * is, or begun anew with another beginning.
+ *
+ * Declined are words of the note and comments instead of code, lines with which the code before
+ * can be no code of its language any more, and lines that run in circles: REPLIES_MAX times at a
+ * place (half as often behind the line in the weak one's place), and until REDRAWN_MAX tokens of an
+ * answer are thrown away.  Then that line is taken as it is, for it is not weak, unless it says
+ * words of the note.  What comes behind it is taken too, but where an answer is nothing but code it
+ * ends before it. */
+#include "watch/watch_parts.h"
+
+enum { PERIOD_MAX = 64, CIRCLES = 4, CIRCLE_BYTES = 48, MESSAGE_BYTES = 16 };
+
+static uint32_t n_logged(const watch *w) { return (uint32_t)(w->log.len / sizeof(int32_t)); }
+
+static view text_from(const watch *w, uint64_t from, uint64_t to)
+{
+    return (view){w->text.ptr + (from - w->text_at), (size_t)(to - from)};
+}
+
+/* Where the second of many repetitions begins with which what is not vouched for ends; UINT64_MAX
+ * when it does not.  Rulers of one sign are none. */
+static uint64_t circle(const watch *w)
+{
+    view text = text_from(w, w->spot, w->fed);
+    if (text.len < CIRCLE_BYTES || strchr(" -=*#~/._+\n", text.ptr[text.len - 1]))
+        return UINT64_MAX;
+    const char *last = text.ptr + text.len - 1;
+    for (size_t p = 1; p <= PERIOD_MAX && CIRCLES * p <= text.len; p++) {
+        size_t n = 0;
+        while (n + p < text.len && last[-(ptrdiff_t)n] == last[-(ptrdiff_t)(n + p)]) n++;
+        if (n + p >= CIRCLE_BYTES && n >= (CIRCLES - 1) * p) return w->fed - n;
+    }
+    return UINT64_MAX;
+}
+
+/* Where what was written behind a note says words of it; UINT64_MAX: nowhere. */
+static uint64_t said_of_note(const watch *w)
+{
+    view text = text_from(w, w->spot, w->fed), message = view_of(w->wrong.message);
+    if (message.len > MESSAGE_BYTES) message.len = MESSAGE_BYTES;
+    const view words[] = {VIEW("CWE-"), VIEW("; instead: "), message};
+    for (size_t i = 0; i < ARRAY_LEN(words) && w->corrects && text.len; i++) {
+        const char *at = memmem(text.ptr, text.len, words[i].ptr, words[i].len);
+        if (at) return w->spot + (uint64_t)(at - text.ptr);
+    }
+    return UINT64_MAX;
+}
+
+/* What is not vouched for is no code from byte `fault` on.  Words of a note are never told. */
+static watch_order decline(watch *w, uint64_t fault)
+{
+    uint32_t before = n_logged(w), tries = w->corrects ? REPLIES_MAX : REPLIES_MAX / 2;
+    bool spent = w->n_replies >= tries || w->n_redrawn >= REDRAWN_MAX;
+    bool told = said_of_note(w) != UINT64_MAX;
+    if (spent && !told && (w->corrects || w->config.form != GUARD_CODE)) return WATCH_GO;
+    bool cut = spent ? watch_cut(w, w->spot) : watch_take_reply_back(w, fault);
+    if (!cut && !told) return WATCH_GO;
+    if (!cut) { /* what cannot be cut is not released */
+        w->safe = w->told;
+        watch_drop(w, w->told);
+        spent = true;
+    }
+    w->over = spent;
+    if (spent && told) watch_add(w, &w->wrong, WATCH_BLOCKED);
+    w->n_replies++;
+    w->n_redrawn += before - n_logged(w);
+    w->stats.n_discarded += before - n_logged(w);
+    w->has_note = w->corrects;
+    return spent ? WATCH_END : WATCH_AGAIN;
+}
+
+/* All is well up to here; a line that was asked for is there. */
+static void vouch(watch *w)
+{
+    w->spot = w->safe;
+    w->n_replies = w->n_avoid = 0;
+    if (!w->corrects) return;
+    w->corrects = false;
+    w->heeds = !w->config.recorded;
+    w->n_tries = w->n_note = 0;
+    watch_add(w, &w->wrong, WATCH_CORRECTED);
+}
+
+static reply_kind kind_of(const watch *w)
+{
+    return watch_kind_of(text_from(w, w->spot, w->safe), w->escaped,
+                         !strcmp(w->wrong.language, "text"));
+}
+
+/* The first byte from which on the last line is no code; UINT64_MAX: there is none.  Within JSON
+ * bytes of code are not those of the text, and a place near it has to do. */
+static uint64_t fault(watch *w)
+{
+    uint32_t n_good = 0;
+    uint64_t start = clock_ns();
+    bool fits = guard_line_fits(w->stream, w->config.worker, &n_good);
+    w->stats.ns += clock_ns() - start;
+    if (fits) return UINT64_MAX;
+    return w->spot + n_good < w->fed ? w->spot + n_good : w->fed - 1;
+}
+
+watch_order watch_weigh(watch *w)
+{
+    bool judged = w->safe > w->spot;
+    reply_kind kind = judged && w->safe - w->spot < BACK_BYTES ? kind_of(w) : REPLY_CODE;
+    uint64_t at = said_of_note(w);
+    if (at == UINT64_MAX) at = circle(w);
+    if (at == UINT64_MAX && w->fed > w->spot) at = fault(w);
+    if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->spot;
+    watch_order order = at == UINT64_MAX ? WATCH_GO : decline(w, at);
+    if (order != WATCH_GO) return order;
+    if (judged && (kind != REPLY_NOTHING || !w->corrects)) vouch(w);
+    return WATCH_GO;
+}
+
+watch_order watch_weigh_end(watch *w, bool by_itself)
+{
+    reply_kind kind = w->safe > w->spot ? kind_of(w) : REPLY_NOTHING;
+    uint64_t at = said_of_note(w);
+    if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->spot;
+    if (at == UINT64_MAX && by_itself && kind == REPLY_CODE) at = fault(w);
+    watch_order order = at == UINT64_MAX ? WATCH_GO : decline(w, at);
+    if (order == WATCH_GO) vouch(w);
+    return order;
+}
+
+bool watch_drop_note(watch *w)
+{
+    if (!w->has_note || w->corrects || !watch_cut(w, w->fed)) return false;
+    w->has_note = false;
+    return true;
+}
