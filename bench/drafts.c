@@ -1,16 +1,18 @@
 /* drafts.c - how good drafts are, without a model: recorded edits, the real drafter, passes that
  * are counted and priced.
  *
- *   bench_drafts [-m MODEL] [-n] [-w FOLDER] EDITS.jsonl
+ *   bench_drafts [-m MODEL] [-n] [-e] [-w FOLDER] EDITS.jsonl
  *
  * Texts are tokens of MODEL's vocabulary.  A pass of n rows costs 1.03 + c (n - 2) of one row's, as
  * the kernels do (docs/performance.md): c is 0.16 on AVX2.  Beside what the drafter reaches stands
  * a copyist who knows in advance how far each piece of the file holds, pays for no wrong row, and
  * has nothing to say in between.  -n: each edit meets a new drafter, as in a session of its own.
+ * -e: the file before the edit was an answer in another session, as were the edits before.
  * -w: drafts come from the workspace FOLDER/ID, too, where ID is the edit's `id`. */
 #include <jansson.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
 #include "engine/engine.h"
 #include "engine/workspace_files.h"
@@ -40,6 +42,8 @@ typedef struct {
     void *memory, *index;
     const char *workspaces; /* or NULL */
     corpus workspace;
+    bool remembers;
+    earlier earlier;
     int32_t *tokens, *before, *after; /* [TOKENS_MAX] */
     uint32_t n, n_before, n_after;
 } bench;
@@ -109,6 +113,7 @@ static void replay(bench *b, bool predicts, sums *all)
     draft_hints hints = {.prediction = b->before, .memory = b->index};
     if (predicts) hints.n_prediction = b->n_before;
     if (b->workspace.n_tokens) hints.workspace = &b->workspace;
+    d->earlier = b->remembers ? &b->earlier : NULL;
     drafter_begin(d, b->tokens, at, &hints);
     b->tokens[at++] = b->after[0];
     drafter_follow(d, b->tokens, at);
@@ -129,6 +134,7 @@ static void replay(bench *b, bool predicts, sums *all)
         done += k + 1;
         drafter_follow(d, b->tokens, at);
     }
+    if (b->remembers) earlier_add(&b->earlier, b->tokens, b->n, at);
     drafter_cut(d, b->tokens, 0);
 }
 
@@ -167,6 +173,7 @@ static void replay_line(bench *b, const char *line, draft_way way, sums *all)
         b->n += b->n_before;
     }
     b->n += encode(b, "\n\n", b->tokens + b->n);
+    if (b->remembers) earlier_add(&b->earlier, b->before, 0, b->n_before);
     uint64_t start = clock_thread_ns();
     if (b->n_after > 0) replay(b, way == BY_PREDICTION, all);
     all->ns += clock_thread_ns() - start;
@@ -179,6 +186,7 @@ static void replay_all(bench *b, FILE *edits, char *line, draft_way way, bool is
     sums all = {0};
     learn_prices(b);
     rewind(edits);
+    if (b->remembers) earlier_clear(&b->earlier);
     drafter_open(&b->drafter, b->memory, TOKENS_MAX);
     while (fgets(line, LINE_BYTES_MAX, edits)) {
         if (is_new) drafter_open(&b->drafter, b->memory, TOKENS_MAX);
@@ -199,11 +207,12 @@ int main(int argc, char **argv)
     cerium_error err;
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
-    config.model_path = "models/cerium-first.gguf";
+    config.model_path = "models/cerium-line.gguf";
     config.threads = config.sessions_max = 1;
-    for (int c; (c = getopt(argc, argv, "m:nw:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "m:new:")) != -1;) {
         if (c == 'm') config.model_path = optarg;
         if (c == 'n') is_new = true;
+        if (c == 'e') b.remembers = true;
         if (c == 'w') b.workspaces = optarg;
     }
     FILE *edits = optind < argc ? fopen(argv[optind], "r") : NULL;
@@ -215,6 +224,8 @@ int main(int argc, char **argv)
     b.after = need(memory_alloc(TOKENS_MAX * sizeof *b.after));
     b.memory = need(memory_alloc(drafter_bytes(TOKENS_MAX)));
     b.index = need(memory_alloc(ngrams_bytes(TOKENS_MAX)));
+    earlier_lay_out(&b.earlier, need(memory_alloc(earlier_bytes(RECALL_TOKENS_MAX))),
+                    RECALL_TOKENS_MAX);
     printf("| drafts from | a row costs | tokens a pass | times plain | copyist | right | wasted | "
            "us a token |\n|---|---|---|---|---|---|---|---|\n");
     for (int way = 0; way < WAYS; way++) {
@@ -230,6 +241,7 @@ int main(int argc, char **argv)
     memory_free(b.after);
     memory_free(b.memory);
     memory_free(b.index);
+    memory_free(b.earlier.index.heads[0]);
     cerium_engine_close(&b.engine);
     return 0;
 }

@@ -39,7 +39,7 @@ def replay(cerium, model, edits, limit, prediction):
     if model:
         command += ["-m", model]
         if "bench-models" in str(model):  # random weights: their tokens are no words
-            command += ["--tokenizer", ROOT / "models" / "cerium-first.gguf"]
+            command += ["--tokenizer", ROOT / "models" / "cerium-line.gguf"]
     if limit:
         command += ["--edits", limit]
     if not prediction:

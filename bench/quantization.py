@@ -44,7 +44,7 @@ def measure(args, model, base):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--cerium", default="./cerium")
-    parser.add_argument("--model", default="models/cerium-first.gguf")
+    parser.add_argument("--model", default="models/cerium-line.gguf")
     parser.add_argument("--set", default="src", help="of cerium eval")
     parser.add_argument("--text", default="src/cpu/executor.c", help="of cerium perplexity")
     parser.add_argument("--calibrate", default="README.md", help="text for the importance matrix")

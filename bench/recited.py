@@ -41,7 +41,7 @@ MODES = (["ngram-cache"], ["ngram-mod"], ["ngram-mod", "n-match=8", "n-min=0"]) 
 
 
 def tokens_of(cerium, text):
-    done = subprocess.run([cerium, "tokenize", "-m", ROOT / "models" / "cerium-first.gguf",
+    done = subprocess.run([cerium, "tokenize", "-m", ROOT / "models" / "cerium-line.gguf",
                            "--ids", "-"], input=text, capture_output=True, text=True, check=True)
     return re.findall(r"\d+", done.stdout)
 

@@ -31,7 +31,7 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MODEL = ROOT / "models" / "cerium-first.gguf"
+MODEL = ROOT / "models" / "cerium-line.gguf"
 TOKENS = 400
 WORDS = "the quick brown fox jumps over the lazy dog and runs back home again "
 

@@ -139,6 +139,10 @@ typedef struct {
                                     tenant 0 alone; a thread keeps their index up to date, and a
                                     file of it where repacked weights are kept (`cache`); NULL =
                                     CERIUM_WORKSPACE in the environment, else none */
+    const char *draft_model;     /* GGUF file of a smaller model, of the same vocabulary or another,
+                                    that drafts where nothing else does, as far as that saves time:
+                                    it never changes the text; NULL = CERIUM_DRAFT_MODEL in the
+                                    environment, else none */
     void (*observe)(void *user, const cerium_observation *seen); /* every input of every matrix in
                                     every pass, on compute threads, several at a time; in
                                     quantized types as the 8 bits that the product takes.  For
@@ -166,6 +170,8 @@ typedef struct {
     uint64_t kv_token_bytes;     /* KV bytes of one token in the layers that keep everything */
     const char *cache_path;      /* the file that the weights are mapped from; "" when they were
                                     repacked into memory */
+    const char *draft_model;     /* its name, or "" */
+    uint64_t draft_model_bytes;  /* memory that its weights and its KV pages may take */
 } cerium_engine_info;
 
 /** Set every field to its documented default. */
@@ -297,13 +303,18 @@ typedef struct {
 
 /** Where a text may end within what the model knows as one token: "def f(x):" ends with "):", and
  * where it goes on "):\n" is one token.  Such an end is taken off the prompt before it becomes
- * tokens, and the answer begins with its bytes: cerium_resume.opening.  Not before a hole: holes
- * that models learn to fill begin anywhere.
+ * tokens, and the answer begins with its bytes: cerium_resume.opening.
  *
  * @param text  [text_len] that the answer goes on with
  * @return how many of its last bytes to take off, at most CERIUM_OPENING_MAX and never all; 0: none
  * Cost: a look at each token of the vocabulary. Thread-safe. */
 CERIUM_API size_t cerium_opening(const cerium_engine *engine, const char *text, size_t text_len);
+
+/** The same of what stands before a hole, which then begins where a token does: less of a prefix
+ * for cerium_infill_tokens().  At most the line's, so nothing where a line begins: there models
+ * learn to fill holes. */
+CERIUM_API size_t cerium_infill_opening(const cerium_engine *engine, const char *prefix,
+                                        size_t prefix_len);
 
 /** Tokens that ask the model to fill the hole between prefix and suffix, in its own form.
  *
@@ -447,7 +458,8 @@ typedef struct {
 
 typedef struct {
     uint32_t context_tokens_max; /* 0 = the engine's */
-    uint64_t tenant;             /* prefixes are shared with sessions of the same tenant only */
+    uint64_t tenant;             /* prefixes, and answers as drafts, are shared with sessions of
+                                    the same tenant only */
     bool control_text;           /* text shows control tokens by their names, end tokens excepted:
                                     for readers of a chat form */
     bool no_speculation;         /* as an engine with "off" */
@@ -701,6 +713,11 @@ typedef struct {
     bool kv_disk_failed;                                   /* to write: nothing more is kept */
     uint64_t workspace_tokens;                             /* of the texts around; there now */
     uint64_t workspace_drafted_tokens, workspace_accepted_tokens; /* of the drafted, accepted */
+    uint64_t recalled_tokens;                              /* of earlier answers; there now */
+    uint64_t recalled_drafted_tokens, recalled_accepted_tokens; /* of the drafted, accepted */
+    uint64_t model_drafted_tokens, model_accepted_tokens; /* of a draft model */
+    uint64_t draft_model_passes, draft_model_tokens;      /* of its own; computed in them */
+    uint64_t draft_model_ns;                              /* processor time of one thread */
 } cerium_engine_stats;
 
 CERIUM_API void cerium_engine_measure(const cerium_engine *engine, cerium_engine_stats *stats);

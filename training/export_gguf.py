@@ -102,7 +102,7 @@ def main():
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--type", choices=TYPES, default="q8_0")
-    parser.add_argument("--name", default="cerium-first")
+    parser.add_argument("--name", default="cerium-line")
     parser.add_argument("--context", type=int, metavar="TOKENS",
                         help="what the file says that it holds, where more "
                         "than the rows was measured to do (evaluate.py)")

@@ -9,17 +9,21 @@ import torch
 TOGETHER = 3  # matrices stepped as one batch, the unit of work of a thread
 
 
-def orthogonal(batch, steps=5):
-    """Push every singular value of [n, rows, columns] towards one."""
+def orthogonal(batch, steps=5, dtype=torch.float32):
+    """Push every singular value of [n, rows, columns] towards one.
+
+    The polynomial leaves them between 0.7 and 1.2, so that products in
+    bfloat16 are as good.
+    """
     a, b, c = 3.4445, -4.7750, 2.0315
-    x = batch / (batch.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    x = (batch / (batch.norm(dim=(1, 2), keepdim=True) + 1e-7)).to(dtype)
     tall = x.shape[1] > x.shape[2]
     if tall:
         x = x.mT
     for _ in range(steps):
         gram = x @ x.mT
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return x.mT if tall else x
+    return (x.mT if tall else x).to(batch.dtype)
 
 
 class Muon(torch.optim.Optimizer):
@@ -27,6 +31,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(parameters, {"lr": lr, "momentum": momentum,
                                       "weight_decay": weight_decay})
         self.map = map  # a pool's, where there are threads to share the work
+        self.dtype = torch.float32  # of the products
 
     def step(self):
         tasks = []
@@ -49,7 +54,7 @@ class Muon(torch.optim.Optimizer):
                                                 torch.zeros_like(p))
             momentum.lerp_(p.grad, 1 - group["momentum"])
             directions.append(p.grad.lerp(momentum, group["momentum"]))
-        updates = orthogonal(torch.stack(directions))
+        updates = orthogonal(torch.stack(directions), dtype=self.dtype)
         size = max(1.0, shape[0] / shape[1]) ** 0.5
         for p, update in zip(parameters, updates):
             p.mul_(1 - group["lr"] * group["weight_decay"])

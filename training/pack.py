@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from tokenizer import documents
 
 HERE = Path(__file__).parent
+LINE_END = "\u010a"  # as the tokens of byte-level vocabularies spell it
 
 
 class Writer:
@@ -64,9 +65,42 @@ class Writer:
             self.current = []
 
 
+class Openings:
+    """How much of a line's end begins a longer token: cerium_opening().
+
+    Whoever fills a hole takes that off the prefix and has the middle begin
+    with it, so that no token ends where only a cursor stands. At the
+    beginning of a line it is nothing.
+    """
+
+    TOKENS = 4      # of the text's last, that a longer one may span
+    CHARACTERS = 64
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        special = {t.content for t in
+                   tokenizer.get_added_tokens_decoder().values()}
+        self.begun = {token[:n] for token in tokenizer.get_vocab()
+                      if token not in special for n in range(1, len(token))}
+
+    def __call__(self, text):
+        tail = text[-self.CHARACTERS:]
+        found = self.tokenizer.encode(tail)
+        piece, characters = "", 0
+        for token, (begin, _) in list(zip(found.tokens, found.offsets)
+                                      )[:0:-1][:self.TOKENS]:
+            if LINE_END in token:
+                break
+            piece = token + piece
+            if piece in self.begun:
+                characters = len(tail) - begin
+        return characters
+
+
 class Packer:
     def __init__(self, tokenizer, seed, row, args):
         self.encode = lambda text: tokenizer.encode(text).ids
+        self.opening = Openings(tokenizer)
         self.token = {name: tokenizer.token_to_id(f"<|{name}|>") for name in (
             "endoftext", "fim_prefix", "fim_suffix", "fim_middle",
             "repo_name", "file_sep")}
@@ -147,6 +181,7 @@ class Packer:
 
     def example(self, head, text):
         begin, end = self.hole(text)
+        begin -= self.opening(text[:begin])
         token = self.token
         # The suffix first: what stands before the hole then stands before the
         # middle, too, and a small model need not learn to look for it.

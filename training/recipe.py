@@ -2,7 +2,7 @@
 """The whole way to a model in one command: from packages to a checked GGUF.
 
     python recipe.py                                    two cores, 100 minutes
-    python recipe.py --init ../models/cerium-first.gguf   goes on with a model
+    python recipe.py --init ../models/cerium-line.gguf   goes on with a model
     python recipe.py --size 31m --device cuda --minutes 25
 
 Each step is one of the programs here, run as it would be by hand and printed
@@ -31,7 +31,7 @@ SIZES = {
             "ffn": 1408, "vocab": 16384},
 }
 DEVICES = {
-    "cpu": {"batch": 4096, "micro": 1024, "chunk": 256, "workers": 2},
+    "cpu": {"batch": 8192, "micro": 1024, "chunk": 256, "workers": 2},
     "cuda": {"batch": 131072, "micro": 65536, "chunk": 8192, "workers": 1},
 }
 STEPS = ["fetch", "build", "tokenizer", "pack", "init", "train", "evaluate",
@@ -56,16 +56,13 @@ def plan(args):
     vocabulary = (["--from-gguf", args.init] if args.init
                   else flags({"entries": size["vocab"]}))
     train = [*flags(size), *flags(device), "--device", args.device,
-             "--rows", *rows, "--minutes", str(args.minutes),
-             "--middles", "4",
+             "--rows", *rows, "--long-share", "0.25",  # 8 % of the tokens
+             "--minutes", str(args.minutes),
+             "--middles", "4", "--z-loss", "0.0001",
              "--tokens", tokens, "--tokenizer", tokenizer,
              "--held-out", corpus / "held_out.jsonl", "--out", run]
-    if args.device == "cuda":
-        train += ["--bf16", "--z-loss", "0.0001"]
-    else:
-        train += ["--no-compile"]
-    if args.init:  # an annealed model goes on at half of the rates
-        train += ["--init", start, "--matrix-lr", "0.006", "--lr", "0.0006"]
+    if args.init:
+        train += ["--init", start]
     steps = [
         # Downloads are for the corpus alone: not missed where that is.
         ("fetch", corpus / "train.jsonl",
@@ -114,7 +111,7 @@ def main():
         "on with; its vocabulary is kept")
     add("--exclude", nargs="*", default=[], metavar="JSONL",
         help="evaluation sets that training text must not copy")
-    add("--rows", type=int, nargs="+", default=[512, 4096],
+    add("--rows", type=int, nargs="+", default=[512, 8192],
         help="row lengths, the last for the end of the run")
     add("--limit", type=int, default=0, metavar="TOKENS",
         help="pack no more of each row length; 0: all")

@@ -6,6 +6,9 @@
 
 import copy
 import random
+import re
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,8 +22,9 @@ import checkpoint
 import distill
 import export_gguf
 import import_gguf
-from model import Config, Decoder, mean_loss
-from optimizer import optimizers
+import pass_rate
+from model import QUERIES, Config, Decoder, attend, mean_loss
+from optimizer import optimizers, orthogonal
 from pack import Packer
 from prune import Seen, kept_layers, pruned
 from tokenizer import train as train_tokenizer
@@ -68,6 +72,33 @@ def test_loss_is_autograds():
                      shares=shares)
     got = torch.autograd.grad(ours, (hidden, table))
     assert close(ours, plain) and all(map(close, got, want))
+
+
+def test_attention_is_torchs():
+    """Over several blocks of queries, the last one short."""
+    torch.manual_seed(5)
+    q, k, v = (torch.randn(2, 3, 2 * QUERIES + 37, 16, requires_grad=True)
+               for _ in range(3))
+    want = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    got = attend(q, k, v)
+    weight = torch.randn_like(want)
+    assert close(got, want)
+    assert all(map(close, torch.autograd.grad((got * weight).sum(), (q, k, v)),
+                   torch.autograd.grad((want * weight).sum(), (q, k, v))))
+
+
+def test_directions_are_orthogonal():
+    """In bfloat16 as in float32, wide and tall; one of all rows the same."""
+    torch.manual_seed(6)
+    for shape in ((2, 24, 40), (2, 40, 24)):
+        batch = torch.randn(shape)
+        for dtype in (torch.float32, torch.bfloat16):
+            x = orthogonal(batch, dtype=dtype)
+            values = torch.linalg.svdvals(x)
+            assert x.dtype == batch.dtype
+            assert values.min() > 0.5 and values.max() < 1.4, values
+    x = orthogonal(torch.ones(1, 8, 8), dtype=torch.bfloat16)
+    assert torch.linalg.svdvals(x)[0, 1] < 0.1
 
 
 def test_middles_are_found():
@@ -199,10 +230,14 @@ def test_gguf_and_back():
 
 
 def test_holes_are_where_cursors_stand():
-    """Prefix, middle and suffix are the text; no middle is blank."""
+    """Prefix, middle and suffix are the text; no middle is blank, and it
+    begins where a token of the text does."""
     vocabulary = train_tokenizer([CODE], 280)
     packer = Packer(vocabulary, 3, 512, SimpleNamespace())
     token, begins = packer.token, {"line": 0, "end": 0, "indent": 0}
+    within = whole = 0
+    hole_of, cursors = packer.hole, []
+    packer.hole = lambda text: cursors.append(hole_of(text)) or cursors[-1]
     draw = random.Random(4)
     for _ in range(400):
         start = draw.randrange(40)
@@ -215,10 +250,42 @@ def test_holes_are_where_cursors_stand():
             ids[1:prefix], ids[prefix + 1:middle], ids[middle + 1:-1]))
         assert before + hole + after == piece
         assert hole.strip()
-        begins["end"] += hole.startswith("\n")
-        begins["line"] += (before[-1:] in ("\n", "") and after[:1] == "\n")
-        begins["indent"] += before.endswith("\n    ") and hole[0] != " "
+        cursor, end = cursors[-1]
+        opening = packer.opening(piece[:cursor])
+        assert before == piece[:cursor - opening] and after == piece[end:]
+        begins["end"] += piece[cursor] == "\n"
+        begins["line"] += piece[:cursor][-1:] in ("\n", "")
+        begins["indent"] += re.search(r"\n +$", piece[:cursor]) is not None
+        if before and not before.endswith("\n"):
+            within += 1
+            whole += (ids[prefix + 1:middle] + ids[middle + 1:-1]
+                      == vocabulary.encode(before + hole).ids)
     assert min(begins.values()) > 20, begins
+    assert whole > 0.7 * within > 90, (whole, within)
+
+
+def test_sandbox():
+    """A good line passes; wrong, endless and prying ones do not."""
+    if not shutil.which("bwrap"):
+        print("skipped: test_sandbox: there is no bwrap")
+        return
+    pass_rate.SECONDS = 2
+    task = {"prompt": "def f(x):\n", "canonical_solution": "    y = x + 1\n",
+            "suffix": "    return y\n", "entry_point": "f",
+            "test": "def check(f):\n    assert f(1) == 2\n"}
+    secret = Path(__file__).resolve()
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+    lines = {"    y = x + 1": True, "    y = x": False, "    y = (": False,
+             "    while True: y = x": False,
+             "    y = len('x' * (1 << 30)) and x + 1": False,
+             f"    y = x + 1; open({str(secret)!r})": False,
+             "    y = x + 1; open('/usr/x', 'w')": False,
+             "    import socket; y = x + 1; socket.create_connection("
+             f"{address!r})": False}
+    for line, good in lines.items():
+        assert pass_rate.passes(pass_rate.program_of(task, line)) == good, line
+    listener.close()
 
 
 def main():

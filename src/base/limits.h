@@ -181,6 +181,17 @@ _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choice
 #define WORKSPACE_DEPTH_MAX      32u          /* folders in each other */
 #define WORKSPACE_PATH_MAX       4096u        /* length of a path */
 
+/* ---- what was answered before ---- */
+
+#define RECALL_TENANTS_MAX 32u        /* whose answers are there, */
+#define RECALL_TOKENS_MAX  (1u << 15) /* the newest so many of each: 640 KB once they are there */
+
+/* ---- draft models ---- */
+
+#define DRAFT_CONTEXT_MAX  4096u /* tokens of a timeline that a draft model looks at */
+#define DRAFT_BATCH_TOKENS 128u  /* that it computes at once */
+#define DRAFT_KV_PART      8u    /* of the model's KV pages, in bytes, for its own */
+
 /* ---- the wafer ---- */
 
 #define WAFER_MACHINE_BYTES_MAX (256u << 10) /* a machine description; ours have 4 KB */

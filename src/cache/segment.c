@@ -88,12 +88,6 @@ void segment_record_write(uint8_t out[SEGMENT_RECORD_BYTES], const segment_head 
     memcpy(out + AT_RECORD_HASH, &hash, sizeof hash);
 }
 
-static bool is_empty(const char *bytes)
-{
-    static const char zeros[SEGMENT_RECORD_BYTES];
-    return memcmp(bytes, zeros, sizeof zeros) == 0;
-}
-
 segment_record_state segment_record_read(view table, uint32_t index, uint64_t file_bytes,
                                          const segment_head *head, const segment_layout *layout,
                                          segment_record *out)
@@ -103,8 +97,9 @@ segment_record_state segment_record_read(view table, uint32_t index, uint64_t fi
     uint64_t hash;
     if (table.len < at || table.len - at < SEGMENT_RECORD_BYTES) return SEGMENT_RECORD_CUT;
     const char *bytes = table.ptr + at;
-    if (is_empty(bytes)) return SEGMENT_RECORD_NONE;
     memcpy(&hash, bytes + AT_RECORD_HASH, sizeof hash);
+    /* Not written, or not to its end: a kill can end a write between two pages of the file. */
+    if (hash == 0) return SEGMENT_RECORD_NONE;
     if (hash != hash_of((const uint8_t *)bytes, head, index)) return SEGMENT_RECORD_BAD;
     segment_record r = {0};
     memcpy(&r.at, bytes, sizeof r.at);

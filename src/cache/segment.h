@@ -6,7 +6,8 @@
  *   16  u64 model, numbers, layout: what the pages were computed from, how, and how they lie
  *   40  u64 salt[2]; u64 number of the segment
  *   64  u64 hash of all before
- *   72  records [n_records], SEGMENT_RECORD_BYTES each; all zero while nothing was written there
+ *   72  records [n_records], SEGMENT_RECORD_BYTES each; a hash of zero while nothing is
+ *      written there to its end
  * Then the pages of each record, where it says.
  *
  * A file is only ever added to: pages first, then their record.  So one that was cut off by a kill

@@ -126,6 +126,10 @@ static int choose_speculation(cerium_engine *e, const char *name, cerium_error *
 
 static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
 {
+    if (e->beside) {
+        e->workers = e->beside->workers;
+        return CERIUM_OK;
+    }
     return team_open(&e->workers, threads ? threads : threads_by_default(), err);
 }
 
@@ -154,6 +158,8 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
                          config->context_tokens_max, s->context_tokens);
     e->context_tokens_max =
         config->context_tokens_max ? config->context_tokens_max : s->context_tokens;
+    if (e->beside && e->context_tokens_max > DRAFT_CONTEXT_MAX)
+        e->context_tokens_max = DRAFT_CONTEXT_MAX;
     e->batch_tokens_max = config->batch_tokens_max;
     e->sessions_max = config->sessions_max;
     long n_pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
@@ -246,6 +252,30 @@ static int open_workspace(cerium_engine *e, const cerium_engine_config *config, 
     return workspace_open(&e->workspace, &around, err);
 }
 
+static int open_recall(cerium_engine *e, cerium_error *err)
+{
+    if (!e->speculates) return CERIUM_OK;
+    e->recall = recall_open(RECALL_TENANTS_MAX, RECALL_TOKENS_MAX);
+    return e->recall ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+}
+
+static int open_draft(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    const char *path = config->draft_model ? config->draft_model : getenv("CERIUM_DRAFT_MODEL");
+    if (!path || !*path || !e->speculates) return CERIUM_OK;
+    return draft_model_open(&e->draft, e, config, path, err);
+}
+
+/* A model that reads as much for a token as the one it drafts for could not save time. */
+static int check_size(const cerium_engine *e, cerium_error *err)
+{
+    if (!e->beside || model_step_bytes(e->model) <= model_step_bytes(e->beside->model))
+        return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_FORMAT,
+                     "%s: it reads %llu MB for a token, more than the model that it would help",
+                     gguf_path(e->file), (unsigned long long)(model_step_bytes(e->model) >> 20));
+}
+
 static int open_parts(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     e->has_lock = pthread_mutex_init(&e->lock, NULL) == 0;
@@ -261,21 +291,24 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(choose_head(config->head, &options, err));
     RETURN_IF(model_open(&e->model, e->file, &options, err));
     RETURN_IF(read_vocabulary(e, err));
+    RETURN_IF(check_size(e, err));
     RETURN_IF(start_team(e, config->threads, err));
     RETURN_IF(open_pool(e, config, err));
     RETURN_IF(open_passes(e, config, err));
     RETURN_IF(engine_load_weights(e, config, err));
     RETURN_IF(engine_keep_kv(e, config, err));
+    RETURN_IF(open_recall(e, err));
+    RETURN_IF(open_draft(e, config, err));
     return open_workspace(e, config, err);
 }
 
-int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
-                       cerium_error *err)
+int engine_open_beside(cerium_engine **engine_out, const cerium_engine_config *config,
+                       const cerium_engine *beside, cerium_error *err)
 {
-    if (!engine_out || !config) return error_set(err, CERIUM_ERR_ARGUMENT, "no engine or config");
     RETURN_IF(check_config(config, err));
     cerium_engine *e = memory_zalloc(1, sizeof *e);
     if (!e) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+    e->beside = beside;
     int status = open_parts(e, config, err);
     if (status) {
         cerium_engine_close(&e);
@@ -283,6 +316,13 @@ int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *c
     }
     *engine_out = e;
     return CERIUM_OK;
+}
+
+int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
+                       cerium_error *err)
+{
+    if (!engine_out || !config) return error_set(err, CERIUM_ERR_ARGUMENT, "no engine or config");
+    return engine_open_beside(engine_out, config, NULL, err);
 }
 
 void cerium_engine_close(cerium_engine **engine)
@@ -293,16 +333,18 @@ void cerium_engine_close(cerium_engine **engine)
     CHECK(!e->sessions);
     if (e->pool) kv_pool_stop_keeping(e->pool); /* its threads ring the scheduler */
     scheduler_close(&sched);
+    draft_model_close(&e->draft); /* it works with the same team */
     for (uint32_t i = 0; e->samplers && i < team_n_workers(e->workers); i++)
         sampler_close(&e->samplers[i]);
     memory_free(e->samplers);
     memory_free(e->rows);
     memory_unmap(e->logits, e->logits_bytes);
     cpu_executor_close(&e->executor);
-    team_close(&e->workers);
+    if (!e->beside) team_close(&e->workers);
     kv_pool_close(&e->pool);
     mask_vocabulary_close(&e->vocabulary);
     workspace_close(&e->workspace);
+    recall_close(&e->recall);
     tokenizer_close(&e->tokens);
     model_close(&e->model);
     gguf_close(&e->file);
@@ -326,8 +368,6 @@ void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
         .prompt_tokens = atomic_load(&c->prompt_tokens),
         .reused_tokens = atomic_load(&c->reused_tokens),
         .new_tokens = atomic_load(&c->new_tokens),
-        .drafted_tokens = atomic_load(&c->drafted_tokens),
-        .accepted_tokens = atomic_load(&c->accepted_tokens),
         .passes = atomic_load(&c->passes),
         .preempted_passes = atomic_load(&c->preempted_passes),
         .busy_ns = atomic_load(&c->busy_ns),
@@ -344,9 +384,21 @@ void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
         .kv_disk_failed = pages.gave_up,
         .drafting_ns = atomic_load(&c->drafting_ns),
         .workspace_tokens = e->workspace ? workspace_n_tokens(e->workspace) : 0,
-        .workspace_drafted_tokens = atomic_load(&c->workspace_drafted_tokens),
-        .workspace_accepted_tokens = atomic_load(&c->workspace_accepted_tokens),
+        .workspace_drafted_tokens = atomic_load(&c->drafted[DRAFT_WORKSPACE]),
+        .workspace_accepted_tokens = atomic_load(&c->accepted[DRAFT_WORKSPACE]),
+        .recalled_tokens = e->recall ? recall_n_tokens(e->recall) : 0,
+        .recalled_drafted_tokens = atomic_load(&c->drafted[DRAFT_EARLIER]),
+        .recalled_accepted_tokens = atomic_load(&c->accepted[DRAFT_EARLIER]),
+        .model_drafted_tokens = atomic_load(&c->drafted[DRAFT_MODEL]),
+        .model_accepted_tokens = atomic_load(&c->accepted[DRAFT_MODEL]),
+        .draft_model_passes = e->draft ? atomic_load(&e->draft->passes) : 0,
+        .draft_model_tokens = e->draft ? atomic_load(&e->draft->computed) : 0,
+        .draft_model_ns = e->draft ? atomic_load(&e->draft->ns) : 0,
     };
+    for (int i = 0; i < DRAFT_SOURCES; i++) {
+        stats->drafted_tokens += atomic_load(&c->drafted[i]);
+        stats->accepted_tokens += atomic_load(&c->accepted[i]);
+    }
     for (int i = 0; i < CERIUM_CLASSES; i++) {
         stats->running[i] = atomic_load(&c->running[i]);
         stats->waiting[i] = atomic_load(&c->waiting[i]);
@@ -372,5 +424,7 @@ void cerium_engine_describe(const cerium_engine *e, cerium_engine_info *info)
         .step_bytes = model_step_bytes(e->model),
         .kv_token_bytes = kv_token_bytes(e->pool),
         .cache_path = e->cache_path ? e->cache_path : "",
+        .draft_model = e->draft ? e->draft->engine->name : "",
+        .draft_model_bytes = e->draft ? draft_model_bytes(e->draft) : 0,
     };
 }

@@ -11,7 +11,9 @@
 #include "cache/kv.h"
 #include "cpu/executor.h"
 #include "engine/cost.h"
+#include "engine/draft_model.h"
 #include "engine/guide.h"
+#include "engine/recall.h"
 #include "engine/workspace.h"
 #include "gguf/gguf.h"
 #include "kernels/kernels.h"
@@ -50,9 +52,9 @@ typedef struct {
 
 typedef struct {
     _Atomic uint32_t running[CERIUM_CLASSES], waiting[CERIUM_CLASSES];
-    _Atomic uint64_t prompt_tokens, reused_tokens, new_tokens, drafted_tokens, accepted_tokens;
+    _Atomic uint64_t prompt_tokens, reused_tokens, new_tokens;
+    _Atomic uint64_t drafted[DRAFT_SOURCES], accepted[DRAFT_SOURCES];
     _Atomic uint64_t passes, preempted_passes, busy_ns, drafting_ns;
-    _Atomic uint64_t workspace_drafted_tokens, workspace_accepted_tokens;
 } engine_counts;
 
 struct cerium_engine {
@@ -79,6 +81,9 @@ struct cerium_engine {
     bool speculates;             /* unless a session does not want it */
     bool drafts_always;          /* whatever they cost */
     workspace *workspace;        /* or NULL */
+    recall *recall;              /* NULL where nothing is drafted */
+    draft_model *draft;          /* or NULL */
+    const cerium_engine *beside; /* whose draft model this is, with its workers; or NULL */
 
     thread_turn pass;            /* team, executor, samplers, rows, costs: one pass at a time, and
                                     the only time in which sequences of others may be changed */
@@ -116,8 +121,11 @@ struct cerium_session {
     bool speculates;
     drafter drafter;             /* of the timeline; where it speculates */
     void *drafter_memory;
+    draft_side *side;            /* in the draft model; or NULL */
     const corpus *texts;         /* of the workspace, held for the answer; or NULL */
     bool answers;                /* the drafter knows where the answer began */
+    uint32_t recalled;           /* while it does: tokens before it are not to be recalled anew */
+    bool is_private;             /* behind a note: the timeline is for nobody else */
     uint32_t score_tokens_max;
     float *score_logits;         /* [score_tokens_max][logits_stride] or NULL */
     stop_state stops;
@@ -146,6 +154,13 @@ struct cerium_session {
     _Atomic uint32_t drafted_predicted, accepted_predicted;
     _Atomic uint64_t start_ns, queue_ns, prompt_ns, first_token_ns, duration_ns;
 };
+
+/* ---- engine.c ---- */
+
+/* Open the engine of a draft model, with the compute team of another, whose passes are not running
+ * while its own are. */
+CERIUM_CHECKED int engine_open_beside(cerium_engine **out, const cerium_engine_config *config,
+                                      const cerium_engine *beside, cerium_error *err);
 
 /* ---- weights.c ---- */
 
@@ -266,14 +281,17 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
                           void *memory);
 /* The answer is longer than when this was called last. */
 void session_follow(cerium_session *s);
+/* The answer ends, or may end: what is new of it is for the tenant's other sessions. */
+void session_recall(cerium_session *s);
 /* Texts of the workspace are needed no more. */
 void session_give_texts(cerium_session *s);
-/* Of n_drafts from a source, n_accepted were right. */
-void engine_count_drafts(cerium_engine *e, draft_source source, uint32_t n_drafts,
-                         uint32_t n_accepted);
-/* At most n_max drafts of what follows, for a pass of n_rows. */
-uint32_t session_draft(const cerium_session *s, uint32_t n_rows, uint32_t n_max, int32_t *out,
-                       draft_source *source);
+/* Within a pass: after it had n_drafts from a source, tokens [n_chosen] were chosen by logits, and
+ * n_accepted drafts were right and kept. */
+void session_drafted(cerium_session *s, draft_source source, uint32_t n_drafts,
+                     uint32_t n_accepted, const int32_t *chosen, uint32_t n_chosen);
+/* At most n_max drafts of what follows, for a pass of n_rows that n_sharing requests wait for. */
+uint32_t session_draft(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, uint32_t n_max,
+                       int32_t *out, draft_source *source);
 
 /* The tokens after the timeline, as far as drafts [n_drafts] agree with what is chosen from logits
  * [n_drafts + 1][logits_stride], into chosen and s->tokens.  Whatever forbids a token in a choice

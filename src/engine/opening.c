@@ -10,13 +10,13 @@ enum {
     TAIL_BYTES = CERIUM_OPENING_MAX, /* of a text, whose last tokens are those of the whole */
 };
 
-size_t cerium_opening(const cerium_engine *engine, const char *text, size_t text_len)
+static size_t find_opening(const cerium_engine *engine, view text, bool in_line)
 {
     const tokenizer *t = engine->tokens;
     int32_t tokens[TAIL_BYTES];
     size_t n_tokens, n = 0, tails[OPENING_TOKENS_MAX], found = 0;
-    view tail = {text, text_len};
-    if (tail.len > TAIL_BYTES) tail = (view){text + text_len - TAIL_BYTES, TAIL_BYTES};
+    view tail = text;
+    if (tail.len > TAIL_BYTES) tail = (view){text.ptr + text.len - TAIL_BYTES, TAIL_BYTES};
     if (tokenizer_encode(t, tail, true, false, tokens, ARRAY_LEN(tokens), &n_tokens, NULL))
         return 0;
     /* tails[i]: bytes of the last i + 1 tokens.  One token stays. */
@@ -26,7 +26,8 @@ size_t cerium_opening(const cerium_engine *engine, const char *text, size_t text
         const char *piece = tokenizer_bytes(t, token, &len);
         bytes_of += len;
         if (tokenizer_is_control(t, token) || len == 0 || bytes_of >= tail.len ||
-            memcmp(tail.ptr + tail.len - bytes_of, piece, len))
+            memcmp(tail.ptr + tail.len - bytes_of, piece, len) ||
+            (in_line && memchr(piece, '\n', len)))
             break;
         tails[n] = bytes_of;
     }
@@ -39,6 +40,16 @@ size_t cerium_opening(const cerium_engine *engine, const char *text, size_t text
                 found = i + 1;
     }
     return found ? tails[found - 1] : 0;
+}
+
+size_t cerium_opening(const cerium_engine *engine, const char *text, size_t text_len)
+{
+    return find_opening(engine, (view){text, text_len}, false);
+}
+
+size_t cerium_infill_opening(const cerium_engine *engine, const char *prefix, size_t prefix_len)
+{
+    return find_opening(engine, (view){prefix, prefix_len}, true);
 }
 
 int opening_check(const cerium_session *s, const cerium_resume *resume, const int32_t *tokens,

@@ -111,7 +111,7 @@ static uint32_t choose_drafts(scheduler *p, cerium_session *s, bool is_alone)
     for (size_t i = 0; i < ARRAY_LEN(limits); i++)
         if (n > limits[i]) n = limits[i];
     if (r->n_script && n > r->n_script - r->n_new - 1) n = r->n_script - r->n_new - 1;
-    n = session_draft(s, rows, n, r->drafts, &r->draft_source);
+    n = session_draft(s, rows, p->n_active, n, r->drafts, &r->draft_source);
     if (r->guide) n = guide_plan(r->guide, r->drafts, n);
     if (n == 0 || is_alone) return n;
     float cost[PACE_ROWS_MAX + 1];

@@ -303,6 +303,7 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
         return status;
     }
     session_begin_answer(s, r->prediction, r->n_prediction, r->prediction_index);
+    if (r->n_script) s->recalled = UINT32_MAX; /* somebody wrote it: no answer */
     reset_usage(s, r);
     r->ticket = atomic_fetch_add(&s->engine->n_tickets, 1);
     r->token_ns = atomic_load(&s->start_ns);

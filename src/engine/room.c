@@ -69,13 +69,16 @@ int engine_run(cerium_engine *e, uint32_t n_rows, const _Atomic bool *cancel)
     uint32_t n_logits = 0;
     for (uint32_t i = 0; i < n_rows; i++) n_logits += e->rows[i].logits != NULL;
     bool measures = n_logits == n_rows && e->speculates && pace_wants(&e->pace, n_rows);
-    uint64_t start = clock_ns(), used = measures ? clock_thread_ns() : 0;
+    bool clocks = measures || e->draft;
+    uint64_t start = clock_ns(), used = clocks ? clock_thread_ns() : 0;
     int status = cpu_executor_run(e->executor, e->rows, n_rows, cancel);
     uint64_t ns = clock_ns() - start;
     atomic_fetch_add(&e->counts.busy_ns, ns);
     if (status) return status;
     atomic_fetch_add(&e->counts.passes, 1);
     cost_learn(&e->cost, n_rows, ns);
-    if (measures) pace_learn(&e->pace, n_rows, clock_thread_ns() - used);
+    if (clocks) used = clock_thread_ns() - used;
+    if (measures) pace_learn(&e->pace, n_rows, used);
+    if (e->draft) worth_earn(&e->draft->worth, (double)used);
     return CERIUM_OK;
 }

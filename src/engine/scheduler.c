@@ -64,6 +64,7 @@ static void finish(scheduler *p, cerium_session *s, int status, cerium_stop stop
     atomic_store(&s->duration_ns, clock_ns() - atomic_load(&s->start_ns));
     atomic_store(&s->rank, rank_idle(p->engine));
     kv_sequence_mark(s->sequence);
+    session_recall(s);
     event_slot slot = {.kind = CERIUM_EVENT_DONE, .status = status, .stop = stop};
     request_push(r, &slot, NULL);
     atomic_store(&r->is_over, true);
@@ -279,7 +280,7 @@ static void answer(scheduler *p, cerium_session *s)
         atomic_fetch_add(&s->drafted_predicted, r->n_drafts);
         atomic_fetch_add(&s->accepted_predicted, n_accepted);
     }
-    engine_count_drafts(e, r->draft_source, r->n_drafts, n_accepted);
+    session_drafted(s, r->draft_source, r->n_drafts, n_accepted, s->tokens + before, r->n_drawn);
     atomic_fetch_add(&e->counts.new_tokens, n);
     if (is_last) {
         uint32_t drawn = n < r->n_drawn ? n : r->n_drawn;

@@ -25,11 +25,13 @@ static void leave_engine(cerium_session *s)
 void session_shorten(cerium_session *s, uint32_t n)
 {
     if (s->speculates) drafter_cut(&s->drafter, s->tokens, n);
+    if (s->side) draft_side_cut(s->side, n);
     s->n_tokens = n;
 }
 
 void session_replace(cerium_session *s, const int32_t *tokens, uint32_t n)
 {
+    session_recall(s);
     uint32_t same = 0, most = n < s->n_tokens ? n : s->n_tokens;
     if (tokens == s->tokens) same = most;
     while (s->speculates && same < most && tokens[same] == s->tokens[same]) same++;
@@ -84,6 +86,7 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
         error_set(err, status, "no memory for a session of %u tokens", context);
     else
         status = kv_sequence_open(&s->sequence, engine->pool, context, config->tenant, err);
+    if (!status && engine->draft && s->speculates) status = draft_side_open(&s->side, s, err);
     if (status) {
         cerium_session_close(&s);
         return status;
@@ -142,7 +145,9 @@ void cerium_session_close(cerium_session **session)
     if (!session || !*session) return;
     cerium_session *s = *session;
     request_close(s);
+    session_recall(s);
     session_give_texts(s);
+    draft_side_close(&s->side);
     if (s->sequence) {
         leave_engine(s);
         kv_sequence_close(&s->sequence);
@@ -329,7 +334,7 @@ static int score(cerium_session *s, float *logprobs, cerium_error *err)
         for (uint32_t i = 0; i < n && first + i + 1 < s->n_tokens; i++)
             logprobs[first + i + 1] =
                 sampler_logprob(s->score_logits + i * s->engine->logits_stride, n_vocab,
-                                s->tokens[first + i + 1]);
+                                NULL, s->tokens[first + i + 1]);
     }
     return CERIUM_OK;
 }

@@ -7,23 +7,45 @@ static void count_time(const cerium_session *s, uint64_t start)
     atomic_fetch_add(&s->engine->counts.drafting_ns, clock_ns() - start);
 }
 
-uint32_t session_draft(const cerium_session *s, uint32_t n_rows, uint32_t n_max, int32_t *out,
-                       draft_source *source)
+static uint32_t draft_from_texts(cerium_session *s, uint32_t n_rows, uint32_t n_max, int32_t *out,
+                                 draft_source *source)
 {
-    if (!s->speculates || n_max == 0 || s->n_avoid > 0 || opening_is_open(s)) return 0;
     uint64_t start = clock_ns();
     const draft_pace *pace = s->engine->drafts_always ? NULL : &s->engine->pace;
+    s->drafter.earlier = recall_take(s->engine->recall, s->tenant);
     uint32_t n =
         drafter_draft(&s->drafter, pace, s->tokens, s->n_tokens, n_rows, n_max, out, source);
+    recall_give(s->engine->recall);
     count_time(s, start);
     return n;
+}
+
+uint32_t session_draft(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, uint32_t n_max,
+                       int32_t *out, draft_source *source)
+{
+    if (!s->speculates) return 0;
+    if (s->n_avoid > 0 || opening_is_open(s)) n_max = 0;
+    uint32_t n = n_max ? draft_from_texts(s, n_rows, n_max, out, source) : 0;
+    if (!s->side) return n;
+    /* A text costs nothing: the draft model is asked where they all have nothing to say. */
+    uint32_t n_guesses = draft_side_guess(s, n_rows, n_sharing, n ? 0 : n_max, out);
+    if (n_guesses) *source = DRAFT_MODEL;
+    return n + n_guesses;
+}
+
+/* All that looks at earlier answers happens while they are taken: others change them between. */
+static void follow(cerium_session *s)
+{
+    s->drafter.earlier = recall_take(s->engine->recall, s->tenant);
+    drafter_follow(&s->drafter, s->tokens, s->n_tokens);
+    recall_give(s->engine->recall);
 }
 
 void session_follow(cerium_session *s)
 {
     if (!s->speculates) return;
     uint64_t start = clock_ns();
-    drafter_follow(&s->drafter, s->tokens, s->n_tokens);
+    follow(s);
     count_time(s, start);
 }
 
@@ -36,9 +58,20 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
     /* A workspace is one user's: whoever has a key of his own gets nothing of it, not even time. */
     if (s->engine->workspace && s->tenant == 0) s->texts = workspace_take(s->engine->workspace);
     draft_hints hints = {prediction, n_prediction, memory, s->texts};
+    s->drafter.earlier = NULL; /* a prompt may be long: not while others wait for them */
     drafter_begin(&s->drafter, s->tokens, s->n_tokens, &hints);
+    follow(s);
     count_time(s, start);
+    s->recalled = s->n_answer && !s->is_private ? s->answer_at : s->n_tokens;
     s->answers = true;
+    if (s->side) draft_side_forget(s->side);
+}
+
+void session_recall(cerium_session *s)
+{
+    if (!s->answers || s->is_private || s->recalled >= s->n_tokens) return;
+    recall_add(s->engine->recall, s->tenant, s->tokens, s->recalled, s->n_tokens);
+    s->recalled = s->n_tokens;
 }
 
 void session_give_texts(cerium_session *s)
@@ -47,14 +80,15 @@ void session_give_texts(cerium_session *s)
     s->texts = NULL;
 }
 
-void engine_count_drafts(cerium_engine *e, draft_source source, uint32_t n_drafts,
-                         uint32_t n_accepted)
+void session_drafted(cerium_session *s, draft_source source, uint32_t n_drafts,
+                     uint32_t n_accepted, const int32_t *chosen, uint32_t n_chosen)
 {
-    atomic_fetch_add(&e->counts.drafted_tokens, n_drafts);
-    atomic_fetch_add(&e->counts.accepted_tokens, n_accepted);
-    if (n_drafts == 0 || source != DRAFT_WORKSPACE) return;
-    atomic_fetch_add(&e->counts.workspace_drafted_tokens, n_drafts);
-    atomic_fetch_add(&e->counts.workspace_accepted_tokens, n_accepted);
+    engine_counts *c = &s->engine->counts;
+    if (s->side)
+        draft_side_learn(s, chosen, n_chosen, source == DRAFT_MODEL ? n_drafts : 0);
+    if (n_drafts == 0) return;
+    atomic_fetch_add(&c->drafted[source], n_drafts);
+    atomic_fetch_add(&c->accepted[source], n_accepted);
 }
 
 /* The token after n of the timeline, at a place of its guide. */
@@ -73,6 +107,9 @@ uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *samp
                 const int32_t *script, chosen_token *chosen, cerium_logprob *top, uint32_t n_top)
 {
     const cerium_engine *e = s->engine;
+    /* The bytes of an opening are given: what a token adds to them is as likely as it is among
+     * those that spell them. */
+    const uint64_t *spelled = opening_is_open(s) ? answer_mask(s, g, 0) : NULL;
     for (uint32_t i = 0; i <= n_drafts; i++, logits += e->logits_stride) {
         uint32_t n = s->n_tokens + i;
         chosen_token *to = &chosen[i];
@@ -81,7 +118,7 @@ uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *samp
         if (script) to->token = script[i];
         to->logprob = 0;
         if (sampling && sampling->logprobs)
-            to->logprob = sampler_logprob(logits, e->n_vocab, to->token);
+            to->logprob = sampler_logprob(logits, e->n_vocab, spelled, to->token);
         to->n_top = 0;
         if (n_top) to->n_top = (uint32_t)sampler_top(logits, e->n_vocab, top + i * n_top, n_top);
         s->tokens[n] = to->token;

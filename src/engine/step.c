@@ -15,7 +15,7 @@ void step_draft(cerium_session *s)
                          asked ? asked : CERIUM_STEP_TOKENS_MAX};
     for (size_t i = 0; i < ARRAY_LEN(limits); i++)
         if (n > limits[i]) n = limits[i];
-    c->n_drafts = session_draft(s, 1, n - 1, c->drafts, &c->draft_source);
+    c->n_drafts = session_draft(s, 1, 1, n - 1, c->drafts, &c->draft_source);
     if (s->guide) c->n_drafts = guide_plan(s->guide, c->drafts, c->n_drafts);
     if (c->n_drafts && kv_sequence_reserve(s->sequence, s->n_tokens + c->n_drafts))
         c->n_drafts = 0;
@@ -97,7 +97,7 @@ void step_choose(cerium_session *s, const float *logits)
     if (logits != s->logits)
         memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->n_vocab * sizeof *logits);
     atomic_fetch_add(&e->counts.new_tokens, c->out->n_tokens);
-    engine_count_drafts(e, c->draft_source, c->n_drafts, n_accepted);
+    session_drafted(s, c->draft_source, c->n_drafts, n_accepted, s->tokens + before, c->n_chosen);
 }
 
 static int step_once(cerium_session *s, step_choice *c, cerium_error *err)
@@ -119,6 +119,7 @@ static int step_once(cerium_session *s, step_choice *c, cerium_error *err)
         thread_turn_give(&e->pass);
     }
     s->step = NULL;
+    if (!status && c->out->stop != CERIUM_STOP_NONE) session_recall(s);
     if (!status) c->out->duration_ns = clock_ns() - start;
     return status;
 }

@@ -30,7 +30,8 @@ static const char help[] =
     "      --json           figures for a program\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
-    "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
+    "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
+    "      --draft-model FILE   a smaller model drafts, too: cerium(1)\n\n"
     "example: cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n"
     "         cerium bench --replay bench/edits/edits.jsonl\n";
 

@@ -17,19 +17,22 @@ static const char help[] =
     "      --min-confidence X  hold back what the model gives a probability under X (0 to 1)\n"
     "      --context-file F  a file that the model may look at; may be given several times\n"
     "      --repo NAME       name of the repository\n"
+    "      --no-healing      a completion begins behind the last token before it, not within one\n"
     "      --show            show the completion in its place\n"
     "      --json            {\"text\", \"tokens\", \"stop\", ...} on standard output\n"
     "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
     "      --workspace DIR     drafts from the files of DIR, too: the same text, sooner\n"
+    "      --draft-model FILE  a smaller model drafts where no text does: the same text, sooner\n"
     "      --no-speculation    do not try drafts: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
     GUARDING_HELP
     "      --quiet           no figures at the end, nothing of what was corrected\n\n"
     "example: cerium complete src/base/memory.c:42 --lines 3\n";
 
-enum { OWN_LINES = OPTION_OWN, OWN_CONTEXT, OWN_REPO, OWN_SHOW, OWN_QUIET, OWN_CONFIDENCE };
+enum { OWN_LINES = OPTION_OWN, OWN_CONTEXT, OWN_REPO, OWN_SHOW, OWN_QUIET, OWN_CONFIDENCE,
+       OWN_NO_HEALING };
 enum { FILE_BYTES_MAX = 64 << 20, CONTEXT_FILES_MAX = 32, SHOW_LINES = 4 };
 enum { BEFORE_BYTES = 64 << 10 }; /* of the file, that the watchdog looks at */
 
@@ -37,6 +40,7 @@ typedef struct {
     options o;
     uint32_t lines;
     bool show, quiet;
+    bool whole_tokens;     /* the model goes on behind the last token before the hole */
     bool measured;         /* --min-confidence was given: */
     double confidence_min; /* what is shown at least has */
     double logprob;        /* of the tokens so far, in all */
@@ -48,6 +52,7 @@ typedef struct {
     uint32_t line, column; /* column 0: the end of the line */
     bytes text;
     size_t at; /* byte of text where the hole is */
+    size_t n_opening; /* of the bytes before it that the completion's tokens spell again */
     char *out; /* the completion; from open_memstream */
     size_t out_len, n_kept;
     FILE *stream;
@@ -65,6 +70,9 @@ static bool take_own(void *arg, int val, const char *value)
         if (c->n_context == CONTEXT_FILES_MAX) return false;
         c->context_paths[c->n_context++] = value;
         return true;
+    case OWN_NO_HEALING:
+        c->whole_tokens = true;
+        return true;
     case OWN_REPO:
         c->repo = value;
         return true;
@@ -76,8 +84,7 @@ static bool take_own(void *arg, int val, const char *value)
         return true;
     case OWN_CONFIDENCE:
         c->measured = true;
-        return parse_f64(view_of(value), &c->confidence_min) && c->confidence_min >= 0 &&
-               c->confidence_min <= 1;
+        return option_f64(value, 0, 1, &c->confidence_min);
     default:
         return false;
     }
@@ -139,9 +146,10 @@ static int fit_prompt(completion *c, const cerium_engine *engine, size_t max, in
     for (size_t i = 0; i < c->n_context; i++)
         files[i] = (cerium_context_file){c->context_paths[i], c->context_texts[i].ptr,
                                          c->context_texts[i].len};
-    size_t prefix = c->at, suffix = c->text.len - c->at, first_file = 0;
+    const size_t at = c->at - c->n_opening; /* where the hole begins for the model */
+    size_t prefix = at, suffix = c->text.len - c->at, first_file = 0;
     for (;;) {
-        cerium_infill in = {.prefix = c->text.ptr + c->at - prefix,
+        cerium_infill in = {.prefix = c->text.ptr + at - prefix,
                             .prefix_len = prefix,
                             .suffix = c->text.ptr + c->at,
                             .suffix_len = suffix,
@@ -167,7 +175,7 @@ static int fit_prompt(completion *c, const cerium_engine *engine, size_t max, in
             size_t want = total / 4 < suffix ? total / 4 : suffix;
             prefix = total - want < prefix ? total - want : prefix;
             suffix = want;
-            while (prefix && prefix < c->at && c->text.ptr[c->at - prefix - 1] != '\n') prefix--;
+            while (prefix && prefix < at && c->text.ptr[at - prefix - 1] != '\n') prefix--;
             while (suffix && c->at + suffix < c->text.len &&
                    c->text.ptr[c->at + suffix - 1] != '\n')
                 suffix--;
@@ -215,6 +223,7 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
     }
     generation_order order = {.tokens = tokens,
                               .n_tokens = n,
+                              .opening = {c->text.ptr + c->at - c->n_opening, c->n_opening},
                               .n_new = c->o.n_tokens,
                               .sampling = &c->o.sampling,
                               .text = keep_text,
@@ -256,11 +265,11 @@ static void print_in_place(const completion *c)
     size_t from = c->at, to = c->at;
     for (int n = 0; from > 0 && (c->text.ptr[from - 1] != '\n' || ++n < SHOW_LINES);) from--;
     for (int n = 0; to < c->text.len && (c->text.ptr[to] != '\n' || ++n < SHOW_LINES);) to++;
-    fwrite(c->text.ptr + from, 1, c->at - from, stdout);
+    write_view((view){c->text.ptr + from, c->at - from}, stdout);
     if (bold) fputs("\033[1;32m", stdout);
-    fwrite(c->out, 1, c->out_len, stdout);
+    write_view((view){c->out, c->out_len}, stdout);
     if (bold) fputs("\033[0m", stdout);
-    fwrite(c->text.ptr + c->at, 1, to - c->at, stdout);
+    write_view((view){c->text.ptr + c->at, to - c->at}, stdout);
     fputs("\n", stdout);
 }
 
@@ -275,6 +284,7 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
     if (c->o.n_tokens >= info.context_tokens_max)
         return error_set(err, CERIUM_ERR_ARGUMENT, "-n %u: the context has %u tokens",
                          c->o.n_tokens, info.context_tokens_max);
+    if (!c->whole_tokens) c->n_opening = cerium_infill_opening(engine, c->text.ptr, c->at);
     RETURN_IF(fit_prompt(c, engine, info.context_tokens_max - c->o.n_tokens, &tokens, &n, err));
     c->stream = open_memstream(&c->out, &c->out_len);
     int status = c->stream ? cerium_session_open(&session, engine, NULL, err)
@@ -313,6 +323,7 @@ int program_complete(int argc, char **argv)
         {"lines", required_argument, NULL, OWN_LINES},
         {"context-file", required_argument, NULL, OWN_CONTEXT},
         {"repo", required_argument, NULL, OWN_REPO},
+        {"no-healing", no_argument, NULL, OWN_NO_HEALING},
         {"show", no_argument, NULL, OWN_SHOW},
         {"quiet", no_argument, NULL, OWN_QUIET},
         {"min-confidence", required_argument, NULL, OWN_CONFIDENCE},

@@ -36,7 +36,7 @@ static const char help[] =
     "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --kv-disk DIR|off, --kv-disk-max SIZE, --head auto|full|search|TYPE,\n"
-    "      --workspace DIR   see cerium(1)\n\n"
+    "      --workspace DIR, --draft-model FILE   see cerium(1)\n\n"
     "example: cerium edit -m qwen2.5-coder.gguf src/main.c 'check what fopen returns' --apply\n";
 
 enum { OWN_APPLY = OPTION_OWN, OWN_FORM, OWN_HUNKS, OWN_LINES, OWN_REPLAY, OWN_QUIET };

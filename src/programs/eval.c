@@ -15,6 +15,7 @@ static const char help[] =
     "      --set PATH      what to measure on\n"
     "      --against FILE  another model: differences to it on the same lines\n"
     "      --lines N       lines of each language (default 200)\n"
+    "      --within        ends of lines, from a place within them, where cursors stand\n"
     "      --bytes N       of each language whose bits are counted (default 200K)\n"
     "      --tokens N      places at which two models' likeliest tokens are compared (default\n"
     "                      1000; with --against)\n"
@@ -29,7 +30,7 @@ static const char help[] =
 
 enum {
     OWN_SET = OPTION_OWN, OWN_AGAINST, OWN_LINES, OWN_BYTES, OWN_TOKENS, OWN_WINDOW,
-    OWN_PRECISION, OWN_ANSWERS, OWN_SEED,
+    OWN_PRECISION, OWN_ANSWERS, OWN_SEED, OWN_WITHIN,
 };
 enum { LINE_TOKENS = 48, CURVE_POINTS = 10 };
 
@@ -38,6 +39,7 @@ typedef struct {
     eval_options run;
     const char *set_path, *against, *answers;
     uint32_t n_lines;
+    bool within;
     double precision;
     eval_set set;
     eval_run results[2]; /* of the model, and of that which it is compared with */
@@ -54,11 +56,12 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_SET: e->set_path = value; return true;
     case OWN_AGAINST: e->against = value; return true;
     case OWN_LINES: return option_u32(value, 0, 1 << 20, &e->n_lines);
+    case OWN_WITHIN: e->within = true; return true;
     case OWN_BYTES: return option_bytes(value, &e->run.bytes);
     case OWN_TOKENS: return option_u32(value, 1, 1 << 24, &e->run.n_likeliest);
     case OWN_WINDOW: return option_u32(value, 2 * LINE_TOKENS, 1 << 24, &e->run.window);
     case OWN_PRECISION:
-        return parse_f64(view_of(value), &e->precision) && e->precision > 0 && e->precision <= 1;
+        return option_f64(value, 0, 1, &e->precision) && e->precision > 0;
     case OWN_ANSWERS: e->answers = value; return true;
     case OWN_SEED: return parse_u64(view_of(value), &e->run.seed);
     default: return false;
@@ -304,7 +307,7 @@ static int run_model(evaluation *e, const char *model, eval_run *out, cerium_err
 static int run(evaluation *e, cerium_error *err)
 {
     RETURN_IF(eval_set_open(&e->set, e->set_path, err));
-    RETURN_IF(eval_set_draw(&e->set, e->n_lines, e->run.seed, err));
+    RETURN_IF(eval_set_draw(&e->set, e->n_lines, e->within, e->run.seed, err));
     e->num = memory_zalloc(e->set.n, sizeof *e->num);
     e->den = memory_zalloc(e->set.n, sizeof *e->den);
     e->sorted = memory_zalloc(e->set.n_tasks + 1, sizeof *e->sorted);
@@ -337,6 +340,7 @@ int program_eval(int argc, char **argv)
         {"precision", required_argument, NULL, OWN_PRECISION},
         {"answers", required_argument, NULL, OWN_ANSWERS},
         {"seed", required_argument, NULL, OWN_SEED},
+        {"within", no_argument, NULL, OWN_WITHIN},
     };
     evaluation e = {.n_lines = 200, .precision = 0.5};
     cerium_error err;

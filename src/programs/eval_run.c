@@ -95,17 +95,23 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Owned tokens that ask for the task, at most max; less of the text until they fit. */
+/* Owned tokens that ask for the task, at most max; less of the text until they fit.  What stands
+ * before may end within a token: *opening, as in `cerium run` and `complete`. */
 static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max, int32_t **tokens,
-                       size_t *n)
+                       size_t *n, view *opening)
 {
     const eval_document *d = &r->set->documents[t->document];
     for (size_t size = max * BYTES_PER_TOKEN;; size = size * 3 / 4) {
         view prefix = before(d, t->begin, form == EVAL_MIDDLE ? size * 3 / 4 : size);
         view suffix = after(d, t->end, size / 4);
+        int status;
+        opening->len = form == EVAL_PREFIX
+                           ? cerium_opening(r->engine, prefix.ptr, prefix.len)
+                           : cerium_infill_opening(r->engine, prefix.ptr, prefix.len);
+        prefix.len -= opening->len;
+        opening->ptr = prefix.ptr + prefix.len;
         cerium_infill in = {.prefix = prefix.ptr, .prefix_len = prefix.len, .suffix = suffix.ptr,
                             .suffix_len = suffix.len, .path = base_name(d->path)};
-        int status;
         if (form == EVAL_PREFIX) {
             RETURN_IF(encode(r->engine, prefix, CERIUM_TOKENIZE_BEGIN, tokens, n, r->err));
             if (*n >= 1 && *n <= max) return CERIUM_OK;
@@ -124,31 +130,27 @@ static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max
 }
 
 /* Greedy, to the end of the first line that has something on it. */
-static int write_line(runner *r, const int32_t *tokens, size_t n, eval_result *out)
+static int write_line(runner *r, const int32_t *tokens, size_t n, view opening, eval_result *out)
 {
+    const cerium_resume begin = {.opening = opening.ptr, .n_opening = opening.len};
     const cerium_sampling sampling = {.logprobs = true, .step_tokens_max = 1};
     cerium_step step = {0};
-    char text[EVAL_ANSWER_BYTES];
-    size_t len = 0;
     double logprob = 0;
     bool over = false;
-    RETURN_IF(cerium_session_sync(r->session, tokens, n, NULL, r->err));
+    RETURN_IF(cerium_session_resume(r->session, tokens, n, &begin, NULL, r->err));
     for (uint32_t i = 0; i < r->o->line_tokens && !over && step.stop == CERIUM_STOP_NONE; i++) {
         RETURN_IF(cerium_session_step(r->session, &sampling, &step, r->err));
         for (uint32_t k = 0; k < step.n_tokens; k++) logprob += (double)step.logprobs[k];
         for (size_t k = 0; k < step.text_len && !over; k++) {
-            bool blank = eval_stripped((view){text, len}).len == 0;
+            bool blank = eval_stripped((view){out->text, out->len}).len == 0;
             if (step.text[k] == '\n' && blank)
-                len = 0;
-            else if (step.text[k] == '\n' || len == sizeof text)
+                out->len = 0;
+            else if (step.text[k] == '\n' || out->len == sizeof out->text)
                 over = true;
             else
-                text[len++] = step.text[k];
+                out->text[out->len++] = step.text[k];
         }
     }
-    view line = eval_stripped((view){text, len});
-    memcpy(out->text, line.ptr, line.len);
-    out->len = (uint32_t)line.len;
     out->confidence = (float)exp(logprob);
     return CERIUM_OK;
 }
@@ -160,11 +162,12 @@ static int run_task(runner *r, size_t number, eval_form form)
     eval_result *out = &r->run->results[form][number];
     int32_t *tokens = NULL;
     size_t n = 0;
-    RETURN_IF(make_prompt(r, t, form, r->o->window - r->o->line_tokens, &tokens, &n));
-    int status = write_line(r, tokens, n, out);
+    view opening = {NULL, 0};
+    RETURN_IF(make_prompt(r, t, form, r->o->window - r->o->line_tokens, &tokens, &n, &opening));
+    int status = write_line(r, tokens, n, opening, out);
     memory_free(tokens);
     view want = eval_stripped((view){d->text + t->begin, t->end - t->begin});
-    view got = {out->text, out->len};
+    view got = eval_stripped((view){out->text, out->len});
     out->similarity = (float)eval_similarity(got, want);
     out->right = view_equal(got, want);
     return status;

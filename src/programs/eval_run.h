@@ -10,7 +10,7 @@ typedef enum { EVAL_PREFIX = 0, EVAL_MIDDLE = 1, EVAL_FORMS = 2 } eval_form;
 enum { EVAL_ANSWER_BYTES = 512 };
 
 typedef struct {
-    char text[EVAL_ANSWER_BYTES]; /* [len] the line, without the white space around it */
+    char text[EVAL_ANSWER_BYTES]; /* [len] the first line with something on it */
     uint32_t len;
     float confidence;             /* probability of all its tokens */
     float similarity;

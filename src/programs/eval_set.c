@@ -238,23 +238,40 @@ static bool is_worth(const eval_document *d, size_t begin, size_t end)
     return p[0] != '#' && p[0] != '*' && strncmp(p, "//", 2) != 0 && strncmp(p, "/*", 2) != 0;
 }
 
-static bool draw_line(const eval_set *set, uint32_t language, uint64_t *state, eval_task *out)
+/* Where line `number` of the text begins. */
+static size_t line_begin(const eval_document *d, size_t number)
+{
+    size_t at = 0;
+    for (; number > 0; number--) at = (size_t)((char *)memchr(d->text + at, '\n', d->len - at) -
+                                               d->text) + 1;
+    return at;
+}
+
+/* Of a document all lines are as likely, long ones no more than others. */
+static bool draw_line(const eval_set *set, uint32_t language, bool within, uint64_t *state,
+                      eval_task *out)
 {
     for (int i = 0; i < TRIES_PER_LINE; i++) {
         uint32_t n = (uint32_t)(draw(state) % set->n);
         const eval_document *d = &set->documents[n];
         if (d->language != language || d->is_hole || d->len == 0) continue;
-        size_t begin = (size_t)(draw(state) % d->len), end = begin;
-        while (begin > 0 && d->text[begin - 1] != '\n') begin--;
+        size_t n_breaks = 0;
+        for (size_t k = 0; k < d->len; k++) n_breaks += d->text[k] == '\n';
+        size_t begin = line_begin(d, (size_t)(draw(state) % (n_breaks + 1))), end = begin;
         while (end < d->len && d->text[end] != '\n') end++;
         if (!is_worth(d, begin, end)) continue;
+        if (within) {
+            while (isspace((unsigned char)d->text[begin])) begin++;
+            while (isspace((unsigned char)d->text[end - 1])) end--;
+            begin += 1 + (size_t)(draw(state) % (end - begin - 1));
+        }
         *out = (eval_task){n, begin, end};
         return true;
     }
     return false;
 }
 
-int eval_set_draw(eval_set *set, uint32_t n_lines, uint64_t seed, cerium_error *err)
+int eval_set_draw(eval_set *set, uint32_t n_lines, bool within, uint64_t seed, cerium_error *err)
 {
     size_t n_holes = 0;
     for (size_t i = 0; i < set->n; i++) n_holes += set->documents[i].is_hole;
@@ -263,7 +280,7 @@ int eval_set_draw(eval_set *set, uint32_t n_lines, uint64_t seed, cerium_error *
     for (uint32_t language = 0; language < set->n_languages; language++) {
         uint64_t state = seed + language;
         for (uint32_t i = 0; i < n_lines; i++)
-            set->n_tasks += draw_line(set, language, &state, &set->tasks[set->n_tasks]);
+            set->n_tasks += draw_line(set, language, within, &state, &set->tasks[set->n_tasks]);
         for (uint32_t i = 0; i < set->n; i++) {
             const eval_document *d = &set->documents[i];
             if (d->is_hole && d->language == language)

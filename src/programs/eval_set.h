@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct {
     uint32_t document;
-    size_t begin, end; /* of the line in the text, without its line break */
+    size_t begin, end; /* of the line or its end in the text, without the line break */
 } eval_task;
 
 typedef struct {
@@ -33,8 +33,10 @@ typedef struct {
 /* Read JSON Lines of {"path", "text"} or {"prompt", "suffix", "canonical_solution", "task_id"}, or
  * all source files of a folder, by name.  CERIUM_ERR_FORMAT says which line. */
 CERIUM_CHECKED int eval_set_open(eval_set *set, const char *path, cerium_error *err);
-/* At most n_lines lines of each language, drawn by seed; holes are tasks in any case. */
-CERIUM_CHECKED int eval_set_draw(eval_set *set, uint32_t n_lines, uint64_t seed, cerium_error *err);
+/* At most n_lines lines of each language, drawn by seed, or their ends from a place within them;
+ * holes are tasks in any case. */
+CERIUM_CHECKED int eval_set_draw(eval_set *set, uint32_t n_lines, bool within, uint64_t seed,
+                                 cerium_error *err);
 void eval_set_close(eval_set *set);
 
 #endif

@@ -54,7 +54,7 @@ typedef struct {
 
 int generate_to_file(void *user, view text, cerium_error *err)
 {
-    fwrite(text.ptr, 1, text.len, user);
+    write_view(text, user);
     if (fflush(user)) return error_set(err, CERIUM_ERR_IO, "cannot write the output");
     return CERIUM_OK;
 }

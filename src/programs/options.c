@@ -18,6 +18,7 @@ enum {
     VAL_NO_SPECULATION,
     VAL_HEAD,
     VAL_WORKSPACE,
+    VAL_DRAFT_MODEL,
     VAL_TEMP,
     VAL_TOP_K,
     VAL_TOP_P,
@@ -30,6 +31,7 @@ enum {
     VAL_GUARD_LATE,
     VAL_RULES,
     OPTIONS_MAX = 80,
+    OPTIONS_PATH_MAX = 4096,
 };
 
 static const struct {
@@ -47,6 +49,7 @@ static const struct {
     {OPTIONS_ENGINE, {"no-cache", no_argument, NULL, VAL_NO_CACHE}},
     {OPTIONS_ENGINE, {"no-speculation", no_argument, NULL, VAL_NO_SPECULATION}},
     {OPTIONS_ENGINE, {"workspace", required_argument, NULL, VAL_WORKSPACE}},
+    {OPTIONS_ENGINE, {"draft-model", required_argument, NULL, VAL_DRAFT_MODEL}},
     {OPTIONS_ENGINE, {"head", required_argument, NULL, VAL_HEAD}},
     {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
     {OPTIONS_PROMPT, {"file", required_argument, NULL, 'f'}},
@@ -101,10 +104,15 @@ bool option_bytes(const char *value, uint64_t *out)
     return true;
 }
 
+bool option_f64(const char *value, double low, double high, double *out)
+{
+    return parse_f64(view_of(value), out) && *out >= low && *out <= high;
+}
+
 static bool option_f32(const char *value, double low, double high, float *out)
 {
     double x;
-    if (!parse_f64(view_of(value), &x) || !(x >= low && x <= high)) return false;
+    if (!option_f64(value, low, high, &x)) return false;
     *out = (float)x;
     return true;
 }
@@ -136,6 +144,7 @@ static bool take_shared(options *o, int val, const char *value)
     case VAL_NO_CACHE: o->no_cache = true; return true;
     case VAL_NO_SPECULATION: o->no_speculation = true; return true;
     case VAL_WORKSPACE: o->workspace = value; return *value != 0;
+    case VAL_DRAFT_MODEL: o->draft_model = value; return *value != 0;
     case VAL_HEAD: o->head = value; return true;
     case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
     case VAL_TOP_K: return option_u32(value, 0, 1 << 24, &s->top_k);
@@ -165,9 +174,10 @@ int options_parse(options *o, int argc, char **argv, unsigned groups, const stru
     struct option all[OPTIONS_MAX] = {{0}};
     size_t n = 0;
     CHECK(n_own + ARRAY_LEN(shared) + 2 <= OPTIONS_MAX);
+    /* A program's own come first: they take the place of shared ones of the same name. */
+    for (size_t i = 0; i < n_own; i++) all[n++] = own[i];
     for (size_t i = 0; i < ARRAY_LEN(shared); i++)
         if (groups & shared[i].group) all[n++] = shared[i].option;
-    for (size_t i = 0; i < n_own; i++) all[n++] = own[i];
     all[n++] = (struct option){"help", no_argument, NULL, 'h'};
     char letters[32];
     snprintf(letters, sizeof letters, ":h%s%s%s",
@@ -243,23 +253,23 @@ bool models_path(char *out, size_t size, const char *name)
 }
 
 /* "qwen2.5-coder-0.5b" or its file's name, where that was pulled; else what was said. */
-static const char *pulled_model(const char *model)
+static const char *pulled_model(const char *model, char path[OPTIONS_PATH_MAX])
 {
-    static char path[4096];
     char name[1024];
     if (strchr(model, '/') || !access(model, F_OK) || strlen(model) > 1000) return model;
     for (int i = 0; i < 2; i++) {
         snprintf(name, sizeof name, "%s%s", model, i ? ".gguf" : "");
-        if (models_path(path, sizeof path, name) && !access(path, R_OK)) return path;
+        if (models_path(path, OPTIONS_PATH_MAX, name) && !access(path, R_OK)) return path;
     }
     return model;
 }
 
 const char *options_model(const options *o)
 {
+    static char path[OPTIONS_PATH_MAX];
     const char *env = getenv("CERIUM_MODEL");
-    if (o->model) return pulled_model(o->model);
-    return env && *env ? pulled_model(env) : shipped_file("cerium-first.gguf");
+    if (o->model) return pulled_model(o->model, path);
+    return env && *env ? pulled_model(env, path) : shipped_file("cerium-line.gguf");
 }
 
 static void show_notice(void *user, const char *line)
@@ -280,6 +290,7 @@ static void show_progress(void *user, uint64_t done, uint64_t total)
 int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err)
 {
     uint64_t shown = 0;
+    char draft_path[OPTIONS_PATH_MAX];
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
     config.model_path = options_model(o);
@@ -296,6 +307,7 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.kv_disk = o->kv_disk;
     config.kv_disk_bytes_max = o->kv_disk_bytes;
     config.workspace = o->workspace;
+    config.draft_model = o->draft_model ? pulled_model(o->draft_model, draft_path) : NULL;
     config.speculation = o->no_speculation ? "off" : NULL;
     config.sessions_max = sessions;
     config.observe = o->observe;
@@ -306,6 +318,11 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
         config.progress_user = &shown;
     }
     return cerium_engine_open(out, &config, err);
+}
+
+void write_view(view text, FILE *to)
+{
+    if (text.len) fwrite(text.ptr, 1, text.len, to);
 }
 
 int read_file(const char *path, bytes *out, cerium_error *err)

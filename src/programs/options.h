@@ -3,6 +3,7 @@
 #define PROGRAMS_OPTIONS_H
 
 #include <getopt.h>
+#include <stdio.h>
 
 #include "base/base.h"
 #include "base/memory.h"
@@ -25,6 +26,7 @@ typedef struct {
     uint64_t kv_disk_bytes;
     bool no_cache;            /* do not keep repacked weights, nor use kept ones */
     const char *workspace;
+    const char *draft_model;
     bool no_speculation;
     bool json;
     const char *guard[OPTIONS_GUARDS_MAX]; /* [n_guard] what is done about weaknesses, in order */
@@ -70,6 +72,7 @@ int failed(const cerium_error *err);
 /* Bytes: a number, or one with K, M, G or T (powers of 1024), from 1 on. */
 bool option_bytes(const char *value, uint64_t *out);
 bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out);
+bool option_f64(const char *value, double low, double high, double *out);
 
 /* A file of models/ in the source tree, or where `make install` put it; NULL when it is not there.
  * Valid until the next call. */
@@ -83,6 +86,9 @@ const char *options_model(const options *o);
 
 /* Open what the options name, with progress on a terminal. */
 int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err);
+
+/* Any bytes, none of them too (where fwrite() may not be given NULL). */
+void write_view(view text, FILE *to);
 
 /* Whole file (or standard input for "-") into *out, at most out->max bytes; out is owned. */
 int read_file(const char *path, bytes *out, cerium_error *err);

@@ -30,6 +30,7 @@ static const char help[] =
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
     "      --workspace DIR     drafts from the files of DIR, too: the same text, sooner\n"
+    "      --draft-model FILE  a smaller model drafts where no text does: the same text, sooner\n"
     "      --no-speculation    do not try drafts: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
     GUARDING_HELP
@@ -250,7 +251,7 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
             return error_set(err, CERIUM_ERR_ARGUMENT,
                              "the prompt is empty and the model has no begin token");
         }
-        if (!r->o.json) fwrite(prompt.ptr, 1, prompt.len, stdout);
+        if (!r->o.json) write_view(prompt, stdout);
     }
     generation_order order = order_of(r, tokens, n, chat, prompt);
     order.opening = opening;
@@ -381,7 +382,7 @@ static void tell(void *user, view text)
     if (t->json) {
         t->failed |= bytes_append(&t->text, text.ptr, text.len) != CERIUM_OK;
     } else {
-        fwrite(text.ptr, 1, text.len, stdout);
+        write_view(text, stdout);
         fflush(stdout);
     }
 }

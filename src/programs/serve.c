@@ -36,6 +36,7 @@ static const char help[] =
     "      --stall-time S    a reader that takes nothing (default 60)\n"
     "      --socket-time S   age at which a WebSocket must connect again (default 3600; 0: none)\n"
     "      --drain S         for answers to end after SIGTERM or Ctrl-C (default 30)\n"
+    "      --min-confidence X  fill no hole with what is less probable to the model (0 to 1)\n"
     GUARDING_HELP
     "      --demo TEXT       first complete this over a WebSocket of its own\n"
     "      --log-prompts     log what clients say\n"
@@ -44,6 +45,7 @@ static const char help[] =
     "                        for requests that do not say (default: the likeliest token)\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --no-cache\n"
     "      --workspace DIR   drafts from the files of DIR, too, for who connects without a key\n"
+    "      --draft-model FILE  a smaller model that drafts where no text does\n"
     "      --no-speculation  do not try drafts of what comes next: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
     "Keys with tiers: cerium keys --help.  The file: examples/cerium.ini.\n\n"
@@ -73,6 +75,7 @@ enum {
     OWN_LOG_PROMPTS,
     OWN_QUIET,
     OWN_CONFIG,
+    OWN_CONFIDENCE,
 };
 enum { DAY_S = 86400, KEY_FILE_BYTES_MAX = 1 << 20 };
 
@@ -124,6 +127,7 @@ static bool take_own(void *arg, int val, const char *value)
     serving *v = arg;
     server_config *c = &v->config;
     switch (val) {
+    case OWN_CONFIDENCE: return option_f64(value, 0, 1, &c->confidence_min);
     case OWN_PORT: return option_u32(value, 0, 65535, &c->port);
     case OWN_RUNNING: return option_u32(value, 1, SERVER_RUNNING_MAX, &c->running_max);
     case OWN_QUEUE: return option_u32(value, 0, SERVER_QUEUE_MAX, &c->queue_max);
@@ -237,6 +241,7 @@ static const struct option own[] = {
     {"log-prompts", no_argument, NULL, OWN_LOG_PROMPTS},
     {"quiet", no_argument, NULL, OWN_QUIET},
     {"config", required_argument, NULL, OWN_CONFIG},
+    {"min-confidence", required_argument, NULL, OWN_CONFIDENCE},
 };
 enum { GROUPS = OPTIONS_ENGINE | OPTIONS_CHOICE | OPTIONS_GUARD };
 

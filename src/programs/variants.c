@@ -189,7 +189,7 @@ int variants_print(const variants *all, bool quiet, bool as_json, cerium_error *
 {
     const variant *best = &all->of[0];
     if (as_json) return print_json(all, err);
-    fwrite(best->text.ptr, 1, best->text.len, stdout);
+    write_view((view){best->text.ptr, best->text.len}, stdout);
     printf("\n");
     if (fflush(stdout)) return error_set(err, CERIUM_ERR_IO, "cannot write the output");
     if (quiet) return CERIUM_OK;

@@ -95,24 +95,34 @@ static int best_of_parse(parser *p)
     return CERIUM_OK;
 }
 
-int completion_parse(parser *p)
+/* What is held back is known at its end: no token of it can be told before. */
+static int confidence_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    const place at = {NULL, "min_confidence", 0};
+    if (r->fill_in && !r->sampling.logprobs) r->confidence_min = p->defaults->confidence_min;
+    RETURN_IF(field_number(p, NULL, p->root, at.key, 0, 1, &r->confidence_min));
+    if (r->confidence_min > 0 && r->sampling.logprobs)
+        return parse_fail(p, &at, "invalid_value",
+                          "Invalid value: 'min_confidence' does not go with log-probabilities.");
+    return CERIUM_OK;
+}
+
+static int healing_parse(parser *p)
+{
+    bool heals = true;
+    RETURN_IF(field_bool(p, NULL, p->root, "token_healing", &heals));
+    p->r->whole_tokens = !heals;
+    return CERIUM_OK;
+}
+
+static int suffix_parse(parser *p)
 {
     protocol_request *r = p->r;
     const char *suffix = NULL;
-    int64_t logprobs = -1;
-    RETURN_IF(prompts_parse(p));
-    RETURN_IF(best_of_parse(p));
-    RETURN_IF(field_string(p, NULL, p->root, "suffix", &suffix));
-    RETURN_IF(field_bool(p, NULL, p->root, "echo", &r->echo));
-    bool heals = true;
-    RETURN_IF(field_bool(p, NULL, p->root, "token_healing", &heals));
-    r->whole_tokens = !heals;
-    RETURN_IF(field_string(p, NULL, p->root, "user", &r->document));
-    RETURN_IF(field_integer(p, NULL, p->root, "logprobs", 0, CERIUM_TOP_MAX, &logprobs));
-    r->sampling.logprobs = logprobs >= 0;
-    r->top_logprobs = logprobs > 0 ? (uint32_t)logprobs : 0;
-    if (!suffix || !suffix[0]) return CERIUM_OK;
     const place at = {NULL, "suffix", 0};
+    RETURN_IF(field_string(p, NULL, p->root, "suffix", &suffix));
+    if (!suffix || !suffix[0]) return CERIUM_OK;
     if (!p->defaults->fills_in)
         return parse_fail(p, &at, "unsupported_parameter",
                           "Unsupported parameter: 'suffix'. This model cannot fill in the middle.");
@@ -124,6 +134,22 @@ int completion_parse(parser *p)
     r->infill.suffix = suffix;
     r->infill.suffix_len = strlen(suffix);
     return CERIUM_OK;
+}
+
+int completion_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    int64_t logprobs = -1;
+    RETURN_IF(prompts_parse(p));
+    RETURN_IF(best_of_parse(p));
+    RETURN_IF(field_bool(p, NULL, p->root, "echo", &r->echo));
+    RETURN_IF(healing_parse(p));
+    RETURN_IF(field_string(p, NULL, p->root, "user", &r->document));
+    RETURN_IF(field_integer(p, NULL, p->root, "logprobs", 0, CERIUM_TOP_MAX, &logprobs));
+    r->sampling.logprobs = logprobs >= 0;
+    r->top_logprobs = logprobs > 0 ? (uint32_t)logprobs : 0;
+    RETURN_IF(suffix_parse(p));
+    return confidence_parse(p);
 }
 
 /* ---- Section - Infill ---- */
@@ -197,6 +223,8 @@ int infill_parse(parser *p)
                                   "This model cannot fill in the middle: its vocabulary has no "
                                   "tokens for it. Load a code model that has them.");
     r->fill_in = true;
+    RETURN_IF(confidence_parse(p));
+    RETURN_IF(healing_parse(p));
     RETURN_IF(prefix_parse(p));
     RETURN_IF(files_parse(p));
     RETURN_IF(document_parse(p));

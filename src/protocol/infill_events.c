@@ -1,4 +1,6 @@
 /* infill_events.c - llama.cpp's /infill: an object with timings, or pieces and then that. */
+#include <math.h>
+
 #include "protocol/writer.h"
 
 static void begin(protocol_writer *w) { (void)w; }
@@ -88,6 +90,11 @@ static void put_all(const protocol_writer *w, json_out *t, view content)
     json_out_literal(t, ",\"stop_type\":");
     json_out_string(t, limit ? "limit" : c->end == PROTOCOL_END_STOP ? "eos" : "none");
     json_out_literal(t, ",\"stopping_word\":\"\",");
+    if (w->r->confidence_min > 0 && c->ended) {
+        json_out_literal(t, "\"confidence\":");
+        json_out_number(t, exp(u->logprob));
+        json_out_literal(t, ",");
+    }
     put_timings(u, t);
     put_findings(w, t);
     json_out_literal(t, "}");

@@ -96,6 +96,8 @@ typedef struct {
                                          id_slot or filename, or `user`; or NULL */
     uint32_t indent_min;              /* infill's n_indent */
     uint32_t prompt_ms_max, predict_ms_max; /* infill's t_max_*: 0 = no limit */
+    double confidence_min;            /* min_confidence: a completion that the model gives a lower
+                                         probability is not shown; 0 = all are */
 
     const char *prediction;           /* Chat: [prediction_len], or NULL */
     size_t prediction_len;
@@ -123,6 +125,7 @@ typedef struct {
     cerium_sampling sampling;
     bool has_chat_form;
     bool fills_in;                    /* the model can fill in the middle */
+    double confidence_min;            /* of completions that fill in */
     /* The item of an item_reference, borrowed until the request is freed; NULL: not known.  The
      * function itself may be NULL. */
     json_t *(*find_item)(void *user, const char *id);
@@ -160,7 +163,7 @@ typedef struct {
     uint32_t input_tokens, cached_tokens, output_tokens, reasoning_tokens;
     uint32_t accepted_tokens, rejected_tokens; /* of a prediction */
     uint64_t prompt_ns, predict_ns, queue_ns;
-    double logprob;                            /* of all output tokens together; for n_best */
+    double logprob;                            /* of all output tokens together */
 } protocol_usage;
 
 typedef enum {

@@ -364,6 +364,7 @@ static void add_usage(protocol_writer *w, const writer_choice *c, const protocol
     sum->reasoning_tokens += usage->reasoning_tokens;
     sum->accepted_tokens += usage->accepted_tokens;
     sum->rejected_tokens += usage->rejected_tokens;
+    sum->logprob += usage->logprob;
     if (usage->prompt_ns > sum->prompt_ns) sum->prompt_ns = usage->prompt_ns;
     if (usage->predict_ns > sum->predict_ns) sum->predict_ns = usage->predict_ns;
     if (usage->queue_ns > sum->queue_ns) sum->queue_ns = usage->queue_ns;

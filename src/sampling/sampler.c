@@ -320,9 +320,29 @@ static float logprob_of(float logit, float max, uint64_t sum)
     return (float)(above - probability_log(sum));
 }
 
-float sampler_logprob(const float *logits, uint32_t n_vocab, int32_t token)
+static bool is_allowed(const uint64_t *allowed, uint32_t token)
+{
+    return allowed[token / 64] >> token % 64 & 1;
+}
+
+static float logprob_among(const float *logits, uint32_t n_vocab, const uint64_t *allowed,
+                           int32_t token)
+{
+    float max = -INFINITY;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n_vocab; i++)
+        if (is_allowed(allowed, i) && logits[i] > max && logits[i] < INFINITY) max = logits[i];
+    if (max == -INFINITY || !is_allowed(allowed, (uint32_t)token)) return -INFINITY;
+    for (uint32_t i = 0; i < n_vocab; i++)
+        if (is_allowed(allowed, i)) sum += probability_sum(logits + i, 1, max);
+    return logprob_of(logits[token], max, sum);
+}
+
+float sampler_logprob(const float *logits, uint32_t n_vocab, const uint64_t *allowed,
+                      int32_t token)
 {
     CHECK(token >= 0 && (uint32_t)token < n_vocab);
+    if (allowed) return logprob_among(logits, n_vocab, allowed, token);
     float max = finite_max(logits, n_vocab);
     if (max == -INFINITY) return -INFINITY;
     return logprob_of(logits[token], max, probability_sum(logits, n_vocab, max));

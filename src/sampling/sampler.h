@@ -43,9 +43,11 @@ int32_t sampler_choose_allowed(sampler *s, const float *logits, uint32_t n_vocab
 uint32_t sampler_best(const cerium_sampling *sampling);
 size_t sampler_look_back(const cerium_sampling *sampling, size_t n_recent);
 
-/* Natural logarithm of the token's probability in the model's own distribution (no settings);
- * -INFINITY when it has none.  Cost: one exp for each of n_vocab. */
-float sampler_logprob(const float *logits, uint32_t n_vocab, int32_t token);
+/* Natural logarithm of the token's probability in the model's own distribution (no settings), or
+ * among the allowed of it (a bit each; NULL: all); -INFINITY when it has none.  Cost: one exp for
+ * each of n_vocab. */
+float sampler_logprob(const float *logits, uint32_t n_vocab, const uint64_t *allowed,
+                      int32_t token);
 
 /* The n most likely tokens, best first.  Writes and returns min(n, n_vocab). */
 size_t sampler_top(const float *logits, uint32_t n_vocab, cerium_logprob *out, size_t n);

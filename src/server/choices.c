@@ -85,7 +85,7 @@ static void choice_text(choice *ch, view said, const watch_token *tokens, uint32
     for (uint32_t i = 0; tokens && i < n; i++) ch->logprob += (double)tokens[i].logprob;
     bool leaves = shown(ch, said, &status);
     view text = {a->s->show.ptr, a->s->show.len};
-    if (!status && (text.len || told)) status = a->voice->text(ch, text, told, n);
+    if (!status && (text.len || told)) status = choice_tell(ch, text, told, n);
     if (status)
         choice_fail(ch);
     else if (leaves || (a->writer && protocol_writer_enough(a->writer, ch->index)))
@@ -174,7 +174,7 @@ static void choice_done(choice *ch, const cerium_event *event)
         metrics_count(&a->s->metrics, METRICS_FAILED, 1);
     }
     if (ch->held.len && !ch->ended && end != PROTOCOL_END_FAILED)
-        (void)a->voice->text(ch, (view){ch->held.ptr, ch->held.len}, NULL, 1);
+        (void)choice_tell(ch, (view){ch->held.ptr, ch->held.len}, NULL, 1);
     choice_end(ch, end);
     choice_closed(ch);
 }

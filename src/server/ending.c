@@ -1,6 +1,7 @@
 /* ending.c - how answers end: choices, what the client is told last, what is remembered. */
 #include "server/ending.h"
 
+#include <math.h>
 #include <time.h>
 
 #include "server/admission.h"
@@ -18,6 +19,7 @@ void answer_drop_prompts(answer *a)
         guarded_close(&a->choices[i]);
         bytes_free(&a->choices[i].sampled);
         bytes_free(&a->choices[i].held);
+        bytes_free(&a->choices[i].unsure);
         cerium_session_close(&a->choices[i].session);
     }
     for (uint32_t i = 0; i < a->n_prompts; i++) memory_free(a->prompts[i]);
@@ -270,6 +272,24 @@ static void count_used(choice *ch, protocol_end end)
     metrics_answer(&a->s->metrics, a->request->class_, metrics_end_of(end), &ch->usage);
 }
 
+int choice_tell(choice *ch, view text, const watch_token *tokens, uint32_t n)
+{
+    if (ch->a->request->confidence_min > 0) return bytes_append(&ch->unsure, text.ptr, text.len);
+    return ch->a->voice->text(ch, text, tokens, n);
+}
+
+/* Text that waited for the probability of the whole: told now, or not at all. */
+static int tell_unsure(choice *ch, protocol_end end)
+{
+    answer *a = ch->a;
+    view text = {ch->unsure.ptr, ch->unsure.len};
+    if (!text.len || end == PROTOCOL_END_CANCELED || end == PROTOCOL_END_FAILED) return CERIUM_OK;
+    ch->held_back = exp(ch->logprob) < a->request->confidence_min;
+    if (!ch->held_back) return a->voice->text(ch, text, NULL, 1);
+    metrics_count(&a->s->metrics, METRICS_UNSURE, 1);
+    return CERIUM_OK;
+}
+
 void choice_end(choice *ch, protocol_end end)
 {
     answer *a = ch->a;
@@ -282,7 +302,8 @@ void choice_end(choice *ch, protocol_end end)
     if (last && a->c) connection_cork(a->c);
     protocol_usage usage = usage_of(&ch->usage);
     usage.logprob = ch->logprob;
-    if (a->voice->end(ch, end, &usage, end == PROTOCOL_END_FAILED ? &a->failure : NULL)) {
+    if (tell_unsure(ch, end) ||
+        a->voice->end(ch, end, &usage, end == PROTOCOL_END_FAILED ? &a->failure : NULL)) {
         protocol_error e;
         (void)answer_no_memory(&e);
         answer_fail(a, &e);

@@ -16,6 +16,9 @@ void answer_fail(answer *a, const protocol_error *e);
 /* More choices of the answer wait, or fewer. */
 void answer_count_waiting(const answer *a, int32_t n);
 
+/* Text for the client; kept until the end where what is improbable is to be held back.
+ * tokens: [n], or NULL. */
+int choice_tell(choice *ch, view text, const watch_token *tokens, uint32_t n);
 /* The client is told that a choice ended; its session may go on for another layer. */
 void choice_end(choice *ch, protocol_end end);
 /* We end a choice, not the model. */

@@ -1,6 +1,8 @@
 /* inline.c - reads the two messages and writes their events. */
 #include "server/inline.h"
 
+#include <math.h>
+
 #include "protocol/json_out.h"
 #include "server/answers.h"
 #include "server/connection.h"
@@ -79,9 +81,11 @@ static int finding(choice *ch, const protocol_finding *f)
     return send_event(a->c, t);
 }
 
-static const char *reason_of(const answer *a, protocol_end how)
+static const char *reason_of(const choice *ch, protocol_end how)
 {
+    const answer *a = ch->a;
     if (a->superseded) return "superseded";
+    if (ch->held_back) return "unsure";
     switch (how) {
     case PROTOCOL_END_STOP: return "stop";
     case PROTOCOL_END_LENGTH: return "length";
@@ -112,14 +116,19 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
     }
     put_event(t, "completion.done", a->id);
     json_out_literal(t, ",\"reason\":");
-    json_out_string(t, reason_of(a, how));
+    json_out_string(t, reason_of(ch, how));
     json_out_literal(t, ",\"usage\":{\"input_tokens\":");
     json_out_integer(t, usage->input_tokens);
     json_out_literal(t, ",\"cached_tokens\":");
     json_out_integer(t, usage->cached_tokens);
     json_out_literal(t, ",\"output_tokens\":");
     json_out_integer(t, usage->output_tokens);
-    json_out_literal(t, "},\"timings\":{");
+    json_out_literal(t, "}");
+    if (a->request->confidence_min > 0) {
+        json_out_literal(t, ",\"confidence\":");
+        json_out_number(t, exp(usage->logprob));
+    }
+    json_out_literal(t, ",\"timings\":{");
     put_ms(t, "queue_ms", usage->queue_ns);
     json_out_literal(t, ",");
     put_ms(t, "prompt_ms", usage->prompt_ns);
@@ -192,6 +201,17 @@ static int read_limits(protocol_request *r, protocol_error *e)
     return CERIUM_OK;
 }
 
+static int read_confidence(protocol_request *r, double standard, protocol_error *e)
+{
+    json_t *least = json_object_get(r->root, "min_confidence");
+    r->confidence_min = standard;
+    if (!least || json_is_null(least)) return CERIUM_OK;
+    double x = json_is_number(least) ? json_number_value(least) : -1;
+    if (!(x >= 0 && x <= 1)) return bad(e, "min_confidence", "is 0 to 1");
+    r->confidence_min = x;
+    return CERIUM_OK;
+}
+
 static int read_request(server *s, protocol_request *r, protocol_error *e)
 {
     cerium_infill *in = &r->infill;
@@ -209,6 +229,7 @@ static int read_request(server *s, protocol_request *r, protocol_error *e)
     RETURN_IF(read_string(r->root, "suffix", &in->suffix, &in->suffix_len, e));
     RETURN_IF(read_string(r->root, "path", &path, &path_len, e));
     RETURN_IF(read_string(r->root, "cerium_guard", &words, &words_len, e));
+    RETURN_IF(read_confidence(r, s->defaults.confidence_min, e));
     r->guard = words_len ? words : NULL;
     in->path = path_len ? path : NULL;
     return read_limits(r, e);

@@ -237,6 +237,14 @@ static void put_engine(writer *w, const metrics_engine *e)
               (double)s->drafted_tokens);
     put_value(w, "cerium_accepted_tokens_total", counter, "Those that were right.",
               (double)s->accepted_tokens);
+    put_value(w, "cerium_draft_model_drafted_tokens_total", counter,
+              "Those of a draft model that were tried.", (double)s->model_drafted_tokens);
+    put_value(w, "cerium_draft_model_accepted_tokens_total", counter, "Those that were right.",
+              (double)s->model_accepted_tokens);
+    put_value(w, "cerium_draft_model_passes_total", counter, "Its passes.",
+              (double)s->draft_model_passes);
+    put_value(w, "cerium_draft_model_seconds_total", counter,
+              "Its time, of one thread's processor.", (double)s->draft_model_ns * 1e-9);
     put_value(w, "cerium_passes_total", counter, "Passes through the model.", (double)s->passes);
     put_value(w, "cerium_preempted_passes_total", counter,
               "Passes cut short for a higher class.", (double)s->preempted_passes);

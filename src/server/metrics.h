@@ -48,10 +48,11 @@ typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 12 } metri
     X(METRICS_REPLAYED, 12, "replayed", "Answers taken from the replay script.")                   \
     X(METRICS_TIMED_OUT, 13, "timeouts", "Connections closed for being slow.")                     \
     X(METRICS_LIMITED, 14, "limited", "Requests refused by a limit of their tier.")         \
-    X(METRICS_FORWARDED, 15, "forwarded", "Requests that an upstream answered.")
+    X(METRICS_FORWARDED, 15, "forwarded", "Requests that an upstream answered.")                   \
+    X(METRICS_UNSURE, 16, "unsure_completions", "Completions held back for low confidence.")
 
 #define METRICS_COUNTER_ENUM(symbol, value, name, help) symbol = value,
-typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 16 } metrics_counter;
+typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 17 } metrics_counter;
 #undef METRICS_COUNTER_ENUM
 
 typedef enum {

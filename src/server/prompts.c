@@ -229,16 +229,16 @@ static int infill_tokens(server *s, const protocol_request *r, view prefix, size
 }
 
 /* The text that the answer goes on with, as far as it becomes tokens; *opening: what is left, for
- * it may end within a token.  Not where somebody asked for tokens, or recorded what they are; and
- * not before a hole: holes that models learn to fill begin anywhere. */
+ * it may end within a token.  Not where somebody asked for tokens, or recorded what they are. */
 static view text_of(const server *s, const protocol_request *r, size_t i, view *opening)
 {
     view text = r->n_prompts ? (view){r->prompts[i], r->prompt_lens[i]}
                              : (view){r->infill.prefix, r->infill.prefix_len};
     *opening = (view){NULL, 0};
     bool fills = r->fill_in && s->info.fill_in_middle;
-    if (fills || r->whole_tokens || r->sampling.logprobs || s->replay) return text;
-    opening->len = cerium_opening(s->config.engine, text.ptr, text.len);
+    if (r->whole_tokens || r->sampling.logprobs || s->replay) return text;
+    opening->len = fills ? cerium_infill_opening(s->config.engine, text.ptr, text.len)
+                         : cerium_opening(s->config.engine, text.ptr, text.len);
     text.len -= opening->len;
     opening->ptr = text.ptr + text.len;
     return text;

@@ -33,6 +33,7 @@ typedef struct {
     uint32_t socket_s;           /* age at which a WebSocket takes no more messages */
     uint32_t drain_s;            /* after SIGTERM, for answers to end */
     cerium_sampling sampling;    /* where a request does not say; stops are not taken from here */
+    double confidence_min;       /* completions that fill in and are less probable are not shown */
     bool log_prompts;            /* what clients say goes to the log too */
     bool quiet;                  /* only warnings and errors are logged */
     const guard *guard;          /* NULL: nothing is watched; borrowed, with */

@@ -106,7 +106,9 @@ typedef struct {
     bytes sampled;              /* int32_t each; with a watch, at the end only */
     struct guarded *guarded;    /* its watch; NULL: nothing watches */
     bytes held;                 /* text that waits for its indentation (indent.h) */
-    double logprob;             /* of its tokens, where the likeliest choices are wanted */
+    bytes unsure;               /* text that waits for its end, where min_confidence is asked */
+    bool held_back;             /* and was then not told */
+    double logprob;             /* of its tokens, where somebody wants to know */
     uint64_t first_ns;          /* when the first token was polled; 0 = not yet */
     bool line_seen;             /* a line break was in the text */
     cerium_usage usage;         /* at its end */
@@ -177,10 +179,10 @@ struct answer {
     struct forward *forward;    /* another server answers; NULL: the engine does */
 };
 
-/* The client does, or the likeliest of its answers are looked for. */
+/* The client does, or the likeliest of its answers are looked for, or unlikely ones held back. */
 static inline bool answer_wants_logprobs(const protocol_request *r)
 {
-    return r->sampling.logprobs || r->n_best < r->n_choices;
+    return r->sampling.logprobs || r->n_best < r->n_choices || r->confidence_min > 0;
 }
 
 /* ---- the server ---- */

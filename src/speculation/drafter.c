@@ -20,10 +20,18 @@ static draft_text text_of(const drafter *d, draft_source source, const int32_t *
 {
     if (source == DRAFT_PREDICTION)
         return (draft_text){d->prediction, d->n_prediction, &d->predicted};
-    if (source == DRAFT_WORKSPACE && !d->workspace) return (draft_text){0};
-    if (source == DRAFT_WORKSPACE)
+    if (source == DRAFT_TIMELINE) return (draft_text){tokens, d->timeline.n, &d->timeline};
+    if (source == DRAFT_WORKSPACE && d->workspace)
         return (draft_text){d->workspace->tokens, d->workspace->n_tokens, &d->workspace->index};
-    return (draft_text){tokens, d->timeline.n, &d->timeline};
+    if (source == DRAFT_EARLIER && d->earlier)
+        return (draft_text){d->earlier->tokens, d->earlier->index.n, &d->earlier->index};
+    return (draft_text){0};
+}
+
+/* Whether the text says something of the token that comes at a place of it. */
+static bool goes_on(const draft_text *text, uint32_t at)
+{
+    return at < text->n && text->tokens[at] != EARLIER_END;
 }
 
 size_t drafter_bytes(uint32_t tokens_max) { return ngrams_bytes(tokens_max); }
@@ -77,7 +85,7 @@ static void find_way(draft_trail *t, draft_source source, const draft_text *text
 static void follow_one(drafter *d, draft_source source, const draft_text *text, int32_t token)
 {
     draft_trail *t = &d->trails[source];
-    if (!t->is_on || t->at >= text->n) {
+    if (!t->is_on || !goes_on(text, t->at)) {
         t->is_on = false;
         return;
     }
@@ -94,7 +102,7 @@ void drafter_follow(drafter *d, const int32_t *tokens, uint32_t n)
 {
     uint32_t first = d->timeline.n > d->n_answered ? d->timeline.n : d->n_answered;
     ngrams_grow(&d->timeline, tokens, n);
-    for (int s = 0; s < DRAFT_SOURCES; s++) {
+    for (int s = 0; s < DRAFT_TEXTS; s++) {
         draft_text text = text_of(d, s, tokens);
         for (uint32_t i = first; i < n; i++) follow_one(d, s, &text, tokens[i]);
         if (!d->trails[s].is_on && text.n > 0) find_way(&d->trails[s], s, &text, tokens, n);
@@ -111,7 +119,7 @@ void drafter_begin(drafter *d, const int32_t *tokens, uint32_t n, const draft_hi
         ngrams_grow(&d->predicted, d->prediction, d->n_prediction);
     }
     d->n_answered = n;
-    for (int s = 0; s < DRAFT_SOURCES; s++) d->trails[s] = (draft_trail){0};
+    for (int s = 0; s < DRAFT_TEXTS; s++) d->trails[s] = (draft_trail){0};
     d->trails[DRAFT_PREDICTION] =
         (draft_trail){.match = BEGIN_MATCH, .is_on = d->n_prediction > 0};
     drafter_follow(d, tokens, n);
@@ -121,10 +129,20 @@ void drafter_cut(drafter *d, const int32_t *tokens, uint32_t n)
 {
     if (n >= d->timeline.n) return;
     ngrams_cut(&d->timeline, tokens, n);
-    for (int s = 0; s < DRAFT_SOURCES; s++) d->trails[s].is_on = false;
+    for (int s = 0; s < DRAFT_TEXTS; s++) d->trails[s].is_on = false;
 }
 
 /* ---- drafting ---- */
+
+/* How many tokens the text says from a place on, at most n_max. */
+static uint32_t tokens_left(const draft_text *text, draft_source source, uint32_t at,
+                            uint32_t n_max)
+{
+    uint32_t n = 0;
+    if (source == DRAFT_TIMELINE) return n_max; /* see below */
+    while (n < n_max && goes_on(text, at + n)) n++;
+    return n;
+}
 
 static void copy_draft(const draft_text *text, uint32_t at, uint32_t n, int32_t *out)
 {
@@ -142,13 +160,12 @@ uint32_t drafter_draft(const drafter *d, const draft_pace *pace, const int32_t *
     if (n_rows >= PACE_ROWS_MAX) return 0;
     if (n_max > PACE_ROWS_MAX - n_rows) n_max = PACE_ROWS_MAX - n_rows;
     draft_costs(pace, n_rows, n_max, cost);
-    for (int s = 0; s < DRAFT_SOURCES; s++) {
+    for (int s = 0; s < DRAFT_TEXTS; s++) {
         const draft_trail *t = &d->trails[s];
         draft_text text = text_of(d, s, tokens);
-        uint32_t most = n_max;
         float gain;
-        if (!t->is_on || t->at >= text.n) continue;
-        if (s != DRAFT_TIMELINE && most > text.n - t->at) most = text.n - t->at;
+        if (!t->is_on || !goes_on(&text, t->at)) continue;
+        uint32_t most = tokens_left(&text, s, t->at, n_max);
         uint32_t length = draft_length(&d->odds, s, t->match, cost, most, &gain);
         if (length == 0 || gain <= best_gain) continue;
         best = length;

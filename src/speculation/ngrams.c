@@ -43,8 +43,7 @@ void ngrams_open(ngrams *x, void *memory, uint32_t n_max)
 {
     *x = (ngrams){.lengths = {NGRAMS_SHORT, NGRAMS_LONG}, .candidates_max = CANDIDATES_MAX};
     lay_out(x, memory, n_max, bits_of(n_max, BITS_MAX));
-    for (int k = 0; k < NGRAMS_ORDERS; k++)
-        memset(x->heads[k], 0, sizeof(uint32_t) << x->bits);
+    ngrams_clear(x);
 }
 
 void ngrams_open_large(ngrams *x, void *memory, uint32_t n_max)
@@ -69,6 +68,13 @@ bool ngrams_is_sound(const ngrams *x)
         for (uint32_t i = 0; i < x->n; i++) bad |= x->older[k][i] > i;
     }
     return !bad;
+}
+
+void ngrams_clear(ngrams *x)
+{
+    x->n = 0;
+    for (int k = 0; k < NGRAMS_ORDERS; k++)
+        memset(x->heads[k], 0, sizeof(uint32_t) << x->bits);
 }
 
 /* The chain of the tokens [length] that end before `end`. */

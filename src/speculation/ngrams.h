@@ -31,9 +31,9 @@ typedef struct {
 size_t ngrams_bytes(uint32_t n_max);
 void ngrams_open(ngrams *x, void *memory, uint32_t n_max);
 
-/* The same for millions of tokens that are written once, in memory that is zero: more heads, and
- * longer chains' tokens, because what agrees by chance grows with the text and each place that is
- * looked at is a wait for memory. */
+/* The same for texts of other sessions, up to millions of tokens, in memory that is zero or cleared
+ * next: more heads, and longer chains' tokens, because what agrees by chance grows with the text
+ * and each place that is looked at is a wait for memory. */
 size_t ngrams_bytes_large(uint32_t n_max);
 void ngrams_open_large(ngrams *x, void *memory, uint32_t n_max);
 /* Such an index of n tokens that is there already, and is only read.  It may be anything when
@@ -41,6 +41,8 @@ void ngrams_open_large(ngrams *x, void *memory, uint32_t n_max);
 void ngrams_attach_large(ngrams *x, const void *memory, uint32_t n);
 bool ngrams_is_sound(const ngrams *x);
 
+/* No place is there. */
+void ngrams_clear(ngrams *x);
 /* The text has n tokens now (at most n_max), the first of which are those of before. */
 void ngrams_grow(ngrams *x, const int32_t *text, uint32_t n);
 /* Only the first n tokens stay; text still holds the others. */

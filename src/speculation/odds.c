@@ -29,7 +29,7 @@ static uint32_t class_of(uint32_t match)
 
 void odds_init(draft_odds *odds)
 {
-    for (int s = 0; s < DRAFT_SOURCES; s++) {
+    for (int s = 0; s < DRAFT_TEXTS; s++) {
         for (int i = 0; i < ODDS_CLASSES; i++) {
             odds->seen[s][i] = SEEN_FIRST;
             odds->right[s][i] = SEEN_FIRST * at_first[i];

@@ -12,13 +12,16 @@ typedef enum {
     DRAFT_PREDICTION = 0, /* what the answer probably is: a file that is edited */
     DRAFT_TIMELINE = 1,   /* the session's own tokens */
     DRAFT_WORKSPACE = 2,  /* the files around it */
-    DRAFT_SOURCES = 3,
+    DRAFT_EARLIER = 3,    /* what was answered in other sessions */
+    DRAFT_TEXTS = 4,      /* so many sources are texts that are followed */
+    DRAFT_MODEL = 4,      /* a smaller model: see worth.h */
+    DRAFT_SOURCES = 5,
 } draft_source;
 
 enum { ODDS_CLASSES = 14 };
 
 typedef struct {
-    float right[DRAFT_SOURCES][ODDS_CLASSES], seen[DRAFT_SOURCES][ODDS_CLASSES];
+    float right[DRAFT_TEXTS][ODDS_CLASSES], seen[DRAFT_TEXTS][ODDS_CLASSES];
 } draft_odds;
 
 void odds_init(draft_odds *odds);

@@ -321,16 +321,26 @@ static int encoder_open(encoder *e, const tokenizer *t, view text, int32_t *toke
     return error_set(err, CERIUM_ERR_MEMORY, "no memory to encode a text of %zu bytes", text.len);
 }
 
-static int encoder_finish(encoder *e, int status, view text, size_t *n, cerium_error *err)
+static void encoder_close(encoder *e)
 {
     if (e->t->pre) pretokenizer_run_close(&e->run);
     merger_close(&e->merge);
+}
+
+static int encoder_result(const encoder *e, int status, view text, size_t *n, cerium_error *err)
+{
     if (status)
         return error_set(err, status, "no memory to encode a text of %zu bytes", text.len);
     *n = e->n;
     if (e->n <= e->cap) return CERIUM_OK;
     return error_set(err, CERIUM_ERR_CAPACITY, "the text has %zu tokens, there is room for %zu",
                      e->n, e->cap);
+}
+
+static int encoder_finish(encoder *e, int status, view text, size_t *n, cerium_error *err)
+{
+    encoder_close(e);
+    return encoder_result(e, status, text, n, err);
 }
 
 int tokenizer_encode(const tokenizer *t, view text, bool special, bool begin, int32_t *tokens,
@@ -352,4 +362,46 @@ int tokenizer_encode_bare(const tokenizer *t, view text, int32_t *tokens, size_t
     encoder e;
     RETURN_IF(encoder_open(&e, t, text, tokens, cap, err));
     return encoder_finish(&e, encode_text(&e, text, false), text, n, err);
+}
+
+/* ---- Section - Encoding often ---- */
+
+struct tokenizer_scratch {
+    encoder e;
+    size_t text_max;
+};
+
+int tokenizer_scratch_open(tokenizer_scratch **out, const tokenizer *t, size_t text_max,
+                           cerium_error *err)
+{
+    tokenizer_scratch *x = memory_zalloc(1, sizeof *x);
+    if (!x) return error_set(err, CERIUM_ERR_MEMORY, "no memory to encode");
+    x->text_max = text_max;
+    int status = encoder_open(&x->e, t, (view){NULL, text_max}, NULL, 0, err);
+    if (status) {
+        memory_free(x);
+        return status;
+    }
+    *out = x;
+    if (!merger_reserve(&x->e.merge, text_max)) return CERIUM_OK;
+    tokenizer_scratch_close(out);
+    return error_set(err, CERIUM_ERR_MEMORY, "no memory to encode");
+}
+
+void tokenizer_scratch_close(tokenizer_scratch **x)
+{
+    if (!x || !*x) return;
+    encoder_close(&(*x)->e);
+    memory_free(*x);
+    *x = NULL;
+}
+
+int tokenizer_scratch_encode(tokenizer_scratch *x, view text, int32_t *tokens, size_t cap,
+                             size_t *n, cerium_error *err)
+{
+    CHECK(text.len <= x->text_max && n && (tokens || !cap));
+    x->e.tokens = tokens;
+    x->e.cap = cap;
+    x->e.n = 0;
+    return encoder_result(&x->e, encode_text(&x->e, text, false), text, n, err);
 }

@@ -57,6 +57,15 @@ CERIUM_CHECKED int tokenizer_encode(const tokenizer *t, view text, bool special,
 CERIUM_CHECKED int tokenizer_encode_bare(const tokenizer *t, view text, int32_t *tokens,
                                          size_t cap, size_t *n, cerium_error *err);
 
+/* What encoding needs beside the text, taken once, for who encodes often: tokenizer_encode_bare()
+ * of at most text_max bytes, without an allocation.  One thread at a time; t stays open. */
+typedef struct tokenizer_scratch tokenizer_scratch;
+CERIUM_CHECKED int tokenizer_scratch_open(tokenizer_scratch **out, const tokenizer *t,
+                                          size_t text_max, cerium_error *err);
+void tokenizer_scratch_close(tokenizer_scratch **x);
+CERIUM_CHECKED int tokenizer_scratch_encode(tokenizer_scratch *x, view text, int32_t *tokens,
+                                            size_t cap, size_t *n, cerium_error *err);
+
 /* Bytes that a token stands for, not NUL-terminated, owned by t; a control token gives its name.
  * NULL and *len = 0 for an id outside the vocabulary. */
 const char *tokenizer_bytes(const tokenizer *t, int32_t id, size_t *len);

@@ -24,8 +24,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 CERIUM = os.environ.get("CERIUM", os.path.join(ROOT, "cerium"))
 CLIENTS = os.environ.get("CLIENTS", os.path.join(ROOT, "build", "clients"))
 NODE_BIN = os.path.join(CLIENTS, "node", "node_modules", ".bin")
-MODEL = os.path.join(ROOT, "models", "cerium-first.gguf")
-MODEL_ID = "cerium-first"
+MODEL = os.path.join(ROOT, "models", "cerium-line.gguf")
+MODEL_ID = "cerium-line"
 # The scripts that start clients want the Node that was installed for them.
 os.environ["PATH"] = NODE_BIN + os.pathsep + os.environ["PATH"]
 # Sanitizers make everything slower, and nothing else.
@@ -46,6 +46,7 @@ def line(output, repeat=False, **when):
 def stretched_model(tokens):
     """The bundled model with room for the prompts of agents: only its context length differs.
     What it says there is worth nothing, which replay makes up for."""
+    os.makedirs(CLIENTS, exist_ok=True)
     path = os.path.join(CLIENTS, "context-%d.gguf" % tokens)
     with open(MODEL, "rb") as f:
         data = f.read()

@@ -5,7 +5,7 @@
 #
 # What is there in the right version is not downloaded again.  What cannot be had leaves a file
 # FOLDER/missing/NAME that says why, and its tests are skipped.
-case $1 in /*) folder=$1 ;; *) folder=$PWD/$1 ;; esac
+case ${1:?usage: install.sh FOLDER} in /*) folder=$1 ;; *) folder=$PWD/$1 ;; esac
 mkdir -p "$folder/missing" "$folder/node" || exit 1
 rm -f "$folder"/missing/*
 here=$(dirname "$0")

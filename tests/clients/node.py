@@ -22,6 +22,14 @@ SCRIPT = [
     line('{"name": "cerium", "degrees": 795}', repeat=True, last="as a record"),
     line(LONG, repeat=True, last="talk for long"),
 ]
+# The page is tested with the model's own words, but for a line that the watchdog takes back: those
+# in page.mjs.
+ROWS = "Here:\n\n```python\ndef rows(db, name):\n    cursor = db.cursor()\n"
+WEAK = "    cursor.execute(\"select * from users where name = '\" + name + \"'\")\n"
+SAFE = "    cursor.execute(\"select * from users where name = %s\", (name,))\n"
+TAIL = "    return cursor.fetchall()\n```\n\nThat is all.\n"
+PAGE_SCRIPT = [{**line(ROWS + WEAK + TAIL, repeat=True, last="the rows of a name"),
+                "corrected": [SAFE + TAIL]}]
 
 
 def main():
@@ -29,9 +37,8 @@ def main():
     report = Report(os.path.splitext(script)[0])
     if report.missing(client):
         report.end()
-    # The page is tested with the model's own words.
     of_page = client == "playwright"
-    with Server(replay=None if of_page else SCRIPT, context=32768, key=KEY) as server:
+    with Server(replay=PAGE_SCRIPT if of_page else SCRIPT, context=32768, key=KEY) as server:
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), script)
         env = {**os.environ, "CLIENTS": CLIENTS, "SERVER_MODEL": MODEL_ID}
         status = subprocess.call(

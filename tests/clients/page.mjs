@@ -4,7 +4,8 @@
 //
 // Run it where playwright-core is installed (node_modules of the current folder).  KEY: the server
 // wants one.  PAGE_SHOTS=FOLDER keeps screenshots.  What the model says does not matter, but it
-// must say something: nothing here depends on its words.  Ends with "page: N passed, M failed".
+// must say something: nothing here depends on its words.  But where it is asked for the rows of a
+// name, it begins as ROWS in node.py.  Ends with "page: N passed, M failed".
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -515,6 +516,36 @@ async function testLeaving() {
   await p.context.close();
 }
 
+/** A person watches an injection being taken back: no byte of it is ever in the page. */
+async function testWatchdog() {
+  const p = await open({ reducedMotion: "reduce" });
+  await p.connected();
+  await p.page.evaluate(() => {
+    const seen = (window.seenInPage = { weak: 0, held: 0, drawn: 0 });
+    new MutationObserver(() => {
+      seen.drawn++;
+      seen.weak += document.body.textContent.includes("= '\" + name");
+      seen.held += document.querySelectorAll(".finding.taken_back").length;
+    }).observe(document.body, { childList: true, subtree: true, characterData: true });
+  });
+  await ask(p, "Show me the rows of a name, in Python.");
+  const text = await lastAnswer(p);
+  const seen = await p.page.evaluate(() => window.seenInPage);
+  const badges = await p.at("finding").allInnerTexts();
+  const told = JSON.stringify(p.seen.got);
+  check("a weak line is held, and the page says so", seen.held > 0, JSON.stringify(seen));
+  check("and is never in the page", seen.drawn > 0 && seen.weak === 0, JSON.stringify(seen));
+  check("nor in what the browser was sent", told.includes("cursor") && !/= '\W*\+ name/.test(told));
+  check("the safe one is", text.includes("name = %s") && text.includes("fetchall"), text);
+  check(
+    "a badge names what was corrected",
+    badges.length === 1 && /SQL injection corrected: CWE.89/.test(badges[0]),
+    badges.join("; "),
+  );
+  await shot(p.page, "watchdog");
+  await p.context.close();
+}
+
 const p = await open({ reducedMotion: "reduce" });
 try {
   await testLoad(p);
@@ -538,6 +569,7 @@ try {
   await testFaults();
   await testLeaving();
   await testStopping();
+  await testWatchdog();
 } catch (error) {
   check("the test itself", false, error.stack);
 }

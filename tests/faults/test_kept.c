@@ -90,6 +90,19 @@ static void test_cut_everywhere(void)
     check_mends("cut short", 0);
 }
 
+/* Killed while the last record was being written, of which a part is in the file. */
+static void test_part_of_a_record(void)
+{
+    const size_t last = SEGMENT_HEAD_BYTES + 6 * SEGMENT_RECORD_BYTES;
+    for (size_t n = 8; n < SEGMENT_RECORD_BYTES - 24; n += 40) {
+        make_whole();
+        memset(whole + last + n, 0, SEGMENT_RECORD_BYTES - n);
+        write_whole(whole_bytes);
+        TEST_CHECK_THAT(found() == 6 * KERNEL_PAGE && n_notices == 0, "%zu: %s", n, notice_text);
+        TEST_CHECK(found() == TOKENS && n_notices == 0);
+    }
+}
+
 static uint32_t random_state = 7;
 
 static uint32_t next_random(uint32_t n)
@@ -358,6 +371,7 @@ int main(void)
     make_kept_folder();
     fill(tokens, TOKENS, 1);
     TEST_RUN(test_cut_everywhere);
+    TEST_RUN(test_part_of_a_record);
     TEST_RUN(test_flips);
     TEST_RUN(test_foreign);
     TEST_RUN(test_two_processes);

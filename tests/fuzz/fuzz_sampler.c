@@ -32,7 +32,7 @@ static void check_top(const float *logits, uint32_t n)
     CHECK(got == (n < 10 ? n : 10));
     for (size_t i = 0; i < got; i++) {
         CHECK(out[i].logprob <= 0 && (i == 0 || out[i].logprob <= out[i - 1].logprob));
-        CHECK(out[i].logprob == sampler_logprob(logits, n, out[i].token));
+        CHECK(out[i].logprob == sampler_logprob(logits, n, NULL, out[i].token));
     }
 }
 

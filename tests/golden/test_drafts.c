@@ -1,8 +1,9 @@
 /* test_drafts.c - tokens, texts, log-probabilities and logits are the same with speculation and
  * without: by steps and by requests, for every source of drafts, greedy and sampled, with stop
  * strings, alone and in a crowd, on any number of threads. */
+#include "base/limits.h"
 #include "base/memory.h"
-#include "requests.h"
+#include "steps.h"
 
 #include <unistd.h>
 
@@ -55,57 +56,6 @@ static cerium_session *session_of(cerium_engine *e)
     cerium_session_config config = {.tenant = ++fresh_tenant};
     TEST_CHECK_THAT(cerium_session_open(&session, e, &config, &err) == 0, "%s", err.message);
     return session;
-}
-
-/* By steps, at most step_max tokens each, into *j; its last logits into out. */
-static void by_steps(cerium_session *session, job *j, uint32_t step_max, float *out)
-{
-    cerium_error err;
-    cerium_step step = {0};
-    size_t n = 0;
-    j->n_tokens = 0;
-    j->text_len = 0;
-    TEST_CHECK(cerium_session_sync(session, j->prompt, j->n_prompt, NULL, &err) == 0);
-    while (j->n_tokens < j->n_new && step.stop == CERIUM_STOP_NONE) {
-        cerium_sampling sampling = j->sampling;
-        sampling.step_tokens_max = j->n_new - j->n_tokens;
-        if (step_max && step_max < sampling.step_tokens_max) sampling.step_tokens_max = step_max;
-        TEST_CHECK(cerium_session_step(session, &sampling, &step, &err) == 0);
-        TEST_CHECK(step.n_tokens >= 1 && step.n_tokens <= sampling.step_tokens_max);
-        memcpy(j->tokens + j->n_tokens, step.tokens, step.n_tokens * sizeof *step.tokens);
-        memcpy(j->logprobs + j->n_tokens, step.logprobs, step.n_tokens * sizeof *step.logprobs);
-        memcpy(j->text + j->text_len, step.text, step.text_len);
-        j->n_tokens += step.n_tokens;
-        j->text_len += step.text_len;
-    }
-    j->stop = step.stop;
-    const int32_t *timeline = cerium_session_tokens(session, &n);
-    TEST_CHECK(n == j->n_prompt + j->n_tokens);
-    TEST_CHECK(!memcmp(timeline + j->n_prompt, j->tokens, j->n_tokens * sizeof *timeline));
-    const float *logits = cerium_session_logits(session, &n);
-    TEST_CHECK(logits != NULL);
-    if (logits) memcpy(out, logits, n * sizeof *out);
-}
-
-static void compare(const job *j, const job *want, bool is_request)
-{
-    TEST_CHECK_THAT(j->n_tokens == want->n_tokens, "%u, not %u", j->n_tokens, want->n_tokens);
-    TEST_CHECK(!memcmp(j->tokens, want->tokens, want->n_tokens * sizeof *want->tokens));
-    TEST_CHECK(!memcmp(j->logprobs, want->logprobs, want->n_tokens * sizeof *want->logprobs));
-    TEST_CHECK(j->stop == want->stop);
-    /* A request that ends lets go of text that steps hold back. */
-    TEST_CHECK(is_request ? j->text_len >= want->text_len : j->text_len == want->text_len);
-    TEST_CHECK(!memcmp(j->text, want->text, want->text_len));
-}
-
-static void by_request(job *j, float *out)
-{
-    size_t n = 0;
-    run(j);
-    TEST_CHECK_THAT(j->status == 0, "%d", j->status);
-    const float *logits = cerium_session_logits(j->session, &n);
-    TEST_CHECK(logits != NULL);
-    if (logits) memcpy(out, logits, n * sizeof *out);
 }
 
 static void count(const cerium_engine *e)
@@ -297,6 +247,133 @@ static void test_workspace(const char *model)
     remove_workspace();
 }
 
+/* ---- earlier answers ---- */
+
+/* The tenant asks in a new session: as ever.  Returns the drafts of earlier answers meanwhile. */
+static uint64_t ask(cerium_engine *e, uint64_t tenant, const job *want, bool is_request)
+{
+    static job have;
+    cerium_engine_stats before, after;
+    cerium_session_config config = {.tenant = tenant};
+    cerium_error err;
+    have = *want;
+    cerium_engine_measure(e, &before);
+    TEST_CHECK_THAT(cerium_session_open(&have.session, e, &config, &err) == 0, "%s", err.message);
+    if (is_request)
+        by_request(&have, have_logits);
+    else
+        by_steps(have.session, &have, 0, have_logits);
+    compare(&have, want, is_request);
+    TEST_CHECK(!memcmp(have_logits, want_logits, info.n_vocab * sizeof(float)));
+    cerium_session_close(&have.session);
+    cerium_engine_measure(e, &after);
+    TEST_CHECK(after.recalled_accepted_tokens - before.recalled_accepted_tokens <=
+               after.recalled_drafted_tokens - before.recalled_drafted_tokens);
+    TEST_CHECK(after.recalled_tokens <= RECALL_TENANTS_MAX * RECALL_TOKENS_MAX);
+    return after.recalled_drafted_tokens - before.recalled_drafted_tokens;
+}
+
+/* What is asked again is drafted from the answer that was given in a session that is closed; for
+ * nobody but its tenant, and not when too many others were answered since. */
+static void test_recall(void)
+{
+    static job want;
+    cerium_session *plain = session_of(plain_engine);
+    for (uint32_t round = 0; round < 9; round++) {
+        cerium_engine *e = engines[round % 3];
+        uint64_t tenant = ++fresh_tenant, stranger = ++fresh_tenant;
+        make_repeating(&want, 120 + round);
+        by_steps(plain, &want, 0, want_logits);
+        TEST_CHECK(ask(e, tenant, &want, round % 2) == 0);
+        want.prompt[7] = (want.prompt[7] + 1) % (int32_t)info.n_vocab; /* a small change */
+        by_steps(plain, &want, 0, want_logits);
+        TEST_CHECK(ask(e, stranger, &want, true) == 0);
+        TEST_CHECK(ask(e, tenant, &want, round % 3 > 0) > 0);
+        TEST_CHECK(ask(e, tenant, &want, round % 3 == 0) > 0);
+        if (round >= 3) continue;
+        for (uint32_t i = 0; i < RECALL_TENANTS_MAX; i++)
+            TEST_CHECK(ask(e, ++fresh_tenant, &want, i % 2) == 0);
+        TEST_CHECK(ask(e, tenant, &want, true) == 0);
+    }
+    cerium_session_close(&plain);
+}
+
+/* What a note leads to is known to its session alone; what a script says is nobody's answer. */
+static void test_recall_not(void)
+{
+    static job want, have;
+    cerium_error err;
+    cerium_step step;
+    cerium_session *plain = session_of(plain_engine);
+    make_repeating(&want, 160);
+    by_steps(plain, &want, 0, want_logits);
+    uint64_t tenant = ++fresh_tenant;
+    cerium_session_config config = {.tenant = tenant};
+    cerium_resume resume = {.note = want.prompt, .n_note = 9};
+    CHECK(cerium_session_open(&have.session, engines[1], &config, &err) == 0);
+    TEST_CHECK(cerium_session_resume(have.session, want.prompt, want.n_prompt, &resume, NULL,
+                                     &err) == 0);
+    for (int i = 0; i < 40; i++)
+        TEST_CHECK(cerium_session_step(have.session, &want.sampling, &step, &err) == 0);
+    cerium_session_close(&have.session);
+    have = want;
+    CHECK(cerium_session_open(&have.session, engines[1], &config, &err) == 0);
+    have.script = want.tokens;
+    have.n_script = want.n_tokens;
+    run(&have);
+    cerium_session_close(&have.session);
+    TEST_CHECK(ask(engines[1], tenant, &want, true) == 0);
+    cerium_session_close(&plain);
+}
+
+/* Several threads of one tenant answer by steps at the same time. */
+static job crowd_want[CROWD];
+static uint64_t crowd_tenant;
+
+static void *answer_in_turn(void *arg)
+{
+    uint32_t first = *(uint32_t *)arg;
+    static const cerium_sampling fixed = {.ignore_end = true};
+    for (uint32_t i = 0; i < CROWD; i++) {
+        const job *want = &crowd_want[(first + i) % CROWD];
+        cerium_session *session = NULL;
+        cerium_session_config config = {.tenant = crowd_tenant};
+        cerium_error err;
+        cerium_step step;
+        uint32_t n = 0;
+        CHECK(cerium_session_open(&session, engines[2], &config, &err) == 0);
+        CHECK(cerium_session_sync(session, want->prompt, want->n_prompt, NULL, &err) == 0);
+        while (n < want->n_tokens) {
+            CHECK(cerium_session_step(session, &fixed, &step, &err) == 0);
+            for (uint32_t k = 0; k < step.n_tokens && n < want->n_tokens; k++)
+                CHECK(step.tokens[k] == want->tokens[n++]);
+        }
+        cerium_session_close(&session);
+    }
+    return NULL;
+}
+
+static void test_recall_threads(void)
+{
+    pthread_t threads[3];
+    uint32_t first[3] = {0, 2, 4};
+    cerium_engine_stats before, after;
+    cerium_session *plain = session_of(plain_engine);
+    crowd_tenant = ++fresh_tenant;
+    for (uint32_t i = 0; i < CROWD; i++) {
+        make_repeating(&crowd_want[i], 180 + i);
+        crowd_want[i].sampling = (cerium_sampling){.ignore_end = true};
+        by_steps(plain, &crowd_want[i], 0, want_logits);
+    }
+    cerium_engine_measure(engines[2], &before);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&threads[i], NULL, answer_in_turn, &first[i]) == 0);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    cerium_engine_measure(engines[2], &after);
+    TEST_CHECK(after.recalled_accepted_tokens - before.recalled_accepted_tokens > 100);
+    cerium_session_close(&plain);
+}
+
 static void test_model(const char *model, const char *head)
 {
     plain_engine = open_with(model, "off", 2, head);
@@ -311,6 +388,9 @@ static void test_model(const char *model, const char *head)
     TEST_RUN(test_alone);
     TEST_RUN(test_crowd);
     TEST_RUN(test_back_and_forth);
+    TEST_RUN(test_recall);
+    TEST_RUN(test_recall_not);
+    TEST_RUN(test_recall_threads);
     for (int k = 0; k < 3; k++) count(engines[k]);
     printf("  %s: %llu drafted, %llu accepted\n", model, (unsigned long long)n_drafted,
            (unsigned long long)n_accepted);

@@ -1,5 +1,6 @@
 /* test_opening.c - prompts that end within a token: what is taken off them, and that the answer's
  * tokens spell it while its text does not. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,6 +37,19 @@ static void ask(question *q, const char *text)
     memcpy(q->opening, text + len - q->n_opening, q->n_opening);
     TEST_CHECK(cerium_tokenize(engine, text, len - q->n_opening, CERIUM_TOKENIZE_BEGIN, q->prompt,
                                PROMPT_MAX, &q->n, NULL) == 0);
+    q->begin = (cerium_resume){.opening = q->opening, .n_opening = q->n_opening};
+}
+
+/* The same before a hole with a line behind it. */
+static void ask_hole(question *q, const char *text)
+{
+    memset(q, 0, sizeof *q);
+    size_t len = strlen(text);
+    q->n_opening = cerium_infill_opening(engine, text, len);
+    memcpy(q->opening, text + len - q->n_opening, q->n_opening);
+    cerium_infill in = {.prefix = text, .prefix_len = len - q->n_opening, .suffix = "\nend\n",
+                        .suffix_len = 5};
+    TEST_CHECK(cerium_infill_tokens(engine, &in, q->prompt, PROMPT_MAX, &q->n, NULL) == 0);
     q->begin = (cerium_resume){.opening = q->opening, .n_opening = q->n_opening};
 }
 
@@ -113,17 +127,25 @@ static void check_spelled(const question *q, const answer *a)
     TEST_CHECK(!memcmp(bytes + q->n_opening, a->text, a->len));
 }
 
+static void check_opening(const question *q, const char *text, const char *want)
+{
+    TEST_CHECK_THAT(!strncmp(q->opening, want, q->n_opening) && q->n_opening == strlen(want),
+                    "%s: %.*s", text, (int)q->n_opening, q->opening);
+}
+
 static void test_taken_off(void)
 {
     static const struct {
-        const char *text, *opening;
-    } cases[] = {{"def f(x):", "):"}, {"import num", " num"}, {"a = b\n", "\n"}, {"x", ""}};
+        const char *text, *opening, *before_hole;
+    } cases[] = {{"def f(x):", "):", "):"}, {"import num", " num", " num"}, {"x", "", ""},
+                 {"a = b\n", "\n", ""},     {"f()\n    ", "    ", "    "},
+                 {"f()\n\n", "()\n\n", ""}};
     question q;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ask(&q, cases[i].text);
-        TEST_CHECK_THAT(!strncmp(q.opening, cases[i].opening, q.n_opening) &&
-                            q.n_opening == strlen(cases[i].opening),
-                        "%s: %.*s", cases[i].text, (int)q.n_opening, q.opening);
+        check_opening(&q, cases[i].text, cases[i].opening);
+        ask_hole(&q, cases[i].text);
+        check_opening(&q, cases[i].text, cases[i].before_hole);
     }
     /* Behind a control token text begins; without text there is nothing. */
     TEST_CHECK(cerium_opening(engine, "a b<|fim_middle|>", 17) == 0);
@@ -146,12 +168,12 @@ static const char *const prompts[] = {"def fibonacci(n):",     "int main(void)",
                                       "    return self.",      "x = 'é"};
 enum { PROMPTS = sizeof prompts / sizeof *prompts };
 
-static void test_spelled(void)
+static void check_all_spelled(void (*ask_it)(question *, const char *))
 {
     question q;
     answer plain, drafted, requested;
     for (int i = 0; i < PROMPTS; i++) {
-        ask(&q, prompts[i]);
+        ask_it(&q, prompts[i]);
         TEST_CHECK_THAT(q.n_opening > 0, "%s", prompts[i]);
         for (uint64_t seed = 0; seed < UNIT_TIMES(12, 3); seed++) {
             cerium_sampling sampling = {.temperature = seed ? 1.2f : 0, .seed = seed};
@@ -165,6 +187,12 @@ static void test_spelled(void)
             TEST_CHECK(!strcmp(plain.text, drafted.text) && !strcmp(plain.text, requested.text));
         }
     }
+}
+
+static void test_spelled(void)
+{
+    check_all_spelled(ask);
+    check_all_spelled(ask_hole);
 }
 
 /* Greedy: of the tokens that spell what is left, or all of it and more, the likeliest; found here
@@ -194,6 +222,33 @@ static void test_likeliest(void)
         q.prompt[q.n++] = best;
     }
     cerium_session_close(&session);
+}
+
+/* The log-probability of a token that spells: among all that do. */
+static void test_logprob(void)
+{
+    question q;
+    size_t n_vocab;
+    cerium_step step;
+    const cerium_sampling sampling = {.logprobs = true, .step_tokens_max = 1};
+    ask(&q, "import num");
+    cerium_session *session = open_session(false), *spelling = open_session(false);
+    TEST_CHECK(cerium_session_sync(session, q.prompt, q.n, NULL, NULL) == 0);
+    TEST_CHECK(cerium_session_resume(spelling, q.prompt, q.n, &q.begin, NULL, NULL) == 0);
+    TEST_CHECK(cerium_session_step(spelling, &sampling, &step, NULL) == 0);
+    const float *logits = cerium_session_logits(session, &n_vocab);
+    double sum = 0, chosen = (double)logits[step.tokens[0]];
+    uint32_t n = 0;
+    for (int32_t id = 0; id < (int32_t)n_vocab; id++) {
+        size_t len;
+        const char *bytes = cerium_token_bytes(engine, id, &len);
+        if (len == 0 || memcmp(bytes, q.opening, len < q.n_opening ? len : q.n_opening)) continue;
+        sum += exp((double)logits[id] - chosen);
+        n++;
+    }
+    TEST_CHECK(n > 2 && fabs((double)step.logprobs[0] + log(sum)) < 1e-4);
+    cerium_session_close(&session);
+    cerium_session_close(&spelling);
 }
 
 /* An opening that no one token spells, with and without drafts; gone on with behind each token. */
@@ -235,16 +290,27 @@ static void test_many_tokens(void)
 /* What stands in the prompt ends nothing; what comes behind it does. */
 static void test_stops(void)
 {
-    static const char *const stops[] = {"):", "\n    "};
     question q;
-    answer a;
+    answer plain, a;
+    char own[4] = "";
+    const char *const stops[] = {"):", own};
     ask(&q, "def fibonacci(n):");
+    by_steps(&plain, &q, NULL, true);
+    size_t len = strlen(plain.text);
+    TEST_CHECK(len > 8);
+    memcpy(own, plain.text + len / 2, 3);
     for (uint32_t n = 1; n <= 2; n++) {
         cerium_sampling sampling = {.stops = stops, .n_stops = n};
+        const char *end = plain.text + len;
+        for (uint32_t k = 0; k < n; k++) {
+            const char *at = strstr(plain.text, stops[k]);
+            if (at && at < end) end = at;
+        }
+        size_t want = (size_t)(end - plain.text);
         by_steps(&a, &q, &sampling, true);
-        TEST_CHECK(a.n > 0 && (n == 1 || a.stop == CERIUM_STOP_TEXT));
-        TEST_CHECK(n == 1 || !strstr(a.text, stops[1]));
-        TEST_CHECK(n == 2 || a.n > 3);
+        TEST_CHECK_THAT(strlen(a.text) == want && !memcmp(a.text, plain.text, want), "'%s', '%s'",
+                        a.text, plain.text);
+        TEST_CHECK((a.stop == CERIUM_STOP_TEXT) == (want < len));
     }
 }
 
@@ -296,7 +362,7 @@ int main(void)
     cerium_error err;
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
-    config.model_path = "models/cerium-first.gguf";
+    config.model_path = "models/cerium-line.gguf";
     config.context_tokens_max = 512;
     config.threads = 1;
     if (cerium_engine_open(&engine, &config, &err)) {
@@ -306,6 +372,7 @@ int main(void)
     TEST_RUN(test_taken_off);
     TEST_RUN(test_spelled);
     TEST_RUN(test_likeliest);
+    TEST_RUN(test_logprob);
     TEST_RUN(test_many_tokens);
     TEST_RUN(test_stops);
     TEST_RUN(test_fork);

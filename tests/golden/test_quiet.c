@@ -183,7 +183,7 @@ int main(void)
     has_calls = !UNIT_SANITIZED && count_calls();
     if (!has_calls) TEST_SKIP("system calls of a decode loop: they cannot be counted here");
     cerium_engine_config_defaults(&config);
-    config.model_path = "models/cerium-first.gguf";
+    config.model_path = "models/cerium-line.gguf";
     config.threads = 2;
     config.sessions_max = 2;
     if (cerium_engine_open(&engine, &config, &err) ||

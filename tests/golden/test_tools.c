@@ -14,7 +14,7 @@
 
 enum { NEW_MAX = 300, SEEDS = UNIT_TIMES(12, 2) };
 
-static const char *const models[] = {"models/cerium-first.gguf",
+static const char *const models[] = {"models/cerium-line.gguf",
                                      "tests/golden/fixtures/qwen2.gguf"};
 static const char *const forms[] = {"",          "chatml",     "qwen3-coder",      "qwen3.5",
                                     "llama3.1",  "mistral-v3", "mistral-v7-tekken"};

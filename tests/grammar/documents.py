@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SYNTAXES = {"schema": 0, "regex": 1, "lark": 2}
 # Random weights, which are cheap; and a real vocabulary now and then.
 MODELS = [f"tests/golden/fixtures/{name}.gguf" for name in ("qwen2", "llama", "qwen3")] * 2 + [
-    "models/cerium-first.gguf"]
+    "models/cerium-line.gguf"]
 ROUND = 4  # documents of a grammar and a model at a time
 RANDOM_SCHEMAS, RANDOM_SEED = 200, 1
 LARK_CHARACTERS_MAX = 400  # its time grows with the cube

@@ -25,6 +25,18 @@ check "the same" cmp "$work/first" "$work/out"
 check "other threads and batches" status 0 evaluate --set "$work/set" --threads 2 --batch 5
 check "the same, too" cmp "$work/first" "$work/out"
 
+check "ends of lines" status 0 evaluate --set "$work/set" --within --answers "$work/ends.jsonl"
+are_ends() {
+    python3 - "$work/ends.jsonl" "$work/set/a.c" "$work/set/b.py" <<'END'
+import json, sys
+lines = {line for path in sys.argv[2:] for line in open(path).read().split("\n")}
+asked = [json.loads(row)["expected"] for row in open(sys.argv[1])]
+ends = [any(line.endswith(end) and line.strip() != end for line in lines) for end in asked]
+sys.exit(not asked or not all(asked) or not all(ends))
+END
+}
+check "from within a line to its end" are_ends
+
 check "against itself" status 0 evaluate --set "$work/set" --against $model --tokens 30 --json
 check "all tokens agree" says '"agreement": 1.0' out
 check "no difference" says '"difference"' out

@@ -134,7 +134,7 @@ check "keeps nothing" test ! -e "$work/kept"
 check "and has the same text" cmp "$work/one" "$work/out"
 
 # ---- the bundled model ----
-if [ -e models/cerium-first.gguf ]; then
+if [ -e models/cerium-line.gguf ]; then
     unset CERIUM_MODEL
     printf 'int add(int a, int b)\n{\n    return \n}\n' >"$work/add.c"
     check "the bundled model continues a text" status 0 ./cerium run -p "int main(" -n 8
@@ -155,7 +155,7 @@ if [ -e models/cerium-first.gguf ]; then
     check "more than sure" refused 2 "min-confidence" ./cerium complete --min-confidence 1.1 x:1
 
     # Every type opens and predicts a text about as well as the file's own.
-    model=models/cerium-first.gguf
+    model=models/cerium-line.gguf
     text_perplexity() {
         ./cerium perplexity --windows 2 --json -f README.md "$@" 2>"$work/err" |
             sed -n 's/^ *"perplexity": \([0-9.]*\).*/\1/p'
@@ -218,6 +218,6 @@ if [ -e models/cerium-first.gguf ]; then
     cp ./cerium "$work/cerium"
     check "without a model" refused 1 "name one with -m" "$work/cerium" run -p x
 else
-    skip "the bundled model" "models/cerium-first.gguf is not in this checkout"
+    skip "the bundled model" "models/cerium-line.gguf is not in this checkout"
 fi
 report programs

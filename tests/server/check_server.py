@@ -1,10 +1,12 @@
 """check_server.py - sessions, lanes, interrupts and limits of `cerium serve`, over raw sockets."""
 
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -247,6 +249,61 @@ def check_completions(report, server):
             assert error["status"] == 400 and error["error"]["param"] == "prefix", error
 
 
+def check_confidence(report):
+    """What the model finds improbable is held back, by the product of its tokens' shares."""
+    hole = {"input_prefix": "def add(a, b):\n    ", "input_suffix": "\n\nprint(add(1, 2))\n",
+            "n_predict": 6, "token_healing": False}
+
+    def ask(server, path, **fields):
+        status, _, text = server.request("POST", path, json.dumps(fields).encode())
+        return status, json.loads(text)
+
+    with Server() as server:
+        with report.check("min_confidence: the tokens' shares, multiplied; then all or nothing",
+                          server):
+            _, plain = ask(server, "/infill", **hole)
+            _, tokens = ask(server, "/v1/completions", prompt=hole["input_prefix"],
+                            suffix=hole["input_suffix"], max_tokens=6, logprobs=0)
+            share = math.exp(sum(tokens["choices"][0]["logprobs"]["token_logprobs"]))
+            assert plain["content"] == tokens["choices"][0]["text"] and plain["content"]
+            assert "confidence" not in plain and plain["tokens_predicted"] == 6, plain
+            _, low = ask(server, "/infill", **hole, min_confidence=share * 0.99)
+            _, high = ask(server, "/infill", **hole, min_confidence=min(1, share * 1.01))
+            assert low["content"] == plain["content"] and high["content"] == "", (low, high)
+            assert abs(low["confidence"] / share - 1) < 1e-3, (low, share)
+            assert server.metric("cerium_unsure_completions_total") == 1
+            _, kept = ask(server, "/v1/completions", prompt=hole["input_prefix"],
+                          suffix=hole["input_suffix"], max_tokens=6, min_confidence=1)
+            assert kept["choices"][0]["text"] == "" and kept["usage"]["completion_tokens"] == 6
+        with report.check("min_confidence: inline, and what is no confidence", server):
+            with RawSocket(server.port) as s:
+                for least, want in ((1, ["completion.done"]),
+                                    (1e-30, ["completion.delta", "completion.done"])):
+                    s.send_json({"type": "completion.create", "id": "c", "max_tokens": 6,
+                                 "prefix": hole["input_prefix"], "suffix": hole["input_suffix"],
+                                 "min_confidence": least})
+                    events = [s.read_json()]
+                    while events[-1]["type"] != "completion.done":
+                        events.append(s.read_json())
+                    assert [e["type"] for e in events] == want, events
+                    assert events[-1]["reason"] == ("unsure" if least == 1 else "length")
+                s.send_json({"type": "completion.create", "id": "c", "prefix": "a",
+                             "min_confidence": 2})
+                assert s.read_json()["error"]["param"] == "min_confidence"
+            for path, bad in (("/infill", {**hole, "min_confidence": -1}),
+                              ("/v1/completions", {"prompt": "a", "min_confidence": "x"}),
+                              ("/v1/completions", {"prompt": "a", "min_confidence": 0.5,
+                                                   "logprobs": 1})):
+                status, body = ask(server, path, **bad)
+                assert status == 400 and body["error"]["param"] == "min_confidence", body
+    with report.check("serve --min-confidence: of holes, where a request does not say"):
+        with Server(args=["--min-confidence", "1"]) as server:
+            assert ask(server, "/infill", **hole)[1]["content"] == ""
+            assert ask(server, "/infill", **hole, min_confidence=0)[1]["content"]
+            assert ask(server, "/v1/completions", prompt="def f(",
+                       max_tokens=4)[1]["choices"][0]["text"]
+
+
 def check_variants(report):
     """Without a script: these are the model's own words."""
     def ask(server, **fields):
@@ -290,6 +347,27 @@ def check_variants(report):
                 assert answer["choices"][0]["text"] == text, (fields, answer, text)
             status, error = ask(server, token_healing=3)
             assert status == 400 and error["error"]["param"] == "token_healing", error
+        with report.check("token_healing: of holes, as `cerium complete` has it", server):
+            before, after = "import os\n\n\ndef add(first, seco", "\n    return first\n"
+            hole = {"input_prefix": before, "input_suffix": after, "filename": "place.py",
+                    "n_predict": 12, "temperature": 0}
+            prompts = []
+            for options, fields in (([], {}), (["--no-healing"], {"token_healing": False})):
+                with tempfile.TemporaryDirectory() as folder:
+                    place = os.path.join(folder, "place.py")
+                    with open(place, "w", encoding="utf-8") as file:
+                        file.write(before + after)
+                    alone = json.loads(subprocess.run(
+                        [os.environ["CERIUM"], "complete", "-m", MODEL, "--json", "-n", "12",
+                         *options, f"{place}:4"], capture_output=True, check=True).stdout)
+                status, _, text = server.request("POST", "/infill",
+                                                 json.dumps({**hole, **fields}).encode())
+                answer = json.loads(text)
+                assert status == 200 and alone["text"], (answer, alone)
+                assert answer["content"].split("\n")[0] == alone["text"].split("\n")[0], (
+                    answer, alone)
+                prompts.append(alone["prompt_tokens"])
+            assert prompts[0] < prompts[1], prompts
         with report.check("n: the prompt is computed once", server):
             words = " ".join("word%d" % i for i in range(200))
             before = {name: server.metric("cerium_%s_tokens_total" % name)
@@ -473,6 +551,7 @@ def main():
             assert server.metric("cerium_failed_total") == 0
             assert server.stop() == 0
     check_variants(report)
+    check_confidence(report)
     check_limits(report)
     check_access(report)
     report.end()

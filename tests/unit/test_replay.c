@@ -97,14 +97,14 @@ static void test_conditions(void)
     protocol_request request = chat(messages, "tool", "exit code 0");
     request.tools = tools;
     request.n_tools = 2;
-    request.model = "cerium-first";
+    request.model = "cerium-line";
     replay *r = parsed("{\"when\":{\"last\":\"exit code\",\"role\":\"user\"},\"output\":\"1\"}\n"
                        "{\"when\":{\"last\":\"be brief\"},\"output\":\"2\"}\n"
                        "{\"when\":{\"last\":\"list the files\"},\"output\":\"3\"}\n"
                        "{\"when\":{\"has_tool\":\"look\"},\"output\":\"4\"}\n"
                        "{\"when\":{\"model\":\"other\"},\"output\":\"5\"}\n"
                        "{\"when\":{\"api\":\"responses\"},\"output\":\"6\"}\n"
-                       "{\"when\":{\"has_tool\":\"ns__look\",\"model\":\"cerium-first\","
+                       "{\"when\":{\"has_tool\":\"ns__look\",\"model\":\"cerium-line\","
                        "\"role\":\"tool\",\"last\":\"code 0\",\"api\":\"chat\"},\"output\":\"7\"}");
     TEST_CHECK(gives(r, &request, "7") && gives(r, &request, NULL));
     replay_free(&r);

@@ -488,6 +488,13 @@ static void test_completions(void)
     r = good(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"best_of\":null}");
     TEST_CHECK(r && r->n_choices == 1 && r->n_best == 1);
     protocol_request_free(&r);
+    r = good(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"min_confidence\":0.5}");
+    TEST_CHECK(r->confidence_min == 0.5);
+    protocol_request_free(&r);
+    bad(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"min_confidence\":1.5}", "min_confidence",
+        "decimal_above_max_value");
+    bad(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"min_confidence\":0.5,\"logprobs\":1}",
+        "min_confidence", "invalid_value");
     bad(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"n\":3,\"best_of\":2}", "best_of",
         "invalid_value");
     bad(PROTOCOL_COMPLETIONS, "{\"prompt\":\"a\",\"best_of\":2,\"stream\":true}", "best_of",

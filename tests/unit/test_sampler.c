@@ -403,6 +403,29 @@ static void test_weights(void)
     }
 }
 
+/* Among some of them: their probabilities are 1 in all, in the same proportions. */
+static void check_among(const float *logits, uint32_t n)
+{
+    uint64_t allowed[VOCAB_MAX / 64 + 1];
+    double sum = 0, apart = NAN;
+    bool any = false;
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+        allowed[i] = (uint64_t)random_u32() << 32 | random_u32();
+    for (uint32_t i = 0; i < n; i++) {
+        double got = (double)sampler_logprob(logits, n, allowed, (int32_t)i);
+        double whole = (double)sampler_logprob(logits, n, NULL, (int32_t)i);
+        if (!(allowed[i / 64] >> i % 64 & 1)) {
+            TEST_CHECK(got == (double)-INFINITY);
+        } else if (whole > -INFINITY) {
+            if (isnan(apart)) apart = got - whole;
+            TEST_CHECK(fabs(got - whole - apart) < 1e-4 * (1 + fabs(whole)));
+            sum += exp(got);
+            any = true;
+        }
+    }
+    TEST_CHECK(!any || fabs(sum - 1) < 1e-4);
+}
+
 static void test_logprob(void)
 {
     static float logits[VOCAB_MAX];
@@ -414,15 +437,16 @@ static void test_logprob(void)
         for (uint32_t i = 0; i < n; i++)
             if (logits[i] > -INFINITY) sum += exp((double)logits[i] - max);
         for (uint32_t i = 0; i < n; i += 1 + n / 20) {
-            float got = sampler_logprob(logits, n, (int32_t)i);
+            float got = sampler_logprob(logits, n, NULL, (int32_t)i);
             double want = (double)logits[i] - max - log(sum);
             TEST_CHECK(logits[i] > -INFINITY ? fabs(got - want) < 1e-6 * (1 + fabs(want))
                                              : got == -INFINITY);
         }
+        check_among(logits, 1 + (n - 1) % 300);
     }
     const float none[2] = {-INFINITY, NAN}, far[2] = {0, -200};
-    TEST_CHECK(sampler_logprob(none, 2, 0) == -INFINITY);
-    TEST_CHECK(sampler_logprob(far, 2, 0) == 0 && sampler_logprob(far, 2, 1) == -200);
+    TEST_CHECK(sampler_logprob(none, 2, NULL, 0) == -INFINITY);
+    TEST_CHECK(sampler_logprob(far, 2, NULL, 0) == 0 && sampler_logprob(far, 2, NULL, 1) == -200);
 }
 
 static void test_top(void)
@@ -441,7 +465,7 @@ static void test_top(void)
         TEST_CHECK(got == (k < n ? k : n));
         for (size_t i = 0; i < got; i++) {
             TEST_CHECK(out[i].token == r[i].id);
-            TEST_CHECK(out[i].logprob == sampler_logprob(logits, n, out[i].token));
+            TEST_CHECK(out[i].logprob == sampler_logprob(logits, n, NULL, out[i].token));
         }
     }
 }

@@ -239,8 +239,9 @@ static void test_length(void)
 static draft_pace fast; /* rows cost a twentieth of a pass */
 
 /* Passes for answer [n] after prompt [n_prompt], drafts checked as an engine would. */
-static uint32_t passes_of(const int32_t *prompt, uint32_t n_prompt, const int32_t *prediction,
-                          uint32_t n_prediction, const int32_t *answer, uint32_t n)
+static uint32_t passes_with(const earlier *answers, const int32_t *prompt, uint32_t n_prompt,
+                            const int32_t *prediction, uint32_t n_prediction,
+                            const int32_t *answer, uint32_t n)
 {
     static int32_t tokens[TEXT_MAX];
     void *memory = memory_alloc(drafter_bytes(TEXT_MAX));
@@ -251,12 +252,15 @@ static uint32_t passes_of(const int32_t *prompt, uint32_t n_prompt, const int32_
     memcpy(tokens, prompt, n_prompt * sizeof *tokens);
     draft_hints hints = {prediction, n_prediction, index, NULL};
     drafter_begin(&d, tokens, at, &hints);
+    d.earlier = answers;
+    drafter_follow(&d, tokens, at);
     for (uint32_t i = 0; i < n; n_passes++) {
         int32_t draft[63];
         draft_source source;
         uint32_t most = n - i - 1 < 63 ? n - i - 1 : 63, k = 0;
         uint32_t n_drafts = drafter_draft(&d, &fast, tokens, at, 1, most, draft, &source);
         TEST_CHECK(n_drafts <= most);
+        for (uint32_t j = 0; j < n_drafts; j++) TEST_CHECK(draft[j] >= 0);
         while (k < n_drafts && draft[k] == answer[i + k]) k++;
         memcpy(tokens + at, answer + i, (k + 1) * sizeof *tokens);
         at += k + 1;
@@ -266,6 +270,12 @@ static uint32_t passes_of(const int32_t *prompt, uint32_t n_prompt, const int32_
     memory_free(memory);
     memory_free(index);
     return n_passes;
+}
+
+static uint32_t passes_of(const int32_t *prompt, uint32_t n_prompt, const int32_t *prediction,
+                          uint32_t n_prediction, const int32_t *answer, uint32_t n)
+{
+    return passes_with(NULL, prompt, n_prompt, prediction, n_prediction, answer, n);
 }
 
 /* A file of 1,000 tokens, with lines inserted, dropped and replaced. */
@@ -319,6 +329,127 @@ static void test_shorter(void)
     for (int k = 0; k < 2; k++) memory_free(memory[k]);
 }
 
+/* ---- earlier answers ---- */
+
+enum { ROOM = 600, ANSWERS_MAX = 400 };
+
+static earlier *open_earlier(uint32_t n_max)
+{
+    static earlier x;
+    size_t size = earlier_bytes(n_max);
+    void *memory = memory_alloc(size);
+    memset(memory, 0xa5, size); /* whatever was there */
+    earlier_lay_out(&x, memory, n_max);
+    earlier_clear(&x);
+    return &x;
+}
+
+static void close_earlier(earlier *x) { memory_free(x->index.heads[0]); }
+
+/* The text is the end of all answers as they would stand there without a bound, at least the newer
+ * half of the room, and its index that of a text which never was longer. */
+static void check_earlier(const earlier *x, const int32_t *all, uint32_t n_all)
+{
+    uint32_t n = x->index.n;
+    earlier y;
+    TEST_CHECK(n <= x->index.n_max && n <= n_all);
+    TEST_CHECK_THAT(n == n_all || n >= x->index.n_max / 2 - EARLIER_CONTEXT, "%u", n);
+    TEST_CHECK(!memcmp(x->tokens, all + n_all - n, n * sizeof *all));
+    void *memory = memory_alloc(earlier_bytes(x->index.n_max));
+    earlier_lay_out(&y, memory, x->index.n_max);
+    earlier_clear(&y);
+    ngrams_grow(&y.index, x->tokens, n);
+    for (int k = 0; k < NGRAMS_ORDERS; k++) {
+        uint32_t first = y.index.lengths[k]; /* no place is chained before it */
+        TEST_CHECK(!memcmp(x->index.heads[k], y.index.heads[k], sizeof(uint32_t) << y.index.bits));
+        if (n > first)
+            TEST_CHECK(!memcmp(x->index.older[k] + first, y.index.older[k] + first,
+                               (n - first) * sizeof(uint32_t)));
+    }
+    memory_free(memory);
+}
+
+static void test_earlier(void)
+{
+    static int32_t all[ANSWERS_MAX * ROOM], timeline[2 * ROOM];
+    uint32_t n_all = 0, n_long = 0;
+    earlier *x = open_earlier(ROOM);
+    for (uint32_t round = 0; round < ANSWERS_MAX; round++) {
+        uint32_t begin = next_random(60), n = begin + next_random(round % 9 ? 120 : 2 * ROOM - 60);
+        for (uint32_t i = 0; i < n; i++) timeline[i] = (int32_t)next_random(round % 2 ? 5 : 3000);
+        earlier_add(x, timeline, begin, n);
+        if (n - begin < EARLIER_ANSWER_MIN) continue;
+        if (n - begin > ROOM / 2) begin = n - ROOM / 2, n_long++;
+        uint32_t first = begin < EARLIER_CONTEXT ? 0 : begin - EARLIER_CONTEXT;
+        memcpy(all + n_all, timeline + first, (n - first) * sizeof *all);
+        n_all += n - first;
+        all[n_all++] = EARLIER_END;
+        check_earlier(x, all, n_all);
+        uint32_t there = x->index.n; /* what is there is not added again, whatever it answers */
+        if (begin > 0) timeline[0] = 7777;
+        earlier_add(x, timeline, begin, n);
+        earlier_add(x, timeline + begin, 0, n - begin);
+        TEST_CHECK(x->index.n == there);
+    }
+    TEST_CHECK_THAT(n_long > 5, "%u", n_long);
+    close_earlier(x);
+}
+
+/* An answer that is asked for again in another session comes in few passes, its beginning, too,
+ * though others stand before and behind it; what was cut away meanwhile does no harm. */
+static void test_again(void)
+{
+    static int32_t answers[9][300], prompts[9][50], changed[300];
+    earlier *x = open_earlier(9 * 400);
+    for (uint32_t k = 0; k < 9; k++) {
+        int32_t timeline[350];
+        for (uint32_t i = 0; i < 50; i++) prompts[k][i] = (int32_t)(i < 45 ? next_random(300) : i);
+        for (uint32_t i = 0; i < 300; i++) answers[k][i] = (int32_t)next_random(300);
+        memcpy(timeline, prompts[k], sizeof prompts[k]);
+        memcpy(timeline + 50, answers[k], sizeof answers[k]);
+        earlier_add(x, timeline, 50, 350);
+    }
+    for (uint32_t k = 0; k < 9; k++) {
+        uint32_t n = passes_with(x, prompts[k], 50, NULL, 0, answers[k], 300);
+        TEST_CHECK_THAT(n <= 5 + 4, "%u", n); /* 63 drafts a pass, a shorter one at first */
+        memcpy(changed, answers[k], sizeof changed);
+        changed[100] = changed[200] = 999;
+        prompts[k][10] = 998;
+        n = passes_with(x, prompts[k], 50, NULL, 0, changed, 300);
+        TEST_CHECK_THAT(n <= 5 + 4 + 2 * 6, "%u", n);
+    }
+    uint32_t without = passes_of(prompts[4], 50, NULL, 0, answers[4], 300);
+    TEST_CHECK_THAT(without > 250, "%u", without);
+    close_earlier(x);
+}
+
+/* The text changes under a drafter that follows it. */
+static void test_moved(void)
+{
+    static int32_t tokens[TEXT_MAX], draft[63];
+    void *memory = memory_alloc(drafter_bytes(TEXT_MAX));
+    earlier *x = open_earlier(ROOM);
+    draft_source source;
+    drafter d;
+    drafter_open(&d, memory, TEXT_MAX);
+    uint32_t n = 40, n_drafts = 0;
+    for (uint32_t i = 0; i < TEXT_MAX; i++) tokens[i] = (int32_t)next_random(200);
+    drafter_begin(&d, tokens, n, &(draft_hints){0});
+    for (uint32_t round = 0; round < 300; round++) {
+        d.earlier = round % 7 == 6 ? NULL : x;
+        if (round % 5 == 0) earlier_add(x, tokens, n, n + 20 + round);
+        if (round % 50 == 49) earlier_clear(x);
+        drafter_follow(&d, tokens, n += 1 + round % 3);
+        uint32_t k = drafter_draft(&d, NULL, tokens, n, 1, 63, draft, &source);
+        for (uint32_t i = 0; i < k; i++) TEST_CHECK(draft[i] >= 0 && draft[i] < 200);
+        TEST_CHECK(k == 0 || source != DRAFT_EARLIER || d.earlier);
+        n_drafts += source == DRAFT_EARLIER ? k : 0;
+    }
+    TEST_CHECK_THAT(n_drafts > 1000, "%u", n_drafts);
+    memory_free(memory);
+    close_earlier(x);
+}
+
 int main(void)
 {
     for (uint32_t i = 0; i < 4 * 64; i++) learn(&fast, 1 + i % 64, 1000 + 50 * (1 + i % 64));
@@ -331,5 +462,8 @@ int main(void)
     TEST_RUN(test_edits);
     TEST_RUN(test_period);
     TEST_RUN(test_shorter);
+    TEST_RUN(test_earlier);
+    TEST_RUN(test_again);
+    TEST_RUN(test_moved);
     return unit_report("speculation");
 }

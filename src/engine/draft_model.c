@@ -1,0 +1,73 @@
+/* draft_model.c - opening a model that drafts for another. */
+#include "engine/draft_model.h"
+
+#include "base/limits.h"
+#include "base/memory.h"
+#include "engine/engine.h"
+
+/* One line, with what it is about. */
+static int refuse(int status, const cerium_error *why, cerium_error *err)
+{
+    return error_set(err, status, "draft model: %s", why->message);
+}
+
+/* An engine of few pages: an eighth of what the other's take, or one context. */
+static int open_engine(draft_model *m, cerium_engine *e, const cerium_engine_config *config,
+                       const char *path, cerium_error *err)
+{
+    kv_use pages;
+    kv_pool_measure(e->pool, &pages);
+    cerium_engine_config own;
+    cerium_engine_config_defaults(&own);
+    own.model_path = path;
+    own.sessions_max = e->sessions_max;
+    own.batch_tokens_max = DRAFT_BATCH_TOKENS;
+    own.kv_bytes_max = kv_token_bytes(e->pool) * KERNEL_PAGE * pages.blocks_max / DRAFT_KV_PART;
+    own.cpu = kernel_cpu_name(e->cpu);
+    own.kv_type = kernel_kv_name(e->kv_type);
+    own.cache = config->cache;
+    own.kv_disk = "off";
+    own.speculation = "off";
+    own.notice = config->notice;
+    own.notice_user = config->notice_user;
+    own.progress = config->progress;
+    own.progress_user = config->progress_user;
+    if (own.kv_bytes_max == 0) own.kv_bytes_max = 1;
+    return engine_open_beside(&m->engine, &own, e, err);
+}
+
+int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_config *config,
+                     const char *path, cerium_error *err)
+{
+    cerium_error why = {0};
+    draft_model *m = memory_zalloc(1, sizeof *m);
+    if (!m) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the draft model");
+    int status = open_engine(m, e, config, path, &why);
+    if (!status) status = translator_open(&m->translator, e->tokens, m->engine->tokens, &why);
+    if (status) {
+        draft_model_close(&m);
+        return refuse(status, &why, err);
+    }
+    uint32_t n = tokenizer_n_tokens(e->tokens), n_draft = m->engine->n_vocab;
+    m->n_tokens = (int32_t)(n < n_draft ? n : n_draft);
+    worth_init(&m->worth);
+    *out = m;
+    return CERIUM_OK;
+}
+
+void draft_model_close(draft_model **m)
+{
+    if (!m || !*m) return;
+    translator_close(&(*m)->translator);
+    cerium_engine_close(&(*m)->engine);
+    memory_free(*m);
+    *m = NULL;
+}
+
+uint64_t draft_model_bytes(const draft_model *m)
+{
+    kv_use pages;
+    kv_pool_measure(m->engine->pool, &pages);
+    return model_weights_bytes(m->engine->model) +
+           kv_token_bytes(m->engine->pool) * KERNEL_PAGE * pages.blocks_max;
+}

@@ -1,0 +1,53 @@
+/* draft_model.h - a smaller model that drafts for an engine's own.
+ *
+ * It is an engine of its own that lends the other's compute team, so its passes run between those
+ * of the other, within the same turn (cerium_engine.pass).  Each session has a side in it: the same
+ * timeline in the draft model's tokens, with KV of its own in pages of its own, found again by
+ * other sessions of the tenant as any prefix is. */
+#ifndef ENGINE_DRAFT_MODEL_H
+#define ENGINE_DRAFT_MODEL_H
+
+#include <stdatomic.h>
+
+#include "speculation/translation.h"
+#include "speculation/worth.h"
+
+enum { DRAFT_GUESSES_MAX = 16 }; /* of one pass */
+
+typedef struct draft_side draft_side;
+
+typedef struct {
+    cerium_engine *engine;
+    translator *translator;
+    draft_worth worth;             /* under the turn */
+    int32_t n_tokens;              /* guesses are below: the model knows them */
+    _Atomic uint64_t passes, computed, ns;
+} draft_model;
+
+/* Load the model at path to draft for e, which is open but for this.  CERIUM_ERR_FORMAT when it
+ * cannot: not a decoder, its vocabulary another one and without bytes, or larger than e's own. */
+CERIUM_CHECKED int draft_model_open(draft_model **out, cerium_engine *e,
+                                    const cerium_engine_config *config, const char *path,
+                                    cerium_error *err);
+void draft_model_close(draft_model **m);
+/* Bytes of its weights and of its KV pages, those that may be. */
+uint64_t draft_model_bytes(const draft_model *m);
+
+/* CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int draft_side_open(draft_side **out, cerium_session *s, cerium_error *err);
+void draft_side_close(draft_side **d);
+/* The session's timeline keeps its first n tokens only. */
+void draft_side_cut(draft_side *d, uint32_t n);
+
+/* No pass runs with guesses of this session. */
+void draft_side_forget(draft_side *d);
+
+/* Within a turn: at most n_max guesses of what follows the timeline of s, for a pass of n_rows that
+ * n_sharing requests wait for.  Ends early when s is canceled.  n_max = 0: none are wanted. */
+uint32_t draft_side_guess(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, uint32_t n_max,
+                          int32_t *out);
+/* Within a turn: tokens [n_chosen] were chosen in the pass, and n_tried guesses had rows in it. */
+void draft_side_learn(cerium_session *s, const int32_t *chosen, uint32_t n_chosen,
+                      uint32_t n_tried);
+
+#endif

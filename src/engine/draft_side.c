@@ -1,0 +1,411 @@
+/* draft_side.c - a session's timeline in its draft model, and guesses of what follows.
+ *
+ * Of the draft model's timeline all but the last token is committed to the KV cache.  The last one
+ * is computed for its logits each time, and behind it stand rows of guesses that nobody has
+ * confirmed: when the timeline grows by what they are, they are committed as they stand, and else
+ * others are written over them. */
+#include "engine/draft_model.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+#include "engine/engine.h"
+
+enum {
+    ALWAYS = 6,         /* guesses where costs do not count */
+    PIECE_MIN = 16,     /* tokens of the timeline that are caught up with at least */
+};
+
+static const double PIECE_PART = 0.25; /* of a pass of the model: what catching up may take */
+
+struct draft_side {
+    cerium_session *session;  /* of the draft model's engine: tokens, sequence, rank */
+    translation text;         /* of its timeline */
+    bool is_new;              /* nothing was looked for in the cache yet */
+    uint32_t n_computed;      /* tokens that are committed */
+    int32_t ahead[DRAFT_GUESSES_MAX + TRANSLATION_OPEN_MAX + 2]; /* [n_ahead] computed after them */
+    uint32_t n_ahead;
+    /* guesses for the running pass */
+    int32_t guesses[DRAFT_GUESSES_MAX];
+    uint8_t classes[DRAFT_GUESSES_MAX];
+    uint32_t n_guesses, n_sharing;
+    float pass_ns, rows_ns[DRAFT_GUESSES_MAX + 1]; /* without guesses; what those of n take more */
+};
+
+/* One round of guesses, as the draft model says them. */
+typedef struct {
+    cerium_session *s;
+    draft_model *m;
+    draft_side *d;
+    worth_pass pass;
+    float rate;
+    bool always, probes;
+    char open[TRANSLATION_OPEN_MAX]; /* [n_open] bytes that are to be spelled first */
+    uint32_t n_open;
+    int32_t last;          /* the token that was taken off to be spelled again, or TOKEN_NONE */
+    uint32_t n_known;      /* tokens of the timeline, without that */
+    const float *logits;   /* after the last word that was computed */
+    char text[TRANSLATION_GUESS_BYTES]; /* [n_text] in another vocabulary: what was said, */
+    uint32_t n_text;
+    uint32_t ends[DRAFT_GUESSES_MAX]; /* where its words [n_said] end in it, */
+    float margins[DRAFT_GUESSES_MAX]; /* and how sure they were */
+    int32_t said[DRAFT_GUESSES_MAX];
+    uint32_t n_said;
+} round_of;
+
+/* ---- opening ---- */
+
+int draft_side_open(draft_side **out, cerium_session *s, cerium_error *err)
+{
+    cerium_session_config config = {.tenant = s->tenant, .no_speculation = true};
+    draft_side *d = memory_zalloc(1, sizeof *d);
+    if (!d) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a session");
+    int status = cerium_session_open(&d->session, s->engine->draft->engine, &config, err);
+    if (!status) {
+        d->text.n_max = d->session->context_tokens;
+        d->text.tokens = d->session->tokens;
+        d->text.places = memory_alloc(d->text.n_max * sizeof *d->text.places);
+        if (!d->text.places)
+            status = error_set(err, CERIUM_ERR_MEMORY, "no memory for a session");
+    }
+    d->is_new = true;
+    if (status)
+        draft_side_close(&d);
+    else
+        *out = d;
+    return status;
+}
+
+void draft_side_close(draft_side **d)
+{
+    if (!d || !*d) return;
+    memory_free((*d)->text.places);
+    cerium_session_close(&(*d)->session);
+    memory_free(*d);
+    *d = NULL;
+}
+
+void draft_side_forget(draft_side *d) { d->n_guesses = 0; }
+
+void draft_side_cut(draft_side *d, uint32_t n)
+{
+    if (d->text.end > n) d->is_new = true; /* another session may have what comes */
+    translation_cut(&d->text, n);
+}
+
+/* ---- rows ---- */
+
+/* Compute tokens [n] from `first` on, with logits after the last n_logits of them.  False when
+ * there is no room, or the session was canceled. */
+static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, uint32_t n_logits)
+{
+    cerium_engine *e = r->m->engine;
+    draft_side *d = r->d;
+    if (engine_make_room(e, d->session, first + n)) return false;
+    for (uint32_t i = 0; i < n; i++) {
+        e->rows[i] = (cpu_row){.token = tokens[i],
+                               .position = first + i,
+                               .sequence = d->session->sequence,
+                               .n_best = 2};
+        if (i + n_logits < n) continue;
+        e->rows[i].logits = e->logits + (i + n_logits - n) * e->logits_stride;
+    }
+    if (n_logits && r->n_open) e->rows[n - n_logits].n_best = 0; /* any of them may spell it */
+    uint64_t start = clock_thread_ns();
+    if (cpu_executor_run(e->executor, e->rows, n, &r->s->cancel)) return false;
+    uint64_t ns = clock_thread_ns() - start;
+    if (n_logits && n <= 2) worth_learn_ask(&r->m->worth, ns);
+    cost_learn(&e->cost, n, ns);
+    atomic_fetch_add(&r->m->passes, 1);
+    atomic_fetch_add(&r->m->computed, n);
+    if (n_logits) r->logits = e->rows[n - 1].logits;
+    return true;
+}
+
+/* ---- the timeline ---- */
+
+/* The last bytes of the timeline may be the beginning of something. */
+static void take_open(round_of *r)
+{
+    translation *x = &r->d->text;
+    const tokenizer *t = r->m->engine->tokens;
+    r->n_known = x->n;
+    r->last = TOKEN_NONE;
+    if (translator_copies(r->m->translator)) return;
+    if (x->n >= 2 && !tokenizer_is_control(t, x->tokens[x->n - 1])) {
+        size_t len;
+        const char *text = tokenizer_bytes(t, x->tokens[x->n - 1], &len);
+        if (len > 0 && len + x->n_open <= sizeof r->open) {
+            memcpy(r->open, text, len);
+            r->n_open = (uint32_t)len;
+            r->last = x->tokens[--r->n_known];
+        }
+    }
+    memcpy(r->open + r->n_open, x->open, x->n_open);
+    r->n_open += x->n_open;
+    if (x->n_open) r->last = TOKEN_NONE; /* it is not all that there is */
+}
+
+/* Commit what is confirmed, and hold what the cache has, all but the last known token. */
+static void settle(round_of *r)
+{
+    draft_side *d = r->d;
+    kv_sequence *seq = d->session->sequence;
+    const int32_t *tokens = d->text.tokens;
+    uint32_t most = r->n_known - 1, n = 0;
+    bool holds = !d->is_new && d->text.n_same >= d->n_computed && d->n_computed <= most &&
+                 kv_sequence_length(seq) == d->n_computed;
+    d->text.n_same = d->text.n;
+    d->is_new = false;
+    if (holds) {
+        while (n < d->n_ahead && d->n_computed + n < most &&
+               tokens[d->n_computed + n] == d->ahead[n])
+            n++;
+        kv_sequence_commit(seq, tokens + d->n_computed, n);
+        d->n_computed += n;
+    } else {
+        d->n_computed = kv_sequence_adopt(seq, tokens, most);
+    }
+    d->n_ahead = 0;
+}
+
+/* How many tokens to catch up with before this pass, so that nobody waits long. */
+static uint32_t rows_of_piece(const round_of *r)
+{
+    const cerium_engine *e = r->m->engine;
+    if (r->always) return e->batch_tokens_max;
+    uint32_t n = cost_rows_within(&e->cost, PIECE_PART * (double)r->pass.ns, e->batch_tokens_max);
+    return n > PIECE_MIN ? n : PIECE_MIN;
+}
+
+/* The model has read the timeline, and r->logits are those after it. */
+static bool catch_up(round_of *r)
+{
+    draft_side *d = r->d;
+    cerium_session *ds = d->session;
+    if (!translation_read(&d->text, r->m->translator, r->s->tokens, r->s->n_tokens)) return false;
+    take_open(r);
+    atomic_store(&ds->rank, atomic_load(&r->s->rank));
+    settle(r);
+    uint32_t piece = rows_of_piece(r);
+    bool was_behind = false;
+    while (r->n_known - d->n_computed > piece) {
+        if (was_behind && !r->always) return false; /* the rest before the next pass */
+        was_behind = true;
+        if (!run(r, d->text.tokens + d->n_computed, d->n_computed, piece, 0)) return false;
+        kv_sequence_commit(ds->sequence, d->text.tokens + d->n_computed, piece);
+        d->n_computed += piece;
+    }
+    if (was_behind && !r->always) return false;
+    /* The token that was taken off is probably what is spelled. */
+    uint32_t n = r->n_known - d->n_computed, guessed = r->last != TOKEN_NONE;
+    if (!run(r, d->text.tokens + d->n_computed, d->n_computed, n + guessed, 1 + guessed))
+        return false;
+    kv_sequence_commit(ds->sequence, d->text.tokens + d->n_computed, n - 1);
+    d->n_computed += n - 1;
+    d->ahead[d->n_ahead++] = d->text.tokens[d->n_computed];
+    return true;
+}
+
+/* The model says a token, and what it would say then is r->logits. */
+static bool say(round_of *r, int32_t token)
+{
+    draft_side *d = r->d;
+    if (d->n_ahead == ARRAY_LEN(d->ahead)) return false;
+    if (!run(r, &token, d->n_computed + d->n_ahead, 1, 1)) return false;
+    d->ahead[d->n_ahead++] = token;
+    return true;
+}
+
+/* ---- guesses ---- */
+
+static int32_t best_of(const float *logits, int32_t n, float *margin)
+{
+    float most = -INFINITY, next = -INFINITY;
+    int32_t best = TOKEN_NONE;
+    for (int32_t i = 0; i < n; i++) {
+        if (!(logits[i] > next)) continue;
+        if (logits[i] > most) {
+            next = most;
+            most = logits[i];
+            best = i;
+        } else {
+            next = logits[i];
+        }
+    }
+    *margin = most - next;
+    return best;
+}
+
+/* What was said beyond what is open. */
+static bool note_said(round_of *r, int32_t token, view text, float margin)
+{
+    if (r->n_text + text.len > sizeof r->text || r->n_said == DRAFT_GUESSES_MAX) return false;
+    if (text.len) memcpy(r->text + r->n_text, text.ptr, text.len);
+    r->n_text += (uint32_t)text.len;
+    r->said[r->n_said] = token;
+    r->ends[r->n_said] = r->n_text;
+    r->margins[r->n_said++] = margin;
+    return true;
+}
+
+/* Spell what is open.  True when it is spelled: the token that did it is *token, and was run if
+ * nothing of it goes on. */
+static bool spell(round_of *r, int32_t *token)
+{
+    cerium_engine *e = r->m->engine;
+    draft_side *d = r->d;
+    const float *first = r->last == TOKEN_NONE ? r->logits : e->logits;
+    float margin;
+    uint32_t at = 0;
+    *token = TOKEN_NONE;
+    while (at < r->n_open) {
+        size_t len;
+        int32_t said = translator_spell(r->m->translator,
+                                        (view){r->open + at, r->n_open - at},
+                                        first, e->n_vocab, &margin);
+        if (said == TOKEN_NONE) return false;
+        const char *text = tokenizer_bytes(e->tokens, said, &len);
+        uint32_t left = r->n_open - at;
+        if (len > left) {
+            *token = said;
+            return note_said(r, said, (view){text + left, len - left}, margin);
+        }
+        at += (uint32_t)len;
+        if (said == r->last && len == left && r->last != TOKEN_NONE && d->n_ahead == 1) {
+            d->ahead[d->n_ahead++] = said; /* it is there, and so are its logits */
+        } else {
+            if (at == r->n_open) r->n_open = at = 0; /* none of what follows is bound */
+            if (!say(r, said)) return false;
+            if (r->n_open == 0) return true;
+        }
+        first = r->logits;
+    }
+    r->n_open = 0;
+    return true;
+}
+
+static bool wants_more(const round_of *r, float all_right)
+{
+    uint32_t most = r->always ? ALWAYS : r->probes ? 1 : DRAFT_GUESSES_MAX;
+    if (r->n_said >= most || (!r->always && r->m->worth.purse_ns <= 0)) return false;
+    if (r->always || r->probes) return true;
+    return worth_asking(&r->m->worth, &r->pass, r->n_said, all_right, r->rate);
+}
+
+/* The model says what follows, as far as it is worth it. */
+static void say_all(round_of *r)
+{
+    const tokenizer *t = r->m->engine->tokens;
+    bool copies = translator_copies(r->m->translator);
+    int32_t n_vocab = copies ? r->m->n_tokens : (int32_t)r->m->engine->n_vocab;
+    int32_t token = TOKEN_NONE; /* said, and not computed yet */
+    float chance = 1, margin;
+    if (r->n_open && !spell(r, &token)) return;
+    r->n_open = 0;
+    for (;;) {
+        if (r->n_said > 0)
+            chance *= worth_odds(&r->m->worth, worth_class(r->margins[r->n_said - 1], false));
+        if (!wants_more(r, chance) || (token != TOKEN_NONE && !say(r, token))) return;
+        token = best_of(r->logits, n_vocab, &margin);
+        if (token == TOKEN_NONE || (!copies && tokenizer_is_control(t, token))) return;
+        view text = {"", 0};
+        if (!copies) text.ptr = tokenizer_bytes(t, token, &text.len);
+        if ((!copies && text.len == 0) || !note_said(r, token, text, margin)) return;
+        if (tokenizer_is_end(t, token)) return;
+    }
+}
+
+/* What was said, in tokens of the model, with how sure each is: as its least sure part. */
+static void translate(round_of *r)
+{
+    draft_side *d = r->d;
+    uint32_t ends[DRAFT_GUESSES_MAX], begin = 0, first = 0;
+    d->n_guesses = 0;
+    if (translator_copies(r->m->translator)) {
+        for (; d->n_guesses < r->n_said; d->n_guesses++) {
+            d->guesses[d->n_guesses] = r->said[d->n_guesses];
+            d->classes[d->n_guesses] = (uint8_t)worth_class(r->margins[d->n_guesses], false);
+        }
+        return;
+    }
+    d->n_guesses = translator_guess(r->m->translator, (view){r->text, r->n_text}, d->guesses,
+                                    ends, DRAFT_GUESSES_MAX);
+    for (uint32_t i = 0; i < d->n_guesses; begin = ends[i++]) {
+        float margin = INFINITY;
+        while (first < r->n_said && r->ends[first] <= begin) first++;
+        for (uint32_t k = first; k < r->n_said && (k == first || r->ends[k - 1] < ends[i]); k++)
+            if (r->margins[k] < margin) margin = r->margins[k];
+        d->classes[i] = (uint8_t)worth_class(margin, ends[i] == r->n_text);
+    }
+}
+
+/* What the pass costs with guesses.  False: that is not known. */
+static bool price(round_of *r, uint32_t n_rows, uint32_t n_max, float *cost)
+{
+    const cerium_engine *e = r->s->engine;
+    draft_side *d = r->d;
+    float ns[PACE_ROWS_MAX + 1];
+    if (n_rows >= PACE_ROWS_MAX) return false;
+    if (n_max > PACE_ROWS_MAX - n_rows) n_max = PACE_ROWS_MAX - n_rows;
+    if (n_max > DRAFT_GUESSES_MAX) n_max = DRAFT_GUESSES_MAX;
+    bool is_known = pace_estimate(&e->pace, n_rows + n_max, ns);
+    for (uint32_t i = 0; i <= n_max; i++) {
+        d->rows_ns[i] = is_known ? ns[n_rows + i] - ns[n_rows] : 0;
+        cost[i] = is_known ? ns[n_rows + i] / ns[n_rows] : 1;
+    }
+    d->pass_ns = is_known ? ns[n_rows] : 0;
+    if (is_known) worth_know_pass(&r->m->worth, (double)d->pass_ns);
+    r->pass.ns = d->pass_ns;
+    r->pass.n_max = n_max;
+    r->pass.cost = cost;
+    return (is_known || r->always) && n_max > 0;
+}
+
+uint32_t draft_side_guess(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, uint32_t n_max,
+                          int32_t *out)
+{
+    draft_model *m = s->engine->draft;
+    draft_side *d = s->side;
+    float cost[PACE_ROWS_MAX + 1];
+    round_of r = {.s = s, .m = m, .d = d, .always = s->engine->drafts_always};
+    d->n_guesses = 0;
+    d->n_sharing = r.pass.n_sharing = n_sharing;
+    if (s->is_private || !price(&r, n_rows, n_max, cost)) return 0;
+    if (!r.always) {
+        if (m->worth.purse_ns <= 0) return 0;
+        r.rate = worth_rate(&m->worth, &r.pass);
+        r.probes = !worth_asking(&m->worth, &r.pass, 0, 1, r.rate);
+        if (r.probes && !worth_trying(&m->worth)) return 0;
+    }
+    uint64_t start = clock_thread_ns();
+    if (catch_up(&r)) say_all(&r);
+    translate(&r);
+    uint32_t n = d->n_guesses < r.pass.n_max ? d->n_guesses : r.pass.n_max;
+    if (r.probes) n = 0;
+    if (!r.always) n = worth_rows(&m->worth, &r.pass, d->classes, n, r.rate);
+    if (n) memcpy(out, d->guesses, n * sizeof *out);
+    uint64_t ns = clock_thread_ns() - start;
+    worth_settle(&m->worth, -(double)ns);
+    atomic_fetch_add(&m->ns, ns);
+    return n;
+}
+
+void draft_side_learn(cerium_session *s, const int32_t *chosen, uint32_t n_chosen,
+                      uint32_t n_tried)
+{
+    draft_side *d = s->side;
+    draft_worth *w = &s->engine->draft->worth;
+    uint32_t n_right = 0;
+    bool is_right = true;
+    for (uint32_t i = 0; i < d->n_guesses && i < n_chosen && is_right; i++) {
+        is_right = d->guesses[i] == chosen[i];
+        worth_learn(w, d->classes[i], is_right);
+        n_right += is_right;
+    }
+    if (n_right > n_tried) n_right = n_tried;
+    if (n_tried > 0)
+        worth_settle(w, (double)n_right * (double)d->pass_ns / d->n_sharing -
+                            (double)d->rows_ns[n_tried]);
+    d->n_guesses = 0;
+}

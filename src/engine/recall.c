@@ -1,0 +1,95 @@
+/* recall.c - the tenants' places, and the lock. */
+#include "engine/recall.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/memory.h"
+
+typedef struct {
+    uint64_t tenant, looked_at; /* looked_at: when, by looks; 0 = nobody's */
+    earlier answers;
+} place;
+
+struct recall {
+    pthread_mutex_t lock; /* all below */
+    bool has_lock;
+    uint64_t n_looks;
+    uint32_t n_places;
+    char *memory; /* [n_places][earlier_bytes] */
+    _Atomic uint32_t n_tokens;
+    place places[];
+};
+
+recall *recall_open(uint32_t n_tenants, uint32_t n_tokens)
+{
+    size_t size = earlier_bytes(n_tokens);
+    recall *r = memory_zalloc(1, sizeof *r + n_tenants * sizeof *r->places);
+    if (!r) return NULL;
+    r->n_places = n_tenants;
+    r->has_lock = pthread_mutex_init(&r->lock, NULL) == 0;
+    r->memory = memory_alloc(n_tenants * size); /* comes untouched: who is there takes of it */
+    if (!r->has_lock || !r->memory) {
+        recall_close(&r);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < n_tenants; i++)
+        earlier_lay_out(&r->places[i].answers, r->memory + i * size, n_tokens);
+    return r;
+}
+
+void recall_close(recall **r)
+{
+    if (!r || !*r) return;
+    if ((*r)->has_lock) pthread_mutex_destroy(&(*r)->lock);
+    memory_free((*r)->memory);
+    memory_free(*r);
+    *r = NULL;
+}
+
+/* The tenant's place, or NULL. */
+static place *find(recall *r, uint64_t tenant)
+{
+    for (uint32_t i = 0; i < r->n_places; i++) {
+        place *p = &r->places[i];
+        if (p->looked_at == 0 || p->tenant != tenant) continue;
+        p->looked_at = ++r->n_looks;
+        return p;
+    }
+    return NULL;
+}
+
+/* Nobody's, or that which was looked at longest ago: what it held is gone. */
+static place *claim(recall *r, uint64_t tenant)
+{
+    place *oldest = &r->places[0];
+    for (uint32_t i = 1; i < r->n_places; i++)
+        if (r->places[i].looked_at < oldest->looked_at) oldest = &r->places[i];
+    atomic_fetch_sub(&r->n_tokens, oldest->looked_at ? oldest->answers.index.n : 0);
+    oldest->tenant = tenant;
+    oldest->looked_at = ++r->n_looks;
+    earlier_clear(&oldest->answers);
+    return oldest;
+}
+
+void recall_add(recall *r, uint64_t tenant, const int32_t *timeline, uint32_t begin, uint32_t n)
+{
+    pthread_mutex_lock(&r->lock);
+    place *p = find(r, tenant);
+    if (!p) p = claim(r, tenant);
+    uint32_t before = p->answers.index.n;
+    earlier_add(&p->answers, timeline, begin, n);
+    atomic_fetch_add(&r->n_tokens, p->answers.index.n - before); /* or less: the sum wraps */
+    pthread_mutex_unlock(&r->lock);
+}
+
+const earlier *recall_take(recall *r, uint64_t tenant)
+{
+    pthread_mutex_lock(&r->lock);
+    const place *p = find(r, tenant);
+    return p ? &p->answers : NULL;
+}
+
+void recall_give(recall *r) { pthread_mutex_unlock(&r->lock); }
+
+uint32_t recall_n_tokens(const recall *r) { return atomic_load(&r->n_tokens); }

@@ -1,0 +1,164 @@
+/* test_worth.c - what a draft model is worth, over simulated passes: it is asked where it is right
+ * often enough, never costs more than its share however wrong it is, and is found again when it
+ * becomes right. */
+#include "speculation/worth.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "unit.h"
+
+enum { N_MAX = 16 };
+
+static uint32_t random_state = 7;
+
+static float random_part(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (float)(random_state >> 8) / (float)(1 << 24);
+}
+
+typedef struct {
+    double ns, plain_ns, asked_ns;
+    uint32_t n_tokens, n_passes, n_asked, n_right, n_rows;
+} sums;
+
+/* Tokens of text of which a draft model tells a share right: knowing = it is sure where it is
+ * right.  A pass takes 1000, a row more row_ns, asking ask_ns. */
+static void simulate(draft_worth *w, sums *s, uint32_t n_tokens, float share, bool is_knowing,
+                     float row_ns, float ask_ns)
+{
+    float cost[N_MAX + 1];
+    for (int i = 0; i <= N_MAX; i++) cost[i] = 1 + (float)i * row_ns / 1000;
+    worth_pass pass = {cost, 1000, N_MAX, 1};
+    worth_know_pass(w, 1000);
+    for (uint32_t done = 0; done < n_tokens;) {
+        uint8_t classes[N_MAX];
+        bool right[N_MAX];
+        uint32_t n = 0, n_right = 0;
+        float chance = 1, rate = worth_rate(w, &pass);
+        double ns = 0;
+        bool goes = w->purse_ns > 0, probes = goes && !worth_asking(w, &pass, 0, 1, rate);
+        if (probes) goes = worth_trying(w);
+        while (goes && n < N_MAX && w->purse_ns > ns) {
+            right[n] = random_part() < share;
+            float margin = is_knowing ? (right[n] ? 6 : .1f) : 8 * random_part();
+            classes[n] = (uint8_t)worth_class(margin, false);
+            chance *= worth_odds(w, classes[n++]);
+            worth_learn_ask(w, (uint64_t)ask_ns);
+            ns += (double)ask_ns;
+            goes = !probes && worth_asking(w, &pass, n, chance, rate);
+        }
+        uint32_t n_rows = probes ? 0 : worth_rows(w, &pass, classes, n, rate);
+        TEST_CHECK(n_rows <= n);
+        worth_settle(w, -ns);
+        while (n_right < n && right[n_right]) worth_learn(w, classes[n_right++], true);
+        if (n_right < n) worth_learn(w, classes[n_right], false);
+        if (n_right > n_rows) n_right = n_rows;
+        worth_settle(w, (double)n_right * 1000 - (double)n_rows * (double)row_ns);
+        double all_ns = 1000 + (double)n_rows * (double)row_ns;
+        worth_earn(w, all_ns);
+        s->ns += all_ns + ns;
+        s->asked_ns += ns;
+        s->n_passes++;
+        s->n_asked += n;
+        s->n_rows += n_rows;
+        s->n_right += n_right;
+        done += 1 + n_right;
+    }
+    s->plain_ns += 1000.0 * n_tokens;
+    s->n_tokens += n_tokens;
+}
+
+static double times(const sums *s) { return s->plain_ns / s->ns; }
+
+static sums alone(float share, bool is_knowing, float row_ns, float ask_ns)
+{
+    draft_worth w;
+    sums s = {0};
+    worth_init(&w);
+    simulate(&w, &s, 20000, share, is_knowing, row_ns, ask_ns);
+    return s;
+}
+
+/* However wrong it is, and whatever asking costs. */
+static void test_never_slow(void)
+{
+    static const float asks[] = {1, 7, 50, 200, 500, 900};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < ARRAY_LEN(asks); i++)
+            for (float share = 0; share <= 1; share += .1f)
+                for (float row = 10; row < 700; row *= 3) {
+                    sums s = alone(share, k, row, asks[i]);
+                    TEST_CHECK_THAT(times(&s) > .985, "%g: right %g, row %g, ask %g", times(&s),
+                                    (double)share, (double)row, (double)asks[i]);
+                }
+}
+
+static void test_pays(void)
+{
+    printf("  a row 0.16, asking 0.007 of a pass:");
+    for (float share = 0; share <= 1; share += .1f) {
+        sums s = alone(share, false, 160, 7);
+        printf(" %.0f%%: %.2f", 100 * (double)share, times(&s));
+        /* What one guess a pass gives where it is worth its row. */
+        double one = (1 + (double)share) / 1.167;
+        if (share > .3f) TEST_CHECK_THAT(times(&s) > .95 * one, "%g: %g", (double)share, times(&s));
+    }
+    printf("\n");
+    sums right = alone(1, false, 160, 7), sure = alone(.3f, true, 160, 7);
+    TEST_CHECK_THAT(times(&right) > 4, "%g", times(&right));
+    /* Who is sure where he is right gets rows for those alone. */
+    TEST_CHECK_THAT(times(&sure) > 1.25 && sure.n_rows < sure.n_right * 11 / 10, "%g %u %u",
+                    times(&sure), sure.n_rows, sure.n_right);
+    sums dear = alone(1, false, 160, 900);
+    TEST_CHECK_THAT(times(&dear) > .985 && times(&dear) < 1.05, "%g", times(&dear));
+}
+
+/* It is asked seldom where it is wrong, and again where it has become right. */
+static void test_turns(void)
+{
+    draft_worth w;
+    sums wrong = {0}, right = {0}, late = {0};
+    worth_init(&w);
+    simulate(&w, &wrong, 20000, .01f, false, 160, 7);
+    TEST_CHECK_THAT(wrong.n_asked < wrong.n_tokens / 4, "%u", wrong.n_asked);
+    TEST_CHECK(wrong.asked_ns < .011 * wrong.plain_ns + 16000);
+    simulate(&w, &right, 4000, .95f, false, 160, 7);
+    simulate(&w, &late, 4000, .95f, false, 160, 7);
+    TEST_CHECK_THAT(times(&late) > 3 && times(&right) > 1, "%g %g", times(&right), times(&late));
+    sums again = {0};
+    simulate(&w, &again, 20000, .01f, false, 160, 7);
+    TEST_CHECK_THAT(times(&again) > .985, "%g", times(&again));
+}
+
+static void test_classes(void)
+{
+    draft_worth w;
+    worth_init(&w);
+    uint32_t last = 0;
+    for (float margin = 0; margin < 20; margin += .05f) {
+        uint32_t i = worth_class(margin, false);
+        TEST_CHECK(i >= last && i < WORTH_MARGINS);
+        TEST_CHECK(worth_class(margin, true) == i + WORTH_MARGINS);
+        TEST_CHECK(worth_odds(&w, i) >= worth_odds(&w, last));
+        last = i;
+    }
+    TEST_CHECK(last == WORTH_MARGINS - 1 && worth_class(INFINITY, false) == last);
+    TEST_CHECK(worth_class(NAN, false) == last);
+    for (int i = 0; i < 1000; i++) worth_learn(&w, 2, i % 4 == 0);
+    TEST_CHECK(fabsf(worth_odds(&w, 2) - .25f) < .05f);
+    for (int i = 0; i < 1000; i++) worth_learn(&w, 2, false);
+    TEST_CHECK(worth_odds(&w, 2) > 0 && worth_odds(&w, 2) < .01f);
+    for (int i = 0; i < 1000; i++) worth_learn(&w, 2, true);
+    TEST_CHECK(worth_odds(&w, 2) < 1 && worth_odds(&w, 2) > .98f);
+}
+
+int main(void)
+{
+    TEST_RUN(test_classes);
+    TEST_RUN(test_never_slow);
+    TEST_RUN(test_pays);
+    TEST_RUN(test_turns);
+    return unit_report("worth");
+}
