@@ -1,8 +1,6 @@
 /* wafer.c - `cerium wafer`: picks the part, and reads the options that the parts share. */
 #include "programs/wafer.h"
 
-#include <math.h>
-
 #include "programs/programs.h"
 
 const char wafer_help[] =
@@ -23,6 +21,7 @@ const char wafer_help[] =
     "      --quant TYPE      file, fp16, fp8, int4 or mxfp4 (as the file has it, else fp16)\n"
     "      --draft N         tokens verified in a step, the sure one included (1)\n"
     "      --drafts LIST     to compare\n"
+    "      --draft-model MODEL  it guesses all others of them, on idle cores; GPUs take turns\n"
     "      --accept P        chance that a drafted token is accepted (0.8)\n"
     "      --wafers N        use at most so many\n"
     "      --host-sampling   the host chooses the token: two ways off the wafer each\n"
@@ -45,6 +44,7 @@ enum {
     VAL_QUANT,
     VAL_DRAFT,
     VAL_DRAFTS,
+    VAL_DRAFT_MODEL,
     VAL_ACCEPT,
     VAL_WAFERS,
     VAL_HOST,
@@ -65,6 +65,7 @@ static const struct option own[] = {
     {"quant", required_argument, NULL, VAL_QUANT},
     {"draft", required_argument, NULL, VAL_DRAFT},
     {"drafts", required_argument, NULL, VAL_DRAFTS},
+    {"draft-model", required_argument, NULL, VAL_DRAFT_MODEL},
     {"accept", required_argument, NULL, VAL_ACCEPT},
     {"wafers", required_argument, NULL, VAL_WAFERS},
     {"host-sampling", no_argument, NULL, VAL_HOST},
@@ -86,11 +87,6 @@ static bool take_quant(wafer_options *w, const char *value)
             return true;
         }
     return false;
-}
-
-static bool in(const char *value, double low, double high, double *out)
-{
-    return parse_f64(view_of(value), out) && *out >= low && *out <= high;
 }
 
 /* A list of whole numbers in [low, high]. */
@@ -129,21 +125,24 @@ static bool take(void *arg, int val, const char *value)
         return take_quant(w, value);
     case VAL_DRAFT:
         w->drafts = value;
-        return is_list(value, 1, 64) && !strchr(value, ',');
+        return is_list(value, 1, WAFER_DRAFT_MAX) && !strchr(value, ',');
     case VAL_DRAFTS:
         w->drafts = value;
-        return is_list(value, 1, 64);
+        return is_list(value, 1, WAFER_DRAFT_MAX);
+    case VAL_DRAFT_MODEL:
+        w->draft_model = value;
+        return *value != 0;
     case VAL_ACCEPT:
-        return in(value, 0, 1, &w->accepted);
+        return option_f64(value, 0, 1, &w->accepted);
     case VAL_WAFERS:
         return option_u32(value, 1, WAFER_WAFERS_MAX, &w->wafers);
     case VAL_HOST:
         w->host_sampling = true;
         return true;
     case VAL_SERVICE:
-        return in(value, 0, 1e7, &w->service_us);
+        return option_f64(value, 0, 1e7, &w->service_us);
     case VAL_KV:
-        return in(value, 1e-3, 1e6, &w->prefill_gbytes_s);
+        return option_f64(value, 1e-3, 1e6, &w->prefill_gbytes_s);
     case VAL_PICTURE:
     case VAL_CSV:
         w->output = value;
@@ -183,13 +182,6 @@ wafer_quant wafer_quant_of(const wafer_options *w, const wafer_model *m)
     if (w->quant_given) return w->quant;
     if (!m->blank) return QUANT_FILE;
     return m->program->shape.activation == STEP_SWIGLU_CLAMPED ? QUANT_MXFP4 : QUANT_FP16;
-}
-
-double wafer_accepted(double p, uint32_t draft)
-{
-    double total = 1;
-    for (uint32_t i = 1; i < draft; i++) total += pow(p, i);
-    return total;
 }
 
 json_t *wafer_json_band(wafer_band b)

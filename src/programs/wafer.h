@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "programs/options.h"
-#include "wafer/plan.h"
+#include "wafer/drafting.h"
 
 extern const char wafer_help[];
 
@@ -21,6 +21,7 @@ typedef struct {
     const char *machines; /* names, commas between them */
     const char *contexts; /* numbers, commas between them; NULL = 8192, or the model's if smaller */
     const char *drafts;
+    const char *draft_model; /* it guesses, on cores that are idle; or NULL */
     const char *output; /* --picture or --csv */
     const char *plots;
     wafer_quant quant;
@@ -34,6 +35,25 @@ typedef struct {
     wafer_style style; /* of SDK kernels, with the constants that --set moves */
 } wafer_options;
 
+enum { WAFER_DRAFT_MAX = 64 }; /* tokens of a pass */
+
+/* A model that drafts for a plan: where it is, and passes of 1 to `tokens` tokens. */
+typedef struct {
+    draft_plan draft;
+    const plan_result *plan;         /* of the model; borrowed */
+    const plan_request *request;
+    uint32_t tokens;                 /* 0: there is no plan */
+    draft_us us[WAFER_DRAFT_MAX][2]; /* [tokens of the pass - 1]: fast, slow */
+    draft_joules joules[WAFER_DRAFT_MAX];
+} wafer_drafting;
+
+/* Fills in all but draft; borrows plan and r.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int wafer_draft_take_time(wafer_drafting *d, const plan_result *plan,
+                                         const plan_request *r);
+/* Of both styles of kernels; name: of the model that drafts. */
+void wafer_draft_print(const wafer_drafting d[2], const char *name);
+json_t *wafer_draft_json(const wafer_drafting *d, const char *name);
+
 /* Returns 0, or EXIT_USAGE after a line on standard error. */
 int wafer_options_parse(wafer_options *w, int argc, char **argv);
 
@@ -42,9 +62,6 @@ bool wafer_next_item(const char **list, char *out, size_t size);
 
 /* The quantization of a model: as its file has it, mxfp4 for gpt-oss, else fp16. */
 wafer_quant wafer_quant_of(const wafer_options *w, const wafer_model *m);
-
-/* Tokens that a step with a draft yields: 1 + p + p^2 + ... over draft - 1 drafted ones. */
-double wafer_accepted(double p, uint32_t draft);
 
 json_t *wafer_json_band(wafer_band b);
 /* Prints and frees; CERIUM_ERR_IO, CERIUM_ERR_MEMORY. */

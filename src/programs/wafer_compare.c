@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
     const wafer_options *w;
-    const wafer_model *net;
+    const wafer_model *net, *drafter; /* drafter: or NULL */
     point *points; /* [n], at most POINTS_MAX */
     uint32_t n;
 } table;
@@ -46,36 +46,85 @@ static wafer_band with_service(const table *t, wafer_band tokens_s, double accep
     return (wafer_band){1 / (1 / tokens_s.low + add), 1 / (1 / tokens_s.high + add)};
 }
 
+static plan_request request_of(const table *t, const wafer_machine *m, uint32_t context,
+                               uint32_t draft, bool sdk)
+{
+    return (plan_request){.machine = m,
+                          .program = t->net->program,
+                          .style = sdk ? wafer_style_sdk() : wafer_style_tuned(),
+                          .is_sdk = sdk,
+                          .quant = wafer_quant_of(t->w, t->net),
+                          .context = context,
+                          .draft = draft,
+                          .host_sampling = t->w->host_sampling,
+                          .wafers = t->w->wafers};
+}
+
+static void fill_mesh(const table *t, point *p, const draft_figures *f, double accepted, bool sdk)
+{
+    p->users = 1;
+    p->user_tokens_s = with_service(t, f->tokens_s, accepted);
+    p->system_tokens_s = f->tokens_s;
+    p->joules = f->joules;
+    p->usd = f->usd;
+    p->cause = sdk ? "clock, links, power, price" : "clock, links, power, price, kernels";
+}
+
+static void refuse(point *p, const cerium_error *why)
+{
+    p->fits = false;
+    snprintf(p->why, sizeof p->why, "%.*s", (int)sizeof p->why - 1, why->message);
+}
+
+/* With a model that drafts on idle cores: for one user, in turns and overlapped. */
+static int add_drafted(table *t, const wafer_machine *m, uint32_t context, uint32_t draft, bool sdk,
+                       cerium_error *err)
+{
+    const plan_request r = request_of(t, m, context, draft, sdk);
+    const plan_request small = {.program = t->drafter->program,
+                                .quant = wafer_quant_of(t->w, t->drafter)};
+    draft_plan d;
+    plan_result plan;
+    draft_us us[2];
+    draft_joules joules;
+    cerium_error why = {0};
+    point *p = add_point(t, m, sdk ? "sdk turns" : "tuned turns", context, draft);
+    int status = draft_search(&d, &plan, &r, &small, &why);
+    if (status == CERIUM_ERR_CAPACITY) {
+        refuse(p, &why);
+        return CERIUM_OK;
+    }
+    if (status) return error_set(err, status, "%s", why.message);
+    status = draft_time(us, &d, &plan, &r, draft);
+    if (!status) status = draft_energy(&joules, &d, &plan, &r, draft);
+    if (status) return error_set(err, status, "no memory for the comparison");
+    const double accepted = draft_yield(t->w->accepted, draft);
+    for (int on = 0; on < 2; on++) {
+        if (on) p = add_point(t, m, sdk ? "sdk overlap" : "tuned overlap", context, draft);
+        const draft_figures f =
+            draft_figure(us, &joules, &plan, &r, t->w->accepted, draft, on);
+        fill_mesh(t, p, &f, accepted, sdk);
+    }
+    return CERIUM_OK;
+}
+
 static int add_mesh(table *t, const wafer_machine *m, uint32_t context, uint32_t draft, bool sdk,
                     cerium_error *err)
 {
-    const double accepted = wafer_accepted(t->w->accepted, draft);
-    const plan_request r = {.machine = m,
-                            .program = t->net->program,
-                            .style = sdk ? wafer_style_sdk() : wafer_style_tuned(),
-                            .is_sdk = sdk,
-                            .quant = wafer_quant_of(t->w, t->net),
-                            .context = context,
-                            .draft = draft,
-                            .host_sampling = t->w->host_sampling,
-                            .wafers = t->w->wafers};
+    const double accepted = draft_yield(t->w->accepted, draft);
+    const plan_request r = request_of(t, m, context, draft, sdk);
     plan_result plan;
     plan_figures f;
     cerium_error why = {0};
     point *p = add_point(t, m, sdk ? "sdk" : "tuned", context, draft);
     if (plan_search(&plan, &r, &why)) {
-        p->fits = false;
-        snprintf(p->why, sizeof p->why, "%.*s", (int)sizeof p->why - 1, why.message);
+        refuse(p, &why);
         return CERIUM_OK;
     }
     int status = plan_figure(&f, &plan, &r, accepted);
     if (status) return error_set(err, status, "no memory for the comparison");
-    p->users = 1;
-    p->user_tokens_s = with_service(t, f.user_tokens_s, accepted);
-    p->system_tokens_s = f.user_tokens_s;
-    p->joules = f.joules_user;
-    p->usd = f.usd_user;
-    p->cause = sdk ? "clock, links, power, price" : "clock, links, power, price, kernels";
+    const draft_figures one = {f.user_tokens_s, f.joules_user, f.usd_user};
+    fill_mesh(t, p, &one, accepted, sdk);
     if (plan.users < 2) return CERIUM_OK;
     point *all = add_point(t, m, p->kind, context, draft);
     *all = *p;
@@ -89,7 +138,7 @@ static int add_mesh(table *t, const wafer_machine *m, uint32_t context, uint32_t
 static void add_gpu_users(table *t, const wafer_machine *m, int stack, gpu_work work)
 {
     static const char *const names[WAFER_STACKS] = {"stock", "tuned", "floor"};
-    const double accepted = wafer_accepted(t->w->accepted, work.draft);
+    const double accepted = draft_yield(t->w->accepted, work.draft);
     const double step_s = gpu_decode(&m->gpu, (wafer_stack)stack, &work).step_us * 1e-6;
     const double one = accepted / step_s, all = one * work.users;
     const wafer_band hour = machine_usd_hour(m);
@@ -110,6 +159,10 @@ static void add_gpu(table *t, const wafer_machine *m, uint32_t context, uint32_t
                      .quant = wafer_quant_of(t->w, t->net),
                      .context = context,
                      .draft = draft};
+    if (t->drafter && draft > 1) {
+        work.drafter = t->drafter->program;
+        work.drafter_quant = wafer_quant_of(t->w, t->drafter);
+    }
     const uint32_t most = gpu_users_max(&m->gpu, &work);
     if (!most) {
         point *p = add_point(t, m, "any", context, draft);
@@ -132,17 +185,17 @@ static void add_gpu(table *t, const wafer_machine *m, uint32_t context, uint32_t
 
 static void print_table(const table *t)
 {
-    printf("%-10s %-6s %8s %5s %6s  %-18s %-18s %-18s %s\n", "machine", "kind", "context", "draft",
+    printf("%-10s %-13s %8s %5s %6s  %-18s %-18s %-18s %s\n", "machine", "kind", "context", "draft",
            "users", "tokens/s a user", "tokens/s, all", "joules a token", "$ a million");
     for (uint32_t i = 0; i < t->n; i++) {
         const point *p = &t->points[i];
         char a[64], b[64], c[64], d[64];
         if (!p->fits) {
-            printf("%-10s %-6s %8u %5u  does not fit: %s\n", p->machine, p->kind, p->context,
+            printf("%-10s %-13s %8u %5u  does not fit: %s\n", p->machine, p->kind, p->context,
                    p->draft, p->why);
             continue;
         }
-        printf("%-10s %-6s %8u %5u %6u  %-18s %-18s %-18s %s\n", p->machine, p->kind, p->context,
+        printf("%-10s %-13s %8u %5u %6u  %-18s %-18s %-18s %s\n", p->machine, p->kind, p->context,
                p->draft, p->users, wafer_band_text(a, p->user_tokens_s),
                wafer_band_text(b, p->system_tokens_s), wafer_band_text(c, p->joules),
                wafer_band_text(d, p->usd));
@@ -269,6 +322,8 @@ static int fill(table *t, const wafer_machine *m, cerium_error *err)
             return error_set(err, CERIUM_ERR_ARGUMENT,
                              "a context of %u is over the model's; the nearest is %u", contexts[c],
                              most);
+        if (t->drafter)
+            RETURN_IF(draft_agree(t->net->program, t->drafter->program, contexts[c], err));
         for (uint32_t d = 0; d < n_drafts; d++) {
             if (t->n + 16 > POINTS_MAX)
                 return error_set(err, CERIUM_ERR_ARGUMENT, "over %d points: compare less at once",
@@ -277,11 +332,21 @@ static int fill(table *t, const wafer_machine *m, cerium_error *err)
                 add_gpu(t, m, contexts[c], drafts[d]);
                 continue;
             }
-            RETURN_IF(add_mesh(t, m, contexts[c], drafts[d], false, err));
-            RETURN_IF(add_mesh(t, m, contexts[c], drafts[d], true, err));
+            for (int sdk = 0; sdk < 2; sdk++)
+                RETURN_IF((t->drafter && drafts[d] > 1 ? add_drafted : add_mesh)(
+                    t, m, contexts[c], drafts[d], sdk, err));
         }
     }
     return CERIUM_OK;
+}
+
+static bool any_guesses(const wafer_options *w)
+{
+    uint32_t drafts[LIST_MAX];
+    const uint32_t n = numbers(w->drafts, drafts);
+    for (uint32_t i = 0; i < n; i++)
+        if (drafts[i] > 1) return true;
+    return false;
 }
 
 static int compare(table *t, cerium_error *err)
@@ -305,19 +370,27 @@ static int compare(table *t, cerium_error *err)
 int wafer_compare_main(int argc, char **argv)
 {
     wafer_options w;
-    wafer_model net;
+    wafer_model net, drafter;
     cerium_error err = {0};
     int usage = wafer_options_parse(&w, argc, argv);
     if (usage) return usage;
     if (optind != argc) return usage_error(argv[0], "'%.40s' is too much", argv[optind]);
     const char *path = options_model(&w.o);
     if (!path) return usage_error(argv[0], "no model: name one with -m");
+    if (w.draft_model && !any_guesses(&w))
+        return usage_error(argv[0], "--draft-model needs --drafts with one of 2 or more");
     int status = wafer_model_open(&net, path, &err);
+    if (!status && w.draft_model && wafer_model_open(&drafter, w.draft_model, &err)) {
+        status = err.status;
+        wafer_model_close(&net);
+    }
     if (status) return failed(&err);
-    table t = {.w = &w, .net = &net, .points = memory_zalloc(POINTS_MAX, sizeof *t.points)};
+    table t = {.w = &w, .net = &net, .drafter = w.draft_model ? &drafter : NULL,
+               .points = memory_zalloc(POINTS_MAX, sizeof *t.points)};
     status = t.points ? compare(&t, &err)
                       : error_set(&err, CERIUM_ERR_MEMORY, "no memory for the comparison");
     memory_free(t.points);
+    if (w.draft_model) wafer_model_close(&drafter);
     wafer_model_close(&net);
     return status ? failed(&err) : 0;
 }

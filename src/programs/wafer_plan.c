@@ -9,30 +9,22 @@ typedef struct {
     plan_result plan;
     plan_figures figures;
     double prefill_us[2]; /* of a prompt of the whole context: fast, slow clock */
+    wafer_drafting drafting;
 } styled;
 
 static const char *const style_names[2] = {"tuned kernels", "SDK-style kernels"};
 
-static double prefill_cycles(const styled *s)
+/* The layout, and that of the model that drafts where there is one. */
+static int place(styled *s, const wafer_options *w, const wafer_model *drafter)
 {
-    const plan_layout *l = &s->plan.layout;
-    const step_cost cost = {.mesh = &s->request.machine->mesh,
-                            .style = s->request.style,
-                            .quant = s->request.quant,
-                            .choice = l->choice,
-                            .context = s->request.context,
-                            .tokens = 1};
-    double total = 0;
-    const uint32_t n_layers = s->request.program->shape.n_layers;
-    for (uint32_t layer = 0; layer < n_layers && layer < 2; layer++) /* windows may alternate */
-        total += time_prefill_layer(s->request.program, layer, l->width, l->height, &cost,
-                                    s->request.context, s->request.context)
-                     .cycles;
-    return total / (n_layers < 2 ? 1 : 2) * n_layers;
+    if (!drafter) return plan_search(&s->plan, &s->request, &s->err);
+    const plan_request small = {.program = drafter->program, .quant = wafer_quant_of(w, drafter)};
+    return draft_search(&s->drafting.draft, &s->plan, &s->request, &small, &s->err);
 }
 
 static int make(styled *s, const wafer_options *w, const wafer_machine *machine,
-                const wafer_model *net, uint32_t context, uint32_t draft, bool sdk)
+                const wafer_model *net, const wafer_model *drafter, uint32_t context,
+                uint32_t draft, bool sdk)
 {
     *s = (styled){.request = {.machine = machine,
                               .program = net->program,
@@ -43,13 +35,12 @@ static int make(styled *s, const wafer_options *w, const wafer_machine *machine,
                               .draft = draft,
                               .host_sampling = w->host_sampling,
                               .wafers = w->wafers}};
-    if (plan_search(&s->plan, &s->request, &s->err)) return 0;
+    if (place(s, w, drafter)) return 0;
     s->fits = true;
-    const double accepted = wafer_accepted(w->accepted, draft);
+    const double accepted = draft_yield(w->accepted, draft);
     int status = plan_figure(&s->figures, &s->plan, &s->request, accepted);
-    const double cycles = prefill_cycles(s);
-    s->prefill_us[0] = cycles / machine->mesh.clock_ghz.high / 1e3;
-    s->prefill_us[1] = cycles / machine->mesh.clock_ghz.low / 1e3;
+    if (!status && drafter) status = wafer_draft_take_time(&s->drafting, &s->plan, &s->request);
+    if (!status) status = plan_prompt_us(s->prefill_us, &s->plan, &s->request, context);
     return status ? error_set(&s->err, status, "no memory for the plan") : 0;
 }
 
@@ -174,7 +165,8 @@ static void print_spent(const styled s[2])
     }
 }
 
-static void print_plan(const wafer_options *w, const styled s[2], const wafer_model *net)
+static void print_plan(const wafer_options *w, const styled s[2], const wafer_model *net,
+                       const wafer_model *drafter)
 {
     const plan_request *r = &s[0].request;
     printf("%s on %s (%s), %s, %u tokens of context\n", net->name, r->machine->name,
@@ -206,6 +198,8 @@ static void print_plan(const wafer_options *w, const styled s[2], const wafer_mo
                (double)plan_kv_bytes(r->program, r->context) / w->prefill_gbytes_s / 1e6);
     printf("  where the time goes\n");
     print_spent(s);
+    const wafer_drafting drafting[2] = {s[0].drafting, s[1].drafting};
+    if (drafter) wafer_draft_print(drafting, drafter->name);
     printf("Bands: clock, links, power, price, and of tuned kernels what nobody has published.\n");
     for (int i = 0; i < 2; i++)
         if (!s[i].fits) printf("%s: %s\n", style_names[i], s[i].err.message);
@@ -228,7 +222,7 @@ static json_t *json_layout(const plan_result *p)
         "cores", (json_int_t)l->cores);
 }
 
-static json_t *json_styled(const styled *s, int style)
+static json_t *json_styled(const styled *s, const wafer_model *drafter, int style)
 {
     const plan_figures *f = &s->figures;
     json_t *out = json_pack("{s:s, s:b}", "kernels", style ? "sdk" : "tuned", "fits", s->fits);
@@ -252,31 +246,34 @@ static json_t *json_styled(const styled *s, int style)
                   "usd_million_user", wafer_json_band(f->usd_user), "usd_million_system",
                   wafer_json_band(f->usd_system), "prefill_us",
                   json_pack("[f, f]", s->prefill_us[0], s->prefill_us[1])));
+    if (drafter)
+        json_object_set_new(out, "drafting", wafer_draft_json(&s->drafting, drafter->name));
     return out;
 }
 
-static int print_json(const styled s[2], const wafer_model *net, cerium_error *err)
+static int print_json(const styled s[2], const wafer_model *net, const wafer_model *drafter,
+                      cerium_error *err)
 {
     const plan_request *r = &s[0].request;
     json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:[o, o]}", "model", net->name, "machine",
                              r->machine->name, "quant", wafer_quant_names[r->quant], "context",
                              (int)r->context, "draft", (int)r->draft, "plans",
-                             json_styled(&s[0], 0), json_styled(&s[1], 1));
+                             json_styled(&s[0], drafter, 0), json_styled(&s[1], drafter, 1));
     return wafer_print_json(root, err);
 }
 
 /* ---- Section - The whole ---- */
 
 static int plan(const wafer_options *w, const wafer_machine *machine, const wafer_model *net,
-                cerium_error *err)
+                const wafer_model *drafter, cerium_error *err)
 {
     uint32_t context = 8192, draft = 1;
     styled s[2];
     if (net->program->shape.context_tokens < context) context = net->program->shape.context_tokens;
     if (w->contexts) option_u32(w->contexts, 1, 1 << 24, &context);
-    option_u32(w->drafts, 1, 64, &draft);
+    option_u32(w->drafts, 1, WAFER_DRAFT_MAX, &draft);
     for (int i = 0; i < 2; i++) {
-        int status = make(&s[i], w, machine, net, context, draft, i == 1);
+        int status = make(&s[i], w, machine, net, drafter, context, draft, i == 1);
         if (status) {
             *err = s[i].err;
             return status;
@@ -288,8 +285,8 @@ static int plan(const wafer_options *w, const wafer_machine *machine, const wafe
     }
     const styled *best = s[0].fits ? &s[0] : &s[1];
     if (w->output) RETURN_IF(picture_plan(w->output, &best->plan, &best->request, net->name, err));
-    if (w->o.json) return print_json(s, net, err);
-    print_plan(w, s, net);
+    if (w->o.json) return print_json(s, net, drafter, err);
+    print_plan(w, s, net, drafter);
     return fflush(stdout) ? error_set(err, CERIUM_ERR_IO, "standard output: cannot write") : 0;
 }
 
@@ -297,13 +294,17 @@ int wafer_plan_main(int argc, char **argv)
 {
     wafer_options w;
     wafer_machine machine;
-    wafer_model net;
+    wafer_model net, drafter = {0};
     cerium_error err = {0};
+    uint32_t draft = 1;
     int usage = wafer_options_parse(&w, argc, argv);
     if (usage) return usage;
     if (optind != argc) return usage_error(argv[0], "'%.40s' is too much", argv[optind]);
     const char *path = options_model(&w.o);
     if (!path) return usage_error(argv[0], "no model: name one with -m");
+    option_u32(w.drafts, 1, WAFER_DRAFT_MAX, &draft);
+    if (w.draft_model && draft < 2)
+        return usage_error(argv[0], "--draft-model needs --draft N of 2 or more");
     if (machine_open(&machine, w.machines ? w.machines : "wse3", &err)) return failed(&err);
     int status = CERIUM_OK;
     if (machine.is_gpu)
@@ -311,7 +312,9 @@ int wafer_plan_main(int argc, char **argv)
                            "%s is no mesh: cerium wafer compare takes it beside one", machine.name);
     if (!status) status = wafer_model_open(&net, path, &err);
     if (!status) {
-        status = plan(&w, &machine, &net, &err);
+        if (w.draft_model) status = wafer_model_open(&drafter, w.draft_model, &err);
+        if (!status) status = plan(&w, &machine, &net, w.draft_model ? &drafter : NULL, &err);
+        if (w.draft_model) wafer_model_close(&drafter);
         wafer_model_close(&net);
     }
     machine_close(&machine);

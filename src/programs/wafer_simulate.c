@@ -1,12 +1,8 @@
 /* wafer_simulate.c - `cerium wafer simulate`: a model run on a mesh of cores, beside the CPU. */
-#include <jansson.h>
 #include <math.h>
 
-#include "gguf/gguf.h"
-#include "programs/options.h"
 #include "programs/wafer.h"
-#include "wafer/machines.h"
-#include "wafer/mesh.h"
+#include "programs/wafer_simulate.h"
 
 static const char name[] = "wafer simulate";
 
@@ -19,15 +15,21 @@ static const char help[] =
     "  -p, --prompt TEXT     what to continue; -f FILE reads it (- for standard input)\n"
     "  -n, --tokens N        new tokens (default 32)\n"
     "      --mesh WxH        cores along x and y (default 32x32)\n"
-    "      --machine NAME    mesh, colours and lanes of machines/NAME.ini, or of a file\n"
+    "      --machine NAME    mesh, colours and lanes of machines/NAME.ini, or of a file; without,\n"
+    "                        cycles are those of wse3's cores\n"
     "      --order WHICH     equal: sums in the order of the CPU, the same bits (default);\n"
     "                        mesh: partial sums meet as they would on silicon, within a bound\n"
     "      --degree N        phases in which they meet, 1 to 4 (default 2)\n"
     "      --fused           norms ride on the sums of products; needs --order mesh\n"
+    "      --islands N       experts lie on islands of N x N cores (default: over all cores)\n"
+    "      --cyclic          the prompt as cyclic products; needs --order mesh\n"
     "      --kv-policy WHICH round-robin (default), or shift: rows keep neighbours, and pass\n"
     "                        their oldest token up as the text grows\n"
     "      --kv i8|f16|f32   what keys and values are kept in (default i8)\n"
     "      --verify N        afterwards verify the text again, N tokens in a pass, as a draft\n"
+    "      --draft N         passes of N tokens, all but the first guessed by --draft-model FILE,\n"
+    "                        which runs on cores of its own: --draft-mesh WxH (default 8x8)\n"
+    "      --overlap         with --draft: it drafts on while a pass is verified\n"
     "      --no-compare      the mesh alone\n"
     "      --events          what was counted, by kind of step\n"
     "      --json            figures for a program, and no text\n"
@@ -35,32 +37,10 @@ static const char help[] =
     "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N\n\n"
     "example: cerium wafer simulate --mesh 32x32 --order mesh -p 'int main(void)' -n 16\n";
 
-enum { OWN_MESH = OPTION_OWN, OWN_MACHINE, OWN_ORDER, OWN_DEGREE, OWN_FUSED, OWN_POLICY, OWN_VERIFY,
+enum { OWN_MESH = OPTION_OWN, OWN_MACHINE, OWN_ORDER, OWN_DEGREE, OWN_FUSED, OWN_ISLANDS,
+       OWN_CYCLIC, OWN_POLICY, OWN_VERIFY, OWN_DRAFT, OWN_DRAFT_MODEL, OWN_DRAFT_MESH, OWN_OVERLAP,
        OWN_NO_COMPARE, OWN_EVENTS };
 enum { PROMPT_BYTES_MAX = 1 << 20 };
-
-typedef struct {
-    options o;
-    mesh_layout layout;
-    const char *machine;
-    bool mesh_given, no_compare, show_events;
-    uint32_t verify;
-    uint32_t core_bytes; /* of the machine's cores, for weights and KV; 0: nobody says */
-
-    cerium_engine *engine;
-    cerium_session *session;
-    gguf_file *file;
-    mesh *m;
-    int32_t *tokens;     /* [n_prompt + n_tokens] */
-    size_t n_prompt, n;  /* n: with the new ones */
-    uint64_t prompt_ns, decode_ns;
-
-    uint32_t n_places;   /* logits that were compared: all of a token */
-    uint32_t n_equal, n_bounded, n_decided, n_same;
-    double worst, widest; /* largest difference over its bound; largest finite bound */
-    uint32_t n_verified;
-    mesh_kind_events events[MESH_KIND_END]; /* of the new tokens */
-} simulate;
 
 static bool take_mesh(mesh_layout *l, const char *value)
 {
@@ -94,11 +74,19 @@ static bool take_own(void *arg, int val, const char *value)
         return true;
     case OWN_DEGREE: return option_u32(value, 1, WAFER_DEGREE_MAX, &s->layout.choice.degree);
     case OWN_FUSED: return s->layout.choice.is_fused = true;
+    case OWN_ISLANDS:
+        s->layout.choice.experts = WAFER_EXPERTS_ISLANDS;
+        return option_u32(value, 1, MESH_SIDE_MAX, &s->layout.choice.island);
+    case OWN_CYCLIC: return s->layout.cyclic = true;
     case OWN_POLICY:
         if (!take_word(value, "round-robin", "shift", &which)) return false;
         s->layout.choice.kv = which ? WAFER_KV_SHIFT : WAFER_KV_ROUND_ROBIN;
         return true;
     case OWN_VERIFY: return option_u32(value, 1, MESH_ROWS_MAX, &s->verify);
+    case OWN_DRAFT: return option_u32(value, 1, MESH_ROWS_MAX, &s->draft);
+    case OWN_DRAFT_MODEL: s->draft_model = value; return true;
+    case OWN_DRAFT_MESH: return take_mesh(&s->draft_layout, value);
+    case OWN_OVERLAP: return s->is_overlapped = true;
     case OWN_NO_COMPARE: return s->no_compare = true;
     case OWN_EVENTS: return s->show_events = true;
     default: return false;
@@ -107,28 +95,28 @@ static bool take_own(void *arg, int val, const char *value)
 
 /* ---- opening ---- */
 
+/* Colours, lanes and room of the machine that was named. */
 static int take_machine(simulate *s, cerium_error *err)
 {
-    wafer_machine machine;
-    int status = machine_open(&machine, s->machine, err);
-    if (status) return status;
-    if (machine.is_gpu)
-        status = error_set(err, CERIUM_ERR_ARGUMENT, "%s: has no mesh of cores", s->machine);
-    if (!status && !s->mesh_given) {
-        s->layout.width = machine.mesh.width;
-        s->layout.height = machine.mesh.height;
+    const wafer_mesh *m = &s->timed.mesh;
+    RETURN_IF(machine_open(&s->timed, s->machine ? s->machine : "wse3", err));
+    if (!s->machine) return CERIUM_OK;
+    if (s->timed.is_gpu)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s: has no mesh of cores", s->machine);
+    if (!s->mesh_given) {
+        s->layout.width = m->width;
+        s->layout.height = m->height;
         if (s->layout.width > MESH_SIDE_MAX || s->layout.height > MESH_SIDE_MAX)
-            status = error_set(err, CERIUM_ERR_ARGUMENT,
-                               "%s: has %u x %u cores, and each core's work is done here: take a "
-                               "part of at most %d x %d with --mesh", s->machine, s->layout.width,
-                               s->layout.height, MESH_SIDE_MAX, MESH_SIDE_MAX);
+            return error_set(err, CERIUM_ERR_ARGUMENT,
+                             "%s: has %u x %u cores, and each core's work is done here: take a "
+                             "part of at most %d x %d with --mesh", s->machine, s->layout.width,
+                             s->layout.height, MESH_SIDE_MAX, MESH_SIDE_MAX);
     }
-    s->layout.colours = machine.mesh.colours - machine.mesh.reserved_colours;
-    s->layout.lanes = machine.mesh.simd_fp32;
-    const uint32_t taken = machine.mesh.code_bytes_tuned + machine.mesh.buffer_bytes;
-    if (machine.mesh.sram_bytes > taken) s->core_bytes = machine.mesh.sram_bytes - taken;
-    machine_close(&machine);
-    return status;
+    s->layout.colours = m->colours - m->reserved_colours;
+    s->layout.lanes = m->simd_fp32;
+    const uint32_t taken = m->code_bytes_tuned + m->buffer_bytes;
+    if (m->sram_bytes > taken) s->core_bytes = m->sram_bytes - taken;
+    return CERIUM_OK;
 }
 
 static int check_fit(const simulate *s, cerium_error *err)
@@ -172,9 +160,71 @@ static int open_prompt(simulate *s, cerium_error *err)
     return status;
 }
 
+/* What a mesh of its own has, when its sums meet in mesh order. */
+static draft_region region_of(const simulate *s, const mesh *m, const wafer_style *style)
+{
+    const mesh_layout *l = mesh_layout_of(m);
+    return (draft_region){.program = mesh_program(m),
+                          .width = l->width,
+                          .height = l->height,
+                          .cost = {.mesh = &s->timed.mesh,
+                                   .style = *style,
+                                   .quant = QUANT_FILE,
+                                   .choice = l->choice,
+                                   .context = (uint32_t)s->n_prompt + s->o.n_tokens,
+                                   .tokens = 1}};
+}
+
+/* By tuned kernels, at the slow end of the clock. */
+static int time_drafts(simulate *s, cerium_error *err)
+{
+    const wafer_style tuned = wafer_style_tuned();
+    const draft_region large = region_of(s, s->m, &tuned);
+    for (uint32_t n = 1; n <= s->draft; n++) {
+        const draft_region small = region_of(s, s->drafts.m, &tuned);
+        const double ghz = s->timed.mesh.clock_ghz.low;
+        if (draft_time_beside(&s->us[n - 1], &large, &small, n, ghz))
+            return error_set(err, CERIUM_ERR_MEMORY, "no memory for the time of drafts");
+    }
+    s->drafts.us = s->us;
+    s->drafts.is_overlapped = s->is_overlapped;
+    return CERIUM_OK;
+}
+
+/* Of the last new token. */
+static int time_step(simulate *s, cerium_error *err)
+{
+    const wafer_style styles[2] = {wafer_style_tuned(), wafer_style_sdk()};
+    for (int i = 0; i < 2; i++) {
+        const draft_region r = region_of(s, s->m, &styles[i]);
+        if (time_range(&s->step[i], r.program, 0, r.program->n_ops, r.width, r.height, &r.cost,
+                       true))
+            return error_set(err, CERIUM_ERR_MEMORY, "no memory for the time of a step");
+    }
+    return CERIUM_OK;
+}
+
+static int open_drafts(simulate *s, cerium_error *err)
+{
+    const mesh_layout *l = mesh_layout_of(s->m);
+    mesh_layout *mine = &s->draft_layout;
+    if (!s->draft) return CERIUM_OK;
+    mine->colours = l->colours;
+    mine->lanes = l->lanes;
+    mine->kv_type = l->kv_type;
+    mine->choice.context = l->choice.context;
+    RETURN_IF(gguf_open(&s->draft_file, s->draft_model, err));
+    RETURN_IF(mesh_open(&s->drafts.m, s->draft_file, mine, false, MESH_SOUND, err));
+    const uint32_t have = mesh_shape(s->drafts.m)->n_vocab, want = mesh_shape(s->m)->n_vocab;
+    if (have == want) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_ARGUMENT,
+                     "%s: has %u tokens and the model %u: a draft is of the same vocabulary",
+                     s->draft_model, have, want);
+}
+
 static int open_all(simulate *s, cerium_error *err)
 {
-    if (s->machine) RETURN_IF(take_machine(s, err));
+    RETURN_IF(take_machine(s, err));
     if (s->o.kv && !kernel_kv_of_name(s->o.kv, &s->layout.kv_type))
         return error_set(err, CERIUM_ERR_ARGUMENT, "--kv %s: there are i8, f16, f32", s->o.kv);
     s->o.kv = kernel_kv_name(s->layout.kv_type);
@@ -182,12 +232,15 @@ static int open_all(simulate *s, cerium_error *err)
     s->layout.choice.context = s->o.context;
     if (s->o.batch) s->layout.rows_max = s->o.batch;
     if (s->layout.rows_max < s->verify) s->layout.rows_max = s->verify;
+    if (s->layout.rows_max < s->draft) s->layout.rows_max = s->draft;
     RETURN_IF(options_engine(&s->o, &s->engine, 1, err));
     RETURN_IF(gguf_open(&s->file, options_model(&s->o), err));
     RETURN_IF(mesh_open(&s->m, s->file, &s->layout,
                         s->layout.order == MESH_ORDER && !s->no_compare, MESH_SOUND, err));
     RETURN_IF(check_fit(s, err));
+    RETURN_IF(open_drafts(s, err));
     RETURN_IF(open_prompt(s, err));
+    if (s->draft) RETURN_IF(time_drafts(s, err));
     return s->no_compare ? CERIUM_OK : cerium_session_open(&s->session, s->engine, NULL, err);
 }
 
@@ -195,7 +248,10 @@ static void close_all(simulate *s)
 {
     cerium_session_close(&s->session);
     mesh_close(&s->m);
+    mesh_close(&s->drafts.m);
     gguf_close(&s->file);
+    gguf_close(&s->draft_file);
+    machine_close(&s->timed);
     cerium_engine_close(&s->engine);
     memory_free(s->tokens);
 }
@@ -262,7 +318,7 @@ static void show(const simulate *s, int32_t token)
     size_t len;
     const char *text = cerium_token_bytes(s->engine, token, &len);
     if (s->o.json) return;
-    fwrite(text, 1, len, stdout);
+    write_view((view){text, len}, stdout);
     fflush(stdout);
 }
 
@@ -273,10 +329,32 @@ static uint32_t prefill(simulate *s)
     const uint64_t begin = clock_ns();
     for (size_t at = 0; at < s->n_prompt; at += n) {
         n = s->n_prompt - at < most ? (uint32_t)(s->n_prompt - at) : most;
-        mesh_run(s->m, s->tokens + at, n, (uint32_t)at, at + n == s->n_prompt);
+        (s->layout.cyclic ? mesh_prompt : mesh_run)(s->m, s->tokens + at, n, (uint32_t)at,
+                                                    at + n == s->n_prompt);
     }
     s->prompt_ns = clock_ns() - begin;
     return n - 1;
+}
+
+/* Tokens by passes over guesses, behind the first; every logit that they leave is compared. */
+static int decode_drafts(simulate *s, cerium_error *err)
+{
+    int32_t out[MESH_ROWS_MAX];
+    const size_t end = s->n_prompt + s->o.n_tokens;
+    while (s->n < end) {
+        const uint32_t most = end - s->n < s->draft ? (uint32_t)(end - s->n) : s->draft;
+        const uint64_t begin = clock_ns();
+        const uint32_t found =
+            mesh_draft_pass(&s->drafts, s->m, s->tokens, (uint32_t)s->n, most, out);
+        s->decode_ns += clock_ns() - begin;
+        for (uint32_t i = 0; i < found; i++) {
+            RETURN_IF(compare(s, i, err));
+            s->tokens[s->n++] = out[i];
+            if (cerium_token_is_end(s->engine, out[i])) return CERIUM_OK;
+            show(s, out[i]);
+        }
+    }
+    return CERIUM_OK;
 }
 
 static int decode(simulate *s, cerium_error *err)
@@ -284,6 +362,7 @@ static int decode(simulate *s, cerium_error *err)
     uint32_t row = prefill(s);
     s->n = s->n_prompt;
     for (size_t i = 0; !s->o.json && i < s->n_prompt; i++) show(s, s->tokens[i]);
+    memcpy(s->prompt_events, mesh_kinds(s->m), sizeof s->prompt_events);
     mesh_events_clear(s->m);
     for (uint32_t i = 0; i < s->o.n_tokens; i++) {
         RETURN_IF(compare(s, row, err));
@@ -292,6 +371,10 @@ static int decode(simulate *s, cerium_error *err)
         s->tokens[s->n++] = token;
         if (cerium_token_is_end(s->engine, token)) break;
         show(s, token);
+        if (s->draft) {
+            RETURN_IF(decode_drafts(s, err));
+            break;
+        }
         if (i + 1 < s->o.n_tokens)
             mesh_run(s->m, &s->tokens[s->n - 1], 1, (uint32_t)s->n - 1, 1);
         s->decode_ns += clock_ns() - begin;
@@ -319,94 +402,6 @@ static int verify(simulate *s, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* ---- figures ---- */
-
-static const char *const kind_names[MESH_KIND_END] = {
-    "embed", "qkv", "attend", "out", "ffn-up", "ffn-down", "route", "experts-up", "experts-down",
-    "head", "sample",
-};
-
-static double rate(double n, uint64_t ns) { return ns ? n * 1e9 / (double)ns : 0; }
-
-static void print_events(const simulate *s)
-{
-    const mesh_kind_events *k = s->events;
-    const double n = (double)(s->n - s->n_prompt);
-    fprintf(stderr, "%-12s %12s %12s %12s %12s %12s  a token, all cores\n", "", "issues", "steps",
-            "hops", "ramps", "collectives");
-    for (int i = 0; i < MESH_KIND_END; i++)
-        if (k[i].issues)
-            fprintf(stderr, "%-12s %12.0f %12.0f %12.0f %12.0f %12.1f\n", kind_names[i],
-                    (double)k[i].issues / n, (double)k[i].steps / n, (double)k[i].hops / n,
-                    (double)(k[i].up + k[i].down) / n, (double)k[i].collectives / n);
-}
-
-static void print_figures(const simulate *s)
-{
-    const mesh_layout *l = mesh_layout_of(s->m);
-    const size_t n = s->n - s->n_prompt;
-    char weights[32], kv[32];
-    fprintf(stderr,
-            "%u x %u cores, %s order: %s of weights and %s of KV (%u tokens) on the fullest\n",
-            l->width, l->height, l->order == MESH_EQUAL ? "equal" : "mesh",
-            human_bytes(weights, (double)mesh_core_weight_bytes(s->m)),
-            human_bytes(kv, (double)mesh_core_kv_bytes(s->m)), l->choice.context);
-    fprintf(stderr, "prompt %zu tokens at %.1f tokens/s, %zu tokens at %.1f tokens/s simulated\n",
-            s->n_prompt, rate((double)s->n_prompt, s->prompt_ns), n, rate((double)n, s->decode_ns));
-    if (s->n_places && l->order == MESH_EQUAL)
-        fprintf(stderr, "logits: the CPU's to the bit at %u of %u places\n", s->n_equal,
-                s->n_places);
-    if (s->n_places && l->order == MESH_ORDER)
-        fprintf(stderr, "logits: within the bound at %u of %u places, %.2f of it at most, %.3g at "
-                "its widest; the best is certain at %u places and the CPU's at %u\n",
-                s->n_bounded, s->n_places, s->worst, s->widest, s->n_decided, s->n_same);
-    if (s->verify)
-        fprintf(stderr, "verified %u tokens in passes of %u\n", s->n_verified, s->verify);
-    if (s->show_events) print_events(s);
-}
-
-static json_t *events_json(const simulate *s)
-{
-    const mesh_kind_events *k = s->events;
-    json_t *all = json_object();
-    for (int i = 0; i < MESH_KIND_END; i++)
-        json_object_set_new(all, kind_names[i],
-                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "issues",
-                                      (json_int_t)k[i].issues, "steps", (json_int_t)k[i].steps,
-                                      "hops", (json_int_t)k[i].hops, "up", (json_int_t)k[i].up,
-                                      "down", (json_int_t)k[i].down, "collectives",
-                                      (json_int_t)k[i].collectives));
-    return all;
-}
-
-static void print_json(const simulate *s)
-{
-    const mesh_layout *l = mesh_layout_of(s->m);
-    json_t *ids = json_array();
-    for (size_t i = s->n_prompt; i < s->n; i++)
-        json_array_append_new(ids, json_integer(s->tokens[i]));
-    json_t *all = json_pack(
-        "{s:i, s:i, s:s, s:i, s:b, s:s, s:I, s:I, s:I, s:f, s:o}", "width", (int)l->width, "height",
-        (int)l->height, "order", l->order == MESH_EQUAL ? "equal" : "mesh", "degree",
-        (int)l->choice.degree, "fused", l->choice.is_fused, "kv_policy",
-        l->choice.kv == WAFER_KV_SHIFT ? "shift" : "round-robin", "core_weight_bytes",
-        (json_int_t)mesh_core_weight_bytes(s->m), "core_kv_bytes",
-        (json_int_t)mesh_core_kv_bytes(s->m), "prompt_tokens", (json_int_t)s->n_prompt,
-        "simulated_tokens_per_second", rate((double)(s->n - s->n_prompt), s->decode_ns), "tokens",
-        ids);
-    json_t *logits = json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "places", (int)s->n_places,
-                               "equal", (int)s->n_equal, "bounded", (int)s->n_bounded, "certain",
-                               (int)s->n_decided, "same_best", (int)s->n_same, "worst_of_bound",
-                               s->worst, "widest_bound", s->widest);
-    if (!s->no_compare) json_object_set_new(all, "logits", logits);
-    else json_decref(logits);
-    if (s->verify) json_object_set_new(all, "verified", json_integer(s->n_verified));
-    json_object_set_new(all, "events", events_json(s));
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    printf("\n");
-    json_decref(all);
-}
-
 int wafer_simulate_main(int argc, char **argv)
 {
     static const struct option own[] = {
@@ -415,12 +410,18 @@ int wafer_simulate_main(int argc, char **argv)
         {"order", required_argument, NULL, OWN_ORDER},
         {"degree", required_argument, NULL, OWN_DEGREE},
         {"fused", no_argument, NULL, OWN_FUSED},
+        {"islands", required_argument, NULL, OWN_ISLANDS},
+        {"cyclic", no_argument, NULL, OWN_CYCLIC},
         {"kv-policy", required_argument, NULL, OWN_POLICY},
         {"verify", required_argument, NULL, OWN_VERIFY},
+        {"draft", required_argument, NULL, OWN_DRAFT},
+        {"draft-model", required_argument, NULL, OWN_DRAFT_MODEL},
+        {"draft-mesh", required_argument, NULL, OWN_DRAFT_MESH},
+        {"overlap", no_argument, NULL, OWN_OVERLAP},
         {"no-compare", no_argument, NULL, OWN_NO_COMPARE},
         {"events", no_argument, NULL, OWN_EVENTS},
     };
-    simulate s = {.layout = mesh_layout_default()};
+    simulate s = {.layout = mesh_layout_default(), .draft_layout = mesh_layout_default()};
     cerium_error err;
     s.layout.width = s.layout.height = 32;
     s.o.n_tokens = 32;
@@ -429,15 +430,21 @@ int wafer_simulate_main(int argc, char **argv)
                             ARRAY_LEN(own), take_own, &s, help));
     if (optind < argc) return usage_error(name, "'%s': a prompt is given with -p", argv[optind]);
     if (s.o.prompt && s.o.prompt_file) return usage_error(name, "a text by -p or -f, not both");
-    if (s.verify && (s.o.sampling.temperature > 0 || s.o.sampling.repetition_penalty > 0))
-        return usage_error(name, "--verify is of greedy text: leave out --temp and "
-                           "--repeat-penalty");
+    if ((s.verify || s.draft) &&
+        (s.o.sampling.temperature > 0 || s.o.sampling.repetition_penalty > 0))
+        return usage_error(name, "--verify is of greedy text, and so is --draft: leave out --temp "
+                           "and --repeat-penalty");
+    if ((s.draft != 0) != (s.draft_model != NULL))
+        return usage_error(name, "--draft N and --draft-model FILE go together");
+    if (s.is_overlapped && !s.draft)
+        return usage_error(name, "--overlap is of drafts: give --draft N and --draft-model FILE");
     int status = open_all(&s, &err);
     if (!status) status = decode(&s, &err);
     if (!status && s.verify) status = verify(&s, &err);
+    if (!status) status = time_step(&s, &err);
     if (!status) {
-        if (s.o.json) print_json(&s);
-        else print_figures(&s);
+        if (s.o.json) wafer_simulate_print_json(&s);
+        else wafer_simulate_print(&s);
     }
     close_all(&s);
     return status ? failed(&err) : 0;

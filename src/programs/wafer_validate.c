@@ -28,6 +28,7 @@ static json_t *json_row(const published_row *row, const validated_row *v)
         "modelled", v->is_modelled, "input", v->is_input, "why", v->why);
     if (!one || !v->is_modelled) return one;
     json_object_set_new(one, "predicted", json_real(v->predicted));
+    if (v->host > 0) json_object_set_new(one, "launched_by_host", json_real(v->host));
     if (v->has_error || v->is_input) json_object_set_new(one, "error", json_real(v->error));
     return one;
 }
@@ -56,10 +57,12 @@ static void print_rows(const published_rows *rows, const validated_row *v)
             printf("not modelled: %s | |\n", v[i].why);
         else if (v[i].is_input)
             printf("%.6g (input) | |\n", v[i].predicted);
-        else if (!v[i].has_error)
-            printf("%.6g | |\n", v[i].predicted);
-        else
-            printf("%.6g | %+.2f %% |\n", v[i].predicted, 100 * v[i].error);
+        else {
+            printf("%.6g", v[i].predicted);
+            if (v[i].host > 0) printf(" (launched by the host: %.6g)", v[i].host);
+            if (v[i].has_error) printf(" | %+.2f %% |\n", 100 * v[i].error);
+            else printf(" | |\n");
+        }
     }
 }
 

@@ -65,6 +65,12 @@ static void draw_axes(const frame *f, const picture_chart *chart)
                f->y0 + HEIGHT / 2.0, f->y0 + HEIGHT / 2.0, chart->y_title);
 }
 
+/* Where colours begin anew, points are hollow. */
+static const char *fill_of(uint32_t series)
+{
+    return series / COLOURS % 2 ? "#ffffff" : colours[series % COLOURS];
+}
+
 static void draw_point(const frame *f, const chart_point *p)
 {
     char safe[200];
@@ -76,9 +82,9 @@ static void draw_point(const frame *f, const chart_point *p)
                colour, colour, safe, p->x.low, p->x.high, p->y.low, p->y.high);
     canvas_put(f->c,
                "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f'/><line x1='%.1f' y1='%.1f' x2='%.1f' "
-               "y2='%.1f'/><circle cx='%.1f' cy='%.1f' r='3.5'/></g>\n",
+               "y2='%.1f'/><circle cx='%.1f' cy='%.1f' r='3.5' fill='%s'/></g>\n",
                at_x(f, p->x.low), y, at_x(f, p->x.high), y, x, at_y(f, p->y.low), x,
-               at_y(f, p->y.high), x, y);
+               at_y(f, p->y.high), x, y, fill_of(p->series));
 }
 
 static void draw_chart(canvas *c, const picture_chart *chart, double y0)
@@ -100,8 +106,9 @@ static void draw_chart(canvas *c, const picture_chart *chart, double y0)
                        at_x(&f, sqrt(p->x.low * p->x.high)), at_y(&f, sqrt(p->y.low * p->y.high)),
                        colours[p->series % COLOURS]);
         if (joined) continue;
-        canvas_put(c, "<circle cx='%d' cy='%.1f' r='4' fill='%s'/>\n", WIDTH - RIGHT + 18,
-                   legend - 4, colours[p->series % COLOURS]);
+        canvas_put(c, "<circle cx='%d' cy='%.1f' r='4' stroke='%s' fill='%s'/>\n",
+                   WIDTH - RIGHT + 18, legend - 4, colours[p->series % COLOURS],
+                   fill_of(p->series));
         canvas_text(c, WIDTH - RIGHT + 28, legend, "s", p->label);
         legend += 17;
     }

@@ -9,6 +9,20 @@ const char *const wafer_spent_names[WAFER_SPENT] = {
     [SPENT_HOP] = "hops",           [SPENT_STREAM] = "streaming",
 };
 
+void events_add(wafer_events *e, const wafer_events *more, uint64_t times, uint64_t of)
+{
+    e->vector_ops += more->vector_ops / of * times;
+    e->vector_steps += more->vector_steps / of * times;
+    e->scalar_ops += more->scalar_ops / of * times;
+    e->macs += more->macs / of * times;
+    e->stages += more->stages / of * times;
+    e->ramps += more->ramps / of * times;
+    e->hops += more->hops / of * times;
+    e->sram_read_bits += more->sram_read_bits / of * times;
+    e->sram_write_bits += more->sram_write_bits / of * times;
+    e->queue_ticks += more->queue_ticks / (int64_t)of * (int64_t)times;
+}
+
 int clocks_open(wafer_clocks *c, uint32_t width, uint32_t height, bool folded,
                 wafer_message_cost cost)
 {

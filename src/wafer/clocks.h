@@ -28,6 +28,9 @@ typedef struct {
     int64_t queue_ticks; /* that messages waited for busy links, all together */
 } wafer_events;
 
+/* e += more / of * times: of `of` that do the same, `times` do it. */
+void events_add(wafer_events *e, const wafer_events *more, uint64_t times, uint64_t of);
+
 /* Where the time of a critical path goes. */
 typedef enum {
     SPENT_ISSUE = 0,  /* starting vector instructions */

@@ -1,4 +1,6 @@
 /* economy.c - joules and dollars, from counted events and from what a machine costs. */
+#include <math.h>
+
 #include "wafer/plan.h"
 
 wafer_band machine_usd_hour(const wafer_machine *m)
@@ -7,6 +9,27 @@ wafer_band machine_usd_hour(const wafer_machine *m)
     const double usd_kw = m->pue * m->usd_kwh;
     return (wafer_band){m->price_usd.low / hours + m->power_kw.low * usd_kw,
                         m->price_usd.high / hours + m->power_kw.high * usd_kw};
+}
+
+/* Wafers of a plan in systems of the machine: a part of one draws that part of its power. */
+static double share_of(const plan_result *plan, const plan_request *r)
+{
+    return (double)plan->layout.wafers / r->machine->wafers_a_system;
+}
+
+wafer_band plan_static_watts(const plan_result *plan, const plan_request *r)
+{
+    const wafer_machine *m = r->machine;
+    const double watts = 1e3 * share_of(plan, r);
+    return (wafer_band){watts * m->power_kw.low * m->mesh.static_share.low,
+                        watts * m->power_kw.high * m->mesh.static_share.high};
+}
+
+wafer_band plan_usd_million(const plan_result *plan, const plan_request *r, wafer_band tokens_s)
+{
+    const wafer_band hour = machine_usd_hour(r->machine);
+    const double scale = ceil(share_of(plan, r)) * 1e6 / 3600;
+    return (wafer_band){hour.low * scale / tokens_s.high, hour.high * scale / tokens_s.low};
 }
 
 static double joules(const wafer_events *e, double busy, double read, double write, double hop,

@@ -7,8 +7,7 @@
 #define WAFER_LOW(name, sdk, tuned, low, high, what)  .name = low,
 #define WAFER_HIGH(name, sdk, tuned, low, high, what) .name = high,
 
-/* Constants at an end of what is known: SDK-style ones are measured. */
-static wafer_style style_end(const plan_request *r, bool high)
+wafer_style plan_style_end(const plan_request *r, bool high)
 {
     wafer_style ends = high ? (wafer_style){WAFER_COST_MAP(WAFER_HIGH).fuses = true}
                             : (wafer_style){WAFER_COST_MAP(WAFER_LOW).fuses = true};
@@ -17,10 +16,10 @@ static wafer_style style_end(const plan_request *r, bool high)
     return r->is_sdk ? r->style : ends;
 }
 
-static int cycles_at(plan_result *out, const plan_result *plan, const plan_request *r, bool high)
+int plan_time_end(plan_result *out, const plan_result *plan, const plan_request *r, bool high)
 {
     plan_request end = *r;
-    end.style = style_end(r, high);
+    end.style = plan_style_end(r, high);
     *out = *plan;
     return plan_time(out, &end);
 }
@@ -32,7 +31,6 @@ static void fill(plan_figures *f, const plan_result *plan, const plan_result *fa
     const wafer_machine *m = r->machine;
     const wafer_mesh *mesh = &m->mesh;
     const plan_layout *l = &plan->layout;
-    const double systems = ceil((double)l->wafers / m->wafers_a_system);
     const double share = (double)l->wafers / m->wafers_a_system; /* of a system's power */
     f->step_us = (wafer_band){fast->cycles / mesh->clock_ghz.high / 1e3 + plan->off_wafer_us[0],
                               slow->cycles / mesh->clock_ghz.low / 1e3 + plan->off_wafer_us[1]};
@@ -45,26 +43,21 @@ static void fill(plan_figures *f, const plan_result *plan, const plan_result *fa
     /* The cores of one region work at a time. */
     const double busy = plan->cycles * l->width * l->height;
     const wafer_band dynamic = mesh_joules(mesh, &plan->events, busy);
-    const double idle_low = 1e3 * m->power_kw.low * mesh->static_share.low * share;
-    const double idle_high = 1e3 * m->power_kw.high * mesh->static_share.high * share;
-    f->joules_user = (wafer_band){dynamic.low / accepted + idle_low / f->user_tokens_s.high,
-                                  dynamic.high / accepted + idle_high / f->user_tokens_s.low};
-    f->joules_system = (wafer_band){dynamic.low / accepted + idle_low / f->system_tokens_s.high,
-                                    dynamic.high / accepted + idle_high / f->system_tokens_s.low};
+    const wafer_band idle = plan_static_watts(plan, r);
+    f->joules_user = (wafer_band){dynamic.low / accepted + idle.low / f->user_tokens_s.high,
+                                  dynamic.high / accepted + idle.high / f->user_tokens_s.low};
+    f->joules_system = (wafer_band){dynamic.low / accepted + idle.low / f->system_tokens_s.high,
+                                    dynamic.high / accepted + idle.high / f->system_tokens_s.low};
     f->rated_joules_user = 1e3 * m->power_kw.high * share / band_middle(f->user_tokens_s);
-    const wafer_band hour = machine_usd_hour(m);
-    const double scale = systems * 1e6 / 3600;
-    f->usd_user = (wafer_band){hour.low * scale / f->user_tokens_s.high,
-                               hour.high * scale / f->user_tokens_s.low};
-    f->usd_system = (wafer_band){hour.low * scale / f->system_tokens_s.high,
-                                 hour.high * scale / f->system_tokens_s.low};
+    f->usd_user = plan_usd_million(plan, r, f->user_tokens_s);
+    f->usd_system = plan_usd_million(plan, r, f->system_tokens_s);
 }
 
 int plan_figure(plan_figures *out, const plan_result *plan, const plan_request *r, double accepted)
 {
     plan_result fast, slow;
-    RETURN_IF(cycles_at(&fast, plan, r, false));
-    RETURN_IF(cycles_at(&slow, plan, r, true));
+    RETURN_IF(plan_time_end(&fast, plan, r, false));
+    RETURN_IF(plan_time_end(&slow, plan, r, true));
     fill(out, plan, &fast, &slow, r, accepted);
     return CERIUM_OK;
 }

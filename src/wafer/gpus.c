@@ -43,7 +43,7 @@ static double tflops(const wafer_gpu *g, wafer_quant quant)
     return quant == QUANT_FP8 ? g->tflops_fp8 : g->tflops_fp16;
 }
 
-gpu_time gpu_decode(const wafer_gpu *g, wafer_stack stack, const gpu_work *work)
+static gpu_time gpu_step(const wafer_gpu *g, wafer_stack stack, const gpu_work *work)
 {
     const step_shape *s = &work->program->shape;
     const double m = (double)work->users * work->draft;
@@ -61,6 +61,20 @@ gpu_time gpu_decode(const wafer_gpu *g, wafer_stack stack, const gpu_work *work)
     return t;
 }
 
+gpu_time gpu_decode(const wafer_gpu *g, wafer_stack stack, const gpu_work *work)
+{
+    gpu_time t = gpu_step(g, stack, work);
+    if (!work->drafter) return t;
+    const gpu_work guess = {.program = work->drafter,
+                            .quant = work->drafter_quant,
+                            .context = work->context,
+                            .users = work->users,
+                            .draft = 1};
+    t.guess_us = (work->draft - 1) * gpu_step(g, stack, &guess).step_us;
+    t.step_us += t.guess_us;
+    return t;
+}
+
 double gpu_prefill_us(const wafer_gpu *g, wafer_stack stack, const gpu_work *work, uint32_t tokens)
 {
     const step_shape *s = &work->program->shape;
@@ -73,9 +87,13 @@ double gpu_prefill_us(const wafer_gpu *g, wafer_stack stack, const gpu_work *wor
 
 uint32_t gpu_users_max(const wafer_gpu *g, const gpu_work *work)
 {
-    const double room = g->devices * g->hbm_gbytes * 1e9 * memory_share -
-                        (double)plan_weight_bytes(work->program, work->quant);
-    const double kv = (double)plan_kv_bytes(work->program, work->context);
+    double room = g->devices * g->hbm_gbytes * 1e9 * memory_share -
+                  (double)plan_weight_bytes(work->program, work->quant);
+    double kv = (double)plan_kv_bytes(work->program, work->context);
+    if (work->drafter) {
+        room -= (double)plan_weight_bytes(work->drafter, work->drafter_quant);
+        kv += (double)plan_kv_bytes(work->drafter, work->context);
+    }
     if (room < kv) return 0;
     return (uint32_t)fmin(kv > 0 ? room / kv : 65536, 65536);
 }

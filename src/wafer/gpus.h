@@ -10,6 +10,8 @@ typedef struct {
     uint32_t context;
     uint32_t users; /* decoded together */
     uint32_t draft; /* tokens verified in a step for each; 1 = none */
+    const step_program *drafter; /* guesses all of them but one, in turns with it; or NULL */
+    wafer_quant drafter_quant;
 } gpu_work;
 
 typedef struct {
@@ -17,13 +19,15 @@ typedef struct {
     double compute_us; /* where that is longer */
     double layers_us;  /* launches and small kernels */
     double reduce_us;  /* all-reduces */
+    double guess_us;   /* all of these, of the model that drafts */
     double step_us;
 } gpu_time;
 
 gpu_time gpu_decode(const wafer_gpu *g, wafer_stack stack, const gpu_work *work);
 /* A prompt of so many tokens at 60 % of the dense peak. */
 double gpu_prefill_us(const wafer_gpu *g, wafer_stack stack, const gpu_work *work, uint32_t tokens);
-/* Users whose KV fits beside the weights; 0 where the weights do not fit. */
+/* Users whose KV fits beside the weights, those of a model that drafts as well; 0 where the
+ * weights do not fit. */
 uint32_t gpu_users_max(const wafer_gpu *g, const gpu_work *work);
 
 /* Bytes of weights that a step of m tokens reads. */

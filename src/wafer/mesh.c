@@ -28,19 +28,25 @@ static int open_model(mesh *m, const gguf_file *file, cerium_error *err)
     return status ? error_set(err, status, "no memory for the weights of a mesh") : CERIUM_OK;
 }
 
+static bool is_apart(const mesh *m, step_kind kind)
+{
+    return m->islands.n && (kind == STEP_EXPERTS_UP || kind == STEP_EXPERTS_DOWN);
+}
+
 /* How a matrix is cut: K along an axis, rows along the other. */
 static void cut(const mesh *m, const step_op *op, int i, mesh_tiles *t)
 {
-    const bool is_qkv = op->kind == STEP_QKV;
+    const bool is_qkv = op->kind == STEP_QKV, apart = is_apart(m, op->kind);
+    const mesh_split *hidden = apart ? &m->island_h : &m->split_h;
     t->k_axis = WAFER_AXIS_Y;
-    t->k = &m->split_e;
+    t->k = apart ? &m->island_e : &m->split_e;
     switch (op->kind) {
+    case STEP_EXPERTS_DOWN:
     case STEP_OUT:
     case STEP_FFN_DOWN:
-    case STEP_EXPERTS_DOWN:
         t->k_axis = WAFER_AXIS_X;
-        t->k = op->kind == STEP_OUT ? &m->split_q : &m->split_h;
-        t->n = &m->split_e;
+        t->k = op->kind == STEP_OUT ? &m->split_q : hidden;
+        t->n = apart ? &m->island_e : &m->split_e;
         break;
     case STEP_ROUTE: t->n = &m->split_r; break;
     case STEP_EMBED:
@@ -48,7 +54,7 @@ static void cut(const mesh *m, const step_op *op, int i, mesh_tiles *t)
     case STEP_QKV:
     case STEP_FFN_UP:
     case STEP_EXPERTS_UP:
-    case STEP_ATTEND: t->n = !is_qkv ? &m->split_h : i ? &m->split_kv : &m->split_q; break;
+    case STEP_ATTEND: t->n = !is_qkv ? hidden : i ? &m->split_kv : &m->split_q; break;
     }
 }
 
@@ -93,8 +99,9 @@ static uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
 /* Output rows of the longest piece that a product computes at once. */
 static uint32_t longest_piece(const mesh *m)
 {
-    const mesh_split *const splits[] = {&m->split_e, &m->split_q, &m->split_kv,
-                                        &m->split_h, &m->split_v, &m->split_r};
+    const mesh_split *const splits[] = {&m->split_e, &m->split_q,  &m->split_kv,
+                                        &m->split_h, &m->split_v,  &m->split_r,
+                                        &m->island_e, &m->island_h, &m->prompt_e};
     uint32_t longest = 1;
     for (size_t i = 0; i < ARRAY_LEN(splits); i++) longest = greater(longest, splits[i]->most);
     return longest;
@@ -134,6 +141,7 @@ static int own_buffers(mesh *m, cerium_error *err)
     m->others = mesh_own(m, s->n_vocab, sizeof(float));
     m->events = mesh_own(m, (size_t)l->width * l->height, sizeof *m->events);
     RETURN_IF(sampler_open(&m->sampler, s->n_vocab, err));
+    if (m->islands.n) RETURN_IF(mesh_islands_own(m));
     return m->short_of_memory ? CERIUM_ERR_MEMORY : mesh_kv_open(m);
 }
 
@@ -144,6 +152,11 @@ static int open_parts(mesh *m, bool with_bound, cerium_error *err)
     RETURN_IF(mesh_schedule_make(m, &m->sum[WAFER_AXIS_X], m->layout.width, degree));
     RETURN_IF(mesh_schedule_make(m, &m->sum[WAFER_AXIS_Y], m->layout.height, degree));
     RETURN_IF(mesh_schedule_make(m, &m->strip_sum, m->strips.cores, 1));
+    m->whole = (mesh_ground){.width = m->layout.width, .height = m->layout.height,
+                             .sum = {&m->sum[WAFER_AXIS_X], &m->sum[WAFER_AXIS_Y]}};
+    m->on = &m->whole;
+    if (m->layout.choice.experts == WAFER_EXPERTS_ISLANDS) RETURN_IF(mesh_islands_make(m));
+    if (m->layout.cyclic) RETURN_IF(mesh_cyclic_make(m));
     if (with_bound) RETURN_IF(mesh_bound_open(m));
     RETURN_IF(make_tiles(m));
     return own_buffers(m, err);
@@ -195,6 +208,7 @@ void mesh_close(mesh **m)
 
 const step_shape *mesh_shape(const mesh *m) { return &m->program->shape; }
 const mesh_layout *mesh_layout_of(const mesh *m) { return &m->layout; }
+const step_program *mesh_program(const mesh *m) { return m->program; }
 const mesh_core_events *mesh_events(const mesh *m) { return m->events; }
 const mesh_kind_events *mesh_kinds(const mesh *m) { return m->kinds; }
 
@@ -204,11 +218,20 @@ void mesh_events_clear(mesh *m)
     memset(m->kinds, 0, sizeof m->kinds);
 }
 
-/* A slice that ends inside a block has the whole block's scales. */
-static uint64_t tile_bytes(const mesh_tiles *t, uint32_t n, uint32_t k)
+/* What a core keeps of t.  A slice that ends inside a block has the whole block's scales. */
+static uint64_t tile_bytes(const mesh *m, const mesh_tiles *t, uint32_t x, uint32_t y)
 {
     const uint64_t values = block_values(t->w->type), size = block_bytes(t->w->type);
-    return (uint64_t)t->w->n_matrices * t->n->share[n] *
+    const bool along_x = t->k_axis == WAFER_AXIS_X;
+    const bool apart = t->k == &m->island_e || t->k == &m->island_h;
+    uint32_t n_matrices = t->w->n_matrices;
+    if (apart) {
+        n_matrices = mesh_islands_held(m, x, y, n_matrices);
+        x %= m->islands.side;
+        y %= m->islands.side;
+    }
+    const uint32_t n = along_x ? y : x, k = along_x ? x : y;
+    return (uint64_t)n_matrices * t->n->share[n] *
            ((t->k->share[k] * size + values - 1) / values);
 }
 
@@ -222,12 +245,8 @@ uint64_t mesh_core_weight_bytes(const mesh *m)
     cut(m, embed, 0, &apart);
     for (uint32_t y = 0; y < m->layout.height; y++)
         for (uint32_t x = 0; x < m->layout.width; x++) {
-            uint64_t sum = is_tied ? 0 : tile_bytes(&apart, x, y);
-            for (uint32_t i = 0; i < m->n_tiles; i++) {
-                const mesh_tiles *t = &m->tiles[i];
-                const bool along_x = t->k_axis == WAFER_AXIS_X;
-                sum += tile_bytes(t, along_x ? y : x, along_x ? x : y);
-            }
+            uint64_t sum = is_tied ? 0 : tile_bytes(m, &apart, x, y);
+            for (uint32_t i = 0; i < m->n_tiles; i++) sum += tile_bytes(m, &m->tiles[i], x, y);
             if (sum > most) most = sum;
         }
     return most;

@@ -11,7 +11,11 @@
  * EQUAL: a page of 64 tokens after the other, as docs/numerics.md has it: its maxima meet, which is
  * exact; its partial sums and, of floats, its outputs walk from token to token.
  * MESH: every row starts from nothing over the tokens that it has, 64 at a time, and the running
- * softmaxes of the rows meet by the schedule along y. */
+ * softmaxes of the rows meet by the schedule along y.
+ * Of a prompt queries stay on the line of their row; keys and values go round along y, as the
+ * operands of its products do, and each row keeps what of the new ones it is to keep.  The columns
+ * of a strip share the softmax of a line's rows there, and each key meets all queries of a line at
+ * once: prompt_attend.c is the time of it. */
 #include "kernels/kv_i8.h"
 #include "wafer/mesh_core.h"
 
@@ -169,23 +173,53 @@ static void walk_equal(mesh *m, const seeing *s)
     }
 }
 
+/* Some tokens, 64 at a time. */
+static void take_tokens(mesh *m, const seeing *s, kernel_softmax_state *state, float *out,
+                        mesh_kv_range r)
+{
+    batch b = {0};
+    for (uint32_t t = r.begin; t < r.end; t += r.stride) {
+        b.token[b.end++] = t;
+        if (b.end < KERNEL_PAGE && t + r.stride < r.end) continue;
+        step(m, s, state, out, &b);
+        b.end = 0;
+    }
+}
+
+/* What a row has of a prompt's attention when its keys and values begin to go round: the tokens
+ * that it keeps from before, and those of the pass that are its own. */
+static void ring_sets(const mesh *m, const seeing *s, uint32_t y, mesh_kv_range sets[2])
+{
+    const uint32_t old = s->end < m->position ? s->end : m->position;
+    const wafer_range own = tile_range(m->n_rows, m->line_rows, y);
+    uint32_t begin = m->position + own.begin, end = m->position + own.end;
+    sets[0] = mesh_kv_tokens(m, s->op->layer, y, s->first, s->first > old ? s->first : old);
+    begin = begin > s->first ? begin : s->first;
+    end = end < s->end ? end : s->end;
+    sets[1] = (mesh_kv_range){.begin = begin, .end = end > begin ? end : begin, .stride = 1};
+}
+
+/* A row stays on its line, and what the lines have comes by in the order of their ring. */
+static void walk_ring(mesh *m, const seeing *s, uint32_t line)
+{
+    clear(m, &m->state[0], m->out);
+    for (uint32_t i = 0; i < m->layout.height; i++) {
+        mesh_kv_range sets[2];
+        ring_sets(m, s, mesh_ring_core(m->layout.height, line, i), sets);
+        for (int j = 0; j < 2; j++) take_tokens(m, s, &m->state[0], m->out, sets[j]);
+    }
+}
+
 /* Every row over what it has, then the rows meet. */
 static void walk_apart(mesh *m, const seeing *s)
 {
     const uint32_t d = m->program->shape.head_dim, h = m->layout.height;
     const mesh_schedule *sum = &m->sum[WAFER_AXIS_Y];
-    batch b = {0};
     for (uint32_t y = 0; y < h; y++) {
         float *out = m->out + (size_t)y * d;
         clear(m, &m->state[y], out);
-        const mesh_kv_range r = mesh_kv_tokens(m, s->op->layer, y, s->first, s->end);
-        b.end = 0;
-        for (uint32_t t = r.begin; t < r.end; t += r.stride) {
-            b.token[b.end++] = t;
-            if (b.end < KERNEL_PAGE && t + r.stride < r.end) continue;
-            step(m, s, &m->state[y], out, &b);
-            b.end = 0;
-        }
+        take_tokens(m, s, &m->state[y], out,
+                    mesh_kv_tokens(m, s->op->layer, y, s->first, s->end));
     }
     for (uint32_t i = 0; i < sum->n_adds; i++) {
         const uint32_t from = sum->adds[i].from, to = sum->adds[i].to;
@@ -215,26 +249,118 @@ static void finish(mesh *m, const step_op *op, uint32_t row, uint32_t head)
 
 /* ---- counting ---- */
 
+static uint32_t strip_heads(const mesh *m, uint32_t strip)
+{
+    const uint32_t left = m->program->shape.n_kv_heads - strip * m->strips.heads;
+    return left < m->strips.heads ? left : m->strips.heads;
+}
+
+/* A strip's query heads of one row, against n tokens in row y of the mesh. */
+static void count_tokens(mesh *m, uint32_t strip, uint32_t y, uint32_t n)
+{
+    const wafer_strips *t = &m->strips;
+    const uint32_t heads = strip_heads(m, strip), n_q = heads * t->queries;
+    const uint32_t first = strip * t->cores;
+    for (uint32_t c = 0; n && c < t->cores; c++) {
+        const uint64_t channels = m->split_kv.share[first + c] / heads;
+        mesh_count_core(m, first + c, y, n_q * channels, n);          /* scores */
+        mesh_count_core(m, first + c, y, n_q, n);                     /* exp and sum */
+        mesh_count_core(m, first + c, y, (uint64_t)n_q * n, (uint32_t)channels); /* values */
+    }
+    mesh_count_adds(m, WAFER_AXIS_X, y, &m->strip_sum, first, (uint64_t)n_q * n);
+    mesh_count_broadcast(m, WAFER_AXIS_X, y, first + m->strip_sum.root, first, first + t->cores,
+                         (uint64_t)n_q * n);
+}
+
+static uint32_t range_tokens(mesh_kv_range r) { return tiles_of(r.end - r.begin, r.stride); }
+
+/* Rows of a line of a prompt that see a token. */
+static wafer_range rows_seeing(const mesh *m, const step_op *op, wafer_range rows, uint32_t token)
+{
+    const uint32_t past = op->window ? token + op->window : UINT32_MAX; /* it is seen before that */
+    const uint32_t first = token > m->position ? token - m->position : 0;
+    const uint32_t end = past > m->position ? past - m->position : 0;
+    wafer_range r = {first > rows.begin ? first : rows.begin, end < rows.end ? end : rows.end};
+    if (r.end < r.begin) r.end = r.begin;
+    return r;
+}
+
+/* A strip's softmax over what comes by on a line: each of its rows sees n [n_rows] tokens.  The
+ * columns share it, a row of a head each, and give each other the weights, with what the sums
+ * before them are multiplied by. */
+static void count_softmax(mesh *m, uint32_t strip, uint32_t line, const uint32_t *n,
+                          uint32_t n_rows)
+{
+    const wafer_strips *t = &m->strips;
+    const uint32_t first = strip * t->cores, n_q = strip_heads(m, strip) * t->queries;
+    uint64_t pairs = 0, rows = 0;
+    for (uint32_t i = 0; i < n_rows; i++) {
+        for (uint32_t h = 0; n[i] && h < n_q; h++)
+            mesh_count_core(m, first + (uint32_t)(rows * n_q + h) % t->cores, line, 1, n[i]);
+        pairs += n[i];
+        rows += n[i] != 0;
+    }
+    for (int back = 0; back < 2; back++) { /* scores; weights */
+        const uint64_t values = n_q * (pairs + (back ? rows : 0));
+        mesh_count_adds(m, WAFER_AXIS_X, line, &m->strip_sum, first, values);
+        mesh_count_broadcast(m, WAFER_AXIS_X, line, first + m->strip_sum.root, first,
+                             first + t->cores, values);
+    }
+    for (uint32_t c = first; rows && c < first + t->cores; c++)
+        mesh_count_core(m, c, line, m->split_kv.share[c], (uint32_t)rows * t->queries);
+}
+
+/* Of each key and value the channels of a core with the queries of its line that see it. */
+static void count_set(mesh *m, const step_op *op, uint32_t line, wafer_range rows,
+                      mesh_kv_range set)
+{
+    uint32_t n[MESH_ROWS_MAX] = {0};
+    bool any = false;
+    for (uint32_t token = set.begin; token < set.end; token += set.stride) {
+        const wafer_range see = rows_seeing(m, op, rows, token);
+        const uint32_t length = (see.end - see.begin) * m->strips.queries;
+        for (uint32_t r = see.begin; r < see.end; r++) n[r - rows.begin]++;
+        for (uint32_t x = 0; length && x < m->strips.strips * m->strips.cores; x++)
+            mesh_count_core(m, x, line, 2 * (uint64_t)m->split_kv.share[x], length);
+        any |= length != 0;
+    }
+    for (uint32_t strip = 0; any && strip < m->strips.strips; strip++)
+        count_softmax(m, strip, line, n, rows.end - rows.begin);
+}
+
+/* A line's rows of a prompt, against what all lines have of keys and values. */
+static void count_line(mesh *m, const step_op *op, uint32_t line)
+{
+    const wafer_range rows = tile_range(m->n_rows, m->line_rows, line);
+    if (rows.begin == rows.end) return;
+    const uint32_t seen = m->position + rows.begin + 1; /* by the first of them */
+    const seeing all = {.op = op, .end = m->position + rows.end,
+                        .first = op->window && seen > op->window ? seen - op->window : 0};
+    for (uint32_t y = 0; y < m->layout.height; y++) {
+        mesh_kv_range sets[2];
+        ring_sets(m, &all, y, sets);
+        for (int j = 0; j < 2; j++) count_set(m, op, line, rows, sets[j]);
+    }
+}
+
+/* All keys and values that a row of the prompt sees go round. */
+static void count_rings(mesh *m, const step_op *op)
+{
+    const uint32_t end = m->position + m->n_rows, seen = m->position + 1;
+    const uint32_t first = op->window && seen > op->window ? seen - op->window : 0;
+    for (uint32_t x = 0; x < m->layout.width; x++)
+        mesh_count_ring(m, WAFER_AXIS_Y, x, mesh_kv_wavelets(m, x) * (end - first));
+}
+
 /* Of the query heads of a strip, one row of the pass. */
 static void count_row(mesh *m, const seeing *s, uint32_t strip)
 {
     const wafer_strips *t = &m->strips;
-    const uint32_t left = m->program->shape.n_kv_heads - strip * t->heads;
-    const uint32_t heads = left < t->heads ? left : t->heads, n_q = heads * t->queries;
+    const uint32_t n_q = strip_heads(m, strip) * t->queries;
     const uint32_t h = m->layout.height, first = strip * t->cores;
-    for (uint32_t y = 0; y < h; y++) {
-        const mesh_kv_range r = mesh_kv_tokens(m, s->op->layer, y, s->first, s->end);
-        const uint32_t n = tiles_of(r.end - r.begin, r.stride);
-        for (uint32_t c = 0; n && c < t->cores; c++) {
-            const uint64_t channels = m->split_kv.share[first + c] / heads;
-            mesh_count_core(m, first + c, y, n_q * channels, n);          /* scores */
-            mesh_count_core(m, first + c, y, n_q, n);                     /* exp and sum */
-            mesh_count_core(m, first + c, y, (uint64_t)n_q * n, (uint32_t)channels); /* values */
-        }
-        mesh_count_adds(m, WAFER_AXIS_X, y, &m->strip_sum, first, (uint64_t)n_q * n);
-        mesh_count_broadcast(m, WAFER_AXIS_X, y, first + m->strip_sum.root, first,
-                             first + t->cores, (uint64_t)n_q * n);
-    }
+    for (uint32_t y = 0; y < h; y++)
+        count_tokens(m, strip, y, range_tokens(mesh_kv_tokens(m, s->op->layer, y, s->first,
+                                                              s->end)));
     for (uint32_t c = first; c < first + t->cores; c++) {
         const mesh_schedule *sum = &m->sum[WAFER_AXIS_Y];
         const uint64_t values = m->split_q.share[c] + 2 * n_q;
@@ -253,12 +379,15 @@ void mesh_attend(mesh *m, const step_op *op)
         for (uint32_t h = 0; h < s->n_heads; h++) {
             see.kv_head = h / m->strips.queries;
             see.query = m->queries + ((size_t)r * s->n_heads + h) * m->query_bytes;
-            if (m->layout.order == MESH_EQUAL) walk_equal(m, &see);
+            if (m->is_prompt) walk_ring(m, &see, r / m->line_rows);
+            else if (m->layout.order == MESH_EQUAL) walk_equal(m, &see);
             else walk_apart(m, &see);
             finish(m, op, r, h);
         }
-        for (uint32_t strip = 0; strip < m->strips.strips; strip++)
+        for (uint32_t strip = 0; !m->is_prompt && strip < m->strips.strips; strip++)
             count_row(m, &see, strip);
-        m->kinds[m->kind].collectives += 2;
+        m->kinds[m->kind].collectives += m->is_prompt ? 0 : 2;
     }
+    for (uint32_t y = 0; m->is_prompt && y < m->layout.height; y++) count_line(m, op, y);
+    if (m->is_prompt) count_rings(m, op);
 }

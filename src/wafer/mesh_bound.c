@@ -69,9 +69,12 @@ float mesh_bound_rounded(float variance, float step)
 /* Additions that a term passes through in the CPU's order and in the mesh's. */
 static float product_depth(const mesh *m, const mesh_tiles *t)
 {
-    const uint32_t meets = m->sum[t->k_axis].depth, cols = t->w->cols, share = t->k->most;
+    const uint32_t meets = m->is_prompt ? 0 : m->on->sum[t->k_axis]->depth, cols = t->w->cols;
+    const uint32_t share = m->is_prompt ? cols : t->k->most;
     if (!t->unit) return (float)(cols + share + meets);
     const uint32_t in_group = panel_is_super(t->w->type) || panel_is_wide(t->w->type) ? 2 : 5;
+    if (m->is_prompt)
+        return (float)(2 * in_group + kernel_n_groups(cols) + mesh_cyclic_adds(m, t));
     return (float)(2 * in_group + kernel_n_groups(cols) + kernel_n_groups(share) + 1 + meets);
 }
 
@@ -101,7 +104,8 @@ static void norm(mesh *m, const step_op *op, uint32_t row)
     const uint32_t n = s->n_embd;
     const float *x = m->x + (size_t)row * n, *v = m->bound->x + (size_t)row * n;
     float *out = m->bound->normed + (size_t)row * n;
-    const float depth = (float)(n / 16 + 5 + m->split_e.most / 16 + 5 + m->sum[WAFER_AXIS_Y].depth);
+    const uint32_t meets = m->sum[mesh_stream_axis(m)].depth, share = mesh_stream(m)->most;
+    const float depth = (float)(n / 16 + 5 + share / 16 + 5 + meets);
     float mean = 0, squares = 0, of_sum = 0, of_mean = 0;
     if (s->norm_kind == STEP_NORM_LAYER) {
         for (uint32_t i = 0; i < n; i++) {
@@ -276,7 +280,10 @@ void mesh_bound_down(mesh *m, const mesh_tiles *w, uint32_t expert, uint32_t row
     }
     product(m, b->y[0], w, expert, &m->hidden, hidden, b->hidden + (size_t)hidden * m->hidden.width,
             y);
-    add_to_x(m, row, b->y[0], weight, y, weight * weight * (of_weight + 8 * ROUNDING));
+    /* From islands weighted answers come, rounded, and meet in at most k adds: a partial sum of k
+     * terms is at most k times the sum of their squares. */
+    const float meets = m->islands.n ? (float)(k * (k + 1) + 1) : 0.0f;
+    add_to_x(m, row, b->y[0], weight, y, weight * weight * (of_weight + (8 + meets) * ROUNDING));
 }
 
 void mesh_bound_head(mesh *m, const step_op *op, const mesh_tiles *w, uint32_t row,

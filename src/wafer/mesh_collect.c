@@ -44,7 +44,7 @@ static void run_apart(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, c
         mesh_tile_run(t, matrix, n, k, x, m->sums + (size_t)k->core * rows, true);
     }
     for (size_t i = 0; i < all; i++) m->partial[i] = m->sums[i].acc;
-    memcpy(y, mesh_meet(&m->sum[t->k_axis], m->partial, rows), rows * sizeof *y);
+    memcpy(y, mesh_meet(m->on->sum[t->k_axis], m->partial, rows), rows * sizeof *y);
 }
 
 /* ---- counting ---- */
@@ -52,7 +52,7 @@ static void run_apart(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, c
 static mesh_core_events *core_at(mesh *m, wafer_axis axis, uint32_t line, uint32_t at)
 {
     const uint32_t x = axis == WAFER_AXIS_X ? at : line, y = axis == WAFER_AXIS_X ? line : at;
-    return &m->events[(size_t)y * m->layout.width + x];
+    return &m->events[(size_t)(m->on->y + y) * m->layout.width + m->on->x + x];
 }
 
 static void count_vector(mesh *m, mesh_core_events *core, uint64_t n_issues, uint64_t length)
@@ -117,7 +117,7 @@ void mesh_count_adds(mesh *m, wafer_axis axis, uint32_t line, const mesh_schedul
 void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, uint32_t n,
                            uint32_t n_times)
 {
-    const mesh_schedule *s = &m->sum[axis];
+    const mesh_schedule *s = m->on->sum[axis];
     const uint32_t n_lines = mesh_side(m, axis == WAFER_AXIS_X ? WAFER_AXIS_Y : WAFER_AXIS_X);
     m->kinds[m->kind].collectives++;
     for (uint32_t line = 0; line < n_lines; line++) {
@@ -130,8 +130,9 @@ void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, ui
 
 void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times)
 {
-    const size_t n_cores = (size_t)m->layout.width * m->layout.height;
-    for (size_t c = 0; c < n_cores; c++) count_vector(m, &m->events[c], n_times, n);
+    for (uint32_t y = 0; y < m->on->height; y++)
+        for (uint32_t x = 0; x < m->on->width; x++)
+            count_vector(m, core_at(m, WAFER_AXIS_X, y, x), n_times, n);
 }
 
 /* Accumulators of EQUAL order that are handed on beside those of closed groups, where a slice ends
@@ -160,11 +161,27 @@ static void count_product(mesh *m, const mesh_tiles *t, uint32_t n_rows)
     count_open_groups(m, t, n_rows);
 }
 
+void mesh_count_rows(mesh *m, uint32_t n, uint32_t n_times)
+{
+    if (!m->is_prompt) mesh_count_work(m, n, n_times * m->n_rows);
+    for (uint32_t r = 0; m->is_prompt && r < m->n_rows; r++) {
+        mesh_at_row(m, r);
+        mesh_count_work(m, n, n_times);
+    }
+    mesh_at_all(m);
+}
+
 /* ---- products ---- */
 
 void mesh_matmul(mesh *m, float *y, size_t stride, const mesh_tiles *t, uint32_t matrix,
                  const mesh_rows *x, uint32_t row, uint32_t n_rows)
 {
+    for (uint32_t r = 0; m->is_prompt && r < n_rows; r++)
+        mesh_cyclic_row(m, y + r * stride, t, matrix, x, row + r, (row + r) / m->line_rows);
+    if (m->is_prompt) {
+        mesh_cyclic_count(m, t);
+        return;
+    }
     for (uint32_t r = row; r < row + n_rows; r++, y += stride) {
         const void *in = t->unit ? (const void *)(x->q + (size_t)r * kernel_n_groups(x->width))
                                  : (const void *)(x->f + (size_t)r * x->width);
@@ -184,7 +201,7 @@ void mesh_count_gather(mesh *m, const mesh_split *split, uint32_t n_times)
         const uint32_t first = s * t->cores;
         uint64_t all = 0;
         for (uint32_t c = 0; c < t->cores; c++) all += split->share[first + c];
-        for (uint32_t y = 0; y < m->layout.height; y++) {
+        for (uint32_t y = 0; y < m->on->height; y++) {
             mesh_count_adds(m, WAFER_AXIS_X, y, &m->strip_sum, first, all * n_times);
             mesh_count_broadcast(m, WAFER_AXIS_X, y, first + m->strip_sum.root, first,
                                  first + t->cores, all * n_times);

@@ -68,6 +68,12 @@ typedef struct {
 
 typedef struct mesh_bound mesh_bound;
 
+/* Cores that work together: all, or those of an island. */
+typedef struct {
+    uint32_t x, y, width, height;
+    const mesh_schedule *sum[2]; /* along x, along y */
+} mesh_ground;
+
 struct model;
 
 struct mesh {
@@ -83,6 +89,24 @@ struct mesh {
     mesh_split split_e, split_q, split_kv, split_h, split_v, split_r;
     mesh_schedule sum[2];              /* along x, along y */
     mesh_schedule strip_sum;           /* along the columns of a strip */
+    mesh_ground whole;
+    const mesh_ground *on;             /* where sums are made, and counted */
+
+    /* prompts as cyclic products: mesh_cyclic.c */
+    bool is_prompt;                    /* of the pass */
+    uint32_t line_rows;                /* rows of the pass that a line of cores has */
+    mesh_ground *lines;                /* [height] */
+    mesh_split prompt_e;               /* of n_embd, along x */
+
+    /* experts on islands: mesh_islands.c; n is 0 where there are none */
+    wafer_islands islands;
+    mesh_ground *grounds;              /* [islands.n] */
+    mesh_schedule island_sum;
+    mesh_split island_e, island_h;     /* over the side of an island */
+    mesh_split island_part;            /* of n_embd, over its columns: parts of each slice */
+    mesh_rows told;                    /* [rows][experts used]: what an island has been told */
+    float *answers;                    /* [experts used][n_embd], of a row of the pass */
+    float *met;                        /* [columns of islands][n_embd], what their columns sum to */
 
     /* keys and values: where they are does not show in the order of the array */
     uint32_t kv_pages;
@@ -119,22 +143,43 @@ struct mesh {
     mesh_kind_events kinds[MESH_KIND_END];
     mesh_bound *bound;                 /* NULL without */
 
-    void *owned[64];                   /* every allocation but the mappings */
+    void *owned[96];                   /* every allocation but the mappings */
     uint32_t n_owned;
     bool short_of_memory;
 };
 
+/* The residual stream lies along y, of a prompt along x: a row on one line of cores. */
+static inline const mesh_split *mesh_stream(const mesh *m)
+{
+    return m->is_prompt ? &m->prompt_e : &m->split_e;
+}
+static inline wafer_axis mesh_stream_axis(const mesh *m)
+{
+    return m->is_prompt ? WAFER_AXIS_X : WAFER_AXIS_Y;
+}
+/* What follows is work on row r of the pass; on all of them again. */
+static inline void mesh_at_row(mesh *m, uint32_t r)
+{
+    if (m->is_prompt) m->on = &m->lines[r / m->line_rows];
+}
+static inline void mesh_at_all(mesh *m) { m->on = &m->whole; }
+
 /* Memory that mesh_close() frees: zeroed; NULL and m->short_of_memory when there is none. */
 void *mesh_own(mesh *m, size_t n, size_t size);
 
+/* Of the ground that is worked on. */
 static inline uint32_t mesh_side(const mesh *m, wafer_axis axis)
 {
-    return axis == WAFER_AXIS_X ? m->layout.width : m->layout.height;
+    return axis == WAFER_AXIS_X ? m->on->width : m->on->height;
 }
 
 /* ---- mesh_layout.c: who has what ---- */
 
 int mesh_splits_make(mesh *m);
+/* Values [0, n) over n_cores in even tiles; and without values, of at most so many pieces. */
+int mesh_split_even(mesh *m, mesh_split *s, uint32_t n, uint32_t n_cores);
+int mesh_split_begin(mesh *m, mesh_split *s, uint32_t n, uint32_t n_cores, uint32_t pieces_max);
+void mesh_split_add(mesh_split *s, uint32_t core, uint32_t begin, uint32_t end);
 /* The adds of a line of n cores, into adds [n]; returns the root. */
 uint32_t mesh_adds(const mesh_layout *l, uint32_t n, uint32_t degree, wafer_add *adds);
 int mesh_schedule_make(mesh *m, mesh_schedule *s, uint32_t n, uint32_t degree);
@@ -173,6 +218,8 @@ void mesh_count_broadcast(mesh *m, wafer_axis axis, uint32_t line, uint32_t root
 void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, uint32_t n,
                            uint32_t n_times);
 void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times);
+/* The same for each row of the pass, of a prompt on its line. */
+void mesh_count_rows(mesh *m, uint32_t n, uint32_t n_times);
 void mesh_count_gather(mesh *m, const mesh_split *split, uint32_t n_times);
 
 /* ---- mesh_kv.c: who keeps which token ---- */
@@ -186,9 +233,41 @@ int mesh_kv_open(mesh *m);
 kernel_kv_page mesh_kv_page(const mesh *m, uint32_t layer, uint32_t head, uint32_t token);
 /* Keys and values of a row of the pass come in, after those before it; op is the QKV. */
 void mesh_kv_write(mesh *m, const step_op *op, uint32_t row);
+/* Wavelets of a token, key and value, on one core of column x. */
+uint64_t mesh_kv_wavelets(const mesh *m, uint32_t x);
 /* Of the tokens [begin, end), those that row y of the mesh keeps. */
 mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t begin,
                              uint32_t end);
+
+/* ---- mesh_cyclic.c: products of a prompt ---- */
+
+int mesh_cyclic_make(mesh *m);
+/* The core of a line of n that has the s-th place after core `at` on the line's ring. */
+uint32_t mesh_ring_core(uint32_t n, uint32_t at, uint32_t s);
+/* y = W x[row] with the sums of the cores of that row's line: nothing is counted. */
+void mesh_cyclic_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, const mesh_rows *x,
+                     uint32_t row, uint32_t line);
+/* A product for all rows; for the rows that chose each expert. */
+void mesh_cyclic_count(mesh *m, const mesh_tiles *t);
+void mesh_cyclic_count_experts(mesh *m, const mesh_tiles *t);
+/* n values at each core of a line go round. */
+void mesh_count_ring(mesh *m, wafer_axis axis, uint32_t line, uint64_t n);
+/* Additions that a term passes through at most. */
+uint32_t mesh_cyclic_adds(const mesh *m, const mesh_tiles *t);
+
+/* ---- mesh_islands.c: experts that lie apart ---- */
+
+int mesh_islands_make(mesh *m);
+int mesh_islands_own(mesh *m);
+/* The bytes of a core's experts are those of so many; x, y: the core. */
+uint32_t mesh_islands_held(const mesh *m, uint32_t x, uint32_t y, uint32_t n_experts);
+/* Every row of the pass to the islands of its chosen experts: rows of m->told. */
+void mesh_islands_tell(mesh *m, bool acts);
+/* From now on the island at which a row for that expert has arrived works, alone, until
+ * mesh_at_all(); returns which of all experts is the one that it takes. */
+uint32_t mesh_islands_enter(mesh *m, uint32_t expert);
+/* A row of x += what its experts answered: m->answers, in MESH order weighted already. */
+void mesh_islands_answer(mesh *m, uint32_t row);
 
 /* ---- mesh_attend.c, mesh_experts.c, mesh_sample.c ---- */
 

@@ -1,4 +1,5 @@
-/* mesh_experts.c - mixture of experts: every core has a part of each expert.
+/* mesh_experts.c - mixture of experts: every core has a part of each expert, or they lie on
+ * islands (mesh_islands.c).
  *
  * All cores of a row learn the router's best in a reduction along x; ties go to the lower index,
  * so the order in which candidates meet does not matter. */
@@ -58,12 +59,23 @@ void mesh_route(mesh *m, const step_op *op, const mesh_tiles *const *w)
     mesh_matmul(m, m->y, n, w[0], 0, &m->normed, 0, m->n_rows);
     for (uint32_t r = 0; r < m->n_rows; r++) {
         float *logits = m->y + (size_t)r * n;
+        mesh_at_row(m, r);
         mesh_scale_output(m, logits, w[0]->n, r);
         mesh_norm_end(m, r);
         if (op->bias[0]) m->k.add(logits, op->bias[0], n);
         if (m->bound) mesh_bound_route(m, op, w[0], r, logits);
         choose(m, logits, m->chosen + (size_t)r * k, m->weight + (size_t)r * k);
     }
+    mesh_at_all(m);
+}
+
+/* y = W_e x[row], for row r of the pass.  Rows of a prompt that chose the same expert pass it
+ * together, and are counted so. */
+static void product(mesh *m, float *y, const mesh_tiles *w, uint32_t e, const mesh_rows *x,
+                    uint32_t row, uint32_t r)
+{
+    if (m->is_prompt) mesh_cyclic_row(m, y, w, e, x, row, r / m->line_rows);
+    else mesh_matmul(m, y, w->w->rows, w, e, x, row, 1);
 }
 
 /* Row r, expert number i of its chosen: hidden row r k + i. */
@@ -71,18 +83,34 @@ void mesh_experts_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
 {
     const step_shape *s = &m->program->shape;
     const uint32_t n = s->n_ff_expert, k = s->n_experts_used;
+    const bool apart = m->islands.n != 0;
+    if (apart) mesh_islands_tell(m, mesh_takes_acts(op));
     for (uint32_t i = 0; i < m->n_rows * k; i++) {
-        const uint32_t e = m->chosen[i], r = i / k;
+        const uint32_t r = i / k, e = mesh_islands_enter(m, m->chosen[i]);
         float *y[2] = {m->y, m->up};
+        mesh_at_row(m, r);
         for (int j = 0; j < 2; j++) {
-            mesh_matmul(m, y[j], n, w[j], e, &m->normed, r, 1);
+            product(m, y[j], w[j], e, apart ? &m->told : &m->normed, apart ? i : r, r);
             if (op->bias[j]) m->k.add(y[j], op->bias[j] + (size_t)e * n, n);
         }
         if (m->bound) mesh_bound_up(m, NULL, w, e, r, i, y[0], y[1]);
         mesh_activate(m, y[0], y[1], n);
         memcpy(m->hidden.f + (size_t)i * n, y[0], n * sizeof(float));
-        mesh_count_work(m, m->split_h.most, 8);
+        mesh_count_work(m, w[0]->n->most, 8);
+        mesh_at_all(m);
     }
+    for (int j = 0; m->is_prompt && j < 2; j++) mesh_cyclic_count_experts(m, w[j]);
+}
+
+/* What an expert says to hidden row i, on its island. */
+static void answer(mesh *m, uint32_t i, const mesh_tiles *w)
+{
+    const uint32_t n = m->program->shape.n_embd, k = m->program->shape.n_experts_used;
+    float *to = m->answers + (size_t)(i % k) * n;
+    memcpy(to, m->y, n * sizeof *to);
+    if (m->layout.order == MESH_EQUAL) return;
+    for (uint32_t j = 0; j < n; j++) to[j] *= m->weight[i];
+    mesh_count_work(m, w->n->most, 1);
 }
 
 /* In ascending order of experts, for every row. */
@@ -91,12 +119,21 @@ void mesh_experts_down(mesh *m, const step_op *op, const mesh_tiles *const *w)
     const step_shape *s = &m->program->shape;
     const uint32_t n = s->n_embd, k = s->n_experts_used;
     for (uint32_t i = 0; i < m->n_rows * k; i++) {
-        const uint32_t e = m->chosen[i], r = i / k;
+        const uint32_t r = i / k, e = mesh_islands_enter(m, m->chosen[i]);
+        mesh_at_row(m, r);
         if (w[0]->unit) mesh_quantize(m, &m->hidden, i, WAFER_AXIS_X);
-        mesh_matmul(m, m->y, n, w[0], e, &m->hidden, i, 1);
+        product(m, m->y, w[0], e, &m->hidden, i, r);
         if (op->bias[0]) m->k.add(m->y, op->bias[0] + (size_t)e * n, n);
         if (m->bound) mesh_bound_down(m, w[0], e, r, i, m->weight[i], m->y);
+        if (m->islands.n) {
+            answer(m, i, w[0]);
+            mesh_at_all(m);
+            if (i % k == k - 1) mesh_islands_answer(m, r);
+            continue;
+        }
         m->k.add_scaled(m->x + (size_t)r * n, m->y, m->weight[i], n);
-        mesh_count_work(m, m->split_e.most, 1);
+        mesh_count_work(m, mesh_stream(m)->most, 1);
+        mesh_at_all(m);
     }
+    if (m->is_prompt) mesh_cyclic_count_experts(m, w[0]);
 }

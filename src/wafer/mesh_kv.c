@@ -52,7 +52,7 @@ mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t
 }
 
 /* Of one core's channels of a token, keys and values as they are kept. */
-static uint64_t token_wavelets(const mesh *m, uint32_t x)
+uint64_t mesh_kv_wavelets(const mesh *m, uint32_t x)
 {
     const uint64_t channels = m->split_kv.share[x];
     switch (m->layout.kv_type) {
@@ -68,7 +68,7 @@ static uint64_t token_wavelets(const mesh *m, uint32_t x)
 static void pass_up(mesh *m, uint32_t y)
 {
     for (uint32_t x = 0; x < m->layout.width; x++) {
-        const uint64_t n = token_wavelets(m, x);
+        const uint64_t n = mesh_kv_wavelets(m, x);
         if (!n) continue;
         mesh_count_send(m, WAFER_AXIS_Y, x, y, y - 1, n);
         mesh_count_core(m, x, y - 1, 2, m->split_kv.share[x]);

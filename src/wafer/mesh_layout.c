@@ -33,9 +33,21 @@ int mesh_layout_validate(const mesh_layout *l, const step_shape *shape, cerium_e
         return bad(err, "tokens in a pass", l->rows_max, 1, MESH_ROWS_MAX);
     if (c->context > shape->context_tokens)
         return bad(err, "context", c->context, 1, shape->context_tokens);
-    if (shape->n_experts && c->experts != WAFER_EXPERTS_SHARDED)
+    if (c->experts == WAFER_EXPERTS_ISLANDS) {
+        const uint32_t side = l->width < l->height ? l->width : l->height;
+        if (!shape->n_experts)
+            return error_set(err, CERIUM_ERR_ARGUMENT,
+                             "mesh: islands are for experts, and this model has none");
+        if (c->island < 1 || c->island > side)
+            return bad(err, "cores on a side of an island", c->island, 1, side);
+    }
+    if (l->cyclic && l->order == MESH_EQUAL)
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "mesh: experts on islands are timed and not executed: take them sharded");
+                         "mesh: cyclic products begin anywhere in K, the CPU at its start: take "
+                         "mesh order");
+    if (l->cyclic && c->experts == WAFER_EXPERTS_ISLANDS)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "mesh: cyclic products take all cores: no islands of experts beside them");
     if (c->is_fused && l->order == MESH_EQUAL)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "mesh: fused collectives scale after a product, the CPU before it: take "
@@ -48,7 +60,7 @@ int mesh_layout_validate(const mesh_layout *l, const step_shape *shape, cerium_e
 
 /* ---- splits ---- */
 
-static int begin_split(mesh *m, mesh_split *s, uint32_t n, uint32_t n_cores, uint32_t pieces_max)
+int mesh_split_begin(mesh *m, mesh_split *s, uint32_t n, uint32_t n_cores, uint32_t pieces_max)
 {
     *s = (mesh_split){.n = n, .n_cores = n_cores};
     s->pieces = mesh_own(m, pieces_max, sizeof *s->pieces);
@@ -56,7 +68,7 @@ static int begin_split(mesh *m, mesh_split *s, uint32_t n, uint32_t n_cores, uin
     return s->pieces && s->share ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 
-static void add_piece(mesh_split *s, uint32_t core, uint32_t begin, uint32_t end)
+void mesh_split_add(mesh_split *s, uint32_t core, uint32_t begin, uint32_t end)
 {
     if (begin >= end) return;
     s->pieces[s->n_pieces++] = (mesh_piece){core, begin, end};
@@ -64,14 +76,14 @@ static void add_piece(mesh_split *s, uint32_t core, uint32_t begin, uint32_t end
     if (s->share[core] > s->most) s->most = s->share[core];
 }
 
-static int split_even(mesh *m, mesh_split *s, uint32_t n, uint32_t n_cores)
+int mesh_split_even(mesh *m, mesh_split *s, uint32_t n, uint32_t n_cores)
 {
     const uint32_t multiple = m->layout.choice.k_multiple;
     const uint32_t tile = (uint32_t)size_round_up(tiles_of(n, n_cores), multiple);
-    RETURN_IF(begin_split(m, s, n, n_cores, n_cores));
+    RETURN_IF(mesh_split_begin(m, s, n, n_cores, n_cores));
     for (uint32_t i = 0; i < n_cores; i++) {
         const wafer_range r = tile_range(n, tile, i);
-        add_piece(s, i, r.begin, r.end);
+        mesh_split_add(s, i, r.begin, r.end);
     }
     return CERIUM_OK;
 }
@@ -83,11 +95,11 @@ static int split_heads(mesh *m, mesh_split *s, int part)
     const wafer_strips *t = &m->strips;
     const uint32_t heads = part ? shape->n_kv_heads : shape->n_heads, d = shape->head_dim;
     const uint32_t per_strip = part ? t->heads : t->heads * t->queries;
-    RETURN_IF(begin_split(m, s, heads * d, m->layout.width, heads * t->cores));
+    RETURN_IF(mesh_split_begin(m, s, heads * d, m->layout.width, heads * t->cores));
     for (uint32_t h = 0; h < heads; h++)
         for (uint32_t c = 0; c < t->cores; c++) {
             const wafer_range r = tile_range(d, t->channels, c);
-            add_piece(s, h / per_strip * t->cores + c, h * d + r.begin, h * d + r.end);
+            mesh_split_add(s, h / per_strip * t->cores + c, h * d + r.begin, h * d + r.end);
         }
     return CERIUM_OK;
 }
@@ -97,12 +109,12 @@ int mesh_splits_make(mesh *m)
     const step_shape *s = &m->program->shape;
     const uint32_t w = m->layout.width;
     m->strips = strips_of(s, w, m->layout.choice.k_multiple);
-    RETURN_IF(split_even(m, &m->split_e, s->n_embd, m->layout.height));
+    RETURN_IF(mesh_split_even(m, &m->split_e, s->n_embd, m->layout.height));
     RETURN_IF(split_heads(m, &m->split_q, 0));
     RETURN_IF(split_heads(m, &m->split_kv, 1));
-    RETURN_IF(split_even(m, &m->split_h, s->n_experts ? s->n_ff_expert : s->n_ff, w));
-    RETURN_IF(split_even(m, &m->split_v, s->n_vocab, w));
-    return s->n_experts ? split_even(m, &m->split_r, s->n_experts, w) : CERIUM_OK;
+    RETURN_IF(mesh_split_even(m, &m->split_h, s->n_experts ? s->n_ff_expert : s->n_ff, w));
+    RETURN_IF(mesh_split_even(m, &m->split_v, s->n_vocab, w));
+    return s->n_experts ? mesh_split_even(m, &m->split_r, s->n_experts, w) : CERIUM_OK;
 }
 
 /* ---- schedules ---- */

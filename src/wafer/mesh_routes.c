@@ -3,19 +3,23 @@
  * Colours: four for each phase of a sum along x (there are two directions, and a core that passes
  * on what it gets needs another colour to send than to receive), the same along y, one for each
  * of the broadcasts along x, along y and in strips, and one for the tokens that come from outside.
- * A strip adds between neighbours, with the colours that sums along x have for that, and keys and
- * values go up by a row with those of sums along y. */
+ * Strips and islands add between neighbours, with the colours that sums have for that, and keys and
+ * values go up by a row with those of sums along y; islands tell along x and y in two more.
+ *
+ * Cores that work on prompts have a program of their own: sums and a broadcast along x, strips, and
+ * four colours for the ring along each axis, as neighbours of a ring take turns either way. */
 #include "base/memory.h"
 #include "wafer/mesh_core.h"
 
 typedef enum {
     FLOW_NONE = 0, FLOW_SUM_X, FLOW_SUM_Y, FLOW_SEND_X, FLOW_SEND_Y, FLOW_STRIP,
-    FLOW_SHIFT
+    FLOW_SHIFT, FLOW_ISLAND_X, FLOW_ISLAND_Y, FLOW_RING_X, FLOW_RING_Y
 } flow;
 
 static const char *const flow_names[] = {
     "", "the sum along x", "the sum along y", "the broadcast along x", "the broadcast along y",
-    "a strip of KV heads", "tokens that go up a row",
+    "a strip of KV heads", "tokens that go up a row", "rows of islands", "columns of islands",
+    "the ring along x", "the ring along y",
 };
 
 /* The route of a colour in a router. */
@@ -28,7 +32,7 @@ typedef struct {
     const mesh_layout *layout;
     route *routes; /* [height][width][n_colours] */
     uint32_t n_colours;
-    uint32_t base[2], send[2], strip;
+    uint32_t base[2], send[2], strip, island[2];
     int status;
     cerium_error *err;
 } routing;
@@ -109,19 +113,32 @@ static void add_sums(routing *r, wafer_axis axis)
     }
 }
 
-/* The columns of a strip add between neighbours and hear the sum from where it was made. */
-static void add_strip(routing *r, uint32_t first, uint32_t n)
+/* The lines [0, n_lines) from core `first` on: n cores add between neighbours and hear the sum from
+ * where it was made. */
+static void add_run(routing *r, flow of, uint32_t send, wafer_axis axis, uint32_t n_lines,
+                    uint32_t first, uint32_t n)
 {
     wafer_add adds[MESH_SIDE_MAX];
     const uint32_t root = mesh_adds(r->layout, n, 1, adds);
-    for (uint32_t y = 0; y < r->layout->height; y++) {
+    for (uint32_t line = 0; line < n_lines; line++) {
         for (uint32_t i = 0; i + 1 < n; i++) {
             const uint32_t from = first + adds[i].from, to = first + adds[i].to;
-            add_flow(r, FLOW_STRIP, r->base[WAFER_AXIS_X] + 2 * (from > to) + from % 2,
-                     WAFER_AXIS_X, y, from, to);
+            add_flow(r, of, r->base[axis] + 2 * (from > to) + from % 2, axis, line, from, to);
         }
-        add_broadcast(r, FLOW_STRIP, r->strip, WAFER_AXIS_X, y, first + root, first, first + n);
+        add_broadcast(r, of, send, axis, line, first + root, first, first + n);
     }
+}
+
+static void add_islands(routing *r)
+{
+    const mesh_layout *l = r->layout;
+    const wafer_islands i = islands_of(l->width, l->height, l->choice.island);
+    for (uint32_t at = 0; at < i.columns; at++)
+        add_run(r, FLOW_ISLAND_X, r->island[WAFER_AXIS_X], WAFER_AXIS_X, i.rows * i.side,
+                at * i.side, i.side);
+    for (uint32_t at = 0; at < i.rows; at++)
+        add_run(r, FLOW_ISLAND_Y, r->island[WAFER_AXIS_Y], WAFER_AXIS_Y, i.columns * i.side,
+                at * i.side, i.side);
 }
 
 /* Every row to the one above it, with the colours that sums along y have for neighbours. */
@@ -132,25 +149,69 @@ static void add_shift(routing *r)
             add_flow(r, FLOW_SHIFT, r->base[WAFER_AXIS_Y] + 2 + y % 2, WAFER_AXIS_Y, x, y, y - 1);
 }
 
+static void add_ring(routing *r, flow of, uint32_t colour, wafer_axis axis)
+{
+    const mesh_layout *l = r->layout;
+    const bool along_x = axis == WAFER_AXIS_X;
+    const uint32_t n = along_x ? l->width : l->height, n_lines = along_x ? l->height : l->width;
+    for (uint32_t line = 0; line < n_lines; line++)
+        for (uint32_t place = 0, from = 0; n > 1 && place < n; place++) {
+            const uint32_t to = mesh_ring_core(n, from, 1);
+            add_flow(r, of, colour + 2 * (from > to) + place % 2, axis, line, from, to);
+            from = to;
+        }
+}
+
+static int check_prompts(const mesh_layout *l, const step_shape *shape, uint32_t *n_colours,
+                         cerium_error *err)
+{
+    const uint32_t sums = 4 * l->choice.degree;
+    const wafer_strips strips = strips_of(shape, l->width, l->choice.k_multiple);
+    routing r = {.layout = l, .err = err, .send = {sums}, .strip = sums + 1,
+                 .n_colours = sums + 10};
+    if (r.n_colours > *n_colours) *n_colours = r.n_colours;
+    if (r.n_colours > l->colours)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "mesh: cyclic products beside sums of degree %u need %u colours and a "
+                         "router has %u: take a lower degree", l->choice.degree, r.n_colours,
+                         l->colours);
+    r.routes = memory_zalloc((size_t)l->width * l->height * r.n_colours, sizeof *r.routes);
+    if (!r.routes) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the routes of a mesh");
+    add_sums(&r, WAFER_AXIS_X);
+    for (uint32_t s = 0; s < strips.strips; s++)
+        add_run(&r, FLOW_STRIP, r.strip, WAFER_AXIS_X, l->height, s * strips.cores, strips.cores);
+    add_ring(&r, FLOW_RING_X, sums + 2, WAFER_AXIS_X);
+    add_ring(&r, FLOW_RING_Y, sums + 6, WAFER_AXIS_Y);
+    memory_free(r.routes);
+    return r.status;
+}
+
 int mesh_routes_check(const mesh_layout *l, const step_shape *shape, bool swap, uint32_t *n_colours,
                       cerium_error *err)
 {
     const uint32_t phases = l->order == MESH_ORDER ? l->choice.degree : 1;
     const wafer_strips strips = strips_of(shape, l->width, l->choice.k_multiple);
-    routing r = {.layout = l, .base = {0, 4 * phases}, .err = err, .n_colours = 8 * phases + 4,
-                 .send = {8 * phases, 8 * phases + 1}, .strip = 8 * phases + 2};
+    const bool islands = l->choice.experts == WAFER_EXPERTS_ISLANDS;
+    routing r = {.layout = l, .base = {0, 4 * phases}, .err = err,
+                 .n_colours = 8 * phases + 4 + 2 * islands,
+                 .send = {8 * phases, 8 * phases + 1}, .strip = 8 * phases + 2,
+                 .island = {8 * phases + 4, 8 * phases + 5}};
     *n_colours = r.n_colours;
     if (r.n_colours > l->colours)
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "mesh: sums of degree %u along both axes need %u colours and a router has "
-                         "%u: take a lower degree", phases, r.n_colours, l->colours);
+                         "mesh: sums of degree %u along both axes%s need %u colours and a router "
+                         "has %u: take a lower degree", phases, islands ? ", and islands," : "",
+                         r.n_colours, l->colours);
     if (swap) r.send[WAFER_AXIS_Y] = r.base[WAFER_AXIS_Y];
     r.routes = memory_zalloc((size_t)l->width * l->height * r.n_colours, sizeof *r.routes);
     if (!r.routes) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the routes of a mesh");
     add_sums(&r, WAFER_AXIS_X);
     add_sums(&r, WAFER_AXIS_Y);
-    for (uint32_t s = 0; s < strips.strips; s++) add_strip(&r, s * strips.cores, strips.cores);
+    for (uint32_t s = 0; s < strips.strips; s++)
+        add_run(&r, FLOW_STRIP, r.strip, WAFER_AXIS_X, l->height, s * strips.cores, strips.cores);
+    if (islands) add_islands(&r);
     if (l->choice.kv == WAFER_KV_SHIFT) add_shift(&r);
     memory_free(r.routes);
+    if (!r.status && l->cyclic) return check_prompts(l, shape, n_colours, err);
     return r.status;
 }

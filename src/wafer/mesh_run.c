@@ -2,6 +2,15 @@
 #include "wafer/mesh_bound.h"
 #include "wafer/mesh_core.h"
 
+/* Rows that are cut along y, and to be cut along x on one line: slices along x to the columns that
+ * need a part of them, which goes round along y.  Or from there back. */
+static void count_turn(mesh *m, uint32_t n_rows)
+{
+    mesh_count_collective(m, WAFER_AXIS_X, &m->split_e, 0, n_rows);
+    for (uint32_t x = 0; x < m->layout.width; x++)
+        mesh_count_ring(m, WAFER_AXIS_Y, x, (uint64_t)m->prompt_e.share[x] * n_rows);
+}
+
 /* The token's row of the embedding comes from the column that has it: a sum to which nobody else
  * adds. */
 static void run_embed(mesh *m, const step_op *op, const int32_t *tokens)
@@ -20,7 +29,8 @@ static void run_embed(mesh *m, const step_op *op, const int32_t *tokens)
             *sn *= s->rope_scale;
         }
     }
-    mesh_count_collective(m, WAFER_AXIS_X, &m->split_e, 0, m->n_rows);
+    if (m->is_prompt) count_turn(m, m->n_rows);
+    else mesh_count_collective(m, WAFER_AXIS_X, &m->split_e, 0, m->n_rows);
 }
 
 /* Norm, then turn, the heads of q or k of a row. */
@@ -39,11 +49,15 @@ static void finish_heads(mesh *m, const float *norm, float *x, uint32_t n_heads,
 static void count_heads(mesh *m, const step_op *op)
 {
     const bool whole = m->layout.kv_type == KERNEL_KV_I8;
-    if (whole || op->head_norm[0]) mesh_count_gather(m, &m->split_q, m->n_rows);
-    if (whole || op->head_norm[1]) mesh_count_gather(m, &m->split_kv, m->n_rows);
-    if (whole) mesh_count_gather(m, &m->split_kv, m->n_rows);
-    mesh_count_work(m, m->split_q.most, 4 * m->n_rows);
-    mesh_count_work(m, m->split_kv.most, 4 * m->n_rows);
+    const uint32_t at_once = m->is_prompt ? 1 : m->n_rows;
+    for (uint32_t r = 0; r < m->n_rows; r += at_once) {
+        mesh_at_row(m, r);
+        if (whole || op->head_norm[0]) mesh_count_gather(m, &m->split_q, at_once);
+        if (whole || op->head_norm[1]) mesh_count_gather(m, &m->split_kv, at_once);
+        if (whole) mesh_count_gather(m, &m->split_kv, at_once);
+    }
+    mesh_count_rows(m, m->split_q.most, 4);
+    mesh_count_rows(m, m->split_kv.most, 4);
 }
 
 static void run_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w)
@@ -80,7 +94,11 @@ static void run_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w)
 static void run_out(mesh *m, const step_op *op, const mesh_tiles *const *w, const mesh_rows *in)
 {
     const uint32_t n = m->program->shape.n_embd;
-    for (uint32_t r = 0; w[0]->unit && r < m->n_rows; r++) mesh_quantize(m, in, r, WAFER_AXIS_X);
+    for (uint32_t r = 0; w[0]->unit && r < m->n_rows; r++) {
+        mesh_at_row(m, r);
+        mesh_quantize(m, in, r, WAFER_AXIS_X);
+    }
+    mesh_at_all(m);
     mesh_matmul(m, m->y, n, w[0], 0, in, 0, m->n_rows);
     for (uint32_t r = 0; r < m->n_rows; r++) {
         float *y = m->y + (size_t)r * n;
@@ -88,7 +106,7 @@ static void run_out(mesh *m, const step_op *op, const mesh_tiles *const *w, cons
         if (m->bound) mesh_bound_out(m, w[0], in, r, y);
         m->k.add(m->x + (size_t)r * n, y, n);
     }
-    mesh_count_work(m, m->split_e.most, m->n_rows);
+    mesh_count_rows(m, mesh_stream(m)->most, 1);
 }
 
 static void run_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
@@ -109,7 +127,7 @@ static void run_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
         mesh_activate(m, gate, up, n);
         memcpy(m->hidden.f + (size_t)r * n, gate, n * sizeof *gate);
     }
-    mesh_count_work(m, m->split_h.most, 8 * m->n_rows);
+    mesh_count_rows(m, m->split_h.most, 8);
 }
 
 static void run_head(mesh *m, const step_op *op, const mesh_tiles *const *w)
@@ -126,7 +144,8 @@ static void run_head(mesh *m, const step_op *op, const mesh_tiles *const *w)
     }
 }
 
-void mesh_run(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
+/* The head is of rows that decoding goes on with, where it wants them. */
+static void walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
 {
     const step_shape *s = &m->program->shape;
     CHECK(n >= 1 && n <= m->layout.rows_max && n_logits <= n);
@@ -155,9 +174,27 @@ void mesh_run(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uin
         case STEP_ROUTE: mesh_route(m, op, w); break;
         case STEP_EXPERTS_UP: mesh_experts_up(m, op, w); break;
         case STEP_EXPERTS_DOWN: mesh_experts_down(m, op, w); break;
-        case STEP_HEAD: run_head(m, op, w); break;
+        case STEP_HEAD:
+            if (m->is_prompt && n_logits) count_turn(m, n_logits);
+            m->is_prompt = false;
+            run_head(m, op, w);
+            break;
         }
     }
+}
+
+void mesh_run(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
+{
+    m->is_prompt = false;
+    walk(m, tokens, n, position, n_logits);
+}
+
+void mesh_prompt(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
+{
+    CHECK(m->layout.cyclic);
+    m->is_prompt = true;
+    m->line_rows = tiles_of(n, m->layout.height);
+    walk(m, tokens, n, position, n_logits);
 }
 
 const float *mesh_logits(const mesh *m, uint32_t row)

@@ -25,7 +25,13 @@ static float sum_over(mesh *m, wafer_axis axis, const mesh_split *split, const f
     }
     if (!m->riding) mesh_count_collective(m, axis, NULL, apart ? 1 : 16, 1);
     mesh_count_work(m, split->most, 1);
-    return apart ? *mesh_meet(&m->sum[axis], m->partial, 1) : kernel_sum16(p);
+    return apart ? *mesh_meet(m->on->sum[axis], m->partial, 1) : kernel_sum16(p);
+}
+
+/* Products of a prompt have no sums to ride on. */
+static bool is_fused(const mesh *m)
+{
+    return m->layout.choice.is_fused && !m->is_prompt;
 }
 
 bool mesh_takes_acts(const step_op *op)
@@ -52,25 +58,29 @@ void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, bool acts)
     const uint32_t n = s->n_embd;
     const float *x = m->x + (size_t)row * n;
     float *y = m->normed.f + (size_t)r * n;
-    const bool layer = s->norm_kind == STEP_NORM_LAYER, fused = m->layout.choice.is_fused;
+    const bool layer = s->norm_kind == STEP_NORM_LAYER, fused = is_fused(m);
+    const mesh_split *split = mesh_stream(m);
+    const wafer_axis axis = mesh_stream_axis(m);
     float mean = 0.0f;
     m->riding = fused;
-    if (layer) mean = sum_over(m, WAFER_AXIS_Y, &m->split_e, x, false, 0);
+    mesh_at_row(m, row);
+    if (layer) mean = sum_over(m, axis, split, x, false, 0);
     mean /= (float)n;
-    const float squares = sum_over(m, WAFER_AXIS_Y, &m->split_e, x, true, mean);
+    const float squares = sum_over(m, axis, split, x, true, mean);
     const float scale = 1.0f / sqrtf(squares / (float)n + s->norm_eps);
     m->norm_scale[r] = scale;
     for (uint32_t i = 0; i < n; i++) {
         y[i] = (layer ? x[i] - mean : x[i]) * (fused ? 1.0f : scale) * op->norm[i];
         if (layer && op->norm_bias) y[i] += op->norm_bias[i];
     }
-    mesh_count_work(m, m->split_e.most, (fused ? 1 : 2) + layer);
-    if (acts) mesh_quantize(m, &m->normed, r, WAFER_AXIS_Y);
+    mesh_count_work(m, split->most, (fused ? 1 : 2) + layer);
+    if (acts) mesh_quantize(m, &m->normed, r, axis);
+    mesh_at_all(m);
 }
 
 void mesh_scale_output(mesh *m, float *y, const mesh_split *split, uint32_t r)
 {
-    if (!m->layout.choice.is_fused) return;
+    if (!is_fused(m)) return;
     for (uint32_t i = 0; i < split->n; i++) y[i] *= m->norm_scale[r];
     mesh_count_work(m, split->most, 1);
 }
@@ -78,7 +88,7 @@ void mesh_scale_output(mesh *m, float *y, const mesh_split *split, uint32_t r)
 void mesh_norm_end(mesh *m, uint32_t r)
 {
     const uint32_t n = m->normed.width, n_groups = kernel_n_groups(n);
-    if (!m->layout.choice.is_fused) return;
+    if (!is_fused(m)) return;
     for (uint32_t i = 0; i < n; i++) m->normed.f[(size_t)r * n + i] *= m->norm_scale[r];
     for (uint32_t g = 0; g < n_groups; g++)
         m->normed.q[(size_t)r * n_groups + g].scale *= m->norm_scale[r];

@@ -98,9 +98,28 @@ static void draw_use(picture *p, const wafer_region *region, double x, double y,
     }
 }
 
+/* What a region does, and how full it is: "layers 0-2 + embedding" on two lines where it is wider
+ * than the region, and shorter where that is still too wide. */
+static void label_region(picture *p, const wafer_region *region, double x, double y, double w,
+                         double h, double used)
+{
+    const double letter = 6.2; /* of class w, about */
+    char role[64], full[16];
+    role_text(role, p, region, false);
+    char *more = strlen(role) * letter > w ? strstr(role, " + ") : NULL;
+    if (more) *more++ = 0;
+    if (strlen(role) * letter > w) role_text(role, p, region, true);
+    if (more && strlen(more) * letter > w) more = NULL;
+    if (w > 34 && h > 22) canvas_text(&p->c, x + w / 2, y + h / 2, "w", role);
+    if (more && h > 62) canvas_text(&p->c, x + w / 2, y + h / 2 + 14, "w", more);
+    snprintf(full, sizeof full, "%.0f %%", used);
+    if (w > 34 && h > 48)
+        canvas_text(&p->c, x + w / 2, y + h / 2 + (more && h > 62 ? 28 : 14), "w", full);
+}
+
 static void draw_region(picture *p, const wafer_region *region)
 {
-    char colour[8], role[64], text[96];
+    char colour[8], role[64];
     const double x = wafer_x(region->wafer) + region->x * p->scale;
     const double y = wafer_y(p, region->wafer) + region->y * p->scale;
     const double w = region->width * p->scale, h = region->height * p->scale;
@@ -115,10 +134,7 @@ static void draw_region(picture *p, const wafer_region *region)
                (unsigned long long)region->weight_bytes, (unsigned long long)region->kv_bytes, used,
                x, y, w, h, colour);
     draw_use(p, region, x, y, w, h);
-    role_text(role, p, region, w < 80);
-    if (w > 34 && h > 22) canvas_text(&p->c, x + w / 2, y + h / 2, "w", role);
-    snprintf(text, sizeof text, "%.0f %%", used);
-    if (w > 34 && h > 48) canvas_text(&p->c, x + w / 2, y + h / 2 + 14, "w", text);
+    label_region(p, region, x, y, w, h, used);
     canvas_put(&p->c, "</g>\n");
 }
 

@@ -150,6 +150,21 @@ wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint
     return t;
 }
 
+wafer_islands islands_of(uint32_t width, uint32_t height, uint32_t side)
+{
+    CHECK(side && side <= width && side <= height);
+    wafer_islands i = {.side = side, .columns = width / side, .rows = height / side};
+    i.n = i.columns * i.rows;
+    return i;
+}
+
+wafer_tiles island_tiles(const step_program *p, uint32_t op, const wafer_choice *choice)
+{
+    wafer_choice here = *choice;
+    here.degree = 1; /* neighbours: more phases would take colours of their own */
+    return tiles_of_op(p, op, choice->island, choice->island, &here);
+}
+
 int placement_single(wafer_placement *out, const step_program *p, uint32_t width, uint32_t height,
                      const wafer_choice *choice)
 {

@@ -15,10 +15,11 @@ typedef struct {
     wafer_style style;
     bool is_sdk; /* code as large as the SDK's; no fusing */
     wafer_quant quant;
-    uint32_t context;   /* tokens that must fit for one user */
-    uint32_t draft;     /* tokens verified in a step; 1 = none */
-    bool host_sampling; /* the token is chosen off the wafer */
-    uint32_t wafers;    /* to use at most; 0 = all that the machine may have */
+    uint32_t context;    /* tokens that must fit for one user */
+    uint32_t draft;      /* tokens verified in a step; 1 = none */
+    bool host_sampling;  /* the token is chosen off the wafer */
+    uint32_t wafers;     /* to use at most; 0 = all that the machine may have */
+    uint64_t idle_cores; /* that no region may have, on the last wafer: room for something else */
 } plan_request;
 
 typedef struct {
@@ -70,6 +71,15 @@ CERIUM_CHECKED int plan_search(plan_result *out, const plan_request *r, cerium_e
 /* Cycles of the same layout in another style, for instance with a constant at the end of its band;
  * CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int plan_time(plan_result *plan, const plan_request *r);
+/* r's style with its constants at the low or high end of what is known (SDK-style ones are
+ * measured), and a copy of plan timed with it; CERIUM_ERR_MEMORY. */
+wafer_style plan_style_end(const plan_request *r, bool high);
+CERIUM_CHECKED int plan_time_end(plan_result *out, const plan_result *plan, const plan_request *r,
+                                 bool high);
+/* Microseconds of a prompt of so many tokens, from the embedding to the first token's logits: fast
+ * and slow clock and links.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int plan_prompt_us(double out[2], const plan_result *plan, const plan_request *r,
+                                  uint32_t tokens);
 /* The bands: clock, links, power, and what nobody has published of tuned kernels.  accepted: tokens
  * that a step yields. */
 CERIUM_CHECKED int plan_figure(plan_figures *out, const plan_result *plan, const plan_request *r,
@@ -87,6 +97,9 @@ uint64_t plan_kv_bytes(const step_program *p, uint32_t context);
 
 /* Dollars of an hour of one system. */
 wafer_band machine_usd_hour(const wafer_machine *m);
+/* What the wafers of a plan draw while nothing switches; and dollars of a million tokens. */
+wafer_band plan_static_watts(const plan_result *plan, const plan_request *r);
+wafer_band plan_usd_million(const plan_result *plan, const plan_request *r, wafer_band tokens_s);
 /* Dynamic energy of events. */
 wafer_band mesh_joules(const wafer_mesh *m, const wafer_events *e, double busy_core_cycles);
 

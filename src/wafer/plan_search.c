@@ -9,10 +9,11 @@
 enum { SLOTS_MAX = 96, SLOT_CORES_MIN = 4 };
 
 /* WaferLLM's routes for a reduction of K phases along one axis: 4 K + 2; two more between regions.
- */
-static uint32_t colours_of(uint32_t degree)
+ * Of the two, one is a line's broadcast, the other that of runs along it: of columns of islands;
+ * along rows strips of heads have it, so rows of islands take one more. */
+static uint32_t colours_of(uint32_t degree, bool islands)
 {
-    return 2 * (4 * degree + 2) + 2;
+    return 2 * (4 * degree + 2) + 2 + islands;
 }
 /* Two neighbours and a broadcast along each axis; one and a broadcast to send with. */
 enum { INPUT_QUEUES = 6, OUTPUT_QUEUES = 4 };
@@ -48,11 +49,11 @@ static double op_bytes(const search *s, uint32_t at, const plan_layout *l)
         double values = (double)t.k_tile * t.n_tile[i] * w->n_matrices;
         double biases = (double)t.n_tile[i] * w->n_matrices, line = t.n_k;
         if (experts && l->choice.experts == WAFER_EXPERTS_ISLANDS) {
-            const uint32_t r = l->choice.island, multiple = l->choice.k_multiple;
-            const double here = ceil(w->n_matrices / ((double)(l->width / r) * (l->height / r)));
-            biases = (double)size_round_up(tiles_of(w->rows, r), multiple) * here;
-            line = r;
-            values = biases * (double)size_round_up(tiles_of(w->cols, r), multiple);
+            const wafer_tiles island = island_tiles(s->r->program, at, &l->choice);
+            biases = (double)island.n_tile[i] *
+                     tiles_of(w->n_matrices, islands_of(l->width, l->height, l->choice.island).n);
+            line = island.n_k;
+            values = biases * island.k_tile;
         }
         total += matrix_bytes(s->r, w, values);
         /* Floats of half width; of the cores that add up a row, each has some of the biases. */
@@ -174,6 +175,7 @@ static bool lay_out(const search *s, plan_layout *l)
         needed = l->layer_regions;
     const uint64_t wafers = (needed + slots - 1) / slots;
     if (wafers > s->wafers_max) return false;
+    if ((wafers * slots - needed) * l->width * l->height < s->r->idle_cores) return false;
     l->wafers = (uint32_t)wafers;
     l->usable_bytes = s->usable;
     l->core_bytes = buffer + one * l->layers_a_region + l->table_bytes;
@@ -187,18 +189,7 @@ static void add_time(plan_result *plan, const step_time *t, double times)
 {
     plan->cycles += t->cycles * times;
     for (int i = 0; i < WAFER_SPENT; i++) plan->spent[i] += t->spent[i] * times;
-    const uint64_t n = (uint64_t)times;
-    wafer_events *e = &plan->events;
-    e->vector_ops += t->events.vector_ops * n;
-    e->vector_steps += t->events.vector_steps * n;
-    e->scalar_ops += t->events.scalar_ops * n;
-    e->macs += t->events.macs * n;
-    e->stages += t->events.stages * n;
-    e->ramps += t->events.ramps * n;
-    e->hops += t->events.hops * n;
-    e->sram_read_bits += t->events.sram_read_bits * n;
-    e->sram_write_bits += t->events.sram_write_bits * n;
-    e->queue_ticks += t->events.queue_ticks * (int64_t)n;
+    events_add(&plan->events, &t->events, (uint64_t)times, 1);
 }
 
 static step_cost cost_of(const plan_result *plan, const plan_request *r)
@@ -328,6 +319,9 @@ static int try_grid(const search *s, plan_result *best, bool *found, uint32_t co
                                        .island = islands[i],
                                        .context = s->r->context};
             if (l->choice.is_fused && s->r->is_sdk) continue;
+            if (colours_of(l->choice.degree, islands[i] != 0) >
+                s->mesh->colours - s->mesh->reserved_colours)
+                continue;
             if (!lay_out(s, l)) break; /* the variants take the same room */
             if (*found && l->wafers > best->layout.wafers) break;
             if (time_it) RETURN_IF(plan_time(&plan, s->r));
@@ -386,7 +380,7 @@ static search search_of(const plan_request *r)
         m->sram_bytes - m->buffer_bytes - (r->is_sdk ? m->code_bytes_sdk : m->code_bytes_tuned);
     s.wafers_max = r->wafers && r->wafers < m->wafers ? r->wafers : m->wafers;
     for (uint32_t degree = 1; degree <= WAFER_DEGREE_MAX; degree++)
-        if (colours_of(degree) <= m->colours - m->reserved_colours) s.degree_max = degree;
+        if (colours_of(degree, false) <= m->colours - m->reserved_colours) s.degree_max = degree;
     return s;
 }
 
@@ -424,7 +418,7 @@ static int say_why(const plan_request *r, cerium_error *err)
     if (!s.degree_max)
         return error_set(err, CERIUM_ERR_CAPACITY,
                          "%s: a reduction takes %u colours; %u are free: nothing can be placed",
-                         name, colours_of(1), s.mesh->colours - s.mesh->reserved_colours);
+                         name, colours_of(1, false), s.mesh->colours - s.mesh->reserved_colours);
     if (s.mesh->input_queues - s.mesh->reserved_queues < INPUT_QUEUES ||
         s.mesh->output_queues - s.mesh->reserved_queues < OUTPUT_QUEUES)
         return error_set(err, CERIUM_ERR_CAPACITY,

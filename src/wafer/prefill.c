@@ -3,7 +3,8 @@
  * Both operands travel: a core multiplies the tiles that it holds, passes them to its neighbours
  * (two hops at most, by an interleaved ring) and after as many steps as the longer edge has cores
  * has seen all of K.  For each element of its tile of weights a core starts one instruction over
- * its rows of the prompt.  Communication overlaps but for the rows' own software. */
+ * its rows of the prompt.  Communication overlaps but for the rows' own software.  Attention is a
+ * ring of its own, prompt_attend.c. */
 #include <math.h>
 
 #include "wafer/timing.h"
@@ -36,13 +37,15 @@ static void product(prefill *p, double m, double k, double n)
     spend(p, SPENT_VECTOR, steps * vector);
     spend(p, SPENT_STAGE, steps * rows);
     if (streams > work) spend(p, SPENT_STREAM, steps * (streams - work));
-    const double cores = (double)p->width * p->height;
+    const double width = p->width, height = p->height, cores = width * height;
+    const double a = m_t * k_t / 2, b = k_t * n_t / 2; /* wavelets, along rows and columns */
     wafer_events *e = &p->time.events;
     e->vector_ops += (uint64_t)(steps * issues * cores);
     e->vector_steps += (uint64_t)(steps * vector * cores);
     e->macs += (uint64_t)(steps * issues * m_t * cores);
-    e->hops += (uint64_t)(2 * steps * streams * cores);
-    e->ramps += (uint64_t)(2 * steps * streams * cores);
+    /* An interleaved ring of n cores has 2 (n - 1) links. */
+    e->hops += (uint64_t)(2 * steps * (a * (width - 1) * height + b * (height - 1) * width));
+    e->ramps += (uint64_t)(2 * steps * cores * (a * (width > 1) + b * (height > 1)));
     e->sram_read_bits += (uint64_t)(steps * issues * m_t * 32 * cores);
     e->sram_write_bits += (uint64_t)(steps * issues * m_t * 16 * cores);
 }
@@ -76,20 +79,38 @@ static void products(prefill *p, const step_program *program, const step_op *op,
     }
 }
 
-step_time time_prefill_layer(const step_program *program, uint32_t layer, uint32_t width,
-                             uint32_t height, const step_cost *cost, uint32_t tokens, uint32_t seen)
+/* Scores and values as a published kernel has them, all tokens with all. */
+static void attend_products(prefill *p, const step_shape *s, const step_op *op, uint32_t tokens)
+{
+    const double seen = op->window && op->window < tokens ? op->window : tokens;
+    product(p, tokens, (double)s->n_heads * s->head_dim, seen);
+    product(p, tokens, seen, (double)s->n_heads * s->head_dim);
+}
+
+/* The line of cores that has the most to do: the last whose rows are all there. */
+static int attend_ring(prefill *p, const step_program *program, uint32_t at, uint32_t tokens)
+{
+    const uint32_t line = tokens / tiles_of(tokens, p->height) - 1;
+    step_time t;
+    RETURN_IF(time_prompt_attend(&t, program, at, p->width, p->height, p->cost, tokens, line));
+    p->time.cycles += t.cycles;
+    for (int i = 0; i < WAFER_SPENT; i++) p->time.spent[i] += t.spent[i];
+    return CERIUM_OK;
+}
+
+int time_prefill_layer(step_time *out, const step_program *program, uint32_t layer, uint32_t width,
+                       uint32_t height, const step_cost *cost, uint32_t tokens)
 {
     prefill p = {.cost = cost, .width = width, .height = height};
-    const step_shape *s = &program->shape;
     uint32_t first = 0, n = 0;
-    CHECK(layer_ops(program, layer, &first, &n));
+    CHECK(tokens && layer_ops(program, layer, &first, &n));
     for (uint32_t at = first; at < first + n; at++) {
         const step_op *op = &program->ops[at];
         products(&p, program, op, tokens);
         if (op->kind != STEP_ATTEND) continue;
-        const double in_window = op->window && op->window < seen ? op->window : seen;
-        product(&p, tokens, (double)s->n_heads * s->head_dim, in_window); /* scores */
-        product(&p, tokens, in_window, (double)s->n_heads * s->head_dim);
+        if (cost->attends_by_products) attend_products(&p, &program->shape, op, tokens);
+        else RETURN_IF(attend_ring(&p, program, at, tokens));
     }
-    return p.time;
+    *out = p.time;
+    return CERIUM_OK;
 }

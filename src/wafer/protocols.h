@@ -22,6 +22,7 @@ typedef struct {
     double cycles;  /* of the whole figure, or */
     double seconds; /* that */
     double tokens;  /* made in it */
+    double host;    /* seconds more if the host launches each kernel; 0: the row names a stack */
     double layers;
     double ideal;  /* cycles or seconds of a full machine: arithmetic or bandwidth; 0: not known */
     bool is_input; /* a constant that was taken from such a row, no prediction */

@@ -78,6 +78,18 @@ static double kernels_of(const step_program *p)
     return n / p->shape.n_layers;
 }
 
+/* What a layer takes more when the host launches each kernel: the stock stack's. */
+static const double host_layer_us = 21;
+
+static bool names_stack(const published_row *row)
+{
+    static const char *const names[] = {"SGLang", "TensorRT", "TRT",        "vLLM",      "graph",
+                                        "TGI",    "megakernel", "llama.cpp"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (row_says(row, names[i])) return true;
+    return false;
+}
+
 static bool fill_chip(wafer_gpu *g, const row_query *q, prediction *out)
 {
     *g = (wafer_gpu){.devices = q->devices};
@@ -155,6 +167,7 @@ static bool gpu_step(prediction *out, const row_query *q, bool prefill)
         out->seconds = (t.step_us + step_us) * 1e-6;
         out->ideal = t.stream_us * g.stack[WAFER_TUNED].efficiency * 1e-6;
         out->tokens = row_says(q->row, "per request") ? 1 : work.users;
+        if (!names_stack(q->row)) out->host = out->layers * host_layer_us * 1e-6;
         out->why = "weights and KV at the stack's bandwidth, launches and reductions of each layer";
     }
     wafer_model_close(&m);

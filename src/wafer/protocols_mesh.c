@@ -57,7 +57,8 @@ static bool one_layer(prediction *out, const row_query *q, const wafer_style *st
     const step_program p = one_head(net.program);
     step_cost cost = published_cost(&machine, q, style);
     if (prefill) {
-        t = time_prefill_layer(&p, 0, q->width, q->height, &cost, q->context, q->context);
+        cost.attends_by_products = true;
+        ok = time_prefill_layer(&t, &p, 0, q->width, q->height, &cost, q->context) == CERIUM_OK;
     } else {
         cost.silu_of_embd = true;
         ok = time_layer(&t, &p, 0, q->width, q->height, &cost, true) == CERIUM_OK;

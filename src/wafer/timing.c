@@ -276,42 +276,55 @@ static void time_sharded(walk *w, const wafer_tiles *t)
     }
 }
 
-/* Both halves of the experts on islands: the token is told to the islands of its experts, each
- * works alone, and the answers come back, adding up where their ways meet. */
+/* A sum in each row or column of islands; of its events those of n islands are left, which alone
+ * have something to add. */
+static void reduce_islands(walk *w, wafer_axis axis, const wafer_tiles *t, double values, double n)
+{
+    const uint32_t side = w->cost->choice.island;
+    const bool along_x = axis == WAFER_AXIS_X;
+    const uint32_t length = along_x ? w->c->width : w->c->height;
+    const uint32_t lines = along_x ? w->c->height : w->c->width;
+    const uint64_t all = (uint64_t)(length / side) * lines, some = (uint64_t)n * side;
+    const wafer_events before = w->c->events;
+    w->c->events = (wafer_events){0};
+    clocks_reduce(w->c, axis, &t->sum, wavelets(values));
+    const wafer_events counted = w->c->events;
+    w->c->events = before;
+    events_add(&w->c->events, &counted, some, all);
+}
+
+/* Both halves of the experts on islands, told and heard as placement.h says: by sums that are the
+ * same wherever the experts are. */
 static void time_islands(walk *w, const wafer_tiles *t)
 {
     const step_shape *s = &w->p->shape;
-    const step_op *up = &w->p->ops[t->op], *down = up + 1;
-    const uint32_t r = w->cost->choice.island, multiple = w->cost->choice.k_multiple;
-    const wafer_message_cost message = w->c->cost;
+    const wafer_islands islands = islands_of(w->c->width, w->c->height, w->cost->choice.island);
+    const wafer_tiles up = island_tiles(w->p, t->op, &w->cost->choice);
+    const wafer_tiles down = island_tiles(w->p, t->op + 1, &w->cost->choice);
     const double m = w->cost->tokens, k = s->n_experts_used;
-    const double islands = (double)(w->c->width / r) * (w->c->height / r);
-    const double d = (double)size_round_up(tiles_of(s->n_embd, r), multiple);
-    const double f = (double)size_round_up(tiles_of(up->w[0]->rows, r), multiple);
     /* Tokens whose experts share an island take turns: the fullest of the islands that are hit. */
-    const double turns = ceil(m * k / fmin(islands, experts_touched(s, m)));
-    const int64_t way = (int64_t)(w->c->width + w->c->height) * message.hop + 2 * message.ramp;
-    clocks_meet(w->c, SPENT_HOP, way);
-    clocks_spend(w->c, SPENT_STREAM, ticks_of(m * wavelets(d)));
+    const double hit = fmin(islands.n, experts_touched(s, m)), turns = ceil(m * k / hit);
+    const double busy = floor(fmin(islands.n, m * k));
+    const double part = (double)islands.side * island_part(up.k_tile, islands.side);
     const walk all = *w;
-    w->cores = (uint64_t)(fmin(islands, m * k) * r * r); /* only they work */
-    const wafer_reduction sum = reduction_of(r, w->cost->choice.degree);
     step_cost one = *w->cost;
     one.tokens = 1;
+    reduce_run(w, WAFER_AXIS_Y, w->c->height, m * part);
+    w->cores = (uint64_t)busy * islands.side * islands.side; /* only they work */
     w->cost = &one;
     for (double turn = 0; turn < turns; turn++) {
-        product(w, d, 2 * f, is_narrow(w, up->w[0]));
-        clocks_reduce(w->c, WAFER_AXIS_Y, &sum, wavelets(2 * f));
-        scalars(w, f);
-        product(w, f, d, is_narrow(w, down->w[0]));
-        clocks_reduce(w->c, WAFER_AXIS_X, &sum, wavelets(d));
+        reduce_islands(w, WAFER_AXIS_X, &up, up.k_tile, busy);
+        products(w, &up, 1);
+        reduce_islands(w, WAFER_AXIS_Y, &up, up.n_tile[0] + up.n_tile[1], busy);
+        scalars(w, up.n_tile[0]);
+        products(w, &down, 1);
+        reduce_islands(w, WAFER_AXIS_X, &down, down.n_tile[0], busy);
+        vectors(w, 1, down.n_tile[0], false); /* the router's weight */
     }
     *w = all;
-    clocks_meet(w->c, SPENT_HOP, way);
-    clocks_spend(w->c, SPENT_STAGE,
-                 (int64_t)ceil(log2(k + 1)) * (message.stage + 2 * message.ramp));
-    clocks_spend(w->c, SPENT_STREAM, ticks_of(m * wavelets(d)));
-    w->c->events.hops += (uint64_t)(2 * m * k * wavelets(s->n_embd)) * (w->c->width + w->c->height);
+    reduce_run(w, WAFER_AXIS_Y, w->c->height, m * part);
+    reduce_run(w, WAFER_AXIS_X, w->c->width, m * ceil((double)s->n_embd / w->c->height));
+    vectors(w, m, tiles_of(s->n_embd, w->c->height), false);
 }
 
 /* Logits are cut over the columns; the best of each column's travels. */

@@ -52,7 +52,9 @@ typedef struct {
     wafer_choice choice;
     uint32_t context;  /* tokens in the cache */
     uint32_t tokens;   /* of this step: 1, or a draft to verify */
-    bool silu_of_embd; /* a published kernel's loop: d / P elements where f / P belong */
+    /* Of published kernels: a loop over d / P elements where f / P belong; scores and values of a
+     * prompt as two products. */
+    bool silu_of_embd, attends_by_products;
 } step_cost;
 
 /* The operations [first, first + n) of p on the clocks of their region, for `tokens` new tokens. */
@@ -82,10 +84,19 @@ CERIUM_CHECKED int time_layer_ops(step_time *out, const step_program *p, uint32_
 CERIUM_CHECKED int time_range(step_time *out, const step_program *p, uint32_t first, uint32_t n,
                               uint32_t width, uint32_t height, const step_cost *cost, bool folded);
 
-/* One layer over `tokens` prompt tokens at once, as cyclic matrix products; `seen`: tokens that
- * each of them attends to. */
-step_time time_prefill_layer(const step_program *p, uint32_t layer, uint32_t width, uint32_t height,
-                             const step_cost *cost, uint32_t tokens, uint32_t seen);
+/* One layer over a prompt at once: cyclic products, and attention as a ring, of the line of cores
+ * that has the most to do.  events: those of products.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int time_prefill_layer(step_time *out, const step_program *p, uint32_t layer,
+                                      uint32_t width, uint32_t height, const step_cost *cost,
+                                      uint32_t tokens);
+/* The ring of ATTEND operation `at`: what one line of cores does, and its events.
+ * CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int time_prompt_attend(step_time *out, const step_program *p, uint32_t at,
+                                      uint32_t width, uint32_t height, const step_cost *cost,
+                                      uint32_t tokens, uint32_t line);
+/* e += keys and values on their way round all columns. */
+void time_prompt_ring(wafer_events *e, const step_program *p, uint32_t width, uint32_t height,
+                      const step_cost *cost, uint32_t tokens);
 /* One cyclic product [m, k] [k, n] on width x height. */
 step_time time_gemm(uint32_t width, uint32_t height, const step_cost *cost, uint32_t m, uint32_t k,
                     uint32_t n);

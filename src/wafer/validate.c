@@ -53,6 +53,10 @@ validated_row validate_row(const published_row *row, const wafer_style *style)
         out.is_modelled = false;
         snprintf(out.why, sizeof out.why, "no figure of that kind: unit '%.40s'", row->unit);
     }
+    if (out.is_modelled && p.host > 0) {
+        p.seconds += p.host;
+        if (!row_in_unit(&q, &p, &out.host)) out.host = 0;
+    }
     out.has_error = out.is_modelled && !out.is_input && row->value > 0;
     if (out.has_error) out.error = out.predicted / row->value - 1;
     return out;

@@ -13,6 +13,8 @@ typedef struct {
     bool is_input;    /* the figure is a constant of ours: no prediction, no error */
     bool has_error;   /* a prediction, and a published value beside it */
     double predicted; /* in the row's unit, or what is usual for its class */
+    double host;      /* the same where the host launches each kernel, of GPUs whose software the
+                         row does not name: the other end of a band; else 0 */
     double error;     /* predicted / value - 1; of times, for units of time, and of rates else */
     char why[128];    /* not modelled: why; else the protocol */
 } validated_row;

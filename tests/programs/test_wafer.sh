@@ -16,11 +16,24 @@ for shape in llama-3-8b llama-3-70b qwen3-coder-30b-a3b gpt-oss-20b gpt-oss-120b
     check "a plan of $shape" status 0 $wafer plan -m "$configs/$shape.json" --machine cs3 --json
     check "and it fits" says '"fits": true'
 done
-check "a plan from a model file" status 0 $wafer plan -m models/cerium-first.gguf --machine small
+check "a plan from a model file" status 0 $wafer plan -m models/cerium-line.gguf --machine small
 check "says where the time goes" says "where the time goes"
 check "a draft" status 0 $wafer plan -m llama-3-8b --machine wse3 --draft 4 --host-sampling \
     --kv-gbytes 25
 check "says when its KV arrives" says "its KV from elsewhere, ms"
+check "drafts from idle cores" status 0 $wafer plan -m llama-3-8b --draft 4 \
+    --draft-model llama-3.2-1b
+check "say what is best" says "best of 1 to 4, overlapped"
+check "as JSON" status 0 $wafer plan -m llama-3-8b --draft 4 --draft-model llama-3.2-1b --json
+check "have passes" says '"verify_us"'
+check "drafts without a length" refused 2 "needs --draft N of 2" \
+    $wafer plan -m llama-3-8b --draft-model llama-3.2-1b
+check "drafts of another vocabulary" refused 1 "of the same vocabulary" \
+    $wafer plan -m llama-3-8b --draft 4 --draft-model qwen3-0.6b
+check "a draft model without room" refused 1 "--quant fp8 would fit" \
+    $wafer plan -m llama-3-8b --draft 4 --draft-model llama-3.1-8b --context 4096
+check "no draft model" refused 1 "No such file" \
+    $wafer plan -m llama-3-8b --draft 4 --draft-model nothing.gguf
 check "a map" status 0 $wafer plan -m llama-3-8b --picture "$work/map.svg"
 check "has the layers" grep -q "layers 0-10" "$work/map.svg"
 check "a page" status 0 $wafer plan -m gpt-oss-20b --picture "$work/map.html"
@@ -53,6 +66,16 @@ check "its table" grep -q "^dgx-h100,floor,8192,4,64," "$work/all.csv"
 check "its plots" grep -q "joules a token" "$work/all.html"
 check "as JSON" status 0 $wafer compare -m gpt-oss-120b --machines wse3,dgx-b200 --json
 check "what does not fit says why" says '"why": "wse3: '
+check "with a model that drafts" status 0 $wafer compare -m llama-3-8b --machines wse3,dgx-h100 \
+    --drafts 1,3 --draft-model llama-3.2-1b --csv "$work/drafted.csv" --plots "$work/drafted.svg"
+for kind in "tuned turns" "tuned overlap" "sdk turns" "sdk overlap"; do
+    check "$kind" grep -q "^wse3,$kind,8192,3,1,[0-9.]*," "$work/drafted.csv"
+done
+check "on GPUs too" test "$(grep -c '^dgx-h100,floor,8192,3,' "$work/drafted.csv")" -ge 3
+check "drafts of no guess" refused 2 "needs --drafts" $wafer compare -m llama-3-8b \
+    --draft-model llama-3.2-1b
+check "of another vocabulary" refused 1 "of the same vocabulary" $wafer compare -m llama-3-8b \
+    --drafts 2 --draft-model qwen3-0.6b --machines dgx-h100
 check "nothing fits" refused 1 "do not fit" $wafer compare -m llama-3.1-405b --machines wse2
 
 # ---- published figures ----
@@ -82,6 +105,14 @@ cycles,3072,reduce,"Reduce chain, 64 wavelets",wse_collective,CS-2 512x1,red
 tok/s,1000,decode,GPT-9,wse_decode,WSE-2 420x420 PEs,red
 tok/s,1000,speed,LLaMA3-8B,poetry,WSE-2 420x420 PEs,red
 END
+cat >"$work/gpus.csv" <<'END'
+class,system,model,precision,unit
+gpu_decode,1x H200,Llama 3.1 8B,fp16,tok/s
+gpu_decode,1x H200 vLLM,Llama 3.1 8B,fp16,tok/s
+END
+check "GPUs of no software" status 0 $wafer validate "$work/gpus.csv"
+check "are a band" says " (launched by the host: 1" out
+check "with software they are not" test "$(grep -c 'launched by' "$work/out")" = 1
 check "rows in other columns" status 0 $wafer validate "$work/rows.csv"
 check "a chain of 512 cores" says "| 3130 | +1.89 % |"
 check "an unknown model is not modelled" says "not modelled: the model's shapes"

@@ -3,8 +3,9 @@
 # from a mesh, figures, and one line for what cannot be.
 . tests/shell.sh
 
-bundled=models/cerium-first.gguf
+bundled=models/cerium-line.gguf
 small=tests/golden/fixtures/qwen2-q8_0.gguf
+experts=tests/golden/fixtures/qwen3moe.gguf
 simulate() { ./cerium wafer simulate "$@" </dev/null; }
 # figure NAME: of the JSON in $work/json.
 figure() { sed -n "s/^ *\"$1\": \"*\([^\",]*\)\"*,*$/\1/p" "$work/json"; }
@@ -25,7 +26,7 @@ check "the text is the CPU's" cmp "$work/cpu" "$work/mesh"
 simulate -m $bundled -p "$text" -n 12 --order mesh --json >"$work/json" 2>"$work/err"
 check "mesh order is within its bound" is bounded 12
 check "what is certain is the same" test "$(figure certain)" -le "$(figure same_best)"
-check "and most of it is" test "$(figure certain)" -ge 4
+check "and some of it is" test "$(figure certain)" -ge 1
 check "on 32 columns" is width 32
 
 # ---- what can be set ----
@@ -36,6 +37,35 @@ check "events by kind" grep -q "^ffn-down " "$work/err"
 simulate -m $small -p 'int x' -n 6 --mesh 4x4 --order mesh --fused --kv f32 --json \
     >"$work/json" 2>"$work/err"
 check "norms that ride on products" is same_best 6
+simulate -m $experts -p 'int x' -n 6 --mesh 9x8 --islands 3 --order mesh --kv f32 --json \
+    >"$work/json" 2>"$work/err"
+check "experts on islands" is same_best 6
+check "of so many cores" is island 3
+simulate -m $experts -p 'int x' -n 6 --mesh 9x8 --islands 3 >"$work/out" 2>"$work/err"
+check "in equal order the CPU's" grep -q "to the bit at 6 of 6 places" "$work/err"
+simulate -m $experts -p 'int main(void)' -n 6 --mesh 5x4 --cyclic --order mesh --kv f32 --json \
+    >"$work/json" 2>"$work/err"
+check "a prompt as cyclic products" is same_best 6
+check "what it sends is counted apart" grep -q prompt_events "$work/json"
+simulate -m $small -p 'int x' -n 9 --mesh 4x4 --draft 4 --draft-model $small --draft-mesh 2x2 \
+    >"$work/out" 2>"$work/err"
+check "a draft that is always right" grep -q "drafts: 6 of 6 right, 4.00 tokens a pass" "$work/err"
+check "and the CPU's bits behind it" grep -q "to the bit at 9 of 9 places" "$work/err"
+simulate -m $small -p 'int x' -n 9 --mesh 4x4 --draft 3 --draft-model $experts \
+    >"$work/wrong" 2>"$work/err"
+check "a draft that is not is no other text" cmp "$work/out" "$work/wrong"
+simulate -m $small -p 'int x' -n 9 --mesh 4x4 --draft 4 --draft-model $small --draft-mesh 2x2 \
+    --overlap >"$work/wrong" 2>"$work/err"
+check "drafts while a pass is verified" \
+    grep -q "overlapped: 2 of 2 passes foreseen, 9 guesses made" "$work/err"
+check "are no other text either" cmp "$work/out" "$work/wrong"
+check "nor other bits" grep -q "to the bit at 9 of 9 places" "$work/err"
+check "in microseconds a token" grep -Eq "^[0-9.]+ microseconds a token by tuned" "$work/err"
+simulate -m $small -p 'int x' -n 9 --mesh 4x4 --draft 3 --draft-model $experts --overlap --json \
+    >"$work/json" 2>"$work/err"
+check "none is foreseen of a draft that is wrong" is foreseen 0
+check "cycles of a step by both kernels" test "$(figure tuned_step_cycles | cut -d. -f1)" -lt \
+    "$(figure sdk_step_cycles | cut -d. -f1)"
 simulate -m $small -p 'int x' -n 6 --mesh 3x5 --no-compare --json --temp 1 --top-k 5 --seed 3 \
     >"$work/json" 2>"$work/err"
 check "alone" is height 5
@@ -53,6 +83,16 @@ check "too many phases" refused 1 "need 36 colours and a router has 24" simulate
 check "a core too small" refused 1 "take a larger --mesh or a smaller --context" \
     simulate -m $bundled -p x --machine small --mesh 1x1
 check "fused sums in the CPU's order" refused 1 "take mesh order" simulate -m $small -p x --fused
+check "islands larger than the mesh" refused 1 "side of an island 5: must be 1 to 4" \
+    simulate -m $experts -p x --mesh 4x6 --islands 5
+check "islands of no experts" refused 1 "this model has none" \
+    simulate -m $small -p x --mesh 8x8 --islands 2
+check "cyclic products in the CPU's order" refused 1 "take mesh order" \
+    simulate -m $small -p x --cyclic
+check "a draft of another vocabulary" refused 1 "of the same vocabulary" \
+    simulate -m $small -p x --draft 2 --draft-model $bundled
+check "a draft of nobody" refused 2 "go together" simulate -m $small -p x --draft 2
+check "an overlap of nothing" refused 2 "give --draft N" simulate -p x --overlap
 check "a draft of drawn text" refused 2 "--verify is of greedy text" \
     simulate -p x --verify 4 --temp 1
 check "a prompt too long" refused 1 "the context has 8" \
