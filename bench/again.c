@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "cerium.h"
 
 enum {
@@ -35,12 +35,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-static double processor_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
+static double processor_s(void) { return (double)clock_process_ns() / 1e9; }
 
 /* Greedy, in a session of its own, into answer [ANSWER]; the prompt's pass is not counted. */
 static void ask(uint64_t tenant, const int32_t *prompt, size_t n, int32_t *answer, sums *all)
@@ -113,7 +108,7 @@ int main(int argc, char **argv)
         if (c == 'n') n_max = (uint32_t)strtoul(optarg, NULL, 10);
     }
     FILE *edits = optind < argc ? fopen(argv[optind], "r") : NULL;
-    char *line = malloc(LINE_BYTES_MAX);
+    char *line = memory_alloc(LINE_BYTES_MAX);
     if (!edits || !line) fail("name a file of edits that can be read");
     if (cerium_engine_open(&engine, &config, &err)) fail(err.message);
     while (n < n_max && fgets(line, LINE_BYTES_MAX, edits)) {
@@ -136,7 +131,7 @@ int main(int argc, char **argv)
     print("again, by the same", &same);
     print("again, by another", &stranger);
     fclose(edits);
-    free(line);
+    memory_free(line);
     cerium_engine_close(&engine);
     return 0;
 }

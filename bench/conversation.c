@@ -230,12 +230,7 @@ static const double WAITED_MS_MAX = 0.5; /* of all threads, in a cancel that was
 typedef enum { IN_PROMPT = 0, IN_ANSWER = 1, IN_DRAFTS = 2, PLACES = 3 } cancel_place;
 static const char *const places[PLACES] = {"prompt", "answer", "drafts"};
 
-static double process_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
+static double process_ms(void) { return (double)clock_process_ns() / 1e6; }
 
 /* How long our threads waited for a core so far, because others had it. */
 static double waited_ms(void)

@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "cerium.h"
 
 enum { KINDS = 3, PROMPT_BYTES = 6000, PROMPT_MAX = PROMPT_BYTES + 8, ANSWER_MAX = 4096 };
@@ -35,12 +35,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-static double processor_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
+static double processor_s(void) { return (double)clock_process_ns() / 1e9; }
 
 static void ask(kind *k, const int32_t *prompt, size_t n, const cerium_sampling *sampling,
                 uint32_t n_new, int32_t *answer)

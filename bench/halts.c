@@ -7,7 +7,6 @@
  *   bench_halts MODEL [RUNS [FILE]]   prints one JSON object; to FILE one for each run, with what
  *                                     was released, so that one can see why it does not parse */
 #include <jansson.h>
-#include <time.h>
 #include <tree_sitter/api.h>
 
 #include "../tests/guard/forced.h"
@@ -142,15 +141,8 @@ static void run_sample(const json_t *sample, uint32_t seed, totals *t, FILE *tex
 
 /* ---- what it costs ---- */
 
-/* Of the whole process, as a machine that does other things at the same time is asked too. */
-static uint64_t processor_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* A token's processor time, and the sum of the tokens; 0 when there was none. */
+/* A token's processor time, of the whole process, as a machine that does other things at the same
+ * time is asked too, and the sum of the tokens; 0 when there was none. */
 static uint64_t time_answer(watch *w, uint64_t *sum)
 {
     static const char text[] = "def main():\n";
@@ -161,7 +153,7 @@ static uint64_t time_answer(watch *w, uint64_t *sum)
     cerium_session *s = open_session(false);
     size_t n = encode(text, tokens, 64), n_made = 0;
     bool good = !cerium_session_sync(s, tokens, n, NULL, NULL);
-    uint64_t start = processor_ns();
+    uint64_t start = clock_process_ns();
     *sum = 0;
     while (good && n_made < SPEED_TOKENS) {
         good = !cerium_session_step(s, &sampling, &step, NULL);
@@ -170,7 +162,7 @@ static uint64_t time_answer(watch *w, uint64_t *sum)
         *sum = *sum * 31 + (uint64_t)step.tokens[0];
         n_made++;
     }
-    uint64_t ns = good && n_made ? (processor_ns() - start) / n_made : 0;
+    uint64_t ns = good && n_made ? (clock_process_ns() - start) / n_made : 0;
     cerium_session_close(&s);
     return ns;
 }

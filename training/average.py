@@ -12,24 +12,30 @@ from pathlib import Path
 
 import torch
 
+import checkpoint
+
+
+def average(first, second, share):
+    """The weights of the second, share of the way towards the first's."""
+    return {name: torch.lerp(tensor.float(), first[name].float(),
+                             share).to(tensor.dtype)
+            for name, tensor in second.items()}
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("first", type=Path)
-    parser.add_argument("second", type=Path, help="all but the weights is its")
-    parser.add_argument("out", type=Path)
+    parser.add_argument("second", type=Path)
+    parser.add_argument("out", type=Path, help="weights alone")
     parser.add_argument("--share", type=float, default=0.5, help="of the first")
     args = parser.parse_args()
-    first, second = (torch.load(path, map_location="cpu", weights_only=False)
+    first, second = (checkpoint.load_model(path)
                      for path in (args.first, args.second))
-    weights = second["weights"]
-    if first["config"] != second["config"]:
+    if first.config != second.config:
         parser.exit(1, "average.py: checkpoints of different shapes\n")
-    for name, tensor in weights.items():
-        mean = torch.lerp(tensor.float(), first["weights"][name].float(),
-                          args.share)
-        weights[name] = mean.to(tensor.dtype)
-    torch.save(second, args.out)
+    second.load_state_dict(average(first.state_dict(), second.state_dict(),
+                                   args.share))
+    checkpoint.save(args.out, second)
 
 
 if __name__ == "__main__":

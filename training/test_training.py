@@ -264,6 +264,26 @@ def test_holes_are_where_cursors_stand():
     assert whole > 0.7 * within > 90, (whole, within)
 
 
+def test_average():
+    """A point of the way between two checkpoints, as a command makes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        first, second, mean = (Path(folder) / n for n in "abm")
+        one, other = random_model(seed=1), random_model(seed=2)
+        checkpoint.save(first, one)
+        checkpoint.save(second, other)
+        script = Path(__file__).with_name("average.py")
+        subprocess.run([sys.executable, script, first, second, mean,
+                        "--share", "0.25"], check=True)
+        for have, a, b in zip(checkpoint.load_model(mean).parameters(),
+                              one.parameters(), other.parameters()):
+            assert torch.allclose(have, 0.25 * a + 0.75 * b, atol=1e-6)
+        bent = random_model(Config(**{**SMALL.as_dict(), "layers": 2}))
+        checkpoint.save(second, bent)
+        refused = subprocess.run([sys.executable, script, first, second, mean],
+                                 capture_output=True, text=True)
+        assert refused.returncode == 1 and "shapes" in refused.stderr
+
+
 def test_sandbox():
     """A good line passes; wrong, endless and prying ones do not."""
     if not shutil.which("bwrap"):

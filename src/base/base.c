@@ -51,16 +51,13 @@ bool parse_f64(view text, double *out)
     return true;
 }
 
-uint64_t clock_ns(void)
+static uint64_t read_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t clock_thread_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+uint64_t clock_ns(void) { return read_ns(CLOCK_MONOTONIC); }
+uint64_t clock_thread_ns(void) { return read_ns(CLOCK_THREAD_CPUTIME_ID); }
+uint64_t clock_process_ns(void) { return read_ns(CLOCK_PROCESS_CPUTIME_ID); }

@@ -69,6 +69,7 @@ bool parse_u64(view text, uint64_t *out);
 bool parse_f64(view text, double *out);
 
 uint64_t clock_ns(void); /* monotonic */
-uint64_t clock_thread_ns(void); /* processor time of this thread; a system call */
+uint64_t clock_thread_ns(void);  /* processor time of this thread; a system call */
+uint64_t clock_process_ns(void); /* and of all threads of this process */
 
 #endif

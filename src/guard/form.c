@@ -109,13 +109,6 @@ static size_t close_brackets(const beginning *b, const char *end, char *out, siz
     return n;
 }
 
-static uint32_t indent_of(view line)
-{
-    uint32_t n = 0;
-    while (n < line.len && (line.ptr[n] == ' ' || line.ptr[n] == '\t')) n++;
-    return n;
-}
-
 /* ---- endings ---- */
 
 /* What stands before the brackets of an expression are closed, and behind them.  ">" stands for the
@@ -152,7 +145,7 @@ static size_t put_inside(const beginning *b, char *out, size_t size, const char 
         uint32_t end = b->n, from;
         while (end && is_blank(b->text[end - 1])) end--;
         for (from = end; from && b->text[from - 1] != '\n';) from--;
-        uint32_t indent = indent_of((view){b->text + from, end - from});
+        uint32_t indent = window_indent((view){b->text + from, end - from});
         if (indent + 1 > size) return 0;
         out[n++] = '\n';
         memcpy(out + n, b->text + from, indent);
@@ -191,7 +184,7 @@ static bool is_indented(const guard_stream *s, uint32_t n)
     while (at < n) {
         view line = {s->text + at, n - at};
         uint32_t k = n_open;
-        line.len = indent_of(line);
+        line.len = window_indent(line);
         bool code = at + line.len < n && !strchr("#\r\n", s->text[at + line.len]) && !x.n;
         while (code && k && !view_equal(open[k - 1], line)) k--;
         bool deeper = n_open && line.len > open[n_open - 1].len && k == 0 &&

@@ -223,9 +223,7 @@ static uint32_t cut_place(const guard_stream *s)
     for (uint32_t i = 0, first = best; i < s->n; lexer_step(&x, s->text[i++])) {
         if (i < first || s->text[i - 1] != '\n') continue;
         if (lexer_in_text(&x) || lexer_n_parens(&x)) continue;
-        uint32_t indent = 0;
-        while (i + indent < s->n && (s->text[i + indent] == ' ' || s->text[i + indent] == '\t'))
-            indent++;
+        uint32_t indent = window_indent((view){s->text + i, s->n - i});
         char c = i + indent < s->n ? s->text[i + indent] : '\n';
         if (c == '\n' || c == '}' || c == ')' || indent >= least) continue;
         least = indent;

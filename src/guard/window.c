@@ -65,8 +65,7 @@ size_t window_tries(view text, char *out, size_t size)
         size_t from = end - 1;
         while (from && text.ptr[from - 1] != '\n') from--;
         view line = {text.ptr + from, end - from};
-        uint32_t indent = 0;
-        while (indent < line.len && (line.ptr[indent] == ' ' || line.ptr[indent] == '\t')) indent++;
+        uint32_t indent = window_indent(line);
         end = from;
         if (indent == line.len || line.ptr[indent] == '\n' || line.ptr[indent] == '#') continue;
         bool opens = view_starts((view){line.ptr + indent, line.len - indent}, VIEW("try:"));

@@ -16,6 +16,7 @@ static const char help[] =
     "      --against FILE  another model: differences to it on the same lines\n"
     "      --lines N       lines of each language (default 200)\n"
     "      --within        ends of lines, from a place within them, where cursors stand\n"
+    "      --no-healing    a line begins behind the last token before it, not within one\n"
     "      --bytes N       of each language whose bits are counted (default 200K)\n"
     "      --tokens N      places at which two models' likeliest tokens are compared (default\n"
     "                      1000; with --against)\n"
@@ -30,7 +31,7 @@ static const char help[] =
 
 enum {
     OWN_SET = OPTION_OWN, OWN_AGAINST, OWN_LINES, OWN_BYTES, OWN_TOKENS, OWN_WINDOW,
-    OWN_PRECISION, OWN_ANSWERS, OWN_SEED, OWN_WITHIN,
+    OWN_PRECISION, OWN_ANSWERS, OWN_SEED, OWN_WITHIN, OWN_NO_HEALING,
 };
 enum { LINE_TOKENS = 48, CURVE_POINTS = 10 };
 
@@ -57,6 +58,7 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_AGAINST: e->against = value; return true;
     case OWN_LINES: return option_u32(value, 0, 1 << 20, &e->n_lines);
     case OWN_WITHIN: e->within = true; return true;
+    case OWN_NO_HEALING: e->run.unhealed = true; return true;
     case OWN_BYTES: return option_bytes(value, &e->run.bytes);
     case OWN_TOKENS: return option_u32(value, 1, 1 << 24, &e->run.n_likeliest);
     case OWN_WINDOW: return option_u32(value, 2 * LINE_TOKENS, 1 << 24, &e->run.window);
@@ -341,6 +343,7 @@ int program_eval(int argc, char **argv)
         {"answers", required_argument, NULL, OWN_ANSWERS},
         {"seed", required_argument, NULL, OWN_SEED},
         {"within", no_argument, NULL, OWN_WITHIN},
+        {"no-healing", no_argument, NULL, OWN_NO_HEALING},
     };
     evaluation e = {.n_lines = 200, .precision = 0.5};
     cerium_error err;

@@ -105,7 +105,8 @@ static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max
         view prefix = before(d, t->begin, form == EVAL_MIDDLE ? size * 3 / 4 : size);
         view suffix = after(d, t->end, size / 4);
         int status;
-        opening->len = form == EVAL_PREFIX
+        opening->len = r->o->unhealed ? 0
+                       : form == EVAL_PREFIX
                            ? cerium_opening(r->engine, prefix.ptr, prefix.len)
                            : cerium_infill_opening(r->engine, prefix.ptr, prefix.len);
         prefix.len -= opening->len;

@@ -30,6 +30,7 @@ typedef struct {
     uint32_t n_likeliest; /* places at which the most likely token is noted */
     uint64_t bytes;       /* of each language whose bits are counted */
     uint64_t seed;
+    bool unhealed; /* what stands before ends where it ends, not where a token does */
 } eval_options;
 
 /* The session scores SCORE tokens in a pass: open it with eval_session_config(). */

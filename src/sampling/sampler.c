@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "sampling/mask.h"
 #include "sampling/probability.h"
 
 _Static_assert(SAMPLER_VOCAB_MAX == 1 << PROBABILITY_VOCAB_BITS, "weights of a vocabulary add up");
@@ -280,7 +281,7 @@ static int32_t first_max_allowed(const float *logits, uint32_t n, const uint64_t
 static void forbid(sampler *s, const uint64_t *allowed)
 {
     for (uint32_t i = 0; i < s->n_vocab; i++)
-        if (!(allowed[i / 64] >> (i % 64) & 1)) s->logits[i] = -INFINITY;
+        if (!mask_has(allowed, i)) s->logits[i] = -INFINITY;
 }
 
 int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
@@ -320,21 +321,16 @@ static float logprob_of(float logit, float max, uint64_t sum)
     return (float)(above - probability_log(sum));
 }
 
-static bool is_allowed(const uint64_t *allowed, uint32_t token)
-{
-    return allowed[token / 64] >> token % 64 & 1;
-}
-
 static float logprob_among(const float *logits, uint32_t n_vocab, const uint64_t *allowed,
                            int32_t token)
 {
     float max = -INFINITY;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < n_vocab; i++)
-        if (is_allowed(allowed, i) && logits[i] > max && logits[i] < INFINITY) max = logits[i];
-    if (max == -INFINITY || !is_allowed(allowed, (uint32_t)token)) return -INFINITY;
+        if (mask_has(allowed, i) && logits[i] > max && logits[i] < INFINITY) max = logits[i];
+    if (max == -INFINITY || !mask_has(allowed, (uint32_t)token)) return -INFINITY;
     for (uint32_t i = 0; i < n_vocab; i++)
-        if (is_allowed(allowed, i)) sum += probability_sum(logits + i, 1, max);
+        if (mask_has(allowed, i)) sum += probability_sum(logits + i, 1, max);
     return logprob_of(logits[token], max, sum);
 }
 

@@ -339,10 +339,8 @@ static double open_files(void)
 
 static void put_process(writer *w, const metrics_engine *e)
 {
-    struct timespec cpu = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
     put_value(w, "process_cpu_seconds_total", "counter", "Processor time used.",
-              (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9);
+              (double)clock_process_ns() * 1e-9);
     put_value(w, "process_resident_memory_bytes", "gauge", "Memory in use.",
               proc_field("/proc/self/statm", 2) * (double)sysconf(_SC_PAGESIZE));
     put_value(w, "process_open_fds", "gauge", "Open files and sockets.", open_files());

@@ -42,11 +42,6 @@ static view bytes_of(const tokenizer *t, int32_t token)
     return text;
 }
 
-static bool is_same_text(view a, view b)
-{
-    return a.len == b.len && (a.len == 0 || !memcmp(a.ptr, b.ptr, a.len));
-}
-
 /* ---- opening ---- */
 
 /* Sizes of one family often have more or fewer tokens that nothing uses. */
@@ -55,7 +50,7 @@ static bool is_same(const tokenizer *a, const tokenizer *b)
     uint32_t n = tokenizer_n_tokens(a) < tokenizer_n_tokens(b) ? tokenizer_n_tokens(a)
                                                                 : tokenizer_n_tokens(b);
     for (uint32_t i = 0; i < n; i++)
-        if (!is_same_text(bytes_of(a, (int32_t)i), bytes_of(b, (int32_t)i)) ||
+        if (!view_equal(bytes_of(a, (int32_t)i), bytes_of(b, (int32_t)i)) ||
             tokenizer_is_control(a, (int32_t)i) != tokenizer_is_control(b, (int32_t)i))
             return false;
     return true;
@@ -69,7 +64,7 @@ static bool says_all(tokenizer_scratch *x, const tokenizer *t)
         int32_t tokens[4];
         size_t n = 0;
         if (tokenizer_scratch_encode(x, (view){&c, 1}, tokens, ARRAY_LEN(tokens), &n, NULL) ||
-            n != 1 || !is_same_text(bytes_of(t, tokens[0]), (view){&c, 1}) ||
+            n != 1 || !view_equal(bytes_of(t, tokens[0]), (view){&c, 1}) ||
             tokenizer_is_control(t, tokens[0]))
             return false;
     }

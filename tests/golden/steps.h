@@ -5,6 +5,16 @@
 
 #include "requests.h"
 
+/* A session of a tenant of its own: nothing is in the prefix cache for it. */
+static inline cerium_session *session_of(cerium_engine *e)
+{
+    cerium_session *session = NULL;
+    cerium_error err;
+    cerium_session_config config = {.tenant = ++fresh_tenant};
+    TEST_CHECK_THAT(cerium_session_open(&session, e, &config, &err) == 0, "%s", err.message);
+    return session;
+}
+
 /* By steps, at most step_max tokens each, into *j; its last logits into out. */
 static inline void by_steps(cerium_session *session, job *j, uint32_t step_max, float *out)
 {

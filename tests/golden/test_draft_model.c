@@ -30,15 +30,6 @@ static cerium_engine *open_with(const char *speculation, const char *draft_model
     return e;
 }
 
-static cerium_session *session_of(cerium_engine *e)
-{
-    cerium_session *session = NULL;
-    cerium_error err;
-    cerium_session_config config = {.tenant = ++fresh_tenant};
-    TEST_CHECK_THAT(cerium_session_open(&session, e, &config, &err) == 0, "%s", err.message);
-    return session;
-}
-
 /* Text, of which nothing is said twice, so that only the draft model has something to say; with
  * halves of characters, and control tokens. */
 static void make_text(job *j, uint32_t round)

@@ -49,15 +49,6 @@ static void make_repeating(job *j, uint32_t round)
     j->sampling.logprobs = round % 2;
 }
 
-static cerium_session *session_of(cerium_engine *e)
-{
-    cerium_session *session = NULL;
-    cerium_error err;
-    cerium_session_config config = {.tenant = ++fresh_tenant};
-    TEST_CHECK_THAT(cerium_session_open(&session, e, &config, &err) == 0, "%s", err.message);
-    return session;
-}
-
 static void count(const cerium_engine *e)
 {
     cerium_engine_stats stats;

@@ -5,6 +5,7 @@
 model=tests/golden/fixtures/qwen2-q8_0.gguf
 export CERIUM_MODEL=$model
 
+differ() { ! cmp -s "$@"; }
 evaluate() { ./cerium eval --lines 3 --bytes 2K --window 128 "$@"; }
 
 mkdir "$work/set"
@@ -36,6 +37,11 @@ sys.exit(not asked or not all(asked) or not all(ends))
 END
 }
 check "from within a line to its end" are_ends
+cp "$work/ends.jsonl" "$work/healed.jsonl"
+check "without healing" status 0 evaluate --set "$work/set" --within --no-healing \
+    --answers "$work/ends.jsonl"
+check "they are the same ends" are_ends
+check "and not the same answers" differ "$work/healed.jsonl" "$work/ends.jsonl"
 
 check "against itself" status 0 evaluate --set "$work/set" --against $model --tokens 30 --json
 check "all tokens agree" says '"agreement": 1.0' out
