@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "programs/generate.h"
+#include "protocol/hole.h"
 
 static const char help[] =
     "usage: cerium complete [OPTIONS] FILE:LINE[:COL]\n\n"
@@ -13,7 +14,7 @@ static const char help[] =
     "COL, at the end of the line).  The file is not changed.\n\n"
     "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
     "  -n, --tokens N        at most N new tokens (default 64)\n"
-    "      --lines N         end after N lines (default 1; 0: until the model ends)\n"
+    "      --lines N         end after N lines (default 1; 0: after the block that they are in)\n"
     "      --min-confidence X  hold back what the model gives a probability under X (0 to 1)\n"
     "      --context-file F  a file that the model may look at; may be given several times\n"
     "      --repo NAME       name of the repository\n"
@@ -53,9 +54,9 @@ typedef struct {
     bytes text;
     size_t at; /* byte of text where the hole is */
     size_t n_opening; /* of the bytes before it that the completion's tokens spell again */
-    char *out; /* the completion; from open_memstream */
-    size_t out_len, n_kept;
-    FILE *stream;
+    hole hole;
+    bytes out; /* the completion */
+    size_t n_fed; /* bytes of the model's */
     uint32_t n_lines;
     guarding guarding;
 } completion;
@@ -183,20 +184,19 @@ static int fit_prompt(completion *c, const cerium_engine *engine, size_t max, in
     }
 }
 
-/* Into c->stream, until n lines are full.  A line break that begins the completion does not end its
+/* Into c->out, until n lines are full.  A line break that begins the completion does not end its
  * first line. */
 static int keep_text(void *user, view text, cerium_error *err)
 {
     completion *c = user;
-    (void)err;
-    for (size_t i = 0; i < text.len; i++) {
-        bool begins = c->n_kept == 0;
+    for (size_t i = 0; i < text.len && !c->hole.end; i++) {
+        bool begins = c->n_fed++ == 0;
         if (text.ptr[i] == '\n' && c->lines && !begins && ++c->n_lines == c->lines)
             return GENERATE_ENOUGH;
-        fputc(text.ptr[i], c->stream);
-        c->n_kept++;
+        if (hole_feed(&c->hole, (view){text.ptr + i, 1}, &c->out))
+            return error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
     }
-    return CERIUM_OK;
+    return c->hole.end ? GENERATE_ENOUGH : CERIUM_OK;
 }
 
 static void keep_logprob(void *user, const watch_token *token)
@@ -238,10 +238,11 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
 
 static void print_json(const completion *c, const generation *g)
 {
-    json_t *text = json_stringn(c->out, is_held_back(c) ? 0 : c->out_len);
+    json_t *text = json_stringn(c->out.len ? c->out.ptr : "", is_held_back(c) ? 0 : c->out.len);
     if (!text) text = json_string(""); /* not UTF-8 */
     const char *stop = g->new_tokens < c->o.n_tokens ? "lines" : "tokens";
-    if (g->guarded) stop = "guard";
+    if (c->hole.end) stop = hole_end_name(c->hole.end);
+    else if (g->guarded) stop = "guard";
     else if (g->stop != CERIUM_STOP_NONE) stop = stop_name(g->stop);
     json_t *all =
         json_pack("{s:s, s:i, s:i, s:o, s:s, s:i, s:i, s:f, s:f}", "file", c->path, "line",
@@ -267,7 +268,7 @@ static void print_in_place(const completion *c)
     for (int n = 0; to < c->text.len && (c->text.ptr[to] != '\n' || ++n < SHOW_LINES);) to++;
     write_view((view){c->text.ptr + from, c->at - from}, stdout);
     if (bold) fputs("\033[1;32m", stdout);
-    write_view((view){c->out, c->out_len}, stdout);
+    write_view((view){c->out.ptr, c->out.len}, stdout);
     if (bold) fputs("\033[0m", stdout);
     write_view((view){c->text.ptr + c->at, to - c->at}, stdout);
     fputs("\n", stdout);
@@ -286,11 +287,15 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
                          c->o.n_tokens, info.context_tokens_max);
     if (!c->whole_tokens) c->n_opening = cerium_infill_opening(engine, c->text.ptr, c->at);
     RETURN_IF(fit_prompt(c, engine, info.context_tokens_max - c->o.n_tokens, &tokens, &n, err));
-    c->stream = open_memstream(&c->out, &c->out_len);
-    int status = c->stream ? cerium_session_open(&session, engine, NULL, err)
-                     : error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
+    c->out.max = SIZE_MAX / 2;
+    const view before = {c->text.ptr, c->at}, after = {c->text.ptr + c->at, c->text.len - c->at};
+    int status = cerium_session_open(&session, engine, NULL, err);
+    if (!status && hole_open(&c->hole, before, after, 0, true))
+        status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
     if (!status) status = fill(c, session, engine, tokens, n, &g, err);
-    if (c->stream) fclose(c->stream);
+    if (!status && hole_finish(&c->hole, &c->out))
+        status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
+    hole_close(&c->hole);
     if (!status && c->o.json)
         print_json(c, &g);
     else if (!status && is_held_back(c))
@@ -299,7 +304,7 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
     else if (!status && c->show)
         print_in_place(c);
     else if (!status)
-        printf("%.*s\n", (int)c->out_len, c->out);
+        printf("%.*s\n", (int)c->out.len, c->out.len ? c->out.ptr : "");
     if (!status && !c->quiet) print_generation(&g, stderr);
     cerium_session_close(&session);
     memory_free(tokens);
@@ -346,7 +351,7 @@ int program_complete(int argc, char **argv)
     cerium_engine_close(&engine);
     guarding_close(&c.guarding);
     bytes_free(&c.text);
-    memory_release(c.out);
+    bytes_free(&c.out);
     for (size_t i = 0; i < c.n_context; i++) bytes_free(&c.context_texts[i]);
     return status ? failed(&err) : 0;
 }

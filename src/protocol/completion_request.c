@@ -215,6 +215,7 @@ static int document_parse(parser *p)
 int infill_parse(parser *p)
 {
     protocol_request *r = p->r;
+    bool one_block = true;
     int64_t indent = 0, prompt_ms = 0, predict_ms = 0;
     json_t *fields = NULL;
     const place at = {NULL, "response_fields", 0};
@@ -225,6 +226,8 @@ int infill_parse(parser *p)
     r->fill_in = true;
     RETURN_IF(confidence_parse(p));
     RETURN_IF(healing_parse(p));
+    RETURN_IF(field_bool(p, NULL, p->root, "one_block", &one_block));
+    r->beyond_block = !one_block;
     RETURN_IF(prefix_parse(p));
     RETURN_IF(files_parse(p));
     RETURN_IF(document_parse(p));

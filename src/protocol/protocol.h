@@ -94,6 +94,7 @@ typedef struct {
                                          only the suffix is set, each prompt is a prefix */
     const char *document;             /* what is completed, for dropping stale requests: infill's
                                          id_slot or filename, or `user`; or NULL */
+    bool beyond_block;                /* infill's one_block is false: only the model ends it */
     uint32_t indent_min;              /* infill's n_indent */
     uint32_t prompt_ms_max, predict_ms_max; /* infill's t_max_*: 0 = no limit */
     double confidence_min;            /* min_confidence: a completion that the model gives a lower

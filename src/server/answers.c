@@ -45,7 +45,6 @@ static int take_prompt(answer *a, uint32_t i, const prompt *p, protocol_error *e
                        .n_prompt = p->n,
                        .begins = {.opening = p->opening.ptr, .n_opening = p->opening.len},
                        .sampled = {.max = SIZE_MAX / 2},
-                       .held = {.max = 65536},
                        .unsure = {.max = PROTOCOL_ANSWER_BYTES_MAX}};
     }
     return CERIUM_OK;

@@ -4,7 +4,6 @@
 #include "server/connection.h"
 #include "server/forward.h"
 #include "server/guarded.h"
-#include "server/indent.h"
 
 enum { SUMMARY_TOKENS_MAX = 1024 };
 
@@ -54,10 +53,10 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
 static bool shown(choice *ch, view text, int *status)
 {
     answer *a = ch->a;
-    bytes *show = &a->s->show;
-    uint32_t least = a->request->api == PROTOCOL_INFILL ? a->request->indent_min : 0;
     if (text.len && memchr(text.ptr, '\n', text.len)) ch->line_seen = true;
-    return indent_feed(&ch->held, least, text, show, status);
+    a->s->show.len = 0;
+    *status = hole_feed(&ch->hole, text, &a->s->show);
+    return ch->hole.end != HOLE_OPEN;
 }
 
 /* t_max_predict_ms, as llama.cpp has it: once there is a whole line. */
@@ -173,8 +172,10 @@ static void choice_done(choice *ch, const cerium_event *event)
         answer_fail(a, &e);
         metrics_count(&a->s->metrics, METRICS_FAILED, 1);
     }
-    if (ch->held.len && !ch->ended && end != PROTOCOL_END_FAILED)
-        (void)choice_tell(ch, (view){ch->held.ptr, ch->held.len}, NULL, 1);
+    a->s->show.len = 0;
+    if (!ch->ended && end != PROTOCOL_END_FAILED && !hole_finish(&ch->hole, &a->s->show) &&
+        a->s->show.len)
+        (void)choice_tell(ch, (view){a->s->show.ptr, a->s->show.len}, NULL, 1);
     choice_end(ch, end);
     choice_closed(ch);
 }
@@ -254,6 +255,12 @@ static int choice_start(choice *ch)
     cerium_guide guide;
     cerium_request request = request_for(ch, &sampling, &guide);
     if (!status) status = guarded_open(ch);
+    if (!status && r->api == PROTOCOL_INFILL) {
+        const view before = {r->infill.prefix, r->infill.prefix_len};
+        const view after = {r->infill.suffix, r->infill.suffix_len};
+        const bool is_block = !r->beyond_block && !a->script && !r->sampling.logprobs;
+        status = hole_open(&ch->hole, before, after, r->indent_min, is_block);
+    }
     if (status) (void)error_set(&err, status, "out of memory");
     if (!status) status = cerium_session_start(ch->session, &request, &err);
     answer_count_waiting(a, -1);

@@ -18,7 +18,7 @@ void answer_drop_prompts(answer *a)
     for (uint32_t i = 0; a->choices && i < a->n_choices; i++) {
         guarded_close(&a->choices[i]);
         bytes_free(&a->choices[i].sampled);
-        bytes_free(&a->choices[i].held);
+        hole_close(&a->choices[i].hole);
         bytes_free(&a->choices[i].unsure);
         cerium_session_close(&a->choices[i].session);
     }

@@ -17,6 +17,7 @@
 
 #include <libwebsockets.h>
 
+#include "protocol/hole.h"
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 #include "server/chunks.h"
@@ -105,7 +106,7 @@ typedef struct {
     cerium_resume begins;       /* its opening is the end of the prompt's text; or there is none */
     bytes sampled;              /* int32_t each; with a watch, at the end only */
     struct guarded *guarded;    /* its watch; NULL: nothing watches */
-    bytes held;                 /* text that waits for its indentation (indent.h) */
+    hole hole;                  /* where the text of infill ends */
     bytes unsure;               /* text that waits for its end, where min_confidence is asked */
     bool held_back;             /* and was then not told */
     double logprob;             /* of its tokens, where somebody wants to know */

@@ -3,7 +3,6 @@
 #include "server/access.h"
 #include "server/chunks.h"
 #include "server/history.h"
-#include "server/indent.h"
 #include "server/log.h"
 #include "server/routes.h"
 #include "server/socket.h"
@@ -148,37 +147,6 @@ static void test_chunks(void)
     bytes_free(&body);
 }
 
-/* ---- indentation ---- */
-
-static void expect_indent(uint32_t least, const char *text, const char *shown, bool ends)
-{
-    for (size_t cut = 1; cut <= strlen(text); cut++) {
-        bytes held = {.max = 1000}, show = {.max = 1000}, all = {.max = 1000};
-        bool ended = false;
-        int status = 0;
-        for (size_t i = 0, n = strlen(text); i < n && !ended; i += cut) {
-            ended = indent_feed(&held, least, (view){text + i, n - i < cut ? n - i : cut}, &show,
-                                &status);
-            TEST_CHECK(!status && !bytes_append(&all, show.ptr, show.len));
-        }
-        if (!ended) TEST_CHECK(!bytes_append(&all, held.ptr, held.len));
-        TEST_CHECK(view_equal((view){all.ptr, all.len}, view_of(shown)));
-        TEST_CHECK(ended == ends);
-        bytes_free(&held);
-        bytes_free(&show);
-        bytes_free(&all);
-    }
-}
-
-static void test_indent(void)
-{
-    expect_indent(0, "a\nb\n", "a\nb\n", false);
-    expect_indent(4, "x = 1\n    y = 2\n\n    z\n}\n", "x = 1\n    y = 2\n\n    z", true);
-    expect_indent(4, "x\n\t\t\t\ty", "x\n\t\t\t\ty", false);
-    expect_indent(2, "x\n y", "x", true);
-    expect_indent(4, "x\n  ", "x\n  ", false);
-}
-
 /* ---- messages, routes, access ---- */
 
 static void expect_type(const char *message, const char *type)
@@ -248,7 +216,6 @@ int main(void)
     TEST_RUN(test_history_items);
     TEST_RUN(test_history_memory);
     TEST_RUN(test_chunks);
-    TEST_RUN(test_indent);
     TEST_RUN(test_message_type);
     TEST_RUN(test_routes);
     TEST_RUN(test_access);
