@@ -22,11 +22,12 @@ static void spend(prefill *p, wafer_spent what, double cycles)
 }
 
 /* [m, k] [k, n]: rows over the height, columns over the width, k in as many parts as there are
- * steps. */
+ * steps: a row's share of the weights over the places that it has of a ring, one at least. */
 static void product(prefill *p, double m, double k, double n)
 {
     const double steps = p->width > p->height ? p->width : p->height;
-    const double m_t = ceil(m / p->height), n_t = ceil(n / p->width), k_t = ceil(k / steps);
+    const double m_t = ceil(m / p->height), n_t = ceil(n / p->width);
+    const double k_t = ceil(ceil(k / p->height) / floor(steps / p->height));
     const double lanes = p->cost->mesh->simd_fp16, issues = k_t * n_t;
     const double vector = issues * ceil(m_t / lanes), issue = issues * p->cost->style.issue;
     const double rows = p->cost->style.gemm_row * m_t;
