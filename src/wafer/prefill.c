@@ -88,12 +88,10 @@ static void attend_products(prefill *p, const step_shape *s, const step_op *op, 
     product(p, tokens, seen, (double)s->n_heads * s->head_dim);
 }
 
-/* The line of cores that has the most to do: the last whose rows are all there. */
 static int attend_ring(prefill *p, const step_program *program, uint32_t at, uint32_t tokens)
 {
-    const uint32_t line = tokens / tiles_of(tokens, p->height) - 1;
     step_time t;
-    RETURN_IF(time_prompt_attend(&t, program, at, p->width, p->height, p->cost, tokens, line));
+    RETURN_IF(time_prompt_fullest(&t, program, at, p->width, p->height, p->cost, tokens));
     p->time.cycles += t.cycles;
     for (int i = 0; i < WAFER_SPENT; i++) p->time.spent[i] += t.spent[i];
     return CERIUM_OK;
