@@ -8,7 +8,7 @@ typedef struct {
     plan_request request;
     plan_result plan;
     plan_figures figures;
-    double prefill_us[2]; /* of a prompt of the whole context: fast, slow clock */
+    plan_prompt prompt; /* of the whole context */
     wafer_drafting drafting;
 } styled;
 
@@ -40,7 +40,7 @@ static int make(styled *s, const wafer_options *w, const wafer_machine *machine,
     const double accepted = draft_yield(w->accepted, draft);
     int status = plan_figure(&s->figures, &s->plan, &s->request, accepted);
     if (!status && drafter) status = wafer_draft_take_time(&s->drafting, &s->plan, &s->request);
-    if (!status) status = plan_prompt_us(s->prefill_us, &s->plan, &s->request, context);
+    if (!status) status = plan_prompt_time(&s->prompt, &s->plan, &s->request, context);
     return status ? error_set(&s->err, status, "no memory for the plan") : 0;
 }
 
@@ -89,6 +89,17 @@ static void show_experts(char out[64], const styled *s)
         snprintf(out, 64, "on islands of %u x %u", c->island, c->island);
     else
         snprintf(out, 64, "over the whole region");
+}
+static void show_kv(char out[64], const styled *s)
+{
+    const bool shifts = s->plan.layout.choice.kv == WAFER_KV_SHIFT;
+    snprintf(out, 64, "%s; %s +%.0f", shifts ? "shift" : "round-robin",
+             shifts ? "round-robin" : "shift", s->plan.kv_other_cycles);
+}
+static void show_windows(char out[64], const styled *s)
+{
+    const uint32_t *n = s->plan.n_layers;
+    snprintf(out, 64, "%u of %u layers", n[1], n[0] + n[1]);
 }
 static void show_core(char out[64], const styled *s)
 {
@@ -147,7 +158,12 @@ static void show_usd_shared(char out[64], const styled *s)
 }
 static void show_prefill(char out[64], const styled *s)
 {
-    wafer_band_text(out, (wafer_band){s->prefill_us[0] / 1e3, s->prefill_us[1] / 1e3});
+    wafer_band_text(out, (wafer_band){s->prompt.us[0] / 1e3, s->prompt.us[1] / 1e3});
+}
+static void show_passes(char out[64], const styled *s)
+{
+    snprintf(out, 64, "%u (%u)%s", s->prompt.pass_tokens, s->prompt.pass_max,
+             s->prompt.is_cyclic ? "" : ", as decoding");
 }
 
 static void print_spent(const styled s[2])
@@ -178,6 +194,9 @@ static void print_plan(const wafer_options *w, const styled s[2], const wafer_mo
     line("layers a region", s, show_layers);
     line("sums", s, show_choice);
     if (r->program->shape.n_experts) line("experts", s, show_experts);
+    line("KV cache; the other, cycles", s, show_kv);
+    if (s[0].plan.n_layers[1] || s[1].plan.n_layers[1])
+        line("  of a window only", s, show_windows);
     line("bytes on the fullest core", s, show_core);
     line("cores used", s, show_cores);
     line("largest context", s, show_context);
@@ -193,6 +212,7 @@ static void print_plan(const wafer_options *w, const styled s[2], const wafer_mo
     line("dollars a million, one user", s, show_usd);
     line("dollars a million, shared", s, show_usd_shared);
     line("prompt of that context, ms", s, show_prefill);
+    line("  tokens a pass (room for)", s, show_passes);
     if (w->prefill_gbytes_s > 0)
         printf("  %-34s %.3g\n", "its KV from elsewhere, ms",
                (double)plan_kv_bytes(r->program, r->context) / w->prefill_gbytes_s / 1e6);
@@ -212,14 +232,25 @@ static json_t *json_layout(const plan_result *p)
     const plan_layout *l = &p->layout;
     const wafer_choice *c = &l->choice;
     return json_pack(
-        "{s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:i, s:i, s:i, s:b, s:s, s:i, s:I, s:I, s:I}",
+        "{s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:i, s:s, s:i, s:I, s:I,"
+        "s:I}",
         "wafers", (int)l->wafers, "columns", (int)l->columns, "rows", (int)l->rows, "width",
         (int)l->width, "height", (int)l->height, "turned", l->is_turned, "layers_a_region",
         (int)l->layers_a_region, "table_regions", (int)l->table_regions, "layer_regions",
-        (int)l->layer_regions, "degree", (int)c->degree, "fused", c->is_fused, "experts",
+        (int)l->layer_regions, "degree", (int)c->degree, "fused", c->is_fused,
+        "kv_policy", c->kv == WAFER_KV_SHIFT ? "shift" : "round-robin", "kv_other_cycles",
+        p->kv_other_cycles, "window_layers", (int)p->n_layers[1], "experts",
         c->experts == WAFER_EXPERTS_ISLANDS ? "islands" : "sharded", "island", (int)c->island,
         "core_bytes", (json_int_t)l->core_bytes, "usable_bytes", (json_int_t)l->usable_bytes,
         "cores", (json_int_t)l->cores);
+}
+
+static json_t *json_prompt(const plan_prompt *p)
+{
+    return json_pack("{s:b, s:i, s:i, s:i, s:i, s:I, s:I}", "cyclic", p->is_cyclic, "pass_tokens",
+                     (int)p->pass_tokens, "pass_tokens_max", (int)p->pass_max,
+                     "cyclic_tokens_max", (int)p->cyclic_max, "passes", (int)p->n_passes, "pass_bytes", (json_int_t)p->pass_bytes, "room_bytes",
+                     (json_int_t)p->room_bytes);
 }
 
 static json_t *json_styled(const styled *s, const wafer_model *drafter, int style)
@@ -235,7 +266,7 @@ static json_t *json_styled(const styled *s, const wafer_model *drafter, int styl
         json_object_set_new(spent, wafer_spent_names[i], json_real(s->plan.spent[i]));
     json_object_update_new(
         out,
-        json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}",
+        json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o}",
                   "layout", json_layout(&s->plan), "users", (int)s->plan.users, "context_max",
                   (int)s->plan.context_max, "cycles", s->plan.cycles, "period_cycles",
                   s->plan.period_cycles, "spent_cycles", spent, "step_us",
@@ -245,7 +276,8 @@ static json_t *json_styled(const styled *s, const wafer_model *drafter, int styl
                   wafer_json_band(f->joules_system), "rated_joules_user", f->rated_joules_user,
                   "usd_million_user", wafer_json_band(f->usd_user), "usd_million_system",
                   wafer_json_band(f->usd_system), "prefill_us",
-                  json_pack("[f, f]", s->prefill_us[0], s->prefill_us[1])));
+                  json_pack("[f, f]", s->prompt.us[0], s->prompt.us[1]),
+                  "prompt", json_prompt(&s->prompt)));
     if (drafter)
         json_object_set_new(out, "drafting", wafer_draft_json(&s->drafting, drafter->name));
     return out;
