@@ -145,8 +145,10 @@ static bool take(void *arg, int val, const char *value)
     case VAL_KV:
         return option_f64(value, 1e-3, 1e6, &w->prefill_gbytes_s);
     case VAL_PICTURE:
+        w->picture = value;
+        return *value != 0;
     case VAL_CSV:
-        w->output = value;
+        w->csv = value;
         return *value != 0;
     case VAL_PLOTS:
         w->plots = value;
@@ -161,11 +163,48 @@ static bool take(void *arg, int val, const char *value)
     }
 }
 
+/* Options that one part alone takes. */
+static const struct {
+    int val;
+    const char *part;
+} owners[] = {
+    {VAL_PICTURE, "plan"},         {VAL_KV, "plan"},    {VAL_CSV, "compare"},
+    {VAL_PLOTS, "compare"},        {VAL_DRAFTS, "compare"}, {VAL_CONTEXTS, "compare"},
+    {VAL_SENSITIVITY, "validate"}, {VAL_SET, "validate"},
+};
+
+static const char *owner_of(int val)
+{
+    for (size_t i = 0; i < ARRAY_LEN(owners); i++)
+        if (owners[i].val == val) return owners[i].part;
+    return NULL;
+}
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    wafer_options *w = arg;
+    const char *owner = owner_of(val);
+    if (owner && strcmp(owner, w->part)) w->stray = val;
+    return take(arg, val, value);
+}
+
 int wafer_options_parse(wafer_options *w, int argc, char **argv)
 {
     *w = (wafer_options){.accepted = 0.8, .drafts = "1", .style = wafer_style_sdk()};
-    return options_parse(&w->o, argc, argv, OPTIONS_MODEL | OPTIONS_JSON, own, ARRAY_LEN(own), take,
-                         w, wafer_help);
+    w->part = argv[0] + strlen("wafer ");
+    const int usage = options_parse(&w->o, argc, argv, OPTIONS_MODEL | OPTIONS_JSON, own,
+                                    ARRAY_LEN(own), take_own, w, wafer_help);
+    for (size_t i = 0; !usage && i < ARRAY_LEN(own); i++)
+        if (w->stray == own[i].val && w->stray)
+            return usage_error(argv[0], "--%s is of cerium wafer %s", own[i].name,
+                               owner_of(w->stray));
+    return usage;
+}
+
+wafer_band wafer_served(const wafer_options *w, wafer_band tokens_s, double accepted)
+{
+    const double add = w->service_us * 1e-6 / accepted;
+    return (wafer_band){1 / (1 / tokens_s.low + add), 1 / (1 / tokens_s.high + add)};
 }
 
 bool wafer_next_item(const char **list, char *out, size_t size)

@@ -40,13 +40,6 @@ static point *add_point(table *t, const wafer_machine *m, const char *kind, uint
     return p;
 }
 
-/* The time around the model is a term of its own: of each step, for the user alone. */
-static wafer_band with_service(const table *t, wafer_band tokens_s, double accepted)
-{
-    const double add = t->w->service_us * 1e-6 / accepted;
-    return (wafer_band){1 / (1 / tokens_s.low + add), 1 / (1 / tokens_s.high + add)};
-}
-
 static plan_request request_of(const table *t, const wafer_machine *m, uint32_t context,
                                uint32_t draft, bool sdk)
 {
@@ -65,7 +58,7 @@ static void fill_mesh(const table *t, point *p, const draft_figures *f, double a
 {
     p->users = 1;
     p->user_tokens_s = f->tokens_s;
-    p->served_tokens_s = with_service(t, f->tokens_s, accepted);
+    p->served_tokens_s = wafer_served(t->w, f->tokens_s, accepted);
     p->system_tokens_s = f->tokens_s;
     p->joules = f->joules;
     p->usd = f->usd;
@@ -147,7 +140,7 @@ static void add_gpu_users(table *t, const wafer_machine *m, int stack, gpu_work 
     point *p = add_point(t, m, names[stack], work.context, work.draft);
     p->users = work.users;
     p->user_tokens_s = (wafer_band){one, one};
-    p->served_tokens_s = with_service(t, p->user_tokens_s, accepted);
+    p->served_tokens_s = wafer_served(t->w, p->user_tokens_s, accepted);
     p->system_tokens_s = (wafer_band){all, all};
     p->joules = (wafer_band){1e3 * m->power_kw.low * gpu_power_share.low / all,
                              1e3 * m->power_kw.high * gpu_power_share.high / all};
@@ -221,15 +214,17 @@ static void print_table(const table *t)
 
 static int write_csv(const table *t, cerium_error *err)
 {
-    FILE *f = fopen(t->w->output, "wb");
-    if (!f) return error_set(err, CERIUM_ERR_IO, "%s: %s", t->w->output, strerror(errno));
+    FILE *f = fopen(t->w->csv, "wb");
+    if (!f) return error_set(err, CERIUM_ERR_IO, "%s: %s", t->w->csv, strerror(errno));
     fprintf(f, "machine,kind,context,draft,users,user_tokens_s_low,user_tokens_s_high,"
                "system_tokens_s_low,system_tokens_s_high,joules_low,joules_high,usd_million_low,"
                "usd_million_high,bands,why,service_us,served_tokens_s_low,served_tokens_s_high\n");
     for (uint32_t i = 0; i < t->n; i++) {
         const point *p = &t->points[i];
         if (p->fits)
-            fprintf(f, "%s,%s,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,\"%s\",,%g,%.6g,%.6g\n",
+            fprintf(f,
+                    "%s,%s,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,\"%s\",,%g,%.6g,"
+                    "%.6g\n",
                     p->machine, p->kind, p->context, p->draft, p->users, p->user_tokens_s.low,
                     p->user_tokens_s.high, p->system_tokens_s.low, p->system_tokens_s.high,
                     p->joules.low, p->joules.high, p->usd.low, p->usd.high, p->cause,
@@ -240,7 +235,7 @@ static int write_csv(const table *t, cerium_error *err)
     }
     bool broken = ferror(f) != 0;
     if (fclose(f)) broken = true;
-    return broken ? error_set(err, CERIUM_ERR_IO, "%s: cannot write", t->w->output) : CERIUM_OK;
+    return broken ? error_set(err, CERIUM_ERR_IO, "%s: cannot write", t->w->csv) : CERIUM_OK;
 }
 
 static json_t *json_point(const point *p)
@@ -329,7 +324,7 @@ static int plot(const table *t, cerium_error *err)
 
 static int print_all(const table *t, cerium_error *err)
 {
-    if (t->w->output) RETURN_IF(write_csv(t, err));
+    if (t->w->csv) RETURN_IF(write_csv(t, err));
     if (t->w->plots) RETURN_IF(plot(t, err));
     if (!t->w->o.json) {
         print_table(t);

@@ -8,6 +8,7 @@ typedef struct {
     plan_request request;
     plan_result plan;
     plan_figures figures;
+    wafer_band served_tokens_s; /* with what is around the model */
     plan_prompt prompt; /* of the whole context */
     wafer_drafting drafting;
 } styled;
@@ -39,6 +40,7 @@ static int make(styled *s, const wafer_options *w, const wafer_machine *machine,
     s->fits = true;
     const double accepted = draft_yield(w->accepted, draft);
     int status = plan_figure(&s->figures, &s->plan, &s->request, accepted);
+    s->served_tokens_s = wafer_served(w, s->figures.user_tokens_s, accepted);
     if (!status && drafter) status = wafer_draft_take_time(&s->drafting, &s->plan, &s->request);
     if (!status) status = plan_prompt_time(&s->prompt, &s->plan, &s->request, context);
     return status ? error_set(&s->err, status, "no memory for the plan") : 0;
@@ -130,6 +132,10 @@ static void show_user(char out[64], const styled *s)
 {
     wafer_band_text(out, s->figures.user_tokens_s);
 }
+static void show_served(char out[64], const styled *s)
+{
+    wafer_band_text(out, s->served_tokens_s);
+}
 static void show_system(char out[64], const styled *s)
 {
     char band[64];
@@ -181,6 +187,12 @@ static void print_spent(const styled s[2])
     }
 }
 
+/* The prompt's keys and values, computed elsewhere. */
+static double kv_arrival_ms(const wafer_options *w, const plan_request *r)
+{
+    return (double)plan_kv_bytes(r->program, r->context) / w->prefill_gbytes_s / 1e6;
+}
+
 static void print_plan(const wafer_options *w, const styled s[2], const wafer_model *net,
                        const wafer_model *drafter)
 {
@@ -205,6 +217,7 @@ static void print_plan(const wafer_options *w, const styled s[2], const wafer_mo
     if (s[0].plan.off_wafer_us[1] > 0 || s[1].plan.off_wafer_us[1] > 0)
         line("  of them off the wafer", s, show_off);
     line("tokens/s, one user", s, show_user);
+    if (w->service_us > 0) line("  with the service around it", s, show_served);
     line("tokens/s, all (users that fit)", s, show_system);
     line("joules a token, one user", s, show_joules);
     line("joules a token, shared", s, show_joules_shared);
@@ -214,8 +227,7 @@ static void print_plan(const wafer_options *w, const styled s[2], const wafer_mo
     line("prompt of that context, ms", s, show_prefill);
     line("  tokens a pass (room for)", s, show_passes);
     if (w->prefill_gbytes_s > 0)
-        printf("  %-34s %.3g\n", "its KV from elsewhere, ms",
-               (double)plan_kv_bytes(r->program, r->context) / w->prefill_gbytes_s / 1e6);
+        printf("  %-34s %.3g\n", "its KV from elsewhere, ms", kv_arrival_ms(w, r));
     printf("  where the time goes\n");
     print_spent(s);
     const wafer_drafting drafting[2] = {s[0].drafting, s[1].drafting};
@@ -249,7 +261,8 @@ static json_t *json_prompt(const plan_prompt *p)
 {
     return json_pack("{s:b, s:i, s:i, s:i, s:i, s:I, s:I}", "cyclic", p->is_cyclic, "pass_tokens",
                      (int)p->pass_tokens, "pass_tokens_max", (int)p->pass_max,
-                     "cyclic_tokens_max", (int)p->cyclic_max, "passes", (int)p->n_passes, "pass_bytes", (json_int_t)p->pass_bytes, "room_bytes",
+                     "cyclic_tokens_max", (int)p->cyclic_max, "passes", (int)p->n_passes,
+                     "pass_bytes", (json_int_t)p->pass_bytes, "room_bytes",
                      (json_int_t)p->room_bytes);
 }
 
@@ -266,7 +279,8 @@ static json_t *json_styled(const styled *s, const wafer_model *drafter, int styl
         json_object_set_new(spent, wafer_spent_names[i], json_real(s->plan.spent[i]));
     json_object_update_new(
         out,
-        json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o}",
+        json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, "
+                  "s:o}",
                   "layout", json_layout(&s->plan), "users", (int)s->plan.users, "context_max",
                   (int)s->plan.context_max, "cycles", s->plan.cycles, "period_cycles",
                   s->plan.period_cycles, "spent_cycles", spent, "step_us",
@@ -278,19 +292,24 @@ static json_t *json_styled(const styled *s, const wafer_model *drafter, int styl
                   wafer_json_band(f->usd_system), "prefill_us",
                   json_pack("[f, f]", s->prompt.us[0], s->prompt.us[1]),
                   "prompt", json_prompt(&s->prompt)));
+    json_object_set_new(out, "served_tokens_s", wafer_json_band(s->served_tokens_s));
+    json_object_set_new(out, "off_wafer_us",
+                        json_pack("[f, f]", s->plan.off_wafer_us[0], s->plan.off_wafer_us[1]));
     if (drafter)
         json_object_set_new(out, "drafting", wafer_draft_json(&s->drafting, drafter->name));
     return out;
 }
 
-static int print_json(const styled s[2], const wafer_model *net, const wafer_model *drafter,
-                      cerium_error *err)
+static int print_json(const wafer_options *w, const styled s[2], const wafer_model *net,
+                      const wafer_model *drafter, cerium_error *err)
 {
     const plan_request *r = &s[0].request;
     json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:[o, o]}", "model", net->name, "machine",
                              r->machine->name, "quant", wafer_quant_names[r->quant], "context",
                              (int)r->context, "draft", (int)r->draft, "plans",
                              json_styled(&s[0], drafter, 0), json_styled(&s[1], drafter, 1));
+    if (w->prefill_gbytes_s > 0)
+        json_object_set_new(root, "kv_arrival_us", json_real(kv_arrival_ms(w, r) * 1e3));
     return wafer_print_json(root, err);
 }
 
@@ -316,8 +335,9 @@ static int plan(const wafer_options *w, const wafer_machine *machine, const wafe
         return err->status;
     }
     const styled *best = s[0].fits ? &s[0] : &s[1];
-    if (w->output) RETURN_IF(picture_plan(w->output, &best->plan, &best->request, net->name, err));
-    if (w->o.json) return print_json(s, net, drafter, err);
+    if (w->picture)
+        RETURN_IF(picture_plan(w->picture, &best->plan, &best->request, net->name, err));
+    if (w->o.json) return print_json(w, s, net, drafter, err);
     print_plan(w, s, net, drafter);
     return fflush(stdout) ? error_set(err, CERIUM_ERR_IO, "standard output: cannot write") : 0;
 }

@@ -67,7 +67,8 @@ static void draw_axes(const frame *f, const picture_chart *chart)
         canvas_text(f->c, left - 6, y + 4, "e", text);
     }
     canvas_text(f->c, (left + right) / 2, bottom + 34, "m", "tokens/s for one user");
-    canvas_put(f->c, "<text x='%.1f' y='%.1f' class='m' transform='rotate(-90 %.1f %.1f)'>%s</text>\n",
+    canvas_put(f->c,
+               "<text x='%.1f' y='%.1f' class='m' transform='rotate(-90 %.1f %.1f)'>%s</text>\n",
                title, f->y0 + HEIGHT / 2.0, title, f->y0 + HEIGHT / 2.0, chart->y_title);
 }
 

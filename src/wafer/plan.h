@@ -1,8 +1,8 @@
 /* plan.h - where a model goes on a mesh, under every limit, and what that makes of it.
  *
  * The search walks over grids of equal regions, reductions of one or two phases, fused and separate
- * collectives, layouts of experts and policies of the KV cache; what breaks a limit is left out, and of the rest it takes the
- * fewest wafers and then the fastest token. */
+ * collectives, layouts of experts and policies of the KV cache; what breaks a limit is left out,
+ * and of the rest it takes the fewest wafers and then the fastest token. */
 #ifndef WAFER_PLAN_H
 #define WAFER_PLAN_H
 
@@ -94,7 +94,8 @@ CERIUM_CHECKED int plan_prompt_time(plan_prompt *out, const plan_result *plan,
 /* Bytes of a core for vectors that operations hand on, at their widest, of so many tokens in a step
  * of decoding. */
 uint64_t plan_step_bytes(const plan_request *r, const plan_layout *l, uint32_t tokens);
-/* Bytes of a core for a pass of cyclic products, so many rows on each line of cores, with r's context behind it. */
+/* Bytes of a core for a pass of cyclic products, so many rows on each line of cores, that ends r's
+ * context; and what such a pass has of a core. */
 uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_t rows);
 uint64_t plan_pass_room(const plan_result *plan, const plan_request *r);
 /* The bands: clock, links, power, and what nobody has published of tuned kernels.  accepted: tokens

@@ -1,10 +1,11 @@
 /* prompt_attend.c - attention over a prompt: queries stay, keys and values go round along y.
  *
- * A line of cores has neighbouring rows of the pass.  What the lines have of keys and values,
- * of tokens before the pass and of its own, comes by, one line's after the other's; of each key a core multiplies its channels with those of
- * all queries of its line that see it.  Scores add up along the strip, which is told; its columns
- * share the softmax (a row of a head is one column's), give each other the weights, and each sums
- * its channels of the values beside what came by before.  mesh_attend.c executes this. */
+ * A line of cores has neighbouring rows of the pass.  What the lines have of keys and values, of
+ * tokens before the pass and of its own, comes by, one line's after the other's; of each key a core
+ * multiplies its channels with those of all queries of its line that see it.  Scores add up along
+ * the strip, which is told; its columns share the softmax (a row of a head is one column's), give
+ * each other the weights, and each sums its channels of the values beside what came by before.
+ * mesh_attend.c executes this. */
 #include <math.h>
 
 #include "wafer/timing.h"

@@ -3,7 +3,7 @@
  * It goes in passes, one behind the other: while a pass is in the second region, the next one is in
  * the first.  A pass is cyclic products over as many rows as a core has room for, or fewer where
  * that is faster; or steps of decoding, of some tokens each, where there is no room for weights as
- * cyclic products want them, or where that is faster, as it is of many experts and of many regions. */
+ * cyclic products want them, or where that is faster: with many experts, and many regions. */
 #include <math.h>
 
 #include "wafer/plan.h"

@@ -187,7 +187,8 @@ static bool gpu_step(prediction *out, const row_query *q, bool prefill)
     if (prefill) {
         out->seconds = prefill_seconds(&g, q, &work);
         out->tokens = q->context;
-        out->why = "arithmetic at 60 % of the dense peak, weights once, launches, rows added up over links";
+        out->why = "arithmetic at 60 % of the dense peak, weights once, launches, rows added up "
+                   "over links";
     } else {
         const gpu_time t = gpu_decode(&g, WAFER_TUNED, &work);
         out->seconds = (t.step_us + step_us) * 1e-6;

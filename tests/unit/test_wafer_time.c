@@ -378,6 +378,11 @@ static void test_room_for_prompts(void)
     open_setting(&s, "wse3", "llama-3-8b", QUANT_FP16);
     const plan_prompt eight = prompt_of(&s, &plan, 8192);
     TEST_CHECK(eight.cyclic_max == 8192 && !eight.is_cyclic && eight.pass_tokens > 1);
+    /* Weights are padded: one layer is 218,112,000 values and two norms. */
+    const double tight = 2 * 218112000.0 / ((double)plan.layout.width * plan.layout.height) +
+                         (double)plan.layout.layer_kv_bytes;
+    TEST_CHECK((double)plan_pass_room(&plan, &s.r) <
+               (double)plan.layout.usable_bytes - 11 * tight);
     /* Bytes of one more token a step, and of one more row a line, do not fit. */
     TEST_CHECK(plan_step_bytes(&s.r, &plan.layout, eight.pass_max + 1) > eight.room_bytes);
     TEST_CHECK(plan_pass_bytes(&plan, &s.r, 22) <= plan_pass_room(&plan, &s.r));
