@@ -220,7 +220,7 @@ bool wafer_next_item(const char **list, char *out, size_t size)
 wafer_quant wafer_quant_of(const wafer_options *w, const wafer_model *m)
 {
     if (w->quant_given) return w->quant;
-    if (!m->blank) return QUANT_FILE;
+    if (m->has_types) return QUANT_FILE;
     return m->program->shape.activation == STEP_SWIGLU_CLAMPED ? QUANT_MXFP4 : QUANT_FP16;
 }
 

@@ -18,6 +18,14 @@ for shape in llama-3-8b llama-3-70b qwen3-coder-30b-a3b gpt-oss-20b gpt-oss-120b
 done
 check "a plan from a model file" status 0 $wafer plan -m models/cerium-line.gguf --machine small
 check "says where the time goes" says "where the time goes"
+head -c 300000 models/cerium-line.gguf >"$work/cerium-line.gguf"
+cp "$work/out" "$work/whole"
+check "from its beginning, without weights" status 0 $wafer plan -m "$work/cerium-line.gguf" \
+    --machine small
+check "the same plan" cmp "$work/out" "$work/whole"
+head -c 100000 models/cerium-line.gguf >"$work/short.gguf"
+check "a beginning without all of the header" refused 1 "the file ends inside" \
+    $wafer plan -m "$work/short.gguf" --machine small
 check "a draft" status 0 $wafer plan -m llama-3-8b --machine wse3 --draft 4 --host-sampling \
     --kv-gbytes 25
 check "says when its KV arrives" says "its KV from elsewhere, ms"
