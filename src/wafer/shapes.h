@@ -1,8 +1,9 @@
 /* shapes.h - the step program of a model whose weights need not be here.
  *
- * From a GGUF file: as the engine lowers it; the weights are not read, and need not be there.  From the facts of a Hugging
- * Face config.json, or of a section of machines/models.ini: a GGUF file without data is made in
- * memory and lowered by the same code, so that the wafer runs the list that the CPU runs. */
+ * From a GGUF file: as the engine lowers it; the weights are not read, and need not be there.  From
+ * the facts of a Hugging Face config.json, or of a section of machines/models.ini: a GGUF file
+ * without data is made in memory and lowered by the same code, so that the wafer runs the list that
+ * the CPU runs. */
 #ifndef WAFER_SHAPES_H
 #define WAFER_SHAPES_H
 

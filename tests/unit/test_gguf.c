@@ -306,7 +306,7 @@ static void test_truncation(void)
     }
 }
 
-/* Its metadata and its table say how long a file is; of its 148 bytes of data none need be there. */
+/* Metadata and table say how long a file is; of its 148 bytes of data none need be there. */
 static void test_a_header_alone(void)
 {
     make_good(3);
