@@ -297,8 +297,8 @@ static void fill_charts(picture_sheet *sheet, const table *t, chart_space *room)
                 if (!q->fits || !same_step(q, p)) continue;
                 chart_point *to = &room->points[at++];
                 to->series = series_of(sheet, room, q);
-                snprintf(to->label, sizeof to->label, "%s, %u users", room->series[to->series],
-                         q->users);
+                snprintf(to->label, sizeof to->label, "%.40s %s, %u user%s", q->machine, q->kind,
+                         q->users, q->users == 1 ? "" : "s");
                 to->x = q->served_tokens_s;
                 to->y = y ? q->joules : q->usd;
                 charts[y].n_points++;
