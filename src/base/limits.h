@@ -16,6 +16,7 @@
 #define GGUF_STRING_BYTES_MAX  (16u << 20) /* one string value: chat templates are ~10 KB */
 #define GGUF_ITEMS_MAX         (16u << 20) /* items of one array: vocabularies are ~200,000 */
 #define GGUF_SPLITS_MAX        1024u       /* files of a split set */
+#define GGUF_FILE_BYTES_MAX    (UINT64_C(1) << 44) /* that a header alone may promise */
 #define GGUF_ALIGNMENT_MIN     8u          /* the format's own rule */
 #define GGUF_ALIGNMENT_MAX     65536u
 #define GGUF_ALIGNMENT         32u /* when general.alignment is absent */
@@ -196,6 +197,7 @@ _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choice
 
 #define WAFER_MACHINE_BYTES_MAX (256u << 10) /* a machine description; ours have 4 KB */
 #define WAFER_CONFIG_BYTES_MAX  (1u << 20)   /* a config.json; known: 40 KB */
+#define WAFER_HEAD_BYTES_MAX   (256u << 20) /* of a model file whose weights are not there */
 #define WAFER_ROWS_BYTES_MAX    (16u << 20)  /* a file of published figures */
 #define WAFER_ROWS_MAX          65536u       /* and its rows */
 

@@ -266,6 +266,19 @@ int gguf_open_bytes(gguf_file **out, view content, const char *name, cerium_erro
     return CERIUM_OK;
 }
 
+int gguf_whole_bytes(uint64_t *out, view head, const char *name, cerium_error *err)
+{
+    CHECK(out && name && (head.ptr || head.len == 0));
+    gguf_part part = {.label = name,
+                      .ptr = (const uint8_t *)(head.ptr ? head.ptr : ""),
+                      .len = head.len,
+                      .is_head = true};
+    RETURN_IF(gguf_part_parse(&part, err));
+    *out = part.whole;
+    gguf_part_free(&part);
+    return CERIUM_OK;
+}
+
 void gguf_close(gguf_file **file)
 {
     if (!file || !*file) return;

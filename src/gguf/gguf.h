@@ -58,6 +58,9 @@ CERIUM_CHECKED int gguf_open(gguf_file **out, const char *path, cerium_error *er
  * Tensors are as aligned as file.ptr is. */
 CERIUM_CHECKED int gguf_open_bytes(gguf_file **out, view file, const char *name,
                                    cerium_error *err);
+/* How long the file must be that begins with head: its metadata and its table of tensors are
+ * there, data need not be.  CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY; name is for messages. */
+CERIUM_CHECKED int gguf_whole_bytes(uint64_t *out, view head, const char *name, cerium_error *err);
 void gguf_close(gguf_file **file);
 
 const char *gguf_path(const gguf_file *file);

@@ -307,6 +307,8 @@ static int place_tensors(const parser *p, const uint64_t *offsets, uint64_t alig
     size_t start = size_round_up(p->at, alignment);
     part->data_at = p->at;
     size_t data_len = start < part->len ? part->len - start : 0;
+    if (part->is_head) data_len = GGUF_FILE_BYTES_MAX;
+    part->whole = start;
     for (size_t i = 0; i < part->n_tensors; i++) {
         gguf_tensor *tensor = &part->tensors[i];
         if (offsets[i] % alignment != 0)
@@ -318,7 +320,9 @@ static int place_tensors(const parser *p, const uint64_t *offsets, uint64_t alig
                           "tensor %.*s: its %zu bytes reach past the end of the file; download it "
                           "again",
                           (int)tensor->name.len, tensor->name.ptr, tensor->size);
-        tensor->data = part->ptr + start + offsets[i];
+        const uint64_t end = start + offsets[i] + tensor->size;
+        if (end > part->whole) part->whole = end;
+        if (!part->is_head) tensor->data = part->ptr + start + offsets[i];
     }
     return CERIUM_OK;
 }

@@ -27,6 +27,8 @@ typedef struct {
     size_t len;
     int64_t changed_ns; /* when the file was changed; 0 for bytes in memory */
     size_t data_at;     /* end of the metadata, at most len */
+    bool is_head;       /* data may lie past len, and tensors have none */
+    uint64_t whole;     /* bytes that the file must have: where the last tensor ends */
     uint32_t version;
     gguf_value *values; /* [n_values] */
     size_t n_values;

@@ -15,7 +15,8 @@ const char wafer_help[] =
     "machines: wse2, wse3, cs3, cs4, small, dgx-h100, dgx-h200, dgx-b200, or a file.ini\n\n"
     "  -m, --model MODEL     whose shapes; CERIUM_MODEL or the bundled one when not given\n"
     "      --machine NAME    a mesh to plan on (wse3)\n"
-    "      --machines LIST   to compare (wse3,dgx-h100,dgx-b200); GPUs as stock, tuned and floor\n"
+    "      --machines LIST   to compare (wse3,dgx-h100,dgx-b200); GPUs as stock, tuned and floor,\n"
+    "                        dgx-h100 where LIST has none\n"
     "      --context N       tokens of one user that must fit (8192, or the model's)\n"
     "      --contexts LIST   to compare\n"
     "      --quant TYPE      file, fp16, fp8, int4 or mxfp4 (as the file has it, else fp16)\n"
@@ -25,7 +26,7 @@ const char wafer_help[] =
     "      --accept P        chance that a drafted token is accepted (0.8)\n"
     "      --wafers N        use at most so many\n"
     "      --host-sampling   the host chooses the token: two ways off the wafer each\n"
-    "      --service-us N    network, queue and tokenizer of each token, a term of its own (0)\n"
+    "      --service-us N    network, queue and tokenizer of each step, a term of its own (0)\n"
     "      --kv-gbytes N     the prompt is computed elsewhere and its KV arrives at N GB/s\n"
     "      --picture FILE    plan: a map of the wafer and the way of one token, .svg or .html\n"
     "      --csv FILE        compare: every figure\n"
@@ -144,8 +145,10 @@ static bool take(void *arg, int val, const char *value)
     case VAL_KV:
         return option_f64(value, 1e-3, 1e6, &w->prefill_gbytes_s);
     case VAL_PICTURE:
+        w->picture = value;
+        return *value != 0;
     case VAL_CSV:
-        w->output = value;
+        w->csv = value;
         return *value != 0;
     case VAL_PLOTS:
         w->plots = value;
@@ -160,11 +163,48 @@ static bool take(void *arg, int val, const char *value)
     }
 }
 
+/* Options that one part alone takes. */
+static const struct {
+    int val;
+    const char *part;
+} owners[] = {
+    {VAL_PICTURE, "plan"},         {VAL_KV, "plan"},    {VAL_CSV, "compare"},
+    {VAL_PLOTS, "compare"},        {VAL_DRAFTS, "compare"}, {VAL_CONTEXTS, "compare"},
+    {VAL_SENSITIVITY, "validate"}, {VAL_SET, "validate"},
+};
+
+static const char *owner_of(int val)
+{
+    for (size_t i = 0; i < ARRAY_LEN(owners); i++)
+        if (owners[i].val == val) return owners[i].part;
+    return NULL;
+}
+
+static bool take_own(void *arg, int val, const char *value)
+{
+    wafer_options *w = arg;
+    const char *owner = owner_of(val);
+    if (owner && strcmp(owner, w->part)) w->stray = val;
+    return take(arg, val, value);
+}
+
 int wafer_options_parse(wafer_options *w, int argc, char **argv)
 {
     *w = (wafer_options){.accepted = 0.8, .drafts = "1", .style = wafer_style_sdk()};
-    return options_parse(&w->o, argc, argv, OPTIONS_MODEL | OPTIONS_JSON, own, ARRAY_LEN(own), take,
-                         w, wafer_help);
+    w->part = argv[0] + strlen("wafer ");
+    const int usage = options_parse(&w->o, argc, argv, OPTIONS_MODEL | OPTIONS_JSON, own,
+                                    ARRAY_LEN(own), take_own, w, wafer_help);
+    for (size_t i = 0; !usage && i < ARRAY_LEN(own); i++)
+        if (w->stray == own[i].val && w->stray)
+            return usage_error(argv[0], "--%s is of cerium wafer %s", own[i].name,
+                               owner_of(w->stray));
+    return usage;
+}
+
+wafer_band wafer_served(const wafer_options *w, wafer_band tokens_s, double accepted)
+{
+    const double add = w->service_us * 1e-6 / accepted;
+    return (wafer_band){1 / (1 / tokens_s.low + add), 1 / (1 / tokens_s.high + add)};
 }
 
 bool wafer_next_item(const char **list, char *out, size_t size)
@@ -180,7 +220,7 @@ bool wafer_next_item(const char **list, char *out, size_t size)
 wafer_quant wafer_quant_of(const wafer_options *w, const wafer_model *m)
 {
     if (w->quant_given) return w->quant;
-    if (!m->blank) return QUANT_FILE;
+    if (m->has_types) return QUANT_FILE;
     return m->program->shape.activation == STEP_SWIGLU_CLAMPED ? QUANT_MXFP4 : QUANT_FP16;
 }
 

@@ -22,16 +22,17 @@ typedef struct {
     const char *contexts; /* numbers, commas between them; NULL = 8192, or the model's if smaller */
     const char *drafts;
     const char *draft_model; /* it guesses, on cores that are idle; or NULL */
-    const char *output; /* --picture or --csv */
-    const char *plots;
+    const char *picture, *csv, *plots; /* files to write */
     wafer_quant quant;
     bool quant_given;
     bool host_sampling;
     uint32_t wafers;
     double accepted;         /* probability that a drafted token is; 0.8 */
-    double service_us;       /* network, queue and tokenizer of each token */
+    double service_us;       /* network, queue and tokenizer of each step */
     double prefill_gbytes_s; /* KV arrives from elsewhere at this rate; 0 = not */
     bool sensitivity;
+    const char *part; /* "plan": which of them parses */
+    int stray;        /* an option of another part; 0: none */
     wafer_style style; /* of SDK kernels, with the constants that --set moves */
 } wafer_options;
 
@@ -53,6 +54,9 @@ CERIUM_CHECKED int wafer_draft_take_time(wafer_drafting *d, const plan_result *p
 /* Of both styles of kernels; name: of the model that drafts. */
 void wafer_draft_print(const wafer_drafting d[2], const char *name);
 json_t *wafer_draft_json(const wafer_drafting *d, const char *name);
+
+/* Tokens a second with the time around the model, which is of each step and yields `accepted`. */
+wafer_band wafer_served(const wafer_options *w, wafer_band tokens_s, double accepted);
 
 /* Returns 0, or EXIT_USAGE after a line on standard error. */
 int wafer_options_parse(wafer_options *w, int argc, char **argv);

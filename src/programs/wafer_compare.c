@@ -6,7 +6,7 @@
 #include "wafer/gpus.h"
 #include "wafer/picture.h"
 
-enum { POINTS_MAX = 4096, LIST_MAX = 32 };
+enum { POINTS_MAX = 4096, LIST_MAX = 32, SERIES_MAX = 256 };
 
 /* What GPUs draw of their rated power while weights stream: assumed. */
 static const wafer_band gpu_power_share = {0.4, 1};
@@ -16,6 +16,7 @@ typedef struct {
     char kind[16]; /* of kernels, or of a stack */
     uint32_t context, draft, users;
     wafer_band user_tokens_s, system_tokens_s, joules, usd;
+    wafer_band served_tokens_s; /* the user's, with what is around the model */
     bool fits;
     char why[300];
     const char *cause; /* of the bands */
@@ -39,13 +40,6 @@ static point *add_point(table *t, const wafer_machine *m, const char *kind, uint
     return p;
 }
 
-/* The time around the model is a term of its own: of each step, for the user alone. */
-static wafer_band with_service(const table *t, wafer_band tokens_s, double accepted)
-{
-    const double add = t->w->service_us * 1e-6 / accepted;
-    return (wafer_band){1 / (1 / tokens_s.low + add), 1 / (1 / tokens_s.high + add)};
-}
-
 static plan_request request_of(const table *t, const wafer_machine *m, uint32_t context,
                                uint32_t draft, bool sdk)
 {
@@ -63,7 +57,8 @@ static plan_request request_of(const table *t, const wafer_machine *m, uint32_t 
 static void fill_mesh(const table *t, point *p, const draft_figures *f, double accepted, bool sdk)
 {
     p->users = 1;
-    p->user_tokens_s = with_service(t, f->tokens_s, accepted);
+    p->user_tokens_s = f->tokens_s;
+    p->served_tokens_s = wafer_served(t->w, f->tokens_s, accepted);
     p->system_tokens_s = f->tokens_s;
     p->joules = f->joules;
     p->usd = f->usd;
@@ -144,7 +139,8 @@ static void add_gpu_users(table *t, const wafer_machine *m, int stack, gpu_work 
     const wafer_band hour = machine_usd_hour(m);
     point *p = add_point(t, m, names[stack], work.context, work.draft);
     p->users = work.users;
-    p->user_tokens_s = with_service(t, (wafer_band){one, one}, accepted);
+    p->user_tokens_s = (wafer_band){one, one};
+    p->served_tokens_s = wafer_served(t->w, p->user_tokens_s, accepted);
     p->system_tokens_s = (wafer_band){all, all};
     p->joules = (wafer_band){1e3 * m->power_kw.low * gpu_power_share.low / all,
                              1e3 * m->power_kw.high * gpu_power_share.high / all};
@@ -183,49 +179,63 @@ static void add_gpu(table *t, const wafer_machine *m, uint32_t context, uint32_t
 
 /* ---- Section - Output ---- */
 
+static void print_point(const point *p, bool is_served)
+{
+    char a[64], b[64], c[64], d[64], served[64] = "";
+    if (!p->fits) {
+        printf("%-10s %-13s %8u %5u  does not fit: %s\n", p->machine, p->kind, p->context,
+               p->draft, p->why);
+        return;
+    }
+    if (is_served) {
+        char band[64];
+        snprintf(served, sizeof served, "%-18s ", wafer_band_text(band, p->served_tokens_s));
+    }
+    printf("%-10s %-13s %8u %5u %6u  %-18s %s%-18s %-18s %s\n", p->machine, p->kind, p->context,
+           p->draft, p->users, wafer_band_text(a, p->user_tokens_s), served,
+           wafer_band_text(b, p->system_tokens_s), wafer_band_text(c, p->joules),
+           wafer_band_text(d, p->usd));
+}
+
 static void print_table(const table *t)
 {
-    printf("%-10s %-13s %8s %5s %6s  %-18s %-18s %-18s %s\n", "machine", "kind", "context", "draft",
-           "users", "tokens/s a user", "tokens/s, all", "joules a token", "$ a million");
-    for (uint32_t i = 0; i < t->n; i++) {
-        const point *p = &t->points[i];
-        char a[64], b[64], c[64], d[64];
-        if (!p->fits) {
-            printf("%-10s %-13s %8u %5u  does not fit: %s\n", p->machine, p->kind, p->context,
-                   p->draft, p->why);
-            continue;
-        }
-        printf("%-10s %-13s %8u %5u %6u  %-18s %-18s %-18s %s\n", p->machine, p->kind, p->context,
-               p->draft, p->users, wafer_band_text(a, p->user_tokens_s),
-               wafer_band_text(b, p->system_tokens_s), wafer_band_text(c, p->joules),
-               wafer_band_text(d, p->usd));
-    }
+    const bool is_served = t->w->service_us > 0;
+    printf("%-10s %-13s %8s %5s %6s  %-18s %s%-18s %-18s %s\n", "machine", "kind", "context",
+           "draft", "users", "tokens/s a user", is_served ? "with service       " : "",
+           "tokens/s, all", "joules a token", "$ a million");
+    for (uint32_t i = 0; i < t->n; i++) print_point(&t->points[i], is_served);
     printf("Bands of a mesh: clock, links, power, price, and of tuned kernels what nobody has\n"
            "published; of GPUs: power and price.  docs/wafer.md says what stock, tuned and floor "
            "are.\n");
+    if (is_served)
+        printf("Service: %g us of each step, for network, queue and tokenizer.\n",
+               t->w->service_us);
 }
 
 static int write_csv(const table *t, cerium_error *err)
 {
-    FILE *f = fopen(t->w->output, "wb");
-    if (!f) return error_set(err, CERIUM_ERR_IO, "%s: %s", t->w->output, strerror(errno));
+    FILE *f = fopen(t->w->csv, "wb");
+    if (!f) return error_set(err, CERIUM_ERR_IO, "%s: %s", t->w->csv, strerror(errno));
     fprintf(f, "machine,kind,context,draft,users,user_tokens_s_low,user_tokens_s_high,"
                "system_tokens_s_low,system_tokens_s_high,joules_low,joules_high,usd_million_low,"
-               "usd_million_high,bands,why\n");
+               "usd_million_high,bands,why,service_us,served_tokens_s_low,served_tokens_s_high\n");
     for (uint32_t i = 0; i < t->n; i++) {
         const point *p = &t->points[i];
         if (p->fits)
-            fprintf(f, "%s,%s,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,\"%s\",\n",
+            fprintf(f,
+                    "%s,%s,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,\"%s\",,%g,%.6g,"
+                    "%.6g\n",
                     p->machine, p->kind, p->context, p->draft, p->users, p->user_tokens_s.low,
                     p->user_tokens_s.high, p->system_tokens_s.low, p->system_tokens_s.high,
-                    p->joules.low, p->joules.high, p->usd.low, p->usd.high, p->cause);
+                    p->joules.low, p->joules.high, p->usd.low, p->usd.high, p->cause,
+                    t->w->service_us, p->served_tokens_s.low, p->served_tokens_s.high);
         else
-            fprintf(f, "%s,%s,%u,%u,,,,,,,,,,,\"%s\"\n", p->machine, p->kind, p->context, p->draft,
-                    p->why);
+            fprintf(f, "%s,%s,%u,%u,,,,,,,,,,,\"%s\",,,\n", p->machine, p->kind, p->context,
+                    p->draft, p->why);
     }
     bool broken = ferror(f) != 0;
     if (fclose(f)) broken = true;
-    return broken ? error_set(err, CERIUM_ERR_IO, "%s: cannot write", t->w->output) : CERIUM_OK;
+    return broken ? error_set(err, CERIUM_ERR_IO, "%s: cannot write", t->w->csv) : CERIUM_OK;
 }
 
 static json_t *json_point(const point *p)
@@ -234,57 +244,87 @@ static json_t *json_point(const point *p)
         return json_pack("{s:s, s:s, s:i, s:i, s:b, s:s}", "machine", p->machine, "kind", p->kind,
                          "context", (int)p->context, "draft", (int)p->draft, "fits", 0, "why",
                          p->why);
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:s}", "machine",
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:s}", "machine",
                      p->machine, "kind", p->kind, "context", (int)p->context, "draft",
                      (int)p->draft, "users", (int)p->users, "fits", 1, "user_tokens_s",
-                     wafer_json_band(p->user_tokens_s), "system_tokens_s",
+                     wafer_json_band(p->user_tokens_s), "served_tokens_s",
+                     wafer_json_band(p->served_tokens_s), "system_tokens_s",
                      wafer_json_band(p->system_tokens_s), "joules", wafer_json_band(p->joules),
                      "usd_million", wafer_json_band(p->usd), "bands", p->cause);
 }
 
-/* Points of one machine, kind, context and draft are one series. */
-static bool same_series(const point *a, const point *b)
+/* A chart has points of one context and draft, a series those of one machine and kind. */
+static bool same_step(const point *a, const point *b)
 {
-    return !strcmp(a->machine, b->machine) && !strcmp(a->kind, b->kind) &&
-           a->context == b->context && a->draft == b->draft;
+    return a->context == b->context && a->draft == b->draft;
+}
+
+typedef struct {
+    picture_chart charts[CHART_COLUMNS * LIST_MAX * LIST_MAX];
+    chart_point points[CHART_COLUMNS * POINTS_MAX];
+    char series[SERIES_MAX][CHART_NAME_BYTES];
+} chart_space;
+
+/* The last of them stands for all that are too many. */
+static uint32_t series_of(picture_sheet *sheet, chart_space *room, const point *p)
+{
+    char name[CHART_NAME_BYTES];
+    uint32_t i = 0;
+    snprintf(name, sizeof name, "%.40s %s", p->machine, p->kind);
+    while (i < sheet->n_series && strcmp(room->series[i], name)) i++;
+    if (i == SERIES_MAX) return i - 1;
+    if (i == sheet->n_series) memcpy(room->series[sheet->n_series++], name, sizeof name);
+    return i;
+}
+
+static void fill_charts(picture_sheet *sheet, const table *t, chart_space *room)
+{
+    uint32_t at = 0;
+    for (uint32_t first = 0; first < t->n; first++) {
+        const point *p = &t->points[first];
+        bool seen = !p->fits;
+        for (uint32_t i = 0; i < first && !seen; i++)
+            seen = t->points[i].fits && same_step(&t->points[i], p);
+        if (seen) continue;
+        picture_chart *charts = &room->charts[sheet->n_charts];
+        for (int y = 0; y < CHART_COLUMNS; y++) {
+            snprintf(charts[y].title, sizeof charts[y].title, "%u tokens of context, draft %u",
+                     p->context, p->draft);
+            charts[y].y_title = y ? "joules a token" : "dollars a million tokens";
+            charts[y].points = &room->points[at];
+            for (uint32_t i = first; i < t->n; i++) {
+                const point *q = &t->points[i];
+                if (!q->fits || !same_step(q, p)) continue;
+                chart_point *to = &room->points[at++];
+                to->series = series_of(sheet, room, q);
+                snprintf(to->label, sizeof to->label, "%.40s %s, %u user%s", q->machine, q->kind,
+                         q->users, q->users == 1 ? "" : "s");
+                to->x = q->served_tokens_s;
+                to->y = y ? q->joules : q->usd;
+                charts[y].n_points++;
+            }
+        }
+        sheet->n_charts += CHART_COLUMNS;
+    }
 }
 
 static int plot(const table *t, cerium_error *err)
 {
-    chart_point *points = memory_zalloc(2 * (size_t)t->n + 1, sizeof *points);
-    if (!points) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the plots");
-    uint32_t n = 0, series = 0;
-    const point *before = NULL;
-    for (uint32_t i = 0; i < t->n; i++) {
-        const point *p = &t->points[i];
-        if (!p->fits) continue;
-        if (before && !same_series(before, p)) series++;
-        before = p;
-        chart_point *money = &points[n], *energy = &points[t->n + n];
-        snprintf(money->label, sizeof money->label, "%.32s %s, %u tokens, draft %u", p->machine,
-                 p->kind, p->context, p->draft);
-        money->series = series;
-        money->x = p->user_tokens_s;
-        *energy = *money;
-        money->y = p->usd;
-        energy->y = p->joules;
-        n++;
-    }
-    const picture_chart charts[] = {
-        {"dollars a million tokens", "dollars a million tokens", points, n},
-        {"joules a token", "joules a token", points + t->n, n},
-    };
     char title[200];
+    chart_space *room = memory_zalloc(1, sizeof *room);
+    if (!room) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the plots");
+    picture_sheet sheet = {.title = title, .charts = room->charts, .series = room->series};
+    fill_charts(&sheet, t, room);
     snprintf(title, sizeof title, "%s, %s", t->net->name,
              wafer_quant_names[wafer_quant_of(t->w, t->net)]);
-    int status = picture_charts(t->w->plots, title, charts, ARRAY_LEN(charts), err);
-    memory_free(points);
+    int status = picture_charts(t->w->plots, &sheet, err);
+    memory_free(room);
     return status;
 }
 
 static int print_all(const table *t, cerium_error *err)
 {
-    if (t->w->output) RETURN_IF(write_csv(t, err));
+    if (t->w->csv) RETURN_IF(write_csv(t, err));
     if (t->w->plots) RETURN_IF(plot(t, err));
     if (!t->w->o.json) {
         print_table(t);
@@ -349,21 +389,29 @@ static bool any_guesses(const wafer_options *w)
     return false;
 }
 
+static int add_machine(table *t, const char *name, bool *is_gpu, cerium_error *err)
+{
+    wafer_machine m;
+    RETURN_IF(machine_open(&m, name, err));
+    const int status = fill(t, &m, err);
+    *is_gpu |= m.is_gpu;
+    machine_close(&m);
+    return status;
+}
+
 static int compare(table *t, cerium_error *err)
 {
     const char *list = t->w->machines ? t->w->machines : "wse3,dgx-h100,dgx-b200";
     char name[1024];
-    while (wafer_next_item(&list, name, sizeof name)) {
-        wafer_machine m;
-        RETURN_IF(machine_open(&m, name, err));
-        int status = fill(t, &m, err);
-        machine_close(&m);
-        if (status) return status;
-    }
+    bool has_gpu = false;
+    while (wafer_next_item(&list, name, sizeof name))
+        RETURN_IF(add_machine(t, name, &has_gpu, err));
     bool any = false;
     for (uint32_t i = 0; i < t->n; i++) any |= t->points[i].fits;
     if (!any && t->n) /* nothing to compare: say why not, once */
         return error_set(err, CERIUM_ERR_CAPACITY, "%s", t->points[0].why);
+    /* Meshes beside nothing else say little: three baselines are always there. */
+    if (!has_gpu) RETURN_IF(add_machine(t, "dgx-h100", &has_gpu, err));
     return print_all(t, err);
 }
 

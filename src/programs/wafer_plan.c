@@ -8,7 +8,8 @@ typedef struct {
     plan_request request;
     plan_result plan;
     plan_figures figures;
-    double prefill_us[2]; /* of a prompt of the whole context: fast, slow clock */
+    wafer_band served_tokens_s; /* with what is around the model */
+    plan_prompt prompt; /* of the whole context */
     wafer_drafting drafting;
 } styled;
 
@@ -39,8 +40,9 @@ static int make(styled *s, const wafer_options *w, const wafer_machine *machine,
     s->fits = true;
     const double accepted = draft_yield(w->accepted, draft);
     int status = plan_figure(&s->figures, &s->plan, &s->request, accepted);
+    s->served_tokens_s = wafer_served(w, s->figures.user_tokens_s, accepted);
     if (!status && drafter) status = wafer_draft_take_time(&s->drafting, &s->plan, &s->request);
-    if (!status) status = plan_prompt_us(s->prefill_us, &s->plan, &s->request, context);
+    if (!status) status = plan_prompt_time(&s->prompt, &s->plan, &s->request, context);
     return status ? error_set(&s->err, status, "no memory for the plan") : 0;
 }
 
@@ -90,6 +92,17 @@ static void show_experts(char out[64], const styled *s)
     else
         snprintf(out, 64, "over the whole region");
 }
+static void show_kv(char out[64], const styled *s)
+{
+    const bool shifts = s->plan.layout.choice.kv == WAFER_KV_SHIFT;
+    snprintf(out, 64, "%s; %s +%.0f", shifts ? "shift" : "round-robin",
+             shifts ? "round-robin" : "shift", s->plan.kv_other_cycles);
+}
+static void show_windows(char out[64], const styled *s)
+{
+    const uint32_t *n = s->plan.n_layers;
+    snprintf(out, 64, "%u of %u layers", n[1], n[0] + n[1]);
+}
 static void show_core(char out[64], const styled *s)
 {
     snprintf(out, 64, "%llu of %llu", (unsigned long long)s->plan.layout.core_bytes,
@@ -119,6 +132,10 @@ static void show_user(char out[64], const styled *s)
 {
     wafer_band_text(out, s->figures.user_tokens_s);
 }
+static void show_served(char out[64], const styled *s)
+{
+    wafer_band_text(out, s->served_tokens_s);
+}
 static void show_system(char out[64], const styled *s)
 {
     char band[64];
@@ -147,7 +164,12 @@ static void show_usd_shared(char out[64], const styled *s)
 }
 static void show_prefill(char out[64], const styled *s)
 {
-    wafer_band_text(out, (wafer_band){s->prefill_us[0] / 1e3, s->prefill_us[1] / 1e3});
+    wafer_band_text(out, (wafer_band){s->prompt.us[0] / 1e3, s->prompt.us[1] / 1e3});
+}
+static void show_passes(char out[64], const styled *s)
+{
+    snprintf(out, 64, "%u (%u)%s", s->prompt.pass_tokens, s->prompt.pass_max,
+             s->prompt.is_cyclic ? "" : ", as decoding");
 }
 
 static void print_spent(const styled s[2])
@@ -165,6 +187,12 @@ static void print_spent(const styled s[2])
     }
 }
 
+/* The prompt's keys and values, computed elsewhere. */
+static double kv_arrival_ms(const wafer_options *w, const plan_request *r)
+{
+    return (double)plan_kv_bytes(r->program, r->context) / w->prefill_gbytes_s / 1e6;
+}
+
 static void print_plan(const wafer_options *w, const styled s[2], const wafer_model *net,
                        const wafer_model *drafter)
 {
@@ -178,6 +206,9 @@ static void print_plan(const wafer_options *w, const styled s[2], const wafer_mo
     line("layers a region", s, show_layers);
     line("sums", s, show_choice);
     if (r->program->shape.n_experts) line("experts", s, show_experts);
+    line("KV cache; the other, cycles", s, show_kv);
+    if (s[0].plan.n_layers[1] || s[1].plan.n_layers[1])
+        line("  of a window only", s, show_windows);
     line("bytes on the fullest core", s, show_core);
     line("cores used", s, show_cores);
     line("largest context", s, show_context);
@@ -186,6 +217,7 @@ static void print_plan(const wafer_options *w, const styled s[2], const wafer_mo
     if (s[0].plan.off_wafer_us[1] > 0 || s[1].plan.off_wafer_us[1] > 0)
         line("  of them off the wafer", s, show_off);
     line("tokens/s, one user", s, show_user);
+    if (w->service_us > 0) line("  with the service around it", s, show_served);
     line("tokens/s, all (users that fit)", s, show_system);
     line("joules a token, one user", s, show_joules);
     line("joules a token, shared", s, show_joules_shared);
@@ -193,9 +225,9 @@ static void print_plan(const wafer_options *w, const styled s[2], const wafer_mo
     line("dollars a million, one user", s, show_usd);
     line("dollars a million, shared", s, show_usd_shared);
     line("prompt of that context, ms", s, show_prefill);
+    line("  tokens a pass (room for)", s, show_passes);
     if (w->prefill_gbytes_s > 0)
-        printf("  %-34s %.3g\n", "its KV from elsewhere, ms",
-               (double)plan_kv_bytes(r->program, r->context) / w->prefill_gbytes_s / 1e6);
+        printf("  %-34s %.3g\n", "its KV from elsewhere, ms", kv_arrival_ms(w, r));
     printf("  where the time goes\n");
     print_spent(s);
     const wafer_drafting drafting[2] = {s[0].drafting, s[1].drafting};
@@ -212,14 +244,26 @@ static json_t *json_layout(const plan_result *p)
     const plan_layout *l = &p->layout;
     const wafer_choice *c = &l->choice;
     return json_pack(
-        "{s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:i, s:i, s:i, s:b, s:s, s:i, s:I, s:I, s:I}",
+        "{s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:i, s:s, s:i, s:I, s:I,"
+        "s:I}",
         "wafers", (int)l->wafers, "columns", (int)l->columns, "rows", (int)l->rows, "width",
         (int)l->width, "height", (int)l->height, "turned", l->is_turned, "layers_a_region",
         (int)l->layers_a_region, "table_regions", (int)l->table_regions, "layer_regions",
-        (int)l->layer_regions, "degree", (int)c->degree, "fused", c->is_fused, "experts",
+        (int)l->layer_regions, "degree", (int)c->degree, "fused", c->is_fused,
+        "kv_policy", c->kv == WAFER_KV_SHIFT ? "shift" : "round-robin", "kv_other_cycles",
+        p->kv_other_cycles, "window_layers", (int)p->n_layers[1], "experts",
         c->experts == WAFER_EXPERTS_ISLANDS ? "islands" : "sharded", "island", (int)c->island,
         "core_bytes", (json_int_t)l->core_bytes, "usable_bytes", (json_int_t)l->usable_bytes,
         "cores", (json_int_t)l->cores);
+}
+
+static json_t *json_prompt(const plan_prompt *p)
+{
+    return json_pack("{s:b, s:i, s:i, s:i, s:i, s:I, s:I}", "cyclic", p->is_cyclic, "pass_tokens",
+                     (int)p->pass_tokens, "pass_tokens_max", (int)p->pass_max,
+                     "cyclic_tokens_max", (int)p->cyclic_max, "passes", (int)p->n_passes,
+                     "pass_bytes", (json_int_t)p->pass_bytes, "room_bytes",
+                     (json_int_t)p->room_bytes);
 }
 
 static json_t *json_styled(const styled *s, const wafer_model *drafter, int style)
@@ -235,7 +279,8 @@ static json_t *json_styled(const styled *s, const wafer_model *drafter, int styl
         json_object_set_new(spent, wafer_spent_names[i], json_real(s->plan.spent[i]));
     json_object_update_new(
         out,
-        json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}",
+        json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, "
+                  "s:o}",
                   "layout", json_layout(&s->plan), "users", (int)s->plan.users, "context_max",
                   (int)s->plan.context_max, "cycles", s->plan.cycles, "period_cycles",
                   s->plan.period_cycles, "spent_cycles", spent, "step_us",
@@ -245,20 +290,26 @@ static json_t *json_styled(const styled *s, const wafer_model *drafter, int styl
                   wafer_json_band(f->joules_system), "rated_joules_user", f->rated_joules_user,
                   "usd_million_user", wafer_json_band(f->usd_user), "usd_million_system",
                   wafer_json_band(f->usd_system), "prefill_us",
-                  json_pack("[f, f]", s->prefill_us[0], s->prefill_us[1])));
+                  json_pack("[f, f]", s->prompt.us[0], s->prompt.us[1]),
+                  "prompt", json_prompt(&s->prompt)));
+    json_object_set_new(out, "served_tokens_s", wafer_json_band(s->served_tokens_s));
+    json_object_set_new(out, "off_wafer_us",
+                        json_pack("[f, f]", s->plan.off_wafer_us[0], s->plan.off_wafer_us[1]));
     if (drafter)
         json_object_set_new(out, "drafting", wafer_draft_json(&s->drafting, drafter->name));
     return out;
 }
 
-static int print_json(const styled s[2], const wafer_model *net, const wafer_model *drafter,
-                      cerium_error *err)
+static int print_json(const wafer_options *w, const styled s[2], const wafer_model *net,
+                      const wafer_model *drafter, cerium_error *err)
 {
     const plan_request *r = &s[0].request;
     json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:[o, o]}", "model", net->name, "machine",
                              r->machine->name, "quant", wafer_quant_names[r->quant], "context",
                              (int)r->context, "draft", (int)r->draft, "plans",
                              json_styled(&s[0], drafter, 0), json_styled(&s[1], drafter, 1));
+    if (w->prefill_gbytes_s > 0)
+        json_object_set_new(root, "kv_arrival_us", json_real(kv_arrival_ms(w, r) * 1e3));
     return wafer_print_json(root, err);
 }
 
@@ -284,8 +335,9 @@ static int plan(const wafer_options *w, const wafer_machine *machine, const wafe
         return err->status;
     }
     const styled *best = s[0].fits ? &s[0] : &s[1];
-    if (w->output) RETURN_IF(picture_plan(w->output, &best->plan, &best->request, net->name, err));
-    if (w->o.json) return print_json(s, net, drafter, err);
+    if (w->picture)
+        RETURN_IF(picture_plan(w->picture, &best->plan, &best->request, net->name, err));
+    if (w->o.json) return print_json(w, s, net, drafter, err);
     print_plan(w, s, net, drafter);
     return fflush(stdout) ? error_set(err, CERIUM_ERR_IO, "standard output: cannot write") : 0;
 }

@@ -47,6 +47,13 @@ static void print_time(const simulate *s, size_t n)
                 "guesses\n", d->clock_us / (double)(n - 1), ghz, s->step[0].cycles / ghz / 1e3);
 }
 
+/* Of the tokens behind the first, which the prompt yields; 0: there are none. */
+static double decode_rate(const simulate *s)
+{
+    const size_t n = s->n - s->n_prompt;
+    return n > 1 ? rate((double)(n - 1), s->decode_ns) : 0;
+}
+
 void wafer_simulate_print(const simulate *s)
 {
     const mesh_layout *l = mesh_layout_of(s->m);
@@ -57,8 +64,10 @@ void wafer_simulate_print(const simulate *s)
             l->width, l->height, l->order == MESH_EQUAL ? "equal" : "mesh",
             human_bytes(weights, (double)mesh_core_weight_bytes(s->m)),
             human_bytes(kv, (double)mesh_core_kv_bytes(s->m)), l->choice.context);
-    fprintf(stderr, "prompt %zu tokens at %.1f tokens/s, %zu tokens at %.1f tokens/s simulated\n",
-            s->n_prompt, rate((double)s->n_prompt, s->prompt_ns), n, rate((double)n, s->decode_ns));
+    fprintf(stderr, "prompt %zu tokens at %.1f tokens/s, %zu tokens", s->n_prompt,
+            rate((double)s->n_prompt, s->prompt_ns), n);
+    if (n > 1) fprintf(stderr, " at %.1f tokens/s simulated", decode_rate(s));
+    fprintf(stderr, "\n");
     if (s->n_places && l->order == MESH_EQUAL)
         fprintf(stderr, "logits: the CPU's to the bit at %u of %u places\n", s->n_equal,
                 s->n_places);
@@ -111,8 +120,7 @@ void wafer_simulate_print_json(const simulate *s)
         l->choice.kv == WAFER_KV_SHIFT ? "shift" : "round-robin", "core_weight_bytes",
         (json_int_t)mesh_core_weight_bytes(s->m), "core_kv_bytes",
         (json_int_t)mesh_core_kv_bytes(s->m), "prompt_tokens", (json_int_t)s->n_prompt,
-        "simulated_tokens_per_second", rate((double)(s->n - s->n_prompt), s->decode_ns), "tokens",
-        ids);
+        "simulated_tokens_per_second", decode_rate(s), "tokens", ids);
     json_t *logits = json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "places", (int)s->n_places,
                                "equal", (int)s->n_equal, "bounded", (int)s->n_bounded, "certain",
                                (int)s->n_decided, "same_best", (int)s->n_same, "worst_of_bound",

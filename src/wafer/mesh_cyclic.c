@@ -6,8 +6,9 @@
  * and passes both on: rows along x, weights along y.  A line is a ring that leaves every other core
  * out on its way there and takes it on its way back, so no part goes over more than two links.
  * Parts are places of the ring; where there are more parts than cores, a core has some places one
- * behind the other.  So that parts meet, line y turns its rows by its place before a product, and
- * weights lie turned.
+ * behind the other.  Weights are cut evenly over the cores of a column first, each core's share
+ * over its places then: no core has more than another.  So that parts meet, line y turns its rows
+ * by its place before a product, and weights lie turned.
  *
  * A sum therefore begins at the part that (x, y) has first and goes once round K. */
 #include "wafer/mesh_core.h"
@@ -41,9 +42,19 @@ static uint32_t first_part(const mesh *m, uint32_t n, uint32_t core)
     return place_of(n, core) * parts(m) / n;
 }
 
-static uint32_t part_tile(const mesh *m, uint32_t cols)
+/* Of K: the share of the place that has the part, cut over the parts that it has. */
+static wafer_range part_range(const mesh *m, uint32_t cols, uint32_t part)
 {
-    return (uint32_t)size_round_up(tiles_of(cols, parts(m)), m->layout.choice.k_multiple);
+    const uint32_t n = parts(m), h = m->layout.height, multiple = m->layout.choice.k_multiple;
+    const uint32_t place = ((part + 1) * h - 1) / n; /* the last that begins at part or before */
+    const uint32_t first = place * n / h, end = (place + 1) * n / h;
+    const uint32_t share = (uint32_t)size_round_up(tiles_of(cols, h), multiple);
+    const uint32_t tile = (uint32_t)size_round_up(tiles_of(share, end - first), multiple);
+    const wafer_range own = tile_range(cols, share, place);
+    wafer_range k = tile_range(share, tile, part - first);
+    k.begin = own.begin + k.begin < own.end ? own.begin + k.begin : own.end;
+    k.end = own.begin + k.end < own.end ? own.begin + k.end : own.end;
+    return k;
 }
 
 int mesh_cyclic_make(mesh *m)
@@ -67,7 +78,7 @@ void mesh_cyclic_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, co
                      uint32_t row, uint32_t line)
 {
     const mesh_split *out = outputs(m, t);
-    const uint32_t n = parts(m), tile = part_tile(m, t->w->cols);
+    const uint32_t n = parts(m);
     const uint32_t turn = first_part(m, m->layout.height, line);
     const uint32_t steps = n - (m->fault == MESH_FAULT_STEP);
     const void *in = t->unit ? (const void *)(x->q + (size_t)row * kernel_n_groups(x->width))
@@ -77,7 +88,7 @@ void mesh_cyclic_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, co
         const uint32_t first = first_part(m, m->layout.width, piece->core) + turn;
         memset(m->sums, 0, (piece->end - piece->begin) * sizeof *m->sums);
         for (uint32_t s = 0; s < steps; s++) {
-            const wafer_range k = tile_range(t->w->cols, tile, (first + s) % n);
+            const wafer_range k = part_range(m, t->w->cols, (first + s) % n);
             const mesh_piece part = {.begin = k.begin, .end = k.end};
             mesh_tile_run(t, matrix, piece, &part, in, m->sums, true);
         }
@@ -104,12 +115,11 @@ static void count(mesh *m, const mesh_tiles *t, const uint32_t *rows)
 {
     const mesh_split *out = outputs(m, t);
     const uint32_t cols = t->w->cols, w = m->layout.width, h = m->layout.height, n = parts(m);
-    const uint32_t tile = part_tile(m, cols);
     for (uint32_t x = 0; x < w; x++)
         mesh_count_ring(m, WAFER_AXIS_Y, x, (uint64_t)out->share[x] * cols);
     for (uint32_t y = 0; y < h; y++) {
         const uint32_t place = first_part(m, h, y), turn = place < n - place ? place : n - place;
-        const uint64_t turned = (uint64_t)turn * tile < cols ? (uint64_t)turn * tile : cols;
+        const uint64_t turned = turn ? part_range(m, cols, turn - 1).end : 0;
         mesh_count_ring(m, WAFER_AXIS_X, y, rows[y] * (cols + turned));
         for (uint32_t x = 0; rows[y] && x < w; x++) /* for each weight, over the rows */
             mesh_count_core(m, x, y, (uint64_t)cols * out->share[x], rows[y]);

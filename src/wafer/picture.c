@@ -1,6 +1,8 @@
 /* picture.c - the map of a plan, and the way of one token. */
 #include "wafer/picture.h"
 
+#include <math.h>
+
 #include "wafer/canvas.h"
 
 enum {
@@ -98,32 +100,23 @@ static void draw_use(picture *p, const wafer_region *region, double x, double y,
     }
 }
 
-/* What a region does, and how full it is: "layers 0-2 + embedding" on two lines where it is wider
- * than the region, and shorter where that is still too wide. */
-static void label_region(picture *p, const wafer_region *region, double x, double y, double w,
-                         double h, double used)
+typedef struct {
+    double x, y, w, h, used; /* per cent of a core's memory */
+} box;
+
+static box box_of(const picture *p, const wafer_region *region)
 {
-    const double letter = 6.2; /* of class w, about */
-    char role[64], full[16];
-    role_text(role, p, region, false);
-    char *more = strlen(role) * letter > w ? strstr(role, " + ") : NULL;
-    if (more) *more++ = 0;
-    if (strlen(role) * letter > w) role_text(role, p, region, true);
-    if (more && strlen(more) * letter > w) more = NULL;
-    if (w > 34 && h > 22) canvas_text(&p->c, x + w / 2, y + h / 2, "w", role);
-    if (more && h > 62) canvas_text(&p->c, x + w / 2, y + h / 2 + 14, "w", more);
-    snprintf(full, sizeof full, "%.0f %%", used);
-    if (w > 34 && h > 48)
-        canvas_text(&p->c, x + w / 2, y + h / 2 + (more && h > 62 ? 28 : 14), "w", full);
+    return (box){wafer_x(region->wafer) + region->x * p->scale,
+                 wafer_y(p, region->wafer) + region->y * p->scale,
+                 region->width * p->scale,
+                 region->height * p->scale,
+                 100.0 * (double)region->core_bytes / (double)p->plan->layout.usable_bytes};
 }
 
 static void draw_region(picture *p, const wafer_region *region)
 {
     char colour[8], role[64];
-    const double x = wafer_x(region->wafer) + region->x * p->scale;
-    const double y = wafer_y(p, region->wafer) + region->y * p->scale;
-    const double w = region->width * p->scale, h = region->height * p->scale;
-    const double used = 100.0 * (double)region->core_bytes / (double)p->plan->layout.usable_bytes;
+    const box b = box_of(p, region);
     region_colour(colour, p, region);
     role_text(role, p, region, false);
     canvas_put(&p->c,
@@ -131,11 +124,36 @@ static void draw_region(picture *p, const wafer_region *region)
                "%.0f %% of what is usable</title>\n"
                "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='%s' stroke='#fff'/>\n",
                role, region->width, region->height, region->x, region->y,
-               (unsigned long long)region->weight_bytes, (unsigned long long)region->kv_bytes, used,
-               x, y, w, h, colour);
-    draw_use(p, region, x, y, w, h);
-    label_region(p, region, x, y, w, h, used);
+               (unsigned long long)region->weight_bytes, (unsigned long long)region->kv_bytes,
+               b.used, b.x, b.y, b.w, b.h, colour);
+    draw_use(p, region, b.x, b.y, b.w, b.h);
     canvas_put(&p->c, "</g>\n");
+}
+
+/* What a region does, and how full it is: "layers 0-2 + embedding" on two lines where it is wider
+ * than the region, and shorter where that is still too wide. */
+static void label_region(picture *p, const wafer_region *region)
+{
+    const double letter = 6.2; /* of class w, about */
+    const box b = box_of(p, region);
+    const double x = b.x, y = b.y, w = b.w, h = b.h;
+    char role[64], full[16], colour[8];
+    region_colour(colour, p, region);
+    role_text(role, p, region, false);
+    char *more = strlen(role) * letter > w ? strstr(role, " + ") : NULL;
+    if (more) *more++ = 0;
+    if (strlen(role) * letter > w) role_text(role, p, region, true);
+    if (more && strlen(more) * letter > w) more = NULL;
+    const bool has_more = more && h > 62, has_full = h > 48;
+    const size_t longest = has_more && strlen(more) > strlen(role) ? strlen(more) : strlen(role);
+    const double wide = fmin((double)longest * letter + 4, w - 2);
+    if (w <= 34 || h <= 22) return;
+    snprintf(full, sizeof full, "%.0f %%", b.used);
+    canvas_put(&p->c, "<rect x='%.1f' y='%.1f' width='%.1f' height='%d' fill='%s'/>\n",
+               x + (w - wide) / 2, y + h / 2 - 11, wide, 15 + 14 * (has_more + has_full), colour);
+    canvas_text(&p->c, x + w / 2, y + h / 2, "w", role);
+    if (has_more) canvas_text(&p->c, x + w / 2, y + h / 2 + 14, "w", more);
+    if (has_full) canvas_text(&p->c, x + w / 2, y + h / 2 + (has_more ? 28 : 14), "w", full);
 }
 
 static void draw_wafers(picture *p)
@@ -159,20 +177,41 @@ static void draw_wafers(picture *p)
                    wafer_x(0) + m->dead[i].x * p->scale, wafer_y(p, 0) + m->dead[i].y * p->scale);
 }
 
-/* The way of a token: from the middle of each region to the next. */
+/* Where the way passes a region. */
+static double way_x(const picture *p, const wafer_region *r)
+{
+    return wafer_x(r->wafer) + (r->x + r->width / 2.0) * p->scale;
+}
+static double way_y(const picture *p, const wafer_region *r)
+{
+    return wafer_y(p, r->wafer) + (r->y + r->height * 0.3) * p->scale;
+}
+
+/* The way of a token: from the middle of each region to the next; a dot where it comes onto a
+ * wafer, an open one where it leaves. */
 static void draw_way(picture *p)
 {
-    for (uint32_t i = 0; i + 1 < p->placement.n_regions; i++) {
+    for (uint32_t i = 0; i < p->placement.n_regions; i++) {
         const wafer_region *a = &p->placement.regions[i], *b = a + 1;
-        if (a->wafer != b->wafer || a->wafer >= WAFERS_SHOWN) continue;
-        canvas_put(&p->c,
-                   "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='#ffffff' "
-                   "stroke-opacity='0.7' stroke-width='1.5' stroke-dasharray='4 3'/>\n",
-                   wafer_x(a->wafer) + (a->x + a->width / 2.0) * p->scale,
-                   wafer_y(p, a->wafer) + (a->y + a->height * 0.3) * p->scale,
-                   wafer_x(b->wafer) + (b->x + b->width / 2.0) * p->scale,
-                   wafer_y(p, b->wafer) + (b->y + b->height * 0.3) * p->scale);
+        const bool is_last = i + 1 == p->placement.n_regions;
+        if (a->wafer >= WAFERS_SHOWN) break;
+        if (!i || a[-1].wafer != a->wafer)
+            canvas_put(&p->c, "<circle cx='%.1f' cy='%.1f' r='4' fill='#fff'/>\n", way_x(p, a),
+                       way_y(p, a));
+        if (is_last || a->wafer != b->wafer)
+            canvas_put(&p->c,
+                       "<circle cx='%.1f' cy='%.1f' r='4' fill='none' stroke='#fff' "
+                       "stroke-width='1.5'/>\n",
+                       way_x(p, a), way_y(p, a));
+        else
+            canvas_put(&p->c,
+                       "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='#ffffff' "
+                       "stroke-opacity='0.7' stroke-width='1.5' stroke-dasharray='4 3'/>\n",
+                       way_x(p, a), way_y(p, a), way_x(p, b), way_y(p, b));
     }
+    const uint32_t shown = p->placement.wafers < WAFERS_SHOWN ? p->placement.wafers : WAFERS_SHOWN;
+    for (uint32_t i = 0; i < p->placement.n_regions; i++)
+        if (p->placement.regions[i].wafer < shown) label_region(p, &p->placement.regions[i]);
 }
 
 static double draw_legend(picture *p, double y)
@@ -199,30 +238,32 @@ static double draw_legend(picture *p, double y)
 
 /* One coloured piece of a bar of `full` cycles; returns where it ends. */
 static double piece(picture *p, double x, double y, double cycles, double full, const char *colour,
-                    const char *what)
+                    const char *what, const char *shorter)
 {
     const double w = (WIDTH - 2 * MARGIN) * cycles / full;
-    char text[128];
     canvas_put(&p->c,
                "<g><title>%s: %.0f cycles</title><rect x='%.2f' y='%.1f' width='%.2f' height='%d' "
                "fill='%s' stroke='#fff' stroke-width='0.3'/></g>\n",
                what, cycles, x, y, w, BAR, colour);
-    snprintf(text, sizeof text, "%s", what);
-    if (w > 7.0 * (double)strlen(text) + 6)
+    const char *text = w > 6.4 * (double)strlen(what) + 4 ? what : shorter;
+    if (text && w > 6.4 * (double)strlen(text) + 4)
         canvas_text(&p->c, x + w / 2, y + BAR / 2.0 + 4, "w", text);
     return x + w;
 }
 
 static double draw_token(picture *p, double y)
 {
-    char text[160], role[64], colour[8];
+    char text[200], role[64], less[64], colour[8], off[64] = "";
     const plan_result *plan = p->plan;
     double x = MARGIN;
-    snprintf(text, sizeof text, "One token: %.0f cycles on the wafer%s, region by region",
-             plan->cycles, p->placement.wafers > 1 ? "s" : "");
+    if (plan->off_wafer_us[1] > 0)
+        snprintf(off, sizeof off, "; off the wafer%s %.1f µs more",
+                 p->placement.wafers > 1 ? "s" : "", plan->off_wafer_us[1]);
+    snprintf(text, sizeof text, "One token: %.0f cycles on the wafer%s, region by region%s",
+             plan->cycles, p->placement.wafers > 1 ? "s" : "", off);
     canvas_text(&p->c, MARGIN, y, "", text);
     const double handoff = plan->handoff_cycles / (plan->layout.layer_regions + 1);
-    x = piece(p, x, y + 8, plan->embed.cycles, plan->cycles, "#d95f02", "embedding");
+    x = piece(p, x, y + 8, plan->embed.cycles, plan->cycles, "#d95f02", "embedding", NULL);
     for (uint32_t i = 0; i < p->placement.n_regions; i++) {
         const wafer_region *region = &p->placement.regions[i];
         double cycles = plan->detour_cycles * region->n_layers;
@@ -234,11 +275,12 @@ static double draw_token(picture *p, double y)
         }
         region_colour(colour, p, region);
         role_text(role, p, region, false);
-        x = piece(p, x, y + 8, handoff, plan->cycles, "#1b9e77", "hand-off");
-        x = piece(p, x, y + 8, cycles, plan->cycles, colour, role);
+        role_text(less, p, region, true);
+        x = piece(p, x, y + 8, handoff, plan->cycles, "#1b9e77", "hand-off", NULL);
+        x = piece(p, x, y + 8, cycles, plan->cycles, colour, role, less);
     }
-    x = piece(p, x, y + 8, handoff, plan->cycles, "#1b9e77", "hand-off");
-    piece(p, x, y + 8, plan->head.cycles, plan->cycles, "#d95f02", "head");
+    x = piece(p, x, y + 8, handoff, plan->cycles, "#1b9e77", "hand-off", NULL);
+    piece(p, x, y + 8, plan->head.cycles, plan->cycles, "#d95f02", "head", NULL);
     return y + BAR + 40;
 }
 
@@ -269,7 +311,7 @@ static int draw_layer(picture *p, uint32_t layer, double *y)
         for (int s = 0; s < WAFER_SPENT; s++)
             if (ops[i].spent[s] > 0)
                 x = piece(p, x, *y + 8, ops[i].spent[s], all, spent_colours[s],
-                          wafer_spent_names[s]);
+                          wafer_spent_names[s], NULL);
         canvas_put(&p->c, "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='#000'/>\n", start,
                    *y + 4, start, *y + BAR + 24);
         if (start > label_end && ops[i].cycles > 0) {

@@ -12,18 +12,28 @@ CERIUM_CHECKED int picture_plan(const char *path, const plan_result *plan, const
 /* One point of a chart, with its band; x is tokens a second for one user. */
 typedef struct {
     char label[96];
-    uint32_t series; /* points of one machine are joined */
+    uint32_t series; /* points of one machine are joined; its colour, and its name in the legend */
     wafer_band x, y;
 } chart_point;
 
 typedef struct {
-    const char *title, *y_title;
+    char title[96];
+    const char *y_title;
     const chart_point *points; /* [n_points], those of a series beside each other */
     uint32_t n_points;
 } picture_chart;
 
-/* Both axes logarithmic, one chart above the other. */
-CERIUM_CHECKED int picture_charts(const char *path, const char *title, const picture_chart *charts,
-                                  uint32_t n_charts, cerium_error *err);
+/* All axes logarithmic, CHART_COLUMNS charts in a row, those of a column over the same range; one
+ * legend for all.
+ *   series: [n_series][CHART_NAME_BYTES] */
+enum { CHART_COLUMNS = 2, CHART_NAME_BYTES = 64 };
+typedef struct {
+    const char *title;
+    const picture_chart *charts;
+    uint32_t n_charts;
+    const char (*series)[CHART_NAME_BYTES];
+    uint32_t n_series;
+} picture_sheet;
+CERIUM_CHECKED int picture_charts(const char *path, const picture_sheet *sheet, cerium_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* plan.h - where a model goes on a mesh, under every limit, and what that makes of it.
  *
  * The search walks over grids of equal regions, reductions of one or two phases, fused and separate
- * collectives and layouts of experts; what breaks a limit is left out, and of the rest it takes the
- * fewest wafers and then the fastest token. */
+ * collectives, layouts of experts and policies of the KV cache; what breaks a limit is left out,
+ * and of the rest it takes the fewest wafers and then the fastest token. */
 #ifndef WAFER_PLAN_H
 #define WAFER_PLAN_H
 
@@ -47,6 +47,7 @@ typedef struct {
     uint32_t n_layers[2];
     step_time head, embed;
     double detour_cycles;      /* of one layer around dead cores, where they are worst */
+    double kv_other_cycles;    /* what the other of the two KV policies would add to a step */
     double handoff_cycles;     /* all of a token's, on wafers */
     double off_wafer_us[2];    /* low, high: between wafers and to the host */
     double cycles;             /* of one step on the wafers */
@@ -76,10 +77,27 @@ CERIUM_CHECKED int plan_time(plan_result *plan, const plan_request *r);
 wafer_style plan_style_end(const plan_request *r, bool high);
 CERIUM_CHECKED int plan_time_end(plan_result *out, const plan_result *plan, const plan_request *r,
                                  bool high);
-/* Microseconds of a prompt of so many tokens, from the embedding to the first token's logits: fast
- * and slow clock and links.  CERIUM_ERR_MEMORY. */
-CERIUM_CHECKED int plan_prompt_us(double out[2], const plan_result *plan, const plan_request *r,
-                                  uint32_t tokens);
+/* A prompt from the embedding to the first token's logits, in passes through the regions. */
+typedef struct {
+    bool is_cyclic;       /* passes are cyclic products; else steps of decoding */
+    uint32_t pass_tokens; /* what is fastest of what fits */
+    uint32_t pass_max;    /* of that kind that a core has room for, up to 64 of decoding */
+    uint32_t cyclic_max;  /* of cyclic products; 0: not for a row on each line */
+    uint32_t n_passes;
+    uint64_t pass_bytes, room_bytes; /* what it takes on a core, of what the rest leaves */
+    double us[2];                    /* fast and slow clock and links */
+} plan_prompt;
+
+/* CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int plan_prompt_time(plan_prompt *out, const plan_result *plan,
+                                    const plan_request *r, uint32_t tokens);
+/* Bytes of a core for vectors that operations hand on, at their widest, of so many tokens in a step
+ * of decoding. */
+uint64_t plan_step_bytes(const plan_request *r, const plan_layout *l, uint32_t tokens);
+/* Bytes of a core for a pass of cyclic products, so many rows on each line of cores, that ends r's
+ * context; and what such a pass has of a core. */
+uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_t rows);
+uint64_t plan_pass_room(const plan_result *plan, const plan_request *r);
 /* The bands: clock, links, power, and what nobody has published of tuned kernels.  accepted: tokens
  * that a step yields. */
 CERIUM_CHECKED int plan_figure(plan_figures *out, const plan_result *plan, const plan_request *r,

@@ -91,19 +91,19 @@ static void layer_bytes(const search *s, plan_layout *l)
     l->layer_kv_bytes = (uint64_t)ceil(kv / s->shape->n_layers);
 }
 
-/* Vectors that operations hand on, at their widest, for all tokens of a step. */
-static uint64_t buffers(const search *s, const plan_layout *l)
+uint64_t plan_step_bytes(const plan_request *r, const plan_layout *l, uint32_t tokens)
 {
-    const wafer_strips strips = strips_of(s->shape, l->width, l->choice.k_multiple);
+    const step_shape *s = &r->program->shape;
+    const wafer_strips strips = strips_of(s, l->width, l->choice.k_multiple);
     const uint64_t heads = (uint64_t)strips.heads * strips.queries;
-    const uint64_t scores = heads * tiles_of(s->r->context ? s->r->context : 1, l->height);
-    const uint64_t up = 2 * (uint64_t)tiles_of(s->shape->n_ff, l->width);
+    const uint64_t scores = heads * tiles_of(r->context ? r->context : 1, l->height);
+    const uint64_t up = 2 * (uint64_t)tiles_of(s->n_ff, l->width);
     const uint64_t experts =
-        2 * (uint64_t)tiles_of(s->shape->n_ff_expert, l->width) * s->shape->n_experts_used;
+        2 * (uint64_t)tiles_of(s->n_ff_expert, l->width) * s->n_experts_used;
     uint64_t widest = scores > up ? scores : up;
     if (experts > widest) widest = experts;
-    const uint64_t x = 3 * (uint64_t)tiles_of(s->shape->n_embd, l->height);
-    return 2 * s->r->draft * (widest + x + 3 * heads * strips.channels);
+    const uint64_t x = 3 * (uint64_t)tiles_of(s->n_embd, l->height);
+    return 2 * tokens * (widest + x + 3 * heads * strips.channels);
 }
 
 uint64_t plan_table_rows(const plan_request *r)
@@ -156,7 +156,7 @@ static bool spread_tables(const search *s, plan_layout *l, uint64_t spare)
 /* Fill in what a grid, a choice and the limits decide; false when it does not fit. */
 static bool lay_out(const search *s, plan_layout *l)
 {
-    const uint64_t buffer = buffers(s, l);
+    const uint64_t buffer = plan_step_bytes(s->r, l, s->r->draft);
     if (l->width < SLOT_CORES_MIN || l->height < SLOT_CORES_MIN || buffer >= s->usable)
         return false;
     layer_bytes(s, l);
@@ -429,10 +429,12 @@ static int say_why(const plan_request *r, cerium_error *err)
     const double have = (double)s.usable * s.width * s.mesh->height * s.wafers_max / 1e9;
     const double weights = (double)plan_weight_bytes(r->program, r->quant) / 1e9;
     const double kv = (double)plan_kv_bytes(r->program, r->context) / 1e9;
-    char nearest[200] = "nothing smaller fits either";
+    char nearest[200];
     uint32_t context = largest_context(*r);
     wafer_machine more = *r->machine;
     more.mesh.wafers = WAFER_WAFERS_MAX;
+    snprintf(nearest, sizeof nearest, "it takes %.0f such wafers or more, and %d can be joined",
+             ceil((weights + kv) / have * s.wafers_max), WAFER_WAFERS_MAX);
     if (context) {
         snprintf(nearest, sizeof nearest, "a context of %u fits", context);
     } else if (other.machine = &more, other.wafers = 0, fits(&other, &plan)) {
@@ -450,6 +452,20 @@ static int say_why(const plan_request *r, cerium_error *err)
                      "%u wafer%s (%u bytes a core beside code and buffers, tiles padded); %s",
                      name, weights, kv, r->context, have, s.wafers_max,
                      s.wafers_max == 1 ? "" : "s", (unsigned)s.usable, nearest);
+}
+
+/* Round-robin, or rows that keep neighbours and pass their oldest up: both take the same room and
+ * the same colours, so time decides. */
+static int choose_kv(plan_result *best, const plan_request *r)
+{
+    plan_result other = *best;
+    wafer_kv_policy *kv = &other.layout.choice.kv;
+    *kv = *kv == WAFER_KV_SHIFT ? WAFER_KV_ROUND_ROBIN : WAFER_KV_SHIFT;
+    RETURN_IF(plan_time(&other, r));
+    const double more = other.cycles - best->cycles;
+    if (more < 0) *best = other;
+    best->kv_other_cycles = fabs(more);
+    return CERIUM_OK;
 }
 
 /* Users whose caches fit beside each other; a region works for one at a time. */
@@ -482,6 +498,7 @@ int plan_search(plan_result *out, const plan_request *r, cerium_error *err)
     if (!found) return say_why(r, err);
     status = time_detours(&best, r);
     if (!status) status = plan_time(&best, r);
+    if (!status) status = choose_kv(&best, r);
     if (status) return error_set(err, status, "no memory for the plan");
     best.users = users_of(&best.layout);
     plan_request more = *r;

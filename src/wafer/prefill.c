@@ -22,11 +22,12 @@ static void spend(prefill *p, wafer_spent what, double cycles)
 }
 
 /* [m, k] [k, n]: rows over the height, columns over the width, k in as many parts as there are
- * steps. */
+ * steps: a row's share of the weights over the places that it has of a ring, one at least. */
 static void product(prefill *p, double m, double k, double n)
 {
     const double steps = p->width > p->height ? p->width : p->height;
-    const double m_t = ceil(m / p->height), n_t = ceil(n / p->width), k_t = ceil(k / steps);
+    const double m_t = ceil(m / p->height), n_t = ceil(n / p->width);
+    const double k_t = ceil(ceil(k / p->height) / floor(steps / p->height));
     const double lanes = p->cost->mesh->simd_fp16, issues = k_t * n_t;
     const double vector = issues * ceil(m_t / lanes), issue = issues * p->cost->style.issue;
     const double rows = p->cost->style.gemm_row * m_t;
@@ -87,12 +88,10 @@ static void attend_products(prefill *p, const step_shape *s, const step_op *op, 
     product(p, tokens, seen, (double)s->n_heads * s->head_dim);
 }
 
-/* The line of cores that has the most to do: the last whose rows are all there. */
 static int attend_ring(prefill *p, const step_program *program, uint32_t at, uint32_t tokens)
 {
-    const uint32_t line = tokens / tiles_of(tokens, p->height) - 1;
     step_time t;
-    RETURN_IF(time_prompt_attend(&t, program, at, p->width, p->height, p->cost, tokens, line));
+    RETURN_IF(time_prompt_fullest(&t, program, at, p->width, p->height, p->cost, tokens));
     p->time.cycles += t.cycles;
     for (int i = 0; i < WAFER_SPENT; i++) p->time.spent[i] += t.spent[i];
     return CERIUM_OK;

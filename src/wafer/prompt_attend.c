@@ -1,10 +1,11 @@
 /* prompt_attend.c - attention over a prompt: queries stay, keys and values go round along y.
  *
- * A line of cores has neighbouring rows of the prompt.  What the lines have of keys and values
- * comes by, one line's after the other's; of each key a core multiplies its channels with those of
- * all queries of its line that see it.  Scores add up along the strip, which is told; its columns
- * share the softmax (a row of a head is one column's), give each other the weights, and each sums
- * its channels of the values beside what came by before.  mesh_attend.c executes this. */
+ * A line of cores has neighbouring rows of the pass.  What the lines have of keys and values, of
+ * tokens before the pass and of its own, comes by, one line's after the other's; of each key a core
+ * multiplies its channels with those of all queries of its line that see it.  Scores add up along
+ * the strip, which is told; its columns share the softmax (a row of a head is one column's), give
+ * each other the weights, and each sums its channels of the values beside what came by before.
+ * mesh_attend.c executes this. */
 #include <math.h>
 
 #include "wafer/timing.h"
@@ -12,11 +13,15 @@
 typedef struct {
     const step_cost *cost;
     wafer_strips strips;
-    uint32_t tokens, window; /* of the prompt; 0: all are seen */
-    uint32_t tile;           /* rows of a line */
-    uint32_t first, end;     /* rows of this line */
-    wafer_clocks c;          /* of one strip of it */
+    uint32_t window;     /* 0: all are seen */
+    uint32_t first, end; /* rows of this line, as tokens of the text */
+    wafer_clocks c;      /* of one strip of it */
 } ring;
+
+/* Tokens begin, begin + stride, ... before end. */
+typedef struct {
+    uint32_t begin, end, stride;
+} token_set;
 
 /* What a line does with the keys that another had. */
 typedef struct {
@@ -39,17 +44,28 @@ static uint64_t steps_of(const ring *r, uint64_t rows)
     return (rows * r->strips.queries + lanes - 1) / lanes;
 }
 
-static block block_of(const ring *r, uint32_t source)
+/* Leaves out what no row of the line sees. */
+static token_set seen_of(const ring *r, token_set k)
 {
-    const wafer_range k = tile_range(r->tokens, r->tile, source);
-    const wafer_range low = rows_seeing(r, k.begin), high = rows_seeing(r, k.end - 1);
-    const uint64_t rows = r->end - r->first, n = k.end - k.begin;
+    const uint32_t first = r->window && r->first >= r->window ? r->first - r->window + 1 : 0;
+    if (k.begin < first) k.begin += (first - k.begin + k.stride - 1) / k.stride * k.stride;
+    if (k.end > r->end) k.end = r->end;
+    if (k.begin > k.end) k.begin = k.end;
+    return k;
+}
+
+static block block_of(const ring *r, token_set all)
+{
+    const token_set k = seen_of(r, all);
     block b = {0};
     if (k.begin == k.end) return b;
+    const uint64_t rows = r->end - r->first, n = tiles_of(k.end - k.begin, k.stride);
+    const wafer_range low = rows_seeing(r, k.begin);
+    const wafer_range high = rows_seeing(r, k.begin + (uint32_t)(n - 1) * k.stride);
     if (low.end - low.begin == rows && high.end - high.begin == rows)
         return (block){n, n * rows, rows, n * steps_of(r, rows)};
     uint32_t begin = r->end, end = r->first;
-    for (uint32_t t = k.begin; t < k.end; t++) {
+    for (uint32_t t = k.begin; t < k.end; t += k.stride) {
         const wafer_range seeing = rows_seeing(r, t);
         const uint64_t here = seeing.end - seeing.begin;
         if (!here) continue;
@@ -125,25 +141,42 @@ void time_prompt_ring(wafer_events *e, const step_program *p, uint32_t width, ui
 int time_prompt_attend(step_time *out, const step_program *p, uint32_t at, uint32_t width,
                        uint32_t height, const step_cost *cost, uint32_t tokens, uint32_t line)
 {
+    const uint32_t before = cost->position, tile = tiles_of(tokens, height);
+    const wafer_range rows = tile_range(tokens, tile, line);
     ring r = {.cost = cost,
               .strips = strips_of(&p->shape, width, cost->choice.k_multiple),
-              .tokens = tokens,
               .window = p->ops[at].window,
-              .tile = tiles_of(tokens, height)};
-    const wafer_range rows = tile_range(tokens, r.tile, line);
+              .first = before + rows.begin,
+              .end = before + rows.end};
     CHECK(p->ops[at].kind == STEP_ATTEND);
     *out = (step_time){0};
     if (rows.begin == rows.end) return CERIUM_OK;
-    r.first = rows.begin;
-    r.end = rows.end;
     RETURN_IF(clocks_open(&r.c, r.strips.cores, 1, true, message_cost(cost->mesh, &cost->style)));
-    for (uint32_t source = 0; source <= line; source++) {
-        const block b = block_of(&r, source);
-        if (b.any) take_block(&r, &b);
+    for (uint32_t source = 0; source < height; source++) {
+        const wafer_range own = tile_range(tokens, tile, source);
+        const token_set sets[] = {{source, before, height}, /* round-robin */
+                                  {before + own.begin, before + own.end, 1}};
+        for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+            if (sets[i].begin >= sets[i].end) continue;
+            const block b = block_of(&r, sets[i]);
+            if (b.any) take_block(&r, &b);
+        }
     }
     out->cycles = (double)clocks_latest(&r.c) / WAFER_TICKS;
     for (int i = 0; i < WAFER_SPENT; i++) out->spent[i] = (double)r.c.spent[i] / WAFER_TICKS;
     events_add(&out->events, &r.c.events, r.strips.strips, 1);
     clocks_close(&r.c);
+    return CERIUM_OK;
+}
+
+int time_prompt_fullest(step_time *out, const step_program *p, uint32_t at, uint32_t width,
+                        uint32_t height, const step_cost *cost, uint32_t tokens)
+{
+    const uint32_t last = tokens / tiles_of(tokens, height) - 1;
+    step_time first;
+    RETURN_IF(time_prompt_attend(out, p, at, width, height, cost, tokens, last));
+    if (!cost->position || !p->ops[at].window) return CERIUM_OK;
+    RETURN_IF(time_prompt_attend(&first, p, at, width, height, cost, tokens, 0));
+    if (first.cycles > out->cycles) *out = first;
     return CERIUM_OK;
 }

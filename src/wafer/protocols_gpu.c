@@ -150,6 +150,32 @@ static bool open_work(gpu_work *work, wafer_model *m, const row_query *q, predic
     return true;
 }
 
+/* Of a device to the others; 0 where the row names no chip. */
+static double link_gbytes_s(const published_row *row)
+{
+    for (size_t i = 0; i < ARRAY_LEN(chips); i++)
+        if (row_says(row, chips[i].name)) return chips[i].link_gbytes_s;
+    return 0;
+}
+
+/* An all-reduce of so many bytes beyond what its latency covers, at 80 % of the links. */
+static double reduce_seconds(const row_query *q, double n_bytes)
+{
+    return 2 * (1 - 1.0 / q->devices) * n_bytes / (link_gbytes_s(q->row) * 1e9 * 0.8);
+}
+
+/* A prompt: weights stream at least once, and rows of halves are added up twice a layer. */
+static double prefill_seconds(const wafer_gpu *g, const row_query *q, const gpu_work *work)
+{
+    const step_shape *s = &work->program->shape;
+    const double bandwidth =
+        g->devices * g->hbm_gbytes_s * 1e9 * g->stack[WAFER_TUNED].efficiency;
+    const double computed = gpu_prefill_us(g, WAFER_TUNED, work, q->context) * 1e-6;
+    const double sent = 2.0 * q->context * s->n_embd;
+    return fmax(computed, step_weight_bytes(work->program, work->quant, q->context) / bandwidth) +
+           2.0 * s->n_layers * reduce_seconds(q, sent);
+}
+
 static bool gpu_step(prediction *out, const row_query *q, bool prefill)
 {
     wafer_gpu g;
@@ -159,9 +185,10 @@ static bool gpu_step(prediction *out, const row_query *q, bool prefill)
     const double step_us = fill_stack(&g, q, m.program);
     out->layers = m.program->shape.n_layers;
     if (prefill) {
-        out->seconds = gpu_prefill_us(&g, WAFER_TUNED, &work, q->context) * 1e-6;
+        out->seconds = prefill_seconds(&g, q, &work);
         out->tokens = q->context;
-        out->why = "arithmetic at 60 % of the dense peak, launches and reductions";
+        out->why = "arithmetic at 60 % of the dense peak, weights once, launches, rows added up "
+                   "over links";
     } else {
         const gpu_time t = gpu_decode(&g, WAFER_TUNED, &work);
         out->seconds = (t.step_us + step_us) * 1e-6;
@@ -253,12 +280,8 @@ bool protocol_gpu_collective(prediction *out, const row_query *q, const wafer_st
     if (!fill_chip(&g, q, out)) return false;
     while (!row_says(q->row, known[i].chip) || !row_says(q->row, known[i].word)) i++;
     const double kbytes = message_kbytes(q->row), small = fmin(kbytes, 64);
-    double link = 0;
-    for (size_t c = 0; c < ARRAY_LEN(chips) && link <= 0; c++)
-        if (row_says(q->row, chips[c].name)) link = chips[c].link_gbytes_s;
     const double us = fmax(known[i].us + known[i].us_doubling * log2(small / 16), known[i].least);
-    const double sent = 2 * (1 - 1.0 / q->devices) * (kbytes - small) * 1024;
-    out->seconds = us * 1e-6 + sent / (link * 1e9 * 0.8);
+    out->seconds = us * 1e-6 + reduce_seconds(q, (kbytes - small) * 1024);
     out->is_input = fabs(kbytes - 16) < 0.1;
     out->why = out->is_input ? "an input: measured latency of that library"
                              : "measured latency at 16 KB, and what each doubling adds";

@@ -204,22 +204,30 @@ int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name,
 
 /* ---- Section - Files ---- */
 
-static int read_text(const char *path, size_t max, char **out, size_t *len, cerium_error *err)
+/* The first max bytes of a file. */
+static int read_head(const char *path, size_t max, char **out, size_t *len, cerium_error *err)
 {
     FILE *f = fopen(path, "rb");
     if (!f) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
-    char *text = memory_alloc(max + 1);
-    size_t n = text ? fread(text, 1, max + 1, f) : 0;
+    char *text = memory_alloc(max);
+    size_t n = text ? fread(text, 1, max, f) : 0;
     bool broken = ferror(f);
     fclose(f);
-    if (text && !broken && n <= max) {
+    if (text && !broken) {
         *out = text;
         *len = n;
         return CERIUM_OK;
     }
     memory_free(text);
     if (!text) return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory to read it", path);
-    if (broken) return error_set(err, CERIUM_ERR_IO, "%s: cannot be read", path);
+    return error_set(err, CERIUM_ERR_IO, "%s: cannot be read", path);
+}
+
+static int read_text(const char *path, size_t max, char **out, size_t *len, cerium_error *err)
+{
+    RETURN_IF(read_head(path, max + 1, out, len, err));
+    if (*len <= max) return CERIUM_OK;
+    memory_free(*out);
     return error_set(err, CERIUM_ERR_CAPACITY, "%s: longer than %zu bytes", path, max);
 }
 
@@ -241,18 +249,40 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && !strcmp(s + n - m, end);
 }
 
+/* The beginning of a model file, whose weights are not there: they read as zeros. */
+static int open_head(wafer_model *m, const char *path, cerium_error *err)
+{
+    char *head;
+    size_t len;
+    uint64_t whole;
+    RETURN_IF(read_head(path, WAFER_HEAD_BYTES_MAX, &head, &len, err));
+    int status = gguf_whole_bytes(&whole, (view){head, len}, path, err);
+    if (!status) {
+        m->blank_bytes = whole > len ? (size_t)whole : len;
+        m->blank = memory_map(m->blank_bytes);
+        if (m->blank) memcpy(m->blank, head, len);
+        else status = error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for its shapes", path);
+    }
+    memory_free(head);
+    if (status) return status;
+    return gguf_open_bytes(&m->file, (view){m->blank, m->blank_bytes}, path, err);
+}
+
 static int open_gguf(wafer_model *out, const char *path, cerium_error *err)
 {
     wafer_model m = {0};
+    cerium_error other = {0};
     const char *slash = strrchr(path, '/');
     snprintf(m.name, sizeof m.name, "%s", slash ? slash + 1 : path);
     int status = gguf_open(&m.file, path, err);
+    if (status == CERIUM_ERR_FORMAT && !open_head(&m, path, &other)) status = CERIUM_OK;
     if (!status) status = model_open(&m.lowered, m.file, NULL, err);
     if (status) {
         wafer_model_close(&m);
         return status;
     }
     m.program = model_program(m.lowered);
+    m.has_types = true;
     *out = m;
     return CERIUM_OK;
 }

@@ -1,8 +1,9 @@
 /* shapes.h - the step program of a model whose weights need not be here.
  *
- * From a GGUF file: as the engine lowers it; the weights are not read.  From the facts of a Hugging
- * Face config.json, or of a section of machines/models.ini: a GGUF file without data is made in
- * memory and lowered by the same code, so that the wafer runs the list that the CPU runs. */
+ * From a GGUF file: as the engine lowers it; the weights are not read, and need not be there.  From
+ * the facts of a Hugging Face config.json, or of a section of machines/models.ini: a GGUF file
+ * without data is made in memory and lowered by the same code, so that the wafer runs the list that
+ * the CPU runs. */
 #ifndef WAFER_SHAPES_H
 #define WAFER_SHAPES_H
 
@@ -20,8 +21,9 @@ typedef struct {
 typedef struct {
     gguf_file *file;
     model *lowered;
-    void *blank; /* [blank_bytes] the file that was made; or NULL */
+    void *blank; /* [blank_bytes] the file that was made, or whose weights are not there; or NULL */
     size_t blank_bytes;
+    bool has_types; /* of matrices: it comes from a model file */
     const step_program *program;
     char name[128];
 } wafer_model;

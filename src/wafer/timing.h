@@ -52,6 +52,7 @@ typedef struct {
     wafer_choice choice;
     uint32_t context;  /* tokens in the cache */
     uint32_t tokens;   /* of this step: 1, or a draft to verify */
+    uint32_t position; /* of a pass over a prompt: so many tokens were before it */
     /* Of published kernels: a loop over d / P elements where f / P belong; scores and values of a
      * prompt as two products. */
     bool silu_of_embd, attends_by_products;
@@ -84,7 +85,7 @@ CERIUM_CHECKED int time_layer_ops(step_time *out, const step_program *p, uint32_
 CERIUM_CHECKED int time_range(step_time *out, const step_program *p, uint32_t first, uint32_t n,
                               uint32_t width, uint32_t height, const step_cost *cost, bool folded);
 
-/* One layer over a prompt at once: cyclic products, and attention as a ring, of the line of cores
+/* One layer over a pass of a prompt: cyclic products, and attention as a ring, of the line of cores
  * that has the most to do.  events: those of products.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int time_prefill_layer(step_time *out, const step_program *p, uint32_t layer,
                                       uint32_t width, uint32_t height, const step_cost *cost,
@@ -94,7 +95,12 @@ CERIUM_CHECKED int time_prefill_layer(step_time *out, const step_program *p, uin
 CERIUM_CHECKED int time_prompt_attend(step_time *out, const step_program *p, uint32_t at,
                                       uint32_t width, uint32_t height, const step_cost *cost,
                                       uint32_t tokens, uint32_t line);
-/* e += keys and values on their way round all columns. */
+/* The same of the line that has the most to do: the last whose rows are all there; behind other
+ * passes, where a window hides what is far, perhaps the first, which meets it in smaller parts. */
+CERIUM_CHECKED int time_prompt_fullest(step_time *out, const step_program *p, uint32_t at,
+                                       uint32_t width, uint32_t height, const step_cost *cost,
+                                       uint32_t tokens);
+/* e += the keys and values of `tokens`, all that a pass sees, on their way round all columns. */
 void time_prompt_ring(wafer_events *e, const step_program *p, uint32_t width, uint32_t height,
                       const step_cost *cost, uint32_t tokens);
 /* One cyclic product [m, k] [k, n] on width x height. */

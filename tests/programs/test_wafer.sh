@@ -18,9 +18,28 @@ for shape in llama-3-8b llama-3-70b qwen3-coder-30b-a3b gpt-oss-20b gpt-oss-120b
 done
 check "a plan from a model file" status 0 $wafer plan -m models/cerium-line.gguf --machine small
 check "says where the time goes" says "where the time goes"
+head -c 300000 models/cerium-line.gguf >"$work/cerium-line.gguf"
+cp "$work/out" "$work/whole"
+check "from its beginning, without weights" status 0 $wafer plan -m "$work/cerium-line.gguf" \
+    --machine small
+check "the same plan" cmp "$work/out" "$work/whole"
+head -c 100000 models/cerium-line.gguf >"$work/short.gguf"
+check "a beginning without all of the header" refused 1 "the file ends inside" \
+    $wafer plan -m "$work/short.gguf" --machine small
 check "a draft" status 0 $wafer plan -m llama-3-8b --machine wse3 --draft 4 --host-sampling \
     --kv-gbytes 25
 check "says when its KV arrives" says "its KV from elsewhere, ms"
+check "what the other policy of the cache would cost" says "round-robin; shift +"
+check "a service around it" status 0 $wafer plan -m llama-3-8b --service-us 500
+check "is a line of its own" says "with the service around it"
+check "full cores" status 0 $wafer plan -m llama-3-70b --machine cs3
+check "have room for a prompt token by token" says "  1 (1), as decoding"
+check "a small model alone" status 0 $wafer plan -m models/cerium-line.gguf --machine wse3 --json
+check "says what its prompt takes of a core" says '"pass_bytes"'
+check "an option of another part" refused 2 "--csv is of cerium wafer compare" \
+    $wafer plan -m llama-3-8b --csv "$work/map.csv"
+check "another one" refused 2 "--picture is of cerium wafer plan" \
+    $wafer compare -m llama-3-8b --picture "$work/map.svg"
 check "drafts from idle cores" status 0 $wafer plan -m llama-3-8b --draft 4 \
     --draft-model llama-3.2-1b
 check "say what is best" says "best of 1 to 4, overlapped"
@@ -44,6 +63,8 @@ fi
 printf '[mesh]\n' >"$work/half.ini"
 sed 's/^width = 8.*/width = 80/' machines/small.ini >"$work/wide.ini"
 check "does not fit" refused 1 "would hold it" $wafer plan -m llama-3-70b --machine wse3
+check "a mesh that is far too small" refused 1 "it takes 257 such wafers or more" \
+    $wafer plan -m llama-3-8b --machine small
 check "a smaller context would" refused 1 "a context of" \
     $wafer plan -m qwen3-coder-30b-a3b --machine wse3 --context 262144 --quant fp8
 check "a context over the model's" refused 1 "the nearest is 8192" \
@@ -76,6 +97,9 @@ check "drafts of no guess" refused 2 "needs --drafts" $wafer compare -m llama-3-
     --draft-model llama-3.2-1b
 check "of another vocabulary" refused 1 "of the same vocabulary" $wafer compare -m llama-3-8b \
     --drafts 2 --draft-model qwen3-0.6b --machines dgx-h100
+check "meshes alone" status 0 $wafer compare -m llama-3-8b --machines wse3 --service-us 100
+for kind in stock tuned floor; do check "have GPUs, $kind" says "dgx-h100   $kind "; done
+check "and a service" says "100 us of each step"
 check "nothing fits" refused 1 "do not fit" $wafer compare -m llama-3.1-405b --machines wse2
 
 # ---- published figures ----

@@ -306,6 +306,38 @@ static void test_truncation(void)
     }
 }
 
+/* Metadata and table say how long a file is; of its 148 bytes of data none need be there. */
+static void test_a_header_alone(void)
+{
+    make_good(3);
+    const size_t whole = image.len;
+    bool is_enough = false;
+    for (size_t len = 0; len <= whole; len++) {
+        cerium_error err;
+        uint64_t says = 0;
+        void *copy = memory_copy(image.ptr, len); /* a sanitizer sees what is read behind it */
+        const int status = gguf_whole_bytes(&says, (view){copy, len}, "head", &err);
+        TEST_CHECK_THAT(!status || (status == CERIUM_ERR_FORMAT && !is_enough), "cut at %zu", len);
+        if (!status) {
+            TEST_CHECK_THAT(says == whole, "%zu of %zu", (size_t)says, whole);
+            TEST_CHECK(is_enough || (len <= whole - 148 && len + 148 + 32 > whole));
+            is_enough = true;
+        }
+        memory_free(copy);
+    }
+    TEST_CHECK(is_enough);
+    cerium_error err;
+    uint64_t says = 7;
+    for (long at = 0; at < 40; at++) {
+        memory_fail_at(at);
+        const int status = gguf_whole_bytes(&says, (view){(char *)image.ptr, whole}, "head", &err);
+        memory_fail_at(-1);
+        if (!status) break;
+        TEST_CHECK(status == CERIUM_ERR_MEMORY);
+        TEST_CHECK(at < 39);
+    }
+}
+
 /* ---- good files ---- */
 
 static void check_good(const gguf_file *file, uint32_t version)
@@ -542,6 +574,7 @@ int main(void)
     TEST_RUN(test_good_files);
     TEST_RUN(test_broken_files);
     TEST_RUN(test_truncation);
+    TEST_RUN(test_a_header_alone);
     TEST_RUN(test_memory_failures);
     TEST_RUN(test_split_files);
     TEST_RUN(test_broken_sets);

@@ -317,6 +317,10 @@ static void test_figures_apart(void)
         /* NCCL on 4 x H100: 22.7 to 23.1 us, in a graph 11.8 to 13.6, up to 64 KB */
         {"gpu_collective,4x H100 NCCL eager,4,AllReduce 64 KB,,,23,us", 22.7, 23.2},
         {"gpu_collective,4x H100 NCCL in CUDA graph,4,AllReduce 1 KB,,,12,us", 11.8, 13.6},
+        /* few rows of a prompt: 15 GB of weights at 80 % of 3.35 TB/s */
+        {"gpu_prefill,H100,1,Llama-3.1-8B,fp16,16,6,ms", 5.5, 6.0},
+        /* many: 66 TFLOP at 60 % of 8 x 312 TFLOPS, and 64 sums of 34 MB at 80 % of 300 GB/s */
+        {"gpu_prefill,8x A100 SGLang,8,LLaMA3-8B,fp16,4K,60,ms", 43 + 15.6, 47 + 15.7},
     };
     bool is_modelled;
     for (size_t i = 0; i < ARRAY_LEN(figures); i++) {

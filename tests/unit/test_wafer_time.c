@@ -330,6 +330,130 @@ static void test_plans(void)
     TEST_CHECK(memory_live() == 0);
 }
 
+typedef struct {
+    wafer_machine m;
+    wafer_model net;
+    plan_request r;
+} setting;
+
+static void open_setting(setting *s, const char *machine, const char *config, wafer_quant quant)
+{
+    cerium_error err = {0};
+    char path[96];
+    snprintf(path, sizeof path, "machines/%s.ini", machine);
+    CHECK(!machine_open(&s->m, path, &err));
+    snprintf(path, sizeof path, "tests/wafer/configs/%s.json", config);
+    CHECK(!wafer_model_open(&s->net, path, &err));
+    s->r = (plan_request){.machine = &s->m,
+                          .program = s->net.program,
+                          .style = wafer_style_tuned(),
+                          .quant = quant,
+                          .context = 8192,
+                          .draft = 1};
+}
+
+static void close_setting(setting *s)
+{
+    wafer_model_close(&s->net);
+    machine_close(&s->m);
+}
+
+static plan_prompt prompt_of(setting *s, plan_result *plan, uint32_t tokens)
+{
+    cerium_error err = {0};
+    plan_prompt p = {0};
+    TEST_CHECK_THAT(!plan_search(plan, &s->r, &err), "%s", err.message);
+    TEST_CHECK(!plan_prompt_time(&p, plan, &s->r, tokens));
+    TEST_CHECK(p.pass_bytes <= p.room_bytes && p.pass_tokens <= p.pass_max);
+    TEST_CHECK(p.n_passes == tiles_of(tokens, p.pass_tokens));
+    TEST_CHECK(p.us[0] > 0 && p.us[0] < p.us[1]);
+    return p;
+}
+
+/* A pass has what weights, cache and tables leave of a core. */
+static void test_room_for_prompts(void)
+{
+    setting s;
+    plan_result plan;
+    open_setting(&s, "wse3", "llama-3-8b", QUANT_FP16);
+    const plan_prompt eight = prompt_of(&s, &plan, 8192);
+    TEST_CHECK(eight.cyclic_max == 8192 && !eight.is_cyclic && eight.pass_tokens > 1);
+    /* Weights are padded: one layer is 218,112,000 values and two norms. */
+    const double tight = 2 * 218112000.0 / ((double)plan.layout.width * plan.layout.height) +
+                         (double)plan.layout.layer_kv_bytes;
+    TEST_CHECK((double)plan_pass_room(&plan, &s.r) <
+               (double)plan.layout.usable_bytes - 11 * tight);
+    /* Bytes of one more token a step, and of one more row a line, do not fit. */
+    TEST_CHECK(plan_step_bytes(&s.r, &plan.layout, eight.pass_max + 1) > eight.room_bytes);
+    TEST_CHECK(plan_pass_bytes(&plan, &s.r, 22) <= plan_pass_room(&plan, &s.r));
+    TEST_CHECK(plan_pass_bytes(&plan, &s.r, 100) > plan_pass_room(&plan, &s.r));
+    /* The same layout on cores with less memory. */
+    s.m.mesh.sram_bytes -= 4096;
+    plan.layout.usable_bytes -= 4096;
+    plan_prompt less;
+    TEST_CHECK(!plan_prompt_time(&less, &plan, &s.r, 8192));
+    TEST_CHECK_THAT(less.cyclic_max && less.cyclic_max < 8192 && less.pass_max < eight.pass_max,
+                    "%u, %u", less.cyclic_max, less.pass_max);
+    close_setting(&s);
+    open_setting(&s, "cs3", "llama-3-70b", QUANT_FP16); /* full to the last byte */
+    const plan_prompt seventy = prompt_of(&s, &plan, 8192);
+    TEST_CHECK(seventy.pass_tokens == 1 && !seventy.is_cyclic);
+    close_setting(&s);
+    open_setting(&s, "cs3", "qwen3-coder-30b-a3b", QUANT_FP16);
+    /* Experts padded the other way round are more than a core has. */
+    TEST_CHECK(!prompt_of(&s, &plan, 8192).cyclic_max);
+    close_setting(&s);
+    TEST_CHECK(memory_live() == 0);
+}
+
+/* One region with room for all: cyclic products in one pass, which is every layer once. */
+static void test_one_pass(void)
+{
+    setting s;
+    plan_result plan;
+    open_setting(&s, "wse3", "llama-3-8b", QUANT_FP16);
+    s.m.mesh.width = s.m.mesh.height = 512;
+    s.m.mesh.sram_bytes = 1 << 20;
+    const plan_prompt p = prompt_of(&s, &plan, 4096);
+    const plan_layout *l = &plan.layout;
+    TEST_CHECK(l->layer_regions == 1 && p.cyclic_max == 4096);
+    TEST_CHECK_THAT(p.is_cyclic && p.n_passes == 1, "%u passes", p.n_passes);
+    const step_cost cost = {.mesh = &s.m.mesh, .style = s.r.style, .quant = s.r.quant,
+                            .choice = l->choice, .context = 4096, .tokens = 1};
+    step_time layer;
+    TEST_CHECK(!time_prefill_layer(&layer, s.r.program, 0, l->width, l->height, &cost, 4096));
+    const double us = 32 * layer.cycles / s.m.mesh.clock_ghz.high / 1e3;
+    TEST_CHECK_THAT(p.us[0] > us && p.us[0] < 1.05 * us, "%.0f and %.0f", p.us[0], us);
+    /* Two passes, the second behind the first: as much attention in all. */
+    step_cost later = cost;
+    step_time half[2];
+    later.position = 2048;
+    TEST_CHECK(!time_prefill_layer(&half[0], s.r.program, 0, l->width, l->height, &cost, 2048));
+    TEST_CHECK(!time_prefill_layer(&half[1], s.r.program, 0, l->width, l->height, &later, 2048));
+    TEST_CHECK(half[1].cycles > half[0].cycles && half[0].cycles < layer.cycles &&
+               half[0].cycles + half[1].cycles > layer.cycles);
+    close_setting(&s);
+    TEST_CHECK(memory_live() == 0);
+}
+
+/* Tokens in turn over the rows cost nothing; passing them up does. */
+static void test_kv_policy(void)
+{
+    setting s;
+    plan_result plan, moved;
+    cerium_error err = {0};
+    open_setting(&s, "wse3", "gpt-oss-20b", QUANT_MXFP4);
+    TEST_CHECK(!plan_search(&plan, &s.r, &err));
+    TEST_CHECK(plan.layout.choice.kv == WAFER_KV_ROUND_ROBIN);
+    moved = plan;
+    moved.layout.choice.kv = WAFER_KV_SHIFT;
+    TEST_CHECK(!plan_time(&moved, &s.r));
+    TEST_CHECK(fabs(moved.cycles - plan.cycles - plan.kv_other_cycles) < 1e-6);
+    TEST_CHECK(plan.kv_other_cycles > 0);
+    close_setting(&s);
+    TEST_CHECK(memory_live() == 0);
+}
+
 /* Every so often an allocation fails: an error each time, and nothing is lost. */
 static void test_memory(void)
 {
@@ -354,6 +478,16 @@ static void test_memory(void)
         TEST_CHECK_THAT(status == CERIUM_ERR_MEMORY, "allocation %ld: %d", at[i], status);
         TEST_CHECK(memory_live() == live);
     }
+    plan_result plan;
+    plan_prompt prompt;
+    TEST_CHECK(!plan_search(&plan, &r, &err));
+    for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+        memory_fail_at(at[i]);
+        const int status = plan_prompt_time(&prompt, &plan, &r, 4096);
+        memory_fail_at(-1);
+        TEST_CHECK_THAT(i > 6 || status == CERIUM_ERR_MEMORY, "allocation %ld: %d", at[i], status);
+        TEST_CHECK(memory_live() == live);
+    }
     wafer_model_close(&net);
     machine_close(&m);
     TEST_CHECK(memory_live() == 0);
@@ -369,6 +503,9 @@ int main(void)
     TEST_RUN(test_depth);
     TEST_RUN(test_dead_cores);
     TEST_RUN(test_plans);
+    TEST_RUN(test_room_for_prompts);
+    TEST_RUN(test_one_pass);
+    TEST_RUN(test_kv_policy);
     TEST_RUN(test_memory);
     return unit_report("wafer_time");
 }

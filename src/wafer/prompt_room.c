@@ -1,0 +1,114 @@
+/* prompt_room.c - what a pass over a prompt takes of a core's memory.
+ *
+ * Weights lie as cyclic products want them, outputs along x and K along y: padded otherwise than
+ * for decoding.  A row of the pass is cut along x; beside the residual stream a core has what one
+ * operation reads and writes.  Operands travel row by row, so that of what comes by one row of
+ * weights and one column of activations lie here, and of attention what one line of cores has. */
+#include <math.h>
+
+#include "wafer/plan.h"
+
+/* What of the model's operations a pass meets. */
+typedef struct {
+    const plan_request *r;
+    const plan_layout *l;
+    wafer_strips strips;
+    uint32_t rows;  /* of the pass, on a line */
+    uint32_t where; /* tokens before it that a line has, at most; and its own */
+} pass;
+
+static double share(const pass *p, double n)
+{
+    return ceil(n / p->l->width);
+}
+
+/* Of the products of op, what comes by: a row of the weights, a column of what they meet. */
+static double coming(const pass *p, const step_op *op)
+{
+    double most = 0;
+    for (int i = 0; i < 3; i++)
+        if (op->w[i])
+            most = fmax(most, share(p, op->w[i]->rows) * quant_bits(p->r->quant, op->w[i]) / 16);
+    return most + p->rows;
+}
+
+/* Halves beside the residual stream. */
+static double live(const pass *p, const step_op *op)
+{
+    const step_shape *s = &p->r->program->shape;
+    const double m = p->rows, heads = (double)p->strips.heads * p->strips.queries;
+    const double q = heads * p->strips.channels;
+    const double kv = 2.0 * p->strips.heads * p->strips.channels;
+    const double x = share(p, s->n_embd), k = s->n_experts_used;
+    switch (op->kind) {
+    case STEP_QKV: return m * (x + q + kv) + coming(p, op);
+    case STEP_ATTEND: /* queries, sums, keys and values of the pass; maxima, sums, weights */
+        return m * (2 * q + kv + heads * (2.0 + p->where)) + kv;
+    case STEP_OUT: return m * (q + x) + coming(p, op);
+    case STEP_FFN_UP: return m * (x + (op->w[0] ? 2 : 1) * share(p, s->n_ff)) + coming(p, op);
+    case STEP_FFN_DOWN: return m * (share(p, s->n_ff) + x) + coming(p, op);
+    case STEP_ROUTE: return m * (x + share(p, s->n_experts)) + coming(p, op);
+    case STEP_EXPERTS_UP: return m * (x + 2 * k * share(p, s->n_ff_expert)) + coming(p, op);
+    case STEP_EXPERTS_DOWN: return m * (k * share(p, s->n_ff_expert) + x) + coming(p, op);
+    case STEP_EMBED:
+    case STEP_HEAD: return m * x; /* rows on their way from the table */
+    }
+    return 0;
+}
+
+uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_t rows)
+{
+    const plan_layout *l = &plan->layout;
+    const step_program *program = r->program;
+    const uint32_t before = r->context > rows * l->height ? r->context - rows * l->height : 0;
+    const uint32_t old = tiles_of(before, l->height);
+    const pass p = {.r = r,
+                    .l = l,
+                    .strips = strips_of(&program->shape, l->width, l->choice.k_multiple),
+                    .rows = rows,
+                    .where = old > rows ? old : rows};
+    double most = 0;
+    for (uint32_t i = 0; i < program->n_ops; i++) {
+        const step_op *op = &program->ops[i];
+        pass of = p;
+        /* A window shows a line no more old tokens than it has. */
+        if (op->window && tiles_of(op->window, l->height) + 1 < old) {
+            const uint32_t seen = tiles_of(op->window, l->height) + 1;
+            of.where = seen > rows ? seen : rows;
+        }
+        most = fmax(most, live(&of, op));
+    }
+    return (uint64_t)ceil(2 * (most + rows * share(&p, program->shape.n_embd)));
+}
+
+/* One layer's on the fullest core; biases and norms as the residual stream is cut. */
+static double layer_weights(const plan_layout *l, const plan_request *r, uint32_t layer)
+{
+    uint32_t first = 0, n = 0;
+    double total = 0;
+    CHECK(layer_ops(r->program, layer, &first, &n));
+    for (uint32_t at = first; at < first + n; at++) {
+        const step_op *op = &r->program->ops[at];
+        for (int i = 0; i < 3; i++) {
+            const model_matrix *w = op->w[i];
+            if (!w) continue;
+            const double columns = tiles_of(w->rows, l->width);
+            total += columns * tiles_of(w->cols, l->height) * w->n_matrices *
+                     quant_bits(r->quant, w) / 8;
+            if (op->bias[i]) total += 2 * ceil(columns * w->n_matrices / l->height);
+        }
+        if (op->norm) total += 2.0 * tiles_of(r->program->shape.n_embd, l->width);
+    }
+    return total;
+}
+
+uint64_t plan_pass_room(const plan_result *plan, const plan_request *r)
+{
+    const plan_layout *l = &plan->layout;
+    double most = 0;
+    for (uint32_t layer = 0; layer < r->program->shape.n_layers; layer++)
+        most = fmax(most, layer_weights(l, r, layer));
+    const double taken =
+        (ceil(most) + (double)l->layer_kv_bytes) * l->layers_a_region + (double)l->table_bytes;
+    return taken < (double)l->usable_bytes ? l->usable_bytes - (uint64_t)taken : 0;
+}
