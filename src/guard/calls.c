@@ -70,6 +70,7 @@ static view type_name(view text)
 static void read_receiver(judge *j, use *u, int32_t object, int32_t name)
 {
     view method = tree_text(&j->tree, name);
+    if (j->tree.language == GUARD_CPP) method = judge_plain_name(j, method); /* a::b::c() */
     u->receiver_node = object;
     if (object >= 0) u->receiver = judge_value(j, object);
     u->callee.name = u->callee.raw = method;

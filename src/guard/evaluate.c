@@ -76,7 +76,7 @@ static value unknown(view name)
 }
 
 /* PHP's \a\b is b, C++'s a::b is a.b. */
-static view plain_name(judge *j, view text)
+view judge_plain_name(judge *j, view text)
 {
     const char *slash = memrchr(text.ptr, '\\', text.len);
     if (slash) return (view){slash + 1, text.len - (size_t)(slash + 1 - text.ptr)};
@@ -94,7 +94,7 @@ static view plain_name(judge *j, view text)
 
 static value name_value(judge *j, int32_t n)
 {
-    view text = plain_name(j, tree_text(&j->tree, n));
+    view text = judge_plain_name(j, tree_text(&j->tree, n));
     const variable *var = judge_find(j, text);
     value v = var ? var->v : unknown(text);
     v.raw = text;
@@ -109,7 +109,7 @@ static value member_value(judge *j, int32_t n)
     int32_t object = tree_field(&j->tree, n, FIELD_OBJECT);
     int32_t name = tree_field(&j->tree, n, FIELD_NAME);
     if (object < 0 || name < 0) {
-        view text = plain_name(j, whole);
+        view text = judge_plain_name(j, whole);
         return judge_named(j, (value){.level = is_upper(text) ? TAINT_CONST : TAINT_UNKNOWN,
                                       .name = text, .raw = text});
     }
@@ -126,7 +126,9 @@ static value member_value(judge *j, int32_t n)
     }
     v.flags = 0;
     v.text = empty;
-    if (is_upper(property)) v.level = TAINT_CONST;
+    /* Go writes the fields of structures so: r.URL, user.ID. */
+    bool field = j->tree.language == GUARD_GO && o.level >= TAINT_PARAMETER;
+    if (is_upper(property) && !field) v.level = TAINT_CONST;
     if (v.level > TAINT_CONST && patterns_match(&j->facts->cleaners, v.name))
         return (value){.name = v.name, .raw = v.raw, .clean = ~0u};
     return judge_named(j, v);
@@ -287,6 +289,14 @@ static value binary_value(judge *j, int32_t n)
         }
         v = judge_plus(j, a, b);
         if (j->tree.list[left].role == NODE_NAME) judge_set(j, tree_text(&j->tree, left), v);
+        return v;
+    case OP_SLASH: /* Path("a") / name */
+        if (j->tree.language != GUARD_PYTHON && j->tree.language != GUARD_CPP) break;
+        if (b.level < TAINT_PARAMETER && !stringy(b)) break;
+        v = value_union(a, b);
+        v.name = VIEW("path");
+        v.raw = v.text = empty;
+        v.flags &= VALUE_FORMAT;
         return v;
     case OP_EXTRACT: /* std::cin >> name */
         if (j->tree.language != GUARD_CPP || !patterns_match(&j->facts->sources, a.name)) break;

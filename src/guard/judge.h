@@ -106,6 +106,7 @@ value value_union(value a, value b);
 bool judge_fold(judge *j, int32_t n, value a, value b, value *out);
 value judge_not(value v);
 view judge_join(judge *j, view a, view b);
+view judge_plain_name(judge *j, view text); /* with dots between its parts */
 variable *judge_find(judge *j, view name);
 void judge_set(judge *j, view name, value v);
 value judge_named(judge *j, value v); /* a source, if its name is one */

@@ -143,7 +143,7 @@ static const struct {
     {FIELD_ARGUMENTS, "arguments"},
     {FIELD_LEFT, "left"},
     {FIELD_RIGHT, "right"},
-    {FIELD_VALUE, "value default_value"},
+    {FIELD_VALUE, "value default_value subject"},
     {FIELD_CONDITION, "condition"},
     {FIELD_CONSEQUENCE, "consequence"},
     {FIELD_ALTERNATIVE, "alternative"},
@@ -170,7 +170,7 @@ static const struct {
     {OP_AND, "&&"},       {OP_AND, "and"},    {OP_UPDATE, "+="},   {OP_UPDATE, ".="},
     {OP_UPDATE, "<<="},   {OP_OR, "||="},     {OP_OTHER, "<"},     {OP_OTHER, ">"},
     {OP_OTHER, "<="},     {OP_OTHER, ">="},   {OP_OTHER, "-"},     {OP_OTHER, "*"},
-    {OP_OTHER, "/"},      {OP_OTHER, "&"},    {OP_OTHER, "|"},     {OP_DIFFERS, "is not"},
+    {OP_SLASH, "/"},      {OP_OTHER, "&"},    {OP_OTHER, "|"},     {OP_DIFFERS, "is not"},
     {OP_EQUAL, "is"},     {OP_DIFFERS, "<>"}, {OP_EXTRACT, ">>"},    {OP_OTHER, "^"},
     {OP_OTHER, "**"},     {OP_OTHER, "//"},   {OP_OTHER, "!"},
 };

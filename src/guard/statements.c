@@ -135,19 +135,21 @@ value judge_assign(judge *j, int32_t n)
         if (v.name.len) judge_assign_to(j, target, v, -1);
         return v;
     }
-    /* Go: one value, one name. */
-    bool single = j->tree.list[right].role == NODE_LIST && j->tree.list[target].role == NODE_LIST &&
-                  j->tree.list[right].child >= 0 &&
+    /* Go: one value, one name; "var a = b" has a list on the right alone. */
+    bool list = j->tree.list[target].role == NODE_LIST;
+    bool single = (list || j->tree.language == GUARD_GO) &&
+                  j->tree.list[right].role == NODE_LIST && j->tree.list[right].child >= 0 &&
                   j->tree.list[j->tree.list[right].child].next < 0;
     if (single) {
         right = j->tree.list[right].child;
         v = judge_value(j, right);
     }
-    int32_t name = j->tree.list[target].role == NODE_LIST ? j->tree.list[target].child : target;
+    int32_t name = list ? j->tree.list[target].child : target;
+    int32_t old = single ? name : target;
     if (at->role == NODE_UPDATE && is_arithmetic(j, target, right)) v = VALUE_NONE;
     else if (at->role == NODE_UPDATE || at->op == OP_UPDATE || at->op == OP_OR)
-        v = at->op == OP_OR ? value_union(judge_value(j, target), v)
-                            : judge_plus(j, judge_value(j, target), v);
+        v = at->op == OP_OR ? value_union(judge_value(j, old), v)
+                            : judge_plus(j, judge_value(j, old), v);
     if (!v.name.len) v.name = declared_type(j, n);
     name = name_below(j, name);
     if (j->tree.list[target].role == NODE_CALL) tell_rules(j, target, v, right);
@@ -540,6 +542,10 @@ static void bind_parameter(judge *j, int32_t n, taint level)
         regex_found(j->facts->parameter, &j->re, tree_text(&j->tree, n)))
         v.level = TAINT_SOURCE;
     v.raw = tree_text(&j->tree, name);
+    /* def f(password="...") */
+    int32_t given = declared ? tree_field(&j->tree, n, FIELD_VALUE) : -1;
+    if (given >= 0 && !j->inlined && j->tree.list[given].role == NODE_STRING)
+        tell_rules(j, name, judge_value(j, given), given);
     if (view_equal(v.raw, VIEW("self")) || view_equal(v.raw, VIEW("cls"))) v.level = TAINT_UNKNOWN;
     /* A new one, not that of the function around. */
     if (j->n_vars < GUARD_VARIABLES_MAX)
