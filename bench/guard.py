@@ -4,9 +4,10 @@
 usage: guard.py --cerium PROGRAM --bench PROGRAM [--data FOLDER] [--peers FOLDER] [-o FILE]
                 [--libraries FOLDER...]
 
-Scores the project's own small set (tests/guard/own.jsonl) and, where FOLDER (GUARD_DATA, else
-../shared/data/guard) has them, dev.jsonl, clean.jsonl and score.py: same-class recall, precision,
-false positives on near misses, findings per thousand lines of clean code, by class and language.
+Scores the project's own sets (own.jsonl and idioms.jsonl in tests/guard) and, where FOLDER
+(GUARD_DATA, else ../shared/data/guard) has them, dev.jsonl, clean.jsonl and score.py: same-class
+recall, precision, false positives on near misses, findings per thousand lines of clean code, by
+class and language.
 --libraries counts findings in code that is well known, tests aside; each is worth a look.
 --peers adds codeshield, semgrep, bandit, flawfinder and eslint-plugin-security, whichever FOLDER
 holds (bench/guard_peers.py), on the languages that they read."""
@@ -101,12 +102,16 @@ def main():
     p.add_argument("--libraries", nargs="*", default=[])
     p.add_argument("-o", "--output")
     a = p.parse_args()
-    own, text = "tests/guard/own.jsonl", ""
+    own, idioms, text = "tests/guard/own.jsonl", "tests/guard/idioms.jsonl", ""
     with tempfile.TemporaryDirectory() as work:
         out = os.path.join(work, "out")
         batch(a.cerium, own, out)
         text += score_own(own, out)
-        sets = [own]
+        sets = [own, idioms]
+        batch(a.cerium, idioms, out)
+        with open(out) as f:
+            text += subprocess.run([sys.executable, "tests/guard/check_idioms.py", idioms, "0"],
+                                   stdin=f, capture_output=True, text=True).stdout
         if os.path.exists(os.path.join(a.data, "score.py")):
             for name, tiers in (("dev.jsonl", "core"), ("clean.jsonl", "clean")):
                 path = os.path.join(a.data, name)

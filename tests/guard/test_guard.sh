@@ -37,6 +37,11 @@ echo '{"id": 1}' >"$work/in.jsonl"
 check "a bad line of a batch" status 1 ./cerium scan --batch "$work/in.jsonl"
 check "is named" says 'in.jsonl:1: want {"id"' err
 
+if [ "$grammars" ]; then
+    check "idioms of frameworks" sh -c "./cerium scan --batch tests/guard/idioms.jsonl |
+        python3 tests/guard/check_idioms.py tests/guard/idioms.jsonl 0.93"
+fi
+
 mkdir "$work/rules"
 cat >"$work/rules/own.yaml" <<'EOF'
 language: text

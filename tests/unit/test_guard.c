@@ -103,7 +103,7 @@ static void test_rules(void)
     cerium_error err;
     int failures = guard_test_rules(rules, stdout, &n, &err);
     TEST_CHECK_THAT(failures == 0, "%d of %u", failures, n);
-    TEST_CHECK_THAT(n > (guard_has_grammar(GUARD_PYTHON) ? 700 : 30), "%u", n);
+    TEST_CHECK_THAT(n > (guard_has_grammar(GUARD_PYTHON) ? 1000 : 30), "%u", n);
     if (guard_has_grammar(GUARD_PYTHON)) TEST_CHECK(roles_unknown(stdout) == 0);
 }
 
