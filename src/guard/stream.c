@@ -213,6 +213,16 @@ static bool is_import(view line)
     return line.len < 200 && memmem(line.ptr, line.len, "require(", 8) != NULL;
 }
 
+/* Does the line go on with a statement that began before it? */
+static bool is_branch(view line)
+{
+    static const char *const words[] = {"else", "elif ", "elsif ", "except", "finally", "rescue",
+                                        "ensure", "catch", "case ", "when ", "end"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (view_starts(line, view_of(words[i]))) return true;
+    return false;
+}
+
 /* Where the part that stays begins: the outermost line among those that fit, and never one within a
  * text or brackets, as all behind it would be read as what it is not. */
 static uint32_t cut_place(const guard_stream *s)
@@ -226,10 +236,30 @@ static uint32_t cut_place(const guard_stream *s)
         uint32_t indent = window_indent((view){s->text + i, s->n - i});
         char c = i + indent < s->n ? s->text[i + indent] : '\n';
         if (c == '\n' || c == '}' || c == ')' || indent >= least) continue;
+        if (is_branch((view){s->text + i + indent, s->n - i - indent})) continue;
         least = indent;
         best = i;
     }
     return best;
+}
+
+static uint32_t line_end(const guard_stream *s, uint32_t from, uint32_t to)
+{
+    const char *stop = memchr(s->text + from, '\n', to - from);
+    return stop ? (uint32_t)(stop - s->text) + 1 : to;
+}
+
+/* Of the whole import: names in brackets may go on over lines.  Half of it would open a bracket that
+ * nothing closes, and all behind it would be read as names.  from when its end is not there. */
+static uint32_t import_end(const guard_stream *s, uint32_t from, uint32_t to)
+{
+    lexer x;
+    lexer_begin(&x, s->language);
+    for (uint32_t i = from; i < to; i++) {
+        lexer_step(&x, s->text[i]);
+        if (s->text[i] == '\n' && !lexer_in_text(&x) && !x.n) return i + 1;
+    }
+    return from;
 }
 
 /* The window is full: imports and the last lines stay. */
@@ -238,10 +268,12 @@ static void compact(guard_stream *s)
     uint32_t cut = cut_place(s), n = 0;
     decide_deferred(s, true);
     for (uint32_t i = 0, end; i < cut && n < GUARD_WINDOW_KEPT / 4; i = end) {
-        const char *stop = memchr(s->text + i, '\n', cut - i);
-        end = stop ? (uint32_t)(stop - s->text) + 1 : cut;
-        view line = {s->text + i, end - i};
-        if (!stop || !is_import(line) || n + line.len > GUARD_WINDOW_KEPT / 4) continue;
+        end = line_end(s, i, cut);
+        if (!is_import((view){s->text + i, end - i})) continue;
+        uint32_t whole = import_end(s, i, cut);
+        view line = {s->text + i, whole - i};
+        if (whole == i || n + line.len > GUARD_WINDOW_KEPT / 4) continue;
+        end = whole;
         memmove(s->text + n, line.ptr, line.len);
         n += (uint32_t)line.len;
     }
