@@ -28,6 +28,17 @@ WRITE = {"type": "function", "name": "write", "strict": False, "parameters": {
     "required": ["path", "text"]}}
 PATCH = {"type": "custom", "name": "apply_patch", "description": "edits files"}
 FILE = "import os\n\n\ndef show(path):\n"
+SCHEMA = {"type": "object", "additionalProperties": False, "required": ["language", "code"],
+          "properties": {"language": {"enum": ["python"]}, "code": {"type": "string"}}}
+# A function of Python whose body is one call.
+LARK = r"""
+start: "import os\n\n\ndef show(path):\n" body
+body: "    " NAME "." NAME "(" ARG ")\n" | "    print(" NAME "." NAME "(" ARG "))\n"
+NAME: /[a-z]+/
+ARG: /[^()\n]+/
+"""
+SNIPPET = {"type": "custom", "name": "snippet", "description": "a function",
+           "format": {"type": "grammar", "syntax": "lark", "definition": LARK}}
 
 
 def script():
@@ -39,12 +50,20 @@ def script():
     remarks["corrected"] = ["    # CWE-78: no shell here\n" + SAFE + TAIL, SAFE + TAIL]
     tool = line(call("write", path="a.py", text=FILE + WEAK), repeat=True, last="write it")
     tool["corrected"] = [json.dumps(SAFE)[1:-1] + '"}}\n</tool_call>']
-    return [told, stubborn, remarks, tool]
+    shaped = line(json.dumps({"language": "python", "code": FILE + WEAK}), repeat=True,
+                  last="in a shape")
+    shaped["corrected"] = [json.dumps(SAFE)[1:-1] + '"}']
+    # Nothing is recorded behind the halt: the model goes on by itself, in the same shape.
+    free = line(json.dumps({"language": "python", "code": FILE + WEAK}), repeat=True,
+                last="by itself")
+    grammar = line(call("snippet", input=FILE + WEAK), repeat=True, has_tool="snippet")
+    grammar["corrected"] = [json.dumps(SAFE)[1:-1] + '"}}\n</tool_call>']
+    return [told, stubborn, remarks, tool, shaped, free, grammar]
 
 
-def stream(server, text, headers=None, **fields):
+def stream(server, asked, headers=None, **fields):
     """(text, findings, last event) of a streamed answer of Responses."""
-    body = {"input": text, "stream": True, "store": False, **fields}
+    body = {"input": asked, "stream": True, "store": False, **fields}
     status, _, data = server.request("POST", "/v1/responses", body, headers, timeout=60)
     assert status == 200, data
     events = [json.loads(part[6:]) for part in data.decode().split("\n")
@@ -98,6 +117,43 @@ def check_tools(report, server):
             assert len(calls) == 1, last
             assert json.loads(calls[0]["arguments"])["text"] == FILE + SAFE, calls
             assert said == calls[0]["arguments"], said
+
+
+def check_shapes(report, server):
+    schema = {"type": "json_schema", "name": "code", "strict": True, "schema": SCHEMA}
+    with report.check("the code in an answer of a JSON schema", server):
+        said, found, last = stream(server, "in a shape", text={"format": schema})
+        assert deeds(found) == ["taken_back", "corrected"], (found, said)
+        assert json.loads(said) == {"language": "python", "code": FILE + SAFE}, said
+        assert last["type"] == "response.completed", last
+    with report.check("every choice of several in such a shape", server):
+        answer = server.json("POST", "/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "in a shape"}], "n": 3,
+            "response_format": {"type": "json_schema", "json_schema": {
+                "name": "code", "strict": True, "schema": SCHEMA}}})
+        assert len(answer["choices"]) == 3
+        for c in answer["choices"]:
+            assert json.loads(c["message"]["content"])["code"] == FILE + SAFE, c
+            assert c["finish_reason"] == "stop", c
+        assert len(answer["cerium"]["findings"]) == 3, answer
+    with report.check("and what the model writes there by itself", server):
+        answer = server.json("POST", "/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "by itself"}], "n": 4, "seed": 5,
+            "temperature": 1, "max_tokens": 160,
+            "response_format": {"type": "json_schema", "json_schema": {
+                "name": "code", "strict": True, "schema": SCHEMA}}})
+        for c in answer["choices"]:
+            text = c["message"]["content"]
+            assert "os.system" not in text, c
+            if c["finish_reason"] == "stop":
+                assert set(json.loads(text)) == {"language", "code"}, c
+            else:  # cut short: what is there begins such an answer
+                assert text.startswith('{"language": "python", "code": "import os'), c
+    with report.check("the input of a tool with a grammar of Lark", server):
+        said, found, last = stream(server, "a function", tools=[SNIPPET], tool_choice="required")
+        assert deeds(found) == ["taken_back", "corrected"], (found, said)
+        calls = [o for o in last["response"]["output"] if o["type"] == "custom_tool_call"]
+        assert [c["input"] for c in calls] == [FILE + SAFE], last
 
 
 def check_asked(report, server):
@@ -171,6 +227,7 @@ def main():
     with Server(replay=script(), context=4096) as server:
         check_streams(report, server)
         check_tools(report, server)
+        check_shapes(report, server)
         check_asked(report, server)
     check_off(report)
     check_tiers(report)
