@@ -296,6 +296,9 @@ static value format_result(judge *j, const use *u)
     value v = u->receiver_node >= 0 && u->receiver.flags & (VALUE_STRING | VALUE_FORMAT)
                   ? judge_plus(j, u->receiver, all_arguments(j, u, 0))
                   : all_arguments(j, u, 0);
+    /* list.join(",") */
+    if (u->receiver_node >= 0 && u->receiver.level >= TAINT_PARAMETER)
+        v = value_union(v, u->receiver);
     for (uint32_t i = 0; i < u->n_args && i < 2; i++) {
         view text = u->args[i].v.text;
         if (u->args[i].v.flags & VALUE_STRING && only_numbers(text)) return VALUE_NONE;

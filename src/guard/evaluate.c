@@ -312,6 +312,7 @@ static value binary_value(judge *j, int32_t n)
 static value ternary_value(judge *j, int32_t n)
 {
     int32_t yes = tree_field(&j->tree, n, FIELD_CONSEQUENCE);
+    if (yes < 0) yes = tree_field(&j->tree, n, FIELD_BODY); /* PHP */
     int32_t no = tree_field(&j->tree, n, FIELD_ALTERNATIVE);
     int32_t condition = tree_field(&j->tree, n, FIELD_CONDITION);
     if (no < 0) { /* Python: a if condition else b */
