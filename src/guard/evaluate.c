@@ -70,6 +70,14 @@ static bool is_upper(view name)
     return n >= 2;
 }
 
+/* PRIu64 and its like are pieces of a format. */
+static bool is_constant(const judge *j, view name)
+{
+    if (is_upper(name)) return true;
+    if (j->tree.language != GUARD_C && j->tree.language != GUARD_CPP) return false;
+    return view_starts(name, VIEW("PRI")) || view_starts(name, VIEW("SCN"));
+}
+
 static value unknown(view name)
 {
     return (value){.level = TAINT_UNKNOWN, .name = name, .raw = name};
@@ -99,7 +107,7 @@ static value name_value(judge *j, int32_t n)
     value v = var ? var->v : unknown(text);
     v.raw = text;
     if (!v.name.len) v.name = text;
-    if (!var && is_upper(text)) v = (value){.name = text, .raw = text, .clean = ~0u};
+    if (!var && is_constant(j, text)) v = (value){.name = text, .raw = text, .clean = ~0u};
     return var ? v : judge_named(j, v);
 }
 

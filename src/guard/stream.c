@@ -249,8 +249,8 @@ static uint32_t line_end(const guard_stream *s, uint32_t from, uint32_t to)
     return stop ? (uint32_t)(stop - s->text) + 1 : to;
 }
 
-/* Of the whole import: names in brackets may go on over lines.  Half of it would open a bracket that
- * nothing closes, and all behind it would be read as names.  from when its end is not there. */
+/* Of the whole import: names in brackets may go on over lines.  Half of it would open a bracket
+ * that nothing closes, and all behind it would be read as names.  from: its end is not there. */
 static uint32_t import_end(const guard_stream *s, uint32_t from, uint32_t to)
 {
     lexer x;
