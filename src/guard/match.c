@@ -288,6 +288,7 @@ static void try_credentials(judge *j, const use *u)
 void match_use(judge *j, rule_kind kind, const use *u)
 {
     view names[2] = {u->callee.name, u->callee.raw};
+    if (j->tree.list[u->node].end <= j->from) return; /* judged with an earlier line */
     for (int i = 0; i < 2; i++) {
         if (!names[i].len || (i == 1 && view_equal(names[0], names[1]))) continue;
         try_name(j, kind, u, names[i], pattern_hash(names[i]));
