@@ -6,10 +6,10 @@
  *                               FILE...
  *
  * Without a draft model it shows what drafts from texts cost where they fail: at -r 1.3 hardly
- * anything repeats.  Prompts are the first halves of files, at most 6,000 bytes of each, or with -w all of it.  The
- * time is that of the processor, all threads, and that of the prompts' passes is counted apart;
- * drafts of the draft model include what it takes to read the prompt.  Texts must be equal, or the
- * run ends. */
+ * anything repeats.  Prompts are the first halves of files, at most 6,000 bytes of each, or with -w
+ * all of it.  The time is that of the processor, all threads, and that of the prompts' passes is
+ * counted apart; drafts of the draft model include what it takes to read the prompt.  Texts must be
+ * equal, or the run ends. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
