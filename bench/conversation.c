@@ -280,21 +280,39 @@ static const char *const places[PLACES] = {"prompt", "answer", "drafts"};
 
 static double process_ms(void) { return (double)clock_process_ns() / 1e6; }
 
-/* How long our threads waited for a core so far, because others had it. */
-static double waited_ms(void)
+/* So far: the time that our threads but the calling one had, and that all of them waited for a core
+ * because others had it. */
+typedef struct {
+    double used_ms, waited_ms;
+} thread_times;
+
+/* Time that a thread had, to this moment: the process's clock is behind by what other threads had
+ * since the system last looked, up to 4 ms each. */
+static double thread_used_ms(pid_t thread)
+{
+    const clockid_t clock = (clockid_t)(~(unsigned)thread << 3 | 6); /* as Linux names them */
+    struct timespec t = {0};
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static thread_times read_threads(void)
 {
     char path[300];
-    double ms = 0;
+    thread_times sum = {0};
     unsigned long long ran, waited;
     DIR *tasks = opendir("/proc/self/task");
     for (struct dirent *e; tasks && (e = readdir(tasks));) {
+        pid_t thread = (pid_t)strtol(e->d_name, NULL, 10);
+        if (thread <= 0) continue;
+        if (thread != gettid()) sum.used_ms += thread_used_ms(thread);
         snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", e->d_name);
-        FILE *f = e->d_name[0] == '.' ? NULL : fopen(path, "r");
-        if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2) ms += (double)waited / 1e6;
+        FILE *f = fopen(path, "r");
+        if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2) sum.waited_ms += (double)waited / 1e6;
         if (f) fclose(f);
     }
     if (tasks) closedir(tasks);
-    return ms;
+    return sum;
 }
 
 /* Time of a prompt's pass in one layer, by the clock and of all threads' processors, and of the
@@ -350,13 +368,14 @@ static cancel_time cancel_one(cancel_place place, uint64_t tenant, double prompt
         if (event.kind == CERIUM_EVENT_NONE) thread_bell_wait(&bell, seen);
     }
     usleep((useconds_t)(prompt_us * at / (place == IN_PROMPT ? 1 : 4)));
-    cancel_time t = {.used_ms = -process_ms(), .waited_ms = -waited_ms()};
+    thread_times before = read_threads();
     uint64_t from = clock_ns();
     cerium_session_cancel(session);
     finish(session, 0);
-    t.ms = (double)(clock_ns() - from) / 1e6;
-    t.used_ms += process_ms();
-    t.waited_ms += waited_ms();
+    cancel_time t = {.ms = (double)(clock_ns() - from) / 1e6};
+    thread_times after = read_threads();
+    t.used_ms = after.used_ms - before.used_ms;
+    t.waited_ms = after.waited_ms - before.waited_ms;
     cerium_session_close(&session);
     return t;
 }
