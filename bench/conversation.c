@@ -16,7 +16,7 @@
 
 enum {
     TURNS = 20, BEGIN = 512, SAID = 80, ANSWERED = 64, CUT_AFTER = 10, NEW = 20, PREFIX = 4000,
-    CONTEXT = 4096, RUNS = 9, RESTARTS = 5, CANCELS = 500, CANCEL_PROMPT = 256,
+    CONTEXT = 4096, RUNS = 15, LATER_US = 100000, CANCELS = 500, CANCEL_PROMPT = 256,
     CANCEL_ANSWER = 512, ANSWERS_MAX = 64, ANSWER_TRIES = 3,
 };
 
@@ -178,51 +178,99 @@ static void converse(void)
 
 static double least(double a, double b) { return a < b ? a : b; }
 
-/* A prompt of the prefix and tokens that nobody asked for yet. */
-static double after_prefix(cerium_session *session)
-{
-    fill(timeline + PREFIX, NEW);
-    cerium_usage u = ask(session, timeline, PREFIX + NEW, 1);
-    return (double)u.first_token_ns / 1e6;
-}
-
-static void compare_prefix(void)
-{
-    double alone = 1e9, warm = 1e9, restarted = 1e9;
-    fill(timeline, PREFIX);
-    cerium_session *session = open_session(2), *plain = open_session(3);
-    ask(session, timeline, PREFIX, 0);
-    for (int i = 0; i < RUNS; i++) {
-        fill(other, NEW);
-        cerium_usage u = ask(plain, other, NEW, 1);
-        alone = least(alone, (double)u.first_token_ns / 1e6);
-        warm = least(warm, after_prefix(session));
-    }
-    cerium_session_close(&plain);
-    cerium_session_close(&session);
-    for (int i = 0; i < RESTARTS; i++) {
-        cerium_engine_close(&engine);
-        open_engine();
-        session = open_session(2);
-        restarted = least(restarted, after_prefix(session));
-        cerium_session_close(&session);
-    }
-    if (as_json)
-        printf("],\n  \"alone_ms\": %.2f, \"warm_ms\": %.2f, \"restarted_ms\": %.2f", alone, warm,
-               restarted);
-    else
-        printf("\n%d tokens alone %.1f ms; after a prefix of %d tokens %.1f ms (%.2fx), after a "
-               "restart %.1f ms (%.2fx)\n", NEW, alone, PREFIX, warm, warm / alone, restarted,
-               restarted / alone);
-}
-
-/* ---- 3: from cancel to silence ---- */
-
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
+
+/* The part (0 to 1) of values [n] that are less. */
+static double quantile(double *values, uint32_t n, double part)
+{
+    qsort(values, n, sizeof *values, by_value);
+    return n ? values[(uint32_t)(part * n)] : 0;
+}
+
+static double process_ms(void);
+
+/* A first token: by the clock, and of the processor. */
+typedef struct {
+    double ms[RUNS], used_ms[RUNS];
+} start_times;
+
+static void time_start(start_times *t, int i, cerium_session *session, const int32_t *tokens,
+                       size_t n)
+{
+    t->used_ms[i] = -process_ms();
+    t->ms[i] = (double)ask(session, tokens, n, 1).first_token_ns / 1e6;
+    t->used_ms[i] += process_ms();
+}
+
+/* A prompt of the prefix and tokens that nobody asked for yet. */
+static void time_after_prefix(start_times *t, int i, cerium_session *session)
+{
+    fill(timeline + PREFIX, NEW);
+    time_start(t, i, session, timeline, PREFIX + NEW);
+}
+
+/* The same, some time after another start. */
+static void time_after_restart(start_times *t, int i, useconds_t later_us)
+{
+    cerium_engine_close(&engine);
+    open_engine();
+    usleep(later_us);
+    cerium_session *session = open_session(2);
+    time_after_prefix(t, i, session);
+    cerium_session_close(&session);
+}
+
+typedef enum { ALONE = 0, WARM = 1, AT_ONCE = 2, LATER = 3, STARTS = 4 } start_kind;
+
+/* Least and median, and how often the time of no prefix they are. */
+static void show_starts(start_times starts[STARTS])
+{
+    static const char *const names[STARTS] = {"alone", "warm", "restarted", "restarted_later"};
+    static const char *const titles[STARTS] = {
+        "without a prefix", "the prefix in memory", "at once after a restart",
+        "0.1 s after a restart"};
+    double first[3];
+    printf(as_json ? "]" : "\nfirst token of %d tokens after a prefix of %d, %d times each, ms\n\n"
+                           "| | least | | median | | processor, median | |\n"
+                           "|---|---|---|---|---|---|---|\n", NEW, PREFIX, RUNS);
+    for (int i = 0; i < STARTS; i++) {
+        double ms[3] = {quantile(starts[i].ms, RUNS, 0), quantile(starts[i].ms, RUNS, .5),
+                        quantile(starts[i].used_ms, RUNS, .5)};
+        if (i == ALONE) memcpy(first, ms, sizeof first);
+        if (as_json)
+            printf(",\n  \"%s_ms\": %.2f, \"%s_median_ms\": %.2f, \"%s_cpu_median_ms\": %.2f",
+                   names[i], ms[0], names[i], ms[1], names[i], ms[2]);
+        else
+            printf("| %s | %.2f | %.1fx | %.2f | %.1fx | %.2f | %.1fx |\n", titles[i], ms[0],
+                   ms[0] / first[0], ms[1], ms[1] / first[1], ms[2], ms[2] / first[2]);
+    }
+}
+
+static void compare_prefix(void)
+{
+    static start_times starts[STARTS];
+    fill(timeline, PREFIX);
+    cerium_session *session = open_session(2), *plain = open_session(3);
+    ask(session, timeline, PREFIX, 0);
+    for (int i = 0; i < RUNS; i++) {
+        fill(other, NEW);
+        time_start(&starts[ALONE], i, plain, other, NEW);
+        time_after_prefix(&starts[WARM], i, session);
+    }
+    cerium_session_close(&plain);
+    cerium_session_close(&session);
+    for (int i = 0; i < RUNS; i++) {
+        time_after_restart(&starts[AT_ONCE], i, 0);
+        time_after_restart(&starts[LATER], i, LATER_US);
+    }
+    show_starts(starts);
+}
+
+/* ---- 3: from cancel to silence ---- */
 
 static const double WAITED_MS_MAX = 0.5; /* of all threads, in a cancel that was not disturbed */
 
@@ -232,21 +280,39 @@ static const char *const places[PLACES] = {"prompt", "answer", "drafts"};
 
 static double process_ms(void) { return (double)clock_process_ns() / 1e6; }
 
-/* How long our threads waited for a core so far, because others had it. */
-static double waited_ms(void)
+/* So far: the time that our threads but the calling one had, and that all of them waited for a core
+ * because others had it. */
+typedef struct {
+    double used_ms, waited_ms;
+} thread_times;
+
+/* Time that a thread had, to this moment: the process's clock is behind by what other threads had
+ * since the system last looked, up to 4 ms each. */
+static double thread_used_ms(pid_t thread)
+{
+    const clockid_t clock = (clockid_t)(~(unsigned)thread << 3 | 6); /* as Linux names them */
+    struct timespec t = {0};
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static thread_times read_threads(void)
 {
     char path[300];
-    double ms = 0;
+    thread_times sum = {0};
     unsigned long long ran, waited;
     DIR *tasks = opendir("/proc/self/task");
     for (struct dirent *e; tasks && (e = readdir(tasks));) {
+        pid_t thread = (pid_t)strtol(e->d_name, NULL, 10);
+        if (thread <= 0) continue;
+        if (thread != gettid()) sum.used_ms += thread_used_ms(thread);
         snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", e->d_name);
-        FILE *f = e->d_name[0] == '.' ? NULL : fopen(path, "r");
-        if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2) ms += (double)waited / 1e6;
+        FILE *f = fopen(path, "r");
+        if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2) sum.waited_ms += (double)waited / 1e6;
         if (f) fclose(f);
     }
     if (tasks) closedir(tasks);
-    return ms;
+    return sum;
 }
 
 /* Time of a prompt's pass in one layer, by the clock and of all threads' processors, and of the
@@ -302,22 +368,16 @@ static cancel_time cancel_one(cancel_place place, uint64_t tenant, double prompt
         if (event.kind == CERIUM_EVENT_NONE) thread_bell_wait(&bell, seen);
     }
     usleep((useconds_t)(prompt_us * at / (place == IN_PROMPT ? 1 : 4)));
-    cancel_time t = {.used_ms = -process_ms(), .waited_ms = -waited_ms()};
+    thread_times before = read_threads();
     uint64_t from = clock_ns();
     cerium_session_cancel(session);
     finish(session, 0);
-    t.ms = (double)(clock_ns() - from) / 1e6;
-    t.used_ms += process_ms();
-    t.waited_ms += waited_ms();
+    cancel_time t = {.ms = (double)(clock_ns() - from) / 1e6};
+    thread_times after = read_threads();
+    t.used_ms = after.used_ms - before.used_ms;
+    t.waited_ms = after.waited_ms - before.waited_ms;
     cerium_session_close(&session);
     return t;
-}
-
-/* The part (0 to 1) of values [n] that are less. */
-static double quantile(double *values, uint32_t n, double part)
-{
-    qsort(values, n, sizeof *values, by_value);
-    return n ? values[(uint32_t)(part * n)] : 0;
 }
 
 /* Three distributions: all by the clock, those in which nobody kept a core from us, and processor
@@ -350,7 +410,7 @@ static void measure_cancel(void)
         printf(",\n  \"layer_ms\": %.3f, \"layer_cpu_ms\": %.3f, \"cancels\": [", layer_ms,
                layer_used_ms);
     else
-        printf("a layer of a prompt's pass %.2f ms (processor time of all threads: %.2f), so a "
+        printf("\na layer of a prompt's pass %.2f ms (processor time of all threads: %.2f), so a "
                "cancel may take %.2f (%.2f), p99;\nms from cancel to silence, %d times each\n\n"
                "| cancelled in | p50 | p99 | undisturbed | p50 | p99 | processor p50 | p99 |\n"
                "|---|---|---|---|---|---|---|---|\n", layer_ms, layer_used_ms, layer_ms + 1,

@@ -2,13 +2,15 @@
  * alone, and with a draft model, too, in turn.
  *
  *   make build/release/bench_drafted
- *   build/release/bench_drafted -m MODEL -d DRAFT [-n TOKENS] [-t THREADS] [-r TEMPERATURE] [-w]
+ *   build/release/bench_drafted -m MODEL [-d DRAFT] [-n TOKENS] [-t THREADS] [-r TEMPERATURE] [-w]
  *                               FILE...
  *
- * Prompts are the first halves of files, at most 6,000 bytes of each, or with -w all of it.  The
- * time is that of the processor, all threads, and that of the prompts' passes is counted apart;
- * drafts of the draft model include what it takes to read the prompt.  Texts must be equal, or the
- * run ends. */
+ * Without a draft model it shows what drafts from texts cost where they fail: at -r 1.3 hardly
+ * anything repeats.  Prompts are the first halves of files, at most 6,000 bytes of each, or with -w
+ * all of it.  The time is that of the processor, all threads, and that of the prompts' passes is
+ * counted apart; drafts of the draft model include what it takes to read the prompt.  Texts must be
+ * equal, or the run ends. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,11 +30,19 @@ typedef struct {
 
 static const char *const names[KINDS] = {"plain", "drafts from texts", "and a draft model"};
 static kind kinds[KINDS];
+static int n_kinds = KINDS; /* the last is left out without a draft model */
 
 static void fail(const char *what)
 {
     fprintf(stderr, "bench_drafted: %s\n", what);
     exit(1);
+}
+
+static void usage(void)
+{
+    fprintf(stderr, "usage: bench_drafted -m MODEL [-d DRAFT] [-n TOKENS] [-t THREADS] "
+                    "[-r TEMPERATURE] [-w] FILE...\n");
+    exit(2);
 }
 
 static double processor_s(void) { return (double)clock_process_ns() / 1e9; }
@@ -62,7 +72,7 @@ static void ask(kind *k, const int32_t *prompt, size_t n, const cerium_sampling 
 static void open_all(cerium_engine_config *config, const char *draft)
 {
     cerium_error err;
-    for (int i = 0; i < KINDS; i++) {
+    for (int i = 0; i < n_kinds; i++) {
         config->speculation = i == 0 ? "off" : "auto";
         config->draft_model = i == 2 ? draft : "";
         if (cerium_engine_open(&kinds[i].engine, config, &err)) fail(err.message);
@@ -75,7 +85,10 @@ static size_t read_prompt(const char *path, bool whole, int32_t *tokens)
     cerium_error err;
     size_t n_tokens = 0;
     FILE *f = fopen(path, "rb");
-    if (!f) fail(path);
+    if (!f) {
+        fprintf(stderr, "bench_drafted: %s: %s\n", path, strerror(errno));
+        exit(1);
+    }
     size_t n = fread(text, 1, sizeof text, f), begin = 0;
     fclose(f);
     if (!whole) n /= 2;
@@ -86,29 +99,45 @@ static size_t read_prompt(const char *path, bool whole, int32_t *tokens)
     return n_tokens;
 }
 
-static void print(void)
+static double percent(uint64_t part, uint64_t of)
+{
+    return of ? 100.0 * (double)part / (double)of : 0;
+}
+
+/* Of what was drafted, how much was right; and what the draft model took. */
+static void print_drafts(void)
 {
     cerium_engine_stats s;
+    cerium_engine_measure(kinds[1].engine, &s);
+    printf("\ndrafts from texts: %llu of %llu right (%.0f %%), %.2f us a token\n",
+           (unsigned long long)s.accepted_tokens, (unsigned long long)s.drafted_tokens,
+           percent(s.accepted_tokens, s.drafted_tokens),
+           (double)s.drafting_ns / 1e3 / (double)kinds[1].n_tokens);
+    if (n_kinds < KINDS) return;
+    cerium_engine_measure(kinds[2].engine, &s);
+    printf("the draft model: %llu of %llu right (%.0f %%), %llu tokens in %llu passes, %.0f us a "
+           "pass, %.1f %% of the time; texts beside it: %llu of %llu\n",
+           (unsigned long long)s.model_accepted_tokens, (unsigned long long)s.model_drafted_tokens,
+           percent(s.model_accepted_tokens, s.model_drafted_tokens),
+           (unsigned long long)s.draft_model_tokens, (unsigned long long)s.draft_model_passes,
+           s.draft_model_passes ? (double)s.draft_model_ns / 1e3 / (double)s.draft_model_passes : 0,
+           (double)s.draft_model_ns / 1e7 / kinds[2].seconds,
+           (unsigned long long)(s.accepted_tokens - s.model_accepted_tokens),
+           (unsigned long long)(s.drafted_tokens - s.model_drafted_tokens));
+}
+
+static void print(void)
+{
     printf("| | tokens a pass | processor ms a token | times plain | prompts, s |\n"
            "|---|---|---|---|---|\n");
-    for (int i = 0; i < KINDS; i++) {
+    for (int i = 0; i < n_kinds; i++) {
         const kind *k = &kinds[i];
         double ms = k->seconds * 1e3 / (double)k->n_tokens;
         printf("| %s | %.2f | %.3f | %.3f | %.2f |\n", names[i],
                (double)k->n_tokens / (double)k->n_passes, ms,
                kinds[0].seconds * 1e3 / (double)kinds[0].n_tokens / ms, k->prompt_seconds);
     }
-    cerium_engine_measure(kinds[2].engine, &s);
-    printf("\nthe draft model: %llu of %llu drafts right (%.0f %%), %llu tokens in %llu passes, "
-           "%.0f us a pass, %.1f %% of the time; texts: %llu of %llu\n",
-           (unsigned long long)s.model_accepted_tokens, (unsigned long long)s.model_drafted_tokens,
-           s.model_drafted_tokens
-               ? 100.0 * (double)s.model_accepted_tokens / (double)s.model_drafted_tokens : 0.0,
-           (unsigned long long)s.draft_model_tokens, (unsigned long long)s.draft_model_passes,
-           s.draft_model_passes ? (double)s.draft_model_ns / 1e3 / (double)s.draft_model_passes : 0,
-           (double)s.draft_model_ns / 1e7 / kinds[2].seconds,
-           (unsigned long long)(s.accepted_tokens - s.model_accepted_tokens),
-           (unsigned long long)(s.drafted_tokens - s.model_drafted_tokens));
+    print_drafts();
 }
 
 int main(int argc, char **argv)
@@ -128,18 +157,21 @@ int main(int argc, char **argv)
         if (c == 't') config.threads = (uint32_t)strtoul(optarg, NULL, 10);
         if (c == 'r') sampling.temperature = strtof(optarg, NULL);
         if (c == 'w') whole = true;
+        if (c == '?') usage();
     }
-    if (!draft || !config.model_path || n_new < 1 || n_new > ANSWER_MAX || optind == argc)
-        fail("name a model, a draft model and files; see bench/drafted.c");
+    if (!config.model_path || n_new < 1 || n_new > ANSWER_MAX || optind == argc) usage();
+    if (!draft) n_kinds--;
     open_all(&config, draft);
     for (int i = optind; i < argc; i++) {
         size_t n = read_prompt(argv[i], whole, prompt);
-        for (int k = 0; k < KINDS; k++) /* whoever comes first finds colder caches */
-            ask(&kinds[(i + k) % KINDS], prompt, n, &sampling, n_new, answers[(i + k) % KINDS]);
-        for (int k = 1; k < KINDS; k++)
+        for (int k = 0; k < n_kinds; k++) { /* whoever comes first finds colder caches */
+            int who = (i + k) % n_kinds;
+            ask(&kinds[who], prompt, n, &sampling, n_new, answers[who]);
+        }
+        for (int k = 1; k < n_kinds; k++)
             if (memcmp(answers[0], answers[k], n_new * sizeof **answers)) fail("the texts differ");
     }
     print();
-    for (int i = 0; i < KINDS; i++) cerium_engine_close(&kinds[i].engine);
+    for (int i = 0; i < n_kinds; i++) cerium_engine_close(&kinds[i].engine);
     return 0;
 }

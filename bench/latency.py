@@ -6,8 +6,9 @@
 
 1. Edits are replayed (`cerium bench --replay`) with each model, with drafts and plainly in turn;
    with --make-model also with random weights of the 0.5B shape, in Q4_0 and in Q4_W.
-2. The bundled model goes on with the first halves of files (of the edits, or of a folder): 256
-   greedy tokens with drafts and without, in turn; the texts must be equal.
+2. The bundled model goes on with the first halves of files (of a folder, or of the edits, and where
+   those are fewer than --count, of this project): 256 greedy tokens with drafts and without, in
+   turn; the texts must be equal.
 3. From the same runs: time between passes, time for drafting, allocations.
 
 Writes a table (latency.md) and, where gnuplot is, a plot of the gain by edit (latency.svg).
@@ -61,11 +62,17 @@ def make_shapes(make_model, cerium):
     return [first, second]
 
 
-def texts_of(files, edits):
+def read_all(paths):
+    return [p.read_bytes().decode("utf-8", "replace") for p in sorted(paths) if p.is_file()]
+
+
+def texts_of(files, edits, count):
     if files:
-        paths = sorted(p for p in pathlib.Path(files).rglob("*") if p.is_file())
-        return [p.read_bytes().decode("utf-8", "replace") for p in paths]
-    return [json.loads(line)["before"] for name in edits for line in open(name, encoding="utf-8")]
+        return read_all(pathlib.Path(files).rglob("*"))[:count]
+    texts = [json.loads(line)["before"] for name in edits for line in open(name, encoding="utf-8")]
+    if len(texts) < count:
+        texts += read_all((ROOT / "src").rglob("*.c"))
+    return texts[:count]
 
 
 def own_text(cerium, text, folder):
@@ -117,8 +124,9 @@ def main():
            f"{platform.machine()}, `make bench-latency`. With drafts and plainly in turn.", "",
            "| edits | model | drafts from | edits | tokens/s | plain | times | median edit | "
            "times, processor time | tokens a pass | right |", "|" + "---|" * 11]
-    overhead = ["", "| model | between passes, us | plainly | drafting a pass, us | allocations |",
-                "|" + "---|" * 5]
+    overhead = ["", "Between passes and for drafting, us:", "",
+                "| model | a pass with drafts | a token of it | a token plainly | "
+                "drafting a pass | allocations |", "|" + "---|" * 6]
     lines = []
     for name in edits:
         for model in models:
@@ -134,10 +142,11 @@ def main():
                 if prediction:
                     lines.append((f"{label}, {pathlib.Path(name).name}", r["ratios"]))
                     overhead.append(
-                        f"| {label} | {r['gap_us']:.1f} | {r['plain_gap_us']:.1f} | "
+                        f"| {label} | {r['gap_us']:.1f} | "
+                        f"{r['gap_us'] / r['tokens_per_pass']:.1f} | {r['plain_gap_us']:.1f} | "
                         f"{r['drafting_us_per_pass']:.2f} | {r['allocations']} |")
     out += overhead
-    texts = texts_of(asked.files, edits)[:asked.count]
+    texts = texts_of(asked.files, edits, asked.count)
     with tempfile.TemporaryDirectory() as folder:
         speeds = [own_text(asked.cerium, text, folder) for text in texts]
     fast, plain = (statistics.mean(s[k] for s in speeds) for k in (0, 1))

@@ -129,6 +129,7 @@ _Static_assert(LIVE_JOURNAL_MAX > SERVER_RUNNING_MAX, "what runs has room");
 
 #define LOGITS_POPULATE_BYTES (8u << 20) /* of a pass: 64 rows of a vocabulary of 32 k */
 #define KV_POPULATE_BYTES (64u << 20) /* of pages that get their memory at open: 20 ms at most */
+#define KV_AHEAD_BYTES    (32u << 20) /* of those behind the last that was used, with theirs, too */
 #define KV_BLOCKS_MAX     (1u << 26)  /* of pages, and of what is kept of them on disk */
 
 /* ---- KV on disk ---- */

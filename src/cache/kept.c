@@ -266,6 +266,7 @@ static int start(kv_kept *kept)
         return CERIUM_ERR_MEMORY;
     kept->pool->root = (hash_name){kept->salt[0], kept->salt[1]};
     kept->pool->kept = kept;
+    kept_warm_begin(kept);
     kept->has_writer = pthread_create(&kept->writer, NULL, kept_write, kept) == 0;
     kept->has_reader = pthread_create(&kept->reader, NULL, kept_read, kept) == 0;
     return kept->has_writer && kept->has_reader ? CERIUM_OK : CERIUM_ERR_MEMORY;

@@ -6,6 +6,7 @@
  * findable, ancestors first, by a thread that copies their pages in pieces; what it is too slow for
  * is left out until somebody takes it up again.  Another thread reads: it is a sequence that gets
  * its KV from files instead of computing it, and what it commits is found like anything else.
+ * Until the first prompt comes it reads what was written last.
  *
  * When there is no room for another segment, the one goes whose blocks are worth least, as in
  * evict.c; those that were used again are carried over.
@@ -96,6 +97,11 @@ struct kv_kept {
     hash_name *path;         /* [blocks of a context] */
     int read_fd;             /* of the file `read_number`, or -1 */
     uint64_t read_number;
+
+    /* what it reads unasked */
+    uint64_t warm_below;     /* records of files with lower numbers, */
+    uint32_t warm_place, warm_records; /* and so many of this one, were not looked at yet */
+    uint32_t warm_left;      /* blocks that may be read */
 };
 typedef struct kv_kept kv_kept;
 
@@ -133,5 +139,13 @@ void *kept_write(void *kept);
 /* ---- kept_read.c ---- */
 
 void *kept_read(void *kept);
+
+/* ---- kept_warm.c; with the lock ---- */
+
+void kept_warm_begin(kv_kept *kept);
+/* A timeline that is to be read unasked; false when there is no other, or no more room. */
+bool kept_warm_next(kv_kept *kept, kept_fetch *fetch);
+/* Whether one more block may be read unasked: nobody came yet, and it takes no other's place. */
+bool kept_warm_goes_on(const kv_kept *kept);
 
 #endif

@@ -145,8 +145,9 @@ static bool read_pages(kv_kept *kept, uint64_t number, const segment_record *r, 
     return true;
 }
 
-/* One more block of the sequence, from disk. False when it is not there, or there is no place. */
-static bool load(kv_kept *kept, hash_name name)
+/* One more block of the sequence, from disk. False when it is not there, there is no place, or
+ * something else goes first. */
+static bool load(kv_kept *kept, hash_name name, bool is_asked)
 {
     kv_sequence *seq = kept->sequence;
     segment_record record;
@@ -154,12 +155,13 @@ static bool load(kv_kept *kept, hash_name name)
     uint32_t groups = 0;
     pthread_mutex_lock(&kept->pool->lock);
     uint32_t entry = kept_find(kept, name);
-    bool is_good = entry != KV_NONE;
+    bool is_good = entry != KV_NONE && (is_asked || kept_warm_goes_on(kept));
     if (is_good) {
         record = kept->entries[entry].record;
         number = kept->segments[entry / kept->n_records].number;
         groups = wanted_groups(seq) & record.groups;
         is_good = kv_sequence_extend(seq, groups);
+        if (!is_asked) kept->warm_left--;
     }
     pthread_mutex_unlock(&kept->pool->lock);
     if (!is_good) return false;
@@ -184,38 +186,62 @@ static bool load(kv_kept *kept, hash_name name)
     return is_good;
 }
 
-/* Tell the system which pages [n] will be read, so that a disk works ahead of us. */
-static void read_ahead(kv_kept *kept, uint32_t n)
+/* Where the pages of an entry are; number is 0 when it is gone. */
+typedef struct {
+    uint64_t number, at, bytes;
+} page_place;
+
+static page_place find_pages(kv_kept *kept, hash_name name)
 {
-    while (n-- > 0) {
-        pthread_mutex_lock(&kept->pool->lock);
-        uint32_t entry = kept_find(kept, kept->path[n]);
-        uint64_t at = 0, bytes = 0, number = 0;
-        if (entry != KV_NONE) {
-            const segment_record *r = &kept->entries[entry].record;
-            at = r->at;
-            bytes = segment_record_pages_bytes(&kept->layout, r->groups);
-            number = kept->segments[entry / kept->n_records].number;
-        }
-        pthread_mutex_unlock(&kept->pool->lock);
-        if (number && open_file(kept, number))
-            posix_fadvise(kept->read_fd, (off_t)at, (off_t)bytes, POSIX_FADV_WILLNEED);
+    page_place p = {0};
+    pthread_mutex_lock(&kept->pool->lock);
+    uint32_t entry = kept_find(kept, name);
+    if (entry != KV_NONE) {
+        const segment_record *r = &kept->entries[entry].record;
+        p.at = r->at;
+        p.bytes = segment_record_pages_bytes(&kept->layout, r->groups);
+        p.number = kept->segments[entry / kept->n_records].number;
     }
+    pthread_mutex_unlock(&kept->pool->lock);
+    return p;
 }
 
-static void run(kv_kept *kept, const kept_fetch *fetch)
+static void announce(kv_kept *kept, const page_place *p)
+{
+    if (p->number && open_file(kept, p->number))
+        posix_fadvise(kept->read_fd, (off_t)p->at, (off_t)p->bytes, POSIX_FADV_WILLNEED);
+}
+
+/* Tell the system which pages [n] will be read, so that a disk works ahead of us.  Those of one
+ * timeline mostly follow each other, and a call costs what hashing 16 KB does. */
+static void read_ahead(kv_kept *kept, uint32_t n)
+{
+    page_place together = {0};
+    while (n-- > 0) {
+        page_place p = find_pages(kept, kept->path[n]);
+        if (p.number == together.number && p.at == together.at + together.bytes) {
+            together.bytes += p.bytes;
+            continue;
+        }
+        announce(kept, &together);
+        together = p;
+    }
+    announce(kept, &together);
+}
+
+static void run(kv_kept *kept, const kept_fetch *fetch, bool is_asked)
 {
     pthread_mutex_lock(&kept->pool->lock);
     uint32_t n = find_path(kept, fetch);
     pthread_mutex_unlock(&kept->pool->lock);
     read_ahead(kept, n);
-    while (n > 0 && !atomic_load(&kept->closing) && load(kept, kept->path[n - 1])) n--;
+    while (n > 0 && !atomic_load(&kept->closing) && load(kept, kept->path[n - 1], is_asked)) n--;
     close_file(kept); /* it may be recycled */
     pthread_mutex_lock(&kept->pool->lock);
     kv_sequence_drop(kept->sequence, 0);
-    kept->n_fetched++;
+    kept->n_fetched += is_asked;
     pthread_mutex_unlock(&kept->pool->lock);
-    if (kept->with.loaded) kept->with.loaded(kept->with.user);
+    if (is_asked && kept->with.loaded) kept->with.loaded(kept->with.user);
 }
 
 void *kept_read(void *arg)
@@ -227,9 +253,10 @@ void *kept_read(void *arg)
         pthread_mutex_lock(&kept->pool->lock);
         bool has_fetch = kept->n_fetched < kept->n_fetches;
         if (has_fetch) fetch = kept->fetches[kept->n_fetched % KEPT_FETCHES_MAX];
+        bool warms = !has_fetch && kept_warm_next(kept, &fetch);
         pthread_mutex_unlock(&kept->pool->lock);
-        if (has_fetch)
-            run(kept, &fetch);
+        if (has_fetch || warms)
+            run(kept, &fetch, has_fetch);
         else
             thread_bell_wait(&kept->reader_bell, seen);
     }

@@ -17,6 +17,7 @@ void kept_push(kv_kept *kept, uint32_t block, bool was_used)
 {
     if (atomic_load(&kept->is_full)) return;
     if (kept->queue_tail - kept->queue_head == KEPT_QUEUE_MAX) return;
+    if (!was_used && kept_find(kept, kept->pool->blocks[block].name) != KV_NONE) return;
     kept->queue[kept->queue_tail++ % KEPT_QUEUE_MAX] =
         (kept_item){block, was_used, kept->pool->blocks[block].serial};
     thread_bell_ring(&kept->writer_bell);
@@ -197,7 +198,8 @@ static void describe(const kv_kept *kept, uint32_t block, segment_record *record
 {
     const kv_pool *pool = kept->pool;
     const kv_block *b = &pool->blocks[block];
-    *record = (segment_record){.n_tokens = b->n_tokens, .position = b->position};
+    *record = (segment_record){
+        .n_tokens = b->n_tokens, .position = b->position, .tenant = b->tenant};
     record->before = b->parent == KV_NONE ? kv_name_root(pool, b->tenant)
                                           : pool->blocks[b->parent].name;
     memcpy(record->tokens, b->tokens, b->n_tokens * sizeof *b->tokens);

@@ -71,6 +71,7 @@ typedef struct {
     const char *folder;      /* of this model and this type alone; made if need be */
     uint64_t model, numbers; /* what pages are computed from, and how: others are no good */
     uint64_t bytes_max;      /* of all files */
+    uint64_t warm_bytes;     /* of what was written last, read at once: see kept_warm.c */
     void (*notice)(void *user, const char *line); /* what went wrong, once each; on any thread */
     void (*loaded)(void *user); /* a fetch is over, on a thread of the pool: must not call it */
     void *user;

@@ -93,9 +93,6 @@ static int take_memory(kv_pool *pool)
         kv_group *group = &pool->groups[g];
         group->pages = memory_map(group->pages_bytes);
         if (!group->pages) return CERIUM_ERR_MEMORY;
-        /* The first pages are those used first, and again and again. */
-        memory_populate(group->pages, group->pages_bytes < KV_POPULATE_BYTES ? group->pages_bytes
-                                                                             : KV_POPULATE_BYTES);
         if (group->window) RETURN_IF(take_window_lists(pool, group));
     }
     pool->n_buckets = 64;
@@ -107,6 +104,9 @@ static int take_memory(kv_pool *pool)
     pool->near = memory_alloc(pool->n_buckets * sizeof(uint32_t));
     if (!pool->blocks || !pool->free_blocks || !pool->heap || !pool->full || !pool->near)
         return CERIUM_ERR_MEMORY;
+    size_t blocks_bytes = pool->n_blocks * sizeof *pool->blocks;
+    memory_populate(pool->blocks,
+                    blocks_bytes < MEMORY_HUGE_PAGE ? blocks_bytes : MEMORY_HUGE_PAGE);
     for (uint32_t i = 0; i < pool->n_buckets; i++) pool->full[i] = pool->near[i] = KV_NONE;
     pool->n_free = pool->n_blocks;
     for (uint32_t i = 0; i < pool->n_blocks; i++) pool->free_blocks[i] = pool->n_blocks - 1 - i;
@@ -136,6 +136,7 @@ int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_error *err)
     status = share_out(pool, layout);
     if (!status) status = take_memory(pool);
     if (status) goto fail;
+    kv_ahead_open(pool);
     *out = pool;
     return CERIUM_OK;
 fail:
@@ -152,6 +153,7 @@ void kv_pool_close(kv_pool **pool)
     kv_pool *p = *pool;
     CHECK(p->n_sequences == 0);
     kv_pool_stop_keeping(p);
+    kv_ahead_close(p);
     for (uint32_t g = 0; g < KV_GROUPS_MAX; g++) {
         kv_group *group = &p->groups[g];
         memory_unmap(group->pages, group->pages_bytes);
@@ -217,7 +219,7 @@ static bool is_listed(const kv_pool *pool, const kv_group *group, uint32_t block
            group->users[block] == 0;
 }
 
-static bool take_page(kv_group *group, uint32_t block)
+static bool take_page(kv_pool *pool, kv_group *group, uint32_t block)
 {
     uint32_t page = group->oldest[group->oldest[0] == KV_NONE];
     if (group->n_free > 0) {
@@ -229,6 +231,7 @@ static bool take_page(kv_group *group, uint32_t block)
     }
     group->page_of[block] = page;
     group->block_of[page] = block;
+    kv_ahead_note(pool, group, page);
     return true;
 }
 
@@ -340,8 +343,9 @@ uint32_t kv_block_take(kv_pool *pool, uint32_t groups)
     b->is_marked = false;
     b->n_uses = 1;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
+        if (!pool->groups[g].window) kv_ahead_note(pool, &pool->groups[g], block);
         if (!pool->groups[g].window || !(groups >> g & 1)) continue;
-        if (take_page(&pool->groups[g], block)) continue;
+        if (take_page(pool, &pool->groups[g], block)) continue;
         kv_block_free(pool, block);
         return KV_NONE;
     }

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "base/hash.h"
+#include "base/thread.h"
 #include "cache/kv.h"
 
 #define KV_NONE UINT32_MAX
@@ -44,6 +45,8 @@ typedef struct {
     uint8_t *pages;       /* [n_pages][page_bytes] */
     size_t pages_bytes;
     uint32_t n_pages;
+    size_t used_bytes;    /* of pages, up to the last that was ever used */
+    size_t ready_bytes;   /* that have their memory: ahead.c */
     /* where there is a window: */
     uint32_t *page_of;    /* [n_blocks] page, or KV_NONE */
     uint32_t *users;      /* [n_blocks] sequences that may still look at it */
@@ -80,6 +83,11 @@ struct kv_pool {
     struct kv_kept *kept;  /* what is on disk; NULL: nothing is kept */
     uint32_t *full, *near; /* [n_buckets] first block: full ones by hash, all by near_hash */
     uint32_t n_buckets;    /* a power of two */
+
+    pthread_t ahead;
+    bool has_ahead;
+    thread_bell ahead_bell;
+    _Atomic bool closing;
 };
 
 struct kv_sequence {
@@ -129,6 +137,14 @@ bool kv_block_has_pages(const kv_pool *pool, uint32_t block);
 void kv_block_mark(kv_pool *pool, uint32_t block);
 /* Pages that `to`, in the tree, lacks and its equal `from`, private, has become those of `to`. */
 void kv_block_give_pages(kv_pool *pool, uint32_t to, uint32_t from);
+
+/* ---- ahead.c: memory for pages before they are used ---- */
+
+/* Touches the first pages of each group; the pool is whole but for that. */
+void kv_ahead_open(kv_pool *pool);
+void kv_ahead_close(kv_pool *pool);
+/* With the lock: a page of a group is in use. */
+void kv_ahead_note(kv_pool *pool, kv_group *group, uint32_t page);
 
 /* ---- evict.c: idle blocks, and which of them goes first ---- */
 

@@ -6,7 +6,8 @@
 enum {
     AT_VERSION = 8, AT_KEY = 16, AT_SALT = 40, AT_NUMBER = 56, AT_HASH = 64,
     /* of a record */
-    AT_COUNTS = 8, AT_BEFORE = 24, AT_TOKENS = 40, AT_HASHES = 296, AT_RECORD_HASH = 328,
+    AT_COUNTS = 8, AT_BEFORE = 24, AT_TOKENS = 40, AT_HASHES = 296, AT_TENANT = 328,
+    AT_RECORD_HASH = 336,
 };
 
 static const char magic[] = "cerkvseg";
@@ -14,7 +15,7 @@ _Static_assert(sizeof magic - 1 == AT_VERSION, "the version follows");
 _Static_assert(AT_KEY + sizeof(segment_key) == AT_SALT, "the key has no holes");
 _Static_assert(AT_HASH + 8 == SEGMENT_HEAD_BYTES, "the hash is the last of the head");
 _Static_assert(AT_TOKENS + KERNEL_PAGE * sizeof(int32_t) == AT_HASHES, "tokens have no holes");
-_Static_assert(AT_HASHES + KV_GROUPS_MAX * 8 == AT_RECORD_HASH, "every group has a hash");
+_Static_assert(AT_HASHES + KV_GROUPS_MAX * 8 == AT_TENANT, "every group has a hash");
 _Static_assert(AT_RECORD_HASH + 8 <= SEGMENT_RECORD_BYTES, "a record has room for its hash");
 
 uint64_t segment_record_at(uint32_t index)
@@ -84,6 +85,7 @@ void segment_record_write(uint8_t out[SEGMENT_RECORD_BYTES], const segment_head 
     memcpy(out + AT_BEFORE, &record->before, sizeof record->before);
     memcpy(out + AT_TOKENS, record->tokens, record->n_tokens * sizeof *record->tokens);
     memcpy(out + AT_HASHES, record->hashes, sizeof record->hashes);
+    memcpy(out + AT_TENANT, &record->tenant, sizeof record->tenant);
     const uint64_t hash = hash_of(out, head, index);
     memcpy(out + AT_RECORD_HASH, &hash, sizeof hash);
 }
@@ -107,6 +109,7 @@ segment_record_state segment_record_read(view table, uint32_t index, uint64_t fi
     memcpy(&r.before, bytes + AT_BEFORE, sizeof r.before);
     memcpy(r.tokens, bytes + AT_TOKENS, sizeof r.tokens);
     memcpy(r.hashes, bytes + AT_HASHES, sizeof r.hashes);
+    memcpy(&r.tenant, bytes + AT_TENANT, sizeof r.tenant);
     r.n_tokens = counts[0];
     r.position = counts[1];
     r.groups = counts[2];

@@ -20,7 +20,7 @@
 #include "base/hash.h"
 #include "cache/kv.h"
 
-enum { SEGMENT_VERSION = 1, SEGMENT_HEAD_BYTES = 72, SEGMENT_RECORD_BYTES = 352 };
+enum { SEGMENT_VERSION = 2, SEGMENT_HEAD_BYTES = 72, SEGMENT_RECORD_BYTES = 352 };
 
 /* What pages are: computed from this model by this arithmetic, laid out so. */
 typedef struct {
@@ -43,6 +43,7 @@ typedef struct {
     hash_name before;        /* of the tenant and all tokens before it */
     int32_t tokens[KERNEL_PAGE];
     uint64_t hashes[KV_GROUPS_MAX]; /* of each page */
+    uint64_t tenant;         /* whose it is: only they find it */
 } segment_record;
 
 /* What a reader knows of the pool: bytes of each group's page, and which groups must be there. */

@@ -87,6 +87,7 @@ int engine_keep_kv(cerium_engine *e, const cerium_engine_config *config, cerium_
     kv_keeping keeping = {
         .model = gguf_fingerprint(e->file),
         .bytes_max = config->kv_disk_bytes_max ? config->kv_disk_bytes_max : KEPT_BYTES_DEFAULT,
+        .warm_bytes = KV_POPULATE_BYTES, /* these pages have their memory */
         .notice = notice,
         .loaded = loaded,
         .user = e,

@@ -159,6 +159,20 @@ static int find_architecture(const gguf_file *file, size_t *which, cerium_error 
                      gguf_path(file), (int)(name.len < 64 ? name.len : 64), name.ptr);
 }
 
+/* An encoder of an architecture that we know: what it makes of a token depends on those behind it,
+ * so it would run, and write nonsense. */
+static int check_direction(const gguf_file *file, const char *arch, cerium_error *err)
+{
+    char key[64];
+    bool is_causal = true;
+    snprintf(key, sizeof key, "%s.attention.causal", arch);
+    gguf_get_bool(file, key, &is_causal);
+    if (is_causal) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_FORMAT,
+                     "%s: a model that reads in both directions (%s is false) cannot write",
+                     gguf_path(file), key);
+}
+
 static int take_builder_memory(model *m)
 {
     builder *b = &m->b;
@@ -191,6 +205,7 @@ int model_open(model **out, const gguf_file *file, const model_options *options,
     static const model_options as_it_is = {.head = MODEL_HEAD_FULL};
     size_t which = 0;
     RETURN_IF(find_architecture(file, &which, err));
+    RETURN_IF(check_direction(file, architectures[which].name, err));
     int status = CERIUM_ERR_MEMORY;
     model *m = memory_zalloc(1, sizeof *m);
     if (!m) goto fail;

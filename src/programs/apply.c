@@ -79,22 +79,40 @@ static const char *write_new(const apply_file *file, int fd, view text)
     return why ? strerror(why) : NULL;
 }
 
+static void folder_of(const apply_file *file, char out[PATH_MAX])
+{
+    snprintf(out, PATH_MAX, "%s", file->path);
+    *(strrchr(out, '/') + 1) = 0;
+}
+
 /* A rename lasts when its folder was written. */
-static void sync_folder(const char *path)
+static void sync_folder(const apply_file *file)
 {
     char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", path);
-    *(strrchr(folder, '/') + 1) = 0;
+    folder_of(file, folder);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     fsync(fd);
     close(fd);
 }
 
+int apply_check(const apply_file *file, cerium_error *err)
+{
+    char folder[PATH_MAX];
+    folder_of(file, folder);
+    if (file->st.st_nlink > 1) return fail(file, "it has other names (hard links)", err);
+    if (!(file->st.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) ||
+        faccessat(AT_FDCWD, file->path, W_OK, AT_EACCESS))
+        return fail(file, "it is read-only; allow writing with chmod first", err);
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+        return fail(file, "its folder cannot be written to, where the new one is made", err);
+    return CERIUM_OK;
+}
+
 int apply_write(apply_file *file, view text, cerium_error *err)
 {
     char path[PATH_MAX];
-    if (file->st.st_nlink > 1) return fail(file, "it has other names (hard links)", err);
+    RETURN_IF(apply_check(file, err));
     int n = snprintf(path, sizeof path, "%s.cerium-XXXXXX", file->path);
     if (n < 0 || (size_t)n >= sizeof path) return fail(file, "its name is too long", err);
     int fd = mkostemp(path, O_CLOEXEC);
@@ -104,7 +122,7 @@ int apply_write(apply_file *file, view text, cerium_error *err)
     if (!what && rename(path, file->path)) what = strerror(errno);
     close(fd);
     if (!what) {
-        sync_folder(file->path);
+        sync_folder(file);
         return CERIUM_OK;
     }
     unlink(path);

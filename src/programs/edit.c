@@ -55,8 +55,10 @@ typedef struct {
     apply_file file;      /* what is edited */
     bytes instruction;
     bool has_cr;          /* all its lines end with CR LF: the model sees LF */
+    bool has_mark;        /* it begins with a byte order mark, which the model does not see */
     bytes text;           /* the file as the model sees it */
-    bytes answer, edited; /* edited: text, with LF */
+    bytes answer, edited; /* edited: as text is */
+    bytes out;            /* edited, as the file has it */
     generation g;
     bool was_cut;         /* the answer ended for want of tokens */
 } edit;
@@ -78,13 +80,18 @@ static bool take_own(void *arg, int val, const char *value)
     }
 }
 
-/* ---- line ends ---- */
+/* ---- line ends, and the mark at the beginning ---- */
 
-/* The text without CR, when every line ends with CR LF. */
+static const char mark[] = "\xef\xbb\xbf";
+enum { MARK_BYTES = sizeof mark - 1 };
+
+/* The text without a mark, and without CR when every line ends with CR LF. */
 static int take_text(edit *e, cerium_error *err)
 {
     view in = {e->file.text.ptr, e->file.text.len};
     size_t n_feeds = 0, n_pairs = 0;
+    e->has_mark = in.len >= MARK_BYTES && memcmp(in.ptr, mark, MARK_BYTES) == 0;
+    if (e->has_mark) in = (view){in.ptr + MARK_BYTES, in.len - MARK_BYTES};
     for (size_t i = 0; i < in.len; i++) {
         n_feeds += in.ptr[i] == '\n';
         n_pairs += in.ptr[i] == '\n' && i > 0 && in.ptr[i - 1] == '\r';
@@ -100,9 +107,11 @@ static int take_text(edit *e, cerium_error *err)
     return status ? error_set(err, status, "no memory for %s", e->path) : CERIUM_OK;
 }
 
-static int put_cr_back(const edit *e, bytes *out)
+static int put_back(edit *e)
 {
-    out->max = 2 * (size_t)EDIT_FILE_BYTES_MAX;
+    bytes *out = &e->out;
+    out->max = 2 * (size_t)EDIT_FILE_BYTES_MAX + MARK_BYTES;
+    if (e->has_mark) RETURN_IF(bytes_append(out, mark, MARK_BYTES));
     for (size_t i = 0; i < e->edited.len; i++) {
         if (e->has_cr && e->edited.ptr[i] == '\n') RETURN_IF(bytes_append(out, "\r", 1));
         RETURN_IF(bytes_append(out, e->edited.ptr + i, 1));
@@ -363,26 +372,31 @@ static int check_weak(edit *e, const diff *d, cerium_error *err)
     return status;
 }
 
-static int show_and_apply(edit *e, cerium_error *err)
+/* Is it an edit that was asked for, and one that may be made? */
+static int check(edit *e, cerium_error *err)
 {
     diff d;
-    bytes out = {0};
     RETURN_IF(diff_open(&d, (view){e->text.ptr, e->text.len},
                         (view){e->edited.ptr, e->edited.len}, false, err));
     int status = check_size(e, &d, err);
     if (!status) status = check_weak(e, &d, err);
-    if (!status && e->apply) {
-        status = put_cr_back(e, &out);
-        if (status)
-            error_set(err, status, "no memory for %s", e->path);
-        else
-            status = apply_write(&e->file, (view){out.ptr, out.len}, err);
-    }
+    diff_close(&d);
+    return status;
+}
+
+/* The difference of the files as they are, marks and CR in it, so that patch takes it. */
+static int show_and_apply(edit *e, cerium_error *err)
+{
+    diff d;
+    RETURN_IF(check(e, err));
+    if (put_back(e)) return error_set(err, CERIUM_ERR_MEMORY, "no memory for %s", e->path);
+    const view was = {e->file.text.ptr, e->file.text.len}, now = {e->out.ptr, e->out.len};
+    RETURN_IF(diff_open(&d, was, now, false, err));
+    int status = e->apply ? apply_write(&e->file, now, err) : CERIUM_OK;
     if (!status && e->o.json)
         status = print_json(e, &d, err);
     else if (!status)
         diff_print(&d, e->path, stdout);
-    bytes_free(&out);
     diff_close(&d);
     return status;
 }
@@ -441,6 +455,7 @@ int program_edit(int argc, char **argv)
     if (n == 1 && isatty(STDIN_FILENO)) return usage_error("edit", "say what to do with the file");
     e.path = argv[optind];
     int status = apply_open(&e.file, e.path, &err);
+    if (!status && e.apply) status = apply_check(&e.file, &err);
     if (!status) status = take_text(&e, &err);
     if (!status) status = read_instruction(&e, argc, argv, &err);
     if (!status) status = guarding_open(&e.guarding, &e.o, &err);
@@ -454,5 +469,6 @@ int program_edit(int argc, char **argv)
     bytes_free(&e.text);
     bytes_free(&e.answer);
     bytes_free(&e.edited);
+    bytes_free(&e.out);
     return status ? failed(&err) : 0;
 }

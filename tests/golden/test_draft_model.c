@@ -2,8 +2,11 @@
  * same vocabulary and of another, right always, never and now and then, by steps and by requests,
  * alone, in a crowd and in a session that goes back and forth, on one to three threads, with few
  * pages, stopped in the middle, and with a context that is shorter than the text. */
+#include <unistd.h>
+
 #include "base/limits.h"
 #include "base/memory.h"
+#include "gguf/write.h"
 #include "steps.h"
 
 enum { ANSWER = 48, CROWD = 5 };
@@ -341,6 +344,33 @@ static void refused(const char *of, const char *by, const char *why)
     TEST_CHECK(memory_live() == before);
 }
 
+/* A file of a head alone, which is as far as opening looks at what cannot write. */
+static void make_file(const char *path, const char *arch, const char *not_causal)
+{
+    cerium_error err;
+    gguf_writer *w = NULL;
+    CHECK(gguf_writer_open(&w, path, &err) == 0);
+    gguf_write_string(w, "general.architecture", view_of(arch));
+    if (not_causal) gguf_write_bool(w, not_causal, false);
+    CHECK(gguf_writer_finish(&w, &err) == 0);
+}
+
+/* Encoders: of an architecture of their own, and of one that writes elsewhere. */
+static void test_no_decoder(void)
+{
+    char folder[] = "/tmp/cerium-draft-XXXXXX", path[64];
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/encoder.gguf", folder);
+    make_file(path, "bert", NULL);
+    refused("tests/golden/fixtures/llama.gguf", path, "architecture 'bert' is not supported");
+    make_file(path, "qwen2", "qwen2.attention.causal");
+    refused("tests/golden/fixtures/llama.gguf", path, "both directions");
+    make_file(path, "qwen2", NULL); /* it was not the file's being small */
+    refused("tests/golden/fixtures/llama.gguf", path, "qwen2.");
+    unlink(path);
+    rmdir(folder);
+}
+
 static void test_refused(void)
 {
     refused("tests/golden/fixtures/llama.gguf", "models/cerium-line.gguf", "more than the model");
@@ -410,5 +440,6 @@ int main(int argc, char **argv)
               "tests/golden/fixtures/gpt-oss-mxfp4.gguf", true); /* windows, experts */
     test_pair("models/cerium-line.gguf", "tests/golden/fixtures/qwen2-yarn.gguf", false);
     TEST_RUN(test_refused);
+    TEST_RUN(test_no_decoder);
     return unit_report("draft_model");
 }

@@ -84,6 +84,24 @@ sed 's/$/\r/' before > cr.c
 check 'CR LF is no hindrance' \
     run 'edit cr.c "fix it" --apply --form blocks --replay block && grep -q "a + b" cr.c'
 check 'CR LF stays' run '[ "$(grep -c "$(printf "\r")" cr.c)" = "$(wc -l < before)" ]'
+check 'CR LF is in the diff' run 'cp before cr.c && sed -i "s/\$/\r/" cr.c && cp cr.c p.c &&
+    edit cr.c "fix it" --form blocks --replay block && patch --binary -s p.c out &&
+    grep -q "a + b;$(printf "\\r")" p.c'
+mark=$(printf '\357\273\277')
+{ printf '%s' "$mark"; cat before; } > mark.c
+cp mark.c p.c
+check 'a byte order mark stays' run 'edit mark.c "fix it" --apply --replay whole &&
+    grep -q "^${mark}int add" mark.c && grep -q "a + b" mark.c &&
+    [ "$(grep -c "$mark" mark.c)" = 1 ]'
+check 'a byte order mark is in the diff' run 'patch -s p.c out && cmp -s p.c mark.c'
+printf '%s' "$(cat before)" > end.c
+check 'no line feed at the end stays none' run 'edit end.c "fix it" --apply --replay whole &&
+    grep -q "a + b" end.c && [ "$(tail -c 1 end.c)" = "}" ]'
+chmod 440 a.c
+check 'what is read-only is refused' refused "read-only" a.c "fix it" --apply --replay whole
+check 'what is read-only can be shown' run 'edit a.c "fix it" --replay whole && unchanged'
+check 'before it is computed' run '! edit a.c "fix it" --apply && grep -q "read-only" err'
+chmod 640 a.c
 # The file was read when the answer is asked for.
 changes_meanwhile() {
     mkfifo pipe

@@ -54,6 +54,84 @@ static void test_restart(void)
     check_restart(all_windows);
 }
 
+/* Until it has read so many blocks, and a moment longer: it must read no more. */
+static void wait_for_reader(kv_pool *pool, uint64_t n)
+{
+    kv_use use;
+    int tries = 0;
+    do {
+        usleep(1000);
+        kv_pool_measure(pool, &use);
+    } while (use.loaded < n && ++tries < 10000);
+    usleep(5000);
+    kv_pool_measure(pool, &use);
+    TEST_CHECK_THAT(use.loaded == n && use.lookups == 0, "%llu of %llu",
+                    (unsigned long long)use.loaded, (unsigned long long)n);
+    TEST_CHECK(kv_pool_is_sound(pool));
+}
+
+/* What two tenants left is in memory before they come, the newest first where not all may be. */
+static void test_unasked(void)
+{
+    int32_t tokens[400], other[400];
+    kv_use use;
+    windows = no_windows;
+    empty_kept_folder();
+    fill(tokens, 400, 1);
+    fill(other, 400, 2);
+    kv_pool *pool = open_kept(4, 0);
+    kv_sequence *seq[2] = {open_sequence(pool, 5), open_sequence(pool, 7)};
+    take(seq[0], 5, tokens, 330);
+    kv_sequence_rest(seq[0]);
+    wait_for_writer(pool, &use);
+    take(seq[1], 7, other, 300);
+    close_all(pool, seq, 2);
+
+    kept_warm_bytes = kept_bytes;
+    pool = open_kept(4, 0);
+    for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, i ? 7 : 5);
+    wait_for_reader(pool, 6 + 5);
+    TEST_CHECK(kv_sequence_adopt(seq[0], other, 300) == 0); /* that is the other's */
+    TEST_CHECK(!fetch(pool, 5, tokens, 400) && take(seq[0], 5, tokens, 400) == 330);
+    kv_sequence_rest(seq[0]);
+    wait_for_writer(pool, &use);
+    TEST_CHECK(take(seq[1], 7, other, 400) == 300);
+    close_all(pool, seq, 2);
+
+    kept_warm_bytes = 3 * size_of_block();
+    pool = open_kept(4, 0);
+    for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, i ? 7 : 5);
+    wait_for_reader(pool, 3);
+    kept_warm_bytes = 0;
+    TEST_CHECK(kv_sequence_adopt(seq[0], tokens, 400) == 0);
+    TEST_CHECK(kv_sequence_adopt(seq[1], other, 400) == 3 * KERNEL_PAGE);
+    TEST_CHECK(fetch_and_take(seq[1], pool, 7, other, 400) == 400);
+    close_all(pool, seq, 2);
+    windows = some_windows;
+}
+
+/* Half of the places stay free, whatever there is to read; with windows all of them. */
+static void test_unasked_leaves_room(void)
+{
+    static int32_t tokens[CONTEXT];
+    fill(tokens, CONTEXT, 1);
+    for (int i = 0; i < 2; i++) {
+        windows = i ? some_windows : no_windows;
+        empty_kept_folder();
+        kv_pool *pool = open_kept(1, 1);
+        kv_sequence *seq = open_sequence(pool, 1);
+        take(seq, 1, tokens, CONTEXT);
+        close_all(pool, &seq, 1);
+        kept_warm_bytes = kept_bytes;
+        pool = open_kept(1, 1);
+        kept_warm_bytes = 0;
+        seq = open_sequence(pool, 1);
+        wait_for_reader(pool, i ? 0 : CONTEXT / KERNEL_PAGE / 2);
+        TEST_CHECK(fetch_and_take(seq, pool, 1, tokens, CONTEXT) == CONTEXT);
+        close_all(pool, &seq, 1);
+    }
+}
+
 /* A third start finds what the first and the second wrote, in one file still. */
 static void test_goes_on_with_a_file(void)
 {
@@ -174,6 +252,7 @@ static void check_random(const uint32_t *with, uint32_t seed)
     random_state = seed;
     empty_kept_folder();
     for (int start = 0; start < 6; start++) {
+        kept_warm_bytes = start % 2 ? kept_bytes : 0;
         kv_pool *pool = open_kept(3, seed % 2 ? 1 : 0);
         kv_sequence *seq[3];
         for (uint32_t i = 0; i < 3; i++) seq[i] = open_sequence(pool, i % 2);
@@ -194,6 +273,7 @@ static void check_random(const uint32_t *with, uint32_t seed)
         close_all(pool, seq, 3);
         TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
     }
+    kept_warm_bytes = 0;
     TEST_CHECK_THAT(n_found > 100, "%u", n_found);
     windows = some_windows;
 }
@@ -233,6 +313,8 @@ int main(void)
 {
     make_kept_folder();
     TEST_RUN(test_restart);
+    TEST_RUN(test_unasked);
+    TEST_RUN(test_unasked_leaves_room);
     TEST_RUN(test_goes_on_with_a_file);
     TEST_RUN(test_more_than_memory);
     TEST_RUN(test_no_room_to_load);

@@ -1,5 +1,9 @@
 /* test_kv.c - the KV cache: what was computed is found again, by the right ones and with the right
  * bytes, windows are whole, and what is given up is what is worth least. */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/limits.h"
 #include "kv_marks.h"
 
 static void check_two_sequences(uint64_t head_bytes)
@@ -335,6 +339,46 @@ static void test_nothing_leaks(void)
     TEST_CHECK(memory_live() == before);
 }
 
+/* Whether the system gave memory to the page that is so many bytes behind a pool's first. */
+static bool is_ready(const uint8_t *first, size_t at)
+{
+    unsigned char is_there = 0;
+    const uintptr_t page = ((uintptr_t)first + at) & ~(uintptr_t)4095;
+    CHECK(mincore((void *)page, 4096, &is_there) == 0);
+    return is_there & 1;
+}
+
+/* Pages behind those that were ever used have their memory, and not many more. */
+static void test_memory_ahead(void)
+{
+    static int32_t tokens[CONTEXT];
+    const size_t size = (size_t)KV_POPULATE_BYTES * 4;
+    windows = no_windows;
+    kv_pool *pool = open_pool(2, size);
+    kv_sequence *seq = open_sequence(pool, 1);
+    fill(tokens, CONTEXT, 0);
+    TEST_CHECK(take(seq, 1, tokens, KERNEL_PAGE) == 0);
+    const uint8_t *first = kv_sequence_page(seq, 0, 0, 0).keys;
+    size_t used = is_ready(first, KV_POPULATE_BYTES - 8192) ? 0 : SIZE_MAX;
+    if (used) printf("kv: this system gives no memory ahead, which is not checked\n");
+    usleep(20000);
+    TEST_CHECK(used || !is_ready(first, KV_POPULATE_BYTES + 8192)); /* nothing is near it */
+    for (uint32_t i = 1; used < KV_POPULATE_BYTES; i++) {
+        fill(tokens, CONTEXT, i);
+        TEST_CHECK(compute(seq, 1, tokens, kv_sequence_adopt(seq, tokens, CONTEXT), CONTEXT) == 0);
+        const uint8_t *last = kv_sequence_page(seq, 0, 0, CONTEXT / KERNEL_PAGE - 1).keys;
+        used = (size_t)(last - first);
+    }
+    const size_t end = used + KV_AHEAD_BYTES;
+    for (int i = 0; used < SIZE_MAX && !is_ready(first, end - 8192) && i < 10000; i++) usleep(1000);
+    usleep(20000);
+    TEST_CHECK(used == SIZE_MAX || is_ready(first, end - 8192));
+    TEST_CHECK(used == SIZE_MAX || !is_ready(first, end + 3 * (size_t)MEMORY_HUGE_PAGE));
+    kv_sequence_close(&seq);
+    kv_pool_close(&pool);
+    windows = some_windows;
+}
+
 int main(void)
 {
     TEST_RUN(test_two_sequences);
@@ -348,5 +392,6 @@ int main(void)
     TEST_RUN(test_windows_bound_it);
     TEST_RUN(test_random);
     TEST_RUN(test_nothing_leaks);
+    TEST_RUN(test_memory_ahead);
     return unit_report("kv");
 }

@@ -1,0 +1,76 @@
+/* ahead.c - pages have their memory before they are used.
+ *
+ * The system gives memory when it is first touched, cleared, and where it gives huge pages that is
+ * up to 4 ms each, in which a pass stands still and hears no cancel.  So the first pages are
+ * touched at open, and a thread touches those that come next before they are used. */
+#include "base/limits.h"
+#include "base/memory.h"
+#include "cache/pool.h"
+
+static bool is_behind(const kv_group *group)
+{
+    return group->ready_bytes < group->pages_bytes &&
+           group->used_bytes + KV_AHEAD_BYTES > group->ready_bytes;
+}
+
+void kv_ahead_note(kv_pool *pool, kv_group *group, uint32_t page)
+{
+    const size_t end = ((size_t)page + 1) * group->page_bytes;
+    if (end <= group->used_bytes) return;
+    group->used_bytes = end;
+    if (pool->has_ahead && is_behind(group)) thread_bell_ring(&pool->ahead_bell);
+}
+
+/* Touch the next of a group that is behind. False: none is. */
+static bool touch(kv_pool *pool)
+{
+    kv_group *behind = NULL;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t g = 0; g < pool->n_groups && !behind; g++)
+        if (is_behind(&pool->groups[g])) behind = &pool->groups[g];
+    pthread_mutex_unlock(&pool->lock);
+    if (!behind) return false;
+    /* Nobody else changes where it is ready. */
+    size_t at = behind->ready_bytes, n = behind->pages_bytes - at;
+    if (n > MEMORY_HUGE_PAGE) n = MEMORY_HUGE_PAGE;
+    memory_populate(behind->pages + at, n);
+    pthread_mutex_lock(&pool->lock);
+    behind->ready_bytes = at + n;
+    pthread_mutex_unlock(&pool->lock);
+    return true;
+}
+
+static void *run(void *arg)
+{
+    kv_pool *pool = arg;
+    while (!atomic_load(&pool->closing)) {
+        uint32_t seen = atomic_load(&pool->ahead_bell.n_rings);
+        if (!touch(pool)) thread_bell_wait(&pool->ahead_bell, seen);
+    }
+    return NULL;
+}
+
+void kv_ahead_open(kv_pool *pool)
+{
+    bool is_small = true;
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        kv_group *group = &pool->groups[g];
+        size_t first = group->pages_bytes;
+        if (first > KV_POPULATE_BYTES) first = KV_POPULATE_BYTES;
+        memory_populate(group->pages, first);
+        group->ready_bytes = first;
+        is_small &= first == group->pages_bytes;
+    }
+    if (is_small) return;
+    /* Without it pages get their memory as they are used. */
+    pool->has_ahead = pthread_create(&pool->ahead, NULL, run, pool) == 0;
+}
+
+void kv_ahead_close(kv_pool *pool)
+{
+    if (!pool->has_ahead) return;
+    atomic_store(&pool->closing, true);
+    thread_bell_ring(&pool->ahead_bell);
+    pthread_join(pool->ahead, NULL);
+    pool->has_ahead = false;
+}
