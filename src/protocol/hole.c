@@ -26,6 +26,12 @@ static uint32_t indent_of(view line)
     return n;
 }
 
+static view code_of(view line)
+{
+    uint32_t n = indent_of(line);
+    return (view){line.ptr + n, line.len - n};
+}
+
 static bool has_word(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -128,9 +134,11 @@ static hole_end end_at(const hole *h, bool is_whole)
     view line = stripped((view){h->text.ptr + h->line, h->text.len - h->line});
     if (h->follow.len && (is_whole ? view_equal(line, h->follow) : begins(h->follow, line)))
         return HOLE_MET;
-    for (uint32_t i = 0; i < h->n_again; i++) {
+    for (uint32_t i = 0; i < h->n_again; i++) { /* there, or further in */
         view other = stripped(line_at(h, h->again[i]));
-        if (is_whole ? view_equal(line, other) : begins(other, line)) return HOLE_ROUND;
+        if (indent_of(line) < indent_of(other)) continue;
+        view a = code_of(line), b = code_of(other);
+        if (is_whole ? view_equal(a, b) : begins(b, a)) return HOLE_ROUND;
     }
     return HOLE_OPEN;
 }

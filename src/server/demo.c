@@ -63,6 +63,7 @@ static int take_event(demo *d)
         json_t *usage = json_object_get(event, "usage");
         d->n_tokens = (uint32_t)json_integer_value(json_object_get(usage, "output_tokens"));
         if (d->first_ns) print_speed(d);
+        else log_event(LOG_INFO, "demo", "reason=\"the model has nothing to add\"");
         d->over = true;
     } else if (type && !strcmp(type, "error")) {
         json_t *error = json_object_get(event, "error");

@@ -252,7 +252,7 @@ def check_completions(report, server):
 def check_confidence(report):
     """What the model finds improbable is held back, by the product of its tokens' shares."""
     hole = {"input_prefix": "def add(a, b):\n    ", "input_suffix": "\n\nprint(add(1, 2))\n",
-            "n_predict": 6, "token_healing": False}
+            "n_predict": 6, "token_healing": False, "one_block": False}
 
     def ask(server, path, **fields):
         status, _, text = server.request("POST", path, json.dumps(fields).encode())
@@ -296,6 +296,20 @@ def check_confidence(report):
                                                    "logprobs": 1})):
                 status, body = ask(server, path, **bad)
                 assert status == 400 and body["error"]["param"] == "min_confidence", body
+        with report.check("one_block: the same text, to the end of its block", server):
+            shorter = 0
+            for before in ("def f(x):\n    ", "class A:\n    def f(self):\n        ", "int main(",
+                           "    x = 1\n    ", "for i in range(3):\n    ", "import os\n"):
+                open_ = {"input_prefix": before, "input_suffix": "", "n_predict": 120}
+                _, whole = ask(server, "/infill", **open_, one_block=False)
+                _, block = ask(server, "/infill", **open_)
+                assert whole["content"].startswith(block["content"]), (whole, block)
+                ended = block["tokens_predicted"] < whole["tokens_predicted"]
+                assert not ended or block["stop_type"] == "eos", block
+                shorter += ended
+            assert shorter, whole
+            status, body = ask(server, "/infill", **open_, one_block=1)
+            assert status == 400 and body["error"]["param"] == "one_block", body
     with report.check("serve --min-confidence: of holes, where a request does not say"):
         with Server(args=["--min-confidence", "1"]) as server:
             assert ask(server, "/infill", **hole)[1]["content"] == ""

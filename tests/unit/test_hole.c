@@ -107,6 +107,9 @@ static void test_loops(void)
         {"    ", "", "x();\n    y();\n    x();\n    y();\n    x();", "x();\n    y();\n    x();",
          HOLE_ROUND},
         {"    int n = 0;\n    ", "", "int n = 0;\n", "", HOLE_ROUND},
+        {"while (n) {\n    ", "", "if (n) {\n        if (n) {\n", "if (n) {", HOLE_ROUND},
+        {"    ", "", "if a:\n        return x\n    return x\n",
+         "if a:\n        return x\n    return x", HOLE_OPEN},
         /* what the file does by itself */
         {"    f();\n    f();\n    ", "", "f();\n    g();", "f();\n    g();", HOLE_OPEN},
         /* brackets are not said twice by who closes two */
