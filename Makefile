@@ -177,7 +177,7 @@ fuzzed: $(FUZZ:%=$O/fuzz_%)
 run:
 	@tools/install_packages.sh build
 	@$(MAKE) $(ALL_JOBS) all
-	./cerium serve --repeat-penalty 1.15 --demo "$$(printf 'static int parse_number(const char *s)\n{\n    int n = 0;\n    ')"
+	./cerium serve --demo "$$(printf 'class Point:\n    def __init__(self, x, y):\n        self.x = x\n        ')"
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
 
 $O/bench_server: LIBS += -lssl -lcrypto
