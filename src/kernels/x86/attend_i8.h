@@ -32,7 +32,7 @@ typedef struct {
 
 static void fetch_lines(const void *at, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) __builtin_prefetch((const uint8_t *)at + LINE_BYTES * i);
+    for (uint32_t i = 0; i < n; i++) __builtin_prefetch((const uint8_t *)at + LINE_BYTES * i, 0, 2);
 }
 
 /* out[n] = sums[n] * scale + out[n] * c */

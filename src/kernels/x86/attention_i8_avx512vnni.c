@@ -41,7 +41,7 @@ tile(int32_t *restrict out, size_t out_stride, const int32_t *const *restrict wo
     for (uint32_t i = 0; i < n; i++, bytes += step, ahead += step) {
         __m512i x[4];
         UNROLL for (uint32_t t = 0; t < vectors; t++) {
-            __builtin_prefetch(ahead + 64 * t);
+            __builtin_prefetch(ahead + 64 * t, 0, 2);
             x[t] = load_ints(bytes + 64 * t);
         }
         UNROLL for (uint32_t r = 0; r < rows; r++) {
