@@ -123,22 +123,17 @@ static void begin_code(hole *h, char c)
 
 /* ---- bytes ---- */
 
-static bool begins(view line, view with)
-{
-    return with.len <= line.len && !memcmp(line.ptr, with.ptr, with.len);
-}
-
 /* What the line is as far as it came; the same, or its beginning. */
 static hole_end end_at(const hole *h, bool is_whole)
 {
     view line = stripped((view){h->text.ptr + h->line, h->text.len - h->line});
-    if (h->follow.len && (is_whole ? view_equal(line, h->follow) : begins(h->follow, line)))
+    if (h->follow.len && (is_whole ? view_equal(line, h->follow) : view_starts(h->follow, line)))
         return HOLE_MET;
     for (uint32_t i = 0; i < h->n_again; i++) { /* there, or further in */
         view other = stripped(line_at(h, h->again[i]));
         if (indent_of(line) < indent_of(other)) continue;
         view a = code_of(line), b = code_of(other);
-        if (is_whole ? view_equal(a, b) : begins(b, a)) return HOLE_ROUND;
+        if (is_whole ? view_equal(a, b) : view_starts(b, a)) return HOLE_ROUND;
     }
     return HOLE_OPEN;
 }
