@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Give a checkpoint more layers; what it computes stays the same.
+"""Give a checkpoint more layers, or wider ones; what it computes stays.
 
 A new layer is a copy of the one before it, with the two matrices that write
-to the residual stream at zero. `train.py --init` trains the result.
+to the residual stream at zero. New columns of a feed-forward network begin as
+train.py begins all of them, and what they write is zero as well. `train.py
+--init` trains the result.
 """
 
 import argparse
@@ -33,25 +35,57 @@ def grown(weights, after):
     return out
 
 
+def widened(weights, ffn):
+    """The weights with feed-forward networks of `ffn` columns."""
+    out = dict(weights)
+    for name, weight in weights.items():
+        if name.endswith((".gate.weight", ".up.weight")):
+            missing = ffn - weight.shape[0]
+            new = torch.randn(missing, weight.shape[1], dtype=weight.dtype)
+            new *= weight.shape[1] ** -0.5 / 2
+            out[name] = torch.cat((weight, new))
+        elif name.endswith(".down.weight"):
+            missing = ffn - weight.shape[1]
+            new = weight.new_zeros(weight.shape[0], missing)
+            out[name] = torch.cat((weight, new), dim=1)
+    return out
+
+
+def larger(old, after, ffn):
+    """A Decoder that computes what `old` does, with room to learn."""
+    config = Config(**{**old.config.as_dict(), "ffn": ffn,
+                       "layers": old.config.layers + len(after)})
+    model = Decoder(config)
+    model.load_state_dict(widened(grown(old.state_dict(), after), ffn))
+    return model
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--after", type=int, nargs="+", required=True,
+    parser.add_argument("--after", type=int, nargs="+", default=[],
                         metavar="LAYER", help="layers, from 0, to put one "
                         "behind")
+    parser.add_argument("--ffn", type=int, metavar="N", help="columns of the "
+                        "feed-forward networks (default: as many as it has)")
+    parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    state = checkpoint.load(args.checkpoint)
-    config = Config(**state["config"])
-    old = Decoder(config)
-    old.load_state_dict(state["weights"])
-    config.layers += len(args.after)
-    model = Decoder(config)
-    model.load_state_dict(grown(state["weights"], set(args.after)))
+    torch.manual_seed(args.seed)
+    old = checkpoint.load_model(args.checkpoint)
+    after, ffn = set(args.after), args.ffn or old.config.ffn
+    if ffn < old.config.ffn:
+        parser.error(f"{args.checkpoint} has {old.config.ffn} columns: "
+                     "prune.py takes some away")
+    if not after <= set(range(old.config.layers)):
+        parser.error(f"{args.checkpoint} has layers 0 to "
+                     f"{old.config.layers - 1}")
+    model = larger(old, after, ffn)
     ids = torch.arange(64)[None]
     assert torch.allclose(old.logits(ids), model.logits(ids), atol=1e-4)
     checkpoint.save(args.out, model)
-    print(f"{config.layers} layers, {model.parameter_count():,} parameters")
+    print(f"{model.config.layers} layers, {model.parameter_count():,} "
+          "parameters")
 
 
 if __name__ == "__main__":

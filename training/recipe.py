@@ -25,6 +25,8 @@ HERE = Path(__file__).parent
 SIZES = {
     "5m": {"layers": 4, "width": 256, "heads": 4, "kv_heads": 2, "ffn": 768,
            "vocab": 8192},
+    "10m": {"layers": 8, "width": 256, "heads": 4, "kv_heads": 2, "ffn": 1024,
+            "vocab": 8192},
     "11m": {"layers": 5, "width": 384, "heads": 6, "kv_heads": 2,
             "ffn": 1024, "vocab": 8192},
     "31m": {"layers": 8, "width": 512, "heads": 8, "kv_heads": 2,
@@ -34,8 +36,8 @@ DEVICES = {
     "cpu": {"batch": 8192, "micro": 1024, "chunk": 256, "workers": 2},
     "cuda": {"batch": 131072, "micro": 65536, "chunk": 8192, "workers": 1},
 }
-STEPS = ["fetch", "build", "tokenizer", "pack", "init", "train", "evaluate",
-         "export", "check", "lines"]
+STEPS = ["fetch", "build", "tokenizer", "pack", "init", "grow", "train",
+         "evaluate", "export", "check", "lines"]
 
 
 def flags(options):
@@ -50,6 +52,7 @@ def plan(args):
     corpus, tokens = work / "corpus", work / "tokens"
     tokenizer, run = work / "tokenizer.json", work / "run"
     checkpoint, start = run / "checkpoint.pt", work / "start.pt"
+    grown = work / "grown.pt"
     texts = ["--corpus", corpus, "--tokenizer", tokenizer]
     rows = [str(row) for row in args.rows]
 
@@ -62,7 +65,7 @@ def plan(args):
              "--tokens", tokens, "--tokenizer", tokenizer,
              "--held-out", corpus / "held_out.jsonl", "--out", run]
     if args.init:
-        train += ["--init", start]
+        train += ["--init", grown if args.after else start]
     steps = [
         # Downloads are for the corpus alone: not missed where that is.
         ("fetch", corpus / "train.jsonl",
@@ -86,6 +89,10 @@ def plan(args):
         ("lines", None, ["fill_lines.py", out, "--held-out",
                          corpus / "held_out.jsonl"]),
     ]
+    if args.init and args.after:
+        steps.insert(4, ("grow", grown, [
+            "grow.py", start, grown, "--after", *map(str, args.after),
+            *flags({"ffn": size["ffn"]})]))
     if args.init:
         steps.insert(4, ("init", start, ["import_gguf.py", args.init, start]))
     return steps
@@ -109,6 +116,8 @@ def main():
     add("--minutes", type=float, default=100, help="of training")
     add("--init", type=Path, metavar="GGUF", help="a model of this size to go "
         "on with; its vocabulary is kept")
+    add("--after", type=int, nargs="+", default=[], metavar="LAYER",
+        help="that model is smaller: put a layer behind each of these")
     add("--exclude", nargs="*", default=[], metavar="JSONL",
         help="evaluation sets that training text must not copy")
     add("--rows", type=int, nargs="+", default=[512, 8192],
@@ -123,6 +132,8 @@ def main():
     add("--to", dest="last", choices=STEPS, metavar="STEP", default="lines")
     add("--dry-run", action="store_true", help="print the commands alone")
     args = parser.parse_args()
+    if args.after and not args.init:
+        parser.error("--after says how a model of --init grows")
     anew = False
     for step, made, words in plan(args):
         if STEPS.index(step) > STEPS.index(args.last):

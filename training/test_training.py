@@ -21,6 +21,7 @@ import torch.nn.functional as F
 import checkpoint
 import distill
 import export_gguf
+import grow
 import import_gguf
 import pass_rate
 from model import QUERIES, Config, Decoder, attend, mean_loss
@@ -149,6 +150,24 @@ def test_pruning_keeps_what_works():
         small = pruned(whole, seen, 2, 32, 32)
         assert small.parameter_count() < whole.parameter_count() * 0.75
         assert close(small.logits(ids), want)
+
+
+def test_growing_changes_nothing():
+    """More layers and columns, the same logits, and all of them learn."""
+    model, ids = random_model(), text()
+    large = grow.larger(model, {0, 2}, 64)
+    assert large.config.layers == 5 and large.config.ffn == 64
+    assert close(large.logits(ids), model.logits(ids))
+    for _ in range(2):  # what reads a zero has no gradient until it is none
+        large.zero_grad()
+        large.logits(ids).logsumexp(-1).mean().backward()
+        with torch.no_grad():
+            for p in large.parameters():
+                p -= 0.01 * p.grad
+    still = [n for n, p in large.named_parameters() if not p.grad.any()]
+    assert not still, still
+    columns = large.blocks[0].gate.weight.grad[48:]
+    assert columns.any(dim=1).all()
 
 
 def test_narrow_models_come_close():
