@@ -37,4 +37,6 @@ done
 version=$(sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
 check "cerium --version is that of the header" test "$(./cerium --version)" = "cerium $version"
 check "the changelog has the version" grep -q "$version" CHANGELOG.md
+rules=$(./cerium scan --test-rules 2>&1 | sed -n 's/^rules: \([0-9]* rules\),.*/\1/p')
+check "README counts the watchdog's rules, ${rules:-none}" grep -q "${rules:-no count}" README.md
 report docs
