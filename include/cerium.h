@@ -159,6 +159,8 @@ typedef struct {
     const char *kv_type;         /* what keys and values are kept in: "i8", "f16" or "f32" */
     const char *chat_form;       /* "chatml", "harmony", ...; "" when the model has none */
     bool fill_in_middle;         /* the vocabulary has fill-in-the-middle tokens */
+    float pointer;               /* cerium_sampling.pointer that the file asks for where holes and
+                                    lines are filled (docs/formats.md); 0 of most models */
     uint32_t threads;
     uint32_t n_vocab;
     uint32_t n_layers;
@@ -408,8 +410,9 @@ typedef struct {
 /* ---- Section - Sessions: one token timeline ---- */
 
 /** How a token is chosen. Zero-initialised, it is greedy. The order is: repetition penalty,
- * temperature, top-k, top-p, min-p, draw. The draw at a position depends on the seed, the position
- * and the logits alone, so the same seed gives the same text on every machine. */
+ * temperature, top-k, top-p, min-p, draw; before them the mixture of `pointer`. The draw at a
+ * position depends on the seed, the position and the logits alone, so the same seed gives the same
+ * text on every machine. */
 typedef struct {
     float temperature;           /* 0 = greedy */
     float top_p;                 /* (0, 1]; 0 and 1 = off */
@@ -417,6 +420,9 @@ typedef struct {
     float repetition_penalty;    /* 0 and 1 = off; above 1 discourages */
     uint32_t repetition_tokens;  /* look back so many tokens; 0 = 64 */
     uint32_t top_k;              /* 0 = off */
+    float pointer;               /* [0, 1]; 0 = off; above, the model's probabilities are mixed with
+                                    what the timeline has behind earlier places like this one: for
+                                    small models (cerium_engine_info.pointer) */
     uint64_t seed;
     const char *const *stops;    /* [n_stops] generation ends before any of these texts */
     uint32_t n_stops;            /* at most CERIUM_STOPS_MAX */
@@ -438,7 +444,8 @@ typedef enum {
 typedef struct {
     uint32_t n_tokens;                       /* 1..CERIUM_STEP_TOKENS_MAX */
     int32_t tokens[CERIUM_STEP_TOKENS_MAX];
-    float logprobs[CERIUM_STEP_TOKENS_MAX];  /* natural log, of the model's own distribution;
+    float logprobs[CERIUM_STEP_TOKENS_MAX];  /* natural log, of the model's own distribution
+                                                (with pointer, of the mixture);
                                                 0 unless asked for */
     cerium_stop stop;
     const char *text;                        /* [text_len] bytes that are safe to show: whole
@@ -580,7 +587,8 @@ CERIUM_API CERIUM_CHECKED int cerium_session_guide(cerium_session *session,
 CERIUM_API CERIUM_CHECKED int cerium_engine_prepare_guides(cerium_engine *engine,
                                                            cerium_error *err);
 
-/** The newest logits: after a sync those after the last token, after a step those it sampled from.
+/** The newest logits: after a sync those after the last token, after a step those it sampled from,
+ * without its mixture.
  * After a step or a request without logprobs, tokens that could not be chosen may have -INFINITY
  * here: see cerium_engine_config.head.
  * float[*n_vocab], owned by the session; NULL before a sync. */

@@ -83,6 +83,8 @@ def add_tokenizer(writer, path):
     # How pack.py writes its examples; readers that do not know the key ask
     # in the other order.
     writer.add_bool("cerium.fim_suffix_first", True)
+    # So small a model fills holes better with what the file says.
+    writer.add_float32("cerium.pointer", 1.0)
     for key, token in FIM_TOKENS.items():
         writer.add_uint32(f"tokenizer.ggml.{key}_token_id", special[token])
 

@@ -196,6 +196,8 @@ static int read_vocabulary(cerium_engine *e, cerium_error *err)
     }
     e->chat = chat_detect(e->tokens);
     e->infill = infill_detect(e->tokens);
+    gguf_get_f32(e->file, "cerium.pointer", &e->pointer);
+    if (!(e->pointer > 0 && e->pointer <= 1)) e->pointer = 0; /* and not-a-number */
     return CERIUM_OK;
 }
 
@@ -343,6 +345,7 @@ void cerium_engine_close(cerium_engine **engine)
     if (!e->beside) team_close(&e->workers);
     kv_pool_close(&e->pool);
     mask_vocabulary_close(&e->vocabulary);
+    pointer_vocabulary_close(&e->words);
     workspace_close(&e->workspace);
     recall_close(&e->recall);
     tokenizer_close(&e->tokens);
@@ -415,6 +418,7 @@ void cerium_engine_describe(const cerium_engine *e, cerium_engine_info *info)
         .kv_type = kernel_kv_name(e->kv_type),
         .chat_form = e->chat.name,
         .fill_in_middle = e->infill.order != INFILL_NONE,
+        .pointer = e->pointer,
         .threads = team_n_workers(e->workers),
         .n_vocab = e->n_vocab,
         .n_layers = model_program(e->model)->shape.n_layers,

@@ -18,6 +18,7 @@
 #include "gguf/gguf.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
+#include "sampling/pointer.h"
 #include "sampling/sampler.h"
 #include "sampling/stop.h"
 #include "speculation/drafter.h"
@@ -103,6 +104,8 @@ struct cerium_engine {
 
     scheduler *_Atomic scheduler; /* NULL before the first request */
     mask_vocabulary *vocabulary; /* NULL before the first guide; under lock until it is there */
+    pointer_vocabulary *words;   /* the same, of pointers */
+    float pointer;               /* what the file asks for, [0, 1] */
 };
 
 struct cerium_session {
@@ -132,6 +135,7 @@ struct cerium_session {
     uint32_t n_shown;            /* of what stops hold back, what was shown before a resume */
     char *text;                  /* what the last step may show */
     guide *guide;                /* of steps; NULL = free */
+    pointer *pointer;            /* of the timeline; NULL before sampling first asks for it */
     uint32_t answer_at, n_answer; /* where in the timeline an answer stands that is gone on with */
     int32_t avoid[CERIUM_AVOID_MAX]; /* [n_avoid] openings that are not to be sampled, -1 between */
     uint32_t n_avoid;
@@ -251,6 +255,15 @@ CERIUM_CHECKED int answer_resume_guide(const cerium_session *s, guide *g, cerium
 const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place);
 /* The timeline grew by this token. */
 void answer_follow(cerium_session *s, int32_t token);
+
+/* ---- points.c ---- */
+
+/* What choices by sampling need beside logits; NULL: greedy.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int session_need_pointer(cerium_session *s, const cerium_sampling *sampling,
+                                        cerium_error *err);
+/* The logits after n tokens of the timeline that sampling chooses from. */
+const float *session_mix(cerium_session *s, const cerium_sampling *sampling, const float *logits,
+                         uint32_t n);
 
 /* ---- step.c ---- */
 

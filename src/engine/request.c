@@ -273,6 +273,7 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
     if (!s || !q || (!q->tokens && q->n_tokens))
         return error_set(err, CERIUM_ERR_ARGUMENT, "no session, request or prompt");
     RETURN_IF(check(s, q, err));
+    RETURN_IF(session_need_pointer(s, q->sampling, err));
     RETURN_IF(need_scheduler(s->engine, err));
     guide *guide_ = NULL;
     int status;

@@ -160,6 +160,7 @@ void cerium_session_close(cerium_session **session)
     guide_close(&s->guide);
     memory_free(s->drafter_memory);
     memory_free(s->avoid_mask);
+    pointer_close(&s->pointer);
     memory_free(s);
     *session = NULL;
 }

@@ -113,14 +113,15 @@ uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *samp
     for (uint32_t i = 0; i <= n_drafts; i++, logits += e->logits_stride) {
         uint32_t n = s->n_tokens + i;
         chosen_token *to = &chosen[i];
+        const float *mixed = session_mix(s, sampling, logits, n);
         /* The choice is made as ever: a script costs what it stands for. */
-        to->token = choose_at(s, scratch, sampling, script ? NULL : g, logits, i);
+        to->token = choose_at(s, scratch, sampling, script ? NULL : g, mixed, i);
         if (script) to->token = script[i];
         to->logprob = 0;
         if (sampling && sampling->logprobs)
-            to->logprob = sampler_logprob(logits, e->n_vocab, spelled, to->token);
+            to->logprob = sampler_logprob(mixed, e->n_vocab, spelled, to->token);
         to->n_top = 0;
-        if (n_top) to->n_top = (uint32_t)sampler_top(logits, e->n_vocab, top + i * n_top, n_top);
+        if (n_top) to->n_top = (uint32_t)sampler_top(mixed, e->n_vocab, top + i * n_top, n_top);
         s->tokens[n] = to->token;
         if (i == n_drafts || drafts[i] != to->token) return i + 1;
     }

@@ -135,6 +135,7 @@ int cerium_session_step(cerium_session *s, const cerium_sampling *sampling, ceri
     if (s->n_tokens == s->context_tokens)
         return error_set(err, CERIUM_ERR_CAPACITY, "the context of %u tokens is full",
                          s->context_tokens);
+    RETURN_IF(session_need_pointer(s, sampling, err));
     RETURN_IF(session_begin_call(s, err));
     step_choice choice;
     choice.sampling = sampling;

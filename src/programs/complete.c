@@ -19,6 +19,8 @@ static const char help[] =
     "      --context-file F  a file that the model may look at; may be given several times\n"
     "      --repo NAME       name of the repository\n"
     "      --no-healing      a completion begins behind the last token before it, not within one\n"
+    "      --pointer X       mix in what the file has behind places like this one: 0 (not) to 1\n"
+    "                        (default: as the model file says; 1 for the bundled one)\n"
     "      --show            show the completion in its place\n"
     "      --json            {\"text\", \"tokens\", \"stop\", ...} on standard output\n"
     "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
@@ -33,7 +35,7 @@ static const char help[] =
     "example: cerium complete src/base/memory.c:42 --lines 3\n";
 
 enum { OWN_LINES = OPTION_OWN, OWN_CONTEXT, OWN_REPO, OWN_SHOW, OWN_QUIET, OWN_CONFIDENCE,
-       OWN_NO_HEALING };
+       OWN_NO_HEALING, OWN_POINTER };
 enum { FILE_BYTES_MAX = 64 << 20, CONTEXT_FILES_MAX = 32, SHOW_LINES = 4 };
 enum { BEFORE_BYTES = 64 << 10 }; /* of the file, that the watchdog looks at */
 
@@ -45,6 +47,7 @@ typedef struct {
     bool measured;         /* --min-confidence was given: */
     double confidence_min; /* what is shown at least has */
     double logprob;        /* of the tokens so far, in all */
+    double pointer;        /* below 0: as the model file says */
     const char *repo;
     const char *context_paths[CONTEXT_FILES_MAX];
     bytes context_texts[CONTEXT_FILES_MAX];
@@ -74,6 +77,8 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_NO_HEALING:
         c->whole_tokens = true;
         return true;
+    case OWN_POINTER:
+        return option_f64(value, 0, 1, &c->pointer);
     case OWN_REPO:
         c->repo = value;
         return true;
@@ -282,6 +287,7 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
     size_t n = 0;
     generation g = {0};
     cerium_engine_describe(engine, &info);
+    c->o.sampling.pointer = c->pointer < 0 ? info.pointer : (float)c->pointer;
     if (c->o.n_tokens >= info.context_tokens_max)
         return error_set(err, CERIUM_ERR_ARGUMENT, "-n %u: the context has %u tokens",
                          c->o.n_tokens, info.context_tokens_max);
@@ -329,11 +335,12 @@ int program_complete(int argc, char **argv)
         {"context-file", required_argument, NULL, OWN_CONTEXT},
         {"repo", required_argument, NULL, OWN_REPO},
         {"no-healing", no_argument, NULL, OWN_NO_HEALING},
+        {"pointer", required_argument, NULL, OWN_POINTER},
         {"show", no_argument, NULL, OWN_SHOW},
         {"quiet", no_argument, NULL, OWN_QUIET},
         {"min-confidence", required_argument, NULL, OWN_CONFIDENCE},
     };
-    static completion c = {.o = {.n_tokens = 64}, .lines = 1};
+    static completion c = {.o = {.n_tokens = 64}, .lines = 1, .pointer = -1};
     cerium_error err;
     cerium_engine *engine = NULL;
     RETURN_IF(options_parse(&c.o, argc, argv, OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON |

@@ -22,6 +22,8 @@ static const char help[] =
     "                      1000; with --against)\n"
     "      --window N      tokens that the model sees (default 1024, at most the context)\n"
     "      --precision X   that the threshold of confidence is for (default 0.5)\n"
+    "      --pointer X     lines mix in what stands behind places like theirs: 0 (not) to 1\n"
+    "                      (default: as the model file says)\n"
     "      --answers FILE  write what the model wrote, as JSON Lines\n"
     "      --seed N        of the lines that are drawn and of the intervals (default 7)\n"
     "      --json          figures for a program\n"
@@ -31,7 +33,7 @@ static const char help[] =
 
 enum {
     OWN_SET = OPTION_OWN, OWN_AGAINST, OWN_LINES, OWN_BYTES, OWN_TOKENS, OWN_WINDOW,
-    OWN_PRECISION, OWN_ANSWERS, OWN_SEED, OWN_WITHIN, OWN_NO_HEALING,
+    OWN_PRECISION, OWN_ANSWERS, OWN_SEED, OWN_WITHIN, OWN_NO_HEALING, OWN_POINTER,
 };
 enum { LINE_TOKENS = 48, CURVE_POINTS = 10 };
 
@@ -59,6 +61,7 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_LINES: return option_u32(value, 0, 1 << 20, &e->n_lines);
     case OWN_WITHIN: e->within = true; return true;
     case OWN_NO_HEALING: e->run.unhealed = true; return true;
+    case OWN_POINTER: return option_f64(value, 0, 1, &e->run.pointer);
     case OWN_BYTES: return option_bytes(value, &e->run.bytes);
     case OWN_TOKENS: return option_u32(value, 1, 1 << 24, &e->run.n_likeliest);
     case OWN_WINDOW: return option_u32(value, 2 * LINE_TOKENS, 1 << 24, &e->run.window);
@@ -344,11 +347,12 @@ int program_eval(int argc, char **argv)
         {"seed", required_argument, NULL, OWN_SEED},
         {"within", no_argument, NULL, OWN_WITHIN},
         {"no-healing", no_argument, NULL, OWN_NO_HEALING},
+        {"pointer", required_argument, NULL, OWN_POINTER},
     };
     evaluation e = {.n_lines = 200, .precision = 0.5};
     cerium_error err;
     e.run = (eval_options){.window = 1024, .line_tokens = LINE_TOKENS, .n_likeliest = 1000,
-                           .bytes = 200 << 10, .seed = 7};
+                           .bytes = 200 << 10, .seed = 7, .pointer = -1};
     RETURN_IF(options_parse(&e.o, argc, argv, OPTIONS_ENGINE | OPTIONS_JSON, own, ARRAY_LEN(own),
                             take_own, &e, help));
     if (!e.set_path || optind < argc) return usage_error("eval", "name what to measure on: --set");

@@ -13,6 +13,7 @@ typedef struct {
     const cerium_engine *engine;
     cerium_session *session;
     float *logprobs; /* [window] */
+    float pointer;
     cerium_error *err;
 } runner;
 
@@ -134,7 +135,8 @@ static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max
 static int write_line(runner *r, const int32_t *tokens, size_t n, view opening, eval_result *out)
 {
     const cerium_resume begin = {.opening = opening.ptr, .n_opening = opening.len};
-    const cerium_sampling sampling = {.logprobs = true, .step_tokens_max = 1};
+    const cerium_sampling sampling = {.logprobs = true, .step_tokens_max = 1,
+                                      .pointer = r->pointer};
     cerium_step step = {0};
     double logprob = 0;
     bool over = false;
@@ -231,7 +233,10 @@ static int note_likeliest(runner *r)
 int eval_run_model(eval_run *run, const eval_set *set, const eval_options *o,
                    const cerium_engine *engine, cerium_session *session, cerium_error *err)
 {
-    runner r = {run, set, o, engine, session, NULL, err};
+    cerium_engine_info info;
+    cerium_engine_describe(engine, &info);
+    runner r = {run, set, o, engine, session, NULL,
+                o->pointer < 0 ? info.pointer : (float)o->pointer, err};
     *run = (eval_run){0};
     r.logprobs = memory_zalloc(o->window, sizeof *r.logprobs);
     run->bits = memory_zalloc(set->n, sizeof *run->bits);

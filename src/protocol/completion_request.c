@@ -108,6 +108,15 @@ static int confidence_parse(parser *p)
     return CERIUM_OK;
 }
 
+/* Who fills a hole gets what the model file asks for. */
+static int pointer_parse(parser *p)
+{
+    double pointer = p->r->fill_in ? p->defaults->pointer : 0;
+    RETURN_IF(field_number(p, NULL, p->root, "pointer", 0, 1, &pointer));
+    p->r->sampling.pointer = (float)pointer;
+    return CERIUM_OK;
+}
+
 static int healing_parse(parser *p)
 {
     bool heals = true;
@@ -149,6 +158,7 @@ int completion_parse(parser *p)
     r->sampling.logprobs = logprobs >= 0;
     r->top_logprobs = logprobs > 0 ? (uint32_t)logprobs : 0;
     RETURN_IF(suffix_parse(p));
+    RETURN_IF(pointer_parse(p));
     return confidence_parse(p);
 }
 
@@ -225,6 +235,7 @@ int infill_parse(parser *p)
                                   "tokens for it. Load a code model that has them.");
     r->fill_in = true;
     RETURN_IF(confidence_parse(p));
+    RETURN_IF(pointer_parse(p));
     RETURN_IF(healing_parse(p));
     RETURN_IF(field_bool(p, NULL, p->root, "one_block", &one_block));
     r->beyond_block = !one_block;

@@ -125,7 +125,8 @@ void protocol_cache_close(protocol_cache **cache); /* requests may live longer *
 typedef struct {
     cerium_sampling sampling;
     bool has_chat_form;
-    bool fills_in;                    /* the model can fill in the middle */
+    bool fills_in;                    /* the model can fill in the middle, */
+    float pointer;                    /* and then with so much of cerium_sampling.pointer */
     double confidence_min;            /* of completions that fill in */
     /* The item of an item_reference, borrowed until the request is freed; NULL: not known.  The
      * function itself may be NULL. */

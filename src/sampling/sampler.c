@@ -59,6 +59,8 @@ int sampler_validate(const cerium_sampling *sampling, cerium_error *err)
     if (!in_range(sampling->min_p, 0, 1) || sampling->min_p == 1)
         return error_set(err, bad, "min_p %g: must be at least 0 and below 1",
                          (double)sampling->min_p);
+    if (!in_range(sampling->pointer, 0, 1))
+        return error_set(err, bad, "pointer %g: must be 0 (off) to 1", (double)sampling->pointer);
     if (sampling->repetition_penalty != 0 && !in_range(sampling->repetition_penalty, 1e-3f, 1e3f))
         return error_set(err, bad, "repetition_penalty %g: must be 0 (off) or 0.001 to 1000",
                          (double)sampling->repetition_penalty);
@@ -250,6 +252,7 @@ static float penalty_of(const cerium_sampling *sampling)
 
 uint32_t sampler_best(const cerium_sampling *sampling)
 {
+    if (sampling && sampling->pointer > 0) return 0; /* a mixture is of all */
     return is_greedy(sampling) ? 1 : sampling->top_k;
 }
 

@@ -201,14 +201,15 @@ static int read_limits(protocol_request *r, protocol_error *e)
     return CERIUM_OK;
 }
 
-static int read_confidence(protocol_request *r, double standard, protocol_error *e)
+static int read_share(const json_t *root, const char *key, double standard, double *out,
+                      protocol_error *e)
 {
-    json_t *least = json_object_get(r->root, "min_confidence");
-    r->confidence_min = standard;
-    if (!least || json_is_null(least)) return CERIUM_OK;
-    double x = json_is_number(least) ? json_number_value(least) : -1;
-    if (!(x >= 0 && x <= 1)) return bad(e, "min_confidence", "is 0 to 1");
-    r->confidence_min = x;
+    const json_t *value = json_object_get(root, key);
+    *out = standard;
+    if (!value || json_is_null(value)) return CERIUM_OK;
+    double x = json_is_number(value) ? json_number_value(value) : -1;
+    if (!(x >= 0 && x <= 1)) return bad(e, key, "is 0 to 1");
+    *out = x;
     return CERIUM_OK;
 }
 
@@ -217,6 +218,7 @@ static int read_request(server *s, protocol_request *r, protocol_error *e)
     cerium_infill *in = &r->infill;
     size_t path_len, words_len;
     const char *path, *words;
+    double pointer;
     r->api = PROTOCOL_INFILL;
     r->stream = true;
     r->fill_in = true;
@@ -229,7 +231,10 @@ static int read_request(server *s, protocol_request *r, protocol_error *e)
     RETURN_IF(read_string(r->root, "suffix", &in->suffix, &in->suffix_len, e));
     RETURN_IF(read_string(r->root, "path", &path, &path_len, e));
     RETURN_IF(read_string(r->root, "cerium_guard", &words, &words_len, e));
-    RETURN_IF(read_confidence(r, s->defaults.confidence_min, e));
+    RETURN_IF(read_share(r->root, "min_confidence", s->defaults.confidence_min,
+                         &r->confidence_min, e));
+    RETURN_IF(read_share(r->root, "pointer", (double)s->defaults.pointer, &pointer, e));
+    r->sampling.pointer = (float)pointer;
     r->guard = words_len ? words : NULL;
     in->path = path_len ? path : NULL;
     return read_limits(r, e);

@@ -141,6 +141,7 @@ int server_open(server **out, const server_config *config, cerium_error *err)
     s->defaults = (protocol_defaults){.sampling = config->sampling,
                                       .has_chat_form = s->info.chat_form[0] != 0,
                                       .fills_in = s->info.fill_in_middle,
+                                      .pointer = s->info.pointer,
                                       .confidence_min = config->confidence_min,
                                       .find_item = find_item,
                                       .user = s};

@@ -46,6 +46,7 @@ static void make_repeating(job *j, uint32_t round)
     if (round % 3 == 2) j->sampling.temperature = 1.5f, j->sampling.top_k = 3;
     if (round % 5 == 2) j->sampling.repetition_penalty = 1.3f;
     if (round % 5 == 3) j->sampling.top_p = 0.7f;
+    if (round % 4 == 1) j->sampling.pointer = 0.8f; /* a text that changes as drafts are judged */
     j->sampling.logprobs = round % 2;
 }
 

@@ -296,6 +296,24 @@ def check_confidence(report):
                                                    "logprobs": 1})):
                 status, body = ask(server, path, **bad)
                 assert status == 400 and body["error"]["param"] == "min_confidence", body
+        with report.check("pointer: as the file says, as asked, and what is no share", server):
+            names = {"prompt": "total = count(words)\nprint(total)\nother = count(", "suffix": "\n",
+                     "max_tokens": 3, "logprobs": 0, "token_healing": False}
+
+            def logprobs(**fields):
+                _, answer = ask(server, "/v1/completions", **{**names, **fields})
+                return answer["choices"][0]["logprobs"]["token_logprobs"]
+            assert logprobs() == logprobs(pointer=1) != logprobs(pointer=0)
+            assert logprobs(suffix=None) == logprobs(suffix=None, pointer=0)  # no hole, no default
+            assert logprobs(suffix=None) != logprobs(suffix=None, pointer=0.5)
+            asked = {"input_prefix": names["prompt"], "input_suffix": "\n", "n_predict": 3}
+            told = [ask(server, "/infill", **asked, min_confidence=1e-9, **more)[1]["confidence"]
+                    for more in ({}, {"pointer": 1}, {"pointer": 0})]
+            assert told[0] == told[1] != told[2], told
+            for path, bad in (("/infill", {**asked, "pointer": 1.5}),
+                              ("/v1/completions", {**names, "pointer": "all"})):
+                status, body = ask(server, path, **bad)
+                assert status == 400 and body["error"]["param"] == "pointer", body
         with report.check("one_block: a text that goes round ends, unless it is to go on", server):
             round_ = {"input_prefix": "int i" + ", j" * 30 + ",", "n_predict": 100}
             _, whole = ask(server, "/infill", **round_, one_block=False)

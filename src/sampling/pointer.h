@@ -1,0 +1,60 @@
+/* pointer.h - what followed the same words before: a mixture of a model's next token with what its
+ * own text has behind earlier places like this one.
+ *
+ * A small model sees a name once and does not know it; the text does.  With l the length of the
+ * longest run of tokens that stands before the next one and stood somewhere before,
+ *
+ *     p(t) = (1 - share(l)) p_model(t) + share(l) p_text(t)
+ *
+ * where p_text counts what came behind the latest POINTER_PLACES places that end with the same
+ * token, those with the longest run most.  Pointer sentinel mixtures are such (Merity et al.,
+ * arXiv:1609.07843), with a learned share; that of the longest context is the older way of caches
+ * in models of code (Hellendoorn and Devanbu, FSE 2017).  It is a function of the tokens before
+ * and of the logits, with the same bits on every machine, so drafts are judged by it as by logits.
+ *
+ * Whether a line ends or the hole that it fills does, earlier places do not know: of a token with a
+ * line break the text says what stands before the break, and the model how it ends. */
+#ifndef SAMPLING_POINTER_H
+#define SAMPLING_POINTER_H
+
+#include "base/base.h"
+
+enum {
+    POINTER_PLACES = 64, /* that are looked at, the latest first */
+    POINTER_RUN_MAX = 16 /* tokens that are compared */
+};
+
+typedef enum {
+    POINTER_TEXT,
+    POINTER_END,   /* ends an answer: where a line break might stand */
+    POINTER_SEAM,  /* no text, and what stands before it goes on behind it */
+    POINTER_BREAK, /* no text goes on across it */
+} pointer_kind;
+
+/* A token of the vocabulary.  text: of those that are POINTER_TEXT. */
+typedef struct {
+    view text;
+    pointer_kind kind;
+} pointer_token;
+
+typedef struct pointer_vocabulary pointer_vocabulary; /* immutable: any thread */
+typedef struct pointer pointer;                       /* of one timeline; one thread at a time */
+
+/* tokens: [n_vocab]; texts are not kept.  *out is owned.  CERIUM_ERR_MEMORY.  Cost: sorting. */
+CERIUM_CHECKED int pointer_vocabulary_open(pointer_vocabulary **out, const pointer_token *tokens,
+                                           uint32_t n_vocab, cerium_error *err);
+void pointer_vocabulary_close(pointer_vocabulary **v);
+
+/* For timelines of at most n_max tokens: 8 bytes for each of them and 20 for each token of the
+ * vocabulary, which stays open.  Nothing after this allocates.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int pointer_open(pointer **out, const pointer_vocabulary *v, uint32_t n_max,
+                                cerium_error *err);
+void pointer_close(pointer **p);
+
+/* The logits of what follows tokens [n], n >= 1, as a mixture; strength, (0, 1], times share(l).
+ * They are those given where the text has nothing to say, else in memory of p until the next call.
+ * Cost: one exp for each of the vocabulary, and of tokens those that the last call did not have. */
+const float *pointer_mix(pointer *p, const float *logits, float strength, const int32_t *tokens,
+                         uint32_t n);
+
+#endif
