@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What speculation gives: recorded edits, the bundled model's own text, and the overhead.
 
-    bench/latency.py [--cerium ./cerium] [--make-model PATH] [--edits FILE]... [--files DIR]
-                     [--model FILE]... [--count 100] [--limit N] [-o FOLDER]
+    bench/latency.py [--cerium ./cerium] [--make-model PATH] [--shape NAME]... [--edits FILE]...
+                     [--files DIR] [--model FILE]... [--count 100] [--limit N] [-o FOLDER]
 
 1. Edits are replayed (`cerium bench --replay`) with each model, with drafts and plainly in turn;
-   with --make-model also with random weights of the 0.5B shape, in Q4_0 and in Q4_W.
+   with --make-model also with random weights of the 0.5B and 1.5B shapes (or those named), in Q4_0
+   and in Q4_W.
 2. The bundled model goes on with the first halves of files (of a folder, or of the edits, and where
    those are fewer than --count, of this project): 256 greedy tokens with drafts and without, in
    turn; the texts must be equal.
@@ -17,15 +18,16 @@ import argparse
 import datetime
 import json
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
+import machine
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SHAPE = "qwen2.5-coder-0.5b"
+SHAPES = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
 
 
 def run(command):
@@ -48,17 +50,18 @@ def replay(cerium, model, edits, limit, prediction):
     return json.loads(run(command).stdout)
 
 
-def make_shapes(make_model, cerium):
+def make_shape(make_model, cerium, shape):
+    """Its files in Q4_0 and, made of one in Q8_0, in Q4_W."""
     folder = ROOT / "build" / "bench-models"
     folder.mkdir(parents=True, exist_ok=True)
-    first, second = folder / f"{SHAPE}-q4_0.gguf", folder / f"{SHAPE}-q4_w.gguf"
+    first, second = folder / f"{shape}-q4_0.gguf", folder / f"{shape}-q4_w.gguf"
     if not first.exists():
-        run([make_model, "--shape", SHAPE, "--type", "q4_0", "-o", first])
+        run([make_model, "--shape", shape, "--type", "q4_0", "-o", first])
     if not second.exists():
-        source = folder / f"{SHAPE}-q8_0.gguf"
-        if not source.exists():
-            run([make_model, "--shape", SHAPE, "--type", "q8_0", "-o", source])
+        source = folder / f"{shape}-q8_0.gguf"
+        run([make_model, "--shape", shape, "--type", "q8_0", "-o", source])
         run([cerium, "quantize", "--head", "q4_w", source, second, "q4_w"])
+        source.unlink()
     return [first, second]
 
 
@@ -108,6 +111,7 @@ def main():
     ask = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ask.add_argument("--cerium", default=str(ROOT / "cerium"))
     ask.add_argument("--make-model")
+    ask.add_argument("--shape", action="append")
     ask.add_argument("--edits", action="append")
     ask.add_argument("--files")
     ask.add_argument("--model", action="append", default=[])
@@ -118,10 +122,11 @@ def main():
     edits = asked.edits or [str(ROOT / "bench" / "edits" / "edits.jsonl")]
     models = [None] + asked.model
     if asked.make_model:
-        models += make_shapes(asked.make_model, asked.cerium)
+        for shape in asked.shape or SHAPES:
+            models += make_shape(asked.make_model, asked.cerium, shape)
 
     out = [f"# Speculation, {datetime.date.today()}", "",
-           f"{platform.machine()}, `make bench-latency`. With drafts and plainly in turn.", "",
+           f"{machine.here()}, `make bench-latency`. With drafts and plainly in turn.", "",
            "| edits | model | drafts from | edits | tokens/s | plain | times | median edit | "
            "times, processor time | tokens a pass | right |", "|" + "---|" * 11]
     overhead = ["", "Between passes and for drafting, us:", "",

@@ -19,12 +19,13 @@ import itertools
 import json
 import os
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
 import sys
 import time
+
+import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / "build" / "bench-models"
@@ -184,13 +185,8 @@ def cells(row, programs):
 
 
 def head(programs, args):
-    commit = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
-                            capture_output=True, text=True).stdout.strip()
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo")
-                if line.startswith("model name")), platform.machine())
-    yield ("%s, %d threads, load %.1f at the beginning, cerium %s, %d rounds in turn; tokens/s, "
-           "medians; ratios within a round.  Random weights." % (
-               cpu, args.threads, os.getloadavg()[0], commit, args.rounds))
+    yield ("%s, %d threads, %d rounds in turn; tokens/s, medians; ratios within a round.  Random "
+           "weights." % (machine.here(), args.threads, args.rounds))
     yield ""
     names = [p.name for p in programs]
     yield "| " + " | ".join(["work", *names, *("/ " + n for n in names[1:]), "goal",

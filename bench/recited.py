@@ -21,7 +21,6 @@ import datetime
 import difflib
 import json
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
@@ -30,6 +29,7 @@ import tempfile
 import time
 import urllib.request
 
+import machine
 from server import free_port, serving
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -144,7 +144,7 @@ def table(asked, servers, edits):
     peers = [s for s in servers if s.name.startswith("llama")]
     best = max(peers, key=lambda s: statistics.median(s.speeds)) if peers else None
     out = [f"# Recited edits, {datetime.date.today()}", "",
-           f"{platform.machine()}, {asked.threads} threads, {asked.shape} {asked.type}, "
+           f"{machine.here()}, {asked.threads} threads, {asked.shape} {asked.type}, "
            f"{len(edits)} edits of {pathlib.Path(asked.edits).name}, "
            f"{sum(len(a) for _, a in edits)} tokens; in turn; medians. "
            "`bench/recited.py` says how.",

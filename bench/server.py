@@ -19,8 +19,6 @@ import contextlib
 import json
 import os
 import pathlib
-import platform
-import re
 import shutil
 import socket
 import statistics
@@ -29,6 +27,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+
+import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODEL = ROOT / "models" / "cerium-line.gguf"
@@ -273,12 +273,8 @@ def main():
     p.add_argument("--json", help="write the figures to this file too")
     args = p.parse_args()
     args.cerium, args.client = (str(pathlib.Path(x).resolve()) for x in (args.cerium, args.client))
-    cpu = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     folder = pathlib.Path(tempfile.mkdtemp(prefix="cerium-bench-"))
-    commit = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
-                            capture_output=True, text=True).stdout.strip()
-    print("%s, %d processors, load %.2f, cerium %s\n" % (
-        cpu.group(1) if cpu else platform.machine(), os.cpu_count(), os.getloadavg()[0], commit))
+    print(machine.here() + "\n")
     print("| measured | value | goal | |\n|---|---|---|---|")
     bench = Bench(args, folder)
     half = ROOT / "build" / "qwen2.5-coder-0.5b-random.gguf"
