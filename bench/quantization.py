@@ -3,7 +3,7 @@
 
 Quantizes a model to every type that is narrower than its own, with and without an importance
 matrix, and measures the files: bytes, perplexity, how often the likeliest token is the whole
-model's, lines written exactly as a paired difference, tokens a second. Prints Markdown.
+model's, ends of lines written exactly as a paired difference, tokens a second. Prints Markdown.
 
     make bench-quant [QUANT="--set held_out.jsonl --calibrate text"]
 """
@@ -31,8 +31,8 @@ def tokens_a_second(args, model):
 def measure(args, model, base):
     perplexity = json.loads(run(args.cerium, "perplexity", "-m", model, "-f", args.text, "--json"))
     out = json.loads(run(args.cerium, "eval", "-m", model, "--set", args.set, "--against", base,
-                         "--lines", str(args.lines), "--tokens", str(args.tokens), "--bytes", "1K",
-                         "--json"))
+                         "--within", "--lines", str(args.lines), "--tokens", str(args.tokens), "--bytes",
+                         "1K", "--json"))
     lines = out["languages"]["all"]["infill"]["exact"]["value"]
     less = out["languages"]["all"]["difference"]["infill"]["exact"]
     return (f"{os.path.getsize(model):,} | {perplexity['perplexity']:.3f} | "
@@ -53,8 +53,8 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--types", nargs="+", default=TYPES)
     args = parser.parse_args()
-    print("| type | bytes | perplexity | likeliest token the same, % | lines exact, % | less the "
-          "whole model's | tokens/s |\n|---|---|---|---|---|---|---|")
+    print("| type | bytes | perplexity | likeliest token the same, % | ends of lines exact, % | "
+          "less the whole model's | tokens/s |\n|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as work:
         matrix, to = os.path.join(work, "imatrix.gguf"), os.path.join(work, "model.gguf")
         run(args.cerium, "imatrix", "-m", args.model, args.calibrate, matrix)

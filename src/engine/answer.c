@@ -16,24 +16,16 @@ int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n
     return CERIUM_OK;
 }
 
-/* Sorted outside the lock, which others need for every session: of two that begin at the same time
- * one has sorted in vain. */
+/* Of two that begin at the same time one has sorted in vain. */
 static int sorted_vocabulary(cerium_engine *e, const mask_vocabulary **out, cerium_error *err)
 {
-    mask_vocabulary *fresh = NULL;
-    pthread_mutex_lock(&e->lock);
-    *out = e->vocabulary;
-    pthread_mutex_unlock(&e->lock);
-    if (*out) return CERIUM_OK;
-    RETURN_IF(guide_vocabulary(&fresh, e->tokens, e->n_vocab, err));
-    pthread_mutex_lock(&e->lock);
-    if (!e->vocabulary) {
-        e->vocabulary = fresh;
-        fresh = NULL;
+    mask_vocabulary *there = atomic_load(&e->vocabulary), *fresh;
+    if (!there) {
+        RETURN_IF(guide_vocabulary(&fresh, e->tokens, e->n_vocab, err));
+        if (atomic_compare_exchange_strong(&e->vocabulary, &there, fresh)) there = fresh;
+        else mask_vocabulary_close(&fresh);
     }
-    *out = e->vocabulary;
-    pthread_mutex_unlock(&e->lock);
-    mask_vocabulary_close(&fresh);
+    *out = there;
     return CERIUM_OK;
 }
 

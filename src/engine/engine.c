@@ -332,6 +332,8 @@ void cerium_engine_close(cerium_engine **engine)
     if (!engine || !*engine) return;
     cerium_engine *e = *engine;
     scheduler *sched = atomic_load(&e->scheduler);
+    mask_vocabulary *sorted = atomic_load(&e->vocabulary);
+    pointer_vocabulary *words = atomic_load(&e->words);
     CHECK(!e->sessions);
     if (e->pool) kv_pool_stop_keeping(e->pool); /* its threads ring the scheduler */
     scheduler_close(&sched);
@@ -344,8 +346,8 @@ void cerium_engine_close(cerium_engine **engine)
     cpu_executor_close(&e->executor);
     if (!e->beside) team_close(&e->workers);
     kv_pool_close(&e->pool);
-    mask_vocabulary_close(&e->vocabulary);
-    pointer_vocabulary_close(&e->words);
+    mask_vocabulary_close(&sorted);
+    pointer_vocabulary_close(&words);
     workspace_close(&e->workspace);
     recall_close(&e->recall);
     tokenizer_close(&e->tokens);

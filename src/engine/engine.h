@@ -103,8 +103,8 @@ struct cerium_engine {
     engine_counts counts;
 
     scheduler *_Atomic scheduler; /* NULL before the first request */
-    mask_vocabulary *vocabulary; /* NULL before the first guide; under lock until it is there */
-    pointer_vocabulary *words;   /* the same, of pointers */
+    mask_vocabulary *_Atomic vocabulary; /* NULL before the first guide */
+    pointer_vocabulary *_Atomic words;   /* the same, of pointers */
     float pointer;               /* what the file asks for, [0, 1] */
 };
 

@@ -19,23 +19,16 @@ static int open_words(const cerium_engine *e, pointer_vocabulary **out, cerium_e
     return status;
 }
 
-/* As sorted_vocabulary() in answer.c: outside the lock, in vain where two begin at a time. */
+/* As sorted_vocabulary() in answer.c: of two that begin at the same time one has sorted in vain. */
 static int need_words(cerium_engine *e, const pointer_vocabulary **out, cerium_error *err)
 {
-    pointer_vocabulary *fresh = NULL;
-    pthread_mutex_lock(&e->lock);
-    *out = e->words;
-    pthread_mutex_unlock(&e->lock);
-    if (*out) return CERIUM_OK;
-    RETURN_IF(open_words(e, &fresh, err));
-    pthread_mutex_lock(&e->lock);
-    if (!e->words) {
-        e->words = fresh;
-        fresh = NULL;
+    pointer_vocabulary *there = atomic_load(&e->words), *fresh;
+    if (!there) {
+        RETURN_IF(open_words(e, &fresh, err));
+        if (atomic_compare_exchange_strong(&e->words, &there, fresh)) there = fresh;
+        else pointer_vocabulary_close(&fresh);
     }
-    *out = e->words;
-    pthread_mutex_unlock(&e->lock);
-    pointer_vocabulary_close(&fresh);
+    *out = there;
     return CERIUM_OK;
 }
 
