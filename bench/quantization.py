@@ -31,8 +31,8 @@ def tokens_a_second(args, model):
 def measure(args, model, base):
     perplexity = json.loads(run(args.cerium, "perplexity", "-m", model, "-f", args.text, "--json"))
     out = json.loads(run(args.cerium, "eval", "-m", model, "--set", args.set, "--against", base,
-                         "--within", "--lines", str(args.lines), "--tokens", str(args.tokens), "--bytes",
-                         "1K", "--json"))
+                         "--within", "--lines", str(args.lines), "--tokens", str(args.tokens),
+                         "--bytes", "1K", "--json"))
     lines = out["languages"]["all"]["infill"]["exact"]["value"]
     less = out["languages"]["all"]["difference"]["infill"]["exact"]
     return (f"{os.path.getsize(model):,} | {perplexity['perplexity']:.3f} | "
