@@ -32,6 +32,7 @@ import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODEL = ROOT / "models" / "cerium-line.gguf"
+TINY = ROOT / "tests" / "golden" / "fixtures" / "llama.gguf"
 TOKENS = 400
 WORDS = "the quick brown fox jumps over the lazy dog and runs back home again "
 
@@ -109,23 +110,28 @@ class Bench:
                         "2", "-subj", "/CN=localhost"], check=True, capture_output=True)
         return ["--tls-cert", str(cert), "--tls-key", str(key)]
 
-    def roundtrips(self):
+    def ask_roundtrips(self, model, n):
         body = json.dumps({"type": "response.create", "input": "x", "generate": False,
                            "store": False})
         port, tls_port = free_port(), free_port()
-        n = 400 if self.args.quick else 4000
-        with serving(self.cerium(MODEL, port), port, self.folder), \
+        with serving(self.cerium(model, port), port, self.folder), \
                 contextlib.ExitStack() as stack:
             # The same program with a certificate: one port speaks one of the two.
-            command = self.cerium(MODEL, tls_port, *self.tls_files())
+            command = self.cerium(model, tls_port, *self.tls_files())
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
             stack.callback(process.wait)
             stack.callback(process.terminate)
             time.sleep(2)
-            rows = self.client("roundtrip", port, tls_port, n, body)
+            return self.client("roundtrip", port, tls_port, n, body)
 
-        def figure(name, after_ms, key):
+    def roundtrips(self):
+        """A model so small that it takes no time leaves what the server takes: where two cores serve
+        and ask, others compute in the middle of one exchange in a hundred."""
+        n = 400 if self.args.quick else 4000
+        rows = self.ask_roundtrips(TINY, n)
+
+        def figure(name, after_ms, key, rows=rows):
             return statistics.median(r[key] for r in rows
                                      if r["roundtrip"] == name and r.get("after_ms") == after_ms)
 
@@ -142,6 +148,10 @@ class Bench:
         self.say("round trip, fresh HTTPS, p50", https, "us")
         self.say("WebSocket / fresh HTTPS, p50", figure("websocket", 4, "p50_us") / https, "",
                  (lambda v: v <= 0.2, "at most 0.2"))
+        rows = self.ask_roundtrips(MODEL, n)
+        for key in "p50_us", "p99_us":
+            self.say("the bundled model computes in between: open WebSocket, %s, 1 ms after the "
+                     "last" % key[:3], figure("websocket", 1, key, rows), "us")
 
     # ---- one stream ----
 

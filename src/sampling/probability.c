@@ -61,14 +61,15 @@ static void rest_weights(uint64_t *weights, const float *logits, uint32_t n, flo
 
 float probability_max(const float *logits, uint32_t n)
 {
-    float best[BLOCK], max = -INFINITY;
-    uint32_t i = 0;
-    for (uint32_t lane = 0; lane < BLOCK; lane++) best[lane] = -INFINITY;
-    for (; i + BLOCK <= n; i += BLOCK)
-        for (uint32_t lane = 0; lane < BLOCK; lane++)
-            best[lane] = logits[i + lane] > best[lane] ? logits[i + lane] : best[lane];
-    for (uint32_t lane = 0; lane < BLOCK; lane++) max = best[lane] > max ? best[lane] : max;
-    for (; i < n; i++) max = logits[i] > max ? logits[i] : max;
+    enum { LANES = 16 }; /* enough that none waits for the one before it */
+    float best[LANES], max = -INFINITY;
+    const float *end = logits + n, *at = logits;
+    for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;
+    for (; end - at >= LANES; at += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            best[lane] = at[lane] > best[lane] ? at[lane] : best[lane];
+    for (int lane = 0; lane < LANES; lane++) max = best[lane] > max ? best[lane] : max;
+    for (; at < end; at++) max = *at > max ? *at : max;
     return max;
 }
 

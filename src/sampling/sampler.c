@@ -17,6 +17,7 @@ _Static_assert(SAMPLER_VOCAB_MAX == 1 << PROBABILITY_VOCAB_BITS, "weights of a v
 
 enum {
     RECENT_TOKENS_DEFAULT = 64,
+    PIECE = 1024, /* logits that are searched for the best together */
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
 };
@@ -121,10 +122,16 @@ static uint64_t random_bits(uint64_t seed, uint64_t position)
     return mix(mix(seed + golden) + golden * (position + 1));
 }
 
+/* Looked for piece by piece, so that where it is need be looked for in one of them only. */
 static int32_t first_max(const float *logits, uint32_t n)
 {
-    float max = probability_max(logits, n);
-    for (uint32_t i = 0; i < n; i++)
+    uint32_t piece = 0;
+    float max = -INFINITY;
+    for (uint32_t i = 0; i < n; i += PIECE) {
+        float here = probability_max(logits + i, n - i < PIECE ? n - i : PIECE);
+        if (here > max) max = here, piece = i;
+    }
+    for (uint32_t i = piece; i < n; i++)
         if (logits[i] == max) return (int32_t)i;
     return 0; /* nothing but NaN */
 }
