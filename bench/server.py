@@ -126,8 +126,8 @@ class Bench:
             return self.client("roundtrip", port, tls_port, n, body)
 
     def roundtrips(self):
-        """A model so small that it takes no time leaves what the server takes: where two cores serve
-        and ask, others compute in the middle of one exchange in a hundred."""
+        """A model so small that it takes no time leaves what the server takes: where two cores
+        serve and ask, others compute in the middle of one exchange in a hundred."""
         n = 400 if self.args.quick else 4000
         rows = self.ask_roundtrips(TINY, n)
 
