@@ -57,7 +57,7 @@ void engine_want(cpu_row *row, const cerium_sampling *sampling, const int32_t *t
 {
     uint32_t look_back = (uint32_t)sampler_look_back(sampling, n);
     row->n_best = sampler_best(sampling);
-    row->allowed = sampling && sampling->pointer > 0 ? NULL : allowed; /* a mixture is of all */
+    row->allowed = allowed;
     row->apart[0] = tokens + n - look_back;
     row->n_apart[0] = look_back;
     row->apart[1] = drafts;

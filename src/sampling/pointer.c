@@ -285,8 +285,9 @@ const float *pointer_mix(pointer *p, const float *logits, float strength, const 
     uint32_t n_entries, run, n_vocab = p->v->n_vocab;
     follow(p, tokens, n);
     uint32_t sum = look_up(p, entries, &n_entries, &run);
+    if (sum == 0) return logits;
     float max = probability_max(logits, n_vocab);
-    if (sum == 0 || !(max > -INFINITY && max < INFINITY)) return logits;
+    if (!(max > -INFINITY && max < INFINITY)) return logits;
     /* As only ratios of weights count, the model's stay and the text's are added to them. */
     double share = (double)SHARES[run] * (double)strength;
     double unit = (double)probability_sum(logits, n_vocab, max) * (share / (1 - share)) / sum;

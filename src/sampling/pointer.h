@@ -53,7 +53,7 @@ void pointer_close(pointer **p);
 
 /* The logits of what follows tokens [n], n >= 1, as a mixture; strength, (0, 1], times share(l).
  * They are those given where the text has nothing to say, else in memory of p until the next call.
- * Cost: one exp for each of the vocabulary, and of tokens those that the last call did not have. */
+ * Cost: one exp for each of the vocabulary, and comparing tokens with those of the last call. */
 const float *pointer_mix(pointer *p, const float *logits, float strength, const int32_t *tokens,
                          uint32_t n);
 
