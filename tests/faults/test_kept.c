@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "../random.h"
 #include "../unit/kept_folder.h"
 #include "cache/segment.h"
 
@@ -103,14 +104,6 @@ static void test_part_of_a_record(void)
     }
 }
 
-static uint32_t random_state = 7;
-
-static uint32_t next_random(uint32_t n)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
-
 static void test_flips(void)
 {
     make_whole();
@@ -121,8 +114,8 @@ static void test_flips(void)
         bool is_asked = i / 2 % 2; /* for, or read before */
         windows = is_asked ? some_windows : no_windows;
         make_whole();
-        size_t *part = used[i % 2], at = part[0] + next_random((uint32_t)(part[1] - part[0]));
-        whole[at] ^= (uint8_t)(1u << next_random(8));
+        size_t *part = used[i % 2], at = part[0] + random_below((uint32_t)(part[1] - part[0]));
+        whole[at] ^= (uint8_t)(1u << random_below(8));
         write_whole(whole_bytes);
         kept_warm_bytes = is_asked ? 0 : kept_bytes;
         uint32_t n = found();

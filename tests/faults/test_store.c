@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../random.h"
+
 static int passed, failed;
 
 #define CHECK_THAT(cond, n)                                                                        \
@@ -26,15 +28,6 @@ static int passed, failed;
 
 static char folder[32], path[64];
 static cerium_error err;
-static uint64_t random_state = 20261121;
-
-static uint32_t random_below(uint32_t n)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 32) % n;
-}
 
 /* Row number n in full: sizes from a few bytes to some pages, all bytes from n. */
 enum { BODY_BYTES_MAX = 60000, TOKENS_MAX = 4000 };

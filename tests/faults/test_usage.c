@@ -17,20 +17,13 @@
 #include "server/log.h"
 #include "store/metered.h"
 
+#include "../random.h"
+
 enum { CHILDREN = 2, TENANT = 2 };
 
 static char folder[32], path[64], live_path[64];
 static cerium_error err;
 static int failed;
-static uint64_t random_state = 20261122;
-
-static uint32_t random_below(uint32_t n)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 32) % n;
-}
 
 static void fail(const char *what, long n)
 {

@@ -3,17 +3,10 @@
 #include "base/memory.h"
 #include "protocol/diff.h"
 #include "protocol/edit_answer.h"
+#include "../random.h"
 #include "unit.h"
 
 /* ---- diffs ---- */
-
-static uint32_t random_state = 1;
-
-static uint32_t next_random(uint32_t n)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
 
 /* The longest common subsequence, by the table of all beginnings. */
 static uint32_t common_lines(const diff *d)
@@ -53,8 +46,8 @@ static void make_text(char *text, size_t *len, uint32_t n_lines)
 {
     *len = 0;
     for (uint32_t i = 0; i < n_lines; i++) {
-        text[(*len)++] = (char)('a' + next_random(4));
-        if (i + 1 < n_lines || next_random(3)) text[(*len)++] = '\n';
+        text[(*len)++] = (char)('a' + random_below(4));
+        if (i + 1 < n_lines || random_below(3)) text[(*len)++] = '\n';
     }
 }
 
@@ -65,11 +58,11 @@ static void test_diff_random(void)
         size_t n_a, n_b;
         diff d;
         cerium_error err;
-        make_text(a, &n_a, next_random(100));
-        make_text(b, &n_b, next_random(100));
+        make_text(a, &n_a, random_below(100));
+        make_text(b, &n_b, random_below(100));
         if (i % 3 == 0) { /* a few changes of one text */
             memcpy(b, a, n_b = n_a);
-            for (uint32_t k = 0; n_b && k < 3; k++) b[next_random((uint32_t)n_b)] = 'e';
+            for (uint32_t k = 0; n_b && k < 3; k++) b[random_below((uint32_t)n_b)] = 'e';
         }
         TEST_CHECK(diff_open(&d, (view){a, n_a}, (view){b, n_b}, false, &err) == 0);
         uint32_t added, removed, same = common_lines(&d);

@@ -1,17 +1,10 @@
 /* test_evict.c - what is given up first, under loads as a server has them, beside giving up what
  * was used longest ago: about as many tokens found where recency is all there is to know, and more
  * where beginnings that many share meet prompts that come once.  Loads are from fixed seeds. */
+#include "../random.h"
 #include "kv_marks.h"
 
 enum { POOL_BLOCKS = 64, ROUNDS = 3000, TIMELINE_MAX = CONTEXT / KERNEL_PAGE, TALKS = 12 };
-
-static uint32_t random_state;
-
-static uint32_t next_random(uint32_t n)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
 
 /* ---- loads: each prompt is a list of numbers, one a block ---- */
 
@@ -32,13 +25,13 @@ static void add_fresh(load *l, timeline *t, uint32_t n)
 /* A conversation of one of three agents goes on, or another one begins in its place. */
 static timeline talk(load *l)
 {
-    uint32_t who = next_random(TALKS);
+    uint32_t who = random_below(TALKS);
     timeline *t = &l->talks[who];
-    if (t->n == 0 || t->n == TIMELINE_MAX || next_random(8) == 0) {
+    if (t->n == 0 || t->n == TIMELINE_MAX || random_below(8) == 0) {
         t->n = 0;
         for (uint32_t i = 0; i < 6; i++) t->blocks[t->n++] = 10 * (who % 3) + i;
     }
-    add_fresh(l, t, 1 + next_random(2));
+    add_fresh(l, t, 1 + random_below(2));
     return *t;
 }
 
@@ -46,9 +39,9 @@ static timeline talk(load *l)
 static timeline completion(load *l)
 {
     timeline t = {.n = 0};
-    uint32_t file = next_random(4), n = next_random(3);
+    uint32_t file = random_below(4), n = random_below(3);
     for (uint32_t i = 0; i < n; i++) t.blocks[t.n++] = 100 + 10 * file + i;
-    add_fresh(l, &t, 2 + next_random(4));
+    add_fresh(l, &t, 2 + random_below(4));
     return t;
 }
 
@@ -64,7 +57,7 @@ typedef enum { TALKS_ONLY, COMPLETIONS, MIXED, SCANS } load_kind;
 
 static timeline next_prompt(load *l, load_kind kind)
 {
-    uint32_t dice = next_random(10);
+    uint32_t dice = random_below(10);
     if (kind == TALKS_ONLY) return talk(l);
     if (kind == COMPLETIONS) return completion(l);
     if (kind == SCANS && dice < 3) return batch(l);

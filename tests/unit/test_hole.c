@@ -4,11 +4,8 @@
 
 #include "protocol/hole.h"
 
+#include "../random.h"
 #include "unit.h"
-
-static uint32_t random_state = 5;
-
-static uint32_t next(void) { return (random_state = random_state * 1664525 + 1013904223) >> 8; }
 
 typedef struct {
     const char *before, *after, *text, *shown;
@@ -130,8 +127,8 @@ static void add_words(char *text, size_t size, uint32_t most)
     static const char *const words[] = {"a", "b ", "\n", "    ", "}", "{\n", "x = 1\n", "\t",
                                         ", j"};
     size_t n = 0;
-    for (uint32_t i = next() % most; i-- && n + 8 < size;)
-        n += (size_t)snprintf(text + n, size - n, "%s", words[next() % ARRAY_LEN(words)]);
+    for (uint32_t i = random_u32() % most; i-- && n + 8 < size;)
+        n += (size_t)snprintf(text + n, size - n, "%s", words[random_u32() % ARRAY_LEN(words)]);
 }
 
 /* Whatever comes: what is shown is the beginning of the text, and the same for every cut. */

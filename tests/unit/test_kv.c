@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "../random.h"
 #include "kv_marks.h"
 
 static void check_two_sequences(uint64_t head_bytes)
@@ -254,20 +255,12 @@ static void test_windows_bound_it(void)
 
 /* ---- random: any order of anything, against what the tokens say ---- */
 
-static uint32_t random_state;
-
-static uint32_t next_random(uint32_t n)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
-
 /* Few different tokens, so that beginnings and whole timelines meet. */
 static void random_timeline(int32_t *tokens, uint32_t n)
 {
-    uint32_t family = next_random(3), turn = next_random(n + 1);
+    uint32_t family = random_below(3), turn = random_below(n + 1);
     for (uint32_t i = 0; i < n; i++)
-        tokens[i] = (int32_t)(i < turn ? family : i % 7 + family * next_random(2));
+        tokens[i] = (int32_t)(i < turn ? family : i % 7 + family * random_below(2));
 }
 
 static void simulate(const uint32_t *with, uint32_t seed, uint64_t size)
@@ -281,23 +274,23 @@ static void simulate(const uint32_t *with, uint32_t seed, uint64_t size)
     kv_pool *pool = open_pool(SEQUENCES, size);
     for (uint32_t i = 0; i < SEQUENCES; i++) seq[i] = open_sequence(pool, i % 2);
     for (int round = 0; round < 400; round++) {
-        uint32_t i = next_random(SEQUENCES), what = next_random(10);
+        uint32_t i = random_below(SEQUENCES), what = random_below(10);
         if (what == 0) {
             kv_sequence_rest(seq[i]);
             n[i] = 0;
             continue;
         }
         if (what < 5) { /* another timeline, often one that begins like its own */
-            uint32_t held = n[i], keep = next_random(2) ? next_random(held + 1) : 0, all;
-            if (next_random(4) == 0) keep = held;
-            all = keep + next_random(CONTEXT - keep) / 2;
+            uint32_t held = n[i], keep = random_below(2) ? random_below(held + 1) : 0, all;
+            if (random_below(4) == 0) keep = held;
+            all = keep + random_below(CONTEXT - keep) / 2;
             random_timeline(tokens[i] + keep, all - keep);
             n[i] = kv_sequence_adopt(seq[i], tokens[i], all);
             n_found += n[i];
             TEST_CHECK(keep < held || n[i] >= held); /* what agrees to its end is never lost */
             TEST_CHECK(n[i] <= all && n[i] == kv_sequence_length(seq[i]));
         } else { /* go on */
-            uint32_t more = 1 + next_random(100);
+            uint32_t more = 1 + random_below(100);
             if (more > CONTEXT - n[i]) more = CONTEXT - n[i];
             random_timeline(tokens[i] + n[i], more);
             int status = compute(seq[i], i % 2, tokens[i], n[i], n[i] + more);

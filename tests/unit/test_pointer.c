@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "../random.h"
 #include "unit.h"
 
 /* The vocabulary of these tests: twelve words, four that break a line, and three that are none. */
@@ -14,16 +15,6 @@ static const char *const breaks[BREAKS] = {"\n", "\n  ", "a\n", "a\n\n"}; /* "a"
 static char names[WORDS][2];
 static pointer_token vocabulary[VOCAB];
 static pointer_vocabulary *v;
-
-static uint64_t random_state = 7;
-
-static uint32_t below(uint32_t n)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 33) % n;
-}
 
 static void open_vocabulary(void)
 {
@@ -42,20 +33,20 @@ static void open_vocabulary(void)
 /* Few words, much that comes again, and now and then what is no text. */
 static void random_text(int32_t *tokens, uint32_t n)
 {
-    uint32_t words = 2 + below(WORDS - 2);
+    uint32_t words = 2 + random_below(WORDS - 2);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t kind = below(40);
-        if (i > 20 && kind < 25) tokens[i] = tokens[i - 20 + below(2)];
+        uint32_t kind = random_below(40);
+        if (i > 20 && kind < 25) tokens[i] = tokens[i - 20 + random_below(2)];
         else if (kind == 39) tokens[i] = SEAM;
-        else if (kind == 38) tokens[i] = below(2) ? END : FENCE;
-        else if (kind > 34) tokens[i] = (int32_t)(WORDS + below(BREAKS));
-        else tokens[i] = (int32_t)below(words);
+        else if (kind == 38) tokens[i] = random_below(2) ? END : FENCE;
+        else if (kind > 34) tokens[i] = (int32_t)(WORDS + random_below(BREAKS));
+        else tokens[i] = (int32_t)random_below(words);
     }
 }
 
 static void random_logits(float *logits)
 {
-    for (uint32_t i = 0; i < VOCAB; i++) logits[i] = (float)below(1 << 16) / 8192 - 4;
+    for (uint32_t i = 0; i < VOCAB; i++) logits[i] = (float)random_below(1 << 16) / 8192 - 4;
 }
 
 /* ---- the plain one ---- */
@@ -138,7 +129,7 @@ static void test_a_mixture_is_the_plain_one(void)
         pointer *p = open_pointer(LENGTH);
         float strength = round % 3 ? 1.0f : 0.4f;
         random_text(tokens, LENGTH);
-        for (uint32_t n = 1; n <= LENGTH; n += 1 + below(4)) {
+        for (uint32_t n = 1; n <= LENGTH; n += 1 + random_below(4)) {
             random_logits(logits);
             const float *mixed = pointer_mix(p, logits, strength, tokens, n);
             mixtures += mixed != logits;
@@ -160,7 +151,7 @@ static void test_a_timeline_may_turn_back(void)
     pointer *p = open_pointer(LENGTH);
     random_text(tokens, LENGTH);
     for (uint32_t round = 0; round < 200; round++) {
-        uint32_t n = 1 + below(LENGTH), from = below(n);
+        uint32_t n = 1 + random_below(LENGTH), from = random_below(n);
         memcpy(other, tokens, sizeof tokens);
         random_text(other + from, LENGTH - from);
         random_logits(logits);

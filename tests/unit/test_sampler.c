@@ -7,24 +7,12 @@
 
 #include "base/memory.h"
 #include "sampling/probability.h"
+#include "../random.h"
 #include "unit.h"
 
 enum { VOCAB_MAX = 5000 };
 
-static uint64_t random_state = 1;
-
-static uint32_t random_u32(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 32);
-}
-
-static float random_unit(void)
-{
-    return (float)(random_u32() >> 8) / (float)(1 << 24);
-}
+static float random_unit(void) { return (float)(random_u32() >> 8) / (float)(1 << 24); }
 
 /* Logits with ties, both zeros, infinities and NaN. */
 static void random_logits(float *logits, uint32_t n)

@@ -3,17 +3,10 @@
 #include "speculation/drafter.h"
 
 #include "base/memory.h"
+#include "../random.h"
 #include "unit.h"
 
 enum { TEXT_MAX = 4000 };
-
-static uint32_t random_state = 1;
-
-static uint32_t next_random(uint32_t n)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
 
 /* ---- ngrams ---- */
 
@@ -41,21 +34,21 @@ static void test_ngrams(void)
     uint32_t n_found = 0;
     ngrams x;
     for (uint32_t round = 0; round < 40; round++) {
-        uint32_t n = 1 + next_random(600), kinds = 30 + next_random(300);
+        uint32_t n = 1 + random_below(600), kinds = 30 + random_below(300);
         ngrams_open(&x, memory, TEXT_MAX);
         for (uint32_t i = 0; i < n; i++) {
-            bool is_copy = i > 20 && next_random(4) > 0;
-            text[i] = is_copy ? text[i - 20] : (int32_t)next_random(kinds);
-            if (i > 20 && next_random(9) == 0) text[i] = (int32_t)next_random(kinds);
+            bool is_copy = i > 20 && random_below(4) > 0;
+            text[i] = is_copy ? text[i - 20] : (int32_t)random_below(kinds);
+            if (i > 20 && random_below(9) == 0) text[i] = (int32_t)random_below(kinds);
         }
         ngrams_grow(&x, text, n / 2);
         ngrams_grow(&x, text, n);
         for (uint32_t k = 0; k < 50; k++) {
-            uint32_t from = next_random(n + 1), n_context = next_random(20), at = 0, want_at = 0;
-            uint32_t end = n_context + next_random(n > n_context ? n - n_context : 1);
+            uint32_t from = random_below(n + 1), n_context = random_below(20), at = 0, want_at = 0;
+            uint32_t end = n_context + random_below(n > n_context ? n - n_context : 1);
             if (end > n) n_context = 0;
             memcpy(context, text + end - n_context, n_context * sizeof *context);
-            if (n_context && next_random(3) == 0) context[0] = -1;
+            if (n_context && random_below(3) == 0) context[0] = -1;
             uint32_t same = ngrams_find(&x, text, context, n_context, from, &at);
             uint32_t want = find_naively(text, n, context, n_context, from, &want_at);
             TEST_CHECK_THAT(same == want, "%u %u", same, want);
@@ -74,13 +67,13 @@ static void test_cut(void)
     size_t size = ngrams_bytes(TEXT_MAX);
     uint8_t *memory = memory_zalloc(2, size);
     ngrams x, y;
-    for (uint32_t i = 0; i < TEXT_MAX; i++) text[i] = (int32_t)next_random(9);
+    for (uint32_t i = 0; i < TEXT_MAX; i++) text[i] = (int32_t)random_below(9);
     ngrams_open(&x, memory, TEXT_MAX);
     for (uint32_t round = 0; round < 30; round++) {
-        uint32_t keep = next_random(x.n + 1), grow = keep + next_random(TEXT_MAX - keep);
+        uint32_t keep = random_below(x.n + 1), grow = keep + random_below(TEXT_MAX - keep);
         ngrams_cut(&x, text, keep);
         TEST_CHECK(x.n == keep);
-        for (uint32_t i = keep; i < grow; i++) text[i] = (int32_t)next_random(9);
+        for (uint32_t i = keep; i < grow; i++) text[i] = (int32_t)random_below(9);
         ngrams_grow(&x, text, grow);
         ngrams_open(&y, memory + size, TEXT_MAX);
         ngrams_grow(&y, text, grow);
@@ -212,9 +205,9 @@ static void test_length(void)
     draft_costs(NULL, 1, 63, cost);
     TEST_CHECK(draft_length(&odds, DRAFT_TIMELINE, 64, cost, 63, &gain) == 63 && gain > 20);
     for (uint32_t round = 0; round < 200; round++) {
-        uint32_t match = next_random(70);
+        uint32_t match = random_below(70);
         for (uint32_t n = 1; n < PACE_ROWS_MAX; n++)
-            cost[n] = cost[n - 1] + (float)next_random(300) / 1000;
+            cost[n] = cost[n - 1] + (float)random_below(300) / 1000;
         uint32_t best = length_naively(&odds, match, cost);
         uint32_t length = draft_length(&odds, DRAFT_TIMELINE, match, cost, 63, &gain);
         TEST_CHECK_THAT(length == best && gain >= 1, "%u %u", length, best);
@@ -283,7 +276,7 @@ static void test_edits(void)
 {
     static int32_t before[1000], after[1100], prompt[1000];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < 1000; i++) before[i] = prompt[i] = (int32_t)(next_random(300));
+    for (uint32_t i = 0; i < 1000; i++) before[i] = prompt[i] = (int32_t)(random_below(300));
     for (uint32_t i = 0; i < 1000; i++) {
         if (i == 200) /* inserted */
             for (int k = 0; k < 12; k++) after[n++] = 1000 + k;
@@ -375,8 +368,9 @@ static void test_earlier(void)
     uint32_t n_all = 0, n_long = 0;
     earlier *x = open_earlier(ROOM);
     for (uint32_t round = 0; round < ANSWERS_MAX; round++) {
-        uint32_t begin = next_random(60), n = begin + next_random(round % 9 ? 120 : 2 * ROOM - 60);
-        for (uint32_t i = 0; i < n; i++) timeline[i] = (int32_t)next_random(round % 2 ? 5 : 3000);
+        uint32_t begin = random_below(60);
+        uint32_t n = begin + random_below(round % 9 ? 120 : 2 * ROOM - 60);
+        for (uint32_t i = 0; i < n; i++) timeline[i] = (int32_t)random_below(round % 2 ? 5 : 3000);
         earlier_add(x, timeline, begin, n);
         if (n - begin < EARLIER_ANSWER_MIN) continue;
         if (n - begin > ROOM / 2) begin = n - ROOM / 2, n_long++;
@@ -403,8 +397,8 @@ static void test_again(void)
     earlier *x = open_earlier(9 * 400);
     for (uint32_t k = 0; k < 9; k++) {
         int32_t timeline[350];
-        for (uint32_t i = 0; i < 50; i++) prompts[k][i] = (int32_t)(i < 45 ? next_random(300) : i);
-        for (uint32_t i = 0; i < 300; i++) answers[k][i] = (int32_t)next_random(300);
+        for (uint32_t i = 0; i < 50; i++) prompts[k][i] = (int32_t)(i < 45 ? random_below(300) : i);
+        for (uint32_t i = 0; i < 300; i++) answers[k][i] = (int32_t)random_below(300);
         memcpy(timeline, prompts[k], sizeof prompts[k]);
         memcpy(timeline + 50, answers[k], sizeof answers[k]);
         earlier_add(x, timeline, 50, 350);
@@ -433,7 +427,7 @@ static void test_moved(void)
     drafter d;
     drafter_open(&d, memory, TEXT_MAX);
     uint32_t n = 40, n_drafts = 0;
-    for (uint32_t i = 0; i < TEXT_MAX; i++) tokens[i] = (int32_t)next_random(200);
+    for (uint32_t i = 0; i < TEXT_MAX; i++) tokens[i] = (int32_t)random_below(200);
     drafter_begin(&d, tokens, n, &(draft_hints){0});
     for (uint32_t round = 0; round < 300; round++) {
         d.earlier = round % 7 == 6 ? NULL : x;

@@ -2,17 +2,8 @@
  * that a naive search over the whole text finds. */
 #include "sampling/stop.h"
 
+#include "../random.h"
 #include "unit.h"
-
-static uint64_t random_state = 7;
-
-static uint32_t random_below(uint32_t n)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 32) % n;
-}
 
 /* Where the text ends before the first complete stop string; text.len when there is none. */
 static size_t naive_end(view text, const char *const *stops, uint32_t n_stops, bool *hit)

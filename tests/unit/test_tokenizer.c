@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "../random.h"
 #include "unit.h"
 #include "vocab_file.h"
 
@@ -253,16 +254,6 @@ static void test_pieces(void)
 }
 
 /* ---- Section - Properties ---- */
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint32_t random_below(uint32_t n)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)((random_state >> 32) % n);
-}
 
 static void check_round_trip(const tokenizer *t, view text, int32_t *ids)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "../random.h"
 #include "unit.h"
 #include "vocab_file.h"
 
@@ -17,14 +18,6 @@ static tokenizer *all[KINDS]; /* the bundled model's, bytes with some words, pie
 static const char *const names[KINDS] = {"bundled", "words", "pieces"};
 static char text[TEXT_MAX];
 static size_t text_len;
-
-static uint32_t random_state = 99;
-
-static uint32_t random_below(uint32_t n)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
 
 static void open_bundled(tokenizer **t)
 {

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "engine/workspace_files.h"
 #include "gguf/gguf.h"
+#include "../random.h"
 #include "unit.h"
 
 enum { LARGE_TOKENS = 5000, VOCABULARY = 7 };
@@ -19,14 +20,6 @@ static tokenizer *tokens;
 static uint32_t n_vocab;
 static const _Atomic bool never;
 static char notice_text[600];
-static uint32_t random_state = 1;
-
-static uint32_t next_random(uint32_t n)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
-
 static void take_notice(void *user, const char *line)
 {
     (void)user;
@@ -169,7 +162,7 @@ static void test_room(void)
     begin();
     for (int i = 0; i < 22; i++) {
         for (uint32_t k = 0; k < WORKSPACE_FILE_BYTES_MAX - 1; k++)
-            text[k] = k % 80 == 79 ? '\n' : (char)('!' + next_random(90));
+            text[k] = k % 80 == 79 ? '\n' : (char)('!' + random_below(90));
         snprintf(name, sizeof name, "%d", i);
         put(name, text, WORKSPACE_FILE_BYTES_MAX - 1, i);
     }
@@ -268,13 +261,13 @@ static void test_large(void)
     uint32_t n_found = 0;
     ngrams x, y;
     for (uint32_t i = 0; i < LARGE_TOKENS; i++)
-        text[i] = i > 700 && next_random(5) ? text[i - 700] : (int32_t)next_random(3000);
+        text[i] = i > 700 && random_below(5) ? text[i - 700] : (int32_t)random_below(3000);
     ngrams_open_large(&x, memory, LARGE_TOKENS);
     ngrams_grow(&x, text, LARGE_TOKENS);
     ngrams_attach_large(&y, memory, LARGE_TOKENS);
     TEST_CHECK(ngrams_is_sound(&y));
     for (uint32_t round = 0; round < 300; round++) {
-        uint32_t n = 1 + next_random(LARGE_TOKENS - 1), at = 0, want = 0;
+        uint32_t n = 1 + random_below(LARGE_TOKENS - 1), at = 0, want = 0;
         uint32_t same = ngrams_find(&y, text, text, n, UINT32_MAX, &at);
         for (uint32_t i = 0; i < LARGE_TOKENS; i++) {
             uint32_t agree = ngrams_match(text, i, text, n);

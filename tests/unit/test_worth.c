@@ -6,17 +6,12 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../random.h"
 #include "unit.h"
 
 enum { N_MAX = 16 };
 
-static uint32_t random_state = 7;
-
-static float random_part(void)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (float)(random_state >> 8) / (float)(1 << 24);
-}
+static float random_part(void) { return (float)(random_u32() >> 8) / (float)(1 << 24); }
 
 typedef struct {
     double ns, plain_ns, asked_ns;
