@@ -21,6 +21,7 @@ from export_gguf import gguf_name
 from generate import generate
 
 TEXT_IDS = 48
+STEP = {gguf.LlamaFileType.MOSTLY_Q4_0: 1 / 8}  # of a block's largest
 
 
 def read(path):
@@ -110,7 +111,7 @@ def main():
                     / own.abs().max().item())
     assert len(weights) == len(model.state_dict())
     print(f"weights: largest difference {worst:.5f} of a tensor's maximum")
-    assert worst < 0.01
+    assert worst < STEP.get(keys["general.file_type"], 0.01)
 
     ids = np.random.default_rng(0).integers(7, model.config.vocab, TEXT_IDS)
     before = model.logits(torch.tensor(ids)[None])[0].detach().numpy()

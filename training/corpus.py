@@ -33,8 +33,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 LANGUAGES = {".py": "python", ".c": "c", ".h": "c", ".js": "javascript",
-             ".mjs": "javascript", ".go": "go"}
-NAMES = {"python": "Python", "c": "C", "javascript": "JavaScript", "go": "Go"}
+             ".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript",
+             ".ts": "typescript", ".tsx": "typescript", ".go": "go",
+             ".rs": "rust", ".java": "java", ".sh": "shell", ".bash": "shell"}
+NAMES = {"python": "Python", "c": "C", "javascript": "JavaScript",
+         "typescript": "TypeScript", "go": "Go", "rust": "Rust",
+         "java": "Java", "shell": "shell"}
 
 # Directories that hold other projects' code, whose licence or provenance the
 # package's own licence file does not speak for.
@@ -132,7 +136,8 @@ def fetch(packages, folder):
     for p in members(packages, "pypi"):
         if not find_wheel(folder / "pypi", p):
             run([sys.executable, "-m", "pip", "download", "-q", "--no-deps",
-                 "--only-binary", ":all:", "-d", ".", p], folder / "pypi")
+                 "--only-binary", ":all:", "--ignore-requires-python", "-d",
+                 ".", p], folder / "pypi")
     for p in members(packages, "npm"):
         if not find_npm(folder / "npm", p):
             run(["npm", "pack", "--silent", p], folder / "npm")
@@ -149,8 +154,9 @@ def find_wheel(folder, name):
 
 
 def find_npm(folder, name):
+    stem = name.lstrip("@").replace("/", "-")
     return next((t for t in sorted(folder.glob("*.tgz"))
-                 if re.fullmatch(re.escape(name) + r"-\d.*\.tgz", t.name)),
+                 if re.fullmatch(re.escape(stem) + r"-\d.*\.tgz", t.name)),
                 None)
 
 
@@ -319,8 +325,12 @@ def share(data, letters):
 def why_not(path, text, tests, args):
     """The reason to leave a file out, or None."""
     parts = path.lower().split("/")
-    if VENDORED & set(parts[:-1]) or re.search(r"\.min\.|[-.]bundle\.", path):
+    # A repository of several packages keeps its own in a first packages/.
+    inside = parts[parts[0] == "packages":-1]
+    if VENDORED & set(inside) or re.search(r"\.min\.|[-.]bundle\.", path):
         return "vendored"
+    if path.endswith(".d.ts"):
+        return "declarations"
     if KEPT_OUT & set(re.split(r"[/.]", path.lower())):
         return "kept out"
     if re.search(r"human_?eval|\bmbpp\b", text, re.I):
@@ -351,7 +361,7 @@ def without_header(text, language):
     Thousands of copies of a dozen licence texts would take a small model's
     memory; CORPUS.md names every package and licence instead.
     """
-    if language == "python":
+    if language in ("python", "shell"):
         match = re.match(r"(?:#!.*\n)?(?:[ \t]*#.*\n|[ \t]*\n)+", text)
     else:
         match = re.match(r"\s*(?:/\*(?s:.*?)\*/[ \t]*\n?|"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Write a checkpoint as GGUF, in F16 or Q8_0.
+"""Write a checkpoint as GGUF, in F16, Q8_0 or Q4_0.
 
 Norm weights stay F32: they are tiny and every engine expects them so. The
-output matrix is the embedding table and is not stored twice.
+output matrix is the embedding table and is not stored twice; beside Q4_0,
+for models that learned to be rounded (train.py --four-bits), it is in Q8_0.
 """
 
 import argparse
@@ -19,9 +20,11 @@ from model import Config
 HERE = Path(__file__).parent
 
 TYPES = {"f16": gguf.GGMLQuantizationType.F16,
-         "q8_0": gguf.GGMLQuantizationType.Q8_0}
+         "q8_0": gguf.GGMLQuantizationType.Q8_0,
+         "q4_0": gguf.GGMLQuantizationType.Q4_0}
 FILE_TYPES = {"f16": gguf.LlamaFileType.MOSTLY_F16,
-              "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
+              "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+              "q4_0": gguf.LlamaFileType.MOSTLY_Q4_0}
 BLOCK_NAMES = {
     "attention_norm": "attn_norm", "attention.q": "attn_q",
     "attention.k": "attn_k", "attention.v": "attn_v",
@@ -95,8 +98,10 @@ def add_weights(writer, weights, kind):
         if data.ndim == 1:
             writer.add_tensor(gguf_name(name), data)
             continue
-        data = gguf.quants.quantize(np.ascontiguousarray(data), TYPES[kind])
-        writer.add_tensor(gguf_name(name), data, raw_dtype=TYPES[kind])
+        embeds = name == "embedding.weight"
+        type_ = TYPES["q8_0" if embeds and kind == "q4_0" else kind]
+        data = gguf.quants.quantize(np.ascontiguousarray(data), type_)
+        writer.add_tensor(gguf_name(name), data, raw_dtype=type_)
 
 
 def main():

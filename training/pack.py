@@ -8,6 +8,7 @@ next row. Rows lie in one uint16 array, to be mapped into memory.
 """
 
 import argparse
+import collections
 import json
 import random
 import re
@@ -190,25 +191,42 @@ class Packer:
                 token["fim_middle"], *self.encode(text[begin:end]),
                 token["endoftext"]]
 
+    def room(self, kind):
+        """How many tokens documents of a kind may fill."""
+        if not self.args.limit:
+            return float("inf")
+        mix = self.args.mix or {"all": 1}
+        return self.args.limit * mix.get(kind, 0) / sum(mix.values())
+
     def pack(self, docs):
         docs = list(docs)
         self.random.shuffle(docs)
         share = self.args.fim_share
         writer = Writer(self.row + 1, share / (1 - share))
+        taken = collections.Counter()
         for doc in docs:
-            if self.args.limit and sum(
-                    writer.totals.values()) > self.args.limit:
-                break
+            kind = doc["language"] if self.args.mix else "all"
+            if taken[kind] >= self.room(kind):
+                continue
             if self.random.random() >= share:
-                writer.add_plain(self.plain(doc))
+                tokens = self.plain(doc)
+                taken[kind] += len(tokens)
+                writer.add_plain(tokens)
                 continue
             for piece in self.pieces(doc["text"]):
                 example = self.example(self.header(doc), piece)
                 if len(example) <= self.row + 1:
+                    taken[kind] += len(example)
                     writer.add_example(example)
         order = np.array(writer.rows, dtype=np.uint16)
         np.random.default_rng(0).shuffle(order)
         return order, writer.totals
+
+
+def part(word):
+    """python=34 as ("python", 34.0)."""
+    language, _, weight = word.partition("=")
+    return language, float(weight)
 
 
 def main():
@@ -221,10 +239,17 @@ def main():
                         help="row lengths; each is packed with another seed")
     parser.add_argument("--limit", type=int, default=0, metavar="TOKENS",
                         help="of each row length, where not all are seen")
+    parser.add_argument("--mix", type=part, nargs="+", default=[],
+                        metavar="LANGUAGE=PART", help="what of the limit "
+                        "each language gets (none if not named); without: "
+                        "as it comes")
     parser.add_argument("--fim-share", type=float, default=0.65)
     parser.add_argument("--header-share", type=float, default=0.75)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
+    args.mix = dict(args.mix)
+    if args.mix and not args.limit:
+        parser.error("--mix divides what --limit gives")
     tokenizer = Tokenizer.from_file(str(args.tokenizer))
     args.out.mkdir(parents=True, exist_ok=True)
     facts = {}

@@ -64,6 +64,8 @@ def plan(args):
              "--middles", "4", "--z-loss", "0.0001",
              "--tokens", tokens, "--tokenizer", tokenizer,
              "--held-out", corpus / "held_out.jsonl", "--out", run]
+    if args.four_bits:
+        train += ["--four-bits", str(args.four_bits)]
     if args.init:
         train += ["--init", grown if args.after else start]
     steps = [
@@ -77,14 +79,15 @@ def plan(args):
                                   tokenizer, *vocabulary]),
         ("pack", tokens / "facts.json",
          ["pack.py", *texts, "--out", tokens, "--rows", *rows, "--limit",
-          str(args.limit)]),
+          str(args.limit), *(["--mix", *args.mix] if args.mix else [])]),
         ("train", run / "done", ["train.py", *train]),
         ("evaluate", None,
          ["evaluate.py", checkpoint, "--tokenizer", tokenizer, "--held-out",
           corpus / "held_out.jsonl", "--context", "1024",
           "--skip", r"(^|/)tests?/"]),
-        ("export", out, ["export_gguf.py", checkpoint, out, "--name",
-                         out.stem, "--tokenizer", tokenizer]),
+        ("export", out, ["export_gguf.py", checkpoint, out, "--name", out.stem,
+                         "--tokenizer", tokenizer, "--type",
+                         "q4_0" if args.four_bits else "q8_0"]),
         ("check", None, ["check_export.py", checkpoint, out]),
         ("lines", None, ["fill_lines.py", out, "--held-out",
                          corpus / "held_out.jsonl"]),
@@ -124,6 +127,10 @@ def main():
         help="row lengths, the last for the end of the run")
     add("--limit", type=int, default=0, metavar="TOKENS",
         help="pack no more of each row length; 0: all")
+    add("--mix", nargs="+", default=[], metavar="LANGUAGE=PART",
+        help="what of that limit each language gets")
+    add("--four-bits", type=float, default=0, metavar="SHARE", help="of the "
+        "run, at its end, learns to be rounded, and the file is in Q4_0")
     add("--work", type=Path, default=HERE / "work")
     add("--out", type=Path, default=HERE / "work/model.gguf",
         help="the GGUF file")

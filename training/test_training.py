@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import gguf
 import torch
 import torch.nn.functional as F
 
@@ -29,7 +30,7 @@ from optimizer import optimizers, orthogonal
 from pack import Packer
 from prune import Seen, kept_layers, pruned
 from tokenizer import train as train_tokenizer
-from train import in_middles
+from train import Run, as_q4_0, in_middles
 
 SMALL = Config(vocab=97, width=32, layers=3, heads=2, kv_heads=1, head_dim=16,
                ffn=48, context=64)
@@ -248,6 +249,28 @@ def test_gguf_and_back():
         assert close(back.state_dict()[name], p, 1e-3), name
 
 
+def test_four_bits_are_the_files():
+    """What passes see is what a reader makes of the file; while they see it,
+    and only then."""
+    kind = gguf.GGMLQuantizationType.Q4_0
+    weight = torch.randn(24, 64, generator=torch.Generator().manual_seed(3))
+    weight[3, :32] = 0
+    weight[4, :32] *= 1e-6
+    there = gguf.quants.dequantize(gguf.quants.quantize(weight.numpy(), kind),
+                                   kind)
+    assert (as_q4_0(weight).numpy() == there).all()
+    run = SimpleNamespace(args=SimpleNamespace(four_bits=0.25),
+                          matrices=[torch.nn.Parameter(weight.clone())])
+    for progress, rounds in ((0.7, False), (0.8, True), (1.0, True)):
+        with Run.rounded(run, progress):
+            seen = run.matrices[0].detach().clone()
+        assert torch.equal(seen, as_q4_0(weight) if rounds else weight)
+        assert torch.equal(run.matrices[0], weight)
+    run.args.four_bits = 0
+    with Run.rounded(run, 1.0):
+        assert torch.equal(run.matrices[0], weight)
+
+
 def test_holes_are_where_cursors_stand():
     """Prefix, middle and suffix are the text; no middle is blank, and it
     begins where a token of the text does."""
@@ -281,6 +304,42 @@ def test_holes_are_where_cursors_stand():
                       == vocabulary.encode(before + hole).ids)
     assert min(begins.values()) > 20, begins
     assert whole > 0.7 * within > 90, (whole, within)
+
+
+def test_mix():
+    """Each language fills its part of the limit, what is not named nothing."""
+    vocabulary = train_tokenizer([CODE], 280)
+    docs = [{"language": language, "path": f"{n}.x", "package": "p",
+             "text": f"{language} {n}\n" + CODE}
+            for language in ("python", "rust", "go") for n in range(40)]
+    packer = Packer(vocabulary, 3, 128, SimpleNamespace(
+        limit=12000, mix={"python": 3, "rust": 1}, fim_share=0.5,
+        header_share=0))
+    spent = {"python": 0, "rust": 0, "go": 0}
+    plain, example = packer.plain, packer.example
+    language = None
+
+    def told(doc):
+        nonlocal language
+        language = doc["language"]
+        return []
+
+    def counted(make):
+        def tokens(*of):
+            made = make(*of)
+            if make == example and len(made) > 129:  # that fits no row
+                return made
+            spent[language] += len(made)
+            return made
+        return tokens
+
+    packer.header = told
+    packer.plain, packer.example = counted(plain), counted(example)
+    packer.pack(docs)
+    longest = len(vocabulary.encode(CODE).ids) * 2
+    assert spent["go"] == 0, spent
+    assert 9000 <= spent["python"] < 9000 + longest, spent
+    assert 3000 <= spent["rust"] < 3000 + longest, spent
 
 
 def test_average():

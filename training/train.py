@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,17 @@ def in_middles(tokens, middle, end):
     return last[0] > last[1]
 
 
+def as_q4_0(weight):
+    """What a matrix is once a file has it in Q4_0, by ggml's reference rule:
+    of 32 neighbours the largest becomes -8 times the scale, a half."""
+    blocks = weight.reshape(-1, 32)
+    largest = blocks.gather(1, blocks.abs().argmax(dim=1, keepdim=True))
+    scale = largest / -8
+    inverse = torch.where(scale == 0, 0.0, 1 / scale)
+    levels = (blocks * inverse + 8.5).floor().clamp(0, 15) - 8
+    return (levels * scale.half().float()).view_as(weight)
+
+
 class Run:
     def __init__(self, args):
         self.args = args
@@ -122,6 +134,8 @@ class Run:
         self.marks = [vocabulary.token_to_id(f"<|{name}|>")
                       for name in ("fim_middle", "endoftext")]
         self.parameters = list(self.model.parameters())
+        self.matrices = [p for p in self.model.blocks.parameters()
+                         if p.ndim == 2]
         self.compiled = self.model.hidden
         if args.compile:
             self.compiled = torch.compile(self.model.hidden, dynamic=False)
@@ -176,6 +190,23 @@ class Run:
                          args.chunk, dtype, args.z_loss, shares)
         return loss.detach(), torch.autograd.grad(loss, self.parameters)
 
+    @contextmanager
+    def rounded(self, progress):
+        """Where four bits are trained for, passes see the blocks' matrices as
+        Q4_0 has them, and what they learn is for the unrounded ones: the
+        straight-through estimator (Bengio et al., arXiv:1308.3432)."""
+        if progress < 1 - self.args.four_bits or not self.args.four_bits:
+            yield
+            return
+        whole = [p.detach().clone() for p in self.matrices]
+        with torch.no_grad():
+            for p in self.matrices:
+                p.copy_(as_q4_0(p))
+        yield
+        with torch.no_grad():
+            for p, w in zip(self.matrices, whole):
+                p.copy_(w)
+
     def train_step(self, progress):
         """One optimizer step over a batch of `batch` tokens."""
         args = self.args
@@ -191,12 +222,13 @@ class Run:
                                       args.device))
             self.positions[stage] += micro // rows.row
         total = 0.0
-        for loss, grads in self.workers.map(lambda b: self.gradients(*b),
-                                            batches):
-            total += float(loss) / parts
-            for p, grad in zip(self.parameters, grads):
-                grad = grad / parts
-                p.grad = grad if p.grad is None else p.grad.add_(grad)
+        with self.rounded(progress):
+            for loss, grads in self.workers.map(lambda b: self.gradients(*b),
+                                                batches):
+                total += float(loss) / parts
+                for p, grad in zip(self.parameters, grads):
+                    grad = grad / parts
+                    p.grad = grad if p.grad is None else p.grad.add_(grad)
         torch.nn.utils.clip_grad_norm_(self.parameters, args.clip)
         factor = rate(progress, args)
         for optimizer, peaks in zip(self.optimizers, self.peaks):
@@ -216,8 +248,9 @@ class Run:
 
     def evaluate(self, tokenizer, docs):
         self.model.eval()
-        result = bits_per_byte(self.model, tokenizer, docs,
-                               self.args.rows[0])
+        with self.rounded(self.progress()):
+            result = bits_per_byte(self.model, tokenizer, docs,
+                                   self.args.rows[0])
         self.model.train()
         return {k: round(v, 4) for k, v in result.items()}
 
@@ -305,6 +338,9 @@ def arguments(description=__doc__):
         "the tokens that fill holes; of all others 1")
     add("--z-loss", type=float, default=0.0, help="share of the squared "
         "normalizer of the logits in the loss; 1e-4 for --bf16")
+    add("--four-bits", type=float, default=0.0, metavar="SHARE", help="of the "
+        "run, at its end, that learns to be rounded to Q4_0 "
+        "(export_gguf.py --type q4_0)")
     add("--seed", type=int, default=1)
     add("--compile", action=argparse.BooleanOptionalAction, default=True)
     add("--save-minutes", type=float, default=4)
