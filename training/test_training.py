@@ -25,6 +25,7 @@ import export_gguf
 import grow
 import import_gguf
 import pass_rate
+import teacher
 from model import QUERIES, Config, Decoder, attend, mean_loss
 from optimizer import optimizers, orthogonal
 from pack import Packer
@@ -113,20 +114,20 @@ def test_middles_are_found():
 
 def test_divergence_is_autograds():
     wide = Config(**{**SMALL.as_dict(), "width": 48})
-    teacher, student, ids = random_model(wide, 3), random_model(), text()
+    knows, student, ids = random_model(wide, 3), random_model(), text()
     h = student.hidden(ids).flatten(0, 1).detach().requires_grad_()
-    t = teacher.hidden(ids).flatten(0, 1).detach()
     table = student.embedding.weight.detach().requires_grad_()
-    wanted = (t @ teacher.embedding.weight.T / 2).softmax(-1)
+    logits = teacher.Checkpoint(knows, "cpu").logits(ids)
+    wanted = (knows.logits(ids).flatten(0, 1) / 2).softmax(-1)
     logs = (h @ table.T / 2).log_softmax(-1)
     plain = 4 * (wanted * (wanted.log() - logs)).sum(-1).mean()
     want = torch.autograd.grad(plain, (h, table))
-    ours = distill.mean_divergence(h, table, t, teacher.embedding.weight, 11,
-                                   2.0)
+    ours = distill.mean_divergence(h, table, logits, 11, 2.0)
     got = torch.autograd.grad(ours, (h, table))
     assert close(ours, plain) and all(map(close, got, want))
-    same = distill.mean_divergence(t, teacher.embedding.weight, t,
-                                   teacher.embedding.weight, 11, 2.0)
+    same = distill.mean_divergence(
+        knows.hidden(ids).flatten(0, 1), knows.embedding.weight, logits, 11,
+        2.0)
     assert abs(same.item()) < 1e-5
 
 
@@ -188,65 +189,151 @@ def test_narrow_models_come_close():
     assert alike.min() > 0.999, alike.min()
 
 
+def student_of(teacher, vocab, seed=6):
+    """A run of distill.py without its data, and what it takes its steps by."""
+    run = distill.Distillation.__new__(distill.Distillation)
+    run.args = SimpleNamespace(
+        device="cpu", bf16=False, chunk=16, z_loss=1e-4, temperature=1.0,
+        soft=0.8, matrix_lr=0.02, lr=0.01, weight_decay=0.0)
+    run.teacher = teacher
+    run.model = random_model(Config(**{**SMALL.as_dict(), "layers": 1,
+                                       "context": 128, "vocab": vocab}), seed)
+    run.hidden = run.model.hidden
+    run.parameters = list(run.model.parameters())
+    return run, optimizers(run.model, run.args)
+
+
+def comes_nearer(run, steps, ids, count=30):
+    """How far from its teacher a student was, and is after some steps."""
+    def apart():
+        with torch.no_grad():
+            return run.soft_loss(run.hidden(ids[:, :-1]), ids[:, :-1],
+                                 ids[:, 1:], torch.float32).item()
+    before = apart()
+    for _ in range(count):
+        _, grads = run.gradients(ids[:, :-1], ids[:, 1:])
+        for p, grad in zip(run.parameters, grads):
+            p.grad = grad
+        for step in steps:
+            step.step()
+    return before, apart()
+
+
 def test_distillation_learns_the_teacher():
     """A student of another shape comes nearer to the teacher than it was."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "teacher.pt"
-        checkpoint.save(path, random_model(seed=5))
-        args = SimpleNamespace(
-            device="cpu", bf16=False, chunk=16, z_loss=1e-4, temperature=1.0,
-            soft=0.8, matrix_lr=0.02, lr=0.01, weight_decay=0.0)
-        run = distill.Distillation.__new__(distill.Distillation)
-        run.args = args
-        run.teacher = checkpoint.load_model(path).requires_grad_(False)
-        run.model = random_model(Config(**{**SMALL.as_dict(), "layers": 1}), 6)
-        run.hidden = run.model.hidden
-        run.parameters = list(run.model.parameters())
-        steps = optimizers(run.model, args)
-        ids = text(8)
-
-        def apart():
-            with torch.no_grad():
-                return distill.mean_divergence(
-                    run.hidden(ids).flatten(0, 1),
-                    run.model.embedding.weight,
-                    run.teacher.hidden(ids).flatten(0, 1),
-                    run.teacher.embedding.weight, 64, 1.0).item()
-        before = apart()
-        for _ in range(30):
-            _, grads = run.gradients(ids[:, :-1], ids[:, 1:])
-            for p, grad in zip(run.parameters, grads):
-                p.grad = grad
-            for step in steps:
-                step.step()
-        assert apart() < 0.7 * before, (before, apart())
+    model = random_model(seed=5)
+    run, steps = student_of(teacher.Checkpoint(model, "cpu"), SMALL.vocab)
+    before, after = comes_nearer(run, steps, text(8))
+    assert after < 0.7 * before, (before, after)
 
 
 CODE = "".join(f"def f{i}(x, y):\n    z = x * {i}\n\n    return (z, y)\n"
                for i in range(12))
 
 
+def exported(folder, entries, **more):
+    """A model with a vocabulary of its own, as a GGUF file."""
+    vocabulary = train_tokenizer([CODE], entries)
+    vocabulary.save(str(folder / "tokenizer.json"))
+    model = random_model(Config(**{
+        **SMALL.as_dict(), "vocab": vocabulary.get_vocab_size(),
+        "rope_base": 5000.0, "context": 512, **more}))
+    checkpoint.save(folder / "a.pt", model)
+    subprocess.run([sys.executable, export_gguf.__file__, "a.pt", "a.gguf",
+                    "--type", "f16", "--tokenizer", "tokenizer.json"],
+                   cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return vocabulary, model
+
+
 def test_gguf_and_back():
     """A file that was exported gives the checkpoint that it came from."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        vocabulary = train_tokenizer([CODE], 280)
-        vocabulary.save(str(folder / "tokenizer.json"))
-        model = random_model(Config(**{
-            **SMALL.as_dict(), "vocab": vocabulary.get_vocab_size(),
-            "rope_base": 5000.0}))
-        checkpoint.save(folder / "a.pt", model)
-        for module, *words in ((export_gguf, "a.pt", "a.gguf", "--type", "f16",
-                                "--tokenizer", "tokenizer.json"),
-                               (import_gguf, "a.gguf", "b.pt")):
-            subprocess.run([sys.executable, module.__file__, *words],
-                           cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        _, model = exported(folder, 280)
+        subprocess.run([sys.executable, import_gguf.__file__, "a.gguf",
+                        "b.pt"], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL)
         back = checkpoint.load_model(folder / "b.pt")
     assert back.config == model.config, back.config
     ids = torch.arange(60)[None]
     assert close(back.logits(ids), model.logits(ids), 0.05)
     for name, p in model.named_parameters():
         assert close(back.state_dict()[name], p, 1e-3), name
+
+
+def rows_of(vocabulary, count, length):
+    """Rows of tokens of code with marks and characters of several bytes;
+    they begin and end anywhere."""
+    ids = []
+    for i in range(count):
+        ids += vocabulary.encode(f"<|file_sep|>d\u00e9f{i}.py\n\u20ac = {i}\n"
+                                 + CODE[i:] + "<|endoftext|>").ids
+    return torch.tensor(ids[5:5 + count * length]).view(count, length)
+
+
+def test_teachers_of_any_kind():
+    """transformers' logits of a file are ours; with its vocabulary taken for
+    another one, every token is a stretch, but where several make a character,
+    and all likelihoods are alike."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # transformers takes the heads of any such file to have 128 columns.
+        vocabulary, _ = exported(folder, 290, head_dim=128)
+        own = teacher.load(folder / "a.gguf", vocabulary, "cpu")
+        other = teacher.HuggingFace(folder / "a.gguf", vocabulary, "cpu")
+    assert isinstance(own, teacher.Checkpoint) and other.same
+    rows, everything = rows_of(vocabulary, 4, 90), slice(None)
+    logits = own.logits(rows[:, :-1])(everything)
+    assert close(other.logits(rows[:, :-1])(everything), logits, 0.02)
+    told = other.likelihoods(rows)
+    assert len(told) > 0.9 * rows[:, 1:].numel(), len(told)
+    logs = logits.log_softmax(-1).gather(1, rows[:, 1:].flatten()[:, None])
+    logs = logs.view(4, -1)
+    for row, first, end, likelihood in told:
+        said = vocabulary.decode(rows[row, first:end].tolist())
+        assert end == first + 1 or len(said) == 1, said
+        assert abs(logs[row, first - 1:end - 1].sum() - likelihood) < 0.05
+    assert distill.mean_disagreement(logs, told, 1.0) < 1e-5
+    assert distill.mean_disagreement(logs - 0.5, told, 1.0) > 1e-4
+
+
+def test_teachers_of_another_vocabulary():
+    """Stretches are of the same bytes in both vocabularies, their
+    likelihoods sums of the teacher's own, and a student comes nearer."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        exported(folder, 400, head_dim=128)
+        vocabulary = train_tokenizer([CODE[:300]], 280)
+        other = teacher.load(folder / "a.gguf", vocabulary, "cpu")
+    assert not other.same
+    rows, reader = rows_of(vocabulary, 4, 90), other.reader
+    n_long = 0
+    for row in rows.tolist():
+        mine = reader.ends(row)
+        for ids, ends in other.contexts(row):
+            for a, b, c, d in teacher.stretches(mine, ends):
+                said = vocabulary.decode(row[a:b], skip_special_tokens=False)
+                assert said == other.tokenizer.decode(ids[c:d]), said
+                n_long += b - a > 1
+    assert n_long > 10, n_long
+    run, steps = student_of(other, vocabulary.get_vocab_size())
+    logs = run.model.logits(rows[:, :-1]).log_softmax(-1).gather(
+        2, rows[:, 1:, None])[..., 0]
+    chunked = distill.target_logs(
+        run.hidden(rows[:, :-1]).flatten(0, 1), run.model.embedding.weight,
+        rows[:, 1:].flatten(), 16)
+    assert close(chunked.view(logs.shape), logs, 1e-5)
+    told = other.likelihoods(rows)
+    by_hand = []
+    for row, first, end, likelihood in told:
+        p = torch.tensor(likelihood).exp()
+        q = logs[row, first - 1:end - 1].sum().exp()
+        by_hand.append(p * (p / q).log() + (1 - p) * ((1 - p) / (1 - q)).log())
+    assert close(distill.mean_disagreement(logs, told, 1.0),
+                 torch.stack(by_hand).mean(), 1e-3)
+    run.args.soft = 1.0  # what is likely is not what a random teacher says
+    before, after = comes_nearer(run, steps, rows)
+    assert after < 0.7 * before, (before, after)
 
 
 def test_four_bits_are_the_files():
