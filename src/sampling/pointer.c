@@ -290,7 +290,7 @@ const float *pointer_mix(pointer *p, const float *logits, float strength, const 
     if (!(max > -INFINITY && max < INFINITY)) return logits;
     /* As only ratios of weights count, the model's stay and the text's are added to them. */
     double share = (double)SHARES[run] * (double)strength;
-    double unit = (double)probability_sum(logits, n_vocab, max) * (share / (1 - share)) / sum;
+    double unit = (double)probability_sum(logits, n_vocab, max, 1) * (share / (1 - share)) / sum;
     memcpy(p->mixed, logits, n_vocab * sizeof *logits);
     for (uint32_t i = 0; i < n_entries; i++) {
         int32_t token = entries[i].token, class_ = p->v->classes[token];

@@ -26,8 +26,23 @@ float probability_max(const float *logits, uint32_t n);
 void probability_weights(uint64_t *restrict weights, const float *restrict logits, uint32_t n,
                          float max, float scale);
 
-/* The sum of probability_weights() with scale 1. */
-uint64_t probability_sum(const float *logits, uint32_t n, float max);
+/* Where (logit - max) * scale is not above it, the weight is 0. */
+#define PROBABILITY_LEAST (-31.0f)
+
+/* The sum of probability_weights(). */
+uint64_t probability_sum(const float *logits, uint32_t n, float max, float scale);
+
+/* The two for each set of instructions, the fastest first; the last is everywhere.  All give the
+ * same bits. */
+typedef struct {
+    const char *name;
+    bool (*is_here)(void); /* can this machine execute it */
+    void (*weights)(uint64_t *restrict weights, const float *restrict logits, uint32_t n,
+                    float max, float scale);
+    uint64_t (*sum)(const float *logits, uint32_t n, float max, float scale);
+} probability_variant;
+extern const probability_variant probability_variants[];
+extern const uint32_t probability_n_variants;
 
 /* Natural logarithm of sum / PROBABILITY_ONE; sum >= 1. */
 double probability_log(uint64_t sum);

@@ -1,9 +1,11 @@
 /* sampler.c - greedy, and the filters and the draw over integer weights.
  *
- * Candidates are kept in the order of their ids, each with its logit and its weight.  Top-k and
- * top-p are the same cut: keep the smallest run from the top whose weights reach a target, where
- * for top-k every weight is 1.  The cut is found digit by digit of a key that sorts like the
- * logit, as a radix sort would, but only in the bucket where the target is reached. */
+ * Few tokens of a vocabulary can be drawn.  So the greatest logit of each piece of it is found
+ * first, and what is to be filtered is gathered from the pieces that reach far enough up: the
+ * candidates, in the order of their ids, each with its logit and its weight.  Top-k and top-p are
+ * the same cut: keep the smallest run from the top whose weights reach a target, where for top-k
+ * every weight is 1.  The cut is found digit by digit of a key that sorts like the logit, as a
+ * radix sort would, but only in the bucket where the target is reached. */
 #include "sampling/sampler.h"
 
 #include <float.h>
@@ -17,17 +19,20 @@ _Static_assert(SAMPLER_VOCAB_MAX == 1 << PROBABILITY_VOCAB_BITS, "weights of a v
 
 enum {
     RECENT_TOKENS_DEFAULT = 64,
-    PIECE = 1024, /* logits that are searched for the best together */
+    PIECE = 256, /* logits whose greatest, and whose sum of weights, is known */
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
 };
 
 struct sampler {
-    uint32_t n_vocab;
+    uint32_t n_vocab, n_pieces;
     uint64_t sums[DIGITS]; /* weights by digit */
-    uint64_t *weights;     /* [n_vocab] of the candidates, as the rest */
+    uint64_t *parts;       /* [n_pieces] sums of weights */
+    uint64_t *weights;     /* [n_vocab] of the candidates, as the next two */
     float *logits;
     uint32_t *ids;
+    float *changed; /* [n_vocab] all logits, where not as they were given */
+    float *tops;    /* [n_pieces] the greatest logit of each */
 };
 
 /* Logits of equal value get equal keys: 0 and -0 do, and NaN is -infinity.  The sign is spread by
@@ -82,18 +87,24 @@ int sampler_open(sampler **out, uint32_t n_vocab, cerium_error *err)
     if (n_vocab == 0 || n_vocab > SAMPLER_VOCAB_MAX)
         return error_set(err, CERIUM_ERR_ARGUMENT, "vocabulary of %u tokens: 1 to %d are possible",
                          (unsigned)n_vocab, SAMPLER_VOCAB_MAX);
+    uint32_t n_pieces = (n_vocab + PIECE - 1) / PIECE;
     sampler *s = memory_alloc(sizeof *s);
-    uint64_t *weights = memory_alloc((size_t)n_vocab * (sizeof(uint64_t) + 2 * sizeof(uint32_t)));
-    if (!s || !weights) {
+    uint64_t *parts = memory_alloc(n_pieces * (sizeof *parts + sizeof(float)) +
+                                   (size_t)n_vocab * (sizeof *parts + 3 * sizeof(float)));
+    if (!s || !parts) {
         memory_free(s);
-        memory_free(weights);
+        memory_free(parts);
         return error_set(err, CERIUM_ERR_MEMORY, "no memory to sample from %u tokens",
                          (unsigned)n_vocab);
     }
     s->n_vocab = n_vocab;
-    s->weights = weights;
-    s->logits = (float *)(weights + n_vocab);
+    s->n_pieces = n_pieces;
+    s->parts = parts;
+    s->weights = parts + n_pieces;
+    s->logits = (float *)(s->weights + n_vocab);
     s->ids = (uint32_t *)(s->logits + n_vocab);
+    s->changed = (float *)(s->ids + n_vocab);
+    s->tops = s->changed + n_vocab;
     *out = s;
     return CERIUM_OK;
 }
@@ -101,7 +112,7 @@ int sampler_open(sampler **out, uint32_t n_vocab, cerium_error *err)
 void sampler_close(sampler **s)
 {
     if (!s || !*s) return;
-    memory_free((*s)->weights);
+    memory_free((*s)->parts);
     memory_free(*s);
     *s = NULL;
 }
@@ -122,39 +133,65 @@ static uint64_t random_bits(uint64_t seed, uint64_t position)
     return mix(mix(seed + golden) + golden * (position + 1));
 }
 
-/* Looked for piece by piece, so that where it is need be looked for in one of them only. */
-static int32_t first_max(const float *logits, uint32_t n)
+static uint32_t piece_len(const sampler *s, uint32_t piece)
 {
-    uint32_t piece = 0;
-    float max = -INFINITY;
-    for (uint32_t i = 0; i < n; i += PIECE) {
-        float here = probability_max(logits + i, n - i < PIECE ? n - i : PIECE);
-        if (here > max) max = here, piece = i;
-    }
-    for (uint32_t i = piece; i < n; i++)
+    uint32_t left = s->n_vocab - piece * PIECE;
+    return left < PIECE ? left : PIECE;
+}
+
+/* Fill the tops, and return the greatest of them. */
+static float find_tops(sampler *s, const float *logits)
+{
+    for (uint32_t i = 0; i < s->n_pieces; i++)
+        s->tops[i] = probability_max(logits + i * PIECE, piece_len(s, i));
+    return probability_max(s->tops, s->n_pieces);
+}
+
+static int32_t first_max(sampler *s, const float *logits)
+{
+    float max = find_tops(s, logits);
+    uint32_t i = 0;
+    while (s->tops[i] != max) i++;
+    for (i *= PIECE; i < s->n_vocab; i++)
         if (logits[i] == max) return (int32_t)i;
     return 0; /* nothing but NaN */
 }
 
 /* A finite stand-in for +infinity; -INFINITY when there is nothing greater. */
-static float finite_max(const float *logits, uint32_t n)
+static float finite_max(float max) { return max > FLT_MAX ? FLT_MAX : max; }
+
+static const float *unchanged(sampler *s, const float *logits)
 {
-    float max = probability_max(logits, n);
-    return max > FLT_MAX ? FLT_MAX : max;
+    return memcpy(s->changed, logits, s->n_vocab * sizeof *logits);
 }
 
-/* Every token becomes a candidate.  Penalties are computed from the logits, so that a token that
- * occurs twice is penalised once. */
-static void make_candidates(sampler *s, const float *logits, float penalty, const int32_t *recent,
-                            size_t n_recent)
+/* Penalties are computed from the logits, so that a token that occurs twice is penalised once. */
+static const float *penalised(sampler *s, const float *logits, float penalty, const int32_t *recent,
+                              size_t n_recent)
 {
-    memcpy(s->logits, logits, s->n_vocab * sizeof *logits);
-    for (uint32_t i = 0; i < s->n_vocab; i++) s->ids[i] = i;
+    unchanged(s, logits);
     for (size_t i = 0; i < n_recent; i++) {
         CHECK(recent[i] >= 0 && (uint32_t)recent[i] < s->n_vocab);
         float logit = logits[recent[i]];
-        s->logits[recent[i]] = logit > 0 ? logit / penalty : logit * penalty;
+        s->changed[recent[i]] = logit > 0 ? logit / penalty : logit * penalty;
     }
+    return s->changed;
+}
+
+/* The candidates are all tokens with such logits.  Returns how many. */
+static uint32_t gather(sampler *s, const float *logits, float least)
+{
+    uint32_t n = 0;
+    for (uint32_t piece = 0; piece < s->n_pieces; piece++) {
+        if (!(s->tops[piece] >= least)) continue;
+        uint32_t first = piece * PIECE, end = first + piece_len(s, piece);
+        for (uint32_t i = first; i < end; i++) {
+            s->logits[n] = logits[i];
+            s->ids[n] = i;
+            n += logits[i] >= least;
+        }
+    }
+    return n;
 }
 
 static inline void move_candidate(sampler *s, uint32_t to, uint32_t from)
@@ -230,21 +267,91 @@ static int32_t draw(const sampler *s, uint32_t n, uint64_t random)
     return (int32_t)s->ids[i];
 }
 
-static int32_t sample(sampler *s, const cerium_sampling *sampling, uint64_t position)
+/* The k tokens with the greatest logits; -INFINITY and NaN, which weigh nothing, may be missing.
+ * As many pieces have tops that reach the k-th of these, so no other token is among the k. */
+static uint32_t take_top_k(sampler *s, const float *logits, uint32_t k)
 {
-    uint32_t n = s->n_vocab;
-    float max = finite_max(s->logits, n), scale = 1 / sampling->temperature;
+    float least = -FLT_MAX;
+    if (k <= s->n_pieces) {
+        for (uint32_t i = 0; i < s->n_pieces; i++) s->weights[i] = 1;
+        memcpy(s->logits, s->tops, s->n_pieces * sizeof *s->tops);
+        uint32_t n_best = cut(s, s->n_pieces, k);
+        least = INFINITY;
+        for (uint32_t i = 0; i < n_best; i++)
+            if (s->logits[i] < least) least = s->logits[i];
+        if (least < -FLT_MAX) least = -FLT_MAX;
+    }
+    uint32_t n = gather(s, logits, least);
+    if (n <= k) return n;
+    for (uint32_t i = 0; i < n; i++) s->weights[i] = 1;
+    return cut(s, n, k);
+}
+
+/* Fill the sums of pieces, and return the sum of all. */
+static uint64_t weigh_pieces(sampler *s, const float *logits, float max, float scale)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < s->n_pieces; i++) {
+        bool weighs = (s->tops[i] - max) * scale > PROBABILITY_LEAST;
+        s->parts[i] =
+            weighs ? probability_sum(logits + i * PIECE, piece_len(s, i), max, scale) : 0;
+        sum += s->parts[i];
+    }
+    return sum;
+}
+
+/* The most probable tokens that together have this share, from a greatest logit downwards as far
+ * as it takes. */
+static uint32_t take_top_p(sampler *s, const float *logits, float max, float scale, float share)
+{
+    uint64_t target = share_of(weigh_pieces(s, logits, max, scale), share);
+    for (float depth = 6;; depth = depth < 24 ? 2 * depth : INFINITY) {
+        uint32_t n = gather(s, logits, max - depth / scale);
+        probability_weights(s->weights, s->logits, n, max, scale);
+        if (sum_of(s->weights, n) >= target) return cut(s, n, target);
+        CHECK(depth < INFINITY);
+    }
+}
+
+/* Each token owns as many of the draws as it weighs: the piece first, then the token. */
+static int32_t draw_of_all(sampler *s, const float *logits, float max, float scale, uint64_t random)
+{
+    uint64_t sum = weigh_pieces(s, logits, max, scale);
+    uint64_t at = (uint64_t)((unsigned __int128)random * sum >> 64);
+    uint32_t piece = 0, i = 0;
+    while (at >= s->parts[piece]) {
+        at -= s->parts[piece++];
+        CHECK(piece < s->n_pieces);
+    }
+    probability_weights(s->weights, logits + piece * PIECE, piece_len(s, piece), max, scale);
+    while (at >= s->weights[i]) at -= s->weights[i++];
+    return (int32_t)(piece * PIECE + i);
+}
+
+static int32_t sample(sampler *s, const float *logits, const cerium_sampling *sampling,
+                      uint64_t position)
+{
+    float max = finite_max(find_tops(s, logits)), scale = 1 / sampling->temperature;
+    uint64_t random = random_bits(sampling->seed, position);
+    bool has_top_k = sampling->top_k > 0 && sampling->top_k < s->n_vocab;
+    bool has_top_p = sampling->top_p > 0 && sampling->top_p < 1;
+    uint32_t n;
     if (max == -INFINITY) return 0;
     if (scale > FLT_MAX) scale = FLT_MAX;
-    if (sampling->top_k > 0 && sampling->top_k < n) {
-        for (uint32_t i = 0; i < n; i++) s->weights[i] = 1;
-        n = cut(s, n, sampling->top_k);
+    if (has_top_k) {
+        n = take_top_k(s, logits, sampling->top_k);
+        probability_weights(s->weights, s->logits, n, max, scale);
+        if (has_top_p) n = cut(s, n, share_of(sum_of(s->weights, n), sampling->top_p));
+    } else if (has_top_p) {
+        n = take_top_p(s, logits, max, scale, sampling->top_p);
+    } else if (sampling->min_p > 0) { /* a little further down than they can be */
+        n = gather(s, logits, max + (logf(sampling->min_p) - 0.01f) / scale);
+        probability_weights(s->weights, s->logits, n, max, scale);
+    } else {
+        return draw_of_all(s, logits, max, scale, random);
     }
-    probability_weights(s->weights, s->logits, n, max, scale);
-    if (sampling->top_p > 0 && sampling->top_p < 1)
-        n = cut(s, n, share_of(sum_of(s->weights, n), sampling->top_p));
     if (sampling->min_p > 0) drop_below(s->weights, n, share_of(PROBABILITY_ONE, sampling->min_p));
-    return draw(s, n, random_bits(sampling->seed, position));
+    return draw(s, n, random);
 }
 
 static bool is_greedy(const cerium_sampling *sampling)
@@ -291,7 +398,7 @@ static int32_t first_max_allowed(const float *logits, uint32_t n, const uint64_t
 static void forbid(sampler *s, const uint64_t *allowed)
 {
     for (uint32_t i = 0; i < s->n_vocab; i++)
-        if (!mask_has(allowed, i)) s->logits[i] = -INFINITY;
+        if (!mask_has(allowed, i)) s->changed[i] = -INFINITY;
 }
 
 int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
@@ -308,19 +415,18 @@ int32_t sampler_choose_allowed(sampler *s, const float *logits, uint32_t n_vocab
     CHECK(s && logits && n_vocab == s->n_vocab && (recent || n_recent == 0));
     float penalty = penalty_of(sampling);
     bool greedy = is_greedy(sampling);
-    if (greedy && penalty == 1)
-        return allowed ? first_max_allowed(logits, n_vocab, allowed) : first_max(logits, n_vocab);
-
     size_t look_back = sampler_look_back(sampling, n_recent);
-    make_candidates(s, logits, penalty, recent ? recent + n_recent - look_back : NULL, look_back);
-    if (greedy && allowed) return first_max_allowed(s->logits, n_vocab, allowed);
-    if (greedy) return first_max(s->logits, n_vocab);
+    if (look_back > 0)
+        logits = penalised(s, logits, penalty, recent + n_recent - look_back, look_back);
+    if (greedy) return allowed ? first_max_allowed(logits, n_vocab, allowed) : first_max(s, logits);
     if (allowed) {
+        if (logits != s->changed) unchanged(s, logits);
         forbid(s, allowed);
-        if (!(probability_max(s->logits, n_vocab) > -INFINITY))
-            return first_max_allowed(s->logits, n_vocab, allowed);
+        if (!(probability_max(s->changed, n_vocab) > -INFINITY))
+            return first_max_allowed(logits, n_vocab, allowed);
+        logits = s->changed;
     }
-    return sample(s, sampling, position);
+    return sample(s, logits, sampling, position);
 }
 
 /* Natural logarithm of e^(logit - max) / sum, which is at most 0. */
@@ -340,7 +446,7 @@ static float logprob_among(const float *logits, uint32_t n_vocab, const uint64_t
         if (mask_has(allowed, i) && logits[i] > max && logits[i] < INFINITY) max = logits[i];
     if (max == -INFINITY || !mask_has(allowed, (uint32_t)token)) return -INFINITY;
     for (uint32_t i = 0; i < n_vocab; i++)
-        if (mask_has(allowed, i)) sum += probability_sum(logits + i, 1, max);
+        if (mask_has(allowed, i)) sum += probability_sum(logits + i, 1, max, 1);
     return logprob_of(logits[token], max, sum);
 }
 
@@ -349,9 +455,9 @@ float sampler_logprob(const float *logits, uint32_t n_vocab, const uint64_t *all
 {
     CHECK(token >= 0 && (uint32_t)token < n_vocab);
     if (allowed) return logprob_among(logits, n_vocab, allowed, token);
-    float max = finite_max(logits, n_vocab);
+    float max = finite_max(probability_max(logits, n_vocab));
     if (max == -INFINITY) return -INFINITY;
-    return logprob_of(logits[token], max, probability_sum(logits, n_vocab, max));
+    return logprob_of(logits[token], max, probability_sum(logits, n_vocab, max, 1));
 }
 
 /* Better tokens rank first.  Until the end, logprob holds the logit, without NaN. */
@@ -391,8 +497,8 @@ size_t sampler_top(const float *logits, uint32_t n_vocab, cerium_logprob *out, s
         sink(out, last, 0);
         out[last] = worst;
     }
-    float max = finite_max(logits, n_vocab);
-    uint64_t sum = max > -INFINITY ? probability_sum(logits, n_vocab, max) : 1;
+    float max = finite_max(probability_max(logits, n_vocab));
+    uint64_t sum = max > -INFINITY ? probability_sum(logits, n_vocab, max, 1) : 1;
     for (size_t i = 0; i < n; i++) out[i].logprob = logprob_of(out[i].logprob, max, sum);
     return n;
 }

@@ -16,7 +16,7 @@ typedef struct sampler sampler; /* scratch; one thread at a time */
 /* CERIUM_ERR_ARGUMENT for a field out of the range that cerium.h gives.  NULL is greedy. */
 CERIUM_CHECKED int sampler_validate(const cerium_sampling *sampling, cerium_error *err);
 
-/* Take the scratch for a vocabulary: 16 bytes a token; nothing after this allocates.
+/* Take the scratch for a vocabulary: 20 bytes a token; nothing after this allocates.
  * Returns owned; CERIUM_ERR_ARGUMENT when n_vocab is 0 or above SAMPLER_VOCAB_MAX. */
 CERIUM_CHECKED int sampler_open(sampler **out, uint32_t n_vocab, cerium_error *err);
 /* Accepts NULL and pointers to NULL. */
@@ -27,7 +27,8 @@ void sampler_close(sampler **s);
  *   sampling: validated; NULL for greedy
  *   recent:   [n_recent] ids in [0, n_vocab), oldest first; may hold more than is looked at
  *   position: place of the token in its timeline: the counter of the random draws
- * Cost: greedy reads the logits once or twice; sampling a few times, without sorting. */
+ * Cost: every logit is read once to find the greatest; with top_k or min_p, few more than the
+ * candidates after that; otherwise one exp for each. */
 int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
                        const cerium_sampling *sampling, const int32_t *recent, size_t n_recent,
                        uint64_t position);

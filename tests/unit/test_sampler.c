@@ -125,6 +125,7 @@ static cerium_sampling random_sampling(uint32_t n)
     cerium_sampling s = {.seed = random_u32()};
     if (random_u32() % 8) s.temperature = 0.05f + 2 * random_unit();
     if (random_u32() % 2) s.top_p = random_unit();
+    if (random_u32() % 4 == 0) s.top_p = 1 - 0.01f * random_unit() * random_unit();
     if (random_u32() % 2) s.min_p = random_unit() * random_unit() * random_unit();
     if (random_u32() % 2) s.top_k = 1 + random_u32() % (random_u32() & 1 ? n : 20);
     if (random_u32() % 2) s.repetition_penalty = 0.5f + 1.5f * random_unit();
@@ -458,6 +459,37 @@ static void test_top(void)
     }
 }
 
+/* Whatever instructions there are, the weights are those of plain ones. */
+static void test_variants(void)
+{
+    enum { N = 300 };
+    static float logits[N];
+    static uint64_t want[N], have[N];
+    const probability_variant *plain = &probability_variants[probability_n_variants - 1];
+    TEST_CHECK(plain->is_here());
+    for (const probability_variant *v = probability_variants; v < plain; v++) {
+        if (!v->is_here()) continue;
+        uint32_t n_wrong = 0;
+        for (uint32_t round = 0; round < 400; round++) {
+            uint32_t n = round < 40 ? round : random_below(N);
+            float scale = round % 3 ? 1 / (0.05f + 2 * random_unit()) : 1;
+            random_logits(logits, n);
+            for (uint32_t i = 0; i < n; i++) /* a logit above max counts as max */
+                logits[i] += (float)random_below(8) - 4;
+            memset(have, 0xff, sizeof have);
+            memset(want, 0xff, sizeof want);
+            plain->weights(want, logits, n, 6, scale);
+            v->weights(have, logits, n, 6, scale);
+            n_wrong += memcmp(want, have, sizeof have) != 0;
+            n_wrong += v->sum(logits, n, 6, scale) != plain->sum(logits, n, 6, scale);
+            uint64_t sum = 0;
+            for (uint32_t i = 0; i < n; i++) sum += want[i];
+            n_wrong += sum != plain->sum(logits, n, 6, scale);
+        }
+        TEST_CHECK_THAT(n_wrong == 0, "%s: %u", v->name, n_wrong);
+    }
+}
+
 int main(void)
 {
     TEST_RUN(test_weights);
@@ -472,5 +504,6 @@ int main(void)
     TEST_RUN(test_penalty);
     TEST_RUN(test_validate);
     TEST_RUN(test_allocation_failure);
+    TEST_RUN(test_variants);
     return unit_report("sampler");
 }
