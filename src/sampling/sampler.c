@@ -160,16 +160,11 @@ static int32_t first_max(sampler *s, const float *logits)
 /* A finite stand-in for +infinity; -INFINITY when there is nothing greater. */
 static float finite_max(float max) { return max > FLT_MAX ? FLT_MAX : max; }
 
-static const float *unchanged(sampler *s, const float *logits)
-{
-    return memcpy(s->changed, logits, s->n_vocab * sizeof *logits);
-}
-
 /* Penalties are computed from the logits, so that a token that occurs twice is penalised once. */
 static const float *penalised(sampler *s, const float *logits, float penalty, const int32_t *recent,
                               size_t n_recent)
 {
-    unchanged(s, logits);
+    memcpy(s->changed, logits, s->n_vocab * sizeof *logits);
     for (size_t i = 0; i < n_recent; i++) {
         CHECK(recent[i] >= 0 && (uint32_t)recent[i] < s->n_vocab);
         float logit = logits[recent[i]];
@@ -394,11 +389,24 @@ static int32_t first_max_allowed(const float *logits, uint32_t n, const uint64_t
     return best;
 }
 
-/* What is not allowed can never be drawn: its weight is 0. */
-static void forbid(sampler *s, const uint64_t *allowed)
+/* A word of a mask: to[n] = from[n], -INFINITY where not allowed. */
+static void keep_allowed(float *to, const float *from, uint64_t allowed, uint32_t n)
 {
-    for (uint32_t i = 0; i < s->n_vocab; i++)
-        if (!mask_has(allowed, i)) s->changed[i] = -INFINITY;
+    if (allowed == UINT64_MAX) {
+        memmove(to, from, n * sizeof *to);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) to[i] = allowed >> i & 1 ? from[i] : -INFINITY;
+}
+
+static uint32_t word_len(uint32_t n, uint32_t i) { return n - i < 64 ? n - i : 64; }
+
+/* What is not allowed can never be drawn: its weight is 0. */
+static const float *permitted(sampler *s, const float *logits, const uint64_t *allowed)
+{
+    for (uint32_t i = 0; i < s->n_vocab; i += 64)
+        keep_allowed(s->changed + i, logits + i, allowed[i / 64], word_len(s->n_vocab, i));
+    return s->changed;
 }
 
 int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
@@ -420,11 +428,9 @@ int32_t sampler_choose_allowed(sampler *s, const float *logits, uint32_t n_vocab
         logits = penalised(s, logits, penalty, recent + n_recent - look_back, look_back);
     if (greedy) return allowed ? first_max_allowed(logits, n_vocab, allowed) : first_max(s, logits);
     if (allowed) {
-        if (logits != s->changed) unchanged(s, logits);
-        forbid(s, allowed);
-        if (!(probability_max(s->changed, n_vocab) > -INFINITY))
+        logits = permitted(s, logits, allowed);
+        if (!(probability_max(logits, n_vocab) > -INFINITY))
             return first_max_allowed(logits, n_vocab, allowed);
-        logits = s->changed;
     }
     return sample(s, logits, sampling, position);
 }
@@ -440,13 +446,17 @@ static float logprob_of(float logit, float max, uint64_t sum)
 static float logprob_among(const float *logits, uint32_t n_vocab, const uint64_t *allowed,
                            int32_t token)
 {
-    float max = -INFINITY;
+    float max = -INFINITY, word[64];
     uint64_t sum = 0;
+    if (!mask_has(allowed, (uint32_t)token)) return -INFINITY;
     for (uint32_t i = 0; i < n_vocab; i++)
         if (mask_has(allowed, i) && logits[i] > max && logits[i] < INFINITY) max = logits[i];
-    if (max == -INFINITY || !mask_has(allowed, (uint32_t)token)) return -INFINITY;
-    for (uint32_t i = 0; i < n_vocab; i++)
-        if (mask_has(allowed, i)) sum += probability_sum(logits + i, 1, max, 1);
+    if (max == -INFINITY) return -INFINITY;
+    for (uint32_t i = 0; i < n_vocab; i += 64) {
+        uint32_t n = word_len(n_vocab, i);
+        keep_allowed(word, logits + i, allowed[i / 64], n);
+        sum += probability_sum(word, n, max, 1);
+    }
     return logprob_of(logits[token], max, sum);
 }
 
