@@ -1,7 +1,8 @@
-/* base.c - bugs, errors, numbers in text, the clock. */
+/* base.c - bugs, errors, numbers in text, the greatest of some, the clock. */
 #include "base/base.h"
 
 #include <errno.h>
+#include <math.h>
 #include <time.h>
 
 _Noreturn void base_check_failed(const char *cond, const char *file, int line)
@@ -56,6 +57,20 @@ static uint64_t read_ns(clockid_t clock)
     struct timespec t;
     clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+float greatest_of(const float *x, uint32_t n)
+{
+    enum { LANES = 16 }; /* enough that none waits for the one before it */
+    float best[LANES], max = -INFINITY;
+    const float *end = x + n, *at = x;
+    for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;
+    for (; end - at >= LANES; at += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            best[lane] = at[lane] > best[lane] ? at[lane] : best[lane];
+    for (int lane = 0; lane < LANES; lane++) max = best[lane] > max ? best[lane] : max;
+    for (; at < end; at++) max = *at > max ? *at : max;
+    return max;
 }
 
 uint64_t clock_ns(void) { return read_ns(CLOCK_MONOTONIC); }

@@ -64,6 +64,9 @@ static inline size_t size_round_up(size_t n, size_t multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
+/* Greatest of x[n]; NaN counts as -infinity.  -INFINITY when there is nothing greater. */
+float greatest_of(const float *x, uint32_t n);
+
 /* Whole text as a number; false when it is not one or out of range. */
 bool parse_u64(view text, uint64_t *out);
 bool parse_f64(view text, double *out);

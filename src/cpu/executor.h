@@ -15,7 +15,10 @@
 
 typedef struct cpu_executor cpu_executor;
 
-enum { CPU_BEST_MAX = 64 }; /* a greater n_best is as 0 */
+enum {
+    CPU_BEST_MAX = 64, /* a greater n_best is as 0 */
+    CPU_PIECE = 256,   /* logits that have a top */
+};
 
 /* One token to compute. */
 typedef struct {
@@ -23,6 +26,8 @@ typedef struct {
     uint32_t position;      /* in its sequence; reserved there before */
     kv_sequence *sequence;  /* rows of one sequence follow each other, positions ascending by 1 */
     float *logits;          /* [n_vocab rounded up to 16] output, or NULL when not wanted */
+    float *tops;            /* [n_vocab / CPU_PIECE, rounded up] output: the greatest_of() each
+                               piece of the logits; or NULL */
     uint32_t n_best;        /* 0: all logits.  Else any logit may be -INFINITY, but for those that
                                are among the n_best greatest (ties included) without the tokens
                                apart, and for those of the tokens apart */

@@ -138,7 +138,8 @@ void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit)
     uint32_t first = unit * PASS_HEAD_PANELS, end = smaller(first + PASS_HEAD_PANELS, w->n_panels);
     for (uint32_t r = 0; r < ex->n_head_rows; r++) {
         const float *high = ex->search.high + (size_t)r * w->n_panels, mark = ex->search.mark[r];
-        float *logits = ex->rows[ex->head_rows[r]].logits;
+        const cpu_row *row = &ex->rows[ex->head_rows[r]];
+        float *logits = row->logits;
         for (uint32_t p = first, n; p < end; p += n) {
             bool wanted = is_wanted(high[p], mark);
             for (n = 1; p + n < end && is_wanted(high[p + n], mark) == wanted; n++) continue;
@@ -148,6 +149,9 @@ void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit)
                             1);
             for (uint32_t i = 0; !wanted && i < n * KERNEL_PANEL_ROWS; i++) out[i] = -INFINITY;
         }
+        if (!row->tops) continue;
+        uint32_t at = first * KERNEL_PANEL_ROWS, last = smaller(end * KERNEL_PANEL_ROWS, w->rows);
+        row->tops[unit] = greatest_of(logits + at, last - at);
     }
 }
 

@@ -188,6 +188,8 @@ void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_
     pass_matmul(ex, y, stride, w, 0, b.panel, b.n_panels, in, b.row, b.n_rows);
     for (uint32_t r = 0; r < b.n_rows; r++, y += stride) {
         if (op->bias[0]) ex->k->add(y, op->bias[0] + b.first, b.n);
-        memcpy(ex->rows[ex->head_rows[b.row + r]].logits + b.first, y, b.n * sizeof *y);
+        const cpu_row *row = &ex->rows[ex->head_rows[b.row + r]];
+        memcpy(row->logits + b.first, y, b.n * sizeof *y);
+        if (row->tops) row->tops[b.panel / PASS_HEAD_PANELS] = greatest_of(y, b.n);
     }
 }

@@ -22,6 +22,8 @@ enum {
 _Static_assert(PASS_CHUNK_TOKENS % KERNEL_PAGE == 0, "a chunk is whole pages");
 _Static_assert(PASS_UP_PANELS * KERNEL_PANEL_ROWS == KERNEL_GROUP,
                "a unit of the feed-forward quantizes its own group");
+_Static_assert(PASS_HEAD_PANELS * KERNEL_PANEL_ROWS == CPU_PIECE,
+               "a unit of the head finds a top");
 
 /* Rows of activations, as floats and, where a matrix wants them, in 8 bits. */
 typedef struct {

@@ -108,7 +108,7 @@ static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, 
                                .sequence = d->session->sequence,
                                .n_best = 2};
         if (i + n_logits < n) continue;
-        e->rows[i].logits = e->logits + (i + n_logits - n) * e->logits_stride;
+        engine_take_logits(e, &e->rows[i], e->logits + (i + n_logits - n) * e->logits_stride);
     }
     if (n_logits && r->n_open) e->rows[n - n_logits].n_best = 0; /* any of them may spell it */
     uint64_t start = clock_thread_ns();

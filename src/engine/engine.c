@@ -184,7 +184,9 @@ static int read_vocabulary(cerium_engine *e, cerium_error *err)
 {
     RETURN_IF(tokenizer_open(&e->tokens, e->file, err));
     e->n_vocab = model_program(e->model)->shape.n_vocab;
-    e->logits_stride = size_round_up(e->n_vocab, KERNEL_PANEL_ROWS);
+    e->tops_at = size_round_up(e->n_vocab, KERNEL_PANEL_ROWS);
+    e->logits_stride = e->tops_at + size_round_up(size_round_up(e->n_vocab, CPU_PIECE) / CPU_PIECE,
+                                                  KERNEL_PANEL_ROWS);
     if (tokenizer_n_tokens(e->tokens) > e->n_vocab)
         return error_set(err, CERIUM_ERR_FORMAT,
                          "%s: the vocabulary has %u tokens and the weights know %u",

@@ -75,7 +75,8 @@ struct cerium_engine {
     void *notice_user;
     char *cache_path;            /* NULL: the weights are in memory of our own */
     uint32_t n_vocab;            /* logits; the tokenizer may know fewer */
-    size_t logits_stride;        /* n_vocab rounded up to a panel */
+    size_t logits_stride;        /* of a row of logits: n_vocab rounded up to a panel, and */
+    size_t tops_at;              /* from there on the tops */
     uint32_t token_bytes_max;
     uint32_t context_tokens_max, batch_tokens_max, sessions_max;
 
@@ -185,6 +186,14 @@ bool engine_fetch(cerium_session *s, uint64_t *ticket);
 bool engine_fetch_now(cerium_session *s);
 
 /* ---- room.c ---- */
+
+/* A row's logits go to [logits_stride], with their tops; NULL: nobody wants them. */
+static inline void engine_take_logits(const cerium_engine *e, cpu_row *row, float *logits)
+{
+    row->logits = logits;
+    row->tops = logits ? logits + e->tops_at : NULL;
+}
+_Static_assert((int)CPU_PIECE == (int)SAMPLER_PIECE, "tops that are found are those looked for");
 
 /* What a session's claim to its pages is worth: the greatest rank gives them up first. */
 uint64_t rank_of(uint32_t class_, uint64_t ticket);

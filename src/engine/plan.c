@@ -129,7 +129,7 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
 {
     cerium_engine *e = p->engine;
     request *r = s->request;
-    uint32_t first = s->n_computed;
+    uint32_t first = s->n_computed, n_logits = p->n_logits;
     /* Without room it keeps what it holds: whoever ranks above it may take that, nobody else. */
     if (n > 0 && engine_make_room(e, s, first + n)) return false;
     bool is_last = first + n == s->n_tokens, samples = is_last && r->new_tokens_max > 0;
@@ -140,12 +140,8 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
     r->n_rows = n;
     r->logits = n == 0 ? s->logits : NULL;
     if (is_last && n > 0) {
-        float *logits = e->logits + p->n_logits * e->logits_stride;
-        r->logits = logits;
+        r->logits = e->logits + n_logits * e->logits_stride;
         p->n_logits += 1 + r->n_drafts;
-        for (uint32_t i = 0; i < n + r->n_drafts; i++)
-            e->rows[p->n_rows + i].logits =
-                i + 1 < n ? NULL : logits + (i + 1 - n) * e->logits_stride;
     }
     for (uint32_t i = 0; i < n + r->n_drafts; i++) {
         cpu_row *row = &e->rows[p->n_rows + i];
@@ -154,7 +150,9 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
         row->sequence = s->sequence;
         row->n_best = 0;
         row->allowed = NULL;
-        if (!is_last) row->logits = NULL;
+        bool wanted = is_last && i + 1 >= n;
+        engine_take_logits(
+            e, row, wanted ? e->logits + (n_logits + i + 1 - n) * e->logits_stride : NULL);
         if (samples && i + 1 >= n && !wants_all(r))
             engine_want(row, &r->sampling, s->tokens, s->n_tokens, r->drafts, i + 1 - n,
                         answer_mask(s, r->guide, i + 1 - n));

@@ -217,7 +217,7 @@ static void choose_all(scheduler *p)
 static void keep_logits(const cerium_engine *e, cerium_session *s, const float *logits)
 {
     s->has_best_alone = logits != s->logits && cpu_executor_searched(e->executor);
-    if (logits != s->logits) memcpy(s->logits, logits, e->n_vocab * sizeof *logits);
+    if (logits != s->logits) memcpy(s->logits, logits, e->logits_stride * sizeof *logits);
     s->has_logits = true;
 }
 

@@ -124,7 +124,7 @@ int cerium_session_fork(cerium_session **session_out, cerium_session *from, ceri
     s->n_computed = n < from->n_computed ? n : from->n_computed;
     s->has_logits = from->has_logits && s->n_computed == from->n_computed;
     s->has_best_alone = from->has_best_alone;
-    if (s->has_logits) memcpy(s->logits, from->logits, e->n_vocab * sizeof *s->logits);
+    if (s->has_logits) memcpy(s->logits, from->logits, e->logits_stride * sizeof *s->logits);
     *session_out = s;
     return CERIUM_OK;
 }
@@ -208,10 +208,10 @@ static int run_batch(cerium_session *s, uint32_t n_max, float *logits, uint32_t 
         cpu_row *row = &e->rows[i];
         *row = (cpu_row){.token = i < n ? s->tokens[first + i] : s->step->drafts[i - n],
                          .position = first + i,
-                         .sequence = s->sequence,
-                         .logits = logits ? logits + i * e->logits_stride : NULL};
+                         .sequence = s->sequence};
+        if (logits) engine_take_logits(e, row, logits + i * e->logits_stride);
         if (!last || logits || i + 1 < n) continue;
-        row->logits = newest + (i + 1 - n) * e->logits_stride;
+        engine_take_logits(e, row, newest + (i + 1 - n) * e->logits_stride);
         if (steps && !(s->step->sampling && s->step->sampling->logprobs))
             engine_want(row, s->step->sampling, s->tokens, s->n_tokens, s->step->drafts,
                         i + 1 - n, answer_mask(s, s->guide, i + 1 - n));
@@ -220,7 +220,7 @@ static int run_batch(cerium_session *s, uint32_t n_max, float *logits, uint32_t 
     RETURN_IF(engine_run(e, n + n_drafts, &s->cancel));
     kv_sequence_commit(s->sequence, s->tokens + first, n);
     if (last && logits)
-        memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->n_vocab * sizeof *logits);
+        memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->logits_stride * sizeof *logits);
     s->n_computed += n;
     s->has_logits = last;
     s->has_best_alone = last && cpu_executor_searched(e->executor);

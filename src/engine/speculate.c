@@ -93,12 +93,12 @@ void session_drafted(cerium_session *s, draft_source source, uint32_t n_drafts,
 
 /* The token after n of the timeline, at a place of its guide. */
 static int32_t choose_at(cerium_session *s, sampler *scratch, const cerium_sampling *sampling,
-                         guide *g, const float *logits, uint32_t place)
+                         guide *g, const float *logits, const float *tops, uint32_t place)
 {
     uint32_t n = s->n_tokens + place, n_forced = 0;
     const int32_t *forced = g ? guide_forced(g, &n_forced) : NULL;
     if (n_forced > 0) return *forced;
-    return sampler_choose_allowed(scratch, logits, s->engine->n_vocab,
+    return sampler_choose_allowed(scratch, logits, tops, s->engine->n_vocab,
                                   answer_mask(s, g, place), sampling, s->tokens, n, n);
 }
 
@@ -115,7 +115,8 @@ uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *samp
         chosen_token *to = &chosen[i];
         const float *mixed = session_mix(s, sampling, logits, n);
         /* The choice is made as ever: a script costs what it stands for. */
-        to->token = choose_at(s, scratch, sampling, script ? NULL : g, mixed, i);
+        const float *tops = mixed == logits ? logits + e->tops_at : NULL;
+        to->token = choose_at(s, scratch, sampling, script ? NULL : g, mixed, tops, i);
         if (script) to->token = script[i];
         to->logprob = 0;
         if (sampling && sampling->logprobs)

@@ -95,7 +95,7 @@ void step_choose(cerium_session *s, const float *logits)
     s->n_computed = s->n_tokens - 1;
     if (s->guide) follow_guide(s, c, c->out);
     if (logits != s->logits)
-        memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->n_vocab * sizeof *logits);
+        memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->logits_stride * sizeof *logits);
     atomic_fetch_add(&e->counts.new_tokens, c->out->n_tokens);
     session_drafted(s, c->draft_source, c->n_drafts, n_accepted, s->tokens + before, c->n_chosen);
 }

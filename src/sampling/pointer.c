@@ -286,7 +286,7 @@ const float *pointer_mix(pointer *p, const float *logits, float strength, const 
     follow(p, tokens, n);
     uint32_t sum = look_up(p, entries, &n_entries, &run);
     if (sum == 0) return logits;
-    float max = probability_max(logits, n_vocab);
+    float max = greatest_of(logits, n_vocab);
     if (!(max > -INFINITY && max < INFINITY)) return logits;
     /* As only ratios of weights count, the model's stay and the text's are added to them. */
     double share = (double)SHARES[run] * (double)strength;

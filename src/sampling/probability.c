@@ -61,20 +61,6 @@ static ALWAYS_INLINE void rest_weights(uint64_t *weights, const float *logits, u
     memcpy(weights, block, n * sizeof *weights);
 }
 
-float probability_max(const float *logits, uint32_t n)
-{
-    enum { LANES = 16 }; /* enough that none waits for the one before it */
-    float best[LANES], max = -INFINITY;
-    const float *end = logits + n, *at = logits;
-    for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;
-    for (; end - at >= LANES; at += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            best[lane] = at[lane] > best[lane] ? at[lane] : best[lane];
-    for (int lane = 0; lane < LANES; lane++) max = best[lane] > max ? best[lane] : max;
-    for (; at < end; at++) max = *at > max ? *at : max;
-    return max;
-}
-
 static ALWAYS_INLINE void weights_of(uint64_t *restrict weights, const float *restrict logits,
                                      uint32_t n, float max, float scale)
 {

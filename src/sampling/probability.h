@@ -18,9 +18,6 @@ _Static_assert(PROBABILITY_UNIT_BITS + PROBABILITY_VOCAB_BITS <= 63, "a sum of w
 /* The weight of the best token: e^0. */
 #define PROBABILITY_ONE ((uint64_t)1 << PROBABILITY_UNIT_BITS)
 
-/* Greatest of logits[n]; NaN counts as -infinity.  -INFINITY when there is nothing greater. */
-float probability_max(const float *logits, uint32_t n);
-
 /* weights[i] = the weight of e^((logits[i] - max) * scale); all [n].  max and scale are finite: for
  * a greatest logit of +infinity, max is FLT_MAX. */
 void probability_weights(uint64_t *restrict weights, const float *restrict logits, uint32_t n,

@@ -19,7 +19,7 @@ _Static_assert(SAMPLER_VOCAB_MAX == 1 << PROBABILITY_VOCAB_BITS, "weights of a v
 
 enum {
     RECENT_TOKENS_DEFAULT = 64,
-    PIECE = 256, /* logits whose greatest, and whose sum of weights, is known */
+    PIECE = SAMPLER_PIECE,
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
 };
@@ -31,8 +31,9 @@ struct sampler {
     uint64_t *weights;     /* [n_vocab] of the candidates, as the next two */
     float *logits;
     uint32_t *ids;
-    float *changed; /* [n_vocab] all logits, where not as they were given */
-    float *tops;    /* [n_pieces] the greatest logit of each */
+    float *changed;  /* [n_vocab] all logits, where not as they were given */
+    float *own_tops; /* [n_pieces] */
+    const float *tops; /* [n_pieces] the greatest logit of each, of the choice at hand */
 };
 
 /* Logits of equal value get equal keys: 0 and -0 do, and NaN is -infinity.  The sign is spread by
@@ -104,7 +105,7 @@ int sampler_open(sampler **out, uint32_t n_vocab, cerium_error *err)
     s->logits = (float *)(s->weights + n_vocab);
     s->ids = (uint32_t *)(s->logits + n_vocab);
     s->changed = (float *)(s->ids + n_vocab);
-    s->tops = s->changed + n_vocab;
+    s->own_tops = s->changed + n_vocab;
     *out = s;
     return CERIUM_OK;
 }
@@ -139,17 +140,18 @@ static uint32_t piece_len(const sampler *s, uint32_t piece)
     return left < PIECE ? left : PIECE;
 }
 
-/* Fill the tops, and return the greatest of them. */
-static float find_tops(sampler *s, const float *logits)
+/* The greatest of the tops, which are found first where nobody knew them. */
+static float find_tops(sampler *s, const float *logits, const float *tops)
 {
-    for (uint32_t i = 0; i < s->n_pieces; i++)
-        s->tops[i] = probability_max(logits + i * PIECE, piece_len(s, i));
-    return probability_max(s->tops, s->n_pieces);
+    for (uint32_t i = 0; i < s->n_pieces && !tops; i++)
+        s->own_tops[i] = greatest_of(logits + i * PIECE, piece_len(s, i));
+    s->tops = tops ? tops : s->own_tops;
+    return greatest_of(s->tops, s->n_pieces);
 }
 
-static int32_t first_max(sampler *s, const float *logits)
+static int32_t first_max(sampler *s, const float *logits, const float *tops)
 {
-    float max = find_tops(s, logits);
+    float max = find_tops(s, logits, tops);
     uint32_t i = 0;
     while (s->tops[i] != max) i++;
     for (i *= PIECE; i < s->n_vocab; i++)
@@ -323,10 +325,10 @@ static int32_t draw_of_all(sampler *s, const float *logits, float max, float sca
     return (int32_t)(piece * PIECE + i);
 }
 
-static int32_t sample(sampler *s, const float *logits, const cerium_sampling *sampling,
-                      uint64_t position)
+static int32_t sample(sampler *s, const float *logits, const float *tops,
+                      const cerium_sampling *sampling, uint64_t position)
 {
-    float max = finite_max(find_tops(s, logits)), scale = 1 / sampling->temperature;
+    float max = finite_max(find_tops(s, logits, tops)), scale = 1 / sampling->temperature;
     uint64_t random = random_bits(sampling->seed, position);
     bool has_top_k = sampling->top_k > 0 && sampling->top_k < s->n_vocab;
     bool has_top_p = sampling->top_p > 0 && sampling->top_p < 1;
@@ -413,26 +415,32 @@ int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
                        const cerium_sampling *sampling, const int32_t *recent, size_t n_recent,
                        uint64_t position)
 {
-    return sampler_choose_allowed(s, logits, n_vocab, NULL, sampling, recent, n_recent, position);
+    return sampler_choose_allowed(s, logits, NULL, n_vocab, NULL, sampling, recent, n_recent,
+                                  position);
 }
 
-int32_t sampler_choose_allowed(sampler *s, const float *logits, uint32_t n_vocab,
-                               const uint64_t *allowed, const cerium_sampling *sampling,
-                               const int32_t *recent, size_t n_recent, uint64_t position)
+int32_t sampler_choose_allowed(sampler *s, const float *logits, const float *tops,
+                               uint32_t n_vocab, const uint64_t *allowed,
+                               const cerium_sampling *sampling, const int32_t *recent,
+                               size_t n_recent, uint64_t position)
 {
     CHECK(s && logits && n_vocab == s->n_vocab && (recent || n_recent == 0));
     float penalty = penalty_of(sampling);
     bool greedy = is_greedy(sampling);
     size_t look_back = sampler_look_back(sampling, n_recent);
-    if (look_back > 0)
+    if (look_back > 0) {
         logits = penalised(s, logits, penalty, recent + n_recent - look_back, look_back);
-    if (greedy) return allowed ? first_max_allowed(logits, n_vocab, allowed) : first_max(s, logits);
+        tops = NULL;
+    }
+    if (greedy && allowed) return first_max_allowed(logits, n_vocab, allowed);
+    if (greedy) return first_max(s, logits, tops);
     if (allowed) {
         logits = permitted(s, logits, allowed);
-        if (!(probability_max(logits, n_vocab) > -INFINITY))
+        tops = NULL;
+        if (!(greatest_of(logits, n_vocab) > -INFINITY))
             return first_max_allowed(logits, n_vocab, allowed);
     }
-    return sample(s, logits, sampling, position);
+    return sample(s, logits, tops, sampling, position);
 }
 
 /* Natural logarithm of e^(logit - max) / sum, which is at most 0. */
@@ -465,7 +473,7 @@ float sampler_logprob(const float *logits, uint32_t n_vocab, const uint64_t *all
 {
     CHECK(token >= 0 && (uint32_t)token < n_vocab);
     if (allowed) return logprob_among(logits, n_vocab, allowed, token);
-    float max = finite_max(probability_max(logits, n_vocab));
+    float max = finite_max(greatest_of(logits, n_vocab));
     if (max == -INFINITY) return -INFINITY;
     return logprob_of(logits[token], max, probability_sum(logits, n_vocab, max, 1));
 }
@@ -507,7 +515,7 @@ size_t sampler_top(const float *logits, uint32_t n_vocab, cerium_logprob *out, s
         sink(out, last, 0);
         out[last] = worst;
     }
-    float max = finite_max(probability_max(logits, n_vocab));
+    float max = finite_max(greatest_of(logits, n_vocab));
     uint64_t sum = max > -INFINITY ? probability_sum(logits, n_vocab, max, 1) : 1;
     for (size_t i = 0; i < n; i++) out[i].logprob = logprob_of(out[i].logprob, max, sum);
     return n;

@@ -9,7 +9,10 @@
 
 #include "base/base.h"
 
-enum { SAMPLER_VOCAB_MAX = 1 << 20 };
+enum {
+    SAMPLER_VOCAB_MAX = 1 << 20,
+    SAMPLER_PIECE = 256, /* logits whose greatest is looked at first */
+};
 
 typedef struct sampler sampler; /* scratch; one thread at a time */
 
@@ -34,10 +37,12 @@ int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
                        uint64_t position);
 
 /* The same of the tokens that are allowed: bits [n_vocab], at least one; NULL: all.  What is not
- * allowed has no chance, whatever the logits. */
-int32_t sampler_choose_allowed(sampler *s, const float *logits, uint32_t n_vocab,
-                               const uint64_t *allowed, const cerium_sampling *sampling,
-                               const int32_t *recent, size_t n_recent, uint64_t position);
+ * allowed has no chance, whatever the logits.  tops: the greatest_of() each SAMPLER_PIECE of the
+ * logits, where somebody knows them; else NULL. */
+int32_t sampler_choose_allowed(sampler *s, const float *logits, const float *tops,
+                               uint32_t n_vocab, const uint64_t *allowed,
+                               const cerium_sampling *sampling, const int32_t *recent,
+                               size_t n_recent, uint64_t position);
 
 /* How many of the greatest logits, ties included, decide the choice, 0 for all of them; and how
  * many recent tokens are penalised, whose logits must be right too.  Others may be -INFINITY. */

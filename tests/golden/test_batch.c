@@ -2,6 +2,7 @@
  *
  * The public API runs one session at a time; the executor below it takes rows of many sequences,
  * of different lengths, and that is what is tested here, on the fixtures beside this file. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,20 @@ static int32_t token_of(uint32_t sequence, uint32_t position, uint32_t n_vocab)
     return (int32_t)((sequence * 7919 + position * 104729 + sequence * position) % n_vocab);
 }
 
+static float tops[2 * SEQUENCES][VOCAB_MAX / CPU_PIECE + 1];
+
+static bool tops_are_right(uint32_t row, const float *logits, uint32_t n_vocab)
+{
+    uint32_t n_wrong = 0;
+    for (uint32_t i = 0; i < n_vocab; i += CPU_PIECE) {
+        uint32_t n = n_vocab - i < CPU_PIECE ? n_vocab - i : CPU_PIECE;
+        float top = -INFINITY;
+        for (uint32_t k = i; k < i + n; k++) top = logits[k] > top ? logits[k] : top;
+        n_wrong += tops[row][i / CPU_PIECE] != top;
+    }
+    return n_wrong == 0;
+}
+
 /* Sequence i holds i + 20 tokens: the first i in a pass of their own where apart is false, then
  * the rest of all sequences in one pass, with the logits of each one's last two rows. */
 static int run(machine *x, bool together, float *logits, size_t stride, cerium_error *err)
@@ -89,7 +104,8 @@ static int run(machine *x, bool together, float *logits, size_t stride, cerium_e
             rows[n++] = (cpu_row){.token = token_of(s, p, n_vocab),
                                   .position = p,
                                   .sequence = sequences[s],
-                                  .logits = out};
+                                  .logits = out,
+                                  .tops = out ? tops[2 * s + p - (s + 18)] : NULL};
             /* Alone: one row a pass, the hardest contrast to all rows at once. */
             if (!together) {
                 status = cpu_executor_run(x->executor, rows, 1, &go_on);
@@ -118,7 +134,8 @@ static void check(const char *name, kernel_kv_type kv_type)
     uint32_t wrong = 0;
     for (size_t i = 0; i < 2 * SEQUENCES; i++)
         wrong += memcmp(alone + i * VOCAB_MAX, together + i * VOCAB_MAX,
-                        n_vocab * sizeof(float)) != 0;
+                        n_vocab * sizeof(float)) != 0 ||
+                 !tops_are_right((uint32_t)i, together + i * VOCAB_MAX, (uint32_t)n_vocab);
     if (status || wrong) {
         failed++;
         printf("  FAIL %s, KV in %s: %u of %d rows differ %s\n", name, kernel_kv_name(kv_type),
