@@ -31,13 +31,17 @@ uint64_t probability_sum(const float *logits, uint32_t n, float max, float scale
 
 /* The two for each set of instructions, the fastest first; the last is everywhere.  All give the
  * same bits. */
+typedef void probability_weights_fn(uint64_t *restrict weights, const float *restrict logits,
+                                    uint32_t n, float max, float scale);
+typedef uint64_t probability_sum_fn(const float *logits, uint32_t n, float max, float scale);
 typedef struct {
     const char *name;
     bool (*is_here)(void); /* can this machine execute it */
-    void (*weights)(uint64_t *restrict weights, const float *restrict logits, uint32_t n,
-                    float max, float scale);
-    uint64_t (*sum)(const float *logits, uint32_t n, float max, float scale);
+    probability_weights_fn *weights;
+    probability_sum_fn *sum;
 } probability_variant;
+probability_weights_fn probability_weights_avx2, probability_weights_avx512vnni;
+probability_sum_fn probability_sum_avx2, probability_sum_avx512vnni;
 extern const probability_variant probability_variants[];
 extern const uint32_t probability_n_variants;
 
