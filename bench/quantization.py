@@ -48,6 +48,8 @@ def main():
     parser.add_argument("--set", default="src", help="of cerium eval")
     parser.add_argument("--text", default="src/cpu/executor.c", help="of cerium perplexity")
     parser.add_argument("--calibrate", default="README.md", help="text for the importance matrix")
+    parser.add_argument("--importance", action=argparse.BooleanOptionalAction, default=True,
+                        help="each type with an importance matrix, too")
     parser.add_argument("--lines", type=int, default=300)
     parser.add_argument("--tokens", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=5)
@@ -57,10 +59,12 @@ def main():
           "less the whole model's | tokens/s |\n|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as work:
         matrix, to = os.path.join(work, "imatrix.gguf"), os.path.join(work, "model.gguf")
-        run(args.cerium, "imatrix", "-m", args.model, args.calibrate, matrix)
+        if args.importance:
+            run(args.cerium, "imatrix", "-m", args.model, args.calibrate, matrix)
         print(f"| as it is | {measure(args, args.model, args.model)} |", flush=True)
         for kind in args.types:
-            for more, name in (((), kind), (("--imatrix", matrix), kind + ", imatrix")):
+            by_importance = [(("--imatrix", matrix), kind + ", imatrix")]
+            for more, name in [((), kind)] + by_importance * args.importance:
                 run(args.cerium, "quantize", *more, "--head", kind, args.model, to, kind)
                 if os.path.getsize(to) >= os.path.getsize(args.model):
                     continue  # stored no wider already

@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 from tokenizer import documents
 
 HERE = Path(__file__).parent
+NEIGHBOUR_TOKENS_MIN = 64  # less of another file tells nothing
 LINE_END = "\u010a"  # as the tokens of byte-level vocabularies spell it
 
 
@@ -123,6 +124,24 @@ class Packer:
             path = path.rpartition("/")[2]
         return tokens + [self.token["file_sep"], *self.encode(path + "\n")]
 
+    def neighbour(self, doc, others, room):
+        """Another file of the package, or its beginning, as what stands in
+        the context before: at most `room` tokens, else nothing."""
+        if len(others) < 2 or self.random.random() >= self.args.neighbours:
+            return []
+        other = others[self.random.randrange(len(others))]
+        if other is doc:
+            return []
+        token = self.token
+        tokens = [token["repo_name"], *self.encode(doc["package"] + "\n"),
+                  token["file_sep"], *self.encode(other["path"] + "\n"),
+                  *self.encode(other["text"][:4 * max(room, 0)])][:room]
+        return tokens if len(tokens) >= NEIGHBOUR_TOKENS_MIN else []
+
+    def named(self, doc):
+        """The header of a file behind another one: its path."""
+        return [self.token["file_sep"], *self.encode(doc["path"] + "\n")]
+
     def plain(self, doc):
         return (self.header(doc) + self.encode(doc["text"])
                 + [self.token["endoftext"]])
@@ -204,6 +223,9 @@ class Packer:
         share = self.args.fim_share
         writer = Writer(self.row + 1, share / (1 - share))
         taken = collections.Counter()
+        packages = collections.defaultdict(list)
+        for doc in docs:
+            packages[doc["package"]].append(doc)
         for doc in docs:
             kind = doc["language"] if self.args.mix else "all"
             if taken[kind] >= self.room(kind):
@@ -215,6 +237,12 @@ class Packer:
                 continue
             for piece in self.pieces(doc["text"]):
                 example = self.example(self.header(doc), piece)
+                if len(example) > self.row + 1:
+                    continue
+                before = self.neighbour(doc, packages[doc["package"]],
+                                        (self.row + 1 - len(example)) * 7 // 8)
+                if before:
+                    example = before + self.example(self.named(doc), piece)
                 if len(example) <= self.row + 1:
                     taken[kind] += len(example)
                     writer.add_example(example)
@@ -245,6 +273,9 @@ def main():
                         "as it comes")
     parser.add_argument("--fim-share", type=float, default=0.65)
     parser.add_argument("--header-share", type=float, default=0.75)
+    parser.add_argument("--neighbours", type=float, default=0.2,
+                        help="share of examples that stand behind another "
+                        "file of their package, where a row has room for it")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     args.mix = dict(args.mix)

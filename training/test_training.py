@@ -401,7 +401,7 @@ def test_mix():
             for language in ("python", "rust", "go") for n in range(40)]
     packer = Packer(vocabulary, 3, 128, SimpleNamespace(
         limit=12000, mix={"python": 3, "rust": 1}, fim_share=0.5,
-        header_share=0))
+        header_share=0, neighbours=0))
     spent = {"python": 0, "rust": 0, "go": 0}
     plain, example = packer.plain, packer.example
     language = None
@@ -427,6 +427,36 @@ def test_mix():
     assert spent["go"] == 0, spent
     assert 9000 <= spent["python"] < 9000 + longest, spent
     assert 3000 <= spent["rust"] < 3000 + longest, spent
+
+
+def test_neighbours():
+    """Behind another file of the same package, whole examples that fit."""
+    vocabulary = train_tokenizer([CODE], 280)
+    docs = [{"language": "python", "path": f"{package}/{n}.py",
+             "package": package, "text": CODE[:200]}
+            for package in ("one", "two") for n in range(20)]
+    packer = Packer(vocabulary, 3, 512, SimpleNamespace(
+        limit=0, mix={}, fim_share=1 - 1e-9, header_share=0, neighbours=1))
+    token, n_behind = packer.token, 0
+    for doc in docs:
+        others = [d for d in docs if d["package"] == doc["package"]]
+        before = packer.neighbour(doc, others, 200)
+        assert len(before) <= 200
+        if not before:
+            continue
+        n_behind += 1
+        assert before[0] == token["repo_name"]
+        name, _, rest = vocabulary.decode(
+            before[1:], skip_special_tokens=False).partition("\n<|file_sep|>")
+        path = rest.partition("\n")[0]
+        assert name == doc["package"] == path.split("/")[0], (name, path)
+        assert path != doc["path"]
+        example = before + packer.example(packer.named(doc), doc["text"])
+        assert example.count(token["file_sep"]) == 2
+        assert example[-1] == token["endoftext"]
+    assert n_behind > 30, n_behind
+    assert not packer.neighbour(docs[0], docs[:1], 200)
+    assert not packer.neighbour(docs[0], docs[:20], 30)
 
 
 def test_average():
