@@ -312,7 +312,7 @@ def declared_by_metadata(text):
                     r"^License: (.{2,60})$"):
         found = re.findall(pattern, head, re.M)
         if found:
-            return " or ".join(found)
+            return " or ".join(name.strip() for name in found)
     return named_by_text(text)
 
 
