@@ -42,10 +42,25 @@ static cerium_engine *open_engine(const char *head)
     return engine;
 }
 
-static void prompt_of(int32_t *tokens, uint32_t round, uint32_t n_vocab)
+/* The first tokens of some code: a search pays where the next token is in little doubt. */
+static void prompt_of(int32_t *tokens, uint32_t round, const cerium_engine *engine)
 {
-    for (uint32_t i = 0; i < PROMPT; i++)
-        tokens[i] = (int32_t)((round * 977 + i * 2654435761u) % 100003 % n_vocab);
+    static const char *const texts[] = {
+        "import argparse\nimport json\nimport os\n\n\ndef main():\n    parser = argparse.Arg"
+        "umentParser(description=__doc__)\n    parser.add_argument(\"path\")\n    args = parser",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\nint main(int argc, char "
+        "**argv)\n{\n    FILE *file = fopen(argv[1], \"rb\");\n    if (file == NULL) {\n",
+        "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\nfunc read(path string) ([]byte, "
+        "error) {\n\tdata, err := os.ReadFile(path)\n\tif err != nil {\n\t\treturn",
+    };
+    const char *text = texts[round % (sizeof texts / sizeof *texts)];
+    static int32_t all[256];
+    size_t n = 0;
+    cerium_error err;
+    TEST_CHECK(cerium_tokenize(engine, text, strlen(text), 0, all, sizeof all / sizeof *all, &n,
+                               &err) == 0);
+    TEST_CHECK(n >= PROMPT);
+    memcpy(tokens, all, PROMPT * sizeof *tokens);
 }
 
 /* Steps of a session: tokens [NEW]; the logits that were not left out, kept by the caller. */
@@ -84,7 +99,7 @@ static void test_search_is_exact(void)
         for (uint32_t round = 0; round < ROUNDS; round++) {
             cerium_session *sessions[2] = {NULL, NULL};
             int32_t tokens[PROMPT];
-            prompt_of(tokens, round, info.n_vocab);
+            prompt_of(tokens, round, engines[0]);
             for (int k = 0; k < 2; k++) {
                 TEST_CHECK(cerium_session_open(&sessions[k], engines[k], &by_one, &err) == 0);
                 TEST_CHECK(cerium_session_sync(sessions[k], tokens, PROMPT, NULL, &err) == 0);
@@ -99,7 +114,7 @@ static void test_search_is_exact(void)
         n_searched += n_left_out > 0;
     }
     /* Whether a search pays depends on what is said, and a short run may not come to it. */
-    TEST_CHECK_THAT(UNIT_SANITIZED || 2 * n_searched >= n_choices, "%u of %u left something out",
+    TEST_CHECK_THAT(UNIT_SANITIZED || 2 * n_searched > n_choices, "%u of %u left something out",
                     n_searched, n_choices);
     for (int k = 0; k < 2; k++) cerium_engine_close(&engines[k]);
 }
@@ -115,7 +130,7 @@ static void test_whole_logits_where_wanted(void)
     cerium_step step;
     int32_t tokens[PROMPT + 1];
     cerium_engine_describe(engine, &info);
-    prompt_of(tokens, 9, info.n_vocab);
+    prompt_of(tokens, 0, engine);
     TEST_CHECK(cerium_session_open(&session, engine, NULL, &err) == 0);
     TEST_CHECK(cerium_session_sync(session, tokens, PROMPT, NULL, &err) == 0);
     for (int i = 0; i < 6; i++) {
@@ -154,7 +169,7 @@ static void run_request(cerium_engine *engine, const cerium_sampling *sampling, 
     int32_t tokens[PROMPT];
     uint32_t n = 0;
     cerium_engine_describe(engine, &info);
-    prompt_of(tokens, 3, info.n_vocab);
+    prompt_of(tokens, 0, engine);
     TEST_CHECK(cerium_session_open(&session, engine, NULL, &err) == 0);
     const cerium_request request = {.tokens = tokens,
                                     .n_tokens = PROMPT,
@@ -202,7 +217,8 @@ static double share_of_equal_best(const char *head)
     for (uint32_t round = 0; round < 40; round++) {
         int32_t tokens[PROMPT];
         cerium_logprob best[2];
-        prompt_of(tokens, round, info.n_vocab);
+        for (uint32_t i = 0; i < PROMPT; i++)
+            tokens[i] = (int32_t)((round * 977 + i * 2654435761u) % 100003 % info.n_vocab);
         for (int k = 0; k < 2; k++) {
             cerium_session *session = NULL;
             TEST_CHECK(cerium_session_open(&session, engines[k], NULL, &err) == 0);
