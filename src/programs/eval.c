@@ -20,6 +20,8 @@ static const char help[] =
     "      --bytes N       of each language whose bits are counted (default 200K)\n"
     "      --tokens N      places at which two models' likeliest tokens are compared (default\n"
     "                      1000; with --against)\n"
+    "      --neighbour N   holes stand behind up to N bytes of another file of their package or\n"
+    "                      folder, as behind a file that is open in an editor (default 0)\n"
     "      --window N      tokens that the model sees (default 1024, at most the context)\n"
     "      --precision X   that the threshold of confidence is for (default 0.5)\n"
     "      --pointer X     lines mix in what stands behind places like theirs: 0 (not) to 1\n"
@@ -33,7 +35,7 @@ static const char help[] =
 
 enum {
     OWN_SET = OPTION_OWN, OWN_AGAINST, OWN_LINES, OWN_BYTES, OWN_TOKENS, OWN_WINDOW,
-    OWN_PRECISION, OWN_ANSWERS, OWN_SEED, OWN_WITHIN, OWN_NO_HEALING, OWN_POINTER,
+    OWN_PRECISION, OWN_ANSWERS, OWN_SEED, OWN_WITHIN, OWN_NO_HEALING, OWN_POINTER, OWN_NEIGHBOUR,
 };
 enum { LINE_TOKENS = 48, CURVE_POINTS = 10 };
 
@@ -62,6 +64,7 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_WITHIN: e->within = true; return true;
     case OWN_NO_HEALING: e->run.unhealed = true; return true;
     case OWN_POINTER: return option_f64(value, 0, 1, &e->run.pointer);
+    case OWN_NEIGHBOUR: return option_bytes(value, &e->run.neighbour_bytes);
     case OWN_BYTES: return option_bytes(value, &e->run.bytes);
     case OWN_TOKENS: return option_u32(value, 1, 1 << 24, &e->run.n_likeliest);
     case OWN_WINDOW: return option_u32(value, 2 * LINE_TOKENS, 1 << 24, &e->run.window);
@@ -348,6 +351,7 @@ int program_eval(int argc, char **argv)
         {"within", no_argument, NULL, OWN_WITHIN},
         {"no-healing", no_argument, NULL, OWN_NO_HEALING},
         {"pointer", required_argument, NULL, OWN_POINTER},
+        {"neighbour", required_argument, NULL, OWN_NEIGHBOUR},
     };
     evaluation e = {.n_lines = 200, .precision = 0.5};
     cerium_error err;

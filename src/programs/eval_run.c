@@ -96,6 +96,15 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* The beginning of another file of the package; at most max bytes of it. */
+static cerium_context_file neighbour(const runner *r, size_t document, size_t max)
+{
+    const eval_document *d = eval_set_neighbour(r->set, document);
+    if (!d) return (cerium_context_file){0};
+    if (max > r->o->neighbour_bytes) max = r->o->neighbour_bytes;
+    return (cerium_context_file){d->path, d->text, d->len < max ? d->len : max};
+}
+
 /* Owned tokens that ask for the task, at most max; less of the text until they fit.  What stands
  * before may end within a token: *opening, as in `cerium run` and `complete`. */
 static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max, int32_t **tokens,
@@ -112,8 +121,11 @@ static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max
                            : cerium_infill_opening(r->engine, prefix.ptr, prefix.len);
         prefix.len -= opening->len;
         opening->ptr = prefix.ptr + prefix.len;
+        const cerium_context_file file = neighbour(r, t->document, size / 2);
         cerium_infill in = {.prefix = prefix.ptr, .prefix_len = prefix.len, .suffix = suffix.ptr,
-                            .suffix_len = suffix.len, .path = base_name(d->path)};
+                            .suffix_len = suffix.len, .path = base_name(d->path),
+                            .repo = file.text_len ? base_name(d->package) : NULL, .files = &file,
+                            .n_files = file.text_len > 0};
         if (form == EVAL_PREFIX) {
             RETURN_IF(encode(r->engine, prefix, CERIUM_TOKENIZE_BEGIN, tokens, n, r->err));
             if (*n >= 1 && *n <= max) return CERIUM_OK;

@@ -29,6 +29,7 @@ typedef struct {
     uint32_t line_tokens; /* of an answer at most */
     uint32_t n_likeliest; /* places at which the most likely token is noted */
     uint64_t bytes;       /* of each language whose bits are counted */
+    uint64_t neighbour_bytes; /* of another file of the package, before holes */
     uint64_t seed;
     double pointer;       /* in lines, see cerium_sampling; below 0: as the model file says */
     bool unhealed; /* what stands before ends where it ends, not where a token does */

@@ -53,8 +53,8 @@ static int language_number(eval_set *set, const char *name, uint32_t *out, ceriu
 }
 
 /* Takes text, which is owned. */
-static int add(eval_set *set, const char *path, char *text, size_t len, const char *language,
-               eval_document **out, cerium_error *err)
+static int add(eval_set *set, const char *path, const char *package, char *text, size_t len,
+               const char *language, eval_document **out, cerium_error *err)
 {
     uint32_t number = 0;
     int status = language_number(set, language, &number, err);
@@ -70,19 +70,29 @@ static int add(eval_set *set, const char *path, char *text, size_t len, const ch
             set->cap = cap;
         }
     }
+    const char *slash = strrchr(path, '/');
+    size_t n_package = package ? strlen(package) : slash ? (size_t)(slash - path) : 0;
     char *name = status ? NULL : memory_copy(path, strlen(path));
-    if (!name || !text) {
+    char *home = status ? NULL : memory_copy(package ? package : path, n_package);
+    if (!name || !home || !text) {
         memory_free(name);
+        memory_free(home);
         memory_free(text);
         return status ? status : error_set(err, CERIUM_ERR_MEMORY, "no memory for documents");
     }
     eval_document *d = &set->documents[set->n++];
-    *d = (eval_document){.path = name, .text = text, .len = len, .language = number};
+    *d = (eval_document){.path = name, .package = home, .text = text, .len = len,
+                         .language = number};
     if (out) *out = d;
     return CERIUM_OK;
 }
 
 /* ---- JSON Lines ---- */
+
+static const char *package_of(const json_t *line)
+{
+    return json_string_value(json_object_get(line, "package"));
+}
 
 static int add_hole(eval_set *set, const json_t *line, const char *where, cerium_error *err)
 {
@@ -110,7 +120,8 @@ static int add_hole(eval_set *set, const json_t *line, const char *where, cerium
     }
     char *text = memory_copy(all.ptr, all.len);
     bytes_free(&all);
-    RETURN_IF(add(set, id ? id : "hole.py", text, at[2], language ? language : "python", &d, err));
+    RETURN_IF(add(set, id ? id : "hole.py", package_of(line), text, at[2],
+                  language ? language : "python", &d, err));
     d->is_hole = true;
     d->hole = at[0];
     d->hole_end = at[1];
@@ -127,7 +138,8 @@ static int add_line(eval_set *set, const json_t *line, const char *where, cerium
         return error_set(err, CERIUM_ERR_FORMAT, "%s: `text` and `path` must be strings", where);
     if (!language) language = language_of(path);
     set->has_documents = true;
-    return add(set, path, memory_copy(json_string_value(text), json_string_length(text)),
+    return add(set, path, package_of(line),
+               memory_copy(json_string_value(text), json_string_length(text)),
                json_string_length(text), language ? language : "other", NULL, err);
 }
 
@@ -171,8 +183,8 @@ static int read_entry(eval_set *set, const char *path, int depth, cerium_error *
     int status = read_file(path, &text, err);
     if (!status && text.len && !memchr(text.ptr, 0, text.len)) {
         set->has_documents = true;
-        status = add(set, path, memory_copy(text.ptr, text.len), text.len, language_of(path), NULL,
-                     err);
+        status = add(set, path, NULL, memory_copy(text.ptr, text.len), text.len, language_of(path),
+                     NULL, err);
     }
     bytes_free(&text);
     return status;
@@ -206,10 +218,23 @@ int eval_set_open(eval_set *set, const char *path, cerium_error *err)
     return status;
 }
 
+const eval_document *eval_set_neighbour(const eval_set *set, size_t document)
+{
+    const eval_document *d = set->documents;
+    for (size_t far = 1; far < set->n; far++) {
+        if (far <= document && !strcmp(d[document - far].package, d[document].package))
+            return &d[document - far];
+        if (document + far < set->n && !strcmp(d[document + far].package, d[document].package))
+            return &d[document + far];
+    }
+    return NULL;
+}
+
 void eval_set_close(eval_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
         memory_free(set->documents[i].path);
+        memory_free(set->documents[i].package);
         memory_free(set->documents[i].text);
     }
     memory_free(set->documents);

@@ -8,6 +8,7 @@ enum { EVAL_LANGUAGES_MAX = 32, EVAL_NAME_BYTES = 24 };
 
 typedef struct {
     char *path; /* owned; a task's id where it is a hole */
+    char *package; /* owned; its path's folder where none is named */
     char *text; /* owned, [len] */
     size_t len;
     uint32_t language;
@@ -30,13 +31,16 @@ typedef struct {
     bool has_documents;       /* texts to predict, not holes alone */
 } eval_set;
 
-/* Read JSON Lines of {"path", "text"} or {"prompt", "suffix", "canonical_solution", "task_id"}, or
- * all source files of a folder, by name.  CERIUM_ERR_FORMAT says which line. */
+/* Read JSON Lines of {"path", "text"}, with "package" or without, or of {"prompt", "suffix",
+ * "canonical_solution", "task_id"}, or all source files of a folder, by name.  CERIUM_ERR_FORMAT
+ * says which line. */
 CERIUM_CHECKED int eval_set_open(eval_set *set, const char *path, cerium_error *err);
 /* At most n_lines lines of each language, drawn by seed, or their ends from a place within them;
  * holes are tasks in any case. */
 CERIUM_CHECKED int eval_set_draw(eval_set *set, uint32_t n_lines, bool within, uint64_t seed,
                                  cerium_error *err);
+/* The nearest other document of its package, or NULL. */
+const eval_document *eval_set_neighbour(const eval_set *set, size_t document);
 void eval_set_close(eval_set *set);
 
 #endif

@@ -69,5 +69,44 @@ check "no set" status 1 evaluate --set /nowhere
 check "it is named" says /nowhere err
 check "an empty one" status 1 evaluate --set "$work/set/notes.txt"
 check "none at all" status 2 ./cerium eval
+
+mkdir "$work/shop"
+python3 - "$work" <<'END'
+import json, os, sys
+os.chdir(sys.argv[1])
+basket = "class Basket:\n    def total_of_prices(self):\n        return sum(self.prices)\n"
+before = "from shop.basket import Basket\n\n\ndef show(basket):\n    print(basket.tot"
+behind = "\n    return basket\n"
+open("shop/basket.py", "w").write(basket)
+open("shop/show.py", "w").write(before + behind)
+with open("shop.jsonl", "w") as rows:
+    print(json.dumps({"path": "shop/basket.py", "text": basket}), file=rows)
+    print(json.dumps({"task_id": "shop/show.py", "prompt": before, "suffix": behind,
+                      "canonical_solution": "al_of_prices())"}), file=rows)
+END
+bundled() {
+    ./cerium eval -m models/cerium-line.gguf --set "$work/shop.jsonl" --lines 0 "$@" \
+        --answers "$work/shop.answers"
+}
+answer() {
+    python3 - "$work/shop.answers" <<'END'
+import json, sys
+rows = map(json.loads, open(sys.argv[1]))
+print(*[row["answer"] for row in rows if row["form"] == "infill"])
+END
+}
+completed() {
+    (cd "$work" && "$here/cerium" complete -m "$here/models/cerium-line.gguf" --guard off --quiet \
+        --repo shop "$@" shop/show.py:5)
+}
+here=$PWD
+check "a hole alone" status 0 bundled
+answer >"$work/alone"
+check "behind a file of its folder" status 0 bundled --neighbour 4K
+answer >"$work/behind"
+check "is another question" differ "$work/alone" "$work/behind"
+completed --context-file shop/basket.py >"$work/completed"
+
+check "that which complete asks" cmp "$work/behind" "$work/completed"
 check "--help" status 0 ./cerium eval --help
 report eval
