@@ -20,6 +20,7 @@ _Static_assert(SAMPLER_VOCAB_MAX == 1 << PROBABILITY_VOCAB_BITS, "weights of a v
 enum {
     RECENT_TOKENS_DEFAULT = 64,
     PIECE = SAMPLER_PIECE,
+    SMALL_PIECE = 32,
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
 };
@@ -264,21 +265,34 @@ static int32_t draw(const sampler *s, uint32_t n, uint64_t random)
     return (int32_t)s->ids[i];
 }
 
+/* The k-th greatest of the candidates' logits, 1 <= k <= n, but a finite one. */
+static float kth_greatest(sampler *s, uint32_t n, uint32_t k)
+{
+    float least = INFINITY;
+    for (uint32_t i = 0; i < n; i++) s->weights[i] = 1;
+    n = cut(s, n, k);
+    for (uint32_t i = 0; i < n; i++)
+        if (s->logits[i] < least) least = s->logits[i];
+    return least < -FLT_MAX ? -FLT_MAX : least;
+}
+
 /* The k tokens with the greatest logits; -INFINITY and NaN, which weigh nothing, may be missing.
- * As many pieces have tops that reach the k-th of these, so no other token is among the k. */
+ * As many pieces have tops that reach the k-th of these, so no other token is among the k.  Where
+ * there are fewer pieces, small ones are looked at. */
 static uint32_t take_top_k(sampler *s, const float *logits, uint32_t k)
 {
-    float least = -FLT_MAX;
-    if (k <= s->n_pieces) {
-        for (uint32_t i = 0; i < s->n_pieces; i++) s->weights[i] = 1;
-        memcpy(s->logits, s->tops, s->n_pieces * sizeof *s->tops);
-        uint32_t n_best = cut(s, s->n_pieces, k);
-        least = INFINITY;
-        for (uint32_t i = 0; i < n_best; i++)
-            if (s->logits[i] < least) least = s->logits[i];
-        if (least < -FLT_MAX) least = -FLT_MAX;
+    uint32_t n_tops = s->n_pieces;
+    if (k <= n_tops) {
+        memcpy(s->logits, s->tops, n_tops * sizeof *s->tops);
+    } else {
+        n_tops = (s->n_vocab + SMALL_PIECE - 1) / SMALL_PIECE;
+        for (uint32_t i = 0; i < n_tops; i++) {
+            uint32_t left = s->n_vocab - i * SMALL_PIECE;
+            s->logits[i] =
+                greatest_of(logits + i * SMALL_PIECE, left < SMALL_PIECE ? left : SMALL_PIECE);
+        }
     }
-    uint32_t n = gather(s, logits, least);
+    uint32_t n = gather(s, logits, k <= n_tops ? kth_greatest(s, n_tops, k) : -FLT_MAX);
     if (n <= k) return n;
     for (uint32_t i = 0; i < n; i++) s->weights[i] = 1;
     return cut(s, n, k);
