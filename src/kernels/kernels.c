@@ -138,6 +138,8 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
     kernel_vector_init_avx512vnni(table);
     kernel_attention_init_avx512vnni(table);
     kernel_attention_i8_init_avx512vnni(table);
+    if (cpu < KERNEL_CPU_AMX) return;
+    kernel_attention_i8_init_amx(table);
 #elif defined(__aarch64__)
     if (cpu < KERNEL_CPU_NEON) return;
     kernel_vector_init_neon(table);

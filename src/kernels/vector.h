@@ -19,6 +19,7 @@ void kernel_attention_init_avx2(kernel_table *table);
 void kernel_attention_i8_init_avx2(kernel_table *table);
 void kernel_attention_init_avx512vnni(kernel_table *table);
 void kernel_attention_i8_init_avx512vnni(kernel_table *table);
+void kernel_attention_i8_init_amx(kernel_table *table);
 void kernel_attention_init_neon(kernel_table *table);
 
 /* (a, b) = (a c - b s, b c + a s): each one product rounded, then one fma. */

@@ -1,4 +1,6 @@
 /* check_tiles.c - the machine that AMX is tried on, and the choice between kernels. */
+#include <math.h>
+
 #include "kernels/panels.h"
 #include "test_blocks.h"
 #include "tile_machine.h"
@@ -140,6 +142,36 @@ static void check_choice(uint32_t n_tokens)
     }
 }
 
+/* The same of attention, and of rows of queries. */
+static void check_attend_choice(uint32_t n_rows)
+{
+    enum { HEAD = 80, ROWS = 24 };
+    const size_t query_bytes = kernel_query_bytes(KERNEL_KV_I8, HEAD);
+    kernel_table table;
+    if (!kc_emulated_choice_init(&table, n_rows)) return;
+    void *page = kc_buffer(kernel_kv_bytes(KERNEL_KV_I8, HEAD), 64);
+    void *queries = kc_buffer(ROWS * query_bytes, 4);
+    float *out = kc_buffer(ROWS * HEAD * sizeof *out, 4);
+    memset(page, 0, kernel_kv_bytes(KERNEL_KV_I8, HEAD));
+    memset(queries, 0, ROWS * query_bytes);
+    for (uint32_t n = n_rows - 1; n <= n_rows + 1; n++) {
+        const uint64_t before = tile_machine_n_products();
+        const kernel_kv_page pages = {page, page};
+        kernel_softmax_state state[ROWS];
+        uint32_t first[ROWS] = {0}, end[ROWS];
+        for (uint32_t r = 0; r < n; r++) {
+            state[r] = (kernel_softmax_state){.max = -INFINITY};
+            end[r] = KERNEL_PAGE;
+        }
+        memset(out, 0, ROWS * HEAD * sizeof *out);
+        table.attend[KERNEL_KV_I8](state, out, queries, &pages, 1, first, end, n, HEAD);
+        if ((tile_machine_n_products() != before) != (n >= n_rows))
+            kc_fail("attention: %u rows, tiles from %u", n, n_rows);
+        if (tile_machine_configured()) kc_fail("attention: tiles left in use");
+    }
+    kc_release();
+}
+
 #if defined(__x86_64__)
 /* Kernels that take a time for each token, or for any number of them. */
 static void wait_us(uint64_t us)
@@ -159,8 +191,23 @@ TIMED_KERNEL(of_fifty, 50)
 TIMED_KERNEL(of_a_thousand, 1000)
 TIMED_KERNEL(of_one, 1)
 
+#define TIMED_ATTENTION(name, us)                                                                  \
+    static void name(kernel_softmax_state *restrict state, float *restrict out,                    \
+                     const void *restrict queries, const kernel_kv_page *restrict pages,           \
+                     uint32_t n_pages, const uint32_t *restrict first,                             \
+                     const uint32_t *restrict end, uint32_t n, uint32_t head_dim)                  \
+    {                                                                                              \
+        (void)state, (void)out, (void)queries, (void)pages, (void)n_pages, (void)first, (void)end; \
+        (void)n, (void)head_dim;                                                                   \
+        wait_us(us);                                                                               \
+    }
+TIMED_ATTENTION(of_ten_a_row, 10 * n)
+TIMED_ATTENTION(of_seventy_rows, 70)
+
 static void check_measurement(void)
 {
+    const uint32_t eight = attend_rows_min(of_ten_a_row, of_seventy_rows);
+    if (eight != 8) kc_fail("10 us a row against 70: from %u rows on", eight);
     const uint32_t six = matmul_tokens_min(BLOCK_Q4_0, of_ten_a_token, of_fifty);
     if (six != 6) kc_fail("10 us a token against 50: from %u tokens on", six);
     if (matmul_tokens_min(BLOCK_Q8_0, of_ten_a_token, of_a_thousand) != CHOICE_TOKENS_MAX + 1)
@@ -179,6 +226,8 @@ void kc_check_tiles(const kernel_table *ref, const kernel_table *level)
     if (!kc_begin_named("tile_choice")) return;
     check_choice(4);
     check_choice(17);
+    check_attend_choice(4);
+    check_attend_choice(17);
     check_measurement();
     kc_end();
 }

@@ -84,5 +84,8 @@ void kc_emulated_attention_init(kernel_table *table);
 bool kc_emulated_tiles_init(kernel_table *table);
 /* And what calls them from n_tokens on, and the kernels of AVX-512 VNNI below. */
 bool kc_emulated_choice_init(kernel_table *table, uint32_t n_tokens);
+/* Their attention, by tiles for any number of rows, and from n_rows on. */
+void kc_emulated_attention_tiles_init(kernel_table *table);
+void kc_emulated_attention_choice_init(kernel_table *table, uint32_t n_rows);
 
 #endif

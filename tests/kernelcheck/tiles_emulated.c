@@ -16,6 +16,7 @@ bool kc_emulated_tiles_init(kernel_table *table)
 #define SET_TILES(name, type) table->matmul[type] = name##_tiles;
     AMX_MAP(SET_TILES)
 #undef SET_TILES
+    kc_emulated_attention_tiles_init(table);
     return true;
 }
 
@@ -33,6 +34,7 @@ bool kc_emulated_choice_init(kernel_table *table, uint32_t n_tokens)
     table->matmul[type] = name;
     AMX_MAP(SET_CHOICE)
 #undef SET_CHOICE
+    kc_emulated_attention_choice_init(table, n_tokens);
     return true;
 }
 #else

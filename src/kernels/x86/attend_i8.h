@@ -1,4 +1,5 @@
-/* attend_i8.h - attention on 8 bits for any width of vector: the part that AVX2 and AVX-512 share.
+/* attend_i8.h - attention on 8 bits for any width of vector: the part that AVX2, AVX-512 and AMX
+ * share.
  *
  * Both halves of attention are sums of products of bytes: of a page's keys (lanes are tokens, four
  * channels a lane) with queries, and of its values (lanes are channels, four tokens a lane) with
@@ -8,6 +9,7 @@
  * Before it includes this file, a file defines
  *   vf, VF_LANES, vf_load, vf_store, vf_set1, vf_mul, vf_fma     floats, as in attend.h
  *   vf_ints                         VF_LANES 32-bit integers at any address, as floats
+ *   shape_tiles                     before sums of n rows: what they need to know beforehand
  *   sums_of_keys, sums_of_values, score_row, weigh_row, round_row  see their use */
 #ifndef KERNELS_X86_ATTEND_I8_H
 #define KERNELS_X86_ATTEND_I8_H
@@ -28,6 +30,7 @@ typedef struct {
     size_t query_bytes;
     const uint32_t *first, *end; /* [rows] */
     uint32_t rows, head_dim, channels;
+    uint32_t *shaped;            /* rows that tiles have now, 0 at first: of shape_tiles() */
 } row_group;
 
 static void fetch_lines(const void *at, uint32_t n)
@@ -86,6 +89,7 @@ static void attend_page_rows(const row_group *g, const kernel_kv_page *page,
     kernel_span all;
     const uint32_t n = find_seeing(rows, &all, g, p);
     if (n == 0) return;
+    shape_tiles(g->shaped, n, g->channels);
     for (uint32_t i = 0; i < n; i++) words[i] = (const void *)rows[i].query->q;
     sums_of_keys(scores, words, keys->bytes, next_keys->bytes, g->channels, n);
     for (uint32_t i = 0; i < n; i++)
@@ -118,6 +122,7 @@ static void attend_i8(kernel_softmax_state *restrict state, float *restrict out,
                       const uint32_t *restrict end, uint32_t n_q, uint32_t head_dim)
 {
     const size_t query_bytes = kernel_query_bytes(KERNEL_KV_I8, head_dim);
+    uint32_t shaped = 0;
     for (uint32_t p = 0; p < n_pages; p++) {
         const kernel_kv_page *next = p + 1 < n_pages ? pages + p + 1 : pages + p;
         fetch_lines(next->keys, sizeof(kv_i8_page) / LINE_BYTES);
@@ -132,7 +137,8 @@ static void attend_i8(kernel_softmax_state *restrict state, float *restrict out,
                                  .end = end + r,
                                  .rows = rows,
                                  .head_dim = head_dim,
-                                 .channels = kv_i8_channels(head_dim)};
+                                 .channels = kv_i8_channels(head_dim),
+                                 .shaped = &shaped};
             attend_page_rows(&g, pages + p, r ? pages + p : next, p);
             r += rows;
         }

@@ -190,6 +190,12 @@ static void round_row(int32_t *restrict words, const int32_t *restrict weights, 
     }
 }
 
+/* Registers have one shape. */
+static inline void shape_tiles(uint32_t *rows, uint32_t n, uint32_t channels)
+{
+    (void)rows, (void)n, (void)channels;
+}
+
 #include "kernels/x86/attend_i8.h"
 
 /* ---- writing ---- */

@@ -18,23 +18,14 @@
  *           bits, so the low bytes (unsigned) and the high bytes (signed) are multiplied apart, 64
  *           deep, and the sum over the whole group is 256 high + low
  *
- * Tiles belong to a call: it loads their shape, which follows from the number of tokens, and gives
- * them back at its end.  No thread need know, nothing is to be saved when a thread is switched
- * between calls, and a processor with tiles in use could not sleep deeply.
- *
  * tests/kernelcheck/tiles_emulated.c compiles this file for machines without these instructions. */
 #include "kernels/x86/matmul_avx512.h"
-
-#ifndef KERNELS_EMULATED
-#if !defined(__AMX_INT8__) && !defined(__AMXINT8__) /* gcc, clang */
-#error "compile with the flags of AMX (see Makefile)"
-#endif
-#endif
 
 #include <pthread.h>
 
 #include "kernels/matmul.h"
 #include "kernels/tiles.h"
+#include "kernels/x86/amx.h"
 #include "kernels/x86/choice.h"
 
 /* Numbers of tiles: the intrinsics take digits alone. */
@@ -48,7 +39,7 @@
 #define LINES_1 7
 
 enum {
-    ROWS = 16,        /* of a tile at most: tokens */
+    ROWS = AMX_ROWS,  /* tokens */
     PAIR = 2,         /* panels at once */
     CHUNK_TILES = 4,  /* tiles of tokens that share unpacked weights */
     CHUNK = CHUNK_TILES * ROWS,
@@ -200,17 +191,10 @@ PANEL_INLINE void unpack_pair(block_type type, workspace *ws, const pair_job *jo
 
 /* ---- Section - Products ---- */
 
-typedef struct {
-    uint8_t palette, start_row, zero[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tile_shapes;
-_Static_assert(sizeof(tile_shapes) == 64, "as the processor reads it");
-
 /* Tiles for that many tokens and columns of each product. */
 static void load_shapes(uint32_t rows, uint32_t deep)
 {
-    tile_shapes shapes = {.palette = 1};
+    amx_shapes shapes = {.palette = 1};
     for (uint32_t i = SUM_0; i <= LINES_1; i++) {
         const bool is_act = i == ACT_0 || i == ACT_1, is_lines = i >= LINES_0;
         shapes.row_bytes[i] = (uint16_t)(is_act ? deep : PANEL_LINE);
@@ -218,9 +202,6 @@ static void load_shapes(uint32_t rows, uint32_t deep)
     }
     _tile_loadconfig(&shapes);
 }
-
-/* What the compiler has not stored yet, it stores: it does not know that tiles read memory. */
-static inline void all_stored(void) { __asm__ volatile("" ::: "memory"); }
 
 #define STORE_SUM(tile, to) _tile_stored(tile, to, sizeof(int32_t) * KERNEL_PANEL_ROWS)
 
@@ -313,7 +294,7 @@ PANEL_INLINE void multiply(block_type type, workspace *ws, const pair_job *job, 
     const size_t q_stride = job->n_groups * sizeof *x;
     const uint32_t n_blocks = panel_group_blocks(job->n_cols, at.group);
     const uint8_t *lines[PAIR];
-    all_stored();
+    amx_all_stored();
     if (type_is_scaled(type)) {
         multiply_scaled(ws->sums[n % 2], ws->lines[at.group % 2], x->q, q_stride);
         return;
