@@ -70,14 +70,20 @@ def of_gguf(path):
     return tokenizer
 
 
-def bytes_per_token(tokenizer, path):
-    """Bytes a token by language, the yardstick of a vocabulary."""
+def tiktoken_encoder(name):
+    import tiktoken  # not of requirements.txt: nothing else needs it
+    return tiktoken.get_encoding(name).encode_ordinary
+
+
+def bytes_per_token(encode, path):
+    """Bytes a token by language, the yardstick of a vocabulary; encode: of a
+    text, its tokens."""
     counts = {}
     for doc in documents(path):
         size, tokens = counts.get(doc["language"], (0, 0))
         counts[doc["language"]] = (
             size + len(doc["text"].encode()),
-            tokens + len(tokenizer.encode(doc["text"]).ids))
+            tokens + len(encode(doc["text"])))
     return {l: round(s / t, 3) for l, (s, t) in counts.items()}
 
 
@@ -92,6 +98,9 @@ def main():
     parser.add_argument("--from-gguf", type=Path, metavar="MODEL",
                         help="take the vocabulary of a model, to go on "
                         "training it")
+    parser.add_argument("--beside", nargs="*", default=[], metavar="NAME",
+                        help="measure tiktoken's vocabularies, too, such as "
+                        "o200k_base (pip install tiktoken, which fetches them)")
     args = parser.parse_args()
     if args.from_gguf:
         tokenizer = of_gguf(args.from_gguf)
@@ -99,8 +108,12 @@ def main():
         tokenizer = train(sample(args.corpus / "train.jsonl", args.sample,
                                  args.seed), args.entries)
     tokenizer.save(str(args.out))
-    print("held-out bytes a token:",
-          bytes_per_token(tokenizer, args.corpus / "held_out.jsonl"))
+    encoders = {args.out.name: lambda text: tokenizer.encode(text).ids}
+    for name in args.beside:
+        encoders[name] = tiktoken_encoder(name)
+    for name, encode in encoders.items():
+        print(f"{name}: held-out bytes a token:",
+              bytes_per_token(encode, args.corpus / "held_out.jsonl"))
 
 
 if __name__ == "__main__":
