@@ -712,6 +712,8 @@ typedef struct {
     uint64_t drafted_tokens, accepted_tokens;
     uint64_t passes, preempted_passes, busy_ns;            /* busy: in passes */
     uint64_t drafting_ns;                                  /* finding what to draft */
+    uint64_t head_bytes;                                   /* of heads that are searched, read
+                                                              beyond info.step_bytes; since open */
     uint64_t kv_disk_pages;                                /* there now */
     uint64_t kv_disk_written_pages, kv_disk_loaded_pages;  /* since open */
     uint64_t kv_disk_waiting_pages;                        /* to be looked at and written */

@@ -350,6 +350,19 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
 
 bool cpu_executor_searched(const cpu_executor *ex) { return ex->search.on; }
 
+uint64_t cpu_executor_head_bytes(const cpu_executor *ex)
+{
+    const step_op *op = &ex->program->ops[ex->program->n_ops - 1];
+    if (op->kind != STEP_HEAD || !op->screen || ex->n_head_rows == 0) return 0;
+    const model_matrix *w = op->w[0], *screen = op->screen;
+    const uint64_t whole = (uint64_t)w->n_panels * w->panel_bytes;
+    uint64_t searched = 0; /* rows that want the same panels take them from the cache */
+    if (!ex->search.on) return whole - (uint64_t)screen->n_panels * screen->panel_bytes;
+    for (uint32_t i = 0; i < ex->n_head_rows; i++)
+        searched += (uint64_t)ex->search.n_panels[i] * w->panel_bytes;
+    return searched < whole ? searched : whole;
+}
+
 int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
                      const _Atomic bool *cancel)
 {

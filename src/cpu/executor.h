@@ -56,6 +56,9 @@ CERIUM_CHECKED int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint3
 /* Whether logits of the last pass were left out for n_best. */
 bool cpu_executor_searched(const cpu_executor *ex);
 
+/* Bytes of the head that the last pass read beyond those of the screen; 0 without one. */
+uint64_t cpu_executor_head_bytes(const cpu_executor *ex);
+
 /* The windows of the program's KV layers: [shape.n_layers] for a kv_layout. */
 void cpu_kv_windows(const step_program *program, uint32_t *windows);
 

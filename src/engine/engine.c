@@ -378,6 +378,7 @@ void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
         .passes = atomic_load(&c->passes),
         .preempted_passes = atomic_load(&c->preempted_passes),
         .busy_ns = atomic_load(&c->busy_ns),
+        .head_bytes = atomic_load(&c->head_bytes),
         .kv_disk_pages = pages.kept,
         .kv_disk_written_pages = pages.written,
         .kv_disk_loaded_pages = pages.loaded,

@@ -55,7 +55,7 @@ typedef struct {
     _Atomic uint32_t running[CERIUM_CLASSES], waiting[CERIUM_CLASSES];
     _Atomic uint64_t prompt_tokens, reused_tokens, new_tokens;
     _Atomic uint64_t drafted[DRAFT_SOURCES], accepted[DRAFT_SOURCES];
-    _Atomic uint64_t passes, preempted_passes, busy_ns, drafting_ns;
+    _Atomic uint64_t passes, preempted_passes, busy_ns, drafting_ns, head_bytes;
 } engine_counts;
 
 struct cerium_engine {

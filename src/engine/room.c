@@ -76,6 +76,7 @@ int engine_run(cerium_engine *e, uint32_t n_rows, const _Atomic bool *cancel)
     atomic_fetch_add(&e->counts.busy_ns, ns);
     if (status) return status;
     atomic_fetch_add(&e->counts.passes, 1);
+    atomic_fetch_add(&e->counts.head_bytes, cpu_executor_head_bytes(e->executor));
     cost_learn(&e->cost, n_rows, ns);
     if (clocks) used = clock_thread_ns() - used;
     if (measures) pace_learn(&e->pace, n_rows, used);

@@ -55,6 +55,7 @@ typedef struct {
     size_t l2_bytes, l3_bytes;
     double read_l2[2], read_l3[2], read_dram[2]; /* bytes/s: one thread, all */
     double read_model, read_depth;               /* of what a token reads, all threads */
+    uint64_t token_bytes, token_depth_bytes;     /* weights that one read */
     double prefill_speed, decode_speed, depth_speed;         /* tokens/s */
     double parallel_speed;                                   /* of all together */
     double gap_p50_s, gap_p99_s;
@@ -120,14 +121,23 @@ static int measure_prefill(bench *b, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Decode n tokens after the first `before` of the timeline; the first step's logits are there. */
+static uint64_t head_bytes(const bench *b)
+{
+    cerium_engine_stats stats;
+    cerium_engine_measure(b->engine, &stats);
+    return stats.head_bytes;
+}
+
+/* Decode n tokens after the first `before` of the timeline; the first step's logits are there.
+ *   head: receives the bytes of the head that a token took beyond those of every step */
 static int decode_run(bench *b, uint32_t before, uint32_t n, bool keep_gaps, double *speed,
-                      cerium_error *err)
+                      double *head, cerium_error *err)
 {
     cerium_sampling sampling = {.ignore_end = true};
     cerium_step step;
     RETURN_IF(cerium_session_sync(b->session, b->tokens, before, NULL, err));
     RETURN_IF(cerium_session_step(b->session, &sampling, &step, err));
+    const uint64_t head_before = head_bytes(b);
     uint64_t start = clock_ns(), last = start;
     for (uint32_t i = 0; i < n; i++) {
         RETURN_IF(cerium_session_step(b->session, &sampling, &step, err));
@@ -136,22 +146,33 @@ static int decode_run(bench *b, uint32_t before, uint32_t n, bool keep_gaps, dou
         last = now;
     }
     *speed = n / ((double)(last - start) / 1e9);
+    *head = (double)(head_bytes(b) - head_before) / n;
+    return CERIUM_OK;
+}
+
+/* The median of runs that decode n tokens after the first `before`, and the weights that one read:
+ * how much of a head that is searched depends on the model and on what it says. */
+static int decode_runs(bench *b, uint32_t before, uint32_t n, bool keep_gaps, double *speed,
+                       uint64_t *token_bytes, cerium_error *err)
+{
+    double speeds[RUNS_MAX], heads[RUNS_MAX];
+    RETURN_IF(decode_run(b, before, n, false, speeds, heads, err));
+    for (uint32_t run = 0; run < b->runs; run++)
+        RETURN_IF(decode_run(b, before, n, keep_gaps, &speeds[run], &heads[run], err));
+    *speed = median(speeds, b->runs);
+    *token_bytes = b->info.step_bytes + (uint64_t)median(heads, b->runs);
     return CERIUM_OK;
 }
 
 static int measure_decode(bench *b, cerium_error *err)
 {
-    double speed[RUNS_MAX];
     note("decode");
-    RETURN_IF(decode_run(b, 1, b->decode, false, speed, err));
-    for (uint32_t run = 0; run < b->runs; run++)
-        RETURN_IF(decode_run(b, 1, b->decode, true, &speed[run], err));
-    b->decode_speed = median(speed, b->runs);
+    RETURN_IF(decode_runs(b, 1, b->decode, true, &b->decode_speed, &b->token_bytes, err));
     median(b->gaps, b->n_gaps); /* sorts */
     b->gap_p50_s = percentile(b->gaps, b->n_gaps, 0.5);
     b->gap_p99_s = percentile(b->gaps, b->n_gaps, 0.99);
     /* The bandwidth that counts is that of the model's own working set, measured beside it. */
-    b->read_model = bandwidth_read(b->info.step_bytes, b->info.threads, b->runs);
+    b->read_model = bandwidth_read(b->token_bytes, b->info.threads, b->runs);
     return CERIUM_OK;
 }
 
@@ -161,20 +182,16 @@ static uint32_t depth_tokens(const bench *b) { return b->decode < 32 ? b->decode
  * window read less of the KV than would show here. */
 static uint64_t depth_bytes(const bench *b)
 {
-    return b->info.step_bytes + b->info.kv_token_bytes * (b->depth + depth_tokens(b) / 2);
+    return b->token_depth_bytes + b->info.kv_token_bytes * (b->depth + depth_tokens(b) / 2);
 }
 
 static int measure_depth(bench *b, cerium_error *err)
 {
-    double speed[RUNS_MAX];
-    const uint32_t n = depth_tokens(b);
     if (b->depth == 0) return CERIUM_OK;
     note("decode at a depth");
     RETURN_IF(sync_fresh(b, b->depth, 0, err));
-    RETURN_IF(decode_run(b, b->depth, n, false, speed, err));
-    for (uint32_t run = 0; run < b->runs; run++)
-        RETURN_IF(decode_run(b, b->depth, n, false, &speed[run], err));
-    b->depth_speed = median(speed, b->runs);
+    RETURN_IF(decode_runs(b, b->depth, depth_tokens(b), false, &b->depth_speed,
+                          &b->token_depth_bytes, err));
     b->read_depth = bandwidth_read(depth_bytes(b), b->info.threads, b->runs);
     return CERIUM_OK;
 }
@@ -247,7 +264,7 @@ static int measure(bench *b, cerium_error *err)
     return CERIUM_OK;
 }
 
-static double roofline(const bench *b) { return b->read_model / (double)b->info.step_bytes; }
+static double roofline(const bench *b) { return b->read_model / (double)b->token_bytes; }
 static double depth_roofline(const bench *b) { return b->read_depth / (double)depth_bytes(b); }
 
 static void print_text(const bench *b)
@@ -268,7 +285,7 @@ static void print_text(const bench *b)
            b->read_dram[1] / 1e9);
     printf("  this model's working set               %8.1f\n", b->read_model / 1e9);
     printf("one token reads %s of weights: at most %.1f tokens/s\n",
-           human_bytes(step, (double)i->step_bytes), roofline(b));
+           human_bytes(step, (double)b->token_bytes), roofline(b));
     printf("prefill %5u      %9.1f tokens/s\n", b->prefill, b->prefill_speed);
     printf("decode %6u      %9.1f tokens/s, %.0f %% of the roofline\n", b->decode,
            b->decode_speed, 100 * b->decode_speed / roofline(b));
@@ -277,7 +294,7 @@ static void print_text(const bench *b)
     if (b->depth)
         printf("at depth %5u     %9.1f tokens/s, %.0f %% of the roofline with %s of KV\n", b->depth,
                b->depth_speed, 100 * b->depth_speed / depth_roofline(b),
-               human_bytes(step, (double)(depth_bytes(b) - i->step_bytes)));
+               human_bytes(step, (double)(depth_bytes(b) - b->token_depth_bytes)));
     if (b->parallel)
         printf("%3u in parallel   %9.1f tokens/s, %.1f times one alone\n", b->parallel,
                b->parallel_speed, b->parallel_speed / b->decode_speed);
@@ -292,7 +309,7 @@ static void print_json(const bench *b)
         "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
         "model", i->name, "architecture", i->architecture, "type", i->quantization, "cpu", i->cpu,
         "kv", i->kv_type, "threads", (int)i->threads, "parameters", (json_int_t)i->n_parameters,
-        "weights_bytes", (json_int_t)i->weights_bytes, "step_bytes", (json_int_t)i->step_bytes,
+        "weights_bytes", (json_int_t)i->weights_bytes, "token_bytes", (json_int_t)b->token_bytes,
         "read_l2_1", b->read_l2[0], "read_l2_all", b->read_l2[1], "read_l3_1", b->read_l3[0],
         "read_l3_all", b->read_l3[1], "read_dram_1", b->read_dram[0], "read_dram_all",
         b->read_dram[1], "read_model_all", b->read_model);

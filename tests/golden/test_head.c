@@ -63,14 +63,49 @@ static void prompt_of(int32_t *tokens, uint32_t round, const cerium_engine *engi
     memcpy(tokens, all, PROMPT * sizeof *tokens);
 }
 
-/* Steps of a session: tokens [NEW]; the logits that were not left out, kept by the caller. */
+enum { PANEL = 16 /* logits that are computed or left out together */ };
+
+static cerium_engine_stats measure(const cerium_engine *engine)
+{
+    cerium_engine_stats stats;
+    cerium_engine_measure(engine, &stats);
+    return stats;
+}
+
+/* What a pass says that it read of the head, given how many of its logits it left out: whole
+ * panels, and all of it but for the screen where it did not search, as when all are looked at. */
+static void check_bytes(uint64_t bytes, uint32_t n_left_out, bool looks_at_all, uint32_t n_vocab,
+                        const cerium_engine_info *full, const cerium_engine_info *search)
+{
+    static uint64_t panel_bytes;
+    const uint64_t whole_less_screen = full->step_bytes - search->step_bytes;
+    const uint32_t panels = (n_vocab - n_left_out + PANEL - 1) / PANEL;
+    TEST_CHECK(bytes == whole_less_screen || !looks_at_all);
+    if (n_left_out == 0 && bytes == whole_less_screen) return;
+    TEST_CHECK_THAT(bytes > 0 && bytes % panels == 0, "%llu bytes of %u panels",
+                    (unsigned long long)bytes, panels);
+    if (panel_bytes == 0) panel_bytes = bytes / panels;
+    TEST_CHECK_THAT(bytes / panels == panel_bytes, "%llu bytes of %u panels, of %llu",
+                    (unsigned long long)bytes, panels, (unsigned long long)panel_bytes);
+}
+
+static bool looks_at_all(const cerium_sampling *choice)
+{
+    return choice->temperature > 0 && choice->top_k == 0;
+}
+
+/* Steps of sessions of either engine: tokens [NEW]; the logits that were left out. */
 static uint32_t compare_steps(cerium_session *full, cerium_session *search,
-                              const cerium_sampling *sampling, uint32_t n_vocab)
+                              cerium_engine *const engines[2], const cerium_engine_info info[2],
+                              const cerium_sampling *sampling)
 {
     cerium_step a, b;
     cerium_error err;
     uint32_t n_left_out = 0;
+    const uint32_t n_vocab = info[0].n_vocab;
     for (int i = 0; i < NEW; i++) {
+        const cerium_engine_stats before = measure(engines[1]);
+        const uint32_t left_out_before = n_left_out;
         TEST_CHECK(cerium_session_step(full, sampling, &a, &err) == 0);
         TEST_CHECK(cerium_session_step(search, sampling, &b, &err) == 0);
         TEST_CHECK_THAT(a.tokens[0] == b.tokens[0], "step %d: %d, not %d", i, b.tokens[0],
@@ -82,7 +117,12 @@ static uint32_t compare_steps(cerium_session *full, cerium_session *search,
             n_left_out += is_out;
             TEST_CHECK(is_out || memcmp(have + t, want + t, sizeof *have) == 0);
         }
+        const cerium_engine_stats after = measure(engines[1]);
+        if (after.passes > before.passes) /* the first token is of the prompt's pass */
+            check_bytes(after.head_bytes - before.head_bytes, n_left_out - left_out_before,
+                        looks_at_all(sampling), n_vocab, &info[0], &info[1]);
     }
+    TEST_CHECK(measure(engines[0]).head_bytes == 0);
     return n_left_out;
 }
 
@@ -90,10 +130,10 @@ static void test_search_is_exact(void)
 {
     static const cerium_session_config by_one = {.no_speculation = true};
     cerium_engine *engines[2] = {open_engine("full"), open_engine("search")};
-    cerium_engine_info info;
+    cerium_engine_info info[2];
     cerium_error err;
     uint32_t n_searched = 0, n_choices = 0;
-    cerium_engine_describe(engines[0], &info);
+    for (int k = 0; k < 2; k++) cerium_engine_describe(engines[k], &info[k]);
     for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
         uint32_t n_left_out = 0;
         for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -104,13 +144,12 @@ static void test_search_is_exact(void)
                 TEST_CHECK(cerium_session_open(&sessions[k], engines[k], &by_one, &err) == 0);
                 TEST_CHECK(cerium_session_sync(sessions[k], tokens, PROMPT, NULL, &err) == 0);
             }
-            n_left_out += compare_steps(sessions[0], sessions[1], &choices[c], info.n_vocab);
+            n_left_out += compare_steps(sessions[0], sessions[1], engines, info, &choices[c]);
             for (int k = 0; k < 2; k++) cerium_session_close(&sessions[k]);
         }
-        bool looks_at_all = choices[c].temperature > 0 && choices[c].top_k == 0;
-        TEST_CHECK_THAT(!looks_at_all || n_left_out == 0, "choice %zu: %u left out", c,
-                        n_left_out);
-        n_choices += !looks_at_all;
+        const bool at_all = looks_at_all(&choices[c]);
+        TEST_CHECK_THAT(!at_all || n_left_out == 0, "choice %zu: %u left out", c, n_left_out);
+        n_choices += !at_all;
         n_searched += n_left_out > 0;
     }
     /* Whether a search pays depends on what is said, and a short run may not come to it. */
