@@ -100,9 +100,10 @@ def plot(rows, target):
         for i, (name, ratios) in enumerate(rows):
             data = pathlib.Path(folder) / f"{i}.dat"
             data.write_text("".join(f"{r}\n" for r in sorted(ratios)), encoding="utf-8")
-            lines.append(f"'{data}' using 0:1 with lines lw 2 title '{name}'")
-        script = (f"set terminal svg size 800,480\nset output '{target}'\nset xlabel 'edits'\n"
-                  "set ylabel 'times plain decoding'\nset grid\nset key top left noenhanced\n"
+            lines.append(f"'{data}' using ($0+1):1 with linespoints lw 2 title '{name}'")
+        script = (f"set terminal svg size 800,480 background 'white'\nset output '{target}'\n"
+                  "set xlabel 'edits, the least gain first'\nset ylabel 'times plain decoding'\n"
+                  "set grid\nset yrange [0:*]\nset key below noenhanced\n"
                   f"plot {', '.join(lines)}\n")
         subprocess.run(["gnuplot"], input=script, text=True, check=True)
 

@@ -8,9 +8,9 @@ The programs take turns (A B A B ...), so that a machine whose speed drifts slow
 are medians over the rounds, ratios are medians of the ratios within a round. PATH is a llama-bench
 of your own build, of llama.cpp or of ik_llama.cpp; llama-batched-bench, for continuations beside
 each other, is looked for beside it.  What takes long runs fewer rounds, and the deepest contexts
-cerium alone.  At depth each peer gets the best of its settings (type of cache, flash attention),
-found before the first round.  The models have random weights of real shapes: speed does not depend
-on what the weights say.
+cerium alone.  Each peer gets the best of its settings (at depth type of cache and flash attention;
+ik_llama.cpp everywhere weights repacked or not), found before the first round.  The models have
+random weights of real shapes: speed does not depend on what the weights say.
 """
 import argparse
 import collections
@@ -99,28 +99,33 @@ class Cerium:
 
 
 class LlamaBench:
-    def __init__(self, name, path, threads):
-        self.name, self.path, self.threads = name, path, threads
+    name = "llama.cpp"
+    settings = ((),)  # one of them is taken for each work, beside those at depth
+    at_depth = staticmethod(lambda n: ("-p", 0, "-n", 32, "-d", n))
+
+    def __init__(self, path, threads):
+        self.path, self.threads = path, threads
 
     def prepare(self, model, test):
         """The settings with which it is fastest."""
-        if test[0] != "depth":
-            return ()
-        choices = [("-fa", fa, "-ctk", kv, "-ctv", kv)
-                   for fa, kv in itertools.product((0, 1), ("f16", "q8_0"))
-                   if fa or kv == "f16"]  # values can be quantized with flash attention only
+        choices = self.settings if test[0] != "parallel" else ((),)
+        if test[0] == "depth":
+            choices = [("-fa", fa, "-ctk", kv, "-ctv", kv, *more)
+                       for fa, kv, more in itertools.product((0, 1), ("f16", "q8_0"), choices)
+                       if fa or kv == "f16"]  # values can be quantized with flash attention only
+        if len(choices) == 1:
+            return choices[0]
         return max(choices, key=lambda flags: self.measure(model, test, flags)[0])
 
     def measure(self, model, test, flags):
         what, n = test
         if what == "parallel":
             return self.measure_parallel(model, n), 0
-        words = {"decode": ("-p", 0, "-n", n), "depth": ("-p", 0, "-n", 32, "-d", n),
+        words = {"decode": ("-p", 0, "-n", n), "depth": self.at_depth(n),
                  "prefill": ("-p", n, "-n", 0)}[what]
         out = run([self.path, "-m", model, "-t", self.threads, "-r", 1, "-o", "json", *words,
                    *flags])
         return json.loads(out)[0]["avg_ts"], 0
-
 
     def measure_parallel(self, model, n):
         """Tokens a second of n together; 0 without the program that measures it."""
@@ -131,6 +136,12 @@ class LlamaBench:
                    "-npl", n, "--output-format", "jsonl"])
         rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         return rows[-1]["speed_tg"]
+
+
+class IkLlamaBench(LlamaBench):
+    name = "ik_llama.cpp"
+    settings = ((), ("-rtr", 1))  # weights repacked for several rows, or not
+    at_depth = staticmethod(lambda n: ("-p", 0, "-n", 0, "-gp", "%d,32" % n))
 
 
 def model_file(name, make_model):
@@ -208,10 +219,9 @@ def main():
     args = p.parse_args()
     if not args.llama_bench:
         sys.exit("peers.py: no peer: name llama.cpp's llama-bench by --llama-bench or LLAMA_BENCH")
-    programs = [Cerium(args.cerium, args.threads),
-                LlamaBench("llama.cpp", args.llama_bench, args.threads)]
+    programs = [Cerium(args.cerium, args.threads), LlamaBench(args.llama_bench, args.threads)]
     if args.ik_bench:
-        programs.append(LlamaBench("ik_llama.cpp", args.ik_bench, args.threads))
+        programs.append(IkLlamaBench(args.ik_bench, args.threads))
     works = [w for w in WORKS if args.only in "%s, %s" % (w.model, w.title)]
     lines, rows = list(head(programs, args)), []
     print("\n".join(lines))
