@@ -81,6 +81,15 @@ kernel_cpu kernel_cpu_detect(void)
         return KERNEL_CPU_AVX512VNNI;
     return KERNEL_CPU_AMX;
 }
+
+/* By the maker's name: what a core reads in one stream would take megabytes that are in no cache to
+ * measure, at every start. */
+bool kernel_reads_in_line(void)
+{
+    uint32_t a, name[3];
+    return __get_cpuid(0, &a, &name[0], &name[2], &name[1]) &&
+           memcmp(name, "AuthenticAMD", sizeof name) == 0;
+}
 #elif defined(__aarch64__)
 kernel_cpu kernel_cpu_detect(void)
 {
@@ -90,6 +99,13 @@ kernel_cpu kernel_cpu_detect(void)
 kernel_cpu kernel_cpu_detect(void)
 {
     return KERNEL_CPU_REF;
+}
+#endif
+
+#if !defined(__x86_64__)
+bool kernel_reads_in_line(void)
+{
+    return false;
 }
 #endif
 

@@ -237,6 +237,10 @@ bool kernel_cpu_has(kernel_cpu cpu);
 bool kernel_cpu_of_name(const char *name, kernel_cpu *out);
 const char *kernel_cpu_name(kernel_cpu cpu);
 
+/* Whether AVX-512 kernels read panels one after the other, because this processor reads one stream
+ * from memory as fast as several: those of AMD, from Zen 4 on. */
+bool kernel_reads_in_line(void);
+
 /* cpu: one that kernel_cpu_has().  Where a level has more than one kernel for a matmul, the first
  * call measures which is faster from how many tokens on: half a millisecond, once per process. */
 void kernel_table_init(kernel_table *table, kernel_cpu cpu);

@@ -9,8 +9,9 @@ void kernel_matmul_init(kernel_table *table, kernel_cpu cpu)
     matmul_init_avx2(table);
     matmul_init_wide_avx2(table);
     if (cpu < KERNEL_CPU_AVX512VNNI) return;
-    matmul_init_avx512vnni(table);
-    matmul_init_wide_avx512vnni(table);
+    const bool in_line = kernel_reads_in_line();
+    matmul_init_avx512vnni(table, in_line);
+    matmul_init_wide_avx512vnni(table, in_line);
     quantize_init_avx512vnni(table);
     if (cpu < KERNEL_CPU_AMX) return;
     matmul_init_amx(table);

@@ -11,7 +11,9 @@
 enum {
     TILE_PANELS = 4, /* panels that are walked together */
     TILE_SMALL = 4,  /* there are tiles of 1, 2, 3 and 4 tokens */
-    TILE_WIDE = 8    /* and of 8, where there are registers for it */
+    TILE_WIDE = 8,   /* and of 8, where there are registers for it */
+    TILE_LINE = 7,   /* tokens of a panel that is taken by itself (matmul_line), at most */
+    TILE_LINE_AHEAD = 9216 /* bytes: what a core reads of one stream while memory answers, and more */
 };
 
 /* Arrays of registers stay registers only when the loops over them disappear. */
@@ -93,6 +95,24 @@ static inline void matmul_tiled(const matmul_tiles *tiles, size_t panel_bytes, f
     }
 }
 
+/* Panels one after the other, as they lie in memory: one stream, for processors that read one as
+ * fast as four.  It does not begin anew with each tile, so nothing is waited for there
+ * (docs/decisions/0038-one-stream-where-one-is-enough.md).  Tokens in parts of like sizes.
+ *   tiles: [1 .. TILE_LINE] one panel for so many tokens */
+static inline void matmul_line(matmul_tile_fn *const tiles[TILE_LINE + 1], size_t panel_bytes,
+                               float *y, size_t y_stride, const uint8_t *panels,
+                               const kernel_act *x, uint32_t n_panels, uint32_t n_cols,
+                               uint32_t n_tokens)
+{
+    const uint32_t n_tiles = (n_tokens + TILE_LINE - 1) / TILE_LINE;
+    for (uint32_t p = 0; p < n_panels; p++, panels += panel_bytes, y += KERNEL_PANEL_ROWS)
+        for (uint32_t i = 0, t = 0, n_t; i < n_tiles; i++, t += n_t) {
+            n_t = (n_tokens - t + n_tiles - i - 1) / (n_tiles - i);
+            tiles[n_t](y + t * y_stride, y_stride, panels, panel_bytes,
+                       x + (size_t)t * kernel_n_groups(n_cols), n_cols);
+        }
+}
+
 /* Tiles of a template(type, n_panels, n_tokens, ...) and the kernel made of them.
  *   n_many: panels at once for one token; tile_of_8: one panel for eight tokens, or NULL */
 #define MATMUL_TILE(name, n_p, n_t, type, template)                                                \
@@ -121,6 +141,25 @@ static inline void matmul_tiled(const matmul_tiles *tiles, size_t panel_bytes, f
             n_many};                                                                               \
         matmul_tiled(&tiles, kernel_panel_bytes(type, n_cols), y, y_stride, panels, x, n_panels,   \
                      n_cols, n_tokens);                                                            \
+    }
+
+#define MATMUL_LINE(name, type, template)                                                          \
+    MATMUL_TILE(name, 1, 1, type, template)                                                        \
+    MATMUL_TILE(name, 1, 2, type, template)                                                        \
+    MATMUL_TILE(name, 1, 3, type, template)                                                        \
+    MATMUL_TILE(name, 1, 4, type, template)                                                        \
+    MATMUL_TILE(name, 1, 5, type, template)                                                        \
+    MATMUL_TILE(name, 1, 6, type, template)                                                        \
+    MATMUL_TILE(name, 1, 7, type, template)                                                        \
+    static void name(float *restrict y, size_t y_stride, const void *restrict panels,              \
+                     const void *restrict x, uint32_t n_panels, uint32_t n_cols,                   \
+                     uint32_t n_tokens)                                                            \
+    {                                                                                              \
+        static matmul_tile_fn *const tiles[TILE_LINE + 1] = {                                      \
+            NULL,          name##_1_by_1, name##_1_by_2, name##_1_by_3,                            \
+            name##_1_by_4, name##_1_by_5, name##_1_by_6, name##_1_by_7};                           \
+        matmul_line(tiles, kernel_panel_bytes(type, n_cols), y, y_stride, panels, x, n_panels,     \
+                    n_cols, n_tokens);                                                             \
     }
 
 #endif

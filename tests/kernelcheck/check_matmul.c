@@ -16,7 +16,7 @@ static const uint32_t token_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17,
                                         33, 36, TOKENS_WIDE, TOKENS_MAX};
 /* Of these, what emulated kernels are tried with: 15 is three tiles of 5, or one of 15; 17 tiles of
  * 6, 6 and 5, or two of 9 that overlap; 73 two chunks of 37 and 36, of seven tiles and six, or of
- * three each. */
+ * three each, or eleven tiles of 7 and 6. */
 static bool is_slow_count(uint32_t n_tokens)
 {
     return n_tokens > 2 && n_tokens != 15 && n_tokens != 17 && n_tokens != TOKENS_MAX;

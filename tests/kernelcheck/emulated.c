@@ -13,14 +13,29 @@
 bool kc_emulated_init(kernel_table *table)
 {
     *table = (kernel_table){.name = "emulated avx512vnni"};
-    emulated_init_avx512vnni(table);
-    emulated_init_wide_avx512vnni(table);
+    emulated_init_avx512vnni(table, false);
+    emulated_init_wide_avx512vnni(table, false);
     emulated_quantize_init_avx512vnni(table);
     kc_emulated_vector_init(table);
     kc_emulated_attention_init(table);
     return true;
 }
+
+bool kc_emulated_line_init(kernel_table *table)
+{
+    *table = (kernel_table){.name = "emulated avx512vnni in line"};
+    emulated_init_avx512vnni(table, true);
+    emulated_init_wide_avx512vnni(table, true);
+    return true;
+}
 #else
+bool kc_emulated_line_init(kernel_table *table)
+{
+    (void)table;
+    return false;
+}
+
+
 bool kc_emulated_init(kernel_table *table)
 {
     (void)table;

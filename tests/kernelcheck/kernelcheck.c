@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/matmul.h"
+
 enum { BUFFERS_MAX = 64, FUNCTIONS_MAX = 512, NAME_MAX_LEN = 48, FILL = 0xa5, CANARY = 0x5c };
 
 static struct {
@@ -250,9 +252,18 @@ int main(int argc, char **argv)
         run_level(kernel_cpu_name((kernel_cpu)cpu), &ref, &level);
     }
 #if defined(__x86_64__)
+    /* Whichever of the two this processor does not use. */
+    if (kernel_cpu_has(KERNEL_CPU_AVX512VNNI)) {
+        const bool in_line = !kernel_reads_in_line();
+        kernel_table_init(&level, KERNEL_CPU_AVX512VNNI);
+        matmul_init_avx512vnni(&level, in_line);
+        matmul_init_wide_avx512vnni(&level, in_line);
+        run_level(in_line ? "avx512vnni in line" : "avx512vnni apart", &ref, &level);
+    }
     kc.bench = false;
     kc.slow = true;
     run_emulated(&ref, kc_emulated_init, "avx512vnni");
+    run_emulated(&ref, kc_emulated_line_init, "avx512vnni in line");
     run_emulated(&ref, kc_emulated_tiles_init, "amx");
 #endif
     printf("kernelcheck: %d passed, %d failed\n", kc.n_passed, kc.n_failed);

@@ -24,8 +24,8 @@ bool kc_emulated_tiles_init(kernel_table *table)
 bool kc_emulated_choice_init(kernel_table *table, uint32_t n_tokens)
 {
     static kernel_table below;
-    emulated_init_avx512vnni(&below);
-    emulated_init_wide_avx512vnni(&below);
+    emulated_init_avx512vnni(&below, false);
+    emulated_init_wide_avx512vnni(&below, false);
     *table = (kernel_table){.name = "emulated choice"};
 #define SET_CHOICE(name, type)                                                                     \
     chosen[type].few = below.matmul[type];                                                         \

@@ -48,8 +48,15 @@ PANEL_INLINE __m512i quant_table(block_type type)
     return _mm512_broadcast_i32x4(v);
 }
 
-/* dot[i][k / 16] += the products of a block of panel i / n_t and token i % n_t: two chains, as
- * the instruction takes five cycles.
+/* How many chains of sums a block has for n of them: the instruction takes five cycles, so few sums
+ * have two each.  Q6_K keeps halves apart, which have scales of their own. */
+PANEL_INLINE uint32_t n_chains(block_type type, uint32_t n)
+{
+    return n < 5 || type == BLOCK_Q6_K ? 2 : 1;
+}
+
+/* dot[i][k / 16] += the products of a block of panel i / n_t and token i % n_t; all in dot[i][0]
+ * where there is one chain.
  *   block: of the first panel, the others panel_bytes behind
  *   q: of the first token for these columns, the others q_stride behind */
 PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512i dot[TILE_WIDE][2],
@@ -62,11 +69,17 @@ PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512
         UNROLLED for (uint32_t p = 0; p < n_p; p++) {
             const __m512i w = unpack_quants(type, block + p * panel_bytes, k4, table);
             UNROLLED for (uint32_t t = 0; t < n_t; t++) {
-                __m512i *sum = &dot[p * n_t + t][k4 / 4];
+                __m512i *sum = &dot[p * n_t + t][k4 / 4 % n_chains(type, n_p * n_t)];
                 *sum = _mm512_dpbusd_epi32(*sum, w, broadcast_word(q + t * q_stride + 4 * k4));
             }
         }
     }
+}
+
+/* The dots of a block, of both chains. */
+PANEL_INLINE __m512i whole_dot(block_type type, uint32_t n, const __m512i dot[2])
+{
+    return n_chains(type, n) == 1 ? dot[0] : _mm512_add_epi32(dot[0], dot[1]);
 }
 
 /* y = acc */
@@ -95,7 +108,7 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
         const uint8_t *head = group + i / n_t * panel_bytes + b * panel_head_bytes(type);
         const __m512 d = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
-        const __m512i v = _mm512_add_epi32(dot[i][0], dot[i][1]);
+        const __m512i v = whole_dot(type, n_p * n_t, dot[i]);
         sum[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(v), d, sum[i]);
         if (panel_has_min(type))
             sum[i] = _mm512_fmadd_ps(_mm512_set1_ps((float)x[i % n_t * x_stride].sum32[b]),
@@ -103,7 +116,8 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512
     }
 }
 
-PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float *y,
+/* in_line: one panel of a line of them (matmul_line) */
+PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint32_t n_t, float *y,
                               size_t y_stride, const uint8_t *panel, size_t panel_bytes,
                               const kernel_act *x, uint32_t n_cols)
 {
@@ -124,6 +138,7 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
         for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
             if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
                 tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
+            if (in_line && n_t > 1) line_prefetch(panel, n_lines * b, n_lines);
             block_sums(type, n_p, n_t, sum, panel, block, panel_bytes, b, x + g, n_groups);
         }
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
@@ -133,6 +148,7 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
     }
     store_tile(n_p, n_t, y, y_stride, acc);
 }
+WALKS(groups)
 
 /* ---- Section - Types with a scale for 256 values ---- */
 
@@ -169,7 +185,7 @@ PANEL_INLINE void half_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512i
                 dot[i][0] = _mm512_mullo_epi32(dot[i][0], first);
                 dot[i][1] = _mm512_mullo_epi32(dot[i][1], load_scales(type, pair, 1));
             }
-            __m512i v = _mm512_add_epi32(dot[i][0], dot[i][1]);
+            __m512i v = whole_dot(type, n_p * n_t, dot[i]);
             if (!q6) v = _mm512_mullo_epi32(v, first);
             total[i] = _mm512_add_epi32(total[i], v);
         }
@@ -202,7 +218,7 @@ PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 
     }
 }
 
-PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float *y,
+PANEL_INLINE void walk_supers(block_type type, bool in_line, uint32_t n_p, uint32_t n_t, float *y,
                               size_t y_stride, const uint8_t *panel, size_t panel_bytes,
                               const kernel_act *x, uint32_t n_cols)
 {
@@ -217,11 +233,13 @@ PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float
         if (n_t == 2 && n_p == 2)
             tile_prefetch(g + 2 < n_groups ? (uintptr_t)panel + panel_super_bytes(type) : next, n_p,
                           panel_bytes, g % 2 * half_lines, half_lines);
+        if (in_line && n_t > 1) line_prefetch(panel, g % 2 * half_lines, half_lines);
         half_sums(type, n_p, n_t, acc, panel, panel_bytes, g % 2, x + g, n_groups);
         panel += g % 2 * panel_super_bytes(type);
     }
     store_tile(n_p, n_t, y, y_stride, acc);
 }
+WALKS(supers)
 
 /* ---- Section - Many tokens ---- */
 
@@ -275,20 +293,23 @@ BATCH_TILES(super_minima, BLOCK_Q4_K)
 BATCH_TILES(super_32, BLOCK_IQ4_XS)
 BATCH_TILES(super_16, BLOCK_Q6_K)
 
-#define MATMUL_VNNI(name, type, template, unpack_template, tiles)                                  \
-    MATMUL_TILED(name##_few, type, template, 4, NULL)                                              \
-    MATMUL_BATCHED(name, type, quant_offset(type), name##_few, unpack_template, tiles)
-MATMUL_VNNI(matmul_q4_0_vnni, BLOCK_Q4_0, tile_groups, unpack_group, plain_tiles)
-MATMUL_VNNI(matmul_q4_1_vnni, BLOCK_Q4_1, tile_groups, unpack_group, minima_tiles)
-MATMUL_VNNI(matmul_q5_0_vnni, BLOCK_Q5_0, tile_groups, unpack_group, plain_tiles)
-MATMUL_VNNI(matmul_q5_1_vnni, BLOCK_Q5_1, tile_groups, unpack_group, minima_tiles)
-MATMUL_VNNI(matmul_q8_0_vnni, BLOCK_Q8_0, tile_groups, unpack_group, plain_tiles)
-MATMUL_VNNI(matmul_iq4_nl_vnni, BLOCK_IQ4_NL, tile_groups, unpack_group, plain_tiles)
-MATMUL_VNNI(matmul_mxfp4_vnni, BLOCK_MXFP4, tile_groups, unpack_group, plain_tiles)
-MATMUL_VNNI(matmul_q4_k_vnni, BLOCK_Q4_K, tile_supers, unpack_half, super_minima_tiles)
-MATMUL_VNNI(matmul_q5_k_vnni, BLOCK_Q5_K, tile_supers, unpack_half, super_minima_tiles)
-MATMUL_VNNI(matmul_q6_k_vnni, BLOCK_Q6_K, tile_supers, unpack_half, super_16_tiles)
-MATMUL_VNNI(matmul_iq4_xs_vnni, BLOCK_IQ4_XS, tile_supers, unpack_half, super_32_tiles)
+#define MATMUL_VNNI(name, type, walk, unpack_template, tiles)                                      \
+    MATMUL_TILED(name##_few, type, tile_##walk, 4, NULL)                                           \
+    MATMUL_BATCHED(name, type, quant_offset(type), name##_few, unpack_template, tiles)             \
+    MATMUL_LINE(name##_line, type, line_##walk)
+#define VNNI_MAP(X)                                                                                \
+    X(matmul_q4_0_vnni, BLOCK_Q4_0, groups, unpack_group, plain_tiles)                             \
+    X(matmul_q4_1_vnni, BLOCK_Q4_1, groups, unpack_group, minima_tiles)                            \
+    X(matmul_q5_0_vnni, BLOCK_Q5_0, groups, unpack_group, plain_tiles)                             \
+    X(matmul_q5_1_vnni, BLOCK_Q5_1, groups, unpack_group, minima_tiles)                            \
+    X(matmul_q8_0_vnni, BLOCK_Q8_0, groups, unpack_group, plain_tiles)                             \
+    X(matmul_iq4_nl_vnni, BLOCK_IQ4_NL, groups, unpack_group, plain_tiles)                         \
+    X(matmul_mxfp4_vnni, BLOCK_MXFP4, groups, unpack_group, plain_tiles)                           \
+    X(matmul_q4_k_vnni, BLOCK_Q4_K, supers, unpack_half, super_minima_tiles)                       \
+    X(matmul_q5_k_vnni, BLOCK_Q5_K, supers, unpack_half, super_minima_tiles)                       \
+    X(matmul_q6_k_vnni, BLOCK_Q6_K, supers, unpack_half, super_16_tiles)                           \
+    X(matmul_iq4_xs_vnni, BLOCK_IQ4_XS, supers, unpack_half, super_32_tiles)
+VNNI_MAP(MATMUL_VNNI)
 
 /* ---- Section - Float types ---- */
 
@@ -356,20 +377,13 @@ MATMUL_FLOATS(matmul_f32_vnni, BLOCK_F32)
 MATMUL_FLOATS(matmul_f16_vnni, BLOCK_F16)
 MATMUL_FLOATS(matmul_bf16_vnni, BLOCK_BF16)
 
-void matmul_init_avx512vnni(kernel_table *table)
+void matmul_init_avx512vnni(kernel_table *table, bool in_line)
 {
     table->matmul[BLOCK_F32] = matmul_f32_vnni;
     table->matmul[BLOCK_F16] = matmul_f16_vnni;
     table->matmul[BLOCK_BF16] = matmul_bf16_vnni;
-    table->matmul[BLOCK_Q4_0] = matmul_q4_0_vnni;
-    table->matmul[BLOCK_Q4_1] = matmul_q4_1_vnni;
-    table->matmul[BLOCK_Q5_0] = matmul_q5_0_vnni;
-    table->matmul[BLOCK_Q5_1] = matmul_q5_1_vnni;
-    table->matmul[BLOCK_Q8_0] = matmul_q8_0_vnni;
-    table->matmul[BLOCK_Q4_K] = matmul_q4_k_vnni;
-    table->matmul[BLOCK_Q5_K] = matmul_q5_k_vnni;
-    table->matmul[BLOCK_Q6_K] = matmul_q6_k_vnni;
-    table->matmul[BLOCK_IQ4_NL] = matmul_iq4_nl_vnni;
-    table->matmul[BLOCK_IQ4_XS] = matmul_iq4_xs_vnni;
-    table->matmul[BLOCK_MXFP4] = matmul_mxfp4_vnni;
+#define SET(name, type, walk, unpack_template, tiles)                                              \
+    table->matmul[type] = in_line ? name##_line : name;
+    VNNI_MAP(SET)
+#undef SET
 }

@@ -22,6 +22,30 @@ enum {
     BATCH_STARTS = KERNEL_GROUP / 16
 };
 
+/* What a tile of several tokens asks for on its way through a line of panels, into the second-level
+ * cache: in the first it would take the place of activations.  One token takes weights in so
+ * quickly that the processor's own prefetchers do better by themselves. */
+PANEL_INLINE void line_prefetch(const uint8_t *at, uint32_t first, uint32_t n_lines)
+{
+    UNROLLED for (uint32_t i = 0; i < n_lines; i++)
+        __builtin_prefetch(at + TILE_LINE_AHEAD + (size_t)PANEL_LINE * (first + i), 0, 2);
+}
+
+/* Templates of tiles of a walk: several panels at once, or one of a line. */
+#define WALKS(name)                                                                                \
+    PANEL_INLINE void tile_##name(block_type type, uint32_t n_p, uint32_t n_t, float *y,           \
+                                  size_t y_stride, const uint8_t *panel, size_t panel_bytes,       \
+                                  const kernel_act *x, uint32_t n_cols)                            \
+    {                                                                                              \
+        walk_##name(type, false, n_p, n_t, y, y_stride, panel, panel_bytes, x, n_cols);            \
+    }                                                                                              \
+    PANEL_INLINE void line_##name(block_type type, uint32_t n_p, uint32_t n_t, float *y,           \
+                                  size_t y_stride, const uint8_t *panel, size_t panel_bytes,       \
+                                  const kernel_act *x, uint32_t n_cols)                            \
+    {                                                                                              \
+        walk_##name(type, true, n_p, n_t, y, y_stride, panel, panel_bytes, x, n_cols);             \
+    }
+
 /* A token's group of activations. */
 typedef struct {
     int8_t q[KERNEL_GROUP];

@@ -37,6 +37,9 @@ PANEL_INLINE __m512i wide_start(block_type type, const kernel_act *x)
     return _mm512_set1_epi32(-wide_offset(type) * sum);
 }
 
+/* As n_chains(): few sums have two each. */
+PANEL_INLINE uint32_t wide_chains(uint32_t n) { return n < 5 ? 2 : 1; }
+
 /* dot[i][.] += a block of 32 columns of panel i / n_t and token i % n_t. */
 PANEL_INLINE void wide_block(block_type type, uint32_t n_p, uint32_t n_t,
                              __m512i dot[TILE_WIDE][2], const uint8_t *block, size_t panel_bytes,
@@ -47,16 +50,16 @@ PANEL_INLINE void wide_block(block_type type, uint32_t n_p, uint32_t n_t,
         UNROLLED for (uint32_t p = 0; p < n_p; p++) {
             const __m512i w = wide_quants(type, block + p * panel_bytes, k4);
             UNROLLED for (uint32_t t = 0; t < n_t; t++) {
-                __m512i *sum = &dot[p * n_t + t][k4 / 4];
+                __m512i *sum = &dot[p * n_t + t][k4 / 4 % wide_chains(n_p * n_t)];
                 *sum = _mm512_dpbusd_epi32(*sum, w, broadcast_word(q + t * q_stride + 4 * k4));
             }
         }
     }
 }
 
-PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *y, size_t y_stride,
-                            const uint8_t *panel, size_t panel_bytes, const kernel_act *x,
-                            uint32_t n_cols)
+PANEL_INLINE void walk_wide(block_type type, bool in_line, uint32_t n_p, uint32_t n_t, float *y,
+                            size_t y_stride, const uint8_t *panel, size_t panel_bytes,
+                            const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
     const uint8_t *block = panel + panel_wide_head(n_cols);
@@ -64,6 +67,11 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
     const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
     __m512 acc[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
+    /* The scales are not read with what follows them: a stream with a gap of more than six lines is
+     * a new one for the processor, and half the speed. */
+    const uint32_t head_lines = (uint32_t)(block - panel) / PANEL_LINE;
+    if (in_line && n_t == 1) tile_prefetch((uintptr_t)panel, 1, 0, 0, head_lines);
+    if (in_line && n_t > 1) line_prefetch(panel, 0, head_lines);
     for (uint32_t g = 0; g < n_groups; g++) {
         if (n_p == TILE_PANELS && g + 1 == n_groups) {
             tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES / 2);
@@ -81,12 +89,14 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
         for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
             if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
                 tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
+            if (in_line && n_t > 1) line_prefetch(block, 0, n_lines);
             wide_block(type, n_p, n_t, dot, block, panel_bytes, x[g].q + b * PANEL_BLOCK,
                        n_groups * sizeof *x);
         }
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
             const __m512 d = load_halves(panel + i / n_t * panel_bytes + 32 * g);
-            const __m512i v = _mm512_add_epi32(dot[i][0], dot[i][1]);
+            const __m512i v = wide_chains(n_p * n_t) == 1 ? dot[i][0]
+                                                          : _mm512_add_epi32(dot[i][0], dot[i][1]);
             acc[i] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_cvtepi32_ps(v)),
                                      _mm512_set1_ps(x[i % n_t * n_groups + g].scale), acc[i]);
         }
@@ -94,6 +104,7 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
         _mm512_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS, acc[i]);
 }
+WALKS(wide)
 
 /* A group for many tokens. */
 PANEL_INLINE void wide_unpack(block_type type, batch_weights *out, const uint8_t *panel,
@@ -110,12 +121,13 @@ BATCH_TILES(wide, BLOCK_Q8_W)
 
 #define MATMUL_WIDE(name, type)                                                                    \
     MATMUL_TILED(name##_few, type, tile_wide, 4, NULL)                                             \
-    MATMUL_BATCHED(name, type, wide_offset(type), name##_few, wide_unpack, wide_tiles)
+    MATMUL_BATCHED(name, type, wide_offset(type), name##_few, wide_unpack, wide_tiles)             \
+    MATMUL_LINE(name##_line, type, line_wide)
 MATMUL_WIDE(matmul_q4_w_vnni, BLOCK_Q4_W)
 MATMUL_WIDE(matmul_q8_w_vnni, BLOCK_Q8_W)
 
-void matmul_init_wide_avx512vnni(kernel_table *table)
+void matmul_init_wide_avx512vnni(kernel_table *table, bool in_line)
 {
-    table->matmul[BLOCK_Q4_W] = matmul_q4_w_vnni;
-    table->matmul[BLOCK_Q8_W] = matmul_q8_w_vnni;
+    table->matmul[BLOCK_Q4_W] = in_line ? matmul_q4_w_vnni_line : matmul_q4_w_vnni;
+    table->matmul[BLOCK_Q8_W] = in_line ? matmul_q8_w_vnni_line : matmul_q8_w_vnni;
 }
