@@ -324,6 +324,7 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
         atomic_store_explicit(&ex->skipped, true, memory_order_relaxed);
         return;
     }
+    if (op->screen) pass_search_begins(ex);
     switch (at.stage) {
     case STAGE_PREPARE: prepare(ex, op, first, end); break;
     case STAGE_MAIN:
@@ -374,12 +375,10 @@ int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
     ex->cancel = cancel;
     ex->number++;
     atomic_store(&ex->skipped, false);
+    atomic_store_explicit(&ex->search.begin_ns, 0, memory_order_relaxed);
     uint32_t n_phases = plan(ex);
     team_run(ex->workers, ex->team_phases, n_phases, run_units, ex);
     if (atomic_load(&ex->skipped)) return CERIUM_ERR_CANCELED;
-    if (ex->search.on)
-        pass_search_learn(ex);
-    else if (ex->search.rest > 0 && ex->n_head_rows > 0)
-        ex->search.rest--;
+    pass_search_learn(ex);
     return CERIUM_OK;
 }

@@ -10,11 +10,22 @@
 #include <float.h>
 #include <math.h>
 
-bool pass_searches(const cpu_executor *ex)
+/* Of 1, 2, to 4, to 8, ... rows. */
+static pass_search_class *class_of(cpu_executor *ex)
+{
+    uint32_t class = 0;
+    _Static_assert(1 << (PASS_SEARCH_CLASSES - 1) >= PASS_SEARCH_ROWS, "every pass has a class");
+    while (1u << class < ex->n_head_rows) class++;
+    return &ex->search.by_rows[class];
+}
+
+bool pass_searches(cpu_executor *ex)
 {
     const step_op *op = &ex->program->ops[ex->program->n_ops - 1];
-    if (op->kind != STEP_HEAD || !op->screen || ex->search.rest > 0) return false;
+    if (op->kind != STEP_HEAD || !op->screen) return false;
     if (ex->n_head_rows == 0 || ex->n_head_rows > PASS_SEARCH_ROWS) return false;
+    const pass_search_class *c = class_of(ex);
+    if (c->rest > 0 || c->whole.n < PASS_SEARCH_TRIAL) return false;
     for (uint32_t i = 0; i < ex->n_head_rows; i++) {
         uint32_t n = ex->rows[ex->head_rows[i]].n_best;
         if (n == 0 || n > CPU_BEST_MAX || n > op->w[0]->n_panels) return false;
@@ -155,23 +166,46 @@ void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit)
     }
 }
 
-/* Where more must be computed than the screen saves, the next passes do without: the more of them,
- * the more often that was so in a row. */
+void pass_search_begins(cpu_executor *ex)
+{
+    uint64_t none = 0;
+    if (atomic_load_explicit(&ex->search.begin_ns, memory_order_relaxed)) return;
+    atomic_compare_exchange_strong(&ex->search.begin_ns, &none, clock_ns());
+}
+
+/* The least of the first passes, as they find cold memory and busy cores, then a running mean of
+ * what is no accident. */
+static void see_time(pass_time *t, double ns)
+{
+    if (t->n < PASS_SEARCH_TRIAL) {
+        t->ns = t->n == 0 || ns < t->ns ? ns : t->ns;
+        t->n++;
+    } else {
+        t->ns += ((ns < 2 * t->ns ? ns : 2 * t->ns) - t->ns) / 8;
+    }
+}
+
+/* Time decides, because what the second look costs depends on where the head lies as much as on
+ * what it must read again: beside a cache that holds the head, a screen saves nothing.  Where
+ * searching took longer, the next passes read the whole head: the more of them, the more often
+ * that was so in a row. */
 void pass_search_learn(cpu_executor *ex)
 {
-    const step_op *op = &ex->program->ops[ex->program->n_ops - 1];
-    double full = (double)op->w[0]->panel_bytes, screen = (double)op->screen->panel_bytes;
-    for (uint32_t i = 0; i < ex->n_head_rows; i++) {
-        double share = (double)ex->search.n_panels[i] / op->w[0]->n_panels;
-        ex->search.cost += ((screen + share * full) / full - ex->search.cost) / 8;
-    }
-    if (ex->search.cost <= 1) {
-        if (++ex->search.n_good >= PASS_SEARCH_REST_MIN) ex->search.rest_next = 0;
+    const uint64_t begin = atomic_load(&ex->search.begin_ns);
+    if (begin == 0 || ex->n_head_rows > PASS_SEARCH_ROWS) return;
+    pass_search_class *c = class_of(ex);
+    see_time(ex->search.on ? &c->searched : &c->whole, (double)(clock_ns() - begin));
+    if (!ex->search.on) {
+        c->rest -= c->rest > 0;
         return;
     }
-    ex->search.rest = ex->search.rest_next < PASS_SEARCH_REST_MIN ? PASS_SEARCH_REST_MIN
-                                                                  : ex->search.rest_next;
-    ex->search.rest_next = smaller(2 * ex->search.rest, PASS_SEARCH_REST_MAX);
-    ex->search.cost = screen / full;
-    ex->search.n_good = 0;
+    if (c->searched.n < PASS_SEARCH_TRIAL || c->searched.ns <= c->whole.ns) {
+        if (++c->n_good >= PASS_SEARCH_REST_MIN) c->rest_next = 0;
+        if (c->n_good % PASS_SEARCH_REST_MAX == 0) c->rest = 1;
+        return;
+    }
+    c->rest = c->rest_next < PASS_SEARCH_REST_MIN ? PASS_SEARCH_REST_MIN : c->rest_next;
+    c->rest_next = smaller(2 * c->rest, PASS_SEARCH_REST_MAX);
+    c->searched = (pass_time){0};
+    c->n_good = 0;
 }

@@ -13,8 +13,10 @@ enum {
     PASS_UP_PANELS = 8,      /* feed-forward up: 128 rows, one group of activations */
     PASS_HEAD_PANELS = 16,   /* vocabulary: 256 rows */
     PASS_SEARCH_ROWS = 72,   /* rows of a pass whose best logits are searched at most */
+    PASS_SEARCH_CLASSES = 8,   /* of rows: 1, 2, to 4, to 8, ... */
+    PASS_SEARCH_TRIAL = 4,     /* passes of a kind before its time is believed */
     PASS_SEARCH_REST_MIN = 64, /* passes that do not search after searching did not pay */
-    PASS_SEARCH_REST_MAX = 512,
+    PASS_SEARCH_REST_MAX = 512, /* and passes that search until the whole head is timed again */
     PASS_ATTEND_ROWS = 32,   /* query rows (heads x tokens) that share a walk over pages */
     PASS_CHUNK_TOKENS = 512, /* attention is summed in chunks of so many positions */
     PASS_CHUNK_PAGES = PASS_CHUNK_TOKENS / KERNEL_PAGE,
@@ -75,13 +77,25 @@ typedef struct {
     float *chosen_weight;
 } pass_routes;
 
-/* The best logits of at most PASS_SEARCH_ROWS rows. */
+/* What the head took lately, from the first unit of its phases to the end of the pass. */
 typedef struct {
-    bool on;            /* this pass searches */
-    uint32_t rest;      /* passes that will not */
+    double ns;
+    uint32_t n; /* of passes, as many as count */
+} pass_time;
+
+/* Whether searching pays with about so many rows. */
+typedef struct {
+    pass_time whole, searched;
+    uint32_t rest;      /* passes that will not search */
     uint32_t rest_next; /* how many the next time that it does not pay; 0 = the least */
     uint32_t n_good;    /* passes since then in which it paid */
-    double cost;        /* of searching, lately, where reading all is 1 */
+} pass_search_class;
+
+/* The best logits of at most PASS_SEARCH_ROWS rows. */
+typedef struct {
+    bool on; /* this pass searches */
+    _Atomic uint64_t begin_ns; /* of the head's phases in this pass; 0 before */
+    pass_search_class by_rows[PASS_SEARCH_CLASSES];
     float *low, *high;  /* [rows][n_panels] bounds of the logits of each panel */
     float norm[PASS_SEARCH_ROWS], mark[PASS_SEARCH_ROWS];
     uint32_t n_panels[PASS_SEARCH_ROWS]; /* that reached the mark */
@@ -204,12 +218,13 @@ void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_
 uint32_t pass_qkv_units(const cpu_executor *ex);
 
 /* head.c: HEAD where only the best are wanted.  pass_searches() when head_rows are known. */
-bool pass_searches(const cpu_executor *ex);
+bool pass_searches(cpu_executor *ex);
 void pass_search_norm(cpu_executor *ex, uint32_t head_row);
 void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t head_row);
 void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit);
-void pass_search_learn(cpu_executor *ex);
+void pass_search_begins(cpu_executor *ex); /* one of its units is about to be worked on */
+void pass_search_learn(cpu_executor *ex);  /* at the end of a pass that had a head with a screen */
 
 /* attend.c */
 void pass_attend_plan(cpu_executor *ex);
