@@ -55,6 +55,14 @@ PANEL_INLINE uint32_t n_chains(block_type type, uint32_t n)
     return n < 5 || type == BLOCK_Q6_K ? 2 : 1;
 }
 
+/* Whether the high nibbles of a block stay where they are in their bytes, sixteen times what they
+ * are: their chain is shifted once in place of four vectors of weights. */
+PANEL_INLINE bool high_stays(block_type type, uint32_t n)
+{
+    const bool is_nibble = type == BLOCK_Q4_0 || type == BLOCK_Q4_1 || type == BLOCK_Q4_K;
+    return is_nibble && n_chains(type, n) == 2;
+}
+
 /* dot[i][k / 16] += the products of a block of panel i / n_t and token i % n_t; all in dot[i][0]
  * where there is one chain.
  *   block: of the first panel, the others panel_bytes behind
@@ -67,7 +75,11 @@ PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512
     UNROLLED for (uint32_t step = 0; step < 8; step++) {
         const uint32_t k4 = step / 2 + step % 2 * 4;
         UNROLLED for (uint32_t p = 0; p < n_p; p++) {
-            const __m512i w = unpack_quants(type, block + p * panel_bytes, k4, table);
+            const uint8_t *at = block + p * panel_bytes;
+            const __m512i w = k4 >= 4 && high_stays(type, n_p * n_t)
+                                  ? _mm512_and_si512(_mm512_load_si512(at + PANEL_LINE * (k4 % 4)),
+                                                     _mm512_set1_epi8((char)0xf0))
+                                  : unpack_quants(type, at, k4, table);
             UNROLLED for (uint32_t t = 0; t < n_t; t++) {
                 __m512i *sum = &dot[p * n_t + t][k4 / 4 % n_chains(type, n_p * n_t)];
                 *sum = _mm512_dpbusd_epi32(*sum, w, broadcast_word(q + t * q_stride + 4 * k4));
@@ -76,10 +88,11 @@ PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512
     }
 }
 
-/* The dots of a block, of both chains. */
+/* The dots of a block, of both chains.  |16 dot| <= 16 * 240 * 127 < 2^19, a multiple of 16. */
 PANEL_INLINE __m512i whole_dot(block_type type, uint32_t n, const __m512i dot[2])
 {
-    return n_chains(type, n) == 1 ? dot[0] : _mm512_add_epi32(dot[0], dot[1]);
+    if (n_chains(type, n) == 1) return dot[0];
+    return _mm512_add_epi32(dot[0], high_stays(type, n) ? _mm512_srai_epi32(dot[1], 4) : dot[1]);
 }
 
 /* y = acc */
