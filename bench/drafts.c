@@ -8,7 +8,11 @@
  * a copyist who knows in advance how far each piece of the file holds, pays for no wrong row, and
  * has nothing to say in between.  -n: each edit meets a new drafter, as in a session of its own.
  * -e: the file before the edit was an answer in another session, as were the edits before.
- * -w: drafts come from the workspace FOLDER/ID, too, where ID is the edit's `id`. */
+ * -w: drafts come from the workspace FOLDER/ID, too, where ID is the edit's `id`.
+ *
+ * The last columns say what trees would give: an alternative beside the first token of each draft, or
+ * beside each of its tokens, wherever the text so far has one.  An alternative that is right where
+ * the draft is wrong is one token more in that pass. */
 #include <jansson.h>
 #include <unistd.h>
 
@@ -26,12 +30,16 @@ enum {
 };
 
 typedef enum { BY_PREDICTION, BY_PROMPT, BY_NOTHING, WAYS } draft_way;
+typedef enum { FIRST_TOKEN, EACH_TOKEN, TREES } tree_of;
 static const char *const ways[WAYS] = {"prediction", "file in the prompt", "nothing"};
 static const float row_costs[] = {0.16f, 0.05f, 0.01f};
 
 typedef struct {
     double cost, wasted, copyist_cost;
     uint64_t n_tokens, n_passes, n_drafted, n_right, ns;
+    uint64_t n_wrong;             /* passes whose draft was wrong somewhere */
+    double tree_cost[TREES];      /* with alternatives */
+    uint64_t n_more[TREES];       /* tokens, by alternatives that were right */
 } sums;
 
 typedef struct {
@@ -105,6 +113,33 @@ static double copyist_cost(const bench *b)
     return cost;
 }
 
+/* What else the text said behind two tokens like the last of tokens [n], and not this one: at the
+ * newest such place.  -1 where there is none. */
+static int32_t runner_up(const int32_t *tokens, uint32_t n, int32_t not_this)
+{
+    for (uint32_t i = n - 1; n > 2 && i >= 2; i--)
+        if (tokens[i - 1] == tokens[n - 1] && tokens[i - 2] == tokens[n - 2] &&
+            tokens[i] != not_this)
+            return tokens[i];
+    return -1;
+}
+
+/* The draft [n] stands behind the b->tokens [at], k tokens of it are right, and right is what comes
+ * then. */
+static void grow_trees(const bench *b, uint32_t at, uint32_t n, uint32_t k, int32_t right, sums *all)
+{
+    uint32_t n_rows[TREES] = {1 + n, 1 + n};
+    for (uint32_t i = 0; i < n; i++) {
+        const int32_t other = runner_up(b->tokens, at + i, b->tokens[at + i]);
+        for (int tree = i == 0 ? FIRST_TOKEN : EACH_TOKEN; other >= 0 && tree < TREES; tree++) {
+            n_rows[tree]++;
+            all->n_more[tree] += i == k && other == right;
+        }
+    }
+    for (int tree = 0; tree < TREES; tree++) all->tree_cost[tree] += price(b, n_rows[tree]);
+    all->n_wrong += k < n;
+}
+
 /* The first token comes with the prompt; the others by passes, drafts checked as an engine does. */
 static void replay(bench *b, bool predicts, sums *all)
 {
@@ -123,6 +158,10 @@ static void replay(bench *b, bool predicts, sums *all)
         uint32_t left = b->n_after - done - 1, most = left < DRAFTS_MAX ? left : DRAFTS_MAX, k = 0;
         uint32_t n = drafter_draft(d, &b->pace, b->tokens, at, 1, most, draft, &source);
         while (k < n && draft[k] == b->after[done + k]) k++;
+        memcpy(b->tokens + at, draft, n * sizeof *draft);
+        const uint64_t start = clock_thread_ns();
+        grow_trees(b, at, n, k, b->after[done + k], all);
+        all->ns -= clock_thread_ns() - start; /* of drafting, to which the caller adds all */
         all->n_passes++;
         all->n_tokens += k + 1;
         all->n_drafted += n;
@@ -193,11 +232,15 @@ static void replay_all(bench *b, FILE *edits, char *line, draft_way way, bool is
         replay_line(b, line, way, &all);
     }
     if (all.n_tokens == 0) fail("no edits");
-    printf("| %s | %.2f | %.1f | %.2f | %.2f | %.1f %% | %.1f %% | %.2f |\n", ways[way],
+    printf("| %s | %.2f | %.1f | %.2f | %.2f | %.1f %% | %.1f %% | %.2f | ", ways[way],
            (double)b->row_cost, (double)all.n_tokens / (double)all.n_passes,
            (double)all.n_tokens / all.cost, (double)all.n_tokens / all.copyist_cost,
            all.n_drafted ? 100.0 * (double)all.n_right / (double)all.n_drafted : 0.0,
            100 * all.wasted / all.cost, (double)all.ns / 1e3 / (double)all.n_tokens);
+    for (int tree = 0; tree < TREES; tree++)
+        printf("%.1f %%, %.2f |%s", 100.0 * (double)all.n_more[tree] / (double)all.n_wrong,
+               (double)(all.n_tokens + all.n_more[tree]) / all.tree_cost[tree],
+               tree + 1 < TREES ? " " : "\n");
 }
 
 int main(int argc, char **argv)
@@ -227,7 +270,8 @@ int main(int argc, char **argv)
     earlier_lay_out(&b.earlier, need(memory_alloc(earlier_bytes(RECALL_TOKENS_MAX))),
                     RECALL_TOKENS_MAX);
     printf("| drafts from | a row costs | tokens a pass | times plain | copyist | right | wasted | "
-           "us a token |\n|---|---|---|---|---|---|---|---|\n");
+           "us a token | first alternatives: right where drafts are wrong, times plain | each |\n"
+           "|---|---|---|---|---|---|---|---|---|---|\n");
     for (int way = 0; way < WAYS; way++) {
         for (size_t i = 0; i < ARRAY_LEN(row_costs); i++) {
             b.row_cost = row_costs[i];
