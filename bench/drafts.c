@@ -10,9 +10,9 @@
  * -e: the file before the edit was an answer in another session, as were the edits before.
  * -w: drafts come from the workspace FOLDER/ID, too, where ID is the edit's `id`.
  *
- * The last columns say what trees would give: an alternative beside the first token of each draft, or
- * beside each of its tokens, wherever the text so far has one.  An alternative that is right where
- * the draft is wrong is one token more in that pass. */
+ * The last columns say what trees would give: an alternative beside the first token of each draft,
+ * or beside each of its tokens, wherever the text so far has one.  An alternative that is right
+ * where the draft is wrong is one token more in that pass. */
 #include <jansson.h>
 #include <unistd.h>
 
@@ -37,9 +37,9 @@ static const float row_costs[] = {0.16f, 0.05f, 0.01f};
 typedef struct {
     double cost, wasted, copyist_cost;
     uint64_t n_tokens, n_passes, n_drafted, n_right, ns;
-    uint64_t n_wrong;             /* passes whose draft was wrong somewhere */
-    double tree_cost[TREES];      /* with alternatives */
-    uint64_t n_more[TREES];       /* tokens, by alternatives that were right */
+    uint64_t n_wrong;        /* passes whose draft was wrong somewhere */
+    double tree_cost[TREES]; /* with alternatives */
+    uint64_t n_more[TREES];  /* tokens, by alternatives that were right */
 } sums;
 
 typedef struct {
@@ -126,7 +126,8 @@ static int32_t runner_up(const int32_t *tokens, uint32_t n, int32_t not_this)
 
 /* The draft [n] stands behind the b->tokens [at], k tokens of it are right, and right is what comes
  * then. */
-static void grow_trees(const bench *b, uint32_t at, uint32_t n, uint32_t k, int32_t right, sums *all)
+static void grow_trees(const bench *b, uint32_t at, uint32_t n, uint32_t k, int32_t right,
+                       sums *all)
 {
     uint32_t n_rows[TREES] = {1 + n, 1 + n};
     for (uint32_t i = 0; i < n; i++) {

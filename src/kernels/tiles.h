@@ -13,7 +13,7 @@ enum {
     TILE_SMALL = 4,  /* there are tiles of 1, 2, 3 and 4 tokens */
     TILE_WIDE = 8,   /* and of 8, where there are registers for it */
     TILE_LINE = 7,   /* tokens of a panel that is taken by itself (matmul_line), at most */
-    TILE_LINE_AHEAD = 9216 /* bytes: what a core reads of one stream while memory answers, and more */
+    TILE_LINE_AHEAD = 9216 /* bytes: more than a core reads of one stream while memory answers */
 };
 
 /* Arrays of registers stay registers only when the loops over them disappear. */
