@@ -13,6 +13,7 @@ enum {
     TILE_SMALL = 4,  /* there are tiles of 1, 2, 3 and 4 tokens */
     TILE_WIDE = 8,   /* and of 8, where there are registers for it */
     TILE_LINE = 7,   /* tokens of a panel that is taken by itself (matmul_line), at most */
+    TILE_LINE_COLS = 6144, /* a token by itself takes several wider panels at once all the same */
     TILE_LINE_AHEAD = 9216 /* bytes: more than a core reads of one stream while memory answers */
 };
 
@@ -143,7 +144,10 @@ static inline void matmul_line(matmul_tile_fn *const tiles[TILE_LINE + 1], size_
                      n_cols, n_tokens);                                                            \
     }
 
-#define MATMUL_LINE(name, type, template)                                                          \
+/* name: by lines of panels; but one token with long rows, whose activations do not stay in the
+ * first-level cache from panel to panel, by few, where four panels share them (measured; the bits
+ * are the same). */
+#define MATMUL_LINE(name, few, type, template)                                                     \
     MATMUL_TILE(name, 1, 1, type, template)                                                        \
     MATMUL_TILE(name, 1, 2, type, template)                                                        \
     MATMUL_TILE(name, 1, 3, type, template)                                                        \
@@ -158,8 +162,11 @@ static inline void matmul_line(matmul_tile_fn *const tiles[TILE_LINE + 1], size_
         static matmul_tile_fn *const tiles[TILE_LINE + 1] = {                                      \
             NULL,          name##_1_by_1, name##_1_by_2, name##_1_by_3,                            \
             name##_1_by_4, name##_1_by_5, name##_1_by_6, name##_1_by_7};                           \
-        matmul_line(tiles, kernel_panel_bytes(type, n_cols), y, y_stride, panels, x, n_panels,     \
-                    n_cols, n_tokens);                                                             \
+        if (n_tokens == 1 && n_cols > TILE_LINE_COLS)                                              \
+            few(y, y_stride, panels, x, n_panels, n_cols, n_tokens);                               \
+        else                                                                                       \
+            matmul_line(tiles, kernel_panel_bytes(type, n_cols), y, y_stride, panels, x, n_panels, \
+                        n_cols, n_tokens);                                                         \
     }
 
 #endif

@@ -309,7 +309,7 @@ BATCH_TILES(super_16, BLOCK_Q6_K)
 #define MATMUL_VNNI(name, type, walk, unpack_template, tiles)                                      \
     MATMUL_TILED(name##_few, type, tile_##walk, 4, NULL)                                           \
     MATMUL_BATCHED(name, type, quant_offset(type), name##_few, unpack_template, tiles)             \
-    MATMUL_LINE(name##_line, type, line_##walk)
+    MATMUL_LINE(name##_line, name##_few, type, line_##walk)
 #define VNNI_MAP(X)                                                                                \
     X(matmul_q4_0_vnni, BLOCK_Q4_0, groups, unpack_group, plain_tiles)                             \
     X(matmul_q4_1_vnni, BLOCK_Q4_1, groups, unpack_group, minima_tiles)                            \

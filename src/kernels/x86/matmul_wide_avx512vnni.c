@@ -122,7 +122,7 @@ BATCH_TILES(wide, BLOCK_Q8_W)
 #define MATMUL_WIDE(name, type)                                                                    \
     MATMUL_TILED(name##_few, type, tile_wide, 4, NULL)                                             \
     MATMUL_BATCHED(name, type, wide_offset(type), name##_few, wide_unpack, wide_tiles)             \
-    MATMUL_LINE(name##_line, type, line_wide)
+    MATMUL_LINE(name##_line, name##_few, type, line_wide)
 MATMUL_WIDE(matmul_q4_w_vnni, BLOCK_Q4_W)
 MATMUL_WIDE(matmul_q8_w_vnni, BLOCK_Q8_W)
 
