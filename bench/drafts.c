@@ -239,7 +239,8 @@ static void replay_all(bench *b, FILE *edits, char *line, draft_way way, bool is
            all.n_drafted ? 100.0 * (double)all.n_right / (double)all.n_drafted : 0.0,
            100 * all.wasted / all.cost, (double)all.ns / 1e3 / (double)all.n_tokens);
     for (int tree = 0; tree < TREES; tree++)
-        printf("%.1f %%, %.2f |%s", 100.0 * (double)all.n_more[tree] / (double)all.n_wrong,
+        printf("%.1f %%, %.2f |%s",
+               all.n_wrong ? 100.0 * (double)all.n_more[tree] / (double)all.n_wrong : 0.0,
                (double)(all.n_tokens + all.n_more[tree]) / all.tree_cost[tree],
                tree + 1 < TREES ? " " : "\n");
 }

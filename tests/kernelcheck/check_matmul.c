@@ -11,7 +11,9 @@ enum {
     GAP = 3           /* floats between the outputs of tokens, to see them untouched */
 };
 
-static const uint32_t widths[] = {1, 3, 32, 64, 96, 128, 160, 256, 512, 896, 1024, 2880};
+/* The widest is beyond TILE_LINE_COLS. */
+static const uint32_t widths[] = {1,   3,   32,  64,  96,   128, 160,
+                                  256, 512, 896, 1024, 2880, 6400};
 static const uint32_t token_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17,
                                         33, 36, TOKENS_WIDE, TOKENS_MAX};
 /* Of these, what emulated kernels are tried with: 15 is three tiles of 5, or one of 15; 17 tiles of

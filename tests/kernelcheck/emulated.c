@@ -35,7 +35,6 @@ bool kc_emulated_line_init(kernel_table *table)
     return false;
 }
 
-
 bool kc_emulated_init(kernel_table *table)
 {
     (void)table;
