@@ -254,7 +254,14 @@ static void check_alone(const kernel_table *ref, const kernel_table *level, kern
     compare_rows(&together, &alone, ROWS, DIM, PAGE_END, RANGE_RANDOM);
 }
 
-/* n_pages that follow each other in memory: few stay in the cache, many do not. */
+/* Where page i of a walk lies among n: those of one head are HEADS apart, as in a pool. */
+static uint32_t bench_place(uint32_t i, uint32_t n)
+{
+    enum { HEADS = 16 };
+    return n % HEADS ? i : i % (n / HEADS) * HEADS + i / (n / HEADS);
+}
+
+/* Few pages stay in the cache, many do not. */
 static void bench_pages(const kernel_table *level, kernel_kv_type type, uint32_t n_q,
                         uint32_t head_dim, uint32_t n_pages)
 {
@@ -285,8 +292,9 @@ static void bench_pages(const kernel_table *level, kernel_kv_type type, uint32_t
         n_pages == RUN ? "Gop/s" : "GB/s", for (uint32_t p = 0; p < n_pages; p += RUN) {
             kernel_kv_page run[RUN];
             for (uint32_t i = 0; i < RUN; i++) {
-                run[i].keys = memory + (p + i) * 2 * page_bytes;
-                run[i].values = memory + ((p + i) * 2 + 1) * page_bytes;
+                const uint32_t place = bench_place(p + i, n_pages);
+                run[i].keys = memory + place * 2 * page_bytes;
+                run[i].values = memory + (place * 2 + 1) * page_bytes;
             }
             level->attend[type](one.state, one.out, queries, run, RUN, first, end, n_q, head_dim);
         });

@@ -115,6 +115,18 @@ static void attend_page_rows(const row_group *g, const kernel_kv_page *page,
                  kv_i8_scale(rows[i].top, KV_I8_WEIGHT_MAX), c[i], g->head_dim);
 }
 
+/* The page behind page p.  Behind the last one, as far as that is from the one before it: right as
+ * long as a sequence got its pages in order, and else memory that may not be there, which a
+ * prefetch may ask for. */
+static kernel_kv_page page_behind(const kernel_kv_page *pages, uint32_t n_pages, uint32_t p)
+{
+    if (p + 1 < n_pages) return pages[p + 1];
+    if (p == 0) return pages[p];
+    const uintptr_t keys = (uintptr_t)pages[p].keys, values = (uintptr_t)pages[p].values;
+    return (kernel_kv_page){(const void *)(2 * keys - (uintptr_t)pages[p - 1].keys),
+                            (const void *)(2 * values - (uintptr_t)pages[p - 1].values)};
+}
+
 /* Pages outside, so that one stays in the cache for all rows. */
 static void attend_i8(kernel_softmax_state *restrict state, float *restrict out,
                       const void *restrict queries, const kernel_kv_page *restrict pages,
@@ -124,9 +136,9 @@ static void attend_i8(kernel_softmax_state *restrict state, float *restrict out,
     const size_t query_bytes = kernel_query_bytes(KERNEL_KV_I8, head_dim);
     uint32_t shaped = 0;
     for (uint32_t p = 0; p < n_pages; p++) {
-        const kernel_kv_page *next = p + 1 < n_pages ? pages + p + 1 : pages + p;
-        fetch_lines(next->keys, sizeof(kv_i8_page) / LINE_BYTES);
-        fetch_lines(next->values, sizeof(kv_i8_page) / LINE_BYTES);
+        const kernel_kv_page next = page_behind(pages, n_pages, p);
+        fetch_lines(next.keys, sizeof(kv_i8_page) / LINE_BYTES);
+        fetch_lines(next.values, sizeof(kv_i8_page) / LINE_BYTES);
         for (uint32_t r = 0, left = (n_q + TILE_ROWS_MAX - 1) / TILE_ROWS_MAX; left; left--) {
             const uint32_t rows = (n_q - r + left - 1) / left;
             const row_group g = {.state = state + r,
@@ -139,7 +151,7 @@ static void attend_i8(kernel_softmax_state *restrict state, float *restrict out,
                                  .head_dim = head_dim,
                                  .channels = kv_i8_channels(head_dim),
                                  .shaped = &shaped};
-            attend_page_rows(&g, pages + p, r ? pages + p : next, p);
+            attend_page_rows(&g, pages + p, r ? pages + p : &next, p);
             r += rows;
         }
     }
