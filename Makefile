@@ -11,9 +11,10 @@
 # make bench-drafts   how good drafts are, without a model (EDITS=FILE, WORKSPACES=FOLDER: see bench/drafts.c)
 # make bench-recited  drafts beside those of llama.cpp, on edits that a made model recites (LLAMA_SERVER=PATH)
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
+# make hostile    10 minutes (HOSTILE_SECONDS) of 1,000 hostile clients beside an honest one
 # make documents  sample DOCUMENTS (10,000) under many grammars, for outside validators
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
-# make grammars   try again to fetch the watchdog's grammars (make fetches them once)
+# make grammars   fetch those of the watchdog's grammars that are missing (every make does)
 # make bench-guard  what the watchdog finds, what it misses, what it costs (LIBRARIES="dir dir", PEERS=dir)
 # make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make kernelcheck-arm64   compile the kernels for 64-bit Arm and check them under qemu
@@ -38,10 +39,10 @@ CFLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
                   -fno-sanitize-recover=undefined
 # Floating point is specified, not "fast": see docs/numerics.md.
 FLOAT := -ffp-contract=off -fno-math-errno -fno-trapping-math
-BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -fPIC -fvisibility=hidden -pthread -MMD -MP \
+BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -isystem /usr/share/include/llhttp -fPIC -fvisibility=hidden -pthread -MMD -MP \
                $(WARN) $(FLOAT) $(CFLAGS_$(BUILD)) $(CFLAGS)
 LIBS := -lpcre2-8 -ljansson -lxxhash -lm
-SERVER_LIBS := -lwebsockets -lsqlite3 -lcrypto -lhwloc -linih -lcurl -lhs -ltree-sitter -lyaml
+SERVER_LIBS := -luv -lwslay -lssl -lsqlite3 -lcrypto -lhwloc -linih -lcurl -lhs -ltree-sitter -lyaml
 
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.  UBSan in unrolled vector
 # code costs minutes of compiling; the reference, which is the same arithmetic, has it.
@@ -58,11 +59,12 @@ isa  = $(if $(isa_of),$(isa_of) $(ISA_$(BUILD)))
 ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 
 VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
-SOVER    := libcerium.so.$(firstword $(subst ., ,$(VERSION)))
+# Before 1.0 structs may change with each minor version: the name of the library says which one.
+SOVER    := libcerium.so.$(subst $(eval) ,.,$(wordlist 1,2,$(subst ., ,$(VERSION))))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
 # The server's folders, the watchdog and the wafer belong to the program, not to the library: who
 # embeds it has no sockets, reads what it writes and simulates nothing.
-SERVER_SRC := $(sort $(filter src/convert/% src/guard/% src/protocol/% src/server/% src/store/% src/wafer/% \
+SERVER_SRC := $(sort $(filter src/convert/% src/guard/% src/net/% src/protocol/% src/server/% src/store/% src/wafer/% \
               src/watch/%,$(ALL_SRC)))
 LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
 PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
@@ -77,7 +79,13 @@ endif
 endif
 GRAMMAR_SRC = $(foreach g,$(GRAMMARS),$(wildcard $(addprefix $(GRAMMAR_DIR)/$(lastword $(subst =, ,$g))/,parser.c scanner.c)))
 GRAMMAR_OBJ = $(GRAMMAR_SRC:%.c=%.o)
-SERVER_OBJ = $(SERVER_SRC:%.c=$O/%.o) $O/page_data.o $(GRAMMAR_OBJ)
+# Debian 12 has llhttp, which reads HTTP, as its source alone; newer ones as a library.
+LLHTTP     := $(wildcard /usr/share/llhttp/llhttp.c)
+LLHTTP_OBJ := $(if $(LLHTTP),$O/llhttp/llhttp.o $O/llhttp/api.o $O/llhttp/http.o)
+SERVER_LIBS += $(if $(LLHTTP),,-lllhttp)
+# Lines that are typed are edited with libedit; without it they are as the terminal gives them.
+LIBEDIT    := $(shell echo '\#include <histedit.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo -ledit)
+SERVER_OBJ = $(SERVER_SRC:%.c=$O/%.o) $O/page_data.o $(LLHTTP_OBJ) $(GRAMMAR_OBJ)
 # The page at /: its folder is named too, so that a file that is added or removed is noticed.
 WEB      := $(sort $(wildcard web/*))
 PROG_OBJ := $(PROG_SRC:%.c=$O/%.o)
@@ -91,11 +99,14 @@ help: ; @sed -n 's/^# \(make.*\|BUILD.*\)/\1/p' Makefile
 # ---- programs and libraries ----
 LINK = @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 cerium: $O/cerium ; @cp -f $< $@
-$O/cerium: $(PROG_OBJ) $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+$O/cerium: $(PROG_OBJ) $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) $(LIBEDIT)
 $O/%.o: %.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) $(BASE_CFLAGS) $(call isa,$<) -c $< -o $@
+$O/llhttp/%.o: /usr/share/llhttp/%.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) -O2 -w -fPIC -fvisibility=hidden $(filter -fsanitize%,$(CFLAGS_$(BUILD))) -I/usr/share/include/llhttp -c $< -o $@
 $O/page_data.c: tools/embed.sh $(WEB) web ; @mkdir -p $O; tools/embed.sh $(WEB) > $@.new && mv $@.new $@
 $O/page_data.o: $O/page_data.c $O/flags ; @echo "  CC  $<"; $(CC) $(BASE_CFLAGS) -c $< -o $@
-$(GRAMMAR_DIR)/grammars.mk: tools/grammars.list tools/fetch_grammars.sh ; @tools/fetch_grammars.sh $(GRAMMAR_DIR)
+# While one is missing, each make tries again.
+GRAMMARS_TRY := $(if $(shell grep -s '^. missing' $(GRAMMAR_DIR)/grammars.mk),FORCE)
+$(GRAMMAR_DIR)/grammars.mk: tools/grammars.list tools/fetch_grammars.sh $(GRAMMARS_TRY) ; @tools/fetch_grammars.sh $(GRAMMAR_DIR)
 # Their scanners take memory where tree-sitter does.
 GRAMMAR_CFLAGS := -std=c11 -O1 -fPIC -w -DTREE_SITTER_REUSE_ALLOCATOR
 $(GRAMMAR_DIR)/%.o: $(GRAMMAR_DIR)/%.c $(GRAMMAR_DIR)/flags ; @echo "  CC  $<"; $(CC) $(GRAMMAR_CFLAGS) -I$(<D) -c $< -o $@
@@ -118,12 +129,12 @@ RANDOM   := $(patsubst %,$O/models/test-%.gguf,llama qwen2 qwen3 qwen3moe gpt-os
 FUZZ     := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 EXAMPLES := $(patsubst examples/%.c,$O/example_%,$(sort $(wildcard examples/*.c)))
 KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
-KC_LIB   := $(filter-out %/hash.o,$(filter $O/src/base/% $O/src/gguf/blocks% $O/src/kernels/%,$(LIB_OBJ)))
+KC_LIB   := $(filter-out %/hash.o %/json.o,$(filter $O/src/base/% $O/src/gguf/blocks% $O/src/kernels/%,$(LIB_OBJ)))
 # Kernels for another processor need the C library alone, and run where qemu does.
 ARM64_CC := aarch64-linux-gnu-gcc
 ARM64_KC := build/release-$(ARM64_CC)/kernelcheck
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
-            $(EXAMPLES) $O/protocol_answers $O/grammar_sample $O/grammar_match $O/tool_make_wide \
+            $O/cerium_blind $O/hostile_clients $(EXAMPLES) $O/protocol_answers $O/grammar_sample $O/grammar_match $O/tool_make_wide \
             $(if $(filter release,$(BUILD)),$(if $(shell command -v $(ARM64_CC)),arm64-built))
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
@@ -131,10 +142,13 @@ GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulatio
             '$O/golden_identity $(SHORT) $(RANDOM)'
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck $(GOLDENS) $(REPLAYS)
 
-$O/unit_residency: $O/src/programs/residency.o $O/src/programs/options.o
+$O/unit_residency: $O/src/programs/residency.o $O/src/programs/options.o $O/src/programs/output.o $O/src/programs/terminal.o
+$O/unit_ignore: $O/src/programs/ignore.o $O/src/programs/places.o
 $O/unit_eval_stats: $O/src/programs/eval_stats.o
 $O/unit_%: $O/tests/unit/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+# The program without a grammar, for the tests of what it says then.
+$O/cerium_blind: $(PROG_OBJ) $(filter-out $(GRAMMAR_OBJ),$(SERVER_OBJ)) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) $(LIBEDIT)
 $O/grammar_%: $O/tests/grammar/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/protocol_%: $O/tests/protocol/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/models/%.gguf: $O/tool_make_model ; @mkdir -p $(@D); $< --shape $* --context 2048 -o $@
@@ -148,6 +162,7 @@ $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 
 test:
+	@echo "make test: about a quarter of an hour on two cores and 6 GB: 1.4 GB of packages, the rest in build/"
 	@tools/install_packages.sh build test
 	@$(MAKE) $(ALL_JOBS) tested
 tested: $(TESTED)
@@ -175,9 +190,10 @@ fuzzed: $(FUZZ:%=$O/fuzz_%)
 
 # ---- use ----
 run:
+	@[ -x cerium ] || echo "make run: the first time it takes about 4 minutes on two cores and 620 MB: 450 MB of packages, 170 MB here"
 	@tools/install_packages.sh build
 	@$(MAKE) $(ALL_JOBS) all
-	./cerium serve --demo "$$(printf 'class Point:\n    def __init__(self, x, y):\n        self.x = x\n        ')"
+	@./cerium serve --demo "$$(cat examples/point.py)"
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
 
 $O/bench_server: LIBS += -lssl -lcrypto
@@ -200,6 +216,9 @@ bench-recited: all $O/tool_make_model
 bench-drafts: $O/bench_drafts ; $< $(WORKSPACES:%=-w %) $(or $(EDITS),bench/edits/edits.jsonl)
 bench-quant: all ; @python3 bench/quantization.py $(QUANT)
 soak: all ; python3 tests/clients/soak.py $(SOAK_SECONDS)
+$O/hostile_clients: $O/tests/server/hostile.o $(LIB_OBJ) ; $(LINK)
+hostile: all $O/hostile_clients
+	python3 tests/server/hostile.py --clients $O/hostile_clients --seconds $(or $(HOSTILE_SECONDS),600)
 
 AT := $(DESTDIR)$(PREFIX)
 install: all lib
@@ -222,5 +241,5 @@ FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-recited bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
-        grammars documents bench-guard bench-quant
+        grammars documents bench-guard bench-quant hostile
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

@@ -27,7 +27,13 @@
  * Ownership.  Inputs are borrowed until the call returns.  Pointers returned from a session stay
  * valid until the next call on that session; those returned from an engine, until it is closed.
  *
- * Memory.  Memory is taken in *_open(); nothing after that allocates. */
+ * Memory.  Memory is taken in *_open(); nothing after that allocates.
+ *
+ * Growth.  Structs that the library fills, and cerium_engine_config, grow at their ends alone:
+ * calls are told their size by the caller's own compiler, and read and write nothing beyond it;
+ * what an older caller does not know has its default.  All other structs stay as they are within a
+ * 0.minor, which the name of the shared library carries (libcerium.so.0.1): a program never meets a
+ * library with other ones. */
 #ifndef CERIUM_H
 #define CERIUM_H
 
@@ -62,7 +68,8 @@ extern "C" {
     X(CERIUM_ERR_IO, -3, "file or socket error")                                                   \
     X(CERIUM_ERR_FORMAT, -4, "malformed or unsupported input")                                     \
     X(CERIUM_ERR_CAPACITY, -5, "a configured limit was reached")                                   \
-    X(CERIUM_ERR_CANCELED, -6, "canceled by the caller")
+    X(CERIUM_ERR_CANCELED, -6, "canceled by the caller")                                           \
+    X(CERIUM_ERR_NUMBERS, -7, "the model computed values that are not numbers: its file is damaged")
 
 #define CERIUM_STATUS_ENUM(symbol, value, text) symbol = value,
 typedef enum { CERIUM_STATUS_MAP(CERIUM_STATUS_ENUM) } cerium_status;
@@ -96,6 +103,7 @@ typedef struct {
 
 /** What cerium_engine_open() needs to know. Set by cerium_engine_config_defaults(). */
 typedef struct {
+    size_t size;                 /* of the caller's struct: set with the defaults, left alone */
     const char *model_path;      /* GGUF file, or the first of a split set; required */
     uint32_t threads;            /* compute threads; 0 = one for each physical core we may use, at
                                     most as many as a limit of processor time (cgroup) feeds */
@@ -174,10 +182,20 @@ typedef struct {
                                     repacked into memory */
     const char *draft_model;     /* its name, or "" */
     uint64_t draft_model_bytes;  /* memory that its weights and its KV pages may take */
+    uint32_t token_bytes_max;    /* the longest text of a token: of more than n_tokens x this many
+                                    bytes, cerium_tokenize() makes more than n_tokens.  Chat forms
+                                    may leave out white space at the ends of a message.  0: unknown,
+                                    for there are bytes that no token stands for */
+    float confidence;            /* what fills a hole and is less probable, all of its tokens
+                                    together, is best not shown to somebody who did not ask for it:
+                                    the file says so (docs/formats.md); 0 of most models */
+    bool completes_only;         /* the file says that the model was not made to chat */
 } cerium_engine_info;
 
-/** Set every field to its documented default. */
-CERIUM_API void cerium_engine_config_defaults(cerium_engine_config *config);
+/** Set every field to its documented default; size: of the struct as the caller knows it. */
+CERIUM_API void cerium_engine_config_defaults_sized(cerium_engine_config *config, size_t size);
+#define cerium_engine_config_defaults(config)                                                      \
+    cerium_engine_config_defaults_sized((config), sizeof(cerium_engine_config))
 
 /** Load a model and take all memory that the engine will ever use.
  *
@@ -197,9 +215,15 @@ CERIUM_API CERIUM_CHECKED int cerium_engine_open(cerium_engine **engine_out,
 CERIUM_API void cerium_engine_close(cerium_engine **engine);
 
 /** Facts about the engine. Thread-safe. */
-CERIUM_API void cerium_engine_describe(const cerium_engine *engine, cerium_engine_info *info);
+CERIUM_API void cerium_engine_describe_sized(const cerium_engine *engine, cerium_engine_info *info,
+                                             size_t size);
+#define cerium_engine_describe(engine, info)                                                       \
+    cerium_engine_describe_sized((engine), (info), sizeof(cerium_engine_info))
 
-/* ---- Section - Text and tokens ---- */
+/* ---- Section - Text and tokens ----
+ *
+ * All of this section may be called from several threads at once with one engine, also while its
+ * sessions run: nothing is kept from one call to the next. */
 
 enum {
     CERIUM_TOKENIZE_SPECIAL = 1, /* text such as "<|im_start|>" becomes its special token */
@@ -215,7 +239,9 @@ enum {
  * @param n_tokens  tokens written, or needed when the result is CERIUM_ERR_CAPACITY
  * @retval CERIUM_ERR_CAPACITY  tokens_cap is too small
  * @retval CERIUM_ERR_MEMORY    scratch memory ran out
- * Cost: linear in text_len.  Thread-safe. */
+ * Cost: linear in text_len, whatever the text is, also where tokens_cap is too small: the count is
+ * exact.  Who only wants to refuse what cannot fit compares text_len first: see
+ * cerium_engine_info.token_bytes_max.  Thread-safe. */
 CERIUM_API CERIUM_CHECKED int cerium_tokenize(const cerium_engine *engine, const char *text,
                                               size_t text_len, unsigned flags, int32_t *tokens,
                                               size_t tokens_cap, size_t *n_tokens,
@@ -279,7 +305,7 @@ typedef struct {
  * @retval CERIUM_ERR_ARGUMENT  a message lacks its name or content
  * @retval CERIUM_ERR_FORMAT    a role is unknown, or a tool's parameters are not JSON
  * @retval CERIUM_ERR_CAPACITY  tokens_cap is too small
- * Thread-safe. */
+ * Cost: linear in the messages and their text.  Thread-safe. */
 CERIUM_API CERIUM_CHECKED int cerium_chat_tokens(const cerium_engine *engine,
                                                  const cerium_chat *chat, int32_t *tokens,
                                                  size_t tokens_cap, size_t *n_tokens,
@@ -314,7 +340,7 @@ CERIUM_API size_t cerium_opening(const cerium_engine *engine, const char *text, 
 
 /** The same of what stands before a hole, which then begins where a token does: less of a prefix
  * for cerium_infill_tokens().  At most the line's, so nothing where a line begins: there models
- * learn to fill holes. */
+ * learn to fill holes. Thread-safe. */
 CERIUM_API size_t cerium_infill_opening(const cerium_engine *engine, const char *prefix,
                                         size_t prefix_len);
 
@@ -351,11 +377,12 @@ typedef enum {
  * `%text {"syntax": ..., "grammar": "..."}` is a text of that grammar ("lark" or "regex") within
  * this one, and `%string {...}` the same as it stands within a string of JSON.
  * Ambiguity is no error: a text is in the set when any reading of it is, and priorities say
- * nothing.  What is not supported is refused, never loosened.
+ * nothing.  A keyword of a JSON schema that is not supported is left out and named: the rest holds,
+ * see cerium_grammar_left_out().  All else that is not supported is refused, never loosened.
  *
  * @param grammar_out  returns owned, release with cerium_grammar_close()
  * @param text         [text_len] UTF-8
- * @retval CERIUM_ERR_FORMAT    err says where and what: "schema: /properties/a/not: not supported";
+ * @retval CERIUM_ERR_FORMAT    err says where and what: "schema: /type: is not one of JSON's";
  *                              or no text at all fits
  * @retval CERIUM_ERR_CAPACITY  the grammar is larger than the limits
  * @retval CERIUM_ERR_MEMORY    no memory for it
@@ -365,6 +392,18 @@ CERIUM_API CERIUM_CHECKED int cerium_grammar_compile(cerium_grammar **grammar_ou
                                                      cerium_grammar_syntax syntax,
                                                      const char *text, size_t text_len,
                                                      cerium_error *err);
+
+/** The same, but what no standard allows in a schema (a type that JSON has not, a bound that is no
+ * number) is left out and named too, for schemas that nobody has to keep to. */
+CERIUM_API CERIUM_CHECKED int cerium_grammar_compile_forgiving(cerium_grammar **grammar_out,
+                                                               cerium_grammar_syntax syntax,
+                                                               const char *text, size_t text_len,
+                                                               cerium_error *err);
+
+/** What was left out of the grammar, which is wider by so much: line i, in order, for example
+ * "/properties/to/pattern: backreferences are not regular". NULL: there is none.  Owned by the
+ * grammar. Thread-safe. */
+CERIUM_API const char *cerium_grammar_left_out(const cerium_grammar *grammar, size_t i);
 
 /** Another reference to the same, to be closed like the first. NULL for NULL. Thread-safe. */
 CERIUM_API cerium_grammar *cerium_grammar_hold(const cerium_grammar *grammar);
@@ -409,7 +448,15 @@ typedef struct {
 
 /* ---- Section - Sessions: one token timeline ---- */
 
-/** How a token is chosen. Zero-initialised, it is greedy. The order is: repetition penalty,
+/** Added to the logit of a token, before penalties. */
+typedef struct {
+    int32_t token; /* one that the vocabulary lacks says nothing */
+    float bias;    /* -INFINITY: never */
+} cerium_logit_bias;
+
+#define CERIUM_BIASES_MAX 1024 /* of one session */
+
+/** How a token is chosen. Zero-initialised, it is greedy. The order is: biases, penalties,
  * temperature, top-k, top-p, min-p, draw; before them the mixture of `pointer`. The draw at a
  * position depends on the seed, the position and the logits alone, so the same seed gives the same
  * text on every machine. */
@@ -430,6 +477,11 @@ typedef struct {
     bool logprobs;               /* fill cerium_step.logprobs: an exp for each of the vocabulary */
     uint32_t step_tokens_max;    /* that one cerium_session_step() may sample; 0 = as many as there
                                     are drafts that are right */
+    float presence_penalty;      /* [-100, 100]; 0 = off; taken from the logits of tokens among the
+                                    last repetition_tokens, */
+    float frequency_penalty;     /* and the same for each time that they are there */
+    const cerium_logit_bias *biases; /* [n_biases] no token twice */
+    uint32_t n_biases;           /* at most CERIUM_BIASES_MAX */
 } cerium_sampling;
 
 typedef enum {
@@ -563,7 +615,8 @@ CERIUM_API CERIUM_CHECKED int cerium_session_score(cerium_session *session, cons
  * @param step      text in it stays valid until the next call on the session
  * @retval CERIUM_ERR_ARGUMENT  nothing was synced yet, or sampling is out of range
  * @retval CERIUM_ERR_CAPACITY  the context is full
- * @retval CERIUM_ERR_CANCELED  the timeline is unchanged or longer by whole tokens */
+ * @retval CERIUM_ERR_CANCELED  the timeline is unchanged or longer by whole tokens
+ * @retval CERIUM_ERR_NUMBERS   a logit is not a number, or infinite: the timeline is unchanged */
 CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
                                                   const cerium_sampling *sampling,
                                                   cerium_step *step, cerium_error *err);
@@ -615,8 +668,9 @@ CERIUM_API void cerium_session_cancel(cerium_session *session);
 
 /* ---- Section - Requests: sessions that run beside each other ---- */
 
-/** Who goes first.  A lower class computes only what does not hold up a higher one; within a class
- * tenants get equal shares. */
+/** Who goes first.  A lower class computes only what does not hold up a higher one, and a short
+ * piece of a prompt in one pass of eight, so that it never starves; within a class tenants get
+ * equal shares. */
 typedef enum {
     CERIUM_CLASS_COMPLETION = 0, /* inline, while somebody types */
     CERIUM_CLASS_EDIT = 1,       /* a person waits for it */
@@ -649,6 +703,8 @@ typedef struct {
                                         The last may come after DONE was polled, until the session
                                         is closed or starts again */
     void *user;
+    bool notify_prompt;              /* and notify after each pass that computed some of the prompt:
+                                        cerium_session_usage() says how far it is */
 } cerium_request;
 
 typedef struct {
@@ -700,8 +756,13 @@ CERIUM_API CERIUM_CHECKED int cerium_session_start(cerium_session *session,
  * the next call on the session. */
 CERIUM_API void cerium_session_poll(cerium_session *session, cerium_event *event);
 
-/** How far the request that was started last has come.  Thread-safe. */
-CERIUM_API void cerium_session_usage(const cerium_session *session, cerium_usage *usage);
+/** How far the request that was started last has come.  Thread-safe: any thread may ask while the
+ * request runs.  Of its prompt reused_tokens + computed_tokens are there; with each pass these
+ * grow, up to prompt_tokens. */
+CERIUM_API void cerium_session_usage_sized(const cerium_session *session, cerium_usage *usage,
+                                           size_t size);
+#define cerium_session_usage(session, usage)                                                       \
+    cerium_session_usage_sized((session), (usage), sizeof(cerium_usage))
 
 /** What the engine does now, and did since it was opened. */
 typedef struct {
@@ -730,7 +791,10 @@ typedef struct {
     uint64_t draft_model_ns;                              /* processor time of one thread */
 } cerium_engine_stats;
 
-CERIUM_API void cerium_engine_measure(const cerium_engine *engine, cerium_engine_stats *stats);
+CERIUM_API void cerium_engine_measure_sized(const cerium_engine *engine,
+                                            cerium_engine_stats *stats, size_t size);
+#define cerium_engine_measure(engine, stats)                                                       \
+    cerium_engine_measure_sized((engine), (stats), sizeof(cerium_engine_stats))
 
 #ifdef __cplusplus
 }

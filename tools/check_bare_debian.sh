@@ -1,6 +1,7 @@
 #!/bin/bash
 # check_bare_debian.sh - the first minute of a new user, as a test: in a fresh Debian 12 that has
-# only git and make, clone the repository, `make run`, `make test`.
+# only git and make, clone the repository, `make run`, scan weak files, run the commands of the
+# documents, `make test`.
 #
 #   tools/check_bare_debian.sh [--keep]     as root; needs debootstrap and a network
 #
@@ -35,6 +36,8 @@ debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$root
 rm -f "$root.log"
 
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+# Whom this machine trusts, that one has to trust, too: pip comes through the same network.
+cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 for place in proc dev sys; do
     mount --bind --make-private "/$place" "$root/$place"
     mounted="$place $mounted"
@@ -49,12 +52,18 @@ inside() {
         chroot "$root" sh -c "cd /home/cerium && $1" </dev/null
 }
 
+used_mb() { du -smx "$root" | cut -f 1; }
+die() {
+    echo "check_bare_debian: $1" >&2
+    exit 1
+}
+
 echo "== make run"
-start=$SECONDS
+start=$SECONDS before=$(used_mb)
 set -m # a process group of its own, to end what goes on serving
 inside "make run" >"$root/run.log" 2>&1 &
 job=$!
-until grep -q 'tokens/s, over ws://' "$root/run.log"; do
+until grep -q '^Open http://127.0.0.1:8383 in a browser' "$root/run.log"; do
     kill -0 "$job" 2>/dev/null && [ $((SECONDS - start)) -lt 1800 ] || {
         tail -n 30 "$root/run.log" >&2
         kill -TERM -- "-$job" 2>/dev/null || true
@@ -62,14 +71,50 @@ until grep -q 'tokens/s, over ws://' "$root/run.log"; do
     }
     sleep 1
 done
-echo "== make run took $((SECONDS - start)) s"
+echo "== make run took $((SECONDS - start)) s and $(($(used_mb) - before)) MB"
+head -n 3 "$root/run.log"
 tail -n 25 "$root/run.log"
+grep -q '^make run: .* minutes .* MB' "$root/run.log" || die "it does not say what it takes"
+grep -q ' tokens at [0-9]* tokens/s, over ws://' "$root/run.log" || die "no speed"
+grep -q '    def __sub__(self' "$root/run.log" || die "no completion"
+! grep 'grammars: none' "$root/run.log" || die "grammars are missing"
 (: </dev/tcp/127.0.0.1/8383) # it goes on serving
 kill -TERM -- "-$job"
 wait "$job" || true
-set +m
-echo "== make test"
 start=$SECONDS
+inside "make run" >"$root/run.log" 2>&1 &
+job=$!
+until grep -q '^Open http' "$root/run.log"; do sleep 0.1; done
+echo "== and $((SECONDS - start)) s the second time"
+kill -TERM -- "-$job"
+wait "$job" || true
+set +m
+
+echo "== cerium scan, of weak files"
+cat >"$root/home/weak.py" <<'END'
+import os, sqlite3
+def find(name):
+    db = sqlite3.connect("shop.db")
+    return db.execute("SELECT id FROM item WHERE name = '" + name + "'").fetchone()
+def show(folder):
+    os.system("ls -l " + folder)
+password = "correcthorse9battery"
+END
+cat >"$root/home/weak.js" <<'END'
+const { exec } = require('child_process');
+app.get('/list', (req, res) => { exec('ls ' + req.query.folder); });
+app.get('/hello', (req, res) => { res.send('<h1>' + req.query.name + '</h1>'); });
+END
+inside "./cerium scan ../weak.py ../weak.js" >"$root/scan.log" 2>&1 &&
+    die "scan finds nothing in weak files"
+cat "$root/scan.log"
+[ "$(grep -c ': weak: .*CWE-' "$root/scan.log")" = 5 ] || die "scan does not find all five"
+
+echo "== the commands of the documents"
+inside "sh tests/house/test_commands.sh" || die "a command does not do what is written"
+
+echo "== make test"
+start=$SECONDS before=$(used_mb)
 inside "make test" | tee "$root/test.log"
-echo "== make test took $((SECONDS - start)) s"
+echo "== make test took $((SECONDS - start)) s and $(($(used_mb) - before)) MB"
 tail -n 1 "$root/test.log" | grep -q '^cerium: [0-9]* passed, 0 failed'

@@ -1,50 +1,82 @@
 #!/bin/sh
 # fetch_grammars.sh - the grammars of tools/grammars.list into build/grammars, once.
 #
-#   tools/fetch_grammars.sh FOLDER
+#   tools/fetch_grammars.sh [FOLDER [LIST]]
 #
-# Leaves FOLDER/grammars.mk, which names the folders to compile: those that are there.  What cannot
-# be had (no network, no npm) is left out with one line; the watchdog then reads that
-# language for secrets and by lines only.  `make grammars` tries again.
-list=$(dirname "$0")/grammars.list
-folder=${1:-build/grammars}
+# pip fetches source distributions and checks their digests before it looks at them; of each, what
+# stands beside the parsers of the list is unpacked.  Leaves
+# FOLDER/grammars.mk, which names the folders to compile: those that are there.  What cannot be had
+# (no network, no pip) is left out, and one line says so; the watchdog then cannot judge that
+# language.  The next make tries again.  A grammars.mk that would say the same is left alone: make
+# would start anew for it.
+tools=$(cd "$(dirname "$0")" && pwd) # pip works elsewhere
+folder=${1:-build/grammars} list=${2:-$tools/grammars.list}
 mkdir -p "$folder" || exit 1
 
-# fetch PACKAGE VERSION FILE
-fetch() {
-    command -v npm >/dev/null || return
-    packed=$(cd "$folder" && npm pack --silent "$1@$2" 2>/dev/null | tail -n 1)
-    [ -n "$packed" ] && [ -f "$folder/$packed" ] && mv "$folder/$packed" "$3"
+# complete FOLDER PARSERS: are all its parsers there?
+complete() {
+    for c_parser in $2; do [ -f "$1/${c_parser#*:}/parser.c" ] || return 1; done
 }
 
-# package PACKAGE VERSION SHA256: unpacked and checked, or not there.
+# fetch PACKAGE VERSION SHA256 INTO: the archive, checked, in the folder INTO.
+fetch() {
+    echo "$1==$2 --hash=sha256:$3" >"$4/wanted"
+    PYTHONPATH=$tools/grammars/no_build PYTHONDONTWRITEBYTECODE=1 \
+        python3 -m pip --disable-pip-version-check --no-input \
+        download --quiet --no-deps --no-build-isolation --no-binary :all: --require-hashes \
+        --retries 1 --timeout 20 --dest "$4" --requirement "$4/wanted" >"$4/log" 2>&1
+}
+
+# unpack FOLDER PARSERS: of the archive in it, the parsers, and what stands beside their src.
+unpack() {
+    u_folder=$1
+    set -- $2
+    for u_parser; do
+        shift
+        u_parser=${u_parser#*:}
+        set -- "$@" "*/${u_parser%/src}/*"
+    done
+    tar -xzf "$u_folder"/*.tar.gz -C "$u_folder" --strip-components=1 --wildcards "$@" &&
+        rm "$u_folder"/*.tar.gz
+}
+
+# package PACKAGE VERSION SHA256 PARSERS: unpacked, or not there.
 package() {
-    [ -f "$folder/$1-$2/package.json" ] && return
-    archive=$folder/$1-$2.tgz
-    fetch "$1" "$2" "$archive.new" || return 1
-    if ! echo "$3  $archive.new" | sha256sum -c --quiet - >/dev/null 2>&1; then
-        echo "grammars: $1 $2 is not what tools/grammars.list says: left out" >&2
-        rm -f "$archive.new"
+    place=$folder/$1-$2
+    complete "$place" "$4" && return
+    rm -rf "$place" "$place.new" && mkdir -p "$place.new" || return 1
+    if ! fetch "$1" "$2" "$3" "$place.new"; then
+        ! grep -q 'DO NOT MATCH' "$place.new/log" ||
+            echo "grammars: $1 $2 is not what $list says: left out" >&2
+        rm -rf "$place.new"
         return 1
     fi
-    rm -rf "$folder/$1-$2.new" && mkdir -p "$folder/$1-$2.new" &&
-        tar -xzf "$archive.new" -C "$folder/$1-$2.new" --strip-components=1 &&
-        mv "$folder/$1-$2.new" "$folder/$1-$2" && rm -f "$archive.new"
+    unpack "$place.new" "$4" || return 1
+    complete "$place.new" "$4" && mv "$place.new" "$place"
 }
 
-missing=
+# All at once: most of the time is waiting.
+while read -r name version sum parsers; do
+    package "$name" "$version" "$sum" "$parsers" &
+done <<END
+$(grep -v '^#' "$list")
+END
+wait
 {
     echo "# Made by tools/fetch_grammars.sh."
     grep -v '^#' "$list" | while read -r name version sum parsers; do
-        if package "$name" "$version" "$sum"; then
-            for p in $parsers; do echo "GRAMMARS += ${p%%:*}=$name-$version/${p#*:}"; done
-        else
-            echo "# missing: $name $version"
-        fi
+        complete "$folder/$name-$version" "$parsers" || {
+            echo "# missing: $name $version:$(printf ' %s' "$parsers" | sed 's/:[^ ]*//g')"
+            continue
+        }
+        for p in $parsers; do echo "GRAMMARS += ${p%%:*}=$name-$version/${p#*:}"; done
     done
 } >"$folder/grammars.mk.new"
-missing=$(sed -n 's/^# missing: tree-sitter-\([a-z]*\).*/\1/p' "$folder/grammars.mk.new" |
-    tr '\n' ' ')
-[ -z "$missing" ] ||
-    echo "grammars: none for $missing: fewer checks (install npm, then: make grammars)" >&2
-mv "$folder/grammars.mk.new" "$folder/grammars.mk"
+missing=$(sed -n 's/^# missing: .*: //p' "$folder/grammars.mk.new" | tr '\n' ' ')
+[ -z "$missing" ] || echo "grammars: none for ${missing% }: the watchdog cannot judge these" \
+    "languages (it takes a network and python3-pip; the next make tries again)" >&2
+if cmp -s "$folder/grammars.mk.new" "$folder/grammars.mk"; then
+    rm "$folder/grammars.mk.new"
+else
+    mv "$folder/grammars.mk.new" "$folder/grammars.mk"
+fi

@@ -8,20 +8,23 @@ import { Meter, Stream } from "./meter.js";
 import { left, watch } from "./metrics.js";
 import * as sessions from "./sessions.js";
 import { Link } from "./socket.js";
-import { words } from "./watchdog.js";
+import { guardState, words } from "./watchdog.js";
+import { completesOnly, reason } from "./words.js";
 
 const CARET_MS = 220; // a caret that only moved rests so long before something is proposed
 const SAVE_MS = 400;
-const SAMPLE = `#include <ctype.h>
-#include <stdbool.h>
+// A place where the bundled model is sure enough to show something.
+const SAMPLE = `package main
 
-/* How many words a line has: runs of anything but blanks. */
-static int count_words(const char *line)
-{
-    int n = 0;
-    bool inside = false;
-    ^
-    return n;
+import "os"
+
+// read returns what a file has.
+func read(path string) ([]byte, error) {
+\tdata, err := os.ReadFile(path)
+\tif err^
+\t\treturn nil, err
+\t}
+\treturn data, nil
 }
 `;
 
@@ -36,6 +39,7 @@ const link = new Link({
   key,
   message(event) {
     if (event.type === "completion.finding") announce(words(event.finding));
+    else if (event.type === "completion.keepalive") return;
     else if (event.type === "completion.delta") grew(event);
     else if (event.id && completions.has(event.id)) ended(event);
     else if (event.type === "codex.rate_limits") limited(event);
@@ -101,8 +105,12 @@ async function describe() {
     $("model").textContent = model;
     $("model").title = `${model}${health.version ? ` · cerium ${health.version}` : ""}`;
     document.title = model ? `${model} · cerium` : "cerium";
-    $("no-chat").hidden = models.models?.length !== 0; // Codex's catalog has those that chat
+    $("no-chat").hidden = !completesOnly(models) || health.replay === true;
     $("replay").hidden = !health.replay;
+    const said = guardState(health.guard);
+    $("guard").hidden = !said;
+    $("guard").textContent = said?.short ?? "";
+    $("guard").title = said?.long ?? "";
   } catch {
     // the socket says what is wrong
   }
@@ -157,6 +165,7 @@ const follower = new Follower({
     if (!link.send({ type: "completion.create", id, path, prefix, suffix, max_tokens }))
       return null;
     completions.set(id, new Stream(meter));
+    why = "";
     return id;
   },
   cancel(id) {
@@ -169,9 +178,11 @@ const follower = new Follower({
   },
 });
 
+let why = ""; // nothing is proposed, in words
+
 function propose(text) {
   editor.propose(text);
-  $("proposal").textContent = text ? `${text.length} characters proposed` : "";
+  $("proposal").textContent = text ? `${text.length} characters proposed` : why;
 }
 
 function grew({ id, delta }) {
@@ -185,6 +196,8 @@ function ended(event) {
   stream.end(event.usage?.output_tokens, event.timings?.predict_ms);
   if (event.usage) used(event.usage);
   if (event.error) announce(event.error.message);
+  why = reason(event.error ? "error" : event.reason, event.error?.message);
+  if (!follower.text) propose("");
   follower.done(event.id, event.error ? "error" : event.reason);
 }
 
@@ -458,7 +471,9 @@ $("length").value = localStorage.getItem("cerium.length") ?? "64";
 const [head, tail] = SAMPLE.split("^");
 begin(
   sessions.load(sessionStorage.getItem("cerium.session") ?? "") ??
-    blank("words.c", head + tail, head.length),
+    blank("read.go", head + tail, head.length),
 );
 link.restart();
 if (matchMedia("(hover: hover)").matches) editor.input.focus();
+// Focus would bring up a keyboard over half of the page: the first proposal comes without.
+else follower.update(editor.before, editor.after);

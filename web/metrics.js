@@ -21,7 +21,7 @@ export function watch(get, show) {
       const answer = await get("metrics");
       if (!answer.ok) throw new Error(answer.status);
       const sums = parse(await answer.text());
-      const now = { at: performance.now(), tokens: sums.generation_tokens_total };
+      const now = { at: performance.now(), tokens: sums.engine_new_tokens_total };
       const rate =
         before && now.tokens >= before.tokens
           ? ((now.tokens - before.tokens) * 1000) / (now.at - before.at)

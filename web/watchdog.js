@@ -40,9 +40,25 @@ export function words({ deed, weakness, cwe }) {
   return `${NAMES[weakness] ?? weakness} ${DEEDS[deed] ?? deed}${number}`;
 }
 
+/** What /health says of the watchdog, where that is not "all is judged"; else null. */
+export function guardState(guard) {
+  if (!guard) return null;
+  if (!guard.on) return { short: "no watchdog", long: "Code is not judged: --guard off" };
+  if (!guard.unjudged?.length) return null;
+  const names = guard.unjudged.join(", ");
+  return {
+    short: "watchdog incomplete",
+    long: `This build has no grammar for ${names}: it cannot judge these languages`,
+  };
+}
+
 export function badge(finding) {
   const element = make("div", { className: `finding ${finding.deed}` }, words(finding));
   element.dataset.testid = "finding";
+  // Weak text is never sent, so what is struck out is what was wrong with it, and on which line.
+  const gone = finding.deed === "corrected" || finding.deed === "blocked";
+  if (gone && finding.line && finding.message)
+    element.append(make("s", {}, `line ${finding.line}: ${finding.message}`));
   const idiom = finding.deed === "taken_back" ? "" : finding.idiom;
   if (idiom) element.append(make("code", {}, idiom));
   return element;

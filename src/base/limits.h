@@ -72,8 +72,11 @@ _Static_assert((uint64_t)TOKENIZER_TEXT_BYTES_MAX * 2 <= UINT32_MAX, "positions 
 
 #define SERVER_HEADER_BYTES_MAX   16384u      /* headers of one request; Codex sends 3 KB */
 #define SERVER_PATH_BYTES_MAX     512u        /* of a request's path */
-#define SERVER_READ_BYTES         16384u      /* taken from a socket at once */
-#define SERVER_WRITE_BYTES_MAX    (256u << 10) /* given to a socket at once: one event, one write */
+#define STREAM_IN_BYTES_MAX       65536u      /* read from a socket and not yet used up */
+#define STREAM_PROGRESS_BYTES     4096u       /* that a slow reader takes in --stall-time */
+#define SERVER_INPUT_BYTES_MAX    (256u << 20) /* of all bodies and messages on their way in */
+#define SERVER_INPUT_FREE_BYTES   65536u      /* of one, which is taken even then */
+#define SERVER_MESSAGES_A_TURN    16u         /* of one WebSocket, before the others have theirs */
 #define SERVER_OUT_BYTES_MAX      (96u << 20) /* waiting for one slow reader; then it is dropped */
 #define SERVER_PARK_BYTES         (256u << 10) /* waiting for one reader before its answers pause */
 #define SERVER_UNSENT_BYTES_MAX   (64u << 10) /* of one reader with the kernel, not yet sent */
@@ -84,12 +87,24 @@ _Static_assert((uint64_t)TOKENIZER_TEXT_BYTES_MAX * 2 <= UINT32_MAX, "positions 
 #define SERVER_ORIGINS_MAX        64u         /* allowed origins */
 #define SERVER_RUNNING_MAX        256u        /* answers that run at once */
 #define SERVER_QUEUE_MAX          4096u       /* answers that wait for one of those */
+#define SERVER_SESSIONS_PER_PLACE 4u          /* engine sessions; parked answers keep them */
+#define SERVER_AGE_NS UINT64_C(1000000000)    /* of waiting, which is worth a class */
+#define SERVER_PARKED_NS UINT64_C(2000000000) /* after which a parked answer may have to go */
 #define SERVER_HISTORY_BYTES_MAX  (64u << 20) /* token logs of one tenant in memory */
-#define SERVER_HISTORY_TURNS_MAX  4096u       /* and how many */
+#define SERVER_HISTORY_TURNS_MAX  1024u       /* and how many */
 #define SERVER_SHAPES_MAX         32u         /* compiled schemas of requests that are kept */
 #define SERVER_ID_BYTES           72u         /* room for an id of ours */
+/* A request of so many bytes is read and made a prompt within the event loop, which takes up to 0.4
+ * ms; most have a few hundred bytes, and for those the way to a thread would take longer. */
+#define SERVER_INLINE_BYTES_MAX   (16u << 10)
+#define SERVER_SMALL_BYTES_MAX    (256u << 10) /* and so many by the thread that has small ones */
+#define SERVER_JOBS_MAX           4096u       /* that wait for one thread, */
+#define SERVER_CLIENT_JOBS_MAX    1024u       /* and how many of them of one client */
 
 _Static_assert(SERVER_PARK_BYTES < SERVER_OUT_BYTES_MAX, "readers are parked before dropped");
+_Static_assert(SERVER_INLINE_BYTES_MAX < SERVER_SMALL_BYTES_MAX, "the loop does the least");
+_Static_assert(SERVER_CLIENT_JOBS_MAX < SERVER_JOBS_MAX, "there is room for others");
+_Static_assert(SERVER_HEADER_BYTES_MAX < STREAM_IN_BYTES_MAX, "a head has room");
 
 /* ---- store ---- */
 
@@ -99,6 +114,8 @@ _Static_assert(SERVER_PARK_BYTES < SERVER_OUT_BYTES_MAX, "readers are parked bef
 #define STORE_BUSY_MS_MAX        2000         /* wait for another process that writes */
 #define STORE_CACHE_BYTES        (4u << 20)   /* pages that SQLite keeps */
 #define STORE_LOG_BYTES          (64u << 20)  /* the write-ahead log is cut to it when empty */
+#define STORE_FILE_BYTES         (1u << 30)   /* of responses in a file, where nobody says more */
+#define STORE_MEMORY_BYTES       (4u << 20)   /* and in memory */
 
 _Static_assert(STORE_RECORD_BYTES_MAX < 1000000000u, "SQLite's own limit");
 _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAME_BYTES_MAX,

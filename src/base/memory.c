@@ -3,6 +3,9 @@
 #include "base/memory.h"
 
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -50,6 +53,13 @@ void *memory_copy(const void *from, size_t size)
     if (size) memcpy(p, from, size);
     p[size] = 0;
     return p;
+}
+
+void memory_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 void memory_free(void *p)
@@ -148,6 +158,25 @@ void arena_close(arena *a)
     *a = (arena){0};
 }
 
+static bool is_mapped(const bytes *b) { return b->cap >= BYTES_MAPPED_MIN; }
+
+static size_t mapped_size(size_t cap) { return size_round_up(cap, 4096); }
+
+/* Pages of their own for a long run: they move without being copied.  NULL: no memory. */
+static char *map_run(const bytes *b, size_t cap)
+{
+    const size_t size = mapped_size(cap);
+    void *p;
+    if (!allowed()) return NULL;
+    if (is_mapped(b))
+        p = mremap(b->ptr, mapped_size(b->cap), size, MREMAP_MAYMOVE);
+    else
+        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    if (!is_mapped(b)) atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
+    return p;
+}
+
 int bytes_reserve(bytes *b, size_t more)
 {
     size_t need;
@@ -156,10 +185,13 @@ int bytes_reserve(bytes *b, size_t more)
     size_t cap = b->cap ? b->cap : 256;
     while (cap < need) cap = cap > SIZE_MAX / 2 ? need : cap * 2;
     if (cap > b->max) cap = b->max;
-    char *p = take(cap, false);
+    bool moves = is_mapped(b);
+    char *p = cap < BYTES_MAPPED_MIN ? take(cap, false) : map_run(b, cap);
     if (!p) return CERIUM_ERR_MEMORY;
-    if (b->len) memcpy(p, b->ptr, b->len);
-    memory_free(b->ptr);
+    if (!moves) {
+        if (b->len) memcpy(p, b->ptr, b->len);
+        memory_free(b->ptr);
+    }
     b->ptr = p;
     b->cap = cap;
     return CERIUM_OK;
@@ -175,6 +207,9 @@ int bytes_append(bytes *b, const void *from, size_t len)
 
 void bytes_free(bytes *b)
 {
-    memory_free(b->ptr);
+    if (is_mapped(b))
+        memory_unmap(b->ptr, b->cap);
+    else
+        memory_free(b->ptr);
     *b = (bytes){.max = b->max};
 }

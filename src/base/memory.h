@@ -23,6 +23,10 @@ void *memory_copy(const void *from, size_t size);
 /* Accepts NULL. */
 void memory_free(void *p);
 
+/* Give what was freed back to the system, where the C library can: small pieces that stay keep it
+ * from doing so by itself.  Takes up to a millisecond or so, in which other threads may wait. */
+void memory_trim(void);
+
 /* Free what the C library allocated for us (open_memstream). Accepts NULL. */
 void memory_release(void *p);
 
@@ -59,7 +63,10 @@ int arena_open(arena *a, size_t size);
 void *arena_take(arena *a, size_t size, size_t align);
 void arena_close(arena *a);
 
-/* A growable run of bytes that is born with its maximum.  Zero-initialise, set max. */
+/* A growable run of bytes that is born with its maximum.  Zero-initialise, set max.  From
+ * BYTES_MAPPED_MIN bytes on it has pages of its own, and growing moves them without a copy: who
+ * gathers 32 MB never stops for long.  ptr belongs to it: bytes_free() alone gives it back. */
+enum { BYTES_MAPPED_MIN = 1 << 20 };
 typedef struct {
     char *ptr;
     size_t len, cap;

@@ -41,6 +41,17 @@ uint32_t thread_cpus(uint32_t cpus[THREAD_CPUS_MAX], uint32_t *n_cores)
     return n;
 }
 
+int thread_start(pthread_t *out, void *(*run)(void *user), void *user)
+{
+    pthread_attr_t attr;
+    int code = pthread_attr_init(&attr);
+    if (code) return code;
+    code = pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
+    if (!code) code = pthread_create(out, &attr, run, user);
+    pthread_attr_destroy(&attr);
+    return code;
+}
+
 bool thread_keep_to(const uint32_t *cpus, uint32_t n)
 {
     cpu_set_t set;

@@ -7,7 +7,16 @@
 
 #include "base/base.h"
 
-enum { THREAD_CPUS_MAX = 1024 };
+enum {
+    THREAD_CPUS_MAX = 1024,
+    /* Of every thread of ours: the deepest that we go is PCRE2's compiler, and grammars nested as
+     * deep as GRAMMAR_NESTING_MAX.  The system's own size is a setting of the shell
+     * (ulimit -s), and 128 KiB with musl. */
+    THREAD_STACK_BYTES = 2 << 20,
+};
+
+/* pthread_create() with a stack of THREAD_STACK_BYTES; returns its error number, 0: it runs. */
+int thread_start(pthread_t *out, void *(*run)(void *user), void *user);
 
 /* The processors that this process may use, one for each physical core first, then the
  * hyper-threads beside them.  Returns how many were written; *n_cores of them are cores. */

@@ -63,7 +63,7 @@ void kv_ahead_open(kv_pool *pool)
     }
     if (is_small) return;
     /* Without it pages get their memory as they are used. */
-    pool->has_ahead = pthread_create(&pool->ahead, NULL, run, pool) == 0;
+    pool->has_ahead = thread_start(&pool->ahead, run, pool) == 0;
 }
 
 void kv_ahead_close(kv_pool *pool)

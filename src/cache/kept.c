@@ -185,6 +185,13 @@ static const char *open_file(kv_kept *kept, uint32_t place, uint64_t number, boo
     return fault;
 }
 
+/* A file that may be removed: not a link, not somebody else's, and not one with another name. */
+static bool is_removable(const char *path)
+{
+    struct stat st;
+    return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
+}
+
 /* Take what is good, the newest files where there are too many; the rest is removed. */
 static int open_files(kv_kept *kept)
 {
@@ -202,7 +209,7 @@ static int open_files(kv_kept *kept)
         if (fault && !first_fault) first_fault = fault;
         n_bad += fault != NULL;
         kept_path(kept, numbers[i], path);
-        if (!is_used) unlink(path);
+        if (!is_used && is_removable(path)) unlink(path);
     }
     memory_free(numbers);
     if (n_bad) {
@@ -267,8 +274,8 @@ static int start(kv_kept *kept)
     kept->pool->root = (hash_name){kept->salt[0], kept->salt[1]};
     kept->pool->kept = kept;
     kept_warm_begin(kept);
-    kept->has_writer = pthread_create(&kept->writer, NULL, kept_write, kept) == 0;
-    kept->has_reader = pthread_create(&kept->reader, NULL, kept_read, kept) == 0;
+    kept->has_writer = thread_start(&kept->writer, kept_write, kept) == 0;
+    kept->has_reader = thread_start(&kept->reader, kept_read, kept) == 0;
     return kept->has_writer && kept->has_reader ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 

@@ -27,6 +27,8 @@ typedef enum {
     ROPE_LLAMA3 = 3, /* a divisor for each frequency, in a tensor */
 } convert_rope;
 
+enum { CONVERT_ENDS_MAX = 32 };
+
 typedef struct {
     convert_arch arch;
     uint32_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, context, n_vocab;
@@ -40,12 +42,16 @@ typedef struct {
     uint32_t rope_original;
     uint32_t fp8_rows, fp8_columns; /* of a block with one scale; 0: no FP8 */
     int64_t bos, eos;               /* -1: not named */
+    int32_t ends[CONVERT_ENDS_MAX]; /* all ids that end a generation, where there are several */
+    uint32_t n_ends;
 } convert_config;
 
 const char *convert_arch_name(convert_arch arch);
 
 /* CERIUM_ERR_FORMAT says which key is missing, or what is not supported. */
 CERIUM_CHECKED int convert_config_parse(convert_config *out, view json, cerium_error *err);
+/* Ids that generation_config.json adds to those that end a generation. CERIUM_ERR_FORMAT. */
+CERIUM_CHECKED int convert_config_ends(convert_config *c, view json, cerium_error *err);
 void convert_config_write(const convert_config *c, view name, gguf_writer *w);
 /* Divisors of frequencies [head_dim / 2] for ROPE_LLAMA3. */
 void convert_rope_divisors(const convert_config *c, float *out);

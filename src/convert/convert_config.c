@@ -1,7 +1,7 @@
 /* convert_config.c - config.json of the architectures that we run, and the keys it becomes. */
-#include <jansson.h>
 #include <math.h>
 
+#include "base/json.h"
 #include "convert/convert.h"
 
 enum { WIDTH_MAX = 1 << 24, LAYERS_MAX = 512 };
@@ -172,6 +172,53 @@ static int64_t read_id(const config_reader *r, const char *key)
     return id >= 0 && id <= INT32_MAX ? (int64_t)id : -1;
 }
 
+static void add_ends(convert_config *c, const json_t *value)
+{
+    for (size_t i = 0; i < (json_is_array(value) ? json_array_size(value) : 1); i++) {
+        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
+        json_int_t id = json_is_integer(one) ? json_integer_value(one) : -1;
+        bool is_new = id >= 0 && id <= INT32_MAX && c->n_ends < CONVERT_ENDS_MAX;
+        for (uint32_t k = 0; k < c->n_ends; k++) is_new &= c->ends[k] != id;
+        if (is_new) c->ends[c->n_ends++] = (int32_t)id;
+    }
+}
+
+int convert_config_ends(convert_config *c, view json, cerium_error *err)
+{
+    json_error_t at;
+    json_t *root = json.len ? json_read(json, JSON_READ_PYTHON, &at) : NULL;
+    if (json.len && !root)
+        return error_set(err, CERIUM_ERR_FORMAT, "generation_config.json: line %d: %s", at.line,
+                         at.text);
+    add_ends(c, get(root, "eos_token_id"));
+    json_decref(root);
+    return CERIUM_OK;
+}
+
+/* Windows that the architectures of ours do not have would be left out: refused. */
+static void read_window(config_reader *r, convert_config *c)
+{
+    const json_t *types = get(r->root, "layer_types"), *one;
+    bool has = c->arch == CONVERT_LLAMA || c->arch == CONVERT_GPT_OSS ||
+               c->arch == CONVERT_STARCODER2;
+    bool uses = json_is_true(get(r->root, "use_sliding_window"));
+    size_t i;
+    if (has) c->window = read_u32_or(r, "sliding_window", WIDTH_MAX, 0);
+    json_array_foreach(types, i, one) {
+        const char *type = json_string_value(one);
+        bool is_window = type && !strcmp(type, "sliding_attention");
+        bool fits = c->arch == CONVERT_GPT_OSS ? is_window == (i % 2 == 0)
+                    : c->window                ? is_window
+                                               : !is_window;
+        if (type && !fits) refuse(r, "windows of these layers are not supported", "layer_types");
+    }
+    if (uses && !has && get(r->root, "sliding_window"))
+        refuse(r, "windows are not supported for that architecture", "use_sliding_window");
+    double rotary = read_number(r, r->root, "partial_rotary_factor", 1);
+    if (rotary != 1) refuse(r, "rotation of a part of each head is not supported",
+                            "partial_rotary_factor");
+}
+
 static void read_shape(config_reader *r, convert_config *c)
 {
     c->n_layers = read_u32(r, "num_hidden_layers", LAYERS_MAX);
@@ -192,8 +239,8 @@ static void read_shape(config_reader *r, convert_config *c)
     bool tied = c->arch == CONVERT_STARCODER2;
     const json_t *tie = get(r->root, "tie_word_embeddings");
     c->is_tied = tie ? json_is_true(tie) : tied;
-    if (c->arch == CONVERT_GPT_OSS || c->arch == CONVERT_STARCODER2)
-        c->window = read_u32_or(r, "sliding_window", WIDTH_MAX, 0);
+    read_window(r, c);
+    add_ends(c, get(r->root, "eos_token_id"));
     c->bos = read_id(r, "bos_token_id");
     c->eos = read_id(r, "eos_token_id");
 }
@@ -201,7 +248,7 @@ static void read_shape(config_reader *r, convert_config *c)
 int convert_config_parse(convert_config *out, view json, cerium_error *err)
 {
     json_error_t at;
-    json_t *root = json_loadb(json.ptr, json.len, 0, &at);
+    json_t *root = json_read(json, JSON_READ_PYTHON, &at);
     config_reader r = {.root = root, .err = err};
     *out = (convert_config){.rope_factor = 1, .bos = -1, .eos = -1};
     if (!json_is_object(root)) {
@@ -286,6 +333,8 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
                                               : "attention.layer_norm_rms_epsilon",
             c->norm_eps);
     if (c->window) put_u32(&k, "attention.sliding_window", c->window);
+    if (c->n_ends > 1)
+        gguf_write_array(w, "cerium.end_token_ids", GGUF_INT32, c->ends, c->n_ends);
     if (!c->n_experts) return;
     put_u32(&k, "expert_count", c->n_experts);
     put_u32(&k, "expert_used_count", c->n_experts_used);

@@ -23,7 +23,7 @@ typedef struct {
     safetensors *parts; /* [n_files] */
     size_t n_files;
     safetensors set;    /* all of them; names and bytes are the parts' */
-    mapping config, tokenizer, tokenizer_config, chat;
+    mapping config, tokenizer, tokenizer_config, chat, generation;
     convert_config facts;
     convert_vocabulary *vocabulary;
     convert_tensor *tensors;
@@ -204,6 +204,8 @@ static int run(conversion *x, cerium_error *err)
     RETURN_IF(map_text(x, &x->tokenizer_config, "tokenizer_config.json", true, err));
     RETURN_IF(map_text(x, &x->chat, "chat_template.jinja", true, err));
     RETURN_IF(convert_config_parse(&x->facts, (view){x->config.ptr, x->config.len}, err));
+    RETURN_IF(map_text(x, &x->generation, "generation_config.json", true, err));
+    RETURN_IF(convert_config_ends(&x->facts, (view){x->generation.ptr, x->generation.len}, err));
     RETURN_IF(convert_vocabulary_parse(
         &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
         (view){x->tokenizer_config.ptr, x->tokenizer_config.len}, x->o->pre, x->facts.n_vocab,
@@ -232,5 +234,6 @@ int convert_model(const convert_options *options, cerium_error *err)
     unmap_file(&x.tokenizer);
     unmap_file(&x.tokenizer_config);
     unmap_file(&x.chat);
+    unmap_file(&x.generation);
     return status;
 }

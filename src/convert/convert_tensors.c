@@ -248,6 +248,32 @@ static void plan_layer(planner *p, uint32_t i)
         plan_ffn(p, i);
 }
 
+/* Of a layer, what says nothing beside the rest: tables that are computed, scales that are found by
+ * their weights' names.  Experts are found by theirs. */
+static bool says_nothing(const char *name)
+{
+    static const char *const parts[] = {".experts.", "rotary_emb", "_scale"};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (strstr(name, parts[i])) return true;
+    return false;
+}
+
+/* A weight that would be left out makes another model. */
+static int look_for_rest(const planner *p, cerium_error *err)
+{
+    for (size_t i = 0; i < p->set->n; i++) {
+        const safetensor *t = &p->set->tensors[i];
+        bool is_used = strncmp(t->name, "model.layers.", 13) != 0 || says_nothing(t->name);
+        for (size_t k = 0; k < p->n && !is_used; k++)
+            is_used = p->all[k].from == t || p->all[k].scales == t;
+        if (!is_used)
+            return error_set(err, CERIUM_ERR_FORMAT,
+                             "tensor %s would be left out: config.json has nothing for it",
+                             t->name);
+    }
+    return CERIUM_OK;
+}
+
 int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const safetensors *set,
                  const block_type *type, cerium_error *err)
 {
@@ -267,6 +293,7 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     plain(&p, none, "model.norm.bias", "output_norm.bias", c->n_embd, 0, true);
     if (!c->is_tied)
         plain(&p, none, "lm_head.weight", "output.weight", c->n_vocab, c->n_embd, false);
+    if (!p.status) p.status = look_for_rest(&p, err);
     if (p.status) {
         memory_free(p.all);
         return p.status;
@@ -388,6 +415,12 @@ int convert_rows(const convert_tensor *t, const convert_config *c, const safeten
                 return error_set(err, CERIUM_ERR_FORMAT, "%s: row %llu has a value that is not "
                                  "finite", t->name, (unsigned long long)r);
         block_quantize(t->type, out, values, n, NULL);
+        block_decode(t->type, values, out, n);
+        for (uint64_t k = 0; k < n; k++)
+            if (!isfinite(values[k]))
+                return error_set(err, CERIUM_ERR_FORMAT, "%s: row %llu has a value beyond what %s "
+                                 "holds; take another --type", t->name, (unsigned long long)r,
+                                 block_name(t->type));
     }
     return CERIUM_OK;
 }

@@ -1,6 +1,6 @@
 /* convert_vocabulary.c - tokenizer.json of byte-pair vocabularies, and the keys it becomes. */
-#include <jansson.h>
 
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "convert/convert.h"
@@ -27,6 +27,7 @@ struct convert_vocabulary {
     uint32_t n_tokens;
     size_t n_merges;
     bool is_sentencepiece, adds_bos, adds_space;
+    const char *space_scheme; /* Metaspace's "first" or "always"; NULL: a normalizer's */
     int64_t bos, eos, pad, unk; /* -1: none */
     char pre[64];
 };
@@ -132,6 +133,19 @@ static int add_token(convert_vocabulary *v, const char *text, size_t len, const 
     return CERIUM_OK;
 }
 
+/* What a token does to the text around it is not kept in a GGUF file. */
+static int check_added(const json_t *added, cerium_error *err)
+{
+    static const char *const flags[] = {"lstrip", "rstrip", "single_word"};
+    const char *text = text_of(added, "content");
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        if (json_is_true(json_object_get(added, flags[i])))
+            return error_set(err, CERIUM_ERR_FORMAT,
+                             "tokenizer.json: added token '%.40s' has %s, which is not supported; "
+                             "set it to false to convert without it", text ? text : "", flags[i]);
+    return CERIUM_OK;
+}
+
 static int read_tokens(convert_vocabulary *v, const json_t *model, cerium_error *err)
 {
     const char *text;
@@ -142,6 +156,7 @@ static int read_tokens(convert_vocabulary *v, const json_t *model, cerium_error 
     json_array_foreach(json_object_get(v->root, "added_tokens"), i, added) {
         const json_t *content = json_object_get(added, "content");
         bool special = json_is_true(json_object_get(added, "special"));
+        RETURN_IF(check_added(added, err));
         if (!json_is_string(content))
             return error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: added token %zu has no text",
                              i);
@@ -262,6 +277,25 @@ static bool has_step(const json_t *steps, const char *list, const char *type)
     return false;
 }
 
+/* What Metaspace puts before a text, by itself or as one of the steps; NULL: there is none. */
+static const char *metaspace_scheme(const json_t *pre)
+{
+    const json_t *found = NULL, *step;
+    const char *type = text_of(pre, "type");
+    size_t i;
+    if (type && !strcmp(type, "Metaspace")) found = pre;
+    json_array_foreach(json_object_get(pre, "pretokenizers"), i, step) {
+        type = text_of(step, "type");
+        if (type && !strcmp(type, "Metaspace")) found = step;
+    }
+    if (!found) return NULL;
+    const char *scheme = text_of(found, "prepend_scheme");
+    if (scheme && (!strcmp(scheme, "first") || !strcmp(scheme, "never"))) return scheme;
+    if (scheme) return "always";
+    /* Before there were schemes: a flag, true unless it is said. */
+    return json_is_false(json_object_get(found, "add_prefix_space")) ? "never" : "always";
+}
+
 static void read_special(convert_vocabulary *v, const json_t *model)
 {
     const json_t *adds = json_object_get(v->config, "add_bos_token");
@@ -275,10 +309,11 @@ static void read_special(convert_vocabulary *v, const json_t *model)
     if (v->bos < 0) v->bos = id_of(v, first);
     if (!v->is_sentencepiece) return;
     if (v->unk >= 0) v->kinds[v->unk] = KIND_UNKNOWN;
-    const char *scheme = text_of(pre, "prepend_scheme");
-    v->adds_space = has_step(json_object_get(v->root, "normalizer"), "normalizers", "Prepend") ||
-                    (has_step(pre, "pretokenizers", "Metaspace") &&
-                     !(scheme && !strcmp(scheme, "never")));
+    v->adds_space = has_step(json_object_get(v->root, "normalizer"), "normalizers", "Prepend");
+    const char *scheme = metaspace_scheme(pre);
+    if (v->adds_space || !scheme || !strcmp(scheme, "never")) return;
+    v->adds_space = true;
+    v->space_scheme = scheme;
 }
 
 /* ---- all ---- */
@@ -316,13 +351,13 @@ int convert_vocabulary_parse(convert_vocabulary **out, view tokenizer, view conf
     v->tokens = memory_zalloc(n_tokens, sizeof *v->tokens);
     v->kinds = memory_zalloc(n_tokens, sizeof *v->kinds);
     v->made_up = memory_zalloc(n_tokens, sizeof *v->made_up);
-    v->root = json_loadb(tokenizer.ptr, tokenizer.len, 0, &at);
+    v->root = json_read(tokenizer, JSON_READ_PYTHON, &at);
     int status = CERIUM_OK;
     if (!v->tokens || !v->kinds || !v->made_up)
         status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the vocabulary");
     else if (!json_is_object(v->root))
         status = error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: line %d: %s", at.line, at.text);
-    if (!status && config.len && !(v->config = json_loadb(config.ptr, config.len, 0, &at)))
+    if (!status && config.len && !(v->config = json_read(config, JSON_READ_PYTHON, &at)))
         status = error_set(err, CERIUM_ERR_FORMAT, "tokenizer_config.json: line %d: %s", at.line,
                            at.text);
     if (!status) status = read_all(v, pre, err);
@@ -384,6 +419,8 @@ void convert_vocabulary_write(const convert_vocabulary *v, int64_t bos, int64_t 
     write_id(w, "tokenizer.ggml.unknown_token_id", v->unk, v);
     gguf_write_bool(w, "tokenizer.ggml.add_bos_token", v->adds_bos);
     if (v->is_sentencepiece) gguf_write_bool(w, "tokenizer.ggml.add_space_prefix", v->adds_space);
+    if (v->space_scheme)
+        gguf_write_string(w, "cerium.space_prefix", view_of(v->space_scheme));
     view own = chat_template(v);
     if (chat.len) own = chat;
     if (own.len) gguf_write_string(w, "tokenizer.chat_template", own);

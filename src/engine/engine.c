@@ -34,9 +34,32 @@ const char *cerium_status_text(int status)
     return "unknown status";
 }
 
-void cerium_engine_config_defaults(cerium_engine_config *config)
+enum { CONFIG_BYTES_MAX = 65536 }; /* that a caller of any version may claim */
+
+static void set_defaults(cerium_engine_config *config)
 {
     *config = (cerium_engine_config){.sessions_max = 8, .batch_tokens_max = 256};
+}
+
+void engine_hand_over(void *to, size_t size, const void *from, size_t own)
+{
+    memcpy(to, from, size < own ? size : own);
+    if (size > own) memset((char *)to + own, 0, size - own); /* a newer caller's fields */
+}
+
+void cerium_engine_config_defaults_sized(cerium_engine_config *config, size_t size)
+{
+    cerium_engine_config all;
+    set_defaults(&all);
+    all.size = size;
+    engine_hand_over(config, size, &all, sizeof all);
+}
+
+int engine_broken(const cerium_engine *e, cerium_error *err)
+{
+    return error_set(err, CERIUM_ERR_NUMBERS,
+                     "%s computed values that are not numbers: its file is damaged; fetch or "
+                     "convert it again", e->name);
 }
 
 static int check_config(const cerium_engine_config *config, cerium_error *err)
@@ -200,6 +223,9 @@ static int read_vocabulary(cerium_engine *e, cerium_error *err)
     e->infill = infill_detect(e->tokens);
     gguf_get_f32(e->file, "cerium.pointer", &e->pointer);
     if (!(e->pointer > 0 && e->pointer <= 1)) e->pointer = 0; /* and not-a-number */
+    gguf_get_f32(e->file, "cerium.confidence", &e->confidence);
+    if (!(e->confidence > 0 && e->confidence <= 1)) e->confidence = 0;
+    gguf_get_bool(e->file, "cerium.completes_only", &e->completes_only);
     return CERIUM_OK;
 }
 
@@ -325,8 +351,15 @@ int engine_open_beside(cerium_engine **engine_out, const cerium_engine_config *c
 int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
                        cerium_error *err)
 {
+    cerium_engine_config all;
     if (!engine_out || !config) return error_set(err, CERIUM_ERR_ARGUMENT, "no engine or config");
-    return engine_open_beside(engine_out, config, NULL, err);
+    if (config->size < offsetof(cerium_engine_config, threads) || config->size > CONFIG_BYTES_MAX)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "config.size %zu: cerium_engine_config_defaults() sets it", config->size);
+    set_defaults(&all);
+    memcpy(&all, config, config->size < sizeof all ? config->size : sizeof all);
+    all.size = sizeof all;
+    return engine_open_beside(engine_out, &all, NULL, err);
 }
 
 void cerium_engine_close(cerium_engine **engine)
@@ -363,12 +396,12 @@ void cerium_engine_close(cerium_engine **engine)
     *engine = NULL;
 }
 
-void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
+void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *out, size_t size)
 {
     const engine_counts *c = &e->counts;
     kv_use pages;
     kv_pool_measure(e->pool, &pages);
-    *stats = (cerium_engine_stats){
+    cerium_engine_stats stats = {
         .kv_pages_max = pages.blocks_max,
         .kv_pages_used = pages.held,
         .kv_pages_cached = pages.idle,
@@ -404,18 +437,19 @@ void cerium_engine_measure(const cerium_engine *e, cerium_engine_stats *stats)
         .draft_model_ns = e->draft ? atomic_load(&e->draft->ns) : 0,
     };
     for (int i = 0; i < DRAFT_SOURCES; i++) {
-        stats->drafted_tokens += atomic_load(&c->drafted[i]);
-        stats->accepted_tokens += atomic_load(&c->accepted[i]);
+        stats.drafted_tokens += atomic_load(&c->drafted[i]);
+        stats.accepted_tokens += atomic_load(&c->accepted[i]);
     }
     for (int i = 0; i < CERIUM_CLASSES; i++) {
-        stats->running[i] = atomic_load(&c->running[i]);
-        stats->waiting[i] = atomic_load(&c->waiting[i]);
+        stats.running[i] = atomic_load(&c->running[i]);
+        stats.waiting[i] = atomic_load(&c->waiting[i]);
     }
+    engine_hand_over(out, size, &stats, sizeof stats);
 }
 
-void cerium_engine_describe(const cerium_engine *e, cerium_engine_info *info)
+void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *out, size_t size)
 {
-    *info = (cerium_engine_info){
+    cerium_engine_info info = {
         .name = e->name,
         .architecture = model_architecture(e->model),
         .quantization = block_name(model_main_type(e->model)),
@@ -424,6 +458,8 @@ void cerium_engine_describe(const cerium_engine *e, cerium_engine_info *info)
         .chat_form = e->chat.name,
         .fill_in_middle = e->infill.order != INFILL_NONE,
         .pointer = e->pointer,
+        .confidence = e->confidence,
+        .completes_only = e->completes_only,
         .threads = team_n_workers(e->workers),
         .n_vocab = e->n_vocab,
         .n_layers = model_program(e->model)->shape.n_layers,
@@ -432,8 +468,10 @@ void cerium_engine_describe(const cerium_engine *e, cerium_engine_info *info)
         .weights_bytes = model_weights_bytes(e->model),
         .step_bytes = model_step_bytes(e->model),
         .kv_token_bytes = kv_token_bytes(e->pool),
+        .token_bytes_max = tokenizer_drops_bytes(e->tokens) ? 0 : e->token_bytes_max,
         .cache_path = e->cache_path ? e->cache_path : "",
         .draft_model = e->draft ? e->draft->engine->name : "",
         .draft_model_bytes = e->draft ? draft_model_bytes(e->draft) : 0,
     };
+    engine_hand_over(out, size, &info, sizeof info);
 }

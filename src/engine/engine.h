@@ -46,6 +46,7 @@ typedef struct {
     const cerium_sampling *sampling; /* or NULL */
     cerium_step *out;
     uint32_t n_drafts, n_chosen;
+    bool is_broken; /* the logits are not numbers: nothing was chosen */
     draft_source draft_source;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];
     chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
@@ -106,7 +107,8 @@ struct cerium_engine {
     scheduler *_Atomic scheduler; /* NULL before the first request */
     mask_vocabulary *_Atomic vocabulary; /* NULL before the first guide */
     pointer_vocabulary *_Atomic words;   /* the same, of pointers */
-    float pointer;               /* what the file asks for, [0, 1] */
+    float pointer, confidence;   /* what the file asks for, [0, 1] */
+    bool completes_only;
 };
 
 struct cerium_session {
@@ -321,10 +323,14 @@ uint32_t session_draft(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, u
  *   g:      what may be chosen at each place, planned for the drafts; or NULL
  *   script: tokens that are taken in place of what is chosen, or NULL
  *   top:    [n_drafts + 1][n_top] output
- * Returns how many were chosen: 1 more than drafts that agreed. */
+ * Returns how many were chosen: 1 more than drafts that agreed; 0: the logits are no numbers. */
 uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *sampling, guide *g,
                 const float *logits, const int32_t *drafts, uint32_t n_drafts,
                 const int32_t *script, chosen_token *chosen, cerium_logprob *top, uint32_t n_top);
+/* The error of such logits. */
+int engine_broken(const cerium_engine *e, cerium_error *err);
+/* As much of a struct of ours as the caller's, of any version, has room for. */
+void engine_hand_over(void *to, size_t size, const void *from, size_t own);
 
 /* ---- request.c ---- */
 

@@ -46,19 +46,39 @@ struct guide {
 
 /* ---- grammars ---- */
 
-int cerium_grammar_compile(cerium_grammar **out, cerium_grammar_syntax syntax, const char *text,
-                           size_t text_len, cerium_error *err)
+static int compile_grammar(cerium_grammar **out, cerium_grammar_syntax syntax, view text,
+                           bool forgives, cerium_error *err)
 {
-    if (!out || !text) return error_set(err, CERIUM_ERR_ARGUMENT, "no grammar or text");
+    if (!out || !text.ptr) return error_set(err, CERIUM_ERR_ARGUMENT, "no grammar or text");
     cerium_grammar *grammar_ = memory_zalloc(1, sizeof *grammar_);
     if (!grammar_) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a grammar");
-    int status = grammar_compile(&grammar_->g, syntax, (view){text, text_len}, err);
+    int status = forgives ? grammar_compile_forgiving(&grammar_->g, syntax, text, err)
+                          : grammar_compile(&grammar_->g, syntax, text, err);
     atomic_init(&grammar_->references, 1);
     if (status)
         memory_free(grammar_);
     else
         *out = grammar_;
     return status;
+}
+
+int cerium_grammar_compile(cerium_grammar **out, cerium_grammar_syntax syntax, const char *text,
+                           size_t text_len, cerium_error *err)
+{
+    return compile_grammar(out, syntax, (view){text, text_len}, false, err);
+}
+
+int cerium_grammar_compile_forgiving(cerium_grammar **out, cerium_grammar_syntax syntax,
+                                     const char *text, size_t text_len, cerium_error *err)
+{
+    return compile_grammar(out, syntax, (view){text, text_len}, true, err);
+}
+
+const char *cerium_grammar_left_out(const cerium_grammar *of, size_t i)
+{
+    size_t at = 0;
+    for (; of && at < of->g->notes_len && i > 0; i--) at += strlen(of->g->notes + at) + 1;
+    return of && at < of->g->notes_len ? of->g->notes + at : NULL;
 }
 
 static void drop(cerium_grammar *of)

@@ -1,9 +1,11 @@
 /* plan.c - who takes part in the next pass.
  *
  * The best class that can do anything has the pass: all of its next tokens, then pieces of its
- * prompts, as long as the pass is short.  Next tokens of lower classes ride along where they cost
- * next to nothing, their prompts wait.  Within a class the tenant goes first that got least, within
- * a tenant the request that waits longest since its last pass. */
+ * prompts, as long as the pass is short.  Lower classes may take a sixteenth of the time: next
+ * tokens of theirs ride along, and short pieces of their prompts take a turn, as long as what they
+ * added to earlier passes, by the clock, is within that.  So nobody starves, and nobody is slowed
+ * down by more.  Within a class the tenant goes first that got least, within a tenant the request
+ * that waits longest since its last pass. */
 #include "engine/scheduler.h"
 
 #include "base/memory.h"
@@ -13,7 +15,11 @@ enum {
     SHARED_ROWS_MIN = 4, /* rows that are worth waiting a pass for: fewer cost next to nothing */
 };
 
+static const double LOWER_SHARE = 1.0 / 16;  /* of the time: what lower classes may add */
+static const double LOWER_CREDIT_NS_MAX = PLAN_PROMPT_NS_MIN; /* they do not save up more */
 static const double RIDERS_COST_MAX = 1.1;  /* of the pass without them */
+static const double RIDERS_EXCESS_MAX = 0.25; /* of it, when it was measured: half as many then */
+static const double SLOWNESS_WEIGHT = 0.1;
 static const float DRAFTS_COST_MAX = 1.25f; /* of the pass without them, where others share it */
 
 static int goes_before(const void *a, const void *b)
@@ -181,7 +187,7 @@ static bool fits_another(const scheduler *p) { return p->n_plan < ENGINE_STREAMS
 /* Put what is left of s into the pass, where that is little and fits. */
 static void add_end(scheduler *p, cerium_session *s, bool is_alone)
 {
-    if (!can_run(s) || !is_at_its_end(s)) return;
+    if (s->planned || !can_run(s) || !is_at_its_end(s)) return;
     uint32_t n = s->n_tokens - s->n_computed;
     if (n <= 1 || n - 1 <= p->engine->batch_tokens_max - p->n_more) add(p, s, n, is_alone);
 }
@@ -201,11 +207,11 @@ static uint32_t rows_of_piece(uint32_t need, uint32_t left, uint32_t most)
 }
 
 /* Pieces of prompts, in order, as long as the pass stays short. */
-static void add_prompts(scheduler *p, cerium_session **of, uint32_t n)
+static void add_prompts(scheduler *p, cerium_session **of, uint32_t n, double prompt_ns_max)
 {
     const cerium_engine *e = p->engine;
     uint32_t most = e->batch_tokens_max - p->n_more; /* a pass has so many rows beyond one each */
-    uint32_t rows = cost_rows_within(&e->cost, p->prompt_ns_max, p->n_rows + most);
+    uint32_t rows = cost_rows_within(&e->cost, prompt_ns_max, p->n_rows + most);
     uint32_t left = rows > p->n_rows ? rows - p->n_rows : 0;
     if (left > PROMPT_ROWS_STEP) left -= left % PROMPT_ROWS_STEP;
     if (left < PROMPT_ROWS_MIN) left = PROMPT_ROWS_MIN;
@@ -221,12 +227,12 @@ static void add_prompts(scheduler *p, cerium_session **of, uint32_t n)
     }
 }
 
-/* Next tokens of lower classes, while the pass lasts hardly longer for them. */
+/* Next tokens of lower classes, while the pass should last hardly longer for them. */
 static void add_riders(scheduler *p, cerium_session **of, uint32_t n)
 {
     const cost_model *cost = &p->engine->cost;
     double most = RIDERS_COST_MAX * cost_estimate(cost, p->n_rows);
-    for (uint32_t i = 0; i < n && fits_another(p); i++) {
+    for (uint32_t i = 0; i < n && fits_another(p) && p->n_plan - p->n_own < p->riders_max; i++) {
         uint32_t rows = p->n_rows + 1;
         bool is_known = cost_is_known(cost, rows);
         if (is_known ? cost_estimate(cost, rows) > most : rows > RIDERS_UNKNOWN_MAX) return;
@@ -234,19 +240,71 @@ static void add_riders(scheduler *p, cerium_session **of, uint32_t n)
     }
 }
 
+/* Where the requests of one class end that begin at `at`; they are sorted. */
+static uint32_t end_of_class(const scheduler *p, uint32_t at)
+{
+    uint32_t end = at, class_ = p->active[at]->request->class_;
+    while (end < p->n_active && p->active[end]->request->class_ == class_) end++;
+    return end;
+}
+
+/* A short piece of a prompt of a lower class, each of those in turn: higher ones that keep coming
+ * would starve it.  False when none waits. */
+static bool add_starved(scheduler *p, uint32_t first)
+{
+    uint32_t begins[CERIUM_CLASSES], n = 0, before = p->n_plan;
+    if (p->lower_credit_ns < 0) return false;
+    for (uint32_t at = first; at < p->n_active; at = end_of_class(p, at)) begins[n++] = at;
+    for (uint32_t i = 0; i < n && p->n_plan == before; i++) {
+        uint32_t at = begins[(p->n_passes + i) % n];
+        add_prompts(p, p->active + at, end_of_class(p, at) - at, PLAN_PROMPT_NS_MIN);
+    }
+    return p->n_plan > before;
+}
+
 void plan_make(scheduler *p)
 {
-    p->n_plan = p->n_rows = p->n_more = p->n_drafts = p->n_logits = 0;
+    p->n_plan = p->n_rows = p->n_more = p->n_drafts = p->n_logits = p->n_own = p->n_own_rows = 0;
+    p->is_for_starved = false;
     for (uint32_t i = 0; i < p->n_active; i++) {
         request *r = p->active[i]->request;
         r->tenant_served = p->shares[r->share].served;
     }
     qsort(p->active, p->n_active, sizeof(cerium_session *), goes_before);
     for (uint32_t at = 0, end; at < p->n_active && p->n_plan == 0; at = end) {
-        uint32_t class_ = p->active[at]->request->class_;
-        for (end = at; end < p->n_active && p->active[end]->request->class_ == class_;) end++;
+        end = end_of_class(p, at);
         add_next(p, p->active + at, end - at);
-        add_prompts(p, p->active + at, end - at);
-        if (p->n_plan > 0) add_riders(p, p->active + end, p->n_active - end);
+        p->n_own = p->n_plan, p->n_own_rows = p->n_rows;
+        p->is_for_starved = end < p->n_active && add_starved(p, end);
+        if (!p->is_for_starved) {
+            add_prompts(p, p->active + at, end - at, p->prompt_ns_max);
+            p->n_own = p->n_plan, p->n_own_rows = p->n_rows;
+        }
+        if (p->n_plan > 0 && p->lower_credit_ns >= 0)
+            add_riders(p, p->active + end, p->n_active - end);
     }
+}
+
+double plan_estimate(const scheduler *p, uint32_t n_rows)
+{
+    return n_rows ? p->slowness * cost_estimate(&p->engine->cost, n_rows) : 0;
+}
+
+/* The cost model knows rows, not how far they look back; passes of one class say what that makes of
+ * late, so a pass with others in it can be compared with one without them. */
+void plan_account(scheduler *p, double ns)
+{
+    double own_ns = plan_estimate(p, p->n_own_rows);
+    uint32_t n_lower = p->n_plan - p->n_own;
+    if (n_lower == 0) {
+        double ratio = own_ns > 0 ? ns / own_ns : 1;
+        p->slowness *= 1 + SLOWNESS_WEIGHT * ((ratio < 2 ? ratio : 2) - 1); /* 2: was disturbed */
+        own_ns = ns;
+    } else {
+        bool is_much = ns - own_ns > RIDERS_EXCESS_MAX * own_ns;
+        if (is_much && !p->is_for_starved) p->riders_max = n_lower / 2 + 1;
+        else if (p->riders_max < ENGINE_STREAMS_MAX) p->riders_max++;
+    }
+    p->lower_credit_ns += LOWER_SHARE * own_ns - (ns - own_ns);
+    if (p->lower_credit_ns > LOWER_CREDIT_NS_MAX) p->lower_credit_ns = LOWER_CREDIT_NS_MAX;
 }

@@ -101,10 +101,10 @@ void cerium_session_poll(cerium_session *s, cerium_event *event)
     r->is_viewed = true;
 }
 
-void cerium_session_usage(const cerium_session *s, cerium_usage *usage)
+void cerium_session_usage_sized(const cerium_session *s, cerium_usage *out, size_t size)
 {
     uint64_t duration = atomic_load(&s->duration_ns), start = atomic_load(&s->start_ns);
-    *usage = (cerium_usage){
+    cerium_usage usage = {
         .prompt_tokens = atomic_load(&s->prompt_tokens),
         .reused_tokens = atomic_load(&s->reused_tokens),
         .computed_tokens = atomic_load(&s->computed_tokens),
@@ -118,6 +118,7 @@ void cerium_session_usage(const cerium_session *s, cerium_usage *usage)
         .first_token_ns = atomic_load(&s->first_token_ns),
         .duration_ns = duration || !start ? duration : clock_ns() - start,
     };
+    engine_hand_over(out, size, &usage, sizeof usage);
 }
 
 /* ---- start ---- */
@@ -166,6 +167,7 @@ static size_t memory_needed(const cerium_session *s, const cerium_request *q)
     n += (size_t)(EVENT_SLOTS + CERIUM_STEP_TOKENS_MAX) * q->top_logprobs * sizeof(cerium_logprob);
     for (uint32_t i = 0; q->sampling && i < q->sampling->n_stops; i++)
         n += strlen(q->sampling->stops[i]) + 1;
+    if (q->sampling) n += q->sampling->n_biases * sizeof *q->sampling->biases;
     return n;
 }
 
@@ -188,6 +190,7 @@ static request *copy_request(const cerium_session *s, const cerium_request *q)
     r->top_logprobs = q->top_logprobs;
     r->notify = q->notify;
     r->user = q->user;
+    r->notify_prompt = q->notify_prompt;
     r->n_prompt = (uint32_t)(q->n_tokens + (q->resume ? q->resume->n_note : 0));
     r->n_script = (uint32_t)q->n_script;
     r->n_prediction = (uint32_t)prediction_length(s, q);
@@ -202,6 +205,9 @@ static request *copy_request(const cerium_session *s, const cerium_request *q)
     r->chosen_top =
         arena_take(&memory, CERIUM_STEP_TOKENS_MAX * top_bytes, sizeof(cerium_logprob));
     if (q->sampling) r->sampling = *q->sampling;
+    r->sampling.biases = copy(&memory, r->sampling.biases,
+                              r->sampling.n_biases * sizeof *r->sampling.biases,
+                              sizeof(int32_t));
     for (uint32_t i = 0; i < r->sampling.n_stops; i++)
         r->stops[i] = copy(&memory, q->sampling->stops[i], strlen(q->sampling->stops[i]) + 1, 1);
     r->sampling.stops = r->stops;

@@ -41,6 +41,7 @@ struct request {
     void *prediction_index;
     uint32_t n_prompt;
     void (*notify)(void *user);
+    bool notify_prompt;
     void *user;
 
     /* the scheduler's */
@@ -61,6 +62,7 @@ struct request {
     const float *logits;      /* [n_drafts + 1][logits_stride], or NULL */
     uint32_t n_chosen;
     uint32_t n_drawn;         /* of those: chosen by logits; the others are forced, not computed */
+    bool is_broken;           /* its logits are not numbers: nothing was chosen */
     bool is_stuck;            /* after the last of them nothing may follow */
     chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
     cerium_logprob *chosen_top; /* [CERIUM_STEP_TOKENS_MAX][top_logprobs] */

@@ -90,15 +90,16 @@ static bool any_canceled(const scheduler *p)
     return false;
 }
 
-/* Let other threads stop the pass: a higher class, where a prompt is in it, and whoever cancels the
- * request that it is mostly made of. */
+/* Let other threads stop the pass: a higher class, where a prompt is in it or it is not short, and
+ * whoever cancels the request that it is mostly made of. */
 static void open_to_stops(scheduler *p)
 {
     uint32_t class_ = 0;
     atomic_store(&p->stop, false);
+    if (plan_estimate(p, p->n_rows) > PLAN_STOP_NS_MIN) class_ = p->plan[0]->request->class_;
     for (uint32_t i = 0; i < p->n_plan; i++) {
         const request *r = p->plan[i]->request;
-        if (r->n_rows > 1 && r->class_ > class_) class_ = r->class_;
+        if (r->n_rows > 1 && r->class_ > class_ && !p->is_for_starved) class_ = r->class_;
         atomic_store(&p->plan[i]->stops_pass, 2 * (r->n_rows + r->n_drafts) >= p->n_rows);
     }
     atomic_store(&p->pass_class, class_);
@@ -117,9 +118,11 @@ static bool run_rows(scheduler *p)
     open_to_stops(p);
     int status = CERIUM_ERR_CANCELED;
     bool is_late = atomic_load(&p->submitted) || any_canceled(p);
+    uint64_t start = clock_ns();
     if (!is_late) status = engine_run(p->engine, p->n_rows, &p->stop);
     close_to_stops(p);
     if (status == CERIUM_OK) {
+        plan_account(p, (double)(clock_ns() - start));
         if (has_prompt && p->prompt_ns_max < PLAN_PROMPT_NS_MAX) p->prompt_ns_max *= 2;
         return true;
     }
@@ -134,6 +137,7 @@ static bool run_rows(scheduler *p)
 static void commit(scheduler *p, cerium_session *s)
 {
     request *r = s->request;
+    bool grew = false;
     kv_sequence_commit(s->sequence, s->tokens + s->n_computed, r->n_rows);
     s->n_computed += r->n_rows;
     r->last_pass = p->n_passes;
@@ -141,6 +145,7 @@ static void commit(scheduler *p, cerium_session *s)
     if (r->furthest < r->n_prompt && s->n_computed > r->furthest) {
         uint32_t end = s->n_computed < r->n_prompt ? s->n_computed : r->n_prompt;
         atomic_fetch_add(&s->computed_tokens, end - r->furthest);
+        grew = true;
     }
     if (s->n_computed > r->furthest) r->furthest = s->n_computed;
     if (!r->prompt_done && s->n_computed >= r->n_prompt) {
@@ -149,6 +154,7 @@ static void commit(scheduler *p, cerium_session *s)
         atomic_store(&s->prompt_ns, clock_ns() - atomic_load(&s->start_ns) -
                                         atomic_load(&s->queue_ns));
     }
+    if (grew && r->notify_prompt && r->notify) r->notify(r->user);
 }
 
 /* ---- choosing tokens: each request is a unit of work for the team ---- */
@@ -187,12 +193,14 @@ static void choose(cerium_session *s, sampler *scratch)
 {
     request *r = s->request;
     r->n_chosen = r->n_drawn = 0;
+    r->is_broken = false;
     if (r->guide && r->n_new == 0 && guide_is_stuck(r->guide)) return;
     r->n_chosen = verify(s, scratch, &r->sampling, r->guide, r->logits, r->drafts, r->n_drafts,
                          r->n_script ? r->script + r->n_new : NULL, r->chosen, r->chosen_top,
                          r->top_logprobs);
     r->n_drawn = r->n_chosen;
-    if (r->guide) follow_guide(s->engine, s);
+    r->is_broken = r->n_chosen == 0;
+    if (r->guide && !r->is_broken) follow_guide(s->engine, s);
 }
 
 static void choose_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
@@ -296,7 +304,10 @@ static void hand_out_all(scheduler *p)
     for (uint32_t i = 0; i < p->n_plan; i++) {
         cerium_session *s = p->plan[i];
         const request *r = s->request;
-        if (samples(s) && r->n_chosen == 0) { /* the guide has no beginning */
+        if (samples(s) && r->is_broken) {
+            keep_logits(p->engine, s, r->logits);
+            finish(p, s, CERIUM_ERR_NUMBERS, CERIUM_STOP_NONE);
+        } else if (samples(s) && r->n_chosen == 0) { /* the guide has no beginning */
             keep_logits(p->engine, s, r->logits);
             finish(p, s, CERIUM_OK, CERIUM_STOP_STUCK);
         } else if (samples(s)) {
@@ -363,9 +374,11 @@ int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err)
     if (!p) return error_set(err, CERIUM_ERR_MEMORY, "no memory for requests");
     p->engine = e;
     p->prompt_ns_max = PLAN_PROMPT_NS_MAX;
+    p->slowness = 1;
+    p->riders_max = ENGINE_STREAMS_MAX;
     p->active = memory_zalloc(e->sessions_max, sizeof(cerium_session *));
     p->shares = memory_zalloc(e->sessions_max, sizeof *p->shares);
-    if (!p->active || !p->shares || pthread_create(&p->thread, NULL, run, p)) {
+    if (!p->active || !p->shares || thread_start(&p->thread, run, p)) {
         p->engine = NULL;
         scheduler_close(&p);
         return error_set(err, CERIUM_ERR_MEMORY, "no memory or thread for requests");

@@ -30,18 +30,32 @@ struct scheduler {
     tenant_share *shares;        /* [sessions_max] */
     double prompt_ns_max;        /* that a pass with a prompt in it should last */
     uint64_t n_passes;
+    /* What lower classes cost those above them (plan_account). */
+    double lower_credit_ns;      /* that they may still take; < 0: they took too much */
+    double slowness;             /* of passes of one class: measured over estimated, a mean */
+    uint32_t riders_max;         /* that may come along */
 
     /* the plan */
     cerium_session *plan[ENGINE_STREAMS_MAX];
     uint32_t n_plan, n_rows, n_logits, n_drafts;
     uint32_t n_more; /* rows beyond one for each: at most batch_tokens_max */
+    uint32_t n_own_rows; /* of n_rows: those of the best class, which come first */
+    uint32_t n_own;      /* of n_plan */
+    bool is_for_starved; /* it has a prompt that higher classes may not stop */
 };
 
 /* ---- plan.c ---- */
 
 enum { PLAN_PROMPT_NS_MAX = 50000000, PLAN_PROMPT_NS_MIN = PLAN_PROMPT_NS_MAX / 16 };
 
+/* A shorter pass of next tokens is not stopped for a better class. */
+enum { PLAN_STOP_NS_MIN = 1000000 };
+
 /* Within a pass: choose who takes part in it, make room for them, and write their rows. */
 void plan_make(scheduler *p);
+/* How long a pass of n_rows should last, as passes of one class do of late; 0 = not known. */
+double plan_estimate(const scheduler *p, uint32_t n_rows);
+/* After a pass of the plan that took ns: charge lower classes what they added to it. */
+void plan_account(scheduler *p, double ns);
 
 #endif

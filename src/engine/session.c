@@ -259,7 +259,7 @@ int session_compute(cerium_session *s, cerium_error *err)
         s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
     while (s->n_computed < s->n_tokens) {
         RETURN_IF(compute_batch(s, s->engine->batch_tokens_max, NULL, &n, err));
-        if (s->step && s->step->n_chosen) break;
+        if (s->step && (s->step->n_chosen || s->step->is_broken)) break;
     }
     return CERIUM_OK;
 }
@@ -332,6 +332,9 @@ static int score(cerium_session *s, float *logprobs, cerium_error *err)
     while (s->n_computed < s->n_tokens) {
         RETURN_IF(compute_batch(s, s->score_tokens_max, s->score_logits, &n, err));
         uint32_t first = s->n_computed - n;
+        for (uint32_t i = 0; i < n; i++)
+            if (!sampler_are_numbers(s->score_logits + i * s->engine->logits_stride, n_vocab))
+                return engine_broken(s->engine, err);
         for (uint32_t i = 0; i < n && first + i + 1 < s->n_tokens; i++)
             logprobs[first + i + 1] =
                 sampler_logprob(s->score_logits + i * s->engine->logits_stride, n_vocab,

@@ -113,6 +113,7 @@ uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *samp
     for (uint32_t i = 0; i <= n_drafts; i++, logits += e->logits_stride) {
         uint32_t n = s->n_tokens + i;
         chosen_token *to = &chosen[i];
+        if (!sampler_are_numbers(logits, e->n_vocab)) return i;
         const float *mixed = session_mix(s, sampling, logits, n);
         /* The choice is made as ever: a script costs what it stands for. */
         const float *tops = mixed == logits ? logits + e->tops_at : NULL;

@@ -88,6 +88,8 @@ void step_choose(cerium_session *s, const float *logits)
     uint32_t before = s->n_tokens;
     c->n_chosen = verify(s, e->samplers[0], c->sampling, s->guide, logits, c->drafts, c->n_drafts,
                          NULL, c->chosen, NULL, 0);
+    c->is_broken = c->n_chosen == 0;
+    if (c->is_broken) return;
     /* Drafts that were right are computed already: all chosen tokens but the last. */
     kv_sequence_commit(s->sequence, s->tokens + before, c->n_chosen - 1);
     append(s, c, c->out);
@@ -113,12 +115,13 @@ static int step_once(cerium_session *s, step_choice *c, cerium_error *err)
         session_begin_answer(s, NULL, 0, NULL);
     s->step = c;
     int status = session_compute(s, err);
-    if (!status && c->n_chosen == 0) { /* the logits were there */
+    if (!status && c->n_chosen == 0 && !c->is_broken) { /* the logits were there */
         thread_turn_take(&e->pass);
         step_choose(s, s->logits);
         thread_turn_give(&e->pass);
     }
     s->step = NULL;
+    if (!status && c->is_broken) status = engine_broken(e, err);
     if (!status && c->out->stop != CERIUM_STOP_NONE) session_recall(s);
     if (!status) c->out->duration_ns = clock_ns() - start;
     return status;
@@ -141,6 +144,7 @@ int cerium_session_step(cerium_session *s, const cerium_sampling *sampling, ceri
     choice.sampling = sampling;
     choice.out = step;
     choice.n_drafts = choice.n_chosen = 0;
+    choice.is_broken = false;
     choice.draft_source = DRAFT_TIMELINE;
     return session_end_call(s, step_once(s, &choice, err));
 }

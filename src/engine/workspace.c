@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/thread.h"
 #include "engine/workspace_files.h"
 
 enum { LOOK_SECONDS_MIN = 2 }; /* between two looks */
@@ -128,15 +129,30 @@ static void map_kept(workspace *w)
     if (block) publish(w, block, size); /* whatever is wrong with it: it is made anew */
 }
 
+/* Whether the file that we would write is one that we made, and the name still stands for it. */
+static bool is_own(int fd, const char *path)
+{
+    struct stat here, there;
+    return !fstat(fd, &here) && !lstat(path, &there) && S_ISREG(here.st_mode) &&
+           here.st_uid == geteuid() && here.st_nlink == 1 && here.st_ino == there.st_ino &&
+           here.st_dev == there.st_dev;
+}
+
 /* Write the index beside its place, and give it the name when it is whole.  0 or an errno. */
 static int keep(workspace *w, const void *block, size_t size)
 {
     char path[sizeof w->path + 4];
     file_make_folders(w->path);
     snprintf(path, sizeof path, "%s.new", w->path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    int fd = open(path, flags, 0600);
     if (fd < 0) return errno;
-    int why = flock(fd, LOCK_EX | LOCK_NB) ? errno : file_lacks_room(fd, size);
+    int why = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
+    if (why == 0 && !is_own(fd, path)) {
+        close(fd);
+        return EPERM; /* and it stays */
+    }
+    if (why == 0) why = file_lacks_room(fd, size);
     if (why == 0 && ftruncate(fd, 0)) why = errno;
     if (why == 0) why = file_write_at(fd, block, size, 0);
     if (why == 0 && rename(path, w->path)) why = errno;
@@ -246,7 +262,7 @@ int workspace_open(workspace **out, const workspace_config *config, cerium_error
     w->user = config->user;
     int status = name_files(w, config, err);
     if (!status) {
-        w->has_thread = open_locks(w) && pthread_create(&w->thread, NULL, run, w) == 0;
+        w->has_thread = open_locks(w) && thread_start(&w->thread, run, w) == 0;
         if (!w->has_thread)
             status = error_set(err, CERIUM_ERR_MEMORY, "no memory or thread for a workspace");
     }

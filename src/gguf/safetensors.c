@@ -1,9 +1,9 @@
 /* safetensors.c - reads the header of a safetensors file. */
 #include "gguf/safetensors.h"
 
-#include <jansson.h>
 #include <math.h>
 
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "gguf/blocks.h"
@@ -123,7 +123,8 @@ int safetensors_parse(safetensors *out, view file, const char *label, cerium_err
         return error_set(err, CERIUM_ERR_FORMAT,
                          "%s: not a safetensors file, or cut short; download it again", label);
     json_t *root =
-        json_loadb(file.ptr + LENGTH_BYTES, (size_t)len, JSON_REJECT_DUPLICATES, &at);
+        json_read((view){file.ptr + LENGTH_BYTES, (size_t)len},
+                  JSON_REJECT_DUPLICATES | JSON_READ_PYTHON, &at);
     if (!json_is_object(root)) {
         json_decref(root);
         return error_set(err, CERIUM_ERR_FORMAT, "%s: its header is no JSON object", label);

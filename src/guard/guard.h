@@ -67,7 +67,11 @@ typedef struct {
     const guard_finding *findings; /* of this call; until the next call with the same worker */
     uint32_t n_findings;
     uint32_t n_judged; /* lines of this call that were parsed and judged; most are not */
-    bool late; /* a line was too much for its bounds and was judged without its tree */
+    bool late;  /* a line was too much for its bounds and was judged without its tree */
+    bool blind; /* a line that rules would have to look at was not, as this build lacks the grammar
+                   of its language */
+    uint32_t unjudged_line; /* of the stream, from 1: the first that was either */
+    guard_language language; /* of the text that came last */
 } guard_result;
 
 typedef struct guard guard;
@@ -80,10 +84,10 @@ typedef struct guard_stream guard_stream;
 int guard_open(guard **out, const char *folder, cerium_error *err)
     __attribute__((warn_unused_result));
 void guard_close(guard **g);
-/* Languages whose grammar this build lacks: they are read for secrets and by lines only. */
+/* A language whose grammar this build lacks is read for secrets and by lines only; what else its
+ * rules would have to look at makes a result blind. */
 bool guard_has_grammar(guard_language language);
-/* The names of those that have none, with commas; "" when all have one.  For people: such languages
- * are read for secrets and by lines only. */
+/* The names of those that have none, with commas; "" when all have one.  For people. */
 void guard_lacks(char *out, size_t size);
 uint32_t guard_n_rules(const guard *g);
 
@@ -93,7 +97,8 @@ void guard_worker_close(guard_worker **w);
 
 typedef struct {
     guard_form form;
-    guard_language language; /* GUARD_TEXT: found from what is written */
+    guard_language language; /* GUARD_TEXT: found from what is written, unless: */
+    bool is_text;            /* it is text, whatever it quotes */
     bool allow_comments;     /* a comment with a reason suppresses: files yes, models no */
 } guard_stream_config;
 
@@ -124,7 +129,12 @@ const char *guard_weakness_name(uint32_t kind);
 /* By name ("python", "js", "c++") or by a file's path; GUARD_TEXT when unknown. */
 guard_language guard_language_named(view name);
 guard_language guard_language_of_path(view path);
+/* Is a file of such a name data, configuration or prose, by the end of its name?  Its language is
+ * not to be looked for: what it quotes is not its own. */
+bool guard_path_is_text(view path);
 const char *guard_language_name(guard_language language);
+/* Is it code of a language that has no rules, such as Rust?  It is read for secrets only. */
+bool guard_path_is_other_code(view path);
 
 /* Run the tests that stand beside the rules; each failure is one line to out.  Returns how many
  * failed, or a negative status. */

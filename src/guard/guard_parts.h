@@ -23,7 +23,8 @@ struct guard_worker {
     char window[GUARD_WINDOW_BYTES + WINDOW_CLOSERS + 64];
     guard_finding findings[GUARD_FINDINGS_MAX];
     uint32_t n_findings, n_judged;
-    bool late;
+    bool late, blind;
+    uint32_t unjudged_line; /* of the first that was either */
 };
 
 typedef struct {

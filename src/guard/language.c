@@ -42,6 +42,41 @@ guard_language guard_language_of_path(view path)
     return guard_language_named((view){path.ptr + at, path.len - at});
 }
 
+bool guard_path_is_text(view path)
+{
+    static const char *const ends[] = {
+        "yaml", "yml", "json", "jsonl", "ndjson", "json5", "toml", "ini", "cfg", "conf",
+        "properties", "env", "csv", "tsv", "txt", "text", "md", "markdown", "rst", "adoc", "tex",
+        "log", "xml",
+        "svg", "css", "scss", "less", "sql", "lock", "sum", "mod", "proto", "diff", "patch", "po",
+        "1", "3", "5", "7", "8", "gitignore", "editorconfig",
+    };
+    size_t at = path.len;
+    while (at && path.ptr[at - 1] != '.' && path.ptr[at - 1] != '/') at--;
+    view end = {path.ptr + at, path.len - at};
+    if (!at || path.ptr[at - 1] == '/') return false;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (strlen(ends[i]) == end.len && !strncasecmp(ends[i], end.ptr, end.len)) return true;
+    return false;
+}
+
+bool guard_path_is_other_code(view path)
+{
+    static const char *const others[] = {
+        "asm", "bash", "clj",   "cs",  "d",  "dart", "erl", "ex",  "exs",   "f90", "fish", "fs",
+        "groovy", "hs", "jl",   "kt",  "kts", "lua", "m",   "ml",  "mm",    "nim", "pas",  "pl",
+        "pm",  "ps1",  "r",     "rs",  "s",  "scala", "sh", "sol", "swift", "vb",  "zig",  "zsh",
+    };
+    size_t at = path.len;
+    while (at && path.ptr[at - 1] != '.' && path.ptr[at - 1] != '/') at--;
+    if (!at || path.ptr[at - 1] == '/') return false;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (strlen(others[i]) == path.len - at &&
+            !strncasecmp(others[i], path.ptr + at, path.len - at))
+            return true;
+    return false;
+}
+
 const char *guard_language_name(guard_language language)
 {
     static const char *const list[GUARD_LANGUAGES] = {"text", "python", "javascript", "typescript",

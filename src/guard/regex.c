@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 
-enum { STEPS_MAX = 100000, PAIRS = 4 };
+enum { STEPS_MAX = 100000, PAIRS = 4, HEAP_KB_MAX = 4096 };
 
 int regex_scratch_open(regex_scratch *s)
 {
@@ -14,6 +14,7 @@ int regex_scratch_open(regex_scratch *s)
         return CERIUM_ERR_MEMORY;
     }
     pcre2_set_match_limit(s->limits, STEPS_MAX);
+    pcre2_set_heap_limit(s->limits, HEAP_KB_MAX);
     return CERIUM_OK;
 }
 

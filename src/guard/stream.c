@@ -155,6 +155,14 @@ static bool is_at(const guard_stream *s, uint32_t i, uint32_t begin, uint32_t sh
     return s->deferred[i].where.begin + shift == begin;
 }
 
+/* why: the worker's late or blind. */
+static void note_unjudged(guard_stream *s, bool *why, uint32_t line)
+{
+    guard_worker *w = s->worker;
+    if (!w->late && !w->blind) w->unjudged_line = line;
+    *why = true;
+}
+
 /* What waits is decided if what it waits for is there; finally, as nothing more comes or the window
  * moves on, by what there is. */
 static void decide_deferred(guard_stream *s, bool finally)
@@ -164,7 +172,7 @@ static void decide_deferred(guard_stream *s, bool finally)
     if (!s->n_deferred) return;
     view window = window_of(s, &shift);
     bool judged = judge_window(j, s->language, window, 0, finally, NULL, 0);
-    s->worker->late |= !judged && finally;
+    if (!judged && finally) note_unjudged(s, &s->worker->late, s->deferred[0].line.line);
     for (uint32_t i = 0; i < s->n_deferred; i++) {
         bool waits = !finally && (!judged || j->n_deferred == JUDGE_DEFERRED_MAX);
         for (uint32_t k = 0; judged && k < j->n_deferred && !waits; k++)
@@ -191,7 +199,7 @@ static void judge_tree(guard_stream *s)
     }
     s->worker->n_judged++;
     if (!judge_window(j, s->language, window, s->held + shift, false, holes, n)) {
-        s->worker->late = true;
+        note_unjudged(s, &s->worker->late, s->map[0].line);
         return;
     }
     s->alias = j->alias;
@@ -332,9 +340,12 @@ static void judge_held(guard_stream *s, bool whole)
     woken woke;
     literals_scan(&s->g->literals[s->language], s->worker->scratch, text, &woke);
     judge_text_rules(s, &woke, text, from);
-    if (guard_has_grammar(s->language) && (woke.tree || s->watch || s->alias)) {
+    bool wanted = woke.tree || s->watch || s->alias;
+    if (wanted && guard_has_grammar(s->language)) {
         judge_tree(s);
         s->watch = lexer_n_parens(&s->lexer) > 0;
+    } else if (wanted && s->language != GUARD_TEXT) {
+        note_unjudged(s, &s->worker->blind, s->map[0].line);
     }
     commit(s, whole);
 }
@@ -382,10 +393,18 @@ static bool prose_ends(const guard_stream *s, char c)
     return (c == ' ' || c == '\t') && !view_starts(line, VIEW("-----"));
 }
 
+/* As much is held as a line may have: of its text, or, where escapes are longer than what they say,
+ * of the stream. */
+static bool holds_enough(const guard_stream *s, uint64_t at)
+{
+    uint32_t n = s->n - s->held;
+    return n == GUARD_LINE_BYTES_MAX || (n && at - s->map[0].at >= GUARD_LINE_BYTES_MAX);
+}
+
 static void push_byte(void *arg, char c, uint64_t at, bool fresh)
 {
     guard_stream *s = arg;
-    if (s->n - s->held == GUARD_LINE_BYTES_MAX) judge_held(s, false);
+    if (holds_enough(s, at)) judge_held(s, false);
     if (s->n == 0) s->in_php = c != '<';
     s->map[s->n - s->held] = (place){at, s->line, fresh};
     s->text[s->n++] = c;
@@ -408,7 +427,7 @@ static void begin_call(guard_stream *s, guard_worker *w)
 {
     s->worker = w;
     w->n_findings = w->n_judged = 0;
-    w->late = false;
+    w->late = w->blind = false;
 }
 
 static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
@@ -420,7 +439,10 @@ static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
                              .findings = w->findings,
                              .n_findings = w->n_findings,
                              .n_judged = w->n_judged,
-                             .late = w->late};
+                             .late = w->late,
+                             .blind = w->blind,
+                             .unjudged_line = w->unjudged_line,
+                             .language = s->language};
     s->worker = NULL;
 }
 
@@ -434,7 +456,7 @@ int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_con
     s->line = 1;
     unwrap_sink sink = sink_of_none;
     sink.arg = s;
-    unwrap_begin(&s->unwrap, config->form, config->language, &sink);
+    unwrap_begin(&s->unwrap, config->form, config->language, !config->is_text, &sink);
     *out = s;
     return CERIUM_OK;
 }

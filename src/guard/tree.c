@@ -3,10 +3,17 @@
 
 #include <ctype.h>
 
-/* The window bounds a parse: 8 KB take a millisecond or two in the slowest grammar.  This is the
- * last resort against a grammar that runs away; it goes by the clock, so it must never decide
- * otherwise, also not on a machine that is stopped for a while. */
-enum { PARSE_US_MAX = 10000000 };
+/* The window bounds a parse: 8 KB take a millisecond or two in the slowest grammar, thirty where it
+ * is no text of it.  This is the last resort against a grammar that runs away; it goes by the
+ * processor time of this thread, so that it never decides otherwise, also not on a busy machine or
+ * one that is stopped for a while. */
+enum { PARSE_S_MAX = 10, SLICE_US = 1000000 };
+
+static time_t thread_seconds(void)
+{
+    struct timespec used;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) ? 0 : used.tv_sec;
+}
 
 int tree_open(tree *t)
 {
@@ -121,9 +128,11 @@ static void parse(void *arg)
 {
     tree *t = arg;
     TSParser *parser = ts_parser_new();
-    ts_parser_set_timeout_micros(parser, PARSE_US_MAX);
+    ts_parser_set_timeout_micros(parser, SLICE_US);
+    const time_t end = thread_seconds() + PARSE_S_MAX;
     TSTree *parsed = NULL;
-    if (ts_parser_set_language(parser, role_grammar(t->language)))
+    bool known = ts_parser_set_language(parser, role_grammar(t->language));
+    while (known && !parsed && thread_seconds() < end) /* it goes on where a slice ended */
         parsed = ts_parser_parse_string(parser, NULL, t->parsed, (uint32_t)t->text.len);
     if (!parsed || !flatten(t, ts_tree_root_node(parsed))) t->n = 0;
     if (parsed) ts_tree_delete(parsed);

@@ -11,11 +11,12 @@ static void set_mode(unwrap *u, int mode, guard_language language, bool detect,
     to->segment(to->arg, language, detect);
 }
 
-void unwrap_begin(unwrap *u, guard_form form, guard_language language, const unwrap_sink *to)
+void unwrap_begin(unwrap *u, guard_form form, guard_language language, bool detect,
+                  const unwrap_sink *to)
 {
     *u = (unwrap){.form = form};
     set_mode(u, form == GUARD_CODE ? UNWRAP_PLAIN : UNWRAP_PROSE, language,
-             form == GUARD_CODE && language == GUARD_TEXT, to);
+             detect && form == GUARD_CODE && language == GUARD_TEXT, to);
 }
 
 uint64_t unwrap_held(const unwrap *u)
@@ -63,7 +64,9 @@ static view fence_info(unwrap *u)
 
 static guard_language path_language(view path)
 {
-    while (path.len && strchr(" \t\r\"", path.ptr[path.len - 1])) path.len--;
+    const char *tab = memchr(path.ptr, '\t', path.len); /* a date follows */
+    if (tab) path.len = (size_t)(tab - path.ptr);
+    while (path.len && strchr(" \r\"", path.ptr[path.len - 1])) path.len--;
     return guard_language_of_path(path);
 }
 
@@ -134,11 +137,15 @@ static void step_prose(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
         bool diff = view_equal(info, VIEW("diff")) || view_equal(info, VIEW("patch"));
         language = guard_language_named(info);
         set_mode(u, diff ? UNWRAP_DIFF : UNWRAP_FENCED, language, !language && !info.len, to);
-    } else if (begins_diff(line)) {
+    } else if (begins_diff(line) || (u->after_old && view_starts(line, VIEW("+++ ")))) {
         u->fence = 0;
+        u->after_old = false;
         header_names(line, &language);
         set_mode(u, UNWRAP_DIFF, language, false, to);
-    } else begin_line(u);
+    } else {
+        u->after_old = view_starts(line, VIEW("--- ")); /* as `diff -u old new` begins */
+        begin_line(u);
+    }
 }
 
 /* Is head, so far, the beginning of the closing fence? */
@@ -148,6 +155,7 @@ static bool may_close(const unwrap *u)
     if (!u->fence) return false;
     if (u->fence == '<') {
         view head = {u->head, u->n_head}, mark = VIEW("</parameter>");
+        if (u->n_head == UNWRAP_HEAD_BYTES) return false;
         return head.len < mark.len ? view_starts(mark, head) : view_starts(head, mark);
     }
     while (at < u->n_head && (u->head[at] == ' ' || u->head[at] == '\t')) at++;
@@ -220,6 +228,16 @@ static void end_header(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
     else begin_line(u);
 }
 
+/* A header is withheld until its line ends, for what it names.  One that is longer than a path is
+ * text like any other: it is judged, and released. */
+static void keep_header(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
+{
+    keep_head(u, c, at);
+    if (u->n_head < UNWRAP_HEAD_BYTES && at - u->head_at[0] < UNWRAP_HEAD_BYTES) return;
+    send_head(u, to, 0, true);
+    u->line = LINE_CODE;
+}
+
 static void step_diff(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
     if (u->line == LINE_HEAD) {
@@ -236,7 +254,7 @@ static void step_diff(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
         to->byte(to->arg, c, at, u->line == LINE_CODE);
     if (u->line == LINE_DROPPED) u->n_sent = u->n_head;
     if (c != '\n') {
-        if (u->line == LINE_HEADER) keep_head(u, c, at);
+        if (u->line == LINE_HEADER) keep_header(u, c, at, to);
     } else if (u->line == LINE_HEADER) end_header(u, c, at, to);
     else begin_line(u);
 }

@@ -3,9 +3,10 @@
 #ifndef GUARD_UNWRAP_H
 #define GUARD_UNWRAP_H
 
+#include "base/limits.h"
 #include "guard/guard.h"
 
-enum { UNWRAP_HEAD_BYTES = 128, UNWRAP_DEPTH = 64 };
+enum { UNWRAP_HEAD_BYTES = GUARD_LINE_BYTES_MAX, UNWRAP_DEPTH = 64 };
 
 /* What the bytes are for. */
 typedef struct {
@@ -37,10 +38,13 @@ typedef struct {
     /* a turn */
     char before;      /* the last byte of its line that is no blank; 0 */
     bool in_json, in_value;
+    bool after_old; /* the last line of prose may be the first one of a diff */
     uint64_t escape_at;
 } unwrap;
 
-void unwrap_begin(unwrap *u, guard_form form, guard_language language, const unwrap_sink *to);
+/* detect: where code is of no language that is known, it is looked for. */
+void unwrap_begin(unwrap *u, guard_form form, guard_language language, bool detect,
+                  const unwrap_sink *to);
 void unwrap_step(unwrap *u, char c, uint64_t at, const unwrap_sink *to);
 /* What was withheld comes out. */
 void unwrap_finish(unwrap *u, const unwrap_sink *to);

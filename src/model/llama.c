@@ -15,9 +15,10 @@ void build_llama(builder *b)
         s->routing = STEP_ROUTE_SOFTMAX_TOP;
         s->routing_scale = 1;
     }
+    uint32_t window = build_u32_or(b, "attention.sliding_window", 0, 1 << 24, 0);
     build_embed(b);
     for (uint32_t layer = 0; !b->status && layer < s->n_layers; layer++) {
-        build_attention(b, layer, 0);
+        build_attention(b, layer, window);
         if (s->n_experts)
             build_experts_ffn(b, layer, "blk.%u.ffn_norm.weight");
         else

@@ -86,7 +86,7 @@ double bandwidth_read(size_t bytes_wanted, uint32_t n_threads, uint32_t n_runs)
                                     .cpu = cpus[started % n_cpus], .n_runs = n_runs,
                                     .n_threads = n_threads, .arrived = &arrived,
                                     .bytes_per_s = speeds[started]};
-        if (pthread_create(&threads[started], NULL, read_runs, &readers[started])) break;
+        if (thread_start(&threads[started], read_runs, &readers[started])) break;
     }
     /* Those that were started would wait for the others for ever: let them through. */
     if (started < n_threads) atomic_store(&arrived, UINT32_MAX / 2);

@@ -7,7 +7,9 @@
 #include "programs/bandwidth.h"
 #include "programs/bench_parallel.h"
 #include "programs/options.h"
+#include "programs/output.h"
 #include "programs/replay_edits.h"
+#include "programs/terminal.h"
 
 static const char help[] =
     "usage: cerium bench [OPTIONS]\n\n"
@@ -83,7 +85,7 @@ static double since(uint64_t start) { return (double)(clock_ns() - start) / 1e9;
 
 static void note(const char *what)
 {
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
+    progress_show("%s%s", what, *what ? " ..." : "");
 }
 
 static void measure_machine(bench *b)
@@ -302,12 +304,13 @@ static void print_text(const bench *b)
            b->first_token_s);
 }
 
-static void print_json(const bench *b)
+static int print_json(const bench *b, cerium_error *err)
 {
     const cerium_engine_info *i = &b->info;
     json_t *all = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-        "model", i->name, "architecture", i->architecture, "type", i->quantization, "cpu", i->cpu,
+        "{s:o, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+        "model", json_name(i->name), "architecture", i->architecture, "type", i->quantization,
+        "cpu", i->cpu,
         "kv", i->kv_type, "threads", (int)i->threads, "parameters", (json_int_t)i->n_parameters,
         "weights_bytes", (json_int_t)i->weights_bytes, "token_bytes", (json_int_t)b->token_bytes,
         "read_l2_1", b->read_l2[0], "read_l2_all", b->read_l2[1], "read_l3_1", b->read_l3[0],
@@ -328,10 +331,8 @@ static void print_json(const bench *b)
         json_object_set_new(all, "parallel_tokens_per_s", json_real(b->parallel_speed));
     }
     json_object_update(all, speeds);
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    printf("\n");
     json_decref(speeds);
-    json_decref(all);
+    return output_json(all, JSON_INDENT(2), err);
 }
 
 /* Edits instead of all else. */
@@ -365,7 +366,7 @@ int program_bench(int argc, char **argv)
     if (optind < argc) return usage_error("bench", "'%s' is not an option", argv[optind]);
     if (b.replay.path) return replay(&b);
     int status = measure(&b, &err);
-    if (!status && b.o.json) print_json(&b);
+    if (!status && b.o.json) status = print_json(&b, &err);
     if (!status && !b.o.json) print_text(&b);
     cerium_session_close(&b.session);
     cerium_engine_close(&b.engine);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "programs/generate.h"
+#include "programs/output.h"
+#include "programs/terminal.h"
 #include "protocol/hole.h"
 
 static const char help[] =
@@ -71,7 +73,8 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_LINES:
         return option_u32(value, 0, 100000, &c->lines);
     case OWN_CONTEXT:
-        if (c->n_context == CONTEXT_FILES_MAX) return false;
+        if (c->n_context == CONTEXT_FILES_MAX)
+            return option_wants("given at most %d times", CONTEXT_FILES_MAX);
         c->context_paths[c->n_context++] = value;
         return true;
     case OWN_NO_HEALING:
@@ -204,6 +207,15 @@ static int keep_text(void *user, view text, cerium_error *err)
     return c->hole.end ? GENERATE_ENOUGH : CERIUM_OK;
 }
 
+/* A line that went round is half a line: nobody wants it in a file, nor the break before it. */
+static void give_up_broken(completion *c)
+{
+    const size_t broken = hole_broken(&c->hole);
+    if (!broken || broken > c->out.len) return;
+    c->out.len -= broken;
+    while (c->out.len && strchr(" \t\r\n", c->out.ptr[c->out.len - 1])) c->out.len--;
+}
+
 static void keep_logprob(void *user, const watch_token *token)
 {
     completion *c = user;
@@ -241,16 +253,16 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
     return generate(session, engine, &order, g, err);
 }
 
-static void print_json(const completion *c, const generation *g)
+static int print_json(const completion *c, const generation *g, cerium_error *err)
 {
-    json_t *text = json_stringn(c->out.len ? c->out.ptr : "", is_held_back(c) ? 0 : c->out.len);
-    if (!text) text = json_string(""); /* not UTF-8 */
+    json_t *text = json_text((view){c->out.ptr, is_held_back(c) ? 0 : c->out.len});
     const char *stop = g->new_tokens < c->o.n_tokens ? "lines" : "tokens";
     if (c->hole.end) stop = hole_end_name(c->hole.end);
     else if (g->guarded) stop = "guard";
     else if (g->stop != CERIUM_STOP_NONE) stop = stop_name(g->stop);
     json_t *all =
-        json_pack("{s:s, s:i, s:i, s:o, s:s, s:i, s:i, s:f, s:f}", "file", c->path, "line",
+        json_pack("{s:o, s:i, s:i, s:o, s:s, s:i, s:i, s:f, s:f}", "file", json_name(c->path),
+                  "line",
                   (int)c->line, "column", (int)c->column, "text", text, "stop", stop,
                   "prompt_tokens", (int)g->prompt_tokens, "tokens", (int)g->new_tokens,
                   "first_token_ms", (double)g->first_ns / 1e6, "tokens_per_second",
@@ -259,15 +271,20 @@ static void print_json(const completion *c, const generation *g)
         json_object_set_new(all, "confidence", json_real(confidence(c)));
         json_object_set_new(all, "held_back", json_boolean(is_held_back(c)));
     }
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    printf("\n");
-    json_decref(all);
+    return output_json(all, JSON_INDENT(2), err);
+}
+
+/* Any bytes: a file's may have a NUL. */
+static void print_text(const completion *c)
+{
+    write_view((view){c->out.ptr, c->out.len}, stdout);
+    fputs("\n", stdout);
 }
 
 /* A few lines around the hole, the completion in bold on a terminal. */
 static void print_in_place(const completion *c)
 {
-    bool bold = isatty(STDOUT_FILENO);
+    bool bold = terminal_colors(stdout);
     size_t from = c->at, to = c->at;
     for (int n = 0; from > 0 && (c->text.ptr[from - 1] != '\n' || ++n < SHOW_LINES);) from--;
     for (int n = 0; to < c->text.len && (c->text.ptr[to] != '\n' || ++n < SHOW_LINES);) to++;
@@ -301,16 +318,17 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
     if (!status) status = fill(c, session, engine, tokens, n, &g, err);
     if (!status && hole_finish(&c->hole, &c->out))
         status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
+    give_up_broken(c);
     hole_close(&c->hole);
     if (!status && c->o.json)
-        print_json(c, &g);
+        status = print_json(c, &g, err);
     else if (!status && is_held_back(c))
         fprintf(stderr, "held back: confidence %.3f, under %.3f\n", confidence(c),
                 c->confidence_min);
     else if (!status && c->show)
         print_in_place(c);
     else if (!status)
-        printf("%.*s\n", (int)c->out.len, c->out.len ? c->out.ptr : "");
+        print_text(c);
     if (!status && !c->quiet) print_generation(&g, stderr);
     cerium_session_close(&session);
     memory_free(tokens);

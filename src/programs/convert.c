@@ -6,6 +6,7 @@
 
 #include "programs/options.h"
 #include "programs/programs.h"
+#include "programs/terminal.h"
 
 static const char help[] =
     "usage: cerium convert [OPTIONS] FOLDER OUT.gguf\n\n"
@@ -34,15 +35,17 @@ static bool take_own(void *arg, int val, const char *value)
     switch (val) {
     case OWN_TYPE:
         c->convert.type = &c->type;
-        return block_type_of_name(view_of(value), &c->type);
-    case OWN_PRE: c->convert.pre = value; return *value && strlen(value) < 64;
+        return option_type(value, &c->type);
+    case OWN_PRE:
+        c->convert.pre = value;
+        return (*value && strlen(value) < 64) || option_wants("a name of 1 to 63 bytes");
     default: return false;
     }
 }
 
 static void show(size_t done, size_t n, const char *name)
 {
-    fprintf(stderr, "\r\033[K%zu of %zu  %s", done + 1, n, name);
+    progress_show("%zu of %zu  %s", done + 1, n, name);
 }
 
 int program_convert(int argc, char **argv)
@@ -59,9 +62,9 @@ int program_convert(int argc, char **argv)
     if (argc - optind != 2) return usage_error("convert", "name a FOLDER and OUT");
     c.convert.folder = argv[optind];
     c.convert.out = argv[optind + 1];
-    if (isatty(STDERR_FILENO)) c.convert.progress = show;
+    if (progress_is_shown()) c.convert.progress = show;
     int status = convert_model(&c.convert, &err);
-    if (c.convert.progress) fprintf(stderr, "\r\033[K");
+    if (c.convert.progress) progress_clear();
     if (status) return failed(&err);
     if (!stat(c.convert.out, &st))
         fprintf(stderr, "%s: %s\n", c.convert.out, human_bytes(size, (double)st.st_size));

@@ -338,3 +338,16 @@ int download_file(const download *d, cerium_error *err)
     curl_easy_cleanup(p.easy);
     return status;
 }
+
+int download_check(const char *path, const char *sha256, cerium_error *err)
+{
+    char got[SHA_DIGITS + 1];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
+    bool read = hash_file(fd, got);
+    close(fd);
+    if (!read) return error_set(err, CERIUM_ERR_MEMORY, "no memory to check %s", path);
+    if (strcasecmp(got, sha256) == 0) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_FORMAT, "%s is there already, and is another file: SHA-256 "
+                     "%s, not %s; remove it, or give --to FILE", path, got, sha256);
+}

@@ -18,4 +18,7 @@ typedef struct {
  * come. */
 CERIUM_CHECKED int download_file(const download *d, cerium_error *err);
 
+/* Has a whole file that SHA-256?  CERIUM_ERR_FORMAT: another; CERIUM_ERR_IO. */
+CERIUM_CHECKED int download_check(const char *path, const char *sha256, cerium_error *err);
+
 #endif

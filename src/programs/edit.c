@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "programs/apply.h"
 #include "programs/generate.h"
+#include "programs/output.h"
 #include "protocol/diff.h"
 #include "protocol/edit_answer.h"
 
@@ -66,6 +67,7 @@ typedef struct {
 static bool take_own(void *arg, int val, const char *value)
 {
     edit *e = arg;
+    uint32_t which;
     switch (val) {
     case OWN_APPLY: e->apply = true; return true;
     case OWN_QUIET: e->quiet = true; return true;
@@ -73,9 +75,9 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_HUNKS: return option_u32(value, 1, DIFF_LINES_MAX, &e->hunks_max);
     case OWN_LINES: return option_u32(value, 1, DIFF_LINES_MAX, &e->lines_max);
     case OWN_FORM:
-        e->form = !strcmp(value, "blocks") ? FORM_BLOCKS : FORM_WHOLE;
-        if (!strcmp(value, "auto")) e->form = FORM_AUTO;
-        return e->form != FORM_WHOLE || !strcmp(value, "whole");
+        if (!option_word(value, "auto, blocks, whole", &which)) return false;
+        e->form = (edit_form)which; /* in this order */
+        return true;
     default: return false;
     }
 }
@@ -339,19 +341,16 @@ static int print_json(const edit *e, const diff *d, cerium_error *err)
     diff_print(d, e->path, out);
     fclose(out);
     diff_count(d, &added, &removed);
-    json_t *shown = json_stringn(text, len);
-    if (!shown) shown = json_null(); /* not UTF-8 */
+    json_t *shown = json_text((view){text, len});
     json_t *all = json_pack(
-        "{s:s, s:s, s:b, s:i, s:i, s:i, s:o, s:i, s:i, s:i, s:f}", "file", e->path, "form",
+        "{s:o, s:s, s:b, s:i, s:i, s:i, s:o, s:i, s:i, s:i, s:f}", "file", json_name(e->path),
+        "form",
         e->form == FORM_WHOLE ? "whole" : "blocks", "applied", (int)e->apply, "hunks",
         (int)diff_hunks(d), "lines_added", (int)added, "lines_removed", (int)removed, "diff", shown,
         "prompt_tokens", (int)e->g.prompt_tokens, "reused_tokens", (int)e->g.reused_tokens,
         "tokens", (int)e->g.new_tokens, "first_token_ms", (double)e->g.first_ns / 1e6);
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    printf("\n");
-    json_decref(all);
     memory_release(text);
-    return CERIUM_OK;
+    return output_json(all, JSON_INDENT(2), err);
 }
 
 /* The lines that the edit adds are judged, with those around them; others are not its concern. */

@@ -2,6 +2,7 @@
 #include <jansson.h>
 
 #include "programs/eval_run.h"
+#include "programs/output.h"
 #include "programs/programs.h"
 
 static const char help[] =
@@ -69,9 +70,12 @@ static bool take_own(void *arg, int val, const char *value)
     case OWN_TOKENS: return option_u32(value, 1, 1 << 24, &e->run.n_likeliest);
     case OWN_WINDOW: return option_u32(value, 2 * LINE_TOKENS, 1 << 24, &e->run.window);
     case OWN_PRECISION:
-        return option_f64(value, 0, 1, &e->precision) && e->precision > 0;
+        return (option_f64(value, 0, 1, &e->precision) && e->precision > 0) ||
+               option_wants("a number above 0, up to 1");
     case OWN_ANSWERS: e->answers = value; return true;
-    case OWN_SEED: return parse_u64(view_of(value), &e->run.seed);
+    case OWN_SEED:
+        return parse_u64(view_of(value), &e->run.seed) ||
+               option_wants("a whole number, 0 to %llu", (unsigned long long)UINT64_MAX);
     default: return false;
     }
 }
@@ -192,11 +196,12 @@ static json_t *report_json(evaluation *e)
     for (eval_form f = EVAL_PREFIX; f < EVAL_FORMS; f++)
         if (e->results[0].results[f])
             json_object_set_new(confidence, form_names[f], confidence_json(e, f));
-    json_t *out = json_pack("{s:s, s:s, s:i, s:i, s:o, s:o}", "model", options_model(&e->o), "set",
-                            e->set_path, "documents", (int)e->set.n, "window", (int)e->run.window,
+    json_t *out = json_pack("{s:o, s:o, s:i, s:i, s:o, s:o}", "model",
+                            json_name(options_model(&e->o)), "set", json_name(e->set_path),
+                            "documents", (int)e->set.n, "window", (int)e->run.window,
                             "languages", languages, "confidence", confidence);
     if (e->against) {
-        json_object_set_new(out, "against", json_string(e->against));
+        json_object_set_new(out, "against", json_name(e->against));
         json_object_set_new(out, "agreement", json_real(agreement(e)));
     }
     return out;
@@ -274,7 +279,7 @@ static int write_answers(const evaluation *e, cerium_error *err)
             if (!e->results[0].results[form]) continue;
             const eval_result *r = &e->results[0].results[form][i];
             json_t *line = json_pack(
-                "{s:s, s:I, s:s, s:o, s:o, s:f, s:b}", "task_id", d->path, "at",
+                "{s:o, s:I, s:s, s:o, s:o, s:f, s:b}", "task_id", json_name(d->path), "at",
                 (json_int_t)t->begin, "form", form_names[form], "answer",
                 text_json(r->text, r->len), "expected",
                 text_json(d->text + t->begin, t->end - t->begin), "confidence",
@@ -284,7 +289,9 @@ static int write_answers(const evaluation *e, cerium_error *err)
             json_decref(line);
         }
     }
-    return fclose(f) ? error_set(err, CERIUM_ERR_IO, "%s: cannot write it", e->answers) : CERIUM_OK;
+    bool bad = ferror(f);
+    bad |= fclose(f) != 0;
+    return bad ? error_set(err, CERIUM_ERR_IO, "%s: cannot write it", e->answers) : CERIUM_OK;
 }
 
 /* ---- running ---- */
@@ -326,12 +333,8 @@ static int run(evaluation *e, cerium_error *err)
     if (e->answers) RETURN_IF(write_answers(e, err));
     json_t *report = report_json(e);
     if (!report) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the report");
-    if (e->o.json) {
-        json_dumpf(report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-        printf("\n");
-    } else {
-        print_text(e, report);
-    }
+    if (e->o.json) return output_json(report, JSON_INDENT(2) | JSON_REAL_PRECISION(6), err);
+    print_text(e, report);
     json_decref(report);
     return CERIUM_OK;
 }

@@ -1,5 +1,6 @@
 /* eval_run.c - bits a byte, lines, and likeliest tokens of one model. */
 #include "programs/eval_run.h"
+#include "programs/terminal.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ cerium_session_config eval_session_config(void)
 
 static void show(const char *what, size_t done, size_t n)
 {
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K%s %zu of %zu", what, done, n);
+    progress_show("%s %zu of %zu", what, done, n);
 }
 
 /* ---- bits a byte ---- */
@@ -259,7 +260,7 @@ int eval_run_model(eval_run *run, const eval_set *set, const eval_options *o,
     if (!status) status = score_documents(&r);
     if (!status) status = run_tasks(&r);
     if (!status && o->n_likeliest) status = note_likeliest(&r);
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    progress_clear();
     memory_free(r.logprobs);
     if (status) eval_run_close(run);
     return status;

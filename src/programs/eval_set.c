@@ -4,9 +4,9 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <jansson.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "programs/eval_stats.h"
 
 enum {
@@ -156,7 +156,7 @@ static int read_lines(eval_set *set, const char *path, cerium_error *err)
         number++;
         if (eval_stripped((view){all.ptr + at, end - at}).len == 0) continue;
         snprintf(where, sizeof where, "%s:%zu", path, number);
-        json_t *line = json_loadb(all.ptr + at, end - at, 0, &why);
+        json_t *line = json_read((view){all.ptr + at, end - at}, 0, &why);
         status = json_is_object(line)
                      ? add_line(set, line, where, err)
                      : error_set(err, CERIUM_ERR_FORMAT, "%s: no JSON object", where);

@@ -4,9 +4,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "programs/output.h"
+
 static cerium_session *_Atomic interrupted_session;
 static thread_bell *_Atomic interrupted_bell;
 static _Atomic bool interrupted;
+static struct sigaction before; /* who had Ctrl-C */
 
 static void on_interrupt(int number)
 {
@@ -25,7 +28,7 @@ static void take_interrupts(cerium_session *session, thread_bell *bell)
     atomic_store(&interrupted, false);
     atomic_store(&interrupted_session, session);
     atomic_store(&interrupted_bell, bell);
-    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGINT, &action, &before);
 }
 
 void interrupt_cancels(cerium_session *session) { take_interrupts(session, NULL); }
@@ -34,7 +37,7 @@ bool interrupt_came(void) { return atomic_load(&interrupted); }
 
 void interrupt_restore(void)
 {
-    signal(SIGINT, SIG_DFL);
+    sigaction(SIGINT, &before, NULL);
     atomic_store(&interrupted_session, NULL);
     atomic_store(&interrupted_bell, NULL);
 }
@@ -55,8 +58,8 @@ typedef struct {
 int generate_to_file(void *user, view text, cerium_error *err)
 {
     write_view(text, user);
-    if (fflush(user)) return error_set(err, CERIUM_ERR_IO, "cannot write the output");
-    return CERIUM_OK;
+    if (user == stdout) return output_flush(err);
+    return fflush(user) ? error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer") : 0;
 }
 
 static int write_text(answer *a, view text, cerium_error *err)
@@ -172,6 +175,7 @@ int generate(cerium_session *session, const cerium_engine *engine, const generat
     g->reused_tokens = sync.tokens_reused;
     g->prompt_ns = clock_ns() - a.start;
     if (!status) status = guarding_watch(order->guarding, &a.watch, how, err);
+    if (!status && order->echo.len) status = write_text(&a, order->echo, err);
     if (!status) status = step_loop(&a, err);
     interrupt_restore();
     if (a.watch) g->discarded_tokens = (uint32_t)watch_measure(a.watch).n_discarded;

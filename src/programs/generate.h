@@ -36,6 +36,7 @@ typedef struct {
     guarding *guarding;              /* on or off, and what the answer is: */
     guard_form form;
     guard_language language;
+    view echo; /* written before the answer, when nothing can be wrong with the request any more */
     view before;                     /* GUARD_CODE: the code that stands before it */
 } generation_order;
 

@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "programs/scan.h"
+#include "programs/terminal.h"
 
 enum { PIECE_BYTES = 512 }; /* that are read at once: findings have room for one call */
 
@@ -31,7 +33,7 @@ int guarding_open(guarding *g, const options *o, cerium_error *err)
                               "CERIUM_RULES, or give --guard off");
         return CERIUM_OK;
     }
-    g->reading = !pthread_create(&g->thread, NULL, read_rules, g);
+    g->reading = !thread_start(&g->thread, read_rules, g);
     if (!g->reading) read_rules(g);
     return CERIUM_OK;
 }
@@ -74,7 +76,7 @@ void guarding_tell(guarding *g, const watch_finding *findings, uint32_t n)
 {
     static const char *const deeds[] = {
         [WATCH_CORRECTED] = "corrected", [WATCH_WARNED] = "weak", [WATCH_BLOCKED] = "ended before"};
-    bool dim = isatty(STDERR_FILENO);
+    bool dim = terminal_colors(stderr);
     for (uint32_t i = 0; i < n; i++) {
         const watch_finding *f = &findings[i];
         g->n_corrected += f->deed == WATCH_CORRECTED;
@@ -88,13 +90,28 @@ void guarding_tell(guarding *g, const watch_finding *findings, uint32_t n)
     }
 }
 
+/* As an answer's watch does: held, or told. */
+static int judge_unjudged(guarding *g, const guard_result *r, const char *name, const char *fate,
+                          cerium_error *err)
+{
+    watch_action action = (watch_action)g->policy.action[WATCH_KINDS_MAX - 1];
+    char why[128] = "was too much for the watchdog";
+    if (r->blind)
+        snprintf(why, sizeof why, "was not judged: this build has no grammar for %s",
+                 guard_language_name(r->language));
+    if (action == WATCH_BLOCK && !g->policy.opens_late)
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "%s %s: line %u %s (--guard-late open lets it pass)", name, fate,
+                         r->unjudged_line, why);
+    if (action != WATCH_OFF && !g->quiet)
+        fprintf(stderr, "%s: line %u %s\n", name, r->unjudged_line, why);
+    return CERIUM_OK;
+}
+
 static int judge(guarding *g, const guard_result *r, const char *name, const char *fate,
                  cerium_error *err)
 {
-    if (r->late && !g->policy.opens_late)
-        return error_set(err, CERIUM_ERR_FORMAT,
-                         "%s %s: a line was too much for the watchdog (--guard-late open lets it "
-                         "pass)", name, fate);
+    if (r->late || r->blind) RETURN_IF(judge_unjudged(g, r, name, fate, err));
     for (uint32_t i = 0; i < r->n_findings; i++) {
         const guard_finding *f = &r->findings[i];
         watch_action action = watch_policy_action(&g->policy, f);

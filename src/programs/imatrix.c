@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "gguf/write.h"
 #include "programs/options.h"
+#include "programs/terminal.h"
 
 static const char help[] =
     "usage: cerium imatrix [OPTIONS] TEXT OUT.gguf\n\n"
@@ -95,9 +96,9 @@ static int run_windows(imatrix *m, cerium_session *session, const int32_t *token
         RETURN_IF(cerium_session_score(session, tokens + at, len, logprobs, err));
         m->n_windows++;
         if (m->out_of_memory) return error_set(err, CERIUM_ERR_MEMORY, "no memory for sums");
-        if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K%zu of %zu tokens", at + len, n);
+        progress_show("%zu of %zu tokens", at + len, n);
     }
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    progress_clear();
     return CERIUM_OK;
 }
 

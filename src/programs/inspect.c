@@ -7,9 +7,10 @@
 #include "base/memory.h"
 #include "gguf/gguf.h"
 #include "programs/options.h"
+#include "programs/output.h"
 #include "programs/residency.h"
+#include "tokenizer/chat.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -21,8 +22,9 @@ enum {
 };
 
 typedef struct {
+    options o;
     const char *model;
-    bool json, tensors, values, plan;
+    bool tensors, values, plan;
     uint32_t context, threads; /* of the plan; 0 = the model's, the machine's */
     uint32_t kv_value_bytes;
 } inspect_options;
@@ -36,6 +38,7 @@ enum { FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, FIM_ROLES };
 typedef struct {
     const gguf_file *file;
     view name, arch, tokenizer, pre, chat_template;
+    const char *chat_form; /* "" where it is none that cerium knows */
     uint64_t n_parameters, weight_bytes, step_bytes;
     uint64_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_experts, n_used, context, n_vocab;
     type_share shares[BLOCK_TYPE_END];
@@ -46,30 +49,6 @@ typedef struct {
 static const char *const fim_names[FIM_ROLES] = {"prefix", "suffix", "middle"};
 
 /* ---- text that is fit to print ---- */
-
-/* Length of the valid UTF-8 sequence at p[n], 0 when there is none; *code is its character. */
-static size_t utf8_at(const uint8_t *p, size_t n, uint32_t *code)
-{
-    static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = 0;
-    if (p[0] < 0x80)
-        len = 1;
-    else if (p[0] >> 5 == 0x06)
-        len = 2;
-    else if (p[0] >> 4 == 0x0e)
-        len = 3;
-    else if (p[0] >> 3 == 0x1e)
-        len = 4;
-    if (len == 0 || len > n) return 0;
-    uint32_t c = len == 1 ? p[0] : p[0] & (0x7fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        if (p[i] >> 6 != 2) return 0;
-        c = c << 6 | (p[i] & 63);
-    }
-    if (c < min[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return 0;
-    *code = c;
-    return len;
-}
 
 /* text on standard output, at most n_max bytes of it, with nothing that moves a terminal. */
 static void print_text(view text, size_t n_max)
@@ -191,6 +170,17 @@ static void find_fim(facts *f)
     }
 }
 
+/* As the engine would find it; a file without a vocabulary that can be read has none. */
+static const char *find_chat_form(const gguf_file *file)
+{
+    tokenizer *vocabulary = NULL;
+    cerium_error err;
+    if (tokenizer_open(&vocabulary, file, &err)) return "";
+    const char *name = chat_detect(vocabulary).name;
+    tokenizer_close(&vocabulary);
+    return name;
+}
+
 static facts facts_of(const gguf_file *file)
 {
     facts f = {.file = file};
@@ -212,6 +202,7 @@ static facts facts_of(const gguf_file *file)
     f.n_vocab = f.tokens ? f.tokens->n_items : arch_number(&f, "vocab_size");
     count_tensors(&f);
     find_fim(&f);
+    f.chat_form = find_chat_form(file);
     return f;
 }
 
@@ -264,6 +255,11 @@ static void print_tokenizer(const facts *f)
         printf("yes, %zu bytes\n", f->chat_template.len);
     else
         printf("none\n");
+    print_label("chat form");
+    if (*f->chat_form)
+        printf("%s\n", f->chat_form);
+    else
+        printf(f->chat_template.len ? "none that cerium knows\n" : "none\n");
     print_label("fill in middle");
     if (f->fim[FIM_PREFIX] < 0 || f->fim[FIM_SUFFIX] < 0) {
         printf("no tokens for it\n");
@@ -372,25 +368,6 @@ static void print_values(const gguf_file *file)
 }
 
 /* ---- as JSON ---- */
-
-/* text as a JSON string; bytes that are no UTF-8 become U+FFFD. NULL when memory runs out. */
-static json_t *json_text(view text)
-{
-    json_t *out = json_stringn(text.ptr ? text.ptr : "", text.len);
-    uint32_t code;
-    if (out) return out;
-    bytes clean = {.max = SIZE_MAX};
-    const uint8_t *p = (const uint8_t *)text.ptr;
-    int status = CERIUM_OK;
-    for (size_t i = 0; i < text.len && !status;) {
-        size_t len = utf8_at(p + i, text.len - i, &code);
-        status = len ? bytes_append(&clean, p + i, len) : bytes_append(&clean, "\xef\xbf\xbd", 3);
-        i += len ? len : 1;
-    }
-    if (!status) out = json_stringn(clean.ptr ? clean.ptr : "", clean.len);
-    bytes_free(&clean);
-    return out;
-}
 
 static json_t *json_number(uint64_t n)
 {
@@ -512,7 +489,7 @@ static void json_set_numbers(json_t *to, const facts *f)
 static json_t *json_of(const facts *f, const inspect_options *o)
 {
     json_t *root = json_object();
-    json_object_set_new(root, "path", json_text(view_of(gguf_path(f->file))));
+    json_object_set_new(root, "path", json_name(gguf_path(f->file)));
     json_object_set_new(root, "name", json_text(f->name));
     json_object_set_new(root, "architecture", json_text(f->arch));
     json_set_numbers(root, f);
@@ -520,6 +497,8 @@ static json_t *json_of(const facts *f, const inspect_options *o)
     json_object_set_new(root, "tokenizer", json_text(f->tokenizer));
     json_object_set_new(root, "tokenizer_pre", json_text(f->pre));
     json_object_set_new(root, "chat_template", json_boolean(f->chat_template.len > 0));
+    json_object_set_new(root, "chat_form",
+                        *f->chat_form ? json_string(f->chat_form) : json_null());
     json_object_set_new(root, "fill_in_middle", json_fim(f));
     if (o->tensors) json_object_set_new(root, "tensors", json_tensors(f->file));
     if (o->values) json_object_set_new(root, "values", json_values(f->file));
@@ -528,102 +507,86 @@ static json_t *json_of(const facts *f, const inspect_options *o)
 
 /* ---- the command line ---- */
 
-static void print_help(void)
+static const char help[] =
+    "usage: cerium inspect [OPTIONS] [MODEL]\n\n"
+    "Say what a model file holds, and with --plan where it will live on this machine.  MODEL is a\n"
+    "GGUF file, the first of a split set, or the name of a model that was pulled; also those that\n"
+    "cerium cannot run.\n\n"
+    "  -m, --model MODEL  the same (default: CERIUM_MODEL, else the bundled one)\n"
+    "      --tensors      list every tensor: type, shape, bytes\n"
+    "      --values       list the metadata; long arrays are cut\n"
+    "      --plan         measure caches and memory for two seconds: which of them holds the\n"
+    "                     weights and the KV cache, the most tokens/s that allows, and what would\n"
+    "                     be faster\n"
+    "      --context N, --threads N, --kv i8|f16|f32   for the plan\n"
+    "      --json         the same as one JSON object\n\n"
+    "example: cerium inspect model.gguf --tensors\n";
+
+enum { OWN_TENSORS = OPTION_OWN, OWN_VALUES, OWN_PLAN, OWN_CONTEXT, OWN_THREADS, OWN_KV };
+
+static bool take_own(void *arg, int val, const char *value)
 {
-    printf("cerium inspect [-m MODEL] [--json] [--tensors] [--values] [--plan]\n"
-           "Say what a model file holds, and with --plan where it will live on this machine.\n\n"
-           "  -m, --model MODEL  a GGUF file, or the first of a split set; else CERIUM_MODEL,\n"
-           "                     else the bundled model\n"
-           "      --tensors      list every tensor: type, shape, bytes\n"
-           "      --values       list the metadata; long arrays are cut\n"
-           "      --plan         measure caches and memory for two seconds: which of them holds\n"
-           "                     the weights and the KV cache, the most tokens/s that allows, and\n"
-           "                     what would be faster\n"
-           "      --context N, --threads N, --kv i8|f16|f32   for the plan\n"
-           "      --json         the same as one JSON object\n"
-           "  -h, --help         this text\n\n"
-           "Example: cerium inspect -m model.gguf --tensors\n");
+    static const uint32_t kv_bytes[] = {1, 2, 4};
+    inspect_options *o = arg;
+    uint32_t which;
+    switch (val) {
+    case OWN_TENSORS: o->tensors = true; return true;
+    case OWN_VALUES: o->values = true; return true;
+    case OWN_PLAN: o->plan = true; return true;
+    case OWN_CONTEXT: return option_u32(value, 1, 1 << 24, &o->context);
+    case OWN_THREADS: return option_u32(value, 1, 256, &o->threads);
+    case OWN_KV:
+        if (!option_word(value, "i8, f16, f32", &which)) return false;
+        o->kv_value_bytes = kv_bytes[which];
+        return true;
+    default: return false;
+    }
 }
 
-/* 0 to go on, -1 when --help was answered, 2 for bad usage. */
 static int parse_options(inspect_options *o, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"model", required_argument, NULL, 'm'}, {"json", no_argument, NULL, 'j'},
-        {"tensors", no_argument, NULL, 't'},     {"values", no_argument, NULL, 'v'},
-        {"plan", no_argument, NULL, 'P'},        {"context", required_argument, NULL, 'C'},
-        {"threads", required_argument, NULL, 'T'}, {"kv", required_argument, NULL, 'K'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+    static const struct option own[] = {
+        {"tensors", no_argument, NULL, OWN_TENSORS},
+        {"values", no_argument, NULL, OWN_VALUES},
+        {"plan", no_argument, NULL, OWN_PLAN},
+        {"context", required_argument, NULL, OWN_CONTEXT},
+        {"threads", required_argument, NULL, OWN_THREADS},
+        {"kv", required_argument, NULL, OWN_KV},
     };
-    optind = 0; /* main() may have used getopt before */
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, ":m:h", longs, NULL)) != -1;) {
-        /* clang-format off */
-        switch (c) {
-        case 'm': o->model = optarg; break;
-        case 'j': o->json = true; break;
-        case 't': o->tensors = true; break;
-        case 'v': o->values = true; break;
-        case 'P': o->plan = true; break;
-        case 'C':
-        case 'T':
-            if (!option_u32(optarg, 1, c == 'C' ? 1 << 24 : 256,
-                            c == 'C' ? &o->context : &o->threads))
-                return usage_error("inspect", "'%s' is not a number for it", optarg);
-            break;
-        case 'K':
-            o->kv_value_bytes = !strcmp(optarg, "i8")    ? 1
-                                : !strcmp(optarg, "f16") ? 2
-                                : !strcmp(optarg, "f32") ? 4 : 0;
-            if (!o->kv_value_bytes)
-                return usage_error("inspect", "--kv is i8, f16 or f32, not '%s'", optarg);
-            break;
-        case 'h': print_help(); return -1;
-        case ':': return usage_error("inspect", "a value is missing after %s", argv[optind - 1]);
-        default: return usage_error("inspect", "unknown option %s", argv[optind - 1]);
-        }
-        /* clang-format on */
-    }
-    if (optind < argc) return usage_error("inspect", "unexpected argument %s", argv[optind]);
-    o->model = options_model(&(options){.model = o->model});
-    return o->model ? 0 : usage_error("inspect", "-m MODEL is missing");
+    RETURN_IF(options_parse(&o->o, argc, argv, OPTIONS_MODEL | OPTIONS_JSON, own, ARRAY_LEN(own),
+                            take_own, o, help));
+    if (argc - optind > 1) return usage_error("inspect", "one model, not %d", argc - optind);
+    if (optind < argc && o->o.model)
+        return usage_error("inspect", "MODEL and -m exclude each other");
+    if (!o->plan && (o->context || o->threads || o->kv_value_bytes))
+        return usage_error("inspect", "--context, --threads and --kv are of --plan");
+    if (!o->kv_value_bytes) o->kv_value_bytes = 1;
+    if (optind < argc) o->o.model = argv[optind];
+    o->model = options_model(&o->o);
+    return o->model ? 0 : usage_error("inspect", "no model: name one");
 }
 
-static bool print_json(const facts *f, const inspect_options *o)
+static int show(const gguf_file *file, const inspect_options *o, cerium_error *err)
 {
-    json_t *root = json_of(f, o);
-    bool ok = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0;
-    if (ok) printf("\n");
-    json_decref(root);
-    return ok;
+    if (o->plan)
+        return residency_plan(file, o->threads, o->context, o->kv_value_bytes, o->o.json, err);
+    facts f = facts_of(file);
+    if (o->o.json) return output_json(json_of(&f, o), JSON_INDENT(2), err);
+    print_summary(&f);
+    if (o->tensors) print_tensors(file);
+    if (o->values) print_values(file);
+    return CERIUM_OK;
 }
 
 int program_inspect(int argc, char **argv)
 {
-    inspect_options o = {.kv_value_bytes = 1};
-    gguf_file *file;
+    inspect_options o = {.plan = false};
+    gguf_file *file = NULL;
     cerium_error err;
-    int status = parse_options(&o, argc, argv);
-    if (status) return status < 0 ? 0 : status;
-    if (gguf_open(&file, o.model, &err)) return failed(&err);
-    if (o.plan) {
-        status = residency_plan(file, o.threads, o.context, o.kv_value_bytes, o.json, &err);
-        gguf_close(&file);
-        return status ? failed(&err) : 0;
-    }
-    facts f = facts_of(file);
-    bool ok = true;
-    if (o.json)
-        ok = print_json(&f, &o);
-    else {
-        print_summary(&f);
-        if (o.tensors) print_tensors(file);
-        if (o.values) print_values(file);
-    }
+    RETURN_IF(parse_options(&o, argc, argv));
+    int status = options_model_check(o.model, &err);
+    if (!status) status = gguf_open(&file, o.model, &err);
+    if (!status) status = show(file, &o, &err);
     gguf_close(&file);
-    if (fflush(stdout) || ferror(stdout) || !ok) {
-        error_set(&err, CERIUM_ERR_IO, "standard output: cannot write: %s", strerror(errno));
-        return failed(&err);
-    }
-    return 0;
+    return status ? failed(&err) : 0;
 }

@@ -2,6 +2,7 @@
 #include <jansson.h>
 
 #include "programs/machine.h"
+#include "programs/output.h"
 #include "programs/residency.h"
 
 static json_t *json_number(uint64_t n) { return json_integer((json_int_t)n); }
@@ -69,8 +70,5 @@ int residency_plan(const gguf_file *file, uint32_t threads, uint32_t context,
         return CERIUM_OK;
     }
     json_t *root = json_plan(&machine, &m, kv_value_bytes, depth);
-    bool ok = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0;
-    if (ok) printf("\n");
-    json_decref(root);
-    return ok ? CERIUM_OK : error_set(err, CERIUM_ERR_IO, "standard output: cannot write");
+    return output_json(root, JSON_INDENT(2), err);
 }

@@ -6,6 +6,8 @@
 
 #include "programs/accounts.h"
 #include "programs/options.h"
+#include "programs/output.h"
+#include "programs/terminal.h"
 #include "store/key.h"
 
 static const char help[] =
@@ -52,23 +54,30 @@ static json_t *key_json(const store_key *key)
 /* Takes the reference; NULL = out of memory. */
 static int print_json(json_t *object, cerium_error *err)
 {
-    int bad = !object || json_dumpf(object, stdout, JSON_COMPACT);
-    json_decref(object);
-    if (bad) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the output");
-    putchar('\n');
-    return CERIUM_OK;
+    RETURN_IF(output_json(object, JSON_COMPACT, err));
+    return output_flush(err);
 }
 
-static int print_key(const account *a, const store_key *key, const char *text, cerium_error *err)
+/* Before the key is kept: one that nobody could read is not made. */
+static int print_key(void *user, const store_key *key, const char *text, cerium_error *err)
 {
+    const account *a = user;
     if (a->o.json) {
         json_t *object = key_json(key);
         if (object) json_object_set_new(object, "key", json_string(text));
         return print_json(object, err);
     }
     printf("%s\n", text);
+    RETURN_IF(output_flush(err));
     fprintf(stderr, "cerium: key '%s', tier %s; it is shown this once\n", key->name, key->tier);
     return CERIUM_OK;
+}
+
+/* What the store has or has not is no matter of how it was asked for: exit status 1, not 2. */
+static int refused(int status, cerium_error *err)
+{
+    if (status == CERIUM_ERR_ARGUMENT) err->status = CERIUM_ERR_IO;
+    return status;
 }
 
 /* ---- commands: name is NULL where none is taken ---- */
@@ -83,25 +92,26 @@ static int add(account *a, const char *name, cerium_error *err)
         return error_set(err, CERIUM_ERR_ARGUMENT, "there is no tier '%s'%s", a->tier,
                          a->policy ? " in the configuration"
                                    : ": pro, team, batch, or one of --config FILE");
-    RETURN_IF(store_key_add(a->store, name, a->tier, (int64_t)time(NULL), &key, text, err));
-    int status = print_key(a, &key, text, err);
+    const store_key_hearer hearer = {print_key, a};
+    int status = store_key_add(a->store, name, a->tier, (int64_t)time(NULL), &hearer, &key, text,
+                               err);
     OPENSSL_cleanse(text, sizeof text);
-    return status;
+    return refused(status, err);
 }
 
 static int rotate(account *a, const char *name, cerium_error *err)
 {
     store_key key;
     char text[KEY_TEXT_BYTES];
-    RETURN_IF(store_key_rotate(a->store, name, &key, text, err));
-    int status = print_key(a, &key, text, err);
+    const store_key_hearer hearer = {print_key, a};
+    int status = store_key_rotate(a->store, name, &hearer, &key, text, err);
     OPENSSL_cleanse(text, sizeof text);
-    return status;
+    return refused(status, err);
 }
 
 static int revoke(account *a, const char *name, cerium_error *err)
 {
-    RETURN_IF(store_key_revoke(a->store, name, (int64_t)time(NULL), err));
+    RETURN_IF(refused(store_key_revoke(a->store, name, (int64_t)time(NULL), err), err));
     if (a->o.json) return print_json(json_pack("{s:s, s:b}", "name", name, "revoked", 1), err);
     fprintf(stderr, "cerium: key '%s' is revoked\n", name);
     return CERIUM_OK;
@@ -151,11 +161,16 @@ static const struct {
 
 static int run(account *a, int argc, char **argv, cerium_error *err)
 {
+    const char *names[ARRAY_LEN(commands)];
     if (argc < 1) return usage_error("keys", "say add, list, revoke or rotate");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        names[i] = commands[i].name;
         if (strcmp(commands[i].name, argv[0]) != 0) continue;
         if (commands[i].named && argc < 2)
             return usage_error("keys", "%s needs the NAME of a key", argv[0]);
+        if (commands[i].named && !store_key_name_is_good(argv[1]))
+            return usage_error("keys", "'%s' is no name of a key: 1 to %u letters, digits, and "
+                               "-_.@+", argv[1], STORE_LABEL_BYTES_MAX);
         if (argc > 1 + commands[i].named)
             return usage_error("keys", "'%s' is one too many", argv[1 + commands[i].named]);
         int status = CERIUM_OK;
@@ -167,6 +182,8 @@ static int run(account *a, int argc, char **argv, cerium_error *err)
         memory_free(a->policy);
         return status ? failed(err) : 0;
     }
+    const char *near = nearest_name(argv[0], names, ARRAY_LEN(names));
+    if (near) return usage_error("keys", "there is no '%s'; did you mean %s?", argv[0], near);
     return usage_error("keys", "'%s' is none of add, list, revoke and rotate", argv[0]);
 }
 

@@ -1,11 +1,18 @@
 /* main.c - cerium: picks the subcommand. */
 #include "programs/programs.h"
 
+#include <sys/resource.h>
+
 #include "base/base.h"
+#include "base/thread.h"
+#include "programs/output.h"
+#include "programs/terminal.h"
+
+typedef int program_main(int argc, char **argv);
 
 static const struct {
     const char *name;
-    int (*main)(int argc, char **argv);
+    program_main *main;
     const char *what;
 } programs[] = {
     {"serve", program_serve, "serve a model over HTTP and WebSocket, and a page to try it"},
@@ -40,20 +47,88 @@ static int help(FILE *out)
     return 0;
 }
 
-int main(int argc, char **argv)
+/* ---- room on the stack ---- */
+
+typedef struct {
+    program_main *main;
+    int argc;
+    char **argv;
+    int status;
+} program_call;
+
+static void *call_program(void *user)
 {
+    program_call *call = user;
+    call->status = call->main(call->argc, call->argv);
+    return NULL;
+}
+
+/* Where the shell leaves the first thread less stack than ours have (ulimit -s 256), the program
+ * runs in one of those. */
+static int run_program(program_call *call)
+{
+    struct rlimit stack;
+    pthread_t thread;
+    bool is_small = !getrlimit(RLIMIT_STACK, &stack) && stack.rlim_cur < THREAD_STACK_BYTES;
+    if (is_small && !thread_start(&thread, call_program, call))
+        pthread_join(thread, NULL);
+    else
+        call_program(call);
+    return call->status;
+}
+
+static program_main *program_named(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++)
+        if (!strcmp(name, programs[i].name)) return programs[i].main;
+    return NULL;
+}
+
+static int no_program(const char *name)
+{
+    const char *names[ARRAY_LEN(programs)];
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++) names[i] = programs[i].name;
+    const char *near = nearest_name(name, names, ARRAY_LEN(names));
+    if (near)
+        fprintf(stderr, "cerium: there is no command '%s'; did you mean '%s'?\n", name, near);
+    else
+        fprintf(stderr, "cerium: there is no command '%s'; see cerium --help\n", name);
+    return 2;
+}
+
+static int run(int argc, char **argv)
+{
+    static char ask[] = "--help";
+    char *explain[] = {NULL, ask, NULL};
+    const char *first = argc > 1 ? argv[1] : "";
     if (argc < 2) {
         help(stderr);
         return 2;
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+    if (!strcmp(first, "help") && argc == 3 && program_named(argv[2])) {
+        explain[0] = argv[2];
+        return program_named(argv[2])(2, explain);
+    }
+    if (!strcmp(first, "help") && argc > 3) {
+        fprintf(stderr, "cerium: help is of one command at a time\n");
+        return 2;
+    }
+    if (!strcmp(first, "help") && argc > 2) return no_program(argv[2]);
+    if (!strcmp(first, "--help") || !strcmp(first, "-h") || !strcmp(first, "help"))
         return help(stdout);
-    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "version")) {
+    if (!strcmp(first, "--version") || !strcmp(first, "-V") || !strcmp(first, "version")) {
         printf("cerium %s\n", cerium_version());
         return 0;
     }
-    for (size_t i = 0; i < ARRAY_LEN(programs); i++)
-        if (!strcmp(argv[1], programs[i].name)) return programs[i].main(argc - 1, argv + 1);
-    fprintf(stderr, "cerium: there is no command '%s'; see cerium --help\n", argv[1]);
-    return 2;
+    program_main *program = program_named(first);
+    return program ? run_program(&(program_call){program, argc - 1, argv + 1, 0})
+                   : no_program(first);
+}
+
+int main(int argc, char **argv)
+{
+    output_begin();
+    int status = run(argc, argv);
+    /* What `scan` found is no trouble; all others have one way to fail. */
+    return output_finish(status, argc > 1 && !strcmp(argv[1], "scan") ? 2 : 1);
 }

@@ -1,9 +1,13 @@
 /* options.c - options, errors, files and the engine, the same for every program. */
 #include "programs/options.h"
 
+#include <float.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <unistd.h>
 
+#include "programs/output.h"
+#include "programs/terminal.h"
 #include "watch/watch.h"
 
 enum {
@@ -81,13 +85,68 @@ int usage_error(const char *program, const char *format, ...)
 int failed(const cerium_error *err)
 {
     fprintf(stderr, "cerium: %s\n", err->message);
-    return 1;
+    return err->status == CERIUM_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* ---- values ---- */
+
+static char wanted[240]; /* what option_wants() said last; "" for nothing */
+
+bool option_wants(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(wanted, sizeof wanted, format, args);
+    va_end(args);
+    return false;
+}
+
+const char *option_wanted(void) { return wanted; }
+
+bool option_word(const char *value, const char *words, uint32_t *at)
+{
+    const size_t len = strlen(value);
+    uint32_t i = 0;
+    for (const char *word = words; *word; i++) {
+        size_t n = strcspn(word, ",");
+        if (n == len && !memcmp(word, value, n)) {
+            *at = i;
+            return true;
+        }
+        word += n;
+        word += strspn(word, ", ");
+    }
+    return option_wants("one of %s", words);
+}
+
+const char *option_types(void)
+{
+    static char names[200];
+    size_t n = 0;
+    for (uint32_t type = 0; type < BLOCK_TYPE_END && n < sizeof names; type++)
+        if (block_name(type))
+            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "",
+                                  block_name(type));
+    return names;
+}
+
+bool option_type(const char *value, block_type *out)
+{
+    return block_type_of_name(view_of(value), out) || option_wants("one of %s", option_types());
+}
+
+bool option_text(const char *value, const char **out)
+{
+    if (!*value) return option_wants("a text that is not empty");
+    *out = value;
+    return true;
 }
 
 bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out)
 {
     uint64_t n;
-    if (!parse_u64(view_of(value), &n) || n < low || n > high) return false;
+    if (!parse_u64(view_of(value), &n) || n < low || n > high)
+        return option_wants("a whole number, %u to %u", low, high);
     *out = (uint32_t)n;
     return true;
 }
@@ -99,29 +158,44 @@ bool option_bytes(const char *value, uint64_t *out)
     const char *unit = number.len ? strchr(units, number.ptr[number.len - 1]) : NULL;
     uint64_t n, shift = unit ? 10 * (uint64_t)(unit - units + 1) : 0;
     if (unit) number.len--;
-    if (!parse_u64(number, &n) || n == 0 || n > UINT64_MAX >> shift) return false;
+    if (!parse_u64(number, &n) || n == 0 || n > UINT64_MAX >> shift)
+        return option_wants("bytes from 1 on, as in 4096, 512K, 300M, 20G or 1T");
     *out = n << shift;
     return true;
 }
 
 bool option_f64(const char *value, double low, double high, double *out)
 {
-    return parse_f64(view_of(value), out) && *out >= low && *out <= high;
+    double x;
+    if (!parse_f64(view_of(value), &x) || !(x >= low && x <= high))
+        return option_wants("a number, %g to %g", low, high);
+    *out = x;
+    return true;
 }
 
 static bool option_f32(const char *value, double low, double high, float *out)
 {
-    double x;
+    double x = 0;
     if (!option_f64(value, low, high, &x)) return false;
     *out = (float)x;
+    return true;
+}
+
+/* 0 is the likeliest token alone, as the API has it; of cerium_sampling it would be off. */
+static bool option_top_p(const char *value, float *out)
+{
+    if (!option_f32(value, 0, 1, out)) return false;
+    if (*out < FLT_MIN) *out = FLT_MIN;
     return true;
 }
 
 static bool take_guard(options *o, const char *value)
 {
     watch_policy ignored = {0};
-    if (o->n_guard == OPTIONS_GUARDS_MAX || !watch_policy_set(&ignored, view_of(value)))
-        return false;
+    if (o->n_guard == OPTIONS_GUARDS_MAX)
+        return option_wants("given at most %d times", OPTIONS_GUARDS_MAX);
+    if (!watch_policy_set(&ignored, view_of(value)))
+        return option_wants("block, warn or off, or CLASS=WHAT: see cerium(1)");
     o->guard[o->n_guard++] = value;
     return true;
 }
@@ -139,22 +213,25 @@ static bool take_shared(options *o, int val, const char *value)
     case VAL_BATCH: return option_u32(value, 1, 2048, &o->batch);
     case VAL_CPU: o->cpu = value; return true;
     case VAL_KV: o->kv = value; return true;
-    case VAL_KV_DISK: o->kv_disk = value; return *value != 0;
+    case VAL_KV_DISK: return option_text(value, &o->kv_disk);
     case VAL_KV_DISK_MAX: return option_bytes(value, &o->kv_disk_bytes);
     case VAL_NO_CACHE: o->no_cache = true; return true;
     case VAL_NO_SPECULATION: o->no_speculation = true; return true;
-    case VAL_WORKSPACE: o->workspace = value; return *value != 0;
-    case VAL_DRAFT_MODEL: o->draft_model = value; return *value != 0;
+    case VAL_WORKSPACE: return option_text(value, &o->workspace);
+    case VAL_DRAFT_MODEL: return option_text(value, &o->draft_model);
     case VAL_HEAD: o->head = value; return true;
     case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
     case VAL_TOP_K: return option_u32(value, 0, 1 << 24, &s->top_k);
-    case VAL_TOP_P: return option_f32(value, 0, 1, &s->top_p);
+    case VAL_TOP_P: return option_top_p(value, &s->top_p);
     case VAL_MIN_P: return option_f32(value, 0, 0.999999, &s->min_p);
     case VAL_REPEAT: return option_f32(value, 0, 100, &s->repetition_penalty);
-    case VAL_SEED: return parse_u64(view_of(value), &s->seed);
+    case VAL_SEED:
+        return parse_u64(view_of(value), &s->seed) ||
+               option_wants("a whole number, 0 to %llu", (unsigned long long)UINT64_MAX);
     case VAL_STOP:
         if (s->n_stops == CERIUM_STOPS_MAX || !*value || strlen(value) > CERIUM_STOP_BYTES_MAX)
-            return false;
+            return option_wants("1 to %d bytes, given at most %d times", CERIUM_STOP_BYTES_MAX,
+                                CERIUM_STOPS_MAX);
         o->stops[s->n_stops++] = value;
         s->stops = o->stops;
         return true;
@@ -162,10 +239,39 @@ static bool take_shared(options *o, int val, const char *value)
     case VAL_GUARD: return take_guard(o, value);
     case VAL_GUARD_LATE:
         o->guard_late = value;
-        return watch_policy_set_late(&(watch_policy){0}, view_of(value));
-    case VAL_RULES: o->rules = value; return *value != 0;
+        return watch_policy_set_late(&(watch_policy){0}, view_of(value)) ||
+               option_wants("hold or open");
+    case VAL_RULES: return option_text(value, &o->rules);
     default: return false;
     }
+}
+
+/* ---- the command line ---- */
+
+/* What is wrong with an option that getopt_long() does not know: argv[at]. */
+static int unknown_option(const char *program, const char *typed, const struct option *all,
+                          size_t n)
+{
+    const char *names[OPTIONS_MAX], *equals = strchr(typed, '=');
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - typed) : (int)strlen(typed), typed);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = all[i].name;
+        if (equals && !strncmp(name, "--", 2) && !strcmp(name + 2, names[i]))
+            return usage_error(program, "%s takes no value", name);
+    }
+    const char *near = strncmp(name, "--", 2) ? NULL : nearest_name(name + 2, names, n);
+    if (near) return usage_error(program, "option %s is unknown; did you mean --%s?", name, near);
+    return usage_error(program, "option %s is unknown", typed);
+}
+
+static int bad_value(const char *program, const char *value, const char *dashes, const char *name)
+{
+    if (!value) value = "";
+    if (!*wanted && !*value) option_wants("a text that is not empty");
+    if (!*wanted) return usage_error(program, "'%s' is not a value for %s%s", value, dashes, name);
+    return usage_error(program, "'%s' is not a value for %s%s: it takes %s", value, dashes, name,
+                       wanted);
 }
 
 int options_parse(options *o, int argc, char **argv, unsigned groups, const struct option *own,
@@ -189,16 +295,26 @@ int options_parse(options *o, int argc, char **argv, unsigned groups, const stru
          index = -1) {
         if (val == 'h') {
             fputs(help, stdout);
-            exit(0);
+            exit(output_finish(0, EXIT_FAILED));
         }
         if (val == ':') return usage_error(argv[0], "%s needs a value", argv[optind - 1]);
-        if (val == '?') return usage_error(argv[0], "option %s is unknown", argv[optind - 1]);
+        if (val == '?') return unknown_option(argv[0], argv[optind - 1], all, n);
+        wanted[0] = 0;
         bool good = val >= OPTION_OWN ? own_fn(arg, val, optarg) : take_shared(o, val, optarg);
-        if (!good && index >= 0)
-            return usage_error(argv[0], "'%s' is not a value for --%s", optarg, all[index].name);
-        if (!good) return usage_error(argv[0], "'%s' is not a value for -%c", optarg, val);
+        if (!good && index >= 0) return bad_value(argv[0], optarg, "--", all[index].name);
+        if (!good) return bad_value(argv[0], optarg, "-", (char[]){(char)val, 0});
     }
     return 0;
+}
+
+const char *options_near(unsigned groups, const struct option *own, size_t n_own, const char *name)
+{
+    const char *names[OPTIONS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(shared) && n < OPTIONS_MAX; i++)
+        if (groups & shared[i].group) names[n++] = shared[i].option.name;
+    for (size_t i = 0; i < n_own && n < OPTIONS_MAX; i++) names[n++] = own[i].name;
+    return nearest_name(name, names, n);
 }
 
 option_result options_set(options *o, unsigned groups, const struct option *own, size_t n_own,
@@ -215,6 +331,7 @@ option_result options_set(options *o, unsigned groups, const struct option *own,
         if (!strcmp(value, "no")) return OPTION_SET;
         if (strcmp(value, "yes") != 0) return OPTION_BAD;
     }
+    wanted[0] = 0;
     bool good = found->val >= OPTION_OWN ? own_fn(arg, found->val, value)
                                          : take_shared(o, found->val, value);
     return good ? OPTION_SET : OPTION_BAD;
@@ -283,8 +400,50 @@ static void show_progress(void *user, uint64_t done, uint64_t total)
     uint64_t *shown = user, percent = total ? done * 100 / total : 100;
     if (percent == *shown) return;
     *shown = percent;
-    fprintf(stderr, "\r\033[Kloading %3llu %%", (unsigned long long)percent);
-    if (done == total) fprintf(stderr, "\r\033[K");
+    progress_show("loading %3llu %%", (unsigned long long)percent);
+    if (done == total) progress_clear();
+}
+
+size_t model_names(bytes *text, const char **names, size_t n_max)
+{
+    const char *path = shipped_file("models.list");
+    size_t n = 0;
+    *text = (bytes){.max = 1 << 20};
+    if (!path || read_file(path, text, NULL) || bytes_append(text, "\n", 2)) return 0;
+    for (char *line = text->ptr, *end; n < n_max && (end = strchr(line, '\n')); line = end + 1) {
+        size_t len = strcspn(line, " \t\n");
+        if (len == 0 || *line == '#') continue;
+        line[len] = 0; /* `end` is behind it, or is it */
+        names[n++] = line;
+    }
+    return n;
+}
+
+int options_model_check(const char *path, cerium_error *err)
+{
+    enum { NAMES_MAX = 200 };
+    const char *names[NAMES_MAX], *near = NULL;
+    char name[256];
+    bytes text = {0};
+    if (!access(path, F_OK) || errno != ENOENT) return CERIUM_OK; /* who opens it says the rest */
+    if (strchr(path, '/')) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(ENOENT));
+    snprintf(name, sizeof name, "%s", path);
+    char *end = strstr(name, ".gguf");
+    if (end && !end[5]) *end = 0;
+    size_t n = model_names(&text, names, NAMES_MAX), i = 0;
+    while (i < n && strcmp(names[i], name) != 0) i++;
+    if (i == n) near = nearest_name(name, names, n);
+    if (i < n)
+        error_set(err, CERIUM_ERR_IO, "%s is not on this machine: `cerium pull %s` fetches it",
+                  path, name);
+    else if (near)
+        error_set(err, CERIUM_ERR_IO, "%s: no such file, and no model of that name; did you mean "
+                  "`cerium pull %s`?", path, near);
+    else
+        error_set(err, CERIUM_ERR_IO, "%s: no such file, and no short name of a model; see "
+                  "`cerium pull --list`", path);
+    bytes_free(&text);
+    return CERIUM_ERR_IO;
 }
 
 int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err)
@@ -297,6 +456,7 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     if (!config.model_path)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "no model: name one with -m FILE.gguf or CERIUM_MODEL");
+    RETURN_IF(options_model_check(config.model_path, err));
     config.threads = o->threads;
     config.context_tokens_max = o->context;
     config.cpu = o->cpu;
@@ -308,12 +468,13 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.kv_disk_bytes_max = o->kv_disk_bytes;
     config.workspace = o->workspace;
     config.draft_model = o->draft_model ? pulled_model(o->draft_model, draft_path) : NULL;
+    if (config.draft_model) RETURN_IF(options_model_check(config.draft_model, err));
     config.speculation = o->no_speculation ? "off" : NULL;
     config.sessions_max = sessions;
     config.observe = o->observe;
     config.observe_user = o->observe_user;
     if (o->batch) config.batch_tokens_max = o->batch;
-    if (isatty(STDERR_FILENO)) {
+    if (progress_is_shown()) {
         config.progress = show_progress;
         config.progress_user = &shown;
     }

@@ -7,8 +7,10 @@
 
 #include "base/base.h"
 #include "base/memory.h"
+#include "gguf/blocks.h"
 
-enum { EXIT_USAGE = 2, OPTIONS_GUARDS_MAX = 32 };
+/* 1: it could not be done; 2: it was asked for in a way that cannot be. */
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, OPTIONS_GUARDS_MAX = 32 };
 
 typedef struct {
     const char *model;
@@ -51,7 +53,8 @@ enum {
 
 /* Read argv with getopt_long: shared options of groups into *o, the program's own ([n_own], each
  * with a val of its own at or above OPTION_OWN) through own(arg, val, optarg), which returns false
- * for a bad value.  Prints help (and exits the program with 0) for --help.
+ * for a bad value, and says by option_wants() what a good one is.  Prints help (and exits the
+ * program) for --help.
  * Returns 0, or EXIT_USAGE after one line on standard error; optind is at the operands. */
 enum { OPTION_OWN = 1000 };
 typedef bool option_fn(void *arg, int val, const char *value);
@@ -64,15 +67,32 @@ typedef enum { OPTION_SET = 0, OPTION_UNKNOWN = 1, OPTION_BAD = 2 } option_resul
 option_result options_set(options *o, unsigned groups, const struct option *own, size_t n_own,
                           option_fn *own_fn, void *arg, const char *name, const char *value);
 
+/* The option that was probably meant by a name that is none; NULL when none is near. */
+const char *options_near(unsigned groups, const struct option *own, size_t n_own, const char *name);
+
 /* One line on standard error: "cerium NAME: text". Returns EXIT_USAGE. */
 int usage_error(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* One line on standard error for a failed call; returns 1. */
+/* One line on standard error for a failed call.  Returns the exit status: EXIT_USAGE for
+ * CERIUM_ERR_ARGUMENT, else EXIT_FAILED. */
 int failed(const cerium_error *err);
 
+/* What a value should have been, as in "1 to 256": said with the value that was bad.  Returns
+ * false, as the functions below do, which say it themselves. */
+bool option_wants(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What was said so last, since the last option was looked at; "" for nothing. */
+const char *option_wanted(void);
+/* Is it one of the words, of which there are "a, b, c"?  *at: which. */
+bool option_word(const char *value, const char *words, uint32_t *at);
 /* Bytes: a number, or one with K, M, G or T (powers of 1024), from 1 on. */
 bool option_bytes(const char *value, uint64_t *out);
 bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out);
 bool option_f64(const char *value, double low, double high, double *out);
+/* A type of tensors by its name. */
+bool option_type(const char *value, block_type *out);
+/* The names of all, for people.  Not thread-safe. */
+const char *option_types(void);
+/* Any text but an empty one. */
+bool option_text(const char *value, const char **out);
 
 /* A file of models/ in the source tree, or where `make install` put it; NULL when it is not there.
  * Valid until the next call. */
@@ -83,6 +103,11 @@ bool models_path(char *out, size_t size, const char *name);
 /* The model that is named (a file, else one that was pulled), else CERIUM_MODEL, else the bundled
  * one; NULL when there is none. */
 const char *options_model(const options *o);
+/* Is there such a file?  CERIUM_ERR_IO, with what to do: `cerium pull NAME` where it is a short
+ * name of models.list, or one that is near. */
+CERIUM_CHECKED int options_model_check(const char *path, cerium_error *err);
+/* The short names of models.list.  *text owned; names [n_max] borrow it; returns how many. */
+size_t model_names(bytes *text, const char **names, size_t n_max);
 
 /* Open what the options name, with progress on a terminal. */
 int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err);

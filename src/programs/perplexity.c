@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "programs/options.h"
+#include "programs/output.h"
+#include "programs/terminal.h"
 
 static const char help[] =
     "usage: cerium perplexity [OPTIONS] [-f FILE | FILE]\n\n"
@@ -13,6 +15,7 @@ static const char help[] =
     "scored whole), and print perplexity with its standard error, and bits a byte.\n\n"
     "  -m, --model FILE    GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
     "  -f, --file FILE     the text (- for standard input)\n"
+    "  -p, --prompt TEXT   the text itself\n"
     "      --window N      tokens of a window (default 512, at most the context)\n"
     "      --windows N     at most so many windows (default: the whole text)\n"
     "      --json          figures for a program\n"
@@ -62,16 +65,15 @@ static int score_all(perplexity *p, const cerium_engine *engine, cerium_session 
         for (; scored < at + len; scored++)
             count(p, engine, tokens[scored], logprobs[scored - at]);
         p->n_windows++;
-        if (isatty(STDERR_FILENO))
-            fprintf(stderr, "\r\033[K%zu of %zu tokens, perplexity %.3f", scored, n,
+        progress_show("%zu of %zu tokens, perplexity %.3f", scored, n,
                     exp(p->sum / (double)p->n_scored));
         if (p->windows && p->n_windows == p->windows) break;
     }
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    progress_clear();
     return CERIUM_OK;
 }
 
-static void print_result(const perplexity *p)
+static int print_result(const perplexity *p, cerium_error *err)
 {
     double n = (double)p->n_scored, mean = p->sum / n;
     double deviation = sqrt(fmax(0, p->sum_squares / n - mean * mean) / n);
@@ -81,13 +83,11 @@ static void print_result(const perplexity *p)
                                 "standard_error", exp(mean) * deviation, "nats_per_token", mean,
                                 "bits_per_byte", bits, "tokens", (json_int_t)p->n_scored, "bytes",
                                 (json_int_t)p->bytes_scored, "window", (int)p->window);
-        json_dumpf(all, stdout, JSON_INDENT(2));
-        printf("\n");
-        json_decref(all);
-        return;
+        return output_json(all, JSON_INDENT(2), err);
     }
     printf("perplexity %.4f +- %.4f, %.4f bits a byte over %llu tokens in windows of %u\n",
            exp(mean), exp(mean) * deviation, bits, (unsigned long long)p->n_scored, p->window);
+    return CERIUM_OK;
 }
 
 static int run(perplexity *p, const char *path, cerium_engine *engine, cerium_error *err)
@@ -103,17 +103,20 @@ static int run(perplexity *p, const char *path, cerium_engine *engine, cerium_er
         return error_set(err, CERIUM_ERR_ARGUMENT, "--window %u: the context has %u tokens",
                          p->window, info.context_tokens_max);
     cerium_session_config config = {.score_tokens_max = SCORE_TOKENS};
-    int status = read_file(path, &text, err);
+    const size_t n_prompt = p->o.prompt ? strlen(p->o.prompt) : 0;
+    int status = p->o.prompt ? bytes_append(&text, p->o.prompt, n_prompt)
+                             : read_file(path, &text, err);
     if (!status)
         status = encode(engine, (view){text.ptr, text.len}, CERIUM_TOKENIZE_BEGIN, &tokens, &n,
                         err);
     if (!status && n < 2)
-        status = error_set(err, CERIUM_ERR_ARGUMENT, "%s: too short to score", path);
+        status = error_set(err, CERIUM_ERR_ARGUMENT, "%s: too short to score",
+                           p->o.prompt ? "the text" : path);
     if (!status) status = cerium_session_open(&session, engine, &config, err);
     if (!status && !(logprobs = memory_alloc(p->window * sizeof *logprobs)))
         status = error_set(err, CERIUM_ERR_MEMORY, "no memory for scores");
     if (!status) status = score_all(p, engine, session, tokens, n, logprobs, err);
-    if (!status) print_result(p);
+    if (!status) status = print_result(p, err);
     cerium_session_close(&session);
     memory_free(logprobs);
     memory_free(tokens);
@@ -132,7 +135,10 @@ int program_perplexity(int argc, char **argv)
     cerium_engine *engine = NULL;
     RETURN_IF(options_parse(&p.o, argc, argv, OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_JSON,
                             own, ARRAY_LEN(own), take_own, &p, help));
+    if (optind < argc && p.o.prompt_file)
+        return usage_error("perplexity", "FILE and -f exclude each other");
     const char *path = optind < argc ? argv[optind++] : p.o.prompt_file;
+    if (path && p.o.prompt) return usage_error("perplexity", "a text by -p or a file, not both");
     if (!path) path = "-";
     if (optind < argc) return usage_error("perplexity", "one text at a time");
     int status = options_engine(&p.o, &engine, 1, &err);

@@ -2,11 +2,15 @@
 #include "programs/programs.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "programs/download.h"
 #include "programs/options.h"
+#include "programs/terminal.h"
 
 static const char help[] =
     "usage: cerium pull [OPTIONS] NAME|URL\n\n"
@@ -23,7 +27,7 @@ static const char help[] =
     "example: cerium pull qwen2.5-coder-0.5b && cerium run -m qwen2.5-coder-0.5b -p 'def f('\n";
 
 enum { OWN_LIST = OPTION_OWN, OWN_TO, OWN_SHA256, OWN_STALL };
-enum { LIST_BYTES_MAX = 1 << 20, TEXT_BYTES = 4096, SPLITS_MAX = 999 };
+enum { LIST_BYTES_MAX = 1 << 20, TEXT_BYTES = 4096, SPLITS_MAX = 999, NAMES_MAX = 200 };
 
 typedef struct {
     options o;
@@ -46,7 +50,9 @@ static bool take_own(void *arg, int val, const char *value)
     switch (val) {
     case OWN_LIST: p->list = true; return true;
     case OWN_TO: p->to = value; return *value != 0;
-    case OWN_SHA256: p->sha256 = value; return is_sha256(value);
+    case OWN_SHA256:
+        p->sha256 = value;
+        return is_sha256(value) || option_wants("64 hexadecimal digits");
     case OWN_STALL: return option_u32(value, 1, 3600, &p->stall);
     default: return false;
     }
@@ -91,8 +97,13 @@ static int find_name(pull_command *p, const char *wanted, cerium_error *err)
     }
     bytes_free(&all);
     if (p->url[0]) return CERIUM_OK;
-    return error_set(err, CERIUM_ERR_ARGUMENT,
-                     "'%s' is no short name (cerium pull --list) and no http address", wanted);
+    const char *names[NAMES_MAX];
+    const char *near = nearest_name(wanted, names, model_names(&all, names, NAMES_MAX));
+    error_set(err, CERIUM_ERR_ARGUMENT,
+              "'%s' is no short name (cerium pull --list) and no http address%s%s%s", wanted,
+              near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    bytes_free(&all);
+    return CERIUM_ERR_ARGUMENT;
 }
 
 static int print_names(cerium_error *err)
@@ -125,10 +136,10 @@ static void show(uint64_t done, uint64_t total)
 {
     char a[32], b[32];
     if (total)
-        fprintf(stderr, "\r\033[K%s of %s, %llu %%", human_bytes(a, (double)done),
+        progress_show("%s of %s, %llu %%", human_bytes(a, (double)done),
                 human_bytes(b, (double)total), (unsigned long long)(done / (total / 100 + 1)));
     else
-        fprintf(stderr, "\r\033[K%s", human_bytes(a, (double)done));
+        progress_show("%s", human_bytes(a, (double)done));
 }
 
 /* Hugging Face's token goes nowhere else. */
@@ -143,6 +154,54 @@ static const char *token_for(const char *url)
     return token && *token && !strpbrk(token, "\r\n") ? token : NULL;
 }
 
+/* The address that a file came from is an attribute of it, as of those that curl --xattr and wget
+ * write; where the file system has none, a hidden file beside it. */
+static const char origin[] = "user.xdg.origin.url";
+
+static bool address_path(const char *path, char out[TEXT_BYTES + 16])
+{
+    const char *slash = strrchr(path, '/');
+    int n_folder = slash ? (int)(slash + 1 - path) : 0;
+    return snprintf(out, TEXT_BYTES + 16, "%.*s.%s.address", n_folder, path, path + n_folder) <
+           TEXT_BYTES + 16;
+}
+
+/* Without it the file is one of whose origin nothing is known: no reason to fail. */
+static void note_address(const char *path, const char *url)
+{
+    char name[TEXT_BYTES + 16];
+    if (!setxattr(path, origin, url, strlen(url), 0) || !address_path(path, name)) return;
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); /* it may have a secret */
+    if (fd < 0) return;
+    if (file_write_at(fd, url, strlen(url), 0)) unlink(name);
+    close(fd);
+}
+
+/* "" where it is not known. */
+static void read_address(const char *path, char out[TEXT_BYTES])
+{
+    char name[TEXT_BYTES + 16];
+    ssize_t n = getxattr(path, origin, out, TEXT_BYTES - 1);
+    int fd = n < 0 && address_path(path, name) ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) n = (ssize_t)file_read_at(fd, out, TEXT_BYTES - 1, 0);
+    if (fd >= 0) close(fd);
+    out[n > 0 ? n : 0] = 0;
+}
+
+/* The file's name is taken: by the same file, or by one from elsewhere? */
+static int check_there(const pull_command *p, const char *path, const char *url, cerium_error *err)
+{
+    char known[TEXT_BYTES];
+    read_address(path, known);
+    if (*known && strcmp(known, url) != 0)
+        return error_set(err, CERIUM_ERR_IO, "%s is there already, from another address (%.150s): "
+                         "remove it, or give --to FILE", path, known);
+    const char *sha256 = p->sha256 ? p->sha256 : p->listed_sha256[0] ? p->listed_sha256 : NULL;
+    if (sha256) RETURN_IF(download_check(path, sha256, err));
+    fprintf(stderr, "%s is there already\n", path);
+    return CERIUM_OK;
+}
+
 static int pull_one(pull_command *p, const char *url, const char *name, cerium_error *err)
 {
     char path[TEXT_BYTES], size[32];
@@ -153,13 +212,11 @@ static int pull_one(pull_command *p, const char *url, const char *name, cerium_e
         return error_set(err, CERIUM_ERR_ARGUMENT, "no folder for models: set CERIUM_MODELS");
     const char *sha256 = p->sha256 ? p->sha256 : p->listed_sha256[0] ? p->listed_sha256 : NULL;
     download d = {.url = url, .path = path, .sha256 = sha256, .token = token_for(url),
-                  .stall_seconds = p->stall, .progress = isatty(STDERR_FILENO) ? show : NULL};
-    if (!access(path, F_OK)) {
-        fprintf(stderr, "%s is there already\n", path);
-        return CERIUM_OK;
-    }
+                  .stall_seconds = p->stall, .progress = progress_is_shown() ? show : NULL};
+    if (!access(path, F_OK)) return check_there(p, path, url, err);
     int status = download_file(&d, err);
-    if (d.progress) fprintf(stderr, "\r\033[K");
+    if (d.progress) progress_clear();
+    if (!status) note_address(path, url);
     if (!status && !stat(path, &st))
         fprintf(stderr, "%s: %s\n", path, human_bytes(size, (double)st.st_size));
     return status;

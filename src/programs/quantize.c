@@ -16,6 +16,7 @@
 #include "gguf/write.h"
 #include "programs/importance.h"
 #include "programs/options.h"
+#include "programs/terminal.h"
 
 static const char help[] =
     "usage: cerium quantize [OPTIONS] IN OUT TYPE\n\n"
@@ -55,6 +56,7 @@ typedef struct {
     gguf_writer *writer;
     bool is_tied;
     uint64_t n_made, n_other, n_weighted; /* tensors; of these, not of type; by importance */
+    uint64_t n_narrow; /* tensors that stay as they are: they are stored no wider than asked for */
     double error, power; /* sums of squares over all that was made */
 } quantize;
 
@@ -67,6 +69,7 @@ typedef struct {
     uint64_t first, n_rows;
     uint8_t *to;                 /* [n_rows][to_bytes] */
     _Atomic uint64_t next, broken_row; /* a row that is not finite, or UINT64_MAX */
+    _Atomic bool is_beyond;            /* it was, before it was made another type */
 } slab;
 
 typedef struct {
@@ -110,13 +113,17 @@ static block_type with_smaller_blocks(block_type type)
     }
 }
 
+static bool is_matrix(const gguf_tensor *t)
+{
+    return t->n_dims >= 2 && ends_with(t->name, VIEW(".weight")) &&
+           !ends_with(t->name, VIEW("ffn_gate_inp.weight"));
+}
+
 static block_type type_of(const quantize *q, const gguf_tensor *t)
 {
-    bool is_matrix = t->n_dims >= 2 && ends_with(t->name, VIEW(".weight")) &&
-                     !ends_with(t->name, VIEW("ffn_gate_inp.weight"));
     bool is_head = view_equal(t->name, VIEW("output.weight")) ||
                    (q->is_tied && view_equal(t->name, VIEW("token_embd.weight")));
-    if (!is_matrix || matches(&q->keep, t->name)) return t->type;
+    if (!is_matrix(t) || matches(&q->keep, t->name)) return t->type;
     if (q->only.n && !matches(&q->only, t->name)) return t->type;
     block_type type = q->type;
     if (is_head && q->has_head)
@@ -125,6 +132,14 @@ static block_type type_of(const quantize *q, const gguf_tensor *t)
         type = BLOCK_Q6_K;
     while (t->dims[0] % block_values(type) != 0) type = with_smaller_blocks(type);
     return is_wider(t->type, type) ? type : t->type;
+}
+
+/* Does it stay as it is because it is narrower than what was asked for?  What was lost on the way
+ * to its type does not come back in a wider one. */
+static bool stays_narrow(const quantize *q, const gguf_tensor *t)
+{
+    return is_matrix(t) && !matches(&q->keep, t->name) &&
+           (!q->only.n || matches(&q->only, t->name)) && is_wider(q->type, t->type);
 }
 
 /* ---- one tensor ---- */
@@ -153,6 +168,11 @@ static void *make_rows(void *arg)
         if (weights) weights += (s->first + i) / s->from->dims[1] * n;
         block_quantize(s->type, to, w->values, n, weights);
         block_decode(s->type, w->values + n, to, n);
+        if (!is_finite(w->values + n, n)) {
+            atomic_store(&s->is_beyond, true);
+            atomic_store(&s->broken_row, s->first + i);
+            break;
+        }
         for (size_t k = 0; k < n; k++) {
             double x = (double)w->values[k], apart = (double)w->values[n + k] - x;
             w->error += apart * apart;
@@ -168,10 +188,24 @@ static void run_workers(quantize *q, slab *s, worker *workers)
     pthread_t threads[WORKERS_MAX];
     uint32_t n = 0;
     for (uint32_t i = 0; i < q->n_workers; i++) workers[i].s = s;
-    while (n + 1 < q->n_workers && !pthread_create(&threads[n], NULL, make_rows, &workers[n + 1]))
+    while (n + 1 < q->n_workers && !thread_start(&threads[n], make_rows, &workers[n + 1]))
         n++;
     make_rows(&workers[0]);
     for (uint32_t i = 0; i < n; i++) pthread_join(threads[i], NULL);
+}
+
+static int tell_broken(const quantize *q, const slab *s, cerium_error *err)
+{
+    const gguf_tensor *t = s->from;
+    unsigned long long row = atomic_load(&s->broken_row);
+    if (!atomic_load(&s->is_beyond))
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "%s: tensor %.*s: row %llu has a value that is not finite", q->in,
+                         (int)t->name.len, t->name.ptr, row);
+    return error_set(err, CERIUM_ERR_FORMAT,
+                     "%s: tensor %.*s: row %llu has a value beyond what %s holds; leave the tensor "
+                     "as it is with --keep, or take another type", q->in, (int)t->name.len,
+                     t->name.ptr, row, block_name(s->type));
 }
 
 static int make_slabs(quantize *q, slab *s, worker *workers, cerium_error *err)
@@ -183,11 +217,7 @@ static int make_slabs(quantize *q, slab *s, worker *workers, cerium_error *err)
         s->n_rows = n_rows - s->first < step ? n_rows - s->first : step;
         atomic_store(&s->next, 0);
         run_workers(q, s, workers);
-        if (atomic_load(&s->broken_row) != UINT64_MAX)
-            return error_set(err, CERIUM_ERR_FORMAT,
-                             "%s: tensor %.*s: row %llu has a value that is not finite", q->in,
-                             (int)t->name.len, t->name.ptr,
-                             (unsigned long long)atomic_load(&s->broken_row));
+        if (atomic_load(&s->broken_row) != UINT64_MAX) return tell_broken(q, s, err);
         /* What went wrong is said by gguf_writer_finish(). */
         if (!gguf_write_data(q->writer, s->to, s->n_rows * s->to_bytes)) break;
         gguf_release(q->file, (const uint8_t *)t->data + s->first * s->from_bytes,
@@ -266,10 +296,10 @@ static int write_tensors(quantize *q, cerium_error *err)
     for (size_t i = 0; i < n; i++) {
         const gguf_tensor *t = gguf_tensor_at(q->file, i);
         block_type type = type_of(q, t);
-        if (isatty(STDERR_FILENO))
-            fprintf(stderr, "\r\033[K%zu of %zu  %.*s  %s", i + 1, n, (int)t->name.len,
+        progress_show("%zu of %zu  %.*s  %s", i + 1, n, (int)t->name.len,
                     t->name.ptr, block_name(type));
         if (type == t->type) {
+            q->n_narrow += stays_narrow(q, t);
             if (!gguf_write_data(q->writer, t->data, t->size)) break;
             continue;
         }
@@ -299,7 +329,7 @@ static int run(quantize *q, cerium_error *err)
     q->is_tied = !gguf_find_tensor(q->file, "output.weight");
     write_metadata(q);
     int status = write_tensors(q, err);
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    progress_clear();
     if (status) return status;
     return gguf_writer_finish(&q->writer, err);
 }
@@ -314,14 +344,20 @@ static void print_summary(const quantize *q)
             human_bytes(before, (double)gguf_file_bytes(q->file)), (unsigned long long)q->n_made,
             (unsigned long long)q->n_other, block_name(q->type));
     if (q->imatrix) fprintf(stderr, ", %llu by importance", (unsigned long long)q->n_weighted);
-    fprintf(stderr, "; error %.3f %%\n", q->power > 0 ? 100 * sqrt(q->error / q->power) : 0.0);
+    if (q->n_made)
+        fprintf(stderr, "; error %.3f %%", q->power > 0 ? 100 * sqrt(q->error / q->power) : 0.0);
+    if (q->n_narrow)
+        fprintf(stderr, "; %llu tensors stay narrower than %s: widening them would gain nothing",
+                (unsigned long long)q->n_narrow, block_name(q->type));
+    fprintf(stderr, "\n");
 }
 
 /* ---- the command ---- */
 
 static bool add_pattern(patterns *p, const char *value)
 {
-    if (p->n == PATTERNS_MAX || !*value) return false;
+    if (p->n == PATTERNS_MAX || !*value)
+        return option_wants("a pattern of names, given at most %d times", PATTERNS_MAX);
     p->at[p->n++] = value;
     return true;
 }
@@ -330,7 +366,7 @@ static bool take_own(void *arg, int val, const char *value)
 {
     quantize *q = arg;
     switch (val) {
-    case OWN_HEAD: return q->has_head = block_type_of_name(view_of(value), &q->head);
+    case OWN_HEAD: return q->has_head = option_type(value, &q->head);
     case OWN_IMATRIX: q->imatrix = value; return true;
     case OWN_ONLY: return add_pattern(&q->only, value);
     case OWN_KEEP: return add_pattern(&q->keep, value);
@@ -356,7 +392,8 @@ int program_quantize(int argc, char **argv)
     q.in = argv[optind];
     q.out = argv[optind + 1];
     if (!block_type_of_name(view_of(argv[optind + 2]), &q.type))
-        return usage_error("quantize", "'%s' is no type of tensors", argv[optind + 2]);
+        return usage_error("quantize", "'%s' is no type of tensors: there are %s",
+                           argv[optind + 2], option_types());
     thread_cpus(cpus, &n_cores);
     if (q.n_workers == 0) q.n_workers = n_cores < WORKERS_MAX ? n_cores : WORKERS_MAX;
     if (q.n_workers == 0) q.n_workers = 1;

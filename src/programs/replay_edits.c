@@ -7,12 +7,14 @@
  * both. */
 #include "programs/replay_edits.h"
 
-#include <jansson.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "programs/bandwidth.h"
+#include "programs/output.h"
+#include "programs/terminal.h"
 
 enum { FILE_BYTES_MAX = 256 << 20, EDITS_MAX = 10000, ANSWER_MIN = 8 };
 
@@ -149,7 +151,7 @@ static int replay_lines(replay *r, view text, cerium_error *err)
         edit e = {0};
         line++;
         if (len > 0) {
-            json_t *root = json_loadb(text.ptr, len, JSON_REJECT_DUPLICATES, &problem);
+            json_t *root = json_read((view){text.ptr, len}, JSON_REJECT_DUPLICATES, &problem);
             int status = json_is_object(root) ? edit_read(r, root, &e, err)
                                               : error_set(err, CERIUM_ERR_FORMAT,
                                                           "must be a JSON object");
@@ -161,11 +163,11 @@ static int replay_lines(replay *r, view text, cerium_error *err)
                 status = replay_one(r, &e, err);
             edit_free(&e);
             RETURN_IF(status);
-            if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K%u edits", r->n);
+            progress_show("%u edits", r->n);
         }
         text = (view){text.ptr + len + (end != NULL), text.len - len - (end != NULL)};
     }
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    progress_clear();
     if (r->n == 0)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "%s: no edit fits into the context of %u tokens", r->asked->path,
@@ -191,12 +193,13 @@ static double gap_us(const replay_sums *s)
     return s->n_passes ? (s->seconds - s->busy_s) / s->n_passes * 1e6 : 0;
 }
 
-static void print_json(replay *r)
+static int print_json(replay *r, cerium_error *err)
 {
     const replay_sums *f = &r->fast_all, *p = &r->plain_all;
     double ratio = speed_of(p) > 0 ? speed_of(f) / speed_of(p) : 0;
     json_t *all = json_pack(
-        "{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "model", r->info.name,
+        "{s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "model",
+        json_name(r->info.name),
         "type", r->info.quantization, "cpu", r->info.cpu, "threads", (int)r->info.threads, "edits",
         (int)r->n, "skipped", (int)r->n_skipped, "tokens", (int)f->n_tokens, "tokens_per_s",
         speed_of(f), "plain_tokens_per_s", speed_of(p), "ratio", ratio, "tokens_per_pass",
@@ -212,10 +215,8 @@ static void print_json(replay *r)
     for (uint32_t i = 0; i < r->n; i++) json_array_append_new(ratios, json_real(r->ratios[i]));
     json_object_update(all, more);
     json_object_set_new(all, "ratios", ratios);
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    printf("\n");
     json_decref(more);
-    json_decref(all);
+    return output_json(all, JSON_INDENT(2), err);
 }
 
 static void print_text(replay *r)
@@ -280,7 +281,7 @@ int replay_edits_run(const replay_edits *asked, cerium_engine *engine, bool json
     int status = read_file(asked->path, &text, err);
     if (!status) status = open_all(&r, err);
     if (!status) status = replay_lines(&r, (view){text.ptr, text.len}, err);
-    if (!status && json) print_json(&r);
+    if (!status && json) status = print_json(&r, err);
     if (!status && !json) print_text(&r);
     cerium_session_close(&r.fast);
     cerium_session_close(&r.plain);

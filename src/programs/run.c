@@ -6,6 +6,8 @@
 
 #include "programs/accounts.h"
 #include "programs/generate.h"
+#include "programs/output.h"
+#include "programs/talk.h"
 #include "programs/variants.h"
 #include "server/deep.h"
 
@@ -40,7 +42,8 @@ static const char help[] =
     "      --deep              ask the deeper tier: the first upstream of the configuration\n"
     "      --upstream NAME     ask that one\n"
     "      --config FILE       the server's configuration (default: CERIUM_CONFIG)\n\n"
-    "Ctrl-C stops the answer and keeps what was made.\n\n"
+    "Ctrl-C stops the answer and keeps what was made.  In a conversation, /help says what lines\n"
+    "can do; they are edited and remembered where libedit was there when cerium was built.\n\n"
     "example: cerium run --workspace . -p 'def quicksort(items):' -n 100\n";
 
 enum {
@@ -56,7 +59,7 @@ enum {
     OWN_UPSTREAM,
     OWN_CONFIG,
 };
-enum { PROMPT_BYTES_MAX = 64 << 20, TURNS_MAX = 512, LINE_BYTES_MAX = 1 << 20, TOP_MAX = 100 };
+enum { PROMPT_BYTES_MAX = 64 << 20, TOP_MAX = 100 };
 
 typedef struct {
     options o;
@@ -107,25 +110,6 @@ static bool take_own(void *arg, int val, const char *value)
     }
 }
 
-/* Tokens of a conversation, owned. */
-static int chat_tokens(const cerium_engine *engine, const cerium_message *messages, size_t n,
-                       int32_t **tokens, size_t *n_tokens, cerium_error *err)
-{
-    size_t cap = 0;
-    *tokens = NULL;
-    const cerium_chat talk = {.messages = messages, .n_messages = n};
-    int status = cerium_chat_tokens(engine, &talk, NULL, 0, &cap, err);
-    if (status != CERIUM_ERR_CAPACITY) return status;
-    *tokens = memory_alloc(cap * sizeof **tokens);
-    if (!*tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for %zu tokens", cap);
-    status = cerium_chat_tokens(engine, &talk, *tokens, cap, n_tokens, err);
-    if (status) {
-        memory_free(*tokens);
-        *tokens = NULL;
-    }
-    return status;
-}
-
 /* ---- --json: the text and every token, gathered as they come ---- */
 
 typedef struct {
@@ -161,9 +145,10 @@ static int keep_text(void *user, view text, cerium_error *err)
     return generate_to_file(all->text, text, err);
 }
 
-static void print_json(const transcript *t, const char *text, size_t len, const generation *g)
+static int print_json(const transcript *t, const char *text, size_t len, const generation *g,
+                      cerium_error *err)
 {
-    json_t *string = json_stringn(text, len);
+    json_t *string = json_text((view){text, len});
     double speed = g->rest_ns ? (g->new_tokens - 1) * 1e9 / (double)g->rest_ns : 0;
     const char *stop = *stop_name(g->stop) ? stop_name(g->stop) : "tokens";
     if (g->guarded) stop = "guard";
@@ -172,9 +157,7 @@ static void print_json(const transcript *t, const char *text, size_t len, const 
                   "stop", g->interrupted ? "interrupt" : stop, "prompt_tokens",
                   (int)g->prompt_tokens, "n_tokens", (int)g->new_tokens, "first_token_ms",
                   (double)g->first_ns / 1e6, "tokens_per_second", speed, "tokens", t->tokens);
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    printf("\n");
-    json_decref(all);
+    return output_json(all, JSON_INDENT(2), err);
 }
 
 /* What is asked of an answer, text to standard output. */
@@ -207,7 +190,7 @@ static int answer_json(run *r, cerium_engine *engine, cerium_session *session,
     int status = t.text && t.tokens ? generate(session, engine, order, &g, err)
                                     : error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
     if (t.text) fclose(t.text);
-    if (!status) print_json(&t, text, len, &g);
+    if (!status) status = print_json(&t, text, len, &g, err);
     json_decref(t.tokens);
     memory_release(text);
     return status;
@@ -220,6 +203,7 @@ static int answer_best(run *r, cerium_engine *engine, const generation_order *or
     all = (variants){.n = r->best_of};
     int status = variants_sample(&all, engine, order, err);
     if (!status) status = variants_judge(&all, &r->guarding, order->form, order->before, err);
+    if (!status) write_view(order->echo, stdout);
     if (!status) status = variants_print(&all, r->quiet, r->o.json, err);
     variants_free(&all);
     return status;
@@ -237,7 +221,7 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
         if (!content) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the prompt");
         cerium_message messages[2] = {{.role = "system", .content = r->system},
                                       {.role = "user", .content = content}};
-        int status = chat_tokens(engine, r->system ? messages : messages + 1, r->system ? 2 : 1,
+        int status = talk_tokens(engine, r->system ? messages : messages + 1, r->system ? 2 : 1,
                                  &tokens, &n, err);
         memory_free(content);
         RETURN_IF(status);
@@ -251,10 +235,10 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
             return error_set(err, CERIUM_ERR_ARGUMENT,
                              "the prompt is empty and the model has no begin token");
         }
-        if (!r->o.json) write_view(prompt, stdout);
     }
     generation_order order = order_of(r, tokens, n, chat, prompt);
     order.opening = opening;
+    if (!chat && !r->o.json) order.echo = prompt;
     if (r->o.json || r->best_of > 1) {
         int status = r->best_of > 1 ? answer_best(r, engine, &order, err)
                                     : answer_json(r, engine, session, &order, err);
@@ -269,72 +253,14 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
     return CERIUM_OK;
 }
 
-/* ---- a conversation ---- */
-
-typedef struct {
-    cerium_message messages[TURNS_MAX];
-    char *contents[TURNS_MAX]; /* owned */
-    size_t n;
-} conversation;
-
-static int say(conversation *c, const char *role, view content, cerium_error *err)
-{
-    if (c->n == TURNS_MAX)
-        return error_set(err, CERIUM_ERR_CAPACITY, "the conversation has %d messages; start anew",
-                         TURNS_MAX);
-    c->contents[c->n] = memory_copy(content.ptr, content.len);
-    if (!c->contents[c->n]) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a message");
-    c->messages[c->n] = (cerium_message){.role = role, .content = c->contents[c->n]};
-    c->n++;
-    return CERIUM_OK;
-}
-
-static int show_and_keep(void *user, view text, cerium_error *err)
-{
-    RETURN_IF(generate_to_file(stdout, text, err));
-    int status = bytes_append(user, text.ptr, text.len);
-    return status ? error_set(err, status, "the answer is too long to go on") : CERIUM_OK;
-}
-
-/* The answer goes to the terminal and into the conversation. */
-static int take_turn(run *r, cerium_engine *engine, cerium_session *session, conversation *c,
-                     cerium_error *err)
-{
-    int32_t *tokens = NULL;
-    size_t n = 0;
-    generation g;
-    bytes text = {.max = PROMPT_BYTES_MAX};
-    RETURN_IF(chat_tokens(engine, c->messages, c->n, &tokens, &n, err));
-    generation_order order = order_of(r, tokens, n, true, (view){NULL, 0});
-    order.text = show_and_keep;
-    order.user = &text;
-    int status = generate(session, engine, &order, &g, err);
-    memory_free(tokens);
-    if (!status) printf("\n");
-    if (!status && !r->quiet) print_generation(&g, stderr);
-    if (!status) status = say(c, "assistant", (view){text.ptr, text.len}, err);
-    bytes_free(&text);
-    return status;
-}
-
 static int converse(run *r, cerium_engine *engine, cerium_session *session, cerium_error *err)
 {
-    static conversation c;
-    static char line[LINE_BYTES_MAX];
-    int status = CERIUM_OK;
-    fprintf(stderr, "A conversation: one message a line, Ctrl-C stops an answer, Ctrl-D ends.\n");
-    if (r->system) status = say(&c, "system", view_of(r->system), err);
-    while (!status) {
-        fprintf(stderr, "> ");
-        if (!fgets(line, sizeof line, stdin)) break;
-        size_t len = strcspn(line, "\n");
-        if (len == 0) continue;
-        status = say(&c, "user", (view){line, len}, err);
-        if (!status) status = take_turn(r, engine, session, &c, err);
-    }
-    for (size_t i = 0; i < c.n; i++) memory_free(c.contents[i]);
-    fprintf(stderr, "\n");
-    return status;
+    const talk_config config = {.engine = engine,
+                                .session = session,
+                                .order = order_of(r, NULL, 0, true, (view){NULL, 0}),
+                                .system = r->system,
+                                .quiet = r->quiet};
+    return talk(&config, err);
 }
 
 static int with_session(run *r, cerium_engine *engine, const char *prompt, cerium_error *err)
@@ -400,19 +326,14 @@ static int print_deep(const run *r, const telling *t, const deep_answer *a, ceri
         return CERIUM_OK;
     }
     json_t *all = t->failed ? NULL
-                            : json_pack("{s:s%, s:s, s:s, s:s, s:i, s:i, s:i, s:f}", "text",
-                                        t->text.ptr ? t->text.ptr : "", t->text.len, "stop",
+                            : json_pack("{s:o, s:s, s:s, s:s, s:i, s:i, s:i, s:f}", "text",
+                                        json_text((view){t->text.ptr, t->text.len}), "stop",
                                         a->cut ? "tokens" : "end", "served_by", a->served_by,
                                         "model", a->model, "prompt_tokens", (int)a->input_tokens,
                                         "cached_tokens", (int)a->cached_tokens, "n_tokens",
                                         (int)a->output_tokens, "first_token_ms",
                                         (double)a->first_ns / 1e6);
-    if (!all || json_dumpf(all, stdout, JSON_INDENT(2)))
-        return json_decref(all),
-               error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
-    printf("\n");
-    json_decref(all);
-    return CERIUM_OK;
+    return output_json(all, JSON_INDENT(2), err);
 }
 
 /* No engine is opened for it. */
@@ -470,6 +391,8 @@ int program_run(int argc, char **argv)
         return usage_error("run", "one prompt, not %d; put it in quotes", argc - optind);
     const char *prompt = optind < argc ? argv[optind] : r.o.prompt;
     if (optind < argc && r.o.prompt) return usage_error("run", "PROMPT and -p exclude each other");
+    if (prompt && r.o.prompt_file)
+        return usage_error("run", "a prompt by itself or by -f, not both");
     if (r.best_of > 1 && (r.deep || r.top))
         return usage_error("run", "--best-of goes without --deep, --upstream and --top");
     if (r.best_of > 1 && r.o.sampling.temperature <= 0)

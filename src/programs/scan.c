@@ -2,21 +2,26 @@
 #include "programs/scan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "programs/options.h"
+#include "programs/output.h"
 #include "programs/programs.h"
+#include "programs/scan_files.h"
 
 static const char help[] =
-    "usage: cerium scan [OPTIONS] FILES\n\n"
+    "usage: cerium scan [OPTIONS] FILES AND FOLDERS\n\n"
     "Read code as a stream and say where it is weak: secrets, injection, broken cryptography and\n"
-    "more, each with its CWE number and the safe way to write it.  Exit status 1 when something\n"
-    "is found.  A comment `cerium: allow RULE reason` on a line, or alone on the line before it,\n"
-    "suppresses.\n\n"
+    "more, each with its CWE number and the safe way to write it.  A folder is read as git lists\n"
+    "it: without what .gitignore leaves out; binary files are passed over.  A comment\n"
+    "`cerium: allow RULE reason` on a line, or alone on the line before it, suppresses.\n\n"
+    "Exit status: 0 nothing found, 1 something found, 2 something could not be read or judged\n"
+    "(all else was).\n\n"
     "      --lang NAME      the files' language (default: by name, else by what they say)\n"
-    "      --answer         they are prose with Markdown fences, diffs or patches\n"
+    "      --answer         they are prose with Markdown fences, diffs or patches; what is found\n"
+    "                       in a diff is told with the file and line that it changes\n"
     "      --arguments      they are JSON arguments of tool calls\n"
     "      --rules DIR      rules from DIR (default: CERIUM_RULES, else the program's own)\n"
     "      --block-only     exit status 1 for what would be blocked, not for warnings\n"
@@ -32,7 +37,8 @@ enum {
     OWN_LANG = OPTION_OWN, OWN_ANSWER, OWN_ARGUMENTS, OWN_RULES, OWN_SARIF, OWN_BATCH, OWN_TEST,
     OWN_BLOCK,
 };
-enum { PIECE_BYTES = 4, READ_BYTES = 65536, BATCH_BYTES_MAX = 256 << 20 };
+enum { PIECE_BYTES = 4, BATCH_BYTES_MAX = 256 << 20 };
+enum { SCAN_CLEAN = 0, SCAN_FOUND = 1, SCAN_TROUBLE = 2 };
 
 typedef struct {
     options o;
@@ -42,8 +48,18 @@ typedef struct {
     guard *guard;
     guard_worker *worker;
     json_t *log;
-    uint64_t n_found, n_late;
+    bool trouble; /* something was not read, or not judged as it should be */
+    uint64_t n_found;
 } scan;
+
+/* One line on standard error; the scan goes on. */
+static void tell_trouble(void *user, const char *text)
+{
+    scan *s = user;
+    fflush(stdout);
+    fprintf(stderr, "cerium scan: %s\n", text);
+    s->trouble = true;
+}
 
 static bool take_own(void *arg, int val, const char *text)
 {
@@ -51,10 +67,12 @@ static bool take_own(void *arg, int val, const char *text)
     switch (val) {
     case OWN_LANG:
         s->language = text;
-        return guard_language_named(view_of(text)) != GUARD_TEXT || !strcmp(text, "text");
+        return guard_language_named(view_of(text)) != GUARD_TEXT || !strcmp(text, "text") ||
+               option_wants("one of text, python, javascript, typescript, tsx, java, go, c, c++, "
+                            "php, ruby");
     case OWN_ANSWER: s->form = GUARD_ANSWER; return true;
     case OWN_ARGUMENTS: s->form = GUARD_JSON; return true;
-    case OWN_RULES: s->rules = text; return true;
+    case OWN_RULES: return option_text(text, &s->rules);
     case OWN_SARIF: s->sarif = true; return true;
     case OWN_BATCH: s->batch = true; return true;
     case OWN_TEST: s->test = true; return true;
@@ -89,62 +107,50 @@ bool scan_rules(const char *named, char *out, size_t size)
 
 /* ---- files ---- */
 
-static int show(scan *s, const char *path, const guard_finding *f)
+/* Nothing that moves a terminal. */
+static void print_name(const char *name)
 {
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) printf("\\x%02X", (unsigned char)*c);
+        else putchar(*c);
+}
+
+static int show(void *user, scan_place at, const guard_finding *f, cerium_error *err)
+{
+    scan *s = user;
     if (f->severity == GUARD_BLOCK || !s->block_only) s->n_found++;
-    if (s->sarif) return sarif_add(s->log, path, f);
+    if (s->sarif && sarif_add(s->log, at, f))
+        return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for findings", at.path);
+    if (s->sarif) return CERIUM_OK;
     if (s->o.json) {
-        json_t *one = scan_json(path, f);
-        if (!one) return CERIUM_ERR_MEMORY;
-        json_dumpf(one, stdout, JSON_COMPACT);
-        json_decref(one);
-        printf("\n");
-        return CERIUM_OK;
+        RETURN_IF(output_json(scan_json(at, f), JSON_COMPACT, err));
+    } else {
+        print_name(at.path);
+        printf(":%u: %s: %s (CWE-%u, %s)\n    instead: %s\n", at.line,
+               f->severity == GUARD_BLOCK ? "weak" : "warning", f->message, f->cwe, f->rule,
+               f->idiom);
     }
-    printf("%s:%u: %s: %s (CWE-%u, %s)\n    instead: %s\n", path, f->line,
-           f->severity == GUARD_BLOCK ? "weak" : "warning", f->message, f->cwe, f->rule, f->idiom);
-    return CERIUM_OK;
+    return output_flush(err);
 }
 
-static int show_all(scan *s, const char *path, const guard_result *r)
+static int scan_paths(scan *s, int n, char **paths, cerium_error *err)
 {
-    s->n_late += r->late;
-    for (uint32_t i = 0; i < r->n_findings; i++) RETURN_IF(show(s, path, &r->findings[i]));
-    return CERIUM_OK;
-}
-
-static int scan_file(scan *s, const char *path, cerium_error *err)
-{
-    char text[READ_BYTES];
-    guard_stream *stream;
-    guard_result r;
-    bool from_stdin = !strcmp(path, "-");
-    guard_stream_config config = {.form = s->form, .allow_comments = s->form != GUARD_JSON};
-    config.language = s->language ? guard_language_named(view_of(s->language))
-                                  : guard_language_of_path(view_of(path));
-    int fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), status;
-    if (fd < 0) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
-    status = guard_stream_open(&stream, s->guard, &config, err);
-    for (ssize_t n = 1; !status && n > 0;) {
-        n = read(fd, text, sizeof text);
-        if (n < 0) {
-            status = error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
-            break;
-        }
-        /* Findings have room for one call: a few lines at a time. */
-        for (ssize_t i = 0; i < n && !status; i += 512) {
-            guard_feed(stream, s->worker, text + i, (size_t)(n - i < 512 ? n - i : 512), &r);
-            status = show_all(s, from_stdin ? "stdin" : path, &r);
-        }
-        if (from_stdin) fflush(stdout);
-    }
-    if (!status) {
-        guard_finish(stream, s->worker, &r);
-        status = show_all(s, from_stdin ? "stdin" : path, &r);
-    }
-    if (status == CERIUM_ERR_MEMORY) error_set(err, status, "%s: no memory for findings", path);
-    if (status != CERIUM_ERR_IO || fd >= 0) guard_stream_close(&stream);
-    if (!from_stdin) close(fd);
+    scan_job job = {.guard = s->guard,
+                    .form = s->form,
+                    .language_given = s->language != NULL,
+                    .found = show,
+                    .trouble = tell_trouble,
+                    .user = s};
+    if (s->language) job.language = guard_language_named(view_of(s->language));
+    int status = scan_files(&job, n, paths, err);
+    if (job.n_binary)
+        fprintf(stderr, "cerium scan: %llu binary files were passed over\n",
+                (unsigned long long)job.n_binary);
+    if (job.n_others)
+        fprintf(stderr, "cerium scan: read for secrets only, as their languages have no rules: "
+                "%llu of %llu files, such as %s\n", (unsigned long long)job.n_others,
+                (unsigned long long)job.n_files, job.other);
+    s->trouble |= job.n_others && job.n_others == job.n_files; /* nothing was judged */
     return status;
 }
 
@@ -153,7 +159,7 @@ static int scan_file(scan *s, const char *path, cerium_error *err)
 static int add_findings(json_t *list, const guard_result *r)
 {
     for (uint32_t i = 0; i < r->n_findings; i++) {
-        json_t *one = scan_json("", &r->findings[i]);
+        json_t *one = scan_json((scan_place){"", r->findings[i].line, false}, &r->findings[i]);
         if (!one) return CERIUM_ERR_MEMORY;
         json_object_del(one, "file");
         if (json_array_append_new(list, one)) return CERIUM_ERR_MEMORY;
@@ -185,7 +191,7 @@ static int scan_text(scan *s, guard_language language, view code, json_t *list, 
 static int scan_line(scan *s, const char *path, size_t line, view text, cerium_error *err)
 {
     json_error_t why;
-    json_t *in = json_loadb(text.ptr, text.len, 0, &why), *id = json_object_get(in, "id");
+    json_t *in = json_read((view){text.ptr, text.len}, 0, &why), *id = json_object_get(in, "id");
     json_t *code = json_object_get(in, "code"), *language = json_object_get(in, "language");
     json_t *list = json_array();
     int status = CERIUM_OK;
@@ -196,12 +202,9 @@ static int scan_line(scan *s, const char *path, size_t line, view text, cerium_e
     if (!status)
         status = scan_text(s, guard_language_named(view_of(json_string_value(language))),
                            (view){json_string_value(code), json_string_length(code)}, list, err);
-    json_t *out = status ? NULL : json_pack("{s:O, s:O}", "id", id, "findings", list);
-    if (out) {
-        json_dumpf(out, stdout, JSON_COMPACT);
-        printf("\n");
-    }
-    json_decref(out);
+    if (!status)
+        status = output_json(json_pack("{s:O, s:O}", "id", id, "findings", list), JSON_COMPACT,
+                             err);
     json_decref(list);
     json_decref(in);
     return status;
@@ -210,13 +213,22 @@ static int scan_line(scan *s, const char *path, size_t line, view text, cerium_e
 static int scan_batch(scan *s, const char *path, cerium_error *err)
 {
     bytes file = {.max = BATCH_BYTES_MAX};
-    int status = read_file(path, &file, err);
+    int status = is_folder(path) ? error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(EISDIR))
+                                 : read_file(path, &file, err);
     size_t line = 1;
+    if (status && status != CERIUM_ERR_MEMORY) { /* the next one may be read */
+        bytes_free(&file);
+        tell_trouble(s, err->message);
+        return CERIUM_OK;
+    }
     for (size_t at = 0; at < file.len && !status; line++) {
         const char *end = memchr(file.ptr + at, '\n', file.len - at);
         size_t len = end ? (size_t)(end - file.ptr) - at : file.len - at;
         if (len) status = scan_line(s, path, line, (view){file.ptr + at, len}, err);
         at += len + 1;
+        if (status != CERIUM_ERR_FORMAT) continue;
+        tell_trouble(s, err->message);
+        status = CERIUM_OK;
     }
     bytes_free(&file);
     return status;
@@ -234,29 +246,33 @@ static int test_rules(scan *s, cerium_error *err)
     return CERIUM_OK;
 }
 
-static int run_all(scan *s, int n, char **paths, cerium_error *err)
+static int open_rules(scan *s, cerium_error *err)
 {
-    char folder[4096];
+    char folder[4096], lacks[256];
     if (!scan_rules(s->rules, folder, sizeof folder))
         return error_set(err, CERIUM_ERR_IO, "no rules beside the program: name them with --rules");
     RETURN_IF(guard_open(&s->guard, folder, err));
     RETURN_IF(guard_worker_open(&s->worker, s->guard, err));
-    char lacks[256];
     guard_lacks(lacks, sizeof lacks);
-    if (*lacks) fprintf(stderr, "cerium scan: no grammar for %s: fewer checks\n", lacks);
+    if (!*lacks) return CERIUM_OK;
+    fprintf(stderr, "cerium scan: no grammar for %s: these languages cannot be judged (fetch it: "
+            "make grammars)\n", lacks);
+    s->trouble |= s->batch || s->test; /* who knows which languages are in there */
+    return CERIUM_OK;
+}
+
+static int run_all(scan *s, int n, char **paths, cerium_error *err)
+{
+    RETURN_IF(open_rules(s, err));
     if (s->test) return test_rules(s, err);
     if (s->sarif && !(s->log = sarif_begin()))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a log");
-    for (int i = 0; i < n; i++)
-        RETURN_IF(s->batch ? scan_batch(s, paths[i], err) : scan_file(s, paths[i], err));
-    if (s->sarif) {
-        json_dumpf(s->log, stdout, JSON_INDENT(2));
-        printf("\n");
-    }
-    if (s->n_late)
-        fprintf(stderr, "cerium scan: %llu lines were too much to parse: judged by words only\n",
-                (unsigned long long)s->n_late);
-    return CERIUM_OK;
+    for (int i = 0; s->batch && i < n; i++) RETURN_IF(scan_batch(s, paths[i], err));
+    if (!s->batch) RETURN_IF(scan_paths(s, n, paths, err));
+    if (!s->sarif) return CERIUM_OK;
+    if (sarif_end(s->log, !s->trouble))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a log");
+    return output_json(json_incref(s->log), JSON_INDENT(2), err);
 }
 
 int program_scan(int argc, char **argv)
@@ -282,6 +298,7 @@ int program_scan(int argc, char **argv)
     json_decref(s.log);
     guard_worker_close(&s.worker);
     guard_close(&s.guard);
-    if (status) return failed(&err);
-    return s.n_found ? 1 : 0;
+    if (status) (void)failed(&err);
+    if (status || s.trouble) return SCAN_TROUBLE;
+    return s.n_found ? SCAN_FOUND : SCAN_CLEAN;
 }

@@ -6,12 +6,22 @@
 
 #include "guard/guard.h"
 
-/* One finding, and the file that it is in. */
-json_t *scan_json(const char *path, const guard_finding *f);
+/* Where a finding is: line (from 1) of a file, by its name; in a diff that was read, of the file
+ * that it changes, of which the finding's bytes are none. */
+typedef struct {
+    const char *path;
+    uint32_t line;
+    bool in_diff;
+} scan_place;
+
+/* One finding.  NULL without memory. */
+json_t *scan_json(scan_place at, const guard_finding *f);
 
 /* A SARIF 2.1.0 log that grows by findings.  Returns owned; NULL without memory. */
 json_t *sarif_begin(void);
-int sarif_add(json_t *log, const char *path, const guard_finding *f);
+int sarif_add(json_t *log, scan_place at, const guard_finding *f);
+/* Whether all that was to be read was read. */
+int sarif_end(json_t *log, bool whole);
 
 /* The rules' folder: named, CERIUM_RULES, beside the program, or where it was installed; into out.
  * False when there is none. */

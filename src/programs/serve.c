@@ -27,16 +27,21 @@ static const char help[] =
     "      --kv-disk DIR     computed prompts survive a restart in this folder (default: off)\n"
     "      --kv-disk-max S   bytes of it for this model, as in 20G (default 4G)\n"
     "      --store FILE      keep responses in this SQLite file (default: in memory)\n"
+    "      --store-max SIZE  bytes of responses kept, as in 20G (default 1G; in memory 4M)\n"
+    "      --store-days N    remove older ones (default 30; 0: never)\n"
     "      --replay SCRIPT   answer matching requests from recorded outputs (JSON lines)\n"
     "      --running N       answers that run at once (default 64)\n"
     "      --queue N         answers that wait; beyond, 429 (default 256)\n"
     "      --connections N   open connections (default 4096)\n"
+    "      --input-memory S  for requests that are being sent, all together (default 256M)\n"
     "      --header-time S, --body-time S   for a request's headers (10) and body (60)\n"
     "      --idle-time S     an HTTP connection without a request (default 120)\n"
     "      --stall-time S    a reader that takes nothing (default 60)\n"
+    "      --keep-alive S    signs of life on streams that say nothing (default 10; 0: none)\n"
     "      --socket-time S   age at which a WebSocket must connect again (default 3600; 0: none)\n"
     "      --drain S         for answers to end after SIGTERM or Ctrl-C (default 30)\n"
-    "      --min-confidence X  fill no hole with what is less probable to the model (0 to 1)\n"
+    "      --min-confidence X  fill no hole with what is less probable to the model (0 to 1; by\n"
+    "                          default what the model file says)\n"
     GUARDING_HELP
     "      --demo TEXT       first complete this over a WebSocket of its own\n"
     "      --log-prompts     log what clients say\n"
@@ -61,15 +66,19 @@ enum {
     OWN_TLS_CERT,
     OWN_TLS_KEY,
     OWN_STORE,
+    OWN_STORE_MAX,
+    OWN_STORE_DAYS,
     OWN_REPLAY,
     OWN_RUNNING,
     OWN_QUEUE,
     OWN_CONNECTIONS,
+    OWN_INPUT_MEMORY,
     OWN_HEADER_TIME,
     OWN_BODY_TIME,
     OWN_IDLE_TIME,
     OWN_STALL_TIME,
     OWN_SOCKET_TIME,
+    OWN_KEEP_ALIVE,
     OWN_DRAIN,
     OWN_DEMO,
     OWN_LOG_PROMPTS,
@@ -77,7 +86,7 @@ enum {
     OWN_CONFIG,
     OWN_CONFIDENCE,
 };
-enum { DAY_S = 86400, KEY_FILE_BYTES_MAX = 1 << 20 };
+enum { DAY_S = 86400, KEY_FILE_BYTES_MAX = 1 << 20, STORE_DAYS_MAX = 36500 };
 
 typedef struct {
     options o;
@@ -86,6 +95,7 @@ typedef struct {
     const char *origins[SERVER_ORIGINS_MAX];
     const char *key_file;
     bytes key_text; /* of the file, cut into lines */
+    bytes hidden;   /* keys of the command line */
     const char *policy_path;
     policy *policy; /* owned; NULL: without a file */
 } serving;
@@ -93,7 +103,8 @@ typedef struct {
 static bool add_key(serving *v, const char *key)
 {
     if (v->config.n_keys == SERVER_KEYS_MAX || !*key || strlen(key) > SERVER_KEY_BYTES_MAX)
-        return false;
+        return option_wants("1 to %u bytes, given at most %u times", SERVER_KEY_BYTES_MAX,
+                            SERVER_KEYS_MAX);
     v->keys[v->config.n_keys++] = key;
     return true;
 }
@@ -105,15 +116,16 @@ static bool take_name(serving *v, int val, const char *value)
     case OWN_MODEL_ID: c->model_id = value; return *value != 0;
     case OWN_HOST: c->host = value; return *value != 0;
     case OWN_KEY: return add_key(v, value);
-    case OWN_KEY_FILE: v->key_file = value; return true;
+    case OWN_KEY_FILE: return option_text(value, &v->key_file);
     case OWN_ORIGIN:
-        if (c->n_origins == SERVER_ORIGINS_MAX) return false;
+        if (c->n_origins == SERVER_ORIGINS_MAX)
+            return option_wants("given at most %u times", SERVER_ORIGINS_MAX);
         v->origins[c->n_origins++] = value;
-        return true;
-    case OWN_TLS_CERT: c->tls_cert = value; return true;
-    case OWN_TLS_KEY: c->tls_key = value; return true;
-    case OWN_STORE: c->store_path = value; return true;
-    case OWN_REPLAY: c->replay_path = value; return true;
+        return *value != 0;
+    case OWN_TLS_CERT: return option_text(value, &c->tls_cert);
+    case OWN_TLS_KEY: return option_text(value, &c->tls_key);
+    case OWN_STORE: return option_text(value, &c->store_path);
+    case OWN_REPLAY: return option_text(value, &c->replay_path);
     case OWN_DEMO: c->demo = value; return *value != 0;
     case OWN_LOG_PROMPTS: c->log_prompts = true; return true;
     case OWN_QUIET: c->quiet = true; return true;
@@ -128,14 +140,18 @@ static bool take_own(void *arg, int val, const char *value)
     server_config *c = &v->config;
     switch (val) {
     case OWN_CONFIDENCE: return option_f64(value, 0, 1, &c->confidence_min);
+    case OWN_STORE_MAX: return option_bytes(value, &c->store_bytes_max);
+    case OWN_STORE_DAYS: return option_u32(value, 0, STORE_DAYS_MAX, &c->store_days);
     case OWN_PORT: return option_u32(value, 0, 65535, &c->port);
     case OWN_RUNNING: return option_u32(value, 1, SERVER_RUNNING_MAX, &c->running_max);
     case OWN_QUEUE: return option_u32(value, 0, SERVER_QUEUE_MAX, &c->queue_max);
     case OWN_CONNECTIONS: return option_u32(value, 1, 1 << 20, &c->connections_max);
+    case OWN_INPUT_MEMORY: return option_bytes(value, &c->input_bytes_max);
     case OWN_HEADER_TIME: return option_u32(value, 1, DAY_S, &c->header_s);
     case OWN_BODY_TIME: return option_u32(value, 1, DAY_S, &c->body_s);
     case OWN_IDLE_TIME: return option_u32(value, 1, DAY_S, &c->idle_s);
     case OWN_STALL_TIME: return option_u32(value, 1, DAY_S, &c->stall_s);
+    case OWN_KEEP_ALIVE: return option_u32(value, 0, DAY_S, &c->keep_alive_s);
     case OWN_SOCKET_TIME: return option_u32(value, 0, 30 * DAY_S, &c->socket_s);
     case OWN_DRAIN: return option_u32(value, 0, DAY_S, &c->drain_s);
     default: return take_name(v, val, value);
@@ -155,14 +171,19 @@ static int read_keys(serving *v, cerium_error *err)
     if (bytes_append(&v->key_text, "\n", 2)) /* ends the last line, and the text */
         return error_set(err, CERIUM_ERR_CAPACITY, "%s: longer than %d bytes", v->key_file,
                          KEY_FILE_BYTES_MAX - 2);
+    const size_t n_before = v->config.n_keys;
     uint32_t n_line = 1;
     for (char *line = v->key_text.ptr, *end; (end = strchr(line, '\n')); line = end + 1, n_line++) {
         *end = 0;
         if (end > line && end[-1] == '\r') end[-1] = 0;
-        if (*line && *line != '#' && !add_key(v, line))
+        if (line[strspn(line, " \t")] && *line != '#' && !add_key(v, line))
             return error_set(err, CERIUM_ERR_ARGUMENT, "%s:%u: no key: 1 to %u bytes, %u keys",
                              v->key_file, n_line, SERVER_KEY_BYTES_MAX, SERVER_KEYS_MAX);
     }
+    /* Who names a file of keys does not mean a server that asks for none. */
+    if (v->config.n_keys == n_before)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s: no key in it: one a line, or leave out "
+                         "--api-key-file", v->key_file);
     return CERIUM_OK;
 }
 
@@ -179,7 +200,9 @@ static void tell_lacks(void)
     char lacks[256];
     guard_lacks(lacks, sizeof lacks);
     if (*lacks)
-        log_event(LOG_WARNING, "guard", "reason=\"no grammar for %s: fewer checks\"", lacks);
+        log_event(LOG_WARNING, "guard",
+                  "reason=\"no grammar for %s: lines of these languages that rules have to look at "
+                  "cannot be judged\"", lacks);
 }
 
 static int serve(serving *v, cerium_error *err)
@@ -193,12 +216,19 @@ static int serve(serving *v, cerium_error *err)
     v->config.sampling = v->o.sampling;
     guarding watchdog;
     RETURN_IF(guarding_open(&watchdog, &v->o, err));
-    int status = options_engine(&v->o, &engine, v->config.running_max, err);
+    uint32_t sessions = v->config.running_max * SERVER_SESSIONS_PER_PLACE;
+    int status = options_engine(&v->o, &engine, sessions, err);
     if (!status) status = guarding_ready(&watchdog, err);
     v->config.engine = engine;
     v->config.guard = watchdog.guard;
     v->config.guard_worker = watchdog.worker;
     v->config.guard_policy = watchdog.policy;
+    /* The port answers before `running` is set: a signal that comes between them waits. */
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
     if (!status) status = server_open(&s, &v->config, err);
     if (!status) {
         if (watchdog.guard) tell_lacks();
@@ -207,6 +237,9 @@ static int serve(serving *v, cerium_error *err)
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
         signal(SIGPIPE, SIG_IGN);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!status) {
         status = server_run(s, err);
         signal(SIGINT, SIG_DFL);
         signal(SIGTERM, SIG_DFL);
@@ -227,14 +260,18 @@ static const struct option own[] = {
     {"tls-cert", required_argument, NULL, OWN_TLS_CERT},
     {"tls-key", required_argument, NULL, OWN_TLS_KEY},
     {"store", required_argument, NULL, OWN_STORE},
+    {"store-max", required_argument, NULL, OWN_STORE_MAX},
+    {"store-days", required_argument, NULL, OWN_STORE_DAYS},
     {"replay", required_argument, NULL, OWN_REPLAY},
     {"running", required_argument, NULL, OWN_RUNNING},
     {"queue", required_argument, NULL, OWN_QUEUE},
     {"connections", required_argument, NULL, OWN_CONNECTIONS},
+    {"input-memory", required_argument, NULL, OWN_INPUT_MEMORY},
     {"header-time", required_argument, NULL, OWN_HEADER_TIME},
     {"body-time", required_argument, NULL, OWN_BODY_TIME},
     {"idle-time", required_argument, NULL, OWN_IDLE_TIME},
     {"stall-time", required_argument, NULL, OWN_STALL_TIME},
+    {"keep-alive", required_argument, NULL, OWN_KEEP_ALIVE},
     {"socket-time", required_argument, NULL, OWN_SOCKET_TIME},
     {"drain", required_argument, NULL, OWN_DRAIN},
     {"demo", required_argument, NULL, OWN_DEMO},
@@ -262,16 +299,43 @@ static int apply_policy(serving *v, cerium_error *err)
         const char *path = v->policy_path;
         option_result how = options_set(&v->o, GROUPS, own, ARRAY_LEN(own), take_own, v, s->name,
                                         s->value);
+        const char *near = how == OPTION_UNKNOWN
+                               ? options_near(GROUPS, own, ARRAY_LEN(own), s->name) : NULL;
+        if (near)
+            return error_set(err, CERIUM_ERR_FORMAT,
+                             "%s:%u: [server] has no key '%s'; did you mean %s?", path, s->line,
+                             s->name, near);
         if (how == OPTION_UNKNOWN || !strcmp(s->name, "config"))
             return error_set(err, CERIUM_ERR_FORMAT,
                              "%s:%u: [server] has no key '%s'; it has the long options of "
                              "`cerium serve`", path, s->line, s->name);
         if (how == OPTION_BAD)
             return error_set(err, CERIUM_ERR_FORMAT,
-                             "%s:%u: '%s' is no value for %s; see `cerium serve --help`", path,
-                             s->line, s->value, s->name);
+                             "%s:%u: '%s' is no value for %s%s%s; see `cerium serve --help`", path,
+                             s->line, s->value, s->name, *option_wanted() ? ": it takes " : "",
+                             option_wanted());
     }
     v->config.policy = v->policy;
+    return CERIUM_OK;
+}
+
+/* Everybody on this machine can read a command line: keys are taken out of it. */
+static int hide_keys(serving *v, int argc, char **argv, cerium_error *err)
+{
+    size_t n_bytes = 0;
+    for (size_t k = 0; k < v->config.n_keys; k++) n_bytes += strlen(v->keys[k]) + 1;
+    v->hidden.max = n_bytes;
+    if (bytes_reserve(&v->hidden, n_bytes)) /* what is written must not move */
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for the keys");
+    for (size_t k = 0; k < v->config.n_keys; k++)
+        for (int i = 1; i < argc; i++) {
+            size_t len = strlen(v->keys[k]), all = strlen(argv[i]);
+            if (all < len || argv[i] + (all - len) != v->keys[k]) continue;
+            v->keys[k] = v->hidden.ptr + v->hidden.len;
+            CHECK(!bytes_append(&v->hidden, argv[i] + (all - len), len + 1));
+            memset(argv[i] + (all - len), '*', len);
+            break;
+        }
     return CERIUM_OK;
 }
 
@@ -292,9 +356,11 @@ int program_serve(int argc, char **argv)
             return EXIT_USAGE;
         }
     }
+    if (!status) status = hide_keys(&v, argc, argv, &err);
     if (!status) status = read_keys(&v, &err);
     if (!status) status = serve(&v, &err);
     bytes_free(&v.key_text);
+    bytes_free(&v.hidden);
     memory_free(v.policy);
     return status ? failed(&err) : 0;
 }

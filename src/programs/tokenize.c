@@ -1,9 +1,15 @@
-/* tokenize.c - `cerium tokenize`: the tokens of a text. */
+/* tokenize.c - `cerium tokenize`: the tokens of a text.
+ *
+ * Reads the vocabulary alone: no weights are loaded, and a model that the engine cannot run has
+ * tokens too. */
 #include "programs/programs.h"
 
 #include <jansson.h>
 
+#include "gguf/gguf.h"
 #include "programs/options.h"
+#include "programs/output.h"
+#include "tokenizer/tokenizer.h"
 
 static const char help[] =
     "usage: cerium tokenize [OPTIONS] [-p TEXT | FILE]\n\n"
@@ -41,28 +47,14 @@ static bool take_own(void *arg, int val, const char *value)
     }
 }
 
-/* Length of the well-formed UTF-8 character at text[0], 0 when there is none. */
-static size_t character_length(const uint8_t *text, size_t len)
-{
-    if (text[0] < 0x80) return 1;
-    size_t n = text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : text[0] < 0xF0 ? 3 : 4;
-    if (!n || n > len || text[0] > 0xF4) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((text[i] & 0xC0) != 0x80) return 0;
-    if (n == 3 && ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F)))
-        return 0;
-    if (n == 4 && ((text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F)))
-        return 0;
-    return n;
-}
-
 /* "text" with escapes, on one line whatever the bytes are. */
 static void print_quoted(const char *text, size_t len)
 {
+    uint32_t code;
     putchar('"');
     for (size_t i = 0, n; i < len; i += n ? n : 1) {
         uint8_t c = (uint8_t)text[i];
-        n = character_length((const uint8_t *)text + i, len - i);
+        n = utf8_at((const uint8_t *)text + i, len - i, &code);
         if (c == '\n') printf("\\n");
         else if (c == '\t') printf("\\t");
         else if (c == '\r') printf("\\r");
@@ -74,10 +66,10 @@ static void print_quoted(const char *text, size_t len)
 }
 
 /* {"id": 1, "text": "..."}; bytes that are no text are {"id": 1, "bytes": [226, 130]}. */
-static json_t *token_json(const cerium_engine *engine, int32_t token)
+static json_t *token_json(const tokenizer *vocabulary, int32_t token)
 {
     size_t len;
-    const char *text = cerium_token_bytes(engine, token, &len);
+    const char *text = tokenizer_bytes(vocabulary, token, &len);
     json_t *one = json_object(), *string = json_stringn(text ? text : "", len);
     json_object_set_new(one, "id", json_integer(token));
     if (string) {
@@ -90,11 +82,11 @@ static json_t *token_json(const cerium_engine *engine, int32_t token)
     return one;
 }
 
-static void print_json(const cerium_engine *engine, const int32_t *tokens, size_t n)
+static void print_json(const tokenizer *vocabulary, const int32_t *tokens, size_t n)
 {
     printf("[");
     for (size_t i = 0; i < n; i++) {
-        json_t *one = token_json(engine, tokens[i]);
+        json_t *one = token_json(vocabulary, tokens[i]);
         printf(i ? ",\n " : "\n ");
         json_dumpf(one, stdout, 0);
         json_decref(one);
@@ -102,20 +94,20 @@ static void print_json(const cerium_engine *engine, const int32_t *tokens, size_
     printf(n ? "\n]\n" : "]\n");
 }
 
-static void print_tokens(const tokenize *t, const cerium_engine *engine, const int32_t *tokens,
+static void print_tokens(const tokenize *t, const tokenizer *vocabulary, const int32_t *tokens,
                          size_t n)
 {
     if (t->count) {
         printf("%zu\n", n);
     } else if (t->o.json) {
-        print_json(engine, tokens, n);
+        print_json(vocabulary, tokens, n);
     } else if (t->ids) {
         for (size_t i = 0; i < n; i++) printf(i ? " %d" : "%d", tokens[i]);
         printf("\n");
     } else {
         for (size_t i = 0; i < n; i++) {
             size_t len;
-            const char *text = cerium_token_bytes(engine, tokens[i], &len);
+            const char *text = tokenizer_bytes(vocabulary, tokens[i], &len);
             printf("%6d  ", tokens[i]);
             print_quoted(text, len);
             printf("\n");
@@ -123,8 +115,26 @@ static void print_tokens(const tokenize *t, const cerium_engine *engine, const i
     }
 }
 
-static int run(const tokenize *t, const char *path, const cerium_engine *engine,
-               cerium_error *err)
+/* Into an owned array. */
+static int encode_text(const tokenize *t, const tokenizer *vocabulary, view text, int32_t **tokens,
+                       size_t *n, cerium_error *err)
+{
+    const bool special = t->flags & CERIUM_TOKENIZE_SPECIAL;
+    const bool begin = t->flags & CERIUM_TOKENIZE_BEGIN;
+    size_t cap = text.len / 2 + 16;
+    for (;;) {
+        *tokens = memory_alloc(cap * sizeof **tokens);
+        if (!*tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for %zu tokens", cap);
+        int status = tokenizer_encode(vocabulary, text, special, begin, *tokens, cap, n, err);
+        if (!status) return CERIUM_OK;
+        memory_free(*tokens);
+        *tokens = NULL;
+        if (status != CERIUM_ERR_CAPACITY) return status;
+        cap = *n;
+    }
+}
+
+static int run(const tokenize *t, const char *path, const tokenizer *vocabulary, cerium_error *err)
 {
     bytes file = {.max = TEXT_BYTES_MAX};
     int32_t *tokens = NULL;
@@ -135,10 +145,27 @@ static int run(const tokenize *t, const char *path, const cerium_engine *engine,
         status = read_file(path, &file, err);
         text = (view){file.ptr, file.len};
     }
-    if (!status) status = encode(engine, text, t->flags, &tokens, &n, err);
-    if (!status) print_tokens(t, engine, tokens, n);
+    if (!status) status = encode_text(t, vocabulary, text, &tokens, &n, err);
+    if (!status) print_tokens(t, vocabulary, tokens, n);
     memory_free(tokens);
     bytes_free(&file);
+    return status;
+}
+
+static int open_and_run(const tokenize *t, const char *path, cerium_error *err)
+{
+    gguf_file *file = NULL;
+    tokenizer *vocabulary = NULL;
+    const char *model = options_model(&t->o);
+    if (!model)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "no model: name one with -m FILE.gguf or CERIUM_MODEL");
+    RETURN_IF(options_model_check(model, err));
+    RETURN_IF(gguf_open(&file, model, err));
+    int status = tokenizer_open(&vocabulary, file, err);
+    if (!status) status = run(t, path, vocabulary, err);
+    tokenizer_close(&vocabulary);
+    gguf_close(&file);
     return status;
 }
 
@@ -152,14 +179,12 @@ int program_tokenize(int argc, char **argv)
     };
     tokenize t = {0};
     cerium_error err;
-    cerium_engine *engine = NULL;
-    RETURN_IF(options_parse(&t.o, argc, argv, OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_JSON, own,
+    RETURN_IF(options_parse(&t.o, argc, argv, OPTIONS_MODEL | OPTIONS_PROMPT | OPTIONS_JSON, own,
                             ARRAY_LEN(own), take_own, &t, help));
+    if (optind < argc && t.o.prompt_file)
+        return usage_error("tokenize", "FILE and -f exclude each other");
     const char *path = optind < argc ? argv[optind++] : t.o.prompt_file;
     if (optind < argc) return usage_error("tokenize", "one text at a time");
     if (path && t.o.prompt) return usage_error("tokenize", "a text by -p or a file, not both");
-    int status = options_engine(&t.o, &engine, 1, &err);
-    if (!status) status = run(&t, path ? path : "-", engine, &err);
-    cerium_engine_close(&engine);
-    return status ? failed(&err) : 0;
+    return open_and_run(&t, path ? path : "-", &err) ? failed(&err) : 0;
 }

@@ -5,6 +5,7 @@
 
 #include "programs/accounts.h"
 #include "programs/options.h"
+#include "programs/output.h"
 #include "store/metered.h"
 
 static const char help[] =
@@ -51,7 +52,7 @@ static bool take_by(const char *text, unsigned *by)
         size_t len = strcspn(text, ","), i = 0;
         while (i < ARRAY_LEN(names) && (strlen(names[i]) != len || memcmp(names[i], text, len)))
             i++;
-        if (i == ARRAY_LEN(names)) return false;
+        if (i == ARRAY_LEN(names)) return option_wants("day, key, model, or several with commas");
         *by |= 1u << i; /* USAGE_BY_* in this order */
         if (!text[len]) return true;
         text += len + 1;
@@ -59,13 +60,18 @@ static bool take_by(const char *text, unsigned *by)
 }
 _Static_assert(USAGE_BY_DAY == 1 && USAGE_BY_KEY == 2 && USAGE_BY_MODEL == 4, "as in take_by()");
 
+static bool take_day(const char *text, int64_t *day)
+{
+    return accounts_day(text, day) || option_wants("a day from 1970 on, as in 2026-11-01");
+}
+
 static bool take_own(void *arg, int val, const char *value)
 {
     report *r = arg;
     switch (val) {
     case OWN_BY: return take_by(value, &r->query.by);
-    case OWN_SINCE: r->since_given = true; return accounts_day(value, &r->query.first_day);
-    case OWN_UNTIL: return accounts_day(value, &r->query.last_day);
+    case OWN_SINCE: r->since_given = true; return take_day(value, &r->query.first_day);
+    case OWN_UNTIL: return take_day(value, &r->query.last_day);
     case OWN_KEY: r->query.key = value; return true;
     case OWN_MODEL: r->query.model = value; return true;
     case OWN_STORE: r->store_path = value; return *value != 0;
@@ -104,10 +110,10 @@ static void add_json(report *r, const store_usage *row)
     if (r->query.by & USAGE_BY_DAY)
         json_object_set_new(o, "day", json_string(accounts_date(date, row->day)));
     if (r->query.by & USAGE_BY_KEY)
-        json_object_set_new(o, "key", json_string(key_name(row, name)));
+        json_object_set_new(o, "key", json_name(key_name(row, name)));
     if (r->query.by & USAGE_BY_KEY && row->tier)
         json_object_set_new(o, "tier", json_string(row->tier));
-    if (r->query.by & USAGE_BY_MODEL) json_object_set_new(o, "model", json_string(row->model));
+    if (r->query.by & USAGE_BY_MODEL) json_object_set_new(o, "model", json_name(row->model));
     json_array_append_new(r->rows, o);
 }
 
@@ -180,12 +186,7 @@ static int print(report *r, store *s, cerium_error *err)
     if (!r->o.json) put_head(r);
     int status = store_usage_read(s, &r->query, on_row, r, err);
     if (!status && r->o.json) {
-        json_t *all = json_pack("{s:O}", "usage", r->rows);
-        if (!all || json_dumpf(all, stdout, JSON_COMPACT))
-            status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the output");
-        else
-            putchar('\n');
-        json_decref(all);
+        status = output_json(json_pack("{s:O}", "usage", r->rows), JSON_COMPACT, err);
     } else if (!status && !r->csv && r->n_rows > 1) {
         put_text(r, &r->total, true);
     }

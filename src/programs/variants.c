@@ -4,9 +4,10 @@
 
 #include <jansson.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/thread.h"
+#include "programs/output.h"
+#include "programs/terminal.h"
 
 enum { TEXT_BYTES_MAX = 64 << 20 };
 static const uint64_t PROGRESS_NS = 200000000;
@@ -60,9 +61,9 @@ static int poll(variant *v, cerium_error *err)
 static void show_progress(const variants *all, uint32_t n_done, uint64_t *shown_ns)
 {
     uint64_t now = clock_ns();
-    if (!isatty(STDERR_FILENO) || now - *shown_ns < PROGRESS_NS) return;
+    if (!progress_is_shown() || now - *shown_ns < PROGRESS_NS) return;
     *shown_ns = now;
-    fprintf(stderr, "\r%u tokens, %u of %u answers whole ", all->new_tokens, n_done, all->n);
+    progress_show("%u tokens, %u of %u answers whole", all->new_tokens, n_done, all->n);
 }
 
 static int follow(variants *all, uint64_t start, cerium_error *err)
@@ -160,7 +161,7 @@ static double tokens_per_second(const variants *all)
 
 static json_t *variant_json(const variants *all, const variant *v)
 {
-    json_t *text = json_stringn(v->text.ptr ? v->text.ptr : "", v->text.len);
+    json_t *text = json_text((view){v->text.ptr, v->text.len});
     const char *stop = *stop_name(v->stop) ? stop_name(v->stop) : "tokens";
     if (v->weak) stop = "guard";
     return json_pack("{s:o, s:s, s:I, s:i, s:f}", "text", text ? text : json_null(), "stop",
@@ -178,11 +179,10 @@ static int print_json(const variants *all, cerium_error *err)
     status |= json_object_set_new(whole, "first_token_ms", json_real((double)all->first_ns / 1e6));
     status |= json_object_set_new(whole, "tokens_per_second", json_real(tokens_per_second(all)));
     status |= json_object_set(whole, "best_of", list);
-    if (!status) status = json_dumpf(whole, stdout, JSON_INDENT(2));
-    if (!status) printf("\n");
     json_decref(list);
+    if (!status) return output_json(whole, JSON_INDENT(2), err);
     json_decref(whole);
-    return status ? error_set(err, CERIUM_ERR_MEMORY, "no memory for the answers") : CERIUM_OK;
+    return error_set(err, CERIUM_ERR_MEMORY, "no memory for the answers");
 }
 
 int variants_print(const variants *all, bool quiet, bool as_json, cerium_error *err)
@@ -191,7 +191,7 @@ int variants_print(const variants *all, bool quiet, bool as_json, cerium_error *
     if (as_json) return print_json(all, err);
     write_view((view){best->text.ptr, best->text.len}, stdout);
     printf("\n");
-    if (fflush(stdout)) return error_set(err, CERIUM_ERR_IO, "cannot write the output");
+    RETURN_IF(output_flush(err));
     if (quiet) return CERIUM_OK;
     fprintf(stderr, "best of %u: seed %llu, mean log-probability %.3f (the last: %.3f); prompt %u "
             "tokens, first token after %.1f ms, %u tokens at %.0f tokens/s%s\n", all->n,

@@ -1,7 +1,9 @@
 /* wafer.c - `cerium wafer`: picks the part, and reads the options that the parts share. */
 #include "programs/wafer.h"
 
+#include "programs/output.h"
 #include "programs/programs.h"
+#include "programs/terminal.h"
 
 const char wafer_help[] =
     "usage: cerium wafer plan -m MODEL --machine NAME [--context N]\n"
@@ -87,7 +89,12 @@ static bool take_quant(wafer_options *w, const char *value)
             w->quant_given = true;
             return true;
         }
-    return false;
+    char names[160];
+    size_t n = 0;
+    for (int q = 0; q < WAFER_QUANTS && n < sizeof names; q++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", q ? ", " : "",
+                              wafer_quant_names[q]);
+    return option_wants("one of %s", names);
 }
 
 /* A list of whole numbers in [low, high]. */
@@ -100,12 +107,19 @@ static bool is_list(const char *value, uint32_t low, uint32_t high)
     return true;
 }
 
+static bool is_one(const char *value, uint32_t low, uint32_t high)
+{
+    uint32_t n;
+    return option_u32(value, low, high, &n);
+}
+
 static bool take_constant(wafer_options *w, const char *value)
 {
     const char *equals = strchr(value, '=');
     double cycles;
-    return equals && parse_f64(view_of(equals + 1), &cycles) &&
-           wafer_style_set(&w->style, (view){value, (size_t)(equals - value)}, cycles);
+    return (equals && parse_f64(view_of(equals + 1), &cycles) &&
+            wafer_style_set(&w->style, (view){value, (size_t)(equals - value)}, cycles)) ||
+           option_wants("NAME=CYCLES, a constant of docs/wafer.md");
 }
 
 static bool take(void *arg, int val, const char *value)
@@ -118,7 +132,7 @@ static bool take(void *arg, int val, const char *value)
         return *value != 0;
     case VAL_CONTEXT:
         w->contexts = value;
-        return is_list(value, 1, 1 << 24) && !strchr(value, ',');
+        return is_one(value, 1, 1 << 24);
     case VAL_CONTEXTS:
         w->contexts = value;
         return is_list(value, 1, 1 << 24);
@@ -126,7 +140,7 @@ static bool take(void *arg, int val, const char *value)
         return take_quant(w, value);
     case VAL_DRAFT:
         w->drafts = value;
-        return is_list(value, 1, WAFER_DRAFT_MAX) && !strchr(value, ',');
+        return is_one(value, 1, WAFER_DRAFT_MAX);
     case VAL_DRAFTS:
         w->drafts = value;
         return is_list(value, 1, WAFER_DRAFT_MAX);
@@ -231,13 +245,8 @@ json_t *wafer_json_band(wafer_band b)
 
 int wafer_print_json(json_t *root, cerium_error *err)
 {
-    const bool ok = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0;
-    if (ok) printf("\n");
-    const bool had = root != NULL;
-    json_decref(root);
-    if (ok && fflush(stdout) == 0) return CERIUM_OK;
-    return had ? error_set(err, CERIUM_ERR_IO, "standard output: cannot write")
-               : error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
+    RETURN_IF(output_json(root, JSON_INDENT(2), err));
+    return output_flush(err);
 }
 
 static void number(char out[28], double x)
@@ -281,6 +290,8 @@ int program_wafer(int argc, char **argv)
         fputs(wafer_help, stdout);
         return 0;
     }
+    const char *names[ARRAY_LEN(parts)];
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) names[i] = parts[i].name;
     for (size_t i = 0; argc > 1 && i < ARRAY_LEN(parts); i++) {
         if (strcmp(argv[1], parts[i].name)) continue;
         char title[sizeof parts[i].title];
@@ -288,6 +299,9 @@ int program_wafer(int argc, char **argv)
         argv[1] = title;
         return parts[i].main(argc - 1, argv + 1);
     }
+    const char *near = argc > 1 ? nearest_name(argv[1], names, ARRAY_LEN(names)) : NULL;
+    if (near)
+        return usage_error("wafer", "there is no part '%.40s'; did you mean %s?", argv[1], near);
     if (argc > 1) return usage_error("wafer", "there is no part '%.40s'", argv[1]);
     return usage_error("wafer", "say plan, compare, validate or simulate");
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "programs/output.h"
 #include "programs/wafer.h"
 #include "wafer/gpus.h"
 #include "wafer/picture.h"
@@ -241,11 +242,11 @@ static int write_csv(const table *t, cerium_error *err)
 static json_t *json_point(const point *p)
 {
     if (!p->fits)
-        return json_pack("{s:s, s:s, s:i, s:i, s:b, s:s}", "machine", p->machine, "kind", p->kind,
-                         "context", (int)p->context, "draft", (int)p->draft, "fits", 0, "why",
-                         p->why);
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:s}", "machine",
-                     p->machine, "kind", p->kind, "context", (int)p->context, "draft",
+        return json_pack("{s:o, s:s, s:i, s:i, s:b, s:o}", "machine", json_name(p->machine),
+                         "kind", p->kind, "context", (int)p->context, "draft", (int)p->draft,
+                         "fits", 0, "why", json_name(p->why));
+    return json_pack("{s:o, s:s, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:s}", "machine",
+                     json_name(p->machine), "kind", p->kind, "context", (int)p->context, "draft",
                      (int)p->draft, "users", (int)p->users, "fits", 1, "user_tokens_s",
                      wafer_json_band(p->user_tokens_s), "served_tokens_s",
                      wafer_json_band(p->served_tokens_s), "system_tokens_s",
@@ -332,7 +333,8 @@ static int print_all(const table *t, cerium_error *err)
     }
     json_t *list = json_array();
     for (uint32_t i = 0; i < t->n; i++) json_array_append_new(list, json_point(&t->points[i]));
-    return wafer_print_json(json_pack("{s:s, s:s, s:f, s:f, s:o}", "model", t->net->name, "quant",
+    return wafer_print_json(json_pack("{s:o, s:s, s:f, s:f, s:o}", "model",
+                                      json_name(t->net->name), "quant",
                                       wafer_quant_names[wafer_quant_of(t->w, t->net)], "accept",
                                       t->w->accepted, "service_us", t->w->service_us, "points",
                                       list),

@@ -1,4 +1,5 @@
 /* wafer_draft.c - what a model that drafts on idle cores makes of a plan, as text and JSON. */
+#include "programs/output.h"
 #include "programs/wafer.h"
 
 enum { CHANCES = 3 };
@@ -173,7 +174,8 @@ json_t *wafer_draft_json(const wafer_drafting *d, const char *name)
                              wafer_json_band(on.usd), "best_turns", (int)best(d, p, false),
                              "best_overlapped", (int)best(d, p, true)));
     }
-    return json_pack("{s:s, s:{s:i, s:i, s:i, s:i, s:i}, s:I, s:o, s:o}", "model", name, "place",
+    return json_pack("{s:o, s:{s:i, s:i, s:i, s:i, s:i}, s:I, s:o, s:o}", "model",
+                     json_name(name), "place",
                      "wafer", (int)room->wafer, "x", (int)room->x, "y", (int)room->y, "width",
                      (int)room->width, "height", (int)room->height, "cores",
                      (json_int_t)d->draft.plan.layout.cores, "passes", passes, "rates", rates);

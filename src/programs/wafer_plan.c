@@ -1,4 +1,5 @@
 /* wafer_plan.c - `cerium wafer plan`: where a model goes on a mesh, as text, JSON and a picture. */
+#include "programs/output.h"
 #include "programs/wafer.h"
 #include "wafer/picture.h"
 
@@ -304,8 +305,9 @@ static int print_json(const wafer_options *w, const styled s[2], const wafer_mod
                       const wafer_model *drafter, cerium_error *err)
 {
     const plan_request *r = &s[0].request;
-    json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:[o, o]}", "model", net->name, "machine",
-                             r->machine->name, "quant", wafer_quant_names[r->quant], "context",
+    json_t *root = json_pack("{s:o, s:o, s:s, s:i, s:i, s:[o, o]}", "model",
+                             json_name(net->name), "machine", json_name(r->machine->name),
+                             "quant", wafer_quant_names[r->quant], "context",
                              (int)r->context, "draft", (int)r->draft, "plans",
                              json_styled(&s[0], drafter, 0), json_styled(&s[1], drafter, 1));
     if (w->prefill_gbytes_s > 0)

@@ -48,7 +48,7 @@ static bool take_mesh(mesh_layout *l, const char *value)
     uint64_t width, height;
     if (!x || !parse_u64((view){value, (size_t)(x - value)}, &width) ||
         !parse_u64(view_of(x + 1), &height))
-        return false;
+        return option_wants("WIDTHxHEIGHT, as in 16x16");
     l->width = width < UINT32_MAX ? (uint32_t)width : UINT32_MAX;
     l->height = height < UINT32_MAX ? (uint32_t)height : UINT32_MAX;
     return true;
@@ -58,7 +58,7 @@ static bool take_mesh(mesh_layout *l, const char *value)
 static bool take_word(const char *value, const char *first, const char *second, int *out)
 {
     *out = !strcmp(value, second);
-    return *out || !strcmp(value, first);
+    return *out || !strcmp(value, first) || option_wants("%s or %s", first, second);
 }
 
 static bool take_own(void *arg, int val, const char *value)
@@ -443,7 +443,7 @@ int wafer_simulate_main(int argc, char **argv)
     if (!status && s.verify) status = verify(&s, &err);
     if (!status) status = time_step(&s, &err);
     if (!status) {
-        if (s.o.json) wafer_simulate_print_json(&s);
+        if (s.o.json) status = wafer_simulate_print_json(&s, &err);
         else wafer_simulate_print(&s);
     }
     close_all(&s);

@@ -39,6 +39,6 @@ typedef struct {
 
 /* Figures of a run that has ended: on standard error; as JSON on standard output. */
 void wafer_simulate_print(const simulate *s);
-void wafer_simulate_print_json(const simulate *s);
+CERIUM_CHECKED int wafer_simulate_print_json(const simulate *s, cerium_error *err);
 
 #endif

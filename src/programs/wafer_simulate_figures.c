@@ -1,6 +1,7 @@
 /* wafer_simulate_figures.c - what a run of `cerium wafer simulate` came to, as text and JSON. */
 #include <jansson.h>
 
+#include "programs/output.h"
 #include "programs/wafer_simulate.h"
 
 static const char *const kind_names[MESH_KIND_END] = {
@@ -86,7 +87,8 @@ void wafer_simulate_print(const simulate *s)
 
 static json_t *time_json(const simulate *s, size_t n)
 {
-    json_t *all = json_pack("{s:s, s:f, s:f, s:f}", "machine", s->timed.name, "clock_ghz",
+    json_t *all = json_pack("{s:o, s:f, s:f, s:f}", "machine",
+                            json_name(s->timed.name), "clock_ghz",
                             s->timed.mesh.clock_ghz.low, "tuned_step_cycles", s->step[0].cycles,
                             "sdk_step_cycles", s->step[1].cycles);
     if (s->draft && n > 1) json_object_set_new(all, "passes_us", json_real(s->drafts.clock_us));
@@ -106,7 +108,7 @@ static json_t *events_json(const mesh_kind_events *k)
     return all;
 }
 
-void wafer_simulate_print_json(const simulate *s)
+int wafer_simulate_print_json(const simulate *s, cerium_error *err)
 {
     const mesh_layout *l = mesh_layout_of(s->m);
     json_t *ids = json_array();
@@ -141,7 +143,5 @@ void wafer_simulate_print_json(const simulate *s)
     json_object_set_new(all, "time", time_json(s, s->n - s->n_prompt));
     json_object_set_new(all, "prompt_events", events_json(s->prompt_events));
     json_object_set_new(all, "events", events_json(s->events));
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    printf("\n");
-    json_decref(all);
+    return output_json(all, JSON_INDENT(2), err);
 }

@@ -2,29 +2,19 @@
 #include <math.h>
 
 #include "base/limits.h"
+#include "programs/output.h"
 #include "programs/wafer.h"
 #include "wafer/validate.h"
 
 enum { CLASSES_MAX = 64 };
 
-/* Text of a row, which need not be UTF-8. */
-static json_t *json_text(const char *text)
-{
-    json_t *out = json_string(text);
-    if (out) return out;
-    char plain[256];
-    size_t n = 0;
-    for (; text[n] && n < sizeof plain - 1; n++) plain[n] = text[n] & 0x80 ? '?' : text[n];
-    return json_stringn(plain, n);
-}
-
 static json_t *json_row(const published_row *row, const validated_row *v)
 {
     json_t *one = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:s}", "id", json_text(row->id),
-        "class", json_text(row->class_), "system", json_text(row->system), "model",
-        json_text(row->model), "context", json_text(row->context), "metric", json_text(row->metric),
-        "value", row->value > 0 ? json_real(row->value) : json_null(), "unit", json_text(row->unit),
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:s}", "id", json_name(row->id),
+        "class", json_name(row->class_), "system", json_name(row->system), "model",
+        json_name(row->model), "context", json_name(row->context), "metric", json_name(row->metric),
+        "value", row->value > 0 ? json_real(row->value) : json_null(), "unit", json_name(row->unit),
         "modelled", v->is_modelled, "input", v->is_input, "why", v->why);
     if (!one || !v->is_modelled) return one;
     json_object_set_new(one, "predicted", json_real(v->predicted));
@@ -38,7 +28,7 @@ static json_t *json_classes(const validated_class *classes, uint32_t n)
     json_t *list = json_array();
     for (uint32_t i = 0; i < n; i++)
         json_array_append_new(
-            list, json_pack("{s:o, s:i, s:i, s:f, s:f, s:f}", "class", json_text(classes[i].class_),
+            list, json_pack("{s:o, s:i, s:i, s:f, s:f, s:f}", "class", json_name(classes[i].class_),
                             "rows", (int)classes[i].n_rows, "predicted", (int)classes[i].n_modelled,
                             "mean_absolute_error", classes[i].mean_absolute, "mean_signed_error",
                             classes[i].mean_signed, "worst_absolute_error", classes[i].worst));
@@ -123,7 +113,7 @@ static json_t *sensitivity(const published_rows *rows, const validated_row *v,
                        classes[c].class_, 100 * by);
             json_array_append_new(list,
                                   json_pack("{s:s, s:o, s:f}", "constant", constants[k].name,
-                                            "class", json_text(classes[c].class_), "moves", by));
+                                            "class", json_name(classes[c].class_), "moves", by));
         }
     }
     return list;

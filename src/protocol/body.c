@@ -1,4 +1,5 @@
 /* body.c - bytes from outside become JSON values, once they are known to be small enough. */
+#include "base/json.h"
 #include "base/limits.h"
 #include "protocol/parse.h"
 
@@ -114,7 +115,7 @@ static int check_shape(const shape *s, protocol_error *error)
 static int load(json_t **out, view body, protocol_error *error)
 {
     json_error_t why;
-    json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, JSON_ALLOW_NUL, &why);
+    json_t *root = json_read(body, JSON_ALLOW_NUL, &why);
     /* jansson says nothing where it only lacks memory. */
     if (!root && (!why.text[0] || json_error_code(&why) == json_error_out_of_memory))
         return CERIUM_ERR_MEMORY;

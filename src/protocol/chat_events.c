@@ -251,4 +251,18 @@ static void body(const protocol_writer *w, json_out *t)
     json_out_literal(t, "}");
 }
 
-const writer_api writer_chat = {begin, open, delta, close, end_choice, end, NULL, body};
+/* A chunk with an empty delta: what clients add up stays as it is. */
+static void progress(protocol_writer *w, const protocol_progress *p)
+{
+    if (!writer_live(w)) return;
+    json_out *t = event_begin(w);
+    put_choice(w, &w->choices[0], t);
+    json_out_literal(t, "},\"logprobs\":null,\"finish_reason\":null}],");
+    if (w->r->include_usage) json_out_literal(t, "\"usage\":null,");
+    put_progress(t, p);
+    json_out_literal(t, "}");
+    event_send(w, NULL);
+}
+
+const writer_api writer_chat = {begin,      open, delta, close,       end_choice,
+                                end,        NULL, body,  beat_silent, progress};

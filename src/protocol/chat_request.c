@@ -144,6 +144,7 @@ int chat_parse(parser *p)
         RETURN_IF(add_message(p, &(chat_message){json_array_get(p->r->items, i), &at,
                                                  (int32_t)i}));
     }
+    RETURN_IF(field_bool(p, NULL, p->root, "return_progress", &p->r->return_progress));
     RETURN_IF(prediction_parse(p));
     return logprobs_parse(p);
 }

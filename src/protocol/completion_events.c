@@ -166,4 +166,18 @@ static void body(const protocol_writer *w, json_out *t)
     json_out_literal(t, "}");
 }
 
-const writer_api writer_completions = {begin, open, delta, close, end_choice, end, NULL, body};
+/* A chunk without text. */
+static void progress(protocol_writer *w, const protocol_progress *p)
+{
+    if (!writer_live(w)) return;
+    json_out *t = event_begin(w);
+    json_out_put(t, json_out_view(&w->choices[0].head));
+    json_out_literal(t, "\",\"logprobs\":null,\"finish_reason\":null}],");
+    if (w->r->include_usage) json_out_literal(t, "\"usage\":null,");
+    put_progress(t, p);
+    json_out_literal(t, "}");
+    event_send(w, NULL);
+}
+
+const writer_api writer_completions = {begin,      open, delta, close,       end_choice,
+                                       end,        NULL, body,  beat_silent, progress};

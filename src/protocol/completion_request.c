@@ -152,6 +152,7 @@ int completion_parse(parser *p)
     RETURN_IF(prompts_parse(p));
     RETURN_IF(best_of_parse(p));
     RETURN_IF(field_bool(p, NULL, p->root, "echo", &r->echo));
+    RETURN_IF(field_bool(p, NULL, p->root, "return_progress", &r->return_progress));
     RETURN_IF(healing_parse(p));
     RETURN_IF(field_string(p, NULL, p->root, "user", &r->document));
     RETURN_IF(field_integer(p, NULL, p->root, "logprobs", 0, CERIUM_TOP_MAX, &logprobs));
@@ -187,11 +188,17 @@ static int files_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* llama.cpp puts `prompt`, the line up to the cursor, between prefix and hole. */
+/* llama.cpp puts `prompt`, the line up to the cursor, between prefix and hole.  Without both sides
+ * there is no hole, as there. */
 static int prefix_parse(parser *p)
 {
+    static const char *const sides[] = {"input_prefix", "input_suffix"};
     cerium_infill *infill = &p->r->infill;
     const char *line = "";
+    for (size_t i = 0; i < ARRAY_LEN(sides); i++) {
+        const json_t *side = json_object_get(p->root, sides[i]);
+        if (!side || json_is_null(side)) return parse_fail_missing(p, &(place){NULL, sides[i], 0});
+    }
     infill->prefix = infill->suffix = "";
     RETURN_IF(field_string(p, NULL, p->root, "input_prefix", &infill->prefix));
     RETURN_IF(field_string(p, NULL, p->root, "input_suffix", &infill->suffix));
@@ -238,6 +245,7 @@ int infill_parse(parser *p)
     RETURN_IF(pointer_parse(p));
     RETURN_IF(healing_parse(p));
     RETURN_IF(field_bool(p, NULL, p->root, "one_block", &one_block));
+    RETURN_IF(field_bool(p, NULL, p->root, "return_progress", &r->return_progress));
     r->beyond_block = !one_block;
     RETURN_IF(prefix_parse(p));
     RETURN_IF(files_parse(p));

@@ -38,8 +38,15 @@ int protocol_writer_finding(protocol_writer *w, uint32_t choice, const protocol_
 
 void put_findings(const protocol_writer *w, json_out *t)
 {
-    if (!w->findings.b.len) return;
+    view warnings = {w->r->warnings.ptr, w->r->warnings.len};
+    if (!w->findings.b.len && !warnings.len) return;
     json_out_literal(t, ",\"cerium\":{\"findings\":[");
     json_out_put(t, json_out_view(&w->findings));
-    json_out_literal(t, "]}");
+    json_out_literal(t, "]");
+    if (warnings.len) {
+        json_out_literal(t, ",\"warnings\":[");
+        json_out_put(t, warnings);
+        json_out_literal(t, "]");
+    }
+    json_out_literal(t, "}");
 }

@@ -199,6 +199,12 @@ int hole_finish(hole *h, bytes *show)
     return show_from(h, from, show);
 }
 
+size_t hole_broken(const hole *h)
+{
+    const size_t from = h->line > h->begin ? h->line : h->begin;
+    return h->end == HOLE_ROUND && h->shown > from ? h->shown - from : 0;
+}
+
 /* ---- opening ---- */
 
 static view first_line_behind(view after)

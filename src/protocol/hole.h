@@ -48,6 +48,10 @@ CERIUM_CHECKED int hole_feed(hole *h, view text, bytes *show);
 /* Nothing more comes: what waited and is no end is appended to *show, without blanks at its end. */
 CERIUM_CHECKED int hole_finish(hole *h, bytes *show);
 
+/* When the text ended because it went round in the middle of a line: how many of the bytes that
+ * were told are the beginning of that line, which is half of one.  Else 0. */
+size_t hole_broken(const hole *h);
+
 /* Frees what it holds. */
 void hole_close(hole *h);
 

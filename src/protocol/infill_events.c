@@ -1,6 +1,8 @@
 /* infill_events.c - llama.cpp's /infill: an object with timings, or pieces and then that. */
 #include <math.h>
 
+#include "base/json.h"
+
 #include "protocol/writer.h"
 
 static void begin(protocol_writer *w) { (void)w; }
@@ -140,7 +142,7 @@ static void put_answer(const protocol_writer *w, json_out *t, view content)
     json_out whole = {.b.max = PROTOCOL_ANSWER_BYTES_MAX};
     put_all(w, &whole, content);
     json_t *all = whole.status ? NULL
-                               : json_loadb(whole.b.ptr, whole.b.len, JSON_ALLOW_NUL, NULL);
+                               : json_read(json_out_view(&whole), JSON_ALLOW_NUL, NULL);
     if (all)
         put_wanted(all, fields, t);
     else
@@ -166,4 +168,16 @@ static void body(const protocol_writer *w, json_out *t)
     put_answer(w, t, (view){c->said.ptr, c->said.len});
 }
 
-const writer_api writer_infill = {begin, open, delta, close, end_choice, end, NULL, body};
+/* A piece without text. */
+static void progress(protocol_writer *w, const protocol_progress *p)
+{
+    if (!writer_live(w)) return;
+    json_out *t = event_begin(w);
+    json_out_literal(t, "{\"index\":0,\"tokens\":[],\"stop\":false,\"content\":\"\",");
+    put_progress(t, p);
+    json_out_literal(t, "}");
+    event_send(w, NULL);
+}
+
+const writer_api writer_infill = {begin,      open, delta, close,       end_choice,
+                                  end,        NULL, body,  beat_silent, progress};

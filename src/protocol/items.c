@@ -190,7 +190,10 @@ static int item_parse(parser *p, input_item in)
     if (strcmp(type, "item_reference")) return item_known(p, &in, type);
     RETURN_IF(field_name(p, in.at, in.item, "id", &id));
     const protocol_defaults *d = p->defaults;
-    in.item = d->find_item ? d->find_item(d->user, id) : NULL;
+    json_t *found = d->find_item ? d->find_item(d->user, id) : NULL;
+    in.item = found;
+    if (found && !p->r->found) p->r->found = json_array();
+    if (found && json_array_append_new(p->r->found, found)) return CERIUM_ERR_MEMORY;
     if (!in.item)
         return parse_fail(p, &(place){in.at, "id", 0}, "item_not_found",
                           "Item with id '%.128s' not found. Items are kept with the responses that "

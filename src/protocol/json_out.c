@@ -166,6 +166,28 @@ void json_out_number(json_out *t, double value)
     json_out_put(t, view_of(text));
 }
 
+/* Nine digits as an integer, and where the point goes. */
+void json_out_float(json_out *t, float value)
+{
+    char digits[24];
+    size_t i = sizeof digits;
+    double size = fabs((double)value), scaled = size;
+    uint32_t n_behind = 0; /* the point */
+    if (!(size >= 1e-4 && size < 1e8) || value == truncf(value)) {
+        json_out_number(t, (double)value);
+        return;
+    }
+    for (; scaled < 1e8; scaled *= 10) n_behind++;
+    uint64_t rest = (uint64_t)(scaled + 0.5);
+    for (; rest % 10 == 0; rest /= 10) n_behind--;
+    for (; n_behind; rest /= 10, n_behind--) digits[--i] = (char)('0' + rest % 10);
+    digits[--i] = '.';
+    do digits[--i] = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (value < 0) digits[--i] = '-';
+    json_out_put(t, (view){digits + i, sizeof digits - i});
+}
+
 void json_out_bool(json_out *t, bool value)
 {
     json_out_put(t, value ? VIEW("true") : VIEW("false"));

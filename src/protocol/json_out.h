@@ -30,6 +30,8 @@ void json_out_key(json_out *t, const char *name);
 void json_out_integer(json_out *t, int64_t value);
 /* The shortest text that is this double again; JSON has no infinities: null. */
 void json_out_number(json_out *t, double value);
+/* At most nine digits, which are this float again; a tenth of the cost. */
+void json_out_float(json_out *t, float value);
 void json_out_bool(json_out *t, bool value);
 /* Compact; NULL is null. */
 void json_out_value(json_out *t, const json_t *value);

@@ -12,7 +12,7 @@ void token_queue_free(token_queue *q)
     bytes_free(&q->marks);
 }
 
-static void put_token(json_out *t, view text, double logprob)
+static void put_token(json_out *t, view text, float logprob)
 {
     json_out_literal(t, "{\"token\":");
     json_out_quoted(t, text);
@@ -22,7 +22,7 @@ static void put_token(json_out *t, view text, double logprob)
         json_out_integer(t, (uint8_t)text.ptr[i]);
     }
     json_out_literal(t, "],\"logprob\":");
-    json_out_number(t, logprob);
+    json_out_float(t, logprob);
 }
 
 static const token_mark *mark_at(const token_queue *q, size_t i)
@@ -43,12 +43,12 @@ int token_queue_add(token_queue *q, const protocol_token *token, token_text_fn *
     q->texts.max = q->marks.max = t->b.max = q->taken.b.max = q->all.b.max =
         PROTOCOL_ANSWER_BYTES_MAX;
     token_mark mark = {q->texts.len, token->text.len, t->b.len, 0};
-    put_token(t, token->text, (double)token->logprob);
+    put_token(t, token->text, token->logprob);
     json_out_literal(t, ",\"top_logprobs\":[");
     for (uint32_t i = 0; i < token->n_top; i++) {
         if (i) json_out_literal(t, ",");
         put_token(t, text_of ? text_of(user, token->top[i].token) : VIEW(""),
-                  (double)token->top[i].logprob);
+                  token->top[i].logprob);
         json_out_literal(t, "}");
     }
     json_out_literal(t, "]}");
@@ -155,7 +155,7 @@ int legacy_add(legacy_logprobs *l, const protocol_token *token, token_text_fn *t
         if (l->lists[i].b.len) json_out_literal(&l->lists[i], ",");
     }
     put_name(&l->lists[0], token->text);
-    json_out_number(&l->lists[1], (double)token->logprob);
+    json_out_float(&l->lists[1], token->logprob);
     json_out_integer(&l->lists[3], (int64_t)l->offset);
     l->offset += count_chars(token->text);
     json_out_literal(tops, "{");
@@ -163,7 +163,7 @@ int legacy_add(legacy_logprobs *l, const protocol_token *token, token_text_fn *t
         if (i) json_out_literal(tops, ",");
         put_name(tops, text_of ? text_of(user, token->top[i].token) : VIEW(""));
         json_out_literal(tops, ":");
-        json_out_number(tops, (double)token->top[i].logprob);
+        json_out_float(tops, token->top[i].logprob);
     }
     json_out_literal(tops, "}");
     for (size_t i = 0; i < LEGACY_LISTS; i++) RETURN_IF(l->lists[i].status);

@@ -16,6 +16,7 @@ static void put_openai(json_out *t, const protocol_model *m)
     json_out_integer(t, m->context_tokens);
     json_out_literal(t, ",\"fill_in_middle\":");
     json_out_bool(t, m->fills_in);
+    if (m->completes_only) json_out_literal(t, ",\"completes_only\":true");
     json_out_literal(t, "}");
 }
 

@@ -1,6 +1,7 @@
 /* onward.c - bodies for other servers: a conversation in the words of their API. */
 #include "protocol/onward.h"
 
+#include "base/json.h"
 #include "base/limits.h"
 
 const char *onward_path(const onward_order *o)
@@ -142,7 +143,7 @@ static json_t *functions_of(const protocol_request *r)
     json_t *tools = json_array();
     for (size_t i = 0; tools && i < r->n_tools; i++) {
         const cerium_tool *t = &r->tools[i];
-        json_t *parameters = json_loads(t->parameters ? t->parameters : free_text, 0, NULL);
+        json_t *parameters = json_read(view_of(t->parameters ? t->parameters : free_text), 0, NULL);
         json_t *tool = json_pack("{s:s, s:{s:s, s:s*, s:o*}}", "type", "function", "function",
                                  "name", t->name, "description", t->description, "parameters",
                                  parameters);
@@ -200,7 +201,6 @@ static json_t *translated(const onward_order *o)
     if (!status && r->n_tools) status = carry_choice(body, root);
     if (!status && r->n_tools)
         status = carry(body, "parallel_tool_calls", json_object_get(root, "parallel_tool_calls"));
-    if (!status) status = carry(body, "max_tokens", json_object_get(root, "max_output_tokens"));
     if (!status) status = carry(body, "temperature", json_object_get(root, "temperature"));
     if (!status) status = carry(body, "top_p", json_object_get(root, "top_p"));
     if (!status) status = carry(body, "reasoning_effort", effort);
@@ -230,7 +230,8 @@ static json_t *same_api(const onward_order *o)
 {
     static const char *const ours[] = {"previous_response_id", "stream_id", "type", "generate",
                                        "client_metadata", "prediction", "metadata", "service_tier",
-                                       "top_logprobs"};
+                                       "top_logprobs", "max_output_tokens", "max_tokens",
+                                       "max_completion_tokens"};
     bool responses = o->request->api == PROTOCOL_RESPONSES;
     json_t *body = json_copy(o->request->root);
     for (size_t i = 0; body && i < ARRAY_LEN(ours); i++) json_object_del(body, ours[i]);
@@ -259,4 +260,17 @@ int onward_body(bytes *out, const onward_order *o)
         status = CERIUM_ERR_CAPACITY;
     json_decref(body);
     return status;
+}
+
+int onward_cap(bytes *out, const onward_order *o, uint32_t new_tokens_max)
+{
+    const protocol_request *r = o->request;
+    const char *name = "max_tokens";
+    char text[64];
+    if (r->api == PROTOCOL_RESPONSES && o->responses) name = "max_output_tokens";
+    if (json_object_get(r->root, "max_completion_tokens")) name = "max_completion_tokens";
+    CHECK(out->len && out->ptr[out->len - 1] == '}');
+    int len = snprintf(text, sizeof text, ",\"%s\":%u}", name, new_tokens_max);
+    out->len--;
+    return bytes_append(out, text, (size_t)len);
 }

@@ -19,8 +19,12 @@ typedef struct {
 
 /* The path behind the other server's url. */
 const char *onward_path(const onward_order *order);
-/* The body of the request; appended to *out.  CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY. */
+/* The body of the request, all but how many tokens the answer may have: that may depend on how long
+ * it is.  Appended to *out.  CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY. */
 CERIUM_CHECKED int onward_body(bytes *out, const onward_order *order);
+/* The cap goes into the body that was appended last, under the name that the client gave it or the
+ * other API has. */
+CERIUM_CHECKED int onward_cap(bytes *out, const onward_order *order, uint32_t new_tokens_max);
 
 /* An answer as it is read. */
 typedef struct {

@@ -1,4 +1,5 @@
 /* onward_answer.c - events of other servers become parts of an answer. */
+#include "base/json.h"
 #include "base/limits.h"
 #include "protocol/onward.h"
 
@@ -42,7 +43,7 @@ static int end_call(onward *o)
     if (o->call < 0) return CERIUM_OK;
     o->call = -1;
     if (o->free_text) {
-        json_t *whole = json_loadb(o->input.ptr ? o->input.ptr : "", o->input.len, 0, NULL);
+        json_t *whole = json_read((view){o->input.ptr, o->input.len}, 0, NULL);
         const json_t *input = json_object_get(whole, "input");
         /* A server that does not keep to the schema: what it said, as it said it. */
         view text = json_is_string(input) ? string_of(input) : (view){o->input.ptr, o->input.len};
@@ -224,7 +225,7 @@ static int on_event(void *user, view data)
 {
     onward *o = user;
     if (view_equal(data, VIEW("[DONE]"))) return CERIUM_OK;
-    json_t *event = json_loadb(data.ptr, data.len, 0, NULL);
+    json_t *event = json_read(data, 0, NULL);
     if (!json_is_object(event)) {
         json_decref(event);
         return CERIUM_ERR_FORMAT;
@@ -238,7 +239,7 @@ int onward_feed(onward *o, view body) { return sse_feed(&o->events, body, on_eve
 
 void onward_refusal(view body, int http_status, const char *who, protocol_error *e)
 {
-    json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
+    json_t *root = json_read(body, 0, NULL);
     const json_t *error = json_object_get(root, "error");
     const char *message = json_string_value(json_object_get(error, "message"));
     const char *code = json_string_value(json_object_get(error, "code"));

@@ -1,6 +1,9 @@
 /* parse.c - one request from its bytes: what all APIs share, and who reads the rest. */
 #include "protocol/parse.h"
 
+#include <math.h>
+
+#include "base/json.h"
 #include "protocol/json_out.h"
 #include "protocol/texts.h"
 
@@ -10,16 +13,18 @@ static int temperature_parse(parser *p)
 {
     cerium_sampling *s = &p->r->sampling;
     double temperature = s->temperature, top_p = s->top_p, min_p = s->min_p;
-    double penalty = s->repetition_penalty, unused = 0;
+    double penalty = s->repetition_penalty, presence = s->presence_penalty;
+    double frequency = s->frequency_penalty;
     bool repeat = p->r->api == PROTOCOL_INFILL;
     RETURN_IF(field_number(p, NULL, p->root, "temperature", 0, 2, &temperature));
     RETURN_IF(field_number(p, NULL, p->root, "top_p", 0, 1, &top_p));
     RETURN_IF(field_number(p, NULL, p->root, "min_p", 0, 0.999, &min_p));
     RETURN_IF(field_number(p, NULL, p->root, repeat ? "repeat_penalty" : "repetition_penalty", 0,
                            10, &penalty));
-    /* Checked as the API has them; the sampler has one penalty, and it is not these. */
-    RETURN_IF(field_number(p, NULL, p->root, "presence_penalty", -2, 2, &unused));
-    RETURN_IF(field_number(p, NULL, p->root, "frequency_penalty", -2, 2, &unused));
+    RETURN_IF(field_number(p, NULL, p->root, "presence_penalty", -2, 2, &presence));
+    RETURN_IF(field_number(p, NULL, p->root, "frequency_penalty", -2, 2, &frequency));
+    s->presence_penalty = (float)presence;
+    s->frequency_penalty = (float)frequency;
     bool greedy = json_is_number(json_object_get(p->root, "top_p")) && top_p <= 0;
     s->temperature = greedy ? 0 : (float)temperature;
     s->top_p = (float)top_p;
@@ -31,9 +36,15 @@ static int temperature_parse(parser *p)
 static int sampling_parse(parser *p)
 {
     int64_t top_k = -2, seed = (int64_t)p->r->sampling.seed;
+    const json_t *wide = json_object_get(p->root, "seed");
     RETURN_IF(temperature_parse(p));
+    RETURN_IF(bias_parse(p));
     RETURN_IF(field_integer(p, NULL, p->root, "top_k", -1, INT32_MAX, &top_k));
-    RETURN_IF(field_integer(p, NULL, p->root, "seed", INT64_MIN, INT64_MAX, &seed));
+    /* One beyond int64_t is a seed as good as another. */
+    if (json_is_real(wide) && fabs(json_real_value(wide)) > 9e18)
+        seed = (int64_t)fmod(fabs(json_real_value(wide)), 9e18);
+    else
+        RETURN_IF(field_integer(p, NULL, p->root, "seed", INT64_MIN, INT64_MAX, &seed));
     if (top_k > -2) p->r->sampling.top_k = top_k > 0 ? (uint32_t)top_k : 0;
     p->r->sampling.seed = (uint64_t)seed;
     return CERIUM_OK;
@@ -151,6 +162,30 @@ static int include_parse(parser *p)
 
 /* ---- Section - What all have, and what each has ---- */
 
+static bool not_by_user(const json_t *metadata)
+{
+    const char *source = json_string_value(json_object_get(metadata, "thread_source"));
+    return source && strcmp(source, "user") != 0;
+}
+
+bool protocol_is_side_request(view metadata)
+{
+    json_t *root = json_read(metadata, JSON_ALLOW_NUL, NULL);
+    bool is = not_by_user(root);
+    json_decref(root);
+    return is;
+}
+
+/* Codex says for whom a request is, as an object or as its text. */
+static bool asks_on_the_side(const json_t *root)
+{
+    const json_t *metadata = json_object_get(json_object_get(root, "client_metadata"),
+                                             "x-codex-turn-metadata");
+    if (!json_is_string(metadata)) return not_by_user(metadata);
+    return protocol_is_side_request(
+        (view){json_string_value(metadata), json_string_length(metadata)});
+}
+
 static int tier_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -158,7 +193,8 @@ static int tier_parse(parser *p)
     const char *tier = r->service_tier ? r->service_tier : "";
     bool inline_ = r->api == PROTOCOL_COMPLETIONS || r->api == PROTOCOL_INFILL;
     r->class_ = inline_ ? CERIUM_CLASS_COMPLETION : CERIUM_CLASS_TURN;
-    if (!strcmp(tier, "flex") || !strcmp(tier, "batch")) r->class_ = CERIUM_CLASS_BATCH;
+    bool is_batch = !strcmp(tier, "flex") || !strcmp(tier, "batch");
+    if (is_batch || (!*tier && asks_on_the_side(p->root))) r->class_ = CERIUM_CLASS_BATCH;
     if (!inline_ && (!strcmp(tier, "priority") || !strcmp(tier, "fast")))
         r->class_ = CERIUM_CLASS_EDIT;
     return CERIUM_OK;
@@ -270,6 +306,7 @@ static int request_parse(parser *p)
     }
     RETURN_IF(common_parse(p));
     RETURN_IF(parse_api[r->api](p));
+    warn_of_unread(p);
     if (!r->previous_response_id) protocol_request_name_orphans(r);
     return CERIUM_OK;
 }
@@ -306,6 +343,8 @@ void protocol_request_free(protocol_request **request)
     texts_free(&r->texts);
     tools_release(&r->tool_set);
     memory_free(r->callable);
+    memory_free(r->biases);
+    bytes_free(&r->warnings);
     memory_free((void *)r->infill.files);
     memory_free(r->prompts);
     memory_free(r->prompt_lens);
@@ -313,6 +352,7 @@ void protocol_request_free(protocol_request **request)
     memory_free(r->prompt_n_tokens);
     memory_free(r->messages);
     memory_free(r->message_item);
+    json_decref(r->found);
     json_decref(r->root);
     memory_free(r);
 }

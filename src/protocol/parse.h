@@ -5,6 +5,8 @@
 #ifndef PROTOCOL_PARSE_H
 #define PROTOCOL_PARSE_H
 
+#include <stdatomic.h>
+
 #include "base/limits.h"
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
@@ -31,15 +33,16 @@ struct protocol_tool {
     const char *space; /* namespace, or NULL */
     const char *name;  /* without it */
     bool strict;         /* a function's arguments match its schema, or the request is refused */
-    bool loose;          /* not strict, and no grammar can be made of its schema: any object */
+    atomic_bool loose;   /* not strict, and no grammar can be made of its schema: any object */
     const json_t *schema; /* of a function's arguments; NULL: any object */
     const char *syntax;  /* of a custom tool's grammar: "lark" or "regex"; NULL: any text */
     const char *grammar; /* its definition */
 };
 
-/* `tools` of a request, read: shared by the requests that brought the same bytes. */
+/* `tools` of a request, read: shared by the requests that brought the same bytes, whichever threads
+ * have them.  Nothing but n_refs and `loose` changes once it was read. */
 struct protocol_tools {
-    size_t n_refs;
+    _Atomic size_t n_refs;
     bool nested;                 /* as Chat has them */
     bytes raw;                   /* JSON as it came; empty when it is not to be kept */
     json_t *json;                /* the array; what is below borrows from it; NULL: no tools */
@@ -125,6 +128,9 @@ void cache_keep(protocol_cache *cache, struct protocol_tools *set);
 void texts_free(struct protocol_text **texts);
 /* The name under which the model knows a tool. */
 int tool_full_name(parser *p, const char *space, const char *name, const char **out);
+/* warnings.c: logit_bias; and a warning for each field that nobody reads. */
+int bias_parse(parser *p);
+void warn_of_unread(parser *p);
 int items_parse(parser *p);
 int chat_parse(parser *p);
 int completion_parse(parser *p);

@@ -7,7 +7,8 @@
  *
  * Sources: the OpenAI API reference (Responses, its streaming and WebSocket events, Chat
  * Completions, Completions), the Open Responses specification 2026-04-24, llama.cpp's /infill.
- * One thread at a time for an object.  Text borrowed from a request lives as long as it. */
+ * One thread at a time for an object, but that a request may be read by several as long as nobody
+ * changes it.  Text borrowed from a request lives as long as it. */
 #ifndef PROTOCOL_PROTOCOL_H
 #define PROTOCOL_PROTOCOL_H
 
@@ -51,6 +52,8 @@ typedef struct {
     const char *service_tier;         /* as asked, or NULL */
     bool stream;                      /* events, not one object */
     bool include_usage;               /* Chat and Completions: a last chunk with usage */
+    bool return_progress;             /* Chat, Completions, infill: how far the prompt is, in
+                                         chunks of their own */
     bool store;                       /* keep the response: default true for Responses */
     bool warm_up;                     /* generate:false, or n_predict 0: prompt only */
     bool truncate;                    /* truncation:"auto": drop the oldest items that do not fit */
@@ -59,6 +62,7 @@ typedef struct {
     /* Responses, Chat, Compact: the conversation.  Responses' items as they came, a string as one
      * message item; instructions come first as a message but are not among the items. */
     json_t *items;                    /* array, borrowed from root; NULL for the other APIs */
+    json_t *found;                    /* owned array: items that item_references named, or NULL */
     bool compacts;                    /* Compact, or Responses whose last item asks for it: the
                                          messages end with the order to sum up */
     cerium_message *messages;         /* [n_messages] owned array */
@@ -110,15 +114,20 @@ typedef struct {
     uint32_t n_choices;               /* answers to each prompt: Chat and Completions `n`, or
                                          Completions' `best_of`; 1..64 */
     uint32_t n_best;                  /* of those, the likeliest that the client gets: `n` */
+    cerium_logit_bias *biases;        /* [sampling.n_biases] owned: logit_bias */
+    bytes warnings;                   /* owned: what of the request does not count, as objects of
+                                         JSON, comma-separated; see protocol_warn() */
     const char *guard;                /* `cerium_guard`: "block", "sql=block,tls=warn"; or NULL */
     struct protocol_text *texts;      /* owned, private: strings that had to be made */
 } protocol_request;
 
 /* Tools that requests brought before: clients send the same 20 kB with each, and reading them
- * costs more than all else.  Shared by the requests of one thread.  Whoever may not learn from
- * timing what others sent gets a cache of its own. */
+ * costs more than all else.  Shared by requests, whichever threads read them.  Whoever may not
+ * learn from timing what others sent gets a cache of its own. */
 typedef struct protocol_cache protocol_cache;
 CERIUM_CHECKED int protocol_cache_open(protocol_cache **out);
+/* One more that closes it; accepts NULL.  Returns the cache. */
+protocol_cache *protocol_cache_hold(protocol_cache *cache);
 void protocol_cache_close(protocol_cache **cache); /* requests may live longer */
 
 /* What the server says where a client says nothing. */
@@ -128,7 +137,7 @@ typedef struct {
     bool fills_in;                    /* the model can fill in the middle, */
     float pointer;                    /* and then with so much of cerium_sampling.pointer */
     double confidence_min;            /* of completions that fill in */
-    /* The item of an item_reference, borrowed until the request is freed; NULL: not known.  The
+    /* The item of an item_reference, a reference that the request takes; NULL: not known.  The
      * function itself may be NULL. */
     json_t *(*find_item)(void *user, const char *id);
     void *user;
@@ -139,13 +148,20 @@ typedef struct {
  *   body:   bytes from outside; a WebSocket message with "type" is taken as it is
  *   *out:   owned, release with protocol_request_free(); untouched on error
  *   *error: filled on error, with the offending field as param
- * Unknown fields and unknown tool types are ignored; what is known has the right type or is an
- * error.  An image becomes a note to the model.  class_: COMPLETION for infill and Completions,
- * TURN for Responses and Chat, EDIT for those with service_tier "priority" or "fast", BATCH for
- * "flex" and "batch".  Linear time; fuzzed.
+ * Unknown fields are named in a warning, unknown tool types are ignored; what is known has the
+ * right type or is an error.  An image becomes a note to the model.  class_: COMPLETION for infill
+ * and Completions, TURN for Responses and Chat, EDIT for those with service_tier "priority" or
+ * "fast", BATCH for "flex" and "batch".  Linear time; fuzzed.
  * CERIUM_ERR_ARGUMENT (see *error) or CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int protocol_request_parse(protocol_request **out, protocol_api api, view body,
                                           const protocol_defaults *defaults, protocol_error *error);
+/* The value of x-codex-turn-metadata says that nobody waits for the answer: titles, summaries and
+ * other requests that Codex makes beside the user's. */
+/* What of the request does not count, and why: told in the answer, as
+ * "cerium":{"warnings":[{"param": ..., "message": ...}]}.  After some dozens no more is told. */
+void protocol_warn(protocol_request *request, const char *param, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool protocol_is_side_request(view metadata);
 void protocol_request_free(protocol_request **request);
 
 /* A result of a tool names its call by an id.  Where the call stands in an earlier response, its
@@ -158,7 +174,8 @@ void protocol_request_name_orphans(protocol_request *request);
 /* ---- Section - Answers ---- */
 
 /* One event, whole: name is the SSE event name (NULL for Chat and Completions, which have none),
- * json its data.  Nothing is sent by halves. */
+ * json its data.  Nothing is sent by halves.  json NULL: a sign of life that is no event, for SSE
+ * a comment. */
 typedef void protocol_emit_fn(void *user, const char *name, const char *json, size_t len);
 
 typedef struct {
@@ -176,6 +193,14 @@ typedef enum {
     PROTOCOL_END_FAILED = 4,    /* *error says why */
     PROTOCOL_END_GUARDED = 5,   /* the watchdog lets no more out */
 } protocol_end;
+
+/* How far the prompts of an answer are, in tokens.  Without prompt_tokens nobody knows. */
+typedef struct {
+    uint32_t prompt_tokens;
+    uint32_t cached_tokens;     /* of them, found in the session or in the prefix cache */
+    uint32_t done_tokens;       /* of them, with the cached: what need not be computed any more */
+    uint64_t prompt_ns;         /* since the first of them was computed */
+} protocol_progress;
 
 /* One token of the answer for logprobs. */
 typedef struct {
@@ -235,6 +260,12 @@ int protocol_writer_part(protocol_writer *writer, uint32_t choice, protocol_part
  * response.cerium.finding; what is no step on the way is kept for the whole object, and for the
  * last chunk of the other APIs, as "cerium":{"findings":[...]}. */
 int protocol_writer_finding(protocol_writer *writer, uint32_t choice, const protocol_finding *f);
+/* A sign of life in the form that clients of the API count, between any two events after begin():
+ * of Responses the event `keepalive`, which says how far the prompt is; of the others what is no
+ * event. */
+int protocol_writer_beat(protocol_writer *writer, const protocol_progress *p);
+/* return_progress: a chunk that says how far the prompt is; nothing of the answer's is in it. */
+int protocol_writer_progress(protocol_writer *writer, const protocol_progress *p);
 /* A choice ended; after the last one the closing events: completed, incomplete or failed, or the
  * final chunks and for SSE of Chat and Completions "[DONE]".  error: for PROTOCOL_END_FAILED. */
 int protocol_writer_end(protocol_writer *writer, uint32_t choice, protocol_end end,
@@ -263,6 +294,7 @@ typedef struct {
     uint32_t context_tokens;
     int64_t created_at;
     bool chats, fills_in;
+    bool completes_only; /* it was not made to chat, whatever form it has */
 } protocol_model;
 CERIUM_CHECKED int protocol_models_body(bytes *out, const protocol_model *models, size_t n);
 

@@ -2,6 +2,8 @@
  * parameter, and making JSON of them: values are text, and what they mean is up to the tool. */
 #include "protocol/reader_parts.h"
 
+#include "base/json.h"
+
 enum { TYPE_STRING = 1, TYPE_NULL = 2, TYPE_BOOLEAN = 4, TYPE_OTHER = 8, TYPE_ANY = 15 };
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -155,7 +157,8 @@ static bool in_name(reader *r, char c)
         r->tool = reader_find_tool(r);
         json_decref(r->schema);
         r->schema = NULL;
-        if (r->tool && r->tool->parameters) r->schema = json_loads(r->tool->parameters, 0, &error);
+        if (r->tool && r->tool->parameters)
+            r->schema = json_read(view_of(r->tool->parameters), 0, &error);
         reader_call(r);
         r->n_parameters = 0;
         r->state = between;

@@ -354,8 +354,25 @@ static void tell_finding(protocol_writer *w, writer_choice *c, const protocol_fi
     send(w, "response.cerium.finding");
 }
 
-const writer_api writer_responses = {begin_response, open_item, delta, close_item, end_choice,
-                                     end_response, tell_finding, put_response};
+/* OpenAI's sign of life.  It counts in the response's sequence as every event does; comments and
+ * pings do not set back Codex's clock. */
+static void keepalive(protocol_writer *w, const protocol_progress *p)
+{
+    if (!writer_live(w)) return;
+    json_out *t = begin(w, "keepalive");
+    if (p->prompt_tokens) {
+        json_out_literal(t, ",\"cerium\":{");
+        put_count(t, "prompt_tokens", p->prompt_tokens);
+        json_out_literal(t, ",");
+        put_count(t, "done", p->done_tokens);
+        json_out_literal(t, "}");
+    }
+    send(w, "keepalive");
+}
+
+const writer_api writer_responses = {begin_response, open_item,    delta,       close_item,
+                                     end_choice,     end_response, tell_finding, put_response,
+                                     keepalive,      NULL};
 
 /* ---- Section - Compaction: what the model says is the summary, in one opaque item ---- */
 
@@ -462,5 +479,15 @@ static void compact_body(const protocol_writer *w, json_out *t)
     json_out_literal(t, "}");
 }
 
-const writer_api writer_compaction = {compact_begin, compact_open, compact_delta, compact_close,
-                                      compact_end_choice, compact_end, NULL, compact_body};
+/* Alone, it is no stream of Responses' events. */
+static void compact_beat(protocol_writer *w, const protocol_progress *p)
+{
+    if (w->r->api == PROTOCOL_COMPACT)
+        beat_silent(w, p);
+    else
+        keepalive(w, p);
+}
+
+const writer_api writer_compaction = {compact_begin,      compact_open, compact_delta,
+                                      compact_close,      compact_end_choice, compact_end, NULL,
+                                      compact_body,       compact_beat, NULL};

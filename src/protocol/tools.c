@@ -4,6 +4,8 @@
  * table of tools remembers both parts, so calls go back exactly as the client named them. */
 #include "protocol/parse.h"
 
+#include <pthread.h>
+
 enum { FULL_NAME_BYTES = 2 * PROTOCOL_NAME_BYTES_MAX + 24 };
 
 /* The n-th name that a tool may get, as those before it may belong to others. */
@@ -293,7 +295,7 @@ void tools_release(struct protocol_tools **set)
 {
     struct protocol_tools *s = *set;
     *set = NULL;
-    if (!s || --s->n_refs) return;
+    if (!s || atomic_fetch_sub(&s->n_refs, 1) > 1) return;
     texts_free(&s->texts);
     memory_free(s->list);
     memory_free(s->facts);
@@ -307,6 +309,8 @@ void tools_release(struct protocol_tools **set)
 /* ---- Section - Cache ---- */
 
 struct protocol_cache {
+    _Atomic size_t n_refs;
+    pthread_mutex_t lock;                             /* what is below */
     struct protocol_tools *sets[PROTOCOL_CACHED_MAX]; /* the newest first */
 };
 
@@ -314,36 +318,52 @@ int protocol_cache_open(protocol_cache **out)
 {
     protocol_cache *cache = memory_zalloc(1, sizeof *cache);
     if (!cache) return CERIUM_ERR_MEMORY;
+    cache->n_refs = 1;
+    pthread_mutex_init(&cache->lock, NULL);
     *out = cache;
     return CERIUM_OK;
+}
+
+protocol_cache *protocol_cache_hold(protocol_cache *cache)
+{
+    if (cache) atomic_fetch_add(&cache->n_refs, 1);
+    return cache;
 }
 
 void protocol_cache_close(protocol_cache **cache)
 {
     if (!cache || !*cache) return;
-    for (size_t i = 0; i < PROTOCOL_CACHED_MAX; i++) tools_release(&(*cache)->sets[i]);
-    memory_free(*cache);
+    protocol_cache *c = *cache;
     *cache = NULL;
+    if (atomic_fetch_sub(&c->n_refs, 1) > 1) return;
+    for (size_t i = 0; i < PROTOCOL_CACHED_MAX; i++) tools_release(&c->sets[i]);
+    pthread_mutex_destroy(&c->lock);
+    memory_free(c);
 }
 
 struct protocol_tools *cache_find(protocol_cache *cache, bool nested, view raw)
 {
-    for (size_t i = 0; i < PROTOCOL_CACHED_MAX && cache->sets[i]; i++) {
+    struct protocol_tools *found = NULL;
+    pthread_mutex_lock(&cache->lock);
+    for (size_t i = 0; i < PROTOCOL_CACHED_MAX && cache->sets[i] && !found; i++) {
         struct protocol_tools *set = cache->sets[i];
         if (set->nested != nested || !view_equal(raw, (view){set->raw.ptr, set->raw.len})) continue;
         memmove(&cache->sets[1], &cache->sets[0], i * sizeof cache->sets[0]);
-        cache->sets[0] = set;
-        set->n_refs++;
-        return set;
+        cache->sets[0] = found = set;
+        atomic_fetch_add(&set->n_refs, 1);
     }
-    return NULL;
+    pthread_mutex_unlock(&cache->lock);
+    return found;
 }
 
 void cache_keep(protocol_cache *cache, struct protocol_tools *set)
 {
-    tools_release(&cache->sets[PROTOCOL_CACHED_MAX - 1]);
+    atomic_fetch_add(&set->n_refs, 1);
+    pthread_mutex_lock(&cache->lock);
+    struct protocol_tools *oldest = cache->sets[PROTOCOL_CACHED_MAX - 1];
     memmove(&cache->sets[1], &cache->sets[0],
             (PROTOCOL_CACHED_MAX - 1) * sizeof cache->sets[0]);
     cache->sets[0] = set;
-    set->n_refs++;
+    pthread_mutex_unlock(&cache->lock);
+    tools_release(&oldest);
 }

@@ -1,6 +1,8 @@
 /* writer.c - the model's text becomes pieces, and pieces become the events of an API. */
 #include "protocol/writer.h"
 
+#include "base/json.h"
+
 /* ---- Section - Events ---- */
 
 json_out *event_begin(protocol_writer *w)
@@ -20,6 +22,25 @@ void put_count(json_out *t, const char *name, uint64_t value)
     json_out_quoted(t, view_of(name));
     json_out_literal(t, ":");
     json_out_integer(t, (int64_t)value);
+}
+
+void beat_silent(protocol_writer *w, const protocol_progress *p)
+{
+    (void)p;
+    if (writer_live(w)) w->answer.emit(w->answer.user, NULL, NULL, 0);
+}
+
+void put_progress(json_out *t, const protocol_progress *p)
+{
+    json_out_literal(t, "\"prompt_progress\":{");
+    put_count(t, "total", p->prompt_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "cache", p->cached_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "processed", p->done_tokens);
+    json_out_literal(t, ",");
+    put_count(t, "time_ms", p->prompt_ns / 1000000);
+    json_out_literal(t, "}");
 }
 
 void put_token_usage(const protocol_writer *w, json_out *t)
@@ -352,6 +373,18 @@ int protocol_writer_part(protocol_writer *w, uint32_t choice, protocol_part kind
     return w->status;
 }
 
+int protocol_writer_beat(protocol_writer *w, const protocol_progress *p)
+{
+    if (!w->status && w->n_ended < w->n_choices) w->api->beat(w, p);
+    return w->status;
+}
+
+int protocol_writer_progress(protocol_writer *w, const protocol_progress *p)
+{
+    if (!w->status && w->n_ended < w->n_choices && w->api->progress) w->api->progress(w, p);
+    return w->status;
+}
+
 /* Prompts are counted once, however many answers they have. */
 static void add_usage(protocol_writer *w, const writer_choice *c, const protocol_usage *usage)
 {
@@ -408,7 +441,7 @@ json_t *protocol_writer_object(const protocol_writer *w)
     bytes body = {.max = 4u * PROTOCOL_ANSWER_BYTES_MAX};
     json_t *object = NULL;
     if (!protocol_writer_body(w, &body))
-        object = json_loadb(body.ptr, body.len, JSON_ALLOW_NUL, NULL);
+        object = json_read((view){body.ptr, body.len}, JSON_ALLOW_NUL, NULL);
     bytes_free(&body);
     return object;
 }
@@ -421,7 +454,7 @@ json_t *protocol_writer_output(protocol_writer *w)
     json_out_put(&list, json_out_view(&w->items));
     json_out_literal(&list, "]");
     json_decref(w->output);
-    w->output = list.status ? NULL : json_loadb(list.b.ptr, list.b.len, JSON_ALLOW_NUL, NULL);
+    w->output = list.status ? NULL : json_read(json_out_view(&list), JSON_ALLOW_NUL, NULL);
     w->output_bytes = w->items.b.len;
     json_out_free(&list);
     return w->output;

@@ -56,6 +56,10 @@ typedef struct {
     /* At once, of each deed; or NULL. */
     void (*finding)(protocol_writer *w, writer_choice *c, const protocol_finding *f);
     void (*body)(const protocol_writer *w, json_out *out);
+    /* A sign of life, as its clients count it. */
+    void (*beat)(protocol_writer *w, const protocol_progress *p);
+    /* A chunk of return_progress; NULL: the API has none. */
+    void (*progress)(protocol_writer *w, const protocol_progress *p);
 } writer_api;
 
 struct protocol_writer {
@@ -89,8 +93,12 @@ json_out *event_begin(protocol_writer *w);
 void event_send(protocol_writer *w, const char *name);
 static inline bool writer_live(const protocol_writer *w) { return w->answer.emit && !w->status; }
 
-/* ,"cerium":{"findings":[...]} when there are any. */
+/* ,"cerium":{"findings":[...],"warnings":[...]} when there are any of either. */
 void put_findings(const protocol_writer *w, json_out *t);
+/* A sign of life that is no event. */
+void beat_silent(protocol_writer *w, const protocol_progress *p);
+/* "prompt_progress":{...}, as llama.cpp has it. */
+void put_progress(json_out *t, const protocol_progress *p);
 /* ,"prompt_tokens":... and such: numbers with their names. */
 void put_count(json_out *t, const char *name, uint64_t value);
 /* Fields of a Response that stay as they are, without braces, with a comma at the end. */

@@ -20,22 +20,58 @@ static uint32_t read_text(grammar_builder *b, cerium_grammar_syntax syntax, view
     return EXPR_NEVER;
 }
 
-int grammar_compile(grammar **out, cerium_grammar_syntax syntax, view text, cerium_error *err)
+typedef struct {
+    cerium_grammar_syntax syntax;
+    view text;
+    bool forgives, is_careful;
+} source;
+
+static const char *const names[] = {"schema", "regex", "lark", "gbnf"};
+
+static int compile_once(grammar **out, const source *from, cerium_error *err)
 {
-    static const char *const names[] = {"schema", "regex", "lark", "gbnf"};
     grammar_builder b;
-    uint64_t start = clock_ns();
-    if ((int)syntax < 0 || (size_t)syntax >= ARRAY_LEN(names))
-        return error_set(err, CERIUM_ERR_ARGUMENT, "syntax %d of a grammar: there are 0 to %zu",
-                         (int)syntax, ARRAY_LEN(names) - 1);
-    if (text.len > GRAMMAR_TEXT_BYTES_MAX)
-        return error_set(err, CERIUM_ERR_CAPACITY, "%s: %zu bytes: at most %u", names[syntax],
-                         text.len, GRAMMAR_TEXT_BYTES_MAX);
-    builder_open(&b, names[syntax], err);
-    uint32_t expr = read_text(&b, syntax, text), root = rule_new(&b);
+    builder_open(&b, names[from->syntax], err);
+    b.forgives = from->forgives;
+    b.is_careful = from->is_careful;
+    uint32_t expr = read_text(&b, from->syntax, from->text), root = rule_new(&b);
     rule_set(&b, root, expr);
     int status = builder_finish(&b, root, out);
+    if (!status) {
+        (*out)->notes = b.notes.ptr;
+        (*out)->notes_len = b.notes.len;
+        b.notes = (bytes){0};
+    }
     builder_close(&b);
+    return status;
+}
+
+static int compile(grammar **out, source from, cerium_error *err)
+{
+    uint64_t start = clock_ns();
+    if ((int)from.syntax < 0 || (size_t)from.syntax >= ARRAY_LEN(names))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "syntax %d of a grammar: there are 0 to %zu",
+                         (int)from.syntax, ARRAY_LEN(names) - 1);
+    if (from.text.len > GRAMMAR_TEXT_BYTES_MAX)
+        return error_set(err, CERIUM_ERR_CAPACITY, "%s: %zu bytes: at most %u", names[from.syntax],
+                         from.text.len, GRAMMAR_TEXT_BYTES_MAX);
+    int status = compile_once(out, &from, err);
+    if (status == CERIUM_ERR_CAPACITY) { /* all together was too much: without what is large */
+        from.is_careful = true;
+        cerium_error again;
+        if (!compile_once(out, &from, &again)) status = CERIUM_OK;
+    }
     if (!status) (*out)->compile_ns = clock_ns() - start;
     return status;
+}
+
+int grammar_compile(grammar **out, cerium_grammar_syntax syntax, view text, cerium_error *err)
+{
+    return compile(out, (source){.syntax = syntax, .text = text}, err);
+}
+
+int grammar_compile_forgiving(grammar **out, cerium_grammar_syntax syntax, view text,
+                              cerium_error *err)
+{
+    return compile(out, (source){.syntax = syntax, .text = text, .forgives = true}, err);
 }

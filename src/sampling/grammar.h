@@ -49,12 +49,17 @@ typedef struct grammar {
                               rules above r */
     uint8_t class_of[256]; /* bytes that no edge tells apart are of one class */
     uint8_t byte_of[256];  /* [n_classes] one of each */
+    char *notes;           /* [notes_len] what was left out, a NUL behind each line */
+    size_t notes_len;
     uint64_t compile_ns;
 } grammar;
 
 /* Compile.  See cerium_grammar_compile(). *out is owned. */
 CERIUM_CHECKED int grammar_compile(grammar **out, cerium_grammar_syntax syntax, view text,
                                    cerium_error *err);
+/* The same; what no standard allows in a schema is left out, as what is not supported. */
+CERIUM_CHECKED int grammar_compile_forgiving(grammar **out, cerium_grammar_syntax syntax, view text,
+                                             cerium_error *err);
 void grammar_free(grammar **g);
 
 #endif

@@ -1,13 +1,17 @@
 /* grammar_build.c - owns expressions: makes them, and hands them from stage to stage. */
 #include "sampling/grammar_build.h"
 
+enum { NOTES_BYTES_MAX = 16384, TRIALS_FAILED_MAX = 8, TRIAL_SHARE = 2 };
+
 void builder_open(grammar_builder *b, const char *what, cerium_error *err)
 {
-    *b = (grammar_builder){.err = err, .what = what};
+    *b = (grammar_builder){.err = err, .what = what, .work_max = GRAMMAR_WORK_MAX};
+    b->notes.max = NOTES_BYTES_MAX;
     b->nodes.max = GRAMMAR_NODES_MAX * sizeof(expr_node);
     b->lists.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t);
     b->texts.max = 16 * (size_t)GRAMMAR_TEXT_BYTES_MAX;
     b->rules.max = GRAMMAR_RULES_MAX * sizeof(builder_rule);
+    b->made.max = GRAMMAR_RULES_MAX * sizeof(dfa);
     expr_node *never = builder_add(b, &b->nodes, sizeof *never);
     if (never) never->kind = NODE_NEVER;
     expr_node *empty = builder_add(b, &b->nodes, sizeof *empty);
@@ -20,6 +24,9 @@ void builder_close(grammar_builder *b)
     bytes_free(&b->lists);
     bytes_free(&b->texts);
     bytes_free(&b->rules);
+    for (size_t i = 0; i < b->made.len / sizeof(dfa); i++) dfa_close((dfa *)b->made.ptr + i);
+    bytes_free(&b->made);
+    bytes_free(&b->notes);
 }
 
 int builder_fail(grammar_builder *b, int status, const char *format, ...)
@@ -42,9 +49,49 @@ int builder_lack(grammar_builder *b)
 bool builder_work(grammar_builder *b, uint64_t n)
 {
     b->work += n;
-    if (b->work > GRAMMAR_WORK_MAX)
+    if (b->work > b->work_max)
         builder_fail(b, CERIUM_ERR_CAPACITY, "takes too long to compile; make it smaller");
     return !b->status;
+}
+
+void builder_note(grammar_builder *b, const char *format, ...)
+{
+    char line[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    for (char *c = line; *c; c++)
+        if ((uint8_t)*c < ' ' || *c == 0x7f) *c = '?';
+    for (size_t at = 0; at < b->notes.len; at += strlen(b->notes.ptr + at) + 1)
+        if (!strcmp(b->notes.ptr + at, line)) return;
+    if (b->notes.len + strlen(line) + 1 > b->notes.max) return; /* enough was said */
+    if (bytes_append(&b->notes, line, strlen(line) + 1)) builder_lack(b);
+}
+
+void builder_trial_begin(grammar_builder *b, builder_trial *t)
+{
+    *t = (builder_trial){.err = b->err, .work = b->work, .work_max = b->work_max};
+    uint64_t most = b->work + GRAMMAR_WORK_MAX / TRIAL_SHARE;
+    b->err = &t->own;
+    if (most < b->work_max) b->work_max = most;
+}
+
+bool builder_trial_end(grammar_builder *b, builder_trial *t, const char **why)
+{
+    *why = t->own.message + strlen(b->what) + 2;
+    b->err = t->err;
+    b->work_max = t->work_max;
+    if (!b->status) return true;
+    b->n_failed += b->status == CERIUM_ERR_CAPACITY; /* others are quick */
+    bool stays = b->status == CERIUM_ERR_MEMORY || b->n_failed > TRIALS_FAILED_MAX;
+    if (stays) {
+        if (b->err) *b->err = t->own;
+        return false;
+    }
+    b->status = CERIUM_OK;
+    b->work = t->work;
+    return false;
 }
 
 void *builder_add(grammar_builder *b, bytes *v, size_t size)
@@ -175,6 +222,30 @@ uint32_t expr_and(grammar_builder *b, uint32_t x, uint32_t y)
 uint32_t expr_minus(grammar_builder *b, uint32_t x, uint32_t y)
 {
     return y == EXPR_NEVER ? x : add_pair(b, NODE_MINUS, x, y);
+}
+
+uint32_t expr_sprinkled(grammar_builder *b, uint32_t e, uint8_t lo, uint8_t hi)
+{
+    if (b->status || e == EXPR_NEVER) return EXPR_NEVER;
+    return add_node(b, (expr_node){.kind = NODE_SPRINKLED, .depth = above(b, e), .a = e, .b = lo,
+                                   .c = hi});
+}
+
+uint32_t expr_without(grammar_builder *b, uint32_t e, uint8_t lo, uint8_t hi)
+{
+    dfa out;
+    if (b->status || e == EXPR_NEVER) return EXPR_NEVER;
+    dfa_open(&out);
+    dfa_without(b, e, lo, hi, &out);
+    uint32_t at = (uint32_t)(b->made.len / sizeof out);
+    dfa *to = builder_add(b, &b->made, sizeof *to);
+    if (!to) {
+        dfa_close(&out);
+        return EXPR_NEVER;
+    }
+    *to = out;
+    bool is_nullable = dfa_state_at(&out, 0)->is_final;
+    return add_node(b, (expr_node){.kind = NODE_MADE, .a = at, .b = is_nullable});
 }
 
 uint32_t expr_control(grammar_builder *b, view name)

@@ -26,6 +26,8 @@ typedef enum {
     NODE_CALL,     /* rule a */
     NODE_AND,      /* in a and in b: both without calls */
     NODE_MINUS,    /* in a and not in b */
+    NODE_SPRINKLED, /* a, with bytes in [b, c] anywhere in it */
+    NODE_MADE,     /* automaton a; b: it reads the empty text */
     NODE_MULTIPLE, /* a decimal number without sign, at most b places, times 10^b a multiple of a */
 } node_kind;
 
@@ -56,10 +58,31 @@ typedef struct {
     bytes lists;      /* uint32_t */
     bytes texts;
     bytes rules;   /* builder_rule */
-    uint64_t work; /* steps taken, at most GRAMMAR_WORK_MAX */
+    bytes made;    /* dfa: automata of expressions that were made before all others */
+    uint64_t work, work_max; /* steps taken, and how many may be */
+    bytes notes;     /* char: what was left out, a NUL behind each line */
+    bool forgives;   /* what no author may write is left out, too */
+    bool is_careful; /* what makes automata large is left out from the beginning */
+    uint32_t n_failed; /* trials */
 } grammar_builder;
 
 void builder_open(grammar_builder *b, const char *what, cerium_error *err);
+/* Something is left out of the grammar: "/properties/to/pattern: ..."; of equal lines the first
+ * counts. */
+void builder_note(grammar_builder *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A part that may turn out to be too much, or not to be supported: errors between begin and end are
+ * the trial's, and it may take half of all steps. */
+typedef struct {
+    cerium_error *err, own;
+    uint64_t work, work_max;
+} builder_trial;
+
+void builder_trial_begin(grammar_builder *b, builder_trial *t);
+/* True: it went well.  False: it did not, why says so, and b is as before; or the error stays,
+ * where memory is lacking or too many were too large. */
+bool builder_trial_end(grammar_builder *b, builder_trial *t, const char **why);
 void builder_close(grammar_builder *b);
 /* Make the automata of root and all that it calls.  *out is owned. */
 CERIUM_CHECKED int builder_finish(grammar_builder *b, uint32_t root, grammar **out);
@@ -84,6 +107,11 @@ uint32_t expr_list(grammar_builder *b, uint32_t separator, const uint32_t *of, s
 uint32_t expr_call(grammar_builder *b, uint32_t rule);
 uint32_t expr_and(grammar_builder *b, uint32_t x, uint32_t y);
 uint32_t expr_minus(grammar_builder *b, uint32_t x, uint32_t y);
+/* Texts of e, without calls, with any bytes in [lo, hi] between theirs; only within a MINUS. */
+uint32_t expr_sprinkled(grammar_builder *b, uint32_t e, uint8_t lo, uint8_t hi);
+/* Texts of e, without calls, after all bytes in [lo, hi] are taken out of them.  Made at once, so
+ * that what is too large is known where it stands; lo > hi: none are taken out. */
+uint32_t expr_without(grammar_builder *b, uint32_t e, uint8_t lo, uint8_t hi);
 uint32_t expr_control(grammar_builder *b, view name); /* a control token */
 /* Decimal numbers without sign and leading zeros, with at most `places` digits after the point,
  * which are multiples of unit / 10^places. */
@@ -176,6 +204,8 @@ void dfa_close(dfa *d);
 /* grammar_nfa.c: the automaton of an expression, ending in state 0, the only FINAL.  Rules know
  * whether they are nullable.  Returns its start; NONE after an error. */
 uint32_t nfa_of_expr(grammar_builder *b, nfa *n, uint32_t expr);
+/* The automaton of an expression alone, but for bytes in [lo, hi], which are taken out. */
+void dfa_without(grammar_builder *b, uint32_t expr, uint8_t lo, uint8_t hi, dfa *out);
 /* Say for every rule whether the empty text is in it. */
 void builder_find_nullable(grammar_builder *b);
 

@@ -4,7 +4,7 @@
 
 #include "sampling/grammar_build.h"
 
-enum { CODE_MAX = 0x10ffff, CODE_RANGES_MAX = 512 };
+enum { CODE_MAX = 0x10ffff, CODE_RANGES_MAX = 2048 }; /* \p{L} has 659 */
 
 /* Ranges [lo, hi] of code points. */
 typedef struct {
@@ -28,6 +28,14 @@ void code_invert(code_set *set);
 /* The other case of ASCII letters too. */
 void code_fold(code_set *set);
 
+/* ---- grammar_unicode.c ---- */
+
+/* The characters that have a property (is_not: all others), by any name that Unicode, ECMAScript
+ * or PCRE2 give it: "Lu", "Letter", "Script=Greek". False: there is none of that name. */
+bool code_add_property(grammar_builder *b, code_set *set, view name, bool is_not);
+/* The other cases of all letters; of ASCII letters those in ASCII. */
+void code_fold_all(grammar_builder *b, code_set *set);
+
 /* Any one character of a set. */
 uint32_t expr_codes(grammar_builder *b, const code_set *set, code_form form);
 uint32_t expr_code_range(grammar_builder *b, uint32_t lo, uint32_t hi, code_form form);
@@ -47,6 +55,8 @@ typedef struct {
     bool dot_is_all; /* . is a newline too */
     bool is_verbose; /* white space and # comments say nothing */
     bool is_search;  /* what matches may stand anywhere in the text */
+    bool is_part;    /* of a longer text: what is around a place cannot be known */
+    bool is_lines;   /* ^ and $ are at the ends of lines too */
 } regex_options;
 
 /* A regular expression; `place` begins the line of an error: "/properties/a/pattern". */

@@ -3,19 +3,12 @@
  * What Lark says about trees (aliases, "?", "!", "_", priorities) says nothing about texts and is
  * read over.  Terminals are rules too: a text is in the grammar when any way to cut it into
  * terminals fits, where Lark's lexers would choose one.  What %ignore names may stand before the
- * first terminal of the start rule and after each. */
-#include "sampling/grammar_lark.h"
+ * first terminal of the start rule and after each.  A template is read anew for each list of
+ * arguments that it is used with: its parameters are rules. */
+#include "sampling/grammar_lark_parts.h"
 
+#include "base/json.h"
 #include "sampling/schema.h"
-
-typedef struct {
-    notation n;
-    code_form form;   /* how its texts stand in what is read */
-    uint32_t within;  /* grammars around this one */
-    bool in_terminal; /* what is read now is a part of a terminal */
-    uint32_t ignored; /* rule of what may stand between terminals, or NONE */
-    bytes ignores;    /* expressions of %ignore */
-} lark;
 
 /* Lark's common.lark, as expressions. */
 static const struct {
@@ -48,15 +41,13 @@ static const struct {
     {"SQL_COMMENT", "--[^\\n]*"},
 };
 
-static uint32_t expansions(lark *l);
-
 /* ---- blanks ---- */
 
-static void skip_blanks(lark *l, bool lines_too)
+void lark_skip_blanks(lark *l, bool lines_too)
 {
     for (notation *n = &l->n; notation_has(n);) {
         char c = notation_peek(n, 0);
-        if (c == '/' && notation_peek(n, 1) == '/') {
+        if (c == '#' || (c == '/' && notation_peek(n, 1) == '/')) {
             while (notation_has(n) && notation_peek(n, 0) != '\n') n->at++;
         } else if (c == ' ' || c == '\t' || c == '\r' || (lines_too && c == '\n')) {
             n->at++;
@@ -68,10 +59,10 @@ static void skip_blanks(lark *l, bool lines_too)
 
 /* At the end of a line: whether the next one goes on with '|' or '->'; if so, the place is there.
  */
-static bool goes_on(lark *l)
+bool lark_goes_on(lark *l)
 {
     size_t before = l->n.at;
-    skip_blanks(l, true);
+    lark_skip_blanks(l, true);
     if (notation_peek(&l->n, 0) == '|') return true;
     l->n.at = before;
     return false;
@@ -105,7 +96,7 @@ static uint32_t range(lark *l, const bytes *first)
 {
     bytes last = {.max = GRAMMAR_TEXT_BYTES_MAX};
     uint32_t lo, hi, e = EXPR_NEVER;
-    skip_blanks(l, false);
+    lark_skip_blanks(l, false);
     bool ok = notation_take(&l->n, "\"") && notation_quoted(&l->n, '"', &last);
     ok = ok && code_read((view){first->ptr, first->len}, &lo) == first->len && first->len &&
          code_read((view){last.ptr, last.len}, &hi) == last.len && last.len && lo <= hi;
@@ -135,7 +126,7 @@ static uint32_t quoted(lark *l)
 static uint32_t regexp(lark *l)
 {
     notation *n = &l->n;
-    regex_options o = {.form = l->form};
+    regex_options o = {.form = l->form, .is_part = true};
     size_t from = n->at;
     bool in_class = false;
     char place[32];
@@ -170,7 +161,7 @@ static view braces(lark *l)
 {
     notation *n = &l->n;
     uint32_t depth = 0;
-    skip_blanks(l, true);
+    lark_skip_blanks(l, true);
     size_t from = n->at;
     for (bool in_text = false; notation_has(n); n->at++) {
         char c = notation_peek(n, 0);
@@ -214,7 +205,7 @@ static uint32_t nested(lark *l, code_form form)
         return notation_refuse(n, "%string cannot stand within %string");
     if (l->form == CODES_JSON) form = CODES_JSON;
     view text = braces(l);
-    json_t *what = n->b->status ? NULL : json_loadb(text.ptr, text.len, 0, &error);
+    json_t *what = n->b->status ? NULL : json_read(text, 0, &error);
     const json_t *text_of = json_object_get(what, "grammar");
     const char *syntax = json_string_value(json_object_get(what, "syntax"));
     view inner = {json_string_value(text_of), json_string_length(text_of)};
@@ -259,7 +250,7 @@ static uint32_t control(lark *l)
     return terminal(l, e);
 }
 
-static bool is_terminal_name(view name)
+bool lark_is_terminal_name(view name)
 {
     size_t i = 0;
     while (i < name.len && name.ptr[i] == '_') i++;
@@ -269,9 +260,9 @@ static bool is_terminal_name(view name)
 static uint32_t group(lark *l, const char *close)
 {
     if (++l->n.depth > GRAMMAR_NESTING_MAX) return notation_refuse(&l->n, "nested too deep");
-    uint32_t e = expansions(l);
+    uint32_t e = lark_expansions(l);
     l->n.depth--;
-    skip_blanks(l, true);
+    lark_skip_blanks(l, true);
     return notation_take(&l->n, close) ? e : notation_refuse(&l->n, "a bracket is not closed");
 }
 
@@ -288,11 +279,13 @@ static uint32_t atom(lark *l)
     if (notation_take(n, "<")) return control(l);
     view name = notation_name(n, "");
     if (name.len == 0) return notation_refuse(n, "not a part of an expression");
-    if (notation_peek(n, 0) == '{') return notation_refuse(n, "templates are not supported");
+    if (notation_take(n, "{")) return lark_template_use(l, name);
+    for (uint32_t i = 0; l->of && i < l->of->n_parameters; i++)
+        if (view_equal(l->of->parameters[i], name)) return expr_call(n->b, l->arguments[i]);
     notation_symbol *symbol = notation_symbol_of(n, name);
     if (!symbol) return EXPR_NEVER;
     uint32_t e = expr_call(n->b, symbol->rule);
-    return is_terminal_name(name) ? terminal(l, e) : e;
+    return lark_is_terminal_name(name) ? terminal(l, e) : e;
 }
 
 static uint32_t repeated(lark *l, uint32_t e)
@@ -302,19 +295,19 @@ static uint32_t repeated(lark *l, uint32_t e)
     if (notation_take(n, "*")) return expr_repeat(n->b, e, 0, GRAMMAR_NO_MAX);
     if (notation_take(n, "+")) return expr_repeat(n->b, e, 1, GRAMMAR_NO_MAX);
     size_t before = n->at;
-    skip_blanks(l, false);
+    lark_skip_blanks(l, false);
     uint32_t min, max;
     if (!notation_take(n, "~")) {
         n->at = before;
         return e;
     }
-    skip_blanks(l, false);
+    lark_skip_blanks(l, false);
     if (!notation_number(n, &min)) return notation_refuse(n, "~ wants a number");
     max = min;
     before = n->at;
-    skip_blanks(l, false);
+    lark_skip_blanks(l, false);
     if (notation_take(n, "..")) {
-        skip_blanks(l, false);
+        lark_skip_blanks(l, false);
         if (!notation_number(n, &max)) return notation_refuse(n, "~n.. wants a number");
     } else {
         n->at = before;
@@ -329,14 +322,14 @@ static uint32_t expansion(lark *l)
     notation *n = &l->n;
     bytes parts = {.max = 0};
     for (;;) {
-        skip_blanks(l, n->depth > 0);
+        lark_skip_blanks(l, n->depth > 0);
         char c = notation_peek(n, 0);
-        if (!notation_has(n) || c == '|' || c == ')' || c == ']' || c == '\n') break;
+        if (!notation_has(n) || strchr("|)]},\n", c)) break;
         if (c == '-' && notation_peek(n, 1) == '>') {
             n->at += 2;
-            skip_blanks(l, false);
+            lark_skip_blanks(l, false);
             notation_name(n, "");
-            skip_blanks(l, n->depth > 0);
+            lark_skip_blanks(l, n->depth > 0);
             break;
         }
         notation_keep(n, &parts, repeated(l, atom(l)));
@@ -344,11 +337,11 @@ static uint32_t expansion(lark *l)
     return notation_join(n, &parts, false);
 }
 
-static uint32_t expansions(lark *l)
+uint32_t lark_expansions(lark *l)
 {
     bytes parts = {.max = 0};
     do notation_keep(&l->n, &parts, expansion(l));
-    while (goes_on(l) && notation_take(&l->n, "|"));
+    while (lark_goes_on(l) && notation_take(&l->n, "|"));
     return notation_join(&l->n, &parts, true);
 }
 
@@ -375,29 +368,29 @@ static void import_one(lark *l, view name, view as)
 static void import(lark *l)
 {
     notation *n = &l->n;
-    skip_blanks(l, false);
+    lark_skip_blanks(l, false);
     if (!notation_take(n, "common")) {
         notation_refuse(n, "only %import common is supported");
         return;
     }
     if (notation_take(n, ".")) {
         view name = notation_name(n, ""), as = name;
-        skip_blanks(l, false);
+        lark_skip_blanks(l, false);
         if (notation_take(n, "->")) {
-            skip_blanks(l, false);
+            lark_skip_blanks(l, false);
             as = notation_name(n, "");
         }
         import_one(l, name, as);
         return;
     }
-    skip_blanks(l, false);
+    lark_skip_blanks(l, false);
     bool more = notation_take(n, "(");
     if (!more) notation_refuse(n, "%import common.NAME, or %import common (NAME, ...)");
     while (more && notation_has(n)) {
-        skip_blanks(l, true);
+        lark_skip_blanks(l, true);
         view name = notation_name(n, "");
         import_one(l, name, name);
-        skip_blanks(l, true);
+        lark_skip_blanks(l, true);
         more = notation_take(n, ",");
     }
     if (!notation_take(n, ")")) notation_refuse(n, "a list of names is not closed");
@@ -413,21 +406,24 @@ static void definition(lark *l)
         notation_refuse(n, "not a rule, a terminal or a known % statement");
         return;
     }
-    if (notation_peek(n, 0) == '{') notation_refuse(n, "templates are not supported");
+    if (notation_take(n, "{")) {
+        lark_template_definition(l, name);
+        return;
+    }
     notation_symbol *symbol = notation_symbol_of(n, name);
     if (!symbol) return;
     if (notation_take(n, ".")) {
         notation_take(n, "-");
         notation_number(n, &priority);
     }
-    skip_blanks(l, true);
+    lark_skip_blanks(l, true);
     if (symbol->is_said) notation_refuse(n, "a name that is defined already");
     if (!notation_take(n, ":")) notation_refuse(n, "':' is missing behind a name");
     if (n->b->status) return;
     symbol->is_said = true;
     uint32_t rule = symbol->rule;
-    l->in_terminal = is_terminal_name(name);
-    rule_set(n->b, rule, expansions(l));
+    l->in_terminal = lark_is_terminal_name(name);
+    rule_set(n->b, rule, lark_expansions(l));
 }
 
 static void statement(lark *l)
@@ -437,13 +433,13 @@ static void statement(lark *l)
         import(l);
     } else if (notation_take(n, "%ignore")) {
         l->in_terminal = true;
-        notation_keep(n, &l->ignores, expansions(l));
+        notation_keep(n, &l->ignores, lark_expansions(l));
     } else if (notation_peek(n, 0) == '%') {
         notation_refuse(n, "of statements %import and %ignore are supported");
     } else {
         definition(l);
     }
-    skip_blanks(l, false);
+    lark_skip_blanks(l, false);
     if (notation_has(n) && notation_peek(n, 0) != '\n')
         notation_refuse(n, "the end of the line was expected");
 }
@@ -463,10 +459,13 @@ static uint32_t expr_lark_within(grammar_builder *b, view text, code_form form,
                     .symbols.max = GRAMMAR_RULES_MAX * sizeof(notation_symbol)},
               .form = form,
               .within = within,
-              .ignored = GRAMMAR_NONE};
+              .ignored = GRAMMAR_NONE,
+              .templates.max = GRAMMAR_RULES_MAX * sizeof(lark_template),
+              .uses.max = (USES_MAX + 1) * sizeof(lark_use)};
     if (within > GRAMMAR_NESTING_MAX) return notation_refuse(&l.n, "nested too deep");
     if (has_ignores(text)) l.ignored = rule_new(b);
-    for (skip_blanks(&l, true); notation_has(&l.n); skip_blanks(&l, true)) statement(&l);
+    for (lark_skip_blanks(&l, true); notation_has(&l.n); lark_skip_blanks(&l, true)) statement(&l);
+    lark_make_uses(&l);
     uint32_t e = notation_begin(&l.n, "start");
     if (l.ignored != GRAMMAR_NONE) {
         uint32_t any = expr_repeat(b, notation_join(&l.n, &l.ignores, true), 0, GRAMMAR_NO_MAX);
@@ -475,6 +474,8 @@ static uint32_t expr_lark_within(grammar_builder *b, view text, code_form form,
     }
     bytes_free(&l.n.symbols);
     bytes_free(&l.ignores);
+    bytes_free(&l.templates);
+    bytes_free(&l.uses);
     return e;
 }
 

@@ -276,6 +276,7 @@ void grammar_free(grammar **g)
     memory_free((*g)->edges);
     memory_free((*g)->calls);
     memory_free((*g)->starts);
+    memory_free((*g)->notes);
     memory_free(*g);
     *g = NULL;
 }

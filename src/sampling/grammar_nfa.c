@@ -18,6 +18,10 @@ static bool is_nullable(const grammar_builder *b, const expr_node *e)
         return false;
     case NODE_EMPTY:
         return true;
+    case NODE_SPRINKLED:
+        return builder_node(b, e->a)->is_nullable;
+    case NODE_MADE:
+        return e->b;
     case NODE_REPEAT:
         return e->b == 0 || builder_node(b, e->a)->is_nullable;
     case NODE_CALL:
@@ -126,6 +130,11 @@ static uint32_t step(maker *m, uint32_t a, uint32_t b)
     return nfa_add(m->b, m->n, (nfa_state){.kind = NFA_STEP, .a = a, .b = b});
 }
 
+static uint32_t make_bytes(maker *m, uint8_t lo, uint8_t hi, uint32_t next)
+{
+    return nfa_add(m->b, m->n, (nfa_state){.kind = NFA_BYTES, .lo = lo, .hi = hi, .a = next});
+}
+
 static uint32_t make_repeat(maker *m, const expr_node *e, uint32_t next)
 {
     uint32_t at = next;
@@ -187,6 +196,22 @@ static uint32_t copy_dfa(maker *m, const dfa *d, uint32_t next)
 
 static void determine(grammar_builder *b, uint32_t expr, dfa *out);
 
+/* In every state, bytes that change nothing. */
+static uint32_t make_sprinkled(maker *m, const expr_node *e, uint32_t next)
+{
+    dfa d;
+    dfa_open(&d);
+    determine(m->b, e->a, &d);
+    uint32_t start = m->b->status ? GRAMMAR_NONE : copy_dfa(m, &d, next);
+    for (uint32_t i = 0; i < dfa_n_states(&d) && !m->b->status; i++) {
+        uint32_t own = start + i, all = nfa_at(m->n, own)->a;
+        all = step(m, make_bytes(m, (uint8_t)e->b, (uint8_t)e->c, own), all);
+        if (!m->b->status) nfa_at(m->n, own)->a = all;
+    }
+    dfa_close(&d);
+    return start;
+}
+
 static void determine_pair(grammar_builder *b, const expr_node *e, dfa *out)
 {
     dfa x, y;
@@ -235,11 +260,6 @@ static uint32_t make_product(maker *m, const expr_node *e, uint32_t next)
     uint32_t start = m->b->status ? GRAMMAR_NONE : copy_dfa(m, &both, next);
     dfa_close(&both);
     return start;
-}
-
-static uint32_t make_bytes(maker *m, uint8_t lo, uint8_t hi, uint32_t next)
-{
-    return nfa_add(m->b, m->n, (nfa_state){.kind = NFA_BYTES, .lo = lo, .hi = hi, .a = next});
 }
 
 /* Digits before and after the point, with what their number leaves when divided by unit: states in
@@ -316,6 +336,10 @@ static uint32_t make_node(maker *m, expr_node e, uint32_t next)
     case NODE_AND:
     case NODE_MINUS:
         return make_product(m, &e, next);
+    case NODE_SPRINKLED:
+        return make_sprinkled(m, &e, next);
+    case NODE_MADE:
+        return copy_dfa(m, (const dfa *)m->b->made.ptr + e.a, next);
     case NODE_MULTIPLE:
         return make_multiple(m, e.a, e.b, next);
     }
@@ -343,4 +367,47 @@ uint32_t nfa_of_expr(grammar_builder *b, nfa *n, uint32_t expr)
     uint32_t start = make(&m, expr, final);
     memory_free(m.table);
     return b->status ? GRAMMAR_NONE : start;
+}
+
+/* Edges by these bytes are steps without reading. */
+static void take_out(grammar_builder *b, nfa *n, uint8_t lo, uint8_t hi)
+{
+    uint32_t n_states = (uint32_t)(n->states.len / sizeof(nfa_state));
+    for (uint32_t i = 0; i < n_states && builder_work(b, 1); i++) {
+        nfa_state s = *nfa_at(n, i);
+        if (s.kind != NFA_BYTES || s.hi < lo || s.lo > hi) continue;
+        uint32_t left = s.a;
+        if (s.lo < lo) {
+            nfa_state rest = {.kind = NFA_BYTES, .lo = s.lo, .hi = (uint8_t)(lo - 1), .a = s.a};
+            left = nfa_add(b, n, rest);
+        }
+        uint32_t right = GRAMMAR_NONE;
+        if (s.hi > hi) {
+            nfa_state rest = {.kind = NFA_BYTES, .lo = (uint8_t)(hi + 1), .hi = s.hi, .a = s.a};
+            right = nfa_add(b, n, rest);
+        }
+        if (b->status) return;
+        if (left != s.a) { /* three ways: the step to s.a is a state of its own */
+            right = nfa_add(b, n, (nfa_state){.kind = NFA_STEP, .a = s.a, .b = right});
+            if (b->status) return;
+        }
+        *nfa_at(n, i) = (nfa_state){.kind = NFA_STEP, .a = left, .b = right};
+    }
+}
+
+void dfa_without(grammar_builder *b, uint32_t expr, uint8_t lo, uint8_t hi, dfa *out)
+{
+    dfa whole;
+    nfa n;
+    dfa_open(&whole);
+    nfa_open(&n);
+    if (lo <= hi) determine(b, expr, &whole);
+    maker m = {.b = b, .n = &n};
+    uint32_t final = nfa_add(b, &n, (nfa_state){.kind = NFA_FINAL}), start = GRAMMAR_NONE;
+    if (!b->status) start = lo <= hi ? copy_dfa(&m, &whole, final) : make(&m, expr, final);
+    if (start != GRAMMAR_NONE && lo <= hi) take_out(b, &n, lo, hi);
+    if (!b->status) dfa_of_nfa(b, &n, start, out);
+    memory_free(m.table);
+    nfa_close(&n);
+    dfa_close(&whole);
 }

@@ -2,9 +2,9 @@
  * on.
  *
  * Classes are those of ECMAScript: \d and \w are ASCII.  Groups capture nothing, and lazy
- * repetitions are like others: the set of texts is the same.  What looks around, or back, is not
- * regular or not worth it, and refused. */
-#include "sampling/grammar_codes.h"
+ * repetitions are like others: the set of texts is the same.  What looks around is regular (see
+ * grammar_around.h); what looks back at a group is not, and refused. */
+#include "sampling/grammar_around.h"
 
 typedef struct {
     grammar_builder *b;
@@ -13,6 +13,7 @@ typedef struct {
     size_t at;
     regex_options o;
     uint32_t depth;
+    around around; /* places between characters */
 } regex;
 
 static uint32_t alternatives(regex *r, bool is_top);
@@ -101,11 +102,31 @@ static bool read_hex(regex *r, size_t n, uint32_t *code)
     return true;
 }
 
+/* Behind \p or \P: "{Name}", "{^Name}", or one letter. */
+static void read_property(regex *r, bool is_not, code_set *set)
+{
+    size_t from = r->at, n = 1;
+    if (take(r, "{")) {
+        from++;
+        while (has(r) && peek(r, 0) != '}') r->at++;
+        n = r->at - from;
+        if (!take(r, "}")) {
+            refuse(r, "a property has no '}'");
+            return;
+        }
+    } else if (has(r)) {
+        r->at++;
+    }
+    view name = {r->text.ptr + from, from + n <= r->text.len ? n : 0};
+    if (name.len && name.ptr[0] == '^') name = (view){name.ptr + 1, name.len - 1}, is_not = !is_not;
+    if (!code_add_property(r->b, set, name, is_not)) refuse(r, "Unicode has no such property");
+}
+
 /* After a backslash: one character, or a class that is added to *set (false). */
 static bool read_escape(regex *r, bool in_class, uint32_t *code, code_set *set)
 {
     char c = peek(r, 0);
-    static const char from[] = "tnrfva", to[] = "\t\n\r\f\v\a";
+    static const char from[] = "tnrfvae", to[] = "\t\n\r\f\v\a\033";
     if (!has(r)) return refuse(r, "ends with a backslash"), false;
     if (strchr("dDwWsS", c)) {
         r->at++;
@@ -121,7 +142,9 @@ static bool read_escape(regex *r, bool in_class, uint32_t *code, code_set *set)
     if (c == '0' && !(peek(r, 0) >= '0' && peek(r, 0) <= '9')) return *code = 0, true;
     if ((c >= '0' && c <= '9') || c == 'k')
         return refuse(r, "backreferences are not regular"), false;
-    if (c == 'p' || c == 'P') return refuse(r, "properties (\\p) are not supported"), false;
+    if (c == 'p' || c == 'P') return read_property(r, c == 'P', set), false;
+    if (c == 'c' && ((peek(r, 0) | 32) >= 'a' && (peek(r, 0) | 32) <= 'z'))
+        return *code = (uint32_t)(r->text.ptr[r->at++] & 31), true;
     if ((c | 32) >= 'a' && (c | 32) <= 'z') return refuse(r, "this escape is not supported"), false;
     r->at--;
     size_t n = code_read((view){r->text.ptr + r->at, r->text.len - r->at}, code);
@@ -184,7 +207,7 @@ static uint32_t read_class(regex *r)
         code_add(&set, lo, hi);
     }
     if (!take(r, "]")) return refuse(r, "a class has no ']'");
-    if (r->o.ignores_case) code_fold(&set);
+    if (r->o.ignores_case) code_fold_all(r->b, &set);
     if (inverted) code_invert(&set);
     code_sort(&set);
     return expr_codes(r->b, &set, r->o.form);
@@ -194,7 +217,7 @@ static uint32_t read_class(regex *r)
 
 static uint32_t one_of(regex *r, code_set *set)
 {
-    if (r->o.ignores_case) code_fold(set);
+    if (r->o.ignores_case) code_fold_all(r->b, set);
     code_sort(set);
     return expr_codes(r->b, set, r->o.form);
 }
@@ -220,18 +243,50 @@ static bool read_flags(regex *r, bool *is_group)
             r->o.dot_is_all = on;
         else if (c == 'x')
             r->o.is_verbose = on;
-        else if (c != 'u')
-            break; /* characters are Unicode's */
+        else if (c == 'm')
+            r->o.is_lines = on;
+        else if (c != 'u' && c != 'a')
+            break; /* characters are Unicode's, classes ASCII's */
     }
     *is_group = peek(r, 0) == ':';
     if (take(r, ":") || take(r, ")")) return true;
     return refuse(r, "this flag is not supported"), false;
 }
 
-static bool skip_name(regex *r)
+static bool skip_to(regex *r, const char *end)
 {
-    while (has(r) && peek(r, 0) != '>') r->at++;
-    return take(r, ">");
+    while (has(r) && peek(r, 0) != end[0]) r->at++;
+    return take(r, end);
+}
+
+static uint32_t too_many(regex *r)
+{
+    builder_fail(r->b, CERIUM_ERR_CAPACITY, "%s: it looks around at more than %d places", r->place,
+                 MARKS_MAX);
+    return EXPR_NEVER;
+}
+
+static uint32_t at_place(regex *r, around_place place, bool is_line)
+{
+    if (r->o.is_part)
+        return refuse(r, "what is around a terminal cannot be known: ^ and $ stand at its ends, "
+                         "and nothing else looks around");
+    uint32_t e = around_at(&r->around, place, is_line);
+    return e == GRAMMAR_NONE ? too_many(r) : e;
+}
+
+/* Behind "(?=" and its like. */
+static uint32_t read_look(regex *r, bool is_ahead, bool is_not)
+{
+    regex_options outside = r->o;
+    if (r->o.is_part) return at_place(r, PLACE_WORD, false);
+    uint32_t begun = around_begin(&r->around);
+    if (begun == GRAMMAR_NONE) return too_many(r);
+    uint32_t e = alternatives(r, false);
+    r->depth--;
+    r->o = outside;
+    if (!take(r, ")")) return refuse(r, "a group has no ')'");
+    return around_look(&r->around, begun, e, is_ahead, is_not);
 }
 
 /* After '('. */
@@ -241,10 +296,21 @@ static uint32_t read_group(regex *r)
     bool is_group = true;
     if (++r->depth > GRAMMAR_NESTING_MAX) return refuse(r, "nested too deep");
     if (take(r, "?:")) {
-    } else if (take(r, "?=") || take(r, "?!") || take(r, "?<=") || take(r, "?<!")) {
-        return refuse(r, "looking around is not supported");
+    } else if (take(r, "?=")) {
+        return read_look(r, true, false);
+    } else if (take(r, "?!")) {
+        return read_look(r, true, true);
+    } else if (take(r, "?<=")) {
+        return read_look(r, false, false);
+    } else if (take(r, "?<!")) {
+        return read_look(r, false, true);
+    } else if (take(r, "?#")) {
+        r->depth--;
+        return skip_to(r, ")") ? EXPR_EMPTY : refuse(r, "a comment has no ')'");
     } else if (take(r, "?P<") || take(r, "?<")) {
-        if (!skip_name(r)) return refuse(r, "a group's name has no '>'");
+        if (!skip_to(r, ">")) return refuse(r, "a group's name has no '>'");
+    } else if (take(r, "?'")) {
+        if (!skip_to(r, "'")) return refuse(r, "a group's name has no end");
     } else if (take(r, "?")) {
         if (!read_flags(r, &is_group)) return EXPR_NEVER;
     }
@@ -256,26 +322,47 @@ static uint32_t read_group(regex *r)
     return take(r, ")") ? e : refuse(r, "a group has no ')'");
 }
 
-static uint32_t read_atom(regex *r)
+/* A place between characters: GRAMMAR_NONE when there is none here. */
+static uint32_t read_place(regex *r)
+{
+    static const struct {
+        const char *text;
+        around_place place;
+        bool may_be_line;
+    } places[] = {
+        {"^", PLACE_BEGIN, true},    {"$", PLACE_END, true},      {"\\A", PLACE_BEGIN, false},
+        {"\\Z", PLACE_END, false},   {"\\z", PLACE_END, false},   {"\\b", PLACE_WORD, false},
+        {"\\B", PLACE_INNER, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (take(r, places[i].text))
+            return at_place(r, places[i].place, places[i].may_be_line && r->o.is_lines);
+    return GRAMMAR_NONE;
+}
+
+/* One character or class: apart from read_atom(), which nests, as its sets are large. */
+static __attribute__((noinline)) uint32_t read_one(regex *r)
 {
     uint32_t code;
     code_set set = {.n = 0};
-    if (take(r, "(")) return read_group(r);
     if (take(r, "[")) return read_class(r);
     if (take(r, ".")) return any_code(r, r->o.dot_is_all);
     if (peek(r, 0) == '*' || peek(r, 0) == '+' || peek(r, 0) == '?')
         return refuse(r, "nothing to repeat");
-    if (peek(r, 0) == '^' || peek(r, 0) == '$')
-        return refuse(r, "^ and $ are supported at the ends of the whole expression only");
     if (take(r, "\\")) {
-        if (strchr("bBAzZG", peek(r, 0)) && has(r))
-            return refuse(r, "\\b and other positions are not supported");
         if (read_escape(r, false, &code, &set)) code_add(&set, code, code);
         return r->b->status ? EXPR_NEVER : one_of(r, &set);
     }
     if (!read_code(r, &code)) return EXPR_NEVER;
     code_add(&set, code, code);
     return one_of(r, &set);
+}
+
+static uint32_t read_atom(regex *r)
+{
+    if (take(r, "(")) return read_group(r);
+    uint32_t place = read_place(r);
+    return place == GRAMMAR_NONE ? read_one(r) : place;
 }
 
 static bool read_number(regex *r, uint32_t *n)
@@ -327,14 +414,16 @@ static uint32_t repeated(regex *r, uint32_t atom)
 static uint32_t sequence(regex *r, bool is_top)
 {
     bytes parts = {.max = GRAMMAR_NODES_MAX * sizeof(uint32_t)};
-    bool at_start = is_top && take(r, "^"), at_end = false;
+    bool is_text = is_top && !r->o.is_lines; /* ^ and $ at its ends are those of the text */
+    bool at_start = is_text && take(r, "^"), at_end = false;
     uint32_t anything = EXPR_EMPTY;
     if (is_top && r->o.is_search)
         anything = expr_repeat(r->b, any_code(r, true), 0, GRAMMAR_NO_MAX);
     uint32_t *first = builder_add(r->b, &parts, sizeof *first);
     if (first) *first = at_start ? EXPR_EMPTY : anything;
     while (!at_end && (skip_blanks(r), has(r)) && peek(r, 0) != '|' && peek(r, 0) != ')') {
-        at_end = is_top && peek(r, 0) == '$' && (peek(r, 1) == '|' || r->at + 1 == r->text.len);
+        at_end = is_text && !r->o.is_lines && peek(r, 0) == '$' &&
+                 (peek(r, 1) == '|' || r->at + 1 == r->text.len);
         if (at_end && take(r, "$")) break;
         uint32_t atom = read_atom(r);
         if (atom != EXPR_EMPTY) atom = repeated(r, atom);
@@ -369,7 +458,9 @@ uint32_t expr_regex(grammar_builder *b, view text, regex_options options, const 
                      GRAMMAR_TEXT_BYTES_MAX);
         return EXPR_NEVER;
     }
+    around_open(&r.around, b, options.form);
     uint32_t e = alternatives(&r, true);
+    if (r.around.n) e = around_close(&r.around, e);
     if (has(&r)) return refuse(&r, "a ')' without '('");
     return b->status ? EXPR_NEVER : e;
 }

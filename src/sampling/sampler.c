@@ -72,6 +72,16 @@ int sampler_validate(const cerium_sampling *sampling, cerium_error *err)
     if (sampling->repetition_penalty != 0 && !in_range(sampling->repetition_penalty, 1e-3f, 1e3f))
         return error_set(err, bad, "repetition_penalty %g: must be 0 (off) or 0.001 to 1000",
                          (double)sampling->repetition_penalty);
+    if (!in_range(sampling->presence_penalty, -100, 100) ||
+        !in_range(sampling->frequency_penalty, -100, 100))
+        return error_set(err, bad, "penalties of presence %g and frequency %g: -100 to 100",
+                         (double)sampling->presence_penalty, (double)sampling->frequency_penalty);
+    if (sampling->n_biases > CERIUM_BIASES_MAX || (sampling->n_biases && !sampling->biases))
+        return error_set(err, bad, "%u biases: at most %d are possible",
+                         (unsigned)sampling->n_biases, CERIUM_BIASES_MAX);
+    for (uint32_t i = 0; i < sampling->n_biases; i++)
+        if (!(sampling->biases[i].bias <= FLT_MAX))
+            return error_set(err, bad, "bias %u is not a number", (unsigned)i);
     if (sampling->n_stops > CERIUM_STOPS_MAX || (sampling->n_stops && !sampling->stops))
         return error_set(err, bad, "%u stop strings: at most %d are possible",
                          (unsigned)sampling->n_stops, CERIUM_STOPS_MAX);
@@ -163,17 +173,52 @@ static int32_t first_max(sampler *s, const float *logits, const float *tops)
 /* A finite stand-in for +infinity; -INFINITY when there is nothing greater. */
 static float finite_max(float max) { return max > FLT_MAX ? FLT_MAX : max; }
 
-/* Penalties are computed from the logits, so that a token that occurs twice is penalised once. */
-static const float *penalised(sampler *s, const float *logits, float penalty, const int32_t *recent,
-                              size_t n_recent)
+static float penalty_of(const cerium_sampling *sampling)
 {
+    return sampling && sampling->repetition_penalty != 0 ? sampling->repetition_penalty : 1;
+}
+
+static float bias_of(const cerium_sampling *sampling, int32_t token)
+{
+    for (uint32_t i = 0; i < sampling->n_biases; i++)
+        if (sampling->biases[i].token == token) return sampling->biases[i].bias;
+    return 0;
+}
+
+/* Biases first.  Penalties are computed from what that makes of the logits, so that a token that
+ * occurs twice is penalised once, but for the penalty of each time. */
+static const float *penalised(sampler *s, const float *logits, const cerium_sampling *sampling,
+                              const int32_t *recent, size_t n_recent)
+{
+    const float penalty = penalty_of(sampling);
     memcpy(s->changed, logits, s->n_vocab * sizeof *logits);
+    for (uint32_t i = 0; i < sampling->n_biases; i++) {
+        int32_t token = sampling->biases[i].token;
+        if (token >= 0 && (uint32_t)token < s->n_vocab)
+            s->changed[token] += sampling->biases[i].bias;
+    }
     for (size_t i = 0; i < n_recent; i++) {
         CHECK(recent[i] >= 0 && (uint32_t)recent[i] < s->n_vocab);
-        float logit = logits[recent[i]];
-        s->changed[recent[i]] = logit > 0 ? logit / penalty : logit * penalty;
+        float logit = logits[recent[i]] + bias_of(sampling, recent[i]);
+        s->changed[recent[i]] =
+            (logit > 0 ? logit / penalty : logit * penalty) - sampling->presence_penalty;
     }
+    for (size_t i = 0; i < n_recent && sampling->frequency_penalty != 0; i++)
+        s->changed[recent[i]] -= sampling->frequency_penalty;
     return s->changed;
+}
+
+/* All logits of every token: in lanes, which compilers turn into vectors. */
+bool sampler_are_numbers(const float *logits, uint32_t n_vocab)
+{
+    enum { LANES = 16 };
+    int32_t bad[LANES] = {0}, any = 0;
+    const float *end = logits + n_vocab;
+    for (; end - logits >= LANES; logits += LANES)
+        for (int k = 0; k < LANES; k++) bad[k] |= logits[k] <= FLT_MAX ? 0 : -1;
+    for (; logits < end; logits++) any |= !(*logits <= FLT_MAX);
+    for (int k = 0; k < LANES; k++) any |= bad[k];
+    return !any;
 }
 
 /* The candidates are all tokens with such logits.  Returns how many. */
@@ -370,20 +415,17 @@ static bool is_greedy(const cerium_sampling *sampling)
     return !sampling || sampling->temperature == 0;
 }
 
-static float penalty_of(const cerium_sampling *sampling)
-{
-    return sampling && sampling->repetition_penalty != 0 ? sampling->repetition_penalty : 1;
-}
-
 uint32_t sampler_best(const cerium_sampling *sampling)
 {
     if (sampling && sampling->pointer > 0) return 0; /* a mixture is of all */
+    if (sampling && sampling->n_biases) return 0;    /* what is lifted may be any */
     return is_greedy(sampling) ? 1 : sampling->top_k;
 }
 
 size_t sampler_look_back(const cerium_sampling *sampling, size_t n_recent)
 {
-    if (penalty_of(sampling) == 1) return 0;
+    bool counts = sampling && (sampling->presence_penalty != 0 || sampling->frequency_penalty != 0);
+    if (penalty_of(sampling) == 1 && !counts) return 0;
     size_t n = sampling->repetition_tokens ? sampling->repetition_tokens : RECENT_TOKENS_DEFAULT;
     return n < n_recent ? n : n_recent;
 }
@@ -439,11 +481,11 @@ int32_t sampler_choose_allowed(sampler *s, const float *logits, const float *top
                                size_t n_recent, uint64_t position)
 {
     CHECK(s && logits && n_vocab == s->n_vocab && (recent || n_recent == 0));
-    float penalty = penalty_of(sampling);
     bool greedy = is_greedy(sampling);
     size_t look_back = sampler_look_back(sampling, n_recent);
-    if (look_back > 0) {
-        logits = penalised(s, logits, penalty, recent + n_recent - look_back, look_back);
+    if (look_back > 0 || (sampling && sampling->n_biases)) {
+        logits = penalised(s, logits, sampling, look_back ? recent + n_recent - look_back : NULL,
+                           look_back);
         tops = NULL;
     }
     if (greedy && allowed) return first_max_allowed(logits, n_vocab, allowed);

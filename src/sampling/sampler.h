@@ -1,6 +1,6 @@
 /* sampler.h - which token comes next: pure functions over logits.
  *
- * The order is that of cerium_sampling: repetition penalty, temperature, top-k, top-p, min-p,
+ * The order is that of cerium_sampling: biases, penalties, temperature, top-k, top-p, min-p,
  * draw.  A choice depends on the settings, the logits, the recent tokens and the position, and on
  * nothing else: same seed, same text, on every machine.  NaN counts as -infinity; ties rank by id,
  * the lowest first. */
@@ -24,6 +24,9 @@ CERIUM_CHECKED int sampler_validate(const cerium_sampling *sampling, cerium_erro
 CERIUM_CHECKED int sampler_open(sampler **out, uint32_t n_vocab, cerium_error *err);
 /* Accepts NULL and pointers to NULL. */
 void sampler_close(sampler **s);
+
+/* Whether no logit is NaN or +infinity; -INFINITY is one that was not computed. */
+bool sampler_are_numbers(const float *logits, uint32_t n_vocab);
 
 /* The token that follows.
  *   logits:   [n_vocab], the same as at open

@@ -1,18 +1,29 @@
 /* schema.c - owns the compiling of JSON schemas: conjuncts, references, choices and types. */
 #include "sampling/schema.h"
 
-/* Keys that decide about values and are not compiled: a schema with one is refused. */
-static const char *const refused[] = {"$dynamicRef", "$recursiveRef", "extends", "disallow"};
+#include "base/json.h"
+
+/* Keys that decide about values and are not compiled: they are left out. */
+static const char *const left_out[] = {"$dynamicRef", "$recursiveRef", "extends", "disallow"};
 
 /* Keys that say what others do, in a shorter way. */
 static const char *const derived[] = {"not", "if", "dependentRequired", "dependentSchemas",
                                       "dependencies"};
 static const char one_of[] = "oneOf";
 
-int schema_refuse(schema_compiler *s, const char *key, const char *what)
+void schema_lack(schema_compiler *s, const char *key, const char *what)
 {
-    return builder_fail(s->b, CERIUM_ERR_FORMAT, "%.200s%s%s: %s", s->path, *key ? "/" : "", key,
-                        what);
+    const char *slash = *key || !*s->path ? "/" : "";
+    builder_note(s->b, "%.200s%s%s: %s", s->path, slash, key, what);
+}
+
+void schema_refuse(schema_compiler *s, const char *key, const char *what)
+{
+    if (s->b->forgives)
+        schema_lack(s, key, what);
+    else
+        builder_fail(s->b, CERIUM_ERR_FORMAT, "%.200s%s%s: %s", s->path, *key ? "/" : "", key,
+                     what);
 }
 
 /* ---- references ---- */
@@ -94,10 +105,10 @@ const json_t *schema_target(schema_compiler *s, const json_t *schema)
 
 /* ---- conjuncts ---- */
 
-static void refuse_keys(schema_compiler *s, const json_t *schema)
+static void look_for_keys(schema_compiler *s, const json_t *schema)
 {
-    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-        if (json_object_get(schema, refused[i])) schema_refuse(s, refused[i], "is not supported");
+    for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
+        if (json_object_get(schema, left_out[i])) schema_lack(s, left_out[i], "is not supported");
 }
 
 static void add_one(schema_compiler *s, conjuncts *to, conjunct c)
@@ -105,8 +116,7 @@ static void add_one(schema_compiler *s, conjuncts *to, conjunct c)
     for (uint32_t i = 0; i < to->n; i++)
         if (to->of[i].schema == c.schema && (to->of[i].done & c.done) == c.done) return;
     if (to->n == GRAMMAR_CONJUNCTS_MAX) {
-        builder_fail(s->b, CERIUM_ERR_CAPACITY, "%s: a value must fit more than %u schemas at once",
-                     s->path, GRAMMAR_CONJUNCTS_MAX);
+        schema_lack(s, "", "a value that must fit more than 32 schemas at once: only those count");
         return;
     }
     to->of[to->n++] = c;
@@ -116,7 +126,7 @@ void conjuncts_add(schema_compiler *s, conjuncts *to, const json_t *schema)
 {
     if (json_is_true(schema) || (json_is_object(schema) && json_object_size(schema) == 0)) return;
     if (!json_is_object(schema) && !json_is_false(schema)) {
-        schema_refuse(s, "", "a schema must be an object or a boolean");
+        schema_refuse(s, "", "what should be a schema is no object or boolean");
         return;
     }
     add_one(s, to, (conjunct){schema, 0});
@@ -134,11 +144,11 @@ void schema_expand(schema_compiler *s, conjuncts *of)
     for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
         const json_t *schema = of->of[i].schema, *all = json_object_get(schema, "allOf"), *each;
         size_t at;
-        refuse_keys(s, schema);
+        look_for_keys(s, schema);
         if (json_object_get(schema, "$ref")) {
             const json_t *target = schema_target(s, schema);
             if (!target)
-                schema_refuse(s, "$ref", "leads to no schema; it must stay within this one");
+                schema_lack(s, "$ref", "leads to no schema; it must stay within this one");
             else
                 conjuncts_add(s, of, target);
         }
@@ -168,14 +178,13 @@ bool schema_count(schema_compiler *s, const conjuncts *of, const char *key, bool
         const json_t *value = json_object_get(of->of[i].schema, key);
         double n = json_number_value(value);
         if (!value) continue;
-        if (!json_is_number(value) || n < 0 || n != (double)(uint64_t)n) {
+        if (!json_is_number(value) || n < 0 || (n < 1e15 && n != (double)(uint64_t)n)) {
             schema_refuse(s, key, "must be a whole number, 0 or above");
-            return false;
+            continue;
         }
-        if (n > GRAMMAR_REPEAT_MAX) {
-            builder_fail(s->b, CERIUM_ERR_CAPACITY, "%s/%s: at most %u", s->path, key,
-                         GRAMMAR_REPEAT_MAX);
-            return false;
+        if (n > GRAMMAR_REPEAT_MAX) { /* as a limit, none that an answer comes near */
+            if (!is_max) schema_lack(s, key, "is more than can be counted");
+            continue;
         }
         if (!found || (is_max ? n < *out : n > *out)) *out = (uint32_t)n;
         found = true;
@@ -210,10 +219,9 @@ unsigned schema_types(schema_compiler *s, const json_t *schema)
     size_t at;
     if (json_is_false(schema)) return 0;
     if (!type) return TYPE_ALL;
-    if (json_is_string(type)) return named_type(s, type);
-    if (!json_is_array(type)) return named_type(s, NULL);
+    if (!json_is_array(type)) types = named_type(s, type);
     json_array_foreach(type, at, each) types |= named_type(s, each);
-    return types;
+    return types || !s->b->forgives ? types : TYPE_ALL;
 }
 
 unsigned schema_type_of(const json_t *value)
@@ -242,6 +250,15 @@ unsigned schema_type_of(const json_t *value)
 
 /* ---- choices ---- */
 
+/* The schemas under a key of a choice; NULL: there is none, or none that is a list. */
+static const json_t *choice_of(schema_compiler *s, const json_t *schema, const char *key)
+{
+    const json_t *list = json_object_get(schema, key);
+    if (!list || (json_is_array(list) && json_array_size(list) > 0)) return list;
+    schema_refuse(s, key, "must be a list of schemas");
+    return NULL;
+}
+
 /* oneOf is anyOf where no value fits two of its schemas. */
 static bool are_apart(schema_compiler *s, const json_t *list)
 {
@@ -254,8 +271,8 @@ static bool are_apart(schema_compiler *s, const json_t *list)
 bool schema_choice(schema_compiler *s, conjuncts *of, schema_chosen *out)
 {
     for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
-        const json_t *schema = of->of[i].schema, *one = json_object_get(schema, one_of);
-        if (json_object_get(schema, "anyOf") && !(of->of[i].done & CONJUNCT_ANY_DONE)) {
+        const json_t *schema = of->of[i].schema, *one = choice_of(s, schema, one_of);
+        if (!(of->of[i].done & CONJUNCT_ANY_DONE) && choice_of(s, schema, "anyOf")) {
             *out = (schema_chosen){i, "anyOf", CONJUNCT_ANY_DONE};
             return true;
         }
@@ -277,8 +294,6 @@ static uint32_t choose(schema_compiler *s, const conjuncts *of, schema_chosen c)
     const json_t *list = json_object_get(of->of[c.which].schema, c.key), *each;
     bytes parts = {.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t)};
     size_t at;
-    if (!json_is_array(list) || json_array_size(list) == 0)
-        schema_refuse(s, c.key, "must be a list of schemas");
     json_array_foreach(list, at, each)
     {
         char name[24];
@@ -440,7 +455,7 @@ uint32_t expr_schema(grammar_builder *b, view text, const char *place)
                      GRAMMAR_TEXT_BYTES_MAX);
         return EXPR_NEVER;
     }
-    json_t *root = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_read(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         builder_fail(b, CERIUM_ERR_FORMAT, "%s: not JSON: %s, line %d, column %d", place,
                      error.text, error.line, error.column);

@@ -65,6 +65,8 @@ typedef struct {
     bytes jobs;       /* schema_job: rules that were made, and those still to be said */
     bytes paths;      /* char: where those stand, NUL-terminated */
     const char *path; /* of what is compiled now */
+    char lacking[96]; /* of what schema_not.c makes now: what has no opposite; "": nothing */
+    uint64_t n_counted; /* characters and items that the schemas count one by one */
     uint32_t blank, string, character, number, integer, value; /* rules */
 } schema_compiler;
 
@@ -74,7 +76,11 @@ typedef struct {
 } schema_job;
 
 /* schema.c */
-int schema_refuse(schema_compiler *s, const char *key, const char *what);
+/* What no standard allows under a key is refused, or where the builder forgives left out and noted:
+ * then the caller goes on as if the key were not there. */
+void schema_refuse(schema_compiler *s, const char *key, const char *what);
+/* What we cannot keep to is left out, and noted; the caller goes on likewise. */
+void schema_lack(schema_compiler *s, const char *key, const char *what);
 /* Add a schema: whether any value may fit still. */
 void conjuncts_add(schema_compiler *s, conjuncts *to, const json_t *schema);
 /* Add what the schemas refer to, until nothing is new: the list grows while it is walked. */
@@ -115,6 +121,8 @@ uint32_t schema_array(schema_compiler *s, const conjuncts *of);
 uint32_t schema_string(schema_compiler *s, const conjuncts *of);
 /* A string's inside, where something decides about it. */
 uint32_t schema_string_body(schema_compiler *s, const conjuncts *of);
+/* schema_format.c: the expression of a format; NULL: it is an annotation. */
+const char *schema_format(const char *name);
 bool schema_string_is_any(const conjuncts *of);
 /* The insides of all strings that fit, without calls: names of members. */
 uint32_t schema_names(schema_compiler *s, const conjuncts *of);

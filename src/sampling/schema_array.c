@@ -131,7 +131,7 @@ typedef struct {
 static bool make_rules(schema_compiler *s, uint64_t n, uint32_t *first)
 {
     if (n > PLACES_MAX) {
-        schema_refuse(s, "", "an array whose items are counted by kind is too long");
+        schema_lack(s, "contains", "or uniqueItems of an array so long is not supported");
         return false;
     }
     *first = builder_n_rules(s->b);
@@ -158,13 +158,21 @@ static uint32_t counted_place(const array *a, const places *p, uint32_t i, uint3
     return expr_alt(b, parts, n);
 }
 
+/* As if contains were not there. */
+static uint32_t uncounted_items(const array *a)
+{
+    array all = *a;
+    all.contains = all.other = NULL;
+    return plain_items(&all);
+}
+
 static uint32_t counted_items(const array *a)
 {
     places p = {.n_counts = (a->most == GRAMMAR_NO_MAX ? a->least : a->most) + 1};
     uint32_t last = a->n_prefix > a->min ? a->n_prefix : a->min;
     if (a->max != GRAMMAR_NO_MAX) last = a->max;
     p.n_places = (last ? last : 1) + 1;
-    if (!make_rules(a->s, (uint64_t)p.n_places * p.n_counts, &p.first)) return EXPR_NEVER;
+    if (!make_rules(a->s, (uint64_t)p.n_places * p.n_counts, &p.first)) return uncounted_items(a);
     for (uint32_t i = 0; i < p.n_places && !a->s->b->status; i++)
         for (uint32_t k = 0; k < p.n_counts; k++)
             rule_set(a->s->b, p.first + i * p.n_counts + k, counted_place(a, &p, i, k));
@@ -219,7 +227,7 @@ static uint32_t unlike_values(const array *a, const uint32_t *values, uint32_t n
         return expr_call(b, first);
     }
     places p = {.n_places = n + 1, .n_counts = (a->max < n ? a->max : a->min) + 1};
-    if (!make_rules(a->s, (uint64_t)p.n_places * p.n_counts, &p.first)) return EXPR_NEVER;
+    if (!make_rules(a->s, (uint64_t)p.n_places * p.n_counts, &p.first)) return uncounted_items(a);
     for (uint32_t i = 0; i < p.n_places && !b->status; i++)
         for (uint32_t count = 0; count < p.n_counts; count++)
             rule_set(b, p.first + i * p.n_counts + count,
@@ -233,9 +241,12 @@ static uint32_t unlike_items(const array *a)
     conjuncts of;
     uint32_t e = EXPR_NEVER;
     bool fits = item_at(a, 0, false, &of);
-    if (a->n_prefix || a->contains || (fits && !schema_finite(a->s, &of, &values)))
-        schema_refuse(a->s, "uniqueItems",
-                      "needs items that an enum lists, without prefixItems or contains");
+    bool is_lack = a->n_prefix || a->contains || (fits && !schema_finite(a->s, &of, &values));
+    if (is_lack)
+        schema_lack(a->s, "uniqueItems",
+                    "needs items that an enum lists, without prefixItems or contains");
+    if (is_lack)
+        e = a->contains ? counted_items(a) : plain_items(a);
     else if (fits)
         e = unlike_values(a, (const uint32_t *)values.ptr,
                           (uint32_t)(values.len / sizeof(uint32_t)));
@@ -255,9 +266,10 @@ static bool read_contains(array *a)
         schema_count(a->s, &alone, "minContains", false, &least);
         schema_count(a->s, &alone, "maxContains", true, &most);
         if (least == 0 && most == GRAMMAR_NO_MAX && !a->asks) continue;
-        if (a->contains)
-            return schema_refuse(a->s, "contains", "of several schemas at once is not supported"),
-                   false;
+        if (a->contains) {
+            schema_lack(a->s, "contains", "of several schemas at once: only the first counts");
+            continue;
+        }
         a->contains = of;
         a->owner = i;
         a->least = least;
@@ -280,7 +292,8 @@ static bool read(array *a)
         a->applied[i] = schema_applied(a->s, a->of, i);
     }
     if (a->n_prefix > GRAMMAR_NESTING_MAX / 2)
-        schema_refuse(a->s, "prefixItems", "has more than 64 items");
+        builder_fail(a->s->b, CERIUM_ERR_CAPACITY, "%s/prefixItems: has more than 64 items",
+                     a->s->path);
     return read_contains(a);
 }
 

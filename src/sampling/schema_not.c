@@ -4,7 +4,8 @@
  * What a schema does not allow is a choice: of one of its keys that does not hold (De Morgan).
  * Each such key has an opposite: other types, bounds from the other side, a property that must be
  * there and be something else.  Some opposites have keys of their own, which no author writes:
- * they begin with a control character.  What has none is refused, so nothing is ever let through.
+ * they begin with a control character.  Where one has none, the whole of what should be made is
+ * left out and noted: half of it would say something else.
  *
  * Made schemas belong to the compiler; each is made once, so that equal places are equal rules. */
 #include "sampling/schema.h"
@@ -36,16 +37,18 @@ const json_t *schema_found(const schema_compiler *s, const json_t *of, const cha
 
 static json_t *opposite(schema_compiler *s, const json_t *schema, uint32_t depth);
 
+static bool has_failed(const schema_compiler *s) { return s->b->status || s->lacking[0]; }
+
 /* Memory that was lacking would be a condition that is lacking. */
 static json_t *checked(schema_compiler *s, json_t *made)
 {
-    if (!made) builder_lack(s->b);
+    if (!made && !has_failed(s)) builder_lack(s->b);
     return made;
 }
 
 static void add(schema_compiler *s, json_t *list, json_t *each)
 {
-    if (!each || json_array_append_new(list, each)) builder_lack(s->b);
+    if (checked(s, each) && json_array_append_new(list, each)) builder_lack(s->b);
 }
 
 /* One of these; none is no value at all. */
@@ -56,9 +59,10 @@ static json_t *any_of(json_t *choices)
     return json_false();
 }
 
-static json_t *lack(schema_compiler *s, const char *key)
+/* What is made now has no opposite, and why. */
+static json_t *lack(schema_compiler *s, const char *what)
 {
-    schema_refuse(s, "not", key);
+    if (!s->lacking[0]) snprintf(s->lacking, sizeof s->lacking, "%s", what);
     return NULL;
 }
 
@@ -197,7 +201,7 @@ static json_t *opposite_of_key(schema_compiler *s, const json_t *schema, const c
                                const json_t *value, uint32_t depth)
 {
     json_t *bound = other_bound(s, key, value);
-    if (bound || s->b->status) return bound;
+    if (bound || has_failed(s)) return bound;
     if (!strcmp(key, "type")) return other_types(value);
     if (!strcmp(key, "const")) {
         json_t *list = json_pack("[O]", value), *other = list ? other_values(s, list) : NULL;
@@ -243,7 +247,7 @@ static json_t *opposite(schema_compiler *s, const json_t *schema, uint32_t depth
         else
             add(s, choices, other);
     }
-    if (s->b->status) {
+    if (has_failed(s)) {
         json_decref(choices);
         return NULL;
     }
@@ -269,7 +273,11 @@ static json_t *of_dependencies(schema_compiler *s, const json_t *map, const char
 {
     json_t *all = json_array(), *each;
     const char *name;
-    if (!json_is_object(map)) schema_refuse(s, key, "must be an object");
+    if (!json_is_object(map)) {
+        json_decref(all);
+        schema_refuse(s, key, "must be an object");
+        return json_true();
+    }
     json_object_foreach((json_t *)map, name, each)
     {
         json_t *with = json_is_array(each)
@@ -308,9 +316,34 @@ static json_t *derive(schema_compiler *s, const json_t *schema, const char *key)
         made = checked(s, json_pack("{sO}", "not", value));
     else
         made = of_dependencies(s, value, key);
-    if (!s->b->status) return made;
+    if (!has_failed(s)) return made;
     json_decref(made);
     return NULL;
+}
+
+/* The key of which of_one() made this `not`, or NULL: the author wrote it. */
+static const char *made_for(const schema_compiler *s, const json_t *schema, const char *key)
+{
+    const schema_made *made = (const schema_made *)s->made.ptr;
+    const json_t *choice, *each;
+    size_t at, k;
+    for (size_t i = 0; i < s->made.len / sizeof *made && !strcmp(key, "not"); i++) {
+        json_array_foreach(json_object_get(made[i].made, "anyOf"), at, choice) {
+            json_array_foreach(json_object_get(choice, "allOf"), k, each)
+                if (each == schema) return made[i].key;
+        }
+    }
+    return NULL;
+}
+
+/* Noted where the author wrote it: a choice that was made stands below the place of its key. */
+static void note_lacking(schema_compiler *s, const json_t *schema, const char *key)
+{
+    const char *choice = made_for(s, schema, key), *at = s->path, *next;
+    size_t len = strlen(s->path);
+    for (; choice && (next = strstr(at, "/anyOf/")); at = next + 1) len = (size_t)(next - s->path);
+    builder_note(s->b, "%.*s/%s: %s", (int)len, s->path, choice ? choice : key, s->lacking);
+    s->lacking[0] = '\0';
 }
 
 const json_t *schema_made_of(schema_compiler *s, const json_t *schema, const char *key)
@@ -318,5 +351,9 @@ const json_t *schema_made_of(schema_compiler *s, const json_t *schema, const cha
     const json_t *known = schema_found(s, schema, key);
     if (known || !json_object_get(schema, key)) return known;
     json_t *made = derive(s, schema, key);
+    if (!s->b->status && s->lacking[0]) {
+        note_lacking(s, schema, key);
+        made = json_true();
+    }
     return s->b->status ? NULL : own(s, schema, key, made);
 }

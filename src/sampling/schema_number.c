@@ -8,6 +8,8 @@
 
 enum { DIGITS_MAX = 18 }; /* before the point: what fits into 64 bits; after it as many */
 
+#define WHOLE_END 1000000000000000000 /* the first with more digits */
+
 /* A decimal without sign: digits before the point, and after it without zeros at the end. */
 typedef struct {
     char whole[32], part[32];
@@ -35,7 +37,7 @@ static bool decimal_of(double value, decimal *out)
     int places = 0;
     *out = (decimal){{0}, {0}};
     value = fabs(value);
-    if (value >= 1e18 || (value != 0 && value < 1e-9)) return false;
+    if (value >= 1e18 || (value != 0 && value < 1e-18)) return false;
     do snprintf(text, sizeof text, "%.*f", places, value);
     while (places++ < 27 && strtod(text, NULL) != value);
     char *point = strchr(text, '.');
@@ -145,15 +147,27 @@ static uint32_t beyond(schema_compiler *s, const bound *of, bool is_above, bool 
 
 /* ---- bounds ---- */
 
-static int read_bound(schema_compiler *s, const char *key, double value, bool is_strict, bound *out)
+/* What numbers of ours can reach of a bound; is_set is false where all of them are within it. */
+static bound read_bound(schema_compiler *s, const char *key, const json_t *number, bool is_max,
+                        bool is_strict)
 {
-    *out = (bound){.is_set = true, .is_strict = is_strict, .is_negative = value < 0};
-    return decimal_of(value, &out->at) ? CERIUM_OK
-                                       : schema_refuse(s, key, "too large, or too fine");
+    double value = json_number_value(number);
+    bound out = {.is_set = true, .is_strict = is_strict, .is_negative = value < 0};
+    json_int_t whole = json_integer_value(number);
+    if (json_is_integer(number) && whole > -WHOLE_END && whole < WHOLE_END) { /* exactly */
+        snprintf(out.at.whole, sizeof out.at.whole, "%lld", llabs(whole));
+    } else if (fabs(value) >= 1e18) {
+        out.is_set = false;
+        if ((value < 0) == is_max)
+            schema_lack(s, key, "leaves numbers of more than 18 digits only");
+    } else if (!decimal_of(value, &out.at)) { /* finer than we write: 0, or the next to it */
+        out = (bound){.is_set = true, .is_strict = (value < 0) == is_max, .at = {"0", ""}};
+    }
+    return out;
 }
 
 /* The tightest of the bounds of one side. */
-static int find_bound(schema_compiler *s, const conjuncts *of, bool is_max, bound *out)
+static void find_bound(schema_compiler *s, const conjuncts *of, bool is_max, bound *out)
 {
     static const char *const keys[2][2] = {{"minimum", "exclusiveMinimum"},
                                            {"maximum", "exclusiveMaximum"}};
@@ -168,16 +182,19 @@ static int find_bound(schema_compiler *s, const conjuncts *of, bool is_max, boun
             bool was = strict && json_is_boolean(value); /* draft 4: says how "minimum" is meant */
             if (was && json_is_false(value)) continue;
             if (was) value = json_object_get(schema, keys[is_max][0]);
-            if (!json_is_number(value)) return schema_refuse(s, key, "must be a number");
+            if (!json_is_number(value)) {
+                schema_refuse(s, key, "must be a number");
+                continue;
+            }
             double at = json_number_value(value);
             bool tighter = !out->is_set || (is_max ? at < best : at > best) ||
                            (at == best && strict && !out->is_strict);
-            if (!tighter) continue;
+            bound here = read_bound(s, key, value, is_max, strict);
+            if (!tighter || !here.is_set) continue;
             best = at;
-            RETURN_IF(read_bound(s, key, at, strict, out));
+            *out = here;
         }
     }
-    return CERIUM_OK;
 }
 
 /* Magnitudes of numbers of one sign between bounds: from `low` (towards zero) to `high`. */
@@ -215,8 +232,11 @@ static uint32_t multiples(schema_compiler *s, const conjuncts *of)
                     decimal_of(json_number_value(value), &d) && strlen(d.part) <= 9;
         if (fits) snprintf(text, sizeof text, "%s%s", d.whole, d.part);
         if (!fits || !parse_u64(view_of(text), &unit) || unit > GRAMMAR_RESIDUES_MAX) {
-            schema_refuse(s, "multipleOf", "must be above 0, with a few digits");
-            return EXPR_NEVER;
+            if (json_is_number(value) && json_number_value(value) > 0)
+                schema_lack(s, "multipleOf", "has more digits than can be kept to");
+            else
+                schema_refuse(s, "multipleOf", "must be a number above 0");
+            continue;
         }
         uint32_t e = expr_multiple(s->b, (uint32_t)unit, (uint32_t)strlen(d.part));
         all = all == GRAMMAR_NONE ? e : expr_and(s->b, all, e);
@@ -231,10 +251,7 @@ static uint32_t without_forbidden(schema_compiler *s, const conjuncts *of, uint3
     const json_t *value;
     for (size_t i = 0; (value = schema_forbidden(of, TYPE_NUMBER, &i)) && !b->status;) {
         decimal d;
-        if (!decimal_of(json_number_value(value), &d)) {
-            schema_refuse(s, "not", "of a number that is too large, or too fine");
-            return EXPR_NEVER;
-        }
+        if (!decimal_of(json_number_value(value), &d)) continue; /* it cannot be written anyway */
         uint32_t same = EXPR_SEQ(b, expr_text(b, view_of(d.whole)), equal_part(s, &d));
         if (json_number_value(value) < 0) same = EXPR_SEQ(b, expr_text(b, VIEW("-")), same);
         e = expr_minus(b, e, same);
@@ -266,7 +283,8 @@ static uint32_t numbers_between(schema_compiler *s, const conjuncts *of, bool is
 {
     grammar_builder *b = s->b;
     bound low, high;
-    if (find_bound(s, of, false, &low) || find_bound(s, of, true, &high)) return EXPR_NEVER;
+    find_bound(s, of, false, &low);
+    find_bound(s, of, true, &high);
     uint32_t unit = multiples(s, of), sides[2], n = 0;
     if (!(high.is_set && (high.is_negative || (is_zero(&high) && high.is_strict)))) {
         bool from_low = low.is_set && !low.is_negative && !(is_zero(&low) && !low.is_strict);

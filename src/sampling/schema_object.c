@@ -24,14 +24,23 @@ typedef struct {
     json_t *names; /* object: every property that is named, in order; true if required */
     uint32_t may;  /* names that propertyNames allows, as they stand in a string; NONE: all */
     uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that ask */
+    bool is_open; /* a pattern was left out: any name may be one of its */
     uint32_t n_patterns;
     pattern patterns[PATTERNS_MAX];
 } object;
 
+/* Names that match; NONE, and noted: they are not known. */
 static uint32_t pattern_expr(schema_compiler *s, const char *pattern_text)
 {
-    return expr_regex(s->b, view_of(pattern_text),
-                      (regex_options){.form = CODES_JSON, .is_search = true}, s->path);
+    builder_trial trial;
+    const char *why;
+    builder_trial_begin(s->b, &trial);
+    uint32_t e = expr_regex(s->b, view_of(pattern_text),
+                            (regex_options){.form = CODES_JSON, .is_search = true}, "a pattern");
+    e = expr_without(s->b, e, 1, 0);
+    if (builder_trial_end(s->b, &trial, &why)) return e;
+    schema_lack(s, "patternProperties", why);
+    return GRAMMAR_NONE;
 }
 
 static void add_name(object *o, const char *name, bool is_required)
@@ -45,10 +54,15 @@ static void add_pattern(object *o, const char *name)
     for (uint32_t i = 0; i < o->n_patterns; i++)
         if (!strcmp(o->patterns[i].text, name)) return;
     if (o->n_patterns == PATTERNS_MAX) {
-        schema_refuse(o->s, "patternProperties", "more than 4 patterns are not supported");
+        schema_lack(o->s, "patternProperties", "has more than 4 patterns: only those count");
+        o->is_open = true;
         return;
     }
-    o->patterns[o->n_patterns++] = (pattern){name, pattern_expr(o->s, name)};
+    uint32_t e = pattern_expr(o->s, name);
+    if (e == GRAMMAR_NONE)
+        o->is_open = true;
+    else
+        o->patterns[o->n_patterns++] = (pattern){name, e};
 }
 
 static void gather_allowed(object *o)
@@ -126,8 +140,9 @@ static void add_schemas(object *o, conjuncts *to, uint32_t which, const char *na
         conjuncts_add(o->s, to, by);
         found = true;
     }
-    if (!found && rest) conjuncts_add(o->s, to, rest);
-    if (unseen && !is_evaluated(o, which, name, matched)) conjuncts_add(o->s, to, unseen);
+    bool knows = !(patterns && o->is_open);
+    if (!found && rest && knows) conjuncts_add(o->s, to, rest);
+    if (unseen && knows && !is_evaluated(o, which, name, matched)) conjuncts_add(o->s, to, unseen);
 }
 
 static uint32_t value_of(object *o, const char *name, unsigned matched)
@@ -210,7 +225,7 @@ static uint32_t other_members(object *o)
 
 /* Counts of members, where they can be kept: of others alone, or where they hold anyway.  A name
  * may come twice, so no more than one other member can be asked for. */
-static bool count_members(object *o, uint32_t others, uint32_t *min, uint32_t *max)
+static void count_members(object *o, uint32_t others, uint32_t *min, uint32_t *max)
 {
     uint32_t n_required = 0, n_named = (uint32_t)json_object_size(o->names);
     const char *name;
@@ -222,13 +237,14 @@ static bool count_members(object *o, uint32_t others, uint32_t *min, uint32_t *m
     json_object_foreach(o->names, name, each) n_required += json_is_true(each);
     if (*min <= n_required) *min = 0;
     if (others == EXPR_NEVER && n_named <= *max) *max = GRAMMAR_NO_MAX;
-    if (*min > 0 && !(*min == 1 && n_named == 0))
-        return schema_refuse(o->s, "minProperties", "of members that are not named: at most 1"),
-               false;
-    if (*max != GRAMMAR_NO_MAX && n_named > 0)
-        return schema_refuse(o->s, "maxProperties", "beside named properties is not supported"),
-               false;
-    return true;
+    if (*min > 0 && !(*min == 1 && n_named == 0)) {
+        schema_lack(o->s, "minProperties", "of members that are not named: at most 1");
+        *min = n_named == 0;
+    }
+    if (*max != GRAMMAR_NO_MAX && n_named > 0) {
+        schema_lack(o->s, "maxProperties", "beside named properties is not supported");
+        *max = GRAMMAR_NO_MAX;
+    }
 }
 
 static uint32_t only_others(object *o, uint32_t others, uint32_t min, uint32_t max)
@@ -249,7 +265,7 @@ static uint32_t members(object *o)
     uint32_t min, max, others = other_members(o), n = 0;
     const char *name;
     json_t *each;
-    if (!count_members(o, others, &min, &max)) return EXPR_NEVER;
+    count_members(o, others, &min, &max);
     if (json_object_size(o->names) == 0) return only_others(o, others, min, max);
     bytes list = {.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t)};
     bool may_be_empty = true;

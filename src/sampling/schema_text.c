@@ -1,50 +1,13 @@
 /* schema_text.c - strings: lengths, patterns, formats. */
 #include "sampling/schema.h"
 
+enum { COUNTED_MAX = 120000 }; /* characters of all lengths; a state each, of GRAMMAR_STATES_MAX */
+
+_Static_assert(2 * COUNTED_MAX <= GRAMMAR_STATES_MAX, "half of the states are left");
+
+static const char too_large[] = "the whole would be larger than cerium compiles";
 static const char *const string_keys[] = {"minLength", "maxLength", "pattern", "format",
                                           SCHEMA_NOT_PATTERN};
-
-/* The year 0000, which RFC 3339 has and most readers do not, is left out. */
-#define YEAR "(\\d{3}[1-9]|\\d\\d[1-9]\\d|\\d[1-9]\\d\\d|[1-9]\\d{3})"
-#define YEAR_DATE                                                                                  \
-    "(" YEAR "-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|"          \
-    "02-(0[1-9]|1\\d|2[0-8]))|(\\d\\d(0[48]|[2468][048]|[13579][26])|"                             \
-    "(0[48]|[2468][048]|[13579][26])00)-02-29)"
-#define DAY_TIME                                                                                   \
-    "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?([zZ]|[+-]([01]\\d|2[0-3]):[0-5]\\d)"
-#define BYTE_10 "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
-#define IPV4    BYTE_10 "(\\." BYTE_10 "){3}"
-#define HEX4    "[0-9a-fA-F]{1,4}"
-#define LABEL   "[a-zA-Z0-9]([a-zA-Z0-9-]{0,30}[a-zA-Z0-9])?"
-#define HOST    LABEL "(\\." LABEL "){0,5}"
-#define PCHAR   "([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9a-fA-F]{2})"
-#define SPAN    "T(\\d{1,9}H(\\d{1,9}M(\\d{1,9}S)?)?|\\d{1,9}M(\\d{1,9}S)?|\\d{1,9}S)"
-#define DAYS    "\\d{1,9}D"
-#define MONTHS  "\\d{1,9}M(" DAYS ")?"
-
-/* What RFC 3339, 5321, 1123, 2673, 4291, 4122 and 3986 call so, or (hosts, addresses of mail, URIs)
- * the plain and common ones of that.  Years with a 29th of February have one. */
-static const struct {
-    const char *name, *regex;
-} formats[] = {
-    {"date", YEAR_DATE},
-    {"time", DAY_TIME},
-    {"date-time", YEAR_DATE "[tT]" DAY_TIME},
-    {"duration", "P(\\d{1,9}W|((" DAYS "|" MONTHS "|\\d{1,9}Y(" MONTHS ")?)(" SPAN ")?)|" SPAN ")"},
-    {"email",
-     "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,30}(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,30})?@" HOST},
-    {"hostname", HOST},
-    {"ipv4", IPV4},
-    {"ipv6",
-     "((" HEX4 ":){7}" HEX4 "|(" HEX4 ":){6}" IPV4 "|::((" HEX4 ":){0,5}(" HEX4 "|" IPV4 "))?|" HEX4
-     "::((" HEX4 ":){0,4}(" HEX4 "|" IPV4 "))?|" HEX4 "(:" HEX4 "){1,1}::((" HEX4 ":){0,3}(" HEX4
-     "|" IPV4 "))?|" HEX4 "(:" HEX4 "){2}::((" HEX4 ":){0,2}(" HEX4 "|" IPV4 "))?|" HEX4 "(:" HEX4
-     "){3}::((" HEX4 ":){0,1}(" HEX4 "|" IPV4 "))?|" HEX4 "(:" HEX4 "){4}::(" HEX4 "|" IPV4
-     ")?|" HEX4 "(:" HEX4 "){5}::(" HEX4 ")?|" HEX4 "(:" HEX4 "){6}::)"},
-    {"uuid", "[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"},
-    {"uri", "[A-Za-z][A-Za-z0-9+.-]{0,30}:(//(" HOST "|" IPV4 ")(:\\d{1,5})?(/" PCHAR "*)*|/?" PCHAR
-            "+(/" PCHAR "*)*)(\\?(" PCHAR "|[/?])*)?(#(" PCHAR "|[/?])*)?"},
-};
 
 bool schema_string_is_any(const conjuncts *of)
 {
@@ -53,34 +16,49 @@ bool schema_string_is_any(const conjuncts *of)
            !schema_forbidden(of, TYPE_STRING, &at);
 }
 
+/* NONE: any string.  A format that is not known is an annotation (2020-12, validation 7.2.1). */
 static uint32_t format_of(schema_compiler *s, const json_t *value)
 {
-    const char *name = json_string_value(value);
-    char what[160];
-    for (size_t i = 0; name && i < ARRAY_LEN(formats); i++)
-        if (!strcmp(formats[i].name, name))
-            return expr_regex(s->b, view_of(formats[i].regex), (regex_options){.form = CODES_JSON},
-                              s->path);
-    snprintf(what, sizeof what, "'%.60s' is not supported", name ? name : "");
-    schema_refuse(s, "format", what);
-    return EXPR_NEVER;
+    const char *regex = schema_format(json_string_value(value));
+    if (!regex) return GRAMMAR_NONE;
+    return expr_regex(s->b, view_of(regex), (regex_options){.form = CODES_JSON}, s->path);
 }
 
 static uint32_t pattern_of(schema_compiler *s, const json_t *value)
 {
-    char place[512];
-    if (!json_is_string(value)) {
-        schema_refuse(s, "pattern", "must be a string");
-        return EXPR_NEVER;
-    }
-    snprintf(place, sizeof place, "%.400s/pattern", s->path);
     return expr_regex(s->b, (view){json_string_value(value), json_string_length(value)},
-                      (regex_options){.form = CODES_JSON, .is_search = true}, place);
+                      (regex_options){.form = CODES_JSON, .is_search = true}, "an expression");
 }
 
 static uint32_t both(schema_compiler *s, uint32_t x, uint32_t y)
 {
+    if (y == GRAMMAR_NONE) return x;
     return x == GRAMMAR_NONE ? y : expr_and(s->b, x, y);
+}
+
+/* e, and what one more key says: made here and now, so that what is too much, or not supported, is
+ * known by its key, and left out alone. */
+static uint32_t narrowed(schema_compiler *s, uint32_t e, const char *key, const json_t *value)
+{
+    builder_trial trial;
+    const char *why;
+    bool is_format = !strcmp(key, "format"), is_not = !strcmp(key, SCHEMA_NOT_PATTERN);
+    if (!json_is_string(value)) {
+        schema_refuse(s, is_not ? "not" : key, "must be a string");
+        return e;
+    }
+    if (s->b->is_careful) {
+        schema_lack(s, is_not ? "not" : key, too_large);
+        return e;
+    }
+    builder_trial_begin(s->b, &trial);
+    uint32_t by = is_format ? format_of(s, value) : pattern_of(s, value);
+    uint32_t all = is_not && by != GRAMMAR_NONE ? expr_minus(s->b, e, by) : both(s, e, by);
+    if (all != GRAMMAR_NONE && !(is_format && e == GRAMMAR_NONE))
+        all = expr_without(s->b, all, 1, 0);
+    if (builder_trial_end(s->b, &trial, &why)) return all;
+    schema_lack(s, is_not ? "not" : key, why);
+    return e;
 }
 
 /* But for what the schemas say that it must not be. */
@@ -89,7 +67,7 @@ static uint32_t without_forbidden(schema_compiler *s, const conjuncts *of, uint3
     const json_t *value;
     for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
         const json_t *pattern = json_object_get(of->of[i].schema, SCHEMA_NOT_PATTERN);
-        if (pattern) e = expr_minus(s->b, e, pattern_of(s, pattern));
+        if (pattern) e = narrowed(s, e, SCHEMA_NOT_PATTERN, pattern);
     }
     for (size_t at = 0; (value = schema_forbidden(of, TYPE_STRING, &at)) && !s->b->status;) {
         view text = {json_string_value(value), json_string_length(value)};
@@ -98,21 +76,45 @@ static uint32_t without_forbidden(schema_compiler *s, const conjuncts *of, uint3
     return e;
 }
 
+/* The lengths that the schemas set, as far as the whole may count characters one by one. */
+static bool count_characters(schema_compiler *s, const conjuncts *of, uint32_t *min, uint32_t *max)
+{
+    bool has_min = schema_count(s, of, "minLength", false, min);
+    bool has_max = schema_count(s, of, "maxLength", true, max);
+    s->n_counted += has_max ? *max : *min;
+    if (s->n_counted <= COUNTED_MAX && !s->b->is_careful) return has_min || has_max;
+    if (has_min && *min) schema_lack(s, "minLength", too_large);
+    if (has_max) schema_lack(s, "maxLength", too_large);
+    s->n_counted -= has_max ? *max : *min;
+    *min = 0;
+    *max = GRAMMAR_NO_MAX;
+    return false;
+}
+
+static uint32_t of_length(schema_compiler *s, uint32_t e, uint32_t min, uint32_t max)
+{
+    builder_trial trial;
+    const char *why;
+    uint32_t any = expr_code_range(s->b, 0, CODE_MAX, CODES_JSON);
+    if (e == GRAMMAR_NONE) return expr_repeat(s->b, any, min, max);
+    builder_trial_begin(s->b, &trial);
+    uint32_t all = expr_without(s->b, both(s, e, expr_repeat(s->b, any, min, max)), 1, 0);
+    if (builder_trial_end(s->b, &trial, &why)) return all;
+    schema_lack(s, max == GRAMMAR_NO_MAX ? "minLength" : "maxLength", why);
+    return e;
+}
+
 uint32_t schema_string_body(schema_compiler *s, const conjuncts *of)
 {
     uint32_t min = 0, max = GRAMMAR_NO_MAX, e = GRAMMAR_NONE;
-    bool counts = schema_count(s, of, "minLength", false, &min);
-    counts |= schema_count(s, of, "maxLength", true, &max);
+    bool counts = count_characters(s, of, &min, &max);
     for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
         const json_t *pattern = json_object_get(of->of[i].schema, "pattern");
         const json_t *format = json_object_get(of->of[i].schema, "format");
-        if (pattern) e = both(s, e, pattern_of(s, pattern));
-        if (format) e = both(s, e, format_of(s, format));
+        if (pattern) e = narrowed(s, e, "pattern", pattern);
+        if (format) e = narrowed(s, e, "format", format);
     }
-    if (counts || e == GRAMMAR_NONE) {
-        uint32_t any = expr_code_range(s->b, 0, CODE_MAX, CODES_JSON);
-        e = both(s, e, expr_repeat(s->b, any, min, max));
-    }
+    if (counts || e == GRAMMAR_NONE) e = of_length(s, e, min, max);
     return without_forbidden(s, of, e);
 }
 
@@ -126,8 +128,7 @@ uint32_t schema_string(schema_compiler *s, const conjuncts *of)
     if (schema_has(of, shapes, ARRAY_LEN(shapes)) || schema_forbidden(of, TYPE_STRING, &at))
         return EXPR_SEQ(b, quote, schema_string_body(s, of), quote);
     /* Lengths alone: characters are calls, so that a long string costs a state for each. */
-    schema_count(s, of, "minLength", false, &min);
-    schema_count(s, of, "maxLength", true, &max);
+    count_characters(s, of, &min, &max);
     return EXPR_SEQ(b, quote, expr_repeat(b, expr_call(b, s->character), min, max), quote);
 }
 
@@ -148,7 +149,7 @@ static uint32_t named_values(schema_compiler *s, const conjuncts *of)
             if (json_is_string(each))
                 any = EXPR_ALT(s->b, any, expr_literal(s->b, text, CODES_JSON));
         }
-        if (only || list) e = both(s, e, any);
+        if (only || json_is_array(list)) e = both(s, e, any);
     }
     return e;
 }

@@ -81,7 +81,8 @@ static bool is_allowed(const conjuncts *of, const json_t *value)
         const json_t *only = json_object_get(of->of[i].schema, "const");
         const json_t *list = json_object_get(of->of[i].schema, "enum");
         const json_t *none = json_object_get(of->of[i].schema, SCHEMA_NOT_IN);
-        if ((only && !equal(only, value)) || (list && !is_in(value, list))) return false;
+        if (only && !equal(only, value)) return false;
+        if (json_is_array(list) && !is_in(value, list)) return false;
         if (is_in(value, none)) return false;
     }
     return true;
@@ -126,8 +127,8 @@ static uint32_t restricted(schema_compiler *s, const conjuncts *of, const json_t
     uint32_t e = schema_literal(s, value);
     if ((json_is_object(value) && schema_has(of, of_objects, ARRAY_LEN(of_objects))) ||
         (json_is_array(value) && schema_has(of, of_arrays, ARRAY_LEN(of_arrays)))) {
-        schema_refuse(s, "enum", "objects and arrays beside other conditions are not supported");
-        return EXPR_NEVER;
+        schema_lack(s, "enum", "of objects and arrays: the conditions beside it do not count");
+        return e;
     }
     if (json_is_string(value) && !schema_string_is_any(of)) {
         uint32_t quote = text(s, "\"");
@@ -146,14 +147,16 @@ uint32_t schema_values(schema_compiler *s, const conjuncts *of, unsigned types, 
     for (uint32_t i = 0; i < of->n && !only; i++) {
         only = json_object_get(of->of[i].schema, "const");
         if (!list) list = json_object_get(of->of[i].schema, "enum");
+        if (list && !json_is_array(list)) {
+            schema_refuse(s, "enum", "must be a list of values");
+            list = NULL;
+        }
     }
     *is_some = only || list;
     if (!*is_some) return EXPR_NEVER;
     if (only)
         return is_allowed(of, only) && (schema_type_of(only) & types) ? restricted(s, of, only)
                                                                       : EXPR_NEVER;
-    if (!json_is_array(list))
-        return schema_refuse(s, "enum", "must be a list of values"), EXPR_NEVER;
     json_array_foreach(list, at, each)
     {
         if (!(schema_type_of(each) & types) || !is_allowed(of, each)) continue;
@@ -186,7 +189,8 @@ bool schema_finite(schema_compiler *s, const conjuncts *given, bytes *rules)
     schema_expand(s, &of);
     for (uint32_t i = 0; i < of.n && !s->b->status; i++) {
         types &= schema_types(s, of.of[i].schema);
-        if (!list) list = json_object_get(of.of[i].schema, "enum");
+        const json_t *own = json_object_get(of.of[i].schema, "enum");
+        if (!list && json_is_array(own)) list = own;
         if (json_object_get(of.of[i].schema, "const")) return false; /* one value: no list */
     }
     if (s->b->status || schema_choice(s, &of, &chosen)) return false;

@@ -42,31 +42,6 @@ bool access_same_host(view origin, view host)
     return false;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-bool access_decode(char *text)
-{
-    char *out = text;
-    for (const char *in = text; *in; in++) {
-        if (*in != '%') {
-            *out++ = *in;
-            continue;
-        }
-        int high = hex_digit(in[1]), low = high < 0 ? -1 : hex_digit(in[2]);
-        if (low < 0 || (high == 0 && low == 0)) return false;
-        *out++ = (char)(high * 16 + low);
-        in += 2;
-    }
-    *out = 0;
-    return true;
-}
-
 int access_open(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;
@@ -102,15 +77,12 @@ void access_close(server *s)
     s->keys = NULL;
 }
 
-const protocol_defaults *access_ask(const connection *c)
+protocol_cache *access_cache(const connection *c)
 {
-    server *s = c->s;
-    tenant_state *t = gate_entry(s, c->tenant);
+    tenant_state *t = gate_entry(c->s, c->tenant);
     /* Without memory for one, requests are read all the same. */
     if (t && !t->cache && protocol_cache_open(&t->cache)) t->cache = NULL;
-    s->asking = c->tenant;
-    s->defaults.cache = t ? t->cache : NULL;
-    return &s->defaults;
+    return t ? t->cache : NULL;
 }
 
 /* All keys are looked at, whichever fits, and all bytes of their digests. */
@@ -132,12 +104,12 @@ static void subprotocol_key(const connection *c, char *out, size_t cap)
 {
     static const char prefix[] = "cerium.bearer.";
     char offered[3 * SERVER_KEY_BYTES_MAX + 64];
-    http_header(c, WSI_TOKEN_PROTOCOL, offered, sizeof offered);
+    http_header(c, "sec-websocket-protocol", offered, sizeof offered);
     char *key = strstr(offered, prefix);
     if (!key) return;
     key += sizeof prefix - 1;
     key[strcspn(key, ", ")] = 0;
-    if (access_decode(key)) snprintf(out, cap, "%s", key);
+    if (http_decode(key, false)) snprintf(out, cap, "%s", key);
 }
 
 static int check_key(connection *c, protocol_error *e)
@@ -147,11 +119,11 @@ static int check_key(connection *c, protocol_error *e)
     c->key_prefix[0] = 0;
     gate_refresh(c->s);
     if (!gate_needs_key(c->s)) return CERIUM_OK;
-    http_header(c, WSI_TOKEN_HTTP_AUTHORIZATION, key, sizeof key);
+    http_header(c, "authorization", key, sizeof key);
     if (!strncasecmp(key, "Bearer ", 7))
         memmove(key, key + 7, strlen(key + 7) + 1);
     else if (!key[0])
-        http_custom_header(c, "x-api-key:", key, sizeof key);
+        http_header(c, "x-api-key", key, sizeof key);
     if (!key[0]) subprotocol_key(c, key, sizeof key);
     if (key[0] && key_is_known(c->s, key, &c->tenant)) return CERIUM_OK;
     if (key[0] && (c->tenant = gate_tenant(c->s, view_of(key)))) {
@@ -166,8 +138,8 @@ static int check_key(connection *c, protocol_error *e)
 static int check_origin(connection *c, const char *host, protocol_error *e)
 {
     char origin[sizeof c->http.origin];
-    http_header(c, WSI_TOKEN_ORIGIN, origin, sizeof origin);
-    if (lws_hdr_total_length(c->wsi, WSI_TOKEN_ORIGIN) <= 0) return CERIUM_OK;
+    if (!http_reader_field(c->reader, "origin")) return CERIUM_OK;
+    http_header(c, "origin", origin, sizeof origin);
     if (access_same_host(view_of(origin), view_of(host))) return CERIUM_OK;
     for (size_t i = 0; i < c->s->config.n_origins; i++) {
         const char *allowed = c->s->config.origins[i];
@@ -181,11 +153,11 @@ static int check_origin(connection *c, const char *host, protocol_error *e)
 
 int access_check(connection *c, bool open, protocol_error *e)
 {
-    char host[256];
-    http_header(c, WSI_TOKEN_HOST, host, sizeof host);
+    const char *host = http_reader_host(c->reader);
     if (!gate_needs_key(c->s) && !access_is_loopback(view_of(host)) && host[0])
         return protocol_error_set(e, 403, "invalid_request_error", "host_not_allowed", "",
-                                  "this server is called 127.0.0.1 or localhost");
+                                  "without --api-key this server is called 127.0.0.1 or "
+                                  "localhost");
     RETURN_IF(check_origin(c, host, e));
     return open ? CERIUM_OK : check_key(c, e);
 }

@@ -13,15 +13,12 @@ void access_close(server *s);
  * CERIUM_ERR_ARGUMENT, with *e (401, 403). */
 CERIUM_CHECKED int access_check(connection *c, bool open, protocol_error *e);
 
-/* How a request of this connection is read now: the server's defaults, and what its tenant, and
- * nobody else, said before. Valid until the next call. */
-const protocol_defaults *access_ask(const connection *c);
+/* What the connection's tenant, and nobody else, said before; borrowed; NULL: no memory for it. */
+protocol_cache *access_cache(const connection *c);
 
 /* Pure; tests: whether a Host or the host of an Origin names this machine's loopback. */
 bool access_is_loopback(view host);
 /* Pure: "http://host:port" and the Host "host:port" are the same place. */
 bool access_same_host(view origin, view host);
-/* Pure: %XX decoded in place of text; false when it is malformed. */
-bool access_decode(char *text);
 
 #endif

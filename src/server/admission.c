@@ -1,6 +1,8 @@
 /* admission.c - a bounded queue, and an honest answer when it is full. */
 #include "server/admission.h"
 
+#include "server/answers.h"
+
 uint64_t admission_answer_ns(const server *s)
 {
     return s->answer_ns ? s->answer_ns : UINT64_C(1000000000);
@@ -12,13 +14,20 @@ void admission_ended(server *s, uint64_t took_ns)
     s->answer_ns = s->answer_ns ? s->answer_ns - s->answer_ns / 8 + took_ns / 8 : took_ns;
 }
 
+/* Those that wait and are not of a lower class: lower ones take nobody's place in the queue. */
+static uint32_t n_ahead(const server *s, cerium_class class_)
+{
+    uint32_t n = 0;
+    for (int i = 0; i <= (int)class_; i++) n += s->n_waiting_of[i];
+    return n;
+}
+
 uint64_t admission_wait_ms(const server *s, cerium_class class_)
 {
-    uint64_t ahead = 0;
-    if (!s->n_waiting && s->n_running < s->config.running_max) return 0;
-    for (int i = 0; i <= (int)class_; i++) ahead += s->n_waiting_of[i];
+    uint64_t ahead = n_ahead(s, class_);
+    if (!ahead && answers_have_place(s, class_)) return 0;
     /* Of running_max answers, one ends every answer_ns / running_max. */
-    return admission_answer_ns(s) / 1000000 * (ahead + 1) / s->config.running_max + 1;
+    return admission_answer_ns(s) * (ahead + 1) / s->config.running_max / 1000000 + 1;
 }
 
 int admission_check(const server *s, const protocol_request *request, protocol_error *e)
@@ -33,7 +42,7 @@ int admission_check(const server *s, const protocol_request *request, protocol_e
     uint64_t queue_ms = (uint64_t)s->config.policy->queue_s * 1000;
     bool late = queue_ms && wait_ms > queue_ms;
     /* An inline completion is dropped by its successor anyway; it may always try. */
-    if ((s->n_waiting < s->config.queue_max && !late) ||
+    if ((s->n_coming + n_ahead(s, request->class_) < s->config.queue_max && !late) ||
         request->class_ == CERIUM_CLASS_COMPLETION)
         return CERIUM_OK;
     uint32_t wait = wait_ms < 1000 ? 1 : wait_ms > 60000 ? 60 : (uint32_t)(wait_ms / 1000);

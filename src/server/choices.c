@@ -4,23 +4,17 @@
 #include "server/connection.h"
 #include "server/forward.h"
 #include "server/guarded.h"
-
-enum { SUMMARY_TOKENS_MAX = 1024 };
+#include "server/loop.h"
 
 /* ---- what is asked of the engine ---- */
 
-static void notify(void *user)
+/* The class that a request has by now: each second of waiting is worth one, so that none waits for
+ * ever behind those that keep coming. */
+static cerium_class class_by_now(const answer *a, uint64_t now)
 {
-    server *s = user;
-    /* Wakes the loop once, however many events gather until it looks. */
-    if (!atomic_exchange(&s->woken, true)) lws_cancel_service(s->lws);
-}
-
-/* Only what is our own idea has a cap of ours: a summary is short. */
-static uint32_t new_tokens_max(const answer *a)
-{
-    uint32_t most = a->warm_up ? 0 : a->request->new_tokens_max;
-    return a->request->compacts && most > SUMMARY_TOKENS_MAX ? SUMMARY_TOKENS_MAX : most;
+    uint64_t ages = now > a->started_ns ? (now - a->started_ns) / SERVER_AGE_NS : 0;
+    return ages >= (uint64_t)a->request->class_ ? (cerium_class)0
+                                                : (cerium_class)(a->request->class_ - (int)ages);
 }
 
 /* What is asked of the engine for a choice. */
@@ -33,7 +27,7 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
     sampling->logprobs = answer_wants_logprobs(r);
     return (cerium_request){.tokens = ch->prompt,
                             .n_tokens = ch->n_prompt,
-                            .new_tokens_max = new_tokens_max(a),
+                            .new_tokens_max = answer_cap(a),
                             .sampling = sampling,
                             .class_ = r->class_,
                             .top_logprobs = r->sampling.logprobs ? r->top_logprobs : 0,
@@ -43,8 +37,9 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
                             .n_prediction = a->n_prediction,
                             .guide = shape_guide(&a->kept_to, guide) ? guide : NULL,
                             .resume = ch->begins.n_opening ? &ch->begins : NULL,
-                            .notify = notify,
-                            .user = a->s};
+                            .notify = loop_wake,
+                            .user = a->s,
+                            .notify_prompt = r->return_progress && a->streams};
 }
 
 /* ---- the engine's events ---- */
@@ -167,8 +162,9 @@ static void choice_done(choice *ch, const cerium_event *event)
     if (choice_goes_on(ch, &end)) return;
     if (end == PROTOCOL_END_FAILED && !ch->ended) {
         protocol_error e;
-        (void)protocol_error_set(&e, 500, "server_error", NULL, "", "the engine failed: %s",
-                                 cerium_status_text(event->status));
+        bool damaged = event->status == CERIUM_ERR_NUMBERS;
+        (void)protocol_error_set(&e, 500, "server_error", damaged ? "model_damaged" : NULL, "",
+                                 "the engine failed: %s", cerium_status_text(event->status));
         answer_fail(a, &e);
         metrics_count(&a->s->metrics, METRICS_FAILED, 1);
     }
@@ -180,63 +176,34 @@ static void choice_done(choice *ch, const cerium_event *event)
     choice_closed(ch);
 }
 
-/* False when there was nothing. */
-static bool choice_poll(choice *ch)
+/* An answer whose reader is behind gives its place up; its KV stays.  It has it back as soon as the
+ * reader has caught up, be it one too many for a moment. */
+static void park(choice *ch, bool parked)
+{
+    if (parked == ch->parked) return;
+    ch->parked = parked;
+    ch->parked_ns = clock_ns();
+    answer_count_running(ch->a, parked ? -1 : 1);
+    if (!parked) return;
+    ch->a->c->has_parked = true;
+    metrics_count(&ch->a->s->metrics, METRICS_PARKED, 1);
+}
+
+look_result choice_look(choice *ch, uint64_t end_ns)
 {
     cerium_event event;
-    for (bool any = false;; any = true) {
-        if (ch->state != CHOICE_RUNNING) return any;
-        bool parked = ch->a->c && connection_parked(ch->a->c);
-        if (parked && !ch->parked) metrics_count(&ch->a->s->metrics, METRICS_PARKED, 1);
-        ch->parked = parked;
-        if (parked) return any; /* polled again when it is not */
+    for (look_result found = LOOK_NOTHING;; found = LOOK_SOME) {
+        if (ch->state != CHOICE_RUNNING) return found;
+        park(ch, ch->a->c && connection_parked(ch->a->c));
+        if (ch->parked) return found; /* looked at again when it is not */
+        if (found && clock_ns() >= end_ns) return LOOK_UNFINISHED;
         cerium_session_poll(ch->session, &event);
-        if (event.kind == CERIUM_EVENT_NONE) return any;
+        if (event.kind == CERIUM_EVENT_NONE) return found;
         if (event.kind == CERIUM_EVENT_DONE)
             choice_done(ch, &event);
         else
             choice_step(ch, &event);
     }
-}
-
-/* What it must be was compiled: now it begins, or is refused.  False when it was not yet. */
-static bool shape_poll(answer *a)
-{
-    protocol_error e;
-    int status = shapes_take(a->s->shapes, &a->order, &a->kept_to, &e);
-    if (a->order) return false;
-    if (!status) {
-        answer_tell_begin(a);
-        return true;
-    }
-    for (uint32_t i = 0; i < a->n_choices; i++) choice_closed(&a->choices[i]);
-    answer_refuse(a, &e);
-    return true;
-}
-
-static bool answer_poll(answer *a)
-{
-    connection *c = a->c;
-    for (bool any = a->order && shape_poll(a);;) {
-        for (uint32_t i = 0; i < a->n_choices; i++) any |= choice_poll(&a->choices[i]);
-        if (a->forward) any |= forward_poll(a);
-        if (!c) return any;
-        bool parked = connection_parked(c);
-        connection_flush(c);
-        /* The socket took it all at once: nobody will tell us so, and there may be more. */
-        if (!parked || connection_parked(c) || c->gone) return any;
-    }
-}
-
-bool answers_poll(server *s)
-{
-    bool any = false;
-    for (answer *a = s->answers, *next; a; a = next) {
-        next = a->next; /* answers are freed in answers_reap() only */
-        any |= answer_poll(a);
-    }
-    answers_start(s);
-    return any;
 }
 
 /* ---- the beginning ---- */
@@ -264,7 +231,7 @@ static int choice_start(choice *ch)
     if (status) (void)error_set(&err, status, "out of memory");
     if (!status) status = cerium_session_start(ch->session, &request, &err);
     answer_count_waiting(a, -1);
-    a->s->n_running++;
+    answer_count_running(a, 1);
     ch->state = CHOICE_RUNNING;
     if (!status) return CERIUM_OK;
     protocol_error e;
@@ -276,24 +243,119 @@ static int choice_start(choice *ch)
     return CERIUM_OK;
 }
 
-/* The oldest waiting choice of the highest class; answers are listed newest first. */
+/* Who shares the places: a key, or where none is needed, a connection. */
+static bool same_client(const answer *a, const answer *b)
+{
+    return a->tenant == b->tenant && (a->tenant || a->serial == b->serial);
+}
+
+/* Answers that hold places, with how many: those of one server are few. */
+typedef struct {
+    const answer *of[SERVER_RUNNING_MAX];
+    uint32_t places[SERVER_RUNNING_MAX];
+    uint32_t n;
+} place_list;
+
+static void list_places(const server *s, place_list *list)
+{
+    list->n = 0;
+    for (const answer *a = s->answers; a && list->n < SERVER_RUNNING_MAX; a = a->next) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < a->n_choices; i++)
+            n += a->choices[i].state == CHOICE_RUNNING && !a->choices[i].parked;
+        if (!n) continue;
+        list->of[list->n] = a;
+        list->places[list->n++] = n;
+    }
+}
+
+static uint32_t places_of(const place_list *list, const answer *a)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < list->n; i++) n += same_client(list->of[i], a) ? list->places[i] : 0;
+    return n;
+}
+
+static choice *first_waiting(const answer *a)
+{
+    for (uint32_t i = 0; i < a->n_choices; i++)
+        if (a->choices[i].state == CHOICE_WAITING) return &a->choices[i];
+    return NULL;
+}
+
+bool answers_have_place(const server *s, cerium_class class_)
+{
+    uint32_t n = 0;
+    for (int i = 0; i <= (int)class_; i++) n += s->n_running_of[i];
+    return n < s->config.running_max;
+}
+
+/* Of the highest class, counted by now, that has a place left, the client with the fewest places;
+ * of its answers the oldest.  Answers are listed newest first. */
 static choice *next_waiting(server *s)
 {
-    choice *best = NULL;
-    for (answer *a = s->answers; a; a = a->next) {
-        if (a->n_closed == a->n_choices) continue;
-        for (uint32_t i = a->n_choices; i-- > 0 && !a->order;)
-            if (a->choices[i].state == CHOICE_WAITING &&
-                (!best || a->request->class_ <= best->a->request->class_))
-                best = &a->choices[i];
+    const answer *best = NULL;
+    uint64_t now = clock_ns();
+    place_list list;
+    list_places(s, &list);
+    uint32_t best_places = 0;
+    for (const answer *a = s->answers; a; a = a->next) {
+        if (a->n_closed == a->n_choices || !first_waiting(a)) continue;
+        if (!answers_have_place(s, a->request->class_)) continue;
+        cerium_class class_ = class_by_now(a, now);
+        if (best && class_ > class_by_now(best, now)) continue;
+        bool is_higher = !best || class_ < class_by_now(best, now);
+        bool is_same = best && same_client(a, best);
+        uint32_t places = is_same ? best_places : places_of(&list, a);
+        if (!is_higher && places > best_places) continue;
+        best = a;
+        best_places = places;
     }
-    return best;
+    return best ? first_waiting(best) : NULL;
+}
+
+/* All sessions of the engine are taken, some of them by answers whose readers take nothing: the one
+ * that waits for its reader for the longest has to go. */
+static void end_longest_parked(server *s)
+{
+    choice *longest = NULL;
+    for (answer *a = s->answers; a; a = a->next)
+        for (uint32_t i = 0; i < a->n_choices; i++) {
+            choice *ch = &a->choices[i];
+            if (ch->state == CHOICE_RUNNING && ch->parked && a->c && !a->c->closing &&
+                (!longest || ch->parked_ns < longest->parked_ns))
+                longest = ch;
+        }
+    if (!longest || clock_ns() - longest->parked_ns < SERVER_PARKED_NS) return;
+    connection *c = longest->a->c;
+    metrics_count(&s->metrics, METRICS_TIMED_OUT, 1);
+    log_event(LOG_WARNING, "dropped", "peer=%s reason=\"others wait, and it reads nothing\"",
+              c->peer);
+    connection_break(c);
+}
+
+static bool any_has_place(const server *s)
+{
+    for (int i = 0; i < SERVER_CLASSES; i++)
+        if (s->n_waiting_of[i] && answers_have_place(s, (cerium_class)i)) return true;
+    return false;
 }
 
 void answers_start(server *s)
 {
-    while (s->n_waiting && s->n_running < s->config.running_max) {
+    s->no_session = false;
+    while (any_has_place(s)) {
         choice *ch = next_waiting(s);
-        if (!ch || choice_start(ch) == CERIUM_ERR_CAPACITY) return;
+        if (!ch) return;
+        if (choice_start(ch) == CERIUM_ERR_CAPACITY) {
+            s->no_session = true;
+            end_longest_parked(s);
+            return;
+        }
     }
+}
+
+bool answers_are_stuck(server *s)
+{
+    return any_has_place(s) && !s->no_session && next_waiting(s);
 }

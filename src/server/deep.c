@@ -3,6 +3,7 @@
 
 #include <semaphore.h>
 
+#include "base/json.h"
 #include "protocol/onward.h"
 #include "server/upstream.h"
 
@@ -27,7 +28,7 @@ static void on_event(void *user, const char *name, const char *json, size_t len)
 {
     asking *a = user;
     if (!name || strcmp(name, "response.output_text.delta") != 0) return;
-    json_t *event = json_loadb(json, len, JSON_ALLOW_NUL, NULL);
+    json_t *event = json_read((view){json, len}, JSON_ALLOW_NUL, NULL);
     const json_t *delta = json_object_get(event, "delta");
     if (!a->first_ns) a->first_ns = clock_ns();
     a->question->text(a->question->user,
@@ -85,6 +86,8 @@ static int send(asking *a, const policy *p, cerium_error *err)
     RETURN_IF(upstreams_open(&a->all, p, ring, &a->bell, err));
     int status = protocol_writer_open(&a->writer, &told);
     if (!status) status = onward_body(&a->body, &order);
+    if (!status && a->question->new_tokens_max)
+        status = onward_cap(&a->body, &order, a->question->new_tokens_max);
     onward_open(&a->reader, a->request, a->writer, a->policy->responses);
     if (!status)
         a->transfer = transfer_begin(a->all, a->which, onward_path(&order),

@@ -1,121 +1,65 @@
-/* demo.c - a WebSocket client in the server's own loop. */
+/* demo.c - a client as any other: a thread of its own, a blocking socket, OpenSSL and wslay.
+ * Whatever the model writes, something is shown: code, or words that say why there is none. */
 #include "server/demo.h"
 
+#include <pthread.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-enum { ANSWER_TOKENS = 64, MESSAGE_BYTES_MAX = 1 << 20 };
+#include <openssl/bio.h>
+#include <openssl/ssl.h>
+#include <wslay/wslay.h>
+
+#include "base/json.h"
+#include "base/thread.h"
+
+enum {
+    ANSWER_TOKENS = 64,
+    MESSAGE_BYTES_MAX = 1 << 20,
+    HEAD_BYTES_MAX = 4096,
+    AUTHORITY_BYTES_MAX = 300,
+};
+
+/* Where to go on when the model has nothing to add to the text that was given: places at which the
+ * bundled model has. */
+static const char *const places[] = {
+    "class Point:\n"
+    "    def __init__(self, x, y):\n"
+    "        self.x = x\n"
+    "        self.y = y\n"
+    "\n"
+    "    def __add__(self, other):\n"
+    "        return Point(self.x + other.x, self.y + other.y)\n"
+    "\n"
+    "    def __sub__",
+    "static void clear(int *values, int n)\n"
+    "{\n"
+    "    int i;\n"
+    "\n"
+    "    for (",
+    "def read(path):\n"
+    "    try:\n"
+    "        with open(path) as f:\n"
+    "            return f.read()\n"
+    "    except",
+};
 
 struct demo {
     server *s;
-    struct lws_vhost *vhost;
-    bytes message;       /* one event, in pieces */
-    uint64_t asked_ns, first_ns, last_ns;
+    pthread_t thread;
+    BIO *wire;
+    _Atomic int fd; /* of the wire; -1 = none: who ends the demo shuts it down */
+    const char *asked; /* text of the place that was asked last */
+    uint32_t n_places; /* of places[] that were asked */
+    uint64_t asked_ns, first_ns;
+    double predict_ms; /* as the server says it: what comes in one piece has no speed of its own */
     uint32_t n_tokens;
-    bool asked, over;
+    bytes blanks; /* of the answer so far, while it has nothing else */
+    bool over;
+    _Atomic bool closing; /* the server ends: there is nothing left to open */
 };
 
-static void ask(demo *d, struct lws *wsi)
-{
-    json_t *root = json_pack("{s:s, s:s, s:s, s:i}", "type", "completion.create", "id", "demo",
-                             "prefix", d->s->config.demo, "max_tokens", (int)ANSWER_TOKENS);
-    char *text = json_dumps(root, JSON_COMPACT);
-    json_decref(root);
-    size_t len = text ? strlen(text) : 0;
-    char *buffer = text ? memory_alloc(LWS_PRE + len) : NULL;
-    if (buffer) {
-        memcpy(buffer + LWS_PRE, text, len);
-        d->asked_ns = clock_ns();
-        d->asked = true;
-        if (lws_write(wsi, (unsigned char *)buffer + LWS_PRE, len, LWS_WRITE_TEXT) < (int)len)
-            log_event(LOG_WARNING, "demo", "reason=\"the question cannot be sent\"");
-    }
-    memory_free(buffer);
-    memory_release(text);
-}
-
-static void print_speed(const demo *d)
-{
-    printf("\n");
-    fflush(stdout);
-    fprintf(stderr, "first token after %.1f ms", (double)(d->first_ns - d->asked_ns) / 1e6);
-    if (d->n_tokens > 1 && d->last_ns > d->first_ns)
-        fprintf(stderr, ", %u tokens at %.0f tokens/s", d->n_tokens,
-                (d->n_tokens - 1) * 1e9 / (double)(d->last_ns - d->first_ns));
-    fprintf(stderr, ", over %s://%s:%u/v1/responses\n", d->s->config.tls_cert ? "wss" : "ws",
-            d->s->config.host ? d->s->config.host : "127.0.0.1", d->s->port);
-}
-
-/* Returns -1 after the last event. */
-static int take_event(demo *d)
-{
-    json_t *event = json_loadb(d->message.ptr, d->message.len, 0, NULL);
-    const char *type = json_string_value(json_object_get(event, "type"));
-    d->message.len = 0;
-    if (type && !strcmp(type, "completion.delta")) {
-        d->last_ns = clock_ns();
-        if (!d->first_ns) {
-            d->first_ns = d->last_ns;
-            fputs(d->s->config.demo, stdout);
-        }
-        fputs(json_string_value(json_object_get(event, "delta")), stdout);
-        fflush(stdout);
-    } else if (type && !strcmp(type, "completion.done")) {
-        json_t *usage = json_object_get(event, "usage");
-        d->n_tokens = (uint32_t)json_integer_value(json_object_get(usage, "output_tokens"));
-        if (d->first_ns) print_speed(d);
-        else log_event(LOG_INFO, "demo", "reason=\"the model has nothing to add\"");
-        d->over = true;
-    } else if (type && !strcmp(type, "error")) {
-        json_t *error = json_object_get(event, "error");
-        log_event(LOG_WARNING, "demo", "reason=\"%s\"",
-                  json_string_value(json_object_get(error, "message")));
-        d->over = true;
-    }
-    json_decref(event);
-    return d->over ? -1 : 0;
-}
-
-static int send_key(const demo *d, struct lws *wsi, unsigned char **at, size_t len)
-{
-    char value[SERVER_KEY_BYTES_MAX + 8];
-    if (!d->s->config.n_keys) return 0;
-    int n = snprintf(value, sizeof value, "Bearer %s", d->s->config.keys[0]);
-    return lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, (unsigned char *)value,
-                                        n, at, *at + len);
-}
-
-static int on_client(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-                     size_t len)
-{
-    (void)user;
-    server *s = lws_context_user(lws_get_context(wsi));
-    demo *d = s->demo;
-    if (!d) return 0;
-    switch ((int)reason) {
-    case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
-        return send_key(d, wsi, in, len);
-    case LWS_CALLBACK_CLIENT_ESTABLISHED:
-        lws_callback_on_writable(wsi);
-        return 0;
-    case LWS_CALLBACK_CLIENT_WRITEABLE:
-        if (!d->asked) ask(d, wsi);
-        return 0;
-    case LWS_CALLBACK_CLIENT_RECEIVE:
-        if (bytes_append(&d->message, in, len)) return -1;
-        if (lws_is_final_fragment(wsi) && !lws_remaining_packet_payload(wsi)) return take_event(d);
-        return 0;
-    case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
-        log_event(LOG_WARNING, "demo", "reason=\"the server does not reach itself\"");
-        return 0;
-    default:
-        return 0;
-    }
-}
-
-static const struct lws_protocols protocols[] = {
-    {.name = "cerium", .callback = on_client, .rx_buffer_size = SERVER_READ_BYTES},
-    {.name = NULL},
-};
+/* ---- what it tells ---- */
 
 /* Where to connect: an address that stands for all of them is not one. */
 static const char *address_of(const server *s)
@@ -125,37 +69,257 @@ static const char *address_of(const server *s)
     return strcmp(host, "::") ? host : "::1";
 }
 
+/* "host:port", as addresses of the web have it: an IPv6 address stands in brackets. */
+static void authority(const server *s, char *out, size_t size)
+{
+    const char *address = address_of(s);
+    bool brackets = strchr(address, ':') != NULL;
+    snprintf(out, size, "%s%s%s:%u", brackets ? "[" : "", address, brackets ? "]" : "",
+             server_port(s));
+}
+
+static void print_speed(const demo *d)
+{
+    char at[AUTHORITY_BYTES_MAX];
+    authority(d->s, at, sizeof at);
+    printf("\n\n");
+    fflush(stdout);
+    fprintf(stderr, "first token after %.1f ms", (double)(d->first_ns - d->asked_ns) / 1e6);
+    if (d->n_tokens && d->predict_ms > 0)
+        fprintf(stderr, ", %u tokens at %.0f tokens/s", d->n_tokens,
+                d->n_tokens * 1e3 / d->predict_ms);
+    fprintf(stderr, ", over ws%s://%s/v1/responses\n", d->s->config.tls_cert ? "s" : "", at);
+}
+
+static void print_next_step(const demo *d)
+{
+    char at[AUTHORITY_BYTES_MAX];
+    authority(d->s, at, sizeof at);
+    printf("\nOpen http%s://%s in a browser; Ctrl+C here stops cerium.\n",
+           d->s->config.tls_cert ? "s" : "", at);
+    fflush(stdout);
+}
+
+/* The text that was asked about comes before the first of the answer that is seen. */
+static void show(demo *d, const char *text)
+{
+    if (!d->first_ns) {
+        if (!text[strspn(text, " \t\r\n")]) {
+            (void)bytes_append(&d->blanks, text, strlen(text));
+            return;
+        }
+        d->first_ns = clock_ns();
+        fputs(d->asked, stdout);
+        if (d->blanks.len) fwrite(d->blanks.ptr, 1, d->blanks.len, stdout);
+    }
+    fputs(text, stdout);
+    fflush(stdout);
+}
+
+static bool ask_place(demo *d, wslay_event_context_ptr context, const char *text);
+
+/* Nothing was shown: ask at another place, while there is one. */
+static void go_on(demo *d, wslay_event_context_ptr context)
+{
+    d->over = d->n_places == ARRAY_LEN(places);
+    if (d->over) {
+        printf("\nThe model adds nothing at any of %zu places: it may not be made to complete "
+               "code.\n`cerium pull --list` names models that are.\n", ARRAY_LEN(places) + 1);
+        return;
+    }
+    printf("The model has nothing to add to\n\n%s\n\n%s\n\n", d->asked,
+           d->n_places ? "nor there. Another place:" : "Another place:");
+    fflush(stdout);
+    d->over = !ask_place(d, context, places[d->n_places++]);
+}
+
+static void take_event(demo *d, wslay_event_context_ptr context, const char *type,
+                       const json_t *event)
+{
+    if (!strcmp(type, "completion.delta")) {
+        show(d, json_string_value(json_object_get(event, "delta")));
+    } else if (!strcmp(type, "completion.done")) {
+        const json_t *usage = json_object_get(event, "usage");
+        d->n_tokens = (uint32_t)json_integer_value(json_object_get(usage, "output_tokens"));
+        d->predict_ms = json_number_value(
+            json_object_get(json_object_get(event, "timings"), "predict_ms"));
+        if (!d->first_ns) {
+            go_on(d, context);
+            return;
+        }
+        print_speed(d);
+        d->over = true;
+    } else if (!strcmp(type, "error")) {
+        const json_t *error = json_object_get(event, "error");
+        log_event(LOG_WARNING, "demo", "reason=\"%s\"",
+                  json_string_value(json_object_get(error, "message")));
+        d->over = true;
+    }
+}
+
+/* ---- the WebSocket ---- */
+
+static ssize_t on_recv(wslay_event_context_ptr context, uint8_t *out, size_t len, int flags,
+                       void *user)
+{
+    demo *d = user;
+    (void)flags;
+    int n = d->over ? 0 : BIO_read(d->wire, out, (int)len);
+    if (n > 0) return n;
+    wslay_event_set_error(context, WSLAY_ERR_CALLBACK_FAILURE);
+    return -1;
+}
+
+static ssize_t on_send(wslay_event_context_ptr context, const uint8_t *from, size_t len, int flags,
+                       void *user)
+{
+    demo *d = user;
+    (void)flags;
+    int n = BIO_write(d->wire, from, (int)len);
+    if (n > 0) return n;
+    wslay_event_set_error(context, WSLAY_ERR_CALLBACK_FAILURE);
+    return -1;
+}
+
+static int on_mask(wslay_event_context_ptr context, uint8_t *out, size_t len, void *user)
+{
+    (void)context;
+    (void)user;
+    memset(out, 0x5a, len); /* nobody between us and ourselves is to be protected */
+    return 0;
+}
+
+static void on_message(wslay_event_context_ptr context,
+                       const struct wslay_event_on_msg_recv_arg *message, void *user)
+{
+    demo *d = user;
+    if (message->opcode != WSLAY_TEXT_FRAME) return;
+    json_t *event = json_read((view){(const char *)message->msg, message->msg_length}, 0, NULL);
+    const char *type = json_string_value(json_object_get(event, "type"));
+    if (type) take_event(d, context, type, event);
+    json_decref(event);
+}
+
+/* Shown as it comes, sure or not: that is what a demonstration is for. */
+static bool ask_place(demo *d, wslay_event_context_ptr context, const char *place)
+{
+    json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i}", "type", "completion.create", "id", "demo",
+                             "prefix", place, "max_tokens", (int)ANSWER_TOKENS,
+                             "min_confidence", 0);
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    struct wslay_event_msg message = {WSLAY_TEXT_FRAME, (const uint8_t *)text,
+                                      text ? strlen(text) : 0};
+    d->asked = place;
+    d->blanks.len = 0;
+    d->asked_ns = clock_ns();
+    bool sent = text && !wslay_event_queue_msg(context, &message) && !wslay_event_send(context);
+    json_decref(root);
+    memory_release(text);
+    return sent;
+}
+
+static bool talk(demo *d)
+{
+    static const struct wslay_event_callbacks callbacks = {.recv_callback = on_recv,
+                                                           .send_callback = on_send,
+                                                           .genmask_callback = on_mask,
+                                                           .on_msg_recv_callback = on_message};
+    wslay_event_context_ptr context;
+    if (wslay_event_context_client_init(&context, &callbacks, d)) return false;
+    wslay_event_config_set_max_recv_msg_length(context, MESSAGE_BYTES_MAX);
+    if (ask_place(d, context, d->s->config.demo))
+        (void)wslay_event_recv(context); /* until it is over */
+    wslay_event_context_free(context);
+    return d->over;
+}
+
+/* ---- connecting ---- */
+
+static BIO *connect_to(const server *s, SSL_CTX *context)
+{
+    char port[16];
+    snprintf(port, sizeof port, "%u", server_port(s));
+    BIO *wire = context ? BIO_new_ssl_connect(context) : BIO_new(BIO_s_connect());
+    if (!wire) return NULL;
+    BIO_set_conn_hostname(wire, address_of(s));
+    BIO_set_conn_port(wire, port);
+    if (BIO_do_connect(wire) == 1) return wire;
+    BIO_free_all(wire);
+    return NULL;
+}
+
+/* The handshake: true when the server switched. */
+static bool upgrade(demo *d)
+{
+    const server *s = d->s;
+    char head[HEAD_BYTES_MAX], key[SERVER_KEY_BYTES_MAX + 32] = "", at[AUTHORITY_BYTES_MAX];
+    authority(s, at, sizeof at);
+    if (s->config.n_keys)
+        snprintf(key, sizeof key, "Authorization: Bearer %s\r\n", s->config.keys[0]);
+    int n = snprintf(head, sizeof head,
+                     "GET /v1/responses HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\n"
+                     "Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                     "Sec-WebSocket-Version: 13\r\n%s\r\n",
+                     at, key);
+    if (BIO_write(d->wire, head, n) != n) return false;
+    /* Byte by byte: what follows the head is a frame. */
+    size_t len = 0;
+    while (len + 1 < sizeof head && BIO_read(d->wire, head + len, 1) == 1) {
+        head[++len] = 0;
+        if (len >= 4 && !strcmp(head + len - 4, "\r\n\r\n"))
+            return !strncmp(head, "HTTP/1.1 101 ", 13);
+    }
+    return false;
+}
+
+static void *run(void *arg)
+{
+    demo *d = arg;
+    SSL_CTX *context = d->s->config.tls_cert ? SSL_CTX_new(TLS_client_method()) : NULL;
+    int fd = -1;
+    bool reached = false;
+    d->wire = d->s->config.tls_cert && !context ? NULL : connect_to(d->s, context);
+    if (d->wire) {
+        BIO_get_fd(d->wire, &fd);
+        atomic_store(&d->fd, fd);
+        reached = upgrade(d) && talk(d);
+        char rest[256];
+        shutdown(fd, SHUT_WR); /* and until the server has closed, too: it logs that first */
+        while (reached && BIO_read(d->wire, rest, sizeof rest) > 0) continue;
+        atomic_store(&d->fd, -1);
+        BIO_free_all(d->wire);
+    }
+    SSL_CTX_free(context);
+    if (!reached && !atomic_load(&d->closing))
+        log_event(LOG_WARNING, "demo", "reason=\"the server does not reach itself\"");
+    if (!atomic_load(&d->closing)) print_next_step(d);
+    return NULL;
+}
+
 void demo_start(server *s)
 {
-    struct lws_context_creation_info info = {.port = CONTEXT_PORT_NO_LISTEN,
-                                             .protocols = protocols,
-                                             .vhost_name = "demo",
-                                             .options = LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS,
-                                             .user = s};
-    struct lws_client_connect_info to = {.context = s->lws,
-                                         .address = address_of(s),
-                                         .port = (int)s->port,
-                                         .path = "/v1/responses",
-                                         .host = address_of(s),
-                                         .local_protocol_name = "cerium"};
     demo *d = memory_zalloc(1, sizeof *d);
     if (!d) return;
     d->s = s;
-    d->message.max = MESSAGE_BYTES_MAX;
+    d->blanks.max = MESSAGE_BYTES_MAX;
+    atomic_store(&d->fd, -1);
+    if (thread_start(&d->thread, run, d)) {
+        log_event(LOG_WARNING, "demo", "reason=\"no thread\"");
+        memory_free(d);
+        return;
+    }
     s->demo = d;
-    d->vhost = lws_create_vhost(s->lws, &info);
-    to.vhost = d->vhost;
-    if (s->config.tls_cert)
-        to.ssl_connection = LCCSCF_USE_SSL | LCCSCF_ALLOW_SELFSIGNED |
-                            LCCSCF_SKIP_SERVER_CERT_HOSTNAME_CHECK;
-    if (!d->vhost || !lws_client_connect_via_info(&to))
-        log_event(LOG_WARNING, "demo", "reason=\"the server does not reach itself\"");
 }
 
 void demo_close(server *s)
 {
-    if (!s->demo) return;
-    bytes_free(&s->demo->message);
-    memory_free(s->demo);
+    demo *d = s->demo;
+    if (!d) return;
+    atomic_store(&d->closing, true);
+    int fd = atomic_load(&d->fd);
+    if (fd >= 0) shutdown(fd, SHUT_RDWR);
+    pthread_join(d->thread, NULL);
+    bytes_free(&d->blanks);
+    memory_free(d);
     s->demo = NULL;
 }

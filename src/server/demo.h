@@ -1,11 +1,12 @@
-/* demo.h - the server's first client: it asks one thing over a WebSocket of its own, prints the
- * answer as it comes, and how fast it came. */
+/* demo.h - the server's first client: it asks for one completion over a WebSocket of its own,
+ * prints it as it comes and how fast it came, and says what to open in a browser. */
 #ifndef SERVER_DEMO_H
 #define SERVER_DEMO_H
 
 #include "server/state.h"
 
-/* Ask s->config.demo.  What fails is logged, and the server goes on. */
+/* Complete s->config.demo; where the model adds nothing to it, another text.  What fails is logged,
+ * and the server goes on. */
 void demo_start(server *s);
 /* Accepts servers without one. */
 void demo_close(server *s);

@@ -1,13 +1,17 @@
 /* forward.c - routing, the way there and back, and conversations that went elsewhere. */
 #include "server/forward.h"
 
+#include "base/json.h"
 #include "protocol/onward.h"
 #include "server/admission.h"
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/ending.h"
 #include "server/gate.h"
+#include "server/loop.h"
 #include "server/stored.h"
 #include "server/upstream.h"
+#include "server/voice.h"
 
 enum { TURNS_MAX = 512, REFUSAL_BYTES_MAX = 64 << 10 };
 
@@ -19,7 +23,7 @@ struct forward {
     transfer *transfer; /* NULL: a warm-up, or not yet sent */
     onward reader;
     bool reading;       /* reader is open */
-    bool began;         /* its client was told of the beginning */
+    bool began;         /* the other server took it: its stream comes */
     uint64_t n_out;     /* bytes that came, for those who count no tokens */
     uint64_t n_in;      /* that were sent */
 };
@@ -27,7 +31,7 @@ struct forward {
 int forward_open(server *s, cerium_error *err)
 {
     if (!s->config.policy->n_upstreams) return CERIUM_OK;
-    return upstreams_open(&s->upstreams, s->config.policy, gate_wake, s, err);
+    return upstreams_open(&s->upstreams, s->config.policy, loop_wake, s, err);
 }
 
 void forward_close(server *s) { upstreams_close(&s->upstreams); }
@@ -77,7 +81,9 @@ static int went_to(const answer *a)
 {
     const char *id = a->request->previous_response_id;
     const history_turn *turn = id ? history_find(a->s->history, a->tenant, a->serial, id) : NULL;
-    return turn && turn->items ? (int)turn->upstream : -1;
+    int which = turn && turn->items ? (int)turn->upstream : -1;
+    history_release(&turn);
+    return which;
 }
 
 int forward_route(answer *a, protocol_error *e)
@@ -115,7 +121,9 @@ int forward_route_long(answer *a, uint64_t n_tokens, int status, protocol_error 
         if (!over || (!full && n_tokens <= over)) continue;
         if (!upstream_is_up(a->s->upstreams, i)) continue;
         RETURN_IF(go(a, i, e));
-        return gate_enter_deep(a, e);
+        choice_closed(&a->choices[0]); /* it waits for no place here */
+        RETURN_IF(gate_enter_deep(a, e));
+        return a->begun ? CERIUM_OK : voice_open(a, e);
     }
     return status;
 }
@@ -133,10 +141,12 @@ const char *forward_server(const answer *a) { return a->forward->policy->name; }
 /* ---- the whole conversation ---- */
 
 /* What a stored response and those before it said, oldest first. */
-static int add_stored(answer *a, const char *id, json_t *whole, protocol_error *e)
+static int add_stored(const answer *a, const char *id, json_t *whole, bool *failed,
+                      protocol_error *e)
 {
     json_t *turns[TURNS_MAX];
     uint32_t n = 0;
+    size_t n_bytes = 0;
     char next[SERVER_ID_BYTES];
     int status = CERIUM_OK;
     for (snprintf(next, sizeof next, "%s", id); next[0] && !status;) {
@@ -147,10 +157,13 @@ static int add_stored(answer *a, const char *id, json_t *whole, protocol_error *
         status = n == TURNS_MAX ? CERIUM_ERR_CAPACITY
                                 : store_get(a->s->store, a->tenant, next, &row, &memory, &found,
                                             &err);
+        *failed |= status && n < TURNS_MAX;
         if (!status && !found) status = CERIUM_ERR_ARGUMENT;
         if (!status) {
-            json_t *items = json_loadb(row.input.ptr, row.input.len, JSON_ALLOW_NUL, NULL);
-            json_t *said = json_loadb(row.response.ptr, row.response.len, JSON_ALLOW_NUL, NULL);
+            n_bytes += row.input.len + row.response.len;
+            if (n_bytes > PROTOCOL_ANSWER_BYTES_MAX) status = CERIUM_ERR_CAPACITY;
+            json_t *items = json_read(row.input, JSON_ALLOW_NUL, NULL);
+            json_t *said = json_read(row.response, JSON_ALLOW_NUL, NULL);
             if (json_array_extend(items, json_object_get(said, "output"))) status = CERIUM_ERR_IO;
             json_decref(said);
             turns[n++] = items;
@@ -167,20 +180,40 @@ static int add_stored(answer *a, const char *id, json_t *whole, protocol_error *
     return stored_no_turn(id, e);
 }
 
-static int make_items(answer *a, protocol_error *e)
+static int make_items(answer *a, bool *store_failed, protocol_error *e)
 {
     const protocol_request *r = a->request;
     const char *id = r->previous_response_id;
     json_t *whole = a->forward->items = json_array();
     const history_turn *turn = id ? history_find(a->s->history, a->tenant, a->serial, id) : NULL;
     int status = whole ? CERIUM_OK : CERIUM_ERR_MEMORY;
-    if (!status && turn && turn->items)
+    if (!status && turn && turn->items) {
         status = json_array_extend(whole, turn->items);
-    else if (!status && id)
-        RETURN_IF(add_stored(a, id, whole, e));
+    } else if (!status && id && add_stored(a, id, whole, store_failed, e)) {
+        history_release(&turn);
+        return CERIUM_ERR_ARGUMENT;
+    }
+    history_release(&turn);
     if (!status) status = json_array_extend(whole, r->items);
     if (status) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
     return CERIUM_OK;
+}
+
+bool forward_needs_store(const answer *a)
+{
+    return a->request->api == PROTOCOL_RESPONSES && a->request->previous_response_id;
+}
+
+int forward_make(answer *a, bool *store_failed, protocol_error *e)
+{
+    struct forward *f = a->forward;
+    if (a->request->api == PROTOCOL_RESPONSES) RETURN_IF(make_items(a, store_failed, e));
+    onward_order order = {.request = a->request,
+                          .items = f->items,
+                          .model = forward_model(a),
+                          .responses = f->policy->responses};
+    if (!onward_body(&f->body, &order)) return CERIUM_OK;
+    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
 }
 
 /* ---- the way there ---- */
@@ -197,31 +230,23 @@ static int sign(answer *a)
     return json_object_set_new(root, "metadata", own) ? CERIUM_ERR_MEMORY : CERIUM_OK;
 }
 
-static int make_choice(answer *a)
+int forward_made(answer *a, protocol_error *e)
 {
-    a->choices = memory_zalloc(1, sizeof *a->choices);
-    if (!a->choices) return CERIUM_ERR_MEMORY;
-    a->n_choices = a->n_closed = 1;
-    a->choices[0] = (choice){.a = a, .state = CHOICE_CLOSED};
-    return CERIUM_OK;
+    a->forward->n_in = a->forward->body.len;
+    choice_closed(&a->choices[0]); /* it has no engine session */
+    if (a->request->api != PROTOCOL_RESPONSES || !sign(a)) return CERIUM_OK;
+    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
 }
 
-int forward_prepare(answer *a, protocol_error *e)
+/* The shorter of what the client asks for and what its key has left; nothing where neither says. */
+int forward_cap(answer *a, protocol_error *e)
 {
-    struct forward *f = a->forward;
-    bool responses = a->request->api == PROTOCOL_RESPONSES;
-    answer_drop_prompts(a);
-    if (responses) RETURN_IF(make_items(a, e));
-    onward_order order = {.request = a->request,
-                          .items = f->items,
-                          .model = forward_model(a),
-                          .responses = f->policy->responses};
-    int status = onward_body(&f->body, &order);
-    if (!status && responses) status = sign(a);
-    if (!status) status = make_choice(a);
-    if (status) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
-    f->n_in = f->body.len;
-    return CERIUM_OK;
+    const uint32_t most = answer_cap(a);
+    const onward_order order = {.request = a->request,
+                                .responses = a->forward->policy->responses};
+    if (a->warm_up || most == UINT32_MAX || !onward_cap(&a->forward->body, &order, most))
+        return CERIUM_OK;
+    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
 }
 
 /* Four bytes a token, until the other server counts them. */
@@ -267,7 +292,13 @@ static void refuse(answer *a, const transfer_state *state)
     else
         onward_refusal((view){f->body.ptr, f->body.len}, state->status, f->policy->name, &e);
     e.retry_after_s = state->retry_after_s;
-    answer_refuse(a, &e);
+    if (!a->begun) {
+        answer_refuse(a, &e);
+        return;
+    }
+    transfer_end(&f->transfer); /* what was refused is not counted as used */
+    metrics_count(&a->s->metrics, METRICS_FAILED, 1);
+    answer_end(a, PROTOCOL_END_FAILED, &e);
 }
 
 static void fail(answer *a, const char *what)
@@ -286,7 +317,7 @@ static void read_on(answer *a, const transfer_state *state)
     int status = onward_feed(&f->reader, (view){f->body.ptr, f->body.len});
     f->n_out += f->body.len;
     f->body.len = 0;
-    if (a->finished) return;
+    if (answer_is_over(a)) return;
     if (status) {
         fail(a, status == CERIUM_ERR_MEMORY ? "out of memory" : "this is no stream of events");
     } else if (f->reader.ended && (f->reader.has_usage || state->ended)) {
@@ -300,7 +331,11 @@ bool forward_poll(answer *a)
 {
     struct forward *f = a->forward;
     transfer_state state;
-    if (!f->transfer || a->finished || (a->c && connection_parked(a->c))) return false;
+    if (!f->transfer || answer_is_over(a)) return false;
+    if (a->c && connection_parked(a->c)) {
+        a->c->has_parked = true;
+        return false;
+    }
     size_t before = f->body.len;
     if (transfer_take(f->transfer, &f->body, &state)) {
         state = (transfer_state){.ended = true, .failed = true, .error = "out of memory"};
@@ -318,8 +353,8 @@ bool forward_poll(answer *a)
         f->began = true;
         answer_tell_begin(a);
     }
-    if (!a->finished) read_on(a, &state);
-    if (a->finished) transfer_end(&f->transfer);
+    if (!answer_is_over(a)) read_on(a, &state);
+    if (answer_is_over(a)) transfer_end(&f->transfer);
     return true;
 }
 

@@ -18,10 +18,16 @@ CERIUM_CHECKED int forward_route(answer *a, protocol_error *e);
 /* The same for a prompt of n_tokens, or that is too long for here (status: what making it said).
  * Returns status, or CERIUM_OK when it goes elsewhere. */
 CERIUM_CHECKED int forward_route_long(answer *a, uint64_t n_tokens, int status, protocol_error *e);
-/* Make its one choice, and the request to be sent. */
-CERIUM_CHECKED int forward_prepare(answer *a, protocol_error *e);
+/* Make the request to be sent: on a thread, that of the store where it needs that.  *store_failed:
+ * it did. */
+bool forward_needs_store(const answer *a);
+CERIUM_CHECKED int forward_make(answer *a, bool *store_failed, protocol_error *e);
+/* It is made: back on the loop. */
+CERIUM_CHECKED int forward_made(answer *a, protocol_error *e);
 /* About how many tokens it asks with. */
 uint64_t forward_tokens(const answer *a);
+/* It was admitted: what its answer may have is said there, too. */
+CERIUM_CHECKED int forward_cap(answer *a, protocol_error *e);
 /* Send it.  What comes of that is found by forward_poll(). */
 void forward_start(answer *a);
 /* What came; false when that was nothing. */

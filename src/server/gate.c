@@ -8,35 +8,36 @@
 #include "server/connection.h"
 #include "server/forward.h"
 #include "server/http.h"
+#include "server/loop.h"
 #include "server/socket.h"
 #include "store/metered.h"
 
-/* ---- opening ---- */
+enum {
+    PROMPT_MINUTES_MAX = 5, /* of which a prompt may have the tokens */
+    SHARE_LEAST = 8,        /* an answer without a cap begins with this part of a minute */
+};
 
-void gate_wake(void *user)
-{
-    server *s = user;
-    if (!atomic_exchange(&s->woken, true)) lws_cancel_service(s->lws);
-}
+/* ---- opening ---- */
 
 int gate_open(server *s, cerium_error *err)
 {
     char path[4096] = "";
-    const char *store_name = s->config.store_path;
+    const char *store_name = store_file(s->store); /* the same for all names of it */
     if (tenants_open(&s->tenants)) return error_set(err, CERIUM_ERR_MEMORY, "no memory for keys");
-    bool kept = store_name && strcmp(store_name, ":memory:") != 0;
+    bool kept = store_name != NULL;
     if (kept && (size_t)snprintf(path, sizeof path, "%s-live", store_name) >= sizeof path)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%s: the path is too long", store_name);
     RETURN_IF(live_open(&s->live, kept ? path : NULL, err));
     if (!kept) return CERIUM_OK;
     RETURN_IF(keeper_open(&s->keeper, store_name, s->live, err));
+    keeper_bound(s->keeper, s->config.store_bytes_max, s->config.store_days);
     s->ring = keeper_take(s->keeper);
     return CERIUM_OK;
 }
 
 int gate_start(server *s, cerium_error *err)
 {
-    return s->keeper ? keeper_start(s->keeper, gate_wake, s, err) : CERIUM_OK;
+    return s->keeper ? keeper_start(s->keeper, loop_wake, s, err) : CERIUM_OK;
 }
 
 void gate_stop(server *s) { keeper_close(&s->keeper); }
@@ -172,6 +173,7 @@ void gate_tell(const answer *a)
 static int refuse(answer *a, const char *what, uint32_t limit, uint64_t wait_ns, protocol_error *e)
 {
     uint64_t wait_s = (wait_ns + UINT64_C(999999999)) / UINT64_C(1000000000);
+    if (wait_s > UINT32_MAX) wait_s = UINT32_MAX;
     rates_told told = told_of(a, true);
     if (a->c->socket)
         send_told(a, &told);
@@ -225,7 +227,10 @@ static int take_all(answer *a, protocol_error *e)
     /* One token: an empty bucket is known before a prompt is made. */
     uint64_t wait = rate ? bucket_wait(word(a, LIVE_TOKENS), clock_ns(), bucket_cost(1, rate)) : 0;
     if (wait) return refuse(a, "tokens per minute", rate, wait, e);
-    return take(a, LIVE_REQUESTS, "requests per minute", request_rate(a), 1, e);
+    uint32_t requests = request_rate(a);
+    RETURN_IF(take(a, LIVE_REQUESTS, "requests per minute", requests, 1, e));
+    a->gate.counted = requests;
+    return CERIUM_OK;
 }
 
 int gate_enter(answer *a, protocol_error *e)
@@ -241,34 +246,93 @@ int gate_enter(answer *a, protocol_error *e)
 
 int gate_enter_deep(answer *a, protocol_error *e)
 {
-    uint32_t rate = a->gate.tier->requests_per_minute;
-    if (rate)
-        bucket_settle(live_word(a->s->live, a->gate.place, LIVE_REQUESTS), clock_ns(),
-                      -(int64_t)bucket_cost(1, rate));
+    bool deep = a->gate.deep;
+    a->gate.deep = false; /* what it took is given back where it was taken */
     gate_leave(a);
+    a->gate.deep = deep;
     return gate_enter(a, e);
+}
+
+/* What is taken for an answer at admission, beside its prompt. */
+typedef struct {
+    uint64_t tokens; /* of all of its texts together */
+    uint64_t least;  /* how much has to be there, if that is more */
+    bool is_share;   /* it names no cap that can be kept: what it gets is one */
+} reservation;
+
+/* Tokens that an answer's texts may have by what it asks for; UINT64_MAX: as many as it likes. */
+static uint64_t asked_for(const answer *a, uint64_t n_prompt)
+{
+    uint64_t each = answer_cap(a);
+    if (each == UINT32_MAX) return UINT64_MAX;
+    /* What does not fit the context is not said.  What others fit is theirs to know. */
+    uint64_t room = a->s->info.context_tokens_max;
+    if (a->n_prompts == 1 && n_prompt < room) room -= n_prompt;
+    return (!a->gate.deep && each > room ? room : each) * a->n_choices;
+}
+
+/* What it asks for is kept to, now or when it is there.  Who names no cap, or more than a minute
+ * has beside the prompt, gets half of what is left, so that others of its key can begin; but only
+ * when that is worth beginning with. */
+static reservation reserve(const answer *a, uint64_t n_prompt)
+{
+    const uint64_t rate = a->gate.rate, n = a->n_choices, asked = asked_for(a, n_prompt);
+    /* A prompt of more than a minute's tokens is had from a full bucket, and so is its answer. */
+    const bool indebted = n_prompt >= rate;
+    const uint64_t minute = indebted ? rate : rate - n_prompt;
+    if (asked <= minute) return (reservation){.tokens = asked};
+    uint64_t left = rates_state(word(a, LIVE_TOKENS), clock_ns(), (uint32_t)rate).remaining;
+    left = indebted ? rate : left > n_prompt ? left - n_prompt : 0;
+    const uint64_t each = left / 2 / n;
+    return (reservation){.tokens = (each ? each : 1) * n,
+                         .least = minute / SHARE_LEAST,
+                         .is_share = true};
 }
 
 int gate_charge(answer *a, uint64_t n_tokens, protocol_error *e)
 {
-    a->gate.rate = token_rate(a);
-    RETURN_IF(take(a, LIVE_TOKENS, "tokens per minute", a->gate.rate, n_tokens, e));
-    a->gate.charged = n_tokens;
+    const uint32_t rate = a->gate.rate = token_rate(a);
+    if (!rate) return CERIUM_OK;
+    if (bucket_cost(n_tokens, rate) > PROMPT_MINUTES_MAX * BUCKET_NS)
+        return protocol_error_set(e, 429, "rate_limit_error", "request_too_large", "",
+                                  "Request too large for tokens per minute in tier %s: limit %u, "
+                                  "requested %llu; at most five minutes' tokens are taken at once",
+                                  a->gate.tier->name, rate, (unsigned long long)n_tokens);
+    const reservation out = reserve(a, n_tokens);
+    const uint64_t needed = n_tokens + (out.least > out.tokens ? out.least : out.tokens);
+    uint64_t wait = bucket_wait(word(a, LIVE_TOKENS), clock_ns(), bucket_cost(needed, rate));
+    if (wait) return refuse(a, "tokens per minute", rate, wait, e);
+    RETURN_IF(take(a, LIVE_TOKENS, "tokens per minute", rate, n_tokens + out.tokens, e));
+    a->gate.charged = n_tokens + out.tokens;
+    if (out.is_share) a->request->new_tokens_max = (uint32_t)(out.tokens / a->n_choices);
     return CERIUM_OK;
+}
+
+/* It was refused, or never metered: nothing was used. */
+static void refund(answer *a)
+{
+    if (a->gate.counted)
+        bucket_settle(word(a, LIVE_REQUESTS), clock_ns(),
+                      -(int64_t)bucket_cost(1, a->gate.counted));
+    if (a->gate.charged && a->gate.rate)
+        bucket_settle(word(a, LIVE_TOKENS), clock_ns(),
+                      -(int64_t)bucket_cost(a->gate.charged, a->gate.rate));
 }
 
 void gate_leave(answer *a)
 {
+    if (a->gate.reserved) refund(a); /* gate_meter() settles what was used */
     if (a->gate.streaming) live_stream_end(a->s->live, a->gate.place);
     if (a->gate.reserved) live_unreserve(a->s->live);
     a->gate.streaming = a->gate.reserved = false;
+    a->gate.charged = a->gate.counted = 0;
 }
 
-void gate_meter(answer *a, const protocol_usage *u, const char *model)
+void gate_meter(answer *a, const metrics_used *u, const char *model)
 {
     if (!a->gate.reserved) return;
     /* What is found computed is not held against the limit: it costs next to nothing. */
-    uint64_t used = (uint64_t)(u->input_tokens - u->cached_tokens) + u->output_tokens;
+    uint64_t used = u->prompt - u->reused + u->said;
     if (a->gate.rate) {
         int64_t more = (int64_t)bucket_cost(used, a->gate.rate) -
                        (int64_t)bucket_cost(a->gate.charged, a->gate.rate);
@@ -277,13 +341,10 @@ void gate_meter(answer *a, const protocol_usage *u, const char *model)
     live_record record = {.tenant = a->tenant,
                           .day = (uint32_t)(time(NULL) / 86400),
                           .requests = 1,
-                          .input_tokens = u->input_tokens,
-                          .cached_tokens = u->cached_tokens,
-                          .output_tokens = u->output_tokens};
-    /* What we failed at is not charged. */
-    if (!a->failed)
-        record.nanodollars = rates_price(a->gate.tier, u->input_tokens, u->cached_tokens,
-                                          u->output_tokens);
+                          .input_tokens = (uint32_t)u->prompt,
+                          .cached_tokens = (uint32_t)u->reused,
+                          .output_tokens = (uint32_t)u->said,
+                          .nanodollars = rates_price(a->gate.tier, u->prompt, u->reused, u->said)};
     snprintf(record.model, sizeof record.model, "%s", model);
     a->gate.reserved = false;
     live_add(a->s->live, &record);

@@ -1,9 +1,9 @@
 /* gate.h - whether an answer of this tenant may begin, and what is metered when it ends.
  *
  * An answer passes gate_enter() before its prompt is made, gate_charge() when its length is known,
- * gate_meter() before its client is told the end, and gate_leave() when it is over.  Between them
- * they count its requests, tokens and streams in the limits of its tier.  No SQL, no lock, no
- * system call but the clocks'. */
+ * gate_meter() before its client is told the end, where it used anything, and gate_leave() when it
+ * is over.  Between them they count its requests, tokens and streams in the limits of its tier.  No
+ * SQL, no lock, no system call but the clocks'. */
 #ifndef SERVER_GATE_H
 #define SERVER_GATE_H
 
@@ -15,9 +15,6 @@ CERIUM_CHECKED int gate_open(server *s, cerium_error *err);
 CERIUM_CHECKED int gate_start(server *s, cerium_error *err);
 void gate_stop(server *s);
 void gate_close(server *s);
-
-/* Wake the event loop, from any thread; user: the server. */
-void gate_wake(void *user);
 
 /* Keys are needed: there are some, or were. */
 bool gate_needs_key(const server *s);
@@ -39,8 +36,9 @@ CERIUM_CHECKED int gate_charge(answer *a, uint64_t n_tokens, protocol_error *e);
 /* Tell a WebSocket what is left. */
 void gate_tell(const answer *a);
 /* What it used, settled with what was charged and put into the journal, once. */
-void gate_meter(answer *a, const protocol_usage *usage, const char *model);
-/* Give the stream back; meters nothing.  No effect on an answer that did not enter, or left. */
+void gate_meter(answer *a, const metrics_used *used, const char *model);
+/* Give the stream back, and all that was taken of the limits for what was not metered.  No effect
+ * on an answer that did not enter, or left. */
 void gate_leave(answer *a);
 
 #endif

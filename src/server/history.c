@@ -1,5 +1,12 @@
-/* history.c - turns in two hash tables (by id, by conversation) and one LRU list a tenant. */
+/* history.c - turns in two hash tables (by id, by conversation) and one LRU list a tenant.
+ *
+ * The tables hold each of their turns, as everybody does who found one.  What leaves the tables
+ * is freed without the lock, when the last one lets go. */
 #include "server/history.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
 
 enum { BUCKETS = 4096 }; /* chains stay short: a tenant has SERVER_HISTORY_TURNS_MAX turns */
 
@@ -8,6 +15,7 @@ typedef struct tenant tenant;
 
 struct entry {
     history_turn turn;
+    _Atomic uint32_t n_refs;
     tenant *owner;
     entry *newer, *older;          /* of the tenant */
     entry *next_id, *next_chain;   /* of the bucket */
@@ -22,6 +30,8 @@ struct tenant {
 };
 
 struct history {
+    pthread_mutex_t lock;
+    entry *dropped; /* by next_id: to be freed without the lock */
     entry *by_id[BUCKETS], *by_chain[BUCKETS];
     tenant *tenants;
     size_t bytes_max, turns_max;
@@ -74,11 +84,46 @@ int history_open(history **out, size_t tenant_bytes_max, size_t tenant_turns_max
 {
     history *h = memory_zalloc(1, sizeof *h);
     if (!h) return CERIUM_ERR_MEMORY;
+    pthread_mutex_init(&h->lock, NULL);
     h->bytes_max = tenant_bytes_max;
     h->turns_max = tenant_turns_max;
     *out = h;
     return CERIUM_OK;
 }
+
+/* ---- what is held ---- */
+
+static void let_go(entry *e)
+{
+    if (atomic_fetch_sub(&e->n_refs, 1) > 1) return;
+    json_decref(e->turn.output);
+    json_decref(e->turn.items);
+    memory_free((void *)e->turn.tokens);
+    memory_free(e);
+}
+
+void history_release(const history_turn **turn)
+{
+    if (!turn || !*turn) return;
+    let_go((entry *)((char *)*turn - offsetof(entry, turn)));
+    *turn = NULL;
+}
+
+static void lock(history *h) { pthread_mutex_lock(&h->lock); }
+
+static void unlock(history *h)
+{
+    entry *e = h->dropped;
+    h->dropped = NULL;
+    pthread_mutex_unlock(&h->lock);
+    while (e) {
+        entry *next = e->next_id;
+        let_go(e);
+        e = next;
+    }
+}
+
+/* ---- the tables, within the lock ---- */
 
 static void lru_remove(entry *e)
 {
@@ -111,10 +156,8 @@ static void drop(history *h, entry *e)
     e->owner->n_bytes -= e->bytes;
     e->owner->n_turns--;
     h->n_turns--;
-    json_decref(e->turn.output);
-    json_decref(e->turn.items);
-    memory_free((void *)e->turn.tokens);
-    memory_free(e);
+    e->next_id = h->dropped;
+    h->dropped = e;
 }
 
 void history_close(history **h)
@@ -125,6 +168,9 @@ void history_close(history **h)
         while (t->newest) drop(*h, t->newest);
         memory_free(t);
     }
+    lock(*h);
+    unlock(*h);
+    pthread_mutex_destroy(&(*h)->lock);
     memory_free(*h);
     *h = NULL;
 }
@@ -167,57 +213,84 @@ static void link_entry(history *h, tenant *t, entry *e)
     h->n_turns++;
 }
 
-int history_add(history *h, const history_turn *turn)
+static entry *find_for(const history *h, uint64_t tenant_id, uint64_t connection, const char *id)
 {
-    /* The items of the output are about as many bytes as the tokens stand for, times their JSON. */
-    size_t size = sizeof(entry) + turn->n_tokens * sizeof(int32_t) +
-                   (turn->n_tokens - turn->sampled_from) * 64 + turn->items_bytes;
-    CHECK(turn->sampled_from <= turn->n_tokens);
-    history_forget(h, turn->tenant, turn->id);
-    tenant *t = find_tenant(h, turn->tenant);
-    if (!t) return CERIUM_ERR_MEMORY;
-    if (size > h->bytes_max || !h->turns_max) return CERIUM_OK;
-    while (t->n_bytes + size > h->bytes_max || t->n_turns + 1 > h->turns_max) drop(h, t->oldest);
+    entry *e = find_id(h, tenant_id, id);
+    return e && e->turn.connection && e->turn.connection != connection ? NULL : e;
+}
+
+static const history_turn *hold(entry *e)
+{
+    if (!e) return NULL;
+    lru_remove(e);
+    lru_push(e);
+    atomic_fetch_add(&e->n_refs, 1);
+    return &e->turn;
+}
+
+/* A copy of a turn, of this size, for the tables; NULL: no memory. */
+static entry *make_entry(const history_turn *turn, size_t size)
+{
     entry *e = memory_zalloc(1, sizeof *e);
     int32_t *tokens = memory_copy(turn->tokens, turn->n_tokens * sizeof *tokens);
     if (!e || !tokens) {
         memory_free(e);
         memory_free(tokens);
-        return CERIUM_ERR_MEMORY;
+        return NULL;
     }
     e->turn = *turn;
     e->turn.tokens = tokens;
     e->turn.output = json_incref(turn->output);
     e->turn.items = json_incref(turn->items);
+    e->n_refs = 1;
     e->bytes = size;
-    link_entry(h, t, e);
-    return CERIUM_OK;
+    return e;
 }
 
-static const history_turn *use(entry *e)
+/* ---- from outside ---- */
+
+int history_add(history *h, const history_turn *turn)
 {
-    if (!e) return NULL;
-    lru_remove(e);
-    lru_push(e);
-    return &e->turn;
+    /* The items of the output are about as many bytes as the tokens stand for, times their JSON. */
+    size_t size = sizeof(entry) + turn->n_tokens * sizeof(int32_t) +
+                  (turn->n_tokens - turn->sampled_from) * 64 + turn->items_bytes;
+    CHECK(turn->sampled_from <= turn->n_tokens);
+    bool fits = size <= h->bytes_max && h->turns_max;
+    entry *e = fits ? make_entry(turn, size) : NULL;
+    lock(h);
+    entry *old = find_id(h, turn->tenant, turn->id);
+    if (old) drop(h, old);
+    tenant *t = find_tenant(h, turn->tenant);
+    if (t && e) {
+        while (t->n_bytes + size > h->bytes_max || t->n_turns + 1 > h->turns_max)
+            drop(h, t->oldest);
+        link_entry(h, t, e);
+    }
+    unlock(h);
+    if (!t && e) let_go(e);
+    return t && (e || !fits) ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 
 const history_turn *history_find(history *h, uint64_t tenant_id, uint64_t connection,
                                  const char *id)
 {
-    entry *e = find_id(h, tenant_id, id);
-    if (e && e->turn.connection && e->turn.connection != connection) return NULL;
-    return use(e);
+    lock(h);
+    const history_turn *turn = hold(find_for(h, tenant_id, connection, id));
+    unlock(h);
+    return turn;
 }
 
 const history_turn *history_find_chain(history *h, uint64_t tenant_id, chain c)
 {
+    lock(h);
     entry *e = h->by_chain[chain_bucket(c)];
     while (e && (e->turn.tenant != tenant_id || !chain_equal(e->turn.chain, c))) e = e->next_chain;
-    return use(e);
+    const history_turn *turn = hold(e);
+    unlock(h);
+    return turn;
 }
 
-json_t *history_find_item(history *h, uint64_t tenant_id, const char *item_id)
+static json_t *find_item(const history *h, uint64_t tenant_id, const char *item_id)
 {
     const tenant *t = h->tenants;
     while (t && t->id != tenant_id) t = t->next;
@@ -233,24 +306,45 @@ json_t *history_find_item(history *h, uint64_t tenant_id, const char *item_id)
     return NULL;
 }
 
+json_t *history_find_item(history *h, uint64_t tenant_id, const char *item_id)
+{
+    lock(h);
+    json_t *item = json_incref(find_item(h, tenant_id, item_id));
+    unlock(h);
+    return item;
+}
+
 void history_forget(history *h, uint64_t tenant_id, const char *id)
 {
+    lock(h);
     entry *e = find_id(h, tenant_id, id);
     if (e) drop(h, e);
+    unlock(h);
 }
 
 void history_evict(history *h, uint64_t tenant_id, uint64_t connection, const char *id)
 {
-    if (history_find(h, tenant_id, connection, id)) history_forget(h, tenant_id, id);
+    lock(h);
+    entry *e = find_for(h, tenant_id, connection, id);
+    if (e) drop(h, e);
+    unlock(h);
 }
 
 void history_drop_connection(history *h, uint64_t connection)
 {
+    lock(h);
     for (tenant *t = h->tenants; t; t = t->next)
         for (entry *e = t->newest, *older; e; e = older) {
             older = e->older;
             if (e->turn.connection == connection && chain_none(e->turn.chain)) drop(h, e);
         }
+    unlock(h);
 }
 
-size_t history_turns(const history *h) { return h->n_turns; }
+size_t history_turns(history *h)
+{
+    lock(h);
+    size_t n = h->n_turns;
+    unlock(h);
+    return n;
+}

@@ -3,7 +3,9 @@
  * An answer leaves a turn: its whole timeline (prompt and sampled tokens).  It is found by the
  * answer's id (previous_response_id), and by the visible conversation that it ends (a client that
  * sends everything again gets the sampled tokens spliced in, hidden reasoning included).  Turns
- * belong to a tenant; each tenant has its own bound, and loses its least recently used turns. */
+ * belong to a tenant; each tenant has its own bound, and loses its least recently used turns.
+ *
+ * Callable from any thread.  A turn does not change, and lives as long as somebody holds it. */
 #ifndef SERVER_HISTORY_H
 #define SERVER_HISTORY_H
 
@@ -48,10 +50,12 @@ void history_close(history **h);
 /* Keep a copy; replaces a turn with the same id.  A turn over the bound is not kept, and that is
  * no error.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int history_add(history *h, const history_turn *turn);
-/* NULL when there is none; valid until the next call that changes h. */
+/* NULL when there is none.  Held: release it with history_release(). */
 const history_turn *history_find(history *h, uint64_t tenant, uint64_t connection, const char *id);
 const history_turn *history_find_chain(history *h, uint64_t tenant, chain c);
-/* The output item with this id, borrowed like a turn, or NULL. */
+/* Accepts NULL, and nulls it. */
+void history_release(const history_turn **turn);
+/* The output item with this id, a reference of the caller's own, or NULL. */
 json_t *history_find_item(history *h, uint64_t tenant, const char *item_id);
 /* Accepts ids that are not there.  The second leaves alone what does not serve this connection. */
 void history_forget(history *h, uint64_t tenant, const char *id);
@@ -59,6 +63,6 @@ void history_evict(history *h, uint64_t tenant, uint64_t connection, const char 
 /* What served on one connection only is of no more use by id. */
 void history_drop_connection(history *h, uint64_t connection);
 
-size_t history_turns(const history *h);
+size_t history_turns(history *h);
 
 #endif

@@ -4,53 +4,54 @@
 #include "server/access.h"
 #include "server/connection.h"
 #include "server/routes.h"
+#include "server/socket.h"
 
 enum { HEAD_BYTES_MAX = 4096 };
 
-void http_header(const connection *c, enum lws_token_indexes token, char *out, size_t cap)
+void http_header(const connection *c, const char *name, char *out, size_t cap)
 {
+    const char *value = http_reader_field(c->reader, name);
+    size_t len = value ? strlen(value) : cap;
     out[0] = 0;
-    if (lws_hdr_copy(c->wsi, out, (int)cap, token) < 0) out[0] = 0;
-}
-
-void http_custom_header(const connection *c, const char *name, char *out, size_t cap)
-{
-    out[0] = 0;
-    if (lws_hdr_custom_copy(c->wsi, out, (int)cap, name, (int)strlen(name)) < 0) out[0] = 0;
+    if (len < cap) memcpy(out, value, len + 1);
 }
 
 void http_argument(const connection *c, const char *name, char *out, size_t cap)
 {
-    const char *value = lws_get_urlarg_by_name(c->wsi, name, out, (int)cap);
-    if (!value)
-        out[0] = 0;
-    else
-        memmove(out, value, strlen(value) + 1);
+    (void)http_argument_of(http_reader_query(c->reader), name, out, cap);
 }
 
 static const char *status_text(int status)
 {
-    switch (status) {
-    case 200: return "OK";
-    case 204: return "No Content";
-    case 304: return "Not Modified";
-    case 400: return "Bad Request";
-    case 401: return "Unauthorized";
-    case 403: return "Forbidden";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 408: return "Request Timeout";
-    case 409: return "Conflict";
-    case 411: return "Length Required";
-    case 413: return "Content Too Large";
-    case 422: return "Unprocessable Content";
-    case 426: return "Upgrade Required";
-    case 429: return "Too Many Requests";
-    case 500: return "Internal Server Error";
-    case 501: return "Not Implemented";
-    case 503: return "Service Unavailable";
-    default: return status < 500 ? "Error" : "Server Error";
-    }
+    static const struct {
+        int status;
+        const char *text;
+    } known[] = {{200, "OK"},
+                 {204, "No Content"},
+                 {304, "Not Modified"},
+                 {400, "Bad Request"},
+                 {401, "Unauthorized"},
+                 {403, "Forbidden"},
+                 {404, "Not Found"},
+                 {405, "Method Not Allowed"},
+                 {408, "Request Timeout"},
+                 {409, "Conflict"},
+                 {411, "Length Required"},
+                 {413, "Content Too Large"},
+                 {414, "URI Too Long"},
+                 {415, "Unsupported Media Type"},
+                 {417, "Expectation Failed"},
+                 {422, "Unprocessable Content"},
+                 {426, "Upgrade Required"},
+                 {429, "Too Many Requests"},
+                 {431, "Request Header Fields Too Large"},
+                 {500, "Internal Server Error"},
+                 {501, "Not Implemented"},
+                 {503, "Service Unavailable"},
+                 {505, "HTTP Version Not Supported"}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (known[i].status == status) return known[i].text;
+    return status < 500 ? "Error" : "Server Error";
 }
 
 /* The head of an answer into out; length < 0: it streams. */
@@ -75,8 +76,7 @@ static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head 
                      "x-content-type-options: nosniff\r\nserver: cerium\r\n%s%s%s%s\r\n",
                      head->status, status_text(head->status),
                      head->type ? head->type : "application/json", framing, x->request_id,
-                     x->limits, cors,
-                     head->headers ? head->headers : "cache-control: no-store\r\n",
+                     x->limits, cors, head->headers ? head->headers : "cache-control: no-store\r\n",
                      c->closing || x->closes ? "connection: close\r\n" : "");
     CHECK(n > 0 && n < HEAD_BYTES_MAX);
     return (view){out, (size_t)n};
@@ -88,7 +88,7 @@ void http_answer(connection *c, const http_head *head, view body)
     view written = write_head(c, text, head, (int64_t)body.len);
     c->http.status = head->status;
     c->http.done = true;
-    if (c->http.method == LWSHUMETH_HEAD || head->status == 304) body.len = 0;
+    if (c->http.method == METHOD_HEAD || head->status == 304) body.len = 0;
     connection_send(c, written, body);
 }
 
@@ -106,18 +106,32 @@ void http_json(connection *c, int status, json_t *object)
     memory_release(text);
 }
 
+/* The field that tells a client what would be taken. */
+static const char *what_instead(int status)
+{
+    switch (status) {
+    case 401:
+        return "www-authenticate: Bearer\r\n";
+    case 415:
+        return "accept-encoding: identity\r\n";
+    case 426:
+        return "upgrade: websocket\r\nsec-websocket-version: 13\r\n";
+    default:
+        return "";
+    }
+}
+
 void http_error(connection *c, const protocol_error *e)
 {
     static const char fallback[] = "{\"error\":{\"message\":\"out of memory\",\"type\":"
                                    "\"server_error\",\"param\":null,\"code\":null}}";
     bytes body = {.max = 16384};
     char headers[128] = "cache-control: no-store\r\n";
+    const size_t n = strlen(headers);
     if (e->retry_after_s)
-        snprintf(headers, sizeof headers, "cache-control: no-store\r\nretry-after: %u\r\n",
-                 e->retry_after_s);
-    else if (e->http_status == 401)
-        snprintf(headers, sizeof headers,
-                 "cache-control: no-store\r\nwww-authenticate: Bearer\r\n");
+        snprintf(headers + n, sizeof headers - n, "retry-after: %u\r\n", e->retry_after_s);
+    else
+        snprintf(headers + n, sizeof headers - n, "%s", what_instead(e->http_status));
     view text = protocol_error_body(&body, e) ? VIEW(fallback) : (view){body.ptr, body.len};
     http_answer(c, &(http_head){.status = e->http_status, .headers = headers}, text);
     bytes_free(&body);
@@ -148,15 +162,11 @@ void http_stream_end(connection *c)
 
 static void log_exchange(const connection *c)
 {
-    static const char *const methods[] = {"GET",    "POST",    "OPTIONS", "PUT",
-                                          "PATCH", "DELETE", "CONNECT", "HEAD"};
     const exchange *x = &c->http;
     char path[160];
-    const char *method = x->method >= 0 && x->method < (int)ARRAY_LEN(methods)
-                             ? methods[x->method] : "-";
     log_event(LOG_INFO, "request", "request=%s method=%s path=%s status=%d ms=%.3f peer=%s",
-              x->request_id, method, log_quote(path, sizeof path, x->path), x->status,
-              (double)(clock_ns() - x->started_ns) / 1e6, c->peer);
+              x->request_id, http_method_name(x->method), log_quote(path, sizeof path, x->path),
+              x->status, (double)(clock_ns() - x->started_ns) / 1e6, c->peer);
 }
 
 static void forget_exchange(connection *c)
@@ -164,6 +174,10 @@ static void forget_exchange(connection *c)
     exchange *x = &c->http;
     log_exchange(c);
     metrics_request(&c->s->metrics, x->route->metric, x->status);
+    workers_drop(c->s->workers, &x->job);
+    x->awaits_end = false;
+    (void)connection_gathers(c, 0, -(ptrdiff_t)x->body_counted);
+    x->body_counted = 0;
     x->route = NULL;
     x->done = false;
     bytes_free(&x->body); /* keeps its maximum */
@@ -175,14 +189,15 @@ void http_end(connection *c)
     bool closes = c->http.closes || c->closing;
     if (!c->http.route) return;
     forget_exchange(c);
-    bytes_free(&c->out);
-    bytes_free(&c->units);
-    if (closes) {
+    /* Requests that came before a client closed his side are answered too. */
+    if (closes || (c->ended_ns && !stream_input(&c->io).len)) {
         connection_close(c);
         return;
     }
-    lws_rx_flow_control(c->wsi, 1);
-    if (lws_http_transaction_completed(c->wsi)) connection_close(c);
+    c->active_ns = clock_ns();
+    c->deadline_ns = c->active_ns + c->s->config.idle_s * UINT64_C(1000000000);
+    http_reader_begin(c->reader);
+    stream_resume(&c->io);
 }
 
 void http_abandon(connection *c)
@@ -195,143 +210,141 @@ void http_abandon(connection *c)
 void http_refuse(connection *c, const protocol_error *e)
 {
     c->closing = true;
+    stream_pause(&c->io);
     http_error(c, e);
 }
 
-/* The length that the head announces; an error ends the connection, because where the next
- * request would begin is not known. */
-static int body_length(connection *c, protocol_error *e)
+/* ---- requests ---- */
+
+void http_open(connection *c)
 {
     exchange *x = &c->http;
-    char text[32];
-    uint64_t len = 0;
-    bool said = lws_hdr_total_length(c->wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) > 0;
-    http_header(c, WSI_TOKEN_HTTP_CONTENT_LENGTH, text, sizeof text);
-    if (lws_hdr_total_length(c->wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0) {
-        http_header(c, WSI_TOKEN_HTTP_TRANSFER_ENCODING, text, sizeof text);
-        x->closes = true; /* for libwebsockets the body never ends */
-        x->body_chunked = x->method == LWSHUMETH_POST && !strcasecmp(text, "chunked");
-        if (!said && x->body_chunked) return CERIUM_OK;
-        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value",
-                                  "Transfer-Encoding",
-                                  "a POST may be chunked, without Content-Length; nothing else");
-    }
-    if (said && !parse_u64(view_of(text), &len))
-        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value",
-                                  "Content-Length", "Content-Length is not a number");
-    /* Neither length nor chunks: there is no body (RFC 9112, 6.3), as `curl -X POST` asks; but
-     * libwebsockets would take what comes next for one. */
-    if (!said && x->method == LWSHUMETH_POST) x->bodyless = x->closes = true;
-    if (len > PROTOCOL_BODY_BYTES_MAX)
+    const char *path = http_reader_path(c->reader);
+    bytes_free(&x->body);
+    *x = (exchange){.body = {.max = PROTOCOL_BODY_BYTES_MAX}, .started_ns = clock_ns()};
+    make_id(x->request_id, "req_");
+    x->method = http_reader_method(c->reader);
+    x->chunked = http_reader_is_1_1(c->reader);
+    x->closes = !x->chunked || !http_reader_keeps_alive(c->reader);
+    snprintf(x->path, sizeof x->path, "%s", path);
+    size_t len = strlen(x->path);
+    if (len > 1 && x->path[len - 1] == '/') x->path[len - 1] = 0; /* the same place */
+    x->route = route_find(x->method, x->path, x->id);
+    http_header(c, "x-cerium-guard", x->guard, sizeof x->guard);
+}
+
+static int bad_request(protocol_error *e, int status, const char *why)
+{
+    return protocol_error_set(e, status, "invalid_request_error",
+                              status == 413 ? "request_too_large" : "invalid_request", "", "%s",
+                              why);
+}
+
+/* What came is no request, or none that is taken: answered, and the connection ends. */
+static void refuse_bytes(connection *c)
+{
+    protocol_error e;
+    if (!c->http.route) http_open(c);
+    if (http_reader_status(c->reader) == 413)
+        (void)protocol_error_set(&e, 413, "invalid_request_error", "request_too_large", "",
+                                 "the body has more than %u bytes", PROTOCOL_BODY_BYTES_MAX);
+    else
+        (void)bad_request(&e, http_reader_status(c->reader), http_reader_reason(c->reader));
+    http_refuse(c, &e);
+}
+
+static int check_body(const connection *c, protocol_error *e)
+{
+    uint64_t len = http_reader_body_bytes(c->reader);
+    const char *coding = http_reader_field(c->reader, "content-encoding");
+    if (coding && *coding && strcasecmp(coding, "identity") != 0)
+        return protocol_error_set(e, 415, "invalid_request_error", "unsupported_media_type",
+                                  "Content-Encoding", "bodies are taken as they are, not encoded");
+    if (strlen(http_reader_path(c->reader)) >= sizeof c->http.path)
+        return protocol_error_set(e, 414, "invalid_request_error", NULL, "",
+                                  "the path is longer than %u bytes", SERVER_PATH_BYTES_MAX);
+    if (len != UINT64_MAX && len > PROTOCOL_BODY_BYTES_MAX)
         return protocol_error_set(e, 413, "invalid_request_error", "request_too_large", "",
                                   "the body has %llu bytes; at most %u are taken",
                                   (unsigned long long)len, PROTOCOL_BODY_BYTES_MAX);
-    x->body_len = (size_t)len;
     return CERIUM_OK;
 }
 
-/* False when it is none that we speak. */
-static bool read_version(connection *c)
-{
-    char version[16];
-    http_header(c, WSI_TOKEN_HTTP, version, sizeof version);
-    c->http.chunked = strcmp(version, "HTTP/1.0") != 0;
-    return !strncmp(version, "HTTP/1.", 7);
-}
-
-void http_open(connection *c, const char *path)
-{
-    exchange *x = &c->http;
-    char *uri;
-    int uri_len;
-    bytes_free(&x->body);
-    *x = (exchange){.body = {.max = PROTOCOL_BODY_BYTES_MAX + 1}, .started_ns = clock_ns()};
-    make_id(x->request_id, "req_");
-    x->method = lws_http_get_uri_and_method(c->wsi, &uri, &uri_len);
-    snprintf(x->path, sizeof x->path, "%s", path);
-    x->speaks = read_version(c);
-    x->route = route_find(x->method, x->path, x->id);
-    http_custom_header(c, "x-cerium-guard:", x->guard, sizeof x->guard);
-}
-
-static int check_line(const connection *c, const char *path, protocol_error *e)
-{
-    if (!c->http.speaks)
-        return protocol_error_set(e, 400, "invalid_request_error", NULL, "",
-                                  "HTTP/1.1 is spoken here");
-    if (strlen(path) >= sizeof c->http.path)
-        return protocol_error_set(e, 414, "invalid_request_error", NULL, "",
-                                  "the path is longer than %u bytes", SERVER_PATH_BYTES_MAX);
-    return CERIUM_OK;
-}
-
-void http_request(connection *c, const char *path)
+/* The head is whole: a request that may not be made is refused before its body is read. */
+static void take_head(connection *c)
 {
     exchange *x = &c->http;
     protocol_error e;
-    char expect[32];
-    http_open(c, path);
-    if (check_line(c, path, &e) || body_length(c, &e)) {
+    http_open(c);
+    uint64_t len = http_reader_body_bytes(c->reader);
+    if (check_body(c, &e)) {
         http_refuse(c, &e);
         return;
     }
     if (access_check(c, x->route->open, &e)) {
-        if (x->body_len || x->body_chunked) x->closes = true; /* what it sends is not read */
-        http_error(c, &e);
+        if (!len)
+            http_error(c, &e);
+        else
+            http_refuse(c, &e); /* what it sends is not read */
         return;
     }
     c->deadline_ns = clock_ns() + c->s->config.body_s * UINT64_C(1000000000);
-    http_header(c, WSI_TOKEN_HTTP_EXPECT, expect, sizeof expect);
-    if ((x->body_len || x->body_chunked) && !strcasecmp(expect, "100-continue"))
+    if (len && x->chunked && http_reader_field(c->reader, "expect"))
         connection_send(c, VIEW("HTTP/1.1 100 Continue\r\n\r\n"), (view){NULL, 0});
-    /* libwebsockets announces the end of a body, even an empty one, for POST; else of those that
-     * have one. */
-    if (!x->body_len && (x->bodyless || x->method != LWSHUMETH_POST)) http_body_end(c);
 }
 
-/* The body of the request is still awaited. */
-static bool is_reading(const connection *c)
-{
-    return c->http.route && !c->http.status && c->deadline_ns;
-}
-
-void http_body(connection *c, const void *from, size_t len)
+/* Count what came of the body.  False when there is no room for it. */
+static bool count_body(connection *c)
 {
     exchange *x = &c->http;
-    if (!is_reading(c)) return;
-    metrics_count(&c->s->metrics, METRICS_BYTES_IN, len);
-    if (!x->body_chunked) {
-        if (bytes_append(&x->body, from, len)) connection_break(c);
-        return;
+    size_t more = x->body.len - x->body_counted;
+    protocol_error e;
+    metrics_count(&c->s->metrics, METRICS_BYTES_IN, more);
+    if (connection_gathers(c, x->body.len, (ptrdiff_t)more)) {
+        x->body_counted = x->body.len;
+        return true;
     }
-    int status = chunks_read(&x->chunks, (view){from, len}, &x->body);
-    if (status) {
-        protocol_error e;
-        bool big = status == CERIUM_ERR_CAPACITY;
-        (void)protocol_error_set(&e, big ? 413 : 400, "invalid_request_error",
-                                 big ? "request_too_large" : "invalid_value", "",
-                                 big ? "the body has more than %u bytes"
-                                     : "the body is no chunked coding",
-                                 PROTOCOL_BODY_BYTES_MAX);
-        http_error(c, &e);
-    } else if (x->chunks.done) {
-        http_body_end(c);
-    }
+    metrics_count(&c->s->metrics, METRICS_INPUT_REFUSED, 1);
+    (void)protocol_error_set(&e, 503, "server_error", "server_overloaded", "",
+                             "too many large requests are being sent; please try again in 1s");
+    e.retry_after_s = 1;
+    http_refuse(c, &e);
+    return false;
 }
 
-void http_body_end(connection *c)
+static void take_whole(connection *c)
 {
     exchange *x = &c->http;
-    if (!is_reading(c)) {
-        /* More bytes came while an answer is under way (pipelining): they wait. */
-        if (x->route) lws_rx_flow_control(c->wsi, 0);
-        return;
-    }
+    x->is_whole = true;
     c->deadline_ns = 0;
-    if (bytes_append(&x->body, "", 1)) { /* for readers that want a string */
+    stream_pause(&c->io);
+    if (bytes_reserve(&x->body, 1)) { /* for readers that want a string */
         connection_break(c);
         return;
     }
-    x->body.len--;
+    x->body.ptr[x->body.len] = 0;
     x->route->serve(c);
+}
+
+bool http_input(connection *c)
+{
+    size_t used;
+    if (http_reader_is_idle(c->reader))
+        c->deadline_ns = clock_ns() + c->s->config.header_s * UINT64_C(1000000000);
+    for (;;) {
+        http_progress progress =
+            http_reader_feed(c->reader, stream_input(&c->io), &c->http.body, &used);
+        stream_use(&c->io, used);
+        if (progress == HTTP_READ_HEAD && http_reader_wants_websocket(c->reader))
+            return socket_upgrade(c);
+        if (progress == HTTP_READ_HEAD) take_head(c);
+        if (progress == HTTP_READ_BAD) refuse_bytes(c);
+        /* The connection is refused, or the answer is there already. */
+        if (c->closing || progress == HTTP_READ_BAD || c->http.done) return false;
+        if (progress == HTTP_READ_HEAD && c->http.status) return false;
+        if (progress != HTTP_READ_HEAD && !count_body(c)) return false;
+        if (progress == HTTP_READ_WHOLE) take_whole(c);
+        if (progress == HTTP_READ_MORE && c->ended_ns) connection_close(c); /* no more will come */
+        if (progress != HTTP_READ_HEAD) return false;
+    }
 }

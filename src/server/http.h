@@ -7,12 +7,10 @@
 
 #include "server/state.h"
 
-/* Begin an exchange: id, route, method.  For upgrades; http_request() does it itself. */
-void http_open(connection *c, const char *path);
-/* The head is there (LWS_CALLBACK_HTTP). */
-void http_request(connection *c, const char *path);
-void http_body(connection *c, const void *from, size_t len);
-void http_body_end(connection *c);
+/* Begin an exchange: id, route, method.  For upgrades; http_input() does it itself. */
+void http_open(connection *c);
+/* Bytes came.  One request at a time: what came behind it waits until it is answered. */
+bool http_input(connection *c);
 /* The connection is gone; what was under way is over. */
 void http_abandon(connection *c);
 
@@ -38,10 +36,8 @@ void http_end(connection *c);
 void http_refuse(connection *c, const protocol_error *e);
 
 /* One header of the request into out; "" when it is not there or too long for out. */
-void http_header(const connection *c, enum lws_token_indexes token, char *out, size_t cap);
-void http_custom_header(const connection *c, const char *name, char *out, size_t cap);
-/* One argument behind the path's '?', decoded; name with its '=', as "limit=".  "" when it is not
- * there. */
+void http_header(const connection *c, const char *name, char *out, size_t cap);
+/* One argument behind the path's '?', decoded.  "" when it is not there. */
 void http_argument(const connection *c, const char *name, char *out, size_t cap);
 
 #endif

@@ -3,12 +3,17 @@
 
 #include <math.h>
 
+#include "base/json.h"
 #include "protocol/json_out.h"
 #include "server/answers.h"
 #include "server/connection.h"
 #include "server/metrics.h"
 
-enum { ID_BYTES_MAX = 64, TOKENS_MAX = 4096, STOPS_MAX = 4, EVENT_BYTES_MAX = 1 << 20 };
+enum {
+    ID_BYTES_MAX = INLINE_ID_BYTES - 1,
+    TOKENS_MAX = 4096,
+    STOPS_MAX = 4,
+};
 
 /* ---- events ---- */
 
@@ -29,13 +34,19 @@ static int send_event(connection *c, json_out *t)
     return t->status;
 }
 
-static void send_error(connection *c, const char *id, const protocol_error *e)
+static int tell(answer *a, json_out *t)
+{
+    a->said_ns = clock_ns();
+    return send_event(a->c, t);
+}
+
+void inline_refuse(connection *c, const char *id, const protocol_error *e)
 {
     json_out *t = &c->s->event;
     json_out_clear(t);
     json_out_literal(t, "{\"type\":\"error\",\"status\":");
     json_out_integer(t, e->http_status);
-    if (id) {
+    if (id[0]) {
         json_out_literal(t, ",\"id\":");
         json_out_string(t, id);
     }
@@ -67,7 +78,7 @@ static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
     put_event(t, "completion.delta", a->id);
     json_out_literal(t, ",\"delta\":");
     json_out_quoted(t, said);
-    return send_event(a->c, t);
+    return tell(a, t);
 }
 
 static int finding(choice *ch, const protocol_finding *f)
@@ -78,7 +89,21 @@ static int finding(choice *ch, const protocol_finding *f)
     put_event(t, "completion.finding", a->id);
     json_out_literal(t, ",\"finding\":");
     json_out_finding(t, f);
-    return send_event(a->c, t);
+    return tell(a, t);
+}
+
+/* Pages that do not know the type pass over it. */
+static int beat(answer *a, const protocol_progress *p)
+{
+    json_out *t = &a->s->event;
+    if (!a->c) return CERIUM_OK;
+    put_event(t, "completion.keepalive", a->id);
+    json_out_literal(t, ",\"cerium\":{\"prompt_tokens\":");
+    json_out_integer(t, p->prompt_tokens);
+    json_out_literal(t, ",\"done\":");
+    json_out_integer(t, p->done_tokens);
+    json_out_literal(t, "}");
+    return tell(a, t);
 }
 
 static const char *reason_of(const choice *ch, protocol_end how)
@@ -111,7 +136,7 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
     json_out *t = &a->s->event;
     if (!a->c) return CERIUM_OK;
     if (how == PROTOCOL_END_FAILED && error) {
-        send_error(a->c, a->id, error);
+        inline_refuse(a->c, a->id, error);
         return CERIUM_OK;
     }
     put_event(t, "completion.done", a->id);
@@ -140,8 +165,15 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
     return send_event(a->c, t);
 }
 
+static void refuse(connection *c, const protocol_request *r, const char *id,
+                   const protocol_error *e)
+{
+    (void)r;
+    inline_refuse(c, id, e);
+}
+
 static const answer_voice voice_inline = {.begin = begin, .text = text, .finding = finding,
-                                          .end = end};
+                                          .beat = beat, .end = end, .refuse = refuse};
 
 /* ---- messages ---- */
 
@@ -213,7 +245,7 @@ static int read_share(const json_t *root, const char *key, double standard, doub
     return CERIUM_OK;
 }
 
-static int read_request(server *s, protocol_request *r, protocol_error *e)
+static int read_request(const protocol_defaults *d, protocol_request *r, protocol_error *e)
 {
     cerium_infill *in = &r->infill;
     size_t path_len, words_len;
@@ -224,68 +256,73 @@ static int read_request(server *s, protocol_request *r, protocol_error *e)
     r->fill_in = true;
     r->n_choices = r->n_best = 1;
     r->class_ = CERIUM_CLASS_COMPLETION;
-    r->sampling = s->defaults.sampling;
+    r->sampling = d->sampling;
     if (!json_is_string(json_object_get(r->root, "prefix")))
         return bad(e, "prefix", "is a string and has to be there");
     RETURN_IF(read_string(r->root, "prefix", &in->prefix, &in->prefix_len, e));
     RETURN_IF(read_string(r->root, "suffix", &in->suffix, &in->suffix_len, e));
     RETURN_IF(read_string(r->root, "path", &path, &path_len, e));
     RETURN_IF(read_string(r->root, "cerium_guard", &words, &words_len, e));
-    RETURN_IF(read_share(r->root, "min_confidence", s->defaults.confidence_min,
+    RETURN_IF(read_share(r->root, "min_confidence", d->confidence_min,
                          &r->confidence_min, e));
-    RETURN_IF(read_share(r->root, "pointer", (double)s->defaults.pointer, &pointer, e));
+    RETURN_IF(read_share(r->root, "pointer", (double)d->pointer, &pointer, e));
     r->sampling.pointer = (float)pointer;
     r->guard = words_len ? words : NULL;
     in->path = path_len ? path : NULL;
     return read_limits(r, e);
 }
 
-void inline_create(connection *c, view message)
+int inline_read(view message, const protocol_defaults *defaults, protocol_request **out,
+                char id[INLINE_ID_BYTES], protocol_error *e)
 {
-    protocol_error e;
-    uint64_t now = clock_ns();
-    json_t *root = json_loadb(message.ptr, message.len, JSON_ALLOW_NUL, NULL);
-    const char *id = json_string_value(json_object_get(root, "id"));
-    const char *path = json_string_value(json_object_get(root, "path"));
-    if (!id_is_good(id)) {
-        (void)bad(&e, "id", "is 1 to 64 of A-Za-z0-9_.-");
-        send_error(c, NULL, &e);
+    json_t *root = json_read(message, JSON_ALLOW_NUL, NULL);
+    const char *said = json_string_value(json_object_get(root, "id"));
+    id[0] = 0;
+    if (!id_is_good(said)) {
         json_decref(root);
-        return;
+        return bad(e, "id", "is 1 to 64 of A-Za-z0-9_.-");
     }
+    snprintf(id, INLINE_ID_BYTES, "%s", said);
     protocol_request *r = memory_zalloc(1, sizeof *r);
     if (!r) {
-        (void)protocol_error_set(&e, 500, "server_error", NULL, "", "out of memory");
-        send_error(c, id, &e);
         json_decref(root);
-        return;
+        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
     }
-    char name[ID_BYTES_MAX + 1]; /* the request owns id, and is gone when its answer fails */
-    snprintf(name, sizeof name, "%s", id);
     r->root = root;
-    int status = read_request(c->s, r, &e);
+    int status = read_request(defaults, r, e);
     if (status)
         protocol_request_free(&r);
     else
-        status = answer_begin(c->s,
-                              &(answer_order){.c = c,
-                                              .voice = &voice_inline,
-                                              .request = r,
-                                              .id = name,
-                                              .document = path ? path : "",
-                                              .started_ns = now},
-                              &e);
-    if (status) send_error(c, name, &e);
+        *out = r;
+    return status;
 }
 
-void inline_cancel(connection *c, view message)
+void inline_begin(connection *c, protocol_request *r, const char *id, size_t n_bytes,
+                  uint64_t started_ns)
 {
-    json_t *root = json_loadb(message.ptr, message.len, 0, NULL);
-    const char *id = json_string_value(json_object_get(root, "id"));
-    for (answer *a = id ? c->s->answers : NULL; a; a = a->next)
-        if (a->c == c && a->voice == &voice_inline && !strcmp(a->id, id)) {
-            answer_cancel(a, "completion.cancel");
-            break;
-        }
+    protocol_error e;
+    answer_order order = {.c = c,
+                          .voice = &voice_inline,
+                          .request = r,
+                          .id = id,
+                          .document = r->infill.path ? r->infill.path : "",
+                          .n_bytes = n_bytes,
+                          .started_ns = started_ns};
+    if (answer_begin(c->s, &order, &e)) inline_refuse(c, id, &e);
+}
+
+void inline_read_cancel(view message, char id[INLINE_ID_BYTES])
+{
+    json_t *root = json_read(message, 0, NULL);
+    const char *said = json_string_value(json_object_get(root, "id"));
+    snprintf(id, INLINE_ID_BYTES, "%s", id_is_good(said) ? said : "");
     json_decref(root);
+}
+
+bool inline_cancel(connection *c, const char *id)
+{
+    answer *a = id[0] ? c->s->answers : NULL;
+    while (a && (a->c != c || a->voice != &voice_inline || strcmp(a->id, id) != 0)) a = a->next;
+    if (a) answer_cancel(a, "completion.cancel");
+    return a != NULL;
 }

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
+#include "base/thread.h"
 #include "server/log.h"
 #include "store/metered.h"
 
-enum { LOOK_MS = 200, ADOPT_LOOKS = 5, BATCH = 512 };
+enum { LOOK_MS = 200, ADOPT_LOOKS = 5, EXPIRE_LOOKS = 300, BATCH = 512 };
 
 struct keeper {
     store *store;
@@ -72,16 +74,34 @@ static int read_ring(keeper *k, cerium_error *err)
     return CERIUM_OK;
 }
 
-static int look(keeper *k, bool adopts, cerium_error *err)
+static int mend(keeper *k, cerium_error *err)
+{
+    bool was_cut = false;
+    int status = live_mend(k->live, &was_cut, err);
+    if (was_cut)
+        log_event(LOG_WARNING, "keeper", "reason=\"the file of the limits was cut, and is whole "
+                  "again\"");
+    return status;
+}
+
+/* n: how many looks there were, from 1.  The first and one a minute remove what is over a bound. */
+static int look(keeper *k, uint32_t n, cerium_error *err)
 {
     int64_t version;
+    uint64_t n_expired = 0;
+    int mended = mend(k, err); /* a full disk that it has to wait for stops nothing else */
     RETURN_IF(store_keys_version(k->store, &version, err));
     if (version != k->version) {
         RETURN_IF(read_ring(k, err));
         k->wake(k->user);
     }
     RETURN_IF(keeper_drain(k->store, k->live, LIVE_OWN, err));
-    return adopts ? adopt(k, err) : CERIUM_OK;
+    if (n % ADOPT_LOOKS == 0) RETURN_IF(adopt(k, err));
+    if (n % EXPIRE_LOOKS == 1)
+        RETURN_IF(store_expire(k->store, (int64_t)time(NULL), &n_expired, err));
+    else
+        RETURN_IF(store_count(k->store, err));
+    return mended;
 }
 
 static void report(keeper *k, int status, const cerium_error *err)
@@ -113,7 +133,7 @@ static void *keep(void *arg)
     keeper *k = arg;
     cerium_error err;
     for (uint32_t n = 1; rest(k); n++) {
-        int status = look(k, n % ADOPT_LOOKS == 0, &err);
+        int status = look(k, n, &err);
         report(k, status, &err);
     }
     return NULL;
@@ -130,6 +150,13 @@ static int open_parts(keeper *k, const char *store_path, cerium_error *err)
     return read_ring(k, err);
 }
 
+void keeper_bound(keeper *k, uint64_t bytes_max, uint32_t days)
+{
+    store_bound(k->store, bytes_max, days);
+}
+
+store_size keeper_measure(const keeper *k) { return store_measure(k->store); }
+
 int keeper_start(keeper *k, void (*wake)(void *user), void *user, cerium_error *err)
 {
     CHECK(wake && !k->runs);
@@ -141,7 +168,7 @@ int keeper_start(keeper *k, void (*wake)(void *user), void *user, cerium_error *
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int code = pthread_create(&k->thread, NULL, keep, k);
+    int code = thread_start(&k->thread, keep, k);
     k->runs = code == 0;
     return code ? error_set(err, CERIUM_ERR_IO, "no thread for the store: %s", strerror(code))
                 : CERIUM_OK;

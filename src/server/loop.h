@@ -1,13 +1,24 @@
-/* loop.h - libwebsockets: the listening socket, its callbacks, wake-ups and the clock. */
+/* loop.h - the server at its event loop: what is called when, and who may connect. */
 #ifndef SERVER_LOOP_H
 #define SERVER_LOOP_H
 
 #include "server/state.h"
 
-/* Bind and listen; s->lws, s->vhost and s->port. CERIUM_ERR_IO. */
+/* Bind and listen; s->loop, s->listeners, s->tls. CERIUM_ERR_IO. */
 CERIUM_CHECKED int loop_open(server *s, cerium_error *err);
-/* One turn: waits for something to do. False when the loop is broken. */
-bool loop_turn(server *s);
+/* One turn: waits for something to do. */
+void loop_turn(server *s);
+/* Nobody else is let in. */
+void loop_refuse(server *s);
+/* All connections end. */
 void loop_close(server *s);
+
+/* The engine or the keeper has something for us: looks in the next turn, however often it is called
+ * until then.  From any thread; user: the server. */
+void loop_wake(void *user);
+/* Look at the engine's events in ms at the latest. */
+void loop_look_in(server *s, uint32_t ms);
+/* A job of the workers is done: it is looked at without waiting for the engine's turn. */
+void loop_call(void *user);
 
 #endif

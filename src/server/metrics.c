@@ -71,9 +71,17 @@ void metrics_time(metrics *m, metrics_histogram which, uint64_t ns, uint64_t n_t
     t->sum_s += seconds * (double)n_times;
 }
 
-void metrics_answer(metrics *m, cerium_class class_, metrics_end end, const cerium_usage *usage)
+void metrics_metered(metrics *m, cerium_class class_, metrics_served_by who,
+                     const metrics_used *used)
 {
     m->answers[class_]++;
+    m->used[who].prompt += used->prompt;
+    m->used[who].reused += used->reused;
+    m->used[who].said += used->said;
+}
+
+void metrics_ended(metrics *m, metrics_end end, const cerium_usage *usage)
+{
     m->ends[end]++;
     metrics_time(m, METRICS_QUEUE, usage->queue_ns, 1);
     metrics_time(m, METRICS_ANSWER, usage->duration_ns, 1);
@@ -140,7 +148,7 @@ static void put_requests(writer *w, const metrics *m)
             else if (m->requests[r][s])
                 put(w, "cerium_requests_total{route=\"%s\",status=\"other\"} %" PRIu64 "\n",
                     routes[r], m->requests[r][s]);
-    head(w, "cerium_answers_total", "counter", "Answers that ended, by class.");
+    head(w, "cerium_answers_total", "counter", "Answers that were metered, by class.");
     for (size_t c = 0; c < CERIUM_CLASSES; c++)
         put(w, "cerium_answers_total{class=\"%s\"} %" PRIu64 "\n", classes[c], m->answers[c]);
     head(w, "cerium_open", "gauge", "What is open now.");
@@ -205,6 +213,43 @@ static void put_value(writer *w, const char *name, const char *type, const char 
     }
 }
 
+/* A client that holds the loop would be seen here. */
+static void put_loop(writer *w, const metrics *m)
+{
+    const net_turns *t = &m->turns;
+    head(w, "cerium_waiting_bytes", "gauge", "Bytes of requests and answers in memory.");
+    put(w, "cerium_waiting_bytes{way=\"in\"} %" PRIu64 "\n", m->input_bytes);
+    put(w, "cerium_waiting_bytes{way=\"out\"} %" PRIu64 "\n", m->output_bytes);
+    head(w, "cerium_loop_turn_seconds", "histogram", "Work of the event loop between two waits.");
+    for (size_t i = 0; i < NET_TURN_BUCKETS; i++)
+        put(w, "cerium_loop_turn_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", net_turn_bounds[i],
+            t->n_within[i]);
+    put(w, "cerium_loop_turn_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", t->n);
+    put(w, "cerium_loop_turn_seconds_sum %.9g\n", t->seconds);
+    put(w, "cerium_loop_turn_seconds_count %" PRIu64 "\n", t->n);
+    put_value(w, "cerium_loop_turn_seconds_max", "gauge", "The longest one.", t->longest);
+}
+
+/* What answers used, as their clients were told. */
+static void put_used(writer *w, const metrics *m)
+{
+    static const char counter[] = "counter";
+    const metrics_used *here = &m->used[METRICS_HERE], *there = &m->used[METRICS_UPSTREAM];
+    put_value(w, "cerium_prompt_tokens_total", counter, "Tokens of prompts.",
+              (double)(here->prompt + there->prompt));
+    put_value(w, "cerium_reused_tokens_total", counter, "Those found in a cache.",
+              (double)(here->reused + there->reused));
+    put_value(w, "cerium_new_tokens_total", counter, "Tokens of answers.",
+              (double)(here->said + there->said));
+    put_value(w, "cerium_forwarded_prompt_tokens_total", counter,
+              "Those of prompts that upstreams answered.", (double)there->prompt);
+    put_value(w, "cerium_forwarded_new_tokens_total", counter, "Those of their answers.",
+              (double)there->said);
+    put_value(w, "vllm:prompt_tokens_total", counter, "Tokens of prompts.", (double)here->prompt);
+    put_value(w, "vllm:generation_tokens_total", counter, "Tokens of answers.",
+              (double)here->said);
+}
+
 static void put_by_class(writer *w, const char *name, const char *help,
                          const uint32_t values[CERIUM_CLASSES])
 {
@@ -228,11 +273,13 @@ static void put_engine(writer *w, const metrics_engine *e)
     put(w, "cerium_kv_pages_max %" PRIu64 "\n", s->kv_pages_max);
     head(w, "cerium_kv_page_bytes", "gauge", "Memory of a page, taken when it is first used.");
     put(w, "cerium_kv_page_bytes %" PRIu64 "\n", e->page_bytes);
-    put_value(w, "cerium_prompt_tokens_total", counter, "Tokens of prompts.",
+    put_value(w, "cerium_engine_prompt_tokens_total", counter,
+              "Tokens of prompts that the engine was given: of each text, tries included.",
               (double)s->prompt_tokens);
-    put_value(w, "cerium_reused_tokens_total", counter, "Those found in a cache.",
+    put_value(w, "cerium_engine_reused_tokens_total", counter, "Those it found in a cache.",
               (double)s->reused_tokens);
-    put_value(w, "cerium_new_tokens_total", counter, "Tokens sampled.", (double)s->new_tokens);
+    put_value(w, "cerium_engine_new_tokens_total", counter,
+              "Tokens that it sampled, whether they were told or not.", (double)s->new_tokens);
     put_value(w, "cerium_drafted_tokens_total", counter, "Draft tokens that were tried.",
               (double)s->drafted_tokens);
     put_value(w, "cerium_accepted_tokens_total", counter, "Those that were right.",
@@ -282,6 +329,16 @@ static void put_disk(writer *w, const cerium_engine_stats *s)
         put_value(w, all[i].name, all[i].type, all[i].help, (double)all[i].value);
 }
 
+static void put_store(writer *w, const metrics_engine *e)
+{
+    head(w, "cerium_store_bytes", "gauge", "Bytes that stored responses take.");
+    put(w, "cerium_store_bytes %" PRIu64 "\n", e->store_bytes);
+    head(w, "cerium_store_responses", "gauge", "Responses that are stored.");
+    put(w, "cerium_store_responses %" PRIu64 "\n", e->store_responses);
+    head(w, "cerium_store_expired_total", "counter", "Those removed for their age or for room.");
+    put(w, "cerium_store_expired_total %" PRIu64 "\n", e->store_expired);
+}
+
 /* What the inference extension's endpoint picker scrapes.  Cached pages that no session holds can
  * be had at once, so they are not usage, as vLLM counts. */
 static void put_protocol(writer *w, const metrics_engine *e)
@@ -303,10 +360,6 @@ static void put_protocol(writer *w, const metrics_engine *e)
     head(w, "vllm:lora_requests_info", "gauge", "Adapters: there are none.");
     put(w, "vllm:lora_requests_info{max_lora=\"0\",running_lora_adapters=\"\","
            "waiting_lora_adapters=\"\"} %" PRId64 "\n", e->started_at);
-    put_value(w, "vllm:prompt_tokens_total", "counter", "Tokens of prompts.",
-              (double)s->prompt_tokens);
-    put_value(w, "vllm:generation_tokens_total", "counter", "Tokens sampled.",
-              (double)s->new_tokens);
     put_value(w, "vllm:prefix_cache_queries_total", "counter", "Tokens looked up in the cache.",
               (double)s->prompt_tokens);
     put_value(w, "vllm:prefix_cache_hits_total", "counter", "Tokens found there.",
@@ -360,13 +413,16 @@ int metrics_text(bytes *out, const metrics *m, const metrics_engine *engine)
     put_value(&w, "cerium_context_tokens_max", "gauge", "Tokens of one context.",
               engine->context_tokens_max);
     put_requests(&w, m);
+    put_loop(&w, m);
     put_guard(&w, m);
     for (size_t i = 0; i < METRICS_HISTOGRAMS; i++) {
         put_times(&w, histograms[i].name, histograms[i].help, false, &m->times[i]);
         put_times(&w, histograms[i].alias, histograms[i].help, true, &m->times[i]);
     }
+    put_used(&w, m);
     put_engine(&w, engine);
     put_disk(&w, &engine->stats);
+    put_store(&w, engine);
     put_protocol(&w, engine);
     put_process(&w, engine);
     if (w.status) out->len = before;

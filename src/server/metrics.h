@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "base/memory.h"
+#include "net/event_loop.h"
 
 /* X(symbol, value, label): what was asked for. */
 #define METRICS_ROUTE_MAP(X)                                                                       \
@@ -49,10 +50,13 @@ typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 12 } metri
     X(METRICS_TIMED_OUT, 13, "timeouts", "Connections closed for being slow.")                     \
     X(METRICS_LIMITED, 14, "limited", "Requests refused by a limit of their tier.")         \
     X(METRICS_FORWARDED, 15, "forwarded", "Requests that an upstream answered.")                   \
-    X(METRICS_UNSURE, 16, "unsure_completions", "Completions held back for low confidence.")
+    X(METRICS_UNSURE, 16, "unsure_completions", "Completions held back for low confidence.")       \
+    X(METRICS_EVICTED, 17, "connections_evicted", "Idle connections closed to serve another.")     \
+    X(METRICS_INPUT_REFUSED, 18, "input_refused", "Bodies and messages without room.")             \
+    X(METRICS_STUCK, 19, "queue_stuck", "Seconds with a place free for what waits: a fault.")
 
 #define METRICS_COUNTER_ENUM(symbol, value, name, help) symbol = value,
-typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 17 } metrics_counter;
+typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 20 } metrics_counter;
 #undef METRICS_COUNTER_ENUM
 
 typedef enum {
@@ -73,15 +77,28 @@ typedef struct {
     double sum_s;
 } metrics_times;
 
+/* Tokens: of prompts, those of them that were found computed, and those that were said. */
+typedef struct {
+    uint64_t prompt, reused, said;
+} metrics_used;
+typedef enum {
+    METRICS_HERE = 0,
+    METRICS_UPSTREAM = 1, /* another server */
+    METRICS_SERVED_BY = 2,
+} metrics_served_by;
+
 typedef struct {
     uint64_t counters[METRICS_COUNTERS];
     uint64_t requests[METRICS_ROUTES][METRICS_STATUSES];
-    uint64_t answers[CERIUM_CLASSES];
+    uint64_t answers[CERIUM_CLASSES];       /* that were metered */
+    metrics_used used[METRICS_SERVED_BY];   /* by them */
     uint64_t ends[4]; /* stop, length, abort, error: as vLLM names them */
     metrics_times times[METRICS_HISTOGRAMS];
     uint64_t guard_findings[METRICS_KINDS][METRICS_DEEDS]; /* by weakness and deed */
     uint64_t guard_ns, guard_bytes, guard_lines, guard_discarded, guard_held; /* held: at most */
     uint32_t connections_open, sockets_open, streams_open; /* gauges: the server sets them */
+    uint64_t input_bytes, output_bytes; /* on their way in; that wait for readers */
+    net_turns turns;                    /* of the event loop */
 } metrics;
 
 static inline void metrics_count(metrics *m, metrics_counter which, uint64_t n)
@@ -101,8 +118,11 @@ typedef enum {
     METRICS_END_ERROR = 3,
 } metrics_end;
 
-/* An answer ended: its times into the histograms that it has times for. */
-void metrics_answer(metrics *m, cerium_class class_, metrics_end end, const cerium_usage *usage);
+/* A text of an answer of this engine ended: its times into the histograms that it has times for. */
+void metrics_ended(metrics *m, metrics_end end, const cerium_usage *usage);
+/* An answer is metered, with what it used: the numbers of its client, of the log and of its key. */
+void metrics_metered(metrics *m, cerium_class class_, metrics_served_by who,
+                     const metrics_used *used);
 
 typedef struct {
     const char *model;              /* what requests call it */
@@ -112,6 +132,7 @@ typedef struct {
     bool replay;                    /* a script chooses the tokens */
     int64_t started_at;             /* seconds since 1970 */
     cerium_engine_stats stats;
+    uint64_t store_bytes, store_responses, store_expired; /* of stored responses */
 } metrics_engine;
 
 /* The body of GET /metrics, text format 0.0.4; appends to *out, which has room for

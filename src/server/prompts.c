@@ -19,6 +19,31 @@ static int too_long(const server *s, size_t n, protocol_error *e)
                               s->info.context_tokens_max);
 }
 
+size_t prompts_bytes_max(const server *s)
+{
+    uint64_t most = (uint64_t)s->info.context_tokens_max * s->info.token_bytes_max;
+    return most ? (size_t)most : SIZE_MAX;
+}
+
+/* What cannot fit is refused before it becomes tokens: many megabytes take seconds. */
+static int check_bytes(const server *s, size_t n_bytes, protocol_error *e)
+{
+    if (n_bytes <= prompts_bytes_max(s)) return CERIUM_OK;
+    return protocol_error_set(
+        e, 400, "invalid_request_error", "context_length_exceeded", "input",
+        "the input has at least %zu tokens; the model's context window has %u",
+        n_bytes / s->info.token_bytes_max, s->info.context_tokens_max);
+}
+
+/* With truncation the newest message alone has to fit. */
+static size_t request_bytes(const protocol_request *request)
+{
+    size_t n = 0, i = request->truncate && request->n_messages ? request->n_messages - 1 : 0;
+    for (; i < request->n_messages; i++)
+        n += request->messages[i].content ? strlen(request->messages[i].content) : 0;
+    return n;
+}
+
 /* Hash of what came as instructions, 0 when nothing did. */
 static uint64_t said_instructions(const protocol_request *request)
 {
@@ -43,84 +68,127 @@ static bool of_assistant(const cerium_message *m)
            !strcmp(m->role, "call");
 }
 
-/* The request's messages with the turns that we sampled as tokens; *c follows the conversation.
- *   out: [request->n_messages]; returns how many were written */
-static size_t splice(server *s, const protocol_request *request, uint64_t tenant, bool skip_said,
-                     cerium_message *out, chain *c)
+/* Messages that become tokens, and the turns that some of them show. */
+typedef struct {
+    cerium_message *list; /* [n] */
+    size_t n;
+    const history_turn **turns; /* [n_turns] held */
+    size_t n_turns;
+} conversation;
+
+static int conversation_open(conversation *t, size_t n_max)
 {
-    size_t n = 0;
+    *t = (conversation){.list = memory_alloc((n_max + 1) * sizeof *t->list),
+                        .turns = memory_alloc((n_max + 1) * sizeof *t->turns)};
+    return t->list && t->turns ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+static void conversation_close(conversation *t)
+{
+    while (t->n_turns) history_release(&t->turns[--t->n_turns]);
+    memory_free(t->list);
+    memory_free(t->turns);
+}
+
+/* The request's messages with the turns that we sampled as tokens; *c follows the conversation. */
+static void splice_turns(const server *s, const protocol_request *request, uint64_t tenant,
+                         bool skip_said, conversation *out, chain *c)
+{
     for (size_t i = 0, end; i < request->n_messages; i = end) {
         const cerium_message *m = &request->messages[i];
         end = i + 1;
         if (request->message_item[i] < 0) {
-            if (!skip_said) out[n++] = *m;
+            if (!skip_said) out->list[out->n++] = *m;
             continue;
         }
         *c = chain_add(*c, m);
         if (!of_assistant(m)) {
-            out[n++] = *m;
+            out->list[out->n++] = *m;
             continue;
         }
         for (; end < request->n_messages && of_assistant(&request->messages[end]); end++)
             *c = chain_add(*c, &request->messages[end]);
         const history_turn *turn = history_find_chain(s->history, tenant, *c);
+        if (turn) out->turns[out->n_turns++] = turn;
         if (turn && turn->n_tokens > turn->sampled_from)
-            out[n++] = (cerium_message){.role = "assistant",
-                                        .content = "",
-                                        .tokens = turn->tokens + turn->sampled_from,
-                                        .n_tokens = turn->n_tokens - turn->sampled_from};
+            out->list[out->n++] =
+                (cerium_message){.role = "assistant",
+                                 .content = "",
+                                 .tokens = turn->tokens + turn->sampled_from,
+                                 .n_tokens = turn->n_tokens - turn->sampled_from};
         else
-            for (; i < end; i++) out[n++] = request->messages[i];
+            for (; i < end; i++) out->list[out->n++] = request->messages[i];
     }
-    return n;
 }
 
-/* Tokens of the messages from `first` on, behind base [n_base] that stands in the scratch. */
-static int render(server *s, const protocol_request *request, cerium_message *messages, size_t n,
-                  size_t n_base, size_t *total, size_t *n_head, cerium_error *err)
+/* Tokens of the conversation, behind n_base of them that stand in the room. */
+static int render(const server *s, const prompt_room *room, const protocol_request *request,
+                  const conversation *t, size_t n_base, size_t *total, size_t *n_head,
+                  cerium_error *err)
 {
-    cerium_chat chat = {.messages = messages,
-                        .n_messages = n,
+    cerium_chat chat = {.messages = t->list,
+                        .n_messages = t->n,
                         .tools = request->tools,
                         .n_tools = request->tools_barred ? 0 : request->n_tools,
                         .goes_on = n_base > 0,
-                        .after = s->scratch,
+                        .after = room->tokens,
                         .n_after = n_base,
                         .open = request->warm_up,
                         .n_head = n_base ? NULL : n_head};
     size_t added = 0;
-    int status = cerium_chat_tokens(s->config.engine, &chat, s->scratch + n_base,
-                                    s->scratch_cap - n_base, &added, err);
+    int status = cerium_chat_tokens(s->config.engine, &chat, room->tokens + n_base,
+                                    room->cap - n_base, &added, err);
     *total = n_base + added;
     return status;
 }
 
+/* The oldest messages behind `kept` go; the rest stays in its order. */
+static void drop_oldest(conversation *t, size_t kept, size_t n)
+{
+    t->n -= n;
+    memmove(t->list + kept, t->list + kept + n, (t->n - kept) * sizeof *t->list);
+}
+
+/* What cannot fit, by its bytes, goes before anything becomes tokens; the newest message stays. */
+static void drop_by_bytes(const server *s, conversation *t, size_t kept)
+{
+    const size_t most = prompts_bytes_max(s);
+    size_t n_bytes = 0, first = t->n;
+    while (first > kept) {
+        const char *text = t->list[first - 1].content;
+        n_bytes += text ? strlen(text) : 0;
+        if (n_bytes > most && first < t->n) break;
+        first--;
+    }
+    drop_oldest(t, kept, first - kept);
+}
+
 /* truncation "auto": the oldest messages go until the rest fits.  What instructs stays. */
-static int render_fitting(server *s, const protocol_request *request, cerium_message *messages,
-                          size_t n, size_t n_base, size_t *total, size_t *n_head,
-                          cerium_error *err)
+static int render_fitting(const server *s, const prompt_room *room,
+                          const protocol_request *request, conversation *t, size_t n_base,
+                          size_t *total, size_t *n_head, cerium_error *err)
 {
     size_t kept = 0; /* leading messages that instruct */
-    while (kept < n && instructs(&messages[kept])) kept++;
+    while (kept < t->n && instructs(&t->list[kept])) kept++;
+    if (request->truncate && !n_base) drop_by_bytes(s, t, kept);
     for (;;) {
-        int status = render(s, request, messages, n, n_base, total, n_head, err);
+        int status = render(s, room, request, t, n_base, total, n_head, err);
         bool long_ = status == CERIUM_ERR_CAPACITY ||
                      (!status && *total >= s->info.context_tokens_max);
-        if (!long_ || n_base || !request->truncate || n - kept < 2) return status;
+        if (!long_ || n_base || !request->truncate || t->n - kept < 2) return status;
         /* As large a part as is over, but never the newest message. */
-        size_t drop = (n - kept) * (*total - s->info.context_tokens_max) / *total + 1;
-        if (drop > n - kept - 1) drop = n - kept - 1;
-        memmove(messages + kept, messages + kept + drop, (n - kept - drop) * sizeof *messages);
-        n -= drop;
+        size_t drop = (t->n - kept) * (*total - s->info.context_tokens_max) / *total + 1;
+        if (drop > t->n - kept - 1) drop = t->n - kept - 1;
+        drop_oldest(t, kept, drop);
     }
 }
 
-/* The timeline of a turn into the scratch; *n_head, *in_force: of its head.  Instructions (said is
+/* The timeline of a turn into the room; *n_head, *in_force: of its head.  Instructions (said is
  * their hash) that are not the turn's take the place of its own, where there is one.
  * CERIUM_ERR_CAPACITY: longer than the context. */
-static int take_turn(server *s, const protocol_request *request, uint64_t said,
-                     const history_turn *turn, size_t *n_base, size_t *n_head, uint64_t *in_force,
-                     cerium_error *err)
+static int take_turn(const server *s, const prompt_room *room, const protocol_request *request,
+                     uint64_t said, const history_turn *turn, size_t *n_base, size_t *n_head,
+                     uint64_t *in_force, cerium_error *err)
 {
     size_t skipped = 0, head = 0, unused;
     *n_head = turn->n_head;
@@ -136,7 +204,7 @@ static int take_turn(server *s, const protocol_request *request, uint64_t said,
                             .n_tools = request->tools_barred ? 0 : request->n_tools,
                             .open = true,
                             .n_head = &head};
-        RETURN_IF(cerium_chat_tokens(s->config.engine, &chat, s->scratch, s->scratch_cap, &unused,
+        RETURN_IF(cerium_chat_tokens(s->config.engine, &chat, room->tokens, room->cap, &unused,
                                      err));
         if (head != CERIUM_NO_HEAD) {
             skipped = turn->n_head;
@@ -147,9 +215,9 @@ static int take_turn(server *s, const protocol_request *request, uint64_t said,
         }
     }
     *n_base = head + turn->n_tokens - skipped;
-    if (*n_base >= s->scratch_cap) return CERIUM_ERR_CAPACITY;
-    memcpy(s->scratch + head, turn->tokens + skipped,
-           (turn->n_tokens - skipped) * sizeof *s->scratch);
+    if (*n_base >= room->cap) return CERIUM_ERR_CAPACITY;
+    memcpy(room->tokens + head, turn->tokens + skipped,
+           (turn->n_tokens - skipped) * sizeof *room->tokens);
     return CERIUM_OK;
 }
 
@@ -161,30 +229,35 @@ static int chat_failed(const server *s, int status, size_t n, const cerium_error
     return status ? failed_call(err, e) : CERIUM_OK;
 }
 
-int prompts_chat(server *s, protocol_request *request, uint64_t tenant,
-                const history_turn *previous, prompt *out, protocol_error *e)
+int prompts_chat(const server *s, const prompt_room *room, protocol_request *request,
+                 uint64_t tenant, const history_turn *previous, prompt *out, protocol_error *e)
 {
     cerium_error err;
+    conversation talk;
     size_t n_base = 0, total = 0, n_head = CERIUM_NO_HEAD;
     uint64_t said = said_instructions(request), in_force = said;
     chain c = previous ? previous->chain : (chain){{1, 1}};
+    RETURN_IF(check_bytes(s, request_bytes(request), e));
     if (previous && protocol_request_name_results(request, previous->output))
         return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
     protocol_request_name_orphans(request);
     if (previous) {
-        int status = take_turn(s, request, said, previous, &n_base, &n_head, &in_force, &err);
+        int status = take_turn(s, room, request, said, previous, &n_base, &n_head, &in_force, &err);
         RETURN_IF(chat_failed(s, status, n_base, &err, e));
     }
-    cerium_message *messages = memory_alloc((request->n_messages + 1) * sizeof *messages);
-    if (!messages) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
     bool known = !previous || !chain_none(previous->chain);
-    size_t n = splice(s, request, tenant, previous && said == in_force, messages, &c);
-    int status = render_fitting(s, request, messages, n, n_base, &total, &n_head, &err);
-    memory_free(messages);
-    RETURN_IF(chat_failed(s, status, total, &err, e));
+    int status = conversation_open(&talk, request->n_messages);
+    if (status) {
+        (void)error_set(&err, status, "out of memory");
+    } else {
+        splice_turns(s, request, tenant, previous && said == in_force, &talk, &c);
+        status = render_fitting(s, room, request, &talk, n_base, &total, &n_head, &err);
+    }
     /* A first message of the system that is not the instructions stays where it is. */
-    if (!previous && !said && n && instructs(&request->messages[0])) n_head = CERIUM_NO_HEAD;
-    *out = (prompt){.tokens = s->scratch,
+    if (!previous && !said && talk.n && instructs(&request->messages[0])) n_head = CERIUM_NO_HEAD;
+    conversation_close(&talk);
+    RETURN_IF(chat_failed(s, status, total, &err, e));
+    *out = (prompt){.tokens = room->tokens,
                     .n = total,
                     .chain = known ? c : (chain){{0, 0}},
                     .instructions = said ? said : in_force,
@@ -192,17 +265,50 @@ int prompts_chat(server *s, protocol_request *request, uint64_t tenant,
     return CERIUM_OK;
 }
 
+/* What cannot fit, by its bytes, goes before anything becomes tokens: files, the oldest first. */
+static void cut_by_bytes(const server *s, cerium_infill *in)
+{
+    const size_t most = prompts_bytes_max(s);
+    size_t n_bytes = 0, n = 0;
+    if (in->prefix_len > most) {
+        in->prefix += in->prefix_len - most;
+        in->prefix_len = most;
+    }
+    if (in->suffix_len > most) in->suffix_len = most;
+    for (; n < in->n_files; n++) {
+        n_bytes += in->files[in->n_files - 1 - n].text_len;
+        if (n_bytes > most) break;
+    }
+    if (n == in->n_files) return; /* none may be no array */
+    in->files += in->n_files - n;
+    in->n_files = n;
+}
+
+/* The oldest files go, about as many as are over: n tokens are there, and max fit. */
+static void drop_files(cerium_infill *in, size_t n, size_t max)
+{
+    size_t n_bytes = in->prefix_len + in->suffix_len, gone = 0;
+    for (size_t i = 0; i < in->n_files; i++) n_bytes += in->files[i].text_len;
+    const double over = (double)n_bytes * (double)(n - max) / (double)n;
+    do {
+        gone += in->files->text_len;
+        in->files++;
+        in->n_files--;
+    } while (in->n_files && (double)(gone + in->files->text_len) < over);
+}
+
 /* What is far from the hole goes first, three bytes of the prefix for one of the suffix; before
  * that the other files, the oldest first. */
-static int fit_infill(server *s, cerium_infill in, size_t max, size_t *n, cerium_error *err)
+static int fit_infill(const server *s, const prompt_room *room, cerium_infill in, size_t max,
+                      size_t *n, cerium_error *err)
 {
+    cut_by_bytes(s, &in);
     for (;;) {
-        int status = cerium_infill_tokens(s->config.engine, &in, s->scratch, max, n, err);
+        int status = cerium_infill_tokens(s->config.engine, &in, room->tokens, max, n, err);
         if (status != CERIUM_ERR_CAPACITY) return status;
         size_t total = in.prefix_len + in.suffix_len;
         if (in.n_files) {
-            in.files++;
-            in.n_files--;
+            drop_files(&in, *n, max);
         } else if (!total) {
             return status;
         } else {
@@ -216,16 +322,16 @@ static int fit_infill(server *s, cerium_infill in, size_t max, size_t *n, cerium
     }
 }
 
-static int infill_tokens(server *s, const protocol_request *r, view prefix, size_t max, size_t *n,
-                         cerium_error *err)
+static int infill_tokens(const server *s, const prompt_room *room, const protocol_request *r,
+                         view prefix, size_t max, size_t *n, cerium_error *err)
 {
     cerium_infill in = r->infill;
     in.prefix = prefix.ptr;
     in.prefix_len = prefix.len;
-    if (s->info.fill_in_middle) return fit_infill(s, in, max, n, err);
+    if (s->info.fill_in_middle) return fit_infill(s, room, in, max, n, err);
     /* A model that cannot fill in goes on from what stands before the hole. */
     return cerium_tokenize(s->config.engine, prefix.ptr, prefix.len, CERIUM_TOKENIZE_BEGIN,
-                           s->scratch, s->scratch_cap, n, err);
+                           room->tokens, room->cap, n, err);
 }
 
 /* The text that the answer goes on with, as far as it becomes tokens; *opening: what is left, for
@@ -244,7 +350,8 @@ static view text_of(const server *s, const protocol_request *r, size_t i, view *
     return text;
 }
 
-int prompts_text(server *s, const protocol_request *r, size_t i, prompt *out, protocol_error *e)
+int prompts_text(const server *s, const prompt_room *room, const protocol_request *r, size_t i,
+                 prompt *out, protocol_error *e)
 {
     cerium_error err;
     size_t n = 0, context = s->info.context_tokens_max;
@@ -253,22 +360,24 @@ int prompts_text(server *s, const protocol_request *r, size_t i, prompt *out, pr
     view opening = {NULL, 0};
     if (r->prompt_tokens && r->prompt_tokens[i]) {
         n = r->prompt_n_tokens[i];
-        if (n < s->scratch_cap) memcpy(s->scratch, r->prompt_tokens[i], n * sizeof *s->scratch);
+        if (n < room->cap) memcpy(room->tokens, r->prompt_tokens[i], n * sizeof *room->tokens);
     } else {
         view text = text_of(s, r, i, &opening);
+        bool cut = r->fill_in && s->info.fill_in_middle;
+        if (!cut) RETURN_IF(check_bytes(s, text.len, e));
         if (r->fill_in)
-            status = infill_tokens(s, r, text, context - wanted - 1, &n, &err);
+            status = infill_tokens(s, room, r, text, context - wanted - 1, &n, &err);
         else
             status = cerium_tokenize(s->config.engine, text.ptr, text.len,
-                                     CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_BEGIN, s->scratch,
-                                     s->scratch_cap, &n, &err);
+                                     CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_BEGIN, room->tokens,
+                                     room->cap, &n, &err);
     }
     if (status == CERIUM_ERR_CAPACITY || (!status && n >= context)) return too_long(s, n, e);
     if (status) return failed_call(&err, e);
     if (!n)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
                                   "the prompt is empty");
-    *out = (prompt){.tokens = s->scratch, .n = n, .opening = opening};
+    *out = (prompt){.tokens = room->tokens, .n = n, .opening = opening};
     return CERIUM_OK;
 }
 

@@ -4,8 +4,14 @@
 
 #include "server/state.h"
 
+/* Where a prompt is made. */
 typedef struct {
-    int32_t *tokens;   /* [n] in the server's scratch: valid until the next prompt is made */
+    int32_t *tokens; /* [cap] */
+    size_t cap;      /* one more than the context has */
+} prompt_room;
+
+typedef struct {
+    int32_t *tokens;   /* [n] in the room: valid until the next prompt is made there */
     size_t n;
     chain chain;       /* of the conversation; none for prompts without one */
     uint64_t instructions; /* of a conversation: hash of those in force; 0 = none */
@@ -15,14 +21,19 @@ typedef struct {
 
 /* Of a conversation.  Instructions are not carried over from the turn before: others, or none,
  * take their place at its beginning, or, where the chat form has no such place, are added.
- *   previous: the turn that it goes on from, or NULL
+ *   previous: the turn that it goes on from, held by the caller, or NULL
  *   The request's results of tools get their names from previous->output.
  * CERIUM_ERR_ARGUMENT with *e: context_length_exceeded, or what the chat form refuses. */
-CERIUM_CHECKED int prompts_chat(server *s, protocol_request *request, uint64_t tenant,
-                               const history_turn *previous, prompt *out, protocol_error *e);
+CERIUM_CHECKED int prompts_chat(const server *s, const prompt_room *room,
+                                protocol_request *request, uint64_t tenant,
+                                const history_turn *previous, prompt *out, protocol_error *e);
 /* Of prompt number i of a completion, or of infill. */
-CERIUM_CHECKED int prompts_text(server *s, const protocol_request *request, size_t i, prompt *out,
-                               protocol_error *e);
+CERIUM_CHECKED int prompts_text(const server *s, const prompt_room *room,
+                                const protocol_request *request, size_t i, prompt *out,
+                                protocol_error *e);
+/* Bytes that the longest tokens of a whole context have: more text cannot fit.  SIZE_MAX where that
+ * says nothing. */
+size_t prompts_bytes_max(const server *s);
 /* Plain text, in memory of its own: *out owned. */
 CERIUM_CHECKED int prompts_tokenize(const server *s, view text, unsigned flags, int32_t **out,
                                    size_t *n, protocol_error *e);

@@ -2,8 +2,10 @@
 #include "server/replay.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/limits.h"
 
 typedef struct {
@@ -17,7 +19,8 @@ typedef struct {
 } line;
 
 struct replay {
-    line *lines; /* [n_lines] */
+    pthread_mutex_t lock; /* which lines are used, and what they matched */
+    line *lines;          /* [n_lines] */
     uint32_t n_lines;
 };
 
@@ -132,7 +135,7 @@ static int read_line(const place *at, view text, line *l)
     json_error_t error;
     *l = (line){.any_api = true};
     /* The whole line is one value: what stands after it is an error too. */
-    l->root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
+    l->root = json_read(text, JSON_REJECT_DUPLICATES, &error);
     if (l->root) return read_fields(at, l);
     if (json_error_code(&error) == json_error_out_of_memory)
         return error_set(at->err, CERIUM_ERR_MEMORY, "%s: out of memory", at->name);
@@ -170,6 +173,7 @@ int replay_parse(replay **out, view script, const char *name, cerium_error *err)
         return error_set(err, CERIUM_ERR_CAPACITY, "%s: a script may have %u lines", name,
                          REPLAY_LINES_MAX);
     replay *r = memory_zalloc(1, sizeof *r);
+    if (r) pthread_mutex_init(&r->lock, NULL);
     if (r) r->lines = memory_zalloc(n_lines, sizeof *r->lines);
     int status = r && r->lines ? CERIUM_OK
                                : error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", name);
@@ -216,6 +220,7 @@ void replay_free(replay **r)
     if (!r || !*r) return;
     for (uint32_t i = 0; i < (*r)->n_lines; i++) json_decref((*r)->lines[i].root);
     memory_free((*r)->lines);
+    pthread_mutex_destroy(&(*r)->lock);
     memory_free(*r);
     *r = NULL;
 }
@@ -260,10 +265,9 @@ static bool fulfils(const line *l, const protocol_request *request, newest said)
     return !l->has_tool || offers(request, l->has_tool);
 }
 
-bool replay_take(replay *r, const protocol_request *request, view *output, json_t **corrected)
+/* The first line that fits and may be used; within the lock. */
+static line *take_line(replay *r, const protocol_request *request)
 {
-    CHECK(r && request && output);
-    if (request->warm_up || request->new_tokens_max == 0) return false;
     newest said = newest_of(request);
     line *taken = NULL;
     for (uint32_t i = 0; i < r->n_lines; i++) {
@@ -273,8 +277,18 @@ bool replay_take(replay *r, const protocol_request *request, view *output, json_
         if (taken || (l->used && !l->repeat) || (l->nth && l->nth != l->n_matched)) continue;
         taken = l;
     }
+    if (taken) taken->used = true;
+    return taken;
+}
+
+bool replay_take(replay *r, const protocol_request *request, view *output, json_t **corrected)
+{
+    CHECK(r && request && output);
+    if (request->warm_up || request->new_tokens_max == 0) return false;
+    pthread_mutex_lock(&r->lock);
+    const line *taken = take_line(r, request);
+    pthread_mutex_unlock(&r->lock);
     if (!taken) return false;
-    taken->used = true;
     *output = taken->output;
     *corrected = taken->corrected;
     return true;

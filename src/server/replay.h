@@ -31,8 +31,8 @@ CERIUM_CHECKED int replay_open(replay **out, const char *path, cerium_error *err
 void replay_free(replay **r);
 
 /* The recorded answer to a request, whose line counts as used from now on: *output is borrowed
- * from the replay, as are *corrected, texts in an array, or NULL.  False when no line matches.  One
- * thread at a time. */
+ * from the replay, as are *corrected, texts in an array, or NULL.  False when no line matches.
+ * Callable from any thread. */
 bool replay_take(replay *r, const protocol_request *request, view *output, json_t **corrected);
 
 uint32_t replay_lines(const replay *r);

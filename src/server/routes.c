@@ -7,10 +7,10 @@
 #include "server/stored.h"
 
 enum {
-    GET = 1 << LWSHUMETH_GET | 1 << LWSHUMETH_HEAD,
-    GET_ONLY = 1 << LWSHUMETH_GET, /* HEAD is 405: a client asks so whether WebSocket is here */
-    POST = 1 << LWSHUMETH_POST,
-    DELETE = 1 << LWSHUMETH_DELETE,
+    GET = 1 << METHOD_GET | 1 << METHOD_HEAD,
+    GET_ONLY = 1 << METHOD_GET, /* HEAD is 405: a client asks so whether WebSocket is here */
+    POST = 1 << METHOD_POST,
+    DELETE = 1 << METHOD_DELETE,
 };
 
 static const route routes[] = {
@@ -78,18 +78,19 @@ bool route_fits(const char *pattern, const char *path, char id[SERVER_ID_BYTES])
         if (!len || len >= SERVER_ID_BYTES) return false;
         memcpy(id, path, len);
         id[len] = 0;
+        if (!http_decode(id, false)) return false;
         path += len;
         pattern += 4; /* "{id}" */
     }
     return !*pattern && !*path;
 }
 
-const route *route_find(int method, const char *path, char id[SERVER_ID_BYTES])
+const route *route_find(http_method method, const char *path, char id[SERVER_ID_BYTES])
 {
     bool known = false;
     const char *rest = !strncmp(path, "/v1/", 4) ? path + 3 : path;
     id[0] = 0;
-    if (method < 0) return &wrong_method;
+    if (method == METHOD_OTHER) return &wrong_method;
     for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
         char found[SERVER_ID_BYTES];
         if (!route_fits(routes[i].path, rest, found)) continue;
@@ -98,7 +99,7 @@ const route *route_find(int method, const char *path, char id[SERVER_ID_BYTES])
         memcpy(id, found, sizeof found);
         return &routes[i];
     }
-    if (method == LWSHUMETH_OPTIONS) return &preflight;
+    if (method == METHOD_OPTIONS) return &preflight;
     if (known) return &wrong_method;
     if (!page_find(view_of(path))) return &unknown;
     return GET & 1 << method ? &page : &wrong_method;

@@ -8,15 +8,15 @@ typedef void route_fn(connection *c);
 
 typedef struct route {
     const char *path;     /* "{id}" stands for one segment */
-    unsigned methods;     /* 1 << LWSHUMETH_* */
+    unsigned methods;     /* 1 << METHOD_* */
     bool open;            /* served without a key */
     metrics_route metric;
     route_fn *serve;
 } route;
 
 /* The route of a request; never NULL: what is unknown has a route that answers 404 or 405.
- * Both "/v1/models" and "/models" name the same.  id: the segment at {id}, or "". */
-const route *route_find(int method, const char *path, char id[SERVER_ID_BYTES]);
+ * Both "/v1/models" and "/models" name the same.  id: the segment at {id}, decoded, or "". */
+const route *route_find(http_method method, const char *path, char id[SERVER_ID_BYTES]);
 
 /* Pure, for tests: whether path fits pattern. */
 bool route_fits(const char *pattern, const char *path, char id[SERVER_ID_BYTES]);

@@ -10,6 +10,7 @@
 #include "server/demo.h"
 #include "server/forward.h"
 #include "server/gate.h"
+#include "server/look.h"
 #include "server/loop.h"
 #include "server/socket.h"
 
@@ -20,11 +21,15 @@ void server_config_defaults(server_config *config)
                               .queue_max = 256,
                               .connections_max = 4096,
                               .header_s = 10,
+                              .input_bytes_max = SERVER_INPUT_BYTES_MAX,
                               .body_s = 60,
                               .idle_s = 120,
                               .stall_s = 60,
+                              .keep_alive_s = 10,
                               .socket_s = 3600,
-                              .drain_s = 30};
+                              .drain_s = 30,
+                              .confidence_min = -1,
+                              .store_days = 30};
 }
 
 void make_id(char out[SERVER_ID_BYTES], const char *prefix)
@@ -39,12 +44,6 @@ void make_id(char out[SERVER_ID_BYTES], const char *prefix)
         out[n + 2 * i + 1] = "0123456789abcdef"[random[i] & 15];
     }
     out[n + 2 * sizeof random] = 0;
-}
-
-static json_t *find_item(void *user, const char *id)
-{
-    server *s = user;
-    return history_find_item(s->history, s->asking, id);
 }
 
 static int check_config(const server_config *config, cerium_error *err)
@@ -66,6 +65,13 @@ static int check_config(const server_config *config, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* Recorded answers are shown, however unlikely they are to the model. */
+static double confidence_of(const server *s)
+{
+    if (s->config.confidence_min >= 0) return s->config.confidence_min;
+    return s->config.replay_path ? 0 : (double)s->info.confidence;
+}
+
 /* What requests call the model: its name without blanks, so that it fits on a command line. */
 static void name_model(server *s)
 {
@@ -79,7 +85,8 @@ static void name_model(server *s)
                                 .context_tokens = s->info.context_tokens_max,
                                 .created_at = s->started_at,
                                 .chats = true, /* a model without a form gets a plain one */
-                                .fills_in = s->info.fill_in_middle};
+                                .fills_in = s->info.fill_in_middle,
+                                .completes_only = s->info.completes_only};
     snprintf(s->model_key, sizeof s->model_key, "%.60s/%u/%llu", s->info.name, s->info.n_vocab,
              (unsigned long long)s->info.n_parameters);
 }
@@ -87,19 +94,21 @@ static void name_model(server *s)
 static int open_parts(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;
-    s->scratch_cap = (size_t)s->info.context_tokens_max + 1;
-    s->scratch = memory_alloc(s->scratch_cap * sizeof *s->scratch);
     s->show.max = 1 << 20;
     s->event.b.max = 1 << 20;
-    if (!s->scratch ||
-        history_open(&s->history, SERVER_HISTORY_BYTES_MAX, SERVER_HISTORY_TURNS_MAX))
+    if (history_open(&s->history, SERVER_HISTORY_BYTES_MAX, SERVER_HISTORY_TURNS_MAX))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for the server");
     RETURN_IF(store_open(&s->store, config->store_path ? config->store_path : ":memory:", err));
+    bool in_memory = !store_file(s->store);
+    if (!s->config.store_bytes_max)
+        s->config.store_bytes_max = in_memory ? STORE_MEMORY_BYTES : STORE_FILE_BYTES;
+    store_bound(s->store, s->config.store_bytes_max, s->config.store_days);
     RETURN_IF(gate_open(s, err));
     RETURN_IF(access_open(s, err));
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
     RETURN_IF(loop_open(s, err));
-    RETURN_IF(shapes_open(&s->shapes, config->engine, gate_wake, s, err));
+    RETURN_IF(shapes_open(&s->shapes, config->engine, err));
+    RETURN_IF(workers_open(&s->workers, loop_call, s, err));
     RETURN_IF(forward_open(s, err));
     return gate_start(s, err);
 }
@@ -114,7 +123,7 @@ static void log_start(const server *s)
     log_event(LOG_INFO, "listening",
               "url=%s://%s%s%s:%u model=%s id=%s context=%u keys=%zu store=%s replay=%s version=%s",
               config->tls_cert ? "https" : "http", strchr(host, ':') ? "[" : "", host,
-              strchr(host, ':') ? "]" : "", s->port,
+              strchr(host, ':') ? "]" : "", server_port(s),
               model, s->model.id, s->info.context_tokens_max,
               s->n_keys + (s->ring ? s->ring->n : 0), store_name,
               s->replay ? "on" : "off", cerium_version());
@@ -136,15 +145,14 @@ int server_open(server **out, const server_config *config, cerium_error *err)
         s->config.policy = &standard;
     }
     s->started_at = (int64_t)time(NULL);
+    s->rounds[0] = 1, s->rounds[1] = 2, s->n_rounds = 2; /* answers begin with 0: they are new */
     cerium_engine_describe(config->engine, &s->info);
     name_model(s);
     s->defaults = (protocol_defaults){.sampling = config->sampling,
                                       .has_chat_form = s->info.chat_form[0] != 0,
                                       .fills_in = s->info.fill_in_middle,
                                       .pointer = s->info.pointer,
-                                      .confidence_min = config->confidence_min,
-                                      .find_item = find_item,
-                                      .user = s};
+                                      .confidence_min = confidence_of(s)};
     int status = open_parts(s, err);
     if (status) {
         server_close(&s);
@@ -162,6 +170,7 @@ static void drain(server *s)
     s->drain_ends_ns = clock_ns() + s->config.drain_s * UINT64_C(1000000000);
     log_event(LOG_INFO, "draining", "connections=%u running=%u waiting=%u seconds=%u",
               s->n_connections, s->n_running, s->n_waiting, s->config.drain_s);
+    loop_refuse(s);
     for (connection *c = s->connections; c; c = c->next)
         if (c->socket && !c->gone) socket_drain(c);
 }
@@ -174,8 +183,11 @@ static bool is_over(server *s)
     if (stops > 1 || clock_ns() > s->drain_ends_ns) return true;
     for (const answer *a = s->answers; a; a = a->next)
         if (a->c) return false;
-    for (const connection *c = s->connections; c; c = c->next)
-        if (!c->gone && (c->out.len || lws_partial_buffered(c->wsi) || c->closing)) return false;
+    for (const connection *c = s->connections; c; c = c->next) {
+        if (c->gone) continue;
+        if (c->intake || c->http.job || c->http.awaits_end) return false;
+        if (stream_waiting(&c->io) || (c->closing && !c->io.lingers)) return false;
+    }
     return true;
 }
 
@@ -189,32 +201,32 @@ static void stop_answers(server *s)
     }
     for (answers_reap(s); s->answers; answers_reap(s)) {
         struct timespec wait = {.tv_nsec = 200000};
-        answers_poll(s);
+        workers_poll(s->workers);
+        look_at_answers(s);
         nanosleep(&wait, NULL);
     }
 }
 
 int server_run(server *s, cerium_error *err)
 {
-    int status = CERIUM_OK;
+    (void)err;
     if (s->config.demo) demo_start(s);
-    while (!is_over(s) && !status)
-        if (!loop_turn(s)) status = error_set(err, CERIUM_ERR_IO, "the event loop failed");
+    while (!is_over(s)) loop_turn(s);
     s->draining = true;
     stop_answers(s);
     log_event(LOG_INFO, "stopped", "answers=%llu",
               (unsigned long long)(s->metrics.answers[0] + s->metrics.answers[1] +
                                    s->metrics.answers[2] + s->metrics.answers[3]));
-    return status;
+    return CERIUM_OK;
 }
 
 void server_stop(server *s)
 {
     atomic_fetch_add(&s->stops, 1);
-    lws_cancel_service(s->lws);
+    net_loop_wake(&s->loop);
 }
 
-uint32_t server_port(const server *s) { return s->port; }
+uint32_t server_port(const server *s) { return s->listeners.port; }
 
 void server_close(server **out)
 {
@@ -223,11 +235,12 @@ void server_close(server **out)
     stop_answers(s);
     demo_close(s);
     gate_stop(s);
-    shapes_close(&s->shapes);
     answers_reap(s);
     forward_close(s);
     loop_close(s);
     answers_reap(s);
+    workers_close(&s->workers); /* what connections asked for was dropped with them */
+    shapes_close(&s->shapes);
     store_close(&s->store);
     replay_free(&s->replay);
     history_close(&s->history);
@@ -235,7 +248,6 @@ void server_close(server **out)
     access_close(s);
     json_out_free(&s->event);
     bytes_free(&s->show);
-    memory_free(s->scratch);
     memory_free(s);
     *out = NULL;
 }

@@ -23,17 +23,23 @@ typedef struct {
     const char *const *origins;  /* [n_origins] web pages that may connect beside our own */
     size_t n_origins;
     const char *store_path;      /* stored responses; NULL = in memory only */
+    uint64_t store_bytes_max;    /* of them, the oldest go first; 0 = STORE_FILE_BYTES, or
+                                    STORE_MEMORY_BYTES (base/limits.h) */
+    uint32_t store_days;         /* older ones go; 0 = never */
     const char *replay_path;     /* recorded answers, or NULL */
     uint32_t running_max;        /* answers that run at once */
     uint32_t queue_max;          /* answers that wait; then 429 */
     uint32_t connections_max;
+    uint64_t input_bytes_max;    /* of all bodies and messages on their way in */
     uint32_t header_s, body_s;   /* time to send the headers; a whole body */
     uint32_t idle_s;             /* an HTTP connection without a request */
     uint32_t stall_s;            /* a reader that takes nothing of what waits for it */
+    uint32_t keep_alive_s;       /* a silent stream says that it lives; 0 = never */
     uint32_t socket_s;           /* age at which a WebSocket takes no more messages */
     uint32_t drain_s;            /* after SIGTERM, for answers to end */
     cerium_sampling sampling;    /* where a request does not say; stops are not taken from here */
-    double confidence_min;       /* completions that fill in and are less probable are not shown */
+    double confidence_min;       /* completions that fill in and are less probable are not shown;
+                                    below 0: as the model file says, none of recorded answers */
     bool log_prompts;            /* what clients say goes to the log too */
     bool quiet;                  /* only warnings and errors are logged */
     const guard *guard;          /* NULL: nothing is watched; borrowed, with */

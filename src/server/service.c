@@ -1,45 +1,20 @@
 /* service.c - POST routes that sample, and what tells about the server. */
 #include "server/service.h"
 
-#include "server/access.h"
-#include "server/answers.h"
+#include "base/json.h"
+#include "server/connection.h"
 #include "server/http.h"
+#include "server/intake.h"
 #include "server/page_files.h"
 #include "server/prompts.h"
 
 /* ---- sampling ---- */
 
-static void serve_sampling(connection *c, protocol_api api)
-{
-    protocol_request *r = NULL;
-    protocol_error e = {0};
-    uint64_t started_ns = clock_ns();
-    view body = {c->http.body.ptr, c->http.body.len};
-    if (c->s->config.log_prompts) log_said(c->peer, body);
-    int status = protocol_request_parse(&r, api, body, access_ask(c), &e);
-    if (status == CERIUM_ERR_MEMORY)
-        (void)protocol_error_set(&e, 500, "server_error", NULL, "", "out of memory");
-    if (!status && r->cancel) {
-        protocol_request_free(&r);
-        status = protocol_error_set(&e, 400, "invalid_request_error", "invalid_value", "type",
-                                    "response.cancel is a message of WebSockets; POST to "
-                                    "/v1/responses/{id}/cancel");
-    }
-    if (!status)
-        status = answer_begin(c->s,
-                              &(answer_order){.c = c,
-                                              .request = r,
-                                              .document = r->document,
-                                              .started_ns = started_ns},
-                              &e);
-    if (status) http_error(c, &e);
-}
-
-void service_responses(connection *c) { serve_sampling(c, PROTOCOL_RESPONSES); }
-void service_compact(connection *c) { serve_sampling(c, PROTOCOL_COMPACT); }
-void service_chat(connection *c) { serve_sampling(c, PROTOCOL_CHAT); }
-void service_completions(connection *c) { serve_sampling(c, PROTOCOL_COMPLETIONS); }
-void service_infill(connection *c) { serve_sampling(c, PROTOCOL_INFILL); }
+void service_responses(connection *c) { intake_http(c, PROTOCOL_RESPONSES); }
+void service_compact(connection *c) { intake_http(c, PROTOCOL_COMPACT); }
+void service_chat(connection *c) { intake_http(c, PROTOCOL_CHAT); }
+void service_completions(connection *c) { intake_http(c, PROTOCOL_COMPLETIONS); }
+void service_infill(connection *c) { intake_http(c, PROTOCOL_INFILL); }
 
 /* ---- models ---- */
 
@@ -78,6 +53,17 @@ void service_model(connection *c)
 /* ---- POST /tokenize, as llama.cpp has it: {"content", "add_special", "parse_special",
  * "with_pieces"} -> {"tokens": [...]} ---- */
 
+typedef struct {
+    job job; /* first */
+    connection *c;
+    const server *s;
+    bytes asked; /* the body, owned; empty: it is the exchange's */
+    view body;
+    int status;
+    protocol_error error;
+    json_out out; /* the answer */
+} tokenizing;
+
 static json_t *piece(const server *s, int32_t token)
 {
     size_t len;
@@ -91,46 +77,134 @@ static json_t *piece(const server *s, int32_t token)
     return json_pack("{s:i, s:o}", "id", (int)token, "piece", shown);
 }
 
-void service_tokenize(connection *c)
+/* As text: millions of tokens as values would take a gigabyte. */
+static int write_tokens(tokenizing *t, const int32_t *tokens, size_t n, bool pieces)
 {
-    protocol_error e;
+    json_out *out = &t->out;
+    out->b.max = SERVER_OUT_BYTES_MAX / 2;
+    json_out_literal(out, "{\"tokens\":[");
+    for (size_t i = 0; i < n && !out->status; i++) {
+        json_t *shown = pieces ? piece(t->s, tokens[i]) : NULL;
+        if (i) json_out_literal(out, ",");
+        if (pieces)
+            json_out_value(out, shown);
+        else
+            json_out_integer(out, tokens[i]);
+        json_decref(shown);
+    }
+    json_out_literal(out, "]}");
+    if (!out->status) return CERIUM_OK;
+    bool full = out->status == CERIUM_ERR_CAPACITY;
+    return protocol_error_set(&t->error, full ? 413 : 500,
+                              full ? "invalid_request_error" : "server_error", NULL, "",
+                              full ? "the tokens are too many for one answer" : "out of memory");
+}
+
+static bool run_tokenizing(job *j)
+{
+    tokenizing *t = (tokenizing *)j;
     int32_t *tokens = NULL;
     size_t n = 0;
-    json_t *root = json_loadb(c->http.body.ptr, c->http.body.len, JSON_ALLOW_NUL, NULL);
+    json_t *root = json_read(t->body, JSON_ALLOW_NUL, NULL);
     json_t *content = json_object_get(root, "content");
     bool special = !json_is_false(json_object_get(root, "parse_special"));
     bool begin = json_is_true(json_object_get(root, "add_special"));
     bool pieces = json_is_true(json_object_get(root, "with_pieces"));
-    int status = CERIUM_OK;
     if (!json_is_string(content))
-        status = protocol_error_set(&e, 400, "invalid_request_error", "invalid_value", "content",
-                                    "content is a string and has to be there");
+        t->status = protocol_error_set(&t->error, 400, "invalid_request_error", "invalid_value",
+                                       "content",
+                                       "content is a string and has to be there");
     else
-        status = prompts_tokenize(
-            c->s, (view){json_string_value(content), json_string_length(content)},
+        t->status = prompts_tokenize(
+            t->s, (view){json_string_value(content), json_string_length(content)},
             (special ? CERIUM_TOKENIZE_SPECIAL : 0) | (begin ? CERIUM_TOKENIZE_BEGIN : 0), &tokens,
-            &n, &e);
+            &n, &t->error);
     json_decref(root);
-    if (status) {
-        http_error(c, &e);
+    if (!t->status) t->status = write_tokens(t, tokens, n, pieces);
+    memory_free(tokens);
+    return false;
+}
+
+static void tell_tokens(tokenizing *t)
+{
+    if (t->status)
+        http_error(t->c, &t->error);
+    else
+        http_answer(t->c, &(http_head){.status = 200}, json_out_view(&t->out));
+    json_out_free(&t->out);
+}
+
+static void release_tokenizing(job *j)
+{
+    tokenizing *t = (tokenizing *)j;
+    bytes_free(&t->asked);
+    json_out_free(&t->out);
+    memory_free(t);
+}
+
+static void done_tokenizing(job *j)
+{
+    tokenizing *t = (tokenizing *)j;
+    t->c->http.job = NULL;
+    tell_tokens(t);
+    release_tokenizing(j);
+}
+
+void service_tokenize(connection *c)
+{
+    exchange *x = &c->http;
+    protocol_error e;
+    tokenizing small = {.c = c, .s = c->s, .body = {x->body.ptr, x->body.len}};
+    if (small.body.len <= SERVER_INLINE_BYTES_MAX) {
+        (void)run_tokenizing(&small.job);
+        tell_tokens(&small);
         return;
     }
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, pieces ? piece(c->s, tokens[i]) : json_integer(tokens[i]));
-    memory_free(tokens);
-    http_json(c, 200, json_pack("{s:o}", "tokens", list));
+    tokenizing *t = memory_zalloc(1, sizeof *t);
+    if (!t) {
+        out_of_memory(c);
+        return;
+    }
+    *t = small;
+    t->asked = x->body;
+    x->body = (bytes){.max = PROTOCOL_BODY_BYTES_MAX};
+    t->job = (job){.run = run_tokenizing,
+                   .done = done_tokenizing,
+                   .release = release_tokenizing,
+                   .lane = t->body.len > SERVER_SMALL_BYTES_MAX ? WORKERS_LARGE : WORKERS_SMALL,
+                   .client = client_of(c->tenant, c->serial)};
+    if (!workers_submit(c->s->workers, &t->job)) {
+        x->job = &t->job;
+        return;
+    }
+    release_tokenizing(&t->job);
+    (void)protocol_error_set(&e, 503, "server_error", "server_overloaded", "",
+                             "too many requests are being read; please try again in 1s");
+    e.retry_after_s = 1;
+    http_error(c, &e);
 }
 
 /* ---- health ---- */
+
+/* Whether answers are watched, and what of them cannot be judged. */
+static json_t *watched(const server *s)
+{
+    json_t *unjudged = json_array();
+    for (int l = GUARD_TEXT + 1; l < GUARD_LANGUAGES && s->config.guard; l++)
+        if (!guard_has_grammar((guard_language)l))
+            json_array_append_new(unjudged, json_string(guard_language_name((guard_language)l)));
+    return json_pack("{s:b, s:o}", "on", s->config.guard != NULL, "unjudged", unjudged);
+}
 
 static void health(connection *c, int status, const char *word)
 {
     const server *s = c->s;
     http_json(c, status,
-              json_pack("{s:s, s:s, s:s, s:b, s:i, s:i, s:i}", "status", word, "version",
+              json_pack("{s:s, s:s, s:s, s:b, s:o, s:i, s:i, s:i}", "status", word, "version",
                         cerium_version(), "model", s->model.id, "replay", s->replay != NULL,
-                        "running", (int)s->n_running, "waiting", (int)s->n_waiting, "connections",
+                        "guard", watched(s),
+                        "running", (int)s->n_running, "waiting",
+                        (int)(s->n_coming + s->n_waiting), "connections",
                         (int)s->n_connections));
 }
 
@@ -138,7 +212,8 @@ void service_live(connection *c) { health(c, 200, "ok"); }
 
 void service_ready(connection *c)
 {
-    bool full = c->s->n_waiting >= c->s->config.queue_max && c->s->config.queue_max;
+    const server *s = c->s;
+    bool full = s->n_coming + s->n_waiting >= s->config.queue_max && s->config.queue_max;
     if (c->s->draining)
         health(c, 503, "shutting down");
     else
@@ -159,10 +234,19 @@ void service_metrics(connection *c)
                              .context_tokens_max = s->info.context_tokens_max,
                              .replay = s->replay != NULL,
                              .started_at = s->started_at};
+    /* The keeper has looked at what other servers stored and removed, too. */
+    store_size own = store_measure(s->store), kept = {0, 0, 0};
+    if (s->keeper) kept = keeper_measure(s->keeper);
+    engine.store_bytes = s->keeper ? kept.bytes : own.bytes;
+    engine.store_responses = s->keeper ? kept.responses : own.responses;
+    engine.store_expired = own.expired + kept.expired;
     cerium_engine_measure(s->config.engine, &engine.stats);
     s->metrics.connections_open = s->n_connections;
     s->metrics.sockets_open = s->n_sockets;
     s->metrics.streams_open = s->n_running;
+    s->metrics.input_bytes = s->input_bytes;
+    s->metrics.output_bytes = connections_waiting(s);
+    s->metrics.turns = s->loop.turns;
     if (metrics_text(&body, &s->metrics, &engine))
         out_of_memory(c);
     else
@@ -182,7 +266,7 @@ void service_page(connection *c)
              "etag: %s\r\ncache-control: %s\r\ncontent-security-policy: %s\r\n"
              "referrer-policy: no-referrer\r\n",
              file->etag, PAGE_CACHE_CONTROL, PAGE_POLICY);
-    http_header(c, WSI_TOKEN_HTTP_IF_NONE_MATCH, seen, sizeof seen);
+    http_header(c, "if-none-match", seen, sizeof seen);
     http_answer(c,
                 &(http_head){.status = !strcmp(seen, file->etag) ? 304 : 200,
                              .type = file->type,

@@ -4,54 +4,69 @@
  * Clients send the same schemas and tools with each request, so the last ones are kept, whoever
  * sent them: what a schema compiles to says nothing about anybody.
  *
- * An order goes through up to three stages, each a job of the compiler: the guide as a whole; where
- * that cannot be, each schema and grammar alone, which says whose fault it is; and the whole again,
- * when that was what need not be kept to. */
+ * An order goes through up to three stages: the guide as a whole; where that cannot be, each schema
+ * and grammar alone, which says whose fault it is; and the whole again, when that was what need not
+ * be kept to. */
 #include "server/shaping.h"
+
+#include <pthread.h>
 
 #include "base/limits.h"
 #include "base/memory.h"
-#include "server/compiler.h"
 
 typedef struct {
     char *text; /* [len] Lark */
     size_t len;
+    bool forgives;
     cerium_grammar *grammar;
     uint64_t used;
 } kept_grammar;
 
 struct shapes {
+    cerium_engine *engine; /* NULL: its vocabulary is sorted */
+    pthread_mutex_t lock;  /* what is below */
     kept_grammar kept[SERVER_SHAPES_MAX];
     uint64_t clock;
-    compiler *compiler;
 };
 
-typedef enum { STAGE_WHOLE, STAGE_BLAME, STAGE_AGAIN } order_stage;
+typedef enum { STAGE_WHOLE, STAGE_BLAME, STAGE_AGAIN, STAGE_OVER } order_stage;
 
-/* The parts of a job: of a whole the grammar, or none, and those of the triggers; to blame somebody
- * the document, or none, and those of the tools. */
+typedef struct {
+    char *text; /* [len] owned; NULL: nothing is to be compiled */
+    size_t len;
+    cerium_grammar_syntax syntax;
+    bool may_fail;           /* others are compiled if this one cannot be */
+    bool failed;
+    uint32_t call_line;      /* of the whole: where the first tool's call is in it; 0: nowhere */
+    cerium_grammar *grammar; /* owned */
+} order_part;
+
+/* The parts of a whole: the grammar, or none, and those of the triggers; to blame somebody the
+ * document, or none, and those of the tools. */
 struct shape_order {
+    shapes *s;
     const protocol_request *r;
     const char *chat_form;
-    uint64_t tenant;
     order_stage stage;
     bool no_document;
-    compile_job *job;
+    bool forgives; /* nobody has to keep to a schema: what is none is left out of it */
+    order_part *parts; /* [n_parts] owned */
+    size_t n_parts, n_seen;
+    int status;       /* of the first part that failed and may not; */
+    size_t at;        /* which that is, */
+    cerium_error err; /* and why */
     protocol_trigger triggers[PROTOCOL_TRIGGERS_MAX]; /* but for their grammars */
     size_t n_triggers;
 };
 
-int shapes_open(shapes **out, cerium_engine *engine, void (*wake)(void *user), void *user,
-                cerium_error *err)
+int shapes_open(shapes **out, cerium_engine *engine, cerium_error *err)
 {
     shapes *s = memory_zalloc(1, sizeof *s);
     if (!s) return error_set(err, CERIUM_ERR_MEMORY, "no memory for schemas");
-    int status = compiler_open(&s->compiler, engine, wake, user, err);
-    if (status)
-        memory_free(s);
-    else
-        *out = s;
-    return status;
+    s->engine = engine;
+    pthread_mutex_init(&s->lock, NULL);
+    *out = s;
+    return CERIUM_OK;
 }
 
 static void forget(kept_grammar *of)
@@ -64,8 +79,8 @@ static void forget(kept_grammar *of)
 void shapes_close(shapes **s)
 {
     if (!s || !*s) return;
-    compiler_close(&(*s)->compiler);
     for (size_t i = 0; i < SERVER_SHAPES_MAX; i++) forget(&(*s)->kept[i]);
+    pthread_mutex_destroy(&(*s)->lock);
     memory_free(*s);
     *s = NULL;
 }
@@ -89,36 +104,245 @@ bool shape_guide(const shape *s, cerium_guide *guide)
 
 /* ---- what is kept ---- */
 
-static kept_grammar *find_kept(shapes *s, view text)
+/* Within the lock. */
+static kept_grammar *find_kept(shapes *s, view text, bool forgives)
 {
     for (size_t i = 0; i < SERVER_SHAPES_MAX; i++) {
         kept_grammar *at = &s->kept[i];
-        if (!at->grammar || !view_equal((view){at->text, at->len}, text)) continue;
+        if (!at->grammar || at->forgives != forgives) continue;
+        if (!view_equal((view){at->text, at->len}, text)) continue;
         at->used = ++s->clock;
         return at;
     }
     return NULL;
 }
 
+/* The grammar of a text, held, or NULL. */
+static cerium_grammar *hold_kept(shapes *s, view text, bool forgives)
+{
+    pthread_mutex_lock(&s->lock);
+    kept_grammar *kept = find_kept(s, text, forgives);
+    cerium_grammar *grammar = kept ? cerium_grammar_hold(kept->grammar) : NULL;
+    pthread_mutex_unlock(&s->lock);
+    return grammar;
+}
+
 /* Keeps the text of a part that was compiled, in place of what was not used for the longest. */
-static void keep(shapes *s, compile_part *part)
+static void keep(shapes *s, order_part *part, bool forgives)
 {
-    kept_grammar *oldest = &s->kept[0];
-    if (!part->text || find_kept(s, (view){part->text, part->len})) return;
-    for (size_t i = 1; i < SERVER_SHAPES_MAX; i++)
-        if (s->kept[i].used < oldest->used) oldest = &s->kept[i];
-    forget(oldest);
-    *oldest = (kept_grammar){part->text, part->len, cerium_grammar_hold(part->grammar),
-                             ++s->clock};
-    part->text = NULL;
+    kept_grammar gone = {.len = 0}, *oldest = &s->kept[0];
+    if (!part->text) return;
+    pthread_mutex_lock(&s->lock);
+    if (!find_kept(s, (view){part->text, part->len}, forgives)) {
+        for (size_t i = 1; i < SERVER_SHAPES_MAX; i++)
+            if (s->kept[i].used < oldest->used) oldest = &s->kept[i];
+        gone = *oldest;
+        *oldest = (kept_grammar){part->text, part->len, forgives,
+                                 cerium_grammar_hold(part->grammar), ++s->clock};
+        part->text = NULL;
+    }
+    pthread_mutex_unlock(&s->lock);
+    forget(&gone);
 }
 
-/* ---- the stages ---- */
+/* ---- the parts of a stage ---- */
 
-static int no_memory(protocol_error *e)
+static void forget_parts(shape_order *o)
 {
-    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    for (size_t i = 0; i < o->n_parts; i++) {
+        memory_free(o->parts[i].text);
+        cerium_grammar_close(&o->parts[i].grammar);
+    }
+    memory_free(o->parts);
+    o->parts = NULL;
+    o->n_parts = o->n_seen = 0;
 }
+
+static int make_parts(shape_order *o, size_t n)
+{
+    forget_parts(o);
+    o->parts = memory_zalloc(n, sizeof *o->parts);
+    o->n_parts = o->parts ? n : 0;
+    return o->parts ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+static int put(order_part *part, cerium_grammar_syntax syntax, view text)
+{
+    part->text = memory_copy(text.ptr, text.len);
+    part->len = text.len;
+    part->syntax = syntax;
+    return part->text ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+/* Each tool has a line of its own from there on. */
+static uint32_t line_of_calls(view text)
+{
+    const view word = VIEW("call: ");
+    uint32_t line = 1;
+    for (size_t i = 0; i + word.len <= text.len; i++) {
+        bool begins = i == 0 || text.ptr[i - 1] == '\n';
+        if (begins && !memcmp(text.ptr + i, word.ptr, word.len)) return line;
+        line += text.ptr[i] == '\n';
+    }
+    return 0;
+}
+
+static int put_whole(shape_order *o, size_t i, view text)
+{
+    if (!text.len) return CERIUM_OK;
+    o->parts[i].call_line = line_of_calls(text);
+    o->parts[i].grammar = hold_kept(o->s, text, o->forgives);
+    return o->parts[i].grammar ? CERIUM_OK : put(&o->parts[i], CERIUM_GRAMMAR_LARK, text);
+}
+
+static int order_whole(shape_order *o)
+{
+    protocol_guide guide;
+    RETURN_IF(protocol_guide_make(&guide, o->r, o->chat_form, o->no_document));
+    int status = make_parts(o, 1 + guide.n_triggers);
+    if (!status) status = put_whole(o, 0, guide.grammar);
+    o->n_triggers = guide.n_triggers;
+    for (size_t i = 0; i < guide.n_triggers && !status; i++) {
+        o->triggers[i] = guide.triggers[i];
+        status = put_whole(o, 1 + i, guide.triggers[i].grammar);
+    }
+    protocol_guide_free(&guide);
+    return status;
+}
+
+/* The document and each tool alone. */
+static int order_blame(shape_order *o)
+{
+    const protocol_request *r = o->r;
+    char *text = r->schema ? json_dumps(r->schema, JSON_COMPACT) : NULL;
+    int status = text || !r->schema ? make_parts(o, 1 + r->n_tools) : CERIUM_ERR_MEMORY;
+    if (text && !status) {
+        status = put(&o->parts[0], CERIUM_GRAMMAR_JSON_SCHEMA, view_of(text));
+        o->parts[0].may_fail = !r->is_strict;
+    }
+    memory_release(text);
+    for (size_t i = 0; i < r->n_tools && !status; i++) {
+        cerium_grammar_syntax syntax;
+        view grammar = protocol_tool_grammar(r, i, &syntax);
+        if (!grammar.len) continue;
+        status = put(&o->parts[1 + i], syntax, grammar);
+        o->parts[1 + i].may_fail = protocol_tool_may_loosen(r, i);
+    }
+    return status;
+}
+
+static void order_fail(shape_order *o, int status)
+{
+    o->status = error_set(&o->err, status, "out of memory");
+    o->stage = STAGE_OVER;
+}
+
+/* Whether somebody has to keep to a schema. */
+static bool is_strict(const protocol_request *r)
+{
+    bool any = r->schema && r->is_strict;
+    for (size_t i = 0; i < r->n_tools; i++) any |= !protocol_tool_may_loosen(r, i);
+    return any;
+}
+
+static void begin_stage(shape_order *o, order_stage stage)
+{
+    o->stage = stage;
+    o->status = CERIUM_OK;
+    o->forgives = stage == STAGE_AGAIN || !is_strict(o->r);
+    int status = stage == STAGE_BLAME ? order_blame(o) : order_whole(o);
+    if (status) order_fail(o, status);
+}
+
+/* All parts of a stage were seen, or one failed that may not. */
+static void end_stage(shape_order *o)
+{
+    bool goes_on = o->status != CERIUM_ERR_MEMORY;
+    if (goes_on && o->stage == STAGE_BLAME && !o->status) {
+        o->no_document = o->parts[0].failed;
+        for (size_t i = 0; i < o->r->n_tools; i++)
+            if (o->parts[1 + i].failed) protocol_tool_loosen(o->r, i);
+        begin_stage(o, STAGE_AGAIN);
+        return;
+    }
+    if (goes_on && o->stage == STAGE_WHOLE && o->status) {
+        begin_stage(o, STAGE_BLAME);
+        return;
+    }
+    if (!o->status)
+        for (size_t i = 0; i < o->n_parts; i++)
+            if (o->parts[i].grammar) keep(o->s, &o->parts[i], o->forgives);
+    if (o->status && o->stage == STAGE_AGAIN) o->at = SIZE_MAX;
+    o->stage = STAGE_OVER;
+}
+
+static bool is_to_do(const order_part *part) { return part->text && !part->grammar; }
+
+static void compile(shape_order *o, order_part *part)
+{
+    cerium_error err;
+    /* The first guide of an engine sorts its vocabulary: only who asked waits for that. */
+    int status = o->s->engine ? cerium_engine_prepare_guides(o->s->engine, &err) : CERIUM_OK;
+    if (!status) o->s->engine = NULL;
+    bool may_fail = !status && part->may_fail;
+    bool forgives = o->forgives || (o->stage == STAGE_BLAME && may_fail);
+    if (!status && forgives)
+        status = cerium_grammar_compile_forgiving(&part->grammar, part->syntax, part->text,
+                                                  part->len, &err);
+    else if (!status)
+        status = cerium_grammar_compile(&part->grammar, part->syntax, part->text, part->len, &err);
+    part->failed = status != CERIUM_OK;
+    if (!status || (may_fail && status != CERIUM_ERR_MEMORY)) return;
+    o->status = status;
+    o->at = (size_t)(part - o->parts);
+    o->err = err;
+}
+
+/* ---- orders ---- */
+
+bool shape_order_is_done(const shape_order *o) { return o->stage == STAGE_OVER; }
+
+/* To the next part that is to be compiled, or the end of the stage. */
+static void seek(shape_order *o)
+{
+    while (!o->status && o->n_seen < o->n_parts && !is_to_do(&o->parts[o->n_seen])) o->n_seen++;
+    if (o->status || o->n_seen == o->n_parts) end_stage(o);
+}
+
+int shape_order_open(shape_order **out, shapes *s, const protocol_request *r,
+                     const char *chat_form)
+{
+    bool calls = r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT;
+    *out = NULL;
+    if (!calls || r->compacts) return CERIUM_OK;
+    shape_order *o = memory_zalloc(1, sizeof *o);
+    if (!o) return CERIUM_ERR_MEMORY;
+    *o = (shape_order){.s = s, .r = r, .chat_form = chat_form};
+    begin_stage(o, STAGE_WHOLE);
+    if (!shape_order_is_done(o)) seek(o);
+    *out = o;
+    return CERIUM_OK;
+}
+
+bool shape_order_step(shape_order *o)
+{
+    if (shape_order_is_done(o)) return false;
+    /* A stage may begin with nothing to compile. */
+    if (o->n_seen < o->n_parts && is_to_do(&o->parts[o->n_seen]))
+        compile(o, &o->parts[o->n_seen++]);
+    seek(o);
+    return !shape_order_is_done(o);
+}
+
+void shape_order_free(shape_order **o)
+{
+    if (!o || !*o) return;
+    forget_parts(*o);
+    memory_free(*o);
+    *o = NULL;
+}
+
+/* ---- what came of it ---- */
 
 /* "schema: /properties/a: ..." -> what is behind the notation's name. */
 static const char *without_notation(const char *message)
@@ -127,161 +351,80 @@ static const char *without_notation(const char *message)
     return at ? at + 2 : message;
 }
 
-static int put_whole(shapes *s, compile_job *job, size_t i, view text, bool *is_all)
-{
-    kept_grammar *kept = text.len ? find_kept(s, text) : NULL;
-    if (kept) job->parts[i].grammar = cerium_grammar_hold(kept->grammar);
-    if (kept || !text.len) return CERIUM_OK;
-    *is_all = false;
-    return compile_job_put(job, i, CERIUM_GRAMMAR_LARK, text);
-}
-
-/* The job of the whole guide; *is_all: all of it is kept. */
-static int order_whole(shapes *s, shape_order *o, bool *is_all)
-{
-    protocol_guide guide;
-    *is_all = true;
-    RETURN_IF(protocol_guide_make(&guide, o->r, o->chat_form, o->no_document));
-    o->job = compile_job_new(1 + guide.n_triggers, o->tenant);
-    int status = o->job ? put_whole(s, o->job, 0, guide.grammar, is_all) : CERIUM_ERR_MEMORY;
-    o->n_triggers = guide.n_triggers;
-    for (size_t i = 0; i < guide.n_triggers && !status; i++) {
-        o->triggers[i] = guide.triggers[i];
-        status = put_whole(s, o->job, 1 + i, guide.triggers[i].grammar, is_all);
-    }
-    protocol_guide_free(&guide);
-    return status;
-}
-
-/* The job of the document and of each tool alone. */
-static int order_blame(shape_order *o)
-{
-    const protocol_request *r = o->r;
-    char *text = r->schema ? json_dumps(r->schema, JSON_COMPACT) : NULL;
-    o->job = compile_job_new(1 + r->n_tools, o->tenant);
-    int status = o->job && (text || !r->schema) ? CERIUM_OK : CERIUM_ERR_MEMORY;
-    if (text && !status) {
-        status = compile_job_put(o->job, 0, CERIUM_GRAMMAR_JSON_SCHEMA, view_of(text));
-        o->job->parts[0].may_fail = !r->is_strict;
-    }
-    memory_release(text);
-    for (size_t i = 0; i < r->n_tools && !status; i++) {
-        cerium_grammar_syntax syntax;
-        view grammar = protocol_tool_grammar(r, i, &syntax);
-        if (!grammar.len) continue;
-        status = compile_job_put(o->job, 1 + i, syntax, grammar);
-        o->job->parts[1 + i].may_fail = protocol_tool_may_loosen(r, i);
-    }
-    return status;
-}
-
 /* Whose fault it is. */
 static int tell_blame(const shape_order *o, protocol_error *e)
 {
-    const char *why = without_notation(o->job->err.message);
-    size_t tool = o->job->at - 1;
-    bool is_schema = o->job->parts[o->job->at].syntax == CERIUM_GRAMMAR_JSON_SCHEMA;
-    if (o->job->at == 0)
+    const char *why = without_notation(o->err.message);
+    if (o->at == SIZE_MAX)
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "tools",
+                                  "the tools together cannot be kept to: %s", why);
+    if (o->at == 0)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_json_schema",
                                   o->r->api == PROTOCOL_CHAT ? "response_format"
                                                              : "text.format.schema",
                                   "Invalid schema for response_format: %s", why);
+    bool is_schema = o->parts[o->at].syntax == CERIUM_GRAMMAR_JSON_SCHEMA;
     return protocol_error_set(e, 400, "invalid_request_error",
                               is_schema ? "invalid_function_parameters" : "invalid_grammar",
                               "tools", "Invalid %s for tool '%.128s': %s",
-                              is_schema ? "schema" : "grammar", o->r->tools[tool].name, why);
+                              is_schema ? "schema" : "grammar", o->r->tools[o->at - 1].name, why);
 }
 
-/* What was compiled, as a shape. */
-static void take_whole(shapes *s, shape_order *o, shape *out)
+/* The tool that can be called as number k of those that can. */
+static size_t callable_tool(const protocol_request *r, uint32_t k)
 {
-    compile_part *parts = o->job->parts;
-    for (size_t i = 0; i < o->job->n_parts; i++)
-        if (parts[i].grammar) keep(s, &parts[i]);
-    out->grammar = cerium_grammar_hold(parts[0].grammar);
+    for (size_t i = 0; i < r->n_tools; i++)
+        if ((!r->callable || r->callable[i]) && k-- == 0) return i;
+    return r->n_tools;
+}
+
+/* "line 4: %json /properties/a: ..." of a part: whose schema that is, and what it is without. */
+static void warn_of_line(protocol_request *r, const order_part *part, const char *text)
+{
+    const char *what = strstr(text, "%json ");
+    unsigned line = 0;
+    if (sscanf(text, "line %u:", &line) != 1 || !what) return;
+    what += strlen("%json ");
+    size_t tool = part->call_line && line >= part->call_line
+                      ? callable_tool(r, line - part->call_line) : r->n_tools;
+    char param[160];
+    if (tool < r->n_tools)
+        snprintf(param, sizeof param, "tools[%zu].%sparameters", tool,
+                 r->api == PROTOCOL_CHAT ? "function." : "");
+    else
+        snprintf(param, sizeof param, "%s", r->api == PROTOCOL_CHAT
+                                                ? "response_format.json_schema.schema"
+                                                : "text.format.schema");
+    protocol_warn(r, param, "left out of the schema%s%.64s: %s; all else of it holds",
+                  tool < r->n_tools ? " of " : "", tool < r->n_tools ? r->tools[tool].name : "",
+                  what);
+}
+
+void shape_order_warn(const shape_order *o, protocol_request *r)
+{
+    for (size_t i = 0; i < o->n_parts && !o->status; i++) {
+        const char *text;
+        bool same = i > 1 && o->parts[i].len == o->parts[i - 1].len && o->parts[i].len &&
+                    o->parts[i].text && o->parts[i - 1].text &&
+                    !memcmp(o->parts[i].text, o->parts[i - 1].text, o->parts[i].len);
+        for (size_t k = 0; !same && (text = cerium_grammar_left_out(o->parts[i].grammar, k)); k++)
+            warn_of_line(r, &o->parts[i], text);
+    }
+}
+
+int shape_order_take(shape_order *o, shape *out, protocol_error *e)
+{
+    CHECK(shape_order_is_done(o));
+    *out = (shape){.grammar = NULL};
+    if (o->status == CERIUM_ERR_MEMORY)
+        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    if (o->status) return tell_blame(o, e);
+    out->grammar = cerium_grammar_hold(o->parts[0].grammar);
     for (size_t i = 0; i < o->n_triggers; i++) {
         const protocol_trigger *from = &o->triggers[i];
         out->triggers[out->n_triggers++] = (cerium_trigger){
             .text = from->text, .text_len = strlen(from->text),
-            .grammar = cerium_grammar_hold(parts[1 + i].grammar), .ends = from->ends};
+            .grammar = cerium_grammar_hold(o->parts[1 + i].grammar), .ends = from->ends};
     }
-}
-
-/* The next stage's job is made, and begins; or nothing is left to do. */
-static int go_on(shapes *s, shape_order *o, shape *out, bool *is_done, protocol_error *e)
-{
-    bool is_all = false;
-    compile_job_free(&o->job);
-    int status = o->stage == STAGE_BLAME ? order_blame(o) : order_whole(s, o, &is_all);
-    if (status) return no_memory(e);
-    *is_done = is_all;
-    if (is_all)
-        take_whole(s, o, out);
-    else
-        compiler_submit(s->compiler, o->job);
     return CERIUM_OK;
-}
-
-/* The job of a stage is done. */
-static int end_stage(shapes *s, shape_order *o, shape *out, bool *is_done, protocol_error *e)
-{
-    const compile_job *job = o->job;
-    *is_done = true;
-    if (job->status == CERIUM_ERR_MEMORY) return no_memory(e);
-    if (o->stage == STAGE_BLAME) {
-        if (job->status) return tell_blame(o, e);
-        o->no_document = job->parts[0].failed;
-        for (size_t i = 0; i < o->r->n_tools; i++)
-            if (job->parts[1 + i].failed) protocol_tool_loosen(o->r, i);
-    } else if (!job->status) {
-        take_whole(s, o, out);
-        return CERIUM_OK;
-    } else if (o->stage == STAGE_AGAIN) {
-        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "tools",
-                                  "the tools together cannot be kept to: %s",
-                                  without_notation(job->err.message));
-    }
-    o->stage++;
-    return go_on(s, o, out, is_done, e);
-}
-
-static void free_order(shape_order **order)
-{
-    compile_job_free(&(*order)->job);
-    memory_free(*order);
-    *order = NULL;
-}
-
-int shapes_of(shapes *s, const protocol_request *r, const char *chat_form, uint64_t tenant,
-              shape *out, shape_order **order, protocol_error *e)
-{
-    bool calls = r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT, is_done = true;
-    *out = (shape){.grammar = NULL};
-    *order = NULL;
-    if (!calls || r->compacts) return CERIUM_OK;
-    shape_order *o = memory_zalloc(1, sizeof *o);
-    if (!o) return no_memory(e);
-    *o = (shape_order){.r = r, .chat_form = chat_form, .tenant = tenant};
-    int status = go_on(s, o, out, &is_done, e);
-    if (status || is_done)
-        free_order(&o);
-    else
-        *order = o;
-    return status;
-}
-
-int shapes_take(shapes *s, shape_order **order, shape *out, protocol_error *e)
-{
-    bool is_done = false;
-    if (!compiler_is_done(s->compiler, (*order)->job)) return CERIUM_OK;
-    int status = end_stage(s, *order, out, &is_done, e);
-    if (status || is_done) free_order(order);
-    return status;
-}
-
-void shapes_drop(shapes *s, shape_order **order)
-{
-    if (!order || !*order) return;
-    compiler_drop(s->compiler, &(*order)->job);
-    free_order(order);
 }

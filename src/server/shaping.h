@@ -4,12 +4,12 @@
 
 #include "protocol/tool_guide.h"
 
-/* The last grammars that requests asked for, by their text, and the thread that compiles others. */
+/* The last grammars that requests asked for, by their text.  Callable from any thread, but
+ * shape_order_step(), which is one thread's. */
 typedef struct shapes shapes;
 
-/* See compiler_open(). */
-CERIUM_CHECKED int shapes_open(shapes **out, cerium_engine *engine, void (*wake)(void *user),
-                               void *user, cerium_error *err);
+/* engine: sorts its vocabulary for guides before the first grammar is compiled, or NULL. */
+CERIUM_CHECKED int shapes_open(shapes **out, cerium_engine *engine, cerium_error *err);
 /* No order is left. */
 void shapes_close(shapes **s);
 
@@ -20,22 +20,31 @@ typedef struct {
     uint32_t n_triggers;
 } shape;
 
-/* A shape that is being compiled. */
-typedef struct shape_order shape_order;
-
-/* The shape of the answer that a request wants; all zero where it is free.  Release it with
- * shape_free().  Where it must be compiled first *order is not NULL and *out zero.
- *   chat_form: cerium_engine_info.chat_form
- *   r:         borrowed as long as there is an order */
-CERIUM_CHECKED int shapes_of(shapes *s, const protocol_request *r, const char *chat_form,
-                             uint64_t tenant, shape *out, shape_order **order, protocol_error *e);
-/* After wake(): what came of it.  *order stays as long as it is not done.
- * CERIUM_ERR_ARGUMENT with *e: what is strict, or the grammar of a tool, cannot be kept to. */
-CERIUM_CHECKED int shapes_take(shapes *s, shape_order **order, shape *out, protocol_error *e);
-/* Nobody wants it any more; accepts none. */
-void shapes_drop(shapes *s, shape_order **order);
 void shape_free(shape *s);
 /* Borrows all of it; false: the answer is free. */
 bool shape_guide(const shape *s, cerium_guide *guide);
+
+/* A shape on its way from a request: first a look at what is kept, then step by step. */
+typedef struct shape_order shape_order;
+
+/* Look what the answer that a request wants may be, and whether all of it is kept.  *out NULL: it
+ * is free.
+ *   r:         borrowed as long as there is an order
+ *   chat_form: cerium_engine_info.chat_form; borrowed likewise
+ * CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int shape_order_open(shape_order **out, shapes *s, const protocol_request *r,
+                                    const char *chat_form);
+/* Nothing is left to do. */
+bool shape_order_is_done(const shape_order *o);
+/* Compile one grammar at most, which takes as long as GRAMMAR_WORK_MAX allows. True: there is more
+ * to do. */
+bool shape_order_step(shape_order *o);
+/* What came of it, once it is done.
+ * CERIUM_ERR_ARGUMENT with *e: what is strict, or the grammar of a tool, cannot be kept to. */
+CERIUM_CHECKED int shape_order_take(shape_order *o, shape *out, protocol_error *e);
+/* Warn the request of what was left out of its schemas. */
+void shape_order_warn(const shape_order *o, protocol_request *r);
+/* Accepts NULL, and nulls it. */
+void shape_order_free(shape_order **o);
 
 #endif

@@ -6,39 +6,40 @@
  * response, and goes on from what was said. */
 #include "server/socket.h"
 
+#include "net/websocket.h"
 #include "server/access.h"
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/ending.h"
 #include "server/http.h"
-#include "server/inline.h"
+#include "server/intake.h"
 #include "server/routes.h"
 
-enum {
-    CLOSE_NORMAL = 1000,
-    CLOSE_GOING_AWAY = 1001,
-    CLOSE_UNSUPPORTED = 1003,
-    CLOSE_TOO_BIG = 1009,
-};
+/* We ask a silent client whether it is there; browsers and proxies keep silent peers for long. */
+enum { PING_S = 45, HANGUP_S = 120 };
 
 typedef struct pending pending;
 
 struct pending {
     pending *next;
     protocol_request *request; /* owned */
+    size_t n_bytes;            /* that it came as, counted as input until it begins */
     uint64_t started_ns;
 };
 
 struct lane {
     connection *c;
     lane *next;
-    char *name;       /* stream_id, owned; NULL = none */
+    char *name; /* stream_id, owned; NULL = none */
     answer *running;
     pending *first, *last;
-    bool looping;     /* inside lane_next() */
+    bool looping; /* inside lane_next() */
 };
 
 struct socket_state {
-    bytes message;    /* received so far of one that comes in pieces */
+    websocket *ws; /* owned */
+    uint64_t n_messages;
+    uint64_t pinged_ns;
     lane *lanes;
     uint32_t n_lanes, n_pending;
     uint64_t opened_ns;
@@ -56,8 +57,8 @@ static size_t skip_string(view m, size_t i)
 
 static size_t skip_space(view m, size_t i)
 {
-    while (i < m.len && (m.ptr[i] == ' ' || m.ptr[i] == '\t' || m.ptr[i] == '\n' ||
-                         m.ptr[i] == '\r'))
+    while (i < m.len &&
+           (m.ptr[i] == ' ' || m.ptr[i] == '\t' || m.ptr[i] == '\n' || m.ptr[i] == '\r'))
         i++;
     return i;
 }
@@ -108,67 +109,128 @@ view socket_message_type(view m)
 
 /* ---- opening and closing ---- */
 
-int socket_confirm(connection *c, char *upgrade)
+static void take_message(connection *c, bytes *message);
+
+static void on_message(void *user, bytes *text)
 {
-    protocol_error e;
-    char *uri, version[8];
-    int len;
-    if (strcasecmp(upgrade, "websocket") != 0) {
-        /* HTTP/2 is offered ("h2c"): libwebsockets would switch, but goes on with HTTP/1.1 when
-         * it finds no name that it knows, as RFC 7540 3.2 allows. */
-        upgrade[0] = '-';
-        return 0;
-    }
-    int method = lws_http_get_uri_and_method(c->wsi, &uri, &len);
-    http_open(c, uri);
-    if (method != LWSHUMETH_GET ||
-        (strcmp(uri, "/v1/responses") != 0 && strcmp(uri, "/responses") != 0)) {
-        (void)protocol_error_set(&e, 404, "invalid_request_error", "not_found", "",
-                                 "WebSockets are served at /v1/responses");
-        http_refuse(c, &e);
-        return -1;
-    }
-    http_header(c, WSI_TOKEN_VERSION, version, sizeof version);
-    if (strcmp(version, "13") != 0) {
-        (void)protocol_error_set(&e, 400, "invalid_request_error", "invalid_value",
-                                 "Sec-WebSocket-Version", "version 13 of WebSocket is spoken here");
-        http_refuse(c, &e);
-        return -1;
-    }
-    if (access_check(c, false, &e)) {
-        http_refuse(c, &e);
-        return -1;
-    }
-    if (c->s->draining) {
-        (void)protocol_error_set(&e, 503, "server_error", "shutting_down", "",
-                                 "the server is shutting down");
-        e.retry_after_s = 5;
-        http_refuse(c, &e);
-        return -1;
-    }
-    return 0;
+    connection *c = user;
+    if (!c->closing) take_message(c, text);
 }
 
-int socket_open(connection *c)
+static bool on_gather(void *user, ptrdiff_t more)
 {
+    connection *c = user;
+    bool fits = connection_gathers(c, SERVER_INPUT_FREE_BYTES + 1, more);
+    if (!fits) metrics_count(&c->s->metrics, METRICS_INPUT_REFUSED, 1);
+    return fits;
+}
+
+static int on_send(void *user, view frame)
+{
+    connection *c = user;
+    return stream_put(&c->io, frame, (view){NULL, 0});
+}
+
+static const websocket_events events = {
+    .message = on_message, .gathers = on_gather, .send = on_send};
+
+static int refuse_upgrade(connection *c, const char *version, protocol_error *e)
+{
+    const char *key = http_reader_field(c->reader, "sec-websocket-key");
+    char accept[WEBSOCKET_ACCEPT_BYTES];
+    if (c->http.method != METHOD_GET)
+        return protocol_error_set(e, 405, "invalid_request_error", "method_not_allowed", "",
+                                  "a WebSocket is opened by GET");
+    if (strcmp(c->http.path, "/v1/responses") != 0 && strcmp(c->http.path, "/responses") != 0)
+        return protocol_error_set(e, 404, "invalid_request_error", "not_found", "",
+                                  "WebSockets are served at /v1/responses");
+    if (strcmp(version, "13") != 0)
+        return protocol_error_set(e, 426, "invalid_request_error", "invalid_value",
+                                  "Sec-WebSocket-Version",
+                                  "version 13 of WebSocket is spoken here");
+    if (!key || !websocket_accept(key, accept))
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value",
+                                  "Sec-WebSocket-Key", "the key is 16 bytes in base64");
+    if (http_reader_body_bytes(c->reader))
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "",
+                                  "an upgrade has no body");
+    RETURN_IF(access_check(c, false, e));
+    if (!c->s->draining) return CERIUM_OK;
+    (void)protocol_error_set(e, 503, "server_error", "shutting_down", "",
+                             "the server is shutting down");
+    e->retry_after_s = 5;
+    return CERIUM_ERR_ARGUMENT;
+}
+
+/* The first subprotocol of ours that is offered; a client that offers none of ours gets none (RFC
+ * 6455, 4.2.2). */
+static bool offers_cerium(const connection *c)
+{
+    const char *offered = http_reader_field(c->reader, "sec-websocket-protocol");
+    for (const char *at = offered ? offered : ""; *at;) {
+        at += strspn(at, ", \t");
+        size_t len = strcspn(at, ", \t");
+        if (view_equal((view){at, len}, VIEW("cerium"))) return true;
+        at += len;
+    }
+    return false;
+}
+
+static void say_switched(connection *c)
+{
+    char head[512], accept[WEBSOCKET_ACCEPT_BYTES];
+    (void)websocket_accept(http_reader_field(c->reader, "sec-websocket-key"), accept);
+    int n = snprintf(head, sizeof head,
+                     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                     "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n%s"
+                     "x-request-id: %s\r\nserver: cerium\r\n\r\n",
+                     accept, offers_cerium(c) ? "Sec-WebSocket-Protocol: cerium\r\n" : "",
+                     c->http.request_id);
+    connection_send(c, (view){head, (size_t)n}, (view){NULL, 0});
+}
+
+bool socket_upgrade(connection *c)
+{
+    protocol_error e;
+    char version[8];
+    http_open(c);
+    http_header(c, "sec-websocket-version", version, sizeof version);
+    if (refuse_upgrade(c, version, &e)) {
+        http_refuse(c, &e);
+        return false;
+    }
     socket_state *w = memory_zalloc(1, sizeof *w);
-    if (!w) return CERIUM_ERR_MEMORY;
-    w->message.max = PROTOCOL_BODY_BYTES_MAX;
+    if (w) w->ws = websocket_open(PROTOCOL_BODY_BYTES_MAX, &events, c);
+    if (!w || !w->ws) {
+        memory_free(w);
+        connection_break(c);
+        return false;
+    }
     w->opened_ns = clock_ns();
+    say_switched(c);
     c->http.status = 101;
     http_abandon(c);
     c->socket = w;
     c->s->n_sockets++;
     metrics_count(&c->s->metrics, METRICS_SOCKETS, 1);
-    return CERIUM_OK;
+    return true; /* frames may stand behind the head */
+}
+
+/* The first one waits no longer; its request is the caller's. */
+static pending *take_pending(lane *l)
+{
+    pending *p = l->first;
+    l->first = p->next;
+    if (!l->first) l->last = NULL;
+    (void)connection_gathers(l->c, 0, -(ptrdiff_t)p->n_bytes);
+    return p;
 }
 
 static void free_lane(lane *l)
 {
     while (l->first) {
-        pending *p = l->first;
-        l->first = p->next;
-        protocol_request_free(&p->request);
+        pending *p = take_pending(l);
+        request_bury(l->c->s, &p->request, p->n_bytes);
         memory_free(p);
     }
     memory_free(l->name);
@@ -183,7 +245,7 @@ void socket_close(connection *c)
         w->lanes = l->next;
         free_lane(l);
     }
-    bytes_free(&w->message);
+    websocket_close(&w->ws);
     memory_free(w);
     c->socket = NULL;
     c->s->n_sockets--;
@@ -192,10 +254,25 @@ void socket_close(connection *c)
               (unsigned long long)c->serial);
 }
 
-static void close_with(connection *c, int code, const char *text)
+static void close_with(connection *c, websocket_code code, const char *text)
 {
-    lws_close_reason(c->wsi, (enum lws_close_status)code, (unsigned char *)text, strlen(text));
+    websocket_end(c->socket->ws, code, text);
     connection_close(c);
+}
+
+void socket_send(connection *c, view json)
+{
+    size_t waiting = stream_waiting(&c->io);
+    if (c->closing) return;
+    if (waiting + json.len <= SERVER_OUT_BYTES_MAX && !websocket_send(c->socket->ws, json)) return;
+    log_event(LOG_WARNING, "dropped", "peer=%s reason=\"%zu bytes wait for the reader\"", c->peer,
+              waiting);
+    connection_break(c);
+}
+
+bool socket_is_unused(const connection *c)
+{
+    return !c->socket->n_messages && !c->socket->lanes && !answers_of(c);
 }
 
 void socket_error(connection *c, const protocol_error *e, const char *stream_id)
@@ -210,8 +287,8 @@ void socket_error(connection *c, const protocol_error *e, const char *stream_id)
 
 void socket_drain(connection *c)
 {
-    if (!c->socket->lanes && !answers_of(c) && !c->closing)
-        close_with(c, CLOSE_GOING_AWAY, "the server is shutting down");
+    if (!c->socket->lanes && !c->intake && !answers_of(c) && !c->closing)
+        close_with(c, WEBSOCKET_GOING_AWAY, "the server is shutting down");
 }
 
 static bool too_old(const connection *c, uint64_t now_ns)
@@ -227,22 +304,40 @@ static void say_too_old(connection *c)
                              "", "this WebSocket is open for %u seconds: connect again",
                              c->s->config.socket_s);
     socket_error(c, &e, NULL);
-    close_with(c, CLOSE_NORMAL, "websocket_connection_limit_reached");
+    close_with(c, WEBSOCKET_NORMAL, "websocket_connection_limit_reached");
+}
+
+/* A client that is silent for long is asked; one that does not answer is gone. */
+static void ask_silent(connection *c, uint64_t now_ns)
+{
+    static const uint64_t second = UINT64_C(1000000000);
+    socket_state *w = c->socket;
+    uint64_t silent = now_ns > c->active_ns ? now_ns - c->active_ns : 0;
+    if (silent > HANGUP_S * second) {
+        connection_break(c);
+    } else if (silent > PING_S * second && now_ns - w->pinged_ns > PING_S * second) {
+        w->pinged_ns = now_ns;
+        if (websocket_ping(w->ws)) connection_break(c);
+    }
 }
 
 void socket_tick(connection *c, uint64_t now_ns)
 {
     if (c->closing) return;
+    ask_silent(c, now_ns);
     if (c->s->draining)
         socket_drain(c);
-    else if (too_old(c, now_ns) && !c->socket->lanes && !answers_of(c))
+    else if (too_old(c, now_ns) && !c->socket->lanes && !c->intake && !answers_of(c))
         say_too_old(c);
     connection_flush(c);
 }
 
 /* ---- lanes ---- */
 
-void lane_take(lane *l, answer *a) { l->running = a; }
+void lane_take(lane *l, answer *a)
+{
+    l->running = a;
+}
 
 static void drop_lane_if_idle(lane *l)
 {
@@ -263,7 +358,8 @@ static void begin_pending(lane *l, pending *p)
     char previous[SERVER_ID_BYTES] = "";
     if (r->previous_response_id && strlen(r->previous_response_id) < sizeof previous)
         snprintf(previous, sizeof previous, "%s", r->previous_response_id);
-    answer_order order = {.c = c, .lane = l, .request = r, .started_ns = p->started_ns};
+    answer_order order = {.c = c, .lane = l, .request = r, .n_bytes = p->n_bytes,
+                          .started_ns = p->started_ns};
     if (!answer_begin(c->s, &order, &e)) return;
     /* What a continuation failed on is not kept for another try. */
     if (previous[0]) history_evict(c->s->history, c->tenant, c->serial, previous);
@@ -278,9 +374,7 @@ static void lane_next(lane *l)
     if (l->looping) return;
     l->looping = true;
     while (!l->running && l->first && !l->c->closing) {
-        pending *p = l->first;
-        l->first = p->next;
-        if (!l->first) l->last = NULL;
+        pending *p = take_pending(l);
         l->c->socket->n_pending--;
         begin_pending(l, p);
         memory_free(p);
@@ -324,7 +418,7 @@ static lane *find_lane(connection *c, const char *name, protocol_error *e)
 
 /* ---- messages ---- */
 
-static void cancel(connection *c, const protocol_request *r)
+bool socket_cancel(connection *c, const protocol_request *r)
 {
     answer *a = NULL;
     if (r->response_id) {
@@ -335,9 +429,11 @@ static void cancel(connection *c, const protocol_request *r)
                 a = l->running;
     }
     if (a) answer_cancel(a, "response.cancel");
+    return a != NULL;
 }
 
-static int queue(connection *c, protocol_request *r, uint64_t started_ns, protocol_error *e)
+static int queue(connection *c, protocol_request *r, size_t n_bytes, uint64_t started_ns,
+                 protocol_error *e)
 {
     socket_state *w = c->socket;
     if (w->n_pending >= SERVER_PENDING_MAX) {
@@ -353,7 +449,8 @@ static int queue(connection *c, protocol_request *r, uint64_t started_ns, protoc
         drop_lane_if_idle(l);
         return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
     }
-    *p = (pending){.request = r, .started_ns = started_ns};
+    *p = (pending){.request = r, .n_bytes = n_bytes, .started_ns = started_ns};
+    (void)connection_gathers(c, 0, (ptrdiff_t)n_bytes);
     *(l->last ? &l->last->next : &l->first) = p;
     l->last = p;
     w->n_pending++;
@@ -365,72 +462,47 @@ static int queue(connection *c, protocol_request *r, uint64_t started_ns, protoc
     return CERIUM_OK;
 }
 
-static void create(connection *c, view message)
+void socket_take(connection *c, protocol_request *r, size_t n_bytes, uint64_t started_ns)
 {
     protocol_error e;
-    protocol_request *r = NULL;
-    uint64_t now = clock_ns();
-    if (too_old(c, now)) {
-        say_too_old(c);
+    if (too_old(c, clock_ns()) || r->cancel) {
+        if (r->cancel)
+            (void)socket_cancel(c, r);
+        else
+            say_too_old(c);
+        request_bury(c->s, &r, n_bytes);
         return;
     }
-    int status = protocol_request_parse(&r, PROTOCOL_RESPONSES, message, access_ask(c), &e);
-    if (!status && r->cancel) {
-        cancel(c, r);
-        protocol_request_free(&r);
-        return;
-    }
-    if (!status) {
-        r->stream = true;
-        status = queue(c, r, now, &e);
-        if (status) {
-            socket_error(c, &e, r->stream_id);
-            protocol_request_free(&r);
-            return;
-        }
-    }
-    if (status) socket_error(c, &e, NULL);
+    r->stream = true;
+    if (!queue(c, r, n_bytes, started_ns, &e)) return;
+    socket_error(c, &e, r->stream_id);
+    request_bury(c->s, &r, n_bytes);
 }
 
-static void take_message(connection *c, view message)
+static void take_message(connection *c, bytes *message)
 {
+    c->socket->n_messages++;
     metrics_count(&c->s->metrics, METRICS_MESSAGES, 1);
-    metrics_count(&c->s->metrics, METRICS_BYTES_IN, message.len);
-    if (c->s->config.log_prompts) log_said(c->peer, message);
-    view type = socket_message_type(message);
-    if (view_equal(type, VIEW("completion.create")))
-        inline_create(c, message);
-    else if (view_equal(type, VIEW("completion.cancel")))
-        inline_cancel(c, message);
-    else
-        create(c, message);
+    metrics_count(&c->s->metrics, METRICS_BYTES_IN, message->len);
+    if (c->s->config.log_prompts)
+        log_said(c->peer, (view){message->ptr ? message->ptr : "", message->len});
+    intake_message(c, message);
     connection_flush(c);
 }
 
-int socket_receive(connection *c, const void *from, size_t len)
+bool socket_input(connection *c)
 {
-    socket_state *w = c->socket;
-    bool first = lws_is_first_fragment(c->wsi), last = lws_is_final_fragment(c->wsi);
-    if (c->closing) return 0;
-    if (lws_frame_is_binary(c->wsi)) {
-        close_with(c, CLOSE_UNSUPPORTED, "messages are text");
-        return -1;
+    size_t used;
+    view in = stream_input(&c->io);
+    /* Who reads nothing of what it is told is not listened to: else its pings and errors would
+     * gather. A slow reader can still cancel. */
+    if (stream_waiting(&c->io) > 2 * SERVER_PARK_BYTES) {
+        stream_pause(&c->io);
+        return false;
     }
-    if (first && last && !lws_remaining_packet_payload(c->wsi)) {
-        take_message(c, (view){from, len});
-        return 0;
-    }
-    if (first) w->message.len = 0;
-    if (lws_remaining_packet_payload(c->wsi) > PROTOCOL_BODY_BYTES_MAX) len = SIZE_MAX / 2;
-    if (bytes_append(&w->message, from, len)) {
-        close_with(c, CLOSE_TOO_BIG, "messages have at most 32 MiB");
-        return -1;
-    }
-    if (last && !lws_remaining_packet_payload(c->wsi)) {
-        bytes whole = w->message; /* the connection may be gone when the message was taken */
-        w->message = (bytes){.max = PROTOCOL_BODY_BYTES_MAX};
-        take_message(c, (view){whole.ptr, whole.len});
-        bytes_free(&whole);
-    }
-    return 0;
+    bool goes_on = websocket_feed(c->socket->ws, in, SERVER_MESSAGES_A_TURN, &used);
+    stream_use(&c->io, used);
+    if (!goes_on) connection_close(c);
+    connection_flush(c);
+    return goes_on && used < in.len;
 }

@@ -4,12 +4,14 @@
 
 #include "server/state.h"
 
-/* An upgrade is asked for (LWS_CALLBACK_HTTP_CONFIRM_UPGRADE): 0 = go on with it, -1 = refused
- * and answered. */
-int socket_confirm(connection *c, char *upgrade);
-CERIUM_CHECKED int socket_open(connection *c);
-/* A piece of a message. Returns -1 when the connection is to be closed. */
-int socket_receive(connection *c, const void *from, size_t len);
+/* The head of an upgrade is whole: done, or refused.  True when input goes on. */
+bool socket_upgrade(connection *c);
+/* Bytes came. */
+bool socket_input(connection *c);
+/* One message out, with the others of this turn. */
+void socket_send(connection *c, view json);
+/* Nothing was ever asked on it, and nothing runs: it can be closed at no loss. */
+bool socket_is_unused(const connection *c);
 /* The connection is gone. */
 void socket_close(connection *c);
 /* Once a second. */
@@ -21,6 +23,11 @@ void socket_drain(connection *c);
 void lane_free(lane *l);
 /* An answer begins on it. */
 void lane_take(lane *l, answer *a);
+/* A message was read: it waits for its turn on its lane, or cancels what it names.  The request,
+ * which came as so many bytes, is taken. */
+void socket_take(connection *c, protocol_request *request, size_t n_bytes, uint64_t started_ns);
+/* What a response.cancel names, if it runs; false: it does not. */
+bool socket_cancel(connection *c, const protocol_request *request);
 /* One error event; stream_id: of the lane, or NULL. */
 void socket_error(connection *c, const protocol_error *e, const char *stream_id);
 

@@ -9,18 +9,21 @@
  *               runs
  *   turn        (history.h) the token log that a finished or interrupted answer leaves
  *
- * All of it belongs to the thread of server_run(), but for the two atomics of struct server. */
+ * All of it belongs to the thread of server_run(), but for the two atomics of struct server, and
+ * what the workers have for a while: see prepare.h, ending.h, intake.h. */
 #ifndef SERVER_STATE_H
 #define SERVER_STATE_H
 
 #include <stdatomic.h>
 
-#include <libwebsockets.h>
+#include <jansson.h>
 
+#include "net/http1.h"
+#include "net/listener.h"
+#include "net/tcp_stream.h"
 #include "protocol/hole.h"
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
-#include "server/chunks.h"
 #include "server/history.h"
 #include "server/keeper.h"
 #include "server/rates.h"
@@ -30,6 +33,7 @@
 #include "server/server.h"
 #include "server/shaping.h"
 #include "server/tenants.h"
+#include "server/workers.h"
 #include "store/live.h"
 #include "store/store.h"
 
@@ -38,60 +42,60 @@ typedef struct answer answer;
 typedef struct lane lane;
 typedef struct socket_state socket_state;
 typedef struct demo demo;
+typedef struct intake intake;
+typedef struct preparation preparation;
 
 /* ---- connections ---- */
 
 /* One HTTP request and its answer. */
 typedef struct {
     const struct route *route;          /* NULL: none under way */
-    int method;                         /* LWSHUMETH_* */
+    http_method method;
     char path[SERVER_PATH_BYTES_MAX];   /* as asked, without arguments */
     char id[SERVER_ID_BYTES];           /* the {id} of the path, or "" */
     char request_id[SERVER_ID_BYTES];   /* x-request-id of the answer */
     char origin[256];                   /* allowed one that asked, or "" */
     bytes body;
-    size_t body_len;                    /* as announced */
-    bool body_chunked;                  /* it comes in chunks instead */
-    bool bodyless;                      /* a POST that announces no body */
-    chunks chunks;
+    size_t body_counted;                /* bytes of it in server.input_bytes */
+    bool is_whole;                      /* all of the request came */
     uint64_t started_ns;
     int status;                         /* that was answered; 0 = nothing yet */
-    bool speaks;                        /* the request says HTTP/1.0 or 1.1 */
     bool chunked;                       /* the answer streams in chunks (HTTP/1.1) */
     bool closes;                        /* the connection ends with the answer */
     bool done;                          /* everything of the answer is in out */
     char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
     char guard[256];                    /* x-cerium-guard of the request, or "" */
+    job *job;                           /* that makes the answer; NULL: none does */
+    bool awaits_end;                    /* of the answer with this id: stored.c */
 } exchange;
 
 struct connection {
     server *s;
-    struct lws *wsi;
+    stream io;
+    http_reader *reader;        /* owned */
     connection *next, *previous;
     uint64_t serial;            /* 1, 2, 3, ... */
     uint64_t tenant;
     char key_prefix[KEY_PREFIX_BYTES + 1]; /* of the store's key that it came with, or "" */
     char peer[48];              /* address */
-    bytes out;                  /* framed, [out_sent..len) waits for the socket */
-    size_t out_sent;
-    bytes units;                /* size_t each: ends of events in out that take a write each */
-    size_t units_sent;          /* bytes of units that are done */
-    uint64_t stalled_ns;        /* since when out waits without progress; 0 = it does not */
-    uint64_t deadline_ns;       /* of the body that is being sent to us; 0 = none */
-    bool corked;                /* gather, do not send yet: */
-    size_t cork_len, cork_units; /* what was there before */
-    bool closing;               /* close once out is sent */
-    bool gone;                  /* lws closed it: send nothing */
+    uint64_t active_ns;         /* when it was last heard of */
+    uint64_t deadline_ns;       /* of what it is to send us; 0 = none */
+    uint64_t ended_ns;          /* when it said that it sends no more; 0 = it did not */
+    bool has_parked;            /* an answer waits until it has read more */
+    bool closing;               /* close once all is sent */
+    bool gone;                  /* it is over: send nothing */
     exchange http;
     socket_state *socket;       /* NULL while it speaks HTTP */
+    intake *intake;             /* requests that are being read: of a WebSocket in their order */
 };
 
 /* ---- answers ---- */
 
 typedef enum {
-    CHOICE_WAITING = 0, /* for an engine session */
-    CHOICE_RUNNING = 1,
-    CHOICE_CLOSED = 2,  /* the session is closed, or never was */
+    CHOICE_COMING = 0,  /* its answer is being prepared */
+    CHOICE_WAITING = 1, /* for an engine session */
+    CHOICE_RUNNING = 2,
+    CHOICE_CLOSED = 3,  /* the session is closed, or never was */
 } choice_state;
 
 typedef struct {
@@ -99,7 +103,8 @@ typedef struct {
     uint32_t index;
     choice_state state;
     bool ended;                 /* the writer was told of the end */
-    bool parked;                /* it waits for its reader */
+    bool parked;                /* it waits for its reader, and holds no place meanwhile */
+    uint64_t parked_ns;         /* since when */
     cerium_session *session;
     const int32_t *prompt;      /* [n_prompt] of the answer's */
     size_t n_prompt;
@@ -121,8 +126,13 @@ typedef struct {
     /* Text, and the tokens [n] that it is of; tokens is NULL where nobody wants to know them. */
     int (*text)(choice *ch, view text, const watch_token *tokens, uint32_t n);
     int (*finding)(choice *ch, const protocol_finding *f);
+    /* A sign of life: nothing was told for long, and the answer goes on. */
+    int (*beat)(answer *a, const protocol_progress *p);
     int (*end)(choice *ch, protocol_end end, const protocol_usage *usage,
                const protocol_error *error);
+    /* In place of all that: why there is no answer. */
+    void (*refuse)(connection *c, const protocol_request *r, const char *id,
+                   const protocol_error *e);
 } answer_voice;
 
 /* What an answer holds of its tenant's limits; all zero = nothing.  gate.c */
@@ -130,17 +140,35 @@ typedef struct {
     const tier *tier;
     uint32_t place;             /* live_place() */
     uint32_t rate;              /* tokens a minute when it began; 0 = no limit */
-    uint64_t charged;           /* tokens taken then */
+    uint64_t charged;           /* tokens taken then: of the prompt, and what it may answer */
     uint64_t start_ms;          /* predicted wait before it starts */
     bool deep;                  /* an upstream answers */
     bool reserved, streaming;   /* a record, a stream */
+    uint32_t counted;           /* requests a minute when one was taken; 0 = none was */
 } gate_state;
 
 struct forward; /* forward.c */
 
+/* The last events of an answer, and what is kept of it.  While a thread makes them, it has the
+ * answer's writer, request and choices, and nothing else touches those.  ending.c */
+typedef struct {
+    job job;
+    bool is_away;               /* a thread has it */
+    bool is_awaited;            /* some connection asked for the answer as it will be */
+    choice *last;               /* that ended, */
+    protocol_end how;
+    protocol_usage usage;
+    bool wants_body;
+    int status;                 /* of the last events */
+    bool kept;                  /* or need not be */
+    bytes held;                 /* events that a thread made */
+    bytes body;                 /* the whole answer, JSON, where somebody wants it */
+} answer_ending;
+
 struct answer {
     server *s;
     answer *next, *previous;
+    uint64_t round;             /* of looks, in which it was reached (look.h) */
     connection *c;              /* NULL: nobody listens any more */
     lane *lane;                 /* that it occupies, or NULL */
     connection *lane_of;        /* whose lane that is */
@@ -148,11 +176,13 @@ struct answer {
     protocol_request *request;
     protocol_writer *writer;    /* NULL for inline completions */
     char id[SERVER_ID_BYTES];
+    size_t n_bytes;             /* of the request, as it came */
     uint64_t tenant;
     uint64_t serial;            /* of the connection that asked */
     char *document;             /* what it completes, or NULL */
     char client[64];            /* for whom: a newer one for both ends this one */
     bool streams;               /* events are told as they come */
+    bool begun;                 /* the client was told of the beginning */
     bool warm_up;               /* the client was told the end at the beginning */
     bool finished;              /* the client was told everything */
     bool dead;                  /* and all sessions are closed: to be freed */
@@ -165,7 +195,7 @@ struct answer {
     int32_t *script, *prediction; /* [n_script], [n_prediction] owned, or NULL */
     size_t n_script, n_prediction;
     shape kept_to;              /* what the answer may be, owned; */
-    shape_order *order;         /* not NULL: it is being compiled, and nothing was told yet */
+    preparation *prepare;       /* not NULL: not all of it is there, and no choice runs yet */
     watch_policy guard_policy;
     json_t *corrected;          /* of a replay, borrowed: texts in place of weak lines; or NULL */
     bool replayed;
@@ -174,11 +204,23 @@ struct answer {
     uint64_t instructions;      /* hash of what came as instructions */
     int64_t created_at;         /* seconds since 1970 */
     uint64_t started_ns;
+    uint64_t said_ns;           /* when the client was last told something; at first, started_ns */
+    uint32_t n_told;            /* return_progress: tokens that were told to be done, and when; */
+    uint64_t told_ns;           /* UINT32_MAX: all were */
     bool failed;
     protocol_error failure;
     gate_state gate;
     struct forward *forward;    /* another server answers; NULL: the engine does */
+    answer_ending ending;
 };
+
+/* Nothing more comes of it: its client was told all, or a thread makes the last of it. */
+static inline bool answer_is_over(const answer *a) { return a->finished || a->ending.is_away; }
+/* Who takes turns with others: a key, or where none is needed, a connection. */
+static inline uint64_t client_of(uint64_t tenant, uint64_t serial)
+{
+    return tenant ? tenant : serial;
+}
 
 /* The client does, or the likeliest of its answers are looked for, or unlikely ones held back. */
 static inline bool answer_wants_logprobs(const protocol_request *r)
@@ -200,14 +242,12 @@ struct server {
     cerium_engine_info info;
     protocol_defaults defaults;
     protocol_model model;
-    struct lws_context *lws;
-    struct lws_vhost *vhost;
+    net_loop loop;
+    listeners listeners;
+    tls_context *tls;           /* NULL: plain */
     _Atomic bool woken;         /* by the engine: there is something to poll */
     uint64_t woken_ns;          /* when we last looked */
-    lws_sorted_usec_list_t turn; /* when we look without being woken */
     _Atomic uint32_t stops;     /* how often server_stop() was called */
-    lws_sorted_usec_list_t tick;
-    uint32_t port;
     bool draining, ended;
     uint64_t drain_ends_ns;
     api_key *keys;              /* [n_keys] owned */
@@ -220,22 +260,25 @@ struct server {
     connection *connections;
     uint32_t n_connections, n_sockets;
     uint64_t n_serials;
+    size_t input_bytes;         /* of bodies and messages on their way in */
     answer *answers;            /* newest first */
-    uint32_t n_waiting, n_running; /* choices */
-    uint32_t n_waiting_of[SERVER_CLASSES]; /* n_waiting by class */
+    uint32_t n_coming, n_waiting, n_running; /* choices; those that are parked do not run */
+    bool no_session;            /* the engine had none for what waits */
+    uint32_t n_waiting_of[SERVER_CLASSES], n_running_of[SERVER_CLASSES];
+    uint64_t rounds[2], n_rounds; /* of looks at lower classes and at the best one (look.h) */
     uint64_t answer_ns;         /* how long answers take of late; 0 = none ended yet */
     uint32_t n_dead;            /* answers */
     bytes show;                 /* text of one step that may be shown */
     json_out event;            /* an event of an inline completion */
     shapes *shapes;
     history *history;
-    store *store;               /* NULL: nothing is kept */
+    store *store;               /* of the thread of WORKERS_STORE, once the loop turns */
     replay *replay;             /* NULL: none */
+    workers *workers;
+    bool turn_waits;            /* net_loop_later() was called for the engine's events, */
+    uint64_t turn_due_ns;       /* for then */
     metrics metrics;
-    int32_t *scratch;           /* [scratch_cap] where prompts are made */
-    size_t scratch_cap;
     int64_t started_at;
-    uint64_t asking;            /* tenant of the request that is being read: access_ask() */
     char model_name[SERVER_ID_BYTES]; /* what requests call the model */
     char model_key[2 * SERVER_ID_BYTES]; /* which model's tokens stored timelines hold */
     demo *demo;

@@ -10,13 +10,17 @@ void stored_delete(connection *c);
 void stored_cancel(connection *c);
 void stored_input_items(connection *c);
 
-/* The turn that previous_response_id names, from memory or from the store; *out is valid until
- * the history changes.  CERIUM_ERR_ARGUMENT with *e (previous_response_not_found). */
-CERIUM_CHECKED int stored_turn(server *s, uint64_t tenant, uint64_t serial, const char *id,
-                               const history_turn **out, protocol_error *e);
+/* An answer ended: whoever asked for it meanwhile has it now. */
+void stored_end(answer *a);
+
+/* On the store's thread: the turn of a response, from memory or from the store, held; *out NULL:
+ * there is none of this model's.  *failed: the store did.  CERIUM_ERR_ARGUMENT with *e. */
+CERIUM_CHECKED int stored_turn(const server *s, uint64_t tenant, uint64_t serial, const char *id,
+                               const history_turn **out, bool *failed, protocol_error *e);
 /* Fills *e: there is no response of this id. */
 int stored_no_turn(const char *id, protocol_error *e);
-/* Keep an answer that its client wants kept; false, after a line in the log, when that failed. */
+/* On the store's thread: keep an answer that its client wants kept; false, after a line in the log,
+ * when that failed. */
 bool stored_keep(answer *a, view response, const int32_t *tokens, size_t n_tokens);
 
 #endif

@@ -2,12 +2,31 @@
 #include "server/voice.h"
 
 #include "server/connection.h"
+#include "server/ending.h"
 #include "server/forward.h"
+#include "server/http.h"
+#include "server/socket.h"
+
+/* A block of its own, and as HTTP/1.1 has it a chunk of its own. */
+static void comment(connection *c)
+{
+    view plain = VIEW(": keep-alive\n\n"), chunk = VIEW("e\r\n: keep-alive\n\n\r\n");
+    connection_send(c, c->http.chunked ? chunk : plain, (view){NULL, 0});
+}
 
 static void emit(void *user, const char *name, const char *json, size_t len)
 {
     answer *a = user;
-    if (a->c) connection_event(a->c, name, json, len);
+    if (a->ending.is_away) {
+        answer_hold(a, name, json, len);
+        return;
+    }
+    if (!a->c) return;
+    a->said_ns = clock_ns();
+    if (json)
+        connection_event(a->c, name, json, len);
+    else
+        comment(a->c);
 }
 
 static view token_text(void *user, int32_t token)
@@ -41,6 +60,7 @@ int voice_open(answer *a, protocol_error *e)
                            .token_text = token_text,
                            .emit = a->streams ? emit : NULL,
                            .user = a};
+    protocol_writer_free(&a->writer);
     if (!protocol_writer_open(&a->writer, &how)) return CERIUM_OK;
     return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
 }
@@ -71,10 +91,26 @@ static int finding(choice *ch, const protocol_finding *f)
     return protocol_writer_finding(ch->a->writer, ch->index, f);
 }
 
+static int beat(answer *a, const protocol_progress *p)
+{
+    return protocol_writer_beat(a->writer, p);
+}
+
 static int end(choice *ch, protocol_end how, const protocol_usage *usage,
                const protocol_error *error)
 {
     return protocol_writer_end(ch->a->writer, ch->index, how, usage, error);
 }
 
-const answer_voice voice_writer = {.begin = begin, .text = text, .finding = finding, .end = end};
+static void refuse(connection *c, const protocol_request *r, const char *id,
+                   const protocol_error *e)
+{
+    (void)id;
+    if (c->socket)
+        socket_error(c, e, r->stream_id);
+    else
+        http_error(c, e);
+}
+
+const answer_voice voice_writer = {.begin = begin, .text = text, .finding = finding,
+                                    .beat = beat, .end = end, .refuse = refuse};

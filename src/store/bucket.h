@@ -5,9 +5,9 @@
  * n/r minutes on, and may not move it more than BUCKET_NS, the whole bucket, beyond now.  So it
  * fills by itself, there is nothing to tick and no lock, and who dies holds nothing.
  *
- * Times are of a clock that does not go back.  If one does (a restored machine, another boot), a
- * word far in its future counts as BUCKET_DEBT_NS, so that nobody waits longer than that.
- * Pure but for the word. */
+ * What was used beyond the bucket is a debt, and never forgiven: the word lies as far in the future
+ * as it takes to pay it off.  Times are of a clock that does not go back; another boot has another
+ * clock, and another file (live.h).  Pure but for the word. */
 #ifndef STORE_BUCKET_H
 #define STORE_BUCKET_H
 
@@ -16,7 +16,7 @@
 #include "base/base.h"
 
 #define BUCKET_NS UINT64_C(60000000000)           /* a full bucket: what a minute brings */
-#define BUCKET_DEBT_NS (UINT64_C(10) * BUCKET_NS) /* what was used unasked may go so far below */
+#define BUCKET_DEBT_NS (UINT64_MAX / 4)           /* where the arithmetic ends: 146 years */
 
 typedef _Atomic uint64_t bucket;
 
@@ -25,7 +25,7 @@ static inline uint64_t bucket_cost(uint64_t n, uint64_t rate)
 {
     __extension__ typedef unsigned __int128 wide;
     wide cost = (wide)n * BUCKET_NS / rate;
-    return cost > UINT64_MAX / 4 ? UINT64_MAX / 4 : (uint64_t)cost;
+    return cost > BUCKET_DEBT_NS ? BUCKET_DEBT_NS : (uint64_t)cost;
 }
 
 /* What is missing from the full bucket, as the time that brings it. */

@@ -8,10 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "store/owned.h"
 
 enum { APPLICATION_ID = 0x43657269 }; /* "Ceri" */
 
@@ -40,6 +43,18 @@ static const char *const migrations[] = {
     " output_tokens INTEGER NOT NULL, nanodollars INTEGER NOT NULL,"
     " PRIMARY KEY (day, tenant, model)) WITHOUT ROWID;"
     "CREATE TABLE drained (journal INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);",
+    /* What responses take, kept by whoever adds or removes one, so that nobody has to count. */
+    "ALTER TABLE responses ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE responses SET bytes ="
+    " (length(response) + length(input) + length(tokens) + 4607) / 4096 * 4096;"
+    "CREATE TABLE totals (n INTEGER NOT NULL, bytes INTEGER NOT NULL);"
+    "INSERT INTO totals SELECT count(*), ifnull(sum(bytes), 0) FROM responses;"
+    "CREATE TRIGGER response_added AFTER INSERT ON responses BEGIN"
+    " UPDATE totals SET n = n + 1, bytes = bytes + NEW.bytes; END;"
+    "CREATE TRIGGER response_changed AFTER UPDATE OF bytes ON responses BEGIN"
+    " UPDATE totals SET bytes = bytes - OLD.bytes + NEW.bytes; END;"
+    "CREATE TRIGGER response_removed AFTER DELETE ON responses BEGIN"
+    " UPDATE totals SET n = n - 1, bytes = bytes - OLD.bytes; END;",
 };
 enum { SCHEMA_VERSION = ARRAY_LEN(migrations) };
 
@@ -184,6 +199,9 @@ static int set_up(store *s, cerium_error *err)
                          "its folder writable", s->path);
     int64_t version;
     RETURN_IF(read_version(s, &version, err)); /* before anything is written to it */
+    /* Into the file itself, not the log: whose it is can be read there from now on. */
+    snprintf(sql, sizeof sql, "PRAGMA application_id = %d", APPLICATION_ID);
+    if (version == 0) RETURN_IF(database_exec(s, sql, "make the tables", err));
     RETURN_IF(read_value(s, "PRAGMA journal_mode = WAL", NULL, mode, sizeof mode, err));
     if (strcmp(mode, "wal") && strcmp(mode, "memory"))
         return error_set(err, CERIUM_ERR_IO,
@@ -198,38 +216,131 @@ static int set_up(store *s, cerium_error *err)
     return database_prepare(s, responses_sql, err);
 }
 
-/* Only the owner may read what users said.  SQLite gives its log the mode of the database.  By
- * path: closing a descriptor of our own would drop the locks that this process has on the file. */
-static int keep_private(const char *path, cerium_error *err)
+/* ---- the file ---- */
+
+static int io_fault(const store *s, const char *what, cerium_error *err)
+{
+    return error_set(err, CERIUM_ERR_IO, "%s: cannot open: %s", s->path, what);
+}
+
+/* A new file: made under this very name, for us alone, through no link. */
+static int make_file(store *s, cerium_error *err)
+{
+    int fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set(err, CERIUM_ERR_IO, "%s: cannot create it: %s", s->path, strerror(errno));
+    close(fd); /* nobody has a lock on it yet */
+    return CERIUM_OK;
+}
+
+/* Where the database is: a link is followed to a file that is there.  What SQLite puts beside it
+ * must be its own, before there is a database. */
+static int find_file(store *s, cerium_error *err)
+{
+    char real[PATH_MAX];
+    struct stat st;
+    bool is_link = !lstat(s->path, &st) && S_ISLNK(st.st_mode), is_new = false;
+    if (stat(s->path, &st)) {
+        if (errno != ENOENT) return io_fault(s, strerror(errno), err);
+        if (is_link) return io_fault(s, "it is a link to nothing", err);
+        RETURN_IF(owned_sides(s->path, err));
+        RETURN_IF(make_file(s, err));
+        is_new = true;
+        if (stat(s->path, &st)) return io_fault(s, strerror(errno), err);
+    }
+    if (!S_ISREG(st.st_mode)) return io_fault(s, "not a file", err);
+    if (!realpath(s->path, real)) return io_fault(s, strerror(errno), err);
+    if (!is_new) RETURN_IF(owned_sides(real, err));
+    if (st.st_nlink > 1)
+        return io_fault(s, "it has another name (a hard link), under which its log would be "
+                        "missed", err);
+    if (st.st_uid != geteuid() && geteuid() != 0)
+        return io_fault(s, "it belongs to another user", err);
+    /* An empty file becomes a database only where it was meant. */
+    if (!st.st_size && (is_link || st.st_uid != geteuid()))
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: cannot open: an empty file, and %s; name "
+                         "another file", s->path, is_link ? "behind a link" : "another user's");
+    s->file = memory_copy(real, strlen(real));
+    return s->file ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", s->path);
+}
+
+/* Whose file it is, by its first bytes, which are read through SQLite's own handle: closing a
+ * descriptor of ours would drop the locks that this process has on the file.  Nothing is locked,
+ * written or made beside it. */
+static int judge_file(store *s, cerium_error *err)
+{
+    enum {
+        MAGIC_BYTES = 16,
+        VERSION_AT = 60,
+        APPLICATION_AT = 68,
+        KIND_AT = 100, /* of the first page; 13 = it has rows, and not other pages */
+        CELLS_AT = 103,
+        HEAD_BYTES = 108,
+    };
+    uint8_t h[HEAD_BYTES] = {0};
+    sqlite3_file *file = NULL;
+    sqlite3_int64 size = 0;
+    if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
+        !file->pMethods || file->pMethods->xFileSize(file, &size))
+        return io_fault(s, "it cannot be read", err);
+    if (size == 0) return CERIUM_OK;
+    bool is_database = size >= HEAD_BYTES && !file->pMethods->xRead(file, h, HEAD_BYTES, 0) &&
+                       !memcmp(h, "SQLite format 3", MAGIC_BYTES);
+    if (!is_database)
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: cannot open: it is not a database; move it "
+                         "away, or name another file", s->path);
+    const uint8_t *a = h + APPLICATION_AT;
+    uint32_t application = (uint32_t)a[0] << 24 | (uint32_t)a[1] << 16 | (uint32_t)a[2] << 8 | a[3];
+    if (application == APPLICATION_ID) return CERIUM_OK;
+    /* Older versions named themselves in the log, where it may still be. */
+    if (application == 0 && owned_log_names(s->file, APPLICATION_ID)) return CERIUM_OK;
+    static const uint8_t none[4];
+    bool is_fresh = application == 0 && !memcmp(h + VERSION_AT, none, 4) && !h[CELLS_AT] &&
+                    !h[CELLS_AT + 1] && h[KIND_AT] == 13;
+    if (is_fresh) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_FORMAT, "%s: a database of another program; name another file",
+                     s->path);
+}
+
+/* Only the owner may read what users said.  SQLite gives its log the mode of the database. */
+static int keep_private(const store *s, cerium_error *err)
 {
     struct stat st;
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0) close(fd);
-    if (fd < 0 && errno != EEXIST)
-        return error_set(err, CERIUM_ERR_IO, "%s: cannot create it: %s", path, strerror(errno));
-    if (stat(path, &st))
-        return error_set(err, CERIUM_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return error_set(err, CERIUM_ERR_IO, "%s: cannot open: not a file", path);
-    if ((st.st_mode & 077) && chmod(path, 0600))
+    if (lstat(s->file, &st)) return io_fault(s, strerror(errno), err);
+    if (S_ISREG(st.st_mode) && (st.st_mode & 077) && chmod(s->file, 0600))
         return error_set(err, CERIUM_ERR_IO, "%s: others may read it, and its mode cannot be "
-                         "changed: %s", path, strerror(errno));
+                         "changed: %s", s->path, strerror(errno));
     return CERIUM_OK;
+}
+
+#ifndef SQLITE_OPEN_NOFOLLOW /* before 3.31 */
+#define SQLITE_OPEN_NOFOLLOW 0
+#endif
+
+static int open_database(store *s, cerium_error *err)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    if (strcmp(s->path, ":memory:") == 0)
+        return sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_CREATE, NULL)
+                   ? database_error(s, "open", err) : set_up(s, err);
+    RETURN_IF(find_file(s, err));
+    if (sqlite3_open_v2(s->file, &s->db, flags | SQLITE_OPEN_NOFOLLOW, NULL))
+        return database_error(s, "open", err);
+    RETURN_IF(judge_file(s, err));
+    RETURN_IF(keep_private(s, err));
+    return set_up(s, err);
 }
 
 int store_open(store **out, const char *path, cerium_error *err)
 {
     CHECK(out && path);
-    bool in_memory = strcmp(path, ":memory:") == 0;
-    if (!in_memory) RETURN_IF(keep_private(path, err));
     store *s = memory_zalloc(1, sizeof *s);
     if (!s || !(s->path = memory_copy(path, strlen(path)))) {
         memory_free(s);
         return error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", path);
     }
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    int status = sqlite3_open_v2(path, &s->db, flags, NULL) ? database_error(s, "open", err)
-                                                            : set_up(s, err);
+    int status = open_database(s, err);
+    if (!status) status = store_count(s, err);
     if (status) {
         store_close(&s);
         return status;
@@ -239,6 +350,7 @@ int store_open(store **out, const char *path, cerium_error *err)
 }
 
 const char *store_path(const store *s) { return s->path; }
+const char *store_file(const store *s) { return s->file; }
 
 void store_close(store **s)
 {
@@ -247,6 +359,7 @@ void store_close(store **s)
     int code = sqlite3_close((*s)->db);
     CHECK(code == SQLITE_OK); /* all statements are finalized */
     memory_free((*s)->path);
+    memory_free((*s)->file);
     memory_free(*s);
     *s = NULL;
 }

@@ -5,6 +5,8 @@
 #ifndef STORE_DATABASE_H
 #define STORE_DATABASE_H
 
+#include <stdatomic.h>
+
 #include <sqlite3.h>
 
 #include "store/store.h"
@@ -15,13 +17,21 @@ typedef enum {
     STATEMENT_DELETE = 2,
     STATEMENT_LIST = 3,
     STATEMENT_EXPIRE = 4,
-    STATEMENTS = 5,
+    STATEMENT_TRIM = 5,
+    STATEMENT_TOTAL = 6,
+    STATEMENT_HAS = 7,
+    STATEMENTS = 8,
 } statement;
 
 struct store {
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENTS];
     char *path; /* for messages */
+    char *file; /* where it is; NULL: in memory */
+    uint64_t bytes_max;   /* store_bound() */
+    uint32_t days;
+    uint32_t n_put;       /* since memory was given back */
+    _Atomic uint64_t bytes, responses, expired; /* store_measure() */
 };
 
 /* What SQLite just refused, as one line about `doing`; returns the cerium_status. */

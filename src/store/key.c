@@ -217,8 +217,15 @@ static int insert_key(store *s, store_key *key, cerium_error *err)
     return status ? status : count_change(s, doing, err);
 }
 
-int store_key_add(store *s, const char *name, const char *tier, int64_t now, store_key *key,
-                  char text[KEY_TEXT_BYTES], cerium_error *err)
+static int tell(const store_key_hearer *hearer, const store_key *key, const char *text,
+                cerium_error *err)
+{
+    return hearer ? hearer->tell(hearer->user, key, text, err) : CERIUM_OK;
+}
+
+int store_key_add(store *s, const char *name, const char *tier, int64_t now,
+                  const store_key_hearer *hearer, store_key *key, char text[KEY_TEXT_BYTES],
+                  cerium_error *err)
 {
     CHECK(s && name && tier && key && text);
     if (!store_key_name_is_good(name) || strlen(tier) > STORE_LABEL_BYTES_MAX)
@@ -230,13 +237,31 @@ int store_key_add(store *s, const char *name, const char *tier, int64_t now, sto
     snprintf(key->tier, sizeof key->tier, "%s", tier);
     RETURN_IF(make_key(s, key, text, err));
     RETURN_IF(database_begin(s, "add a key", err));
-    return database_end(s, insert_key(s, key, err), "add a key", err);
+    int status = insert_key(s, key, err);
+    if (!status) status = tell(hearer, key, text, err);
+    return database_end(s, status, "add a key", err);
+}
+
+/* Is there a key of that name that was revoked? */
+static bool was_revoked(store *s, const char *name)
+{
+    sqlite3_stmt *stmt = NULL;
+    cerium_error ignored;
+    if (prepare(s, &stmt, "SELECT 1 FROM keys WHERE name = ?1", "look for a key", &ignored))
+        return false;
+    bool found = !sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC) &&
+                 sqlite3_step(stmt) == SQLITE_ROW;
+    sqlite3_finalize(stmt);
+    return found;
 }
 
 /* The changed row is the one that has the name now. */
 static int check_changed(store *s, const char *name, cerium_error *err)
 {
     if (sqlite3_changes(s->db) == 1) return CERIUM_OK;
+    if (was_revoked(s, name))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s: the key '%s' is revoked already", s->path,
+                         name);
     return error_set(err, CERIUM_ERR_ARGUMENT,
                      "%s: there is no key '%s'; see `cerium keys list`", s->path, name);
 }
@@ -282,8 +307,8 @@ static int rotate(store *s, store_key *key, cerium_error *err)
     return count_change(s, doing, err);
 }
 
-int store_key_rotate(store *s, const char *name, store_key *key, char text[KEY_TEXT_BYTES],
-                     cerium_error *err)
+int store_key_rotate(store *s, const char *name, const store_key_hearer *hearer, store_key *key,
+                     char text[KEY_TEXT_BYTES], cerium_error *err)
 {
     CHECK(s && name && key && text);
     *key = (store_key){.id = 0};
@@ -292,5 +317,7 @@ int store_key_rotate(store *s, const char *name, store_key *key, char text[KEY_T
     snprintf(key->name, sizeof key->name, "%s", name);
     RETURN_IF(make_key(s, key, text, err));
     RETURN_IF(database_begin(s, "rotate a key", err));
-    return database_end(s, rotate(s, key, err), "rotate a key", err);
+    int status = rotate(s, key, err);
+    if (!status) status = tell(hearer, key, text, err);
+    return database_end(s, status, "rotate a key", err);
 }

@@ -33,17 +33,25 @@ static inline uint64_t store_key_tenant(const store_key *key) { return (uint64_t
 /* 1 to STORE_LABEL_BYTES_MAX letters, digits and "-_.@+". */
 bool store_key_name_is_good(const char *name);
 
+/* Who hears a key's text, before it is kept: where that fails, nothing is kept. */
+typedef struct {
+    int (*tell)(void *user, const store_key *key, const char *text, cerium_error *err);
+    void *user;
+} store_key_hearer;
+
 /* A new key; its text is told this once.
  *   *key: filled
+ *   hearer: NULL for none but the caller
  * CERIUM_ERR_ARGUMENT: the name is bad, or a key that is not revoked has it.  CERIUM_ERR_CAPACITY:
- * STORE_KEYS_MAX of them. */
+ * STORE_KEYS_MAX of them.  What the hearer returns. */
 CERIUM_CHECKED int store_key_add(store *s, const char *name, const char *tier, int64_t now,
-                                 store_key *key, char text[KEY_TEXT_BYTES], cerium_error *err);
-/* CERIUM_ERR_ARGUMENT: no key has that name. */
+                                 const store_key_hearer *hearer, store_key *key,
+                                 char text[KEY_TEXT_BYTES], cerium_error *err);
+/* CERIUM_ERR_ARGUMENT: no key has that name, or one that is revoked already. */
 CERIUM_CHECKED int store_key_revoke(store *s, const char *name, int64_t now, cerium_error *err);
 /* Another secret for the same key: the old text is of no use any more.  As add. */
-CERIUM_CHECKED int store_key_rotate(store *s, const char *name, store_key *key,
-                                    char text[KEY_TEXT_BYTES], cerium_error *err);
+CERIUM_CHECKED int store_key_rotate(store *s, const char *name, const store_key_hearer *hearer,
+                                    store_key *key, char text[KEY_TEXT_BYTES], cerium_error *err);
 
 /* All keys, in the order of their prefixes, revoked ones too.  *out owned (memory_free), [*n]. */
 CERIUM_CHECKED int store_keys_read(store *s, store_key **out, size_t *n, cerium_error *err);

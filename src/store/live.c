@@ -1,21 +1,30 @@
-/* live.c - the mapped file: who owns which part of it, and how it comes to be. */
+/* live.c - the mapped file: who owns which part of it, and how it comes to be.
+ *
+ * The file may be cut, or lose its blocks, while it is mapped (shared.h).  What is ours alone, our
+ * journal and our streams, is kept in memory of our own too, and that is what we believe; the file
+ * has it for the others.  Limits that were in a lost page begin with full buckets. */
 #include "store/live.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "store/owned.h"
+#include "store/shared.h"
 
 enum {
     VERSION = 1,
     PROBES = 64,    /* places in which a tenant may be */
     INIT_LOCK = 0,  /* bytes of the file that are locked, none of which is read or written so */
     SLOT_LOCK = 1,
+    OPENINGS_MAX = 8, /* others may make the file anew meanwhile */
 };
 
 typedef struct {
@@ -23,6 +32,7 @@ typedef struct {
     uint32_t version, file_bytes;
     uint64_t id;   /* of this file, random */
     char boot[40]; /* since which boot the times in it count */
+    uint64_t life; /* changes when the file was mended: all tell again what is theirs */
 } head;
 
 /* A place: one cache line. */
@@ -53,9 +63,13 @@ _Static_assert(sizeof(layout) < UINT32_MAX, "its size is told in the head");
 
 struct live {
     layout *map;
+    shared file;       /* whose memory it is */
     int fd;            /* -1: memory of our own */
     int slot;
     uint32_t reserved; /* records that will come; event loop */
+    uint64_t id, life; /* as in the head */
+    journal *own;      /* our journal: copied to the file, and never read back */
+    _Atomic uint32_t *own_streams; /* [LIVE_TENANTS_MAX], likewise */
     char *path;
 };
 
@@ -124,43 +138,62 @@ static int io_error(const live *l, const char *doing, int code, cerium_error *er
                                     : strerror(code));
 }
 
-/* Of the right size, with blocks on the disk: a page without one would kill us when it is
- * written. */
-static int size_file(live *l, cerium_error *err)
+/* Whether what begins like this is a file of ours, of whatever version, whole or cut. */
+static bool begins_as_ours(const struct stat *st, const char *first, size_t len)
+{
+    /* Nothing to lose in it, and only a file that we made is nobody else's to read. */
+    if (len < sizeof magic) return (st->st_mode & 0777) == 0600 && !memcmp(first, magic, len);
+    return !memcmp(first, magic, sizeof magic);
+}
+
+/* See whose file it is, and whether this version can use it; *old: it cannot, and nobody does. */
+static int judge(const live *l, bool *old, cerium_error *err)
 {
     struct stat st;
-    head h = {{0}, 0, 0, 0, {0}};
+    head h = {.version = VERSION, .file_bytes = sizeof(layout)};
     if (fstat(l->fd, &st)) return io_error(l, "open it", errno, err);
-    bool old = st.st_size > 0 && pread(l->fd, &h, sizeof h, 0) == (ssize_t)sizeof h;
-    if (old && is_ours(&h)) return CERIUM_OK;
-    if (st.st_size > 0 && in_use(l->fd))
+    const char *fault = owned_fault(&st);
+    size_t len = fault ? 0 : file_read_at(l->fd, &h, sizeof h, 0);
+    if (!fault && !begins_as_ours(&st, (const char *)&h, len)) fault = "a file of another program";
+    if (fault)
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: %s, and the store needs that name; move it "
+                         "away, or name another store", l->path, fault);
+    *old = len >= offsetof(head, id) && (h.version != VERSION || h.file_bytes != sizeof(layout));
+    if (*old && in_use(l->fd))
         return error_set(err, CERIUM_ERR_FORMAT, "%s: a server of another version has it open; "
                          "end that one first", l->path);
-    int code = ftruncate(l->fd, 0) ? errno : posix_fallocate(l->fd, 0, sizeof(layout));
-    if (code) {
-        (void)!ftruncate(l->fd, 0);
-        return io_error(l, "make it", code, err);
-    }
     return CERIUM_OK;
 }
 
+/* A head for a file that has none, or lost it; it keeps the id that we know. */
+static int write_head(live *l, cerium_error *err)
+{
+    head *h = &l->map->head;
+    head new = {.version = VERSION, .file_bytes = sizeof(layout), .id = l->id};
+    if (!new.id && getrandom(&new.id, sizeof new.id, 0) != sizeof new.id)
+        return io_error(l, "make it", errno, err);
+    if (getrandom(&new.life, sizeof new.life, 0) != sizeof new.life)
+        return io_error(l, "make it", errno, err);
+    read_boot(new.boot);
+    memcpy(new.magic, magic, sizeof magic);
+    *h = new;
+    return CERIUM_OK;
+}
+
+/* Map it, all of its pages with blocks on the disk. */
 static int map_file(live *l, cerium_error *err)
 {
-    void *map = mmap(NULL, sizeof(layout), PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
-    if (map == MAP_FAILED) return io_error(l, "map it", errno, err);
-    l->map = map;
-    head *h = &l->map->head;
     char boot[40];
+    int code = posix_fallocate(l->fd, 0, sizeof(layout));
+    if (code) return io_error(l, "make it", code, err);
+    code = shared_open(&l->file, l->fd, sizeof(layout));
+    if (code) return io_error(l, "map it", code, err);
+    l->map = l->file.at;
     read_boot(boot);
-    if (!is_ours(h)) { /* all of it is zero */
-        if (getrandom(&h->id, sizeof h->id, 0) != sizeof h->id)
-            return io_error(l, "make it", errno, err);
-        h->version = VERSION;
-        h->file_bytes = sizeof(layout);
-        memcpy(h->boot, boot, sizeof boot);
-        memcpy(h->magic, magic, sizeof magic); /* last: a head that is cut short is none */
-    }
-    if (memcmp(h->boot, boot, sizeof boot) != 0) begin_boot(l->map, boot);
+    if (!is_ours(&l->map->head)) RETURN_IF(write_head(l, err));
+    if (memcmp(l->map->head.boot, boot, sizeof boot) != 0) begin_boot(l->map, boot);
+    l->id = l->map->head.id;
+    l->life = l->map->head.life;
     return CERIUM_OK;
 }
 
@@ -169,26 +202,98 @@ static void clear_streams(live *l, int slot)
     for (size_t i = 0; i < LIVE_TENANTS_MAX; i++) atomic_store(&l->map->streams[slot][i], 0);
 }
 
+/* What the server before us in this slot left, as far as it can be a journal. */
+static int take_journal(live *l, cerium_error *err)
+{
+    const journal *from = &l->map->journals[l->slot];
+    l->own = memory_zalloc(1, sizeof *l->own);
+    l->own_streams = memory_zalloc(LIVE_TENANTS_MAX, sizeof *l->own_streams);
+    if (!l->own || !l->own_streams)
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for the limits");
+    memcpy(l->own->records, from->records, sizeof l->own->records);
+    uint64_t begin = atomic_load(&from->begin), end = atomic_load(&from->end);
+    atomic_store(&l->own->begin, begin);
+    atomic_store(&l->own->end, end >= begin && end - begin <= LIVE_JOURNAL_MAX ? end : begin);
+    return CERIUM_OK;
+}
+
 static int take_slot(live *l, cerium_error *err)
 {
     for (l->slot = 0; l->slot < (int)LIVE_SERVERS_MAX; l->slot++)
         if (lock_byte(l->fd, SLOT_LOCK + l->slot, false)) {
             clear_streams(l, l->slot);
-            return CERIUM_OK;
+            return take_journal(l, err);
         }
     return error_set(err, CERIUM_ERR_CAPACITY, "%s: %u servers share this store; no more can",
                      l->path, LIVE_SERVERS_MAX);
 }
 
-static int open_file(live *l, cerium_error *err)
+/* It comes to its name whole, so that whoever finds it without a head knows that it is not ours. */
+static int make_file(live *l, cerium_error *err)
 {
-    l->fd = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    char new_path[PATH_MAX + 16];
+    snprintf(new_path, sizeof new_path, "%s.XXXXXX", l->path);
+    int fd = mkostemp(new_path, O_CLOEXEC);
+    if (fd < 0) return io_error(l, "make it", errno, err);
+    head h = {.version = VERSION, .file_bytes = sizeof(layout)};
+    memcpy(h.magic, magic, sizeof magic);
+    read_boot(h.boot);
+    int code = posix_fallocate(fd, 0, sizeof(layout));
+    if (!code && getrandom(&h.id, sizeof h.id, 0) != sizeof h.id) code = errno;
+    if (!code) code = file_write_at(fd, &h, sizeof h, 0);
+    if (!code && fsync(fd)) code = errno;
+    if (!code && link(new_path, l->path) && errno != EEXIST) code = errno;
+    unlink(new_path);
+    close(fd);
+    return code ? io_error(l, "make it", code, err) : CERIUM_OK;
+}
+
+/* Whether the name still stands for what we have open and locked. */
+static bool is_current(const live *l)
+{
+    struct stat here, there;
+    return !fstat(l->fd, &here) && !lstat(l->path, &there) && here.st_ino == there.st_ino &&
+           here.st_dev == there.st_dev;
+}
+
+/* *again: the name stands for another file now, or for none. */
+static int open_once(live *l, bool *again, cerium_error *err)
+{
+    bool old = false;
+    struct stat st;
+    *again = false;
+    if (lstat(l->path, &st) && errno == ENOENT) RETURN_IF(make_file(l, err));
+    /* Not even opened where it is a device or the like. */
+    if (!lstat(l->path, &st) && !S_ISREG(st.st_mode))
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: %s, and the store needs that name; move it "
+                         "away, or name another store", l->path,
+                         S_ISLNK(st.st_mode) ? "a link" : "not a regular file");
+    l->fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (l->fd < 0) return io_error(l, "open it", errno, err);
     if (!lock_byte(l->fd, INIT_LOCK, true)) return io_error(l, "lock it", errno, err);
-    int status = size_file(l, err);
-    if (!status) status = map_file(l, err);
+    *again = !is_current(l);
+    int status = *again ? CERIUM_OK : judge(l, &old, err);
+    if (!status && !*again && old) {
+        *again = true;
+        if (unlink(l->path)) status = io_error(l, "make it anew", errno, err);
+    }
+    if (!status && !*again) status = map_file(l, err);
     unlock_byte(l->fd, INIT_LOCK);
-    return status ? status : take_slot(l, err);
+    return status;
+}
+
+static int open_file(live *l, cerium_error *err)
+{
+    bool again = true;
+    for (int i = 0; again && i < OPENINGS_MAX; i++) {
+        if (l->fd >= 0) close(l->fd);
+        l->fd = -1;
+        RETURN_IF(open_once(l, &again, err));
+    }
+    if (again)
+        return error_set(err, CERIUM_ERR_IO, "%s: another process makes it anew again and again",
+                         l->path);
+    return take_slot(l, err);
 }
 
 int live_open(live **out, const char *path, cerium_error *err)
@@ -204,7 +309,10 @@ int live_open(live **out, const char *path, cerium_error *err)
                          : error_set(err, CERIUM_ERR_MEMORY, "no memory for the limits");
     } else {
         l->map = memory_map(sizeof(layout));
-        if (!l->map) status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the limits");
+        if (l->map)
+            status = take_journal(l, err);
+        else
+            status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the limits");
     }
     if (status)
         live_close(&l);
@@ -217,13 +325,15 @@ void live_close(live **out)
 {
     if (!out || !*out) return;
     live *l = *out;
-    if (l->fd < 0) {
+    if (!l->file.at) {
         if (l->map) memory_unmap(l->map, sizeof(layout));
     } else {
-        if (l->map && l->slot < (int)LIVE_SERVERS_MAX) clear_streams(l, l->slot);
-        if (l->map) munmap(l->map, sizeof(layout));
-        close(l->fd); /* the lock on the slot goes with it */
+        if (l->own) clear_streams(l, l->slot); /* the slot is ours */
+        shared_close(&l->file);
     }
+    if (l->fd >= 0) close(l->fd); /* the lock on the slot goes with it */
+    memory_free(l->own);
+    memory_free((void *)l->own_streams);
     memory_free(l->path);
     memory_free(l);
     *out = NULL;
@@ -287,14 +397,16 @@ bucket *live_word(live *l, uint32_t at, live_bucket which)
 uint32_t live_streams(const live *l, uint32_t at)
 {
     uint32_t n = 0;
-    for (size_t i = 0; i < LIVE_SERVERS_MAX; i++) n += atomic_load(&l->map->streams[i][at]);
+    for (int i = 0; i < (int)LIVE_SERVERS_MAX; i++)
+        n += atomic_load(i == l->slot ? &l->own_streams[at] : &l->map->streams[i][at]);
     return n;
 }
 
 bool live_stream_begin(live *l, uint32_t at, uint32_t most)
 {
     CHECK(at < LIVE_TENANTS_MAX);
-    atomic_fetch_add(&l->map->streams[l->slot][at], 1); /* first, so that two never both fit */
+    /* Told first, so that two never both fit. */
+    atomic_store(&l->map->streams[l->slot][at], atomic_fetch_add(&l->own_streams[at], 1) + 1);
     if (!most || live_streams(l, at) <= most) return true;
     live_stream_end(l, at);
     return false;
@@ -302,14 +414,16 @@ bool live_stream_begin(live *l, uint32_t at, uint32_t most)
 
 void live_stream_end(live *l, uint32_t at)
 {
-    CHECK(atomic_fetch_sub(&l->map->streams[l->slot][at], 1) > 0);
+    uint32_t was = atomic_fetch_sub(&l->own_streams[at], 1);
+    CHECK(was > 0);
+    atomic_store(&l->map->streams[l->slot][at], was - 1);
 }
 
 /* ---- journal ---- */
 
 static journal *journal_of(const live *l, int slot)
 {
-    return &l->map->journals[slot == LIVE_OWN ? l->slot : slot];
+    return slot == LIVE_OWN ? l->own : &l->map->journals[slot];
 }
 
 bool live_reserve(live *l)
@@ -328,10 +442,13 @@ void live_unreserve(live *l)
     l->reserved--;
 }
 
+/* Where the file has ours. */
+static journal *told_journal(const live *l) { return &l->map->journals[l->slot]; }
+
 static uint64_t check_of(const live *l, const live_record *r)
 {
     return hash_bytes((const char *)r + sizeof r->check, sizeof *r - sizeof r->check,
-                      l->map->head.id);
+                      l->id);
 }
 
 void live_add(live *l, const live_record *record)
@@ -344,12 +461,15 @@ void live_add(live *l, const live_record *record)
     *to = *record;
     to->sequence = end;
     to->check = check_of(l, to);
+    journal *told = told_journal(l);
+    told->records[end & (LIVE_JOURNAL_MAX - 1)] = *to;
     atomic_store_explicit(&j->end, end + 1, memory_order_release);
+    atomic_store_explicit(&told->end, end + 1, memory_order_release);
 }
 
 int64_t live_journal(const live *l, int slot)
 {
-    return (int64_t)hash_u64(l->map->head.id, (uint64_t)(journal_of(l, slot) - l->map->journals));
+    return (int64_t)hash_u64(l->id, (uint64_t)(slot == LIVE_OWN ? l->slot : slot));
 }
 
 void live_resume(live *l, int slot, uint64_t sequence)
@@ -362,6 +482,9 @@ void live_resume(live *l, int slot, uint64_t sequence)
     if (end < begin || end - begin > LIVE_JOURNAL_MAX) end = begin;
     atomic_store(&j->begin, begin);
     atomic_store(&j->end, end);
+    if (slot != LIVE_OWN) return;
+    atomic_store(&told_journal(l)->begin, begin);
+    atomic_store(&told_journal(l)->end, end);
 }
 
 uint32_t live_peek(live *l, int slot, live_record *out, uint32_t n, uint64_t *end, uint32_t *n_torn)
@@ -370,6 +493,7 @@ uint32_t live_peek(live *l, int slot, live_record *out, uint32_t n, uint64_t *en
     uint64_t at = atomic_load(&j->begin), last = atomic_load_explicit(&j->end,
                                                                       memory_order_acquire);
     uint32_t taken = 0;
+    if (last - at > LIVE_JOURNAL_MAX) last = at; /* cut while we look */
     for (; at < last && taken < n; at++) {
         const live_record *from = &j->records[at & (LIVE_JOURNAL_MAX - 1)];
         out[taken] = *from;
@@ -387,8 +511,9 @@ uint32_t live_peek(live *l, int slot, live_record *out, uint32_t n, uint64_t *en
 void live_forget(live *l, int slot, uint64_t end)
 {
     journal *j = journal_of(l, slot);
-    CHECK(end <= atomic_load(&j->end));
     atomic_store_explicit(&j->begin, end, memory_order_release);
+    if (slot == LIVE_OWN)
+        atomic_store_explicit(&told_journal(l)->begin, end, memory_order_release);
 }
 
 static bool left_something(const live *l, int slot)
@@ -415,4 +540,48 @@ void live_release(live *l, int slot)
 {
     CHECK(slot != l->slot);
     unlock_byte(l->fd, SLOT_LOCK + slot);
+}
+
+/* ---- a file that was cut ---- */
+
+/* All that is ours into the file again.  The event loop may add to it meanwhile: it tells a record
+ * before its number, and so do we, until none came in between. */
+static void tell_again(live *l)
+{
+    journal *told = told_journal(l);
+    uint64_t end;
+    do {
+        end = atomic_load(&l->own->end);
+        uint64_t begin = atomic_load(&l->own->begin);
+        for (uint64_t at = begin; at < end; at++)
+            told->records[at & (LIVE_JOURNAL_MAX - 1)] =
+                l->own->records[at & (LIVE_JOURNAL_MAX - 1)];
+        atomic_store(&told->begin, begin);
+        atomic_store(&told->end, end);
+    } while (end != atomic_load(&l->own->end));
+    for (size_t i = 0; i < LIVE_TENANTS_MAX; i++) {
+        uint32_t n;
+        do {
+            n = atomic_load(&l->own_streams[i]);
+            atomic_store(&l->map->streams[l->slot][i], n);
+        } while (n != atomic_load(&l->own_streams[i]));
+    }
+    l->life = l->map->head.life;
+}
+
+int live_mend(live *l, bool *was_cut, cerium_error *err)
+{
+    *was_cut = false;
+    if (l->fd < 0) return CERIUM_OK;
+    if (!shared_is_whole(&l->file)) {
+        if (!lock_byte(l->fd, INIT_LOCK, true)) return io_error(l, "lock it", errno, err);
+        int code = shared_mend(&l->file);
+        int status = code ? io_error(l, "make it whole again", code, err) : write_head(l, err);
+        unlock_byte(l->fd, INIT_LOCK);
+        RETURN_IF(status);
+        *was_cut = true;
+    }
+    /* Ours to mend, or another server has mended it. */
+    if (l->map->head.life != l->life) tell_again(l);
+    return CERIUM_OK;
 }

@@ -11,11 +11,12 @@
  *
  * Each server owns one slot, by a lock on a byte of the file that the kernel takes back when the
  * process ends.  What a dead server left, the next one to notice takes over: its requests are
- * metered, its streams are gone.  The order of records and the database, and why nothing is
- * counted twice: docs/decisions/0012-keys-limits-usage.md.
+ * metered, its streams are gone.  A file that is cut while it is mapped ends nobody (shared.h).
+ * The order of records and the database, and why nothing is counted twice:
+ * docs/decisions/0012-keys-limits-usage.md.
  *
- * Threads: the event loop's calls all but live_drain..., live_adopt... and live_close, which are
- * the keeper's (server/keeper.h). */
+ * Threads: the event loop's calls all but live_peek, live_forget, live_adopt, live_release and
+ * live_mend, which are the keeper's (server/keeper.h). */
 #ifndef STORE_LIVE_H
 #define STORE_LIVE_H
 
@@ -27,9 +28,14 @@ typedef struct live live;
 /* path: of the file, made when it is not there; NULL: memory of this process alone, in which
  * nothing is kept.  *out owned.
  * CERIUM_ERR_IO (no room on the disk among others), CERIUM_ERR_CAPACITY (too many servers),
- * CERIUM_ERR_FORMAT (of another version, and in use). */
+ * CERIUM_ERR_FORMAT (of another version, and in use; not a file of ours: it stays as it is). */
 CERIUM_CHECKED int live_open(live **out, const char *path, cerium_error *err);
 void live_close(live **l);
+/* When the file was cut, or lost pages on a full disk, make it whole again and tell it what we
+ * know.  Nothing of ours is lost; limits that were in a lost page begin with full buckets.
+ *   *was_cut: it was
+ * CERIUM_ERR_IO: not yet; we go on without it, and this may be called again. */
+CERIUM_CHECKED int live_mend(live *l, bool *was_cut, cerium_error *err);
 
 /* ---- limits ---- */
 

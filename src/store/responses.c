@@ -1,4 +1,10 @@
-/* responses.c - rows of stored responses: put, get, delete, list, expire. */
+/* responses.c - rows of stored responses: put, get, delete, list, and what goes when there are too
+ * many.
+ *
+ * A response counts as whole pages of the file, so that the pages in use stay under the bound too:
+ * those of what was removed are used again, and the file does not grow. */
+#include <time.h>
+
 #include "base/limits.h"
 #include "store/database.h"
 
@@ -8,16 +14,26 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens are stored as 
 
 const char *const responses_sql[STATEMENTS] = {
     [STATEMENT_PUT] =
-        "INSERT INTO responses (" COLUMNS ", tenant)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+        "INSERT INTO responses (" COLUMNS ", tenant, bytes)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
         " ON CONFLICT (tenant, id) DO UPDATE SET previous_id = ?2, created_at = ?3, model = ?4,"
-        " response = ?5, input = ?6, tokens = ?7, instructions = ?8, n_head = ?9",
-    [STATEMENT_GET] = "SELECT " COLUMNS " FROM responses WHERE tenant = ?1 AND id = ?2",
+        " response = ?5, input = ?6, tokens = ?7, instructions = ?8, n_head = ?9, bytes = ?11",
+    [STATEMENT_GET] = "SELECT " COLUMNS " FROM responses WHERE tenant = ?1 AND id = ?2"
+                      " AND created_at >= ?3",
     [STATEMENT_DELETE] = "DELETE FROM responses WHERE tenant = ?1 AND id = ?2",
-    [STATEMENT_LIST] = "SELECT " COLUMNS " FROM responses WHERE tenant = ?1"
+    [STATEMENT_LIST] = "SELECT " COLUMNS " FROM responses WHERE tenant = ?1 AND created_at >= ?3"
                        " ORDER BY created_at DESC, rowid DESC LIMIT ?2",
-    [STATEMENT_EXPIRE] = "DELETE FROM responses WHERE created_at < ?1",
+    [STATEMENT_EXPIRE] = "DELETE FROM responses WHERE rowid IN (SELECT rowid FROM responses"
+                         " WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
+    /* The one that was stored first, unless there is no other. */
+    [STATEMENT_TRIM] = "DELETE FROM responses WHERE rowid = (SELECT min(rowid) FROM responses)"
+                       " AND (SELECT n FROM totals) > 1",
+    [STATEMENT_HAS] = "SELECT 1 FROM responses WHERE tenant = ?1 AND id = ?2 AND created_at >= ?3",
+    [STATEMENT_TOTAL] = "SELECT n, bytes FROM totals",
 };
+
+/* ROW_BYTES: of names and indexes. */
+enum { PAGE_BYTES = 4096, ROW_BYTES = 512, BATCH = 64, DAY_S = 86400, PUTS_A_TRIM = 256 };
 
 static int bind_text(sqlite3_stmt *stmt, int at, const char *text)
 {
@@ -42,7 +58,93 @@ static int bind_response(sqlite3_stmt *stmt, const store_response *r)
     bad |= bind_blob(stmt, 7, r->tokens, r->n_tokens * sizeof *r->tokens);
     bad |= sqlite3_bind_int64(stmt, 8, (int64_t)r->instructions);
     bad |= sqlite3_bind_int64(stmt, 9, (int64_t)r->n_head);
-    return bad | sqlite3_bind_int64(stmt, 10, (int64_t)r->tenant);
+    bad |= sqlite3_bind_int64(stmt, 10, (int64_t)r->tenant);
+    size_t n = r->response.len + r->input.len + r->n_tokens * sizeof *r->tokens + ROW_BYTES;
+    return bad | sqlite3_bind_int64(stmt, 11, (int64_t)((n + PAGE_BYTES - 1) / PAGE_BYTES *
+                                                        PAGE_BYTES));
+}
+
+/* ---- bounds ---- */
+
+void store_bound(store *s, uint64_t bytes_max, uint32_t days)
+{
+    s->bytes_max = bytes_max;
+    s->days = days;
+}
+
+store_size store_measure(const store *s)
+{
+    return (store_size){.bytes = atomic_load(&s->bytes),
+                        .responses = atomic_load(&s->responses),
+                        .expired = atomic_load(&s->expired)};
+}
+
+/* What was created before is not kept any more. */
+static int64_t oldest(const store *s, int64_t now)
+{
+    return s->days ? now - (int64_t)s->days * DAY_S : INT64_MIN;
+}
+
+int store_count(store *s, cerium_error *err)
+{
+    sqlite3_stmt *stmt = s->statements[STATEMENT_TOTAL];
+    int status = CERIUM_OK;
+    if (sqlite3_step(stmt) == SQLITE_ROW) {
+        atomic_store(&s->responses, (uint64_t)sqlite3_column_int64(stmt, 0));
+        atomic_store(&s->bytes, (uint64_t)sqlite3_column_int64(stmt, 1));
+    } else {
+        status = database_error(s, "count responses", err);
+    }
+    database_reset(stmt);
+    return status;
+}
+
+/* One batch of what is over the bounds, within a transaction; *n: how many went. */
+static int remove_some(store *s, int64_t now, uint64_t *n, cerium_error *err)
+{
+    static const char doing[] = "delete old responses";
+    *n = 0;
+    if (s->days) {
+        sqlite3_stmt *stmt = s->statements[STATEMENT_EXPIRE];
+        if (sqlite3_bind_int64(stmt, 1, oldest(s, now)) || sqlite3_bind_int64(stmt, 2, BATCH))
+            return database_error(s, doing, err);
+        RETURN_IF(database_run(s, STATEMENT_EXPIRE, doing, err));
+        *n = (uint64_t)sqlite3_changes(s->db);
+    }
+    RETURN_IF(store_count(s, err));
+    while (s->bytes_max && atomic_load(&s->bytes) > s->bytes_max && *n < BATCH) {
+        RETURN_IF(database_run(s, STATEMENT_TRIM, doing, err));
+        if (!sqlite3_changes(s->db)) break;
+        ++*n;
+        RETURN_IF(store_count(s, err));
+    }
+    return CERIUM_OK;
+}
+
+int store_expire(store *s, int64_t now, uint64_t *n_deleted, cerium_error *err)
+{
+    static const char doing[] = "delete old responses";
+    CHECK(s && n_deleted);
+    *n_deleted = 0;
+    for (uint64_t n = BATCH; n >= BATCH;) {
+        RETURN_IF(database_begin(s, doing, err));
+        int status = remove_some(s, now, &n, err);
+        RETURN_IF(database_end(s, status, doing, err));
+        atomic_fetch_add(&s->expired, n);
+        *n_deleted += n;
+    }
+    return CERIUM_OK;
+}
+
+static int put_row(store *s, const store_response *r, cerium_error *err)
+{
+    sqlite3_stmt *stmt = s->statements[STATEMENT_PUT];
+    if (bind_response(stmt, r)) {
+        int status = database_error(s, "store a response", err);
+        database_reset(stmt);
+        return status;
+    }
+    return database_run(s, STATEMENT_PUT, "store a response", err);
 }
 
 int store_put(store *s, const store_response *r, cerium_error *err)
@@ -59,13 +161,14 @@ int store_put(store *s, const store_response *r, cerium_error *err)
         return error_set(err, CERIUM_ERR_CAPACITY,
                          "%s: a response with its input and tokens may have %u bytes, its names "
                          "%u", s->path, STORE_RESPONSE_BYTES_MAX, STORE_NAME_BYTES_MAX);
-    sqlite3_stmt *stmt = s->statements[STATEMENT_PUT];
-    if (bind_response(stmt, r)) {
-        int status = database_error(s, "store a response", err);
-        database_reset(stmt);
-        return status;
-    }
-    return database_run(s, STATEMENT_PUT, "store a response", err);
+    RETURN_IF(database_begin(s, "store a response", err));
+    uint64_t n_removed = 0;
+    int status = put_row(s, r, err);
+    if (!status) status = remove_some(s, r->created_at, &n_removed, err);
+    RETURN_IF(database_end(s, status, "store a response", err));
+    atomic_fetch_add(&s->expired, n_removed);
+    if (++s->n_put % PUTS_A_TRIM == 0) memory_trim();
+    return CERIUM_OK;
 }
 
 /* The row under the statement; its parts belong to SQLite until the next step.  False when SQLite
@@ -144,7 +247,8 @@ int store_get(store *s, uint64_t tenant, const char *id, store_response *out, by
     sqlite3_stmt *stmt = s->statements[STATEMENT_GET];
     store_response row;
     int status = CERIUM_OK, code = SQLITE_ERROR;
-    if (!sqlite3_bind_int64(stmt, 1, (int64_t)tenant) && !bind_text(stmt, 2, id))
+    if (!sqlite3_bind_int64(stmt, 1, (int64_t)tenant) && !bind_text(stmt, 2, id) &&
+        !sqlite3_bind_int64(stmt, 3, oldest(s, (int64_t)time(NULL))))
         code = sqlite3_step(stmt);
     if (code == SQLITE_ROW) {
         status = read_row(stmt, tenant, &row) ? copy_row(s, &row, out, memory, err)
@@ -154,6 +258,21 @@ int store_get(store *s, uint64_t tenant, const char *id, store_response *out, by
     }
     database_reset(stmt);
     if (!status) *found = code == SQLITE_ROW;
+    return status;
+}
+
+int store_has(store *s, uint64_t tenant, const char *id, bool *found, cerium_error *err)
+{
+    CHECK(s && id && found);
+    sqlite3_stmt *stmt = s->statements[STATEMENT_HAS];
+    int status = CERIUM_OK, code = SQLITE_ERROR;
+    if (!sqlite3_bind_int64(stmt, 1, (int64_t)tenant) && !bind_text(stmt, 2, id) &&
+        !sqlite3_bind_int64(stmt, 3, oldest(s, (int64_t)time(NULL))))
+        code = sqlite3_step(stmt);
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        status = database_error(s, "find a response", err);
+    database_reset(stmt);
+    *found = code == SQLITE_ROW;
     return status;
 }
 
@@ -168,7 +287,7 @@ int store_delete(store *s, uint64_t tenant, const char *id, bool *found, cerium_
     }
     RETURN_IF(database_run(s, STATEMENT_DELETE, "delete a response", err));
     *found = sqlite3_changes(s->db) > 0;
-    return CERIUM_OK;
+    return store_count(s, err);
 }
 
 int store_list(store *s, uint64_t tenant, uint32_t n_max,
@@ -181,7 +300,8 @@ int store_list(store *s, uint64_t tenant, uint32_t n_max,
     store_response row;
     int code = SQLITE_ERROR;
     bool more = true;
-    if (!sqlite3_bind_int64(stmt, 1, (int64_t)tenant) && !sqlite3_bind_int64(stmt, 2, n_max)) {
+    if (!sqlite3_bind_int64(stmt, 1, (int64_t)tenant) && !sqlite3_bind_int64(stmt, 2, n_max) &&
+        !sqlite3_bind_int64(stmt, 3, oldest(s, (int64_t)time(NULL)))) {
         while (more && (code = sqlite3_step(stmt)) == SQLITE_ROW)
             if (!read_row(stmt, tenant, &row) || !(more = seen(arg, &row))) break;
     }
@@ -189,14 +309,4 @@ int store_list(store *s, uint64_t tenant, uint32_t n_max,
     int status = code == SQLITE_DONE || !more ? CERIUM_OK : database_error(s, doing, err);
     database_reset(stmt);
     return status;
-}
-
-int store_expire(store *s, int64_t created_before, uint64_t *n_deleted, cerium_error *err)
-{
-    CHECK(s && n_deleted);
-    if (sqlite3_bind_int64(s->statements[STATEMENT_EXPIRE], 1, created_before))
-        return database_error(s, "delete old responses", err);
-    RETURN_IF(database_run(s, STATEMENT_EXPIRE, "delete old responses", err));
-    *n_deleted = (uint64_t)sqlite3_changes(s->db);
-    return CERIUM_OK;
 }

@@ -13,11 +13,29 @@
 typedef struct store store;
 
 /* path: of the database, created when it is not there; ":memory:" keeps nothing.  *out owned.
- * CERIUM_ERR_IO, CERIUM_ERR_FORMAT (a file of another program or a newer version). */
+ * A link is followed to a database that is there; nothing is made or overwritten through one.
+ * CERIUM_ERR_IO, CERIUM_ERR_FORMAT (a file of another program, also under a name that SQLite needs
+ * beside it, or of a newer version): nothing was written, and no mode changed. */
 CERIUM_CHECKED int store_open(store **out, const char *path, cerium_error *err);
 void store_close(store **s);
 /* As it was opened. */
 const char *store_path(const store *s);
+/* Where the file is, behind all links; NULL when it is in memory. */
+const char *store_file(const store *s);
+
+/* From now on: so many bytes of responses at most (0 = any number), none older than so many days
+ * (0 = of any age).  A response counts as the pages that it takes.  The newest one always stays. */
+void store_bound(store *s, uint64_t bytes_max, uint32_t days);
+
+typedef struct {
+    uint64_t bytes, responses; /* kept, when this connection last looked */
+    uint64_t expired;          /* removed by this connection for a bound */
+} store_size;
+
+/* Look again: other connections add and remove, too. */
+CERIUM_CHECKED int store_count(store *s, cerium_error *err);
+/* Callable from any thread. */
+store_size store_measure(const store *s);
 
 typedef struct {
     const char *id;             /* "resp_..." */
@@ -33,21 +51,27 @@ typedef struct {
     const char *model;          /* that the tokens belong to */
 } store_response;
 
-/* Insert or replace.  Durable against the death of the process when it returns. */
+/* Insert or replace; what is then over the bounds goes, oldest first, in the same transaction (some
+ * dozens at once; store_expire() takes away more).  Durable against the death of the process when
+ * it returns. */
 CERIUM_CHECKED int store_put(store *s, const store_response *response, cerium_error *err);
 
 /* One response, its parts in *memory (owned by the caller, freed with bytes_free()).
  * Returns CERIUM_OK and *found false when there is none for this tenant. */
 CERIUM_CHECKED int store_get(store *s, uint64_t tenant, const char *id, store_response *out,
                              bytes *memory, bool *found, cerium_error *err);
+/* Whether store_get() would find it. */
+CERIUM_CHECKED int store_has(store *s, uint64_t tenant, const char *id, bool *found,
+                             cerium_error *err);
 CERIUM_CHECKED int store_delete(store *s, uint64_t tenant, const char *id, bool *found,
                                 cerium_error *err);
 /* The newest responses of a tenant, newest first: calls seen() for each until it returns false. */
 CERIUM_CHECKED int store_list(store *s, uint64_t tenant, uint32_t n_max,
                               bool (*seen)(void *arg, const store_response *response), void *arg,
                               cerium_error *err);
-/* Delete what was created before. */
-CERIUM_CHECKED int store_expire(store *s, int64_t created_before, uint64_t *n_deleted,
-                                cerium_error *err);
+/* Delete what is over the bounds, oldest first, a batch in a transaction, and count what stays.
+ *   now: seconds since 1970
+ *   *n_deleted: since it was called */
+CERIUM_CHECKED int store_expire(store *s, int64_t now, uint64_t *n_deleted, cerium_error *err);
 
 #endif

@@ -2,6 +2,8 @@
  * the models saw it. */
 #include "tokenizer/chat_forms.h"
 
+#include "base/json.h"
+
 /* ---- Section - Reading ---- */
 
 /* Length of the character at the beginning of text, 0 when it is not UTF-8 (RFC 3629). */
@@ -38,8 +40,7 @@ json_t *chat_json_string(view text)
 json_t *chat_json_parse(view text, int *status)
 {
     json_error_t error;
-    json_t *out = json_loadb(text.ptr ? text.ptr : "", text.len,
-                             JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    json_t *out = json_read(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!out)
         *status = json_error_code(&error) == json_error_out_of_memory ? CERIUM_ERR_MEMORY
                                                                       : CERIUM_ERR_FORMAT;

@@ -1,164 +1,389 @@
-/* merger.c - owns the merge loop; knows only symbols and the map of pairs. */
+/* merger.c - owns the merge loop; knows only symbols and the map of pairs.
+ *
+ * Long pieces.  Every place where a rule applies is in the list of the rule's rank; the lowest
+ * rank is taken from a heap of ranks, and its list is gone through from left to right.  Unlike in
+ * a heap of places, the next place is then beside the last one in memory, which is what a piece of
+ * many megabytes waits for.
+ *
+ * A merge makes one new symbol, and with it at most two new pairs: of its left neighbour and it,
+ * and of it and its right neighbour.  So while a list is gone through
+ *   - what comes to a higher rank comes from left to right: it is put last, and only a list that
+ *     was filled in several goes can be mixed, and is sorted once, before it is opened;
+ *   - a lower rank can only apply to the new symbol.  It goes first, and makes a new symbol that
+ *     holds the one before, until no lower rank is left;
+ *   - what comes back to the open list is the new symbol or its left neighbour.  All others in the
+ *     list lie to the right of both, so its place is the first or the second.
+ *
+ * Windows.  A long piece is merged a window at a time, in the caches.  That the parts are those of
+ * the whole rests on this, for any rules: let X end with the token a, Y begin with b, each merged
+ * alone.  If the symbols of a and b together merge to a, b, then XY merges to what X and Y do.
+ *   Proof: until something joins X and Y, both go as they do alone, and the symbols under a and b
+ *   as they do alone, for nothing else ever joins them.  At every moment the next merge within a,
+ *   within b, or of the pair between them is the one of the lowest rank, then the leftmost, of
+ *   these three, whatever happens elsewhere meanwhile; and of these three the pair between was
+ *   never the next when a and b went together.
+ * Tokens that stand side by side in a window are such a and b.  So of a window all but its end is
+ * kept, and the next window begins with the first token that is not: if that one comes out again,
+ * the seam is right.  If not, the end of the window was felt over an eighth of it: the piece is
+ * merged in one window, which needs no proof. */
 #include "tokenizer/merger.h"
 
-#define RANK_NEVER UINT32_MAX
+#define MERGER_NONE UINT32_MAX
+#define RANK_NEVER  UINT32_MAX
 
-void merger_open(merger *m)
+void merger_open(merger *m, const merge_map *pairs)
 {
-    CHECK(m);
-    m->ids = m->small_ids;
-    m->ranks = m->small_ranks;
-    m->merged = m->small_merged;
-    m->next = m->previous = NULL;
-    m->heap = NULL;
+    CHECK(m && pairs);
+    m->pairs = pairs;
+    m->ids = m->merged = m->small_ids;
     m->cap = MERGER_SCAN_MAX;
-    m->n = 0;
-    m->n_heap_moves = 0;
+    m->n = m->n_merged = 0;
+    m->window = MERGER_WINDOW;
+    m->work = NULL;
+    m->symbols = NULL;
+    m->lists = NULL;
+    m->queue = NULL;
+    m->work_cap = m->n_work = m->n_queue = 0;
+    m->n_moves = m->n_looked = 0;
 }
 
-/* All arrays lie in one block that begins with the heap. */
+/* Three blocks: ids and merged, symbols and work, lists and queue. */
 void merger_close(merger *m)
 {
-    memory_free(m->heap);
-    merger_open(m);
+    if (m->ids != m->small_ids) memory_free(m->ids);
+    memory_free(m->symbols);
+    memory_free(m->lists);
+    merger_open(m, m->pairs);
+}
+
+static int reserve_lists(merger *m)
+{
+    size_t n = (size_t)m->pairs->n_ranks + 1;
+    if (m->lists) return CERIUM_OK;
+    m->lists = memory_zalloc(n, sizeof *m->lists + sizeof *m->queue);
+    if (!m->lists) return CERIUM_ERR_MEMORY;
+    m->queue = (uint32_t *)(m->lists + n);
+    return CERIUM_OK;
+}
+
+static int reserve_window(merger *m, size_t n)
+{
+    size_t size;
+    if (n <= m->work_cap) return CERIUM_OK;
+    if (!size_mul(n, sizeof *m->symbols + sizeof *m->work, &size)) return CERIUM_ERR_MEMORY;
+    merger_symbol *block = memory_alloc(size);
+    if (!block) return CERIUM_ERR_MEMORY;
+    memory_free(m->symbols);
+    m->symbols = block;
+    m->work = (int32_t *)(block + n);
+    m->work_cap = n;
+    return CERIUM_OK;
 }
 
 int merger_reserve(merger *m, size_t n)
 {
     m->n = 0;
     if (n <= m->cap) return CERIUM_OK;
+    RETURN_IF(reserve_lists(m));
     size_t cap = m->cap * 2 > n ? m->cap * 2 : n, size;
-    if (!size_mul(cap, 2 * sizeof *m->heap + 5 * sizeof *m->ids, &size)) return CERIUM_ERR_MEMORY;
-    uint64_t *block = memory_alloc(size);
+    RETURN_IF(reserve_window(m, cap < m->window ? cap : m->window));
+    if (!size_mul(cap, sizeof *m->ids + sizeof *m->merged, &size)) return CERIUM_ERR_MEMORY;
+    int32_t *block = memory_alloc(size);
     if (!block) return CERIUM_ERR_MEMORY;
-    memory_free(m->heap);
-    m->heap = block;
-    m->ids = (int32_t *)(block + 2 * cap);
-    m->merged = m->ids + cap;
-    m->ranks = (uint32_t *)(m->merged + cap);
-    m->next = m->ranks + cap;
-    m->previous = m->next + cap;
+    if (m->ids != m->small_ids) memory_free(m->ids);
+    m->ids = block;
+    m->merged = block + cap;
     m->cap = cap;
     return CERIUM_OK;
 }
 
 /* ---- Section - Short pieces ---- */
 
-static void look_up(merger *m, const merge_map *pairs, size_t at, size_t right)
+static void look_up(merger *m, size_t at)
 {
-    const merge_slot *slot = merge_find(pairs, m->ids[at], m->ids[right]);
-    m->ranks[at] = slot ? slot->rank : RANK_NEVER;
-    m->merged[at] = slot ? slot->id : TOKEN_NONE;
+    const merge_slot *slot = merge_find(m->pairs, m->ids[at], m->ids[at + 1]);
+    m->n_looked++;
+    m->small_ranks[at] = slot ? slot->rank : RANK_NEVER;
+    m->small_merged[at] = slot ? slot->id : TOKEN_NONE;
 }
 
-static void run_scan(merger *m, const merge_map *pairs)
+/* In place; merged is another array once there is one. */
+static void run_scan(merger *m)
 {
     size_t n = m->n;
-    for (size_t i = 0; i + 1 < n; i++) look_up(m, pairs, i, i + 1);
+    uint32_t *ranks = m->small_ranks;
+    for (size_t i = 0; i + 1 < n; i++) look_up(m, i);
     while (n > 1) {
         size_t best = 0;
         for (size_t i = 1; i + 1 < n; i++)
-            if (m->ranks[i] < m->ranks[best]) best = i;
-        if (m->ranks[best] == RANK_NEVER) break;
-        m->ids[best] = m->merged[best];
+            if (ranks[i] < ranks[best]) best = i;
+        if (ranks[best] == RANK_NEVER) break;
+        m->ids[best] = m->small_merged[best];
         n--;
         for (size_t i = best + 1; i < n; i++) {
             m->ids[i] = m->ids[i + 1];
-            m->ranks[i] = m->ranks[i + 1];
-            m->merged[i] = m->merged[i + 1];
+            ranks[i] = ranks[i + 1];
+            m->small_merged[i] = m->small_merged[i + 1];
         }
-        if (best + 1 < n) look_up(m, pairs, best, best + 1);
-        if (best > 0) look_up(m, pairs, best - 1, best);
+        if (best + 1 < n) look_up(m, best);
+        if (best > 0) look_up(m, best - 1);
     }
-    m->n = n;
+    if (m->merged != m->ids) memcpy(m->merged, m->ids, n * sizeof *m->ids);
+    m->n_merged = n;
 }
 
-/* ---- Section - Long pieces ---- */
+/* ---- Section - The queue of ranks ---- */
 
-/* A heap entry is stale when its place is dead or has another rank by now; so nothing is ever
- * removed from the middle.  Every merge takes one entry and adds at most two: 2n are enough. */
-
-static void heap_sink(merger *m, size_t n, size_t at)
+static void queue_add(merger *m, uint32_t rank)
 {
-    uint64_t *heap = m->heap, entry = heap[at];
+    size_t at = m->n_queue++;
+    CHECK(at < (size_t)m->pairs->n_ranks);
+    for (; at > 0 && m->queue[(at - 1) / 4] > rank; at = (at - 1) / 4, m->n_moves++)
+        m->queue[at] = m->queue[(at - 1) / 4];
+    m->queue[at] = rank;
+}
+
+static void queue_drop_first(merger *m)
+{
+    uint32_t *queue = m->queue, rank = queue[--m->n_queue];
+    size_t n = m->n_queue, at = 0;
     for (;;) {
         size_t first = 4 * at + 1;
         if (first >= n) break;
         size_t least = first, end = first + 4 < n ? first + 4 : n;
         for (size_t i = first + 1; i < end; i++)
-            if (heap[i] < heap[least]) least = i;
-        if (heap[least] >= entry) break;
-        heap[at] = heap[least];
+            if (queue[i] < queue[least]) least = i;
+        if (queue[least] >= rank) break;
+        queue[at] = queue[least];
         at = least;
-        m->n_heap_moves++;
+        m->n_moves++;
     }
-    heap[at] = entry;
+    queue[at] = rank;
 }
 
-static void heap_add(merger *m, size_t *n, uint64_t entry)
+/* ---- Section - The list of a rank ---- */
+
+static void list_remove(merger *m, uint32_t at)
 {
-    CHECK(*n < 2 * m->cap);
-    size_t at = (*n)++;
-    while (at > 0 && m->heap[(at - 1) / 4] > entry) {
-        m->heap[at] = m->heap[(at - 1) / 4];
-        at = (at - 1) / 4;
-        m->n_heap_moves++;
+    merger_symbol *s = m->symbols;
+    if (s[at].rule == MERGER_NONE) return;
+    merger_list *list = &m->lists[m->pairs->slots[s[at].rule].rank];
+    uint32_t before = s[at].before, after = s[at].after;
+    if (before == MERGER_NONE) list->first = after;
+    else s[before].after = after;
+    if (after == MERGER_NONE) list->last = before;
+    else s[after].before = before;
+    list->n--;
+    s[at].rule = MERGER_NONE;
+}
+
+/* In an open list behind all that lie left of it: see the top for why that is soon found. */
+static void list_insert(merger *m, merger_list *list, uint32_t at)
+{
+    merger_symbol *s = m->symbols;
+    uint32_t before = MERGER_NONE, after = list->first;
+    for (; after != MERGER_NONE && after < at; m->n_moves++) {
+        before = after;
+        after = s[after].after;
     }
-    m->heap[at] = entry;
+    s[at].before = before;
+    s[at].after = after;
+    if (before == MERGER_NONE) list->first = at;
+    else s[before].after = at;
+    if (after == MERGER_NONE) list->last = at;
+    else s[after].before = at;
 }
 
-static uint64_t heap_take(merger *m, size_t *n)
+static void list_add(merger *m, uint32_t at, uint32_t rank)
 {
-    uint64_t least = m->heap[0];
-    m->heap[0] = m->heap[--*n];
-    if (*n) heap_sink(m, *n, 0);
-    return least;
+    merger_list *list = &m->lists[rank];
+    merger_symbol *s = m->symbols;
+    if (!list->n) {
+        s[at].before = s[at].after = MERGER_NONE;
+        list->first = list->last = at;
+        list->mixed = false;
+    } else if (list->open) {
+        list_insert(m, list, at);
+    } else {
+        if (at < list->last) list->mixed = true;
+        s[at].before = list->last;
+        s[at].after = MERGER_NONE;
+        s[list->last].after = at;
+        list->last = at;
+    }
+    list->n++;
+    if (list->queued) return;
+    list->queued = true;
+    queue_add(m, rank);
 }
 
-static void look_up_long(merger *m, const merge_map *pairs, size_t *n_heap, uint32_t at)
+/* Two lists in order, by `after` alone, as one. */
+static uint32_t join(merger *m, uint32_t a, uint32_t b)
 {
-    uint32_t right = m->next[at];
-    m->ranks[at] = RANK_NEVER;
-    if (right == m->n) return;
-    look_up(m, pairs, at, right);
-    if (m->ranks[at] != RANK_NEVER) heap_add(m, n_heap, (uint64_t)m->ranks[at] << 32 | at);
+    merger_symbol *s = m->symbols;
+    uint32_t first = a < b ? a : b, last = MERGER_NONE;
+    while (a != MERGER_NONE && b != MERGER_NONE) {
+        uint32_t *least = a < b ? &a : &b, at = *least;
+        *least = s[at].after;
+        if (last != MERGER_NONE) s[last].after = at;
+        last = at;
+        m->n_moves++;
+    }
+    s[last].after = a != MERGER_NONE ? a : b;
+    return first;
 }
 
-/* Ranks reach at most TOKENIZER_TOKENS_MAX, so RANK_NEVER is none.  A dead place has RANK_NEVER. */
-static void run_heap(merger *m, const merge_map *pairs)
+/* Merge sort of the runs that are in order already; runs[k] holds 2^k of them. */
+static void list_sort(merger *m, merger_list *list)
 {
-    uint32_t n = (uint32_t)m->n;
-    size_t n_heap = 0;
+    enum { RUNS = 32 };
+    merger_symbol *s = m->symbols;
+    uint32_t runs[RUNS], all = MERGER_NONE;
+    for (int k = 0; k < RUNS; k++) runs[k] = MERGER_NONE;
+    for (uint32_t from = list->first, next; from != MERGER_NONE; from = next) {
+        uint32_t at = from, run = from;
+        while (s[at].after != MERGER_NONE && s[at].after > at) at = s[at].after;
+        next = s[at].after;
+        s[at].after = MERGER_NONE;
+        int k = 0;
+        for (; runs[k] != MERGER_NONE; runs[k++] = MERGER_NONE) run = join(m, runs[k], run);
+        runs[k] = run;
+    }
+    for (int k = 0; k < RUNS; k++) {
+        if (runs[k] == MERGER_NONE) continue;
+        all = all == MERGER_NONE ? runs[k] : join(m, runs[k], all);
+    }
+    list->first = all;
+    uint32_t before = MERGER_NONE;
+    for (uint32_t at = all; at != MERGER_NONE; before = at, at = s[at].after)
+        s[at].before = before;
+    list->last = before;
+    list->mixed = false;
+}
+
+/* ---- Section - Windows ---- */
+
+static void add_rule(merger *m, uint32_t at, const merge_slot *slot)
+{
+    m->symbols[at].rule = slot ? (uint32_t)(slot - m->pairs->slots) : MERGER_NONE;
+    if (slot) list_add(m, at, slot->rank);
+}
+
+/* The pair that begins at this place has changed. */
+static void renew(merger *m, uint32_t at)
+{
+    list_remove(m, at);
+    uint32_t right = m->symbols[at].right;
+    if (right >= m->n_work) return;
+    m->n_looked++;
+    add_rule(m, at, merge_find(m->pairs, m->work[at], m->work[right]));
+}
+
+static void begin_lists(merger *m)
+{
+    const int32_t *ids = m->work;
+    const merge_slot *slot = NULL;
+    uint32_t n = (uint32_t)m->n_work;
     for (uint32_t i = 0; i < n; i++) {
-        m->next[i] = i + 1;
-        m->previous[i] = i - 1;
-        m->ranks[i] = RANK_NEVER;
-        if (i + 1 < n) look_up(m, pairs, i, i + 1);
-        if (m->ranks[i] != RANK_NEVER) m->heap[n_heap++] = (uint64_t)m->ranks[i] << 32 | i;
+        m->symbols[i].left = i - 1;
+        m->symbols[i].right = i + 1;
+        m->symbols[i].rule = MERGER_NONE;
+        if (i + 1 == n) break;
+        bool same = i > 0 && ids[i - 1] == ids[i] && ids[i] == ids[i + 1];
+        if (!same) slot = merge_find(m->pairs, ids[i], ids[i + 1]);
+        m->n_looked += !same;
+        add_rule(m, i, slot);
     }
-    for (size_t i = n_heap / 4 + 1; i-- > 0;)
-        if (i < n_heap) heap_sink(m, n_heap, i);
-    while (n_heap) {
-        uint64_t entry = heap_take(m, &n_heap);
-        uint32_t at = (uint32_t)entry;
-        if (m->ranks[at] != entry >> 32) continue;
-        uint32_t right = m->next[at];
-        m->ids[at] = m->merged[at];
-        m->next[at] = m->next[right];
-        m->ranks[right] = RANK_NEVER;
-        if (m->next[at] < n) m->previous[m->next[at]] = at;
-        look_up_long(m, pairs, &n_heap, at);
-        if (at > 0) look_up_long(m, pairs, &n_heap, m->previous[at]);
-    }
-    size_t n_left = 0;
-    for (uint32_t i = 0; i < n; i = m->next[i]) m->ids[n_left++] = m->ids[i];
-    m->n = n_left;
 }
 
-void merger_run(merger *m, const merge_map *pairs)
+static void merge_at(merger *m, uint32_t at)
 {
-    CHECK(m->n <= m->cap);
-    if (m->n < 2) return;
-    if (m->n <= MERGER_SCAN_MAX) run_scan(m, pairs);
-    else run_heap(m, pairs);
+    merger_symbol *s = m->symbols;
+    uint32_t right = s[at].right, end = s[right].right;
+    m->work[at] = m->pairs->slots[s[at].rule].id;
+    list_remove(m, right);
+    s[at].right = end;
+    if (end < m->n_work) s[end].left = at;
+    if (at > 0) renew(m, s[at].left);
+    renew(m, at);
+}
+
+/* Merge the n symbols from a place of the piece.  What is left begins at place 0 of the window and
+ * goes on at symbols[].right. */
+static int run_window(merger *m, size_t from, size_t n)
+{
+    RETURN_IF(reserve_window(m, n));
+    memcpy(m->work, m->ids + from, n * sizeof *m->work);
+    m->n_work = n;
+    begin_lists(m);
+    while (m->n_queue) {
+        merger_list *list = &m->lists[m->queue[0]];
+        if (!list->n) {
+            list->queued = list->open = false;
+            queue_drop_first(m);
+            continue;
+        }
+        if (list->mixed) list_sort(m, list);
+        list->open = true;
+        merge_at(m, list->first);
+    }
+    return CERIUM_OK;
+}
+
+/* Keep what begins before limit, but never the last one; returns where the first that is not kept
+ * begins. */
+static uint32_t keep_until(merger *m, size_t limit)
+{
+    uint32_t at = 0;
+    for (; at < limit && m->symbols[at].right < m->n_work; at = m->symbols[at].right)
+        m->merged[m->n_merged++] = m->work[at];
+    return at;
+}
+
+/* The n symbols from a place are those of the window that was merged last: so is what they become.
+ * In a run of anything that repeats, that is every window. */
+static bool is_merged(const merger *m, size_t last, size_t from, size_t n)
+{
+    return from > last && n == m->n_work &&
+           memcmp(m->ids + from, m->ids + last, n * sizeof *m->ids) == 0;
+}
+
+/* One window after the other; *whole is false when a seam is not right. */
+static int run_windows(merger *m, size_t width, bool *whole)
+{
+    uint32_t expected = 0; /* symbols under the token that the window must begin with; 0: any */
+    size_t merged_from = 0;
+    *whole = true;
+    m->n_merged = 0;
+    for (size_t from = 0;;) {
+        size_t n = m->n - from < width ? m->n - from : width;
+        if (!is_merged(m, merged_from, from, n)) RETURN_IF(run_window(m, from, n));
+        merged_from = from;
+        *whole = !expected || m->symbols[0].right == expected;
+        if (!*whole) return CERIUM_OK;
+        bool last = from + n == m->n;
+        uint32_t at = keep_until(m, last ? n : n - n / 8);
+        if (last) {
+            m->merged[m->n_merged++] = m->work[at];
+            return CERIUM_OK;
+        }
+        *whole = at > 0;
+        if (!*whole) return CERIUM_OK;
+        expected = m->symbols[at].right - at;
+        from += at;
+    }
+}
+
+int merger_run(merger *m)
+{
+    CHECK(m->n <= m->cap && m->n < MERGER_NONE);
+    if (m->n <= MERGER_SCAN_MAX) {
+        run_scan(m);
+        return CERIUM_OK;
+    }
+    bool whole = false;
+    RETURN_IF(run_windows(m, m->window, &whole));
+    if (!whole) RETURN_IF(run_windows(m, m->n, &whole));
+    CHECK(whole);
+    return CERIUM_OK;
 }

@@ -29,6 +29,7 @@ void merge_map_add(merge_map *map, uint32_t left, uint32_t right, uint32_t rank,
     if (map->slots[i].key == key) return;
     map->slots[i] = (merge_slot){.key = key, .rank = rank, .id = id};
     map->n++;
+    if (rank >= map->n_ranks) map->n_ranks = rank + 1;
 }
 
 /* ---- Section - Byte-level BPE: the file lists the merges ---- */

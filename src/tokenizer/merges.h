@@ -22,6 +22,7 @@ typedef struct {
     merge_slot *slots; /* [mask + 1] */
     size_t mask;
     size_t n, n_max;
+    uint32_t n_ranks; /* one above the highest rank */
 } merge_map;
 
 typedef struct {

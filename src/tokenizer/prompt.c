@@ -29,7 +29,8 @@ static void flush(prompt *p)
     size_t room = p->n < p->cap ? p->cap - p->n : 0, n = 0;
     int32_t *to = room ? p->tokens + p->n : NULL;
     view text = {p->pending.ptr, p->pending.len};
-    int status = p->bare ? tokenizer_encode_bare(p->t, text, to, room, &n, p->err)
+    bool bare = p->bare || (p->n && !tokenizer_adds_space_within(p->t));
+    int status = bare ? tokenizer_encode_bare(p->t, text, to, room, &n, p->err)
                          : tokenizer_encode(p->t, text, false, false, to, room, &n, p->err);
     if (status && status != CERIUM_ERR_CAPACITY) p->status = status;
     p->n += n;

@@ -126,6 +126,22 @@ static void find_ends(special_tokens *s, vocabulary *v)
     }
 }
 
+/* Ends that the file names beside those of a role: what generation_config.json lists. */
+static void find_listed_ends(special_tokens *s, vocabulary *v, const gguf_file *file)
+{
+    const gguf_value *list = gguf_find(file, "cerium.end_token_ids");
+    if (!list || list->type != GGUF_ARRAY ||
+        (list->item_type != GGUF_INT32 && list->item_type != GGUF_UINT32))
+        return;
+    for (uint64_t i = 0; i < list->n_items; i++) {
+        uint32_t id;
+        memcpy(&id, list->data + i * sizeof id, sizeof id);
+        if (id >= v->n_tokens) continue;
+        s->ends[id] = 1;
+        vocabulary_make_control(v, (int32_t)id);
+    }
+}
+
 /* ---- Section - Finding special tokens in text ---- */
 
 static uint32_t trie_step(special_tokens *s, uint32_t node, uint8_t byte)
@@ -201,6 +217,7 @@ int special_open(special_tokens *s, vocabulary *v, const gguf_file *file, cerium
         s->roles[role] = find_role(v, file, (token_role)role);
     s->ends = memory_zalloc(v->n_tokens, 1);
     if (s->ends) find_ends(s, v);
+    if (s->ends) find_listed_ends(s, v, file);
     if (!s->ends || build_tries(s, v)) {
         special_close(s);
         return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for the special tokens",

@@ -9,12 +9,17 @@
 #include "tokenizer/pretokenizer.h"
 #include "tokenizer/special.h"
 
+/* Where a space is put before text: with the normalizer of old always, with Metaspace where it has
+ * none, or where moreover the whole text begins (`tokenizers`: prepend, always, first). */
+typedef enum { SPACE_NEVER, SPACE_PUT, SPACE_MISSING, SPACE_FIRST } space_scheme;
+
 struct tokenizer {
     vocabulary vocab;
     special_tokens special;
     merges rules;
     pretokenizer *pre; /* byte-level only */
-    bool whole_words, adds_bos, adds_eos, adds_space, suffix_first;
+    bool whole_words, adds_bos, suffix_first;
+    space_scheme space;
     bytes texts; /* the chat template, then the name of the pre-tokenizer */
     size_t template_len;
 };
@@ -25,8 +30,14 @@ static int open_flags(tokenizer *t, const gguf_file *file, cerium_error *err)
 {
     pretokenizer_facts facts = {.adds_bos = true};
     if (t->vocab.form == VOCABULARY_SENTENCEPIECE) {
-        t->adds_space = true;
-        gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &t->adds_space);
+        bool adds = true;
+        view scheme = {0};
+        gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &adds);
+        gguf_get_string(file, "cerium.space_prefix", &scheme);
+        t->space = !adds                                ? SPACE_NEVER
+                   : view_equal(scheme, VIEW("first"))  ? SPACE_FIRST
+                   : view_equal(scheme, VIEW("always")) ? SPACE_MISSING
+                                                        : SPACE_PUT;
     } else {
         view pre = VIEW("default");
         gguf_get_string(file, "tokenizer.ggml.pre", &pre);
@@ -35,10 +46,8 @@ static int open_flags(tokenizer *t, const gguf_file *file, cerium_error *err)
     t->whole_words = facts.whole_words;
     t->adds_bos = facts.adds_bos;
     gguf_get_bool(file, "tokenizer.ggml.add_bos_token", &t->adds_bos);
-    gguf_get_bool(file, "tokenizer.ggml.add_eos_token", &t->adds_eos);
     gguf_get_bool(file, "cerium.fim_suffix_first", &t->suffix_first);
     if (t->special.roles[TOKEN_BOS] < 0) t->adds_bos = false;
-    if (t->special.roles[TOKEN_EOS] < 0) t->adds_eos = false;
     return CERIUM_OK;
 }
 
@@ -130,9 +139,21 @@ int32_t tokenizer_find_special(const tokenizer *t, view text, size_t *at, size_t
     return special_find(&t->special, text, true, at, len);
 }
 
+bool tokenizer_drops_bytes(const tokenizer *t)
+{
+    for (int b = 0; b < 256; b++)
+        if (t->vocab.byte_ids[b] < 0) return true;
+    return false;
+}
+
 bool tokenizer_adds_bos(const tokenizer *t) { return t->adds_bos; }
 
-bool tokenizer_adds_space(const tokenizer *t) { return t->adds_space; }
+bool tokenizer_adds_space(const tokenizer *t) { return t->space == SPACE_PUT; }
+
+bool tokenizer_adds_space_within(const tokenizer *t)
+{
+    return t->space == SPACE_PUT || t->space == SPACE_MISSING;
+}
 
 bool tokenizer_suffix_first(const tokenizer *t) { return t->suffix_first; }
 
@@ -186,8 +207,8 @@ static int encode_piece(encoder *e, view piece)
     for (size_t i = 0; i < piece.len; i++)
         e->merge.ids[i] = t->vocab.byte_ids[(uint8_t)piece.ptr[i]];
     e->merge.n = piece.len;
-    merger_run(&e->merge, &t->rules.pairs);
-    for (size_t i = 0; i < e->merge.n; i++) emit(e, e->merge.ids[i]);
+    RETURN_IF(merger_run(&e->merge));
+    for (size_t i = 0; i < e->merge.n_merged; i++) emit(e, e->merge.merged[i]);
     return CERIUM_OK;
 }
 
@@ -247,10 +268,10 @@ static int encode_stretch(encoder *e, view text)
         e->merge.ids[n++] = slot ? slot->id : TOKEN_NONE;
     }
     e->merge.n = n;
-    merger_run(&e->merge, &rules->pairs);
+    RETURN_IF(merger_run(&e->merge));
     size_t at = 0;
-    for (size_t i = 0; i < e->merge.n; i++) {
-        int32_t id = e->merge.ids[i];
+    for (size_t i = 0; i < e->merge.n_merged; i++) {
+        int32_t id = e->merge.merged[i];
         if (is_token(t, id)) {
             emit(e, id);
             at += vocabulary_bytes(&t->vocab, id).len;
@@ -278,33 +299,74 @@ static int encode_sentencepiece(encoder *e, view text)
     return CERIUM_OK;
 }
 
-/* Text without special tokens.  SentencePiece begins it with a space where a text begins. */
-static int encode_text(encoder *e, view text, bool first)
+enum { SPACE_MARK_BYTES = 3 };
+static const char space_mark[] = "\xE2\x96\x81";
+
+/* Where a stretch of text without special tokens stands. */
+typedef enum { TEXT_WITHIN, TEXT_AFTER_TOKEN, TEXT_FIRST } text_place;
+
+/* SentencePiece's own sign for a space is one in any text, as it is there. */
+static bool find_mark(view text, size_t from, size_t *at)
+{
+    for (size_t i = from; i + SPACE_MARK_BYTES <= text.len; i++) {
+        const char *mark = memchr(text.ptr + i, space_mark[0], text.len - i);
+        if (!mark) return false;
+        i = (size_t)(mark - text.ptr);
+        if (!view_starts((view){mark, text.len - i}, view_of(space_mark))) continue;
+        if (at) *at = i;
+        return true;
+    }
+    return false;
+}
+
+static bool wants_space(const tokenizer *t, view text, text_place place)
+{
+    bool has = (text.len && text.ptr[0] == ' ') || view_starts(text, view_of(space_mark));
+    if (place == TEXT_WITHIN) return false;
+    switch (t->space) {
+    case SPACE_NEVER: return false;
+    case SPACE_PUT: return true;
+    case SPACE_MISSING: return !has;
+    case SPACE_FIRST: return !has && place == TEXT_FIRST;
+    }
+    return false;
+}
+
+static int encode_text(encoder *e, view text, text_place place)
 {
     const tokenizer *t = e->t;
     if (t->vocab.form == VOCABULARY_BYTES) return encode_byte_level(e, text);
-    if (!first || !t->adds_space) return encode_sentencepiece(e, text);
+    bool adds = wants_space(t, text, place);
+    if (!adds && !find_mark(text, 0, NULL)) return encode_sentencepiece(e, text);
     char *spaced = memory_alloc(text.len + 1);
+    size_t n = adds, at = 0, next;
     if (!spaced) return CERIUM_ERR_MEMORY;
     spaced[0] = ' ';
-    memcpy(spaced + 1, text.ptr, text.len);
-    int status = encode_sentencepiece(e, (view){spaced, text.len + 1});
+    while (find_mark(text, at, &next)) {
+        memcpy(spaced + n, text.ptr + at, next - at);
+        n += next - at;
+        spaced[n++] = ' ';
+        at = next + SPACE_MARK_BYTES;
+    }
+    memcpy(spaced + n, text.ptr + at, text.len - at);
+    n += text.len - at;
+    int status = encode_sentencepiece(e, (view){spaced, n});
     memory_free(spaced);
     return status;
 }
 
 static int encode_all(encoder *e, view text, bool special)
 {
-    bool first = true;
+    text_place place = TEXT_FIRST;
     while (text.len) {
         size_t at = 0, len = 0;
         int32_t id = special_find(&e->t->special, text, special, &at, &len);
         size_t plain = id >= 0 ? at : text.len;
-        if (plain) RETURN_IF(encode_text(e, (view){text.ptr, plain}, first));
+        if (plain) RETURN_IF(encode_text(e, (view){text.ptr, plain}, place));
         if (id < 0) break;
         emit(e, id);
         text = (view){text.ptr + at + len, text.len - at - len};
-        first = true;
+        place = TEXT_AFTER_TOKEN;
     }
     return CERIUM_OK;
 }
@@ -316,7 +378,7 @@ static int encoder_open(encoder *e, const tokenizer *t, view text, int32_t *toke
         return error_set(err, CERIUM_ERR_ARGUMENT, "text of %zu bytes: at most %u can be encoded",
                          text.len, TOKENIZER_TEXT_BYTES_MAX);
     *e = (encoder){.t = t, .tokens = tokens, .cap = cap};
-    merger_open(&e->merge);
+    merger_open(&e->merge, &t->rules.pairs);
     if (!t->pre || !pretokenizer_run_open(&e->run, t->pre)) return CERIUM_OK;
     return error_set(err, CERIUM_ERR_MEMORY, "no memory to encode a text of %zu bytes", text.len);
 }
@@ -351,7 +413,6 @@ int tokenizer_encode(const tokenizer *t, view text, bool special, bool begin, in
     RETURN_IF(encoder_open(&e, t, text, tokens, cap, err));
     if (begin && t->adds_bos) emit(&e, t->special.roles[TOKEN_BOS]);
     int status = encode_all(&e, text, special);
-    if (begin && t->adds_eos) emit(&e, t->special.roles[TOKEN_EOS]);
     return encoder_finish(&e, status, text, n, err);
 }
 
@@ -361,7 +422,7 @@ int tokenizer_encode_bare(const tokenizer *t, view text, int32_t *tokens, size_t
     CHECK(t && n && (tokens || !cap) && (text.ptr || !text.len));
     encoder e;
     RETURN_IF(encoder_open(&e, t, text, tokens, cap, err));
-    return encoder_finish(&e, encode_text(&e, text, false), text, n, err);
+    return encoder_finish(&e, encode_text(&e, text, TEXT_WITHIN), text, n, err);
 }
 
 /* ---- Section - Encoding often ---- */
@@ -403,5 +464,5 @@ int tokenizer_scratch_encode(tokenizer_scratch *x, view text, int32_t *tokens, s
     x->e.tokens = tokens;
     x->e.cap = cap;
     x->e.n = 0;
-    return encoder_result(&x->e, encode_text(&x->e, text, false), text, n, err);
+    return encoder_result(&x->e, encode_text(&x->e, text, TEXT_WITHIN), text, n, err);
 }

@@ -49,7 +49,7 @@ uint32_t tokenizer_n_tokens(const tokenizer *t);
  *   n:       tokens written; tokens needed with CERIUM_ERR_CAPACITY
  * A byte for which the vocabulary has neither a token nor an unknown token is dropped.
  * CERIUM_ERR_ARGUMENT: longer than TOKENIZER_TEXT_BYTES_MAX; CERIUM_ERR_MEMORY.
- * Cost: linear in the text (n log n within one word of more than a few dozen letters). */
+ * Cost: linear in the text; see merger_run() for words of more than 8,192 letters. */
 CERIUM_CHECKED int tokenizer_encode(const tokenizer *t, view text, bool special, bool begin,
                                     int32_t *tokens, size_t cap, size_t *n, cerium_error *err);
 
@@ -82,9 +82,12 @@ int32_t tokenizer_find(const tokenizer *t, view name);
  * where it begins, *len the length of its name.  TOKEN_NONE when there is none. */
 int32_t tokenizer_find_special(const tokenizer *t, view text, size_t *at, size_t *len);
 
+bool tokenizer_drops_bytes(const tokenizer *t); /* there are bytes that no token stands for */
 bool tokenizer_adds_bos(const tokenizer *t);   /* encode() with begin puts TOKEN_BOS first */
 bool tokenizer_adds_space(const tokenizer *t); /* text at the start and after a control token
-                                                  gets a space before it (SentencePiece) */
+                                                  gets a space before it, also where it has one */
+bool tokenizer_adds_space_within(const tokenizer *t); /* or where it has none: not at the start of
+                                                         the whole text alone */
 bool tokenizer_suffix_first(const tokenizer *t); /* cerium.fim_suffix_first: the file says that what
                                                     stands after a hole comes first */
 view tokenizer_pre(const tokenizer *t);        /* tokenizer.ggml.pre, or empty; owned by t */

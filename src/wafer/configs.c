@@ -1,8 +1,8 @@
 /* configs.c - what Hugging Face configs and machines/models.ini say of a model, as facts. */
 #include <ini.h>
-#include <jansson.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "base/limits.h"
 #include "wafer/shapes.h"
 
@@ -119,7 +119,7 @@ int shape_parse_config(shape_facts *out, view json, const char *file, cerium_err
     if (json.len > WAFER_CONFIG_BYTES_MAX)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: longer than %u bytes", file,
                          WAFER_CONFIG_BYTES_MAX);
-    json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, 0, &why);
+    json_t *root = json_read(json, JSON_READ_PYTHON, &why);
     if (!root) return error_set(err, CERIUM_ERR_FORMAT, "%s:%d: %s", file, why.line, why.text);
     int status = json_is_object(root)
                      ? take_json(&facts, root, file, err)

@@ -118,20 +118,32 @@ static watch_order halt(watch *w, const guard_finding *f)
     return WATCH_AGAIN;
 }
 
-/* A line that was not judged as it should be is held like a weak one. */
-static watch_order halt_late(watch *w, uint64_t line_begin)
+/* A line that was not judged as it should be is held like a weak one; where the policy lets it pass
+ * it is told. */
+static watch_order weigh_unjudged(watch *w, const guard_result *r, uint64_t line_begin)
 {
     guard_finding f = {.rule = "late",
                        .weakness = "late",
                        .message = "The line was too much for the watchdog",
                        .idiom = "a shorter and simpler line",
-                       .severity = GUARD_BLOCK,
+                       .severity = w->policy.opens_late ? GUARD_WARN : GUARD_BLOCK,
+                       .language = r->language,
                        .begin = line_begin,
                        .end = w->fed,
                        .line_begin = line_begin,
+                       .line = r->unjudged_line,
                        .goes_on = true,
                        .kind = WATCH_KINDS_MAX - 1};
-    return halt(w, &f);
+    if (r->blind) {
+        f.rule = "blind";
+        f.message = "The line was not judged: this build has no grammar for its language";
+        f.idiom = "build cerium again where `make grammars` can fetch it";
+    }
+    watch_action action = watch_policy_action(&w->policy, &f);
+    if (action == WATCH_BLOCK) return halt(w, &f);
+    watch_finding told = describe(w, &f);
+    if (action == WATCH_WARN) watch_add(w, &told, WATCH_WARNED);
+    return WATCH_GO;
 }
 
 /* ---- bytes ---- */
@@ -149,7 +161,10 @@ static watch_order judge(watch *w, const guard_result *r, uint64_t before)
     const guard_finding *f = first_blocked(w, r);
     w->stats.n_lines += r->safe > before;
     if (f) return halt(w, f);
-    if (r->late && !w->policy.opens_late) return halt_late(w, before);
+    if (r->late || r->blind) {
+        watch_order order = weigh_unjudged(w, r, before);
+        if (order != WATCH_GO) return order;
+    }
     w->safe = r->safe;
     uint32_t held = (uint32_t)(w->fed - w->safe);
     if (held > w->stats.held_max) w->stats.held_max = held;

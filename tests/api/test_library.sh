@@ -17,8 +17,8 @@ sed -i '/^__[a-z]*san_/d; /^__odr_asan/d' "$work/shared" "$work/static"
 check "the header declares functions" grep -qx cerium_engine_open "$work/declared"
 check "the shared library exports the header's functions" diff "$work/declared" "$work/shared"
 check "the static library exports the header's functions" diff "$work/declared" "$work/static"
-soname() { readelf -d "$shared" | grep -q "SONAME.*\[libcerium.so.${version%%.*}\]"; }
-check "the shared library has its name" soname
+soname() { readelf -d "$shared" | grep -q "SONAME.*\[libcerium.so.${version%.*}\]"; }
+check "the shared library has its name, with the minor version" soname
 
 root=$work/root
 check "make install" make --no-print-directory CC="$CC" BUILD="$BUILD" DESTDIR="$root" \
@@ -40,7 +40,11 @@ check "a program links with the shared library" $CC $TEST_CFLAGS examples/comple
 check "a program links with the static library" $CC $TEST_CFLAGS examples/complete.c \
     $(pkg-config --cflags cerium) "$root/usr/lib/libcerium.a" \
     $(pkg-config --libs-only-l --static cerium | sed 's/-lcerium//') -o "$work/static_program"
+check "an older caller compiles" $CC $TEST_CFLAGS tests/api/old_caller.c \
+    $(pkg-config --cflags --libs cerium) -o "$work/old_caller"
 export LD_LIBRARY_PATH="$root/usr/lib"
+check "its structs are left as large as it knows them" "$work/old_caller" \
+    "$(ls tests/golden/fixtures/*.gguf | head -n 1)"
 check_fails "the shared library loads" "usage: complete" "$work/shared_program"
 check_fails "the static one needs no library" "usage: complete" \
     env -u LD_LIBRARY_PATH "$work/static_program"

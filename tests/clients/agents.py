@@ -5,6 +5,7 @@ import json
 import os
 import tempfile
 
+import clients_page
 import harness
 from harness import MODEL_ID, NODE_BIN, Report, Server, call, line
 
@@ -31,16 +32,13 @@ def home_env(home):
 # ---- opencode ----
 
 def opencode_config(server, package):
-    return {
-        "$schema": "https://opencode.ai/config.json", "autoupdate": False, "share": "disabled",
-        "permission": {"bash": "allow", "edit": "allow"}, "model": "cerium/" + MODEL_ID,
-        "small_model": "cerium/" + MODEL_ID,
-        "provider": {"cerium": {
-            "npm": package, "name": "cerium",
-            "options": {"baseURL": server.url + "/v1", "apiKey": KEY},
-            "models": {MODEL_ID: {"name": MODEL_ID, "limit": {"context": 32768, "output": 4096}}},
-        }},
-    }
+    """The block of docs/clients.md, and what a test wants besides."""
+    text = clients_page.sections()["opencode"][0][1].replace("http://127.0.0.1:8383", server.url)
+    config = json.loads(text)
+    provider = config["provider"]["cerium"]
+    provider["npm"], provider["options"]["apiKey"] = package, KEY
+    return {**config, "autoupdate": False, "share": "disabled",
+            "permission": {"bash": "allow", "edit": "allow"}}
 
 
 def opencode(server, home, prompt):
@@ -50,7 +48,7 @@ def opencode(server, home, prompt):
            "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"}
     status, out, err = harness.run([os.path.join(NODE_BIN, "opencode"), "run", "--format", "json",
-                                    "--model", "cerium/" + MODEL_ID, prompt],
+                                    "--model", "cerium/cerium", prompt],
                                    cwd=work, env=env, seconds=90)
     events = [json.loads(text) for text in out.splitlines() if text.startswith("{")]
     assert status == 0, "status %d: %s" % (status, (out + err)[-600:])
@@ -81,22 +79,11 @@ def check_opencode(report, package, route):
 
 # ---- Continue ----
 
-CONTINUE_CONFIG = """
-name: cerium
-version: 0.0.1
-schema: v1
-models:
-  - name: cerium
-    provider: openai
-    model: %(model)s
-    apiBase: %(url)s/v1
-    apiKey: %(key)s
-    roles: [chat, edit, apply]
-    capabilities: [tool_use]
-    defaultCompletionOptions:
-      contextLength: 32768
-      maxTokens: 2048
-"""
+def continue_config(server):
+    """The block of docs/clients.md."""
+    text = clients_page.sections()["Continue"][0][1]
+    text = text.replace("http://127.0.0.1:8383", server.url)
+    return text.replace("apiKey: none", "apiKey: " + KEY)
 
 
 def check_continue(report):
@@ -106,8 +93,7 @@ def check_continue(report):
         line("The tool said 42.", role="tool", last="tool-ran-42"),
     ]
     with Server(replay=script, context=32768, key=KEY) as server:
-        home = folder_of(server, "continue", {"config.yaml": CONTINUE_CONFIG % {
-            "model": MODEL_ID, "url": server.url, "key": KEY}})
+        home = folder_of(server, "continue", {"config.yaml": continue_config(server)})
         env = {**home_env(home), "CONTINUE_CLI_ENABLE_TELEMETRY": "0",
                "CONTINUE_METRICS_ENABLED": "0", "CONTINUE_GLOBAL_DIR": home + "/.continue"}
 

@@ -31,6 +31,8 @@ os.environ["PATH"] = NODE_BIN + os.pathsep + os.environ["PATH"]
 # Sanitizers make everything slower, and nothing else.
 SANITIZED = os.environ.get("BUILD") in ("asan", "tsan")
 PATIENCE = float(os.environ.get("CLIENT_PATIENCE", "1"))
+# Ends what would never end.  No test is a measure of speed: the machine may be busy otherwise.
+HANG_S = 300 * PATIENCE
 
 
 def call(name, **arguments):
@@ -65,15 +67,15 @@ def free_port():
         return s.getsockname()[1]
 
 
-def wait_for(what, seconds=10):
-    """Until what() is true, or an error."""
-    end = time.monotonic() + seconds * PATIENCE
+def wait_for(what, seconds=0):
+    """Until what() is true, or an error after HANG_S, or seconds where they are more."""
+    end = time.monotonic() + max(seconds * PATIENCE, HANG_S)
     while time.monotonic() < end:
         value = what()
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError("waited %.0f seconds for nothing" % (seconds * PATIENCE))
+    raise AssertionError("waited %.0f seconds for nothing" % HANG_S)
 
 
 class Server:
@@ -136,7 +138,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
-            return self.process.wait(seconds * PATIENCE)
+            return self.process.wait(max(seconds * PATIENCE, HANG_S))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -158,7 +160,8 @@ class Server:
 
     def request(self, method, path, body=None, headers=None, timeout=30):
         """(status, headers, body bytes) over a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout * PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port,
+                                                timeout=max(timeout * PATIENCE, HANG_S))
         headers = dict(headers or {})
         if self.key:
             headers.setdefault("Authorization", "Bearer " + self.key)
@@ -250,11 +253,12 @@ def run(command, cwd=None, env=None, seconds=60, stdin=None):
             input=stdin,
             stdin=None if stdin is not None else subprocess.DEVNULL,
             capture_output=True,
-            timeout=seconds * PATIENCE,
+            timeout=max(seconds * PATIENCE, HANG_S),
             text=True,
             errors="replace",
         )
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"")[-500:] + (late.stderr or b"")[-500:]
-        raise AssertionError("still running after %d seconds: %r" % (seconds * PATIENCE, said))
+        raise AssertionError("still running after %d seconds: %r" % (
+            max(seconds * PATIENCE, HANG_S), said))
     return done.returncode, done.stdout, done.stderr

@@ -46,10 +46,11 @@ if command -v npm >/dev/null; then
     npm_install opencode opencode-ai@1.18.33
     npm_install continue @continuedev/cli@1.5.47
     npm_install cline cline@3.0.65
+    npm_install qwen-code @qwen-code/qwen-code@0.15.10
     npm_install playwright playwright-core@1.65.1
     [ -e "$folder/missing/node" ] && missing openai-node "there is no Node 22"
 else
-    for name in node openai-node codex opencode continue cline playwright; do
+    for name in node openai-node codex opencode continue cline qwen-code playwright; do
         missing "$name" "there is no npm"
     done
 fi
@@ -65,5 +66,15 @@ elif try openai-python python3 -m venv "$folder/python"; then
     echo "  installing openai for Python" >&2
     try openai-python "$python" -m pip install -q --disable-pip-version-check --retries 0 \
         openai==3.54.0 websockets==15.0.1 prometheus_client==0.26.0
+fi
+# They want another version of the SDK: a place of their own.
+others=$folder/python-others/bin/python3
+if "$others" -c 'import sys; from importlib.metadata import version as v
+sys.exit((v("llm"), v("litellm")) != ("0.36", "1.110.2"))' 2>/dev/null; then
+    :
+elif try llm python3 -m venv "$folder/python-others"; then
+    echo "  installing llm and LiteLLM" >&2
+    try llm "$others" -m pip install -q --disable-pip-version-check --retries 0 \
+        llm==0.36 litellm==1.110.2
 fi
 exit 0

@@ -225,7 +225,7 @@ async function testAsking(p) {
   const text = await p.at("answer").last().innerText();
   check("a stopped answer says so", /stopped/.test(text), text);
   const first = JSON.stringify(p.creates("response.create")[0].input);
-  check("the code was sent along", first.includes("count_words"));
+  check("the code was sent along", first.includes("os.ReadFile"));
   check("the speed is shown", await until(async () => /\d/.test(await p.text("rate"))));
 
   const redirected = await caught(p, "Tell me more of it, in many words.", "redirect");
@@ -517,6 +517,34 @@ async function testLeaving() {
 }
 
 /** A person watches an injection being taken back: no byte of it is ever in the page. */
+/** Nothing was touched yet: something is proposed, or words say why nothing is. */
+async function testFirstView() {
+  for (const [name, options] of [
+    ["a desk", { colorScheme: "dark" }],
+    ["a phone", { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }],
+  ]) {
+    const p = await open(options);
+    const told = await until(() => p.text("proposal"));
+    check(`the first view of ${name} proposes, or says why not`, told);
+    const words = await settled(p);
+    check(`the bundled model proposes something on ${name}`, words);
+    await shot(p.page, `first-${name.split(" ")[1]}`);
+    await p.context.close();
+  }
+  const p = await open({}, (context) =>
+    context.route("**/health", (route) =>
+      route.fulfill({ json: { status: "ok", guard: { on: true, unjudged: ["go"] } } }),
+    ),
+  );
+  check("a watchdog that lacks a grammar is seen", await until(() => p.at("guard").isVisible()));
+  check(
+    "with the language",
+    ((await p.at("guard").getAttribute("title")) ?? "").includes("grammar for go"),
+  );
+  check("that the model does not chat is said", await until(() => p.at("no-chat").isVisible()));
+  await p.context.close();
+}
+
 async function testWatchdog() {
   const p = await open({ reducedMotion: "reduce" });
   await p.connected();
@@ -569,7 +597,8 @@ try {
   await testFaults();
   await testLeaving();
   await testStopping();
-  await testWatchdog();
+  await testFirstView();
+await testWatchdog();
 } catch (error) {
   check("the test itself", false, error.stack);
 }

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 
-from harness import PATIENCE, SANITIZED, Report, Server, line, wait_for
+from harness import HANG_S, PATIENCE, SANITIZED, Report, Server, line, wait_for
 from rawsocket import BINARY, CLOSE, PING, PONG, Closed, RawSocket, frame, text_of
 
 LONG = " ".join("word%d" % i for i in range(3000))
@@ -133,7 +133,7 @@ def check_http(report, server):
                 s.sendall(post(b'{"input": "hello"}')[:cut])
         alive(server)
     with report.check("http: a request a byte at a time", server):
-        with socket.create_connection(("127.0.0.1", server.port), 20 * PATIENCE) as s:
+        with socket.create_connection(("127.0.0.1", server.port), HANG_S) as s:
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for byte in post(b'{"input": "hello", "max_output_tokens": 3}'):
                 s.sendall(bytes([byte]))
@@ -206,13 +206,11 @@ def check_frames(report, server):
                 assert error["error"]["message"] and error["error"]["code"], error
                 events = s.ask("hello", max_output_tokens=3)
                 assert events[-1]["type"] != "error", events[-1]
-    with report.check("websocket: a frame without a mask is taken or refused, as a whole", server):
-        # RFC 6455 wants a close; libwebsockets is more generous.
+    with report.check("websocket: a frame without a mask is refused", server):
         with RawSocket(server.port) as s:
             s.send(frame(json.dumps({"type": "response.create", "input": "x",
                                      "max_output_tokens": 2}), mask=False))
-            with contextlib.suppress(Closed):
-                assert s.read_answer()[-1]["type"] != "error"
+            assert s.close_code() == PROTOCOL_ERROR
         alive(server)
     with report.check("websocket: pings are answered, within a message too", server):
         with RawSocket(server.port) as s:
@@ -280,10 +278,11 @@ def check_upgrades(report, server):
 def check_parking(report, server):
     with report.check("an answer waits for its reader, and then goes on", server):
         with RawSocket(server.port, timeout=60 * PATIENCE) as s:
-            # More than the kernel holds between the two.
+            # More than the kernel holds between the two, of which this end's half is small.
+            s.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             s.send_json({"type": "response.create", "input": "talk for long"})
             s.send_json({"type": "response.create", "input": "talk for long"})
-            wait_for(lambda: server.metric("cerium_parked_readers_total") >= 1, 60)
+            wait_for(lambda: server.metric("cerium_parked_readers_total") >= 1)
             for _ in range(2):
                 assert text_of(s.read_answer()) == LONG
 
@@ -295,12 +294,12 @@ def check_load(report, server):
             while s.read_json()["type"] != "response.output_text.delta":
                 pass
             assert server.running() == 1
-        wait_for(lambda: server.running() == 0, 2)
+        wait_for(lambda: server.running() == 0)
         s = socket.create_connection(("127.0.0.1", server.port), 5)
         s.sendall(post(b'{"input": "talk for long", "stream": true}'))
         assert s.recv(1000).startswith(b"HTTP/1.1 200")
         s.close()
-        wait_for(lambda: server.running() == 0, 2)
+        wait_for(lambda: server.running() == 0)
     with report.check("a reader that does not read holds up nobody", server):
         before = server.memory_kb()
         slow = []
@@ -311,13 +310,11 @@ def check_load(report, server):
                 s.send_json({"type": "response.create", "input": "talk for long"})
             slow.append(s)
         for _ in range(5):
-            began = time.monotonic()
             alive(server)
-            assert time.monotonic() - began < 5 * PATIENCE, "others wait"
         assert server.memory_kb() < before + 64000, (before, server.memory_kb())
         for s in slow:
             s.close()
-        wait_for(lambda: server.running() == 0, 10)
+        wait_for(lambda: server.running() == 0)
     if SANITIZED:
         report.skip("an answer that waits for its reader", "it takes minutes with a sanitizer")
     else:
@@ -335,7 +332,7 @@ def check_load(report, server):
                 pass
             alive(server)
             assert server.memory_kb() < before + 64000, (before, server.memory_kb())
-        wait_for(lambda: server.running() == 0, 10)
+        wait_for(lambda: server.running() == 0)
     with report.check("600 connections that say nothing", server):
         many = []
         try:
@@ -373,12 +370,12 @@ def check_time(report):
     with Server(args=limits) as server:
         for name, data in cases:
             with report.check("time: %s: the server hangs up" % name, server):
-                with socket.create_connection(("127.0.0.1", server.port), 15 * PATIENCE) as s:
+                with socket.create_connection(("127.0.0.1", server.port), HANG_S) as s:
                     s.sendall(data)
                     while s.recv(4096):
                         pass
         with report.check("time: a header a second", server):
-            with socket.create_connection(("127.0.0.1", server.port), 15 * PATIENCE) as s:
+            with socket.create_connection(("127.0.0.1", server.port), HANG_S) as s:
                 s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
                 for i in range(int(15 * PATIENCE)):
                     time.sleep(0.5)
@@ -406,15 +403,13 @@ def check_end(report):
                 server.process.terminate()
                 events = s.read_answer()
                 assert events[-1]["type"] == "response.completed", events[-1]
-            assert server.process.wait(20 * PATIENCE) == 0
+            assert server.process.wait(HANG_S) == 0
     with report.check("SIGTERM with idle connections ends at once"):
-        with Server() as server:
+        with Server(args=["--drain", "%d" % (10 * HANG_S)]) as server:  # never waited for
             with RawSocket(server.port) as s, socket.create_connection(("127.0.0.1", server.port)):
-                began = time.monotonic()
                 server.process.terminate()
                 assert s.close_code() in (1001, None)
-                assert server.process.wait(10 * PATIENCE) == 0
-                assert time.monotonic() - began < 5 * PATIENCE
+                assert server.process.wait(HANG_S) == 0
     kills = int(os.environ.get("KILLS", "5"))
     with report.check("kill -9 under load, %d times, loses no acknowledged response" % kills):
         with Server(replay=[line("kept", repeat=True)]) as server:

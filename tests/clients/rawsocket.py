@@ -39,7 +39,7 @@ def frame(payload, opcode=TEXT, fin=True, mask=True, reserved=0, announced=None,
 
 
 class RawSocket:
-    def __init__(self, port, path="/v1/responses", headers=(), key=None, timeout=10, upgrade=True):
+    def __init__(self, port, path="/v1/responses", headers=(), key=None, timeout=300, upgrade=True):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.data = b""

@@ -112,13 +112,13 @@ def check_responses(report, server, client):
         assert 0 < len(events[-1].response.output_text) < len(LONG)
         stored = client.responses.retrieve(created.response.id)
         assert stored.status == events[-1].response.status, stored.status
-        wait_for(lambda: server.running() == 0, 2)
+        wait_for(lambda: server.running() == 0)
     with report.check("responses: a dropped stream stops too", server):
         stream = create(input="talk for long", stream=True)
         while next(iter(stream)).type != "response.output_text.delta":
             pass
         stream.close()
-        wait_for(lambda: server.running() == 0, 2)
+        wait_for(lambda: server.running() == 0)
     with report.check("responses: a cap is told as incomplete", server):
         r = create(input="talk for long", max_output_tokens=16)
         assert r.status == "incomplete", r.status

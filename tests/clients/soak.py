@@ -4,9 +4,11 @@
 
 Clients come and go: turns and follow-ups over WebSockets, streams and whole answers over HTTP,
 infill with newer requests on top of older ones, warm-ups, interrupts by cancel and by hanging up,
-stored responses read and deleted, broken frames, slow readers.  After a first tenth of the time the
-memory is noted, without the pages of the KV cache, which fills up to its maximum; at the end it may
-be 5 % and 8 MB more, and what the server keeps of the newest 4,096 answers (their token logs)."""
+stored responses read, deleted and left for the bound of the store to remove, broken frames, slow
+readers.  After a first tenth of the time the memory is noted, without the pages of the KV cache,
+which fills up to its maximum; at the end it may be 5 % and 8 MB more, and what the server keeps of
+the newest 1,024 answers (their token logs).  The store stays under its bound, and so does its
+file."""
 
 import json
 import os
@@ -20,7 +22,8 @@ from harness import Server, line, wait_for
 from rawsocket import Closed, RawSocket, frame, text_of
 
 LONG = " ".join("word%d" % i for i in range(2000))
-TURN_KB, TURNS = 12, 4096  # of token logs; SERVER_HISTORY_TURNS_MAX
+TURN_KB, TURNS = 12, 1024  # of token logs; SERVER_HISTORY_TURNS_MAX
+STORE_BYTES, STORE_SLACK = 256 << 10, 512 << 10  # the slack: keys, usage, pages half full
 ENDS = ("response.completed", "response.incomplete")
 
 
@@ -103,7 +106,8 @@ class Client(threading.Thread):
         answer = self.server.json("POST", "/v1/responses", {"input": self.text()})
         path = "/v1/responses/" + answer["id"]
         assert self.server.json("GET", path)["id"] == answer["id"]
-        assert self.server.json("DELETE", path)["deleted"]
+        if self.random.random() < 0.2:
+            assert self.server.json("DELETE", path)["deleted"]
 
     def broken(self):
         data = self.random.choice([
@@ -135,7 +139,7 @@ def main():
     script = [line(LONG, repeat=True, last="talk for long"),
               line("Hello, world.", repeat=True, last="say hello", api="responses"),
               line("Hello, world.", repeat=True, last="say hello", api="chat")]
-    with Server(replay=script, context=8192) as server:
+    with Server(replay=script, context=8192, args=["--store-max", str(STORE_BYTES)]) as server:
         begin = time.monotonic()
         clients = [Client(server, i, begin + seconds, counts, errors) for i in range(8)]
         for client in clients:
@@ -151,7 +155,7 @@ def main():
             print("%6.0f s  %7d done  %d errors  %d kB beside the KV cache" % (
                 passed, sum(counts.values()), len(errors), server.memory_kb()), flush=True)
         if server.process.poll() is None:
-            wait_for(lambda: server.running() == 0, 20)
+            wait_for(lambda: server.running() == 0)
             late, files = server.memory_kb(), len(os.listdir("/proc/%d/fd" % server.process.pid))
             logs = min(TURNS, sum(counts.values()) - early_done) * TURN_KB
             if late > early * 1.05 + 8192 + logs:
@@ -159,8 +163,16 @@ def main():
             if server.metric("cerium_failed_total"):
                 errors.append("%d answers failed" % server.metric("cerium_failed_total"))
             print("memory: %d kB, then %d kB; %d files open" % (early, late, files))
+            stored, expired = (server.metric("cerium_store_bytes"),
+                               server.metric("cerium_store_expired_total"))
+            if stored > STORE_BYTES:
+                errors.append("%d bytes are stored" % stored)
+            print("store: %d bytes, %d responses removed" % (stored, expired))
             if server.stop():
                 errors.append("it did not end in order: " + server.log())
+            size = os.path.getsize(os.path.join(server.folder, "store.db"))
+            if size > STORE_BYTES + STORE_SLACK:
+                errors.append("the store's file has %d bytes" % size)
     print(json.dumps(counts))
     for error in errors[:20]:
         print("  FAIL " + error)

@@ -53,5 +53,6 @@ fi
 suite sdk_node python3 "$here/node.py" sdk_node.mjs openai-node
 suite page python3 "$here/node.py" page.mjs playwright
 suite agents python3 "$here/agents.py"
+suite clients_page python3 "$here/clients_page.py"
 echo "clients: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

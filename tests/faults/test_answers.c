@@ -32,8 +32,9 @@ static const struct {
                     "\"top_logprobs\":1,\"tools\":[{\"type\":\"function\","
                     "\"function\":{\"name\":\"f\"}}]}"},
     {PROTOCOL_COMPLETIONS, "{\"prompt\":[\"a\",[1,2]],\"echo\":true,\"logprobs\":1}"},
-    {PROTOCOL_INFILL, "{\"prompt\":\"p\",\"input_prefix\":\"q\",\"id_slot\":1,\"input_extra\":"
-                      "[{\"text\":\"t\"}],\"response_fields\":[\"content\"]}"},
+    {PROTOCOL_INFILL,
+     "{\"prompt\":\"p\",\"input_prefix\":\"q\",\"input_suffix\":\"\",\"id_slot\":1,\"input_extra\":"
+     "[{\"text\":\"t\"}],\"response_fields\":[\"content\"]}"},
     {PROTOCOL_COMPACT, "{\"model\":\"m\",\"input\":\"x\"}"},
 };
 

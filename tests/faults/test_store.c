@@ -28,6 +28,7 @@ static int passed, failed;
 
 static char folder[32], path[64];
 static cerium_error err;
+static uint64_t bytes_max; /* of the writers' stores */
 
 /* Row number n in full: sizes from a few bytes to some pages, all bytes from n. */
 enum { BODY_BYTES_MAX = 60000, TOKENS_MAX = 4000 };
@@ -49,6 +50,7 @@ static _Noreturn void write_rows(int acknowledged, uint32_t n)
 {
     store *s = NULL;
     if (store_open(&s, path, &err)) _exit(3);
+    store_bound(s, bytes_max, 0);
     for (;; n++) {
         store_response row = row_of(n);
         if (store_put(s, &row, &err)) _exit(4);
@@ -120,6 +122,28 @@ static void test_kills(long kills)
            n_empty);
 }
 
+/* Under a bound: what is there is within it, and the newest that was acknowledged is there. */
+static void test_bounded_kills(long kills)
+{
+    uint32_t n = 0;
+    int before = failed;
+    store *s = NULL;
+    bytes_max = 1 << 20;
+    unlink(path);
+    for (long i = 0; i < kills && failed < 10; i++) {
+        n += kill_one(n, 5000 + random_below(40000));
+        CHECK_THAT(store_open(&s, path, &err) == CERIUM_OK, i);
+        if (!s) return;
+        CHECK_THAT(!n || is_stored(s, n - 1), n);
+        CHECK_THAT(store_measure(s).bytes <= bytes_max, store_measure(s).bytes);
+        store_close(&s);
+    }
+    CHECK_THAT(n > (uint32_t)kills, n);
+    bytes_max = 0;
+    passed += failed == before;
+    printf("faults: %u rows acknowledged under a bound, %ld kills\n", n, kills);
+}
+
 /* SQLite's memory through ours, so that memory_fail_at() reaches it.  The size stands before. */
 static void *sqlite_alloc(int size)
 {
@@ -170,7 +194,9 @@ static int use_store(void)
     uint64_t n_expired = 0;
     int n_seen = 0;
     bytes memory = {0};
+    const int64_t now = 2 * 86400;
     store_response row = row_of(3), old = {.id = "old", .tenant = 1}, got;
+    row.created_at = now;
     unlink(path);
     int status = store_open(&s, path, &err);
     if (!status) status = store_put(s, &row, &err);
@@ -179,9 +205,15 @@ static int use_store(void)
     if (!status) CHECK_THAT(found && view_equal(got.response, row.response), 0);
     if (!status) status = store_list(s, 1, 10, see_all, &n_seen, &err);
     if (!status) CHECK_THAT(n_seen == 2, n_seen);
-    if (!status) status = store_expire(s, 1, &n_expired, &err);
+    if (!status) store_bound(s, 0, 1);
+    if (!status) status = store_expire(s, now, &n_expired, &err);
     if (!status) CHECK_THAT(n_expired == 1, n_expired);
-    if (!status) status = store_delete(s, 1, "resp_3", &found, &err);
+    if (!status) store_bound(s, 4096, 0);
+    if (!status) status = store_put(s, &old, &err);
+    if (!status) status = store_has(s, 1, "resp_3", &found, &err);
+    if (!status) CHECK_THAT(!found, 0); /* the one stored first went, for room */
+    if (!status) store_bound(s, 0, 0);
+    if (!status) status = store_delete(s, 1, "old", &found, &err);
     if (!status) CHECK_THAT(found, 0);
     bytes_free(&memory);
     store_close(&s);
@@ -225,6 +257,7 @@ int main(int argc, char **argv)
     }
     snprintf(path, sizeof path, "%s/rows.db", folder);
     test_kills(kills);
+    test_bounded_kills(kills);
     test_allocations();
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", folder);

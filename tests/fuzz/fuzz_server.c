@@ -1,27 +1,120 @@
-/* fuzz_server.c - what the server reads before the protocol does: bodies in chunks, the type of a
+/* fuzz_server.c - what the server reads before the protocol does: requests, frames, the type of a
  * message, paths, hosts and origins.
  *
  * Input: a byte that says how to cut, then the text, which each reader gets. */
+#include "base/hash.h"
+#include "net/websocket.h"
 #include "server/access.h"
-#include "server/chunks.h"
 #include "server/routes.h"
 #include "server/socket.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Cuts change nothing. */
-static void check_chunks(view text, size_t cut)
+enum { REQUESTS_MAX = 64 };
+
+/* What a run of requests comes to, one line each. */
+static void read_requests(view text, size_t cut, bytes *told)
 {
-    chunks whole = {0}, cuts = {0};
-    bytes a = {.max = 4096}, b = {.max = 4096};
-    int status = chunks_read(&whole, text, &a), cut_status = 0;
-    for (size_t i = 0; i < text.len && !cut_status; i += cut)
-        cut_status = chunks_read(
-            &cuts, (view){text.ptr + i, text.len - i < cut ? text.len - i : cut}, &b);
-    CHECK(status == cut_status && whole.done == cuts.done);
-    if (!status) CHECK(view_equal((view){a.ptr, a.len}, (view){b.ptr, b.len}));
-    bytes_free(&a);
-    bytes_free(&b);
+    http_reader *r = http_reader_open();
+    bytes body = {.max = 4096};
+    char line[128];
+    CHECK(r != NULL);
+    for (size_t begin = 0, end = 0, n = 0; n < REQUESTS_MAX;) {
+        size_t used;
+        http_progress progress =
+            http_reader_feed(r, (view){text.ptr + begin, end - begin}, &body, &used);
+        CHECK(used <= end - begin && body.len <= body.max);
+        begin += used;
+        if (progress == HTTP_READ_MORE) {
+            CHECK(begin == end);
+            if (end == text.len) break;
+            end = text.len - end < cut ? text.len : end + cut;
+        } else if (progress == HTTP_READ_BAD) {
+            CHECK(http_reader_status(r) >= 400 && *http_reader_reason(r));
+            (void)bytes_append(told, line,
+                               (size_t)snprintf(line, sizeof line, "%d\n", http_reader_status(r)));
+            break;
+        } else if (progress == HTTP_READ_HEAD) {
+            CHECK(http_reader_path(r)[0] == '/' || !strcmp(http_reader_path(r), "*"));
+            (void)http_argument_of(http_reader_query(r), "a", line, sizeof line);
+        } else {
+            int len = snprintf(line, sizeof line, "%d %.60s %zu %llx\n", http_reader_method(r),
+                               http_reader_path(r), body.len,
+                               (unsigned long long)hash_bytes(body.ptr, body.len, 0));
+            (void)bytes_append(told, line, (size_t)len);
+            body.len = 0;
+            http_reader_begin(r);
+            n++;
+        }
+    }
+    bytes_free(&body);
+    http_reader_close(&r);
+}
+
+/* Cuts change nothing. */
+static void check_requests(view text, size_t cut)
+{
+    bytes whole = {.max = 1 << 16}, cuts = {.max = 1 << 16};
+    read_requests(text, text.len + 1, &whole);
+    read_requests(text, cut, &cuts);
+    CHECK(view_equal((view){whole.ptr, whole.len}, (view){cuts.ptr, cuts.len}));
+    bytes_free(&whole);
+    bytes_free(&cuts);
+}
+
+/* ---- WebSocket ---- */
+
+typedef struct {
+    ptrdiff_t gathered;
+    bytes told;
+} frames;
+
+static void on_message(void *user, bytes *text)
+{
+    frames *f = user;
+    (void)bytes_append(&f->told, text->ptr, text->len);
+}
+
+static bool on_gather(void *user, ptrdiff_t more)
+{
+    frames *f = user;
+    f->gathered += more;
+    CHECK(f->gathered >= 0);
+    return true;
+}
+
+static int on_send(void *user, view frame)
+{
+    (void)user;
+    return frame.len ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+static void read_frames(view text, size_t cut, bytes *told)
+{
+    static const websocket_events events = {
+        .message = on_message, .gathers = on_gather, .send = on_send};
+    frames f = {.told = {.max = 1 << 20}};
+    websocket *w = websocket_open(4096, &events, &f);
+    CHECK(w != NULL);
+    for (size_t begin = 0, end = 0; begin < text.len;) {
+        size_t used;
+        if (begin == end) end = text.len - end < cut ? text.len : end + cut;
+        if (!websocket_feed(w, (view){text.ptr + begin, end - begin}, 3, &used)) break;
+        begin += used;
+    }
+    websocket_close(&w);
+    CHECK(f.gathered == 0);
+    *told = f.told;
+}
+
+static void check_frames(view text, size_t cut)
+{
+    bytes whole, cuts;
+    read_frames(text, text.len + 1, &whole);
+    read_frames(text, cut, &cuts);
+    CHECK(view_equal((view){whole.ptr, whole.len}, (view){cuts.ptr, cuts.len}));
+    bytes_free(&whole);
+    bytes_free(&cuts);
 }
 
 /* Where jansson reads the message, it agrees about a plain type that stands there once. */
@@ -40,14 +133,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!size) return 0;
     view text = {(const char *)data + 1, size - 1};
     char path[SERVER_PATH_BYTES_MAX], id[SERVER_ID_BYTES];
-    check_chunks(text, (size_t)data[0] % 16 + 1);
+    check_requests(text, (size_t)data[0] % 16 + 1);
+    check_frames(text, (size_t)data[0] % 16 + 1);
     check_type(text);
     snprintf(path, sizeof path, "%.*s", (int)(text.len < sizeof path ? text.len : sizeof path - 1),
              text.ptr);
-    CHECK(route_find(data[0] % 8, path, id) != NULL);
+    CHECK(route_find((http_method)(data[0] % 8), path, id) != NULL);
     CHECK(strlen(id) < sizeof id);
     (void)access_is_loopback(text);
     (void)access_same_host(text, VIEW("127.0.0.1:8383"));
-    (void)access_decode(path);
+    (void)http_decode(path, data[0] & 1);
     return 0;
 }

@@ -1,9 +1,12 @@
 /* fuzz_tokenizer.c - encode any bytes: the first chooses a pre-tokenizer, SentencePiece, or that
- * the rest is a model file.  What byte-level BPE encodes decodes to the same bytes, twice. */
+ * the rest is a model file, or rules and symbols to merge.  What byte-level BPE encodes decodes to
+ * the same bytes, twice; what is merged, in windows and in one, is what the definition says. */
 #include "base/memory.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/infill.h"
+#include "tokenizer/merger.h"
 
+#include "../unit/merge_slowly.h"
 #include "../unit/vocab_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -11,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const pres[] = {"gpt-2",        "qwen2",       "llama-bpe", "gpt-4o",
                                    "tekken",       "starcoder",   "falcon",    "deepseek-coder",
                                    "deepseek-llm", "deepseek-v3", "qwen35",    "default"};
-enum { N_PRES = ARRAY_LEN(pres), PIECES = N_PRES, FILES, MODES };
+enum { N_PRES = ARRAY_LEN(pres), PIECES = N_PRES, FILES, MERGES, MODES };
 
 static const char *const words[] = {"a", "b", "ab", "c", " ", " ", "  ", "  ", "\n", "\n",
                                     "e", "r", "er", " ", "1", "2", "i",  "f",  "\xC3", "\xA9"};
@@ -94,6 +97,31 @@ static void open_file(view file)
     tokenizer_close(&t);
 }
 
+/* A window, how many rules, the rules (left, right, rank, what they become), the symbols. */
+static void merge(view text)
+{
+    enum { SYMBOLS = 16, RULES_MAX = 64, MAX = 600 };
+    if (text.len < 2) return;
+    const uint8_t *data = (const uint8_t *)text.ptr, *end = data + text.len;
+    size_t window = 2 + data[0], n_rules = data[1] % RULES_MAX, n = 0;
+    merge_map pairs;
+    merger m;
+    CHECK(!merge_map_open(&pairs, RULES_MAX));
+    for (data += 2; n_rules-- && end - data >= 4; data += 4)
+        merge_map_add(&pairs, data[0] % SYMBOLS, data[1] % SYMBOLS, data[2], data[3] % SYMBOLS);
+    merger_open(&m, &pairs);
+    m.window = window;
+    CHECK(!merger_reserve(&m, MAX));
+    int32_t want[MAX];
+    for (; n < MAX && data < end; n++) want[n] = m.ids[n] = *data++ % SYMBOLS;
+    m.n = n;
+    size_t n_want = merge_slowly(want, n, &pairs);
+    CHECK(!merger_run(&m) && m.n_merged == n_want);
+    CHECK(memcmp(m.merged, want, n_want * sizeof *want) == 0);
+    merger_close(&m);
+    merge_map_close(&pairs);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static tokenizer *opened[MODES];
@@ -102,6 +130,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     view text = {(const char *)data + 1, size - 1};
     if (mode == FILES) {
         open_file(text);
+        return 0;
+    }
+    if (mode == MERGES) {
+        merge(text);
         return 0;
     }
     if (!opened[mode]) opened[mode] = open_mode(mode);

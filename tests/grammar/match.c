@@ -1,7 +1,8 @@
 /* match.c - which texts are in a grammar: for checks against other implementations.
  *
  * Reads lines {"syntax": 0, "grammar": "...", "texts": ["..."]} and answers each with a line
- * {"matches": [true], "states": 12, "ns": 3400} or {"error": "..."}. */
+ * {"matches": [true], "states": 12, "ns": 3400} or {"error": "..."}; with "left_out": ["..."] where
+ * the grammar is wider than was asked for. */
 #include <jansson.h>
 
 #include "base/memory.h"
@@ -32,6 +33,11 @@ static json_t *answer(const json_t *line)
     }
     json_t *out = json_pack("{sosIsI}", "matches", matches, "states", (json_int_t)g->n_states, "ns",
                             (json_int_t)g->compile_ns);
+    json_t *notes = json_array();
+    for (size_t i = 0; i < g->notes_len; i += strlen(g->notes + i) + 1)
+        json_array_append_new(notes, json_string(g->notes + i));
+    if (g->notes_len) json_object_set(out, "left_out", notes);
+    json_decref(notes);
     walker_close(&w);
     grammar_free(&g);
     return out;

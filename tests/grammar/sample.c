@@ -3,7 +3,8 @@
  *   build/release/grammar_sample MODEL
  *
  * Reads lines {"syntax": 0, "grammar": "...", "n": 10, "seed": 1} and answers each with a line
- * {"documents": ["..."], "cut": 2}, or {"error": "..."}.  `documents` are those that
+ * {"documents": ["..."], "cut": 2}, or {"error": "..."}, also where the grammar would be wider than
+ * was asked for.  `documents` are those that
  * ended, `cut` counts those that had not after TOKENS_MAX.  Seeds draw the way to choose as well:
  * greedy, as the model would, or with a temperature at which its weights say next to nothing. */
 #include <jansson.h>
@@ -54,6 +55,9 @@ static json_t *answer(cerium_engine *engine, const json_t *line)
     uint64_t seed = (uint64_t)json_integer_value(json_object_get(line, "seed"));
     int status = cerium_grammar_compile(&g, (cerium_grammar_syntax)syntax, json_string_value(text),
                                         json_string_length(text), &err);
+    if (!status && cerium_grammar_left_out(g, 0)) /* wider than was asked for */
+        status = -1, snprintf(err.message, sizeof err.message, "left out: %s",
+                              cerium_grammar_left_out(g, 0));
     cerium_guide guide = {.grammar = g};
     json_t *documents = json_array();
     bytes out = {.max = 1 << 20};

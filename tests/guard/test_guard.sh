@@ -10,7 +10,7 @@ check "help" status 0 ./cerium scan --help
 check "help has an example" says "cerium scan" out
 check "no file is bad usage" status 2 ./cerium scan
 check "an unknown language is bad usage" status 2 ./cerium scan --lang cobol x
-check "a file that is not there" status 1 ./cerium scan "$work/none.py"
+check "a file that is not there" status 2 ./cerium scan "$work/none.py"
 check "is named" says "none.py: No such file" err
 
 echo 'print("hello")' >"$work/good.py"
@@ -34,7 +34,7 @@ check "answers each line" sh -c "[ \$(wc -l <'$work/out') = 2 ]"
 check "with number, line and byte" says '"line":1' out
 check "and nothing where nothing is" says '{"id":7,"findings":[]}' out
 echo '{"id": 1}' >"$work/in.jsonl"
-check "a bad line of a batch" status 1 ./cerium scan --batch "$work/in.jsonl"
+check "a bad line of a batch" status 2 ./cerium scan --batch "$work/in.jsonl"
 check "is named" says 'in.jsonl:1: want {"id"' err
 
 if [ "$grammars" ]; then
@@ -67,8 +67,41 @@ check "and count" says "1 rules, 2 tests, 0 failed" out
 sed -i 's/about birds/about bluebird/' "$work/rules/own.yaml"
 check "a test that does not hold" status 1 ./cerium scan --rules "$work/rules" --test-rules
 echo "    colour: red" >>"$work/rules/own.yaml"
-check "a bad rule file" status 1 ./cerium scan --rules "$work/rules" "$work/own.txt"
+check "a bad rule file" status 2 ./cerium scan --rules "$work/rules" "$work/own.txt"
 check "is refused with its line" says "own.yaml:13: 'colour' is not known here" err
+
+# ---- folders, trouble, and what is no code ----
+check "a file that is not there does not end it" status 2 ./cerium scan "$work/none.py" \
+    "$work/key.txt"
+check "the other is read" says "key.txt:1: weak" out
+mkdir -p "$work/tree/.git" "$work/tree/left" "$work/tree/src"
+cp "$work/key.txt" "$work/tree/left/key.txt"
+cp "$work/key.txt" "$work/tree/src/key.log"
+printf 'left/\n*.log\n!src/seen.log\n' >"$work/tree/.gitignore"
+check "what is ignored is left out" status 0 ./cerium scan "$work/tree"
+check "but not where it is named" status 1 ./cerium scan "$work/tree/src/key.log"
+cp "$work/key.txt" "$work/tree/src/seen.log"
+check "what is not ignored is read" status 1 ./cerium scan "$work/tree"
+check "by its path" says "tree/src/seen.log:1: weak" out
+check "and nothing else" sh -c "! grep -q -e left/ -e key.log '$work/out'"
+printf 'a\0%s' "$key" >"$work/tree/src/data"
+rm "$work/tree/src/seen.log"
+check "a binary file is passed over" status 0 ./cerium scan "$work/tree"
+check "and counted" says "1 binary files were passed over" err
+printf 'import sys\nimport os\nx = eval(sys.argv[1])\n' >"$work/quotes.yaml"
+check "data that quotes code is none" status 0 ./cerium scan "$work/quotes.yaml"
+if [ "$grammars" ]; then
+    cp "$work/quotes.yaml" "$work/quotes"
+    check "a file of no kind may be" status 1 ./cerium scan "$work/quotes"
+    check "unless it is said" status 0 ./cerium scan --lang text "$work/quotes"
+    printf -- '--- a.py\t2026\n+++ a.py\t2026\n@@ -7,1 +7,2 @@\n def f(n):\n+    return eval(n)\n' \
+        >"$work/plain.diff"
+    check "a diff of diff -u" status 1 ./cerium scan --answer "$work/plain.diff"
+    check "has the line of the file" says "a.py:8: weak" out
+    sed "s/^+.*/$(printf '\033')[32m&$(printf '\033')[m/" "$work/plain.diff" >"$work/colors.diff"
+    check "one with colors" status 1 ./cerium scan --answer "$work/colors.diff"
+    check "too" says "a.py:8: weak" out
+fi
 
 if [ "$grammars" ] && command -v git >/dev/null; then
     (

@@ -19,6 +19,7 @@ MESSAGES = {
     "completion.create": "CompletionCreateMessage",
     "completion.cancel": "CompletionCancelMessage",
     "completion.delta": "CompletionDeltaMessage",
+    "completion.keepalive": "CompletionKeepaliveMessage",
     "completion.done": "CompletionDoneMessage",
     "response.cancel": "ResponseCancelMessage",
 }

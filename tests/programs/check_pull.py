@@ -137,7 +137,9 @@ def main():
             check(what, done.returncode == want and is_there == (want == 0) and one_line
                   and (same or want) and text in done.stderr and not done.stdout,
                   f"{done.returncode} {done.stderr}")
-            left = sorted(n for n in os.listdir(work) if n != "model.gguf")
+            # Where a file has no attributes, its address is in a hidden file.
+            left = sorted(n for n in os.listdir(work)
+                          if n not in ("model.gguf", ".model.gguf.address"))
             check(f"{what}: nothing else is left", want or not left, left)
             return done, left
 
@@ -170,10 +172,19 @@ def main():
 
     with tempfile.TemporaryDirectory() as work:
         done = pull(work, f"{base}/split/m-00001-of-00003.gguf")
-        check("all parts", len(os.listdir(work)) == 3 and not done.returncode, done.stderr)
+        parts = [n for n in os.listdir(work) if not n.startswith(".")]
+        check("all parts", len(parts) == 3 and not done.returncode, done.stderr)
         pull(work, f"{base}/whole/named.gguf")
         again = pull(work, f"{base}/whole/named.gguf")
-        check("it is there already", "there already" in again.stderr, again.stderr)
+        check("it is there already", "there already" in again.stderr and not again.returncode,
+              again.stderr)
+        other = pull(work, f"{base}/redirect/named.gguf")
+        check("another address is another file", other.returncode == 1 and
+              "from another address" in other.stderr and "/whole/named.gguf" in other.stderr and
+              other.stderr.count("\n") == 1, other.stderr)
+        other = pull(work, f"{base}/whole/named.gguf", "--checksum", "0" * 64)
+        check("other bytes than those that are there", other.returncode == 1 and
+              "is another file" in other.stderr, other.stderr)
         run = subprocess.run([CERIUM, "inspect", "-m", "named"], capture_output=True, text=True,
                              check=False, env={**os.environ, "CERIUM_MODELS": work})
         check("-m finds it", run.returncode == 0, run.stderr)
@@ -186,7 +197,7 @@ def main():
         for wrong, text in (("fly", "no short name"), (f"{base}/whole/", "--to"),
                             (f"{base}/..gguf", "--to")):
             done = pull(work, wrong)
-            check(f"refused: {wrong}", done.returncode == 1 and text in done.stderr, done.stderr)
+            check(f"refused: {wrong}", done.returncode == 2 and text in done.stderr, done.stderr)
         names = pull(work, "--list")
         check("short names", "gpt-oss-20b" in names.stdout, names.stderr)
     print(f"pull: {passed} passed, {failed} failed")

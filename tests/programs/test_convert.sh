@@ -36,6 +36,96 @@ check "another type" ./cerium convert --type q8_0 "$work/model" "$work/q8_0.gguf
 check "is taken" is_q8_0
 check_fails "a type that is none" "'q3' is not a value" ./cerium convert --type q3 a b
 
+# ---- what others write ----
+converts() { ./cerium convert "$work/model" "$work/o.gguf" 2>"$work/told"; }
+holds() { converts && grep -aqF -e "$1" "$work/o.gguf"; }
+json() { # FILE: python changes it as j
+    python3 -c "
+import json
+j = json.load(open('$work/model/$1'))
+$2
+json.dump(j, open('$work/model/$1', 'w'))"
+}
+fresh && echo '{}' >"$work/model/tokenizer_config.json" &&
+    json tokenizer_config.json 'j["model_max_length"] = int(1e30)'
+check "a limit that is none, as transformers writes it" converts
+fresh && json config.json 'j["x"] = float("inf"); j["y"] = float("nan"); j["z"] = -10**40'
+check "numbers that nobody reads" converts
+fresh && { printf '\357\273\277'; cat "$hf/qwen3/config.json"; } >"$work/model/config.json"
+check "a byte-order mark" converts
+fresh mistral && json config.json 'j["sliding_window"] = 16'
+check "a window of Mistral's is kept" holds llama.attention.sliding_window
+fresh && json config.json 'j["eos_token_id"] = [1, 2]' &&
+    echo '{"eos_token_id": [2, 5, 7]}' >"$work/model/generation_config.json"
+check "all ids that end are kept" holds cerium.end_token_ids
+for flag in lstrip rstrip single_word; do
+    fresh && json tokenizer.json "j['added_tokens'][0]['$flag'] = True"
+    check "an added token with $flag is refused by its name" refuse "has $flag, which is not"
+done
+fresh && json config.json 'j["use_sliding_window"] = True; j["sliding_window"] = 8'
+check "windows that an architecture lacks" refuse "use_sliding_window"
+fresh && json config.json 'j["partial_rotary_factor"] = 0.5'
+check "rotation of a part" refuse "partial_rotary_factor"
+
+# SentencePiece's spaces: ids of tokenizers 0.23, of texts that begin with a space, or stand
+# behind a token of a name.
+scheme() { # SCHEME TEXT IDS
+    fresh mistral
+    json tokenizer.json "j['normalizer'] = None
+j['pre_tokenizer'] = {'type': 'Metaspace', 'replacement': chr(0x2581), 'prepend_scheme': '$1',
+                      'split': False}"
+    converts || return 1
+    ./cerium tokenize -m "$work/o.gguf" --special -p "$2" >"$work/ids"
+    awk '{ printf "%s ", $1 }' "$work/ids" >"$work/got"
+    [ "$(cat "$work/got")" = "$3" ] || { cat "$work/ids"; return 1; }
+}
+check "first: ' def'" scheme first ' def' '348 362 322 '
+check "first: 'def'" scheme first 'def' '348 362 322 '
+check "first: 'a</s>def'" scheme first 'a</s>def' '348 317 2 362 322 '
+check "first: 'a</s> def'" scheme first 'a</s> def' '348 317 2 348 362 322 '
+check "first: '▁x  y'" scheme first '▁x  y' '348 340 349 341 '
+check "always: ' def'" scheme always ' def' '348 362 322 '
+check "always: 'def'" scheme always 'def' '348 362 322 '
+check "always: 'a</s>def'" scheme always 'a</s>def' '348 317 2 348 362 322 '
+check "always: 'a</s> def'" scheme always 'a</s> def' '348 317 2 348 362 322 '
+check "always: '▁x  y'" scheme always '▁x  y' '348 340 349 341 '
+check "never: ' def'" scheme never ' def' '348 362 322 '
+check "never: 'def'" scheme never 'def' '362 322 '
+check "never: 'a</s>def'" scheme never 'a</s>def' '317 2 362 322 '
+check "never: 'a</s> def'" scheme never 'a</s> def' '317 2 348 362 322 '
+check "never: '▁x  y'" scheme never '▁x  y' '348 340 349 341 '
+
+# ---- values that are not numbers ----
+fresh llama3
+patch() { # BYTES: the last values of the file are these
+    python3 -c "
+import sys
+f = open('$work/o.gguf', 'r+b')
+f.seek(-256, 2)
+f.write(bytes.fromhex('$1') * (256 // len(bytes.fromhex('$1'))))"
+}
+says() { refused 1 "$@"; }
+check "a model to be damaged" ./cerium convert --type f32 "$work/model" "$work/o.gguf"
+patch 0000c07f
+runs_into() {
+    status 1 ./cerium run -m "$work/o.gguf" --raw -p x -n 4 &&
+        grep -q "are not numbers: its file is damaged" "$work/err" && [ "$(cat "$work/out")" = x ]
+}
+check "run says that a file is damaged, and writes no text" runs_into
+echo 'some text of some length' >"$work/text"
+check "so does perplexity" \
+    says "are not numbers: its file is damaged" ./cerium perplexity --window 16 -m "$work/o.gguf" \
+    "$work/text"
+check "and quantize names the tensor and its row" \
+    says "has a value that is not finite" ./cerium quantize "$work/o.gguf" "$work/q.gguf" Q8_0
+./cerium convert --type f32 "$work/model" "$work/o.gguf" 2>/dev/null
+patch 00247449
+for type in F16 Q4_0; do
+    check "a value beyond what $type holds" \
+        says "beyond what F16 holds" ./cerium quantize "$work/o.gguf" "$work/q.gguf" $type
+done
+check "and none of these leaves a file" [ ! -e "$work/q.gguf" ]
+
 # ---- what cannot be ----
 check "no folder" refused 1 "/nowhere" ./cerium convert /nowhere "$work/x.gguf"
 fresh && rm "$work/model/config.json"
@@ -50,6 +140,8 @@ fresh && change 's/"rope_type": "default"/"rope_type": "longrope"/'
 check "another scaling" refuse "rope_type"
 fresh && change 's/"num_hidden_layers": 2/"num_hidden_layers": 3/'
 check "a layer too many" refuse "model.layers.2.input_layernorm.weight is missing"
+fresh && change 's/"num_hidden_layers": 2/"num_hidden_layers": 1/'
+check "a layer too few" refuse "would be left out"
 fresh && change 's/"hidden_size": 32/"hidden_size": 64/'
 check "another width" refuse "does not agree with config.json"
 fresh && echo '{' >"$work/model/config.json"

@@ -39,7 +39,7 @@ for command in "run -p x" "bench --runs 1" "perplexity README.md" "inspect"; do
 done
 check "no such prompt file" refused 1 "/nowhere.txt" ./cerium run -f /nowhere.txt
 check "no such file to complete" refused 1 "/nowhere.c" ./cerium complete /nowhere.c:1
-check "no such line" refused 1 "lines" ./cerium complete LICENSE:99999
+check "no such line" refused 2 "lines" ./cerium complete LICENSE:99999
 
 # ---- run ----
 check "text on output, figures on error" status 0 ./cerium run --raw -p "int main" -n 8
@@ -51,6 +51,15 @@ quiet_run -f "$work/prompt" -n 8 >"$work/by_file"
 quiet_run -n 8 <"$work/prompt" >"$work/by_input"
 check "the prompt from a file" cmp "$work/by_option" "$work/by_file"
 check "the prompt from standard input" cmp "$work/by_option" "$work/by_input"
+quiet_run -p "int x" -n 16 >"$work/greedy"
+quiet_run -p "int x" -n 16 --temp 1 --top-p 0 --seed 7 >"$work/top_p_0"
+check "--top-p 0 is greedy, as in requests" cmp "$work/greedy" "$work/top_p_0"
+little_stack() { (ulimit -s 256 && "$@"); }
+check "256 KiB of stack are enough to run" little_stack status 0 ./cerium run --raw -p x -n 2
+echo 'x = 1' >"$work/one.py"
+check "and to scan" little_stack status 0 ./cerium scan "$work/one.py"
+own_stacks() { ! grep -ln 'pthread_create(' src/*/*.c | grep -v '^src/base/thread.c$'; }
+check "every thread has a stack of its own size" own_stacks
 check "greedy twice" same ./cerium run -p "int x" -n 16
 check "a seed twice" same ./cerium run -p "int x" -n 16 --temp 1 --top-p 0.9 --seed 7
 quiet_run -p "int x" -n 16 --temp 1 --seed 7 >"$work/seven"
@@ -83,7 +92,7 @@ check_fails "and these so" differ cmp "$work/f16" "$work/f32"
 check "the same by the environment" status 0 env CERIUM_KV=f32 ./cerium perplexity --window 64 \
     --windows 2 -f LICENSE
 check "and to the digit" cmp "$work/f32" "$work/out"
-check "an unknown type" refused 1 "there are i8, f16, f32" ./cerium perplexity --kv f8 -f LICENSE
+check "an unknown type" refused 2 "there are i8, f16, f32" ./cerium perplexity --kv f8 -f LICENSE
 check "bench" status 0 ./cerium bench --prefill 16 --decode 4 --depth 0 --runs 1 --json
 check "bench --json is JSON" says '{' out
 cat >"$work/edits.jsonl" <<'END'
@@ -202,7 +211,7 @@ if [ -e models/cerium-line.gguf ]; then
     check "in words" says "for cerium alone" out
     cp $model "$work/in.gguf"
     ln -s in.gguf "$work/link.gguf"
-    check "never onto the input" refused 1 "the same file" \
+    check "never onto the input" refused 2 "the same file" \
         ./cerium quantize "$work/in.gguf" "$work/link.gguf" q4_0
     check "which stays" cmp $model "$work/in.gguf"
     check "no such type" refused 2 "'q3' is no type" ./cerium quantize $model "$work/x.gguf" q3
@@ -218,9 +227,9 @@ if [ -e models/cerium-line.gguf ]; then
     done
     check "a narrow head" status 0 ./cerium run --head q4_w -p "int x" -n 8
     check "a wider one" refused 1 "no wider than F16" ./cerium run --head f16 -p x -n 1
-    check "no such head" refused 1 "there are auto, full, search" ./cerium run --head q3 -p x -n 1
+    check "no such head" refused 2 "there are auto, full, search" ./cerium run --head q3 -p x -n 1
     cp ./cerium "$work/cerium"
-    check "without a model" refused 1 "name one with -m" "$work/cerium" run -p x
+    check "without a model" refused 2 "name one with -m" "$work/cerium" run -p x
 else
     skip "the bundled model" "models/cerium-line.gguf is not in this checkout"
 fi

@@ -47,7 +47,7 @@ check "as JSON" status 0 $wafer plan -m llama-3-8b --draft 4 --draft-model llama
 check "have passes" says '"verify_us"'
 check "drafts without a length" refused 2 "needs --draft N of 2" \
     $wafer plan -m llama-3-8b --draft-model llama-3.2-1b
-check "drafts of another vocabulary" refused 1 "of the same vocabulary" \
+check "drafts of another vocabulary" refused 2 "of the same vocabulary" \
     $wafer plan -m llama-3-8b --draft 4 --draft-model qwen3-0.6b
 check "a draft model without room" refused 1 "--quant fp8 would fit" \
     $wafer plan -m llama-3-8b --draft 4 --draft-model llama-3.1-8b --context 4096
@@ -67,15 +67,15 @@ check "a mesh that is far too small" refused 1 "it takes 257 such wafers or more
     $wafer plan -m llama-3-8b --machine small
 check "a smaller context would" refused 1 "a context of" \
     $wafer plan -m qwen3-coder-30b-a3b --machine wse3 --context 262144 --quant fp8
-check "a context over the model's" refused 1 "the nearest is 8192" \
+check "a context over the model's" refused 2 "the nearest is 8192" \
     $wafer plan -m llama-3-8b --context 8193
 check "an impossible machine" refused 1 "wide.ini:7: width = 80, but the grid is 10 wide" \
     $wafer plan -m llama-3-8b --machine "$work/wide.ini"
 check "half a machine" refused 1 "half.ini:1: key" $wafer plan --machine "$work/half.ini"
 check "an unknown machine" refused 1 "there is no machine 'abacus'" $wafer plan --machine abacus
-check "an unknown model" refused 1 "there is no model 'gpt-9'" $wafer plan -m gpt-9
-check "GPUs have no plan" refused 1 "no mesh" $wafer plan -m llama-3-8b --machine dgx-h100
-check "a picture of another kind" refused 1 "a file.svg or a file.html" \
+check "an unknown model" refused 2 "there is no model 'gpt-9'" $wafer plan -m gpt-9
+check "GPUs have no plan" refused 2 "no mesh" $wafer plan -m llama-3-8b --machine dgx-h100
+check "a picture of another kind" refused 2 "a file.svg or a file.html" \
     $wafer plan -m llama-3-8b --picture "$work/map.png"
 check "a bad quantization" refused 2 "'fp3' is not a value" $wafer plan --quant fp3
 
@@ -95,7 +95,7 @@ done
 check "on GPUs too" test "$(grep -c '^dgx-h100,floor,8192,3,' "$work/drafted.csv")" -ge 3
 check "drafts of no guess" refused 2 "needs --drafts" $wafer compare -m llama-3-8b \
     --draft-model llama-3.2-1b
-check "of another vocabulary" refused 1 "of the same vocabulary" $wafer compare -m llama-3-8b \
+check "of another vocabulary" refused 2 "of the same vocabulary" $wafer compare -m llama-3-8b \
     --drafts 2 --draft-model qwen3-0.6b --machines dgx-h100
 check "meshes alone" status 0 $wafer compare -m llama-3-8b --machines wse3 --service-us 100
 for kind in stock tuned floor; do check "have GPUs, $kind" says "dgx-h100   $kind "; done

@@ -73,30 +73,30 @@ check "then nothing is compared" test -z "$(figure places)"
 
 # ---- what cannot be ----
 check "no mesh" refused 2 "--mesh" simulate -p x --mesh 8
-check "a mesh without cores" refused 1 "width 0: must be 1 to 256" \
+check "a mesh without cores" refused 2 "width 0: must be 1 to 256" \
     simulate -m $small -p x --mesh 0x4
-check "a whole wafer" refused 1 "take a part of at most 256 x 256" \
+check "a whole wafer" refused 2 "take a part of at most 256 x 256" \
     simulate -m $small -p x --machine wse3
-check "a GPU" refused 1 "has no mesh of cores" simulate -m $small -p x --machine dgx-h100
-check "too many phases" refused 1 "need 36 colours and a router has 24" simulate -m $small -p x \
+check "a GPU" refused 2 "has no mesh of cores" simulate -m $small -p x --machine dgx-h100
+check "too many phases" refused 2 "need 36 colours and a router has 24" simulate -m $small -p x \
     --order mesh --degree 4
 check "a core too small" refused 1 "take a larger --mesh or a smaller --context" \
     simulate -m $bundled -p x --machine small --mesh 1x1
-check "fused sums in the CPU's order" refused 1 "take mesh order" simulate -m $small -p x --fused
-check "islands larger than the mesh" refused 1 "side of an island 5: must be 1 to 4" \
+check "fused sums in the CPU's order" refused 2 "take mesh order" simulate -m $small -p x --fused
+check "islands larger than the mesh" refused 2 "side of an island 5: must be 1 to 4" \
     simulate -m $experts -p x --mesh 4x6 --islands 5
-check "islands of no experts" refused 1 "this model has none" \
+check "islands of no experts" refused 2 "this model has none" \
     simulate -m $small -p x --mesh 8x8 --islands 2
-check "cyclic products in the CPU's order" refused 1 "take mesh order" \
+check "cyclic products in the CPU's order" refused 2 "take mesh order" \
     simulate -m $small -p x --cyclic
-check "a draft of another vocabulary" refused 1 "of the same vocabulary" \
+check "a draft of another vocabulary" refused 2 "of the same vocabulary" \
     simulate -m $small -p x --draft 2 --draft-model $bundled
 check "a draft of nobody" refused 2 "go together" simulate -m $small -p x --draft 2
 check "an overlap of nothing" refused 2 "give --draft N" simulate -p x --overlap
 check "a draft of drawn text" refused 2 "--verify is of greedy text" \
     simulate -p x --verify 4 --temp 1
-check "a prompt too long" refused 1 "the context has 8" \
+check "a prompt too long" refused 2 "the context has 8" \
     simulate -m $small -p 'int main(void)' --context 8
-check "an unknown type" refused 1 "there are i8, f16, f32" simulate -m $small -p x --kv f8
+check "an unknown type" refused 2 "there are i8, f16, f32" simulate -m $small -p x --kv f8
 check "no model" refused 1 "/nowhere.gguf" simulate -m /nowhere.gguf -p x
 report wafer_simulate

@@ -41,7 +41,8 @@ static const struct {
     {"schema", PROTOCOL_RESPONSES,
      "{\"model\":\"m\",\"input\":\"x\",\"text\":{\"verbosity\":\"low\",\"format\":{\"type\":\""
      "json_schema\",\"name\":\"n\",\"schema\":{\"type\":\"object\"},\"strict\":true}},\"tool_c"
-     "hoice\":{\"type\":\"function\",\"name\":\"f\"},\"metadata\":{\"a\":\"b\"},\"max_output_t"
+     "hoice\":{\"type\":\"function\",\"name\":\"f\"},\"tools\":[{\"type\":"
+     "\"function\",\"name\":\"f\"}],\"metadata\":{\"a\":\"b\"},\"max_output_t"
      "okens\":9,\"top_p\":0.5,\"truncation\":\"auto\",\"service_tier\":\"priority\",\"prompt_c"
      "ache_key\":\"k\",\"previous_response_id\":\"resp_0\"}", "{}", 0},
     {"cut off", PROTOCOL_RESPONSES, "{\"model\":\"m\",\"input\":\"x\"}", text,
@@ -54,6 +55,9 @@ static const struct {
      "\"compaction_trigger\"}]}", "What was said.", 0},
     {"compact", PROTOCOL_COMPACT, "{\"model\":\"m\",\"input\":\"x\"}", "What was said.", 0},
     {"chat", PROTOCOL_CHAT, "{" CHAT ",\"stream_options\":{\"include_usage\":true}}", text, 0},
+    {"chat progress", PROTOCOL_CHAT, "{" CHAT ",\"return_progress\":true}", text, 0},
+    {"completion progress", PROTOCOL_COMPLETIONS, "{\"model\":\"m\",\"prompt\":\"a\","
+     "\"return_progress\":true}", text, 0},
     {"chat thought", PROTOCOL_CHAT, "{" CHAT "}", thought, 0},
     {"chat calls", PROTOCOL_CHAT, "{" CHAT ",\"tools\":[{\"type\":\"function\",\"function\":"
      "{\"name\":\"f\"}}]}", chat_calls, 0},
@@ -70,6 +74,10 @@ static const struct {
 static void on_event(void *user, const char *name, const char *json, size_t len)
 {
     bytes *sse = user;
+    if (!json) {
+        CHECK(!bytes_append(sse, ": keep-alive\n\n", 14));
+        return;
+    }
     if (name) {
         CHECK(!bytes_append(sse, "event: ", 7) && !bytes_append(sse, name, strlen(name)));
         CHECK(!bytes_append(sse, "\n", 1));
@@ -84,11 +92,14 @@ static view token_text(void *user, int32_t token)
     return token ? VIEW("t") : VIEW("\xE2\x82");
 }
 
+static const protocol_progress halfway = {9, 4, 6, 1000000};
+
 /* Three bytes a token, and a token a time. */
 static void say(protocol_writer *w, uint32_t choice, const char *said)
 {
     static const cerium_logprob top[] = {{1, -0.25f}, {0, -1.5f}};
     for (size_t i = 0, len = strlen(said); i < len;) {
+        if (i % 2) CHECK(!protocol_writer_beat(w, &halfway));
         size_t n = len - i < 3 ? len - i : 3;
         while (i + n < len && ((unsigned char)said[i + n] & 0xC0) == 0x80) n++;
         const protocol_token token = {{said + i, n}, -0.25f, top, 2};
@@ -114,6 +125,8 @@ static void show(size_t i)
                                .chat_form = "qwen3", .created_at = 1795227342,
                                .token_text = token_text, .emit = on_event, .user = &sse};
     CHECK(!protocol_writer_open(&w, &a) && !protocol_writer_begin(w));
+    CHECK(!protocol_writer_beat(w, &halfway));
+    if (r->return_progress) CHECK(!protocol_writer_progress(w, &halfway));
     uint32_t n = r->n_choices * (uint32_t)(r->n_prompts ? r->n_prompts : 1);
     for (uint32_t k = 0; k < n; k++) {
         say(w, k, answers[i].said);

@@ -40,6 +40,8 @@ def client(answer, stream):
 
 def events(answer):
     for block in answer["sse"].split("\n\n"):
+        if block == ": keep-alive":
+            continue
         lines = dict(line.split(": ", 1) for line in block.splitlines())
         if lines and lines["data"] != "[DONE]":
             event = json.loads(lines["data"])
@@ -57,6 +59,8 @@ def check_types(answer):
     pydantic.TypeAdapter(kind).validate_python(whole)
     adapter = pydantic.TypeAdapter(one)
     for event in events(answer):
+        if event.get("type") == "keepalive":
+            continue  # OpenAI sends it, and its types do not name it
         for choice in event.get("choices", []):
             if answer["api"] == COMPLETIONS:  # nor a choice that has not ended,
                 choice["finish_reason"] = choice["finish_reason"] or "stop"

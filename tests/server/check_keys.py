@@ -84,13 +84,13 @@ def known(key, *servers):
     """Wait until they know it; it asks nothing that counts."""
     for server in servers:
         wait_for(lambda: server.request("GET", "/v1/models",
-                                        headers={"Authorization": "Bearer " + key})[0] == 200, 2)
+                                        headers={"Authorization": "Bearer " + key})[0] == 200)
 
 
 def check_keys(report, team, one, two):
     with report.check("a key is known to all servers, and any other is not", one):
         anna = team.add("anna", "pro")
-        wait_for(lambda: ask(one, anna)[0] == 200 and ask(two, anna)[0] == 200, 2)
+        wait_for(lambda: ask(one, anna)[0] == 200 and ask(two, anna)[0] == 200)
         assert ask(one, anna[:-1] + ("0" if anna[-1] != "0" else "1"))[0] == 401
         assert ask(one, "cer_")[0] == 401
         assert one.request("POST", "/v1/responses", {"input": "x"})[0] == 401
@@ -103,7 +103,7 @@ def check_keys(report, team, one, two):
         kept = one.json("POST", "/v1/responses", {"input": "say", "max_output_tokens": 4},
                         headers={"Authorization": "Bearer " + anna})["id"]
         new = team.keys("rotate", "anna").strip()
-        wait_for(lambda: ask(one, anna)[0] == 401 and ask(two, anna)[0] == 401, 1)
+        wait_for(lambda: ask(one, anna)[0] == 401 and ask(two, anna)[0] == 401)
         assert ask(two, new)[0] == 200
         assert one.request("GET", "/v1/responses/" + kept,
                            headers={"Authorization": "Bearer " + new})[0] == 200
@@ -124,11 +124,11 @@ def check_keys(report, team, one, two):
         assert ask(one, new)[0] == 401 and ask(two, new)[0] == 401
         wait_for(lambda: team.used("anna")["requests"] >= 4)
     with report.check("bad names and tiers are refused in one line"):
-        for args, says in ((("add", "anna b"), "no name of a key"),
-                           (("add", "x", "--tier", "gold"), "no tier 'gold'"),
-                           (("revoke", "anna"), "no key 'anna'"),
-                           (("rotate", "nobody"), "no key 'nobody'")):
-            said = team.keys(*args, want=1)
+        for args, says, want in ((("add", "anna b"), "no name of a key", 2),
+                                 (("add", "x", "--tier", "gold"), "no tier 'gold'", 2),
+                                 (("revoke", "anna"), "'anna' is revoked already", 1),
+                                 (("rotate", "nobody"), "no key 'nobody'", 1)):
+            said = team.keys(*args, want=want)
             assert says in said and said.count("\n") == 1, said
         team.keys("add", want=2), team.keys("sing", want=2), team.keys("list", "x", want=2)
 
@@ -191,6 +191,25 @@ def check_tiers(report, team, one, two):
             (fresh, cached, output), row
         dollars = ((fresh - cached) * 1.00 + cached * 0.25 + output * 2.00) / 1e6
         assert abs(float(row["dollars"]) - dollars) < 1e-6, (row, dollars)
+    with report.check("tokens a minute: an answer has no more than is left", one):
+        chat = {"messages": [{"role": "user", "content": "talk for long"}], "n": 64,
+                "max_tokens": 800}
+        head = lambda key: {"Authorization": "Bearer " + key}
+        status, _, data = quickly("cut", "words", lambda key: one.request(
+            "POST", "/v1/chat/completions", chat, head(key), timeout=120))
+        answer = json.loads(data)
+        assert status == 200 and answer["usage"]["total_tokens"] <= 300, (status, answer["usage"])
+        assert {c["finish_reason"] for c in answer["choices"]} <= {"length", "stop"}
+    with report.check("what is refused costs nothing", one):
+        def spend(key):
+            """Refused behind the limits: a grammar that cannot be kept to, and a missing turn."""
+            bad = {"text": {"format": {"type": "json_schema", "name": "x", "strict": True,
+                                       "schema": {"$ref": "https://x.example/y"}}}}
+            wrong = [ask(one, key, **bad)[0] for _ in range(4)]
+            wrong += [ask(one, key, previous_response_id="resp_none")[0] for _ in range(4)]
+            return wrong, [ask(one, key)[0] for _ in range(4)]
+        wrong, right = quickly("refunds", "few", spend)
+        assert set(wrong) <= {400, 404} and right == [200, 200, 200, 429], (wrong, right)
     with report.check("streams are counted over all servers, and a killed one's are free", one):
         key = team.add("streams", "team")
         other = team.serve()
@@ -204,7 +223,7 @@ def check_tiers(report, team, one, two):
                         pass
                 assert ask(two, key)[0] == 429
                 other.stop(signal.SIGKILL)
-                wait_for(lambda: ask(two, key)[0] == 200, 4)
+                wait_for(lambda: ask(two, key)[0] == 200)
         finally:
             other.close()
     with report.check("a tier has the best class that it may have", one):
@@ -213,7 +232,8 @@ def check_tiers(report, team, one, two):
         one.key = key
         before = one.metric('cerium_answers_total{class="batch"}')
         assert ask(one, key, service_tier="priority")[0] == 200
-        status, _, body = one.request("POST", "/infill", {"input_prefix": "say", "n_predict": 2})
+        status, _, body = one.request("POST", "/infill", {"input_prefix": "say", "input_suffix": "",
+                                                        "n_predict": 2})
         assert status == 200, body
         after = one.metric('cerium_answers_total{class="batch"}')
         one.key = None
@@ -317,11 +337,11 @@ def check_faults(report, team):
                 assert ask(server, "x")[0] == 200
                 with connect(server) as s:
                     key = cli("keys", "add", "first", "--store", store).strip()
-                    wait_for(lambda: ask(server, "x")[0] == 401, 2)
+                    wait_for(lambda: ask(server, "x")[0] == 401)
                     assert s.close_code() is None or True
                 assert ask(server, key)[0] == 200
                 cli("keys", "revoke", "first", "--store", store)
-                wait_for(lambda: ask(server, key)[0] == 401, 2)
+                wait_for(lambda: ask(server, key)[0] == 401)
                 assert server.request("POST", "/v1/responses", {"input": "x"})[0] == 401
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
-from harness import MODEL, PATIENCE, Report, Server, line, wait_for  # noqa: E402
+from harness import HANG_S, MODEL, PATIENCE, Report, Server, line, wait_for  # noqa: E402
 from rawsocket import RawSocket, text_of  # noqa: E402
 
 POST = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
@@ -54,12 +54,10 @@ def check_sessions(report, server):
     with report.check("a warm-up is answered at once and computed behind that", server):
         with RawSocket(server.port, timeout=30 * PATIENCE) as s:
             words = " ".join("warm%d" % i for i in range(1500))
-            began = time.monotonic()
             s.send_json(create(words, generate=False))
             events = s.read_answer()
-            took = time.monotonic() - began
             assert events[-1]["type"] == "response.completed", events[-1]
-            assert events[-1]["response"]["output"] == [] and took < 2 * PATIENCE, took
+            assert events[-1]["response"]["output"] == []
             turn = s.ask("say first", previous_response_id=events[-1]["response"]["id"])
             assert text_of(turn) == "first", turn[-1]
             assert cached(turn) > usage_of(turn)["input_tokens"] / 2, usage_of(turn)
@@ -196,11 +194,11 @@ def check_interrupts(report, server):
             s.sendall(POST % len(body) + body)
             while b"output_text.delta" not in s.recv(65536):
                 pass
-        wait_for(lambda: server.running() == 0, 5)
+        wait_for(lambda: server.running() == 0)
     with report.check("an event stream: every event is a chunk of its own", server):
         body = json.dumps({"input": "say first", "stream": True, "store": False}).encode()
         data = b""
-        with socket.create_connection(("127.0.0.1", server.port), 20 * PATIENCE) as s:
+        with socket.create_connection(("127.0.0.1", server.port), HANG_S) as s:
             s.sendall(POST % len(body) + body)
             while not data.endswith(b"0\r\n\r\n"):
                 data += s.recv(65536)
@@ -258,7 +256,7 @@ def check_confidence(report):
         status, _, text = server.request("POST", path, json.dumps(fields).encode())
         return status, json.loads(text)
 
-    with Server() as server:
+    with Server(args=["--min-confidence", "0"]) as server:
         with report.check("min_confidence: the tokens' shares, multiplied; then all or nothing",
                           server):
             _, plain = ask(server, "/infill", **hole)
@@ -315,7 +313,8 @@ def check_confidence(report):
                 status, body = ask(server, path, **bad)
                 assert status == 400 and body["error"]["param"] == "pointer", body
         with report.check("one_block: a text that goes round ends, unless it is to go on", server):
-            round_ = {"input_prefix": "int i" + ", j" * 30 + ",", "n_predict": 100}
+            round_ = {"input_prefix": "int i" + ", j" * 30 + ",", "input_suffix": "",
+                      "n_predict": 100}
             _, whole = ask(server, "/infill", **round_, one_block=False)
             _, block = ask(server, "/infill", **round_)
             assert whole["tokens_predicted"] == 100, whole
@@ -343,7 +342,7 @@ def check_variants(report):
     def score(choice):
         return sum(choice["logprobs"]["token_logprobs"]) / len(choice["logprobs"]["tokens"])
 
-    with Server() as server:
+    with Server(args=["--min-confidence", "0"]) as server:
         with report.check("best_of: the likeliest of what n gives, the best first", server):
             status, all_of = ask(server, n=12, logprobs=0)
             assert status == 200 and len(all_of["choices"]) == 12, all_of
@@ -376,7 +375,7 @@ def check_variants(report):
             status, error = ask(server, token_healing=3)
             assert status == 400 and error["error"]["param"] == "token_healing", error
         with report.check("token_healing: of holes, as `cerium complete` has it", server):
-            before, after = "import os\n\n\ndef add(first, seco", "\n    return first\n"
+            before, after = "import os\n\n\ndef main():\n    path = os.pa", "\n    return first\n"
             hole = {"input_prefix": before, "input_suffix": after, "filename": "place.py",
                     "n_predict": 12, "temperature": 0}
             prompts = []
@@ -387,7 +386,7 @@ def check_variants(report):
                         file.write(before + after)
                     alone = json.loads(subprocess.run(
                         [os.environ["CERIUM"], "complete", "-m", MODEL, "--json", "-n", "12",
-                         *options, f"{place}:4"], capture_output=True, check=True).stdout)
+                         *options, f"{place}:5"], capture_output=True, check=True).stdout)
                 status, _, text = server.request("POST", "/infill",
                                                  json.dumps({**hole, **fields}).encode())
                 answer = json.loads(text)
@@ -398,11 +397,11 @@ def check_variants(report):
             assert prompts[0] < prompts[1], prompts
         with report.check("n: the prompt is computed once", server):
             words = " ".join("word%d" % i for i in range(200))
-            before = {name: server.metric("cerium_%s_tokens_total" % name)
+            before = {name: server.metric("cerium_engine_%s_tokens_total" % name)
                       for name in ("prompt", "reused")}
             status, answer = ask(server, prompt=words, n=16)
             assert status == 200 and len(answer["choices"]) == 16, answer
-            prompt, reused = (server.metric("cerium_%s_tokens_total" % name) - n
+            prompt, reused = (server.metric("cerium_engine_%s_tokens_total" % name) - n
                               for name, n in before.items())
             assert prompt == 16 * answer["usage"]["prompt_tokens"], prompt
             assert prompt - reused < answer["usage"]["prompt_tokens"] + 16 * 4, (prompt, reused)
@@ -424,6 +423,15 @@ def serves(server):
         return False
 
 
+def is_closed(port):
+    """Does nobody listen there any more?"""
+    try:
+        socket.create_connection(("127.0.0.1", port), HANG_S).close()
+        return False
+    except ConnectionError:
+        return True
+
+
 def check_limits(report):
     with report.check("a WebSocket's age is limited"):
         with Server(replay=SCRIPT, args=["--socket-time", "1"]) as server:
@@ -436,12 +444,12 @@ def check_limits(report):
         limits = ["--header-time", "1", "--body-time", "1", "--connections", "8"]
         with Server(args=limits) as server:
             for sent in (b"GET / HT", POST % 100 + b"{"):
-                with socket.create_connection(("127.0.0.1", server.port), 20 * PATIENCE) as s:
+                with socket.create_connection(("127.0.0.1", server.port), HANG_S) as s:
                     s.sendall(sent)
                     assert hung_up(s)
             held = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(8)]
             time.sleep(0.2)
-            with socket.create_connection(("127.0.0.1", server.port), 20 * PATIENCE) as s:
+            with socket.create_connection(("127.0.0.1", server.port), HANG_S) as s:
                 assert hung_up(s)
             for s in held:
                 s.close()
@@ -463,16 +471,118 @@ def check_limits(report):
             for s in held:
                 s.close()
     with report.check("a second signal ends it at once"):
-        with Server(replay=[line("word " * 3000, repeat=True)]) as server:
+        limits = ["--drain", "%d" % (10 * HANG_S)]  # never waited for
+        with Server(replay=[line("word " * 3000, repeat=True)], args=limits) as server:
             with RawSocket(server.port) as s:
                 s.send_json(create("talk"))
                 wait_delta(s)
                 server.process.terminate()
-                time.sleep(0.3)
-                began = time.monotonic()
+                wait_for(lambda: is_closed(server.port))
                 server.process.terminate()
-                assert server.process.wait(10 * PATIENCE) == 0
-                assert time.monotonic() - began < 3 * PATIENCE
+                assert server.process.wait(HANG_S) == 0
+
+
+def raw_stream(port, path, body):
+    """A socket on which a streamed answer comes."""
+    data = json.dumps({"stream": True, **body}).encode()
+    s = socket.create_connection(("127.0.0.1", port), 30 * PATIENCE)
+    s.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+              % (path.encode(), len(data)) + data)
+    return s
+
+
+def read_until(s, *wanted, stop=b"0\r\n\r\n"):
+    """Everything up to the last of what is wanted, in this order."""
+    got, at = b"", 0
+    for want in wanted:
+        while want not in got[at:]:
+            more = s.recv(65536)
+            got += more
+            assert more and not (got.endswith(stop) and want not in got[at:]), (want, got[-400:])
+        at = got.index(want, at) + len(want)
+    return got
+
+
+MESSAGES = {"messages": [{"role": "user", "content": "say first"}]}
+COMMENT = b"\r\ne\r\n: keep-alive\n\n\r\n"
+STREAMS = [("/v1/chat/completions", MESSAGES), ("/v1/completions", {"prompt": "say first"}),
+           ("/infill", {"input_prefix": "int add(", "input_suffix": ""})]
+
+
+def numbers(events):
+    return [event["sequence_number"] for event in events]
+
+
+def check_signs_of_life(report):
+    hold = {"prompt": "hold", "n": 64, "max_tokens": 6000}
+    script = SCRIPT + [line("word " * 6000, repeat=True, last="hold")]
+    with Server(replay=script, context=8192,
+                args=["--running", "1", "--keep-alive", "1"]) as server:
+        with report.check("streams that wait in the queue give signs of life", server):
+            holder = raw_stream(server.port, "/v1/completions", {**hold, "stream": False})
+            wait_for(lambda: server.running() == 1)
+            held = [raw_stream(server.port, path, body) for path, body in STREAMS]
+            events = raw_stream(server.port, "/v1/responses", {"input": "say first"})
+            with RawSocket(server.port, timeout=30 * PATIENCE) as s:
+                s.send_json(create("say first", stream_id="a"))
+                s.send_json(create("say second", stream_id="b"))
+                s.send_json({"type": "completion.create", "id": "c1", "path": "a.c",
+                             "prefix": "int add(", "suffix": ""})
+                for one in held:  # the head has come, and a comment is a chunk of its own
+                    assert read_until(one, b" 200 ", b"\r\n\r\n", COMMENT[2:]), one
+                read_until(events, b"response.created", b"event: keepalive\ndata: ",
+                           b'"cerium":{"prompt_tokens":', b'"done":0}', b'"sequence_number":2}')
+                seen = {"a": [], "b": [], "c1": []}
+                while not all(any(e["type"].endswith("keepalive") for e in events_)
+                              for events_ in seen.values()):
+                    event = s.read_json()
+                    seen[event.get("stream_id") or event["id"]].append(event)
+                for name in "ab":
+                    assert numbers(seen[name]) == list(range(len(seen[name]))), seen
+                assert seen["c1"][0]["cerium"]["prompt_tokens"] > 0, seen
+                holder.close()
+                while not all(events_[-1]["type"] in ("response.completed", "completion.done")
+                              for events_ in seen.values()):
+                    event = s.read_json()
+                    seen[event.get("stream_id") or event["id"]].append(event)
+                for name in "ab":
+                    assert numbers(seen[name]) == list(range(len(seen[name]))), seen
+            for one in held:
+                read_until(one, b"0\r\n\r\n")
+                one.close()
+            read_until(events, b"response.completed", b"0\r\n\r\n")
+            events.close()
+        with report.check("what is refused after long compiling is the stream's error", server):
+            busy = [raw_stream(server.port, "/v1/responses", shaped(large_schema(name)))
+                    for name in "jklmnopqrstuvw"]
+            bad = {"type": "object", "properties": {"a": {"items": {"type": "thing"}}}}
+            with raw_stream(server.port, "/v1/responses", shaped(bad)) as s:
+                got = read_until(s, b"/properties/a/items/type")
+            if b"HTTP/1.1 200" in got:  # else it was quick
+                assert b"response.created" in got and b"keepalive" in got, got
+                assert b"event: response.failed" in got, got
+            else:
+                assert b"HTTP/1.1 400" in got, got
+            for one in busy:
+                one.close()
+            wait_for(lambda: server.running() == 0)
+        with report.check("return_progress tells how far a prompt is", server):
+            long = {"messages": [{"role": "user", "content": "long " * 3000}], "max_tokens": 1,
+                    "return_progress": True}
+            with raw_stream(server.port, "/v1/chat/completions", long) as s:
+                got = read_until(s, b"[DONE]")
+            told = [json.loads(part[6:])["prompt_progress"] for part in got.split(b"\n")
+                    if part.startswith(b"data: {") and b"prompt_progress" in part]
+            done = [p["processed"] for p in told]
+            assert done == sorted(set(done)) and done[-1] == told[-1]["total"] > 3000, told
+    with Server(replay=script, args=["--running", "1", "--keep-alive", "0"]) as server:
+        with report.check("--keep-alive 0: none", server):
+            holder = raw_stream(server.port, "/v1/completions", {**hold, "max_tokens": 1500})
+            wait_for(lambda: server.running() == 1)
+            with raw_stream(server.port, *STREAMS[0]) as s:
+                time.sleep(2.5)
+                holder.close()
+                assert b"keep-alive\n" not in read_until(s, b"0\r\n\r\n")
 
 
 def check_access(report):
@@ -508,6 +618,15 @@ def check_access(report):
             with Server(args=args) as server:
                 server.json("POST", "/v1/responses", {"input": "s3cret", "max_output_tokens": 1})
                 assert ("s3cret" in server.log()) == bool(args), args
+    with report.check("a key of the command line is not on it for long"):
+        for args in (["--api-key", "seen-by-all"], ["--api-key=seen-by-all", "--api-key", "two"]):
+            with Server(key="first", args=args) as server:
+                with open("/proc/%d/cmdline" % server.process.pid, "rb") as f:
+                    words = f.read()
+                assert b"--api-key" in words and b"seen" not in words and b"first" not in words
+                for key, want in (("first", 200), ("seen-by-all", 200), ("***********", 401)):
+                    head = {"Authorization": "Bearer " + key}
+                    assert server.request("GET", "/v1/models", headers=head)[0] == want, key
     with report.check("a browser's key comes as a subprotocol"):
         with Server(key="a b/c") as server:
             for key, want in (("a%20b%2Fc", 101), ("wrong", 401)):
@@ -543,10 +662,59 @@ def check_shapes(report, server):
                 status, _, body = answer.result()
                 text = json.loads(body)["output"][0]["content"][0]["text"]
                 assert status == 200 and text.startswith('{'), body
-    with report.check("one that cannot be kept to is refused with its place", server):
-        schema = {"type": "object", "properties": {"a": {"items": {"not": {"format": "date"}}}}}
+    with report.check("one that is none is refused with its place", server):
+        schema = {"type": "object", "properties": {"a": {"items": {"type": "thing"}}}}
         status, _, body = server.request("POST", "/v1/responses", shaped(schema), timeout=60)
-        assert status == 400 and b"/properties/a/items/not" in body, body
+        assert status == 400 and b"/properties/a/items/type" in body, body
+    with report.check("a keyword that is not supported is left out and named", server):
+        schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": r"(a)\1"},
+                                                   "b": {"enum": ["yes"]}},
+                  "required": ["b"], "additionalProperties": False}
+        status, _, body = server.request("POST", "/v1/responses", shaped(schema), timeout=60)
+        warning = json.loads(body)["cerium"]["warnings"][0]
+        assert status == 200 and warning["param"] == "text.format.schema", body
+        assert "/properties/a/pattern: " in warning["message"], body
+    with report.check("one bad tool of many: named, whatever is wrong with it", server):
+        tools = [{"type": "function", "name": "good", "parameters": {"type": "object"}},
+                 {"type": "function", "name": "bad", "strict": False, "parameters": {
+                     "type": "object", "properties": {
+                         "n": {"type": "integer", "maximum": 18446744073709551615},
+                         "x": {"type": "any"}, "y": {"$ref": "http://other/"}}}}]
+        asked = {"input": "hi", "max_output_tokens": 4, "tools": tools}
+        status, _, body = server.request("POST", "/v1/responses", asked, timeout=60)
+        warnings = [w for w in json.loads(body)["cerium"]["warnings"]
+                    if w["param"] == "tools[1].parameters"]
+        told = " ".join(w["message"] for w in warnings)
+        assert status == 200 and "/properties/x/type" in told, body
+        assert "/properties/y/$ref" in told and "/properties/n" not in told, body
+    with report.check("numbers of any size, and a byte-order mark, are JSON", server):
+        body = (b'\xef\xbb\xbf{"prompt":"x","max_tokens":1,"seed":18446744073709551615,'
+                b'"metadata":{"a":1e400,"b":-99999999999999999999999}}')
+        status, _, got = server.request("POST", "/v1/completions", body)
+        assert status == 200 and b"warnings" not in got, got
+    with report.check("logit_bias is added, and what is not used is named", server):
+        asked = {"prompt": [1], "max_tokens": 4, "logit_bias": {"72": 100}}
+        status, _, body = server.request("POST", "/v1/completions", asked)
+        text = json.loads(body)["choices"][0]["text"]
+        assert status == 200 and text and text == text[:len(text) // 4] * 4, body
+        assert "cerium" not in json.loads(body), body
+        asked["logit_bias"] = [[72, False]]
+        asked["mirostat"] = 2
+        status, _, body = server.request("POST", "/v1/completions", asked)
+        assert status == 200 and json.loads(body)["choices"][0]["text"] != text, body
+        assert json.loads(body)["cerium"]["warnings"] == [
+            {"param": "mirostat", "message": "is not used by this server"}], body
+        for bad in ({"72": 101}, {"x": 1}, {"72": "a"}, 5):
+            status, _, body = server.request("POST", "/v1/completions",
+                                             {"prompt": "x", "logit_bias": bad})
+            assert status == 400 and b"logit_bias" in body, body
+    with report.check("presence and frequency penalties count", server):
+        asked = {"prompt": "x = [0, 0, 0, 0,", "max_tokens": 24}
+        texts = set()
+        for more in ({}, {"presence_penalty": 2}, {"frequency_penalty": 2}):
+            status, _, body = server.request("POST", "/v1/completions", {**asked, **more})
+            texts.add(json.loads(body)["choices"][0]["text"])
+        assert status == 200 and len(texts) > 1, texts
     with report.check("an answer is canceled while its schema is compiled", server):
         with RawSocket(server.port, timeout=120 * PATIENCE) as s:
             s.send_json({"type": "response.create", **shaped(large_schema("e"))})
@@ -563,7 +731,7 @@ def check_shapes(report, server):
         for name in "fgh":
             with RawSocket(server.port, timeout=120 * PATIENCE) as s:
                 s.send_json({"type": "response.create", **shaped(large_schema(name))})
-        wait_for(lambda: server.running() == 0, 60)
+        wait_for(lambda: server.running() == 0)
 
 
 def main():
@@ -581,6 +749,7 @@ def main():
     check_variants(report)
     check_confidence(report)
     check_limits(report)
+    check_signs_of_life(report)
     check_access(report)
     report.end()
 

@@ -10,7 +10,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
-from harness import CERIUM, PATIENCE, Report, Server, call, line, run, wait_for  # noqa: E402
+from fake_upstream import REFUSAL, FakeUpstream, chunk  # noqa: E402
+from harness import (CERIUM, HANG_S, PATIENCE, Report, Server, call, line, run,  # noqa: E402
+                     wait_for)
 from rawsocket import RawSocket, text_of  # noqa: E402
 
 LONG = " ".join("word%d" % i for i in range(400))
@@ -150,10 +152,10 @@ def check_deep(report, url):
             told = json.loads(out)
             assert told["text"] == "deep thought" and told["served_by"] == "one", told
             assert told["prompt_tokens"] > 5 and told["n_tokens"] > 0, told
-            for args, says in ((["--upstream", "three"], "no [upstream three]"),
-                               (["--config", path + "x"], "No such file")):
+            for args, says, want in ((["--upstream", "three"], "no [upstream three]", 2),
+                                     (["--config", path + "x"], "No such file", 1)):
                 status, _, err = run([CERIUM, "run", "--deep", "--config", path, *args, "x"])
-                assert status == 1 and says in err and err.count("\n") == 1, err
+                assert status == want and says in err and err.count("\n") == 1, err
             with open(path, "w") as f:
                 f.write("[upstream gone]\nurl = http://127.0.0.1:1/v1\nretries = 0\n")
             status, out, err = run([CERIUM, "run", "--deep", "--config", path, "x"])
@@ -162,44 +164,63 @@ def check_deep(report, url):
 
 # ---- one without manners ----
 
-class Hostile:
-    """Answers each connection by `self.act(socket)`, after it read the head of a request."""
-
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.url = "http://127.0.0.1:%d/v1" % self.port
-        self.n, self.act = 0, None
-        threading.Thread(target=self.run, daemon=True).start()
-
-    def run(self):
-        while True:
-            s, _ = self.listener.accept()
-            threading.Thread(target=self.serve, args=(s,), daemon=True).start()
-
-    def serve(self, s):
-        data = b""
-        try:
-            while b"\r\n\r\n" not in data:
-                data += s.recv(65536)
-            self.n += 1
-            self.act(s)
-        except OSError:
-            pass
-        finally:
-            s.close()
-
-
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 
 
-def chunk(content, **more):
-    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": content},
-                                                **more}]}).encode() + b"\n\n"
+def check_silent(report):
+    """One that takes its time: whoever waits for its answer hears from us meanwhile."""
+    fake, heard = FakeUpstream(), threading.Event()
+    keys = {"url": fake.url, "models": "big", "responses": "no", "retries": 0, "health-time": 0}
+    ask = {"type": "response.create", "input": "think", "model": "big", "store": False}
+
+    def refuses(s):
+        heard.wait(60 * PATIENCE)
+        s.sendall(REFUSAL)
+
+    def pauses(s):
+        s.sendall(HEAD + b"\r\n" + chunk("half of "))
+        heard.wait(60 * PATIENCE)
+        s.sendall(chunk("it", finish_reason="stop") + b"data: [DONE]\n\n")
+
+    with serve({"fake": keys}, args=["--keep-alive", "1"]) as server:
+        for act, last in ((refuses, "response.failed"), (pauses, "response.completed")):
+            with report.check("a silent upstream, and signs of life until %s" % last, server):
+                fake.act = act
+                heard.clear()
+                events = []
+                with connect(server) as s:
+                    s.send_json(ask)
+                    while not events or events[-1]["type"] != last:
+                        events.append(s.read_json())
+                        if events[-1]["type"] == "keepalive":
+                            assert "cerium" not in events[-1], events[-1]
+                            heard.set()
+                types = [e["type"] for e in events]
+                assert types[0] == "response.created" and "keepalive" in types, types
+                assert [e["sequence_number"] for e in events] == list(range(len(events))), types
+                if act is refuses:
+                    assert events[-1]["response"]["error"]["message"].endswith("too warm a day")
+                else:
+                    assert text_of(events) == "half of it", events[-1]
+        with report.check("what it refuses late is the stream's error in Chat", server):
+            fake.act = refuses
+            heard.clear()
+            body = json.dumps({"model": "big", "stream": True, "messages": [
+                {"role": "user", "content": "think"}]}).encode()
+            with socket.create_connection(("127.0.0.1", server.port), HANG_S) as s:
+                s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+                          b"Content-Length: %d\r\n\r\n" % len(body) + body)
+                got = b""
+                while not got.endswith(b"\r\n0\r\n\r\n"):
+                    got += s.recv(65536)
+                    assert got
+                    if b"\n: keep-alive\n\n" in got:
+                        heard.set()
+            assert b"HTTP/1.1 200" in got and b"too warm a day" in got and b"[DONE]" in got, got
 
 
 def check_hostile(report):
-    fake = Hostile()
+    fake = FakeUpstream()
     keys = {"url": fake.url, "models": "big", "responses": "no", "first-time": 2, "idle-time": 2,
             "connect-time": 2, "retries": 1, "failures": 1000, "health-time": 0}
 
@@ -294,12 +315,12 @@ def check_hostile(report):
         keys.update({"failures": 2, "rest-time": 60, "retries": 0, "health-time": 1})
         fake.act, fake.n = lambda s: None, 0
         with serve({"fake": keys}) as server:
-            wait_for(lambda: "state=down" in server.log(), 15)
+            wait_for(lambda: "state=down" in server.log())
             n = fake.n
             error, headers = respond(server, model="big", want=503)
             assert error["error"]["code"] == "upstream_down" and headers["retry-after"] == "60"
             fake.act = lambda s: s.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-            wait_for(lambda: "state=up" in server.log(), 15)
+            wait_for(lambda: "state=up" in server.log())
             assert fake.n > n
 
 
@@ -321,8 +342,12 @@ def main():
             check_deep(report, url)
             with report.check("nothing is left, and both end in order", server):
                 wait_for(lambda: deep.running() == 0 and server.running() == 0)
+                # What others answered waits for no place here.
+                told = server.json("GET", "/health")
+                assert told["waiting"] == 0 and told["running"] == 0, told
                 assert server.stop() == 0
     check_hostile(report)
+    check_silent(report)
     report.end()
 
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -38,12 +39,15 @@ static void test_keys(void)
     store_key anna, bob, again;
     char text[KEY_TEXT_BYTES], other[KEY_TEXT_BYTES], turned[KEY_TEXT_BYTES];
     keyring *ring = NULL;
-    TEST_CHECK(store_key_add(s, "anna", "pro", 10, &anna, text, &err) == CERIUM_OK);
-    TEST_CHECK(store_key_add(s, "bob@example.org", "team", 11, &bob, other, &err) == CERIUM_OK);
-    TEST_CHECK(store_key_add(s, "anna", "pro", 12, &again, turned, &err) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK(store_key_add(s, "anna", "pro", 10, NULL, &anna, text, &err) == CERIUM_OK);
+    TEST_CHECK(store_key_add(s, "bob@example.org", "team", 11, NULL, &bob, other, &err) ==
+               CERIUM_OK);
+    TEST_CHECK(store_key_add(s, "anna", "pro", 12, NULL, &again, turned, &err) ==
+               CERIUM_ERR_ARGUMENT);
     TEST_CHECK_THAT(strstr(err.message, "there is a key 'anna' already"), "%s", err.message);
-    TEST_CHECK(store_key_add(s, "a b", "pro", 12, &again, turned, &err) == CERIUM_ERR_ARGUMENT);
-    TEST_CHECK(store_key_add(s, "", "pro", 12, &again, turned, &err) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK(store_key_add(s, "a b", "pro", 12, NULL, &again, turned, &err) ==
+               CERIUM_ERR_ARGUMENT);
+    TEST_CHECK(store_key_add(s, "", "pro", 12, NULL, &again, turned, &err) == CERIUM_ERR_ARGUMENT);
     TEST_CHECK(strcmp(text, other) != 0 && strlen(text) == KEY_TEXT_BYTES - 1);
     TEST_CHECK(store_key_tenant(&anna) != store_key_tenant(&bob));
     TEST_CHECK(keyring_read(&ring, s, &err) == CERIUM_OK && ring->n == 2);
@@ -63,19 +67,20 @@ static void test_keys(void)
     /* Another secret for the same key. */
     int64_t before = 0, after = 0;
     TEST_CHECK(!store_keys_version(s, &before, &err));
-    TEST_CHECK(store_key_rotate(s, "anna", &again, turned, &err) == CERIUM_OK);
+    TEST_CHECK(store_key_rotate(s, "anna", NULL, &again, turned, &err) == CERIUM_OK);
     TEST_CHECK(again.id == anna.id && !strcmp(again.tier, "pro") && again.created_at == 10);
     TEST_CHECK(!store_keys_version(s, &after, &err) && after != before);
     TEST_CHECK(store_key_revoke(s, "bob@example.org", 20, &err) == CERIUM_OK);
     TEST_CHECK(store_key_revoke(s, "bob@example.org", 20, &err) == CERIUM_ERR_ARGUMENT);
-    TEST_CHECK(store_key_rotate(s, "nobody", &again, other, &err) == CERIUM_ERR_ARGUMENT);
+    TEST_CHECK(store_key_rotate(s, "nobody", NULL, &again, other, &err) == CERIUM_ERR_ARGUMENT);
     TEST_CHECK(!store_keys_version(s, &before, &err) && after != before);
     TEST_CHECK(keyring_read(&ring, s, &err) == CERIUM_OK && ring->n == 2);
     TEST_CHECK(!keyring_find(ring, view_of(text)) && keyring_find(ring, view_of(turned)));
     TEST_CHECK(!keyring_find(ring, view_of(other)) && !keyring_of(ring, store_key_tenant(&bob)));
     keyring_free(&ring);
     /* A name is free again, and its new key is nobody's heir. */
-    TEST_CHECK(store_key_add(s, "bob@example.org", "pro", 30, &again, other, &err) == CERIUM_OK);
+    TEST_CHECK(store_key_add(s, "bob@example.org", "pro", 30, NULL, &again, other, &err) ==
+               CERIUM_OK);
     TEST_CHECK(again.id > bob.id);
     store_close(&s);
 }
@@ -87,7 +92,7 @@ static void test_no_secret(void)
     store *s = open_at(path);
     store_key key;
     char text[KEY_TEXT_BYTES], data[1 << 16];
-    TEST_CHECK(!store_key_add(s, "anna", "pro", 10, &key, text, &err));
+    TEST_CHECK(!store_key_add(s, "anna", "pro", 10, NULL, &key, text, &err));
     store_close(&s);
     FILE *f = fopen(path, "rb");
     size_t n = f ? fread(data, 1, sizeof data, f) : 0;
@@ -119,7 +124,7 @@ static void test_migration(void)
     bytes_free(&memory);
     store_key key;
     char text[KEY_TEXT_BYTES];
-    TEST_CHECK(!store_key_add(s, "anna", "pro", 10, &key, text, &err));
+    TEST_CHECK(!store_key_add(s, "anna", "pro", 10, NULL, &key, text, &err));
     store_close(&s);
 }
 
@@ -200,6 +205,124 @@ static void test_other_version(void)
     TEST_CHECK(live_open(&more, path_of("nowhere/x"), &err) == CERIUM_ERR_IO);
 }
 
+/* What may stand under the file's name and is not ours: refused, and left as it is. */
+static void test_files_of_others(void)
+{
+    static const struct {
+        const char *fault, *text; /* text NULL: as long as ours, and zero */
+        enum { OTHER_FILE, OTHER_LINK, OTHER_DANGLING, OTHER_FIFO, OTHER_FOLDER, OTHER_NAME } kind;
+        mode_t mode;
+    } others[] = {
+        {"another program", "precious\n", OTHER_FILE, 0644},
+        {"another program", "precious\n", OTHER_FILE, 0600},
+        {"another program", "c", OTHER_FILE, 0644},
+        {"another program", "", OTHER_FILE, 0644},
+        {"another program", NULL, OTHER_FILE, 0600},
+        {"a link", "precious\n", OTHER_LINK, 0644},
+        {"a link", "", OTHER_LINK, 0600},
+        {"a link", "", OTHER_DANGLING, 0},
+        {"not a regular file", "", OTHER_FIFO, 0600},
+        {"not a regular file", "", OTHER_FOLDER, 0700},
+        {"hard link", "", OTHER_NAME, 0600},
+        {"others may write", "ceriumL", OTHER_FILE, 0666},
+    };
+    struct stat ours;
+    live *l = live_at(path_of("ours-live"));
+    TEST_CHECK(stat(path_of("ours-live"), &ours) == 0 && (ours.st_mode & 0777) == 0600);
+    live_close(&l);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        char name[32];
+        snprintf(name, sizeof name, "other-%zu", i);
+        const char *path = path_of(name), *real = path;
+        bool is_linked = others[i].kind == OTHER_LINK || others[i].kind == OTHER_NAME;
+        if (is_linked) real = path_of("real");
+        unlink(real);
+        if (others[i].kind == OTHER_FILE || is_linked) {
+            FILE *f = fopen(real, "w");
+            if (others[i].text) fputs(others[i].text, f);
+            TEST_CHECK(!fclose(f) && !chmod(real, others[i].mode));
+            if (!others[i].text) TEST_CHECK(truncate(real, ours.st_size) == 0);
+        }
+        int made = others[i].kind == OTHER_LINK       ? symlink("real", path)
+                   : others[i].kind == OTHER_DANGLING ? symlink("nowhere", path)
+                   : others[i].kind == OTHER_FIFO     ? mkfifo(path, others[i].mode)
+                   : others[i].kind == OTHER_FOLDER   ? mkdir(path, others[i].mode)
+                   : others[i].kind == OTHER_NAME     ? link(real, path)
+                                                      : 0;
+        struct stat was, is;
+        const char *seen = others[i].kind == OTHER_LINK ? real : path;
+        TEST_CHECK(made == 0 && lstat(seen, &was) == 0);
+        live *more = NULL;
+        TEST_CHECK_THAT(live_open(&more, path, &err) == CERIUM_ERR_FORMAT && !more &&
+                        strstr(err.message, others[i].fault), "%zu: %s", i, err.message);
+        live_close(&more);
+        TEST_CHECK_THAT(lstat(seen, &is) == 0 && was.st_mode == is.st_mode &&
+                        was.st_size == is.st_size && was.st_ino == is.st_ino &&
+                        was.st_mtim.tv_nsec == is.st_mtim.tv_nsec &&
+                        was.st_ctim.tv_nsec == is.st_ctim.tv_nsec, "%zu", i);
+    }
+    TEST_CHECK(access(path_of("nowhere"), F_OK) != 0);
+}
+
+/* Cut to any length, between two servers or under one that runs: nobody ends, it becomes whole
+ * again, and no request is lost that the running server knows. */
+static void test_cut(void)
+{
+    static const off_t lengths[] = {0, 1, 7, 8, 12, 63, 64, 4095, 4096, 300000, 8 << 20};
+    const char *path = path_of("cut-live");
+    uint64_t now = 5000 * SECOND;
+    live *a = live_at(path), *b;
+    store *s = open_at(path_of("cut.db"));
+    struct stat whole, st;
+    bool was_cut;
+    uint64_t n_added = 0;
+    TEST_CHECK(stat(path, &whole) == 0);
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        uint32_t at = live_place(a, 6, 0, now);
+        live_record r = {.tenant = 2, .day = 1, .requests = 1, .model = "m"};
+        TEST_CHECK(live_stream_begin(a, at, 0) && live_reserve(a) && live_reserve(a));
+        live_add(a, &r);
+        TEST_CHECK(truncate(path, lengths[i]) == 0);
+        /* All of it is touched: places, streams and journal. */
+        at = live_place(a, 6, at, now);
+        TEST_CHECK(!bucket_take(live_word(a, at, LIVE_TOKENS), now + i * 2 * BUCKET_NS, 1));
+        TEST_CHECK(live_streams(a, at) >= 1);
+        live_stream_end(a, at);
+        live_add(a, &r);
+        n_added += 2;
+        TEST_CHECK(!live_mend(a, &was_cut, &err) && was_cut);
+        TEST_CHECK(!live_mend(a, &was_cut, &err) && !was_cut);
+        TEST_CHECK(stat(path, &st) == 0 && st.st_size == whole.st_size);
+        if (i % 2) TEST_CHECK(keeper_drain(s, a, LIVE_OWN, &err) == CERIUM_OK);
+    }
+    /* Another server finds in the file what this one told it. */
+    uint32_t at = live_place(a, 6, 0, now), torn = 0;
+    uint64_t end;
+    live_record batch[64];
+    TEST_CHECK(live_stream_begin(a, at, 0));
+    b = live_at(path);
+    TEST_CHECK(live_streams(b, at) == 1);
+    uint32_t n_own = live_peek(a, LIVE_OWN, batch, 64, &end, &torn);
+    TEST_CHECK(n_own > 0 && live_peek(b, 0, batch, 64, &end, &torn) == n_own && !torn);
+    /* The other one mends it, and this one tells again what is its own. */
+    TEST_CHECK(truncate(path, 100) == 0 && !live_mend(b, &was_cut, &err) && was_cut);
+    TEST_CHECK(live_streams(b, at) == 0 && !live_mend(a, &was_cut, &err));
+    TEST_CHECK(live_streams(b, at) == 1 && live_peek(b, 0, batch, 64, &end, &torn) == n_own);
+    live_stream_end(a, at);
+    TEST_CHECK(keeper_drain(s, a, LIVE_OWN, &err) == CERIUM_OK);
+    TEST_CHECK(live_peek(a, LIVE_OWN, batch, 64, &end, &torn) == 0 && end == n_added && !torn);
+    live_close(&b);
+    live_close(&a);
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) { /* before a server opens it */
+        TEST_CHECK(truncate(path, lengths[i]) == 0);
+        a = live_at(path);
+        TEST_CHECK(stat(path, &st) == 0 && st.st_size == whole.st_size);
+        TEST_CHECK(live_place(a, 6, 0, now) < LIVE_TENANTS_MAX && live_reserve(a));
+        live_close(&a);
+    }
+    store_close(&s);
+}
+
 /* ---- usage ---- */
 
 static live_record record_of(uint64_t tenant, uint32_t day, const char *model)
@@ -247,7 +370,7 @@ static void test_usage(void)
     live *l = live_at(path_of("usage.db-live"));
     store_key anna;
     char text[KEY_TEXT_BYTES];
-    TEST_CHECK(!store_key_add(s, "anna", "pro", 10, &anna, text, &err));
+    TEST_CHECK(!store_key_add(s, "anna", "pro", 10, NULL, &anna, text, &err));
     for (int i = 0; i < 700; i++) /* more than a batch */
         add(l, record_of(i % 2 ? store_key_tenant(&anna) : 77, 20000 + i % 7 / 4, "m"));
     add(l, record_of(store_key_tenant(&anna), 20001, "n"));
@@ -311,6 +434,8 @@ static void test_torn(void)
     }
     TEST_CHECK(at > 0 && !fseek(f, at, SEEK_SET) && fputc('X', f) == 'X');
     if (f) fclose(f);
+    live_close(&l); /* the server that wrote it knows better; the next one does not */
+    l = live_at(path);
     TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == 2);
     live_close(&l);
@@ -349,7 +474,7 @@ static void test_locked(void)
     TEST_CHECK_THAT(strstr(err.message, "locked"), "%s", err.message);
     store_key key;
     char text[KEY_TEXT_BYTES];
-    TEST_CHECK(store_key_add(s, "anna", "pro", 1, &key, text, &err) == CERIUM_ERR_IO);
+    TEST_CHECK(store_key_add(s, "anna", "pro", 1, NULL, &key, text, &err) == CERIUM_ERR_IO);
     TEST_CHECK(!sqlite3_exec(other, "COMMIT", NULL, NULL, NULL));
     TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == 1);
@@ -430,6 +555,8 @@ int main(void)
     TEST_RUN(test_many_tenants);
     TEST_RUN(test_many_servers);
     TEST_RUN(test_other_version);
+    TEST_RUN(test_files_of_others);
+    TEST_RUN(test_cut);
     TEST_RUN(test_usage);
     TEST_RUN(test_once);
     TEST_RUN(test_torn);

@@ -4,6 +4,8 @@
 
 #include "unit.h"
 
+#define HOLE "{\"input_prefix\":\"x\",\"input_suffix\":\"\""
+
 /* ---- Section - A client that writes down what it gets ---- */
 
 enum { EVENTS_MAX = 2048 };
@@ -12,6 +14,7 @@ typedef struct {
     size_t n;
     char names[EVENTS_MAX][64];
     json_t *events[EVENTS_MAX]; /* NULL: [DONE] */
+    size_t n_comments;
 } client;
 
 static client got;
@@ -19,7 +22,8 @@ static client got;
 static void on_event(void *user, const char *name, const char *json, size_t len)
 {
     client *c = user;
-    if (c->n == EVENTS_MAX) return;
+    if (!json) c->n_comments++;
+    if (!json || c->n == EVENTS_MAX) return;
     json_error_t why;
     bool done = len == 6 && !memcmp(json, "[DONE]", 6);
     json_t *event = done ? NULL : json_loadb(json, len, JSON_ALLOW_NUL, &why);
@@ -31,7 +35,7 @@ static void on_event(void *user, const char *name, const char *json, size_t len)
 static void forget(void)
 {
     for (size_t i = 0; i < got.n; i++) json_decref(got.events[i]);
-    got.n = 0;
+    got.n = got.n_comments = 0;
 }
 
 static const json_t *at(const json_t *value, const char *path)
@@ -80,6 +84,7 @@ typedef struct {
     protocol_end end;
     const protocol_error *error;
     const char *tier;
+    bool beats; /* a sign of life before each cut */
 } run;
 
 static size_t next_cut(const char *text, size_t len, size_t cut)
@@ -88,6 +93,9 @@ static size_t next_cut(const char *text, size_t len, size_t cut)
     while (n < len && ((unsigned char)text[n] & 0xC0) == 0x80) n++;
     return n;
 }
+
+static const protocol_progress halfway = {.prompt_tokens = 100, .cached_tokens = 20,
+                                           .done_tokens = 50, .prompt_ns = 7000000};
 
 static view no_token(void *user, int32_t token)
 {
@@ -114,11 +122,16 @@ static json_t *answer(const run *r)
     for (uint32_t c = 0; c < n; c++) {
         for (size_t i = 0, len = strlen(r->said); i < len;) {
             size_t part = next_cut(r->said + i, len - i, r->cut);
+            if (r->beats) TEST_CHECK(!protocol_writer_beat(w, &halfway));
             TEST_CHECK(!protocol_writer_text(w, c, (view){r->said + i, part}, NULL, 0));
             i += part;
         }
         TEST_CHECK(!protocol_writer_end(w, c, r->end, &usage, r->error));
     }
+    size_t n_events = got.n, n_comments = got.n_comments;
+    TEST_CHECK(!protocol_writer_beat(w, &halfway)); /* nothing lives behind the end */
+    TEST_CHECK(!protocol_writer_progress(w, &halfway));
+    TEST_CHECK(got.n == n_events && got.n_comments == n_comments);
     json_t *object = protocol_writer_object(w);
     TEST_CHECK(object);
     if (r->api == PROTOCOL_RESPONSES)
@@ -433,6 +446,101 @@ static void test_legacy_logprobs(void)
     protocol_request_free(&request);
 }
 
+/* ---- Section - Signs of life ---- */
+
+static const protocol_error broken = {.http_status = 500, .type = "server_error", .message = "x"};
+
+/* Wherever they come and however the answer ends: numbers go on, and all else stays as it is. */
+static void test_keepalive(void)
+{
+    static const protocol_end ends[] = {PROTOCOL_END_STOP,     PROTOCOL_END_LENGTH,
+                                        PROTOCOL_END_CONTEXT,  PROTOCOL_END_CANCELED,
+                                        PROTOCOL_END_FAILED,   PROTOCOL_END_GUARDED};
+    static const char body[] = "{\"input\":\"x\",\"stream_id\":\"l\",\"tools\":[{\"type\":"
+                               "\"function\",\"name\":\"f\"}]}";
+    static const char said[] = "<think>\nhm\n</think>\n\nSo.\n<tool_call>\n{\"name\": \"f\", "
+                               "\"arguments\": {\"a\": 1}}\n</tool_call>";
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        run r = {PROTOCOL_RESPONSES, body, "qwen3", said, .cut = 3, .end = ends[i],
+                 .error = &broken};
+        json_t *without = answer(&r);
+        size_t n_without = got.n, n_beats = 0;
+        r.beats = true;
+        json_t *with = answer(&r);
+        for (size_t k = 0; k < got.n; k++) {
+            TEST_CHECK(number_at(event(k), "sequence_number") == (int64_t)k);
+            text_is(event(k), "stream_id", "l");
+            text_is(event(k), "type", got.names[k]);
+            if (strcmp(got.names[k], "keepalive")) continue;
+            n_beats++;
+            TEST_CHECK(number_at(event(k), "cerium/prompt_tokens") == 100);
+            TEST_CHECK(number_at(event(k), "cerium/done") == 50);
+        }
+        TEST_CHECK(n_beats == (strlen(said) + 2) / 3 && got.n == n_without + n_beats);
+        TEST_CHECK(json_equal(with, without) && !got.n_comments);
+        json_decref(with);
+        json_decref(without);
+    }
+}
+
+/* The other APIs have no event for it, so nothing that their clients count is changed. */
+static void test_comments(void)
+{
+    static const run runs[] = {
+        {PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", "qwen3", "abcdef",
+         .cut = 2, .beats = true},
+        {PROTOCOL_COMPLETIONS, "{\"prompt\":\"x\"}", "", "abcdef", .cut = 2, .beats = true},
+        {PROTOCOL_INFILL, HOLE "}", "", "abcdef", .cut = 2, .beats = true},
+        {PROTOCOL_COMPACT, "{\"model\":\"m\",\"input\":\"x\"}", "qwen3", "abcdef",
+         .cut = 2, .beats = true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
+        run quiet = runs[i];
+        quiet.beats = false;
+        json_t *without = answer(&quiet);
+        size_t n = got.n;
+        TEST_CHECK(!got.n_comments);
+        json_t *with = answer(&runs[i]);
+        TEST_CHECK(got.n == n && got.n_comments == 3 && json_equal(with, without));
+        json_decref(with);
+        json_decref(without);
+    }
+}
+
+static void test_progress(void)
+{
+    static const struct {
+        protocol_api api;
+        const char *body, *text;
+    } asked[] = {
+        {PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],"
+                        "\"return_progress\":true}", "choices/0/delta"},
+        {PROTOCOL_COMPLETIONS, "{\"prompt\":\"x\",\"return_progress\":true}", "choices/0/text"},
+        {PROTOCOL_INFILL, HOLE ",\"return_progress\":true}", "content"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+        protocol_request *request = NULL;
+        protocol_writer *w = NULL;
+        protocol_error error;
+        forget();
+        int status = protocol_request_parse(&request, asked[i].api, view_of(asked[i].body),
+                                            &defaults, &error);
+        TEST_CHECK(!status && request->return_progress);
+        const protocol_answer a = {.request = request, .id = "id", .model = "m",
+                                   .emit = on_event, .user = &got};
+        TEST_CHECK(!protocol_writer_open(&w, &a) && !protocol_writer_begin(w));
+        TEST_CHECK(!protocol_writer_progress(w, &halfway));
+        const json_t *chunk = event(got.n - 1), *said = at(chunk, asked[i].text);
+        TEST_CHECK(number_at(chunk, "prompt_progress/total") == 100);
+        TEST_CHECK(number_at(chunk, "prompt_progress/cache") == 20);
+        TEST_CHECK(number_at(chunk, "prompt_progress/processed") == 50);
+        TEST_CHECK(number_at(chunk, "prompt_progress/time_ms") == 7);
+        TEST_CHECK(json_is_object(said) ? !json_object_size(said) : !json_string_length(said));
+        protocol_writer_free(&w);
+        protocol_request_free(&request);
+    }
+}
+
 /* ---- Section - Completions, infill, other bodies ---- */
 
 static void test_completions(void)
@@ -486,7 +594,7 @@ static void test_best_of(void)
 
 static void test_infill(void)
 {
-    json_t *object = answer(&(run){PROTOCOL_INFILL, "{\"id_slot\":3}", "", "x\ny", .cut = 1,
+    json_t *object = answer(&(run){PROTOCOL_INFILL, HOLE ",\"id_slot\":3}", "", "x\ny", .cut = 1,
                                    .end = PROTOCOL_END_CONTEXT});
     TEST_CHECK(got.n == 4);
     text_is(event(1), "content", "\n");
@@ -498,7 +606,7 @@ static void test_infill(void)
     TEST_CHECK(number_at(object, "timings/predicted_per_second") == 2);
     TEST_CHECK(number_at(object, "tokens_cached") == 107 && number_at(object, "id_slot") == 3);
     json_decref(object);
-    object = answer(&(run){PROTOCOL_INFILL, "{\"response_fields\":[\"content\",\"none\","
+    object = answer(&(run){PROTOCOL_INFILL, HOLE ",\"response_fields\":[\"content\",\"none\","
                                             "\"timings/predicted_n\",\"timings/x/y\"]}", "", "q",
                            .cut = 0});
     TEST_CHECK(json_object_size(object) == 2);
@@ -554,8 +662,8 @@ static void test_bodies(void)
     text_is(value, "error/code", "rate_limit_exceeded");
     json_decref(value);
     out.len = 0;
-    const protocol_model models[] = {{"a", "A", 131072, 7, true, true}, {"b", NULL, 512, 7, false,
-                                                                         true}};
+    const protocol_model models[] = {{"a", "A", 131072, 7, true, true, false},
+                                     {"b", NULL, 512, 7, false, true, false}};
     TEST_CHECK(!protocol_models_body(&out, models, 2));
     value = json_loadb(out.ptr, out.len, 0, NULL);
     TEST_CHECK(json_array_size(at(value, "data")) == 2);
@@ -587,6 +695,9 @@ int main(void)
     TEST_RUN(test_choices);
     TEST_RUN(test_logprobs);
     TEST_RUN(test_legacy_logprobs);
+    TEST_RUN(test_keepalive);
+    TEST_RUN(test_comments);
+    TEST_RUN(test_progress);
     TEST_RUN(test_completions);
     TEST_RUN(test_best_of);
     TEST_RUN(test_infill);

@@ -280,6 +280,63 @@ static void check_bounded(guard_form form, guard_language language, const char *
     memory_free(text);
 }
 
+/* No line is held without bound, whatever it looks like: what of it is longer than a line may be is
+ * judged and released. */
+static void test_held_bytes(void)
+{
+    static const struct {
+        guard_form form;
+        const char *begin; /* what stands before, and what the line begins with */
+    } lines[] = {
+        {GUARD_ANSWER, "--- a/x.py\n+++ "},
+        {GUARD_ANSWER, "--- a/x.py\n+++ b/x.py\n@@ "},
+        {GUARD_ANSWER, "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\nIndex: "},
+        {GUARD_ANSWER, "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-"},
+        {GUARD_ANSWER, "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n+"},
+        {GUARD_ANSWER, "diff --git a/x.py b/x.py\nrename to "},
+        {GUARD_ANSWER, "*** Begin Patch\n*** Delete File: "},
+        {GUARD_ANSWER, "*** Begin Patch\n*** Add File: "},
+        {GUARD_ANSWER, "*** Begin Patch\n*** Update File: x.py\n*** Move to: "},
+        {GUARD_ANSWER, "*** Begin Patch\n*** "},
+        {GUARD_ANSWER, "```diff\n--- a/x.py\n+++ "},
+        {GUARD_ANSWER, "```diff\n```"},
+        {GUARD_ANSWER, "```"},
+        {GUARD_ANSWER, "```python\n```"},
+        {GUARD_ANSWER, "```python\nx = "},
+        {GUARD_ANSWER, ""},
+        {GUARD_CODE, "x = "},
+        {GUARD_JSON, "{\"path\": \"x.py\", \"content\": \"x = "},
+        {GUARD_JSON, "{\"path\": \""},
+        {GUARD_JSON, "{\""},
+        {GUARD_JSON, "{\"input\": \"*** Begin Patch\\n*** Add File: "},
+        {GUARD_JSON, "{\"input\": \"--- a/x.py\\n+++ "},
+        {GUARD_TURN, "<parameter=path>\nx.py\n</parameter>\n<parameter=content>\n</parameter>"},
+        {GUARD_TURN, "<parameter=path>\n"},
+        {GUARD_TURN, "<parameter="},
+        {GUARD_TURN, "{\"arguments\": {\"input\": \"*** Begin Patch\\n*** Delete File: "},
+    };
+    static const char *const contents[] = {"% ", "a", " ",       "(",       "'",
+                                           "`",  "+", "\\u00e9", "\xc3\xa9"};
+    enum { LINE = 24000, HELD_MAX = GUARD_LINE_BYTES_MAX + 76 };
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        for (size_t k = 0; k < ARRAY_LEN(contents); k++) {
+            guard_stream *s;
+            guard_result r;
+            guard_stream_config config = {.form = lines[i].form};
+            CHECK(guard_stream_open(&s, rules, &config, NULL) == CERIUM_OK);
+            guard_feed(s, worker, lines[i].begin, strlen(lines[i].begin), &r);
+            uint64_t fed = strlen(lines[i].begin), most = 0;
+            size_t len = strlen(contents[k]);
+            for (; fed < LINE; fed += len) {
+                guard_feed(s, worker, contents[k], len, &r);
+                if (fed + len - r.safe > most) most = fed + len - r.safe;
+            }
+            TEST_CHECK_THAT(most <= HELD_MAX, "%s%s...: %llu bytes held", lines[i].begin,
+                            contents[k], (unsigned long long)most);
+            guard_stream_close(&s);
+        }
+}
+
 static void test_adversarial(void)
 {
     check_bounded(GUARD_CODE, GUARD_PYTHON, "x = \"", "abcdefgh", 1 << 20);
@@ -389,6 +446,7 @@ int main(void)
     TEST_RUN(test_context);
     TEST_RUN(test_waits);
     TEST_RUN(test_allowed);
+    TEST_RUN(test_held_bytes);
     TEST_RUN(test_adversarial);
     TEST_RUN(test_small);
     TEST_RUN(test_bad_rules);

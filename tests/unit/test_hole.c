@@ -180,6 +180,30 @@ static void test_memory_runs_out(void)
     }
 }
 
+/* What was told of a line that went round, by which whoever shows it whole cuts it back. */
+static void test_broken(void)
+{
+    static const struct {
+        const char *before, *said;
+        size_t broken;
+    } all[] = {
+        {"", "int i, j, j, j, j, j, j, j, j, j, j", sizeof "int i, j," - 1},
+        {"x = ", "f(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1", sizeof "f(1, 1," - 1},
+        {"", "a = 1\nb = (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1", sizeof "b = (1, 1," - 1},
+        {"    ", "x();\n    x();\n    x();\n", 0}, /* whole lines */
+        {"", "int i, j;\n", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        hole h;
+        bytes out = {.max = 4096};
+        TEST_CHECK(!hole_open(&h, view_of(all[i].before), (view){NULL, 0}, 0, true));
+        TEST_CHECK(!hole_feed(&h, view_of(all[i].said), &out) && !hole_finish(&h, &out));
+        TEST_CHECK_THAT(hole_broken(&h) == all[i].broken, "%zu: %zu", i, hole_broken(&h));
+        hole_close(&h);
+        bytes_free(&out);
+    }
+}
+
 int main(void)
 {
     TEST_RUN(test_indent_alone);
@@ -188,5 +212,6 @@ int main(void)
     TEST_RUN(test_loops);
     TEST_RUN(test_any_text);
     TEST_RUN(test_memory_runs_out);
+    TEST_RUN(test_broken);
     return unit_report("hole");
 }

@@ -63,7 +63,7 @@ static void wait_for_reader(kv_pool *pool, uint64_t n)
     do {
         usleep(1000);
         kv_pool_measure(pool, &use);
-    } while (use.loaded < n && ++tries < 10000);
+    } while (use.loaded < n && ++tries < 600000);
     usleep(5000);
     kv_pool_measure(pool, &use);
     TEST_CHECK_THAT(use.loaded == n && use.lookups == 0, "%llu of %llu",
@@ -236,6 +236,36 @@ static void test_recycles(void)
     windows = some_windows;
 }
 
+/* What has the name of a segment and is not a file of ours is told, and stays. */
+static void test_files_of_others(void)
+{
+    static int32_t tokens[CONTEXT];
+    char mine[320], name[320];
+    struct stat st;
+    empty_kept_folder();
+    kv_pool *pool = open_kept(1, 0);
+    close_all(pool, NULL, 0);
+    snprintf(mine, sizeof mine, "%s/mine", kept_folder);
+    FILE *f = fopen(mine, "w");
+    CHECK(f && fputs("precious\n", f) >= 0 && !fclose(f));
+    snprintf(name, sizeof name, "%s/0000000000000077.kv", kept_folder);
+    CHECK(link(mine, name) == 0);
+    snprintf(name, sizeof name, "%s/0000000000000078.kv", kept_folder);
+    CHECK(symlink("mine", name) == 0);
+    pool = open_kept(1, 0);
+    TEST_CHECK_THAT(n_notices == 1 && strstr(notice_text, "2 of 2 files"), "%s", notice_text);
+    kv_sequence *seq = open_sequence(pool, 1);
+    kv_use use;
+    fill(tokens, CONTEXT, 1);
+    take(seq, 1, tokens, 640);
+    wait_for_writer(pool, &use);
+    TEST_CHECK(use.written > 0);
+    close_all(pool, &seq, 1);
+    TEST_CHECK(lstat(name, &st) == 0 && S_ISLNK(st.st_mode));
+    TEST_CHECK(stat(mine, &st) == 0 && st.st_nlink == 2 && st.st_size == 9);
+    empty_kept_folder();
+}
+
 /* Any order of prompts, forks and restarts: never a wrong byte. */
 static void check_random(const uint32_t *with, uint32_t seed)
 {
@@ -313,6 +343,7 @@ int main(void)
     TEST_RUN(test_more_than_memory);
     TEST_RUN(test_no_room_to_load);
     TEST_RUN(test_recycles);
+    TEST_RUN(test_files_of_others);
     TEST_RUN(test_random);
     TEST_RUN(test_allocation);
     remove_kept_folder();

@@ -363,7 +363,8 @@ static void test_memory_ahead(void)
         used = (size_t)(last - first);
     }
     const size_t end = used + KV_AHEAD_BYTES;
-    for (int i = 0; used < SIZE_MAX && !is_ready(first, end - 8192) && i < 10000; i++) usleep(1000);
+    for (int i = 0; used < SIZE_MAX && !is_ready(first, end - 8192) && i < 600000; i++)
+        usleep(1000);
     usleep(20000);
     TEST_CHECK(used == SIZE_MAX || is_ready(first, end - 8192));
     TEST_CHECK(used == SIZE_MAX || !is_ready(first, end + 3 * (size_t)MEMORY_HUGE_PAGE));

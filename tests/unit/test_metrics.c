@@ -104,20 +104,37 @@ static void test_gateway_names(void)
     bytes_free(&text);
 }
 
+/* What answers used is counted once, wherever they were answered. */
+static void test_used(void)
+{
+    static metrics m;
+    const metrics_used here = {.prompt = 100, .reused = 64, .said = 11};
+    const metrics_used there = {.prompt = 20, .reused = 0, .said = 3};
+    metrics_metered(&m, CERIUM_CLASS_TURN, METRICS_HERE, &here);
+    metrics_metered(&m, CERIUM_CLASS_BATCH, METRICS_UPSTREAM, &there);
+    bytes text = text_of(&m);
+    TEST_CHECK(has_line(&text, "cerium_answers_total{class=\"turn\"} 1"));
+    TEST_CHECK(has_line(&text, "cerium_answers_total{class=\"batch\"} 1"));
+    TEST_CHECK(has_line(&text, "cerium_prompt_tokens_total 120"));
+    TEST_CHECK(has_line(&text, "cerium_reused_tokens_total 64"));
+    TEST_CHECK(has_line(&text, "cerium_new_tokens_total 14"));
+    TEST_CHECK(has_line(&text, "cerium_forwarded_prompt_tokens_total 20"));
+    TEST_CHECK(has_line(&text, "cerium_forwarded_new_tokens_total 3"));
+    bytes_free(&text);
+}
+
 static void test_times(void)
 {
     static metrics m;
     cerium_usage usage = {.prompt_tokens = 100, .reused_tokens = 64, .computed_tokens = 36,
                           .new_tokens = 11, .queue_ns = 50000, .prompt_ns = 20000000,
                           .first_token_ns = 30000000, .duration_ns = 130000000};
-    metrics_answer(&m, CERIUM_CLASS_TURN, METRICS_END_STOP, &usage);
+    metrics_ended(&m, METRICS_END_STOP, &usage);
     /* Canceled before its prompt was computed: no time of prompt, token or gap. */
     usage = (cerium_usage){.prompt_tokens = 100, .computed_tokens = 3, .queue_ns = UINT64_MAX,
                            .duration_ns = 1};
-    metrics_answer(&m, CERIUM_CLASS_BATCH, METRICS_END_ABORT, &usage);
+    metrics_ended(&m, METRICS_END_ABORT, &usage);
     bytes text = text_of(&m);
-    TEST_CHECK(has_line(&text, "cerium_answers_total{class=\"turn\"} 1"));
-    TEST_CHECK(has_line(&text, "cerium_answers_total{class=\"batch\"} 1"));
     TEST_CHECK(has_line(&text, "cerium_first_token_seconds_bucket{le=\"0.025\"} 0"));
     TEST_CHECK(has_line(&text, "cerium_first_token_seconds_bucket{le=\"0.05\"} 1"));
     TEST_CHECK(has_line(&text, "cerium_first_token_seconds_count 1"));
@@ -193,6 +210,7 @@ int main(void)
     TEST_RUN(test_counts);
     TEST_RUN(test_disk);
     TEST_RUN(test_gateway_names);
+    TEST_RUN(test_used);
     TEST_RUN(test_times);
     TEST_RUN(test_form);
     TEST_RUN(test_room);

@@ -18,6 +18,8 @@ static json_t *body_of(protocol_api api, const char *text, const char *items, bo
     TEST_CHECK(!strcmp(onward_path(&order), api == PROTOCOL_RESPONSES && responses
                                                 ? "/responses" : "/chat/completions"));
     TEST_CHECK(onward_body(&out, &order) == CERIUM_OK);
+    if (r->new_tokens_max != UINT32_MAX)
+        TEST_CHECK(onward_cap(&out, &order, r->new_tokens_max) == CERIUM_OK);
     json_t *body = json_loadb(out.ptr, out.len, 0, NULL);
     bytes_free(&out);
     json_decref(conversation);
@@ -108,6 +110,20 @@ static void test_same_api(void)
                        "\"seed\":4,\"stream\":false,\"service_tier\":\"flex\"}", NULL, true),
                "{\"model\":\"big\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
                "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"seed\":4}");
+    /* A cap by the name that it came with, once. */
+    check_same(body_of(PROTOCOL_RESPONSES, "{\"input\":\"hi\",\"max_output_tokens\":7}", "[]",
+                       true),
+               "{\"model\":\"big\",\"stream\":true,\"store\":false,\"input\":[],"
+               "\"max_output_tokens\":7}");
+    check_same(body_of(PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
+                       "\"max_completion_tokens\":7}", NULL, true),
+               "{\"model\":\"big\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
+               "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
+               "\"max_completion_tokens\":7}");
+    check_same(body_of(PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
+                       "\"max_tokens\":7}", NULL, true),
+               "{\"model\":\"big\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
+               "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":7}");
 }
 
 typedef struct {

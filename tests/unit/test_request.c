@@ -198,7 +198,7 @@ static void test_results_of_earlier_calls(void)
 
 static json_t *find_item(void *user, const char *id)
 {
-    return !strcmp(id, "msg_1") ? user : NULL;
+    return !strcmp(id, "msg_1") ? json_incref(user) : NULL;
 }
 
 static void test_references(void)
@@ -525,22 +525,59 @@ static void test_infill(void)
     TEST_CHECK(r && r->new_tokens_max == 128 && r->sampling.top_k == 40 && !r->warm_up);
     TEST_CHECK(r && !strcmp(r->document, "slot 0"));
     protocol_request_free(&r);
-    r = good(PROTOCOL_INFILL, "{\"input_prefix\":\"\",\"n_predict\":0,\"t_max_predict_ms\":1}");
+    r = good(
+        PROTOCOL_INFILL,
+        "{\"input_prefix\":\"\",\"input_suffix\":\"\",\"n_predict\":0,\"t_max_predict_ms\":1}");
     TEST_CHECK(r && r->warm_up && !r->document && r->infill.suffix_len == 0);
     protocol_request_free(&r);
-    r = good(PROTOCOL_INFILL, "{\"n_predict\":-1,\"filename\":\"a.c\"}");
+    r = good(PROTOCOL_INFILL,
+             "{\"input_prefix\":\"\",\"input_suffix\":\"\",\"n_predict\":-1,\"filename\":\"a.c\"}");
     TEST_CHECK(r && !r->warm_up && r->new_tokens_max == UINT32_MAX);
     TEST_CHECK(r && !strcmp(r->document, "a.c") && !strcmp(r->infill.path, "a.c"));
     protocol_request_free(&r);
-    bad(PROTOCOL_INFILL, "{\"input_extra\":[{\"text\":1}]}", "input_extra[0].text",
+    bad(PROTOCOL_INFILL, "{\"messages\":1}", "input_prefix", "missing_required_parameter");
+    bad(PROTOCOL_INFILL, "{\"input_suffix\":\"\"}", "input_prefix", "missing_required_parameter");
+    bad(PROTOCOL_INFILL, "{\"input_prefix\":\"a\"}", "input_suffix", "missing_required_parameter");
+    bad(PROTOCOL_INFILL, "{\"input_prefix\":\"a\",\"input_suffix\":null}", "input_suffix",
+        "missing_required_parameter");
+    bad(PROTOCOL_INFILL, "{\"input_prefix\":[],\"input_suffix\":\"\"}", "input_prefix",
         "invalid_type");
+    bad(PROTOCOL_INFILL,
+        "{\"input_prefix\":\"\",\"input_suffix\":\"\",\"input_extra\":[{\"text\":1}]}",
+        "input_extra[0].text", "invalid_type");
     const protocol_defaults cannot = {.fills_in = false};
     TEST_CHECK(protocol_request_parse(&r, PROTOCOL_INFILL, VIEW("{}"), &cannot, &error));
     TEST_CHECK(error.http_status == 501 && !r);
 }
 
+static void test_side_requests(void)
+{
+    static const struct {
+        const char *body;
+        cerium_class class_;
+    } cases[] = {
+        {"{\"input\":\"x\"}", CERIUM_CLASS_TURN},
+        {"{\"input\":\"x\",\"client_metadata\":{\"x-codex-turn-metadata\":"
+         "\"{\\\"thread_source\\\":\\\"user\\\"}\"}}", CERIUM_CLASS_TURN},
+        {"{\"input\":\"x\",\"client_metadata\":{\"x-codex-turn-metadata\":"
+         "\"{\\\"thread_source\\\":\\\"subagent\\\"}\"}}", CERIUM_CLASS_BATCH},
+        {"{\"input\":\"x\",\"client_metadata\":{\"x-codex-turn-metadata\":"
+         "{\"thread_source\":\"memory\"}}}", CERIUM_CLASS_BATCH},
+        {"{\"input\":\"x\",\"client_metadata\":{\"x-codex-turn-metadata\":\"{\"}}",
+         CERIUM_CLASS_TURN},
+        {"{\"input\":\"x\",\"service_tier\":\"priority\",\"client_metadata\":"
+         "{\"x-codex-turn-metadata\":{\"thread_source\":\"memory\"}}}", CERIUM_CLASS_EDIT},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        protocol_request *r = good(PROTOCOL_RESPONSES, cases[i].body);
+        TEST_CHECK_THAT(r && r->class_ == cases[i].class_, "%s", cases[i].body);
+        protocol_request_free(&r);
+    }
+}
+
 int main(void)
 {
+    TEST_RUN(test_side_requests);
     TEST_RUN(test_codex);
     TEST_RUN(test_input);
     TEST_RUN(test_results_of_earlier_calls);

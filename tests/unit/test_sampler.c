@@ -490,6 +490,48 @@ static void test_variants(void)
     }
 }
 
+/* Biases are added before penalties; those of presence count once, of frequency each time. */
+static void test_biases(void)
+{
+    float logits[4] = {1, 2, 3, -INFINITY};
+    const int32_t recent[] = {2, 2, 1};
+    cerium_logit_bias biases[] = {{0, 5}, {9, 100}, {-1, 100}};
+    cerium_sampling with = {.biases = biases, .n_biases = 3};
+    sampler *s = NULL;
+    cerium_error err;
+    TEST_CHECK(!sampler_open(&s, 4, &err) && !sampler_validate(&with, &err));
+    TEST_CHECK(sampler_best(&with) == 0);
+    TEST_CHECK(sampler_choose(s, logits, 4, &with, recent, 3, 0) == 0);
+    biases[0] = (cerium_logit_bias){2, -INFINITY};
+    TEST_CHECK(sampler_choose(s, logits, 4, &with, recent, 3, 0) == 1);
+    biases[0] = (cerium_logit_bias){0, 2.5f}; /* 3.5 / 4 is less than 3 */
+    with.repetition_penalty = 4;
+    const int32_t zero[] = {0};
+    TEST_CHECK(sampler_choose(s, logits, 4, &with, zero, 1, 0) == 2);
+    cerium_sampling once = {.presence_penalty = 1.5f}, each = {.frequency_penalty = 0.8f};
+    TEST_CHECK(sampler_look_back(&once, 3) == 3 && sampler_look_back(&each, 100) == 64);
+    TEST_CHECK(sampler_choose(s, logits, 4, &once, recent, 2, 0) == 1); /* 1, 2, 1.5 */
+    TEST_CHECK(sampler_choose(s, logits, 4, &each, recent, 2, 0) == 1); /* 1, 2, 1.4 */
+    TEST_CHECK(sampler_choose(s, logits, 4, &each, recent, 1, 0) == 2); /* 1, 2, 2.2 */
+    biases[0].bias = NAN;
+    TEST_CHECK(sampler_validate(&with, &err) == CERIUM_ERR_ARGUMENT);
+    each.frequency_penalty = 101;
+    TEST_CHECK(sampler_validate(&each, &err) == CERIUM_ERR_ARGUMENT);
+    sampler_close(&s);
+}
+
+static void test_numbers(void)
+{
+    float logits[300] = {0};
+    TEST_CHECK(sampler_are_numbers(logits, 300));
+    logits[299] = -INFINITY;
+    TEST_CHECK(sampler_are_numbers(logits, 300));
+    logits[299] = INFINITY;
+    TEST_CHECK(!sampler_are_numbers(logits, 300) && sampler_are_numbers(logits, 299));
+    logits[0] = NAN;
+    TEST_CHECK(!sampler_are_numbers(logits, 1));
+}
+
 int main(void)
 {
     TEST_RUN(test_weights);
@@ -505,5 +547,7 @@ int main(void)
     TEST_RUN(test_validate);
     TEST_RUN(test_allocation_failure);
     TEST_RUN(test_variants);
+    TEST_RUN(test_biases);
+    TEST_RUN(test_numbers);
     return unit_report("sampler");
 }

@@ -115,9 +115,26 @@ static const struct {
      "false}",
      {"[]", "[1,2]"},
      {"[\"a\"]"}},
-    /* an enum of arrays or objects keeps to no other condition */
-    {"{\"enum\":[[1,1]],\"uniqueItems\":true}", {NULL}, {NULL}},
-    {"{\"enum\":[{\"ab\":1}],\"propertyNames\":{\"maxLength\":1}}", {NULL}, {NULL}},
+    /* bounds beyond what can be written are none, and those of 64 bits are exact */
+    {"{\"type\":\"integer\",\"minimum\":-9223372036854775808,\"maximum\":9223372036854775807}",
+     {"5", "-5", "123456789012345678"},
+     {"1.5"}},
+    {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":18446744073709551615}", {"5", "0"}, {"-1"}},
+    {"{\"type\":\"number\",\"minimum\":-3.4028235e38,\"maximum\":1e400}", {"5.5", "-7"}, {"\"\""}},
+    {"{\"type\":\"integer\",\"minimum\":9007199254740993,\"maximum\":9007199254740995}",
+     {"9007199254740993", "9007199254740995"},
+     {"9007199254740992", "9007199254740996"}},
+    {"{\"type\":\"integer\",\"exclusiveMaximum\":-999999999999999998}",
+     {"-999999999999999999"},
+     {"-999999999999999998"}},
+    {"{\"type\":\"number\",\"exclusiveMinimum\":1e-12}", {"0.5", "0.00000000001"},
+     {"0", "0.0000000000005", "-1"}},
+    {"{\"type\":\"number\",\"minimum\":5e-324}", {"0.5", "0.000000001"}, {"0", "-1"}},
+    {"{\"type\":\"number\",\"maximum\":5e-324}", {"0", "-1"}, {"0.5"}},
+    {"{\"type\":\"number\",\"maximum\":-5e-324}", {"-1", "-0.001"}, {"0", "0.5"}},
+    {"{\"type\":\"string\",\"maxLength\":2147483647,\"minLength\":1}", {"\"a\""}, {"\"\""}},
+    {"{\"type\":\"array\",\"maxItems\":1e30}", {"[1,2]"}, {"1"}},
+    {"{\"type\":\"number\",\"not\":{\"enum\":[1e300,2]}}", {"1"}, {"2"}},
 };
 
 static bool takes(walker *w, const char *text)

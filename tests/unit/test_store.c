@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -136,11 +137,92 @@ static void test_list_and_expire(void)
                !strcmp(all.ids[2], "r5") && !strcmp(all.ids[4], "r1"));
     TEST_CHECK(store_list(s, 0, 3, note, &some, &err) == CERIUM_OK && some.n == 3);
     TEST_CHECK(store_list(s, 0, 16, note, &cut, &err) == CERIUM_OK && cut.n == 2);
-    uint64_t n = 99;
-    TEST_CHECK(store_expire(s, 101, &n, &err) == CERIUM_OK && n == 4);
-    TEST_CHECK(store_expire(s, 101, &n, &err) == CERIUM_OK && n == 0);
-    TEST_CHECK(absent(s, 1, "r3") && !absent(s, 0, "r4"));
     store_close(&s);
+}
+
+static uint64_t file_bytes(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+/* What is older than so many days is not shown, and goes when somebody looks or stores. */
+static void test_age(void)
+{
+    enum { DAY_S = 86400 };
+    store *s = open_at(":memory:");
+    int64_t now = (int64_t)time(NULL);
+    uint64_t n = 99;
+    bool found = true;
+    store_response old = response_of("old", 1, now - 3 * DAY_S);
+    store_response young = response_of("young", 1, now);
+    listing all = {.n_max = 16, .tenant = 1};
+    TEST_CHECK(!store_put(s, &old, &err) && !store_put(s, &young, &err) && found_as(s, &old));
+    store_bound(s, 0, 3 + 1);
+    TEST_CHECK(!store_expire(s, now, &n, &err) && n == 0 && found_as(s, &old));
+    store_bound(s, 0, 2);
+    TEST_CHECK(absent(s, 1, "old") && found_as(s, &young));
+    TEST_CHECK(!store_has(s, 1, "old", &found, &err) && !found);
+    TEST_CHECK(!store_has(s, 1, "young", &found, &err) && found);
+    TEST_CHECK(!store_list(s, 1, 16, note, &all, &err) && all.n == 1);
+    TEST_CHECK(!store_expire(s, now, &n, &err) && n == 1 && store_measure(s).responses == 1);
+    store_bound(s, 0, 0);
+    TEST_CHECK(absent(s, 1, "old"));
+    store_close(&s);
+}
+
+/* 10,000 responses: the bytes told, the file, and its log stay within the bound, the newest are
+ * there, and a child whose parent went is there too. */
+static void test_ten_thousand(void)
+{
+    enum { N = 10000, BOUND = 2 << 20, SLACK = 256 << 10, LOG_MAX = 6 << 20 };
+    const char *path = path_of("many.db");
+    char log[160], id[24], before[24], *text = memory_zalloc(1, 40000);
+    uint64_t most = 0, most_file = 0, most_log = 0;
+    memset(text, 'x', 40000);
+    snprintf(log, sizeof log, "%s-wal", path);
+    store *s = open_at(path);
+    store_bound(s, BOUND, 0);
+    for (uint32_t i = 0; i < N; i++) {
+        snprintf(before, sizeof before, "resp_%u", i - 1);
+        snprintf(id, sizeof id, "resp_%u", i);
+        store_response r = response_of(id, i % 3, 1000 + i);
+        r.previous_id = before;
+        r.response = (view){text, i * 7919 % 40000};
+        if (store_put(s, &r, &err) || (i % 97 == 0 && !found_as(s, &r))) {
+            TEST_CHECK_THAT(false, "%u: %s", i, err.message);
+            break;
+        }
+        if (store_measure(s).bytes > most) most = store_measure(s).bytes;
+        if (i % 100 == 0 && file_bytes(path) > most_file) most_file = file_bytes(path);
+        if (i % 100 == 0 && file_bytes(log) > most_log) most_log = file_bytes(log);
+    }
+    store_size size = store_measure(s);
+    TEST_CHECK_THAT(most <= BOUND && size.bytes > BOUND / 2, "%llu", (unsigned long long)most);
+    TEST_CHECK(size.responses + size.expired == N && size.responses > 10);
+    TEST_CHECK(absent(s, 0, "resp_0") && !absent(s, (N - 1) % 3, id));
+    snprintf(id, sizeof id, "resp_%u", (uint32_t)(N - size.responses));
+    TEST_CHECK(!absent(s, (N - size.responses) % 3, id)); /* its parent has just gone */
+    store_close(&s);
+    if (file_bytes(path) > most_file) most_file = file_bytes(path);
+    TEST_CHECK_THAT(most_file < BOUND + SLACK, "the file had %llu", (unsigned long long)most_file);
+    TEST_CHECK_THAT(most_log < LOG_MAX, "the log had %llu", (unsigned long long)most_log);
+    /* A smaller bound on what is there already; one response that is larger stays alone. */
+    s = open_at(path);
+    TEST_CHECK(store_measure(s).bytes == size.bytes);
+    uint64_t n = 0;
+    store_bound(s, BOUND / 8, 0);
+    TEST_CHECK(!store_expire(s, 0, &n, &err) && n > 0 && store_measure(s).bytes <= BOUND / 8);
+    store_response last = response_of("last", 1, 1);
+    last.response = (view){text, 40000};
+    store_bound(s, 4096, 0);
+    TEST_CHECK(!store_put(s, &last, &err) && found_as(s, &last));
+    TEST_CHECK(!store_expire(s, 0, &n, &err) && store_measure(s).responses == 1);
+    bool found;
+    TEST_CHECK(!store_delete(s, 1, "last", &found, &err) && found);
+    TEST_CHECK(store_measure(s).responses == 0 && store_measure(s).bytes == 0);
+    store_close(&s);
+    memory_free(text);
 }
 
 static void test_bounds(void)
@@ -263,7 +345,8 @@ static void test_migration_is_whole(void)
     TEST_CHECK(found_as(s, &r));
     store_close(&s);
     run_sql(path, "DROP TABLE responses; DROP TABLE keys; DROP TABLE changes;"
-                  " DROP TABLE usage; DROP TABLE drained; PRAGMA user_version = 0");
+                  " DROP TABLE usage; DROP TABLE drained; DROP TABLE totals;"
+                  " PRAGMA user_version = 0");
     s = open_at(path);
     TEST_CHECK(absent(s, 1, "resp_1") && store_put(s, &r, &err) == CERIUM_OK);
     store_close(&s);
@@ -289,7 +372,138 @@ static void test_first_version(void)
                           .input = VIEW("[]"), .tokens = tokens, .n_tokens = 2, .model = "m",
                           .n_head = SIZE_MAX};
     store_response new = response_of("resp_2", 5, 10);
+    TEST_CHECK(store_measure(s).responses == 1 && store_measure(s).bytes == 4096);
     TEST_CHECK(found_as(s, &old) && !store_put(s, &new, &err) && found_as(s, &new));
+    TEST_CHECK(store_measure(s).responses == 2 && store_measure(s).bytes == 8192);
+    store_close(&s);
+}
+
+/* ---- files that are somebody else's ---- */
+
+typedef struct {
+    const char *name, *fault;
+    const char *side; /* what ends the name of the file that is not ours; "" = the database */
+    const char *text; /* in it; NULL: the kind below */
+    enum { OTHER_FILE, OTHER_LINK, OTHER_DANGLING, OTHER_FIFO, OTHER_FOLDER, OTHER_NAME } kind;
+} not_ours;
+
+static const not_ours others[] = {
+    {"text", "not a database", "", "hello\n", OTHER_FILE},
+    {"long text", "not a database", "", NULL, OTHER_FILE},
+    {"link to text", "not a database", "", "hello\n", OTHER_LINK},
+    {"link to nothing", "a link to nothing", "", NULL, OTHER_DANGLING},
+    {"link to an empty file", "behind a link", "", "", OTHER_LINK},
+    {"FIFO", "not a file", "", NULL, OTHER_FIFO},
+    {"folder", "not a file", "", NULL, OTHER_FOLDER},
+    {"another name", "hard link", "", "", OTHER_NAME},
+    {"log", "another program", "-wal", "hello\n", OTHER_FILE},
+    {"long log", "another program", "-wal", NULL, OTHER_FILE},
+    {"linked log", "a link", "-wal", "hello\n", OTHER_LINK},
+    {"log linked to nothing", "a link", "-wal", NULL, OTHER_DANGLING},
+    {"log with another name", "hard link", "-wal", "", OTHER_NAME},
+    {"FIFO for a log", "not a regular file", "-wal", NULL, OTHER_FIFO},
+    {"index", "another program", "-shm", "hello\n", OTHER_FILE},
+    {"linked index", "a link", "-shm", "hello\n", OTHER_LINK},
+    {"folder for an index", "not a regular file", "-shm", NULL, OTHER_FOLDER},
+    {"journal", "another program", "-journal", "hello, world\n", OTHER_FILE},
+    {"linked journal", "a link", "-journal", "hello\n", OTHER_LINK},
+};
+
+static void put_text(const char *path, const not_ours *o)
+{
+    FILE *f = fopen(path, "w");
+    for (int i = 0; !o->text && i < 4000; i++) fprintf(f, "this is no database at all\n");
+    fprintf(f, "%s", o->text ? o->text : "");
+    fclose(f);
+    TEST_CHECK(chmod(path, 0644) == 0);
+}
+
+/* Makes it at `path`; where a file with content is then stands in `real`. */
+static void make_other(const not_ours *o, const char *path, char real[192])
+{
+    bool is_apart = o->kind == OTHER_LINK || o->kind == OTHER_NAME;
+    snprintf(real, 192, "%s%s", path, is_apart ? ".real" : "");
+    switch (o->kind) {
+    case OTHER_FILE: put_text(real, o); break;
+    case OTHER_LINK: put_text(real, o); TEST_CHECK(symlink(real, path) == 0); break;
+    case OTHER_NAME: put_text(real, o); TEST_CHECK(link(real, path) == 0); break;
+    case OTHER_DANGLING: TEST_CHECK(symlink("nowhere", path) == 0); break;
+    case OTHER_FIFO: TEST_CHECK(mkfifo(path, 0644) == 0); break;
+    case OTHER_FOLDER: TEST_CHECK(mkdir(path, 0755) == 0); break;
+    }
+}
+
+static bool same_times(const struct stat *a, const struct stat *b)
+{
+    return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* Refused in one line, and nothing of it was touched: not its content, mode, owner or times, and
+ * nothing was made beside it. */
+static void test_files_of_others(void)
+{
+    static const char *const sides[] = {"", "-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        const not_ours *o = &others[i];
+        char name[32], path[128], at[160], real[192];
+        struct stat was, is, gone;
+        snprintf(name, sizeof name, "other-%zu", i);
+        snprintf(path, sizeof path, "%s", path_of(name));
+        snprintf(at, sizeof at, "%s%s", path, o->side);
+        make_other(o, at, real);
+        TEST_CHECK(lstat(o->kind == OTHER_LINK ? real : at, &was) == 0);
+        store *s = NULL;
+        int status = store_open(&s, path, &err);
+        TEST_CHECK_THAT(status != CERIUM_OK && !s && strstr(err.message, o->fault), "%s: %s",
+                        o->name, status ? err.message : "taken");
+        store_close(&s);
+        TEST_CHECK(lstat(o->kind == OTHER_LINK ? real : at, &is) == 0);
+        TEST_CHECK_THAT(was.st_mode == is.st_mode && was.st_size == is.st_size &&
+                        was.st_ino == is.st_ino && same_times(&was, &is), "%s", o->name);
+        for (size_t k = 0; k < ARRAY_LEN(sides); k++) {
+            snprintf(real, sizeof real, "%s%s", path, sides[k]);
+            TEST_CHECK_THAT(!strcmp(sides[k], o->side) || lstat(real, &gone), "%s: made %s",
+                            o->name, real);
+        }
+    }
+    /* A database of another program in the same mode as ours, and one of ours behind a link. */
+    const char *path = path_of("their.db");
+    struct stat was, is;
+    run_sql(path, "PRAGMA journal_mode = WAL; CREATE TABLE t (x)");
+    TEST_CHECK(chmod(path, 0644) == 0 && stat(path, &was) == 0);
+    TEST_CHECK(refused(path, CERIUM_ERR_FORMAT, "another program"));
+    TEST_CHECK(stat(path, &is) == 0 && was.st_mode == is.st_mode && same_times(&was, &is));
+    char link_path[128];
+    store_response r = response_of("resp_1", 1, 1);
+    snprintf(link_path, sizeof link_path, "%s", path_of("link.db"));
+    TEST_CHECK(symlink("ours.db", link_path) == 0);
+    store *s = open_at(path_of("ours.db")), *linked;
+    TEST_CHECK(store_put(s, &r, &err) == CERIUM_OK);
+    linked = open_at(link_path);
+    TEST_CHECK(found_as(linked, &r) && !strcmp(store_file(linked), store_file(s)));
+    store_close(&linked);
+    store_close(&s);
+}
+
+/* A version that named itself in the log alone, and died before the log was in the file. */
+static void test_name_in_the_log(void)
+{
+    const char *path = path_of("logged.db");
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        sqlite3 *db;
+        bool bad = sqlite3_open(path, &db) ||
+                   sqlite3_exec(db, "PRAGMA journal_mode = WAL; BEGIN; PRAGMA application_id ="
+                                    " 1130721897; CREATE TABLE left (x); COMMIT", NULL, NULL, NULL);
+        _exit(bad); /* without closing it */
+    }
+    int status = -1;
+    TEST_CHECK(waitpid(child, &status, 0) == child && status == 0);
+    store *s = open_at(path);
+    store_response r = response_of("resp_1", 1, 1);
+    TEST_CHECK(s && store_put(s, &r, &err) == CERIUM_OK && found_as(s, &r));
     store_close(&s);
 }
 
@@ -367,12 +581,16 @@ int main(void)
     TEST_RUN(test_rows_come_back);
     TEST_RUN(test_tenants_are_apart);
     TEST_RUN(test_list_and_expire);
+    TEST_RUN(test_age);
+    TEST_RUN(test_ten_thousand);
     TEST_RUN(test_bounds);
     TEST_RUN(test_large_row);
     TEST_RUN(test_file_stays_and_is_private);
     TEST_RUN(test_not_ours);
     TEST_RUN(test_migration_is_whole);
     TEST_RUN(test_first_version);
+    TEST_RUN(test_files_of_others);
+    TEST_RUN(test_name_in_the_log);
     TEST_RUN(test_locked);
     TEST_RUN(test_full_disk);
     TEST_RUN(test_read_only);

@@ -1,12 +1,15 @@
 /* test_tokenizer.c - encoding and decoding with small vocabularies whose answers were worked out
  * by hand, and properties that hold for all.  Real vocabularies: test_tokenizer_vectors.c. */
 #include "base/memory.h"
+#include "tokenizer/chat.h"
+#include "tokenizer/infill.h"
 #include "tokenizer/merger.h"
 #include "tokenizer/tokenizer.h"
 
 #include <pthread.h>
 
 #include "../random.h"
+#include "merge_slowly.h"
 #include "unit.h"
 #include "vocab_file.h"
 
@@ -190,12 +193,20 @@ static const struct {
     {"\xC3\xA9" "b", -5},   /* 268: the letter itself is no token */
 };
 
-static int open_pieces(tokenizer **t, cerium_error *err)
+/* scheme: cerium.space_prefix, or NULL. */
+static int open_pieces(tokenizer **t, const char *scheme, cerium_error *err)
 {
     enum { N = 259 + ARRAY_LEN(pieces) };
     vocab_file v;
     vocab_open(&v);
     vocab_string(&v, "tokenizer.ggml.model", VIEW("llama"));
+    vocab_bool(&v, "tokenizer.ggml.add_eos_token", true); /* for training: says nothing to us */
+    if (scheme) vocab_string(&v, "cerium.space_prefix", view_of(scheme));
+    if (scheme) {
+        vocab_array(&v, "cerium.end_token_ids", GGUF_INT32, 2);
+        vocab_put_u32(&v, 2);
+        vocab_put_u32(&v, 260);
+    }
     vocab_array(&v, "tokenizer.ggml.tokens", GGUF_STRING, N);
     vocab_put_view(&v, VIEW("<unk>"));
     vocab_put_view(&v, VIEW("<s>"));
@@ -218,12 +229,35 @@ static int open_pieces(tokenizer **t, cerium_error *err)
     return status;
 }
 
+/* Ways to put a space before text: `tokenizers` calls them always and first. */
+static void test_space_schemes(void)
+{
+    cerium_error err;
+    tokenizer *t = NULL;
+    TEST_CHECK(open_pieces(&t, "always", &err) == CERIUM_OK);
+    if (!t) return;
+    EXPECT(t, "a", false, 259);
+    EXPECT(t, " a", false, 259); /* there is one already */
+    EXPECT(t, "\xE2\x96\x81" "a", false, 259); /* and so is its own sign */
+    EXPECT(t, "</s>a", true, 2, 259);
+    EXPECT(t, "</s> a", true, 2, 259);
+    TEST_CHECK(tokenizer_is_end(t, 2) && tokenizer_is_end(t, 260) && !tokenizer_is_end(t, 261));
+    tokenizer_close(&t);
+    TEST_CHECK(open_pieces(&t, "first", &err) == CERIUM_OK);
+    if (!t) return;
+    EXPECT(t, "a", false, 259);
+    EXPECT(t, " a", false, 259);
+    EXPECT(t, "</s>a", true, 2, 265);
+    EXPECT(t, "</s> a", true, 2, 259);
+    tokenizer_close(&t);
+}
+
 static void test_pieces(void)
 {
     enum { BYTE = 3 }; /* the token of byte 0 */
     cerium_error err;
     tokenizer *t = NULL;
-    TEST_CHECK_THAT(open_pieces(&t, &err) == CERIUM_OK, "%s", err.message);
+    TEST_CHECK_THAT(open_pieces(&t, NULL, &err) == CERIUM_OK, "%s", err.message);
     if (!t) return;
     EXPECT(t, "a", false, 259);             /* a space is added */
     EXPECT(t, "abc", false, 261);           /* _a, bc, then both */
@@ -289,72 +323,78 @@ static void test_round_trip(void)
     }
 }
 
-/* The definition: the lowest rank, of equal ranks the left one, until none applies. */
-static size_t merge_slowly(int32_t *ids, size_t n, const merge_map *pairs)
-{
-    for (;;) {
-        const merge_slot *best = NULL;
-        size_t at = 0;
-        for (size_t i = 0; i + 1 < n; i++) {
-            const merge_slot *slot = merge_find(pairs, ids[i], ids[i + 1]);
-            if (slot && (!best || slot->rank < best->rank)) best = slot, at = i;
-        }
-        if (!best) return n;
-        ids[at] = best->id;
-        memmove(ids + at + 1, ids + at + 2, (n - at - 2) * sizeof *ids);
-        n--;
-    }
-}
-
-/* Random rules over few symbols, with equal ranks among them, on short and long pieces. */
+/* Random rules over few symbols, with equal ranks among them, on short and long pieces, in windows
+ * that are far too small and in one. */
 static void test_merger(void)
 {
     enum { SYMBOLS = 12, MAX = 300 };
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < 4000; round++) {
         merge_map pairs;
         CHECK(merge_map_open(&pairs, SYMBOLS * SYMBOLS) == CERIUM_OK);
-        uint32_t n_rules = 1 + random_below(40);
+        uint32_t n_rules = 1 + random_below(40), n_ranks = 1 + random_below(40);
         for (uint32_t i = 0; i < n_rules; i++)
-            merge_map_add(&pairs, random_below(SYMBOLS), random_below(SYMBOLS), random_below(8),
-                          (int32_t)random_below(SYMBOLS));
+            merge_map_add(&pairs, random_below(SYMBOLS), random_below(SYMBOLS),
+                          random_below(n_ranks), (int32_t)random_below(SYMBOLS));
         merger m;
-        merger_open(&m);
-        size_t n = random_below(MAX);
+        merger_open(&m, &pairs);
+        if (round % 4) m.window = 2 + random_below(MAX);
+        size_t n = random_below(MAX), period = 1 + random_below(MAX);
         int32_t want[MAX];
         CHECK(merger_reserve(&m, n) == CERIUM_OK);
-        for (size_t i = 0; i < n; i++) want[i] = m.ids[i] = (int32_t)random_below(SYMBOLS) - 1;
+        for (size_t i = 0; i < n; i++)
+            want[i] = m.ids[i] = i < period ? (int32_t)random_below(SYMBOLS) - 1 : want[i - period];
         m.n = n;
         size_t n_want = merge_slowly(want, n, &pairs);
-        merger_run(&m, &pairs);
-        TEST_CHECK_THAT(m.n == n_want && memcmp(m.ids, want, n_want * sizeof *want) == 0,
-                        "round %d, %zu symbols", round, n);
+        TEST_CHECK(merger_run(&m) == CERIUM_OK);
+        TEST_CHECK_THAT(m.n_merged == n_want && memcmp(m.merged, want, n_want * sizeof *want) == 0,
+                        "round %d, %zu symbols in windows of %zu", round, n, m.window);
         merger_close(&m);
         merge_map_close(&pairs);
     }
 }
 
-/* Work on one long piece grows like n log n, counted instead of timed. */
+/* Work on one piece of n random symbols; of one kind, a run. */
+static uint64_t count_work(const merge_map *pairs, size_t n, uint32_t n_symbols, size_t window)
+{
+    merger m;
+    merger_open(&m, pairs);
+    m.window = window;
+    CHECK(merger_reserve(&m, n) == CERIUM_OK);
+    for (size_t i = 0; i < n; i++) m.ids[i] = (int32_t)(random_u32() % n_symbols);
+    m.n = n;
+    CHECK(merger_run(&m) == CERIUM_OK);
+    uint64_t work = m.n_moves + m.n_looked;
+    merger_close(&m);
+    return work;
+}
+
+/* Work on one long piece grows like the piece, counted instead of timed: in windows, and in one. */
 static void test_linear(void)
 {
-    uint64_t moves[2];
-    merge_map pairs;
-    CHECK(merge_map_open(&pairs, 8) == CERIUM_OK);
-    for (int i = 0; i < 8; i++) merge_map_add(&pairs, (uint32_t)i, (uint32_t)i, (uint32_t)i, i + 1);
-    for (int k = 0; k < 2; k++) {
-        merger m;
-        size_t n = (size_t)1 << (14 + 2 * k);
-        merger_open(&m);
-        CHECK(merger_reserve(&m, n) == CERIUM_OK);
-        memset(m.ids, 0, n * sizeof *m.ids);
-        m.n = n;
-        merger_run(&m, &pairs);
-        TEST_CHECK(m.n == n / 256 && m.ids[0] == 8 && m.ids[m.n - 1] == 8);
-        moves[k] = m.n_heap_moves;
-        merger_close(&m);
+    enum { SYMBOLS = 64, N = 1 << 16 };
+    merge_map runs, random;
+    CHECK(merge_map_open(&runs, SYMBOLS * SYMBOLS) == CERIUM_OK);
+    CHECK(merge_map_open(&random, SYMBOLS * SYMBOLS) == CERIUM_OK);
+    for (uint32_t i = 0; i < SYMBOLS; i++) /* symbol i: i + 1 of a character */
+        for (uint32_t k = 0; i + k + 1 < SYMBOLS; k++)
+            merge_map_add(&runs, i, k, (i + k) * SYMBOLS + i, (int32_t)(i + k + 1));
+    for (int i = 0; i < 2000; i++)
+        merge_map_add(&random, random_below(SYMBOLS), random_below(SYMBOLS), random_below(4000),
+                      (int32_t)random_below(SYMBOLS));
+    static const struct {
+        uint32_t n_symbols;
+        size_t window;
+    } kinds[] = {{1, MERGER_WINDOW}, {1, N * 4}, {SYMBOLS, MERGER_WINDOW}, {SYMBOLS, N * 4}};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const merge_map *rules = kinds[i].n_symbols == 1 ? &runs : &random;
+        uint64_t once = count_work(rules, N, kinds[i].n_symbols, kinds[i].window);
+        uint64_t four = count_work(rules, N * 4, kinds[i].n_symbols, kinds[i].window);
+        TEST_CHECK_THAT(once > N / 16 && once < (uint64_t)N * 16 && four < 5 * once,
+                        "kind %zu: %llu and %llu", i, (unsigned long long)once,
+                        (unsigned long long)four);
     }
-    merge_map_close(&pairs);
-    TEST_CHECK_THAT(moves[1] < 6 * moves[0], "%llu and %llu", (unsigned long long)moves[0],
-                    (unsigned long long)moves[1]);
+    merge_map_close(&runs);
+    merge_map_close(&random);
 }
 
 /* A megabyte of one character, alone and before another: no expression backtracks over it again
@@ -459,41 +499,77 @@ static void test_refused(void)
     expect_refused(&v, "tokenizer.ggml.scores");
 }
 
+/* What several threads ask of one tokenizer at a time: short texts and long ones, runs, a talk, a
+ * hole, names of tokens. */
+enum { LONG = 20000, WORKERS = 4, ROUNDS = 20 };
+
 typedef struct {
     const tokenizer *t;
-    bool same;
+    const char *text; /* [LONG] */
+    int32_t *ids;     /* [2 * LONG] */
+    uint64_t sum;     /* of all ids, in their order */
 } worker;
+
+static void add_ids(worker *w, size_t n)
+{
+    for (size_t i = 0; i < n; i++) w->sum = (w->sum ^ (uint32_t)w->ids[i]) * 0x100000001B3u;
+    w->sum = (w->sum ^ n) * 0x100000001B3u;
+}
 
 static void *work(void *arg)
 {
     worker *w = arg;
-    static const int32_t want[] = {272, 259, 262, 'l', 'd'};
-    w->same = true;
-    for (int i = 0; i < 500; i++) {
-        int32_t ids[8];
-        size_t n = 0;
-        int status = tokenizer_encode(w->t, VIEW("<|im_end|>hello world"), true, false, ids, 8, &n,
-                                      NULL);
-        w->same = w->same && !status && n == 5 && memcmp(ids, want, sizeof want) == 0;
+    const chat_form form = {.kind = CHAT_CHATML, .name = "chatml"};
+    const infill_form fim = infill_detect(w->t);
+    const cerium_message said[] = {{.role = "system", .content = "hello"},
+                                   {.role = "user", .content = "hello   world aaaa"}};
+    const cerium_chat chat = {.messages = said, .n_messages = 2};
+    const cerium_infill hole = {.prefix = w->text, .prefix_len = 900, .suffix = w->text + 900,
+                                .suffix_len = 900};
+    const size_t cap = 2 * LONG;
+    bool done = true;
+    size_t n = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        for (size_t len = 1; len <= LONG; len = len * 3 + 7) {
+            done = done && !tokenizer_encode(w->t, (view){w->text, len}, i % 2, true, w->ids, cap,
+                                             &n, NULL);
+            add_ids(w, n);
+        }
+        done = done && !chat_render(w->t, &form, &chat, w->ids, cap, &n, NULL);
+        add_ids(w, n);
+        done = done && !infill_render(w->t, &fim, &hole, w->ids, cap, &n, NULL);
+        add_ids(w, n);
+        size_t len = 0;
+        const char *name = tokenizer_bytes(w->t, CONTROL + 1, &len);
+        done = done && tokenizer_find(w->t, (view){name, len}) == CONTROL + 1;
     }
+    if (!done) w->sum = 0;
     return NULL;
 }
 
 static void test_threads(void)
 {
-    tokenizer *t;
-    pthread_t threads[4];
-    worker workers[4];
-    open_small(&t, "qwen2");
-    for (int i = 0; i < 4; i++) {
-        workers[i] = (worker){.t = t};
-        CHECK(!pthread_create(&threads[i], NULL, work, &workers[i]));
+    static char text[LONG];
+    static int32_t ids[WORKERS + 1][2 * LONG];
+    static const char *const pres[] = {"qwen2", "gpt-4o", "deepseek-llm", "default"};
+    for (size_t i = 0; i < LONG; i++)
+        text[i] = i < LONG / 4 ? 'a' : i < LONG / 2 ? ' ' : (char)random_below(256);
+    for (size_t p = 0; p < ARRAY_LEN(pres); p++) {
+        tokenizer *t;
+        pthread_t threads[WORKERS];
+        worker workers[WORKERS + 1];
+        open_small(&t, pres[p]);
+        for (int i = 0; i <= WORKERS; i++)
+            workers[i] = (worker){.t = t, .text = text, .ids = ids[i]};
+        work(&workers[WORKERS]); /* alone */
+        for (int i = 0; i < WORKERS; i++)
+            CHECK(!pthread_create(&threads[i], NULL, work, &workers[i]));
+        for (int i = 0; i < WORKERS; i++) {
+            pthread_join(threads[i], NULL);
+            TEST_CHECK(workers[i].sum == workers[WORKERS].sum && workers[i].sum != 0);
+        }
+        tokenizer_close(&t);
     }
-    for (int i = 0; i < 4; i++) {
-        pthread_join(threads[i], NULL);
-        TEST_CHECK(workers[i].same);
-    }
-    tokenizer_close(&t);
 }
 
 static void test_nothing_is_left(void) { TEST_CHECK(memory_live() == 0); }
@@ -505,6 +581,7 @@ int main(void)
     TEST_RUN(test_facts);
     TEST_RUN(test_capacity);
     TEST_RUN(test_pieces);
+    TEST_RUN(test_space_schemes);
     TEST_RUN(test_round_trip);
     TEST_RUN(test_merger);
     TEST_RUN(test_linear);

@@ -348,8 +348,21 @@ static void test_kept(void)
     TEST_CHECK(comes(w, NULL, "other_file"));
     workspace_close(&w);
     TEST_CHECK_THAT(!notice_text[0], "%s", notice_text);
+    /* What stands where the next index would be written, and is not ours, stays. */
+    snprintf(command, sizeof command, "cd %s && echo precious > mine && for f in *.drafts; do ln "
+             "mine $f.new; done", cache);
+    TEST_CHECK(system(command) == 0);
+    put_text("a.c", "int third_file(void);\n", 2);
+    w = open_it(cache);
+    TEST_CHECK(comes(w, NULL, "third_file"));
+    workspace_close(&w);
+    snprintf(command, sizeof command, "cd %s && for f in *.new mine; do grep -q precious $f || "
+             "exit 1; done && rm *.new mine", cache);
+    TEST_CHECK(system(command) == 0);
+    TEST_CHECK_THAT(strstr(notice_text, "not permitted"), "%s", notice_text);
+    notice_text[0] = 0;
     w = open_it("/proc/nowhere");
-    TEST_CHECK(comes(w, NULL, "other_file"));
+    TEST_CHECK(comes(w, NULL, "third_file"));
     workspace_close(&w);
     TEST_CHECK(strstr(notice_text, "/proc/nowhere"));
     run_in("rm -r");

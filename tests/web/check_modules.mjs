@@ -9,7 +9,8 @@ const from = (name) => import(join(resolve(process.argv[2]), name));
 const { cut, Follower, Proposal } = await from("follow.js");
 const { language, paint } = await from("highlight.js");
 const { left, parse } = await from("metrics.js");
-const { badge } = await from("watchdog.js");
+const { badge, guardState } = await from("watchdog.js");
+const { completesOnly, reason } = await from("words.js");
 
 let passed = 0,
   failed = 0;
@@ -325,6 +326,31 @@ function page() {
   });
   return { createElement: element };
 }
+
+await test("nothing to show is said in words, whatever the reason", () => {
+  for (const how of ["stop", "length", "unsure", "content_filter", "context", "failed"])
+    assert.match(reason(how), /^[A-Z].*\.$/);
+  assert.match(reason("unsure"), /not sure/);
+  assert.equal(reason("error", "the queue is full"), "the queue is full");
+  assert.match(reason("error"), /failed/);
+  assert.equal(reason("canceled"), ""); // nobody waits for it
+  assert.equal(reason("superseded"), "");
+});
+
+await test("a model that only completes is known, chat form or not", () => {
+  const chats = [{ slug: "a" }, { slug: "cerium" }];
+  assert.equal(completesOnly({ data: [{ id: "a", completes_only: true }], models: chats }), true);
+  assert.equal(completesOnly({ data: [{ id: "a" }], models: chats }), false);
+  assert.equal(completesOnly({ data: [{ id: "a" }], models: [] }), true);
+  assert.equal(completesOnly({}), false); // nothing is known
+});
+
+await test("a watchdog that cannot see is no watchdog that is content", () => {
+  assert.equal(guardState({ on: true, unjudged: [] }), null);
+  assert.equal(guardState(undefined), null); // an older server
+  assert.match(guardState({ on: true, unjudged: ["go", "php"] }).long, /grammar for go, php/);
+  assert.match(guardState({ on: false, unjudged: [] }).short, /no watchdog/);
+});
 
 await test("a finding's badge says what was done with the line", () => {
   globalThis.document = page();

@@ -1,0 +1,115 @@
+/* json.c - owns what foreign numbers become before jansson reads them. */
+#include "base/json.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+_Static_assert(sizeof(size_t) == 8, "JSON_READ_PYTHON is a bit above jansson's");
+
+view json_without_mark(view text)
+{
+    bool has = text.len >= 3 && !memcmp(text.ptr, "\xEF\xBB\xBF", 3);
+    return has ? (view){text.ptr + 3, text.len - 3} : text;
+}
+
+/* A number from `at` on: how many bytes it has, and whether it is written as an integer. */
+static size_t number_len(view text, size_t at, bool *is_integer)
+{
+    size_t n = 0;
+    *is_integer = true;
+    for (; at + n < text.len; n++) {
+        char c = text.ptr[at + n];
+        bool is_real = c == '.' || c == 'e' || c == 'E' || c == '+' || (c == '-' && n > 0);
+        if (is_real) *is_integer = false;
+        if (!is_real && c != '-' && (c < '0' || c > '9')) break;
+    }
+    return n;
+}
+
+/* What stands for a number that does not fit, or the number itself. */
+static int put_number(bytes *out, view number, bool is_integer)
+{
+    char *copy = memory_copy(number.ptr, number.len), *end, made[40];
+    if (!copy) return CERIUM_ERR_MEMORY;
+    errno = 0;
+    bool fits = is_integer && (strtoll(copy, &end, 10), errno != ERANGE);
+    double value = fits ? 0 : strtod(copy, &end);
+    bool is_number = fits || end == copy + number.len;
+    memory_free(copy);
+    /* Not a number at all is left for jansson to refuse. */
+    if (fits || !is_number || (!is_integer && isfinite(value)))
+        return bytes_append(out, number.ptr, number.len);
+    if (!isfinite(value)) value = value < 0 ? -DBL_MAX : DBL_MAX;
+    snprintf(made, sizeof made, "%.17g", value);
+    int status = bytes_append(out, made, strlen(made));
+    return status || strpbrk(made, ".e") ? status : bytes_append(out, ".0", 2);
+}
+
+/* One of Python's words at the place: how many bytes it has, 0: none. */
+static size_t python_word(view rest, view *instead)
+{
+    static const struct {
+        view word, instead;
+    } words[] = {{VIEW("NaN"), VIEW("null")},
+                 {VIEW("Infinity"), VIEW("1.7976931348623157e308")},
+                 {VIEW("-Infinity"), VIEW("-1.7976931348623157e308")}};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (!view_starts(rest, words[i].word)) continue;
+        *instead = words[i].instead;
+        return words[i].word.len;
+    }
+    return 0;
+}
+
+static int rewrite(bytes *out, view text, bool python)
+{
+    int status = CERIUM_OK;
+    bool quoted = false, is_integer;
+    for (size_t i = 0, n; i < text.len && !status; i += n) {
+        char c = text.ptr[i];
+        view word, rest = {text.ptr + i, text.len - i};
+        n = 1;
+        if (quoted && c == '\\' && rest.len > 1) n = 2;
+        if (c == '"') quoted = !quoted;
+        size_t n_word = python && !quoted ? python_word(rest, &word) : 0;
+        if (n_word) {
+            status = bytes_append(out, word.ptr, word.len);
+            n = n_word;
+        } else if (!quoted && (c == '-' || (c >= '0' && c <= '9'))) {
+            n = number_len(text, i, &is_integer);
+            status = put_number(out, (view){rest.ptr, n}, is_integer);
+        } else {
+            status = bytes_append(out, rest.ptr, n);
+        }
+    }
+    return status;
+}
+
+json_t *json_read(view text, size_t flags, json_error_t *error)
+{
+    json_error_t own;
+    json_error_t *why = error ? error : &own;
+    bool python = flags & JSON_READ_PYTHON;
+    size_t plain = flags & ~JSON_READ_PYTHON;
+    text = json_without_mark(text);
+    json_t *root = json_loadb(text.ptr ? text.ptr : "", text.len, plain, why);
+    enum json_error_code code = root ? json_error_unknown : json_error_code(why);
+    bool again = code == json_error_numeric_overflow ||
+                 (python && code == json_error_invalid_syntax);
+    if (root || !again) return root;
+    /* At most 24 bytes in place of at least 3. */
+    bytes copy = {.max = 8 * text.len + 64};
+    int status = bytes_reserve(&copy, text.len);
+    if (!status) status = rewrite(&copy, text, python);
+    if (!status) root = json_loadb(copy.ptr, copy.len, plain, why);
+    if (status) { /* as jansson says that memory is lacking */
+        *why = (json_error_t){.line = -1, .column = -1};
+        why->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
+    }
+    bytes_free(&copy);
+    return root;
+}

@@ -1,0 +1,68 @@
+/* event_loop.h - the event loop (libuv): who is woken when, and what never waits for ever.
+ *
+ * Everything here belongs to the thread that calls net_loop_turn(), but net_loop_wake().
+ *
+ * A socket is watched level-triggered: as long as bytes or room are there, and somebody wants
+ * them, the next turn says so again.  What no socket will say, that input was read before and is
+ * not used up, stands in the list of ready streams, of which each turn calls every one once.  So
+ * no stream waits for a wake-up that was lost, and none holds the loop. */
+#ifndef NET_EVENT_LOOP_H
+#define NET_EVENT_LOOP_H
+
+#include <stdatomic.h>
+
+#include <uv.h>
+
+#include "base/base.h"
+
+struct stream;
+
+/* Turns by how long they took.  One that takes longer than a connection's round trip is felt by all
+ * of them. */
+enum { NET_TURN_BUCKETS = 4 };
+extern const double net_turn_bounds[NET_TURN_BUCKETS]; /* seconds */
+
+typedef struct {
+    uint64_t n, n_within[NET_TURN_BUCKETS]; /* cumulative, as Prometheus has it */
+    double seconds, longest;
+} net_turns;
+
+typedef struct {
+    void (*woken)(void *user);  /* after net_loop_wake(), however often it was called */
+    void (*ticked)(void *user); /* once a second */
+    void (*timed)(void *user);  /* net_loop_later() is over */
+} net_loop_events;
+
+typedef struct net_loop {
+    uv_loop_t uv;
+    uv_async_t async;
+    uv_timer_t tick, later;
+    uv_check_t check;            /* behind the poll: runs what is ready */
+    uv_idle_t idle;              /* active while something is ready: the poll does not sleep then */
+    uv_prepare_t prepare;        /* before the poll: the turn ends */
+    struct stream *first, *last; /* ready */
+    net_loop_events events;
+    void *user;
+    net_turns turns;
+    uint64_t began_ns, idle_ns; /* the turn that runs; all that was slept before it */
+    bool is_open;
+} net_loop;
+
+CERIUM_CHECKED int net_loop_open(net_loop *l, const net_loop_events *events, void *user,
+                                 cerium_error *err);
+/* All streams and listeners are closed; runs what they still have to say. */
+void net_loop_close(net_loop *l);
+
+/* Wait until there is something to do, and do it. */
+void net_loop_turn(net_loop *l);
+/* From any thread and from signal handlers. */
+void net_loop_wake(net_loop *l);
+/* Call events.timed in ms milliseconds, once; an earlier order is forgotten. */
+void net_loop_later(net_loop *l, uint64_t ms);
+
+/* For tcp_stream.c: run the stream in the next turn; it is not in the list yet. */
+void net_loop_ready(net_loop *l, struct stream *s);
+/* It is in the list, and will be freed. */
+void net_loop_forget(net_loop *l, struct stream *s);
+
+#endif

@@ -1,0 +1,191 @@
+/* listener.c - binding and accepting. */
+#include "net/listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 4096,
+    ACCEPTS_MAX = 64, /* in one turn */
+};
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+/* Linux gives the flags of the address family, not of the kernel's peer. */
+static void name_of(const struct sockaddr_storage *address, char *out, size_t cap)
+{
+    socklen_t len =
+        address->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    if (getnameinfo((const struct sockaddr *)address, len, out, (socklen_t)cap, NULL, 0,
+                    NI_NUMERICHOST))
+        out[0] = 0;
+}
+
+static void rest(listener *l)
+{
+    l->is_resting = true;
+    uv_poll_stop(&l->poll);
+}
+
+/* False when there is none, or it cannot be had now. */
+static bool accept_one(listener *l)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    char peer[64];
+    int on = 1;
+    int fd = accept4(l->fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+        bool no_file = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        if (no_file && !l->of->full(l->of->user)) rest(l);
+        return !no_file && errno != EAGAIN && errno != EWOULDBLOCK;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    name_of(&address, peer, sizeof peer);
+    l->of->accepted(l->of->user, fd, peer);
+    return true;
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    listener *l = poll->data;
+    (void)events;
+    if (status < 0) {
+        rest(l);
+        return;
+    }
+    for (int i = 0; i < ACCEPTS_MAX && accept_one(l); i++) {
+    }
+}
+
+static int bind_to(const struct addrinfo *at, uint32_t port)
+{
+    int on = 1, fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    struct sockaddr_storage address;
+    memcpy(&address, at->ai_addr, at->ai_addrlen);
+    if (at->ai_family == AF_INET6) {
+        ((struct sockaddr_in6 *)&address)->sin6_port = htons((uint16_t)port);
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    } else {
+        ((struct sockaddr_in *)&address)->sin_port = htons((uint16_t)port);
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (!bind(fd, (struct sockaddr *)&address, at->ai_addrlen) && !listen(fd, BACKLOG)) return fd;
+    int code = errno;
+    close(fd);
+    errno = code;
+    return -1;
+}
+
+/* A port above this one that is free now; 0: none is near. */
+static uint32_t free_port(const struct addrinfo *at, uint32_t port)
+{
+    for (uint32_t next = port + 1; next <= 65535 && next <= port + 100; next++) {
+        int fd = bind_to(at, next);
+        if (fd < 0) continue;
+        close(fd);
+        return next;
+    }
+    return 0;
+}
+
+static int refuse(const char *host, uint32_t port, const struct addrinfo *at, int code,
+                  cerium_error *err)
+{
+    uint32_t other = code == EADDRINUSE ? free_port(at, port) : 0;
+    if (other)
+        return error_set(err, CERIUM_ERR_IO, "port %u of %s is in use: --port %u", port, host,
+                         other);
+    if (code == EACCES)
+        return error_set(err, CERIUM_ERR_IO, "port %u of %s is kept for the system: --port %u",
+                         port, host, port < 1024 ? port + 8000 : 8383);
+    if (code == EADDRNOTAVAIL)
+        return error_set(err, CERIUM_ERR_IO, "cannot listen on %s: this machine has no such "
+                         "address; --host 127.0.0.1 is this machine alone, --host 0.0.0.0 all of "
+                         "its addresses", host);
+    return error_set(err, CERIUM_ERR_IO, "cannot listen on %s port %u: %s", host, port,
+                     strerror(code));
+}
+
+static uint32_t port_of(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    if (getsockname(fd, (struct sockaddr *)&address, &len)) return 0;
+    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                               : ((struct sockaddr_in *)&address)->sin_port);
+}
+
+static int add(listeners *ls, int fd)
+{
+    listener *l = &ls->all[ls->n];
+    *l = (listener){.fd = fd, .of = ls};
+    if (uv_poll_init_socket(&ls->loop->uv, &l->poll, fd)) {
+        close(fd);
+        return CERIUM_ERR_IO;
+    }
+    l->poll.data = l;
+    ls->n++;
+    ls->n_open++;
+    return uv_poll_start(&l->poll, UV_READABLE, on_poll) ? CERIUM_ERR_IO : CERIUM_OK;
+}
+
+int listeners_open(listeners *ls, net_loop *l, const char *host, uint32_t port,
+                   listener_accepted *accepted, bool (*full)(void *user), void *user,
+                   cerium_error *err)
+{
+    struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+    int status = CERIUM_OK, code = 0;
+    *ls = (listeners){.loop = l, .accepted = accepted, .full = full, .user = user};
+    int failed = getaddrinfo(host, NULL, &wanted, &list);
+    if (failed)
+        return error_set(err, CERIUM_ERR_IO, "cannot listen on %s: %s (--host takes an address of "
+                         "this machine, or a name of it)", host, gai_strerror(failed));
+    for (const struct addrinfo *at = list; at && ls->n < LISTENERS_MAX && !status;
+         at = at->ai_next) {
+        /* The first one may choose the port; the others take the same. */
+        int fd = bind_to(at, ls->port ? ls->port : port);
+        if (fd < 0) {
+            code = errno;
+            /* Half of a name would answer who asks by the other half's address. */
+            if (code == EADDRINUSE && port) status = refuse(host, port, at, code, err);
+            continue;
+        }
+        ls->port = port_of(fd);
+        if ((status = add(ls, fd)))
+            error_set(err, status, "cannot listen on %s port %u: no memory", host, port);
+    }
+    if (!status && !ls->n) status = refuse(host, port, list, code, err);
+    freeaddrinfo(list);
+    return status;
+}
+
+void listeners_tick(listeners *ls)
+{
+    for (uint32_t i = 0; i < ls->n; i++) {
+        listener *l = &ls->all[i];
+        if (!l->is_resting || uv_is_closing((uv_handle_t *)&l->poll)) continue;
+        l->is_resting = false;
+        uv_poll_start(&l->poll, UV_READABLE, on_poll);
+    }
+}
+
+static void on_closed(uv_handle_t *poll)
+{
+    listener *l = poll->data;
+    close(l->fd);
+    l->of->n_open--;
+}
+
+void listeners_close(listeners *ls)
+{
+    for (uint32_t i = 0; i < ls->n; i++)
+        if (!uv_is_closing((uv_handle_t *)&ls->all[i].poll))
+            uv_close((uv_handle_t *)&ls->all[i].poll, on_closed);
+}

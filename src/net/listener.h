@@ -1,0 +1,39 @@
+/* listener.h - sockets that listen: every address of a name, one port. */
+#ifndef NET_LISTENER_H
+#define NET_LISTENER_H
+
+#include "net/event_loop.h"
+
+enum { LISTENERS_MAX = 8 };
+
+typedef struct {
+    uv_poll_t poll;
+    int fd;
+    bool is_resting; /* no file is left for another connection: the next tick tries again */
+    struct listeners *of;
+} listener;
+
+/* A connection: fd does not block and is owned from here on. */
+typedef void listener_accepted(void *user, int fd, const char *peer);
+
+typedef struct listeners {
+    listener all[LISTENERS_MAX];
+    uint32_t n, n_open;
+    net_loop *loop;
+    uint32_t port; /* that was bound */
+    listener_accepted *accepted;
+    bool (*full)(void *user); /* no file is left: true when one was freed */
+    void *user;
+} listeners;
+
+/* host: an address or a name, all of whose addresses are bound ("localhost": 127.0.0.1 and ::1, of
+ * which one is enough).  port 0: any.  CERIUM_ERR_IO with *err. */
+CERIUM_CHECKED int listeners_open(listeners *ls, net_loop *l, const char *host, uint32_t port,
+                                  listener_accepted *accepted, bool (*full)(void *user), void *user,
+                                  cerium_error *err);
+/* Once a second. */
+void listeners_tick(listeners *ls);
+/* Nobody else is accepted. */
+void listeners_close(listeners *ls);
+
+#endif

@@ -1,0 +1,105 @@
+/* tcp_stream.h - the bytes of one TCP connection, plain or TLS: what came, what waits, and its end.
+ *
+ * Input is read as far as there is room for it (STREAM_IN_BYTES_MAX), also while nobody wants it,
+ * so that the peer's end is seen.  Output goes out at once where the socket takes it; the rest
+ * waits in pieces, is counted, and is sent as the socket takes more.
+ *
+ * Handlers are called from the loop alone, never from within a function of this file that the
+ * handler's owner calls: a stream that breaks in the middle of a write says so in the next turn. */
+#ifndef NET_TCP_STREAM_H
+#define NET_TCP_STREAM_H
+
+#include "base/limits.h"
+#include "base/memory.h"
+#include "net/event_loop.h"
+#include "net/tls.h"
+
+typedef struct stream stream;
+
+typedef struct {
+    /* Bytes came: look at stream_input(), use some up, return true to be called again for what is
+     * left though nothing more comes (the next turn, behind all others). */
+    bool (*input)(void *user);
+    /* The peer sends no more, and what it sent is used up or is not enough. Called once. */
+    void (*ended)(void *user);
+    /* The socket took some of what waited. */
+    void (*sent)(void *user);
+    /* It is over: nothing more is read or sent. Called once. */
+    void (*closed)(void *user);
+    /* The last call: the owner may free what holds the stream. */
+    void (*released)(void *user);
+} stream_events;
+
+/* What waits for a socket, in pieces. */
+typedef struct stream_piece stream_piece;
+typedef struct {
+    stream_piece *first, *last;
+    size_t bytes;
+} stream_queue;
+
+struct stream {
+    net_loop *loop;
+    const stream_events *events;
+    void *user;
+    uv_poll_t poll;
+    int fd, watched; /* events that the poll waits for */
+    tls *tls;        /* owned; NULL = plain */
+    stream *next_ready;
+    bool is_ready;
+    bytes in;
+    size_t in_used; /* in front of in, used up */
+    bool more;      /* reading stopped for want of room only */
+    stream_queue out, held;
+    bool holds;            /* output goes to held */
+    bool paused;           /* input is not called */
+    bool at_end, end_told; /* the peer sends no more */
+    bool is_full;          /* the socket took nothing; until it says that it has room */
+    bool broken;           /* nothing can be sent or read any more */
+    bool closing;          /* when out is empty */
+    bool lingers;          /* closed for writing; reads on, so that the peer reads our last bytes */
+    bool is_closed;
+    uint64_t lingers_ns;  /* since */
+    uint64_t waits_ns;    /* since when out waits without progress; 0 = it does not */
+    size_t progress;      /* bytes that were taken since */
+    uint64_t *sent_total; /* where sent bytes are counted */
+};
+
+/* Take an accepted socket: owned, also on error.  context: NULL = plain.  The stream's memory is
+ * the caller's, until events->released. */
+CERIUM_CHECKED int stream_open(stream *s, net_loop *l, int fd, tls_context *context,
+                               const stream_events *events, void *user);
+
+/* What came and is not used up; valid until the next call of a stream function. */
+view stream_input(const stream *s);
+void stream_use(stream *s, size_t n);
+/* No input() until stream_resume(), which calls it in the next turn if there is something. */
+void stream_pause(stream *s);
+void stream_resume(stream *s);
+
+/* Send head and body behind what waits; gathers until stream_flush(). CERIUM_ERR_MEMORY: nothing of
+ * it is sent.  Without effect, and CERIUM_OK, on a stream that is over. */
+CERIUM_CHECKED int stream_put(stream *s, view head, view body);
+void stream_flush(stream *s);
+/* Bytes that wait, held ones too. */
+static inline size_t stream_waiting(const stream *s)
+{
+    return s->out.bytes + s->held.bytes;
+}
+
+/* From here on output is held back, until it is let go. */
+void stream_hold(stream *s);
+void stream_let_go(stream *s);
+
+/* Close when all output is with the peer: both sides read to the end (RFC 9112, 9.6). */
+void stream_close(stream *s);
+/* Close now; what waits is lost. */
+void stream_break(stream *s);
+
+/* Once a second: ends a linger, and breaks a stream whose peer took less than STREAM_PROGRESS_BYTES
+ * of what waits in stall_ns.  True when it did. */
+bool stream_tick(stream *s, uint64_t now_ns, uint64_t stall_ns);
+
+/* The loop's: one turn of a ready stream. */
+void stream_run(stream *s);
+
+#endif

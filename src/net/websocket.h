@@ -1,0 +1,49 @@
+/* websocket.h - WebSocket (RFC 6455), the server's side: the handshake's key, messages in, messages
+ * out (wslay).  No socket: bytes come by websocket_feed() and go by events->send. */
+#ifndef NET_WEBSOCKET_H
+#define NET_WEBSOCKET_H
+
+#include "base/memory.h"
+
+typedef struct websocket websocket;
+
+typedef enum {
+    WEBSOCKET_NORMAL = 1000,
+    WEBSOCKET_GOING_AWAY = 1001,
+    WEBSOCKET_PROTOCOL_ERROR = 1002,
+    WEBSOCKET_BAD_TYPE = 1003,
+    WEBSOCKET_TOO_BIG = 1009,
+    WEBSOCKET_TRY_LATER = 1013,
+} websocket_code;
+
+typedef struct {
+    /* A whole text message, which the owner may take: it is empty then.  Else it is freed. */
+    void (*message)(void *user, bytes *text);
+    /* More of a message than the last call said is gathered (or less: negative): false refuses it.
+     */
+    bool (*gathers)(void *user, ptrdiff_t more);
+    /* Bytes for the peer; CERIUM_ERR_MEMORY: the connection is lost. */
+    int (*send)(void *user, view frame);
+} websocket_events;
+
+/* bytes_max: of one message.  Returns owned; NULL: no memory. */
+websocket *websocket_open(size_t bytes_max, const websocket_events *events, void *user);
+void websocket_close(websocket **w);
+
+/* Read frames until `in` is used up, or messages_max messages or pings were taken; *used bytes
+ * were. False: nothing more is read; the closing frame was sent.  Must not be called from an event.
+ */
+CERIUM_CHECKED bool websocket_feed(websocket *w, view in, uint32_t messages_max, size_t *used);
+
+/* A text message; CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int websocket_send(websocket *w, view text);
+CERIUM_CHECKED int websocket_ping(websocket *w);
+/* The closing frame, once: nothing is sent behind it, nothing is read. */
+void websocket_end(websocket *w, websocket_code code, const char *why);
+
+/* Sec-WebSocket-Accept for a client's key (RFC 6455, 4.2.2); false when it is no key of 16 bytes.
+ */
+enum { WEBSOCKET_ACCEPT_BYTES = 29 };
+bool websocket_accept(const char *key, char out[WEBSOCKET_ACCEPT_BYTES]);
+
+#endif

@@ -1,0 +1,188 @@
+/* line_input.c - libedit, or fgets() where it is not. */
+#include "programs/line_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#if __has_include(<histedit.h>)
+#include <histedit.h>
+#define HAS_LIBEDIT 1
+#else
+#define HAS_LIBEDIT 0
+typedef struct editline EditLine;
+typedef struct history History;
+#endif
+
+enum { PATH_BYTES = 4096 };
+
+struct line_input {
+    EditLine *edit; /* NULL: plain lines */
+    History *history;
+    const char *prompt;
+    char path[PATH_BYTES]; /* of the history; "" for none */
+    char text[LINE_BYTES_MAX];
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+#if HAS_LIBEDIT
+
+static char *tell_prompt(EditLine *edit)
+{
+    static char text[32];
+    line_input *l = NULL;
+    el_get(edit, EL_CLIENTDATA, &l);
+    snprintf(text, sizeof text, "%s", l ? l->prompt : "");
+    return text;
+}
+
+/* Where the user's history is; "" where there is no place for one. */
+static void find_path(char out[PATH_BYTES])
+{
+    const char *own = getenv("CERIUM_HISTORY"), *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    int n = 0;
+    if (own && *own) n = snprintf(out, PATH_BYTES, "%s", strcmp(own, "off") ? own : "");
+    else if (state && *state == '/') n = snprintf(out, PATH_BYTES, "%s/cerium/history", state);
+    else if (home && *home == '/')
+        n = snprintf(out, PATH_BYTES, "%s/.local/state/cerium/history", home);
+    if (n <= 0 || n >= PATH_BYTES) out[0] = 0;
+}
+
+static void open_history(line_input *l)
+{
+    HistEvent event;
+    l->history = history_init();
+    if (!l->history) return;
+    history(l->history, &event, H_SETSIZE, LINE_HISTORY_MAX);
+    history(l->history, &event, H_SETUNIQUE, 1);
+    el_set(l->edit, EL_HIST, history, l->history);
+    find_path(l->path);
+    if (*l->path) history(l->history, &event, H_LOAD, l->path);
+}
+
+static void open_editor(line_input *l)
+{
+    const char *term = getenv("TERM");
+    if (!term || !*term || !strcmp(term, "dumb") || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return;
+    /* Letters of more than one byte are one column, whatever the user's language. */
+    if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1) setlocale(LC_CTYPE, "C.UTF-8");
+    l->edit = el_init("cerium", stdin, stderr, stderr);
+    if (!l->edit) return;
+    el_set(l->edit, EL_CLIENTDATA, l);
+    el_set(l->edit, EL_PROMPT, tell_prompt);
+    el_set(l->edit, EL_EDITOR, "emacs");
+    el_set(l->edit, EL_SIGNAL, 0);
+    el_set(l->edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    el_source(l->edit, NULL);
+    open_history(l);
+}
+
+static void close_editor(line_input *l)
+{
+    if (l->history) history_end(l->history);
+    if (l->edit) el_end(l->edit);
+}
+
+static bool read_edited(line_input *l, view *line)
+{
+    int n = 0;
+    const char *text = el_gets(l->edit, &n);
+    if (!text || n <= 0) return false;
+    *line = (view){text, (size_t)n};
+    return true;
+}
+
+void line_input_remember(line_input *l, const char *text)
+{
+    HistEvent event;
+    if (!l->history || !*text || *text == ' ') return;
+    history(l->history, &event, H_ENTER, text);
+    if (!*l->path) return;
+    file_make_folders(l->path);
+    int fd = open(l->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600); /* before there is a line in it */
+    if (fd < 0) return;
+    bool own = !fchmod(fd, 0600);
+    close(fd);
+    if (own) history(l->history, &event, H_SAVE, l->path);
+}
+
+#else
+
+static void open_editor(line_input *l) { (void)l; }
+static void close_editor(line_input *l) { (void)l; }
+static bool read_edited(line_input *l, view *line)
+{
+    (void)l;
+    (void)line;
+    return false;
+}
+void line_input_remember(line_input *l, const char *text)
+{
+    (void)l;
+    (void)text;
+}
+
+#endif
+
+static bool read_plain(line_input *l, view *line)
+{
+    fputs(l->prompt, stderr);
+    fflush(stderr);
+    if (!fgets(l->text, sizeof l->text, stdin)) return false;
+    *line = view_of(l->text);
+    return true;
+}
+
+int line_input_open(line_input **out, cerium_error *err)
+{
+    line_input *l = memory_zalloc(1, sizeof *l);
+    if (!l) return error_set(err, CERIUM_ERR_MEMORY, "no memory for lines");
+    l->prompt = "";
+    open_editor(l);
+    *out = l;
+    return CERIUM_OK;
+}
+
+void line_input_close(line_input **l)
+{
+    if (!*l) return;
+    close_editor(*l);
+    memory_free(*l);
+    *l = NULL;
+}
+
+line_result line_input_read(line_input *l, const char *prompt, view *line)
+{
+    struct sigaction action = {.sa_handler = on_interrupt}, before; /* reading ends by it */
+    l->prompt = prompt;
+    interrupted = 0;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, &before);
+    errno = 0;
+    bool read = l->edit ? read_edited(l, line) : read_plain(l, line);
+    sigaction(SIGINT, &before, NULL);
+    if (interrupted) {
+        clearerr(stdin);
+        fputs("\n", stderr);
+        return LINE_INTERRUPTED;
+    }
+    if (!read) return LINE_END;
+    while (line->len && (line->ptr[line->len - 1] == '\n' || line->ptr[line->len - 1] == '\r'))
+        line->len--;
+    return LINE_READ;
+}

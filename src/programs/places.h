@@ -1,0 +1,29 @@
+/* places.h - where the lines of a diff stand in the files that it changes. */
+#ifndef PROGRAMS_PLACES_H
+#define PROGRAMS_PLACES_H
+
+#include "base/memory.h"
+
+enum { PLACES_PATH_MAX = 4096 };
+
+/* Zero-initialised: no line is known.  Fed with a text, of which parts may be diffs: unified ones,
+ * also in a Markdown fence, and new files of *** Begin Patch. */
+typedef struct {
+    bytes lines;   /* uint32_t for each line of the text: its number in the file, 0 for none */
+    bytes files;   /* names, each with its end */
+    bytes begins;  /* place_file: from which line on which name holds */
+    char head[PLACES_PATH_MAX]; /* of the line that comes */
+    size_t n_head;
+    bool in_line;
+    bool has_prefix;             /* names begin with "a/" and "b/" */
+    uint32_t n_old, n_new, next; /* lines of the hunk that are to come, and the next one's number */
+} diff_places;
+
+/* The next bytes.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int diff_places_feed(diff_places *p, view text);
+/* The file that line (from 1) of the text is added to or stands in, and its number there; NULL
+ * where it is in none.  Valid until the next call of feed. */
+const char *diff_places_find(const diff_places *p, uint32_t line, uint32_t *number);
+void diff_places_free(diff_places *p);
+
+#endif

@@ -1,0 +1,22 @@
+/* talk.h - a conversation in the terminal: lines, commands, answers as they come. */
+#ifndef PROGRAMS_TALK_H
+#define PROGRAMS_TALK_H
+
+#include "programs/generate.h"
+
+/* Tokens of a conversation, owned (memory_free). */
+CERIUM_CHECKED int talk_tokens(const cerium_engine *engine, const cerium_message *messages,
+                               size_t n, int32_t **tokens, size_t *n_tokens, cerium_error *err);
+
+typedef struct {
+    cerium_engine *engine;
+    cerium_session *session;
+    generation_order order; /* of each answer: how, but neither tokens nor where the text goes */
+    const char *system;     /* NULL for none */
+    bool quiet;
+} talk_config;
+
+/* Until the user ends it: then CERIUM_OK.  What one turn cannot is told, and the talk goes on. */
+CERIUM_CHECKED int talk(const talk_config *config, cerium_error *err);
+
+#endif

@@ -1,0 +1,23 @@
+/* terminal.h - what a terminal is shown beside the text itself: colors, and a line of progress.
+ *
+ * NO_COLOR (not empty), CLICOLOR=0 and TERM=dumb (or none) mean no escape at all; CLICOLOR_FORCE
+ * (neither empty nor 0) means colors where no terminal is. */
+#ifndef PROGRAMS_TERMINAL_H
+#define PROGRAMS_TERMINAL_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+/* Whether text may be colored there. */
+bool terminal_colors(FILE *to);
+/* Whether a line may be drawn over, on standard error: where progress is shown. */
+bool progress_is_shown(void);
+/* One line in place of the last one, without its end; nothing where it is not shown. */
+void progress_show(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void progress_clear(void);
+
+/* The one of names [n] that was probably meant by what was typed; NULL when none is near. */
+const char *nearest_name(const char *typed, const char *const *names, size_t n);
+
+#endif

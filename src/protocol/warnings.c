@@ -1,0 +1,144 @@
+/* warnings.c - owns what of a request does not count, and what is told of it. */
+#include "base/json.h"
+#include "protocol/parse.h"
+#include "protocol/writer.h"
+
+enum { WARNINGS_BYTES_MAX = 16384 };
+
+void protocol_warn(protocol_request *r, const char *param, const char *format, ...)
+{
+    char message[512];
+    json_out t = {.b.max = 4096};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (r->warnings.len) json_out_literal(&t, ",");
+    json_out_literal(&t, "{\"param\":");
+    json_out_string(&t, param);
+    json_out_literal(&t, ",\"message\":");
+    json_out_string(&t, message);
+    json_out_literal(&t, "}");
+    r->warnings.max = WARNINGS_BYTES_MAX;
+    /* A warning that finds no room is not worth an answer. */
+    if (!t.status && bytes_append(&r->warnings, t.b.ptr, t.b.len))
+        r->warnings.max = r->warnings.len;
+    json_out_free(&t);
+}
+
+/* ---- Section - Fields that nobody reads ---- */
+
+/* Of all APIs: what is read, and what only says who asks, or where the answer is to be kept. */
+static const char *const common[] = {
+    "model", "stream", "stream_options", "stream_id", "type", "cerium_guard", "temperature",
+    "top_p", "min_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop",
+    "n", "logit_bias",
+    "service_tier", "prompt_cache_key", "prompt_cache_retention", "user", "metadata",
+    "safety_identifier", "client_metadata", "return_progress", "cache_prompt", "timings_per_token",
+};
+
+static const char *const own[][32] = {
+    [PROTOCOL_RESPONSES] = {"max_output_tokens", "repetition_penalty", "text", "include",
+                            "top_logprobs", "store", "generate", "truncation", "input", "tools",
+                            "previous_response_id", "instructions", "tool_choice", "response_id",
+                            "parallel_tool_calls", "background", "conversation", "prompt",
+                            "event_id", "stream_id", "reasoning"},
+    [PROTOCOL_CHAT] = {"max_tokens", "max_completion_tokens", "repetition_penalty", "messages",
+                       "tools", "functions", "function_call", "tool_choice", "parallel_tool_calls",
+                       "response_format", "logprobs", "top_logprobs", "prediction", "store"},
+    [PROTOCOL_COMPLETIONS] = {"max_tokens", "repetition_penalty", "prompt", "best_of", "echo",
+                              "token_healing", "logprobs", "suffix", "pointer", "min_confidence",
+                              "input_extra"},
+    [PROTOCOL_INFILL] = {"n_predict", "repeat_penalty", "input_prefix", "input_suffix",
+                         "input_extra", "prompt", "filename", "id_slot", "one_block", "n_indent",
+                         "t_max_prompt_ms", "t_max_predict_ms", "min_confidence", "pointer",
+                         "token_healing", "samplers", "response_fields"},
+    [PROTOCOL_COMPACT] = {"max_output_tokens", "repetition_penalty", "text", "include",
+                          "top_logprobs", "store", "truncation", "input", "tools",
+                          "previous_response_id", "instructions", "tool_choice", "generate",
+                          "parallel_tool_calls", "reasoning"},
+};
+
+static bool is_read(protocol_api api, const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(common); i++)
+        if (!strcmp(common[i], key)) return true;
+    for (size_t i = 0; i < ARRAY_LEN(own[api]) && own[api][i]; i++)
+        if (!strcmp(own[api][i], key)) return true;
+    return false;
+}
+
+/* One field of an object that is read in part. */
+static void warn_of(parser *p, const char *object, const char *key)
+{
+    const json_t *value = json_object_get(json_object_get(p->root, object), key);
+    char param[96];
+    if (!value || json_is_null(value)) return;
+    snprintf(param, sizeof param, "%s.%s", object, key);
+    protocol_warn(p->r, param, "is not used by this server");
+}
+
+void warn_of_unread(parser *p)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(p->root, key, value) {
+        if (json_is_null(value) || is_read(p->r->api, key)) continue;
+        char param[80];
+        snprintf(param, sizeof param, "%.64s", key);
+        protocol_warn(p->r, param, "is not used by this server");
+    }
+    bool many = p->r->api == PROTOCOL_CHAT || p->r->api == PROTOCOL_COMPLETIONS;
+    if (!many && json_number_value(json_object_get(p->root, "n")) > 1)
+        protocol_warn(p->r, "n", "is not used here: there is one answer");
+    warn_of(p, "reasoning", "effort");
+    warn_of(p, "text", "verbosity");
+}
+
+/* ---- Section - What is added to logits ---- */
+
+static int add_bias(parser *p, const place *at, int64_t token, const json_t *value)
+{
+    cerium_sampling *s = &p->r->sampling;
+    double bias = json_is_false(value) ? -1e30 : json_number_value(value);
+    if (!json_is_number(value) && !json_is_false(value))
+        return parse_fail_type(p, at, "a decimal", value);
+    if (json_is_number(value) && (bias < -100 || bias > 100))
+        return parse_fail(p, at, "invalid_value",
+                          "Invalid value: a bias is between -100 and 100, but got %g.", bias);
+    if (token < 0 || token > INT32_MAX)
+        return parse_fail(p, at, "invalid_value", "Invalid key in 'logit_bias': not a token's id.");
+    p->r->biases[s->n_biases++] = (cerium_logit_bias){(int32_t)token, (float)bias};
+    return CERIUM_OK;
+}
+
+/* {"id": bias}, or llama.cpp's [[id, bias], ...], where false is never. */
+int bias_parse(parser *p)
+{
+    json_t *biases = json_object_get(p->root, "logit_bias"), *value;
+    const place at = {NULL, "logit_bias", 0};
+    const char *key;
+    size_t i, n = json_is_array(biases) ? json_array_size(biases) : json_object_size(biases);
+    p->r->sampling.n_biases = 0;
+    if (!biases || json_is_null(biases)) return CERIUM_OK;
+    if (!json_is_object(biases) && !json_is_array(biases))
+        return parse_fail_type(p, &at, "an object", biases);
+    if (n > CERIUM_BIASES_MAX)
+        return parse_fail(p, &at, "invalid_value", "'logit_bias' has more than %d tokens.",
+                          CERIUM_BIASES_MAX);
+    p->r->biases = memory_zalloc(n ? n : 1, sizeof *p->r->biases);
+    if (!p->r->biases) return CERIUM_ERR_MEMORY;
+    json_object_foreach(biases, key, value) {
+        uint64_t id;
+        bool is = parse_u64(view_of(key), &id) && id <= INT32_MAX;
+        RETURN_IF(add_bias(p, &(place){&at, key, 0}, is ? (int64_t)id : -1, value));
+    }
+    json_array_foreach(biases, i, value) {
+        const json_t *id = json_array_get(value, 0);
+        RETURN_IF(add_bias(p, &(place){&at, NULL, i},
+                           json_is_integer(id) ? (int64_t)json_integer_value(id) : -1,
+                           json_array_get(value, 1) ? json_array_get(value, 1) : value));
+    }
+    p->r->sampling.biases = p->r->biases;
+    return CERIUM_OK;
+}

@@ -1,0 +1,46 @@
+/* grammar_around.h - what a regular expression says about the places between characters: ^, $, \b,
+ * \B, lookaheads and lookbehinds.  Private to grammar_regex.c and grammar_around.c.
+ *
+ * Such a place is a *mark*: a byte that no text has, where the place is.  A mark has a language of
+ * bad surroundings: texts with the mark in them where it must not be.  The expression with its
+ * marks, without all texts in which some mark has bad surroundings, and then without the marks, is
+ * the expression's language: regular, whatever is repeated or nested. */
+#ifndef SAMPLING_GRAMMAR_AROUND_H
+#define SAMPLING_GRAMMAR_AROUND_H
+
+#include "sampling/grammar_codes.h"
+
+enum {
+    MARK_FIRST = 0xf5, /* up to 0xfe: no bytes of UTF-8; 0xff marks control tokens */
+    MARKS_MAX = 10,
+};
+
+typedef enum {
+    PLACE_BEGIN = 0, /* of the text, or (is_line) of a line */
+    PLACE_END = 1,
+    PLACE_WORD = 2,  /* one side is a letter of a word, the other is not */
+    PLACE_INNER = 3, /* not so */
+    PLACES = 4,
+} around_place;
+
+typedef struct {
+    grammar_builder *b;
+    code_form form;
+    uint32_t n;                      /* marks that are in use */
+    uint32_t bad[MARKS_MAX];         /* expressions */
+    uint32_t floor;                  /* marks below it are those around what is looked at now */
+    uint32_t outer[MARKS_MAX];       /* of a look: the floor outside of it */
+    uint32_t known[PLACES][2];       /* [place][is_line] its mark + 1; 0: none yet */
+} around;
+
+void around_open(around *a, grammar_builder *b, code_form form);
+/* An expression that is true of a place.  NONE: there are too many marks. */
+uint32_t around_at(around *a, around_place place, bool is_line);
+/* The same of what follows (is_ahead) or comes before: a text that begins (ends) with e.  `begun`
+ * is what around_begin() gave before e was read. NONE likewise. */
+uint32_t around_begin(around *a);
+uint32_t around_look(around *a, uint32_t begun, uint32_t e, bool is_ahead, bool is_not);
+/* e without the texts that its marks forbid, and without marks. */
+uint32_t around_close(around *a, uint32_t e);
+
+#endif

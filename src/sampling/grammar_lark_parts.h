@@ -1,0 +1,47 @@
+/* grammar_lark_parts.h - what the parts of the front end for Lark's notation share. */
+#ifndef SAMPLING_GRAMMAR_LARK_PARTS_H
+#define SAMPLING_GRAMMAR_LARK_PARTS_H
+
+#include "sampling/grammar_lark.h"
+
+enum { PARAMETERS_MAX = 16, USES_MAX = 4096 };
+
+typedef struct {
+    view name, parameters[PARAMETERS_MAX];
+    uint32_t n_parameters;
+    size_t at; /* its text */
+} lark_template;
+
+typedef struct {
+    view name;
+    uint32_t arguments[PARAMETERS_MAX], n_arguments, rule; /* arguments: rules */
+    size_t at; /* for errors */
+} lark_use;
+
+typedef struct {
+    notation n;
+    code_form form;   /* how its texts stand in what is read */
+    uint32_t within;  /* grammars around this one */
+    bool in_terminal; /* what is read now is a part of a terminal */
+    uint32_t ignored; /* rule of what may stand between terminals, or NONE */
+    bytes ignores;    /* expressions of %ignore */
+    bytes templates;  /* lark_template */
+    bytes uses;       /* lark_use: each a rule */
+    const lark_template *of; /* whose text is read now, */
+    const uint32_t *arguments;      /* with these; NULL: none's */
+} lark;
+
+void lark_skip_blanks(lark *l, bool lines_too);
+/* At the end of a line: whether the next one goes on with '|'; if so, the place is there. */
+bool lark_goes_on(lark *l);
+bool lark_is_terminal_name(view name);
+/* Alternatives, up to a bracket that closes or the end of the line. */
+uint32_t lark_expansions(lark *l);
+
+/* grammar_template.c: behind the name and '{' of a use, and of a definition. */
+uint32_t lark_template_use(lark *l, view name);
+void lark_template_definition(lark *l, view name);
+/* The rules of all uses, once all templates are known. */
+void lark_make_uses(lark *l);
+
+#endif

@@ -1,0 +1,86 @@
+/* beat.c - which streams are silent, and how far their prompts are.
+ *
+ * It goes by the answer, not by its connection: lanes of a WebSocket share one, and the client of
+ * each has a clock of its own.  Each voice has its own form of a sign of life, for what clients do
+ * not count does not help them. */
+#include "server/beat.h"
+
+#include "server/answers.h"
+#include "server/connection.h"
+#include "server/ending.h"
+
+enum { PROGRESS_MS = 250 }; /* between two chunks of return_progress */
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Prompts count once, however many texts go on from them.  What runs behind the first text is the
+ * watch's: then the prompt is computed, whatever the session does. */
+static protocol_progress progress_of(const answer *a)
+{
+    protocol_progress sum = {.prompt_tokens = 0};
+    for (uint32_t i = 0; i < a->n_choices; i += a->request->n_choices) {
+        const choice *ch = &a->choices[i];
+        uint32_t n = (uint32_t)ch->n_prompt;
+        cerium_usage u = {.prompt_tokens = 0};
+        if (ch->state == CHOICE_RUNNING) cerium_session_usage(ch->session, &u);
+        uint64_t since = u.duration_ns > u.queue_ns ? u.duration_ns - u.queue_ns : 0;
+        uint64_t ns = u.prompt_ns ? u.prompt_ns : u.queue_ns ? since : 0;
+        bool whole = ch->first_ns || ch->state == CHOICE_CLOSED;
+        sum.prompt_tokens += n;
+        sum.cached_tokens += least(u.reused_tokens, n);
+        sum.done_tokens += whole ? n : least(u.reused_tokens + u.computed_tokens, n);
+        if (ns > sum.prompt_ns) sum.prompt_ns = ns;
+    }
+    return sum;
+}
+
+/* A reader that is behind has enough to read. */
+static bool may_speak(const answer *a)
+{
+    return a->c && a->streams && !answer_is_over(a) && !connection_parked(a->c);
+}
+
+static void fail(answer *a)
+{
+    protocol_error e;
+    (void)answer_no_memory(&e);
+    answer_fail(a, &e);
+    answer_cancel(a, "out_of_memory");
+}
+
+/* What is still being prepared, or asked of another server, begins now: an error that might have
+ * been an HTTP status will be the stream's. */
+static void beat(answer *a, uint64_t now_ns)
+{
+    protocol_progress p = progress_of(a);
+    a->said_ns = now_ns;
+    if (!a->begun) answer_tell_begin(a);
+    if (answer_is_over(a)) return;
+    if (a->voice->beat(a, &p)) fail(a);
+    if (a->c) connection_flush(a->c);
+}
+
+void beats_tick(server *s, uint64_t now_ns)
+{
+    uint64_t silence_ns = s->config.keep_alive_s * UINT64_C(1000000000);
+    if (!silence_ns) return;
+    for (answer *a = s->answers, *next; a; a = next) {
+        next = a->next; /* answers are freed in answers_reap() only */
+        if (may_speak(a) && now_ns > a->said_ns && now_ns - a->said_ns >= silence_ns)
+            beat(a, now_ns);
+    }
+}
+
+void beat_progress(answer *a)
+{
+    if (!a->writer || !a->request->return_progress || a->n_told == UINT32_MAX) return;
+    if (!may_speak(a) || !a->begun || a->prepare) return;
+    protocol_progress p = progress_of(a);
+    bool whole = p.done_tokens == p.prompt_tokens;
+    uint64_t now_ns = clock_ns();
+    if (p.done_tokens == a->n_told) return;
+    if (!whole && now_ns - a->told_ns < PROGRESS_MS * UINT64_C(1000000)) return;
+    a->n_told = whole ? UINT32_MAX : p.done_tokens;
+    a->told_ns = now_ns;
+    if (protocol_writer_progress(a->writer, &p)) fail(a);
+}

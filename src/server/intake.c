@@ -1,0 +1,344 @@
+/* intake.c - reading requests on the loop and on threads, and the order of messages. */
+#include "server/intake.h"
+
+#include "server/access.h"
+#include "server/answers.h"
+#include "server/connection.h"
+#include "server/ending.h"
+#include "server/http.h"
+#include "server/inline.h"
+#include "server/socket.h"
+
+/* What it turned out to be. */
+typedef enum {
+    IS_REQUEST,           /* an HTTP body, response.create or response.cancel */
+    IS_COMPLETION,        /* completion.create */
+    IS_COMPLETION_CANCEL,
+} intake_kind;
+
+struct intake {
+    job job; /* first */
+    connection *c;
+    intake *next; /* a message of the same WebSocket, behind it */
+    bool is_away; /* a thread reads it, or it waits for one */
+    bool is_message;
+    protocol_api api;
+    uint64_t started_ns;
+    bytes memory; /* of the text, owned; empty: the text is somebody else's */
+    view text;
+
+    /* For whoever reads it. */
+    protocol_defaults defaults;
+    history *history;
+    uint64_t tenant;
+
+    /* What came of it. */
+    intake_kind kind;
+    int status;
+    protocol_error error;
+    protocol_request *request; /* owned, or NULL */
+    char id[INLINE_ID_BYTES];  /* of a completion, or "" */
+};
+
+/* ---- reading: what a thread may do ---- */
+
+static json_t *find_item(void *user, const char *id)
+{
+    const intake *in = user;
+    return history_find_item(in->history, in->tenant, id);
+}
+
+static void read_text(intake *in)
+{
+    view type = in->is_message ? socket_message_type(in->text) : (view){NULL, 0};
+    in->defaults.find_item = find_item;
+    in->defaults.user = in;
+    if (view_equal(type, VIEW("completion.create"))) {
+        in->kind = IS_COMPLETION;
+        in->status = inline_read(in->text, &in->defaults, &in->request, in->id, &in->error);
+    } else if (view_equal(type, VIEW("completion.cancel"))) {
+        in->kind = IS_COMPLETION_CANCEL;
+        inline_read_cancel(in->text, in->id);
+    } else {
+        in->status = protocol_request_parse(&in->request, in->api, in->text, &in->defaults,
+                                            &in->error);
+        if (in->status == CERIUM_ERR_MEMORY)
+            (void)protocol_error_set(&in->error, 500, "server_error", NULL, "", "out of memory");
+    }
+}
+
+static bool run(job *j)
+{
+    intake *in = (intake *)j;
+    read_text(in);
+    bytes_free(&in->memory); /* what is read has copies */
+    return false;
+}
+
+/* ---- opening and closing ---- */
+
+static intake intake_of(connection *c, protocol_api api, view text)
+{
+    intake in = {.c = c,
+                 .api = api,
+                 .is_message = c->socket != NULL,
+                 .started_ns = clock_ns(),
+                 .text = text,
+                 .defaults = c->s->defaults,
+                 .history = c->s->history,
+                 .tenant = c->tenant};
+    in.defaults.cache = protocol_cache_hold(access_cache(c));
+    return in;
+}
+
+/* Its memory is whoever's it was. */
+static void forget(intake *in)
+{
+    request_bury(in->c->s, &in->request, in->text.len);
+    protocol_cache_close(&in->defaults.cache);
+    bytes_free(&in->memory);
+}
+
+/* On any thread. */
+static void release(job *j)
+{
+    intake *in = (intake *)j;
+    protocol_request_free(&in->request);
+    protocol_cache_close(&in->defaults.cache);
+    bytes_free(&in->memory);
+    memory_free(in);
+}
+
+static void make_job(intake *in, void (*done)(job *j))
+{
+    in->job = (job){.run = run,
+                    .done = done,
+                    .release = release,
+                    .lane = in->text.len > SERVER_SMALL_BYTES_MAX ? WORKERS_LARGE : WORKERS_SMALL,
+                    .client = client_of(in->tenant, in->c->serial)};
+}
+
+static int too_many(protocol_error *e)
+{
+    (void)protocol_error_set(e, 503, "server_error", "server_overloaded", "",
+                             "too many requests are being read; please try again in 1s");
+    e->retry_after_s = 1;
+    return CERIUM_ERR_ARGUMENT;
+}
+
+static protocol_request *take_request(intake *in)
+{
+    protocol_request *r = in->request;
+    in->request = NULL;
+    return r;
+}
+
+/* ---- HTTP ---- */
+
+/* Agents make requests beside the user's, for which nobody waits: Codex and Claude Code say so. */
+static bool asks_on_the_side(const connection *c)
+{
+    const char *metadata = http_reader_field(c->reader, "x-codex-turn-metadata");
+    return http_reader_field(c->reader, "x-claude-code-agent-id") ||
+           (metadata && protocol_is_side_request(view_of(metadata)));
+}
+
+static int begin_http(intake *in, protocol_error *e)
+{
+    connection *c = in->c;
+    const protocol_request *r = in->request;
+    if (r->cancel)
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "type",
+                                  "response.cancel is a message of WebSockets; POST to "
+                                  "/v1/responses/{id}/cancel");
+    if (!r->service_tier && r->class_ == CERIUM_CLASS_TURN && asks_on_the_side(c))
+        in->request->class_ = CERIUM_CLASS_BATCH;
+    answer_order order = {.c = c,
+                          .request = take_request(in),
+                          .document = r->document,
+                          .n_bytes = in->text.len,
+                          .started_ns = in->started_ns};
+    return answer_begin(c->s, &order, e);
+}
+
+static void deliver_http(intake *in)
+{
+    if (!in->status) in->status = begin_http(in, &in->error);
+    if (in->status) http_error(in->c, &in->error);
+}
+
+static void on_http_read(job *j)
+{
+    intake *in = (intake *)j;
+    in->c->http.job = NULL;
+    deliver_http(in);
+    forget(in);
+    memory_free(in);
+}
+
+void intake_http(connection *c, protocol_api api)
+{
+    exchange *x = &c->http;
+    protocol_error e;
+    intake small = intake_of(c, api, (view){x->body.ptr, x->body.len});
+    if (c->s->config.log_prompts) log_said(c->peer, small.text);
+    if (small.text.len <= SERVER_INLINE_BYTES_MAX) {
+        read_text(&small);
+        deliver_http(&small);
+        forget(&small);
+        return;
+    }
+    intake *in = memory_zalloc(1, sizeof *in);
+    if (!in) {
+        forget(&small);
+        (void)answer_no_memory(&e);
+        http_error(c, &e);
+        return;
+    }
+    *in = small;
+    in->memory = x->body;
+    x->body = (bytes){.max = PROTOCOL_BODY_BYTES_MAX};
+    make_job(in, on_http_read);
+    if (!workers_submit(c->s->workers, &in->job)) {
+        x->job = &in->job;
+        return;
+    }
+    release(&in->job);
+    (void)too_many(&e);
+    http_error(c, &e);
+}
+
+/* ---- messages ---- */
+
+/* Nothing of the text is needed any more but its length. */
+static void deliver_message(intake *in)
+{
+    connection *c = in->c;
+    switch (in->kind) {
+    case IS_REQUEST:
+        if (in->status)
+            socket_error(c, &in->error, NULL);
+        else
+            socket_take(c, take_request(in), in->text.len, in->started_ns);
+        break;
+    case IS_COMPLETION:
+        if (in->status)
+            inline_refuse(c, in->id, &in->error);
+        else
+            inline_begin(c, take_request(in), in->id, in->text.len, in->started_ns);
+        break;
+    case IS_COMPLETION_CANCEL: (void)inline_cancel(c, in->id); break;
+    }
+}
+
+/* Out of the queue, and not counted any more. */
+static intake *take_first(connection *c)
+{
+    intake *in = c->intake;
+    c->intake = in->next;
+    (void)connection_gathers(c, 0, -(ptrdiff_t)in->text.len);
+    return in;
+}
+
+static void read_first(connection *c);
+
+static void on_message_read(job *j)
+{
+    connection *c = ((intake *)j)->c;
+    intake *in = take_first(c);
+    CHECK(&in->job == j);
+    if (!c->closing) deliver_message(in);
+    forget(in);
+    memory_free(in);
+    read_first(c);
+    connection_flush(c);
+}
+
+/* The first one is read; those behind it wait. */
+static void read_first(connection *c)
+{
+    protocol_error e;
+    while (c->intake && !c->intake->is_away && !c->closing) {
+        intake *in = c->intake;
+        make_job(in, on_message_read);
+        in->is_away = !workers_submit(c->s->workers, &in->job);
+        if (in->is_away) return;
+        (void)too_many(&e);
+        socket_error(c, &e, NULL);
+        release(&take_first(c)->job);
+    }
+}
+
+static int keep_message(connection *c, intake *from, bytes *text, protocol_error *e)
+{
+    uint32_t n = 0;
+    intake **at = &c->intake;
+    for (; *at; at = &(*at)->next) n++;
+    if (n >= SERVER_PENDING_MAX)
+        return protocol_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", "",
+                                  "%u messages wait on this WebSocket; please try again in 1s", n);
+    intake *in = memory_zalloc(1, sizeof *in);
+    if (!in) return answer_no_memory(e);
+    if (!connection_gathers(c, SERVER_INPUT_FREE_BYTES + 1, (ptrdiff_t)from->text.len)) {
+        metrics_count(&c->s->metrics, METRICS_INPUT_REFUSED, 1);
+        memory_free(in);
+        return too_many(e);
+    }
+    *in = *from;
+    in->kind = IS_REQUEST;
+    in->memory = *text;
+    *text = (bytes){.max = text->max};
+    in->defaults.cache = protocol_cache_hold(from->defaults.cache);
+    *at = in;
+    return CERIUM_OK;
+}
+
+/* What runs is canceled at once, whatever waits.  False: it is no such message, or what it means
+ * may be among those that wait. */
+static bool cancels(intake *in)
+{
+    connection *c = in->c;
+    view type = socket_message_type(in->text);
+    if (!view_equal(type, VIEW("response.cancel")) && !view_equal(type, VIEW("completion.cancel")))
+        return false;
+    read_text(in);
+    bool found = false;
+    if (in->kind == IS_COMPLETION_CANCEL)
+        found = inline_cancel(c, in->id);
+    else if (!in->status && in->request->cancel)
+        found = socket_cancel(c, in->request);
+    protocol_request_free(&in->request); /* else it is read when its turn comes */
+    in->status = CERIUM_OK;
+    return found;
+}
+
+void intake_message(connection *c, bytes *text)
+{
+    protocol_error e = {0};
+    intake small =
+        intake_of(c, PROTOCOL_RESPONSES, (view){text->ptr ? text->ptr : "", text->len});
+    const bool is_small = text->len <= SERVER_INLINE_BYTES_MAX;
+    if (is_small && !c->intake) {
+        read_text(&small);
+        deliver_message(&small);
+    } else if (!is_small || !cancels(&small)) {
+        int status = keep_message(c, &small, text, &e);
+        if (status)
+            socket_error(c, &e, NULL);
+        else
+            read_first(c);
+    }
+    forget(&small);
+}
+
+void intake_close(connection *c)
+{
+    while (c->intake) {
+        bool is_away = c->intake->is_away;
+        job *j = &take_first(c)->job;
+        if (is_away)
+            workers_drop(c->s->workers, &j);
+        else
+            release(j);
+    }
+}

@@ -1,0 +1,351 @@
+/* prepare.c - the stages before an answer, on the loop and on threads. */
+#include "server/prepare.h"
+
+#include "server/answers.h"
+#include "server/ending.h"
+#include "server/forward.h"
+#include "server/gate.h"
+#include "server/prompts.h"
+#include "server/stored.h"
+
+typedef enum {
+    STAGE_TURN,    /* the turn that it goes on from */
+    STAGE_PROMPTS, /* and a look for its shape */
+    STAGE_FORWARD, /* in place of what follows: what another server is asked */
+    STAGE_DRAFTS,
+    STAGE_SHAPE,
+    STAGE_READY,
+} prepare_stage;
+
+typedef struct {
+    int32_t *tokens; /* [n] owned */
+    size_t n;
+    view opening;
+} made_prompt;
+
+struct preparation {
+    job job; /* first */
+    answer *a;
+    prepare_stage stage;
+    bool is_away;       /* a thread has it, or it waits for one */
+    bool store_failed;
+    int status;         /* of the last stage, */
+    protocol_error why; /* and what was wrong */
+    const history_turn *previous; /* held, or NULL */
+    made_prompt *made;  /* [n_made] owned */
+    uint32_t n_made;
+    prompt first;       /* of a conversation: what is known of it, but for its tokens */
+    shape_order *order; /* NULL: the answer is free */
+};
+
+/* ---- the stages: what a thread may do ---- */
+
+static int no_memory(protocol_error *e)
+{
+    return answer_no_memory(e);
+}
+
+static int run_turn(preparation *p)
+{
+    answer *a = p->a;
+    const char *id = a->request->previous_response_id;
+    if (!p->previous)
+        RETURN_IF(stored_turn(a->s, a->tenant, a->serial, id, &p->previous, &p->store_failed,
+                              &p->why));
+    /* One that another server went on with has no tokens here: the client sends all of it. */
+    return !p->previous || p->previous->items ? stored_no_turn(id, &p->why) : CERIUM_OK;
+}
+
+static bool talks(const protocol_request *r)
+{
+    return r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL;
+}
+
+static int take_prompt(preparation *p, uint32_t i, const prompt *from)
+{
+    p->made[i] = (made_prompt){memory_copy(from->tokens, from->n * sizeof *from->tokens), from->n,
+                               from->opening};
+    return p->made[i].tokens ? CERIUM_OK : no_memory(&p->why);
+}
+
+static int make_prompts(preparation *p, const prompt_room *room)
+{
+    answer *a = p->a;
+    protocol_request *r = a->request;
+    if (talks(r)) {
+        RETURN_IF(prompts_chat(a->s, room, r, a->tenant, p->previous, &p->first, &p->why));
+        return take_prompt(p, 0, &p->first);
+    }
+    for (uint32_t i = 0; i < p->n_made; i++) {
+        prompt made;
+        RETURN_IF(prompts_text(a->s, room, r, i, &made, &p->why));
+        RETURN_IF(take_prompt(p, i, &made));
+    }
+    return CERIUM_OK;
+}
+
+static int run_prompts(preparation *p)
+{
+    answer *a = p->a;
+    prompt_room room = {.cap = (size_t)a->s->info.context_tokens_max + 1};
+    room.tokens = memory_alloc(room.cap * sizeof *room.tokens);
+    p->n_made = a->n_choices / a->request->n_choices;
+    p->made = memory_zalloc(p->n_made, sizeof *p->made);
+    int status = room.tokens && p->made ? make_prompts(p, &room) : no_memory(&p->why);
+    memory_free(room.tokens);
+    if (!status &&
+        shape_order_open(&p->order, a->s->shapes, a->request, a->s->info.chat_form))
+        status = no_memory(&p->why);
+    return status;
+}
+
+/* Text that no token of the context would be left of is not tokenized. */
+static view as_far_as_fits(const server *s, view text)
+{
+    size_t most = prompts_bytes_max(s);
+    return (view){text.ptr, text.len < most ? text.len : most};
+}
+
+/* Where its text comes from a script, or is predicted. */
+static int run_drafts(preparation *p)
+{
+    view output;
+    answer *a = p->a;
+    const protocol_request *r = a->request;
+    if (a->s->replay && !a->warm_up && replay_take(a->s->replay, r, &output, &a->corrected)) {
+        a->replayed = true;
+        RETURN_IF(prompts_tokenize(a->s, as_far_as_fits(a->s, output), CERIUM_TOKENIZE_SPECIAL,
+                                   &a->script, &a->n_script, &p->why));
+        /* A script may say more than the context holds: then that is its end. */
+        if (a->n_script > a->s->info.context_tokens_max)
+            a->n_script = a->s->info.context_tokens_max;
+    }
+    if (!r->prediction) return CERIUM_OK;
+    return prompts_tokenize(a->s, as_far_as_fits(a->s, (view){r->prediction, r->prediction_len}), 0,
+                            &a->prediction, &a->n_prediction, &p->why);
+}
+
+/* True: it goes on. */
+static bool run_stage(preparation *p)
+{
+    p->status = CERIUM_OK;
+    switch (p->stage) {
+    case STAGE_TURN: p->status = run_turn(p); break;
+    case STAGE_PROMPTS: p->status = run_prompts(p); break;
+    case STAGE_FORWARD:
+        p->status = forward_make(p->a, &p->store_failed, &p->why);
+        break;
+    case STAGE_DRAFTS: p->status = run_drafts(p); break;
+    case STAGE_SHAPE: return shape_order_step(p->order);
+    case STAGE_READY: break;
+    }
+    return false;
+}
+
+static bool run_job(job *j)
+{
+    return run_stage((preparation *)j);
+}
+
+/* ---- between the stages: the loop ---- */
+
+/* The prompts become the choices'. */
+static void give_prompts(preparation *p)
+{
+    answer *a = p->a;
+    const uint32_t n_each = a->request->n_choices;
+    for (uint32_t i = 0; i < p->n_made; i++) {
+        a->prompts[i] = p->made[i].tokens;
+        for (uint32_t k = 0; k < n_each; k++) {
+            choice *ch = &a->choices[i * n_each + k];
+            ch->prompt = p->made[i].tokens;
+            ch->n_prompt = p->made[i].n;
+            ch->begins.opening = p->made[i].opening.ptr;
+            ch->begins.n_opening = p->made[i].opening.len;
+        }
+        p->made[i].tokens = NULL;
+    }
+    if (!talks(a->request)) return;
+    a->chain = p->first.chain;
+    a->instructions = p->first.instructions;
+    a->n_head = p->first.n_head;
+}
+
+/* Prompts are there, or are too long for here. */
+static int end_prompts(preparation *p, protocol_error *e)
+{
+    answer *a = p->a;
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < p->n_made && !p->status; i++) n += p->made[i].n;
+    if (p->status) *e = p->why;
+    RETURN_IF(forward_route_long(a, n, p->status, e));
+    p->stage = STAGE_FORWARD;
+    if (a->forward) return CERIUM_OK;
+    give_prompts(p);
+    RETURN_IF(gate_charge(a, n, e));
+    p->stage = STAGE_DRAFTS;
+    return CERIUM_OK;
+}
+
+static int end_forward(preparation *p, protocol_error *e)
+{
+    answer *a = p->a;
+    RETURN_IF(forward_made(a, e));
+    RETURN_IF(gate_charge(a, forward_tokens(a), e));
+    RETURN_IF(forward_cap(a, e));
+    p->stage = STAGE_READY;
+    return CERIUM_OK;
+}
+
+/* What comes behind the stage that ended. */
+static int end_stage(preparation *p, protocol_error *e)
+{
+    answer *a = p->a;
+    if (p->store_failed) metrics_count(&a->s->metrics, METRICS_STORE_FAILED, 1);
+    p->store_failed = false;
+    if (p->stage == STAGE_PROMPTS) return end_prompts(p, e);
+    if (p->status) {
+        *e = p->why;
+        return p->status;
+    }
+    switch (p->stage) {
+    case STAGE_TURN: p->stage = STAGE_PROMPTS; break;
+    case STAGE_PROMPTS: break;
+    case STAGE_FORWARD: return end_forward(p, e);
+    case STAGE_DRAFTS:
+        if (a->replayed) metrics_count(&a->s->metrics, METRICS_REPLAYED, 1);
+        p->stage = p->order ? STAGE_SHAPE : STAGE_READY;
+        break;
+    case STAGE_SHAPE:
+        RETURN_IF(shape_order_take(p->order, &a->kept_to, e));
+        shape_order_warn(p->order, a->request);
+        p->stage = STAGE_READY;
+        break;
+    case STAGE_READY: break;
+    }
+    return CERIUM_OK;
+}
+
+static workers_lane lane_by_size(const answer *a)
+{
+    return a->n_bytes <= SERVER_SMALL_BYTES_MAX ? WORKERS_SMALL : WORKERS_LARGE;
+}
+
+/* Whether the stage is a thread's, and which one's.  What is in memory is found here. */
+static bool is_for_worker(preparation *p, workers_lane *whose)
+{
+    answer *a = p->a;
+    const bool is_small = a->n_bytes <= SERVER_INLINE_BYTES_MAX;
+    *whose = lane_by_size(a);
+    switch (p->stage) {
+    case STAGE_TURN:
+        *whose = WORKERS_STORE;
+        p->previous = history_find(a->s->history, a->tenant, a->serial,
+                                   a->request->previous_response_id);
+        /* Of one that was stored, the store knows whether it still is. */
+        if (p->previous && !p->previous->connection) history_release(&p->previous);
+        return !p->previous;
+    case STAGE_PROMPTS: return !is_small;
+    case STAGE_FORWARD:
+        if (forward_needs_store(a)) *whose = WORKERS_STORE;
+        return *whose == WORKERS_STORE || !is_small;
+    case STAGE_DRAFTS: return !is_small && (a->s->replay || a->request->prediction);
+    case STAGE_SHAPE: *whose = WORKERS_COMPILE; return !shape_order_is_done(p->order);
+    case STAGE_READY: break;
+    }
+    return false;
+}
+
+static int send_away(preparation *p, workers_lane whose, protocol_error *e)
+{
+    p->job.lane = whose;
+    if (!workers_submit(p->a->s->workers, &p->job)) {
+        p->is_away = true;
+        return CERIUM_OK;
+    }
+    (void)protocol_error_set(e, 503, "server_error", "server_overloaded", "",
+                             "too many requests are being read; please try again in 1s");
+    e->retry_after_s = 1;
+    return CERIUM_ERR_ARGUMENT;
+}
+
+/* One that is canceled ends with its prompts, from which the next message of its lane goes on. */
+static bool is_enough(const preparation *p)
+{
+    return p->stage == STAGE_READY ||
+           (p->a->canceled && (p->a->forward || p->stage >= STAGE_DRAFTS));
+}
+
+/* Up to where a thread is needed, or to the end. */
+static int advance(preparation *p, protocol_error *e)
+{
+    workers_lane whose;
+    while (!is_enough(p)) {
+        if (is_for_worker(p, &whose)) return send_away(p, whose, e);
+        while (run_stage(p)) {
+        }
+        RETURN_IF(end_stage(p, e));
+    }
+    return CERIUM_OK;
+}
+
+static void on_done(job *j)
+{
+    preparation *p = (preparation *)j;
+    answer *a = p->a;
+    protocol_error e;
+    p->is_away = false;
+    /* Who left wants nothing; whoever canceled it is told of its beginning, and its end. */
+    int status = CERIUM_OK;
+    if (a->c && !(a->canceled && p->stage == STAGE_SHAPE)) status = end_stage(p, &e);
+    if (a->c && !status) status = advance(p, &e);
+    if (p->is_away) return;
+    prepare_free(a);
+    if (status)
+        answer_unprepared(a, &e);
+    else
+        answer_prepared(a);
+}
+
+/* ---- from outside ---- */
+
+int prepare_begin(answer *a, protocol_error *e)
+{
+    preparation *p = memory_zalloc(1, sizeof *p);
+    if (!p) return no_memory(e);
+    *p = (preparation){.job = {.run = run_job, .done = on_done,
+                               .client = client_of(a->tenant, a->serial)},
+                       .a = a,
+                       .stage = a->forward                         ? STAGE_FORWARD
+                                : a->request->previous_response_id ? STAGE_TURN
+                                                                   : STAGE_PROMPTS};
+    a->prepare = p;
+    int status = advance(p, e);
+    if (!p->is_away) prepare_free(a);
+    return status;
+}
+
+bool prepare_stop(answer *a)
+{
+    preparation *p = a->prepare;
+    if (!p) return true;
+    /* Before its prompts are there an answer has nothing to end with. */
+    bool has_enough = !a->c || p->stage == STAGE_SHAPE;
+    if (!has_enough || !workers_withdraw(a->s->workers, &p->job)) return false;
+    p->is_away = false;
+    prepare_free(a);
+    return true;
+}
+
+void prepare_free(answer *a)
+{
+    preparation *p = a->prepare;
+    if (!p) return;
+    CHECK(!p->is_away);
+    history_release(&p->previous);
+    for (uint32_t i = 0; i < p->n_made; i++) memory_free(p->made[i].tokens);
+    memory_free(p->made);
+    shape_order_free(&p->order);
+    memory_free(p);
+    a->prepare = NULL;
+}

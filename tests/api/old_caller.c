@@ -1,0 +1,50 @@
+/* old_caller.c - a program as if it had been compiled when public structs had fewer fields: the
+ * library neither reads nor writes beyond what it knew. */
+#include <cerium.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LATER = 24 }; /* bytes of fields that came after this program */
+
+typedef struct {
+    unsigned char own[sizeof(cerium_engine_config) - LATER];
+    unsigned char after[64];
+} old_config;
+
+typedef struct {
+    unsigned char own[sizeof(cerium_engine_info) - 4 * sizeof(uint64_t)];
+    unsigned char after[64];
+} old_info;
+
+static int overwritten(const unsigned char after[64])
+{
+    int n = 0;
+    for (int i = 0; i < 64; i++) n += after[i] != 0xAA;
+    return n;
+}
+
+int main(int argc, char **argv)
+{
+    static old_config config;
+    static old_info info;
+    cerium_engine *engine;
+    cerium_error err;
+    memset(&config, 0xAA, sizeof config);
+    memset(&info, 0xAA, sizeof info);
+    cerium_engine_config *c = (cerium_engine_config *)(void *)&config;
+    cerium_engine_config_defaults_sized(c, sizeof config.own);
+    if (argc != 2 || c->size != sizeof config.own || overwritten(config.after)) return 1;
+    c->model_path = argv[1];
+    c->cache = "off";
+    /* What is behind it is no field of ours: it would be a function to call. */
+    if (cerium_engine_open(&engine, c, &err)) {
+        fprintf(stderr, "%s\n", err.message);
+        return 1;
+    }
+    cerium_engine_describe_sized(engine, (cerium_engine_info *)(void *)&info, sizeof info.own);
+    const cerium_engine_info *told = (const cerium_engine_info *)(const void *)&info;
+    printf("%s: %d and %d bytes overwritten\n", told->architecture, overwritten(config.after),
+           overwritten(info.after));
+    cerium_engine_close(&engine);
+    return overwritten(info.after) != 0;
+}

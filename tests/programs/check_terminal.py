@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""check_terminal.py - cerium as a person at a terminal meets it: a conversation, its keys and
+commands; escapes only where they are wanted; addresses to listen on.
+
+usage: check_terminal.py CERIUM CHAT_MODEL MAKE_MODEL
+Each step waits for what it wants to see; HANG_S only ends what would never end."""
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+HANG_S = 900
+CERIUM, MODEL, MAKE_MODEL = map(os.path.abspath, sys.argv[1:4])
+passed = failed = 0
+
+
+def check(name, good, shown=""):
+    global passed, failed
+    passed += bool(good)
+    failed += not good
+    if not good:
+        print("  FAIL %s: %r" % (name, shown))
+
+
+class Terminal:
+    """A command with a terminal of its own."""
+
+    def __init__(self, command, **env):
+        self.text = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            env = dict(os.environ, CERIUM_CACHE="off", **env)
+            os.execve(command[0], command, env)
+
+    def read(self):
+        """More of what it writes; False at the end."""
+        if not select.select([self.fd], [], [], HANG_S)[0]:
+            os.kill(self.pid, signal.SIGKILL)
+            return False
+        try:
+            got = os.read(self.fd, 65536)
+        except OSError:
+            got = b""
+        self.text += got.decode(errors="replace")
+        return bool(got)
+
+    def until(self, wanted):
+        """Waits for a pattern in what was not waited for yet; all up to its end is done with."""
+        while True:
+            found = re.search(wanted, self.text, re.S)
+            if found:
+                shown, self.text = self.text[:found.end()], self.text[found.end():]
+                return shown
+            if not self.read():
+                return None
+
+    def send(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def end(self):
+        while self.read():
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+def converse(has_editor, folder):
+    history = os.path.join(folder, "state", "history")
+    command = [CERIUM, "run", "-m", MODEL, "-n", "8", "--guard", "off"]
+    t = Terminal(command, TERM="xterm", CERIUM_HISTORY=history)
+    t.until("/help says.*> ")
+
+    def say(keys, wanted):
+        t.send(keys + "\r")
+        shown = t.until(wanted + r".*\n.*> ")
+        check(repr(keys), shown is not None, t.text)
+
+    say("hello", "tokens in")
+    say("/hlep", r"did you mean /help\?")
+    say("/xyzzy", "see /help")
+    say("/help", "forget the conversation")
+    say("/again", "tokens in")
+    say("/system be brief", "begins anew")
+    say("/again", "no answer yet")
+    say("/usr/bin/env is what?", "tokens in")
+    say("//help", "tokens in")
+    saved = os.path.join(folder, "talk.md")
+    say("/save " + saved, "messages")
+    text = open(saved, errors="replace").read()
+    whole = "## user\n\n/help\n" in text and "be brief" in text
+    check("the conversation is in the file", whole, text)
+    say("/save " + saved, "File exists")
+    t.send('"""\r')
+    t.until(r"\. ")
+    t.send("one\r")
+    t.until(r"\. ")
+    say('two"""', "tokens in")
+    t.send("three\\\r")
+    t.until(r"\. ")
+    say("four", "tokens in")
+    say("/clear", "is forgotten")
+    t.send("given up\x03")
+    check("Ctrl-C gives up a line, not the program", t.until(r"\n.*> ") is not None, t.text)
+    if has_editor:
+        say("/hep\x1b[Dl", "forget the conversation")  # Left
+        say("/clearx\x7f", "is forgotten")
+        say("\x1b[A", "is forgotten")  # Up
+    t.send("/bye\r")
+    check("/bye ends with status 0", t.end() == 0)
+    if has_editor:
+        check("the history is its owner's alone", os.stat(history).st_mode & 0o777 == 0o600)
+        kept = open(history, errors="replace").read()
+        check("it has what was typed", "/clear" in kept and "one\\012two" in kept, kept)
+        t = Terminal(command, TERM="xterm", CERIUM_HISTORY=history)
+        t.until("/help says.*> ")
+        t.send("\x1b[A\r")
+        check("another conversation has it", t.end() == 0, "/bye")
+    t = Terminal(command, TERM="dumb", CERIUM_HISTORY="off")
+    shown = t.until("/help says.*> ")
+    t.send("hello\r")
+    shown += t.until(r"tokens in.*\n.*> ") or ""
+    t.send("\x04")
+    check("a dumb terminal sees no escape", t.end() == 0 and "\x1b" not in shown, shown)
+
+
+def interrupt(folder):
+    """Ctrl-C stops the answer and nothing else."""
+    model = os.path.join(folder, "long.gguf")
+    subprocess.run([MAKE_MODEL, "--shape", "test-qwen2", "--context", "32768", "-o", model],
+                   check=True, capture_output=True)
+    t = Terminal([CERIUM, "run", "-m", model, "-n", "30000", "--ignore-end", "--guard", "off"],
+                 TERM="dumb", CERIUM_HISTORY="off")
+    t.until("/help says.*> ")
+    stopped = False
+    for _ in range(20):  # an answer may be over before the key is seen
+        t.send("hello\r")
+        t.until(r"hello\r?\n.")
+        t.send("\x03")
+        shown = t.until(r"tokens in[^\n]*\n.*> ") or ""
+        stopped = ", stopped" in shown
+        if stopped:
+            break
+        t.send("/clear\r")
+        t.until("is forgotten.*> ")
+    check("Ctrl-C stops an answer", stopped, t.text)
+    t.send("/help\r")
+    check("and the talk goes on", t.until("forget the conversation.*> ") is not None, t.text)
+    t.send("\x04")
+    check("to its end", t.end() == 0)
+
+
+def escapes(folder):
+    place = os.path.join(folder, "x.c")
+    with open(place, "w") as f:
+        f.write("int add(int a, int b)\n{\n    \n}\n")
+    command = [CERIUM, "complete", "--show", "--quiet", "--guard", "off", "-m", MODEL, place + ":3"]
+
+    def shown(**env):
+        for name in ("NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
+            os.environ.pop(name, None)
+        t = Terminal(command, **env)
+        while t.read():
+            pass
+        t.end()
+        return t.text
+
+    check("colors on a terminal", "\x1b[" in shown(TERM="xterm"))
+    for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}, {"CLICOLOR": "0"},
+                {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}):
+        text = shown(**{"TERM": "xterm", **env})
+        check("no escape with %s" % env, "\x1b" not in text, text)
+    for env, wanted in (({}, False), ({"CLICOLOR_FORCE": "1"}, True),
+                        ({"CLICOLOR_FORCE": "0"}, False)):
+        done = subprocess.run(command, capture_output=True, env={**os.environ, **env},
+                              stdin=subprocess.DEVNULL, check=False)
+        check("into a pipe with %s" % env, (b"\x1b" in done.stdout) == wanted, done.stdout)
+
+
+def addresses():
+    serve = [CERIUM, "serve", "-m", MODEL, "--guard", "off"]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for host in ("127.0.0.1", "localhost"):
+            done = subprocess.run([*serve, "--host", host, "--port", str(port)], text=True,
+                                  capture_output=True, timeout=HANG_S, check=False)
+            said = done.stderr.strip().split("\n")[-1]
+            check("a port in use, by " + host, done.returncode == 1 and
+                  re.search(r"port %d of %s is in use: --port \d+$" % (port, host), said), done)
+    with subprocess.Popen([*serve, "--host", "localhost", "--port", "0"], text=True,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as server:
+        url = None
+        for line in server.stderr:
+            url = re.search(r"http://(localhost):(\d+)", line)
+            if url:
+                break
+        check("a name is listened on", url is not None)
+        if url:
+            with socket.create_connection((url[1], int(url[2])), timeout=HANG_S) as s:
+                s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                check("and answers", s.recv(100).startswith(b"HTTP/1.1 200"))
+        server.terminate()
+        server.stderr.read()
+    check("and ends", server.returncode == 0, server.returncode)
+
+
+def main():
+    linked = subprocess.run(["ldd", CERIUM], capture_output=True, text=True, check=False).stdout
+    has_editor = "libedit" in linked
+    with tempfile.TemporaryDirectory() as folder:
+        converse(has_editor, folder)
+        if os.path.exists(MAKE_MODEL):
+            interrupt(folder)
+        else:
+            print("skipped: Ctrl-C in an answer: no %s" % MAKE_MODEL)
+        escapes(folder)
+    addresses()
+    if not has_editor:
+        print("skipped: keys and the history of a conversation: built without libedit")
+    print("terminal: %d passed, %d failed" % (passed, failed))
+    return failed != 0
+
+
+sys.exit(main())

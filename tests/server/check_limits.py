@@ -1,0 +1,141 @@
+"""check_limits.py - tokens are reserved at admission: max_tokens times n here and at other servers,
+honestly refused where they do not fit yet, given back when they were not used, never forgiven."""
+
+import json
+import time
+
+from books import HALF, LONG, RATE, USED, Books, Report, chunk, line, metered, wait_for
+
+TOKEN = 60_000_000_000 // RATE  # ns of a bucket
+SCRIPT = [line(LONG, repeat=True, last="talk for long"),
+          line("what was said", repeat=True, last="say")]
+
+
+class Limits(Books):
+    def leave(self, tokens):
+        """So many tokens in both of the key's buckets; the words of the shared file."""
+        now = time.monotonic_ns()
+        words = (now + HALF, now + 2 * HALF - tokens * TOKEN) * 2
+        self.words(*words)
+        return words
+
+    def respond(self, text="say", want=200, **fields):
+        """(answer, headers)"""
+        status, headers, data = self.server.request(
+            "POST", "/v1/responses", {"input": text, "store": False, **fields},
+            {"Authorization": "Bearer " + self.keys["ann"]}, timeout=120)
+        assert status == want, (status, data[:300])
+        return json.loads(data), headers
+
+    def while_running(self, until, deep=False, **fields):
+        """Tokens that are taken while an answer runs, and that it used."""
+        before = self.leave(20000)
+        with self.socket() as s:
+            s.send_json({"type": "response.create", "store": False, **fields})
+            while s.read_json()["type"] != until:
+                pass
+            taken = self.words()[3 if deep else 1] - before[1]
+            s.send_json({"type": "response.cancel"})
+            usage = s.read_answer()[-1]["response"]["usage"]
+        used = usage["total_tokens"] - usage["input_tokens_details"]["cached_tokens"]
+        after = self.words()[3 if deep else 1] - before[1]
+        assert after == used * TOKEN, (after, usage)
+        return taken // TOKEN, usage
+
+
+def check_here(report, limits):
+    delta = "response.output_text.delta"
+    with report.check("a cap is taken with the prompt, and what was not used comes back",
+                      limits.server):
+        taken, usage = limits.while_running(delta, input="talk for long", max_output_tokens=5000)
+        assert taken == usage["input_tokens"] + 5000, (taken, usage)
+    with report.check("who names no cap takes half of what is left", limits.server):
+        taken, usage = limits.while_running(delta, input="talk for long")
+        n = usage["input_tokens"]
+        assert abs(taken - (n + (20000 - n) / 2)) < 2000, (taken, usage)  # it fills meanwhile
+    with report.check("the cap counts for each choice", limits.server):
+        words = limits.leave(20000)
+        body = {"messages": [{"role": "user", "content": "talk for long"}], "n": 3}
+        limits.ask("/v1/chat/completions", {**body, "max_tokens": 7500}, want=429)
+        assert limits.words() == words, "what was refused took something"
+        _, data = limits.ask("/v1/chat/completions", {**body, "max_tokens": 700}, want=200)
+        assert json.loads(data)["usage"]["completion_tokens"] == 2100, data[-300:]
+    with report.check("a cap that fits later is refused until then", limits.server):
+        limits.leave(1000)
+        error, headers = limits.respond(want=429, max_output_tokens=11000)
+        # A token is a millisecond: ten seconds and the prompt, less what came meanwhile.
+        assert 5 <= int(headers["retry-after"]) <= 12, headers["retry-after"]
+        assert error["error"]["code"] == "rate_limit_exceeded", error
+        limits.leave(RATE)
+        limits.respond(max_output_tokens=11000)
+    with report.check("a cap beyond a minute's tokens is cut to a share of what is left",
+                      limits.server):
+        limits.leave(RATE // 4)
+        _, data = limits.ask("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": "talk for long"}], "n": 8,
+            "max_tokens": RATE}, want=200)
+        used = json.loads(data)["usage"]["completion_tokens"]
+        assert used <= RATE // 4, used
+    with report.check("without a cap nobody begins with what is worth nothing", limits.server):
+        limits.leave(RATE // 16)
+        error, headers = limits.respond("talk for long", want=429)
+        assert 1 <= int(headers["retry-after"]) <= 5, headers["retry-after"]
+
+
+def check_deep(report, limits, fake):
+    fake.act = fake.answers
+    with report.check("another server is told the cap that there is", limits.server):
+        limits.leave(20000)
+        limits.respond(model="big", max_output_tokens=5000)
+        assert fake.asked["max_tokens"] == 5000, fake.asked
+        limits.leave(20000)
+        limits.respond(model="big")
+        assert 9000 <= fake.asked["max_tokens"] <= 12000, fake.asked["max_tokens"]
+        limits.leave(RATE)
+        limits.ask("/v1/chat/completions", {
+            "model": "big", "max_completion_tokens": 10 * RATE,
+            "messages": [{"role": "user", "content": "say"}]}, want=200)
+        assert fake.asked["max_completion_tokens"] <= RATE // 2, fake.asked
+        assert "max_tokens" not in fake.asked, fake.asked
+    with report.check("its cap is taken before it is asked, and refused until it fits",
+                      limits.server):
+        limits.leave(1000)
+        fake.asked = None
+        _, headers = limits.respond(want=429, model="big", max_output_tokens=11000)
+        assert 5 <= int(headers["retry-after"]) <= 12 and not fake.asked, headers["retry-after"]
+        fake.act = fake.pauses
+        fake.go_on.clear()
+        before = limits.leave(20000)
+        with limits.socket() as s:
+            s.send_json({"type": "response.create", "input": "say", "model": "big", "store": False,
+                         "max_output_tokens": 5000})
+            while s.read_json()["type"] != "response.output_text.delta":
+                pass
+            taken = (limits.words()[3] - before[3]) // TOKEN
+            assert 5000 < taken < 5200, taken
+        fake.go_on.set()
+    with report.check("what it said beyond its cap is a debt that nobody forgives", limits.server):
+        wait_for(lambda: limits.server.running() == 0)
+
+        def talks(s):
+            fake.head(s)
+            s.sendall(chunk("deep") + chunk("", finish_reason="stop") +
+                      USED.replace(b'"completion_tokens": 9', b'"completion_tokens": 9000000'))
+        fake.act = talks
+        limits.leave(RATE)
+        answer, _ = limits.respond(model="big", max_output_tokens=100)
+        assert answer["usage"]["output_tokens"] == 9000000, answer["usage"]
+        _, headers = limits.respond(want=429, model="big")
+        assert 8900 < int(headers["retry-after"]) < 9010, headers["retry-after"]
+        limits.respond()  # what runs here has a minute of its own
+
+
+def main():
+    report = Report("limits")
+    with metered(Limits, SCRIPT) as (limits, fake):
+        check_here(report, limits)
+        check_deep(report, limits, fake)
+    report.end()
+
+
+main()

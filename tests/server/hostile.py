@@ -1,0 +1,233 @@
+"""hostile.py - hostile clients at once beside an honest one: what the honest one feels of them.
+
+    hostile.py --clients build/release/hostile_clients [--seconds S] [--crowd N] [--seed N]
+
+An honest client asks over and over: the first token of a small stream, the rate of a longer one,
+how long /health takes.  First alone, then beside N clients of hostile.c.  It fails when the first
+token takes more than twice as long as alone (median), the rate is below 0.9 of that alone, /health
+takes more than 100 ms (99th percentile), the server's memory grows in the second half, SIGTERM is
+not obeyed within --drain, or the server ends.
+
+With --short, for the tests: only that the server lives, its memory is bounded, everybody is
+answered in the end, and SIGTERM is obeyed."""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+from wire import LONG, PATIENCE, RawSocket, Report, Server, Wire, line, request, wait_until
+
+ALONE_S = 30
+DRAIN_S = 5
+KEYS = ("honest", "hostile")
+GROWTH, GROWTH_KB = 1.10, 8192
+SHORT_MEMORY_KB = 1 << 20
+TOKENS = 200
+SCRIPT = [line(LONG, repeat=True, last="talk for long"),
+          line(LONG, repeat=True, last="say much"),
+          line("little", repeat=True, last="say little")]
+
+
+class Honest:
+    """Measures until told to end: seconds of each thing it asks."""
+
+    def __init__(self, server):
+        self.server = server
+        self.first_s, self.rates, self.health_s, self.lost = [], [], [], []
+
+    def answer(self, s, text, tokens):
+        """First token after so many seconds, and tokens a second from there on."""
+        began = time.monotonic()
+        s.send_json({"type": "response.create", "input": text, "store": False,
+                     "max_output_tokens": tokens})
+        first = last = 0
+        while True:
+            event = s.read_json()
+            if event["type"] == "response.output_text.delta":
+                last = time.monotonic()
+                first = first or last
+            if event["type"] in ("response.completed", "response.incomplete"):
+                n = event["response"]["usage"]["output_tokens"]
+                return first - began, (n - 1) / (last - first) if last > first else 0
+            assert event["type"] not in ("error", "response.failed"), event
+
+    def health(self):
+        began = time.monotonic()
+        with Wire(self.server.port, timeout=30) as w:
+            w.send(request("GET", "/health", None, b"Connection: close\r\n"))
+            assert w.read_answer().status == 200
+        self.health_s.append(time.monotonic() - began)
+
+    def run(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.server.process.poll() is None:
+            try:
+                with RawSocket(self.server.port, key=KEYS[0], timeout=60) as s:
+                    for _ in range(10):
+                        self.first_s.append(self.answer(s, "say little", 2)[0])
+                        for _ in range(3):
+                            self.health()
+                        time.sleep(0.02)
+                    self.rates.append(self.answer(s, "say much", TOKENS)[1])
+            except (OSError, AssertionError, EOFError) as error:
+                self.lost.append(repr(error)[:200])
+            except Exception as error:  # whatever else it meets is a result
+                self.lost.append(repr(error)[:200])
+            if len(self.lost) > 20:
+                return
+
+    def figures(self):
+        """First token ms, tokens/s, /health ms at the 99th percentile."""
+        def ms(values, share):
+            return sorted(values)[int(share * (len(values) - 1))] * 1e3 if values else float("inf")
+        return {"first token p50, ms": ms(self.first_s, 0.5),
+                "first token p99, ms": ms(self.first_s, 0.99),
+                "tokens/s": statistics.median(self.rates) if self.rates else 0,
+                "/health p50, ms": ms(self.health_s, 0.5),
+                "/health p99, ms": ms(self.health_s, 0.99)}
+
+
+class Memory(threading.Thread):
+    """The server's memory, without pages of the KV cache, once a second."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.kb, self.ends = server, [], threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.ends.wait(1):
+            with contextlib.suppress(Exception):
+                self.kb.append(self.server.memory_kb())
+
+    def stop(self):
+        """The most in the third and in the last quarter."""
+        self.ends.set()
+        self.join()
+        quarter = max(1, len(self.kb) // 4)
+        return max(self.kb[-2 * quarter : -quarter] or [0]), max(self.kb[-quarter:] or [0])
+
+
+class Keyed(Server):
+    """Its own requests bear the honest key."""
+
+    def __init__(self, *args):
+        super().__init__(replay=SCRIPT, context=16384, key=KEYS[0], args=[
+            "--api-key", KEYS[1], "--drain", str(DRAIN_S), "--quiet", *args])
+
+
+@contextlib.contextmanager
+def crowd(args, server, seconds):
+    """The hostile ones, at a lower priority: elsewhere they would have processors of their own."""
+    process = subprocess.Popen(
+        [args.clients, str(server.port), str(args.crowd), str(seconds), str(args.seed), KEYS[1]],
+        stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.nice(10))
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def counted(process, seconds):
+    """What the crowd did, once it has ended by itself."""
+    out, _ = process.communicate(timeout=seconds)
+    counts = json.loads(out)
+    assert counts["plans"] > 0 and sum(counts["statuses"]) > 0, counts
+    return counts
+
+
+def obeys(report, server):
+    """SIGTERM among those who are still there."""
+    with report.check("SIGTERM is obeyed within --drain", server):
+        began = time.monotonic()
+        assert server.stop(seconds=DRAIN_S + 10) == 0
+        took = time.monotonic() - began
+        assert took < (DRAIN_S + 2) * PATIENCE, "%.1f s" % took
+
+
+def short(report, args):
+    """Is it alive, and in order?  No figure that a busy machine could spoil."""
+    with Keyed() as server:
+        memory = Memory(server)
+        with crowd(args, server, args.seconds) as process:
+            with report.check("%d hostile clients: the server lives" % args.crowd, server):
+                counts = counted(process, args.seconds + 60 * PATIENCE)
+                print("      " + json.dumps(counts))
+                assert server.process.poll() is None, server.process.returncode
+        with report.check("everybody else is answered behind them", server):
+            assert server.request("GET", "/health/live")[0] == 200
+            assert wait_until(lambda: server.running() == 0, 60), "answers of theirs run on"
+            answer = server.json("POST", "/v1/responses", {"input": "say little"})
+            assert answer["output"][0]["content"][0]["text"] == "little", answer
+        with report.check("memory is bounded", server):
+            memory.stop()
+            most = max(memory.kb or [0])
+            assert most < SHORT_MEMORY_KB, "%d kB" % most
+        with crowd(args, server, 60) as process:
+            time.sleep(2)
+            obeys(report, server)
+
+
+def put_table(alone, beside, counts, memory, seconds):
+    print("\n| %d s | alone | beside them |\n| --- | ---: | ---: |" % seconds)
+    for name, value in alone.items():
+        print("| %s | %.2f | %.2f |" % (name, value, beside[name]))
+    print("| memory of the server, 3rd and 4th quarter, MB | %.0f | %.0f |\n" % (
+        memory[0] / 1024, memory[1] / 1024))
+    print("the crowd: " + json.dumps(counts))
+
+
+def long(report, args):
+    with Keyed() as server:
+        before, beside = Honest(server), Honest(server)
+        before.run(ALONE_S)
+        memory = Memory(server)
+        with crowd(args, server, args.seconds) as process:
+            beside.run(args.seconds - 2)
+            with report.check("the server lives", server):
+                counts = counted(process, 120)
+                assert server.process.poll() is None, server.process.returncode
+        if server.process.poll() is not None:
+            return
+        third, last = memory.stop()
+        alone, there = before.figures(), beside.figures()
+        put_table(alone, there, counts, (third, last), args.seconds)
+        with report.check("nothing of the honest one is lost"):
+            assert not before.lost and not beside.lost, (before.lost + beside.lost)[:5]
+        with report.check("first token within twice its time alone"):
+            ratio = there["first token p50, ms"] / alone["first token p50, ms"]
+            assert ratio <= 2, "%.2f times" % ratio
+        with report.check("rate within 0.9 of that alone"):
+            ratio = there["tokens/s"] / alone["tokens/s"]
+            assert ratio >= 0.9, "%.2f of it" % ratio
+        with report.check("/health within 100 ms"):
+            assert there["/health p99, ms"] <= 100, "%.1f ms" % there["/health p99, ms"]
+        with report.check("memory is flat over the second half"):
+            assert last <= third * GROWTH + GROWTH_KB, "%d kB, then %d" % (third, last)
+        with crowd(args, server, 60):
+            time.sleep(5)
+            obeys(report, server)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--clients", required=True)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--crowd", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--short", action="store_true")
+    args = parser.parse_args()
+    sys.argv[1:] = []
+    report = Report("hostile")
+    short(report, args) if args.short else long(report, args)
+    report.end()
+
+
+main()

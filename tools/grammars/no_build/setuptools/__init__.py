@@ -1,0 +1,1 @@
+"""Stands where setuptools would: see build_meta.py."""
