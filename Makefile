@@ -16,6 +16,7 @@
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   fetch those of the watchdog's grammars that are missing (every make does)
 # make bench-guard  what the watchdog finds, what it misses, what it costs (LIBRARIES="dir dir", PEERS=dir)
+# make man        the man page, from the tables of the commands
 # make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make kernelcheck-arm64   compile the kernels for 64-bit Arm and check them under qemu
 # make clean      remove build/ and ./cerium
@@ -178,6 +179,7 @@ kernelcheck: $O/kernelcheck ; @$<
 arm64-built: ; @$(MAKE) --no-print-directory BUILD=release CC=$(ARM64_CC) LDFLAGS=-static $(ARM64_KC)
 kernelcheck-arm64: arm64-built ; @qemu-aarch64 $(ARM64_KC)
 replay: $(FUZZ:%=$O/replay_%) ; @tools/run_tests.sh $(REPLAYS)
+man: all ; @tools/make_man.sh ./cerium >man/cerium.1.new && mv man/cerium.1.new man/cerium.1
 man-check: ; mandoc -T lint -W warning man/cerium.1
 
 fuzz:
@@ -240,6 +242,6 @@ clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-recited bench-server \
-        soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man-check FORCE \
+        soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man man-check FORCE \
         grammars documents bench-guard bench-quant hostile
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

@@ -23,8 +23,9 @@ packages() {
 has() {
     case $1 in
     command) command -v "$2" ;;
-    # Where the compiler looks: /usr/include/node has headers of the same name that it does not find.
-    header) ls "/usr/include/$2" /usr/include/*-linux-gnu*/"$2" "/usr/local/include/$2" 2>&1 | grep -v : ;;
+    # Only where the compiler looks: /usr/include/node has a uv.h, too.
+    header) ls "/usr/include/$2" /usr/include/*-linux-gnu*/"$2" \
+        "/usr/local/include/$2" 2>&1 | grep -v : ;;
     file) ls -d $2 ;; # a pattern, on purpose
     esac
 }

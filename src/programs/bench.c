@@ -11,34 +11,6 @@
 #include "programs/replay_edits.h"
 #include "programs/terminal.h"
 
-static const char help[] =
-    "usage: cerium bench [OPTIONS]\n\n"
-    "Measure prefill, decoding, decoding at a depth, time to first token and the gaps between\n"
-    "tokens, beside the bandwidth at which this machine reads memory, in one run; medians.\n\n"
-    "  -m, --model FILE     GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
-    "      --prefill N      tokens of the prompt (default 512)\n"
-    "      --decode N       tokens decoded in one run (default 128)\n"
-    "      --depth N        tokens already in the context for decoding at a depth (default 4096,\n"
-    "                       at most what the model holds; 0: leave it out)\n"
-    "      --parallel N     decode N continuations beside each other, too, at most 64 (default 0)\n"
-    "      --runs N         runs of each measurement, at least 1 (default 5)\n"
-    "      --replay FILE    instead: the speed of edits whose results are known, JSON lines with\n"
-    "                       `before`, `after` and maybe `instruction`: the result is forced, all\n"
-    "                       else is computed as ever, with drafts and plainly in turn\n"
-    "      --edits N        of these at most N (default all)\n"
-    "      --plain N        tokens of each that are decoded plainly, too (default 48, 0: none)\n"
-    "      --tokenizer MODEL  whose tokens the texts become, for random weights (default: -m)\n"
-    "      --no-prediction  the old text stands in the prompt and is not given as a prediction\n"
-    "      --json           figures for a program\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
-    "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
-    "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
-    "      --draft-model FILE   a smaller model drafts, too: cerium(1)\n\n"
-    "example: cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n"
-    "         cerium bench --replay bench/edits/edits.jsonl\n";
-
-enum { OWN_PREFILL = OPTION_OWN, OWN_DECODE, OWN_DEPTH, OWN_PARALLEL, OWN_RUNS, OWN_REPLAY,
-       OWN_EDITS, OWN_PLAIN, OWN_NO_PREDICTION, OWN_TOKENIZER };
 enum { RUNS_MAX = 64, GAPS_MAX = 1 << 16, DRAM_BYTES = 512 << 20 };
 
 typedef struct {
@@ -63,23 +35,46 @@ typedef struct {
     double gap_p50_s, gap_p99_s;
 } bench;
 
-static bool take_own(void *arg, int val, const char *value)
-{
-    bench *b = arg;
-    switch (val) {
-    case OWN_PREFILL: return option_u32(value, 1, 1 << 24, &b->prefill);
-    case OWN_DECODE: return option_u32(value, 1, GAPS_MAX / RUNS_MAX, &b->decode);
-    case OWN_DEPTH: b->depth_given = true; return option_u32(value, 0, 1 << 24, &b->depth);
-    case OWN_PARALLEL: return option_u32(value, 0, BENCH_PARALLEL_MAX, &b->parallel);
-    case OWN_RUNS: return option_u32(value, 1, RUNS_MAX, &b->runs);
-    case OWN_REPLAY: b->replay.path = value; return true;
-    case OWN_EDITS: return option_u32(value, 1, 1 << 24, &b->replay.n_edits);
-    case OWN_PLAIN: return option_u32(value, 0, 1 << 24, &b->replay.n_plain);
-    case OWN_TOKENIZER: b->replay.tokenizer = value; return true;
-    case OWN_NO_PREDICTION: b->replay.no_prediction = true; return true;
-    default: return false;
-    }
-}
+/* clang-format off */
+static const option_spec own[] = {
+    {"prefill", "N", "tokens of the prompt (default 512)", TAKES_U32(bench, prefill, 1, 1 << 24)},
+    {"decode", "N", "tokens decoded in one run (default 128)",
+     TAKES_U32(bench, decode, 1, GAPS_MAX / RUNS_MAX)},
+    {"depth", "N",
+     "tokens in the context for decoding at a depth (default 4096, at most what the model holds; "
+     "0: leave it out)",
+     TAKES_U32(bench, depth, 0, 1 << 24), GIVEN(bench, depth_given)},
+    {"parallel", "N", "also decode N sequences at once, at most 64 (default 0)",
+     TAKES_U32(bench, parallel, 0, BENCH_PARALLEL_MAX)},
+    {"runs", "N", "runs of each measurement (default 5)", TAKES_U32(bench, runs, 1, RUNS_MAX)},
+    {"replay", "FILE",
+     "instead: the speed of edits whose results are known, JSON lines with `before`, `after` and "
+     "maybe `instruction`. The result is forced, all else is computed, with drafts and without "
+     "in turn",
+     TAKES_ANY(bench, replay.path)},
+    {"edits", "N", "replay at most N edits (default: all)",
+     TAKES_U32(bench, replay.n_edits, 1, 1 << 24)},
+    {"plain", "N", "tokens of each edit that are also decoded without drafts (default 48; 0: none)",
+     TAKES_U32(bench, replay.n_plain, 0, 1 << 24)},
+    {"tokenizer", "MODEL",
+     "tokenize with this model's vocabulary, for random weights (default: -m)",
+     TAKES_ANY(bench, replay.tokenizer)},
+    {"no-prediction", NULL, "the old text is in the prompt and not given as a prediction",
+     TAKES_FLAG(bench, replay.no_prediction)},
+};
+/* clang-format on */
+const command_table bench_command = {
+    .name = "bench",
+    .usage = "[OPTIONS]",
+    .about = "Measure prefill, decoding, decoding at a depth, the time to the first token and the "
+             "gaps between tokens, beside the memory bandwidth of this machine, in one run. "
+             "Figures are medians.",
+    .groups = OPTIONS_ENGINE | OPTIONS_JSON,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n"
+                "cerium bench --replay bench/edits/edits.jsonl",
+};
 
 static double since(uint64_t start) { return (double)(clock_ns() - start) / 1e9; }
 
@@ -347,22 +342,9 @@ static int replay(bench *b)
 
 int program_bench(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"prefill", required_argument, NULL, OWN_PREFILL},
-        {"decode", required_argument, NULL, OWN_DECODE},
-        {"depth", required_argument, NULL, OWN_DEPTH},
-        {"parallel", required_argument, NULL, OWN_PARALLEL},
-        {"runs", required_argument, NULL, OWN_RUNS},
-        {"replay", required_argument, NULL, OWN_REPLAY},
-        {"edits", required_argument, NULL, OWN_EDITS},
-        {"plain", required_argument, NULL, OWN_PLAIN},
-        {"tokenizer", required_argument, NULL, OWN_TOKENIZER},
-        {"no-prediction", no_argument, NULL, OWN_NO_PREDICTION},
-    };
     bench b = {.prefill = 512, .decode = 128, .depth = 4096, .runs = 5, .replay = {.n_plain = 48}};
     cerium_error err;
-    RETURN_IF(options_parse(&b.o, argc, argv, OPTIONS_ENGINE | OPTIONS_JSON, own, ARRAY_LEN(own),
-                            take_own, &b, help));
+    RETURN_IF(command_parse(&bench_command, &b, argc, argv));
     if (optind < argc) return usage_error("bench", "'%s' is not an option", argv[optind]);
     if (b.replay.path) return replay(&b);
     int status = measure(&b, &err);

@@ -10,34 +10,6 @@
 #include "programs/terminal.h"
 #include "protocol/hole.h"
 
-static const char help[] =
-    "usage: cerium complete [OPTIONS] FILE:LINE[:COL]\n\n"
-    "Write what belongs at a place in a file: after column COL of line LINE (both from 1; without\n"
-    "COL, at the end of the line).  The file is not changed.\n\n"
-    "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
-    "  -n, --tokens N        at most N new tokens (default 64)\n"
-    "      --lines N         end after N lines (default 1; 0: after the block that they are in)\n"
-    "      --min-confidence X  hold back what the model gives a probability under X (0 to 1)\n"
-    "      --context-file F  a file that the model may look at; may be given several times\n"
-    "      --repo NAME       name of the repository\n"
-    "      --no-healing      a completion begins behind the last token before it, not within one\n"
-    "      --pointer X       mix in what the file has behind places like this one: 0 (not) to 1\n"
-    "                        (default: as the model file says; 1 for the bundled one)\n"
-    "      --show            show the completion in its place\n"
-    "      --json            {\"text\", \"tokens\", \"stop\", ...} on standard output\n"
-    "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
-    "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
-    "      --workspace DIR     drafts from the files of DIR, too: the same text, sooner\n"
-    "      --draft-model FILE  a smaller model drafts where no text does: the same text, sooner\n"
-    "      --no-speculation    do not try drafts: the same text, slower\n"
-    "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
-    GUARDING_HELP
-    "      --quiet           no figures at the end, nothing of what was corrected\n\n"
-    "example: cerium complete src/base/memory.c:42 --lines 3\n";
-
-enum { OWN_LINES = OPTION_OWN, OWN_CONTEXT, OWN_REPO, OWN_SHOW, OWN_QUIET, OWN_CONFIDENCE,
-       OWN_NO_HEALING, OWN_POINTER };
 enum { FILE_BYTES_MAX = 64 << 20, CONTEXT_FILES_MAX = 32, SHOW_LINES = 4 };
 enum { BEFORE_BYTES = 64 << 10 }; /* of the file, that the watchdog looks at */
 
@@ -66,38 +38,50 @@ typedef struct {
     guarding guarding;
 } completion;
 
-static bool take_own(void *arg, int val, const char *value)
+static bool take_context_file(void *program, const char *value)
 {
-    completion *c = arg;
-    switch (val) {
-    case OWN_LINES:
-        return option_u32(value, 0, 100000, &c->lines);
-    case OWN_CONTEXT:
-        if (c->n_context == CONTEXT_FILES_MAX)
-            return option_wants("given at most %d times", CONTEXT_FILES_MAX);
-        c->context_paths[c->n_context++] = value;
-        return true;
-    case OWN_NO_HEALING:
-        c->whole_tokens = true;
-        return true;
-    case OWN_POINTER:
-        return option_f64(value, 0, 1, &c->pointer);
-    case OWN_REPO:
-        c->repo = value;
-        return true;
-    case OWN_SHOW:
-        c->show = true;
-        return true;
-    case OWN_QUIET:
-        c->quiet = true;
-        return true;
-    case OWN_CONFIDENCE:
-        c->measured = true;
-        return option_f64(value, 0, 1, &c->confidence_min);
-    default:
-        return false;
-    }
+    completion *c = program;
+    if (c->n_context == CONTEXT_FILES_MAX)
+        return option_wants("given at most %d times", CONTEXT_FILES_MAX);
+    return option_text(value, &c->context_paths[c->n_context++]);
 }
+
+/* clang-format off */
+static const option_spec own[] = {
+    {"tokens", .help = "generate at most N tokens (default 64)"},
+    {"lines", "N", "end after N lines (default 1; 0: after the block that they are in)",
+     TAKES_U32(completion, lines, 0, 100000)},
+    {"min-confidence", "X",
+     "show nothing where the model gives the completion a probability below X, from 0 to 1; "
+     "`cerium eval` finds the X above which lines are right half the time",
+     TAKES_F64(completion, confidence_min, 0, 1), GIVEN(completion, measured)},
+    {"context-file", "FILE", "a file that the model may look at; may be given several times",
+     TAKES_CALL(take_context_file)},
+    {"repo", "NAME", "name of the repository", TAKES_ANY(completion, repo)},
+    {"no-healing", NULL, "begin after the last token before the place, not within it",
+     TAKES_FLAG(completion, whole_tokens)},
+    {"pointer", "X",
+     "mix in what the file has after places like this one, from 0 (off) to 1 (default: what the "
+     "model file says; 1 for the bundled one)",
+     TAKES_F64(completion, pointer, 0, 1)},
+    {"show", NULL, "show the completion in its place", TAKES_FLAG(completion, show)},
+    {"quiet", NULL, "print no figures at the end, and no findings of the watchdog",
+     TAKES_FLAG(completion, quiet)},
+    {"json", .help = "print {\"text\", \"tokens\", \"stop\", ...}; with --min-confidence also "
+                     "\"confidence\" and \"held_back\""},
+};
+/* clang-format on */
+const command_table complete_command = {
+    .name = "complete",
+    .usage = "[OPTIONS] FILE:LINE[:COL]",
+    .about = "Fill in the middle at a place in a file: after column COL of line LINE. Both count "
+             "from 1; without COL the place is the end of the line. The file is not changed. A "
+             "completion ends before the line that follows it, and where it would repeat itself.",
+    .groups = OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON | OPTIONS_GUARD,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium complete --show examples/point.py:8",
+};
 
 /* FILE:LINE[:COL]; the name may hold colons of its own. */
 static bool parse_place(completion *c, const char *place)
@@ -348,22 +332,10 @@ static int read_files(completion *c, cerium_error *err)
 
 int program_complete(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"lines", required_argument, NULL, OWN_LINES},
-        {"context-file", required_argument, NULL, OWN_CONTEXT},
-        {"repo", required_argument, NULL, OWN_REPO},
-        {"no-healing", no_argument, NULL, OWN_NO_HEALING},
-        {"pointer", required_argument, NULL, OWN_POINTER},
-        {"show", no_argument, NULL, OWN_SHOW},
-        {"quiet", no_argument, NULL, OWN_QUIET},
-        {"min-confidence", required_argument, NULL, OWN_CONFIDENCE},
-    };
     static completion c = {.o = {.n_tokens = 64}, .lines = 1, .pointer = -1};
     cerium_error err;
     cerium_engine *engine = NULL;
-    RETURN_IF(options_parse(&c.o, argc, argv, OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON |
-                                OPTIONS_GUARD,
-                            own, ARRAY_LEN(own), take_own, &c, help));
+    RETURN_IF(command_parse(&complete_command, &c, argc, argv));
     if (argc - optind != 1) return usage_error("complete", "name one place, as in FILE:LINE");
     if (!parse_place(&c, argv[optind]))
         return usage_error("complete", "'%s' is not FILE:LINE[:COL]", argv[optind]);

@@ -8,20 +8,6 @@
 #include "programs/programs.h"
 #include "programs/terminal.h"
 
-static const char help[] =
-    "usage: cerium convert [OPTIONS] FOLDER OUT.gguf\n\n"
-    "Make one GGUF file of a model as Hugging Face publishes it: a folder with config.json,\n"
-    "tokenizer.json and model*.safetensors.  Architectures: Llama, Mistral, Qwen2, Qwen3,\n"
-    "Qwen3-MoE, gpt-oss and StarCoder2; weights in F32, F16, BF16, FP8 with a scale for each\n"
-    "block (written as BF16), and gpt-oss' MXFP4, which stays as it is.\n\n"
-    "      --type TYPE     of matrices: F32 F16 BF16 Q8_0 ... (default: as they are; for types of\n"
-    "                      4 to 6 bits cerium quantize chooses better)\n"
-    "      --pre NAME      the pre-tokenizer, where tokenizer.json has an unknown one:\n"
-    "                      qwen2, llama-bpe, gpt-4o, gpt-2, starcoder, deepseek-coder, ...\n\n"
-    "OUT appears when it is whole.\n\n"
-    "example: cerium convert Qwen2.5-Coder-0.5B qwen2.5-coder-0.5b.gguf\n";
-
-enum { OWN_TYPE = OPTION_OWN, OWN_PRE };
 
 typedef struct {
     options o;
@@ -29,19 +15,42 @@ typedef struct {
     convert_options convert;
 } conversion;
 
-static bool take_own(void *arg, int val, const char *value)
+static bool take_type(void *program, const char *value)
 {
-    conversion *c = arg;
-    switch (val) {
-    case OWN_TYPE:
-        c->convert.type = &c->type;
-        return option_type(value, &c->type);
-    case OWN_PRE:
-        c->convert.pre = value;
-        return (*value && strlen(value) < 64) || option_wants("a name of 1 to 63 bytes");
-    default: return false;
-    }
+    conversion *c = program;
+    c->convert.type = &c->type;
+    return option_type(value, &c->type);
 }
+
+static bool take_pre(void *program, const char *value)
+{
+    conversion *c = program;
+    c->convert.pre = value;
+    return (*value && strlen(value) < 64) || option_wants("a name of 1 to 63 bytes");
+}
+
+static const option_spec own[] = {
+    {"type", "TYPE",
+     "type of the matrices: F32 F16 BF16 Q8_0 ... (default: as they are; for types of 4 to 6 bits "
+     "cerium quantize chooses better)",
+     TAKES_CALL(take_type)},
+    {"pre", "NAME",
+     "the pre-tokenizer, where tokenizer.json has an unknown one: qwen2, llama-bpe, gpt-4o, "
+     "gpt-2, starcoder, deepseek-coder, ...",
+     TAKES_CALL(take_pre)},
+};
+const command_table convert_command = {
+    .name = "convert",
+    .usage = "[OPTIONS] FOLDER OUT.gguf",
+    .about = "Make one GGUF file from a model as Hugging Face publishes it: a folder with "
+             "config.json, tokenizer.json and model*.safetensors. Architectures: Llama, Mistral, "
+             "Qwen2, Qwen3, Qwen3-MoE, gpt-oss and StarCoder2. Weights: F32, F16, BF16, FP8 with a "
+             "scale for each block (written as BF16), and the MXFP4 of gpt-oss, which stays as it "
+             "is. OUT appears when it is whole.",
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium convert Qwen2.5-Coder-0.5B qwen2.5-coder-0.5b.gguf",
+};
 
 static void show(size_t done, size_t n, const char *name)
 {
@@ -50,15 +59,11 @@ static void show(size_t done, size_t n, const char *name)
 
 int program_convert(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"type", required_argument, NULL, OWN_TYPE},
-        {"pre", required_argument, NULL, OWN_PRE},
-    };
     conversion c = {0};
     cerium_error err;
     char size[32];
     struct stat st;
-    RETURN_IF(options_parse(&c.o, argc, argv, 0, own, ARRAY_LEN(own), take_own, &c, help));
+    RETURN_IF(command_parse(&convert_command, &c, argc, argv));
     if (argc - optind != 2) return usage_error("convert", "name a FOLDER and OUT");
     c.convert.folder = argv[optind];
     c.convert.out = argv[optind + 1];

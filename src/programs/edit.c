@@ -14,33 +14,6 @@
 #include "protocol/diff.h"
 #include "protocol/edit_answer.h"
 
-static const char help[] =
-    "usage: cerium edit [OPTIONS] FILE [INSTRUCTION]\n\n"
-    "Change FILE as INSTRUCTION says (or standard input, where there is none), with a model that\n"
-    "follows instructions, and show the change as a unified diff.  The file stays as it is unless\n"
-    "--apply is given.  An answer that does not fit the file, or that touches more than asked, is\n"
-    "refused, and the exit status is 1.\n\n"
-    "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
-    "      --apply           write the file: whole or not at all, with its permissions\n"
-    "      --form FORM       what to ask for: blocks (search and replace), whole (the file), or\n"
-    "                        auto (the default): whole for files of at most 1200 tokens\n"
-    "      --max-hunks N     refuse changes in more places than N (default 8)\n"
-    "      --max-lines N     refuse more changed lines than N (default: half of the file, at\n"
-    "                        least 40)\n"
-    "  -n, --tokens N        at most N new tokens (default: what the form may need)\n"
-    "      --replay ANSWER   take the text of a file for the model's answer; all else is computed\n"
-    "      --json            {\"diff\", \"hunks\", \"applied\", ...} on standard output\n"
-    "      --guard WHAT      what is done about weak lines that the edit adds: block (the edit is\n"
-    "                        refused, the default), warn, off; or CLASS=WHAT, several times\n"
-    "      --rules DIR       other rules than the program's own\n"
-    "      --quiet           no figures at the end\n"
-    "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N, --stop TEXT\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
-    "      --kv-disk DIR|off, --kv-disk-max SIZE, --head auto|full|search|TYPE,\n"
-    "      --workspace DIR, --draft-model FILE   see cerium(1)\n\n"
-    "example: cerium edit -m qwen2.5-coder.gguf src/main.c 'check what fopen returns' --apply\n";
-
-enum { OWN_APPLY = OPTION_OWN, OWN_FORM, OWN_HUNKS, OWN_LINES, OWN_REPLAY, OWN_QUIET };
 enum { WHOLE_TOKENS_MAX = 1200, LINES_MIN = 40, BLOCKS_TOKENS = 1024, WHOLE_MORE_TOKENS = 256 };
 enum { INSTRUCTION_BYTES_MAX = 1 << 20, ANSWER_BYTES_MAX = 16 << 20 };
 
@@ -64,23 +37,43 @@ typedef struct {
     bool was_cut;         /* the answer ended for want of tokens */
 } edit;
 
-static bool take_own(void *arg, int val, const char *value)
-{
-    edit *e = arg;
-    uint32_t which;
-    switch (val) {
-    case OWN_APPLY: e->apply = true; return true;
-    case OWN_QUIET: e->quiet = true; return true;
-    case OWN_REPLAY: e->replay = value; return true;
-    case OWN_HUNKS: return option_u32(value, 1, DIFF_LINES_MAX, &e->hunks_max);
-    case OWN_LINES: return option_u32(value, 1, DIFF_LINES_MAX, &e->lines_max);
-    case OWN_FORM:
-        if (!option_word(value, "auto, blocks, whole", &which)) return false;
-        e->form = (edit_form)which; /* in this order */
-        return true;
-    default: return false;
-    }
-}
+/* clang-format off */
+static const option_spec own[] = {
+    {"apply", NULL, "write the file: whole or not at all, with its permissions, through links, and "
+     "only if it is still what was read", TAKES_FLAG(edit, apply)},
+    {"form", NULL,
+     "what to ask the model for: blocks (search and replace), whole (the file), or auto, the "
+     "default: whole for files of at most 1200 tokens",
+     TAKES_WORD(edit, form, "auto, blocks, whole")},
+    {"max-hunks", "N", "refuse changes in more than N places (default 8)",
+     TAKES_U32(edit, hunks_max, 1, DIFF_LINES_MAX)},
+    {"max-lines", "N",
+     "refuse more than N changed lines (default: half of the file, at least 40)",
+     TAKES_U32(edit, lines_max, 1, DIFF_LINES_MAX)},
+    {"tokens", .help = "generate at most N tokens (default: what the form may need)"},
+    {"replay", "FILE", "take the model's answer from a file; all else is computed",
+     TAKES_ANY(edit, replay)},
+    {"quiet", NULL, "print no figures at the end", TAKES_FLAG(edit, quiet)},
+    {"json", .help = "print {\"diff\", \"hunks\", \"applied\", ...}"},
+    {"guard", .help = "what the watchdog does about a weak line that the edit adds: block (refuse "
+     "the edit; the default), warn or off. CLASS=WHAT sets one class; may be given several times"},
+};
+/* clang-format on */
+const command_table edit_command = {
+    .name = "edit",
+    .usage = "[OPTIONS] FILE [INSTRUCTION]",
+    .about = "Change FILE as INSTRUCTION (or standard input) says, with a model that follows "
+             "instructions, and show the change as a unified diff. The file stays as it is "
+             "without --apply.\n\n"
+             "An edit is refused, with exit status 1, when the answer was cut off, when a block "
+             "fits no place or several, when two blocks touch the same lines, and when it changes "
+             "more than --max-hunks and --max-lines allow; with --apply also when the file cannot "
+             "be written. Blanks at line ends, CR LF and a byte order mark stay as they were.",
+    .groups = OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON | OPTIONS_GUARD,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium edit -m qwen2.5-coder.gguf src/main.c 'check what fopen returns' --apply",
+};
 
 /* ---- line ends, and the mark at the beginning ---- */
 
@@ -435,20 +428,10 @@ static int read_instruction(edit *e, int argc, char **argv, cerium_error *err)
 
 int program_edit(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"apply", no_argument, NULL, OWN_APPLY},
-        {"form", required_argument, NULL, OWN_FORM},
-        {"max-hunks", required_argument, NULL, OWN_HUNKS},
-        {"max-lines", required_argument, NULL, OWN_LINES},
-        {"replay", required_argument, NULL, OWN_REPLAY},
-        {"quiet", no_argument, NULL, OWN_QUIET},
-    };
     static edit e = {.hunks_max = 8};
     cerium_error err;
     cerium_engine *engine = NULL;
-    RETURN_IF(options_parse(&e.o, argc, argv, OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON |
-                                OPTIONS_GUARD,
-                            own, ARRAY_LEN(own), take_own, &e, help));
+    RETURN_IF(command_parse(&edit_command, &e, argc, argv));
     int n = argc - optind;
     if (n < 1 || n > 2) return usage_error("edit", "name one file and one instruction");
     if (n == 1 && isatty(STDIN_FILENO)) return usage_error("edit", "say what to do with the file");

@@ -5,39 +5,6 @@
 #include "programs/output.h"
 #include "programs/programs.h"
 
-static const char help[] =
-    "usage: cerium eval [OPTIONS] --set FILE|FOLDER\n\n"
-    "Measure a model on code that it has not seen: bits a byte, and how often it writes the very\n"
-    "line that was taken out, from what stands before it alone and from both sides, by language,\n"
-    "with 95 % intervals over documents; and from which confidence on a line is right half the\n"
-    "time.  A set is a folder of source files, or JSON Lines of {\"path\", \"text\"} or of\n"
-    "{\"prompt\", \"canonical_solution\", \"suffix\"} (HumanEval-Infilling).\n\n"
-    "  -m, --model FILE    GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
-    "      --set PATH      what to measure on\n"
-    "      --against FILE  another model: differences to it on the same lines\n"
-    "      --lines N       lines of each language (default 200)\n"
-    "      --within        ends of lines, from a place within them, where cursors stand\n"
-    "      --no-healing    a line begins behind the last token before it, not within one\n"
-    "      --bytes N       of each language whose bits are counted (default 200K)\n"
-    "      --tokens N      places at which two models' likeliest tokens are compared (default\n"
-    "                      1000; with --against)\n"
-    "      --neighbour N   holes stand behind up to N bytes of another file of their package or\n"
-    "                      folder, as behind a file that is open in an editor (default 0)\n"
-    "      --window N      tokens that the model sees (default 1024, at most the context)\n"
-    "      --precision X   that the threshold of confidence is for (default 0.5)\n"
-    "      --pointer X     lines mix in what stands behind places like theirs: 0 (not) to 1\n"
-    "                      (default: as the model file says)\n"
-    "      --answers FILE  write what the model wrote, as JSON Lines\n"
-    "      --seed N        of the lines that are drawn and of the intervals (default 7)\n"
-    "      --json          figures for a program\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache, --head\n"
-    "      --kv-disk DIR|off, --kv-disk-max SIZE, --no-speculation: cerium(1)\n\n"
-    "example: cerium eval --set held_out.jsonl --lines 500\n";
-
-enum {
-    OWN_SET = OPTION_OWN, OWN_AGAINST, OWN_LINES, OWN_BYTES, OWN_TOKENS, OWN_WINDOW,
-    OWN_PRECISION, OWN_ANSWERS, OWN_SEED, OWN_WITHIN, OWN_NO_HEALING, OWN_POINTER, OWN_NEIGHBOUR,
-};
 enum { LINE_TOKENS = 48, CURVE_POINTS = 10 };
 
 typedef struct {
@@ -53,32 +20,64 @@ typedef struct {
     eval_answer *sorted; /* [tasks] */
 } evaluation;
 
-static const char *const form_names[EVAL_FORMS] = {"prefix", "infill"};
-
-static bool take_own(void *arg, int val, const char *value)
+static bool take_precision(void *program, const char *value)
 {
-    evaluation *e = arg;
-    switch (val) {
-    case OWN_SET: e->set_path = value; return true;
-    case OWN_AGAINST: e->against = value; return true;
-    case OWN_LINES: return option_u32(value, 0, 1 << 20, &e->n_lines);
-    case OWN_WITHIN: e->within = true; return true;
-    case OWN_NO_HEALING: e->run.unhealed = true; return true;
-    case OWN_POINTER: return option_f64(value, 0, 1, &e->run.pointer);
-    case OWN_NEIGHBOUR: return option_bytes(value, &e->run.neighbour_bytes);
-    case OWN_BYTES: return option_bytes(value, &e->run.bytes);
-    case OWN_TOKENS: return option_u32(value, 1, 1 << 24, &e->run.n_likeliest);
-    case OWN_WINDOW: return option_u32(value, 2 * LINE_TOKENS, 1 << 24, &e->run.window);
-    case OWN_PRECISION:
-        return (option_f64(value, 0, 1, &e->precision) && e->precision > 0) ||
-               option_wants("a number above 0, up to 1");
-    case OWN_ANSWERS: e->answers = value; return true;
-    case OWN_SEED:
-        return parse_u64(view_of(value), &e->run.seed) ||
-               option_wants("a whole number, 0 to %llu", (unsigned long long)UINT64_MAX);
-    default: return false;
-    }
+    evaluation *e = program;
+    return (option_f64(value, 0, 1, &e->precision) && e->precision > 0) ||
+           option_wants("a number above 0, up to 1");
 }
+
+/* clang-format off */
+static const option_spec own[] = {
+    {"set", "PATH", "what to measure on", TAKES_TEXT(evaluation, set_path)},
+    {"against", "FILE", "another model: differences to it on the same lines",
+     TAKES_TEXT(evaluation, against)},
+    {"lines", "N", "lines of each language (default 200)",
+     TAKES_U32(evaluation, n_lines, 0, 1 << 20)},
+    {"within", NULL, "complete ends of lines, from a place within them, where cursors are",
+     TAKES_FLAG(evaluation, within)},
+    {"no-healing", NULL, "begin a line after the last token before it, not within it",
+     TAKES_FLAG(evaluation, run.unhealed)},
+    {"bytes", "SIZE", "bytes of each language whose bits are counted (default 200K)",
+     TAKES_BYTES(evaluation, run.bytes)},
+    {"tokens", "N",
+     "with --against: places at which the likeliest tokens of both models are compared (default "
+     "1000)",
+     TAKES_U32(evaluation, run.n_likeliest, 1, 1 << 24)},
+    {"neighbour", "SIZE",
+     "put up to SIZE bytes of another file of the package or folder in front, like a file that is "
+     "open in an editor (default 0)",
+     TAKES_BYTES(evaluation, run.neighbour_bytes)},
+    {"window", "N", "tokens that the model sees (default 1024, at most the context)",
+     TAKES_U32(evaluation, run.window, 2 * LINE_TOKENS, 1 << 24)},
+    {"precision", "X", "share of shown lines that must be right, for the threshold of confidence "
+     "(default 0.5)", TAKES_CALL(take_precision)},
+    {"pointer", "X",
+     "mix in what the file has after places like these, from 0 (off) to 1 (default: what the "
+     "model file says)",
+     TAKES_F64(evaluation, run.pointer, 0, 1)},
+    {"answers", "FILE", "write what the model wrote, as JSON Lines",
+     TAKES_TEXT(evaluation, answers)},
+    {"seed", "N", "seed for drawing lines and for the intervals (default 7)",
+     TAKES_U64(evaluation, run.seed)},
+};
+/* clang-format on */
+const command_table eval_command = {
+    .name = "eval",
+    .usage = "[OPTIONS] --set FILE|FOLDER",
+    .about = "Measure a model on code that it has not seen: bits a byte, and how often it writes "
+             "exactly the line that was taken out, from the text before it alone and from both "
+             "sides, by language, with 95 % intervals over documents; and the confidence above "
+             "which a line is right half the time.\n\n"
+             "A set is a folder of source files, or JSON Lines of {\"path\", \"text\"} or of "
+             "{\"prompt\", \"canonical_solution\", \"suffix\"} (HumanEval-Infilling).",
+    .groups = OPTIONS_ENGINE | OPTIONS_JSON,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium eval --set examples --lines 20",
+};
+
+static const char *const form_names[EVAL_FORMS] = {"prefix", "infill"};
 
 /* ---- figures ---- */
 
@@ -341,27 +340,11 @@ static int run(evaluation *e, cerium_error *err)
 
 int program_eval(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"set", required_argument, NULL, OWN_SET},
-        {"against", required_argument, NULL, OWN_AGAINST},
-        {"lines", required_argument, NULL, OWN_LINES},
-        {"bytes", required_argument, NULL, OWN_BYTES},
-        {"tokens", required_argument, NULL, OWN_TOKENS},
-        {"window", required_argument, NULL, OWN_WINDOW},
-        {"precision", required_argument, NULL, OWN_PRECISION},
-        {"answers", required_argument, NULL, OWN_ANSWERS},
-        {"seed", required_argument, NULL, OWN_SEED},
-        {"within", no_argument, NULL, OWN_WITHIN},
-        {"no-healing", no_argument, NULL, OWN_NO_HEALING},
-        {"pointer", required_argument, NULL, OWN_POINTER},
-        {"neighbour", required_argument, NULL, OWN_NEIGHBOUR},
-    };
     evaluation e = {.n_lines = 200, .precision = 0.5};
     cerium_error err;
     e.run = (eval_options){.window = 1024, .line_tokens = LINE_TOKENS, .n_likeliest = 1000,
                            .bytes = 200 << 10, .seed = 7, .pointer = -1};
-    RETURN_IF(options_parse(&e.o, argc, argv, OPTIONS_ENGINE | OPTIONS_JSON, own, ARRAY_LEN(own),
-                            take_own, &e, help));
+    RETURN_IF(command_parse(&eval_command, &e, argc, argv));
     if (!e.set_path || optind < argc) return usage_error("eval", "name what to measure on: --set");
     int status = run(&e, &err);
     eval_run_close(&e.results[0]);

@@ -22,11 +22,6 @@ typedef struct {
     uint32_t n_corrected, n_blocked, n_warned;
 } guarding;
 
-#define GUARDING_HELP \
-    "      --guard WHAT        about weak lines: block (taken back and written again, the\n" \
-    "                          default), warn, off; or CLASS=WHAT, often: cerium(1)\n" \
-    "      --guard-late hold|open, --rules DIR   lines that cannot be judged; other rules\n"
-
 /* Begin to read the rules that the options ask for.  Returns a status with one clear line. */
 CERIUM_CHECKED int guarding_open(guarding *g, const options *o, cerium_error *err);
 /* What is wrong, as far as that is known without waiting. */

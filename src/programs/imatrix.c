@@ -9,21 +9,6 @@
 #include "programs/options.h"
 #include "programs/terminal.h"
 
-static const char help[] =
-    "usage: cerium imatrix [OPTIONS] TEXT OUT.gguf\n\n"
-    "Run the model over a text and write how large the inputs of its matrices are, column by\n"
-    "column, for cerium quantize --imatrix and llama-quantize --imatrix.  A few hundred kilobytes\n"
-    "of the code that the model is for will do.\n\n"
-    "  -m, --model FILE    GGUF model, best F16, BF16 or F32 (default: CERIUM_MODEL, else the\n"
-    "                      bundled one)\n"
-    "      --window N      tokens of a window (default 512, at most the context)\n"
-    "      --windows N     at most so many windows (default: the whole text)\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
-    "      --kv-disk DIR|off, --kv-disk-max SIZE, --no-speculation, --head: cerium(1)\n\n"
-    "OUT appears when it is whole.\n\n"
-    "example: cerium imatrix -m model-f16.gguf calibration.txt model.imatrix.gguf\n";
-
-enum { OWN_WINDOW = OPTION_OWN, OWN_WINDOWS };
 enum { TEXT_BYTES_MAX = 256 << 20, SCORE_TOKENS = 32, SUFFIX_BYTES = 16 };
 
 /* What was seen of one tensor. */
@@ -43,6 +28,27 @@ typedef struct {
     pthread_mutex_t lock; /* of all, and of failed */
     bool out_of_memory;
 } imatrix;
+
+static const option_spec own[] = {
+    {"model", .help = "GGUF model, best F16, BF16 or F32 (default: CERIUM_MODEL, else the bundled "
+                      "model)"},
+    {"window", "N", "tokens of a window (default 512, at most the context)",
+     TAKES_U32(imatrix, window, 2, 1 << 24)},
+    {"windows", "N", "at most N windows (default: the whole text)",
+     TAKES_U32(imatrix, windows, 1, 1 << 30)},
+};
+const command_table imatrix_command = {
+    .name = "imatrix",
+    .usage = "[OPTIONS] TEXT OUT.gguf",
+    .about = "Run the model over a text and write how large the inputs of its matrices are, column "
+             "by column, for cerium quantize --imatrix and llama-quantize --imatrix. A few hundred "
+             "kilobytes of the code that the model is for are enough. OUT appears when it is "
+             "whole.",
+    .groups = OPTIONS_ENGINE,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium imatrix -m model-f16.gguf calibration.txt model.imatrix.gguf",
+};
 
 static uint64_t n_matrices(const gguf_tensor *t) { return t->dims[2] * t->dims[3]; }
 
@@ -195,27 +201,12 @@ static void close_sums(imatrix *m)
     gguf_close(&m->file);
 }
 
-static bool take_own(void *arg, int val, const char *value)
-{
-    imatrix *m = arg;
-    switch (val) {
-    case OWN_WINDOW: return option_u32(value, 2, 1 << 24, &m->window);
-    case OWN_WINDOWS: return option_u32(value, 1, 1 << 30, &m->windows);
-    default: return false;
-    }
-}
-
 int program_imatrix(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"window", required_argument, NULL, OWN_WINDOW},
-        {"windows", required_argument, NULL, OWN_WINDOWS},
-    };
     static imatrix m = {.window = 512, .lock = PTHREAD_MUTEX_INITIALIZER};
     cerium_error err;
     cerium_engine *engine = NULL;
-    RETURN_IF(options_parse(&m.o, argc, argv, OPTIONS_ENGINE, own, ARRAY_LEN(own), take_own, &m,
-                            help));
+    RETURN_IF(command_parse(&imatrix_command, &m, argc, argv));
     if (argc - optind != 2) return usage_error("imatrix", "name a TEXT and OUT");
     m.text_path = argv[optind];
     m.out_path = argv[optind + 1];

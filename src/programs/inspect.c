@@ -507,54 +507,45 @@ static json_t *json_of(const facts *f, const inspect_options *o)
 
 /* ---- the command line ---- */
 
-static const char help[] =
-    "usage: cerium inspect [OPTIONS] [MODEL]\n\n"
-    "Say what a model file holds, and with --plan where it will live on this machine.  MODEL is a\n"
-    "GGUF file, the first of a split set, or the name of a model that was pulled; also those that\n"
-    "cerium cannot run.\n\n"
-    "  -m, --model MODEL  the same (default: CERIUM_MODEL, else the bundled one)\n"
-    "      --tensors      list every tensor: type, shape, bytes\n"
-    "      --values       list the metadata; long arrays are cut\n"
-    "      --plan         measure caches and memory for two seconds: which of them holds the\n"
-    "                     weights and the KV cache, the most tokens/s that allows, and what would\n"
-    "                     be faster\n"
-    "      --context N, --threads N, --kv i8|f16|f32   for the plan\n"
-    "      --json         the same as one JSON object\n\n"
-    "example: cerium inspect model.gguf --tensors\n";
-
-enum { OWN_TENSORS = OPTION_OWN, OWN_VALUES, OWN_PLAN, OWN_CONTEXT, OWN_THREADS, OWN_KV };
-
-static bool take_own(void *arg, int val, const char *value)
+static bool take_kv(void *program, const char *value)
 {
     static const uint32_t kv_bytes[] = {1, 2, 4};
-    inspect_options *o = arg;
     uint32_t which;
-    switch (val) {
-    case OWN_TENSORS: o->tensors = true; return true;
-    case OWN_VALUES: o->values = true; return true;
-    case OWN_PLAN: o->plan = true; return true;
-    case OWN_CONTEXT: return option_u32(value, 1, 1 << 24, &o->context);
-    case OWN_THREADS: return option_u32(value, 1, 256, &o->threads);
-    case OWN_KV:
-        if (!option_word(value, "i8, f16, f32", &which)) return false;
-        o->kv_value_bytes = kv_bytes[which];
-        return true;
-    default: return false;
-    }
+    if (!option_word(value, "i8, f16, f32", &which)) return false;
+    ((inspect_options *)program)->kv_value_bytes = kv_bytes[which];
+    return true;
 }
+
+static const option_spec own[] = {
+    {"tensors", NULL, "list every tensor: type, shape, bytes",
+     TAKES_FLAG(inspect_options, tensors)},
+    {"values", NULL, "list the metadata; long arrays are cut", TAKES_FLAG(inspect_options, values)},
+    {"plan", NULL,
+     "measure caches and memory of this machine for two seconds, and show which of them holds the "
+     "weights and the KV cache, the most tokens/s that allows, and what would be faster",
+     TAKES_FLAG(inspect_options, plan)},
+    {"context", "N", "context of the plan (default: the model's)",
+     TAKES_U32(inspect_options, context, 1, 1 << 24)},
+    {"threads", "N", "threads of the plan (default: the machine's)",
+     TAKES_U32(inspect_options, threads, 1, 256)},
+    {"kv", "i8|f16|f32", "KV cache of the plan (default i8)", TAKES_CALL(take_kv)},
+};
+const command_table inspect_command = {
+    .name = "inspect",
+    .usage = "[OPTIONS] [MODEL]",
+    .about = "Show what a model file holds, and with --plan where it fits on this machine. MODEL "
+             "is a GGUF file, the first of a split set, or the name of a pulled model; models that "
+             "cerium cannot run are shown, too.",
+    .groups = OPTIONS_MODEL | OPTIONS_JSON,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium inspect models/cerium-line.gguf --tensors",
+};
+
 
 static int parse_options(inspect_options *o, int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"tensors", no_argument, NULL, OWN_TENSORS},
-        {"values", no_argument, NULL, OWN_VALUES},
-        {"plan", no_argument, NULL, OWN_PLAN},
-        {"context", required_argument, NULL, OWN_CONTEXT},
-        {"threads", required_argument, NULL, OWN_THREADS},
-        {"kv", required_argument, NULL, OWN_KV},
-    };
-    RETURN_IF(options_parse(&o->o, argc, argv, OPTIONS_MODEL | OPTIONS_JSON, own, ARRAY_LEN(own),
-                            take_own, o, help));
+    RETURN_IF(command_parse(&inspect_command, o, argc, argv));
     if (argc - optind > 1) return usage_error("inspect", "one model, not %d", argc - optind);
     if (optind < argc && o->o.model)
         return usage_error("inspect", "MODEL and -m exclude each other");

@@ -10,21 +10,6 @@
 #include "programs/terminal.h"
 #include "store/key.h"
 
-static const char help[] =
-    "usage: cerium keys add NAME [--tier TIER] | list | revoke NAME | rotate NAME\n\n"
-    "API keys of the servers that share a store.  What is changed holds for all of them within a\n"
-    "second, and a server whose store has or had a key lets nobody in without one.\n\n"
-    "  add NAME       make a key and print it, this once\n"
-    "  list           names, tiers, prefixes and dates; never keys\n"
-    "  revoke NAME    the key stops working\n"
-    "  rotate NAME    another key in place of the old one, with the same responses and usage\n\n"
-    "      --tier TIER    pro, team, batch (default: team), or one of the configuration\n"
-    "      --store FILE   the server's store (default: the configuration's, CERIUM_STORE)\n"
-    "      --config FILE  the server's configuration\n"
-    "      --json         one JSON object\n\n"
-    "example: cerium keys add anna --tier pro --store /var/lib/cerium/cerium.db\n";
-
-enum { OWN_TIER = OPTION_OWN, OWN_STORE, OWN_CONFIG };
 
 typedef struct {
     options o;
@@ -33,16 +18,29 @@ typedef struct {
     store *store;
 } account;
 
-static bool take_own(void *arg, int val, const char *value)
-{
-    account *a = arg;
-    switch (val) {
-    case OWN_TIER: a->tier = value; return true;
-    case OWN_STORE: a->store_path = value; return *value != 0;
-    case OWN_CONFIG: a->config_path = value; return *value != 0;
-    default: return false;
-    }
-}
+static const option_spec own[] = {
+    {"tier", "TIER", "pro, team (the default), batch, or one of the configuration",
+     TAKES_ANY(account, tier)},
+    {"store", "FILE", "the server's store (default: that of the configuration, or CERIUM_STORE)",
+     TAKES_TEXT(account, store_path)},
+    {"config", "FILE", "the server's configuration", TAKES_TEXT(account, config_path)},
+    {"json", .help = "print one JSON object"},
+};
+const command_table keys_command = {
+    .name = "keys",
+    .usage = "add NAME [--tier TIER]\nlist\nrevoke NAME\nrotate NAME",
+    .about = "API keys of the servers that share a store, running or not. A change holds for all "
+             "of them within a second. A server whose store has or had a key lets nobody in "
+             "without one.\n\n"
+             "  add NAME       make a key and print it, once\n"
+             "  list           names, tiers, prefixes and dates; never keys\n"
+             "  revoke NAME    the key stops working\n"
+             "  rotate NAME    a new key in place of the old one, with its responses and usage",
+    .groups = OPTIONS_JSON,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium keys add anna --tier pro --store cerium.db",
+};
 
 static json_t *key_json(const store_key *key)
 {
@@ -189,14 +187,8 @@ static int run(account *a, int argc, char **argv, cerium_error *err)
 
 int program_keys(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"tier", required_argument, NULL, OWN_TIER},
-        {"store", required_argument, NULL, OWN_STORE},
-        {"config", required_argument, NULL, OWN_CONFIG},
-    };
     account a = {.tier = "team"};
     cerium_error err;
-    RETURN_IF(options_parse(&a.o, argc, argv, OPTIONS_JSON, own, ARRAY_LEN(own), take_own, &a,
-                            help));
+    RETURN_IF(command_parse(&keys_command, &a, argc, argv));
     return run(&a, argc - optind, argv + optind, &err);
 }

@@ -13,26 +13,44 @@ typedef int program_main(int argc, char **argv);
 static const struct {
     const char *name;
     program_main *main;
+    const command_table *table;
     const char *what;
 } programs[] = {
-    {"serve", program_serve, "serve a model over HTTP and WebSocket, and a page to try it"},
-    {"run", program_run, "stream a completion or a chat in the terminal"},
-    {"complete", program_complete, "fill in the middle at a place in a file"},
-    {"edit", program_edit, "change a file as an instruction says, and show the change"},
-    {"bench", program_bench, "measure speed beside the machine's own memory bandwidth"},
-    {"perplexity", program_perplexity, "how well a model predicts a text"},
-    {"eval", program_eval, "how well a model completes code, with intervals"},
-    {"tokenize", program_tokenize, "the tokens of a text"},
-    {"scan", program_scan, "find weaknesses in code as it is written: files, streams, diffs"},
-    {"pull", program_pull, "download a model by its short name or address"},
-    {"convert", program_convert, "a model as Hugging Face publishes it, as a GGUF file"},
-    {"quantize", program_quantize, "write a model with its weights in another type"},
-    {"imatrix", program_imatrix, "which columns of a model's matrices matter, for quantize"},
-    {"inspect", program_inspect, "what a model file holds"},
-    {"wafer", program_wafer, "what a model would do on wafer-scale silicon, beside GPUs"},
-    {"keys", program_keys, "API keys of a server, with tiers"},
-    {"usage", program_usage, "what was used, by key, model and day, and its price"},
+#define COMMAND(name, what) {#name, program_##name, &name##_command, what}
+    COMMAND(serve, "serve a model over HTTP and WebSocket, and a page to try it"),
+    COMMAND(run, "stream a completion or a chat in the terminal"),
+    COMMAND(complete, "fill in the middle at a place in a file"),
+    COMMAND(edit, "change a file as an instruction says, and show the change"),
+    COMMAND(bench, "measure speed beside the machine's own memory bandwidth"),
+    COMMAND(perplexity, "how well a model predicts a text"),
+    COMMAND(eval, "how well a model completes code, with intervals"),
+    COMMAND(tokenize, "the tokens of a text"),
+    COMMAND(scan, "find weaknesses in code as it is written: files, streams, diffs"),
+    COMMAND(pull, "download a model by its short name or address"),
+    COMMAND(convert, "a model as Hugging Face publishes it, as a GGUF file"),
+    COMMAND(quantize, "write a model with its weights in another type"),
+    COMMAND(imatrix, "which columns of a model's matrices matter, for quantize"),
+    COMMAND(inspect, "what a model file holds"),
+    COMMAND(wafer, "what a model would do on wafer-scale silicon, beside GPUs"),
+    COMMAND(keys, "API keys of a server, with tiers"),
+    COMMAND(usage, "what was used, by key, model and day, and its price"),
 };
+
+/* For man/cerium.1: tools/make_man.sh. */
+static int print_mdoc(void)
+{
+    static const command_table *const parts[] = {&wafer_plan_command, &wafer_compare_command,
+                                                 &wafer_validate_command, &wafer_simulate_command};
+    printf(".Sh COMMANDS\n");
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
+        command_print_mdoc(programs[i].table, stdout);
+        for (size_t k = 0; programs[i].table == &wafer_command && k < ARRAY_LEN(parts); k++)
+            command_print_mdoc(parts[k], stdout);
+    }
+    printf(".Sh SHARED OPTIONS\n");
+    command_print_shared_mdoc(stdout);
+    return 0;
+}
 
 static int help(FILE *out)
 {
@@ -116,6 +134,7 @@ static int run(int argc, char **argv)
     if (!strcmp(first, "help") && argc > 2) return no_program(argv[2]);
     if (!strcmp(first, "--help") || !strcmp(first, "-h") || !strcmp(first, "help"))
         return help(stdout);
+    if (!strcmp(first, "--mdoc")) return print_mdoc();
     if (!strcmp(first, "--version") || !strcmp(first, "-V") || !strcmp(first, "version")) {
         printf("cerium %s\n", cerium_version());
         return 0;

@@ -1,4 +1,4 @@
-/* options.c - options, errors, files and the engine, the same for every program. */
+/* options.c - the options that commands share; files and the engine, the same for all. */
 #include "programs/options.h"
 
 #include <float.h>
@@ -10,77 +10,7 @@
 #include "programs/terminal.h"
 #include "watch/watch.h"
 
-enum {
-    VAL_THREADS = 500,
-    VAL_CONTEXT,
-    VAL_BATCH,
-    VAL_CPU,
-    VAL_KV,
-    VAL_KV_DISK,
-    VAL_KV_DISK_MAX,
-    VAL_NO_CACHE,
-    VAL_NO_SPECULATION,
-    VAL_HEAD,
-    VAL_WORKSPACE,
-    VAL_DRAFT_MODEL,
-    VAL_TEMP,
-    VAL_TOP_K,
-    VAL_TOP_P,
-    VAL_MIN_P,
-    VAL_REPEAT,
-    VAL_SEED,
-    VAL_STOP,
-    VAL_JSON,
-    VAL_GUARD,
-    VAL_GUARD_LATE,
-    VAL_RULES,
-    OPTIONS_MAX = 80,
-    OPTIONS_PATH_MAX = 4096,
-};
-
-static const struct {
-    unsigned group;
-    struct option option;
-} shared[] = {
-    {OPTIONS_ENGINE | OPTIONS_MODEL, {"model", required_argument, NULL, 'm'}},
-    {OPTIONS_ENGINE, {"threads", required_argument, NULL, VAL_THREADS}},
-    {OPTIONS_ENGINE, {"context", required_argument, NULL, VAL_CONTEXT}},
-    {OPTIONS_ENGINE, {"batch", required_argument, NULL, VAL_BATCH}},
-    {OPTIONS_ENGINE, {"cpu", required_argument, NULL, VAL_CPU}},
-    {OPTIONS_ENGINE, {"kv", required_argument, NULL, VAL_KV}},
-    {OPTIONS_ENGINE, {"kv-disk", required_argument, NULL, VAL_KV_DISK}},
-    {OPTIONS_ENGINE, {"kv-disk-max", required_argument, NULL, VAL_KV_DISK_MAX}},
-    {OPTIONS_ENGINE, {"no-cache", no_argument, NULL, VAL_NO_CACHE}},
-    {OPTIONS_ENGINE, {"no-speculation", no_argument, NULL, VAL_NO_SPECULATION}},
-    {OPTIONS_ENGINE, {"workspace", required_argument, NULL, VAL_WORKSPACE}},
-    {OPTIONS_ENGINE, {"draft-model", required_argument, NULL, VAL_DRAFT_MODEL}},
-    {OPTIONS_ENGINE, {"head", required_argument, NULL, VAL_HEAD}},
-    {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
-    {OPTIONS_PROMPT, {"file", required_argument, NULL, 'f'}},
-    {OPTIONS_LENGTH, {"tokens", required_argument, NULL, 'n'}},
-    {OPTIONS_CHOICE, {"temp", required_argument, NULL, VAL_TEMP}},
-    {OPTIONS_CHOICE, {"top-k", required_argument, NULL, VAL_TOP_K}},
-    {OPTIONS_CHOICE, {"top-p", required_argument, NULL, VAL_TOP_P}},
-    {OPTIONS_CHOICE, {"min-p", required_argument, NULL, VAL_MIN_P}},
-    {OPTIONS_CHOICE, {"repeat-penalty", required_argument, NULL, VAL_REPEAT}},
-    {OPTIONS_CHOICE, {"seed", required_argument, NULL, VAL_SEED}},
-    {OPTIONS_LENGTH, {"stop", required_argument, NULL, VAL_STOP}},
-    {OPTIONS_GUARD, {"guard", required_argument, NULL, VAL_GUARD}},
-    {OPTIONS_GUARD, {"guard-late", required_argument, NULL, VAL_GUARD_LATE}},
-    {OPTIONS_GUARD, {"rules", required_argument, NULL, VAL_RULES}},
-    {OPTIONS_JSON, {"json", no_argument, NULL, VAL_JSON}},
-};
-
-int usage_error(const char *program, const char *format, ...)
-{
-    char text[400];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    fprintf(stderr, "cerium %s: %s; see cerium %s --help\n", program, text, program);
-    return EXIT_USAGE;
-}
+enum { OPTIONS_PATH_MAX = 4096 };
 
 int failed(const cerium_error *err)
 {
@@ -88,109 +18,41 @@ int failed(const cerium_error *err)
     return err->status == CERIUM_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/* ---- values ---- */
-
-static char wanted[240]; /* what option_wants() said last; "" for nothing */
-
-bool option_wants(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(wanted, sizeof wanted, format, args);
-    va_end(args);
-    return false;
-}
-
-const char *option_wanted(void) { return wanted; }
-
-bool option_word(const char *value, const char *words, uint32_t *at)
-{
-    const size_t len = strlen(value);
-    uint32_t i = 0;
-    for (const char *word = words; *word; i++) {
-        size_t n = strcspn(word, ",");
-        if (n == len && !memcmp(word, value, n)) {
-            *at = i;
-            return true;
-        }
-        word += n;
-        word += strspn(word, ", ");
-    }
-    return option_wants("one of %s", words);
-}
-
-const char *option_types(void)
-{
-    static char names[200];
-    size_t n = 0;
-    for (uint32_t type = 0; type < BLOCK_TYPE_END && n < sizeof names; type++)
-        if (block_name(type))
-            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "",
-                                  block_name(type));
-    return names;
-}
-
-bool option_type(const char *value, block_type *out)
-{
-    return block_type_of_name(view_of(value), out) || option_wants("one of %s", option_types());
-}
-
-bool option_text(const char *value, const char **out)
-{
-    if (!*value) return option_wants("a text that is not empty");
-    *out = value;
-    return true;
-}
-
-bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out)
-{
-    uint64_t n;
-    if (!parse_u64(view_of(value), &n) || n < low || n > high)
-        return option_wants("a whole number, %u to %u", low, high);
-    *out = (uint32_t)n;
-    return true;
-}
-
-bool option_bytes(const char *value, uint64_t *out)
-{
-    static const char units[] = "KMGT";
-    view number = view_of(value);
-    const char *unit = number.len ? strchr(units, number.ptr[number.len - 1]) : NULL;
-    uint64_t n, shift = unit ? 10 * (uint64_t)(unit - units + 1) : 0;
-    if (unit) number.len--;
-    if (!parse_u64(number, &n) || n == 0 || n > UINT64_MAX >> shift)
-        return option_wants("bytes from 1 on, as in 4096, 512K, 300M, 20G or 1T");
-    *out = n << shift;
-    return true;
-}
-
-bool option_f64(const char *value, double low, double high, double *out)
-{
-    double x;
-    if (!parse_f64(view_of(value), &x) || !(x >= low && x <= high))
-        return option_wants("a number, %g to %g", low, high);
-    *out = x;
-    return true;
-}
-
-static bool option_f32(const char *value, double low, double high, float *out)
-{
-    double x = 0;
-    if (!option_f64(value, low, high, &x)) return false;
-    *out = (float)x;
-    return true;
-}
+/* ---- shared options ---- */
 
 /* 0 is the likeliest token alone, as the API has it; of cerium_sampling it would be off. */
-static bool option_top_p(const char *value, float *out)
+static bool take_top_p(void *program, const char *value)
 {
-    if (!option_f32(value, 0, 1, out)) return false;
-    if (*out < FLT_MIN) *out = FLT_MIN;
+    options *o = program;
+    double x;
+    if (!option_f64(value, 0, 1, &x)) return false;
+    o->sampling.top_p = x < FLT_MIN ? FLT_MIN : (float)x;
     return true;
 }
 
-static bool take_guard(options *o, const char *value)
+static bool take_stop(void *program, const char *value)
 {
+    options *o = program;
+    cerium_sampling *s = &o->sampling;
+    if (s->n_stops == CERIUM_STOPS_MAX || !*value || strlen(value) > CERIUM_STOP_BYTES_MAX)
+        return option_wants("1 to %d bytes, given at most %d times", CERIUM_STOP_BYTES_MAX,
+                            CERIUM_STOPS_MAX);
+    o->stops[s->n_stops++] = value;
+    s->stops = o->stops;
+    return true;
+}
+
+static bool take_guard_late(void *program, const char *value)
+{
+    options *o = program;
+    o->guard_late = value;
+    return watch_policy_set_late(&(watch_policy){0}, view_of(value)) ||
+           option_wants("hold or open");
+}
+
+static bool take_guard(void *program, const char *value)
+{
+    options *o = program;
     watch_policy ignored = {0};
     if (o->n_guard == OPTIONS_GUARDS_MAX)
         return option_wants("given at most %d times", OPTIONS_GUARDS_MAX);
@@ -200,142 +62,88 @@ static bool take_guard(options *o, const char *value)
     return true;
 }
 
-static bool take_shared(options *o, int val, const char *value)
-{
-    cerium_sampling *s = &o->sampling;
-    switch (val) {
-    case 'm': o->model = value; return true;
-    case 'p': o->prompt = value; return true;
-    case 'f': o->prompt_file = value; return true;
-    case 'n': o->n_tokens_given = true; return option_u32(value, 1, 1 << 24, &o->n_tokens);
-    case VAL_THREADS: return option_u32(value, 1, 256, &o->threads);
-    case VAL_CONTEXT: return option_u32(value, 1, 1 << 24, &o->context);
-    case VAL_BATCH: return option_u32(value, 1, 2048, &o->batch);
-    case VAL_CPU: o->cpu = value; return true;
-    case VAL_KV: o->kv = value; return true;
-    case VAL_KV_DISK: return option_text(value, &o->kv_disk);
-    case VAL_KV_DISK_MAX: return option_bytes(value, &o->kv_disk_bytes);
-    case VAL_NO_CACHE: o->no_cache = true; return true;
-    case VAL_NO_SPECULATION: o->no_speculation = true; return true;
-    case VAL_WORKSPACE: return option_text(value, &o->workspace);
-    case VAL_DRAFT_MODEL: return option_text(value, &o->draft_model);
-    case VAL_HEAD: o->head = value; return true;
-    case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
-    case VAL_TOP_K: return option_u32(value, 0, 1 << 24, &s->top_k);
-    case VAL_TOP_P: return option_top_p(value, &s->top_p);
-    case VAL_MIN_P: return option_f32(value, 0, 0.999999, &s->min_p);
-    case VAL_REPEAT: return option_f32(value, 0, 100, &s->repetition_penalty);
-    case VAL_SEED:
-        return parse_u64(view_of(value), &s->seed) ||
-               option_wants("a whole number, 0 to %llu", (unsigned long long)UINT64_MAX);
-    case VAL_STOP:
-        if (s->n_stops == CERIUM_STOPS_MAX || !*value || strlen(value) > CERIUM_STOP_BYTES_MAX)
-            return option_wants("1 to %d bytes, given at most %d times", CERIUM_STOP_BYTES_MAX,
-                                CERIUM_STOPS_MAX);
-        o->stops[s->n_stops++] = value;
-        s->stops = o->stops;
-        return true;
-    case VAL_JSON: o->json = true; return true;
-    case VAL_GUARD: return take_guard(o, value);
-    case VAL_GUARD_LATE:
-        o->guard_late = value;
-        return watch_policy_set_late(&(watch_policy){0}, view_of(value)) ||
-               option_wants("hold or open");
-    case VAL_RULES: return option_text(value, &o->rules);
-    default: return false;
-    }
-}
+/* clang-format off: one option a paragraph */
+const option_spec options_shared[] = {
+    {"model", "FILE",
+     "GGUF model, or the name of a pulled one (default: CERIUM_MODEL, else the bundled model)",
+     TAKES_ANY(options, model), .letter = 'm', .groups = OPTIONS_ENGINE | OPTIONS_MODEL},
+    {"prompt", "TEXT", "the prompt; an empty one is only the begin-of-sequence token",
+     TAKES_ANY(options, prompt), .letter = 'p', .groups = OPTIONS_PROMPT},
+    {"file", "FILE", "read the prompt from a file; - is standard input",
+     TAKES_ANY(options, prompt_file), .letter = 'f', .groups = OPTIONS_PROMPT},
+    {"tokens", "N", "generate at most N tokens",
+     TAKES_U32(options, n_tokens, 1, 1 << 24), GIVEN(options, n_tokens_given), .letter = 'n',
+     .groups = OPTIONS_LENGTH},
+    {"stop", "TEXT", "end before TEXT; may be given up to 16 times",
+     TAKES_CALL(take_stop), .groups = OPTIONS_LENGTH},
+    {"temp", "X", "sampling temperature; 0, the default, is greedy",
+     TAKES_F32(options, sampling.temperature, 0, 100), .groups = OPTIONS_CHOICE},
+    {"top-k", "N", "sample from the N most likely tokens; 0 is off",
+     TAKES_U32(options, sampling.top_k, 0, 1 << 24), .groups = OPTIONS_CHOICE},
+    {"top-p", "X", "sample from the fewest most likely tokens whose probabilities add up to X",
+     TAKES_CALL(take_top_p), .groups = OPTIONS_CHOICE},
+    {"min-p", "X", "sample from tokens at least X times as likely as the best one",
+     TAKES_F32(options, sampling.min_p, 0, 0.999999), .groups = OPTIONS_CHOICE},
+    {"repeat-penalty", "X", "make tokens of the last 64 less likely; 1 is off",
+     TAKES_F32(options, sampling.repetition_penalty, 0, 100), .groups = OPTIONS_CHOICE},
+    {"seed", "N", "seed of the sampler; the same seed gives the same text on every machine",
+     TAKES_U64(options, sampling.seed), .groups = OPTIONS_CHOICE},
+    {"guard", "WHAT",
+     "what the watchdog does about a weak line: block (retract it and generate it again; the "
+     "default), warn (show it and say so) or off. CLASS=WHAT sets one class, as in sql=block; "
+     "may be given several times",
+     TAKES_CALL(take_guard), .groups = OPTIONS_GUARD},
+    {"guard-late", "hold|open",
+     "a line that cannot be judged is held like a weak one (the default), or shown with a warning",
+     TAKES_CALL(take_guard_late), .groups = OPTIONS_GUARD},
+    {"rules", "DIR", "read the watchdog's rules from this folder",
+     TAKES_TEXT(options, rules), .groups = OPTIONS_GUARD},
+    {"context", "N", "tokens of context (default: as many as the model was trained for)",
+     TAKES_U32(options, context, 1, 1 << 24), .groups = OPTIONS_ENGINE},
+    {"batch", "N", "prompt tokens computed in one pass (default 256)",
+     TAKES_U32(options, batch, 1, 2048), .groups = OPTIONS_ENGINE},
+    {"threads", "N",
+     "compute threads (default: one for each physical core that the process may use, within "
+     "its limit of processor time)",
+     TAKES_U32(options, threads, 1, 256), .groups = OPTIONS_ENGINE},
+    {"cpu", "LEVEL",
+     "use no better instruction set than this: ref, avx2, avx512vnni or amx; on Arm ref, neon or "
+     "neondot. The text is the same",
+     TAKES_ANY(options, cpu), .groups = OPTIONS_ENGINE},
+    {"kv", "TYPE",
+     "type of the KV cache: i8 (the default), f16 (twice the memory) or f32 (four times, slow; "
+     "to check numbers)",
+     TAKES_ANY(options, kv), .groups = OPTIONS_ENGINE},
+    {"kv-disk", "DIR",
+     "keep the KV cache in files of this folder, so that prompts survive a restart; off, the "
+     "default, keeps none. One process at a time uses the files of a model",
+     TAKES_TEXT(options, kv_disk), .groups = OPTIONS_ENGINE},
+    {"kv-disk-max", "SIZE", "size of these files for one model, as in 500M or 20G (default 4G)",
+     TAKES_BYTES(options, kv_disk_bytes), .groups = OPTIONS_ENGINE},
+    {"no-cache", NULL, "repack the weights in memory; neither read nor write a .panels file",
+     TAKES_FLAG(options, no_cache), .groups = OPTIONS_ENGINE},
+    {"no-speculation", NULL, "no speculative decoding: the same text, slower",
+     TAKES_FLAG(options, no_speculation), .groups = OPTIONS_ENGINE},
+    {"workspace", "DIR",
+     "draft from the source files of DIR, too: the same text, sooner where it repeats them. An "
+     "index is built in the background and follows changes; hidden files, links, binary files, "
+     "files over 512 kB and build folders are left out",
+     TAKES_TEXT(options, workspace), .groups = OPTIONS_ENGINE},
+    {"draft-model", "FILE",
+     "a smaller model, of the same vocabulary or another, drafts where no text does: the same "
+     "text, sooner",
+     TAKES_ANY(options, draft_model), .groups = OPTIONS_ENGINE},
+    {"head", "NAME",
+     "the output head: full computes every logit; search skips tokens that provably cannot be "
+     "chosen; auto, the default, searches where that is faster. A type such as q6_k makes the "
+     "head smaller and changes the text",
+     TAKES_ANY(options, head), .groups = OPTIONS_ENGINE},
+    {"json", NULL, "print JSON for programs", TAKES_FLAG(options, json), .groups = OPTIONS_JSON},
+};
+/* clang-format on */
+const size_t options_n_shared = ARRAY_LEN(options_shared);
 
-/* ---- the command line ---- */
-
-/* What is wrong with an option that getopt_long() does not know: argv[at]. */
-static int unknown_option(const char *program, const char *typed, const struct option *all,
-                          size_t n)
-{
-    const char *names[OPTIONS_MAX], *equals = strchr(typed, '=');
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - typed) : (int)strlen(typed), typed);
-    for (size_t i = 0; i < n; i++) {
-        names[i] = all[i].name;
-        if (equals && !strncmp(name, "--", 2) && !strcmp(name + 2, names[i]))
-            return usage_error(program, "%s takes no value", name);
-    }
-    const char *near = strncmp(name, "--", 2) ? NULL : nearest_name(name + 2, names, n);
-    if (near) return usage_error(program, "option %s is unknown; did you mean --%s?", name, near);
-    return usage_error(program, "option %s is unknown", typed);
-}
-
-static int bad_value(const char *program, const char *value, const char *dashes, const char *name)
-{
-    if (!value) value = "";
-    if (!*wanted && !*value) option_wants("a text that is not empty");
-    if (!*wanted) return usage_error(program, "'%s' is not a value for %s%s", value, dashes, name);
-    return usage_error(program, "'%s' is not a value for %s%s: it takes %s", value, dashes, name,
-                       wanted);
-}
-
-int options_parse(options *o, int argc, char **argv, unsigned groups, const struct option *own,
-                  size_t n_own, option_fn *own_fn, void *arg, const char *help)
-{
-    struct option all[OPTIONS_MAX] = {{0}};
-    size_t n = 0;
-    CHECK(n_own + ARRAY_LEN(shared) + 2 <= OPTIONS_MAX);
-    /* A program's own come first: they take the place of shared ones of the same name. */
-    for (size_t i = 0; i < n_own; i++) all[n++] = own[i];
-    for (size_t i = 0; i < ARRAY_LEN(shared); i++)
-        if (groups & shared[i].group) all[n++] = shared[i].option;
-    all[n++] = (struct option){"help", no_argument, NULL, 'h'};
-    char letters[32];
-    snprintf(letters, sizeof letters, ":h%s%s%s",
-             groups & (OPTIONS_ENGINE | OPTIONS_MODEL) ? "m:" : "",
-             groups & OPTIONS_PROMPT ? "p:f:" : "", groups & OPTIONS_LENGTH ? "n:" : "");
-    optind = 1;
-    opterr = 0;
-    for (int val, index = -1; (val = getopt_long(argc, argv, letters, all, &index)) != -1;
-         index = -1) {
-        if (val == 'h') {
-            fputs(help, stdout);
-            exit(output_finish(0, EXIT_FAILED));
-        }
-        if (val == ':') return usage_error(argv[0], "%s needs a value", argv[optind - 1]);
-        if (val == '?') return unknown_option(argv[0], argv[optind - 1], all, n);
-        wanted[0] = 0;
-        bool good = val >= OPTION_OWN ? own_fn(arg, val, optarg) : take_shared(o, val, optarg);
-        if (!good && index >= 0) return bad_value(argv[0], optarg, "--", all[index].name);
-        if (!good) return bad_value(argv[0], optarg, "-", (char[]){(char)val, 0});
-    }
-    return 0;
-}
-
-const char *options_near(unsigned groups, const struct option *own, size_t n_own, const char *name)
-{
-    const char *names[OPTIONS_MAX];
-    size_t n = 0;
-    for (size_t i = 0; i < ARRAY_LEN(shared) && n < OPTIONS_MAX; i++)
-        if (groups & shared[i].group) names[n++] = shared[i].option.name;
-    for (size_t i = 0; i < n_own && n < OPTIONS_MAX; i++) names[n++] = own[i].name;
-    return nearest_name(name, names, n);
-}
-
-option_result options_set(options *o, unsigned groups, const struct option *own, size_t n_own,
-                          option_fn *own_fn, void *arg, const char *name, const char *value)
-{
-    const struct option *found = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(shared); i++)
-        if (groups & shared[i].group && !strcmp(shared[i].option.name, name))
-            found = &shared[i].option;
-    for (size_t i = 0; i < n_own; i++)
-        if (!strcmp(own[i].name, name)) found = &own[i];
-    if (!found) return OPTION_UNKNOWN;
-    if (!found->has_arg) {
-        if (!strcmp(value, "no")) return OPTION_SET;
-        if (strcmp(value, "yes") != 0) return OPTION_BAD;
-    }
-    wanted[0] = 0;
-    bool good = found->val >= OPTION_OWN ? own_fn(arg, found->val, value)
-                                         : take_shared(o, found->val, value);
-    return good ? OPTION_SET : OPTION_BAD;
-}
+/* ---- models, files and the engine ---- */
 
 const char *shipped_file(const char *name)
 {

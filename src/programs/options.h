@@ -1,17 +1,17 @@
-/* options.h - the command-line options that programs share, and how they are said. */
+/* options.h - the options that commands share, and what they open: models, files, the engine. */
 #ifndef PROGRAMS_OPTIONS_H
 #define PROGRAMS_OPTIONS_H
 
-#include <getopt.h>
+#include <getopt.h> /* optind */
 #include <stdio.h>
 
 #include "base/base.h"
 #include "base/memory.h"
-#include "gguf/blocks.h"
+#include "programs/command_line.h"
 
-/* 1: it could not be done; 2: it was asked for in a way that cannot be. */
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, OPTIONS_GUARDS_MAX = 32 };
+enum { OPTIONS_GUARDS_MAX = 32 };
 
+/* The struct of every command begins with this one. */
 typedef struct {
     const char *model;
     const char *prompt;       /* -p; NULL when not given */
@@ -51,48 +51,12 @@ enum {
     OPTIONS_GUARD = 64,   /* --guard --guard-late --rules: see programs/guarding.h */
 };
 
-/* Read argv with getopt_long: shared options of groups into *o, the program's own ([n_own], each
- * with a val of its own at or above OPTION_OWN) through own(arg, val, optarg), which returns false
- * for a bad value, and says by option_wants() what a good one is.  Prints help (and exits the
- * program) for --help.
- * Returns 0, or EXIT_USAGE after one line on standard error; optind is at the operands. */
-enum { OPTION_OWN = 1000 };
-typedef bool option_fn(void *arg, int val, const char *value);
-int options_parse(options *o, int argc, char **argv, unsigned groups, const struct option *own,
-                  size_t n_own, option_fn *own_fn, void *arg, const char *help);
+extern const option_spec options_shared[];
+extern const size_t options_n_shared;
 
-/* The same for one option by its long name, as a file gives it; one without a value is "yes" or
- * "no".  The value is borrowed. */
-typedef enum { OPTION_SET = 0, OPTION_UNKNOWN = 1, OPTION_BAD = 2 } option_result;
-option_result options_set(options *o, unsigned groups, const struct option *own, size_t n_own,
-                          option_fn *own_fn, void *arg, const char *name, const char *value);
-
-/* The option that was probably meant by a name that is none; NULL when none is near. */
-const char *options_near(unsigned groups, const struct option *own, size_t n_own, const char *name);
-
-/* One line on standard error: "cerium NAME: text". Returns EXIT_USAGE. */
-int usage_error(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One line on standard error for a failed call.  Returns the exit status: EXIT_USAGE for
  * CERIUM_ERR_ARGUMENT, else EXIT_FAILED. */
 int failed(const cerium_error *err);
-
-/* What a value should have been, as in "1 to 256": said with the value that was bad.  Returns
- * false, as the functions below do, which say it themselves. */
-bool option_wants(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* What was said so last, since the last option was looked at; "" for nothing. */
-const char *option_wanted(void);
-/* Is it one of the words, of which there are "a, b, c"?  *at: which. */
-bool option_word(const char *value, const char *words, uint32_t *at);
-/* Bytes: a number, or one with K, M, G or T (powers of 1024), from 1 on. */
-bool option_bytes(const char *value, uint64_t *out);
-bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out);
-bool option_f64(const char *value, double low, double high, double *out);
-/* A type of tensors by its name. */
-bool option_type(const char *value, block_type *out);
-/* The names of all, for people.  Not thread-safe. */
-const char *option_types(void);
-/* Any text but an empty one. */
-bool option_text(const char *value, const char **out);
 
 /* A file of models/ in the source tree, or where `make install` put it; NULL when it is not there.
  * Valid until the next call. */

@@ -9,22 +9,6 @@
 #include "programs/output.h"
 #include "programs/terminal.h"
 
-static const char help[] =
-    "usage: cerium perplexity [OPTIONS] [-f FILE | FILE]\n\n"
-    "Cut a text into windows, score the second half of each given the first (the first window is\n"
-    "scored whole), and print perplexity with its standard error, and bits a byte.\n\n"
-    "  -m, --model FILE    GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
-    "  -f, --file FILE     the text (- for standard input)\n"
-    "  -p, --prompt TEXT   the text itself\n"
-    "      --window N      tokens of a window (default 512, at most the context)\n"
-    "      --windows N     at most so many windows (default: the whole text)\n"
-    "      --json          figures for a program\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
-    "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
-    "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
-    "example: cerium perplexity -f src/base/memory.c\n";
-
-enum { OWN_WINDOW = OPTION_OWN, OWN_WINDOWS };
 enum { TEXT_BYTES_MAX = 256 << 20, SCORE_TOKENS = 32 };
 
 typedef struct {
@@ -34,15 +18,25 @@ typedef struct {
     double sum, sum_squares; /* of -logprob */
 } perplexity;
 
-static bool take_own(void *arg, int val, const char *value)
-{
-    perplexity *p = arg;
-    switch (val) {
-    case OWN_WINDOW: return option_u32(value, 2, 1 << 24, &p->window);
-    case OWN_WINDOWS: return option_u32(value, 1, 1 << 30, &p->windows);
-    default: return false;
-    }
-}
+static const option_spec own[] = {
+    {"window", "N", "tokens of a window (default 512, at most the context)",
+     TAKES_U32(perplexity, window, 2, 1 << 24)},
+    {"windows", "N", "at most N windows (default: the whole text)",
+     TAKES_U32(perplexity, windows, 1, 1 << 30)},
+    {"prompt", .help = "the text itself"},
+    {"file", .help = "the text; - is standard input"},
+};
+const command_table perplexity_command = {
+    .name = "perplexity",
+    .usage = "[OPTIONS] [-f FILE | FILE]",
+    .about = "Cut a text into windows, score the second half of each given the first (the first "
+             "window is scored whole), and print the perplexity with its standard error, and bits "
+             "a byte.",
+    .groups = OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_JSON,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium perplexity -f src/base/memory.c",
+};
 
 static void count(perplexity *p, const cerium_engine *engine, int32_t token, float logprob)
 {
@@ -126,15 +120,10 @@ static int run(perplexity *p, const char *path, cerium_engine *engine, cerium_er
 
 int program_perplexity(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"window", required_argument, NULL, OWN_WINDOW},
-        {"windows", required_argument, NULL, OWN_WINDOWS},
-    };
     perplexity p = {.window = 512};
     cerium_error err;
     cerium_engine *engine = NULL;
-    RETURN_IF(options_parse(&p.o, argc, argv, OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_JSON,
-                            own, ARRAY_LEN(own), take_own, &p, help));
+    RETURN_IF(command_parse(&perplexity_command, &p, argc, argv));
     if (optind < argc && p.o.prompt_file)
         return usage_error("perplexity", "FILE and -f exclude each other");
     const char *path = optind < argc ? argv[optind++] : p.o.prompt_file;

@@ -2,6 +2,16 @@
 #ifndef PROGRAMS_PROGRAMS_H
 #define PROGRAMS_PROGRAMS_H
 
+#include "programs/command_line.h"
+
+extern const command_table run_command, complete_command, edit_command, serve_command;
+extern const command_table bench_command;
+extern const command_table perplexity_command, eval_command, tokenize_command, scan_command;
+extern const command_table quantize_command, imatrix_command, convert_command, pull_command;
+extern const command_table inspect_command, keys_command, usage_command, wafer_command;
+extern const command_table wafer_plan_command, wafer_compare_command, wafer_validate_command;
+extern const command_table wafer_simulate_command;
+
 int program_run(int argc, char **argv);
 int program_complete(int argc, char **argv);
 int program_edit(int argc, char **argv);

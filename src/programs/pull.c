@@ -12,21 +12,6 @@
 #include "programs/options.h"
 #include "programs/terminal.h"
 
-static const char help[] =
-    "usage: cerium pull [OPTIONS] NAME|URL\n\n"
-    "Download a model, which -m NAME then finds.  What breaks off is gone on with, here or by\n"
-    "the next call; the file appears when it is whole and its SHA-256 is right, where that is\n"
-    "known.\n\n"
-    "      --list          the short names\n"
-    "      --to FILE       instead of a file in the folder of models\n"
-    "      --checksum HEX  the SHA-256 that the file must have\n"
-    "      --stall N       seconds without a byte after which a try has failed (default 30)\n\n"
-    "The folder is CERIUM_MODELS, else cerium/models in the user's cache.  HF_TOKEN goes to\n"
-    "huggingface.co, CERIUM_PULL_TOKEN to any other host that is named; https_proxy, http_proxy\n"
-    "and no_proxy are heeded.\n\n"
-    "example: cerium pull qwen2.5-coder-0.5b && cerium run -m qwen2.5-coder-0.5b -p 'def f('\n";
-
-enum { OWN_LIST = OPTION_OWN, OWN_TO, OWN_SHA256, OWN_STALL };
 enum { LIST_BYTES_MAX = 1 << 20, TEXT_BYTES = 4096, SPLITS_MAX = 999, NAMES_MAX = 200 };
 
 typedef struct {
@@ -35,7 +20,7 @@ typedef struct {
     const char *to, *sha256;
     uint32_t stall;
     char name[TEXT_BYTES], url[TEXT_BYTES], listed_sha256[65];
-} pull_command;
+} pull_args;
 
 static bool is_sha256(const char *text)
 {
@@ -44,19 +29,34 @@ static bool is_sha256(const char *text)
     return n == 64 && !text[n];
 }
 
-static bool take_own(void *arg, int val, const char *value)
+static bool take_checksum(void *program, const char *value)
 {
-    pull_command *p = arg;
-    switch (val) {
-    case OWN_LIST: p->list = true; return true;
-    case OWN_TO: p->to = value; return *value != 0;
-    case OWN_SHA256:
-        p->sha256 = value;
-        return is_sha256(value) || option_wants("64 hexadecimal digits");
-    case OWN_STALL: return option_u32(value, 1, 3600, &p->stall);
-    default: return false;
-    }
+    pull_args *p = program;
+    p->sha256 = value;
+    return is_sha256(value) || option_wants("64 hexadecimal digits");
 }
+
+static const option_spec own[] = {
+    {"list", NULL, "print the short names", TAKES_FLAG(pull_args, list)},
+    {"to", "FILE", "write the model here, not in the folder of models",
+     TAKES_TEXT(pull_args, to)},
+    {"checksum", "HEX", "SHA-256 that the file must have", TAKES_CALL(take_checksum)},
+    {"stall", "N", "a try has failed after N seconds without a byte (default 30)",
+     TAKES_U32(pull_args, stall, 1, 3600)},
+};
+const command_table pull_command = {
+    .name = "pull",
+    .usage = "[OPTIONS] NAME|URL",
+    .about = "Download a model; -m NAME then finds it. A download that was cut off is resumed, by "
+             "this call or the next. The file appears when it is whole and its SHA-256 is right, "
+             "where that is known.",
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .notes = "The folder is CERIUM_MODELS, else cerium/models in the user's cache. HF_TOKEN is "
+             "sent to huggingface.co, CERIUM_PULL_TOKEN to any other host; https_proxy, "
+             "http_proxy and no_proxy are used.",
+    .examples = "cerium pull qwen2.5-coder-0.5b && cerium run -m qwen2.5-coder-0.5b -p 'def f('",
+};
 
 /* ---- names ---- */
 
@@ -83,7 +83,7 @@ static int read_names(bytes *out, cerium_error *err)
     return read_file(path, out, err);
 }
 
-static int find_name(pull_command *p, const char *wanted, cerium_error *err)
+static int find_name(pull_args *p, const char *wanted, cerium_error *err)
 {
     bytes all;
     char name[TEXT_BYTES], url[TEXT_BYTES], sha256[65];
@@ -118,7 +118,7 @@ static int print_names(cerium_error *err)
 }
 
 /* The file's name at the end of an address, without a query. */
-static int name_of_url(pull_command *p, const char *url, cerium_error *err)
+static int name_of_url(pull_args *p, const char *url, cerium_error *err)
 {
     size_t end = strcspn(url, "?#"), begin = end;
     while (begin > 0 && url[begin - 1] != '/') begin--;
@@ -189,7 +189,7 @@ static void read_address(const char *path, char out[TEXT_BYTES])
 }
 
 /* The file's name is taken: by the same file, or by one from elsewhere? */
-static int check_there(const pull_command *p, const char *path, const char *url, cerium_error *err)
+static int check_there(const pull_args *p, const char *path, const char *url, cerium_error *err)
 {
     char known[TEXT_BYTES];
     read_address(path, known);
@@ -202,7 +202,7 @@ static int check_there(const pull_command *p, const char *path, const char *url,
     return CERIUM_OK;
 }
 
-static int pull_one(pull_command *p, const char *url, const char *name, cerium_error *err)
+static int pull_one(pull_args *p, const char *url, const char *name, cerium_error *err)
 {
     char path[TEXT_BYTES], size[32];
     struct stat st;
@@ -223,7 +223,7 @@ static int pull_one(pull_command *p, const char *url, const char *name, cerium_e
 }
 
 /* All parts of a split set, when the first one is named. */
-static int pull_all(pull_command *p, cerium_error *err)
+static int pull_all(pull_args *p, cerium_error *err)
 {
     unsigned n = 0;
     char *in_url = strstr(p->url, "-00001-of-"), *in_name = strstr(p->name, "-00001-of-");
@@ -240,7 +240,7 @@ static int pull_all(pull_command *p, cerium_error *err)
     return CERIUM_OK;
 }
 
-static int run(pull_command *p, const char *what, cerium_error *err)
+static int run(pull_args *p, const char *what, cerium_error *err)
 {
     if (p->list) return print_names(err);
     if (strncasecmp(what, "http://", 7) != 0 && strncasecmp(what, "https://", 8) != 0) {
@@ -254,15 +254,9 @@ static int run(pull_command *p, const char *what, cerium_error *err)
 
 int program_pull(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"list", no_argument, NULL, OWN_LIST},
-        {"to", required_argument, NULL, OWN_TO},
-        {"checksum", required_argument, NULL, OWN_SHA256},
-        {"stall", required_argument, NULL, OWN_STALL},
-    };
-    static pull_command p = {.stall = 30};
+    static pull_args p = {.stall = 30};
     cerium_error err;
-    RETURN_IF(options_parse(&p.o, argc, argv, 0, own, ARRAY_LEN(own), take_own, &p, help));
+    RETURN_IF(command_parse(&pull_command, &p, argc, argv));
     if (argc - optind != (p.list ? 0 : 1)) return usage_error("pull", "name one model or address");
     return run(&p, argv[optind], &err) ? failed(&err) : 0;
 }

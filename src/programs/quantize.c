@@ -18,23 +18,6 @@
 #include "programs/options.h"
 #include "programs/terminal.h"
 
-static const char help[] =
-    "usage: cerium quantize [OPTIONS] IN OUT TYPE\n\n"
-    "Write the model IN to OUT with its matrices as TYPE: F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0\n"
-    "Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4, or our own Q4_W and Q8_W, which cerium alone reads.\n"
-    "Norms, biases and routers stay as they are, and so does what is stored no wider than TYPE.\n"
-    "Where rows do not fill a type's blocks, the nearest type with smaller blocks is taken.\n\n"
-    "      --head TYPE     of the output head, and of the embedding that it may be tied to\n"
-    "                      (default: Q6_K where TYPE is narrower, else TYPE)\n"
-    "      --imatrix FILE  an importance matrix (cerium imatrix): columns with large inputs keep\n"
-    "                      more of their precision\n"
-    "      --only PATTERN  quantize only tensors of such names ('blk.*.ffn_*'); up to 16 times\n"
-    "      --keep PATTERN  leave tensors of such names as they are; up to 16 times\n"
-    "      --threads N     (default: one for each core)\n\n"
-    "OUT appears when it is whole. IN is never written to.\n\n"
-    "example: cerium quantize model-f16.gguf model-q4_k.gguf Q4_K\n";
-
-enum { OWN_HEAD = OPTION_OWN, OWN_IMATRIX, OWN_ONLY, OWN_KEEP, OWN_THREADS };
 enum { PATTERNS_MAX = 16, SLAB_BYTES = 4 << 20, WORKERS_MAX = 64 };
 
 typedef struct {
@@ -59,6 +42,54 @@ typedef struct {
     uint64_t n_narrow; /* tensors that stay as they are: they are stored no wider than asked for */
     double error, power; /* sums of squares over all that was made */
 } quantize;
+
+static bool add_pattern(patterns *p, const char *value)
+{
+    if (p->n == PATTERNS_MAX || !*value)
+        return option_wants("a pattern of names, given at most %d times", PATTERNS_MAX);
+    p->at[p->n++] = value;
+    return true;
+}
+
+static bool take_only(void *program, const char *value)
+{
+    return add_pattern(&((quantize *)program)->only, value);
+}
+
+static bool take_keep(void *program, const char *value)
+{
+    return add_pattern(&((quantize *)program)->keep, value);
+}
+
+/* clang-format off */
+static const option_spec own[] = {
+    {"head", "TYPE",
+     "type of the output head, and of the embedding that it may be tied to (default: Q6_K where "
+     "TYPE is narrower, else TYPE)",
+     TAKES_TYPE(quantize, head), GIVEN(quantize, has_head)},
+    {"imatrix", "FILE",
+     "an importance matrix (cerium imatrix): columns with large inputs keep more precision",
+     TAKES_ANY(quantize, imatrix)},
+    {"only", "PATTERN", "quantize only tensors of such names ('blk.*.ffn_*'); up to 16 times",
+     TAKES_CALL(take_only)},
+    {"keep", "PATTERN", "leave tensors of such names as they are; up to 16 times",
+     TAKES_CALL(take_keep)},
+    {"threads", "N", "threads (default: one for each core)",
+     TAKES_U32(quantize, n_workers, 1, WORKERS_MAX)},
+};
+/* clang-format on */
+const command_table quantize_command = {
+    .name = "quantize",
+    .usage = "[OPTIONS] IN OUT TYPE",
+    .about = "Write the model IN to OUT with its matrices as TYPE: F32 F16 BF16 Q4_0 Q4_1 Q5_0 "
+             "Q5_1 Q8_0 Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4, or Q4_W and Q8_W, cerium's own types. "
+             "Norms, biases and routers stay as they are, and so does what is stored no wider than "
+             "TYPE. Where rows do not fill the blocks of a type, the nearest type with smaller "
+             "blocks is taken. OUT appears when it is whole; IN is never written to.",
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium quantize models/cerium-line.gguf line-q4_k.gguf Q4_K",
+};
 
 /* A slab of one tensor: row i of [n_rows] is taken by who counts it first. */
 typedef struct {
@@ -268,17 +299,17 @@ static uint32_t file_type(block_type type)
     return type < BLOCK_Q4_W ? numbers[type] : block_file_id(type);
 }
 
-/* All keys but those that the new file has of its own. */
+/* All keys but those that the new file sets itself. */
 static void write_metadata(quantize *q)
 {
-    static const char *const own[] = {"general.file_type", "general.alignment",
+    static const char *const keys[] = {"general.file_type", "general.alignment",
                                       "general.quantization_version", "split.no", "split.count",
                                       "split.tensors.count", "quantize.imatrix.file"};
     for (size_t i = 0; i < gguf_n_values(q->file); i++) {
         const gguf_value *value = gguf_value_at(q->file, i);
         bool is_own = false;
-        for (size_t k = 0; k < ARRAY_LEN(own); k++)
-            is_own = is_own || view_equal(value->key, view_of(own[k]));
+        for (size_t k = 0; k < ARRAY_LEN(keys); k++)
+            is_own = is_own || view_equal(value->key, view_of(keys[k]));
         if (!is_own) gguf_write_value(q->writer, value);
     }
     gguf_write_u32(q->writer, "general.file_type", file_type(q->type));
@@ -354,40 +385,12 @@ static void print_summary(const quantize *q)
 
 /* ---- the command ---- */
 
-static bool add_pattern(patterns *p, const char *value)
-{
-    if (p->n == PATTERNS_MAX || !*value)
-        return option_wants("a pattern of names, given at most %d times", PATTERNS_MAX);
-    p->at[p->n++] = value;
-    return true;
-}
-
-static bool take_own(void *arg, int val, const char *value)
-{
-    quantize *q = arg;
-    switch (val) {
-    case OWN_HEAD: return q->has_head = option_type(value, &q->head);
-    case OWN_IMATRIX: q->imatrix = value; return true;
-    case OWN_ONLY: return add_pattern(&q->only, value);
-    case OWN_KEEP: return add_pattern(&q->keep, value);
-    case OWN_THREADS: return option_u32(value, 1, WORKERS_MAX, &q->n_workers);
-    default: return false;
-    }
-}
-
 int program_quantize(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"head", required_argument, NULL, OWN_HEAD},
-        {"imatrix", required_argument, NULL, OWN_IMATRIX},
-        {"only", required_argument, NULL, OWN_ONLY},
-        {"keep", required_argument, NULL, OWN_KEEP},
-        {"threads", required_argument, NULL, OWN_THREADS},
-    };
     uint32_t cpus[THREAD_CPUS_MAX], n_cores = 0;
     quantize q = {0};
     cerium_error err;
-    RETURN_IF(options_parse(&q.o, argc, argv, 0, own, ARRAY_LEN(own), take_own, &q, help));
+    RETURN_IF(command_parse(&quantize_command, &q, argc, argv));
     if (argc - optind != 3) return usage_error("quantize", "name IN, OUT and TYPE");
     q.in = argv[optind];
     q.out = argv[optind + 1];

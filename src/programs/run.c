@@ -11,54 +11,6 @@
 #include "programs/variants.h"
 #include "server/deep.h"
 
-static const char help[] =
-    "usage: cerium run [OPTIONS] [PROMPT]\n\n"
-    "Stream a completion of PROMPT, or the answer of a model that has a chat form.  The prompt is\n"
-    "PROMPT, -p TEXT, -f FILE or standard input; without one, a terminal starts a conversation.\n\n"
-    "  -m, --model FILE        GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
-    "  -p, --prompt TEXT       the prompt; empty: only the begin-of-sequence token\n"
-    "  -f, --file FILE         read the prompt from a file, - for standard input\n"
-    "  -n, --tokens N          at most N new tokens (default 256)\n"
-    "      --chat, --raw       use the chat form, or continue the text as it is (the default\n"
-    "                          is chat where the model has a form)\n"
-    "      --system TEXT       system message of a chat\n"
-    "      --no-healing        a text goes on behind its last token, not within one\n"
-    "      --temp X            0 is greedy (default 0)\n"
-    "      --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N\n"
-    "      --best-of N         N answers at once, up to 64, with seeds counting up from --seed;\n"
-    "                          the one with the highest mean log-probability is shown\n"
-    "      --stop TEXT         end before TEXT; may be given several times\n"
-    "      --ignore-end        go on after end tokens\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
-    "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
-    "      --workspace DIR     drafts from the files of DIR, too: the same text, sooner\n"
-    "      --draft-model FILE  a smaller model drafts where no text does: the same text, sooner\n"
-    "      --no-speculation    do not try drafts: the same text, slower\n"
-    "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
-    GUARDING_HELP
-    "      --quiet             no figures at the end, nothing of what was corrected\n"
-    "      --json              the text, why it ended, and each token with its log-probability\n"
-    "      --top N             with --json: the N most likely tokens at each place\n"
-    "      --deep              ask the deeper tier: the first upstream of the configuration\n"
-    "      --upstream NAME     ask that one\n"
-    "      --config FILE       the server's configuration (default: CERIUM_CONFIG)\n\n"
-    "Ctrl-C stops the answer and keeps what was made.  In a conversation, /help says what lines\n"
-    "can do; they are edited and remembered where libedit was there when cerium was built.\n\n"
-    "example: cerium run --workspace . -p 'def quicksort(items):' -n 100\n";
-
-enum {
-    OWN_CHAT = OPTION_OWN,
-    OWN_RAW,
-    OWN_SYSTEM,
-    OWN_QUIET,
-    OWN_IGNORE_END,
-    OWN_NO_HEALING,
-    OWN_TOP,
-    OWN_BEST_OF,
-    OWN_DEEP,
-    OWN_UPSTREAM,
-    OWN_CONFIG,
-};
 enum { PROMPT_BYTES_MAX = 64 << 20, TOP_MAX = 100 };
 
 typedef struct {
@@ -69,46 +21,58 @@ typedef struct {
     guarding guarding;
 } run;
 
-static bool take_own(void *arg, int val, const char *value)
+static bool take_upstream(void *program, const char *value)
 {
-    run *r = arg;
-    switch (val) {
-    case OWN_CHAT:
-        r->chat = true;
-        return true;
-    case OWN_RAW:
-        r->raw = true;
-        return true;
-    case OWN_SYSTEM:
-        r->system = value;
-        return true;
-    case OWN_QUIET:
-        r->quiet = true;
-        return true;
-    case OWN_TOP:
-        return option_u32(value, 0, TOP_MAX, &r->top);
-    case OWN_BEST_OF:
-        return option_u32(value, 1, VARIANTS_MAX, &r->best_of);
-    case OWN_DEEP:
-        r->deep = true;
-        return true;
-    case OWN_UPSTREAM:
-        r->deep = true;
-        r->upstream = value;
-        return *value != 0;
-    case OWN_CONFIG:
-        r->policy_path = value;
-        return *value != 0;
-    case OWN_NO_HEALING:
-        r->whole_tokens = true;
-        return true;
-    case OWN_IGNORE_END:
-        r->o.sampling.ignore_end = true;
-        return true;
-    default:
-        return false;
-    }
+    run *r = program;
+    r->deep = true;
+    return option_text(value, &r->upstream);
 }
+
+/* clang-format off */
+static const option_spec own[] = {
+    {"tokens", .help = "generate at most N tokens (default 256)"},
+    {"chat", NULL, "use the chat form; the default where the model has one", TAKES_FLAG(run, chat)},
+    {"raw", NULL, "continue the text as it is", TAKES_FLAG(run, raw)},
+    {"system", "TEXT", "system message of a chat", TAKES_ANY(run, system)},
+    {"no-healing", NULL,
+     "continue after the last token of the prompt. Without this a prompt may end within a token: "
+     "its last token is taken off, and the first new one must spell it (token healing)",
+     TAKES_FLAG(run, whole_tokens)},
+    {"best-of", "N",
+     "sample N answers at once (up to 64, seeds count up from --seed) and show the one with the "
+     "highest mean log-probability; needs --temp above 0. With --json all of them, best first",
+     TAKES_U32(run, best_of, 1, VARIANTS_MAX)},
+    {"ignore-end", NULL, "continue after tokens that end a text",
+     TAKES_FLAG(run, o.sampling.ignore_end)},
+    {"quiet", NULL, "print no figures at the end, and no findings of the watchdog",
+     TAKES_FLAG(run, quiet)},
+    {"json", .help = "print the text, why it ended, and each token with its log-probability"},
+    {"top", "N", "with --json: the N most likely tokens at each place",
+     TAKES_U32(run, top, 0, TOP_MAX)},
+    {"deep", NULL, "ask the deeper tier: the first upstream of the configuration",
+     TAKES_FLAG(run, deep)},
+    {"upstream", "NAME", "ask this upstream", TAKES_CALL(take_upstream)},
+    {"config", "FILE", "the server's configuration (default: CERIUM_CONFIG)",
+     TAKES_TEXT(run, policy_path)},
+};
+/* clang-format on */
+const command_table run_command = {
+    .name = "run",
+    .usage = "[OPTIONS] [PROMPT]",
+    .about = "Stream a completion of PROMPT, or the answer of a model that has a chat form. The "
+             "prompt is PROMPT, -p TEXT, -f FILE or standard input; without one, a terminal "
+             "starts a conversation.",
+    .groups = OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON | OPTIONS_GUARD,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .notes = "Ctrl-C stops the answer and keeps what was generated. In a conversation /help lists "
+             "the commands: /clear forgets the conversation, /system TEXT begins another, /again "
+             "answers once more, /save FILE writes it to a file, /bye ends. Three quotation marks "
+             "begin and end a message of several lines; a line that ends with a backslash "
+             "continues in the next one. Lines are edited and remembered where libedit was there "
+             "when cerium was built.",
+    .examples = "cerium run --workspace . -p 'def quicksort(items):' -n 100",
+};
 
 /* ---- --json: the text and every token, gathered as they come ---- */
 
@@ -367,26 +331,10 @@ static int ask_deep(run *r, const char *prompt, cerium_error *err)
 
 int program_run(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"chat", no_argument, NULL, OWN_CHAT},
-        {"raw", no_argument, NULL, OWN_RAW},
-        {"system", required_argument, NULL, OWN_SYSTEM},
-        {"quiet", no_argument, NULL, OWN_QUIET},
-        {"ignore-end", no_argument, NULL, OWN_IGNORE_END},
-        {"no-healing", no_argument, NULL, OWN_NO_HEALING},
-        {"top", required_argument, NULL, OWN_TOP},
-        {"best-of", required_argument, NULL, OWN_BEST_OF},
-        {"deep", no_argument, NULL, OWN_DEEP},
-        {"upstream", required_argument, NULL, OWN_UPSTREAM},
-        {"config", required_argument, NULL, OWN_CONFIG},
-    };
     run r = {.o = {.n_tokens = 256}};
     cerium_error err;
     cerium_engine *engine = NULL;
-    RETURN_IF(options_parse(&r.o, argc, argv,
-                            OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON |
-                                OPTIONS_GUARD,
-                            own, ARRAY_LEN(own), take_own, &r, help));
+    RETURN_IF(command_parse(&run_command, &r, argc, argv));
     if (argc - optind > 1)
         return usage_error("run", "one prompt, not %d; put it in quotes", argc - optind);
     const char *prompt = optind < argc ? argv[optind] : r.o.prompt;

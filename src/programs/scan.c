@@ -11,32 +11,6 @@
 #include "programs/programs.h"
 #include "programs/scan_files.h"
 
-static const char help[] =
-    "usage: cerium scan [OPTIONS] FILES AND FOLDERS\n\n"
-    "Read code as a stream and say where it is weak: secrets, injection, broken cryptography and\n"
-    "more, each with its CWE number and the safe way to write it.  A folder is read as git lists\n"
-    "it: without what .gitignore leaves out; binary files are passed over.  A comment\n"
-    "`cerium: allow RULE reason` on a line, or alone on the line before it, suppresses.\n\n"
-    "Exit status: 0 nothing found, 1 something found, 2 something could not be read or judged\n"
-    "(all else was).\n\n"
-    "      --lang NAME      the files' language (default: by name, else by what they say)\n"
-    "      --answer         they are prose with Markdown fences, diffs or patches; what is found\n"
-    "                       in a diff is told with the file and line that it changes\n"
-    "      --arguments      they are JSON arguments of tool calls\n"
-    "      --rules DIR      rules from DIR (default: CERIUM_RULES, else the program's own)\n"
-    "      --block-only     exit status 1 for what would be blocked, not for warnings\n"
-    "      --json           one JSON object a finding and line\n"
-    "      --sarif          a SARIF 2.1.0 log\n"
-    "      --batch          FILES hold a JSON object a line: {\"id\", \"language\", \"code\"};\n"
-    "                       prints {\"id\", \"findings\": [{\"cwe\", \"line\", \"byte\"}]}\n"
-    "      --test-rules     run the tests that stand beside the rules\n\n"
-    "- is standard input, which is read as it comes.\n\n"
-    "example: git diff | cerium scan --answer -\n";
-
-enum {
-    OWN_LANG = OPTION_OWN, OWN_ANSWER, OWN_ARGUMENTS, OWN_RULES, OWN_SARIF, OWN_BATCH, OWN_TEST,
-    OWN_BLOCK,
-};
 enum { PIECE_BYTES = 4, BATCH_BYTES_MAX = 256 << 20 };
 enum { SCAN_CLEAN = 0, SCAN_FOUND = 1, SCAN_TROUBLE = 2 };
 
@@ -52,6 +26,68 @@ typedef struct {
     uint64_t n_found;
 } scan;
 
+static bool take_language(void *program, const char *value)
+{
+    scan *s = program;
+    s->language = value;
+    return guard_language_named(view_of(value)) != GUARD_TEXT || !strcmp(value, "text") ||
+           option_wants("one of text, python, javascript, typescript, tsx, java, go, c, c++, "
+                        "php, ruby");
+}
+
+static bool take_answer(void *program, const char *value)
+{
+    (void)value;
+    ((scan *)program)->form = GUARD_ANSWER;
+    return true;
+}
+
+static bool take_arguments(void *program, const char *value)
+{
+    (void)value;
+    ((scan *)program)->form = GUARD_JSON;
+    return true;
+}
+
+/* clang-format off */
+static const option_spec own[] = {
+    {"lang", "NAME", "language of the files (default: by name, else by content)",
+     TAKES_CALL(take_language)},
+    {"answer", NULL,
+     "the files are prose with Markdown fences, diffs or patches; findings in a diff have the "
+     "file and line that it changes",
+     TAKES_CALL(take_answer)},
+    {"arguments", NULL, "the files are JSON arguments of tool calls", TAKES_CALL(take_arguments)},
+    {"rules", "DIR", "rules of this folder (default: CERIUM_RULES, else the program's own)",
+     TAKES_TEXT(scan, rules)},
+    {"block-only", NULL, "exit status 1 for what would be blocked, not for warnings",
+     TAKES_FLAG(scan, block_only)},
+    {"json", .help = "print one JSON object for each finding, one a line"},
+    {"sarif", NULL, "print a SARIF 2.1.0 log", TAKES_FLAG(scan, sarif)},
+    {"batch", NULL,
+     "each file holds JSON objects, one a line: {\"id\", \"language\", \"code\"}; print "
+     "{\"id\", \"findings\": [{\"cwe\", \"line\", \"byte\"}]}",
+     TAKES_FLAG(scan, batch)},
+    {"test-rules", NULL, "run the tests that come with the rules", TAKES_FLAG(scan, test)},
+};
+/* clang-format on */
+const command_table scan_command = {
+    .name = "scan",
+    .usage = "[OPTIONS] FILE|FOLDER ...",
+    .about = "Read code as a stream and report where it is weak: secrets, injection, broken "
+             "cryptography and more, each with its CWE number and the safe way to write it. A "
+             "folder is read as git lists it, without what .gitignore leaves out; binary files "
+             "are skipped. - is standard input, read as it comes.\n\n"
+             "A comment `cerium: allow RULE reason` on a line, or alone on the line before it, "
+             "suppresses a finding.\n\n"
+             "Exit status: 0 nothing found, 1 something found, 2 something could not be read or "
+             "judged (everything else was).",
+    .groups = OPTIONS_JSON,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "git diff | cerium scan --answer -",
+};
+
 /* One line on standard error; the scan goes on. */
 static void tell_trouble(void *user, const char *text)
 {
@@ -59,26 +95,6 @@ static void tell_trouble(void *user, const char *text)
     fflush(stdout);
     fprintf(stderr, "cerium scan: %s\n", text);
     s->trouble = true;
-}
-
-static bool take_own(void *arg, int val, const char *text)
-{
-    scan *s = arg;
-    switch (val) {
-    case OWN_LANG:
-        s->language = text;
-        return guard_language_named(view_of(text)) != GUARD_TEXT || !strcmp(text, "text") ||
-               option_wants("one of text, python, javascript, typescript, tsx, java, go, c, c++, "
-                            "php, ruby");
-    case OWN_ANSWER: s->form = GUARD_ANSWER; return true;
-    case OWN_ARGUMENTS: s->form = GUARD_JSON; return true;
-    case OWN_RULES: return option_text(text, &s->rules);
-    case OWN_SARIF: s->sarif = true; return true;
-    case OWN_BATCH: s->batch = true; return true;
-    case OWN_TEST: s->test = true; return true;
-    case OWN_BLOCK: s->block_only = true; return true;
-    default: return false;
-    }
 }
 
 static bool is_folder(const char *path)
@@ -277,20 +293,9 @@ static int run_all(scan *s, int n, char **paths, cerium_error *err)
 
 int program_scan(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"lang", required_argument, NULL, OWN_LANG},
-        {"answer", no_argument, NULL, OWN_ANSWER},
-        {"arguments", no_argument, NULL, OWN_ARGUMENTS},
-        {"rules", required_argument, NULL, OWN_RULES},
-        {"sarif", no_argument, NULL, OWN_SARIF},
-        {"batch", no_argument, NULL, OWN_BATCH},
-        {"test-rules", no_argument, NULL, OWN_TEST},
-        {"block-only", no_argument, NULL, OWN_BLOCK},
-    };
     scan s = {0};
     cerium_error err;
-    RETURN_IF(options_parse(&s.o, argc, argv, OPTIONS_JSON, own, ARRAY_LEN(own), take_own, &s,
-                            help));
+    RETURN_IF(command_parse(&scan_command, &s, argc, argv));
     if (optind == argc && !s.test)
         return usage_error("scan", "name files, or - for standard input");
     if (s.sarif && (s.o.json || s.batch)) return usage_error("scan", "--sarif, --json or --batch");

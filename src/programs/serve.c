@@ -11,81 +11,6 @@
 #include "server/log.h"
 #include "server/server.h"
 
-static const char help[] =
-    "usage: cerium serve [OPTIONS]\n\n"
-    "Serve a model over HTTP and WebSocket: the OpenAI APIs (Responses, Chat Completions,\n"
-    "Completions), /infill for editors, and a page to try it at /.  Ctrl-C ends it.\n\n"
-    "      --config FILE     read options, tiers, prices and upstreams from this file first\n"
-    "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
-    "      --model-id NAME   what requests call it (default: the model's own name)\n"
-    "      --host ADDRESS    address to listen on (default 127.0.0.1; others need a key)\n"
-    "      --port N          port (default 8383; 0: any free one)\n"
-    "      --api-key KEY     let in who sends it (may be given several times; CERIUM_API_KEY)\n"
-    "      --api-key-file F  the same, one key a line\n"
-    "      --allow-origin O  web pages of this origin may connect, as in https://example.org\n"
-    "      --tls-cert F, --tls-key F  PEM files: HTTPS and WSS\n"
-    "      --kv-disk DIR     computed prompts survive a restart in this folder (default: off)\n"
-    "      --kv-disk-max S   bytes of it for this model, as in 20G (default 4G)\n"
-    "      --store FILE      keep responses in this SQLite file (default: in memory)\n"
-    "      --store-max SIZE  bytes of responses kept, as in 20G (default 1G; in memory 4M)\n"
-    "      --store-days N    remove older ones (default 30; 0: never)\n"
-    "      --replay SCRIPT   answer matching requests from recorded outputs (JSON lines)\n"
-    "      --running N       answers that run at once (default 64)\n"
-    "      --queue N         answers that wait; beyond, 429 (default 256)\n"
-    "      --connections N   open connections (default 4096)\n"
-    "      --input-memory S  for requests that are being sent, all together (default 256M)\n"
-    "      --header-time S, --body-time S   for a request's headers (10) and body (60)\n"
-    "      --idle-time S     an HTTP connection without a request (default 120)\n"
-    "      --stall-time S    a reader that takes nothing (default 60)\n"
-    "      --keep-alive S    signs of life on streams that say nothing (default 10; 0: none)\n"
-    "      --socket-time S   age at which a WebSocket must connect again (default 3600; 0: none)\n"
-    "      --drain S         for answers to end after SIGTERM or Ctrl-C (default 30)\n"
-    "      --min-confidence X  fill no hole with what is less probable to the model (0 to 1; by\n"
-    "                          default what the model file says)\n"
-    GUARDING_HELP
-    "      --demo TEXT       first complete this over a WebSocket of its own\n"
-    "      --log-prompts     log what clients say\n"
-    "      --quiet           log only warnings and errors\n"
-    "      --temp T, --top-k N, --top-p P, --min-p P, --repeat-penalty R, --seed N\n"
-    "                        for requests that do not say (default: the likeliest token)\n"
-    "      --context N, --batch N, --threads N, --cpu LEVEL, --no-cache\n"
-    "      --workspace DIR   drafts from the files of DIR, too, for who connects without a key\n"
-    "      --draft-model FILE  a smaller model that drafts where no text does\n"
-    "      --no-speculation  do not try drafts of what comes next: the same text, slower\n"
-    "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"
-    "Keys with tiers: cerium keys --help.  The file: examples/cerium.ini.\n\n"
-    "example: cerium serve -m model.gguf --port 8383 --store ~/.local/share/cerium.db\n";
-
-enum {
-    OWN_MODEL_ID = OPTION_OWN,
-    OWN_HOST,
-    OWN_PORT,
-    OWN_KEY,
-    OWN_KEY_FILE,
-    OWN_ORIGIN,
-    OWN_TLS_CERT,
-    OWN_TLS_KEY,
-    OWN_STORE,
-    OWN_STORE_MAX,
-    OWN_STORE_DAYS,
-    OWN_REPLAY,
-    OWN_RUNNING,
-    OWN_QUEUE,
-    OWN_CONNECTIONS,
-    OWN_INPUT_MEMORY,
-    OWN_HEADER_TIME,
-    OWN_BODY_TIME,
-    OWN_IDLE_TIME,
-    OWN_STALL_TIME,
-    OWN_SOCKET_TIME,
-    OWN_KEEP_ALIVE,
-    OWN_DRAIN,
-    OWN_DEMO,
-    OWN_LOG_PROMPTS,
-    OWN_QUIET,
-    OWN_CONFIG,
-    OWN_CONFIDENCE,
-};
 enum { DAY_S = 86400, KEY_FILE_BYTES_MAX = 1 << 20, STORE_DAYS_MAX = 36500 };
 
 typedef struct {
@@ -109,54 +34,97 @@ static bool add_key(serving *v, const char *key)
     return true;
 }
 
-static bool take_name(serving *v, int val, const char *value)
+static bool take_key(void *program, const char *value) { return add_key(program, value); }
+
+static bool take_origin(void *program, const char *value)
 {
-    server_config *c = &v->config;
-    switch (val) {
-    case OWN_MODEL_ID: c->model_id = value; return *value != 0;
-    case OWN_HOST: c->host = value; return *value != 0;
-    case OWN_KEY: return add_key(v, value);
-    case OWN_KEY_FILE: return option_text(value, &v->key_file);
-    case OWN_ORIGIN:
-        if (c->n_origins == SERVER_ORIGINS_MAX)
-            return option_wants("given at most %u times", SERVER_ORIGINS_MAX);
-        v->origins[c->n_origins++] = value;
-        return *value != 0;
-    case OWN_TLS_CERT: return option_text(value, &c->tls_cert);
-    case OWN_TLS_KEY: return option_text(value, &c->tls_key);
-    case OWN_STORE: return option_text(value, &c->store_path);
-    case OWN_REPLAY: return option_text(value, &c->replay_path);
-    case OWN_DEMO: c->demo = value; return *value != 0;
-    case OWN_LOG_PROMPTS: c->log_prompts = true; return true;
-    case OWN_QUIET: c->quiet = true; return true;
-    case OWN_CONFIG: v->policy_path = value; return *value != 0;
-    default: return false;
-    }
+    serving *v = program;
+    if (v->config.n_origins == SERVER_ORIGINS_MAX)
+        return option_wants("given at most %u times", SERVER_ORIGINS_MAX);
+    return option_text(value, &v->origins[v->config.n_origins++]);
 }
 
-static bool take_own(void *arg, int val, const char *value)
-{
-    serving *v = arg;
-    server_config *c = &v->config;
-    switch (val) {
-    case OWN_CONFIDENCE: return option_f64(value, 0, 1, &c->confidence_min);
-    case OWN_STORE_MAX: return option_bytes(value, &c->store_bytes_max);
-    case OWN_STORE_DAYS: return option_u32(value, 0, STORE_DAYS_MAX, &c->store_days);
-    case OWN_PORT: return option_u32(value, 0, 65535, &c->port);
-    case OWN_RUNNING: return option_u32(value, 1, SERVER_RUNNING_MAX, &c->running_max);
-    case OWN_QUEUE: return option_u32(value, 0, SERVER_QUEUE_MAX, &c->queue_max);
-    case OWN_CONNECTIONS: return option_u32(value, 1, 1 << 20, &c->connections_max);
-    case OWN_INPUT_MEMORY: return option_bytes(value, &c->input_bytes_max);
-    case OWN_HEADER_TIME: return option_u32(value, 1, DAY_S, &c->header_s);
-    case OWN_BODY_TIME: return option_u32(value, 1, DAY_S, &c->body_s);
-    case OWN_IDLE_TIME: return option_u32(value, 1, DAY_S, &c->idle_s);
-    case OWN_STALL_TIME: return option_u32(value, 1, DAY_S, &c->stall_s);
-    case OWN_KEEP_ALIVE: return option_u32(value, 0, DAY_S, &c->keep_alive_s);
-    case OWN_SOCKET_TIME: return option_u32(value, 0, 30 * DAY_S, &c->socket_s);
-    case OWN_DRAIN: return option_u32(value, 0, DAY_S, &c->drain_s);
-    default: return take_name(v, val, value);
-    }
-}
+/* clang-format off */
+static const option_spec own[] = {
+    {"config", "FILE",
+     "read options, tiers, prices and upstreams from this file first; the command line wins",
+     TAKES_TEXT(serving, policy_path)},
+    {"model-id", "NAME", "what requests call the model (default: its own name)",
+     TAKES_TEXT(serving, config.model_id)},
+    {"host", "ADDRESS", "listen on this address (default 127.0.0.1; any but loopback needs a key)",
+     TAKES_TEXT(serving, config.host)},
+    {"port", "N", "listen on this port (default 8383; 0: any free one, which the log names)",
+     TAKES_U32(serving, config.port, 0, 65535)},
+    {"api-key", "KEY", "let in who sends this key; may be given several times (CERIUM_API_KEY)",
+     TAKES_CALL(take_key)},
+    {"api-key-file", "FILE", "the same, one key a line", TAKES_TEXT(serving, key_file)},
+    {"allow-origin", "ORIGIN",
+     "web pages of this origin may connect, as in https://example.org; * is all of them",
+     TAKES_CALL(take_origin)},
+    {"tls-cert", "FILE", "certificate for HTTPS and WSS, PEM",
+     TAKES_TEXT(serving, config.tls_cert)},
+    {"tls-key", "FILE", "its private key, PEM", TAKES_TEXT(serving, config.tls_key)},
+    {"store", "FILE",
+     "keep responses, keys and usage in this SQLite file (default: in memory). A file of another "
+     "program is refused",
+     TAKES_TEXT(serving, config.store_path)},
+    {"store-max", "SIZE",
+     "bytes of responses kept, as in 20G (default 1G in a file, 4M in memory); the oldest go first",
+     TAKES_BYTES(serving, config.store_bytes_max)},
+    {"store-days", "N", "remove responses older than N days (default 30; 0: never)",
+     TAKES_U32(serving, config.store_days, 0, STORE_DAYS_MAX)},
+    {"replay", "FILE", "answer matching requests from recorded outputs, one JSON object a line",
+     TAKES_TEXT(serving, config.replay_path)},
+    {"running", "N", "answers that run at once (default 64)",
+     TAKES_U32(serving, config.running_max, 1, SERVER_RUNNING_MAX)},
+    {"queue", "N", "answers that wait; beyond that, 429 (default 256)",
+     TAKES_U32(serving, config.queue_max, 0, SERVER_QUEUE_MAX)},
+    {"connections", "N", "open connections (default 4096)",
+     TAKES_U32(serving, config.connections_max, 1, 1 << 20)},
+    {"input-memory", "SIZE", "memory for requests that are being received (default 256M)",
+     TAKES_BYTES(serving, config.input_bytes_max)},
+    {"header-time", "S", "seconds for the headers of a request (default 10)",
+     TAKES_U32(serving, config.header_s, 1, DAY_S)},
+    {"body-time", "S", "seconds for its body (default 60)",
+     TAKES_U32(serving, config.body_s, 1, DAY_S)},
+    {"idle-time", "S", "seconds that an HTTP connection may have no request (default 120)",
+     TAKES_U32(serving, config.idle_s, 1, DAY_S)},
+    {"stall-time", "S", "seconds that a client may read nothing (default 60)",
+     TAKES_U32(serving, config.stall_s, 1, DAY_S)},
+    {"keep-alive", "S",
+     "seconds after which a silent stream sends a sign of life (default 10; 0: never)",
+     TAKES_U32(serving, config.keep_alive_s, 0, DAY_S)},
+    {"socket-time", "S", "age at which a WebSocket must connect again (default 3600; 0: never)",
+     TAKES_U32(serving, config.socket_s, 0, 30 * DAY_S)},
+    {"drain", "S", "seconds for answers to end after SIGTERM or Ctrl-C (default 30)",
+     TAKES_U32(serving, config.drain_s, 0, DAY_S)},
+    {"min-confidence", "X",
+     "show no infill completion that the model gives a probability below X, from 0 to 1, where a "
+     "request does not say (default: what the model file says, 0.25 in the bundled one)",
+     TAKES_F64(serving, config.confidence_min, 0, 1)},
+    {"demo", "TEXT",
+     "first complete this text over a WebSocket, print the speed, and say what to open in a "
+     "browser",
+     TAKES_TEXT(serving, config.demo)},
+    {"log-prompts", NULL, "log what clients send", TAKES_FLAG(serving, config.log_prompts)},
+    {"quiet", NULL, "log only warnings and errors", TAKES_FLAG(serving, config.quiet)},
+    {"workspace", .help = "draft from the source files of DIR, too, for clients without a key"},
+};
+/* clang-format on */
+const command_table serve_command = {
+    .name = "serve",
+    .usage = "[OPTIONS]",
+    .about = "Serve a model over HTTP and WebSocket: the OpenAI APIs (Responses, Chat Completions, "
+             "Completions), /infill for editors, and a page to try it at /. SIGTERM and Ctrl-C let "
+             "answers end first; a second one ends at once. Sampling options hold where a request "
+             "does not say.",
+    .groups = OPTIONS_ENGINE | OPTIONS_CHOICE | OPTIONS_GUARD,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .notes = "Keys with tiers: cerium keys --help. The configuration file: examples/cerium.ini, "
+             "docs/service.md.",
+    .examples = "cerium serve -m model.gguf --port 8383 --store ~/.local/share/cerium.db",
+};
 
 /* One key a line; empty lines and those that begin with '#' are none. */
 static int read_keys(serving *v, cerium_error *err)
@@ -250,43 +218,11 @@ static int serve(serving *v, cerium_error *err)
     return status;
 }
 
-static const struct option own[] = {
-    {"model-id", required_argument, NULL, OWN_MODEL_ID},
-    {"host", required_argument, NULL, OWN_HOST},
-    {"port", required_argument, NULL, OWN_PORT},
-    {"api-key", required_argument, NULL, OWN_KEY},
-    {"api-key-file", required_argument, NULL, OWN_KEY_FILE},
-    {"allow-origin", required_argument, NULL, OWN_ORIGIN},
-    {"tls-cert", required_argument, NULL, OWN_TLS_CERT},
-    {"tls-key", required_argument, NULL, OWN_TLS_KEY},
-    {"store", required_argument, NULL, OWN_STORE},
-    {"store-max", required_argument, NULL, OWN_STORE_MAX},
-    {"store-days", required_argument, NULL, OWN_STORE_DAYS},
-    {"replay", required_argument, NULL, OWN_REPLAY},
-    {"running", required_argument, NULL, OWN_RUNNING},
-    {"queue", required_argument, NULL, OWN_QUEUE},
-    {"connections", required_argument, NULL, OWN_CONNECTIONS},
-    {"input-memory", required_argument, NULL, OWN_INPUT_MEMORY},
-    {"header-time", required_argument, NULL, OWN_HEADER_TIME},
-    {"body-time", required_argument, NULL, OWN_BODY_TIME},
-    {"idle-time", required_argument, NULL, OWN_IDLE_TIME},
-    {"stall-time", required_argument, NULL, OWN_STALL_TIME},
-    {"keep-alive", required_argument, NULL, OWN_KEEP_ALIVE},
-    {"socket-time", required_argument, NULL, OWN_SOCKET_TIME},
-    {"drain", required_argument, NULL, OWN_DRAIN},
-    {"demo", required_argument, NULL, OWN_DEMO},
-    {"log-prompts", no_argument, NULL, OWN_LOG_PROMPTS},
-    {"quiet", no_argument, NULL, OWN_QUIET},
-    {"config", required_argument, NULL, OWN_CONFIG},
-    {"min-confidence", required_argument, NULL, OWN_CONFIDENCE},
-};
-enum { GROUPS = OPTIONS_ENGINE | OPTIONS_CHOICE | OPTIONS_GUARD };
-
 static int read_line(serving *v, int argc, char **argv)
 {
     *v = (serving){.policy = v->policy};
     server_config_defaults(&v->config);
-    return options_parse(&v->o, argc, argv, GROUPS, own, ARRAY_LEN(own), take_own, v, help);
+    return command_parse(&serve_command, v, argc, argv);
 }
 
 /* The options of [server], as if they stood before those of the command line. */
@@ -297,10 +233,9 @@ static int apply_policy(serving *v, cerium_error *err)
     for (uint32_t i = 0; i < v->policy->n_settings; i++) {
         const policy_setting *s = &v->policy->settings[i];
         const char *path = v->policy_path;
-        option_result how = options_set(&v->o, GROUPS, own, ARRAY_LEN(own), take_own, v, s->name,
-                                        s->value);
+        option_result how = command_set(&serve_command, v, s->name, s->value);
         const char *near = how == OPTION_UNKNOWN
-                               ? options_near(GROUPS, own, ARRAY_LEN(own), s->name) : NULL;
+                               ? command_near_option(&serve_command, s->name) : NULL;
         if (near)
             return error_set(err, CERIUM_ERR_FORMAT,
                              "%s:%u: [server] has no key '%s'; did you mean %s?", path, s->line,
@@ -351,7 +286,7 @@ int program_serve(int argc, char **argv)
         if (!status) status = apply_policy(&v, &err);
         /* Fails only where file and line together have too many keys or origins. */
         if (!status &&
-            options_parse(&v.o, argc, argv, GROUPS, own, ARRAY_LEN(own), take_own, &v, help)) {
+            command_parse(&serve_command, &v, argc, argv)) {
             memory_free(v.policy);
             return EXIT_USAGE;
         }

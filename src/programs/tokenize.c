@@ -11,41 +11,34 @@
 #include "programs/output.h"
 #include "tokenizer/tokenizer.h"
 
-static const char help[] =
-    "usage: cerium tokenize [OPTIONS] [-p TEXT | FILE]\n\n"
-    "Print the tokens of a text, of a file, or of standard input: one on a line, its id and what\n"
-    "it stands for.\n\n"
-    "  -m, --model FILE    GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
-    "  -p, --prompt TEXT   the text itself\n"
-    "  -f, --file FILE     the text's file (- for standard input)\n"
-    "      --special       names such as <|im_start|> are special tokens, not text\n"
-    "      --begin         with the begin-of-sequence token, where the model wants one\n"
-    "      --ids           only the ids, on one line\n"
-    "      --count         only how many\n"
-    "      --json          an array of objects for a program\n\n"
-    "example: cerium tokenize -p 'int main(void)'\n";
-
-enum { OWN_SPECIAL = OPTION_OWN, OWN_BEGIN, OWN_IDS, OWN_COUNT };
 enum { TEXT_BYTES_MAX = 256 << 20 };
 
 typedef struct {
     options o;
-    unsigned flags; /* CERIUM_TOKENIZE_* */
-    bool ids, count;
+    bool special, begin, ids, count;
 } tokenize;
 
-static bool take_own(void *arg, int val, const char *value)
-{
-    tokenize *t = arg;
-    (void)value;
-    switch (val) {
-    case OWN_SPECIAL: t->flags |= CERIUM_TOKENIZE_SPECIAL; return true;
-    case OWN_BEGIN: t->flags |= CERIUM_TOKENIZE_BEGIN; return true;
-    case OWN_IDS: t->ids = true; return true;
-    case OWN_COUNT: t->count = true; return true;
-    default: return false;
-    }
-}
+static const option_spec own[] = {
+    {"prompt", .help = "the text itself"},
+    {"file", .help = "the file of the text; - is standard input"},
+    {"special", NULL, "names such as <|im_start|> are special tokens, not text",
+     TAKES_FLAG(tokenize, special)},
+    {"begin", NULL, "begin with the begin-of-sequence token, where the model wants one",
+     TAKES_FLAG(tokenize, begin)},
+    {"ids", NULL, "print only the ids, on one line", TAKES_FLAG(tokenize, ids)},
+    {"count", NULL, "print only the number of tokens", TAKES_FLAG(tokenize, count)},
+    {"json", .help = "print an array of objects"},
+};
+const command_table tokenize_command = {
+    .name = "tokenize",
+    .usage = "[OPTIONS] [-p TEXT | FILE]",
+    .about = "Print the tokens of a text, of a file, or of standard input: one on a line, its id "
+             "and its text.",
+    .groups = OPTIONS_MODEL | OPTIONS_PROMPT | OPTIONS_JSON,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium tokenize -p 'int main(void)'",
+};
 
 /* "text" with escapes, on one line whatever the bytes are. */
 static void print_quoted(const char *text, size_t len)
@@ -119,13 +112,12 @@ static void print_tokens(const tokenize *t, const tokenizer *vocabulary, const i
 static int encode_text(const tokenize *t, const tokenizer *vocabulary, view text, int32_t **tokens,
                        size_t *n, cerium_error *err)
 {
-    const bool special = t->flags & CERIUM_TOKENIZE_SPECIAL;
-    const bool begin = t->flags & CERIUM_TOKENIZE_BEGIN;
     size_t cap = text.len / 2 + 16;
     for (;;) {
         *tokens = memory_alloc(cap * sizeof **tokens);
         if (!*tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for %zu tokens", cap);
-        int status = tokenizer_encode(vocabulary, text, special, begin, *tokens, cap, n, err);
+        int status = tokenizer_encode(vocabulary, text, t->special, t->begin, *tokens, cap, n,
+                                      err);
         if (!status) return CERIUM_OK;
         memory_free(*tokens);
         *tokens = NULL;
@@ -171,16 +163,9 @@ static int open_and_run(const tokenize *t, const char *path, cerium_error *err)
 
 int program_tokenize(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"special", no_argument, NULL, OWN_SPECIAL},
-        {"begin", no_argument, NULL, OWN_BEGIN},
-        {"ids", no_argument, NULL, OWN_IDS},
-        {"count", no_argument, NULL, OWN_COUNT},
-    };
     tokenize t = {0};
     cerium_error err;
-    RETURN_IF(options_parse(&t.o, argc, argv, OPTIONS_MODEL | OPTIONS_PROMPT | OPTIONS_JSON, own,
-                            ARRAY_LEN(own), take_own, &t, help));
+    RETURN_IF(command_parse(&tokenize_command, &t, argc, argv));
     if (optind < argc && t.o.prompt_file)
         return usage_error("tokenize", "FILE and -f exclude each other");
     const char *path = optind < argc ? argv[optind++] : t.o.prompt_file;

@@ -8,30 +8,6 @@
 #include "programs/output.h"
 #include "store/metered.h"
 
-static const char help[] =
-    "usage: cerium usage [OPTIONS]\n\n"
-    "Requests, tokens and their price, by day, key and model, from the store of one or more\n"
-    "servers.  What they answered a second ago is there.\n\n"
-    "      --by LIST      day, key, model: sum over the others (default: key)\n"
-    "      --since DAY    from this day on, as 2026-11-01, UTC (default: the last 30 days)\n"
-    "      --until DAY    up to this day\n"
-    "      --key NAME     of this key only\n"
-    "      --model NAME   of this model only\n"
-    "      --store FILE   the server's store (default: the configuration's, CERIUM_STORE)\n"
-    "      --config FILE  the server's configuration\n"
-    "      --csv, --json  for programs\n\n"
-    "example: cerium usage --by day,key --since 2026-11-01 --csv --store cerium.db\n";
-
-enum {
-    OWN_BY = OPTION_OWN,
-    OWN_SINCE,
-    OWN_UNTIL,
-    OWN_KEY,
-    OWN_MODEL,
-    OWN_STORE,
-    OWN_CONFIG,
-    OWN_CSV,
-};
 enum { DAYS_DEFAULT = 30 };
 
 typedef struct {
@@ -44,8 +20,9 @@ typedef struct {
     uint64_t n_rows;
 } report;
 
-static bool take_by(const char *text, unsigned *by)
+static bool take_by(void *program, const char *text)
 {
+    unsigned *by = &((report *)program)->query.by;
     static const char *const names[] = {"day", "key", "model"};
     *by = 0;
     for (;;) {
@@ -65,21 +42,43 @@ static bool take_day(const char *text, int64_t *day)
     return accounts_day(text, day) || option_wants("a day from 1970 on, as in 2026-11-01");
 }
 
-static bool take_own(void *arg, int val, const char *value)
+static bool take_since(void *program, const char *value)
 {
-    report *r = arg;
-    switch (val) {
-    case OWN_BY: return take_by(value, &r->query.by);
-    case OWN_SINCE: r->since_given = true; return take_day(value, &r->query.first_day);
-    case OWN_UNTIL: return take_day(value, &r->query.last_day);
-    case OWN_KEY: r->query.key = value; return true;
-    case OWN_MODEL: r->query.model = value; return true;
-    case OWN_STORE: r->store_path = value; return *value != 0;
-    case OWN_CONFIG: r->config_path = value; return *value != 0;
-    case OWN_CSV: r->csv = true; return true;
-    default: return false;
-    }
+    report *r = program;
+    r->since_given = true;
+    return take_day(value, &r->query.first_day);
 }
+
+static bool take_until(void *program, const char *value)
+{
+    return take_day(value, &((report *)program)->query.last_day);
+}
+
+/* clang-format off */
+static const option_spec own[] = {
+    {"by", "LIST", "day, key, model, or several with commas; the others are summed over (default: "
+     "key)", TAKES_CALL(take_by)},
+    {"since", "DAY", "from this UTC day on, as in 2026-11-01 (default: the last 30 days)",
+     TAKES_CALL(take_since)},
+    {"until", "DAY", "up to and including this day", TAKES_CALL(take_until)},
+    {"key", "NAME", "only this key", TAKES_ANY(report, query.key)},
+    {"model", "NAME", "only this model", TAKES_ANY(report, query.model)},
+    {"store", "FILE", "the server's store (default: that of the configuration, or CERIUM_STORE)",
+     TAKES_TEXT(report, store_path)},
+    {"config", "FILE", "the server's configuration", TAKES_TEXT(report, config_path)},
+    {"csv", NULL, "print comma-separated values", TAKES_FLAG(report, csv)},
+};
+/* clang-format on */
+const command_table usage_command = {
+    .name = "usage",
+    .usage = "[OPTIONS]",
+    .about = "Requests, tokens and their price, by day, key and model, from the store of one or "
+             "more servers. Answers are counted within a second.",
+    .groups = OPTIONS_JSON,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium usage --by day,key --since 2026-11-01 --csv --store cerium.db",
+};
 
 /* Keys of --api-key have no name in the store: their tenant says which. */
 static const char *key_name(const store_usage *row, char out[32])
@@ -196,23 +195,12 @@ static int print(report *r, store *s, cerium_error *err)
 
 int program_usage(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"by", required_argument, NULL, OWN_BY},
-        {"since", required_argument, NULL, OWN_SINCE},
-        {"until", required_argument, NULL, OWN_UNTIL},
-        {"key", required_argument, NULL, OWN_KEY},
-        {"model", required_argument, NULL, OWN_MODEL},
-        {"store", required_argument, NULL, OWN_STORE},
-        {"config", required_argument, NULL, OWN_CONFIG},
-        {"csv", no_argument, NULL, OWN_CSV},
-    };
     int64_t today = (int64_t)time(NULL) / 86400;
     report r = {.query = {.by = USAGE_BY_KEY, .last_day = today}};
     cerium_error err;
     policy *p = NULL;
     store *s = NULL;
-    RETURN_IF(options_parse(&r.o, argc, argv, OPTIONS_JSON, own, ARRAY_LEN(own), take_own, &r,
-                            help));
+    RETURN_IF(command_parse(&usage_command, &r, argc, argv));
     if (argc > optind) return usage_error("usage", "'%s' is not an option", argv[optind]);
     if (r.csv && r.o.json) return usage_error("usage", "give one of --csv and --json");
     if (!r.since_given) r.query.first_day = r.query.last_day - DAYS_DEFAULT + 1;

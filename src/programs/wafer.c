@@ -5,84 +5,9 @@
 #include "programs/programs.h"
 #include "programs/terminal.h"
 
-const char wafer_help[] =
-    "usage: cerium wafer plan -m MODEL --machine NAME [--context N]\n"
-    "       cerium wafer compare -m MODEL --machines NAME,NAME,... [--contexts N,N,...]\n"
-    "       cerium wafer validate ROWS.csv [--sensitivity]\n"
-    "       cerium wafer simulate [-m MODEL] [-p TEXT]   (has a --help of its own)\n\n"
-    "What a model would do on wafer-scale silicon: does it fit, with what context, how many\n"
-    "tokens a second, joules and dollars a token; and what GPUs make of it.  Shapes are enough:\n"
-    "MODEL is a GGUF file, a Hugging Face config.json or its folder, or a name of\n"
-    "machines/models.ini.\n\n"
-    "machines: wse2, wse3, cs3, cs4, small, dgx-h100, dgx-h200, dgx-b200, or a file.ini\n\n"
-    "  -m, --model MODEL     whose shapes; CERIUM_MODEL or the bundled one when not given\n"
-    "      --machine NAME    a mesh to plan on (wse3)\n"
-    "      --machines LIST   to compare (wse3,dgx-h100,dgx-b200); GPUs as stock, tuned and floor,\n"
-    "                        dgx-h100 where LIST has none\n"
-    "      --context N       tokens of one user that must fit (8192, or the model's)\n"
-    "      --contexts LIST   to compare\n"
-    "      --quant TYPE      file, fp16, fp8, int4 or mxfp4 (as the file has it, else fp16)\n"
-    "      --draft N         tokens verified in a step, the sure one included (1)\n"
-    "      --drafts LIST     to compare\n"
-    "      --draft-model MODEL  it guesses all others of them, on idle cores; GPUs take turns\n"
-    "      --accept P        chance that a drafted token is accepted (0.8)\n"
-    "      --wafers N        use at most so many\n"
-    "      --host-sampling   the host chooses the token: two ways off the wafer each\n"
-    "      --service-us N    network, queue and tokenizer of each step, a term of its own (0)\n"
-    "      --kv-gbytes N     the prompt is computed elsewhere and its KV arrives at N GB/s\n"
-    "      --picture FILE    plan: a map of the wafer and the way of one token, .svg or .html\n"
-    "      --csv FILE        compare: every figure\n"
-    "      --plots FILE      compare: tokens a second against dollars and joules, .svg or .html\n"
-    "      --sensitivity     validate: how far each uncertain constant moves the figures\n"
-    "      --set NAME=CYCLES validate: with another constant (issue, stage, scalar, gemm_row)\n"
-    "      --json            for programs\n\n"
-    "example: cerium wafer plan -m llama-3-8b --machine wse3 --picture map.html\n"
-    "example: cerium wafer compare -m gpt-oss-120b --machines cs3,dgx-b200 --contexts 8192,65536\n";
-
-enum {
-    VAL_MACHINE = OPTION_OWN,
-    VAL_MACHINES,
-    VAL_CONTEXT,
-    VAL_CONTEXTS,
-    VAL_QUANT,
-    VAL_DRAFT,
-    VAL_DRAFTS,
-    VAL_DRAFT_MODEL,
-    VAL_ACCEPT,
-    VAL_WAFERS,
-    VAL_HOST,
-    VAL_SERVICE,
-    VAL_KV,
-    VAL_PICTURE,
-    VAL_CSV,
-    VAL_PLOTS,
-    VAL_SENSITIVITY,
-    VAL_SET,
-};
-
-static const struct option own[] = {
-    {"machine", required_argument, NULL, VAL_MACHINE},
-    {"machines", required_argument, NULL, VAL_MACHINES},
-    {"context", required_argument, NULL, VAL_CONTEXT},
-    {"contexts", required_argument, NULL, VAL_CONTEXTS},
-    {"quant", required_argument, NULL, VAL_QUANT},
-    {"draft", required_argument, NULL, VAL_DRAFT},
-    {"drafts", required_argument, NULL, VAL_DRAFTS},
-    {"draft-model", required_argument, NULL, VAL_DRAFT_MODEL},
-    {"accept", required_argument, NULL, VAL_ACCEPT},
-    {"wafers", required_argument, NULL, VAL_WAFERS},
-    {"host-sampling", no_argument, NULL, VAL_HOST},
-    {"service-us", required_argument, NULL, VAL_SERVICE},
-    {"kv-gbytes", required_argument, NULL, VAL_KV},
-    {"picture", required_argument, NULL, VAL_PICTURE},
-    {"csv", required_argument, NULL, VAL_CSV},
-    {"plots", required_argument, NULL, VAL_PLOTS},
-    {"sensitivity", no_argument, NULL, VAL_SENSITIVITY},
-    {"set", required_argument, NULL, VAL_SET},
-};
-
-static bool take_quant(wafer_options *w, const char *value)
+static bool take_quant(void *program, const char *value)
 {
+    wafer_options *w = program;
     for (int q = 0; q < WAFER_QUANTS; q++)
         if (!strcmp(value, wafer_quant_names[q])) {
             w->quant = (wafer_quant)q;
@@ -107,14 +32,35 @@ static bool is_list(const char *value, uint32_t low, uint32_t high)
     return true;
 }
 
-static bool is_one(const char *value, uint32_t low, uint32_t high)
+static bool take_context(void *program, const char *value)
 {
     uint32_t n;
-    return option_u32(value, low, high, &n);
+    ((wafer_options *)program)->contexts = value;
+    return option_u32(value, 1, 1 << 24, &n);
 }
 
-static bool take_constant(wafer_options *w, const char *value)
+static bool take_contexts(void *program, const char *value)
 {
+    ((wafer_options *)program)->contexts = value;
+    return is_list(value, 1, 1 << 24);
+}
+
+static bool take_draft(void *program, const char *value)
+{
+    uint32_t n;
+    ((wafer_options *)program)->drafts = value;
+    return option_u32(value, 1, WAFER_DRAFT_MAX, &n);
+}
+
+static bool take_drafts(void *program, const char *value)
+{
+    ((wafer_options *)program)->drafts = value;
+    return is_list(value, 1, WAFER_DRAFT_MAX);
+}
+
+static bool take_constant(void *program, const char *value)
+{
+    wafer_options *w = program;
     const char *equals = strchr(value, '=');
     double cycles;
     return (equals && parse_f64(view_of(equals + 1), &cycles) &&
@@ -122,97 +68,108 @@ static bool take_constant(wafer_options *w, const char *value)
            option_wants("NAME=CYCLES, a constant of docs/wafer.md");
 }
 
-static bool take(void *arg, int val, const char *value)
-{
-    wafer_options *w = arg;
-    switch (val) {
-    case VAL_MACHINE:
-    case VAL_MACHINES:
-        w->machines = value;
-        return *value != 0;
-    case VAL_CONTEXT:
-        w->contexts = value;
-        return is_one(value, 1, 1 << 24);
-    case VAL_CONTEXTS:
-        w->contexts = value;
-        return is_list(value, 1, 1 << 24);
-    case VAL_QUANT:
-        return take_quant(w, value);
-    case VAL_DRAFT:
-        w->drafts = value;
-        return is_one(value, 1, WAFER_DRAFT_MAX);
-    case VAL_DRAFTS:
-        w->drafts = value;
-        return is_list(value, 1, WAFER_DRAFT_MAX);
-    case VAL_DRAFT_MODEL:
-        w->draft_model = value;
-        return *value != 0;
-    case VAL_ACCEPT:
-        return option_f64(value, 0, 1, &w->accepted);
-    case VAL_WAFERS:
-        return option_u32(value, 1, WAFER_WAFERS_MAX, &w->wafers);
-    case VAL_HOST:
-        w->host_sampling = true;
-        return true;
-    case VAL_SERVICE:
-        return option_f64(value, 0, 1e7, &w->service_us);
-    case VAL_KV:
-        return option_f64(value, 1e-3, 1e6, &w->prefill_gbytes_s);
-    case VAL_PICTURE:
-        w->picture = value;
-        return *value != 0;
-    case VAL_CSV:
-        w->csv = value;
-        return *value != 0;
-    case VAL_PLOTS:
-        w->plots = value;
-        return *value != 0;
-    case VAL_SENSITIVITY:
-        w->sensitivity = true;
-        return true;
-    case VAL_SET:
-        return take_constant(w, value);
-    default:
-        return false;
-    }
-}
+#define MODELS \
+    "A model is a GGUF file, a config.json of Hugging Face or its folder, or a name of " \
+    "machines/models.ini: its shapes are enough."
+#define MACHINES \
+    "Machines: wse2, wse3, cs3, cs4, small, dgx-h100, dgx-h200, dgx-b200, or a file.ini."
 
-/* Options that one part alone takes. */
-static const struct {
-    int val;
-    const char *part;
-} owners[] = {
-    {VAL_PICTURE, "plan"},         {VAL_KV, "plan"},    {VAL_CSV, "compare"},
-    {VAL_PLOTS, "compare"},        {VAL_DRAFTS, "compare"}, {VAL_CONTEXTS, "compare"},
-    {VAL_SENSITIVITY, "validate"}, {VAL_SET, "validate"},
+/* clang-format off */
+static const option_spec common[] = {
+    {"context", "N", "tokens of one user that must fit (default: 8192, or the model's)",
+     TAKES_CALL(take_context)},
+    {"quant", "TYPE", "weights as file, fp16, fp8, int4 or mxfp4 (default: as the file has them, "
+     "else fp16)", TAKES_CALL(take_quant)},
+    {"draft", "N", "tokens verified in a step, the certain one included (default 1)",
+     TAKES_CALL(take_draft)},
+    {"draft-model", "MODEL",
+     "with --draft: this model drafts them on idle cores; on GPUs they take turns",
+     TAKES_TEXT(wafer_options, draft_model)},
+    {"accept", "P", "probability that a drafted token is accepted (default 0.8)",
+     TAKES_F64(wafer_options, accepted, 0, 1)},
+    {"wafers", "N", "use at most N wafers", TAKES_U32(wafer_options, wafers, 1, WAFER_WAFERS_MAX)},
+    {"host-sampling", NULL, "the host chooses the token: two transfers off the wafer each",
+     TAKES_FLAG(wafer_options, host_sampling)},
+    {"service-us", "N", "microseconds of network, queue and tokenizer in each step (default 0)",
+     TAKES_F64(wafer_options, service_us, 0, 1e7)},
+};
+static const option_spec plan_own[] = {
+    {"machine", "NAME", "machine to plan on (default wse3)", TAKES_TEXT(wafer_options, machines)},
+    {"kv-gbytes", "N", "the prompt is computed elsewhere and its KV cache arrives at N GB/s",
+     TAKES_F64(wafer_options, prefill_gbytes_s, 1e-3, 1e6)},
+    {"picture", "FILE", "draw a map of the wafer and the path of one token, .svg or .html",
+     TAKES_TEXT(wafer_options, picture)},
+};
+static const option_spec compare_own[] = {
+    {"machines", "LIST",
+     "machines to compare (default wse3,dgx-h100,dgx-b200); GPUs are shown as stock, tuned and "
+     "floor",
+     TAKES_TEXT(wafer_options, machines)},
+    {"contexts", "LIST", "contexts to compare, as in 8192,65536", TAKES_CALL(take_contexts)},
+    {"drafts", "LIST", "draft lengths to compare, as in 1,4,8", TAKES_CALL(take_drafts)},
+    {"csv", "FILE", "write every figure", TAKES_TEXT(wafer_options, csv)},
+    {"plots", "FILE", "draw tokens a second against dollars and joules, .svg or .html",
+     TAKES_TEXT(wafer_options, plots)},
+};
+static const option_spec validate_own[] = {
+    {"sensitivity", NULL, "show how far each uncertain constant moves the predictions",
+     TAKES_FLAG(wafer_options, sensitivity)},
+    {"set", "NAME=CYCLES", "predict with another constant: issue, stage, scalar or gemm_row",
+     TAKES_CALL(take_constant)},
+};
+/* clang-format on */
+const command_table wafer_command = {
+    .name = "wafer",
+    .usage = "plan|compare|validate|simulate [OPTIONS]",
+    .about = "What a model would do on wafer-scale silicon.\n\n"
+             "  plan       does it fit, with what context, how fast, at what cost\n"
+             "  compare    the same on several machines, GPUs included\n"
+             "  validate   predictions beside published figures\n"
+             "  simulate   run the model on a simulated mesh of cores\n\n"
+             "Each has a --help of its own.",
+    .examples = "cerium wafer plan -m llama-3-8b --machine wse3 --picture map.html",
+};
+const command_table wafer_plan_command = {
+    .name = "wafer plan",
+    .usage = "[OPTIONS] -m MODEL",
+    .about = "Plan a model on a wafer: does it fit, with what context, where each part goes, how "
+             "many tokens a second, joules and dollars a token.\n\n" MODELS "\n\n" MACHINES,
+    .groups = OPTIONS_MODEL | OPTIONS_JSON,
+    .own = plan_own,
+    .n_own = ARRAY_LEN(plan_own),
+    .also = common,
+    .n_also = ARRAY_LEN(common),
+    .examples = "cerium wafer plan -m llama-3-8b --machine wse3 --picture map.html",
+};
+const command_table wafer_compare_command = {
+    .name = "wafer compare",
+    .usage = "[OPTIONS] -m MODEL",
+    .about = "Compare machines for a model: speed, joules and dollars a token, for each context "
+             "and draft length.\n\n" MODELS "\n\n" MACHINES,
+    .groups = OPTIONS_MODEL | OPTIONS_JSON,
+    .own = compare_own,
+    .n_own = ARRAY_LEN(compare_own),
+    .also = common,
+    .n_also = ARRAY_LEN(common),
+    .examples = "cerium wafer compare -m gpt-oss-120b --machines cs3,dgx-b200 "
+                "--contexts 8192,65536",
+};
+const command_table wafer_validate_command = {
+    .name = "wafer validate",
+    .usage = "[OPTIONS] ROWS.csv",
+    .about = "Predict published figures, and show how far the predictions are from them.",
+    .groups = OPTIONS_MODEL | OPTIONS_JSON,
+    .own = validate_own,
+    .n_own = ARRAY_LEN(validate_own),
+    .also = common,
+    .n_also = ARRAY_LEN(common),
+    .examples = "cerium wafer validate rows.csv --sensitivity",
 };
 
-static const char *owner_of(int val)
-{
-    for (size_t i = 0; i < ARRAY_LEN(owners); i++)
-        if (owners[i].val == val) return owners[i].part;
-    return NULL;
-}
-
-static bool take_own(void *arg, int val, const char *value)
-{
-    wafer_options *w = arg;
-    const char *owner = owner_of(val);
-    if (owner && strcmp(owner, w->part)) w->stray = val;
-    return take(arg, val, value);
-}
-
-int wafer_options_parse(wafer_options *w, int argc, char **argv)
+int wafer_options_parse(const command_table *c, wafer_options *w, int argc, char **argv)
 {
     *w = (wafer_options){.accepted = 0.8, .drafts = "1", .style = wafer_style_sdk()};
-    w->part = argv[0] + strlen("wafer ");
-    const int usage = options_parse(&w->o, argc, argv, OPTIONS_MODEL | OPTIONS_JSON, own,
-                                    ARRAY_LEN(own), take_own, w, wafer_help);
-    for (size_t i = 0; !usage && i < ARRAY_LEN(own); i++)
-        if (w->stray == own[i].val && w->stray)
-            return usage_error(argv[0], "--%s is of cerium wafer %s", own[i].name,
-                               owner_of(w->stray));
-    return usage;
+    return command_parse(c, w, argc, argv);
 }
 
 wafer_band wafer_served(const wafer_options *w, wafer_band tokens_s, double accepted)
@@ -287,7 +244,7 @@ int program_wafer(int argc, char **argv)
         {"simulate", "wafer simulate", wafer_simulate_main},
     };
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        fputs(wafer_help, stdout);
+        command_print_help(&wafer_command, stdout);
         return 0;
     }
     const char *names[ARRAY_LEN(parts)];

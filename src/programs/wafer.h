@@ -7,8 +7,6 @@
 #include "programs/options.h"
 #include "wafer/drafting.h"
 
-extern const char wafer_help[];
-
 /* The parts: argv[0] is "wafer NAME". */
 int wafer_plan_main(int argc, char **argv);
 int wafer_compare_main(int argc, char **argv);
@@ -31,8 +29,6 @@ typedef struct {
     double service_us;       /* network, queue and tokenizer of each step */
     double prefill_gbytes_s; /* KV arrives from elsewhere at this rate; 0 = not */
     bool sensitivity;
-    const char *part; /* "plan": which of them parses */
-    int stray;        /* an option of another part; 0: none */
     wafer_style style; /* of SDK kernels, with the constants that --set moves */
 } wafer_options;
 
@@ -59,7 +55,7 @@ json_t *wafer_draft_json(const wafer_drafting *d, const char *name);
 wafer_band wafer_served(const wafer_options *w, wafer_band tokens_s, double accepted);
 
 /* Returns 0, or EXIT_USAGE after a line on standard error. */
-int wafer_options_parse(wafer_options *w, int argc, char **argv);
+int wafer_options_parse(const command_table *c, wafer_options *w, int argc, char **argv);
 
 /* The items of a comma-separated list, one by one; false at its end. */
 bool wafer_next_item(const char **list, char *out, size_t size);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "programs/output.h"
+#include "programs/programs.h"
 #include "programs/wafer.h"
 #include "wafer/gpus.h"
 #include "wafer/picture.h"
@@ -422,7 +423,7 @@ int wafer_compare_main(int argc, char **argv)
     wafer_options w;
     wafer_model net, drafter;
     cerium_error err = {0};
-    int usage = wafer_options_parse(&w, argc, argv);
+    int usage = wafer_options_parse(&wafer_compare_command, &w, argc, argv);
     if (usage) return usage;
     if (optind != argc) return usage_error(argv[0], "'%.40s' is too much", argv[optind]);
     const char *path = options_model(&w.o);

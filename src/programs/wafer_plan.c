@@ -1,5 +1,6 @@
 /* wafer_plan.c - `cerium wafer plan`: where a model goes on a mesh, as text, JSON and a picture. */
 #include "programs/output.h"
+#include "programs/programs.h"
 #include "programs/wafer.h"
 #include "wafer/picture.h"
 
@@ -351,7 +352,7 @@ int wafer_plan_main(int argc, char **argv)
     wafer_model net, drafter = {0};
     cerium_error err = {0};
     uint32_t draft = 1;
-    int usage = wafer_options_parse(&w, argc, argv);
+    int usage = wafer_options_parse(&wafer_plan_command, &w, argc, argv);
     if (usage) return usage;
     if (optind != argc) return usage_error(argv[0], "'%.40s' is too much", argv[optind]);
     const char *path = options_model(&w.o);

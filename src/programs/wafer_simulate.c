@@ -1,48 +1,15 @@
 /* wafer_simulate.c - `cerium wafer simulate`: a model run on a mesh of cores, beside the CPU. */
 #include <math.h>
 
+#include "programs/programs.h"
 #include "programs/wafer.h"
 #include "programs/wafer_simulate.h"
 
 static const char name[] = "wafer simulate";
 
-static const char help[] =
-    "usage: cerium wafer simulate [OPTIONS] [-p TEXT]\n\n"
-    "Run a model on a simulated mesh of cores: every core has its tile of the weights and its\n"
-    "share of the KV cache, and sums go from core to core as they would there.  The text streams\n"
-    "to standard output; every logit is compared with the CPU's.\n\n"
-    "  -m, --model FILE      GGUF model (default: CERIUM_MODEL, else the bundled one)\n"
-    "  -p, --prompt TEXT     what to continue; -f FILE reads it (- for standard input)\n"
-    "  -n, --tokens N        new tokens (default 32)\n"
-    "      --mesh WxH        cores along x and y (default 32x32)\n"
-    "      --machine NAME    mesh, colours and lanes of machines/NAME.ini, or of a file; without,\n"
-    "                        cycles are those of wse3's cores\n"
-    "      --order WHICH     equal: sums in the order of the CPU, the same bits (default);\n"
-    "                        mesh: partial sums meet as they would on silicon, within a bound\n"
-    "      --degree N        phases in which they meet, 1 to 4 (default 2)\n"
-    "      --fused           norms ride on the sums of products; needs --order mesh\n"
-    "      --islands N       experts lie on islands of N x N cores (default: over all cores)\n"
-    "      --cyclic          the prompt as cyclic products; needs --order mesh\n"
-    "      --kv-policy WHICH round-robin (default), or shift: rows keep neighbours, and pass\n"
-    "                        their oldest token up as the text grows\n"
-    "      --kv i8|f16|f32   what keys and values are kept in (default i8)\n"
-    "      --verify N        afterwards verify the text again, N tokens in a pass, as a draft\n"
-    "      --draft N         passes of N tokens, all but the first guessed by --draft-model FILE,\n"
-    "                        which runs on cores of its own: --draft-mesh WxH (default 8x8)\n"
-    "      --overlap         with --draft: it drafts on while a pass is verified\n"
-    "      --no-compare      the mesh alone\n"
-    "      --events          what was counted, by kind of step\n"
-    "      --json            figures for a program, and no text\n"
-    "      --context N, --batch N (tokens of a pass, default 16), --threads N (of the CPU)\n"
-    "      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --seed N\n\n"
-    "example: cerium wafer simulate --mesh 32x32 --order mesh -p 'int main(void)' -n 16\n";
-
-enum { OWN_MESH = OPTION_OWN, OWN_MACHINE, OWN_ORDER, OWN_DEGREE, OWN_FUSED, OWN_ISLANDS,
-       OWN_CYCLIC, OWN_POLICY, OWN_VERIFY, OWN_DRAFT, OWN_DRAFT_MODEL, OWN_DRAFT_MESH, OWN_OVERLAP,
-       OWN_NO_COMPARE, OWN_EVENTS };
 enum { PROMPT_BYTES_MAX = 1 << 20 };
 
-static bool take_mesh(mesh_layout *l, const char *value)
+static bool take_size(mesh_layout *l, const char *value)
 {
     const char *x = strchr(value, 'x');
     uint64_t width, height;
@@ -54,44 +21,101 @@ static bool take_mesh(mesh_layout *l, const char *value)
     return true;
 }
 
-/* Which of two words; false when neither. */
-static bool take_word(const char *value, const char *first, const char *second, int *out)
+static bool take_mesh(void *program, const char *value)
 {
-    *out = !strcmp(value, second);
-    return *out || !strcmp(value, first) || option_wants("%s or %s", first, second);
+    simulate *s = program;
+    s->mesh_given = true;
+    return take_size(&s->layout, value);
 }
 
-static bool take_own(void *arg, int val, const char *value)
+static bool take_draft_mesh(void *program, const char *value)
 {
-    simulate *s = arg;
-    int which;
-    switch (val) {
-    case OWN_MESH: s->mesh_given = true; return take_mesh(&s->layout, value);
-    case OWN_MACHINE: s->machine = value; return true;
-    case OWN_ORDER:
-        if (!take_word(value, "equal", "mesh", &which)) return false;
-        s->layout.order = which ? MESH_ORDER : MESH_EQUAL;
-        return true;
-    case OWN_DEGREE: return option_u32(value, 1, WAFER_DEGREE_MAX, &s->layout.choice.degree);
-    case OWN_FUSED: return s->layout.choice.is_fused = true;
-    case OWN_ISLANDS:
-        s->layout.choice.experts = WAFER_EXPERTS_ISLANDS;
-        return option_u32(value, 1, MESH_SIDE_MAX, &s->layout.choice.island);
-    case OWN_CYCLIC: return s->layout.cyclic = true;
-    case OWN_POLICY:
-        if (!take_word(value, "round-robin", "shift", &which)) return false;
-        s->layout.choice.kv = which ? WAFER_KV_SHIFT : WAFER_KV_ROUND_ROBIN;
-        return true;
-    case OWN_VERIFY: return option_u32(value, 1, MESH_ROWS_MAX, &s->verify);
-    case OWN_DRAFT: return option_u32(value, 1, MESH_ROWS_MAX, &s->draft);
-    case OWN_DRAFT_MODEL: s->draft_model = value; return true;
-    case OWN_DRAFT_MESH: return take_mesh(&s->draft_layout, value);
-    case OWN_OVERLAP: return s->is_overlapped = true;
-    case OWN_NO_COMPARE: return s->no_compare = true;
-    case OWN_EVENTS: return s->show_events = true;
-    default: return false;
-    }
+    return take_size(&((simulate *)program)->draft_layout, value);
 }
+
+static bool take_order(void *program, const char *value)
+{
+    simulate *s = program;
+    uint32_t which;
+    if (!option_word(value, "equal, mesh", &which)) return false;
+    s->layout.order = which ? MESH_ORDER : MESH_EQUAL;
+    return true;
+}
+
+static bool take_islands(void *program, const char *value)
+{
+    simulate *s = program;
+    s->layout.choice.experts = WAFER_EXPERTS_ISLANDS;
+    return option_u32(value, 1, MESH_SIDE_MAX, &s->layout.choice.island);
+}
+
+static bool take_kv_policy(void *program, const char *value)
+{
+    simulate *s = program;
+    uint32_t which;
+    if (!option_word(value, "round-robin, shift", &which)) return false;
+    s->layout.choice.kv = which ? WAFER_KV_SHIFT : WAFER_KV_ROUND_ROBIN;
+    return true;
+}
+
+/* clang-format off */
+static const option_spec own[] = {
+    {"tokens", .help = "generate N tokens (default 32)"},
+    {"mesh", "WxH", "cores along x and y, at most 256 of each (default 32x32)",
+     TAKES_CALL(take_mesh)},
+    {"machine", "NAME",
+     "mesh, colours and lanes of machines/NAME.ini, or of a file; without it cycles are those of "
+     "wse3's cores. A model that its cores have no memory for is refused",
+     TAKES_ANY(simulate, machine)},
+    {"order", "equal|mesh",
+     "equal, the default: sums in the order of the CPU, with the same bits. mesh: partial sums "
+     "meet as on silicon, within a bound that is computed beside them; exit status 1 when a logit "
+     "is outside its bound",
+     TAKES_CALL(take_order)},
+    {"degree", "N", "phases in which partial sums meet, 1 to 4 (default 2)",
+     TAKES_U32(simulate, layout.choice.degree, 1, WAFER_DEGREE_MAX)},
+    {"fused", NULL, "norms travel with the sums of products; needs --order mesh",
+     TAKES_FLAG(simulate, layout.choice.is_fused)},
+    {"islands", "N", "each expert on a group of N x N cores (default: over all cores)",
+     TAKES_CALL(take_islands)},
+    {"cyclic", NULL, "compute the prompt as cyclic products (Cannon); needs --order mesh",
+     TAKES_FLAG(simulate, layout.cyclic)},
+    {"kv-policy", "WHICH",
+     "round-robin, the default, or shift: rows of cores keep neighbouring tokens, and pass their "
+     "oldest one up as the text grows",
+     TAKES_CALL(take_kv_policy)},
+    {"verify", "N", "afterwards verify the text again, N tokens in a pass, as a draft",
+     TAKES_U32(simulate, verify, 1, MESH_ROWS_MAX)},
+    {"draft", "N",
+     "passes of N tokens, all but the first drafted by --draft-model, which runs on cores of its "
+     "own",
+     TAKES_U32(simulate, draft, 1, MESH_ROWS_MAX)},
+    {"draft-model", "FILE", "the model that drafts, of the same vocabulary",
+     TAKES_ANY(simulate, draft_model)},
+    {"draft-mesh", "WxH", "its cores (default 8x8)", TAKES_CALL(take_draft_mesh)},
+    {"overlap", NULL, "with --draft: draft on while a pass is verified",
+     TAKES_FLAG(simulate, is_overlapped)},
+    {"no-compare", NULL, "run the mesh alone, without the CPU's logits",
+     TAKES_FLAG(simulate, no_compare)},
+    {"events", NULL,
+     "print counts by kind of step: vector instructions, wavelets times links, wavelets between "
+     "cores and routers, collectives",
+     TAKES_FLAG(simulate, show_events)},
+    {"json", .help = "print figures for programs, and no text"},
+    {"batch", .help = "tokens of a pass (default 16)"},
+};
+/* clang-format on */
+const command_table wafer_simulate_command = {
+    .name = "wafer simulate",
+    .usage = "[OPTIONS] [-p TEXT]",
+    .about = "Run a model on a simulated mesh of cores: every core has its tile of the weights and "
+             "its share of the KV cache, and sums travel from core to core as they would there. "
+             "The text streams to standard output; every logit is compared with the CPU's.",
+    .groups = OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON,
+    .own = own,
+    .n_own = ARRAY_LEN(own),
+    .examples = "cerium wafer simulate --mesh 32x32 --order mesh -p 'int main(void)' -n 16",
+};
 
 /* ---- opening ---- */
 
@@ -404,30 +428,11 @@ static int verify(simulate *s, cerium_error *err)
 
 int wafer_simulate_main(int argc, char **argv)
 {
-    static const struct option own[] = {
-        {"mesh", required_argument, NULL, OWN_MESH},
-        {"machine", required_argument, NULL, OWN_MACHINE},
-        {"order", required_argument, NULL, OWN_ORDER},
-        {"degree", required_argument, NULL, OWN_DEGREE},
-        {"fused", no_argument, NULL, OWN_FUSED},
-        {"islands", required_argument, NULL, OWN_ISLANDS},
-        {"cyclic", no_argument, NULL, OWN_CYCLIC},
-        {"kv-policy", required_argument, NULL, OWN_POLICY},
-        {"verify", required_argument, NULL, OWN_VERIFY},
-        {"draft", required_argument, NULL, OWN_DRAFT},
-        {"draft-model", required_argument, NULL, OWN_DRAFT_MODEL},
-        {"draft-mesh", required_argument, NULL, OWN_DRAFT_MESH},
-        {"overlap", no_argument, NULL, OWN_OVERLAP},
-        {"no-compare", no_argument, NULL, OWN_NO_COMPARE},
-        {"events", no_argument, NULL, OWN_EVENTS},
-    };
     simulate s = {.layout = mesh_layout_default(), .draft_layout = mesh_layout_default()};
     cerium_error err;
     s.layout.width = s.layout.height = 32;
     s.o.n_tokens = 32;
-    RETURN_IF(options_parse(&s.o, argc, argv,
-                            OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON, own,
-                            ARRAY_LEN(own), take_own, &s, help));
+    RETURN_IF(command_parse(&wafer_simulate_command, &s, argc, argv));
     if (optind < argc) return usage_error(name, "'%s': a prompt is given with -p", argv[optind]);
     if (s.o.prompt && s.o.prompt_file) return usage_error(name, "a text by -p or -f, not both");
     if ((s.verify || s.draft) &&

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "programs/output.h"
+#include "programs/programs.h"
 #include "programs/wafer.h"
 #include "wafer/validate.h"
 
@@ -150,7 +151,7 @@ int wafer_validate_main(int argc, char **argv)
     published_rows rows;
     cerium_error err = {0};
     bytes text = {.max = WAFER_ROWS_BYTES_MAX};
-    int usage = wafer_options_parse(&w, argc, argv);
+    int usage = wafer_options_parse(&wafer_validate_command, &w, argc, argv);
     if (usage) return usage;
     if (optind + 1 != argc) return usage_error(argv[0], "name one file of rows");
     int status = read_file(argv[optind], &text, &err);

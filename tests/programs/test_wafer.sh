@@ -36,9 +36,9 @@ check "full cores" status 0 $wafer plan -m llama-3-70b --machine cs3
 check "have room for a prompt token by token" says "  1 (1), as decoding"
 check "a small model alone" status 0 $wafer plan -m models/cerium-line.gguf --machine wse3 --json
 check "says what its prompt takes of a core" says '"pass_bytes"'
-check "an option of another part" refused 2 "--csv is of cerium wafer compare" \
+check "an option of another part" refused 2 "option --csv is unknown" \
     $wafer plan -m llama-3-8b --csv "$work/map.csv"
-check "another one" refused 2 "--picture is of cerium wafer plan" \
+check "another one" refused 2 "option --picture is unknown" \
     $wafer compare -m llama-3-8b --picture "$work/map.svg"
 check "drafts from idle cores" status 0 $wafer plan -m llama-3-8b --draft 4 \
     --draft-model llama-3.2-1b

@@ -1,0 +1,277 @@
+/* command_line.c - reads argv and keys of configuration files by the table of a command. */
+#include "programs/command_line.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "programs/options.h"
+#include "programs/output.h"
+#include "programs/terminal.h"
+
+int usage_error(const char *program, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "cerium %s: %s; see cerium %s --help\n", program, text, program);
+    return EXIT_USAGE;
+}
+
+/* ---- values ---- */
+
+static char wanted[240]; /* what option_wants() said last; "" for nothing */
+
+bool option_wants(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(wanted, sizeof wanted, format, args);
+    va_end(args);
+    return false;
+}
+
+const char *option_wanted(void) { return wanted; }
+
+bool option_word(const char *value, const char *words, uint32_t *at)
+{
+    const size_t len = strlen(value);
+    uint32_t i = 0;
+    for (const char *word = words; *word; i++) {
+        size_t n = strcspn(word, ",");
+        if (n == len && !memcmp(word, value, n)) {
+            *at = i;
+            return true;
+        }
+        word += n;
+        word += strspn(word, ", ");
+    }
+    return option_wants("one of %s", words);
+}
+
+const char *option_types(void)
+{
+    static char names[200];
+    size_t n = 0;
+    for (uint32_t type = 0; type < BLOCK_TYPE_END && n < sizeof names; type++)
+        if (block_name(type))
+            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "",
+                                  block_name(type));
+    return names;
+}
+
+bool option_type(const char *value, block_type *out)
+{
+    return block_type_of_name(view_of(value), out) || option_wants("one of %s", option_types());
+}
+
+bool option_text(const char *value, const char **out)
+{
+    if (!*value) return option_wants("a text that is not empty");
+    *out = value;
+    return true;
+}
+
+bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out)
+{
+    uint64_t n;
+    if (!parse_u64(view_of(value), &n) || n < low || n > high)
+        return option_wants("a whole number, %u to %u", low, high);
+    *out = (uint32_t)n;
+    return true;
+}
+
+static bool option_u64(const char *value, uint64_t *out)
+{
+    return parse_u64(view_of(value), out) ||
+           option_wants("a whole number, 0 to %llu", (unsigned long long)UINT64_MAX);
+}
+
+bool option_bytes(const char *value, uint64_t *out)
+{
+    static const char units[] = "KMGT";
+    view number = view_of(value);
+    const char *unit = number.len ? strchr(units, number.ptr[number.len - 1]) : NULL;
+    uint64_t n, shift = unit ? 10 * (uint64_t)(unit - units + 1) : 0;
+    if (unit) number.len--;
+    if (!parse_u64(number, &n) || n == 0 || n > UINT64_MAX >> shift)
+        return option_wants("bytes from 1 on, as in 4096, 512K, 300M, 20G or 1T");
+    *out = n << shift;
+    return true;
+}
+
+bool option_f64(const char *value, double low, double high, double *out)
+{
+    double x;
+    if (!parse_f64(view_of(value), &x) || !(x >= low && x <= high))
+        return option_wants("a number, %g to %g", low, high);
+    *out = x;
+    return true;
+}
+
+static bool option_f32(const char *value, double low, double high, float *out)
+{
+    double x = 0;
+    if (!option_f64(value, low, high, &x)) return false;
+    *out = (float)x;
+    return true;
+}
+
+/* The offset was taken by OPTION_MEMBER, which checks the type. */
+static bool set_member(const option_spec *o, void *program, const char *value)
+{
+    void *at = (char *)program + o->offset;
+    switch (o->kind) {
+    case OPTION_FLAG: *(bool *)at = true; return true;
+    case OPTION_TEXT: return option_text(value, at);
+    case OPTION_ANY: *(const char **)at = value; return true;
+    case OPTION_U32: return option_u32(value, (uint32_t)o->low, (uint32_t)o->high, at);
+    case OPTION_U64: return option_u64(value, at);
+    case OPTION_F32: return option_f32(value, o->low, o->high, at);
+    case OPTION_F64: return option_f64(value, o->low, o->high, at);
+    case OPTION_BYTES: return option_bytes(value, at);
+    case OPTION_WORD: return option_word(value, o->words, at);
+    case OPTION_TYPE: return option_type(value, at);
+    case OPTION_CALL: return o->call(program, value);
+    case OPTION_SHARED: break;
+    }
+    return false;
+}
+
+static bool take(const option_spec *o, void *program, const char *value)
+{
+    wanted[0] = 0;
+    if (o->given) *(bool *)((char *)program + o->given) = true;
+    return set_member(o, program, value);
+}
+
+/* ---- tables ---- */
+
+size_t command_options(const command_table *c, const option_spec *out[COMMAND_OPTIONS_MAX])
+{
+    const struct {
+        const option_spec *at;
+        size_t n;
+    } tables[] = {{c->own, c->n_own}, {c->also, c->n_also}, {options_shared, options_n_shared}};
+    size_t n = 0;
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (size_t i = 0; i < tables[t].n; i++) {
+            const option_spec *o = &tables[t].at[i];
+            if (o->kind == OPTION_SHARED || (o->groups && !(o->groups & c->groups))) continue;
+            CHECK(n < COMMAND_OPTIONS_MAX);
+            out[n++] = o;
+        }
+    return n;
+}
+
+/* A command's own option takes the place of a shared one of the same name. */
+static const option_spec *named(const command_table *c, const char *name)
+{
+    const option_spec *all[COMMAND_OPTIONS_MAX];
+    size_t n = command_options(c, all);
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(all[i]->name, name)) return all[i];
+    return NULL;
+}
+
+const char *command_near_option(const command_table *c, const char *name)
+{
+    const option_spec *all[COMMAND_OPTIONS_MAX];
+    const char *names[COMMAND_OPTIONS_MAX];
+    size_t n = command_options(c, all);
+    for (size_t i = 0; i < n; i++) names[i] = all[i]->name;
+    return nearest_name(name, names, n);
+}
+
+/* ---- the command line ---- */
+
+static bool takes_value(const option_spec *o)
+{
+    return o->kind != OPTION_FLAG && (o->kind != OPTION_CALL || o->value);
+}
+
+/* What is wrong with an option that getopt_long() does not know. */
+static int unknown_option(const command_table *c, const char *program, const char *typed)
+{
+    const char *equals = strchr(typed, '=');
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - typed) : (int)strlen(typed), typed);
+    bool is_long = !strncmp(name, "--", 2);
+    if (equals && is_long && (named(c, name + 2) || !strcmp(name, "--help")))
+        return usage_error(program, "%s takes no value", name);
+    const char *near = is_long ? command_near_option(c, name + 2) : NULL;
+    if (near) return usage_error(program, "option %s is unknown; did you mean --%s?", name, near);
+    return usage_error(program, "option %s is unknown", typed);
+}
+
+static int bad_value(const char *program, const char *value, const char *dashes, const char *name)
+{
+    if (!value) value = "";
+    if (!*wanted && !*value) option_wants("a text that is not empty");
+    if (!*wanted) return usage_error(program, "'%s' is not a value for %s%s", value, dashes, name);
+    return usage_error(program, "'%s' is not a value for %s%s: it takes %s", value, dashes, name,
+                       wanted);
+}
+
+enum { VAL_LONG = 1000 }; /* and the index of the option: above every letter */
+
+static void fill_getopt(const option_spec *const *all, size_t n, struct option *longs,
+                        char *letters)
+{
+    *letters++ = ':';
+    *letters++ = 'h';
+    for (size_t i = 0; i < n; i++) {
+        longs[i] = (struct option){all[i]->name, takes_value(all[i]), NULL, VAL_LONG + (int)i};
+        if (!all[i]->letter) continue;
+        *letters++ = all[i]->letter;
+        if (takes_value(all[i])) *letters++ = ':';
+    }
+    *letters = 0;
+    longs[n] = (struct option){"help", no_argument, NULL, 'h'};
+}
+
+static const option_spec *lettered(const option_spec *const *all, size_t n, int letter)
+{
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->letter == letter) return all[i];
+    return NULL;
+}
+
+int command_parse(const command_table *c, void *program, int argc, char **argv)
+{
+    const option_spec *all[COMMAND_OPTIONS_MAX];
+    struct option longs[COMMAND_OPTIONS_MAX + 2] = {{0}};
+    char letters[2 * COMMAND_OPTIONS_MAX];
+    size_t n = command_options(c, all);
+    fill_getopt(all, n, longs, letters);
+    optind = 1;
+    opterr = 0;
+    for (int val; (val = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
+        if (val == 'h') {
+            command_print_help(c, stdout);
+            exit(output_finish(0, EXIT_FAILED));
+        }
+        if (val == ':') return usage_error(argv[0], "%s needs a value", argv[optind - 1]);
+        if (val == '?') return unknown_option(c, argv[0], argv[optind - 1]);
+        bool is_long = val >= VAL_LONG;
+        const option_spec *o = is_long ? all[val - VAL_LONG] : lettered(all, n, val);
+        if (take(o, program, optarg)) continue;
+        return is_long ? bad_value(argv[0], optarg, "--", o->name)
+                       : bad_value(argv[0], optarg, "-", (char[]){(char)val, 0});
+    }
+    return 0;
+}
+
+option_result command_set(const command_table *c, void *program, const char *name,
+                          const char *value)
+{
+    const option_spec *o = named(c, name);
+    if (!o) return OPTION_UNKNOWN;
+    if (!takes_value(o)) {
+        if (!strcmp(value, "no")) return OPTION_SET;
+        if (strcmp(value, "yes") != 0) return OPTION_BAD;
+    }
+    return take(o, program, value) ? OPTION_SET : OPTION_BAD;
+}
