@@ -143,7 +143,7 @@ GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulatio
             '$O/golden_identity $(SHORT) $(RANDOM)'
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck $(GOLDENS) $(REPLAYS)
 
-$O/unit_residency: $O/src/programs/residency.o $O/src/programs/options.o $O/src/programs/output.o $O/src/programs/terminal.o
+$O/unit_residency: $O/src/programs/residency.o $O/src/programs/options.o $O/src/programs/command_line.o $O/src/programs/command_help.o $O/src/programs/output.o $O/src/programs/terminal.o
 $O/unit_ignore: $O/src/programs/ignore.o $O/src/programs/places.o
 $O/unit_eval_stats: $O/src/programs/eval_stats.o
 $O/unit_%: $O/tests/unit/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
