@@ -14,6 +14,16 @@ for page in *.md docs/*.md docs/*/*.md training/*.md tests/*/*.md; do
     [ -e "$page" ] && check "links of $page" links "$page"
 done
 
+# The index of decisions has every page, by its own title.
+indexed() {
+    name=$(basename "$1")
+    title=$(sed -n '1s/^# [0-9]*: //p' "$1")
+    grep -qF "| [${name%%-*}]($name) | $title |" docs/decisions/README.md
+}
+for page in docs/decisions/[0-9]*.md; do
+    check "$page is in the index, by its title" indexed "$page"
+done
+
 if command -v mandoc >/dev/null; then
     check "the man page has no fault" mandoc -T lint man/cerium.1
     check_fails "a faulty man page is refused" "man.1" sh -c \
