@@ -39,6 +39,10 @@ typedef struct {
 int protocol_error_set(protocol_error *e, int http_status, const char *type, const char *code,
                        const char *param, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
+/* The same for 500, out of memory, */
+int protocol_error_memory(protocol_error *e);
+/* and for 503, "too many WHAT; please try again in 1s". */
+int protocol_error_overloaded(protocol_error *e, const char *what);
 
 typedef struct {
     protocol_api api;

@@ -8,6 +8,7 @@
 #include "server/gate.h"
 #include "server/guarded.h"
 #include "server/http.h"
+#include "server/ids.h"
 #include "server/prepare.h"
 #include "server/socket.h"
 #include "server/voice.h"
@@ -20,7 +21,7 @@ static int make_choices(answer *a, protocol_error *e)
     const uint32_t n = talks || !r->n_prompts ? 1 : (uint32_t)r->n_prompts;
     a->prompts = memory_zalloc(n, sizeof *a->prompts);
     a->choices = memory_zalloc((size_t)n * r->n_choices, sizeof *a->choices);
-    if (!a->prompts || !a->choices) return answer_no_memory(e);
+    if (!a->prompts || !a->choices) return protocol_error_memory(e);
     a->n_prompts = n;
     a->n_choices = n * r->n_choices;
     for (uint32_t i = 0; i < a->n_choices; i++)
@@ -65,7 +66,7 @@ static int take_order(answer *a, server *s, const answer_order *order, protocol_
         make_id(a->id, prefixes[a->request->api]);
     if (!order->document) return CERIUM_OK;
     a->document = memory_copy(order->document, strlen(order->document));
-    if (!a->document) return answer_no_memory(e);
+    if (!a->document) return protocol_error_memory(e);
     /* A WebSocket is one client; over HTTP an address is, for clients open a connection a time. */
     if (c->socket)
         snprintf(a->client, sizeof a->client, "socket %llu", (unsigned long long)c->serial);
@@ -109,7 +110,7 @@ void answer_tell_begin(answer *a)
     if (a->c && !a->c->socket && a->streams) http_stream(a->c);
     if (a->voice->begin(a)) {
         protocol_error e;
-        (void)answer_no_memory(&e);
+        (void)protocol_error_memory(&e);
         answer_fail(a, &e);
         answer_cancel(a, "out_of_memory");
         return;
@@ -186,7 +187,7 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
     protocol_request *request = order->request;
     if (!a) {
         protocol_request_free(&request);
-        return answer_no_memory(e);
+        return protocol_error_memory(e);
     }
     a->request = request;
     int status = take_order(a, s, order, e);

@@ -50,9 +50,6 @@ void answer_tell_begin(answer *a);
 void answer_end(answer *a, protocol_end end, const protocol_error *error);
 void answer_refuse(answer *a, const protocol_error *e);
 
-/* Whether one more of the class may run: better ones have their places beside lower ones, which
- * ride along in the engine. */
-bool answers_have_place(const server *s, cerium_class class_);
 /* Start what waits for a place. */
 void answers_start(server *s);
 /* Something waits that could begin: must never be so behind answers_start(). */

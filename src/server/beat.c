@@ -43,7 +43,7 @@ static bool may_speak(const answer *a)
 static void fail(answer *a)
 {
     protocol_error e;
-    (void)answer_no_memory(&e);
+    (void)protocol_error_memory(&e);
     answer_fail(a, &e);
     answer_cancel(a, "out_of_memory");
 }

@@ -289,7 +289,7 @@ static void finish(answer *a)
     connection *c = a->c;
     protocol_error e;
     if (a->ending.status) {
-        (void)answer_no_memory(&e);
+        (void)protocol_error_memory(&e);
         answer_fail(a, &e);
     }
     if (!a->ending.kept) {
@@ -461,7 +461,7 @@ void choice_end(choice *ch, protocol_end end)
         status = a->voice->end(ch, end, &usage, end == PROTOCOL_END_FAILED ? &a->failure : NULL);
     if (!status) return;
     protocol_error e;
-    (void)answer_no_memory(&e);
+    (void)protocol_error_memory(&e);
     answer_fail(a, &e);
 }
 

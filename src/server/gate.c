@@ -8,7 +8,7 @@
 #include "server/connection.h"
 #include "server/forward.h"
 #include "server/http.h"
-#include "server/loop.h"
+#include "server/wake.h"
 #include "server/socket.h"
 #include "store/metered.h"
 
@@ -37,7 +37,7 @@ int gate_open(server *s, cerium_error *err)
 
 int gate_start(server *s, cerium_error *err)
 {
-    return s->keeper ? keeper_start(s->keeper, loop_wake, s, err) : CERIUM_OK;
+    return s->keeper ? keeper_start(s->keeper, wake_to_look, s, err) : CERIUM_OK;
 }
 
 void gate_stop(server *s) { keeper_close(&s->keeper); }
@@ -199,7 +199,7 @@ static int take(answer *a, live_bucket which, const char *what, uint32_t rate, u
 static int find_tier(answer *a, protocol_error *e)
 {
     tenant_state *t = gate_entry(a->s, a->tenant);
-    if (!t) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    if (!t) return protocol_error_memory(e);
     if (!t->tier)
         return protocol_error_set(e, 403, "invalid_request_error", "tier_not_configured", "",
                                   "the tier of this API key is not in the server's configuration");

@@ -3,6 +3,7 @@
 
 #include "server/access.h"
 #include "server/connection.h"
+#include "server/ids.h"
 #include "server/routes.h"
 #include "server/socket.h"
 
@@ -98,7 +99,7 @@ void http_json(connection *c, int status, json_t *object)
     json_decref(object);
     if (!text) {
         protocol_error e;
-        (void)protocol_error_set(&e, 500, "server_error", NULL, "", "out of memory");
+        (void)protocol_error_memory(&e);
         http_error(c, &e);
         return;
     }
@@ -305,9 +306,7 @@ static bool count_body(connection *c)
         return true;
     }
     metrics_count(&c->s->metrics, METRICS_INPUT_REFUSED, 1);
-    (void)protocol_error_set(&e, 503, "server_error", "server_overloaded", "",
-                             "too many large requests are being sent; please try again in 1s");
-    e.retry_after_s = 1;
+    (void)protocol_error_overloaded(&e, "large requests are being sent");
     http_refuse(c, &e);
     return false;
 }

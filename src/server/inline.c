@@ -286,7 +286,7 @@ int inline_read(view message, const protocol_defaults *defaults, protocol_reques
     protocol_request *r = memory_zalloc(1, sizeof *r);
     if (!r) {
         json_decref(root);
-        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+        return protocol_error_memory(e);
     }
     r->root = root;
     int status = read_request(defaults, r, e);

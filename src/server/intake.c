@@ -63,7 +63,7 @@ static void read_text(intake *in)
         in->status = protocol_request_parse(&in->request, in->api, in->text, &in->defaults,
                                             &in->error);
         if (in->status == CERIUM_ERR_MEMORY)
-            (void)protocol_error_set(&in->error, 500, "server_error", NULL, "", "out of memory");
+            (void)protocol_error_memory(&in->error);
     }
 }
 
@@ -120,10 +120,7 @@ static void make_job(intake *in, void (*done)(job *j))
 
 static int too_many(protocol_error *e)
 {
-    (void)protocol_error_set(e, 503, "server_error", "server_overloaded", "",
-                             "too many requests are being read; please try again in 1s");
-    e->retry_after_s = 1;
-    return CERIUM_ERR_ARGUMENT;
+    return protocol_error_overloaded(e, "requests are being read");
 }
 
 static protocol_request *take_request(intake *in)
@@ -191,7 +188,7 @@ void intake_http(connection *c, protocol_api api)
     intake *in = memory_zalloc(1, sizeof *in);
     if (!in) {
         forget(&small);
-        (void)answer_no_memory(&e);
+        (void)protocol_error_memory(&e);
         http_error(c, &e);
         return;
     }
@@ -278,7 +275,7 @@ static int keep_message(connection *c, intake *from, bytes *text, protocol_error
         return protocol_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", "",
                                   "%u messages wait on this WebSocket; please try again in 1s", n);
     intake *in = memory_zalloc(1, sizeof *in);
-    if (!in) return answer_no_memory(e);
+    if (!in) return protocol_error_memory(e);
     if (!connection_gathers(c, SERVER_INPUT_FREE_BYTES + 1, (ptrdiff_t)from->text.len)) {
         metrics_count(&c->s->metrics, METRICS_INPUT_REFUSED, 1);
         memory_free(in);

@@ -9,31 +9,11 @@
 #include "server/connection.h"
 #include "server/gate.h"
 #include "server/look.h"
+#include "server/wake.h"
 
 enum { TURN_MS = 1, FILES_BESIDE = 64 };
 
 /* ---- what the engine has ---- */
-
-void loop_wake(void *user)
-{
-    server *s = user;
-    if (!atomic_exchange(&s->woken, true)) net_loop_wake(&s->loop);
-}
-
-void loop_call(void *user)
-{
-    server *s = user;
-    net_loop_wake(&s->loop);
-}
-
-void loop_look_in(server *s, uint32_t ms)
-{
-    uint64_t due_ns = clock_ns() + ms * UINT64_C(1000000);
-    if (s->turn_waits && s->turn_due_ns <= due_ns) return; /* it is never put off */
-    s->turn_waits = true;
-    s->turn_due_ns = due_ns;
-    net_loop_later(&s->loop, ms);
-}
 
 static void on_turn(void *user)
 {
@@ -43,7 +23,7 @@ static void on_turn(void *user)
     gate_refresh(s);
     look_result found = look_at_answers(s);
     if (found == LOOK_SOME) {
-        loop_look_in(s, TURN_MS);
+        wake_in(s, TURN_MS);
     } else if (found == LOOK_NOTHING) {
         atomic_store(&s->woken, false); /* what comes later wakes us again; what came just now: */
         look_at_answers(s);
@@ -59,7 +39,7 @@ static void look(server *s)
     bool quick = now - s->woken_ns < TURN_MS * UINT64_C(1000000);
     s->woken_ns = now;
     if (quick)
-        loop_look_in(s, TURN_MS);
+        wake_in(s, TURN_MS);
     else
         atomic_store(&s->woken, false); /* before we look: what comes later wakes us again */
     gate_refresh(s);

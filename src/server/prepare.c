@@ -40,11 +40,6 @@ struct preparation {
 
 /* ---- the stages: what a thread may do ---- */
 
-static int no_memory(protocol_error *e)
-{
-    return answer_no_memory(e);
-}
-
 static int run_turn(preparation *p)
 {
     answer *a = p->a;
@@ -65,7 +60,7 @@ static int take_prompt(preparation *p, uint32_t i, const prompt *from)
 {
     p->made[i] = (made_prompt){memory_copy(from->tokens, from->n * sizeof *from->tokens), from->n,
                                from->opening};
-    return p->made[i].tokens ? CERIUM_OK : no_memory(&p->why);
+    return p->made[i].tokens ? CERIUM_OK : protocol_error_memory(&p->why);
 }
 
 static int make_prompts(preparation *p, const prompt_room *room)
@@ -91,11 +86,11 @@ static int run_prompts(preparation *p)
     room.tokens = memory_alloc(room.cap * sizeof *room.tokens);
     p->n_made = a->n_choices / a->request->n_choices;
     p->made = memory_zalloc(p->n_made, sizeof *p->made);
-    int status = room.tokens && p->made ? make_prompts(p, &room) : no_memory(&p->why);
+    int status = room.tokens && p->made ? make_prompts(p, &room) : protocol_error_memory(&p->why);
     memory_free(room.tokens);
     if (!status &&
         shape_order_open(&p->order, a->s->shapes, a->request, a->s->info.chat_form))
-        status = no_memory(&p->why);
+        status = protocol_error_memory(&p->why);
     return status;
 }
 
@@ -263,10 +258,7 @@ static int send_away(preparation *p, workers_lane whose, protocol_error *e)
         p->is_away = true;
         return CERIUM_OK;
     }
-    (void)protocol_error_set(e, 503, "server_error", "server_overloaded", "",
-                             "too many requests are being read; please try again in 1s");
-    e->retry_after_s = 1;
-    return CERIUM_ERR_ARGUMENT;
+    return protocol_error_overloaded(e, "requests are being read");
 }
 
 /* One that is canceled ends with its prompts, from which the next message of its lane goes on. */
@@ -312,7 +304,7 @@ static void on_done(job *j)
 int prepare_begin(answer *a, protocol_error *e)
 {
     preparation *p = memory_zalloc(1, sizeof *p);
-    if (!p) return no_memory(e);
+    if (!p) return protocol_error_memory(e);
     *p = (preparation){.job = {.run = run_job, .done = on_done,
                                .client = client_of(a->tenant, a->serial)},
                        .a = a,

@@ -1,7 +1,6 @@
 /* server.c - opening, running and closing a server. */
 #include "server/server.h"
 
-#include <sys/random.h>
 #include <time.h>
 
 #include "server/access.h"
@@ -13,6 +12,7 @@
 #include "server/look.h"
 #include "server/loop.h"
 #include "server/socket.h"
+#include "server/wake.h"
 
 void server_config_defaults(server_config *config)
 {
@@ -30,20 +30,6 @@ void server_config_defaults(server_config *config)
                               .drain_s = 30,
                               .confidence_min = -1,
                               .store_days = 30};
-}
-
-void make_id(char out[SERVER_ID_BYTES], const char *prefix)
-{
-    unsigned char random[16];
-    size_t n = strlen(prefix);
-    CHECK(n + 33 <= SERVER_ID_BYTES);
-    CHECK(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
-    memcpy(out, prefix, n);
-    for (size_t i = 0; i < sizeof random; i++) {
-        out[n + 2 * i] = "0123456789abcdef"[random[i] >> 4];
-        out[n + 2 * i + 1] = "0123456789abcdef"[random[i] & 15];
-    }
-    out[n + 2 * sizeof random] = 0;
 }
 
 static int check_config(const server_config *config, cerium_error *err)
@@ -108,7 +94,7 @@ static int open_parts(server *s, cerium_error *err)
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
     RETURN_IF(loop_open(s, err));
     RETURN_IF(shapes_open(&s->shapes, config->engine, err));
-    RETURN_IF(workers_open(&s->workers, loop_call, s, err));
+    RETURN_IF(workers_open(&s->workers, wake_for_job, s, err));
     RETURN_IF(forward_open(s, err));
     return gate_start(s, err);
 }

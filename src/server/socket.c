@@ -405,7 +405,7 @@ static lane *find_lane(connection *c, const char *name, protocol_error *e)
     char *copy = l && name ? memory_copy(name, strlen(name)) : NULL;
     if (!l || (name && !copy)) {
         memory_free(l);
-        (void)protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+        (void)protocol_error_memory(e);
         return NULL;
     }
     l->c = c;
@@ -447,7 +447,7 @@ static int queue(connection *c, protocol_request *r, size_t n_bytes, uint64_t st
     if (!l) return CERIUM_ERR_ARGUMENT;
     if (!p) {
         drop_lane_if_idle(l);
-        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+        return protocol_error_memory(e);
     }
     *p = (pending){.request = r, .n_bytes = n_bytes, .started_ns = started_ns};
     (void)connection_gathers(c, 0, (ptrdiff_t)n_bytes);

@@ -284,7 +284,4 @@ struct server {
     demo *demo;
 };
 
-/* "prefix" and 32 random hexadecimal digits. */
-void make_id(char out[SERVER_ID_BYTES], const char *prefix);
-
 #endif

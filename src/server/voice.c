@@ -62,7 +62,7 @@ int voice_open(answer *a, protocol_error *e)
                            .user = a};
     protocol_writer_free(&a->writer);
     if (!protocol_writer_open(&a->writer, &how)) return CERIUM_OK;
-    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    return protocol_error_memory(e);
 }
 
 static int begin(answer *a) { return protocol_writer_begin(a->writer); }
