@@ -40,7 +40,7 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
                             .resume = ch->begins.n_opening ? &ch->begins : NULL,
                             .notify = wake_to_look,
                             .user = a->s,
-                            .notify_prompt = r->return_progress && a->streams};
+                            .notify_prompt = r->return_progress && a->sink.type->streams};
 }
 
 /* ---- the engine's events ---- */
@@ -186,7 +186,7 @@ static void park(choice *ch, bool parked)
     ch->parked_ns = clock_ns();
     answer_count_running(ch->a, parked ? -1 : 1);
     if (!parked) return;
-    ch->a->c->has_parked = true;
+    ch->a->sink.c->has_parked = true;
     metrics_count(&ch->a->s->metrics, METRICS_PARKED, 1);
 }
 
@@ -195,7 +195,7 @@ look_result choice_look(choice *ch, uint64_t end_ns)
     cerium_event event;
     for (look_result found = LOOK_NOTHING;; found = LOOK_SOME) {
         if (ch->state != CHOICE_RUNNING) return found;
-        park(ch, ch->a->c && connection_parked(ch->a->c));
+        park(ch, ch->a->sink.c && connection_parked(ch->a->sink.c));
         if (ch->parked) return found; /* looked at again when it is not */
         if (found && clock_ns() >= end_ns) return LOOK_UNFINISHED;
         cerium_session_poll(ch->session, &event);
@@ -316,12 +316,12 @@ static void end_longest_parked(server *s)
     for (answer *a = s->answers; a; a = a->next)
         for (uint32_t i = 0; i < a->n_choices; i++) {
             choice *ch = &a->choices[i];
-            if (ch->state == CHOICE_RUNNING && ch->parked && a->c && !a->c->closing &&
+            if (ch->state == CHOICE_RUNNING && ch->parked && a->sink.c && !a->sink.c->closing &&
                 (!longest || ch->parked_ns < longest->parked_ns))
                 longest = ch;
         }
     if (!longest || clock_ns() - longest->parked_ns < SERVER_PARKED_NS) return;
-    connection *c = longest->a->c;
+    connection *c = longest->a->sink.c;
     metrics_count(&s->metrics, METRICS_TIMED_OUT, 1);
     log_event(LOG_WARNING, "dropped", "peer=%s reason=\"others wait, and it reads nothing\"",
               c->peer);

@@ -332,8 +332,8 @@ bool forward_poll(answer *a)
     struct forward *f = a->forward;
     transfer_state state;
     if (!f->transfer || answer_is_over(a)) return false;
-    if (a->c && connection_parked(a->c)) {
-        a->c->has_parked = true;
+    if (connection_parked(a->sink.c)) {
+        a->sink.c->has_parked = true;
         return false;
     }
     size_t before = f->body.len;

@@ -16,7 +16,7 @@ enum {
 
 static look_result answer_look(answer *a, uint64_t end_ns)
 {
-    connection *c = a->c;
+    connection *c = a->sink.c;
     beat_progress(a);
     for (look_result found = LOOK_NOTHING;;) {
         for (uint32_t i = 0; i < a->n_choices; i++) {
@@ -96,7 +96,7 @@ void look_at_reader(connection *c)
     look_result found = LOOK_NOTHING;
     for (answer *a = s->answers, *next; a; a = next) {
         next = a->next;
-        if (a->c != c) continue;
+        if (a->sink.c != c) continue;
         look_result of = answer_look(a, end_ns);
         if (of > found) found = of;
     }

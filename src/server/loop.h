@@ -8,6 +8,8 @@
 CERIUM_CHECKED int loop_open(server *s, cerium_error *err);
 /* One turn: waits for something to do. */
 void loop_turn(server *s);
+/* What ended in the turn is freed, and what waited for that begins: nothing points there now. */
+void loop_settle(server *s);
 /* Nobody else is let in. */
 void loop_refuse(server *s);
 /* All connections end. */

@@ -289,8 +289,8 @@ static void on_done(job *j)
     p->is_away = false;
     /* Who left wants nothing; whoever canceled it is told of its beginning, and its end. */
     int status = CERIUM_OK;
-    if (a->c && !(a->canceled && p->stage == STAGE_SHAPE)) status = end_stage(p, &e);
-    if (a->c && !status) status = advance(p, &e);
+    if (a->sink.c && !(a->canceled && p->stage == STAGE_SHAPE)) status = end_stage(p, &e);
+    if (a->sink.c && !status) status = advance(p, &e);
     if (p->is_away) return;
     prepare_free(a);
     if (status)
@@ -322,7 +322,7 @@ bool prepare_stop(answer *a)
     preparation *p = a->prepare;
     if (!p) return true;
     /* Before its prompts are there an answer has nothing to end with. */
-    bool has_enough = !a->c || p->stage == STAGE_SHAPE;
+    bool has_enough = !a->sink.c || p->stage == STAGE_SHAPE;
     if (!has_enough || !workers_withdraw(a->s->workers, &p->job)) return false;
     p->is_away = false;
     prepare_free(a);

@@ -11,6 +11,7 @@
 #include "server/gate.h"
 #include "server/look.h"
 #include "server/loop.h"
+#include "server/routes.h"
 #include "server/socket.h"
 #include "server/wake.h"
 
@@ -121,6 +122,7 @@ static void log_start(const server *s)
 int server_open(server **out, const server_config *config, cerium_error *err)
 {
     static policy standard; /* the same for all */
+    static const http_routes routes = {.find = route_find, .upgrade = socket_upgrade};
     RETURN_IF(check_config(config, err));
     server *s = memory_zalloc(1, sizeof *s);
     if (!s) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the server");
@@ -130,6 +132,7 @@ int server_open(server **out, const server_config *config, cerium_error *err)
         policy_defaults(&standard);
         s->config.policy = &standard;
     }
+    s->routes = &routes;
     s->started_at = (int64_t)time(NULL);
     s->rounds[0] = 1, s->rounds[1] = 2, s->n_rounds = 2; /* answers begin with 0: they are new */
     cerium_engine_describe(config->engine, &s->info);
@@ -158,7 +161,7 @@ static void drain(server *s)
               s->n_connections, s->n_running, s->n_waiting, s->config.drain_s);
     loop_refuse(s);
     for (connection *c = s->connections; c; c = c->next)
-        if (c->socket && !c->gone) socket_drain(c);
+        if (c->type->drain && !c->gone) c->type->drain(c);
 }
 
 static bool is_over(server *s)
@@ -168,7 +171,7 @@ static bool is_over(server *s)
     if (!s->draining) return false;
     if (stops > 1 || clock_ns() > s->drain_ends_ns) return true;
     for (const answer *a = s->answers; a; a = a->next)
-        if (a->c) return false;
+        if (a->sink.c) return false;
     for (const connection *c = s->connections; c; c = c->next) {
         if (c->gone) continue;
         if (c->intake || c->http.job || c->http.awaits_end) return false;
@@ -185,7 +188,7 @@ static void stop_answers(server *s)
         for (uint32_t i = 0; i < a->n_choices; i++)
             if (a->choices[i].session) cerium_session_cancel(a->choices[i].session);
     }
-    for (answers_reap(s); s->answers; answers_reap(s)) {
+    for (loop_settle(s); s->answers; loop_settle(s)) {
         struct timespec wait = {.tv_nsec = 200000};
         workers_poll(s->workers);
         look_at_answers(s);
@@ -221,10 +224,10 @@ void server_close(server **out)
     stop_answers(s);
     demo_close(s);
     gate_stop(s);
-    answers_reap(s);
+    loop_settle(s);
     forward_close(s);
     loop_close(s);
-    answers_reap(s);
+    loop_settle(s);
     workers_close(&s->workers); /* what connections asked for was dropped with them */
     shapes_close(&s->shapes);
     store_close(&s->store);

@@ -257,7 +257,7 @@ void service_page(connection *c)
              "etag: %s\r\ncache-control: %s\r\ncontent-security-policy: %s\r\n"
              "referrer-policy: no-referrer\r\n",
              file->etag, PAGE_CACHE_CONTROL, PAGE_POLICY);
-    http_header(c, "if-none-match", seen, sizeof seen);
+    http_reader_copy(c->reader, "if-none-match", seen, sizeof seen);
     http_answer(c,
                 &(http_head){.status = !strcmp(seen, file->etag) ? 304 : 200,
                              .type = file->type,
