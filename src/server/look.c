@@ -1,12 +1,10 @@
 /* look.c - whose events are taken now, and for how long. */
 #include "server/look.h"
 
-#include "server/answers.h"
 #include "server/beat.h"
 #include "server/connection.h"
-#include "server/ending.h"
-#include "server/forward.h"
-#include "server/loop.h"
+#include "server/schedule.h"
+#include "server/wake.h"
 
 enum {
     LOOK_NS = 2000000,         /* then sockets have a turn */
@@ -16,14 +14,11 @@ enum {
 
 static look_result answer_look(answer *a, uint64_t end_ns)
 {
-    connection *c = a->c;
+    connection *c = a->sink.c;
     beat_progress(a);
     for (look_result found = LOOK_NOTHING;;) {
-        for (uint32_t i = 0; i < a->n_choices; i++) {
-            look_result of = choice_look(&a->choices[i], end_ns);
-            if (of > found) found = of;
-        }
-        if (a->forward && forward_poll(a) && found == LOOK_NOTHING) found = LOOK_SOME;
+        look_result of = a->source->poll(a, end_ns);
+        if (of > found) found = of;
         if (!c) return found;
         bool parked = connection_parked(c);
         connection_flush(c);
@@ -82,9 +77,9 @@ look_result look_at_answers(server *s)
     look_result others = look_round(s, false, best, clock_ns() + lower_ns);
     answers_start(s);
     if (of_best == LOOK_UNFINISHED || (is_alone && others == LOOK_UNFINISHED))
-        loop_look_in(s, 0);
+        wake_in(s, 0);
     else if (others == LOOK_UNFINISHED)
-        loop_look_in(s, LOWER_MS);
+        wake_in(s, LOWER_MS);
     return of_best > others ? of_best : others;
 }
 
@@ -96,10 +91,10 @@ void look_at_reader(connection *c)
     look_result found = LOOK_NOTHING;
     for (answer *a = s->answers, *next; a; a = next) {
         next = a->next;
-        if (a->c != c) continue;
+        if (a->sink.c != c) continue;
         look_result of = answer_look(a, end_ns);
         if (of > found) found = of;
     }
     answers_start(s);
-    if (found == LOOK_UNFINISHED) loop_look_in(s, LOWER_MS);
+    if (found == LOOK_UNFINISHED) wake_in(s, LOWER_MS);
 }

@@ -10,7 +10,7 @@
  *   turn        (history.h) the token log that a finished or interrupted answer leaves
  *
  * All of it belongs to the thread of server_run(), but for the two atomics of struct server, and
- * what the workers have for a while: see prepare.h, ending.h, intake.h. */
+ * what the workers have for a while: see prepare.h, answer_ending, intake.h. */
 #ifndef SERVER_STATE_H
 #define SERVER_STATE_H
 
@@ -32,14 +32,13 @@
 #include "server/replay.h"
 #include "server/server.h"
 #include "server/shaping.h"
+#include "server/sink.h"
+#include "server/source.h"
 #include "server/tenants.h"
 #include "server/workers.h"
 #include "store/live.h"
 #include "store/store.h"
 
-typedef struct connection connection;
-typedef struct answer answer;
-typedef struct lane lane;
 typedef struct socket_state socket_state;
 typedef struct demo demo;
 typedef struct intake intake;
@@ -69,8 +68,29 @@ typedef struct {
     bool awaits_end;                    /* of the answer with this id: stored.c */
 } exchange;
 
+/* What a connection carries: HTTP exchanges (http.c), or a WebSocket (socket.c). */
+typedef struct {
+    bool (*input)(connection *c);        /* bytes came; true: call again for what is left */
+    void (*ended)(connection *c);        /* the peer sends no more */
+    void (*reads)(connection *c);        /* the reader took some of what waited for it */
+    void (*sent)(connection *c);         /* nothing waits for it any more; or NULL */
+    /* Once a second; returns what is late, so that the connection has to end, or NULL. */
+    const char *(*tick)(connection *c, uint64_t now_ns);
+    void (*drain)(connection *c);        /* the server ends: close when nothing runs; or NULL */
+    bool (*is_idle)(const connection *c);
+    bool is_cheap;                       /* it can be opened again at no cost */
+    void (*gone)(connection *c);         /* the connection is over */
+} connection_type;
+
+/* What http.c hands requests to. */
+typedef struct {
+    const struct route *(*find)(http_method method, const char *path, char id[SERVER_ID_BYTES]);
+    bool (*upgrade)(connection *c); /* to a WebSocket; true when input goes on */
+} http_routes;
+
 struct connection {
     server *s;
+    const connection_type *type;
     stream io;
     http_reader *reader;        /* owned */
     connection *next, *previous;
@@ -98,7 +118,7 @@ typedef enum {
     CHOICE_CLOSED = 3,  /* the session is closed, or never was */
 } choice_state;
 
-typedef struct {
+struct choice {
     answer *a;
     uint32_t index;
     choice_state state;
@@ -117,8 +137,9 @@ typedef struct {
     double logprob;             /* of its tokens, where somebody wants to know */
     uint64_t first_ns;          /* when the first token was polled; 0 = not yet */
     bool line_seen;             /* a line break was in the text */
+    bytes show;                 /* of one step, what may be shown */
     cerium_usage usage;         /* at its end */
-} choice;
+};
 
 /* How an answer is told: by the writer of its API, or as an inline completion (inline.c). */
 typedef struct {
@@ -130,9 +151,6 @@ typedef struct {
     int (*beat)(answer *a, const protocol_progress *p);
     int (*end)(choice *ch, protocol_end end, const protocol_usage *usage,
                const protocol_error *error);
-    /* In place of all that: why there is no answer. */
-    void (*refuse)(connection *c, const protocol_request *r, const char *id,
-                   const protocol_error *e);
 } answer_voice;
 
 /* What an answer holds of its tenant's limits; all zero = nothing.  gate.c */
@@ -143,18 +161,19 @@ typedef struct {
     uint64_t charged;           /* tokens taken then: of the prompt, and what it may answer */
     uint64_t start_ms;          /* predicted wait before it starts */
     bool deep;                  /* an upstream answers */
+    bool refused;               /* by a limit of its tier */
     bool reserved, streaming;   /* a record, a stream */
     uint32_t counted;           /* requests a minute when one was taken; 0 = none was */
 } gate_state;
 
-struct forward; /* forward.c */
+struct upstream_state; /* source_upstream.c */
 
 /* The last events of an answer, and what is kept of it.  While a thread makes them, it has the
- * answer's writer, request and choices, and nothing else touches those.  ending.c */
+ * answer's writer, request and choices, and nothing else touches those.  answer.c */
 typedef struct {
     job job;
     bool is_away;               /* a thread has it */
-    bool is_awaited;            /* some connection asked for the answer as it will be */
+    void (*on_end)(answer *a);  /* some connection asked for the answer as it will be; or NULL */
     choice *last;               /* that ended, */
     protocol_end how;
     protocol_usage usage;
@@ -169,19 +188,18 @@ struct answer {
     server *s;
     answer *next, *previous;
     uint64_t round;             /* of looks, in which it was reached (look.h) */
-    connection *c;              /* NULL: nobody listens any more */
-    lane *lane;                 /* that it occupies, or NULL */
-    connection *lane_of;        /* whose lane that is */
+    sink sink;                  /* who hears it, */
+    const source_type *source;  /* and who speaks */
     const answer_voice *voice;
     protocol_request *request;
     protocol_writer *writer;    /* NULL for inline completions */
+    json_out event;             /* of an inline completion, while it is written */
     char id[SERVER_ID_BYTES];
     size_t n_bytes;             /* of the request, as it came */
     uint64_t tenant;
     uint64_t serial;            /* of the connection that asked */
     char *document;             /* what it completes, or NULL */
     char client[64];            /* for whom: a newer one for both ends this one */
-    bool streams;               /* events are told as they come */
     bool begun;                 /* the client was told of the beginning */
     bool warm_up;               /* the client was told the end at the beginning */
     bool finished;              /* the client was told everything */
@@ -210,7 +228,7 @@ struct answer {
     bool failed;
     protocol_error failure;
     gate_state gate;
-    struct forward *forward;    /* another server answers; NULL: the engine does */
+    struct upstream_state *upstream; /* of that source; or NULL */
     answer_ending ending;
 };
 
@@ -257,6 +275,7 @@ struct server {
     keeper *keeper;             /* NULL: no store to keep */
     struct upstreams *upstreams; /* NULL: none is configured */
     keyring *ring;              /* keys of the store; NULL: no store */
+    bool keys_changed;          /* some connections may have come with one that was revoked */
     connection *connections;
     uint32_t n_connections, n_sockets;
     uint64_t n_serials;
@@ -268,12 +287,12 @@ struct server {
     uint64_t rounds[2], n_rounds; /* of looks at lower classes and at the best one (look.h) */
     uint64_t answer_ns;         /* how long answers take of late; 0 = none ended yet */
     uint32_t n_dead;            /* answers */
-    bytes show;                 /* text of one step that may be shown */
-    json_out event;            /* an event of an inline completion */
     shapes *shapes;
     history *history;
     store *store;               /* of the thread of WORKERS_STORE, once the loop turns */
     replay *replay;             /* NULL: none */
+    const http_routes *routes;
+    lane *ready;                /* lanes whose next request can begin */
     workers *workers;
     bool turn_waits;            /* net_loop_later() was called for the engine's events, */
     uint64_t turn_due_ns;       /* for then */
@@ -283,8 +302,5 @@ struct server {
     char model_key[2 * SERVER_ID_BYTES]; /* which model's tokens stored timelines hold */
     demo *demo;
 };
-
-/* "prefix" and 32 random hexadecimal digits. */
-void make_id(char out[SERVER_ID_BYTES], const char *prefix);
 
 #endif
