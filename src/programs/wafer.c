@@ -5,7 +5,7 @@
 #include "programs/programs.h"
 #include "programs/terminal.h"
 
-const char wafer_help[] =
+static const char wafer_help[] =
     "usage: cerium wafer plan -m MODEL --machine NAME [--context N]\n"
     "       cerium wafer compare -m MODEL --machines NAME,NAME,... [--contexts N,N,...]\n"
     "       cerium wafer validate ROWS.csv [--sensitivity]\n"

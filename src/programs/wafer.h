@@ -7,8 +7,6 @@
 #include "programs/options.h"
 #include "wafer/drafting.h"
 
-extern const char wafer_help[];
-
 /* The parts: argv[0] is "wafer NAME". */
 int wafer_plan_main(int argc, char **argv);
 int wafer_compare_main(int argc, char **argv);
