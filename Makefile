@@ -76,6 +76,7 @@ GRAMMAR_DIR := build/grammars
 ifneq ($(filter-out help clean kernelcheck% man-check,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(findstring aarch64,$(CC)),)
 -include $(GRAMMAR_DIR)/grammars.mk
+UNITS_MK := $O/units.mk
 endif
 endif
 GRAMMAR_SRC = $(foreach g,$(GRAMMARS),$(wildcard $(addprefix $(GRAMMAR_DIR)/$(lastword $(subst =, ,$g))/,parser.c scanner.c)))
@@ -143,10 +144,16 @@ GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulatio
             '$O/golden_identity $(SHORT) $(RANDOM)'
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck $(GOLDENS) $(REPLAYS)
 
-$O/unit_residency: $O/src/programs/residency.o $O/src/programs/options.o $O/src/programs/command_line.o $O/src/programs/command_help.o $O/src/programs/output.o $O/src/programs/terminal.o
-$O/unit_ignore: $O/src/programs/ignore.o $O/src/programs/places.o
-$O/unit_eval_stats: $O/src/programs/eval_stats.o
-$O/unit_%: $O/tests/unit/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+# A unit test links the folders that it includes and those below them, and so shows that they stand
+# without the others.  With some folders come objects that are not of src/.
+EXTRA_guard  = $(GRAMMAR_OBJ)
+EXTRA_net    = $(LLHTTP_OBJ)
+EXTRA_server = $O/page_data.o
+folder_obj = $(patsubst %.c,$O/%.o,$(sort $(filter-out src/programs/main.c,$(filter $(1:%=src/%/%),$(ALL_SRC))))) $(foreach f,$1,$(EXTRA_$f))
+$O/units.mk: layers.txt tools/unit_links $(wildcard tests/unit/*.[ch])
+	@mkdir -p $O; tools/unit_links | sed 's|^\(.*\): *\(.*\)|$$O/\1: $$(foreach f,\2,$$(call folder_obj,$$f))|' > $@
+-include $(UNITS_MK)
+$O/unit_%: $O/tests/unit/test_%.o ; $(LINK) $(SERVER_LIBS) $(LIBEDIT)
 $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 # The program without a grammar, for the tests of what it says then.
 $O/cerium_blind: $(PROG_OBJ) $(filter-out $(GRAMMAR_OBJ),$(SERVER_OBJ)) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) $(LIBEDIT)

@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(size_t) == 8, "JSON_READ_PYTHON is a bit above jansson's");
 
-view json_without_mark(view text)
+static view json_without_mark(view text)
 {
     bool has = text.len >= 3 && !memcmp(text.ptr, "\xEF\xBB\xBF", 3);
     return has ? (view){text.ptr + 3, text.len - 3} : text;

@@ -18,6 +18,5 @@
 /* As json_loadb(), with its errors; columns are those of the text as it was understood.
  * Cost: the text is copied where it has such a number, else not looked at twice. */
 json_t *json_read(view text, size_t flags, json_error_t *error);
-view json_without_mark(view text);
 
 #endif

@@ -46,8 +46,6 @@ typedef struct {
     uint32_t n_ends;
 } convert_config;
 
-const char *convert_arch_name(convert_arch arch);
-
 /* CERIUM_ERR_FORMAT says which key is missing, or what is not supported. */
 CERIUM_CHECKED int convert_config_parse(convert_config *out, view json, cerium_error *err);
 /* Ids that generation_config.json adds to those that end a generation. CERIUM_ERR_FORMAT. */

@@ -14,7 +14,7 @@ static const struct {
     {"GptOssForCausalLM", "gpt-oss"},    {"Starcoder2ForCausalLM", "starcoder2"},
 };
 
-const char *convert_arch_name(convert_arch arch) { return archs[arch].name; }
+static const char *convert_arch_name(convert_arch arch) { return archs[arch].name; }
 
 /* ---- reading: the first error stays ---- */
 

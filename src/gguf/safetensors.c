@@ -151,7 +151,7 @@ const safetensor *safetensors_find(const safetensors *s, const char *name)
 
 /* ---- values ---- */
 
-float f8_e4m3_to_f32(uint8_t x)
+static float f8_e4m3_to_f32(uint8_t x)
 {
     const int exponent = x >> 3 & 15, mantissa = x & 7;
     float value = exponent ? ldexpf(1.0f + (float)mantissa / 8.0f, exponent - 7)

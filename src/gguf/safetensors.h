@@ -42,6 +42,5 @@ const safetensor *safetensors_find(const safetensors *s, const char *name);
 size_t safe_type_bytes(safe_type type);
 /* out[n] = values first, first + step, first + 2 step, ...; the caller keeps to the tensor. */
 void safetensor_values(const safetensor *t, uint64_t first, uint64_t step, float *out, size_t n);
-float f8_e4m3_to_f32(uint8_t x);
 
 #endif

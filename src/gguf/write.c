@@ -141,11 +141,6 @@ void gguf_write_u32(gguf_writer *w, const char *key, uint32_t value)
     write_scalar(w, key, GGUF_UINT32, &value, sizeof value);
 }
 
-void gguf_write_u64(gguf_writer *w, const char *key, uint64_t value)
-{
-    write_scalar(w, key, GGUF_UINT64, &value, sizeof value);
-}
-
 void gguf_write_f32(gguf_writer *w, const char *key, float value)
 {
     write_scalar(w, key, GGUF_FLOAT32, &value, sizeof value);

@@ -28,7 +28,6 @@ void gguf_writer_close(gguf_writer **writer);
 /* ---- metadata: before the first gguf_write_data(); keys must be unique ---- */
 
 void gguf_write_u32(gguf_writer *w, const char *key, uint32_t value);
-void gguf_write_u64(gguf_writer *w, const char *key, uint64_t value);
 void gguf_write_f32(gguf_writer *w, const char *key, float value);
 void gguf_write_bool(gguf_writer *w, const char *key, bool value);
 void gguf_write_string(gguf_writer *w, const char *key, view value);

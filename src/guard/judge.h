@@ -130,7 +130,6 @@ value judge_pair(judge *j, int32_t n, view *key);
 void judge_return(judge *j, int32_t n, value v); /* rules see it as a call of "return" */
 
 /* ---- statements.c ---- */
-void judge_assign_to(judge *j, int32_t target, value v, int32_t from);
 value judge_assign(judge *j, int32_t n);
 value judge_if(judge *j, int32_t n);
 value judge_switch(judge *j, int32_t n);

@@ -60,7 +60,7 @@ static void weaken(judge *j, int32_t object, value v)
     judge_set(j, tree_text(&j->tree, base), old);
 }
 
-void judge_assign_to(judge *j, int32_t target, value v, int32_t from)
+static void judge_assign_to(judge *j, int32_t target, value v, int32_t from)
 {
     const node *at = target < 0 ? NULL : &j->tree.list[target];
     if (!at) return;

@@ -11,10 +11,6 @@ double bandwidth_read(size_t bytes, uint32_t n_threads, uint32_t n_runs);
 /* Size of the data caches: of one core, and the last level that cores share; 0 when unknown. */
 void bandwidth_caches(size_t *l2_bytes, size_t *l3_bytes);
 
-/* The inner loop: reads n 64-bit words (a multiple of 64, 32-byte aligned) as wide as the
- * processor can, a quarter of them in each of four streams: more than in one are what its
- * prefetchers need (kernels/tiles.h).  The result only keeps the loads alive. */
-uint64_t bandwidth_sum(const uint64_t *words, size_t n);
 uint64_t bandwidth_sum_avx2(const uint64_t *words, size_t n);
 
 double median(double *values, size_t n); /* sorts them; n >= 1 */

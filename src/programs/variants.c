@@ -20,7 +20,8 @@ static void ring(void *user)
     thread_bell_ring(&bell);
 }
 
-double variant_score(const variant *v) { return v->n_tokens ? v->logprob / v->n_tokens : 0; }
+/* Mean log-probability of a token. */
+static double variant_score(const variant *v) { return v->n_tokens ? v->logprob / v->n_tokens : 0; }
 
 static int begin_all(variants *all, cerium_engine *engine, cerium_request *request,
                  const cerium_sampling *sampling, cerium_error *err)

@@ -24,8 +24,6 @@ typedef struct {
     bool interrupted;                   /* Ctrl-C */
 } variants;
 
-/* Mean log-probability of a token. */
-double variant_score(const variant *v);
 
 /* Sample all->n answers as the order says, each as if it were alone, with seeds counting up from
  * that of its sampling; nothing is streamed.  What Ctrl-C cuts short is kept.

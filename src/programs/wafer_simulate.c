@@ -249,9 +249,8 @@ static int open_drafts(simulate *s, cerium_error *err)
 static int open_all(simulate *s, cerium_error *err)
 {
     RETURN_IF(take_machine(s, err));
-    if (s->o.kv && !kernel_kv_of_name(s->o.kv, &s->layout.kv_type))
+    if (!mesh_layout_name_kv(&s->layout, &s->o.kv))
         return error_set(err, CERIUM_ERR_ARGUMENT, "--kv %s: there are i8, f16, f32", s->o.kv);
-    s->o.kv = kernel_kv_name(s->layout.kv_type);
     s->o.head = "full"; /* every logit is compared */
     s->layout.choice.context = s->o.context;
     if (s->o.batch) s->layout.rows_max = s->o.batch;

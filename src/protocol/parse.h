@@ -119,7 +119,6 @@ int tools_parse(parser *p);
 int tool_choice_parse(parser *p);
 void tools_release(struct protocol_tools **set);
 struct protocol_tools *cache_find(protocol_cache *cache, bool nested, view raw);
-void cache_keep(protocol_cache *cache, struct protocol_tools *set);
 void texts_free(struct protocol_text **texts);
 /* The name under which the model knows a tool. */
 int tool_full_name(parser *p, const char *space, const char *name, const char **out);

@@ -4,6 +4,8 @@
 
 /* ---- Section - Giving out ---- */
 
+static bool reader_saying(reader *r, char c);
+
 static void flush(reader *r)
 {
     if (!r->run_len) return;
@@ -216,7 +218,7 @@ static void take_mark(reader *r, const char *mark)
     }
 }
 
-bool reader_saying(reader *r, char c)
+static bool reader_saying(reader *r, char c)
 {
     const char *marks[4];
     size_t n = 0;

@@ -101,7 +101,6 @@ void reader_give_up(reader *r);
 /* Looks for marks: -1 none may begin here (the window's first byte is in *out), -2 wait, else the
  * mark that the window is. */
 int reader_mark(reader *r, const char *const *marks, size_t n, char *out);
-reader_state reader_saying;
 /* Text goes on after a call. */
 void reader_after_call(reader *r);
 

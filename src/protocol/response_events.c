@@ -254,7 +254,7 @@ static void put_error(const protocol_writer *w, json_out *t)
     json_out_literal(t, "}");
 }
 
-void response_usage(const protocol_writer *w, json_out *t)
+static void response_usage(const protocol_writer *w, json_out *t)
 {
     const protocol_usage *u = &w->usage;
     json_out_literal(t, "{");

@@ -257,6 +257,8 @@ static int make_echo(struct protocol_tools *set)
     return t->status;
 }
 
+static void cache_keep(protocol_cache *cache, struct protocol_tools *set);
+
 static int read_tools(parser *p)
 {
     struct protocol_tools *set = p->r->tool_set;
@@ -356,7 +358,7 @@ struct protocol_tools *cache_find(protocol_cache *cache, bool nested, view raw)
     return found;
 }
 
-void cache_keep(protocol_cache *cache, struct protocol_tools *set)
+static void cache_keep(protocol_cache *cache, struct protocol_tools *set)
 {
     atomic_fetch_add(&set->n_refs, 1);
     pthread_mutex_lock(&cache->lock);

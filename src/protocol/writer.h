@@ -103,8 +103,6 @@ void put_progress(json_out *t, const protocol_progress *p);
 void put_count(json_out *t, const char *name, uint64_t value);
 /* Fields of a Response that stay as they are, without braces, with a comma at the end. */
 void response_echo(protocol_writer *w);
-void response_usage(const protocol_writer *w, json_out *t);
-/* "usage":{... of Chat and Completions, up to the cached tokens: two braces stay open. */
 void put_token_usage(const protocol_writer *w, json_out *t);
 /* "msg_..." for item number index. */
 void item_id(const protocol_writer *w, const char *prefix, uint32_t index, char out[128]);

@@ -139,8 +139,6 @@ bool schema_word_fits(const conjuncts *of, const char *word);
 /* The first value of these types from *at on that some schema forbids (SCHEMA_NOT_IN), and *at
  * behind it; NULL: there is none left. */
 const json_t *schema_forbidden(const conjuncts *of, unsigned types, size_t *at);
-/* A value as it stands. */
-uint32_t schema_literal(schema_compiler *s, const json_t *value);
 unsigned schema_type_of(const json_t *value);
 /* Whether no value fits both; false also when that cannot be seen. */
 bool schema_apart(schema_compiler *s, const json_t *x, const json_t *y);

@@ -7,6 +7,9 @@ static uint32_t text(schema_compiler *s, const char *what)
     return expr_text(s->b, view_of(what));
 }
 
+/* A value as it stands. */
+static uint32_t schema_literal(schema_compiler *s, const json_t *value);
+
 /* Lists of members in the order that they have; as deep as jansson reads. */
 static uint32_t container(schema_compiler *s, const json_t *value)
 {
@@ -38,7 +41,7 @@ static uint32_t container(schema_compiler *s, const json_t *value)
     return EXPR_SEQ(b, text(s, is_object ? "{" : "["), inside, text(s, is_object ? "}" : "]"));
 }
 
-uint32_t schema_literal(schema_compiler *s, const json_t *value)
+static uint32_t schema_literal(schema_compiler *s, const json_t *value)
 {
     if (json_is_object(value) || json_is_array(value)) return container(s, value);
     if (json_is_string(value)) {

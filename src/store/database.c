@@ -97,7 +97,8 @@ void database_reset(sqlite3_stmt *stmt)
     sqlite3_clear_bindings(stmt);
 }
 
-int database_prepare(store *s, const char *const sql[STATEMENTS], cerium_error *err)
+/* Compile sql[STATEMENTS] once; they live until the store is closed. */
+static int database_prepare(store *s, const char *const sql[STATEMENTS], cerium_error *err)
 {
     for (int i = 0; i < STATEMENTS; i++) {
         CHECK(sql[i] && !s->statements[i]);
@@ -349,7 +350,6 @@ int store_open(store **out, const char *path, cerium_error *err)
     return CERIUM_OK;
 }
 
-const char *store_path(const store *s) { return s->path; }
 const char *store_file(const store *s) { return s->file; }
 
 void store_close(store **s)

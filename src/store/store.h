@@ -18,8 +18,6 @@ typedef struct store store;
  * beside it, or of a newer version): nothing was written, and no mode changed. */
 CERIUM_CHECKED int store_open(store **out, const char *path, cerium_error *err);
 void store_close(store **s);
-/* As it was opened. */
-const char *store_path(const store *s);
 /* Where the file is, behind all links; NULL when it is in memory. */
 const char *store_file(const store *s);
 

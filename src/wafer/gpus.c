@@ -26,7 +26,8 @@ double step_weight_bytes(const step_program *p, wafer_quant quant, double m)
     return total;
 }
 
-double step_macs(const step_program *p)
+/* Multiply-adds of a token in matrix products. */
+static double step_macs(const step_program *p)
 {
     double total = 0;
     for (uint32_t i = 0; i < p->n_ops; i++)

@@ -32,7 +32,5 @@ uint32_t gpu_users_max(const wafer_gpu *g, const gpu_work *work);
 
 /* Bytes of weights that a step of m tokens reads. */
 double step_weight_bytes(const step_program *p, wafer_quant quant, double m);
-/* Multiply-adds of a token in matrix products. */
-double step_macs(const step_program *p);
 
 #endif

@@ -55,6 +55,9 @@ typedef struct {
 
 /* 8 x 8, EQUAL, degree 2, round-robin, 24 colours, 8 lanes, KV in 8 bits, passes of 16 tokens. */
 mesh_layout mesh_layout_default(void);
+/* The KV type of this name, or *name becomes that of the one there is when it is NULL.  False for
+ * an unknown name. */
+bool mesh_layout_name_kv(mesh_layout *l, const char **name);
 /* CERIUM_ERR_ARGUMENT with the field, what is wrong and what is possible. */
 CERIUM_CHECKED int mesh_layout_validate(const mesh_layout *layout, const step_shape *shape,
                                         cerium_error *err);

@@ -8,6 +8,13 @@ mesh_layout mesh_layout_default(void)
                          .colours = 24, .lanes = 8, .kv_type = KERNEL_KV_I8, .rows_max = 16};
 }
 
+bool mesh_layout_name_kv(mesh_layout *l, const char **name)
+{
+    if (*name && !kernel_kv_of_name(*name, &l->kv_type)) return false;
+    *name = kernel_kv_name(l->kv_type);
+    return true;
+}
+
 static int bad(cerium_error *err, const char *what, uint64_t value, uint64_t low, uint64_t high)
 {
     return error_set(err, CERIUM_ERR_ARGUMENT, "mesh: %s %llu: must be %llu to %llu", what,

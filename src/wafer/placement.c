@@ -165,22 +165,6 @@ wafer_tiles island_tiles(const step_program *p, uint32_t op, const wafer_choice 
     return tiles_of_op(p, op, choice->island, choice->island, &here);
 }
 
-int placement_single(wafer_placement *out, const step_program *p, uint32_t width, uint32_t height,
-                     const wafer_choice *choice)
-{
-    wafer_region *region = memory_zalloc(1, sizeof *region);
-    if (!region) return CERIUM_ERR_MEMORY;
-    *region = (wafer_region){
-        .width = width, .height = height, .n_ops = p->n_ops, .n_layers = p->shape.n_layers};
-    *out = (wafer_placement){.program = p,
-                             .choice = *choice,
-                             .strips = strips_of(&p->shape, width, choice->k_multiple),
-                             .regions = region,
-                             .n_regions = 1,
-                             .wafers = 1};
-    return CERIUM_OK;
-}
-
 void placement_close(wafer_placement *p)
 {
     memory_free(p->regions);

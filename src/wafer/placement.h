@@ -173,10 +173,6 @@ wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint
 /* Half of an expert, EXPERTS_UP or EXPERTS_DOWN, on its island. */
 wafer_tiles island_tiles(const step_program *p, uint32_t op, const wafer_choice *choice);
 
-/* One region at (0, 0) with everything: what a whole model on a small mesh is. The regions are
- * owned; CERIUM_ERR_MEMORY. */
-CERIUM_CHECKED int placement_single(wafer_placement *out, const step_program *p, uint32_t width,
-                                    uint32_t height, const wafer_choice *choice);
 void placement_close(wafer_placement *p);
 
 #endif

@@ -347,7 +347,8 @@ static void time_embed(walk *w)
     w->c->events.hops += (uint64_t)wavelets(values) * w->cores;
 }
 
-void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uint32_t n,
+/* The operations [first, first + n) of p on the clocks of their region, for `tokens` new tokens. */
+static void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uint32_t n,
               const step_cost *cost)
 {
     walk w = {.c = c,

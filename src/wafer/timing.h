@@ -58,9 +58,6 @@ typedef struct {
     bool silu_of_embd, attends_by_products;
 } step_cost;
 
-/* The operations [first, first + n) of p on the clocks of their region, for `tokens` new tokens. */
-void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uint32_t n,
-              const step_cost *cost);
 
 enum { WAFER_LAYER_OPS_MAX = 8 };
 

@@ -49,7 +49,6 @@ static int write_everything(const char *path, cerium_error *err)
     gguf_write_string(w, "general.architecture", VIEW("llama"));
     gguf_write_string(w, "binary", (view){"\0\xff\n", 3});
     gguf_write_u32(w, "u32", 5);
-    gguf_write_u64(w, "u64", UINT64_C(1) << 40);
     gguf_write_f32(w, "f32", 0.25f);
     gguf_write_bool(w, "bool", true);
     gguf_write_strings(w, "strings", (view[]){VIEW("a"), VIEW("bc"), VIEW("")}, 3);
@@ -97,7 +96,7 @@ static void test_write(void)
     TEST_CHECK_THAT(write_everything(in_folder("one.gguf"), &err) == 0, "%s", err.message);
     TEST_CHECK_THAT(gguf_open(&file, in_folder("one.gguf"), &err) == 0, "%s", err.message);
     if (!file) return;
-    TEST_CHECK(gguf_n_values(file) == 10 && gguf_find(file, "none")->n_items == 0);
+    TEST_CHECK(gguf_n_values(file) == 9 && gguf_find(file, "none")->n_items == 0);
     TEST_CHECK(view_equal(gguf_find(file, "strings")->strings[1], VIEW("bc")));
     TEST_CHECK(gguf_item_f64(gguf_find(file, "floats"), 2) == 3.0);
     TEST_CHECK(((const uint16_t *)gguf_find_tensor(file, "half")->data)[2] == 3);

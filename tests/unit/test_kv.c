@@ -352,10 +352,16 @@ static void test_memory_ahead(void)
     fill(tokens, CONTEXT, 0);
     TEST_CHECK(take(seq, 1, tokens, KERNEL_PAGE) == 0);
     const uint8_t *first = kv_sequence_page(seq, 0, 0, 0).keys;
-    size_t used = is_ready(first, KV_POPULATE_BYTES - 8192) ? 0 : SIZE_MAX;
-    if (used) printf("kv: this system gives no memory ahead, which is not checked\n");
+    size_t used = 0;
+    if (!is_ready(first, KV_POPULATE_BYTES - 8192)) {
+        TEST_SKIP("memory ahead of KV pages: this system gives none");
+        kv_sequence_close(&seq);
+        kv_pool_close(&pool);
+        windows = some_windows;
+        return;
+    }
     usleep(20000);
-    TEST_CHECK(used || !is_ready(first, KV_POPULATE_BYTES + 8192)); /* nothing is near it */
+    TEST_CHECK(!is_ready(first, KV_POPULATE_BYTES + 8192)); /* nothing is near it */
     for (uint32_t i = 1; used < KV_POPULATE_BYTES; i++) {
         fill(tokens, CONTEXT, i);
         TEST_CHECK(compute(seq, 1, tokens, kv_sequence_adopt(seq, tokens, CONTEXT), CONTEXT) == 0);
@@ -363,11 +369,11 @@ static void test_memory_ahead(void)
         used = (size_t)(last - first);
     }
     const size_t end = used + KV_AHEAD_BYTES;
-    for (int i = 0; used < SIZE_MAX && !is_ready(first, end - 8192) && i < 600000; i++)
+    for (int i = 0; !is_ready(first, end - 8192) && i < 600000; i++)
         usleep(1000);
     usleep(20000);
-    TEST_CHECK(used == SIZE_MAX || is_ready(first, end - 8192));
-    TEST_CHECK(used == SIZE_MAX || !is_ready(first, end + 3 * (size_t)MEMORY_HUGE_PAGE));
+    TEST_CHECK(is_ready(first, end - 8192));
+    TEST_CHECK(!is_ready(first, end + 3 * (size_t)MEMORY_HUGE_PAGE));
     kv_sequence_close(&seq);
     kv_pool_close(&pool);
     windows = some_windows;

@@ -17,9 +17,11 @@
 #define UNIT_TIMES(alone, sanitized) (UNIT_SANITIZED ? (sanitized) : (alone))
 
 static int unit_passed, unit_failed, unit_test_failed;
+static int unit_checks; /* that ran in this test, and things it says it skips */
 
 #define TEST_CHECK(cond)                                                                           \
     do {                                                                                           \
+        unit_checks++;                                                                             \
         if (!(cond)) {                                                                             \
             if (unit_test_failed++ < 20)                                                           \
                 printf("  FAIL %s:%d: %s\n", __FILE__, __LINE__, #cond);                           \
@@ -28,6 +30,7 @@ static int unit_passed, unit_failed, unit_test_failed;
 /* The same with a reason: TEST_CHECK_THAT(got == want, "%d", got) */
 #define TEST_CHECK_THAT(cond, ...)                                                                 \
     do {                                                                                           \
+        unit_checks++;                                                                             \
         if (!(cond) && unit_test_failed++ < 20) {                                                  \
             printf("  FAIL %s:%d: %s: ", __FILE__, __LINE__, #cond);                               \
             printf(__VA_ARGS__);                                                                   \
@@ -36,8 +39,12 @@ static int unit_passed, unit_failed, unit_test_failed;
     } while (0)
 #define TEST_RUN(test)                                                                             \
     do {                                                                                           \
-        unit_test_failed = 0;                                                                      \
+        unit_test_failed = unit_checks = 0;                                                        \
         test();                                                                                    \
+        if (!unit_checks) {                                                                        \
+            unit_test_failed = 1;                                                                  \
+            printf("  FAIL %s: no check ran and nothing was skipped\n", #test);                    \
+        }                                                                                          \
         if (unit_test_failed) {                                                                    \
             unit_failed++;                                                                         \
             printf("  FAIL %s\n", #test);                                                          \
@@ -47,7 +54,7 @@ static int unit_passed, unit_failed, unit_test_failed;
     } while (0)
 
 /* For what this machine or this checkout cannot test: TEST_SKIP("the AVX2 path: no AVX2 here") */
-#define TEST_SKIP(what_and_why) printf("skipped: %s\n", what_and_why)
+#define TEST_SKIP(what_and_why) ((void)unit_checks++, (void)printf("skipped: %s\n", what_and_why))
 
 static inline int unit_report(const char *name)
 {

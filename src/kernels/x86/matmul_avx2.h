@@ -203,6 +203,5 @@ PANEL_INLINE void store_tile(uint32_t n_p, uint32_t n_t, float *y, size_t y_stri
 /* The parts of matmul_init_avx2(), one for each file. */
 void matmul_init_groups_avx2(kernel_table *table);
 void matmul_init_supers_avx2(kernel_table *table);
-void matmul_init_floats_avx2(kernel_table *table);
 
 #endif

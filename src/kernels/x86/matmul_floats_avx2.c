@@ -145,7 +145,7 @@ static void quantize_avx2(kernel_act *restrict out, const float *restrict x, uin
     }
 }
 
-void matmul_init_floats_avx2(kernel_table *table)
+static void matmul_init_floats_avx2(kernel_table *table)
 {
     table->matmul[BLOCK_F32] = matmul_f32_avx2;
     table->matmul[BLOCK_F16] = matmul_f16_avx2;
