@@ -25,9 +25,11 @@ static void *take(carve *c, size_t n, size_t size)
     return c->base ? c->base + at : NULL;
 }
 
-/* What of the feed-forward, of experts, and of norms must exist in which form. */
+/* What of the feed-forward, of experts, and of norms must exist in which form: as floats, and in
+ * 8 bits as step_acts() says. */
 typedef struct {
-    bool hidden_f, hidden_q, experts_f, experts_q, normed_q, attended_q;
+    bool hidden_f, experts_f;
+    uint32_t hidden_q, experts_q, normed_q, attended_q;
 } needs;
 
 static needs find_needs(const step_program *p)
@@ -35,7 +37,7 @@ static needs find_needs(const step_program *p)
     needs n = {0};
     for (uint32_t i = 0; i < p->n_ops; i++) {
         const step_op *op = &p->ops[i];
-        bool acts = op_takes_acts(op);
+        uint32_t acts = step_acts(op);
         switch (op->kind) {
         case STEP_FFN_DOWN:
         case STEP_EXPERTS_DOWN:
@@ -59,12 +61,13 @@ static needs find_needs(const step_program *p)
     return n;
 }
 
-static pass_rows take_rows(carve *c, uint32_t rows, uint32_t width, bool f, bool q)
+static pass_rows take_rows(carve *c, uint32_t rows, uint32_t width, bool f, uint32_t acts)
 {
     pass_rows r = {.f_stride = width, /* matmul steps by it */
                    .q_stride = kernel_n_groups(width)};
     if (f) r.f = take(c, rows * r.f_stride, sizeof(float));
-    if (q) r.q = take(c, rows * r.q_stride, sizeof(kernel_act));
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        if (acts >> a & 1) r.q[a] = take(c, rows * r.q_stride, sizeof(kernel_act));
     return r;
 }
 
@@ -73,7 +76,7 @@ static void take_scratch(cpu_executor *ex, carve *c, pass_scratch *w, uint32_t b
 {
     uint32_t rows = ex->attend_rows, d = ex->program->shape.head_dim;
     pass_scratch s = {0};
-    s.input = take_rows(c, 1, input_width, true, true);
+    s.input = take_rows(c, 1, input_width, true, (1u << KERNEL_ACTS_END) - 1);
     s.y = take(c, (size_t)PASS_TILE * 2 * block_rows, sizeof(float));
     for (int i = 0; i < 2; i++) {
         s.out[i] = take(c, (size_t)rows * d, sizeof(float));
@@ -220,7 +223,7 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         if (ex->split) add_phase(ex, n, i, STAGE_JOIN, m * s->n_heads);
         break;
     case STEP_OUT:
-        if (m > 1 && op_takes_acts(op)) add_phase(ex, n, i, STAGE_PREPARE, m);
+        if (m > 1 && step_acts(op)) add_phase(ex, n, i, STAGE_PREPARE, m);
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
         break;
     case STEP_FFN_UP:
@@ -277,7 +280,7 @@ static void prepare(cpu_executor *ex, const step_op *op, uint32_t first, uint32_
     for (uint32_t i = first; i < end; i++) {
         uint32_t row = op->kind == STEP_HEAD ? ex->head_rows[i] : i;
         pass_prepare_row(ex, op, op->kind == STEP_OUT ? &ex->attended : &ex->normed, i, row);
-        if (op->kind == STEP_HEAD && ex->search.on) pass_search_norm(ex, i);
+        if (op->kind == STEP_HEAD && ex->search.on) pass_search_norm(ex, op, i);
     }
 }
 
@@ -287,7 +290,7 @@ static const pass_rows *input(cpu_executor *ex, const step_op *op, uint32_t phas
 {
     if (op->kind == STEP_FFN_DOWN) return &ex->hidden;
     uint32_t n = op->kind == STEP_HEAD ? ex->n_head_rows : ex->n_rows;
-    if (n > 1 || (op->kind == STEP_OUT && !op_takes_acts(op)))
+    if (n > 1 || (op->kind == STEP_OUT && !step_acts(op)))
         return op->kind == STEP_OUT ? &ex->attended : &ex->normed;
     uint64_t now = ex->number * TEAM_PHASES_MAX + phase;
     if (scratch->prepared != now) {

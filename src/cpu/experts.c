@@ -99,10 +99,11 @@ void pass_pick(cpu_executor *ex, const step_op *op)
 void pass_gather(cpu_executor *ex, uint32_t entry)
 {
     uint32_t row = ex->routes.row[entry];
-    if (ex->gathered.q)
-        memcpy(ex->gathered.q + entry * ex->gathered.q_stride,
-               ex->normed.q + row * ex->normed.q_stride,
-               ex->gathered.q_stride * sizeof *ex->gathered.q);
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        if (ex->gathered.q[a])
+            memcpy(ex->gathered.q[a] + entry * ex->gathered.q_stride,
+                   ex->normed.q[a] + row * ex->normed.q_stride,
+                   ex->gathered.q_stride * sizeof(kernel_act));
     if (ex->gathered.f)
         memcpy(ex->gathered.f + entry * ex->gathered.f_stride,
                ex->normed.f + row * ex->normed.f_stride, ex->gathered.f_stride * sizeof(float));

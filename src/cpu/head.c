@@ -37,18 +37,20 @@ bool pass_searches(cpu_executor *ex)
 static float norm_of(const kernel_act *x, uint32_t n_groups)
 {
     double sum = 0;
-    for (uint32_t g = 0; g < n_groups; g++) {
-        int32_t squares = 0; /* 128 * 127^2 < 2^21 */
-        for (uint32_t i = 0; i < KERNEL_GROUP; i++) squares += x[g].q[i] * x[g].q[i];
-        sum += (double)x[g].scale * (double)x[g].scale * squares;
+    for (uint32_t i = 0; i < n_groups * KERNEL_GROUP; i += KERNEL_BLOCK) {
+        const int8_t *q = x[i / KERNEL_GROUP].q + i % KERNEL_GROUP;
+        const double scale = (double)kernel_act_scale(x, i);
+        int32_t squares = 0; /* 32 * 127^2 < 2^19 */
+        for (uint32_t j = 0; j < KERNEL_BLOCK; j++) squares += q[j] * q[j];
+        sum += scale * scale * squares;
     }
     return (float)(sqrt(sum) * (1 + 0x1p-20));
 }
 
-void pass_search_norm(cpu_executor *ex, uint32_t i)
+void pass_search_norm(cpu_executor *ex, const step_op *op, uint32_t i)
 {
     const pass_rows *in = &ex->normed;
-    ex->search.norm[i] = norm_of(in->q + i * in->q_stride, (uint32_t)in->q_stride);
+    ex->search.norm[i] = norm_of(pass_acts(in, op->w[0]->type, i), (uint32_t)in->q_stride);
 }
 
 /* Which of a panel's tokens are allowed in a row, as bits. */

@@ -20,8 +20,9 @@ void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows
         in = f;
     }
     /* The experts after a router read the same rows, so it prepares them for both. */
-    if (op_takes_acts(op) || (op->kind == STEP_ROUTE && op_takes_acts(op + 1)))
-        ex->k->quantize(out->q + out_row * out->q_stride, in, n);
+    const uint32_t acts = step_acts(op) | (op->kind == STEP_ROUTE ? step_acts(op + 1) : 0);
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        if (acts >> a & 1) ex->k->quantize[a](out->q[a] + out_row * out->q_stride, in, n);
 }
 
 void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end)
@@ -153,8 +154,10 @@ void pass_activate(cpu_executor *ex, float *gate, float *up, uint32_t n_rows, ui
         case STEP_GELU: ex->k->gelu_tanh(gate, NULL, rows); break;
         case STEP_SWIGLU_CLAMPED: ex->k->swiglu_clamped(gate, up, rows); break;
         }
-        if (ex->hidden.q)
-            ex->k->quantize(ex->hidden.q + hidden_row * ex->hidden.q_stride + block, gate, rows);
+        for (int a = 0; a < KERNEL_ACTS_END; a++)
+            if (ex->hidden.q[a])
+                ex->k->quantize[a](ex->hidden.q[a] + hidden_row * ex->hidden.q_stride + block,
+                                   gate, rows);
         if (ex->hidden.f)
             memcpy(ex->hidden.f + hidden_row * ex->hidden.f_stride + (size_t)block * KERNEL_GROUP,
                    gate, rows * sizeof *gate);

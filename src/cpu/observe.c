@@ -14,7 +14,7 @@ static void show_acts(const cpu_executor *ex, cerium_observation seen, const ker
     seen.input = values;
     for (; seen.first < seen.n_columns; seen.first += seen.n, acts++) {
         seen.n = smaller(seen.n_columns - seen.first, KERNEL_GROUP);
-        for (uint32_t i = 0; i < seen.n; i++) values[i] = acts->scale * (float)acts->q[i];
+        for (uint32_t i = 0; i < seen.n; i++) values[i] = kernel_act_scale(acts, i) * (float)acts->q[i];
         ex->observe(ex->observe_user, &seen);
     }
 }
@@ -28,7 +28,7 @@ void pass_observe(const cpu_executor *ex, const model_matrix *w, uint32_t matrix
                                .n_columns = w->cols};
     for (uint32_t r = row; r < row + n_rows; r++) {
         if (kernel_takes_acts(w->type)) {
-            show_acts(ex, seen, x->q + r * x->q_stride);
+            show_acts(ex, seen, pass_acts(x, w->type, r));
             continue;
         }
         seen.input = x->f + r * x->f_stride;

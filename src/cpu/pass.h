@@ -31,7 +31,7 @@ _Static_assert(PASS_HEAD_PANELS * KERNEL_PANEL_ROWS == CPU_PIECE,
 typedef struct {
     float *f;      /* [rows][f_stride] */
     size_t f_stride;
-    kernel_act *q; /* [rows][q_stride] */
+    kernel_act *q[KERNEL_ACTS_END]; /* [rows][q_stride] of each kernel_acts that is wanted */
     size_t q_stride;
 } pass_rows;
 
@@ -148,16 +148,16 @@ struct cpu_executor {
 static inline uint32_t divide_up(uint32_t n, uint32_t by) { return (n + by - 1) / by; }
 static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static inline bool op_takes_acts(const step_op *op)
-{
-    return (op->w[0] && kernel_takes_acts(op->w[0]->type)) ||
-           (op->w[1] && kernel_takes_acts(op->w[1]->type)) ||
-           (op->w[2] && kernel_takes_acts(op->w[2]->type));
-}
 
 /* observe.c: show rows [n_rows] from row on of x, the input of w's matrix. */
 void pass_observe(const cpu_executor *ex, const model_matrix *w, uint32_t matrix,
                   const pass_rows *x, uint32_t row, uint32_t n_rows);
+
+/* A row in 8 bits as matrices of a type take it. */
+static inline const kernel_act *pass_acts(const pass_rows *x, block_type type, uint32_t row)
+{
+    return x->q[kernel_acts_of(type)] + row * x->q_stride;
+}
 
 /* y[n_rows][stride] = panels [panel, panel + n_panels) of w's matrix, times rows [row, ...) of x */
 static inline void pass_matmul(const cpu_executor *ex, float *y, size_t stride,
@@ -165,7 +165,7 @@ static inline void pass_matmul(const cpu_executor *ex, float *y, size_t stride,
                                uint32_t n_panels, const pass_rows *x, uint32_t row,
                                uint32_t n_rows)
 {
-    const void *in = kernel_takes_acts(w->type) ? (const void *)(x->q + row * x->q_stride)
+    const void *in = kernel_takes_acts(w->type) ? (const void *)pass_acts(x, w->type, row)
                                                 : (const void *)(x->f + row * x->f_stride);
     /* Every row meets a matrix's first panel once. */
     if (ex->observe && panel == 0 && !w->is_screen) pass_observe(ex, w, matrix, x, row, n_rows);
@@ -219,7 +219,7 @@ uint32_t pass_qkv_units(const cpu_executor *ex);
 
 /* head.c: HEAD where only the best are wanted.  pass_searches() when head_rows are known. */
 bool pass_searches(cpu_executor *ex);
-void pass_search_norm(cpu_executor *ex, uint32_t head_row);
+void pass_search_norm(cpu_executor *ex, const step_op *op, uint32_t head_row);
 void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t head_row);
 void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit);

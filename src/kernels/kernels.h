@@ -19,20 +19,29 @@
 
 enum {
     KERNEL_PANEL_ROWS = 16, /* output rows interleaved in a panel */
-    KERNEL_GROUP = 128,     /* activations that share one scale */
+    KERNEL_GROUP = 128,     /* activations in a kernel_act */
+    KERNEL_BLOCK = 32,      /* and in a block of it */
     KERNEL_PAGE = 64,       /* tokens in a KV page */
 };
 
-/* 128 activations in 8 bits: x ~= scale * q, q in [-127, 127], round to nearest even.
+/* 128 activations in 8 bits: x[i] ~= scale[i / 32] * q[i], q in [-127, 127], round to nearest even.
  * A last, partial group has zeros behind its values. */
 typedef struct {
     int8_t q[KERNEL_GROUP];
-    int16_t sum16[KERNEL_GROUP / 16]; /* sums of 16 neighbours: |sum| <= 2032 */
-    int16_t sum32[KERNEL_GROUP / 32]; /* sums of 32 neighbours: |sum| <= 4064 */
-    float scale;                      /* largest magnitude / 127; 0 for all zeros */
-    uint32_t unused;                  /* keeps the size a multiple of 32 */
+    float scale[KERNEL_GROUP / KERNEL_BLOCK]; /* largest magnitude / 127; 0 for all zeros */
+    int16_t sum32[KERNEL_GROUP / 32];         /* sums of 32 neighbours: |sum| <= 4064 */
+    int16_t sum16[KERNEL_GROUP / 16];         /* sums of 16 neighbours: |sum| <= 2032 */
+    uint8_t unused[24];                       /* zeros: whole lines of a cache */
 } kernel_act;
-_Static_assert(sizeof(kernel_act) == 160, "kernels index groups by this size");
+_Static_assert(sizeof(kernel_act) == 192, "kernels index groups by this size");
+
+/* Which activations share a scale: those of a block, or of the whole group, whose four scales are
+ * the same then. */
+typedef enum {
+    KERNEL_ACTS_32 = 0,
+    KERNEL_ACTS_128 = 1,
+} kernel_acts;
+enum { KERNEL_ACTS_END = 2 };
 
 static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 1) / KERNEL_GROUP; }
 
@@ -54,7 +63,8 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
 /* y[t][0 .. 16 n_panels) = W x[t] for every token t: 16 n_panels rows of n_cols.
  *   y:      [n_tokens][y_stride] floats; borrowed; does not alias the inputs
  *   panels: [n_panels] panels, 64-byte aligned; borrowed
- *   x:      quantized types: const kernel_act [n_tokens][kernel_n_groups(n_cols)];
+ *   x:      quantized types: const kernel_act [n_tokens][kernel_n_groups(n_cols)], as
+ *           kernel_acts_of(type) says;
  *           F32, F16, BF16:  const float [n_tokens][n_cols]; borrowed
  * The bits of y[t] do not depend on n_tokens or n_panels.
  * Bound for few tokens: n_panels * kernel_panel_bytes() from memory; for many: 8-bit products. */
@@ -66,6 +76,24 @@ typedef void kernel_matmul_fn(float *restrict y, size_t y_stride, const void *re
 static inline bool kernel_takes_acts(block_type type)
 {
     return type != BLOCK_F32 && type != BLOCK_F16 && type != BLOCK_BF16;
+}
+
+/* Types with a scale for 32 weights have one for 32 activations, too; what the others sum before
+ * they scale is a whole group (docs/decisions/0047-a-scale-for-32-columns.md). */
+static inline kernel_acts kernel_acts_of(block_type type)
+{
+    return block_values(type) > KERNEL_BLOCK ? KERNEL_ACTS_128 : KERNEL_ACTS_32;
+}
+
+/* How many scales n activations have. */
+static inline uint32_t kernel_n_scales(kernel_acts acts, uint32_t n)
+{
+    return acts == KERNEL_ACTS_32 ? n / KERNEL_BLOCK : kernel_n_groups(n);
+}
+
+static inline float kernel_act_scale(const kernel_act *x, uint32_t i) /* of value i of a row */
+{
+    return x[i / KERNEL_GROUP].scale[i % KERNEL_GROUP / KERNEL_BLOCK];
 }
 
 /* out[kernel_n_groups(n)] = x[n] in 8 bits; n a multiple of 32. */
@@ -197,7 +225,7 @@ typedef void kernel_attend_result_fn(float *out, uint32_t head_dim);
 typedef struct {
     const char *name; /* of the level */
     kernel_matmul_fn *matmul[BLOCK_TYPE_END]; /* by block_type; NULL where there is none */
-    kernel_quantize_fn *quantize;
+    kernel_quantize_fn *quantize[KERNEL_ACTS_END]; /* by kernel_acts */
     kernel_rms_norm_fn *rms_norm;
     kernel_layer_norm_fn *layer_norm;
     kernel_add_fn *add;

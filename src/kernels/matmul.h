@@ -4,8 +4,8 @@
 
 #include "kernels/kernels.h"
 
-/* A group of activations whose magnitudes all stay below this counts as zero: above it, 127 / x
- * is finite and x / 127 is a normal number. */
+/* Activations that share a scale and whose magnitudes all stay below this count as zero: above it,
+ * 127 / x is finite and x / 127 is a normal number. */
 #define KERNEL_ACT_TINY 0x1p-100f
 
 /* Fill table->matmul[] and table->quantize for a level that this machine has. */

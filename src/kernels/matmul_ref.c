@@ -8,22 +8,21 @@
 
 #include "kernels/panels.h"
 
-/* One row of a group with a scale for each block of 32.  Exact: |dot| <= 32 * 128 * 127 < 2^20,
- * so its conversion to float is exact as well. */
-PANEL_INLINE float group_dot(block_type type, const uint8_t *group, uint32_t n_blocks,
+/* acc + one row of a group with a scale for each block of 32.  Exact: |dot| <= 32 * 128 * 127 <
+ * 2^20, so its conversion to float is exact as well. */
+PANEL_INLINE float group_dot(block_type type, float acc, const uint8_t *group, uint32_t n_blocks,
                              uint32_t row, const kernel_act *x)
 {
     const uint8_t *block = group + panel_group_head(type, n_blocks);
-    float sum = 0.0f;
     for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
         int32_t dot = 0;
         for (uint32_t k = 0; k < PANEL_BLOCK; k++)
             dot += panel_quant(type, block, row, k) * x->q[b * PANEL_BLOCK + k];
-        sum = fmaf((float)dot, panel_block_scale(type, group, b, row), sum);
+        acc = fmaf((float)dot * x->scale[b], panel_block_scale(type, group, b, row), acc);
         if (panel_has_min(type))
-            sum = fmaf((float)x->sum32[b], panel_block_min(type, group, b, row), sum);
+            acc = fmaf((float)x->sum32[b] * x->scale[b], panel_block_min(type, group, b, row), acc);
     }
-    return sum;
+    return acc;
 }
 
 /* One row of one half of a superblock.  Exact: |dot| <= 128 * 128 * 127 * 128 < 2^28; beyond 2^24
@@ -70,17 +69,15 @@ PANEL_INLINE float row_dot(block_type type, const uint8_t *panel, uint32_t row,
     const uint32_t n_groups = kernel_n_groups(n_cols);
     float acc = 0.0f;
     for (uint32_t g = 0; g < n_groups; g++) {
-        float sum;
         if (panel_is_super(type)) {
-            sum = super_dot(type, panel + (size_t)(g / 2) * panel_super_bytes(type), g % 2, row,
-                            x + g);
+            const uint8_t *super = panel + (size_t)(g / 2) * panel_super_bytes(type);
+            acc = fmaf(super_dot(type, super, g % 2, row, x + g), x[g].scale[0], acc);
         } else if (panel_is_wide(type)) {
-            sum = wide_dot(type, panel, g, row, x + g, n_cols);
+            acc = fmaf(wide_dot(type, panel, g, row, x + g, n_cols), x[g].scale[0], acc);
         } else {
-            sum = group_dot(type, panel + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS),
+            acc = group_dot(type, acc, panel + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS),
                             panel_group_blocks(n_cols, g), row, x + g);
         }
-        acc = fmaf(sum, x[g].scale, acc);
     }
     return acc;
 }
@@ -146,19 +143,20 @@ MATMUL_REF(matmul_mxfp4_ref, BLOCK_MXFP4, matmul_ref)
 MATMUL_REF(matmul_q4_w_ref, BLOCK_Q4_W, matmul_ref)
 MATMUL_REF(matmul_q8_w_ref, BLOCK_Q8_W, matmul_ref)
 
-/* One group: values behind n are zero. */
-static void quantize_group(kernel_act *out, const float *x, uint32_t n)
+/* n values of a group, from `first` on, that share a scale: of a block, or all there are. */
+static void quantize_run(kernel_act *out, const float *x, uint32_t first, uint32_t n,
+                         uint32_t n_scales)
 {
     float magnitude = 0.0f;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = first; i < first + n; i++) {
         float a = fabsf(x[i]);
         magnitude = a > magnitude ? a : magnitude;
     }
-    memset(out, 0, sizeof *out);
     if (magnitude < KERNEL_ACT_TINY) return;
-    out->scale = magnitude / 127.0f;
+    for (uint32_t b = 0; b < n_scales; b++)
+        out->scale[first / KERNEL_BLOCK + b] = magnitude / 127.0f;
     const float inverse = 127.0f / magnitude;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = first; i < first + n; i++) {
         /* Adding 1.5 * 2^23 rounds to an integer, ties to even, and leaves it in the low bits:
          * |x * inverse| <= 127 (1 + 2^-22), so that integer is within [-127, 127]. */
         float shifted = x[i] * inverse + 0x1.8p23f;
@@ -170,12 +168,26 @@ static void quantize_group(kernel_act *out, const float *x, uint32_t n)
     }
 }
 
-static void quantize_ref(kernel_act *restrict out, const float *restrict x, uint32_t n)
+/* Values behind n are zero. */
+static void quantize_ref(kernel_act *restrict out, const float *restrict x, uint32_t n,
+                         uint32_t share)
 {
     for (uint32_t g = 0; g < kernel_n_groups(n); g++, x += KERNEL_GROUP) {
-        uint32_t left = n - g * KERNEL_GROUP;
-        quantize_group(out + g, x, left < KERNEL_GROUP ? left : KERNEL_GROUP);
+        const uint32_t left = n - g * KERNEL_GROUP, end = left < KERNEL_GROUP ? left : KERNEL_GROUP;
+        memset(out + g, 0, sizeof *out);
+        for (uint32_t i = 0; i < end; i += share)
+            quantize_run(out + g, x, i, end - i < share ? end - i : share, share / KERNEL_BLOCK);
     }
+}
+
+static void quantize_32_ref(kernel_act *restrict out, const float *restrict x, uint32_t n)
+{
+    quantize_ref(out, x, n, KERNEL_BLOCK);
+}
+
+static void quantize_128_ref(kernel_act *restrict out, const float *restrict x, uint32_t n)
+{
+    quantize_ref(out, x, n, KERNEL_GROUP);
 }
 
 void matmul_init_ref(kernel_table *table)
@@ -196,5 +208,6 @@ void matmul_init_ref(kernel_table *table)
     table->matmul[BLOCK_MXFP4] = matmul_mxfp4_ref;
     table->matmul[BLOCK_Q4_W] = matmul_q4_w_ref;
     table->matmul[BLOCK_Q8_W] = matmul_q8_w_ref;
-    table->quantize = quantize_ref;
+    table->quantize[KERNEL_ACTS_32] = quantize_32_ref;
+    table->quantize[KERNEL_ACTS_128] = quantize_128_ref;
 }

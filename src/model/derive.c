@@ -36,7 +36,8 @@ static bool is_wide(block_type type)
 static void add_screen(builder *b, step_op *op)
 {
     const model_matrix *w = op->w[0];
-    block_type type = kernel_panel_bytes(BLOCK_Q4_W, w->cols) ? BLOCK_Q4_W : BLOCK_Q4_0;
+    /* Of a type that takes the same activations: the bound is for one x. */
+    block_type type = kernel_acts_of(w->type) == KERNEL_ACTS_128 ? BLOCK_Q4_W : BLOCK_Q4_0;
     if (!is_wide(w->type) || op->bias[0] || !kernel_panel_bytes(type, w->cols)) return;
     model_matrix *screen = derive(b, w, type);
     screen->is_screen = true;

@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "gguf/gguf.h"
+#include "kernels/kernels.h"
 
 /* One weight matrix, or n_matrices of one shape (experts). */
 typedef struct {
@@ -81,6 +82,16 @@ typedef struct {
     const model_matrix *screen;   /* HEAD: a coarse copy of w[0], or NULL: of every row r,
                                      |w[0] x - screen x| <= row_error[r] |x|, as computed */
 } step_op;
+
+/* What activations the matrices of an op take in 8 bits: a bit for each kernel_acts. */
+static inline uint32_t step_acts(const step_op *op)
+{
+    uint32_t acts = 0;
+    for (int i = 0; i < 3; i++)
+        if (op->w[i] && kernel_takes_acts(op->w[i]->type))
+            acts |= 1u << kernel_acts_of(op->w[i]->type);
+    return acts;
+}
 
 typedef struct {
     uint32_t n_layers, n_embd, n_vocab;

@@ -89,9 +89,10 @@ static int make_tiles(mesh *m)
 
 static mesh_rows own_rows(mesh *m, uint32_t rows, uint32_t width)
 {
-    return (mesh_rows){.f = mesh_own(m, (size_t)rows * width, sizeof(float)),
-                       .q = mesh_own(m, (size_t)rows * kernel_n_groups(width), sizeof(kernel_act)),
-                       .width = width};
+    mesh_rows r = {.f = mesh_own(m, (size_t)rows * width, sizeof(float)), .width = width};
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        r.q[a] = mesh_own(m, (size_t)rows * kernel_n_groups(width), sizeof(kernel_act));
+    return r;
 }
 
 static uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }

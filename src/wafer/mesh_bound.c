@@ -72,10 +72,9 @@ static float product_depth(const mesh *m, const mesh_tiles *t)
     const uint32_t meets = m->is_prompt ? 0 : m->on->sum[t->k_axis]->depth, cols = t->w->cols;
     const uint32_t share = m->is_prompt ? cols : t->k->most;
     if (!t->unit) return (float)(cols + share + meets);
-    const uint32_t in_group = panel_is_super(t->w->type) || panel_is_wide(t->w->type) ? 2 : 5;
-    if (m->is_prompt)
-        return (float)(2 * in_group + kernel_n_groups(cols) + mesh_cyclic_adds(m, t));
-    return (float)(2 * in_group + kernel_n_groups(cols) + kernel_n_groups(share) + 1 + meets);
+    const uint32_t in_sum = 2, n_sums = tiles_of(cols, t->closes); /* its product, and a scale's */
+    if (m->is_prompt) return (float)(2 * in_sum + n_sums + mesh_cyclic_adds(m, t));
+    return (float)(2 * in_sum + n_sums + tiles_of(share, t->closes) + 1 + meets);
 }
 
 /* y = variance of W x, x a row of `in` with variances v. */
@@ -86,9 +85,9 @@ static void product(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, con
     const model_matrix *w = t->w;
     const float own = ROUNDING * product_depth(m, t);
     const float *x = in->f + (size_t)row * in->width;
-    const kernel_act *acts = in->q + (size_t)row * kernel_n_groups(in->width);
+    const kernel_act *acts = mesh_acts(in, w->type, row);
     for (uint32_t k = 0; k < w->cols; k++) {
-        const float step = t->unit ? acts[k / KERNEL_GROUP].scale : 0.0f;
+        const float step = t->unit ? kernel_act_scale(acts, k) : 0.0f;
         b->z[k] = mesh_bound_rounded(v[k], step) + own * x[k] * x[k];
     }
     m->k.matmul[BLOCK_F32](y, (size_t)w->n_panels * KERNEL_PANEL_ROWS,

@@ -135,15 +135,15 @@ void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times)
             count_vector(m, core_at(m, WAFER_AXIS_X, y, x), n_times, n);
 }
 
-/* Accumulators of EQUAL order that are handed on beside those of closed groups, where a slice ends
- * inside a group: t or the integers, and of types with minima their sum. */
-static void count_open_groups(mesh *m, const mesh_tiles *t, uint32_t n_rows)
+/* Accumulators of EQUAL order that are handed on beside acc, where a slice ends inside a block or
+ * group whose sums are integers: those, and of types with minima theirs. */
+static void count_open_sums(mesh *m, const mesh_tiles *t, uint32_t n_rows)
 {
     if (m->layout.order != MESH_EQUAL || !t->unit) return;
     const uint32_t more = 1 + t->has_min;
     for (uint32_t i = 0; i + 1 < t->k->n_pieces; i++) {
         const mesh_piece *k = &t->k->pieces[i];
-        if (k->end % KERNEL_GROUP == 0) continue;
+        if (k->end % t->closes == 0) continue;
         for (uint32_t n = 0; n < t->n->n_cores; n++)
             mesh_count_send(m, t->k_axis, n, k->core, k[1].core,
                             (uint64_t)t->n->share[n] * n_rows * more);
@@ -158,7 +158,7 @@ static void count_product(mesh *m, const mesh_tiles *t, uint32_t n_rows)
                          t->n->share[n]);
     mesh_count_collective(m, t->k_axis, t->n, m->riding, n_rows);
     m->riding = false;
-    count_open_groups(m, t, n_rows);
+    count_open_sums(m, t, n_rows);
 }
 
 void mesh_count_rows(mesh *m, uint32_t n, uint32_t n_times)
@@ -183,7 +183,7 @@ void mesh_matmul(mesh *m, float *y, size_t stride, const mesh_tiles *t, uint32_t
         return;
     }
     for (uint32_t r = row; r < row + n_rows; r++, y += stride) {
-        const void *in = t->unit ? (const void *)(x->q + (size_t)r * kernel_n_groups(x->width))
+        const void *in = t->unit ? (const void *)mesh_acts(x, t->w->type, r)
                                  : (const void *)(x->f + (size_t)r * x->width);
         for (uint32_t i = 0; i < t->n->n_pieces; i++) {
             const mesh_piece *n = &t->n->pieces[i];

@@ -37,6 +37,7 @@ typedef struct {
     wafer_axis k_axis;            /* K is cut along it, rows along the other */
     const mesh_split *k, *n;
     uint32_t unit;                /* values that share a mesh_unit; 0 for float types */
+    uint32_t closes;              /* values after which sums of integers become floats */
     bool has_min;                 /* of types with minima */
     uint32_t n_units;             /* of a row */
     int8_t *q;                    /* [n_matrices][rows][cols] */
@@ -46,10 +47,10 @@ typedef struct {
 } mesh_tiles;
 
 /* Accumulators of a row of output on their way along K: integers of an open block (or group, where
- * one scale serves it), t of an open group, acc of closed ones. */
+ * one scale serves it), acc of closed ones. */
 typedef struct {
     int32_t dot, min;
-    float t, acc;
+    float acc;
 } mesh_sum;
 
 /* The adds of a reduction. */
@@ -62,9 +63,15 @@ typedef struct {
 /* Rows of activations as floats and in 8 bits. */
 typedef struct {
     float *f;
-    kernel_act *q;
+    kernel_act *q[KERNEL_ACTS_END]; /* by kernel_acts */
     uint32_t width;
 } mesh_rows;
+
+/* A row as the kernels take it for matrices of a type. */
+static inline const kernel_act *mesh_acts(const mesh_rows *x, block_type type, uint32_t row)
+{
+    return x->q[kernel_acts_of(type)] + (size_t)row * kernel_n_groups(x->width);
+}
 
 typedef struct mesh_bound mesh_bound;
 
@@ -262,7 +269,7 @@ int mesh_islands_own(mesh *m);
 /* The bytes of a core's experts are those of so many; x, y: the core. */
 uint32_t mesh_islands_held(const mesh *m, uint32_t x, uint32_t y, uint32_t n_experts);
 /* Every row of the pass to the islands of its chosen experts: rows of m->told. */
-void mesh_islands_tell(mesh *m, bool acts);
+void mesh_islands_tell(mesh *m, uint32_t acts);
 /* From now on the island at which a row for that expert has arrived works, alone, until
  * mesh_at_all(); returns which of all experts is the one that it takes. */
 uint32_t mesh_islands_enter(mesh *m, uint32_t expert);
@@ -278,22 +285,21 @@ void mesh_experts_down(mesh *m, const step_op *op, const mesh_tiles *const *w);
 
 /* ---- mesh_vector.c: norms, activations ---- */
 
-/* Row r of m->normed = norm of row `row` of x, also in 8 bits where acts are wanted.  With fused
+/* Row r of m->normed = norm of row `row` of x, also in 8 bits as acts says (step_acts).  With fused
  * collectives without its scale, which is known when the first product with it is: that product's
  * messages have one value more.  Then y, what each product gave, gets the scale, and when all have
  * been made so does the row. */
-void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, bool acts);
+void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, uint32_t acts);
 /* gate[n] = activation of gate and up. */
 void mesh_activate(const mesh *m, float *gate, const float *up, uint32_t n);
 /* x[n], split over columns: softmax, its sum in the order of the layout. */
 void mesh_softmax(mesh *m, float *x, const mesh_split *split);
 /* The same of n values that every core has. */
 void mesh_softmax_local(const mesh *m, float *x, uint32_t n);
-/* A row in 8 bits, split over an axis. */
-void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, wafer_axis axis);
+/* A row in 8 bits as acts says, split over an axis. */
+void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, uint32_t acts, wafer_axis axis);
 void mesh_scale_output(mesh *m, float *y, const mesh_split *split, uint32_t r);
 void mesh_norm_end(mesh *m, uint32_t r);
-bool mesh_takes_acts(const step_op *op);
 
 /* ---- functions of a core ---- */
 

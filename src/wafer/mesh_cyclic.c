@@ -81,7 +81,7 @@ void mesh_cyclic_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, co
     const uint32_t n = parts(m);
     const uint32_t turn = first_part(m, m->layout.height, line);
     const uint32_t steps = n - (m->fault == MESH_FAULT_STEP);
-    const void *in = t->unit ? (const void *)(x->q + (size_t)row * kernel_n_groups(x->width))
+    const void *in = t->unit ? (const void *)mesh_acts(x, t->w->type, row)
                              : (const void *)(x->f + (size_t)row * x->width);
     for (uint32_t i = 0; i < out->n_pieces; i++) {
         const mesh_piece *piece = &out->pieces[i];
@@ -98,7 +98,7 @@ void mesh_cyclic_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, co
 
 uint32_t mesh_cyclic_adds(const mesh *m, const mesh_tiles *t)
 {
-    return kernel_n_groups(t->w->cols) + parts(m); /* a part ends groups of its own */
+    return tiles_of(t->w->cols, t->closes) + parts(m); /* a part ends sums of its own */
 }
 
 /* ---- counting ---- */

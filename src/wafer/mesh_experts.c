@@ -54,7 +54,7 @@ void mesh_route(mesh *m, const step_op *op, const mesh_tiles *const *w)
 {
     const step_shape *s = &m->program->shape;
     const uint32_t n = s->n_experts, k = s->n_experts_used;
-    const bool acts = mesh_takes_acts(op) || mesh_takes_acts(op + 1);
+    const uint32_t acts = step_acts(op) | step_acts(op + 1);
     for (uint32_t r = 0; r < m->n_rows; r++) mesh_norm(m, op, r, r, acts);
     mesh_matmul(m, m->y, n, w[0], 0, &m->normed, 0, m->n_rows);
     for (uint32_t r = 0; r < m->n_rows; r++) {
@@ -84,7 +84,7 @@ void mesh_experts_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
     const step_shape *s = &m->program->shape;
     const uint32_t n = s->n_ff_expert, k = s->n_experts_used;
     const bool apart = m->islands.n != 0;
-    if (apart) mesh_islands_tell(m, mesh_takes_acts(op));
+    if (apart) mesh_islands_tell(m, step_acts(op));
     for (uint32_t i = 0; i < m->n_rows * k; i++) {
         const uint32_t r = i / k, e = mesh_islands_enter(m, m->chosen[i]);
         float *y[2] = {m->y, m->up};
@@ -121,7 +121,7 @@ void mesh_experts_down(mesh *m, const step_op *op, const mesh_tiles *const *w)
     for (uint32_t i = 0; i < m->n_rows * k; i++) {
         const uint32_t r = i / k, e = mesh_islands_enter(m, m->chosen[i]);
         mesh_at_row(m, r);
-        if (w[0]->unit) mesh_quantize(m, &m->hidden, i, WAFER_AXIS_X);
+        mesh_quantize(m, &m->hidden, i, step_acts(op), WAFER_AXIS_X);
         product(m, m->y, w[0], e, &m->hidden, i, r);
         if (op->bias[0]) m->k.add(m->y, op->bias[0] + (size_t)e * n, n);
         if (m->bound) mesh_bound_down(m, w[0], e, r, i, m->weight[i], m->y);

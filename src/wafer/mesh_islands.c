@@ -49,8 +49,9 @@ int mesh_islands_own(mesh *m)
     const step_shape *s = &m->program->shape;
     const size_t n = s->n_embd, used = s->n_experts_used, rows = m->layout.rows_max * used;
     m->told = (mesh_rows){.f = mesh_own(m, rows * n, sizeof(float)),
-                          .q = mesh_own(m, rows * kernel_n_groups(s->n_embd), sizeof(kernel_act)),
                           .width = s->n_embd};
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        m->told.q[a] = mesh_own(m, rows * kernel_n_groups(s->n_embd), sizeof(kernel_act));
     m->answers = mesh_own(m, used * n, sizeof *m->answers);
     m->met = mesh_own(m, m->islands.columns * n, sizeof *m->met);
     return m->short_of_memory ? CERIUM_ERR_MEMORY : CERIUM_OK;
@@ -67,28 +68,33 @@ uint32_t mesh_islands_held(const mesh *m, uint32_t x, uint32_t y, uint32_t n_exp
 
 /* ---- there ---- */
 
-/* Part by part: the values as floats and, with the scales of their groups, in 8 bits. */
+/* Part by part: the values as floats and, with their scales, in 8 bits. */
 static void tell(const mesh *m, const mesh_rows *to, uint32_t to_row, uint32_t row)
 {
     const mesh_rows *from = &m->normed;
-    const uint32_t n_groups = kernel_n_groups(from->width);
+    const size_t n_groups = kernel_n_groups(from->width);
     const float *f = from->f + (size_t)row * from->width;
-    const kernel_act *q = from->q + (size_t)row * n_groups;
     float *to_f = to->f + (size_t)to_row * to->width;
-    kernel_act *to_q = to->q + (size_t)to_row * n_groups;
     for (uint32_t i = 0; i < m->island_part.n_pieces; i++)
         for (uint32_t k = m->island_part.pieces[i].begin; k < m->island_part.pieces[i].end; k++) {
+            const uint32_t g = k / KERNEL_GROUP, at = k % KERNEL_GROUP;
             to_f[k] = f[k];
-            to_q[k / KERNEL_GROUP].q[k % KERNEL_GROUP] = q[k / KERNEL_GROUP].q[k % KERNEL_GROUP];
+            for (int a = 0; a < KERNEL_ACTS_END; a++)
+                to->q[a][to_row * n_groups + g].q[at] = from->q[a][row * n_groups + g].q[at];
         }
-    for (uint32_t g = 0; g < n_groups; g++) to_q[g].scale = q[g].scale;
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        for (uint32_t g = 0; g < n_groups; g++)
+            memcpy(to->q[a][to_row * n_groups + g].scale, from->q[a][row * n_groups + g].scale,
+                   sizeof to->q[a]->scale);
 }
 
-void mesh_islands_tell(mesh *m, bool acts)
+void mesh_islands_tell(mesh *m, uint32_t acts)
 {
     const uint32_t k = m->program->shape.n_experts_used;
-    mesh_count_collective(m, WAFER_AXIS_Y, &m->island_part,
-                          acts ? kernel_n_groups(m->normed.width) : 0, m->n_rows);
+    uint32_t n_scales = 0;
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        if (acts >> a & 1) n_scales += kernel_n_scales((kernel_acts)a, m->normed.width);
+    mesh_count_collective(m, WAFER_AXIS_Y, &m->island_part, n_scales, m->n_rows);
     for (uint32_t i = 0; i < m->n_rows * k; i++) {
         bool is_first = true; /* of the row's experts on that island */
         for (uint32_t j = i / k * k; j < i; j++)

@@ -65,7 +65,7 @@ static void run_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w)
     const step_shape *s = &m->program->shape;
     const uint32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_kv_heads * s->head_dim;
     float *out[3] = {m->q, m->key, m->value};
-    for (uint32_t r = 0; r < m->n_rows; r++) mesh_norm(m, op, r, r, mesh_takes_acts(op));
+    for (uint32_t r = 0; r < m->n_rows; r++) mesh_norm(m, op, r, r, step_acts(op));
     for (int i = 0; i < 3; i++)
         mesh_matmul(m, out[i], i ? n_kv : n_q, w[i], 0, &m->normed, 0, m->n_rows);
     for (uint32_t r = 0; r < m->n_rows; r++) {
@@ -94,9 +94,9 @@ static void run_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w)
 static void run_out(mesh *m, const step_op *op, const mesh_tiles *const *w, const mesh_rows *in)
 {
     const uint32_t n = m->program->shape.n_embd;
-    for (uint32_t r = 0; w[0]->unit && r < m->n_rows; r++) {
+    for (uint32_t r = 0; r < m->n_rows; r++) {
         mesh_at_row(m, r);
-        mesh_quantize(m, in, r, WAFER_AXIS_X);
+        mesh_quantize(m, in, r, step_acts(op), WAFER_AXIS_X);
     }
     mesh_at_all(m);
     mesh_matmul(m, m->y, n, w[0], 0, in, 0, m->n_rows);
@@ -113,7 +113,7 @@ static void run_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
 {
     const uint32_t n = m->program->shape.n_ff;
     float *y[2] = {m->y, m->up};
-    for (uint32_t r = 0; r < m->n_rows; r++) mesh_norm(m, op, r, r, mesh_takes_acts(op));
+    for (uint32_t r = 0; r < m->n_rows; r++) mesh_norm(m, op, r, r, step_acts(op));
     for (int i = 0; i < 2; i++)
         if (w[i]) mesh_matmul(m, y[i], n, w[i], 0, &m->normed, 0, m->n_rows);
     for (uint32_t r = 0; r < m->n_rows; r++) {
@@ -135,7 +135,7 @@ static void run_head(mesh *m, const step_op *op, const mesh_tiles *const *w)
     const uint32_t n = m->program->shape.n_vocab, first = m->n_rows - m->n_logits;
     for (uint32_t r = first; r < m->n_rows; r++) {
         float *logits = m->logits + (size_t)r * n;
-        mesh_norm(m, op, r, r, mesh_takes_acts(op));
+        mesh_norm(m, op, r, r, step_acts(op));
         mesh_matmul(m, logits, n, w[0], 0, &m->normed, r, 1);
         mesh_scale_output(m, logits, w[0]->n, r);
         mesh_norm_end(m, r);

@@ -120,6 +120,7 @@ int mesh_tiles_make(mesh *m, mesh_tiles *t)
     const size_t n_rows = (size_t)w->n_matrices * w->rows;
     t->has_min = panel_has_min(w->type);
     t->unit = !kernel_takes_acts(w->type) ? 0 : w->type == BLOCK_Q6_K ? 16 : PANEL_BLOCK;
+    t->closes = kernel_acts_of(w->type) == KERNEL_ACTS_32 ? KERNEL_BLOCK : KERNEL_GROUP;
     if (t->unit) {
         t->n_units = w->cols / t->unit;
         t->q = memory_zalloc(n_rows, w->cols);
@@ -165,19 +166,20 @@ static inline int32_t total(const int8_t *x, uint32_t n)
 
 /* What a row of a tile shares, for a type. */
 typedef struct {
-    uint32_t unit, cols;
-    bool is_super, is_wide, has_min;
+    uint32_t unit, closes, cols;
+    bool is_super, has_min;
 } kind;
 
-/* The sum of a group of types with a scale for more than 32 values is an integer to its end. */
-static inline void close_block(const kind *type, const mesh_unit *u, mesh_sum *s)
+/* The integers of a block, or of a whole group where one scale serves it, become floats. */
+static inline void close_sum(const kind *type, const mesh_unit *u, float scale, mesh_sum *s)
 {
-    if (type->is_super || type->is_wide) {
-        s->t = u->d * (float)s->dot;
-        if (type->has_min) s->t = fmaf(-u->m, (float)s->min, s->t);
+    if (type->closes == KERNEL_GROUP) {
+        float t = u->d * (float)s->dot;
+        if (type->has_min) t = fmaf(-u->m, (float)s->min, t);
+        s->acc = fmaf(t, scale, s->acc);
     } else {
-        s->t = fmaf((float)s->dot, u->d, s->t);
-        if (type->has_min) s->t = fmaf((float)s->min, u->m, s->t);
+        s->acc = fmaf((float)s->dot * scale, u->d, s->acc);
+        if (type->has_min) s->acc = fmaf((float)s->min * scale, u->m, s->acc);
     }
     s->dot = s->min = 0;
 }
@@ -191,18 +193,12 @@ static inline mesh_sum run_row(const kind *type, const int8_t *q, const mesh_uni
         end = (k / type->unit + 1) * type->unit;
         if (end > k1) end = k1;
         const mesh_unit *u = &units[k / type->unit];
-        const kernel_act *act = x + k / KERNEL_GROUP;
-        const int8_t *xq = act->q + k % KERNEL_GROUP;
+        const int8_t *xq = x[k / KERNEL_GROUP].q + k % KERNEL_GROUP;
         const int32_t part = dot(q + k, xq, end - k);
         s.dot += type->is_super ? u->scale * part : part;
         if (type->has_min) s.min += (type->is_super ? u->min : 1) * total(xq, end - k);
         const bool last = end == type->cols || (end == k1 && close);
-        const bool of_group = end % KERNEL_GROUP == 0 || last;
-        if (of_group || (!type->is_super && !type->is_wide && end % type->unit == 0))
-            close_block(type, u, &s);
-        if (!of_group) continue;
-        s.acc = fmaf(s.t, act->scale, s.acc);
-        s.t = 0.0f;
+        if (end % type->closes == 0 || last) close_sum(type, u, kernel_act_scale(x, k), &s);
     }
     return s;
 }
@@ -212,8 +208,7 @@ void mesh_tile_run(const mesh_tiles *t, uint32_t matrix, const mesh_piece *n, co
 {
     const uint32_t cols = t->w->cols;
     const block_type type = t->w->type;
-    const kind with = {t->unit, cols, panel_is_super(type), panel_is_wide(type),
-                       t->has_min};
+    const kind with = {t->unit, t->closes, cols, panel_is_super(type), t->has_min};
     for (uint32_t row = n->begin; row < n->end; row++, sums++) {
         const size_t at = (size_t)matrix * t->w->rows + row;
         if (t->unit) {

@@ -34,25 +34,20 @@ static bool is_fused(const mesh *m)
     return m->layout.choice.is_fused && !m->is_prompt;
 }
 
-bool mesh_takes_acts(const step_op *op)
+/* Cores that share what has one scale agree on its largest magnitude: a maximum, which is the same
+ * in any order.  So each core's slice in 8 bits is that of the whole vector. */
+void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, uint32_t acts, wafer_axis axis)
 {
-    for (int i = 0; i < 3; i++)
-        if (op->w[i] && kernel_takes_acts(op->w[i]->type)) return true;
-    return false;
+    const size_t at = (size_t)row * kernel_n_groups(rows->width);
+    for (int a = 0; a < KERNEL_ACTS_END; a++) {
+        if (!(acts >> a & 1)) continue;
+        m->k.quantize[a](rows->q[a] + at, rows->f + (size_t)row * rows->width, rows->width);
+        mesh_count_collective(m, axis, NULL, kernel_n_scales((kernel_acts)a, rows->width), 1);
+        mesh_count_work(m, tiles_of(rows->width, mesh_side(m, axis)), 2);
+    }
 }
 
-/* Cores that share a group of 128 agree on its largest magnitude: a maximum, which is the same in
- * any order.  So each core's slice in 8 bits is that of the whole vector. */
-void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, wafer_axis axis)
-{
-    const uint32_t n_groups = kernel_n_groups(rows->width);
-    m->k.quantize(rows->q + (size_t)row * n_groups, rows->f + (size_t)row * rows->width,
-                  rows->width);
-    mesh_count_collective(m, axis, NULL, n_groups, 1);
-    mesh_count_work(m, tiles_of(rows->width, mesh_side(m, axis)), 2);
-}
-
-void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, bool acts)
+void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, uint32_t acts)
 {
     const step_shape *s = &m->program->shape;
     const uint32_t n = s->n_embd;
@@ -74,7 +69,7 @@ void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, bool acts)
         if (layer && op->norm_bias) y[i] += op->norm_bias[i];
     }
     mesh_count_work(m, split->most, (fused ? 1 : 2) + layer);
-    if (acts) mesh_quantize(m, &m->normed, r, axis);
+    mesh_quantize(m, &m->normed, r, acts, axis);
     mesh_at_all(m);
 }
 
@@ -90,8 +85,10 @@ void mesh_norm_end(mesh *m, uint32_t r)
     const uint32_t n = m->normed.width, n_groups = kernel_n_groups(n);
     if (!is_fused(m)) return;
     for (uint32_t i = 0; i < n; i++) m->normed.f[(size_t)r * n + i] *= m->norm_scale[r];
-    for (uint32_t g = 0; g < n_groups; g++)
-        m->normed.q[(size_t)r * n_groups + g].scale *= m->norm_scale[r];
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        for (uint32_t i = 0; i < n; i += KERNEL_BLOCK)
+            m->normed.q[a][(size_t)r * n_groups + i / KERNEL_GROUP]
+                .scale[i % KERNEL_GROUP / KERNEL_BLOCK] *= m->norm_scale[r];
     mesh_count_work(m, m->split_e.most, 1);
 }
 

@@ -53,7 +53,7 @@ static void case_open(matmul_case *c)
                       c->rows + p * KERNEL_PANEL_ROWS * c->row_bytes, KERNEL_PANEL_ROWS,
                       c->n_cols);
     if (acts)
-        test_acts_fill((kernel_act *)(void *)c->x, c->n_cols, c->n_tokens, c->mode);
+        test_acts_fill(c->type, (kernel_act *)(void *)c->x, c->n_cols, c->n_tokens, c->mode);
     else
         test_floats_fill((float *)(void *)c->x, (size_t)c->n_tokens * c->n_cols, c->mode);
 }
@@ -64,7 +64,7 @@ static double act_value(const matmul_case *c, uint32_t t, uint32_t k)
     const uint8_t *x = c->x + t * c->x_bytes;
     if (!kernel_takes_acts(c->type)) return (double)((const float *)(const void *)x)[k];
     const kernel_act *act = (const kernel_act *)(const void *)x + k / KERNEL_GROUP;
-    return (double)act->scale * act->q[k % KERNEL_GROUP];
+    return (double)act->scale[k % KERNEL_GROUP / KERNEL_BLOCK] * act->q[k % KERNEL_GROUP];
 }
 
 /* The reference against decoded weights in double: rounding in float loses at most a few units
@@ -152,7 +152,7 @@ static void bench_type(block_type type, const kernel_table *ref, const kernel_ta
     void *x = kc_buffer(X_TOKENS * N_COLS * sizeof(float), 64);
     test_blocks_fill(type, rows, KERNEL_PANEL_ROWS * N_COLS, TEST_RANDOM);
     if (kernel_takes_acts(type))
-        test_acts_fill(x, N_COLS, X_TOKENS, TEST_RANDOM);
+        test_acts_fill(type, x, N_COLS, X_TOKENS, TEST_RANDOM);
     else
         test_floats_fill(x, (size_t)X_TOKENS * N_COLS, TEST_RANDOM);
     uint8_t *panels = memory_map(MAP_BYTES);

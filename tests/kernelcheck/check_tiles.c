@@ -130,7 +130,7 @@ static void check_choice(uint32_t n_tokens)
         kernel_act *x = kc_buffer(TOKENS * kernel_n_groups(COLS) * sizeof *x, 4);
         float *y = kc_buffer(TOKENS * KERNEL_PANEL_ROWS * sizeof *y, 4);
         memset(panel, 0, kernel_panel_bytes(type, COLS));
-        test_acts_fill(x, COLS, TOKENS, TEST_RANDOM);
+        test_acts_fill(type, x, COLS, TOKENS, TEST_RANDOM);
         for (uint32_t n = n_tokens - 1; n <= n_tokens + 1; n++) {
             const uint64_t before = tile_machine_n_products();
             table.matmul[type](y, KERNEL_PANEL_ROWS, panel, x, 1, COLS, n);

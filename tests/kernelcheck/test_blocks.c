@@ -97,8 +97,10 @@ void test_blocks_fill(block_type type, void *blocks, size_t n, test_mode mode)
     }
 }
 
-void test_acts_fill(kernel_act *acts, uint32_t n_cols, uint32_t n_tokens, test_mode mode)
+void test_acts_fill(block_type type, kernel_act *acts, uint32_t n_cols, uint32_t n_tokens,
+                    test_mode mode)
 {
+    const bool share = kernel_acts_of(type) == KERNEL_ACTS_128;
     memset(acts, 0, sizeof *acts * kernel_n_groups(n_cols) * n_tokens);
     for (uint32_t t = 0; t < n_tokens; t++, acts += kernel_n_groups(n_cols)) {
         for (uint32_t k = 0; k < n_cols; k++) {
@@ -110,10 +112,10 @@ void test_acts_fill(kernel_act *acts, uint32_t n_cols, uint32_t n_tokens, test_m
             act->q[i] = (int8_t)q;
             act->sum16[i / 16] = (int16_t)(act->sum16[i / 16] + q);
             act->sum32[i / 32] = (int16_t)(act->sum32[i / 32] + q);
-            if (i == 0) {
-                act->scale = fabsf(kc_rand_float()) * (mode == TEST_DENORMALS ? 0x1p-120f : 1.0f);
-                act->unused = 0;
-            }
+            if (i % (share ? KERNEL_GROUP : KERNEL_BLOCK)) continue;
+            const float any = fabsf(kc_rand_float()) * (mode == TEST_DENORMALS ? 0x1p-120f : 1.0f);
+            for (uint32_t b = 0; b < (share ? ARRAY_LEN(act->scale) : 1); b++)
+                act->scale[i / KERNEL_BLOCK + b] = any;
         }
     }
 }

@@ -115,21 +115,34 @@ static inline int16_t quantize_16(int8_t *q, const float *x, float inverse)
     return vaddlvq_s8(bytes);
 }
 
-static void quantize(kernel_act *restrict out, const float *restrict x, uint32_t n)
+/* n_blocks blocks of a group, from `first` on, that share n_scales scales. */
+static inline void quantize_run(kernel_act *out, const float *x, uint32_t first, uint32_t n_blocks,
+                                uint32_t n_scales)
+{
+    const float magnitude = largest_magnitude(x + PANEL_BLOCK * first, PANEL_BLOCK * n_blocks);
+    if (magnitude < KERNEL_ACT_TINY) return;
+    const float inverse = 127.0f / magnitude, scale = magnitude / 127.0f;
+    for (uint32_t b = first; b < first + n_blocks; b++) {
+        for (uint32_t i = 2 * b; i < 2 * b + 2; i++)
+            out->sum16[i] = quantize_16(out->q + 16 * i, x + 16 * i, inverse);
+        out->sum32[b] = (int16_t)(out->sum16[2 * b] + out->sum16[2 * b + 1]);
+    }
+    for (uint32_t b = first; b < first + n_scales; b++) out->scale[b] = scale;
+}
+
+static void quantize_32(kernel_act *restrict out, const float *restrict x, uint32_t n)
 {
     for (uint32_t g = 0; g < kernel_n_groups(n); g++, x += KERNEL_GROUP, out++) {
-        const uint32_t left = n - g * KERNEL_GROUP;
-        const uint32_t n_values = left < KERNEL_GROUP ? left : KERNEL_GROUP;
-        const float magnitude = largest_magnitude(x, n_values);
-        if (n_values < KERNEL_GROUP || magnitude < KERNEL_ACT_TINY) memset(out, 0, sizeof *out);
-        if (magnitude < KERNEL_ACT_TINY) continue;
-        const float inverse = 127.0f / magnitude;
-        for (uint32_t i = 0; i < n_values / 16; i++)
-            out->sum16[i] = quantize_16(out->q + 16 * i, x + 16 * i, inverse);
-        for (uint32_t b = 0; b < n_values / PANEL_BLOCK; b++)
-            out->sum32[b] = (int16_t)(out->sum16[2 * b] + out->sum16[2 * b + 1]);
-        out->scale = magnitude / 127.0f;
-        out->unused = 0;
+        memset(out, 0, sizeof *out);
+        for (uint32_t b = 0; b < panel_group_blocks(n, g); b++) quantize_run(out, x, b, 1, 1);
+    }
+}
+
+static void quantize_128(kernel_act *restrict out, const float *restrict x, uint32_t n)
+{
+    for (uint32_t g = 0; g < kernel_n_groups(n); g++, x += KERNEL_GROUP, out++) {
+        memset(out, 0, sizeof *out);
+        quantize_run(out, x, 0, panel_group_blocks(n, g), PANEL_BLOCKS);
     }
 }
 
@@ -139,5 +152,6 @@ void matmul_init_neon(kernel_table *table)
     table->matmul[BLOCK_F32] = matmul_f32;
     table->matmul[BLOCK_F16] = matmul_f16;
     table->matmul[BLOCK_BF16] = matmul_bf16;
-    table->quantize = quantize;
+    table->quantize[KERNEL_ACTS_32] = quantize_32;
+    table->quantize[KERNEL_ACTS_128] = quantize_128;
 }

@@ -115,9 +115,9 @@ PANEL_INLINE float32x4_t load_e8m0_half(const uint8_t *p)
     return vreinterpretq_f32_s32(vmaxq_s32(normal, small));
 }
 
-/* sum = fma(dot, d, sum) and fma(sum32, m, sum) for block b of a group. */
+/* acc = fma(dot * scale, d, acc) and fma(sum32 * scale, m, acc) for block b of a group. */
 PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t,
-                             float32x4_t sum[TILE][QUARTERS], const uint8_t *group,
+                             float32x4_t acc[TILE][QUARTERS], const uint8_t *group,
                              const uint8_t *block, size_t panel_bytes, uint32_t b,
                              const kernel_act *x, uint32_t x_stride)
 {
@@ -133,11 +133,12 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t,
             half_block_dots(type, n_t, dot, block + p * panel_bytes, 0, h, q, table, false);
             half_block_dots(type, n_t, dot, block + p * panel_bytes, 1, h, q, table, true);
             UNROLLED for (uint32_t t = 0; t < n_t; t++) {
-                float32x4_t *to = &sum[p * n_t + t][h];
-                *to = vfmaq_f32(*to, vcvtq_f32_s32(dot[t]), d);
+                float32x4_t *to = &acc[p * n_t + t][h];
+                const kernel_act *act = x + t * x_stride;
+                *to = vfmaq_f32(*to, vmulq_n_f32(vcvtq_f32_s32(dot[t]), act->scale[b]), d);
                 if (panel_has_min(type))
                     *to = vfmaq_n_f32(*to, load_quarter_halves(head + 32, h),
-                                      (float)x[t * x_stride].sum32[b]);
+                                      (float)act->sum32[b] * act->scale[b]);
             }
         }
     }
@@ -153,13 +154,8 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
         const uint8_t *block = panel + panel_group_head(type, n_blocks);
-        float32x4_t sum[TILE][QUARTERS];
-        clear(n_p * n_t, sum);
         for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type))
-            block_sums(type, n_p, n_t, sum, panel, block, panel_bytes, b, x + g, n_groups);
-        for (uint32_t i = 0; i < n_p * n_t; i++)
-            for (uint32_t h = 0; h < QUARTERS; h++)
-                acc[i][h] = vfmaq_n_f32(acc[i][h], sum[i][h], x[i % n_t * n_groups + g].scale);
+            block_sums(type, n_p, n_t, acc, panel, block, panel_bytes, b, x + g, n_groups);
         panel += panel_group_bytes(type, n_blocks);
     }
     store_tile(n_p, n_t, y, y_stride, acc);
@@ -218,7 +214,7 @@ PANEL_INLINE float32x4_t add_half(block_type type, float32x4_t acc, int32x4_t to
                               x->sum32[s]);
         sum = vfmsq_f32(sum, load_quarter_halves(super + 32, h), vcvtq_f32_s32(min));
     }
-    return vfmaq_n_f32(acc, sum, x->scale);
+    return vfmaq_n_f32(acc, sum, x->scale[0]);
 }
 
 PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float *y,
@@ -290,7 +286,7 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
                 const float32x4_t d =
                     load_quarter_halves(panel + i / n_t * panel_bytes + 32 * g, h);
                 acc[i][h] = vfmaq_n_f32(acc[i][h], vmulq_f32(d, vcvtq_f32_s32(total[i][h])),
-                                        x[i % n_t * n_groups].scale);
+                                        x[i % n_t * n_groups].scale[0]);
             }
     }
     store_tile(n_p, n_t, y, y_stride, acc);

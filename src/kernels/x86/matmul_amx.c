@@ -315,10 +315,10 @@ PANEL_INLINE __m512 load_sum(int32_t (*sums)[ROWS][KERNEL_PANEL_ROWS], uint32_t 
     return _mm512_cvtepi32_ps(_mm512_load_si512(sums[b][row]));
 }
 
-/* acc = fma(sum, the token's scale, acc) */
+/* acc = fma(sum, the token's scale for the group, acc) */
 PANEL_INLINE void add_sum(float *acc, __m512 sum, const kernel_act *x)
 {
-    _mm512_store_ps(acc, _mm512_fmadd_ps(sum, _mm512_set1_ps(x->scale), _mm512_load_ps(acc)));
+    _mm512_store_ps(acc, _mm512_fmadd_ps(sum, _mm512_set1_ps(x->scale[0]), _mm512_load_ps(acc)));
 }
 
 PANEL_INLINE void add_blocks(block_type type, float (*acc)[KERNEL_PANEL_ROWS],
@@ -333,13 +333,15 @@ PANEL_INLINE void add_blocks(block_type type, float (*acc)[KERNEL_PANEL_ROWS],
         if (panel_has_min(type)) least[b] = load_halves(head + 32);
     }
     for (uint32_t r = 0; r < rows; r++, x += x_stride) {
-        __m512 sum = _mm512_setzero_ps();
+        __m512 sum = _mm512_load_ps(acc[r]);
         UNROLLED for (uint32_t b = 0; b < n_blocks; b++) {
-            sum = _mm512_fmadd_ps(load_sum(sums, b, r), d[b], sum);
+            const __m512 scale = _mm512_set1_ps(x->scale[b]);
+            sum = _mm512_fmadd_ps(_mm512_mul_ps(load_sum(sums, b, r), scale), d[b], sum);
             if (panel_has_min(type))
-                sum = _mm512_fmadd_ps(_mm512_set1_ps((float)x->sum32[b]), least[b], sum);
+                sum = _mm512_fmadd_ps(_mm512_set1_ps((float)x->sum32[b] * x->scale[b]), least[b],
+                                      sum);
         }
-        add_sum(acc[r], sum, x);
+        _mm512_store_ps(acc[r], sum);
     }
 }
 

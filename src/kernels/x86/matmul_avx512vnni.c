@@ -105,8 +105,8 @@ PANEL_INLINE void store_tile(uint32_t n_p, uint32_t n_t, float *y, size_t y_stri
 
 /* ---- Section - Types with a scale for 32 values ---- */
 
-/* sum = fma(dot, d, sum) and fma(sum32, m, sum) for block b of a group. */
-PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 sum[TILE_WIDE],
+/* acc = fma(dot * scale, d, acc) and fma(sum32 * scale, m, acc) for block b of a group. */
+PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 acc[TILE_WIDE],
                              const uint8_t *group, const uint8_t *block, size_t panel_bytes,
                              uint32_t b, const kernel_act *x, uint32_t x_stride)
 {
@@ -121,11 +121,12 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
         const uint8_t *head = group + i / n_t * panel_bytes + b * panel_head_bytes(type);
         const __m512 d = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
-        const __m512i v = whole_dot(type, n_p * n_t, dot[i]);
-        sum[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(v), d, sum[i]);
+        const __m512 v = _mm512_cvtepi32_ps(whole_dot(type, n_p * n_t, dot[i]));
+        const kernel_act *act = x + i % n_t * x_stride;
+        acc[i] = _mm512_fmadd_ps(_mm512_mul_ps(v, _mm512_set1_ps(act->scale[b])), d, acc[i]);
         if (panel_has_min(type))
-            sum[i] = _mm512_fmadd_ps(_mm512_set1_ps((float)x[i % n_t * x_stride].sum32[b]),
-                                     load_halves(head + 32), sum[i]);
+            acc[i] = _mm512_fmadd_ps(_mm512_set1_ps((float)act->sum32[b] * act->scale[b]),
+                                     load_halves(head + 32), acc[i]);
     }
 }
 
@@ -142,8 +143,6 @@ PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint3
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
         const uint8_t *block = panel + panel_group_head(type, n_blocks);
-        __m512 sum[TILE_WIDE];
-        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) sum[i] = _mm512_setzero_ps();
         const bool last = g + 1 == n_groups;
         if (n_p == TILE_PANELS && last)
             tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES);
@@ -152,11 +151,8 @@ PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint3
             if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
                 tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
             if (in_line && n_t > 1) line_prefetch(panel, n_lines * b, n_lines);
-            block_sums(type, n_p, n_t, sum, panel, block, panel_bytes, b, x + g, n_groups);
+            block_sums(type, n_p, n_t, acc, panel, block, panel_bytes, b, x + g, n_groups);
         }
-        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
-            acc[i] = _mm512_fmadd_ps(sum[i], _mm512_set1_ps(x[i % n_t * n_groups + g].scale),
-                                     acc[i]);
         panel += panel_group_bytes(type, n_blocks);
     }
     store_tile(n_p, n_t, y, y_stride, acc);
@@ -227,7 +223,7 @@ PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 
         __m512 sum = _mm512_mul_ps(load_halves(super + at), _mm512_cvtepi32_ps(total[i]));
         if (panel_has_min(type))
             sum = _mm512_fnmadd_ps(load_halves(super + at + 32), _mm512_cvtepi32_ps(side), sum);
-        acc[i] = _mm512_fmadd_ps(sum, _mm512_set1_ps(act->scale), acc[i]);
+        acc[i] = _mm512_fmadd_ps(sum, _mm512_set1_ps(act->scale[0]), acc[i]);
     }
 }
 

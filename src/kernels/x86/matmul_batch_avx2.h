@@ -142,51 +142,59 @@ PANEL_INLINE void batch_dots(block_type type, uint32_t n_t, __m256i dots[BATCH_T
     }
 }
 
-/* acc[t] = fma(sum of the group, scale, acc[t]), the sum as the reference makes it. */
+/* acc[t] = fma(sum, scale, acc[t]) for half a superblock, the sum as the reference makes it. */
+PANEL_INLINE void batch_add_half(block_type type, uint32_t n_t, float (*acc)[KERNEL_PANEL_ROWS],
+                                 __m256i dots[BATCH_TILE][2], const batch_weights *w,
+                                 const kernel_act *act, size_t act_stride)
+{
+    UNROLLED for (uint32_t t = 0; t < n_t; t++) {
+        const kernel_act *a = act + t * act_stride;
+        UNROLLED for (uint32_t h = 0; h < 2; h++) {
+            __m256 sum = _mm256_mul_ps(w->d[0][h], _mm256_cvtepi32_ps(dots[t][h]));
+            if (panel_has_min(type)) {
+                const __m256i side = _mm256_add_epi32(
+                    _mm256_madd_epi16(w->minima[0][h], broadcast_pair(a->sum32)),
+                    _mm256_madd_epi16(w->minima[1][h], broadcast_pair(a->sum32 + 2)));
+                sum = _mm256_fnmadd_ps(w->m[0][h], _mm256_cvtepi32_ps(side), sum);
+            }
+            float *to = acc[t] + 8 * h;
+            _mm256_store_ps(to, _mm256_fmadd_ps(sum, _mm256_set1_ps(a->scale[0]),
+                                                _mm256_load_ps(to)));
+        }
+    }
+}
+
+/* acc[t] through a group, as the reference makes it. */
 PANEL_INLINE void batch_tile(block_type type, uint32_t n_t, float (*acc)[KERNEL_PANEL_ROWS],
                              const batch_weights *w, uint32_t n_blocks,
                              const batch_x *x, const kernel_act *act, size_t act_stride)
 {
     __m256i dots[BATCH_TILE][2];
     __m256 sums[BATCH_TILE][2];
-    UNROLLED for (uint32_t t = 0; t < n_t; t++)
-        UNROLLED for (uint32_t h = 0; h < 2; h++) sums[t][h] = _mm256_setzero_ps();
     if (panel_is_super(type)) {
         batch_dots(type, n_t, dots, w, 0, x, false);
         for (uint32_t b = 1; b < PANEL_BLOCKS; b++) batch_dots(type, n_t, dots, w, b, x, true);
-    } else {
-        for (uint32_t b = 0; b < n_blocks; b++) {
-            batch_dots(type, n_t, dots, w, b, x, false);
-            UNROLLED for (uint32_t t = 0; t < n_t; t++) {
-                UNROLLED for (uint32_t h = 0; h < 2; h++) {
-                    sums[t][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots[t][h]), w->d[b][h],
-                                                 sums[t][h]);
-                    if (panel_has_min(type))
-                        sums[t][h] = _mm256_fmadd_ps(
-                            _mm256_set1_ps((float)act[t * act_stride].sum32[b]), w->m[b][h],
-                            sums[t][h]);
-                }
+        batch_add_half(type, n_t, acc, dots, w, act, act_stride);
+        return;
+    }
+    UNROLLED for (uint32_t t = 0; t < n_t; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) sums[t][h] = _mm256_load_ps(acc[t] + 8 * h);
+    for (uint32_t b = 0; b < n_blocks; b++) {
+        batch_dots(type, n_t, dots, w, b, x, false);
+        UNROLLED for (uint32_t t = 0; t < n_t; t++) {
+            const kernel_act *a = act + t * act_stride;
+            const __m256 scale = _mm256_set1_ps(a->scale[b]);
+            const __m256 sum32 = _mm256_set1_ps((float)a->sum32[b] * a->scale[b]);
+            UNROLLED for (uint32_t h = 0; h < 2; h++) {
+                const __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(dots[t][h]), scale);
+                sums[t][h] = _mm256_fmadd_ps(v, w->d[b][h], sums[t][h]);
+                if (panel_has_min(type))
+                    sums[t][h] = _mm256_fmadd_ps(sum32, w->m[b][h], sums[t][h]);
             }
         }
     }
-    UNROLLED for (uint32_t t = 0; t < n_t; t++) {
-        const kernel_act *a = act + t * act_stride;
-        UNROLLED for (uint32_t h = 0; h < 2; h++) {
-            if (panel_is_super(type)) {
-                sums[t][h] = _mm256_mul_ps(w->d[0][h], _mm256_cvtepi32_ps(dots[t][h]));
-                if (panel_has_min(type)) {
-                    const __m256i side = _mm256_add_epi32(
-                        _mm256_madd_epi16(w->minima[0][h], broadcast_pair(a->sum32)),
-                        _mm256_madd_epi16(w->minima[1][h], broadcast_pair(a->sum32 + 2)));
-                    sums[t][h] = _mm256_fnmadd_ps(w->m[0][h], _mm256_cvtepi32_ps(side),
-                                                  sums[t][h]);
-                }
-            }
-            float *to = acc[t] + 8 * h;
-            _mm256_store_ps(to, _mm256_fmadd_ps(sums[t][h], _mm256_set1_ps(a->scale),
-                                                _mm256_load_ps(to)));
-        }
-    }
+    UNROLLED for (uint32_t t = 0; t < n_t; t++)
+        UNROLLED for (uint32_t h = 0; h < 2; h++) _mm256_store_ps(acc[t] + 8 * h, sums[t][h]);
 }
 
 /* A group of a panel into out.  panel: the group; of the types with a scale for 256 values the

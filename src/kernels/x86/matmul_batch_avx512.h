@@ -2,8 +2,8 @@
  *
  * A group of 128 columns of two panels is unpacked into first-level cache, as unsigned bytes, and
  * then met by tiles of up to six tokens, whose twelve sums and twelve floats stay in registers.  A
- * block of 32 columns is ten instructions for a panel and token, five cycles: eight products, a
- * conversion and an fma.  What offsets add is made once for all panels of a call: sums begin at
+ * block of 32 columns is eleven instructions for a panel and token: eight products, a conversion,
+ * the scale and an fma.  What offsets add is made once for all panels of a call: sums begin at
  * minus that (docs/performance.md).
  *
  * Include from *_avx512vnni.c only. */
@@ -51,10 +51,11 @@ typedef struct {
     int8_t q[KERNEL_GROUP];
     int32_t start[BATCH_STARTS]; /* of sums: minus what the offset of quants adds; for each 32
                                     columns, of Q6_K for each 16, of Q4_W and Q8_W the first */
-    float sum[PANEL_BLOCKS];     /* of each 32 activations, for minima */
-    int16_t pair[PANEL_BLOCKS];  /* the same in 16 bits */
-    float scale;
-    uint32_t unused;
+    union {
+        float sum[PANEL_BLOCKS];    /* of each 32 activations by their scale, for minima */
+        int16_t pair[PANEL_BLOCKS]; /* of superblocks: of each 32, in integers */
+    };
+    float scale[PANEL_BLOCKS];
 } batch_x;
 _Static_assert(sizeof(batch_x) == 192, "whole lines");
 
@@ -115,12 +116,11 @@ PANEL_INLINE void batch_start(uint32_t n_t, batch_dots dots, const batch_x *x, u
         dots[0][t] = dots[1][t] = _mm512_set1_epi32(x[t].start[i]);
 }
 
-/* sums of a group, of types with a scale for 32 values */
-PANEL_INLINE void batch_groups(block_type type, uint32_t n_t, batch_floats sums,
+/* acc + a group of types with a scale for 32 values */
+PANEL_INLINE void batch_groups(block_type type, uint32_t n_t, batch_floats acc,
                                const batch_weights *w, uint32_t n_blocks, const batch_x *x,
                                batch_ahead *ahead)
 {
-    UNROLLED for (uint32_t t = 0; t < n_t; t++) sums[0][t] = sums[1][t] = _mm512_setzero_ps();
     for (uint32_t b = 0; b < n_blocks; b++) {
         batch_dots dots;
         batch_ask(ahead);
@@ -128,11 +128,11 @@ PANEL_INLINE void batch_groups(block_type type, uint32_t n_t, batch_floats sums,
         batch_products(n_t, dots, w, 8 * b, x);
         UNROLLED for (uint32_t p = 0; p < 2; p++) {
             UNROLLED for (uint32_t t = 0; t < n_t; t++) {
-                sums[p][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[p][t]), w[p].d[b],
-                                             sums[p][t]);
+                const __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[p][t]),
+                                               _mm512_set1_ps(x[t].scale[b]));
+                acc[p][t] = _mm512_fmadd_ps(v, w[p].d[b], acc[p][t]);
                 if (panel_has_min(type))
-                    sums[p][t] = _mm512_fmadd_ps(_mm512_set1_ps(x[t].sum[b]), w[p].m[b],
-                                                 sums[p][t]);
+                    acc[p][t] = _mm512_fmadd_ps(_mm512_set1_ps(x[t].sum[b]), w[p].m[b], acc[p][t]);
             }
         }
     }
@@ -220,25 +220,42 @@ PANEL_INLINE void batch_scaled_floats(uint32_t n_t, batch_floats sums, const bat
     }
 }
 
-/* acc = fma(sum of the group, scale, acc), the sum as the reference makes it.
+/* acc of types with a scale for 32 values, through the blocks of a group. */
+PANEL_INLINE void batch_tile_groups(block_type type, uint32_t n_t, float (*acc)[KERNEL_PANEL_ROWS],
+                                    const batch_weights *w, uint32_t n_blocks, const batch_x *x,
+                                    batch_ahead *ahead)
+{
+    batch_floats sums;
+    UNROLLED for (uint32_t p = 0; p < 2; p++)
+        UNROLLED for (uint32_t t = 0; t < n_t; t++)
+            sums[p][t] = _mm512_load_ps(acc[p * BATCH_TOKENS + t]);
+    batch_groups(type, n_t, sums, w, n_blocks, x, ahead);
+    UNROLLED for (uint32_t p = 0; p < 2; p++)
+        UNROLLED for (uint32_t t = 0; t < n_t; t++)
+            _mm512_store_ps(acc[p * BATCH_TOKENS + t], sums[p][t]);
+}
+
+/* Of the others acc = fma(sum of the group, scale, acc), the sum as the reference makes it.
  *   acc: [n_t] of the first panel; of the second one BATCH_TOKENS behind */
 PANEL_INLINE void batch_tile(block_type type, uint32_t n_t, float (*acc)[KERNEL_PANEL_ROWS],
                              const batch_weights *w, uint32_t n_blocks, const batch_x *x,
                              batch_ahead *ahead)
 {
     batch_floats sums;
+    if (!panel_is_super(type) && !panel_is_wide(type)) {
+        batch_tile_groups(type, n_t, acc, w, n_blocks, x, ahead);
+        return;
+    }
     if (type == BLOCK_Q4_K)
         batch_scaled_floats(n_t, sums, w, x, ahead);
     else if (panel_is_super(type))
         batch_scaled_ints(type, n_t, sums, w, x, ahead);
-    else if (panel_is_wide(type))
-        batch_wide(n_t, sums, w, x, ahead);
     else
-        batch_groups(type, n_t, sums, w, n_blocks, x, ahead);
+        batch_wide(n_t, sums, w, x, ahead);
     UNROLLED for (uint32_t p = 0; p < 2; p++) {
         UNROLLED for (uint32_t t = 0; t < n_t; t++) {
             float *to = acc[p * BATCH_TOKENS + t];
-            _mm512_store_ps(to, _mm512_fmadd_ps(sums[p][t], _mm512_set1_ps(x[t].scale),
+            _mm512_store_ps(to, _mm512_fmadd_ps(sums[p][t], _mm512_set1_ps(x[t].scale[0]),
                                                 _mm512_load_ps(to)));
         }
     }
@@ -283,7 +300,7 @@ PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const
     for (uint32_t t = 0; t < n_tokens; t++, to++) {
         const kernel_act *act = x + t * x_stride;
         memcpy(to->q, act->q, sizeof to->q);
-        to->scale = act->scale;
+        memcpy(to->scale, act->scale, sizeof to->scale);
         if (panel_is_wide(type)) {
             to->start[0] = -offset * (act->sum32[0] + act->sum32[1] + act->sum32[2] +
                                       act->sum32[3]);
@@ -293,8 +310,11 @@ PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const
         const int16_t *sums = type == BLOCK_Q6_K ? act->sum16 : act->sum32;
         UNROLLED for (uint32_t i = 0; i < n_starts; i++) to->start[i] = -offset * sums[i];
         if (!panel_has_min(type)) continue;
-        memcpy(to->pair, act->sum32, sizeof to->pair);
-        UNROLLED for (uint32_t i = 0; i < PANEL_BLOCKS; i++) to->sum[i] = (float)act->sum32[i];
+        if (panel_is_super(type))
+            memcpy(to->pair, act->sum32, sizeof to->pair);
+        else
+            UNROLLED for (uint32_t i = 0; i < PANEL_BLOCKS; i++)
+                to->sum[i] = (float)act->sum32[i] * act->scale[i];
     }
 }
 

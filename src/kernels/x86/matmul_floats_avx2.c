@@ -129,19 +129,32 @@ static inline void quantize_block(kernel_act *out, uint32_t b, const float *x, _
     out->sum32[b] = (int16_t)(first + second);
 }
 
-static void quantize_avx2(kernel_act *restrict out, const float *restrict x, uint32_t n)
+/* n_blocks blocks of a group, from `first` on, that share n_scales scales. */
+static inline void quantize_run(kernel_act *out, const float *x, uint32_t first, uint32_t n_blocks,
+                                uint32_t n_scales)
+{
+    const float magnitude = largest_magnitude(x + PANEL_BLOCK * first, PANEL_BLOCK * n_blocks);
+    if (magnitude < KERNEL_ACT_TINY) return;
+    const __m256 inverse = _mm256_set1_ps(127.0f / magnitude);
+    const float scale = magnitude / 127.0f;
+    for (uint32_t b = first; b < first + n_blocks; b++)
+        quantize_block(out, b, x + PANEL_BLOCK * b, inverse);
+    for (uint32_t b = first; b < first + n_scales; b++) out->scale[b] = scale;
+}
+
+static void quantize_32_avx2(kernel_act *restrict out, const float *restrict x, uint32_t n)
 {
     for (uint32_t g = 0; g < kernel_n_groups(n); g++, x += KERNEL_GROUP, out++) {
-        const uint32_t left = n - g * KERNEL_GROUP;
-        const uint32_t n_values = left < KERNEL_GROUP ? left : KERNEL_GROUP;
-        const float magnitude = largest_magnitude(x, n_values);
-        if (n_values < KERNEL_GROUP || magnitude < KERNEL_ACT_TINY) memset(out, 0, sizeof *out);
-        if (magnitude < KERNEL_ACT_TINY) continue;
-        const __m256 inverse = _mm256_set1_ps(127.0f / magnitude);
-        for (uint32_t b = 0; b < n_values / PANEL_BLOCK; b++)
-            quantize_block(out, b, x + PANEL_BLOCK * b, inverse);
-        out->scale = magnitude / 127.0f;
-        out->unused = 0;
+        memset(out, 0, sizeof *out);
+        for (uint32_t b = 0; b < panel_group_blocks(n, g); b++) quantize_run(out, x, b, 1, 1);
+    }
+}
+
+static void quantize_128_avx2(kernel_act *restrict out, const float *restrict x, uint32_t n)
+{
+    for (uint32_t g = 0; g < kernel_n_groups(n); g++, x += KERNEL_GROUP, out++) {
+        memset(out, 0, sizeof *out);
+        quantize_run(out, x, 0, panel_group_blocks(n, g), PANEL_BLOCKS);
     }
 }
 
@@ -150,7 +163,8 @@ static void matmul_init_floats_avx2(kernel_table *table)
     table->matmul[BLOCK_F32] = matmul_f32_avx2;
     table->matmul[BLOCK_F16] = matmul_f16_avx2;
     table->matmul[BLOCK_BF16] = matmul_bf16_avx2;
-    table->quantize = quantize_avx2;
+    table->quantize[KERNEL_ACTS_32] = quantize_32_avx2;
+    table->quantize[KERNEL_ACTS_128] = quantize_128_avx2;
 }
 
 void matmul_init_avx2(kernel_table *table)

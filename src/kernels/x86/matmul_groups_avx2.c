@@ -16,8 +16,8 @@ PANEL_INLINE __m256 load_e8m0_half(const uint8_t *p)
     return _mm256_castsi256_ps(_mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one)));
 }
 
-/* sum = fma(dot, d, sum) and fma(sum32, m, sum) for block b of a group. */
-PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m256 sum[TILE][2],
+/* acc = fma(dot * scale, d, acc) and fma(sum32 * scale, m, acc) for block b of a group. */
+PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m256 acc[TILE][2],
                              const uint8_t *group, const uint8_t *block, size_t panel_bytes,
                              uint32_t b, const kernel_act *x, uint32_t x_stride)
 {
@@ -36,13 +36,17 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m256
                                                  : load_halves(head + 16 * h);
             const __m256 m = panel_has_min(type) ? load_halves(head + 32 + 16 * h) : d;
             UNROLLED for (uint32_t t = 0; t < n_t; t++) {
-                const int32_t sum32 = x[t * x_stride].sum32[b], offset = quant_offset(type);
+                const kernel_act *act = x + t * x_stride;
+                const int32_t sum32 = act->sum32[b], offset = quant_offset(type);
                 const uint32_t i = p * n_t + t;
                 __m256i v = dot[i][h];
                 if (offset) v = _mm256_sub_epi32(v, _mm256_set1_epi32(offset * sum32));
-                sum[i][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(v), d, sum[i][h]);
+                acc[i][h] = _mm256_fmadd_ps(
+                    _mm256_mul_ps(_mm256_cvtepi32_ps(v), _mm256_set1_ps(act->scale[b])), d,
+                    acc[i][h]);
                 if (panel_has_min(type))
-                    sum[i][h] = _mm256_fmadd_ps(_mm256_set1_ps((float)sum32), m, sum[i][h]);
+                    acc[i][h] = _mm256_fmadd_ps(_mm256_set1_ps((float)sum32 * act->scale[b]), m,
+                                                acc[i][h]);
             }
         }
     }
@@ -61,18 +65,10 @@ PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, si
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
         const uint8_t *block = panel + panel_group_head(type, n_blocks);
-        __m256 sum[TILE][2];
-        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
-            UNROLLED for (uint32_t h = 0; h < 2; h++) sum[i][h] = _mm256_setzero_ps();
         for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
             if (n_p == TILE_PANELS && g + 1 == n_groups)
                 tile_prefetch(next, n_p, panel_bytes, LINES * b, LINES);
-            block_sums(type, n_p, n_t, sum, panel, block, panel_bytes, b, x + g, n_groups);
-        }
-        UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
-            const __m256 scale = _mm256_set1_ps(x[i % n_t * n_groups + g].scale);
-            UNROLLED for (uint32_t h = 0; h < 2; h++)
-                acc[i][h] = _mm256_fmadd_ps(sum[i][h], scale, acc[i][h]);
+            block_sums(type, n_p, n_t, acc, panel, block, panel_bytes, b, x + g, n_groups);
         }
         panel += panel_group_bytes(type, n_blocks);
     }

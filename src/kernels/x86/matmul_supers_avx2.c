@@ -96,7 +96,7 @@ PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m256 
             if (panel_has_min(type))
                 sum = _mm256_fnmadd_ps(load_halves(super + at + 32 + 16 * h),
                                        _mm256_cvtepi32_ps(side), sum);
-            acc[i][h] = _mm256_fmadd_ps(sum, _mm256_set1_ps(act->scale), acc[i][h]);
+            acc[i][h] = _mm256_fmadd_ps(sum, _mm256_set1_ps(act->scale[0]), acc[i][h]);
         }
     }
 }

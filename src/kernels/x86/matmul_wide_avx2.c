@@ -107,7 +107,7 @@ PANEL_INLINE void group(block_type type, uint32_t n_p, uint32_t n_t, __m256 acc[
             _mm_load_si128((const __m128i *)(const void *)(scales + i / n_t * panel_bytes)));
         const __m256i exact = _mm256_sub_epi32(dot[i], offset_sum(type, act));
         acc[i] = _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_cvtepi32_ps(exact)),
-                                 _mm256_set1_ps(act->scale), acc[i]);
+                                 _mm256_set1_ps(act->scale[0]), acc[i]);
     }
 }
 

@@ -98,7 +98,7 @@ PANEL_INLINE void walk_wide(block_type type, bool in_line, uint32_t n_p, uint32_
             const __m512i v = wide_chains(n_p * n_t) == 1 ? dot[i][0]
                                                           : _mm512_add_epi32(dot[i][0], dot[i][1]);
             acc[i] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_cvtepi32_ps(v)),
-                                     _mm512_set1_ps(x[i % n_t * n_groups + g].scale), acc[i]);
+                                     _mm512_set1_ps(x[i % n_t * n_groups + g].scale[0]), acc[i]);
         }
     }
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
