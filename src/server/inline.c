@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "protocol/json_out.h"
-#include "server/answer.h"
 #include "server/answer_open.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/lanes.h"
 #include "server/metrics.h"
@@ -164,8 +164,8 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
     return tell(a, t);
 }
 
-static const answer_voice voice_inline = {.begin = begin, .text = text, .finding = finding,
-                                          .beat = beat, .end = end};
+static const responder inline_responder = {
+    .begin = begin, .text = text, .finding = finding, .beat = beat, .end = end};
 
 static void refuse(const sink *k, const protocol_error *e) { inline_refuse(k->c, k->name, e); }
 
@@ -304,7 +304,7 @@ void inline_begin(connection *c, protocol_request *r, const char *id, size_t n_b
     char client[32]; /* a WebSocket is one */
     snprintf(client, sizeof client, "socket %llu", (unsigned long long)c->serial);
     answer_order order = {.sink = {.type = &completion_sink, .c = c, .name = id},
-                          .voice = &voice_inline,
+                          .responder = &inline_responder,
                           .request = r,
                           .id = id,
                           .document = r->infill.path ? r->infill.path : "",
@@ -324,7 +324,7 @@ void inline_read_cancel(protocol_body *body, char id[INLINE_ID_BYTES])
 bool inline_cancel(connection *c, const char *id)
 {
     answer *a = id[0] ? c->s->answers : NULL;
-    while (a && (a->sink.c != c || a->voice != &voice_inline || strcmp(a->id, id) != 0))
+    while (a && (a->sink.c != c || a->responder != &inline_responder || strcmp(a->id, id) != 0))
         a = a->next;
     if (a) answer_cancel(a, "completion.cancel");
     return a != NULL;

@@ -2,8 +2,8 @@
 #include "server/intake.h"
 
 #include "server/access.h"
-#include "server/answer.h"
 #include "server/answer_open.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/http_sinks.h"

@@ -8,8 +8,8 @@
 
 #include <time.h>
 
-#include "server/answer.h"
 #include "server/answer_open.h"
+#include "server/answers.h"
 #include "server/connection.h"
 
 typedef struct pending pending;

@@ -21,17 +21,17 @@
 #include "net/http1.h"
 #include "net/listener.h"
 #include "net/tcp_stream.h"
-#include "protocol/hole.h"
+#include "protocol/infill_stop.h"
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
+#include "server/accounts_sync.h"
 #include "server/history.h"
-#include "server/keeper.h"
-#include "server/rates.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/output_format.h"
+#include "server/rates.h"
 #include "server/replay.h"
 #include "server/server.h"
-#include "server/shaping.h"
 #include "server/sink.h"
 #include "server/source.h"
 #include "server/tenants.h"
@@ -130,8 +130,8 @@ struct choice {
     size_t n_prompt;
     cerium_resume begins;       /* its opening is the end of the prompt's text; or there is none */
     bytes sampled;              /* int32_t each; with a watch, at the end only */
-    struct guarded *guarded;    /* its watch; NULL: nothing watches */
-    hole hole;                  /* where the text of infill ends */
+    struct answer_watchdog *watchdog; /* its watch; NULL: nothing watches */
+    infill_stop stop;                 /* where the text of infill ends */
     bytes unsure;               /* text that waits for its end, where min_confidence is asked */
     bool held_back;             /* and was then not told */
     double logprob;             /* of its tokens, where somebody wants to know */
@@ -151,9 +151,9 @@ typedef struct {
     int (*beat)(answer *a, const protocol_progress *p);
     int (*end)(choice *ch, protocol_end end, const protocol_usage *usage,
                const protocol_error *error);
-} answer_voice;
+} responder;
 
-/* What an answer holds of its tenant's limits; all zero = nothing.  gate.c */
+/* What an answer holds of its tenant's limits; all zero = nothing.  tenant_quota.c */
 typedef struct {
     const tier *tier;
     uint32_t place;             /* live_place() */
@@ -164,12 +164,12 @@ typedef struct {
     bool refused;               /* by a limit of its tier */
     bool reserved, streaming;   /* a record, a stream */
     uint32_t counted;           /* requests a minute when one was taken; 0 = none was */
-} gate_state;
+} tenant_quota;
 
 struct upstream_state; /* source_upstream.c */
 
 /* The last events of an answer, and what is kept of it.  While a thread makes them, it has the
- * answer's writer, request and choices, and nothing else touches those.  answer.c */
+ * answer's writer, request and choices, and nothing else touches those.  answers.c */
 typedef struct {
     job job;
     bool is_away;               /* a thread has it */
@@ -190,7 +190,7 @@ struct answer {
     uint64_t round;             /* of looks, in which it was reached (look.h) */
     sink sink;                  /* who hears it, */
     const source_type *source;  /* and who speaks */
-    const answer_voice *voice;
+    const responder *responder;
     protocol_request *request;
     protocol_writer *writer;    /* NULL for inline completions */
     json_out event;             /* of an inline completion, while it is written */
@@ -212,7 +212,7 @@ struct answer {
     uint32_t n_prompts;
     int32_t *script, *prediction; /* [n_script], [n_prediction] owned, or NULL */
     size_t n_script, n_prediction;
-    shape kept_to;              /* what the answer may be, owned; */
+    output_format format;       /* what the answer may be, owned; */
     preparation *prepare;       /* not NULL: not all of it is there, and no choice runs yet */
     watch_policy guard_policy;
     json_t *corrected;          /* of a replay, borrowed: texts in place of weak lines; or NULL */
@@ -227,7 +227,7 @@ struct answer {
     uint64_t told_ns;           /* UINT32_MAX: all were */
     bool failed;
     protocol_error failure;
-    gate_state gate;
+    tenant_quota quota;
     struct upstream_state *upstream; /* of that source; or NULL */
     answer_ending ending;
 };
@@ -272,7 +272,7 @@ struct server {
     size_t n_keys;
     tenants *tenants;           /* who asked */
     live *live;                 /* limits and metered requests */
-    keeper *keeper;             /* NULL: no store to keep */
+    accounts_sync *sync;        /* NULL: no store to keep */
     struct upstreams *upstreams; /* NULL: none is configured */
     keyring *ring;              /* keys of the store; NULL: no store */
     bool keys_changed;          /* some connections may have come with one that was revoked */
@@ -287,7 +287,7 @@ struct server {
     uint64_t rounds[2], n_rounds; /* of looks at lower classes and at the best one (look.h) */
     uint64_t answer_ns;         /* how long answers take of late; 0 = none ended yet */
     uint32_t n_dead;            /* answers */
-    shapes *shapes;
+    grammar_cache *grammars;
     history *history;
     store *store;               /* of the thread of WORKERS_STORE, once the loop turns */
     replay *replay;             /* NULL: none */

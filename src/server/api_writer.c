@@ -1,6 +1,5 @@
-/* voice.c - answers that a protocol_writer tells. */
-#include "server/voice.h"
-
+/* api_writer.c - answers that a protocol_writer tells. */
+#include "server/api_writer.h"
 
 /* Name and data of an event, one behind the other, with their lengths. */
 typedef struct {
@@ -17,7 +16,7 @@ static void hold(answer *a, const char *name, const char *json, size_t len)
     if (status) a->ending.status = status;
 }
 
-void voice_tell_held(answer *a)
+void api_writer_tell_held(answer *a)
 {
     const bytes *b = &a->ending.held;
     for (size_t at = 0; at < b->len;) {
@@ -61,7 +60,7 @@ static const char *served_tier(const protocol_request *r)
     return "default";
 }
 
-int voice_open(answer *a, protocol_error *e)
+int api_writer_open(answer *a, protocol_error *e)
 {
     protocol_answer how = {.request = a->request,
                            .id = a->id,
@@ -114,5 +113,5 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
     return protocol_writer_end(ch->a->writer, ch->index, how, usage, error);
 }
 
-const answer_voice voice_writer = {.begin = begin, .text = text, .finding = finding,
-                                    .beat = beat, .end = end};
+const responder api_writer = {
+    .begin = begin, .text = text, .finding = finding, .beat = beat, .end = end};

@@ -1,18 +1,18 @@
-/* answer.c - what becomes of an answer, whoever hears it and whoever speaks: it begins, says
+/* answers.c - what becomes of an answer, whoever hears it and whoever speaks: it begins, says
  * something, and ends.
  *
  * The last events have the whole answer in them, and what is stored must be stored before they are
  * told.  So a thread makes both, unless that is little and nothing is stored: see answer_ending. */
-#include "server/answer.h"
+#include "server/answers.h"
 
 #include <math.h>
 
 #include "server/answer_keep.h"
+#include "server/answer_watchdog.h"
+#include "server/api_writer.h"
 #include "server/connection.h"
-#include "server/gate.h"
-#include "server/guarded.h"
 #include "server/prepare.h"
-#include "server/voice.h"
+#include "server/tenant_quota.h"
 
 void answer_fail(answer *a, const protocol_error *e)
 {
@@ -41,7 +41,7 @@ void answer_tell_begin(answer *a)
     if (a->begun) return;
     a->begun = true;
     sink_begin(&a->sink);
-    if (a->voice->begin(a)) {
+    if (a->responder->begin(a)) {
         answer_fail_memory(a);
         answer_cancel(a, "out_of_memory");
         return;
@@ -68,7 +68,7 @@ void answer_count_running(const answer *a, int32_t n)
 int choice_tell(choice *ch, view text, const watch_token *tokens, uint32_t n)
 {
     if (ch->a->request->confidence_min > 0) return bytes_append(&ch->unsure, text.ptr, text.len);
-    return ch->a->voice->text(ch, text, tokens, n);
+    return ch->a->responder->text(ch, text, tokens, n);
 }
 
 /* ---- a choice ends ---- */
@@ -80,7 +80,7 @@ static int tell_unsure(choice *ch, protocol_end end)
     view text = {ch->unsure.ptr, ch->unsure.len};
     if (!text.len || end == PROTOCOL_END_CANCELED || end == PROTOCOL_END_FAILED) return CERIUM_OK;
     ch->held_back = exp(ch->logprob) < a->request->confidence_min;
-    if (!ch->held_back) return a->voice->text(ch, text, NULL, 1);
+    if (!ch->held_back) return a->responder->text(ch, text, NULL, 1);
     metrics_count(&a->s->metrics, METRICS_UNSURE, 1);
     return CERIUM_OK;
 }
@@ -93,8 +93,8 @@ static bool run_ending(job *j)
     answer_ending *end = (answer_ending *)j;
     choice *ch = end->last;
     answer *a = ch->a;
-    int status = a->voice->end(ch, end->how, &end->usage,
-                               end->how == PROTOCOL_END_FAILED ? &a->failure : NULL);
+    int status = a->responder->end(ch, end->how, &end->usage,
+                                   end->how == PROTOCOL_END_FAILED ? &a->failure : NULL);
     bool whole = !end->wants_body || !protocol_writer_body(a->writer, &end->body);
     end->kept = whole && (!a->writer || answer_keep(a, (view){end->body.ptr, end->body.len}));
     if (status) end->status = status;
@@ -105,7 +105,7 @@ static bool run_ending(job *j)
 static void tell_end(answer *a)
 {
     protocol_error e;
-    voice_tell_held(a);
+    api_writer_tell_held(a);
     if (a->sink.type->streams || (!a->failed && !a->superseded)) {
         sink_finish(&a->sink, (view){a->ending.body.ptr, a->ending.body.len});
     } else if (a->failed) {
@@ -239,7 +239,8 @@ void choice_end(choice *ch, protocol_end end)
         return;
     }
     if (!status)
-        status = a->voice->end(ch, end, &usage, end == PROTOCOL_END_FAILED ? &a->failure : NULL);
+        status =
+            a->responder->end(ch, end, &usage, end == PROTOCOL_END_FAILED ? &a->failure : NULL);
     if (!status) return;
     answer_fail_memory(a);
 }
@@ -291,7 +292,7 @@ void answer_abandon(answer *a)
               a->canceled ? a->canceled : "connection_closed");
     for (uint32_t i = 0; i < a->n_choices; i++) choice_closed(&a->choices[i]);
     a->finished = true;
-    gate_leave(a);
+    tenant_quota_leave(a);
     if (a->ending.on_end) a->ending.on_end(a);
     settle(a);
 }
@@ -312,16 +313,16 @@ void answer_refuse(answer *a, const protocol_error *e)
     a->sink.c = NULL;
     connection_flush(c);
     if (a->ending.on_end) a->ending.on_end(a);
-    gate_leave(a);
+    tenant_quota_leave(a);
     settle(a);
 }
 
 static void drop_prompts(answer *a)
 {
     for (uint32_t i = 0; a->choices && i < a->n_choices; i++) {
-        guarded_close(&a->choices[i]);
+        answer_watchdog_close(&a->choices[i]);
         bytes_free(&a->choices[i].sampled);
-        hole_close(&a->choices[i].hole);
+        infill_stop_close(&a->choices[i].stop);
         bytes_free(&a->choices[i].unsure);
         bytes_free(&a->choices[i].show);
         cerium_session_close(&a->choices[i].session);
@@ -349,14 +350,14 @@ void request_bury(server *s, protocol_request **request, size_t n_bytes)
 void answer_free(answer *a)
 {
     CHECK(!a->ending.is_away);
-    gate_leave(a);
+    tenant_quota_leave(a);
     prepare_free(a);
     if (a->source) a->source->release(a);
     drop_prompts(a);
     memory_free(a->script);
     memory_free(a->prediction);
     memory_free(a->document);
-    shape_free(&a->kept_to);
+    output_format_free(&a->format);
     bytes_free(&a->ending.held);
     bytes_free(&a->ending.body);
     protocol_writer_free(&a->writer);
