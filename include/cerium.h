@@ -51,6 +51,11 @@ extern "C" {
 #define CERIUM_VERSION_MAJOR 0
 #define CERIUM_VERSION_MINOR 1
 #define CERIUM_VERSION_PATCH 0
+#define CERIUM_VERSION_TEXT_(x) #x
+#define CERIUM_VERSION_OF_(a, b, c)                                                                \
+    CERIUM_VERSION_TEXT_(a) "." CERIUM_VERSION_TEXT_(b) "." CERIUM_VERSION_TEXT_(c)
+#define CERIUM_VERSION                                                                             \
+    CERIUM_VERSION_OF_(CERIUM_VERSION_MAJOR, CERIUM_VERSION_MINOR, CERIUM_VERSION_PATCH)
 
 #define CERIUM_STEP_TOKENS_MAX 64 /* one step may accept a whole draft */
 #define CERIUM_STOPS_MAX       16 /* stop strings of one session */

@@ -14,21 +14,9 @@
 
 enum { RECORDS_MIN = 8, SEGMENTS_MIN = 3 };
 
-void kept_path(const kv_kept *kept, uint64_t number, char *out)
+static void measure(const void *user, kv_use *use)
 {
-    snprintf(out, KEPT_PATH_MAX, "%s/%016llx.kv", kept->folder, (unsigned long long)number);
-}
-
-void kept_notice(kv_kept *kept, const char *what, const char *and_then)
-{
-    cerium_error line; /* one clean line, as errors are */
-    if (!kept->with.notice) return;
-    error_set(&line, CERIUM_OK, "%.300s: %s; %s", kept->folder, what, and_then);
-    kept->with.notice(kept->with.user, line.message);
-}
-
-void kept_measure(const kv_kept *kept, kv_use *use)
-{
+    const kv_kept *kept = user;
     use->kept = kept->n_entries;
     use->waiting = kept->queue_tail - kept->queue_head;
     use->written = kept->n_written;
@@ -266,21 +254,9 @@ static int take_memory(kv_kept *kept)
     return kept->buffer && kept->sequence && kept->path ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 
-static int start(kv_kept *kept)
+static void close_kept(void *user)
 {
-    RETURN_IF(open_files(kept));
-    if (!kept->has_salt && getrandom(kept->salt, sizeof kept->salt, 0) != sizeof kept->salt)
-        return CERIUM_ERR_MEMORY;
-    kept->pool->root = (hash_name){kept->salt[0], kept->salt[1]};
-    kept->pool->kept = kept;
-    kept_warm_begin(kept);
-    kept->has_writer = thread_start(&kept->writer, kept_write, kept) == 0;
-    kept->has_reader = thread_start(&kept->reader, kept_read, kept) == 0;
-    return kept->has_writer && kept->has_reader ? CERIUM_OK : CERIUM_ERR_MEMORY;
-}
-
-static void close_kept(kv_kept *kept)
-{
+    kv_kept *kept = user;
     kept->close_ns = clock_ns();
     atomic_store(&kept->closing, true);
     if (kept->has_writer) {
@@ -301,9 +277,25 @@ static void close_kept(kv_kept *kept)
     memory_free(kept);
 }
 
+static const kv_listener listener = {kept_push, measure, close_kept};
+
+static int start(kv_kept *kept)
+{
+    RETURN_IF(open_files(kept));
+    if (!kept->has_salt && getrandom(kept->salt, sizeof kept->salt, 0) != sizeof kept->salt)
+        return CERIUM_ERR_MEMORY;
+    kept->pool->root = (hash_name){kept->salt[0], kept->salt[1]};
+    kept->pool->listener = &listener;
+    kept->pool->listener_user = kept;
+    kept_warm_begin(kept);
+    kept->has_writer = thread_start(&kept->writer, kept_write, kept) == 0;
+    kept->has_reader = thread_start(&kept->reader, kept_read, kept) == 0;
+    return kept->has_writer && kept->has_reader ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
 int kv_pool_keep(kv_pool *pool, const kv_keeping *keeping, cerium_error *err)
 {
-    CHECK(!pool->kept && pool->n_sequences == 0 && pool->n_idle == 0);
+    CHECK(!pool->listener && pool->n_sequences == 0 && pool->n_idle == 0);
     CHECK(strlen(keeping->folder) + KEPT_NAME_BYTES < KEPT_PATH_MAX);
     kv_kept *kept = memory_zalloc(1, sizeof *kept);
     if (!kept) return error_set(err, CERIUM_ERR_MEMORY, "no memory for KV on disk");
@@ -318,17 +310,9 @@ int kv_pool_keep(kv_pool *pool, const kv_keeping *keeping, cerium_error *err)
     if (!status && !fault) status = take_memory(kept);
     if (!status && !fault) status = start(kept);
     if (!status && !fault) return CERIUM_OK;
-    pool->kept = NULL;
+    pool->listener = NULL;
+    pool->listener_user = NULL;
     close_kept(kept);
     if (status == CERIUM_ERR_MEMORY) error_set(err, status, "no memory for KV on disk");
     return status;
-}
-
-void kv_pool_stop_keeping(kv_pool *pool)
-{
-    kv_kept *kept = pool->kept;
-    if (!kept) return;
-    CHECK(pool->n_sequences == 0);
-    close_kept(kept);
-    pool->kept = NULL;
 }

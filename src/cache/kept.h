@@ -105,16 +105,14 @@ struct kv_kept {
 };
 typedef struct kv_kept kv_kept;
 
-/* ---- kept.c ---- */
+/* ---- kept_index.c ---- */
 
-void kept_measure(const kv_kept *kept, kv_use *use);
 /* Name of a segment's file, into out [KEPT_PATH_MAX]. */
 void kept_path(const kv_kept *kept, uint64_t number, char *out);
 /* "FOLDER: what; and then"; without the lock. */
 void kept_notice(kv_kept *kept, const char *what, const char *and_then);
 
-/* ---- kept_index.c; with the lock ---- */
-
+/* With the lock: */
 CERIUM_CHECKED int kept_index_open(kv_kept *kept);
 void kept_index_close(kv_kept *kept);
 /* The entry of a name, or KV_NONE. */
@@ -133,7 +131,7 @@ uint32_t kept_cheapest(const kv_kept *kept, uint32_t but);
 /* ---- kept_write.c ---- */
 
 /* With the lock: a block is findable, or was taken up. */
-void kept_push(kv_kept *kept, uint32_t block, bool was_used);
+void kept_push(void *kept, uint32_t block, bool was_used);
 void *kept_write(void *kept);
 
 /* ---- kept_read.c ---- */

@@ -1,10 +1,23 @@
 /* kept_index.c - which block is where on disk: two hash tables over entries, as the tree has over
- * blocks, and what segments are worth. */
+ * blocks, and what segments are worth; and where the files are. */
 #include "cache/kept.h"
 
 #include "base/memory.h"
 
 enum { NEAR_WALK_MAX = 64, USES_MAX = 8 };
+
+void kept_path(const kv_kept *kept, uint64_t number, char *out)
+{
+    snprintf(out, KEPT_PATH_MAX, "%s/%016llx.kv", kept->folder, (unsigned long long)number);
+}
+
+void kept_notice(kv_kept *kept, const char *what, const char *and_then)
+{
+    cerium_error line; /* one clean line, as errors are */
+    if (!kept->with.notice) return;
+    error_set(&line, CERIUM_OK, "%.300s: %s; %s", kept->folder, what, and_then);
+    kept->with.notice(kept->with.user, line.message);
+}
 
 int kept_index_open(kv_kept *kept)
 {

@@ -18,7 +18,7 @@ enum { FETCH_TOKENS_MIN = 8 };
 static bool find_last(const kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n,
                       hash_name *last)
 {
-    const kv_kept *kept = pool->kept;
+    const kv_kept *kept = pool->listener_user;
     hash_name name = kv_name_root(pool, tenant);
     uint32_t at = 0, parent = KV_NONE, n_near = 0, n_common;
     bool in_memory = true, is_found = false;
@@ -44,7 +44,7 @@ static bool find_last(const kv_pool *pool, uint64_t tenant, const int32_t *token
 uint64_t kv_pool_fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n)
 {
     uint64_t ticket = 0;
-    kv_kept *kept = pool->kept;
+    kv_kept *kept = pool->listener_user;
     if (!kept) return 0;
     pthread_mutex_lock(&pool->lock);
     hash_name last;
@@ -62,9 +62,10 @@ uint64_t kv_pool_fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, ui
 
 bool kv_pool_is_fetched(kv_pool *pool, uint64_t ticket)
 {
-    if (ticket == 0 || !pool->kept) return true;
+    const kv_kept *kept = pool->listener_user;
+    if (ticket == 0 || !kept) return true;
     pthread_mutex_lock(&pool->lock);
-    bool is_over = pool->kept->n_fetched >= ticket;
+    bool is_over = kept->n_fetched >= ticket;
     pthread_mutex_unlock(&pool->lock);
     return is_over;
 }

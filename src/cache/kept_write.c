@@ -13,8 +13,9 @@ enum {
 };
 static const uint64_t CLOSE_NS_MAX = UINT64_C(10) * 1000000000; /* for what waits at the end */
 
-void kept_push(kv_kept *kept, uint32_t block, bool was_used)
+void kept_push(void *user, uint32_t block, bool was_used)
 {
+    kv_kept *kept = user;
     if (atomic_load(&kept->is_full)) return;
     if (kept->queue_tail - kept->queue_head == KEPT_QUEUE_MAX) return;
     if (!was_used && kept_find(kept, kept->pool->blocks[block].name) != KV_NONE) return;

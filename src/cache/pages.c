@@ -1,5 +1,5 @@
 /* pages.c - memory of the cache: groups of layers, pages and blocks, and what is free of them. */
-#include "cache/kept.h"
+#include "cache/pool.h"
 
 #include "base/limits.h"
 #include "base/memory.h"
@@ -189,8 +189,24 @@ void kv_pool_measure(kv_pool *pool, kv_use *use)
     *use = (kv_use){.blocks_max = pool->n_blocks,
                     .held = pool->n_blocks - pool->n_free - pool->n_idle,
                     .idle = pool->n_idle};
-    if (pool->kept) kept_measure(pool->kept, use);
+    if (pool->listener) pool->listener->measure(pool->listener_user, use);
     pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- who listens ---- */
+
+void kv_pool_tell(kv_pool *pool, uint32_t block, bool was_used)
+{
+    if (pool->listener) pool->listener->findable(pool->listener_user, block, was_used);
+}
+
+void kv_pool_stop_keeping(kv_pool *pool)
+{
+    if (!pool->listener) return;
+    CHECK(pool->n_sequences == 0);
+    pool->listener->close(pool->listener_user);
+    pool->listener = NULL;
+    pool->listener_user = NULL;
 }
 
 /* ---- pages of groups with a window ---- */
@@ -320,22 +336,9 @@ void kv_block_free(kv_pool *pool, uint32_t block)
     pool->free_blocks[pool->n_free++] = block;
 }
 
-void kv_block_discard(kv_pool *pool, uint32_t block)
-{
-    CHECK(pool->blocks[block].holders == 0);
-    kv_idle_remove(pool, block);
-    kv_tree_remove(pool, block);
-    kv_block_free(pool, block);
-}
-
 uint32_t kv_block_take(kv_pool *pool, uint32_t groups)
 {
-    if (pool->n_free == 0) {
-        uint32_t idle = kv_idle_first(pool);
-        if (idle == KV_NONE) return KV_NONE;
-        kv_idle_evicts(pool, idle);
-        kv_block_discard(pool, idle);
-    }
+    if (pool->n_free == 0) return KV_NONE;
     uint32_t block = pool->free_blocks[--pool->n_free];
     kv_block *b = &pool->blocks[block];
     b->n_tokens = 0;

@@ -62,6 +62,15 @@ typedef struct {
     uint32_t group, index; /* of the layer within its group */
 } kv_place;
 
+/* Who keeps what the memory has: it hears, and the memory knows nothing of it (as SQLite's pcache of
+ * its pager). */
+typedef struct {
+    /* With the lock: a block is findable, or was taken up. */
+    void (*findable)(void *user, uint32_t block, bool was_used);
+    void (*measure)(const void *user, kv_use *use); /* with the lock */
+    void (*close)(void *user);
+} kv_listener;
+
 struct kv_pool {
     pthread_mutex_t lock; /* everything below, and every sequence; the last one to be taken */
     bool has_lock;
@@ -80,7 +89,8 @@ struct kv_pool {
     double even_blocks;    /* where a block's attention costs what its weights do; 0 = never */
     uint64_t n_let_go, n_serials;
     hash_name root;        /* before every timeline */
-    struct kv_kept *kept;  /* what is on disk; NULL: nothing is kept */
+    const kv_listener *listener; /* or NULL; and */
+    void *listener_user;
     uint32_t *full, *near; /* [n_buckets] first block: full ones by hash, all by near_hash */
     uint32_t n_buckets;    /* a power of two */
 
@@ -115,14 +125,14 @@ static inline uint32_t kv_window_first(const kv_group *group, uint32_t n)
 
 /* ---- pages.c: free, idle and held blocks and pages ---- */
 
-/* A private block with pages in these groups (bits; those that have everything always); evicts what
- * is idle.  KV_NONE when nothing is. */
+/* With the lock: what its listener hears. */
+void kv_pool_tell(kv_pool *pool, uint32_t block, bool was_used);
+/* A private block with pages in these groups (bits; those that have everything always); KV_NONE
+ * when none is free. */
 enum { KV_ALL_GROUPS = (1 << KV_GROUPS_MAX) - 1 };
 uint32_t kv_block_take(kv_pool *pool, uint32_t groups);
 /* Give a block back that is not in the tree. */
 void kv_block_free(kv_pool *pool, uint32_t block);
-/* Take an idle block out of the tree and give it back; it must be the end of its timelines. */
-void kv_block_discard(kv_pool *pool, uint32_t block);
 /* Hold a block of the tree, and let go of it again. */
 void kv_block_hold(kv_pool *pool, uint32_t block);
 void kv_block_let_go(kv_pool *pool, uint32_t block);
@@ -157,13 +167,16 @@ void kv_idle_unfollowed(kv_pool *pool, uint32_t block);
 uint32_t kv_idle_first(const kv_pool *pool);
 void kv_idle_evicts(kv_pool *pool, uint32_t block);
 
-/* ---- prefix.c: the tree ---- */
+/* ---- name.c ---- */
 
 /* Names: of what stands before a tenant's timelines, of [n] tokens after what has a name, and what
  * finds everything that follows it and begins with a token. */
 hash_name kv_name_root(const kv_pool *pool, uint64_t tenant);
 hash_name kv_name_after(hash_name before, const int32_t *tokens, uint32_t n);
 uint64_t kv_name_near(hash_name before, int32_t first_token);
+
+/* ---- prefix.c: the tree ---- */
+
 /* The full block with tokens [KERNEL_PAGE] after parent, or KV_NONE. */
 uint32_t kv_tree_full(const kv_pool *pool, uint64_t tenant, uint32_t parent,
                       const int32_t *tokens);
@@ -177,6 +190,8 @@ void kv_tree_add(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block
 /* Put the private last block of a timeline into the tree, idle, unless the tree has it already. */
 void kv_tree_add_last(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block);
 void kv_tree_remove(kv_pool *pool, uint32_t block);
+/* Take an idle block out of the tree and give it back; it must be the end of its timelines. */
+void kv_tree_discard(kv_pool *pool, uint32_t block);
 
 /* ---- sequence.c, for who has the lock ---- */
 

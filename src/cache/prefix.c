@@ -3,32 +3,10 @@
  * A full block is found by the name of everything up to its end, and compared by tenant, parent and
  * tokens: equal parents are equal beginnings, as parents stay while they have children.  The table
  * `near` has every block under its first token, to find the one that agrees longest. */
-#include "cache/kept.h"
+#include "cache/pool.h"
 
 /* How many blocks that begin alike are looked at for the one that agrees longest. */
 enum { NEAR_WALK_MAX = 64 };
-
-hash_name kv_name_root(const kv_pool *pool, uint64_t tenant)
-{
-    const uint64_t numbers[3] = {pool->root.low, pool->root.high, tenant};
-    return hash_name_of(numbers, sizeof numbers);
-}
-
-hash_name kv_name_after(hash_name before, const int32_t *tokens, uint32_t n)
-{
-    struct {
-        hash_name before;
-        int32_t tokens[KERNEL_PAGE];
-    } all = {.before = before};
-    CHECK(n <= KERNEL_PAGE);
-    memcpy(all.tokens, tokens, n * sizeof *tokens);
-    return hash_name_of(&all, sizeof all.before + n * sizeof *tokens);
-}
-
-uint64_t kv_name_near(hash_name before, int32_t first_token)
-{
-    return hash_u64((uint32_t)first_token, before.low);
-}
 
 static hash_name name_before(const kv_pool *pool, uint64_t tenant, uint32_t parent)
 {
@@ -111,7 +89,7 @@ void kv_tree_add(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block
         *bucket = block;
     }
     kv_block_list_pages(pool, block, true);
-    if (pool->kept) kept_push(pool->kept, block, false);
+    kv_pool_tell(pool, block, false);
 }
 
 void kv_tree_remove(kv_pool *pool, uint32_t block)
@@ -128,6 +106,14 @@ void kv_tree_remove(kv_pool *pool, uint32_t block)
     at = &pool->full[b->name.low & (pool->n_buckets - 1)];
     while (*at != block) at = &pool->blocks[*at].next_full;
     *at = b->next_full;
+}
+
+void kv_tree_discard(kv_pool *pool, uint32_t block)
+{
+    CHECK(pool->blocks[block].holders == 0);
+    kv_idle_remove(pool, block);
+    kv_tree_remove(pool, block);
+    kv_block_free(pool, block);
 }
 
 void kv_tree_add_last(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block)
@@ -152,7 +138,7 @@ void kv_tree_add_last(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t 
             return;
         }
         if (n < b->n_tokens && other->n_tokens < KERNEL_PAGE && other->holders == 0)
-            kv_block_discard(pool, at);
+            kv_tree_discard(pool, at);
     }
     kv_tree_add(pool, tenant, parent, block);
     kv_block_let_go(pool, block);

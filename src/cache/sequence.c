@@ -1,5 +1,5 @@
 /* sequence.c - sequences: what they hold, what they take up from the tree, and what they add. */
-#include "cache/kept.h"
+#include "cache/pool.h"
 
 #include "base/memory.h"
 
@@ -147,12 +147,24 @@ uint32_t kv_sequence_blocks(kv_sequence *seq)
     return n;
 }
 
+/* A private block; evicts what is idle. */
+static uint32_t take_block(kv_pool *pool, uint32_t groups)
+{
+    if (pool->n_free == 0) {
+        uint32_t idle = kv_idle_first(pool);
+        if (idle == KV_NONE) return KV_NONE;
+        kv_idle_evicts(pool, idle);
+        kv_tree_discard(pool, idle);
+    }
+    return kv_block_take(pool, groups);
+}
+
 static int reserve(kv_sequence *seq, uint32_t end)
 {
     uint32_t n_before = seq->n_blocks;
     if (end > seq->context_tokens) return CERIUM_ERR_CAPACITY;
     while (seq->n_blocks < kv_blocks_for(end)) {
-        uint32_t block = kv_block_take(seq->pool, KV_ALL_GROUPS);
+        uint32_t block = take_block(seq->pool, KV_ALL_GROUPS);
         if (block == KV_NONE) {
             kv_sequence_drop(seq, n_before);
             return CERIUM_ERR_MEMORY;
@@ -262,7 +274,7 @@ static path find(kv_sequence *seq, uint32_t n_blocks, const int32_t *tokens, uin
 static bool append_copy(kv_sequence *seq, uint32_t block, uint32_t n)
 {
     kv_pool *pool = seq->pool;
-    uint32_t copy = kv_block_take(pool, KV_ALL_GROUPS);
+    uint32_t copy = take_block(pool, KV_ALL_GROUPS);
     if (copy == KV_NONE) return false;
     kv_block *b = &pool->blocks[copy];
     kv_block_copy(pool, copy, block);
@@ -345,8 +357,8 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
     path p = find(seq, n_own, tokens, n);
     uint32_t n_known = p.n_blocks * KERNEL_PAGE + p.n_last;
     take(seq, p);
-    if (pool->kept && seq->n_tokens >= KERNEL_PAGE && !hides(seq, seq->n_tokens / KERNEL_PAGE - 1))
-        kept_push(pool->kept, seq->blocks[seq->n_tokens / KERNEL_PAGE - 1], true);
+    if (seq->n_tokens >= KERNEL_PAGE && !hides(seq, seq->n_tokens / KERNEL_PAGE - 1))
+        kv_pool_tell(seq->pool, seq->blocks[seq->n_tokens / KERNEL_PAGE - 1], true);
     mark(seq, seq->n_tokens);
     seq->fork = n_known > seq->n_tokens ? n_known : 0;
     return seq->n_tokens;
@@ -441,7 +453,7 @@ void kv_sequence_follow(kv_sequence *seq, uint64_t tenant, uint32_t last, uint32
 
 bool kv_sequence_extend(kv_sequence *seq, uint32_t groups)
 {
-    uint32_t block = kv_block_take(seq->pool, groups);
+    uint32_t block = take_block(seq->pool, groups);
     if (block != KV_NONE) append(seq, block);
     return block != KV_NONE;
 }

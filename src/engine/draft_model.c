@@ -33,7 +33,7 @@ static int open_engine(draft_model *m, cerium_engine *e, const cerium_engine_con
     own.progress = config->progress;
     own.progress_user = config->progress_user;
     if (own.kv_bytes_max == 0) own.kv_bytes_max = 1;
-    return engine_open_beside(&m->engine, &own, e, err);
+    return engine_open_alone(&m->engine, &own, e, err);
 }
 
 int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_config *config,
@@ -59,7 +59,7 @@ void draft_model_close(draft_model **m)
 {
     if (!m || !*m) return;
     translator_close(&(*m)->translator);
-    cerium_engine_close(&(*m)->engine);
+    engine_close_alone(&(*m)->engine);
     memory_free(*m);
     *m = NULL;
 }

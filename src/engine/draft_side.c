@@ -19,7 +19,7 @@ enum {
 static const double PIECE_PART = 0.25; /* of a pass of the model: what catching up may take */
 
 struct draft_side {
-    cerium_session *session;  /* of the draft model's engine: tokens, sequence, rank */
+    page_claim pages;         /* of the draft model's engine */
     translation text;         /* of its timeline */
     bool is_new;              /* nothing was looked for in the cache yet */
     uint32_t n_computed;      /* tokens that are committed */
@@ -57,17 +57,15 @@ typedef struct {
 
 int draft_side_open(draft_side **out, cerium_session *s, cerium_error *err)
 {
-    cerium_session_config config = {.tenant = s->tenant, .no_speculation = true};
+    cerium_engine *e = s->engine->draft->engine;
     draft_side *d = memory_zalloc(1, sizeof *d);
     if (!d) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a session");
-    int status = cerium_session_open(&d->session, s->engine->draft->engine, &config, err);
-    if (!status) {
-        d->text.n_max = d->session->context_tokens;
-        d->text.tokens = d->session->tokens;
-        d->text.places = memory_alloc(d->text.n_max * sizeof *d->text.places);
-        if (!d->text.places)
-            status = error_set(err, CERIUM_ERR_MEMORY, "no memory for a session");
-    }
+    uint32_t n = d->text.n_max = e->context_tokens_max;
+    d->text.tokens = memory_alloc(n * sizeof *d->text.tokens);
+    d->text.places = memory_alloc(n * sizeof *d->text.places);
+    int status = d->text.tokens && d->text.places ? CERIUM_OK : CERIUM_ERR_MEMORY;
+    if (status) error_set(err, status, "no memory for a session");
+    if (!status) status = claim_open(&d->pages, e, n, s->pages.tenant, err);
     d->is_new = true;
     if (status)
         draft_side_close(&d);
@@ -79,8 +77,9 @@ int draft_side_open(draft_side **out, cerium_session *s, cerium_error *err)
 void draft_side_close(draft_side **d)
 {
     if (!d || !*d) return;
+    claim_close(&(*d)->pages);
     memory_free((*d)->text.places);
-    cerium_session_close(&(*d)->session);
+    memory_free((*d)->text.tokens);
     memory_free(*d);
     *d = NULL;
 }
@@ -101,11 +100,11 @@ static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, 
 {
     cerium_engine *e = r->m->engine;
     draft_side *d = r->d;
-    if (engine_make_room(e, d->session, first + n)) return false;
+    if (claim_reserve(&d->pages, first + n)) return false;
     for (uint32_t i = 0; i < n; i++) {
         e->rows[i] = (cpu_row){.token = tokens[i],
                                .position = first + i,
-                               .sequence = d->session->sequence,
+                               .sequence = d->pages.sequence,
                                .n_best = 2};
         if (i + n_logits < n) continue;
         engine_take_logits(e, &e->rows[i], e->logits + (i + n_logits - n) * e->logits_stride);
@@ -150,7 +149,7 @@ static void take_open(round_of *r)
 static void settle(round_of *r)
 {
     draft_side *d = r->d;
-    kv_sequence *seq = d->session->sequence;
+    kv_sequence *seq = d->pages.sequence;
     const int32_t *tokens = d->text.tokens;
     uint32_t most = r->n_known - 1, n = 0;
     bool holds = !d->is_new && d->text.n_same >= d->n_computed && d->n_computed <= most &&
@@ -182,10 +181,9 @@ static uint32_t rows_of_piece(const round_of *r)
 static bool catch_up(round_of *r)
 {
     draft_side *d = r->d;
-    cerium_session *ds = d->session;
     if (!translation_read(&d->text, r->m->translator, r->s->tokens, r->s->n_tokens)) return false;
     take_open(r);
-    atomic_store(&ds->rank, atomic_load(&r->s->rank));
+    atomic_store(&d->pages.rank, atomic_load(&r->s->pages.rank));
     settle(r);
     uint32_t piece = rows_of_piece(r);
     bool was_behind = false;
@@ -193,7 +191,7 @@ static bool catch_up(round_of *r)
         if (was_behind && !r->always) return false; /* the rest before the next pass */
         was_behind = true;
         if (!run(r, d->text.tokens + d->n_computed, d->n_computed, piece, 0)) return false;
-        kv_sequence_commit(ds->sequence, d->text.tokens + d->n_computed, piece);
+        kv_sequence_commit(d->pages.sequence, d->text.tokens + d->n_computed, piece);
         d->n_computed += piece;
     }
     if (was_behind && !r->always) return false;
@@ -201,7 +199,7 @@ static bool catch_up(round_of *r)
     uint32_t n = r->n_known - d->n_computed, guessed = r->last != TOKEN_NONE;
     if (!run(r, d->text.tokens + d->n_computed, d->n_computed, n + guessed, 1 + guessed))
         return false;
-    kv_sequence_commit(ds->sequence, d->text.tokens + d->n_computed, n - 1);
+    kv_sequence_commit(d->pages.sequence, d->text.tokens + d->n_computed, n - 1);
     d->n_computed += n - 1;
     d->ahead[d->n_ahead++] = d->text.tokens[d->n_computed];
     return true;

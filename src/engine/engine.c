@@ -14,14 +14,7 @@ enum {
     KV_MEMORY_PART = 8, /* of the memory, for KV pages where nobody says how much */
 };
 
-const char *cerium_version(void)
-{
-#define TEXT_OF(x) #x
-#define VERSION_OF(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
-    return VERSION_OF(CERIUM_VERSION_MAJOR, CERIUM_VERSION_MINOR, CERIUM_VERSION_PATCH);
-#undef VERSION_OF
-#undef TEXT_OF
-}
+const char *cerium_version(void) { return CERIUM_VERSION; }
 
 const char *cerium_status_text(int status)
 {
@@ -33,8 +26,6 @@ const char *cerium_status_text(int status)
 #undef STATUS_CASE
     return "unknown status";
 }
-
-enum { CONFIG_BYTES_MAX = 65536 }; /* that a caller of any version may claim */
 
 static void set_defaults(cerium_engine_config *config)
 {
@@ -265,37 +256,6 @@ static int open_passes(cerium_engine *e, const cerium_engine_config *config, cer
     return CERIUM_OK;
 }
 
-/* The texts around, where somebody names them and drafts are made. */
-static int open_workspace(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
-{
-    const char *folder = config->workspace ? config->workspace : getenv("CERIUM_WORKSPACE");
-    const char *cache = config->cache ? config->cache : getenv("CERIUM_CACHE");
-    char users[WORKSPACE_PATH_MAX];
-    if (!folder || !*folder || !e->speculates) return CERIUM_OK;
-    if (!cache || !*cache) cache = file_cache_folder(users, sizeof users) ? users : "off";
-    workspace_config around = {.folder = folder,
-                               .kept_in = strcmp(cache, "off") ? cache : NULL,
-                               .tokens = e->tokens,
-                               .n_vocab = e->n_vocab,
-                               .notice = config->notice,
-                               .user = config->notice_user};
-    return workspace_open(&e->workspace, &around, err);
-}
-
-static int open_recall(cerium_engine *e, cerium_error *err)
-{
-    if (!e->speculates) return CERIUM_OK;
-    e->recall = recall_open(RECALL_TENANTS_MAX, RECALL_TOKENS_MAX);
-    return e->recall ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
-}
-
-static int open_draft(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
-{
-    const char *path = config->draft_model ? config->draft_model : getenv("CERIUM_DRAFT_MODEL");
-    if (!path || !*path || !e->speculates) return CERIUM_OK;
-    return draft_model_open(&e->draft, e, config, path, err);
-}
-
 /* A model that reads as much for a token as the one it drafts for could not save time. */
 static int check_size(const cerium_engine *e, cerium_error *err)
 {
@@ -325,54 +285,31 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(start_team(e, config->threads, err));
     RETURN_IF(open_pool(e, config, err));
     RETURN_IF(open_passes(e, config, err));
-    RETURN_IF(engine_load_weights(e, config, err));
-    RETURN_IF(engine_keep_kv(e, config, err));
-    RETURN_IF(open_recall(e, err));
-    RETURN_IF(open_draft(e, config, err));
-    return open_workspace(e, config, err);
+    return engine_load_weights(e, config, err);
 }
 
-int engine_open_beside(cerium_engine **engine_out, const cerium_engine_config *config,
-                       const cerium_engine *beside, cerium_error *err)
+int engine_open_alone(cerium_engine **engine_out, const cerium_engine_config *config,
+                      const cerium_engine *beside, cerium_error *err)
 {
     RETURN_IF(check_config(config, err));
     cerium_engine *e = memory_zalloc(1, sizeof *e);
     if (!e) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
     e->beside = beside;
     int status = open_parts(e, config, err);
-    if (status) {
-        cerium_engine_close(&e);
-        return status;
-    }
-    *engine_out = e;
-    return CERIUM_OK;
+    if (status)
+        engine_close_alone(&e);
+    else
+        *engine_out = e;
+    return status;
 }
 
-int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
-                       cerium_error *err)
-{
-    cerium_engine_config all;
-    if (!engine_out || !config) return error_set(err, CERIUM_ERR_ARGUMENT, "no engine or config");
-    if (config->size < offsetof(cerium_engine_config, threads) || config->size > CONFIG_BYTES_MAX)
-        return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "config.size %zu: cerium_engine_config_defaults() sets it", config->size);
-    set_defaults(&all);
-    memcpy(&all, config, config->size < sizeof all ? config->size : sizeof all);
-    all.size = sizeof all;
-    return engine_open_beside(engine_out, &all, NULL, err);
-}
-
-void cerium_engine_close(cerium_engine **engine)
+void engine_close_alone(cerium_engine **engine)
 {
     if (!engine || !*engine) return;
     cerium_engine *e = *engine;
-    scheduler *sched = atomic_load(&e->scheduler);
     mask_vocabulary *sorted = atomic_load(&e->vocabulary);
     pointer_vocabulary *words = atomic_load(&e->words);
-    CHECK(!e->sessions);
-    if (e->pool) kv_pool_stop_keeping(e->pool); /* its threads ring the scheduler */
-    scheduler_close(&sched);
-    draft_model_close(&e->draft); /* it works with the same team */
+    CHECK(!e->claims);
     for (uint32_t i = 0; e->samplers && i < team_n_workers(e->workers); i++)
         sampler_close(&e->samplers[i]);
     memory_free(e->samplers);
@@ -383,8 +320,6 @@ void cerium_engine_close(cerium_engine **engine)
     kv_pool_close(&e->pool);
     mask_vocabulary_close(&sorted);
     pointer_vocabulary_close(&words);
-    workspace_close(&e->workspace);
-    recall_close(&e->recall);
     tokenizer_close(&e->tokens);
     model_close(&e->model);
     gguf_close(&e->file);
@@ -396,82 +331,16 @@ void cerium_engine_close(cerium_engine **engine)
     *engine = NULL;
 }
 
-void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *out, size_t size)
-{
-    const engine_counts *c = &e->counts;
-    kv_use pages;
-    kv_pool_measure(e->pool, &pages);
-    cerium_engine_stats stats = {
-        .kv_pages_max = pages.blocks_max,
-        .kv_pages_used = pages.held,
-        .kv_pages_cached = pages.idle,
-        .prompt_tokens = atomic_load(&c->prompt_tokens),
-        .reused_tokens = atomic_load(&c->reused_tokens),
-        .new_tokens = atomic_load(&c->new_tokens),
-        .passes = atomic_load(&c->passes),
-        .preempted_passes = atomic_load(&c->preempted_passes),
-        .busy_ns = atomic_load(&c->busy_ns),
-        .head_bytes = atomic_load(&c->head_bytes),
-        .kv_disk_pages = pages.kept,
-        .kv_disk_written_pages = pages.written,
-        .kv_disk_loaded_pages = pages.loaded,
-        .kv_disk_waiting_pages = pages.waiting,
-        .kv_disk_evicted_pages = pages.evicted,
-        .kv_disk_damaged_pages = pages.damaged,
-        .kv_disk_lookups = pages.lookups,
-        .kv_disk_hits = pages.hits,
-        .kv_disk_bytes = pages.kept_bytes,
-        .kv_disk_bytes_max = pages.kept_bytes_max,
-        .kv_disk_failed = pages.gave_up,
-        .drafting_ns = atomic_load(&c->drafting_ns),
-        .workspace_tokens = e->workspace ? workspace_n_tokens(e->workspace) : 0,
-        .workspace_drafted_tokens = atomic_load(&c->drafted[DRAFT_WORKSPACE]),
-        .workspace_accepted_tokens = atomic_load(&c->accepted[DRAFT_WORKSPACE]),
-        .recalled_tokens = e->recall ? recall_n_tokens(e->recall) : 0,
-        .recalled_drafted_tokens = atomic_load(&c->drafted[DRAFT_EARLIER]),
-        .recalled_accepted_tokens = atomic_load(&c->accepted[DRAFT_EARLIER]),
-        .model_drafted_tokens = atomic_load(&c->drafted[DRAFT_MODEL]),
-        .model_accepted_tokens = atomic_load(&c->accepted[DRAFT_MODEL]),
-        .draft_model_passes = e->draft ? atomic_load(&e->draft->passes) : 0,
-        .draft_model_tokens = e->draft ? atomic_load(&e->draft->computed) : 0,
-        .draft_model_ns = e->draft ? atomic_load(&e->draft->ns) : 0,
-    };
-    for (int i = 0; i < DRAFT_SOURCES; i++) {
-        stats.drafted_tokens += atomic_load(&c->drafted[i]);
-        stats.accepted_tokens += atomic_load(&c->accepted[i]);
-    }
-    for (int i = 0; i < CERIUM_CLASSES; i++) {
-        stats.running[i] = atomic_load(&c->running[i]);
-        stats.waiting[i] = atomic_load(&c->waiting[i]);
-    }
-    engine_hand_over(out, size, &stats, sizeof stats);
-}
+/* ---- what others wait for ---- */
 
-void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *out, size_t size)
+void engine_wake(cerium_engine *e) { thread_bell_ring(&e->bell); }
+
+/* A request that is submitted after this look finds the room, and while one is counted neither as
+ * waiting nor as running, the scheduler is awake. */
+void engine_has_room(cerium_engine *e)
 {
-    cerium_engine_info info = {
-        .name = e->name,
-        .architecture = model_architecture(e->model),
-        .quantization = block_name(model_main_type(e->model)),
-        .cpu = kernel_cpu_name(e->cpu),
-        .kv_type = kernel_kv_name(e->kv_type),
-        .chat_form = e->chat.name,
-        .fill_in_middle = e->infill.order != INFILL_NONE,
-        .pointer = e->pointer,
-        .confidence = e->confidence,
-        .completes_only = e->completes_only,
-        .threads = team_n_workers(e->workers),
-        .n_vocab = e->n_vocab,
-        .n_layers = model_program(e->model)->shape.n_layers,
-        .context_tokens_max = e->context_tokens_max,
-        .n_parameters = model_n_parameters(e->model),
-        .weights_bytes = model_weights_bytes(e->model),
-        .step_bytes = model_step_bytes(e->model),
-        .kv_token_bytes = kv_token_bytes(e->pool),
-        .token_bytes_max = tokenizer_drops_bytes(e->tokens) ? 0 : e->token_bytes_max,
-        .cache_path = e->cache_path ? e->cache_path : "",
-        .draft_model = e->draft ? e->draft->engine->name : "",
-        .draft_model_bytes = e->draft ? draft_model_bytes(e->draft) : 0,
-    };
-    engine_hand_over(out, size, &info, sizeof info);
+    uint32_t n_requests = 0;
+    for (int i = 0; i < CERIUM_CLASSES; i++)
+        n_requests += atomic_load(&e->counts.waiting[i]) + atomic_load(&e->counts.running[i]);
+    if (n_requests > 0) engine_wake(e);
 }

@@ -14,6 +14,7 @@
 #include "engine/draft_model.h"
 #include "engine/guide.h"
 #include "engine/recall.h"
+#include "engine/slot.h"
 #include "engine/workspace.h"
 #include "gguf/gguf.h"
 #include "kernels/kernels.h"
@@ -34,23 +35,15 @@ enum {
 typedef struct scheduler scheduler;
 typedef struct request request;
 
-/* One token that was chosen in a pass. */
-typedef struct {
-    int32_t token;
-    float logprob;
-    uint32_t n_top;
-} chosen_token;
-
-/* What a step asks of its pass, and what was chosen. */
-typedef struct {
-    const cerium_sampling *sampling; /* or NULL */
-    cerium_step *out;
-    uint32_t n_drafts, n_chosen;
-    bool is_broken; /* the logits are not numbers: nothing was chosen */
-    draft_source draft_source;
-    int32_t drafts[CERIUM_STEP_TOKENS_MAX];
-    chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
-} step_choice;
+/* Who has pages, and how much that counts: see preempt.c. */
+typedef struct page_claim {
+    struct page_claim *next, *before; /* in engine->claims */
+    cerium_engine *engine;
+    kv_sequence *sequence;
+    uint64_t tenant;
+    _Atomic uint64_t rank;       /* the greatest gives up pages first */
+    bool planned;                /* takes part in the pass that is being made */
+} page_claim;
 
 typedef struct {
     _Atomic uint32_t running[CERIUM_CLASSES], waiting[CERIUM_CLASSES];
@@ -98,13 +91,17 @@ struct cerium_engine {
     cost_model cost;
     draft_pace pace;             /* of passes in which every row has logits */
 
-    pthread_mutex_t lock;        /* sessions, and starting the scheduler */
+    pthread_mutex_t lock;        /* claims, and starting the scheduler */
     bool has_lock;
-    cerium_session *sessions;    /* open ones */
+    page_claim *claims;          /* those of open sessions */
     _Atomic uint64_t n_tickets;
     engine_counts counts;
 
     scheduler *_Atomic scheduler; /* NULL before the first request */
+    thread_bell bell;            /* its; whoever changes what it may be waiting for rings */
+    _Atomic bool stop_pass;      /* its running pass is not worth finishing.  Who sets it has said
+                                    why before (cancel, submitted); the scheduler looks at why
+                                    after it has seen it */
     mask_vocabulary *_Atomic vocabulary; /* NULL before the first guide */
     pointer_vocabulary *_Atomic words;   /* the same, of pointers */
     float pointer, confidence;   /* what the file asks for, [0, 1] */
@@ -113,8 +110,7 @@ struct cerium_engine {
 
 struct cerium_session {
     cerium_engine *engine;
-    cerium_session *next, *before; /* in engine->sessions */
-    kv_sequence *sequence;
+    page_claim pages;
     int32_t *tokens;             /* [context_tokens] the timeline */
     uint32_t n_tokens;
     uint32_t n_computed;         /* tokens whose KV was there when it was looked at last */
@@ -122,7 +118,7 @@ struct cerium_session {
     float *logits;               /* [logits_stride]; the newest of the timeline */
     bool has_logits;
     bool has_best_alone;         /* of those logits: what could not be chosen is -INFINITY */
-    step_choice *step;           /* while a step runs: what its logits are for */
+    slot slot;                   /* of its running step or request */
     bool control_text;
     bool speculates;
     drafter drafter;             /* of the timeline; where it speculates */
@@ -137,7 +133,6 @@ struct cerium_session {
     stop_state stops;
     uint32_t n_shown;            /* of what stops hold back, what was shown before a resume */
     char *text;                  /* what the last step may show */
-    guide *guide;                /* of steps; NULL = free */
     pointer *pointer;            /* of the timeline; NULL before sampling first asks for it */
     uint32_t answer_at, n_answer; /* where in the timeline an answer stands that is gone on with */
     int32_t avoid[CERIUM_AVOID_MAX]; /* [n_avoid] openings that are not to be sampled, -1 between */
@@ -147,15 +142,12 @@ struct cerium_session {
     char opening[CERIUM_OPENING_MAX]; /* [n_opening] what the answer's tokens begin with; of it, */
     uint32_t n_opening, n_opened;     /* so much is spelled, and so much must not be shown yet */
     uint32_t opening_unshown;
-    uint64_t tenant;
-    _Atomic uint64_t rank;       /* who gives up pages first: see room.c */
     _Atomic bool cancel;
     _Atomic bool stops_pass;     /* the running pass is mostly its: cancelling ends it */
 
     /* requests */
     bool running;                /* until DONE was polled; the caller's */
     request *request;            /* the last one, or NULL */
-    bool planned;                /* takes part in the pass that is being made */
     _Atomic uint32_t prompt_tokens, reused_tokens, computed_tokens, new_tokens;
     _Atomic uint32_t drafted_tokens, accepted_tokens; /* all, and of them those of a prediction */
     _Atomic uint32_t drafted_predicted, accepted_predicted;
@@ -164,10 +156,27 @@ struct cerium_session {
 
 /* ---- engine.c ---- */
 
-/* Open the engine of a draft model, with the compute team of another, whose passes are not running
- * while its own are. */
-CERIUM_CHECKED int engine_open_beside(cerium_engine **out, const cerium_engine_config *config,
-                                      const cerium_engine *beside, cerium_error *err);
+/* An engine without what stands on it: no draft model, workspace or pages on disk.  beside: the
+ * engine that lends its compute team, whose passes are not running while its own are; or NULL. */
+CERIUM_CHECKED int engine_open_alone(cerium_engine **out, const cerium_engine_config *config,
+                                     const cerium_engine *beside, cerium_error *err);
+void engine_close_alone(cerium_engine **e);
+/* Something happened that the scheduler may be waiting for.  Signal-safe. */
+void engine_wake(cerium_engine *e);
+/* There may be room for what a request waits for. */
+void engine_has_room(cerium_engine *e);
+/* The error of logits that are no numbers. */
+int engine_broken(const cerium_engine *e, cerium_error *err);
+/* As much of a struct of ours as the caller's, of any version, has room for. */
+void engine_hand_over(void *to, size_t size, const void *from, size_t own);
+
+/* A row's logits go to [logits_stride], with their tops; NULL: nobody wants them. */
+static inline void engine_take_logits(const cerium_engine *e, cpu_row *row, float *logits)
+{
+    row->logits = logits;
+    row->tops = logits ? logits + e->tops_at : NULL;
+}
+_Static_assert((int)CPU_PIECE == (int)SAMPLER_PIECE, "tops that are found are those looked for");
 
 /* ---- weights.c ---- */
 
@@ -187,31 +196,22 @@ bool engine_fetch(cerium_session *s, uint64_t *ticket);
 /* The same, and wait for it, or for s being canceled.  False when there was nothing to load. */
 bool engine_fetch_now(cerium_session *s);
 
-/* ---- room.c ---- */
+/* ---- preempt.c ---- */
 
-/* A row's logits go to [logits_stride], with their tops; NULL: nobody wants them. */
-static inline void engine_take_logits(const cerium_engine *e, cpu_row *row, float *logits)
-{
-    row->logits = logits;
-    row->tops = logits ? logits + e->tops_at : NULL;
-}
-_Static_assert((int)CPU_PIECE == (int)SAMPLER_PIECE, "tops that are found are those looked for");
-
-/* What a session's claim to its pages is worth: the greatest rank gives them up first. */
+/* With a sequence of KV, idle.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int claim_open(page_claim *c, cerium_engine *e, uint32_t context, uint64_t tenant,
+                              cerium_error *err);
+void claim_close(page_claim *c); /* also one that was not opened */
+/* What a claim is worth: the greatest rank gives up its pages first. */
 uint64_t rank_of(uint32_t class_, uint64_t ticket);
 /* Nobody works on it: the least recently used goes first. */
 uint64_t rank_idle(cerium_engine *e);
-/* Within a pass: room for tokens [0, end) of s, if need be at the cost of those that rank below it.
+/* Within a pass: room for tokens [0, end), if need be at the cost of claims that rank below it.
  * CERIUM_ERR_MEMORY when all pages are held by those above: another time. */
-CERIUM_CHECKED int engine_make_room(cerium_engine *e, cerium_session *s, uint32_t end);
-/* Within a pass, after an adopt of s's timeline but its last token: copy what other sessions have
- * of it that is not found, because they go on in the same block.  Returns the length. */
-uint32_t engine_borrow(cerium_engine *e, cerium_session *s);
-/* Within a pass: what of row's logits a choice after tokens [n] and drafts [n_drafts] needs. */
-void engine_want(cpu_row *row, const cerium_sampling *sampling, const int32_t *tokens, uint32_t n,
-                 const int32_t *drafts, uint32_t n_drafts, const uint64_t *allowed);
-/* Within a pass: run rows [n_rows] of e->rows, count and learn. */
-CERIUM_CHECKED int engine_run(cerium_engine *e, uint32_t n_rows, const _Atomic bool *cancel);
+CERIUM_CHECKED int claim_reserve(page_claim *c, uint32_t end);
+/* Within a pass, after an adopt of tokens [n_max]: copy what other sessions of the tenant have of
+ * them that is not found, because they continue in the same block.  Returns the length. */
+uint32_t claim_borrow(page_claim *c, const int32_t *tokens, uint32_t n_max);
 
 /* ---- answer.c ---- */
 
@@ -276,27 +276,27 @@ CERIUM_CHECKED int session_need_pointer(cerium_session *s, const cerium_sampling
 const float *session_mix(cerium_session *s, const cerium_sampling *sampling, const float *logits,
                          uint32_t n);
 
-/* ---- step.c ---- */
-
-/* Within a pass of a step: its drafts, for which there is room, after the timeline. */
-void step_draft(cerium_session *s);
-/* Within it: choose from logits [n_drafts + 1][logits_stride], append, and keep the logits that the
- * last token was chosen from. */
-void step_choose(cerium_session *s, const float *logits);
-/* Bytes of a step's text at most. */
-size_t step_text_max(const cerium_engine *e);
-
-/* ---- session.c ---- */
+/* ---- timeline.c ---- */
 
 /* The timeline becomes tokens [n], which may be s->tokens. */
 void session_replace(cerium_session *s, const int32_t *tokens, uint32_t n);
 /* The timeline keeps its first n tokens only. */
 void session_shorten(cerium_session *s, uint32_t n);
-/* Compute the timeline and the logits after it; if a step runs, drafts and the choice with them. */
-CERIUM_CHECKED int session_compute(cerium_session *s, cerium_error *err);
+
+/* ---- step.c ---- */
+
+/* Compute the timeline and the logits after it; if its slot wants tokens, with drafts, and choose
+ * them into *out. */
+CERIUM_CHECKED int session_compute(cerium_session *s, cerium_step *out, cerium_error *err);
+/* One pass over the next tokens, at most n_max, with logits [n_max][stride] of each.  *n_done
+ * tokens before n_computed were computed. */
+CERIUM_CHECKED int session_compute_all(cerium_session *s, uint32_t n_max, float *logits,
+                                       uint32_t *n_done, cerium_error *err);
+/* A call that computes: it ranks with the highest class while it lasts. */
 CERIUM_CHECKED int session_begin_call(cerium_session *s, cerium_error *err);
 CERIUM_CHECKED int session_end_call(cerium_session *s, int status);
-CERIUM_CHECKED int session_canceled(cerium_session *s, cerium_error *err);
+/* Bytes of a step's text at most. */
+size_t step_text_max(const cerium_engine *e);
 
 /* ---- speculate.c ---- */
 
@@ -317,33 +317,12 @@ void session_drafted(cerium_session *s, draft_source source, uint32_t n_drafts,
 uint32_t session_draft(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, uint32_t n_max,
                        int32_t *out, draft_source *source);
 
-/* The tokens after the timeline, as far as drafts [n_drafts] agree with what is chosen from logits
- * [n_drafts + 1][logits_stride], into chosen and s->tokens.  Whatever forbids a token in a choice
- * so rejects the draft, too.
- *   g:      what may be chosen at each place, planned for the drafts; or NULL
- *   script: tokens that are taken in place of what is chosen, or NULL
- *   top:    [n_drafts + 1][n_top] output
- * Returns how many were chosen: 1 more than drafts that agreed; 0: the logits are no numbers. */
-uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *sampling, guide *g,
-                const float *logits, const int32_t *drafts, uint32_t n_drafts,
-                const int32_t *script, chosen_token *chosen, cerium_logprob *top, uint32_t n_top);
-/* The error of such logits. */
-int engine_broken(const cerium_engine *e, cerium_error *err);
-/* As much of a struct of ours as the caller's, of any version, has room for. */
-void engine_hand_over(void *to, size_t size, const void *from, size_t own);
-
 /* ---- request.c ---- */
 
 void request_close(cerium_session *s);
 
 /* ---- scheduler.c ---- */
 
-CERIUM_CHECKED int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err);
 void scheduler_close(scheduler **sched);
-void scheduler_submit(scheduler *sched, cerium_session *s);
-/* Something happened that it may be waiting for. */
-void scheduler_ring(scheduler *sched);
-/* The running pass is not worth finishing. Signal-safe. */
-void scheduler_stop_pass(scheduler *sched);
 
 #endif

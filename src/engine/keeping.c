@@ -40,7 +40,7 @@ static int probe(cerium_engine *e, uint64_t *numbers, cerium_error *err)
                                .sequence = seq};
     const _Atomic bool never = false;
     if (!status) status = cpu_executor_run(e->executor, e->rows, n, &never);
-    if (!status) *numbers = hash_bytes(cerium_version(), strlen(cerium_version()),
+    if (!status) *numbers = hash_bytes(CERIUM_VERSION, strlen(CERIUM_VERSION),
                                        hash_u64(e->cpu, hash_pages(e, seq)));
     kv_sequence_close(&seq);
     return status ? error_set(err, status, "no memory for KV on disk") : CERIUM_OK;
@@ -67,9 +67,7 @@ static char *folder_of(const cerium_engine *e, const char *parent)
 /* What waits for pages from disk may go on. */
 static void loaded(void *user)
 {
-    cerium_engine *e = user;
-    scheduler *sched = atomic_load(&e->scheduler);
-    if (sched) scheduler_ring(sched);
+    engine_wake(user);
 }
 
 static void notice(void *user, const char *line)
@@ -108,7 +106,7 @@ int engine_keep_kv(cerium_engine *e, const cerium_engine_config *config, cerium_
 bool engine_fetch(cerium_session *s, uint64_t *ticket)
 {
     if (*ticket == 0) {
-        *ticket = kv_pool_fetch(s->engine->pool, s->tenant, s->tokens, s->n_tokens - 1);
+        *ticket = kv_pool_fetch(s->engine->pool, s->pages.tenant, s->tokens, s->n_tokens - 1);
         if (*ticket == 0) *ticket = ENGINE_FETCH_NONE;
     }
     if (*ticket == ENGINE_FETCH_NONE) return true;

@@ -20,7 +20,6 @@ static const double LOWER_CREDIT_NS_MAX = PLAN_PROMPT_NS_MIN; /* they do not sav
 static const double RIDERS_COST_MAX = 1.1;  /* of the pass without them */
 static const double RIDERS_EXCESS_MAX = 0.25; /* of it, when it was measured: half as many then */
 static const double SLOWNESS_WEIGHT = 0.1;
-static const float DRAFTS_COST_MAX = 1.25f; /* of the pass without them, where others share it */
 
 static int goes_before(const void *a, const void *b)
 {
@@ -44,7 +43,7 @@ static bool is_fetched(cerium_session *s)
     request *r = s->request;
     if (r->begun || has_all_logits(s)) return true;
     if (r->fetch == 0)
-        s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
+        s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens, s->n_tokens - 1);
     return engine_fetch(s, &r->fetch);
 }
 
@@ -54,7 +53,7 @@ static bool can_run(cerium_session *s)
     request *r = s->request;
     bool has_room = request_has_room(r);
     if (has_room == r->is_parked)
-        atomic_store(&s->rank, has_room ? rank_of(r->class_, r->ticket) : rank_idle(s->engine));
+        atomic_store(&s->pages.rank, has_room ? rank_of(r->class_, r->ticket) : rank_idle(s->engine));
     r->is_parked = !has_room;
     return has_room && is_fetched(s);
 }
@@ -80,9 +79,9 @@ static void settle(cerium_session *s)
         return;
     }
     bool is_prompt = s->n_tokens - s->n_computed > 1;
-    if (r->begun && !is_prompt && kv_sequence_length(s->sequence) == s->n_computed) return;
-    s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
-    if (is_prompt) s->n_computed = engine_borrow(s->engine, s);
+    if (r->begun && !is_prompt && kv_sequence_length(s->pages.sequence) == s->n_computed) return;
+    s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens, s->n_tokens - 1);
+    if (is_prompt) s->n_computed = claim_borrow(&s->pages, s->tokens, s->n_tokens - 1);
     count_reused(s, s->n_computed);
 }
 
@@ -91,83 +90,24 @@ static bool is_being_computed(const scheduler *p, const cerium_session *s)
 {
     for (uint32_t i = 0; i < p->n_plan; i++) {
         const cerium_session *other = p->plan[i];
-        uint32_t first = other->n_computed, end = first + other->request->n_rows;
+        uint32_t first = other->n_computed, end = first + other->slot.n_rows;
         uint32_t need = s->n_computed + SHARED_ROWS_MIN;
-        if (other->tenant == s->tenant && first <= s->n_computed && end >= need &&
+        if (other->pages.tenant == s->pages.tenant && first <= s->n_computed && end >= need &&
             s->n_tokens > need && !memcmp(s->tokens, other->tokens, need * sizeof *s->tokens))
             return true;
     }
     return false;
 }
 
-/* Drafts for the pass in which the next token is chosen. */
-static uint32_t choose_drafts(scheduler *p, cerium_session *s, bool is_alone)
-{
-    const cerium_engine *e = p->engine;
-    request *r = s->request;
-    uint32_t n = CERIUM_STEP_TOKENS_MAX - 1, rows = p->n_rows + 1;
-    uint32_t limits[] = {
-        request_room(r) - 1,
-        s->context_tokens - s->n_tokens - 1,
-        r->new_tokens_max - r->n_new - 1,
-        ENGINE_LOGITS_MAX - ENGINE_STREAMS_MAX - p->n_drafts,
-        e->batch_tokens_max - 1,
-        e->batch_tokens_max - p->n_more,
-    };
-    for (size_t i = 0; i < ARRAY_LEN(limits); i++)
-        if (n > limits[i]) n = limits[i];
-    if (r->n_script && n > r->n_script - r->n_new - 1) n = r->n_script - r->n_new - 1;
-    n = session_draft(s, rows, p->n_active, n, r->drafts, &r->draft_source);
-    if (r->guide) n = guide_plan(r->guide, r->drafts, n);
-    if (n == 0 || is_alone) return n;
-    float cost[PACE_ROWS_MAX + 1];
-    draft_costs(&e->pace, rows, n, cost);
-    while (n > 0 && cost[n] > DRAFTS_COST_MAX) n--;
-    return n;
-}
-
-/* Whether more than the choice looks at the logits. */
-static bool wants_all(const request *r) { return r->sampling.logprobs || r->top_logprobs > 0; }
-
-/* Put the next n tokens of s into the pass, n = 0 when only its next token is to be chosen, and
- * drafts after them.  False when there is no room for them now. */
+/* Put the next n tokens of s into the pass: see pass_add(). */
 static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
 {
-    cerium_engine *e = p->engine;
-    request *r = s->request;
-    uint32_t first = s->n_computed, n_logits = p->n_logits;
-    /* Without room it keeps what it holds: whoever ranks above it may take that, nobody else. */
-    if (n > 0 && engine_make_room(e, s, first + n)) return false;
-    bool is_last = first + n == s->n_tokens, samples = is_last && r->new_tokens_max > 0;
-    r->n_drafts = 0;
-    if (samples && n == 1 && s->n_tokens < s->context_tokens)
-        r->n_drafts = choose_drafts(p, s, is_alone);
-    if (r->n_drafts && kv_sequence_reserve(s->sequence, first + n + r->n_drafts)) r->n_drafts = 0;
-    r->n_rows = n;
-    r->logits = n == 0 ? s->logits : NULL;
-    if (is_last && n > 0) {
-        r->logits = e->logits + n_logits * e->logits_stride;
-        p->n_logits += 1 + r->n_drafts;
-    }
-    for (uint32_t i = 0; i < n + r->n_drafts; i++) {
-        cpu_row *row = &e->rows[p->n_rows + i];
-        row->token = i < n ? s->tokens[first + i] : r->drafts[i - n];
-        row->position = first + i;
-        row->sequence = s->sequence;
-        row->n_best = 0;
-        row->allowed = NULL;
-        bool wanted = is_last && i + 1 >= n;
-        engine_take_logits(
-            e, row, wanted ? e->logits + (n_logits + i + 1 - n) * e->logits_stride : NULL);
-        if (samples && i + 1 >= n && !wants_all(r))
-            engine_want(row, &r->sampling, s->tokens, s->n_tokens, r->drafts, i + 1 - n,
-                        answer_mask(s, r->guide, i + 1 - n));
-    }
-    p->n_rows += n + r->n_drafts;
-    p->n_more += n ? n - 1 + r->n_drafts : 0;
-    p->n_drafts += r->n_drafts;
+    const slot_terms terms = {.tokens_max = request_room(s->request),
+                              .n_sharing = p->n_active,
+                              .is_alone = is_alone};
+    if (pass_add(&p->rows, s, n, &terms)) return false;
     p->plan[p->n_plan++] = s;
-    s->planned = true;
+    s->pages.planned = true;
     return true;
 }
 
@@ -175,9 +115,8 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
  * were forced, and drafts. */
 static bool is_at_its_end(cerium_session *s)
 {
-    const request *r = s->request;
-    uint32_t most = r->n_new > 0 ? CERIUM_STEP_TOKENS_MAX : 1;
-    if (!has_all_logits(s) && (!r->begun || s->n_tokens - s->n_computed > most)) return false;
+    uint32_t most = s->slot.n_new > 0 ? CERIUM_STEP_TOKENS_MAX : 1;
+    if (!has_all_logits(s) && (!s->request->begun || s->n_tokens - s->n_computed > most)) return false;
     settle(s);
     return s->n_tokens - s->n_computed <= most;
 }
@@ -187,9 +126,9 @@ static bool fits_another(const scheduler *p) { return p->n_plan < ENGINE_STREAMS
 /* Put what is left of s into the pass, where that is little and fits. */
 static void add_end(scheduler *p, cerium_session *s, bool is_alone)
 {
-    if (s->planned || !can_run(s) || !is_at_its_end(s)) return;
+    if (s->pages.planned || !can_run(s) || !is_at_its_end(s)) return;
     uint32_t n = s->n_tokens - s->n_computed;
-    if (n <= 1 || n - 1 <= p->engine->batch_tokens_max - p->n_more) add(p, s, n, is_alone);
+    if (n <= 1 || n - 1 <= p->engine->batch_tokens_max - p->rows.n_more) add(p, s, n, is_alone);
 }
 
 /* Next tokens of the requests [n] of one class. */
@@ -210,19 +149,19 @@ static uint32_t rows_of_piece(uint32_t need, uint32_t left, uint32_t most)
 static void add_prompts(scheduler *p, cerium_session **of, uint32_t n, double prompt_ns_max)
 {
     const cerium_engine *e = p->engine;
-    uint32_t most = e->batch_tokens_max - p->n_more; /* a pass has so many rows beyond one each */
-    uint32_t rows = cost_rows_within(&e->cost, prompt_ns_max, p->n_rows + most);
-    uint32_t left = rows > p->n_rows ? rows - p->n_rows : 0;
+    uint32_t most = e->batch_tokens_max - p->rows.n_more; /* a pass has so many rows beyond one each */
+    uint32_t rows = cost_rows_within(&e->cost, prompt_ns_max, p->rows.n_rows + most);
+    uint32_t left = rows > p->rows.n_rows ? rows - p->rows.n_rows : 0;
     if (left > PROMPT_ROWS_STEP) left -= left % PROMPT_ROWS_STEP;
     if (left < PROMPT_ROWS_MIN) left = PROMPT_ROWS_MIN;
     if (left > most) left = most;
     for (uint32_t i = 0; i < n && left > 0 && fits_another(p); i++) {
         cerium_session *s = of[i];
-        if (s->planned || !can_run(s)) continue;
+        if (s->pages.planned || !can_run(s)) continue;
         settle(s);
         if (is_being_computed(p, s)) continue;
         uint32_t need = s->n_tokens - s->n_computed;
-        uint32_t rows_of = rows_of_piece(need, left, e->batch_tokens_max - p->n_more);
+        uint32_t rows_of = rows_of_piece(need, left, e->batch_tokens_max - p->rows.n_more);
         if (add(p, s, rows_of, false)) left -= rows_of < left ? rows_of : left;
     }
 }
@@ -231,9 +170,9 @@ static void add_prompts(scheduler *p, cerium_session **of, uint32_t n, double pr
 static void add_riders(scheduler *p, cerium_session **of, uint32_t n)
 {
     const cost_model *cost = &p->engine->cost;
-    double most = RIDERS_COST_MAX * cost_estimate(cost, p->n_rows);
+    double most = RIDERS_COST_MAX * cost_estimate(cost, p->rows.n_rows);
     for (uint32_t i = 0; i < n && fits_another(p) && p->n_plan - p->n_own < p->riders_max; i++) {
-        uint32_t rows = p->n_rows + 1;
+        uint32_t rows = p->rows.n_rows + 1;
         bool is_known = cost_is_known(cost, rows);
         if (is_known ? cost_estimate(cost, rows) > most : rows > RIDERS_UNKNOWN_MAX) return;
         add_end(p, of[i], false);
@@ -264,7 +203,8 @@ static bool add_starved(scheduler *p, uint32_t first)
 
 void plan_make(scheduler *p)
 {
-    p->n_plan = p->n_rows = p->n_more = p->n_drafts = p->n_logits = p->n_own = p->n_own_rows = 0;
+    p->n_plan = p->n_own = p->n_own_rows = 0;
+    p->rows = (pass_rows){.engine = p->engine};
     p->is_for_starved = false;
     for (uint32_t i = 0; i < p->n_active; i++) {
         request *r = p->active[i]->request;
@@ -274,11 +214,11 @@ void plan_make(scheduler *p)
     for (uint32_t at = 0, end; at < p->n_active && p->n_plan == 0; at = end) {
         end = end_of_class(p, at);
         add_next(p, p->active + at, end - at);
-        p->n_own = p->n_plan, p->n_own_rows = p->n_rows;
+        p->n_own = p->n_plan, p->n_own_rows = p->rows.n_rows;
         p->is_for_starved = end < p->n_active && add_starved(p, end);
         if (!p->is_for_starved) {
             add_prompts(p, p->active + at, end - at, p->prompt_ns_max);
-            p->n_own = p->n_plan, p->n_own_rows = p->n_rows;
+            p->n_own = p->n_plan, p->n_own_rows = p->rows.n_rows;
         }
         if (p->n_plan > 0 && p->lower_credit_ns >= 0)
             add_riders(p, p->active + end, p->n_active - end);

@@ -1,105 +1,7 @@
-/* request.c - starting a request, and the ring through which its reader follows it. */
-#include "engine/request.h"
+/* request.c - starting a request, and what it has cost. */
+#include "engine/scheduler.h"
 
 #include "base/memory.h"
-
-/* ---- the ring: writer ---- */
-
-uint32_t request_room(const request *r)
-{
-    uint32_t n = atomic_load(&r->tail) - atomic_load(&r->head);
-    return n < CERIUM_EVENTS_MAX ? CERIUM_EVENTS_MAX - n : 0;
-}
-
-bool request_has_room(request *r)
-{
-    if (request_room(r) > 0) return true;
-    atomic_store(&r->parked, true);
-    if (request_room(r) == 0) return false;
-    atomic_store(&r->parked, false);
-    return true;
-}
-
-/* Bytes for the texts of as many steps as can wait.  They come from that many tokens and from what
- * had been held back; a piece lost at the end of the ring, one for the next text, and one between
- * the newest text and the oldest come on top. */
-static size_t text_ring_bytes(const cerium_engine *e)
-{
-    return (size_t)EVENT_SLOTS * e->token_bytes_max + 4 * answer_text_max(e);
-}
-
-char *request_text(request *r, size_t text_max)
-{
-    if (atomic_load(&r->tail) == atomic_load(&r->head)) r->text_at = 0; /* stay where it is warm */
-    if (r->text_at + text_max > r->text_bytes) r->text_at = 0;
-    return r->text + r->text_at;
-}
-
-void request_push(request *r, const event_slot *slot, const cerium_logprob *top)
-{
-    uint32_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-    event_slot *to = &r->slots[tail % EVENT_SLOTS];
-    *to = *slot;
-    to->text_at = r->text_at;
-    r->text_at += slot->text_len;
-    if (slot->n_top)
-        memcpy(r->top + (size_t)(tail % EVENT_SLOTS) * r->top_logprobs, top,
-               slot->n_top * sizeof *top);
-    atomic_store(&r->tail, tail + 1);
-    if (atomic_exchange(&r->armed, false) && r->notify) r->notify(r->user);
-}
-
-/* ---- the ring: reader ---- */
-
-/* Give the slot back that was looked at. */
-static void release(cerium_session *s, request *r)
-{
-    if (!r->is_viewed) return;
-    r->is_viewed = false;
-    atomic_fetch_add(&r->head, 1);
-    if (atomic_exchange(&r->parked, false)) scheduler_ring(atomic_load(&s->engine->scheduler));
-}
-
-static bool is_empty(request *r)
-{
-    uint32_t head = atomic_load(&r->head);
-    if (atomic_load(&r->tail) != head) return false;
-    atomic_store(&r->armed, true);
-    if (atomic_load(&r->tail) == head) return true;
-    /* It came just now.  Whoever takes the flag knows of it: we, or notify. */
-    atomic_store(&r->armed, false);
-    return false;
-}
-
-void cerium_session_poll(cerium_session *s, cerium_event *event)
-{
-    *event = (cerium_event){.kind = CERIUM_EVENT_NONE};
-    if (!s->running) return;
-    request *r = s->request;
-    release(s, r);
-    if (is_empty(r)) return;
-    uint32_t at = atomic_load(&r->head) % EVENT_SLOTS;
-    const event_slot *slot = &r->slots[at];
-    event->kind = slot->kind;
-    if (slot->kind == CERIUM_EVENT_DONE) {
-        event->status = slot->status;
-        event->stop = slot->stop;
-        s->running = false;
-        return;
-    }
-    event->step = (cerium_step){.n_tokens = 1,
-                                .tokens = {slot->token},
-                                .logprobs = {slot->logprob},
-                                .stop = slot->stop,
-                                .text = r->text + slot->text_at,
-                                .text_len = slot->text_len,
-                                .text_ends = {(uint32_t)slot->text_len},
-                                .text_held = {slot->text_held},
-                                .duration_ns = slot->duration_ns};
-    event->n_top = slot->n_top;
-    event->top = slot->n_top ? r->top + (size_t)at * r->top_logprobs : NULL;
-    r->is_viewed = true;
-}
 
 void cerium_session_usage_sized(const cerium_session *s, cerium_usage *out, size_t size)
 {
@@ -158,6 +60,14 @@ static size_t prediction_length(const cerium_session *s, const cerium_request *q
     return q->n_prediction < s->context_tokens ? q->n_prediction : s->context_tokens;
 }
 
+/* Bytes for the texts of as many steps as can wait.  They come from that many tokens and from what
+ * had been held back; a piece lost at the end of the ring, one for the next text, and one between
+ * the newest text and the oldest come on top. */
+static size_t text_ring_bytes(const cerium_engine *e)
+{
+    return (size_t)EVENT_SLOTS * e->token_bytes_max + 4 * answer_text_max(e);
+}
+
 static size_t memory_needed(const cerium_session *s, const cerium_request *q)
 {
     size_t n = sizeof(request) + text_ring_bytes(s->engine) + 8 * MEMORY_ALIGN;
@@ -186,15 +96,13 @@ static request *copy_request(const cerium_session *s, const cerium_request *q)
     request *r = arena_take(&memory, sizeof *r, MEMORY_ALIGN);
     memset(r, 0, offsetof(request, slots));
     r->class_ = q->class_;
-    r->new_tokens_max = q->new_tokens_max;
     r->top_logprobs = q->top_logprobs;
     r->notify = q->notify;
     r->user = q->user;
     r->notify_prompt = q->notify_prompt;
     r->n_prompt = (uint32_t)(q->n_tokens + (q->resume ? q->resume->n_note : 0));
-    r->n_script = (uint32_t)q->n_script;
     r->n_prediction = (uint32_t)prediction_length(s, q);
-    r->script = copy(&memory, q->script, r->n_script * sizeof(int32_t), sizeof(int32_t));
+    r->script = copy(&memory, q->script, q->n_script * sizeof(int32_t), sizeof(int32_t));
     r->prediction =
         copy(&memory, q->prediction, r->n_prediction * sizeof(int32_t), sizeof(int32_t));
     if (r->n_prediction)
@@ -231,7 +139,6 @@ static void free_request(cerium_session *s)
     thread_spin wait = {0};
     if (!s->request) return;
     while (!atomic_load(&s->request->is_over)) thread_wait_step(&wait);
-    guide_close(&s->request->guide);
     arena memory = s->request->memory;
     arena_close(&memory);
     s->request = NULL;
@@ -289,9 +196,8 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
         guide_close(&guide_);
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a request");
     }
-    r->guide = guide_;
     free_request(s);
-    guide_close(&s->guide);
+    guide_close(&s->slot.guide);
     s->request = r;
     s->running = true;
     /* The logits are those after the prompt if it is what the session holds, to the last token. */
@@ -300,6 +206,13 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
         memcmp(s->tokens, q->tokens, n * sizeof *s->tokens))
         s->has_logits = false;
     session_replace(s, q->tokens, n);
+    s->slot = (slot){.sampling = &r->sampling,
+                     .guide = guide_,
+                     .script = r->script,
+                     .n_script = (uint32_t)q->n_script,
+                     .new_tokens_max = q->new_tokens_max,
+                     .n_top = r->top_logprobs,
+                     .top = r->chosen_top};
     if (q->resume) atomic_store(&s->cancel, false);
     status = answer_resume(s, q->resume, &r->sampling, err);
     if (!status && guide_) status = answer_resume_guide(s, guide_, err);
@@ -310,11 +223,11 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
         return status;
     }
     session_begin_answer(s, r->prediction, r->n_prediction, r->prediction_index);
-    if (r->n_script) s->recalled = UINT32_MAX; /* somebody wrote it: no answer */
+    if (q->n_script) s->recalled = UINT32_MAX; /* somebody wrote it: no answer */
     reset_usage(s, r);
     r->ticket = atomic_fetch_add(&s->engine->n_tickets, 1);
     r->token_ns = atomic_load(&s->start_ns);
-    atomic_store(&s->rank, rank_of(r->class_, r->ticket));
+    atomic_store(&s->pages.rank, rank_of(r->class_, r->ticket));
     scheduler_submit(atomic_load(&s->engine->scheduler), s);
     return CERIUM_OK;
 }

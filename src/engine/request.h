@@ -33,9 +33,8 @@ struct request {
     cerium_sampling sampling;
     const char *stops[CERIUM_STOPS_MAX];
     uint32_t class_;
-    uint32_t new_tokens_max, top_logprobs;
-    const int32_t *script; /* [n_script] or NULL */
-    uint32_t n_script;
+    uint32_t top_logprobs;
+    const int32_t *script; /* or NULL */
     const int32_t *prediction; /* [n_prediction] or NULL */
     uint32_t n_prediction;
     void *prediction_index;
@@ -52,20 +51,8 @@ struct request {
     bool begun, prompt_done, is_parked;
     uint64_t fetch;           /* of what the disk has of its prompt: see engine_fetch */
     uint32_t furthest;        /* computed of the timeline at its best */
-    uint32_t n_new;
     uint64_t token_ns;        /* when the last token was there */
-    guide *guide;             /* or NULL; owned by the session's owner */
-    /* its part of the pass */
-    uint32_t n_rows, n_drafts;
-    draft_source draft_source;
-    int32_t drafts[CERIUM_STEP_TOKENS_MAX];
-    const float *logits;      /* [n_drafts + 1][logits_stride], or NULL */
-    uint32_t n_chosen;
-    uint32_t n_drawn;         /* of those: chosen by logits; the others are forced, not computed */
-    bool is_broken;           /* its logits are not numbers: nothing was chosen */
-    bool is_stuck;            /* after the last of them nothing may follow */
-    chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
-    cerium_logprob *chosen_top; /* [CERIUM_STEP_TOKENS_MAX][top_logprobs] */
+    cerium_logprob *chosen_top; /* [CERIUM_STEP_TOKENS_MAX][top_logprobs] of the slot */
 
     /* the ring */
     event_slot slots[EVENT_SLOTS];
@@ -81,13 +68,13 @@ struct request {
 
 /* ---- the writer's side ---- */
 
-/* Room for one more step.  False: its reader is slow, and will ring the scheduler. */
+/* Room for one more step.  False: its reader is slow, and wakes the scheduler when there is. */
 bool request_has_room(request *r);
 /* How many more steps fit. */
 uint32_t request_room(const request *r);
 /* Where the next step's text goes: [answer_text_max()]. */
 char *request_text(request *r, size_t text_max);
 /* Publish a step whose text was written there, or the end. */
-void request_push(request *r, const event_slot *slot, const cerium_logprob *top);
+void request_push(request *r, const event_slot *event, const cerium_logprob *top);
 
 #endif

@@ -41,7 +41,7 @@ int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_s
     s->answer_at = s->n_answer = s->n_avoid = 0;
     s->avoid_open = 0;
     s->is_private = resume && resume->n_note;
-    kv_sequence_hide(s->sequence, resume && resume->n_note ? s->n_tokens : 0);
+    kv_sequence_hide(s->pages.sequence, resume && resume->n_note ? s->n_tokens : 0);
     if (!resume) {
         s->stops = (stop_state){0};
         s->n_shown = 0;

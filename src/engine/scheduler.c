@@ -6,10 +6,6 @@
 
 /* ---- in and out ---- */
 
-void scheduler_ring(scheduler *p) { thread_bell_ring(&p->bell); }
-
-void scheduler_stop_pass(scheduler *p) { atomic_store(&p->stop, true); }
-
 void scheduler_submit(scheduler *p, cerium_session *s)
 {
     uint32_t class_ = s->request->class_;
@@ -18,8 +14,8 @@ void scheduler_submit(scheduler *p, cerium_session *s)
     cerium_session *first = atomic_load(&p->submitted);
     do s->request->next_submitted = first;
     while (!atomic_compare_exchange_weak(&p->submitted, &first, s));
-    if (class_ < atomic_load(&p->pass_class)) scheduler_stop_pass(p);
-    scheduler_ring(p);
+    if (class_ < atomic_load(&p->pass_class)) atomic_store(&p->engine->stop_pass, true);
+    engine_wake(p->engine);
 }
 
 /* The entry of a tenant's requests of a class; a new one has got as much as the poorest there. */
@@ -44,7 +40,7 @@ static void take_submitted(scheduler *p)
     for (; s; s = next) {
         request *r = s->request;
         next = r->next_submitted;
-        r->share = find_share(p, s->tenant, r->class_);
+        r->share = find_share(p, s->pages.tenant, r->class_);
         p->shares[r->share].n_requests++;
         CHECK(p->n_active < p->engine->sessions_max);
         p->active[p->n_active++] = s;
@@ -62,11 +58,11 @@ static void finish(scheduler *p, cerium_session *s, int status, cerium_stop stop
     engine_counts *counts = &p->engine->counts;
     atomic_fetch_sub(r->begun ? &counts->running[r->class_] : &counts->waiting[r->class_], 1);
     atomic_store(&s->duration_ns, clock_ns() - atomic_load(&s->start_ns));
-    atomic_store(&s->rank, rank_idle(p->engine));
-    kv_sequence_mark(s->sequence);
+    atomic_store(&s->pages.rank, rank_idle(p->engine));
+    kv_sequence_mark(s->pages.sequence);
     session_recall(s);
-    event_slot slot = {.kind = CERIUM_EVENT_DONE, .status = status, .stop = stop};
-    request_push(r, &slot, NULL);
+    event_slot event = {.kind = CERIUM_EVENT_DONE, .status = status, .stop = stop};
+    request_push(r, &event, NULL);
     atomic_store(&r->is_over, true);
 }
 
@@ -76,7 +72,7 @@ static void end_canceled(scheduler *p)
         cerium_session *s = p->active[i];
         if (!atomic_load(&s->cancel)) continue;
         atomic_store(&s->cancel, false);
-        if (s->request->n_new == 0) session_shorten(s, s->n_computed);
+        if (s->slot.n_new == 0) session_shorten(s, s->n_computed);
         finish(p, s, CERIUM_ERR_CANCELED, CERIUM_STOP_NONE);
     }
 }
@@ -95,12 +91,13 @@ static bool any_canceled(const scheduler *p)
 static void open_to_stops(scheduler *p)
 {
     uint32_t class_ = 0;
-    atomic_store(&p->stop, false);
-    if (plan_estimate(p, p->n_rows) > PLAN_STOP_NS_MIN) class_ = p->plan[0]->request->class_;
+    atomic_store(&p->engine->stop_pass, false);
+    if (plan_estimate(p, p->rows.n_rows) > PLAN_STOP_NS_MIN) class_ = p->plan[0]->request->class_;
     for (uint32_t i = 0; i < p->n_plan; i++) {
         const request *r = p->plan[i]->request;
-        if (r->n_rows > 1 && r->class_ > class_ && !p->is_for_starved) class_ = r->class_;
-        atomic_store(&p->plan[i]->stops_pass, 2 * (r->n_rows + r->n_drafts) >= p->n_rows);
+        const slot *x = &p->plan[i]->slot;
+        if (x->n_rows > 1 && r->class_ > class_ && !p->is_for_starved) class_ = r->class_;
+        atomic_store(&p->plan[i]->stops_pass, 2 * (x->n_rows + x->n_drafts) >= p->rows.n_rows);
     }
     atomic_store(&p->pass_class, class_);
 }
@@ -114,12 +111,12 @@ static void close_to_stops(scheduler *p)
 /* Run the rows of the plan.  False when it did not come to its end, and is to be made anew. */
 static bool run_rows(scheduler *p)
 {
-    bool has_prompt = p->n_more > p->n_drafts;
+    bool has_prompt = p->rows.n_more > p->rows.n_drafts;
     open_to_stops(p);
     int status = CERIUM_ERR_CANCELED;
     bool is_late = atomic_load(&p->submitted) || any_canceled(p);
     uint64_t start = clock_ns();
-    if (!is_late) status = engine_run(p->engine, p->n_rows, &p->stop);
+    if (!is_late) status = pass_run(&p->rows, &p->engine->stop_pass);
     close_to_stops(p);
     if (status == CERIUM_OK) {
         plan_account(p, (double)(clock_ns() - start));
@@ -138,10 +135,9 @@ static void commit(scheduler *p, cerium_session *s)
 {
     request *r = s->request;
     bool grew = false;
-    kv_sequence_commit(s->sequence, s->tokens + s->n_computed, r->n_rows);
-    s->n_computed += r->n_rows;
+    slot_commit(s);
     r->last_pass = p->n_passes;
-    p->shares[r->share].served += r->n_rows + r->n_drafts;
+    p->shares[r->share].served += s->slot.n_rows + s->slot.n_drafts;
     if (r->furthest < r->n_prompt && s->n_computed > r->furthest) {
         uint32_t end = s->n_computed < r->n_prompt ? s->n_computed : r->n_prompt;
         atomic_fetch_add(&s->computed_tokens, end - r->furthest);
@@ -150,7 +146,7 @@ static void commit(scheduler *p, cerium_session *s)
     if (s->n_computed > r->furthest) r->furthest = s->n_computed;
     if (!r->prompt_done && s->n_computed >= r->n_prompt) {
         r->prompt_done = true;
-        kv_sequence_mark(s->sequence);
+        kv_sequence_mark(s->pages.sequence);
         atomic_store(&s->prompt_ns, clock_ns() - atomic_load(&s->start_ns) -
                                         atomic_load(&s->queue_ns));
     }
@@ -161,46 +157,14 @@ static void commit(scheduler *p, cerium_session *s)
 
 static bool samples(const cerium_session *s)
 {
-    const request *r = s->request;
-    return s->n_computed == s->n_tokens && r->new_tokens_max > 0 &&
+    return s->n_computed == s->n_tokens && s->slot.new_tokens_max > 0 &&
            s->n_tokens < s->context_tokens;
 }
 
-/* The answer grew by the last of the chosen; what a guide forces comes with it, unless somebody
- * wants to know how likely it was. */
-static void follow_guide(const cerium_engine *e, cerium_session *s)
-{
-    request *r = s->request;
-    const chosen_token *last = &r->chosen[r->n_chosen - 1];
-    uint32_t n_forced, most = CERIUM_STEP_TOKENS_MAX, room = request_room(r);
-    guide_follow(r->guide, r->n_chosen - 1, last->token);
-    if (room < most) most = room;
-    while (r->n_chosen < most && !r->sampling.logprobs &&
-           !tokenizer_is_end(e->tokens, last->token) &&
-           s->n_tokens + r->n_chosen < s->context_tokens) {
-        const int32_t *forced = guide_forced(r->guide, &n_forced);
-        if (n_forced == 0) break;
-        last = &r->chosen[r->n_chosen];
-        r->chosen[r->n_chosen] = (chosen_token){.token = *forced};
-        s->tokens[s->n_tokens + r->n_chosen++] = *forced;
-        guide_follow(r->guide, 0, *forced);
-    }
-    r->is_stuck = !tokenizer_is_end(e->tokens, last->token) && guide_is_stuck(r->guide);
-}
-
-/* The tokens after the timeline, as far as drafts agree with what is chosen. */
 static void choose(cerium_session *s, sampler *scratch)
 {
-    request *r = s->request;
-    r->n_chosen = r->n_drawn = 0;
-    r->is_broken = false;
-    if (r->guide && r->n_new == 0 && guide_is_stuck(r->guide)) return;
-    r->n_chosen = verify(s, scratch, &r->sampling, r->guide, r->logits, r->drafts, r->n_drafts,
-                         r->n_script ? r->script + r->n_new : NULL, r->chosen, r->chosen_top,
-                         r->top_logprobs);
-    r->n_drawn = r->n_chosen;
-    r->is_broken = r->n_chosen == 0;
-    if (r->guide && !r->is_broken) follow_guide(s->engine, s);
+    slot_choose(s, scratch);
+    if (s->slot.guide && s->slot.n_chosen) slot_force(s, request_room(s->request));
 }
 
 static void choose_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
@@ -222,100 +186,72 @@ static void choose_all(scheduler *p)
 
 /* ---- handing out ---- */
 
-static void keep_logits(const cerium_engine *e, cerium_session *s, const float *logits)
+/* Append one of the chosen tokens and tell the reader. */
+static slot_token hand_out(cerium_session *s)
 {
-    s->has_best_alone = logits != s->logits && cpu_executor_searched(e->executor);
-    if (logits != s->logits) memcpy(s->logits, logits, e->logits_stride * sizeof *logits);
-    s->has_logits = true;
-}
-
-/* Why the answer ends with the token that was appended last, if it does. */
-static cerium_stop stop_of(const cerium_engine *e, const cerium_session *s, bool is_last_chosen)
-{
-    const request *r = s->request;
-    bool ends = r->guide || !r->sampling.ignore_end;
-    if ((ends && tokenizer_is_end(e->tokens, s->tokens[s->n_tokens - 1])) ||
-        (r->n_script && r->n_new == r->n_script))
-        return CERIUM_STOP_END;
-    if (s->n_tokens == s->context_tokens) return CERIUM_STOP_LIMIT;
-    return is_last_chosen && r->is_stuck ? CERIUM_STOP_STUCK : CERIUM_STOP_NONE;
-}
-
-/* Append chosen token i and tell the reader. */
-static cerium_stop hand_out(scheduler *p, cerium_session *s, uint32_t i, bool *is_last)
-{
-    const cerium_engine *e = p->engine;
     request *r = s->request;
-    const chosen_token *chosen = &r->chosen[i];
+    slot_token t = slot_append(s, request_text(r, answer_text_max(s->engine)));
     uint64_t now = clock_ns();
-    event_slot slot = {.kind = CERIUM_EVENT_STEP,
-                       .token = chosen->token,
-                       .logprob = chosen->logprob,
-                       .n_top = chosen->n_top,
-                       .duration_ns = now - r->token_ns};
+    event_slot event = {.kind = CERIUM_EVENT_STEP,
+                        .token = t.chosen->token,
+                        .logprob = t.chosen->logprob,
+                        .stop = t.stop,
+                        .n_top = t.chosen->n_top,
+                        .text_len = t.text_len,
+                        .text_held = t.text_held,
+                        .duration_ns = now - r->token_ns};
     r->token_ns = now;
-    s->n_tokens++;
-    answer_follow(s, chosen->token);
-    if (r->n_new++ == 0) atomic_store(&s->first_token_ns, now - atomic_load(&s->start_ns));
+    if (s->slot.n_new == 1) atomic_store(&s->first_token_ns, now - atomic_load(&s->start_ns));
     atomic_fetch_add(&s->new_tokens, 1);
-    slot.stop = stop_of(e, s, i + 1 == r->n_chosen);
-    char *text = request_text(r, answer_text_max(e));
-    slot.text_len = answer_show(s, &r->sampling, &slot.stop, text);
-    *is_last = slot.stop != CERIUM_STOP_NONE || r->n_new == r->new_tokens_max;
-    if (*is_last) slot.text_len += answer_flush(s, text + slot.text_len);
-    slot.text_held = answer_held(s);
-    request_push(r, &slot, r->chosen_top + i * r->top_logprobs);
-    return slot.stop;
+    request_push(r, &event, t.top);
+    return t;
+}
+
+static void count_drafts(cerium_session *s)
+{
+    const slot *x = &s->slot;
+    atomic_fetch_add(&s->drafted_tokens, x->n_drafts);
+    atomic_fetch_add(&s->accepted_tokens, x->n_accepted);
+    if (x->draft_source != DRAFT_PREDICTION) return;
+    atomic_fetch_add(&s->drafted_predicted, x->n_drafts);
+    atomic_fetch_add(&s->accepted_predicted, x->n_accepted);
 }
 
 /* The chosen tokens of s become part of its timeline. */
 static void answer(scheduler *p, cerium_session *s)
 {
-    cerium_engine *e = p->engine;
-    request *r = s->request;
-    uint32_t before = s->n_tokens, n_accepted = r->n_drawn - 1, n = 0;
-    bool is_last = false;
-    cerium_stop stop = CERIUM_STOP_NONE;
-    /* Drafts that were right are computed already: all drawn tokens but the last. */
-    kv_sequence_commit(s->sequence, s->tokens + before, n_accepted);
-    while (n < r->n_chosen && !is_last) stop = hand_out(p, s, n++, &is_last);
-    if (n < r->n_drawn) n_accepted = n;
-    s->n_computed = before + (n < r->n_drawn ? n : r->n_drawn) - 1;
+    slot *x = &s->slot;
+    slot_token last = {0};
+    slot_accept(s);
+    while (x->n_appended < x->n_chosen && !last.is_last) last = hand_out(s);
+    slot_end(s);
+    count_drafts(s);
     s->has_logits = false;
-    atomic_fetch_add(&s->drafted_tokens, r->n_drafts);
-    atomic_fetch_add(&s->accepted_tokens, n_accepted);
-    if (r->draft_source == DRAFT_PREDICTION) {
-        atomic_fetch_add(&s->drafted_predicted, r->n_drafts);
-        atomic_fetch_add(&s->accepted_predicted, n_accepted);
-    }
-    session_drafted(s, r->draft_source, r->n_drafts, n_accepted, s->tokens + before, r->n_drawn);
-    atomic_fetch_add(&e->counts.new_tokens, n);
-    if (is_last) {
-        uint32_t drawn = n < r->n_drawn ? n : r->n_drawn;
-        keep_logits(e, s, r->logits + (drawn - 1) * e->logits_stride);
-        finish(p, s, CERIUM_OK, stop);
+    if (!last.is_last) {
+        session_follow(s);
         return;
     }
-    session_follow(s);
+    slot_keep_logits(s);
+    finish(p, s, CERIUM_OK, last.stop);
 }
 
 static void hand_out_all(scheduler *p)
 {
     for (uint32_t i = 0; i < p->n_plan; i++) {
         cerium_session *s = p->plan[i];
-        const request *r = s->request;
-        if (samples(s) && r->is_broken) {
-            keep_logits(p->engine, s, r->logits);
-            finish(p, s, CERIUM_ERR_NUMBERS, CERIUM_STOP_NONE);
-        } else if (samples(s) && r->n_chosen == 0) { /* the guide has no beginning */
-            keep_logits(p->engine, s, r->logits);
-            finish(p, s, CERIUM_OK, CERIUM_STOP_STUCK);
-        } else if (samples(s)) {
+        const slot *x = &s->slot;
+        int status = CERIUM_OK;
+        cerium_stop stop = CERIUM_STOP_NONE;
+        if (s->n_computed < s->n_tokens) continue;
+        if (samples(s) && x->n_chosen) {
             answer(p, s);
-        } else if (s->n_computed == s->n_tokens) { /* a prompt only, or no room for an answer */
-            keep_logits(p->engine, s, r->logits);
-            finish(p, s, CERIUM_OK, r->new_tokens_max ? CERIUM_STOP_LIMIT : CERIUM_STOP_NONE);
+            continue;
         }
+        if (samples(s) && x->is_broken) status = CERIUM_ERR_NUMBERS;
+        else if (samples(s)) stop = CERIUM_STOP_STUCK; /* the guide has no beginning */
+        else if (x->new_tokens_max) stop = CERIUM_STOP_LIMIT; /* no room for an answer */
+        slot_keep_logits(s);
+        finish(p, s, status, stop);
     }
 }
 
@@ -345,8 +281,8 @@ static bool run_pass(scheduler *p)
     bool is_done = p->n_plan > 0;
     begin_requests(p);
     p->n_passes++;
-    if (p->n_rows > 0) is_done = run_rows(p);
-    for (uint32_t i = 0; i < p->n_plan; i++) p->plan[i]->planned = false;
+    if (p->rows.n_rows > 0) is_done = run_rows(p);
+    for (uint32_t i = 0; i < p->n_plan; i++) p->plan[i]->pages.planned = false;
     if (is_done) {
         for (uint32_t i = 0; i < p->n_plan; i++) commit(p, p->plan[i]);
         choose_all(p);
@@ -360,10 +296,10 @@ static void *run(void *arg)
 {
     scheduler *p = arg;
     while (!atomic_load(&p->closing)) {
-        uint32_t seen = atomic_load(&p->bell.n_rings);
+        uint32_t seen = atomic_load(&p->engine->bell.n_rings);
         take_submitted(p);
         end_canceled(p);
-        if (!run_pass(p)) thread_bell_wait(&p->bell, seen);
+        if (!run_pass(p)) thread_bell_wait(&p->engine->bell, seen);
     }
     return NULL;
 }
@@ -393,7 +329,7 @@ void scheduler_close(scheduler **sched)
     scheduler *p = *sched;
     if (p->engine) {
         atomic_store(&p->closing, true);
-        scheduler_ring(p);
+        engine_wake(p->engine);
         pthread_join(p->thread, NULL);
     }
     memory_free(p->shares);

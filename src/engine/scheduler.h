@@ -15,13 +15,8 @@ typedef struct {
 struct scheduler {
     cerium_engine *engine;
     pthread_t thread;
-    thread_bell bell;
     _Atomic bool closing;
     cerium_session *_Atomic submitted; /* a stack, linked through next_submitted */
-    /* For other threads: whether the running pass may be stopped, and the flag that stops it.  Who
-     * stops it looks after having said why (cancel, submitted); the scheduler looks at why after it
-     * has set these. */
-    _Atomic bool stop;
     _Atomic uint32_t pass_class; /* a request of a class below it stops the pass; 0 = none does */
 
     /* the scheduler thread's */
@@ -37,12 +32,15 @@ struct scheduler {
 
     /* the plan */
     cerium_session *plan[ENGINE_STREAMS_MAX];
-    uint32_t n_plan, n_rows, n_logits, n_drafts;
-    uint32_t n_more; /* rows beyond one for each: at most batch_tokens_max */
-    uint32_t n_own_rows; /* of n_rows: those of the best class, which come first */
+    uint32_t n_plan;
+    pass_rows rows;
+    uint32_t n_own_rows; /* of those: those of the best class, which come first */
     uint32_t n_own;      /* of n_plan */
     bool is_for_starved; /* it has a prompt that higher classes may not stop */
 };
+
+CERIUM_CHECKED int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err);
+void scheduler_submit(scheduler *sched, cerium_session *s);
 
 /* ---- plan.c ---- */
 

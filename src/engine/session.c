@@ -1,45 +1,7 @@
-/* session.c - one token timeline, and what of it is computed. */
+/* session.c - sessions: opening, closing, and the calls that compute a timeline. */
 #include "engine/engine.h"
 
 #include "base/memory.h"
-
-static void join_engine(cerium_session *s)
-{
-    cerium_engine *e = s->engine;
-    pthread_mutex_lock(&e->lock);
-    s->next = e->sessions;
-    if (s->next) s->next->before = s;
-    e->sessions = s;
-    pthread_mutex_unlock(&e->lock);
-}
-
-static void leave_engine(cerium_session *s)
-{
-    cerium_engine *e = s->engine;
-    pthread_mutex_lock(&e->lock);
-    if (s->next) s->next->before = s->before;
-    *(s->before ? &s->before->next : &e->sessions) = s->next;
-    pthread_mutex_unlock(&e->lock);
-}
-
-void session_shorten(cerium_session *s, uint32_t n)
-{
-    if (s->speculates) drafter_cut(&s->drafter, s->tokens, n);
-    if (s->side) draft_side_cut(s->side, n);
-    s->n_tokens = n;
-}
-
-void session_replace(cerium_session *s, const int32_t *tokens, uint32_t n)
-{
-    session_recall(s);
-    uint32_t same = 0, most = n < s->n_tokens ? n : s->n_tokens;
-    if (tokens == s->tokens) same = most;
-    while (s->speculates && same < most && tokens[same] == s->tokens[same]) same++;
-    if (same < s->n_tokens) session_shorten(s, same);
-    if (tokens != s->tokens) memmove(s->tokens, tokens, n * sizeof *tokens);
-    s->n_tokens = n;
-    s->answers = false;
-}
 
 /* Large buffers come untouched from the system: opening costs microseconds, not their size. */
 static int take_memory(cerium_session *s, uint32_t score_tokens)
@@ -78,20 +40,17 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
         s->context_tokens = context;
         s->control_text = config->control_text;
         s->speculates = engine->speculates && !config->no_speculation;
-        s->tenant = config->tenant;
-        atomic_store(&s->rank, rank_idle(engine));
         status = take_memory(s, config->score_tokens_max);
     }
     if (status)
         error_set(err, status, "no memory for a session of %u tokens", context);
     else
-        status = kv_sequence_open(&s->sequence, engine->pool, context, config->tenant, err);
+        status = claim_open(&s->pages, engine, context, config->tenant, err);
     if (!status && engine->draft && s->speculates) status = draft_side_open(&s->side, s, err);
     if (status) {
         cerium_session_close(&s);
         return status;
     }
-    join_engine(s);
     *session_out = s;
     return CERIUM_OK;
 }
@@ -104,7 +63,7 @@ int cerium_session_fork(cerium_session **session_out, cerium_session *from, ceri
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "a request runs in this session: poll it to its end first");
     cerium_session_config config = {.context_tokens_max = from->context_tokens,
-                                    .tenant = from->tenant,
+                                    .tenant = from->pages.tenant,
                                     .control_text = from->control_text,
                                     .score_tokens_max = from->score_tokens_max};
     cerium_session *s = NULL;
@@ -119,7 +78,7 @@ int cerium_session_fork(cerium_session **session_out, cerium_session *from, ceri
         return CERIUM_ERR_MEMORY;
     }
     thread_turn_take(&e->pass);
-    uint32_t n = kv_sequence_fork(s->sequence, from->sequence);
+    uint32_t n = kv_sequence_fork(s->pages.sequence, from->pages.sequence);
     thread_turn_give(&e->pass);
     s->n_computed = n < from->n_computed ? n : from->n_computed;
     s->has_logits = from->has_logits && s->n_computed == from->n_computed;
@@ -127,17 +86,6 @@ int cerium_session_fork(cerium_session **session_out, cerium_session *from, ceri
     if (s->has_logits) memcpy(s->logits, from->logits, e->logits_stride * sizeof *s->logits);
     *session_out = s;
     return CERIUM_OK;
-}
-
-/* There may be room for what a request waits for.  One that is submitted after this look finds it,
- * and while one is counted neither as waiting nor as running, the scheduler is awake. */
-static void ring_scheduler(cerium_engine *e)
-{
-    scheduler *sched = atomic_load(&e->scheduler);
-    uint32_t n_requests = 0;
-    for (int i = 0; i < CERIUM_CLASSES; i++)
-        n_requests += atomic_load(&e->counts.waiting[i]) + atomic_load(&e->counts.running[i]);
-    if (sched && n_requests > 0) scheduler_ring(sched);
 }
 
 void cerium_session_close(cerium_session **session)
@@ -148,16 +96,13 @@ void cerium_session_close(cerium_session **session)
     session_recall(s);
     session_give_texts(s);
     draft_side_close(&s->side);
-    if (s->sequence) {
-        leave_engine(s);
-        kv_sequence_close(&s->sequence);
-        ring_scheduler(s->engine);
-    }
+    claim_close(&s->pages);
+    engine_has_room(s->engine);
     memory_free(s->tokens);
     memory_free(s->logits);
     memory_free(s->score_logits);
     memory_free(s->text);
-    guide_close(&s->guide);
+    guide_close(&s->slot.guide);
     memory_free(s->drafter_memory);
     memory_free(s->avoid_mask);
     pointer_close(&s->pointer);
@@ -165,110 +110,11 @@ void cerium_session_close(cerium_session **session)
     *session = NULL;
 }
 
-/* ---- a call that computes: it ranks with the highest class while it lasts ---- */
-
-int session_begin_call(cerium_session *s, cerium_error *err)
-{
-    if (s->running)
-        return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "a request runs in this session: poll it to its end first");
-    uint64_t ticket = atomic_fetch_add(&s->engine->n_tickets, 1);
-    atomic_store(&s->rank, rank_of(CERIUM_CLASS_COMPLETION, ticket));
-    return CERIUM_OK;
-}
-
-int session_end_call(cerium_session *s, int status)
-{
-    atomic_store(&s->rank, rank_idle(s->engine));
-    ring_scheduler(s->engine);
-    return status;
-}
-
-int session_canceled(cerium_session *s, cerium_error *err)
-{
-    atomic_store(&s->cancel, false);
-    return error_set(err, CERIUM_ERR_CANCELED, "canceled after %u tokens", s->n_computed);
-}
-
-/* Within a pass: compute up to n_max of the tokens that come next, and drafts after the last of
- * them if a step runs.  See compute_batch. */
-static int run_batch(cerium_session *s, uint32_t n_max, float *logits, uint32_t *n_done)
-{
-    cerium_engine *e = s->engine;
-    if (kv_sequence_length(s->sequence) != s->n_computed) /* others needed the room since */
-        s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_computed);
-    uint32_t first = s->n_computed, n = s->n_tokens - first, n_drafts = 0;
-    if (n > n_max) n = n_max;
-    bool last = first + n == s->n_tokens, steps = last && s->step;
-    RETURN_IF(engine_make_room(e, s, first + n));
-    if (steps && n == 1) step_draft(s);
-    if (steps) n_drafts = s->step->n_drafts;
-    float *newest = n_drafts ? e->logits : s->logits;
-    for (uint32_t i = 0; i < n + n_drafts; i++) {
-        cpu_row *row = &e->rows[i];
-        *row = (cpu_row){.token = i < n ? s->tokens[first + i] : s->step->drafts[i - n],
-                         .position = first + i,
-                         .sequence = s->sequence};
-        if (logits) engine_take_logits(e, row, logits + i * e->logits_stride);
-        if (!last || logits || i + 1 < n) continue;
-        engine_take_logits(e, row, newest + (i + 1 - n) * e->logits_stride);
-        if (steps && !(s->step->sampling && s->step->sampling->logprobs))
-            engine_want(row, s->step->sampling, s->tokens, s->n_tokens, s->step->drafts,
-                        i + 1 - n, answer_mask(s, s->guide, i + 1 - n));
-    }
-    s->has_logits = false;
-    RETURN_IF(engine_run(e, n + n_drafts, &s->cancel));
-    kv_sequence_commit(s->sequence, s->tokens + first, n);
-    if (last && logits)
-        memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->logits_stride * sizeof *logits);
-    s->n_computed += n;
-    s->has_logits = last;
-    s->has_best_alone = last && cpu_executor_searched(e->executor);
-    if (steps) step_choose(s, newest);
-    *n_done = n;
-    return CERIUM_OK;
-}
-
-/* One pass over the next tokens, at most n_max; logits [n_max][stride] for each of them, or NULL
- * and those of the last token only where they are the newest of the timeline.  *n_done tokens
- * before n_computed were computed. */
-static int compute_batch(cerium_session *s, uint32_t n_max, float *logits, uint32_t *n_done,
-                         cerium_error *err)
-{
-    cerium_engine *e = s->engine;
-    thread_spin wait = {0};
-    for (;;) {
-        thread_turn_take(&e->pass);
-        int status = run_batch(s, n_max, logits, n_done);
-        thread_turn_give(&e->pass);
-        if (status == CERIUM_ERR_CANCELED) return session_canceled(s, err);
-        if (status == CERIUM_OK) return CERIUM_OK;
-        if (status == CERIUM_ERR_CAPACITY)
-            return error_set(err, status, "the context of %u tokens is full", s->context_tokens);
-        /* Calls that began earlier hold all pages: they end, or make room as we do. */
-        if (atomic_load(&s->cancel)) return session_canceled(s, err);
-        thread_wait_step(&wait);
-    }
-}
-
-/* Compute what is not computed of the timeline, and the logits after its last token. */
-int session_compute(cerium_session *s, cerium_error *err)
-{
-    uint32_t n;
-    if (s->n_computed == s->n_tokens && (!s->has_logits || s->has_best_alone))
-        s->n_computed = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
-    while (s->n_computed < s->n_tokens) {
-        RETURN_IF(compute_batch(s, s->engine->batch_tokens_max, NULL, &n, err));
-        if (s->step && (s->step->n_chosen || s->step->is_broken)) break;
-    }
-    return CERIUM_OK;
-}
-
 /* Hold what memory and disk have of the timeline, all but its last token. */
 static uint32_t adopt(cerium_session *s)
 {
-    uint32_t n = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
-    if (engine_fetch_now(s)) n = kv_sequence_adopt(s->sequence, s->tokens, s->n_tokens - 1);
+    uint32_t n = kv_sequence_adopt(s->pages.sequence, s->tokens, s->n_tokens - 1);
+    if (engine_fetch_now(s)) n = kv_sequence_adopt(s->pages.sequence, s->tokens, s->n_tokens - 1);
     return n;
 }
 
@@ -284,19 +130,19 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, const ceri
     session_replace(s, tokens, n);
     int status = answer_resume(s, resume, NULL, err);
     if (status) complete = false;
-    guide_close(&s->guide);
+    guide_close(&s->slot.guide);
     if (!complete) {
         s->has_logits = false;
         s->n_computed = reused = adopt(s);
         atomic_fetch_add(&s->engine->counts.prompt_tokens, n);
         atomic_fetch_add(&s->engine->counts.reused_tokens, reused);
     }
-    if (!status) status = session_compute(s, err);
+    if (!status) status = session_compute(s, NULL, err);
     if (status) {
         session_shorten(s, s->n_computed);
         return status;
     }
-    kv_sequence_mark(s->sequence);
+    kv_sequence_mark(s->pages.sequence);
     if (result)
         *result = (cerium_sync_result){.tokens_reused = reused,
                                        .tokens_computed = n - reused,
@@ -330,7 +176,7 @@ static int score(cerium_session *s, float *logprobs, cerium_error *err)
     uint32_t n_vocab = s->engine->n_vocab, n = 0;
     logprobs[0] = 0;
     while (s->n_computed < s->n_tokens) {
-        RETURN_IF(compute_batch(s, s->score_tokens_max, s->score_logits, &n, err));
+        RETURN_IF(session_compute_all(s, s->score_tokens_max, s->score_logits, &n, err));
         uint32_t first = s->n_computed - n;
         for (uint32_t i = 0; i < n; i++)
             if (!sampler_are_numbers(s->score_logits + i * s->engine->logits_stride, n_vocab))
@@ -353,10 +199,10 @@ int cerium_session_score(cerium_session *s, const int32_t *tokens, size_t n_toke
     RETURN_IF(answer_check_tokens(s, tokens, n_tokens, err));
     RETURN_IF(session_begin_call(s, err));
     /* Every token's logits are wanted, so every token is computed. */
-    s->n_computed = kv_sequence_adopt(s->sequence, tokens, 0);
+    s->n_computed = kv_sequence_adopt(s->pages.sequence, tokens, 0);
     s->has_logits = false;
     session_replace(s, tokens, (uint32_t)n_tokens);
-    guide_close(&s->guide);
+    guide_close(&s->slot.guide);
     int status = answer_resume(s, NULL, NULL, err);
     if (!status) status = score(s, logprobs, err);
     if (status) session_shorten(s, s->n_computed);
@@ -379,8 +225,8 @@ int cerium_session_guide(cerium_session *s, const cerium_guide *config, cerium_e
             return status;
         }
     }
-    guide_close(&s->guide);
-    s->guide = guide_;
+    guide_close(&s->slot.guide);
+    s->slot.guide = guide_;
     return CERIUM_OK;
 }
 
@@ -390,22 +236,7 @@ const float *cerium_session_logits(const cerium_session *s, size_t *n_vocab)
     return s->has_logits ? s->logits : NULL;
 }
 
-const int32_t *cerium_session_tokens(const cerium_session *s, size_t *n_tokens)
-{
-    *n_tokens = s->n_tokens;
-    return s->tokens;
-}
-
 size_t cerium_session_top(const cerium_session *s, cerium_logprob *out, size_t n)
 {
     return s->has_logits ? sampler_top(s->logits, s->engine->n_vocab, out, n) : 0;
-}
-
-void cerium_session_cancel(cerium_session *s)
-{
-    atomic_store(&s->cancel, true);
-    scheduler *sched = atomic_load(&s->engine->scheduler);
-    if (!sched) return;
-    if (atomic_load(&s->stops_pass)) scheduler_stop_pass(sched);
-    scheduler_ring(sched);
 }

@@ -1,5 +1,4 @@
-/* speculate.c - drafts of a session, and which of them hold: those that are what would have been
- * chosen without them. */
+/* speculate.c - drafts of a session: from texts around it, and from a draft model. */
 #include "engine/engine.h"
 
 static void count_time(const cerium_session *s, uint64_t start)
@@ -12,7 +11,7 @@ static uint32_t draft_from_texts(cerium_session *s, uint32_t n_rows, uint32_t n_
 {
     uint64_t start = clock_ns();
     const draft_pace *pace = s->engine->drafts_always ? NULL : &s->engine->pace;
-    s->drafter.earlier = recall_take(s->engine->recall, s->tenant);
+    s->drafter.earlier = recall_take(s->engine->recall, s->pages.tenant);
     uint32_t n =
         drafter_draft(&s->drafter, pace, s->tokens, s->n_tokens, n_rows, n_max, out, source);
     recall_give(s->engine->recall);
@@ -36,7 +35,7 @@ uint32_t session_draft(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, u
 /* All that looks at earlier answers happens while they are taken: others change them between. */
 static void follow(cerium_session *s)
 {
-    s->drafter.earlier = recall_take(s->engine->recall, s->tenant);
+    s->drafter.earlier = recall_take(s->engine->recall, s->pages.tenant);
     drafter_follow(&s->drafter, s->tokens, s->n_tokens);
     recall_give(s->engine->recall);
 }
@@ -56,7 +55,7 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
     uint64_t start = clock_ns();
     session_give_texts(s);
     /* A workspace is one user's: whoever has a key of his own gets nothing of it, not even time. */
-    if (s->engine->workspace && s->tenant == 0) s->texts = workspace_take(s->engine->workspace);
+    if (s->engine->workspace && s->pages.tenant == 0) s->texts = workspace_take(s->engine->workspace);
     draft_hints hints = {prediction, n_prediction, memory, s->texts};
     s->drafter.earlier = NULL; /* a prompt may be long: not while others wait for them */
     drafter_begin(&s->drafter, s->tokens, s->n_tokens, &hints);
@@ -70,7 +69,7 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
 void session_recall(cerium_session *s)
 {
     if (!s->answers || s->is_private || s->recalled >= s->n_tokens) return;
-    recall_add(s->engine->recall, s->tenant, s->tokens, s->recalled, s->n_tokens);
+    recall_add(s->engine->recall, s->pages.tenant, s->tokens, s->recalled, s->n_tokens);
     s->recalled = s->n_tokens;
 }
 
@@ -89,43 +88,4 @@ void session_drafted(cerium_session *s, draft_source source, uint32_t n_drafts,
     if (n_drafts == 0) return;
     atomic_fetch_add(&c->drafted[source], n_drafts);
     atomic_fetch_add(&c->accepted[source], n_accepted);
-}
-
-/* The token after n of the timeline, at a place of its guide. */
-static int32_t choose_at(cerium_session *s, sampler *scratch, const cerium_sampling *sampling,
-                         guide *g, const float *logits, const float *tops, uint32_t place)
-{
-    uint32_t n = s->n_tokens + place, n_forced = 0;
-    const int32_t *forced = g ? guide_forced(g, &n_forced) : NULL;
-    if (n_forced > 0) return *forced;
-    return sampler_choose_allowed(scratch, logits, tops, s->engine->n_vocab,
-                                  answer_mask(s, g, place), sampling, s->tokens, n, n);
-}
-
-uint32_t verify(cerium_session *s, sampler *scratch, const cerium_sampling *sampling, guide *g,
-                const float *logits, const int32_t *drafts, uint32_t n_drafts,
-                const int32_t *script, chosen_token *chosen, cerium_logprob *top, uint32_t n_top)
-{
-    const cerium_engine *e = s->engine;
-    /* The bytes of an opening are given: what a token adds to them is as likely as it is among
-     * those that spell them. */
-    const uint64_t *spelled = opening_is_open(s) ? answer_mask(s, g, 0) : NULL;
-    for (uint32_t i = 0; i <= n_drafts; i++, logits += e->logits_stride) {
-        uint32_t n = s->n_tokens + i;
-        chosen_token *to = &chosen[i];
-        if (!sampler_are_numbers(logits, e->n_vocab)) return i;
-        const float *mixed = session_mix(s, sampling, logits, n);
-        /* The choice is made as ever: a script costs what it stands for. */
-        const float *tops = mixed == logits ? logits + e->tops_at : NULL;
-        to->token = choose_at(s, scratch, sampling, script ? NULL : g, mixed, tops, i);
-        if (script) to->token = script[i];
-        to->logprob = 0;
-        if (sampling && sampling->logprobs)
-            to->logprob = sampler_logprob(mixed, e->n_vocab, spelled, to->token);
-        to->n_top = 0;
-        if (n_top) to->n_top = (uint32_t)sampler_top(mixed, e->n_vocab, top + i * n_top, n_top);
-        s->tokens[n] = to->token;
-        if (i == n_drafts || drafts[i] != to->token) return i + 1;
-    }
-    return n_drafts + 1;
 }

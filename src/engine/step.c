@@ -1,24 +1,43 @@
-/* step.c - the next tokens of a session that runs by itself. */
+/* step.c - passes of one session on its caller's thread, and the steps that they make. */
 #include "engine/engine.h"
+
+/* ---- a call ---- */
+
+int session_begin_call(cerium_session *s, cerium_error *err)
+{
+    if (s->running)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "a request runs in this session: poll it to its end first");
+    uint64_t ticket = atomic_fetch_add(&s->engine->n_tickets, 1);
+    atomic_store(&s->pages.rank, rank_of(CERIUM_CLASS_COMPLETION, ticket));
+    return CERIUM_OK;
+}
+
+int session_end_call(cerium_session *s, int status)
+{
+    atomic_store(&s->pages.rank, rank_idle(s->engine));
+    engine_has_room(s->engine);
+    return status;
+}
+
+static int canceled(cerium_session *s, cerium_error *err)
+{
+    atomic_store(&s->cancel, false);
+    return error_set(err, CERIUM_ERR_CANCELED, "canceled after %u tokens", s->n_computed);
+}
+
+/* ---- choosing ---- */
 
 size_t step_text_max(const cerium_engine *e)
 {
     return CERIUM_STEP_TOKENS_MAX * (size_t)e->token_bytes_max + 2 * answer_text_max(e);
 }
 
-void step_draft(cerium_session *s)
+static uint32_t tokens_max(const cerium_session *s)
 {
-    const cerium_engine *e = s->engine;
-    step_choice *c = s->step;
-    uint32_t n = CERIUM_STEP_TOKENS_MAX, asked = c->sampling ? c->sampling->step_tokens_max : 0;
-    uint32_t limits[] = {s->context_tokens - s->n_tokens, e->batch_tokens_max,
-                         asked ? asked : CERIUM_STEP_TOKENS_MAX};
-    for (size_t i = 0; i < ARRAY_LEN(limits); i++)
-        if (n > limits[i]) n = limits[i];
-    c->n_drafts = session_draft(s, 1, 1, n - 1, c->drafts, &c->draft_source);
-    if (s->guide) c->n_drafts = guide_plan(s->guide, c->drafts, c->n_drafts);
-    if (c->n_drafts && kv_sequence_reserve(s->sequence, s->n_tokens + c->n_drafts))
-        c->n_drafts = 0;
+    const cerium_sampling *sampling = s->slot.sampling;
+    uint32_t asked = sampling ? sampling->step_tokens_max : 0;
+    return asked && asked < CERIUM_STEP_TOKENS_MAX ? asked : CERIUM_STEP_TOKENS_MAX;
 }
 
 /* How far the text had come with the newest token. */
@@ -28,103 +47,147 @@ static void note_text(const cerium_session *s, cerium_step *out)
     out->text_held[out->n_tokens - 1] = answer_held(s);
 }
 
-static void show(cerium_session *s, const cerium_sampling *sampling, cerium_step *out)
-{
-    out->text_len += answer_show(s, sampling, &out->stop, s->text + out->text_len);
-    note_text(s, out);
-}
-
 /* What was chosen becomes part of the timeline, up to where it stops. */
-static void append(cerium_session *s, const step_choice *c, cerium_step *out)
+static void append(cerium_session *s, cerium_step *out)
 {
-    const cerium_sampling *sampling = c->sampling;
-    const cerium_engine *e = s->engine;
-    bool goes_on = !s->guide && sampling && sampling->ignore_end;
-    *out = (cerium_step){.text = s->text};
-    while (out->n_tokens < c->n_chosen && out->stop == CERIUM_STOP_NONE) {
-        const chosen_token *chosen = &c->chosen[out->n_tokens];
-        out->tokens[out->n_tokens] = chosen->token;
-        out->logprobs[out->n_tokens++] = chosen->logprob;
-        s->n_tokens++;
-        answer_follow(s, chosen->token);
-        if (!goes_on && tokenizer_is_end(e->tokens, chosen->token))
-            out->stop = CERIUM_STOP_END;
-        else if (s->n_tokens == s->context_tokens)
-            out->stop = CERIUM_STOP_LIMIT;
-        show(s, sampling, out);
-    }
-}
-
-/* The answer grew: what its guide then forces comes with it, unless somebody wants to know how
- * likely each was. */
-static void follow_guide(cerium_session *s, const step_choice *c, cerium_step *out)
-{
-    const cerium_sampling *sampling = c->sampling;
-    uint32_t n_forced = 0, most = CERIUM_STEP_TOKENS_MAX;
-    if (sampling && sampling->step_tokens_max) most = sampling->step_tokens_max;
-    guide_follow(s->guide, out->n_tokens - 1, out->tokens[out->n_tokens - 1]);
-    while (out->stop == CERIUM_STOP_NONE && out->n_tokens < most &&
-           !(sampling && sampling->logprobs)) {
-        const int32_t *forced = guide_forced(s->guide, &n_forced);
-        if (n_forced == 0) break;
-        s->tokens[s->n_tokens++] = out->tokens[out->n_tokens] = *forced;
-        out->logprobs[out->n_tokens++] = 0;
-        guide_follow(s->guide, 0, *forced);
-        answer_follow(s, *forced);
-        if (s->n_tokens == s->context_tokens) out->stop = CERIUM_STOP_LIMIT;
-        show(s, sampling, out);
-    }
-    if (out->stop == CERIUM_STOP_NONE && guide_is_stuck(s->guide)) {
-        out->stop = CERIUM_STOP_STUCK;
-        out->text_len += answer_flush(s, s->text + out->text_len);
+    slot *x = &s->slot;
+    while (x->n_appended < x->n_chosen && out->stop == CERIUM_STOP_NONE) {
+        slot_token t = slot_append(s, s->text + out->text_len);
+        out->tokens[out->n_tokens] = t.chosen->token;
+        out->logprobs[out->n_tokens++] = t.chosen->logprob;
+        out->stop = t.stop;
+        out->text_len += t.text_len;
         note_text(s, out);
     }
 }
 
-void step_choose(cerium_session *s, const float *logits)
+/* Within a pass: the next tokens, from logits that are there. */
+static void choose(cerium_session *s, cerium_step *out)
 {
-    cerium_engine *e = s->engine;
-    step_choice *c = s->step;
-    uint32_t before = s->n_tokens;
-    c->n_chosen = verify(s, e->samplers[0], c->sampling, s->guide, logits, c->drafts, c->n_drafts,
-                         NULL, c->chosen, NULL, 0);
-    c->is_broken = c->n_chosen == 0;
-    if (c->is_broken) return;
-    /* Drafts that were right are computed already: all chosen tokens but the last. */
-    kv_sequence_commit(s->sequence, s->tokens + before, c->n_chosen - 1);
-    append(s, c, c->out);
-    uint32_t n = c->out->n_tokens, n_accepted = n < c->n_chosen ? n : n - 1;
-    s->n_computed = s->n_tokens - 1;
-    if (s->guide) follow_guide(s, c, c->out);
-    if (logits != s->logits)
-        memcpy(s->logits, logits + (n - 1) * e->logits_stride, e->logits_stride * sizeof *logits);
-    atomic_fetch_add(&e->counts.new_tokens, c->out->n_tokens);
-    session_drafted(s, c->draft_source, c->n_drafts, n_accepted, s->tokens + before, c->n_chosen);
+    slot *x = &s->slot;
+    slot_choose(s, s->engine->samplers[0]);
+    if (x->is_broken) {
+        slot_keep_logits(s);
+        return;
+    }
+    *out = (cerium_step){.text = s->text};
+    slot_accept(s);
+    append(s, out);
+    if (x->guide) { /* it goes where the answer goes: a stop may have come before the last */
+        bool goes_on = out->stop == CERIUM_STOP_NONE;
+        x->n_chosen = x->n_appended;
+        slot_force(s, goes_on ? tokens_max(s) : 0);
+        append(s, out);
+        if (out->stop == CERIUM_STOP_NONE && x->is_stuck) {
+            out->stop = CERIUM_STOP_STUCK;
+            out->text_len += answer_flush(s, s->text + out->text_len);
+            note_text(s, out);
+        }
+    }
+    slot_end(s);
+    slot_keep_logits(s);
 }
 
-static int step_once(cerium_session *s, step_choice *c, cerium_error *err)
+/* ---- passes ---- */
+
+/* Within a pass.  See session_compute_all; logits NULL: those of the last token only, where they
+ * are the newest of the timeline. */
+static int run_pass(cerium_session *s, uint32_t n_max, float *logits, uint32_t *n_done,
+                    cerium_step *out)
+{
+    slot *x = &s->slot;
+    pass_rows p = {.engine = s->engine};
+    if (kv_sequence_length(s->pages.sequence) != s->n_computed) /* others needed the room since */
+        s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens, s->n_computed);
+    uint32_t n = s->n_tokens - s->n_computed;
+    if (n > n_max) n = n_max;
+    const slot_terms terms = {.tokens_max = tokens_max(s),
+                              .n_sharing = 1,
+                              .is_alone = true,
+                              .all_logits = logits,
+                              .into_session = true};
+    RETURN_IF(pass_add(&p, s, n, &terms));
+    s->has_logits = false;
+    RETURN_IF(pass_run(&p, &s->cancel));
+    slot_commit(s);
+    *n_done = n;
+    if (s->n_computed < s->n_tokens) return CERIUM_OK;
+    if (logits) x->logits = logits + (n - 1) * s->engine->logits_stride;
+    if (x->new_tokens_max) {
+        choose(s, out);
+    } else {
+        x->n_appended = 0;
+        slot_keep_logits(s);
+    }
+    return CERIUM_OK;
+}
+
+static int compute(cerium_session *s, uint32_t n_max, float *logits, uint32_t *n_done,
+                   cerium_step *out, cerium_error *err)
 {
     cerium_engine *e = s->engine;
+    thread_spin wait = {0};
+    for (;;) {
+        thread_turn_take(&e->pass);
+        int status = run_pass(s, n_max, logits, n_done, out);
+        thread_turn_give(&e->pass);
+        if (status == CERIUM_ERR_CANCELED) return canceled(s, err);
+        if (status == CERIUM_OK) return CERIUM_OK;
+        if (status == CERIUM_ERR_CAPACITY)
+            return error_set(err, status, "the context of %u tokens is full", s->context_tokens);
+        /* Calls that began earlier hold all pages: they end, or make room as we do. */
+        if (atomic_load(&s->cancel)) return canceled(s, err);
+        thread_wait_step(&wait);
+    }
+}
+
+int session_compute_all(cerium_session *s, uint32_t n_max, float *logits, uint32_t *n_done,
+                        cerium_error *err)
+{
+    s->slot.new_tokens_max = 0;
+    return compute(s, n_max, logits, n_done, NULL, err);
+}
+
+int session_compute(cerium_session *s, cerium_step *out, cerium_error *err)
+{
+    slot *x = &s->slot;
+    uint32_t n;
+    x->new_tokens_max = out ? UINT32_MAX : 0;
+    if (s->n_computed == s->n_tokens && s->has_logits && !s->has_best_alone) {
+        if (!out) return CERIUM_OK;
+        thread_turn_take(&s->engine->pass);
+        x->logits = s->logits;
+        x->n_rows = x->n_drafts = 0;
+        x->searched = false;
+        choose(s, out);
+        thread_turn_give(&s->engine->pass);
+    } else {
+        uint32_t end = s->n_tokens;
+        if (s->n_computed == end)
+            s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens, end - 1);
+        while (s->n_computed < end && s->n_tokens == end)
+            RETURN_IF(compute(s, s->engine->batch_tokens_max, NULL, &n, out, err));
+    }
+    return out && x->is_broken ? engine_broken(s->engine, err) : CERIUM_OK;
+}
+
+/* ---- a step ---- */
+
+static int step_once(cerium_session *s, cerium_step *out, cerium_error *err)
+{
+    slot *x = &s->slot;
     uint64_t start = clock_ns();
-    if (atomic_load(&s->cancel)) return session_canceled(s, err);
-    if (s->guide && guide_is_stuck(s->guide))
+    if (atomic_load(&s->cancel)) return canceled(s, err);
+    if (x->guide && guide_is_stuck(x->guide))
         return error_set(err, CERIUM_ERR_CAPACITY, "the guide allows no token: the text ended");
     if (s->answers)
         session_follow(s);
     else
         session_begin_answer(s, NULL, 0, NULL);
-    s->step = c;
-    int status = session_compute(s, err);
-    if (!status && c->n_chosen == 0 && !c->is_broken) { /* the logits were there */
-        thread_turn_take(&e->pass);
-        step_choose(s, s->logits);
-        thread_turn_give(&e->pass);
-    }
-    s->step = NULL;
-    if (!status && c->is_broken) status = engine_broken(e, err);
-    if (!status && c->out->stop != CERIUM_STOP_NONE) session_recall(s);
-    if (!status) c->out->duration_ns = clock_ns() - start;
-    return status;
+    RETURN_IF(session_compute(s, out, err));
+    if (out->stop != CERIUM_STOP_NONE) session_recall(s);
+    out->duration_ns = clock_ns() - start;
+    return CERIUM_OK;
 }
 
 int cerium_session_step(cerium_session *s, const cerium_sampling *sampling, cerium_step *step,
@@ -140,11 +203,9 @@ int cerium_session_step(cerium_session *s, const cerium_sampling *sampling, ceri
                          s->context_tokens);
     RETURN_IF(session_need_pointer(s, sampling, err));
     RETURN_IF(session_begin_call(s, err));
-    step_choice choice;
-    choice.sampling = sampling;
-    choice.out = step;
-    choice.n_drafts = choice.n_chosen = 0;
-    choice.is_broken = false;
-    choice.draft_source = DRAFT_TIMELINE;
-    return session_end_call(s, step_once(s, &choice, err));
+    slot *x = &s->slot;
+    *x = (slot){.sampling = sampling, .guide = x->guide, .n_new = x->n_new};
+    int status = step_once(s, step, err);
+    x->sampling = NULL; /* the caller's */
+    return session_end_call(s, status);
 }

@@ -186,7 +186,7 @@ static void look(workspace *w)
 
 static uint64_t hash_vocabulary(const workspace *w)
 {
-    uint64_t hash = hash_bytes(cerium_version(), strlen(cerium_version()), w->n_vocab);
+    uint64_t hash = hash_bytes(CERIUM_VERSION, strlen(CERIUM_VERSION), w->n_vocab);
     for (uint32_t i = 0; i < tokenizer_n_tokens(w->tokens); i++) {
         size_t len;
         const char *bytes_of = tokenizer_bytes(w->tokens, (int32_t)i, &len);

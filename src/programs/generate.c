@@ -49,7 +49,7 @@ typedef struct {
     cerium_session *session;
     const generation_order *order;
     generation *g;
-    watch *watch;          /* NULL: nothing watches */
+    watch_drive drive;     /* its watch NULL: nothing watches */
     cerium_logprob top[TOP_MAX];
     uint64_t start, first;
     bool enough;
@@ -85,7 +85,7 @@ static int unwatched(answer *a, const cerium_step *step, uint32_t n_top, cerium_
 static int take(answer *a, const watch_result *out, cerium_error *err)
 {
     size_t n;
-    (void)watch_tokens(a->watch, &n);
+    (void)watch_tokens(a->drive.watch, &n);
     a->g->new_tokens = (uint32_t)n;
     a->g->guarded = out->order == WATCH_END;
     for (uint32_t i = 0; a->order->seen && i < out->n_tokens; i++)
@@ -95,20 +95,15 @@ static int take(answer *a, const watch_result *out, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* The session goes on with the answer as the watch has it now. */
-static int go_on(answer *a, cerium_error *err)
+/* The session continues with the answer as the watch has it now. */
+static int retry(answer *a, cerium_error *err)
 {
-    watch_plan plan;
-    size_t n_prompt = a->order->n_tokens, n;
-    const int32_t *said = watch_tokens(a->watch, &n);
-    int32_t *tokens = memory_alloc((n_prompt + n) * sizeof *tokens);
-    if (!tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
-    memcpy(tokens, a->order->tokens, n_prompt * sizeof *tokens);
-    if (n) memcpy(tokens + n_prompt, said, n * sizeof *tokens);
-    watch_again(a->watch, &plan);
-    int status = cerium_session_resume(a->session, tokens, n_prompt + n, &plan.resume, NULL, err);
-    memory_free(tokens);
-    return status;
+    cerium_request q = {.new_tokens_max = a->order->n_new};
+    bool runs;
+    if (watch_drive_retry(&a->drive, &q, &runs))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
+    if (!runs) return CERIUM_OK;
+    return cerium_session_resume(a->session, q.tokens, q.n_tokens, q.resume, NULL, err);
 }
 
 static int step_once(answer *a, cerium_step *step, cerium_error *err)
@@ -136,22 +131,22 @@ static int step_loop(answer *a, cerium_error *err)
         RETURN_IF(step_once(a, &step, err));
         size_t n_top = o->n_top ? cerium_session_top(a->session, a->top, o->n_top) : 0;
         bool ends = step.stop != CERIUM_STOP_NONE;
-        if (!a->watch) {
+        if (!a->drive.watch) {
             RETURN_IF(unwatched(a, &step, (uint32_t)n_top, err));
             if (ends) return CERIUM_OK;
             continue;
         }
-        if (watch_step(a->watch, &step, a->top, (uint32_t)n_top, &out))
+        if (watch_drive_step(&a->drive, &step, a->top, (uint32_t)n_top, &out))
             return error_set(err, CERIUM_ERR_MEMORY, "no memory to watch the answer");
         RETURN_IF(take(a, &out, err));
         bool full = a->g->new_tokens >= o->n_new;
         if (!a->enough && out.order != WATCH_END && (full || (ends && out.order == WATCH_GO))) {
-            if (watch_finish(a->watch, &out))
+            if (watch_drive_finish(&a->drive, &out))
                 return error_set(err, CERIUM_ERR_MEMORY, "no memory to watch the answer");
             RETURN_IF(take(a, &out, err));
             if (out.order == WATCH_GO) return CERIUM_OK;
         }
-        if (out.order == WATCH_AGAIN && a->g->new_tokens < o->n_new) RETURN_IF(go_on(a, err));
+        if (a->drive.retries) RETURN_IF(retry(a, err));
     }
     return CERIUM_OK;
 }
@@ -160,7 +155,11 @@ int generate(cerium_session *session, const cerium_engine *engine, const generat
              generation *g, cerium_error *err)
 {
     cerium_sync_result sync = {0};
-    answer a = {.session = session, .order = order, .g = g, .start = clock_ns()};
+    answer a = {.session = session,
+                .order = order,
+                .g = g,
+                .drive = {.prompt = order->tokens, .n_prompt = order->n_tokens},
+                .start = clock_ns()};
     CHECK(order->n_top <= TOP_MAX);
     *g = (generation){.prompt_tokens = (uint32_t)order->n_tokens};
     interrupt_cancels(session);
@@ -174,12 +173,13 @@ int generate(cerium_session *session, const cerium_engine *engine, const generat
     int status = cerium_session_resume(session, order->tokens, order->n_tokens, &begin, &sync, err);
     g->reused_tokens = sync.tokens_reused;
     g->prompt_ns = clock_ns() - a.start;
-    if (!status) status = guarding_watch(order->guarding, &a.watch, how, err);
+    if (!status) status = guarding_watch(order->guarding, &a.drive.watch, how, err);
     if (!status && order->echo.len) status = write_text(&a, order->echo, err);
     if (!status) status = step_loop(&a, err);
     interrupt_restore();
-    if (a.watch) g->discarded_tokens = (uint32_t)watch_measure(a.watch).n_discarded;
-    watch_close(&a.watch);
+    if (a.drive.watch)
+        g->discarded_tokens = (uint32_t)watch_measure(a.drive.watch).n_discarded;
+    watch_drive_close(&a.drive);
     g->interrupted = (!status || status == CERIUM_ERR_CANCELED) && atomic_load(&interrupted);
     return g->interrupted ? CERIUM_OK : status;
 }

@@ -6,10 +6,7 @@
 enum { BEFORE_BYTES = 64 << 10 }; /* of a file before a hole, that the watchdog looks at */
 
 typedef struct answer_watchdog {
-    watch *watch;
-    bool turns;
-    watch_plan plan;
-    int32_t *timeline;           /* what the engine was started with again, owned */
+    watch_drive drive;
     int32_t *said;               /* a recorded text of a->corrected, owned */
     const int32_t *script;       /* [n_script] left of a recorded text; NULL: the model's own */
     size_t n_script, n_steps;    /* steps since it was started */
@@ -83,7 +80,7 @@ int answer_watchdog_open(choice *ch)
     choose_form(ch, &config);
     answer_watchdog *g = memory_zalloc(1, sizeof *g);
     if (!g) return CERIUM_ERR_MEMORY;
-    int status = watch_open(&g->watch, &config, NULL);
+    int status = watch_open(&g->drive.watch, &config, NULL);
     if (status) {
         memory_free(g);
         return status;
@@ -97,7 +94,7 @@ int answer_watchdog_open(choice *ch)
 static void count_watch(choice *ch)
 {
     metrics *m = &ch->a->s->metrics;
-    watch_stats stats = watch_measure(ch->watchdog->watch);
+    watch_stats stats = watch_measure(ch->watchdog->drive.watch);
     m->guard_ns += stats.ns;
     m->guard_bytes += stats.n_bytes;
     m->guard_lines += stats.n_lines;
@@ -111,13 +108,12 @@ void answer_watchdog_close(choice *ch)
     size_t n;
     if (!g) return;
     count_watch(ch);
-    watch_stop(g->watch);
-    const int32_t *tokens = watch_tokens(g->watch, &n);
+    watch_stop(g->drive.watch);
+    const int32_t *tokens = watch_tokens(g->drive.watch, &n);
     ch->sampled.len = 0;
     /* Without memory for it the log ends early: less is found computed the next time. */
     if (n && bytes_append(&ch->sampled, tokens, n * sizeof *tokens)) ch->sampled.len = 0;
-    watch_close(&g->watch);
-    memory_free(g->timeline);
+    watch_drive_close(&g->drive);
     memory_free(g->said);
     memory_free(g);
     ch->watchdog = NULL;
@@ -157,24 +153,21 @@ int answer_watchdog_step(choice *ch, const cerium_event *event, watch_result *ou
 {
     answer_watchdog *g = ch->watchdog;
     g->n_steps++;
-    RETURN_IF(watch_step(g->watch, &event->step, event->top, event->n_top, out));
-    if (out->order == WATCH_AGAIN) {
-        g->turns = true;
-        cerium_session_cancel(ch->session);
-    }
+    RETURN_IF(watch_drive_step(&g->drive, &event->step, event->top, event->n_top, out));
+    if (g->drive.retries) cerium_session_cancel(ch->session);
     tell_all(ch, out);
     return CERIUM_OK;
 }
 
 int answer_watchdog_finish(choice *ch, watch_result *out)
 {
-    RETURN_IF(watch_finish(ch->watchdog->watch, out));
-    if (out->order == WATCH_AGAIN) ch->watchdog->turns = true;
+    RETURN_IF(watch_drive_finish(&ch->watchdog->drive, out));
     tell_all(ch, out);
     return CERIUM_OK;
 }
 
-bool answer_watchdog_turns(const choice *ch) { return ch->watchdog && ch->watchdog->turns; }
+bool guarded_turns(const choice *ch) { return ch->guarded && ch->watchdog->drive.retries;
+}
 
 /* ---- starting again ---- */
 
@@ -235,30 +228,17 @@ static int next_script(choice *ch, bool corrects)
 bool answer_watchdog_again(choice *ch, cerium_request *request, int *status)
 {
     answer_watchdog *g = ch->watchdog;
-    size_t n;
-    const int32_t *said = watch_tokens(g->watch, &n);
-    g->turns = false;
-    watch_again(g->watch, &g->plan);
+    bool runs = false;
+    g->drive.prompt = ch->prompt;
+    g->drive.n_prompt = ch->n_prompt;
     keep_usage(ch);
-    *status = next_script(ch, g->plan.corrects);
+    *status = watch_drive_retry(&g->drive, request, &runs);
+    if (!*status) *status = next_script(ch, g->drive.plan.corrects);
     g->n_steps = 0;
-    if (*status) return false;
-    if (n >= request->new_tokens_max || (g->script && g->n_script == 0)) return false;
-    memory_free(g->timeline);
-    g->timeline = memory_alloc((ch->n_prompt + n) * sizeof *g->timeline);
-    if (!g->timeline) {
-        *status = CERIUM_ERR_MEMORY;
-        return false;
-    }
-    memcpy(g->timeline, ch->prompt, ch->n_prompt * sizeof *g->timeline);
-    if (n) memcpy(g->timeline + ch->n_prompt, said, n * sizeof *said);
-    request->tokens = g->timeline;
-    request->n_tokens = ch->n_prompt + n;
-    request->new_tokens_max -= request->new_tokens_max == UINT32_MAX ? 0 : (uint32_t)n;
-    request->resume = &g->plan.resume;
+    if (*status || !runs || (g->script && g->n_script == 0)) return false;
     request->script = g->script;
     request->n_script = g->n_script;
-    if (g->plan.corrects) { /* what was predicted has the weak line in it */
+    if (g->drive.plan.corrects) { /* what was predicted has the weak line in it */
         request->prediction = NULL;
         request->n_prediction = 0;
     }

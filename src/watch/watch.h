@@ -2,7 +2,7 @@
  *
  * A watch sees the steps of an answer as a session gives them out, and holds the map from its
  * tokens to the bytes of its text.  It computes nothing: whoever drives the session does what it
- * says.
+ * says (watch_drive, below).
  *
  *   watch_step(w, &step, NULL, 0, &out);       release out.text, tell out.findings
  *   if (out.order == WATCH_AGAIN) {            the session has gone too far:
@@ -144,5 +144,31 @@ const int32_t *watch_tokens(const watch *w, size_t *n);
 /* Bytes that are held back now. */
 uint64_t watch_held(const watch *w);
 watch_stats watch_measure(const watch *w);
+
+/* ---- a session and its watch (drive.c) ---- */
+
+/* The session is the caller's, with steps or with requests:
+ *
+ *   watch_drive d = {.watch = w, .prompt = tokens, .n_prompt = n};
+ *   each step     watch_drive_step(); d.retries: end the session's work
+ *   its end       watch_drive_finish(), unless it was ended so
+ *   d.retries     watch_drive_retry(), and start or resume it with that */
+typedef struct {
+    watch *watch;           /* owned */
+    const int32_t *prompt;  /* [n_prompt] borrowed */
+    size_t n_prompt;
+    bool retries;           /* what the session gives now is void */
+    watch_plan plan;        /* of the last retry */
+    int32_t *timeline;      /* of it, owned */
+} watch_drive;
+
+/* As watch_step(); after a step that made it retry, nothing. */
+CERIUM_CHECKED int watch_drive_step(watch_drive *d, const cerium_step *step,
+                                    const cerium_logprob *top, uint32_t n_top, watch_result *out);
+CERIUM_CHECKED int watch_drive_finish(watch_drive *d, watch_result *out);
+/* q->new_tokens_max: of the whole answer; becomes that of what is left.  q gets its timeline and
+ * resume, valid until the next call.  *runs is false when the answer has all its tokens. */
+CERIUM_CHECKED int watch_drive_retry(watch_drive *d, cerium_request *q, bool *runs);
+void watch_drive_close(watch_drive *d);
 
 #endif

@@ -92,50 +92,42 @@ static inline void note_note(run *r, const watch_plan *plan)
 static inline void drive(run *r, cerium_session *s, const char *prompt, const char *say,
                          uint32_t n_new, const cerium_sampling *sampling, watch *w)
 {
-    static int32_t tokens[2 * TOKENS_MAX], script[TOKENS_MAX];
+    static int32_t tokens[TOKENS_MAX], script[TOKENS_MAX];
     cerium_error err;
     cerium_event event;
     watch_result out;
-    watch_plan plan;
     size_t n = encode(prompt, tokens, TOKENS_MAX), n_script = encode(say, script, TOKENS_MAX);
+    watch_drive d = {.watch = w, .prompt = tokens, .n_prompt = n};
     cerium_request q = {.tokens = tokens, .n_tokens = n, .new_tokens_max = n_new,
                         .sampling = sampling, .script = n_script ? script : NULL,
                         .n_script = n_script};
-    bool again = false;
+    bool runs;
     memset(r, 0, sizeof *r);
-    TEST_CHECK(cerium_session_start(s, &q, &err) == 0);
     for (;;) {
-        cerium_session_poll(s, &event);
-        if (event.kind == CERIUM_EVENT_NONE) {
-            usleep(50);
-            continue;
-        }
-        if (event.kind == CERIUM_EVENT_STEP && !again && !r->ended) {
-            TEST_CHECK(watch_step(w, &event.step, event.top, event.n_top, &out) == 0);
+        TEST_CHECK_THAT(cerium_session_start(s, &q, &err) == 0, "%s", err.message);
+        for (cerium_session_poll(s, &event); event.kind != CERIUM_EVENT_DONE;
+             cerium_session_poll(s, &event)) {
+            if (event.kind == CERIUM_EVENT_NONE) usleep(50);
+            if (event.kind != CERIUM_EVENT_STEP || r->ended) continue;
+            TEST_CHECK(watch_drive_step(&d, &event.step, event.top, event.n_top, &out) == 0);
             take(r, &out);
-            again = out.order == WATCH_AGAIN;
             if (out.order != WATCH_GO) cerium_session_cancel(s);
         }
-        if (event.kind != CERIUM_EVENT_DONE) continue;
-        if (!again && !r->ended) {
+        if (!d.retries && !r->ended) {
             /* A script that is over is the end of what is forced, not of the answer. */
             TEST_CHECK(event.status == 0);
-            TEST_CHECK(watch_finish(w, &out) == 0);
+            TEST_CHECK(watch_drive_finish(&d, &out) == 0);
             take(r, &out);
-            again = out.order == WATCH_AGAIN;
         }
         take_tokens(r, w);
-        if (!again || r->n_tokens >= n_new) return;
-        watch_again(w, &plan);
-        note_note(r, &plan);
-        memcpy(tokens + n, r->tokens, r->n_tokens * sizeof *tokens);
-        q = (cerium_request){.tokens = tokens, .n_tokens = n + r->n_tokens,
-                             .new_tokens_max = n_new - (uint32_t)r->n_tokens,
-                             .sampling = sampling, .resume = &plan.resume};
-        TEST_CHECK_THAT(cerium_session_start(s, &q, &err) == 0, "%s", err.message);
+        q = (cerium_request){.new_tokens_max = n_new, .sampling = sampling};
+        if (!d.retries) break;
+        TEST_CHECK(watch_drive_retry(&d, &q, &runs) == 0);
+        if (!runs) break;
+        note_note(r, &d.plan);
         r->n_again++;
-        again = false;
     }
+    memory_free(d.timeline); /* the watch is the caller's */
 }
 
 static inline bool is_weak(guard_form form, guard_language language, const char *before,

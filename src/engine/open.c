@@ -1,0 +1,161 @@
+/* open.c - an engine with all that stands on it: KV on disk, a draft model, a workspace; and what it
+ * says of itself. */
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "engine/engine.h"
+
+enum { CONFIG_BYTES_MAX = 65536 }; /* that a caller of any version may claim */
+
+/* The texts around, where somebody names them and drafts are made. */
+static int open_workspace(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    const char *folder = config->workspace ? config->workspace : getenv("CERIUM_WORKSPACE");
+    const char *cache = config->cache ? config->cache : getenv("CERIUM_CACHE");
+    char users[WORKSPACE_PATH_MAX];
+    if (!folder || !*folder || !e->speculates) return CERIUM_OK;
+    if (!cache || !*cache) cache = file_cache_folder(users, sizeof users) ? users : "off";
+    workspace_config around = {.folder = folder,
+                               .kept_in = strcmp(cache, "off") ? cache : NULL,
+                               .tokens = e->tokens,
+                               .n_vocab = e->n_vocab,
+                               .notice = config->notice,
+                               .user = config->notice_user};
+    return workspace_open(&e->workspace, &around, err);
+}
+
+static int open_recall(cerium_engine *e, cerium_error *err)
+{
+    if (!e->speculates) return CERIUM_OK;
+    e->recall = recall_open(RECALL_TENANTS_MAX, RECALL_TOKENS_MAX);
+    return e->recall ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+}
+
+static int open_draft(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    const char *path = config->draft_model ? config->draft_model : getenv("CERIUM_DRAFT_MODEL");
+    if (!path || !*path || !e->speculates) return CERIUM_OK;
+    return draft_model_open(&e->draft, e, config, path, err);
+}
+
+static int open_rest(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    RETURN_IF(engine_keep_kv(e, config, err));
+    RETURN_IF(open_recall(e, err));
+    RETURN_IF(open_draft(e, config, err));
+    return open_workspace(e, config, err);
+}
+
+int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *config,
+                       cerium_error *err)
+{
+    cerium_engine_config all;
+    cerium_engine *e;
+    if (!engine_out || !config) return error_set(err, CERIUM_ERR_ARGUMENT, "no engine or config");
+    if (config->size < offsetof(cerium_engine_config, threads) || config->size > CONFIG_BYTES_MAX)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "config.size %zu: cerium_engine_config_defaults() sets it", config->size);
+    cerium_engine_config_defaults(&all);
+    memcpy(&all, config, config->size < sizeof all ? config->size : sizeof all);
+    all.size = sizeof all;
+    RETURN_IF(engine_open_alone(&e, &all, NULL, err));
+    int status = open_rest(e, &all, err);
+    if (status)
+        cerium_engine_close(&e);
+    else
+        *engine_out = e;
+    return status;
+}
+
+void cerium_engine_close(cerium_engine **engine)
+{
+    if (!engine || !*engine) return;
+    cerium_engine *e = *engine;
+    scheduler *sched = atomic_load(&e->scheduler);
+    if (e->pool) kv_pool_stop_keeping(e->pool); /* its threads wake the scheduler */
+    scheduler_close(&sched);
+    draft_model_close(&e->draft); /* it works with the same team */
+    workspace_close(&e->workspace);
+    recall_close(&e->recall);
+    engine_close_alone(engine);
+}
+
+void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *out, size_t size)
+{
+    const engine_counts *c = &e->counts;
+    kv_use pages;
+    kv_pool_measure(e->pool, &pages);
+    cerium_engine_stats stats = {
+        .kv_pages_max = pages.blocks_max,
+        .kv_pages_used = pages.held,
+        .kv_pages_cached = pages.idle,
+        .prompt_tokens = atomic_load(&c->prompt_tokens),
+        .reused_tokens = atomic_load(&c->reused_tokens),
+        .new_tokens = atomic_load(&c->new_tokens),
+        .passes = atomic_load(&c->passes),
+        .preempted_passes = atomic_load(&c->preempted_passes),
+        .busy_ns = atomic_load(&c->busy_ns),
+        .head_bytes = atomic_load(&c->head_bytes),
+        .kv_disk_pages = pages.kept,
+        .kv_disk_written_pages = pages.written,
+        .kv_disk_loaded_pages = pages.loaded,
+        .kv_disk_waiting_pages = pages.waiting,
+        .kv_disk_evicted_pages = pages.evicted,
+        .kv_disk_damaged_pages = pages.damaged,
+        .kv_disk_lookups = pages.lookups,
+        .kv_disk_hits = pages.hits,
+        .kv_disk_bytes = pages.kept_bytes,
+        .kv_disk_bytes_max = pages.kept_bytes_max,
+        .kv_disk_failed = pages.gave_up,
+        .drafting_ns = atomic_load(&c->drafting_ns),
+        .workspace_tokens = e->workspace ? workspace_n_tokens(e->workspace) : 0,
+        .workspace_drafted_tokens = atomic_load(&c->drafted[DRAFT_WORKSPACE]),
+        .workspace_accepted_tokens = atomic_load(&c->accepted[DRAFT_WORKSPACE]),
+        .recalled_tokens = e->recall ? recall_n_tokens(e->recall) : 0,
+        .recalled_drafted_tokens = atomic_load(&c->drafted[DRAFT_EARLIER]),
+        .recalled_accepted_tokens = atomic_load(&c->accepted[DRAFT_EARLIER]),
+        .model_drafted_tokens = atomic_load(&c->drafted[DRAFT_MODEL]),
+        .model_accepted_tokens = atomic_load(&c->accepted[DRAFT_MODEL]),
+        .draft_model_passes = e->draft ? atomic_load(&e->draft->passes) : 0,
+        .draft_model_tokens = e->draft ? atomic_load(&e->draft->computed) : 0,
+        .draft_model_ns = e->draft ? atomic_load(&e->draft->ns) : 0,
+    };
+    for (int i = 0; i < DRAFT_SOURCES; i++) {
+        stats.drafted_tokens += atomic_load(&c->drafted[i]);
+        stats.accepted_tokens += atomic_load(&c->accepted[i]);
+    }
+    for (int i = 0; i < CERIUM_CLASSES; i++) {
+        stats.running[i] = atomic_load(&c->running[i]);
+        stats.waiting[i] = atomic_load(&c->waiting[i]);
+    }
+    engine_hand_over(out, size, &stats, sizeof stats);
+}
+
+void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *out, size_t size)
+{
+    cerium_engine_info info = {
+        .name = e->name,
+        .architecture = model_architecture(e->model),
+        .quantization = block_name(model_main_type(e->model)),
+        .cpu = kernel_cpu_name(e->cpu),
+        .kv_type = kernel_kv_name(e->kv_type),
+        .chat_form = e->chat.name,
+        .fill_in_middle = e->infill.order != INFILL_NONE,
+        .pointer = e->pointer,
+        .confidence = e->confidence,
+        .completes_only = e->completes_only,
+        .threads = team_n_workers(e->workers),
+        .n_vocab = e->n_vocab,
+        .n_layers = model_program(e->model)->shape.n_layers,
+        .context_tokens_max = e->context_tokens_max,
+        .n_parameters = model_n_parameters(e->model),
+        .weights_bytes = model_weights_bytes(e->model),
+        .step_bytes = model_step_bytes(e->model),
+        .kv_token_bytes = kv_token_bytes(e->pool),
+        .token_bytes_max = tokenizer_drops_bytes(e->tokens) ? 0 : e->token_bytes_max,
+        .cache_path = e->cache_path ? e->cache_path : "",
+        .draft_model = e->draft ? e->draft->engine->name : "",
+        .draft_model_bytes = e->draft ? draft_model_bytes(e->draft) : 0,
+    };
+    engine_hand_over(out, size, &info, sizeof info);
+}

@@ -1,0 +1,104 @@
+/* slot.h - what is asked of the next tokens of a session, and its part of a pass.
+ *
+ * A pass computes rows of one session or of many at once, and then chooses tokens from the logits
+ * of those that are computed to the end.  It has two drivers: step.c, the thread of a caller with
+ * one session, and scheduler.c, a thread of its own with those of all requests.  Both do
+ *
+ *   pass_add     rows of the timeline and of drafts after it
+ *   pass_run     all rows at once
+ *   slot_commit  the rows are computed
+ *   slot_choose  tokens from their logits, as far as drafts agree with them; slot_force  what a
+ *                guide then leaves no choice of.  These two touch nothing but the session
+ *   slot_accept  the drafts that were right are computed, too
+ *   slot_append  one chosen token is of the timeline, with its text; once for each
+ *   slot_end     what the pass was worth, and where the timeline is */
+#ifndef ENGINE_SLOT_H
+#define ENGINE_SLOT_H
+
+#include "engine/guide.h"
+#include "sampling/sampler.h"
+#include "speculation/drafter.h"
+
+/* One token that was chosen in a pass. */
+typedef struct {
+    int32_t token;
+    float logprob;
+    uint32_t n_top;
+} chosen_token;
+
+typedef struct {
+    /* what is asked */
+    const cerium_sampling *sampling; /* or NULL: greedy */
+    guide *guide;             /* or NULL; owned by the session's owner */
+    const int32_t *script;    /* [n_script] or NULL: the answer, whatever is chosen */
+    uint32_t n_script;
+    uint32_t new_tokens_max;  /* 0: the timeline is computed and nothing is chosen */
+    uint32_t n_top;           /* most likely tokens that come with each */
+    uint32_t n_new;           /* tokens of the answer so far */
+    /* its part of the pass */
+    uint32_t n_rows;          /* of the timeline; then those of drafts */
+    uint32_t n_drafts;
+    draft_source draft_source;
+    int32_t drafts[CERIUM_STEP_TOKENS_MAX];
+    float *logits;            /* [n_drafts + 1][logits_stride] after the timeline, or NULL */
+    bool searched;            /* those that could not be chosen are -INFINITY */
+    bool is_broken;           /* they are not numbers: nothing was chosen */
+    bool is_stuck;            /* after the last of the chosen nothing may follow */
+    uint32_t n_chosen;
+    uint32_t n_drawn;         /* of those: chosen by logits; the others are forced, not computed */
+    uint32_t n_appended;      /* of those: in the timeline */
+    uint32_t n_accepted;      /* drafts that were right and kept */
+    chosen_token chosen[CERIUM_STEP_TOKENS_MAX];
+    cerium_logprob *top;      /* [CERIUM_STEP_TOKENS_MAX][n_top] */
+} slot;
+
+/* The rows of a pass while they are gathered. */
+typedef struct {
+    cerium_engine *engine;
+    uint32_t n_rows, n_logits, n_drafts;
+    uint32_t n_more;          /* rows beyond one for each slot: at most batch_tokens_max */
+} pass_rows;
+
+/* How a slot takes part. */
+typedef struct {
+    uint32_t tokens_max;      /* that can be given out after the pass */
+    uint32_t n_sharing;       /* requests that wait for it */
+    bool is_alone;            /* its drafts cost nobody else time */
+    float *all_logits;        /* [n][logits_stride] of every row of the timeline; or NULL */
+    bool into_session;        /* the logits of one row go to the session's own at once */
+} slot_terms;
+
+/* A chosen token as it became part of the timeline. */
+typedef struct {
+    const chosen_token *chosen;
+    const cerium_logprob *top;
+    cerium_stop stop;         /* why the answer ends with it, if it does */
+    bool is_last;             /* it does, or has as many tokens as were asked for */
+    size_t text_len;
+    uint32_t text_held;
+} slot_token;
+
+/* ---- pass.c: all within a turn (cerium_engine.pass) ---- */
+
+/* Put the next n tokens of s into the pass, n = 0 when only its next token is to be chosen, and
+ * drafts after them.  Makes room, at the cost of those that rank below it.  CERIUM_ERR_MEMORY: all
+ * pages are held by those above, another time; it keeps what it holds.  CERIUM_ERR_CAPACITY. */
+CERIUM_CHECKED int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *terms);
+/* Run all rows, count and learn. */
+CERIUM_CHECKED int pass_run(const pass_rows *p, const _Atomic bool *cancel);
+/* The rows of s are computed. */
+void slot_commit(cerium_session *s);
+/* Choose after the timeline, which is computed to its end.  Any thread, with a sampler of its own.
+ * Nothing is chosen where the logits are broken or the guide has no beginning. */
+void slot_choose(cerium_session *s, sampler *scratch);
+/* The answer grew by the last of the chosen: what its guide then forces comes with it, as long as
+ * n_max are chosen, unless somebody wants to know how likely it was. */
+void slot_force(cerium_session *s, uint32_t n_max);
+void slot_accept(cerium_session *s);
+/* text: [answer_text_max()], where what may be shown of it goes. */
+slot_token slot_append(cerium_session *s, char *text);
+void slot_end(cerium_session *s);
+/* The logits that the last token was drawn from are the session's. */
+void slot_keep_logits(cerium_session *s);
+
+#endif

@@ -1,0 +1,47 @@
+/* drive.c - what everybody who drives a session does for its watch: feeds it, and starts the session
+ * again where it says so. */
+#include "watch/watch.h"
+
+int watch_drive_step(watch_drive *d, const cerium_step *step, const cerium_logprob *top,
+                     uint32_t n_top, watch_result *out)
+{
+    *out = (watch_result){0};
+    if (d->retries) return CERIUM_OK; /* the session is on its way to its end */
+    RETURN_IF(watch_step(d->watch, step, top, n_top, out));
+    d->retries = out->order == WATCH_AGAIN;
+    return CERIUM_OK;
+}
+
+int watch_drive_finish(watch_drive *d, watch_result *out)
+{
+    RETURN_IF(watch_finish(d->watch, out));
+    d->retries = out->order == WATCH_AGAIN;
+    return CERIUM_OK;
+}
+
+int watch_drive_retry(watch_drive *d, cerium_request *q, bool *runs)
+{
+    size_t n;
+    const int32_t *said = watch_tokens(d->watch, &n);
+    d->retries = false;
+    watch_again(d->watch, &d->plan);
+    *runs = n < q->new_tokens_max;
+    if (!*runs) return CERIUM_OK;
+    memory_free(d->timeline);
+    d->timeline = memory_alloc((d->n_prompt + n) * sizeof *d->timeline);
+    if (!d->timeline) return CERIUM_ERR_MEMORY;
+    memcpy(d->timeline, d->prompt, d->n_prompt * sizeof *d->timeline);
+    if (n) memcpy(d->timeline + d->n_prompt, said, n * sizeof *said);
+    q->tokens = d->timeline;
+    q->n_tokens = d->n_prompt + n;
+    q->new_tokens_max -= q->new_tokens_max == UINT32_MAX ? 0 : (uint32_t)n;
+    q->resume = &d->plan.resume;
+    return CERIUM_OK;
+}
+
+void watch_drive_close(watch_drive *d)
+{
+    watch_close(&d->watch);
+    memory_free(d->timeline);
+    d->timeline = NULL;
+}
