@@ -136,7 +136,7 @@ KC_LIB   := $(filter-out %/hash.o %/json.o,$(filter $O/src/base/% $O/src/gguf/bl
 ARM64_CC := aarch64-linux-gnu-gcc
 ARM64_KC := build/release-$(ARM64_CC)/kernelcheck
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
-            $O/cerium_blind $O/hostile_clients $(EXAMPLES) $O/protocol_answers $O/grammar_sample $O/grammar_match $O/tool_make_wide \
+            $O/cerium_blind $O/hostile_clients $(EXAMPLES) $O/protocol_answers $O/template_lines $O/grammar_sample $O/grammar_match $O/tool_make_wide \
             $(if $(filter release,$(BUILD)),$(if $(shell command -v $(ARM64_CC)),arm64-built))
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
@@ -158,6 +158,7 @@ $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVE
 # The program without a grammar, for the tests of what it says then.
 $O/cerium_blind: $(PROG_OBJ) $(filter-out $(GRAMMAR_OBJ),$(SERVER_OBJ)) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) $(LIBEDIT)
 $O/grammar_%: $O/tests/grammar/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+$O/template_%: $O/tests/template/%.o $(LIB_OBJ) ; $(LINK)
 $O/protocol_%: $O/tests/protocol/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/models/%.gguf: $O/tool_make_model ; @mkdir -p $(@D); $< --shape $* --context 2048 -o $@
 $O/golden_%: $O/tests/golden/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)

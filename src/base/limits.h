@@ -246,6 +246,19 @@ _Static_assert(GUARD_WINDOW_KEPT * 2 <= GUARD_WINDOW_BYTES, "a full window halve
 #define DIFF_LINES_MAX      (1u << 20)
 #define DIFF_CHANGES_MAX    2000       /* lines that come and go: 16 MB of scratch */
 
+/* ---- chat templates ---- */
+
+#define JINJA_SOURCE_BYTES_MAX (256u << 10) /* of a template; known: 40 KB */
+#define JINJA_TREE_BYTES_MAX   (32u << 20)  /* its tree: known, 300 KB */
+#define JINJA_SYMBOLS_MAX      4096u        /* names in it */
+#define JINJA_NESTING_MAX      200u         /* of its blocks and expressions */
+#define JINJA_DEPTH_MAX        1000u        /* of evaluation, macros that call themselves included */
+#define JINJA_STEPS_MAX        10000000u    /* of a rendering: expressions, and 64 bytes looked at */
+#define JINJA_OUTPUT_BYTES_MAX (64u << 20)
+#define JINJA_VALUES_BYTES_MAX (256u << 20) /* of a rendering's values: each message is read anew */
+
+_Static_assert(JINJA_NESTING_MAX < 255, "the depth of a node is a byte");
+
 /* Smaller heads than this stay in the caches, where reading less of them gains little. */
 #define MODEL_SCREEN_BYTES_MIN ((size_t)8 << 20)
 

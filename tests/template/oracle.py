@@ -1,0 +1,56 @@
+"""oracle.py - what jinja2 makes of a template, in the environment that transformers gives it
+(transformers 5, utils/chat_template_utils.py): the outside truth for src/template/."""
+import datetime
+import json
+
+import jinja2
+from jinja2.ext import Extension, loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
+
+NOW = datetime.datetime(2026, 1, 1)
+
+
+class Raised(Exception):
+    pass
+
+
+class Generation(Extension):
+    """{% generation %} is transparent when a prompt is rendered."""
+    tags = {"generation"}
+
+    def parse(self, parser):
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def raise_exception(message):
+    raise Raised(message)
+
+
+def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
+                      sort_keys=sort_keys)
+
+
+def environment(mutable):
+    kind = SandboxedEnvironment if mutable else ImmutableSandboxedEnvironment
+    env = kind(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
+    env.filters["tojson"] = tojson
+    env.filters["from_json"] = env.filters["fromjson"] = json.loads # of llama.cpp's templates
+    env.globals["raise_exception"] = raise_exception
+    env.globals["strftime_now"] = NOW.strftime
+    return env
+
+
+def render(source, context):
+    """(text, None) or (None, message). A list that a template changes is one that we let change."""
+    for mutable in (False, True):
+        try:
+            return environment(mutable).from_string(source).render(**context), None
+        except Raised as error:
+            return None, "raised: " + str(error)
+        except jinja2.exceptions.SecurityError as error:
+            failed = str(error)
+        except Exception as error:
+            return None, type(error).__name__ + ": " + str(error)
+    return None, failed
