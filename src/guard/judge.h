@@ -57,6 +57,7 @@ typedef struct {
 
 typedef struct {
     const rule *rule;
+    guard_severity severity;
     uint32_t begin, end; /* in the window */
 } hit;
 
@@ -144,6 +145,8 @@ void judge_import(judge *j, int32_t n);
 /* ---- match.c ---- */
 int rule_index_open(rule_index **out, const rule_set *rules);
 void rule_index_close(rule_index **index);
+/* How bad a use is whose value is so much from outside. */
+guard_severity rule_severity(const rule *u, taint level);
 void match_use(judge *j, rule_kind kind, const use *u);
 void match_reference(judge *j, int32_t n, const value *v);
 void match_string(judge *j, int32_t n, const value *v);
@@ -155,5 +158,7 @@ bool match_loose(judge *j, int32_t call);
 /* Does it look like a secret, rather than a label, a path, a placeholder? */
 bool secret_value(view text);
 bool secret_credential(view name, view text);
+/* Does it look like one that was made by a machine, and is in use? */
+bool secret_is_live(view text);
 
 #endif

@@ -37,6 +37,7 @@ typedef enum {
     LEVEL_TAINTED_FORMAT = 5, /* the same with a parameter, or worse */
 } rule_level;
 
+enum { RULE_TIERS = 4 }; /* constant, unknown, parameter, source */
 enum { ARG_RECEIVER = -1, ARG_ANY = -2, ARG_NONE = -3, RULE_ARGS_MAX = 12, RULE_IFS_MAX = 6 };
 
 typedef struct {
@@ -56,7 +57,8 @@ typedef struct {
     const char *id, *message, *idiom, *file;
     uint32_t line, cwe, languages; /* languages: a bit each */
     weakness weak;
-    guard_severity severity;
+    int8_t tiers[RULE_TIERS]; /* guard_severity by how far the value is from constant; -1: by class */
+    bool firm;                /* a test or a document does not soften it */
     rule_kind kind;
     rule_level level;
     pattern_list names;

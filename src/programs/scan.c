@@ -25,6 +25,10 @@ static const char help[] =
     "      --arguments      they are JSON arguments of tool calls\n"
     "      --rules DIR      rules from DIR (default: CERIUM_RULES, else the program's own)\n"
     "      --block-only     exit status 1 for what would be blocked, not for warnings\n"
+    "      --pedantic       tell notes, too: the world's defaults, and what warns elsewhere but\n"
+    "                       stands in a test or a document\n"
+    "      --known FILE     what stood there before: the same weakness in the same line is not\n"
+    "                       told (but of secrets)\n"
     "      --json           one JSON object a finding and line\n"
     "      --sarif          a SARIF 2.1.0 log\n"
     "      --batch          FILES hold a JSON object a line: {\"id\", \"language\", \"code\"};\n"
@@ -35,16 +39,17 @@ static const char help[] =
 
 enum {
     OWN_LANG = OPTION_OWN, OWN_ANSWER, OWN_ARGUMENTS, OWN_RULES, OWN_SARIF, OWN_BATCH, OWN_TEST,
-    OWN_BLOCK,
+    OWN_BLOCK, OWN_PEDANTIC, OWN_KNOWN,
 };
 enum { PIECE_BYTES = 4, BATCH_BYTES_MAX = 256 << 20 };
 enum { SCAN_CLEAN = 0, SCAN_FOUND = 1, SCAN_TROUBLE = 2 };
 
 typedef struct {
     options o;
-    const char *language, *rules;
+    const char *language, *rules, *known;
+    bytes known_text;
     guard_form form;
-    bool sarif, batch, test, block_only;
+    bool sarif, batch, test, block_only, pedantic;
     guard *guard;
     guard_worker *worker;
     json_t *log;
@@ -77,6 +82,8 @@ static bool take_own(void *arg, int val, const char *text)
     case OWN_BATCH: s->batch = true; return true;
     case OWN_TEST: s->test = true; return true;
     case OWN_BLOCK: s->block_only = true; return true;
+    case OWN_PEDANTIC: s->pedantic = true; return true;
+    case OWN_KNOWN: return option_text(text, &s->known);
     default: return false;
     }
 }
@@ -117,8 +124,9 @@ static void print_name(const char *name)
 
 static int show(void *user, scan_place at, const guard_finding *f, cerium_error *err)
 {
+    static const char *const tiers[] = {"note", "warning", "weak"};
     scan *s = user;
-    if (f->severity == GUARD_BLOCK || !s->block_only) s->n_found++;
+    if (f->severity == GUARD_BLOCK || (f->severity == GUARD_WARN && !s->block_only)) s->n_found++;
     if (s->sarif && sarif_add(s->log, at, f))
         return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for findings", at.path);
     if (s->sarif) return CERIUM_OK;
@@ -126,9 +134,8 @@ static int show(void *user, scan_place at, const guard_finding *f, cerium_error 
         RETURN_IF(output_json(scan_json(at, f), JSON_COMPACT, err));
     } else {
         print_name(at.path);
-        printf(":%u: %s: %s (CWE-%u, %s)\n    instead: %s\n", at.line,
-               f->severity == GUARD_BLOCK ? "weak" : "warning", f->message, f->cwe, f->rule,
-               f->idiom);
+        printf(":%u: %s: %s (CWE-%u, %s)\n    instead: %s\n", at.line, tiers[f->severity],
+               f->message, f->cwe, f->rule, f->idiom);
     }
     return output_flush(err);
 }
@@ -138,6 +145,8 @@ static int scan_paths(scan *s, int n, char **paths, cerium_error *err)
     scan_job job = {.guard = s->guard,
                     .form = s->form,
                     .language_given = s->language != NULL,
+                    .notes = s->pedantic,
+                    .known = {s->known_text.ptr, s->known_text.len},
                     .found = show,
                     .trouble = tell_trouble,
                     .user = s};
@@ -265,6 +274,8 @@ static int run_all(scan *s, int n, char **paths, cerium_error *err)
 {
     RETURN_IF(open_rules(s, err));
     if (s->test) return test_rules(s, err);
+    s->known_text.max = BATCH_BYTES_MAX;
+    if (s->known) RETURN_IF(read_file(s->known, &s->known_text, err));
     if (s->sarif && !(s->log = sarif_begin()))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a log");
     for (int i = 0; s->batch && i < n; i++) RETURN_IF(scan_batch(s, paths[i], err));
@@ -286,6 +297,8 @@ int program_scan(int argc, char **argv)
         {"batch", no_argument, NULL, OWN_BATCH},
         {"test-rules", no_argument, NULL, OWN_TEST},
         {"block-only", no_argument, NULL, OWN_BLOCK},
+        {"pedantic", no_argument, NULL, OWN_PEDANTIC},
+        {"known", required_argument, NULL, OWN_KNOWN},
     };
     scan s = {0};
     cerium_error err;
@@ -296,6 +309,7 @@ int program_scan(int argc, char **argv)
     if (s.sarif && (s.o.json || s.batch)) return usage_error("scan", "--sarif, --json or --batch");
     int status = run_all(&s, argc - optind, argv + optind, &err);
     json_decref(s.log);
+    bytes_free(&s.known_text);
     guard_worker_close(&s.worker);
     guard_close(&s.guard);
     if (status) (void)failed(&err);
