@@ -135,6 +135,7 @@ void judge_assign_to(judge *j, int32_t target, value v, int32_t from);
 value judge_assign(judge *j, int32_t n);
 value judge_if(judge *j, int32_t n);
 value judge_switch(judge *j, int32_t n);
+value judge_choice(judge *j, int32_t condition, int32_t yes, int32_t no);
 value judge_optional(judge *j, int32_t n);
 value judge_foreach(judge *j, int32_t n);
 value judge_function(judge *j, int32_t n);
@@ -147,6 +148,9 @@ int rule_index_open(rule_index **out, const rule_set *rules);
 void rule_index_close(rule_index **index);
 /* How bad a use is whose value is so much from outside. */
 guard_severity rule_severity(const rule *u, taint level);
+/* The same, where text[begin..end) is the use. */
+guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re, view text,
+                                  uint32_t begin, uint32_t end);
 void match_use(judge *j, rule_kind kind, const use *u);
 void match_reference(judge *j, int32_t n, const value *v);
 void match_string(judge *j, int32_t n, const value *v);

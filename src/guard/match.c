@@ -116,10 +116,29 @@ guard_severity rule_severity(const rule *u, taint level)
     }
 }
 
+/* What stands around a use: the lines before it, and its own to the end. */
+static view around(view text, uint32_t begin, uint32_t end)
+{
+    enum { AROUND_BYTES = 400 };
+    uint32_t from = begin > AROUND_BYTES ? begin - AROUND_BYTES : 0, to = end;
+    while (to < text.len && text.ptr[to] != '\n') to++;
+    return (view){text.ptr + from, to - from};
+}
+
+guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re, view text,
+                                  uint32_t begin, uint32_t end)
+{
+    for (int k = 0; k < RULE_NEAR; k++)
+        if (u->near[k] && regex_found(u->near[k], re, around(text, begin, end)))
+            return (guard_severity)k;
+    return rule_severity(u, level);
+}
+
 static void hit_at(judge *j, const rule *u, taint level, int32_t n)
 {
     const node *at = &j->tree.list[n];
-    guard_severity severity = rule_severity(u, level);
+    guard_severity severity =
+        rule_severity_near(u, level, &j->re, j->tree.text, at->begin, at->end);
     if (at->end <= j->from) return;
     for (uint32_t i = 0; i < j->n_hits; i++) {
         hit *h = &j->hits[i];

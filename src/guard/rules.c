@@ -211,6 +211,20 @@ static int read_severity(reading *r, rule *u, yaml_node_t *node)
     return CERIUM_OK;
 }
 
+/* {note: expression, block: expression} */
+static int read_near(reading *r, rule *u, yaml_node_t *node)
+{
+    static const char *const severities[RULE_NEAR] = {"note", "warn", "block"};
+    yaml_entry e;
+    uint32_t n = 0;
+    if (!yaml_is_map(node)) return yaml_bad(&r->yaml, node, "write {note: 'expression'}");
+    for (size_t i = 0; yaml_entry_at(&r->yaml, node, i, &e); i++) {
+        RETURN_IF(read_choice(r, e.key_node, severities, RULE_NEAR, &n));
+        RETURN_IF(read_regex(r, e.value, &u->near[n]));
+    }
+    return CERIUM_OK;
+}
+
 /* One key of a rule. */
 static int read_key(reading *r, rule *u, yaml_entry *e)
 {
@@ -218,10 +232,11 @@ static int read_key(reading *r, rule *u, yaml_entry *e)
                                          "source", "formatted", "tainted-format"};
     static const char *const yes[] = {"no", "yes"};
     enum { NAMES, ID, MESSAGE, IDIOM, CWE, WEAK, SEVERITY, LEVEL, ARG, IF, SEEN, UNSEEN, UNLESS,
-           SECRET, LITERALS, BAD, GOOD, FIRM };
+           SECRET, LITERALS, BAD, GOOD, FIRM, NEAR, LIVE };
     static const char *const keys[] = {"",         "id",  "message", "idiom",  "cwe",    "weakness",
                                        "severity", "level", "arg",   "if",     "seen",   "unseen",
-                                       "unless",   "secret", "literals", "bad", "good"};
+                                       "unless",   "secret", "literals", "bad", "good",
+                                       "firm",     "near", "live"};
     static const char *const kinds[RULE_KINDS] = {"call",      "assign", "pair",
                                                   "reference", "string", "credential", "line"};
     uint32_t n = 0, key = 0;
@@ -257,6 +272,11 @@ static int read_key(reading *r, rule *u, yaml_entry *e)
     case FIRM:
         RETURN_IF(read_choice(r, e->value, yes, ARRAY_LEN(yes), &n));
         u->firm = n != 0;
+        return CERIUM_OK;
+    case NEAR: return read_near(r, u, e->value);
+    case LIVE:
+        RETURN_IF(read_choice(r, e->value, yes, ARRAY_LEN(yes), &n));
+        u->live = n != 0;
         return CERIUM_OK;
     case LITERALS: return read_views(r, e->value, &u->literals, &u->n_literals);
     case BAD: return read_views(r, e->value, &u->bad, &u->n_bad);

@@ -163,7 +163,11 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
             if (u->unless && regex_found(u->unless, &s->worker->judge.re, what)) continue;
             if (u->seen && !regex_found(u->seen, &s->worker->judge.re, window)) break;
             if (u->unseen && regex_found(u->unseen, &s->worker->judge.re, window)) break;
-            report(s, u, rule_severity(u, TAINT_CONST), at + (uint32_t)begin, at + (uint32_t)end);
+            if (u->live && !secret_is_live(what)) continue;
+            uint32_t first = at + (uint32_t)begin, last = at + (uint32_t)end;
+            report(s, u,
+                   rule_severity_near(u, TAINT_CONST, &s->worker->judge.re, window, first, last),
+                   first, last);
             if (from > text.len) break;
         }
     }

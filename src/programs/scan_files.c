@@ -150,9 +150,9 @@ static int scan_open(const scan_job *job, file_scan *r, const char *path, guard_
     guard_stream_config config = {.form = job->form,
                                   .allow_comments = job->form != GUARD_JSON,
                                   .notes = job->notes,
-                                  .path = view_of(path),
+                                  .path = job->form == GUARD_CODE ? view_of(path) : (view){"", 0},
                                   .request = job->known};
-    if (job->form == GUARD_CODE && !job->language_given && guard_path_is_markdown(config.path))
+    if (job->form == GUARD_CODE && !job->language_given && guard_path_is_markdown(view_of(path)))
         config.form = GUARD_ANSWER;
     config.language = job->language_given ? job->language : guard_language_of_path(view_of(path));
     config.is_text = job->language_given || guard_path_is_text(view_of(path));
