@@ -325,11 +325,53 @@ static bool keeps_a_class(const use *u)
     return false;
 }
 
+static view last_part(view name)
+{
+    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
+    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
+}
+
+static bool is_one_of(view name, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (view_equal(name, view_of(list[i]))) return true;
+    return false;
+}
+
+/* Functions of text that add nothing to it: of constants and numbers they make constants. */
+static bool keeps_constants(view name)
+{
+    static const char *const names[] = {
+        "repeat", "Repeat", "str_repeat", "fill", "array_fill", "nCopies", "join", "Join",
+        "implode", "TrimSuffix", "TrimPrefix", "TrimRight", "TrimLeft", "Trim", "trim", "rtrim",
+        "ltrim", "strip", "rstrip", "lstrip", "chomp", "chop", "substr", "substring", "slice",
+        "lower", "upper", "toLowerCase", "toUpperCase", "String", "str"};
+    return is_one_of(name, names, ARRAY_LEN(names));
+}
+
+/* list.map(f): what f makes of each, whatever the list. */
+static bool maps(judge *j, const use *u, value *out)
+{
+    if (u->n_args != 1 || u->receiver_node < 0) return false;
+    if (j->tree.list[u->args[0].node].role != NODE_FUNCTION) return false;
+    if (!view_equal(last_part(u->callee.raw), VIEW("map"))) return false;
+    int32_t body = tree_field(&j->tree, u->args[0].node, FIELD_BODY);
+    if (body < 0 || j->tree.list[body].role == NODE_BLOCK) return false;
+    if (u->args[0].v.level != TAINT_CONST) return false;
+    *out = (value){.clean = ~0u, .flags = VALUE_LIST, .text = VIEW("["), .name = u->callee.name};
+    return true;
+}
+
 static value result_of(judge *j, const use *u)
 {
     value v = VALUE_NONE;
-    if (gets_entry(j, u, &v)) return v;
+    if (gets_entry(j, u, &v) || maps(j, u, &v)) return v;
     bool loose = match_loose(j, u->node);
+    /* strings.Repeat("?,", n): a module is no value. */
+    bool module = u->receiver_node >= 0 && view_equal(u->receiver.raw, VIEW("strings"));
+    if (module && keeps_constants(last_part(u->callee.raw)) && u->n_args &&
+        all_arguments(j, u, 0).level == TAINT_CONST)
+        return (value){.name = u->callee.name, .raw = u->callee.raw, .clean = ~0u};
     if (!loose && called(u, &j->facts->cleaners))
         return (value){.name = u->callee.name, .raw = u->callee.raw, .clean = ~0u};
     if (called(u, &j->facts->formatters)) v = format_result(j, u);
@@ -342,7 +384,7 @@ static value result_of(judge *j, const use *u)
         /* A list of values is one of them; what a function makes of them is its own. */
         v.flags &= VALUE_FORMAT | VALUE_PENDING;
         if (!(v.flags & VALUE_FORMAT)) v.text = empty;
-        if (v.level == TAINT_CONST && !literal) {
+        if (v.level == TAINT_CONST && !literal && !keeps_constants(last_part(u->callee.raw))) {
             v.level = TAINT_UNKNOWN;
             v.clean = 0;
         }
@@ -431,12 +473,24 @@ value judge_construct(judge *j, int32_t n, view type, int32_t arguments)
     return v;
 }
 
+/* Tags of query builders: sql`... ${x}` binds x, whose text is not read as SQL. */
+static bool binds_values(view tag)
+{
+    static const char *const tags[] = {"sql", "SQL", "$queryRaw", "$executeRaw"};
+    return is_one_of(tag, tags, ARRAY_LEN(tags));
+}
+
 value judge_call(judge *j, int32_t n)
 {
     use u = {.node = n, .receiver_node = -1, .receiver = VALUE_NONE};
     const node *at = &j->tree.list[n];
     read_callee(j, &u, n);
     int32_t arguments = tree_field(&j->tree, n, FIELD_ARGUMENTS);
+    bool tagged = arguments >= 0 && j->tree.list[arguments].role == NODE_STRING;
+    if (tagged && binds_values(last_part(u.callee.raw))) {
+        judge_children(j, arguments);
+        return (value){.name = VIEW("sql"), .raw = VIEW("sql"), .clean = ~0u};
+    }
     if (arguments >= 0 && j->tree.list[arguments].role != NODE_ARGS &&
         j->tree.list[arguments].role != NODE_LIST)
         add_argument(j, &u, arguments); /* JavaScript's tagged templates, f`x` */

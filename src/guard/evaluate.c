@@ -334,9 +334,9 @@ static value ternary_value(judge *j, int32_t n)
         return judge_value(j, yes);
     if (test.level == TAINT_CONST && view_equal(test.text, VIEW("false")))
         return judge_value(j, no);
-    value b = no < 0 ? VALUE_NONE : judge_value(j, no);
+    if (yes >= 0) return judge_choice(j, condition, yes, no);
     /* PHP's a ?: b has no consequence. */
-    return value_union(yes < 0 ? test : judge_value(j, yes), b);
+    return value_union(test, no < 0 ? VALUE_NONE : judge_value(j, no));
 }
 
 static value cast_value(judge *j, int32_t n)

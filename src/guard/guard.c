@@ -46,7 +46,7 @@ void guard_lacks(char *out, size_t size)
     size_t n = 0;
     out[0] = 0;
     for (int l = GUARD_TEXT + 1; l < GUARD_LANGUAGES && n < size; l++)
-        if (!guard_has_grammar((guard_language)l))
+        if (!guard_has_grammar((guard_language)l) && !guard_is_read_by_lines((guard_language)l))
             n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "",
                                   guard_language_name((guard_language)l));
 }
@@ -56,6 +56,8 @@ int guard_worker_open(guard_worker **out, const guard *g, cerium_error *err)
     guard_worker *w = memory_zalloc(1, sizeof *w);
     int status = w ? CERIUM_OK : CERIUM_ERR_MEMORY;
     if (w) w->g = g;
+    if (w && !(w->old = memory_zalloc(1, sizeof *w->old))) status = CERIUM_ERR_MEMORY;
+    if (w && w->old) w->old->g = g;
     for (int l = 0; l < GUARD_LANGUAGES && !status; l++)
         if (g->literals[l].database &&
             hs_alloc_scratch(g->literals[l].database, &w->scratch) != HS_SUCCESS)
@@ -74,6 +76,7 @@ void guard_worker_close(guard_worker **w)
     if (!*w) return;
     if ((*w)->judge.rules) judge_close(&(*w)->judge);
     hs_free_scratch((*w)->scratch);
+    memory_free((*w)->old);
     memory_free(*w);
     *w = NULL;
 }

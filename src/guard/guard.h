@@ -30,7 +30,10 @@ typedef enum {
     GUARD_CPP = 8,
     GUARD_PHP = 9,
     GUARD_RUBY = 10,
-    GUARD_LANGUAGES = 11,
+    GUARD_SHELL = 11,    /* read by lines, without a grammar */
+    GUARD_HTML = 12,     /* and components: their scripts are JavaScript */
+    GUARD_NOTEBOOK = 13, /* JSON, whose cells are Python */
+    GUARD_LANGUAGES = 14,
 } guard_language;
 
 /* What the bytes of a stream are. */
@@ -42,9 +45,11 @@ typedef enum {
                          <parameter=NAME> values, where calls of tools are */
 } guard_form;
 
+/* By what an attacker gains, not by how well a rule matches. */
 typedef enum {
-    GUARD_WARN = 0,  /* release, with a note */
-    GUARD_BLOCK = 1, /* must not be released */
+    GUARD_NOTE = 0,  /* nothing to say: the world's default, or code whose purpose it is */
+    GUARD_WARN = 1,  /* release, with a finding */
+    GUARD_BLOCK = 2, /* must not be released */
 } guard_severity;
 
 typedef struct {
@@ -55,11 +60,12 @@ typedef struct {
     uint64_t begin, end;  /* bytes of the stream: the weak expression, clipped to the held line */
     uint64_t line_begin;  /* byte of the stream at which the held line begins: cut there */
     uint64_t raised;      /* bytes that had been fed when it was raised */
-    uint32_t line;        /* of begin, from 1 */
+    uint32_t line;        /* of begin, from 1; in a string of JSON, of that string's text */
     uint32_t kind;        /* weakness as a number: guard_weakness_name() */
     bool escaped;         /* the line stands in a string of JSON */
     bool added;           /* and behind a + of a diff */
     bool goes_on;         /* of its line a part was released before */
+    bool known;           /* it stood there before: a note */
 } guard_finding;
 
 typedef struct {
@@ -100,6 +106,10 @@ typedef struct {
     guard_language language; /* GUARD_TEXT: found from what is written, unless: */
     bool is_text;            /* it is text, whatever it quotes */
     bool allow_comments;     /* a comment with a reason suppresses: files yes, models no */
+    bool notes;              /* notes are findings, too */
+    view path;               /* of the file: what it is for; read by guard_stream_open() alone */
+    view request;            /* what stood there before, as in a request: the same weakness in the
+                                same line is known.  Borrowed as long as the stream is used. */
 } guard_stream_config;
 
 int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_config *config,
@@ -133,6 +143,12 @@ guard_language guard_language_of_path(view path);
  * not to be looked for: what it quotes is not its own. */
 bool guard_path_is_text(view path);
 const char *guard_language_name(guard_language language);
+/* Is it a test, a fixture, an example, a document?  What is weak there only warns. */
+bool guard_path_is_soft(view path);
+/* Is it Markdown: prose with fences? */
+bool guard_path_is_markdown(view path);
+/* Its rules need no tree. */
+bool guard_is_read_by_lines(guard_language language);
 /* Is it code of a language that has no rules, such as Rust?  It is read for secrets only. */
 bool guard_path_is_other_code(view path);
 

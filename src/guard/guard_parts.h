@@ -3,12 +3,27 @@
 #ifndef GUARD_GUARD_PARTS_H
 #define GUARD_GUARD_PARTS_H
 
+#include "guard/carrier.h"
 #include "guard/judge.h"
 #include "guard/literals.h"
 #include "guard/unwrap.h"
 #include "guard/window.h"
 
-enum { ALLOW_BYTES = 64, TOLD = 16 };
+enum {
+    ALLOW_BYTES = 64,
+    TOLD = 16,
+    OLD_BYTES = 8192,   /* of what an edit takes away */
+    KNOWN_MAX = 32,     /* findings in it */
+    AWAITED_MAX = 8,    /* findings in the new side of an edit whose old side is to come */
+    REQUEST_PLACES = 8, /* of a line in what stood there before, that are looked at */
+};
+
+/* A finding as such: what is weak, in which line.  Blanks do not count. */
+typedef struct {
+    const rule *rule;
+    uint64_t line;
+    guard_severity severity;
+} known_finding;
 
 struct guard {
     rule_set rules;
@@ -25,6 +40,9 @@ struct guard_worker {
     uint32_t n_findings, n_judged;
     bool late, blind;
     uint32_t unjudged_line; /* of the first that was either */
+    guard_stream *old;      /* judges what stood there before */
+    known_finding known[KNOWN_MAX]; /* in it */
+    uint32_t n_known;
 };
 
 typedef struct {
@@ -33,14 +51,23 @@ typedef struct {
     bool fresh;
 } place;
 
+typedef struct {
+    known_finding what;
+    guard_finding finding;
+} awaited;
+
 struct guard_stream {
     const guard *g;
     guard_stream_config config;
     guard_worker *worker; /* of the call that runs */
     unwrap unwrap;
+    carrier carrier;
     lexer lexer;
     guard_language language;
     bool detect;    /* the language is not known yet */
+    bool guess;     /* but it is code */
+    bool soft;      /* what is weak only warns */
+    bool records;   /* findings are the worker's `known` */
     bool watch;     /* a call that rules look for is still open */
     bool alias;     /* a name holds a function that rules look for */
     bool continues; /* the held bytes go on a line of which a part was released */
@@ -52,24 +79,47 @@ struct guard_stream {
     bool escaped, added; /* what is held stands in JSON, behind a + of a diff */
     bool context;   /* what comes stood there before: it is not judged */
     uint32_t n, held, begun; /* bytes in text; where the held ones begin; where their line began */
+    uint32_t middle;   /* of an endless string, in text: what stands there was cut; 0 */
+    uint32_t n_pieces; /* of the line, that were released before it was complete */
     uint64_t fed;
-    uint32_t line;
+    uint32_t line, inner; /* of the stream, and of a string of JSON */
     char text[GUARD_WINDOW_BYTES];
     place map[GUARD_LINE_BYTES_MAX];   /* of the held bytes */
     struct {
         deferral where; /* in text */
         place first, last, line;
+        uint64_t hash; /* of its line */
     } deferred[JUDGE_DEFERRED_MAX]; /* uses that wait for a function which stands further down */
     uint32_t n_deferred;
     struct {
         uint32_t cwe, begin; /* in text, from 1 */
     } told[TOLD];
     uint32_t n_told;
+    char old[OLD_BYTES]; /* what the edit takes away, and what stands around it */
+    uint32_t n_old;
+    known_finding used[KNOWN_MAX]; /* of what was there, what came again */
+    uint32_t n_used;
+    awaited awaited[AWAITED_MAX];
+    uint32_t n_awaited;
     char allow[ALLOW_BYTES];           /* the rule that the line before suppresses here */
 };
 
 _Static_assert(sizeof(struct guard_stream) < 64 << 10, "a stream stays small");
 
+/* ---- known.c ---- */
+
+uint64_t known_line(view line);
+/* Did it stand there before?  line: as it is held. */
+bool known_finding_is(guard_stream *s, guard_language language, const known_finding *what,
+                      view line);
+void known_record(guard_stream *s, const known_finding *what);
+void known_old_byte(guard_stream *s, char c);
+
+/* ---- stream.c ---- */
+
+/* A stream of code that records. */
+void stream_reset(guard_stream *s, guard_language language);
+void stream_judge(guard_stream *s, guard_worker *w, view text);
 /* What a grammar wants to read before the window, at most 8 bytes; returns how many. */
 uint32_t stream_opening(const guard_stream *s, char *out);
 

@@ -57,6 +57,7 @@ typedef struct {
 
 typedef struct {
     const rule *rule;
+    guard_severity severity;
     uint32_t begin, end; /* in the window */
 } hit;
 
@@ -133,6 +134,7 @@ void judge_return(judge *j, int32_t n, value v); /* rules see it as a call of "r
 value judge_assign(judge *j, int32_t n);
 value judge_if(judge *j, int32_t n);
 value judge_switch(judge *j, int32_t n);
+value judge_choice(judge *j, int32_t condition, int32_t yes, int32_t no);
 value judge_optional(judge *j, int32_t n);
 value judge_foreach(judge *j, int32_t n);
 value judge_function(judge *j, int32_t n);
@@ -143,6 +145,11 @@ void judge_import(judge *j, int32_t n);
 /* ---- match.c ---- */
 int rule_index_open(rule_index **out, const rule_set *rules);
 void rule_index_close(rule_index **index);
+/* How bad a use is whose value is so much from outside. */
+guard_severity rule_severity(const rule *u, taint level);
+/* The same, where text[begin..end) is the use. */
+guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re, view text,
+                                  uint32_t begin, uint32_t end);
 void match_use(judge *j, rule_kind kind, const use *u);
 void match_reference(judge *j, int32_t n, const value *v);
 void match_string(judge *j, int32_t n, const value *v);
@@ -154,5 +161,7 @@ bool match_loose(judge *j, int32_t call);
 /* Does it look like a secret, rather than a label, a path, a placeholder? */
 bool secret_value(view text);
 bool secret_credential(view name, view text);
+/* Does it look like one that was made by a machine, and is in use? */
+bool secret_is_live(view text);
 
 #endif

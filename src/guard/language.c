@@ -18,7 +18,13 @@ static const struct {
     {"hpp", GUARD_CPP},         {"hh", GUARD_CPP},              {"hxx", GUARD_CPP},
     {"php", GUARD_PHP},         {"phtml", GUARD_PHP},           {"inc", GUARD_PHP},
     {"ruby", GUARD_RUBY},       {"rb", GUARD_RUBY},             {"rake", GUARD_RUBY},
-    {"gemspec", GUARD_RUBY},
+    {"gemspec", GUARD_RUBY},    {"sh", GUARD_SHELL},             {"bash", GUARD_SHELL},
+    {"zsh", GUARD_SHELL},       {"shell", GUARD_SHELL},         {"console", GUARD_SHELL},
+    {"shellscript", GUARD_SHELL}, {"dockerfile", GUARD_SHELL},  {"docker", GUARD_SHELL},
+    {"html", GUARD_HTML},       {"htm", GUARD_HTML},            {"xhtml", GUARD_HTML},
+    {"vue", GUARD_HTML},        {"svelte", GUARD_HTML},         {"astro", GUARD_HTML},
+    {"ejs", GUARD_HTML},        {"hbs", GUARD_HTML},            {"ipynb", GUARD_NOTEBOOK},
+    {"javascriptreact", GUARD_JAVASCRIPT}, {"typescriptreact", GUARD_TSX},
 };
 
 guard_language guard_language_named(view name)
@@ -35,11 +41,70 @@ guard_language guard_language_of_path(view path)
     while (at && path.ptr[at - 1] != '.' && path.ptr[at - 1] != '/') at--;
     if (!at || path.ptr[at - 1] == '/') {
         view base = {path.ptr + at, path.len - at};
+        if (view_equal(base, VIEW("Dockerfile")) || view_equal(base, VIEW("Containerfile")))
+            return GUARD_SHELL;
         return view_equal(base, VIEW("Rakefile")) || view_equal(base, VIEW("Gemfile"))
                    ? GUARD_RUBY
                    : GUARD_TEXT;
     }
     return guard_language_named((view){path.ptr + at, path.len - at});
+}
+
+bool guard_is_read_by_lines(guard_language language)
+{
+    return language == GUARD_TEXT || language == GUARD_SHELL || language == GUARD_HTML ||
+           language == GUARD_NOTEBOOK;
+}
+
+static bool is_one_of(view word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(list[i]) == word.len && !strncasecmp(list[i], word.ptr, word.len)) return true;
+    return false;
+}
+
+static bool ends_with(view text, const char *end)
+{
+    size_t n = strlen(end);
+    return text.len >= n && !strncasecmp(text.ptr + text.len - n, end, n);
+}
+
+bool guard_path_is_markdown(view path)
+{
+    return ends_with(path, ".md") || ends_with(path, ".markdown") || ends_with(path, ".mdx");
+}
+
+/* By the name of the file: test_x.py, x_test.go, x.spec.ts, XTest.java. */
+static bool is_soft_name(view name)
+{
+    static const char *const documents[] = {".md", ".markdown", ".mdx", ".rst", ".adoc", ".txt"};
+    static const char *const marks[] = {"_test", "_tests", "_spec", ".test", ".spec", "-test",
+                                        "-spec", "Test", "Tests", "TestCase"};
+    for (size_t i = 0; i < ARRAY_LEN(documents); i++)
+        if (ends_with(name, documents[i])) return true;
+    if (view_starts(name, VIEW("test_")) || view_starts(name, VIEW("conftest."))) return true;
+    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
+    view stem = {name.ptr, dot ? (size_t)(dot - name.ptr) : name.len};
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        size_t n = strlen(marks[i]);
+        if (stem.len > n && !memcmp(stem.ptr + stem.len - n, marks[i], n)) return true;
+    }
+    return false;
+}
+
+bool guard_path_is_soft(view path)
+{
+    static const char *const folders[] = {
+        "test", "tests", "spec", "specs", "__tests__", "testdata", "testing", "fixture",
+        "fixtures", "mocks", "__mocks__", "example", "examples", "docs", "doc", "e2e"};
+    for (size_t at = 0; at < path.len;) {
+        const char *slash = memchr(path.ptr + at, '/', path.len - at);
+        if (!slash) return is_soft_name((view){path.ptr + at, path.len - at});
+        view part = {path.ptr + at, (size_t)(slash - path.ptr) - at};
+        if (is_one_of(part, folders, ARRAY_LEN(folders))) return true;
+        at += part.len + 1;
+    }
+    return false;
 }
 
 bool guard_path_is_text(view path)
@@ -63,9 +128,9 @@ bool guard_path_is_text(view path)
 bool guard_path_is_other_code(view path)
 {
     static const char *const others[] = {
-        "asm", "bash", "clj",   "cs",  "d",  "dart", "erl", "ex",  "exs",   "f90", "fish", "fs",
+        "asm", "clj",   "cs",  "d",  "dart", "erl", "ex",  "exs",   "f90", "fish", "fs",
         "groovy", "hs", "jl",   "kt",  "kts", "lua", "m",   "ml",  "mm",    "nim", "pas",  "pl",
-        "pm",  "ps1",  "r",     "rs",  "s",  "scala", "sh", "sol", "swift", "vb",  "zig",  "zsh",
+        "pm",  "ps1",  "r",     "rs",  "s",  "scala", "sol", "swift", "vb",  "zig",
     };
     size_t at = path.len;
     while (at && path.ptr[at - 1] != '.' && path.ptr[at - 1] != '/') at--;
@@ -81,7 +146,8 @@ const char *guard_language_name(guard_language language)
 {
     static const char *const list[GUARD_LANGUAGES] = {"text", "python", "javascript", "typescript",
                                                       "tsx",  "java",   "go",         "c",
-                                                      "cpp",  "php",    "ruby"};
+                                                      "cpp",  "php",    "ruby",
+                                                      "shell", "html",  "notebook"};
     return language < GUARD_LANGUAGES ? list[language] : "text";
 }
 
@@ -113,4 +179,24 @@ guard_language language_detect(view text)
     for (int l = 1; l < GUARD_LANGUAGES; l++)
         if (score[l] > score[best]) best = (guard_language)l;
     return best;
+}
+
+static bool has(view text, const char *mark)
+{
+    return memmem(text.ptr, text.len, mark, strlen(mark)) != NULL;
+}
+
+guard_language language_guess(view text)
+{
+    guard_language known = language_detect(text);
+    if (known != GUARD_TEXT) return known;
+    while (text.len && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
+    if (!text.len || !(has(text, "(") || has(text, "="))) return GUARD_TEXT;
+    bool semicolon = text.ptr[text.len - 1] == ';' || has(text, ";\n");
+    if (has(text, "$") && (has(text, "->") || semicolon)) return GUARD_PHP;
+    if (has(text, "fmt.") || has(text, "err != nil")) return GUARD_GO;
+    if (semicolon && (has(text, "new ") || has(text, "String "))) return GUARD_JAVA;
+    if (semicolon && (has(text, "char ") || has(text, "->") || has(text, "NULL"))) return GUARD_C;
+    if (semicolon || has(text, "`") || has(text, "await ")) return GUARD_JAVASCRIPT;
+    return has(text, "puts ") || has(text, "@") ? GUARD_RUBY : GUARD_PYTHON;
 }

@@ -7,4 +7,7 @@
 /* From what stands in the first lines; GUARD_TEXT when nothing speaks for any. */
 guard_language language_detect(view text);
 
+/* Of code that gives itself away in nothing: what it most likely is. */
+guard_language language_guess(view text);
+
 #endif

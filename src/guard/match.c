@@ -89,15 +89,66 @@ static const entry *next_entry(const judge *j, rule_kind kind, uint32_t hash, ui
     return &list[(*at)++];
 }
 
-static void hit_at(judge *j, const rule *u, int32_t n)
+/* What an attacker gains: with text that a language reads, everything; with a path, an address or
+ * markup, only where the value is theirs.  A switch that turns a check off is a constant. */
+guard_severity rule_severity(const rule *u, taint level)
+{
+    if (u->tiers[level] >= 0) return (guard_severity)u->tiers[level];
+    switch (u->weak) {
+    case WEAK_SECRET:
+    case WEAK_TLS:
+    case WEAK_JWT: return GUARD_BLOCK;
+    case WEAK_SQL:
+    case WEAK_COMMAND:
+    case WEAK_CODE:
+    case WEAK_NOSQL:
+    case WEAK_LDAP:
+    case WEAK_XPATH:
+    case WEAK_DESERIALIZE: return level == TAINT_UNKNOWN ? GUARD_WARN : GUARD_BLOCK;
+    case WEAK_PATH:
+    case WEAK_SSRF:
+    case WEAK_REDIRECT:
+    case WEAK_XSS:
+    case WEAK_XXE:
+    case WEAK_FORMAT:
+    case WEAK_MEMORY: return level == TAINT_SOURCE ? GUARD_BLOCK : GUARD_WARN;
+    default: return GUARD_WARN;
+    }
+}
+
+/* What stands around a use: the lines before it, and its own to the end. */
+static view around(view text, uint32_t begin, uint32_t end)
+{
+    enum { AROUND_BYTES = 400 };
+    uint32_t from = begin > AROUND_BYTES ? begin - AROUND_BYTES : 0, to = end;
+    while (to < text.len && text.ptr[to] != '\n') to++;
+    return (view){text.ptr + from, to - from};
+}
+
+guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re, view text,
+                                  uint32_t begin, uint32_t end)
+{
+    for (int k = 0; k < RULE_NEAR; k++)
+        if (u->near[k] && regex_found(u->near[k], re, around(text, begin, end)))
+            return (guard_severity)k;
+    return rule_severity(u, level);
+}
+
+static void hit_at(judge *j, const rule *u, taint level, int32_t n)
 {
     const node *at = &j->tree.list[n];
+    guard_severity severity =
+        rule_severity_near(u, level, &j->re, j->tree.text, at->begin, at->end);
     if (at->end <= j->from) return;
-    for (uint32_t i = 0; i < j->n_hits; i++)
-        if (j->hits[i].rule->cwe == u->cwe && j->hits[i].begin < at->end &&
-            at->begin < j->hits[i].end)
-            return;
-    if (j->n_hits < GUARD_FINDINGS_MAX) j->hits[j->n_hits++] = (hit){u, at->begin, at->end};
+    for (uint32_t i = 0; i < j->n_hits; i++) {
+        hit *h = &j->hits[i];
+        if (h->rule->cwe != u->cwe || h->begin >= at->end || at->begin >= h->end) continue;
+        if (severity <= h->severity) return;
+        *h = (hit){u, severity, at->begin, at->end}; /* the worse one speaks */
+        return;
+    }
+    if (j->n_hits < GUARD_FINDINGS_MAX)
+        j->hits[j->n_hits++] = (hit){u, severity, at->begin, at->end};
 }
 
 /* ---- conditions ---- */
@@ -230,28 +281,41 @@ static bool level_holds(judge *j, const rule *r, const use *u, const value *v)
     return false;
 }
 
-static bool arguments_hold(judge *j, const rule *r, const use *u)
+static bool value_holds(judge *j, const rule *r, const use *u, const value *v, taint *level)
+{
+    if (!level_holds(j, r, u, v)) return false;
+    bool dirty = !(v->clean >> r->weak & 1);
+    taint worth = (taint)v->level;
+    /* Text with a value in it: whoever calls decides what the value is. */
+    if (worth == TAINT_UNKNOWN && v->flags & VALUE_FORMAT) worth = TAINT_PARAMETER;
+    if (dirty && worth > *level) *level = worth;
+    return true;
+}
+
+/* *level: how far from constant the worst value is by which the rule holds. */
+static bool arguments_hold(judge *j, const rule *r, const use *u, taint *level)
 {
     argument room;
-    if (r->level == LEVEL_ANY && !r->n_args) return true;
+    bool holds = r->level == LEVEL_ANY && !r->n_args;
     if (!r->n_args) { /* the first, and what is assigned */
-        return u->n_args && level_holds(j, r, u, &u->args[0].v);
+        return (u->n_args && value_holds(j, r, u, &u->args[0].v, level)) || holds;
     }
     for (uint32_t i = 0; i < r->n_args; i++) {
         if (r->args[i].index == ARG_ANY) {
             for (uint32_t k = 0; k < u->n_args; k++)
-                if (level_holds(j, r, u, &u->args[k].v)) return true;
+                holds |= value_holds(j, r, u, &u->args[k].v, level);
             continue;
         }
         const argument *a = find_argument(j, u, &r->args[i], &room);
-        if (a && level_holds(j, r, u, &a->v)) return true;
+        if (a) holds |= value_holds(j, r, u, &a->v, level);
     }
-    return false;
+    return holds;
 }
 
-static bool rule_holds(judge *j, const rule *r, const use *u)
+static bool rule_holds(judge *j, const rule *r, const use *u, taint *level)
 {
-    if (!arguments_hold(j, r, u)) return false;
+    *level = TAINT_CONST;
+    if (!arguments_hold(j, r, u, level)) return false;
     for (uint32_t i = 0; i < r->n_ifs; i++)
         if (!condition_holds(j, &r->ifs[i], u)) return false;
     view before = {j->tree.text.ptr, j->tree.list[u->node].end};
@@ -268,21 +332,23 @@ static view last_segment(view name)
 static void try_name(judge *j, rule_kind kind, const use *u, view name, uint32_t hash)
 {
     uint32_t at = UINT32_MAX;
+    taint level;
     for (const entry *e; (e = next_entry(j, kind, hash, &at));)
-        if (pattern_matches(e->pattern, name) && rule_holds(j, e->rule, u))
-            hit_at(j, e->rule, u->node);
+        if (pattern_matches(e->pattern, name) && rule_holds(j, e->rule, u, &level))
+            hit_at(j, e->rule, level, u->node);
 }
 
 static void try_credentials(judge *j, const use *u)
 {
     uint32_t at = UINT32_MAX;
     const value *v = &u->args[0].v;
+    taint level;
     if (!u->n_args || !(v->flags & VALUE_STRING) || v->level != TAINT_CONST) return;
     view name = last_segment(u->callee.raw);
     for (const entry *e; (e = next_entry(j, RULE_CREDENTIAL, 0, &at));)
         if (regex_found(e->rule->match, &j->re, name) && secret_credential(name, v->text) &&
-            rule_holds(j, e->rule, u))
-            hit_at(j, e->rule, u->node);
+            rule_holds(j, e->rule, u, &level))
+            hit_at(j, e->rule, secret_is_live(v->text) ? TAINT_SOURCE : level, u->node);
 }
 
 void match_use(judge *j, rule_kind kind, const use *u)
@@ -310,9 +376,10 @@ void match_string(judge *j, int32_t n, const value *v)
     if (j->tree.list[n].end <= j->from || !(v->flags & VALUE_STRING)) return;
     use u = {.node = n, .receiver_node = -1, .n_args = 1};
     u.args[0] = (argument){.v = *v, .node = n};
+    taint level;
     for (const entry *e; (e = next_entry(j, RULE_STRING, 0, &at));)
-        if (regex_found(e->rule->match, &j->re, v->text) && rule_holds(j, e->rule, &u))
-            hit_at(j, e->rule, n);
+        if (regex_found(e->rule->match, &j->re, v->text) && rule_holds(j, e->rule, &u, &level))
+            hit_at(j, e->rule, level, n);
 }
 
 bool match_loose(judge *j, int32_t call)

@@ -195,6 +195,9 @@ const TSLanguage *role_grammar(guard_language language)
     case GUARD_PHP: return tree_sitter_php ? tree_sitter_php() : NULL;
     case GUARD_RUBY: return tree_sitter_ruby ? tree_sitter_ruby() : NULL;
     case GUARD_TEXT:
+    case GUARD_SHELL:
+    case GUARD_HTML:
+    case GUARD_NOTEBOOK:
     case GUARD_LANGUAGES: break;
     }
     return NULL;

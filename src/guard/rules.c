@@ -191,18 +191,52 @@ static int read_match(reading *r, rule *u, const yaml_node_t *node, rule_kind ki
     return read_regex(r, node, &u->match);
 }
 
+/* "block", or {source: block, parameter: warn}: the rest is as its class has it. */
+static int read_severity(reading *r, rule *u, yaml_node_t *node)
+{
+    static const char *const severities[] = {"note", "warn", "block"};
+    static const char *const levels[RULE_TIERS] = {"constant", "unknown", "parameter", "source"};
+    yaml_entry e;
+    uint32_t n = 0, level = 0;
+    if (!yaml_is_map(node)) {
+        RETURN_IF(read_choice(r, node, severities, ARRAY_LEN(severities), &n));
+        memset(u->tiers, (int)n, sizeof u->tiers);
+        return CERIUM_OK;
+    }
+    for (size_t i = 0; yaml_entry_at(&r->yaml, node, i, &e); i++) {
+        RETURN_IF(read_choice(r, e.key_node, levels, ARRAY_LEN(levels), &level));
+        RETURN_IF(read_choice(r, e.value, severities, ARRAY_LEN(severities), &n));
+        u->tiers[level] = (int8_t)n;
+    }
+    return CERIUM_OK;
+}
+
+/* {note: expression, block: expression} */
+static int read_near(reading *r, rule *u, yaml_node_t *node)
+{
+    static const char *const severities[RULE_NEAR] = {"note", "warn", "block"};
+    yaml_entry e;
+    uint32_t n = 0;
+    if (!yaml_is_map(node)) return yaml_bad(&r->yaml, node, "write {note: 'expression'}");
+    for (size_t i = 0; yaml_entry_at(&r->yaml, node, i, &e); i++) {
+        RETURN_IF(read_choice(r, e.key_node, severities, RULE_NEAR, &n));
+        RETURN_IF(read_regex(r, e.value, &u->near[n]));
+    }
+    return CERIUM_OK;
+}
+
 /* One key of a rule. */
 static int read_key(reading *r, rule *u, yaml_entry *e)
 {
-    static const char *const severities[] = {"warn", "block"};
     static const char *const levels[] = {"any",    "dynamic",   "parameter",
                                          "source", "formatted", "tainted-format"};
     static const char *const yes[] = {"no", "yes"};
     enum { NAMES, ID, MESSAGE, IDIOM, CWE, WEAK, SEVERITY, LEVEL, ARG, IF, SEEN, UNSEEN, UNLESS,
-           SECRET, LITERALS, BAD, GOOD, CALL = 100 };
+           SECRET, LITERALS, BAD, GOOD, FIRM, NEAR, LIVE };
     static const char *const keys[] = {"",         "id",  "message", "idiom",  "cwe",    "weakness",
                                        "severity", "level", "arg",   "if",     "seen",   "unseen",
-                                       "unless",   "secret", "literals", "bad", "good"};
+                                       "unless",   "secret", "literals", "bad", "good",
+                                       "firm",     "near", "live"};
     static const char *const kinds[RULE_KINDS] = {"call",      "assign", "pair",
                                                   "reference", "string", "credential", "line"};
     uint32_t n = 0, key = 0;
@@ -221,9 +255,7 @@ static int read_key(reading *r, rule *u, yaml_entry *e)
         u->weak = (weakness)n;
         return CERIUM_OK;
     case SEVERITY:
-        RETURN_IF(read_choice(r, e->value, severities, ARRAY_LEN(severities), &n));
-        u->severity = (guard_severity)n;
-        return CERIUM_OK;
+        return read_severity(r, u, e->value);
     case LEVEL:
         RETURN_IF(read_choice(r, e->value, levels, ARRAY_LEN(levels), &n));
         u->level = (rule_level)n;
@@ -236,6 +268,15 @@ static int read_key(reading *r, rule *u, yaml_entry *e)
     case SECRET:
         RETURN_IF(read_choice(r, e->value, yes, ARRAY_LEN(yes), &n));
         u->secret = n != 0;
+        return CERIUM_OK;
+    case FIRM:
+        RETURN_IF(read_choice(r, e->value, yes, ARRAY_LEN(yes), &n));
+        u->firm = n != 0;
+        return CERIUM_OK;
+    case NEAR: return read_near(r, u, e->value);
+    case LIVE:
+        RETURN_IF(read_choice(r, e->value, yes, ARRAY_LEN(yes), &n));
+        u->live = n != 0;
         return CERIUM_OK;
     case LITERALS: return read_views(r, e->value, &u->literals, &u->n_literals);
     case BAD: return read_views(r, e->value, &u->bad, &u->n_bad);
@@ -254,7 +295,7 @@ static int read_rule(reading *r, yaml_node_t *node)
     rule *u = &set->list[set->n++];
     view file = keep(r, view_of(r->yaml.file));
     if (!file.ptr) return too_much(r, node);
-    *u = (rule){.severity = GUARD_BLOCK, .languages = r->languages, .file = file.ptr,
+    *u = (rule){.tiers = {-1, -1, -1, -1}, .languages = r->languages, .file = file.ptr,
                 .line = (uint32_t)node->start_mark.line + 1};
     for (size_t i = 0; yaml_entry_at(&r->yaml, node, i, &e); i++) RETURN_IF(read_key(r, u, &e));
     if (!u->id) return yaml_bad(&r->yaml, node, "a rule has an id");

@@ -37,6 +37,8 @@ typedef enum {
     LEVEL_TAINTED_FORMAT = 5, /* the same with a parameter, or worse */
 } rule_level;
 
+enum { RULE_NEAR = 3 }; /* note, warn, block */
+enum { RULE_TIERS = 4 }; /* constant, unknown, parameter, source */
 enum { ARG_RECEIVER = -1, ARG_ANY = -2, ARG_NONE = -3, RULE_ARGS_MAX = 12, RULE_IFS_MAX = 6 };
 
 typedef struct {
@@ -56,7 +58,8 @@ typedef struct {
     const char *id, *message, *idiom, *file;
     uint32_t line, cwe, languages; /* languages: a bit each */
     weakness weak;
-    guard_severity severity;
+    int8_t tiers[RULE_TIERS]; /* guard_severity by how far the value is from constant; -1: by class */
+    bool firm;                /* a test or a document does not soften it */
     rule_kind kind;
     rule_level level;
     pattern_list names;
@@ -66,7 +69,9 @@ typedef struct {
     pcre2_code *match;         /* RULE_STRING, RULE_LINE */
     pcre2_code *unless;        /* RULE_LINE: what the match must not look like */
     pcre2_code *seen, *unseen; /* in what stands before, in the window; of a line, with it */
+    pcre2_code *near[RULE_NEAR]; /* guard_severity where that stands around the use */
     bool secret;               /* the match must look like a secret */
+    bool live;                 /* and like one that a machine made */
     view *literals;            /* RULE_STRING, RULE_LINE: what wakes it */
     view *bad, *good;
     uint32_t n_literals, n_bad, n_good;

@@ -39,6 +39,7 @@ void rules_close(rule_set *rules)
         pcre2_code_free(u->unless);
         pcre2_code_free(u->seen);
         pcre2_code_free(u->unseen);
+        for (int k = 0; k < RULE_NEAR; k++) pcre2_code_free(u->near[k]);
     }
     for (int l = 0; l < GUARD_LANGUAGES; l++) close_facts(&rules->facts[l]);
     memory_free(rules->list);

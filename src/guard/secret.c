@@ -106,3 +106,11 @@ bool secret_credential(view name, view text)
     if (!c.digit && !c.other) return text.len >= 20 && c.lower && c.upper && entropy(text) > 3.5;
     return entropy(text) >= 3.0;
 }
+
+bool secret_is_live(view text)
+{
+    if (text.len < 12 || !secret_value(text)) return false;
+    counts c = count(text);
+    uint32_t kinds = (c.lower > 0) + (c.upper > 0) + (c.digit > 0) + (c.other > 0);
+    return c.digit && kinds >= 2 && !c.space && entropy(text) > 3.0;
+}

@@ -340,7 +340,7 @@ static int32_t branch_of(const judge *j, int32_t n, int32_t condition)
 }
 
 /* Everything of n but the condition and the first branch; true when there is an else. */
-static bool other_branches(judge *j, int32_t n, const state *before, int32_t condition, bool left,
+static bool other_branches(judge *j, int32_t n, const state *before, int32_t condition,
                            state *sum)
 {
     bool has_else = false;
@@ -349,7 +349,7 @@ static bool other_branches(judge *j, int32_t n, const state *before, int32_t con
         bool other = at->field == FIELD_ALTERNATIVE;
         if (!other) continue;
         restore(j, before);
-        if (left) mark_checked(j, condition, false);
+        mark_checked(j, condition, false);
         judge_value(j, c);
         has_else |= at->role != NODE_IF ||
                     tree_field(&j->tree, c, FIELD_ALTERNATIVE) >= 0;
@@ -383,14 +383,32 @@ value judge_if(judge *j, int32_t n)
     judge_value(j, yes);
     bool left = leaves(j, yes);
     if (!left && !take_state(j, &sum)) return VALUE_NONE;
-    if (!other_branches(j, n, &before, condition, left, &sum)) {
+    if (!other_branches(j, n, &before, condition, &sum)) {
         restore(j, &before);
-        if (left) mark_checked(j, condition, !positive);
+        mark_checked(j, condition, !positive);
         if (sum.reached) merge(j, &sum);
     } else if (sum.reached) restore(j, &sum);
     else restore(j, &before);
     j->saved.used = mark_used;
     return VALUE_NONE;
+}
+
+/* What was checked holds where it is chosen: ALLOWED.includes(x) ? x : "name". */
+value judge_choice(judge *j, int32_t condition, int32_t yes, int32_t no)
+{
+    state before;
+    size_t mark_used = j->saved.used;
+    bool saved = take_state(j, &before);
+    if (saved) mark_checked(j, condition, true);
+    value a = judge_value(j, yes);
+    if (saved) {
+        restore(j, &before);
+        mark_checked(j, condition, false);
+    }
+    value b = judge_value(j, no);
+    if (saved) restore(j, &before);
+    j->saved.used = mark_used;
+    return value_union(a, b);
 }
 
 value judge_optional(judge *j, int32_t n)
@@ -471,10 +489,15 @@ value judge_foreach(judge *j, int32_t n)
         left = tree_field(&j->tree, n, lefts[i]);
     if (at->role == NODE_COMPREHENSION) { /* its clauses stand behind its body */
         int32_t body = at->child;
-        for (int32_t c = body < 0 ? -1 : j->tree.list[body].next; c >= 0; c = j->tree.list[c].next)
+        for (int32_t c = body < 0 ? -1 : j->tree.list[body].next; c >= 0;
+             c = j->tree.list[c].next) {
             judge_value(j, c);
+            if (view_starts(tree_text(&j->tree, c), VIEW("if "))) mark_checked(j, c, true);
+        }
         value v = judge_value(j, body);
-        v.flags |= VALUE_LIST;
+        bool pair = body >= 0 && j->tree.list[body].role == NODE_PAIR;
+        if (pair) v = judge_value(j, j->tree.list[body].child); /* who goes over it has its keys */
+        v.flags = (v.flags & VALUE_FORMAT) | VALUE_LIST;
         return v;
     }
     if (right < 0 && j->tree.language == GUARD_PHP && at->child >= 0) {
@@ -552,6 +575,15 @@ static void bind_parameter(judge *j, int32_t n, taint level)
         j->vars[j->n_vars++] = (variable){v.raw, judge_named(j, v)};
 }
 
+/* Are these the arguments of x.map(...)? */
+static bool is_map(const judge *j, int32_t arguments)
+{
+    int32_t call = j->tree.list[arguments].parent;
+    int32_t callee = call < 0 ? -1 : tree_field(&j->tree, call, FIELD_CALLEE);
+    view name = callee < 0 ? empty : tree_text(&j->tree, callee);
+    return name.len > 4 && !memcmp(name.ptr + name.len - 4, ".map", 4);
+}
+
 static void bind_parameters(judge *j, int32_t n, int32_t parameters)
 {
     const node *f = &j->tree.list[n];
@@ -565,8 +597,14 @@ static void bind_parameters(judge *j, int32_t n, int32_t parameters)
                    j->tree.list[parameters].end - j->tree.list[outer].begin};
     if (j->facts->handler && regex_found(j->facts->handler, &j->re, header)) level = TAINT_SOURCE;
     if (j->tree.list[parameters].role == NODE_NAME) bind_parameter(j, parameters, level);
-    for (int32_t c = j->tree.list[parameters].child; c >= 0; c = j->tree.list[c].next)
-        if (j->tree.list[c].role != NODE_SKIP) bind_parameter(j, c, level);
+    uint32_t place = 0;
+    for (int32_t c = j->tree.list[parameters].child; c >= 0; c = j->tree.list[c].next) {
+        if (j->tree.list[c].role == NODE_SKIP) continue;
+        bind_parameter(j, c, level);
+        /* list.map((item, i) => ...): i is a number */
+        if (callback && place++ == 1 && is_map(j, parent) && j->n_vars)
+            j->vars[j->n_vars - 1].v = VALUE_NONE;
+    }
 }
 
 value judge_function(judge *j, int32_t n)
@@ -577,12 +615,18 @@ value judge_function(judge *j, int32_t n)
     int32_t parameters = parameters_of(j, n);
     bool block = j->tree.language == GUARD_RUBY && j->tree.list[n].field == FIELD_NONE;
     if (parameters >= 0) bind_parameters(j, n, parameters);
+    value v = VALUE_NONE, last;
     for (int32_t c = f->child; c >= 0; c = j->tree.list[c].next)
         if (c != parameters && j->tree.list[c].field != FIELD_NAME &&
-            j->tree.list[c].field != FIELD_DECLARATOR)
-            judge_value(j, c);
+            j->tree.list[c].field != FIELD_DECLARATOR) {
+            last = judge_value(j, c);
+            bool body = j->tree.list[c].field == FIELD_BODY && j->tree.list[c].role != NODE_BLOCK;
+            if (body) v = last; /* x => x + 1 */
+        }
     if (!block) j->n_vars = n_vars;
-    return VALUE_NONE;
+    v.flags &= (uint8_t)~VALUE_STRING;
+    v.text = empty;
+    return v;
 }
 
 /* ---- calls of functions of this window ---- */

@@ -4,7 +4,7 @@
 #include "guard/guard_parts.h"
 #include "guard/language.h"
 
-enum { OVERLAP = 160 };
+enum { OVERLAP = 160, PIECES_JUDGED = 16, PIECES_MAX = 64 }; /* of one line */
 
 uint32_t stream_opening(const guard_stream *s, char *out)
 {
@@ -19,10 +19,10 @@ uint32_t stream_opening(const guard_stream *s, char *out)
 /* "cerium: allow RULE reason": the rule, when a reason follows. */
 static view allowed_rule(view text)
 {
-    static const char mark[] = "cerium: allow ";
-    const char *at = memmem(text.ptr, text.len, mark, sizeof mark - 1);
+    static const char words[] = "cerium: allow ";
+    const char *at = memmem(text.ptr, text.len, words, sizeof words - 1);
     if (!at) return (view){NULL, 0};
-    at += sizeof mark - 1;
+    at += sizeof words - 1;
     const char *end = text.ptr + text.len, *stop = at;
     while (stop < end && (isalnum((unsigned char)*stop) || *stop == '-')) stop++;
     size_t letters = 0;
@@ -56,30 +56,69 @@ static void note_allowed(guard_stream *s, view held)
 
 /* ---- findings ---- */
 
-static void add_finding(guard_stream *s, const rule *u, place first, place last, place line)
+static awaited describe(const guard_stream *s, known_finding what, place first, place last,
+                        place line)
+{
+    const rule *u = what.rule;
+    return (awaited){.what = what,
+                     .finding = {.rule = u->id,
+                                 .weakness = weakness_names[u->weak],
+                                 .message = u->message,
+                                 .idiom = u->idiom,
+                                 .cwe = u->cwe,
+                                 .severity = what.severity,
+                                 .language = s->language,
+                                 .begin = first.at,
+                                 .end = last.at + 1,
+                                 .line_begin = line.at,
+                                 .raised = s->fed,
+                                 .line = first.line,
+                                 .kind = u->weak,
+                                 .escaped = s->escaped,
+                                 .added = s->added,
+                                 .goes_on = s->continues}};
+}
+
+static void add_finding(guard_stream *s, guard_finding f, bool known)
 {
     guard_worker *w = s->worker;
-    guard_finding f = {.rule = u->id,
-                       .weakness = weakness_names[u->weak],
-                       .message = u->message,
-                       .idiom = u->idiom,
-                       .cwe = u->cwe,
-                       .severity = u->severity,
-                       .language = s->language,
-                       .begin = first.at,
-                       .end = last.at + 1,
-                       .line_begin = line.at,
-                       .raised = s->fed,
-                       .line = first.line,
-                       .kind = u->weak,
-                       .escaped = s->escaped,
-                       .added = s->added,
-                       .goes_on = s->continues};
+    f.known = known;
+    if (known) f.severity = GUARD_NOTE;
+    f.raised = s->fed;
     for (uint32_t i = 0; i < w->n_findings; i++)
         if (w->findings[i].cwe == f.cwe && w->findings[i].line == f.line &&
             w->findings[i].begin == f.begin)
             return;
+    if (f.severity == GUARD_NOTE && !s->config.notes) return;
     if (w->n_findings < GUARD_FINDINGS_MAX) w->findings[w->n_findings++] = f;
+}
+
+/* What came in the new side of an edit before its old one: now, or never, there is one. */
+static void decide_awaited(guard_stream *s)
+{
+    uint32_t n = s->n_awaited;
+    s->n_awaited = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const awaited a = s->awaited[i];
+        view none = {NULL, 0};
+        add_finding(s, a.finding, known_finding_is(s, a.finding.language, &a.what, none));
+    }
+}
+
+static guard_severity soften(const guard_stream *s, const rule *u, guard_severity severity)
+{
+    return s->soft && !u->firm && severity > GUARD_NOTE ? severity - 1 : severity;
+}
+
+/* line: the held one. */
+static void raise_finding(guard_stream *s, const awaited *a, view line)
+{
+    if (a->what.severity == GUARD_NOTE && !s->config.notes) return;
+    if (s->records) known_record(s, &a->what);
+    else if (known_finding_is(s, s->language, &a->what, line)) add_finding(s, a->finding, true);
+    else if (unwrap_awaits_old(&s->unwrap) && s->n_awaited < AWAITED_MAX)
+        s->awaited[s->n_awaited++] = *a;
+    else add_finding(s, a->finding, false);
 }
 
 /* A call that stays open over several lines is seen with each of them, and told once. */
@@ -93,7 +132,8 @@ static bool is_told(guard_stream *s, uint32_t cwe, uint32_t begin)
     return false;
 }
 
-static void report(guard_stream *s, const rule *u, uint32_t begin, uint32_t end)
+static void report(guard_stream *s, const rule *u, guard_severity severity, uint32_t begin,
+                   uint32_t end)
 {
     view held = {s->text + s->held, s->n - s->held};
     bool fresh = false;
@@ -103,7 +143,9 @@ static void report(guard_stream *s, const rule *u, uint32_t begin, uint32_t end)
     if (from > last) from = last;
     for (uint32_t i = from; i <= last; i++) fresh |= s->map[i].fresh;
     if (!fresh || is_allowed(s, held, u->id) || is_told(s, u->cwe, begin)) return;
-    add_finding(s, u, s->map[from], s->map[last], s->map[0]);
+    known_finding what = {u, known_line(held), soften(s, u, severity)};
+    awaited a = describe(s, what, s->map[from], s->map[last], s->map[0]);
+    raise_finding(s, &a, held);
 }
 
 static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint32_t at)
@@ -121,7 +163,11 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
             if (u->unless && regex_found(u->unless, &s->worker->judge.re, what)) continue;
             if (u->seen && !regex_found(u->seen, &s->worker->judge.re, window)) break;
             if (u->unseen && regex_found(u->unseen, &s->worker->judge.re, window)) break;
-            report(s, u, at + (uint32_t)begin, at + (uint32_t)end);
+            if (u->live && !secret_is_live(what)) continue;
+            uint32_t first = at + (uint32_t)begin, last = at + (uint32_t)end;
+            report(s, u,
+                   rule_severity_near(u, TAINT_CONST, &s->worker->judge.re, window, first, last),
+                   first, last);
             if (from > text.len) break;
         }
     }
@@ -147,6 +193,7 @@ static void defer(guard_stream *s, deferral d, uint32_t shift)
     s->deferred[s->n_deferred].where = (deferral){begin, end};
     s->deferred[s->n_deferred].first = s->map[first];
     s->deferred[s->n_deferred].last = s->map[last];
+    s->deferred[s->n_deferred].hash = known_line((view){s->text + s->held, n});
     s->deferred[s->n_deferred++].line = s->map[0];
 }
 
@@ -168,7 +215,8 @@ static void note_unjudged(guard_stream *s, bool *why, uint32_t line)
 static void decide_deferred(guard_stream *s, bool finally)
 {
     judge *j = &s->worker->judge;
-    uint32_t shift, n = 0;
+    uint32_t shift, n = 0, n_raised = 0;
+    awaited raised[JUDGE_DEFERRED_MAX];
     if (!s->n_deferred) return;
     view window = window_of(s, &shift);
     bool judged = judge_window(j, s->language, window, 0, finally, NULL, 0);
@@ -177,13 +225,17 @@ static void decide_deferred(guard_stream *s, bool finally)
         bool waits = !finally && (!judged || j->n_deferred == JUDGE_DEFERRED_MAX);
         for (uint32_t k = 0; judged && k < j->n_deferred && !waits; k++)
             waits = is_at(s, i, j->deferred[k].begin, shift);
-        for (uint32_t k = 0; judged && k < j->n_hits && !waits; k++)
-            if (is_at(s, i, j->hits[k].begin, shift))
-                add_finding(s, j->hits[k].rule, s->deferred[i].first, s->deferred[i].last,
-                            s->deferred[i].line);
+        for (uint32_t k = 0; judged && k < j->n_hits && !waits; k++) {
+            const rule *u = j->hits[k].rule;
+            if (!is_at(s, i, j->hits[k].begin, shift) || n_raised == JUDGE_DEFERRED_MAX) continue;
+            known_finding what = {u, s->deferred[i].hash, soften(s, u, j->hits[k].severity)};
+            raised[n_raised++] = describe(s, what, s->deferred[i].first, s->deferred[i].last,
+                                          s->deferred[i].line);
+        }
         if (waits) s->deferred[n++] = s->deferred[i];
     }
     s->n_deferred = n;
+    for (uint32_t i = 0; i < n_raised; i++) raise_finding(s, &raised[i], (view){NULL, 0});
 }
 
 static void judge_tree(guard_stream *s)
@@ -204,9 +256,13 @@ static void judge_tree(guard_stream *s)
     }
     s->alias = j->alias;
     for (uint32_t i = 0; i < j->n_deferred; i++) defer(s, j->deferred[i], shift);
-    for (uint32_t i = 0; i < j->n_hits; i++) {
-        uint32_t begin = j->hits[i].begin > shift ? j->hits[i].begin - shift : 0;
-        report(s, j->hits[i].rule, begin, j->hits[i].end - shift);
+    /* What stood there before may be judged for each of them, by the same judge. */
+    hit hits[GUARD_FINDINGS_MAX];
+    uint32_t n_hits = j->n_hits;
+    memcpy(hits, j->hits, n_hits * sizeof *hits);
+    for (uint32_t i = 0; i < n_hits; i++) {
+        uint32_t begin = hits[i].begin > shift ? hits[i].begin - shift : 0;
+        report(s, hits[i].rule, hits[i].severity, begin, hits[i].end - shift);
     }
 }
 
@@ -291,6 +347,7 @@ static void compact(guard_stream *s)
     s->last_row = s->row;
     s->n = n + s->n - cut;
     s->held = s->n;
+    s->middle = 0;
     memset(s->told, 0, sizeof s->told);
     s->in_php = true;
 }
@@ -305,13 +362,19 @@ static bool is_blank(const char *text, uint32_t n)
 /* What is held may go.  whole: a logical line ended with it. */
 static void commit(guard_stream *s, bool whole)
 {
+    /* "# vulnerable", as the first line of a fence */
+    bool said = s->row == 0 && whole && !s->records && s->config.form != GUARD_CODE &&
+                !s->escaped && is_comment((view){s->text, s->n});
+    if (said && mark_says_bad((view){s->text, s->n})) s->soft = true;
     note_allowed(s, (view){s->text + s->held, s->n - s->held});
     bool inside = !whole && lexer_in_text(&s->lexer) && s->continues;
-    /* The inside of an endless string is of no use to anybody. */
+    /* Of an endless string its beginning and its end are enough. */
     if (inside && s->n - s->held > OVERLAP) {
-        memmove(s->text + s->held, s->text + s->n - OVERLAP, OVERLAP);
-        s->n = s->held + OVERLAP;
-    }
+        if (!s->middle) s->middle = s->held;
+        memmove(s->text + s->middle, s->text + s->n - OVERLAP, OVERLAP);
+        s->n = s->middle + OVERLAP;
+    } else s->middle = 0;
+    s->n_pieces = whole ? 0 : s->n_pieces + 1;
     uint32_t n_complete = s->outline.n_complete;
     if (whole && s->language != GUARD_TEXT) {
         outline_line(&s->outline, s->language, (view){s->text, s->n}, s->row, s->n, s->depth,
@@ -325,6 +388,16 @@ static void commit(guard_stream *s, bool whole)
     bool waited = s->n_deferred && s->fed - s->deferred[0].line.at > GUARD_DEFERRED_BYTES;
     if (waited || s->outline.n_complete != n_complete) decide_deferred(s, waited);
     if (s->n > GUARD_WINDOW_BYTES - GUARD_LINE_BYTES_MAX - OVERLAP) compact(s);
+}
+
+/* A piece of a long line: of a literal without values in it, or far behind its beginning. */
+static bool is_dull_piece(const guard_stream *s)
+{
+    if (s->n_pieces >= PIECES_JUDGED) return true;
+    if (!s->continues || !lexer_in_text(&s->lexer)) return false;
+    for (uint32_t i = s->held; i < s->n; i++)
+        if (strchr("{$#", s->text[i])) return false;
+    return true;
 }
 
 static void judge_held(guard_stream *s, bool whole)
@@ -341,10 +414,15 @@ static void judge_held(guard_stream *s, bool whole)
     literals_scan(&s->g->literals[s->language], s->worker->scratch, text, &woke);
     judge_text_rules(s, &woke, text, from);
     bool wanted = woke.tree || s->watch || s->alias;
+    if (wanted && !whole && is_dull_piece(s)) { /* its end decides */
+        s->watch = true;
+        wanted = woke.tree && s->n_pieces < PIECES_MAX;
+    }
+    if (guard_is_read_by_lines(s->language)) wanted = false;
     if (wanted && guard_has_grammar(s->language)) {
         judge_tree(s);
         s->watch = lexer_n_parens(&s->lexer) > 0;
-    } else if (wanted && s->language != GUARD_TEXT) {
+    } else if (wanted) {
         note_unjudged(s, &s->worker->blind, s->map[0].line);
     }
     commit(s, whole);
@@ -358,31 +436,36 @@ static void relex(guard_stream *s)
     for (uint32_t i = 0; i < s->n; i++) lexer_step(&s->lexer, s->text[i]);
 }
 
-/* While the language is not known, what stands there is held, and judged when it is. */
-static void find_language(guard_stream *s)
+/* While the language is not known, what stands there is held, and judged when it is.  finally: no
+ * more of it comes. */
+static void find_language(guard_stream *s, bool finally)
 {
-    s->language = language_detect((view){s->text, s->n});
+    view text = {s->text, s->n};
+    s->language = finally && s->guess ? language_guess(text) : language_detect(text);
     if (s->language == GUARD_TEXT) return;
     s->detect = false;
     relex(s);
 }
 
-static void begin_segment(void *arg, guard_language language, bool detect)
+static void begin_segment(void *arg, unwrap_segment segment)
 {
     guard_stream *s = arg;
-    if (s->detect && s->n) find_language(s);
+    if (s->detect && s->n) find_language(s, true);
     if (s->n > s->held) judge_held(s, true);
     if (s->worker) decide_deferred(s, true);
-    s->n = s->held = s->begun = s->row = s->last_row = s->depth = 0;
+    s->n = s->held = s->begun = s->row = s->last_row = s->depth = s->middle = s->n_pieces = 0;
     s->outline = (outline){0};
     memset(s->told, 0, sizeof s->told);
-    s->language = language;
-    s->detect = detect;
+    s->language = segment.language;
+    s->detect = segment.detect;
+    s->guess = segment.guess;
+    s->soft = segment.soft;
     s->watch = s->alias = s->continues = false;
     s->in_php = false;
-    s->escaped = s->unwrap.in_string;
+    if (s->unwrap.json.in_string && !s->escaped) s->inner = 1;
+    s->escaped = s->unwrap.json.in_string;
     s->added = s->unwrap.mode == UNWRAP_DIFF;
-    lexer_begin(&s->lexer, language);
+    lexer_begin(&s->lexer, segment.language);
 }
 
 /* In prose a word is held, and a line that may be the head of a key. */
@@ -401,17 +484,18 @@ static bool holds_enough(const guard_stream *s, uint64_t at)
     return n == GUARD_LINE_BYTES_MAX || (n && at - s->map[0].at >= GUARD_LINE_BYTES_MAX);
 }
 
-static void push_byte(void *arg, char c, uint64_t at, bool fresh)
+static void push_byte(guard_stream *s, char c, uint64_t at, bool fresh)
 {
-    guard_stream *s = arg;
     if (holds_enough(s, at)) judge_held(s, false);
     if (s->n == 0) s->in_php = c != '<';
-    s->map[s->n - s->held] = (place){at, s->line, fresh};
+    s->map[s->n - s->held] = (place){at, s->escaped ? s->inner : s->line, fresh};
     s->text[s->n++] = c;
+    s->inner += c == '\n';
     bool ends = lexer_step(&s->lexer, c);
     if (s->detect) {
-        if (c == '\n') find_language(s);
-        if (!s->detect || s->n - s->held > GUARD_LINE_BYTES_MAX / 2) judge_held(s, c == '\n');
+        bool much = s->n - s->held > GUARD_LINE_BYTES_MAX / 2;
+        if (c == '\n' || much) find_language(s, much);
+        if (!s->detect || much) judge_held(s, c == '\n');
         return;
     }
     if (s->language == GUARD_TEXT) {
@@ -421,7 +505,43 @@ static void push_byte(void *arg, char c, uint64_t at, bool fresh)
     } else if (ends) judge_held(s, true);
 }
 
-static const unwrap_sink sink_of_none = {.segment = begin_segment, .byte = push_byte};
+static void take_code_byte(void *arg, char c, uint64_t at, unwrap_side side)
+{
+    guard_stream *s = arg;
+    if (side != UNWRAP_FRESH) known_old_byte(s, c);
+    if (side != UNWRAP_OLD) push_byte(s, c, at, side == UNWRAP_FRESH);
+}
+
+static void take_edit(void *arg)
+{
+    guard_stream *s = arg;
+    if (s->worker) decide_awaited(s);
+    s->n_old = s->n_used = 0;
+}
+
+static const unwrap_sink code_sink = {.segment = begin_segment, .byte = take_code_byte};
+
+/* What the unwrapper gives goes through the carrier. */
+static void take_segment(void *arg, unwrap_segment segment)
+{
+    unwrap_sink to = code_sink;
+    guard_stream *s = arg;
+    to.arg = s;
+    carrier_segment(&s->carrier, segment, &to);
+}
+
+static void take_byte(void *arg, char c, uint64_t at, unwrap_side side)
+{
+    unwrap_sink to = code_sink;
+    guard_stream *s = arg;
+    to.arg = s;
+    carrier_byte(&s->carrier, c, at, side, &to);
+}
+
+static unwrap_sink sink_of(guard_stream *s)
+{
+    return (unwrap_sink){.arg = s, .segment = take_segment, .byte = take_byte, .edit = take_edit};
+}
 
 static void begin_call(guard_stream *s, guard_worker *w)
 {
@@ -432,8 +552,12 @@ static void begin_call(guard_stream *s, guard_worker *w)
 
 static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
 {
-    uint64_t held = unwrap_held(&s->unwrap);
+    uint64_t held = unwrap_held(&s->unwrap), carried = carrier_held(&s->carrier);
     uint64_t safe = s->n > s->held ? s->map[0].at : s->fed;
+    if (carried < held) held = carried;
+    /* As long as that may be held; then it is decided without what it waits for. */
+    if (s->n_awaited && s->fed - s->awaited[0].finding.line_begin > GUARD_DEFERRED_BYTES) decide_awaited(s);
+    if (s->n_awaited && s->awaited[0].finding.line_begin < safe) safe = s->awaited[0].finding.line_begin;
     if (s->n_deferred && s->deferred[0].line.at < safe) safe = s->deferred[0].line.at;
     *result = (guard_result){.safe = held < safe ? held : safe,
                              .findings = w->findings,
@@ -453,10 +577,11 @@ int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_con
     if (!s) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a stream of the watchdog");
     s->g = g;
     s->config = *config;
-    s->line = 1;
-    unwrap_sink sink = sink_of_none;
-    sink.arg = s;
-    unwrap_begin(&s->unwrap, config->form, config->language, !config->is_text, &sink);
+    s->config.path = (view){NULL, 0};
+    s->line = s->inner = 1;
+    unwrap_sink sink = sink_of(s);
+    unwrap_begin(&s->unwrap, config->form, config->language, config->path, !config->is_text,
+                 &sink);
     *out = s;
     return CERIUM_OK;
 }
@@ -493,8 +618,7 @@ void guard_feed(guard_stream *s, guard_worker *w, const void *from, size_t len,
                 guard_result *result)
 {
     const char *text = from;
-    unwrap_sink sink = sink_of_none;
-    sink.arg = s;
+    unwrap_sink sink = sink_of(s);
     begin_call(s, w);
     for (size_t i = 0; i < len; i++) {
         uint64_t at = s->fed++;
@@ -506,12 +630,35 @@ void guard_feed(guard_stream *s, guard_worker *w, const void *from, size_t len,
 
 void guard_finish(guard_stream *s, guard_worker *w, guard_result *result)
 {
-    unwrap_sink sink = sink_of_none;
-    sink.arg = s;
+    unwrap_sink sink = sink_of(s);
     begin_call(s, w);
     unwrap_finish(&s->unwrap, &sink);
-    if (s->detect && s->n) find_language(s);
+    unwrap_sink to = code_sink;
+    to.arg = s;
+    carrier_finish(&s->carrier, &to);
+    if (s->detect && s->n) find_language(s, true);
     judge_held(s, true);
     decide_deferred(s, true);
+    decide_awaited(s);
     end_call(s, w, result);
+}
+
+void stream_reset(guard_stream *s, guard_language language)
+{
+    const guard *g = s->g;
+    memset(s, 0, sizeof *s);
+    s->g = g;
+    s->records = true;
+    s->line = s->inner = 1;
+    s->language = language;
+    lexer_begin(&s->lexer, language);
+}
+
+void stream_judge(guard_stream *s, guard_worker *w, view text)
+{
+    s->worker = w;
+    for (size_t i = 0; i < text.len; i++) push_byte(s, text.ptr[i], i, true);
+    judge_held(s, true);
+    decide_deferred(s, true);
+    s->worker = NULL;
 }

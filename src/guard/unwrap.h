@@ -1,21 +1,37 @@
-/* unwrap.h - finds the code in what a model writes: Markdown fences, diffs, patches, the strings
- * of JSON arguments.  Bytes go in one by one; code comes out with where each byte stood. */
+/* unwrap.h - finds the code in what a model writes: Markdown fences, diffs, patches, search/replace
+ * blocks, answers that are nothing but code, the strings of JSON arguments.  Bytes go in one by
+ * one; code comes out with where each byte stood, and whether it is new. */
 #ifndef GUARD_UNWRAP_H
 #define GUARD_UNWRAP_H
 
 #include "base/limits.h"
 #include "guard/guard.h"
+#include "guard/json_reader.h"
 
-enum { UNWRAP_HEAD_BYTES = GUARD_LINE_BYTES_MAX, UNWRAP_DEPTH = 64 };
+enum { UNWRAP_HEAD_BYTES = GUARD_LINE_BYTES_MAX, UNWRAP_SAID_BYTES = 200, UNWRAP_NAME_BYTES = 256 };
+
+typedef enum {
+    UNWRAP_FRESH,  /* written now */
+    UNWRAP_AROUND, /* stands around a change, before it and behind it */
+    UNWRAP_OLD,    /* what a change takes away */
+} unwrap_side;
+
+typedef struct {
+    guard_language language;
+    bool detect; /* its language is not known and may be found */
+    bool guess;  /* it is code, whatever its language */
+    bool soft;   /* a test, a document, an example; or it is said to be bad */
+} unwrap_segment;
 
 /* What the bytes are for. */
 typedef struct {
     void *arg;
-    /* Another text begins.  detect: its language is not known and may be found. */
-    void (*segment)(void *arg, guard_language language, bool detect);
-    /* A byte of it, and where it stands in the stream; `fresh` when it is written now, not merely
-     * shown as what stands around a change. */
-    void (*byte)(void *arg, char c, uint64_t at, bool fresh);
+    /* Another text begins. */
+    void (*segment)(void *arg, unwrap_segment s);
+    /* A byte of it, and where it stands in the stream. */
+    void (*byte)(void *arg, char c, uint64_t at, unwrap_side side);
+    /* A change begins or is complete: what was taken away before is of another one. */
+    void (*edit)(void *arg);
 } unwrap_sink;
 
 typedef struct {
@@ -24,31 +40,76 @@ typedef struct {
     /* lines */
     enum { UNWRAP_PLAIN, UNWRAP_PROSE, UNWRAP_FENCED, UNWRAP_DIFF } mode;
     enum { LINE_HEAD, LINE_CODE, LINE_CONTEXT, LINE_DROPPED, LINE_HEADER } line;
+    enum { BLOCK_NONE, BLOCK_SEARCH, BLOCK_REPLACE } block; /* of a search/replace block */
     char fence;       /* of the block that we are in; 0 */
     uint8_t n_fence;
     bool detect;
+    bool first;       /* no line of this text was read yet: it may turn out to be a diff */
+    bool guessed;     /* that it is a diff; until a line has a sign, its lines are new */
+    bool signs;
+    bool start;       /* nothing but blanks was read of an answer: it may be code without a fence */
+    bool bare;        /* it is */
+    bool blank;       /* the last line of it was blank */
+    bool in_prose;    /* the search/replace block stands in prose */
+    bool soft_path, soft_said;
     char head[UNWRAP_HEAD_BYTES]; /* of a line; in a block, it is withheld while it may be a mark */
     uint64_t head_at[UNWRAP_HEAD_BYTES];
     uint32_t n_head, n_sent;
+    char said[UNWRAP_SAID_BYTES]; /* the end of the prose so far */
+    uint32_t n_said;
+    char last[UNWRAP_NAME_BYTES]; /* the last line of prose that is not blank */
+    uint32_t n_last;
     /* JSON */
-    char key[32], path[UNWRAP_HEAD_BYTES];
-    uint32_t n_key, n_path, depth, n_unicode, unicode;
-    uint64_t objects; /* bit i: what is open at depth i is an object */
-    bool in_string, in_key, in_path, expects_key, escaped;
+    json_reader json;
+    char path[UNWRAP_NAME_BYTES];
+    uint32_t n_path;
+    bool in_path, in_old, is_new; /* what the string is */
+    bool had_old; /* the object said what it takes away */
     /* a turn */
     char before;      /* the last byte of its line that is no blank; 0 */
     bool in_json, in_value;
     bool after_old; /* the last line of prose may be the first one of a diff */
-    uint64_t escape_at;
 } unwrap;
 
-/* detect: where code is of no language that is known, it is looked for. */
-void unwrap_begin(unwrap *u, guard_form form, guard_language language, bool detect,
+/* path: of the file that the text is of, or empty.  detect: where code is of no language that is
+ * known, it is looked for. */
+void unwrap_begin(unwrap *u, guard_form form, guard_language language, view path, bool detect,
                   const unwrap_sink *to);
 void unwrap_step(unwrap *u, char c, uint64_t at, const unwrap_sink *to);
 /* What was withheld comes out. */
 void unwrap_finish(unwrap *u, const unwrap_sink *to);
 /* The first byte of the stream that is withheld; UINT64_MAX when none is. */
 uint64_t unwrap_held(const unwrap *u);
+/* What is written now stands for something of which it is not known yet what it is: the new side of
+ * an edit that came before its old one. */
+bool unwrap_awaits_old(const unwrap *u);
+
+/* ---- unwrap_lines.c ---- */
+
+void unwrap_set_mode(unwrap *u, int mode, guard_language language, bool detect,
+                     const unwrap_sink *to);
+void unwrap_line_byte(unwrap *u, char c, uint64_t at, const unwrap_sink *to);
+void unwrap_begin_line(unwrap *u);
+/* The key of JSON, or the name of a parameter, in small letters. */
+bool unwrap_key_is_path(view key);
+bool unwrap_key_is_old(view key);
+bool unwrap_key_is_new(view key);
+
+/* ---- unwrap_marks.c: what a line is by how it looks ---- */
+
+typedef enum { MARK_NO, MARK_MAYBE, MARK_YES } mark;
+
+/* Does the line begin a diff? */
+bool mark_diff(view line);
+/* Does a text that begins so begin one, also without a header? */
+mark mark_first_line(view head, bool *header);
+/* The marks of a search/replace block: which one may come next depends on which came. */
+mark mark_block(const unwrap *u, view head);
+/* Is an answer that begins so code?  head: its first two lines that are not blank, or less. */
+mark mark_bare(view head, bool whole);
+/* Does the line of prose say that what follows is bad? */
+bool mark_says_bad(view text);
+/* Is a word of the line a path of a test, a document, an example? */
+bool mark_soft_path(view line);
 
 #endif

@@ -6,12 +6,13 @@
 
 json_t *scan_json(scan_place at, const guard_finding *f)
 {
+    static const char *const severities[] = {"note", "warn", "block"};
     char cwe[16];
     snprintf(cwe, sizeof cwe, "CWE-%u", f->cwe);
     return json_pack("{s:o, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "file",
                      json_name(at.path), "line", (json_int_t)at.line, "rule", f->rule, "cwe", cwe,
                      "weakness", f->weakness, "severity",
-                     f->severity == GUARD_BLOCK ? "block" : "warn", "language",
+                     severities[f->severity], "language",
                      guard_language_name(f->language), "message", f->message, "idiom", f->idiom,
                      "begin", (json_int_t)f->begin, "end", (json_int_t)f->end, "line_begin",
                      (json_int_t)f->line_begin, "byte", (json_int_t)f->raised);
@@ -76,7 +77,7 @@ int sarif_add(json_t *log, scan_place at, const guard_finding *f)
     }
     json_t *result = json_pack(
         "{s:s, s:i, s:s, s:{s:s}, s:[{s:{s:{s:o}, s:o}}]}", "ruleId", f->rule,
-        "ruleIndex", place, "level", f->severity == GUARD_BLOCK ? "error" : "warning", "message",
+        "ruleIndex", place, "level", f->severity == GUARD_BLOCK ? "error" : f->severity == GUARD_WARN ? "warning" : "note", "message",
         "text", f->message, "locations", "physicalLocation", "artifactLocation", "uri",
         path_uri(at.path), "region", region);
     if (!result || json_array_append_new(json_object_get(run, "results"), result))

@@ -16,9 +16,10 @@ enum { SCAN_CLEAN = 0, SCAN_FOUND = 1, SCAN_TROUBLE = 2 };
 
 typedef struct {
     options o;
-    const char *language, *rules;
+    const char *language, *rules, *known;
+    bytes known_text;
     guard_form form;
-    bool sarif, batch, test, block_only;
+    bool sarif, batch, test, block_only, pedantic;
     guard *guard;
     guard_worker *worker;
     json_t *log;
@@ -62,6 +63,12 @@ static const option_spec own[] = {
      TAKES_TEXT(scan, rules)},
     {"block-only", NULL, "exit status 1 for what would be blocked, not for warnings",
      TAKES_FLAG(scan, block_only)},
+    {"pedantic", NULL,
+     "report notes, too: common defaults, and what would warn outside of a test or a document",
+     TAKES_FLAG(scan, pedantic)},
+    {"known", "FILE",
+     "the earlier version: the same weakness in the same line is not reported (secrets are)",
+     TAKES_TEXT(scan, known)},
     {"json", .help = "print one JSON object for each finding, one a line"},
     {"sarif", NULL, "print a SARIF 2.1.0 log", TAKES_FLAG(scan, sarif)},
     {"batch", NULL,
@@ -133,8 +140,9 @@ static void print_name(const char *name)
 
 static int show(void *user, scan_place at, const guard_finding *f, cerium_error *err)
 {
+    static const char *const tiers[] = {"note", "warning", "weak"};
     scan *s = user;
-    if (f->severity == GUARD_BLOCK || !s->block_only) s->n_found++;
+    if (f->severity == GUARD_BLOCK || (f->severity == GUARD_WARN && !s->block_only)) s->n_found++;
     if (s->sarif && sarif_add(s->log, at, f))
         return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for findings", at.path);
     if (s->sarif) return CERIUM_OK;
@@ -142,9 +150,8 @@ static int show(void *user, scan_place at, const guard_finding *f, cerium_error 
         RETURN_IF(output_json(scan_json(at, f), JSON_COMPACT, err));
     } else {
         print_name(at.path);
-        printf(":%u: %s: %s (CWE-%u, %s)\n    instead: %s\n", at.line,
-               f->severity == GUARD_BLOCK ? "weak" : "warning", f->message, f->cwe, f->rule,
-               f->idiom);
+        printf(":%u: %s: %s (CWE-%u, %s)\n    instead: %s\n", at.line, tiers[f->severity],
+               f->message, f->cwe, f->rule, f->idiom);
     }
     return output_flush(err);
 }
@@ -154,6 +161,8 @@ static int scan_paths(scan *s, int n, char **paths, cerium_error *err)
     scan_job job = {.guard = s->guard,
                     .form = s->form,
                     .language_given = s->language != NULL,
+                    .notes = s->pedantic,
+                    .known = {s->known_text.ptr, s->known_text.len},
                     .found = show,
                     .trouble = tell_trouble,
                     .user = s};
@@ -281,6 +290,8 @@ static int run_all(scan *s, int n, char **paths, cerium_error *err)
 {
     RETURN_IF(open_rules(s, err));
     if (s->test) return test_rules(s, err);
+    s->known_text.max = BATCH_BYTES_MAX;
+    if (s->known) RETURN_IF(read_file(s->known, &s->known_text, err));
     if (s->sarif && !(s->log = sarif_begin()))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a log");
     for (int i = 0; s->batch && i < n; i++) RETURN_IF(scan_batch(s, paths[i], err));
@@ -301,6 +312,7 @@ int program_scan(int argc, char **argv)
     if (s.sarif && (s.o.json || s.batch)) return usage_error("scan", "--sarif, --json or --batch");
     int status = run_all(&s, argc - optind, argv + optind, &err);
     json_decref(s.log);
+    bytes_free(&s.known_text);
     guard_worker_close(&s.worker);
     guard_close(&s.guard);
     if (status) (void)failed(&err);

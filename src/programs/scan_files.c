@@ -147,7 +147,13 @@ static int scan_open(const scan_job *job, file_scan *r, const char *path, guard_
                      cerium_error *err)
 {
     guard_stream *stream;
-    guard_stream_config config = {.form = job->form, .allow_comments = job->form != GUARD_JSON};
+    guard_stream_config config = {.form = job->form,
+                                  .allow_comments = job->form != GUARD_JSON,
+                                  .notes = job->notes,
+                                  .path = job->form == GUARD_CODE ? view_of(path) : (view){"", 0},
+                                  .request = job->known};
+    if (job->form == GUARD_CODE && !job->language_given && guard_path_is_markdown(view_of(path)))
+        config.form = GUARD_ANSWER;
     config.language = job->language_given ? job->language : guard_language_of_path(view_of(path));
     config.is_text = job->language_given || guard_path_is_text(view_of(path));
     r->language = config.language;
@@ -241,7 +247,7 @@ static void tell_unjudged(scan_job *job, const file_scan *r, const char *path)
         job->n_others++;
         if (!*job->other) snprintf(job->other, sizeof job->other, "%s", path);
     }
-    if (r->language == GUARD_TEXT || guard_has_grammar(r->language)) return;
+    if (guard_is_read_by_lines(r->language) || guard_has_grammar(r->language)) return;
     snprintf(why, sizeof why, "not judged, but for secrets: this build has no grammar for %s",
              guard_language_name(r->language));
     tell_trouble(job, path, why);

@@ -11,6 +11,8 @@ typedef struct {
     guard_form form;
     bool language_given;
     guard_language language;   /* GUARD_TEXT: by each file's name */
+    bool notes;                /* notes are findings, too */
+    view known;                /* what stood there before */
     /* Findings in the order of the files and of their bytes, one thread alone. */
     int (*found)(void *user, scan_place at, const guard_finding *f, cerium_error *err);
     /* One line about what was not read, or not judged as it should be: all else goes on. */

@@ -166,7 +166,9 @@ int answer_watchdog_finish(choice *ch, watch_result *out)
     return CERIUM_OK;
 }
 
-bool guarded_turns(const choice *ch) { return ch->guarded && ch->watchdog->drive.retries;
+bool answer_watchdog_turns(const choice *ch)
+{
+    return ch->watchdog && ch->watchdog->drive.retries;
 }
 
 /* ---- starting again ---- */

@@ -72,6 +72,7 @@ watch_action watch_policy_action(const watch_policy *p, const guard_finding *f)
 {
     uint32_t kind = f->kind < WATCH_KINDS_MAX ? f->kind : WATCH_KINDS_MAX - 1;
     watch_action action = (watch_action)p->action[kind];
+    if (f->severity == GUARD_NOTE) return WATCH_OFF;
     return f->severity == GUARD_WARN && action == WATCH_BLOCK ? WATCH_WARN : action;
 }
 

@@ -1,0 +1,40 @@
+/* json_reader.h - JSON one byte at a time: which string of which key it is in, and what its escapes
+ * say.  What is no JSON gives events too; nothing is refused. */
+#ifndef GUARD_JSON_READER_H
+#define GUARD_JSON_READER_H
+
+#include "base/base.h"
+
+enum { JSON_READER_KEY = 32, JSON_READER_DEPTH = 64 };
+
+typedef struct {
+    char key[JSON_READER_KEY]; /* of the value that comes, or that is read */
+    uint32_t n_key, depth, n_unicode, unicode;
+    uint64_t objects; /* bit i: what is open at depth i is an object */
+    bool in_string, in_key, expects_key, escaped;
+    uint64_t escape_at;
+} json_reader;
+
+typedef enum {
+    JSON_NOTHING,
+    JSON_OPEN,         /* an object or a list begins */
+    JSON_CLOSE,        /* and ends */
+    JSON_STRING,       /* a string begins, which is no key */
+    JSON_STRING_BYTES, /* bytes of it */
+    JSON_STRING_END,
+    JSON_KEY,          /* a key ended: it is in `key` */
+} json_event_kind;
+
+typedef struct {
+    json_event_kind kind;
+    char bytes[3];
+    uint32_t n;
+    uint64_t at; /* where they stand: of an escape, its beginning */
+    bool object; /* of OPEN and CLOSE */
+} json_event;
+
+json_event json_reader_step(json_reader *r, char c, uint64_t at);
+/* The key, without '_' and '-', in lower case: out has JSON_READER_KEY bytes. */
+view json_reader_plain_key(const json_reader *r, char *out);
+
+#endif
