@@ -14,6 +14,18 @@ for page in *.md docs/*.md docs/*/*.md training/*.md tests/*/*.md; do
     [ -e "$page" ] && check "links of $page" links "$page"
 done
 
+# The map names files that are there.
+named() {
+    broken=0 folders='src|tests|docs|web|tools|include|rules'
+    for file in $(grep -Eo "\`($folders)/[A-Za-z0-9_/.-]+\`" "$1" | tr -d '`'); do
+        [ -e "$file" ] || { echo "$1: $file is not there"; broken=1; }
+    done
+    return $broken
+}
+for page in docs/ARCHITECTURE.md CONTRIBUTING.md docs/glossary.md; do
+    check "files that $page names" named "$page"
+done
+
 # The index of decisions has every page, by its own title.
 indexed() {
     name=$(basename "$1")
