@@ -38,7 +38,7 @@ struct intake {
     int status;
     protocol_error error;
     protocol_request *request; /* owned, or NULL */
-    char id[INLINE_ID_BYTES];  /* of a completion, or "" */
+    char id[SERVER_ID_BYTES];  /* of a completion, or "" */
 };
 
 /* ---- reading: what a thread may do ---- */
@@ -49,6 +49,12 @@ static json_t *find_item(void *user, const char *id)
     return history_find_item(in->history, in->tenant, id);
 }
 
+static void keep_id(intake *in, const protocol_body *body)
+{
+    const char *id = protocol_inline_id(body);
+    snprintf(in->id, sizeof in->id, "%s", id ? id : "");
+}
+
 /* Takes the body. */
 static void read_body(intake *in, protocol_body *body)
 {
@@ -56,10 +62,12 @@ static void read_body(intake *in, protocol_body *body)
     if (!in->is_message || !type) type = "";
     if (!strcmp(type, "completion.create")) {
         in->kind = IS_COMPLETION;
-        in->status = inline_read(body, &in->defaults, &in->request, in->id, &in->error);
+        keep_id(in, body);
+        in->status = protocol_inline_parse(&in->request, body, &in->defaults, &in->error);
     } else if (!strcmp(type, "completion.cancel")) {
         in->kind = IS_COMPLETION_CANCEL;
-        inline_read_cancel(body, in->id);
+        keep_id(in, body);
+        protocol_body_free(body);
     } else {
         in->status = protocol_body_parse(&in->request, in->api, body, &in->defaults, &in->error);
     }
@@ -233,7 +241,7 @@ static void deliver_message(intake *in)
         if (in->status)
             inline_refuse(c, in->id, &in->error);
         else
-            inline_begin(c, take_request(in), in->id, in->text.len, in->started_ns);
+            inline_begin(c, take_request(in), in->text.len, in->started_ns);
         break;
     case IS_COMPLETION_CANCEL: (void)inline_cancel(c, in->id); break;
     }

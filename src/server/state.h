@@ -141,18 +141,6 @@ struct choice {
     cerium_usage usage;         /* at its end */
 };
 
-/* How an answer is told: by the writer of its API, or as an inline completion (inline.c). */
-typedef struct {
-    int (*begin)(answer *a);
-    /* Text, and the tokens [n] that it is of; tokens is NULL where nobody wants to know them. */
-    int (*text)(choice *ch, view text, const watch_token *tokens, uint32_t n);
-    int (*finding)(choice *ch, const protocol_finding *f);
-    /* A sign of life: nothing was told for long, and the answer goes on. */
-    int (*beat)(answer *a, const protocol_progress *p);
-    int (*end)(choice *ch, protocol_end end, const protocol_usage *usage,
-               const protocol_error *error);
-} responder;
-
 /* What an answer holds of its tenant's limits; all zero = nothing.  tenant_quota.c */
 typedef struct {
     const tier *tier;
@@ -190,10 +178,8 @@ struct answer {
     uint64_t round;             /* of looks, in which it was reached (look.h) */
     sink sink;                  /* who hears it, */
     const source_type *source;  /* and who speaks */
-    const responder *responder;
     protocol_request *request;
-    protocol_writer *writer;    /* NULL for inline completions */
-    json_out event;             /* of an inline completion, while it is written */
+    protocol_writer *writer;    /* tells it, in the form of its API */
     char id[SERVER_ID_BYTES];
     size_t n_bytes;             /* of the request, as it came */
     uint64_t tenant;
