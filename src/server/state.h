@@ -4,7 +4,8 @@
  *   connection  one a TCP connection, from accept to close; carries HTTP exchanges one after
  *               another, or is upgraded to a WebSocket with lanes
  *   answer      one a request that samples, from its admission until its engine sessions are
- *               closed; it outlives its connection for as long as the engine needs to stop
+ *               closed; it outlives its connection for as long as the engine needs to stop, and
+ *               knows neither who hears it (sink.h) nor who speaks (source.h)
  *   choice      one a text of an answer (`n`, several prompts); owns one engine session while it
  *               runs
  *   turn        (history.h) the token log that a finished or interrupted answer leaves
@@ -65,7 +66,7 @@ typedef struct {
     char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
     char guard[256];                    /* x-cerium-guard of the request, or "" */
     job *job;                           /* that makes the answer; NULL: none does */
-    bool awaits_end;                    /* of the answer with this id: stored.c */
+    bool awaits_end;                    /* of the answer with this id: response_routes.c */
 } exchange;
 
 /* What a connection carries: HTTP exchanges (http.c), or a WebSocket (socket.c). */
