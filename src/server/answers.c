@@ -71,20 +71,6 @@ int choice_tell(choice *ch, view text, const watch_token *tokens, uint32_t n)
     return api_writer_text(ch, text, tokens, n);
 }
 
-/* ---- a choice ends ---- */
-
-/* Text that waited for the probability of the whole: told now, or not at all. */
-static int tell_unsure(choice *ch, protocol_end end)
-{
-    answer *a = ch->a;
-    view text = {ch->unsure.ptr, ch->unsure.len};
-    if (!text.len || end == PROTOCOL_END_CANCELED || end == PROTOCOL_END_FAILED) return CERIUM_OK;
-    ch->held_back = exp(ch->logprob) < a->request->confidence_min;
-    if (!ch->held_back) return api_writer_text(ch, text, NULL, 1);
-    metrics_count(&a->s->metrics, METRICS_UNSURE, 1);
-    return CERIUM_OK;
-}
-
 /* ---- the last events ---- */
 
 /* What is told, and what is told as a whole.  On a thread or on the loop. */
@@ -197,6 +183,20 @@ static void begin_ending(answer *a)
     finish(a);
 }
 
+/* ---- a choice ends ---- */
+
+/* Text that waited for the probability of the whole: told now, or not at all. */
+static int tell_unsure(choice *ch, protocol_end end)
+{
+    answer *a = ch->a;
+    view text = {ch->unsure.ptr, ch->unsure.len};
+    if (!text.len || end == PROTOCOL_END_CANCELED || end == PROTOCOL_END_FAILED) return CERIUM_OK;
+    ch->held_back = exp(ch->logprob) < a->request->confidence_min;
+    if (!ch->held_back) return api_writer_text(ch, text, NULL, 1);
+    metrics_count(&a->s->metrics, METRICS_UNSURE, 1);
+    return CERIUM_OK;
+}
+
 static protocol_usage usage_of(const cerium_usage *u)
 {
     return (protocol_usage){.input_tokens = u->prompt_tokens,
@@ -243,8 +243,7 @@ void choice_end(choice *ch, protocol_end end)
     if (!status)
         status = protocol_writer_end(a->writer, ch->index, end, &usage,
                                      end == PROTOCOL_END_FAILED ? &a->failure : NULL);
-    if (!status) return;
-    answer_fail_memory(a);
+    if (status) answer_fail_memory(a);
 }
 
 void choice_closed(choice *ch)

@@ -93,11 +93,11 @@ static bool run(job *j)
 
 /* ---- opening and closing ---- */
 
-static intake intake_of(connection *c, protocol_api api, view text)
+static intake intake_of(connection *c, protocol_api api, bool is_message, view text)
 {
     intake in = {.c = c,
                  .api = api,
-                 .is_message = c->socket != NULL,
+                 .is_message = is_message,
                  .started_ns = clock_ns(),
                  .text = text,
                  .defaults = c->s->defaults,
@@ -196,7 +196,7 @@ void intake_http(connection *c, protocol_api api)
 {
     exchange *x = &c->http;
     protocol_error e;
-    intake small = intake_of(c, api, (view){x->body.ptr, x->body.len});
+    intake small = intake_of(c, api, false, (view){x->body.ptr, x->body.len});
     if (c->s->config.log_prompts) log_said(c->peer, small.text);
     if (small.text.len <= SERVER_INLINE_BYTES_MAX) {
         read_text(&small);
@@ -330,8 +330,8 @@ static bool cancels(intake *in)
 void intake_message(connection *c, bytes *text)
 {
     protocol_error e = {0};
-    intake small =
-        intake_of(c, PROTOCOL_RESPONSES, (view){text->ptr ? text->ptr : "", text->len});
+    const view said = {text->ptr ? text->ptr : "", text->len};
+    intake small = intake_of(c, PROTOCOL_RESPONSES, true, said);
     const bool is_small = text->len <= SERVER_INLINE_BYTES_MAX;
     if (is_small && !c->intake) {
         read_text(&small);
