@@ -132,7 +132,7 @@ def check_lanes(report, server):
             s.send_json(create("say second"))
             answers = [text_of(s.read_answer()) for _ in range(3)]
             assert answers == [LONG, "first", "second"], [a[:20] for a in answers]
-    with report.check("one that is refused when its turn comes is told so, and the next goes on", server):
+    with report.check("what is refused when its turn comes is told, and the next goes on", server):
         with RawSocket(server.port) as s:
             s.send_json(create("talk for long", stream_id="lane"))
             s.send_json(create("say first", stream_id="lane", cerium_guard="nonsense"))
