@@ -86,7 +86,7 @@ struct protocol_writer {
 };
 
 extern const writer_api writer_responses, writer_compaction, writer_chat, writer_completions,
-    writer_infill;
+    writer_infill, writer_inline;
 
 /* Events: clear, write, send. */
 json_out *event_begin(protocol_writer *w);

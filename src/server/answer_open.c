@@ -53,7 +53,6 @@ static int take_order(answer *a, server *s, const answer_order *order, protocol_
     a->s = s;
     a->sink = order->sink;
     a->source = &source_engine;
-    a->responder = order->responder ? order->responder : &api_writer;
     a->n_bytes = order->n_bytes;
     a->tenant = c->tenant;
     a->serial = c->serial;
@@ -172,13 +171,12 @@ int answer_open(server *s, const answer_order *order, protocol_error *e)
         return protocol_error_memory(e);
     }
     a->request = request;
-    a->event.b.max = 1 << 20;
     int status = take_order(a, s, order, e);
     if (!status) status = source_upstream_route(a, e);
     if (!status) status = tenant_quota_enter(a, e);
     if (!status) status = answer_watchdog_policy(a, order->guard, e);
     if (!status) status = make_choices(a, e);
-    if (!status && a->responder == &api_writer) status = api_writer_open(a, e);
+    if (!status) status = api_writer_open(a, e);
     if (!status) {
         link_answer(a);
         status = prepare_begin(a, &prepared, e);

@@ -140,7 +140,7 @@ static void tell(choice *ch, const watch_finding *f)
               "tokens=%u", a->id, ch->index, told.deed, f->weakness, f->cwe, f->rule, f->language,
               f->line, f->n_tries, f->n_tokens);
     /* The closing events tell of a lack of memory. */
-    if (a->responder->finding && a->responder->finding(ch, &told))
+    if (protocol_writer_finding(a->writer, ch->index, &told))
         log_event(LOG_WARNING, "guard", "id=%s reason=\"out of memory\"", a->id);
 }
 

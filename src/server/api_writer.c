@@ -76,9 +76,7 @@ int api_writer_open(answer *a, protocol_error *e)
     return protocol_error_memory(e);
 }
 
-static int begin(answer *a) { return protocol_writer_begin(a->writer); }
-
-static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
+int api_writer_text(choice *ch, view said, const watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
     if (!tokens) return protocol_writer_text(a->writer, ch->index, said, NULL, n);
@@ -96,22 +94,3 @@ static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
     bytes_free(&list);
     return status;
 }
-
-static int finding(choice *ch, const protocol_finding *f)
-{
-    return protocol_writer_finding(ch->a->writer, ch->index, f);
-}
-
-static int beat(answer *a, const protocol_progress *p)
-{
-    return protocol_writer_beat(a->writer, p);
-}
-
-static int end(choice *ch, protocol_end how, const protocol_usage *usage,
-               const protocol_error *error)
-{
-    return protocol_writer_end(ch->a->writer, ch->index, how, usage, error);
-}
-
-const responder api_writer = {
-    .begin = begin, .text = text, .finding = finding, .beat = beat, .end = end};

@@ -54,7 +54,7 @@ static void beat(answer *a, uint64_t now_ns)
     a->said_ns = now_ns;
     if (!a->begun) answer_tell_begin(a);
     if (answer_is_over(a)) return;
-    if (a->responder->beat(a, &p)) fail(a);
+    if (protocol_writer_beat(a->writer, &p)) fail(a);
     connection_flush(a->sink.c);
 }
 
@@ -71,7 +71,7 @@ void keep_alive_tick(server *s, uint64_t now_ns)
 
 void keep_alive_progress(answer *a)
 {
-    if (!a->writer || !a->request->return_progress || a->n_told == UINT32_MAX) return;
+    if (!a->request->return_progress || a->n_told == UINT32_MAX) return;
     if (!may_speak(a) || !a->begun || a->prepare) return;
     protocol_progress p = progress_of(a);
     bool whole = p.done_tokens == p.prompt_tokens;

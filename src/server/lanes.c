@@ -204,8 +204,10 @@ void lanes_start(server *s)
 {
     while (s->ready) {
         lane *l = s->ready;
+        connection *c = l->c;
         not_ready(l);
-        begin_next(l);
+        begin_next(l); /* l may be gone */
+        connection_flush(c);
     }
 }
 

@@ -212,7 +212,7 @@ static void answer_object(connection *c, json_t *object)
 static answer *running(const connection *c)
 {
     answer *a = answers_find(c->s, c->tenant, c->http.id);
-    return a && a->writer ? a : NULL;
+    return a && !a->request->inline_id ? a : NULL;
 }
 
 /* It ended: who asked for it meanwhile has it now. */

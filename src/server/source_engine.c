@@ -71,7 +71,7 @@ static void choice_text(choice *ch, view said, const watch_token *tokens, uint32
     if (!status && (text.len || told)) status = choice_tell(ch, text, told, n);
     if (status)
         choice_fail(ch);
-    else if (leaves || (a->writer && protocol_writer_enough(a->writer, ch->index)))
+    else if (leaves || protocol_writer_enough(a->writer, ch->index))
         choice_stop(ch, PROTOCOL_END_STOP);
     else if (out_of_time(ch))
         choice_stop(ch, PROTOCOL_END_LENGTH);

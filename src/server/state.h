@@ -4,7 +4,8 @@
  *   connection  one a TCP connection, from accept to close; carries HTTP exchanges one after
  *               another, or is upgraded to a WebSocket with lanes
  *   answer      one a request that samples, from its admission until its engine sessions are
- *               closed; it outlives its connection for as long as the engine needs to stop
+ *               closed; it outlives its connection for as long as the engine needs to stop, and
+ *               knows neither who hears it (sink.h) nor who speaks (source.h)
  *   choice      one a text of an answer (`n`, several prompts); owns one engine session while it
  *               runs
  *   turn        (history.h) the token log that a finished or interrupted answer leaves
@@ -65,7 +66,7 @@ typedef struct {
     char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
     char guard[256];                    /* x-cerium-guard of the request, or "" */
     job *job;                           /* that makes the answer; NULL: none does */
-    bool awaits_end;                    /* of the answer with this id: stored.c */
+    bool awaits_end;                    /* of the answer with this id: response_routes.c */
 } exchange;
 
 /* What a connection carries: HTTP exchanges (http.c), or a WebSocket (socket.c). */
@@ -141,18 +142,6 @@ struct choice {
     cerium_usage usage;         /* at its end */
 };
 
-/* How an answer is told: by the writer of its API, or as an inline completion (inline.c). */
-typedef struct {
-    int (*begin)(answer *a);
-    /* Text, and the tokens [n] that it is of; tokens is NULL where nobody wants to know them. */
-    int (*text)(choice *ch, view text, const watch_token *tokens, uint32_t n);
-    int (*finding)(choice *ch, const protocol_finding *f);
-    /* A sign of life: nothing was told for long, and the answer goes on. */
-    int (*beat)(answer *a, const protocol_progress *p);
-    int (*end)(choice *ch, protocol_end end, const protocol_usage *usage,
-               const protocol_error *error);
-} responder;
-
 /* What an answer holds of its tenant's limits; all zero = nothing.  tenant_quota.c */
 typedef struct {
     const tier *tier;
@@ -190,10 +179,8 @@ struct answer {
     uint64_t round;             /* of looks, in which it was reached (look.h) */
     sink sink;                  /* who hears it, */
     const source_type *source;  /* and who speaks */
-    const responder *responder;
     protocol_request *request;
-    protocol_writer *writer;    /* NULL for inline completions */
-    json_out event;             /* of an inline completion, while it is written */
+    protocol_writer *writer;    /* tells it, in the form of its API */
     char id[SERVER_ID_BYTES];
     size_t n_bytes;             /* of the request, as it came */
     uint64_t tenant;

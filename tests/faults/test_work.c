@@ -1,7 +1,6 @@
 /* test_work.c - every allocation fails once while requests are read: the tools that are kept, the
  * shape of the answer, the turns of a conversation.  An error comes back, and nothing leaks. */
 #include "server/history.h"
-#include "server/inline.h"
 #include "server/output_format.h"
 
 static int passed, failed;
@@ -101,14 +100,13 @@ static int use_inline(void)
     static const char message[] =
         LONG_FIRST "\"type\":\"completion.create\",\"id\":\"c1\",\"prefix\":\"a\","
                    "\"path\":\"p\",\"stop\":[\"x\"]}";
-    char id[INLINE_ID_BYTES];
     protocol_error e = {.http_status = 0};
     protocol_request *r = NULL;
     const protocol_defaults defaults = {.fills_in = true};
     protocol_body loaded;
     int status = protocol_body_load(&loaded, PROTOCOL_RESPONSES, view_of(message), &defaults, &e);
-    if (!status) status = inline_read(&loaded, &defaults, &r, id, &e);
-    bool right = status ? !r : !strcmp(id, "c1") && !strcmp(r->infill.path, "p");
+    if (!status) status = protocol_inline_parse(&r, &loaded, &defaults, &e);
+    bool right = status ? !r : !strcmp(r->inline_id, "c1") && !strcmp(r->infill.path, "p");
     protocol_request_free(&r);
     if (!right) return CERIUM_ERR_IO;
     return status ? CERIUM_ERR_MEMORY : CERIUM_OK;

@@ -120,7 +120,7 @@ static size_t check_form(cerium_engine *engine, const char *form, const char *bo
     protocol_request *r = NULL;
     protocol_error e;
     grammar_cache *kept = NULL;
-    shape made;
+    output_format made;
     cerium_guide guide;
     size_t n = 0;
     CHECK(!protocol_request_parse(&r, PROTOCOL_RESPONSES, view_of(body), &defaults, &e));
@@ -187,7 +187,7 @@ static void check_schema(const char *schema, const char *strict, bool is_refused
     protocol_request *r = NULL;
     protocol_error e = {.message = ""};
     grammar_cache *kept = NULL;
-    shape made;
+    output_format made;
     snprintf(body, sizeof body,
              "{\"input\":\"x\",\"tools\":[{\"type\":\"function\",\"name\":\"odd\",\"strict\":%s,"
              "\"parameters\":%s}]}", strict, schema);
