@@ -27,7 +27,8 @@
  * Ownership.  Inputs are borrowed until the call returns.  Pointers returned from a session stay
  * valid until the next call on that session; those returned from an engine, until it is closed.
  *
- * Memory.  Memory is taken in *_open(); nothing after that allocates.
+ * Memory.  *_open, fork, start, guide and resume may allocate, and the first step whose sampling
+ * has a pointer; each says CERIUM_ERR_MEMORY.  A step of a session that runs allocates nothing.
  *
  * Growth.  Structs that the library fills, and cerium_engine_config, grow at their ends alone:
  * calls are told their size by the caller's own compiler, and read and write nothing beyond it;

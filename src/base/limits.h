@@ -146,23 +146,23 @@ _Static_assert(LIVE_JOURNAL_MAX > SERVER_RUNNING_MAX, "what runs has room");
 
 #define LOGITS_POPULATE_BYTES (8u << 20) /* of a pass: 64 rows of a vocabulary of 32 k */
 #define KV_POPULATE_BYTES (64u << 20) /* of pages that get their memory at open: 20 ms at most */
-#define KV_AHEAD_BYTES    (32u << 20) /* of those behind the last that was used, with theirs, too */
+#define KV_PREFAULT_BYTES    (32u << 20) /* of those after the last that was used, too */
 #define KV_BLOCKS_MAX     (1u << 26)  /* of pages, and of what is kept of them on disk */
 
 /* ---- KV on disk ---- */
 
 #define SEGMENT_RECORDS_MAX 4096u           /* blocks of one file */
-#define KEPT_RECORDS_MAX    (1u << 18)      /* blocks of one model on disk; its files are fewer */
-#define KEPT_SEGMENT_BYTES  (32u << 20)     /* of one file, or 8 blocks */
-#define KEPT_FILES_SEEN_MAX 65536u          /* names of a folder that are looked at */
-#define KEPT_BYTES_DEFAULT  (UINT64_C(4) << 30) /* of all files of one model */
-#define KEPT_PATH_MAX       4096u           /* length of a name, with its folders */
-#define KEPT_QUEUE_MAX      4096u           /* blocks that wait to be written */
-#define KEPT_FETCHES_MAX    256u            /* beginnings that wait to be read */
+#define DISK_RECORDS_MAX    (1u << 18)      /* blocks of one model on disk; its files are fewer */
+#define DISK_SEGMENT_BYTES  (32u << 20)     /* of one file, or 8 blocks */
+#define DISK_FILES_SEEN_MAX 65536u          /* names of a folder that are looked at */
+#define DISK_BYTES_DEFAULT  (UINT64_C(4) << 30) /* of all files of one model */
+#define DISK_PATH_MAX       4096u           /* length of a name, with its folders */
+#define DISK_QUEUE_MAX      4096u           /* blocks that wait to be written */
+#define DISK_FETCHES_MAX    256u            /* beginnings that wait to be read */
 
-_Static_assert(KEPT_RECORDS_MAX / SEGMENT_RECORDS_MAX >= 3, "there are files to choose from");
-_Static_assert((KEPT_QUEUE_MAX & (KEPT_QUEUE_MAX - 1)) == 0, "a ring");
-_Static_assert((KEPT_FETCHES_MAX & (KEPT_FETCHES_MAX - 1)) == 0, "a ring");
+_Static_assert(DISK_RECORDS_MAX / SEGMENT_RECORDS_MAX >= 3, "there are files to choose from");
+_Static_assert((DISK_QUEUE_MAX & (DISK_QUEUE_MAX - 1)) == 0, "a ring");
+_Static_assert((DISK_FETCHES_MAX & (DISK_FETCHES_MAX - 1)) == 0, "a ring");
 
 /* ---- server ---- */
 

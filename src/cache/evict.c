@@ -1,10 +1,11 @@
 /* evict.c - idle blocks, and which of them goes first: GreedyDual-Size-Frequency (Cherkasova, HPL
  * 1998; Young's GreedyDual with sizes and counts) over the ends of timelines.
  *
- * What a block is worth, when it is let go of, is the worth of the block that was evicted last plus
- * what computing it again would cost times how often it was used.  So a beginning that many came
- * back to outlives a crowd of prompts that nobody asked for twice, and as the floor rises with
- * every eviction, it goes too when nobody comes any more.  Every block takes the same bytes. */
+ * The priority of a block (H in the paper), when it is let go of, is the priority of the block that
+ * was evicted last plus what computing it again would cost times how often it was used.  So a
+ * beginning that many came back to outlives a crowd of prompts that nobody asked for twice, and as
+ * the floor rises with every eviction, it goes too when nobody comes any more.  Every block takes
+ * the same bytes. */
 #include "cache/pool.h"
 
 /* More uses than this say nothing more, and would keep a block for ever. */
@@ -20,7 +21,7 @@ static double cost_of(const kv_pool *pool, const kv_block *b)
 static bool goes_before(const kv_pool *pool, uint32_t x, uint32_t y)
 {
     const kv_block *a = &pool->blocks[x], *b = &pool->blocks[y];
-    return a->worth != b->worth ? a->worth < b->worth : a->idle_since < b->idle_since;
+    return a->priority != b->priority ? a->priority < b->priority : a->idle_since < b->idle_since;
 }
 
 /* ---- the heap: every block goes before the two at twice its place ---- */
@@ -67,7 +68,7 @@ void kv_idle_add(kv_pool *pool, uint32_t block)
     kv_block *b = &pool->blocks[block];
     uint32_t n_uses = b->n_uses < USES_MAX ? b->n_uses : USES_MAX;
     CHECK(b->in_tree && b->holders == 0);
-    b->worth = pool->worth_floor + cost_of(pool, b) * n_uses;
+    b->priority = pool->priority_floor + cost_of(pool, b) * n_uses;
     b->idle_since = pool->n_let_go++;
     b->heap_at = KV_NONE;
     pool->n_idle++;
@@ -98,6 +99,6 @@ uint32_t kv_idle_first(const kv_pool *pool) { return pool->n_heap ? pool->heap[0
 
 void kv_idle_evicts(kv_pool *pool, uint32_t block)
 {
-    double worth = pool->blocks[block].worth;
-    if (worth > pool->worth_floor) pool->worth_floor = worth;
+    double priority = pool->blocks[block].priority;
+    if (priority > pool->priority_floor) pool->priority_floor = priority;
 }

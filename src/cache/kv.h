@@ -53,17 +53,17 @@ uint64_t kv_token_bytes(const kv_pool *pool);
 
 typedef struct {
     uint32_t blocks_max, held, idle; /* the rest is free */
-    uint32_t kept, waiting;          /* blocks on disk, and looked at for it later */
+    uint32_t disk_blocks, waiting;   /* on disk, and looked at for it later */
     uint64_t written, loaded;        /* blocks, to disk and from it, since keeping began */
     uint64_t evicted, damaged;       /* blocks whose file went, and that were not as written */
     uint64_t lookups, hits;          /* prompts, and those of which the disk had more than memory */
-    uint64_t kept_bytes, kept_bytes_max; /* of all files; max is 0 where nothing is kept */
+    uint64_t disk_bytes, disk_bytes_max; /* of all files; max is 0 where nothing is kept */
     bool gave_up;                    /* a file could not be written: nothing more is */
 } kv_use;
 
 void kv_pool_measure(kv_pool *pool, kv_use *use);
 /* Tests only: every list, table and count agrees with every other. */
-bool kv_pool_is_sound(kv_pool *pool);
+bool kv_pool_check_invariants(kv_pool *pool);
 
 /* ---- KV on disk ---- */
 
@@ -71,19 +71,20 @@ typedef struct {
     const char *folder;      /* of this model and this type alone; made if need be */
     uint64_t model, numbers; /* what pages are computed from, and how: others are no good */
     uint64_t bytes_max;      /* of all files */
-    uint64_t warm_bytes;     /* of what was written last, read at once: see kept_warm.c */
+    uint64_t warm_bytes;     /* of what was written last, read at once: see disk_warm.c */
     void (*notice)(void *user, const char *line); /* what went wrong, once each; on any thread */
     void (*loaded)(void *user); /* a fetch is over, on a thread of the pool: must not call it */
     void *user;
-} kv_keeping;
+} kv_disk_config;
 
 /* Before the first sequence: keep what becomes findable in files, too, and find what they have.  A
  * thread writes, and one reads.  Files that are damaged, foreign or in use by another process, and
  * a disk that is full, cost a notice and are gone without.
  * CERIUM_ERR_ARGUMENT when bytes_max is too small for anything. */
-CERIUM_CHECKED int kv_pool_keep(kv_pool *pool, const kv_keeping *keeping, cerium_error *err);
+CERIUM_CHECKED int kv_pool_attach_disk(kv_pool *pool, const kv_disk_config *config,
+                                       cerium_error *err);
 /* Write what waits, and keep no more; kv_pool_close() does it too. */
-void kv_pool_stop_keeping(kv_pool *pool);
+void kv_pool_detach_disk(kv_pool *pool);
 
 /* Begin to load what the disk has of the beginning of tokens [n] and memory has not.  0 when that
  * is nothing, else a ticket; when it is over, an adopt finds what was loaded, as far as there was

@@ -136,7 +136,7 @@ int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_error *err)
     status = share_out(pool, layout);
     if (!status) status = take_memory(pool);
     if (status) goto fail;
-    kv_ahead_open(pool);
+    kv_prefault_open(pool);
     *out = pool;
     return CERIUM_OK;
 fail:
@@ -152,8 +152,8 @@ void kv_pool_close(kv_pool **pool)
     if (!pool || !*pool) return;
     kv_pool *p = *pool;
     CHECK(p->n_sequences == 0);
-    kv_pool_stop_keeping(p);
-    kv_ahead_close(p);
+    kv_pool_detach_disk(p);
+    kv_prefault_close(p);
     for (uint32_t g = 0; g < KV_GROUPS_MAX; g++) {
         kv_group *group = &p->groups[g];
         memory_unmap(group->pages, group->pages_bytes);
@@ -200,7 +200,7 @@ void kv_pool_tell(kv_pool *pool, uint32_t block, bool was_used)
     if (pool->listener) pool->listener->findable(pool->listener_user, block, was_used);
 }
 
-void kv_pool_stop_keeping(kv_pool *pool)
+void kv_pool_detach_disk(kv_pool *pool)
 {
     if (!pool->listener) return;
     CHECK(pool->n_sequences == 0);
@@ -247,7 +247,7 @@ static bool take_page(kv_pool *pool, kv_group *group, uint32_t block)
     }
     group->page_of[block] = page;
     group->block_of[page] = block;
-    kv_ahead_note(pool, group, page);
+    kv_prefault_note(pool, group, page);
     return true;
 }
 
@@ -346,7 +346,7 @@ uint32_t kv_block_take(kv_pool *pool, uint32_t groups)
     b->is_marked = false;
     b->n_uses = 1;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
-        if (!pool->groups[g].window) kv_ahead_note(pool, &pool->groups[g], block);
+        if (!pool->groups[g].window) kv_prefault_note(pool, &pool->groups[g], block);
         if (!pool->groups[g].window || !(groups >> g & 1)) continue;
         if (take_page(pool, &pool->groups[g], block)) continue;
         kv_block_free(pool, block);

@@ -3,7 +3,7 @@
  * A block is free (on free_blocks), private (held by the one sequence that computes it), or in the
  * tree.  One in the tree is held by sequences, or idle.  Holding a block means holding those
  * before it, so what follows an idle block is idle; those that nothing follows are in a heap by
- * their worth (evict.c), and evicting the first of it never orphans a block. */
+ * their priority (evict.c), and evicting the first of it never orphans a block. */
 #ifndef CACHE_POOL_H
 #define CACHE_POOL_H
 
@@ -31,7 +31,7 @@ typedef struct {
     uint64_t near_hash;    /* of the tenant, all tokens before it, and its first one */
     uint32_t next_full, next_near; /* in its bucket of the tables */
     /* while idle: */
-    double worth;
+    double priority;
     uint64_t idle_since;   /* a count of blocks that were let go of */
     uint32_t heap_at;      /* KV_NONE while something follows it */
 } kv_block;
@@ -46,7 +46,7 @@ typedef struct {
     size_t pages_bytes;
     uint32_t n_pages;
     size_t used_bytes;    /* of pages, up to the last that was ever used */
-    size_t ready_bytes;   /* that have their memory: ahead.c */
+    size_t ready_bytes;   /* that have their memory: prefault.c */
     /* where there is a window: */
     uint32_t *page_of;    /* [n_blocks] page, or KV_NONE */
     uint32_t *users;      /* [n_blocks] sequences that may still look at it */
@@ -62,8 +62,8 @@ typedef struct {
     uint32_t group, index; /* of the layer within its group */
 } kv_place;
 
-/* Who keeps what the memory has: it hears, and the memory knows nothing of it (as SQLite's pcache of
- * its pager). */
+/* Who keeps what the memory has: it hears, and the memory knows nothing of it (as
+ * SQLite's pcache knows no pager). */
 typedef struct {
     /* With the lock: a block is findable, or was taken up. */
     void (*findable)(void *user, uint32_t block, bool was_used);
@@ -83,9 +83,9 @@ struct kv_pool {
     kv_block *blocks;      /* [n_blocks] */
     uint32_t n_blocks, n_free, n_idle;
     uint32_t *free_blocks; /* [n_free]: a stack */
-    uint32_t *heap;        /* [n_heap] idle blocks that nothing follows, the least worth first */
+    uint32_t *heap;        /* [n_heap] idle blocks that nothing follows, the least priority first */
     uint32_t n_heap;
-    double worth_floor;    /* of what was evicted last */
+    double priority_floor;    /* of what was evicted last */
     double even_blocks;    /* where a block's attention costs what its weights do; 0 = never */
     uint64_t n_let_go, n_serials;
     hash_name root;        /* before every timeline */
@@ -94,9 +94,9 @@ struct kv_pool {
     uint32_t *full, *near; /* [n_buckets] first block: full ones by hash, all by near_hash */
     uint32_t n_buckets;    /* a power of two */
 
-    pthread_t ahead;
-    bool has_ahead;
-    thread_bell ahead_bell;
+    pthread_t prefault;
+    bool has_prefault;
+    thread_bell prefault_bell;
     _Atomic bool closing;
 };
 
@@ -148,13 +148,13 @@ void kv_block_mark(kv_pool *pool, uint32_t block);
 /* Pages that `to`, in the tree, lacks and its equal `from`, private, has become those of `to`. */
 void kv_block_give_pages(kv_pool *pool, uint32_t to, uint32_t from);
 
-/* ---- ahead.c: memory for pages before they are used ---- */
+/* ---- prefault.c: memory for pages before they are used ---- */
 
 /* Touches the first pages of each group; the pool is whole but for that. */
-void kv_ahead_open(kv_pool *pool);
-void kv_ahead_close(kv_pool *pool);
+void kv_prefault_open(kv_pool *pool);
+void kv_prefault_close(kv_pool *pool);
 /* With the lock: a page of a group is in use. */
-void kv_ahead_note(kv_pool *pool, kv_group *group, uint32_t page);
+void kv_prefault_note(kv_pool *pool, kv_group *group, uint32_t page);
 
 /* ---- evict.c: idle blocks, and which of them goes first ---- */
 

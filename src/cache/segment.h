@@ -1,6 +1,6 @@
 /* segment.h - the bytes of a file of kept KV pages: a head, a table of records, and their pages.
  *
- * Pure functions over bytes; kept.h has the files.  All numbers are little-endian:
+ * Pure functions over bytes; disk.h has the files.  All numbers are little-endian:
  *    0  "cerkvseg"
  *    8  u32 version, u32 records in the table
  *   16  u64 model, numbers, layout: what the pages were computed from, how, and how they lie

@@ -53,13 +53,13 @@ static char *folder_of(const cerium_engine *e, const char *parent)
     char real[PATH_MAX];
     const char *path = gguf_path(e->file), *slash = strrchr(path, '/');
     if (!realpath(path, real)) snprintf(real, sizeof real, "%s", path);
-    char *out = memory_alloc(KEPT_PATH_MAX);
+    char *out = memory_alloc(DISK_PATH_MAX);
     if (!out) return NULL;
-    int n = snprintf(out, KEPT_PATH_MAX, "%s/%.200s-%016llx-%s.kv", parent,
+    int n = snprintf(out, DISK_PATH_MAX, "%s/%.200s-%016llx-%s.kv", parent,
                      slash ? slash + 1 : path,
                      (unsigned long long)hash_bytes(real, strlen(real), 0),
                      kernel_kv_name(e->kv_type));
-    if (n > 0 && n < (int)KEPT_PATH_MAX - 64) return out;
+    if (n > 0 && n < (int)DISK_PATH_MAX - 64) return out;
     memory_free(out);
     return NULL;
 }
@@ -82,21 +82,21 @@ int engine_keep_kv(cerium_engine *e, const cerium_engine_config *config, cerium_
     if (!parent || !*parent || strcmp(parent, "off") == 0) return CERIUM_OK;
     e->notice = config->notice;
     e->notice_user = config->notice_user;
-    kv_keeping keeping = {
+    kv_disk_config disk = {
         .model = gguf_fingerprint(e->file),
-        .bytes_max = config->kv_disk_bytes_max ? config->kv_disk_bytes_max : KEPT_BYTES_DEFAULT,
+        .bytes_max = config->kv_disk_bytes_max ? config->kv_disk_bytes_max : DISK_BYTES_DEFAULT,
         .warm_bytes = KV_POPULATE_BYTES, /* these pages have their memory */
         .notice = notice,
         .loaded = loaded,
         .user = e,
     };
-    RETURN_IF(probe(e, &keeping.numbers, err));
+    RETURN_IF(probe(e, &disk.numbers, err));
     char *folder = folder_of(e, parent);
     if (!folder)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%.200s: a folder for KV with too long a name",
                          parent);
-    keeping.folder = folder;
-    int status = kv_pool_keep(e->pool, &keeping, err);
+    disk.folder = folder;
+    int status = kv_pool_attach_disk(e->pool, &disk, err);
     memory_free(folder);
     return status;
 }

@@ -1,5 +1,5 @@
-/* open.c - an engine with all that stands on it: KV on disk, a draft model, a workspace; and what it
- * says of itself. */
+/* open.c - an engine with all that stands on it: KV on disk, a draft model, a workspace; and what
+ * it says of itself. */
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -72,7 +72,7 @@ void cerium_engine_close(cerium_engine **engine)
     if (!engine || !*engine) return;
     cerium_engine *e = *engine;
     scheduler *sched = atomic_load(&e->scheduler);
-    if (e->pool) kv_pool_stop_keeping(e->pool); /* its threads wake the scheduler */
+    if (e->pool) kv_pool_detach_disk(e->pool); /* its threads wake the scheduler */
     scheduler_close(&sched);
     draft_model_close(&e->draft); /* it works with the same team */
     workspace_close(&e->workspace);
@@ -96,7 +96,7 @@ void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *ou
         .preempted_passes = atomic_load(&c->preempted_passes),
         .busy_ns = atomic_load(&c->busy_ns),
         .head_bytes = atomic_load(&c->head_bytes),
-        .kv_disk_pages = pages.kept,
+        .kv_disk_pages = pages.disk_blocks,
         .kv_disk_written_pages = pages.written,
         .kv_disk_loaded_pages = pages.loaded,
         .kv_disk_waiting_pages = pages.waiting,
@@ -104,8 +104,8 @@ void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *ou
         .kv_disk_damaged_pages = pages.damaged,
         .kv_disk_lookups = pages.lookups,
         .kv_disk_hits = pages.hits,
-        .kv_disk_bytes = pages.kept_bytes,
-        .kv_disk_bytes_max = pages.kept_bytes_max,
+        .kv_disk_bytes = pages.disk_bytes,
+        .kv_disk_bytes_max = pages.disk_bytes_max,
         .kv_disk_failed = pages.gave_up,
         .drafting_ns = atomic_load(&c->drafting_ns),
         .workspace_tokens = e->workspace ? workspace_n_tokens(e->workspace) : 0,

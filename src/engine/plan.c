@@ -53,7 +53,8 @@ static bool can_run(cerium_session *s)
     request *r = s->request;
     bool has_room = request_has_room(r);
     if (has_room == r->is_parked)
-        atomic_store(&s->pages.rank, has_room ? rank_of(r->class_, r->ticket) : rank_idle(s->engine));
+        atomic_store(&s->pages.rank,
+                     has_room ? rank_of(r->class_, r->ticket) : rank_idle(s->engine));
     r->is_parked = !has_room;
     return has_room && is_fetched(s);
 }
@@ -116,7 +117,8 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
 static bool is_at_its_end(cerium_session *s)
 {
     uint32_t most = s->slot.n_new > 0 ? CERIUM_STEP_TOKENS_MAX : 1;
-    if (!has_all_logits(s) && (!s->request->begun || s->n_tokens - s->n_computed > most)) return false;
+    if (!has_all_logits(s) && (!s->request->begun || s->n_tokens - s->n_computed > most))
+        return false;
     settle(s);
     return s->n_tokens - s->n_computed <= most;
 }
@@ -149,7 +151,7 @@ static uint32_t rows_of_piece(uint32_t need, uint32_t left, uint32_t most)
 static void add_prompts(scheduler *p, cerium_session **of, uint32_t n, double prompt_ns_max)
 {
     const cerium_engine *e = p->engine;
-    uint32_t most = e->batch_tokens_max - p->rows.n_more; /* a pass has so many rows beyond one each */
+    uint32_t most = e->batch_tokens_max - p->rows.n_more; /* rows beyond one each */
     uint32_t rows = cost_rows_within(&e->cost, prompt_ns_max, p->rows.n_rows + most);
     uint32_t left = rows > p->rows.n_rows ? rows - p->rows.n_rows : 0;
     if (left > PROMPT_ROWS_STEP) left -= left % PROMPT_ROWS_STEP;

@@ -55,7 +55,8 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
     uint64_t start = clock_ns();
     session_give_texts(s);
     /* A workspace is one user's: whoever has a key of his own gets nothing of it, not even time. */
-    if (s->engine->workspace && s->pages.tenant == 0) s->texts = workspace_take(s->engine->workspace);
+    if (s->engine->workspace && s->pages.tenant == 0)
+        s->texts = workspace_take(s->engine->workspace);
     draft_hints hints = {prediction, n_prediction, memory, s->texts};
     s->drafter.earlier = NULL; /* a prompt may be long: not while others wait for them */
     drafter_begin(&s->drafter, s->tokens, s->n_tokens, &hints);

@@ -1,5 +1,5 @@
-/* drive.c - what everybody who drives a session does for its watch: feeds it, and starts the session
- * again where it says so. */
+/* drive.c - what everybody who drives a session does for its watch: feeds it, and starts the
+ * session again where it says so. */
 #include "watch/watch.h"
 
 int watch_drive_step(watch_drive *d, const cerium_step *step, const cerium_logprob *top,

@@ -37,7 +37,8 @@ links() { build && tools/check_links build "$work/tree"; }
 
 tree
 check "a good tree" links
-check_fails "no objects" "no nowhere/src/base/low.o: run make" tools/check_links nowhere "$work/tree"
+check_fails "no objects" "no nowhere/src/base/low.o: run make" \
+    tools/check_links nowhere "$work/tree"
 
 # refused NAME TEXT FILE LINE...: a tree where lines are appended to a file.
 refused() {

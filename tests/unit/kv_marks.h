@@ -121,9 +121,9 @@ static inline uint32_t take(kv_sequence *seq, uint64_t tenant, const int32_t *to
 
 static inline void close_all(kv_pool *pool, kv_sequence **seq, int n)
 {
-    TEST_CHECK(kv_pool_is_sound(pool));
+    TEST_CHECK(kv_pool_check_invariants(pool));
     for (int i = 0; i < n; i++) kv_sequence_close(&seq[i]);
-    TEST_CHECK(kv_pool_is_sound(pool));
+    TEST_CHECK(kv_pool_check_invariants(pool));
     kv_use use;
     kv_pool_measure(pool, &use);
     TEST_CHECK_THAT(use.held == 0, "%u", use.held);

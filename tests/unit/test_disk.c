@@ -1,7 +1,7 @@
-/* test_kept.c - KV on disk: what a pool had, the next one finds, by the right tenants and with the
+/* test_disk.c - KV on disk: what a pool had, the next one finds, by the right tenants and with the
  * right bytes; files stay within their bounds, and what is used again stays in them. */
 #include "../random.h"
-#include "kept_folder.h"
+#include "disk_folder.h"
 
 static void wait_for_writer(kv_pool *pool, kv_use *use)
 {
@@ -31,19 +31,19 @@ static void check_restart(const uint32_t *with)
     TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
     for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, i ? 7 : 5);
     TEST_CHECK(fetch(pool, 5, tokens, 400) && n_loaded == 1);
-    TEST_CHECK(kv_pool_is_sound(pool));
+    TEST_CHECK(kv_pool_check_invariants(pool));
     TEST_CHECK(!fetch(pool, 5, tokens, 400)); /* it is in memory now */
     TEST_CHECK(take(seq[0], 5, tokens, 400) == 330); /* to the last token */
     TEST_CHECK(fetch_and_take(seq[1], pool, 7, tokens, 300) == 200); /* within a block */
     TEST_CHECK(!fetch(pool, 6, tokens, 400)); /* a tenant that has nothing */
     kv_use use;
     kv_pool_measure(pool, &use);
-    TEST_CHECK_THAT(use.kept >= 6 + 5 && use.loaded == 6 + 4, "%u %llu", use.kept,
+    TEST_CHECK_THAT(use.disk_blocks >= 6 + 5 && use.loaded == 6 + 4, "%u %llu", use.disk_blocks,
                     (unsigned long long)use.loaded);
     TEST_CHECK(use.lookups == 4 && use.hits == 2 && use.evicted == 0 && use.damaged == 0);
     wait_for_writer(pool, &use);
-    TEST_CHECK(use.kept_bytes == sum_kept() && use.kept_bytes > 0 && !use.gave_up);
-    TEST_CHECK(use.kept_bytes_max == kept_bytes);
+    TEST_CHECK(use.disk_bytes == sum_kept() && use.disk_bytes > 0 && !use.gave_up);
+    TEST_CHECK(use.disk_bytes_max == disk_bytes);
     close_all(pool, seq, 2);
     windows = some_windows;
 }
@@ -68,7 +68,7 @@ static void wait_for_reader(kv_pool *pool, uint64_t n)
     kv_pool_measure(pool, &use);
     TEST_CHECK_THAT(use.loaded == n && use.lookups == 0, "%llu of %llu",
                     (unsigned long long)use.loaded, (unsigned long long)n);
-    TEST_CHECK(kv_pool_is_sound(pool));
+    TEST_CHECK(kv_pool_check_invariants(pool));
 }
 
 /* What two tenants left is in memory before they come, the newest first where not all may be. */
@@ -88,7 +88,7 @@ static void test_unasked(void)
     take(seq[1], 7, other, 300);
     close_all(pool, seq, 2);
 
-    kept_warm_bytes = kept_bytes;
+    kept_warm_bytes = disk_bytes;
     pool = open_kept(4, 0);
     for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, i ? 7 : 5);
     wait_for_reader(pool, 6 + 5);
@@ -123,7 +123,7 @@ static void test_unasked_leaves_room(void)
         kv_sequence *seq = open_sequence(pool, 1);
         take(seq, 1, tokens, CONTEXT);
         close_all(pool, &seq, 1);
-        kept_warm_bytes = kept_bytes;
+        kept_warm_bytes = disk_bytes;
         pool = open_kept(1, 1);
         kept_warm_bytes = 0;
         seq = open_sequence(pool, 1);
@@ -184,7 +184,7 @@ static void test_no_room_to_load(void)
     pool = open_kept(2, 1);
     for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, 1);
     take(seq[0], 1, other, CONTEXT - 3 * KERNEL_PAGE);
-    TEST_CHECK(fetch(pool, 1, tokens, CONTEXT) && kv_pool_is_sound(pool));
+    TEST_CHECK(fetch(pool, 1, tokens, CONTEXT) && kv_pool_check_invariants(pool));
     TEST_CHECK(kv_sequence_adopt(seq[1], tokens, CONTEXT) == 3 * KERNEL_PAGE);
     TEST_CHECK(count_lost(seq[1], 1, tokens, 3 * KERNEL_PAGE) == 0);
     close_all(pool, seq, 2);
@@ -198,7 +198,7 @@ static void test_recycles(void)
     static int32_t hot[CONTEXT], tokens[CONTEXT];
     empty_kept_folder();
     windows = no_windows;
-    kept_bytes = UINT64_C(110) << 20;
+    disk_bytes = UINT64_C(110) << 20;
     kv_pool *pool = open_kept(1, 0);
     kv_sequence *seq = open_sequence(pool, 1);
     kv_use use;
@@ -213,8 +213,8 @@ static void test_recycles(void)
         if (n % 8 == 0) TEST_CHECK(fetch_and_take(seq, pool, 1, hot, 640) == 640);
     } while (use.written < 4096 * 6 && ++n < 8192);
     TEST_CHECK(use.written >= 4096 * 6);
-    TEST_CHECK(use.evicted > 0 && use.evicted + use.kept <= use.written);
-    TEST_CHECK(use.kept_bytes == sum_kept() && use.kept_bytes <= kept_bytes);
+    TEST_CHECK(use.evicted > 0 && use.evicted + use.disk_blocks <= use.written);
+    TEST_CHECK(use.disk_bytes == sum_kept() && use.disk_bytes <= disk_bytes);
     close_all(pool, &seq, 1);
     TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
     uint64_t bytes_there = 0;
@@ -224,7 +224,7 @@ static void test_recycles(void)
         CHECK(stat(paths[i], &st) == 0);
         bytes_there += (uint64_t)st.st_size;
     }
-    TEST_CHECK_THAT(n_files >= 3 && bytes_there <= kept_bytes, "%d files, %llu bytes", n_files,
+    TEST_CHECK_THAT(n_files >= 3 && bytes_there <= disk_bytes, "%d files, %llu bytes", n_files,
                     (unsigned long long)bytes_there);
     pool = open_kept(1, 0);
     seq = open_sequence(pool, 1);
@@ -232,7 +232,7 @@ static void test_recycles(void)
     fill(tokens, CONTEXT, 2);
     TEST_CHECK(fetch_and_take(seq, pool, 1, tokens, 640) == 0); /* the first of those */
     close_all(pool, &seq, 1);
-    kept_bytes = UINT64_C(1) << 30;
+    disk_bytes = UINT64_C(1) << 30;
     windows = some_windows;
 }
 
@@ -275,7 +275,7 @@ static void check_random(const uint32_t *with, uint32_t seed)
     random_state = seed;
     empty_kept_folder();
     for (int start = 0; start < 6; start++) {
-        kept_warm_bytes = start % 2 ? kept_bytes : 0;
+        kept_warm_bytes = start % 2 ? disk_bytes : 0;
         kv_pool *pool = open_kept(3, seed % 2 ? 1 : 0);
         kv_sequence *seq[3];
         for (uint32_t i = 0; i < 3; i++) seq[i] = open_sequence(pool, i % 2);
@@ -292,7 +292,7 @@ static void check_random(const uint32_t *with, uint32_t seed)
             if (round == 0) n_found += found;
             if (compute(seq[i], i % 2, tokens[i], found, n[i])) n[i] = kv_sequence_length(seq[i]);
             TEST_CHECK(count_lost(seq[i], i % 2, tokens[i], n[i]) == 0);
-            if (round % 8 == 0) TEST_CHECK(kv_pool_is_sound(pool));
+            if (round % 8 == 0) TEST_CHECK(kv_pool_check_invariants(pool));
         }
         close_all(pool, seq, 3);
         TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
@@ -326,11 +326,11 @@ static void test_allocation(void)
         TEST_CHECK(memory_live() == live && k < 100);
     }
     TEST_CHECK_THAT(n_failed >= 6, "%d", n_failed);
-    kept_bytes = 1 << 20;
+    disk_bytes = 1 << 20;
     kv_pool *pool = open_pool(1, 1);
     TEST_CHECK(keep_pool(pool) == CERIUM_ERR_ARGUMENT);
     kv_pool_close(&pool);
-    kept_bytes = UINT64_C(1) << 30;
+    disk_bytes = UINT64_C(1) << 30;
 }
 
 int main(void)
@@ -347,5 +347,5 @@ int main(void)
     TEST_RUN(test_random);
     TEST_RUN(test_allocation);
     remove_kept_folder();
-    return unit_report("kept");
+    return unit_report("disk");
 }

@@ -1,4 +1,4 @@
-/* kept_folder.h - pools beside a temporary folder of kept KV, for its tests. */
+/* disk_folder.h - pools beside a temporary folder of kept KV, for its tests. */
 #ifndef UNIT_KEPT_FOLDER_H
 #define UNIT_KEPT_FOLDER_H
 
@@ -11,7 +11,7 @@
 static char kept_root[64], kept_folder[256];
 static _Atomic int n_notices, n_loaded;
 static char notice_text[600];
-static uint64_t kept_model = 11, kept_numbers = 22, kept_bytes = UINT64_C(1) << 30;
+static uint64_t kept_model = 11, kept_numbers = 22, disk_bytes = UINT64_C(1) << 30;
 static uint64_t kept_warm_bytes; /* 0: nothing is read unasked */
 
 static void take_notice(void *user, const char *line)
@@ -29,13 +29,13 @@ static void count_loaded(void *user)
 
 static inline int keep_pool(kv_pool *pool)
 {
-    kv_keeping keeping = {.folder = kept_folder, .model = kept_model, .numbers = kept_numbers,
-                          .bytes_max = kept_bytes, .warm_bytes = kept_warm_bytes,
+    kv_disk_config keeping = {.folder = kept_folder, .model = kept_model, .numbers = kept_numbers,
+                          .bytes_max = disk_bytes, .warm_bytes = kept_warm_bytes,
                           .notice = take_notice, .loaded = count_loaded};
     cerium_error err;
     n_notices = n_loaded = 0;
     notice_text[0] = 0;
-    return kv_pool_keep(pool, &keeping, &err);
+    return kv_pool_attach_disk(pool, &keeping, &err);
 }
 
 static inline kv_pool *open_kept(uint32_t sequences, uint64_t size)

@@ -1,4 +1,4 @@
-/* kept.h - KV pages on disk: what the tree had is found again after a restart.
+/* disk.h - KV pages on disk: what the tree had is found again after a restart.
  *
  * A folder holds segments (segment.h): files of up to n_records blocks that are only added to.
  * Which block is where stands in a table in memory, under the block's name: what comes before it
@@ -8,19 +8,19 @@
  * its KV from files instead of computing it, and what it commits is found like anything else.
  * Until the first prompt comes it reads what was written last.
  *
- * When there is no room for another segment, the one goes whose blocks are worth least, as in
- * evict.c; those that were used again are carried over.
+ * When there is no room for another segment, the one goes whose blocks have the least priority, as
+ * in evict.c; those that were used again are carried over.
  *
  * Everything but the pages themselves and what belongs to one thread is guarded by kv_pool.lock. */
-#ifndef CACHE_KEPT_H
-#define CACHE_KEPT_H
+#ifndef CACHE_DISK_H
+#define CACHE_DISK_H
 
 #include "base/limits.h"
 #include "base/thread.h"
 #include "cache/pool.h"
 #include "cache/segment.h"
 
-enum { KEPT_NAME_BYTES = 24 }; /* "/0123456789abcdef.kv" */
+enum { DISK_NAME_BYTES = 24 }; /* "/0123456789abcdef.kv" */
 
 /* Entry number segment * n_records + record. */
 typedef struct {
@@ -29,29 +29,29 @@ typedef struct {
     uint64_t near_hash;
     uint32_t next_name, next_near; /* in its bucket of the tables */
     uint32_t n_uses;
-    double worth;
-} kept_entry;
+    double priority;
+} disk_entry;
 
 typedef struct {
     uint64_t number;     /* of its file; 0: the place is free */
     uint32_t n_used;     /* records written, good or not */
     uint64_t bytes;      /* of its file */
-    double worth;        /* of its entries together */
-} kept_segment;
+    double priority;        /* of its entries together */
+} disk_segment;
 
 /* A block that became findable, or was taken up. */
 typedef struct {
     uint32_t block;
     bool was_used;
     uint64_t serial;
-} kept_item;
+} disk_item;
 
 typedef struct {
     hash_name name; /* of the last block that is wanted */
     uint64_t tenant;
-} kept_fetch;
+} disk_fetch;
 
-struct kv_kept {
+struct kv_disk {
     kv_pool *pool;
     char *folder;
     int lock_fd;
@@ -59,28 +59,28 @@ struct kv_kept {
     segment_layout layout;
     uint64_t salt[2];
     bool has_salt;
-    kv_keeping with;
+    kv_disk_config with;
     size_t block_bytes;      /* of all groups */
     uint32_t n_records, n_segments_max;
     _Atomic bool closing;
     _Atomic bool is_full;    /* nothing more is written */
     bool told_damage;
 
-    kept_segment *segments;  /* [n_segments_max] */
+    disk_segment *segments;  /* [n_segments_max] */
     uint32_t n_segments, n_entries;
-    kept_entry *entries;     /* [n_segments_max][n_records] */
+    disk_entry *entries;     /* [n_segments_max][n_records] */
     size_t entries_bytes;
     uint32_t *names, *near;  /* [n_buckets] first entry */
     uint32_t n_buckets;      /* a power of two */
     uint64_t bytes;          /* of all segments */
-    double worth_floor, worth; /* of what went last; of all entries */
+    double priority_floor, priority; /* of what went last; of all entries */
     uint64_t n_written, n_loaded, n_evicted, n_damaged, n_lookups, n_hits;
 
     /* the writer */
     pthread_t writer;
     bool has_writer;
     thread_bell writer_bell;
-    kept_item queue[KEPT_QUEUE_MAX];
+    disk_item queue[DISK_QUEUE_MAX];
     uint32_t queue_head, queue_tail;
     uint8_t *buffer;         /* [block_bytes] */
     int write_fd;            /* of segment `writing`, or -1 */
@@ -91,7 +91,7 @@ struct kv_kept {
     pthread_t reader;
     bool has_reader;
     thread_bell reader_bell;
-    kept_fetch fetches[KEPT_FETCHES_MAX];
+    disk_fetch fetches[DISK_FETCHES_MAX];
     uint64_t n_fetches, n_fetched;
     kv_sequence *sequence;
     hash_name *path;         /* [blocks of a context] */
@@ -103,47 +103,47 @@ struct kv_kept {
     uint32_t warm_place, warm_records; /* and so many of this one, were not looked at yet */
     uint32_t warm_left;      /* blocks that may be read */
 };
-typedef struct kv_kept kv_kept;
+typedef struct kv_disk kv_disk;
 
-/* ---- kept_index.c ---- */
+/* ---- disk_index.c ---- */
 
-/* Name of a segment's file, into out [KEPT_PATH_MAX]. */
-void kept_path(const kv_kept *kept, uint64_t number, char *out);
+/* Name of a segment's file, into out [DISK_PATH_MAX]. */
+void disk_path(const kv_disk *disk, uint64_t number, char *out);
 /* "FOLDER: what; and then"; without the lock. */
-void kept_notice(kv_kept *kept, const char *what, const char *and_then);
+void disk_notice(kv_disk *disk, const char *what, const char *and_then);
 
 /* With the lock: */
-CERIUM_CHECKED int kept_index_open(kv_kept *kept);
-void kept_index_close(kv_kept *kept);
+CERIUM_CHECKED int disk_index_open(kv_disk *disk);
+void disk_index_close(kv_disk *disk);
 /* The entry of a name, or KV_NONE. */
-uint32_t kept_find(const kv_kept *kept, hash_name name);
+uint32_t disk_find(const kv_disk *disk, hash_name name);
 /* The entry after `before` that agrees longest with tokens [n], and how long; KV_NONE and 0. */
-uint32_t kept_near(const kv_kept *kept, hash_name before, const int32_t *tokens, uint32_t n,
+uint32_t disk_near(const kv_disk *disk, hash_name before, const int32_t *tokens, uint32_t n,
                    uint32_t *n_common);
 /* A record that was written or found; an older entry of the same name goes. */
-void kept_add(kv_kept *kept, uint32_t entry, const segment_record *record, uint32_t n_uses);
-void kept_remove(kv_kept *kept, uint32_t entry);
+void disk_add(kv_disk *disk, uint32_t entry, const segment_record *record, uint32_t n_uses);
+void disk_remove(kv_disk *disk, uint32_t entry);
 /* It was used. */
-void kept_touch(kv_kept *kept, uint32_t entry);
-/* The segment that is worth least, but not this one; KV_NONE when there is no other. */
-uint32_t kept_cheapest(const kv_kept *kept, uint32_t but);
+void disk_touch(kv_disk *disk, uint32_t entry);
+/* The segment of the least priority, but not this one; KV_NONE when there is no other. */
+uint32_t disk_cheapest(const kv_disk *disk, uint32_t but);
 
-/* ---- kept_write.c ---- */
+/* ---- disk_write.c ---- */
 
 /* With the lock: a block is findable, or was taken up. */
-void kept_push(void *kept, uint32_t block, bool was_used);
-void *kept_write(void *kept);
+void disk_push(void *disk, uint32_t block, bool was_used);
+void *disk_write(void *disk);
 
-/* ---- kept_read.c ---- */
+/* ---- disk_read.c ---- */
 
-void *kept_read(void *kept);
+void *disk_read(void *disk);
 
-/* ---- kept_warm.c; with the lock ---- */
+/* ---- disk_warm.c; with the lock ---- */
 
-void kept_warm_begin(kv_kept *kept);
+void disk_warm_begin(kv_disk *disk);
 /* A timeline that is to be read unasked; false when there is no other, or no more room. */
-bool kept_warm_next(kv_kept *kept, kept_fetch *fetch);
+bool disk_warm_next(kv_disk *disk, disk_fetch *fetch);
 /* Whether one more block may be read unasked: nobody came yet, and it takes no other's place. */
-bool kept_warm_goes_on(const kv_kept *kept);
+bool disk_warm_goes_on(const kv_disk *disk);
 
 #endif

@@ -1,10 +1,10 @@
-/* sound.c - a walk over all of the cache that finds every disagreement; for tests. */
+/* check.c - a walk over all of the cache that finds every disagreement; for tests. */
 #include "cache/pool.h"
 
 #include "base/memory.h"
 
 /* Blocks in the tree are in the tables, once, and nothing else is. */
-static bool tables_are_sound(const kv_pool *pool)
+static bool tables_agree(const kv_pool *pool)
 {
     uint32_t n_near = 0, n_full = 0, n_tree = 0, n_whole = 0;
     for (uint32_t i = 0; i < pool->n_buckets; i++) {
@@ -35,7 +35,7 @@ static bool tables_are_sound(const kv_pool *pool)
 }
 
 /* n_children: [n_blocks] scratch */
-static bool idle_is_sound(const kv_pool *pool, uint32_t *n_children)
+static bool idle_agrees(const kv_pool *pool, uint32_t *n_children)
 {
     uint32_t n_idle = 0, n_ends = 0;
     for (uint32_t i = 0; i < pool->n_blocks; i++) n_children[i] = 0;
@@ -54,12 +54,12 @@ static bool idle_is_sound(const kv_pool *pool, uint32_t *n_children)
     for (uint32_t at = 0; at < pool->n_heap; at++) {
         const kv_block *b = &pool->blocks[pool->heap[at]];
         if (!b->in_tree || b->holders || b->heap_at != at) return false;
-        if (at && b->worth < pool->blocks[pool->heap[(at - 1) / 2]].worth) return false;
+        if (at && b->priority < pool->blocks[pool->heap[(at - 1) / 2]].priority) return false;
     }
     return n_idle == pool->n_idle && n_ends == pool->n_heap;
 }
 
-static bool list_is_sound(const kv_group *group, uint32_t list, uint32_t *n_listed)
+static bool list_agrees(const kv_group *group, uint32_t list, uint32_t *n_listed)
 {
     uint32_t before = KV_NONE;
     for (uint32_t at = group->oldest[list]; at != KV_NONE; at = group->newer[at]) {
@@ -70,10 +70,10 @@ static bool list_is_sound(const kv_group *group, uint32_t list, uint32_t *n_list
     return before == group->newest[list];
 }
 
-static bool group_is_sound(const kv_pool *pool, const kv_group *group)
+static bool group_agrees(const kv_pool *pool, const kv_group *group)
 {
     uint32_t n_listed = 0, n_unused = 0, n_pages = 0;
-    if (!list_is_sound(group, 0, &n_listed) || !list_is_sound(group, 1, &n_listed)) return false;
+    if (!list_agrees(group, 0, &n_listed) || !list_agrees(group, 1, &n_listed)) return false;
     for (uint32_t i = 0; i < pool->n_blocks; i++) {
         if (group->users[i] > pool->blocks[i].holders) return false;
         if (group->page_of[i] == KV_NONE) continue;
@@ -84,18 +84,18 @@ static bool group_is_sound(const kv_pool *pool, const kv_group *group)
     return n_listed == n_unused && n_pages + group->n_free == group->n_pages;
 }
 
-bool kv_pool_is_sound(kv_pool *pool)
+bool kv_pool_check_invariants(kv_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     uint32_t *scratch = memory_alloc(pool->n_blocks * sizeof *scratch);
-    bool ok = scratch && tables_are_sound(pool) && idle_is_sound(pool, scratch);
+    bool ok = scratch && tables_agree(pool) && idle_agrees(pool, scratch);
     uint32_t n_held = 0;
     for (uint32_t i = 0; i < pool->n_free; i++) ok &= !pool->blocks[pool->free_blocks[i]].in_tree;
     for (uint32_t i = 0; i < pool->n_blocks; i++)
         n_held += pool->blocks[i].in_tree && pool->blocks[i].holders > 0;
     ok &= n_held + pool->n_idle + pool->n_free <= pool->n_blocks;
     for (uint32_t g = 0; g < pool->n_groups; g++)
-        if (pool->groups[g].window) ok &= group_is_sound(pool, &pool->groups[g]);
+        if (pool->groups[g].window) ok &= group_agrees(pool, &pool->groups[g]);
     pthread_mutex_unlock(&pool->lock);
     memory_free(scratch);
     return ok;

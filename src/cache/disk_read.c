@@ -1,8 +1,8 @@
-/* kept_read.c - what the disk has of a prompt, and the thread that loads it.
+/* disk_read.c - what the disk has of a prompt, and the thread that loads it.
  *
  * The thread's sequence follows the timeline as far as memory has it, and goes on with blocks whose
  * pages it reads.  Pages of windows are read only where a token after the last block sees them. */
-#include "cache/kept.h"
+#include "cache/disk.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ enum { FETCH_TOKENS_MIN = 8 };
 static bool find_last(const kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n,
                       hash_name *last)
 {
-    const kv_kept *kept = pool->listener_user;
+    const kv_disk *disk = pool->listener_user;
     hash_name name = kv_name_root(pool, tenant);
     uint32_t at = 0, parent = KV_NONE, n_near = 0, n_common;
     bool in_memory = true, is_found = false;
@@ -26,8 +26,8 @@ static bool find_last(const kv_pool *pool, uint64_t tenant, const int32_t *token
         uint32_t block = in_memory ? kv_tree_full(pool, tenant, parent, tokens + at) : KV_NONE;
         in_memory = block != KV_NONE;
         hash_name next = kv_name_after(name, tokens + at, KERNEL_PAGE);
-        uint32_t entry = in_memory ? KV_NONE : kept_find(kept, next);
-        if (!in_memory && (entry == KV_NONE || memcmp(kept->entries[entry].record.tokens,
+        uint32_t entry = in_memory ? KV_NONE : disk_find(disk, next);
+        if (!in_memory && (entry == KV_NONE || memcmp(disk->entries[entry].record.tokens,
                                                       tokens + at, sizeof(int32_t) * KERNEL_PAGE)))
             break;
         is_found = !in_memory;
@@ -35,37 +35,37 @@ static bool find_last(const kv_pool *pool, uint64_t tenant, const int32_t *token
         name = *last = next;
     }
     if (!is_found) kv_tree_near(pool, tenant, parent, tokens + at, n - at, &n_near);
-    uint32_t entry = kept_near(kept, name, tokens + at, n - at, &n_common);
+    uint32_t entry = disk_near(disk, name, tokens + at, n - at, &n_common);
     if (entry == KV_NONE || n_common < n_near + (is_found ? 1 : FETCH_TOKENS_MIN)) return is_found;
-    *last = kept->entries[entry].name;
+    *last = disk->entries[entry].name;
     return true;
 }
 
 uint64_t kv_pool_fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n)
 {
     uint64_t ticket = 0;
-    kv_kept *kept = pool->listener_user;
-    if (!kept) return 0;
+    kv_disk *disk = pool->listener_user;
+    if (!disk) return 0;
     pthread_mutex_lock(&pool->lock);
     hash_name last;
-    kept->n_lookups++;
-    bool has_place = kept->n_fetches - kept->n_fetched < KEPT_FETCHES_MAX;
-    if (has_place && kept->n_entries > 0 && find_last(pool, tenant, tokens, n, &last)) {
-        kept->fetches[kept->n_fetches++ % KEPT_FETCHES_MAX] = (kept_fetch){last, tenant};
-        ticket = kept->n_fetches;
-        kept->n_hits++;
+    disk->n_lookups++;
+    bool has_place = disk->n_fetches - disk->n_fetched < DISK_FETCHES_MAX;
+    if (has_place && disk->n_entries > 0 && find_last(pool, tenant, tokens, n, &last)) {
+        disk->fetches[disk->n_fetches++ % DISK_FETCHES_MAX] = (disk_fetch){last, tenant};
+        ticket = disk->n_fetches;
+        disk->n_hits++;
     }
     pthread_mutex_unlock(&pool->lock);
-    if (ticket) thread_bell_ring(&kept->reader_bell);
+    if (ticket) thread_bell_ring(&disk->reader_bell);
     return ticket;
 }
 
 bool kv_pool_is_fetched(kv_pool *pool, uint64_t ticket)
 {
-    const kv_kept *kept = pool->listener_user;
-    if (ticket == 0 || !kept) return true;
+    const kv_disk *disk = pool->listener_user;
+    if (ticket == 0 || !disk) return true;
     pthread_mutex_lock(&pool->lock);
-    bool is_over = kept->n_fetched >= ticket;
+    bool is_over = disk->n_fetched >= ticket;
     pthread_mutex_unlock(&pool->lock);
     return is_over;
 }
@@ -74,25 +74,25 @@ bool kv_pool_is_fetched(kv_pool *pool, uint64_t ticket)
 
 /* With the lock: names of the blocks to be read, the last one first, and hold what is before them.
  * Returns how many there are. */
-static uint32_t find_path(kv_kept *kept, const kept_fetch *fetch)
+static uint32_t find_path(kv_disk *disk, const disk_fetch *fetch)
 {
-    const kv_pool *pool = kept->pool;
+    const kv_pool *pool = disk->pool;
     const hash_name root = kv_name_root(pool, fetch->tenant);
     const uint32_t n_max = kv_blocks_for(pool->context_tokens);
     hash_name name = fetch->name;
     uint32_t n = 0, last = KV_NONE, n_tokens = 0;
     while (!hash_name_equal(name, root) && (last = kv_tree_named(pool, name)) == KV_NONE) {
-        uint32_t entry = kept_find(kept, name);
+        uint32_t entry = disk_find(disk, name);
         if (entry == KV_NONE || n == n_max) return 0;
-        const segment_record *r = &kept->entries[entry].record;
+        const segment_record *r = &disk->entries[entry].record;
         if (n > 0 && r->n_tokens < KERNEL_PAGE) return 0;
         n_tokens += r->n_tokens;
-        kept->path[n++] = name;
+        disk->path[n++] = name;
         name = r->before;
     }
     uint32_t n_before = last == KV_NONE ? 0 : pool->blocks[last].position + 1;
     if (n == 0 || n_before * KERNEL_PAGE + n_tokens > pool->context_tokens) return 0;
-    kv_sequence_follow(kept->sequence, fetch->tenant, last, n_before * KERNEL_PAGE + n_tokens);
+    kv_sequence_follow(disk->sequence, fetch->tenant, last, n_before * KERNEL_PAGE + n_tokens);
     return n;
 }
 
@@ -105,31 +105,31 @@ static uint32_t wanted_groups(const kv_sequence *seq)
     return groups;
 }
 
-static void close_file(kv_kept *kept)
+static void close_file(kv_disk *disk)
 {
-    if (kept->read_fd >= 0) close(kept->read_fd);
-    kept->read_fd = -1;
+    if (disk->read_fd >= 0) close(disk->read_fd);
+    disk->read_fd = -1;
 }
 
-static bool open_file(kv_kept *kept, uint64_t number)
+static bool open_file(kv_disk *disk, uint64_t number)
 {
-    char path[KEPT_PATH_MAX];
-    if (kept->read_fd >= 0 && kept->read_number == number) return true;
-    close_file(kept);
-    kept_path(kept, number, path);
-    kept->read_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    kept->read_number = number;
-    return kept->read_fd >= 0;
+    char path[DISK_PATH_MAX];
+    if (disk->read_fd >= 0 && disk->read_number == number) return true;
+    close_file(disk);
+    disk_path(disk, number, path);
+    disk->read_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    disk->read_number = number;
+    return disk->read_fd >= 0;
 }
 
 /* Read a record's pages of these groups to where the sequence's last block has them. */
-static bool read_pages(kv_kept *kept, uint64_t number, const segment_record *r, uint32_t groups)
+static bool read_pages(kv_disk *disk, uint64_t number, const segment_record *r, uint32_t groups)
 {
-    kv_pool *pool = kept->pool;
-    kv_sequence *seq = kept->sequence;
+    kv_pool *pool = disk->pool;
+    kv_sequence *seq = disk->sequence;
     uint32_t block = seq->blocks[seq->n_blocks - 1];
     uint64_t at = r->at;
-    if (!open_file(kept, number)) return false;
+    if (!open_file(disk, number)) return false;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
         kv_group *group = &pool->groups[g];
         if (!(r->groups >> g & 1)) continue;
@@ -137,7 +137,7 @@ static bool read_pages(kv_kept *kept, uint64_t number, const segment_record *r, 
             /* Nobody else looks at a private block or changes its pages. */
             size_t page = group->window ? group->page_of[block] : block;
             uint8_t *to = group->pages + page * group->page_bytes;
-            if (file_read_at(kept->read_fd, to, group->page_bytes, at) != group->page_bytes ||
+            if (file_read_at(disk->read_fd, to, group->page_bytes, at) != group->page_bytes ||
                 hash_bytes(to, group->page_bytes, 0) != r->hashes[g])
                 return false;
         }
@@ -148,42 +148,42 @@ static bool read_pages(kv_kept *kept, uint64_t number, const segment_record *r, 
 
 /* One more block of the sequence, from disk. False when it is not there, there is no place, or
  * something else goes first. */
-static bool load(kv_kept *kept, hash_name name, bool is_asked)
+static bool load(kv_disk *disk, hash_name name, bool is_asked)
 {
-    kv_sequence *seq = kept->sequence;
+    kv_sequence *seq = disk->sequence;
     segment_record record;
     uint64_t number = 0;
     uint32_t groups = 0;
-    pthread_mutex_lock(&kept->pool->lock);
-    uint32_t entry = kept_find(kept, name);
-    bool is_good = entry != KV_NONE && (is_asked || kept_warm_goes_on(kept));
+    pthread_mutex_lock(&disk->pool->lock);
+    uint32_t entry = disk_find(disk, name);
+    bool is_good = entry != KV_NONE && (is_asked || disk_warm_goes_on(disk));
     if (is_good) {
-        record = kept->entries[entry].record;
-        number = kept->segments[entry / kept->n_records].number;
+        record = disk->entries[entry].record;
+        number = disk->segments[entry / disk->n_records].number;
         groups = wanted_groups(seq) & record.groups;
         is_good = kv_sequence_extend(seq, groups);
-        if (!is_asked) kept->warm_left--;
+        if (!is_asked) disk->warm_left--;
     }
-    pthread_mutex_unlock(&kept->pool->lock);
+    pthread_mutex_unlock(&disk->pool->lock);
     if (!is_good) return false;
-    is_good = read_pages(kept, number, &record, groups);
-    pthread_mutex_lock(&kept->pool->lock);
-    entry = kept_find(kept, name);
+    is_good = read_pages(disk, number, &record, groups);
+    pthread_mutex_lock(&disk->pool->lock);
+    entry = disk_find(disk, name);
     /* A file that was recycled meanwhile is no damage. */
     bool is_damaged = !is_good && entry != KV_NONE &&
-                      kept->segments[entry / kept->n_records].number == number;
+                      disk->segments[entry / disk->n_records].number == number;
     if (is_good) {
         kv_sequence_add(seq, record.tokens, record.n_tokens);
-        kept->n_loaded++;
+        disk->n_loaded++;
     } else {
         kv_sequence_drop(seq, seq->n_blocks - 1);
-        if (is_damaged) kept_remove(kept, entry);
-        kept->n_damaged += is_damaged;
+        if (is_damaged) disk_remove(disk, entry);
+        disk->n_damaged += is_damaged;
     }
-    bool tells = is_damaged && !kept->told_damage;
-    kept->told_damage |= is_damaged;
-    pthread_mutex_unlock(&kept->pool->lock);
-    if (tells) kept_notice(kept, "pages are damaged or cut short", "computed anew");
+    bool tells = is_damaged && !disk->told_damage;
+    disk->told_damage |= is_damaged;
+    pthread_mutex_unlock(&disk->pool->lock);
+    if (tells) disk_notice(disk, "pages are damaged or cut short", "computed anew");
     return is_good;
 }
 
@@ -192,74 +192,74 @@ typedef struct {
     uint64_t number, at, bytes;
 } page_place;
 
-static page_place find_pages(kv_kept *kept, hash_name name)
+static page_place find_pages(kv_disk *disk, hash_name name)
 {
     page_place p = {0};
-    pthread_mutex_lock(&kept->pool->lock);
-    uint32_t entry = kept_find(kept, name);
+    pthread_mutex_lock(&disk->pool->lock);
+    uint32_t entry = disk_find(disk, name);
     if (entry != KV_NONE) {
-        const segment_record *r = &kept->entries[entry].record;
+        const segment_record *r = &disk->entries[entry].record;
         p.at = r->at;
-        p.bytes = segment_record_pages_bytes(&kept->layout, r->groups);
-        p.number = kept->segments[entry / kept->n_records].number;
+        p.bytes = segment_record_pages_bytes(&disk->layout, r->groups);
+        p.number = disk->segments[entry / disk->n_records].number;
     }
-    pthread_mutex_unlock(&kept->pool->lock);
+    pthread_mutex_unlock(&disk->pool->lock);
     return p;
 }
 
-static void announce(kv_kept *kept, const page_place *p)
+static void announce(kv_disk *disk, const page_place *p)
 {
-    if (p->number && open_file(kept, p->number))
-        posix_fadvise(kept->read_fd, (off_t)p->at, (off_t)p->bytes, POSIX_FADV_WILLNEED);
+    if (p->number && open_file(disk, p->number))
+        posix_fadvise(disk->read_fd, (off_t)p->at, (off_t)p->bytes, POSIX_FADV_WILLNEED);
 }
 
 /* Tell the system which pages [n] will be read, so that a disk works ahead of us.  Those of one
  * timeline mostly follow each other, and a call costs what hashing 16 KB does. */
-static void read_ahead(kv_kept *kept, uint32_t n)
+static void read_ahead(kv_disk *disk, uint32_t n)
 {
     page_place together = {0};
     while (n-- > 0) {
-        page_place p = find_pages(kept, kept->path[n]);
+        page_place p = find_pages(disk, disk->path[n]);
         if (p.number == together.number && p.at == together.at + together.bytes) {
             together.bytes += p.bytes;
             continue;
         }
-        announce(kept, &together);
+        announce(disk, &together);
         together = p;
     }
-    announce(kept, &together);
+    announce(disk, &together);
 }
 
-static void run(kv_kept *kept, const kept_fetch *fetch, bool is_asked)
+static void run(kv_disk *disk, const disk_fetch *fetch, bool is_asked)
 {
-    pthread_mutex_lock(&kept->pool->lock);
-    uint32_t n = find_path(kept, fetch);
-    pthread_mutex_unlock(&kept->pool->lock);
-    read_ahead(kept, n);
-    while (n > 0 && !atomic_load(&kept->closing) && load(kept, kept->path[n - 1], is_asked)) n--;
-    close_file(kept); /* it may be recycled */
-    pthread_mutex_lock(&kept->pool->lock);
-    kv_sequence_drop(kept->sequence, 0);
-    kept->n_fetched += is_asked;
-    pthread_mutex_unlock(&kept->pool->lock);
-    if (is_asked && kept->with.loaded) kept->with.loaded(kept->with.user);
+    pthread_mutex_lock(&disk->pool->lock);
+    uint32_t n = find_path(disk, fetch);
+    pthread_mutex_unlock(&disk->pool->lock);
+    read_ahead(disk, n);
+    while (n > 0 && !atomic_load(&disk->closing) && load(disk, disk->path[n - 1], is_asked)) n--;
+    close_file(disk); /* it may be recycled */
+    pthread_mutex_lock(&disk->pool->lock);
+    kv_sequence_drop(disk->sequence, 0);
+    disk->n_fetched += is_asked;
+    pthread_mutex_unlock(&disk->pool->lock);
+    if (is_asked && disk->with.loaded) disk->with.loaded(disk->with.user);
 }
 
-void *kept_read(void *arg)
+void *disk_read(void *arg)
 {
-    kv_kept *kept = arg;
-    while (!atomic_load(&kept->closing)) {
-        uint32_t seen = atomic_load(&kept->reader_bell.n_rings);
-        kept_fetch fetch;
-        pthread_mutex_lock(&kept->pool->lock);
-        bool has_fetch = kept->n_fetched < kept->n_fetches;
-        if (has_fetch) fetch = kept->fetches[kept->n_fetched % KEPT_FETCHES_MAX];
-        bool warms = !has_fetch && kept_warm_next(kept, &fetch);
-        pthread_mutex_unlock(&kept->pool->lock);
+    kv_disk *disk = arg;
+    while (!atomic_load(&disk->closing)) {
+        uint32_t seen = atomic_load(&disk->reader_bell.n_rings);
+        disk_fetch fetch;
+        pthread_mutex_lock(&disk->pool->lock);
+        bool has_fetch = disk->n_fetched < disk->n_fetches;
+        if (has_fetch) fetch = disk->fetches[disk->n_fetched % DISK_FETCHES_MAX];
+        bool warms = !has_fetch && disk_warm_next(disk, &fetch);
+        pthread_mutex_unlock(&disk->pool->lock);
         if (has_fetch || warms)
-            run(kept, &fetch, has_fetch);
+            run(disk, &fetch, has_fetch);
         else
-            thread_bell_wait(&kept->reader_bell, seen);
+            thread_bell_wait(&disk->reader_bell, seen);
     }
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* test_kept.c - KV on disk that is broken, cut, foreign, fought over, or half written by a process
+/* test_disk.c - KV on disk that is broken, cut, foreign, fought over, or half written by a process
  * that was killed, and disks that take no more: never a wrong byte, one line where something was
  * wrong, and all else as ever.  At the end whole engines: the same logits after a restart. */
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "../random.h"
-#include "../unit/kept_folder.h"
+#include "../unit/disk_folder.h"
 #include "cache/segment.h"
 
 enum { TOKENS = 400, KILLS = 20, FLIPS = 60, BLOCK_BYTES = 6 * 64 * 4 * 2 * 2 };
@@ -117,7 +117,7 @@ static void test_flips(void)
         size_t *part = used[i % 2], at = part[0] + random_below((uint32_t)(part[1] - part[0]));
         whole[at] ^= (uint8_t)(1u << random_below(8));
         write_whole(whole_bytes);
-        kept_warm_bytes = is_asked ? 0 : kept_bytes;
+        kept_warm_bytes = is_asked ? 0 : disk_bytes;
         uint32_t n = found();
         kept_warm_bytes = 0;
         n_told += n_notices;
@@ -379,5 +379,5 @@ int main(void)
     TEST_RUN(test_killed);
     TEST_RUN(test_engines);
     memory_free(whole);
-    return unit_report("kept");
+    return unit_report("disk");
 }

@@ -1,4 +1,4 @@
-/* ahead.c - pages have their memory before they are used.
+/* prefault.c - pages have their memory before they are used.
  *
  * The system gives memory when it is first touched, cleared, and where it gives huge pages that is
  * up to 4 ms each, in which a pass stands still and hears no cancel.  So the first pages are
@@ -10,15 +10,15 @@
 static bool is_behind(const kv_group *group)
 {
     return group->ready_bytes < group->pages_bytes &&
-           group->used_bytes + KV_AHEAD_BYTES > group->ready_bytes;
+           group->used_bytes + KV_PREFAULT_BYTES > group->ready_bytes;
 }
 
-void kv_ahead_note(kv_pool *pool, kv_group *group, uint32_t page)
+void kv_prefault_note(kv_pool *pool, kv_group *group, uint32_t page)
 {
     const size_t end = ((size_t)page + 1) * group->page_bytes;
     if (end <= group->used_bytes) return;
     group->used_bytes = end;
-    if (pool->has_ahead && is_behind(group)) thread_bell_ring(&pool->ahead_bell);
+    if (pool->has_prefault && is_behind(group)) thread_bell_ring(&pool->prefault_bell);
 }
 
 /* Touch the next of a group that is behind. False: none is. */
@@ -44,13 +44,13 @@ static void *run(void *arg)
 {
     kv_pool *pool = arg;
     while (!atomic_load(&pool->closing)) {
-        uint32_t seen = atomic_load(&pool->ahead_bell.n_rings);
-        if (!touch(pool)) thread_bell_wait(&pool->ahead_bell, seen);
+        uint32_t seen = atomic_load(&pool->prefault_bell.n_rings);
+        if (!touch(pool)) thread_bell_wait(&pool->prefault_bell, seen);
     }
     return NULL;
 }
 
-void kv_ahead_open(kv_pool *pool)
+void kv_prefault_open(kv_pool *pool)
 {
     bool is_small = true;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
@@ -63,14 +63,14 @@ void kv_ahead_open(kv_pool *pool)
     }
     if (is_small) return;
     /* Without it pages get their memory as they are used. */
-    pool->has_ahead = thread_start(&pool->ahead, run, pool) == 0;
+    pool->has_prefault = thread_start(&pool->prefault, run, pool) == 0;
 }
 
-void kv_ahead_close(kv_pool *pool)
+void kv_prefault_close(kv_pool *pool)
 {
-    if (!pool->has_ahead) return;
+    if (!pool->has_prefault) return;
     atomic_store(&pool->closing, true);
-    thread_bell_ring(&pool->ahead_bell);
-    pthread_join(pool->ahead, NULL);
-    pool->has_ahead = false;
+    thread_bell_ring(&pool->prefault_bell);
+    pthread_join(pool->prefault, NULL);
+    pool->has_prefault = false;
 }
