@@ -459,8 +459,9 @@ static jinja_value filter_map(jinja_run *r, jinja_value v, const jinja_args *arg
     if (attribute ? jinja_is(name, KIND_UNDEFINED) : filter == CALLEE_NONE)
         return fail(r, args, "map wants a filter or an attribute; it has", name);
     jinja_args rest = rest_of(args, 1);
-    jinja_value list = jinja_iterate(r, v), out = jinja_list(r);
-    for (size_t i = 0; !r->status && i < jinja_items_of(list)->n && jinja_step(r, 1); i++) {
+    jinja_value out = jinja_list(r), list = jinja_truth(v) ? jinja_iterate(r, v) : out;
+    size_t n = r->status || list.at == out.at ? 0 : jinja_items_of(list)->n;
+    for (size_t i = 0; !r->status && i < n && jinja_step(r, 1); i++) {
         jinja_value one = jinja_items_of(list)->items[i];
         one = attribute ? get_path(r, one, name) : jinja_run_filter(r, filter, one, &rest);
         if (attribute && jinja_is(one, KIND_UNDEFINED)) one = otherwise;
@@ -478,8 +479,10 @@ static jinja_value choose(jinja_run *r, jinja_value v, const jinja_args *args, b
     if (!jinja_is(name, KIND_UNDEFINED) && test == CALLEE_NONE)
         return fail(r, args, "this filter wants the name of a test; it has", name);
     jinja_args rest = rest_of(args, path + 1u);
-    jinja_value list = jinja_iterate(r, v), out = jinja_list(r);
-    for (size_t i = 0; !r->status && i < jinja_items_of(list)->n && jinja_step(r, 1); i++) {
+    /* As in jinja2, nothing is chosen of None. */
+    jinja_value out = jinja_list(r), list = jinja_truth(v) ? jinja_iterate(r, v) : out;
+    size_t n = r->status || list.at == out.at ? 0 : jinja_items_of(list)->n;
+    for (size_t i = 0; !r->status && i < n && jinja_step(r, 1); i++) {
         jinja_value one = jinja_items_of(list)->items[i];
         jinja_value looked = path ? get_path(r, one, attribute) : one;
         bool yes = test == CALLEE_NONE ? jinja_truth(looked)

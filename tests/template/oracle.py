@@ -28,8 +28,15 @@ def raise_exception(message):
 
 
 def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    # default: what map() and select() give is a list for us, and an error for transformers.
     return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
-                      sort_keys=sort_keys)
+                      sort_keys=sort_keys, default=generated)
+
+
+def generated(x):
+    if type(x).__name__ == "generator":
+        return list(x)
+    raise TypeError("not JSON: " + type(x).__name__)
 
 
 def environment(mutable):
