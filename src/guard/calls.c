@@ -142,13 +142,16 @@ static bool sounds_clean(view name)
     static const char *const words[] = {"sanitiz", "sanitis", "escape", "validat", "purify",
                                         "whitelist", "allowlist", "encodeforhtml", "htmlenc",
                                         "urlenc", "quote", "hash", "strip_tags", "isvalid",
-                                        "clean"};
+                                        "clean", "safe"};
     char low[48];
     size_t n = 0, at = name.len;
     while (at && name.ptr[at - 1] != '.') at--;
     for (; at < name.len && n + 1 < sizeof low; at++) low[n++] = (char)tolower(name.ptr[at]);
     low[n] = 0;
-    if (strstr(low, "unescape") || strstr(low, "unquote")) return false;
+    if (strstr(low, "unescape") || strstr(low, "unquote") || strstr(low, "unsafe") ||
+        strstr(low, "html_safe") || strstr(low, "htmlsafe") || strstr(low, "mark_safe") ||
+        strstr(low, "safestring") || strstr(low, "asafe"))
+        return false;
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (strstr(low, words[i])) return true;
     return false;

@@ -286,8 +286,10 @@ static bool value_holds(judge *j, const rule *r, const use *u, const value *v, t
     if (!level_holds(j, r, u, v)) return false;
     bool dirty = !(v->clean >> r->weak & 1);
     taint worth = (taint)v->level;
-    /* Text with a value in it: whoever calls decides what the value is. */
+    /* Text with a value in it: whoever calls decides what the value is.  One that was cleaned for
+     * something else is worth a look. */
     if (worth == TAINT_UNKNOWN && v->flags & VALUE_FORMAT) worth = TAINT_PARAMETER;
+    if (v->clean && v->clean != ~0u) worth = TAINT_UNKNOWN;
     if (dirty && worth > *level) *level = worth;
     return true;
 }

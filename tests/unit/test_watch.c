@@ -186,7 +186,7 @@ static void test_cuts(void)
     check_cut(GUARD_CODE, GUARD_PYTHON, "import os\n\n\nos.system('ls ' + name)\n",
               "import os\n\n\n",
               "# CWE-78: ");
-    check_cut(GUARD_CODE, GUARD_C, "void f(char *s)\n{\n    char b[8];\n\tstrcpy(b, s);\n}\n",
+    check_cut(GUARD_CODE, GUARD_C, "void f(char *s)\n{\n    char b[8];\n\tgets(b);\n}\n",
               "void f(char *s)\n{\n    char b[8];\n", "\t// CWE-");
     check_cut(GUARD_TURN, GUARD_TEXT,
               "Here:\n```python\nimport os\ndef f(n):\n    os.system('ls ' + n)\n```\n",
