@@ -36,6 +36,18 @@ for page in docs/decisions/[0-9]*.md; do
     check "$page is in the index, by its title" indexed "$page"
 done
 
+# The last column of a glossary names files and folders; all of them exist.
+places() {
+    missing=0
+    for path in $(sed -n 's/.*| \(.*\) |$/\1/p' "$1" | grep -o '`[^`]*`' | tr -d '`'); do
+        [ -e "$path" ] || { echo "$1: $path is not there"; missing=1; }
+    done
+    return $missing
+}
+check "every path in the glossary exists" places docs/glossary.md
+echo '| word | meaning | `src/engine`, `src/nowhere.c` |' >"$work/glossary.md"
+check_fails "a wrong path is found" "src/nowhere.c is not there" places "$work/glossary.md"
+
 if command -v mandoc >/dev/null; then
     check "the man page has no fault" mandoc -T lint man/cerium.1
     check_fails "a faulty man page is refused" "man.1" sh -c \
