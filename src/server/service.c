@@ -2,6 +2,7 @@
 #include "server/service.h"
 
 #include "base/json.h"
+#include "protocol/json_out.h"
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/intake.h"

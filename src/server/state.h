@@ -23,7 +23,6 @@
 #include "net/listener.h"
 #include "net/tcp_stream.h"
 #include "protocol/infill_stop.h"
-#include "protocol/json_out.h"
 #include "protocol/protocol.h"
 #include "server/accounts_sync.h"
 #include "server/history.h"
