@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_cases.py CERIUM FOLDER [-v]: what `cerium scan` says of the cases of FOLDER is what its
+"""check_cases.py CERIUM FOLDER: what `cerium scan` says of the cases of FOLDER is what its
 expect.jsonl wants of each: none, warn, block.  A line of it: {"case": file, or a generator that
-ends in .py, "how": "scan", "scan --arguments", "scan --answer", "want", "lines": of the findings,
-"known": a file in which it stood before}.  Prints what does not hold; status 1 when any does not."""
+ends in .py, "how": "scan", "scan --arguments", "scan --answer", "want", "lines": of the
+findings, "known": a file in which it stood before}.  Prints what does not hold; status 1 when any
+does not."""
 import collections
 import json
 import os
