@@ -102,6 +102,7 @@ view json_reader_plain_key(const json_reader *r, char *out)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < r->n_key; i++)
-        if (r->key[i] != '_' && r->key[i] != '-') out[n++] = (char)tolower((unsigned char)r->key[i]);
+        if (r->key[i] != '_' && r->key[i] != '-')
+            out[n++] = (char)tolower((unsigned char)r->key[i]);
     return (view){out, n};
 }

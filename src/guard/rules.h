@@ -58,7 +58,7 @@ typedef struct {
     const char *id, *message, *idiom, *file;
     uint32_t line, cwe, languages; /* languages: a bit each */
     weakness weak;
-    int8_t tiers[RULE_TIERS]; /* guard_severity by how far the value is from constant; -1: by class */
+    int8_t tiers[RULE_TIERS]; /* guard_severity by how far from constant; -1: by class */
     bool firm;                /* a test or a document does not soften it */
     rule_kind kind;
     rule_level level;

@@ -556,8 +556,9 @@ static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
     uint64_t safe = s->n > s->held ? s->map[0].at : s->fed;
     if (carried < held) held = carried;
     /* As long as that may be held; then it is decided without what it waits for. */
-    if (s->n_awaited && s->fed - s->awaited[0].finding.line_begin > GUARD_DEFERRED_BYTES) decide_awaited(s);
-    if (s->n_awaited && s->awaited[0].finding.line_begin < safe) safe = s->awaited[0].finding.line_begin;
+    const guard_finding *first = s->n_awaited ? &s->awaited[0].finding : NULL;
+    if (first && s->fed - first->line_begin > GUARD_DEFERRED_BYTES) decide_awaited(s);
+    if (s->n_awaited && first->line_begin < safe) safe = first->line_begin;
     if (s->n_deferred && s->deferred[0].line.at < safe) safe = s->deferred[0].line.at;
     *result = (guard_result){.safe = held < safe ? held : safe,
                              .findings = w->findings,

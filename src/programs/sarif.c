@@ -66,6 +66,7 @@ static json_t *path_uri(const char *path)
 
 int sarif_add(json_t *log, scan_place at, const guard_finding *f)
 {
+    static const char *const levels[] = {"note", "warning", "error"};
     json_t *run = json_array_get(json_object_get(log, "runs"), 0);
     json_t *driver = json_object_get(json_object_get(run, "tool"), "driver");
     int place = rule_place(json_object_get(driver, "rules"), f);
@@ -77,7 +78,7 @@ int sarif_add(json_t *log, scan_place at, const guard_finding *f)
     }
     json_t *result = json_pack(
         "{s:s, s:i, s:s, s:{s:s}, s:[{s:{s:{s:o}, s:o}}]}", "ruleId", f->rule,
-        "ruleIndex", place, "level", f->severity == GUARD_BLOCK ? "error" : f->severity == GUARD_WARN ? "warning" : "note", "message",
+        "ruleIndex", place, "level", levels[f->severity], "message",
         "text", f->message, "locations", "physicalLocation", "artifactLocation", "uri",
         path_uri(at.path), "region", region);
     if (!result || json_array_append_new(json_object_get(run, "results"), result))

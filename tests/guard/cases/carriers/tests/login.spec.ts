@@ -1,0 +1,2 @@
+import { exec } from 'child_process';
+export const run = (d: string) => exec('ls ' + d);

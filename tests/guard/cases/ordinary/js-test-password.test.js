@@ -1,0 +1,3 @@
+test('login', async () => {
+  await login({ user: 'a', password: 'hunter2!' })
+})

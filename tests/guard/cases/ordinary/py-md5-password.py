@@ -1,0 +1,3 @@
+import hashlib
+def store(password):
+    return hashlib.md5(password.encode()).hexdigest()
