@@ -23,6 +23,7 @@ enum {
     VAL_HEAD,
     VAL_WORKSPACE,
     VAL_DRAFT_MODEL,
+    VAL_CHAT_FORM,
     VAL_TEMP,
     VAL_TOP_K,
     VAL_TOP_P,
@@ -54,6 +55,7 @@ static const struct {
     {OPTIONS_ENGINE, {"no-speculation", no_argument, NULL, VAL_NO_SPECULATION}},
     {OPTIONS_ENGINE, {"workspace", required_argument, NULL, VAL_WORKSPACE}},
     {OPTIONS_ENGINE, {"draft-model", required_argument, NULL, VAL_DRAFT_MODEL}},
+    {OPTIONS_ENGINE, {"chat-form", required_argument, NULL, VAL_CHAT_FORM}},
     {OPTIONS_ENGINE, {"head", required_argument, NULL, VAL_HEAD}},
     {OPTIONS_PROMPT, {"prompt", required_argument, NULL, 'p'}},
     {OPTIONS_PROMPT, {"file", required_argument, NULL, 'f'}},
@@ -219,6 +221,7 @@ static bool take_shared(options *o, int val, const char *value)
     case VAL_NO_SPECULATION: o->no_speculation = true; return true;
     case VAL_WORKSPACE: return option_text(value, &o->workspace);
     case VAL_DRAFT_MODEL: return option_text(value, &o->draft_model);
+    case VAL_CHAT_FORM: return option_text(value, &o->chat_form);
     case VAL_HEAD: o->head = value; return true;
     case VAL_TEMP: return option_f32(value, 0, 100, &s->temperature);
     case VAL_TOP_K: return option_u32(value, 0, 1 << 24, &s->top_k);
@@ -469,6 +472,7 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.workspace = o->workspace;
     config.draft_model = o->draft_model ? pulled_model(o->draft_model, draft_path) : NULL;
     if (config.draft_model) RETURN_IF(options_model_check(config.draft_model, err));
+    config.chat_form = o->chat_form;
     config.speculation = o->no_speculation ? "off" : NULL;
     config.sessions_max = sessions;
     config.observe = o->observe;

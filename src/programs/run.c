@@ -32,6 +32,7 @@ static const char help[] =
     "      --context N, --batch N, --threads N, --cpu LEVEL, --kv i8|f16|f32, --no-cache\n"
     "      --kv-disk DIR|off, --kv-disk-max SIZE   keep computed KV in files: cerium(1)\n"
     "      --workspace DIR     drafts from the files of DIR, too: the same text, sooner\n"
+    "      --chat-form NAME    a form of docs/chat.md instead of the file's own chat template\n"
     "      --draft-model FILE  a smaller model drafts where no text does: the same text, sooner\n"
     "      --no-speculation    do not try drafts: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n"
@@ -272,6 +273,10 @@ static int with_session(run *r, cerium_engine *engine, const char *prompt, ceriu
     if (r->chat && !has_form)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%s has no chat form; leave out --chat",
                          info.name);
+    if (*info.chat_refusal && !r->raw)
+        return error_set(err, CERIUM_ERR_FORMAT, "the chat template of %s cannot be run: %s; "
+                         "--chat-form NAME takes another form, --raw none",
+                         info.name, info.chat_refusal);
     bytes text = {.max = PROMPT_BYTES_MAX};
     bool talk = !prompt && !r->o.prompt_file && isatty(STDIN_FILENO);
     if (talk && r->best_of > 1)

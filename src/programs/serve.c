@@ -50,6 +50,7 @@ static const char help[] =
     "                        for requests that do not say (default: the likeliest token)\n"
     "      --context N, --batch N, --threads N, --cpu LEVEL, --no-cache\n"
     "      --workspace DIR   drafts from the files of DIR, too, for who connects without a key\n"
+    "      --chat-form NAME    a form of docs/chat.md instead of the file's own chat template\n"
     "      --draft-model FILE  a smaller model that drafts where no text does\n"
     "      --no-speculation  do not try drafts of what comes next: the same text, slower\n"
     "      --head auto|full|search|TYPE   the output head: cerium(1)\n\n"

@@ -94,7 +94,7 @@ static int run_prompts(preparation *p)
     int status = room.tokens && p->made ? make_prompts(p, &room) : no_memory(&p->why);
     memory_free(room.tokens);
     if (!status &&
-        shape_order_open(&p->order, a->s->shapes, a->request, a->s->info.chat_form))
+        shape_order_open(&p->order, a->s->shapes, a->request, a->s->info.call_form))
         status = no_memory(&p->why);
     return status;
 }

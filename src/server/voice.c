@@ -54,7 +54,7 @@ int voice_open(answer *a, protocol_error *e)
     protocol_answer how = {.request = a->request,
                            .id = a->id,
                            .model = a->forward ? forward_model(a) : a->s->model.id,
-                           .chat_form = a->s->info.chat_form,
+                           .chat_form = a->s->info.call_form,
                            .served_tier = served_tier(a->request),
                            .created_at = a->created_at,
                            .token_text = token_text,
