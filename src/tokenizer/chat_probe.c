@@ -134,7 +134,13 @@ static void find_types(prober *b)
 {
     static const piece user[] = {P_USER}, said[] = {P_USER, P_SAID, P_USER},
                        call[] = {P_USER, P_CALL, P_RESULT};
-    if (!shows(b, user, 1, false, "probe question")) {
+    bool shown = shows(b, user, 1, false, "probe question");
+    if (!shown && !b->status && b->err.failure == JINJA_FAILED) {
+        b->c->tools_always = true;
+        shown = shows(b, user, 1, false, "probe question");
+        if (!shown) b->c->tools_always = false;
+    }
+    if (!shown) {
         jinja_error first = b->err;
         b->c->parts = true;
         if (b->status) return;

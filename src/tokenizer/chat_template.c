@@ -272,7 +272,7 @@ static void set_variables(builder *b, bool generation)
     json_object_foreach((json_t *)(uintptr_t)b->k->variables, name, value)
         jinja_set(b->run, name, jinja_of_json(b->run, value, JINJA_MESSAGE));
     bool says = b->k->says_tools && b->k->n_tools && !b->c->spoken;
-    if (says) tools = jinja_list(b->run);
+    if (says || b->c->tools_always) tools = jinja_list(b->run);
     for (size_t i = 0; says && i < b->k->n_tools; i++)
         jinja_append(b->run, tools,
                      jinja_of_json(b->run, b->k->tools[i].spec, JINJA_MESSAGE));

@@ -15,6 +15,7 @@ struct chat_template {
     bool parts;          /* it wants content as a list of parts */
     bool text_arguments; /* and arguments of calls as a JSON string */
     bool tools;          /* it shows tools and calls of them; else cerium does so, as text */
+    bool tools_always;   /* without tools it wants an empty list */
     jinja_template *spoken; /* where it does not: tools and calls as text */
     int32_t end;         /* the special token that ends a turn, or TOKEN_NONE */
     char refusal[CHAT_REFUSAL_BYTES]; /* one line: why it cannot be run; "": it can */
