@@ -162,6 +162,9 @@ typedef struct {
                                     quantized types as the 8 bits that the product takes.  For
                                     calibration: slow */
     void *observe_user;
+    const char *chat_form;       /* another chat form than the file's: a family of docs/chat.md, or
+                                    "template": the file's, also where a family renders the same;
+                                    NULL = the file's */
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
@@ -171,7 +174,9 @@ typedef struct {
     const char *quantization;    /* type of most of the weights, for example "Q4_0" */
     const char *cpu;             /* instruction set in use */
     const char *kv_type;         /* what keys and values are kept in: "i8", "f16" or "f32" */
-    const char *chat_form;       /* "chatml", "harmony", ...; "" when the model has none */
+    const char *chat_form;       /* what renders conversations: "template" for the file's own, a
+                                    family that renders the same ("chatml", "harmony", ...), or ""
+                                    where there is none */
     bool fill_in_middle;         /* the vocabulary has fill-in-the-middle tokens */
     float pointer;               /* cerium_sampling.pointer that the file asks for where holes and
                                     lines are filled (docs/formats.md); 0 of most models */
@@ -196,6 +201,10 @@ typedef struct {
                                     together, is best not shown to somebody who did not ask for it:
                                     the file says so (docs/formats.md); 0 of most models */
     bool completes_only;         /* the file says that the model was not made to chat */
+    const char *call_form;       /* how thoughts and calls of tools are written: a family's name;
+                                    for readers of a chat form */
+    const char *chat_refusal;    /* one line: why the file's chat template cannot be run, and so
+                                    cerium_chat_tokens() refuses; "" where that is not so */
 } cerium_engine_info;
 
 /** Set every field to its documented default; size: of the struct as the caller knows it. */
@@ -294,6 +303,8 @@ typedef struct {
                                        message take, which stand at the beginning and can be
                                        replaced by those of another head; CERIUM_NO_HEAD where a
                                        form has them elsewhere, or the timeline goes on */
+    const char *variables;          /* a JSON object that the model's template sees beside the
+                                       messages, as {"enable_thinking": false}; or NULL */
 } cerium_chat;
 
 #define CERIUM_NO_HEAD SIZE_MAX

@@ -210,7 +210,8 @@ static int read_vocabulary(cerium_engine *e, cerium_error *err)
         tokenizer_bytes(e->tokens, (int32_t)i, &len);
         if (len > e->token_bytes_max) e->token_bytes_max = (uint32_t)len;
     }
-    e->chat = chat_detect(e->tokens);
+    RETURN_IF(chat_form_open(&e->chat, e->tokens, e->chat_wanted, err));
+    if (chat_end_token(&e->chat) >= 0) tokenizer_end_also(e->tokens, chat_end_token(&e->chat));
     e->infill = infill_detect(e->tokens);
     gguf_get_f32(e->file, "cerium.pointer", &e->pointer);
     if (!(e->pointer > 0 && e->pointer <= 1)) e->pointer = 0; /* and not-a-number */
@@ -272,6 +273,7 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     e->has_pass = thread_turn_open(&e->pass);
     if (!e->has_lock || !e->has_pass)
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a lock");
+    e->chat_wanted = config->chat_form;
     RETURN_IF(choose_cpu(e, config->cpu, err));
     RETURN_IF(choose_kv_type(e, config->kv_type, err));
     RETURN_IF(choose_speculation(e, config->speculation, err));
@@ -320,6 +322,7 @@ void engine_close_alone(cerium_engine **engine)
     kv_pool_close(&e->pool);
     mask_vocabulary_close(&sorted);
     pointer_vocabulary_close(&words);
+    chat_form_close(&e->chat);
     tokenizer_close(&e->tokens);
     model_close(&e->model);
     gguf_close(&e->file);

@@ -63,6 +63,7 @@ struct cerium_engine {
     cpu_executor *executor;
     kv_pool *pool;
     chat_form chat;
+    const char *chat_wanted;     /* while it opens: cerium_engine_config.chat_form */
     infill_form infill;
     char *name;
     void (*notice)(void *user, const char *line); /* or NULL; and */

@@ -144,6 +144,8 @@ void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *ou
         .pointer = e->pointer,
         .confidence = e->confidence,
         .completes_only = e->completes_only,
+        .call_form = e->chat.calls ? e->chat.calls : e->chat.name,
+        .chat_refusal = e->chat.refusal ? e->chat.refusal : "",
         .threads = team_n_workers(e->workers),
         .n_vocab = e->n_vocab,
         .n_layers = model_program(e->model)->shape.n_layers,

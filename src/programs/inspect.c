@@ -38,7 +38,9 @@ enum { FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, FIM_ROLES };
 typedef struct {
     const gguf_file *file;
     view name, arch, tokenizer, pre, chat_template;
-    const char *chat_form; /* "" where it is none that cerium knows */
+    char chat_form[32];     /* "" where there is none, */
+    char chat_calls[32];    /* how calls are read, */
+    char chat_refusal[320]; /* and why the template cannot be run; "": it can */
     uint64_t n_parameters, weight_bytes, step_bytes;
     uint64_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_experts, n_used, context, n_vocab;
     type_share shares[BLOCK_TYPE_END];
@@ -171,14 +173,19 @@ static void find_fim(facts *f)
 }
 
 /* As the engine would find it; a file without a vocabulary that can be read has none. */
-static const char *find_chat_form(const gguf_file *file)
+static void find_chat_form(facts *f)
 {
     tokenizer *vocabulary = NULL;
+    chat_form form;
     cerium_error err;
-    if (tokenizer_open(&vocabulary, file, &err)) return "";
-    const char *name = chat_detect(vocabulary).name;
+    if (tokenizer_open(&vocabulary, f->file, &err)) return;
+    if (!chat_form_open(&form, vocabulary, NULL, &err)) {
+        snprintf(f->chat_form, sizeof f->chat_form, "%s", form.name);
+        snprintf(f->chat_calls, sizeof f->chat_calls, "%s", form.calls ? form.calls : form.name);
+        snprintf(f->chat_refusal, sizeof f->chat_refusal, "%s", form.refusal ? form.refusal : "");
+        chat_form_close(&form);
+    }
     tokenizer_close(&vocabulary);
-    return name;
 }
 
 static facts facts_of(const gguf_file *file)
@@ -202,7 +209,7 @@ static facts facts_of(const gguf_file *file)
     f.n_vocab = f.tokens ? f.tokens->n_items : arch_number(&f, "vocab_size");
     count_tensors(&f);
     find_fim(&f);
-    f.chat_form = find_chat_form(file);
+    find_chat_form(&f);
     return f;
 }
 
@@ -256,10 +263,14 @@ static void print_tokenizer(const facts *f)
     else
         printf("none\n");
     print_label("chat form");
-    if (*f->chat_form)
-        printf("%s\n", f->chat_form);
+    if (*f->chat_refusal)
+        printf("none: the template cannot be run: %s\n", f->chat_refusal);
+    else if (!strcmp(f->chat_calls, f->chat_form))
+        printf("%s\n", *f->chat_form ? f->chat_form : "none");
     else
-        printf(f->chat_template.len ? "none that cerium knows\n" : "none\n");
+        printf("%s, calls of tools: %s\n", f->chat_form,
+               !strncmp(f->chat_calls, "none", 4) ? "in a way that cerium cannot read"
+                                                  : f->chat_calls);
     print_label("fill in middle");
     if (f->fim[FIM_PREFIX] < 0 || f->fim[FIM_SUFFIX] < 0) {
         printf("no tokens for it\n");
@@ -499,6 +510,8 @@ static json_t *json_of(const facts *f, const inspect_options *o)
     json_object_set_new(root, "chat_template", json_boolean(f->chat_template.len > 0));
     json_object_set_new(root, "chat_form",
                         *f->chat_form ? json_string(f->chat_form) : json_null());
+    json_object_set_new(root, "chat_refusal",
+                        *f->chat_refusal ? json_string(f->chat_refusal) : json_null());
     json_object_set_new(root, "fill_in_middle", json_fim(f));
     if (o->tensors) json_object_set_new(root, "tensors", json_tensors(f->file));
     if (o->values) json_object_set_new(root, "values", json_values(f->file));

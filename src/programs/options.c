@@ -129,6 +129,9 @@ const option_spec options_shared[] = {
      "index is built in the background and follows changes; hidden files, links, binary files, "
      "files over 512 kB and build folders are left out",
      TAKES_TEXT(options, workspace), .groups = OPTIONS_ENGINE},
+    {"chat-form", "NAME",
+     "use this chat form of docs/chat.md, not the chat template of the model file",
+     TAKES_TEXT(options, chat_form), .groups = OPTIONS_ENGINE},
     {"draft-model", "FILE",
      "a smaller model, of the same vocabulary or another, drafts where no text does: the same "
      "text, sooner",
@@ -277,6 +280,7 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.workspace = o->workspace;
     config.draft_model = o->draft_model ? pulled_model(o->draft_model, draft_path) : NULL;
     if (config.draft_model) RETURN_IF(options_model_check(config.draft_model, err));
+    config.chat_form = o->chat_form;
     config.speculation = o->no_speculation ? "off" : NULL;
     config.sessions_max = sessions;
     config.observe = o->observe;

@@ -29,6 +29,7 @@ typedef struct {
     bool no_cache;            /* do not keep repacked weights, nor use kept ones */
     const char *workspace;
     const char *draft_model;
+    const char *chat_form;    /* instead of the file's; see cerium_engine_config */
     bool no_speculation;
     bool json;
     const char *guard[OPTIONS_GUARDS_MAX]; /* [n_guard] what is done about weaknesses, in order */
@@ -41,7 +42,7 @@ typedef struct {
 /* Groups of shared options that a program takes. */
 enum {
     OPTIONS_ENGINE = 1,   /* -m --threads --context --batch --cpu --kv --kv-disk --kv-disk-max
-                             --no-cache --no-speculation --head */
+                             --no-cache --no-speculation --head --chat-form */
     OPTIONS_PROMPT = 2,   /* -p -f */
     OPTIONS_LENGTH = 4,   /* -n --stop */
     OPTIONS_CHOICE = 16,  /* --temp --top-k --top-p --min-p --repeat-penalty --seed */

@@ -236,6 +236,10 @@ static int with_session(run *r, cerium_engine *engine, const char *prompt, ceriu
     if (r->chat && !has_form)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%s has no chat form; leave out --chat",
                          info.name);
+    if (*info.chat_refusal && !r->raw)
+        return error_set(err, CERIUM_ERR_FORMAT, "the chat template of %s cannot be run: %s; "
+                         "--chat-form NAME takes another form, --raw none",
+                         info.name, info.chat_refusal);
     bytes text = {.max = PROMPT_BYTES_MAX};
     bool talk = !prompt && !r->o.prompt_file && isatty(STDIN_FILENO);
     if (talk && r->best_of > 1)

@@ -244,6 +244,7 @@ static void put_call(json_out *t, const cerium_tool *tool, const struct protocol
         put_arguments(t, facts);
         return;
     case CALL_XML: put_xml(t, tool, facts); return;
+    case CALL_NONE: return;
     }
 }
 

@@ -13,6 +13,7 @@ typedef enum {
     CALL_NAMED,      /* name, mark, {...} */
     CALL_CHANNEL,    /* name, mark, {...}: the mark is what is left of a header */
     CALL_XML,        /* name>, parameters with tags */
+    CALL_NONE,       /* there are none */
 } call_style;
 
 /* The rule `call`, any call that the request allows, and for CALL_LIST the rule `list`. */

@@ -17,6 +17,14 @@ static void put_openai(json_out *t, const protocol_model *m)
     json_out_literal(t, ",\"fill_in_middle\":");
     json_out_bool(t, m->fills_in);
     if (m->completes_only) json_out_literal(t, ",\"completes_only\":true");
+    if (m->chat_form && *m->chat_form) {
+        json_out_literal(t, ",\"chat_form\":");
+        json_out_string(t, m->chat_form);
+    }
+    if (m->chat_refusal && *m->chat_refusal) {
+        json_out_literal(t, ",\"chat_refusal\":");
+        json_out_string(t, m->chat_refusal);
+    }
     json_out_literal(t, "}");
 }
 

@@ -251,6 +251,31 @@ static int refuse_unsupported(parser *p)
     return CERIUM_OK;
 }
 
+/* What the model's chat template sees beside the messages: chat_template_kwargs, as vLLM's and
+ * llama.cpp's servers take it, enable_thinking and the effort. */
+static int variables_parse(parser *p)
+{
+    static const char *const keys[] = {"enable_thinking", "reasoning_effort"};
+    json_t *given = NULL, *effort = json_object_get(json_object_get(p->root, "reasoning"), "effort");
+    RETURN_IF(field_object(p, NULL, p->root, "chat_template_kwargs", &given));
+    json_t *all = given ? json_copy(given) : json_object();
+    int failed = !all;
+    for (size_t i = 0; i < ARRAY_LEN(keys) && !failed; i++) {
+        json_t *value = json_object_get(p->root, keys[i]);
+        if (!value && i == 1) value = effort;
+        if (value && !json_is_null(value) && !json_object_get(all, keys[i]))
+            failed = json_object_set(all, keys[i], value);
+    }
+    if (!failed && json_object_size(all)) {
+        char *text = json_dumps(all, JSON_COMPACT);
+        if (text) p->r->template_variables = memory_copy(text, strlen(text));
+        failed = !p->r->template_variables;
+        memory_release(text);
+    }
+    json_decref(all);
+    return failed ? CERIUM_ERR_MEMORY : CERIUM_OK;
+}
+
 static int responses_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -272,6 +297,7 @@ static int responses_parse(parser *p)
     r->truncate = !strcmp(truncation, "auto");
     if (r->api == PROTOCOL_COMPACT && !r->model)
         return parse_fail_missing(p, &(place){NULL, "model", 0});
+    RETURN_IF(variables_parse(p));
     RETURN_IF(tools_parse(p));
     RETURN_IF(items_parse(p));
     RETURN_IF(format_parse(p));
@@ -280,6 +306,7 @@ static int responses_parse(parser *p)
 
 static int talk_parse(parser *p)
 {
+    RETURN_IF(variables_parse(p));
     RETURN_IF(tools_parse(p));
     RETURN_IF(chat_parse(p));
     return format_parse(p);
@@ -352,6 +379,7 @@ void protocol_request_free(protocol_request **request)
     texts_free(&r->texts);
     tools_release(&r->tool_set);
     memory_free(r->callable);
+    memory_free(r->template_variables);
     memory_free(r->biases);
     bytes_free(&r->warnings);
     memory_free((void *)r->infill.files);

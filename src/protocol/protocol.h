@@ -86,6 +86,8 @@ typedef struct {
     bool is_strict;                   /* and a schema that cannot be kept to is an error */
     bool wants_object;                /* without a schema: any JSON object */
     bool opaque_reasoning;            /* Responses: items of reasoning carry encrypted_content */
+    char *template_variables;         /* owned JSON object, or NULL: chat_template_kwargs,
+                                         enable_thinking and reasoning_effort */
     bool image_dropped;               /* an image was there: the messages tell the model so */
 
     /* Completions and infill. */
@@ -332,6 +334,8 @@ typedef struct {
     int64_t created_at;
     bool chats, fills_in;
     bool completes_only; /* it was not made to chat, whatever form it has */
+    const char *chat_form;    /* what renders conversations; "" or NULL: nothing of its own */
+    const char *chat_refusal; /* why its chat template cannot be run; "" or NULL: it can */
 } protocol_model;
 CERIUM_CHECKED int protocol_models_body(bytes *out, const protocol_model *models, size_t n);
 

@@ -253,6 +253,11 @@ static const reader_form forms[] = {
      .thinks = true},
     {.name = "qwen3", .begin = begin_saying, .call_end = "</tool_call>", .tags = true,
      .thinks = true},
+    /* Of templates: the prompt begins a thought; calls in a way that is not known. */
+    {.name = "qwen3-open", .begin = begin_thinking, .call_end = "</tool_call>", .tags = true,
+     .thinks = true},
+    {.name = "none", .begin = begin_saying, .thinks = true},
+    {.name = "none-open", .begin = begin_thinking, .thinks = true},
     {.name = "qwen3-coder", .begin = begin_saying, .call_end = "</tool_call>", .tags = true,
      .thinks = true, .bare_functions = true},
     {.name = "qwen3.5", .begin = begin_thinking, .call_end = "</tool_call>", .tags = true,

@@ -60,6 +60,9 @@ static const guide_form forms[] = {
     {.name = "mistral-v1", HERMES, .document = BLANK},
     {.name = "chatml", HERMES, .thinks = THINKS_FIRST},
     {.name = "qwen3", HERMES, .thinks = THINKS_FIRST},
+    {.name = "qwen3-open", HERMES, .thinks = THINKS_OPEN},
+    {.name = "none", .style = CALL_NONE, .thinks = THINKS_FIRST},
+    {.name = "none-open", .style = CALL_NONE, .thinks = THINKS_OPEN},
     {.name = "qwen3-coder", XML, .thinks = THINKS_FIRST},
     {.name = "qwen3.5", XML, .thinks = THINKS_OPEN},
     {.name = "llama3.1", .style = CALL_LINE,
@@ -254,6 +257,7 @@ int protocol_guide_make(protocol_guide *out, const protocol_request *r, const ch
 {
     CHECK(out && r && chat_form);
     maker m = {.r = r, .form = find_form(chat_form), .calls = any_callable(r)};
+    m.calls = m.calls && m.form->style != CALL_NONE;
     *out = (protocol_guide){.n_triggers = 0};
     m.document = !no_document && (r->schema || r->wants_object);
     if (!m.calls && !m.document) return CERIUM_OK;

@@ -42,10 +42,12 @@ static const char *const own[][32] = {
                             "top_logprobs", "store", "generate", "truncation", "input", "tools",
                             "previous_response_id", "instructions", "tool_choice", "response_id",
                             "parallel_tool_calls", "background", "conversation", "prompt",
-                            "event_id", "stream_id", "reasoning"},
+                            "event_id", "stream_id", "reasoning", "chat_template_kwargs",
+                            "enable_thinking"},
     [PROTOCOL_CHAT] = {"max_tokens", "max_completion_tokens", "repetition_penalty", "messages",
                        "tools", "functions", "function_call", "tool_choice", "parallel_tool_calls",
-                       "response_format", "logprobs", "top_logprobs", "prediction", "store"},
+                       "response_format", "logprobs", "top_logprobs", "prediction", "store",
+                       "chat_template_kwargs", "enable_thinking", "reasoning_effort"},
     [PROTOCOL_COMPLETIONS] = {"max_tokens", "repetition_penalty", "prompt", "best_of", "echo",
                               "token_healing", "logprobs", "suffix", "pointer", "min_confidence",
                               "input_extra"},
@@ -56,7 +58,8 @@ static const char *const own[][32] = {
     [PROTOCOL_COMPACT] = {"max_output_tokens", "repetition_penalty", "text", "include",
                           "top_logprobs", "store", "truncation", "input", "tools",
                           "previous_response_id", "instructions", "tool_choice", "generate",
-                          "parallel_tool_calls", "reasoning"},
+                          "parallel_tool_calls", "reasoning", "chat_template_kwargs",
+                          "enable_thinking"},
 };
 
 static bool is_read(protocol_api api, const char *key)
@@ -91,7 +94,9 @@ void warn_of_unread(parser *p)
     bool many = p->r->api == PROTOCOL_CHAT || p->r->api == PROTOCOL_COMPLETIONS;
     if (!many && json_number_value(json_object_get(p->root, "n")) > 1)
         protocol_warn(p->r, "n", "is not used here: there is one answer");
-    warn_of(p, "reasoning", "effort");
+    if (json_is_string(json_object_get(json_object_get(p->root, "reasoning"), "effort")))
+        protocol_warn(p->r, "reasoning.effort",
+                      "counts only where the model's chat template asks for it");
     warn_of(p, "text", "verbosity");
 }
 

@@ -65,7 +65,7 @@ int api_writer_open(answer *a, protocol_error *e)
     protocol_answer how = {.request = a->request,
                            .id = a->id,
                            .model = a->source->model(a),
-                           .chat_form = a->s->info.chat_form,
+                           .chat_form = a->s->info.call_form,
                            .served_tier = served_tier(a->request),
                            .created_at = a->created_at,
                            .token_text = token_text,

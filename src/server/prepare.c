@@ -86,7 +86,7 @@ static int run_prompts(preparation *p)
     p->made = memory_zalloc(p->n_made, sizeof *p->made);
     int status = room.tokens && p->made ? make_prompts(p, &room) : protocol_error_memory(&p->why);
     memory_free(room.tokens);
-    if (!status && format_order_open(&p->order, a->s->grammars, a->request, a->s->info.chat_form))
+    if (!status && format_order_open(&p->order, a->s->grammars, a->request, a->s->info.call_form))
         status = protocol_error_memory(&p->why);
     return status;
 }

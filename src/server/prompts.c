@@ -134,7 +134,8 @@ static int render(const server *s, const prompt_room *room, const protocol_reque
                         .after = room->tokens,
                         .n_after = n_base,
                         .open = request->warm_up,
-                        .n_head = n_base ? NULL : n_head};
+                        .n_head = n_base ? NULL : n_head,
+                        .variables = request->template_variables};
     size_t added = 0;
     int status = cerium_chat_tokens(s->config.engine, &chat, room->tokens + n_base,
                                     room->cap - n_base, &added, err);

@@ -71,7 +71,11 @@ static void name_model(server *s)
                                 .display_name = s->info.name,
                                 .context_tokens = s->info.context_tokens_max,
                                 .created_at = s->started_at,
-                                .chats = true, /* a model without a form gets a plain one */
+                                /* A model without a form gets a plain one; one whose template cannot be
+                                 * run chats in none. */
+                                .chats = !*s->info.chat_refusal,
+                                .chat_form = s->info.chat_form,
+                                .chat_refusal = s->info.chat_refusal,
                                 .fills_in = s->info.fill_in_middle,
                                 .completes_only = s->info.completes_only};
     snprintf(s->model_key, sizeof s->model_key, "%.60s/%u/%llu", s->info.name, s->info.n_vocab,
@@ -112,6 +116,14 @@ static void log_start(const server *s)
               model, s->model.id, s->info.context_tokens_max,
               s->n_keys + (s->ring ? s->ring->n : 0), store_name,
               s->replay ? "on" : "off", cerium_version());
+    if (*s->info.chat_refusal)
+        log_event(LOG_WARNING, "chat_template",
+                  "text=\"cannot be run: %s; chat is refused; --chat-form NAME takes another form\"",
+                  s->info.chat_refusal);
+    else
+        log_event(LOG_INFO, "chat_template", "form=%s calls=%s",
+                  *s->info.chat_form ? s->info.chat_form : "none",
+                  *s->info.call_form ? s->info.call_form : "none");
     if (s->replay)
         log_event(LOG_WARNING, "replay", "lines=%u text=\"answers come from a script\"",
                   replay_lines(s->replay));

@@ -145,7 +145,7 @@ static jinja_value split_words(jinja_run *r, jinja_value v, int64_t most)
     while (v.len && jinja_step(r, 1)) {
         size_t end = 0;
         if (most-- == 0) {
-            jinja_append(r, out, jinja_strip(v, NULL, false, true));
+            jinja_append(r, out, v);
             break;
         }
         while (end < v.len && !jinja_is_space((view){v.text + end, jinja_character((view){

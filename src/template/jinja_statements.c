@@ -55,7 +55,7 @@ static const jinja_node *parse_for(jinja_parser *p)
     }
     jinja_expect(p, TOK_BLOCK_END);
     p->loops++;
-    out->body = UNTIL(p, "endfor", "else");
+    out->body = UNTIL(p, "else", "endfor");
     p->loops--;
     if (jinja_at_name(p, "else")) {
         expect_end(p);

@@ -250,8 +250,23 @@ static int read_tools(const cerium_chat *chat, bool said, chat_tool *tools, ceri
 
 /* ---- Section - Rendering ---- */
 
+/* What a request says to the template, only that hears, if it listens. */
+static bool runs_template(const talk *k)
+{
+    const char *name;
+    json_t *value;
+    if (!k->form->template || k->form->runs) return k->form->template != NULL;
+    json_object_foreach((json_t *)(uintptr_t)k->variables, name, value)
+        if (chat_template_asks(k->form->template, name)) return true;
+    return false;
+}
+
 static void render(const talk *k)
 {
+    if (runs_template(k)) {
+        chat_render_template(k);
+        return;
+    }
     switch (k->form->kind) {
     case CHAT_CHATML:
     case CHAT_QWEN3:
@@ -304,13 +319,26 @@ static bool begins(chat_kind kind)
 static int render_talk(const tokenizer *t, talk *k, const cerium_chat *chat, int32_t *tokens,
                        size_t cap, size_t *n_tokens, cerium_error *err)
 {
-    bool bos = !k->goes_on && (tokenizer_adds_bos(t) || begins(k->form->kind));
+    bool bos = !k->goes_on && !runs_template(k) &&
+               (tokenizer_adds_bos(t) || begins(k->form->kind));
     prompt p;
     prompt_open(&p, t, bos, tokens, cap, err);
     if (k->goes_on) prompt_after(&p, chat->after[chat->n_after - 1]);
     k->p = &p;
     render(k);
     return prompt_finish(&p, n_tokens);
+}
+
+static int read_variables(const cerium_chat *chat, json_t **out, cerium_error *err)
+{
+    int status = CERIUM_OK;
+    if (!chat->variables) return CERIUM_OK;
+    *out = chat_json_parse(view_of(chat->variables), &status);
+    if (json_is_object(*out)) return CERIUM_OK;
+    json_decref(*out);
+    *out = NULL;
+    if (status == CERIUM_ERR_MEMORY) return error_set(err, status, "no memory for variables");
+    return error_set(err, CERIUM_ERR_FORMAT, "variables of a chat template are a JSON object");
 }
 
 int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *chat,
@@ -321,8 +349,18 @@ int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *ch
     bool goes_on = chat->goes_on && chat->n_after > 0;
     size_t n = chat->n_messages, n_tools = chat->n_tools;
     if (chat->n_head) *chat->n_head = CERIUM_NO_HEAD;
+    if (form->refusal)
+        return error_set(err, CERIUM_ERR_FORMAT, "the model's chat template cannot be run: %s",
+                         form->refusal);
+    if (n_tools && form->calls && !strncmp(form->calls, "none", 4))
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "the model's chat template writes calls in a way that cerium cannot read; "
+                         "send no tools, or use another model");
+    json_t *variables = NULL;
+    RETURN_IF(read_variables(chat, &variables, err));
     if (!n && chat->open) { /* nothing is said, and so nothing is to be closed */
         *n_tokens = 0;
+        json_decref(variables);
         return CERIUM_OK;
     }
     piece *list = memory_zalloc(n + 1, sizeof *list);
@@ -334,10 +372,12 @@ int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *ch
     if (!status) status = read_tools(chat, !goes_on, tools, err);
     talk k = {.form = form, .list = list, .n = n, .tools = tools, .n_tools = n_tools,
               .says_tools = n_tools > 0 && !goes_on, .goes_on = goes_on, .open = chat->open,
-              .after = chat->after, .n_after = chat->n_after, .n_head = chat->n_head};
+              .after = chat->after, .n_after = chat->n_after, .n_head = chat->n_head,
+              .variables = variables};
     if (!status) status = render_talk(t, &k, chat, tokens, cap, n_tokens, err);
     for (size_t i = 0; tools && i < n_tools; i++) json_decref(tools[i].spec);
     memory_free(tools);
     memory_free(list);
+    json_decref(variables);
     return status;
 }

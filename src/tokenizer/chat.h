@@ -1,7 +1,8 @@
-/* chat.h - conversations as the tokens that a model family was trained on.
+/* chat.h - conversations as the tokens that a model was trained on.
  *
- * A form is known by the chat template of the model file (its text is only looked at, never run)
- * and by the vocabulary.  Renderers are written by hand, one for each family: docs/chat.md. */
+ * A model's own chat template is run.  Renderers that are written by hand, one for each family,
+ * take its place where they render the same: they know prefixes.  A template that cannot be run is
+ * refused, never replaced in silence: docs/chat.md. */
 #ifndef TOKENIZER_CHAT_H
 #define TOKENIZER_CHAT_H
 
@@ -31,15 +32,36 @@
 typedef enum { CHAT_KIND_MAP(CHAT_KIND_ENUM) CHAT_KINDS } chat_kind;
 #undef CHAT_KIND_ENUM
 
+typedef struct chat_template chat_template;
+
 typedef struct {
     chat_kind kind;
-    const char *name;    /* of the kind; "" for CHAT_NONE */
+    const char *name;    /* of the kind, "template" where that decides, "" where nothing does */
     view default_system; /* what the template says when nobody gives a system message (ChatML);
                             owned by the tokenizer */
+    const char *calls;   /* how calls are read and guided: the name of a form of the reader, which
+                            is that of a family; "none": in a way that is not known; NULL: as name
+                            says */
+    const chat_template *template; /* of the file, compiled; NULL: it has none, or nobody looked */
+    bool runs;           /* the template renders, not the kind */
+    const char *refusal; /* one line: why the file's template cannot be run, and so nothing chats;
+                            NULL where that is not so */
 } chat_form;
 
-/* The form of a model; CHAT_NONE when it has none or one that we do not know. */
+/* The family whose marks a model's template and vocabulary have, without running it; CHAT_NONE when
+ * there are none. */
 chat_form chat_detect(const tokenizer *t);
+
+/* The form of a model: its template where that can be run, a family that renders the same, or the
+ * family that its vocabulary tells where it has no template.
+ *   wanted: the name of a kind, "template", or NULL: as above
+ * *out must be released with chat_form_close().  CERIUM_ERR_ARGUMENT: wanted is unknown;
+ * CERIUM_ERR_MEMORY.  Cost: some dozen renderings. */
+CERIUM_CHECKED int chat_form_open(chat_form *out, const tokenizer *t, const char *wanted,
+                                  cerium_error *err);
+void chat_form_close(chat_form *form);
+/* The token that ends a turn by the template, or TOKEN_NONE. */
+int32_t chat_end_token(const chat_form *form);
 
 /* Tokens of a conversation: cerium_chat_tokens() without its engine, errors included. */
 CERIUM_CHECKED int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *chat,

@@ -45,6 +45,7 @@ typedef struct {
     const int32_t *after;   /* [n_after] the timeline that is gone on with */
     size_t n_after;
     size_t *n_head;         /* or NULL: see chat_head_ends() */
+    const json_t *variables; /* an object: what the template sees beside messages; or NULL */
 } talk;
 
 /* ---- chat.c ---- */
@@ -95,5 +96,9 @@ void chat_render_chatml(const talk *k);
 void chat_render_turns(const talk *k);
 void chat_render_inst(const talk *k);
 void chat_render_harmony(const talk *k);
+/* By the template of the form. */
+void chat_render_template(const talk *k);
+/* Whether it has a variable of this name. */
+bool chat_template_asks(const chat_template *c, const char *name);
 
 #endif

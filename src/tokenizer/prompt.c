@@ -83,7 +83,11 @@ void prompt_after(prompt *p, int32_t last)
 
 void prompt_scaffold(prompt *p, const char *scaffold)
 {
-    view rest = view_of(scaffold);
+    prompt_scaffold_view(p, view_of(scaffold));
+}
+
+void prompt_scaffold_view(prompt *p, view rest)
+{
     if (rest.len && rest.ptr[0] == ' ' && !p->pending.len && !p->bare &&
         tokenizer_adds_space(p->t))
         rest = (view){rest.ptr + 1, rest.len - 1};

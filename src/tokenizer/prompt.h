@@ -27,6 +27,7 @@ void prompt_open(prompt *p, const tokenizer *t, bool bos, int32_t *tokens, size_
 /* Names of special tokens in scaffold become those tokens.  A space at the start is left out
  * where the tokenizer adds one by itself. */
 void prompt_scaffold(prompt *p, const char *scaffold);
+void prompt_scaffold_view(prompt *p, view scaffold);
 void prompt_text(prompt *p, view text);
 /* The same, as the middle of something: the tokenizer adds no space before it. */
 void prompt_bare_text(prompt *p, view text);

@@ -114,6 +114,12 @@ bool tokenizer_is_end(const tokenizer *t, int32_t id)
     return is_token(t, id) && t->special.ends[id];
 }
 
+void tokenizer_end_also(tokenizer *t, int32_t id)
+{
+    CHECK(is_token(t, id));
+    t->special.ends[id] = 1;
+}
+
 bool tokenizer_is_control(const tokenizer *t, int32_t id)
 {
     return is_token(t, id) &&

@@ -71,6 +71,8 @@ CERIUM_CHECKED int tokenizer_scratch_encode(tokenizer_scratch *x, view text, int
 const char *tokenizer_bytes(const tokenizer *t, int32_t id, size_t *len);
 
 bool tokenizer_is_end(const tokenizer *t, int32_t id);     /* ends a generation */
+/* While a model is opened: this token ends a generation as well. */
+void tokenizer_end_also(tokenizer *t, int32_t id);
 bool tokenizer_is_control(const tokenizer *t, int32_t id); /* has a name, stands for no text */
 
 /* TOKEN_NONE when the vocabulary has no token for that role. */

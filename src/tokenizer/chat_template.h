@@ -1,0 +1,42 @@
+/* chat_template.h - a model's own chat template, run.  Private to this folder and its tests.
+ *
+ * What a template takes and how it closes a turn is found by rendering probes of it when a model
+ * is opened; docs/chat.md says how. */
+#ifndef TOKENIZER_CHAT_TEMPLATE_H
+#define TOKENIZER_CHAT_TEMPLATE_H
+
+#include "template/jinja.h"
+#include "tokenizer/chat_forms.h"
+
+enum { CHAT_REFUSAL_BYTES = 320 };
+
+struct chat_template {
+    jinja_template *program;
+    bool parts;          /* it wants content as a list of parts */
+    bool text_arguments; /* and arguments of calls as a JSON string */
+    bool tools;          /* it shows tools and calls of them; else cerium does so, as text */
+    bool tools_always;   /* without tools it wants an empty list */
+    jinja_template *spoken; /* where it does not: tools and calls as text */
+    int32_t end;         /* the special token that ends a turn, or TOKEN_NONE */
+    char refusal[CHAT_REFUSAL_BYTES]; /* one line: why it cannot be run; "": it can */
+};
+
+/* A conversation as text.  messages: pieces of k; generation: it ends where the assistant speaks.
+ * *run is to be closed, and holds *out.  CERIUM_ERR_FORMAT with *err, CERIUM_ERR_MEMORY. */
+typedef struct {
+    jinja_run *run;
+    jinja_output out;
+    json_t **kept; /* [n_kept] owned: what values of the run borrow */
+    size_t n_kept;
+    char *marks;   /* owned: names of the sampled turns */
+} chat_rendering;
+
+CERIUM_CHECKED int chat_template_text(const chat_template *c, const talk *k, bool generation,
+                                      chat_rendering *out, jinja_error *err);
+void chat_template_text_free(chat_rendering *r);
+
+/* What stands in place of sampled turn i, of which messages can have nothing. */
+enum { CHAT_MARK_BYTES = 16 };
+view chat_template_mark(char out[CHAT_MARK_BYTES], size_t i);
+
+#endif
