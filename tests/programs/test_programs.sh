@@ -166,7 +166,7 @@ if [ -e models/cerium-line.gguf ]; then
     # Every type opens and predicts a text about as well as the file's own.
     model=models/cerium-line.gguf
     text_perplexity() {
-        ./cerium perplexity --windows 2 --json -f README.md "$@" 2>"$work/err" |
+        ./cerium perplexity --windows 2 --json -f LICENSE "$@" 2>"$work/err" |
             sed -n 's/^ *"perplexity": \([0-9.]*\).*/\1/p'
     }
     quantized() { # TYPE MOST
