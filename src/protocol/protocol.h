@@ -243,8 +243,10 @@ int protocol_writer_begin(protocol_writer *writer);
 int protocol_writer_text(protocol_writer *writer, uint32_t choice, view text,
                          const protocol_token *tokens, size_t n_tokens);
 /* The answer is whole though the model might go on: it made the one call that parallel_tool_calls
- * allows.  Then the choice is to be ended with PROTOCOL_END_STOP. */
+ * allows, or said a stop string.  Then the choice is to be ended with PROTOCOL_END_STOP. */
 bool protocol_writer_enough(const protocol_writer *writer, uint32_t choice);
+/* Whether the writer looks for the request's stop strings, in text alone; else the engine does. */
+bool protocol_writer_stops(const protocol_request *r);
 
 /* The same where it is known what a text is, as another server tells it: no chat form is read.
  * CALL has the tool's name ("ns__name" in a namespace), ARGUMENTS more of what it is given. */

@@ -7,6 +7,7 @@
 #define PROTOCOL_WRITER_H
 
 #include "base/limits.h"
+#include "base/stop.h"
 #include "protocol/json_out.h"
 #include "protocol/logprobs.h"
 #include "protocol/parse.h"
@@ -32,7 +33,10 @@ typedef struct {
     const struct protocol_tool *tool;  /* of an open call; NULL: the client has no such tool */
     char call_id[128];
     uint32_t n_calls;
+    uint32_t n_whole;                  /* calls that came to their end */
     bool enough;                       /* the one call that was wanted is whole */
+    stop_state stop;                   /* without a reader */
+    const char *stopped_by;            /* of the request's stop strings; NULL: none was said */
     json_out head;                    /* first half of the events of the open piece */
     /* Chat and Completions: the whole message. */
     bytes said, thought;

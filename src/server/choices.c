@@ -24,6 +24,7 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
     const protocol_request *r = a->request;
     *sampling = r->sampling;
     sampling->seed += ch->index;
+    if (a->writer && protocol_writer_stops(r)) sampling->n_stops = 0;
     sampling->logprobs = answer_wants_logprobs(r);
     return (cerium_request){.tokens = ch->prompt,
                             .n_tokens = ch->n_prompt,
