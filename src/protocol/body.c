@@ -156,7 +156,7 @@ static int load_repaired(json_t **out, view body, protocol_error *error)
     return status;
 }
 
-int body_load(json_t **out, view body, const protocol_defaults *defaults, bool nested,
+int body_load(json_t **out, view body, const protocol_defaults *defaults, tools_style style,
               struct protocol_tools **set, view *raw, protocol_error *error)
 {
     if (body.len > PROTOCOL_BODY_BYTES_MAX)
@@ -170,7 +170,7 @@ int body_load(json_t **out, view body, const protocol_defaults *defaults, bool n
     if (s.n_lone) return load_repaired(out, body, error);
     if (!defaults->cache || !s.tools.len || s.tools.len > PROTOCOL_CACHED_BYTES_MAX)
         return load(out, body, error);
-    *set = cache_find(defaults->cache, nested, s.tools);
+    *set = cache_find(defaults->cache, style, s.tools);
     if (!*set) {
         *raw = s.tools;
         return load(out, body, error);

@@ -160,6 +160,7 @@ static void close(protocol_writer *w, writer_choice *c, bool whole)
 static const char *finish(const protocol_writer *w, const writer_choice *c)
 {
     if (!c->ended) return NULL;
+    if (w->r->warm_up) return "length";
     if (c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT) return "length";
     if (c->end == PROTOCOL_END_GUARDED) return "content_filter";
     if (!c->n_whole) return "stop";

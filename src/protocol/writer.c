@@ -71,6 +71,10 @@ static const writer_api *api_of(const protocol_request *r)
     case PROTOCOL_COMPLETIONS: return &writer_completions;
     case PROTOCOL_INFILL: return &writer_infill;
     case PROTOCOL_COMPACT: return &writer_compaction;
+    case PROTOCOL_MESSAGES: return &writer_messages;
+    case PROTOCOL_OLLAMA_CHAT:
+    case PROTOCOL_OLLAMA_GENERATE: return &writer_ollama;
+    case PROTOCOL_COMPLETION: return &writer_infill;
     }
     return &writer_responses;
 }
@@ -95,6 +99,13 @@ static int copy_answer(protocol_writer *w, const protocol_answer *answer)
     return CERIUM_OK;
 }
 
+static int ignore_head(void *user, const reader_part *part)
+{
+    (void)user;
+    (void)part;
+    return CERIUM_OK;
+}
+
 static int choices_open(protocol_writer *w)
 {
     const protocol_request *r = w->r;
@@ -107,9 +118,12 @@ static int choices_open(protocol_writer *w)
         c->index = i;
         c->blank.max = c->text.max = c->call_name.max = c->head.b.max = c->said.max =
             c->thought.max = c->calls.b.max = c->logprobs.b.max = PROTOCOL_ANSWER_BYTES_MAX;
-        if (r->api == PROTOCOL_COMPLETIONS || r->api == PROTOCOL_INFILL) continue;
+        if (!r->talks) continue;
         RETURN_IF(reader_open(&c->reader, w->answer.chat_form ? w->answer.chat_form : "",
                               r->tools, r->tools_barred ? 0 : r->n_tools));
+        /* The prompt ended the thought already. */
+        if (protocol_ends_thought(r, w->answer.chat_form))
+            RETURN_IF(reader_feed(c->reader, VIEW("</think>"), ignore_head, NULL));
         reader_set_stops(c->reader, r->stops, r->sampling.n_stops);
     }
     return CERIUM_OK;
@@ -296,6 +310,8 @@ static int on_part(void *user, const reader_part *part)
 }
 
 /* ---- Section - The answer ---- */
+
+void protocol_writer_input(protocol_writer *w, uint32_t n_tokens) { w->input_tokens = n_tokens; }
 
 int protocol_writer_begin(protocol_writer *w)
 {

@@ -84,13 +84,14 @@ struct protocol_writer {
     uint32_t n_choices, n_ended;
     uint32_t reasoning_tokens; /* counted here: a call of protocol_writer_text is a token */
     bool has_logprobs;
+    uint32_t input_tokens;   /* of the prompt, as far as is known before the end */
     int status;              /* the first failure; nothing is written after it */
     protocol_usage usage;    /* of all choices */
     protocol_error error;    /* of PROTOCOL_END_FAILED */
 };
 
 extern const writer_api writer_responses, writer_compaction, writer_chat, writer_completions,
-    writer_infill;
+    writer_infill, writer_messages, writer_ollama;
 
 /* Events: clear, write, send. */
 json_out *event_begin(protocol_writer *w);
@@ -110,6 +111,8 @@ void response_echo(protocol_writer *w);
 void response_usage(const protocol_writer *w, json_out *t);
 /* "usage":{... of Chat and Completions, up to the cached tokens: two braces stay open. */
 void put_token_usage(const protocol_writer *w, json_out *t);
+/* A date as RFC 3339 has it, in quotes. */
+void put_time(json_out *t, int64_t seconds);
 /* "msg_..." for item number index. */
 void item_id(const protocol_writer *w, const char *prefix, uint32_t index, char out[128]);
 

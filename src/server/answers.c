@@ -16,8 +16,7 @@
 static int make_choices(answer *a, protocol_error *e)
 {
     const protocol_request *r = a->request;
-    const bool talks = r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL;
-    const uint32_t n = talks || !r->n_prompts ? 1 : (uint32_t)r->n_prompts;
+    const uint32_t n = r->talks || !r->n_prompts ? 1 : (uint32_t)r->n_prompts;
     a->prompts = memory_zalloc(n, sizeof *a->prompts);
     a->choices = memory_zalloc((size_t)n * r->n_choices, sizeof *a->choices);
     if (!a->prompts || !a->choices) return answer_no_memory(e);

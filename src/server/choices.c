@@ -215,16 +215,18 @@ static int choice_start(choice *ch)
     answer *a = ch->a;
     const protocol_request *r = a->request;
     cerium_error err;
-    bool talks = r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL;
-    cerium_session_config config = {.tenant = a->tenant, .control_text = talks};
+    cerium_session_config config = {.tenant = a->tenant, .control_text = r->talks};
     int status = cerium_session_open(&ch->session, a->s->config.engine, &config, &err);
     if (status == CERIUM_ERR_CAPACITY) return status;
     cerium_sampling sampling;
     cerium_guide guide;
     cerium_request request = request_for(ch, &sampling, &guide);
     if (!status) status = guarded_open(ch);
-    if (!status && r->api == PROTOCOL_INFILL) {
-        const view before = {r->infill.prefix, r->infill.prefix_len};
+    if (!status && r->ends_hole) {
+        const uint32_t i = ch->index / r->n_choices;
+        const view before = i < r->n_prompts
+                                ? (view){r->prompts[i], r->prompt_lens[i]}
+                                : (view){r->infill.prefix, r->infill.prefix_len};
         const view after = {r->infill.suffix, r->infill.suffix_len};
         const bool is_block = !r->beyond_block && !a->script && !r->sampling.logprobs;
         status = hole_open(&ch->hole, before, after, r->indent_min, is_block);
