@@ -201,6 +201,14 @@ const char *http_reader_field(const http_reader *r, const char *name)
     return NULL;
 }
 
+void http_reader_copy(const http_reader *r, const char *name, char *out, size_t cap)
+{
+    const char *value = http_reader_field(r, name);
+    size_t len = value ? strlen(value) : cap;
+    out[0] = 0;
+    if (len < cap) memcpy(out, value, len + 1);
+}
+
 static uint32_t count_fields(const http_reader *r, const char *name)
 {
     uint32_t n = 0;

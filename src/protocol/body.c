@@ -156,30 +156,34 @@ static int load_repaired(json_t **out, view body, protocol_error *error)
     return status;
 }
 
-int body_load(json_t **out, view body, const protocol_defaults *defaults, tools_style style,
-              struct protocol_tools **set, view *raw, protocol_error *error)
+int protocol_body_load(protocol_body *out, protocol_api api, view text,
+                       const protocol_defaults *defaults, protocol_error *error)
 {
-    if (body.len > PROTOCOL_BODY_BYTES_MAX)
+    if (text.len > PROTOCOL_BODY_BYTES_MAX)
         return protocol_error_set(error, 413, "invalid_request_error", "request_too_large", "",
-                                  "The request has %zu bytes; at most %u are read.", body.len,
+                                  "The request has %zu bytes; at most %u are read.", text.len,
                                   PROTOCOL_BODY_BYTES_MAX);
-    shape s = measure(body, NULL);
+    shape s = measure(text, NULL);
     RETURN_IF(check_shape(&s, error));
-    *raw = (view){0};
-    *set = NULL;
-    if (s.n_lone) return load_repaired(out, body, error);
+    *out = (protocol_body){.root = NULL};
+    if (s.n_lone) return load_repaired(&out->root, text, error);
     if (!defaults->cache || !s.tools.len || s.tools.len > PROTOCOL_CACHED_BYTES_MAX)
-        return load(out, body, error);
-    *set = cache_find(defaults->cache, style, s.tools);
-    if (!*set) {
-        *raw = s.tools;
-        return load(out, body, error);
+        return load(&out->root, text, error);
+    out->tool_set = cache_find(defaults->cache, tools_style_of(api), s.tools);
+    if (!out->tool_set) {
+        out->raw_tools = s.tools;
+        return load(&out->root, text, error);
     }
-    int status = load_without(out, body, s.tools, error);
-    if (!status && json_object_set(*out, "tools", (*set)->json)) {
-        json_decref(*out);
+    int status = load_without(&out->root, text, s.tools, error);
+    if (!status && json_object_set(out->root, "tools", out->tool_set->json))
         status = CERIUM_ERR_MEMORY;
-    }
-    if (status) tools_release(set);
+    if (status) protocol_body_free(out);
     return status;
+}
+
+void protocol_body_free(protocol_body *body)
+{
+    json_decref(body->root);
+    tools_release(&body->tool_set);
+    *body = (protocol_body){.root = NULL};
 }

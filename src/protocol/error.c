@@ -17,6 +17,19 @@ int protocol_error_set(protocol_error *e, int http_status, const char *type, con
     return CERIUM_ERR_ARGUMENT;
 }
 
+int protocol_error_memory(protocol_error *e)
+{
+    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+}
+
+int protocol_error_overloaded(protocol_error *e, const char *what)
+{
+    (void)protocol_error_set(e, 503, "server_error", "server_overloaded", "",
+                             "too many %s; please try again in 1s", what);
+    e->retry_after_s = 1;
+    return CERIUM_ERR_ARGUMENT;
+}
+
 static void put_error(json_out *t, const protocol_error *e)
 {
     json_out_literal(t, "{\"message\":");

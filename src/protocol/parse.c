@@ -287,27 +287,36 @@ static bool may_talk(protocol_api api)
     return api != PROTOCOL_COMPLETIONS && api != PROTOCOL_INFILL && api != PROTOCOL_COMPLETION;
 }
 
-int protocol_request_parse(protocol_request **out, protocol_api api, view body,
-                           const protocol_defaults *defaults, protocol_error *error)
+int protocol_body_parse(protocol_request **out, protocol_api api, protocol_body *body,
+                        const protocol_defaults *defaults, protocol_error *error)
 {
-    CHECK(out && defaults && error && api <= PROTOCOL_COMPLETION);
+    CHECK(out && defaults && error && body->root && api <= PROTOCOL_COMPLETION);
     protocol_request *r = memory_zalloc(1, sizeof *r);
-    if (!r) return CERIUM_ERR_MEMORY;
-    *r = (protocol_request){.api = api, .talks = may_talk(api), .sampling = defaults->sampling, .n_choices = 1,
-                            .n_best = 1, .new_tokens_max = UINT32_MAX};
+    if (!r) {
+        protocol_body_free(body);
+        return CERIUM_ERR_MEMORY;
+    }
+    *r = (protocol_request){.api = api, .root = body->root, .tool_set = body->tool_set,
+                            .talks = may_talk(api), .sampling = defaults->sampling,
+                            .n_choices = 1, .n_best = 1, .new_tokens_max = UINT32_MAX};
     parser p = {.r = r, .defaults = defaults, .error = error, .texts = &r->texts,
-                .calls = json_object()};
-    int status = p.calls ? body_load(&r->root, body, defaults, tools_style_of(api), &r->tool_set,
-                                     &p.raw_tools, error)
-                         : CERIUM_ERR_MEMORY;
-    p.root = r->root;
-    if (!status) status = request_parse(&p);
+                .root = body->root, .calls = json_object(), .raw_tools = body->raw_tools};
+    *body = (protocol_body){.root = NULL};
+    int status = p.calls ? request_parse(&p) : CERIUM_ERR_MEMORY;
     json_decref(p.calls);
     if (status)
         protocol_request_free(&r);
     else
         *out = r;
     return status;
+}
+
+int protocol_request_parse(protocol_request **out, protocol_api api, view text,
+                           const protocol_defaults *defaults, protocol_error *error)
+{
+    protocol_body body;
+    RETURN_IF(protocol_body_load(&body, api, text, defaults, error));
+    return protocol_body_parse(out, api, &body, defaults, error);
 }
 
 void protocol_request_free(protocol_request **request)

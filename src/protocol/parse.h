@@ -120,11 +120,6 @@ int result_add(parser *p, const char *call_id, const char *text, int32_t item);
 
 /* ---- Section - Parts of requests ---- */
 
-/* Bounded JSON; repairs what JavaScript makes of text that was cut inside of a character.  Tools
- * that the cache knows are not read again: *set is owned then, and else NULL with *raw, a view of
- * body, what is to be kept of them (empty: nothing). */
-int body_load(json_t **out, view body, const protocol_defaults *defaults, tools_style style,
-              struct protocol_tools **set, view *raw, protocol_error *error);
 /* Tools of p->root, read anew where the cache did not have them. */
 int tools_parse(parser *p);
 /* tool_choice, parallel_tool_calls and function_call, once the tools are read. */

@@ -45,6 +45,10 @@ typedef struct {
 int protocol_error_set(protocol_error *e, int http_status, const char *type, const char *code,
                        const char *param, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
+/* The same for 500, out of memory, */
+int protocol_error_memory(protocol_error *e);
+/* and for 503, "too many WHAT; please try again in 1s". */
+int protocol_error_overloaded(protocol_error *e, const char *what);
 
 typedef struct {
     protocol_api api;
@@ -165,6 +169,25 @@ typedef struct {
     void *user;
     protocol_cache *cache;            /* or NULL */
 } protocol_defaults;
+
+/* The JSON of a request, read once, whatever it turns out to be. */
+typedef struct {
+    json_t *root;                     /* an object, owned */
+    struct protocol_tools *tool_set;  /* its tools, if they are known; owned reference, or NULL */
+    view raw_tools;                   /* or as they came, within the text: private */
+} protocol_body;
+
+/* Bounded JSON; repairs what JavaScript makes of text that was cut inside of a character.  Tools
+ * that the cache knows are not read again.
+ *   text: bytes from outside, borrowed as long as there is a body
+ * CERIUM_ERR_ARGUMENT (see *error) or CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int protocol_body_load(protocol_body *out, protocol_api api, view text,
+                                      const protocol_defaults *defaults, protocol_error *error);
+void protocol_body_free(protocol_body *body);
+/* protocol_request_parse() of a body, which is taken, also on error. */
+CERIUM_CHECKED int protocol_body_parse(protocol_request **out, protocol_api api,
+                                       protocol_body *body, const protocol_defaults *defaults,
+                                       protocol_error *error);
 
 /* Read a request.
  *   body:   bytes from outside; a WebSocket message with "type" is taken as it is

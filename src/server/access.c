@@ -9,7 +9,6 @@
 #include <openssl/sha.h>
 
 #include "server/gate.h"
-#include "server/http.h"
 
 bool access_is_loopback(view host)
 {
@@ -104,7 +103,7 @@ static void subprotocol_key(const connection *c, char *out, size_t cap)
 {
     static const char prefix[] = "cerium.bearer.";
     char offered[3 * SERVER_KEY_BYTES_MAX + 64];
-    http_header(c, "sec-websocket-protocol", offered, sizeof offered);
+    http_reader_copy(c->reader, "sec-websocket-protocol", offered, sizeof offered);
     char *key = strstr(offered, prefix);
     if (!key) return;
     key += sizeof prefix - 1;
@@ -119,11 +118,11 @@ static int check_key(connection *c, protocol_error *e)
     c->key_prefix[0] = 0;
     gate_refresh(c->s);
     if (!gate_needs_key(c->s)) return CERIUM_OK;
-    http_header(c, "authorization", key, sizeof key);
+    http_reader_copy(c->reader, "authorization", key, sizeof key);
     if (!strncasecmp(key, "Bearer ", 7))
         memmove(key, key + 7, strlen(key + 7) + 1);
     else if (!key[0])
-        http_header(c, "x-api-key", key, sizeof key);
+        http_reader_copy(c->reader, "x-api-key", key, sizeof key);
     if (!key[0]) subprotocol_key(c, key, sizeof key);
     if (key[0] && key_is_known(c->s, key, &c->tenant)) return CERIUM_OK;
     if (key[0] && (c->tenant = gate_tenant(c->s, view_of(key)))) {
@@ -139,7 +138,7 @@ static int check_origin(connection *c, const char *host, protocol_error *e)
 {
     char origin[sizeof c->http.origin];
     if (!http_reader_field(c->reader, "origin")) return CERIUM_OK;
-    http_header(c, "origin", origin, sizeof origin);
+    http_reader_copy(c->reader, "origin", origin, sizeof origin);
     if (access_same_host(view_of(origin), view_of(host))) return CERIUM_OK;
     for (size_t i = 0; i < c->s->config.n_origins; i++) {
         const char *allowed = c->s->config.origins[i];

@@ -1,7 +1,12 @@
 /* admission.c - a bounded queue, and an honest answer when it is full. */
 #include "server/admission.h"
 
-#include "server/answers.h"
+bool admission_has_place(const server *s, cerium_class class_)
+{
+    uint32_t n = 0;
+    for (int i = 0; i <= (int)class_; i++) n += s->n_running_of[i];
+    return n < s->config.running_max;
+}
 
 uint64_t admission_answer_ns(const server *s)
 {
@@ -25,7 +30,7 @@ static uint32_t n_ahead(const server *s, cerium_class class_)
 uint64_t admission_wait_ms(const server *s, cerium_class class_)
 {
     uint64_t ahead = n_ahead(s, class_);
-    if (!ahead && answers_have_place(s, class_)) return 0;
+    if (!ahead && admission_has_place(s, class_)) return 0;
     /* Of running_max answers, one ends every answer_ns / running_max. */
     return admission_answer_ns(s) * (ahead + 1) / s->config.running_max / 1000000 + 1;
 }

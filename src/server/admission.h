@@ -4,6 +4,9 @@
 
 #include "server/state.h"
 
+/* Whether one more of the class may run: better ones have their places beside lower ones, which
+ * ride along in the engine. */
+bool admission_has_place(const server *s, cerium_class class_);
 /* How long a request of this class would wait before it starts, were it taken now: by those ahead
  * of it and how long answers took of late.  0 = it starts at once. */
 uint64_t admission_wait_ms(const server *s, cerium_class class_);

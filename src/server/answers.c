@@ -7,9 +7,8 @@
 #include "server/forward.h"
 #include "server/gate.h"
 #include "server/guarded.h"
-#include "server/http.h"
+#include "server/ids.h"
 #include "server/prepare.h"
-#include "server/socket.h"
 #include "server/voice.h"
 
 /* One for each text that is asked for; their prompts come later. */
@@ -19,7 +18,7 @@ static int make_choices(answer *a, protocol_error *e)
     const uint32_t n = r->talks || !r->n_prompts ? 1 : (uint32_t)r->n_prompts;
     a->prompts = memory_zalloc(n, sizeof *a->prompts);
     a->choices = memory_zalloc((size_t)n * r->n_choices, sizeof *a->choices);
-    if (!a->prompts || !a->choices) return answer_no_memory(e);
+    if (!a->prompts || !a->choices) return protocol_error_memory(e);
     a->n_prompts = n;
     a->n_choices = n * r->n_choices;
     for (uint32_t i = 0; i < a->n_choices; i++)
@@ -45,31 +44,25 @@ static void supersede(answer *a)
 static int take_order(answer *a, server *s, const answer_order *order, protocol_error *e)
 {
     static const char *const prefixes[] = {"resp_", "chatcmpl-", "cmpl-", "infill-", "resp_"};
-    connection *c = order->c;
+    const connection *c = order->sink.c;
     a->s = s;
-    a->c = c;
-    a->lane = order->lane;
-    a->lane_of = order->lane ? c : NULL;
+    a->sink = order->sink;
     a->voice = order->voice ? order->voice : &voice_writer;
     a->n_bytes = order->n_bytes;
     a->tenant = c->tenant;
     a->serial = c->serial;
     a->warm_up = a->request->warm_up;
-    a->streams = c->socket || a->request->stream;
     a->started_ns = a->said_ns = order->started_ns;
     a->created_at = (int64_t)time(NULL);
     if (order->id)
         snprintf(a->id, sizeof a->id, "%s", order->id);
     else
         make_id(a->id, prefixes[a->request->api]);
+    if (order->id) a->sink.name = a->id;
     if (!order->document) return CERIUM_OK;
     a->document = memory_copy(order->document, strlen(order->document));
-    if (!a->document) return answer_no_memory(e);
-    /* A WebSocket is one client; over HTTP an address is, for clients open a connection a time. */
-    if (c->socket)
-        snprintf(a->client, sizeof a->client, "socket %llu", (unsigned long long)c->serial);
-    else
-        snprintf(a->client, sizeof a->client, "%s", c->peer);
+    if (!a->document) return protocol_error_memory(e);
+    snprintf(a->client, sizeof a->client, "%s", order->client);
     return CERIUM_OK;
 }
 
@@ -80,7 +73,7 @@ static void link_answer(answer *a)
     if (a->next) a->next->previous = a;
     s->answers = a;
     s->n_coming += a->n_choices;
-    if (a->lane) lane_take(a->lane, a);
+    sink_occupy(&a->sink, a);
 }
 
 /* It came to nothing: as if it had never been there. */
@@ -91,7 +84,7 @@ static void unlink_answer(answer *a)
     if (a->next) a->next->previous = a->previous;
     for (uint32_t i = 0; i < a->n_choices; i++)
         if (a->choices[i].state == CHOICE_COMING) s->n_coming--;
-    if (a->lane) lane_take(a->lane, NULL);
+    sink_occupy(&a->sink, NULL);
 }
 
 static void end_warm_up(answer *a)
@@ -105,16 +98,16 @@ void answer_tell_begin(answer *a)
 {
     if (a->begun) return;
     a->begun = true;
-    if (a->c && !a->c->socket && a->streams) http_stream(a->c);
+    sink_begin(&a->sink);
     if (a->voice->begin(a)) {
         protocol_error e;
-        (void)answer_no_memory(&e);
+        (void)protocol_error_memory(&e);
         answer_fail(a, &e);
         answer_cancel(a, "out_of_memory");
         return;
     }
     /* Heard before the engine wakes its threads, and before the books are kept. */
-    if (a->c) connection_flush(a->c);
+    connection_flush(a->sink.c);
     if (!a->prepare) end_warm_up(a);
 }
 
@@ -141,12 +134,12 @@ static void start(answer *a)
         answer_tell_begin(a);
     if (was_begun) end_warm_up(a); /* a sign of life came first */
     answers_start(a->s);
-    if (a->c) connection_flush(a->c);
+    connection_flush(a->sink.c);
 }
 
 void answer_prepared(answer *a)
 {
-    if (!a->c)
+    if (!a->sink.c)
         answer_abandon(a);
     else if (a->canceled)
         answer_cancel(a, a->canceled);
@@ -167,7 +160,7 @@ static void fail_begun(answer *a, const protocol_error *e)
 void answer_unprepared(answer *a, const protocol_error *e)
 {
     const char *previous = a->request->previous_response_id;
-    if (a->lane) {
+    if (a->sink.lane) {
         /* What a continuation failed on is not kept for another try. */
         if (previous) history_evict(a->s->history, a->tenant, a->serial, previous);
         metrics_request(&a->s->metrics, METRICS_RESPONSES_SOCKET, e->http_status);
@@ -185,13 +178,13 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
     protocol_request *request = order->request;
     if (!a) {
         protocol_request_free(&request);
-        return answer_no_memory(e);
+        return protocol_error_memory(e);
     }
     a->request = request;
     int status = take_order(a, s, order, e);
     if (!status) status = forward_route(a, e);
     if (!status) status = gate_enter(a, e);
-    if (!status) status = guarded_policy(a, e);
+    if (!status) status = guarded_policy(a, order->guard, e);
     if (!status) status = make_choices(a, e);
     if (!status && a->voice == &voice_writer) status = voice_open(a, e);
     if (!status) {

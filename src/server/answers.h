@@ -5,12 +5,13 @@
 #include "server/state.h"
 
 typedef struct {
-    connection *c;             /* who asks */
-    lane *lane;                /* of a WebSocket, or NULL */
+    sink sink;                 /* who asks, and hears the answer */
     const answer_voice *voice; /* NULL: the voice of the request's API */
     protocol_request *request; /* taken, also when the answer fails */
     const char *id;            /* NULL: one is made */
-    const char *document;      /* whose older answers on this client it supersedes, or NULL */
+    const char *document;      /* whose older answers to this client it supersedes, or NULL */
+    const char *client;        /* of a document */
+    const char *guard;         /* x-cerium-guard, or NULL */
     size_t n_bytes;            /* of the request, as it came */
     uint64_t started_ns;       /* when the request was there */
 } answer_order;
@@ -50,9 +51,6 @@ void answer_tell_begin(answer *a);
 void answer_end(answer *a, protocol_end end, const protocol_error *error);
 void answer_refuse(answer *a, const protocol_error *e);
 
-/* Whether one more of the class may run: better ones have their places beside lower ones, which
- * ride along in the engine. */
-bool answers_have_place(const server *s, cerium_class class_);
 /* Start what waits for a place. */
 void answers_start(server *s);
 /* Something waits that could begin: must never be so behind answers_start(). */

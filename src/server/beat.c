@@ -37,13 +37,13 @@ static protocol_progress progress_of(const answer *a)
 /* A reader that is behind has enough to read. */
 static bool may_speak(const answer *a)
 {
-    return a->c && a->streams && !answer_is_over(a) && !connection_parked(a->c);
+    return a->sink.c && a->sink.type->streams && !answer_is_over(a) && !connection_parked(a->sink.c);
 }
 
 static void fail(answer *a)
 {
     protocol_error e;
-    (void)answer_no_memory(&e);
+    (void)protocol_error_memory(&e);
     answer_fail(a, &e);
     answer_cancel(a, "out_of_memory");
 }
@@ -57,7 +57,7 @@ static void beat(answer *a, uint64_t now_ns)
     if (!a->begun) answer_tell_begin(a);
     if (answer_is_over(a)) return;
     if (a->voice->beat(a, &p)) fail(a);
-    if (a->c) connection_flush(a->c);
+    connection_flush(a->sink.c);
 }
 
 void beats_tick(server *s, uint64_t now_ns)

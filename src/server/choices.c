@@ -1,10 +1,11 @@
 /* choices.c - choices of answers and their engine sessions: started, followed, told. */
 #include "server/ending.h"
 
+#include "server/admission.h"
 #include "server/connection.h"
 #include "server/forward.h"
 #include "server/guarded.h"
-#include "server/loop.h"
+#include "server/wake.h"
 
 /* ---- what is asked of the engine ---- */
 
@@ -38,9 +39,9 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
                             .n_prediction = a->n_prediction,
                             .guide = shape_guide(&a->kept_to, guide) ? guide : NULL,
                             .resume = ch->begins.n_opening ? &ch->begins : NULL,
-                            .notify = loop_wake,
+                            .notify = wake_to_look,
                             .user = a->s,
-                            .notify_prompt = r->return_progress && a->streams};
+                            .notify_prompt = r->return_progress && a->sink.type->streams};
 }
 
 /* ---- the engine's events ---- */
@@ -66,7 +67,7 @@ static bool out_of_time(const choice *ch)
 static void choice_fail(choice *ch)
 {
     protocol_error e;
-    (void)answer_no_memory(&e);
+    (void)protocol_error_memory(&e);
     answer_fail(ch->a, &e);
     choice_stop(ch, PROTOCOL_END_FAILED);
 }
@@ -186,7 +187,7 @@ static void park(choice *ch, bool parked)
     ch->parked_ns = clock_ns();
     answer_count_running(ch->a, parked ? -1 : 1);
     if (!parked) return;
-    ch->a->c->has_parked = true;
+    ch->a->sink.c->has_parked = true;
     metrics_count(&ch->a->s->metrics, METRICS_PARKED, 1);
 }
 
@@ -195,7 +196,7 @@ look_result choice_look(choice *ch, uint64_t end_ns)
     cerium_event event;
     for (look_result found = LOOK_NOTHING;; found = LOOK_SOME) {
         if (ch->state != CHOICE_RUNNING) return found;
-        park(ch, ch->a->c && connection_parked(ch->a->c));
+        park(ch, ch->a->sink.c && connection_parked(ch->a->sink.c));
         if (ch->parked) return found; /* looked at again when it is not */
         if (found && clock_ns() >= end_ns) return LOOK_UNFINISHED;
         cerium_session_poll(ch->session, &event);
@@ -286,13 +287,6 @@ static choice *first_waiting(const answer *a)
     return NULL;
 }
 
-bool answers_have_place(const server *s, cerium_class class_)
-{
-    uint32_t n = 0;
-    for (int i = 0; i <= (int)class_; i++) n += s->n_running_of[i];
-    return n < s->config.running_max;
-}
-
 /* Of the highest class, counted by now, that has a place left, the client with the fewest places;
  * of its answers the oldest.  Answers are listed newest first. */
 static choice *next_waiting(server *s)
@@ -304,7 +298,7 @@ static choice *next_waiting(server *s)
     uint32_t best_places = 0;
     for (const answer *a = s->answers; a; a = a->next) {
         if (a->n_closed == a->n_choices || !first_waiting(a)) continue;
-        if (!answers_have_place(s, a->request->class_)) continue;
+        if (!admission_has_place(s, a->request->class_)) continue;
         cerium_class class_ = class_by_now(a, now);
         if (best && class_ > class_by_now(best, now)) continue;
         bool is_higher = !best || class_ < class_by_now(best, now);
@@ -325,12 +319,12 @@ static void end_longest_parked(server *s)
     for (answer *a = s->answers; a; a = a->next)
         for (uint32_t i = 0; i < a->n_choices; i++) {
             choice *ch = &a->choices[i];
-            if (ch->state == CHOICE_RUNNING && ch->parked && a->c && !a->c->closing &&
+            if (ch->state == CHOICE_RUNNING && ch->parked && a->sink.c && !a->sink.c->closing &&
                 (!longest || ch->parked_ns < longest->parked_ns))
                 longest = ch;
         }
     if (!longest || clock_ns() - longest->parked_ns < SERVER_PARKED_NS) return;
-    connection *c = longest->a->c;
+    connection *c = longest->a->sink.c;
     metrics_count(&s->metrics, METRICS_TIMED_OUT, 1);
     log_event(LOG_WARNING, "dropped", "peer=%s reason=\"others wait, and it reads nothing\"",
               c->peer);
@@ -340,7 +334,7 @@ static void end_longest_parked(server *s)
 static bool any_has_place(const server *s)
 {
     for (int i = 0; i < SERVER_CLASSES; i++)
-        if (s->n_waiting_of[i] && answers_have_place(s, (cerium_class)i)) return true;
+        if (s->n_waiting_of[i] && admission_has_place(s, (cerium_class)i)) return true;
     return false;
 }
 

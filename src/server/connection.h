@@ -7,14 +7,15 @@
 #include "server/state.h"
 
 /* An accepted socket, which is taken. Closed where it cannot be served. */
-void connection_open(server *s, int fd, const char *peer);
+void connection_open(server *s, int fd, const char *peer, const connection_type *type);
 
-/* Head and body of what takes one write. */
+/* Head and body go out with what waits, at the next connection_flush(); */
+void connection_put(connection *c, view head, view body);
+/* or at once, as far as the socket takes them. */
 void connection_send(connection *c, view head, view body);
-/* One event of a stream: a message of a WebSocket, or an SSE event (name may be NULL). */
-void connection_event(connection *c, const char *name, const char *json, size_t len);
 
-/* Between the two nothing is sent: it goes out in one write. */
+/* Between the two nothing is sent: it goes out in one write.  These, connection_flush() and
+ * connection_parked() accept NULL. */
 void connection_cork(connection *c);
 void connection_uncork(connection *c);
 
@@ -29,10 +30,10 @@ void connection_break(connection *c);
  * no room for them, and they are not counted. */
 bool connection_gathers(connection *c, size_t so_far, ptrdiff_t bytes);
 
-/* Its reader is behind: let the answers wait. */
+/* Its reader is behind: let the answers wait (backpressure). */
 static inline bool connection_parked(const connection *c)
 {
-    return stream_waiting(&c->io) > SERVER_PARK_BYTES;
+    return c && stream_waiting(&c->io) > SERVER_PARK_BYTES;
 }
 
 /* Close the connection that does nothing for the longest time, so that another can be served. False

@@ -12,9 +12,7 @@
 #include "server/forward.h"
 #include "server/gate.h"
 #include "server/guarded.h"
-#include "server/http.h"
 #include "server/prepare.h"
-#include "server/socket.h"
 #include "server/stored.h"
 
 static void drop_prompts(answer *a)
@@ -81,11 +79,10 @@ void answers_reap(server *s)
 static void settle(answer *a)
 {
     if (a->dead || !a->finished || a->prepare || a->n_closed < a->n_choices) return;
-    lane *l = a->lane;
     a->dead = true;
     a->s->n_dead++;
-    a->lane = NULL;
-    if (l) lane_free(l);
+    sink_occupy(&a->sink, NULL);
+    a->sink.lane = NULL;
 }
 
 static void log_answer(const answer *a, const metrics_used *used, bool is_metered)
@@ -179,20 +176,6 @@ static bool remember(answer *a, view body)
     return kept;
 }
 
-/* Its last events are not told: this is, in their place. */
-static void tell_failure(answer *a, const protocol_error *e)
-{
-    if (!a->c->socket && a->streams) {
-        bytes body = {.max = 16384};
-        if (!protocol_error_event(&body, e, NULL))
-            connection_event(a->c, "error", body.ptr, body.len);
-        bytes_free(&body);
-        http_stream_end(a->c);
-    } else {
-        a->voice->refuse(a->c, a->request, a->id, e);
-    }
-}
-
 /* Everything that it used.  A prompt counts once, however many texts go on from it, as its writer
  * counts; what we failed at is nobody's. */
 static metrics_used used_by(const answer *a)
@@ -248,7 +231,7 @@ static void tell_held(answer *a)
         held_event head;
         memcpy(&head, b->ptr + at, sizeof head);
         const char *name = b->ptr + at + sizeof head, *json = name + head.name_len;
-        connection_event(a->c, head.name_len ? name : NULL, json, head.len);
+        sink_event(&a->sink, head.name_len ? name : NULL, (view){json, head.len});
         at += sizeof head + head.name_len + head.len;
     }
 }
@@ -267,29 +250,29 @@ static bool run_ending(job *j)
     return false;
 }
 
-/* The whole answer, or why there is none. */
-static void tell_body(answer *a)
+/* The last of it; where events stream, they have told what failed. */
+static void tell_end(answer *a)
 {
     protocol_error e;
-    view body = {a->ending.body.ptr, a->ending.body.len};
-    if (a->failed) {
-        http_error(a->c, &a->failure);
-    } else if (a->superseded) {
+    tell_held(a);
+    if (a->sink.type->streams || (!a->failed && !a->superseded)) {
+        sink_finish(&a->sink, (view){a->ending.body.ptr, a->ending.body.len});
+    } else if (a->failed) {
+        sink_fail(&a->sink, &a->failure);
+    } else {
         (void)protocol_error_set(&e, 409, "invalid_request_error", "superseded", "",
                                  "a newer completion of the same document was asked for");
-        http_error(a->c, &e);
-    } else {
-        http_answer(a->c, &(http_head){.status = 200}, body);
+        sink_fail(&a->sink, &e);
     }
 }
 
 /* The end is written, and kept: let it out. */
 static void finish(answer *a)
 {
-    connection *c = a->c;
+    connection *c = a->sink.c;
     protocol_error e;
     if (a->ending.status) {
-        (void)answer_no_memory(&e);
+        (void)protocol_error_memory(&e);
         answer_fail(a, &e);
     }
     if (!a->ending.kept) {
@@ -300,22 +283,17 @@ static void finish(answer *a)
     }
     a->finished = true;
     meter(a);
-    if (c && !a->ending.kept) {
-        tell_failure(a, &a->failure);
-    } else if (c) {
-        tell_held(a);
-        if (!a->streams)
-            tell_body(a);
-        else if (!c->socket)
-            http_stream_end(c);
-    }
+    if (a->ending.kept)
+        tell_end(a);
+    else
+        sink_fail(&a->sink, &a->failure);
     /* Same-lane continuations that fail take the id that they went on from with them. */
-    if (a->failed && a->lane && a->request->previous_response_id)
+    if (a->failed && a->sink.lane && a->request->previous_response_id)
         history_evict(a->s->history, a->tenant, a->serial, a->request->previous_response_id);
     bytes_free(&a->ending.held);
     stored_end(a);
-    a->c = NULL;
-    if (c) connection_uncork(c);
+    a->sink.c = NULL;
+    connection_uncork(c);
     settle(a);
 }
 
@@ -323,7 +301,7 @@ static void on_ending(job *j)
 {
     answer *a = ((answer_ending *)j)->last->a;
     a->ending.is_away = false;
-    if (a->c) connection_cork(a->c); /* they go out in one write */
+    connection_cork(a->sink.c); /* they go out in one write */
     finish(a);
 }
 
@@ -342,7 +320,7 @@ static void begin_ending(answer *a)
 {
     const size_t n_bytes = ending_bytes(a);
     answer_ending *end = &a->ending;
-    end->wants_body = a->writer && ((a->c && !a->streams) || is_stored(a->request));
+    end->wants_body = a->writer && ((a->sink.c && !a->sink.type->streams) || is_stored(a->request));
     end->body.max = PROTOCOL_ANSWER_BYTES_MAX;
     end->held.max = 2 * (size_t)PROTOCOL_ANSWER_BYTES_MAX;
     end->job = (job){.run = run_ending,
@@ -355,7 +333,7 @@ static void begin_ending(answer *a)
         workers_submit_always(a->s->workers, &end->job);
         return;
     }
-    if (a->c) connection_cork(a->c);
+    connection_cork(a->sink.c);
     run_ending(&end->job);
     finish(a);
 }
@@ -461,7 +439,7 @@ void choice_end(choice *ch, protocol_end end)
         status = a->voice->end(ch, end, &usage, end == PROTOCOL_END_FAILED ? &a->failure : NULL);
     if (!status) return;
     protocol_error e;
-    (void)answer_no_memory(&e);
+    (void)protocol_error_memory(&e);
     answer_fail(a, &e);
 }
 
@@ -503,7 +481,7 @@ void answer_cancel(answer *a, const char *reason)
     bool was_ready = !a->prepare;
     a->canceled = reason;
     if (!prepare_stop(a)) return; /* a thread has it: it ends when that is done */
-    if (!was_ready && !a->c) {
+    if (!was_ready && !a->sink.c) {
         answer_abandon(a);
         return;
     }
@@ -535,13 +513,13 @@ void answer_end(answer *a, protocol_end end, const protocol_error *error)
 
 void answer_refuse(answer *a, const protocol_error *e)
 {
-    connection *c = a->c;
+    connection *c = a->sink.c;
     a->finished = true;
-    a->c = NULL;
     log_event(LOG_INFO, "refused", "id=%s status=%d code=%s", a->id, e->http_status,
               e->code ? e->code : "-");
-    if (c) a->voice->refuse(c, a->request, a->id, e);
-    if (c) connection_flush(c);
+    sink_refuse(&a->sink, e);
+    a->sink.c = NULL;
+    connection_flush(c);
     stored_end(a);
     gate_leave(a);
     settle(a);
@@ -550,9 +528,8 @@ void answer_refuse(answer *a, const protocol_error *e)
 void answers_leave(connection *c)
 {
     for (answer *a = c->s->answers; a; a = a->next) {
-        if (a->lane && a->lane_of == c) a->lane = NULL;
-        if (a->c != c) continue;
-        a->c = NULL;
+        if (a->sink.c != c) continue;
+        a->sink.c = NULL;
         answer_cancel(a, "connection_closed");
     }
 }
@@ -567,6 +544,6 @@ answer *answers_find(server *s, uint64_t tenant, const char *id)
 answer *answers_of(const connection *c)
 {
     answer *a = c->s->answers;
-    while (a && a->c != c) a = a->next;
+    while (a && a->sink.c != c) a = a->next;
     return a;
 }

@@ -5,11 +5,6 @@
 #include "server/answers.h"
 #include "server/look.h"
 
-static inline int answer_no_memory(protocol_error *e)
-{
-    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
-}
-
 /* One that never began, or is over. */
 void answer_free(answer *a);
 /* Its client left before it began to run: it is over. */

@@ -8,7 +8,7 @@
 #include "server/connection.h"
 #include "server/ending.h"
 #include "server/gate.h"
-#include "server/loop.h"
+#include "server/wake.h"
 #include "server/stored.h"
 #include "server/upstream.h"
 #include "server/voice.h"
@@ -31,7 +31,7 @@ struct forward {
 int forward_open(server *s, cerium_error *err)
 {
     if (!s->config.policy->n_upstreams) return CERIUM_OK;
-    return upstreams_open(&s->upstreams, s->config.policy, loop_wake, s, err);
+    return upstreams_open(&s->upstreams, s->config.policy, wake_to_look, s, err);
 }
 
 void forward_close(server *s) { upstreams_close(&s->upstreams); }
@@ -68,7 +68,7 @@ static bool may_go(const answer *a)
 static int go(answer *a, uint32_t which, protocol_error *e)
 {
     a->forward = memory_zalloc(1, sizeof *a->forward);
-    if (!a->forward) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    if (!a->forward) return protocol_error_memory(e);
     a->forward->which = which;
     a->forward->policy = &a->s->config.policy->upstreams[which];
     a->forward->body.max = PROTOCOL_ANSWER_BYTES_MAX;
@@ -195,7 +195,7 @@ static int make_items(answer *a, bool *store_failed, protocol_error *e)
     }
     history_release(&turn);
     if (!status) status = json_array_extend(whole, r->items);
-    if (status) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    if (status) return protocol_error_memory(e);
     return CERIUM_OK;
 }
 
@@ -213,7 +213,7 @@ int forward_make(answer *a, bool *store_failed, protocol_error *e)
                           .model = forward_model(a),
                           .responses = f->policy->responses};
     if (!onward_body(&f->body, &order)) return CERIUM_OK;
-    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    return protocol_error_memory(e);
 }
 
 /* ---- the way there ---- */
@@ -235,7 +235,7 @@ int forward_made(answer *a, protocol_error *e)
     a->forward->n_in = a->forward->body.len;
     choice_closed(&a->choices[0]); /* it has no engine session */
     if (a->request->api != PROTOCOL_RESPONSES || !sign(a)) return CERIUM_OK;
-    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    return protocol_error_memory(e);
 }
 
 /* The shorter of what the client asks for and what its key has left; nothing where neither says. */
@@ -246,7 +246,7 @@ int forward_cap(answer *a, protocol_error *e)
                                 .responses = a->forward->policy->responses};
     if (a->warm_up || most == UINT32_MAX || !onward_cap(&a->forward->body, &order, most))
         return CERIUM_OK;
-    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    return protocol_error_memory(e);
 }
 
 /* Four bytes a token, until the other server counts them. */
@@ -332,8 +332,8 @@ bool forward_poll(answer *a)
     struct forward *f = a->forward;
     transfer_state state;
     if (!f->transfer || answer_is_over(a)) return false;
-    if (a->c && connection_parked(a->c)) {
-        a->c->has_parked = true;
+    if (connection_parked(a->sink.c)) {
+        a->sink.c->has_parked = true;
         return false;
     }
     size_t before = f->body.len;

@@ -5,11 +5,8 @@
 
 #include "server/admission.h"
 #include "server/answers.h"
-#include "server/connection.h"
 #include "server/forward.h"
-#include "server/http.h"
-#include "server/loop.h"
-#include "server/socket.h"
+#include "server/wake.h"
 #include "store/metered.h"
 
 enum {
@@ -37,7 +34,7 @@ int gate_open(server *s, cerium_error *err)
 
 int gate_start(server *s, cerium_error *err)
 {
-    return s->keeper ? keeper_start(s->keeper, loop_wake, s, err) : CERIUM_OK;
+    return s->keeper ? keeper_start(s->keeper, wake_to_look, s, err) : CERIUM_OK;
 }
 
 void gate_stop(server *s) { keeper_close(&s->keeper); }
@@ -64,31 +61,6 @@ tenant_state *gate_entry(server *s, uint64_t tenant_id)
     return tenants_get(s->tenants, tenant_id, s->ring, s->config.policy);
 }
 
-/* The key that a connection came with is still one. */
-static bool still_in(const server *s, const connection *c)
-{
-    if (c->tenant & 1 || !gate_needs_key(s)) return true;
-    if (!c->tenant) return !c->socket && !answers_of(c); /* came when no key was needed */
-    const store_key *key = keyring_of(s->ring, c->tenant);
-    return key && !strcmp(key->prefix, c->key_prefix);
-}
-
-static void turn_out(connection *c)
-{
-    protocol_error e;
-    for (answer *a; (a = answers_of(c)); ) {
-        answer_cancel(a, "key_revoked");
-        if (a->c == c) break; /* what does not end at once loses its listener with the socket */
-    }
-    if (c->socket) {
-        (void)protocol_error_set(&e, 401, "invalid_request_error", "invalid_api_key", "",
-                                 "the API key is not known any more");
-        socket_error(c, &e, NULL);
-        connection_flush(c);
-    }
-    connection_close(c);
-}
-
 void gate_refresh(server *s)
 {
     keyring *ring = s->keeper ? keeper_take(s->keeper) : NULL;
@@ -96,10 +68,7 @@ void gate_refresh(server *s)
     keyring_free(&s->ring);
     s->ring = ring;
     tenants_forget(s->tenants);
-    for (connection *c = s->connections, *next; c; c = next) {
-        next = c->next;
-        if (!c->gone && !still_in(s, c)) turn_out(c);
-    }
+    s->keys_changed = true;
 }
 
 /* ---- limits ---- */
@@ -148,25 +117,11 @@ static rates_told told_of(const answer *a, bool refused)
                          .start_ms = a->gate.start_ms};
 }
 
-static void send_told(const answer *a, const rates_told *told)
-{
-    char event[RATES_EVENT_BYTES];
-    size_t len = rates_event(event, told, (int64_t)time(NULL));
-    if (len) connection_event(a->c, NULL, event, len);
-}
-
 void gate_tell(const answer *a)
 {
-    if (!a->c || !a->gate.tier) return;
+    if (!a->gate.tier) return;
     rates_told told = told_of(a, false);
-    if (a->c->socket) {
-        send_told(a, &told);
-        return;
-    }
-    char *out = a->c->http.limits;
-    size_t n = rates_headers(out, &told, (int64_t)time(NULL));
-    snprintf(out + n, sizeof a->c->http.limits - n, "x-cerium-served-by: %s\r\n",
-             a->forward ? forward_server(a) : "local");
+    sink_limits(&a->sink, &told, a->forward ? forward_server(a) : "local");
 }
 
 /* 429: what is over, and when to come again.  The client is told what is left too. */
@@ -175,10 +130,7 @@ static int refuse(answer *a, const char *what, uint32_t limit, uint64_t wait_ns,
     uint64_t wait_s = (wait_ns + UINT64_C(999999999)) / UINT64_C(1000000000);
     if (wait_s > UINT32_MAX) wait_s = UINT32_MAX;
     rates_told told = told_of(a, true);
-    if (a->c->socket)
-        send_told(a, &told);
-    else
-        rates_headers(a->c->http.limits, &told, (int64_t)time(NULL));
+    sink_limits(&a->sink, &told, NULL);
     (void)protocol_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", "",
                              "Rate limit reached for %s in tier %s: limit %u; please try again in "
                              "%llus", what, a->gate.tier->name, limit,
@@ -199,7 +151,7 @@ static int take(answer *a, live_bucket which, const char *what, uint32_t rate, u
 static int find_tier(answer *a, protocol_error *e)
 {
     tenant_state *t = gate_entry(a->s, a->tenant);
-    if (!t) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    if (!t) return protocol_error_memory(e);
     if (!t->tier)
         return protocol_error_set(e, 403, "invalid_request_error", "tier_not_configured", "",
                                   "the tier of this API key is not in the server's configuration");

@@ -20,7 +20,8 @@ void gate_close(server *s);
 bool gate_needs_key(const server *s);
 /* The tenant of a key of the store; 0 = it is none. */
 uint64_t gate_tenant(server *s, view key);
-/* The keys changed: take the new ones, and leave whoever lost his. Cheap when nothing changed. */
+/* Take the new keys, if they changed: s->keys_changed then, until the connections are closed whose
+ * key was revoked.  Cheap when nothing changed. */
 void gate_refresh(server *s);
 /* The entry of a tenant, NULL without memory for it. */
 tenant_state *gate_entry(server *s, uint64_t tenant_id);

@@ -33,12 +33,12 @@ static int ask_for(answer *a, const char *words, const char *param, protocol_err
     return CERIUM_OK;
 }
 
-int guarded_policy(answer *a, protocol_error *e)
+int guarded_policy(answer *a, const char *header, protocol_error *e)
 {
     a->guard_policy = a->s->config.guard_policy;
     if (a->gate.tier && a->gate.tier->guard[0])
         CHECK(watch_policy_set_all(&a->guard_policy, view_of(a->gate.tier->guard)));
-    if (a->c && !a->c->socket) RETURN_IF(ask_for(a, a->c->http.guard, "x-cerium-guard", e));
+    RETURN_IF(ask_for(a, header, "x-cerium-guard", e));
     RETURN_IF(ask_for(a, a->request->guard, "cerium_guard", e));
     if (a->s->config.guard || watch_policy_is_off(&a->guard_policy)) return CERIUM_OK;
     return protocol_error_set(e, 400, "invalid_request_error", "guard_off", "cerium_guard",

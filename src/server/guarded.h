@@ -6,9 +6,10 @@
 #include "server/state.h"
 
 /* What is done about weaknesses in this answer: the server's policy, its key's tier's, and what the
- * request asks for, which may be stricter, and less strict only where the tier allows it.
+ * request asks for in its header or body, which may be stricter, and less strict only where the
+ * tier allows it.
  * CERIUM_ERR_ARGUMENT with *e: 400. */
-CERIUM_CHECKED int guarded_policy(answer *a, protocol_error *e);
+CERIUM_CHECKED int guarded_policy(answer *a, const char *header, protocol_error *e);
 
 /* A watch for a choice, where the policy wants one. CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int guarded_open(choice *ch);

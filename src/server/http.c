@@ -2,19 +2,17 @@
 #include "server/http.h"
 
 #include "server/access.h"
+#include "server/answers.h"
 #include "server/connection.h"
+#include "server/ids.h"
+#include "server/look.h"
 #include "server/routes.h"
-#include "server/socket.h"
 
-enum { HEAD_BYTES_MAX = 4096 };
-
-void http_header(const connection *c, const char *name, char *out, size_t cap)
-{
-    const char *value = http_reader_field(c->reader, name);
-    size_t len = value ? strlen(value) : cap;
-    out[0] = 0;
-    if (len < cap) memcpy(out, value, len + 1);
-}
+enum {
+    HEAD_BYTES_MAX = 4096,
+    PIECE_BYTES_MAX = 128, /* in front of the body of a piece */
+    PROBE_NS = 2000000000, /* after a client said that it sends no more: is it there? */
+};
 
 void http_argument(const connection *c, const char *name, char *out, size_t cap)
 {
@@ -98,7 +96,7 @@ void http_json(connection *c, int status, json_t *object)
     json_decref(object);
     if (!text) {
         protocol_error e;
-        (void)protocol_error_set(&e, 500, "server_error", NULL, "", "out of memory");
+        (void)protocol_error_memory(&e);
         http_error(c, &e);
         return;
     }
@@ -137,18 +135,31 @@ void http_error(connection *c, const protocol_error *e)
     bytes_free(&body);
 }
 
-void http_stream(connection *c)
+void http_stream(connection *c, const char *type)
 {
     char text[HEAD_BYTES_MAX];
     if (!c->http.chunked) c->http.closes = true; /* HTTP/1.0: so the client sees the end */
     c->http.status = 200;
     view head = write_head(c, text,
                            &(http_head){.status = 200,
-                                        .type = "text/event-stream",
+                                        .type = type,
                                         .headers = "cache-control: no-cache\r\n"
                                                    "x-accel-buffering: no\r\n"},
                            -1);
     connection_send(c, head, (view){NULL, 0});
+}
+
+void http_piece(connection *c, view before, view body, view after)
+{
+    char head[PIECE_BYTES_MAX], tail[8];
+    const size_t size = before.len + body.len + after.len;
+    int n = c->http.chunked ? snprintf(head, sizeof head, "%zx\r\n", size) : 0;
+    CHECK(before.len + (size_t)n <= sizeof head && after.len + 2 <= sizeof tail);
+    memcpy(head + n, before.ptr, before.len);
+    memcpy(tail, after.ptr, after.len);
+    memcpy(tail + after.len, "\r\n", 2);
+    connection_put(c, (view){head, before.len + (size_t)n}, body);
+    connection_put(c, (view){tail, after.len + (c->http.chunked ? 2 : 0)}, (view){NULL, 0});
 }
 
 void http_stream_end(connection *c)
@@ -184,10 +195,11 @@ static void forget_exchange(connection *c)
     c->deadline_ns = 0;
 }
 
-void http_end(connection *c)
+/* Everything is sent: make ready for the next request. */
+static void on_sent(connection *c)
 {
     bool closes = c->http.closes || c->closing;
-    if (!c->http.route) return;
+    if (!c->http.done || !c->http.route) return;
     forget_exchange(c);
     /* Requests that came before a client closed his side are answered too. */
     if (closes || (c->ended_ns && !stream_input(&c->io).len)) {
@@ -229,8 +241,8 @@ void http_open(connection *c)
     snprintf(x->path, sizeof x->path, "%s", path);
     size_t len = strlen(x->path);
     if (len > 1 && x->path[len - 1] == '/') x->path[len - 1] = 0; /* the same place */
-    x->route = route_find(x->method, x->path, x->id);
-    http_header(c, "x-cerium-guard", x->guard, sizeof x->guard);
+    x->route = c->s->routes->find(x->method, x->path, x->id);
+    http_reader_copy(c->reader, "x-cerium-guard", x->guard, sizeof x->guard);
 }
 
 static int bad_request(protocol_error *e, int status, const char *why)
@@ -305,9 +317,7 @@ static bool count_body(connection *c)
         return true;
     }
     metrics_count(&c->s->metrics, METRICS_INPUT_REFUSED, 1);
-    (void)protocol_error_set(&e, 503, "server_error", "server_overloaded", "",
-                             "too many large requests are being sent; please try again in 1s");
-    e.retry_after_s = 1;
+    (void)protocol_error_overloaded(&e, "large requests are being sent");
     http_refuse(c, &e);
     return false;
 }
@@ -326,7 +336,7 @@ static void take_whole(connection *c)
     x->route->serve(c);
 }
 
-bool http_input(connection *c)
+static bool on_input(connection *c)
 {
     size_t used;
     if (http_reader_is_idle(c->reader))
@@ -336,7 +346,7 @@ bool http_input(connection *c)
             http_reader_feed(c->reader, stream_input(&c->io), &c->http.body, &used);
         stream_use(&c->io, used);
         if (progress == HTTP_READ_HEAD && http_reader_wants_websocket(c->reader))
-            return socket_upgrade(c);
+            return c->s->routes->upgrade(c);
         if (progress == HTTP_READ_HEAD) take_head(c);
         if (progress == HTTP_READ_BAD) refuse_bytes(c);
         /* The connection is refused, or the answer is there already. */
@@ -348,3 +358,56 @@ bool http_input(connection *c)
         if (progress != HTTP_READ_HEAD) return false;
     }
 }
+
+/* ---- the connection ---- */
+
+static void on_ended(connection *c)
+{
+    if (!c->http.route || !c->http.is_whole) connection_close(c);
+    /* An answer is under way: who only closed his own side still reads it (RFC 9112, 9.6). */
+}
+
+static void on_reads(connection *c)
+{
+    if (c->has_parked) look_at_reader(c);
+}
+
+/* After its end of sending: who is gone answers with a reset, who reads does not mind. */
+static void probe(connection *c, uint64_t now)
+{
+    const exchange *x = &c->http;
+    if (!c->ended_ns || now - c->ended_ns < PROBE_NS || !x->route || x->done) return;
+    c->ended_ns = now + (UINT64_C(1) << 62); /* once */
+    if (!x->status && x->chunked)
+        connection_send(c, VIEW("HTTP/1.1 100 Continue\r\n\r\n"), (view){NULL, 0});
+    else if (x->status && x->chunked)
+        connection_send(c, VIEW("3\r\n:\n\n\r\n"), (view){NULL, 0});
+}
+
+static const char *on_tick(connection *c, uint64_t now)
+{
+    if (!c->deadline_ns || now <= c->deadline_ns || c->closing) {
+        probe(c, now);
+        return NULL;
+    }
+    if (c->http.route) return "the body does not come";
+    return http_reader_is_idle(c->reader) ? "no request comes" : "the head does not come";
+}
+
+static bool is_idle(const connection *c) { return !c->http.route; }
+
+static void on_gone(connection *c)
+{
+    answers_leave(c);
+    http_abandon(c);
+    answers_start(c->s); /* what waited for its place */
+}
+
+const connection_type http_connection = {.input = on_input,
+                                         .ended = on_ended,
+                                         .reads = on_reads,
+                                         .sent = on_sent,
+                                         .tick = on_tick,
+                                         .is_idle = is_idle,
+                                         .is_cheap = true,
+                                         .gone = on_gone};

@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-#include "base/json.h"
 #include "protocol/json_out.h"
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/lanes.h"
 #include "server/metrics.h"
 
 enum {
@@ -27,17 +27,12 @@ static void put_event(json_out *t, const char *type, const char *id)
 }
 
 /* Closes the object and sends it. */
-static int send_event(connection *c, json_out *t)
-{
-    json_out_literal(t, "}");
-    if (!t->status) connection_event(c, NULL, t->b.ptr, t->b.len);
-    return t->status;
-}
-
 static int tell(answer *a, json_out *t)
 {
     a->said_ns = clock_ns();
-    return send_event(a->c, t);
+    json_out_literal(t, "}");
+    if (!t->status) sink_event(&a->sink, NULL, json_out_view(t));
+    return t->status;
 }
 
 void inline_refuse(connection *c, const char *id, const protocol_error *e)
@@ -58,8 +53,11 @@ void inline_refuse(connection *c, const char *id, const protocol_error *e)
     json_out_string(t, e->message);
     json_out_literal(t, ",\"param\":");
     json_out_string(t, e->param[0] ? e->param : NULL);
-    json_out_literal(t, "}");
-    if (send_event(c, t)) connection_break(c);
+    json_out_literal(t, "}}");
+    if (t->status)
+        connection_break(c);
+    else
+        socket_send(c, json_out_view(t));
 }
 
 static int begin(answer *a)
@@ -74,7 +72,7 @@ static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
     json_out *t = &a->s->event;
     (void)tokens;
     (void)n;
-    if (!a->c || !said.len) return CERIUM_OK;
+    if (!a->sink.c || !said.len) return CERIUM_OK;
     put_event(t, "completion.delta", a->id);
     json_out_literal(t, ",\"delta\":");
     json_out_quoted(t, said);
@@ -85,7 +83,7 @@ static int finding(choice *ch, const protocol_finding *f)
 {
     answer *a = ch->a;
     json_out *t = &a->s->event;
-    if (!a->c) return CERIUM_OK;
+    if (!a->sink.c) return CERIUM_OK;
     put_event(t, "completion.finding", a->id);
     json_out_literal(t, ",\"finding\":");
     json_out_finding(t, f);
@@ -96,7 +94,7 @@ static int finding(choice *ch, const protocol_finding *f)
 static int beat(answer *a, const protocol_progress *p)
 {
     json_out *t = &a->s->event;
-    if (!a->c) return CERIUM_OK;
+    if (!a->sink.c) return CERIUM_OK;
     put_event(t, "completion.keepalive", a->id);
     json_out_literal(t, ",\"cerium\":{\"prompt_tokens\":");
     json_out_integer(t, p->prompt_tokens);
@@ -134,9 +132,9 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
 {
     answer *a = ch->a;
     json_out *t = &a->s->event;
-    if (!a->c) return CERIUM_OK;
+    if (!a->sink.c) return CERIUM_OK;
     if (how == PROTOCOL_END_FAILED && error) {
-        inline_refuse(a->c, a->id, error);
+        sink_fail(&a->sink, error);
         return CERIUM_OK;
     }
     put_event(t, "completion.done", a->id);
@@ -162,18 +160,19 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
     json_out_literal(t, ",");
     put_ms(t, "predict_ms", usage->predict_ns);
     json_out_literal(t, "}");
-    return send_event(a->c, t);
-}
-
-static void refuse(connection *c, const protocol_request *r, const char *id,
-                   const protocol_error *e)
-{
-    (void)r;
-    inline_refuse(c, id, e);
+    return tell(a, t);
 }
 
 static const answer_voice voice_inline = {.begin = begin, .text = text, .finding = finding,
-                                          .beat = beat, .end = end, .refuse = refuse};
+                                          .beat = beat, .end = end};
+
+static void refuse(const sink *k, const protocol_error *e) { inline_refuse(k->c, k->name, e); }
+
+static const sink_type completion_sink = {.streams = true,
+                                          .limits = socket_limits,
+                                          .event = socket_event,
+                                          .fail = refuse,
+                                          .refuse = refuse};
 
 /* ---- messages ---- */
 
@@ -272,23 +271,23 @@ static int read_request(const protocol_defaults *d, protocol_request *r, protoco
     return read_limits(r, e);
 }
 
-int inline_read(view message, const protocol_defaults *defaults, protocol_request **out,
+int inline_read(protocol_body *body, const protocol_defaults *defaults, protocol_request **out,
                 char id[INLINE_ID_BYTES], protocol_error *e)
 {
-    json_t *root = json_read(message, JSON_ALLOW_NUL, NULL);
-    const char *said = json_string_value(json_object_get(root, "id"));
+    const char *said = json_string_value(json_object_get(body->root, "id"));
     id[0] = 0;
     if (!id_is_good(said)) {
-        json_decref(root);
+        protocol_body_free(body);
         return bad(e, "id", "is 1 to 64 of A-Za-z0-9_.-");
     }
     snprintf(id, INLINE_ID_BYTES, "%s", said);
     protocol_request *r = memory_zalloc(1, sizeof *r);
     if (!r) {
-        json_decref(root);
-        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+        protocol_body_free(body);
+        return protocol_error_memory(e);
     }
-    r->root = root;
+    r->root = body->root;
+    r->tool_set = body->tool_set;
     int status = read_request(defaults, r, e);
     if (status)
         protocol_request_free(&r);
@@ -301,28 +300,30 @@ void inline_begin(connection *c, protocol_request *r, const char *id, size_t n_b
                   uint64_t started_ns)
 {
     protocol_error e;
-    answer_order order = {.c = c,
+    char client[32]; /* a WebSocket is one */
+    snprintf(client, sizeof client, "socket %llu", (unsigned long long)c->serial);
+    answer_order order = {.sink = {.type = &completion_sink, .c = c, .name = id},
                           .voice = &voice_inline,
                           .request = r,
                           .id = id,
                           .document = r->infill.path ? r->infill.path : "",
+                          .client = client,
                           .n_bytes = n_bytes,
                           .started_ns = started_ns};
     if (answer_begin(c->s, &order, &e)) inline_refuse(c, id, &e);
 }
 
-void inline_read_cancel(view message, char id[INLINE_ID_BYTES])
+void inline_read_cancel(protocol_body *body, char id[INLINE_ID_BYTES])
 {
-    json_t *root = json_read(message, 0, NULL);
-    const char *said = json_string_value(json_object_get(root, "id"));
+    const char *said = json_string_value(json_object_get(body->root, "id"));
     snprintf(id, INLINE_ID_BYTES, "%s", id_is_good(said) ? said : "");
-    json_decref(root);
+    protocol_body_free(body);
 }
 
 bool inline_cancel(connection *c, const char *id)
 {
     answer *a = id[0] ? c->s->answers : NULL;
-    while (a && (a->c != c || a->voice != &voice_inline || strcmp(a->id, id) != 0)) a = a->next;
+    while (a && (a->sink.c != c || a->voice != &voice_inline || strcmp(a->id, id) != 0)) a = a->next;
     if (a) answer_cancel(a, "completion.cancel");
     return a != NULL;
 }

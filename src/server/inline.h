@@ -8,9 +8,9 @@
 
 enum { INLINE_ID_BYTES = 65 }; /* room for an id of a client's */
 
-/* A message completion.create; callable from any thread.  id: its own, "" when it has none that is
- * good.  *out owned. CERIUM_ERR_ARGUMENT with *e. */
-CERIUM_CHECKED int inline_read(view message, const protocol_defaults *defaults,
+/* A message completion.create, which is taken; callable from any thread.  id: its own, "" when it
+ * has none that is good.  *out owned. CERIUM_ERR_ARGUMENT with *e. */
+CERIUM_CHECKED int inline_read(protocol_body *body, const protocol_defaults *defaults,
                                protocol_request **out, char id[INLINE_ID_BYTES],
                                protocol_error *e);
 /* Begin, or say why not; takes the request. */
@@ -18,8 +18,9 @@ void inline_begin(connection *c, protocol_request *request, const char *id, size
                   uint64_t started_ns);
 void inline_refuse(connection *c, const char *id, const protocol_error *e);
 
-/* A message completion.cancel; callable from any thread.  id: "" when it names none. */
-void inline_read_cancel(view message, char id[INLINE_ID_BYTES]);
+/* A message completion.cancel, which is taken; callable from any thread.  id: "" when it names
+ * none. */
+void inline_read_cancel(protocol_body *body, char id[INLINE_ID_BYTES]);
 /* False when the connection has no such completion under way. */
 bool inline_cancel(connection *c, const char *id);
 

@@ -6,8 +6,9 @@
 #include "server/connection.h"
 #include "server/ending.h"
 #include "server/http.h"
+#include "server/http_sinks.h"
 #include "server/inline.h"
-#include "server/socket.h"
+#include "server/lanes.h"
 
 /* What it turned out to be. */
 typedef enum {
@@ -48,23 +49,30 @@ static json_t *find_item(void *user, const char *id)
     return history_find_item(in->history, in->tenant, id);
 }
 
+/* Takes the body. */
+static void read_body(intake *in, protocol_body *body)
+{
+    const char *type = json_string_value(json_object_get(body->root, "type"));
+    if (!in->is_message || !type) type = "";
+    if (!strcmp(type, "completion.create")) {
+        in->kind = IS_COMPLETION;
+        in->status = inline_read(body, &in->defaults, &in->request, in->id, &in->error);
+    } else if (!strcmp(type, "completion.cancel")) {
+        in->kind = IS_COMPLETION_CANCEL;
+        inline_read_cancel(body, in->id);
+    } else {
+        in->status = protocol_body_parse(&in->request, in->api, body, &in->defaults, &in->error);
+    }
+}
+
 static void read_text(intake *in)
 {
-    view type = in->is_message ? socket_message_type(in->text) : (view){NULL, 0};
+    protocol_body body;
     in->defaults.find_item = find_item;
     in->defaults.user = in;
-    if (view_equal(type, VIEW("completion.create"))) {
-        in->kind = IS_COMPLETION;
-        in->status = inline_read(in->text, &in->defaults, &in->request, in->id, &in->error);
-    } else if (view_equal(type, VIEW("completion.cancel"))) {
-        in->kind = IS_COMPLETION_CANCEL;
-        inline_read_cancel(in->text, in->id);
-    } else {
-        in->status = protocol_request_parse(&in->request, in->api, in->text, &in->defaults,
-                                            &in->error);
-        if (in->status == CERIUM_ERR_MEMORY)
-            (void)protocol_error_set(&in->error, 500, "server_error", NULL, "", "out of memory");
-    }
+    in->status = protocol_body_load(&body, in->api, in->text, &in->defaults, &in->error);
+    if (!in->status) read_body(in, &body);
+    if (in->status == CERIUM_ERR_MEMORY) (void)protocol_error_memory(&in->error);
 }
 
 static bool run(job *j)
@@ -120,10 +128,7 @@ static void make_job(intake *in, void (*done)(job *j))
 
 static int too_many(protocol_error *e)
 {
-    (void)protocol_error_set(e, 503, "server_error", "server_overloaded", "",
-                             "too many requests are being read; please try again in 1s");
-    e->retry_after_s = 1;
-    return CERIUM_ERR_ARGUMENT;
+    return protocol_error_overloaded(e, "requests are being read");
 }
 
 static protocol_request *take_request(intake *in)
@@ -153,9 +158,12 @@ static int begin_http(intake *in, protocol_error *e)
                                   "/v1/responses/{id}/cancel");
     if (!r->service_tier && r->class_ == CERIUM_CLASS_TURN && asks_on_the_side(c))
         in->request->class_ = CERIUM_CLASS_BATCH;
-    answer_order order = {.c = c,
+    /* An address is a client, for clients open a connection a time. */
+    answer_order order = {.sink = {.type = r->stream ? &http_stream_sink : &http_body_sink, .c = c},
                           .request = take_request(in),
                           .document = r->document,
+                          .client = c->peer,
+                          .guard = c->http.guard,
                           .n_bytes = in->text.len,
                           .started_ns = in->started_ns};
     return answer_begin(c->s, &order, e);
@@ -191,7 +199,7 @@ void intake_http(connection *c, protocol_api api)
     intake *in = memory_zalloc(1, sizeof *in);
     if (!in) {
         forget(&small);
-        (void)answer_no_memory(&e);
+        (void)protocol_error_memory(&e);
         http_error(c, &e);
         return;
     }
@@ -219,7 +227,7 @@ static void deliver_message(intake *in)
         if (in->status)
             socket_error(c, &in->error, NULL);
         else
-            socket_take(c, take_request(in), in->text.len, in->started_ns);
+            lanes_take(c, take_request(in), in->text.len, in->started_ns);
         break;
     case IS_COMPLETION:
         if (in->status)
@@ -278,7 +286,7 @@ static int keep_message(connection *c, intake *from, bytes *text, protocol_error
         return protocol_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", "",
                                   "%u messages wait on this WebSocket; please try again in 1s", n);
     intake *in = memory_zalloc(1, sizeof *in);
-    if (!in) return answer_no_memory(e);
+    if (!in) return protocol_error_memory(e);
     if (!connection_gathers(c, SERVER_INPUT_FREE_BYTES + 1, (ptrdiff_t)from->text.len)) {
         metrics_count(&c->s->metrics, METRICS_INPUT_REFUSED, 1);
         memory_free(in);
@@ -298,16 +306,15 @@ static int keep_message(connection *c, intake *from, bytes *text, protocol_error
 static bool cancels(intake *in)
 {
     connection *c = in->c;
-    view type = socket_message_type(in->text);
-    if (!view_equal(type, VIEW("response.cancel")) && !view_equal(type, VIEW("completion.cancel")))
-        return false;
+    if (!memmem(in->text.ptr, in->text.len, ".cancel", 7)) return false;
     read_text(in);
     bool found = false;
     if (in->kind == IS_COMPLETION_CANCEL)
         found = inline_cancel(c, in->id);
-    else if (!in->status && in->request->cancel)
-        found = socket_cancel(c, in->request);
+    else if (in->request && in->request->cancel)
+        found = lanes_cancel(c, in->request);
     protocol_request_free(&in->request); /* else it is read when its turn comes */
+    in->kind = IS_REQUEST;
     in->status = CERIUM_OK;
     return found;
 }

@@ -6,7 +6,7 @@
 #include "server/connection.h"
 #include "server/ending.h"
 #include "server/forward.h"
-#include "server/loop.h"
+#include "server/wake.h"
 
 enum {
     LOOK_NS = 2000000,         /* then sockets have a turn */
@@ -16,7 +16,7 @@ enum {
 
 static look_result answer_look(answer *a, uint64_t end_ns)
 {
-    connection *c = a->c;
+    connection *c = a->sink.c;
     beat_progress(a);
     for (look_result found = LOOK_NOTHING;;) {
         for (uint32_t i = 0; i < a->n_choices; i++) {
@@ -82,9 +82,9 @@ look_result look_at_answers(server *s)
     look_result others = look_round(s, false, best, clock_ns() + lower_ns);
     answers_start(s);
     if (of_best == LOOK_UNFINISHED || (is_alone && others == LOOK_UNFINISHED))
-        loop_look_in(s, 0);
+        wake_in(s, 0);
     else if (others == LOOK_UNFINISHED)
-        loop_look_in(s, LOWER_MS);
+        wake_in(s, LOWER_MS);
     return of_best > others ? of_best : others;
 }
 
@@ -96,10 +96,10 @@ void look_at_reader(connection *c)
     look_result found = LOOK_NOTHING;
     for (answer *a = s->answers, *next; a; a = next) {
         next = a->next;
-        if (a->c != c) continue;
+        if (a->sink.c != c) continue;
         look_result of = answer_look(a, end_ns);
         if (of > found) found = of;
     }
     answers_start(s);
-    if (found == LOOK_UNFINISHED) loop_look_in(s, LOWER_MS);
+    if (found == LOOK_UNFINISHED) wake_in(s, LOWER_MS);
 }

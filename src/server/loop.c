@@ -8,47 +8,72 @@
 #include "server/beat.h"
 #include "server/connection.h"
 #include "server/gate.h"
+#include "server/http.h"
+#include "server/lanes.h"
 #include "server/look.h"
+#include "server/socket.h"
+#include "server/wake.h"
 
 enum { TURN_MS = 1, FILES_BESIDE = 64 };
 
+/* ---- keys that were revoked ---- */
+
+/* The key that a connection came with is still one. */
+static bool still_in(const server *s, const connection *c)
+{
+    if (c->tenant & 1 || !gate_needs_key(s)) return true;
+    if (!c->tenant) return c->type == &http_connection && !answers_of(c); /* none was needed */
+    const store_key *key = keyring_of(s->ring, c->tenant);
+    return key && !strcmp(key->prefix, c->key_prefix);
+}
+
+static void close_revoked(connection *c)
+{
+    protocol_error e;
+    for (answer *a; (a = answers_of(c)); ) {
+        answer_cancel(a, "key_revoked");
+        if (a->sink.c == c) break; /* what does not end at once loses its listener */
+    }
+    if (c->type == &socket_connection) {
+        (void)protocol_error_set(&e, 401, "invalid_request_error", "invalid_api_key", "",
+                                 "the API key is not known any more");
+        socket_error(c, &e, NULL);
+        connection_flush(c);
+    }
+    connection_close(c);
+}
+
+static void close_all_revoked(server *s)
+{
+    if (!s->keys_changed) return;
+    s->keys_changed = false;
+    for (connection *c = s->connections, *next; c; c = next) {
+        next = c->next;
+        if (!c->gone && !still_in(s, c)) close_revoked(c);
+    }
+}
+
+static void refresh_keys(server *s)
+{
+    gate_refresh(s);
+    close_all_revoked(s);
+}
+
 /* ---- what the engine has ---- */
-
-void loop_wake(void *user)
-{
-    server *s = user;
-    if (!atomic_exchange(&s->woken, true)) net_loop_wake(&s->loop);
-}
-
-void loop_call(void *user)
-{
-    server *s = user;
-    net_loop_wake(&s->loop);
-}
-
-void loop_look_in(server *s, uint32_t ms)
-{
-    uint64_t due_ns = clock_ns() + ms * UINT64_C(1000000);
-    if (s->turn_waits && s->turn_due_ns <= due_ns) return; /* it is never put off */
-    s->turn_waits = true;
-    s->turn_due_ns = due_ns;
-    net_loop_later(&s->loop, ms);
-}
 
 static void on_turn(void *user)
 {
     server *s = user;
     s->turn_waits = false;
     s->woken_ns = clock_ns();
-    gate_refresh(s);
+    refresh_keys(s);
     look_result found = look_at_answers(s);
     if (found == LOOK_SOME) {
-        loop_look_in(s, TURN_MS);
+        wake_in(s, TURN_MS);
     } else if (found == LOOK_NOTHING) {
         atomic_store(&s->woken, false); /* what comes later wakes us again; what came just now: */
         look_at_answers(s);
     }
-    answers_reap(s);
 }
 
 /* Being woken costs as much as some tokens do.  While they come quicker than one a turn, they are
@@ -59,10 +84,10 @@ static void look(server *s)
     bool quick = now - s->woken_ns < TURN_MS * UINT64_C(1000000);
     s->woken_ns = now;
     if (quick)
-        loop_look_in(s, TURN_MS);
+        wake_in(s, TURN_MS);
     else
         atomic_store(&s->woken, false); /* before we look: what comes later wakes us again */
-    gate_refresh(s);
+    refresh_keys(s);
     look_at_answers(s);
 }
 
@@ -72,7 +97,6 @@ static void on_wake(void *user)
     server *s = user;
     workers_poll(s->workers);
     if (!s->turn_waits && atomic_load(&s->woken)) look(s);
-    answers_reap(s);
 }
 
 /* Once a second: deadlines, and whatever waits for a place. */
@@ -84,7 +108,6 @@ static void on_tick(void *user)
     if (answers_are_stuck(s)) metrics_count(&s->metrics, METRICS_STUCK, 1);
     look_at_answers(s);
     beats_tick(s, clock_ns());
-    answers_reap(s);
 }
 
 /* ---- who connects ---- */
@@ -101,7 +124,7 @@ static void on_accepted(void *user, int fd, const char *peer)
     server *s = user;
     metrics_count(&s->metrics, METRICS_CONNECTIONS, 1);
     if (!s->draining && (s->n_connections < s->config.connections_max || connections_evict(s))) {
-        connection_open(s, fd, peer);
+        connection_open(s, fd, peer, &http_connection);
         return;
     }
     metrics_count(&s->metrics, METRICS_CONNECTIONS_REFUSED, 1);
@@ -145,6 +168,14 @@ int loop_open(server *s, cerium_error *err)
 void loop_turn(server *s)
 {
     net_loop_turn(&s->loop);
+    loop_settle(s);
+}
+
+void loop_settle(server *s)
+{
+    close_all_revoked(s);
+    lanes_start(s);
+    answers_reap(s);
 }
 
 void loop_refuse(server *s)

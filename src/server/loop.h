@@ -8,17 +8,11 @@
 CERIUM_CHECKED int loop_open(server *s, cerium_error *err);
 /* One turn: waits for something to do. */
 void loop_turn(server *s);
+/* What ended in the turn is freed, and what waited for that begins: nothing points there now. */
+void loop_settle(server *s);
 /* Nobody else is let in. */
 void loop_refuse(server *s);
 /* All connections end. */
 void loop_close(server *s);
-
-/* The engine or the keeper has something for us: looks in the next turn, however often it is called
- * until then.  From any thread; user: the server. */
-void loop_wake(void *user);
-/* Look at the engine's events in ms at the latest. */
-void loop_look_in(server *s, uint32_t ms);
-/* A job of the workers is done: it is looked at without waiting for the engine's turn. */
-void loop_call(void *user);
 
 #endif

@@ -40,11 +40,6 @@ struct preparation {
 
 /* ---- the stages: what a thread may do ---- */
 
-static int no_memory(protocol_error *e)
-{
-    return answer_no_memory(e);
-}
-
 static int run_turn(preparation *p)
 {
     answer *a = p->a;
@@ -60,7 +55,7 @@ static int take_prompt(preparation *p, uint32_t i, const prompt *from)
 {
     p->made[i] = (made_prompt){memory_copy(from->tokens, from->n * sizeof *from->tokens), from->n,
                                from->opening};
-    return p->made[i].tokens ? CERIUM_OK : no_memory(&p->why);
+    return p->made[i].tokens ? CERIUM_OK : protocol_error_memory(&p->why);
 }
 
 static int make_prompts(preparation *p, const prompt_room *room)
@@ -86,11 +81,11 @@ static int run_prompts(preparation *p)
     room.tokens = memory_alloc(room.cap * sizeof *room.tokens);
     p->n_made = a->n_choices / a->request->n_choices;
     p->made = memory_zalloc(p->n_made, sizeof *p->made);
-    int status = room.tokens && p->made ? make_prompts(p, &room) : no_memory(&p->why);
+    int status = room.tokens && p->made ? make_prompts(p, &room) : protocol_error_memory(&p->why);
     memory_free(room.tokens);
     if (!status &&
         shape_order_open(&p->order, a->s->shapes, a->request, a->s->info.chat_form))
-        status = no_memory(&p->why);
+        status = protocol_error_memory(&p->why);
     return status;
 }
 
@@ -258,10 +253,7 @@ static int send_away(preparation *p, workers_lane whose, protocol_error *e)
         p->is_away = true;
         return CERIUM_OK;
     }
-    (void)protocol_error_set(e, 503, "server_error", "server_overloaded", "",
-                             "too many requests are being read; please try again in 1s");
-    e->retry_after_s = 1;
-    return CERIUM_ERR_ARGUMENT;
+    return protocol_error_overloaded(e, "requests are being read");
 }
 
 /* One that is canceled ends with its prompts, from which the next message of its lane goes on. */
@@ -292,8 +284,8 @@ static void on_done(job *j)
     p->is_away = false;
     /* Who left wants nothing; whoever canceled it is told of its beginning, and its end. */
     int status = CERIUM_OK;
-    if (a->c && !(a->canceled && p->stage == STAGE_SHAPE)) status = end_stage(p, &e);
-    if (a->c && !status) status = advance(p, &e);
+    if (a->sink.c && !(a->canceled && p->stage == STAGE_SHAPE)) status = end_stage(p, &e);
+    if (a->sink.c && !status) status = advance(p, &e);
     if (p->is_away) return;
     prepare_free(a);
     if (status)
@@ -307,7 +299,7 @@ static void on_done(job *j)
 int prepare_begin(answer *a, protocol_error *e)
 {
     preparation *p = memory_zalloc(1, sizeof *p);
-    if (!p) return no_memory(e);
+    if (!p) return protocol_error_memory(e);
     *p = (preparation){.job = {.run = run_job, .done = on_done,
                                .client = client_of(a->tenant, a->serial)},
                        .a = a,
@@ -325,7 +317,7 @@ bool prepare_stop(answer *a)
     preparation *p = a->prepare;
     if (!p) return true;
     /* Before its prompts are there an answer has nothing to end with. */
-    bool has_enough = !a->c || p->stage == STAGE_SHAPE;
+    bool has_enough = !a->sink.c || p->stage == STAGE_SHAPE;
     if (!has_enough || !workers_withdraw(a->s->workers, &p->job)) return false;
     p->is_away = false;
     prepare_free(a);

@@ -239,7 +239,7 @@ int prompts_chat(const server *s, const prompt_room *room, protocol_request *req
     chain c = previous ? previous->chain : (chain){{1, 1}};
     RETURN_IF(check_bytes(s, request_bytes(request), e));
     if (previous && protocol_request_name_results(request, previous->output))
-        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+        return protocol_error_memory(e);
     protocol_request_name_orphans(request);
     if (previous) {
         int status = take_turn(s, room, request, said, previous, &n_base, &n_head, &in_force, &err);
@@ -388,7 +388,7 @@ int prompts_tokenize(const server *s, view text, unsigned flags, int32_t **out, 
     size_t cap = text.len / 2 + 16;
     for (;;) {
         int32_t *tokens = memory_alloc(cap * sizeof *tokens);
-        if (!tokens) return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+        if (!tokens) return protocol_error_memory(e);
         int status =
             cerium_tokenize(s->config.engine, text.ptr, text.len, flags, tokens, cap, n, &err);
         if (!status) {

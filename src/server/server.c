@@ -1,7 +1,6 @@
 /* server.c - opening, running and closing a server. */
 #include "server/server.h"
 
-#include <sys/random.h>
 #include <time.h>
 
 #include "server/access.h"
@@ -12,7 +11,9 @@
 #include "server/gate.h"
 #include "server/look.h"
 #include "server/loop.h"
+#include "server/routes.h"
 #include "server/socket.h"
+#include "server/wake.h"
 
 void server_config_defaults(server_config *config)
 {
@@ -30,20 +31,6 @@ void server_config_defaults(server_config *config)
                               .drain_s = 30,
                               .confidence_min = -1,
                               .store_days = 30};
-}
-
-void make_id(char out[SERVER_ID_BYTES], const char *prefix)
-{
-    unsigned char random[16];
-    size_t n = strlen(prefix);
-    CHECK(n + 33 <= SERVER_ID_BYTES);
-    CHECK(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
-    memcpy(out, prefix, n);
-    for (size_t i = 0; i < sizeof random; i++) {
-        out[n + 2 * i] = "0123456789abcdef"[random[i] >> 4];
-        out[n + 2 * i + 1] = "0123456789abcdef"[random[i] & 15];
-    }
-    out[n + 2 * sizeof random] = 0;
 }
 
 static int check_config(const server_config *config, cerium_error *err)
@@ -108,7 +95,7 @@ static int open_parts(server *s, cerium_error *err)
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
     RETURN_IF(loop_open(s, err));
     RETURN_IF(shapes_open(&s->shapes, config->engine, err));
-    RETURN_IF(workers_open(&s->workers, loop_call, s, err));
+    RETURN_IF(workers_open(&s->workers, wake_for_job, s, err));
     RETURN_IF(forward_open(s, err));
     return gate_start(s, err);
 }
@@ -135,6 +122,7 @@ static void log_start(const server *s)
 int server_open(server **out, const server_config *config, cerium_error *err)
 {
     static policy standard; /* the same for all */
+    static const http_routes routes = {.find = route_find, .upgrade = socket_upgrade};
     RETURN_IF(check_config(config, err));
     server *s = memory_zalloc(1, sizeof *s);
     if (!s) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the server");
@@ -144,6 +132,7 @@ int server_open(server **out, const server_config *config, cerium_error *err)
         policy_defaults(&standard);
         s->config.policy = &standard;
     }
+    s->routes = &routes;
     s->started_at = (int64_t)time(NULL);
     s->rounds[0] = 1, s->rounds[1] = 2, s->n_rounds = 2; /* answers begin with 0: they are new */
     cerium_engine_describe(config->engine, &s->info);
@@ -172,7 +161,7 @@ static void drain(server *s)
               s->n_connections, s->n_running, s->n_waiting, s->config.drain_s);
     loop_refuse(s);
     for (connection *c = s->connections; c; c = c->next)
-        if (c->socket && !c->gone) socket_drain(c);
+        if (c->type->drain && !c->gone) c->type->drain(c);
 }
 
 static bool is_over(server *s)
@@ -182,7 +171,7 @@ static bool is_over(server *s)
     if (!s->draining) return false;
     if (stops > 1 || clock_ns() > s->drain_ends_ns) return true;
     for (const answer *a = s->answers; a; a = a->next)
-        if (a->c) return false;
+        if (a->sink.c) return false;
     for (const connection *c = s->connections; c; c = c->next) {
         if (c->gone) continue;
         if (c->intake || c->http.job || c->http.awaits_end) return false;
@@ -199,7 +188,7 @@ static void stop_answers(server *s)
         for (uint32_t i = 0; i < a->n_choices; i++)
             if (a->choices[i].session) cerium_session_cancel(a->choices[i].session);
     }
-    for (answers_reap(s); s->answers; answers_reap(s)) {
+    for (loop_settle(s); s->answers; loop_settle(s)) {
         struct timespec wait = {.tv_nsec = 200000};
         workers_poll(s->workers);
         look_at_answers(s);
@@ -235,10 +224,10 @@ void server_close(server **out)
     stop_answers(s);
     demo_close(s);
     gate_stop(s);
-    answers_reap(s);
+    loop_settle(s);
     forward_close(s);
     loop_close(s);
-    answers_reap(s);
+    loop_settle(s);
     workers_close(&s->workers); /* what connections asked for was dropped with them */
     shapes_close(&s->shapes);
     store_close(&s->store);

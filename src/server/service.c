@@ -18,18 +18,11 @@ void service_infill(connection *c) { intake_http(c, PROTOCOL_INFILL); }
 
 /* ---- models ---- */
 
-static void out_of_memory(connection *c)
-{
-    protocol_error e;
-    (void)protocol_error_set(&e, 500, "server_error", NULL, "", "out of memory");
-    http_error(c, &e);
-}
-
 void service_models(connection *c)
 {
     bytes body = {.max = 1 << 20};
     if (protocol_models_body(&body, &c->s->model, 1))
-        out_of_memory(c);
+        http_json(c, 200, NULL);
     else
         http_answer(c, &(http_head){.status = 200}, (view){body.ptr, body.len});
     bytes_free(&body);
@@ -162,7 +155,7 @@ void service_tokenize(connection *c)
     }
     tokenizing *t = memory_zalloc(1, sizeof *t);
     if (!t) {
-        out_of_memory(c);
+        http_json(c, 200, NULL);
         return;
     }
     *t = small;
@@ -178,9 +171,7 @@ void service_tokenize(connection *c)
         return;
     }
     release_tokenizing(&t->job);
-    (void)protocol_error_set(&e, 503, "server_error", "server_overloaded", "",
-                             "too many requests are being read; please try again in 1s");
-    e.retry_after_s = 1;
+    (void)protocol_error_overloaded(&e, "requests are being read");
     http_error(c, &e);
 }
 
@@ -248,7 +239,7 @@ void service_metrics(connection *c)
     s->metrics.output_bytes = connections_waiting(s);
     s->metrics.turns = s->loop.turns;
     if (metrics_text(&body, &s->metrics, &engine))
-        out_of_memory(c);
+        http_json(c, 200, NULL);
     else
         http_answer(c, &(http_head){.status = 200, .type = METRICS_CONTENT_TYPE},
                     (view){body.ptr, body.len});
@@ -266,7 +257,7 @@ void service_page(connection *c)
              "etag: %s\r\ncache-control: %s\r\ncontent-security-policy: %s\r\n"
              "referrer-policy: no-referrer\r\n",
              file->etag, PAGE_CACHE_CONTROL, PAGE_POLICY);
-    http_header(c, "if-none-match", seen, sizeof seen);
+    http_reader_copy(c->reader, "if-none-match", seen, sizeof seen);
     http_answer(c,
                 &(http_head){.status = !strcmp(seen, file->etag) ? 304 : 200,
                              .type = file->type,

@@ -417,7 +417,7 @@ int shape_order_take(shape_order *o, shape *out, protocol_error *e)
     CHECK(shape_order_is_done(o));
     *out = (shape){.grammar = NULL};
     if (o->status == CERIUM_ERR_MEMORY)
-        return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+        return protocol_error_memory(e);
     if (o->status) return tell_blame(o, e);
     out->grammar = cerium_grammar_hold(o->parts[0].grammar);
     for (size_t i = 0; i < o->n_triggers; i++) {

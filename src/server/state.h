@@ -32,14 +32,12 @@
 #include "server/replay.h"
 #include "server/server.h"
 #include "server/shaping.h"
+#include "server/sink.h"
 #include "server/tenants.h"
 #include "server/workers.h"
 #include "store/live.h"
 #include "store/store.h"
 
-typedef struct connection connection;
-typedef struct answer answer;
-typedef struct lane lane;
 typedef struct socket_state socket_state;
 typedef struct demo demo;
 typedef struct intake intake;
@@ -69,8 +67,29 @@ typedef struct {
     bool awaits_end;                    /* of the answer with this id: stored.c */
 } exchange;
 
+/* What a connection carries: HTTP exchanges (http.c), or a WebSocket (socket.c). */
+typedef struct {
+    bool (*input)(connection *c);        /* bytes came; true: call again for what is left */
+    void (*ended)(connection *c);        /* the peer sends no more */
+    void (*reads)(connection *c);        /* the reader took some of what waited for it */
+    void (*sent)(connection *c);         /* nothing waits for it any more; or NULL */
+    /* Once a second; returns what is late, so that the connection has to end, or NULL. */
+    const char *(*tick)(connection *c, uint64_t now_ns);
+    void (*drain)(connection *c);        /* the server ends: close as soon as nothing runs; or NULL */
+    bool (*is_idle)(const connection *c);
+    bool is_cheap;                       /* it can be opened again at no cost */
+    void (*gone)(connection *c);         /* the connection is over */
+} connection_type;
+
+/* What http.c hands requests to. */
+typedef struct {
+    const struct route *(*find)(http_method method, const char *path, char id[SERVER_ID_BYTES]);
+    bool (*upgrade)(connection *c); /* to a WebSocket; true when input goes on */
+} http_routes;
+
 struct connection {
     server *s;
+    const connection_type *type;
     stream io;
     http_reader *reader;        /* owned */
     connection *next, *previous;
@@ -130,9 +149,6 @@ typedef struct {
     int (*beat)(answer *a, const protocol_progress *p);
     int (*end)(choice *ch, protocol_end end, const protocol_usage *usage,
                const protocol_error *error);
-    /* In place of all that: why there is no answer. */
-    void (*refuse)(connection *c, const protocol_request *r, const char *id,
-                   const protocol_error *e);
 } answer_voice;
 
 /* What an answer holds of its tenant's limits; all zero = nothing.  gate.c */
@@ -169,9 +185,7 @@ struct answer {
     server *s;
     answer *next, *previous;
     uint64_t round;             /* of looks, in which it was reached (look.h) */
-    connection *c;              /* NULL: nobody listens any more */
-    lane *lane;                 /* that it occupies, or NULL */
-    connection *lane_of;        /* whose lane that is */
+    sink sink;                  /* who hears it */
     const answer_voice *voice;
     protocol_request *request;
     protocol_writer *writer;    /* NULL for inline completions */
@@ -181,7 +195,6 @@ struct answer {
     uint64_t serial;            /* of the connection that asked */
     char *document;             /* what it completes, or NULL */
     char client[64];            /* for whom: a newer one for both ends this one */
-    bool streams;               /* events are told as they come */
     bool begun;                 /* the client was told of the beginning */
     bool warm_up;               /* the client was told the end at the beginning */
     bool finished;              /* the client was told everything */
@@ -257,6 +270,7 @@ struct server {
     keeper *keeper;             /* NULL: no store to keep */
     struct upstreams *upstreams; /* NULL: none is configured */
     keyring *ring;              /* keys of the store; NULL: no store */
+    bool keys_changed;          /* some connections may have come with one that was revoked */
     connection *connections;
     uint32_t n_connections, n_sockets;
     uint64_t n_serials;
@@ -274,6 +288,8 @@ struct server {
     history *history;
     store *store;               /* of the thread of WORKERS_STORE, once the loop turns */
     replay *replay;             /* NULL: none */
+    const http_routes *routes;
+    lane *ready;                /* lanes whose next request can begin */
     workers *workers;
     bool turn_waits;            /* net_loop_later() was called for the engine's events, */
     uint64_t turn_due_ns;       /* for then */
@@ -283,8 +299,5 @@ struct server {
     char model_key[2 * SERVER_ID_BYTES]; /* which model's tokens stored timelines hold */
     demo *demo;
 };
-
-/* "prefix" and 32 random hexadecimal digits. */
-void make_id(char out[SERVER_ID_BYTES], const char *prefix);
 
 #endif

@@ -42,11 +42,6 @@ int stored_no_turn(const char *id, protocol_error *e)
                               "Previous response with id '%.100s' not found.", id);
 }
 
-static int no_memory(protocol_error *e)
-{
-    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
-}
-
 static int store_failed(const cerium_error *err, protocol_error *e)
 {
     log_event(LOG_ERROR, "store", "reason=\"%s\"", err->message);
@@ -96,7 +91,7 @@ int stored_turn(const server *s, uint64_t tenant, uint64_t serial, const char *i
     int status = CERIUM_OK;
     if (found && row.n_tokens && !strcmp(row.model, s->model_key)) status = load_turn(s, &row);
     bytes_free(&memory);
-    if (status) return no_memory(e);
+    if (status) return protocol_error_memory(e);
     *out = history_find(s->history, tenant, serial, id);
     return CERIUM_OK;
 }
@@ -128,10 +123,10 @@ static int not_found(const char *id, protocol_error *e)
 static int write_object(request_job *q)
 {
     char *text = q->object ? json_dumps(q->object, JSON_COMPACT) : NULL;
-    if (!text) return no_memory(&q->error);
+    if (!text) return protocol_error_memory(&q->error);
     int status = bytes_append(&q->body, text, strlen(text));
     memory_release(text);
-    return status ? no_memory(&q->error) : CERIUM_OK;
+    return status ? protocol_error_memory(&q->error) : CERIUM_OK;
 }
 
 /* Items of a conversation as a page of a list, which has them all. */
@@ -162,7 +157,7 @@ static int read_row(request_job *q)
         q->object = page_of(json_read(row.input, 0, NULL));
         status = write_object(q);
     } else if (bytes_append(&q->body, row.response.ptr, row.response.len)) {
-        status = no_memory(&q->error);
+        status = protocol_error_memory(&q->error);
     }
     bytes_free(&memory);
     return status;
@@ -275,11 +270,9 @@ static void submit(connection *c, request_job *q)
     }
     if (q) {
         release(&q->job);
-        (void)protocol_error_set(&e, 503, "server_error", "server_overloaded", "",
-                                 "too many requests wait for the store; please try again in 1s");
-        e.retry_after_s = 1;
+        (void)protocol_error_overloaded(&e, "requests wait for the store");
     } else {
-        (void)no_memory(&e);
+        (void)protocol_error_memory(&e);
     }
     http_error(c, &e);
 }

@@ -1,18 +1,8 @@
 /* voice.c - answers that a protocol_writer tells. */
 #include "server/voice.h"
 
-#include "server/connection.h"
 #include "server/ending.h"
 #include "server/forward.h"
-#include "server/http.h"
-#include "server/socket.h"
-
-/* A block of its own, and as HTTP/1.1 has it a chunk of its own. */
-static void comment(connection *c)
-{
-    view plain = VIEW(": keep-alive\n\n"), chunk = VIEW("e\r\n: keep-alive\n\n\r\n");
-    connection_send(c, c->http.chunked ? chunk : plain, (view){NULL, 0});
-}
 
 static void emit(void *user, const char *name, const char *json, size_t len)
 {
@@ -21,12 +11,9 @@ static void emit(void *user, const char *name, const char *json, size_t len)
         answer_hold(a, name, json, len);
         return;
     }
-    if (!a->c) return;
+    if (!a->sink.c) return;
     a->said_ns = clock_ns();
-    if (json)
-        connection_event(a->c, name, json, len);
-    else
-        comment(a->c);
+    sink_event(&a->sink, name, (view){json, len});
 }
 
 static view token_text(void *user, int32_t token)
@@ -58,11 +45,11 @@ int voice_open(answer *a, protocol_error *e)
                            .served_tier = served_tier(a->request),
                            .created_at = a->created_at,
                            .token_text = token_text,
-                           .emit = a->streams ? emit : NULL,
+                           .emit = a->sink.type->streams ? emit : NULL,
                            .user = a};
     protocol_writer_free(&a->writer);
     if (!protocol_writer_open(&a->writer, &how)) return CERIUM_OK;
-    return protocol_error_set(e, 500, "server_error", NULL, "", "out of memory");
+    return protocol_error_memory(e);
 }
 
 static int begin(answer *a) { return protocol_writer_begin(a->writer); }
@@ -102,15 +89,5 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
     return protocol_writer_end(ch->a->writer, ch->index, how, usage, error);
 }
 
-static void refuse(connection *c, const protocol_request *r, const char *id,
-                   const protocol_error *e)
-{
-    (void)id;
-    if (c->socket)
-        socket_error(c, e, r->stream_id);
-    else
-        http_error(c, e);
-}
-
 const answer_voice voice_writer = {.begin = begin, .text = text, .finding = finding,
-                                    .beat = beat, .end = end, .refuse = refuse};
+                                    .beat = beat, .end = end};

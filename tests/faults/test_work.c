@@ -105,10 +105,11 @@ static int use_inline(void)
     protocol_error e = {.http_status = 0};
     protocol_request *r = NULL;
     const protocol_defaults defaults = {.fills_in = true};
-    int status = inline_read(view_of(message), &defaults, &r, id, &e);
+    protocol_body body;
+    int status = protocol_body_load(&body, PROTOCOL_RESPONSES, view_of(message), &defaults, &e);
+    if (!status) status = inline_read(&body, &defaults, &r, id, &e);
     bool right = status ? !r : !strcmp(id, "c1") && !strcmp(r->infill.path, "p");
     protocol_request_free(&r);
-    inline_read_cancel(view_of(message), id);
     if (!right) return CERIUM_ERR_IO;
     return status ? CERIUM_ERR_MEMORY : CERIUM_OK;
 }

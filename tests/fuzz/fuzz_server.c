@@ -1,12 +1,12 @@
-/* fuzz_server.c - what the server reads before the protocol does: requests, frames, the type of a
- * message, paths, hosts and origins.
+/* fuzz_server.c - what the server reads before the protocol does: requests, frames,
+ * completions as one types, paths, hosts and origins.
  *
  * Input: a byte that says how to cut, then the text, which each reader gets. */
 #include "base/hash.h"
 #include "net/websocket.h"
 #include "server/access.h"
+#include "server/inline.h"
 #include "server/routes.h"
-#include "server/socket.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -117,15 +117,18 @@ static void check_frames(view text, size_t cut)
     bytes_free(&cuts);
 }
 
-/* Where jansson reads the message, it agrees about a plain type that stands there once. */
-static void check_type(view text)
+/* A message completion.create: refused, or a request that says where it is filled in. */
+static void check_completion(view text)
 {
-    view type = socket_message_type(text);
-    CHECK(!type.len || (type.ptr > text.ptr && type.ptr + type.len < text.ptr + text.len));
-    json_t *root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, NULL);
-    const char *want = json_string_value(json_object_get(root, "type"));
-    if (root && want && type.len) CHECK(view_equal(type, view_of(want)));
-    json_decref(root);
+    const protocol_defaults defaults = {.fills_in = true};
+    char id[INLINE_ID_BYTES];
+    protocol_body body;
+    protocol_error e;
+    protocol_request *r = NULL;
+    if (protocol_body_load(&body, PROTOCOL_RESPONSES, text, &defaults, &e)) return;
+    int status = inline_read(&body, &defaults, &r, id, &e);
+    CHECK(status ? e.http_status == 400 && !r : id[0] && r->infill.prefix && r->infill.suffix);
+    protocol_request_free(&r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -135,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[SERVER_PATH_BYTES_MAX], id[SERVER_ID_BYTES];
     check_requests(text, (size_t)data[0] % 16 + 1);
     check_frames(text, (size_t)data[0] % 16 + 1);
-    check_type(text);
+    check_completion(text);
     snprintf(path, sizeof path, "%.*s", (int)(text.len < sizeof path ? text.len : sizeof path - 1),
              text.ptr);
     CHECK(route_find((http_method)(data[0] % 8), path, id) != NULL);

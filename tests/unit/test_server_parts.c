@@ -4,7 +4,6 @@
 #include "server/history.h"
 #include "server/log.h"
 #include "server/routes.h"
-#include "server/socket.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -209,28 +208,7 @@ static void test_history_memory(void)
     }
 }
 
-/* ---- messages, routes, access ---- */
-
-static void expect_type(const char *message, const char *type)
-{
-    view found = socket_message_type(view_of(message));
-    TEST_CHECK(view_equal(found, view_of(type)));
-}
-
-static void test_message_type(void)
-{
-    expect_type("{\"type\":\"response.create\"}", "response.create");
-    expect_type(" { \"a\" : {\"type\":\"x\"}, \"type\" : \"y\" }", "y");
-    expect_type("{\"a\":[1,{\"b\":\"}\"},\"\\\"\"],\"type\":\"z\",\"q\":", "z");
-    expect_type("{\"a\":\"\\\\\",\"type\":\"w\"}", "w");
-    expect_type("{\"type\":5}", "");
-    expect_type("{\"type\":\"a\\u0062\"}", "");
-    expect_type("{\"type\":\"abc", "");
-    expect_type("{\"typ", "");
-    expect_type("[\"type\"]", "");
-    expect_type("{\"a\"}", "");
-    expect_type("", "");
-}
+/* ---- routes, access ---- */
 
 static void test_routes(void)
 {
@@ -281,7 +259,6 @@ int main(void)
     TEST_RUN(test_history_threads);
     TEST_RUN(test_history_items);
     TEST_RUN(test_history_memory);
-    TEST_RUN(test_message_type);
     TEST_RUN(test_routes);
     TEST_RUN(test_access);
     TEST_RUN(test_log);

@@ -1,0 +1,10 @@
+/* http_sinks.h - answers that are heard over HTTP. */
+#ifndef SERVER_HTTP_SINKS_H
+#define SERVER_HTTP_SINKS_H
+
+#include "server/state.h"
+
+extern const sink_type http_body_sink;   /* one JSON object */
+extern const sink_type http_stream_sink; /* server-sent events */
+
+#endif

@@ -1,0 +1,41 @@
+/* lanes.h - a WebSocket's messages out, and the lanes on which its requests are answered. */
+#ifndef SERVER_LANES_H
+#define SERVER_LANES_H
+
+#include "net/websocket.h"
+#include "server/state.h"
+
+struct socket_state {
+    websocket *ws; /* owned */
+    uint64_t n_messages;
+    uint64_t pinged_ns;
+    lane *lanes;
+    uint32_t n_lanes, n_pending;
+    uint64_t opened_ns;
+};
+
+/* One message out, with the others of this turn. */
+void socket_send(connection *c, view json);
+/* One error event; stream_id: of the lane, or NULL. */
+void socket_error(connection *c, const protocol_error *e, const char *stream_id);
+/* A closing frame, and the end. */
+void socket_end(connection *c, websocket_code code, const char *text);
+/* It is open for config.socket_s; and its end for that. */
+bool socket_is_old(const connection *c, uint64_t now_ns);
+void socket_end_old(connection *c);
+
+/* For sinks whose events are messages. */
+void socket_event(const sink *k, const char *name, view json);
+void socket_limits(const sink *k, const rates_told *left, const char *served_by);
+
+/* A message was read: it waits for its turn on its lane, or cancels what it names.  The request,
+ * which came as so many bytes, is taken. */
+void lanes_take(connection *c, protocol_request *request, size_t n_bytes, uint64_t started_ns);
+/* What a response.cancel names, if it runs; false: it does not. */
+bool lanes_cancel(connection *c, const protocol_request *request);
+/* Answers left their lanes: the next requests begin.  At the end of each turn of the loop. */
+void lanes_start(server *s);
+/* The connection is gone: what waits is not begun, and what runs has no lane any more. */
+void lanes_close(connection *c);
+
+#endif
