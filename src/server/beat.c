@@ -5,9 +5,8 @@
  * not count does not help them. */
 #include "server/beat.h"
 
-#include "server/answers.h"
+#include "server/answer.h"
 #include "server/connection.h"
-#include "server/ending.h"
 
 enum { PROGRESS_MS = 250 }; /* between two chunks of return_progress */
 
@@ -37,14 +36,13 @@ static protocol_progress progress_of(const answer *a)
 /* A reader that is behind has enough to read. */
 static bool may_speak(const answer *a)
 {
-    return a->sink.c && a->sink.type->streams && !answer_is_over(a) && !connection_parked(a->sink.c);
+    return a->sink.c && a->sink.type->streams && !answer_is_over(a) &&
+           !connection_parked(a->sink.c);
 }
 
 static void fail(answer *a)
 {
-    protocol_error e;
-    (void)protocol_error_memory(&e);
-    answer_fail(a, &e);
+    answer_fail_memory(a);
     answer_cancel(a, "out_of_memory");
 }
 

@@ -75,7 +75,7 @@ static void authority(const server *s, char *out, size_t size)
     const char *address = address_of(s);
     bool brackets = strchr(address, ':') != NULL;
     snprintf(out, size, "%s%s%s:%u", brackets ? "[" : "", address, brackets ? "]" : "",
-             server_port(s));
+             s->listeners.port);
 }
 
 static void print_speed(const demo *d)
@@ -238,7 +238,7 @@ static bool talk(demo *d)
 static BIO *connect_to(const server *s, SSL_CTX *context)
 {
     char port[16];
-    snprintf(port, sizeof port, "%u", server_port(s));
+    snprintf(port, sizeof port, "%u", s->listeners.port);
     BIO *wire = context ? BIO_new_ssl_connect(context) : BIO_new(BIO_s_connect());
     if (!wire) return NULL;
     BIO_set_conn_hostname(wire, address_of(s));

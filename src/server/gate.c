@@ -4,8 +4,7 @@
 #include <time.h>
 
 #include "server/admission.h"
-#include "server/answers.h"
-#include "server/forward.h"
+#include "server/answer.h"
 #include "server/wake.h"
 #include "store/metered.h"
 
@@ -107,30 +106,24 @@ static bucket *word(const answer *a, live_bucket which)
 }
 _Static_assert(LIVE_DEEP_REQUESTS - LIVE_REQUESTS == LIVE_DEEP_TOKENS - LIVE_TOKENS, "as above");
 
-static rates_told told_of(const answer *a, bool refused)
+bool gate_told(const answer *a, rates_told *out)
 {
     uint64_t now = clock_ns();
-    return (rates_told){.requests = rates_state(word(a, LIVE_REQUESTS), now, request_rate(a)),
-                         .tokens = rates_state(word(a, LIVE_TOKENS), now, token_rate(a)),
-                         .refused = refused,
-                         .plan = a->gate.tier->name,
-                         .start_ms = a->gate.start_ms};
+    if (!a->gate.tier) return false;
+    *out = (rates_told){.requests = rates_state(word(a, LIVE_REQUESTS), now, request_rate(a)),
+                        .tokens = rates_state(word(a, LIVE_TOKENS), now, token_rate(a)),
+                        .refused = a->gate.refused,
+                        .plan = a->gate.tier->name,
+                        .start_ms = a->gate.start_ms};
+    return true;
 }
 
-void gate_tell(const answer *a)
-{
-    if (!a->gate.tier) return;
-    rates_told told = told_of(a, false);
-    sink_limits(&a->sink, &told, a->forward ? forward_server(a) : "local");
-}
-
-/* 429: what is over, and when to come again.  The client is told what is left too. */
+/* 429: what is over, and when to come again. */
 static int refuse(answer *a, const char *what, uint32_t limit, uint64_t wait_ns, protocol_error *e)
 {
     uint64_t wait_s = (wait_ns + UINT64_C(999999999)) / UINT64_C(1000000000);
     if (wait_s > UINT32_MAX) wait_s = UINT32_MAX;
-    rates_told told = told_of(a, true);
-    sink_limits(&a->sink, &told, NULL);
+    a->gate.refused = true;
     (void)protocol_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", "",
                              "Rate limit reached for %s in tier %s: limit %u; please try again in "
                              "%llus", what, a->gate.tier->name, limit,

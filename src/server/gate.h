@@ -27,15 +27,15 @@ void gate_refresh(server *s);
 tenant_state *gate_entry(server *s, uint64_t tenant_id);
 
 /* Take a request and a stream from the limits of the answer's tenant, and hold the answer's class
- * to what the tier allows.  The client will be told what is left.
+ * to what the tier allows.
  * CERIUM_ERR_ARGUMENT with *e: 403, 429, 503; nothing was taken then. */
 CERIUM_CHECKED int gate_enter(answer *a, protocol_error *e);
 /* It entered, and is found to be for an upstream: as if it had not. */
 CERIUM_CHECKED int gate_enter_deep(answer *a, protocol_error *e);
 /* The same with tokens of its prompt. */
 CERIUM_CHECKED int gate_charge(answer *a, uint64_t n_tokens, protocol_error *e);
-/* Tell a WebSocket what is left. */
-void gate_tell(const answer *a);
+/* What its client is told of what is left, and of a refusal; false: nothing. */
+bool gate_told(const answer *a, rates_told *out);
 /* What it used, settled with what was charged and put into the journal, once. */
 void gate_meter(answer *a, const metrics_used *used, const char *model);
 /* Give the stream back, and all that was taken of the limits for what was not metered.  No effect

@@ -71,7 +71,7 @@ int guarded_open(choice *ch)
 {
     answer *a = ch->a;
     const server_config *c = &a->s->config;
-    if (!c->guard || a->forward || a->warm_up || watch_policy_is_off(&a->guard_policy))
+    if (!c->guard || a->warm_up || watch_policy_is_off(&a->guard_policy))
         return CERIUM_OK;
     watch_config config = {.engine = c->engine,
                            .guard = c->guard,

@@ -2,11 +2,12 @@
 #include "server/http.h"
 
 #include "server/access.h"
-#include "server/answers.h"
+#include "server/answer.h"
 #include "server/connection.h"
 #include "server/ids.h"
 #include "server/look.h"
 #include "server/routes.h"
+#include "server/schedule.h"
 
 enum {
     HEAD_BYTES_MAX = 4096,

@@ -4,7 +4,8 @@
 #include <math.h>
 
 #include "protocol/json_out.h"
-#include "server/answers.h"
+#include "server/answer.h"
+#include "server/answer_open.h"
 #include "server/connection.h"
 #include "server/lanes.h"
 #include "server/metrics.h"
@@ -37,8 +38,7 @@ static int tell(answer *a, json_out *t)
 
 void inline_refuse(connection *c, const char *id, const protocol_error *e)
 {
-    json_out *t = &c->s->event;
-    json_out_clear(t);
+    json_out error = {.b = {.max = 16384}}, *t = &error;
     json_out_literal(t, "{\"type\":\"error\",\"status\":");
     json_out_integer(t, e->http_status);
     if (id[0]) {
@@ -58,6 +58,7 @@ void inline_refuse(connection *c, const char *id, const protocol_error *e)
         connection_break(c);
     else
         socket_send(c, json_out_view(t));
+    json_out_free(t);
 }
 
 static int begin(answer *a)
@@ -69,7 +70,7 @@ static int begin(answer *a)
 static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
-    json_out *t = &a->s->event;
+    json_out *t = &a->event;
     (void)tokens;
     (void)n;
     if (!a->sink.c || !said.len) return CERIUM_OK;
@@ -82,7 +83,7 @@ static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
 static int finding(choice *ch, const protocol_finding *f)
 {
     answer *a = ch->a;
-    json_out *t = &a->s->event;
+    json_out *t = &a->event;
     if (!a->sink.c) return CERIUM_OK;
     put_event(t, "completion.finding", a->id);
     json_out_literal(t, ",\"finding\":");
@@ -93,7 +94,7 @@ static int finding(choice *ch, const protocol_finding *f)
 /* Pages that do not know the type pass over it. */
 static int beat(answer *a, const protocol_progress *p)
 {
-    json_out *t = &a->s->event;
+    json_out *t = &a->event;
     if (!a->sink.c) return CERIUM_OK;
     put_event(t, "completion.keepalive", a->id);
     json_out_literal(t, ",\"cerium\":{\"prompt_tokens\":");
@@ -131,7 +132,7 @@ static int end(choice *ch, protocol_end how, const protocol_usage *usage,
                const protocol_error *error)
 {
     answer *a = ch->a;
-    json_out *t = &a->s->event;
+    json_out *t = &a->event;
     if (!a->sink.c) return CERIUM_OK;
     if (how == PROTOCOL_END_FAILED && error) {
         sink_fail(&a->sink, error);
@@ -310,7 +311,7 @@ void inline_begin(connection *c, protocol_request *r, const char *id, size_t n_b
                           .client = client,
                           .n_bytes = n_bytes,
                           .started_ns = started_ns};
-    if (answer_begin(c->s, &order, &e)) inline_refuse(c, id, &e);
+    if (answer_open(c->s, &order, &e)) inline_refuse(c, id, &e);
 }
 
 void inline_read_cancel(protocol_body *body, char id[INLINE_ID_BYTES])
@@ -323,7 +324,8 @@ void inline_read_cancel(protocol_body *body, char id[INLINE_ID_BYTES])
 bool inline_cancel(connection *c, const char *id)
 {
     answer *a = id[0] ? c->s->answers : NULL;
-    while (a && (a->sink.c != c || a->voice != &voice_inline || strcmp(a->id, id) != 0)) a = a->next;
+    while (a && (a->sink.c != c || a->voice != &voice_inline || strcmp(a->id, id) != 0))
+        a = a->next;
     if (a) answer_cancel(a, "completion.cancel");
     return a != NULL;
 }

@@ -2,9 +2,9 @@
 #include "server/intake.h"
 
 #include "server/access.h"
-#include "server/answers.h"
+#include "server/answer.h"
+#include "server/answer_open.h"
 #include "server/connection.h"
-#include "server/ending.h"
 #include "server/http.h"
 #include "server/http_sinks.h"
 #include "server/inline.h"
@@ -166,7 +166,7 @@ static int begin_http(intake *in, protocol_error *e)
                           .guard = c->http.guard,
                           .n_bytes = in->text.len,
                           .started_ns = in->started_ns};
-    return answer_begin(c->s, &order, e);
+    return answer_open(c->s, &order, e);
 }
 
 static void deliver_http(intake *in)

@@ -8,9 +8,9 @@
 
 #include <time.h>
 
-#include "server/answers.h"
+#include "server/answer.h"
+#include "server/answer_open.h"
 #include "server/connection.h"
-#include "server/ending.h"
 
 typedef struct pending pending;
 
@@ -180,7 +180,7 @@ static void begin_pending(lane *l, pending *p)
                           .request = r,
                           .n_bytes = p->n_bytes,
                           .started_ns = p->started_ns};
-    if (!answer_begin(c->s, &order, &e)) return;
+    if (!answer_open(c->s, &order, &e)) return;
     /* What a continuation failed on is not kept for another try. */
     if (previous[0]) history_evict(c->s->history, c->tenant, c->serial, previous);
     metrics_request(&c->s->metrics, METRICS_RESPONSES_SOCKET, e.http_status);

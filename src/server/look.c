@@ -1,11 +1,9 @@
 /* look.c - whose events are taken now, and for how long. */
 #include "server/look.h"
 
-#include "server/answers.h"
 #include "server/beat.h"
 #include "server/connection.h"
-#include "server/ending.h"
-#include "server/forward.h"
+#include "server/schedule.h"
 #include "server/wake.h"
 
 enum {
@@ -19,11 +17,8 @@ static look_result answer_look(answer *a, uint64_t end_ns)
     connection *c = a->sink.c;
     beat_progress(a);
     for (look_result found = LOOK_NOTHING;;) {
-        for (uint32_t i = 0; i < a->n_choices; i++) {
-            look_result of = choice_look(&a->choices[i], end_ns);
-            if (of > found) found = of;
-        }
-        if (a->forward && forward_poll(a) && found == LOOK_NOTHING) found = LOOK_SOME;
+        look_result of = a->source->poll(a, end_ns);
+        if (of > found) found = of;
         if (!c) return found;
         bool parked = connection_parked(c);
         connection_flush(c);

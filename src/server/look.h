@@ -4,12 +4,6 @@
 
 #include "server/state.h"
 
-typedef enum {
-    LOOK_NOTHING = 0,
-    LOOK_SOME = 1,
-    LOOK_UNFINISHED = 2, /* the time was over; there may be more */
-} look_result;
-
 /* Everything that the engine has for us, as long as the turn of the loop is short: the best class
  * that runs first, others for a fraction of the time, within each who was not reached last time.
  * What waits for a place begins.  LOOK_UNFINISHED: another look is ordered already. */

@@ -4,13 +4,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "server/answers.h"
+#include "server/answer.h"
 #include "server/beat.h"
 #include "server/connection.h"
 #include "server/gate.h"
 #include "server/http.h"
 #include "server/lanes.h"
 #include "server/look.h"
+#include "server/schedule.h"
 #include "server/socket.h"
 #include "server/wake.h"
 

@@ -1,9 +1,6 @@
 /* prepare.c - the stages before an answer, on the loop and on threads. */
 #include "server/prepare.h"
 
-#include "server/answers.h"
-#include "server/ending.h"
-#include "server/forward.h"
 #include "server/gate.h"
 #include "server/prompts.h"
 #include "server/stored.h"
@@ -11,7 +8,7 @@
 typedef enum {
     STAGE_TURN,    /* the turn that it goes on from */
     STAGE_PROMPTS, /* and a look for its shape */
-    STAGE_FORWARD, /* in place of what follows: what another server is asked */
+    STAGE_ASK, /* in place of what follows: what another server is asked */
     STAGE_DRAFTS,
     STAGE_SHAPE,
     STAGE_READY,
@@ -26,6 +23,7 @@ typedef struct {
 struct preparation {
     job job; /* first */
     answer *a;
+    const preparation_events *events;
     prepare_stage stage;
     bool is_away;       /* a thread has it, or it waits for one */
     bool store_failed;
@@ -122,8 +120,8 @@ static bool run_stage(preparation *p)
     switch (p->stage) {
     case STAGE_TURN: p->status = run_turn(p); break;
     case STAGE_PROMPTS: p->status = run_prompts(p); break;
-    case STAGE_FORWARD:
-        p->status = forward_make(p->a, &p->store_failed, &p->why);
+    case STAGE_ASK:
+        p->status = p->a->source->make(p->a, &p->store_failed, &p->why);
         break;
     case STAGE_DRAFTS: p->status = run_drafts(p); break;
     case STAGE_SHAPE: return shape_order_step(p->order);
@@ -168,22 +166,12 @@ static int end_prompts(preparation *p, protocol_error *e)
     uint64_t n = 0;
     for (uint32_t i = 0; i < p->n_made && !p->status; i++) n += p->made[i].n;
     if (p->status) *e = p->why;
-    RETURN_IF(forward_route_long(a, n, p->status, e));
-    p->stage = STAGE_FORWARD;
-    if (a->forward) return CERIUM_OK;
+    RETURN_IF(p->events->made(a, n, p->status, e));
+    p->stage = STAGE_ASK;
+    if (a->source->make) return CERIUM_OK;
     give_prompts(p);
     RETURN_IF(gate_charge(a, n, e));
     p->stage = STAGE_DRAFTS;
-    return CERIUM_OK;
-}
-
-static int end_forward(preparation *p, protocol_error *e)
-{
-    answer *a = p->a;
-    RETURN_IF(forward_made(a, e));
-    RETURN_IF(gate_charge(a, forward_tokens(a), e));
-    RETURN_IF(forward_cap(a, e));
-    p->stage = STAGE_READY;
     return CERIUM_OK;
 }
 
@@ -201,7 +189,10 @@ static int end_stage(preparation *p, protocol_error *e)
     switch (p->stage) {
     case STAGE_TURN: p->stage = STAGE_PROMPTS; break;
     case STAGE_PROMPTS: break;
-    case STAGE_FORWARD: return end_forward(p, e);
+    case STAGE_ASK:
+        RETURN_IF(a->source->made(a, e));
+        p->stage = STAGE_READY;
+        break;
     case STAGE_DRAFTS:
         if (a->replayed) metrics_count(&a->s->metrics, METRICS_REPLAYED, 1);
         p->stage = p->order ? STAGE_SHAPE : STAGE_READY;
@@ -236,8 +227,8 @@ static bool is_for_worker(preparation *p, workers_lane *whose)
         if (p->previous && !p->previous->connection) history_release(&p->previous);
         return !p->previous;
     case STAGE_PROMPTS: return !is_small;
-    case STAGE_FORWARD:
-        if (forward_needs_store(a)) *whose = WORKERS_STORE;
+    case STAGE_ASK:
+        if (a->source->needs_store(a)) *whose = WORKERS_STORE;
         return *whose == WORKERS_STORE || !is_small;
     case STAGE_DRAFTS: return !is_small && (a->s->replay || a->request->prediction);
     case STAGE_SHAPE: *whose = WORKERS_COMPILE; return !shape_order_is_done(p->order);
@@ -260,7 +251,7 @@ static int send_away(preparation *p, workers_lane whose, protocol_error *e)
 static bool is_enough(const preparation *p)
 {
     return p->stage == STAGE_READY ||
-           (p->a->canceled && (p->a->forward || p->stage >= STAGE_DRAFTS));
+           (p->a->canceled && (p->a->source->make || p->stage >= STAGE_DRAFTS));
 }
 
 /* Up to where a thread is needed, or to the end. */
@@ -287,23 +278,25 @@ static void on_done(job *j)
     if (a->sink.c && !(a->canceled && p->stage == STAGE_SHAPE)) status = end_stage(p, &e);
     if (a->sink.c && !status) status = advance(p, &e);
     if (p->is_away) return;
+    const preparation_events *events = p->events;
     prepare_free(a);
     if (status)
-        answer_unprepared(a, &e);
+        events->unprepared(a, &e);
     else
-        answer_prepared(a);
+        events->prepared(a);
 }
 
 /* ---- from outside ---- */
 
-int prepare_begin(answer *a, protocol_error *e)
+int prepare_begin(answer *a, const preparation_events *events, protocol_error *e)
 {
     preparation *p = memory_zalloc(1, sizeof *p);
     if (!p) return protocol_error_memory(e);
     *p = (preparation){.job = {.run = run_job, .done = on_done,
                                .client = client_of(a->tenant, a->serial)},
                        .a = a,
-                       .stage = a->forward                         ? STAGE_FORWARD
+                       .events = events,
+                       .stage = a->source->make                    ? STAGE_ASK
                                 : a->request->previous_response_id ? STAGE_TURN
                                                                    : STAGE_PROMPTS};
     a->prepare = p;

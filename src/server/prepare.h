@@ -9,10 +9,19 @@
 
 #include "server/state.h"
 
+typedef struct {
+    /* All that goes before it is there, or it cannot be given. */
+    void (*prepared)(answer *a);
+    void (*unprepared)(answer *a, const protocol_error *e);
+    /* Its prompts are made, with n_tokens, or (status, *e) cannot be.  Returns status, or CERIUM_OK
+     * after it gave the answer another source. */
+    int (*made)(answer *a, uint64_t n_tokens, int status, protocol_error *e);
+} preparation_events;
+
 /* Begin, for an answer whose choices are there, without prompts.  Afterwards a->prepare is NULL
- * when all is there; else answer_prepared() will be called, or answer_unprepared().
+ * when all is there; else one of the first two will be called.
  * CERIUM_ERR_ARGUMENT with *e: nothing of it is left. */
-CERIUM_CHECKED int prepare_begin(answer *a, protocol_error *e);
+CERIUM_CHECKED int prepare_begin(answer *a, const preparation_events *events, protocol_error *e);
 
 /* Nobody wants it, or (the client listens) only as much as an answer has that ends before it runs.
  * True: nothing of it is left; else one of the two calls will come, soon. */

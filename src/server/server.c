@@ -4,10 +4,10 @@
 #include <time.h>
 
 #include "server/access.h"
-#include "server/answers.h"
+#include "server/answer.h"
 #include "server/connection.h"
 #include "server/demo.h"
-#include "server/forward.h"
+#include "server/source_upstream.h"
 #include "server/gate.h"
 #include "server/look.h"
 #include "server/loop.h"
@@ -81,8 +81,6 @@ static void name_model(server *s)
 static int open_parts(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;
-    s->show.max = 1 << 20;
-    s->event.b.max = 1 << 20;
     if (history_open(&s->history, SERVER_HISTORY_BYTES_MAX, SERVER_HISTORY_TURNS_MAX))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for the server");
     RETURN_IF(store_open(&s->store, config->store_path ? config->store_path : ":memory:", err));
@@ -96,7 +94,7 @@ static int open_parts(server *s, cerium_error *err)
     RETURN_IF(loop_open(s, err));
     RETURN_IF(shapes_open(&s->shapes, config->engine, err));
     RETURN_IF(workers_open(&s->workers, wake_for_job, s, err));
-    RETURN_IF(forward_open(s, err));
+    RETURN_IF(source_upstream_open(s, err));
     return gate_start(s, err);
 }
 
@@ -225,7 +223,7 @@ void server_close(server **out)
     demo_close(s);
     gate_stop(s);
     loop_settle(s);
-    forward_close(s);
+    source_upstream_close(s);
     loop_close(s);
     loop_settle(s);
     workers_close(&s->workers); /* what connections asked for was dropped with them */
@@ -235,8 +233,6 @@ void server_close(server **out)
     history_close(&s->history);
     gate_close(s);
     access_close(s);
-    json_out_free(&s->event);
-    bytes_free(&s->show);
     memory_free(s);
     *out = NULL;
 }

@@ -2,12 +2,13 @@
 #include "server/socket.h"
 
 #include "server/access.h"
-#include "server/answers.h"
+#include "server/answer.h"
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/intake.h"
 #include "server/lanes.h"
 #include "server/look.h"
+#include "server/schedule.h"
 
 /* We ask a silent client whether it is there; browsers and proxies keep silent peers for long. */
 enum { PING_S = 45, HANGUP_S = 120 };

@@ -10,7 +10,7 @@
  *   turn        (history.h) the token log that a finished or interrupted answer leaves
  *
  * All of it belongs to the thread of server_run(), but for the two atomics of struct server, and
- * what the workers have for a while: see prepare.h, ending.h, intake.h. */
+ * what the workers have for a while: see prepare.h, answer_ending, intake.h. */
 #ifndef SERVER_STATE_H
 #define SERVER_STATE_H
 
@@ -33,6 +33,7 @@
 #include "server/server.h"
 #include "server/shaping.h"
 #include "server/sink.h"
+#include "server/source.h"
 #include "server/tenants.h"
 #include "server/workers.h"
 #include "store/live.h"
@@ -75,7 +76,7 @@ typedef struct {
     void (*sent)(connection *c);         /* nothing waits for it any more; or NULL */
     /* Once a second; returns what is late, so that the connection has to end, or NULL. */
     const char *(*tick)(connection *c, uint64_t now_ns);
-    void (*drain)(connection *c);        /* the server ends: close as soon as nothing runs; or NULL */
+    void (*drain)(connection *c);        /* the server ends: close when nothing runs; or NULL */
     bool (*is_idle)(const connection *c);
     bool is_cheap;                       /* it can be opened again at no cost */
     void (*gone)(connection *c);         /* the connection is over */
@@ -117,7 +118,7 @@ typedef enum {
     CHOICE_CLOSED = 3,  /* the session is closed, or never was */
 } choice_state;
 
-typedef struct {
+struct choice {
     answer *a;
     uint32_t index;
     choice_state state;
@@ -136,8 +137,9 @@ typedef struct {
     double logprob;             /* of its tokens, where somebody wants to know */
     uint64_t first_ns;          /* when the first token was polled; 0 = not yet */
     bool line_seen;             /* a line break was in the text */
+    bytes show;                 /* of one step, what may be shown */
     cerium_usage usage;         /* at its end */
-} choice;
+};
 
 /* How an answer is told: by the writer of its API, or as an inline completion (inline.c). */
 typedef struct {
@@ -159,18 +161,19 @@ typedef struct {
     uint64_t charged;           /* tokens taken then: of the prompt, and what it may answer */
     uint64_t start_ms;          /* predicted wait before it starts */
     bool deep;                  /* an upstream answers */
+    bool refused;               /* by a limit of its tier */
     bool reserved, streaming;   /* a record, a stream */
     uint32_t counted;           /* requests a minute when one was taken; 0 = none was */
 } gate_state;
 
-struct forward; /* forward.c */
+struct upstream_state; /* source_upstream.c */
 
 /* The last events of an answer, and what is kept of it.  While a thread makes them, it has the
- * answer's writer, request and choices, and nothing else touches those.  ending.c */
+ * answer's writer, request and choices, and nothing else touches those.  answer.c */
 typedef struct {
     job job;
     bool is_away;               /* a thread has it */
-    bool is_awaited;            /* some connection asked for the answer as it will be */
+    void (*on_end)(answer *a);  /* some connection asked for the answer as it will be; or NULL */
     choice *last;               /* that ended, */
     protocol_end how;
     protocol_usage usage;
@@ -185,10 +188,12 @@ struct answer {
     server *s;
     answer *next, *previous;
     uint64_t round;             /* of looks, in which it was reached (look.h) */
-    sink sink;                  /* who hears it */
+    sink sink;                  /* who hears it, */
+    const source_type *source;  /* and who speaks */
     const answer_voice *voice;
     protocol_request *request;
     protocol_writer *writer;    /* NULL for inline completions */
+    json_out event;             /* of an inline completion, while it is written */
     char id[SERVER_ID_BYTES];
     size_t n_bytes;             /* of the request, as it came */
     uint64_t tenant;
@@ -223,7 +228,7 @@ struct answer {
     bool failed;
     protocol_error failure;
     gate_state gate;
-    struct forward *forward;    /* another server answers; NULL: the engine does */
+    struct upstream_state *upstream; /* of that source; or NULL */
     answer_ending ending;
 };
 
@@ -282,8 +287,6 @@ struct server {
     uint64_t rounds[2], n_rounds; /* of looks at lower classes and at the best one (look.h) */
     uint64_t answer_ns;         /* how long answers take of late; 0 = none ended yet */
     uint32_t n_dead;            /* answers */
-    bytes show;                 /* text of one step that may be shown */
-    json_out event;            /* an event of an inline completion */
     shapes *shapes;
     history *history;
     store *store;               /* of the thread of WORKERS_STORE, once the loop turns */

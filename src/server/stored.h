@@ -1,23 +1,15 @@
-/* stored.h - the handlers of /v1/responses/{id} and of the list: running and stored responses. */
+/* stored.h - what the store knows of conversations. */
 #ifndef SERVER_STORED_H
 #define SERVER_STORED_H
 
 #include "server/state.h"
 
-void stored_list(connection *c);
-void stored_get(connection *c);
-void stored_delete(connection *c);
-void stored_cancel(connection *c);
-void stored_input_items(connection *c);
-
-/* An answer ended: whoever asked for it meanwhile has it now. */
-void stored_end(answer *a);
-
 /* On the store's thread: the turn of a response, from memory or from the store, held; *out NULL:
  * there is none of this model's.  *failed: the store did.  CERIUM_ERR_ARGUMENT with *e. */
 CERIUM_CHECKED int stored_turn(const server *s, uint64_t tenant, uint64_t serial, const char *id,
                                const history_turn **out, bool *failed, protocol_error *e);
-/* Fills *e: there is no response of this id. */
+/* Fills *e: the store failed, which is logged; or there is no response of this id. */
+int stored_failed(const cerium_error *err, protocol_error *e);
 int stored_no_turn(const char *id, protocol_error *e);
 /* On the store's thread: keep an answer that its client wants kept; false, after a line in the log,
  * when that failed. */

@@ -1,14 +1,39 @@
 /* voice.c - answers that a protocol_writer tells. */
 #include "server/voice.h"
 
-#include "server/ending.h"
-#include "server/forward.h"
+
+/* Name and data of an event, one behind the other, with their lengths. */
+typedef struct {
+    size_t name_len, len;
+} held_event;
+
+static void hold(answer *a, const char *name, const char *json, size_t len)
+{
+    bytes *b = &a->ending.held;
+    held_event head = {name ? strlen(name) + 1 : 0, len};
+    int status = bytes_append(b, &head, sizeof head);
+    if (!status && name) status = bytes_append(b, name, head.name_len);
+    if (!status) status = bytes_append(b, json, len);
+    if (status) a->ending.status = status;
+}
+
+void voice_tell_held(answer *a)
+{
+    const bytes *b = &a->ending.held;
+    for (size_t at = 0; at < b->len;) {
+        held_event head;
+        memcpy(&head, b->ptr + at, sizeof head);
+        const char *name = b->ptr + at + sizeof head, *json = name + head.name_len;
+        sink_event(&a->sink, head.name_len ? name : NULL, (view){json, head.len});
+        at += sizeof head + head.name_len + head.len;
+    }
+}
 
 static void emit(void *user, const char *name, const char *json, size_t len)
 {
     answer *a = user;
     if (a->ending.is_away) {
-        answer_hold(a, name, json, len);
+        hold(a, name, json, len);
         return;
     }
     if (!a->sink.c) return;
@@ -40,7 +65,7 @@ int voice_open(answer *a, protocol_error *e)
 {
     protocol_answer how = {.request = a->request,
                            .id = a->id,
-                           .model = a->forward ? forward_model(a) : a->s->model.id,
+                           .model = a->source->model(a),
                            .chat_form = a->s->info.chat_form,
                            .served_tier = served_tier(a->request),
                            .created_at = a->created_at,

@@ -105,9 +105,9 @@ static int use_inline(void)
     protocol_error e = {.http_status = 0};
     protocol_request *r = NULL;
     const protocol_defaults defaults = {.fills_in = true};
-    protocol_body body;
-    int status = protocol_body_load(&body, PROTOCOL_RESPONSES, view_of(message), &defaults, &e);
-    if (!status) status = inline_read(&body, &defaults, &r, id, &e);
+    protocol_body loaded;
+    int status = protocol_body_load(&loaded, PROTOCOL_RESPONSES, view_of(message), &defaults, &e);
+    if (!status) status = inline_read(&loaded, &defaults, &r, id, &e);
     bool right = status ? !r : !strcmp(id, "c1") && !strcmp(r->infill.path, "p");
     protocol_request_free(&r);
     if (!right) return CERIUM_ERR_IO;

@@ -1,14 +1,17 @@
-/* answers.c - the beginning of an answer: admission, its place in line, what is told first. */
-#include "server/answers.h"
+/* answer_open.c - the beginning of an answer, and its place in line. */
+#include "server/answer_open.h"
 
-#include "server/admission.h"
+#include <time.h>
+
+#include "server/answer.h"
 #include "server/connection.h"
-#include "server/ending.h"
-#include "server/forward.h"
 #include "server/gate.h"
 #include "server/guarded.h"
 #include "server/ids.h"
 #include "server/prepare.h"
+#include "server/schedule.h"
+#include "server/source_engine.h"
+#include "server/source_upstream.h"
 #include "server/voice.h"
 
 /* One for each text that is asked for; their prompts come later. */
@@ -25,7 +28,8 @@ static int make_choices(answer *a, protocol_error *e)
         a->choices[i] = (choice){.a = a,
                                  .index = i,
                                  .sampled = {.max = SIZE_MAX / 2},
-                                 .unsure = {.max = PROTOCOL_ANSWER_BYTES_MAX}};
+                                 .unsure = {.max = PROTOCOL_ANSWER_BYTES_MAX},
+                                 .show = {.max = 1 << 20}};
     return CERIUM_OK;
 }
 
@@ -47,6 +51,7 @@ static int take_order(answer *a, server *s, const answer_order *order, protocol_
     const connection *c = order->sink.c;
     a->s = s;
     a->sink = order->sink;
+    a->source = &source_engine;
     a->voice = order->voice ? order->voice : &voice_writer;
     a->n_bytes = order->n_bytes;
     a->tenant = c->tenant;
@@ -87,30 +92,6 @@ static void unlink_answer(answer *a)
     sink_occupy(&a->sink, NULL);
 }
 
-static void end_warm_up(answer *a)
-{
-    for (uint32_t i = 0; a->warm_up && i < a->n_choices; i++)
-        choice_end(&a->choices[i], PROTOCOL_END_STOP);
-}
-
-/* A warm-up is over for the client at once; the engine computes it behind that. */
-void answer_tell_begin(answer *a)
-{
-    if (a->begun) return;
-    a->begun = true;
-    sink_begin(&a->sink);
-    if (a->voice->begin(a)) {
-        protocol_error e;
-        (void)protocol_error_memory(&e);
-        answer_fail(a, &e);
-        answer_cancel(a, "out_of_memory");
-        return;
-    }
-    /* Heard before the engine wakes its threads, and before the books are kept. */
-    connection_flush(a->sink.c);
-    if (!a->prepare) end_warm_up(a);
-}
-
 static void take_place_in_line(answer *a)
 {
     for (uint32_t i = 0; i < a->n_choices; i++) {
@@ -121,23 +102,27 @@ static void take_place_in_line(answer *a)
     }
 }
 
+static void tell_limits(const answer *a)
+{
+    rates_told told;
+    if (gate_told(a, &told))
+        sink_limits(&a->sink, &told, a->gate.refused ? NULL : a->source->name(a));
+}
+
 /* All that goes before it is there. */
 static void start(answer *a)
 {
     bool was_begun = a->begun;
     if (a->document) supersede(a);
-    gate_tell(a); /* before it counts as one of those that wait */
+    tell_limits(a); /* before it counts as one of those that wait */
     take_place_in_line(a);
-    if (a->forward)
-        forward_start(a);
-    else
-        answer_tell_begin(a);
-    if (was_begun) end_warm_up(a); /* a sign of life came first */
+    a->source->start(a);
+    if (was_begun) answer_end_warm_up(a); /* a sign of life came first */
     answers_start(a->s);
     connection_flush(a->sink.c);
 }
 
-void answer_prepared(answer *a)
+static void on_prepared(answer *a)
 {
     if (!a->sink.c)
         answer_abandon(a);
@@ -157,9 +142,10 @@ static void fail_begun(answer *a, const protocol_error *e)
     }
 }
 
-void answer_unprepared(answer *a, const protocol_error *e)
+static void on_unprepared(answer *a, const protocol_error *e)
 {
     const char *previous = a->request->previous_response_id;
+    if (a->gate.refused) tell_limits(a);
     if (a->sink.lane) {
         /* What a continuation failed on is not kept for another try. */
         if (previous) history_evict(a->s->history, a->tenant, a->serial, previous);
@@ -172,7 +158,11 @@ void answer_unprepared(answer *a, const protocol_error *e)
         answer_refuse(a, e);
 }
 
-int answer_begin(server *s, const answer_order *order, protocol_error *e)
+static const preparation_events prepared = {.prepared = on_prepared,
+                                            .unprepared = on_unprepared,
+                                            .made = source_upstream_route_long};
+
+int answer_open(server *s, const answer_order *order, protocol_error *e)
 {
     answer *a = memory_zalloc(1, sizeof *a);
     protocol_request *request = order->request;
@@ -181,18 +171,20 @@ int answer_begin(server *s, const answer_order *order, protocol_error *e)
         return protocol_error_memory(e);
     }
     a->request = request;
+    a->event.b.max = 1 << 20;
     int status = take_order(a, s, order, e);
-    if (!status) status = forward_route(a, e);
+    if (!status) status = source_upstream_route(a, e);
     if (!status) status = gate_enter(a, e);
     if (!status) status = guarded_policy(a, order->guard, e);
     if (!status) status = make_choices(a, e);
     if (!status && a->voice == &voice_writer) status = voice_open(a, e);
     if (!status) {
         link_answer(a);
-        status = prepare_begin(a, e);
+        status = prepare_begin(a, &prepared, e);
         if (status) unlink_answer(a);
     }
     if (status) {
+        if (a->gate.refused) tell_limits(a);
         answer_free(a);
         return status;
     }

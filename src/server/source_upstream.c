@@ -1,12 +1,11 @@
-/* forward.c - routing, the way there and back, and conversations that went elsewhere. */
-#include "server/forward.h"
+/* source_upstream.c - routing, the way there and back, and conversations that went elsewhere. */
+#include "server/source_upstream.h"
 
 #include "base/json.h"
 #include "protocol/onward.h"
 #include "server/admission.h"
-#include "server/answers.h"
+#include "server/answer.h"
 #include "server/connection.h"
-#include "server/ending.h"
 #include "server/gate.h"
 #include "server/wake.h"
 #include "server/stored.h"
@@ -15,7 +14,7 @@
 
 enum { TURNS_MAX = 512, REFUSAL_BYTES_MAX = 64 << 10 };
 
-struct forward {
+struct upstream_state {
     uint32_t which;
     const upstream_policy *policy;
     json_t *items;      /* Responses: the whole conversation, owned */
@@ -28,13 +27,13 @@ struct forward {
     uint64_t n_in;      /* that were sent */
 };
 
-int forward_open(server *s, cerium_error *err)
+int source_upstream_open(server *s, cerium_error *err)
 {
     if (!s->config.policy->n_upstreams) return CERIUM_OK;
     return upstreams_open(&s->upstreams, s->config.policy, wake_to_look, s, err);
 }
 
-void forward_close(server *s) { upstreams_close(&s->upstreams); }
+void source_upstream_close(server *s) { upstreams_close(&s->upstreams); }
 
 /* ---- where to ---- */
 
@@ -65,13 +64,16 @@ static bool may_go(const answer *a)
            (r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT);
 }
 
+static const source_type source_upstream;
+
 static int go(answer *a, uint32_t which, protocol_error *e)
 {
-    a->forward = memory_zalloc(1, sizeof *a->forward);
-    if (!a->forward) return protocol_error_memory(e);
-    a->forward->which = which;
-    a->forward->policy = &a->s->config.policy->upstreams[which];
-    a->forward->body.max = PROTOCOL_ANSWER_BYTES_MAX;
+    a->upstream = memory_zalloc(1, sizeof *a->upstream);
+    if (!a->upstream) return protocol_error_memory(e);
+    a->upstream->which = which;
+    a->upstream->policy = &a->s->config.policy->upstreams[which];
+    a->upstream->body.max = PROTOCOL_ANSWER_BYTES_MAX;
+    a->source = &source_upstream;
     a->gate.deep = true;
     return CERIUM_OK;
 }
@@ -86,7 +88,7 @@ static int went_to(const answer *a)
     return which;
 }
 
-int forward_route(answer *a, protocol_error *e)
+int source_upstream_route(answer *a, protocol_error *e)
 {
     const policy *p = a->s->config.policy;
     if (!may_go(a)) return CERIUM_OK;
@@ -111,7 +113,7 @@ int forward_route(answer *a, protocol_error *e)
     return CERIUM_ERR_ARGUMENT;
 }
 
-int forward_route_long(answer *a, uint64_t n_tokens, int status, protocol_error *e)
+int source_upstream_route_long(answer *a, uint64_t n_tokens, int status, protocol_error *e)
 {
     const policy *p = a->s->config.policy;
     bool full = status && e->code && !strcmp(e->code, "context_length_exceeded");
@@ -128,15 +130,15 @@ int forward_route_long(answer *a, uint64_t n_tokens, int status, protocol_error 
     return status;
 }
 
-const char *forward_model(const answer *a)
+static const char *model_of(const answer *a)
 {
-    const upstream_policy *u = a->forward->policy;
+    const upstream_policy *u = a->upstream->policy;
     if (u->model[0]) return u->model;
     if (a->request->model && wants_model(u, a->request)) return a->request->model;
     return u->n_models ? u->models[0] : a->request->model ? a->request->model : u->name;
 }
 
-const char *forward_server(const answer *a) { return a->forward->policy->name; }
+static const char *name_of(const answer *a) { return a->upstream->policy->name; }
 
 /* ---- the whole conversation ---- */
 
@@ -184,7 +186,7 @@ static int make_items(answer *a, bool *store_failed, protocol_error *e)
 {
     const protocol_request *r = a->request;
     const char *id = r->previous_response_id;
-    json_t *whole = a->forward->items = json_array();
+    json_t *whole = a->upstream->items = json_array();
     const history_turn *turn = id ? history_find(a->s->history, a->tenant, a->serial, id) : NULL;
     int status = whole ? CERIUM_OK : CERIUM_ERR_MEMORY;
     if (!status && turn && turn->items) {
@@ -199,18 +201,18 @@ static int make_items(answer *a, bool *store_failed, protocol_error *e)
     return CERIUM_OK;
 }
 
-bool forward_needs_store(const answer *a)
+static bool needs_store(const answer *a)
 {
     return a->request->api == PROTOCOL_RESPONSES && a->request->previous_response_id;
 }
 
-int forward_make(answer *a, bool *store_failed, protocol_error *e)
+static int make(answer *a, bool *store_failed, protocol_error *e)
 {
-    struct forward *f = a->forward;
+    struct upstream_state *f = a->upstream;
     if (a->request->api == PROTOCOL_RESPONSES) RETURN_IF(make_items(a, store_failed, e));
     onward_order order = {.request = a->request,
                           .items = f->items,
-                          .model = forward_model(a),
+                          .model = model_of(a),
                           .responses = f->policy->responses};
     if (!onward_body(&f->body, &order)) return CERIUM_OK;
     return protocol_error_memory(e);
@@ -223,38 +225,37 @@ static int sign(answer *a)
 {
     json_t *root = a->request->root, *metadata = json_object_get(root, "metadata");
     json_t *own = json_is_object(metadata) ? json_copy(metadata) : json_object();
-    if (json_object_set_new(own, "served_by", json_string(forward_server(a)))) {
+    if (json_object_set_new(own, "served_by", json_string(name_of(a)))) {
         json_decref(own);
         return CERIUM_ERR_MEMORY;
     }
     return json_object_set_new(root, "metadata", own) ? CERIUM_ERR_MEMORY : CERIUM_OK;
 }
 
-int forward_made(answer *a, protocol_error *e)
-{
-    a->forward->n_in = a->forward->body.len;
-    choice_closed(&a->choices[0]); /* it has no engine session */
-    if (a->request->api != PROTOCOL_RESPONSES || !sign(a)) return CERIUM_OK;
-    return protocol_error_memory(e);
-}
-
 /* The shorter of what the client asks for and what its key has left; nothing where neither says. */
-int forward_cap(answer *a, protocol_error *e)
+static int cap(answer *a, protocol_error *e)
 {
     const uint32_t most = answer_cap(a);
     const onward_order order = {.request = a->request,
-                                .responses = a->forward->policy->responses};
-    if (a->warm_up || most == UINT32_MAX || !onward_cap(&a->forward->body, &order, most))
+                                .responses = a->upstream->policy->responses};
+    if (a->warm_up || most == UINT32_MAX || !onward_cap(&a->upstream->body, &order, most))
         return CERIUM_OK;
     return protocol_error_memory(e);
 }
 
-/* Four bytes a token, until the other server counts them. */
-uint64_t forward_tokens(const answer *a) { return a->forward->n_in / 4 + 1; }
-
-void forward_start(answer *a)
+static int made(answer *a, protocol_error *e)
 {
-    struct forward *f = a->forward;
+    a->upstream->n_in = a->upstream->body.len;
+    choice_closed(&a->choices[0]); /* it has no engine session */
+    if (a->request->api == PROTOCOL_RESPONSES && sign(a)) return protocol_error_memory(e);
+    /* Four bytes a token, until the other server counts them. */
+    RETURN_IF(gate_charge(a, a->upstream->n_in / 4 + 1, e));
+    return cap(a, e);
+}
+
+static void start(answer *a)
+{
+    struct upstream_state *f = a->upstream;
     protocol_error e;
     metrics_count(&a->s->metrics, METRICS_FORWARDED, 1);
     if (a->warm_up) {
@@ -283,7 +284,7 @@ void forward_start(answer *a)
 
 static void refuse(answer *a, const transfer_state *state)
 {
-    struct forward *f = a->forward;
+    struct upstream_state *f = a->upstream;
     protocol_error e;
     if (state->failed || state->status < 400)
         (void)protocol_error_set(&e, 502, "server_error", "upstream_failed", "", "%s: %s",
@@ -306,14 +307,14 @@ static void fail(answer *a, const char *what)
     protocol_error e;
     metrics_count(&a->s->metrics, METRICS_FAILED, 1);
     (void)protocol_error_set(&e, 502, "server_error", "server_error", "",
-                             "%s failed in the middle: %s", a->forward->policy->name, what);
+                             "%s failed in the middle: %s", a->upstream->policy->name, what);
     answer_end(a, PROTOCOL_END_FAILED, &e);
 }
 
 /* The stream goes on, or comes to its end. */
 static void read_on(answer *a, const transfer_state *state)
 {
-    struct forward *f = a->forward;
+    struct upstream_state *f = a->upstream;
     int status = onward_feed(&f->reader, (view){f->body.ptr, f->body.len});
     f->n_out += f->body.len;
     f->body.len = 0;
@@ -327,14 +328,15 @@ static void read_on(answer *a, const transfer_state *state)
     }
 }
 
-bool forward_poll(answer *a)
+static look_result poll(answer *a, uint64_t end_ns)
 {
-    struct forward *f = a->forward;
+    struct upstream_state *f = a->upstream;
     transfer_state state;
-    if (!f->transfer || answer_is_over(a)) return false;
+    (void)end_ns; /* what came at once is bounded */
+    if (!f->transfer || answer_is_over(a)) return LOOK_NOTHING;
     if (connection_parked(a->sink.c)) {
         a->sink.c->has_parked = true;
-        return false;
+        return LOOK_NOTHING;
     }
     size_t before = f->body.len;
     if (transfer_take(f->transfer, &f->body, &state)) {
@@ -342,12 +344,12 @@ bool forward_poll(answer *a)
         transfer_end(&f->transfer);
     }
     bool news = f->body.len > before || state.ended;
-    if (!news) return false;
+    if (!news) return LOOK_NOTHING;
     bool good = state.status == 200 && (f->body.len || !state.failed);
     if (!f->began && !good) {
         bool whole = state.ended || f->body.len > REFUSAL_BYTES_MAX;
         if (whole) refuse(a, &state);
-        return true;
+        return LOOK_SOME;
     }
     if (!f->began) {
         f->began = true;
@@ -355,15 +357,15 @@ bool forward_poll(answer *a)
     }
     if (!answer_is_over(a)) read_on(a, &state);
     if (answer_is_over(a)) transfer_end(&f->transfer);
-    return true;
+    return LOOK_SOME;
 }
 
 /* ---- afterwards ---- */
 
-bool forward_remember(answer *a, view body)
+static bool keep_items(answer *a, view body)
 {
     static const int32_t none;
-    struct forward *f = a->forward;
+    struct upstream_state *f = a->upstream;
     bool keep = a->request->api == PROTOCOL_RESPONSES && a->request->store;
     bool kept = !keep || stored_keep(a, body, &none, 0);
     json_t *output = protocol_writer_output(a->writer);
@@ -381,13 +383,16 @@ bool forward_remember(answer *a, view body)
     return kept;
 }
 
-void forward_usage(const answer *a, cerium_usage *usage)
+static void count(choice *ch, protocol_end end)
 {
-    const struct forward *f = a->forward;
+    const answer *a = ch->a;
+    cerium_usage *usage = &ch->usage;
+    const struct upstream_state *f = a->upstream;
     const protocol_usage *u = &f->reader.usage;
     *usage = (cerium_usage){.prompt_tokens = u->input_tokens,
                             .reused_tokens = u->cached_tokens,
                             .new_tokens = u->output_tokens};
+    (void)end;
     if (f->reader.has_usage || !f->transfer) return;
     /* It died, was canceled, or does not count: what went over the wire, at four bytes a token; an
      * event is some hundred bytes around one. */
@@ -395,14 +400,24 @@ void forward_usage(const answer *a, cerium_usage *usage)
     usage->new_tokens = (uint32_t)(f->n_out / 200);
 }
 
-void forward_free(answer *a)
+static void free_state(answer *a)
 {
-    struct forward *f = a->forward;
-    if (!f) return;
+    struct upstream_state *f = a->upstream;
     transfer_end(&f->transfer);
     if (f->reading) onward_close(&f->reader);
     bytes_free(&f->body);
     json_decref(f->items);
     memory_free(f);
-    a->forward = NULL;
+    a->upstream = NULL;
 }
+
+static const source_type source_upstream = {.needs_store = needs_store,
+                                            .make = make,
+                                            .made = made,
+                                            .start = start,
+                                            .poll = poll,
+                                            .count = count,
+                                            .keep = keep_items,
+                                            .model = model_of,
+                                            .name = name_of,
+                                            .release = free_state};

@@ -1,22 +1,13 @@
-/* choices.c - choices of answers and their engine sessions: started, followed, told. */
-#include "server/ending.h"
+/* source_engine.c - choices and their engine sessions: started, followed, told. */
+#include "server/source_engine.h"
 
-#include "server/admission.h"
+#include "server/answer.h"
+#include "server/answer_keep.h"
 #include "server/connection.h"
-#include "server/forward.h"
 #include "server/guarded.h"
 #include "server/wake.h"
 
 /* ---- what is asked of the engine ---- */
-
-/* The class that a request has by now: each second of waiting is worth one, so that none waits for
- * ever behind those that keep coming. */
-static cerium_class class_by_now(const answer *a, uint64_t now)
-{
-    uint64_t ages = now > a->started_ns ? (now - a->started_ns) / SERVER_AGE_NS : 0;
-    return ages >= (uint64_t)a->request->class_ ? (cerium_class)0
-                                                : (cerium_class)(a->request->class_ - (int)ages);
-}
 
 /* What is asked of the engine for a choice. */
 static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_guide *guide)
@@ -49,10 +40,9 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
 /* What may be shown of a text; true when the completion ends before it. */
 static bool shown(choice *ch, view text, int *status)
 {
-    answer *a = ch->a;
     if (text.len && memchr(text.ptr, '\n', text.len)) ch->line_seen = true;
-    a->s->show.len = 0;
-    *status = hole_feed(&ch->hole, text, &a->s->show);
+    ch->show.len = 0;
+    *status = hole_feed(&ch->hole, text, &ch->show);
     return ch->hole.end != HOLE_OPEN;
 }
 
@@ -66,9 +56,7 @@ static bool out_of_time(const choice *ch)
 /* Without memory nothing more may be said. */
 static void choice_fail(choice *ch)
 {
-    protocol_error e;
-    (void)protocol_error_memory(&e);
-    answer_fail(ch->a, &e);
+    answer_fail_memory(ch->a);
     choice_stop(ch, PROTOCOL_END_FAILED);
 }
 
@@ -80,7 +68,7 @@ static void choice_text(choice *ch, view said, const watch_token *tokens, uint32
     const watch_token *told = a->request->sampling.logprobs ? tokens : NULL;
     for (uint32_t i = 0; tokens && i < n; i++) ch->logprob += (double)tokens[i].logprob;
     bool leaves = shown(ch, said, &status);
-    view text = {a->s->show.ptr, a->s->show.len};
+    view text = {ch->show.ptr, ch->show.len};
     if (!status && (text.len || told)) status = choice_tell(ch, text, told, n);
     if (status)
         choice_fail(ch);
@@ -170,10 +158,10 @@ static void choice_done(choice *ch, const cerium_event *event)
         answer_fail(a, &e);
         metrics_count(&a->s->metrics, METRICS_FAILED, 1);
     }
-    a->s->show.len = 0;
-    if (!ch->ended && end != PROTOCOL_END_FAILED && !hole_finish(&ch->hole, &a->s->show) &&
-        a->s->show.len)
-        (void)choice_tell(ch, (view){a->s->show.ptr, a->s->show.len}, NULL, 1);
+    ch->show.len = 0;
+    if (!ch->ended && end != PROTOCOL_END_FAILED && !hole_finish(&ch->hole, &ch->show) &&
+        ch->show.len)
+        (void)choice_tell(ch, (view){ch->show.ptr, ch->show.len}, NULL, 1);
     choice_end(ch, end);
     choice_closed(ch);
 }
@@ -191,7 +179,7 @@ static void park(choice *ch, bool parked)
     metrics_count(&ch->a->s->metrics, METRICS_PARKED, 1);
 }
 
-look_result choice_look(choice *ch, uint64_t end_ns)
+static look_result choice_look(choice *ch, uint64_t end_ns)
 {
     cerium_event event;
     for (look_result found = LOOK_NOTHING;; found = LOOK_SOME) {
@@ -210,8 +198,7 @@ look_result choice_look(choice *ch, uint64_t end_ns)
 
 /* ---- the beginning ---- */
 
-/* CERIUM_ERR_CAPACITY: no session is free. */
-static int choice_start(choice *ch)
+int source_engine_start(choice *ch)
 {
     answer *a = ch->a;
     const protocol_request *r = a->request;
@@ -247,112 +234,62 @@ static int choice_start(choice *ch)
     return CERIUM_OK;
 }
 
-/* Who shares the places: a key, or where none is needed, a connection. */
-static bool same_client(const answer *a, const answer *b)
-{
-    return a->tenant == b->tenant && (a->tenant || a->serial == b->serial);
-}
+/* ---- as a source ---- */
 
-/* Answers that hold places, with how many: those of one server are few. */
-typedef struct {
-    const answer *of[SERVER_RUNNING_MAX];
-    uint32_t places[SERVER_RUNNING_MAX];
-    uint32_t n;
-} place_list;
-
-static void list_places(const server *s, place_list *list)
+static look_result poll(answer *a, uint64_t end_ns)
 {
-    list->n = 0;
-    for (const answer *a = s->answers; a && list->n < SERVER_RUNNING_MAX; a = a->next) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < a->n_choices; i++)
-            n += a->choices[i].state == CHOICE_RUNNING && !a->choices[i].parked;
-        if (!n) continue;
-        list->of[list->n] = a;
-        list->places[list->n++] = n;
+    look_result found = LOOK_NOTHING;
+    for (uint32_t i = 0; i < a->n_choices; i++) {
+        look_result of = choice_look(&a->choices[i], end_ns);
+        if (of > found) found = of;
     }
+    return found;
 }
 
-static uint32_t places_of(const place_list *list, const answer *a)
+static metrics_end metrics_end_of(protocol_end end)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < list->n; i++) n += same_client(list->of[i], a) ? list->places[i] : 0;
-    return n;
-}
-
-static choice *first_waiting(const answer *a)
-{
-    for (uint32_t i = 0; i < a->n_choices; i++)
-        if (a->choices[i].state == CHOICE_WAITING) return &a->choices[i];
-    return NULL;
-}
-
-/* Of the highest class, counted by now, that has a place left, the client with the fewest places;
- * of its answers the oldest.  Answers are listed newest first. */
-static choice *next_waiting(server *s)
-{
-    const answer *best = NULL;
-    uint64_t now = clock_ns();
-    place_list list;
-    list_places(s, &list);
-    uint32_t best_places = 0;
-    for (const answer *a = s->answers; a; a = a->next) {
-        if (a->n_closed == a->n_choices || !first_waiting(a)) continue;
-        if (!admission_has_place(s, a->request->class_)) continue;
-        cerium_class class_ = class_by_now(a, now);
-        if (best && class_ > class_by_now(best, now)) continue;
-        bool is_higher = !best || class_ < class_by_now(best, now);
-        bool is_same = best && same_client(a, best);
-        uint32_t places = is_same ? best_places : places_of(&list, a);
-        if (!is_higher && places > best_places) continue;
-        best = a;
-        best_places = places;
+    switch (end) {
+    case PROTOCOL_END_STOP: return METRICS_END_STOP;
+    case PROTOCOL_END_LENGTH: return METRICS_END_LENGTH;
+    case PROTOCOL_END_CONTEXT: return METRICS_END_LENGTH;
+    case PROTOCOL_END_CANCELED: return METRICS_END_ABORT;
+    case PROTOCOL_END_FAILED: return METRICS_END_ERROR;
+    case PROTOCOL_END_GUARDED: return METRICS_END_STOP;
     }
-    return best ? first_waiting(best) : NULL;
+    return METRICS_END_ERROR;
 }
 
-/* All sessions of the engine are taken, some of them by answers whose readers take nothing: the one
- * that waits for its reader for the longest has to go. */
-static void end_longest_parked(server *s)
+/* All of a prompt, when its end was waited for, and what was said. */
+static void count(choice *ch, protocol_end end)
 {
-    choice *longest = NULL;
-    for (answer *a = s->answers; a; a = a->next)
-        for (uint32_t i = 0; i < a->n_choices; i++) {
-            choice *ch = &a->choices[i];
-            if (ch->state == CHOICE_RUNNING && ch->parked && a->sink.c && !a->sink.c->closing &&
-                (!longest || ch->parked_ns < longest->parked_ns))
-                longest = ch;
-        }
-    if (!longest || clock_ns() - longest->parked_ns < SERVER_PARKED_NS) return;
-    connection *c = longest->a->sink.c;
-    metrics_count(&s->metrics, METRICS_TIMED_OUT, 1);
-    log_event(LOG_WARNING, "dropped", "peer=%s reason=\"others wait, and it reads nothing\"",
-              c->peer);
-    connection_break(c);
+    cerium_usage *u = &ch->usage;
+    if (ch->session) cerium_session_usage(ch->session, u);
+    guarded_usage(ch, u);
+    guarded_close(ch);
+    u->new_tokens = (uint32_t)(ch->sampled.len / sizeof(int32_t));
+    u->prompt_tokens = (uint32_t)ch->n_prompt;
+    metrics_ended(&ch->a->s->metrics, metrics_end_of(end), u);
+    /* One that was canceled has as much of its prompt as was there by then. */
+    const uint32_t n_there = u->reused_tokens + u->computed_tokens;
+    if (end == PROTOCOL_END_CANCELED && !u->new_tokens && n_there < u->prompt_tokens)
+        u->prompt_tokens = n_there;
 }
 
-static bool any_has_place(const server *s)
+static const char *model(const answer *a) { return a->s->model.id; }
+
+static const char *name(const answer *a)
 {
-    for (int i = 0; i < SERVER_CLASSES; i++)
-        if (s->n_waiting_of[i] && admission_has_place(s, (cerium_class)i)) return true;
-    return false;
+    (void)a;
+    return "local";
 }
 
-void answers_start(server *s)
-{
-    s->no_session = false;
-    while (any_has_place(s)) {
-        choice *ch = next_waiting(s);
-        if (!ch) return;
-        if (choice_start(ch) == CERIUM_ERR_CAPACITY) {
-            s->no_session = true;
-            end_longest_parked(s);
-            return;
-        }
-    }
-}
+static void no_state(answer *a) { (void)a; }
 
-bool answers_are_stuck(server *s)
-{
-    return any_has_place(s) && !s->no_session && next_waiting(s);
-}
+const source_type source_engine = {.is_local = true,
+                                   .start = answer_tell_begin, /* its choices wait for places */
+                                   .poll = poll,
+                                   .count = count,
+                                   .keep = answer_keep_tokens,
+                                   .model = model,
+                                   .name = name,
+                                   .release = no_state};

@@ -1,0 +1,71 @@
+/* answer.h - one answer, from its first event to its last: it begins, it says something, it ends.
+ *
+ * Who asks is answer_open.h's, who speaks source.h's, who hears sink.h's. */
+#ifndef SERVER_ANSWER_H
+#define SERVER_ANSWER_H
+
+#include "server/state.h"
+
+/* Tokens that each of its texts may have; UINT32_MAX: nobody says. Only what is our own idea has a
+ * cap of ours: a summary is short. */
+enum { SUMMARY_TOKENS_MAX = 1024 };
+static inline uint32_t answer_cap(const answer *a)
+{
+    uint32_t most = a->warm_up ? 0 : a->request->new_tokens_max;
+    return a->request->compacts && most > SUMMARY_TOKENS_MAX ? SUMMARY_TOKENS_MAX : most;
+}
+
+/* ---- the beginning ---- */
+
+/* Tell the client that it began, once. */
+void answer_tell_begin(answer *a);
+/* A warm-up is over for its client when it began. */
+void answer_end_warm_up(answer *a);
+
+/* ---- while it runs ---- */
+
+/* More choices of the answer wait, or fewer. */
+void answer_count_waiting(const answer *a, int32_t n);
+/* More of them run, or fewer; those that are parked do not. */
+void answer_count_running(const answer *a, int32_t n);
+/* Text for the client; kept until the end where what is improbable is to be held back.
+ * tokens: [n], or NULL. */
+int choice_tell(choice *ch, view text, const watch_token *tokens, uint32_t n);
+
+/* ---- the end ---- */
+
+/* What failed first is what the client is told. */
+void answer_fail(answer *a, const protocol_error *e);
+void answer_fail_memory(answer *a);
+/* The client is told that a choice ended; its session may go on for another layer. */
+void choice_end(choice *ch, protocol_end end);
+/* We end a choice, not the model. */
+void choice_stop(choice *ch, protocol_end end);
+/* Its session is given back. */
+void choice_closed(choice *ch);
+/* Of an answer with one choice: it ended, with an error for PROTOCOL_END_FAILED. */
+void answer_end(answer *a, protocol_end end, const protocol_error *error);
+/* End it now: the client gets the closing events with what was said so far.  Its engine sessions
+ * stop within a layer.  No effect on an answer that ended. */
+void answer_cancel(answer *a, const char *reason);
+/* Why it cannot be given; it did not begin. */
+void answer_refuse(answer *a, const protocol_error *e);
+/* Its client left before it began to run: it is over. */
+void answer_abandon(answer *a);
+/* One that never began, or is over. */
+void answer_free(answer *a);
+/* Free a request, which came as so many bytes; nulls it. */
+void request_bury(server *s, protocol_request **request, size_t n_bytes);
+
+/* ---- all answers ---- */
+
+/* The connection is gone: what answers only it, is canceled. */
+void answers_leave(connection *c);
+/* A running one of this tenant; NULL when there is none. */
+answer *answers_find(server *s, uint64_t tenant, const char *id);
+/* One that this connection waits for; NULL when there is none. */
+answer *answers_of(const connection *c);
+/* Free those that are over; at the end of each turn of the loop, when nothing points to them. */
+void answers_reap(server *s);
+
+#endif

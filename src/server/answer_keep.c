@@ -1,0 +1,128 @@
+/* answer_keep.c - what is left of an answer: the conversation after it, and its usage. */
+#include "server/answer_keep.h"
+
+#include "server/admission.h"
+#include "server/gate.h"
+#include "server/stored.h"
+
+/* ---- the conversation ---- */
+
+/* The conversation after this answer, as the client will send it back. */
+static chain chain_after(const answer *a, json_t *output)
+{
+    chain none = {{0, 0}}, c = a->chain;
+    if (chain_none(c) || !output) return none;
+    if (!json_array_size(output)) return c;
+    const bool is_chat = a->request->api == PROTOCOL_CHAT;
+    protocol_request *said = NULL;
+    protocol_error e;
+    protocol_body body = {.root = json_pack("{s:O}", is_chat ? "messages" : "input", output)};
+    if (!body.root) return none;
+    int status = protocol_body_parse(&said, is_chat ? PROTOCOL_CHAT : PROTOCOL_RESPONSES, &body,
+                                     &a->s->defaults, &e);
+    if (status) return none;
+    for (size_t i = 0; i < said->n_messages; i++) c = chain_add(c, &said->messages[i]);
+    protocol_request_free(&said);
+    return c;
+}
+
+/* The output as a conversation has it: items, or for Chat the message of the first choice. */
+static json_t *output_of(const answer *a)
+{
+    if (a->request->api == PROTOCOL_RESPONSES)
+        return json_incref(protocol_writer_output(a->writer));
+    json_t *object = protocol_writer_object(a->writer);
+    json_t *first = json_array_get(json_object_get(object, "choices"), 0);
+    json_t *message = json_object_get(first, "message");
+    json_t *output = message ? json_pack("[O]", message) : NULL;
+    json_decref(object);
+    return output;
+}
+
+bool answer_is_stored(const protocol_request *r)
+{
+    return r->api == PROTOCOL_RESPONSES && r->store && !r->compacts;
+}
+
+bool answer_keep_tokens(answer *a, view body)
+{
+    const choice *ch = &a->choices[0];
+    const protocol_request *r = a->request;
+    size_t n_sampled = ch->sampled.len / sizeof(int32_t);
+    size_t n_prompt = ch->prompt ? ch->n_prompt : 0, n = n_prompt + n_sampled;
+    int32_t *tokens = memory_alloc((n + 1) * sizeof *tokens);
+    if (!tokens) return !answer_is_stored(r);
+    if (n_prompt) memcpy(tokens, ch->prompt, n_prompt * sizeof *tokens);
+    if (n_sampled) memcpy(tokens + n_prompt, ch->sampled.ptr, ch->sampled.len);
+    json_t *output = output_of(a);
+    history_turn turn = {.tenant = a->tenant,
+                         .connection = r->store ? 0 : a->serial,
+                         .chain = chain_after(a, output),
+                         .instructions = a->instructions,
+                         .n_head = a->n_head,
+                         .tokens = tokens,
+                         .n_tokens = n,
+                         .sampled_from = n_prompt,
+                         .output = output};
+    memcpy(turn.id, a->id, sizeof turn.id);
+    bool kept = !answer_is_stored(r) || stored_keep(a, body, tokens, n);
+    if (n_prompt && history_add(a->s->history, &turn))
+        log_event(LOG_WARNING, "history", "id=%s reason=\"out of memory\"", a->id);
+    json_decref(output);
+    memory_free(tokens);
+    return kept;
+}
+
+bool answer_keep(answer *a, view body)
+{
+    const protocol_request *r = a->request;
+    const bool talks = r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT;
+    return !talks || r->compacts || a->source->keep(a, body);
+}
+
+/* ---- its usage ---- */
+
+static void log_answer(const answer *a, const metrics_used *used, bool is_metered)
+{
+    log_event(a->failed ? LOG_ERROR : LOG_INFO, "answer",
+              "id=%s requests=%d prompt=%llu cached=%llu tokens=%llu first_ms=%.3f ms=%.3f%s%s%s",
+              a->id, is_metered, (unsigned long long)used->prompt,
+              (unsigned long long)used->reused, (unsigned long long)used->said,
+              (double)a->choices[0].usage.first_token_ns / 1e6,
+              (double)(clock_ns() - a->started_ns) / 1e6, a->canceled ? " canceled=" : "",
+              a->canceled ? a->canceled : "", a->failed ? " failed=1" : "");
+    if (a->failed) {
+        char text[256];
+        log_event(LOG_ERROR, "failure", "id=%s reason=%s", a->id,
+                  log_quote(text, sizeof text, a->failure.message));
+    }
+}
+
+/* Everything that it used.  A prompt counts once, however many texts go on from it, as its writer
+ * counts; what we failed at is nobody's. */
+static metrics_used used_by(const answer *a)
+{
+    metrics_used used = {0, 0, 0};
+    for (uint32_t i = 0; i < a->n_choices && !a->failed; i++) {
+        const cerium_usage *u = &a->choices[i].usage;
+        used.said += u->new_tokens;
+        if (i % a->request->n_choices) continue;
+        used.prompt += u->prompt_tokens;
+        used.reused += u->reused_tokens;
+    }
+    return used;
+}
+
+void answer_meter(answer *a)
+{
+    const metrics_used used = used_by(a);
+    const bool is_metered = used.prompt || used.said;
+    if (a->source->is_local) admission_ended(a->s, clock_ns() - a->started_ns);
+    if (is_metered) {
+        metrics_metered(&a->s->metrics, a->request->class_,
+                        a->source->is_local ? METRICS_HERE : METRICS_UPSTREAM, &used);
+        gate_meter(a, &used, a->source->model(a));
+    }
+    gate_leave(a);
+    log_answer(a, &used, is_metered);
+}

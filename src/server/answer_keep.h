@@ -1,0 +1,19 @@
+/* answer_keep.h - what an answer leaves behind. */
+#ifndef SERVER_ANSWER_KEEP_H
+#define SERVER_ANSWER_KEEP_H
+
+#include "server/state.h"
+
+/* Its client wants it kept. */
+bool answer_is_stored(const protocol_request *r);
+/* What was said stays, so that the next request goes on from there.  False when the client wanted
+ * it stored and it could not be.
+ *   body: the whole answer, JSON */
+bool answer_keep(answer *a, view body);
+/* For source.h: the same of what our engine saw, as tokens. */
+bool answer_keep_tokens(answer *a, view body);
+/* In the journal before its client hears of the end; the same numbers everywhere.  An answer that
+ * used nothing (it never began, or we failed) is as if it had not been asked for. */
+void answer_meter(answer *a);
+
+#endif

@@ -1,0 +1,297 @@
+/* responses.c - responses by id: what runs, and what the store keeps.
+ *
+ * What asks the store is a job of the thread that has it, and so is writing what may be large. */
+#include "server/responses.h"
+
+#include "base/json.h"
+#include "server/answer.h"
+#include "server/http.h"
+#include "server/stored.h"
+
+enum { LIST_MAX = 100, LIST_DEFAULT = 20 };
+
+/* ---- what is asked of the store, and what is written ---- */
+
+typedef enum { ASK_RESPONSE, ASK_ITEMS, ASK_LIST, ASK_DELETE, ASK_NOTHING } question;
+
+typedef struct {
+    job job; /* first */
+    connection *c;
+    question question;
+    char id[SERVER_ID_BYTES];
+    uint64_t tenant;
+    uint32_t n_max;       /* of a list */
+    const server *s;
+    json_t *object;       /* owned: to be written; NULL: the store has it */
+    bytes body;           /* the answer; empty: there is an error */
+    protocol_error error;
+    bool store_failed;
+} request_job;
+
+static int not_found(const char *id, protocol_error *e)
+{
+    return protocol_error_set(e, 404, "invalid_request_error", "not_found", "response_id",
+                              "there is no response '%.*s'", (int)SERVER_ID_BYTES - 1, id);
+}
+
+static int write_object(request_job *q)
+{
+    char *text = q->object ? json_dumps(q->object, JSON_COMPACT) : NULL;
+    if (!text) return protocol_error_memory(&q->error);
+    int status = bytes_append(&q->body, text, strlen(text));
+    memory_release(text);
+    return status ? protocol_error_memory(&q->error) : CERIUM_OK;
+}
+
+/* Items of a conversation as a page of a list, which has them all. */
+static json_t *page_of(json_t *items)
+{
+    size_t n = json_array_size(items);
+    json_t *first = json_array_get(items, 0);
+    json_t *last = n ? json_array_get(items, n - 1) : NULL;
+    return json_pack("{s:s, s:o, s:O?, s:O?, s:b}", "object", "list", "data", items, "first_id",
+                     json_object_get(first, "id"), "last_id", json_object_get(last, "id"),
+                     "has_more", 0);
+}
+
+/* A part of the stored row of the id. */
+static int read_row(request_job *q)
+{
+    store_response row;
+    bytes memory = {.max = STORE_RECORD_BYTES_MAX};
+    cerium_error err;
+    bool found = false;
+    if (store_get(q->s->store, q->tenant, q->id, &row, &memory, &found, &err)) {
+        q->store_failed = true;
+        return stored_failed(&err, &q->error);
+    }
+    if (!found) return not_found(q->id, &q->error);
+    int status = CERIUM_OK;
+    if (q->question == ASK_ITEMS) {
+        q->object = page_of(json_read(row.input, 0, NULL));
+        status = write_object(q);
+    } else if (bytes_append(&q->body, row.response.ptr, row.response.len)) {
+        status = protocol_error_memory(&q->error);
+    }
+    bytes_free(&memory);
+    return status;
+}
+
+/* The list is written as text: the rows are JSON already. */
+typedef struct {
+    bytes *body;
+    uint32_t n;
+    int status;
+} listing;
+
+static bool add_row(void *arg, const store_response *row)
+{
+    listing *l = arg;
+    if (l->n++) l->status = bytes_append(l->body, ",", 1);
+    if (!l->status) l->status = bytes_append(l->body, row->response.ptr, row->response.len);
+    return !l->status;
+}
+
+static int read_list(request_job *q)
+{
+    cerium_error err;
+    listing l = {.body = &q->body};
+    static const char head[] = "{\"object\":\"list\",\"data\":[", tail[] = "]}";
+    l.status = bytes_append(&q->body, head, sizeof head - 1);
+    if (!l.status && store_list(q->s->store, q->tenant, q->n_max, add_row, &l, &err)) {
+        q->store_failed = true;
+        return stored_failed(&err, &q->error);
+    }
+    if (!l.status) l.status = bytes_append(&q->body, tail, sizeof tail - 1);
+    if (!l.status) return CERIUM_OK;
+    return protocol_error_set(&q->error, 500, "server_error", NULL, "", "the list is too long");
+}
+
+static int delete_row(request_job *q)
+{
+    cerium_error err;
+    bool found = false;
+    if (store_delete(q->s->store, q->tenant, q->id, &found, &err)) {
+        q->store_failed = true;
+        return stored_failed(&err, &q->error);
+    }
+    history_forget(q->s->history, q->tenant, q->id);
+    if (!found) return not_found(q->id, &q->error);
+    q->object = json_pack("{s:s, s:s, s:b}", "id", q->id, "object", "response", "deleted", 1);
+    return write_object(q);
+}
+
+static bool run(job *j)
+{
+    request_job *q = (request_job *)j;
+    int status = CERIUM_OK;
+    switch (q->question) {
+    case ASK_RESPONSE: status = read_row(q); break;
+    case ASK_ITEMS: status = read_row(q); break;
+    case ASK_LIST: status = read_list(q); break;
+    case ASK_DELETE: status = delete_row(q); break;
+    case ASK_NOTHING: status = write_object(q); break;
+    }
+    if (status) bytes_free(&q->body);
+    json_decref(q->object);
+    q->object = NULL;
+    return false;
+}
+
+static void release(job *j)
+{
+    request_job *q = (request_job *)j;
+    json_decref(q->object);
+    bytes_free(&q->body);
+    memory_free(q);
+}
+
+static void done(job *j)
+{
+    request_job *q = (request_job *)j;
+    connection *c = q->c;
+    c->http.job = NULL;
+    if (q->store_failed) metrics_count(&c->s->metrics, METRICS_STORE_FAILED, 1);
+    if (q->body.len)
+        http_answer(c, &(http_head){.status = 200}, (view){q->body.ptr, q->body.len});
+    else
+        http_error(c, &q->error);
+    release(j);
+}
+
+static request_job *open_job(connection *c, question what, workers_lane whose)
+{
+    request_job *q = memory_zalloc(1, sizeof *q);
+    if (!q) return NULL;
+    *q = (request_job){.job = {.run = run, .done = done, .release = release, .lane = whose,
+                               .client = client_of(c->tenant, c->serial)},
+                       .c = c,
+                       .question = what,
+                       .tenant = c->tenant,
+                       .s = c->s,
+                       .body = {.max = what == ASK_LIST ? SERVER_OUT_BYTES_MAX / 2
+                                                        : SERVER_OUT_BYTES_MAX}};
+    memcpy(q->id, c->http.id, sizeof q->id);
+    return q;
+}
+
+static void submit(connection *c, request_job *q)
+{
+    protocol_error e;
+    if (q && !workers_submit(c->s->workers, &q->job)) {
+        c->http.job = &q->job;
+        return;
+    }
+    if (q) {
+        release(&q->job);
+        (void)protocol_error_overloaded(&e, "requests wait for the store");
+    } else {
+        (void)protocol_error_memory(&e);
+    }
+    http_error(c, &e);
+}
+
+static void ask(connection *c, question what)
+{
+    submit(c, open_job(c, what, WORKERS_STORE));
+}
+
+/* An object may be large: it is written by a thread.  Takes the reference. */
+static void answer_object(connection *c, json_t *object)
+{
+    request_job *q = open_job(c, ASK_NOTHING, WORKERS_LARGE);
+    if (q)
+        q->object = object;
+    else
+        json_decref(object);
+    submit(c, q);
+}
+
+/* ---- answers that run ---- */
+
+static answer *running(const connection *c)
+{
+    answer *a = answers_find(c->s, c->tenant, c->http.id);
+    return a && a->writer ? a : NULL;
+}
+
+/* It ended: who asked for it meanwhile has it now. */
+static void answer_awaiting(answer *a)
+{
+    protocol_error e;
+    for (connection *c = a->s->connections; c; c = c->next) {
+        if (!c->http.awaits_end || c->tenant != a->tenant || strcmp(c->http.id, a->id)) continue;
+        c->http.awaits_end = false;
+        if (a->begun) {
+            answer_object(c, protocol_writer_object(a->writer));
+        } else {
+            (void)not_found(a->id, &e);
+            http_error(c, &e);
+        }
+    }
+}
+
+/* As it is now; or, where a thread makes its end, as it will be then. */
+static void answer_running(connection *c, answer *a)
+{
+    /* A canceled one that is being prepared ends as soon as a thread is done with it. */
+    if (a->ending.is_away || (a->prepare && a->canceled)) {
+        c->http.awaits_end = true;
+        a->ending.on_end = answer_awaiting;
+    } else {
+        answer_object(c, protocol_writer_object(a->writer));
+    }
+}
+
+/* ---- routes ---- */
+
+void responses_get(connection *c)
+{
+    answer *a = running(c);
+    if (a)
+        answer_running(c, a);
+    else
+        ask(c, ASK_RESPONSE);
+}
+
+void responses_delete(connection *c)
+{
+    ask(c, ASK_DELETE);
+}
+
+void responses_cancel(connection *c)
+{
+    answer *a = running(c);
+    if (!a) { /* it ended before: that is what it is */
+        ask(c, ASK_RESPONSE);
+        return;
+    }
+    answer_cancel(a, "cancel");
+    answer_running(c, a);
+}
+
+void responses_input_items(connection *c)
+{
+    const answer *a = answers_find(c->s, c->tenant, c->http.id);
+    if (a && a->request->items)
+        answer_object(c, page_of(json_incref(a->request->items)));
+    else
+        ask(c, ASK_ITEMS);
+}
+
+void responses_list(connection *c)
+{
+    char text[16];
+    uint64_t n = LIST_DEFAULT;
+    protocol_error e;
+    http_argument(c, "limit", text, sizeof text);
+    if (text[0] && (!parse_u64(view_of(text), &n) || n < 1 || n > LIST_MAX)) {
+        (void)protocol_error_set(&e, 400, "invalid_request_error", "invalid_value", "limit",
+                                 "limit is 1 to %d", LIST_MAX);
+        http_error(c, &e);
+        return;
+    }
+    request_job *q = open_job(c, ASK_LIST, WORKERS_STORE);
+    if (q) q->n_max = (uint32_t)n;
+    submit(c, q);
+}

@@ -1,0 +1,125 @@
+/* schedule.c - which of the texts that wait begins: by class, by client, by age. */
+#include "server/schedule.h"
+
+#include "server/admission.h"
+#include "server/connection.h"
+#include "server/source_engine.h"
+
+/* The class that a request has by now: each second of waiting is worth one, so that none waits for
+ * ever behind those that keep coming. */
+static cerium_class class_by_now(const answer *a, uint64_t now)
+{
+    uint64_t ages = now > a->started_ns ? (now - a->started_ns) / SERVER_AGE_NS : 0;
+    return ages >= (uint64_t)a->request->class_ ? (cerium_class)0
+                                                : (cerium_class)(a->request->class_ - (int)ages);
+}
+
+/* Who shares the places: a key, or where none is needed, a connection. */
+static bool same_client(const answer *a, const answer *b)
+{
+    return a->tenant == b->tenant && (a->tenant || a->serial == b->serial);
+}
+
+/* Answers that hold places, with how many: those of one server are few. */
+typedef struct {
+    const answer *of[SERVER_RUNNING_MAX];
+    uint32_t places[SERVER_RUNNING_MAX];
+    uint32_t n;
+} place_list;
+
+static void list_places(const server *s, place_list *list)
+{
+    list->n = 0;
+    for (const answer *a = s->answers; a && list->n < SERVER_RUNNING_MAX; a = a->next) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < a->n_choices; i++)
+            n += a->choices[i].state == CHOICE_RUNNING && !a->choices[i].parked;
+        if (!n) continue;
+        list->of[list->n] = a;
+        list->places[list->n++] = n;
+    }
+}
+
+static uint32_t places_of(const place_list *list, const answer *a)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < list->n; i++) n += same_client(list->of[i], a) ? list->places[i] : 0;
+    return n;
+}
+
+static choice *first_waiting(const answer *a)
+{
+    for (uint32_t i = 0; i < a->n_choices; i++)
+        if (a->choices[i].state == CHOICE_WAITING) return &a->choices[i];
+    return NULL;
+}
+
+/* Of the highest class, counted by now, that has a place left, the client with the fewest places;
+ * of its answers the oldest.  Answers are listed newest first. */
+static choice *next_waiting(server *s)
+{
+    const answer *best = NULL;
+    uint64_t now = clock_ns();
+    place_list list;
+    list_places(s, &list);
+    uint32_t best_places = 0;
+    for (const answer *a = s->answers; a; a = a->next) {
+        if (a->n_closed == a->n_choices || !first_waiting(a)) continue;
+        if (!admission_has_place(s, a->request->class_)) continue;
+        cerium_class class_ = class_by_now(a, now);
+        if (best && class_ > class_by_now(best, now)) continue;
+        bool is_higher = !best || class_ < class_by_now(best, now);
+        bool is_same = best && same_client(a, best);
+        uint32_t places = is_same ? best_places : places_of(&list, a);
+        if (!is_higher && places > best_places) continue;
+        best = a;
+        best_places = places;
+    }
+    return best ? first_waiting(best) : NULL;
+}
+
+/* All sessions of the engine are taken, some of them by answers whose readers take nothing: the one
+ * that waits for its reader for the longest has to go. */
+static void end_longest_parked(server *s)
+{
+    choice *longest = NULL;
+    for (answer *a = s->answers; a; a = a->next)
+        for (uint32_t i = 0; i < a->n_choices; i++) {
+            choice *ch = &a->choices[i];
+            if (ch->state == CHOICE_RUNNING && ch->parked && a->sink.c && !a->sink.c->closing &&
+                (!longest || ch->parked_ns < longest->parked_ns))
+                longest = ch;
+        }
+    if (!longest || clock_ns() - longest->parked_ns < SERVER_PARKED_NS) return;
+    connection *c = longest->a->sink.c;
+    metrics_count(&s->metrics, METRICS_TIMED_OUT, 1);
+    log_event(LOG_WARNING, "dropped", "peer=%s reason=\"others wait, and it reads nothing\"",
+              c->peer);
+    connection_break(c);
+}
+
+static bool any_has_place(const server *s)
+{
+    for (int i = 0; i < SERVER_CLASSES; i++)
+        if (s->n_waiting_of[i] && admission_has_place(s, (cerium_class)i)) return true;
+    return false;
+}
+
+void answers_start(server *s)
+{
+    s->no_session = false;
+    while (any_has_place(s)) {
+        choice *ch = next_waiting(s);
+        if (!ch) return;
+        if (source_engine_start(ch) == CERIUM_ERR_CAPACITY) {
+            s->no_session = true;
+            end_longest_parked(s);
+            return;
+        }
+    }
+}
+
+bool answers_are_stuck(server *s)
+{
+    return any_has_place(s) && !s->no_session && next_waiting(s);
+}

@@ -1,0 +1,23 @@
+/* source_upstream.h - answers that another server gives: which go where, and how they come back.
+ *
+ * Such an answer has a choice without an engine session: its text comes from upstream.c's thread,
+ * is read by protocol/onward.h, and told by its writer. */
+#ifndef SERVER_SOURCE_UPSTREAM_H
+#define SERVER_SOURCE_UPSTREAM_H
+
+#include "server/state.h"
+
+/* Start the thread, where there are upstreams; an event loop to wake is there. */
+CERIUM_CHECKED int source_upstream_open(server *s, cerium_error *err);
+void source_upstream_close(server *s);
+
+/* Set a->source when the request goes elsewhere, by its model, its effort, the queue here, or where
+ * the conversation before it went.
+ * CERIUM_ERR_ARGUMENT with *e: it belongs to an upstream that does not answer. */
+CERIUM_CHECKED int source_upstream_route(answer *a, protocol_error *e);
+/* The same for a prompt of n_tokens, or that is too long for here (status: what making it said).
+ * Returns status, or CERIUM_OK when it goes elsewhere. */
+CERIUM_CHECKED int source_upstream_route_long(answer *a, uint64_t n_tokens, int status,
+                                       protocol_error *e);
+
+#endif
