@@ -190,6 +190,7 @@ typedef struct {
                                     together, is best not shown to somebody who did not ask for it:
                                     the file says so (docs/formats.md); 0 of most models */
     bool completes_only;         /* the file says that the model was not made to chat */
+    uint32_t n_embedding;        /* numbers in the state of a token between layers */
 } cerium_engine_info;
 
 /** Set every field to its documented default; size: of the struct as the caller knows it. */

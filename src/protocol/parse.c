@@ -278,8 +278,7 @@ static int request_parse(parser *p)
     RETURN_IF(common_parse(p));
     RETURN_IF(parse_api[r->api](p));
     warn_of_unread(p);
-    if (!r->previous_response_id) protocol_request_name_orphans(r);
-    return CERIUM_OK;
+    return r->previous_response_id ? CERIUM_OK : protocol_request_check_results(r, p->error);
 }
 
 static bool may_talk(protocol_api api)
@@ -388,6 +387,44 @@ int protocol_request_name_results(protocol_request *request, const json_t *items
     }
     json_decref(p.calls);
     return status;
+}
+
+/* A result that the client made itself, as it answers a call of ours. */
+static bool answers_call(const protocol_request *r, size_t i)
+{
+    const json_t *item = r->message_item[i] < 0
+                             ? NULL : json_array_get(r->items, (size_t)r->message_item[i]);
+    const char *type = json_string_value(json_object_get(item, "type"));
+    return type && (!strcmp(type, "function_call_output") ||
+                    !strcmp(type, "custom_tool_call_output"));
+}
+
+/* The calls of what was summed up are in the summary. */
+static bool was_compacted(const protocol_request *r)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(r->items, i, item) {
+        const char *type = json_string_value(json_object_get(item, "type"));
+        if (type && strstr(type, "compaction")) return true;
+    }
+    return false;
+}
+
+int protocol_request_check_results(protocol_request *r, protocol_error *error)
+{
+    char param[48];
+    bool checks = r->api == PROTOCOL_RESPONSES && !was_compacted(r);
+    for (size_t i = 0; i < r->n_messages && checks; i++) {
+        const cerium_message *m = &r->messages[i];
+        if (m->name || strcmp(m->role, "tool") || !answers_call(r, i)) continue;
+        snprintf(param, sizeof param, "input[%d].call_id", (int)r->message_item[i]);
+        return protocol_error_set(error, 400, "invalid_request_error", NULL, param,
+                                  "No tool call found for function call output with call_id "
+                                  "%.128s.", m->call_id ? m->call_id : "");
+    }
+    protocol_request_name_orphans(r);
+    return CERIUM_OK;
 }
 
 void protocol_request_name_orphans(protocol_request *request)

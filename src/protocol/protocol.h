@@ -223,6 +223,9 @@ void protocol_request_free(protocol_request **request);
  * previous_response_id the search has ended already. */
 CERIUM_CHECKED int protocol_request_name_results(protocol_request *request, const json_t *items);
 void protocol_request_name_orphans(protocol_request *request);
+/* The same, but of Responses a result whose call is nowhere is an error. */
+CERIUM_CHECKED int protocol_request_check_results(protocol_request *request,
+                                                  protocol_error *error);
 
 /* ---- Section - Answers ---- */
 
@@ -363,6 +366,8 @@ typedef struct {
     bool chats, fills_in;
     bool completes_only; /* it was not made to chat, whatever form it has */
 } protocol_model;
+/* One of them, under the name that it was asked for by. */
+CERIUM_CHECKED int protocol_model_body(bytes *out, const protocol_model *model, const char *id);
 CERIUM_CHECKED int protocol_models_body(bytes *out, const protocol_model *models, size_t n);
 
 #endif

@@ -47,7 +47,13 @@ static void supersede(answer *a)
 
 static int take_order(answer *a, server *s, const answer_order *order, protocol_error *e)
 {
-    static const char *const prefixes[] = {"resp_", "chatcmpl-", "cmpl-", "infill-", "resp_"};
+    static const char *const prefixes[] = {
+        [PROTOCOL_RESPONSES] = "resp_",   [PROTOCOL_CHAT] = "chatcmpl-",
+        [PROTOCOL_COMPLETIONS] = "cmpl-", [PROTOCOL_INFILL] = "infill-",
+        [PROTOCOL_COMPACT] = "resp_",     [PROTOCOL_MESSAGES] = "msg_",
+        [PROTOCOL_OLLAMA_CHAT] = "chat-", [PROTOCOL_OLLAMA_GENERATE] = "generate-",
+        [PROTOCOL_COMPLETION] = "cmpl-",
+    };
     const connection *c = order->sink.c;
     a->s = s;
     a->sink = order->sink;

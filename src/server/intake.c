@@ -1,6 +1,8 @@
 /* intake.c - reading requests on the loop and on threads, and the order of messages. */
 #include "server/intake.h"
 
+#include <time.h>
+
 #include "server/access.h"
 #include "server/answer.h"
 #include "server/answer_open.h"
@@ -24,6 +26,7 @@ struct intake {
     bool is_away; /* a thread reads it, or it waits for one */
     bool is_message;
     protocol_api api;
+    count_what counts;
     uint64_t started_ns;
     bytes memory; /* of the text, owned; empty: the text is somebody else's */
     view text;
@@ -148,6 +151,13 @@ static bool asks_on_the_side(const connection *c)
            (metadata && protocol_is_side_request(view_of(metadata)));
 }
 
+static const sink_type *sink_of(const protocol_request *r)
+{
+    const bool is_lines = r->api == PROTOCOL_OLLAMA_CHAT || r->api == PROTOCOL_OLLAMA_GENERATE;
+    if (!r->stream) return &http_body_sink;
+    return is_lines ? &http_lines_sink : &http_stream_sink;
+}
+
 static int begin_http(intake *in, protocol_error *e)
 {
     connection *c = in->c;
@@ -159,7 +169,7 @@ static int begin_http(intake *in, protocol_error *e)
     if (!r->service_tier && r->class_ == CERIUM_CLASS_TURN && asks_on_the_side(c))
         in->request->class_ = CERIUM_CLASS_BATCH;
     /* An address is a client, for clients open a connection a time. */
-    answer_order order = {.sink = {.type = r->stream ? &http_stream_sink : &http_body_sink, .c = c},
+    answer_order order = {.sink = {.type = sink_of(r), .c = c},
                           .request = take_request(in),
                           .document = r->document,
                           .client = c->peer,
@@ -169,8 +179,30 @@ static int begin_http(intake *in, protocol_error *e)
     return answer_open(c->s, &order, e);
 }
 
+/* Ollama's: nothing is asked. */
+static void tell_loaded(connection *c, const protocol_request *r)
+{
+    bytes body = {.max = 1 << 16};
+    protocol_error e;
+    if (protocol_ollama_load_body(&body, r, c->s->model.id, (int64_t)time(NULL))) {
+        (void)protocol_error_memory(&e);
+        http_error(c, &e);
+    } else {
+        http_answer(c, &(http_head){.status = 200}, (view){body.ptr, body.len});
+    }
+    bytes_free(&body);
+}
+
 static void deliver_http(intake *in)
 {
+    if (!in->status && in->counts) {
+        counting_begin(in->c, take_request(in), in->counts, in->text.len);
+        return;
+    }
+    if (!in->status && in->request->loads) {
+        tell_loaded(in->c, in->request);
+        return;
+    }
     if (!in->status) in->status = begin_http(in, &in->error);
     if (in->status) http_error(in->c, &in->error);
 }
@@ -184,11 +216,13 @@ static void on_http_read(job *j)
     memory_free(in);
 }
 
-void intake_http(connection *c, protocol_api api)
+void intake_http(connection *c, protocol_api api, count_what what)
 {
     exchange *x = &c->http;
     protocol_error e;
     intake small = intake_of(c, api, (view){x->body.ptr, x->body.len});
+    small.counts = what;
+    small.defaults.counts = what != COUNT_NONE;
     if (c->s->config.log_prompts) log_said(c->peer, small.text);
     if (small.text.len <= SERVER_INLINE_BYTES_MAX) {
         read_text(&small);
