@@ -37,6 +37,7 @@ static const char *stop_reason(const protocol_writer *w)
     case PROTOCOL_END_CONTEXT: return "model_context_window_exceeded";
     case PROTOCOL_END_GUARDED: return "refusal";
     case PROTOCOL_END_STOP:
+    case PROTOCOL_END_STEERED:
     case PROTOCOL_END_CANCELED:
     case PROTOCOL_END_FAILED: break;
     }

@@ -172,7 +172,6 @@ static int fill_in(parser *p, const char *prompt, const char *suffix)
     r->talks = false;
     r->fill_in = r->ends_hole = true;
     r->class_ = CERIUM_CLASS_COMPLETION;
-    r->confidence_min = p->defaults->confidence_min;
     r->sampling.pointer = p->defaults->pointer;
     r->infill.prefix = prompt;
     r->infill.prefix_len = strlen(prompt);

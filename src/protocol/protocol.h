@@ -248,6 +248,7 @@ typedef enum {
     PROTOCOL_END_CANCELED = 3,
     PROTOCOL_END_FAILED = 4,    /* *error says why */
     PROTOCOL_END_GUARDED = 5,   /* the watchdog lets no more out */
+    PROTOCOL_END_STEERED = 6,   /* the client wants something else: see steer.h */
 } protocol_end;
 
 /* How far the prompts of an answer are, in tokens.  Without prompt_tokens nobody knows. */

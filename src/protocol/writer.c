@@ -199,6 +199,7 @@ static void piece_close(protocol_writer *w, writer_choice *c, bool whole)
         w->api->close(w, c, whole);
     }
     c->piece = c->waiting = PIECE_NONE;
+    w->steered_from = 0;
     c->blank.len = c->text.len = c->sent = 0;
     json_out_clear(&c->tokens.all);
 }

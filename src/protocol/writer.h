@@ -84,6 +84,7 @@ struct protocol_writer {
     uint32_t n_choices, n_ended;
     uint32_t reasoning_tokens; /* counted here: a call of protocol_writer_text is a token */
     bool has_logprobs;
+    size_t steered_from;     /* of the open piece: what was said when a steer came */
     uint32_t input_tokens;   /* of the prompt, as far as is known before the end */
     int status;              /* the first failure; nothing is written after it */
     protocol_usage usage;    /* of all choices */

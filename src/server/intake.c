@@ -17,6 +17,7 @@ typedef enum {
     IS_REQUEST,           /* an HTTP body, response.create or response.cancel */
     IS_COMPLETION,        /* completion.create */
     IS_COMPLETION_CANCEL,
+    IS_STEER,             /* response.steer */
 } intake_kind;
 
 struct intake {
@@ -42,6 +43,7 @@ struct intake {
     protocol_error error;
     protocol_request *request; /* owned, or NULL */
     char id[INLINE_ID_BYTES];  /* of a completion, or "" */
+    protocol_steer steer;      /* owned */
 };
 
 /* ---- reading: what a thread may do ---- */
@@ -63,6 +65,9 @@ static void read_body(intake *in, protocol_body *body)
     } else if (!strcmp(type, "completion.cancel")) {
         in->kind = IS_COMPLETION_CANCEL;
         inline_read_cancel(body, in->id);
+    } else if (!strcmp(type, "response.steer")) {
+        in->kind = IS_STEER;
+        in->status = protocol_steer_read(&in->steer, body, in->text.len, &in->error);
     } else {
         in->status = protocol_body_parse(&in->request, in->api, body, &in->defaults, &in->error);
     }
@@ -106,6 +111,7 @@ static intake intake_of(connection *c, protocol_api api, view text)
 static void forget(intake *in)
 {
     request_bury(in->c->s, &in->request, in->text.len);
+    protocol_steer_free(&in->steer);
     protocol_cache_close(&in->defaults.cache);
     bytes_free(&in->memory);
 }
@@ -115,6 +121,7 @@ static void release(job *j)
 {
     intake *in = (intake *)j;
     protocol_request_free(&in->request);
+    protocol_steer_free(&in->steer);
     protocol_cache_close(&in->defaults.cache);
     bytes_free(&in->memory);
     memory_free(in);
@@ -270,6 +277,7 @@ static void deliver_message(intake *in)
             inline_begin(c, take_request(in), in->id, in->text.len, in->started_ns);
         break;
     case IS_COMPLETION_CANCEL: (void)inline_cancel(c, in->id); break;
+    case IS_STEER: lanes_steer(c, &in->steer, in->status ? &in->error : NULL); break;
     }
 }
 

@@ -61,11 +61,18 @@ static const route routes[] = {
 
 static void serve_preflight(connection *c)
 {
-    /* Only allowed origins get this far; others were refused. */
-    static const char headers[] = "access-control-allow-methods: GET, POST, DELETE, OPTIONS\r\n"
-                                  "access-control-allow-headers: authorization, content-type, "
-                                  "x-api-key, x-request-id, openai-beta\r\n"
-                                  "access-control-max-age: 600\r\n";
+    /* Only allowed origins get this far; others were refused.  What a page may send is what it says
+     * that it does: SDKs send a dozen headers of their own. */
+    char headers[2048], asked[1536];
+    http_reader_copy(c->reader, "access-control-request-headers", asked, sizeof asked);
+    for (const char *at = asked; *at; at++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_, ", *at))
+            asked[0] = 0;
+    snprintf(headers, sizeof headers,
+             "access-control-allow-methods: GET, POST, DELETE, OPTIONS\r\n"
+             "access-control-allow-headers: %s\r\naccess-control-max-age: 600\r\n",
+             asked[0] ? asked
+                      : "authorization, content-type, x-api-key, x-request-id, openai-beta");
     http_answer(c, &(http_head){.status = 204, .headers = headers}, (view){NULL, 0});
 }
 
