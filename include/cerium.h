@@ -205,6 +205,7 @@ typedef struct {
                                     for readers of a chat form */
     const char *chat_refusal;    /* one line: why the file's chat template cannot be run, and so
                                     cerium_chat_tokens() refuses; "" where that is not so */
+    uint32_t n_embedding;        /* numbers in the state of a token between layers */
 } cerium_engine_info;
 
 /** Set every field to its documented default; size: of the struct as the caller knows it. */

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/stop.h"
 #include "base/thread.h"
 #include "cache/kv.h"
 #include "cpu/executor.h"
@@ -21,7 +22,6 @@
 #include "model/model.h"
 #include "sampling/pointer.h"
 #include "sampling/sampler.h"
-#include "sampling/stop.h"
 #include "speculation/drafter.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/infill.h"

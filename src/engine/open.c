@@ -158,6 +158,7 @@ void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *ou
         .cache_path = e->cache_path ? e->cache_path : "",
         .draft_model = e->draft ? e->draft->engine->name : "",
         .draft_model_bytes = e->draft ? draft_model_bytes(e->draft) : 0,
+        .n_embedding = model_program(e->model)->shape.n_embd,
     };
     engine_hand_over(out, size, &info, sizeof info);
 }

@@ -169,7 +169,7 @@ int protocol_body_load(protocol_body *out, protocol_api api, view text,
     if (s.n_lone) return load_repaired(&out->root, text, error);
     if (!defaults->cache || !s.tools.len || s.tools.len > PROTOCOL_CACHED_BYTES_MAX)
         return load(&out->root, text, error);
-    out->tool_set = cache_find(defaults->cache, api == PROTOCOL_CHAT, s.tools);
+    out->tool_set = cache_find(defaults->cache, tools_style_of(api), s.tools);
     if (!out->tool_set) {
         out->raw_tools = s.tools;
         return load(&out->root, text, error);

@@ -147,8 +147,7 @@ static void delta(protocol_writer *w, writer_choice *c, view text)
 
 static void close(protocol_writer *w, writer_choice *c, bool whole)
 {
-    (void)whole; /* finish_reason says it */
-    if (c->piece != PIECE_CALL) return;
+    if (c->piece != PIECE_CALL || !whole) return; /* one that was cut off is none */
     json_out *t = &c->calls;
     if (t->b.len) json_out_literal(t, ",");
     json_out_literal(t, "{");
@@ -161,9 +160,10 @@ static void close(protocol_writer *w, writer_choice *c, bool whole)
 static const char *finish(const protocol_writer *w, const writer_choice *c)
 {
     if (!c->ended) return NULL;
+    if (w->r->warm_up) return "length";
     if (c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT) return "length";
     if (c->end == PROTOCOL_END_GUARDED) return "content_filter";
-    if (!c->n_calls) return "stop";
+    if (!c->n_whole) return "stop";
     return w->r->legacy_functions ? "function_call" : "tool_calls";
 }
 

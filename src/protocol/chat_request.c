@@ -130,6 +130,53 @@ static int logprobs_parse(parser *p)
     return CERIUM_OK;
 }
 
+/* vLLM's: the last message, of the assistant, is gone on with, or nothing opens its turn. */
+static int continue_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    const place at = {NULL, "continue_final_message", 0};
+    const json_t *given = json_object_get(p->root, "add_generation_prompt");
+    bool goes_on = false, opens = true;
+    RETURN_IF(field_bool(p, NULL, p->root, at.key, &goes_on));
+    RETURN_IF(field_bool(p, NULL, p->root, "add_generation_prompt", &opens));
+    r->no_opening = !opens && !goes_on;
+    if (!goes_on) return CERIUM_OK;
+    if (json_is_true(given))
+        return parse_fail(p, &at, "invalid_value",
+                          "Cannot set both 'continue_final_message' and 'add_generation_prompt' "
+                          "to true.");
+    const cerium_message *last = &r->messages[r->n_messages - 1];
+    if (strcmp(last->role, "assistant") || !last->content[0])
+        return parse_fail(p, &at, "invalid_value",
+                          "Invalid 'continue_final_message': the last message is no text of the "
+                          "assistant.");
+    r->prefill = last->content;
+    r->n_messages--;
+    return CERIUM_OK;
+}
+
+/* Of what templates can be told, whether the model thinks first. */
+static int template_parse(parser *p)
+{
+    json_t *told = NULL;
+    const place at = {NULL, "chat_template_kwargs", 0};
+    const char *effort = "", *key;
+    json_t *value;
+    bool thinks = true;
+    RETURN_IF(field_object(p, NULL, p->root, at.key, &told));
+    RETURN_IF(field_bool(p, &at, told, "enable_thinking", &thinks));
+    RETURN_IF(field_string(p, NULL, p->root, "reasoning_effort", &effort));
+    if (!thinks || !strcmp(effort, "none")) p->r->think = PROTOCOL_THINK_OFF;
+    else if (effort[0]) protocol_warn(p->r, "reasoning_effort", "is not used by this server");
+    json_object_foreach(told, key, value) {
+        char param[96];
+        snprintf(param, sizeof param, "chat_template_kwargs.%.60s", key);
+        if (strcmp(key, "enable_thinking"))
+            protocol_warn(p->r, param, "is not used by this server");
+    }
+    return CERIUM_OK;
+}
+
 int chat_parse(parser *p)
 {
     const place list = {NULL, "messages", 0};
@@ -145,6 +192,8 @@ int chat_parse(parser *p)
                                                  (int32_t)i}));
     }
     RETURN_IF(field_bool(p, NULL, p->root, "return_progress", &p->r->return_progress));
+    RETURN_IF(continue_parse(p));
+    RETURN_IF(template_parse(p));
     RETURN_IF(prediction_parse(p));
     return logprobs_parse(p);
 }

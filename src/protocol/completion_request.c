@@ -125,6 +125,19 @@ static int healing_parse(parser *p)
     return CERIUM_OK;
 }
 
+static int response_fields_parse(parser *p)
+{
+    json_t *fields = NULL;
+    const place at = {NULL, "response_fields", 0};
+    RETURN_IF(field_array(p, NULL, p->root, at.key, PROTOCOL_FILES_MAX, &fields));
+    for (size_t i = 0; i < json_array_size(fields); i++) {
+        const json_t *one = json_array_get(fields, i);
+        if (!json_is_string(one))
+            return parse_fail_type(p, &(place){&at, NULL, i}, "a string", one);
+    }
+    return CERIUM_OK;
+}
+
 static int suffix_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -145,6 +158,60 @@ static int suffix_parse(parser *p)
     return CERIUM_OK;
 }
 
+int prompt_of(parser *p, const char *text)
+{
+    RETURN_IF(prompts_open(p, 1));
+    p->r->prompts[0] = text;
+    p->r->prompt_lens[0] = strlen(text);
+    p->r->n_prompts = 1;
+    return CERIUM_OK;
+}
+
+/* A prompt in which a client wrote the marks of a fill-in-the-middle form is a hole, whichever
+ * form that is: before, suffix and prefix in their order. */
+static int written_hole(parser *p)
+{
+    static const struct {
+        view begin, then, end;
+        bool suffix_first;
+    } forms[] = {
+        {VIEW("<|fim_prefix|>"), VIEW("<|fim_suffix|>"), VIEW("<|fim_middle|>"), false},
+        {VIEW("<fim_prefix>"), VIEW("<fim_suffix>"), VIEW("<fim_middle>"), false},
+        {VIEW("<fim-prefix>"), VIEW("<fim-suffix>"), VIEW("<fim-middle>"), false},
+        {VIEW("<|fim_begin|>"), VIEW("<|fim_hole|>"), VIEW("<|fim_end|>"), false},
+        {VIEW("<\xEF\xBD\x9C" "fim\xE2\x96\x81" "begin\xEF\xBD\x9C>"),
+         VIEW("<\xEF\xBD\x9C" "fim\xE2\x96\x81" "hole\xEF\xBD\x9C>"),
+         VIEW("<\xEF\xBD\x9C" "fim\xE2\x96\x81" "end\xEF\xBD\x9C>"), false},
+        {VIEW("<PRE> "), VIEW(" <SUF>"), VIEW(" <MID>"), false},
+        {VIEW("[SUFFIX]"), VIEW("[PREFIX]"), VIEW(""), true},
+    };
+    protocol_request *r = p->r;
+    if (!p->defaults->fills_in || r->n_prompts != 1 || r->prompt_tokens[0] || r->fill_in ||
+        r->echo)
+        return CERIUM_OK;
+    view text = {r->prompts[0], r->prompt_lens[0]};
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        view rest = text;
+        if (!view_starts(rest, forms[i].begin)) continue;
+        rest = (view){rest.ptr + forms[i].begin.len, rest.len - forms[i].begin.len};
+        const char *cut = memmem(rest.ptr, rest.len, forms[i].then.ptr, forms[i].then.len);
+        if (!cut || rest.len < forms[i].end.len) continue;
+        view a = {rest.ptr, (size_t)(cut - rest.ptr)};
+        view b = {cut + forms[i].then.len, rest.len - a.len - forms[i].then.len};
+        if (b.len < forms[i].end.len ||
+            memcmp(b.ptr + b.len - forms[i].end.len, forms[i].end.ptr, forms[i].end.len) != 0)
+            continue;
+        b.len -= forms[i].end.len;
+        r->fill_in = r->ends_hole = true;
+        RETURN_IF(make_text(p, forms[i].suffix_first ? b : a, &r->prompts[0]));
+        RETURN_IF(make_text(p, forms[i].suffix_first ? a : b, &r->infill.suffix));
+        r->prompt_lens[0] = strlen(r->prompts[0]);
+        r->infill.suffix_len = strlen(r->infill.suffix);
+        return CERIUM_OK;
+    }
+    return CERIUM_OK;
+}
+
 int completion_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -159,8 +226,28 @@ int completion_parse(parser *p)
     r->sampling.logprobs = logprobs >= 0;
     r->top_logprobs = logprobs > 0 ? (uint32_t)logprobs : 0;
     RETURN_IF(suffix_parse(p));
+    RETURN_IF(written_hole(p));
     RETURN_IF(pointer_parse(p));
     return confidence_parse(p);
+}
+
+/* ---- Section - llama.cpp's /completion ---- */
+
+int llama_completion_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    const place at = {NULL, "prompt", 0};
+    RETURN_IF(prompts_parse(p));
+    if (r->n_prompts != 1)
+        return parse_fail(p, &at, "invalid_value",
+                          "Invalid 'prompt': one text, or one array of tokens; several prompts are "
+                          "taken by /v1/completions.");
+    RETURN_IF(field_bool(p, NULL, p->root, "return_progress", &r->return_progress));
+    RETURN_IF(healing_parse(p));
+    RETURN_IF(written_hole(p));
+    RETURN_IF(pointer_parse(p));
+    RETURN_IF(response_fields_parse(p));
+    return shape_parse(p);
 }
 
 /* ---- Section - Infill ---- */
@@ -234,13 +321,11 @@ int infill_parse(parser *p)
     protocol_request *r = p->r;
     bool one_block = true;
     int64_t indent = 0, prompt_ms = 0, predict_ms = 0;
-    json_t *fields = NULL;
-    const place at = {NULL, "response_fields", 0};
     if (!p->defaults->fills_in)
         return protocol_error_set(p->error, 501, "not_supported_error", NULL, "",
                                   "This model cannot fill in the middle: its vocabulary has no "
                                   "tokens for it. Load a code model that has them.");
-    r->fill_in = true;
+    r->fill_in = r->ends_hole = true;
     RETURN_IF(confidence_parse(p));
     RETURN_IF(pointer_parse(p));
     RETURN_IF(healing_parse(p));
@@ -253,12 +338,7 @@ int infill_parse(parser *p)
     RETURN_IF(field_integer(p, NULL, p->root, "n_indent", 0, 4096, &indent));
     RETURN_IF(field_integer(p, NULL, p->root, "t_max_prompt_ms", -1, INT32_MAX, &prompt_ms));
     RETURN_IF(field_integer(p, NULL, p->root, "t_max_predict_ms", -1, INT32_MAX, &predict_ms));
-    RETURN_IF(field_array(p, NULL, p->root, "response_fields", PROTOCOL_FILES_MAX, &fields));
-    for (size_t i = 0; i < json_array_size(fields); i++) {
-        const json_t *one = json_array_get(fields, i);
-        if (!json_is_string(one))
-            return parse_fail_type(p, &(place){&at, NULL, i}, "a string", one);
-    }
+    RETURN_IF(response_fields_parse(p));
     r->indent_min = (uint32_t)indent;
     r->prompt_ms_max = prompt_ms > 0 ? (uint32_t)prompt_ms : 0;
     r->predict_ms_max = predict_ms > 0 ? (uint32_t)predict_ms : 0;

@@ -1,6 +1,7 @@
 /* content.c - messages of a conversation and the text of their parts. */
 #include "protocol/json_out.h"
 #include "protocol/parse.h"
+#include "protocol/texts.h"
 
 int message_add(parser *p, const cerium_message *message, int32_t item)
 {
@@ -71,9 +72,9 @@ static int part_text(parser *p, const place *at, const json_t *part, const char 
     case PART_REFUSAL: RETURN_IF(field_string(p, at, part, "refusal", &text)); break;
     case PART_IMAGE:
         p->r->image_dropped = true;
-        text = "[An image was here. You see text only: say so where it matters.]";
+        text = text_image_note;
         break;
-    case PART_FILE: text = "[A file was attached here. You cannot read it: say so.]"; break;
+    case PART_FILE: text = text_file_note; break;
     case PART_AUDIO: text = "[Sound was here. You cannot hear it: say so.]"; break;
     case PART_OTHER: /* text of a kind that we do not know is still text */
         if (json_is_string(json_object_get(part, "text")))

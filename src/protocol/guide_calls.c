@@ -179,16 +179,16 @@ static void put_tags(json_out *t, const struct protocol_tool *facts)
     json_t *schema;
     if (!json_object_size(properties)) { /* any that the model thinks of */
         if (!json_is_false(json_object_get(facts->schema, "additionalProperties")))
-            json_out_literal(t, "(\"<parameter=\" /[^<>\\n]+/ \">\\n\" value "
-                                "\"\\n</parameter>\\n\")*");
+            json_out_literal(t, "(\"<parameter=\" /[^<>\\n]+>\\n?/ value ends)*");
         return;
     }
     json_object_foreach((json_t *)properties, name, schema)
     {
         json_out_literal(t, "(");
-        put_around(t, "<parameter=", view_of(name), ">\n");
+        put_around(t, "<parameter=", view_of(name), ">");
+        json_out_literal(t, "\"\\n\"? ");
         put_value(t, facts, schema);
-        json_out_literal(t, "\"\\n</parameter>\\n\")");
+        json_out_literal(t, "ends)");
         json_out_put(t, is_required(facts->schema, name) ? VIEW(" ") : VIEW("? "));
     }
 }
@@ -200,10 +200,10 @@ static void put_xml(json_out *t, const cerium_tool *tool, const struct protocol_
         put_tags(t, facts);
         return;
     }
-    json_out_literal(t, "\"<parameter=input>\\n\" ");
+    json_out_literal(t, "\"<parameter=input>\" \"\\n\"? ");
     if (facts->grammar) put_nested(t, facts, "%text");
     else json_out_literal(t, "value");
-    json_out_literal(t, " \"\\n</parameter>\\n\"");
+    json_out_literal(t, " ends");
 }
 
 /* ---- Section - Calls ---- */
@@ -263,8 +263,10 @@ void guide_put_calls(json_out *t, const protocol_request *r, call_style style)
         json_out_put(t, r->one_call ? VIEW("list: \" \"? \"[\" call \"]\"\n")
                                      : VIEW("list: \" \"? \"[\" call (\", \" call)* \"]\"\n"));
     if (style == CALL_XML) {
+        /* Stock models write the line feeds or leave them away.  Within a value the mark has no
+         * beginning: behind these bytes only its end may stand. */
         json_out_literal(t, "value: ");
-        guide_put_avoiding(t, "</parameter>");
-        json_out_literal(t, "\n");
+        guide_put_avoiding(t, "</parameter");
+        json_out_literal(t, "\nends: /\\n?<\\/parameter>\\n?/\n");
     }
 }

@@ -1,4 +1,5 @@
-/* infill_events.c - llama.cpp's /infill: an object with timings, or pieces and then that. */
+/* infill_events.c - llama.cpp's /infill and /completion: an object with timings, or pieces and then
+ * that. */
 #include <math.h>
 
 #include "base/json.h"
@@ -65,6 +66,41 @@ static void put_timings(const protocol_usage *u, json_out *t)
     json_out_literal(t, "}");
 }
 
+/* What /completion says of its request. */
+static void put_request(const protocol_writer *w, json_out *t)
+{
+    const protocol_request *r = w->r;
+    const cerium_sampling *s = &r->sampling;
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"temperature", (double)s->temperature},
+                   {"top_k", s->top_k},
+                   {"top_p", (double)s->top_p},
+                   {"min_p", (double)s->min_p},
+                   {"repeat_penalty", (double)s->repetition_penalty},
+                   {"presence_penalty", (double)s->presence_penalty},
+                   {"frequency_penalty", (double)s->frequency_penalty},
+                   {"n_predict",
+                    r->new_tokens_max == UINT32_MAX ? -1 : (double)r->new_tokens_max}};
+    json_out_literal(t, "\"generation_settings\":{");
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        json_out_string(t, numbers[i].name);
+        json_out_literal(t, ":");
+        json_out_number(t, numbers[i].value);
+        json_out_literal(t, ",");
+    }
+    put_count(t, "seed", s->seed);
+    json_out_literal(t, ",\"stop\":[");
+    for (uint32_t i = 0; i < s->n_stops; i++) {
+        if (i) json_out_literal(t, ",");
+        json_out_string(t, r->stops[i]);
+    }
+    json_out_literal(t, "]},\"prompt\":");
+    json_out_value(t, json_object_get(r->root, "prompt"));
+    json_out_literal(t, ",");
+}
+
 static void put_all(const protocol_writer *w, json_out *t, view content)
 {
     const writer_choice *c = &w->choices[0];
@@ -90,8 +126,13 @@ static void put_all(const protocol_writer *w, json_out *t, view content)
     json_out_literal(t, ",\"has_new_line\":");
     json_out_bool(t, c->said.len && memchr(c->said.ptr, '\n', c->said.len));
     json_out_literal(t, ",\"stop_type\":");
-    json_out_string(t, limit ? "limit" : c->end == PROTOCOL_END_STOP ? "eos" : "none");
-    json_out_literal(t, ",\"stopping_word\":\"\",");
+    json_out_string(t, limit                             ? "limit"
+                       : c->stopped_by                   ? "word"
+                       : c->end == PROTOCOL_END_STOP ? "eos" : "none");
+    json_out_literal(t, ",\"stopping_word\":");
+    json_out_string(t, c->stopped_by ? c->stopped_by : "");
+    json_out_literal(t, ",");
+    if (w->r->api == PROTOCOL_COMPLETION && c->ended) put_request(w, t);
     if (w->r->confidence_min > 0 && c->ended) {
         json_out_literal(t, "\"confidence\":");
         json_out_number(t, exp(u->logprob));

@@ -85,6 +85,7 @@ static const char *reason_of(const protocol_writer *w)
     case PROTOCOL_END_CANCELED: return "canceled";
     case PROTOCOL_END_FAILED: return "failed";
     case PROTOCOL_END_GUARDED: return "content_filter";
+    case PROTOCOL_END_STEERED: break;
     }
     return "failed";
 }

@@ -3,15 +3,26 @@
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 #include "protocol/texts.h"
+#include "protocol/writer.h"
 
 static const char any_model[] = "cerium";
 
-static void put_openai(json_out *t, const protocol_model *m)
+/* OpenAI's and Anthropic's in one. */
+static void put_openai(json_out *t, const protocol_model *m, const char *id)
 {
     json_out_literal(t, "{\"id\":");
-    json_out_string(t, m->id);
+    json_out_string(t, id);
     json_out_literal(t, ",\"object\":\"model\",\"created\":");
     json_out_integer(t, m->created_at);
+    json_out_literal(t, ",\"type\":\"model\",\"display_name\":");
+    json_out_string(t, m->display_name ? m->display_name : m->id);
+    json_out_literal(t, ",\"created_at\":");
+    put_time(t, m->created_at);
+    json_out_literal(t, ",\"max_input_tokens\":");
+    json_out_integer(t, m->context_tokens);
+    json_out_literal(t, ",\"max_tokens\":");
+    json_out_integer(t, m->context_tokens);
+    json_out_literal(t, ",\"capabilities\":null,\"lifecycle\":\"active\",\"line\":null");
     json_out_literal(t, ",\"owned_by\":\"cerium\",\"context_window\":");
     json_out_integer(t, m->context_tokens);
     json_out_literal(t, ",\"fill_in_middle\":");
@@ -57,15 +68,27 @@ static void put_codex(json_out *t, const protocol_model *m, const char *slug,
                          "\"supports_search_tool\":false}");
 }
 
+int protocol_model_body(bytes *out, const protocol_model *model, const char *id)
+{
+    json_out t = {.b = *out};
+    put_openai(&t, model, id);
+    *out = t.b;
+    return t.status;
+}
+
 int protocol_models_body(bytes *out, const protocol_model *models, size_t n)
 {
     json_out t = {.b = *out};
     json_out_literal(&t, "{\"object\":\"list\",\"data\":[");
     for (size_t i = 0; i < n; i++) {
         if (i) json_out_literal(&t, ",");
-        put_openai(&t, &models[i]);
+        put_openai(&t, &models[i], models[i].id);
     }
-    json_out_literal(&t, "],\"models\":[");
+    json_out_literal(&t, "],\"has_more\":false,\"first_id\":");
+    json_out_string(&t, n ? models[0].id : NULL);
+    json_out_literal(&t, ",\"last_id\":");
+    json_out_string(&t, n ? models[n - 1].id : NULL);
+    json_out_literal(&t, ",\"models\":[");
     const protocol_model *first = NULL;
     bool named = false; /* one is called what any is called */
     for (size_t i = 0; i < n; i++) {

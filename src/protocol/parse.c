@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "protocol/json_out.h"
-#include "protocol/texts.h"
 
 /* ---- Section - Sampling and length ---- */
 
@@ -15,7 +14,7 @@ static int temperature_parse(parser *p)
     double temperature = s->temperature, top_p = s->top_p, min_p = s->min_p;
     double penalty = s->repetition_penalty, presence = s->presence_penalty;
     double frequency = s->frequency_penalty;
-    bool repeat = p->r->api == PROTOCOL_INFILL;
+    bool repeat = p->r->api == PROTOCOL_INFILL || p->r->api == PROTOCOL_COMPLETION;
     RETURN_IF(field_number(p, NULL, p->root, "temperature", 0, 2, &temperature));
     RETURN_IF(field_number(p, NULL, p->root, "top_p", 0, 1, &top_p));
     RETURN_IF(field_number(p, NULL, p->root, "min_p", 0, 0.999, &min_p));
@@ -50,23 +49,27 @@ static int sampling_parse(parser *p)
     return CERIUM_OK;
 }
 
+/* Below zero, nobody bounds it; no tokens of n_predict only compute the prompt. */
 static int length_parse(parser *p)
 {
-    static const char *const keys[][3] = {
-        [PROTOCOL_RESPONSES] = {"max_output_tokens"},
-        [PROTOCOL_CHAT] = {"max_tokens", "max_completion_tokens"},
-        [PROTOCOL_COMPLETIONS] = {"max_tokens"},
-        [PROTOCOL_INFILL] = {"n_predict"},
-        [PROTOCOL_COMPACT] = {"max_output_tokens"},
-    };
+    static const char *const keys[] = {"n_predict", "max_tokens", "max_completion_tokens",
+                                       "max_output_tokens"};
     protocol_request *r = p->r;
-    int64_t least = r->api == PROTOCOL_INFILL ? -2 : r->api == PROTOCOL_COMPLETIONS ? 0 : 1;
-    for (size_t i = 0; keys[r->api][i]; i++) {
+    const bool is_responses = r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_COMPACT;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const bool zero = i == 0 || !r->talks || r->api == PROTOCOL_MESSAGES;
+        const place at = {NULL, keys[i], 0};
         int64_t most = -1;
-        RETURN_IF(field_integer(p, NULL, p->root, keys[r->api][i], least, UINT32_MAX - 1, &most));
-        if (most >= 0) r->new_tokens_max = (uint32_t)most;
+        if (i && (i == 3) != is_responses) continue;
+        RETURN_IF(field_integer(p, NULL, p->root, keys[i], -2, UINT32_MAX - 1, &most));
+        if (!most && !zero)
+            return parse_fail(p, &at, "integer_below_min_value",
+                              "Invalid '%s': integer below minimum value. Expected a value >= 1, "
+                              "but got 0 instead.", keys[i]);
+        if (most < 0) continue;
+        r->new_tokens_max = (uint32_t)most;
+        r->warm_up = r->warm_up || (!most && (i == 0 || r->api == PROTOCOL_MESSAGES));
     }
-    if (!r->new_tokens_max && r->api == PROTOCOL_INFILL) r->warm_up = true;
     return CERIUM_OK;
 }
 
@@ -88,59 +91,17 @@ static int stop_add(parser *p, const place *at, const json_t *value)
 
 static int stops_parse(parser *p)
 {
-    const json_t *stop = json_object_get(p->root, "stop");
-    const place at = {NULL, "stop", 0};
+    const char *key = p->r->api == PROTOCOL_MESSAGES ? "stop_sequences" : "stop";
+    const json_t *stop = json_object_get(p->root, key);
+    const place at = {NULL, key, 0};
     json_t *list = NULL;
     p->r->sampling.n_stops = 0;
     p->r->sampling.stops = p->r->stops;
     if (json_is_string(stop)) return stop_add(p, &at, stop);
-    RETURN_IF(field_array(p, NULL, p->root, "stop", CERIUM_STOPS_MAX, &list));
+    RETURN_IF(field_array(p, NULL, p->root, key, CERIUM_STOPS_MAX, &list));
     for (size_t i = 0; i < json_array_size(list); i++)
         RETURN_IF(stop_add(p, &(place){&at, NULL, i}, json_array_get(list, i)));
     return CERIUM_OK;
-}
-
-/* ---- Section - Shapes of answers ---- */
-
-/* A schema is also said to the model, as the last word before it speaks. */
-static int format_parse(parser *p)
-{
-    bool chat = p->r->api == PROTOCOL_CHAT;
-    const place outer = {NULL, "text", 0}, at = {chat ? NULL : &outer,
-                                                 chat ? "response_format" : "format", 0};
-    const place inner = {&at, "json_schema", 0};
-    json_t *holder = p->root, *format = NULL, *schema = NULL;
-    const char *type = "text", *order = NULL;
-    if (!chat) {
-        RETURN_IF(field_object(p, NULL, p->root, "text", &holder));
-        if (holder == p->root) return CERIUM_OK;
-    }
-    RETURN_IF(field_object(p, at.up, holder, at.key, &format));
-    if (!format) return CERIUM_OK;
-    RETURN_IF(field_string(p, &at, format, "type", &type));
-    if (!strcmp(type, "text")) return CERIUM_OK;
-    if (!strcmp(type, "json_object")) {
-        p->r->wants_object = true;
-        return message_add(p, &(cerium_message){.role = "developer", .content = text_json_object},
-                           -1);
-    }
-    if (strcmp(type, "json_schema"))
-        return parse_fail_value(p, &(place){&at, "type", 0}, type,
-                                "'json_object', 'json_schema', and 'text'");
-    json_t *from = format;
-    if (chat) RETURN_IF(field_object(p, &at, format, "json_schema", &from));
-    if (chat && from == format) return parse_fail_missing(p, &inner);
-    RETURN_IF(field_object(p, chat ? &inner : &at, from, "schema", &schema));
-    if (!schema) return parse_fail_missing(p, &(place){chat ? &inner : &at, "schema", 0});
-    RETURN_IF(field_bool(p, chat ? &inner : &at, from, "strict", &p->r->is_strict));
-    p->r->schema = schema;
-    json_out t = {.b.max = SIZE_MAX};
-    json_out_put(&t, view_of(text_json_schema));
-    json_out_value(&t, schema);
-    int status = t.status ? t.status : make_text(p, json_out_view(&t), &order);
-    json_out_free(&t);
-    if (status) return status;
-    return message_add(p, &(cerium_message){.role = "developer", .content = order}, -1);
 }
 
 static int include_parse(parser *p)
@@ -191,7 +152,7 @@ static int tier_parse(parser *p)
     protocol_request *r = p->r;
     RETURN_IF(field_string(p, NULL, p->root, "service_tier", &r->service_tier));
     const char *tier = r->service_tier ? r->service_tier : "";
-    bool inline_ = r->api == PROTOCOL_COMPLETIONS || r->api == PROTOCOL_INFILL;
+    bool inline_ = !r->talks;
     r->class_ = inline_ ? CERIUM_CLASS_COMPLETION : CERIUM_CLASS_TURN;
     bool is_batch = !strcmp(tier, "flex") || !strcmp(tier, "batch");
     if (is_batch || (!*tier && asks_on_the_side(p->root))) r->class_ = CERIUM_CLASS_BATCH;
@@ -293,14 +254,14 @@ static int responses_parse(parser *p)
     if (strcmp(truncation, "auto") && strcmp(truncation, "disabled"))
         return parse_fail_value(p, &(place){NULL, "truncation", 0}, truncation,
                                 "'auto' and 'disabled'");
-    r->warm_up = !generate;
+    r->warm_up = r->warm_up || !generate;
     r->truncate = !strcmp(truncation, "auto");
     if (r->api == PROTOCOL_COMPACT && !r->model)
         return parse_fail_missing(p, &(place){NULL, "model", 0});
     RETURN_IF(variables_parse(p));
     RETURN_IF(tools_parse(p));
     RETURN_IF(items_parse(p));
-    RETURN_IF(format_parse(p));
+    RETURN_IF(shape_parse(p));
     return include_parse(p);
 }
 
@@ -309,15 +270,23 @@ static int talk_parse(parser *p)
     RETURN_IF(variables_parse(p));
     RETURN_IF(tools_parse(p));
     RETURN_IF(chat_parse(p));
-    return format_parse(p);
+    return shape_parse(p);
+}
+
+static int text_parse(parser *p)
+{
+    RETURN_IF(p->r->api == PROTOCOL_INFILL ? infill_parse(p) : completion_parse(p));
+    return shape_parse(p);
 }
 
 static int request_parse(parser *p)
 {
     static int (*const parse_api[])(parser *) = {
         [PROTOCOL_RESPONSES] = responses_parse,   [PROTOCOL_CHAT] = talk_parse,
-        [PROTOCOL_COMPLETIONS] = completion_parse, [PROTOCOL_INFILL] = infill_parse,
-        [PROTOCOL_COMPACT] = responses_parse,
+        [PROTOCOL_COMPLETIONS] = text_parse,      [PROTOCOL_INFILL] = text_parse,
+        [PROTOCOL_COMPACT] = responses_parse,     [PROTOCOL_MESSAGES] = messages_parse,
+        [PROTOCOL_OLLAMA_CHAT] = ollama_parse,    [PROTOCOL_OLLAMA_GENERATE] = ollama_parse,
+        [PROTOCOL_COMPLETION] = llama_completion_parse,
     };
     protocol_request *r = p->r;
     const char *type = NULL;
@@ -331,25 +300,31 @@ static int request_parse(parser *p)
         if (r->cancel)
             return field_string(p, NULL, p->root, "response_id", &r->response_id);
     }
+    if (r->api == PROTOCOL_OLLAMA_CHAT || r->api == PROTOCOL_OLLAMA_GENERATE)
+        RETURN_IF(ollama_hoist(p));
     RETURN_IF(common_parse(p));
     RETURN_IF(parse_api[r->api](p));
     warn_of_unread(p);
-    if (!r->previous_response_id) protocol_request_name_orphans(r);
-    return CERIUM_OK;
+    return r->previous_response_id ? CERIUM_OK : protocol_request_check_results(r, p->error);
+}
+
+static bool may_talk(protocol_api api)
+{
+    return api != PROTOCOL_COMPLETIONS && api != PROTOCOL_INFILL && api != PROTOCOL_COMPLETION;
 }
 
 int protocol_body_parse(protocol_request **out, protocol_api api, protocol_body *body,
                         const protocol_defaults *defaults, protocol_error *error)
 {
-    CHECK(out && defaults && error && body->root && api <= PROTOCOL_COMPACT);
+    CHECK(out && defaults && error && body->root && api <= PROTOCOL_COMPLETION);
     protocol_request *r = memory_zalloc(1, sizeof *r);
     if (!r) {
         protocol_body_free(body);
         return CERIUM_ERR_MEMORY;
     }
     *r = (protocol_request){.api = api, .root = body->root, .tool_set = body->tool_set,
-                            .sampling = defaults->sampling, .n_choices = 1, .n_best = 1,
-                            .new_tokens_max = UINT32_MAX};
+                            .talks = may_talk(api), .sampling = defaults->sampling,
+                            .n_choices = 1, .n_best = 1, .new_tokens_max = UINT32_MAX};
     parser p = {.r = r, .defaults = defaults, .error = error, .texts = &r->texts,
                 .root = body->root, .calls = json_object(), .raw_tools = body->raw_tools};
     *body = (protocol_body){.root = NULL};
@@ -394,6 +369,21 @@ void protocol_request_free(protocol_request **request)
     memory_free(r);
 }
 
+/* ---- Section - Where an answer begins ---- */
+
+view protocol_answer_head(const protocol_request *r, const char *chat_form)
+{
+    if (protocol_ends_thought(r, chat_form)) return VIEW("\n</think>\n\n");
+    bool thinks = !strcmp(chat_form, "qwen3");
+    return thinks && r->think == PROTOCOL_THINK_OFF ? VIEW("<think>\n\n</think>\n\n") : VIEW("");
+}
+
+bool protocol_ends_thought(const protocol_request *r, const char *chat_form)
+{
+    return chat_form && !strcmp(chat_form, "qwen3.5") &&
+           (r->prefill || r->think == PROTOCOL_THINK_OFF);
+}
+
 /* ---- Section - Results of calls in earlier responses ---- */
 
 /* The name of a call, owned by the request; NULL for what is none. */
@@ -425,6 +415,44 @@ int protocol_request_name_results(protocol_request *request, const json_t *items
     }
     json_decref(p.calls);
     return status;
+}
+
+/* A result that the client made itself, as it answers a call of ours. */
+static bool answers_call(const protocol_request *r, size_t i)
+{
+    const json_t *item = r->message_item[i] < 0
+                             ? NULL : json_array_get(r->items, (size_t)r->message_item[i]);
+    const char *type = json_string_value(json_object_get(item, "type"));
+    return type && (!strcmp(type, "function_call_output") ||
+                    !strcmp(type, "custom_tool_call_output"));
+}
+
+/* The calls of what was summed up are in the summary. */
+static bool was_compacted(const protocol_request *r)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(r->items, i, item) {
+        const char *type = json_string_value(json_object_get(item, "type"));
+        if (type && strstr(type, "compaction")) return true;
+    }
+    return false;
+}
+
+int protocol_request_check_results(protocol_request *r, protocol_error *error)
+{
+    char param[48];
+    bool checks = r->api == PROTOCOL_RESPONSES && !was_compacted(r);
+    for (size_t i = 0; i < r->n_messages && checks; i++) {
+        const cerium_message *m = &r->messages[i];
+        if (m->name || strcmp(m->role, "tool") || !answers_call(r, i)) continue;
+        snprintf(param, sizeof param, "input[%d].call_id", (int)r->message_item[i]);
+        return protocol_error_set(error, 400, "invalid_request_error", NULL, param,
+                                  "No tool call found for function call output with call_id "
+                                  "%.128s.", m->call_id ? m->call_id : "");
+    }
+    protocol_request_name_orphans(r);
+    return CERIUM_OK;
 }
 
 void protocol_request_name_orphans(protocol_request *request)

@@ -23,6 +23,13 @@ struct protocol_text {
     char chars[]; /* NUL-terminated */
 };
 
+/* How an API has its tools. */
+typedef enum {
+    TOOLS_FLAT = 0,   /* Responses: {"type": "function", "name": ...} */
+    TOOLS_NESTED = 1, /* Chat, Ollama: {"type": "function", "function": {"name": ...}} */
+    TOOLS_INPUT = 2,  /* Messages: {"name": ..., "input_schema": ...} */
+} tools_style;
+
 typedef enum {
     PROTOCOL_TOOL_FUNCTION = 0,
     PROTOCOL_TOOL_CUSTOM = 1,
@@ -43,7 +50,7 @@ struct protocol_tool {
  * have them.  Nothing but n_refs and `loose` changes once it was read. */
 struct protocol_tools {
     _Atomic size_t n_refs;
-    bool nested;                 /* as Chat has them */
+    tools_style style;
     bytes raw;                   /* JSON as it came; empty when it is not to be kept */
     json_t *json;                /* the array; what is below borrows from it; NULL: no tools */
     cerium_tool *list;           /* [n] */
@@ -118,16 +125,25 @@ int tools_parse(parser *p);
 /* tool_choice, parallel_tool_calls and function_call, once the tools are read. */
 int tool_choice_parse(parser *p);
 void tools_release(struct protocol_tools **set);
-struct protocol_tools *cache_find(protocol_cache *cache, bool nested, view raw);
+struct protocol_tools *cache_find(protocol_cache *cache, tools_style style, view raw);
+tools_style tools_style_of(protocol_api api);
+void cache_keep(protocol_cache *cache, struct protocol_tools *set);
 void texts_free(struct protocol_text **texts);
 /* The name under which the model knows a tool. */
 int tool_full_name(parser *p, const char *space, const char *name, const char **out);
 /* warnings.c: logit_bias; and a warning for each field that nobody reads. */
 int bias_parse(parser *p);
 void warn_of_unread(parser *p);
+int shape_parse(parser *p); /* answer_shape.c */
+int messages_parse(parser *p);
+int ollama_parse(parser *p);
+int ollama_hoist(parser *p); /* before all else */
+int llama_completion_parse(parser *p);
 int items_parse(parser *p);
 int chat_parse(parser *p);
 int completion_parse(parser *p);
+/* One prompt, a text. */
+int prompt_of(parser *p, const char *text);
 int infill_parse(parser *p);
 
 #endif

@@ -6,7 +6,8 @@
  * finished events; whoever owns the socket frames and sends them.
  *
  * Sources: the OpenAI API reference (Responses, its streaming and WebSocket events, Chat
- * Completions, Completions), the Open Responses specification 2026-04-24, llama.cpp's /infill.
+ * Completions, Completions), the Open Responses specification 2026-04-24, llama.cpp's server
+ * (/infill, /completion), Anthropic's Messages, Ollama's /api/chat and /api/generate.
  * One thread at a time for an object, but that a request may be read by several as long as nobody
  * changes it.  Text borrowed from a request lives as long as it. */
 #ifndef PROTOCOL_PROTOCOL_H
@@ -23,6 +24,10 @@ typedef enum {
     PROTOCOL_COMPLETIONS = 2, /* POST /v1/completions */
     PROTOCOL_INFILL = 3,      /* POST /infill */
     PROTOCOL_COMPACT = 4,     /* POST /v1/responses/compact */
+    PROTOCOL_MESSAGES = 5,    /* POST /v1/messages, as Anthropic has it */
+    PROTOCOL_OLLAMA_CHAT = 6, /* POST /api/chat, as Ollama has it */
+    PROTOCOL_OLLAMA_GENERATE = 7, /* POST /api/generate */
+    PROTOCOL_COMPLETION = 8,  /* POST /completion, as llama.cpp has it */
 } protocol_api;
 
 /* What goes wrong, in the words of the API.  Strings are static but for message and param. */
@@ -33,6 +38,7 @@ typedef struct {
     char param[96];        /* "tools[4].name", or "" */
     char message[512];     /* one line: what, where, what to do */
     uint32_t retry_after_s; /* 0 = not said */
+    uint64_t n_tokens, n_tokens_max; /* of a prompt that is too long; 0: none is */
 } protocol_error;
 
 /* Fill *e and return CERIUM_ERR_ARGUMENT, so that a failing function can end with it. */
@@ -65,6 +71,7 @@ typedef struct {
 
     /* Responses, Chat, Compact: the conversation.  Responses' items as they came, a string as one
      * message item; instructions come first as a message but are not among the items. */
+    bool talks;                       /* it is a conversation; else prompts are gone on with */
     json_t *items;                    /* array, borrowed from root; NULL for the other APIs */
     json_t *found;                    /* owned array: items that item_references named, or NULL */
     bool compacts;                    /* Compact, or Responses whose last item asks for it: the
@@ -85,6 +92,18 @@ typedef struct {
                                          borrowed from root; NULL: it need not */
     bool is_strict;                   /* and a schema that cannot be kept to is an error */
     bool wants_object;                /* without a schema: any JSON object */
+    struct {
+        const char *syntax;           /* "gbnf", "lark" or "regex" */
+        const char *text;             /* NULL: none */
+    } grammar;                        /* the answer is a text of it */
+    const char *prefill;              /* the answer begins so, and this is not said again; NULL */
+    bool no_opening;                  /* add_generation_prompt:false: it goes on as it is */
+    enum {
+        PROTOCOL_THINK_DEFAULT = 0,   /* as the model does */
+        PROTOCOL_THINK_ON,
+        PROTOCOL_THINK_OFF,
+    } think;
+    bool hides_thoughts;              /* Messages: thoughts are not shown, and that there are */
     bool opaque_reasoning;            /* Responses: items of reasoning carry encrypted_content */
     char *template_variables;         /* owned JSON object, or NULL: chat_template_kwargs,
                                          enable_thinking and reasoning_effort */
@@ -99,7 +118,9 @@ typedef struct {
     bool echo;                        /* Completions: the prompt comes back too */
     bool whole_tokens;                /* token_healing:false: the answer begins behind the last
                                          token of the text, not within one */
-    bool fill_in;                     /* suffix is there (Completions), or it is infill */
+    bool fill_in;                     /* suffix is there, or it is infill */
+    bool ends_hole;                   /* what fills in ends where the hole does (hole.h) */
+    const char *loads;                /* Ollama: nothing is asked; "load" or "unload" */
     cerium_infill infill;             /* files: owned array of borrowed strings; of Completions
                                          only the suffix is set, each prompt is a prefix */
     const char *document;             /* what is completed, for dropping stale requests: infill's
@@ -142,6 +163,7 @@ void protocol_cache_close(protocol_cache **cache); /* requests may live longer *
 typedef struct {
     cerium_sampling sampling;
     bool has_chat_form;
+    bool counts;                      /* the request's tokens are counted, and none is sampled */
     bool fills_in;                    /* the model can fill in the middle, */
     float pointer;                    /* and then with so much of cerium_sampling.pointer */
     double confidence_min;            /* of completions that fill in */
@@ -198,6 +220,14 @@ CERIUM_CHECKED int protocol_request_parse(protocol_request **out, protocol_api a
 void protocol_warn(protocol_request *request, const char *param, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool protocol_is_side_request(view metadata);
+/* What of the answer is part of its prompt, before the prefill: a thought that is not thought.  A
+ * static text. */
+view protocol_answer_head(const protocol_request *request, const char *chat_form);
+/* The prompt of a form that opens a thought closes it again. */
+bool protocol_ends_thought(const protocol_request *request, const char *chat_form);
+/* What Ollama answers where nothing is asked; now: seconds since 1970. */
+CERIUM_CHECKED int protocol_ollama_load_body(bytes *out, const protocol_request *request,
+                                             const char *model, int64_t now);
 void protocol_request_free(protocol_request **request);
 
 /* A result of a tool names its call by an id.  Where the call stands in an earlier response, its
@@ -206,6 +236,9 @@ void protocol_request_free(protocol_request **request);
  * previous_response_id the search has ended already. */
 CERIUM_CHECKED int protocol_request_name_results(protocol_request *request, const json_t *items);
 void protocol_request_name_orphans(protocol_request *request);
+/* The same, but of Responses a result whose call is nowhere is an error. */
+CERIUM_CHECKED int protocol_request_check_results(protocol_request *request,
+                                                  protocol_error *error);
 
 /* ---- Section - Answers ---- */
 
@@ -231,6 +264,7 @@ typedef enum {
     PROTOCOL_END_CANCELED = 3,
     PROTOCOL_END_FAILED = 4,    /* *error says why */
     PROTOCOL_END_GUARDED = 5,   /* the watchdog lets no more out */
+    PROTOCOL_END_STEERED = 6,   /* the client wants something else: see steer.h */
 } protocol_end;
 
 /* How far the prompts of an answer are, in tokens.  Without prompt_tokens nobody knows. */
@@ -274,6 +308,8 @@ typedef struct {
 CERIUM_CHECKED int protocol_writer_open(protocol_writer **out, const protocol_answer *answer);
 void protocol_writer_free(protocol_writer **writer);
 
+/* Tokens of the prompt, for APIs that tell them first; before begin(). */
+void protocol_writer_input(protocol_writer *writer, uint32_t n_tokens);
 /* response.created and response.in_progress, or the first chunk of each choice. */
 int protocol_writer_begin(protocol_writer *writer);
 /* More text of a choice, whole UTF-8 characters, as sampled (with the names of control tokens).
@@ -282,8 +318,10 @@ int protocol_writer_begin(protocol_writer *writer);
 int protocol_writer_text(protocol_writer *writer, uint32_t choice, view text,
                          const protocol_token *tokens, size_t n_tokens);
 /* The answer is whole though the model might go on: it made the one call that parallel_tool_calls
- * allows.  Then the choice is to be ended with PROTOCOL_END_STOP. */
+ * allows, or said a stop string.  Then the choice is to be ended with PROTOCOL_END_STOP. */
 bool protocol_writer_enough(const protocol_writer *writer, uint32_t choice);
+/* Whether the writer looks for the request's stop strings, in text alone; else the engine does. */
+bool protocol_writer_stops(const protocol_request *r);
 
 /* The same where it is known what a text is, as another server tells it: no chat form is read.
  * CALL has the tool's name ("ns__name" in a namespace), ARGUMENTS more of what it is given. */
@@ -323,6 +361,16 @@ json_t *protocol_writer_output(protocol_writer *writer);
 /* {"error":{...}} as HTTP has it; over WebSocket {"type":"error","status":...,"error":{...}}, with
  * stream_id when it is not NULL.  Appends to *out. */
 CERIUM_CHECKED int protocol_error_body(bytes *out, const protocol_error *error);
+/* As the clients of a path know errors.  request_id: or NULL. */
+typedef enum {
+    PROTOCOL_FORM_OPENAI = 0,
+    PROTOCOL_FORM_MESSAGES = 1, /* Anthropic's; its message begins with the path of the field */
+    PROTOCOL_FORM_OLLAMA = 2,   /* {"error":"text"} */
+} protocol_form;
+CERIUM_CHECKED int protocol_error_body_as(bytes *out, protocol_form form,
+                                          const protocol_error *error, const char *request_id);
+/* The status that goes with it: of Messages 529 where others have 503. */
+int protocol_error_status(protocol_form form, const protocol_error *error);
 CERIUM_CHECKED int protocol_error_event(bytes *out, const protocol_error *error,
                                         const char *stream_id);
 
@@ -337,6 +385,8 @@ typedef struct {
     const char *chat_form;    /* what renders conversations; "" or NULL: nothing of its own */
     const char *chat_refusal; /* why its chat template cannot be run; "" or NULL: it can */
 } protocol_model;
+/* One of them, under the name that it was asked for by. */
+CERIUM_CHECKED int protocol_model_body(bytes *out, const protocol_model *model, const char *id);
 CERIUM_CHECKED int protocol_models_body(bytes *out, const protocol_model *models, size_t n);
 
 #endif

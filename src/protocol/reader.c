@@ -31,7 +31,7 @@ static void put_newlines(reader *r, reader_kind kind)
     for (; r->newlines; r->newlines--) reader_put(r, kind, "\n", 1);
 }
 
-static void put_text(reader *r, reader_kind kind, char c)
+static void put_shown(reader *r, reader_kind kind, char c)
 {
     if (c == '\n') {
         r->newlines += !r->fresh;
@@ -40,6 +40,30 @@ static void put_text(reader *r, reader_kind kind, char c)
     put_newlines(r, kind);
     reader_put(r, kind, &c, 1);
     r->fresh = false;
+}
+
+void reader_say_held(reader *r)
+{
+    char held[STOP_HELD_MAX];
+    size_t n = stop_flush(&r->stop, held);
+    for (size_t i = 0; i < n; i++) put_shown(r, READER_TEXT, held[i]);
+}
+
+/* Line feeds that are not said end no text. */
+static void put_text(reader *r, char c)
+{
+    char out[STOP_HELD_MAX + 1];
+    bool hit, drops = c == '\n' && r->fresh && !r->stop.n_held && !r->stop.n_utf8;
+    if (r->stopped_by || drops) return;
+    if (!r->n_stops) {
+        put_shown(r, READER_TEXT, c);
+        return;
+    }
+    size_t n = stop_feed(&r->stop, r->stops, r->n_stops, (view){&c, 1}, out, &hit);
+    for (size_t i = 0; i < n; i++) put_shown(r, READER_TEXT, out[i]);
+    if (!hit) return;
+    r->stopped_by = r->stops[r->stop.which];
+    put_newlines(r, READER_TEXT);
 }
 
 void reader_say(reader *r, char c)
@@ -53,10 +77,10 @@ void reader_say(reader *r, char c)
     }
     r->at_start = r->at_start && space;
     r->line_start = c == '\n' || (r->line_start && space);
-    put_text(r, READER_TEXT, c);
+    put_text(r, c);
 }
 
-void reader_think(reader *r, char c) { put_text(r, READER_REASONING, c); }
+void reader_think(reader *r, char c) { put_shown(r, READER_REASONING, c); }
 
 const cerium_tool *reader_find_tool(const reader *r)
 {
@@ -68,6 +92,7 @@ const cerium_tool *reader_find_tool(const reader *r)
 
 void reader_call(reader *r)
 {
+    reader_say_held(r);
     r->newlines = 0;
     r->called = true;
     r->at_start = false;
@@ -144,6 +169,7 @@ static bool thinking(reader *r, char c)
 
 static void think(reader *r)
 {
+    reader_say_held(r);
     r->newlines = 0;
     r->fresh = true;
     r->at_start = false;
@@ -313,6 +339,13 @@ void reader_free(reader **r)
     *r = NULL;
 }
 
+void reader_set_stops(reader *r, const char *const *stops, uint32_t n_stops)
+{
+    CHECK(stops || !n_stops);
+    r->stops = stops;
+    r->n_stops = n_stops;
+}
+
 /* ---- Section - Reading ---- */
 
 int reader_feed(reader *r, view text, reader_fn *fn, void *user)
@@ -320,7 +353,7 @@ int reader_feed(reader *r, view text, reader_fn *fn, void *user)
     CHECK(r && fn && (text.ptr || !text.len));
     r->fn = fn;
     r->user = user;
-    for (size_t i = 0; i < text.len && !r->status;)
+    for (size_t i = 0; i < text.len && !r->status && !r->stopped_by;)
         if (r->state(r, text.ptr[i])) i++;
     flush(r);
     return r->status;
@@ -331,11 +364,31 @@ bool reader_is_outside(const reader *r)
     return r->state == reader_saying && !r->n_window;
 }
 
-int reader_end(reader *r, reader_fn *fn, void *user)
+const char *reader_stopped_by(const reader *r) { return r->stopped_by; }
+
+bool reader_cut_call(const reader *r) { return r->cut; }
+
+/* In the text, or in what may become a call.  Of a mark only the beginning is there: where the
+ * model ended, it is what it said. */
+static void end_text(reader *r)
+{
+    const bool is_mark = r->state == reader_saying && r->n_window;
+    const bool is_text = r->state == reader_saying ? r->whole : !reader_object_may_call(r);
+    if ((is_mark || r->held.len) && !is_text) {
+        r->cut = !r->whole || !is_mark;
+        r->held.len = r->newlines = 0;
+    }
+    for (size_t i = 0; is_mark && is_text && i < r->n_window; i++) reader_say(r, r->window[i]);
+    reader_give_up(r);
+}
+
+int reader_end(reader *r, bool whole, reader_fn *fn, void *user)
 {
     CHECK(r && fn);
     r->fn = fn;
     r->user = user;
+    r->whole = whole;
+    if (r->stopped_by) return r->status;
     if (r->state == thinking) {
         for (size_t i = 0; i < r->n_window; i++) reader_think(r, r->window[i]);
         r->newlines = 0;
@@ -345,12 +398,11 @@ int reader_end(reader *r, reader_fn *fn, void *user)
         reader_arguments_end(r);
         reader_xml_end(r);
     } else if (!r->closing) {
-        /* What was not certain to be a call is none.  Of a call, the mark's beginning is kept. */
-        if (r->state == reader_saying)
-            for (size_t i = 0; i < r->n_window; i++) reader_say(r, r->window[i]);
-        reader_give_up(r);
+        end_text(r);
     }
+    r->cut = r->cut || r->called;
     r->n_window = 0;
+    reader_say_held(r);
     put_newlines(r, READER_TEXT);
     flush(r);
     return r->status;

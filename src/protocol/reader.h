@@ -2,7 +2,8 @@
  *
  * The text is that of sessions with control_text, in any cuts; cuts change only when parts come
  * out, never which.  Whatever the model writes ends in parts: a call that is not in the form's
- * shape is text.  Private to protocol/.  Fuzzed. */
+ * shape is text.  A call that the end of the answer cuts off is none: what was not yet certain to
+ * be one is dropped, and one that was begun has no end.  Private to protocol/.  Fuzzed. */
 #ifndef PROTOCOL_READER_H
 #define PROTOCOL_READER_H
 
@@ -34,12 +35,19 @@ typedef struct reader reader;
 CERIUM_CHECKED int reader_open(reader **out, const char *chat_form, const cerium_tool *tools,
                                size_t n_tools);
 void reader_free(reader **r);
+/* The first of stops that is said ends the text before it, and the reading; in calls and thoughts
+ * they are not looked for.  stops: [n_stops] borrowed, as cerium_sampling has them. */
+void reader_set_stops(reader *r, const char *const *stops, uint32_t n_stops);
+/* Which of them was said; NULL: none. */
+const char *reader_stopped_by(const reader *r);
 
 /* More text: parts that are certain now go to fn. */
 CERIUM_CHECKED int reader_feed(reader *r, view text, reader_fn *fn, void *user);
 /* No call is open, and none has begun. */
 bool reader_is_outside(const reader *r);
-/* The answer ended: what was held back. */
-CERIUM_CHECKED int reader_end(reader *r, reader_fn *fn, void *user);
+/* The answer ended: what was held back.  whole: the model ended it, and nothing else did. */
+CERIUM_CHECKED int reader_end(reader *r, bool whole, reader_fn *fn, void *user);
+/* After the end: it cut a call off, or what might have become one. */
+bool reader_cut_call(const reader *r);
 
 #endif

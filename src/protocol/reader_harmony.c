@@ -16,6 +16,7 @@ static bool ends_with(const reader *r, view mark)
 
 static void begin_header(reader *r)
 {
+    reader_say_held(r);
     r->held.len = 0;
     r->n_window = 0;
     r->newlines = 0;
@@ -162,13 +163,15 @@ static bool in_call(reader *r, char c)
 
 void reader_harmony_end(reader *r)
 {
+    const view header = {r->held.ptr, r->held.len};
+    r->cut = r->state == in_header && r->n_tools && find_last(header, VIEW(" to=")).ptr;
     for (size_t i = 0; i < r->n_window; i++) {
-        if (r->state == in_text) reader_say(r, r->window[i]);
+        if (r->state == in_text && r->whole) reader_say(r, r->window[i]);
         if (r->state == in_thought) reader_think(r, r->window[i]);
         if (r->state == in_call) put_argument(r, r->window[i]);
     }
     bool broken = r->mode == ARGS_BROKEN;
     if (r->state == in_thought) r->newlines = 0;
     if (r->called) reader_arguments_end(r);
-    if (r->called && broken) reader_call_end(r);
+    if (r->called && broken && r->whole) reader_call_end(r);
 }

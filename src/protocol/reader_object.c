@@ -116,7 +116,7 @@ void reader_object_begin(reader *r, object_place place)
     r->n_name = r->n_key = 0;
     r->early = r->early_end = 0;
     r->called = false;
-    r->has_arguments = false;
+    r->has_arguments = r->has_others = false;
     r->closing = false;
     r->state = first_member;
 }
@@ -192,6 +192,7 @@ static bool begin_value(reader *r, char c)
         r->held.len--;
         return in_early(r, c);
     }
+    r->has_others = true;
     r->state = in_value;
     r->held.len--;
     return in_value(r, c);
@@ -313,5 +314,26 @@ void reader_arguments_end(reader *r)
     if (r->state != reader_broken) return;
     put_arguments(r, r->window, r->n_window);
     /* Where nothing else ends a call, the answer does. */
-    if (!r->form->call_end || r->form->inst) reader_call_end(r);
+    if (r->whole && (!r->form->call_end || r->form->inst)) reader_call_end(r);
+}
+
+static bool begins_a_tool(const reader *r)
+{
+    view name = {r->name, r->n_name};
+    for (size_t i = 0; i < r->n_tools; i++)
+        if (view_starts(view_of(r->tools[i].name), name)) return true;
+    return false;
+}
+
+bool reader_object_may_call(const reader *r)
+{
+    static const view keys[] = {{"name", 4}, {"parameters", 10}, {"arguments", 9}};
+    const bool is_bare = r->place == IN_LINE && r->held.len && r->held.ptr[0] == '{';
+    if (!r->form->bare_json || !is_bare) return true;
+    if (r->state == in_name) return begins_a_tool(r);
+    if (r->n_name) return reader_find_tool(r) != NULL;
+    if (r->has_others) return false;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (view_starts(keys[i], (view){r->key, r->n_key})) return true;
+    return false;
 }

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "base/stop.h"
 #include "protocol/reader.h"
 #include "protocol/reader_json.h"
 
@@ -54,6 +55,12 @@ struct reader {
     bool line_start;  /* of the text, white space aside */
     bool said;        /* Harmony: a message was */
     bool separates;   /* there was text, and what is said next is another message */
+    const char *const *stops; /* [n_stops] */
+    uint32_t n_stops;
+    stop_state stop;
+    const char *stopped_by; /* one of them was said, and nothing counts any more */
+    bool whole;             /* the model ended the answer */
+    bool cut;               /* the end cut a call off */
     char window[READER_WINDOW_BYTES]; /* may be the beginning of a mark */
     size_t n_window;
 
@@ -73,6 +80,7 @@ struct reader {
     char ahead[READER_WINDOW_BYTES]; /* beginning of the arguments of a tool that takes text */
     bool colon;         /* after a key */
     bool has_arguments; /* the object's */
+    bool has_others;    /* members that calls do not have */
     bool closing;       /* only what closes the call's place is missing */
     bool called;        /* the call was given out, and not its end */
 
@@ -98,6 +106,8 @@ void reader_call_end(reader *r);
 bool reader_hold(reader *r, char c);
 /* What was kept is not a call: it is said. */
 void reader_give_up(reader *r);
+/* Text that may begin a stop string is said after all: something else follows. */
+void reader_say_held(reader *r);
 /* Looks for marks: -1 none may begin here (the window's first byte is in *out), -2 wait, else the
  * mark that the window is. */
 int reader_mark(reader *r, const char *const *marks, size_t n, char *out);
@@ -111,6 +121,8 @@ void reader_object_begin(reader *r, object_place place);
 /* Arguments as JSON, streamed: after this, bytes go to reader_arguments_byte(). */
 void reader_arguments_begin(reader *r);
 scan_result reader_arguments_byte(reader *r, char c);
+/* Whether what was kept of an object may become a call; where there is a mark, it may. */
+bool reader_object_may_call(const reader *r);
 /* The answer ended in arguments. */
 void reader_arguments_end(reader *r);
 /* Arguments that are broken: all up to the mark that ends a call is given out. */

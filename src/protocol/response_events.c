@@ -238,6 +238,7 @@ static const char *status_of(const protocol_writer *w)
     case PROTOCOL_END_STOP: return "completed";
     case PROTOCOL_END_LENGTH:
     case PROTOCOL_END_CONTEXT:
+    case PROTOCOL_END_STEERED:
     case PROTOCOL_END_GUARDED: return "incomplete";
     case PROTOCOL_END_CANCELED: return "cancelled";
     case PROTOCOL_END_FAILED: return "failed";
@@ -293,9 +294,10 @@ static void put_response(const protocol_writer *w, json_out *t)
     else
         json_out_literal(t, "null");
     json_out_literal(t, ",\"incomplete_details\":");
-    bool guarded = w->choices[0].end == PROTOCOL_END_GUARDED;
+    const protocol_end end = w->choices[0].end;
     json_out_put(t, strcmp(status, "incomplete") ? VIEW("null")
-                    : guarded                    ? VIEW("{\"reason\":\"content_filter\"}")
+                    : end == PROTOCOL_END_GUARDED ? VIEW("{\"reason\":\"content_filter\"}")
+                    : end == PROTOCOL_END_STEERED ? VIEW("{\"reason\":\"steered\"}")
                                                  : VIEW("{\"reason\":\"max_output_tokens\"}"));
     json_out_literal(t, ",\"output\":[");
     json_out_put(t, json_out_view(&w->items));
@@ -337,6 +339,7 @@ static void end_response(protocol_writer *w)
     case PROTOCOL_END_LENGTH:
     case PROTOCOL_END_CONTEXT:
     case PROTOCOL_END_GUARDED:
+    case PROTOCOL_END_STEERED:
     case PROTOCOL_END_CANCELED: send_response(w, "response.incomplete"); break;
     case PROTOCOL_END_FAILED: send_response(w, "response.failed"); break;
     }

@@ -42,6 +42,13 @@ const char text_summary_begins[] =
 const char text_summary_unreadable[] =
     "[An earlier part of this conversation was compacted by another server and cannot be read.]";
 
+const char text_image_note[] =
+    "[An image was here. You see text only: say so where it matters.]";
+
+const char text_file_note[] = "[A file was attached here. You cannot read it: say so.]";
+
+const char text_no_result[] = "[No result: the call was interrupted.]";
+
 const char text_json_object[] = "Answer with one JSON object and nothing else.";
 
 const char text_json_schema[] =

@@ -136,12 +136,34 @@ static int legacy_parse(parser *p)
     return parse_fail_value(p, &at, word, "'none' and 'auto'");
 }
 
+/* Anthropic's: {"type": "auto", "any", "tool" with a name, or "none"}. */
+static int input_parse(parser *p)
+{
+    json_t *choice = NULL;
+    const place at = {NULL, "tool_choice", 0};
+    const char *type = NULL;
+    bool alone = false;
+    RETURN_IF(field_object(p, NULL, p->root, at.key, &choice));
+    if (!choice) return CERIUM_OK;
+    RETURN_IF(field_string(p, &at, choice, "type", &type));
+    RETURN_IF(field_bool(p, &at, choice, "disable_parallel_tool_use", &alone));
+    p->r->one_call = alone;
+    if (!type) return parse_fail_missing(p, &(place){&at, "type", 0});
+    if (!strcmp(type, "any")) return require(p, &at);
+    if (!strcmp(type, "tool")) return named_parse(p, &at, choice, "function");
+    p->r->tools_barred = !strcmp(type, "none");
+    if (p->r->tools_barred || !strcmp(type, "auto")) return CERIUM_OK;
+    return parse_fail_value(p, &(place){&at, "type", 0}, type,
+                            "'auto', 'any', 'tool', and 'none'");
+}
+
 int tool_choice_parse(parser *p)
 {
     const json_t *choice = json_object_get(p->root, "tool_choice");
     const place at = {NULL, "tool_choice", 0};
     const char *type = NULL;
     bool parallel = true;
+    if (p->r->api == PROTOCOL_MESSAGES) return input_parse(p);
     RETURN_IF(field_bool(p, NULL, p->root, "parallel_tool_calls", &parallel));
     p->r->one_call = !parallel;
     if (p->r->legacy_functions) return legacy_parse(p);

@@ -102,6 +102,7 @@ static bool is_inst(const guide_form *form)
 typedef struct {
     const protocol_request *r;
     const guide_form *form;
+    thinking thinks;
     bool calls;    /* some tool may be called */
     bool document; /* the answer has a shape */
     json_out text; /* all grammars one after the other */
@@ -121,7 +122,7 @@ static void put_rules(maker *m)
 
 static void put_thought(maker *m)
 {
-    guide_put_avoiding(&m->text, is_inst(m->form) ? "[/THINK]" : "</think>");
+    guide_put_avoiding(&m->text, is_inst(m->form) ? "[/THINK" : "</think");
     json_out_put(&m->text, is_inst(m->form) ? VIEW(" (\"[/THINK]\" | <\"[/THINK]\">)")
                                              : VIEW(" (\"</think>\" | <\"</think>\">)"));
 }
@@ -133,13 +134,13 @@ static void put_before(maker *m)
     if (m->form->style == CALL_CHANNEL)
         json_out_literal(t, "(<|channel|> \"analysis\" <|message|> /.*/s <|end|> <|start|> "
                             "\"assistant\")? ");
-    if (m->form->thinks == THINKS_NEVER) return;
-    if (m->form->thinks == THINKS_FIRST)
+    if (m->thinks == THINKS_NEVER) return;
+    if (m->thinks == THINKS_FIRST)
         json_out_put(t, is_inst(m->form) ? VIEW("((\"[THINK]\" | <\"[THINK]\">) ")
                                           : VIEW("((\"<think>\" | <\"<think>\">) "));
     put_thought(m);
     json_out_literal(t, " /\\n{0,2}/");
-    json_out_put(t, m->form->thinks == THINKS_FIRST ? VIEW(")? ") : VIEW(" "));
+    json_out_put(t, m->thinks == THINKS_FIRST ? VIEW(")? ") : VIEW(" "));
 }
 
 /* All calls of an answer. */
@@ -150,6 +151,23 @@ static void put_all_calls(maker *m)
     json_out_literal(&m->text, " (");
     json_out_put(&m->text, view_of(m->form->more));
     json_out_literal(&m->text, ")*");
+}
+
+static void put_document(maker *m)
+{
+    json_out *t = &m->text;
+    const protocol_request *r = m->r;
+    if (r->grammar.text) {
+        json_out_literal(t, "%text {\"syntax\":");
+        json_out_string(t, r->grammar.syntax);
+        json_out_literal(t, ",\"grammar\":");
+        json_out_string(t, r->grammar.text);
+        json_out_literal(t, "}");
+        return;
+    }
+    json_out_literal(t, "%json ");
+    if (r->schema) json_out_value(t, r->schema);
+    else json_out_literal(t, "{\"type\":\"object\"}");
 }
 
 /* The answer is a document, or calls, and nothing else. */
@@ -163,9 +181,8 @@ static void put_whole(maker *m)
     if (m->document && !m->r->call_required) {
         if (m->calls) json_out_literal(t, " | ");
         if (m->form->document) json_out_put(t, view_of(m->form->document));
-        json_out_literal(t, " %json ");
-        if (m->r->schema) json_out_value(t, m->r->schema);
-        else json_out_literal(t, "{\"type\":\"object\"}");
+        json_out_literal(t, " ");
+        put_document(m);
     }
     json_out_literal(t, ")");
     put_rules(m);
@@ -204,9 +221,9 @@ static span add_thought(maker *m, protocol_guide *g)
 static void put_beginning(maker *m)
 {
     json_out *t = &m->text;
-    if (m->form->thinks != THINKS_OPEN && !m->form->beginning) return;
+    if (m->thinks != THINKS_OPEN && !m->form->beginning) return;
     json_out_literal(t, "start: ");
-    if (m->form->thinks == THINKS_OPEN) {
+    if (m->thinks == THINKS_OPEN) {
         put_thought(m);
         json_out_literal(t, "\n");
         return;
@@ -237,7 +254,7 @@ static void put_free(maker *m, protocol_guide *g)
         }
     }
     size_t n = g->n_triggers;
-    if (m->form->thinks == THINKS_FIRST) at[n] = add_thought(m, g);
+    if (m->thinks == THINKS_FIRST) at[n] = add_thought(m, g);
     const char *text = m->text.b.ptr;
     g->grammar = (view){text, head};
     for (size_t i = 0; i < g->n_triggers && text; i++)
@@ -252,6 +269,11 @@ static bool any_callable(const protocol_request *r)
     return false;
 }
 
+bool protocol_has_shape(const protocol_request *r)
+{
+    return r->schema || r->wants_object || r->grammar.text;
+}
+
 int protocol_guide_make(protocol_guide *out, const protocol_request *r, const char *chat_form,
                         bool no_document)
 {
@@ -259,10 +281,16 @@ int protocol_guide_make(protocol_guide *out, const protocol_request *r, const ch
     maker m = {.r = r, .form = find_form(chat_form), .calls = any_callable(r)};
     m.calls = m.calls && m.form->style != CALL_NONE;
     *out = (protocol_guide){.n_triggers = 0};
-    m.document = !no_document && (r->schema || r->wants_object);
+    m.thinks = r->prefill || r->think == PROTOCOL_THINK_OFF ? THINKS_NEVER : m.form->thinks;
+    m.document = !no_document && protocol_has_shape(r);
     if (!m.calls && !m.document) return CERIUM_OK;
     m.text.b.max = PROTOCOL_GUIDE_BYTES_MAX;
-    if (m.document || r->call_required) {
+    if (!r->talks) {
+        json_out_literal(&m.text, "start: ");
+        put_document(&m);
+        json_out_literal(&m.text, "\n");
+        out->grammar = json_out_view(&m.text);
+    } else if (m.document || r->call_required) {
         put_whole(&m);
         out->grammar = json_out_view(&m.text);
     } else {

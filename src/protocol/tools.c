@@ -155,7 +155,7 @@ static int add_simple(parser *p, const place *at, const json_t *tool, const char
     bool custom = !strcmp(type, "custom");
     if (!custom && strcmp(type, "function")) return CERIUM_OK; /* web_search and others */
     const place inner = {at, custom ? "custom" : "function", 0};
-    bool nested = p->r->api == PROTOCOL_CHAT;
+    bool nested = p->r->tool_set->style == TOOLS_NESTED;
     json_t *facts = NULL;
     if (nested) {
         RETURN_IF(field_object(p, at, tool, inner.key, &facts));
@@ -184,6 +184,26 @@ static int add_namespace(parser *p, const place *at, const json_t *tool)
     return CERIUM_OK;
 }
 
+/* Anthropic's: those with a type are the vendor's own and run at their host; of those that wait
+ * for a search the model is not told. */
+static int add_input_tool(parser *p, const place *at, const json_t *tool, const char *type)
+{
+    cerium_tool made = {.parameters = "{\"type\":\"object\",\"properties\":{}}"};
+    struct protocol_tool facts = {.kind = PROTOCOL_TOOL_FUNCTION};
+    json_t *parameters = NULL;
+    bool waits = false;
+    if (type && strcmp(type, "custom")) return CERIUM_OK;
+    RETURN_IF(field_name(p, at, tool, "name", &made.name));
+    RETURN_IF(field_bool(p, at, tool, "defer_loading", &waits));
+    if (waits) return CERIUM_OK;
+    RETURN_IF(field_string(p, at, tool, "description", &made.description));
+    RETURN_IF(field_object(p, at, tool, "input_schema", &parameters));
+    RETURN_IF(field_bool(p, at, tool, "strict", &facts.strict));
+    if (parameters) RETURN_IF(make_json(p, parameters, &made.parameters));
+    facts.schema = parameters;
+    return tool_add(p, at, &made, facts);
+}
+
 /* Chat before there were tools. */
 static int functions_parse(parser *p)
 {
@@ -210,6 +230,10 @@ static int list_parse(parser *p)
         const char *type = NULL;
         RETURN_IF(expect_object(p, &at, tool));
         RETURN_IF(field_string(p, &at, tool, "type", &type));
+        if (p->r->tool_set->style == TOOLS_INPUT) {
+            RETURN_IF(add_input_tool(p, &at, tool, type));
+            continue;
+        }
         if (!type) return parse_fail_missing(p, &(place){&at, "type", 0});
         if (!strcmp(type, "namespace"))
             RETURN_IF(add_namespace(p, &at, tool));
@@ -268,12 +292,28 @@ static int read_tools(parser *p)
     if (!status && p->r->legacy_functions) status = functions_parse(p);
     p->texts = &p->r->texts;
     if (status) return status;
-    if (p->r->api != PROTOCOL_CHAT) RETURN_IF(make_echo(set));
+    if (set->style == TOOLS_FLAT) RETURN_IF(make_echo(set));
     if (!p->raw_tools.len || !set->json) return CERIUM_OK;
     set->raw.max = PROTOCOL_CACHED_BYTES_MAX;
     RETURN_IF(bytes_append(&set->raw, p->raw_tools.ptr, p->raw_tools.len));
     cache_keep(p->defaults->cache, set);
     return CERIUM_OK;
+}
+
+tools_style tools_style_of(protocol_api api)
+{
+    switch (api) {
+    case PROTOCOL_CHAT:
+    case PROTOCOL_OLLAMA_CHAT: return TOOLS_NESTED;
+    case PROTOCOL_MESSAGES: return TOOLS_INPUT;
+    case PROTOCOL_RESPONSES:
+    case PROTOCOL_COMPACT:
+    case PROTOCOL_COMPLETIONS:
+    case PROTOCOL_COMPLETION:
+    case PROTOCOL_OLLAMA_GENERATE:
+    case PROTOCOL_INFILL: break;
+    }
+    return TOOLS_FLAT;
 }
 
 int tools_parse(parser *p)
@@ -285,7 +325,7 @@ int tools_parse(parser *p)
         r->tool_set = memory_zalloc(1, sizeof *r->tool_set);
         if (!r->tool_set) return CERIUM_ERR_MEMORY;
         r->tool_set->n_refs = 1;
-        r->tool_set->nested = r->api == PROTOCOL_CHAT;
+        r->tool_set->style = tools_style_of(r->api);
         RETURN_IF(read_tools(p));
     }
     r->tools = r->tool_set->list;
@@ -343,13 +383,13 @@ void protocol_cache_close(protocol_cache **cache)
     memory_free(c);
 }
 
-struct protocol_tools *cache_find(protocol_cache *cache, bool nested, view raw)
+struct protocol_tools *cache_find(protocol_cache *cache, tools_style style, view raw)
 {
     struct protocol_tools *found = NULL;
     pthread_mutex_lock(&cache->lock);
     for (size_t i = 0; i < PROTOCOL_CACHED_MAX && cache->sets[i] && !found; i++) {
         struct protocol_tools *set = cache->sets[i];
-        if (set->nested != nested || !view_equal(raw, (view){set->raw.ptr, set->raw.len})) continue;
+        if (set->style != style || !view_equal(raw, (view){set->raw.ptr, set->raw.len})) continue;
         memmove(&cache->sets[1], &cache->sets[0], i * sizeof cache->sets[0]);
         cache->sets[0] = found = set;
         atomic_fetch_add(&set->n_refs, 1);

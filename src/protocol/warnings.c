@@ -37,29 +37,45 @@ static const char *const common[] = {
     "safety_identifier", "client_metadata", "return_progress", "cache_prompt", "timings_per_token",
 };
 
-static const char *const own[][32] = {
+#define SHAPES                                                                                     \
+    "grammar", "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar",    \
+        "guided_json_object", "structured_outputs"
+#define ENDS "n_predict", "max_tokens"
+#define TEMPLATE "chat_template_kwargs", "enable_thinking"
+
+static const char *const own[][40] = {
     [PROTOCOL_RESPONSES] = {"max_output_tokens", "repetition_penalty", "text", "include",
                             "top_logprobs", "store", "generate", "truncation", "input", "tools",
                             "previous_response_id", "instructions", "tool_choice", "response_id",
                             "parallel_tool_calls", "background", "conversation", "prompt",
-                            "event_id", "stream_id", "reasoning", "chat_template_kwargs",
-                            "enable_thinking"},
-    [PROTOCOL_CHAT] = {"max_tokens", "max_completion_tokens", "repetition_penalty", "messages",
-                       "tools", "functions", "function_call", "tool_choice", "parallel_tool_calls",
+                            "event_id", "stream_id", "reasoning", "n_predict", TEMPLATE, SHAPES},
+    [PROTOCOL_CHAT] = {"max_completion_tokens", "repetition_penalty", "messages", "tools",
+                       "functions", "function_call", "tool_choice", "parallel_tool_calls",
                        "response_format", "logprobs", "top_logprobs", "prediction", "store",
-                       "chat_template_kwargs", "enable_thinking", "reasoning_effort"},
-    [PROTOCOL_COMPLETIONS] = {"max_tokens", "repetition_penalty", "prompt", "best_of", "echo",
-                              "token_healing", "logprobs", "suffix", "pointer", "min_confidence",
-                              "input_extra"},
-    [PROTOCOL_INFILL] = {"n_predict", "repeat_penalty", "input_prefix", "input_suffix",
-                         "input_extra", "prompt", "filename", "id_slot", "one_block", "n_indent",
+                       "continue_final_message", "add_generation_prompt", "reasoning_effort",
+                       TEMPLATE, ENDS, SHAPES},
+    [PROTOCOL_COMPLETIONS] = {"repetition_penalty", "prompt", "best_of", "echo", "token_healing",
+                              "logprobs", "suffix", "pointer", "min_confidence", "input_extra",
+                              "max_completion_tokens", "response_format", ENDS, SHAPES},
+    [PROTOCOL_INFILL] = {"repeat_penalty", "input_prefix", "input_suffix", "input_extra",
+                         "prompt", "filename", "id_slot", "one_block", "n_indent",
                          "t_max_prompt_ms", "t_max_predict_ms", "min_confidence", "pointer",
-                         "token_healing", "samplers", "response_fields"},
+                         "token_healing", "samplers", "response_fields", ENDS, SHAPES},
     [PROTOCOL_COMPACT] = {"max_output_tokens", "repetition_penalty", "text", "include",
                           "top_logprobs", "store", "truncation", "input", "tools",
                           "previous_response_id", "instructions", "tool_choice", "generate",
-                          "parallel_tool_calls", "reasoning", "chat_template_kwargs",
-                          "enable_thinking"},
+                          "parallel_tool_calls", "reasoning", "n_predict", TEMPLATE, SHAPES},
+    [PROTOCOL_MESSAGES] = {"messages", "system", "tools", "tool_choice", "stop_sequences",
+                           "thinking", "output_config", "cache_control", "speed",
+                           "context_management", "diagnostics", "container", "inference_geo",
+                           "mcp_servers", ENDS},
+    [PROTOCOL_OLLAMA_CHAT] = {"messages", "tools", "format", "think", "options", "keep_alive",
+                              "repetition_penalty", "n_predict"},
+    [PROTOCOL_OLLAMA_GENERATE] = {"prompt", "suffix", "system", "format", "think", "options",
+                                  "keep_alive", "raw", "images", "repetition_penalty",
+                                  "n_predict"},
+    [PROTOCOL_COMPLETION] = {"prompt", "repeat_penalty", "samplers", "id_slot", "response_fields",
+                             "token_healing", "pointer", "response_format", ENDS, SHAPES},
 };
 
 static bool is_read(protocol_api api, const char *key)

@@ -71,6 +71,10 @@ static const writer_api *api_of(const protocol_request *r)
     case PROTOCOL_COMPLETIONS: return &writer_completions;
     case PROTOCOL_INFILL: return r->inline_id ? &writer_inline : &writer_infill;
     case PROTOCOL_COMPACT: return &writer_compaction;
+    case PROTOCOL_MESSAGES: return &writer_messages;
+    case PROTOCOL_OLLAMA_CHAT:
+    case PROTOCOL_OLLAMA_GENERATE: return &writer_ollama;
+    case PROTOCOL_COMPLETION: return &writer_infill;
     }
     return &writer_responses;
 }
@@ -95,6 +99,13 @@ static int copy_answer(protocol_writer *w, const protocol_answer *answer)
     return CERIUM_OK;
 }
 
+static int ignore_head(void *user, const reader_part *part)
+{
+    (void)user;
+    (void)part;
+    return CERIUM_OK;
+}
+
 static int choices_open(protocol_writer *w)
 {
     const protocol_request *r = w->r;
@@ -107,9 +118,13 @@ static int choices_open(protocol_writer *w)
         c->index = i;
         c->blank.max = c->text.max = c->call_name.max = c->head.b.max = c->said.max =
             c->thought.max = c->calls.b.max = c->logprobs.b.max = PROTOCOL_ANSWER_BYTES_MAX;
-        if (r->api == PROTOCOL_COMPLETIONS || r->api == PROTOCOL_INFILL) continue;
+        if (!r->talks) continue;
         RETURN_IF(reader_open(&c->reader, w->answer.chat_form ? w->answer.chat_form : "",
                               r->tools, r->tools_barred ? 0 : r->n_tools));
+        /* The prompt ended the thought already. */
+        if (protocol_ends_thought(r, w->answer.chat_form))
+            RETURN_IF(reader_feed(c->reader, VIEW("</think>"), ignore_head, NULL));
+        reader_set_stops(c->reader, r->stops, r->sampling.n_stops);
     }
     return CERIUM_OK;
 }
@@ -180,9 +195,11 @@ static void piece_close(protocol_writer *w, writer_choice *c, bool whole)
 {
     if (c->piece != PIECE_NONE) {
         send_until(w, c, c->text.len);
+        c->n_whole += c->piece == PIECE_CALL && whole;
         w->api->close(w, c, whole);
     }
     c->piece = c->waiting = PIECE_NONE;
+    w->steered_from = 0;
     c->blank.len = c->text.len = c->sent = 0;
     json_out_clear(&c->tokens.all);
 }
@@ -295,19 +312,41 @@ static int on_part(void *user, const reader_part *part)
 
 /* ---- Section - The answer ---- */
 
+void protocol_writer_input(protocol_writer *w, uint32_t n_tokens) { w->input_tokens = n_tokens; }
+
 int protocol_writer_begin(protocol_writer *w)
 {
     if (!w->status) w->api->begin(w);
     return w->status;
 }
 
+/* All is text.  Completions and infill have their stop strings looked for by the engine. */
+static int feed_bare(protocol_writer *w, writer_choice *c, view text)
+{
+    bytes shown = {.max = SIZE_MAX};
+    bool hit = false;
+    if (c->piece == PIECE_NONE) piece_open(w, c, PIECE_TEXT);
+    if (!protocol_writer_stops(w->r) || !w->r->sampling.n_stops) {
+        piece_delta(w, c, text);
+        return w->status;
+    }
+    RETURN_IF(bytes_reserve(&shown, STOP_HELD_MAX + text.len));
+    size_t n = c->stopped_by ? 0
+                             : stop_feed(&c->stop, w->r->stops, w->r->sampling.n_stops, text,
+                                         shown.ptr, &hit);
+    if (n) piece_delta(w, c, (view){shown.ptr, n});
+    if (hit) c->stopped_by = w->r->stops[c->stop.which];
+    bytes_free(&shown);
+    return w->status;
+}
+
 static int feed(protocol_writer *w, writer_choice *c, view text)
 {
     reading r = {w, c};
-    if (c->reader) return reader_feed(c->reader, text, on_part, &r);
-    if (c->piece == PIECE_NONE) piece_open(w, c, PIECE_TEXT);
-    piece_delta(w, c, text);
-    return w->status;
+    if (!c->reader) return feed_bare(w, c, text);
+    RETURN_IF(reader_feed(c->reader, text, on_part, &r));
+    c->stopped_by = reader_stopped_by(c->reader);
+    return CERIUM_OK;
 }
 
 /* With logprobs the reader is fed token by token, so that the cuts of the caller, which may hold
@@ -352,12 +391,17 @@ int protocol_writer_text(protocol_writer *w, uint32_t choice, view text,
     return w->status;
 }
 
+bool protocol_writer_stops(const protocol_request *r)
+{
+    return r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL;
+}
+
 bool protocol_writer_enough(const protocol_writer *w, uint32_t choice)
 {
     CHECK(choice < w->n_choices);
     const writer_choice *c = &w->choices[choice];
     bool called = w->r->one_call && c->n_calls && c->piece != PIECE_CALL;
-    return c->enough || (called && reader_is_outside(c->reader));
+    return c->stopped_by || c->enough || (called && reader_is_outside(c->reader));
 }
 
 int protocol_writer_part(protocol_writer *w, uint32_t choice, protocol_part kind, view text)
@@ -405,18 +449,35 @@ static void add_usage(protocol_writer *w, const writer_choice *c, const protocol
     if (usage->queue_ns > sum->queue_ns) sum->queue_ns = usage->queue_ns;
 }
 
+/* What was held back.  whole: the model ended it. */
+static int end_text(protocol_writer *w, writer_choice *c, bool whole)
+{
+    char held[STOP_HELD_MAX];
+    reading r = {w, c};
+    if (c->reader) return reader_end(c->reader, whole && !c->stopped_by, on_part, &r);
+    size_t n = stop_flush(&c->stop, held);
+    if (n) piece_delta(w, c, (view){held, n});
+    return w->status;
+}
+
+/* The model ended within a call, which is none then: the answer is not whole. */
+static bool cut_call(const writer_choice *c)
+{
+    return c->piece == PIECE_CALL || (c->reader && reader_cut_call(c->reader));
+}
+
 int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
                         const protocol_usage *usage, const protocol_error *error)
 {
     CHECK(choice < w->n_choices && usage);
     writer_choice *c = &w->choices[choice];
     if (w->status || c->ended) return w->status;
-    reading r = {w, c};
-    if (c->reader) w->status = reader_end(c->reader, on_part, &r);
+    w->status = end_text(w, c, end == PROTOCOL_END_STOP);
     if (w->status) return w->status;
+    bool is_cut = end == PROTOCOL_END_STOP && cut_call(c);
     piece_close(w, c, end == PROTOCOL_END_STOP && c->piece != PIECE_CALL);
     c->ended = true;
-    c->end = end;
+    c->end = is_cut ? PROTOCOL_END_LENGTH : end;
     c->score = usage->output_tokens ? usage->logprob / usage->output_tokens : 0;
     if (end == PROTOCOL_END_FAILED && error) w->error = *error;
     add_usage(w, c, usage);

@@ -7,6 +7,7 @@
 #define PROTOCOL_WRITER_H
 
 #include "base/limits.h"
+#include "base/stop.h"
 #include "protocol/json_out.h"
 #include "protocol/logprobs.h"
 #include "protocol/parse.h"
@@ -32,7 +33,10 @@ typedef struct {
     const struct protocol_tool *tool;  /* of an open call; NULL: the client has no such tool */
     char call_id[128];
     uint32_t n_calls;
+    uint32_t n_whole;                  /* calls that came to their end */
     bool enough;                       /* the one call that was wanted is whole */
+    stop_state stop;                   /* without a reader */
+    const char *stopped_by;            /* of the request's stop strings; NULL: none was said */
     json_out head;                    /* first half of the events of the open piece */
     /* Chat and Completions: the whole message. */
     bytes said, thought;
@@ -80,13 +84,15 @@ struct protocol_writer {
     uint32_t n_choices, n_ended;
     uint32_t reasoning_tokens; /* counted here: a call of protocol_writer_text is a token */
     bool has_logprobs;
+    size_t steered_from;     /* of the open piece: what was said when a steer came */
+    uint32_t input_tokens;   /* of the prompt, as far as is known before the end */
     int status;              /* the first failure; nothing is written after it */
     protocol_usage usage;    /* of all choices */
     protocol_error error;    /* of PROTOCOL_END_FAILED */
 };
 
 extern const writer_api writer_responses, writer_compaction, writer_chat, writer_completions,
-    writer_infill, writer_inline;
+    writer_infill, writer_inline, writer_messages, writer_ollama;
 
 /* Events: clear, write, send. */
 json_out *event_begin(protocol_writer *w);
@@ -104,6 +110,8 @@ void put_count(json_out *t, const char *name, uint64_t value);
 /* Fields of a Response that stay as they are, without braces, with a comma at the end. */
 void response_echo(protocol_writer *w);
 void put_token_usage(const protocol_writer *w, json_out *t);
+/* A date as RFC 3339 has it, in quotes. */
+void put_time(json_out *t, int64_t seconds);
 /* "msg_..." for item number index. */
 void item_id(const protocol_writer *w, const char *prefix, uint32_t index, char out[128]);
 

@@ -196,7 +196,7 @@ static uint32_t json(lark *l)
 
 static uint32_t expr_lark_within(grammar_builder *b, view text, code_form form, uint32_t within);
 
-/* Behind "%text" and "%string": {"syntax": "lark" or "regex", "grammar": "..."}. */
+/* Behind "%text" and "%string": {"syntax": "lark", "regex" or "gbnf", "grammar": "..."}. */
 static uint32_t nested(lark *l, code_form form)
 {
     notation *n = &l->n;
@@ -216,8 +216,10 @@ static uint32_t nested(lark *l, code_form form)
         e = expr_regex(n->b, inner, (regex_options){.form = form}, "regex");
     else if (!strcmp(syntax, "lark"))
         e = expr_lark_within(n->b, inner, form, l->within + 1);
+    else if (!strcmp(syntax, "gbnf") && form == CODES_RAW)
+        e = expr_gbnf(n->b, inner);
     else
-        notation_refuse(n, "a syntax is \"lark\" or \"regex\"");
+        notation_refuse(n, "a syntax is \"lark\", \"regex\" or, of a text, \"gbnf\"");
     json_decref(what);
     return terminal(l, e);
 }

@@ -41,6 +41,37 @@ bool access_same_host(view origin, view host)
     return false;
 }
 
+/* Windows of editors and of programs that are made of web pages. */
+static const char *const editors[] = {"vscode-webview://*", "vscode-file://*", "app://*",
+                                      "tauri://*", "chrome-extension://*"};
+
+bool access_origin_is_valid(const char *pattern)
+{
+    const char *host = strstr(pattern, "://");
+    if (!strcmp(pattern, "*") || !strcmp(pattern, "editors")) return true;
+    if (!host || host == pattern || !host[3]) return false;
+    host += 3;
+    if (!strcmp(host, "*")) return true;
+    if (!strncmp(host, "*.", 2)) host += 2;
+    return host[0] && !strpbrk(host, "*/ ");
+}
+
+bool access_origin_fits(const char *pattern, const char *origin)
+{
+    const char *star = strchr(pattern, '*');
+    const size_t n = star ? (size_t)(star - pattern) : 0, len = strlen(origin);
+    if (!strcmp(pattern, "*")) return true;
+    if (!strcmp(pattern, "editors")) {
+        for (size_t i = 0; i < ARRAY_LEN(editors); i++)
+            if (access_origin_fits(editors[i], origin)) return true;
+        return false;
+    }
+    if (!star) return !strcasecmp(pattern, origin);
+    const size_t tail = strlen(star + 1);
+    return len > n + tail && !strncasecmp(pattern, origin, n) &&
+           !strcasecmp(origin + len - tail, star + 1) && !strchr(origin + n, '/');
+}
+
 int access_open(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;
@@ -50,9 +81,10 @@ int access_open(server *s, cerium_error *err)
                          "listening on %s lets others in: give --api-key or --api-key-file, or "
                          "make a key with `cerium keys add`", host);
     for (size_t i = 0; i < config->n_origins; i++)
-        if (strcmp(config->origins[i], "*") != 0 && !strstr(config->origins[i], "://"))
+        if (!access_origin_is_valid(config->origins[i]))
             return error_set(err, CERIUM_ERR_ARGUMENT,
-                             "'%s' is not an origin: say it as https://host[:port]",
+                             "'%s' is not an origin: say it as https://host[:port], SCHEME://* or "
+                             "https://*.example.org; editors for those of editors",
                              config->origins[i]);
     s->keys = memory_zalloc(config->n_keys ? config->n_keys : 1, sizeof *s->keys);
     if (!s->keys) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the keys");
@@ -141,8 +173,7 @@ static int check_origin(connection *c, const char *host, protocol_error *e)
     http_reader_copy(c->reader, "origin", origin, sizeof origin);
     if (access_same_host(view_of(origin), view_of(host))) return CERIUM_OK;
     for (size_t i = 0; i < c->s->config.n_origins; i++) {
-        const char *allowed = c->s->config.origins[i];
-        if (strcmp(allowed, "*") != 0 && strcasecmp(allowed, origin) != 0) continue;
+        if (!access_origin_fits(c->s->config.origins[i], origin)) continue;
         memcpy(c->http.origin, origin, sizeof origin);
         return CERIUM_OK;
     }

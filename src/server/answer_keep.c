@@ -13,30 +13,55 @@ static chain chain_after(const answer *a, json_t *output)
     chain none = {{0, 0}}, c = a->chain;
     if (chain_none(c) || !output) return none;
     if (!json_array_size(output)) return c;
-    const bool is_chat = a->request->api == PROTOCOL_CHAT;
+    const protocol_api api = a->request->api;
     protocol_request *said = NULL;
     protocol_error e;
-    protocol_body body = {.root = json_pack("{s:O}", is_chat ? "messages" : "input", output)};
+    protocol_defaults defaults = a->s->defaults;
+    protocol_body body = {.root = json_pack("{s:O}", api == PROTOCOL_RESPONSES ? "input"
+                                                                              : "messages",
+                                            output)};
     if (!body.root) return none;
-    int status = protocol_body_parse(&said, is_chat ? PROTOCOL_CHAT : PROTOCOL_RESPONSES, &body,
-                                     &a->s->defaults, &e);
+    defaults.counts = true; /* what an answer would need besides is not asked for */
+    int status = protocol_body_parse(&said, api, &body, &defaults, &e);
     if (status) return none;
     for (size_t i = 0; i < said->n_messages; i++) c = chain_add(c, &said->messages[i]);
     protocol_request_free(&said);
     return c;
 }
 
-/* The output as a conversation has it: items, or for Chat the message of the first choice. */
+/* The output as a conversation has it: items, or the message of the first choice. */
 static json_t *output_of(const answer *a)
 {
-    if (a->request->api == PROTOCOL_RESPONSES)
-        return json_incref(protocol_writer_output(a->writer));
+    const protocol_api api = a->request->api;
+    if (api == PROTOCOL_RESPONSES) return json_incref(protocol_writer_output(a->writer));
     json_t *object = protocol_writer_object(a->writer);
     json_t *first = json_array_get(json_object_get(object, "choices"), 0);
-    json_t *message = json_object_get(first, "message");
-    json_t *output = message ? json_pack("[O]", message) : NULL;
+    json_t *message = json_object_get(api == PROTOCOL_CHAT ? first : object, "message");
+    json_t *content = json_object_get(object, "content");
+    json_t *output = NULL;
+    if (api == PROTOCOL_MESSAGES && content)
+        output = json_pack("[{s:s, s:O}]", "role", "assistant", "content", content);
+    else if (message)
+        output = json_pack("[O]", message);
     json_decref(object);
     return output;
+}
+
+/* Those of which the client sends back what was said. */
+static bool goes_on(const protocol_request *r)
+{
+    switch (r->api) {
+    case PROTOCOL_RESPONSES: return !r->compacts;
+    case PROTOCOL_CHAT:
+    case PROTOCOL_MESSAGES:
+    case PROTOCOL_OLLAMA_CHAT: return true;
+    case PROTOCOL_COMPLETIONS:
+    case PROTOCOL_COMPLETION:
+    case PROTOCOL_OLLAMA_GENERATE:
+    case PROTOCOL_INFILL:
+    case PROTOCOL_COMPACT: break;
+    }
+    return false;
 }
 
 bool answer_is_stored(const protocol_request *r)
@@ -76,8 +101,7 @@ bool answer_keep_tokens(answer *a, view body)
 bool answer_keep(answer *a, view body)
 {
     const protocol_request *r = a->request;
-    const bool talks = r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT;
-    return !talks || r->compacts || a->source->keep(a, body);
+    return !goes_on(r) || a->source->keep(a, body);
 }
 
 /* ---- its usage ---- */

@@ -18,8 +18,7 @@
 static int make_choices(answer *a, protocol_error *e)
 {
     const protocol_request *r = a->request;
-    const bool talks = r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL;
-    const uint32_t n = talks || !r->n_prompts ? 1 : (uint32_t)r->n_prompts;
+    const uint32_t n = r->talks || !r->n_prompts ? 1 : (uint32_t)r->n_prompts;
     a->prompts = memory_zalloc(n, sizeof *a->prompts);
     a->choices = memory_zalloc((size_t)n * r->n_choices, sizeof *a->choices);
     if (!a->prompts || !a->choices) return protocol_error_memory(e);
@@ -48,7 +47,13 @@ static void supersede(answer *a)
 
 static int take_order(answer *a, server *s, const answer_order *order, protocol_error *e)
 {
-    static const char *const prefixes[] = {"resp_", "chatcmpl-", "cmpl-", "infill-", "resp_"};
+    static const char *const prefixes[] = {
+        [PROTOCOL_RESPONSES] = "resp_",   [PROTOCOL_CHAT] = "chatcmpl-",
+        [PROTOCOL_COMPLETIONS] = "cmpl-", [PROTOCOL_INFILL] = "infill-",
+        [PROTOCOL_COMPACT] = "resp_",     [PROTOCOL_MESSAGES] = "msg_",
+        [PROTOCOL_OLLAMA_CHAT] = "chat-", [PROTOCOL_OLLAMA_GENERATE] = "generate-",
+        [PROTOCOL_COMPLETION] = "cmpl-",
+    };
     const connection *c = order->sink.c;
     a->s = s;
     a->sink = order->sink;

@@ -49,10 +49,10 @@ static void choose_form(const choice *ch, watch_config *config)
     const protocol_request *r = ch->a->request;
     uint32_t i = ch->index / r->n_choices;
     config->form = GUARD_TURN;
-    if (r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL) return;
+    if (r->talks) return;
     config->form = GUARD_CODE;
     view before = {r->infill.prefix, r->infill.prefix_len};
-    if (r->api == PROTOCOL_COMPLETIONS) {
+    if (r->n_prompts) {
         before = (view){NULL, 0};
         if (i < r->n_prompts && r->prompts[i]) before = (view){r->prompts[i], r->prompt_lens[i]};
     }

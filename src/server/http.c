@@ -47,7 +47,8 @@ static const char *status_text(int status)
                  {500, "Internal Server Error"},
                  {501, "Not Implemented"},
                  {503, "Service Unavailable"},
-                 {505, "HTTP Version Not Supported"}};
+                 {505, "HTTP Version Not Supported"},
+                 {529, "Overloaded"}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (known[i].status == status) return known[i].text;
     return status < 500 ? "Error" : "Server Error";
@@ -62,7 +63,7 @@ static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head 
     if (x->origin[0])
         snprintf(cors, sizeof cors,
                  "access-control-allow-origin: %s\r\nvary: origin\r\n"
-                 "access-control-expose-headers: x-request-id, retry-after, "
+                 "access-control-expose-headers: request-id, x-request-id, retry-after, "
                  "x-ratelimit-remaining-requests, x-ratelimit-remaining-tokens, "
                  "x-cerium-served-by\r\n",
                  x->origin);
@@ -71,11 +72,11 @@ static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head 
     else if (length < 0 && x->chunked)
         snprintf(framing, sizeof framing, "transfer-encoding: chunked\r\n");
     int n = snprintf(out, HEAD_BYTES_MAX,
-                     "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%sx-request-id: %s\r\n"
+                     "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%sx-request-id: %s\r\nrequest-id: %s\r\n"
                      "x-content-type-options: nosniff\r\nserver: cerium\r\n%s%s%s%s\r\n",
                      head->status, status_text(head->status),
                      head->type ? head->type : "application/json", framing, x->request_id,
-                     x->limits, cors, head->headers ? head->headers : "cache-control: no-store\r\n",
+                     x->request_id, x->limits, cors, head->headers ? head->headers : "cache-control: no-store\r\n",
                      c->closing || x->closes ? "connection: close\r\n" : "");
     CHECK(n > 0 && n < HEAD_BYTES_MAX);
     return (view){out, (size_t)n};
@@ -120,19 +121,40 @@ static const char *what_instead(int status)
     }
 }
 
+/* Clients of a path know errors in its form, also where they were not let in or nothing is there. */
+static protocol_form form_of(const connection *c)
+{
+    const view path = view_of(c->http.path);
+    const bool is_anthropic = http_reader_field(c->reader, "anthropic-version") != NULL;
+    if (view_starts(path, VIEW("/v1/messages")) || view_starts(path, VIEW("/messages")) ||
+        (is_anthropic && view_starts(path, VIEW("/v1/models"))))
+        return PROTOCOL_FORM_MESSAGES;
+    return view_starts(path, VIEW("/api/")) ? PROTOCOL_FORM_OLLAMA : PROTOCOL_FORM_OPENAI;
+}
+
+int http_error_event(const connection *c, bytes *out, const protocol_error *e)
+{
+    const protocol_form form = form_of(c);
+    if (form == PROTOCOL_FORM_OPENAI) return protocol_error_event(out, e, NULL);
+    return protocol_error_body_as(out, form, e, c->http.request_id);
+}
+
 void http_error(connection *c, const protocol_error *e)
 {
     static const char fallback[] = "{\"error\":{\"message\":\"out of memory\",\"type\":"
                                    "\"server_error\",\"param\":null,\"code\":null}}";
     bytes body = {.max = 16384};
+    const protocol_form form = form_of(c);
+    const int http_status = protocol_error_status(form, e);
     char headers[128] = "cache-control: no-store\r\n";
     const size_t n = strlen(headers);
     if (e->retry_after_s)
         snprintf(headers + n, sizeof headers - n, "retry-after: %u\r\n", e->retry_after_s);
     else
         snprintf(headers + n, sizeof headers - n, "%s", what_instead(e->http_status));
-    view text = protocol_error_body(&body, e) ? VIEW(fallback) : (view){body.ptr, body.len};
-    http_answer(c, &(http_head){.status = e->http_status, .headers = headers}, text);
+    int status = protocol_error_body_as(&body, form, e, c->http.request_id);
+    view text = status ? VIEW(fallback) : (view){body.ptr, body.len};
+    http_answer(c, &(http_head){.status = http_status, .headers = headers}, text);
     bytes_free(&body);
 }
 

@@ -56,7 +56,7 @@ static void finish(const sink *k, view body)
 static void fail(const sink *k, const protocol_error *e)
 {
     bytes json = {.max = 16384};
-    if (!protocol_error_event(&json, e, NULL)) event(k, "error", (view){json.ptr, json.len});
+    if (!http_error_event(k->c, &json, e)) event(k, "error", (view){json.ptr, json.len});
     bytes_free(&json);
     http_stream_end(k->c);
 }
@@ -68,3 +68,33 @@ const sink_type http_stream_sink = {.streams = true,
                                     .finish = finish,
                                     .fail = fail,
                                     .refuse = refuse};
+
+/* ---- an object a line ---- */
+
+static void begin_lines(const sink *k) { http_stream(k->c, "application/x-ndjson"); }
+
+static void line(const sink *k, const char *name, view json)
+{
+    connection *c = k->c;
+    (void)name;
+    if (c->gone || !json.ptr) return;
+    metrics_count(&c->s->metrics, METRICS_EVENTS, 1);
+    http_piece(c, VIEW(""), json, VIEW("\n"));
+    connection_flush(c);
+}
+
+static void fail_lines(const sink *k, const protocol_error *e)
+{
+    bytes json = {.max = 16384};
+    if (!http_error_event(k->c, &json, e)) line(k, NULL, (view){json.ptr, json.len});
+    bytes_free(&json);
+    http_stream_end(k->c);
+}
+
+const sink_type http_lines_sink = {.streams = true,
+                                   .limits = limits,
+                                   .begin = begin_lines,
+                                   .event = line,
+                                   .finish = finish,
+                                   .fail = fail_lines,
+                                   .refuse = refuse};

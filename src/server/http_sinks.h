@@ -4,6 +4,7 @@
 
 #include "server/state.h"
 
+extern const sink_type http_lines_sink; /* an object a line */
 extern const sink_type http_body_sink;   /* one JSON object */
 extern const sink_type http_stream_sink; /* server-sent events */
 

@@ -1,6 +1,8 @@
 /* intake.c - reading requests on the loop and on threads, and the order of messages. */
 #include "server/intake.h"
 
+#include <time.h>
+
 #include "server/access.h"
 #include "server/answer_open.h"
 #include "server/answers.h"
@@ -15,6 +17,7 @@ typedef enum {
     IS_REQUEST,           /* an HTTP body, response.create or response.cancel */
     IS_COMPLETION,        /* completion.create */
     IS_COMPLETION_CANCEL,
+    IS_STEER,             /* response.steer */
 } intake_kind;
 
 struct intake {
@@ -24,6 +27,7 @@ struct intake {
     bool is_away; /* a thread reads it, or it waits for one */
     bool is_message;
     protocol_api api;
+    count_what counts;
     uint64_t started_ns;
     bytes memory; /* of the text, owned; empty: the text is somebody else's */
     view text;
@@ -39,6 +43,7 @@ struct intake {
     protocol_error error;
     protocol_request *request; /* owned, or NULL */
     char id[SERVER_ID_BYTES];  /* of a completion, or "" */
+    protocol_steer steer;      /* owned */
 };
 
 /* ---- reading: what a thread may do ---- */
@@ -68,6 +73,9 @@ static void read_body(intake *in, protocol_body *body)
         in->kind = IS_COMPLETION_CANCEL;
         keep_id(in, body);
         protocol_body_free(body);
+    } else if (!strcmp(type, "response.steer")) {
+        in->kind = IS_STEER;
+        in->status = protocol_steer_read(&in->steer, body, in->text.len, &in->error);
     } else {
         in->status = protocol_body_parse(&in->request, in->api, body, &in->defaults, &in->error);
     }
@@ -111,6 +119,7 @@ static intake intake_of(connection *c, protocol_api api, bool is_message, view t
 static void forget(intake *in)
 {
     request_bury(in->c->s, &in->request, in->text.len);
+    protocol_steer_free(&in->steer);
     protocol_cache_close(&in->defaults.cache);
     bytes_free(&in->memory);
 }
@@ -120,6 +129,7 @@ static void release(job *j)
 {
     intake *in = (intake *)j;
     protocol_request_free(&in->request);
+    protocol_steer_free(&in->steer);
     protocol_cache_close(&in->defaults.cache);
     bytes_free(&in->memory);
     memory_free(in);
@@ -156,6 +166,13 @@ static bool asks_on_the_side(const connection *c)
            (metadata && protocol_is_side_request(view_of(metadata)));
 }
 
+static const sink_type *sink_of(const protocol_request *r)
+{
+    const bool is_lines = r->api == PROTOCOL_OLLAMA_CHAT || r->api == PROTOCOL_OLLAMA_GENERATE;
+    if (!r->stream) return &http_body_sink;
+    return is_lines ? &http_lines_sink : &http_stream_sink;
+}
+
 static int begin_http(intake *in, protocol_error *e)
 {
     connection *c = in->c;
@@ -167,7 +184,7 @@ static int begin_http(intake *in, protocol_error *e)
     if (!r->service_tier && r->class_ == CERIUM_CLASS_TURN && asks_on_the_side(c))
         in->request->class_ = CERIUM_CLASS_BATCH;
     /* An address is a client, for clients open a connection a time. */
-    answer_order order = {.sink = {.type = r->stream ? &http_stream_sink : &http_body_sink, .c = c},
+    answer_order order = {.sink = {.type = sink_of(r), .c = c},
                           .request = take_request(in),
                           .document = r->document,
                           .client = c->peer,
@@ -177,8 +194,30 @@ static int begin_http(intake *in, protocol_error *e)
     return answer_open(c->s, &order, e);
 }
 
+/* Ollama's: nothing is asked. */
+static void tell_loaded(connection *c, const protocol_request *r)
+{
+    bytes body = {.max = 1 << 16};
+    protocol_error e;
+    if (protocol_ollama_load_body(&body, r, c->s->model.id, (int64_t)time(NULL))) {
+        (void)protocol_error_memory(&e);
+        http_error(c, &e);
+    } else {
+        http_answer(c, &(http_head){.status = 200}, (view){body.ptr, body.len});
+    }
+    bytes_free(&body);
+}
+
 static void deliver_http(intake *in)
 {
+    if (!in->status && in->counts) {
+        counting_begin(in->c, take_request(in), in->counts, in->text.len);
+        return;
+    }
+    if (!in->status && in->request->loads) {
+        tell_loaded(in->c, in->request);
+        return;
+    }
     if (!in->status) in->status = begin_http(in, &in->error);
     if (in->status) http_error(in->c, &in->error);
 }
@@ -192,11 +231,13 @@ static void on_http_read(job *j)
     memory_free(in);
 }
 
-void intake_http(connection *c, protocol_api api)
+void intake_http(connection *c, protocol_api api, count_what what)
 {
     exchange *x = &c->http;
     protocol_error e;
     intake small = intake_of(c, api, false, (view){x->body.ptr, x->body.len});
+    small.counts = what;
+    small.defaults.counts = what != COUNT_NONE;
     if (c->s->config.log_prompts) log_said(c->peer, small.text);
     if (small.text.len <= SERVER_INLINE_BYTES_MAX) {
         read_text(&small);
@@ -244,6 +285,7 @@ static void deliver_message(intake *in)
             inline_begin(c, take_request(in), in->text.len, in->started_ns);
         break;
     case IS_COMPLETION_CANCEL: (void)inline_cancel(c, in->id); break;
+    case IS_STEER: lanes_steer(c, &in->steer, in->status ? &in->error : NULL); break;
     }
 }
 

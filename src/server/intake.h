@@ -6,10 +6,10 @@
 #ifndef SERVER_INTAKE_H
 #define SERVER_INTAKE_H
 
-#include "server/state.h"
+#include "server/counting.h"
 
 /* The body of the connection's HTTP request is whole. */
-void intake_http(connection *c, protocol_api api);
+void intake_http(connection *c, protocol_api api, count_what what);
 /* A message of a WebSocket, which is taken (and empty then) where a thread is to read it. */
 void intake_message(connection *c, bytes *text);
 /* The connection is gone: what it asked is not read. */

@@ -1,9 +1,8 @@
 /* lanes.c - what a WebSocket says, and the lanes that order its answers.
  *
  * Messages with the same stream_id (or none) form a lane: first in, first out.  Lanes run beside
- * each other.  A lane is there while something runs or waits on it.  One message goes out of turn:
- * a response.create that goes on from the response which its lane is just giving interrupts that
- * response, and goes on from what was said. */
+ * each other.  A lane is there while something runs or waits on it.  What a steer makes of a
+ * response comes right behind that, before all that waits. */
 #include "server/lanes.h"
 
 #include <time.h>
@@ -11,6 +10,7 @@
 #include "server/answer_open.h"
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/steering.h"
 
 typedef struct pending pending;
 
@@ -19,6 +19,7 @@ struct pending {
     protocol_request *request; /* owned */
     size_t n_bytes;            /* that it came as, counted as input until it begins */
     uint64_t started_ns;
+    bool is_successor;         /* that steers asked for, and no create */
 };
 
 struct lane {
@@ -27,6 +28,8 @@ struct lane {
     char *name; /* stream_id, owned; NULL = none */
     answer *running;
     pending *first, *last;
+    steering steers;
+    bool is_successor; /* what runs, or is about to */
     lane *next_ready; /* in server.ready */
     bool is_ready;
 };
@@ -93,13 +96,46 @@ void socket_limits(const sink *k, const rates_told *left, const char *served_by)
     if (len) socket_send(k->c, (view){event, len});
 }
 
-static void refuse(const sink *k, const protocol_error *e) { socket_error(k->c, e, k->name); }
+static steering_place place_of(const lane *l, answer *a)
+{
+    return (steering_place){.c = l->c, .name = l->name, .a = a};
+}
+
+/* The request of some steers is refused: they are given back, and where nobody else asked, nobody
+ * is told anything else. */
+static void fail_leaving(lane *l, const protocol_error *e)
+{
+    const steering_place at = place_of(l, NULL);
+    char why[640], again[48] = "";
+    if (e->retry_after_s)
+        snprintf(again, sizeof again, "; please try again in %us", e->retry_after_s);
+    snprintf(why, sizeof why, "%s%s", e->message, strstr(e->message, "try again") ? "" : again);
+    steering_fail(&l->steers, &at, true, "successor_creation_failed", why);
+}
+
+static void refuse(const sink *k, const protocol_error *e)
+{
+    lane *l = k->lane;
+    if (l && l->steers.n_leaving) fail_leaving(l, e);
+    if (!l || !l->is_successor) socket_error(k->c, e, k->name);
+}
+
+/* The first event of a request that took steers with it commits them. */
+static void event(const sink *k, const char *name, view json)
+{
+    if (k->lane) steering_commit(&k->lane->steers);
+    socket_event(k, name, json);
+}
+
+static void end_steered(lane *l, answer *a);
 
 /* The next request begins at the end of the turn, when nothing of the answer is under way. */
 static void occupy(const sink *k, answer *a)
 {
     lane *l = k->lane;
+    answer *was = l->running;
     l->running = a;
+    if (!a && was && was->finished) end_steered(l, was);
     if (a || l->is_ready) return;
     l->is_ready = true;
     l->next_ready = l->c->s->ready;
@@ -108,7 +144,7 @@ static void occupy(const sink *k, answer *a)
 
 static const sink_type lane_sink = {.streams = true,
                                     .limits = socket_limits,
-                                    .event = socket_event,
+                                    .event = event,
                                     .fail = refuse,
                                     .refuse = refuse,
                                     .occupy = occupy};
@@ -142,6 +178,7 @@ static void free_lane(lane *l)
         memory_free(p);
     }
     not_ready(l);
+    steering_close(&l->steers);
     if (l->running) l->running->sink.lane = NULL;
     memory_free(l->name);
     memory_free(l);
@@ -159,7 +196,7 @@ void lanes_close(connection *c)
 
 static void drop_lane_if_idle(lane *l)
 {
-    if (l->running || l->first) return;
+    if (l->running || l->first || l->steers.n) return;
     socket_state *w = l->c->socket;
     lane **at = &w->lanes;
     while (*at != l) at = &(*at)->next;
@@ -180,7 +217,10 @@ static void begin_pending(lane *l, pending *p)
                           .request = r,
                           .n_bytes = p->n_bytes,
                           .started_ns = p->started_ns};
+    l->is_successor = p->is_successor;
     if (!answer_open(c->s, &order, &e)) return;
+    if (l->steers.n_leaving) fail_leaving(l, &e);
+    if (p->is_successor) return;
     /* What a continuation failed on is not kept for another try. */
     if (previous[0]) history_evict(c->s->history, c->tenant, c->serial, previous);
     metrics_request(&c->s->metrics, METRICS_RESPONSES_SOCKET, e.http_status);
@@ -238,6 +278,154 @@ static lane *find_lane(connection *c, const char *name, protocol_error *e)
     return l;
 }
 
+/* ---- steers ---- */
+
+static bool goes_on_from(const protocol_request *r, const char *id)
+{
+    return r->previous_response_id && !strcmp(r->previous_response_id, id);
+}
+
+/* The request that waits has what the steers say before its own input.  False: it cannot be made,
+ * and they are given back. */
+static bool take_steers(lane *l, pending *p)
+{
+    protocol_request *made = NULL;
+    protocol_error e;
+    json_t *items = steering_leave(&l->steers);
+    int status = items ? protocol_request_again(&made, p->request,
+                                                p->request->previous_response_id, items, true,
+                                                &l->c->s->defaults, &e)
+                       : protocol_error_memory(&e);
+    json_decref(items);
+    if (status) {
+        fail_leaving(l, &e);
+        return false;
+    }
+    made->stream = true;
+    made->class_ = p->request->class_;
+    request_bury(l->c->s, &p->request, p->n_bytes);
+    p->request = made;
+    return true;
+}
+
+/* A request of the steers alone, with the settings of the response; before all that waits. */
+static void make_successor(lane *l, const answer *a)
+{
+    protocol_request *made = NULL;
+    protocol_error e;
+    pending *p = memory_zalloc(1, sizeof *p);
+    json_t *items = p ? steering_leave(&l->steers) : NULL;
+    int status = items ? protocol_request_again(&made, a->request, a->id, items, false,
+                                                &l->c->s->defaults, &e)
+                       : protocol_error_memory(&e);
+    json_decref(items);
+    if (status) {
+        const steering_place at = place_of(l, (answer *)a);
+        memory_free(p);
+        steering_fail(&l->steers, &at, false, "successor_creation_failed", e.message);
+        return;
+    }
+    made->stream = true;
+    made->class_ = a->request->class_;
+    *p = (pending){.request = made, .n_bytes = a->n_bytes, .started_ns = clock_ns(),
+                   .is_successor = true, .next = l->first};
+    (void)connection_gathers(l->c, 0, (ptrdiff_t)p->n_bytes);
+    l->first = p;
+    if (!l->last) l->last = p;
+    l->c->socket->n_pending++;
+}
+
+/* A response ended: what becomes of its steers. */
+static void end_steered(lane *l, answer *a)
+{
+    socket_state *w = l->c->socket;
+    steering *g = &l->steers;
+    const steering_place at = place_of(l, a);
+    snprintf(w->ended[w->n_ended++ % SERVER_ENDED_IDS], SERVER_ID_BYTES, "%s", a->id);
+    if (!g->n || l->c->closing) return;
+    if (a->canceled || a->failed || !a->begun) {
+        steering_fail(g, &at, false, "response_not_active", "the response was ended");
+        return;
+    }
+    if (l->c->s->draining) {
+        steering_fail(g, &at, false, "successor_creation_failed", "the server is shutting down");
+        return;
+    }
+    g->sequence = protocol_writer_sequence(a->writer);
+    for (pending *p = l->first; p; p = p->next)
+        if (goes_on_from(p->request, a->id)) {
+            (void)take_steers(l, p);
+            return;
+        }
+    if (protocol_calls_client(protocol_writer_output(a->writer)))
+        steering_wait(g, &at);
+    else
+        make_successor(l, a);
+}
+
+/* Where a response runs, or its calls are waited for; or what steers made of it is not begun. */
+static bool is_of(const lane *l, const char *id)
+{
+    const answer *a = l->running;
+    if (!a) return l->steers.of[0] && !strcmp(l->steers.of, id);
+    if (!strcmp(a->id, id)) return true;
+    return l->is_successor && !a->begun && goes_on_from(a->request, id);
+}
+
+static lane *lane_of(connection *c, const char *id)
+{
+    for (lane *l = c->socket->lanes; l; l = l->next)
+        if (is_of(l, id)) return l;
+    return NULL;
+}
+
+static bool has_ended(const socket_state *w, const char *id)
+{
+    for (uint32_t i = 0; i < SERVER_ENDED_IDS; i++)
+        if (w->ended[i][0] && !strcmp(w->ended[i], id)) return true;
+    return false;
+}
+
+/* Why the response cannot be steered; NULL: it can. */
+static const char *why_not(const connection *c, const lane *l, const char *id, const char **why)
+{
+    const answer *a = l ? l->running : NULL;
+    if (!l && has_ended(c->socket, id)) {
+        *why = "the response is completed";
+        return "response_already_completed";
+    }
+    *why = "no response of this id runs on this connection";
+    if (!l) return "response_not_found";
+    if (!a) return NULL; /* its calls are waited for */
+    *why = "the response is completed";
+    if (a->warm_up) return "response_already_completed";
+    *why = "this response cannot be steered";
+    if (!a->source->is_local || a->request->compacts || !a->writer) return "steering_not_supported";
+    *why = "the response was ended";
+    return a->canceled || a->failed ? "response_not_active" : NULL;
+}
+
+void lanes_steer(connection *c, protocol_steer *said, const protocol_error *refused)
+{
+    lane *l = said->previous ? lane_of(c, said->previous) : NULL;
+    const steering_place at = {.c = c, .name = l ? l->name : NULL, .a = l ? l->running : NULL};
+    const char *why = NULL, *code = refused ? NULL : why_not(c, l, said->previous, &why);
+    protocol_error e;
+    if (code) (void)protocol_error_set(&e, 400, "invalid_request_error", code, "", "%s", why);
+    if (refused || code) {
+        steering_refuse(&at, said, refused ? refused : &e);
+        protocol_steer_free(said);
+        return;
+    }
+    const uint32_t n = l->steers.n;
+    steering_take(&l->steers, &at, said);
+    if (l->steers.n == n) return;
+    if (l->running && !l->running->steered) {
+        l->running->steered = true;
+        protocol_writer_steer(l->running->writer);
+    }
+}
+
 /* ---- messages ---- */
 
 bool lanes_cancel(connection *c, const protocol_request *r)
@@ -276,11 +464,9 @@ static int queue(connection *c, protocol_request *r, size_t n_bytes, uint64_t st
     *(l->last ? &l->last->next : &l->first) = p;
     l->last = p;
     w->n_pending++;
-    answer *now = l->running;
-    if (now && r->previous_response_id && !strcmp(r->previous_response_id, now->id))
-        answer_cancel(now, "new_message");
-    else
-        begin_next(l);
+    if (!l->running && l->steers.of[0] && goes_on_from(r, l->steers.of))
+        (void)take_steers(l, p);
+    begin_next(l);
     return CERIUM_OK;
 }
 

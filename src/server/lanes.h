@@ -3,7 +3,10 @@
 #define SERVER_LANES_H
 
 #include "net/websocket.h"
+#include "protocol/steer.h"
 #include "server/state.h"
+
+enum { SERVER_ENDED_IDS = 64 };
 
 struct socket_state {
     websocket *ws; /* owned */
@@ -12,6 +15,8 @@ struct socket_state {
     lane *lanes;
     uint32_t n_lanes, n_pending;
     uint64_t opened_ns;
+    char ended[SERVER_ENDED_IDS][SERVER_ID_BYTES]; /* the last responses that ended on it */
+    uint32_t n_ended;
 };
 
 /* One message out, with the others of this turn. */
@@ -31,6 +36,8 @@ void socket_limits(const sink *k, const rates_told *left, const char *served_by)
 /* A message was read: it waits for its turn on its lane, or cancels what it names.  The request,
  * which came as so many bytes, is taken. */
 void lanes_take(connection *c, protocol_request *request, size_t n_bytes, uint64_t started_ns);
+/* A response.steer was read; what it says is taken, and *e is why it is refused, or NULL. */
+void lanes_steer(connection *c, protocol_steer *said, const protocol_error *e);
 /* What a response.cancel names, if it runs; false: it does not. */
 bool lanes_cancel(connection *c, const protocol_request *request);
 /* Answers left their lanes: the next requests begin.  At the end of each turn of the loop. */

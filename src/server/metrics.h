@@ -26,10 +26,13 @@
     X(METRICS_HEALTH, 8, "/health")                                                                \
     X(METRICS_METRICS, 9, "/metrics")                                                              \
     X(METRICS_PAGE, 10, "/")                                                                       \
-    X(METRICS_OTHER, 11, "other")
+    X(METRICS_ANTHROPIC, 11, "/v1/messages")                                                       \
+    X(METRICS_OLLAMA, 12, "/api")                                                                  \
+    X(METRICS_COMPLETION, 13, "/completion")                                                       \
+    X(METRICS_OTHER, 14, "other")
 
 #define METRICS_ROUTE_ENUM(symbol, value, label) symbol = value,
-typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 12 } metrics_route;
+typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 15 } metrics_route;
 #undef METRICS_ROUTE_ENUM
 
 /* X(symbol, value, name, help): things that happened. */

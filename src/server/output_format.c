@@ -210,12 +210,20 @@ static int order_whole(format_order *o)
     return status;
 }
 
+static cerium_grammar_syntax syntax_of(const char *name)
+{
+    return !strcmp(name, "gbnf")    ? CERIUM_GRAMMAR_GBNF
+           : !strcmp(name, "regex") ? CERIUM_GRAMMAR_REGEX : CERIUM_GRAMMAR_LARK;
+}
+
 /* The document and each tool alone. */
 static int order_blame(format_order *o)
 {
     const protocol_request *r = o->r;
     char *text = r->schema ? json_dumps(r->schema, JSON_COMPACT) : NULL;
     int status = text || !r->schema ? make_parts(o, 1 + r->n_tools) : CERIUM_ERR_MEMORY;
+    if (r->grammar.text && !status)
+        status = put(&o->parts[0], syntax_of(r->grammar.syntax), view_of(r->grammar.text));
     if (text && !status) {
         status = put(&o->parts[0], CERIUM_GRAMMAR_JSON_SCHEMA, view_of(text));
         o->parts[0].may_fail = !r->is_strict;
@@ -312,9 +320,8 @@ static void seek(format_order *o)
 int format_order_open(format_order **out, grammar_cache *s, const protocol_request *r,
                       const char *chat_form)
 {
-    bool calls = r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT;
     *out = NULL;
-    if (!calls || r->compacts) return CERIUM_OK;
+    if ((!r->talks && !protocol_has_shape(r)) || r->compacts) return CERIUM_OK;
     format_order *o = memory_zalloc(1, sizeof *o);
     if (!o) return CERIUM_ERR_MEMORY;
     *o = (format_order){.s = s, .r = r, .chat_form = chat_form};
@@ -358,6 +365,9 @@ static int tell_blame(const format_order *o, protocol_error *e)
     if (o->at == SIZE_MAX)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "tools",
                                   "the tools together cannot be kept to: %s", why);
+    if (o->at == 0 && o->r->grammar.text)
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_grammar", "grammar",
+                                  "Invalid grammar: %s", why);
     if (o->at == 0)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_json_schema",
                                   o->r->api == PROTOCOL_CHAT ? "response_format"

@@ -49,11 +49,6 @@ static int run_turn(preparation *p)
     return !p->previous || p->previous->items ? stored_no_turn(id, &p->why) : CERIUM_OK;
 }
 
-static bool talks(const protocol_request *r)
-{
-    return r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL;
-}
-
 static int take_prompt(preparation *p, uint32_t i, const prompt *from)
 {
     p->made[i] = (made_prompt){memory_copy(from->tokens, from->n * sizeof *from->tokens), from->n,
@@ -65,7 +60,7 @@ static int make_prompts(preparation *p, const prompt_room *room)
 {
     answer *a = p->a;
     protocol_request *r = a->request;
-    if (talks(r)) {
+    if (r->talks) {
         RETURN_IF(prompts_chat(a->s, room, r, a->tenant, p->previous, &p->first, &p->why));
         return take_prompt(p, 0, &p->first);
     }
@@ -157,7 +152,7 @@ static void give_prompts(preparation *p)
         }
         p->made[i].tokens = NULL;
     }
-    if (!talks(a->request)) return;
+    if (!a->request->talks) return;
     a->chain = p->first.chain;
     a->instructions = p->first.instructions;
     a->n_head = p->first.n_head;

@@ -5,6 +5,8 @@
  * way the engine finds its pages. */
 #include "server/prompts.h"
 
+#include "protocol/tool_guide.h"
+
 static int failed_call(const cerium_error *err, protocol_error *e)
 {
     bool ours = err->status == CERIUM_ERR_MEMORY || err->status == CERIUM_ERR_IO;
@@ -12,11 +14,14 @@ static int failed_call(const cerium_error *err, protocol_error *e)
                               ours ? NULL : "invalid_value", "", "%s", err->message);
 }
 
-static int too_long(const server *s, size_t n, protocol_error *e)
+static int too_long(const server *s, size_t n, const char *how, protocol_error *e)
 {
-    return protocol_error_set(e, 400, "invalid_request_error", "context_length_exceeded", "input",
-                              "the input has %zu tokens; the model's context window has %u", n,
-                              s->info.context_tokens_max);
+    (void)protocol_error_set(e, 400, "invalid_request_error", "context_length_exceeded", "input",
+                             "the input has %s%zu tokens; the model's context window has %u", how, n,
+                             s->info.context_tokens_max);
+    e->n_tokens = n;
+    e->n_tokens_max = s->info.context_tokens_max;
+    return CERIUM_ERR_ARGUMENT;
 }
 
 size_t prompts_bytes_max(const server *s)
@@ -29,10 +34,7 @@ size_t prompts_bytes_max(const server *s)
 static int check_bytes(const server *s, size_t n_bytes, protocol_error *e)
 {
     if (n_bytes <= prompts_bytes_max(s)) return CERIUM_OK;
-    return protocol_error_set(
-        e, 400, "invalid_request_error", "context_length_exceeded", "input",
-        "the input has at least %zu tokens; the model's context window has %u",
-        n_bytes / s->info.token_bytes_max, s->info.context_tokens_max);
+    return too_long(s, n_bytes / s->info.token_bytes_max, "at least ", e);
 }
 
 /* With truncation the newest message alone has to fit. */
@@ -133,7 +135,7 @@ static int render(const server *s, const prompt_room *room, const protocol_reque
                         .goes_on = n_base > 0,
                         .after = room->tokens,
                         .n_after = n_base,
-                        .open = request->warm_up,
+                        .open = request->warm_up || request->no_opening,
                         .n_head = n_base ? NULL : n_head,
                         .variables = request->template_variables};
     size_t added = 0;
@@ -222,11 +224,34 @@ static int take_turn(const server *s, const prompt_room *room, const protocol_re
     return CERIUM_OK;
 }
 
+static int add_text(const server *s, const prompt_room *room, view text, unsigned flags,
+                    size_t *total, cerium_error *err)
+{
+    size_t n = 0;
+    if (!text.len) return CERIUM_OK;
+    if (*total >= room->cap) return CERIUM_ERR_CAPACITY;
+    int status = cerium_tokenize(s->config.engine, text.ptr, text.len, flags,
+                                 room->tokens + *total, room->cap - *total, &n, err);
+    *total += n;
+    return status;
+}
+
+/* The answer's beginning, where the client says it. */
+static int add_prefill(const server *s, const prompt_room *room, const protocol_request *request,
+                       size_t *total, cerium_error *err)
+{
+    const view head = protocol_answer_head(request, s->info.chat_form);
+    if (request->warm_up) return CERIUM_OK;
+    RETURN_IF(add_text(s, room, head, CERIUM_TOKENIZE_SPECIAL, total, err));
+    if (!request->prefill) return CERIUM_OK;
+    return add_text(s, room, view_of(request->prefill), CERIUM_TOKENIZE_WITHIN, total, err);
+}
+
 static int chat_failed(const server *s, int status, size_t n, const cerium_error *err,
                        protocol_error *e)
 {
     if (status == CERIUM_ERR_CAPACITY || (!status && n >= s->info.context_tokens_max))
-        return too_long(s, n, e);
+        return too_long(s, n, "", e);
     return status ? failed_call(err, e) : CERIUM_OK;
 }
 
@@ -241,7 +266,7 @@ int prompts_chat(const server *s, const prompt_room *room, protocol_request *req
     RETURN_IF(check_bytes(s, request_bytes(request), e));
     if (previous && protocol_request_name_results(request, previous->output))
         return protocol_error_memory(e);
-    protocol_request_name_orphans(request);
+    RETURN_IF(protocol_request_check_results(request, e));
     if (previous) {
         int status = take_turn(s, room, request, said, previous, &n_base, &n_head, &in_force, &err);
         RETURN_IF(chat_failed(s, status, n_base, &err, e));
@@ -253,6 +278,7 @@ int prompts_chat(const server *s, const prompt_room *room, protocol_request *req
     } else {
         splice_turns(s, request, tenant, previous && said == in_force, &talk, &c);
         status = render_fitting(s, room, request, &talk, n_base, &total, &n_head, &err);
+        if (!status) status = add_prefill(s, room, request, &total, &err);
     }
     /* A first message of the system that is not the instructions stays where it is. */
     if (!previous && !said && talk.n && instructs(&request->messages[0])) n_head = CERIUM_NO_HEAD;
@@ -343,7 +369,7 @@ static view text_of(const server *s, const protocol_request *r, size_t i, view *
                              : (view){r->infill.prefix, r->infill.prefix_len};
     *opening = (view){NULL, 0};
     bool fills = r->fill_in && s->info.fill_in_middle;
-    if (r->whole_tokens || r->sampling.logprobs || s->replay) return text;
+    if (r->whole_tokens || r->sampling.logprobs || s->replay || protocol_has_shape(r)) return text;
     opening->len = fills ? cerium_infill_opening(s->config.engine, text.ptr, text.len)
                          : cerium_opening(s->config.engine, text.ptr, text.len);
     text.len -= opening->len;
@@ -373,7 +399,7 @@ int prompts_text(const server *s, const prompt_room *room, const protocol_reques
                                      CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_BEGIN, room->tokens,
                                      room->cap, &n, &err);
     }
-    if (status == CERIUM_ERR_CAPACITY || (!status && n >= context)) return too_long(s, n, e);
+    if (status == CERIUM_ERR_CAPACITY || (!status && n >= context)) return too_long(s, n, "", e);
     if (status) return failed_call(&err, e);
     if (!n)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",

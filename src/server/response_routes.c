@@ -43,9 +43,37 @@ static int write_object(request_job *q)
     return status ? protocol_error_memory(&q->error) : CERIUM_OK;
 }
 
-/* Items of a conversation as a page of a list, which has them all. */
-static json_t *page_of(json_t *items)
+/* An item of the input, with an id: its own, or one made of the response's and its place. */
+static json_t *with_id(const json_t *item, const char *response, size_t i)
 {
+    static const char *const prefixes[][2] = {
+        {"message", "msg"},              {"function_call", "fc"},
+        {"function_call_output", "fco"}, {"custom_tool_call", "ctc"},
+        {"custom_tool_call_output", "ctco"}, {"reasoning", "rs"}, {"compaction", "cmp"}};
+    const char *type = json_string_value(json_object_get(item, "type"));
+    const char *own = strchr(response, '_'), *prefix = "item";
+    char id[SERVER_ID_BYTES + 32];
+    json_t *copy = json_copy((json_t *)item);
+    if (!type && json_object_get(item, "role")) type = "message";
+    for (size_t k = 0; type && k < ARRAY_LEN(prefixes); k++)
+        if (!strcmp(type, prefixes[k][0])) prefix = prefixes[k][1];
+    snprintf(id, sizeof id, "%s_%s_in%zu", prefix, own ? own + 1 : response, i);
+    json_object_set_new(copy, "id", json_string(id));
+    return copy;
+}
+
+/* Items of a conversation as a page of a list, which has them all.  Takes the reference. */
+static json_t *page_of(json_t *input, const char *response)
+{
+    json_t *items = json_array(), *item;
+    size_t i;
+    json_array_foreach(input, i, item) {
+        if (json_string_length(json_object_get(item, "id")))
+            json_array_append(items, item);
+        else
+            json_array_append_new(items, with_id(item, response, i));
+    }
+    json_decref(input);
     size_t n = json_array_size(items);
     json_t *first = json_array_get(items, 0);
     json_t *last = n ? json_array_get(items, n - 1) : NULL;
@@ -68,7 +96,7 @@ static int read_row(request_job *q)
     if (!found) return not_found(q->id, &q->error);
     int status = CERIUM_OK;
     if (q->question == ASK_ITEMS) {
-        q->object = page_of(json_read(row.input, 0, NULL));
+        q->object = page_of(json_read(row.input, 0, NULL), q->id);
         status = write_object(q);
     } else if (bytes_append(&q->body, row.response.ptr, row.response.len)) {
         status = protocol_error_memory(&q->error);
@@ -271,7 +299,7 @@ void response_input_items(connection *c)
 {
     const answer *a = answers_find(c->s, c->tenant, c->http.id);
     if (a && a->request->items)
-        answer_object(c, page_of(json_incref(a->request->items)));
+        answer_object(c, page_of(json_incref(a->request->items), a->id));
     else
         ask(c, ASK_ITEMS);
 }

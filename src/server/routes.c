@@ -2,6 +2,8 @@
 #include "server/routes.h"
 
 #include "server/http.h"
+#include "server/llama.h"
+#include "server/ollama.h"
 #include "server/page_files.h"
 #include "server/response_routes.h"
 #include "server/service.h"
@@ -24,9 +26,33 @@ static const route routes[] = {
     {"/chat/completions", POST, false, METRICS_CHAT, service_chat},
     {"/completions", POST, false, METRICS_COMPLETIONS, service_completions},
     {"/infill", POST, false, METRICS_INFILL, service_infill},
+    {"/responses/input_tokens", POST, false, METRICS_OTHER, service_responses_count},
+    {"/chat/completions/input_tokens", POST, false, METRICS_OTHER, service_chat_count},
+    {"/messages", POST, false, METRICS_ANTHROPIC, service_messages},
+    {"/messages/count_tokens", POST, false, METRICS_OTHER, service_messages_count},
+    {"/completion", POST, false, METRICS_COMPLETION, service_completion},
+    {"/embeddings", POST, false, METRICS_OTHER, llama_embeddings},
     {"/models", GET, false, METRICS_MODELS, service_models},
-    {"/models/{id}", GET, false, METRICS_MODELS, service_model},
+    {"/models/{path}", GET, false, METRICS_MODELS, service_model},
     {"/tokenize", POST, false, METRICS_OTHER, service_tokenize},
+    {"/detokenize", POST, false, METRICS_OTHER, llama_detokenize},
+    {"/apply-template", POST, false, METRICS_OTHER, service_apply_template},
+    {"/props", GET, false, METRICS_OTHER, llama_props},
+    {"/slots", GET, false, METRICS_OTHER, llama_slots},
+    {"/api/version", GET, true, METRICS_OTHER, ollama_version_get},
+    {"/api/tags", GET, false, METRICS_MODELS, ollama_tags},
+    {"/api/ps", GET, false, METRICS_MODELS, ollama_ps},
+    {"/api/show", POST, false, METRICS_MODELS, ollama_show},
+    {"/api/pull", POST, false, METRICS_MODELS, ollama_pull},
+    {"/api/chat", POST, false, METRICS_OLLAMA, service_ollama_chat},
+    {"/api/generate", POST, false, METRICS_OLLAMA, service_ollama_generate},
+    {"/api/embed", POST, false, METRICS_OTHER, llama_embeddings},
+    {"/api/embeddings", POST, false, METRICS_OTHER, llama_embeddings},
+    {"/api/create", POST, false, METRICS_OTHER, ollama_unserved},
+    {"/api/copy", POST, false, METRICS_OTHER, ollama_unserved},
+    {"/api/push", POST, false, METRICS_OTHER, ollama_unserved},
+    {"/api/delete", DELETE, false, METRICS_OTHER, ollama_unserved},
+    {"/api/hello", GET, true, METRICS_OTHER, service_hello},
     {"/health", GET, true, METRICS_HEALTH, service_health},
     {"/health/live", GET, true, METRICS_HEALTH, service_live},
     {"/health/ready", GET, true, METRICS_HEALTH, service_ready},
@@ -35,11 +61,18 @@ static const route routes[] = {
 
 static void serve_preflight(connection *c)
 {
-    /* Only allowed origins get this far; others were refused. */
-    static const char headers[] = "access-control-allow-methods: GET, POST, DELETE, OPTIONS\r\n"
-                                  "access-control-allow-headers: authorization, content-type, "
-                                  "x-api-key, x-request-id, openai-beta\r\n"
-                                  "access-control-max-age: 600\r\n";
+    /* Only allowed origins get this far; others were refused.  What a page may send is what it says
+     * that it does: SDKs send a dozen headers of their own. */
+    char headers[2048], asked[1536];
+    http_reader_copy(c->reader, "access-control-request-headers", asked, sizeof asked);
+    for (const char *at = asked; *at; at++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_, ", *at))
+            asked[0] = 0;
+    snprintf(headers, sizeof headers,
+             "access-control-allow-methods: GET, POST, DELETE, OPTIONS\r\n"
+             "access-control-allow-headers: %s\r\naccess-control-max-age: 600\r\n",
+             asked[0] ? asked
+                      : "authorization, content-type, x-api-key, x-request-id, openai-beta");
     http_answer(c, &(http_head){.status = 204, .headers = headers}, (view){NULL, 0});
 }
 
@@ -74,13 +107,14 @@ bool route_fits(const char *pattern, const char *path, char id[SERVER_ID_BYTES])
             if (*pattern++ != *path++) return false;
             continue;
         }
-        size_t len = strcspn(path, "/");
+        const bool is_path = pattern[1] == 'p';
+        size_t len = is_path ? strlen(path) : strcspn(path, "/");
         if (!len || len >= SERVER_ID_BYTES) return false;
         memcpy(id, path, len);
         id[len] = 0;
         if (!http_decode(id, false)) return false;
         path += len;
-        pattern += 4; /* "{id}" */
+        pattern += is_path ? 6 : 4; /* "{path}", "{id}" */
     }
     return !*pattern && !*path;
 }

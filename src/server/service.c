@@ -11,11 +11,23 @@
 
 /* ---- sampling ---- */
 
-void service_responses(connection *c) { intake_http(c, PROTOCOL_RESPONSES); }
-void service_compact(connection *c) { intake_http(c, PROTOCOL_COMPACT); }
-void service_chat(connection *c) { intake_http(c, PROTOCOL_CHAT); }
-void service_completions(connection *c) { intake_http(c, PROTOCOL_COMPLETIONS); }
-void service_infill(connection *c) { intake_http(c, PROTOCOL_INFILL); }
+void service_responses(connection *c) { intake_http(c, PROTOCOL_RESPONSES, COUNT_NONE); }
+void service_compact(connection *c) { intake_http(c, PROTOCOL_COMPACT, COUNT_NONE); }
+void service_chat(connection *c) { intake_http(c, PROTOCOL_CHAT, COUNT_NONE); }
+void service_completions(connection *c) { intake_http(c, PROTOCOL_COMPLETIONS, COUNT_NONE); }
+void service_infill(connection *c) { intake_http(c, PROTOCOL_INFILL, COUNT_NONE); }
+void service_completion(connection *c) { intake_http(c, PROTOCOL_COMPLETION, COUNT_NONE); }
+void service_messages(connection *c) { intake_http(c, PROTOCOL_MESSAGES, COUNT_NONE); }
+void service_ollama_chat(connection *c) { intake_http(c, PROTOCOL_OLLAMA_CHAT, COUNT_NONE); }
+void service_ollama_generate(connection *c)
+{
+    intake_http(c, PROTOCOL_OLLAMA_GENERATE, COUNT_NONE);
+}
+void service_responses_count(connection *c) { intake_http(c, PROTOCOL_RESPONSES, COUNT_TOKENS); }
+void service_chat_count(connection *c) { intake_http(c, PROTOCOL_CHAT, COUNT_TOKENS); }
+void service_messages_count(connection *c) { intake_http(c, PROTOCOL_MESSAGES, COUNT_TOKENS); }
+void service_apply_template(connection *c) { intake_http(c, PROTOCOL_CHAT, COUNT_TEMPLATE); }
+void service_hello(connection *c) { http_answer(c, &(http_head){.status = 200}, VIEW("{}")); }
 
 /* ---- models ---- */
 
@@ -32,16 +44,21 @@ void service_models(connection *c)
 void service_model(connection *c)
 {
     const protocol_model *m = &c->s->model;
+    bytes body = {.max = 1 << 16};
     protocol_error e;
-    if (!strcmp(c->http.id, m->id)) {
-        http_json(c, 200, json_pack("{s:s, s:s, s:I, s:s}", "id", m->id, "object", "model",
-                                    "created", (json_int_t)m->created_at, "owned_by", "cerium"));
-        return;
+    bool is_ours = !strcmp(c->http.id, m->id) || !strcmp(c->http.id, "cerium");
+    if (is_ours && protocol_model_body(&body, m, c->http.id)) {
+        (void)protocol_error_memory(&e);
+        http_error(c, &e);
+    } else if (is_ours) {
+        http_answer(c, &(http_head){.status = 200}, (view){body.ptr, body.len});
+    } else {
+        (void)protocol_error_set(&e, 404, "invalid_request_error", "model_not_found", "model",
+                                 "there is no model '%.*s'; see GET /v1/models",
+                                 (int)SERVER_ID_BYTES - 1, c->http.id);
+        http_error(c, &e);
     }
-    (void)protocol_error_set(&e, 404, "invalid_request_error", "model_not_found", "model",
-                             "there is no model '%.*s'; see GET /v1/models",
-                             (int)SERVER_ID_BYTES - 1, c->http.id);
-    http_error(c, &e);
+    bytes_free(&body);
 }
 
 /* ---- POST /tokenize, as llama.cpp has it: {"content", "add_special", "parse_special",

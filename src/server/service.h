@@ -9,6 +9,15 @@ void service_compact(connection *c);
 void service_chat(connection *c);
 void service_completions(connection *c);
 void service_infill(connection *c);
+void service_completion(connection *c);
+void service_messages(connection *c);
+void service_ollama_chat(connection *c);
+void service_ollama_generate(connection *c);
+void service_responses_count(connection *c);
+void service_chat_count(connection *c);
+void service_messages_count(connection *c);
+void service_apply_template(connection *c);
+void service_hello(connection *c); /* 200, for those that look whether somebody is there */
 void service_models(connection *c);
 void service_model(connection *c);
 void service_tokenize(connection *c);

@@ -1,6 +1,7 @@
 /* source_engine.c - choices and their engine sessions: started, followed, told. */
 #include "server/source_engine.h"
 
+#include "protocol/steer.h"
 #include "server/answer_keep.h"
 #include "server/answer_watchdog.h"
 #include "server/answers.h"
@@ -16,6 +17,7 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
     const protocol_request *r = a->request;
     *sampling = r->sampling;
     sampling->seed += ch->index;
+    if (a->writer && protocol_writer_stops(r)) sampling->n_stops = 0;
     sampling->logprobs = answer_wants_logprobs(r);
     return (cerium_request){.tokens = ch->prompt,
                             .n_tokens = ch->n_prompt,
@@ -59,6 +61,23 @@ static void choice_fail(choice *ch)
     choice_stop(ch, PROTOCOL_END_FAILED);
 }
 
+/* How long a line may be that is waited for. */
+enum { STEER_TOKENS = 64, STEER_CALL_TOKENS = 1024 };
+
+/* A steer waits for the answer's end: at the next good place.  Where tools are offered, a line is
+ * often followed by a call, which the client wants whole. */
+static void steer_off(choice *ch, uint32_t n)
+{
+    answer *a = ch->a;
+    const protocol_request *r = a->request;
+    const bool calls = r->n_tools && !r->tools_barred;
+    bool whole;
+    a->n_steered += n;
+    bool hurry = a->n_steered > (calls ? STEER_CALL_TOKENS : STEER_TOKENS);
+    if (protocol_writer_may_end(a->writer, hurry, &whole))
+        choice_stop(ch, whole ? PROTOCOL_END_STOP : PROTOCOL_END_STEERED);
+}
+
 /* Text that may be told, and the tokens that it is of. */
 static void choice_text(choice *ch, view said, const watch_token *tokens, uint32_t n)
 {
@@ -75,6 +94,8 @@ static void choice_text(choice *ch, view said, const watch_token *tokens, uint32
         choice_stop(ch, PROTOCOL_END_STOP);
     else if (out_of_time(ch))
         choice_stop(ch, PROTOCOL_END_LENGTH);
+    else if (a->steered)
+        steer_off(ch, n);
 }
 
 static void choice_step(choice *ch, const cerium_event *event)
@@ -202,16 +223,23 @@ int source_engine_start(choice *ch)
     answer *a = ch->a;
     const protocol_request *r = a->request;
     cerium_error err;
-    bool talks = r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL;
-    cerium_session_config config = {.tenant = a->tenant, .control_text = talks};
+    if (a->replayed && !a->n_script) { /* what was recorded says nothing */
+        choice_end(ch, PROTOCOL_END_STOP);
+        choice_closed(ch);
+        return CERIUM_OK;
+    }
+    cerium_session_config config = {.tenant = a->tenant, .control_text = r->talks};
     int status = cerium_session_open(&ch->session, a->s->config.engine, &config, &err);
     if (status == CERIUM_ERR_CAPACITY) return status;
     cerium_sampling sampling;
     cerium_guide guide;
     cerium_request request = request_for(ch, &sampling, &guide);
     if (!status) status = answer_watchdog_open(ch);
-    if (!status && r->api == PROTOCOL_INFILL) {
-        const view before = {r->infill.prefix, r->infill.prefix_len};
+    if (!status && r->ends_hole) {
+        const uint32_t i = ch->index / r->n_choices;
+        const view before = i < r->n_prompts
+                                ? (view){r->prompts[i], r->prompt_lens[i]}
+                                : (view){r->infill.prefix, r->infill.prefix_len};
         const view after = {r->infill.suffix, r->infill.suffix_len};
         const bool is_block = !r->beyond_block && !a->script && !r->sampling.logprobs;
         status = infill_stop_open(&ch->stop, before, after, r->indent_min, is_block);
@@ -252,6 +280,7 @@ static metrics_end metrics_end_of(protocol_end end)
     case PROTOCOL_END_CANCELED: return METRICS_END_ABORT;
     case PROTOCOL_END_FAILED: return METRICS_END_ERROR;
     case PROTOCOL_END_GUARDED: return METRICS_END_STOP;
+    case PROTOCOL_END_STEERED: return METRICS_END_STOP;
     }
     return METRICS_END_ERROR;
 }

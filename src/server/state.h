@@ -192,6 +192,8 @@ struct answer {
     bool dead;                  /* and all sessions are closed: to be freed */
     const char *canceled;       /* why it was; NULL: it was not */
     bool superseded;
+    bool steered;               /* a steer waits for its end (steering.h), */
+    uint32_t n_steered;         /* for so many tokens */
     choice *choices;            /* [n_choices] */
     uint32_t n_choices, n_ended, n_closed;
     int32_t **prompts;          /* [n_prompts] owned arrays */

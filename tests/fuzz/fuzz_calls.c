@@ -208,7 +208,7 @@ static void read_back(const char *form, const talk *k, view text, uint32_t seed)
         if (n > text.len - i) n = text.len - i;
         CHECK(!reader_feed(r, (view){text.ptr + i, n}, take_part, &out));
     }
-    CHECK(!reader_end(r, take_part, &out));
+    CHECK(!reader_end(r, true, take_part, &out));
     reader_free(&r);
     CHECK(out.n == k->n);
     view said = {out.said.ptr, out.said.len};

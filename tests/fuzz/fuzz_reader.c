@@ -54,7 +54,7 @@ static transcript read_cut(const char *form, view text, uint32_t seed)
         CHECK(piece && !reader_feed(r, (view){piece, n}, write_part, &t));
         memory_free(piece);
     }
-    CHECK(!reader_end(r, write_part, &t));
+    CHECK(!reader_end(r, true, write_part, &t));
     reader_free(&r);
     return t;
 }

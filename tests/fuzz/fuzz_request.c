@@ -13,7 +13,7 @@ static void check_messages(const protocol_request *r)
         CHECK(m->role && m->content && utf8_valid(view_of(m->content)));
         CHECK(r->message_item[i] == -1 || (size_t)r->message_item[i] < json_array_size(r->items));
         if (!strcmp(m->role, "call")) CHECK(m->name && m->name[0]);
-        if (!strcmp(m->role, "tool")) CHECK(m->call_id && (m->name || r->previous_response_id));
+        if (!strcmp(m->role, "tool")) CHECK(m->name || (m->call_id && r->previous_response_id));
     }
     for (size_t i = 0; i < r->n_tools; i++) {
         CHECK(r->tools[i].name && r->tools[i].name[0]);
@@ -49,8 +49,8 @@ static bool same(const protocol_request *a, const protocol_request *b)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
-    protocol_api api = (protocol_api)(data[0] % 5);
-    protocol_defaults defaults = {.fills_in = !(data[0] & 0x80)};
+    protocol_api api = (protocol_api)((data[0] & 0x7F) % 9);
+    protocol_defaults defaults = {.fills_in = !(data[0] & 0x80), .has_chat_form = true};
     protocol_error error = {0}, other = {0};
     protocol_request *first = NULL, *again[2] = {NULL, NULL};
     view body = {(const char *)data + 1, size - 1};

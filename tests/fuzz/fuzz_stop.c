@@ -2,7 +2,7 @@
  *
  * Input: stop strings, each ended by a NUL, until an empty one; then pieces, each a byte that says
  * its length and the bytes.  The text must come out as it went in up to the first stop string. */
-#include "sampling/stop.h"
+#include "base/stop.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

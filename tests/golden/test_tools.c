@@ -94,7 +94,7 @@ static cerium_stop run(cerium_engine *engine, const cerium_guide *guide, uint32_
         CHECK(!cerium_session_step(s, &sampling, &step, &err));
         CHECK(!reader_feed(r, (view){step.text, step.text_len}, take_part, out));
     }
-    CHECK(!reader_end(r, take_part, out));
+    CHECK(!reader_end(r, true, take_part, out));
     cerium_session_close(&s);
     return step.stop;
 }

@@ -319,7 +319,7 @@ static void check_reading(const tokenizer *t, int kind)
     reader *r = NULL;
     CHECK(!reader_open(&r, names[kind], tools, ARRAY_LEN(tools)));
     CHECK(!reader_feed(r, view_of(text), write_part, &out));
-    CHECK(!reader_end(r, write_part, &out));
+    CHECK(!reader_end(r, true, write_part, &out));
     reader_free(&r);
     CHECK(!bytes_append(&out.out, "", 1));
     const char *got = strstr(out.out.ptr, "T:");

@@ -52,7 +52,7 @@ static char *read_cut(const char *form, view text, size_t cut)
         memory_free(piece);
         i += n;
     }
-    CHECK(!reader_end(r, write_part, &t));
+    CHECK(!reader_end(r, true, write_part, &t));
     reader_free(&r);
     CHECK(!bytes_append(&t.out, "", 1));
     return t.out.ptr;
@@ -112,12 +112,13 @@ static void test_hermes(void)
 
 static void test_broken_calls(void)
 {
-    /* Nothing is lost: what is no call is text, and what becomes none later is said as it is. */
+    /* What is no call is text, and what becomes none later is said as it is; what the end of the
+     * answer cuts off is not said. */
     check("chatml", "<tool_call>\n{\"name\": 3}</tool_call>x",
           "T:<tool_call>\n{\"name\": 3}</tool_call>x");
     check("chatml", "<tool_call>\n{\"name\": \"exec\"}\n</tool_call>",
           "T:<tool_call>\n{\"name\": \"exec\"}\n</tool_call>");
-    check("chatml", "<tool_call>{\"na", "T:<tool_call>{\"na");
+    check("chatml", "<tool_call>{\"na", "");
     check("chatml", "<tool_call>{\"name\": \"exec\", \"arguments\": {\"cmd\": \"l",
           "C:exec|A:{\"cmd\": \"l");
     check("chatml", CALL("exec", "{\"cmd\": oops}") " and",
@@ -305,6 +306,113 @@ static void forget(found *all)
     all->n = 0;
 }
 
+/* ---- Section - Ends ---- */
+
+/* Said so far of an answer that something ended after n bytes, and whether a call was cut. */
+static char *said_by(const char *form, const char *answer, size_t n, const char *stop, bool *cut)
+{
+    found all = {0};
+    reader *r = NULL;
+    bytes said = {.max = SIZE_MAX};
+    CHECK(!reader_open(&r, form, tools, ARRAY_LEN(tools)));
+    if (stop) reader_set_stops(r, &stop, 1);
+    CHECK(!reader_feed(r, (view){answer, n}, find_part, &all));
+    CHECK(!reader_end(r, false, find_part, &all));
+    *cut = reader_cut_call(r);
+    for (size_t i = 0; i < all.n; i++)
+        if (all.parts[i].kind == READER_TEXT)
+            CHECK(!bytes_append(&said, all.parts[i].text.ptr, all.parts[i].text.len));
+    CHECK(!bytes_append(&said, "", 1));
+    forget(&all);
+    reader_free(&r);
+    return said.ptr;
+}
+
+/* An answer "Hi" and a call in each form: wherever it ends, "Hi" is all that is said. */
+static void test_cut_calls(void)
+{
+    static const struct {
+        const char *form, *before, *call;
+    } cases[] = {
+        {"chatml", "Hi", "\n" CALL("exec", "{\"cmd\": \"ls\"}")},
+        {"", "Hi", CALL("exec", "{\"cmd\": \"ls\"}")},
+        {"chatml", "Hi",
+         "<tool_call>{\"arguments\": {}, \"id\": 1, \"name\": \"exec\"}</tool_call>"},
+        {"qwen3-coder", "Hi", "\n\n" FUNCTION("exec", PARAMETER("cmd", "ls") PARAMETER("n", "5"))},
+        {"qwen3-coder", "Hi", "<function=exec>" PARAMETER("cmd", "") "</function>"},
+        {"qwen3.5", "hm</think>\n\nHi", FUNCTION("patch", PARAMETER("input", "x"))},
+        {"mistral-v3", "Hi", "[TOOL_CALLS] [{\"name\": \"exec\", \"arguments\": {\"n\": 1}, "
+                             "\"id\": \"abcdefghi\"}]"},
+        {"mistral-v7-tekken", "Hi", "[TOOL_CALLS]exec[CALL_ID]123[ARGS]{\"cmd\": \"x\"}"},
+        {"mistral-v7-tekken", "Hi", "[TOOL_CALLS]patch[ARGS]*** Begin"},
+        {"llama3.1", "Hi", "\n{\"name\": \"exec\", \"parameters\": {\"cmd\": \"ls\"}}"},
+        {"llama3.1", "Hi", "\n{\"parameters\": {\"cmd\": \"ls\"}, \"name\": \"exec\"}"},
+        {"llama3.1", "Hi", "<|python_tag|>{\"name\": \"exec\", \"parameters\": {}}"},
+        {"harmony", "<|channel|>commentary<|message|>Hi",
+         "<|end|><|start|>assistant<|channel|>commentary to=functions.exec <|constrain|>json"
+         "<|message|>{\"cmd\": \"ls\"}"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char answer[512];
+        size_t head = strlen(cases[i].before);
+        snprintf(answer, sizeof answer, "%s%s", cases[i].before, cases[i].call);
+        for (size_t n = head; n <= strlen(answer); n++) {
+            bool cut;
+            char *said = said_by(cases[i].form, answer, n, NULL, &cut);
+            /* Line feeds may be the text's. */
+            bool is_text = n - head <= strspn(cases[i].call, "\n");
+            TEST_CHECK_THAT(!strcmp(said, "Hi") || (is_text && !strncmp(said, "Hi\n", 3)),
+                            "%s: %.*s: says '%s'", cases[i].form, (int)n, answer, said);
+            memory_free(said);
+        }
+    }
+    /* What looks like a call without a mark, and cannot be one any more, is text. */
+    bool cut;
+    char *said = said_by("llama3.1", "{\"result\": \"long te", 20, NULL, &cut);
+    TEST_CHECK_THAT(!strcmp(said, "{\"result\": \"long te") && !cut, "%s", said);
+    memory_free(said);
+    said = said_by("llama3.1", "{\"name\": \"Bob", 13, NULL, &cut);
+    TEST_CHECK_THAT(!strcmp(said, "{\"name\": \"Bob") && !cut, "%s", said);
+    memory_free(said);
+    said = said_by("chatml", "a < b", 3, NULL, &cut);
+    TEST_CHECK_THAT(!strcmp(said, "a "), "%s", said);
+    memory_free(said);
+}
+
+static void test_stops(void)
+{
+    static const struct {
+        const char *form, *stop, *answer, *said;
+    } cases[] = {
+        {"chatml", "B\"", "Hi" CALL("exec", "{\"cmd\": \"B\"}"), "Hi"},
+        {"chatml", "tool", "Hi" CALL("exec", "{}") "a tool b", "Hia "},
+        {"chatml", "tool_call", "a tool_call b", "a "},
+        {"chatml", "\n", "Hi\nthere", "Hi"},
+        {"chatml", "END", "Hi\nEND", "Hi\n"},
+        {"chatml", "ENDS", "Hi\nEND", "Hi\nEND"},
+        {"chatml", "END", "HiEN" CALL("exec", "{}") "D", "HiEND"},
+        {"qwen3", "so", "<think>so</think>\n\nso what", ""},
+        {"qwen3", "\n", "<think>\nhm\n</think>\n\nso\nwhat", "so"},
+        {"qwen3.5", "x", "x</think>a x", "a "},
+        {"qwen3-coder", "ls", FUNCTION("exec", PARAMETER("cmd", "ls")) "\nls -l", ""},
+        {"mistral-v3", "name", "[TOOL_CALLS] [{\"name\": \"exec\", \"arguments\": {}}]", ""},
+        {"harmony", "hm", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final"
+                          "<|message|>ah hm", "ah "},
+        {"harmony", "xy", "<|channel|>final<|message|>ax<|end|><|start|>assistant<|channel|>final"
+                          "<|message|>y", "ax\n\ny"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        bool cut;
+        char *said = said_by(cases[i].form, cases[i].answer, strlen(cases[i].answer),
+                             cases[i].stop, &cut);
+        TEST_CHECK_THAT(!strcmp(said, cases[i].said) && !cut, "%s, stop '%s': %s: says '%s'",
+                        cases[i].form, cases[i].stop, cases[i].answer, said);
+        memory_free(said);
+    }
+}
+
+/* ---- Section - All of call_oracles.txt ---- */
+
 static void test_makers(void)
 {
     FILE *f = fopen("tests/unit/call_oracles.txt", "r");
@@ -331,7 +439,7 @@ static void test_makers(void)
             CHECK(!reader_open(&r, form, defined, n_tools));
             for (const char *p = answer; *p; p++)
                 CHECK(!reader_feed(r, (view){p, 1}, find_part, &all));
-            CHECK(!reader_end(r, find_part, &all));
+            CHECK(!reader_end(r, true, find_part, &all));
             reader_free(&r);
         } else if (strncmp(line, "part ", 5) == 0) {
             bool is = at < all.n && is_part(&all.parts[at], unescape(line + 5));
@@ -372,14 +480,14 @@ static void test_limits(void)
     CHECK(!reader_open(&r, "chatml", tools, ARRAY_LEN(tools)));
     TEST_CHECK(!reader_feed(r, VIEW(begin), write_part, &t) && t.out.len == 0);
     TEST_CHECK(!reader_feed(r, (view){long_text, sizeof long_text}, write_part, &t));
-    TEST_CHECK(!reader_end(r, write_part, &t));
+    TEST_CHECK(!reader_end(r, true, write_part, &t));
     TEST_CHECK(t.out.len == 2 + sizeof begin - 1 + sizeof long_text);
     reader_free(&r);
     bytes_free(&t.out);
     /* Whoever takes the parts may end it. */
     CHECK(!reader_open(&r, "chatml", tools, ARRAY_LEN(tools)));
     TEST_CHECK(reader_feed(r, VIEW(CALL("x", "{}")), refuse, NULL) == CERIUM_ERR_CANCELED);
-    TEST_CHECK(reader_end(r, refuse, NULL) == CERIUM_ERR_CANCELED);
+    TEST_CHECK(reader_end(r, true, refuse, NULL) == CERIUM_ERR_CANCELED);
     reader_free(&r);
     reader_free(&r);
 }
@@ -399,7 +507,7 @@ static void test_out_of_memory(void)
             memory_fail_at(n);
             status = reader_open(&r, "qwen3-coder", tools, ARRAY_LEN(tools));
             if (!status) status = reader_feed(r, view_of(texts[i]), write_part, &t);
-            if (!status) status = reader_end(r, write_part, &t);
+            if (!status) status = reader_end(r, true, write_part, &t);
             memory_fail_at(-1);
             TEST_CHECK(status == CERIUM_OK || status == CERIUM_ERR_MEMORY);
             reader_free(&r);
@@ -420,6 +528,8 @@ int main(void)
     TEST_RUN(test_inst);
     TEST_RUN(test_llama);
     TEST_RUN(test_harmony);
+    TEST_RUN(test_cut_calls);
+    TEST_RUN(test_stops);
     TEST_RUN(test_makers);
     TEST_RUN(test_limits);
     TEST_RUN(test_out_of_memory);

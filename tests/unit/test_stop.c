@@ -1,6 +1,6 @@
 /* test_stop.c - however a stream is cut into pieces, the same bytes come out, and they are those
  * that a naive search over the whole text finds. */
-#include "sampling/stop.h"
+#include "base/stop.h"
 
 #include "../random.h"
 #include "unit.h"

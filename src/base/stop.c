@@ -1,14 +1,16 @@
 /* stop.c - two small stages: bytes pass the stop strings, then they join into characters. */
-#include "sampling/stop.h"
+#include "base/stop.h"
 
 /* Length of the longest stop string that held ends with; 0 for none. */
-static uint32_t stop_at_end(const stop_state *state, const view *stops, uint32_t n_stops)
+static uint32_t stop_at_end(stop_state *state, const view *stops, uint32_t n_stops)
 {
     uint32_t longest = 0;
     for (uint32_t i = 0; i < n_stops; i++) {
         size_t len = stops[i].len;
         if (len <= longest || len > state->n_held) continue;
-        if (!memcmp(state->held + state->n_held - len, stops[i].ptr, len)) longest = (uint32_t)len;
+        if (memcmp(state->held + state->n_held - len, stops[i].ptr, len) != 0) continue;
+        longest = (uint32_t)len;
+        state->which = i;
     }
     return longest;
 }

@@ -4,8 +4,8 @@
  * and come out as soon as they cannot.  How the stream is cut into pieces changes only when bytes
  * come out, never which.  The first stop string that is complete ends the text just before it; of
  * several that end at the same byte, the longest counts. */
-#ifndef SAMPLING_STOP_H
-#define SAMPLING_STOP_H
+#ifndef BASE_STOP_H
+#define BASE_STOP_H
 
 #include "base/base.h"
 
@@ -19,6 +19,7 @@ enum {
 typedef struct {
     uint32_t n_held; /* may begin a stop string */
     uint32_t n_utf8; /* before those: begin a character */
+    uint32_t which;  /* of the stop strings was reached */
     char held[CERIUM_STOP_BYTES_MAX];
     char utf8[STOP_UTF8_MAX];
 } stop_state;

@@ -1,0 +1,380 @@
+/* messages_request.c - requests of Anthropic's Messages become the same messages as those of every
+ * other API.
+ *
+ * Clients of this API add fields and blocks with every release, so what is not known says nothing;
+ * what would mislead the model is an error that begins with its path. */
+#include "protocol/json_out.h"
+#include "protocol/parse.h"
+#include "protocol/texts.h"
+
+typedef struct {
+    const json_t *list; /* of the request's messages */
+    size_t from, to;    /* neighbours of one role, which are one turn */
+    const char *role;
+} turn;
+
+/* ---- Section - Blocks ---- */
+
+static const char *type_of(const json_t *block)
+{
+    const char *type = json_string_value(json_object_get(block, "type"));
+    return type ? type : "";
+}
+
+/* The first block of Claude Code names its version and a number that changes with requests: it is
+ * no part of the prompt, or nothing after it would be found in the cache. */
+static view without_attribution(view text)
+{
+    const view mark = VIEW("x-anthropic-billing-header:");
+    if (!view_starts(text, mark)) return text;
+    const char *line = memchr(text.ptr, '\n', text.len);
+    size_t end = line ? (size_t)(line - text.ptr) : text.len, cut = end;
+    while (cut && text.ptr[cut - 1] != ';') cut--;
+    if (!cut) cut = end;
+    text = (view){text.ptr + cut, text.len - cut};
+    while (text.len && text.ptr[0] == '\n') text = (view){text.ptr + 1, text.len - 1};
+    return text;
+}
+
+/* What a block says to a model of text; empty for those that say nothing. */
+static int block_text(parser *p, const place *at, const json_t *block, view *out)
+{
+    const char *type = type_of(block), *text = NULL;
+    RETURN_IF(expect_object(p, at, block));
+    *out = (view){"", 0};
+    if (!strcmp(type, "text")) {
+        RETURN_IF(field_string(p, at, block, "text", &text));
+        if (!text) return parse_fail_missing(p, &(place){at, "text", 0});
+    } else if (!strcmp(type, "image")) {
+        p->r->image_dropped = true;
+        text = text_image_note;
+    } else if (!strcmp(type, "document") || !strcmp(type, "search_result")) {
+        const json_t *source = json_object_get(block, "source");
+        const json_t *said = json_object_get(source, "data");
+        bool is_text = !strcmp(type_of(source), "text") && json_is_string(said);
+        if (!is_text) said = json_object_get(source, "content");
+        if (json_is_string(said))
+            RETURN_IF(string_text(p, said, &text));
+        else
+            text = text_file_note;
+    }
+    if (text) *out = view_of(text);
+    return CERIUM_OK;
+}
+
+static bool speaks(const json_t *block)
+{
+    const char *type = type_of(block);
+    return strcmp(type, "tool_result") && strcmp(type, "tool_use") && strcmp(type, "thinking") &&
+           strcmp(type, "redacted_thinking");
+}
+
+static int append(bytes *all, view joint, view text)
+{
+    bool ends_line = !all->len || all->ptr[all->len - 1] == '\n';
+    if (text.len && !ends_line) RETURN_IF(bytes_append(all, joint.ptr, joint.len));
+    return bytes_append(all, text.ptr, text.len);
+}
+
+/* Text of a content: a string, or the blocks that speak.  head: the first block of `system`. */
+static int append_content(parser *p, const place *at, const json_t *content, view joint, bool head,
+                          bytes *all)
+{
+    if (!content || json_is_null(content)) return CERIUM_OK;
+    if (json_is_string(content)) {
+        view text = {json_string_value(content), json_string_length(content)};
+        return append(all, joint, head ? without_attribution(text) : text);
+    }
+    if (!json_is_array(content))
+        return parse_fail_type(p, at, "a string or an array of blocks", content);
+    for (size_t i = 0; i < json_array_size(content); i++) {
+        const json_t *block = json_array_get(content, i);
+        view text;
+        if (!speaks(block)) continue;
+        RETURN_IF(block_text(p, &(place){at, NULL, i}, block, &text));
+        RETURN_IF(append(all, joint, head ? without_attribution(text) : text));
+    }
+    return CERIUM_OK;
+}
+
+static int content_of(parser *p, const place *at, const json_t *content, view joint, bool head,
+                      const char **out)
+{
+    bytes all = {.max = SIZE_MAX};
+    int status = append_content(p, at, content, joint, head, &all);
+    if (!status) status = make_text(p, (view){all.ptr ? all.ptr : "", all.len}, out);
+    bytes_free(&all);
+    return status;
+}
+
+/* ---- Section - The user's turns ---- */
+
+static int add_result(parser *p, const place *at, const json_t *block, size_t item)
+{
+    const char *id = NULL, *text = NULL;
+    bool failed = false;
+    bytes all = {.max = SIZE_MAX};
+    RETURN_IF(field_name(p, at, block, "tool_use_id", &id));
+    RETURN_IF(field_bool(p, at, block, "is_error", &failed));
+    if (!json_object_get(p->calls, id))
+        return parse_fail(p, at, "invalid_value",
+                          "unexpected `tool_use_id` found in `tool_result` blocks: %.128s. Each "
+                          "`tool_result` block must have a corresponding `tool_use` block before "
+                          "it.", id);
+    int status = failed ? bytes_append(&all, "Error: ", 7) : CERIUM_OK;
+    const place content = {at, "content", 0};
+    if (!status)
+        status = append_content(p, &content, json_object_get(block, "content"), VIEW(""), false,
+                                &all);
+    if (!status) status = make_text(p, (view){all.ptr ? all.ptr : "", all.len}, &text);
+    bytes_free(&all);
+    return status ? status : result_add(p, id, text, (int32_t)item);
+}
+
+static bool has_result(const turn *t, const char *id)
+{
+    for (size_t i = t->from; i < t->to; i++) {
+        const json_t *content = json_object_get(json_array_get(t->list, i), "content"), *block;
+        size_t k;
+        json_array_foreach(content, k, block) {
+            const char *of = json_string_value(json_object_get(block, "tool_use_id"));
+            if (of && !strcmp(of, id)) return true;
+        }
+    }
+    return false;
+}
+
+/* A call that was interrupted has no result: the model is told so. */
+static int add_lacking_results(parser *p, const turn *t)
+{
+    protocol_request *r = p->r;
+    size_t first = r->n_messages, end = r->n_messages;
+    while (first && strcmp(r->messages[first - 1].role, "user") &&
+           strcmp(r->messages[first - 1].role, "tool"))
+        first--;
+    for (size_t i = first; i < end; i++) {
+        const char *id = r->messages[i].call_id;
+        if (strcmp(r->messages[i].role, "call") || !id || has_result(t, id)) continue;
+        RETURN_IF(result_add(p, id, text_no_result, (int32_t)t->from));
+    }
+    return CERIUM_OK;
+}
+
+/* Results come before what the user says to them, in whatever order they stand. */
+static int add_user(parser *p, const place *up, const turn *t)
+{
+    bytes said = {.max = SIZE_MAX};
+    const char *text = "";
+    bool any_text = false, any_result = false;
+    RETURN_IF(add_lacking_results(p, t));
+    int status = CERIUM_OK;
+    for (size_t i = t->from; i < t->to && !status; i++) {
+        const place at = {up, NULL, i}, in = {&at, "content", 0};
+        const json_t *content = json_object_get(json_array_get(t->list, i), "content"), *block;
+        size_t k;
+        json_array_foreach(content, k, block) {
+            const bool is = !strcmp(type_of(block), "tool_result");
+            any_result |= is;
+            any_text |= !is && speaks(block);
+            if (is && !status) status = add_result(p, &(place){&in, NULL, k}, block, i);
+        }
+        any_text |= json_is_string(content);
+        if (!status) status = append_content(p, &in, content, VIEW("\n"), false, &said);
+    }
+    if (!status && said.len) status = make_text(p, (view){said.ptr, said.len}, &text);
+    bytes_free(&said);
+    if (status || (any_result && (!any_text || !text[0]))) return status;
+    return message_add(p, &(cerium_message){.role = "user", .content = text}, (int32_t)t->from);
+}
+
+/* ---- Section - The assistant's turns ---- */
+
+/* Ours has what was not shown in its signature. */
+static int add_thought(parser *p, const place *at, const json_t *block, size_t item)
+{
+    const char *text = "", *signature = "";
+    bytes hidden = {.max = PROTOCOL_BODY_BYTES_MAX};
+    bool ours = false;
+    RETURN_IF(field_string(p, at, block, "thinking", &text));
+    RETURN_IF(field_string(p, at, block, "signature", &signature));
+    if (!text[0] && signature[0]) {
+        int status = opaque_read(&hidden, view_of(signature), &ours);
+        if (!status && ours) status = make_text(p, (view){hidden.ptr, hidden.len}, &text);
+        bytes_free(&hidden);
+        RETURN_IF(status);
+    }
+    if (!text[0]) return CERIUM_OK;
+    return message_add(p, &(cerium_message){.role = "reasoning", .content = text}, (int32_t)item);
+}
+
+static int add_use(parser *p, const place *at, const json_t *block, size_t item)
+{
+    const char *id = NULL, *name = NULL, *input = "{}";
+    const json_t *given = json_object_get(block, "input");
+    RETURN_IF(field_name(p, at, block, "id", &id));
+    RETURN_IF(field_name(p, at, block, "name", &name));
+    if (given) RETURN_IF(make_json(p, given, &input));
+    return call_add(p, &(cerium_message){"call", input, name, .call_id = id}, (int32_t)item);
+}
+
+/* Texts next to each other are one. */
+static int flush_said(parser *p, bytes *said, size_t item)
+{
+    const char *text = NULL;
+    if (!said->len) return CERIUM_OK;
+    RETURN_IF(make_text(p, (view){said->ptr, said->len}, &text));
+    said->len = 0;
+    return message_add(p, &(cerium_message){.role = "assistant", .content = text}, (int32_t)item);
+}
+
+static int add_said(parser *p, const place *at, const json_t *block, size_t item, bytes *said)
+{
+    const char *type = type_of(block);
+    view text;
+    RETURN_IF(expect_object(p, at, block));
+    const bool is_thought = !strcmp(type, "thinking"), is_use = !strcmp(type, "tool_use");
+    if (is_thought || is_use) {
+        RETURN_IF(flush_said(p, said, item));
+        return is_use ? add_use(p, at, block, item) : add_thought(p, at, block, item);
+    }
+    if (!strcmp(type, "redacted_thinking") || !strcmp(type, "tool_result")) return CERIUM_OK;
+    RETURN_IF(block_text(p, at, block, &text));
+    return bytes_append(said, text.ptr, text.len);
+}
+
+static int add_blocks(parser *p, const place *up, const turn *t, bytes *said)
+{
+    for (size_t i = t->from; i < t->to; i++) {
+        const place at = {up, NULL, i}, in = {&at, "content", 0};
+        const json_t *content = json_object_get(json_array_get(t->list, i), "content"), *block;
+        size_t k;
+        if (json_is_string(content))
+            RETURN_IF(bytes_append(said, json_string_value(content),
+                                   json_string_length(content)));
+        else if (content && !json_is_null(content) && !json_is_array(content))
+            return parse_fail_type(p, &in, "a string or an array of blocks", content);
+        json_array_foreach(content, k, block)
+            RETURN_IF(add_said(p, &(place){&in, NULL, k}, block, i, said));
+    }
+    return CERIUM_OK;
+}
+
+/* The last turn, where it is text alone, is gone on with. */
+static int add_assistant(parser *p, const place *up, const turn *t)
+{
+    const bool is_last = t->to == json_array_size(t->list);
+    const size_t before = p->r->n_messages;
+    bytes said = {.max = SIZE_MAX};
+    int status = add_blocks(p, up, t, &said);
+    if (!status && is_last && said.len && p->r->n_messages == before) {
+        status = make_text(p, (view){said.ptr, said.len}, &p->r->prefill);
+    } else {
+        if (!status) status = flush_said(p, &said, t->from);
+        if (!status && p->r->n_messages == before && !is_last)
+            status = message_add(p, &(cerium_message){.role = "assistant", .content = ""},
+                                 (int32_t)t->from);
+    }
+    bytes_free(&said);
+    return status;
+}
+
+/* ---- Section - The conversation ---- */
+
+static int add_system(parser *p, const place *up, const turn *t)
+{
+    for (size_t i = t->from; i < t->to; i++) {
+        const place at = {up, NULL, i}, in = {&at, "content", 0};
+        const char *text = NULL;
+        RETURN_IF(content_of(p, &in, json_object_get(json_array_get(t->list, i), "content"),
+                             VIEW(""), false, &text));
+        if (text[0])
+            RETURN_IF(message_add(p, &(cerium_message){.role = "developer", .content = text},
+                                  (int32_t)i));
+    }
+    return CERIUM_OK;
+}
+
+static int role_of(parser *p, const place *at, const json_t *message, const char **role)
+{
+    *role = NULL;
+    RETURN_IF(expect_object(p, at, message));
+    RETURN_IF(field_string(p, at, message, "role", role));
+    if (!*role) return parse_fail_missing(p, &(place){at, "role", 0});
+    if (strcmp(*role, "user") && strcmp(*role, "assistant") && strcmp(*role, "system"))
+        return parse_fail_value(p, &(place){at, "role", 0}, *role,
+                                "'user', 'assistant', and 'system'");
+    return CERIUM_OK;
+}
+
+static int conversation_parse(parser *p)
+{
+    const place list = {NULL, "messages", 0};
+    RETURN_IF(field_array(p, NULL, p->root, "messages", PROTOCOL_MESSAGES_MAX, &p->r->items));
+    if (!p->r->items) return parse_fail_missing(p, &list);
+    const size_t n = json_array_size(p->r->items);
+    if (!n)
+        return parse_fail(p, &list, "empty_array", "at least one message is required");
+    for (turn t = {.list = p->r->items}; t.from < n; t.from = t.to) {
+        RETURN_IF(role_of(p, &(place){&list, NULL, t.from}, json_array_get(t.list, t.from),
+                          &t.role));
+        for (t.to = t.from + 1; t.to < n; t.to++) {
+            const char *role;
+            RETURN_IF(role_of(p, &(place){&list, NULL, t.to}, json_array_get(t.list, t.to),
+                              &role));
+            if (strcmp(role, t.role)) break;
+        }
+        RETURN_IF(!strcmp(t.role, "user")       ? add_user(p, &list, &t)
+                  : !strcmp(t.role, "assistant") ? add_assistant(p, &list, &t)
+                                                 : add_system(p, &list, &t));
+    }
+    return CERIUM_OK;
+}
+
+static int system_parse(parser *p)
+{
+    const char *text = NULL;
+    RETURN_IF(content_of(p, &(place){NULL, "system", 0}, json_object_get(p->root, "system"),
+                         VIEW(""), true, &text));
+    if (!text[0]) return CERIUM_OK;
+    return message_add(p, &(cerium_message){.role = "system", .content = text}, -1);
+}
+
+/* ---- Section - The rest ---- */
+
+static int thinking_parse(parser *p)
+{
+    json_t *thinking = NULL;
+    const place at = {NULL, "thinking", 0};
+    const char *type = "", *display = "";
+    RETURN_IF(field_object(p, NULL, p->root, at.key, &thinking));
+    if (!thinking) return CERIUM_OK;
+    RETURN_IF(field_string(p, &at, thinking, "type", &type));
+    RETURN_IF(field_string(p, &at, thinking, "display", &display));
+    if (!strcmp(type, "disabled")) p->r->think = PROTOCOL_THINK_OFF;
+    else p->r->think = PROTOCOL_THINK_ON;
+    p->r->hides_thoughts = !strcmp(display, "omitted");
+    if (json_object_get(thinking, "budget_tokens"))
+        protocol_warn(p->r, "thinking.budget_tokens", "is not used by this server");
+    return CERIUM_OK;
+}
+
+static int speed_parse(parser *p)
+{
+    const char *speed = "";
+    RETURN_IF(field_string(p, NULL, p->root, "speed", &speed));
+    if (!strcmp(speed, "fast")) p->r->class_ = CERIUM_CLASS_EDIT;
+    return CERIUM_OK;
+}
+
+int messages_parse(parser *p)
+{
+    const json_t *most = json_object_get(p->root, "max_tokens");
+    if ((!most || json_is_null(most)) && !p->defaults->counts)
+        return parse_fail_missing(p, &(place){NULL, "max_tokens", 0});
+    RETURN_IF(tools_parse(p));
+    RETURN_IF(system_parse(p));
+    RETURN_IF(conversation_parse(p));
+    RETURN_IF(thinking_parse(p));
+    RETURN_IF(speed_parse(p));
+    return shape_parse(p);
+}

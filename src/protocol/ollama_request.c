@@ -1,0 +1,218 @@
+/* ollama_request.c - requests of Ollama's /api/chat and /api/generate.
+ *
+ * What this API has in `options` is read where the other APIs have it, under their names. */
+#include "protocol/parse.h"
+#include "protocol/texts.h"
+
+/* ---- Section - Options ---- */
+
+int ollama_hoist(parser *p)
+{
+    static const char *const options[][2] = {
+        {"temperature", "temperature"},           {"top_k", "top_k"},
+        {"top_p", "top_p"},                       {"min_p", "min_p"},
+        {"seed", "seed"},                         {"stop", "stop"},
+        {"num_predict", "n_predict"},             {"repeat_penalty", "repetition_penalty"},
+        {"presence_penalty", "presence_penalty"}, {"frequency_penalty", "frequency_penalty"},
+    };
+    static const char *const silent[] = {"num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu",
+                                         "num_thread", "use_mmap", "numa"};
+    json_t *given = NULL, *value;
+    const char *key;
+    const json_t *stream = json_object_get(p->root, "stream");
+    if ((!stream || json_is_null(stream)) && json_object_set_new(p->root, "stream", json_true()))
+        return CERIUM_ERR_MEMORY;
+    RETURN_IF(field_object(p, NULL, p->root, "options", &given));
+    json_object_foreach(given, key, value) {
+        bool known = json_is_null(value);
+        for (size_t i = 0; i < ARRAY_LEN(silent) && !known; i++) known = !strcmp(key, silent[i]);
+        for (size_t i = 0; i < ARRAY_LEN(options) && !known; i++) {
+            known = !strcmp(key, options[i][0]);
+            if (known && json_object_set(p->root, options[i][1], value)) return CERIUM_ERR_MEMORY;
+        }
+        char param[80];
+        snprintf(param, sizeof param, "options.%.60s", key);
+        if (!known) protocol_warn(p->r, param, "is not used by this server");
+    }
+    return CERIUM_OK;
+}
+
+/* A boolean, or how much. */
+static int think_parse(parser *p)
+{
+    const json_t *think = json_object_get(p->root, "think");
+    if (!think || json_is_null(think)) return CERIUM_OK;
+    if (!json_is_boolean(think) && !json_is_string(think))
+        return parse_fail_type(p, &(place){NULL, "think", 0}, "a boolean or a string", think);
+    p->r->think = json_is_false(think) ? PROTOCOL_THINK_OFF : PROTOCOL_THINK_ON;
+    return CERIUM_OK;
+}
+
+/* Nothing is asked: the model is to be loaded, or not kept any more. */
+static void take_load(parser *p)
+{
+    const json_t *keep = json_object_get(p->root, "keep_alive");
+    const char *text = json_string_value(keep);
+    bool ends = (json_is_number(keep) && json_number_value(keep) <= 0) ||
+                (text && (!strcmp(text, "0") || !strcmp(text, "0s") || !strcmp(text, "0m")));
+    p->r->loads = ends ? "unload" : "load";
+}
+
+/* ---- Section - Chat ---- */
+
+static int add_images(parser *p, const place *at, const json_t *message, const char **text)
+{
+    json_t *images = NULL;
+    bytes all = {.max = SIZE_MAX};
+    RETURN_IF(field_array(p, at, message, "images", PROTOCOL_MESSAGES_MAX, &images));
+    if (!json_array_size(images)) return CERIUM_OK;
+    p->r->image_dropped = true;
+    int status = bytes_append(&all, *text, strlen(*text));
+    if (!status && all.len) status = bytes_append(&all, "\n", 1);
+    if (!status) status = bytes_append(&all, text_image_note, strlen(text_image_note));
+    if (!status) status = make_text(p, (view){all.ptr, all.len}, text);
+    bytes_free(&all);
+    return status;
+}
+
+static int add_calls(parser *p, const place *at, const json_t *message, size_t item)
+{
+    json_t *calls = NULL;
+    const place list = {at, "tool_calls", 0};
+    RETURN_IF(field_array(p, at, message, "tool_calls", PROTOCOL_MESSAGES_MAX, &calls));
+    for (size_t i = 0; i < json_array_size(calls); i++) {
+        const place here = {&list, NULL, i}, inner = {&here, "function", 0};
+        const json_t *call = json_array_get(calls, i);
+        const char *name = NULL, *id = NULL, *content = "{}";
+        json_t *facts = NULL;
+        RETURN_IF(expect_object(p, &here, call));
+        RETURN_IF(field_string(p, &here, call, "id", &id));
+        RETURN_IF(field_object(p, &here, call, "function", &facts));
+        if (!facts) return parse_fail_missing(p, &inner);
+        RETURN_IF(field_name(p, &inner, facts, "name", &name));
+        const json_t *given = json_object_get(facts, "arguments");
+        if (json_is_string(given))
+            RETURN_IF(string_text(p, given, &content));
+        else if (given && !json_is_null(given))
+            RETURN_IF(make_json(p, given, &content));
+        if (id && (!id[0] || strlen(id) > PROTOCOL_NAME_BYTES_MAX)) id = NULL;
+        const cerium_message made = {"call", content, name, .call_id = id};
+        RETURN_IF(call_add(p, &made, (int32_t)item));
+    }
+    return CERIUM_OK;
+}
+
+static int add_assistant(parser *p, const place *at, const json_t *message, const char *said,
+                         size_t item)
+{
+    const char *thought = "";
+    const json_t *calls = json_object_get(message, "tool_calls");
+    RETURN_IF(field_string(p, at, message, "thinking", &thought));
+    if (thought[0])
+        RETURN_IF(message_add(p, &(cerium_message){.role = "reasoning", .content = thought},
+                              (int32_t)item));
+    if (said[0] || !json_array_size(calls))
+        RETURN_IF(message_add(p, &(cerium_message){.role = "assistant", .content = said},
+                              (int32_t)item));
+    return add_calls(p, at, message, item);
+}
+
+/* Of the call with the id, or of the tool with the name; else of some tool. */
+static int add_result(parser *p, const place *at, const json_t *message, const char *said,
+                      size_t item)
+{
+    const char *name = NULL, *id = NULL;
+    RETURN_IF(field_string(p, at, message, "tool_name", &name));
+    if (!name) RETURN_IF(field_string(p, at, message, "name", &name));
+    RETURN_IF(field_string(p, at, message, "tool_call_id", &id));
+    if (id && json_object_get(p->calls, id)) return result_add(p, id, said, (int32_t)item);
+    return message_add(p, &(cerium_message){.role = "tool", .content = said,
+                                            .name = name && name[0] ? name : "tool"},
+                       (int32_t)item);
+}
+
+static int add_message(parser *p, const place *at, const json_t *message, size_t item)
+{
+    const char *role = NULL, *said = NULL;
+    const place content = {at, "content", 0};
+    RETURN_IF(expect_object(p, at, message));
+    RETURN_IF(field_string(p, at, message, "role", &role));
+    if (!role) return parse_fail_missing(p, &(place){at, "role", 0});
+    RETURN_IF(content_text(p, &content, json_object_get(message, "content"), VIEW("\n"), &said));
+    RETURN_IF(add_images(p, at, message, &said));
+    if (!strcmp(role, "assistant")) return add_assistant(p, at, message, said, item);
+    if (!strcmp(role, "tool")) return add_result(p, at, message, said, item);
+    if (strcmp(role, "user") && strcmp(role, "system") && strcmp(role, "developer"))
+        return parse_fail_value(p, &(place){at, "role", 0}, role,
+                                "'system', 'user', 'assistant', and 'tool'");
+    return message_add(p, &(cerium_message){.role = role, .content = said}, (int32_t)item);
+}
+
+static int chat_messages(parser *p)
+{
+    const place list = {NULL, "messages", 0};
+    RETURN_IF(field_array(p, NULL, p->root, "messages", PROTOCOL_MESSAGES_MAX, &p->r->items));
+    if (!json_array_size(p->r->items)) {
+        take_load(p);
+        return CERIUM_OK;
+    }
+    for (size_t i = 0; i < json_array_size(p->r->items); i++)
+        RETURN_IF(add_message(p, &(place){&list, NULL, i}, json_array_get(p->r->items, i), i));
+    return CERIUM_OK;
+}
+
+/* ---- Section - Generate ---- */
+
+static int fill_in(parser *p, const char *prompt, const char *suffix)
+{
+    protocol_request *r = p->r;
+    if (!p->defaults->fills_in)
+        return parse_fail(p, &(place){NULL, "suffix", 0}, "unsupported_parameter",
+                          "this model does not support insert");
+    r->talks = false;
+    r->fill_in = r->ends_hole = true;
+    r->class_ = CERIUM_CLASS_COMPLETION;
+    r->sampling.pointer = p->defaults->pointer;
+    r->infill.prefix = prompt;
+    r->infill.prefix_len = strlen(prompt);
+    r->infill.suffix = suffix;
+    r->infill.suffix_len = strlen(suffix);
+    return CERIUM_OK;
+}
+
+/* What is prompted becomes a message, or is gone on with as it is. */
+static int generate(parser *p)
+{
+    const char *prompt = "", *suffix = "", *system = "";
+    bool raw = !p->defaults->has_chat_form;
+    RETURN_IF(field_string(p, NULL, p->root, "prompt", &prompt));
+    RETURN_IF(field_string(p, NULL, p->root, "suffix", &suffix));
+    RETURN_IF(field_string(p, NULL, p->root, "system", &system));
+    if (!raw) RETURN_IF(field_bool(p, NULL, p->root, "raw", &raw));
+    RETURN_IF(add_images(p, NULL, p->root, &prompt));
+    if (suffix[0]) return fill_in(p, prompt, suffix);
+    if (!prompt[0]) {
+        take_load(p);
+        return CERIUM_OK;
+    }
+    if (raw) {
+        p->r->talks = false;
+        p->r->class_ = CERIUM_CLASS_COMPLETION;
+        return prompt_of(p, prompt);
+    }
+    if (system[0])
+        RETURN_IF(message_add(p, &(cerium_message){.role = "system", .content = system}, -1));
+    return message_add(p, &(cerium_message){.role = "user", .content = prompt}, 0);
+}
+
+int ollama_parse(parser *p)
+{
+    RETURN_IF(think_parse(p));
+    if (p->r->api == PROTOCOL_OLLAMA_GENERATE) {
+        RETURN_IF(generate(p));
+    } else {
+        RETURN_IF(tools_parse(p));
+        RETURN_IF(chat_messages(p));
+    }
+    return p->r->loads ? CERIUM_OK : shape_parse(p);
+}

@@ -1,0 +1,110 @@
+/* llama.c - what llama.cpp's server tells about itself, and tokens back to text. */
+#include "server/llama.h"
+
+#include "base/json.h"
+#include "protocol/json_out.h"
+#include "server/http.h"
+
+static json_t *sampling(const server *s)
+{
+    const cerium_sampling *d = &s->defaults.sampling;
+    return json_pack("{s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "temperature",
+                     (double)d->temperature, "top_k", (int)d->top_k, "top_p", (double)d->top_p,
+                     "min_p", (double)d->min_p, "repeat_penalty", (double)d->repetition_penalty,
+                     "presence_penalty", (double)d->presence_penalty, "frequency_penalty",
+                     (double)d->frequency_penalty, "n_predict", -1);
+}
+
+void llama_props(connection *c)
+{
+    const server *s = c->s;
+    json_t *settings = json_pack("{s:i, s:o}", "n_ctx", (int)s->info.context_tokens_max, "params",
+                                 sampling(s));
+    http_json(c, 200,
+              json_pack("{s:o, s:i, s:s, s:s, s:{s:b, s:b}, s:{s:b, s:b}, s:s, s:b}",
+                        "default_generation_settings", settings, "total_slots",
+                        (int)s->config.running_max, "model_path", s->info.name, "chat_template",
+                        "", "chat_template_caps", "supports_tools", s->model.chats,
+                        "supports_parallel_tool_calls", s->model.chats, "modalities", "vision", 0,
+                        "audio", 0, "build_info", cerium_version(), "is_sleeping", 0));
+}
+
+/* Who runs, never what. */
+void llama_slots(connection *c)
+{
+    const server *s = c->s;
+    json_t *list = json_array();
+    char wanted[8];
+    protocol_error e;
+    uint32_t n = 0;
+    http_argument(c, "fail_on_no_slot", wanted, sizeof wanted);
+    if (wanted[0] && wanted[0] != '0' && s->n_running >= s->config.running_max) {
+        json_decref(list);
+        (void)protocol_error_set(&e, 503, "server_error", "no_slot", "", "no slot available");
+        http_error(c, &e);
+        return;
+    }
+    for (; n < s->config.running_max && n < SERVER_RUNNING_MAX; n++)
+        json_array_append_new(list, json_pack("{s:i, s:i, s:b}", "id", (int)n, "n_ctx",
+                                              (int)s->info.context_tokens_max, "is_processing",
+                                              n < s->n_running));
+    http_json(c, 200, list);
+}
+
+/* The text of tokens, where bytes that are no UTF-8 are replaced. */
+static int write_text(const server *s, const json_t *tokens, bytes *out, protocol_error *e)
+{
+    bytes all = {.max = SERVER_OUT_BYTES_MAX / 8};
+    json_out t = {.b = {.max = SERVER_OUT_BYTES_MAX / 2}};
+    int status = CERIUM_OK;
+    for (size_t i = 0; i < json_array_size(tokens) && !status; i++) {
+        const json_t *one = json_array_get(tokens, i);
+        json_int_t id = json_integer_value(one);
+        size_t len = 0;
+        if (!json_is_integer(one) || id < 0 || id >= s->info.n_vocab) {
+            bytes_free(&all);
+            return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "tokens",
+                                      "tokens[%zu] is no token of the vocabulary", i);
+        }
+        const char *text = cerium_token_bytes(s->config.engine, (int32_t)id, &len);
+        if (text) status = bytes_append(&all, text, len);
+    }
+    bytes repaired = {.max = SERVER_OUT_BYTES_MAX / 2};
+    if (!status) status = utf8_repair(&repaired, (view){all.ptr ? all.ptr : "", all.len});
+    json_out_literal(&t, "{\"content\":");
+    if (!status) json_out_quoted(&t, (view){repaired.ptr ? repaired.ptr : "", repaired.len});
+    json_out_literal(&t, "}");
+    if (!status) status = t.status;
+    bytes_free(&all);
+    bytes_free(&repaired);
+    *out = t.b;
+    return status ? protocol_error_memory(e) : CERIUM_OK;
+}
+
+void llama_detokenize(connection *c)
+{
+    const bytes *b = &c->http.body;
+    json_t *root = json_read((view){b->ptr, b->len}, JSON_ALLOW_NUL, NULL);
+    const json_t *tokens = json_object_get(root, "tokens");
+    bytes out = {.max = 0};
+    protocol_error e;
+    int status = json_is_array(tokens)
+                     ? write_text(c->s, tokens, &out, &e)
+                     : protocol_error_set(&e, 400, "invalid_request_error", "invalid_value",
+                                          "tokens", "tokens is an array and has to be there");
+    json_decref(root);
+    if (status)
+        http_error(c, &e);
+    else
+        http_answer(c, &(http_head){.status = 200}, (view){out.ptr, out.len});
+    bytes_free(&out);
+}
+
+void llama_embeddings(connection *c)
+{
+    protocol_error e;
+    (void)protocol_error_set(&e, 501, "not_supported_error", "embeddings_not_served", "",
+                             "this model makes no embeddings: ask a server that runs an embedding "
+                             "model, whose file names a pooling_type");
+    http_error(c, &e);
+}

@@ -1,0 +1,13 @@
+/* llama.h - handlers of llama.cpp's routes that sample nothing, and of embeddings. */
+#ifndef SERVER_LLAMA_H
+#define SERVER_LLAMA_H
+
+#include "server/state.h"
+
+void llama_props(connection *c);
+void llama_slots(connection *c);
+void llama_detokenize(connection *c);
+/* 501: a language model's own are no use for looking things up. */
+void llama_embeddings(connection *c);
+
+#endif

@@ -1,0 +1,48 @@
+/* steering.h - the steers of a lane: accepted, waiting for their response to end, and then part of
+ * the request that goes on from it.
+ *
+ *   accepted -> its response ends -> committed with the successor's response.created
+ *                                 -> or told to be pending, where the client has calls to answer,
+ *                                    and committed with the create that answers them
+ *                                 -> or failed, with its input */
+#ifndef SERVER_STEERING_H
+#define SERVER_STEERING_H
+
+#include "protocol/steer.h"
+#include "server/state.h"
+
+typedef struct steer steer;
+
+typedef struct {
+    steer *first;            /* owned, in their order */
+    uint32_t n, n_leaving;   /* the first of them are in a request that is not begun */
+    size_t n_bytes;
+    char of[SERVER_ID_BYTES]; /* pending: the response whose calls have to be answered; or "" */
+    uint64_t sequence;       /* of what is told when no response runs */
+} steering;
+
+/* Where a lane's steers are told of. */
+typedef struct {
+    connection *c;
+    const char *name; /* of the lane, or NULL */
+    answer *a;        /* that runs on it, or has just ended there; NULL: none */
+} steering_place;
+
+/* Accept, and tell so; or refuse.  Takes what is said. */
+void steering_take(steering *g, const steering_place *at, protocol_steer *said);
+/* Tell that it failed, without having been accepted; at->a may be NULL. */
+void steering_refuse(const steering_place *at, const protocol_steer *said,
+                     const protocol_error *e);
+/* The items of all that wait, for a request; they leave with it.  NULL: no memory. */
+json_t *steering_leave(steering *g);
+/* The request began: they are committed. */
+void steering_commit(steering *g);
+/* They are given back: all of them, or those that are leaving. */
+void steering_fail(steering *g, const steering_place *at, bool leaving, const char *code,
+                   const char *why);
+/* The response ended with calls of the client. */
+void steering_wait(steering *g, const steering_place *at);
+/* Nobody is told. */
+void steering_close(steering *g);
+
+#endif
