@@ -204,10 +204,10 @@ bench-server: all $O/bench_server $O/tool_make_model
 	python3 bench/server.py --cerium ./cerium --client $O/bench_server --make-model $O/tool_make_model
 bench-peers: all $O/tool_make_model
 	bench/peers.py --make-model $O/tool_make_model -o bench/results/$$(date +%F)-peers.md
-$O/bench_halts: $O/bench/halts.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
-bench-guard: all $O/bench_guard $O/bench_halts
+$O/bench_corrections: $O/bench/corrections.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+bench-guard: all $O/bench_guard $O/bench_corrections
 	python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard $(if $(PEERS),--peers $(PEERS)) $(if $(LIBRARIES),--libraries $(LIBRARIES))
-	$O/bench_halts models/cerium-line.gguf 1000
+	$O/bench_corrections models/cerium-line.gguf 1000
 bench-conversation: $O/bench_conversation $O/tool_make_model
 	@mkdir -p $O/models; m=$O/models/bench-0.5b.gguf; \
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m

@@ -167,7 +167,7 @@ static int run(account *a, int argc, char **argv, cerium_error *err)
         if (commands[i].named && argc < 2)
             return usage_error("keys", "%s needs the NAME of a key", argv[0]);
         if (commands[i].named && !store_key_name_is_good(argv[1]))
-            return usage_error("keys", "'%s' is no name of a key: 1 to %u letters, digits, and "
+            return usage_error("keys", "'%s' is not a key name: use 1 to %u letters, digits, and "
                                "-_.@+", argv[1], STORE_LABEL_BYTES_MAX);
         if (argc > 1 + commands[i].named)
             return usage_error("keys", "'%s' is one too many", argv[1 + commands[i].named]);

@@ -31,7 +31,7 @@ kernel_kv_page mesh_kv_page(const mesh *m, uint32_t layer, uint32_t head, uint32
     return (kernel_kv_page){keys, keys + m->kv_page_bytes};
 }
 
-static uint32_t *first_of(const mesh *m, uint32_t layer)
+static uint32_t *mesh_kv_first_of(const mesh *m, uint32_t layer)
 {
     return m->kv_first + (size_t)layer * (m->layout.height + 1);
 }
@@ -42,7 +42,7 @@ mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t
     const uint32_t h = m->layout.height;
     mesh_kv_range r = {.begin = y, .end = end, .stride = h};
     if (m->layout.choice.kv == WAFER_KV_SHIFT) {
-        const uint32_t *first = first_of(m, layer);
+        const uint32_t *first = mesh_kv_first_of(m, layer);
         r = (mesh_kv_range){.begin = first[y], .end = first[y + 1], .stride = 1};
         if (r.end > end) r.end = end;
     }
@@ -77,10 +77,10 @@ static void pass_up(mesh *m, uint32_t y)
 }
 
 /* Token t of a layer has come in at the last row. */
-static void shift(mesh *m, const step_op *op, uint32_t t)
+static void mesh_kv_shift(mesh *m, const step_op *op, uint32_t t)
 {
     const uint32_t h = m->layout.height, n = t + 1;
-    uint32_t *first = first_of(m, op->layer);
+    uint32_t *first = mesh_kv_first_of(m, op->layer);
     /* Earlier rows of the pass still see what its last one does not. */
     const uint32_t seen = m->position + 1;
     const uint32_t low = op->window && seen > op->window ? seen - op->window : 0;
@@ -111,5 +111,5 @@ void mesh_kv_write(mesh *m, const step_op *op, uint32_t row)
         m->k.kv_write[m->layout.kv_type]((void *)page.keys, (void *)page.values,
                                          token % KERNEL_PAGE, m->key + at, m->value + at, d);
     }
-    if (m->layout.choice.kv == WAFER_KV_SHIFT) shift(m, op, token);
+    if (m->layout.choice.kv == WAFER_KV_SHIFT) mesh_kv_shift(m, op, token);
 }

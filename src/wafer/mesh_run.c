@@ -145,7 +145,8 @@ static void run_head(mesh *m, const step_op *op, const mesh_tiles *const *w)
 }
 
 /* The head is of rows that decoding goes on with, where it wants them. */
-static void walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
+static void mesh_run_walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position,
+                          uint32_t n_logits)
 {
     const step_shape *s = &m->program->shape;
     CHECK(n >= 1 && n <= m->layout.rows_max && n_logits <= n);
@@ -186,15 +187,15 @@ static void walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, 
 void mesh_run(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
 {
     m->is_prompt = false;
-    walk(m, tokens, n, position, n_logits);
+    mesh_run_walk(m, tokens, n, position, n_logits);
 }
 
 void mesh_prompt(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
 {
-    CHECK(m->layout.cyclic);
+    CHECK(m->layout.mesh_gemm);
     m->is_prompt = true;
     m->line_rows = tiles_of(n, m->layout.height);
-    walk(m, tokens, n, position, n_logits);
+    mesh_run_walk(m, tokens, n, position, n_logits);
 }
 
 const float *mesh_logits(const mesh *m, uint32_t row)

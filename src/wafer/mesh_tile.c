@@ -10,7 +10,8 @@
 /* ---- from panels ---- */
 
 /* The block of 32 columns that begins at or before column k. */
-static const uint8_t *quants_at(block_type type, const uint8_t *panel, uint32_t n_cols, uint32_t k)
+static const uint8_t *mesh_tile_quants_at(block_type type, const uint8_t *panel, uint32_t n_cols,
+                                          uint32_t k)
 {
     const uint32_t block = k / PANEL_BLOCK, g = k / KERNEL_GROUP;
     if (panel_is_super(type))
@@ -69,7 +70,7 @@ static void load_row(mesh_tiles *t, uint32_t matrix, uint32_t row)
     }
     int8_t *q = t->q + at * cols;
     for (uint32_t k = 0; k < cols; k += PANEL_BLOCK) {
-        const uint8_t *block = quants_at(type, panel, cols, k);
+        const uint8_t *block = mesh_tile_quants_at(type, panel, cols, k);
         for (uint32_t i = 0; i < PANEL_BLOCK; i++)
             q[k + i] = (int8_t)panel_quant(type, block, panel_row, i);
     }
@@ -145,7 +146,7 @@ void mesh_tiles_close(mesh_tiles *t)
 
 /* ---- products ---- */
 
-static inline int32_t dot(const int8_t *restrict a, const int8_t *restrict b, uint32_t n)
+static inline int32_t mesh_tile_dot(const int8_t *restrict a, const int8_t *restrict b, uint32_t n)
 {
     int32_t sum = 0;
     if (n == PANEL_BLOCK) {
@@ -156,7 +157,7 @@ static inline int32_t dot(const int8_t *restrict a, const int8_t *restrict b, ui
     return sum;
 }
 
-static inline int32_t total(const int8_t *x, uint32_t n)
+static inline int32_t mesh_tile_total(const int8_t *x, uint32_t n)
 {
     int32_t sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += x[i];
@@ -170,7 +171,7 @@ typedef struct {
 } kind;
 
 /* The sum of a group of types with a scale for more than 32 values is an integer to its end. */
-static inline void close_block(const kind *type, const mesh_unit *u, mesh_sum *s)
+static inline void mesh_tile_close_block(const kind *type, const mesh_unit *u, mesh_sum *s)
 {
     if (type->is_super || type->is_wide) {
         s->t = u->d * (float)s->dot;
@@ -193,13 +194,13 @@ static inline mesh_sum run_row(const kind *type, const int8_t *q, const mesh_uni
         const mesh_unit *u = &units[k / type->unit];
         const kernel_act *act = x + k / KERNEL_GROUP;
         const int8_t *xq = act->q + k % KERNEL_GROUP;
-        const int32_t part = dot(q + k, xq, end - k);
+        const int32_t part = mesh_tile_dot(q + k, xq, end - k);
         s.dot += type->is_super ? u->scale * part : part;
-        if (type->has_min) s.min += (type->is_super ? u->min : 1) * total(xq, end - k);
+        if (type->has_min) s.min += (type->is_super ? u->min : 1) * mesh_tile_total(xq, end - k);
         const bool last = end == type->cols || (end == k1 && close);
         const bool of_group = end % KERNEL_GROUP == 0 || last;
         if (of_group || (!type->is_super && !type->is_wide && end % type->unit == 0))
-            close_block(type, u, &s);
+            mesh_tile_close_block(type, u, &s);
         if (!of_group) continue;
         s.acc = fmaf(s.t, act->scale, s.acc);
         s.t = 0.0f;

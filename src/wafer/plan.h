@@ -79,10 +79,10 @@ CERIUM_CHECKED int plan_time_end(plan_result *out, const plan_result *plan, cons
                                  bool high);
 /* A prompt from the embedding to the first token's logits, in passes through the regions. */
 typedef struct {
-    bool is_cyclic;       /* passes are cyclic products; else steps of decoding */
+    bool is_mesh_gemm;    /* passes are MeshGEMM products; else steps of decoding */
     uint32_t pass_tokens; /* what is fastest of what fits */
     uint32_t pass_max;    /* of that kind that a core has room for, up to 64 of decoding */
-    uint32_t cyclic_max;  /* of cyclic products; 0: not for a row on each line */
+    uint32_t mesh_gemm_max;  /* of MeshGEMM products; 0: not for a row on each line */
     uint32_t n_passes;
     uint64_t pass_bytes, room_bytes; /* what it takes on a core, of what the rest leaves */
     double us[2];                    /* fast and slow clock and links */
@@ -94,8 +94,8 @@ CERIUM_CHECKED int plan_prompt_time(plan_prompt *out, const plan_result *plan,
 /* Bytes of a core for vectors that operations hand on, at their widest, of so many tokens in a step
  * of decoding. */
 uint64_t plan_step_bytes(const plan_request *r, const plan_layout *l, uint32_t tokens);
-/* Bytes of a core for a pass of cyclic products, so many rows on each line of cores, that ends r's
- * context; and what such a pass has of a core. */
+/* Bytes of a core for a pass of MeshGEMM products, so many rows on each line of cores, that ends
+ * r's context; and what such a pass has of a core. */
 uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_t rows);
 uint64_t plan_pass_room(const plan_result *plan, const plan_request *r);
 /* The bands: clock, links, power, and what nobody has published of tuned kernels.  accepted: tokens
