@@ -1,5 +1,5 @@
-/* load_time.c - opening a model to its first token, repacked into memory and mapped from what was
- * kept, and the decoding after each, in turn.
+/* load_time.c - the time from opening a model to its first token, with weights repacked in memory
+ * and mapped from the cache, and the decoding speed after each, in turn.
  *
  *   bench_load_time MODEL FOLDER [ROUNDS]     FOLDER keeps the repacked weights
  *

@@ -1,4 +1,4 @@
-/* masks.c - what masks of tokens cost: over texts, for the vocabulary of a model.
+/* masks.c - the cost of token masks (constrained decoding) over texts, for a model's vocabulary.
  *
  *   build/release/bench_masks MODEL [SYNTAX GRAMMAR TEXT]...
  *

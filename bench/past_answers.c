@@ -1,7 +1,6 @@
-/* past_answers.c - what earlier answers give: the bundled model goes on with the first half of a
- * file, and is asked again in another session after a small change (the prompt's first line is
- * gone), by the same tenant, whose first answer is a source of drafts, and by one who was never
- * answered.
+/* past_answers.c - drafts from past answers. The bundled model continues the first half of a file.
+ * Then another session sends nearly the same prompt (without its first line): once for the same
+ * tenant, whose first answer is a source of drafts, and once for a tenant without past answers.
  *
  *   make build/release/bench_past_answers
  *   build/release/bench_past_answers [-m MODEL] [-n COUNT] EDITS.jsonl

@@ -1,4 +1,4 @@
-/* sampling.c - what choosing a token costs, us of the thread's own time.
+/* sampling.c - the cost of sampling a token, in us of thread CPU time.
  *
  *   build/release/bench_sampling [TOKENS]
  *

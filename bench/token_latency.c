@@ -1,11 +1,12 @@
-/* token_latency.c - the time between tokens, by steps and by a request: the least, the median and
- * the 99th percentile, what the system did to us meanwhile, and the share of the speed that is left
- * beside busy loops that want the same processors.
+/* token_latency.c - inter-token latency, by steps and by a request: minimum, median and 99th
+ * percentile, scheduling events during the run, and the share of the speed that is left beside busy
+ * loops on the same processors.
  *
  *   make build/release/bench_token_latency
  *   build/release/bench_token_latency MODEL.gguf [THREADS [LOOPS [ROUNDS]]]
  *
- * Windows of a tenth of a second take turns, so that the machine's moods hit all of them. */
+ * Windows of a tenth of a second take turns, so that drift in the machine's speed affects all of
+ * them. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

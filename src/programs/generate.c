@@ -95,7 +95,7 @@ static int take(answer *a, const watch_result *out, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* The session goes on with the answer as the watch has it now. */
+/* The session continues with the answer as the watchdog left it. */
 static int go_on(answer *a, cerium_error *err)
 {
     watch_plan plan;

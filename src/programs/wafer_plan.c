@@ -364,7 +364,8 @@ int wafer_plan_main(int argc, char **argv)
     int status = CERIUM_OK;
     if (machine.is_gpu)
         status = error_set(&err, CERIUM_ERR_ARGUMENT,
-                           "%s is no mesh: cerium wafer compare takes it beside one", machine.name);
+                           "%s is not a mesh; `cerium wafer compare` accepts it beside a mesh",
+                           machine.name);
     if (!status) status = wafer_model_open(&net, path, &err);
     if (!status) {
         if (w.draft_model) status = wafer_model_open(&drafter, w.draft_model, &err);

@@ -272,8 +272,8 @@ static uint32_t regex_too_many(regex *r)
 static uint32_t at_place(regex *r, around_place place, bool is_line)
 {
     if (r->o.is_part)
-        return regex_refuse(r, "a terminal may only have ^ and $, at its ends: the text around it is "
-                               "unknown");
+        return regex_refuse(r, "a terminal may only have ^ and $, at its ends: the text "
+                               "around it is unknown");
     uint32_t e = around_at(&r->around, place, is_line);
     return e == GRAMMAR_NONE ? regex_too_many(r) : e;
 }

@@ -203,7 +203,7 @@ static int on_fact(void *user, const char *section, const char *name, const char
             *field_at(&k->facts, i) = (uint32_t)n;
         return 1;
     }
-    k->status = error_set(k->err, CERIUM_ERR_FORMAT, "%s:%d: there is no key %.40s", k->file,
+    k->status = error_set(k->err, CERIUM_ERR_FORMAT, "%s:%d: unknown key %.40s", k->file,
                           k->line, name);
     return 1;
 }
@@ -239,7 +239,7 @@ int shape_parse_known(shape_facts *out, view ini, const char *file, const char *
                          line);
     if (!k.section[0])
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "there is no model '%.60s': name a .gguf, a config.json, or a section of "
+                         "unknown model '%.60s': name a .gguf, a config.json, or a section of "
                          "%s",
                          name, file);
     if (!k.facts.architecture[0])

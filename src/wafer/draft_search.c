@@ -1,4 +1,4 @@
-/* draft_search.c - room beside a model's regions, and a smaller model in it. */
+/* draft_search.c - finds idle cores beside a model's regions, and places a draft model there. */
 #include <math.h>
 
 #include "base/memory.h"

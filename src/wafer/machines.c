@@ -197,12 +197,12 @@ static int machines_on_value(void *user, const char *section, const char *name, 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         if (strcmp(section, keys[i].section) || strcmp(name, keys[i].name)) continue;
         if (r->line_of[i] && keys[i].type != KEY_DEAD)
-            machines_refuse(r, r->line, "%s stands in line %d already", name, r->line_of[i]);
+            machines_refuse(r, r->line, "%s is already set in line %d", name, r->line_of[i]);
         r->line_of[i] = r->line;
         machines_take(r, &keys[i], machines_trim(view_of(value)));
         return 1;
     }
-    machines_refuse(r, r->line, "there is no key %.40s in [%.40s]", name, section);
+    machines_refuse(r, r->line, "unknown key %.40s in [%.40s]", name, section);
     return 1;
 }
 
@@ -337,7 +337,7 @@ int machine_open(wafer_machine *out, const char *name, cerium_error *err)
         snprintf(path, sizeof path, "%s", name);
     else if (!machine_find(path, sizeof path, file))
         return error_set(err, CERIUM_ERR_IO,
-                         "there is no machine '%.60s'; there are wse2, wse3, cs3, cs4, small, "
+                         "unknown machine '%.60s'; known are wse2, wse3, cs3, cs4, small, "
                          "dgx-h100, dgx-h200 and dgx-b200, or name a file.ini",
                          name);
     FILE *f = fopen(path, "rb");

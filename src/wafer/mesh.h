@@ -11,7 +11,8 @@
  *
  * Keys and values lie in the row that mesh_kv.c says.  A sum along an axis is the adds of a
  * wafer_reduction and a broadcast from its root.  Experts are cut like all else, or lie on groups
- * of cores as placement.h says: a row is told to those of its experts, and answers come back.
+ * of cores as placement.h says: a row is sent to the groups of its experts, and their results come
+ * back.
  *
  * Two orders of sums:
  *   EQUAL  the accumulators of docs/numerics.md travel from core to core in the order of K (of an
@@ -24,7 +25,7 @@
  * What is the same all along an axis is computed once and counted for each core.  Events are
  * counted by core and link while executing; nothing here knows of cycles.
  *
- * All memory is taken by mesh_open().  One thread at a time. */
+ * mesh_open() allocates all memory.  One thread at a time. */
 #ifndef WAFER_MESH_H
 #define WAFER_MESH_H
 
@@ -95,7 +96,7 @@ typedef enum {
     MESH_FAULT_TILE = 2,  /* the tile in the middle of the first matrix has one row too few */
     MESH_FAULT_EXP = 3,   /* exp by squaring squares twice too few: e^(x/4) */
     MESH_FAULT_SHIFT = 4, /* of WAFER_KV_SHIFT: the first row has no room for what it is passed */
-    MESH_FAULT_GROUP = 5, /* the first expert of a row: it is sent to the group behind its own */
+    MESH_FAULT_GROUP = 5, /* the first expert of a row: it is sent to the next group instead */
     MESH_FAULT_ANSWER = 6, /* the last column of a group sends nothing back */
     MESH_FAULT_STEP = 7, /* MeshGEMM products end one step early */
 } mesh_fault;
@@ -114,8 +115,8 @@ const step_shape *mesh_shape(const mesh *m);
 const mesh_layout *mesh_layout_of(const mesh *m);
 const step_program *mesh_program(const mesh *m);
 
-/* Compute tokens [n] at positions [position, position + n); those before were computed, those
- * behind are forgotten.  Logits of row r at mesh_logits(m, r) for the last n_logits rows. */
+/* Compute tokens [n] at positions [position, position + n); those before were computed already,
+ * those after are discarded.  Logits of row r at mesh_logits(m, r) for the last n_logits rows. */
 void mesh_run(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits);
 /* The same as MeshGEMM products (mesh_gemm.c), in a layout that is: what works on prompts. */
 void mesh_prompt(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits);

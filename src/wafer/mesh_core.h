@@ -104,7 +104,7 @@ struct mesh {
     mesh_schedule group_sum;
     mesh_split group_e, group_h;       /* over the side of a group */
     mesh_split expert_group_part;      /* of n_embd, over its columns: parts of each slice */
-    mesh_rows told;                    /* [rows][experts used]: what a group has been told */
+    mesh_rows told;                    /* [rows][experts used]: what a group has received */
     float *answers;                    /* [experts used][n_embd], of a row of the pass */
     float *met;                        /* [columns of groups][n_embd], what their columns sum to */
 

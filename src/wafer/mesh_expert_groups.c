@@ -1,5 +1,6 @@
-/* mesh_expert_groups.c - experts on groups of cores: a row told to them, and their answers on their
- * way back; placement.h says how, and that no route depends on which experts a router chose.
+/* mesh_expert_groups.c - experts on groups of cores: rows are sent to their experts, and the
+ * results are summed. placement.h describes the routes; none depends on which experts the router
+ * chose.
  *
  * EQUAL: an answer goes to all cores as it is, and they add experts in ascending order.
  * MESH: the group weights its answer, and those of a row meet in one sum, along y and then along

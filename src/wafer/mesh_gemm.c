@@ -1,4 +1,5 @@
-/* mesh_gemm.c - products over many rows at once: both operands go round, as MeshGEMM has it.
+/* mesh_gemm.c - matrix products over many rows by cyclic shifts of both operands (Cannon's
+ * algorithm, MeshGEMM).
  *
  * Line y of the mesh has rows [y m, (y + 1) m) of the pass, cut along x; the weights are cut for
  * this, outputs along x, K along y.  K is in as many parts as the longer edge has cores.  Each step

@@ -1,4 +1,4 @@
-/* placement.h - what of a step program lies where on a mesh, and in which order sums are made.
+/* placement.h - the placement of a step program on a mesh, and the order of its sums.
  *
  * A region is a rectangle of cores that holds the weights of consecutive operations and runs them
  * one after the other with all of its cores.  A matrix y[N] = W[N, K] x[K] is cut into
@@ -130,8 +130,8 @@ typedef enum {
  * Expert e lies on group e mod n, cut there as on a region of side x side cores, its sums in one
  * phase.
  *
- * All columns have all of x, cut along y, and a group's rows need slices of it: column c of an
- * group has part c of each slice told along its whole length (a sum to which nobody adds), and the
+ * All columns have all of x, cut along y, and a group's rows need slices of it: column c of a group
+ * broadcasts part c of each slice along its whole length (a sum to which nobody adds), and the
  * columns give each other their parts along the group's rows.  What experts answer goes back the
  * same way: slices to the group's columns, the parts along y over the region, adding up where
  * groups share columns, and along x over all columns.  No route depends on which experts were
@@ -142,7 +142,7 @@ typedef struct {
 
 wafer_expert_groups expert_groups_of(uint32_t width, uint32_t height, uint32_t side);
 
-/* Values of a slice of `tile` that a column has told: its part c is tile_range(slice, this, c). */
+/* Values per part of a slice of `tile`: part c is tile_range(slice, this, c). */
 static inline uint32_t expert_group_part(uint32_t tile, uint32_t side)
 {
     return (tile + side - 1) / side;
@@ -156,7 +156,7 @@ typedef struct {
     wafer_kv_policy kv;
     wafer_expert_layout experts;
     uint32_t group_side; /* side of a group, at most a region's */
-    uint32_t context; /* tokens that the KV cache has room for */
+    uint32_t context; /* capacity of the KV cache in tokens */
 } wafer_choice;
 
 typedef struct {

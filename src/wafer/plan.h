@@ -1,8 +1,9 @@
-/* plan.h - where a model goes on a mesh, under every limit, and what that makes of it.
+/* plan.h - the search for a placement of a model on a mesh within every limit, and its predicted
+ * speed.
  *
  * The search walks over grids of equal regions, reductions of one or two phases, fused and separate
- * collectives, layouts of experts and policies of the KV cache; what breaks a limit is left out,
- * and of the rest it takes the fewest wafers and then the fastest token. */
+ * collectives, layouts of experts and policies of the KV cache; candidates beyond a limit are
+ * dropped; of the rest it picks the fewest wafers, then the fastest token. */
 #ifndef WAFER_PLAN_H
 #define WAFER_PLAN_H
 
@@ -67,7 +68,8 @@ typedef struct {
     double rated_joules_user;              /* the crude figure: rated power times time */
 } plan_figures;
 
-/* CERIUM_ERR_CAPACITY: does not fit; the message says why and the nearest that would. */
+/* CERIUM_ERR_CAPACITY: does not fit; the message gives the reason and the nearest model that
+ * would. */
 CERIUM_CHECKED int plan_search(plan_result *out, const plan_request *r, cerium_error *err);
 /* Cycles of the same layout in another style, for instance with a constant at the end of its band;
  * CERIUM_ERR_MEMORY. */
