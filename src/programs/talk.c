@@ -110,8 +110,7 @@ static int do_clear(talking *t, const char *rest, cerium_error *err)
     (void)rest;
     (void)err;
     take_back(t, has_system(t) ? 1 : 0);
-    fprintf(stderr, "The conversation is cleared.
-");
+    fprintf(stderr, "The conversation is cleared.\n");
     return CERIUM_OK;
 }
 
@@ -127,12 +126,10 @@ static int do_system(talking *t, const char *rest, cerium_error *err)
 {
     take_back(t, 0);
     if (!*rest) {
-        fprintf(stderr, "No system message; the conversation starts again.
-");
+        fprintf(stderr, "No system message; the conversation starts again.\n");
         return CERIUM_OK;
     }
-    fprintf(stderr, "The system message is set; the conversation starts again.
-");
+    fprintf(stderr, "The system message is set; the conversation starts again.\n");
     return say(t, "system", view_of(rest), err);
 }
 
@@ -140,8 +137,7 @@ static int do_again(talking *t, const char *rest, cerium_error *err)
 {
     (void)rest;
     if (!t->n || strcmp(t->messages[t->n - 1].role, "assistant") != 0) {
-        fprintf(stderr, "No answer yet.
-");
+        fprintf(stderr, "No answer yet.\n");
         return CERIUM_OK;
     }
     take_back(t, t->n - 1);
@@ -220,10 +216,8 @@ static int command(talking *t, const char *text, cerium_error *err)
         if (!strcmp(names[i], name)) return commands[i].run(t, rest, err);
     }
     const char *near = nearest_name(name, names, ARRAY_LEN(names));
-    if (near) fprintf(stderr, "Unknown command /%s; did you mean /%s?
-", name, near);
-    else fprintf(stderr, "Unknown command /%s; see /help
-", name);
+    if (near) fprintf(stderr, "Unknown command /%s; did you mean /%s?\n", name, near);
+    else fprintf(stderr, "Unknown command /%s; see /help\n", name);
     return CERIUM_OK;
 }
 

@@ -1,12 +1,12 @@
-/* matcher.c - sets of readings: interning, one step, and forgetting. */
+/* matcher.c - sets of parses: interning, one step, and garbage collection. */
 #include "sampling/matcher.h"
 
 #include "base/limits.h"
 #include "base/memory.h"
 
 enum { ROWS_MIN = 256 };
-_Static_assert(MATCH_ROWS_BYTES >= 4u * ROWS_MIN * 256, "a walk has room for its steps");
-_Static_assert(MATCH_DEPTH_MAX < MATCH_SETS_MAX / 4, "the deepest text leaves room to go on");
+_Static_assert(MATCH_ROWS_BYTES >= 4u * ROWS_MIN * 256, "the cached transitions have enough rows");
+_Static_assert(MATCH_DEPTH_MAX < MATCH_SETS_MAX / 4, "the deepest text leaves space to continue");
 _Static_assert(MATCH_READINGS_MAX <= MATCH_PAIRS_MAX / 8, "so does the most ambiguous");
 
 /* ---- opening ---- */
@@ -82,7 +82,7 @@ static int compare_pairs(const void *a, const void *b)
     return x->rest < y->rest ? -1 : x->rest > y->rest;
 }
 
-/* Pairs are few: sorting as they are inserted is the fastest there is. */
+/* Sets are small: insertion sort is fastest. */
 static uint32_t sort_pairs(match_pair *pairs, uint32_t n)
 {
     if (n > 16) {
@@ -115,7 +115,7 @@ static void describe_set(matcher *m, match_set *set)
 }
 
 /* The set of pairs[n], which are sorted here.  NOWHERE when there is none, when it is too deep, or
- * when there is no room (is_full). */
+ * when out of space (is_full). */
 static uint32_t matcher_intern(matcher *m, match_pair *pairs, uint32_t n)
 {
     n = sort_pairs(pairs, n);
@@ -158,7 +158,7 @@ static void rename_all(const matcher *m, uint32_t *number, uint32_t n)
     for (uint32_t i = 0; i < n; i++) number[i] = m->renamed[number[i]];
 }
 
-/* Move what is kept to the front; sets are after those that they go on with. */
+/* Compact the live sets; a set comes after its continuations. */
 static void move_sets(matcher *m)
 {
     uint32_t n_sets = 1, n_pairs = 0;
@@ -263,7 +263,7 @@ static void enter_rule(matcher *m)
     uint32_t rule = m->waits[0].rule, n = 0, n_left = 0;
     for (uint32_t i = 1; i < m->n_waits; i++)
         if (m->waits[i].rule < rule) rule = m->waits[i].rule;
-    match_pair *pairs = m->found + m->n_found; /* room behind what was found */
+    match_pair *pairs = m->found + m->n_found; /* free space after the parses found */
     for (uint32_t i = 0; i < m->n_waits; i++) {
         match_wait wait = m->waits[i];
         if (wait.rule != rule)

@@ -1,13 +1,14 @@
-/* matcher.h - where a text stands in a grammar, byte by byte.
+/* matcher.h - the state of a text in a grammar, byte by byte.
  *
- * A place is a set of readings: a state of a rule's automaton, and what goes on after that rule: a
- * set again.  Sets are interned, so equal places are one number, however they were reached; where
- * a byte leads from a set is worked out once and looked up after that.  Readings that differ only
- * in what came before are one, so ambiguous grammars take no more than their places.
+ * A matcher's state is a set of parses (readings). Each is a state of a rule's automaton and the
+ * continuation after that rule, which is a set again. Sets are interned, so equal states have one
+ * number, however they were reached; the transition of a set by a byte is computed once and cached.
+ * Parses that differ only in the past are merged, so an ambiguous grammar costs no more than its
+ * distinct states.
  *
- * Numbers change when old sets make room, so places are kept in *slots* of the matcher, which also
- * say what must not be forgotten.  Nothing is allocated after opening; what does not fit within the
- * limits (limits.h, WALK_*) is refused like a byte that cannot follow.
+ * Numbers change when unused sets are collected, so states are kept in *slots* of the matcher,
+ * which are the roots of the collection. Nothing is allocated after opening; what exceeds the
+ * limits (limits.h, MATCH_*) is rejected like a byte that cannot follow.
  *
  * One thread at a time. */
 #ifndef SAMPLING_MATCHER_H
@@ -30,7 +31,7 @@ typedef struct {
     uint32_t hash;
     uint32_t row;      /* of next sets, or UNKNOWN */
     uint32_t mask;     /* slot of its token mask, or UNKNOWN */
-    uint16_t depth;    /* rules in each other */
+    uint16_t depth;    /* nesting of rules */
     uint8_t run, most; /* see grammar_state; run of the best reading, most of all of them */
     bool is_complete;  /* the text may end here */
 } match_set;
@@ -52,7 +53,7 @@ typedef struct matcher {
     uint32_t *rows;  /* [rows_max][n_classes] */
     uint32_t *table; /* [table_size] set + 1; 0 = free */
     uint32_t n_sets, n_pairs, n_rows, rows_max, table_size;
-    bool is_full; /* there was no room; places that are not held are to be forgotten */
+    bool is_full; /* out of space; collect the states that no slot holds */
     uint64_t n_collected;
 
     /* one step */
@@ -70,7 +71,7 @@ typedef struct matcher {
     uint64_t *mask_time; /* [n_masks] */
     uint32_t n_masks, mask_words;
     uint64_t time;
-    struct mask_classes *classes; /* one block; NULL: no masks are asked for */
+    struct mask_classes *classes; /* one block; NULL: no masks are needed */
 } matcher;
 
 /* Borrows g.  token_bytes_max: longest path through a trie; mask_words, n_masks: of the masks that
@@ -81,8 +82,8 @@ void matcher_close(matcher **m);
 
 /* Put the beginning of the grammar's texts into a slot. */
 void matcher_begin(matcher *m, uint32_t slot);
-/* The place after bytes, from one slot to another, or the same.  False, and `to` is as it was: they
- * cannot follow. */
+/* Advance the state in slot `from` by text, into slot `to`, which may be the same. False when the
+ * text cannot follow; `to` is then unchanged. */
 bool matcher_accept(matcher *m, uint32_t from, uint32_t to, view text);
 static inline void matcher_copy(matcher *m, uint32_t from, uint32_t to)
 {

@@ -34,7 +34,7 @@ struct sampler {
     uint32_t *ids;
     float *changed;  /* [n_vocab] all logits, where not as they were given */
     float *own_tops; /* [n_pieces] */
-    const float *tops; /* [n_pieces] the greatest logit of each, of the choice at hand */
+    const float *tops; /* [n_pieces] the greatest logit of each piece, for this choice */
 };
 
 /* Logits of equal value get equal keys: 0 and -0 do, and NaN is -infinity.  The sign is spread by
@@ -422,7 +422,7 @@ static bool is_greedy(const cerium_sampling *sampling)
 uint32_t sampler_best(const cerium_sampling *sampling)
 {
     if (sampling && sampling->pointer > 0) return 0; /* a mixture is of all */
-    if (sampling && sampling->n_biases) return 0;    /* what is lifted may be any */
+    if (sampling && sampling->n_biases) return 0;    /* a bias may raise any token */
     return is_greedy(sampling) ? 1 : sampling->top_k;
 }
 
