@@ -4,8 +4,8 @@
  * parse without the watchdog. Also the watchdog's cost without findings: processor time per token,
  * minimum and median of several rounds.
  *
- *   bench_corrections MODEL [RUNS [FILE]]   prints one JSON object; to FILE one for each run, with its
- *                                     output */
+ *   bench_corrections MODEL [RUNS [FILE]]   prints one JSON object; to FILE one for each run,
+ *                                           with its output */
 #include <jansson.h>
 #include <tree_sitter/api.h>
 

@@ -1,8 +1,8 @@
-/* schema_applied.c - which schemas one applies in place: what `unevaluated` keys look through.
+/* schema_applied.c - the schemas that a schema applies in place, for the `unevaluated` keys.
  *
- * Of a choice (anyOf) each branch that a value fits counts, not only the one that was chosen.  The
- * conjuncts are those that the value is known to fit, so a branch among them counts; one that the
- * value happens to fit as well does not, and what it would evaluate stays unevaluated: stricter,
+ * In a choice (anyOf) every branch that a value fits counts, not only the chosen one. The conjuncts
+ * are the schemas that the value is known to fit, so a branch among them counts. A branch that the
+ * value merely happens to fit does not, and what it would evaluate stays unevaluated: stricter,
  * never looser. */
 #include "sampling/schema.h"
 

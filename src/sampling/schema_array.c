@@ -1,8 +1,7 @@
-/* schema_array.c - arrays: which items, how many, how many of a kind, and no two alike.
+/* schema_array.c - arrays: items, their count, `contains` and `uniqueItems`.
  *
- * Where items are counted, each place in the array is a rule: after so many items, of which so many
- * were such that `contains` asks for.  Where no two may be equal, a rule stands for the values that
- * are used up. */
+ * When items are counted, each position in the array is a rule: the number of items so far, and how
+ * many of them matched `contains`. With uniqueItems, a rule represents the values already used. */
 #include "sampling/schema.h"
 
 enum {
@@ -17,7 +16,7 @@ typedef struct {
     uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that ask */
     bool asks;                               /* some do */
     /* contains: of one schema; NULL when none matters */
-    const json_t *contains, *other; /* other: all but those; NULL: they need not be told apart */
+    const json_t *contains, *other; /* other: all other items; NULL: no distinction needed */
     uint32_t owner, least, most;    /* owner: its conjunct; most: or NO_MAX */
 } array;
 
@@ -52,7 +51,7 @@ static const json_t *rest_of(const json_t *schema)
     return json_is_array(items) ? json_object_get(schema, "additionalItems") : items;
 }
 
-/* Whether a schema that conjunct `which` applies in place says something about the item. */
+/* Whether a schema that conjunct `which` applies in place constrains the item. */
 static bool schema_array_is_evaluated(const array *a, uint32_t which, size_t at, bool is_contained)
 {
     for (uint32_t i = 0; i < a->of->n; i++) {
@@ -65,7 +64,7 @@ static bool schema_array_is_evaluated(const array *a, uint32_t which, size_t at,
     return false;
 }
 
-/* The schemas of the item at a place; at == n_prefix for all behind the prefixes.  False: none
+/* The schemas of the item at a position; at == n_prefix for all after the prefixes.  False: none
  * fits. */
 static bool item_at(const array *a, size_t at, bool is_contained, conjuncts *out)
 {
@@ -142,7 +141,7 @@ static bool make_rules(schema_compiler *s, uint64_t n, uint32_t *first)
 }
 
 /* What may follow after i items, k of which are contained (of more than can matter: as many as do).
- * The last place stays where it is when there is no last item. */
+ * The last position repeats when the length is unbounded. */
 static uint32_t counted_place(const array *a, const places *p, uint32_t i, uint32_t k)
 {
     grammar_builder *b = a->s->b;

@@ -1,13 +1,13 @@
-/* schema_not.c - schemas that say what a value must not be, and those that follow from others: as
- * schemas without `not`, `if` and dependencies.
+/* schema_not.c - rewrites `not`, `if` and dependencies as schemas without them.
  *
- * What a schema does not allow is a choice: of one of its keys that does not hold (De Morgan).
- * Each such key has an opposite: other types, bounds from the other side, a property that must be
- * there and be something else.  Some opposites have keys of their own, which no author writes:
- * they begin with a control character.  Where one has none, the whole of what should be made is
- * left out and noted: half of it would say something else.
+ * The negation of a schema is a choice: one of its keys does not hold (De Morgan). Each such key
+ * has an opposite: other types, bounds from the other side, a property that must be there and be
+ * something else.  Some opposites need internal keys, which begin with a control character. If one
+ * key has no opposite, the whole rewritten schema is left out and noted: half of it would mean
+ * something else.
  *
- * Made schemas belong to the compiler; each is made once, so that equal places are equal rules. */
+ * The compiler owns the schemas made here; each is made once, so that equal positions share a
+ * rule. */
 #include "sampling/schema.h"
 
 enum { NOT_DEPTH_MAX = 24 };
@@ -52,7 +52,7 @@ static void schema_not_add(schema_compiler *s, json_t *list, json_t *each)
     if (schema_not_checked(s, each) && json_array_append_new(list, each)) builder_lack(s->b);
 }
 
-/* One of these; none is no value at all. */
+/* One of these; an empty list allows no value. */
 static json_t *any_of(json_t *choices)
 {
     if (json_array_size(choices) > 0) return json_pack("{so}", "anyOf", choices);
@@ -60,7 +60,7 @@ static json_t *any_of(json_t *choices)
     return json_false();
 }
 
-/* What is made now has no opposite, and why. */
+/* Record that the current schema has no opposite, and why. */
 static json_t *schema_not_lack(schema_compiler *s, const char *what)
 {
     if (!s->lacking[0]) snprintf(s->lacking, sizeof s->lacking, "%s", what);
@@ -91,7 +91,7 @@ static json_t *other_types(const json_t *type)
 /* A count or a bound: its opposite key, of values of this type. */
 static const struct {
     const char *key, *type, *other;
-    int step; /* whole numbers go on so far behind it */
+    int step; /* the step to the next whole number */
 } bounds[] = {
     {"minimum", "number", "exclusiveMaximum", 0}, {"maximum", "number", "exclusiveMinimum", 0},
     {"exclusiveMinimum", "number", "maximum", 0}, {"exclusiveMaximum", "number", "minimum", 0},
@@ -105,7 +105,7 @@ static json_t *other_bound(schema_compiler *s, const char *key, const json_t *va
 {
     for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
         if (strcmp(bounds[i].key, key)) continue;
-        if (!json_is_number(value)) return schema_not_lack(s, "a bound that is no number");
+        if (!json_is_number(value)) return schema_not_lack(s, "a bound that is not a number");
         if (!bounds[i].step)
             return schema_not_checked(
                 s, json_pack("{sssO}", "type", bounds[i].type, bounds[i].other, value));
@@ -133,7 +133,7 @@ static json_t *other_required(schema_compiler *s, const json_t *names)
     return any_of(choices);
 }
 
-/* Some property is there, and not what it should be. */
+/* Some property is present and does not fit. */
 static json_t *other_properties(schema_compiler *s, const json_t *properties, uint32_t depth)
 {
     json_t *choices = json_array(), *each;
@@ -174,8 +174,7 @@ static json_t *other_values(schema_compiler *s, const json_t *list)
     return json_pack("{sO}", SCHEMA_NOT_IN, list);
 }
 
-/* Keys that decide about values, and have no opposite here; those that no standard knows decide
- * about nothing. */
+/* Keys that constrain values and have no opposite here; unknown keys constrain nothing. */
 static bool is_lacking(const char *key)
 {
     static const char *const lacking[] = {
@@ -340,7 +339,7 @@ static const char *made_for(const schema_compiler *s, const json_t *schema, cons
     return NULL;
 }
 
-/* Noted where the author wrote it: a choice that was made stands below the place of its key. */
+/* Noted at the author's place: a generated choice is below the path of its key. */
 static void note_lacking(schema_compiler *s, const json_t *schema, const char *key)
 {
     const char *choice = made_for(s, schema, key), *at = s->path, *next;

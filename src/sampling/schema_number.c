@@ -30,7 +30,7 @@ bool schema_number_is_any(const conjuncts *of)
            !schema_forbidden(of, TYPE_NUMBER, &at);
 }
 
-/* A finite number in the fewest digits that read back as it. False: too long for us. */
+/* A finite number in the fewest digits that round-trip. False: too long. */
 static bool decimal_of(double value, decimal *out)
 {
     char text[400];
@@ -91,7 +91,7 @@ static uint32_t any_part(schema_compiler *s)
         1);
 }
 
-/* Zeros, and with is_more then at least one digit that is none. */
+/* Zeros, and with is_more then at least one other digit. */
 static uint32_t schema_number_zeros(schema_compiler *s, bool is_more)
 {
     uint32_t zero = expr_repeat(s->b, expr_bytes(s->b, '0', '0'), 0, DIGITS_MAX);
@@ -99,8 +99,7 @@ static uint32_t schema_number_zeros(schema_compiler *s, bool is_more)
     return EXPR_SEQ(s->b, zero, expr_bytes(s->b, '1', '9'), schema_number_digits(s, 0, DIGITS_MAX));
 }
 
-/* What may stand behind equal whole numbers: parts that are at least (at most) that of the bound.
- */
+/* What may follow an equal whole number: fractions that are at least (at most) the bound's. */
 static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
 {
     const char *part = of->at.part;
@@ -129,7 +128,7 @@ static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
     return expr_alt(s->b, parts, n);
 }
 
-/* What may stand behind the whole number of just this decimal. */
+/* What may follow the whole number of exactly this decimal. */
 static uint32_t equal_part(schema_compiler *s, const decimal *of)
 {
     grammar_builder *b = s->b;
@@ -153,7 +152,8 @@ static uint32_t schema_number_beyond(schema_compiler *s, const bound *of, bool i
 
 /* ---- bounds ---- */
 
-/* What numbers of ours can reach of a bound; is_set is false where all of them are within it. */
+/* The part of a bound that our numbers can reach; is_set is false when all of them are within
+ * it. */
 static bound read_bound(schema_compiler *s, const char *key, const json_t *number, bool is_max,
                         bool is_strict)
 {
@@ -185,7 +185,8 @@ static void find_bound(schema_compiler *s, const conjuncts *of, bool is_max, bou
             const char *key = keys[is_max][strict];
             const json_t *value = json_object_get(schema, key);
             if (!value) continue;
-            bool was = strict && json_is_boolean(value); /* draft 4: says how "minimum" is meant */
+            bool was =
+                strict && json_is_boolean(value); /* draft 4: whether "minimum" is exclusive */
             if (was && json_is_false(value)) continue;
             if (was) value = json_object_get(schema, keys[is_max][0]);
             if (!json_is_number(value)) {
@@ -225,7 +226,7 @@ static bool is_zero(const bound *at)
     return !strcmp(at->at.whole, "0") && !at->at.part[0];
 }
 
-/* All multipleOf of the schemas, as magnitudes; NONE when there is none. */
+/* All multipleOf of the schemas, as magnitudes; NONE without any. */
 static uint32_t schema_number_multiples(schema_compiler *s, const conjuncts *of)
 {
     uint32_t all = GRAMMAR_NONE;
@@ -251,7 +252,7 @@ static uint32_t schema_number_multiples(schema_compiler *s, const conjuncts *of)
     return all;
 }
 
-/* But for the numbers that the schemas forbid, however many zeros they end with. */
+/* Minus the forbidden numbers, with any number of trailing zeros. */
 static uint32_t schema_number_without_forbidden(schema_compiler *s, const conjuncts *of, uint32_t e)
 {
     grammar_builder *b = s->b;
@@ -266,7 +267,7 @@ static uint32_t schema_number_without_forbidden(schema_compiler *s, const conjun
     return e;
 }
 
-/* Numbers with a digit behind the point that is not 0. */
+/* Numbers with a nonzero digit after the decimal point. */
 static uint32_t schema_number_fractions(schema_compiler *s)
 {
     return expr_regex(s->b, VIEW("-?(0|[1-9]\\d{0,17})\\.\\d{0,17}[1-9]"),

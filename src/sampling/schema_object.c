@@ -15,14 +15,14 @@ static uint32_t schema_object_colon(schema_compiler *s)
 
 typedef struct {
     const char *text;
-    uint32_t expr; /* names that match, as they stand in a string */
+    uint32_t expr; /* names that match, as written in a JSON string */
 } pattern;
 
 typedef struct {
     schema_compiler *s;
     const conjuncts *of;
     json_t *names; /* object: every property that is named, in order; true if required */
-    uint32_t may;  /* names that propertyNames allows, as they stand in a string; NONE: all */
+    uint32_t may;  /* names that propertyNames allows, as written in a JSON string; NONE: all */
     uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that ask */
     bool is_open; /* a pattern was left out: any name may be one of its */
     uint32_t n_patterns;
@@ -106,7 +106,7 @@ static void schema_object_gather(object *o)
     }
 }
 
-/* Whether one of the schemas that conjunct `which` applies in place says something about a name. */
+/* Whether one of the schemas that conjunct `which` applies in place constrains a name. */
 static bool schema_object_is_evaluated(const object *o, uint32_t which, const char *name,
                                        unsigned matched)
 {
@@ -123,7 +123,7 @@ static bool schema_object_is_evaluated(const object *o, uint32_t which, const ch
     return false;
 }
 
-/* What one schema says about a name: by name (NULL: it is not named) and by the patterns that it
+/* What one schema requires of a name: by name (NULL: not named) and by the patterns that it
  * matches, as bits. */
 static void add_schemas(object *o, conjuncts *to, uint32_t which, const char *name,
                         unsigned matched)
@@ -226,8 +226,8 @@ static uint32_t other_members(object *o)
     return expr_alt(b, parts, n);
 }
 
-/* Counts of members, where they can be kept: of others alone, or where they hold anyway.  A name
- * may come twice, so no more than one other member can be asked for. */
+/* Counts of members, where they can be enforced: of other members only, or where they hold anyway.
+ * A name may occur twice, so at most one other member can be required. */
 static void count_members(object *o, uint32_t others, uint32_t *min, uint32_t *max)
 {
     uint32_t n_required = 0, n_named = (uint32_t)json_object_size(o->names);

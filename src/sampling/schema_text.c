@@ -36,8 +36,8 @@ static uint32_t schema_text_both(schema_compiler *s, uint32_t x, uint32_t y)
     return x == GRAMMAR_NONE ? y : expr_and(s->b, x, y);
 }
 
-/* e, and what one more key says: made here and now, so that what is too much, or not supported, is
- * known by its key, and left out alone. */
+/* e and one more key. It is compiled at once, so that a key that is too large or not supported is
+ * identified and left out alone. */
 static uint32_t schema_text_narrowed(schema_compiler *s, uint32_t e, const char *key,
                                      const json_t *value)
 {
@@ -137,7 +137,7 @@ uint32_t schema_string(schema_compiler *s, const conjuncts *of)
 
 /* ---- names of members ---- */
 
-/* Those that const and enum leave; NONE: there is no such key. */
+/* The strings that const and enum leave; NONE: no such key. */
 static uint32_t named_values(schema_compiler *s, const conjuncts *of)
 {
     uint32_t e = GRAMMAR_NONE;

@@ -1,5 +1,4 @@
-/* schema_value.c - const and enum: values as they stand, and whether schemas can have one in
- * common. */
+/* schema_value.c - const and enum: literal values, and whether schemas can share one. */
 #include "sampling/schema.h"
 
 static uint32_t schema_value_text(schema_compiler *s, const char *what)

@@ -56,8 +56,8 @@ void clocks_close(wafer_clocks *c)
     *c = (wafer_clocks){0};
 }
 
-/* place[i]: the column in which the logical core (x + i) of row y stands; false when the row has
- * not so many that live. */
+/* place[i]: the column of the logical core (x + i) of row y; false when the row has too few live
+ * cores. */
 static bool place_row(uint32_t *place, const wafer_mesh *mesh, uint32_t x, uint32_t y, uint32_t n)
 {
     uint32_t live = 0;
@@ -135,7 +135,7 @@ void clocks_meet(wafer_clocks *c, wafer_spent what, int64_t ticks)
 typedef struct {
     wafer_clocks *c;
     const wafer_reduction *sum;
-    uint32_t root, wavelets, lines; /* lines that this one stands for */
+    uint32_t root, wavelets, lines; /* lines that this one represents */
     const uint8_t *extra;           /* hops more behind each core, or NULL */
     size_t stride;                  /* of extra */
 } line_job;

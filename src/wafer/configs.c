@@ -156,7 +156,7 @@ static bool same_name(const char *a, const char *b)
     }
 }
 
-/* Without what says how a model was trained and not what it is: its shapes are the same. */
+/* Ignore suffixes of a name that describe the training: the shapes are the same. */
 static void plain_name(char *out, size_t size, const char *name)
 {
     static const char *const words[] = {"instruct", "meta-", "-chat", "-hf"};

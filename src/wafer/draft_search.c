@@ -156,7 +156,7 @@ static int draft_search_search(draft_plan *out, plan_result *plan, const plan_re
         cerium_error why;
         roomy.idle_cores = (uint64_t)ceil(least * room_tried[i]);
         int status = plan_search(plan, &roomy, i ? &why : err);
-        if (status == CERIUM_ERR_CAPACITY && i) return status; /* more room is not there either */
+        if (status == CERIUM_ERR_CAPACITY && i) return status; /* no other place has more cores */
         if (!status) status = fill_rooms(out, plan, r, drafter, err);
         if (!status) return draft_search_measure(out, plan, r);
         if (status != CERIUM_ERR_CAPACITY || err->message[0]) return status;

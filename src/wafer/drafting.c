@@ -82,7 +82,7 @@ int draft_time(draft_us out[2], const draft_plan *d, const plan_result *plan,
             .verify = all.cycles / ghz / 1e3 + all.off_wafer_us[slow],
             .step = one.cycles / ghz / 1e3,
             .catch_up = catch_up_us(two.cycles, two.head.cycles, one.head.cycles, ghz),
-            /* How many, and the token behind them. */
+            /* The number of right guesses, plus the model's own token. */
             .tell = compare / ghz / 1e3 + message_us(m, d->tell_hops, 2, ghz) + crossing,
             .offer = message_us(m, d->offer_hops, tokens - 1.0, ghz) + crossing};
     }

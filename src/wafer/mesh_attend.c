@@ -211,7 +211,7 @@ static void walk_ring(mesh *m, const seeing *s, uint32_t line)
     }
 }
 
-/* Every row over what it has, then the rows meet. */
+/* Every row over its own tokens, then the rows are combined. */
 static void walk_apart(mesh *m, const seeing *s)
 {
     const uint32_t d = m->program->shape.head_dim, h = m->layout.height;

@@ -103,7 +103,7 @@ void mesh_experts_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
     for (int j = 0; m->is_prompt && j < 2; j++) mesh_gemm_count_experts(m, w[j]);
 }
 
-/* What an expert says to hidden row i, on its group. */
+/* The output of an expert for hidden row i, on its group. */
 static void mesh_experts_answer(mesh *m, uint32_t i, const mesh_tiles *w)
 {
     const uint32_t n = m->program->shape.n_embd, k = m->program->shape.n_experts_used;

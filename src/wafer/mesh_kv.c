@@ -1,12 +1,13 @@
-/* mesh_kv.c - keys and values in the rows of the mesh: who keeps a token, and how tokens move.
+/* mesh_kv.c - keys and values in the rows of the mesh: which row holds a token, and how tokens
+ * move.
  *
  * ROUND_ROBIN: token t lies in row t mod height, and stays.
  * SHIFT: a token enters at the last row.  Rows keep neighbours, row y the tokens [first[y],
  * first[y + 1]) of a layer, and as the sequence grows every row that has more than its share passes
  * its oldest token up by one row: all rows at once, one token a row for each token that enters.  So
  * rows stay even to a token but for the height's first tokens.  What a window no longer sees is
- * dropped by the row that has it.  A token that is taken back (a draft that was wrong) leaves the
- * rows that have it; nothing moves down. */
+ * dropped by the row that has it.  A retracted token (a wrong draft) is removed from its rows;
+ * nothing moves down. */
 #include "base/memory.h"
 #include "wafer/mesh_core.h"
 
@@ -97,7 +98,8 @@ static void mesh_kv_shift(mesh *m, const step_op *op, uint32_t t)
         first[y]++;
         pass_up(m, y);
     }
-    /* What nobody takes is lost; without its own tokens the first pass would have none. */
+    /* The tokens that no row takes are dropped; without its own tokens the first pass would have
+     * none. */
     if (m->fault == MESH_FAULT_SHIFT && h > 1 && m->position) first[0] = first[1];
 }
 

@@ -11,8 +11,7 @@ static void count_turn(mesh *m, uint32_t n_rows)
         mesh_count_ring(m, WAFER_AXIS_Y, x, (uint64_t)m->prompt_e.share[x] * n_rows);
 }
 
-/* The token's row of the embedding comes from the column that has it: a sum to which nobody else
- * adds. */
+/* The token's row of the embedding comes from the column that has it: a sum with a single term. */
 static void run_embed(mesh *m, const step_op *op, const int32_t *tokens)
 {
     const step_shape *s = &m->program->shape;

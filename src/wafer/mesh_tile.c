@@ -2,7 +2,7 @@
  *
  * A tile holds what the file says of its rows and columns: the quants, and the scales of every
  * block that it touches.  The sums are those of docs/numerics.md, from wherever the slice begins to
- * wherever it ends; written apart from the kernels, which the tests compare it with. */
+ * wherever it ends; written independently of the kernels; the tests compare the two. */
 #include "base/memory.h"
 #include "kernels/panels.h"
 #include "wafer/mesh_core.h"

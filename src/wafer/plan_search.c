@@ -323,7 +323,7 @@ static int try_grid(const search *s, plan_result *best, bool *found, uint32_t co
             if (colours_of(l->choice.degree, expert_groups[i] != 0) >
                 s->mesh->colours - s->mesh->reserved_colours)
                 continue;
-            if (!plan_search_lay_out(s, l)) break; /* the variants take the same room */
+            if (!plan_search_lay_out(s, l)) break; /* the variants take the same memory */
             if (*found && l->wafers > best->layout.wafers) break;
             if (time_it) RETURN_IF(plan_time(&plan, s->r));
             if (!*found || is_better(&plan, best)) *best = plan;
@@ -455,8 +455,8 @@ static int plan_search_say_why(const plan_request *r, cerium_error *err)
                      s.wafers_max == 1 ? "" : "s", (unsigned)s.usable, nearest);
 }
 
-/* Round-robin, or rows that keep neighbours and pass their oldest up: both take the same room and
- * the same colours, so time decides. */
+/* Round-robin, or rows that keep neighbours and pass their oldest up: both take the same memory and
+ * colours, so time decides. */
 static int choose_kv(plan_result *best, const plan_request *r)
 {
     plan_result other = *best;

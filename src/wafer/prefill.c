@@ -1,4 +1,4 @@
-/* prefill.c - a layer over many prompt tokens: MeshGEMM products in the manner of MeshGEMM.
+/* prefill.c - the time of a layer over many prompt tokens, by MeshGEMM products.
  *
  * Both operands travel: a core multiplies the tiles that it holds, passes them to its neighbours
  * (two hops at most, by an interleaved ring) and after as many steps as the longer edge has cores

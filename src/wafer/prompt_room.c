@@ -1,4 +1,4 @@
-/* prompt_room.c - what a pass over a prompt takes of a core's memory.
+/* prompt_room.c - the memory of a core that a pass over a prompt needs.
  *
  * Weights lie as MeshGEMM products want them, outputs along x and K along y: padded otherwise than
  * for decoding.  A row of the pass is cut along x; beside the residual stream a core has what one

@@ -67,7 +67,7 @@ static char *rows_next_field(reader *r, bool *last)
         }
     }
     *last = true;
-    *out = 0; /* there is room for it behind the text */
+    *out = 0; /* the buffer has a byte after the text */
     return start;
 }
 
@@ -98,12 +98,12 @@ static int rows_read_header(reader *r, column *which, size_t *n, const char *fil
     for (int c = 0; c < COLUMN_OTHER; c++)
         if (columns[c].is_needed && !has[c])
             return error_set(err, CERIUM_ERR_FORMAT,
-                             "%s:1: there is no column %s; the first line names the columns", file,
+                             "%s:1: no column %s; the first line names the columns", file,
                              columns[c].name);
     return CERIUM_OK;
 }
 
-/* "8", "8x"; 0 where it is no number. */
+/* "8", "8x"; 0 if it is not a number. */
 static double rows_count_of(const char *s)
 {
     double x;

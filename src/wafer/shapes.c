@@ -170,7 +170,7 @@ static int shapes_make_file(wafer_model *m, const shape_facts *f)
         uint64_t n_tensors, n_values;
     } start = {0x46554747, 3, b.n_tensors, b.n_values}; /* "GGUF" */
     size_t data = size_round_up(sizeof start + b.head.len + b.tensors.len, GGUF_ALIGNMENT);
-    /* Pages that nobody writes take no memory, however large the model is. */
+    /* Pages that are never written take no memory, however large the model is. */
     m->blank_bytes = data + b.data_bytes;
     char *file = memory_map(m->blank_bytes);
     m->blank = file;

@@ -243,7 +243,8 @@ static void time_down(walk *w, const wafer_tiles *t)
     timing_residual(w, t);
 }
 
-/* Scores of all experts, then everybody learns the best: k candidates travel in the sum's place. */
+/* Scores of all experts, then the best are sent to all cores: k candidates travel in the sum's
+ * place. */
 static void time_route(walk *w, const wafer_tiles *t)
 {
     const double m = w->cost->tokens, k = w->p->shape.n_experts_used;

@@ -143,7 +143,7 @@ check "an unknown model is not modelled" says "not modelled: the model's shapes"
 check "an unknown class is not modelled" says "not modelled: no protocol"
 check "sensitivity" status 0 $wafer validate tests/wafer/calibration.csv --sensitivity
 check "of every constant" says "| gemm_row: "
-check "rows without values" refused 1 "there is no column class" $wafer validate machines/wse2.ini
+check "rows without values" refused 1 "no column class" $wafer validate machines/wse2.ini
 check "no rows" refused 1 "No such file" $wafer validate "$work/nowhere.csv"
 check "no file" refused 2 "name one file" $wafer validate
 report wafer
