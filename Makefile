@@ -1,21 +1,21 @@
 # make            build ./cerium
-# make run        install what is missing, build, serve: complete real code first, then go on
+# make run        install what is missing, build, complete an example, then serve
 # make test       everything that testing needs, and every test
 # make bench      measure this machine and this build
 # make test-clients   install real clients (Codex, SDKs, a browser) and run them; in make test too
 # make bench-server   measure the server: round trips, streams, a crowd (LLAMA_SERVER=PATH: beside it)
 # make bench-peers    the table beside llama.cpp (LLAMA_BENCH=PATH, IK_BENCH=PATH: its llama-bench)
 # make bench-conversation   a conversation: reused and computed tokens, first token, cancel, restart
-# make bench-quant  what each type of weights costs and keeps (QUANT="--set PATH --text FILE")
-# make bench-latency  what speculation gives: edits, own text, overhead (LATENCY="--edits FILE")
-# make bench-drafts   how good drafts are, without a model (EDITS=FILE, WORKSPACES=FOLDER: see bench/drafts.c)
+# make bench-quant  size, speed and quality of each quantization type (QUANT="--set PATH --text FILE")
+# make bench-latency  speculative decoding: edits, own text, overhead (LATENCY="--edits FILE")
+# make bench-drafts   quality of drafts, without a model (EDITS=FILE, WORKSPACES=FOLDER: see bench/drafts.c)
 # make bench-recited  drafts beside those of llama.cpp, on edits that a made model recites (LLAMA_SERVER=PATH)
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make hostile    10 minutes (HOSTILE_SECONDS) of 1,000 hostile clients beside an honest one
 # make documents  sample DOCUMENTS (10,000) under many grammars, for outside validators
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   fetch those of the watchdog's grammars that are missing (every make does)
-# make bench-guard  what the watchdog finds, what it misses, what it costs (LIBRARIES="dir dir", PEERS=dir)
+# make bench-guard  the watchdog's findings, misses and cost (LIBRARIES="dir dir", PEERS=dir)
 # make man        the man page, from the tables of the commands
 # make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make kernelcheck-arm64   compile the kernels for 64-bit Arm and check them under qemu
@@ -212,10 +212,10 @@ bench-server: all $O/bench_server $O/tool_make_model
 	python3 bench/server.py --cerium ./cerium --client $O/bench_server --make-model $O/tool_make_model
 bench-peers: all $O/tool_make_model
 	bench/peers.py --make-model $O/tool_make_model -o bench/results/$$(date +%F)-peers.md
-$O/bench_halts: $O/bench/halts.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
-bench-guard: all $O/bench_guard $O/bench_halts
+$O/bench_corrections: $O/bench/corrections.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+bench-guard: all $O/bench_guard $O/bench_corrections
 	python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard $(if $(PEERS),--peers $(PEERS)) $(if $(LIBRARIES),--libraries $(LIBRARIES))
-	$O/bench_halts models/cerium-line.gguf 1000
+	$O/bench_corrections models/cerium-line.gguf 1000
 bench-conversation: $O/bench_conversation $O/tool_make_model
 	@mkdir -p $O/models; m=$O/models/bench-0.5b.gguf; \
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m

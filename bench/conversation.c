@@ -1,7 +1,7 @@
-/* conversation.c - nothing is computed twice: twenty turns of a growing conversation, an interrupt,
- * a redirect, a fork and a restart; the tokens that each reuses and computes, and the time to its
- * first token.  Then the same prefix warm and after a restart beside a prompt without one, how long
- * a cancelled request takes to fall silent, and many answers to one prompt.
+/* conversation.c - prefix reuse: twenty turns of a growing conversation, an interrupt, a redirect,
+ * a fork and a restart; the tokens that each reuses and computes, and the time to its first token.
+ * Then the same prefix warm and after a restart beside a prompt without one, how long a cancelled
+ * request takes to fall silent, and many answers to one prompt.
  *
  *   make build/release/bench_conversation
  *   build/release/bench_conversation MODEL.gguf [--json] */

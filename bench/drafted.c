@@ -1,5 +1,5 @@
-/* drafted.c - what a draft model gives: a model goes on with texts, plainly, with drafts from texts
- * alone, and with a draft model, too, in turn.
+/* drafted.c - the gain from a draft model: a model continues texts without drafts, with drafts from
+ * texts alone, and also with a draft model, in turn.
  *
  *   make build/release/bench_drafted
  *   build/release/bench_drafted -m MODEL [-d DRAFT] [-n TOKENS] [-t THREADS] [-r TEMPERATURE] [-w]

@@ -1,4 +1,4 @@
-/* masks.c - what masks of tokens cost: over texts, for the vocabulary of a model.
+/* masks.c - the cost of token masks (constrained decoding) over texts, for a model's vocabulary.
  *
  *   build/release/bench_masks MODEL [SYNTAX GRAMMAR TEXT]...
  *
@@ -49,7 +49,7 @@ static const char *const samples[] = {
     "\"additionalProperties\":false}",
     "{\"explanation\": \"First the test, then the fix.\", \"plan\": [{\"status\": "
     "\"in_progress\", \"step\": \"Write a failing test\"}, {\"status\": \"pending\", \"ste"
-    "p\": \"Fix the walker\"}]}",
+    "p\": \"Fix the matcher\"}]}",
     "2",
     "start: begin_patch hunk+ end_patch\nbegin_patch: \"*** Begin Patch\" LF\n"
     "end_patch: \"*** End Patch\" LF?\n\nhunk: add_hunk | delete_hunk | update_hunk\n"
@@ -80,17 +80,17 @@ static int compare(const void *a, const void *b)
 }
 
 /* One walk over the text; ns[n]: the least that each mask took in any. */
-static void walk_text(walker *w, const mask_vocabulary *v, const int32_t *tokens, size_t n,
+static void walk_text(matcher *w, const mask_vocabulary *v, const int32_t *tokens, size_t n,
                       uint64_t *ns)
 {
-    walker_begin(w, 0);
+    matcher_begin(w, 0);
     for (size_t i = 0; i < n; i++) {
         uint64_t begin = clock_thread_ns();
         const uint64_t *mask = mask_of(w, 0, v, false);
         uint64_t took = clock_thread_ns() - begin;
         if (took < ns[i]) ns[i] = took;
         if (!mask_has(mask, (uint32_t)tokens[i])) printf("  token %zu is not allowed\n", i);
-        walker_feed(w, 0, 0, mask_text(v, (uint32_t)tokens[i]));
+        matcher_accept(w, 0, 0, mask_text(v, (uint32_t)tokens[i]));
     }
 }
 
@@ -106,18 +106,18 @@ static void report(uint64_t *ns, size_t n, const char *what)
            (double)first / 1e3);
 }
 
-/* Each walk with a new walker, then once more with it. */
+/* Each walk with a new matcher, then once more with it. */
 static int measure(const grammar *g, const mask_vocabulary *v, const int32_t *tokens, size_t n,
                    cerium_error *err)
 {
     static uint64_t ns[2][TOKENS_MAX];
     memset(ns, 0xff, sizeof ns);
     for (int round = 0; round < ROUNDS; round++) {
-        walker *w = NULL;
-        int status = walker_open(&w, g, v->token_bytes_max, v->n_words, MASKS_KEPT, err);
+        matcher *w = NULL;
+        int status = matcher_open(&w, g, v->token_bytes_max, v->n_words, MASKS_KEPT, err);
         if (!status) status = mask_classes_open(w, v);
         for (int again = 0; again < 2 && !status; again++) walk_text(w, v, tokens, n, ns[again]);
-        walker_close(&w);
+        matcher_close(&w);
         RETURN_IF(status);
     }
     report(ns[0], n, "first time");

@@ -1,5 +1,5 @@
-/* requests.c - what the scheduler costs and gives: one stream against a loop of steps, streams
- * beside each other, and a prompt that is found against one that is computed.
+/* requests.c - the scheduler's cost and gain: one stream against a loop of steps, parallel streams,
+ * and a cached prompt against a computed one.
  *
  *   make build/release/bench_requests && build/release/bench_requests MODEL.gguf [RUNS] */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cerium.h - run code language models with the lowest latency we know how.
+/* cerium.h - run code language models with low latency.
  *
  *   cerium_engine_config config;
  *   cerium_engine_config_defaults(&config);
@@ -31,10 +31,10 @@
  * has a pointer; each says CERIUM_ERR_MEMORY.  A step of a session that runs allocates nothing.
  *
  * Growth.  Structs that the library fills, and cerium_engine_config, grow at their ends alone:
- * calls are told their size by the caller's own compiler, and read and write nothing beyond it;
- * what an older caller does not know has its default.  All other structs stay as they are within a
- * 0.minor, which the name of the shared library carries (libcerium.so.0.1): a program never meets a
- * library with other ones. */
+ * calls get their size from the caller's compiler, and read and write nothing beyond it; fields
+ * unknown to an older caller have their defaults.  All other structs are fixed within a 0.minor
+ * version, which is part of the shared library's name (libcerium.so.0.1), so a program never loads
+ * a library with different ones. */
 #ifndef CERIUM_H
 #define CERIUM_H
 
@@ -131,9 +131,8 @@ typedef struct {
                                     them: a folder, or "off"; NULL = CERIUM_CACHE in the
                                     environment, else beside the model or, where that cannot be
                                     written, in the user's cache folder, from 64 MB on */
-    void (*notice)(void *user, const char *line); /* something that the user may want to know and
-                                    that stops nothing: one line; while opening, and later on any
-                                    thread when something happens to KV on disk */
+    void (*notice)(void *user, const char *line); /* a warning, one line; while opening, and later
+                                    on any thread when something happens to KV on disk */
     void *notice_user;
     const char *head;            /* the output head: "full" computes every logit of every step;
                                     "search" proves which tokens cannot win and leaves their logits
@@ -146,8 +145,8 @@ typedef struct {
                                     CERIUM_KV_DISK in the environment, else "off" */
     uint64_t kv_disk_bytes_max;  /* of this model's files there; 0 = 4 GiB */
     const char *speculation;     /* drafts of what comes next, which never change the text: "auto"
-                                    tries as many as are worth their time here, "off" none,
-                                    "always" whatever there is; NULL = CERIUM_SPECULATION in the
+                                    adapts their number to what pays off here, "off" none,
+                                    "always" as many as possible; NULL = CERIUM_SPECULATION in the
                                     environment, else "auto" */
     const char *workspace;       /* a folder whose texts drafts may come from, for sessions of
                                     tenant 0 alone; a thread keeps their index up to date, and a
@@ -197,31 +196,30 @@ typedef struct {
                                     bytes, cerium_tokenize() makes more than n_tokens.  Chat forms
                                     may leave out white space at the ends of a message.  0: unknown,
                                     for there are bytes that no token stands for */
-    float confidence;            /* what fills a hole and is less probable, all of its tokens
-                                    together, is best not shown to somebody who did not ask for it:
-                                    the file says so (docs/formats.md); 0 of most models */
-    bool completes_only;         /* the file says that the model was not made to chat */
-    const char *call_form;       /* how thoughts and calls of tools are written: a family's name;
+    float confidence; /* a completion of a hole whose total probability is lower should not be shown
+                         unasked: from the file (docs/formats.md); 0 for most models */
+    bool completes_only;         /* from the file: the model was not trained to chat */
+    const char *call_form;       /* how thoughts and tool calls are written: the name of a family;
                                     for readers of a chat form */
-    const char *chat_refusal;    /* one line: why the file's chat template cannot be run, and so
-                                    cerium_chat_tokens() refuses; "" where that is not so */
+    const char *chat_refusal;    /* one line: why the file's chat template cannot be run, so that
+                                    cerium_chat_tokens() refuses; "" otherwise */
     uint32_t n_embedding;        /* numbers in the state of a token between layers */
 } cerium_engine_info;
 
-/** Set every field to its documented default; size: of the struct as the caller knows it. */
+/** Set every field to its documented default; size: sizeof the struct in the caller. */
 CERIUM_API void cerium_engine_config_defaults_sized(cerium_engine_config *config, size_t size);
 #define cerium_engine_config_defaults(config)                                                      \
     cerium_engine_config_defaults_sized((config), sizeof(cerium_engine_config))
 
-/** Load a model and take all memory that the engine will ever use.
+/** Load a model and allocate the engine's memory.
  *
  * @param engine_out  receives the engine; returns owned, release with cerium_engine_close()
  * @retval CERIUM_ERR_ARGUMENT  a field of the configuration is out of range
  * @retval CERIUM_ERR_IO        the file cannot be opened or mapped
- * @retval CERIUM_ERR_FORMAT    not GGUF, damaged, or an architecture or type that we lack
+ * @retval CERIUM_ERR_FORMAT    not GGUF, damaged, or an unsupported architecture or type
  * @retval CERIUM_ERR_MEMORY    the weights or the KV cache do not fit
- * Cost: the first time reads and repacks every weight, about a second for each gigabyte; later
- * maps what was kept of that and reads it once, like a token.  Thread-safe. */
+ * Cost: the first time it reads and repacks every weight, about a second per gigabyte; later it
+ * maps the repacked weights and reads them once, like a token.  Thread-safe. */
 CERIUM_API CERIUM_CHECKED int cerium_engine_open(cerium_engine **engine_out,
                                                  const cerium_engine_config *config,
                                                  cerium_error *err);
@@ -273,14 +271,13 @@ CERIUM_API bool cerium_token_is_end(const cerium_engine *engine, int32_t token);
 /** One piece of a conversation.  Neighbouring pieces of the assistant's ("reasoning", "assistant",
  * "call") are one turn of it; forms that want results of tools together get them so. */
 typedef struct {
-    const char *role;      /* "system", "developer", "user"; of the assistant: "assistant" (what it
-                              said), "reasoning" (what it thought), "call" (a tool that it called);
-                              "tool": what a call gave */
+    const char *role; /* "system", "developer", "user"; of the assistant: "assistant" (its text),
+                         "reasoning", "call" (a tool call); "tool": the result of a call */
     const char *content;   /* UTF-8, NUL-terminated; of a call: its arguments */
     const char *name;      /* of a call and its result: the tool; NULL otherwise */
     const char *call_id;   /* of a call and its result, or NULL; for forms that show it */
-    const int32_t *tokens; /* [n_tokens] a whole turn of the assistant just as it was sampled, in
-                              place of content; NULL otherwise */
+    const int32_t *tokens; /* [n_tokens] a whole turn of the assistant exactly as sampled, instead
+                              of content; NULL otherwise */
     size_t n_tokens;
 } cerium_message;
 
@@ -310,13 +307,13 @@ typedef struct {
 
 #define CERIUM_NO_HEAD SIZE_MAX
 
-/** Tokens of a conversation in the model family's own chat form, ending where the assistant
- * is to speak.  Special tokens in the content are text, never control.  A model without a form
- * of its own gets a plain one.
+/** Tokens of a conversation in the model family's own chat form, ending where the assistant's turn
+ * begins.  Special tokens in the content are text, never control.  A model without a chat form gets
+ * a plain one.
  *
  * With goes_on, only what is to be appended to the timeline: its unfinished turn is closed first,
- * tools are not said again, and a default system message is not added.  A conversation rendered
- * with open and then gone on with gives the same tokens as in one piece.
+ * tools are not repeated, and no default system message is added. Rendering a conversation in
+ * parts, with open and goes_on, gives the same tokens as rendering it in one piece.
  *
  * @param tokens    [tokens_cap] output; may be NULL when tokens_cap is 0
  * @param n_tokens  tokens written, or needed when the result is CERIUM_ERR_CAPACITY
@@ -347,25 +344,26 @@ typedef struct {
     size_t n_files;
 } cerium_infill;
 
-/** Where a text may end within what the model knows as one token: "def f(x):" ends with "):", and
- * where it goes on "):\n" is one token.  Such an end is taken off the prompt before it becomes
- * tokens, and the answer begins with its bytes: cerium_resume.opening.
+/** Token healing. A text may end inside what the model would write as one token: "def f(x):" ends
+ * with "):", and if the text continues, "):\n" is one token.  Such an end is removed from the
+ * prompt before tokenization, and the answer must begin with its bytes: cerium_resume.opening.
  *
- * @param text  [text_len] that the answer goes on with
- * @return how many of its last bytes to take off, at most CERIUM_OPENING_MAX and never all; 0: none
- * Cost: a look at each token of the vocabulary. Thread-safe. */
+ * @param text  [text_len] that the answer continues
+ * @return the number of bytes to remove from its end, at most CERIUM_OPENING_MAX and never all;
+ *         0: none
+ * Cost: one scan of the vocabulary. Thread-safe. */
 CERIUM_API size_t cerium_opening(const cerium_engine *engine, const char *text, size_t text_len);
 
-/** The same of what stands before a hole, which then begins where a token does: less of a prefix
- * for cerium_infill_tokens().  At most the line's, so nothing where a line begins: there models
- * learn to fill holes. Thread-safe. */
+/** The same for the prefix of a hole, for cerium_infill_tokens(), so that the hole begins at a
+ * token boundary. It never removes more than the current line, and nothing at the start of a line:
+ * models are trained on such holes. Thread-safe. */
 CERIUM_API size_t cerium_infill_opening(const cerium_engine *engine, const char *prefix,
                                         size_t prefix_len);
 
 /** Tokens that ask the model to fill the hole between prefix and suffix, in its own form.
  *
  * @retval CERIUM_ERR_FORMAT    the vocabulary has no fill-in-the-middle tokens
- * @retval CERIUM_ERR_CAPACITY  tokens_cap is too small; *n_tokens says what is needed
+ * @retval CERIUM_ERR_CAPACITY  tokens_cap is too small; *n_tokens is the needed size
  * Thread-safe. */
 CERIUM_API CERIUM_CHECKED int cerium_infill_tokens(const cerium_engine *engine,
                                                    const cerium_infill *infill, int32_t *tokens,
@@ -374,8 +372,9 @@ CERIUM_API CERIUM_CHECKED int cerium_infill_tokens(const cerium_engine *engine,
 
 /* ---- Section - Grammars: what an answer may be ---- */
 
-/** A set of texts, compiled.  Immutable, not bound to an engine, shared by threads; whoever works
- * with one holds a reference of its own, so it may be closed while requests run. */
+/** A compiled grammar. Immutable, independent of engines, and shared by threads. Each user holds
+ * its own reference, so it may be closed while requests run.
+ */
 typedef struct cerium_grammar cerium_grammar;
 
 typedef enum {
@@ -393,33 +392,34 @@ typedef enum {
  * In lark, `%json {...}` in place of an expression is JSON that fits that schema, and `<"NAME">` is
  * the control token of that name: `<"[TOOL_CALLS]">`; `<|call|>` is short for `<"<|call|>">`.
  * `%text {"syntax": ..., "grammar": "..."}` is a text of that grammar ("lark" or "regex") within
- * this one, and `%string {...}` the same as it stands within a string of JSON.
- * Ambiguity is no error: a text is in the set when any reading of it is, and priorities say
- * nothing.  A keyword of a JSON schema that is not supported is left out and named: the rest holds,
- * see cerium_grammar_left_out().  All else that is not supported is refused, never loosened.
+ * this one, and `%string {...}` the same, escaped as within a JSON string. Ambiguity is allowed: a
+ * text matches when any parse of it does, and priorities are ignored. An unsupported keyword of a
+ * JSON schema is left out and reported, see cerium_grammar_left_out(); the rest of the schema
+ * holds. Anything else unsupported is an error, never loosened.
  *
  * @param grammar_out  returns owned, release with cerium_grammar_close()
  * @param text         [text_len] UTF-8
- * @retval CERIUM_ERR_FORMAT    err says where and what: "schema: /type: is not one of JSON's";
- *                              or no text at all fits
+ * @retval CERIUM_ERR_FORMAT    err has the place and the reason, as in "schema: /type: is
+ *                              not one of JSON's"; or no text fits
  * @retval CERIUM_ERR_CAPACITY  the grammar is larger than the limits
  * @retval CERIUM_ERR_MEMORY    no memory for it
- * Cost: bounded by the limits, typically below a millisecond; keep what is used again.
+ * Cost: bounded by the limits, typically below a millisecond; keep grammars that are used again.
  * Thread-safe. */
 CERIUM_API CERIUM_CHECKED int cerium_grammar_compile(cerium_grammar **grammar_out,
                                                      cerium_grammar_syntax syntax,
                                                      const char *text, size_t text_len,
                                                      cerium_error *err);
 
-/** The same, but what no standard allows in a schema (a type that JSON has not, a bound that is no
- * number) is left out and named too, for schemas that nobody has to keep to. */
+/** The same, but invalid keywords of a schema (an unknown type, a bound that is not a number) are
+ * also left out and reported: for schemas that are not strict.
+ */
 CERIUM_API CERIUM_CHECKED int cerium_grammar_compile_forgiving(cerium_grammar **grammar_out,
                                                                cerium_grammar_syntax syntax,
                                                                const char *text, size_t text_len,
                                                                cerium_error *err);
 
-/** What was left out of the grammar, which is wider by so much: line i, in order, for example
- * "/properties/to/pattern: backreferences are not regular". NULL: there is none.  Owned by the
+/** What was left out of the grammar, which therefore accepts more: entry i, in order, for example
+ * "/properties/to/pattern: backreferences are not regular". NULL: no such entry. Owned by the
  * grammar. Thread-safe. */
 CERIUM_API const char *cerium_grammar_left_out(const cerium_grammar *grammar, size_t i);
 
@@ -448,15 +448,15 @@ typedef struct {
                                       text, from the first byte that cannot belong to it */
 } cerium_trigger;
 
-/** How an answer is made.  With a grammar, it begins with a text of that, and goes on as free text
- * if there are triggers, else ends.  Without, it begins as free text.  Of triggers that are
- * complete at the same byte the longest counts.  Within a grammar's text no control token may come
- * but those that it names; an end token only where that text is complete, and in free text (see
- * must).
+/** Constrained decoding. With a grammar, the answer begins with a text of that grammar, then
+ * continues as free text if there are triggers, else ends. Without a grammar it begins as free
+ * text.  Of triggers that are complete at the same byte the longest counts.  Within a grammar's
+ * text no control token may come but those that it names; an end token only where that text is
+ * complete, and in free text (see must).
  *
- * What cannot lead to a text of the grammar is never sampled, whatever the weights.  When the
- * context is full, new_tokens_max is reached or a stop string comes, the text may be unfinished:
- * cerium_stop says so. */
+ * Tokens that cannot lead to a text of the grammar are never sampled, whatever the logits.  When
+ * the context is full, new_tokens_max is reached or a stop string comes, the text may be
+ * unfinished: cerium_stop says so. */
 typedef struct {
     const cerium_grammar *grammar;  /* or NULL */
     const cerium_trigger *triggers; /* [n_triggers], at most CERIUM_TRIGGERS_MAX */
@@ -468,7 +468,7 @@ typedef struct {
 
 /** Added to the logit of a token, before penalties. */
 typedef struct {
-    int32_t token; /* one that the vocabulary lacks says nothing */
+    int32_t token; /* ids outside the vocabulary are ignored */
     float bias;    /* -INFINITY: never */
 } cerium_logit_bias;
 
@@ -483,11 +483,11 @@ typedef struct {
     float top_p;                 /* (0, 1]; 0 and 1 = off */
     float min_p;                 /* [0, 1); 0 = off */
     float repetition_penalty;    /* 0 and 1 = off; above 1 discourages */
-    uint32_t repetition_tokens;  /* look back so many tokens; 0 = 64 */
+    uint32_t repetition_tokens;  /* number of last tokens to consider; 0 = 64 */
     uint32_t top_k;              /* 0 = off */
-    float pointer;               /* [0, 1]; 0 = off; above, the model's probabilities are mixed with
-                                    what the timeline has behind earlier places like this one: for
-                                    small models (cerium_engine_info.pointer) */
+    float pointer; /* [0, 1]; 0 = off; above 0, the model's probabilities are mixed with the tokens
+                      that followed earlier occurrences of the same context: for small models
+                      (cerium_engine_info.pointer) */
     uint64_t seed;
     const char *const *stops;    /* [n_stops] generation ends before any of these texts */
     uint32_t n_stops;            /* at most CERIUM_STOPS_MAX */
@@ -516,7 +516,7 @@ typedef struct {
     int32_t tokens[CERIUM_STEP_TOKENS_MAX];
     float logprobs[CERIUM_STEP_TOKENS_MAX];  /* natural log, of the model's own distribution
                                                 (with pointer, of the mixture);
-                                                0 unless asked for */
+                                                0 unless requested */
     cerium_stop stop;
     const char *text;                        /* [text_len] bytes that are safe to show: whole
                                                 UTF-8 characters, never a part of a stop string */
@@ -541,22 +541,23 @@ typedef struct {
                                     for readers of a chat form */
     bool no_speculation;         /* as an engine with "off" */
     uint32_t score_tokens_max;   /* tokens that cerium_session_score() takes in one pass, each with
-                                    logits of its own; 0 = this session will not score */
+                                    logits of its own; 0 = no scoring in this session */
     uint8_t reserved[32];        /* zero */
 } cerium_session_config;
 
-/** An answer whose end was taken back, and that is gone on with; or one to a prompt that ends
- * within a token.  Stop strings and a guide stand
- * where its beginning left them; the text that comes begins where that of its tokens ends. */
+/** Continue an answer whose end was retracted, or answer a prompt that ends within a token. Stop
+ * strings and the guide are in the state after the answer's beginning; the new text starts where
+ * the text of its tokens ends.
+ */
 typedef struct {
-    size_t n_answer;      /* of the tokens, the last so many are the answer's beginning */
+    size_t n_answer;      /* the last n_answer of the tokens are the answer's beginning */
     const int32_t *note;  /* [n_note] stand between them and what is sampled, until the next sync,
                              score or start.  They and what follows are known to this session alone:
-                             no other finds them, and none are kept on disk */
+                             no other session can reuse them, and none are saved to disk */
     size_t n_note;
-    const int32_t *avoid; /* [n_avoid] what is sampled does not begin with these, unless nothing
-                             else may follow; several beginnings have a -1 between them.  At most
-                             CERIUM_AVOID_MAX, those included */
+    const int32_t *avoid; /* [n_avoid] the sampled tokens do not begin with these, unless nothing
+                             else may follow; -1 separates several such beginnings. At most
+                             CERIUM_AVOID_MAX, separators included */
     size_t n_avoid;
     const char *opening;  /* [n_opening] bytes with which the answer's tokens begin, and its text
                              does not: those with which the prompt ends within a token, see
@@ -575,9 +576,9 @@ CERIUM_API CERIUM_CHECKED int cerium_session_open(cerium_session **session_out,
                                                   const cerium_session_config *config,
                                                   cerium_error *err);
 
-/** Open a session that stands where another one does: the same timeline, logits and tenant.  What
- * was computed is shared until one of them goes on within the same 64 tokens: they are copied then,
- * once.  So many variants cost the pages of their own tokens.
+/** Fork a session: the new one has the same timeline, logits and tenant. KV pages are shared
+ * (copy-on-write, 64 tokens a page), so each of many variants costs only the pages of its own
+ * tokens.
  *
  * @param session  borrowed; no request runs in it
  * @retval CERIUM_ERR_ARGUMENT  a request runs in it
@@ -589,20 +590,20 @@ CERIUM_API CERIUM_CHECKED int cerium_session_fork(cerium_session **session_out,
 /** Free a session and set *session to NULL. Accepts NULL and pointers to NULL. */
 CERIUM_API void cerium_session_close(cerium_session **session);
 
-/** Make the timeline equal tokens[0..n_tokens), computing only what differs from what it holds.
- * Afterwards the logits are those after the last token, and the text held back is dropped.
+/** Make the timeline equal tokens[0..n_tokens), computing only what differs from its current
+ * content. Afterwards the logits are those after the last token, and the text held back is dropped.
  *
  * @param tokens  [n_tokens], n_tokens >= 1, each in [0, n_vocab)
  * @param result  may be NULL
  * @retval CERIUM_ERR_ARGUMENT  no tokens, or an id outside the vocabulary
  * @retval CERIUM_ERR_CAPACITY  n_tokens exceeds the context
- * @retval CERIUM_ERR_CANCELED  the timeline is a prefix of tokens; call again to go on */
+ * @retval CERIUM_ERR_CANCELED  the timeline is a prefix of tokens; call again to continue */
 CERIUM_API CERIUM_CHECKED int cerium_session_sync(cerium_session *session, const int32_t *tokens,
                                                   size_t n_tokens, cerium_sync_result *result,
                                                   cerium_error *err);
 
-/** Sync, to go on with an answer, or to begin one within a token.  A cancel from before is
- * forgotten, as by a start with resume: it was what ended the answer.
+/** Sync to continue an answer, or to begin one within a token. An earlier cancel is cleared, as by
+ * a start with resume: it is what ended the answer.
  *
  * @param resume  borrowed
  * @param result  may be NULL
@@ -624,10 +625,10 @@ CERIUM_API CERIUM_CHECKED int cerium_session_score(cerium_session *session, cons
                                                    size_t n_tokens, float *logprobs,
                                                    cerium_error *err);
 
-/** Sample at least one token and append it: more where drafts were right, which are the very tokens
- * that as many steps would have sampled.  What was appended last is computed at the beginning
- * of the next step or sync, so that a token can be shown before its own pass, and the last one of
- * an answer costs none.
+/** Sample at least one token and append it: more where drafts were right, and these are exactly the
+ * tokens that single steps would have sampled. The last appended token is computed at the start of
+ * the next step or sync, so a token can be shown before its own forward pass, and the last token of
+ * an answer needs none.
  *
  * @param sampling  NULL for greedy
  * @param step      text in it stays valid until the next call on the session
@@ -639,10 +640,10 @@ CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
                                                   const cerium_sampling *sampling,
                                                   cerium_step *step, cerium_error *err);
 
-/** What is sampled by steps from now on is made so, from its beginning; NULL: free again.  Another
- * sync, score or start ends it; after a resume it stands behind the answer's beginning.  Forced
- * tokens, where the guide leaves no choice, come several in a step.  An end token ends the answer,
- * whatever cerium_sampling.ignore_end says.
+/** Apply a guide to the tokens that steps sample from now on; NULL: none. Another sync, score or
+ * start ends it; after a resume it is in the state after the answer's beginning.  Forced tokens,
+ * where the guide leaves no choice, come several in a step.  An end token ends the answer, whatever
+ * cerium_sampling.ignore_end says.
  *
  * @param guide  copied, with references to its grammars
  * @retval CERIUM_ERR_ARGUMENT  a trigger without text, or too many or too long ones; or the answer

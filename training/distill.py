@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train a student on what a teacher thinks of every next token.
+"""Train a student on a teacher's distribution of every next token (distillation).
 
 As train.py, with all its options, but the loss is a mix: a share of how far
 the student is from the teacher, and the rest the tokens themselves. With the

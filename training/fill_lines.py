@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often `cerium complete` writes the very line that was taken out.
+"""How often `cerium complete` writes exactly the line that was removed.
 
 A line of a held-out file is removed and the command asked for it, with the
 cursor at the end of the line before. Comments, very short lines and lines

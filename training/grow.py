@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Give a checkpoint more layers, or wider ones; what it computes stays.
+"""Give a checkpoint more or wider layers without changing what it computes.
 
 A new layer is a copy of the one before it, with the two matrices that write
 to the residual stream at zero. New columns of a feed-forward network begin as

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make a checkpoint of a GGUF file of ours, to train it on.
+"""Make a checkpoint from one of our GGUF files, to train it further.
 
 The inverse of export_gguf.py: weights are dequantized to float32, the
 configuration comes from the file's keys. What rounding took is lost; a run

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Cut a smaller model out of a trained one, to be distilled from it.
+"""Prune a trained model to a smaller one, which is then distilled from it.
 
 As Minitron does: how much each part does is seen on a little text, and what
 does least goes. Layers: the ones whose output is most like their input, the

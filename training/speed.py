@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the ways of computing a training step are worth on this processor.
+"""Compare ways of computing a training step on this processor.
 
     python speed.py                the bundled model's shape, rows of 512
     python speed.py --row 8192

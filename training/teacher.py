@@ -1,4 +1,4 @@
-"""What a teacher thinks of rows of a student's tokens.
+"""A teacher's next-token distributions for rows of a student's tokens.
 
 A teacher is a checkpoint of ours, a GGUF file, or a folder as Hugging Face
 publishes models; transformers runs what is not ours. With the student's

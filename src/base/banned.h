@@ -1,6 +1,6 @@
 /* banned.h - functions that are easy to misuse do not compile.
  *
- * Included by base/base.h, so by every file.  What to use instead stands beside each name. */
+ * Included by base/base.h, so by every file. Each name has its replacement beside it. */
 #ifndef BASE_BANNED_H
 #define BASE_BANNED_H
 

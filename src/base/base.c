@@ -1,4 +1,4 @@
-/* base.c - bugs, errors, numbers in text, the greatest of some, the clock. */
+/* base.c - CHECK failures, errors, parsing of numbers, the maximum of an array, the clock. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ int error_set(cerium_error *err, int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(err->message, sizeof err->message, format, args);
     va_end(args);
-    /* The text may quote a file: one line stays one line, and a terminal stays sane. */
+    /* The text may quote a file: control bytes would break the line, or the user's terminal. */
     for (char *c = err->message; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     return status;
@@ -61,7 +61,7 @@ static uint64_t read_ns(clockid_t clock)
 
 float greatest_of(const float *x, uint32_t n)
 {
-    enum { LANES = 16 }; /* enough that none waits for the one before it */
+    enum { LANES = 16 }; /* enough independent chains to hide the latency of max */
     float best[LANES], max = -INFINITY;
     const float *end = x + n, *at = x;
     for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;

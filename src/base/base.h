@@ -27,7 +27,7 @@
 
 _Noreturn void base_check_failed(const char *cond, const char *file, int line);
 
-/* Bytes that somebody else owns; not NUL-terminated. */
+/* Borrowed bytes; not NUL-terminated. */
 typedef struct {
     const char *ptr;
     size_t len;
@@ -64,15 +64,15 @@ static inline size_t size_round_up(size_t n, size_t multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
-/* Greatest of x[n]; NaN counts as -infinity.  -INFINITY when there is nothing greater. */
+/* The maximum of x[n]; NaN counts as -infinity. -INFINITY when n is 0 or all are NaN. */
 float greatest_of(const float *x, uint32_t n);
 
-/* Whole text as a number; false when it is not one or out of range. */
+/* Parse the whole text as a number; false when it is not a number or is out of range. */
 bool parse_u64(view text, uint64_t *out);
 bool parse_f64(view text, double *out);
 
 uint64_t clock_ns(void); /* monotonic */
 uint64_t clock_thread_ns(void);  /* processor time of this thread; a system call */
-uint64_t clock_process_ns(void); /* and of all threads of this process */
+uint64_t clock_process_ns(void); /* of all threads of this process */
 
 #endif

@@ -1,4 +1,4 @@
-/* file.c - files at places: what every writer and reader of ours does the same way. */
+/* file.c - positioned reads and writes, folders, the cache folder, checks before writing. */
 #include "base/file.h"
 
 #include <errno.h>

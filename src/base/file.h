@@ -1,22 +1,22 @@
-/* file.h - files at places: whole reads and writes, folders, and whom to trust. */
+/* file.h - positioned reads and writes, folders, the cache folder, checks before writing. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
 #include "base/base.h"
 
-/* Up to len bytes from `at` on; returns how many there were. */
+/* Read up to len bytes at offset `at`; returns the number of bytes read. */
 size_t file_read_at(int fd, void *out, size_t len, uint64_t at);
-/* All of len bytes: 0 or an errno.  Beyond the limit on the size of files (RLIMIT_FSIZE) EFBIG, and
- * not the signal that ends processes. */
+/* Write all of len bytes; 0 or an errno. Beyond the limit on the size of files (RLIMIT_FSIZE) it
+ * returns EFBIG; SIGXFSZ is not raised. */
 int file_write_at(int fd, const void *from, size_t len, uint64_t at);
-/* The folders above path, for us alone; what fails shows when the file is opened.  Writes into path
- * and puts it back. */
+/* Make the folders above path, with mode 0700. Errors are not reported: opening the file will fail.
+ * path is changed during the call and restored. */
 void file_make_folders(char *path);
-/* The user's folder for what can be made again, "$XDG_CACHE_HOME/cerium" or "~/.cache/cerium", into
- * out [size]; false when nobody says where that is. */
+/* The user's cache folder, "$XDG_CACHE_HOME/cerium" or "~/.cache/cerium", into out [size]; false
+ * when neither XDG_CACHE_HOME nor HOME is set. */
 bool file_cache_folder(char *out, size_t size);
-/* 0, or why a file of bytes must not be written there: an errno (EFBIG, or ENOSPC when the disk
- * would not have as much again free). */
+/* 0, or an errno when a file of this many bytes should not be written there: EFBIG, or ENOSPC when
+ * less than twice the size is free on the disk. */
 int file_lacks_room(int fd, uint64_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* hash.c - xxHash behind two functions. */
+/* hash.c - wraps xxHash. */
 #include "base/hash.h"
 
 #include <xxhash.h>

@@ -1,16 +1,16 @@
-/* hash.h - a fast hash of bytes: finds accidents, not attacks. */
+/* hash.h - a fast hash of bytes. It detects accidents; it does not resist attacks. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
 #include "base/base.h"
 
-/* XXH3 with 64 bits: the same on every machine, and faster than memory.  Chain runs of bytes by
- * giving the hash so far as the seed of the next. */
+/* XXH3 with 64 bits: the same on every machine, and faster than memory.  To hash several runs of
+ * bytes, pass each hash as the seed of the next. */
 uint64_t hash_bytes(const void *ptr, size_t len, uint64_t seed);
-/* The same of one number. */
+/* The hash of one number. */
 uint64_t hash_u64(uint64_t value, uint64_t seed);
 
-/* A name for content: 128 bits, so that no two things that ever meet share one by accident. */
+/* A name for content: 128 bits, so accidental collisions can be ignored. */
 typedef struct {
     uint64_t low, high;
 } hash_name;

@@ -1,4 +1,4 @@
-/* json.c - owns what foreign numbers become before jansson reads them. */
+/* json.c - rewrites numbers that jansson cannot read before it parses the text. */
 #include "base/json.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static view json_without_mark(view text)
     return has ? (view){text.ptr + 3, text.len - 3} : text;
 }
 
-/* A number from `at` on: how many bytes it has, and whether it is written as an integer. */
+/* The length of the number at `at`, and whether it is written as an integer. */
 static size_t number_len(view text, size_t at, bool *is_integer)
 {
     size_t n = 0;
@@ -30,7 +30,7 @@ static size_t number_len(view text, size_t at, bool *is_integer)
     return n;
 }
 
-/* What stands for a number that does not fit, or the number itself. */
+/* The number itself, or what replaces it when it does not fit. */
 static int put_number(bytes *out, view number, bool is_integer)
 {
     char *copy = memory_copy(number.ptr, number.len), *end, made[40];
@@ -40,7 +40,7 @@ static int put_number(bytes *out, view number, bool is_integer)
     double value = fits ? 0 : strtod(copy, &end);
     bool is_number = fits || end == copy + number.len;
     memory_free(copy);
-    /* Not a number at all is left for jansson to refuse. */
+    /* If it is not a number, jansson will reject it. */
     if (fits || !is_number || (!is_integer && isfinite(value)))
         return bytes_append(out, number.ptr, number.len);
     if (!isfinite(value)) value = value < 0 ? -DBL_MAX : DBL_MAX;
@@ -49,7 +49,7 @@ static int put_number(bytes *out, view number, bool is_integer)
     return status || strpbrk(made, ".e") ? status : bytes_append(out, ".0", 2);
 }
 
-/* One of Python's words at the place: how many bytes it has, 0: none. */
+/* The length of NaN, Infinity or -Infinity at this position; 0: none of them. */
 static size_t python_word(view rest, view *instead)
 {
     static const struct {
@@ -106,7 +106,7 @@ json_t *json_read(view text, size_t flags, json_error_t *error)
     int status = bytes_reserve(&copy, text.len);
     if (!status) status = rewrite(&copy, text, python);
     if (!status) root = json_loadb(copy.ptr, copy.len, plain, why);
-    if (status) { /* as jansson says that memory is lacking */
+    if (status) { /* jansson's own error for no memory */
         *why = (json_error_t){.line = -1, .column = -1};
         why->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
     }

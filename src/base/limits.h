@@ -1,7 +1,7 @@
-/* limits.h - every maximum that input from outside meets, in one place.
+/* limits.h - every limit on input from outside, in one place.
  *
- * Each stands well above what real files and clients need, and bounds what a broken or hostile
- * one can make us allocate. */
+ * Each is well above what real files and clients need. It bounds what a broken or hostile one can
+ * make the process allocate. */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
 
@@ -51,18 +51,18 @@ _Static_assert(GGUF_VALUES_MAX <= UINT32_MAX / 4, "hash tables index keys by uin
 #define GRAMMAR_CONJUNCTS_MAX  32u         /* schemas that one value must fit at once */
 
 /* What following a grammar takes, for each answer that runs. */
-#define WALK_SETS_MAX    8192u      /* places in the text that are told apart at once */
-#define WALK_PAIRS_MAX   65536u     /* readings of those */
-#define WALK_ROWS_BYTES  (1u << 20) /* their next places, by byte */
-#define WALK_DEPTH_MAX   1024u      /* rules in each other: about three for each level of JSON */
-#define WALK_READINGS_MAX 4096u     /* of one place */
+#define MATCH_SETS_MAX    8192u     /* distinct states of one matcher */
+#define MATCH_PAIRS_MAX   65536u    /* parses in those states */
+#define MATCH_ROWS_BYTES  (1u << 20) /* cached transitions, by byte */
+#define MATCH_DEPTH_MAX   1024u     /* nesting of rules: about three for each level of JSON */
+#define MATCH_READINGS_MAX 4096u    /* of one state */
 
 /* ---- what a model answers ---- */
 
 #define READER_NAME_BYTES_MAX   256u       /* name of a tool that is called: the API allows 64 */
 #define READER_HEADER_BYTES_MAX 1024u      /* between two marks of a message's header */
 #define READER_HELD_BYTES_MAX   (1u << 20) /* of a call, before it is certain to be one */
-#define READER_JSON_DEPTH_MAX   512u       /* arrays and objects in each other */
+#define READER_JSON_DEPTH_MAX   512u       /* nesting of arrays and objects */
 
 _Static_assert(READER_JSON_DEPTH_MAX % 64 == 0, "one bit a level");
 _Static_assert(TOKENIZER_TOKENS_MAX <= INT32_MAX / 2, "ids are int32_t, and symbols come on top");
@@ -76,7 +76,7 @@ _Static_assert((uint64_t)TOKENIZER_TEXT_BYTES_MAX * 2 <= UINT32_MAX, "positions 
 #define STREAM_PROGRESS_BYTES     4096u       /* that a slow reader takes in --stall-time */
 #define SERVER_INPUT_BYTES_MAX    (256u << 20) /* of all bodies and messages on their way in */
 #define SERVER_INPUT_FREE_BYTES   65536u      /* of one, which is taken even then */
-#define SERVER_MESSAGES_A_TURN    16u         /* of one WebSocket, before the others have theirs */
+#define SERVER_MESSAGES_A_TURN    16u         /* of one WebSocket, before others are served */
 #define SERVER_OUT_BYTES_MAX      (96u << 20) /* waiting for one slow reader; then it is dropped */
 #define SERVER_PARK_BYTES         (256u << 10) /* waiting for one reader before its answers pause */
 #define SERVER_UNSENT_BYTES_MAX   (64u << 10) /* of one reader with the kernel, not yet sent */
@@ -88,23 +88,23 @@ _Static_assert((uint64_t)TOKENIZER_TEXT_BYTES_MAX * 2 <= UINT32_MAX, "positions 
 #define SERVER_RUNNING_MAX        256u        /* answers that run at once */
 #define SERVER_QUEUE_MAX          4096u       /* answers that wait for one of those */
 #define SERVER_SESSIONS_PER_PLACE 4u          /* engine sessions; parked answers keep them */
-#define SERVER_AGE_NS UINT64_C(1000000000)    /* of waiting, which is worth a class */
+#define SERVER_AGE_NS UINT64_C(1000000000)    /* of waiting raises the priority by one class */
 #define SERVER_PARKED_NS UINT64_C(2000000000) /* after which a parked answer may have to go */
 #define SERVER_HISTORY_BYTES_MAX  (64u << 20) /* token logs of one tenant in memory */
 #define SERVER_HISTORY_TURNS_MAX  1024u       /* and how many */
 #define SERVER_GRAMMARS_MAX       32u         /* compiled schemas of requests that are kept */
-#define SERVER_ID_BYTES           72u         /* room for an id of ours */
-/* A request of so many bytes is read and made a prompt within the event loop, which takes up to 0.4
- * ms; most have a few hundred bytes, and for those the way to a thread would take longer. */
+#define SERVER_ID_BYTES           72u         /* buffer for an id that we make */
+/* A request up to this size is parsed and rendered as a prompt on the event loop, which takes up to
+ * 0.4 ms. Most have a few hundred bytes; handing those to a thread would take longer. */
 #define SERVER_INLINE_BYTES_MAX   (16u << 10)
-#define SERVER_SMALL_BYTES_MAX    (256u << 10) /* and so many by the thread that has small ones */
-#define SERVER_JOBS_MAX           4096u       /* that wait for one thread, */
-#define SERVER_CLIENT_JOBS_MAX    1024u       /* and how many of them of one client */
+#define SERVER_SMALL_BYTES_MAX    (256u << 10) /* up to this size: the thread for small requests */
+#define SERVER_JOBS_MAX           4096u       /* waiting for one thread */
+#define SERVER_CLIENT_JOBS_MAX    1024u       /* of those, from one client */
 
 _Static_assert(SERVER_PARK_BYTES < SERVER_OUT_BYTES_MAX, "readers are parked before dropped");
-_Static_assert(SERVER_INLINE_BYTES_MAX < SERVER_SMALL_BYTES_MAX, "the loop does the least");
-_Static_assert(SERVER_CLIENT_JOBS_MAX < SERVER_JOBS_MAX, "there is room for others");
-_Static_assert(SERVER_HEADER_BYTES_MAX < STREAM_IN_BYTES_MAX, "a head has room");
+_Static_assert(SERVER_INLINE_BYTES_MAX < SERVER_SMALL_BYTES_MAX, "the loop takes the smallest");
+_Static_assert(SERVER_CLIENT_JOBS_MAX < SERVER_JOBS_MAX, "one client cannot fill the queue");
+_Static_assert(SERVER_HEADER_BYTES_MAX < STREAM_IN_BYTES_MAX, "a request head fits");
 
 /* ---- store ---- */
 
@@ -113,8 +113,8 @@ _Static_assert(SERVER_HEADER_BYTES_MAX < STREAM_IN_BYTES_MAX, "a head has room")
 #define STORE_RECORD_BYTES_MAX   (STORE_RESPONSE_BYTES_MAX + (1u << 20)) /* a row of SQLite's */
 #define STORE_BUSY_MS_MAX        2000         /* wait for another process that writes */
 #define STORE_CACHE_BYTES        (4u << 20)   /* pages that SQLite keeps */
-#define STORE_LOG_BYTES          (64u << 20)  /* the write-ahead log is cut to it when empty */
-#define STORE_FILE_BYTES         (1u << 30)   /* of responses in a file, where nobody says more */
+#define STORE_LOG_BYTES          (64u << 20) /* the write-ahead log is truncated to it when empty */
+#define STORE_FILE_BYTES         (1u << 30)   /* of responses in a file, by default */
 #define STORE_MEMORY_BYTES       (4u << 20)   /* and in memory */
 
 _Static_assert(STORE_RECORD_BYTES_MAX < 1000000000u, "SQLite's own limit");
@@ -128,7 +128,7 @@ _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAM
 #define LIVE_SERVERS_MAX      16u          /* servers that share a store */
 #define LIVE_TENANTS_MAX      4096u        /* whose limits are counted at the same time */
 #define LIVE_JOURNAL_MAX      4096u        /* requests of a server that wait to be metered */
-#define LIVE_MODEL_BYTES      72u          /* room for the name of a model in one of them */
+#define LIVE_MODEL_BYTES      72u          /* buffer for a model's name in one of them */
 #define POLICY_BYTES_MAX      (1u << 20)   /* a configuration file */
 #define POLICY_LINE_BYTES_MAX 190u         /* libinih cuts longer ones in two */
 #define POLICY_SETTINGS_MAX   128u         /* lines of its [server] */
@@ -140,14 +140,14 @@ _Static_assert(STORE_RECORD_BYTES_MAX - STORE_RESPONSE_BYTES_MAX > 8 * STORE_NAM
 
 _Static_assert((LIVE_TENANTS_MAX & (LIVE_TENANTS_MAX - 1)) == 0, "found by a hash");
 _Static_assert((LIVE_JOURNAL_MAX & (LIVE_JOURNAL_MAX - 1)) == 0, "a ring");
-_Static_assert(LIVE_JOURNAL_MAX > SERVER_RUNNING_MAX, "what runs has room");
+_Static_assert(LIVE_JOURNAL_MAX > SERVER_RUNNING_MAX, "running answers fit");
 
 /* ---- KV cache ---- */
 
 #define LOGITS_POPULATE_BYTES (8u << 20) /* of a pass: 64 rows of a vocabulary of 32 k */
 #define KV_POPULATE_BYTES (64u << 20) /* of pages that get their memory at open: 20 ms at most */
-#define KV_PREFAULT_BYTES    (32u << 20) /* of those after the last that was used, too */
-#define KV_BLOCKS_MAX     (1u << 26)  /* of pages, and of what is kept of them on disk */
+#define KV_PREFAULT_BYTES (32u << 20) /* of pages after the last used one, prefaulted in advance */
+#define KV_BLOCKS_MAX     (1u << 26)  /* pages in memory, and blocks on disk */
 
 /* ---- KV on disk ---- */
 
@@ -188,22 +188,22 @@ _Static_assert((DISK_FETCHES_MAX & (DISK_FETCHES_MAX - 1)) == 0, "a ring");
 #define PROTOCOL_GUIDE_BYTES_MAX  (64u << 20) /* grammars of the tools of one request */
 #define PROTOCOL_ANSWER_BYTES_MAX (64u << 20) /* one answer with all its bookkeeping */
 
-_Static_assert(PROTOCOL_DEPTH_MAX < 2048, "jansson's own limit, which has no error of ours");
+_Static_assert(PROTOCOL_DEPTH_MAX < 2048, "below jansson's own limit, so that the error is ours");
 _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choices are counted");
 
 /* ---- workspaces ---- */
 
-#define WORKSPACE_TOKENS_MAX     (1u << 22)   /* of all files; the newest have room first: 64 MB */
+#define WORKSPACE_TOKENS_MAX     (1u << 22)   /* of all files; the newest files come first: 64 MB */
 #define WORKSPACE_FILES_MAX      65536u
 #define WORKSPACE_FILE_BYTES_MAX (512u << 10) /* a longer one is data, or generated */
 #define WORKSPACE_NAMES_MAX      (1u << 19)   /* that are looked at */
-#define WORKSPACE_DEPTH_MAX      32u          /* folders in each other */
+#define WORKSPACE_DEPTH_MAX      32u          /* nesting of folders */
 #define WORKSPACE_PATH_MAX       4096u        /* length of a path */
 
 /* ---- what was answered before ---- */
 
 #define RECALL_TENANTS_MAX 32u        /* whose answers are there, */
-#define RECALL_TOKENS_MAX  (1u << 15) /* the newest so many of each: 640 KB once they are there */
+#define RECALL_TOKENS_MAX  (1u << 15) /* of each, the newest: 640 KB once allocated */
 
 /* ---- draft models ---- */
 
@@ -229,11 +229,11 @@ _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choice
 #define GUARD_WINDOW_BYTES    8192u       /* of code that a verdict can see, the held line too */
 #define GUARD_WINDOW_KEPT     4096u       /* of it that stays when it is full */
 #define GUARD_DEPTH_MAX       96u         /* nesting of expressions and blocks that is followed */
-#define GUARD_BRACKETS_MAX    128u        /* open brackets and strings that the lexer tells apart */
+#define GUARD_BRACKETS_MAX    128u        /* open brackets and strings that the lexer tracks */
 #define GUARD_PARSE_BYTES     (32u << 20)  /* that tree-sitter may take for one window */
 #define GUARD_NODES_MAX       8192u       /* of the tree of one window */
 #define GUARD_VARIABLES_MAX   256u        /* that one window's verdict follows */
-#define GUARD_FINDINGS_MAX    64u         /* of one call; more are not told */
+#define GUARD_FINDINGS_MAX    64u         /* of one call; more are not reported */
 
 _Static_assert(GUARD_LINE_BYTES_MAX * 2 <= GUARD_WINDOW_KEPT, "the held line is always seen");
 _Static_assert(GUARD_WINDOW_KEPT * 2 <= GUARD_WINDOW_BYTES, "a full window halves");

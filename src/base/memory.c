@@ -93,7 +93,7 @@ void *memory_map(size_t size)
 {
     uint8_t *start = mappable(size) ? reserve(size) : NULL;
     if (!start) return NULL;
-    /* A wish; plain pages are right too. */
+    /* A hint; without huge pages the result is the same. */
     madvise(start, size_round_up(size, 4096), MADV_HUGEPAGE);
     atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
     return start;
@@ -102,7 +102,7 @@ void *memory_map(size_t size)
 void memory_populate(void *p, size_t size)
 {
     enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE of Linux 5.14 */
-    madvise(p, size_round_up(size, 4096), POPULATE_WRITE); /* a wish, too */
+    madvise(p, size_round_up(size, 4096), POPULATE_WRITE); /* a hint, too */
 }
 
 void *memory_map_file(int fd, uint64_t offset, size_t size)

@@ -1,4 +1,4 @@
-/* memory.h - the only way to memory: allocations that may fail, huge mappings, arenas.
+/* memory.h - all allocation goes through here: allocations that may fail, huge mappings, arenas.
  *
  * Everything returns NULL when memory runs out, and the caller returns CERIUM_ERR_MEMORY.  Tests
  * make the n-th allocation fail with memory_fail_at() and count what is alive.  Thread-safe. */
@@ -23,8 +23,8 @@ void *memory_copy(const void *from, size_t size);
 /* Accepts NULL. */
 void memory_free(void *p);
 
-/* Give what was freed back to the system, where the C library can: small pieces that stay keep it
- * from doing so by itself.  Takes up to a millisecond or so, in which other threads may wait. */
+/* Return freed memory to the system, where the C library can. Small live blocks keep it from doing
+ * so by itself. Takes about a millisecond at most, during which other threads may wait. */
 void memory_trim(void);
 
 /* Free what the C library allocated for us (open_memstream). Accepts NULL. */
@@ -36,9 +36,9 @@ void *memory_map(size_t size);
 /* Take the physical memory of mapped pages now, where the kernel can: who is in a hurry later meets
  * no page fault. */
 void memory_populate(void *p, size_t size);
-/* Bytes [offset, offset + size) of an open file, read-only and shared with everybody who maps them;
- * NULL with errno set.  offset is a multiple of MEMORY_HUGE_PAGE, so that the system can use huge
- * pages where its file systems have them.  Returns owned; the file may be closed. */
+/* Bytes [offset, offset + size) of an open file, read-only and shared between all processes that
+ * map them; NULL with errno set.  offset is a multiple of MEMORY_HUGE_PAGE, so that the system can
+ * use huge pages where its file systems have them.  Returns owned; the file may be closed. */
 void *memory_map_file(int fd, uint64_t offset, size_t size);
 /* Of either kind. */
 void memory_unmap(void *p, size_t size);
@@ -63,9 +63,9 @@ int arena_open(arena *a, size_t size);
 void *arena_take(arena *a, size_t size, size_t align);
 void arena_close(arena *a);
 
-/* A growable run of bytes that is born with its maximum.  Zero-initialise, set max.  From
- * BYTES_MAPPED_MIN bytes on it has pages of its own, and growing moves them without a copy: who
- * gathers 32 MB never stops for long.  ptr belongs to it: bytes_free() alone gives it back. */
+/* A growable byte buffer with a maximum.  Zero-initialise, set max.  From BYTES_MAPPED_MIN bytes on
+ * it has its own pages, and growing moves them without a copy, so filling 32 MB never stalls for
+ * long. ptr belongs to the buffer: only bytes_free() may free it. */
 enum { BYTES_MAPPED_MIN = 1 << 20 };
 typedef struct {
     char *ptr;

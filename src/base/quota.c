@@ -80,8 +80,8 @@ uint64_t quota_percent(const char *root)
         view group;
         bool is_unified = places[i].controller.len == 0;
         if (!quota_group(groups, places[i].controller, &group)) continue;
-        /* In a container the path may be that of the host, whose groups are not seen here: what is
-         * missing says nothing, and the root of what is seen is the container's own group. */
+        /* In a container the path may be the host's, and the host's groups are not visible here. So
+         * a missing file means nothing, and the visible root is the container's own group. */
         for (;;) {
             while (group.len && group.ptr[group.len - 1] == '/') group.len--;
             uint64_t limit = limit_of(root, places[i].under, group, is_unified);

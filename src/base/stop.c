@@ -52,7 +52,7 @@ static size_t hold_unfinished(stop_state *state, const char *out, size_t n)
 }
 
 /* Move the first n held bytes to out. */
-static size_t release(stop_state *state, uint32_t n, char *out)
+static size_t stop_release(stop_state *state, uint32_t n, char *out)
 {
     CHECK(n <= state->n_held);
     memcpy(out, state->held, n);
@@ -76,12 +76,12 @@ size_t stop_feed(stop_state *state, const char *const *stops, uint32_t n_stops, 
         state->held[state->n_held++] = bytes.ptr[i];
         uint32_t len = stop_at_end(state, texts, n_stops);
         if (len > 0) {
-            n += release(state, state->n_held - len, out + n);
+            n += stop_release(state, state->n_held - len, out + n);
             state->n_held = 0;
             *hit = true;
             return n;
         }
-        n += release(state, state->n_held - begun_at_end(state, texts, n_stops), out + n);
+        n += stop_release(state, state->n_held - begun_at_end(state, texts, n_stops), out + n);
     }
     return hold_unfinished(state, out, n);
 }
@@ -91,5 +91,5 @@ size_t stop_flush(stop_state *state, char *out)
     size_t n = state->n_utf8;
     memcpy(out, state->utf8, n);
     state->n_utf8 = 0;
-    return n + release(state, state->n_held, out + n);
+    return n + stop_release(state, state->n_held, out + n);
 }

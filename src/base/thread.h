@@ -9,17 +9,17 @@
 
 enum {
     THREAD_CPUS_MAX = 1024,
-    /* Of every thread of ours: the deepest that we go is PCRE2's compiler, and grammars nested as
-     * deep as GRAMMAR_NESTING_MAX.  The system's own size is a setting of the shell
-     * (ulimit -s), and 128 KiB with musl. */
+    /* Stack size of every thread. The deepest users are PCRE2's compiler and grammars nested to
+     * GRAMMAR_NESTING_MAX. The system's default depends on the shell (ulimit -s), and 128 KiB with
+     * musl. */
     THREAD_STACK_BYTES = 2 << 20,
 };
 
 /* pthread_create() with a stack of THREAD_STACK_BYTES; returns its error number, 0: it runs. */
 int thread_start(pthread_t *out, void *(*run)(void *user), void *user);
 
-/* The processors that this process may use, one for each physical core first, then the
- * hyper-threads beside them.  Returns how many were written; *n_cores of them are cores. */
+/* The processors that this process may use, one for each physical core first, then their
+ * hyper-threads.  Returns how many were written; *n_cores of them are cores. */
 uint32_t thread_cpus(uint32_t cpus[THREAD_CPUS_MAX], uint32_t *n_cores);
 
 /* Keep the calling thread on these processors. False when the system refuses; that is harmless. */
@@ -28,7 +28,8 @@ bool thread_keep_to(const uint32_t *cpus, uint32_t n);
 /* Processor time that the calling thread has had. */
 uint64_t thread_clock_ns(void);
 
-/* A wait for what may come at any moment: a spin of at most so long, {0} when it begins. */
+/* A wait for an event that may come at any moment: a spin of limited length, then sleep. {0}
+ * initially. */
 typedef struct {
     uint64_t end_ns;
     uint32_t n;
@@ -38,15 +39,15 @@ typedef struct {
 bool thread_spin_step(thread_spin *spin, uint32_t ns);
 
 /* Sleep until *word differs from seen (may wake early) / wake those who sleep on word, each with a
- * set of which one is in common. */
+ * set that shares a bit with theirs. */
 enum { THREAD_SET_ALL = -1 };
 void thread_sleep(_Atomic uint32_t *word, uint32_t seen, int set);
 void thread_wake(_Atomic uint32_t *word, int set);
-/* One step of a wait that nobody announces the end of: a short spin, then naps. */
+/* One step of a polling wait: a short spin, then short sleeps. */
 void thread_wait_step(thread_spin *spin);
 
-/* A lock that is had in the order of asking, so that one who gives it back and wants it again at
- * once starves nobody. */
+/* A fair lock: threads get it in the order of their requests, so one that unlocks and locks again
+ * at once starves no other. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;

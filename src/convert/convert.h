@@ -1,7 +1,7 @@
-/* convert.h - a model as Hugging Face publishes it, a folder of safetensors and JSON, to one GGUF.
+/* convert.h - converts a Hugging Face model, a folder of safetensors and JSON, to one GGUF file.
  *
- * Weights stay in the type that they have (block-scaled FP8 becomes BF16, MXFP4 stays MXFP4) unless
- * another is asked for.  Names, permutations and keys are those of llama.cpp's converter. */
+ * Weights keep their type (block-scaled FP8 becomes BF16, MXFP4 stays MXFP4) unless the caller
+ * names another.  Names, permutations and keys are those of llama.cpp's converter. */
 #ifndef CONVERT_CONVERT_H
 #define CONVERT_CONVERT_H
 
@@ -58,14 +58,14 @@ void convert_rope_divisors(const convert_config *c, float *out);
 
 typedef struct convert_vocabulary convert_vocabulary;
 
-/* config: "" where there is none; pre: the name of the pre-tokenizer, NULL: found out.
- * n_tokens: rows of the embedding; names are made up for those without a token.
- * CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY. */
+/* config: "" if there is none; pre: the name of the pre-tokenizer, NULL: detected. n_tokens: rows
+ * of the embedding; rows without a token get placeholder names. CERIUM_ERR_FORMAT or
+ * CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int convert_vocabulary_parse(convert_vocabulary **out, view tokenizer, view config,
                                             const char *pre, uint32_t n_tokens, cerium_error *err);
 void convert_vocabulary_free(convert_vocabulary **v);
 /* bos, eos: from config.json, where tokenizer_config.json names none; -1: not named there either.
- * chat: the template where it is a file of its own, else empty. */
+ * chat: the template if it is a separate file, else empty. */
 void convert_vocabulary_write(const convert_vocabulary *v, int64_t bos, int64_t eos, view chat,
                               gguf_writer *w);
 
@@ -78,7 +78,7 @@ typedef enum {
     ROWS_EXPERTS = 2,  /* a source for each expert */
     ROWS_STRIDED = 3,  /* value c of a row is c * step + offset of the source's */
     ROWS_COLUMNS = 4,  /* row r is column r * step + offset of the source's matrix */
-    ROWS_MXFP4 = 5,    /* packed as gpt-oss has it; row r is r * step + offset of the source's */
+    ROWS_MXFP4 = 5,    /* packed as in gpt-oss; row r is r * step + offset of the source's */
     ROWS_DIVISORS = 6, /* of rope frequencies: no source */
 } row_source;
 
@@ -97,8 +97,8 @@ typedef struct {
 /* All of them in the order of the file.  Returns owned, [*n], released with memory_free(). */
 CERIUM_CHECKED int convert_plan(convert_tensor **out, size_t *n, const convert_config *c,
                                 const safetensors *set, const block_type *type, cerium_error *err);
-/* Rows [first, first + n_rows) of t into out, as they stand in the file; values: [2 * dims[0]]
- * scratch.  CERIUM_ERR_FORMAT where a source is missing or has values that are not finite. */
+/* Rows [first, first + n_rows) of t into out, in the file's format; values: [2 * dims[0]] scratch.
+ * CERIUM_ERR_FORMAT where a source is missing or has values that are not finite. */
 CERIUM_CHECKED int convert_rows(const convert_tensor *t, const convert_config *c,
                                 const safetensors *set, uint64_t first, uint64_t n_rows,
                                 uint8_t *out, float *values, cerium_error *err);
@@ -107,7 +107,7 @@ CERIUM_CHECKED int convert_rows(const convert_tensor *t, const convert_config *c
 
 typedef struct {
     const char *folder, *out;
-    const block_type *type; /* of matrices; NULL: as they are */
+    const block_type *type; /* of matrices; NULL: keep each type */
     const char *pre;        /* or NULL */
     void (*progress)(size_t done, size_t n, const char *name); /* or NULL */
 } convert_options;

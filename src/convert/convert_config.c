@@ -60,7 +60,7 @@ static double read_number(config_reader *r, const json_t *object, const char *ke
     double x = json_number_value(value);
     if (!value) return otherwise;
     if (json_is_number(value) && isfinite(x) && x > 0 && x <= 1e12) return x;
-    refuse(r, "is no number above 0", key);
+    refuse(r, "is not a number above 0", key);
     return otherwise;
 }
 
@@ -195,7 +195,8 @@ int convert_config_ends(convert_config *c, view json, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Windows that the architectures of ours do not have would be left out: refused. */
+/* Reject sliding windows that the target architecture cannot express: the converted model would
+ * ignore them. */
 static void read_window(config_reader *r, convert_config *c)
 {
     const json_t *types = get(r->root, "layer_types"), *one;
@@ -235,7 +236,7 @@ static void read_shape(config_reader *r, convert_config *c)
     if (c->n_heads % c->n_kv_heads) refuse(r, "does not divide the heads", "num_key_value_heads");
     bool layer_norm = c->arch == CONVERT_STARCODER2;
     c->norm_eps = read_number(r, r->root, layer_norm ? "norm_epsilon" : "rms_norm_eps", 1e-6);
-    /* transformers' own defaults where a configuration says nothing */
+    /* transformers' defaults for missing keys */
     bool tied = c->arch == CONVERT_STARCODER2;
     const json_t *tie = get(r->root, "tie_word_embeddings");
     c->is_tied = tie ? json_is_true(tie) : tied;
@@ -304,7 +305,7 @@ static void put_rope(const key_writer *k, const convert_config *c)
         put_f32(k, "rope.scaling.yarn_beta_fast", c->beta_fast);
         put_f32(k, "rope.scaling.yarn_beta_slow", c->beta_slow);
     }
-    /* transformers' factor stands for 1 + 0.1 ln(factor), ours multiplies it. */
+    /* transformers' value replaces 1 + 0.1 ln(factor); the GGUF key multiplies it. */
     if (c->has_yarn_attention)
         put_f32(k, "rope.scaling.attn_factor",
                 c->yarn_attention / (1 + 0.1 * log(c->rope_factor)));

@@ -149,7 +149,7 @@ static int write_tensor(conversion *x, const convert_tensor *t, cerium_error *er
     for (uint64_t first = 0; !status && first < n_rows; first += step) {
         uint64_t n = n_rows - first < step ? n_rows - first : step;
         status = convert_rows(t, &x->facts, &x->set, first, n, slab, values, err);
-        /* What went wrong is said by gguf_writer_finish(). */
+        /* gguf_writer_finish() reports any error. */
         if (!status && !gguf_write_data(x->writer, slab, n * row_bytes)) break;
     }
     memory_free(slab);

@@ -10,7 +10,7 @@ enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 4, MXFP4_VALUES = 32, MXFP4_BYTES
 typedef struct {
     const convert_config *c;
     const safetensors *set;
-    const block_type *type; /* of matrices; NULL: as they are */
+    const block_type *type; /* of matrices; NULL: keep each type */
     convert_tensor *all;
     size_t n, cap;
     int status;
@@ -248,8 +248,8 @@ static void plan_layer(planner *p, uint32_t i)
         plan_ffn(p, i);
 }
 
-/* Of a layer, what says nothing beside the rest: tables that are computed, scales that are found by
- * their weights' names.  Experts are found by theirs. */
+/* Tensors of a layer that are not converted by themselves: computed tables, and scales, which are
+ * found by their weights' names. Experts are found by their own names. */
 static bool says_nothing(const char *name)
 {
     static const char *const parts[] = {".experts.", "rotary_emb", "_scale"};
@@ -258,7 +258,7 @@ static bool says_nothing(const char *name)
     return false;
 }
 
-/* A weight that would be left out makes another model. */
+/* Every weight must be converted: without one it would be a different model. */
 static int look_for_rest(const planner *p, cerium_error *err)
 {
     for (size_t i = 0; i < p->set->n; i++) {
@@ -382,7 +382,7 @@ static int float_row(const convert_tensor *t, const convert_config *c, const saf
     return CERIUM_OK;
 }
 
-/* Neighbours share a byte in the source; values 16 apart do in a block. */
+/* In the source neighbours share a byte; in a block, values 16 apart do. */
 static void mxfp4_row(const convert_tensor *t, uint64_t row, uint8_t *out)
 {
     const uint64_t n_blocks = t->dims[0] / MXFP4_VALUES, expert = row / t->dims[1];

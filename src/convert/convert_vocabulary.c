@@ -109,7 +109,7 @@ static int find_pre(convert_vocabulary *v, const char *pre, cerium_error *err)
         return CERIUM_OK;
     }
     return error_set(err, CERIUM_ERR_FORMAT,
-                     "tokenizer.json: its pre-tokenizer is none that we know; name one with --pre");
+                     "tokenizer.json: unknown pre-tokenizer; name one with --pre");
 }
 
 /* ---- tokens ---- */
@@ -190,7 +190,7 @@ static int read_merges(convert_vocabulary *v, const json_t *model, cerium_error 
             continue;
         }
         if (!json_is_string(a) || !json_is_string(b))
-            return error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: merge %zu is no pair", i);
+            return error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: merge %zu is not a pair", i);
         size_t len[2] = {json_string_length(a), json_string_length(b)};
         *to = (view){NULL, len[0] + len[1] + 1}; /* placed when all are there */
         if (bytes_append(&v->merge_texts, json_string_value(a), len[0]) ||
@@ -207,8 +207,8 @@ static int read_merges(convert_vocabulary *v, const json_t *model, cerium_error 
     return CERIUM_OK;
 }
 
-/* SentencePiece merges what has the best score, so the rank of the first merge that makes a token
- * is its score. */
+/* SentencePiece merges the pair with the best score first, so a token's score is the rank of the
+ * first merge that makes it. */
 static int make_scores(convert_vocabulary *v, const json_t *model, cerium_error *err)
 {
     const json_t *vocab = json_object_get(model, "vocab");
@@ -277,7 +277,7 @@ static bool has_step(const json_t *steps, const char *list, const char *type)
     return false;
 }
 
-/* What Metaspace puts before a text, by itself or as one of the steps; NULL: there is none. */
+/* What Metaspace prepends to a text, as the only normalizer or one of several; NULL: nothing. */
 static const char *metaspace_scheme(const json_t *pre)
 {
     const json_t *found = NULL, *step;
@@ -292,7 +292,7 @@ static const char *metaspace_scheme(const json_t *pre)
     const char *scheme = text_of(found, "prepend_scheme");
     if (scheme && (!strcmp(scheme, "first") || !strcmp(scheme, "never"))) return scheme;
     if (scheme) return "always";
-    /* Before there were schemes: a flag, true unless it is said. */
+    /* Older files have a flag instead of a scheme; it is true by default. */
     return json_is_false(json_object_get(found, "add_prefix_space")) ? "never" : "always";
 }
 

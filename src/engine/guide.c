@@ -1,14 +1,14 @@
-/* guide.c - owns the places of a guided answer: triggers, the walker, forced tokens. */
+/* guide.c - owns the places of a guided answer: triggers, the matcher, forced tokens. */
 #include "engine/guide.h"
 
 #include "base/memory.h"
 
-_Static_assert(GUIDE_PLACES + 2 <= WALK_SLOTS, "a place for each draft, and two to look ahead");
+_Static_assert(GUIDE_PLACES + 2 <= MATCH_SLOTS, "a place for each draft, and two to look ahead");
 
 typedef enum {
     PLACE_FREE = 0,    /* free text that looks out for triggers */
     PLACE_ANY = 1,     /* free text to the end */
-    PLACE_GRAMMAR = 2, /* in the text of trigger `which`'s grammar; its own slot of the walker */
+    PLACE_GRAMMAR = 2, /* in the text of trigger `which`'s grammar; its own slot of the matcher */
     PLACE_OVER = 3,    /* only the end may follow */
 } place_kind;
 
@@ -36,7 +36,7 @@ struct guide {
     trigger triggers[CERIUM_TRIGGERS_MAX];
     uint32_t n_triggers;
     bool must;
-    walker *walkers[CERIUM_TRIGGERS_MAX + 1]; /* one for each grammar; equal ones share */
+    matcher *matchers[CERIUM_TRIGGERS_MAX + 1]; /* one for each grammar; equal ones share */
     uint64_t *crossing;   /* [n_words] tokens that hold a trigger and go on; NULL: none does */
     uint64_t *free_masks; /* [GUIDE_PLACES][n_words] */
     place places[GUIDE_PLACES];
@@ -105,13 +105,13 @@ void cerium_grammar_close(cerium_grammar **of)
 int cerium_grammar_matches(const cerium_grammar *of, const char *text, size_t text_len,
                            bool *matches, cerium_error *err)
 {
-    walker *w = NULL;
+    matcher *m = NULL;
     if (!of || (!text && text_len) || !matches)
         return error_set(err, CERIUM_ERR_ARGUMENT, "no grammar, text or result");
-    RETURN_IF(walker_open(&w, of->g, 0, 0, 0, err));
-    walker_begin(w, 0);
-    *matches = walker_feed(w, 0, 0, (view){text, text_len}) && walker_is_complete(w, 0);
-    walker_close(&w);
+    RETURN_IF(matcher_open(&m, of->g, 0, 0, 0, err));
+    matcher_begin(m, 0);
+    *matches = matcher_accept(m, 0, 0, (view){text, text_len}) && matcher_is_complete(m, 0);
+    matcher_close(&m);
     return CERIUM_OK;
 }
 
@@ -211,18 +211,18 @@ static bool is_open(const guide *g, uint32_t which)
     return g->n_triggers > 0 && (which == OF_ROOT || !g->triggers[which].ends);
 }
 
-/* A walker of its own for each grammar that is another, or ends in another way. */
-static int open_walkers(guide *g, cerium_error *err)
+/* A matcher of its own for each grammar that is another, or ends in another way. */
+static int open_matchers(guide *g, cerium_error *err)
 {
     for (uint32_t i = 0; i <= OF_ROOT; i++) {
         const grammar *of = i < g->n_triggers || i == OF_ROOT ? grammar_of(g, i) : NULL;
-        for (uint32_t k = 0; of && k < i && !g->walkers[i]; k++)
+        for (uint32_t k = 0; of && k < i && !g->matchers[i]; k++)
             if (grammar_of(g, k) == of && is_open(g, k) == is_open(g, i))
-                g->walkers[i] = g->walkers[k];
-        if (!of || g->walkers[i]) continue;
-        RETURN_IF(walker_open(&g->walkers[i], of, g->v->token_bytes_max, g->v->n_words, MASKS_KEPT,
-                              err));
-        RETURN_IF(mask_classes_open(g->walkers[i], g->v));
+                g->matchers[i] = g->matchers[k];
+        if (!of || g->matchers[i]) continue;
+        RETURN_IF(matcher_open(&g->matchers[i], of, g->v->token_bytes_max, g->v->n_words,
+                               MASKS_KEPT, err));
+        RETURN_IF(mask_classes_open(g->matchers[i], g->v));
     }
     return CERIUM_OK;
 }
@@ -236,14 +236,14 @@ static void enter(guide *g, uint32_t at, uint32_t which)
 {
     place *p = &g->places[at];
     *p = (place){.kind = PLACE_ANY, .triggered = true};
-    if (!g->walkers[which]) {
+    if (!g->matchers[which]) {
         if (which != OF_ROOT && g->triggers[which].ends) return;
         if (g->n_triggers) free_place(p, true);
         return;
     }
     p->kind = PLACE_GRAMMAR;
     p->which = which;
-    walker_begin(g->walkers[which], at);
+    matcher_begin(g->matchers[which], at);
 }
 
 static void find_forced(guide *g);
@@ -266,7 +266,7 @@ int guide_open(guide **out, const cerium_guide *config, const mask_vocabulary *v
         status = copy_trigger(&g->triggers[i], &config->triggers[i]);
     }
     if (!status) status = find_crossing(g);
-    if (!status) status = open_walkers(g, err);
+    if (!status) status = open_matchers(g, err);
     if (status) {
         guide_close(&g);
         return error_set(err, status, "no memory to guide an answer");
@@ -285,10 +285,10 @@ void guide_close(guide **guide_)
     if (!guide_ || !*guide_) return;
     guide *g = *guide_;
     for (uint32_t i = 0; i <= OF_ROOT; i++) {
-        walker *w = g->walkers[i];
+        matcher *m = g->matchers[i];
         for (uint32_t k = i; k <= OF_ROOT; k++)
-            if (g->walkers[k] == w) g->walkers[k] = NULL;
-        walker_close(&w);
+            if (g->matchers[k] == m) g->matchers[k] = NULL;
+        matcher_close(&m);
     }
     for (uint32_t i = 0; i < g->n_triggers; i++) {
         memory_free(g->triggers[i].text);
@@ -321,8 +321,8 @@ static int free_byte(const guide *g, place *p, char c)
 static void leave_if_over(guide *g, uint32_t at)
 {
     place *p = &g->places[at];
-    walker *w = g->walkers[p->which];
-    const walk_set *set = &w->sets[w->slots[at]];
+    matcher *m = g->matchers[p->which];
+    const match_set *set = &m->sets[m->slots[at]];
     if (!set->is_complete || set->n > 1) return;
     if (is_open(g, p->which))
         free_place(p, true);
@@ -347,10 +347,10 @@ static bool feed_free(guide *g, uint32_t at, view text)
 static bool feed_grammar(guide *g, uint32_t at, view text, bool is_control)
 {
     place *p = &g->places[at];
-    walker *w = g->walkers[p->which];
+    matcher *m = g->matchers[p->which];
     for (size_t i = 0; i < text.len; i++) {
-        if (walker_feed(w, at, at, (view){text.ptr + i, 1})) continue;
-        if (!walker_is_complete(w, at) || !is_open(g, p->which)) return false;
+        if (matcher_accept(m, at, at, (view){text.ptr + i, 1})) continue;
+        if (!matcher_is_complete(m, at) || !is_open(g, p->which)) return false;
         if (is_control && i > 0) return false; /* never in pieces */
         free_place(p, true);
         if (is_control) text = (view){text.ptr + 1, text.len - 2};
@@ -369,7 +369,7 @@ static bool advance(guide *g, uint32_t from, uint32_t to, int32_t token)
     place *p = &g->places[to];
     if (from != to) {
         *p = g->places[from];
-        if (p->kind == PLACE_GRAMMAR) walker_copy(g->walkers[p->which], from, to);
+        if (p->kind == PLACE_GRAMMAR) matcher_copy(g->matchers[p->which], from, to);
     }
     switch (p->kind) {
     case PLACE_ANY:
@@ -400,22 +400,22 @@ static size_t encode(const guide *g, view text, int32_t *out)
 
 /* Tokens of a forced text are certain as far as they are the same whatever follows: characters that
  * can are tried behind it. */
-static void force_text(guide *g, walker *w, const char *text, size_t len)
+static void force_text(guide *g, matcher *m, const char *text, size_t len)
 {
     int32_t sure[FORCED_BYTES + 4], other[FORCED_BYTES + 4];
     char longer[FORCED_BYTES + 1];
     memcpy(longer, text, len);
     size_t n = encode(g, (view){text, len}, sure);
-    if (!walker_feed(w, 0, WALK_SLOTS - 1, (view){text, len})) n = 0;
+    if (!matcher_accept(m, 0, MATCH_SLOTS - 1, (view){text, len})) n = 0;
     for (const char *c = followers; *c && n > 0; c++) {
-        if (!walker_feed(w, WALK_SLOTS - 1, WALK_SLOTS - 2, (view){c, 1})) continue;
+        if (!matcher_accept(m, MATCH_SLOTS - 1, MATCH_SLOTS - 2, (view){c, 1})) continue;
         longer[len] = *c;
         size_t n_other = encode(g, (view){longer, len + 1}, other), same = 0;
         while (same < n && same < n_other && sure[same] == other[same]) same++;
         n = same;
     }
-    walker_begin(w, WALK_SLOTS - 1); /* hold nothing */
-    walker_begin(w, WALK_SLOTS - 2);
+    matcher_begin(m, MATCH_SLOTS - 1); /* hold nothing */
+    matcher_begin(m, MATCH_SLOTS - 2);
     g->n_forced = (uint32_t)(n < GUIDE_FORCED_MAX ? n : GUIDE_FORCED_MAX);
     memcpy(g->forced, sure, g->n_forced * sizeof *sure);
 }
@@ -437,9 +437,9 @@ static void find_forced(guide *g)
     g->n_forced = g->forced_at = 0;
     if (p->kind == PLACE_OVER) force_end(g);
     if (p->kind != PLACE_GRAMMAR) return;
-    walker *w = g->walkers[p->which];
-    size_t n = walker_forced(w, 0, text, sizeof text);
-    if (n > 0 && !memchr(text, GRAMMAR_CONTROL_MARK, n)) force_text(g, w, text, n);
+    matcher *m = g->matchers[p->which];
+    size_t n = matcher_forced(m, 0, text, sizeof text);
+    if (n > 0 && !memchr(text, GRAMMAR_CONTROL_MARK, n)) force_text(g, m, text, n);
 }
 
 const int32_t *guide_forced(const guide *g, uint32_t *n)
@@ -456,7 +456,7 @@ static bool forces(guide *g, uint32_t at)
     char byte;
     const place *p = &g->places[at];
     return p->kind == PLACE_OVER ||
-           (p->kind == PLACE_GRAMMAR && walker_forced(g->walkers[p->which], at, &byte, 1) > 0);
+           (p->kind == PLACE_GRAMMAR && matcher_forced(g->matchers[p->which], at, &byte, 1) > 0);
 }
 
 uint32_t guide_plan(guide *g, const int32_t *drafts, uint32_t n)
@@ -512,7 +512,7 @@ const uint64_t *guide_mask(guide *g, uint32_t at)
         break;
     }
     bool open = is_open(g, p->which);
-    const uint64_t *mask = mask_of(g->walkers[p->which], at, g->v, open);
+    const uint64_t *mask = mask_of(g->matchers[p->which], at, g->v, open);
     if (!open || !g->crossing) return mask;
     uint64_t *out = g->free_masks + (size_t)at * g->v->n_words;
     for (uint32_t i = 0; i < g->v->n_words; i++) out[i] = mask[i] & ~g->crossing[i];

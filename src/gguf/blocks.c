@@ -1,16 +1,17 @@
 /* blocks.c - the table of block formats, their exact values, and half precision.
  *
  * The order of float operations is ggml's: scale times integer first, then the offset, each
- * rounded once.  Encoding stands in blocks_encode.c. */
+ * rounded once.  Encoding is in blocks_encode.c. */
 #include "gguf/blocks.h"
 
 #include <strings.h>
 
 const int8_t block_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                      1,    13,   25,  38,  53,  69,  89,  113};
-/* Where 16 levels lose least of a group of 128 weights whose scale is searched: Lloyd's algorithm
- * on real weights, then one unit at a time in integers.  6 bits, because AVX2 adds two products of
- * 63 * 127 in 16 bits and no more (docs/decisions/0007-head-and-formats.md). */
+/* The 16 levels with the smallest error for groups of 128 weights whose scale is searched: from
+ * Lloyd's algorithm on real weights, then refined one integer unit at a time.  6 bits, because AVX2
+ * adds two products of 63 * 127 in 16 bits and no more
+ * (docs/decisions/0007-head-and-formats.md). */
 const int8_t block_q4_w_values[16] = {-33, -25, -19, -15, -11, -8, -5, -2,
                                       1,   4,   7,   10,  14,  18, 23, 30};
 const int8_t block_mxfp4_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
@@ -49,7 +50,7 @@ uint32_t block_file_id(block_type type)
 
 bool block_type_of_file_id(uint32_t id, block_type *out)
 {
-    const uint32_t number = id < BLOCK_OWN ? id : id - BLOCK_OWN_ID; /* wraps to what is no type */
+    const uint32_t number = id < BLOCK_OWN ? id : id - BLOCK_OWN_ID; /* wraps to an invalid type */
     if ((id >= BLOCK_OWN && number < BLOCK_OWN) || block_values(number) == 0) return false;
     *out = (block_type)number;
     return true;

@@ -7,8 +7,8 @@
 
 #include "base/base.h"
 
-/* X(symbol, number, name, values a block, bytes a block).  Numbers are ggml's type ids, and those
- * from BLOCK_OWN on our own, which stand in files as BLOCK_OWN_ID + number. */
+/* X(symbol, number, name, values a block, bytes a block).  Numbers below BLOCK_OWN are ggml's type
+ * ids; those from BLOCK_OWN on are cerium's own, stored in files as BLOCK_OWN_ID + number. */
 #define BLOCK_TYPE_MAP(X)                                                                          \
     X(BLOCK_F32, 0, "F32", 1, 4)                                                                   \
     X(BLOCK_F16, 1, "F16", 1, 2)                                                                   \
@@ -36,14 +36,14 @@ enum {
     BLOCK_TYPE_END = 50, /* numbers are below this */
 };
 /* "eC" in the upper half of the 32 bits: ggml and its forks number their types upwards from 0,
- * with gaps of tens, and refuse an id that they do not know. */
+ * with gaps of tens, and reject unknown ids. */
 #define BLOCK_OWN_ID 0x43650000u
 
 /* The id of a type in a file, and back; false for ids that we do not read. */
 uint32_t block_file_id(block_type type);
 bool block_type_of_file_id(uint32_t id, block_type *out);
 
-/* 0, NULL for numbers that are no type. */
+/* 0 or NULL for unknown types. */
 uint32_t block_values(uint32_t type);
 uint32_t block_bytes(uint32_t type);
 const char *block_name(uint32_t type);
@@ -60,11 +60,10 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
  * nearest); K-quants and IQ4 without a search.  For making test and benchmark models. */
 void block_encode(block_type type, void *restrict blocks, const float *restrict in, size_t n);
 
-/* The same with a search for the scales that lose least of sum weights[i] (in[i] - value)^2, for
- * the formats with small scales or a table: Q4_K Q5_K Q6_K IQ4_NL IQ4_XS Q4_W; with weights, for
- * Q4_0 Q4_1 Q5_0 Q5_1 too.  What is not searched has a rule that everybody follows, and gets
- * block_encode()'s bytes.
- *   weights: [n] how much each value matters, not negative; NULL: all the same */
+/* The same with a search for the scales that minimize sum weights[i] (in[i] - value)^2, for the
+ * formats with small scales or a table: Q4_K Q5_K Q6_K IQ4_NL IQ4_XS Q4_W; with weights, for Q4_0
+ * Q4_1 Q5_0 Q5_1 too.  The other formats have one standard rule and get block_encode()'s bytes.
+ *   weights: [n] importance of each value, not negative; NULL: all equal */
 void block_quantize(block_type type, void *restrict blocks, const float *restrict in, size_t n,
                     const float *restrict weights);
 

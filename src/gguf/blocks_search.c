@@ -1,9 +1,9 @@
-/* blocks_search.c - floats to blocks with a search for the scales that lose least.
+/* blocks_search.c - floats to blocks with a search for the scales with the smallest error.
  *
  * For a scale, the nearest quants are the best; for quants, least squares give the best scale.  A
- * search starts from several scales around the one that fits the largest value, takes one step of
- * both, and keeps what leaves the smallest error.  Small scales are rounded after that, so the
- * large ones above them are fitted once more, to what was rounded. */
+ * search starts from several scales around the one that fits the largest value, alternates the two
+ * once, and keeps the result with the smallest error. Small scales are rounded after that, so the
+ * block's scale is fitted once more to the rounded ones. */
 #include "gguf/encode.h"
 
 #include <float.h>
@@ -30,7 +30,7 @@ static fit fit_entries(const entry_table *t, const float *x, const float *w, int
     return f;
 }
 
-/* The largest value may stand at either end of the table, and beyond it. */
+/* The largest value may map to either end of the table, or beyond it. */
 static float search_entries(const entry_table *t, const float *x, const float *w, int n)
 {
     const float max = largest(x, n);
@@ -119,7 +119,7 @@ typedef struct {
     float scale, min;
 } line;
 
-/* Sums for least squares in two unknowns: x ~= scale p - min m, where p and m are known. */
+/* Sums for least squares in two unknowns: x ~= scale p - min m, with p and m given. */
 typedef struct {
     float pp, pm, mm, xp, xm;
 } line_sums;
@@ -133,7 +133,7 @@ static inline void line_add(line_sums *s, float w, float x, float p, float m)
     s->xm += w * x * m;
 }
 
-/* Neither may be negative; one alone is fitted where both cannot be. */
+/* Neither may be negative; if both cannot be fitted, one is. */
 static line line_solve(const line_sums *s)
 {
     const float det = s->pp * s->mm - s->pm * s->pm;
@@ -203,7 +203,7 @@ static k_scales search_k(const float *x, const float *w, int levels)
 
 static inline float as_half(float x) { return f16_to_f32(f32_to_f16(x)); }
 
-/* The least squares of a line whose minimum may have any sign: x is moved until it has one. */
+/* Like search_line(), but the offset may also be positive: x is shifted down first. */
 static line search_free_line(const float *x, const float *w, int levels)
 {
     float moved[32], low, high;

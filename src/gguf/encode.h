@@ -1,6 +1,6 @@
-/* encode.h - what encoding with and without a search share.  Private to src/gguf.
+/* encode.h - shared by encoding with and without a search.  Private to src/gguf.
  *
- * A fill_ function writes one block: the quants nearest to x for scales that are given. */
+ * A fill_ function writes one block: the quants nearest to x for the given scales. */
 #ifndef GGUF_ENCODE_H
 #define GGUF_ENCODE_H
 
@@ -8,7 +8,7 @@
 
 #include "gguf/blocks.h"
 
-/* x cut towards zero, in [low, high]; low for a NaN. */
+/* x truncated towards zero, in [low, high]; low for a NaN. */
 static inline int cut(float x, int low, int high)
 {
     if (!(x > (float)low)) return low;
@@ -60,7 +60,7 @@ typedef struct {
 
 /* Scales and minima, none negative, in 6 bits of the largest of each. */
 k_scales k_scales_round(const float scale[8], const float min[8]);
-/* n scales as d small, small in [-levels, levels): returns d, as f16 has it. */
+/* n scales as d small, small in [-levels, levels): returns d, rounded to f16. */
 float small_scales(int8_t *small, const float *scales, int n, int levels);
 
 /* id: what x is multiplied with, the inverse of d before or after d is rounded to a half. */

@@ -1,7 +1,7 @@
 /* gguf.c - opening model files: mapping, joining split sets, and looking things up.
  *
- * Owns the mappings and what was parsed from them; gguf_parse.c owns the format.  A file that is
- * cut short by somebody else while it is mapped kills the process (SIGBUS), as with any mmap. */
+ * Owns the mappings and what was parsed from them; gguf_parse.c owns the format.  If another
+ * process truncates a mapped file, this process dies (SIGBUS), as with any mmap. */
 #include "gguf/gguf.h"
 
 #include "base/hash.h"
@@ -20,7 +20,7 @@ struct gguf_file {
     gguf_part *parts; /* [n_parts]; metadata is the first one's */
     char **paths;     /* [n_parts] */
     size_t n_parts;
-    bool mapped;          /* parts' bytes are mappings of ours */
+    bool mapped;          /* the bytes of the parts are our mappings */
     gguf_tensor *tensors; /* [n_tensors] of all parts */
     size_t n_tensors;
     name_table names;
@@ -80,9 +80,9 @@ static int split_count(const gguf_part *part, uint64_t *count, cerium_error *err
     *count = 1;
     if (!value) return CERIUM_OK;
     if (!gguf_value_u64(value, count) || *count > GGUF_SPLITS_MAX)
-        return error_set(err, CERIUM_ERR_FORMAT, "%s: split.count is no number up to %u",
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: split.count is not a number up to %u",
                          part->label, GGUF_SPLITS_MAX);
-    if (*count == 0) *count = 1; /* what a file that was merged again says */
+    if (*count == 0) *count = 1; /* as in a file that was merged again */
     return CERIUM_OK;
 }
 
@@ -92,7 +92,7 @@ static int check_split(const gguf_part *part, uint64_t number, uint64_t count, c
     uint64_t no, own_count;
     RETURN_IF(split_count(part, &own_count, err));
     if (!gguf_value_u64(gguf_part_find(part, VIEW("split.no")), &no))
-        return error_set(err, CERIUM_ERR_FORMAT, "%s: split.no is missing or no integer",
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: split.no is missing or not an integer",
                          part->label);
     if (own_count != count)
         return error_set(err, CERIUM_ERR_FORMAT,
@@ -121,7 +121,7 @@ static char *split_path(const char *first, uint64_t number, uint64_t count)
     return path;
 }
 
-/* Make room for n parts; the ones that are there move. */
+/* Reserve n parts; existing ones may move. */
 static int reserve_parts(gguf_file *file, size_t n)
 {
     gguf_part *parts = memory_zalloc(n, sizeof *parts);
@@ -192,7 +192,7 @@ static int join_tensors(gguf_file *file, cerium_error *err)
             gguf_tensor *tensor = &file->tensors[file->n_tensors];
             *tensor = part->tensors[j];
             if (!name_table_add(&file->names, file->tensors, sizeof *tensor, file->n_tensors++))
-                return error_set(err, CERIUM_ERR_FORMAT, "%s: tensor %.*s stands there twice",
+                return error_set(err, CERIUM_ERR_FORMAT, "%s: tensor %.*s occurs twice",
                                  part->label, (int)tensor->name.len, tensor->name.ptr);
         }
         memory_free(part->tensors);
@@ -214,7 +214,7 @@ static int check_split_tensors(const gguf_file *file, cerium_error *err)
 
 /* ---- opening and closing ---- */
 
-/* A file with no parts yet and room for one. */
+/* A file with no parts yet, and capacity for one. */
 static gguf_file *new_file(const char *path)
 {
     gguf_file *file = memory_zalloc(1, sizeof *file);
@@ -358,7 +358,7 @@ void gguf_release(const gguf_file *file, const void *data, size_t size)
     /* Whole pages only: a page at the edge may hold a neighbour's bytes. */
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t start = size_round_up((size_t)data, page), end = ((size_t)data + size) / page * page;
-    if (start < end) madvise((void *)start, end - start, MADV_DONTNEED); /* a wish */
+    if (start < end) madvise((void *)start, end - start, MADV_DONTNEED); /* a hint */
 }
 
 enum { SAMPLES = 16, SAMPLE_BYTES = 4096 };

@@ -47,7 +47,7 @@ typedef struct {
     block_type type;
     uint32_t n_dims;  /* 1..4 */
     uint64_t dims[4]; /* fastest first: dims[0] is a row's length; unused ones are 1 */
-    const void *data; /* in the mapping; aligned as the file says (32 unless told otherwise) */
+    const void *data; /* in the mapping; aligned as the file says (default 32) */
     size_t size;      /* bytes */
 } gguf_tensor;
 
@@ -58,8 +58,8 @@ CERIUM_CHECKED int gguf_open(gguf_file **out, const char *path, cerium_error *er
  * Tensors are as aligned as file.ptr is. */
 CERIUM_CHECKED int gguf_open_bytes(gguf_file **out, view file, const char *name,
                                    cerium_error *err);
-/* How long the file must be that begins with head: its metadata and its table of tensors are
- * there, data need not be.  CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY; name is for messages. */
+/* The full length of a file that begins with head, which must hold the metadata and the table of
+ * tensors.  CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY; name is for messages. */
 CERIUM_CHECKED int gguf_whole_bytes(uint64_t *out, view head, const char *name, cerium_error *err);
 void gguf_close(gguf_file **file);
 
@@ -86,12 +86,12 @@ bool gguf_get_string(const gguf_file *file, const char *key, view *out);
 int64_t gguf_item_i64(const gguf_value *array, uint64_t i);
 double gguf_item_f64(const gguf_value *array, uint64_t i);
 
-/* What tells this model from every other: a hash over sizes and times of change of its files, all
- * their metadata, and 16 samples of 4 KB of each file's tensors. */
+/* Identifies the model: a hash of the sizes and modification times of its files, all their
+ * metadata, and 16 samples of 4 KB of each file's tensors. */
 uint64_t gguf_fingerprint(const gguf_file *file);
 
-/* Tell the kernel that these bytes were read for the last time (weights after repacking), so
- * that they do not stay resident beside their panels. */
+/* Tell the kernel that these bytes will not be read again (weights after repacking), so that they
+ * do not stay resident beside their panels. */
 void gguf_release(const gguf_file *file, const void *data, size_t size);
 
 #endif

@@ -220,14 +220,14 @@ static int read_values(parser *p, uint64_t n)
         part->n_values = i + 1; /* so that gguf_part_free() sees a half-read array */
         RETURN_IF(read_value(p, value));
         if (!name_table_add(&part->keys, part->values, sizeof *value, i))
-            return refuse(p, "key %.*s stands there twice", (int)value->key.len, value->key.ptr);
+            return refuse(p, "key %.*s occurs twice", (int)value->key.len, value->key.ptr);
     }
     return CERIUM_OK;
 }
 
 /* ---- tensors ---- */
 
-/* Names of ggml's types that we do not read, so that a message can say what was met. */
+/* Names of ggml types that cerium does not read, for error messages. */
 static const char *unsupported_name(uint32_t type)
 {
     static const char *const names[] = {
@@ -260,7 +260,7 @@ static int size_tensor(const parser *p, gguf_tensor *tensor, uint32_t id)
         return refuse(p, "tensor %.*s: type %u (%s) is not supported; supported are%s", name_len,
                       name, id, unsupported_name(id), SUPPORTED_TYPES);
     if (tensor->dims[0] % block_values(type) != 0)
-        return refuse(p, "tensor %.*s: rows of %llu values are no multiple of %s's block of %u",
+        return refuse(p, "tensor %.*s: rows of %llu values are not a multiple of %s's block of %u",
                       name_len, name, (unsigned long long)tensor->dims[0], block_name(type),
                       block_values(type));
     tensor->type = type;
@@ -291,7 +291,7 @@ static int read_alignment(const parser *p, uint64_t *out)
     const gguf_value *value = gguf_part_find(p->part, VIEW("general.alignment"));
     uint64_t alignment = GGUF_ALIGNMENT;
     if (value && !gguf_value_u64(value, &alignment))
-        return refuse(p, "key general.alignment is no integer");
+        return refuse(p, "key general.alignment is not an integer");
     if (alignment < GGUF_ALIGNMENT_MIN || alignment > GGUF_ALIGNMENT_MAX ||
         (alignment & (alignment - 1)) != 0)
         return refuse(p, "general.alignment is %llu; it must be a power of two from %u to %u",

@@ -1,4 +1,4 @@
-/* gguf_values.c - metadata values as numbers: conversions between the file's types and ours. */
+/* gguf_values.c - metadata values as numbers: conversions from the file's types. */
 #include "gguf/gguf.h"
 #include "gguf/part.h"
 

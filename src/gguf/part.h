@@ -12,11 +12,11 @@ typedef struct {
     uint32_t mask;
 } name_table;
 
-/* Room for n_max names. Release with name_table_close(). */
+/* Allocate for n_max names. Release with name_table_close(). */
 CERIUM_CHECKED int name_table_open(name_table *table, size_t n_max);
 void name_table_close(name_table *table);
 /* items: [.][stride bytes], each beginning with its name as a view. The number of the item, or
- * SIZE_MAX when there is none of that name. */
+ * SIZE_MAX when the name is not there. */
 size_t name_table_find(const name_table *table, const void *items, size_t stride, view name);
 /* False when item i's name is there already. The caller keeps to n_max. */
 bool name_table_add(name_table *table, const void *items, size_t stride, size_t i);
@@ -28,7 +28,7 @@ typedef struct {
     int64_t changed_ns; /* when the file was changed; 0 for bytes in memory */
     size_t data_at;     /* end of the metadata, at most len */
     bool is_head;       /* data may lie past len, and tensors have none */
-    uint64_t whole;     /* bytes that the file must have: where the last tensor ends */
+    uint64_t whole;     /* bytes that the whole file must have: the end of the last tensor */
     uint32_t version;
     gguf_value *values; /* [n_values] */
     size_t n_values;

@@ -78,7 +78,7 @@ static int read_tensor(safetensor *t, const char *name, const json_t *entry, vie
                          "%s: tensor %s is not inside the file; download it again", label, name);
     if (end - begin != n * safe_type_bytes(t->type))
         return error_set(err, CERIUM_ERR_FORMAT,
-                         "%s: tensor %s has %llu bytes, its shape wants %llu", label, name,
+                         "%s: tensor %s has %llu bytes, but its shape needs %llu", label, name,
                          (unsigned long long)(end - begin),
                          (unsigned long long)(n * safe_type_bytes(t->type)));
     t->data = (const uint8_t *)data.ptr + begin;
@@ -127,7 +127,7 @@ int safetensors_parse(safetensors *out, view file, const char *label, cerium_err
                   JSON_REJECT_DUPLICATES | JSON_READ_PYTHON, &at);
     if (!json_is_object(root)) {
         json_decref(root);
-        return error_set(err, CERIUM_ERR_FORMAT, "%s: its header is no JSON object", label);
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: its header is not a JSON object", label);
     }
     view data = {file.ptr + LENGTH_BYTES + len, file.len - LENGTH_BYTES - (size_t)len};
     int status = read_all(out, root, data, label, err);

@@ -32,8 +32,8 @@ typedef struct {
     size_t n;
 } safetensors;
 
-/* label is for messages; file is borrowed until safetensors_free().  Tensors of types that we do
- * not read are refused.  CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY. */
+/* label is for messages; file is borrowed until safetensors_free().  Unsupported tensor types are
+ * rejected.  CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int safetensors_parse(safetensors *out, view file, const char *label,
                                      cerium_error *err);
 void safetensors_free(safetensors *s);

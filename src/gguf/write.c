@@ -19,7 +19,7 @@ enum { WRITE_BUFFER_BYTES = 1 << 20 };
 struct gguf_writer {
     char *path, *temporary;
     int fd;
-    bool named; /* the temporary file stands on the disk */
+    bool named; /* the temporary file exists */
     cerium_error error;
     uint64_t n_values, n_tensors;
     bytes values, tensors; /* encoded, without the header */
@@ -273,7 +273,7 @@ static void start_data(gguf_writer *w)
     uint64_t total = size_round_up(written, GGUF_ALIGNMENT) + w->data_offset;
     w->started = true;
     if (w->error.status) return;
-    /* A disk that is too small says so now, not after an hour. */
+    /* Reserve the space now, so that a full disk fails at once and not after an hour. */
     if (fallocate(w->fd, 0, 0, (off_t)total) && errno == ENOSPC) {
         fail(w, CERIUM_ERR_IO, "cannot write");
         return;

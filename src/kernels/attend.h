@@ -25,8 +25,8 @@
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-/* Two lines of the cache that are wanted soon for each step of a loop: at + i * step, and the one
- * behind.  With step 0, nothing new. */
+/* Prefetch two cache lines for each step of a loop: at + i * step and the next one. With step 0,
+ * nothing new. */
 typedef struct {
     const uint16_t *at;
     size_t step;
@@ -164,8 +164,8 @@ static void attend_rows(kernel_softmax_state *restrict state, float *restrict ou
     accumulate(s + seen_first, KERNEL_PAGE, q, head_dim, keys + seen_first, KERNEL_PAGE, head_dim,
                rows, seen_end - seen_first, cold ? next : NULL);
 
-    /* A row takes its tokens in order: those before the common ones, the common ones together
-     * with the other rows, those behind.  Without common ones, all come before. */
+    /* A row takes its tokens in order: those before the shared ones, the shared ones together with
+     * the other rows, those after. Without shared ones, all come before. */
     for (uint32_t r = 0; r < rows; r++) {
         float *row = out + (size_t)r * head_dim, *p = s + r * KERNEL_PAGE;
         uint32_t before_end = end[r] < common_first ? end[r] : common_first;

@@ -1,7 +1,7 @@
 /* kernels.h - the table of numeric kernels, and the numeric contract.
  *
- * Kernels never allocate, log or fail: the caller validated shapes.  They are chosen once by
- * kernel_table_init() from what the processor has.
+ * Kernels never allocate, log or fail: the caller validated shapes.  kernel_table_init() chooses
+ * them once, by the processor's features.
  *
  * Contract (docs/numerics.md).  Every variant of a kernel returns the same bits for finite input.
  * The reference in *_ref.c defines the order of float operations; vector lanes are output rows
@@ -25,7 +25,7 @@ enum {
 };
 
 /* 128 activations in 8 bits: x[i] ~= scale[i / 32] * q[i], q in [-127, 127], round to nearest even.
- * A last, partial group has zeros behind its values. */
+ * A last, partial group is padded with zeros. */
 typedef struct {
     int8_t q[KERNEL_GROUP];
     float scale[KERNEL_GROUP / KERNEL_BLOCK]; /* largest magnitude / 127; 0 for all zeros */
@@ -140,7 +140,7 @@ typedef void kernel_softmax_fn(float *x, uint32_t n);
 typedef enum {
     KERNEL_KV_I8 = 0,  /* 8 bits and a scale for each token: the default (kv_i8.h) */
     KERNEL_KV_F16 = 1, /* rounded to nearest even */
-    KERNEL_KV_F32 = 2, /* as they are, to check numbers; the reference at every level */
+    KERNEL_KV_F32 = 2, /* unquantized, for numeric checks; the reference at every level */
 } kernel_kv_type;
 enum { KERNEL_KV_TYPE_END = 3 };
 
@@ -256,8 +256,8 @@ typedef enum {
 enum { KERNEL_CPU_END = 6 };
 
 /* The best level that processor and system support.  On x86-64 CPUID and XGETBV say so; where
- * there is AMX, it asks the system for its registers, for the whole process (it is no error to
- * ask twice, and costs nothing until a thread uses them). */
+ * there is AMX, it asks the system for its registers, for the whole process (asking twice is no
+ * error, and costs nothing until a thread uses them). */
 kernel_cpu kernel_cpu_detect(void);
 /* True for that level and all below it. */
 bool kernel_cpu_has(kernel_cpu cpu);

@@ -1,8 +1,8 @@
-/* kv_i8.h - keys, values and queries in 8 bits: how they lie in memory, and their rounding.
+/* kv_i8.h - keys, values and queries in 8 bits: their memory layout and rounding.
  *
- * A head is turned by a Walsh-Hadamard transform before it is rounded, so that a channel that
- * stands out becomes a little of every channel.  Scores do not change by it (what turns queries
- * and keys alike leaves their products as they are but for a factor), and results are turned back.
+ * A head is turned by a Walsh-Hadamard transform before it is rounded, which spreads an outlier
+ * channel over all channels. Scores do not change except for a constant factor, because queries and
+ * keys are transformed alike; results are transformed back.
  *
  * The transform goes over runs of the largest power of two that divides the head (kv_i8_run), in
  * stages h = 1, 2, 4, ...: (a, b) = (a + b, a - b) for neighbours h apart.  It is its own inverse
@@ -28,7 +28,7 @@ enum {
  * AVX2, which adds two neighbours in 16 bits, never saturates. */
 _Static_assert(255 * (KV_I8_QUERY_MAX + 1) <= INT16_MAX, "keys times queries");
 _Static_assert((KV_I8_WEIGHT_MAX + 1) * KV_I8_MAX <= INT16_MAX, "weights times values");
-#define KV_I8_TINY 0x1p-100f /* what is smaller at its largest is taken as zeros */
+#define KV_I8_TINY 0x1p-100f /* heads whose largest value is smaller count as zeros */
 
 /* What a page of one KV head keeps of its tokens. */
 typedef struct {

@@ -47,8 +47,8 @@ void net_loop_forget(net_loop *l, stream *s)
     if (l->last == s) l->last = before;
 }
 
-/* Each of those that were ready when this turn began, once: who is ready again waits for the next
- * turn, behind the others. */
+/* Call each stream that was ready when this turn began, once; one that becomes ready again waits
+ * for the next turn. */
 static void on_check(uv_check_t *check)
 {
     net_loop *l = check->data;
@@ -62,7 +62,7 @@ static void on_check(uv_check_t *check)
     if (!l->first) uv_idle_stop(&l->idle);
 }
 
-/* The loop goes to the poll: what it did since the last one is a turn. */
+/* The loop is about to poll: the time since the last poll was one turn. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     net_loop *l = prepare->data;

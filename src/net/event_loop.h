@@ -1,11 +1,11 @@
-/* event_loop.h - the event loop (libuv): who is woken when, and what never waits for ever.
+/* event_loop.h - the event loop (libuv): sockets, timers and the list of ready streams.
  *
- * Everything here belongs to the thread that calls net_loop_turn(), but net_loop_wake().
+ * All functions except net_loop_wake() belong to the thread that calls net_loop_turn().
  *
- * A socket is watched level-triggered: as long as bytes or room are there, and somebody wants
- * them, the next turn says so again.  What no socket will say, that input was read before and is
- * not used up, stands in the list of ready streams, of which each turn calls every one once.  So
- * no stream waits for a wake-up that was lost, and none holds the loop. */
+ * Sockets are watched level-triggered: while a socket is readable or writable and its stream is
+ * interested, every turn reports it again. No socket reports input that was already read but not
+ * consumed; such streams are in the ready list, and each turn calls every one of them once. So no
+ * stream can miss a wake-up, and none can hold the loop. */
 #ifndef NET_EVENT_LOOP_H
 #define NET_EVENT_LOOP_H
 
@@ -23,7 +23,7 @@ enum { NET_TURN_BUCKETS = 4 };
 extern const double net_turn_bounds[NET_TURN_BUCKETS]; /* seconds */
 
 typedef struct {
-    uint64_t n, n_within[NET_TURN_BUCKETS]; /* cumulative, as Prometheus has it */
+    uint64_t n, n_within[NET_TURN_BUCKETS]; /* cumulative, as in Prometheus */
     double seconds, longest;
 } net_turns;
 
@@ -37,7 +37,7 @@ typedef struct net_loop {
     uv_loop_t uv;
     uv_async_t async;
     uv_timer_t tick, later;
-    uv_check_t check;            /* behind the poll: runs what is ready */
+    uv_check_t check;            /* after the poll: runs the ready streams */
     uv_idle_t idle;              /* active while something is ready: the poll does not sleep then */
     uv_prepare_t prepare;        /* before the poll: the turn ends */
     struct stream *first, *last; /* ready */
@@ -57,7 +57,7 @@ void net_loop_close(net_loop *l);
 void net_loop_turn(net_loop *l);
 /* From any thread and from signal handlers. */
 void net_loop_wake(net_loop *l);
-/* Call events.timed in ms milliseconds, once; an earlier order is forgotten. */
+/* Call events.timed in ms milliseconds, once; this replaces an earlier timer. */
 void net_loop_later(net_loop *l, uint64_t ms);
 
 /* For tcp_stream.c: run the stream in the next turn; it is not in the list yet. */

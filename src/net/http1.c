@@ -1,4 +1,4 @@
-/* http1.c - llhttp's callbacks, and what it leaves open. */
+/* http1.c - llhttp's callbacks, and the checks that llhttp does not make. */
 #include "net/http1.h"
 
 #include <llhttp.h>
@@ -20,7 +20,7 @@ struct http_reader {
     size_t fields; /* where the first field stands in text */
     uint32_t n_fields;
     bool has_head;     /* it is whole */
-    size_t head_bytes; /* of the head, as it came */
+    size_t head_bytes; /* of the head, as received */
     char last;         /* byte of it */
     uint64_t overhead; /* bytes of the body that are not its own */
     uint64_t body_bytes;
@@ -182,7 +182,7 @@ void http_reader_close(http_reader **r)
 
 /* ---- the head as a whole ---- */
 
-/* The next field behind one, or the first; NULL behind the last. */
+/* The field after this one, or the first; NULL after the last. */
 static const char *next_field(const http_reader *r, const char *name)
 {
     if (!r->has_head) return NULL;
@@ -266,7 +266,7 @@ static int read_target(http_reader *r)
     } else if (r->path[0] != '/' &&
                !(!strcmp(r->path, "*") && http_reader_method(r) == METHOD_OPTIONS)) {
         return refuse(r, r->parser.method == HTTP_CONNECT ? 501 : 400,
-                      r->parser.method == HTTP_CONNECT ? "this server is no proxy"
+                      r->parser.method == HTTP_CONNECT ? "this server is not a proxy"
                                                        : "the request's target begins with '/'");
     }
     r->query = strchr(r->path, '?');
@@ -299,13 +299,13 @@ static int check_head(http_reader *r)
 
 /* ---- reading ---- */
 
-/* A line of the head that begins with a blank belongs to the one before it: servers disagree about
- * such, so it is refused (RFC 9112, 5.2). */
+/* A header line that begins with a blank continues the line before it (obs-fold). Servers disagree
+ * about these, so they are rejected (RFC 9112, 5.2). */
 static int look_for_folds(http_reader *r, view head)
 {
     for (size_t i = 0; i < head.len; i++) {
         if (r->last == '\n' && r->fields && (head.ptr[i] == ' ' || head.ptr[i] == '\t'))
-            return refuse(r, 400, "a header field goes on in the next line");
+            return refuse(r, 400, "a header field continues in the next line");
         r->last = head.ptr[i];
     }
     return 0;
@@ -328,7 +328,7 @@ static void blame(http_reader *r, llhttp_errno_t code)
     default:
         (void)refuse(r, 400,
                      r->parser.reason && *r->parser.reason ? r->parser.reason
-                                                           : "this is no HTTP request");
+                                                           : "this is not an HTTP request");
     }
 }
 
@@ -340,7 +340,7 @@ static http_progress bad(http_reader *r)
 
 static http_progress feed_head(http_reader *r, view in, size_t *used)
 {
-    /* One byte more than is allowed tells that there are more. */
+    /* One byte more than allowed, to detect that there are more. */
     size_t room = SERVER_HEADER_BYTES_MAX + 1 - r->head_bytes;
     view part = {in.ptr, in.len < room ? in.len : room};
     llhttp_errno_t code = llhttp_execute(&r->parser, part.ptr, part.len);

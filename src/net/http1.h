@@ -53,14 +53,14 @@ const char *http_method_name(http_method method);
 bool http_reader_is_1_1(const http_reader *r);
 /* The connection may go on after the answer. */
 bool http_reader_keeps_alive(const http_reader *r);
-/* An upgrade to WebSocket is asked for. */
+/* The client asks for an upgrade to WebSocket. */
 bool http_reader_wants_websocket(const http_reader *r);
 /* A body follows, or may: its length, UINT64_MAX for chunks, 0 for none. */
 uint64_t http_reader_body_bytes(const http_reader *r);
 /* Path of the target, percent-encoded, without arguments; and what follows the '?', or "". */
 const char *http_reader_path(const http_reader *r);
 const char *http_reader_query(const http_reader *r);
-/* The host that is asked: of the target in absolute form, else of the field. "" without one. */
+/* The host: from the target in absolute form, else from the Host field. "" without one. */
 const char *http_reader_host(const http_reader *r);
 /* Value of the first field of this name (any case); NULL when there is none.  Values of several
  * lines of one name are not joined. */

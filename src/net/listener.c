@@ -31,7 +31,7 @@ static void rest(listener *l)
     uv_poll_stop(&l->poll);
 }
 
-/* False when there is none, or it cannot be had now. */
+/* False when there is no connection, or it cannot be accepted now. */
 static bool accept_one(listener *l)
 {
     struct sockaddr_storage address;

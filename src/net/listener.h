@@ -33,7 +33,7 @@ CERIUM_CHECKED int listeners_open(listeners *ls, net_loop *l, const char *host, 
                                   cerium_error *err);
 /* Once a second. */
 void listeners_tick(listeners *ls);
-/* Nobody else is accepted. */
+/* Stop accepting connections. */
 void listeners_close(listeners *ls);
 
 #endif

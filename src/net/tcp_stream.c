@@ -31,14 +31,14 @@ static void make_ready(stream *s)
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     stream *s = poll->data;
-    /* Urgent data is sent by nobody who speaks HTTP; libuv reports a reset so, or as an error. */
+    /* HTTP clients send no urgent data; libuv reports a reset this way, or as an error. */
     if (status < 0 || (events & UV_PRIORITIZED)) s->broken = true;
     if (events & UV_WRITABLE) s->is_full = false;
     make_ready(s);
 }
 
-/* A function of the stream's state, computed anew whenever that may have changed: nothing has to be
- * remembered, so nothing can be forgotten.  Resets are always waited for. */
+/* A pure function of the stream's state, called whenever that may have changed, so the events can
+ * never be out of date. Resets are always watched. */
 static void watch(stream *s)
 {
     bool room = s->in.len - s->in_used < STREAM_IN_BYTES_MAX;
@@ -61,7 +61,7 @@ static ssize_t receive(stream *s, void *out, size_t len)
     return n;
 }
 
-/* Read as far as there is room. */
+/* Read until the buffer is full. */
 static void fill(stream *s)
 {
     static _Thread_local char scratch[STREAM_IN_BYTES_MAX];
@@ -85,7 +85,7 @@ static void fill(stream *s)
         else if (n < 0 || bytes_append(&s->in, scratch, (size_t)n))
             s->broken = true;
         else if (!s->tls && (size_t)n < room)
-            return; /* that was all; what comes later, the poll tells */
+            return; /* drained; the poll reports later input */
     }
 }
 
@@ -185,7 +185,9 @@ static void send_out(stream *s)
         ssize_t n = send_some(s);
         if (n < 0) {
             if (errno != EAGAIN && errno != EWOULDBLOCK) s->broken = true;
-            else s->is_full = !s->tls; /* out is not empty, so watch() waits for room */
+            else
+                s->is_full =
+                    !s->tls; /* out is not empty, so watch() waits until the socket is writable */
             break;
         }
         drop_sent(s, (size_t)n);
@@ -283,14 +285,14 @@ bool stream_tick(stream *s, uint64_t now_ns, uint64_t stall_ns)
 
 /* ---- a turn ---- */
 
-/* Give the owner what came.  True when it wants to be called again, and something is left: who
- * waits for more after the peer's last byte is told of the end. */
+/* Pass the input to the owner. True when it wants to be called again and input is left. An owner
+ * that waits for more after the peer's last byte gets the end instead. */
 static bool give_input(stream *s)
 {
     bool again = false;
     if (!s->paused && s->in.len > s->in_used)
         again = s->events->input(s->user) && s->in.len > s->in_used;
-    /* Ready: it was paused and resumed meanwhile, and what is left is looked at next. */
+    /* The stream was paused and resumed meanwhile, so it is ready: the rest is handled next. */
     bool is_used = s->paused || (!again && !s->is_ready);
     if (s->at_end && !s->end_told && !s->broken && is_used) {
         s->end_told = true;

@@ -1,11 +1,11 @@
-/* tcp_stream.h - the bytes of one TCP connection, plain or TLS: what came, what waits, and its end.
+/* tcp_stream.h - one TCP connection, plain or TLS: its input, its queued output, and its end.
  *
- * Input is read as far as there is room for it (STREAM_IN_BYTES_MAX), also while nobody wants it,
- * so that the peer's end is seen.  Output goes out at once where the socket takes it; the rest
- * waits in pieces, is counted, and is sent as the socket takes more.
+ * Input is read up to STREAM_IN_BYTES_MAX even while the owner is paused, so that the peer's close
+ * is noticed. Output is written at once as far as the socket takes it; the rest is queued in
+ * pieces, counted, and sent as the socket takes more.
  *
  * Handlers are called from the loop alone, never from within a function of this file that the
- * handler's owner calls: a stream that breaks in the middle of a write says so in the next turn. */
+ * handler's owner calls: a stream that breaks during a write reports it in the next turn. */
 #ifndef NET_TCP_STREAM_H
 #define NET_TCP_STREAM_H
 
@@ -17,10 +17,10 @@
 typedef struct stream stream;
 
 typedef struct {
-    /* Bytes came: look at stream_input(), use some up, return true to be called again for what is
-     * left though nothing more comes (the next turn, behind all others). */
+    /* Bytes arrived: read stream_input() and consume some. Return true to be called again for the
+     * rest even if no more arrives (in the next turn, after all others). */
     bool (*input)(void *user);
-    /* The peer sends no more, and what it sent is used up or is not enough. Called once. */
+    /* The peer sends no more, and its input is consumed or incomplete. Called once. */
     void (*ended)(void *user);
     /* The socket took some of what waited. */
     void (*sent)(void *user);
@@ -48,12 +48,12 @@ struct stream {
     bool is_ready;
     bytes in;
     size_t in_used; /* in front of in, used up */
-    bool more;      /* reading stopped for want of room only */
+    bool more;      /* reading stopped only because the buffer was full */
     stream_queue out, held;
     bool holds;            /* output goes to held */
     bool paused;           /* input is not called */
     bool at_end, end_told; /* the peer sends no more */
-    bool is_full;          /* the socket took nothing; until it says that it has room */
+    bool is_full;          /* the socket took nothing; until it is writable again */
     bool broken;           /* nothing can be sent or read any more */
     bool closing;          /* when out is empty */
     bool lingers;          /* closed for writing; reads on, so that the peer reads our last bytes */
@@ -76,8 +76,8 @@ void stream_use(stream *s, size_t n);
 void stream_pause(stream *s);
 void stream_resume(stream *s);
 
-/* Send head and body behind what waits; gathers until stream_flush(). CERIUM_ERR_MEMORY: nothing of
- * it is sent.  Without effect, and CERIUM_OK, on a stream that is over. */
+/* Queue head and body after the waiting output; sent by stream_flush(). CERIUM_ERR_MEMORY: nothing
+ * of it is sent.  Without effect, and CERIUM_OK, on a stream that is over. */
 CERIUM_CHECKED int stream_put(stream *s, view head, view body);
 void stream_flush(stream *s);
 /* Bytes that wait, held ones too. */

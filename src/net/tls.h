@@ -23,9 +23,9 @@ void tls_close(tls **t);
  * -1 with errno EAGAIN (or another: it is broken). */
 ssize_t tls_read(tls *t, void *out, size_t len);
 ssize_t tls_write(tls *t, const void *from, size_t len);
-/* The handshake, or a new key, waits for room to write. */
+/* The handshake, or a key update, waits until the socket is writable. */
 bool tls_wants_write(const tls *t);
-/* Tell the peer that no more comes; as far as the socket takes it at once. */
+/* Send close_notify, as far as the socket takes it at once. */
 void tls_end(tls *t);
 
 #endif

@@ -1,8 +1,8 @@
-/* websocket.c - wslay's event layer, with messages gathered here, where they are bounded.
+/* websocket.c - wslay's event layer; messages are assembled here, with limits.
  *
- * wslay tells of a frame with the first byte of its payload, and takes a closing frame of one byte
- * for one without a code.  So heads are read along while wslay fetches its input, and what they
- * promise is refused before wslay has the rest. */
+ * wslay reports a frame only with the first byte of its payload, and treats a close frame of one
+ * byte like one without a code. So frame headers are parsed here while wslay fetches its input, and
+ * bad ones are rejected before wslay has the payload. */
 #include "net/websocket.h"
 
 #include <openssl/evp.h>
@@ -11,8 +11,8 @@
 
 enum {
     READ_BYTES =
-        1024, /* that wslay gets at once: what it read is not counted against messages_max */
-    GATHER_BYTES = 65536, /* told to the owner at once */
+        1024, /* that wslay reads at once; they are not counted against messages_max */
+    GATHER_BYTES = 65536, /* reported to the owner at once */
 };
 
 /* Where the bytes that wslay has end. */
@@ -199,8 +199,8 @@ websocket *websocket_open(size_t bytes_max, const websocket_events *events, void
         return NULL;
     }
     wslay_event_config_set_no_buffering(w->context, 1);
-    wslay_event_config_set_max_recv_msg_length(w->context,
-                                               UINT64_MAX >> 1); /* ours is told in words */
+    wslay_event_config_set_max_recv_msg_length(
+        w->context, UINT64_MAX >> 1); /* our own limit has a clear message */
     return w;
 }
 
@@ -221,7 +221,7 @@ static int send_queued(websocket *w)
     return wslay_event_send(w->context) ? CERIUM_ERR_MEMORY : CERIUM_OK;
 }
 
-/* wslay ends a connection for a broken frame without saying why. */
+/* wslay closes a connection for a broken frame without a reason. */
 static void end_broken(websocket *w)
 {
     static const char frame[] = "\x88\x02\x03\xea"; /* close, 1002 */
@@ -269,7 +269,7 @@ int websocket_ping(websocket *w)
 void websocket_end(websocket *w, websocket_code code, const char *why)
 {
     if (w->is_over) return;
-    /* Where wslay has found a fault of its own, its closing frame is in the queue, and stays. */
+    /* If wslay found an error itself, its close frame is already queued, and stays. */
     (void)wslay_event_queue_close(w->context, (uint16_t)code, (const uint8_t *)why, strlen(why));
     (void)send_queued(w);
     wslay_event_shutdown_read(w->context);

@@ -19,8 +19,7 @@ typedef enum {
 typedef struct {
     /* A whole text message, which the owner may take: it is empty then.  Else it is freed. */
     void (*message)(void *user, bytes *text);
-    /* More of a message than the last call said is gathered (or less: negative): false refuses it.
-     */
+    /* The buffered size of a message changed by n bytes since the last call: false rejects it. */
     bool (*gathers)(void *user, ptrdiff_t more);
     /* Bytes for the peer; CERIUM_ERR_MEMORY: the connection is lost. */
     int (*send)(void *user, view frame);
@@ -38,11 +37,11 @@ CERIUM_CHECKED bool websocket_feed(websocket *w, view in, uint32_t messages_max,
 /* A text message; CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int websocket_send(websocket *w, view text);
 CERIUM_CHECKED int websocket_ping(websocket *w);
-/* The closing frame, once: nothing is sent behind it, nothing is read. */
+/* Send the close frame, once: nothing is sent or read after it. */
 void websocket_end(websocket *w, websocket_code code, const char *why);
 
-/* Sec-WebSocket-Accept for a client's key (RFC 6455, 4.2.2); false when it is no key of 16 bytes.
- */
+/* Sec-WebSocket-Accept for a client's key (RFC 6455, 4.2.2); false when it is not a key of 16
+ * bytes. */
 enum { WEBSOCKET_ACCEPT_BYTES = 29 };
 bool websocket_accept(const char *key, char out[WEBSOCKET_ACCEPT_BYTES]);
 

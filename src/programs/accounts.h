@@ -13,7 +13,7 @@ int accounts_policy(policy **out, const char *path, cerium_error *err);
  * makes: it need not be there yet. */
 int accounts_store(store **out, const char *path, const policy *p, bool makes, cerium_error *err);
 
-/* "2026-11-21" of days since 1970, and back; false when it is no date. */
+/* Convert between days since 1970 and "2026-11-21"; false when it is not a date. */
 const char *accounts_date(char out[16], int64_t day);
 bool accounts_day(const char *text, int64_t *day);
 

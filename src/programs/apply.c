@@ -50,7 +50,7 @@ void apply_close(apply_file *file)
     *file = (apply_file){0};
 }
 
-/* Is it what was read? */
+/* Is the file unchanged since it was read? */
 static bool is_same(const apply_file *file)
 {
     struct stat st;

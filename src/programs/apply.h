@@ -15,12 +15,12 @@ typedef struct {
 /* Read a regular file of at most EDIT_FILE_BYTES_MAX. */
 CERIUM_CHECKED int apply_open(apply_file *out, const char *path, cerium_error *err);
 void apply_close(apply_file *file);
-/* Whether it may be replaced, as far as one can tell before: so that nobody waits for an answer
- * that is not written then.  What is read-only stays as it is, though its folder would let us. */
+/* Check before generating that the file may be replaced, so that no answer is lost at the end. A
+ * read-only file is never replaced, even if its folder would allow it. */
 CERIUM_CHECKED int apply_check(const apply_file *file, cerium_error *err);
-/* Put text in its place: written beside it, with its permissions and owner, and renamed.  An error,
- * and the file as it was, when it is not what was read any more, or has other names (hard links),
- * which would keep the old text. */
+/* Replace the file's text: write a temporary file with the same permissions and owner, and rename
+ * it. It is an error, and the file is unchanged, when the file changed since it was read or has
+ * other hard links, which would keep the old text. */
 CERIUM_CHECKED int apply_write(apply_file *file, view text, cerium_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* bandwidth.c - threads that read memory, and the caches that sysfs tells of. */
+/* bandwidth.c - threads that read memory, and cache sizes from sysfs. */
 #include "programs/bandwidth.h"
 
 #include <pthread.h>
@@ -91,7 +91,7 @@ double bandwidth_read(size_t bytes_wanted, uint32_t n_threads, uint32_t n_runs)
                                     .bytes_per_s = speeds[started]};
         if (thread_start(&threads[started], read_runs, &readers[started])) break;
     }
-    /* Those that were started would wait for the others for ever: let them through. */
+    /* The started threads would wait forever for the missing ones: release them. */
     if (started < n_threads) atomic_store(&arrived, UINT32_MAX / 2);
     double total[64] = {0};
     for (size_t t = 0; t < started; t++) {

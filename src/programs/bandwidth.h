@@ -4,8 +4,8 @@
 
 #include "base/base.h"
 
-/* Bytes a second at which n_threads, each on its own core and its own part, read a working set of
- * bytes in all, over and over; the median of n_runs.  0 when there is no memory for it. */
+/* Bytes a second at which n_threads, each on its own core, repeatedly read their parts of a working
+ * set of `bytes` in total; the median of n_runs. 0 without memory. */
 double bandwidth_read(size_t bytes, uint32_t n_threads, uint32_t n_runs);
 
 /* Size of the data caches: of one core, and the last level that cores share; 0 when unknown. */

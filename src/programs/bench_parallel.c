@@ -25,7 +25,7 @@ static int finish(cerium_session *session, cerium_error *err)
         if (event.kind == CERIUM_EVENT_DONE) break;
         if (event.kind == CERIUM_EVENT_NONE) nanosleep(&pause, NULL);
     }
-    if (event.status) return error_set(err, event.status, "a continuation beside others failed");
+    if (event.status) return error_set(err, event.status, "a parallel continuation failed");
     return CERIUM_OK;
 }
 

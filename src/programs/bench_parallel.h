@@ -1,4 +1,4 @@
-/* bench_parallel.h - continuations that run beside each other: what a pass with many rows gives. */
+/* bench_parallel.h - parallel continuations: the speed of a pass with many rows. */
 #ifndef PROGRAMS_BENCH_PARALLEL_H
 #define PROGRAMS_BENCH_PARALLEL_H
 

@@ -30,7 +30,7 @@ static void wrap(FILE *to, const char *text, size_t len, size_t indent, size_t u
     fputc('\n', to);
 }
 
-/* Paragraphs; lines that begin with a blank stay as they are. */
+/* Paragraphs; lines that begin with a blank are not wrapped. */
 static void print_paragraphs(FILE *to, const char *text)
 {
     while (*text) {

@@ -17,7 +17,7 @@ typedef struct {
     options o;
     uint32_t lines;
     bool show, quiet;
-    bool whole_tokens;     /* the model goes on behind the last token before the hole */
+    bool whole_tokens;     /* the model continues after the last token before the hole */
     bool measured;         /* --min-confidence was given: */
     double confidence_min; /* what is shown at least has */
     double logprob;        /* of the tokens so far, in all */
@@ -83,7 +83,7 @@ const command_table complete_command = {
     .examples = "cerium complete --show examples/point.py:8",
 };
 
-/* FILE:LINE[:COL]; the name may hold colons of its own. */
+/* FILE:LINE[:COL]; the name may contain colons. */
 static bool parse_place(completion *c, const char *place)
 {
     uint64_t number[2];
@@ -130,7 +130,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The prompt within max tokens: what is far from the hole is left out first, in whole lines, three
+/* The prompt within max tokens: text far from the hole is dropped first, in whole lines, three
  * bytes of the prefix for one of the suffix; then context files, the oldest first. */
 static int fit_prompt(completion *c, const cerium_engine *engine, size_t max, int32_t **tokens,
                       size_t *n, cerium_error *err)

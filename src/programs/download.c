@@ -31,7 +31,7 @@ typedef struct {
     int fd;
     char part[PATH_BYTES], tag_path[PATH_BYTES];
     char tag[TAG_BYTES];      /* strong ETag of what .part holds the beginning of; "" unknown */
-    char linked[TAG_BYTES];   /* SHA-256 that Hugging Face tells */
+    char linked[TAG_BYTES];   /* SHA-256 that Hugging Face reports */
     uint64_t have;            /* bytes in .part */
     /* of the answer that is being read */
     uint64_t headers_bytes;
@@ -122,10 +122,10 @@ static bool place(puller *p)
     curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &p->code);
     if (p->code == 206 && p->has_range && p->range_begin == p->have && p->have) return true;
     if (p->code == 206) {
-        p->wrong = "it sent another part than was asked for";
+        p->wrong = "it sent a different range than requested";
         return false;
     }
-    if (p->code != 200) return true; /* a page that says what went wrong: not kept */
+    if (p->code != 200) return true; /* an error page: not kept */
     p->total = p->has_length ? p->length : 0;
     p->have = 0;
     keep_tag(p);
@@ -141,7 +141,7 @@ static size_t on_body(char *bytes_in, size_t size, size_t n, void *user)
     if (!p->placed && !place(p)) return 0;
     if (p->code != 200 && p->code != 206) return len;
     if (p->total && len > p->total - p->have) {
-        p->wrong = "it sent more bytes than it said";
+        p->wrong = "it sent more bytes than announced";
         return 0;
     }
     p->disk_error = file_write_at(p->fd, bytes_in, len, p->have);
@@ -204,7 +204,8 @@ static const char *final_answer(long code)
     }
 }
 
-/* True when the file is whole; else p->wrong says why, and p->is_final that it will stay so. */
+/* True when the file is complete; else p->wrong has the reason, and p->is_final means that a retry
+ * will not help. */
 static bool try_once(puller *p)
 {
     struct curl_slist *headers = NULL;
@@ -229,7 +230,7 @@ static bool try_once(puller *p)
         return false;
     }
     if (!p->placed && !place(p)) return false; /* an empty body */
-    if (p->code == 416) { /* our part is no beginning of what is there now */
+    if (p->code == 416) { /* our partial file is not the beginning of the current file */
         p->have = 0;
         p->tag[0] = 0;
     }

@@ -1,4 +1,4 @@
-/* download.h - one file over HTTP, gone on with where an earlier try broke off. */
+/* download.h - downloads one file over HTTP, and resumes an interrupted download. */
 #ifndef PROGRAMS_DOWNLOAD_H
 #define PROGRAMS_DOWNLOAD_H
 
@@ -12,10 +12,9 @@ typedef struct {
     void (*progress)(uint64_t done, uint64_t total); /* total 0: not known; or NULL */
 } download;
 
-/* What came so far stays at path.part (and what it is of, at path.part.tag) for the next call, but
- * not what turned out wrong.  One call at a time for each path, in all processes.
- * CERIUM_ERR_IO says what the server or the disk said; CERIUM_ERR_FORMAT: other bytes than were to
- * come. */
+/* A partial download stays at path.part (its source at path.part.tag) for the next call, unless its
+ * content is wrong.  One call at a time for each path, in all processes. CERIUM_ERR_IO has the
+ * error of the server or the disk; CERIUM_ERR_FORMAT: the bytes are not the expected ones. */
 CERIUM_CHECKED int download_file(const download *d, cerium_error *err);
 
 /* Has a whole file that SHA-256?  CERIUM_ERR_FORMAT: another; CERIUM_ERR_IO. */

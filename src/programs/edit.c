@@ -28,11 +28,11 @@ typedef struct {
     const char *path, *replay;
     apply_file file;      /* what is edited */
     bytes instruction;
-    bool has_cr;          /* all its lines end with CR LF: the model sees LF */
+    bool has_cr;          /* all lines end with CR LF; the model sees LF */
     bool has_mark;        /* it begins with a byte order mark, which the model does not see */
     bytes text;           /* the file as the model sees it */
     bytes answer, edited; /* edited: as text is */
-    bytes out;            /* edited, as the file has it */
+    bytes out;            /* the edited text, in the file's encoding */
     generation g;
     bool was_cut;         /* the answer ended for want of tokens */
 } edit;
@@ -192,7 +192,7 @@ static int chat_tokens(const edit *e, const cerium_engine *engine, edit_tokens *
     return status;
 }
 
-/* The form, the prompt, what the answer probably is, and what was recorded of it. */
+/* The chat form, the prompt, the prediction and the recording. */
 static int make_tokens(edit *e, const cerium_engine *engine, edit_tokens *t, cerium_error *err)
 {
     RETURN_IF(encode(engine, (view){e->text.ptr, e->text.len}, 0, &t->prediction, &t->n_prediction,
@@ -215,7 +215,7 @@ static int make_tokens(edit *e, const cerium_engine *engine, edit_tokens *t, cer
 
 static void post(void *user) { sem_post(user); }
 
-/* Take what the request says until it is over. */
+/* Read the request's events until it ends. */
 static int follow(edit *e, cerium_session *session, sem_t *bell, cerium_error *err)
 {
     cerium_event event = {0};
@@ -303,7 +303,7 @@ static int make_edit(edit *e, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* More than was asked for: changes in many places, or of much of the file. */
+/* Reject edits that are too large: changes in many places, or of much of the file. */
 static int check_size(const edit *e, const diff *d, cerium_error *err)
 {
     uint32_t added, removed, hunks = diff_hunks(d);
@@ -364,7 +364,7 @@ static int check_weak(edit *e, const diff *d, cerium_error *err)
     return status;
 }
 
-/* Is it an edit that was asked for, and one that may be made? */
+/* Is the edit within the instruction's scope and allowed? */
 static int check(edit *e, cerium_error *err)
 {
     diff d;

@@ -1,4 +1,4 @@
-/* eval_run.h - one model over a set: what it predicts, what it writes, how sure it is. */
+/* eval_run.h - one model over a set: predictions, generated text and confidence. */
 #ifndef PROGRAMS_EVAL_RUN_H
 #define PROGRAMS_EVAL_RUN_H
 

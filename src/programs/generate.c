@@ -95,7 +95,7 @@ static int take(answer *a, const watch_result *out, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* The session continues with the answer as the watch has it now. */
+/* The session continues with the answer as the watchdog left it. */
 static int retry(answer *a, cerium_error *err)
 {
     cerium_request q = {.new_tokens_max = a->order->n_new};

@@ -7,7 +7,7 @@
 
 typedef struct {
     uint32_t prompt_tokens, reused_tokens, new_tokens;
-    uint32_t discarded_tokens; /* with lines that were taken back */
+    uint32_t discarded_tokens; /* in retracted lines */
     uint64_t prompt_ns;       /* prompt to its logits */
     uint64_t first_ns;        /* prompt to the first token */
     uint64_t rest_ns;         /* first token to the last */
@@ -23,7 +23,7 @@ enum { GENERATE_ENOUGH = 1 };
 typedef int text_fn(void *user, view text, cerium_error *err);
 
 typedef struct {
-    const int32_t *tokens;           /* [n_tokens] what is gone on with */
+    const int32_t *tokens;           /* [n_tokens] the text to continue */
     size_t n_tokens;
     view opening;                    /* cerium_resume.opening: the end of the prompt's text */
     uint32_t n_new;                  /* tokens of the answer at most */
@@ -37,10 +37,10 @@ typedef struct {
     guard_form form;
     guard_language language;
     view echo; /* written before the answer, when nothing can be wrong with the request any more */
-    view before;                     /* GUARD_CODE: the code that stands before it */
+    view before;                     /* GUARD_CODE: the code before it */
 } generation_order;
 
-/* Stream an answer.  One that Ctrl-C ends is no error: what was made is kept and counted. */
+/* Stream an answer. Ctrl-C is not an error: the text so far is kept and counted. */
 CERIUM_CHECKED int generate(cerium_session *session, const cerium_engine *engine,
                             const generation_order *order, generation *g, cerium_error *err);
 
@@ -55,7 +55,7 @@ void print_generation(const generation *g, FILE *to);
 
 /* While a session generates, Ctrl-C cancels it instead of ending the program. */
 void interrupt_cancels(cerium_session *session);
-/* The same for who works with many: the bell rings, and interrupt_came() says why. */
+/* For callers with several requests: Ctrl-C rings the bell, and interrupt_came() returns true. */
 void interrupt_rings(thread_bell *bell);
 bool interrupt_came(void);
 void interrupt_restore(void);

@@ -27,7 +27,7 @@ int guarding_open(guarding *g, const options *o, cerium_error *err)
     g->on = !watch_policy_is_off(&g->policy);
     if (!g->on) return CERIUM_OK;
     if (!scan_rules(o->rules, g->rules, sizeof g->rules)) {
-        /* Told when they are needed: whoever has no model either hears of that first. */
+        /* Reported when the rules are needed, so that a missing model is reported first. */
         g->status = error_set(&g->error, CERIUM_ERR_IO,
                               "the watchdog has no rules: name their folder with --rules or "
                               "CERIUM_RULES, or give --guard off");
@@ -90,7 +90,7 @@ void guarding_tell(guarding *g, const watch_finding *findings, uint32_t n)
     }
 }
 
-/* As an answer's watch does: held, or told. */
+/* As for an answer: blocked or reported. */
 static int judge_unjudged(guarding *g, const guard_result *r, const char *name, const char *fate,
                           cerium_error *err)
 {

@@ -1,5 +1,5 @@
-/* guarding.h - the watchdog in programs that write to a terminal: its options, its rules, and what
- * is said of its findings. */
+/* guarding.h - the watchdog in terminal programs: its options, its rules, and reports of its
+ * findings. */
 #ifndef PROGRAMS_GUARDING_H
 #define PROGRAMS_GUARDING_H
 
@@ -24,7 +24,7 @@ typedef struct {
 
 /* Begin to read the rules that the options ask for.  Returns a status with one clear line. */
 CERIUM_CHECKED int guarding_open(guarding *g, const options *o, cerium_error *err);
-/* What is wrong, as far as that is known without waiting. */
+/* The error so far, without waiting. */
 CERIUM_CHECKED int guarding_check(const guarding *g, cerium_error *err);
 CERIUM_CHECKED int guarding_ready(guarding *g, cerium_error *err);
 void guarding_close(guarding *g);

@@ -124,7 +124,7 @@ static int run_text(imatrix *m, cerium_engine *engine, cerium_error *err)
         status = encode(engine, (view){text.ptr, text.len}, CERIUM_TOKENIZE_BEGIN, &tokens, &n,
                         err);
     if (!status && n == 0)
-        status = error_set(err, CERIUM_ERR_ARGUMENT, "%s: there is no text in it", m->text_path);
+        status = error_set(err, CERIUM_ERR_ARGUMENT, "%s: it has no text", m->text_path);
     if (!status) status = cerium_session_open(&session, engine, &config, err);
     if (!status && !(logprobs = memory_zalloc(m->window, sizeof *logprobs)))
         status = error_set(err, CERIUM_ERR_MEMORY, "no memory for scores");

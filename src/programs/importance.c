@@ -52,9 +52,10 @@ int importance_of(const gguf_file *file, const gguf_tensor *tensor, float **out,
     if (!sums || !counts || sums->type != BLOCK_F32 || counts->type != BLOCK_F32 ||
         sums->dims[0] != columns || sums->size != n * columns * sizeof(float) ||
         counts->size != n * sizeof(float))
-        return error_set(err, CERIUM_ERR_FORMAT,
-                         "%s: what it says of %.*s does not fit that tensor: another model's?",
-                         gguf_path(file), (int)tensor->name.len, tensor->name.ptr);
+        return error_set(
+            err, CERIUM_ERR_FORMAT,
+            "%s: its entry for %.*s does not fit that tensor: is it from another model?",
+            gguf_path(file), (int)tensor->name.len, tensor->name.ptr);
     float *values = memory_zalloc(n, columns * sizeof *values);
     if (!values) return error_set(err, CERIUM_ERR_MEMORY, "no memory for an importance matrix");
     for (uint64_t m = 0; m < n; m++) {

@@ -1,4 +1,5 @@
-/* inspect_plan.c - `cerium inspect --plan`: measures, and says the plan as text or JSON. */
+/* inspect_plan.c - `cerium inspect --plan`: measures the machine and prints the plan as text or
+ * JSON. */
 #include <jansson.h>
 
 #include "programs/machine.h"

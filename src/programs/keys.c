@@ -56,7 +56,7 @@ static int print_json(json_t *object, cerium_error *err)
     return output_flush(err);
 }
 
-/* Before the key is kept: one that nobody could read is not made. */
+/* Print before storing: a key that could not be shown must not exist. */
 static int print_key(void *user, const store_key *key, const char *text, cerium_error *err)
 {
     const account *a = user;
@@ -71,7 +71,7 @@ static int print_key(void *user, const store_key *key, const char *text, cerium_
     return CERIUM_OK;
 }
 
-/* What the store has or has not is no matter of how it was asked for: exit status 1, not 2. */
+/* A missing or existing key is not a usage error: exit status 1, not 2. */
 static int refused(int status, cerium_error *err)
 {
     if (status == CERIUM_ERR_ARGUMENT) err->status = CERIUM_ERR_IO;
@@ -167,7 +167,7 @@ static int run(account *a, int argc, char **argv, cerium_error *err)
         if (commands[i].named && argc < 2)
             return usage_error("keys", "%s needs the NAME of a key", argv[0]);
         if (commands[i].named && !store_key_name_is_good(argv[1]))
-            return usage_error("keys", "'%s' is no name of a key: 1 to %u letters, digits, and "
+            return usage_error("keys", "'%s' is not a key name: use 1 to %u letters, digits, and "
                                "-_.@+", argv[1], STORE_LABEL_BYTES_MAX);
         if (argc > 1 + commands[i].named)
             return usage_error("keys", "'%s' is one too many", argv[1 + commands[i].named]);
@@ -182,7 +182,7 @@ static int run(account *a, int argc, char **argv, cerium_error *err)
     }
     const char *near = nearest_name(argv[0], names, ARRAY_LEN(names));
     if (near) return usage_error("keys", "there is no '%s'; did you mean %s?", argv[0], near);
-    return usage_error("keys", "'%s' is none of add, list, revoke and rotate", argv[0]);
+    return usage_error("keys", "'%s' is not one of add, list, revoke and rotate", argv[0]);
 }
 
 int program_keys(int argc, char **argv)

@@ -33,7 +33,7 @@ static const struct {
     COMMAND(inspect, "what a model file holds"),
     COMMAND(wafer, "what a model would do on wafer-scale silicon, beside GPUs"),
     COMMAND(keys, "API keys of a server, with tiers"),
-    COMMAND(usage, "what was used, by key, model and day, and its price"),
+    COMMAND(usage, "usage by key, model and day, and its price"),
 };
 
 /* For man/cerium.1: tools/make_man.sh. */
@@ -148,6 +148,6 @@ int main(int argc, char **argv)
 {
     output_begin();
     int status = run(argc, argv);
-    /* What `scan` found is no trouble; all others have one way to fail. */
+    /* Findings of `scan` are not an error; every other failure has one status. */
     return output_finish(status, argc > 1 && !strcmp(argv[1], "scan") ? 2 : 1);
 }

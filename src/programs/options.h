@@ -32,7 +32,7 @@ typedef struct {
     const char *chat_form;    /* instead of the file's; see cerium_engine_config */
     bool no_speculation;
     bool json;
-    const char *guard[OPTIONS_GUARDS_MAX]; /* [n_guard] what is done about weaknesses, in order */
+    const char *guard[OPTIONS_GUARDS_MAX]; /* [n_guard] actions on weaknesses, in order */
     uint32_t n_guard;
     const char *guard_late, *rules; /* NULL when not given */
     void (*observe)(void *user, const cerium_observation *seen); /* see cerium_engine_config */

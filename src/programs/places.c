@@ -62,7 +62,7 @@ static bool take_number(view *rest, uint32_t *out)
     return i && n < UINT32_MAX;
 }
 
-/* "12,7" or "12": from there on, so many. */
+/* "12,7" or "12": first line and count. */
 static bool take_range(view *rest, char sign, uint32_t *first, uint32_t *n)
 {
     *n = 1;
@@ -101,7 +101,7 @@ static int end_header(diff_places *p)
         if (!view_starts(line, head) || view_starts(name, VIEW("/dev/null"))) continue;
         if (i) p->has_prefix = false;
         RETURN_IF(begin_file(p, name));
-        /* All of a new file follows, each line behind a +. */
+        /* A whole new file follows, with a + before each line. */
         if (i == 2) p->n_new = UINT32_MAX, p->next = 1;
     }
     return CERIUM_OK;

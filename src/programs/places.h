@@ -1,4 +1,4 @@
-/* places.h - where the lines of a diff stand in the files that it changes. */
+/* places.h - maps the lines of a diff to lines of the files that it changes. */
 #ifndef PROGRAMS_PLACES_H
 #define PROGRAMS_PLACES_H
 
@@ -21,8 +21,8 @@ typedef struct {
 
 /* The next bytes.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int diff_places_feed(diff_places *p, view text);
-/* The file that line (from 1) of the text is added to or stands in, and its number there; NULL
- * where it is in none.  Valid until the next call of feed. */
+/* The file that line (from 1) of the diff adds to or belongs to, and its line number there; NULL
+ * for lines outside files.  Valid until the next call of feed. */
 const char *diff_places_find(const diff_places *p, uint32_t line, uint32_t *number);
 void diff_places_free(diff_places *p);
 

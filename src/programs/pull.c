@@ -100,7 +100,7 @@ static int find_name(pull_args *p, const char *wanted, cerium_error *err)
     const char *names[NAMES_MAX];
     const char *near = nearest_name(wanted, names, model_names(&all, names, NAMES_MAX));
     error_set(err, CERIUM_ERR_ARGUMENT,
-              "'%s' is no short name (cerium pull --list) and no http address%s%s%s", wanted,
+              "'%s' is neither a short name (cerium pull --list) nor an http address%s%s%s", wanted,
               near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     bytes_free(&all);
     return CERIUM_ERR_ARGUMENT;

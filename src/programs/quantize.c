@@ -165,8 +165,8 @@ static block_type type_of(const quantize *q, const gguf_tensor *t)
     return is_wider(t->type, type) ? type : t->type;
 }
 
-/* Does it stay as it is because it is narrower than what was asked for?  What was lost on the way
- * to its type does not come back in a wider one. */
+/* Is the tensor left alone because its type is already narrower than requested? A wider type would
+ * not restore the lost precision. */
 static bool stays_narrow(const quantize *q, const gguf_tensor *t)
 {
     return is_matrix(t) && !matches(&q->keep, t->name) &&
@@ -213,7 +213,7 @@ static void *make_rows(void *arg)
     return NULL;
 }
 
-/* The caller works too, so it goes on where no thread can be had. */
+/* The caller works too, so it needs no further thread. */
 static void run_workers(quantize *q, slab *s, worker *workers)
 {
     pthread_t threads[WORKERS_MAX];
@@ -249,7 +249,7 @@ static int make_slabs(quantize *q, slab *s, worker *workers, cerium_error *err)
         atomic_store(&s->next, 0);
         run_workers(q, s, workers);
         if (atomic_load(&s->broken_row) != UINT64_MAX) return tell_broken(q, s, err);
-        /* What went wrong is said by gguf_writer_finish(). */
+        /* gguf_writer_finish() reports any error. */
         if (!gguf_write_data(q->writer, s->to, s->n_rows * s->to_bytes)) break;
         gguf_release(q->file, (const uint8_t *)t->data + s->first * s->from_bytes,
                      s->n_rows * s->from_bytes);

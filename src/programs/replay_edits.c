@@ -1,10 +1,10 @@
-/* replay_edits.c - the speed of edits whose results are known.
+/* replay_edits.c - the speed of recorded edits.
  *
  * The prompt is the instruction and the file, the prediction is the file, and the answer is forced
- * to be the recorded result (a script), whatever the weights say: all is computed and chosen as
- * ever, so random weights of a real shape do.  Beside each edit, some of its tokens are decoded
- * without drafts in a session of the same engine, so that a machine whose speed drifts drifts for
- * both. */
+ * to be the recorded result (a script), whatever the logits are. Everything is computed and sampled
+ * as usual, so random weights of a real shape will do. For each edit some of its tokens are also
+ * decoded without drafts, in a session of the same engine, so that drift in the machine's speed
+ * affects both. */
 #include "programs/replay_edits.h"
 
 #include <sys/resource.h>

@@ -2,9 +2,9 @@
  * the arithmetic of `cerium inspect --plan`, without hardware in it.
  *
  * One token reads every weight of its step once, and the KV of what stands before it, in the same
- * order as the token before.  So a level of the memory holds the working set of decoding when all
- * of it fits, and is of little use when it does not: what is read next is what was dropped first.
- * Speed is at most the bandwidth of that level over the bytes of one token. */
+ * order every time.  So a level of the memory hierarchy helps only when the whole working set fits:
+ * otherwise it evicts exactly what is read next. Speed is at most the bandwidth of that level over
+ * the bytes of one token. */
 #ifndef PROGRAMS_RESIDENCY_H
 #define PROGRAMS_RESIDENCY_H
 

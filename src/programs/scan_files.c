@@ -1,4 +1,4 @@
-/* scan_files.c - one reader a core; the main thread tells what they found, file by file. */
+/* scan_files.c - one reader thread per core; the main thread reports findings file by file. */
 #include "programs/scan_files.h"
 
 #include <errno.h>
@@ -229,7 +229,7 @@ static void tell_trouble(const scan_job *job, const char *path, const char *why)
     job->trouble(job->user, line.message);
 }
 
-/* A file is not clean because nobody can read it. */
+/* An unreadable file is an error, not a clean file. */
 static void tell_unjudged(scan_job *job, const file_scan *r, const char *path)
 {
     cerium_error at;
@@ -281,7 +281,7 @@ static int tell_files(scanning *s, cerium_error *err)
     return status;
 }
 
-/* Read what is listed.  Readers beside this thread are a help: without them it reads all itself. */
+/* Read the listed files. If no reader thread can be started, this thread reads them all. */
 static int scan_listed(scanning *s, guard_worker *worker, cerium_error *err)
 {
     pthread_t threads[READERS_MAX];

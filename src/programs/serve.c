@@ -126,7 +126,7 @@ const command_table serve_command = {
     .examples = "cerium serve -m model.gguf --port 8383 --store ~/.local/share/cerium.db",
 };
 
-/* One key a line; empty lines and those that begin with '#' are none. */
+/* One key per line; empty lines and lines that begin with '#' are skipped. */
 static int read_keys(serving *v, cerium_error *err)
 {
     const char *env = getenv("CERIUM_API_KEY");
@@ -225,7 +225,7 @@ static int read_line(serving *v, int argc, char **argv)
     return command_parse(&serve_command, v, argc, argv);
 }
 
-/* The options of [server], as if they stood before those of the command line. */
+/* The options of [server], as if they came before those of the command line. */
 static int apply_policy(serving *v, cerium_error *err)
 {
     *v = (serving){.policy = v->policy, .policy_path = v->policy_path};
@@ -246,15 +246,15 @@ static int apply_policy(serving *v, cerium_error *err)
                              "`cerium serve`", path, s->line, s->name);
         if (how == OPTION_BAD)
             return error_set(err, CERIUM_ERR_FORMAT,
-                             "%s:%u: '%s' is no value for %s%s%s; see `cerium serve --help`", path,
-                             s->line, s->value, s->name, *option_wanted() ? ": it takes " : "",
-                             option_wanted());
+                             "%s:%u: '%s' is no value for %s%s%s; see `cerium serve --help`",
+                             path, s->line, s->value, s->name,
+                             *option_wanted() ? ": it takes " : "", option_wanted());
     }
     v->config.policy = v->policy;
     return CERIUM_OK;
 }
 
-/* Everybody on this machine can read a command line: keys are taken out of it. */
+/* Every user of this machine can read a command line, so keys are removed from it. */
 static int hide_keys(serving *v, int argc, char **argv, cerium_error *err)
 {
     size_t n_bytes = 0;

@@ -1,4 +1,4 @@
-/* talk.c - what is said, what a line beginning with / does, and the turns. */
+/* talk.c - the conversation's turns, and the commands that begin with /. */
 #include "programs/talk.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static int answer(talking *t, cerium_error *err)
     return status;
 }
 
-/* What one turn cannot is no reason to forget the others. */
+/* A failed turn does not end the conversation. */
 static int turn(talking *t, size_t n_before, cerium_error *err)
 {
     int status = answer(t, err);
@@ -110,7 +110,7 @@ static int do_clear(talking *t, const char *rest, cerium_error *err)
     (void)rest;
     (void)err;
     take_back(t, has_system(t) ? 1 : 0);
-    fprintf(stderr, "The conversation is forgotten.\n");
+    fprintf(stderr, "The conversation is cleared.\n");
     return CERIUM_OK;
 }
 
@@ -126,10 +126,10 @@ static int do_system(talking *t, const char *rest, cerium_error *err)
 {
     take_back(t, 0);
     if (!*rest) {
-        fprintf(stderr, "No system message; the conversation begins anew.\n");
+        fprintf(stderr, "No system message; the conversation starts again.\n");
         return CERIUM_OK;
     }
-    fprintf(stderr, "The system message is set; the conversation begins anew.\n");
+    fprintf(stderr, "The system message is set; the conversation starts again.\n");
     return say(t, "system", view_of(rest), err);
 }
 
@@ -137,7 +137,7 @@ static int do_again(talking *t, const char *rest, cerium_error *err)
 {
     (void)rest;
     if (!t->n || strcmp(t->messages[t->n - 1].role, "assistant") != 0) {
-        fprintf(stderr, "There is no answer yet.\n");
+        fprintf(stderr, "No answer yet.\n");
         return CERIUM_OK;
     }
     take_back(t, t->n - 1);
@@ -216,8 +216,8 @@ static int command(talking *t, const char *text, cerium_error *err)
         if (!strcmp(names[i], name)) return commands[i].run(t, rest, err);
     }
     const char *near = nearest_name(name, names, ARRAY_LEN(names));
-    if (near) fprintf(stderr, "There is no /%s; did you mean /%s?\n", name, near);
-    else fprintf(stderr, "There is no /%s; see /help\n", name);
+    if (near) fprintf(stderr, "Unknown command /%s; did you mean /%s?\n", name, near);
+    else fprintf(stderr, "Unknown command /%s; see /help\n", name);
     return CERIUM_OK;
 }
 
@@ -280,7 +280,7 @@ int talk(const talk_config *config, cerium_error *err)
     /* A Ctrl-C that comes too late for an answer, and too early for a line, ends nothing. */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     sigaction(SIGINT, &ignore, &before);
-    fprintf(stderr, "A conversation: Ctrl-C stops an answer, /help says what else there is, Ctrl-D "
+    fprintf(stderr, "A conversation: Ctrl-C stops an answer, /help lists the commands, Ctrl-D "
                     "ends.\n");
     int status = config->system ? say(&t, "system", view_of(config->system), err) : CERIUM_OK;
     while (!status && !t.over && how != LINE_END) {

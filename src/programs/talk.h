@@ -16,7 +16,8 @@ typedef struct {
     bool quiet;
 } talk_config;
 
-/* Until the user ends it: then CERIUM_OK.  What one turn cannot is told, and the talk goes on. */
+/* Runs until the user ends it, then returns CERIUM_OK. A failed turn is reported and the
+ * conversation continues. */
 CERIUM_CHECKED int talk(const talk_config *config, cerium_error *err);
 
 #endif

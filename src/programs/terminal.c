@@ -13,7 +13,7 @@ static bool is_set(const char *name)
     return value && *value;
 }
 
-/* Does what stands behind fd obey escapes, and does the user want them? */
+/* Does the terminal on fd support escapes, and does the user want them? */
 static bool takes_escapes(int fd)
 {
     const char *term = getenv("TERM"), *color = getenv("CLICOLOR");
@@ -69,7 +69,7 @@ const char *nearest_name(const char *typed, const char *const *names, size_t n)
 {
     const size_t len = strlen(typed);
     const char *best = NULL;
-    /* A third of what was typed may be wrong: more is another word. */
+    /* Up to a third of the typed word may be wrong. */
     size_t least = len / 3 + 1 > 3 ? 4 : len / 3 + 2;
     if (!len || len > NAME_MAX_BYTES) return NULL;
     for (size_t i = 0; i < n; i++) {

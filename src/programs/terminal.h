@@ -1,4 +1,4 @@
-/* terminal.h - what a terminal is shown beside the text itself: colors, and a line of progress.
+/* terminal.h - colors and the progress line of a terminal.
  *
  * NO_COLOR (not empty), CLICOLOR=0 and TERM=dumb (or none) mean no escape at all; CLICOLOR_FORCE
  * (neither empty nor 0) means colors where no terminal is. */
@@ -17,7 +17,7 @@ bool progress_is_shown(void);
 void progress_show(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void progress_clear(void);
 
-/* The one of names [n] that was probably meant by what was typed; NULL when none is near. */
+/* The closest of names [n] to the typed word; NULL when none is close. */
 const char *nearest_name(const char *typed, const char *const *names, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* usage.c - `cerium usage`: what was used, and what it costs. */
+/* usage.c - `cerium usage`: tokens used, and their price. */
 #include "programs/programs.h"
 
 #include <jansson.h>

@@ -1,4 +1,5 @@
-/* variants.h - `--best-of N`: N answers to one prompt, sampled beside each other; the likeliest. */
+/* variants.h - `--best-of N`: N answers to one prompt, sampled in parallel; returns the
+ * likeliest. */
 #ifndef PROGRAMS_VARIANTS_H
 #define PROGRAMS_VARIANTS_H
 
@@ -32,7 +33,7 @@ CERIUM_CHECKED int variants_sample(variants *all, cerium_engine *engine,
                                    const generation_order *order, cerium_error *err);
 void variants_free(variants *all);
 
-/* Leave out what the watchdog blocks.  before: the code that the answers go on with, in GUARD_CODE.
+/* Drop answers that the watchdog blocks. before: the code that the answers continue, in GUARD_CODE.
  * CERIUM_ERR_FORMAT, with what was found in the likeliest, when no answer is left. */
 CERIUM_CHECKED int variants_judge(variants *all, guarding *g, guard_form form, view before,
                                   cerium_error *err);

@@ -258,7 +258,7 @@ int program_wafer(int argc, char **argv)
     }
     const char *near = argc > 1 ? nearest_name(argv[1], names, ARRAY_LEN(names)) : NULL;
     if (near)
-        return usage_error("wafer", "there is no part '%.40s'; did you mean %s?", argv[1], near);
-    if (argc > 1) return usage_error("wafer", "there is no part '%.40s'", argv[1]);
+        return usage_error("wafer", "unknown part '%.40s'; did you mean %s?", argv[1], near);
+    if (argc > 1) return usage_error("wafer", "unknown part '%.40s'", argv[1]);
     return usage_error("wafer", "say plan, compare, validate or simulate");
 }

@@ -89,8 +89,8 @@ static void show_choice(char out[64], const styled *s)
 static void show_experts(char out[64], const styled *s)
 {
     const wafer_choice *c = &s->plan.layout.choice;
-    if (c->experts == WAFER_EXPERTS_ISLANDS)
-        snprintf(out, 64, "on islands of %u x %u", c->island, c->island);
+    if (c->experts == WAFER_EXPERTS_GROUPED)
+        snprintf(out, 64, "on groups of %u x %u", c->group_side, c->group_side);
     else
         snprintf(out, 64, "over the whole region");
 }
@@ -171,7 +171,7 @@ static void show_prefill(char out[64], const styled *s)
 static void show_passes(char out[64], const styled *s)
 {
     snprintf(out, 64, "%u (%u)%s", s->prompt.pass_tokens, s->prompt.pass_max,
-             s->prompt.is_cyclic ? "" : ", as decoding");
+             s->prompt.is_mesh_gemm ? "" : ", as decoding");
 }
 
 static void print_spent(const styled s[2])
@@ -251,19 +251,19 @@ static json_t *json_layout(const plan_result *p)
         "wafers", (int)l->wafers, "columns", (int)l->columns, "rows", (int)l->rows, "width",
         (int)l->width, "height", (int)l->height, "turned", l->is_turned, "layers_a_region",
         (int)l->layers_a_region, "table_regions", (int)l->table_regions, "layer_regions",
-        (int)l->layer_regions, "degree", (int)c->degree, "fused", c->is_fused,
-        "kv_policy", c->kv == WAFER_KV_SHIFT ? "shift" : "round-robin", "kv_other_cycles",
-        p->kv_other_cycles, "window_layers", (int)p->n_layers[1], "experts",
-        c->experts == WAFER_EXPERTS_ISLANDS ? "islands" : "sharded", "island", (int)c->island,
-        "core_bytes", (json_int_t)l->core_bytes, "usable_bytes", (json_int_t)l->usable_bytes,
-        "cores", (json_int_t)l->cores);
+        (int)l->layer_regions, "degree", (int)c->degree, "fused", c->is_fused, "kv_policy",
+        c->kv == WAFER_KV_SHIFT ? "shift" : "round-robin", "kv_other_cycles", p->kv_other_cycles,
+        "window_layers", (int)p->n_layers[1], "experts",
+        c->experts == WAFER_EXPERTS_GROUPED ? "expert-groups" : "sharded", "expert_group",
+        (int)c->group_side, "core_bytes", (json_int_t)l->core_bytes, "usable_bytes",
+        (json_int_t)l->usable_bytes, "cores", (json_int_t)l->cores);
 }
 
 static json_t *json_prompt(const plan_prompt *p)
 {
-    return json_pack("{s:b, s:i, s:i, s:i, s:i, s:I, s:I}", "cyclic", p->is_cyclic, "pass_tokens",
-                     (int)p->pass_tokens, "pass_tokens_max", (int)p->pass_max,
-                     "cyclic_tokens_max", (int)p->cyclic_max, "passes", (int)p->n_passes,
+    return json_pack("{s:b, s:i, s:i, s:i, s:i, s:I, s:I}", "mesh_gemm", p->is_mesh_gemm,
+                     "pass_tokens", (int)p->pass_tokens, "pass_tokens_max", (int)p->pass_max,
+                     "mesh_gemm_tokens_max", (int)p->mesh_gemm_max, "passes", (int)p->n_passes,
                      "pass_bytes", (json_int_t)p->pass_bytes, "room_bytes",
                      (json_int_t)p->room_bytes);
 }
@@ -364,7 +364,8 @@ int wafer_plan_main(int argc, char **argv)
     int status = CERIUM_OK;
     if (machine.is_gpu)
         status = error_set(&err, CERIUM_ERR_ARGUMENT,
-                           "%s is no mesh: cerium wafer compare takes it beside one", machine.name);
+                           "%s is not a mesh; `cerium wafer compare` accepts it beside a mesh",
+                           machine.name);
     if (!status) status = wafer_model_open(&net, path, &err);
     if (!status) {
         if (w.draft_model) status = wafer_model_open(&drafter, w.draft_model, &err);

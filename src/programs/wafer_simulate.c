@@ -42,11 +42,11 @@ static bool take_order(void *program, const char *value)
     return true;
 }
 
-static bool take_islands(void *program, const char *value)
+static bool take_expert_groups(void *program, const char *value)
 {
     simulate *s = program;
-    s->layout.choice.experts = WAFER_EXPERTS_ISLANDS;
-    return option_u32(value, 1, MESH_SIDE_MAX, &s->layout.choice.island);
+    s->layout.choice.experts = WAFER_EXPERTS_GROUPED;
+    return option_u32(value, 1, MESH_SIDE_MAX, &s->layout.choice.group_side);
 }
 
 static bool take_kv_policy(void *program, const char *value)
@@ -76,10 +76,10 @@ static const option_spec own[] = {
      TAKES_U32(simulate, layout.choice.degree, 1, WAFER_DEGREE_MAX)},
     {"fused", NULL, "norms travel with the sums of products; needs --order mesh",
      TAKES_FLAG(simulate, layout.choice.is_fused)},
-    {"islands", "N", "each expert on a group of N x N cores (default: over all cores)",
-     TAKES_CALL(take_islands)},
-    {"cyclic", NULL, "compute the prompt as cyclic products (Cannon); needs --order mesh",
-     TAKES_FLAG(simulate, layout.cyclic)},
+    {"expert-groups", "N", "each expert on a group of N x N cores (default: over all cores)",
+     TAKES_CALL(take_expert_groups)},
+    {"mesh-gemm", NULL, "compute the prompt as MeshGEMM products (Cannon); needs --order mesh",
+     TAKES_FLAG(simulate, layout.mesh_gemm)},
     {"kv-policy", "WHICH",
      "round-robin, the default, or shift: rows of cores keep neighbouring tokens, and pass their "
      "oldest one up as the text grows",
@@ -352,8 +352,8 @@ static uint32_t prefill(simulate *s)
     const uint64_t begin = clock_ns();
     for (size_t at = 0; at < s->n_prompt; at += n) {
         n = s->n_prompt - at < most ? (uint32_t)(s->n_prompt - at) : most;
-        (s->layout.cyclic ? mesh_prompt : mesh_run)(s->m, s->tokens + at, n, (uint32_t)at,
-                                                    at + n == s->n_prompt);
+        (s->layout.mesh_gemm ? mesh_prompt : mesh_run)(s->m, s->tokens + at, n, (uint32_t)at,
+                                                       at + n == s->n_prompt);
     }
     s->prompt_ns = clock_ns() - begin;
     return n - 1;

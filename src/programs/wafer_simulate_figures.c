@@ -114,15 +114,15 @@ int wafer_simulate_print_json(const simulate *s, cerium_error *err)
     json_t *ids = json_array();
     for (size_t i = s->n_prompt; i < s->n; i++)
         json_array_append_new(ids, json_integer(s->tokens[i]));
-    json_t *all = json_pack(
-        "{s:i, s:i, s:s, s:i, s:b, s:i, s:s, s:I, s:I, s:I, s:f, s:o}", "width", (int)l->width,
-        "height", (int)l->height, "order", l->order == MESH_EQUAL ? "equal" : "mesh", "degree",
-        (int)l->choice.degree, "fused", l->choice.is_fused, "island", (int)l->choice.island,
-        "kv_policy",
-        l->choice.kv == WAFER_KV_SHIFT ? "shift" : "round-robin", "core_weight_bytes",
-        (json_int_t)mesh_core_weight_bytes(s->m), "core_kv_bytes",
-        (json_int_t)mesh_core_kv_bytes(s->m), "prompt_tokens", (json_int_t)s->n_prompt,
-        "simulated_tokens_per_second", decode_rate(s), "tokens", ids);
+    json_t *all =
+        json_pack("{s:i, s:i, s:s, s:i, s:b, s:i, s:s, s:I, s:I, s:I, s:f, s:o}", "width",
+                  (int)l->width, "height", (int)l->height, "order",
+                  l->order == MESH_EQUAL ? "equal" : "mesh", "degree", (int)l->choice.degree,
+                  "fused", l->choice.is_fused, "expert_group", (int)l->choice.group_side,
+                  "kv_policy", l->choice.kv == WAFER_KV_SHIFT ? "shift" : "round-robin",
+                  "core_weight_bytes", (json_int_t)mesh_core_weight_bytes(s->m), "core_kv_bytes",
+                  (json_int_t)mesh_core_kv_bytes(s->m), "prompt_tokens", (json_int_t)s->n_prompt,
+                  "simulated_tokens_per_second", decode_rate(s), "tokens", ids);
     json_t *logits = json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "places", (int)s->n_places,
                                "equal", (int)s->n_equal, "bounded", (int)s->n_bounded, "certain",
                                (int)s->n_decided, "same_best", (int)s->n_same, "worst_of_bound",

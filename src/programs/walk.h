@@ -1,4 +1,4 @@
-/* walk.h - the files of a folder that are worth reading: as git lists them. */
+/* walk.h - the files of a folder, as git lists them. */
 #ifndef PROGRAMS_WALK_H
 #define PROGRAMS_WALK_H
 

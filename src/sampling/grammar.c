@@ -5,7 +5,7 @@
 #include "sampling/grammar_lark.h"
 #include "sampling/schema.h"
 
-static uint32_t read_text(grammar_builder *b, cerium_grammar_syntax syntax, view text)
+static uint32_t grammar_read_text(grammar_builder *b, cerium_grammar_syntax syntax, view text)
 {
     switch (syntax) {
     case CERIUM_GRAMMAR_JSON_SCHEMA:
@@ -34,7 +34,7 @@ static int compile_once(grammar **out, const source *from, cerium_error *err)
     builder_open(&b, names[from->syntax], err);
     b.forgives = from->forgives;
     b.is_careful = from->is_careful;
-    uint32_t expr = read_text(&b, from->syntax, from->text), root = rule_new(&b);
+    uint32_t expr = grammar_read_text(&b, from->syntax, from->text), root = rule_new(&b);
     rule_set(&b, root, expr);
     int status = builder_finish(&b, root, out);
     if (!status) {
@@ -46,7 +46,7 @@ static int compile_once(grammar **out, const source *from, cerium_error *err)
     return status;
 }
 
-static int compile(grammar **out, source from, cerium_error *err)
+static int grammar_compile_one(grammar **out, source from, cerium_error *err)
 {
     uint64_t start = clock_ns();
     if ((int)from.syntax < 0 || (size_t)from.syntax >= ARRAY_LEN(names))
@@ -56,7 +56,7 @@ static int compile(grammar **out, source from, cerium_error *err)
         return error_set(err, CERIUM_ERR_CAPACITY, "%s: %zu bytes: at most %u", names[from.syntax],
                          from.text.len, GRAMMAR_TEXT_BYTES_MAX);
     int status = compile_once(out, &from, err);
-    if (status == CERIUM_ERR_CAPACITY) { /* all together was too much: without what is large */
+    if (status == CERIUM_ERR_CAPACITY) { /* too large together: retry without the large parts */
         from.is_careful = true;
         cerium_error again;
         if (!compile_once(out, &from, &again)) status = CERIUM_OK;
@@ -67,11 +67,12 @@ static int compile(grammar **out, source from, cerium_error *err)
 
 int grammar_compile(grammar **out, cerium_grammar_syntax syntax, view text, cerium_error *err)
 {
-    return compile(out, (source){.syntax = syntax, .text = text}, err);
+    return grammar_compile_one(out, (source){.syntax = syntax, .text = text}, err);
 }
 
 int grammar_compile_forgiving(grammar **out, cerium_grammar_syntax syntax, view text,
                               cerium_error *err)
 {
-    return compile(out, (source){.syntax = syntax, .text = text, .forgives = true}, err);
+    return grammar_compile_one(out, (source){.syntax = syntax, .text = text, .forgives = true},
+                               err);
 }

@@ -1,12 +1,12 @@
-/* grammar.h - a set of texts as automata that call each other.
+/* grammar.h - a grammar compiled to automata that call each other.
  *
  * Every rule is a deterministic automaton over bytes and calls of rules; a text is in the grammar
- * when the root's automaton reads it.  No rule reads the empty text (callers go around it instead),
- * none calls itself before it has read a byte, and every state can still come to an end: so whoever
- * walks forward is never lost.
+ * when the root's automaton reads it.  No rule matches the empty text (its callers skip it
+ * instead), no rule calls itself before it has read a byte, and every state can reach an end. So a
+ * matcher never enters a dead end.
  *
- * Bytes are UTF-8.  A control token is CONTROL_MARK, its name, CONTROL_MARK: a byte that no text
- * has. A compiled grammar is immutable. */
+ * Bytes are UTF-8.  A control token is CONTROL_MARK, its name, CONTROL_MARK: a byte that never
+ * occurs in UTF-8. A compiled grammar is immutable. */
 #ifndef SAMPLING_GRAMMAR_H
 #define SAMPLING_GRAMMAR_H
 
@@ -43,13 +43,13 @@ typedef struct grammar {
     uint32_t root;         /* a rule */
     bool takes_empty;      /* the empty text is in the grammar too */
     grammar_state *states; /* [n_states + 1] */
-    grammar_edge *edges;   /* [n_edges], of a state ascending and apart */
+    grammar_edge *edges;   /* [n_edges], ascending and disjoint within a state */
     grammar_call *calls;   /* [n_calls], of a state ascending by rule */
     uint32_t *starts;      /* [n_rules] a start has no edge to it; the calls of rule r's are of
                               rules above r */
-    uint8_t class_of[256]; /* bytes that no edge tells apart are of one class */
+    uint8_t class_of[256]; /* bytes that no edge distinguishes share a class */
     uint8_t byte_of[256];  /* [n_classes] one of each */
-    char *notes;           /* [notes_len] what was left out, a NUL behind each line */
+    char *notes;           /* [notes_len] what was left out; a NUL ends each line */
     size_t notes_len;
     uint64_t compile_ns;
 } grammar;
@@ -57,7 +57,7 @@ typedef struct grammar {
 /* Compile.  See cerium_grammar_compile(). *out is owned. */
 CERIUM_CHECKED int grammar_compile(grammar **out, cerium_grammar_syntax syntax, view text,
                                    cerium_error *err);
-/* The same; what no standard allows in a schema is left out, as what is not supported. */
+/* The same; invalid keys of a schema are left out, like unsupported ones. */
 CERIUM_CHECKED int grammar_compile_forgiving(grammar **out, cerium_grammar_syntax syntax, view text,
                                              cerium_error *err);
 void grammar_free(grammar **g);

@@ -1,7 +1,7 @@
 /* grammar_around.c - owns marks of places, and the languages of their bad surroundings. */
 #include "sampling/grammar_around.h"
 
-_Static_assert(MARK_FIRST + MARKS_MAX - 1 < GRAMMAR_CONTROL_MARK, "marks are no control tokens");
+_Static_assert(MARK_FIRST + MARKS_MAX - 1 < GRAMMAR_CONTROL_MARK, "marks are not control tokens");
 
 void around_open(around *a, grammar_builder *b, code_form form)
 {
@@ -14,7 +14,7 @@ static uint32_t any_text(const around *a, uint32_t min)
     return expr_repeat(a->b, any, min, GRAMMAR_NO_MAX);
 }
 
-static uint32_t mark(const around *a, uint32_t i)
+static uint32_t around_mark(const around *a, uint32_t i)
 {
     return expr_bytes(a->b, (uint8_t)(MARK_FIRST + i), (uint8_t)(MARK_FIRST + i));
 }
@@ -25,7 +25,7 @@ static uint32_t new_mark(around *a)
 }
 
 /* One character that is, or is not, a letter of a word (\w). */
-static uint32_t word(const around *a, bool is)
+static uint32_t around_word(const around *a, bool is)
 {
     code_set set = {.n = 0};
     code_add(&set, '0', '9');
@@ -45,11 +45,11 @@ static uint32_t no_line_break(const around *a)
 }
 
 /* Texts with letter i of a word (or not one, or none) at both sides of the mark. */
-static uint32_t sides(const around *a, uint32_t m, bool left, bool right)
+static uint32_t around_sides(const around *a, uint32_t m, bool left, bool right)
 {
     grammar_builder *b = a->b;
-    uint32_t any = any_text(a, 0), before = EXPR_SEQ(b, any, word(a, left));
-    uint32_t after = EXPR_SEQ(b, word(a, right), any);
+    uint32_t any = any_text(a, 0), before = EXPR_SEQ(b, any, around_word(a, left));
+    uint32_t after = EXPR_SEQ(b, around_word(a, right), any);
     if (!left) before = EXPR_ALT(b, before, EXPR_EMPTY);
     if (!right) after = EXPR_ALT(b, after, EXPR_EMPTY);
     return EXPR_SEQ(b, before, m, after);
@@ -65,9 +65,9 @@ static uint32_t bad_place(const around *a, uint32_t m, around_place place, bool 
     case PLACE_END:
         return EXPR_SEQ(b, any, m, is_line ? EXPR_SEQ(b, no_line_break(a), any) : some);
     case PLACE_WORD:
-        return EXPR_ALT(b, sides(a, m, true, true), sides(a, m, false, false));
+        return EXPR_ALT(b, around_sides(a, m, true, true), around_sides(a, m, false, false));
     case PLACE_INNER:
-        return EXPR_ALT(b, sides(a, m, true, false), sides(a, m, false, true));
+        return EXPR_ALT(b, around_sides(a, m, true, false), around_sides(a, m, false, true));
     case PLACES:
         break;
     }
@@ -77,12 +77,12 @@ static uint32_t bad_place(const around *a, uint32_t m, around_place place, bool 
 uint32_t around_at(around *a, around_place place, bool is_line)
 {
     uint32_t *known = &a->known[place][is_line];
-    if (*known > a->floor) return mark(a, *known - 1);
+    if (*known > a->floor) return around_mark(a, *known - 1);
     uint32_t i = new_mark(a);
     if (i == GRAMMAR_NONE) return GRAMMAR_NONE;
     *known = i + 1;
-    a->bad[i] = bad_place(a, mark(a, i), place, is_line);
-    return mark(a, i);
+    a->bad[i] = bad_place(a, around_mark(a, i), place, is_line);
+    return around_mark(a, i);
 }
 
 uint32_t around_begin(around *a)
@@ -97,7 +97,7 @@ uint32_t around_begin(around *a)
 
 /* Marks from `first` on: their bad surroundings leave e, then they do.  Those before it may be
  * anywhere. */
-static uint32_t settle(around *a, uint32_t e, uint32_t first)
+static uint32_t around_settle(around *a, uint32_t e, uint32_t first)
 {
     grammar_builder *b = a->b;
     for (uint32_t i = first; i < a->n; i++)
@@ -114,12 +114,12 @@ static uint32_t settle(around *a, uint32_t e, uint32_t first)
 uint32_t around_look(around *a, uint32_t begun, uint32_t e, bool is_ahead, bool is_not)
 {
     grammar_builder *b = a->b;
-    uint32_t any = any_text(a, 0), m = mark(a, begun);
+    uint32_t any = any_text(a, 0), m = around_mark(a, begun);
     uint32_t fits = is_ahead ? EXPR_SEQ(b, any, m, e, any) : EXPR_SEQ(b, any, e, m, any);
-    fits = settle(a, fits, begun + 1);
+    fits = around_settle(a, fits, begun + 1);
     a->floor = a->outer[begun];
     a->bad[begun] = is_not ? fits : expr_minus(b, EXPR_SEQ(b, any, m, any), fits);
     return m;
 }
 
-uint32_t around_close(around *a, uint32_t e) { return settle(a, e, 0); }
+uint32_t around_close(around *a, uint32_t e) { return around_settle(a, e, 0); }

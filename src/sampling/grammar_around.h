@@ -1,10 +1,10 @@
-/* grammar_around.h - what a regular expression says about the places between characters: ^, $, \b,
- * \B, lookaheads and lookbehinds.  Private to grammar_regex.c and grammar_around.c.
+/* grammar_around.h - assertions of regular expressions: ^, $, \b, \B, lookaheads and lookbehinds.
+ * Private to grammar_regex.c and grammar_around.c.
  *
- * Such a place is a *mark*: a byte that no text has, where the place is.  A mark has a language of
- * bad surroundings: texts with the mark in them where it must not be.  The expression with its
- * marks, without all texts in which some mark has bad surroundings, and then without the marks, is
- * the expression's language: regular, whatever is repeated or nested. */
+ * Each assertion becomes a *mark*: a byte that never occurs in a text, at its position. A mark has
+ * a language of bad contexts: texts in which the mark is where it must not be. Take the expression
+ * with its marks, subtract all texts in which some mark has a bad context, then delete the marks:
+ * that is the expression's language. It is regular, whatever is repeated or nested. */
 #ifndef SAMPLING_GRAMMAR_AROUND_H
 #define SAMPLING_GRAMMAR_AROUND_H
 
@@ -28,7 +28,7 @@ typedef struct {
     code_form form;
     uint32_t n;                      /* marks that are in use */
     uint32_t bad[MARKS_MAX];         /* expressions */
-    uint32_t floor;                  /* marks below it are those around what is looked at now */
+    uint32_t floor;                  /* marks below it belong to enclosing assertions */
     uint32_t outer[MARKS_MAX];       /* of a look: the floor outside of it */
     uint32_t known[PLACES][2];       /* [place][is_line] its mark + 1; 0: none yet */
 } around;

@@ -65,7 +65,7 @@ void builder_note(grammar_builder *b, const char *format, ...)
         if ((uint8_t)*c < ' ' || *c == 0x7f) *c = '?';
     for (size_t at = 0; at < b->notes.len; at += strlen(b->notes.ptr + at) + 1)
         if (!strcmp(b->notes.ptr + at, line)) return;
-    if (b->notes.len + strlen(line) + 1 > b->notes.max) return; /* enough was said */
+    if (b->notes.len + strlen(line) + 1 > b->notes.max) return; /* enough notes */
     if (bytes_append(&b->notes, line, strlen(line) + 1)) builder_lack(b);
 }
 
@@ -123,7 +123,7 @@ static uint32_t add_node(grammar_builder *b, expr_node node)
     return (uint32_t)(b->nodes.len / sizeof *to) - 1;
 }
 
-static uint16_t above(const grammar_builder *b, uint32_t e)
+static uint16_t build_above(const grammar_builder *b, uint32_t e)
 {
     return (uint16_t)(builder_node(b, e)->depth + 1);
 }
@@ -151,15 +151,15 @@ uint32_t expr_text(grammar_builder *b, view text)
 static uint32_t add_list(grammar_builder *b, node_kind kind, const uint32_t *extra,
                          const uint32_t *of, size_t n, size_t every)
 {
-    uint16_t depth = extra ? above(b, *extra) : 0;
+    uint16_t depth = extra ? build_above(b, *extra) : 0;
     uint32_t at = (uint32_t)(b->lists.len / sizeof(uint32_t)), n_extra = extra ? 1 : 0;
     for (size_t i = 0; i < n + n_extra; i++) {
         uint32_t value = i < n_extra ? *extra : of[i - n_extra];
         uint32_t *to = builder_add(b, &b->lists, sizeof *to);
         if (!to) return EXPR_NEVER;
         *to = value;
-        if (i >= n_extra && (i - n_extra) % every == 0 && above(b, value) > depth)
-            depth = above(b, value);
+        if (i >= n_extra && (i - n_extra) % every == 0 && build_above(b, value) > depth)
+            depth = build_above(b, value);
     }
     return add_node(
         b,
@@ -192,7 +192,8 @@ uint32_t expr_repeat(grammar_builder *b, uint32_t e, uint32_t min, uint32_t max)
         return EXPR_NEVER;
     }
     return add_node(
-        b, (expr_node){.kind = NODE_REPEAT, .depth = above(b, e), .a = e, .b = min, .c = max});
+        b,
+        (expr_node){.kind = NODE_REPEAT, .depth = build_above(b, e), .a = e, .b = min, .c = max});
 }
 
 uint32_t expr_list(grammar_builder *b, uint32_t separator, const uint32_t *of, size_t n)
@@ -209,7 +210,7 @@ uint32_t expr_call(grammar_builder *b, uint32_t rule)
 static uint32_t add_pair(grammar_builder *b, node_kind kind, uint32_t x, uint32_t y)
 {
     if (b->status) return EXPR_NEVER;
-    uint16_t dx = above(b, x), dy = above(b, y);
+    uint16_t dx = build_above(b, x), dy = build_above(b, y);
     return add_node(b,
                     (expr_node){.kind = (uint8_t)kind, .depth = dx > dy ? dx : dy, .a = x, .b = y});
 }
@@ -227,8 +228,9 @@ uint32_t expr_minus(grammar_builder *b, uint32_t x, uint32_t y)
 uint32_t expr_sprinkled(grammar_builder *b, uint32_t e, uint8_t lo, uint8_t hi)
 {
     if (b->status || e == EXPR_NEVER) return EXPR_NEVER;
-    return add_node(b, (expr_node){.kind = NODE_SPRINKLED, .depth = above(b, e), .a = e, .b = lo,
-                                   .c = hi});
+    return add_node(
+        b,
+        (expr_node){.kind = NODE_SPRINKLED, .depth = build_above(b, e), .a = e, .b = lo, .c = hi});
 }
 
 uint32_t expr_without(grammar_builder *b, uint32_t e, uint8_t lo, uint8_t hi)

@@ -22,7 +22,7 @@ typedef enum {
     NODE_SEQ,      /* lists[a, a + b) one after the other */
     NODE_ALT,      /* any of lists[a, a + b) */
     NODE_REPEAT,   /* a, b to c times */
-    NODE_LIST,     /* lists[a, a + b): separator, then members, with a member's LIST_* behind it */
+    NODE_LIST,     /* lists[a, a + b): separator, then members, each followed by its LIST_* */
     NODE_CALL,     /* rule a */
     NODE_AND,      /* in a and in b: both without calls */
     NODE_MINUS,    /* in a and not in b */
@@ -45,7 +45,7 @@ typedef struct {
 } expr_node;
 
 typedef struct {
-    uint32_t expr; /* NONE: not yet said */
+    uint32_t expr; /* NONE: not yet defined */
     bool is_nullable;
     bool is_plain; /* one character: every plain one, and maybe more */
 } builder_rule;
@@ -60,7 +60,7 @@ typedef struct {
     bytes rules;   /* builder_rule */
     bytes made;    /* dfa: automata of expressions that were made before all others */
     uint64_t work, work_max; /* steps taken, and how many may be */
-    bytes notes;     /* char: what was left out, a NUL behind each line */
+    bytes notes;     /* char: what was left out; a NUL ends each line */
     bool forgives;   /* what no author may write is left out, too */
     bool is_careful; /* what makes automata large is left out from the beginning */
     uint32_t n_failed; /* trials */
@@ -80,14 +80,14 @@ typedef struct {
 } builder_trial;
 
 void builder_trial_begin(grammar_builder *b, builder_trial *t);
-/* True: it went well.  False: it did not, why says so, and b is as before; or the error stays,
- * where memory is lacking or too many were too large. */
+/* True on success. On failure false, with the reason in why, and b as before; but lack of memory,
+ * or too many oversized parts, leave the error set. */
 bool builder_trial_end(grammar_builder *b, builder_trial *t, const char **why);
 void builder_close(grammar_builder *b);
 /* Make the automata of root and all that it calls.  *out is owned. */
 CERIUM_CHECKED int builder_finish(grammar_builder *b, uint32_t root, grammar **out);
 
-/* The first error is the one that is told; returns its status. */
+/* Only the first error is kept; returns its status. */
 int builder_fail(grammar_builder *b, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Count n steps; false when there were too many. */
@@ -109,8 +109,8 @@ uint32_t expr_and(grammar_builder *b, uint32_t x, uint32_t y);
 uint32_t expr_minus(grammar_builder *b, uint32_t x, uint32_t y);
 /* Texts of e, without calls, with any bytes in [lo, hi] between theirs; only within a MINUS. */
 uint32_t expr_sprinkled(grammar_builder *b, uint32_t e, uint8_t lo, uint8_t hi);
-/* Texts of e, without calls, after all bytes in [lo, hi] are taken out of them.  Made at once, so
- * that what is too large is known where it stands; lo > hi: none are taken out. */
+/* Texts of e, without calls, with all bytes in [lo, hi] removed.  Built at once, so that an error
+ * of size names the right place; lo > hi: none are removed. */
 uint32_t expr_without(grammar_builder *b, uint32_t e, uint8_t lo, uint8_t hi);
 uint32_t expr_control(grammar_builder *b, view name); /* a control token */
 /* Decimal numbers without sign and leading zeros, with at most `places` digits after the point,
@@ -169,7 +169,7 @@ typedef struct {
 /* State 0 is the start; no edge leads to it. */
 typedef struct {
     bytes states; /* dfa_state */
-    bytes edges;  /* grammar_edge: of a state ascending and apart */
+    bytes edges;  /* grammar_edge: ascending and disjoint within a state */
     bytes calls;  /* grammar_call: of a state ascending by rule */
 } dfa;
 
@@ -201,8 +201,8 @@ static inline nfa_state *nfa_at(const nfa *n, uint32_t i)
 void dfa_open(dfa *d);
 void dfa_close(dfa *d);
 
-/* grammar_nfa.c: the automaton of an expression, ending in state 0, the only FINAL.  Rules know
- * whether they are nullable.  Returns its start; NONE after an error. */
+/* grammar_nfa.c: the automaton of an expression, ending in state 0, the only FINAL.  Rules have
+ * their nullable flag set.  Returns its start; NONE after an error. */
 uint32_t nfa_of_expr(grammar_builder *b, nfa *n, uint32_t expr);
 /* The automaton of an expression alone, but for bytes in [lo, hi], which are taken out. */
 void dfa_without(grammar_builder *b, uint32_t expr, uint8_t lo, uint8_t hi, dfa *out);

@@ -18,7 +18,7 @@ void code_add_set(code_set *set, const code_set *more)
     set->is_over |= more->is_over;
 }
 
-static int compare(const void *a, const void *b)
+static int codes_compare(const void *a, const void *b)
 {
     const uint32_t *x = a, *y = b;
     return x[0] < y[0] ? -1 : x[0] > y[0];
@@ -27,7 +27,7 @@ static int compare(const void *a, const void *b)
 void code_sort(code_set *set)
 {
     uint32_t n = 0;
-    qsort(set->range, set->n, sizeof set->range[0], compare);
+    qsort(set->range, set->n, sizeof set->range[0], codes_compare);
     for (uint32_t i = 0; i < set->n; i++) {
         uint32_t lo = set->range[i][0], hi = set->range[i][1];
         if (n > 0 && lo <= set->range[n - 1][1] + 1) {
@@ -112,7 +112,8 @@ static uint32_t add_block(grammar_builder *b, uint32_t lo, uint32_t hi)
 }
 
 /* Cut [lo, hi] into such blocks: the standard way, by the lowest continuation byte that differs. */
-static void add_blocks(grammar_builder *b, uint32_t lo, uint32_t hi, uint32_t *out, uint32_t *n)
+static void codes_add_blocks(grammar_builder *b, uint32_t lo, uint32_t hi, uint32_t *out,
+                             uint32_t *n)
 {
     static const uint32_t ends[] = {0x7f, 0x7ff, 0xd7ff, 0xdfff, 0xffff, CODE_MAX};
     while (lo <= hi) {
@@ -126,7 +127,7 @@ static void add_blocks(grammar_builder *b, uint32_t lo, uint32_t hi, uint32_t *o
         for (uint32_t shift = 6; lo > 0x7f && shift <= 18; shift += 6) {
             uint32_t low = (1u << shift) - 1;
             if ((lo & ~low) == (end & ~low)) break;
-            if (lo & low) { /* up to where the lower bytes begin anew */
+            if (lo & low) { /* up to where the lower bytes wrap around */
                 end = lo | low;
                 break;
             }
@@ -143,12 +144,12 @@ static void add_blocks(grammar_builder *b, uint32_t lo, uint32_t hi, uint32_t *o
 static uint32_t raw_range(grammar_builder *b, uint32_t lo, uint32_t hi)
 {
     uint32_t blocks[64], n = 0; /* at most 2 * 3 + 1 for each of the lengths */
-    add_blocks(b, lo, hi, blocks, &n);
+    codes_add_blocks(b, lo, hi, blocks, &n);
     return expr_alt(b, blocks, n);
 }
 
 /* A control, quote or backslash in a JSON string. */
-static uint32_t escaped(grammar_builder *b, uint32_t code)
+static uint32_t codes_escaped(grammar_builder *b, uint32_t code)
 {
     static const char shorts[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     char text[8] = "\\";
@@ -166,7 +167,7 @@ static uint32_t json_range(grammar_builder *b, uint32_t lo, uint32_t hi)
     for (uint32_t c = lo; c <= hi && c <= '\\'; c++) {
         if (c >= 0x20 && c != '"' && c != '\\') continue;
         if (from < c) parts[n++] = raw_range(b, from, c - 1);
-        parts[n++] = escaped(b, c);
+        parts[n++] = codes_escaped(b, c);
         from = c + 1;
     }
     if (from <= hi) parts[n++] = raw_range(b, from, hi);
@@ -201,7 +202,7 @@ uint32_t expr_literal(grammar_builder *b, view text, code_form form)
             status = bytes_append(&out, &text.ptr[i], 1);
             continue;
         }
-        expr_node e = *builder_node(b, escaped(b, c));
+        expr_node e = *builder_node(b, codes_escaped(b, c));
         status = b->status ? b->status : bytes_append(&out, b->texts.ptr + e.a, e.b);
     }
     if (status) builder_lack(b);

@@ -42,7 +42,7 @@ static const uint32_t *set_at(const subsets *s, uint32_t i, uint32_t *n)
     return members ? members + first[0] : NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int dfa_compare(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return x < y ? -1 : x > y;
@@ -56,7 +56,7 @@ static void sort_set(uint32_t *of, uint32_t n)
     while (i < n && of[i - 1] <= of[i]) i++;
     if (i >= n) return;
     if (n > INSERTED_MAX) {
-        qsort(of, n, sizeof *of, compare);
+        qsort(of, n, sizeof *of, dfa_compare);
         return;
     }
     for (; i < n; i++) {
@@ -73,9 +73,9 @@ static uint32_t begin_set(subsets *s)
     return 0;
 }
 
-/* Add state `from` and what is reached from it without reading: of those, what reads or ends, to
- * scratch[n].  Returns the new n. */
-static uint32_t reach(subsets *s, uint32_t from, uint32_t n)
+/* Epsilon closure: of `from` and all states reached from it without reading, add those that read or
+ * end to scratch[n]. Returns the new n. */
+static uint32_t dfa_reach(subsets *s, uint32_t from, uint32_t n)
 {
     uint32_t n_stack = 0;
     if (from == GRAMMAR_NONE || s->seen[from] == s->round) return n;
@@ -124,7 +124,7 @@ static bool grow_table(subsets *s)
 }
 
 /* The set scratch[n], n > 0: its index. `is_known` = may be one that was there. */
-static uint32_t intern(subsets *s, uint32_t n, bool is_known)
+static uint32_t dfa_intern(subsets *s, uint32_t n, bool is_known)
 {
     uint32_t hash = 0, none = 0;
     sort_set(s->scratch, n);
@@ -178,7 +178,7 @@ static void add_edge(subsets *s, dfa *out, uint32_t to, uint32_t lo, uint32_t hi
     if (edge) *edge = (grammar_edge){to, (uint8_t)lo, (uint8_t)hi};
 }
 
-/* Edges of set i: bytes between two neighbouring ends of ranges are told apart by none. */
+/* Edges of set i: no edge distinguishes bytes between two neighbouring bounds of ranges. */
 static void add_edges(subsets *s, uint32_t i, dfa *out)
 {
     bool cut[257] = {false};
@@ -192,11 +192,11 @@ static void add_edges(subsets *s, uint32_t i, dfa *out)
             const nfa_state *state = nfa_at(s->n, s->open[k]);
             if (state->hi < lo) continue;
             s->open[n_left++] = s->open[k];
-            n_to = reach(s, state->a, n_to);
+            n_to = dfa_reach(s, state->a, n_to);
         }
         if (!builder_work(s->b, n_open + 1)) return;
         n_open = n_left;
-        uint32_t to = n_to ? intern(s, n_to, true) : GRAMMAR_NONE;
+        uint32_t to = n_to ? dfa_intern(s, n_to, true) : GRAMMAR_NONE;
         if (to != GRAMMAR_NONE) add_edge(s, out, to, lo, hi, to == last);
         last = to;
     }
@@ -216,9 +216,9 @@ static void add_calls(subsets *s, uint32_t i, dfa *out)
         if (next == GRAMMAR_NONE || !builder_work(s->b, 2 * n)) return;
         for (uint32_t k = 0; k < n; k++) {
             const nfa_state *state = nfa_at(s->n, of[k]);
-            if (state->kind == NFA_CALL && state->b == next) n_to = reach(s, state->a, n_to);
+            if (state->kind == NFA_CALL && state->b == next) n_to = dfa_reach(s, state->a, n_to);
         }
-        uint32_t to = n_to ? intern(s, n_to, true) : GRAMMAR_NONE;
+        uint32_t to = n_to ? dfa_intern(s, n_to, true) : GRAMMAR_NONE;
         grammar_call *call =
             to == GRAMMAR_NONE ? NULL : builder_add(s->b, &out->calls, sizeof *call);
         if (call) *call = (grammar_call){.rule = next, .to = to};
@@ -229,9 +229,9 @@ static void add_calls(subsets *s, uint32_t i, dfa *out)
 static void make_states(subsets *s, uint32_t start, dfa *out)
 {
     uint32_t *zero = builder_add(s->b, &s->firsts, sizeof *zero);
-    uint32_t n = zero ? reach(s, start, begin_set(s)) : 0;
-    /* The start is a state of its own, so that no edge leads to it. */
-    if (zero) intern(s, n, false);
+    uint32_t n = zero ? dfa_reach(s, start, begin_set(s)) : 0;
+    /* The start is a separate state, so that no edge leads to it. */
+    if (zero) dfa_intern(s, n, false);
     for (uint32_t i = 0; !s->b->status && i < n_sets(s); i++) {
         dfa_state *state = builder_add(s->b, &out->states, sizeof *state);
         if (!state) return;
@@ -291,8 +291,8 @@ static bool is_prefix_free(const dfa *d)
 
 /* State i of copy k: ends of one are the start of the next, but the last copy of an endless one is
  * followed by itself. */
-static uint32_t copied(const dfa *one, const uint32_t *rank, uint32_t n_inner, uint32_t n_copies,
-                       bool is_endless, uint32_t k, uint32_t i)
+static uint32_t dfa_copied(const dfa *one, const uint32_t *rank, uint32_t n_inner,
+                           uint32_t n_copies, bool is_endless, uint32_t k, uint32_t i)
 {
     if (!dfa_state_at(one, i)->is_final) return k * (n_inner + 1) + rank[i];
     return (k + 1 == n_copies && is_endless ? k : k + 1) * (n_inner + 1);
@@ -302,7 +302,7 @@ static void copy_states(grammar_builder *b, const dfa *one, const uint32_t *rank
                         uint32_t min, uint32_t max, dfa *out)
 {
     bool is_endless = max == GRAMMAR_NO_MAX;
-    /* An endless one has a start of its own, and then one copy that is entered again. */
+    /* An unbounded repeat has a separate start, and one copy that is entered again. */
     uint32_t n_copies = is_endless ? min + 1 + (min == 0) : max;
     for (uint32_t k = 0; k <= n_copies - is_endless && !b->status; k++) {
         for (uint32_t i = 0; i < dfa_n_states(one) && builder_work(b, 1); i++) {
@@ -316,7 +316,7 @@ static void copy_states(grammar_builder *b, const dfa *one, const uint32_t *rank
             state->n_edges = from->n_edges;
             for (uint32_t e = 0; e < from->n_edges; e++) {
                 grammar_edge edge = dfa_edges(one, i)[e];
-                edge.to = copied(one, rank, n_inner, n_copies, is_endless, k, edge.to);
+                edge.to = dfa_copied(one, rank, n_inner, n_copies, is_endless, k, edge.to);
                 grammar_edge *to = builder_add(b, &out->edges, sizeof *to);
                 if (to) *to = edge;
             }
@@ -389,7 +389,7 @@ static uint32_t pair_of(pairing *p, uint32_t x, uint32_t y)
 }
 
 /* Where byte c leads from state i (NONE: nowhere), and the last byte that leads there too. */
-static uint32_t follow(const dfa *d, uint32_t i, uint32_t c, uint32_t *last)
+static uint32_t dfa_follow(const dfa *d, uint32_t i, uint32_t c, uint32_t *last)
 {
     *last = 255;
     if (i == GRAMMAR_NONE) return GRAMMAR_NONE;
@@ -405,8 +405,8 @@ static uint32_t follow(const dfa *d, uint32_t i, uint32_t c, uint32_t *last)
 static void add_product_edges(pairing *p, uint32_t x, uint32_t y, bool minus, dfa *out)
 {
     for (uint32_t lo = 0, hi; lo < 256 && !p->b->status; lo = hi + 1) {
-        uint32_t end_x, end_y, to_x = follow(p->x, x, lo, &end_x);
-        uint32_t to_y = follow(p->y, y, lo, &end_y);
+        uint32_t end_x, end_y, to_x = dfa_follow(p->x, x, lo, &end_x);
+        uint32_t to_y = dfa_follow(p->y, y, lo, &end_y);
         hi = end_x < end_y ? end_x : end_y;
         if (to_x == GRAMMAR_NONE || (to_y == GRAMMAR_NONE && !minus)) continue;
         uint32_t to = pair_of(p, to_x, to_y);

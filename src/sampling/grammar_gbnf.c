@@ -1,9 +1,9 @@
 /* grammar_gbnf.c - llama.cpp's notation (its grammars/README.md). */
 #include "sampling/grammar_lark.h"
 
-static uint32_t alternatives(notation *n);
+static uint32_t gbnf_alternatives(notation *n);
 
-static void skip_blanks(notation *n, bool lines_too)
+static void gbnf_skip_blanks(notation *n, bool lines_too)
 {
     while (notation_has(n)) {
         char c = notation_peek(n, 0);
@@ -22,13 +22,13 @@ static bool at_rule(notation *n)
 {
     size_t before = n->at;
     bool is = notation_name(n, "-").len > 0;
-    skip_blanks(n, true);
+    gbnf_skip_blanks(n, true);
     is = is && notation_take(n, "::=");
     n->at = before;
     return is;
 }
 
-/* Behind '['. */
+/* After '['. */
 static uint32_t class_(notation *n)
 {
     code_set set = {.n = 0};
@@ -50,7 +50,7 @@ static uint32_t class_(notation *n)
     return expr_codes(n->b, &set, CODES_RAW);
 }
 
-static uint32_t atom(notation *n)
+static uint32_t gbnf_atom(notation *n)
 {
     if (notation_take(n, "\"")) {
         bytes text = {.max = GRAMMAR_TEXT_BYTES_MAX};
@@ -63,7 +63,7 @@ static uint32_t atom(notation *n)
     if (notation_take(n, ".")) return expr_code_range(n->b, 0, CODE_MAX, CODES_RAW);
     if (notation_take(n, "(")) {
         if (++n->depth > GRAMMAR_NESTING_MAX) return notation_refuse(n, "nested too deep");
-        uint32_t e = alternatives(n);
+        uint32_t e = gbnf_alternatives(n);
         n->depth--;
         return notation_take(n, ")") ? e : notation_refuse(n, "a bracket is not closed");
     }
@@ -73,33 +73,33 @@ static uint32_t atom(notation *n)
     return symbol ? expr_call(n->b, symbol->rule) : EXPR_NEVER;
 }
 
-static uint32_t bounds(notation *n, uint32_t e)
+static uint32_t gbnf_bounds(notation *n, uint32_t e)
 {
     uint32_t min = 0, max;
-    skip_blanks(n, true);
+    gbnf_skip_blanks(n, true);
     notation_number(n, &min);
     max = min;
-    skip_blanks(n, true);
+    gbnf_skip_blanks(n, true);
     if (notation_take(n, ",")) {
-        skip_blanks(n, true);
+        gbnf_skip_blanks(n, true);
         if (!notation_number(n, &max)) max = GRAMMAR_NO_MAX;
-        skip_blanks(n, true);
+        gbnf_skip_blanks(n, true);
     }
     if (!notation_take(n, "}")) return notation_refuse(n, "a repetition is {n}, {n,} or {n,m}");
-    return max < min ? notation_refuse(n, "at least more than at most")
+    return max < min ? notation_refuse(n, "the minimum is above the maximum")
                      : expr_repeat(n->b, e, min, max);
 }
 
-static uint32_t sequence(notation *n)
+static uint32_t gbnf_sequence(notation *n)
 {
     bytes parts = {.max = 0};
     for (;;) {
-        skip_blanks(n, true);
+        gbnf_skip_blanks(n, true);
         char c = notation_peek(n, 0);
         if (!notation_has(n) || c == '|' || c == ')' || at_rule(n)) break;
-        uint32_t e = atom(n);
+        uint32_t e = gbnf_atom(n);
         for (bool more = true; more && notation_has(n);) {
-            skip_blanks(n, false);
+            gbnf_skip_blanks(n, false);
             if (notation_take(n, "*"))
                 e = expr_repeat(n->b, e, 0, GRAMMAR_NO_MAX);
             else if (notation_take(n, "+"))
@@ -107,7 +107,7 @@ static uint32_t sequence(notation *n)
             else if (notation_take(n, "?"))
                 e = expr_repeat(n->b, e, 0, 1);
             else if (notation_take(n, "{"))
-                e = bounds(n, e);
+                e = gbnf_bounds(n, e);
             else
                 more = false;
         }
@@ -116,10 +116,10 @@ static uint32_t sequence(notation *n)
     return notation_join(n, &parts, false);
 }
 
-static uint32_t alternatives(notation *n)
+static uint32_t gbnf_alternatives(notation *n)
 {
     bytes parts = {.max = 0};
-    do notation_keep(n, &parts, sequence(n));
+    do notation_keep(n, &parts, gbnf_sequence(n));
     while (notation_take(n, "|"));
     return notation_join(n, &parts, true);
 }
@@ -127,7 +127,7 @@ static uint32_t alternatives(notation *n)
 uint32_t expr_gbnf(grammar_builder *b, view text)
 {
     notation n = {.b = b, .text = text, .symbols.max = GRAMMAR_RULES_MAX * sizeof(notation_symbol)};
-    for (skip_blanks(&n, true); notation_has(&n); skip_blanks(&n, true)) {
+    for (gbnf_skip_blanks(&n, true); notation_has(&n); gbnf_skip_blanks(&n, true)) {
         if (!at_rule(&n)) {
             notation_refuse(&n, "a rule is NAME ::= ...");
             break;
@@ -137,9 +137,9 @@ uint32_t expr_gbnf(grammar_builder *b, view text)
         if (symbol->is_said) notation_refuse(&n, "a name that is defined already");
         symbol->is_said = true;
         uint32_t rule = symbol->rule;
-        skip_blanks(&n, true);
+        gbnf_skip_blanks(&n, true);
         notation_take(&n, "::=");
-        rule_set(b, rule, alternatives(&n));
+        rule_set(b, rule, gbnf_alternatives(&n));
     }
     uint32_t e = notation_begin(&n, "root");
     bytes_free(&n.symbols);

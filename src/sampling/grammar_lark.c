@@ -1,10 +1,10 @@
 /* grammar_lark.c - Lark's notation (https://lark-parser.readthedocs.io/en/stable/grammar.html).
  *
- * What Lark says about trees (aliases, "?", "!", "_", priorities) says nothing about texts and is
- * read over.  Terminals are rules too: a text is in the grammar when any way to cut it into
- * terminals fits, where Lark's lexers would choose one.  What %ignore names may stand before the
- * first terminal of the start rule and after each.  A template is read anew for each list of
- * arguments that it is used with: its parameters are rules. */
+ * What Lark says about trees (aliases, "?", "!", "_", priorities) does not affect which texts match
+ * and is skipped.  Terminals are rules too: a text is in the grammar when any way to cut it into
+ * terminals fits, where Lark's lexers would choose one.  What %ignore names may occur before the
+ * first terminal of the start rule and after each terminal.  A template is parsed again for each
+ * list of arguments: its parameters are rules. */
 #include "sampling/grammar_lark_parts.h"
 
 #include "base/json.h"
@@ -57,8 +57,7 @@ void lark_skip_blanks(lark *l, bool lines_too)
     }
 }
 
-/* At the end of a line: whether the next one goes on with '|' or '->'; if so, the place is there.
- */
+/* At the end of a line: whether the next line continues with '|' or '->'; if so, move there. */
 bool lark_goes_on(lark *l)
 {
     size_t before = l->n.at;
@@ -71,13 +70,13 @@ bool lark_goes_on(lark *l)
 /* ---- terms ---- */
 
 /* In a rule, what is ignored may follow a terminal. */
-static uint32_t terminal(lark *l, uint32_t e)
+static uint32_t lark_terminal(lark *l, uint32_t e)
 {
     if (l->in_terminal || l->ignored == GRAMMAR_NONE) return e;
     return EXPR_SEQ(l->n.b, e, expr_call(l->n.b, l->ignored));
 }
 
-static uint32_t literal(lark *l, const bytes *text, bool ignores_case)
+static uint32_t lark_literal(lark *l, const bytes *text, bool ignores_case)
 {
     notation *n = &l->n;
     if (!ignores_case) return expr_literal(n->b, (view){text->ptr, text->len}, l->form);
@@ -91,8 +90,8 @@ static uint32_t literal(lark *l, const bytes *text, bool ignores_case)
     return notation_join(n, &parts, false);
 }
 
-/* "a".."z" behind the first text. */
-static uint32_t range(lark *l, const bytes *first)
+/* "a".."z", after the first text. */
+static uint32_t lark_range(lark *l, const bytes *first)
 {
     bytes last = {.max = GRAMMAR_TEXT_BYTES_MAX};
     uint32_t lo, hi, e = EXPR_NEVER;
@@ -108,22 +107,22 @@ static uint32_t range(lark *l, const bytes *first)
     return e;
 }
 
-static uint32_t quoted(lark *l)
+static uint32_t lark_quoted(lark *l)
 {
     bytes text = {.max = GRAMMAR_TEXT_BYTES_MAX};
     uint32_t e = EXPR_NEVER;
     if (notation_quoted(&l->n, '"', &text)) {
         if (notation_take(&l->n, ".."))
-            e = range(l, &text);
+            e = lark_range(l, &text);
         else
-            e = literal(l, &text, notation_take(&l->n, "i"));
+            e = lark_literal(l, &text, notation_take(&l->n, "i"));
     }
     bytes_free(&text);
-    return terminal(l, e);
+    return lark_terminal(l, e);
 }
 
-/* Behind the first '/'. */
-static uint32_t regexp(lark *l)
+/* After the first '/'. */
+static uint32_t lark_regexp(lark *l)
 {
     notation *n = &l->n;
     regex_options o = {.form = l->form, .is_part = true};
@@ -153,11 +152,11 @@ static uint32_t regexp(lark *l)
         if (c == 'l') return notation_refuse(n, "flag l (locale) is not supported");
     }
     snprintf(place, sizeof place, "line %u", line);
-    return terminal(l, expr_regex(n->b, text, o, place));
+    return lark_terminal(l, expr_regex(n->b, text, o, place));
 }
 
 /* A value of JSON, to the brace that closes it; empty, and refused, where none is. */
-static view braces(lark *l)
+static view lark_braces(lark *l)
 {
     notation *n = &l->n;
     uint32_t depth = 0;
@@ -181,30 +180,30 @@ static view braces(lark *l)
     return (view){n->text.ptr + from, end - from};
 }
 
-/* Behind "%json": a schema. */
-static uint32_t json(lark *l)
+/* After "%json": a schema. */
+static uint32_t lark_json(lark *l)
 {
     notation *n = &l->n;
     char place[32];
     uint32_t line = 1;
-    if (l->form == CODES_JSON) return notation_refuse(n, "%json cannot stand within %string");
+    if (l->form == CODES_JSON) return notation_refuse(n, "%json cannot be used within %string");
     for (size_t i = 0; i < n->at; i++) line += n->text.ptr[i] == '\n';
-    view text = braces(l);
+    view text = lark_braces(l);
     snprintf(place, sizeof place, "line %u: %%json ", line);
-    return terminal(l, expr_schema(n->b, text, place));
+    return lark_terminal(l, expr_schema(n->b, text, place));
 }
 
 static uint32_t expr_lark_within(grammar_builder *b, view text, code_form form, uint32_t within);
 
-/* Behind "%text" and "%string": {"syntax": "lark", "regex" or "gbnf", "grammar": "..."}. */
-static uint32_t nested(lark *l, code_form form)
+/* After "%text" and "%string": {"syntax": "lark", "regex" or "gbnf", "grammar": "..."}. */
+static uint32_t lark_nested(lark *l, code_form form)
 {
     notation *n = &l->n;
     json_error_t error;
     if (form == l->form && form == CODES_JSON)
-        return notation_refuse(n, "%string cannot stand within %string");
+        return notation_refuse(n, "%string cannot be used within %string");
     if (l->form == CODES_JSON) form = CODES_JSON;
-    view text = braces(l);
+    view text = lark_braces(l);
     json_t *what = n->b->status ? NULL : json_read(text, 0, &error);
     const json_t *text_of = json_object_get(what, "grammar");
     const char *syntax = json_string_value(json_object_get(what, "syntax"));
@@ -221,17 +220,17 @@ static uint32_t nested(lark *l, code_form form)
     else
         notation_refuse(n, "a syntax is \"lark\", \"regex\" or, of a text, \"gbnf\"");
     json_decref(what);
-    return terminal(l, e);
+    return lark_terminal(l, e);
 }
 
-/* Behind '<': a control token by its name. */
-static uint32_t control(lark *l)
+/* After '<': a control token by its name. */
+static uint32_t lark_control(lark *l)
 {
     notation *n = &l->n;
     bytes name = {.max = 1024};
     uint32_t e = EXPR_NEVER;
     if (l->form == CODES_JSON) {
-        notation_refuse(n, "a control token cannot stand within %string");
+        notation_refuse(n, "a control token cannot be used within %string");
     } else if (notation_take(n, "\"")) {
         if (notation_quoted(n, '"', &name) && name.len && notation_take(n, ">"))
             e = expr_control(n->b, (view){name.ptr, name.len});
@@ -249,7 +248,7 @@ static uint32_t control(lark *l)
         notation_refuse(n, "a control token is <\"NAME\"> or <|NAME|>");
     }
     bytes_free(&name);
-    return terminal(l, e);
+    return lark_terminal(l, e);
 }
 
 bool lark_is_terminal_name(view name)
@@ -259,7 +258,7 @@ bool lark_is_terminal_name(view name)
     return i < name.len && name.ptr[i] >= 'A' && name.ptr[i] <= 'Z';
 }
 
-static uint32_t group(lark *l, const char *close)
+static uint32_t lark_group(lark *l, const char *close)
 {
     if (++l->n.depth > GRAMMAR_NESTING_MAX) return notation_refuse(&l->n, "nested too deep");
     uint32_t e = lark_expansions(l);
@@ -268,17 +267,17 @@ static uint32_t group(lark *l, const char *close)
     return notation_take(&l->n, close) ? e : notation_refuse(&l->n, "a bracket is not closed");
 }
 
-static uint32_t atom(lark *l)
+static uint32_t lark_atom(lark *l)
 {
     notation *n = &l->n;
-    if (notation_take(n, "(")) return group(l, ")");
-    if (notation_take(n, "[")) return expr_repeat(n->b, group(l, "]"), 0, 1);
-    if (notation_take(n, "\"")) return quoted(l);
-    if (notation_take(n, "/")) return regexp(l);
-    if (notation_take(n, "%json")) return json(l);
-    if (notation_take(n, "%text")) return nested(l, CODES_RAW);
-    if (notation_take(n, "%string")) return nested(l, CODES_JSON);
-    if (notation_take(n, "<")) return control(l);
+    if (notation_take(n, "(")) return lark_group(l, ")");
+    if (notation_take(n, "[")) return expr_repeat(n->b, lark_group(l, "]"), 0, 1);
+    if (notation_take(n, "\"")) return lark_quoted(l);
+    if (notation_take(n, "/")) return lark_regexp(l);
+    if (notation_take(n, "%json")) return lark_json(l);
+    if (notation_take(n, "%text")) return lark_nested(l, CODES_RAW);
+    if (notation_take(n, "%string")) return lark_nested(l, CODES_JSON);
+    if (notation_take(n, "<")) return lark_control(l);
     view name = notation_name(n, "");
     if (name.len == 0) return notation_refuse(n, "not a part of an expression");
     if (notation_take(n, "{")) return lark_template_use(l, name);
@@ -287,10 +286,10 @@ static uint32_t atom(lark *l)
     notation_symbol *symbol = notation_symbol_of(n, name);
     if (!symbol) return EXPR_NEVER;
     uint32_t e = expr_call(n->b, symbol->rule);
-    return lark_is_terminal_name(name) ? terminal(l, e) : e;
+    return lark_is_terminal_name(name) ? lark_terminal(l, e) : e;
 }
 
-static uint32_t repeated(lark *l, uint32_t e)
+static uint32_t lark_repeated(lark *l, uint32_t e)
 {
     notation *n = &l->n;
     if (notation_take(n, "?")) return expr_repeat(n->b, e, 0, 1);
@@ -314,12 +313,12 @@ static uint32_t repeated(lark *l, uint32_t e)
     } else {
         n->at = before;
     }
-    return max < min ? notation_refuse(n, "at least more than at most")
+    return max < min ? notation_refuse(n, "the minimum is above the maximum")
                      : expr_repeat(n->b, e, min, max);
 }
 
 /* Up to '|', a bracket that closes, an alias, or the end of the line (of all lines in brackets). */
-static uint32_t expansion(lark *l)
+static uint32_t lark_expansion(lark *l)
 {
     notation *n = &l->n;
     bytes parts = {.max = 0};
@@ -334,7 +333,7 @@ static uint32_t expansion(lark *l)
             lark_skip_blanks(l, n->depth > 0);
             break;
         }
-        notation_keep(n, &parts, repeated(l, atom(l)));
+        notation_keep(n, &parts, lark_repeated(l, lark_atom(l)));
     }
     return notation_join(n, &parts, false);
 }
@@ -342,7 +341,7 @@ static uint32_t expansion(lark *l)
 uint32_t lark_expansions(lark *l)
 {
     bytes parts = {.max = 0};
-    do notation_keep(&l->n, &parts, expansion(l));
+    do notation_keep(&l->n, &parts, lark_expansion(l));
     while (lark_goes_on(l) && notation_take(&l->n, "|"));
     return notation_join(&l->n, &parts, true);
 }
@@ -366,8 +365,8 @@ static void import_one(lark *l, view name, view as)
     notation_refuse(&l->n, "Lark's common.lark has no such terminal");
 }
 
-/* Behind "%import". */
-static void import(lark *l)
+/* After "%import". */
+static void lark_import(lark *l)
 {
     notation *n = &l->n;
     lark_skip_blanks(l, false);
@@ -398,7 +397,7 @@ static void import(lark *l)
     if (!notation_take(n, ")")) notation_refuse(n, "a list of names is not closed");
 }
 
-static void definition(lark *l)
+static void lark_definition(lark *l)
 {
     notation *n = &l->n;
     while (notation_take(n, "?") || notation_take(n, "!")) continue;
@@ -420,7 +419,7 @@ static void definition(lark *l)
     }
     lark_skip_blanks(l, true);
     if (symbol->is_said) notation_refuse(n, "a name that is defined already");
-    if (!notation_take(n, ":")) notation_refuse(n, "':' is missing behind a name");
+    if (!notation_take(n, ":")) notation_refuse(n, "':' is missing after a name");
     if (n->b->status) return;
     symbol->is_said = true;
     uint32_t rule = symbol->rule;
@@ -428,18 +427,18 @@ static void definition(lark *l)
     rule_set(n->b, rule, lark_expansions(l));
 }
 
-static void statement(lark *l)
+static void lark_statement(lark *l)
 {
     notation *n = &l->n;
     if (notation_take(n, "%import")) {
-        import(l);
+        lark_import(l);
     } else if (notation_take(n, "%ignore")) {
         l->in_terminal = true;
         notation_keep(n, &l->ignores, lark_expansions(l));
     } else if (notation_peek(n, 0) == '%') {
         notation_refuse(n, "of statements %import and %ignore are supported");
     } else {
-        definition(l);
+        lark_definition(l);
     }
     lark_skip_blanks(l, false);
     if (notation_has(n) && notation_peek(n, 0) != '\n')
@@ -466,7 +465,8 @@ static uint32_t expr_lark_within(grammar_builder *b, view text, code_form form,
               .uses.max = (USES_MAX + 1) * sizeof(lark_use)};
     if (within > GRAMMAR_NESTING_MAX) return notation_refuse(&l.n, "nested too deep");
     if (has_ignores(text)) l.ignored = rule_new(b);
-    for (lark_skip_blanks(&l, true); notation_has(&l.n); lark_skip_blanks(&l, true)) statement(&l);
+    for (lark_skip_blanks(&l, true); notation_has(&l.n); lark_skip_blanks(&l, true))
+        lark_statement(&l);
     lark_make_uses(&l);
     uint32_t e = notation_begin(&l.n, "start");
     if (l.ignored != GRAMMAR_NONE) {

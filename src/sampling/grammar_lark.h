@@ -40,15 +40,17 @@ view notation_name(notation *n, const char *more);
 bool notation_number(notation *n, uint32_t *out);
 /* The symbol of a name, made where it was not met. NULL after an error. */
 notation_symbol *notation_symbol_of(notation *n, view name);
-/* Refuse names that were used and never said.  Returns the expression of the first rule's text. */
+/* Reject names that were used but never defined.  Returns the expression of the first rule's
+ * text. */
 uint32_t notation_begin(notation *n, const char *first);
-/* A text in quotes, behind the first one, with its escapes read, appended to *out. */
+/* The rest of a quoted text, after the opening quote, with its escapes decoded, appended to
+ * *out. */
 bool notation_quoted(notation *n, char quote, bytes *out);
 /* One character in a text or class, an escape read; false at an error. */
 bool notation_code(notation *n, uint32_t *code);
 /* Keep e for a list that is gathered in *parts. */
 void notation_keep(notation *n, bytes *parts, uint32_t e);
-/* What was gathered, as one after the other or as alternatives; frees *parts. */
+/* The collected parts as a sequence or as alternatives; frees *parts. */
 uint32_t notation_join(notation *n, bytes *parts, bool is_alt);
 
 #endif

@@ -20,10 +20,10 @@ typedef struct {
 
 typedef struct {
     notation n;
-    code_form form;   /* how its texts stand in what is read */
+    code_form form;   /* how its texts are written in the input */
     uint32_t within;  /* grammars around this one */
-    bool in_terminal; /* what is read now is a part of a terminal */
-    uint32_t ignored; /* rule of what may stand between terminals, or NONE */
+    bool in_terminal; /* parsing a part of a terminal */
+    uint32_t ignored; /* the rule for what may be between terminals, or NONE */
     bytes ignores;    /* expressions of %ignore */
     bytes templates;  /* lark_template */
     bytes uses;       /* lark_use: each a rule */
@@ -32,13 +32,13 @@ typedef struct {
 } lark;
 
 void lark_skip_blanks(lark *l, bool lines_too);
-/* At the end of a line: whether the next one goes on with '|'; if so, the place is there. */
+/* At the end of a line: whether the next line continues with '|'; if so, move there. */
 bool lark_goes_on(lark *l);
 bool lark_is_terminal_name(view name);
 /* Alternatives, up to a bracket that closes or the end of the line. */
 uint32_t lark_expansions(lark *l);
 
-/* grammar_template.c: behind the name and '{' of a use, and of a definition. */
+/* grammar_template.c: after the name and '{' of a use or a definition. */
 uint32_t lark_template_use(lark *l, view name);
 void lark_template_definition(lark *l, view name);
 /* The rules of all uses, once all templates are known. */

@@ -16,19 +16,19 @@ typedef struct {
     uint32_t *stack;  /* [n_states] */
 } linker;
 
-static bool lives(const linker *l, uint32_t rule, uint32_t i)
+static bool link_lives(const linker *l, uint32_t rule, uint32_t i)
 {
     return l->lives[l->first[rule] + i];
 }
 
 static bool edge_lives(const linker *l, uint32_t r, grammar_edge e)
 {
-    return lives(l, r, e.to);
+    return link_lives(l, r, e.to);
 }
 
 static bool call_lives(const linker *l, uint32_t r, grammar_call c)
 {
-    return lives(l, c.rule, 0) && lives(l, r, c.to);
+    return link_lives(l, c.rule, 0) && link_lives(l, r, c.to);
 }
 
 static bool comes_to_life(const linker *l, uint32_t r, uint32_t i)
@@ -50,13 +50,13 @@ static void find_living(linker *l)
         changed = false;
         for (uint32_t r = l->n; r-- > 0;)
             for (uint32_t i = dfa_n_states(&l->rules[r]); i-- > 0;) {
-                if (lives(l, r, i) || !comes_to_life(l, r, i)) continue;
+                if (link_lives(l, r, i) || !comes_to_life(l, r, i)) continue;
                 l->lives[l->first[r] + i] = changed = true;
             }
     }
 }
 
-static void use(linker *l, uint32_t r, uint32_t i, uint32_t *n_stack)
+static void link_use(linker *l, uint32_t r, uint32_t i, uint32_t *n_stack)
 {
     uint32_t at = l->first[r] + i;
     if (l->used[at]) return;
@@ -80,25 +80,25 @@ static uint32_t rule_of(const linker *l, uint32_t at)
 static void find_used(linker *l)
 {
     uint32_t n_stack = 0;
-    use(l, l->root, 0, &n_stack);
+    link_use(l, l->root, 0, &n_stack);
     while (n_stack > 0) {
         uint32_t at = l->stack[--n_stack], r = rule_of(l, at), i = at - l->first[r];
         const dfa_state *s = dfa_state_at(&l->rules[r], i);
         for (uint32_t k = 0; k < s->n_edges; k++) {
             grammar_edge e = dfa_edges(&l->rules[r], i)[k];
-            if (edge_lives(l, r, e)) use(l, r, e.to, &n_stack);
+            if (edge_lives(l, r, e)) link_use(l, r, e.to, &n_stack);
         }
         for (uint32_t k = 0; k < s->n_calls; k++) {
             grammar_call c = dfa_calls(&l->rules[r], i)[k];
             if (!call_lives(l, r, c)) continue;
-            use(l, c.rule, 0, &n_stack);
-            use(l, r, c.to, &n_stack);
+            link_use(l, c.rule, 0, &n_stack);
+            link_use(l, r, c.to, &n_stack);
         }
     }
 }
 
-/* Rules such that those which a rule's start calls come after it: Kahn's algorithm, over used
- * rules.  There is no cycle, because left recursion was unrolled. */
+/* Topological order: the rules that a rule's start calls come after it. Kahn's algorithm, over the
+ * used rules. There is no cycle, because left recursion was unrolled. */
 static void put_in_order(linker *l, uint32_t *n_placed)
 {
     uint32_t *n_before = l->stack, n = 0, head = 0;
@@ -214,7 +214,7 @@ static int write_grammar(linker *l, uint32_t n_rules, grammar *g)
     return status;
 }
 
-static int take_memory(linker *l)
+static int link_alloc(linker *l)
 {
     l->first = memory_zalloc(l->n + 1, sizeof *l->first);
     if (!l->first) return builder_lack(l->b);
@@ -240,10 +240,10 @@ static int link_rules(linker *l, grammar *g)
 {
     grammar_builder *b = l->b;
     uint32_t n_rules = 0;
-    RETURN_IF(take_memory(l));
+    RETURN_IF(link_alloc(l));
     find_living(l);
     if (b->status) return b->status;
-    if (!lives(l, l->root, 0) && !builder_rule_at(b, l->root)->is_nullable)
+    if (!link_lives(l, l->root, 0) && !builder_rule_at(b, l->root)->is_nullable)
         return builder_fail(b, CERIUM_ERR_FORMAT, "no text at all fits it");
     find_used(l);
     put_in_order(l, &n_rules);

@@ -83,7 +83,7 @@ uint32_t nfa_add(grammar_builder *b, nfa *n, nfa_state state)
     return (uint32_t)(n->states.len / sizeof *to) - 1;
 }
 
-/* What was made: expression and next to start.  Open addressing; grows by doubling. */
+/* A cache: (expression, next) to start state.  Open addressing; grows by doubling. */
 typedef struct {
     uint32_t expr, next, start;
 } made;
@@ -121,9 +121,9 @@ static bool grow_made(maker *m)
     return true;
 }
 
-static uint32_t make(maker *m, uint32_t expr, uint32_t next);
+static uint32_t nfa_make(maker *m, uint32_t expr, uint32_t next);
 
-static uint32_t step(maker *m, uint32_t a, uint32_t b)
+static uint32_t nfa_step(maker *m, uint32_t a, uint32_t b)
 {
     if (a == GRAMMAR_NONE) return b;
     if (b == GRAMMAR_NONE) return a;
@@ -140,13 +140,13 @@ static uint32_t make_repeat(maker *m, const expr_node *e, uint32_t next)
     uint32_t at = next;
     if (e->c == GRAMMAR_NO_MAX) {
         at = nfa_add(m->b, m->n, (nfa_state){.kind = NFA_STEP, .a = next, .b = GRAMMAR_NONE});
-        uint32_t again = make(m, e->a, at);
+        uint32_t again = nfa_make(m, e->a, at);
         if (m->b->status) return GRAMMAR_NONE;
         nfa_at(m->n, at)->b = again;
     }
     for (uint32_t i = e->c; e->c != GRAMMAR_NO_MAX && i > e->b && !m->b->status; i--)
-        at = step(m, make(m, e->a, at), next);
-    for (uint32_t i = 0; i < e->b && !m->b->status; i++) at = make(m, e->a, at);
+        at = nfa_step(m, nfa_make(m, e->a, at), next);
+    for (uint32_t i = 0; i < e->b && !m->b->status; i++) at = nfa_make(m, e->a, at);
     return at;
 }
 
@@ -160,15 +160,15 @@ static uint32_t make_list(maker *m, const expr_node *e, uint32_t next)
         if (how == LIST_MANY) {
             after =
                 nfa_add(m->b, m->n, (nfa_state){.kind = NFA_STEP, .a = after, .b = GRAMMAR_NONE});
-            uint32_t again = make(m, separator, make(m, member, after));
+            uint32_t again = nfa_make(m, separator, nfa_make(m, member, after));
             if (m->b->status) return GRAMMAR_NONE;
             nfa_at(m->n, after)->b = again;
-            before = step(m, before, make(m, member, after));
+            before = nfa_step(m, before, nfa_make(m, member, after));
             continue;
         }
-        uint32_t first = make(m, member, after), more = make(m, separator, first);
-        before = how == LIST_MAY ? step(m, before, first) : first;
-        after = how == LIST_MAY ? step(m, after, more) : more;
+        uint32_t first = nfa_make(m, member, after), more = nfa_make(m, separator, first);
+        before = how == LIST_MAY ? nfa_step(m, before, first) : first;
+        after = how == LIST_MAY ? nfa_step(m, after, more) : more;
     }
     return before;
 }
@@ -187,25 +187,25 @@ static uint32_t copy_dfa(maker *m, const dfa *d, uint32_t next)
             grammar_edge edge = dfa_edges(d, i)[k];
             nfa_state state = {
                 .kind = NFA_BYTES, .lo = edge.lo, .hi = edge.hi, .a = first + edge.to};
-            all = step(m, nfa_add(b, m->n, state), all);
+            all = nfa_step(m, nfa_add(b, m->n, state), all);
         }
         if (!b->status) nfa_at(m->n, first + i)->a = all;
     }
     return b->status ? GRAMMAR_NONE : first;
 }
 
-static void determine(grammar_builder *b, uint32_t expr, dfa *out);
+static void nfa_determine(grammar_builder *b, uint32_t expr, dfa *out);
 
 /* In every state, bytes that change nothing. */
 static uint32_t make_sprinkled(maker *m, const expr_node *e, uint32_t next)
 {
     dfa d;
     dfa_open(&d);
-    determine(m->b, e->a, &d);
+    nfa_determine(m->b, e->a, &d);
     uint32_t start = m->b->status ? GRAMMAR_NONE : copy_dfa(m, &d, next);
     for (uint32_t i = 0; i < dfa_n_states(&d) && !m->b->status; i++) {
         uint32_t own = start + i, all = nfa_at(m->n, own)->a;
-        all = step(m, make_bytes(m, (uint8_t)e->b, (uint8_t)e->c, own), all);
+        all = nfa_step(m, make_bytes(m, (uint8_t)e->b, (uint8_t)e->c, own), all);
         if (!m->b->status) nfa_at(m->n, own)->a = all;
     }
     dfa_close(&d);
@@ -217,27 +217,27 @@ static void determine_pair(grammar_builder *b, const expr_node *e, dfa *out)
     dfa x, y;
     dfa_open(&x);
     dfa_open(&y);
-    determine(b, e->a, &x);
-    if (!b->status) determine(b, e->b, &y);
+    nfa_determine(b, e->a, &x);
+    if (!b->status) nfa_determine(b, e->b, &y);
     if (!b->status) dfa_product(b, &x, &y, e->kind == NODE_MINUS, out);
     dfa_close(&x);
     dfa_close(&y);
 }
 
-/* Counted characters are most of what is determined: a string of so many.  Their automaton is that
- * of one, so often; without subsets of states. */
+/* Most automata to determinize are counted characters: strings of a given length. Theirs is the
+ * automaton of one character, repeated; no subset construction is needed. */
 static bool determine_repeat(grammar_builder *b, const expr_node *e, dfa *out)
 {
     dfa one;
     dfa_open(&one);
-    determine(b, e->a, &one);
+    nfa_determine(b, e->a, &one);
     bool done = dfa_repeat(b, &one, e->b, e->c, out);
     dfa_close(&one);
     return done;
 }
 
 /* The automaton of an expression alone.  Depth is bounded where nodes are made. */
-static void determine(grammar_builder *b, uint32_t expr, dfa *out)
+static void nfa_determine(grammar_builder *b, uint32_t expr, dfa *out)
 {
     nfa n;
     expr_node e = *builder_node(b, expr);
@@ -279,23 +279,25 @@ static uint32_t make_multiple(maker *m, uint32_t unit, uint32_t places, uint32_t
             if (scale % unit * rest % unit == 0) all = next;
             for (uint32_t d = 0; d <= 9 && at < places; d++) {
                 uint32_t to = first + (at + 1) * unit + (rest * 10 + d) % unit;
-                point = step(m, make_bytes(m, (uint8_t)('0' + d), (uint8_t)('0' + d), to), point);
+                point =
+                    nfa_step(m, make_bytes(m, (uint8_t)('0' + d), (uint8_t)('0' + d), to), point);
             }
             uint32_t more =
                 at == 0 && point != GRAMMAR_NONE ? make_bytes(m, '.', '.', point) : point;
-            all = step(m, more, all);
+            all = nfa_step(m, more, all);
             if (at == 0 && rest == 0 && !b->status) nfa_at(m->n, zero)->a = all;
             for (uint32_t d = 0; d <= 9 && at == 0; d++)
-                all = step(m,
-                           make_bytes(m, (uint8_t)('0' + d), (uint8_t)('0' + d),
-                                      first + (rest * 10 + d) % unit),
-                           all);
+                all = nfa_step(m,
+                               make_bytes(m, (uint8_t)('0' + d), (uint8_t)('0' + d),
+                                          first + (rest * 10 + d) % unit),
+                               all);
             if (!b->status) nfa_at(m->n, from)->a = all;
         }
     }
     uint32_t all = make_bytes(m, '0', '0', zero);
     for (uint32_t d = 1; d <= 9; d++)
-        all = step(m, make_bytes(m, (uint8_t)('0' + d), (uint8_t)('0' + d), first + d % unit), all);
+        all = nfa_step(m, make_bytes(m, (uint8_t)('0' + d), (uint8_t)('0' + d), first + d % unit),
+                       all);
     if (!b->status) nfa_at(m->n, start)->a = all;
     return b->status ? GRAMMAR_NONE : start;
 }
@@ -319,12 +321,12 @@ static uint32_t make_node(maker *m, expr_node e, uint32_t next)
         return at;
     case NODE_SEQ:
         for (uint32_t i = e.b; i-- > 0 && !m->b->status;)
-            at = make(m, builder_list(m->b, e.a)[i], at);
+            at = nfa_make(m, builder_list(m->b, e.a)[i], at);
         return at;
     case NODE_ALT:
         at = GRAMMAR_NONE;
         for (uint32_t i = e.b; i-- > 0 && !m->b->status;)
-            at = step(m, make(m, builder_list(m->b, e.a)[i], next), at);
+            at = nfa_step(m, nfa_make(m, builder_list(m->b, e.a)[i], next), at);
         return at;
     case NODE_REPEAT:
         return make_repeat(m, &e, next);
@@ -332,7 +334,7 @@ static uint32_t make_node(maker *m, expr_node e, uint32_t next)
         return make_list(m, &e, next);
     case NODE_CALL:
         at = nfa_add(m->b, m->n, (nfa_state){.kind = NFA_CALL, .a = next, .b = e.a});
-        return builder_rule_at(m->b, e.a)->is_nullable ? step(m, at, next) : at;
+        return builder_rule_at(m->b, e.a)->is_nullable ? nfa_step(m, at, next) : at;
     case NODE_AND:
     case NODE_MINUS:
         return make_product(m, &e, next);
@@ -346,7 +348,7 @@ static uint32_t make_node(maker *m, expr_node e, uint32_t next)
     return GRAMMAR_NONE;
 }
 
-static uint32_t make(maker *m, uint32_t expr, uint32_t next)
+static uint32_t nfa_make(maker *m, uint32_t expr, uint32_t next)
 {
     if (m->b->status) return GRAMMAR_NONE;
     if (4 * m->used >= 3 * m->size && !grow_made(m)) return GRAMMAR_NONE;
@@ -364,7 +366,7 @@ uint32_t nfa_of_expr(grammar_builder *b, nfa *n, uint32_t expr)
 {
     maker m = {.b = b, .n = n};
     uint32_t final = nfa_add(b, n, (nfa_state){.kind = NFA_FINAL});
-    uint32_t start = make(&m, expr, final);
+    uint32_t start = nfa_make(&m, expr, final);
     memory_free(m.table);
     return b->status ? GRAMMAR_NONE : start;
 }
@@ -387,7 +389,7 @@ static void take_out(grammar_builder *b, nfa *n, uint8_t lo, uint8_t hi)
             right = nfa_add(b, n, rest);
         }
         if (b->status) return;
-        if (left != s.a) { /* three ways: the step to s.a is a state of its own */
+        if (left != s.a) { /* three ways: the step to s.a is a separate state */
             right = nfa_add(b, n, (nfa_state){.kind = NFA_STEP, .a = s.a, .b = right});
             if (b->status) return;
         }
@@ -401,10 +403,10 @@ void dfa_without(grammar_builder *b, uint32_t expr, uint8_t lo, uint8_t hi, dfa 
     nfa n;
     dfa_open(&whole);
     nfa_open(&n);
-    if (lo <= hi) determine(b, expr, &whole);
+    if (lo <= hi) nfa_determine(b, expr, &whole);
     maker m = {.b = b, .n = &n};
     uint32_t final = nfa_add(b, &n, (nfa_state){.kind = NFA_FINAL}), start = GRAMMAR_NONE;
-    if (!b->status) start = lo <= hi ? copy_dfa(&m, &whole, final) : make(&m, expr, final);
+    if (!b->status) start = lo <= hi ? copy_dfa(&m, &whole, final) : nfa_make(&m, expr, final);
     if (start != GRAMMAR_NONE && lo <= hi) take_out(b, &n, lo, hi);
     if (!b->status) dfa_of_nfa(b, &n, start, out);
     memory_free(m.table);

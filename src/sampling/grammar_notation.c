@@ -66,11 +66,11 @@ uint32_t notation_begin(notation *n, const char *first)
         notation_refuse(n, "a name that nothing defines");
     }
     if (e == GRAMMAR_NONE)
-        builder_fail(n->b, CERIUM_ERR_FORMAT, "there is no rule '%s' to begin with", first);
+        builder_fail(n->b, CERIUM_ERR_FORMAT, "there is no start rule '%s'", first);
     return n->b->status ? EXPR_NEVER : e;
 }
 
-static bool read_hex(notation *n, uint32_t digits, uint32_t *code)
+static bool notation_read_hex(notation *n, uint32_t digits, uint32_t *code)
 {
     uint32_t value = 0;
     for (uint32_t i = 0; i < digits; i++, n->at++) {
@@ -101,9 +101,9 @@ bool notation_code(notation *n, uint32_t *code)
     const char *known = strchr(from, c);
     n->at++;
     if (known) return *code = (uint32_t)to[known - from], true;
-    if (c == 'x') return read_hex(n, 2, code);
-    if (c == 'u') return read_hex(n, 4, code);
-    if (c == 'U') return read_hex(n, 8, code);
+    if (c == 'x') return notation_read_hex(n, 2, code);
+    if (c == 'u') return notation_read_hex(n, 4, code);
+    if (c == 'U') return notation_read_hex(n, 8, code);
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '1' && c <= '9') || c < 0)
         return notation_refuse(n, "this escape is not supported"), false;
     return *code = (uint32_t)c, true;

@@ -12,7 +12,7 @@ typedef struct {
     uint32_t n;
     uint32_t to[NEXT_MAX];
     bool is_whole;   /* every plain character leads somewhere */
-    bool is_unknown; /* what follows cannot be told */
+    bool is_unknown; /* what follows is unknown */
 } next_states;
 
 /* The first byte range [lo, hi] of characters in UTF-8, and those of the bytes after it. */
@@ -35,7 +35,7 @@ static const utf8_shape shapes[] = {
     {4, {{0xf4, 0xf4}, {0x80, 0x8f}, {0x80, 0xbf}, {0x80, 0xbf}}},
 };
 
-static void add_next(next_states *next, uint32_t to)
+static void plain_add_next(next_states *next, uint32_t to)
 {
     for (uint32_t i = 0; i < next->n; i++)
         if (next->to[i] == to) return;
@@ -55,7 +55,7 @@ static void follow_range(const grammar *g, uint32_t from, const uint8_t *range, 
         uint32_t lo = e.lo > range[0] ? e.lo : range[0], hi = e.hi < range[1] ? e.hi : range[1];
         if (lo > hi) continue;
         covered += hi - lo + 1;
-        add_next(out, e.to);
+        plain_add_next(out, e.to);
     }
     if (covered != range[1] - range[0] + 1u) out->is_whole = false;
 }
@@ -75,7 +75,7 @@ static void follow_shape(const grammar *g, uint32_t from, const utf8_shape *shap
         out->is_unknown |= next.is_unknown;
         at = next;
     }
-    for (uint32_t k = 0; k < at.n; k++) add_next(out, at.to[k]);
+    for (uint32_t k = 0; k < at.n; k++) plain_add_next(out, at.to[k]);
 }
 
 static next_states next_of(const grammar *g, uint32_t from, const bool *plain)
@@ -91,13 +91,13 @@ static next_states next_of(const grammar *g, uint32_t from, const bool *plain)
         if (!plain[g->calls[k].rule]) continue;
         if (next.n > 0) next.is_unknown = true; /* two readings: one of them decides */
         next.n = 0;
-        add_next(&next, g->calls[k].to);
+        plain_add_next(&next, g->calls[k].to);
         next.is_whole = true;
     }
     return next;
 }
 
-static bool improve(grammar *g, const next_states *of, uint32_t i)
+static bool plain_improve(grammar *g, const next_states *of, uint32_t i)
 {
     const next_states *next = &of[i];
     uint32_t run = GRAMMAR_RUN_ANY, most = 0;
@@ -125,9 +125,9 @@ int grammar_measure(grammar *g, const bool *plain)
     bool changed = true;
     for (uint32_t round = 0; round <= GRAMMAR_RUN_ANY && changed; round++) {
         changed = false;
-        for (uint32_t i = g->n_states; i-- > 0;) changed |= improve(g, next, i);
+        for (uint32_t i = g->n_states; i-- > 0;) changed |= plain_improve(g, next, i);
     }
-    /* The start of a plain character says nothing that its callers do not say better. */
+    /* For the start of a plain character the callers have the better bound. */
     for (uint32_t r = 0; r < g->n_rules; r++)
         if (plain[r]) g->states[g->starts[r]].run = g->states[g->starts[r]].most = 0;
     memory_free(next);

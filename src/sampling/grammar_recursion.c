@@ -1,11 +1,11 @@
 /* grammar_recursion.c - left recursion: rules that call themselves before a byte was read.
  *
- * Rules that reach each other so are taken together (a strongly connected component of the graph
- * "r's start calls t").  A text of such a rule A grows from its left corner: it begins with what
- * some rule of the component begins with that is not of the component itself; and when a text of B
- * is there, it may be the beginning of one of C, for each call of B at C's start, until it is one
- * of A.  So A's automaton is a copy of all of theirs, entered at the corners, with a step from each
- * end of B to where C goes on, and A's own ends. */
+ * Rules that reach each other this way are handled together: a strongly connected component of the
+ * graph "r's start calls t". A text of such a rule A grows from its left corner: it begins with
+ * something outside the component with which some rule of the component can begin. Once a text of B
+ * is complete, it may be the beginning of a text of C, for each call of B at C's start, until it is
+ * a text of A. So A's automaton is a copy of all of theirs, entered at the corners, with a step
+ * from each end of B to the state after that call in C, and A's own ends. */
 #include "sampling/grammar_build.h"
 
 /* Tarjan's algorithm without recursion. */
@@ -26,7 +26,7 @@ static void close_component(components *c, uint32_t r)
     c->n_groups++;
 }
 
-static void visit(components *c, uint32_t root)
+static void recursion_visit(components *c, uint32_t root)
 {
     uint32_t n_path = 0;
     c->path[n_path++] = root;
@@ -107,8 +107,8 @@ static void link_ends(grammar_builder *b, nfa *n, const dfa *rules, uint32_t n_r
 }
 
 /* The automaton of rule goal without left recursion. */
-static void unroll(grammar_builder *b, const dfa *rules, uint32_t n_rules, const uint32_t *group,
-                   uint32_t goal, uint32_t *first, dfa *out)
+static void recursion_unroll(grammar_builder *b, const dfa *rules, uint32_t n_rules,
+                             const uint32_t *group, uint32_t goal, uint32_t *first, dfa *out)
 {
     nfa n;
     nfa_open(&n);
@@ -149,7 +149,8 @@ static void unroll_all(grammar_builder *b, dfa *rules, uint32_t n, const uint32_
     }
     for (uint32_t r = 0; r < n; r++) dfa_open(&fresh[r]);
     for (uint32_t r = 0; r < n && !b->status; r++)
-        if (calls_itself(rules, n, group, r)) unroll(b, rules, n, group, r, first, &fresh[r]);
+        if (calls_itself(rules, n, group, r))
+            recursion_unroll(b, rules, n, group, r, first, &fresh[r]);
     for (uint32_t r = 0; r < n && !b->status; r++) {
         if (dfa_n_states(&fresh[r]) == 0) continue;
         dfa old = rules[r];
@@ -172,7 +173,7 @@ void builder_unroll(grammar_builder *b, dfa *rules, uint32_t n)
     for (uint32_t i = 0; i < ARRAY_LEN(parts); i++) *parts[i] = memory + (size_t)i * n;
     for (uint32_t r = 0; r < n; r++) c.group[r] = GRAMMAR_NONE;
     for (uint32_t r = 0; r < n; r++)
-        if (!c.order[r]) visit(&c, r);
+        if (!c.order[r]) recursion_visit(&c, r);
     bool any = false;
     for (uint32_t r = 0; r < n; r++) any |= calls_itself(rules, n, c.group, r);
     if (any) unroll_all(b, rules, n, c.group, memory + 6 * (size_t)n);

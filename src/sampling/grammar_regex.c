@@ -16,9 +16,9 @@ typedef struct {
     around around; /* places between characters */
 } regex;
 
-static uint32_t alternatives(regex *r, bool is_top);
+static uint32_t regex_alternatives(regex *r, bool is_top);
 
-static uint32_t refuse(regex *r, const char *what)
+static uint32_t regex_refuse(regex *r, const char *what)
 {
     size_t from = r->at > 10 ? r->at - 10 : 0, n = r->text.len - from;
     builder_fail(r->b, CERIUM_ERR_FORMAT, "%s: %s, at byte %zu, near '%.*s'", r->place, what, r->at,
@@ -26,17 +26,17 @@ static uint32_t refuse(regex *r, const char *what)
     return EXPR_NEVER;
 }
 
-static bool has(const regex *r)
+static bool regex_has(const regex *r)
 {
     return r->at < r->text.len && !r->b->status;
 }
 
-static char peek(const regex *r, size_t ahead)
+static char regex_peek(const regex *r, size_t ahead)
 {
     return r->at + ahead < r->text.len ? r->text.ptr[r->at + ahead] : '\0';
 }
 
-static bool take(regex *r, const char *what)
+static bool regex_take(regex *r, const char *what)
 {
     view w = view_of(what), rest = {r->text.ptr + r->at, r->text.len - r->at};
     if (r->b->status || !view_starts(rest, w)) return false;
@@ -44,14 +44,14 @@ static bool take(regex *r, const char *what)
     return true;
 }
 
-static bool skip_blanks(regex *r)
+static bool regex_skip_blanks(regex *r)
 {
     size_t before = r->at;
-    while (r->o.is_verbose && has(r)) {
-        if (strchr(" \t\r\n\f\v", peek(r, 0)) && peek(r, 0)) {
+    while (r->o.is_verbose && regex_has(r)) {
+        if (strchr(" \t\r\n\f\v", regex_peek(r, 0)) && regex_peek(r, 0)) {
             r->at++;
-        } else if (peek(r, 0) == '#') {
-            while (has(r) && peek(r, 0) != '\n') r->at++;
+        } else if (regex_peek(r, 0) == '#') {
+            while (regex_has(r) && regex_peek(r, 0) != '\n') r->at++;
         } else {
             break;
         }
@@ -81,53 +81,54 @@ static void add_named(code_set *set, char name)
 }
 
 /* n hexadecimal digits, or as many as there are before '}'. */
-static bool read_hex(regex *r, size_t n, uint32_t *code)
+static bool regex_read_hex(regex *r, size_t n, uint32_t *code)
 {
-    bool braced = take(r, "{");
+    bool braced = regex_take(r, "{");
     uint32_t value = 0;
     size_t i = 0;
-    for (; braced ? peek(r, 0) != '}' : i < n; i++) {
-        char c = peek(r, 0);
+    for (; braced ? regex_peek(r, 0) != '}' : i < n; i++) {
+        char c = regex_peek(r, 0);
         int digit = c >= '0' && c <= '9'                 ? c - '0'
                     : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
                                                          : -1;
-        if (digit < 0 || i == 6) return refuse(r, "hexadecimal digits are missing"), false;
+        if (digit < 0 || i == 6) return regex_refuse(r, "hexadecimal digits are missing"), false;
         value = value << 4 | (uint32_t)digit;
         r->at++;
     }
     if (braced) r->at++;
     if (i == 0 || value > CODE_MAX || (value >= 0xd800 && value <= 0xdfff))
-        return refuse(r, "not a character"), false;
+        return regex_refuse(r, "not a character"), false;
     *code = value;
     return true;
 }
 
-/* Behind \p or \P: "{Name}", "{^Name}", or one letter. */
+/* After \p or \P: "{Name}", "{^Name}", or one letter. */
 static void read_property(regex *r, bool is_not, code_set *set)
 {
     size_t from = r->at, n = 1;
-    if (take(r, "{")) {
+    if (regex_take(r, "{")) {
         from++;
-        while (has(r) && peek(r, 0) != '}') r->at++;
+        while (regex_has(r) && regex_peek(r, 0) != '}') r->at++;
         n = r->at - from;
-        if (!take(r, "}")) {
-            refuse(r, "a property has no '}'");
+        if (!regex_take(r, "}")) {
+            regex_refuse(r, "a property has no '}'");
             return;
         }
-    } else if (has(r)) {
+    } else if (regex_has(r)) {
         r->at++;
     }
     view name = {r->text.ptr + from, from + n <= r->text.len ? n : 0};
     if (name.len && name.ptr[0] == '^') name = (view){name.ptr + 1, name.len - 1}, is_not = !is_not;
-    if (!code_add_property(r->b, set, name, is_not)) refuse(r, "Unicode has no such property");
+    if (!code_add_property(r->b, set, name, is_not))
+        regex_refuse(r, "Unicode has no such property");
 }
 
 /* After a backslash: one character, or a class that is added to *set (false). */
 static bool read_escape(regex *r, bool in_class, uint32_t *code, code_set *set)
 {
-    char c = peek(r, 0);
+    char c = regex_peek(r, 0);
     static const char from[] = "tnrfvae", to[] = "\t\n\r\f\v\a\033";
-    if (!has(r)) return refuse(r, "ends with a backslash"), false;
+    if (!regex_has(r)) return regex_refuse(r, "ends with a backslash"), false;
     if (strchr("dDwWsS", c)) {
         r->at++;
         add_named(set, c);
@@ -136,30 +137,31 @@ static bool read_escape(regex *r, bool in_class, uint32_t *code, code_set *set)
     const char *known = strchr(from, c);
     r->at++;
     if (known) return *code = (uint32_t)to[known - from], true;
-    if (c == 'x') return read_hex(r, 2, code);
-    if (c == 'u') return read_hex(r, 4, code);
+    if (c == 'x') return regex_read_hex(r, 2, code);
+    if (c == 'u') return regex_read_hex(r, 4, code);
     if (c == 'b' && in_class) return *code = '\b', true;
-    if (c == '0' && !(peek(r, 0) >= '0' && peek(r, 0) <= '9')) return *code = 0, true;
+    if (c == '0' && !(regex_peek(r, 0) >= '0' && regex_peek(r, 0) <= '9')) return *code = 0, true;
     if ((c >= '0' && c <= '9') || c == 'k')
-        return refuse(r, "backreferences are not regular"), false;
+        return regex_refuse(r, "backreferences are not regular"), false;
     if (c == 'p' || c == 'P') return read_property(r, c == 'P', set), false;
-    if (c == 'c' && ((peek(r, 0) | 32) >= 'a' && (peek(r, 0) | 32) <= 'z'))
+    if (c == 'c' && ((regex_peek(r, 0) | 32) >= 'a' && (regex_peek(r, 0) | 32) <= 'z'))
         return *code = (uint32_t)(r->text.ptr[r->at++] & 31), true;
-    if ((c | 32) >= 'a' && (c | 32) <= 'z') return refuse(r, "this escape is not supported"), false;
+    if ((c | 32) >= 'a' && (c | 32) <= 'z')
+        return regex_refuse(r, "this escape is not supported"), false;
     r->at--;
     size_t n = code_read((view){r->text.ptr + r->at, r->text.len - r->at}, code);
     r->at += n;
-    return n ? true : (refuse(r, "not UTF-8"), false);
+    return n ? true : (regex_refuse(r, "not UTF-8"), false);
 }
 
 static bool read_code(regex *r, uint32_t *code)
 {
     size_t n = code_read((view){r->text.ptr + r->at, r->text.len - r->at}, code);
     r->at += n;
-    return n ? true : (refuse(r, "not UTF-8"), false);
+    return n ? true : (regex_refuse(r, "not UTF-8"), false);
 }
 
-/* [:alpha:] and the like; at "[:". */
+/* Classes such as [:alpha:]; at "[:". */
 static void read_posix(regex *r, code_set *set)
 {
     static const struct {
@@ -170,19 +172,19 @@ static void read_posix(regex *r, code_set *set)
         {"[:punct:]", "!/:@[`{~"}, {"[:xdigit:]", "09afAF"}, {"[:word:]", "azAZ09__"},
     };
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (!take(r, known[i].name)) continue;
+        if (!regex_take(r, known[i].name)) continue;
         for (const char *c = known[i].ranges; *c; c += 2)
             code_add(set, (uint8_t)c[0], (uint8_t)c[1]);
         return;
     }
-    refuse(r, "this named class is not known");
+    regex_refuse(r, "this named class is not known");
 }
 
-/* One end of a range; false when it was a class of its own, or an error. */
+/* One end of a range; false when it was a whole class, or an error. */
 static bool read_member(regex *r, uint32_t *code, code_set *set)
 {
-    if (peek(r, 0) == '[' && peek(r, 1) == ':') return read_posix(r, set), false;
-    if (take(r, "\\")) return read_escape(r, true, code, set);
+    if (regex_peek(r, 0) == '[' && regex_peek(r, 1) == ':') return read_posix(r, set), false;
+    if (regex_take(r, "\\")) return read_escape(r, true, code, set);
     return read_code(r, code);
 }
 
@@ -190,23 +192,24 @@ static bool read_member(regex *r, uint32_t *code, code_set *set)
 static uint32_t read_class(regex *r)
 {
     code_set set = {.n = 0};
-    bool inverted = take(r, "^");
-    for (bool first = true; has(r) && (first || peek(r, 0) != ']'); first = false) {
+    bool inverted = regex_take(r, "^");
+    for (bool first = true; regex_has(r) && (first || regex_peek(r, 0) != ']'); first = false) {
         uint32_t lo, hi;
-        if (first && peek(r, 0) == ']' && r->o.form == CODES_JSON) break; /* ECMAScript's [] */
-        if (peek(r, 0) == '&' && peek(r, 1) == '&')
-            return refuse(r, "operations on classes are not supported");
+        if (first && regex_peek(r, 0) == ']' && r->o.form == CODES_JSON)
+            break; /* ECMAScript's [] */
+        if (regex_peek(r, 0) == '&' && regex_peek(r, 1) == '&')
+            return regex_refuse(r, "operations on classes are not supported");
         if (!read_member(r, &lo, &set)) continue;
         hi = lo;
-        if (peek(r, 0) == '-' && peek(r, 1) != ']' && peek(r, 1)) {
+        if (regex_peek(r, 0) == '-' && regex_peek(r, 1) != ']' && regex_peek(r, 1)) {
             code_set none = {.n = 0};
             r->at++;
-            if (!read_member(r, &hi, &none)) return refuse(r, "a range has no end");
-            if (hi < lo) return refuse(r, "a range ends before it begins");
+            if (!read_member(r, &hi, &none)) return regex_refuse(r, "a range has no end");
+            if (hi < lo) return regex_refuse(r, "a range ends before it begins");
         }
         code_add(&set, lo, hi);
     }
-    if (!take(r, "]")) return refuse(r, "a class has no ']'");
+    if (!regex_take(r, "]")) return regex_refuse(r, "a class has no ']'");
     if (r->o.ignores_case) code_fold_all(r->b, &set);
     if (inverted) code_invert(&set);
     code_sort(&set);
@@ -233,8 +236,8 @@ static uint32_t any_code(regex *r, bool with_newline)
 /* Flags after "(?": "i)" holds to the end of the group, "i:" begins one.  *is_group says which. */
 static bool read_flags(regex *r, bool *is_group)
 {
-    for (bool on = true; has(r); r->at++) {
-        char c = peek(r, 0);
+    for (bool on = true; regex_has(r); r->at++) {
+        char c = regex_peek(r, 0);
         if (c == '-')
             on = false;
         else if (c == 'i')
@@ -248,18 +251,18 @@ static bool read_flags(regex *r, bool *is_group)
         else if (c != 'u' && c != 'a')
             break; /* characters are Unicode's, classes ASCII's */
     }
-    *is_group = peek(r, 0) == ':';
-    if (take(r, ":") || take(r, ")")) return true;
-    return refuse(r, "this flag is not supported"), false;
+    *is_group = regex_peek(r, 0) == ':';
+    if (regex_take(r, ":") || regex_take(r, ")")) return true;
+    return regex_refuse(r, "this flag is not supported"), false;
 }
 
 static bool skip_to(regex *r, const char *end)
 {
-    while (has(r) && peek(r, 0) != end[0]) r->at++;
-    return take(r, end);
+    while (regex_has(r) && regex_peek(r, 0) != end[0]) r->at++;
+    return regex_take(r, end);
 }
 
-static uint32_t too_many(regex *r)
+static uint32_t regex_too_many(regex *r)
 {
     builder_fail(r->b, CERIUM_ERR_CAPACITY, "%s: it looks around at more than %d places", r->place,
                  MARKS_MAX);
@@ -269,23 +272,23 @@ static uint32_t too_many(regex *r)
 static uint32_t at_place(regex *r, around_place place, bool is_line)
 {
     if (r->o.is_part)
-        return refuse(r, "what is around a terminal cannot be known: ^ and $ stand at its ends, "
-                         "and nothing else looks around");
+        return regex_refuse(r, "a terminal may only have ^ and $, at its ends: the text "
+                               "around it is unknown");
     uint32_t e = around_at(&r->around, place, is_line);
-    return e == GRAMMAR_NONE ? too_many(r) : e;
+    return e == GRAMMAR_NONE ? regex_too_many(r) : e;
 }
 
-/* Behind "(?=" and its like. */
+/* After "(?=" and similar. */
 static uint32_t read_look(regex *r, bool is_ahead, bool is_not)
 {
     regex_options outside = r->o;
     if (r->o.is_part) return at_place(r, PLACE_WORD, false);
     uint32_t begun = around_begin(&r->around);
-    if (begun == GRAMMAR_NONE) return too_many(r);
-    uint32_t e = alternatives(r, false);
+    if (begun == GRAMMAR_NONE) return regex_too_many(r);
+    uint32_t e = regex_alternatives(r, false);
     r->depth--;
     r->o = outside;
-    if (!take(r, ")")) return refuse(r, "a group has no ')'");
+    if (!regex_take(r, ")")) return regex_refuse(r, "a group has no ')'");
     return around_look(&r->around, begun, e, is_ahead, is_not);
 }
 
@@ -294,35 +297,35 @@ static uint32_t read_group(regex *r)
 {
     regex_options outside = r->o;
     bool is_group = true;
-    if (++r->depth > GRAMMAR_NESTING_MAX) return refuse(r, "nested too deep");
-    if (take(r, "?:")) {
-    } else if (take(r, "?=")) {
+    if (++r->depth > GRAMMAR_NESTING_MAX) return regex_refuse(r, "nested too deep");
+    if (regex_take(r, "?:")) {
+    } else if (regex_take(r, "?=")) {
         return read_look(r, true, false);
-    } else if (take(r, "?!")) {
+    } else if (regex_take(r, "?!")) {
         return read_look(r, true, true);
-    } else if (take(r, "?<=")) {
+    } else if (regex_take(r, "?<=")) {
         return read_look(r, false, false);
-    } else if (take(r, "?<!")) {
+    } else if (regex_take(r, "?<!")) {
         return read_look(r, false, true);
-    } else if (take(r, "?#")) {
+    } else if (regex_take(r, "?#")) {
         r->depth--;
-        return skip_to(r, ")") ? EXPR_EMPTY : refuse(r, "a comment has no ')'");
-    } else if (take(r, "?P<") || take(r, "?<")) {
-        if (!skip_to(r, ">")) return refuse(r, "a group's name has no '>'");
-    } else if (take(r, "?'")) {
-        if (!skip_to(r, "'")) return refuse(r, "a group's name has no end");
-    } else if (take(r, "?")) {
+        return skip_to(r, ")") ? EXPR_EMPTY : regex_refuse(r, "a comment has no ')'");
+    } else if (regex_take(r, "?P<") || regex_take(r, "?<")) {
+        if (!skip_to(r, ">")) return regex_refuse(r, "a group's name has no '>'");
+    } else if (regex_take(r, "?'")) {
+        if (!skip_to(r, "'")) return regex_refuse(r, "a group's name has no end");
+    } else if (regex_take(r, "?")) {
         if (!read_flags(r, &is_group)) return EXPR_NEVER;
     }
     r->depth -= !is_group;
     if (!is_group) return EXPR_EMPTY;
-    uint32_t e = alternatives(r, false);
+    uint32_t e = regex_alternatives(r, false);
     r->depth--;
     r->o = outside;
-    return take(r, ")") ? e : refuse(r, "a group has no ')'");
+    return regex_take(r, ")") ? e : regex_refuse(r, "a group has no ')'");
 }
 
-/* A place between characters: GRAMMAR_NONE when there is none here. */
+/* An assertion; GRAMMAR_NONE when there is none here. */
 static uint32_t read_place(regex *r)
 {
     static const struct {
@@ -335,21 +338,21 @@ static uint32_t read_place(regex *r)
         {"\\B", PLACE_INNER, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        if (take(r, places[i].text))
+        if (regex_take(r, places[i].text))
             return at_place(r, places[i].place, places[i].may_be_line && r->o.is_lines);
     return GRAMMAR_NONE;
 }
 
-/* One character or class: apart from read_atom(), which nests, as its sets are large. */
-static __attribute__((noinline)) uint32_t read_one(regex *r)
+/* One character or class. Separate from read_atom(), which recurses, because its sets are large. */
+static __attribute__((noinline)) uint32_t regex_read_one(regex *r)
 {
     uint32_t code;
     code_set set = {.n = 0};
-    if (take(r, "[")) return read_class(r);
-    if (take(r, ".")) return any_code(r, r->o.dot_is_all);
-    if (peek(r, 0) == '*' || peek(r, 0) == '+' || peek(r, 0) == '?')
-        return refuse(r, "nothing to repeat");
-    if (take(r, "\\")) {
+    if (regex_take(r, "[")) return read_class(r);
+    if (regex_take(r, ".")) return any_code(r, r->o.dot_is_all);
+    if (regex_peek(r, 0) == '*' || regex_peek(r, 0) == '+' || regex_peek(r, 0) == '?')
+        return regex_refuse(r, "nothing to repeat");
+    if (regex_take(r, "\\")) {
         if (read_escape(r, false, &code, &set)) code_add(&set, code, code);
         return r->b->status ? EXPR_NEVER : one_of(r, &set);
     }
@@ -360,17 +363,17 @@ static __attribute__((noinline)) uint32_t read_one(regex *r)
 
 static uint32_t read_atom(regex *r)
 {
-    if (take(r, "(")) return read_group(r);
+    if (regex_take(r, "(")) return read_group(r);
     uint32_t place = read_place(r);
-    return place == GRAMMAR_NONE ? read_one(r) : place;
+    return place == GRAMMAR_NONE ? regex_read_one(r) : place;
 }
 
-static bool read_number(regex *r, uint32_t *n)
+static bool regex_read_number(regex *r, uint32_t *n)
 {
     size_t from = r->at;
     uint64_t value = 0;
-    for (; peek(r, 0) >= '0' && peek(r, 0) <= '9'; r->at++)
-        if (value <= GRAMMAR_REPEAT_MAX) value = 10 * value + (uint64_t)(peek(r, 0) - '0');
+    for (; regex_peek(r, 0) >= '0' && regex_peek(r, 0) <= '9'; r->at++)
+        if (value <= GRAMMAR_REPEAT_MAX) value = 10 * value + (uint64_t)(regex_peek(r, 0) - '0');
     *n = (uint32_t)value;
     return r->at > from;
 }
@@ -379,54 +382,56 @@ static bool read_number(regex *r, uint32_t *n)
 static bool read_bounds(regex *r, uint32_t *min, uint32_t *max)
 {
     size_t from = r->at;
-    if (!take(r, "{")) return false;
-    bool is = read_number(r, min);
+    if (!regex_take(r, "{")) return false;
+    bool is = regex_read_number(r, min);
     *max = *min;
-    if (is && take(r, ",") && !read_number(r, max)) *max = GRAMMAR_NO_MAX;
-    if (is && take(r, "}")) return true;
+    if (is && regex_take(r, ",") && !regex_read_number(r, max)) *max = GRAMMAR_NO_MAX;
+    if (is && regex_take(r, "}")) return true;
     r->at = from;
     return false;
 }
 
-static uint32_t repeated(regex *r, uint32_t atom)
+static uint32_t regex_repeated(regex *r, uint32_t atom)
 {
-    for (bool again = false; has(r); again = true) {
+    for (bool again = false; regex_has(r); again = true) {
         uint32_t min = 0, max = GRAMMAR_NO_MAX;
-        skip_blanks(r);
-        if (take(r, "*")) {
-        } else if (take(r, "+")) {
+        regex_skip_blanks(r);
+        if (regex_take(r, "*")) {
+        } else if (regex_take(r, "+")) {
             min = 1;
-        } else if (take(r, "?")) {
+        } else if (regex_take(r, "?")) {
             max = 1;
         } else if (!read_bounds(r, &min, &max)) {
             break;
         }
-        if (again) return refuse(r, "a repetition of a repetition");
-        if (max < min) return refuse(r, "a repetition of at least more than at most");
-        take(r, "?"); /* lazy: the same texts */
-        if (peek(r, 0) == '+') return refuse(r, "possessive repetitions are not supported");
+        if (again) return regex_refuse(r, "a repetition of a repetition");
+        if (max < min) return regex_refuse(r, "a repetition whose minimum is above its maximum");
+        regex_take(r, "?"); /* lazy: the same texts */
+        if (regex_peek(r, 0) == '+')
+            return regex_refuse(r, "possessive repetitions are not supported");
         atom = expr_repeat(r->b, atom, min, max);
     }
     return atom;
 }
 
 /* Up to '|', ')' or the end.  Long texts would nest deep as pairs, so they are gathered. */
-static uint32_t sequence(regex *r, bool is_top)
+static uint32_t regex_sequence(regex *r, bool is_top)
 {
     bytes parts = {.max = GRAMMAR_NODES_MAX * sizeof(uint32_t)};
     bool is_text = is_top && !r->o.is_lines; /* ^ and $ at its ends are those of the text */
-    bool at_start = is_text && take(r, "^"), at_end = false;
+    bool at_start = is_text && regex_take(r, "^"), at_end = false;
     uint32_t anything = EXPR_EMPTY;
     if (is_top && r->o.is_search)
         anything = expr_repeat(r->b, any_code(r, true), 0, GRAMMAR_NO_MAX);
     uint32_t *first = builder_add(r->b, &parts, sizeof *first);
     if (first) *first = at_start ? EXPR_EMPTY : anything;
-    while (!at_end && (skip_blanks(r), has(r)) && peek(r, 0) != '|' && peek(r, 0) != ')') {
-        at_end = is_text && !r->o.is_lines && peek(r, 0) == '$' &&
-                 (peek(r, 1) == '|' || r->at + 1 == r->text.len);
-        if (at_end && take(r, "$")) break;
+    while (!at_end && (regex_skip_blanks(r), regex_has(r)) && regex_peek(r, 0) != '|' &&
+           regex_peek(r, 0) != ')') {
+        at_end = is_text && !r->o.is_lines && regex_peek(r, 0) == '$' &&
+                 (regex_peek(r, 1) == '|' || r->at + 1 == r->text.len);
+        if (at_end && regex_take(r, "$")) break;
         uint32_t atom = read_atom(r);
-        if (atom != EXPR_EMPTY) atom = repeated(r, atom);
+        if (atom != EXPR_EMPTY) atom = regex_repeated(r, atom);
         uint32_t *to = builder_add(r->b, &parts, sizeof *to);
         if (to) *to = atom;
     }
@@ -437,14 +442,14 @@ static uint32_t sequence(regex *r, bool is_top)
     return e;
 }
 
-static uint32_t alternatives(regex *r, bool is_top)
+static uint32_t regex_alternatives(regex *r, bool is_top)
 {
     bytes parts = {.max = GRAMMAR_NODES_MAX * sizeof(uint32_t)};
     do {
-        uint32_t e = sequence(r, is_top);
+        uint32_t e = regex_sequence(r, is_top);
         uint32_t *to = builder_add(r->b, &parts, sizeof *to);
         if (to) *to = e;
-    } while (take(r, "|"));
+    } while (regex_take(r, "|"));
     uint32_t e = expr_alt(r->b, (const uint32_t *)parts.ptr, parts.len / sizeof(uint32_t));
     bytes_free(&parts);
     return e;
@@ -459,8 +464,8 @@ uint32_t expr_regex(grammar_builder *b, view text, regex_options options, const 
         return EXPR_NEVER;
     }
     around_open(&r.around, b, options.form);
-    uint32_t e = alternatives(&r, true);
+    uint32_t e = regex_alternatives(&r, true);
     if (r.around.n) e = around_close(&r.around, e);
-    if (has(&r)) return refuse(&r, "a ')' without '('");
+    if (regex_has(&r)) return regex_refuse(&r, "a ')' without '('");
     return b->status ? EXPR_NEVER : e;
 }

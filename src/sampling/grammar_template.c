@@ -1,11 +1,11 @@
-/* grammar_template.c - owns templates of Lark's notation: their texts, and the rules of their uses.
+/* grammar_template.c - templates of Lark's notation: their texts, and the rules of their uses.
  *
- * A use is known by its template and the rules of its arguments, so a template that uses itself
- * with what it was given is a rule that calls itself. */
+ * A use is identified by its template and the rules of its arguments. So a template that uses
+ * itself with the same arguments becomes a recursive rule. */
 #include "sampling/grammar_lark_parts.h"
 
 /* The rule of an argument: a name's own, so that equal uses are known to be equal. */
-static uint32_t argument(lark *l)
+static uint32_t template_argument(lark *l)
 {
     notation *n = &l->n;
     size_t from = n->at;
@@ -42,7 +42,7 @@ static uint32_t rule_of_use(lark *l, const lark_use *use)
     return rule;
 }
 
-/* Behind a template's name and '{'. */
+/* After a template's name and '{'. */
 uint32_t lark_template_use(lark *l, view name)
 {
     notation *n = &l->n;
@@ -52,7 +52,7 @@ uint32_t lark_template_use(lark *l, view name)
         lark_skip_blanks(l, true);
         if (use.n_arguments == PARAMETERS_MAX)
             return notation_refuse(n, "a template has 16 arguments at most");
-        use.arguments[use.n_arguments++] = argument(l);
+        use.arguments[use.n_arguments++] = template_argument(l);
         lark_skip_blanks(l, true);
     } while (notation_take(n, ","));
     n->depth--;
@@ -74,7 +74,7 @@ static void skip_quoted(notation *n, char quote)
     if (notation_has(n) && notation_peek(n, 0) == quote) n->at++;
 }
 
-/* Behind the ':' of a template: to the end of its text. */
+/* After the ':' of a template: to the end of its text. */
 static void skip_text(lark *l)
 {
     notation *n = &l->n;
@@ -93,7 +93,7 @@ static void skip_text(lark *l)
     }
 }
 
-/* Behind the name and '{' of a definition. */
+/* After the name and '{' of a definition. */
 void lark_template_definition(lark *l, view name)
 {
     notation *n = &l->n;
@@ -112,7 +112,7 @@ void lark_template_definition(lark *l, view name)
     if (!notation_take(n, "}")) notation_refuse(n, "a list of parameters is not closed");
     if (notation_take(n, ".")) notation_number(n, &priority);
     lark_skip_blanks(l, true);
-    if (!notation_take(n, ":")) notation_refuse(n, "':' is missing behind a name");
+    if (!notation_take(n, ":")) notation_refuse(n, "':' is missing after a name");
     made.at = n->at;
     lark_template *to = builder_add(n->b, &l->templates, sizeof *to);
     if (to) *to = made;

@@ -1,7 +1,7 @@
-/* grammar_unicode.c - owns what Unicode says of characters: properties (\p) and cases.
+/* grammar_unicode.c - Unicode's properties (\p) and cases of characters.
  *
- * PCRE2 knows Unicode; it is asked by a match over all characters that have properties.  Planes
- * without any are asked by one of their characters. */
+ * The data is PCRE2's: an expression is matched against every character that has properties. A
+ * plane without properties is represented by one of its characters. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <ctype.h>
 #include <pcre2.h>
@@ -12,10 +12,10 @@ enum {
     NAME_BYTES_MAX = 64,
     PATTERN_BYTES_MAX = 2048,
     FOLDED_RANGES_MAX = 64,
-    WORK_OF_A_LOOK = 200000, /* steps of compiling that one look at all characters is worth */
+    WORK_OF_A_LOOK = 200000, /* compiling steps charged for one scan of all characters */
 };
 
-/* Characters to look at; of the last ones the first stands for all up to `to`. */
+/* Characters to scan; in the last range the first represents all up to `to`. */
 static const struct {
     uint32_t from, to;
     bool is_one;
@@ -46,7 +46,7 @@ static const struct {
 /* ---- a look at all characters ---- */
 
 /* Those from a place in planes on, with where each piece of text begins. */
-static int put_all(bytes *text, uint32_t starts[ARRAY_LEN(planes) + 1])
+static int unicode_put_all(bytes *text, uint32_t starts[ARRAY_LEN(planes) + 1])
 {
     RETURN_IF(bytes_reserve(text, text->max));
     for (size_t i = 0; i < ARRAY_LEN(planes); i++) {
@@ -80,7 +80,7 @@ static int find_all(code_set *set, const pcre2_code *code, pcre2_match_data *dat
 {
     bytes text = {.max = 1 << 20};
     uint32_t starts[ARRAY_LEN(planes) + 1];
-    int status = put_all(&text, starts);
+    int status = unicode_put_all(&text, starts);
     for (size_t at = 0; !status && at < text.len;) {
         if (pcre2_match(code, (PCRE2_SPTR)text.ptr, text.len, at, PCRE2_NO_UTF_CHECK, data,
                         NULL) < 1)
@@ -93,8 +93,9 @@ static int find_all(code_set *set, const pcre2_code *code, pcre2_match_data *dat
     return status;
 }
 
-/* Characters that match an expression for some of them. False: it is none. */
-static bool add_pattern(grammar_builder *b, code_set *set, const char *pattern, uint32_t options)
+/* The characters that match an expression. False: it is not a valid expression. */
+static bool unicode_add_pattern(grammar_builder *b, code_set *set, const char *pattern,
+                                uint32_t options)
 {
     int why;
     PCRE2_SIZE at;
@@ -152,7 +153,7 @@ bool code_add_property(grammar_builder *b, code_set *set, view name, bool is_not
         for (size_t i = 0; i < ARRAY_LEN(categories) && !is_script; i++)
             if (!strcmp(categories[i].name, is)) known = categories[i].is;
         snprintf(pattern, sizeof pattern, "\\p{%s}+", known);
-        bool is_known = add_pattern(b, &found, pattern, 0);
+        bool is_known = unicode_add_pattern(b, &found, pattern, 0);
         if (!is_known && !strncmp(is, "is", 2)) /* as Java and XML have them */
             return code_add_property(b, set, view_of(is + 2), is_not);
         if (!is_known) return false;
@@ -180,7 +181,7 @@ void code_fold_all(grammar_builder *b, code_set *set)
     if (!n_more) return;
     snprintf(pattern + n, sizeof pattern - n, "]+");
     code_set found = {.n = 0};
-    if (!add_pattern(b, &found, pattern, PCRE2_CASELESS)) return;
+    if (!unicode_add_pattern(b, &found, pattern, PCRE2_CASELESS)) return;
     for (uint32_t i = 0; i < found.n; i++)
         code_add(set, found.range[i][0] < 0x80 ? 0x80 : found.range[i][0], found.range[i][1]);
 }

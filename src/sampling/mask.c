@@ -36,7 +36,7 @@ typedef struct {
     uint32_t *order, *scratch;
 } sorter;
 
-static int compare(const mask_vocabulary *v, uint32_t a, uint32_t b)
+static int mask_compare(const mask_vocabulary *v, uint32_t a, uint32_t b)
 {
     view x = mask_text(v, a), y = mask_text(v, b);
     int c = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
@@ -45,7 +45,7 @@ static int compare(const mask_vocabulary *v, uint32_t a, uint32_t b)
 }
 
 /* Merge sort, bottom up: qsort() has no place for v. */
-static void sort(const sorter *s, uint32_t n)
+static void mask_sort(const sorter *s, uint32_t n)
 {
     uint32_t *from = s->order, *to = s->scratch;
     for (uint32_t width = 1; width < n; width *= 2) {
@@ -53,8 +53,9 @@ static void sort(const sorter *s, uint32_t n)
             uint32_t middle = lo + width < n ? lo + width : n;
             uint32_t hi = lo + 2 * width < n ? lo + 2 * width : n, a = lo, b = middle;
             for (uint32_t i = lo; i < hi; i++)
-                to[i] = b == hi || (a < middle && compare(s->v, from[a], from[b]) < 0) ? from[a++]
-                                                                                       : from[b++];
+                to[i] = b == hi || (a < middle && mask_compare(s->v, from[a], from[b]) < 0)
+                            ? from[a++]
+                            : from[b++];
         }
         uint32_t *swap = from;
         from = to;
@@ -148,7 +149,7 @@ static int copy_texts(mask_vocabulary *v, const mask_token *tokens)
     return CERIUM_OK;
 }
 
-static void share_out(mask_vocabulary *v)
+static void mask_share_out(mask_vocabulary *v)
 {
     for (uint32_t i = 0; i < v->n_vocab; i++) {
         view text = mask_text(v, i);
@@ -161,7 +162,7 @@ static void share_out(mask_vocabulary *v)
     }
 }
 
-static int take_memory(mask_vocabulary *v)
+static int mask_alloc(mask_vocabulary *v)
 {
     uint32_t n = v->n_vocab;
     v->runs = memory_zalloc((size_t)(GRAMMAR_RUN_MAX + 1) * v->n_words, sizeof *v->runs);
@@ -176,12 +177,12 @@ static int take_memory(mask_vocabulary *v)
                : CERIUM_ERR_MEMORY;
 }
 
-static int fill(mask_vocabulary *v, const mask_token *tokens)
+static int mask_fill(mask_vocabulary *v, const mask_token *tokens)
 {
     v->plain.is_plain = true;
-    RETURN_IF(take_memory(v));
+    RETURN_IF(mask_alloc(v));
     RETURN_IF(copy_texts(v, tokens));
-    share_out(v);
+    mask_share_out(v);
     size_t longest = v->token_bytes_max > v->n_vocab ? v->token_bytes_max : v->n_vocab;
     uint32_t *scratch = memory_alloc((longest + 1) * sizeof *scratch);
     if (!scratch) return CERIUM_ERR_MEMORY;
@@ -189,7 +190,7 @@ static int fill(mask_vocabulary *v, const mask_token *tokens)
     int status = CERIUM_OK;
     for (size_t i = 0; i < ARRAY_LEN(tries) && !status; i++) {
         sorter s = {.v = v, .order = tries[i]->order, .scratch = scratch};
-        sort(&s, tries[i]->n_tokens);
+        mask_sort(&s, tries[i]->n_tokens);
         status = make_trie(v, tries[i], scratch);
     }
     memory_free(scratch);
@@ -205,7 +206,7 @@ int mask_vocabulary_open(mask_vocabulary **out, const mask_token *tokens, uint32
         v->n_vocab = n_vocab;
         v->n_words = (n_vocab + 63) / 64;
     }
-    if (!v || fill(v, tokens)) {
+    if (!v || mask_fill(v, tokens)) {
         mask_vocabulary_close(&v);
         return error_set(err, CERIUM_ERR_MEMORY, "no memory to sort %u tokens", n_vocab);
     }
@@ -269,9 +270,9 @@ struct mask_classes {
     uint32_t n_left; /* of MADE_MAX */
 };
 
-int mask_classes_open(walker *w, const mask_vocabulary *v)
+int mask_classes_open(matcher *m, const mask_vocabulary *v)
 {
-    CHECK(!w->classes);
+    CHECK(!m->classes);
     size_t n = (size_t)v->plain.n_nodes + v->rest.n_nodes;
     struct mask_classes *c;
     c = memory_alloc(sizeof *c + (n + ROOTS) * sizeof *c->nodes +
@@ -281,7 +282,7 @@ int mask_classes_open(walker *w, const mask_vocabulary *v)
     c->members = (uint32_t *)(c->nodes + n + ROOTS);
     c->tokens = c->members + n;
     for (uint32_t i = 0; i < ROOTS; i++) c->nodes[i] = (class_node){.child = CHILD_NONE};
-    w->classes = c;
+    m->classes = c;
     return CERIUM_OK;
 }
 
@@ -310,15 +311,15 @@ static void add_member(struct mask_classes *c, const mask_trie *t, class_node *t
 }
 
 /* Make the children of a node: how many of each class, then which. */
-static void make_children(walker *w, const mask_trie *t, uint32_t node)
+static void make_children(matcher *m, const mask_trie *t, uint32_t node)
 {
-    struct mask_classes *c = w->classes;
+    struct mask_classes *c = m->classes;
     uint32_t members[256] = {0}, tokens[256] = {0}, place[256];
     uint32_t n = node < ROOTS ? 1 : c->nodes[node].n_members, n_seen = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t of = member_at(c, node, i), at = CHILD_NONE;
         while ((at = next_child(t, of, at)) != CHILD_NONE) {
-            uint8_t class_ = w->g->class_of[t->nodes[at].byte];
+            uint8_t class_ = m->g->class_of[t->nodes[at].byte];
             members[class_]++;
             tokens[class_] += t->nodes[at].n_here;
             n_seen++;
@@ -326,7 +327,7 @@ static void make_children(walker *w, const mask_trie *t, uint32_t node)
     }
     c->n_left -= n_seen < c->n_left ? n_seen : c->n_left;
     c->nodes[node].child = c->n_nodes;
-    for (uint32_t k = 0; k < w->g->n_classes; k++) {
+    for (uint32_t k = 0; k < m->g->n_classes; k++) {
         if (!members[k]) continue;
         place[k] = c->n_nodes;
         c->nodes[c->n_nodes++] = (class_node){
@@ -339,7 +340,7 @@ static void make_children(walker *w, const mask_trie *t, uint32_t node)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t of = member_at(c, node, i), at = CHILD_NONE;
         while ((at = next_child(t, of, at)) != CHILD_NONE)
-            add_member(c, t, &c->nodes[place[w->g->class_of[t->nodes[at].byte]]], at);
+            add_member(c, t, &c->nodes[place[m->g->class_of[t->nodes[at].byte]]], at);
     }
 }
 
@@ -348,25 +349,25 @@ static void set_through(uint64_t *mask, const struct mask_classes *c, const mask
                         const class_node *of)
 {
     for (uint32_t i = 0; i < of->n_members; i++) {
-        const mask_node *m = &t->nodes[c->members[of->member + i]];
-        set_tokens(mask, t, m->first, t->nodes[m->skip].first);
+        const mask_node *inner = &t->nodes[c->members[of->member + i]];
+        set_tokens(mask, t, inner->first, t->nodes[inner->skip].first);
     }
 }
 
 /* The vocabulary's trie below a node, byte by byte. */
-static void walk_bytes(walker *w, const mask_trie *t, uint32_t node, bool is_open, uint64_t *mask)
+static void walk_bytes(matcher *m, const mask_trie *t, uint32_t node, bool is_open, uint64_t *mask)
 {
     for (uint32_t i = node + 1; i < t->nodes[node].skip;) {
         const mask_node *at = &t->nodes[i];
-        w->n_path = at->depth;
-        uint32_t to = walker_next(w, &w->path[at->depth - 1u], w->g->class_of[at->byte]);
-        if (to == WALK_NOWHERE) {
-            if (is_open && w->sets[w->path[at->depth - 1u]].is_complete)
+        m->n_path = at->depth;
+        uint32_t to = matcher_next(m, &m->path[at->depth - 1u], m->g->class_of[at->byte]);
+        if (to == MATCH_NOWHERE) {
+            if (is_open && m->sets[m->path[at->depth - 1u]].is_complete)
                 set_tokens(mask, t, at->first, t->nodes[at->skip].first);
             i = at->skip;
             continue;
         }
-        w->path[at->depth] = to;
+        m->path[at->depth] = to;
         set_tokens(mask, t, at->first, at->first + at->n_here);
         i++;
     }
@@ -374,45 +375,45 @@ static void walk_bytes(walker *w, const mask_trie *t, uint32_t node, bool is_ope
 
 /* What begins with a node whose bytes lead from path[depth] on: true when its children are to be
  * walked through. */
-static bool walk_node(walker *w, const mask_trie *t, uint32_t at, uint32_t depth, bool is_open,
+static bool walk_node(matcher *m, const mask_trie *t, uint32_t at, uint32_t depth, bool is_open,
                       uint64_t *mask)
 {
-    struct mask_classes *c = w->classes;
+    struct mask_classes *c = m->classes;
     const class_node *node = &c->nodes[at];
-    w->n_path = depth + 1;
-    uint32_t to = walker_next(w, &w->path[depth], node->class_);
-    if (to == WALK_NOWHERE) {
-        if (is_open && w->sets[w->path[depth]].is_complete) set_through(mask, c, t, node);
+    m->n_path = depth + 1;
+    uint32_t to = matcher_next(m, &m->path[depth], node->class_);
+    if (to == MATCH_NOWHERE) {
+        if (is_open && m->sets[m->path[depth]].is_complete) set_through(mask, c, t, node);
         return false;
     }
-    w->path[depth + 1] = to;
-    if (t->is_plain && node->below <= w->sets[to].run) {
+    m->path[depth + 1] = to;
+    if (t->is_plain && node->below <= m->sets[to].run) {
         set_through(mask, c, t, node);
         return false;
     }
     for (uint32_t k = 0; k < node->n_tokens; k++) mask_set(mask, c->tokens[node->token + k]);
-    if (node->child == CHILD_NONE && c->n_left > 0) make_children(w, t, at);
+    if (node->child == CHILD_NONE && c->n_left > 0) make_children(m, t, at);
     if (node->child != CHILD_NONE) return node->n_children > 0;
     for (uint32_t i = 0; i < node->n_members; i++)
-        walk_bytes(w, t, c->members[node->member + i], is_open, mask);
+        walk_bytes(m, t, c->members[node->member + i], is_open, mask);
     return false;
 }
 
 /* Walk a trie from path[0]; what cannot follow is passed over with all that begins so, and so is
  * what may follow whatever it is. */
-static void walk(walker *w, const mask_trie *t, uint32_t root, bool is_open, uint64_t *mask)
+static void mask_walk(matcher *m, const mask_trie *t, uint32_t root, bool is_open, uint64_t *mask)
 {
-    struct mask_classes *c = w->classes;
+    struct mask_classes *c = m->classes;
     uint32_t parent = root, depth = 0;
     c->n_left = MADE_MAX;
-    if (c->nodes[root].child == CHILD_NONE) make_children(w, t, root);
+    if (c->nodes[root].child == CHILD_NONE) make_children(m, t, root);
     for (uint32_t at = c->nodes[root].child;;) {
         if (at == c->nodes[parent].child + c->nodes[parent].n_children) {
             if (parent == root) break;
             at = parent + 1;
             parent = c->nodes[parent].parent;
             depth--;
-        } else if (walk_node(w, t, at, depth, is_open, mask)) {
+        } else if (walk_node(m, t, at, depth, is_open, mask)) {
             parent = at;
             at = c->nodes[at].child;
             depth++;
@@ -420,40 +421,40 @@ static void walk(walker *w, const mask_trie *t, uint32_t root, bool is_open, uin
             at++;
         }
     }
-    w->n_path = 0;
+    m->n_path = 0;
 }
 
-static void work_out(walker *w, uint32_t slot, const mask_vocabulary *v, bool is_open,
+static void work_out(matcher *m, uint32_t slot, const mask_vocabulary *v, bool is_open,
                      uint64_t *mask)
 {
-    const walk_set *set = &w->sets[w->slots[slot]];
+    const match_set *set = &m->sets[m->slots[slot]];
     uint32_t run = set->run > GRAMMAR_RUN_MAX ? GRAMMAR_RUN_MAX : set->run;
     bool walks_plain = run < GRAMMAR_RUN_MAX && (set->most > run || (is_open && set->is_complete));
     memcpy(mask, v->runs + (size_t)run * v->n_words, v->n_words * sizeof *mask);
-    w->path[0] = w->slots[slot];
-    if (walks_plain) walk(w, &v->plain, 0, is_open, mask);
-    w->path[0] = w->slots[slot];
-    walk(w, &v->rest, 1, is_open, mask);
-    if (!w->sets[w->slots[slot]].is_complete) return;
+    m->path[0] = m->slots[slot];
+    if (walks_plain) mask_walk(m, &v->plain, 0, is_open, mask);
+    m->path[0] = m->slots[slot];
+    mask_walk(m, &v->rest, 1, is_open, mask);
+    if (!m->sets[m->slots[slot]].is_complete) return;
     for (uint32_t i = 0; i < v->n_words; i++) mask[i] |= v->ends[i];
 }
 
-const uint64_t *mask_of(walker *w, uint32_t slot, const mask_vocabulary *v, bool is_open)
+const uint64_t *mask_of(matcher *m, uint32_t slot, const mask_vocabulary *v, bool is_open)
 {
-    CHECK(w->n_masks > 0 && w->mask_words == v->n_words && w->classes);
-    uint32_t at = w->sets[w->slots[slot]].mask;
-    if (at == WALK_UNKNOWN) {
+    CHECK(m->n_masks > 0 && m->mask_words == v->n_words && m->classes);
+    uint32_t at = m->sets[m->slots[slot]].mask;
+    if (at == MATCH_UNKNOWN) {
         at = 0;
-        for (uint32_t i = 1; i < w->n_masks; i++)
-            if (w->mask_time[i] < w->mask_time[at]) at = i;
-        if (w->mask_set[at] != WALK_UNKNOWN) w->sets[w->mask_set[at]].mask = WALK_UNKNOWN;
-        w->mask_set[at] = WALK_UNKNOWN;
-        work_out(w, slot, v, is_open, w->masks + (size_t)at * w->mask_words);
-        w->mask_set[at] = w->slots[slot]; /* numbers may have changed on the way */
-        w->sets[w->slots[slot]].mask = at;
+        for (uint32_t i = 1; i < m->n_masks; i++)
+            if (m->mask_time[i] < m->mask_time[at]) at = i;
+        if (m->mask_set[at] != MATCH_UNKNOWN) m->sets[m->mask_set[at]].mask = MATCH_UNKNOWN;
+        m->mask_set[at] = MATCH_UNKNOWN;
+        work_out(m, slot, v, is_open, m->masks + (size_t)at * m->mask_words);
+        m->mask_set[at] = m->slots[slot]; /* numbers may have changed on the way */
+        m->sets[m->slots[slot]].mask = at;
     }
-    w->mask_time[at] = ++w->time;
-    return w->masks + (size_t)at * w->mask_words;
+    m->mask_time[at] = ++m->time;
+    return m->masks + (size_t)at * m->mask_words;
 }
 
 /* ---- prefixes ---- */

@@ -1,14 +1,14 @@
-/* mask.h - which tokens may follow: a vocabulary in order, walked through a grammar.
+/* mask.h - token masks for constrained decoding: a sorted vocabulary, matched against a grammar.
  *
  * A mask is one bit for each token.  Tokens of nothing but plain characters (grammar.h) are most of
- * a vocabulary, and in a string nearly all of them may follow: they are taken together, by how many
- * characters they have, and what is walked is the rest.  Masks are kept by place in the walker, so
- * that most of them are never worked out twice. */
+ * a vocabulary, and in a string nearly all of them may follow: they are handled together, by their
+ * number of characters, and only the rest is walked. The matcher caches masks by state, so most of
+ * them are computed only once. */
 #ifndef SAMPLING_MASK_H
 #define SAMPLING_MASK_H
 
 #include "base/memory.h"
-#include "sampling/walker.h"
+#include "sampling/matcher.h"
 
 enum { MASKS_KEPT = 48 };
 
@@ -21,7 +21,7 @@ typedef struct {
 
 /* A node of a trie, in the order of a walk: children follow their parent. */
 typedef struct {
-    uint32_t skip;   /* the next node that is no descendant */
+    uint32_t skip;   /* the next node that is not a descendant */
     uint32_t first;  /* of the tokens that go through it, in `order`; those that end here first */
     uint16_t depth;  /* bytes to here, from 1 */
     uint16_t n_here; /* tokens that end here */
@@ -70,15 +70,15 @@ static inline void mask_set(uint64_t *mask, uint32_t token)
 /* How many tokens it has; stops at most. */
 uint32_t mask_count(const uint64_t *mask, uint32_t n_words, uint32_t most);
 
-/* Memory for masks of w with this vocabulary, once: its trie by w's classes of bytes, of which
- * there are few, so that it is small where many tokens may follow.  Closed with w.
+/* Memory for masks of m with this vocabulary, once: its trie by m's classes of bytes, of which
+ * there are few, so that it is small where many tokens may follow.  Closed with m.
  * CERIUM_ERR_MEMORY. */
-CERIUM_CHECKED int mask_classes_open(walker *w, const mask_vocabulary *v);
+CERIUM_CHECKED int mask_classes_open(matcher *m, const mask_vocabulary *v);
 
-/* The tokens that may follow in a slot of w, from what is kept or worked out; valid until
- * MASKS_KEPT other places were asked for.
- *   is_open: text that goes on behind a complete one is free */
-const uint64_t *mask_of(walker *w, uint32_t slot, const mask_vocabulary *v, bool is_open);
+/* The tokens that may follow in a slot of m, cached or computed; valid until masks for MASKS_KEPT
+ * other states were requested.
+ *   is_open: after a complete text, free text may follow */
+const uint64_t *mask_of(matcher *m, uint32_t slot, const mask_vocabulary *v, bool is_open);
 
 /* Tokens that begin with text (control tokens: whose names do) and go on after it, into *mask. */
 void mask_add_longer(uint64_t *mask, const mask_vocabulary *v, view text);

@@ -54,7 +54,7 @@ static int by_head(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-static headed head_of(const pointer_token *t, int32_t token)
+static headed pointer_head_of(const pointer_token *t, int32_t token)
 {
     if (t->kind == POINTER_END) return (headed){{"", 0}, token, false};
     const char *end = t->text.len ? memchr(t->text.ptr, '\n', t->text.len) : NULL;
@@ -103,7 +103,7 @@ int pointer_vocabulary_open(pointer_vocabulary **out, const pointer_token *token
         v->kinds[i] = (uint8_t)tokens[i].kind;
         v->classes[i] = -1;
         if (tokens[i].kind == POINTER_END || (tokens[i].kind == POINTER_TEXT && tokens[i].text.len))
-            sorted[n++] = head_of(&tokens[i], (int32_t)i);
+            sorted[n++] = pointer_head_of(&tokens[i], (int32_t)i);
     }
     qsort(sorted, n, sizeof *sorted, by_head);
     make_classes(v, sorted, n);
@@ -161,7 +161,7 @@ void pointer_close(pointer **p)
 }
 
 /* What is followed becomes tokens [n]: back to where they agree, and on from there. */
-static void follow(pointer *p, const int32_t *tokens, uint32_t n)
+static void pointer_follow(pointer *p, const int32_t *tokens, uint32_t n)
 {
     uint32_t same = p->n < n ? p->n : n;
     if (memcmp(p->tokens, tokens, same * sizeof *tokens) != 0)
@@ -184,7 +184,7 @@ static pointer_kind kind_at(const pointer *p, int32_t at)
 }
 
 /* The place of text at or before `at`, or -1. */
-static int32_t text_at(const pointer *p, int32_t at)
+static int32_t pointer_text_at(const pointer *p, int32_t at)
 {
     while (at >= 0 && kind_at(p, at) == POINTER_SEAM) at--;
     return at >= 0 && kind_at(p, at) == POINTER_TEXT ? at : -1;
@@ -195,8 +195,8 @@ static uint32_t run_of(const pointer *p, int32_t a, int32_t b)
 {
     uint32_t run = 1;
     for (; run < POINTER_RUN_MAX; run++) {
-        a = text_at(p, a - 1);
-        b = text_at(p, b - 1);
+        a = pointer_text_at(p, a - 1);
+        b = pointer_text_at(p, b - 1);
         if (a < 0 || b < 0 || p->tokens[a] != p->tokens[b]) break;
     }
     return run;
@@ -209,11 +209,12 @@ typedef struct {
 
 /* What stands behind places like the timeline's end, those with the longest runs: entries of
  * different tokens, *n of them, the sum of whose weights is returned; 0 for none. */
-static uint32_t look_up(const pointer *p, entry entries[ENTRIES_MAX], uint32_t *n, uint32_t *run)
+static uint32_t pointer_look_up(const pointer *p, entry entries[ENTRIES_MAX], uint32_t *n,
+                                uint32_t *run)
 {
     static const uint32_t weights[RUNS_COUNTED] = {27, 9, 3, 1}; /* by how much a run is shorter */
     uint32_t n_found = 0, sum = 0;
-    int32_t end = text_at(p, (int32_t)p->n - 1);
+    int32_t end = pointer_text_at(p, (int32_t)p->n - 1);
     *n = *run = 0;
     if (end < 0) return 0;
     int32_t at = p->before[end];
@@ -245,7 +246,7 @@ static double weight_of(const float *logits, int32_t token, float max)
     return (double)weight;
 }
 
-static void gain(pointer *p, int32_t token, double weight)
+static void pointer_gain(pointer *p, int32_t token, double weight)
 {
     if (!(weight > 0)) return;
     if (p->gains[token] == 0) p->gained[p->n_gained++] = token;
@@ -261,7 +262,7 @@ static void gain_class(pointer *p, const float *logits, int32_t class_, float ma
     double sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += weight_of(logits, members[i], max);
     for (uint32_t i = 0; i < n && sum > 0; i++)
-        gain(p, members[i], weight * (weight_of(logits, members[i], max) / sum));
+        pointer_gain(p, members[i], weight * (weight_of(logits, members[i], max) / sum));
 }
 
 /* Logits whose weights are the sums; no more than 2^63 is a weight. */
@@ -283,8 +284,8 @@ const float *pointer_mix(pointer *p, const float *logits, float strength, const 
     CHECK(n >= 1 && n <= p->n_max);
     entry entries[ENTRIES_MAX];
     uint32_t n_entries, run, n_vocab = p->v->n_vocab;
-    follow(p, tokens, n);
-    uint32_t sum = look_up(p, entries, &n_entries, &run);
+    pointer_follow(p, tokens, n);
+    uint32_t sum = pointer_look_up(p, entries, &n_entries, &run);
     if (sum == 0) return logits;
     float max = greatest_of(logits, n_vocab);
     if (!(max > -INFINITY && max < INFINITY)) return logits;
@@ -294,7 +295,7 @@ const float *pointer_mix(pointer *p, const float *logits, float strength, const 
     memcpy(p->mixed, logits, n_vocab * sizeof *logits);
     for (uint32_t i = 0; i < n_entries; i++) {
         int32_t token = entries[i].token, class_ = p->v->classes[token];
-        if (class_ < 0) gain(p, token, unit * entries[i].weight);
+        if (class_ < 0) pointer_gain(p, token, unit * entries[i].weight);
         else gain_class(p, logits, class_, max, unit * entries[i].weight);
     }
     add_gains(p, logits, max);

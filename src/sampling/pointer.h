@@ -1,8 +1,8 @@
-/* pointer.h - what followed the same words before: a mixture of a model's next token with what its
- * own text has behind earlier places like this one.
+/* pointer.h - a pointer mixture (copy mechanism): mixes the model's next-token distribution with
+ * the tokens that followed earlier occurrences of the same context.
  *
- * A small model sees a name once and does not know it; the text does.  With l the length of the
- * longest run of tokens that stands before the next one and stood somewhere before,
+ * A small model does not remember a name that it saw once; the text does. Let l be the length of
+ * the longest suffix of the tokens so far that also occurred earlier:
  *
  *     p(t) = (1 - share(l)) p_model(t) + share(l) p_text(t)
  *

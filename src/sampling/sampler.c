@@ -34,12 +34,12 @@ struct sampler {
     uint32_t *ids;
     float *changed;  /* [n_vocab] all logits, where not as they were given */
     float *own_tops; /* [n_pieces] */
-    const float *tops; /* [n_pieces] the greatest logit of each, of the choice at hand */
+    const float *tops; /* [n_pieces] the greatest logit of each piece, for this choice */
 };
 
 /* Logits of equal value get equal keys: 0 and -0 do, and NaN is -infinity.  The sign is spread by
  * a shift, because a branch on the sign of logits is one that no processor predicts. */
-static inline uint32_t key_of(float logit)
+static inline uint32_t sampler_key_of(float logit)
 {
     union {
         float value;
@@ -49,7 +49,7 @@ static inline uint32_t key_of(float logit)
     return u.bits ^ (negative | 0x80000000u);
 }
 
-static bool in_range(float value, float low, float high)
+static bool sampler_in_range(float value, float low, float high)
 {
     return value >= low && value <= high;
 }
@@ -58,22 +58,23 @@ int sampler_validate(const cerium_sampling *sampling, cerium_error *err)
 {
     const int bad = CERIUM_ERR_ARGUMENT;
     if (!sampling) return CERIUM_OK;
-    if (!in_range(sampling->temperature, 0, 1e6f))
+    if (!sampler_in_range(sampling->temperature, 0, 1e6f))
         return error_set(err, bad, "temperature %g: must be 0 (greedy) or above, at most 1e6",
                          (double)sampling->temperature);
-    if (!in_range(sampling->top_p, 0, 1))
+    if (!sampler_in_range(sampling->top_p, 0, 1))
         return error_set(err, bad, "top_p %g: must be above 0 and at most 1",
                          (double)sampling->top_p);
-    if (!in_range(sampling->min_p, 0, 1) || sampling->min_p == 1)
+    if (!sampler_in_range(sampling->min_p, 0, 1) || sampling->min_p == 1)
         return error_set(err, bad, "min_p %g: must be at least 0 and below 1",
                          (double)sampling->min_p);
-    if (!in_range(sampling->pointer, 0, 1))
+    if (!sampler_in_range(sampling->pointer, 0, 1))
         return error_set(err, bad, "pointer %g: must be 0 (off) to 1", (double)sampling->pointer);
-    if (sampling->repetition_penalty != 0 && !in_range(sampling->repetition_penalty, 1e-3f, 1e3f))
+    if (sampling->repetition_penalty != 0 &&
+        !sampler_in_range(sampling->repetition_penalty, 1e-3f, 1e3f))
         return error_set(err, bad, "repetition_penalty %g: must be 0 (off) or 0.001 to 1000",
                          (double)sampling->repetition_penalty);
-    if (!in_range(sampling->presence_penalty, -100, 100) ||
-        !in_range(sampling->frequency_penalty, -100, 100))
+    if (!sampler_in_range(sampling->presence_penalty, -100, 100) ||
+        !sampler_in_range(sampling->frequency_penalty, -100, 100))
         return error_set(err, bad, "penalties of presence %g and frequency %g: -100 to 100",
                          (double)sampling->presence_penalty, (double)sampling->frequency_penalty);
     if (sampling->n_biases > CERIUM_BIASES_MAX || (sampling->n_biases && !sampling->biases))
@@ -132,7 +133,7 @@ void sampler_close(sampler **s)
 /* 64 random bits for a place in a seed's sequence.  SplitMix64 (Steele, Lea and Flood, "Fast
  * splittable pseudorandom number generators", 2014) is already a hash of a counter; the seed is
  * hashed first so that the sequences of neighbouring seeds are not shifts of each other. */
-static uint64_t mix(uint64_t z)
+static uint64_t sampler_mix(uint64_t z)
 {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -142,7 +143,7 @@ static uint64_t mix(uint64_t z)
 static uint64_t random_bits(uint64_t seed, uint64_t position)
 {
     const uint64_t golden = 0x9e3779b97f4a7c15u;
-    return mix(mix(seed + golden) + golden * (position + 1));
+    return sampler_mix(sampler_mix(seed + golden) + golden * (position + 1));
 }
 
 static uint32_t piece_len(const sampler *s, uint32_t piece)
@@ -187,8 +188,9 @@ static float bias_of(const cerium_sampling *sampling, int32_t token)
 
 /* Biases first.  Penalties are computed from what that makes of the logits, so that a token that
  * occurs twice is penalised once, but for the penalty of each time. */
-static const float *penalised(sampler *s, const float *logits, const cerium_sampling *sampling,
-                              const int32_t *recent, size_t n_recent)
+static const float *sampler_penalised(sampler *s, const float *logits,
+                                      const cerium_sampling *sampling, const int32_t *recent,
+                                      size_t n_recent)
 {
     const float penalty = penalty_of(sampling);
     memcpy(s->changed, logits, s->n_vocab * sizeof *logits);
@@ -222,7 +224,7 @@ bool sampler_are_numbers(const float *logits, uint32_t n_vocab)
 }
 
 /* The candidates are all tokens with such logits.  Returns how many. */
-static uint32_t gather(sampler *s, const float *logits, float least)
+static uint32_t sampler_gather(sampler *s, const float *logits, float least)
 {
     uint32_t n = 0;
     for (uint32_t piece = 0; piece < s->n_pieces; piece++) {
@@ -246,13 +248,13 @@ static inline void move_candidate(sampler *s, uint32_t to, uint32_t from)
 
 /* Keep, of n candidates ranked by key and then by id, the smallest run from the top whose weights
  * reach target, 1 <= target <= their sum.  Returns how many those are. */
-static uint32_t cut(sampler *s, uint32_t n, uint64_t target)
+static uint32_t sampler_cut(sampler *s, uint32_t n, uint64_t target)
 {
     uint64_t found = 0; /* leading digits of the key at which the target is reached */
     for (int shift = 2 * DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
         memset(s->sums, 0, sizeof s->sums);
         for (uint32_t i = 0; i < n; i++) {
-            uint64_t key = key_of(s->logits[i]);
+            uint64_t key = sampler_key_of(s->logits[i]);
             if (key >> (shift + DIGIT_BITS) != found) continue;
             s->sums[key >> shift & (DIGITS - 1)] += s->weights[i];
         }
@@ -265,12 +267,12 @@ static uint32_t cut(sampler *s, uint32_t n, uint64_t target)
         /* Those below are out, which leaves little for the next digit. */
         uint32_t n_kept = 0;
         for (uint32_t i = 0; i < n; i++)
-            if (key_of(s->logits[i]) >> shift >= found) move_candidate(s, n_kept++, i);
+            if (sampler_key_of(s->logits[i]) >> shift >= found) move_candidate(s, n_kept++, i);
         n = n_kept;
     }
     uint32_t n_kept = 0;
     for (uint32_t i = 0; i < n; i++) { /* of equals, the first that reach the target */
-        bool tie = key_of(s->logits[i]) == found;
+        bool tie = sampler_key_of(s->logits[i]) == found;
         if (tie && target == 0) continue;
         if (tie) target -= s->weights[i] < target ? s->weights[i] : target;
         move_candidate(s, n_kept++, i);
@@ -278,7 +280,7 @@ static uint32_t cut(sampler *s, uint32_t n, uint64_t target)
     return n_kept;
 }
 
-static uint64_t sum_of(const uint64_t *weights, uint32_t n)
+static uint64_t sampler_sum_of(const uint64_t *weights, uint32_t n)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += weights[i];
@@ -286,7 +288,7 @@ static uint64_t sum_of(const uint64_t *weights, uint32_t n)
 }
 
 /* part * whole, at least 1: doubles round the same everywhere. */
-static uint64_t share_of(uint64_t whole, float part)
+static uint64_t sampler_share_of(uint64_t whole, float part)
 {
     uint64_t share = (uint64_t)((double)whole * (double)part);
     return share ? share : 1;
@@ -299,9 +301,9 @@ static void drop_below(uint64_t *weights, uint32_t n, uint64_t floor)
 }
 
 /* Each of n candidates, in the order of ids, owns as many of the draws as it weighs. */
-static int32_t draw(const sampler *s, uint32_t n, uint64_t random)
+static int32_t sampler_draw(const sampler *s, uint32_t n, uint64_t random)
 {
-    uint64_t at = (uint64_t)((unsigned __int128)random * sum_of(s->weights, n) >> 64);
+    uint64_t at = (uint64_t)((unsigned __int128)random * sampler_sum_of(s->weights, n) >> 64);
     uint32_t i = 0;
     while (at >= s->weights[i]) {
         at -= s->weights[i++];
@@ -315,7 +317,7 @@ static float kth_greatest(sampler *s, uint32_t n, uint32_t k)
 {
     float least = INFINITY;
     for (uint32_t i = 0; i < n; i++) s->weights[i] = 1;
-    n = cut(s, n, k);
+    n = sampler_cut(s, n, k);
     for (uint32_t i = 0; i < n; i++)
         if (s->logits[i] < least) least = s->logits[i];
     return least < -FLT_MAX ? -FLT_MAX : least;
@@ -337,10 +339,10 @@ static uint32_t take_top_k(sampler *s, const float *logits, uint32_t k)
                 greatest_of(logits + i * SMALL_PIECE, left < SMALL_PIECE ? left : SMALL_PIECE);
         }
     }
-    uint32_t n = gather(s, logits, k <= n_tops ? kth_greatest(s, n_tops, k) : -FLT_MAX);
+    uint32_t n = sampler_gather(s, logits, k <= n_tops ? kth_greatest(s, n_tops, k) : -FLT_MAX);
     if (n <= k) return n;
     for (uint32_t i = 0; i < n; i++) s->weights[i] = 1;
-    return cut(s, n, k);
+    return sampler_cut(s, n, k);
 }
 
 /* Fill the sums of pieces, and return the sum of all. */
@@ -360,11 +362,11 @@ static uint64_t weigh_pieces(sampler *s, const float *logits, float max, float s
  * as it takes. */
 static uint32_t take_top_p(sampler *s, const float *logits, float max, float scale, float share)
 {
-    uint64_t target = share_of(weigh_pieces(s, logits, max, scale), share);
+    uint64_t target = sampler_share_of(weigh_pieces(s, logits, max, scale), share);
     for (float depth = 6;; depth = depth < 24 ? 2 * depth : INFINITY) {
-        uint32_t n = gather(s, logits, max - depth / scale);
+        uint32_t n = sampler_gather(s, logits, max - depth / scale);
         probability_weights(s->weights, s->logits, n, max, scale);
-        if (sum_of(s->weights, n) >= target) return cut(s, n, target);
+        if (sampler_sum_of(s->weights, n) >= target) return sampler_cut(s, n, target);
         CHECK(depth < INFINITY);
     }
 }
@@ -384,8 +386,8 @@ static int32_t draw_of_all(sampler *s, const float *logits, float max, float sca
     return (int32_t)(piece * PIECE + i);
 }
 
-static int32_t sample(sampler *s, const float *logits, const float *tops,
-                      const cerium_sampling *sampling, uint64_t position)
+static int32_t sampler_sample(sampler *s, const float *logits, const float *tops,
+                              const cerium_sampling *sampling, uint64_t position)
 {
     float max = finite_max(find_tops(s, logits, tops)), scale = 1 / sampling->temperature;
     uint64_t random = random_bits(sampling->seed, position);
@@ -397,17 +399,19 @@ static int32_t sample(sampler *s, const float *logits, const float *tops,
     if (has_top_k) {
         n = take_top_k(s, logits, sampling->top_k);
         probability_weights(s->weights, s->logits, n, max, scale);
-        if (has_top_p) n = cut(s, n, share_of(sum_of(s->weights, n), sampling->top_p));
+        if (has_top_p)
+            n = sampler_cut(s, n, sampler_share_of(sampler_sum_of(s->weights, n), sampling->top_p));
     } else if (has_top_p) {
         n = take_top_p(s, logits, max, scale, sampling->top_p);
     } else if (sampling->min_p > 0) { /* a little further down than they can be */
-        n = gather(s, logits, max + (logf(sampling->min_p) - 0.01f) / scale);
+        n = sampler_gather(s, logits, max + (logf(sampling->min_p) - 0.01f) / scale);
         probability_weights(s->weights, s->logits, n, max, scale);
     } else {
         return draw_of_all(s, logits, max, scale, random);
     }
-    if (sampling->min_p > 0) drop_below(s->weights, n, share_of(PROBABILITY_ONE, sampling->min_p));
-    return draw(s, n, random);
+    if (sampling->min_p > 0)
+        drop_below(s->weights, n, sampler_share_of(PROBABILITY_ONE, sampling->min_p));
+    return sampler_draw(s, n, random);
 }
 
 static bool is_greedy(const cerium_sampling *sampling)
@@ -418,7 +422,7 @@ static bool is_greedy(const cerium_sampling *sampling)
 uint32_t sampler_best(const cerium_sampling *sampling)
 {
     if (sampling && sampling->pointer > 0) return 0; /* a mixture is of all */
-    if (sampling && sampling->n_biases) return 0;    /* what is lifted may be any */
+    if (sampling && sampling->n_biases) return 0;    /* a bias may raise any token */
     return is_greedy(sampling) ? 1 : sampling->top_k;
 }
 
@@ -460,7 +464,7 @@ static void keep_allowed(float *to, const float *from, uint64_t allowed, uint32_
 static uint32_t word_len(uint32_t n, uint32_t i) { return n - i < 64 ? n - i : 64; }
 
 /* What is not allowed can never be drawn: its weight is 0. */
-static const float *permitted(sampler *s, const float *logits, const uint64_t *allowed)
+static const float *sampler_permitted(sampler *s, const float *logits, const uint64_t *allowed)
 {
     for (uint32_t i = 0; i < s->n_vocab; i += 64)
         keep_allowed(s->changed + i, logits + i, allowed[i / 64], word_len(s->n_vocab, i));
@@ -484,19 +488,19 @@ int32_t sampler_choose_allowed(sampler *s, const float *logits, const float *top
     bool greedy = is_greedy(sampling);
     size_t look_back = sampler_look_back(sampling, n_recent);
     if (look_back > 0 || (sampling && sampling->n_biases)) {
-        logits = penalised(s, logits, sampling, look_back ? recent + n_recent - look_back : NULL,
-                           look_back);
+        logits = sampler_penalised(s, logits, sampling,
+                                   look_back ? recent + n_recent - look_back : NULL, look_back);
         tops = NULL;
     }
     if (greedy && allowed) return first_max_allowed(logits, n_vocab, allowed);
     if (greedy) return first_max(s, logits, tops);
     if (allowed) {
-        logits = permitted(s, logits, allowed);
+        logits = sampler_permitted(s, logits, allowed);
         tops = NULL;
         if (!(greatest_of(logits, n_vocab) > -INFINITY))
             return first_max_allowed(logits, n_vocab, allowed);
     }
-    return sample(s, logits, tops, sampling, position);
+    return sampler_sample(s, logits, tops, sampling, position);
 }
 
 /* Natural logarithm of e^(logit - max) / sum, which is at most 0. */
@@ -535,18 +539,18 @@ float sampler_logprob(const float *logits, uint32_t n_vocab, const uint64_t *all
 }
 
 /* Better tokens rank first.  Until the end, logprob holds the logit, without NaN. */
-static bool better(cerium_logprob a, cerium_logprob b)
+static bool sampler_better(cerium_logprob a, cerium_logprob b)
 {
     return a.logprob > b.logprob || (a.logprob == b.logprob && a.token < b.token);
 }
 
 /* Let entry at sink to its place in a heap of n whose root is the worst. */
-static void sink(cerium_logprob *heap, size_t n, size_t at)
+static void sampler_sink(cerium_logprob *heap, size_t n, size_t at)
 {
     cerium_logprob entry = heap[at];
     for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && better(heap[child], heap[child + 1])) child++;
-        if (better(heap[child], entry)) break;
+        if (child + 1 < n && sampler_better(heap[child], heap[child + 1])) child++;
+        if (sampler_better(heap[child], entry)) break;
         heap[at] = heap[child];
     }
     heap[at] = entry;
@@ -560,15 +564,15 @@ size_t sampler_top(const float *logits, uint32_t n_vocab, cerium_logprob *out, s
         float logit = logits[i] == logits[i] ? logits[i] : -INFINITY;
         if (i < n) out[i] = (cerium_logprob){(int32_t)i, logit};
         if (i + 1 == n)
-            for (size_t at = n / 2; at-- > 0;) sink(out, n, at);
+            for (size_t at = n / 2; at-- > 0;) sampler_sink(out, n, at);
         if (i < n || logit <= out[0].logprob) continue;
         out[0] = (cerium_logprob){(int32_t)i, logit};
-        sink(out, n, 0);
+        sampler_sink(out, n, 0);
     }
     for (size_t last = n; last-- > 1;) { /* the worst of those left goes behind them */
         cerium_logprob worst = out[0];
         out[0] = out[last];
-        sink(out, last, 0);
+        sampler_sink(out, last, 0);
         out[last] = worst;
     }
     float max = finite_max(greatest_of(logits, n_vocab));

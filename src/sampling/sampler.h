@@ -11,7 +11,7 @@
 
 enum {
     SAMPLER_VOCAB_MAX = 1 << 20,
-    SAMPLER_PIECE = 256, /* logits whose greatest is looked at first */
+    SAMPLER_PIECE = 256, /* logits per piece; the maximum of each piece is found first */
 };
 
 typedef struct sampler sampler; /* scratch; one thread at a time */
@@ -39,16 +39,17 @@ int32_t sampler_choose(sampler *s, const float *logits, uint32_t n_vocab,
                        const cerium_sampling *sampling, const int32_t *recent, size_t n_recent,
                        uint64_t position);
 
-/* The same of the tokens that are allowed: bits [n_vocab], at least one; NULL: all.  What is not
- * allowed has no chance, whatever the logits.  tops: the greatest_of() each SAMPLER_PIECE of the
- * logits, where somebody knows them; else NULL. */
+/* The same among the allowed tokens: bits [n_vocab], at least one set; NULL: all. Other tokens are
+ * never sampled, whatever the logits. tops: greatest_of() of each SAMPLER_PIECE of the logits, if
+ * known; else NULL. */
 int32_t sampler_choose_allowed(sampler *s, const float *logits, const float *tops,
                                uint32_t n_vocab, const uint64_t *allowed,
                                const cerium_sampling *sampling, const int32_t *recent,
                                size_t n_recent, uint64_t position);
 
-/* How many of the greatest logits, ties included, decide the choice, 0 for all of them; and how
- * many recent tokens are penalised, whose logits must be right too.  Others may be -INFINITY. */
+/* The number of greatest logits, ties included, that decide the choice; 0 for all. And the number
+ * of recent tokens that are penalised, whose logits must be exact too. All others may be
+ * -INFINITY. */
 uint32_t sampler_best(const cerium_sampling *sampling);
 size_t sampler_look_back(const cerium_sampling *sampling, size_t n_recent);
 

@@ -74,7 +74,7 @@ static const json_t *find_anchor(schema_compiler *s, const json_t *from, const c
     return NULL;
 }
 
-static const json_t *resolve(schema_compiler *s, const char *ref)
+static const json_t *schema_resolve(schema_compiler *s, const char *ref)
 {
     const char *id = json_string_value(json_object_get(s->root, "$id"));
     size_t n_id = id ? strlen(id) : 0;
@@ -100,7 +100,7 @@ static const json_t *resolve(schema_compiler *s, const char *ref)
 const json_t *schema_target(schema_compiler *s, const json_t *schema)
 {
     const char *ref = json_string_value(json_object_get(schema, "$ref"));
-    return ref ? resolve(s, ref) : NULL;
+    return ref ? schema_resolve(s, ref) : NULL;
 }
 
 /* ---- conjuncts ---- */
@@ -111,7 +111,7 @@ static void look_for_keys(schema_compiler *s, const json_t *schema)
         if (json_object_get(schema, left_out[i])) schema_lack(s, left_out[i], "is not supported");
 }
 
-static void add_one(schema_compiler *s, conjuncts *to, conjunct c)
+static void schema_add_one(schema_compiler *s, conjuncts *to, conjunct c)
 {
     for (uint32_t i = 0; i < to->n; i++)
         if (to->of[i].schema == c.schema && (to->of[i].done & c.done) == c.done) return;
@@ -129,7 +129,7 @@ void conjuncts_add(schema_compiler *s, conjuncts *to, const json_t *schema)
         schema_refuse(s, "", "what should be a schema is no object or boolean");
         return;
     }
-    add_one(s, to, (conjunct){schema, 0});
+    schema_add_one(s, to, (conjunct){schema, 0});
 }
 
 bool schema_is_never(const conjuncts *of)
@@ -289,7 +289,7 @@ bool schema_choice(schema_compiler *s, conjuncts *of, schema_chosen *out)
 }
 
 /* A value that fits one of the schemas in the list of conjunct `which`, and all others. */
-static uint32_t choose(schema_compiler *s, const conjuncts *of, schema_chosen c)
+static uint32_t schema_choose(schema_compiler *s, const conjuncts *of, schema_chosen c)
 {
     const json_t *list = json_object_get(of->of[c.which].schema, c.key), *each;
     bytes parts = {.max = GRAMMAR_PARTS_MAX * sizeof(uint32_t)};
@@ -332,7 +332,7 @@ static uint32_t of_types(schema_compiler *s, const conjuncts *of, unsigned types
     return expr_alt(b, parts, n);
 }
 
-static uint32_t compile(schema_compiler *s, const conjuncts *given)
+static uint32_t schema_compile(schema_compiler *s, const conjuncts *given)
 {
     conjuncts of = *given;
     schema_chosen chosen;
@@ -340,13 +340,13 @@ static uint32_t compile(schema_compiler *s, const conjuncts *given)
     schema_expand(s, &of);
     if (s->b->status) return EXPR_NEVER;
     for (uint32_t i = 0; i < of.n; i++) types &= schema_types(s, of.of[i].schema);
-    if (schema_choice(s, &of, &chosen)) return choose(s, &of, chosen);
+    if (schema_choice(s, &of, &chosen)) return schema_choose(s, &of, chosen);
     return of_types(s, &of, types);
 }
 
 /* ---- rules ---- */
 
-static bool same(const conjuncts *x, const conjuncts *y)
+static bool schema_same(const conjuncts *x, const conjuncts *y)
 {
     if (x->n != y->n) return false;
     for (uint32_t i = 0; i < x->n; i++)
@@ -354,7 +354,7 @@ static bool same(const conjuncts *x, const conjuncts *y)
     return true;
 }
 
-static uint32_t add_path(schema_compiler *s, const char *key, const char *name)
+static uint32_t schema_add_path(schema_compiler *s, const char *key, const char *name)
 {
     uint32_t at = (uint32_t)s->paths.len;
     char path[1024];
@@ -371,9 +371,9 @@ uint32_t schema_rule(schema_compiler *s, const conjuncts *of, const char *key, c
     size_t n = s->jobs.len / sizeof *jobs;
     if (of->n == 0) return s->value;
     for (size_t i = 0; i < n; i++)
-        if (same(&jobs[i].schemas, of)) return jobs[i].rule;
+        if (schema_same(&jobs[i].schemas, of)) return jobs[i].rule;
     if (!builder_work(s->b, n)) return 0;
-    uint32_t path = add_path(s, key, name), rule = rule_new(s->b);
+    uint32_t path = schema_add_path(s, key, name), rule = rule_new(s->b);
     schema_job *job = builder_add(s->b, &s->jobs, sizeof *job);
     if (job) *job = (schema_job){*of, rule, path};
     return rule;
@@ -381,7 +381,7 @@ uint32_t schema_rule(schema_compiler *s, const conjuncts *of, const char *key, c
 
 /* ---- what every schema knows ---- */
 
-static uint32_t fixed(schema_compiler *s, uint32_t expr)
+static uint32_t schema_fixed(schema_compiler *s, uint32_t expr)
 {
     uint32_t rule = rule_new(s->b);
     rule_set(s->b, rule, expr);
@@ -419,12 +419,13 @@ static void make_fixed(schema_compiler *s)
         expr_code_range(b, 0x5d, CODE_MAX, CODES_RAW),
         regex_of(s, "\\\\([\"\\\\/bfnrt]|u([0-9a-cA-Ce-fE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|"
                     "[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}))"));
-    s->blank = fixed(s, regex_of(s, "( |\\n[ \\t]{0,40})?"));
-    s->character = fixed(s, character);
+    s->blank = schema_fixed(s, regex_of(s, "( |\\n[ \\t]{0,40})?"));
+    s->character = schema_fixed(s, character);
     if (!b->status) builder_rule_at(b, s->character)->is_plain = true;
-    s->string = fixed(s, EXPR_SEQ(b, quote, expr_repeat(b, character, 0, GRAMMAR_NO_MAX), quote));
-    s->integer = fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,17})"));
-    s->number = fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,17})(\\.\\d{1,20})?"
+    s->string =
+        schema_fixed(s, EXPR_SEQ(b, quote, expr_repeat(b, character, 0, GRAMMAR_NO_MAX), quote));
+    s->integer = schema_fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,17})"));
+    s->number = schema_fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,17})(\\.\\d{1,20})?"
                                      "([eE][+-]?(\\d{1,2}|1\\d\\d|2[0-7]\\d))?"));
     s->value = rule_new(b);
     rule_set(b, s->value, any_value(s));
@@ -441,7 +442,7 @@ static uint32_t compile_all(schema_compiler *s)
         char path[1024];
         snprintf(path, sizeof path, "%s", s->paths.ptr + job.path);
         s->path = path;
-        rule_set(s->b, job.rule, compile(s, &job.schemas));
+        rule_set(s->b, job.rule, schema_compile(s, &job.schemas));
         s->path = "";
     }
     return expr_call(s->b, rule);

@@ -1,8 +1,7 @@
-/* schema_array.c - arrays: which items, how many, how many of a kind, and no two alike.
+/* schema_array.c - arrays: items, their count, `contains` and `uniqueItems`.
  *
- * Where items are counted, each place in the array is a rule: after so many items, of which so many
- * were such that `contains` asks for.  Where no two may be equal, a rule stands for the values that
- * are used up. */
+ * When items are counted, each position in the array is a rule: the number of items so far, and how
+ * many of them matched `contains`. With uniqueItems, a rule represents the values already used. */
 #include "sampling/schema.h"
 
 enum {
@@ -17,7 +16,7 @@ typedef struct {
     uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that ask */
     bool asks;                               /* some do */
     /* contains: of one schema; NULL when none matters */
-    const json_t *contains, *other; /* other: all but those; NULL: they need not be told apart */
+    const json_t *contains, *other; /* other: all other items; NULL: no distinction needed */
     uint32_t owner, least, most;    /* owner: its conjunct; most: or NO_MAX */
 } array;
 
@@ -52,8 +51,8 @@ static const json_t *rest_of(const json_t *schema)
     return json_is_array(items) ? json_object_get(schema, "additionalItems") : items;
 }
 
-/* Whether a schema that conjunct `which` applies in place says something about the item. */
-static bool is_evaluated(const array *a, uint32_t which, size_t at, bool is_contained)
+/* Whether a schema that conjunct `which` applies in place constrains the item. */
+static bool schema_array_is_evaluated(const array *a, uint32_t which, size_t at, bool is_contained)
 {
     for (uint32_t i = 0; i < a->of->n; i++) {
         const json_t *schema = a->of->of[i].schema;
@@ -65,7 +64,7 @@ static bool is_evaluated(const array *a, uint32_t which, size_t at, bool is_cont
     return false;
 }
 
-/* The schemas of the item at a place; at == n_prefix for all behind the prefixes.  False: none
+/* The schemas of the item at a position; at == n_prefix for all after the prefixes.  False: none
  * fits. */
 static bool item_at(const array *a, size_t at, bool is_contained, conjuncts *out)
 {
@@ -75,14 +74,15 @@ static bool item_at(const array *a, size_t at, bool is_contained, conjuncts *out
         const json_t *own = json_array_get(prefix_of(schema), at), *rest = rest_of(schema);
         const json_t *unseen = json_object_get(schema, "unevaluatedItems");
         if (own || rest) conjuncts_add(a->s, out, own ? own : rest);
-        if (unseen && !is_evaluated(a, i, at, is_contained)) conjuncts_add(a->s, out, unseen);
+        if (unseen && !schema_array_is_evaluated(a, i, at, is_contained))
+            conjuncts_add(a->s, out, unseen);
     }
     if (is_contained) conjuncts_add(a->s, out, a->contains);
     if (!is_contained && a->other) conjuncts_add(a->s, out, a->other);
     return !schema_is_never(out);
 }
 
-static uint32_t item(const array *a, size_t at, bool is_contained)
+static uint32_t schema_array_item(const array *a, size_t at, bool is_contained)
 {
     conjuncts of;
     char place[24];
@@ -99,7 +99,8 @@ static uint32_t item(const array *a, size_t at, bool is_contained)
 static uint32_t plain_items(const array *a)
 {
     grammar_builder *b = a->s->b;
-    uint32_t rest = EXPR_EMPTY, n = a->n_prefix, e = a->max > n ? item(a, n, false) : EXPR_NEVER;
+    uint32_t rest = EXPR_EMPTY, n = a->n_prefix,
+             e = a->max > n ? schema_array_item(a, n, false) : EXPR_NEVER;
     if (e != EXPR_NEVER) {
         uint32_t least = a->min > n ? a->min - n : 0;
         uint32_t more = a->max == GRAMMAR_NO_MAX ? a->max : a->max - n;
@@ -114,7 +115,7 @@ static uint32_t plain_items(const array *a)
         return EXPR_NEVER;
     }
     for (uint32_t i = n; i-- > 0 && !b->status;) {
-        e = i < a->max ? item(a, i, false) : EXPR_NEVER;
+        e = i < a->max ? schema_array_item(a, i, false) : EXPR_NEVER;
         rest = EXPR_SEQ(b, i ? schema_comma(a->s) : EXPR_EMPTY, e, rest);
         if (i > 0 && i >= a->min) rest = EXPR_ALT(b, rest, EXPR_EMPTY);
     }
@@ -140,7 +141,7 @@ static bool make_rules(schema_compiler *s, uint64_t n, uint32_t *first)
 }
 
 /* What may follow after i items, k of which are contained (of more than can matter: as many as do).
- * The last place stays where it is when there is no last item. */
+ * The last position repeats when the length is unbounded. */
 static uint32_t counted_place(const array *a, const places *p, uint32_t i, uint32_t k)
 {
     grammar_builder *b = a->s->b;
@@ -150,10 +151,10 @@ static uint32_t counted_place(const array *a, const places *p, uint32_t i, uint3
     bool is_end = a->max != GRAMMAR_NO_MAX && i >= a->max;
     if (i > 0 && i >= a->min && k >= a->least) parts[n++] = EXPR_EMPTY;
     if (!is_end)
-        parts[n++] = EXPR_SEQ(b, comma, item(a, i, false),
+        parts[n++] = EXPR_SEQ(b, comma, schema_array_item(a, i, false),
                               expr_call(b, p->first + to * p->n_counts + k));
     if (!is_end && more < p->n_counts)
-        parts[n++] = EXPR_SEQ(b, comma, item(a, i, true),
+        parts[n++] = EXPR_SEQ(b, comma, schema_array_item(a, i, true),
                               expr_call(b, p->first + to * p->n_counts + more));
     return expr_alt(b, parts, n);
 }
@@ -279,7 +280,7 @@ static bool read_contains(array *a)
     return !a->s->b->status;
 }
 
-static bool read(array *a)
+static bool schema_array_read(array *a)
 {
     schema_count(a->s, a->of, "minItems", false, &a->min);
     schema_count(a->s, a->of, "maxItems", true, &a->max);
@@ -302,7 +303,7 @@ uint32_t schema_array(schema_compiler *s, const conjuncts *of)
     grammar_builder *b = s->b;
     array a = {.s = s, .of = of, .max = GRAMMAR_NO_MAX};
     bool is_unlike = false;
-    if (!read(&a)) return EXPR_NEVER;
+    if (!schema_array_read(&a)) return EXPR_NEVER;
     for (uint32_t i = 0; i < of->n; i++)
         is_unlike |= json_is_true(json_object_get(of->of[i].schema, "uniqueItems"));
     uint32_t some = EXPR_NEVER;

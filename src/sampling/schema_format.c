@@ -1,4 +1,4 @@
-/* schema_format.c - owns the formats of strings: each as its standard's grammar has it.
+/* schema_format.c - string formats, each according to the grammar of its standard.
  *
  * None is narrower than its standard.  Wider are: hosts and mailboxes (their whole length is not
  * counted), a leap second beside a numeric offset (any minute may have it), and names beyond ASCII

@@ -1,19 +1,20 @@
-/* schema_not.c - schemas that say what a value must not be, and those that follow from others: as
- * schemas without `not`, `if` and dependencies.
+/* schema_not.c - rewrites `not`, `if` and dependencies as schemas without them.
  *
- * What a schema does not allow is a choice: of one of its keys that does not hold (De Morgan).
- * Each such key has an opposite: other types, bounds from the other side, a property that must be
- * there and be something else.  Some opposites have keys of their own, which no author writes:
- * they begin with a control character.  Where one has none, the whole of what should be made is
- * left out and noted: half of it would say something else.
+ * The negation of a schema is a choice: one of its keys does not hold (De Morgan). Each such key
+ * has an opposite: other types, bounds from the other side, a property that must be there and be
+ * something else.  Some opposites need internal keys, which begin with a control character. If one
+ * key has no opposite, the whole rewritten schema is left out and noted: half of it would mean
+ * something else.
  *
- * Made schemas belong to the compiler; each is made once, so that equal places are equal rules. */
+ * The compiler owns the schemas made here; each is made once, so that equal positions share a
+ * rule. */
 #include "sampling/schema.h"
 
 enum { NOT_DEPTH_MAX = 24 };
 
 /* A new reference of a schema that was made: to be owned by the compiler. NULL after an error. */
-static const json_t *own(schema_compiler *s, const json_t *of, const char *key, json_t *made)
+static const json_t *schema_not_own(schema_compiler *s, const json_t *of, const char *key,
+                                    json_t *made)
 {
     schema_made *entry = made ? builder_add(s->b, &s->made, sizeof *entry) : NULL;
     if (!entry) {
@@ -35,23 +36,23 @@ const json_t *schema_found(const schema_compiler *s, const json_t *of, const cha
 
 /* ---- opposites ---- */
 
-static json_t *opposite(schema_compiler *s, const json_t *schema, uint32_t depth);
+static json_t *schema_not_opposite(schema_compiler *s, const json_t *schema, uint32_t depth);
 
 static bool has_failed(const schema_compiler *s) { return s->b->status || s->lacking[0]; }
 
 /* Memory that was lacking would be a condition that is lacking. */
-static json_t *checked(schema_compiler *s, json_t *made)
+static json_t *schema_not_checked(schema_compiler *s, json_t *made)
 {
     if (!made && !has_failed(s)) builder_lack(s->b);
     return made;
 }
 
-static void add(schema_compiler *s, json_t *list, json_t *each)
+static void schema_not_add(schema_compiler *s, json_t *list, json_t *each)
 {
-    if (checked(s, each) && json_array_append_new(list, each)) builder_lack(s->b);
+    if (schema_not_checked(s, each) && json_array_append_new(list, each)) builder_lack(s->b);
 }
 
-/* One of these; none is no value at all. */
+/* One of these; an empty list allows no value. */
 static json_t *any_of(json_t *choices)
 {
     if (json_array_size(choices) > 0) return json_pack("{so}", "anyOf", choices);
@@ -59,8 +60,8 @@ static json_t *any_of(json_t *choices)
     return json_false();
 }
 
-/* What is made now has no opposite, and why. */
-static json_t *lack(schema_compiler *s, const char *what)
+/* Record that the current schema has no opposite, and why. */
+static json_t *schema_not_lack(schema_compiler *s, const char *what)
 {
     if (!s->lacking[0]) snprintf(s->lacking, sizeof s->lacking, "%s", what);
     return NULL;
@@ -90,7 +91,7 @@ static json_t *other_types(const json_t *type)
 /* A count or a bound: its opposite key, of values of this type. */
 static const struct {
     const char *key, *type, *other;
-    int step; /* whole numbers go on so far behind it */
+    int step; /* the step to the next whole number */
 } bounds[] = {
     {"minimum", "number", "exclusiveMaximum", 0}, {"maximum", "number", "exclusiveMinimum", 0},
     {"exclusiveMinimum", "number", "maximum", 0}, {"exclusiveMaximum", "number", "minimum", 0},
@@ -104,14 +105,15 @@ static json_t *other_bound(schema_compiler *s, const char *key, const json_t *va
 {
     for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
         if (strcmp(bounds[i].key, key)) continue;
-        if (!json_is_number(value)) return lack(s, "a bound that is no number");
+        if (!json_is_number(value)) return schema_not_lack(s, "a bound that is not a number");
         if (!bounds[i].step)
-            return checked(s, json_pack("{sssO}", "type", bounds[i].type, bounds[i].other, value));
+            return schema_not_checked(
+                s, json_pack("{sssO}", "type", bounds[i].type, bounds[i].other, value));
         double n = json_number_value(value) + bounds[i].step;
         if (n < 0) return json_false();
-        if (n > GRAMMAR_REPEAT_MAX) return lack(s, "a count that is too large");
-        return checked(s, json_pack("{sssI}", "type", bounds[i].type, bounds[i].other,
-                                    (json_int_t)n));
+        if (n > GRAMMAR_REPEAT_MAX) return schema_not_lack(s, "a count that is too large");
+        return schema_not_checked(s, json_pack("{sssI}", "type", bounds[i].type, bounds[i].other,
+                                               (json_int_t)n));
     }
     return NULL;
 }
@@ -125,22 +127,23 @@ static json_t *other_required(schema_compiler *s, const json_t *names)
     {
         const char *name = json_string_value(each);
         if (name)
-            add(s, choices, json_pack("{sss{sb}}", "type", "object", "properties", name, 0));
+            schema_not_add(s, choices,
+                           json_pack("{sss{sb}}", "type", "object", "properties", name, 0));
     }
     return any_of(choices);
 }
 
-/* Some property is there, and not what it should be. */
+/* Some property is present and does not fit. */
 static json_t *other_properties(schema_compiler *s, const json_t *properties, uint32_t depth)
 {
     json_t *choices = json_array(), *each;
     const char *name;
     json_object_foreach((json_t *)properties, name, each)
     {
-        json_t *other = opposite(s, each, depth + 1);
+        json_t *other = schema_not_opposite(s, each, depth + 1);
         if (!other) break;
-        add(s, choices, json_pack("{sss[s]s{so}}", "type", "object", "required", name,
-                                  "properties", name, other));
+        schema_not_add(s, choices, json_pack("{sss[s]s{so}}", "type", "object", "required", name,
+                                             "properties", name, other));
     }
     return any_of(choices);
 }
@@ -152,9 +155,9 @@ static json_t *other_list(schema_compiler *s, const json_t *list, const char *ke
     size_t at;
     json_array_foreach(list, at, each)
     {
-        json_t *other = opposite(s, each, depth + 1);
+        json_t *other = schema_not_opposite(s, each, depth + 1);
         if (!other) break;
-        add(s, others, other);
+        schema_not_add(s, others, other);
     }
     return json_pack("{so}", key, others);
 }
@@ -166,13 +169,12 @@ static json_t *other_values(schema_compiler *s, const json_t *list)
     json_array_foreach(list, at, each)
     {
         if (json_is_object(each) || json_is_array(each))
-            return lack(s, "of values that are objects or arrays is not supported");
+            return schema_not_lack(s, "of values that are objects or arrays is not supported");
     }
     return json_pack("{sO}", SCHEMA_NOT_IN, list);
 }
 
-/* Keys that decide about values, and have no opposite here; those that no standard knows decide
- * about nothing. */
+/* Keys that constrain values and have no opposite here; unknown keys constrain nothing. */
 static bool is_lacking(const char *key)
 {
     static const char *const lacking[] = {
@@ -185,14 +187,14 @@ static bool is_lacking(const char *key)
     return false;
 }
 
-static json_t *derive(schema_compiler *s, const json_t *schema, const char *key);
+static json_t *schema_not_derive(schema_compiler *s, const json_t *schema, const char *key);
 
 /* Of a key that says what others do. */
 static json_t *other_derived(schema_compiler *s, const json_t *schema, const char *key,
                              uint32_t depth)
 {
-    json_t *made = derive(s, schema, key);
-    json_t *other = made ? opposite(s, made, depth + 1) : NULL;
+    json_t *made = schema_not_derive(s, schema, key);
+    json_t *other = made ? schema_not_opposite(s, made, depth + 1) : NULL;
     json_decref(made);
     return other;
 }
@@ -218,34 +220,34 @@ static json_t *opposite_of_key(schema_compiler *s, const json_t *schema, const c
     if (!strcmp(key, "allOf")) return other_list(s, value, "anyOf", depth);
     if (!strcmp(key, "$ref")) {
         const json_t *target = schema_target(s, schema);
-        if (!target) return lack(s, "$ref leads to no schema");
-        return opposite(s, target, depth + 1);
+        if (!target) return schema_not_lack(s, "$ref leads to no schema");
+        return schema_not_opposite(s, target, depth + 1);
     }
     if (!strcmp(key, "if") || !strcmp(key, "oneOf") || !strncmp(key, "depend", 6))
         return other_derived(s, schema, key, depth);
     if (!is_lacking(key)) return json_false();
     char what[96];
     snprintf(what, sizeof what, "of '%.40s' is not supported", key);
-    return lack(s, what);
+    return schema_not_lack(s, what);
 }
 
-static json_t *opposite(schema_compiler *s, const json_t *schema, uint32_t depth)
+static json_t *schema_not_opposite(schema_compiler *s, const json_t *schema, uint32_t depth)
 {
     const char *key;
     json_t *value, *choices, *other;
     if (depth > NOT_DEPTH_MAX || !builder_work(s->b, 1))
-        return lack(s, "of schemas that are nested so deep is not supported");
+        return schema_not_lack(s, "of schemas that are nested so deep is not supported");
     if (json_is_boolean(schema)) return json_boolean(json_is_false(schema));
-    if (!json_is_object(schema)) return lack(s, "must be a schema");
+    if (!json_is_object(schema)) return schema_not_lack(s, "must be a schema");
     choices = json_array();
     json_object_foreach((json_t *)schema, key, value)
     {
         other = opposite_of_key(s, schema, key, value, depth);
-        if (!checked(s, other)) break;
+        if (!schema_not_checked(s, other)) break;
         if (json_is_false(other))
             json_decref(other);
         else
-            add(s, choices, other);
+            schema_not_add(s, choices, other);
     }
     if (has_failed(s)) {
         json_decref(choices);
@@ -262,7 +264,8 @@ static json_t *of_condition(schema_compiler *s, const json_t *schema)
 {
     json_t *when = json_object_get(schema, "if"), *then = json_object_get(schema, "then");
     json_t *otherwise = json_object_get(schema, "else");
-    if (!json_is_object(when) && !json_is_boolean(when)) return lack(s, "if must be a schema");
+    if (!json_is_object(when) && !json_is_boolean(when))
+        return schema_not_lack(s, "if must be a schema");
     if (!when || (!then && !otherwise)) return json_true();
     return json_pack("{s[{s[OO]}{s[{sO}O]}]}", "anyOf", "allOf", when, then ? then : json_true(),
                      "allOf", "not", when, otherwise ? otherwise : json_true());
@@ -283,7 +286,7 @@ static json_t *of_dependencies(schema_compiler *s, const json_t *map, const char
         json_t *with = json_is_array(each)
                            ? json_pack("{sO}", "required", each)
                            : json_pack("{s[{s[s]}O]}", "allOf", "required", name, each);
-        add(s, all, json_pack("{s[{s{sb}}o]}", "anyOf", "properties", name, 0, with));
+        schema_not_add(s, all, json_pack("{s[{s{sb}}o]}", "anyOf", "properties", name, 0, with));
     }
     return json_pack("{so}", "allOf", all);
 }
@@ -295,25 +298,25 @@ static json_t *of_one(schema_compiler *s, const json_t *list)
     for (size_t i = 0; i < json_array_size(list) && !s->b->status; i++) {
         json_t *all = json_pack("[O]", json_array_get(list, i));
         for (size_t k = 0; k < json_array_size(list) && !s->b->status; k++) {
-            if (k != i) add(s, all, json_pack("{sO}", "not", json_array_get(list, k)));
+            if (k != i) schema_not_add(s, all, json_pack("{sO}", "not", json_array_get(list, k)));
         }
-        add(s, choices, json_pack("{so}", "allOf", all));
+        schema_not_add(s, choices, json_pack("{so}", "allOf", all));
     }
     return json_pack("{so}", "anyOf", choices);
 }
 
-static json_t *derive(schema_compiler *s, const json_t *schema, const char *key)
+static json_t *schema_not_derive(schema_compiler *s, const json_t *schema, const char *key)
 {
     const json_t *value = json_object_get(schema, key);
     json_t *made;
     if (!strcmp(key, "not"))
-        made = opposite(s, value, 0);
+        made = schema_not_opposite(s, value, 0);
     else if (!strcmp(key, "if"))
         made = of_condition(s, schema);
     else if (!strcmp(key, "oneOf"))
         made = of_one(s, value);
     else if (!strcmp(key, "contains"))
-        made = checked(s, json_pack("{sO}", "not", value));
+        made = schema_not_checked(s, json_pack("{sO}", "not", value));
     else
         made = of_dependencies(s, value, key);
     if (!has_failed(s)) return made;
@@ -336,7 +339,7 @@ static const char *made_for(const schema_compiler *s, const json_t *schema, cons
     return NULL;
 }
 
-/* Noted where the author wrote it: a choice that was made stands below the place of its key. */
+/* Noted at the author's place: a generated choice is below the path of its key. */
 static void note_lacking(schema_compiler *s, const json_t *schema, const char *key)
 {
     const char *choice = made_for(s, schema, key), *at = s->path, *next;
@@ -350,10 +353,10 @@ const json_t *schema_made_of(schema_compiler *s, const json_t *schema, const cha
 {
     const json_t *known = schema_found(s, schema, key);
     if (known || !json_object_get(schema, key)) return known;
-    json_t *made = derive(s, schema, key);
+    json_t *made = schema_not_derive(s, schema, key);
     if (!s->b->status && s->lacking[0]) {
         note_lacking(s, schema, key);
         made = json_true();
     }
-    return s->b->status ? NULL : own(s, schema, key, made);
+    return s->b->status ? NULL : schema_not_own(s, schema, key, made);
 }

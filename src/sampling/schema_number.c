@@ -30,7 +30,7 @@ bool schema_number_is_any(const conjuncts *of)
            !schema_forbidden(of, TYPE_NUMBER, &at);
 }
 
-/* A finite number in the fewest digits that read back as it. False: too long for us. */
+/* A finite number in the fewest digits that round-trip. False: too long. */
 static bool decimal_of(double value, decimal *out)
 {
     char text[400];
@@ -52,13 +52,13 @@ static bool decimal_of(double value, decimal *out)
 
 /* ---- comparisons of digits ---- */
 
-static uint32_t digits(schema_compiler *s, uint32_t min, uint32_t max)
+static uint32_t schema_number_digits(schema_compiler *s, uint32_t min, uint32_t max)
 {
     return expr_repeat(s->b, expr_bytes(s->b, '0', '9'), min, max);
 }
 
 /* Digits between two, or none. */
-static uint32_t between(schema_compiler *s, int lo, int hi)
+static uint32_t schema_number_between(schema_compiler *s, int lo, int hi)
 {
     return lo > hi ? EXPR_NEVER : expr_bytes(s->b, (uint8_t)lo, (uint8_t)hi);
 }
@@ -69,36 +69,37 @@ static uint32_t whole_beyond(schema_compiler *s, const char *of, bool is_above)
     uint32_t len = (uint32_t)strlen(of), parts[34], n = 0;
     for (uint32_t i = 0; i < len; i++) {
         int least = i == 0 && len > 1 ? '1' : '0';
-        uint32_t digit = is_above ? between(s, of[i] + 1, '9') : between(s, least, of[i] - 1);
+        uint32_t digit = is_above ? schema_number_between(s, of[i] + 1, '9')
+                                  : schema_number_between(s, least, of[i] - 1);
         parts[n++] = EXPR_SEQ(s->b, expr_text(s->b, (view){of, i}), digit,
-                              digits(s, len - i - 1, len - i - 1));
+                              schema_number_digits(s, len - i - 1, len - i - 1));
     }
     uint32_t first = expr_bytes(s->b, '1', '9');
     if (is_above && len < DIGITS_MAX)
-        parts[n++] = EXPR_SEQ(s->b, first, digits(s, len, DIGITS_MAX - 1));
+        parts[n++] = EXPR_SEQ(s->b, first, schema_number_digits(s, len, DIGITS_MAX - 1));
     if (!is_above && len > 1) {
         parts[n++] = expr_bytes(s->b, '0', '0');
-        parts[n++] = EXPR_SEQ(s->b, first, digits(s, 0, len - 2));
+        parts[n++] = EXPR_SEQ(s->b, first, schema_number_digits(s, 0, len - 2));
     }
     return expr_alt(s->b, parts, n);
 }
 
 static uint32_t any_part(schema_compiler *s)
 {
-    return expr_repeat(s->b, EXPR_SEQ(s->b, expr_text(s->b, VIEW(".")), digits(s, 1, DIGITS_MAX)),
-                       0, 1);
+    return expr_repeat(
+        s->b, EXPR_SEQ(s->b, expr_text(s->b, VIEW(".")), schema_number_digits(s, 1, DIGITS_MAX)), 0,
+        1);
 }
 
-/* Zeros, and with is_more then at least one digit that is none. */
-static uint32_t zeros(schema_compiler *s, bool is_more)
+/* Zeros, and with is_more then at least one other digit. */
+static uint32_t schema_number_zeros(schema_compiler *s, bool is_more)
 {
     uint32_t zero = expr_repeat(s->b, expr_bytes(s->b, '0', '0'), 0, DIGITS_MAX);
     if (!is_more) return zero;
-    return EXPR_SEQ(s->b, zero, expr_bytes(s->b, '1', '9'), digits(s, 0, DIGITS_MAX));
+    return EXPR_SEQ(s->b, zero, expr_bytes(s->b, '1', '9'), schema_number_digits(s, 0, DIGITS_MAX));
 }
 
-/* What may stand behind equal whole numbers: parts that are at least (at most) that of the bound.
- */
+/* What may follow an equal whole number: fractions that are at least (at most) the bound's. */
 static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
 {
     const char *part = of->at.part;
@@ -107,34 +108,38 @@ static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
     if (len == 0 && is_above && !of->is_strict) return any_part(s);
     if (len == 0 && !is_above && of->is_strict) return EXPR_NEVER;
     for (uint32_t i = 0; i < len; i++) {
-        uint32_t digit = is_above ? between(s, part[i] + 1, '9') : between(s, '0', part[i] - 1);
+        uint32_t digit = is_above ? schema_number_between(s, part[i] + 1, '9')
+                                  : schema_number_between(s, '0', part[i] - 1);
         uint32_t same = expr_text(s->b, (view){part, i});
-        parts[n++] = EXPR_SEQ(s->b, point, same, digit, digits(s, 0, DIGITS_MAX));
+        parts[n++] = EXPR_SEQ(s->b, point, same, digit, schema_number_digits(s, 0, DIGITS_MAX));
         if (!is_above && i > 0) parts[n++] = EXPR_SEQ(s->b, point, same);
     }
     uint32_t same = expr_text(s->b, (view){part, len});
     if (!is_above) parts[n++] = EXPR_EMPTY; /* no part at all is 0 */
     if (is_above && !of->is_strict)
-        parts[n++] = EXPR_SEQ(s->b, point, same, digits(s, 0, DIGITS_MAX));
-    if (is_above && of->is_strict) parts[n++] = EXPR_SEQ(s->b, point, same, zeros(s, true));
+        parts[n++] = EXPR_SEQ(s->b, point, same, schema_number_digits(s, 0, DIGITS_MAX));
+    if (is_above && of->is_strict)
+        parts[n++] = EXPR_SEQ(s->b, point, same, schema_number_zeros(s, true));
     if (!is_above && !of->is_strict && len > 0)
-        parts[n++] = EXPR_SEQ(s->b, point, same, zeros(s, false));
+        parts[n++] = EXPR_SEQ(s->b, point, same, schema_number_zeros(s, false));
     if (!is_above && !of->is_strict && len == 0)
-        parts[n++] = EXPR_SEQ(s->b, point, expr_text(s->b, VIEW("0")), zeros(s, false));
+        parts[n++] =
+            EXPR_SEQ(s->b, point, expr_text(s->b, VIEW("0")), schema_number_zeros(s, false));
     return expr_alt(s->b, parts, n);
 }
 
-/* What may stand behind the whole number of just this decimal. */
+/* What may follow the whole number of exactly this decimal. */
 static uint32_t equal_part(schema_compiler *s, const decimal *of)
 {
     grammar_builder *b = s->b;
     uint32_t with_point = EXPR_SEQ(b, expr_text(b, VIEW(".")), expr_text(b, view_of(of->part)),
-                                   zeros(s, false));
+                                   schema_number_zeros(s, false));
     return of->part[0] ? with_point : EXPR_ALT(b, EXPR_EMPTY, with_point);
 }
 
 /* Magnitudes at or beyond a bound's. */
-static uint32_t beyond(schema_compiler *s, const bound *of, bool is_above, bool is_whole)
+static uint32_t schema_number_beyond(schema_compiler *s, const bound *of, bool is_above,
+                                     bool is_whole)
 {
     grammar_builder *b = s->b;
     uint32_t more = whole_beyond(s, of->at.whole, is_above),
@@ -147,7 +152,8 @@ static uint32_t beyond(schema_compiler *s, const bound *of, bool is_above, bool 
 
 /* ---- bounds ---- */
 
-/* What numbers of ours can reach of a bound; is_set is false where all of them are within it. */
+/* The part of a bound that our numbers can reach; is_set is false when all of them are within
+ * it. */
 static bound read_bound(schema_compiler *s, const char *key, const json_t *number, bool is_max,
                         bool is_strict)
 {
@@ -179,7 +185,8 @@ static void find_bound(schema_compiler *s, const conjuncts *of, bool is_max, bou
             const char *key = keys[is_max][strict];
             const json_t *value = json_object_get(schema, key);
             if (!value) continue;
-            bool was = strict && json_is_boolean(value); /* draft 4: says how "minimum" is meant */
+            bool was =
+                strict && json_is_boolean(value); /* draft 4: whether "minimum" is exclusive */
             if (was && json_is_false(value)) continue;
             if (was) value = json_object_get(schema, keys[is_max][0]);
             if (!json_is_number(value)) {
@@ -198,18 +205,19 @@ static void find_bound(schema_compiler *s, const conjuncts *of, bool is_max, bou
 }
 
 /* Magnitudes of numbers of one sign between bounds: from `low` (towards zero) to `high`. */
-static uint32_t magnitudes(schema_compiler *s, const bound *low, const bound *high, bool is_whole)
+static uint32_t schema_number_magnitudes(schema_compiler *s, const bound *low, const bound *high,
+                                         bool is_whole)
 {
     uint32_t e = GRAMMAR_NONE;
-    if (low) e = beyond(s, low, true, is_whole);
+    if (low) e = schema_number_beyond(s, low, true, is_whole);
     if (high) {
-        uint32_t below = beyond(s, high, false, is_whole);
+        uint32_t below = schema_number_beyond(s, high, false, is_whole);
         e = e == GRAMMAR_NONE ? below : expr_and(s->b, e, below);
     }
     if (e != GRAMMAR_NONE) return e;
-    uint32_t whole =
-        EXPR_ALT(s->b, expr_text(s->b, VIEW("0")),
-                 EXPR_SEQ(s->b, expr_bytes(s->b, '1', '9'), digits(s, 0, DIGITS_MAX - 1)));
+    uint32_t whole = EXPR_ALT(
+        s->b, expr_text(s->b, VIEW("0")),
+        EXPR_SEQ(s->b, expr_bytes(s->b, '1', '9'), schema_number_digits(s, 0, DIGITS_MAX - 1)));
     return is_whole ? whole : EXPR_SEQ(s->b, whole, any_part(s));
 }
 
@@ -218,8 +226,8 @@ static bool is_zero(const bound *at)
     return !strcmp(at->at.whole, "0") && !at->at.part[0];
 }
 
-/* All multipleOf of the schemas, as magnitudes; NONE when there is none. */
-static uint32_t multiples(schema_compiler *s, const conjuncts *of)
+/* All multipleOf of the schemas, as magnitudes; NONE without any. */
+static uint32_t schema_number_multiples(schema_compiler *s, const conjuncts *of)
 {
     uint32_t all = GRAMMAR_NONE;
     for (uint32_t i = 0; i < of->n; i++) {
@@ -244,8 +252,8 @@ static uint32_t multiples(schema_compiler *s, const conjuncts *of)
     return all;
 }
 
-/* But for the numbers that the schemas forbid, however many zeros they end with. */
-static uint32_t without_forbidden(schema_compiler *s, const conjuncts *of, uint32_t e)
+/* Minus the forbidden numbers, with any number of trailing zeros. */
+static uint32_t schema_number_without_forbidden(schema_compiler *s, const conjuncts *of, uint32_t e)
 {
     grammar_builder *b = s->b;
     const json_t *value;
@@ -259,8 +267,8 @@ static uint32_t without_forbidden(schema_compiler *s, const conjuncts *of, uint3
     return e;
 }
 
-/* Numbers with a digit behind the point that is not 0. */
-static uint32_t fractions(schema_compiler *s)
+/* Numbers with a nonzero digit after the decimal point. */
+static uint32_t schema_number_fractions(schema_compiler *s)
 {
     return expr_regex(s->b, VIEW("-?(0|[1-9]\\d{0,17})\\.\\d{0,17}[1-9]"),
                       (regex_options){.form = CODES_RAW}, s->path);
@@ -272,11 +280,11 @@ uint32_t schema_number(schema_compiler *s, const conjuncts *of, unsigned types)
 {
     unsigned kinds = types & TYPE_NUMBER;
     bool is_any = schema_number_is_any(of);
-    if (is_any && kinds == TYPE_FRACTION) return fractions(s);
+    if (is_any && kinds == TYPE_FRACTION) return schema_number_fractions(s);
     if (is_any) return expr_call(s->b, kinds == TYPE_INTEGER ? s->integer : s->number);
     uint32_t e = numbers_between(s, of, kinds == TYPE_INTEGER);
-    if (kinds == TYPE_FRACTION) e = expr_and(s->b, e, fractions(s));
-    return without_forbidden(s, of, e);
+    if (kinds == TYPE_FRACTION) e = expr_and(s->b, e, schema_number_fractions(s));
+    return schema_number_without_forbidden(s, of, e);
 }
 
 static uint32_t numbers_between(schema_compiler *s, const conjuncts *of, bool is_whole)
@@ -285,17 +293,18 @@ static uint32_t numbers_between(schema_compiler *s, const conjuncts *of, bool is
     bound low, high;
     find_bound(s, of, false, &low);
     find_bound(s, of, true, &high);
-    uint32_t unit = multiples(s, of), sides[2], n = 0;
+    uint32_t unit = schema_number_multiples(s, of), sides[2], n = 0;
     if (!(high.is_set && (high.is_negative || (is_zero(&high) && high.is_strict)))) {
         bool from_low = low.is_set && !low.is_negative && !(is_zero(&low) && !low.is_strict);
-        uint32_t e = magnitudes(s, from_low ? &low : NULL, high.is_set ? &high : NULL, is_whole);
+        uint32_t e = schema_number_magnitudes(s, from_low ? &low : NULL, high.is_set ? &high : NULL,
+                                              is_whole);
         sides[n++] = unit == GRAMMAR_NONE ? e : expr_and(b, e, unit);
     }
     if (!(low.is_set && !low.is_negative)) {
         const bound above_zero = {.is_set = true, .is_strict = true, .at = {"0", ""}};
         bool to_high = high.is_set && high.is_negative;
-        uint32_t e =
-            magnitudes(s, to_high ? &high : &above_zero, low.is_set ? &low : NULL, is_whole);
+        uint32_t e = schema_number_magnitudes(s, to_high ? &high : &above_zero,
+                                              low.is_set ? &low : NULL, is_whole);
         if (unit != GRAMMAR_NONE) e = expr_and(b, e, unit);
         sides[n++] = EXPR_SEQ(b, expr_text(b, VIEW("-")), e);
     }

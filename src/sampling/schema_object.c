@@ -7,7 +7,7 @@
 
 enum { PATTERNS_MAX = 4 };
 
-static uint32_t colon(schema_compiler *s)
+static uint32_t schema_object_colon(schema_compiler *s)
 {
     return EXPR_SEQ(s->b, expr_text(s->b, VIEW(":")),
                     expr_repeat(s->b, expr_text(s->b, VIEW(" ")), 0, 1));
@@ -15,14 +15,14 @@ static uint32_t colon(schema_compiler *s)
 
 typedef struct {
     const char *text;
-    uint32_t expr; /* names that match, as they stand in a string */
+    uint32_t expr; /* names that match, as written in a JSON string */
 } pattern;
 
 typedef struct {
     schema_compiler *s;
     const conjuncts *of;
     json_t *names; /* object: every property that is named, in order; true if required */
-    uint32_t may;  /* names that propertyNames allows, as they stand in a string; NONE: all */
+    uint32_t may;  /* names that propertyNames allows, as written in a JSON string; NONE: all */
     uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that ask */
     bool is_open; /* a pattern was left out: any name may be one of its */
     uint32_t n_patterns;
@@ -43,13 +43,13 @@ static uint32_t pattern_expr(schema_compiler *s, const char *pattern_text)
     return GRAMMAR_NONE;
 }
 
-static void add_name(object *o, const char *name, bool is_required)
+static void schema_object_add_name(object *o, const char *name, bool is_required)
 {
     bool is = is_required || json_is_true(json_object_get(o->names, name));
     if (json_object_set_new(o->names, name, json_boolean(is))) builder_lack(o->s->b);
 }
 
-static void add_pattern(object *o, const char *name)
+static void schema_object_add_pattern(object *o, const char *name)
 {
     for (uint32_t i = 0; i < o->n_patterns; i++)
         if (!strcmp(o->patterns[i].text, name)) return;
@@ -78,7 +78,7 @@ static void gather_allowed(object *o)
     o->may = any && names.n ? schema_names(o->s, &names) : GRAMMAR_NONE;
 }
 
-static void gather(object *o)
+static void schema_object_gather(object *o)
 {
     for (uint32_t i = 0; i < o->of->n && !o->s->b->status; i++) {
         const json_t *schema = o->of->of[i].schema, *named = json_object_get(schema, "properties");
@@ -88,8 +88,8 @@ static void gather(object *o)
         if (named && !json_is_object(named)) schema_refuse(o->s, "properties", "must be an object");
         if (patterns && !json_is_object(patterns))
             schema_refuse(o->s, "patternProperties", "must be an object");
-        json_object_foreach((json_t *)named, name, each) add_name(o, name, false);
-        json_object_foreach((json_t *)patterns, name, each) add_pattern(o, name);
+        json_object_foreach((json_t *)named, name, each) schema_object_add_name(o, name, false);
+        json_object_foreach((json_t *)patterns, name, each) schema_object_add_pattern(o, name);
     }
     for (uint32_t i = 0; i < o->of->n && !o->s->b->status; i++) {
         const json_t *required = json_object_get(o->of->of[i].schema, "required"), *each;
@@ -99,15 +99,16 @@ static void gather(object *o)
         json_array_foreach(required, at, each)
         {
             if (json_is_string(each))
-                add_name(o, json_string_value(each), true);
+                schema_object_add_name(o, json_string_value(each), true);
             else
                 schema_refuse(o->s, "required", "must be a list of names");
         }
     }
 }
 
-/* Whether one of the schemas that conjunct `which` applies in place says something about a name. */
-static bool is_evaluated(const object *o, uint32_t which, const char *name, unsigned matched)
+/* Whether one of the schemas that conjunct `which` applies in place constrains a name. */
+static bool schema_object_is_evaluated(const object *o, uint32_t which, const char *name,
+                                       unsigned matched)
 {
     for (uint32_t i = 0; i < o->of->n; i++) {
         const json_t *schema = o->of->of[i].schema;
@@ -122,7 +123,7 @@ static bool is_evaluated(const object *o, uint32_t which, const char *name, unsi
     return false;
 }
 
-/* What one schema says about a name: by name (NULL: it is not named) and by the patterns that it
+/* What one schema requires of a name: by name (NULL: not named) and by the patterns that it
  * matches, as bits. */
 static void add_schemas(object *o, conjuncts *to, uint32_t which, const char *name,
                         unsigned matched)
@@ -142,10 +143,11 @@ static void add_schemas(object *o, conjuncts *to, uint32_t which, const char *na
     }
     bool knows = !(patterns && o->is_open);
     if (!found && rest && knows) conjuncts_add(o->s, to, rest);
-    if (unseen && knows && !is_evaluated(o, which, name, matched)) conjuncts_add(o->s, to, unseen);
+    if (unseen && knows && !schema_object_is_evaluated(o, which, name, matched))
+        conjuncts_add(o->s, to, unseen);
 }
 
-static uint32_t value_of(object *o, const char *name, unsigned matched)
+static uint32_t schema_object_value_of(object *o, const char *name, unsigned matched)
 {
     conjuncts of = {.n = 0};
     for (uint32_t i = 0; i < o->of->n; i++) add_schemas(o, &of, i, name, matched);
@@ -154,7 +156,7 @@ static uint32_t value_of(object *o, const char *name, unsigned matched)
 }
 
 /* Whether a text is in an expression: both are regular, so their meet has a text or none. */
-static bool matches(schema_compiler *s, uint32_t expr, uint32_t literal)
+static bool schema_object_matches(schema_compiler *s, uint32_t expr, uint32_t literal)
 {
     nfa n;
     dfa d;
@@ -169,16 +171,16 @@ static bool matches(schema_compiler *s, uint32_t expr, uint32_t literal)
     return any;
 }
 
-static uint32_t member(object *o, const char *name)
+static uint32_t schema_object_member(object *o, const char *name)
 {
     grammar_builder *b = o->s->b;
     uint32_t inside = expr_literal(b, view_of(name), CODES_JSON);
     unsigned matched = 0;
     for (uint32_t i = 0; i < o->n_patterns; i++)
-        if (matches(o->s, o->patterns[i].expr, inside)) matched |= 1u << i;
-    if (o->may != GRAMMAR_NONE && !matches(o->s, o->may, inside)) return EXPR_NEVER;
-    return EXPR_SEQ(b, schema_enclosed(o->s, "\"", inside, "\""), colon(o->s),
-                    value_of(o, name, matched));
+        if (schema_object_matches(o->s, o->patterns[i].expr, inside)) matched |= 1u << i;
+    if (o->may != GRAMMAR_NONE && !schema_object_matches(o->s, o->may, inside)) return EXPR_NEVER;
+    return EXPR_SEQ(b, schema_enclosed(o->s, "\"", inside, "\""), schema_object_colon(o->s),
+                    schema_object_value_of(o, name, matched));
 }
 
 /* Names that are not named and match just these patterns. */
@@ -218,13 +220,14 @@ static uint32_t other_members(object *o)
         for (uint32_t i = 0; i < o->of->n; i++)
             add_schemas(o, &of, i, NULL, matched);
         if (schema_is_never(&of)) continue;
-        parts[n++] = EXPR_SEQ(b, other_names(o, matched), colon(o->s), value_of(o, NULL, matched));
+        parts[n++] = EXPR_SEQ(b, other_names(o, matched), schema_object_colon(o->s),
+                              schema_object_value_of(o, NULL, matched));
     }
     return expr_alt(b, parts, n);
 }
 
-/* Counts of members, where they can be kept: of others alone, or where they hold anyway.  A name
- * may come twice, so no more than one other member can be asked for. */
+/* Counts of members, where they can be enforced: of other members only, or where they hold anyway.
+ * A name may occur twice, so at most one other member can be required. */
 static void count_members(object *o, uint32_t others, uint32_t *min, uint32_t *max)
 {
     uint32_t n_required = 0, n_named = (uint32_t)json_object_size(o->names);
@@ -259,7 +262,7 @@ static uint32_t only_others(object *o, uint32_t others, uint32_t min, uint32_t m
     return schema_enclosed(o->s, "{", min ? some : EXPR_ALT(b, EXPR_EMPTY, some), "}");
 }
 
-static uint32_t members(object *o)
+static uint32_t schema_object_members(object *o)
 {
     grammar_builder *b = o->s->b;
     uint32_t min, max, others = other_members(o), n = 0;
@@ -272,7 +275,7 @@ static uint32_t members(object *o)
     json_object_foreach(o->names, name, each)
     {
         bool must = json_is_true(each);
-        uint32_t e = member(o, name), *to = builder_add(b, &list, 2 * sizeof *to);
+        uint32_t e = schema_object_member(o, name), *to = builder_add(b, &list, 2 * sizeof *to);
         may_be_empty &= !must;
         if (to) to[0] = e, to[1] = must ? LIST_MUST : LIST_MAY;
         n++;
@@ -292,9 +295,9 @@ uint32_t schema_object(schema_compiler *s, const conjuncts *of)
 {
     object o = {.s = s, .of = of, .names = json_object()};
     if (!o.names) return builder_lack(s->b), EXPR_NEVER;
-    gather(&o);
+    schema_object_gather(&o);
     if (!s->b->status) gather_allowed(&o);
-    uint32_t e = s->b->status ? EXPR_NEVER : members(&o);
+    uint32_t e = s->b->status ? EXPR_NEVER : schema_object_members(&o);
     json_decref(o.names);
     return e;
 }

@@ -30,15 +30,16 @@ static uint32_t pattern_of(schema_compiler *s, const json_t *value)
                       (regex_options){.form = CODES_JSON, .is_search = true}, "an expression");
 }
 
-static uint32_t both(schema_compiler *s, uint32_t x, uint32_t y)
+static uint32_t schema_text_both(schema_compiler *s, uint32_t x, uint32_t y)
 {
     if (y == GRAMMAR_NONE) return x;
     return x == GRAMMAR_NONE ? y : expr_and(s->b, x, y);
 }
 
-/* e, and what one more key says: made here and now, so that what is too much, or not supported, is
- * known by its key, and left out alone. */
-static uint32_t narrowed(schema_compiler *s, uint32_t e, const char *key, const json_t *value)
+/* e and one more key. It is compiled at once, so that a key that is too large or not supported is
+ * identified and left out alone. */
+static uint32_t schema_text_narrowed(schema_compiler *s, uint32_t e, const char *key,
+                                     const json_t *value)
 {
     builder_trial trial;
     const char *why;
@@ -53,7 +54,8 @@ static uint32_t narrowed(schema_compiler *s, uint32_t e, const char *key, const 
     }
     builder_trial_begin(s->b, &trial);
     uint32_t by = is_format ? format_of(s, value) : pattern_of(s, value);
-    uint32_t all = is_not && by != GRAMMAR_NONE ? expr_minus(s->b, e, by) : both(s, e, by);
+    uint32_t all =
+        is_not && by != GRAMMAR_NONE ? expr_minus(s->b, e, by) : schema_text_both(s, e, by);
     if (all != GRAMMAR_NONE && !(is_format && e == GRAMMAR_NONE))
         all = expr_without(s->b, all, 1, 0);
     if (builder_trial_end(s->b, &trial, &why)) return all;
@@ -62,12 +64,12 @@ static uint32_t narrowed(schema_compiler *s, uint32_t e, const char *key, const 
 }
 
 /* But for what the schemas say that it must not be. */
-static uint32_t without_forbidden(schema_compiler *s, const conjuncts *of, uint32_t e)
+static uint32_t schema_text_without_forbidden(schema_compiler *s, const conjuncts *of, uint32_t e)
 {
     const json_t *value;
     for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
         const json_t *pattern = json_object_get(of->of[i].schema, SCHEMA_NOT_PATTERN);
-        if (pattern) e = narrowed(s, e, SCHEMA_NOT_PATTERN, pattern);
+        if (pattern) e = schema_text_narrowed(s, e, SCHEMA_NOT_PATTERN, pattern);
     }
     for (size_t at = 0; (value = schema_forbidden(of, TYPE_STRING, &at)) && !s->b->status;) {
         view text = {json_string_value(value), json_string_length(value)};
@@ -98,7 +100,8 @@ static uint32_t of_length(schema_compiler *s, uint32_t e, uint32_t min, uint32_t
     uint32_t any = expr_code_range(s->b, 0, CODE_MAX, CODES_JSON);
     if (e == GRAMMAR_NONE) return expr_repeat(s->b, any, min, max);
     builder_trial_begin(s->b, &trial);
-    uint32_t all = expr_without(s->b, both(s, e, expr_repeat(s->b, any, min, max)), 1, 0);
+    uint32_t all =
+        expr_without(s->b, schema_text_both(s, e, expr_repeat(s->b, any, min, max)), 1, 0);
     if (builder_trial_end(s->b, &trial, &why)) return all;
     schema_lack(s, max == GRAMMAR_NO_MAX ? "minLength" : "maxLength", why);
     return e;
@@ -111,11 +114,11 @@ uint32_t schema_string_body(schema_compiler *s, const conjuncts *of)
     for (uint32_t i = 0; i < of->n && !s->b->status; i++) {
         const json_t *pattern = json_object_get(of->of[i].schema, "pattern");
         const json_t *format = json_object_get(of->of[i].schema, "format");
-        if (pattern) e = narrowed(s, e, "pattern", pattern);
-        if (format) e = narrowed(s, e, "format", format);
+        if (pattern) e = schema_text_narrowed(s, e, "pattern", pattern);
+        if (format) e = schema_text_narrowed(s, e, "format", format);
     }
     if (counts || e == GRAMMAR_NONE) e = of_length(s, e, min, max);
-    return without_forbidden(s, of, e);
+    return schema_text_without_forbidden(s, of, e);
 }
 
 uint32_t schema_string(schema_compiler *s, const conjuncts *of)
@@ -134,7 +137,7 @@ uint32_t schema_string(schema_compiler *s, const conjuncts *of)
 
 /* ---- names of members ---- */
 
-/* Those that const and enum leave; NONE: there is no such key. */
+/* The strings that const and enum leave; NONE: no such key. */
 static uint32_t named_values(schema_compiler *s, const conjuncts *of)
 {
     uint32_t e = GRAMMAR_NONE;
@@ -149,7 +152,7 @@ static uint32_t named_values(schema_compiler *s, const conjuncts *of)
             if (json_is_string(each))
                 any = EXPR_ALT(s->b, any, expr_literal(s->b, text, CODES_JSON));
         }
-        if (only || json_is_array(list)) e = both(s, e, any);
+        if (only || json_is_array(list)) e = schema_text_both(s, e, any);
     }
     return e;
 }
@@ -166,7 +169,7 @@ uint32_t schema_names(schema_compiler *s, const conjuncts *given)
     if (s->b->status) return EXPR_NEVER;
     if (!schema_choice(s, &of, &chosen)) {
         uint32_t values = named_values(s, &of), body = schema_string_body(s, &of);
-        return both(s, values, body);
+        return schema_text_both(s, values, body);
     }
     uint32_t e = EXPR_NEVER; /* as deep as there are conjuncts: each choice is made once */
     json_array_foreach(json_object_get(of.of[chosen.which].schema, chosen.key), at, each)

@@ -1,8 +1,7 @@
-/* schema_value.c - const and enum: values as they stand, and whether schemas can have one in
- * common. */
+/* schema_value.c - const and enum: literal values, and whether schemas can share one. */
 #include "sampling/schema.h"
 
-static uint32_t text(schema_compiler *s, const char *what)
+static uint32_t schema_value_text(schema_compiler *s, const char *what)
 {
     return expr_text(s->b, view_of(what));
 }
@@ -11,7 +10,7 @@ static uint32_t text(schema_compiler *s, const char *what)
 static uint32_t schema_literal(schema_compiler *s, const json_t *value);
 
 /* Lists of members in the order that they have; as deep as jansson reads. */
-static uint32_t container(schema_compiler *s, const json_t *value)
+static uint32_t schema_value_container(schema_compiler *s, const json_t *value)
 {
     grammar_builder *b = s->b;
     bool is_object = json_is_object(value);
@@ -23,9 +22,10 @@ static uint32_t container(schema_compiler *s, const json_t *value)
     if (is_object) {
         json_object_foreach((json_t *)value, name, each)
         {
-            uint32_t e = EXPR_SEQ(b, text(s, "\""), expr_literal(b, view_of(name), CODES_JSON),
-                                  text(s, "\":"), expr_repeat(b, text(s, " "), 0, 1),
-                                  schema_literal(s, each));
+            uint32_t e =
+                EXPR_SEQ(b, schema_value_text(s, "\""), expr_literal(b, view_of(name), CODES_JSON),
+                         schema_value_text(s, "\":"),
+                         expr_repeat(b, schema_value_text(s, " "), 0, 1), schema_literal(s, each));
             uint32_t *to = builder_add(b, &list, 2 * sizeof *to);
             if (to) to[0] = e, to[1] = LIST_MUST, n++;
         }
@@ -35,28 +35,31 @@ static uint32_t container(schema_compiler *s, const json_t *value)
         uint32_t e = schema_literal(s, each), *to = builder_add(b, &list, 2 * sizeof *to);
         if (to) to[0] = e, to[1] = LIST_MUST, n++;
     }
-    uint32_t inside = expr_list(b, EXPR_SEQ(b, text(s, ","), blank), (const uint32_t *)list.ptr, n);
+    uint32_t inside =
+        expr_list(b, EXPR_SEQ(b, schema_value_text(s, ","), blank), (const uint32_t *)list.ptr, n);
     bytes_free(&list);
     if (n > 0) inside = EXPR_SEQ(b, blank, inside, blank);
-    return EXPR_SEQ(b, text(s, is_object ? "{" : "["), inside, text(s, is_object ? "}" : "]"));
+    return EXPR_SEQ(b, schema_value_text(s, is_object ? "{" : "["), inside,
+                    schema_value_text(s, is_object ? "}" : "]"));
 }
 
 static uint32_t schema_literal(schema_compiler *s, const json_t *value)
 {
-    if (json_is_object(value) || json_is_array(value)) return container(s, value);
+    if (json_is_object(value) || json_is_array(value)) return schema_value_container(s, value);
     if (json_is_string(value)) {
         view v = {json_string_value(value), json_string_length(value)};
-        return EXPR_SEQ(s->b, text(s, "\""), expr_literal(s->b, v, CODES_JSON), text(s, "\""));
+        return EXPR_SEQ(s->b, schema_value_text(s, "\""), expr_literal(s->b, v, CODES_JSON),
+                        schema_value_text(s, "\""));
     }
     char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
     if (!dumped) return builder_lack(s->b), EXPR_NEVER;
-    uint32_t e = text(s, dumped);
+    uint32_t e = schema_value_text(s, dumped);
     memory_release(dumped);
     return e;
 }
 
 /* Numbers are equal by value, so are those within lists and objects. */
-static bool equal(const json_t *x, const json_t *y)
+static bool schema_value_equal(const json_t *x, const json_t *y)
 {
     if (json_is_number(x) && json_is_number(y)) {
         if (json_is_integer(x) && json_is_integer(y))
@@ -72,19 +75,19 @@ static bool is_in(const json_t *value, const json_t *list)
     size_t at;
     json_array_foreach(list, at, each)
     {
-        if (equal(value, each)) return true;
+        if (schema_value_equal(value, each)) return true;
     }
     return false;
 }
 
 /* Whether the const and enum of all schemas have it. */
-static bool is_allowed(const conjuncts *of, const json_t *value)
+static bool schema_value_is_allowed(const conjuncts *of, const json_t *value)
 {
     for (uint32_t i = 0; i < of->n; i++) {
         const json_t *only = json_object_get(of->of[i].schema, "const");
         const json_t *list = json_object_get(of->of[i].schema, "enum");
         const json_t *none = json_object_get(of->of[i].schema, SCHEMA_NOT_IN);
-        if (only && !equal(only, value)) return false;
+        if (only && !schema_value_equal(only, value)) return false;
         if (json_is_array(list) && !is_in(value, list)) return false;
         if (is_in(value, none)) return false;
     }
@@ -117,7 +120,8 @@ const json_t *schema_forbidden(const conjuncts *of, unsigned types, size_t *at)
 }
 
 /* A value that const and enum allow, as far as other keys do. */
-static uint32_t restricted(schema_compiler *s, const conjuncts *of, const json_t *value)
+static uint32_t schema_value_restricted(schema_compiler *s, const conjuncts *of,
+                                        const json_t *value)
 {
     static const char *const of_objects[] = {"properties",           "required",
                                              "additionalProperties", "patternProperties",
@@ -134,7 +138,7 @@ static uint32_t restricted(schema_compiler *s, const conjuncts *of, const json_t
         return e;
     }
     if (json_is_string(value) && !schema_string_is_any(of)) {
-        uint32_t quote = text(s, "\"");
+        uint32_t quote = schema_value_text(s, "\"");
         return expr_and(b, e, EXPR_SEQ(b, quote, schema_string_body(s, of), quote));
     }
     if (json_is_number(value) && !schema_number_is_any(of))
@@ -158,12 +162,14 @@ uint32_t schema_values(schema_compiler *s, const conjuncts *of, unsigned types, 
     *is_some = only || list;
     if (!*is_some) return EXPR_NEVER;
     if (only)
-        return is_allowed(of, only) && (schema_type_of(only) & types) ? restricted(s, of, only)
-                                                                      : EXPR_NEVER;
+        return schema_value_is_allowed(of, only) && (schema_type_of(only) & types)
+                   ? schema_value_restricted(s, of, only)
+                   : EXPR_NEVER;
     json_array_foreach(list, at, each)
     {
-        if (!(schema_type_of(each) & types) || !is_allowed(of, each)) continue;
-        uint32_t e = restricted(s, of, each), *to = builder_add(s->b, &parts, sizeof *to);
+        if (!(schema_type_of(each) & types) || !schema_value_is_allowed(of, each)) continue;
+        uint32_t e = schema_value_restricted(s, of, each),
+                 *to = builder_add(s->b, &parts, sizeof *to);
         if (to) *to = e;
     }
     uint32_t e = expr_alt(s->b, (const uint32_t *)parts.ptr, parts.len / sizeof(uint32_t));
@@ -173,7 +179,7 @@ uint32_t schema_values(schema_compiler *s, const conjuncts *of, unsigned types, 
 
 /* ---- finite ---- */
 
-static void add_rule(schema_compiler *s, bytes *rules, uint32_t e)
+static void schema_value_add_rule(schema_compiler *s, bytes *rules, uint32_t e)
 {
     uint32_t *to = e == EXPR_NEVER ? NULL : builder_add(s->b, rules, sizeof *to);
     if (!to) return;
@@ -200,12 +206,13 @@ bool schema_finite(schema_compiler *s, const conjuncts *given, bytes *rules)
     if (!list && (types & ~(unsigned)(TYPE_NULL | TYPE_BOOLEAN))) return false;
     for (size_t i = 0; !list && i < ARRAY_LEN(words); i++)
         if ((types & (i ? TYPE_BOOLEAN : TYPE_NULL)) && schema_word_fits(&of, words[i]))
-            add_rule(s, rules, text(s, words[i]));
+            schema_value_add_rule(s, rules, schema_value_text(s, words[i]));
     json_array_foreach(list, at, each)
     {
-        if (!(schema_type_of(each) & types) || !is_allowed(&of, each)) continue;
-        for (before = 0; before < at && !equal(each, json_array_get(list, before));) before++;
-        if (before == at) add_rule(s, rules, restricted(s, &of, each));
+        if (!(schema_type_of(each) & types) || !schema_value_is_allowed(&of, each)) continue;
+        for (before = 0; before < at && !schema_value_equal(each, json_array_get(list, before));)
+            before++;
+        if (before == at) schema_value_add_rule(s, rules, schema_value_restricted(s, &of, each));
     }
     return true;
 }
@@ -241,7 +248,7 @@ static bool values_apart(const json_t *x, const json_t *y)
     const json_t *each;
     size_t at;
     if ((!of[0][0] && !of[0][1]) || (!of[1][0] && !of[1][1])) return false;
-    if (of[0][0] && of[1][0]) return !equal(of[0][0], of[1][0]);
+    if (of[0][0] && of[1][0]) return !schema_value_equal(of[0][0], of[1][0]);
     if (of[0][0]) return !is_in(of[0][0], of[1][1]);
     if (of[1][0]) return !is_in(of[1][0], of[0][1]);
     json_array_foreach(of[0][1], at, each)

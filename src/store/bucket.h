@@ -1,13 +1,13 @@
-/* bucket.h - a token bucket in one word, which any number of threads and processes share.
+/* bucket.h - a token bucket in one word, shared by any number of threads and processes.
  *
  * The word is a time: when the bucket will be full again (the "theoretical arrival time" of the
- * generic cell rate algorithm, ITU-T I.371).  Whoever takes n of a rate of r a minute moves it
- * n/r minutes on, and may not move it more than BUCKET_NS, the whole bucket, beyond now.  So it
- * fills by itself, there is nothing to tick and no lock, and who dies holds nothing.
+ * generic cell rate algorithm, ITU-T I.371).  To take n at a rate of r a minute, a caller moves it
+ * n/r minutes forward, but not more than BUCKET_NS, the whole bucket, beyond now. So the bucket
+ * refills by itself, without a timer or a lock, and a process that dies holds nothing.
  *
- * What was used beyond the bucket is a debt, and never forgiven: the word lies as far in the future
- * as it takes to pay it off.  Times are of a clock that does not go back; another boot has another
- * clock, and another file (live.h).  Pure but for the word. */
+ * Use beyond the bucket is a debt, and never forgiven: the word lies as far in the future as it
+ * takes to pay it off. Times are from a monotonic clock; after a reboot the clock starts again, and
+ * so does the file (live.h). No state except the word. */
 #ifndef STORE_BUCKET_H
 #define STORE_BUCKET_H
 
@@ -28,7 +28,7 @@ static inline uint64_t bucket_cost(uint64_t n, uint64_t rate)
     return cost > BUCKET_DEBT_NS ? BUCKET_DEBT_NS : (uint64_t)cost;
 }
 
-/* What is missing from the full bucket, as the time that brings it. */
+/* The time until the bucket is full again. */
 static inline uint64_t bucket_missing(uint64_t word, uint64_t now)
 {
     uint64_t missing = word > now ? word - now : 0;

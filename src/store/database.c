@@ -1,9 +1,9 @@
-/* database.c - opens the database, makes or migrates its tables, and says what went wrong.
+/* database.c - opens the database, makes or migrates its tables, and reports errors.
  *
  * WAL with synchronous=NORMAL: a commit is in the operating system's hands when it returns, so it
- * survives the death of the process however it dies.  It does not survive the loss of power or of
- * the kernel: then the newest commits may be gone, back to the last checkpoint, but the file is
- * whole.  synchronous=FULL would cost an fsync for each response. */
+ * survives any death of the process.  It does not survive the loss of power or of the kernel: then
+ * the newest commits may be gone, back to the last checkpoint, but the file is whole.
+ * synchronous=FULL would cost an fsync for each response. */
 #include "store/database.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static const char *const migrations[] = {
     "CREATE INDEX responses_of_tenant ON responses (tenant, created_at);",
     "ALTER TABLE responses ADD COLUMN instructions INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE responses ADD COLUMN n_head INTEGER NOT NULL DEFAULT -1;",
-    /* Ids are never used again: what a key left behind is found by no other. */
+    /* Ids are never reused, so no new key can see the data of an old one. */
     "CREATE TABLE keys ("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, prefix TEXT NOT NULL UNIQUE,"
     " salt BLOB NOT NULL, hash BLOB NOT NULL, tier TEXT NOT NULL, created_at INTEGER NOT NULL,"
@@ -43,7 +43,8 @@ static const char *const migrations[] = {
     " output_tokens INTEGER NOT NULL, nanodollars INTEGER NOT NULL,"
     " PRIMARY KEY (day, tenant, model)) WITHOUT ROWID;"
     "CREATE TABLE drained (journal INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);",
-    /* What responses take, kept by whoever adds or removes one, so that nobody has to count. */
+    /* Bytes that responses take, updated by every insert and delete, so that nothing has to be
+     * counted. */
     "ALTER TABLE responses ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;"
     "UPDATE responses SET bytes ="
     " (length(response) + length(input) + length(tokens) + 4607) / 4096 * 4096;"
@@ -72,7 +73,7 @@ int database_error(store *s, const char *doing, cerium_error *err)
         break;
     case SQLITE_FULL:
         what = "the disk is full";
-        advice = "; make room, and try again";
+        advice = "; free some space and try again";
         break;
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -164,10 +165,11 @@ static int read_version(store *s, int64_t *version, cerium_error *err)
         return error_set(err, CERIUM_ERR_FORMAT,
                          "%s: a database of another program; name another file", s->path);
     if (*version > SCHEMA_VERSION)
-        return error_set(err, CERIUM_ERR_FORMAT,
-                         "%s: written by a newer cerium (version %lld, this one knows %d); "
-                         "use that one, or name another file",
-                         s->path, (long long)*version, SCHEMA_VERSION);
+        return error_set(
+            err, CERIUM_ERR_FORMAT,
+            "%s: written by a newer cerium (version %lld; this one supports up to %d); "
+            "use that one, or name another file",
+            s->path, (long long)*version, SCHEMA_VERSION);
     return CERIUM_OK;
 }
 
@@ -178,7 +180,7 @@ static int migrate(store *s, cerium_error *err)
     RETURN_IF(read_version(s, &version, err));
     if (version == SCHEMA_VERSION) return CERIUM_OK;
     RETURN_IF(database_begin(s, "open", err));
-    /* Again, now that nobody else can change it. */
+    /* Check again, now under the lock. */
     int status = read_version(s, &version, err);
     for (; !status && version < SCHEMA_VERSION; version++)
         status = database_exec(s, migrations[version], "make the tables", err);
@@ -230,12 +232,12 @@ static int make_file(store *s, cerium_error *err)
     int fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_set(err, CERIUM_ERR_IO, "%s: cannot create it: %s", s->path, strerror(errno));
-    close(fd); /* nobody has a lock on it yet */
+    close(fd); /* no lock on it yet */
     return CERIUM_OK;
 }
 
-/* Where the database is: a link is followed to a file that is there.  What SQLite puts beside it
- * must be its own, before there is a database. */
+/* Resolve the database's path; a link is followed only to an existing file. Files beside it that
+ * SQLite would use must be SQLite's, even before there is a database. */
 static int find_file(store *s, cerium_error *err)
 {
     char real[PATH_MAX];
@@ -265,9 +267,9 @@ static int find_file(store *s, cerium_error *err)
     return s->file ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", s->path);
 }
 
-/* Whose file it is, by its first bytes, which are read through SQLite's own handle: closing a
- * descriptor of ours would drop the locks that this process has on the file.  Nothing is locked,
- * written or made beside it. */
+/* Identify the file by its first bytes, read through SQLite's own handle: closing our own
+ * descriptor would drop the POSIX locks that this process holds on it. Nothing is locked, written
+ * or created. */
 static int judge_file(store *s, cerium_error *err)
 {
     enum {
@@ -303,7 +305,7 @@ static int judge_file(store *s, cerium_error *err)
                      s->path);
 }
 
-/* Only the owner may read what users said.  SQLite gives its log the mode of the database. */
+/* Only the owner may read users' data. SQLite gives its log the mode of the database. */
 static int keep_private(const store *s, cerium_error *err)
 {
     struct stat st;

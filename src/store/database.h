@@ -1,7 +1,7 @@
 /* database.h - the SQLite connection under the store: opening, versions, statements, errors.
  *
- * Private to store/.  Each kind of row has a file of its own (responses.c) with its statements;
- * the tables of all of them are versions of one schema, in database.c. */
+ * Private to store/.  Each kind of row has its own file with its statements (responses.c); all
+ * tables belong to one versioned schema, in database.c. */
 #ifndef STORE_DATABASE_H
 #define STORE_DATABASE_H
 
@@ -44,8 +44,8 @@ CERIUM_CHECKED int database_run(store *s, statement which, const char *doing, ce
 /* Statements without values or rows. */
 CERIUM_CHECKED int database_exec(store *s, const char *sql, const char *doing, cerium_error *err);
 
-/* A transaction that writes; its end commits when status is CERIUM_OK and else undoes all of it.
- * Returns status, or what the commit said. */
+/* A write transaction; its end commits when status is CERIUM_OK and otherwise rolls back. Returns
+ * status, or the error of the commit. */
 CERIUM_CHECKED int database_begin(store *s, const char *doing, cerium_error *err);
 CERIUM_CHECKED int database_end(store *s, int status, const char *doing, cerium_error *err);
 

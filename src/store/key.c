@@ -230,7 +230,7 @@ int store_key_add(store *s, const char *name, const char *tier, int64_t now,
     CHECK(s && name && tier && key && text);
     if (!store_key_name_is_good(name) || strlen(tier) > STORE_LABEL_BYTES_MAX)
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "'%s' is no name of a key: 1 to %u letters, digits, and -_.@+", name,
+                         "'%s' is not a key name: use 1 to %u letters, digits, and -_.@+", name,
                          STORE_LABEL_BYTES_MAX);
     *key = (store_key){.created_at = now};
     snprintf(key->name, sizeof key->name, "%s", name);
@@ -263,7 +263,7 @@ static int check_changed(store *s, const char *name, cerium_error *err)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%s: the key '%s' is revoked already", s->path,
                          name);
     return error_set(err, CERIUM_ERR_ARGUMENT,
-                     "%s: there is no key '%s'; see `cerium keys list`", s->path, name);
+                     "%s: no key '%s'; see `cerium keys list`", s->path, name);
 }
 
 static int revoke(store *s, const char *name, int64_t now, cerium_error *err)
@@ -312,8 +312,8 @@ int store_key_rotate(store *s, const char *name, const store_key_hearer *hearer,
 {
     CHECK(s && name && key && text);
     *key = (store_key){.id = 0};
-    if (strlen(name) > STORE_LABEL_BYTES_MAX) /* then it is nobody's */
-        return error_set(err, CERIUM_ERR_ARGUMENT, "there is no key of that name");
+    if (strlen(name) > STORE_LABEL_BYTES_MAX) /* no key has such a name */
+        return error_set(err, CERIUM_ERR_ARGUMENT, "no key has that name");
     snprintf(key->name, sizeof key->name, "%s", name);
     RETURN_IF(make_key(s, key, text, err));
     RETURN_IF(database_begin(s, "rotate a key", err));

@@ -1,9 +1,9 @@
-/* key.h - API keys: who may ask, and in which tier.
+/* key.h - API keys: who may send requests, and in which tier.
  *
  * A key is "cer_" PREFIX "_" SECRET, both random and hexadecimal, of 48 and 256 bits.  The prefix
  * is public and finds the row; of the whole key only HMAC-SHA-256 under a random salt is stored.
- * A slow hash would add nothing: nobody tries 2^256 secrets, however fast.
- * Keys are never deleted: a revoked one keeps its row, for the names in the usage, and its id. */
+ * A slow hash would add nothing: 2^256 secrets cannot be tried. Keys are never deleted: a revoked
+ * key keeps its id and its row, which usage reports need for its name. */
 #ifndef STORE_KEY_H
 #define STORE_KEY_H
 
@@ -26,22 +26,22 @@ typedef struct {
     int64_t created_at, revoked_at; /* seconds since 1970; 0 = not revoked */
 } store_key;
 
-/* The tenant whose responses, cached prefixes and usage are this key's: even, so that it is none
- * of the keys of --api-key (server/access.c), and never 0. */
+/* The tenant that owns this key's responses, cached prefixes and usage. Even, so that it differs
+ * from every key of --api-key (server/access.c), and never 0. */
 static inline uint64_t store_key_tenant(const store_key *key) { return (uint64_t)key->id << 1; }
 
 /* 1 to STORE_LABEL_BYTES_MAX letters, digits and "-_.@+". */
 bool store_key_name_is_good(const char *name);
 
-/* Who hears a key's text, before it is kept: where that fails, nothing is kept. */
+/* Receives a key's text before the key is stored; if it fails, nothing is stored. */
 typedef struct {
     int (*tell)(void *user, const store_key *key, const char *text, cerium_error *err);
     void *user;
 } store_key_hearer;
 
-/* A new key; its text is told this once.
+/* Make a key; its text is available only this once.
  *   *key: filled
- *   hearer: NULL for none but the caller
+ *   hearer: NULL for the caller alone
  * CERIUM_ERR_ARGUMENT: the name is bad, or a key that is not revoked has it.  CERIUM_ERR_CAPACITY:
  * STORE_KEYS_MAX of them.  What the hearer returns. */
 CERIUM_CHECKED int store_key_add(store *s, const char *name, const char *tier, int64_t now,

@@ -1,8 +1,8 @@
-/* live.c - the mapped file: who owns which part of it, and how it comes to be.
+/* live.c - the mapped file: its creation, its slots and who owns them.
  *
- * The file may be cut, or lose its blocks, while it is mapped (shared.h).  What is ours alone, our
- * journal and our streams, is kept in memory of our own too, and that is what we believe; the file
- * has it for the others.  Limits that were in a lost page begin with full buckets. */
+ * The file may be truncated, or lose its blocks, while it is mapped (shared.h). This server's own
+ * journal and streams are therefore also kept in private memory, which is authoritative; the file
+ * shows them to the other servers. Limits in a lost page start again with full buckets. */
 #include "store/live.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ enum {
     PROBES = 64,    /* places in which a tenant may be */
     INIT_LOCK = 0,  /* bytes of the file that are locked, none of which is read or written so */
     SLOT_LOCK = 1,
-    OPENINGS_MAX = 8, /* others may make the file anew meanwhile */
+    OPENINGS_MAX = 8, /* other servers may recreate the file meanwhile */
 };
 
 typedef struct {
@@ -32,7 +32,7 @@ typedef struct {
     uint32_t version, file_bytes;
     uint64_t id;   /* of this file, random */
     char boot[40]; /* since which boot the times in it count */
-    uint64_t life; /* changes when the file was mended: all tell again what is theirs */
+    uint64_t life; /* changes when the file was repaired: every server then writes its data again */
 } head;
 
 /* A place: one cache line. */
@@ -59,7 +59,7 @@ typedef struct {
     _Atomic uint32_t streams[LIVE_SERVERS_MAX][LIVE_TENANTS_MAX];
     journal journals[LIVE_SERVERS_MAX];
 } layout;
-_Static_assert(sizeof(layout) < UINT32_MAX, "its size is told in the head");
+_Static_assert(sizeof(layout) < UINT32_MAX, "the header has its size");
 
 struct live {
     layout *map;
@@ -104,7 +104,7 @@ static void read_boot(char out[40])
     close(fd);
 }
 
-/* Whether another server has a slot; then the file may not be made anew. */
+/* Whether another server has a slot; then the file must not be recreated. */
 static bool in_use(int fd)
 {
     for (int i = 0; i < (int)LIVE_SERVERS_MAX; i++) {
@@ -121,7 +121,7 @@ static bool is_ours(const head *h)
            h->file_bytes == sizeof(layout);
 }
 
-/* Another boot has another clock: buckets begin full, and who streamed is gone. */
+/* After a reboot the clock starts again: buckets start full, and no stream is left. */
 static void begin_boot(layout *map, const char boot[40])
 {
     for (size_t i = 0; i < LIVE_TENANTS_MAX; i++)
@@ -134,19 +134,21 @@ static void begin_boot(layout *map, const char boot[40])
 static int io_error(const live *l, const char *doing, int code, cerium_error *err)
 {
     return error_set(err, CERIUM_ERR_IO, "%s: cannot %s: %s", l->path, doing,
-                     code == ENOSPC ? "the disk is full; make room, and try again"
+                     code == ENOSPC ? "the disk is full; free some space and try again"
                                     : strerror(code));
 }
 
-/* Whether what begins like this is a file of ours, of whatever version, whole or cut. */
+/* Whether a file with these first bytes is a live file, of any version, whole or truncated. */
 static bool begins_as_ours(const struct stat *st, const char *first, size_t len)
 {
-    /* Nothing to lose in it, and only a file that we made is nobody else's to read. */
+    /* It has nothing to lose. It is recreated, because only a file that we made is certain to be
+     * private. */
     if (len < sizeof magic) return (st->st_mode & 0777) == 0600 && !memcmp(first, magic, len);
     return !memcmp(first, magic, sizeof magic);
 }
 
-/* See whose file it is, and whether this version can use it; *old: it cannot, and nobody does. */
+/* Check that it is a live file and that this version can use it; *old: another version, and not in
+ * use. */
 static int judge(const live *l, bool *old, cerium_error *err)
 {
     struct stat st;
@@ -165,7 +167,7 @@ static int judge(const live *l, bool *old, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* A head for a file that has none, or lost it; it keeps the id that we know. */
+/* Write a header for a file that has none, or lost it; a known id is kept. */
 static int write_head(live *l, cerium_error *err)
 {
     head *h = &l->map->head;
@@ -202,7 +204,7 @@ static void clear_streams(live *l, int slot)
     for (size_t i = 0; i < LIVE_TENANTS_MAX; i++) atomic_store(&l->map->streams[slot][i], 0);
 }
 
-/* What the server before us in this slot left, as far as it can be a journal. */
+/* What the last server left in this slot, as far as it is a valid journal. */
 static int take_journal(live *l, cerium_error *err)
 {
     const journal *from = &l->map->journals[l->slot];
@@ -228,7 +230,7 @@ static int take_slot(live *l, cerium_error *err)
                      l->path, LIVE_SERVERS_MAX);
 }
 
-/* It comes to its name whole, so that whoever finds it without a head knows that it is not ours. */
+/* It is renamed into place when complete, so a file without a header is known to be foreign. */
 static int make_file(live *l, cerium_error *err)
 {
     char new_path[PATH_MAX + 16];
@@ -248,7 +250,7 @@ static int make_file(live *l, cerium_error *err)
     return code ? io_error(l, "make it", code, err) : CERIUM_OK;
 }
 
-/* Whether the name still stands for what we have open and locked. */
+/* Whether the path still names the file that we have open and locked. */
 static bool is_current(const live *l)
 {
     struct stat here, there;
@@ -256,14 +258,14 @@ static bool is_current(const live *l)
            here.st_dev == there.st_dev;
 }
 
-/* *again: the name stands for another file now, or for none. */
+/* *again: the path now names another file, or none. */
 static int open_once(live *l, bool *again, cerium_error *err)
 {
     bool old = false;
     struct stat st;
     *again = false;
     if (lstat(l->path, &st) && errno == ENOENT) RETURN_IF(make_file(l, err));
-    /* Not even opened where it is a device or the like. */
+    /* Devices and the like are not even opened. */
     if (!lstat(l->path, &st) && !S_ISREG(st.st_mode))
         return error_set(err, CERIUM_ERR_FORMAT, "%s: %s, and the store needs that name; move it "
                          "away, or name another store", l->path,
@@ -275,7 +277,7 @@ static int open_once(live *l, bool *again, cerium_error *err)
     int status = *again ? CERIUM_OK : judge(l, &old, err);
     if (!status && !*again && old) {
         *again = true;
-        if (unlink(l->path)) status = io_error(l, "make it anew", errno, err);
+        if (unlink(l->path)) status = io_error(l, "recreate it", errno, err);
     }
     if (!status && !*again) status = map_file(l, err);
     unlock_byte(l->fd, INIT_LOCK);
@@ -291,7 +293,7 @@ static int open_file(live *l, cerium_error *err)
         RETURN_IF(open_once(l, &again, err));
     }
     if (again)
-        return error_set(err, CERIUM_ERR_IO, "%s: another process makes it anew again and again",
+        return error_set(err, CERIUM_ERR_IO, "%s: another process keeps recreating it",
                          l->path);
     return take_slot(l, err);
 }
@@ -341,7 +343,7 @@ void live_close(live **out)
 
 /* ---- limits ---- */
 
-/* Nobody misses it: every bucket is full, and it streams nowhere. */
+/* It can be reused: every bucket is full, and it has no stream. */
 static bool is_idle(const live *l, uint32_t at, uint64_t now_ns)
 {
     for (int k = 0; k < LIVE_BUCKETS; k++)
@@ -405,7 +407,7 @@ uint32_t live_streams(const live *l, uint32_t at)
 bool live_stream_begin(live *l, uint32_t at, uint32_t most)
 {
     CHECK(at < LIVE_TENANTS_MAX);
-    /* Told first, so that two never both fit. */
+    /* Publish first, so that two servers never both fit. */
     atomic_store(&l->map->streams[l->slot][at], atomic_fetch_add(&l->own_streams[at], 1) + 1);
     if (!most || live_streams(l, at) <= most) return true;
     live_stream_end(l, at);
@@ -455,7 +457,7 @@ void live_add(live *l, const live_record *record)
 {
     journal *j = journal_of(l, LIVE_OWN);
     live_unreserve(l);
-    if (l->fd < 0) return; /* there is no database to bring it to */
+    if (l->fd < 0) return; /* there is no database to write it to */
     uint64_t end = atomic_load_explicit(&j->end, memory_order_relaxed);
     live_record *to = &j->records[end & (LIVE_JOURNAL_MAX - 1)];
     *to = *record;
@@ -544,8 +546,8 @@ void live_release(live *l, int slot)
 
 /* ---- a file that was cut ---- */
 
-/* All that is ours into the file again.  The event loop may add to it meanwhile: it tells a record
- * before its number, and so do we, until none came in between. */
+/* Write all of this server's data into the file again. The event loop may add records meanwhile:
+ * like it, we publish a record before its number, and repeat until no record came in between. */
 static void tell_again(live *l)
 {
     journal *told = told_journal(l);

@@ -3,20 +3,20 @@
  * A file beside the database ("FILE-live"), mapped by every server that has the store open:
  *
  *   buckets   rate limits of a tenant, each one atomic word (bucket.h)
- *   streams   how many answers each server gives each tenant just now
+ *   streams   how many answers each server is streaming to each tenant
  *   journal   for each server a ring of metered requests on their way into the database
  *
- * A write to the mapping is in the kernel's hands at once: it survives the death of the process
- * however it dies, and costs no system call.  It does not survive the loss of power.
+ * A write to the mapping is in the kernel's hands at once: it survives any death of the process,
+ * and costs no system call.  It does not survive the loss of power.
  *
  * Each server owns one slot, by a lock on a byte of the file that the kernel takes back when the
- * process ends.  What a dead server left, the next one to notice takes over: its requests are
- * metered, its streams are gone.  A file that is cut while it is mapped ends nobody (shared.h).
- * The order of records and the database, and why nothing is counted twice:
+ * process ends.  The next server to notice takes over what a dead one left: its requests are
+ * metered, its streams are dropped. Truncating the file while it is mapped kills no server
+ * (shared.h). The order of writes, and why nothing is counted twice:
  * docs/decisions/0012-keys-limits-usage.md.
  *
- * Threads: the event loop's calls all but live_peek, live_forget, live_adopt, live_release and
- * live_mend, which are the accounts thread's (server/accounts_sync.h). */
+ * Threads: the event loop calls everything except live_peek, live_forget, live_adopt, live_release
+ * and live_mend, which the accounts thread calls (server/accounts_sync.h). */
 #ifndef STORE_LIVE_H
 #define STORE_LIVE_H
 
@@ -25,16 +25,15 @@
 
 typedef struct live live;
 
-/* path: of the file, made when it is not there; NULL: memory of this process alone, in which
- * nothing is kept.  *out owned.
- * CERIUM_ERR_IO (no room on the disk among others), CERIUM_ERR_CAPACITY (too many servers),
- * CERIUM_ERR_FORMAT (of another version, and in use; not a file of ours: it stays as it is). */
+/* path: of the file, created if missing; NULL: private memory, lost at exit.  *out owned.
+ * CERIUM_ERR_IO (for example a full disk), CERIUM_ERR_CAPACITY (too many servers),
+ * CERIUM_ERR_FORMAT (of another version, and in use; or a foreign file, which is left alone). */
 CERIUM_CHECKED int live_open(live **out, const char *path, cerium_error *err);
 void live_close(live **l);
-/* When the file was cut, or lost pages on a full disk, make it whole again and tell it what we
- * know.  Nothing of ours is lost; limits that were in a lost page begin with full buckets.
+/* If the file was truncated, or lost pages on a full disk, repair it and write this server's data
+ * again. Nothing of this server's is lost; limits in a lost page start with full buckets.
  *   *was_cut: it was
- * CERIUM_ERR_IO: not yet; we go on without it, and this may be called again. */
+ * CERIUM_ERR_IO: not possible now; the server continues without the file, and may call again. */
 CERIUM_CHECKED int live_mend(live *l, bool *was_cut, cerium_error *err);
 
 /* ---- limits ---- */
@@ -74,11 +73,11 @@ typedef struct {
 } live_record;
 _Static_assert(sizeof(live_record) == 128, "it is part of a file");
 
-/* Keep room for one record until it is added or given back; false when the journal is full, that
- * is when the database could not be written for long. */
+/* Reserve one record until it is added or released; false when the journal is full, which happens
+ * when the database has not been writable for a long time. */
 bool live_reserve(live *l);
 void live_unreserve(live *l);
-/* Into the room that was kept.  In the kernel's hands when it returns. */
+/* Add a record to the reserved place. It is in the kernel's hands on return. */
 void live_add(live *l, const live_record *record);
 
 enum { LIVE_OWN = -1 }; /* our own journal, in place of a slot's number */
@@ -87,16 +86,16 @@ enum { LIVE_OWN = -1 }; /* our own journal, in place of a slot's number */
 int64_t live_journal(const live *l, int slot);
 /* Where the database has it: records before that number are in it already. */
 void live_resume(live *l, int slot, uint64_t sequence);
-/* The records that wait, oldest first, at most n; *end is the number behind the last of them.
- * A record that a loss of power left half is passed over and counted in *n_torn. */
+/* The waiting records, oldest first, at most n; *end is the number after the last. A record half
+ * written at a power loss is skipped and counted in *n_torn. */
 uint32_t live_peek(live *l, int slot, live_record *out, uint32_t n, uint64_t *end,
                    uint32_t *n_torn);
-/* They are in the database: forget those before `end`. */
+/* Drop the records before `end`: they are in the database. */
 void live_forget(live *l, int slot, uint64_t end);
 
-/* Look for a server that ended without closing: its slot, which is ours until live_release(), or
- * -1.  Its streams are gone already; its journal wants to be drained.  from: 0 first, then the slot
- * found last plus 1. */
+/* Find a server that ended without closing: returns its slot, which belongs to the caller until
+ * live_release(), or -1. Its streams are already dropped; its journal must be drained.
+ *   from: 0 first, then the last slot found plus 1 */
 int live_adopt(live *l, int from);
 void live_release(live *l, int slot);
 

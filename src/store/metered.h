@@ -1,20 +1,20 @@
-/* metered.h - what was used: by day, tenant and model, summed as it is written. */
+/* metered.h - usage by day, tenant and model, summed as it is written. */
 #ifndef STORE_METERED_H
 #define STORE_METERED_H
 
 #include "store/live.h"
 #include "store/store.h"
 
-/* Bring records of a journal (live_peek) into the database, in one transaction that also says how
- * far the journal has come: what it says is in is left out, so a batch may be written again.
- *   end: number behind the last of them */
+/* Write records of a journal (live_peek) to the database, in one transaction that also stores how
+ * far the journal got.  Records before that are skipped, so writing a batch twice is harmless.
+ *   end: the number after the last record */
 CERIUM_CHECKED int store_usage_write(store *s, int64_t journal, const live_record *records,
                                      uint32_t n, uint64_t end, cerium_error *err);
 /* How far it has come; 0 when it is not known. */
 CERIUM_CHECKED int store_usage_sequence(store *s, int64_t journal, uint64_t *sequence,
                                         cerium_error *err);
 
-/* Columns by which rows are told apart; the others are summed over. */
+/* Columns to group by; the others are summed. */
 enum { USAGE_BY_DAY = 1, USAGE_BY_KEY = 2, USAGE_BY_MODEL = 4 };
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* owned.c - what files beside the database look like when they are SQLite's. */
+/* owned.c - recognizes the files that SQLite puts beside a database. */
 #include "store/owned.h"
 
 #include <errno.h>

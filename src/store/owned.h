@@ -1,8 +1,8 @@
-/* owned.h - files of the store are ours, or they are left alone.
+/* owned.h - checks that a file is the store's own before it is written to.
  *
- * Names beside the database (FILE-live, FILE-wal, FILE-shm, FILE-journal) are made up by us and by
- * SQLite, so somebody else's file may have one of them, or a link to it.  What is not a file of our
- * own is never opened for writing; its content, mode, owner and times stay. */
+ * Names beside the database (FILE-live, FILE-wal, FILE-shm, FILE-journal) are derived by us and by
+ * SQLite, so a foreign file or link may already have one of them. A foreign file is never opened
+ * for writing; its content, mode, owner and times stay as they are. */
 #ifndef STORE_OWNED_H
 #define STORE_OWNED_H
 
@@ -10,16 +10,16 @@
 
 #include "base/base.h"
 
-/* What is wrong with a file that we would write to, or NULL: it must be a regular file of ours, of
- * one name, which nobody else may write. */
+/* Why a file must not be written to, or NULL. It must be a regular file of this user, with one
+ * link, and not writable by others. */
 const char *owned_fault(const struct stat *st);
 
-/* See whether the files that SQLite puts beside `path` are its own, or not there.
- * CERIUM_ERR_IO, CERIUM_ERR_FORMAT with which one and what it is. */
+/* Check that each file that SQLite puts beside `path` is SQLite's or missing. CERIUM_ERR_IO, or
+ * CERIUM_ERR_FORMAT naming the file and what it is. */
 CERIUM_CHECKED int owned_sides(const char *path, cerium_error *err);
 
-/* Whether the write-ahead log of `path` brings a first page with this application_id.  A database
- * keeps its own, so any page does. */
+/* Whether the write-ahead log of `path` has a first page with this application_id. A database never
+ * changes its id, so any version of the page will do. */
 bool owned_log_names(const char *path, uint32_t application_id);
 
 #endif

@@ -1,14 +1,13 @@
-/* responses.c - rows of stored responses: put, get, delete, list, and what goes when there are too
- * many.
+/* responses.c - rows of stored responses: put, get, delete, list, and expire.
  *
- * A response counts as whole pages of the file, so that the pages in use stay under the bound too:
- * those of what was removed are used again, and the file does not grow. */
+ * A response counts as whole pages of the file, so the bound also holds for the pages in use: pages
+ * of deleted responses are reused, and the file does not grow. */
 #include <time.h>
 
 #include "base/limits.h"
 #include "store/database.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens are stored as they lie");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens are stored in memory order");
 
 #define COLUMNS "id, previous_id, created_at, model, response, input, tokens, instructions, n_head"
 
@@ -25,7 +24,7 @@ const char *const responses_sql[STATEMENTS] = {
                        " ORDER BY created_at DESC, rowid DESC LIMIT ?2",
     [STATEMENT_EXPIRE] = "DELETE FROM responses WHERE rowid IN (SELECT rowid FROM responses"
                          " WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
-    /* The one that was stored first, unless there is no other. */
+    /* The oldest one, unless it is the only one. */
     [STATEMENT_TRIM] = "DELETE FROM responses WHERE rowid = (SELECT min(rowid) FROM responses)"
                        " AND (SELECT n FROM totals) > 1",
     [STATEMENT_HAS] = "SELECT 1 FROM responses WHERE tenant = ?1 AND id = ?2 AND created_at >= ?3",
@@ -79,7 +78,7 @@ store_size store_measure(const store *s)
                         .expired = atomic_load(&s->expired)};
 }
 
-/* What was created before is not kept any more. */
+/* Responses created before this time are expired. */
 static int64_t oldest(const store *s, int64_t now)
 {
     return s->days ? now - (int64_t)s->days * DAY_S : INT64_MIN;
@@ -99,7 +98,7 @@ int store_count(store *s, cerium_error *err)
     return status;
 }
 
-/* One batch of what is over the bounds, within a transaction; *n: how many went. */
+/* Delete one batch beyond the bounds, within a transaction; *n: how many. */
 static int remove_some(store *s, int64_t now, uint64_t *n, cerium_error *err)
 {
     static const char doing[] = "delete old responses";
@@ -199,7 +198,7 @@ static bool read_row(sqlite3_stmt *stmt, uint64_t tenant, store_response *out)
            (out->model || sqlite3_column_type(stmt, 3) == SQLITE_NULL);
 }
 
-/* Room was reserved: len bytes and a NUL. */
+/* len bytes and a NUL were reserved. */
 static const char *keep(bytes *memory, const void *from, size_t len)
 {
     char *to = memory->ptr + memory->len;
@@ -226,7 +225,7 @@ static int copy_row(const store *s, const store_response *row, store_response *o
     if (memory->max == 0) memory->max = STORE_RECORD_BYTES_MAX;
     int status = bytes_reserve(memory, total);
     if (status)
-        return error_set(err, status, "%s: no room for a response of %zu bytes", s->path, total);
+        return error_set(err, status, "%s: no space for a response of %zu bytes", s->path, total);
     store_response copy = *row;
     /* First, where the memory is aligned. */
     copy.tokens = (const int32_t *)(const void *)keep(memory, row->tokens, token_bytes);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the handler may look at: set up whole before `end` is, and taken back after it. */
+/* What the signal handler may read: complete before `end` is set, and cleared after `end` is. */
 static struct {
     _Atomic uintptr_t begin, end; /* end 0 = free */
     _Atomic bool torn;

@@ -1,9 +1,9 @@
-/* shared.h - a file that is mapped and may be cut under us.
+/* shared.h - a mapped file that may be truncated while in use.
  *
- * A page of a mapping that its file does not have any more is SIGBUS for whoever touches it, and so
- * is one that a full disk has no block for.  Here such a page becomes memory of this process, zero
- * at first: whoever touched it goes on, and is told when it asks.  Then the file can be made whole
- * again.  Faults in other memory end the process as they did before.
+ * Touching a mapped page beyond the end of its file raises SIGBUS, and so does a page for which a
+ * full disk has no block. Here such a page is replaced by private zeroed memory: the access
+ * continues, and the owner can ask whether this happened. Then the file can be repaired. Faults in
+ * other memory end the process as usual.
  *
  * Threads: shared_mend() by one at a time; others may use the memory meanwhile. */
 #ifndef STORE_SHARED_H
@@ -27,8 +27,8 @@ void shared_close(shared *s);
 
 /* False when the file is shorter than it was, or was when a page of it was touched. */
 bool shared_is_whole(const shared *s);
-/* Make the file whole, what is missing zero, and map all of it again.  0 or an errno: then all
- * stays as it is.  What was written to lost pages is gone. */
+/* Repair the file, with zeros for what is missing, and map all of it again. 0, or an errno: then
+ * nothing changes. Data written to lost pages is gone. */
 CERIUM_CHECKED int shared_mend(shared *s);
 
 #endif

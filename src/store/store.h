@@ -12,17 +12,17 @@
 
 typedef struct store store;
 
-/* path: of the database, created when it is not there; ":memory:" keeps nothing.  *out owned.
- * A link is followed to a database that is there; nothing is made or overwritten through one.
- * CERIUM_ERR_IO, CERIUM_ERR_FORMAT (a file of another program, also under a name that SQLite needs
- * beside it, or of a newer version): nothing was written, and no mode changed. */
+/* path: of the database, created if missing; ":memory:" is lost at exit.  *out owned. A link is
+ * followed to an existing database; nothing is created or overwritten through a link.
+ * CERIUM_ERR_IO, CERIUM_ERR_FORMAT (a foreign file, also at a path that SQLite needs beside the
+ * database, or a newer version): nothing was written, and no mode changed. */
 CERIUM_CHECKED int store_open(store **out, const char *path, cerium_error *err);
 void store_close(store **s);
-/* Where the file is, behind all links; NULL when it is in memory. */
+/* The resolved path of the file, without links; NULL when it is in memory. */
 const char *store_file(const store *s);
 
-/* From now on: so many bytes of responses at most (0 = any number), none older than so many days
- * (0 = of any age).  A response counts as the pages that it takes.  The newest one always stays. */
+/* Set the bounds: the maximum bytes of responses (0 = no limit) and their maximum age in days (0 =
+ * no limit). A response counts as the pages that it takes. The newest one always stays. */
 void store_bound(store *s, uint64_t bytes_max, uint32_t days);
 
 typedef struct {
@@ -42,20 +42,20 @@ typedef struct {
     int64_t created_at;         /* seconds since 1970 */
     view response;              /* the Response object, JSON */
     view input;                 /* the request's own items, JSON array */
-    const int32_t *tokens;      /* [n_tokens] timeline at its end: the next turn goes on from it */
+    const int32_t *tokens;      /* [n_tokens] the timeline at its end; the next turn continues it */
     size_t n_tokens;
     uint64_t instructions;      /* hash of those in force; 0 = none */
     size_t n_head;              /* tokens that they and the tools take; SIZE_MAX = not known */
     const char *model;          /* that the tokens belong to */
 } store_response;
 
-/* Insert or replace; what is then over the bounds goes, oldest first, in the same transaction (some
- * dozens at once; store_expire() takes away more).  Durable against the death of the process when
- * it returns. */
+/* Insert or replace; responses beyond the bounds are deleted, oldest first, in the same transaction
+ * (a few dozen at most; store_expire() deletes the rest). On return it survives the death of the
+ * process. */
 CERIUM_CHECKED int store_put(store *s, const store_response *response, cerium_error *err);
 
 /* One response, its parts in *memory (owned by the caller, freed with bytes_free()).
- * Returns CERIUM_OK and *found false when there is none for this tenant. */
+ * Returns CERIUM_OK and *found false when this tenant has no such response. */
 CERIUM_CHECKED int store_get(store *s, uint64_t tenant, const char *id, store_response *out,
                              bytes *memory, bool *found, cerium_error *err);
 /* Whether store_get() would find it. */
@@ -67,9 +67,9 @@ CERIUM_CHECKED int store_delete(store *s, uint64_t tenant, const char *id, bool 
 CERIUM_CHECKED int store_list(store *s, uint64_t tenant, uint32_t n_max,
                               bool (*seen)(void *arg, const store_response *response), void *arg,
                               cerium_error *err);
-/* Delete what is over the bounds, oldest first, a batch in a transaction, and count what stays.
+/* Delete what is beyond the bounds, oldest first, one batch per transaction, and count the rest.
  *   now: seconds since 1970
- *   *n_deleted: since it was called */
+ *   *n_deleted: by this call */
 CERIUM_CHECKED int store_expire(store *s, int64_t now, uint64_t *n_deleted, cerium_error *err);
 
 #endif

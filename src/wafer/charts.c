@@ -110,7 +110,7 @@ static void draw_chart(frame *f, const picture_chart *chart)
     }
 }
 
-static void draw_legend(canvas *c, const picture_sheet *sheet, double x)
+static void charts_draw_legend(canvas *c, const picture_sheet *sheet, double x)
 {
     for (uint32_t i = 0; i < sheet->n_series; i++) {
         const double y = HEAD + TOP + 8 + (double)i * LEGEND_LINE;
@@ -137,6 +137,6 @@ int picture_charts(const char *path, const picture_sheet *sheet, cerium_error *e
         find_range(&f, sheet, i % CHART_COLUMNS);
         if (sheet->charts[i].n_points) draw_chart(&f, &sheet->charts[i]);
     }
-    draw_legend(&c, sheet, across);
+    charts_draw_legend(&c, sheet, across);
     return canvas_finish(&c, path, err);
 }

@@ -56,8 +56,8 @@ void clocks_close(wafer_clocks *c)
     *c = (wafer_clocks){0};
 }
 
-/* place[i]: the column in which the logical core (x + i) of row y stands; false when the row has
- * not so many that live. */
+/* place[i]: the column of the logical core (x + i) of row y; false when the row has too few live
+ * cores. */
 static bool place_row(uint32_t *place, const wafer_mesh *mesh, uint32_t x, uint32_t y, uint32_t n)
 {
     uint32_t live = 0;
@@ -135,7 +135,7 @@ void clocks_meet(wafer_clocks *c, wafer_spent what, int64_t ticks)
 typedef struct {
     wafer_clocks *c;
     const wafer_reduction *sum;
-    uint32_t root, wavelets, lines; /* lines that this one stands for */
+    uint32_t root, wavelets, lines; /* lines that this one represents */
     const uint8_t *extra;           /* hops more behind each core, or NULL */
     size_t stride;                  /* of extra */
 } line_job;
@@ -143,7 +143,7 @@ typedef struct {
 /* A message over the links between two cores: when its first wavelet is out of the last link, given
  * when it could enter the first.  Links carry one wavelet a cycle, so a message holds each for as
  * many cycles as it has wavelets. */
-static int64_t travel(const line_job *job, uint32_t from, uint32_t to, int64_t start)
+static int64_t clocks_travel(const line_job *job, uint32_t from, uint32_t to, int64_t start)
 {
     wafer_clocks *c = job->c;
     const bool right = to > from;
@@ -181,7 +181,7 @@ static void reduce_line(const line_job *job, int64_t *t)
     }
     for (uint32_t i = 0; i + 1 < n; i++) {
         const wafer_add a = c->adds[i];
-        int64_t came = travel(job, a.from, a.to, t[a.from] + c->cost.ramp) + c->cost.ramp;
+        int64_t came = clocks_travel(job, a.from, a.to, t[a.from] + c->cost.ramp) + c->cost.ramp;
         /* The second stream into a core is taken when the first is through. */
         int64_t ready = t[a.to] + (last_phase[a.to] == a.phase ? stream : 0);
         t[a.to] = (came > ready ? came : ready) + c->cost.stage;
@@ -210,7 +210,7 @@ static void reduce_line(const line_job *job, int64_t *t)
 }
 
 /* What the longest path through an all-reduce is made of; `ticks` is all of it. */
-static void account(wafer_clocks *c, const wafer_reduction *sum, int64_t ticks)
+static void clocks_account(wafer_clocks *c, const wafer_reduction *sum, int64_t ticks)
 {
     int64_t stages = 0, hops = c->cost.hop * (sum->n - 1);
     /* At the middle of a group the stream from the other side is added too. */
@@ -262,5 +262,5 @@ void clocks_reduce(wafer_clocks *c, wafer_axis axis, const wafer_reduction *sum,
         reduce_folded(c, &job, axis);
     else
         reduce_every(c, &job, axis);
-    account(c, sum, clocks_latest(c) - before);
+    clocks_account(c, sum, clocks_latest(c) - before);
 }

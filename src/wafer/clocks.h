@@ -1,4 +1,4 @@
-/* clocks.h - what time it is on every core of a region, and what was counted on the way.
+/* clocks.h - the simulated time of every core of a region, and event counts.
  *
  * A region's operations are a walk over these calls; each moves the clocks of all cores.  Sums are
  * simulated add by add over the same wafer_add lists that the simulator of numbers executes: ramps,
@@ -6,8 +6,8 @@
  *
  * Folding: as long as no core is dead, every call keeps clock(x, y) = row[y] + column[x], since a
  * line's simulation only adds and takes maxima, so shifting its start shifts its end.  Then one
- * line stands for all, and a region costs its edge and not its area.  Time is counted in whole
- * ticks, so both ways agree exactly; tests hold them against each other. */
+ * line represents all, and the cost grows with a region's edge, not its area. Time is counted in
+ * whole ticks, so both ways agree exactly; tests compare them. */
 #ifndef WAFER_CLOCKS_H
 #define WAFER_CLOCKS_H
 
@@ -78,7 +78,7 @@ void clocks_spend(wafer_clocks *c, wafer_spent what, int64_t ticks);
 /* An all-reduce of so many wavelets along axis, by each run of sum->n cores of a line on its own;
  * what is left at the end of a line stands idle. */
 void clocks_reduce(wafer_clocks *c, wafer_axis axis, const wafer_reduction *sum, uint32_t wavelets);
-/* All cores wait for the latest, then so long: transfers that touch everybody. */
+/* A barrier, then a fixed time: transfers that involve every core. */
 void clocks_meet(wafer_clocks *c, wafer_spent what, int64_t ticks);
 
 #endif

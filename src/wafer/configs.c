@@ -51,7 +51,7 @@ static uint32_t *field_at(shape_facts *f, size_t i)
     return (uint32_t *)(void *)((char *)f + fields[i].offset);
 }
 
-static int take_type(shape_facts *f, const char *type, const char *file, cerium_error *err)
+static int configs_take_type(shape_facts *f, const char *type, const char *file, cerium_error *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(architectures); i++)
         if (!strcmp(type, architectures[i].model_type)) {
@@ -65,7 +65,7 @@ static int take_type(shape_facts *f, const char *type, const char *file, cerium_
 }
 
 /* Fill in what configs leave out, and refuse what cannot be. */
-static int complete(shape_facts *f, const char *file, cerium_error *err)
+static int configs_complete(shape_facts *f, const char *file, cerium_error *err)
 {
     const struct {
         const char *name;
@@ -93,12 +93,13 @@ static int complete(shape_facts *f, const char *file, cerium_error *err)
     return CERIUM_OK;
 }
 
-static int take_json(shape_facts *f, const json_t *root, const char *file, cerium_error *err)
+static int configs_take_json(shape_facts *f, const json_t *root, const char *file,
+                             cerium_error *err)
 {
     const json_t *type = json_object_get(root, "model_type");
     if (!json_is_string(type))
         return error_set(err, CERIUM_ERR_FORMAT, "%s: model_type is missing", file);
-    RETURN_IF(take_type(f, json_string_value(type), file, err));
+    RETURN_IF(configs_take_type(f, json_string_value(type), file, err));
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
         const json_t *value = json_object_get(root, fields[i].name);
         if (!value || json_is_null(value)) continue;
@@ -109,7 +110,7 @@ static int take_json(shape_facts *f, const json_t *root, const char *file, ceriu
         if (n) *field_at(f, i) = (uint32_t)n;
     }
     f->is_tied = json_is_true(json_object_get(root, "tie_word_embeddings"));
-    return complete(f, file, err);
+    return configs_complete(f, file, err);
 }
 
 int shape_parse_config(shape_facts *out, view json, const char *file, cerium_error *err)
@@ -122,7 +123,7 @@ int shape_parse_config(shape_facts *out, view json, const char *file, cerium_err
     json_t *root = json_read(json, JSON_READ_PYTHON, &why);
     if (!root) return error_set(err, CERIUM_ERR_FORMAT, "%s:%d: %s", file, why.line, why.text);
     int status = json_is_object(root)
-                     ? take_json(&facts, root, file, err)
+                     ? configs_take_json(&facts, root, file, err)
                      : error_set(err, CERIUM_ERR_FORMAT, "%s: not an object", file);
     json_decref(root);
     if (!status) *out = facts;
@@ -155,7 +156,7 @@ static bool same_name(const char *a, const char *b)
     }
 }
 
-/* Without what says how a model was trained and not what it is: its shapes are the same. */
+/* Ignore suffixes of a name that describe the training: the shapes are the same. */
 static void plain_name(char *out, size_t size, const char *name)
 {
     static const char *const words[] = {"instruct", "meta-", "-chat", "-hf"};
@@ -186,7 +187,7 @@ static int on_fact(void *user, const char *section, const char *name, const char
         snprintf(k->section, sizeof k->section, "%s", section);
     if (k->status || strcmp(section, k->section) || !strcmp(name, "names")) return 1;
     if (!strcmp(name, "model_type")) {
-        k->status = take_type(&k->facts, value, k->file, k->err);
+        k->status = configs_take_type(&k->facts, value, k->file, k->err);
         return 1;
     }
     if (!strcmp(name, "tie_word_embeddings")) {
@@ -202,12 +203,12 @@ static int on_fact(void *user, const char *section, const char *name, const char
             *field_at(&k->facts, i) = (uint32_t)n;
         return 1;
     }
-    k->status = error_set(k->err, CERIUM_ERR_FORMAT, "%s:%d: there is no key %.40s", k->file,
+    k->status = error_set(k->err, CERIUM_ERR_FORMAT, "%s:%d: unknown key %.40s", k->file,
                           k->line, name);
     return 1;
 }
 
-static char *next_line(char *out, int size, void *user)
+static char *configs_next_line(char *out, int size, void *user)
 {
     known *k = user;
     size_t len = 0;
@@ -231,19 +232,19 @@ int shape_parse_known(shape_facts *out, view ini, const char *file, const char *
     if (ini.len > WAFER_MACHINE_BYTES_MAX)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: longer than %u bytes", file,
                          WAFER_MACHINE_BYTES_MAX);
-    int line = ini_parse_stream(next_line, &k, on_fact, &k);
+    int line = ini_parse_stream(configs_next_line, &k, on_fact, &k);
     if (k.status) return k.status;
     if (line)
         return error_set(err, CERIUM_ERR_FORMAT, "%s:%d: neither [section] nor key = value", file,
                          line);
     if (!k.section[0])
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "there is no model '%.60s': name a .gguf, a config.json, or a section of "
+                         "unknown model '%.60s': name a .gguf, a config.json, or a section of "
                          "%s",
                          name, file);
     if (!k.facts.architecture[0])
         return error_set(err, CERIUM_ERR_FORMAT, "%s: [%s] has no model_type", file, k.section);
-    RETURN_IF(complete(&k.facts, file, err));
+    RETURN_IF(configs_complete(&k.facts, file, err));
     *out = k.facts;
     return CERIUM_OK;
 }

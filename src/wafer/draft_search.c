@@ -1,4 +1,4 @@
-/* draft_search.c - room beside a model's regions, and a smaller model in it. */
+/* draft_search.c - finds idle cores beside a model's regions, and places a draft model there. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -72,7 +72,8 @@ static int room_mesh(wafer_mesh *out, const wafer_mesh *m, const wafer_region *r
 
 /* Hops from anywhere in one region to anywhere in the other: the edges of what holds both; between
  * wafers, those of a wafer. */
-static uint32_t distance(const wafer_region *a, const wafer_region *b, const wafer_mesh *m)
+static uint32_t draft_search_distance(const wafer_region *a, const wafer_region *b,
+                                      const wafer_mesh *m)
 {
     if (a->wafer != b->wafer) return m->width + m->height;
     const uint32_t left = a->x < b->x ? a->x : b->x, top = a->y < b->y ? a->y : b->y;
@@ -81,7 +82,7 @@ static uint32_t distance(const wafer_region *a, const wafer_region *b, const waf
     return (ax > bx ? ax : bx) - left + (ay > by ? ay : by) - top;
 }
 
-static int measure(draft_plan *out, const plan_result *plan, const plan_request *r)
+static int draft_search_measure(draft_plan *out, const plan_result *plan, const plan_request *r)
 {
     wafer_placement placed;
     const wafer_mesh *m = &r->machine->mesh;
@@ -89,8 +90,8 @@ static int measure(draft_plan *out, const plan_result *plan, const plan_request 
     const wafer_region *embed = &placed.regions[0];
     const wafer_region *head =
         plan->layout.table_regions ? embed : &placed.regions[placed.n_regions - 1];
-    out->tell_hops = distance(head, &out->place, m);
-    out->offer_hops = distance(&out->place, embed, m);
+    out->tell_hops = draft_search_distance(head, &out->place, m);
+    out->offer_hops = draft_search_distance(&out->place, embed, m);
     out->crossings = (head->wafer != out->place.wafer) + (embed->wafer != out->place.wafer);
     placement_close(&placed);
     return CERIUM_OK;
@@ -133,38 +134,39 @@ static int fill_rooms(draft_plan *out, const plan_result *plan, const plan_reque
     return found ? CERIUM_OK : CERIUM_ERR_CAPACITY;
 }
 
-static double bytes_of(const plan_request *drafter, uint32_t context)
+static double draft_search_bytes_of(const plan_request *drafter, uint32_t context)
 {
     return (double)(plan_weight_bytes(drafter->program, drafter->quant) +
                     plan_kv_bytes(drafter->program, context));
 }
 
-static uint32_t usable(const plan_request *r)
+static uint32_t draft_search_usable(const plan_request *r)
 {
     const wafer_mesh *m = &r->machine->mesh;
     return m->sram_bytes - m->buffer_bytes - (r->is_sdk ? m->code_bytes_sdk : m->code_bytes_tuned);
 }
 
 /* Layouts with ever more idle cores; err is not written when none of them does. */
-static int search(draft_plan *out, plan_result *plan, const plan_request *r,
-                  const plan_request *drafter, cerium_error *err)
+static int draft_search_search(draft_plan *out, plan_result *plan, const plan_request *r,
+                               const plan_request *drafter, cerium_error *err)
 {
-    const double least = bytes_of(drafter, r->context) / usable(r);
+    const double least = draft_search_bytes_of(drafter, r->context) / draft_search_usable(r);
     plan_request roomy = *r;
     for (size_t i = 0; i < ARRAY_LEN(room_tried); i++) {
         cerium_error why;
         roomy.idle_cores = (uint64_t)ceil(least * room_tried[i]);
         int status = plan_search(plan, &roomy, i ? &why : err);
-        if (status == CERIUM_ERR_CAPACITY && i) return status; /* more room is not there either */
+        if (status == CERIUM_ERR_CAPACITY && i) return status; /* no other place has more cores */
         if (!status) status = fill_rooms(out, plan, r, drafter, err);
-        if (!status) return measure(out, plan, r);
+        if (!status) return draft_search_measure(out, plan, r);
         if (status != CERIUM_ERR_CAPACITY || err->message[0]) return status;
     }
     return CERIUM_ERR_CAPACITY;
 }
 
 /* One line: why, and the nearest that would work. */
-static int say_why(const plan_request *r, const plan_request *drafter, cerium_error *err)
+static int draft_search_say_why(const plan_request *r, const plan_request *drafter,
+                                cerium_error *err)
 {
     char nearest[96] = "take a smaller one";
     bool found = false;
@@ -177,15 +179,15 @@ static int say_why(const plan_request *r, const plan_request *drafter, cerium_er
             quant_bits(r->quant, r->program->ops[0].w[0]))
             continue;
         other.quant = small.quant = q;
-        found = !search(&d, &plan, &other, &small, &none);
+        found = !draft_search_search(&d, &plan, &other, &small, &none);
         if (found)
             snprintf(nearest, sizeof nearest, "--quant %s would fit", wafer_quant_names[q]);
     }
     return error_set(err, CERIUM_ERR_CAPACITY,
                      "%s: the draft model's %.3g GB with %u tokens of context do not fit on cores "
                      "that the model leaves idle (%u bytes each); %s",
-                     r->machine->name, bytes_of(drafter, r->context) / 1e9, r->context, usable(r),
-                     nearest);
+                     r->machine->name, draft_search_bytes_of(drafter, r->context) / 1e9, r->context,
+                     draft_search_usable(r), nearest);
 }
 
 int draft_agree(const step_program *program, const step_program *drafter, uint32_t context,
@@ -210,8 +212,8 @@ int draft_search(draft_plan *out, plan_result *plan, const plan_request *r,
     CHECK(r->draft >= 2);
     RETURN_IF(draft_agree(r->program, drafter->program, r->context, err));
     err->message[0] = 0;
-    const int status = search(out, plan, r, drafter, err);
+    const int status = draft_search_search(out, plan, r, drafter, err);
     if (!status || err->message[0]) return status;
-    return status == CERIUM_ERR_CAPACITY ? say_why(r, drafter, err)
+    return status == CERIUM_ERR_CAPACITY ? draft_search_say_why(r, drafter, err)
                                          : error_set(err, status, "no memory for the plan");
 }

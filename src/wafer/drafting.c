@@ -19,7 +19,7 @@ double draft_turns_us(const draft_us *t, double p, uint32_t tokens)
 }
 
 /* Guesses begun while a pass is verified, when they turn out wrong. */
-static double begun(const draft_us *t, uint32_t tokens)
+static double drafting_begun(const draft_us *t, uint32_t tokens)
 {
     return fmin(tokens, ceil((t->verify + t->tell) / t->step));
 }
@@ -29,7 +29,7 @@ double draft_overlapped_us(const draft_us *t, double p, uint32_t tokens)
     if (tokens == 1) return t->verify;
     const double told = t->verify + t->tell;
     const double ready = fmax(told, tokens * t->step); /* with the token that follows */
-    const double anew = fmax(told, begun(t, tokens) * t->step) + (tokens - 1) * t->step;
+    const double anew = fmax(told, drafting_begun(t, tokens) * t->step) + (tokens - 1) * t->step;
     const double hit = pow(p, tokens); /* all guesses, and that token */
     return hit * ready + (1 - hit) * anew + t->offer;
 }
@@ -40,7 +40,7 @@ double draft_overlapped_guesses(const draft_us *t, double p, uint32_t tokens)
 {
     if (tokens == 1) return 0;
     const double hit = pow(p, tokens);
-    return hit * tokens + (1 - hit) * (begun(t, tokens) + tokens - 1);
+    return hit * tokens + (1 - hit) * (drafting_begun(t, tokens) + tokens - 1);
 }
 
 /* A message over the fabric. */
@@ -82,7 +82,7 @@ int draft_time(draft_us out[2], const draft_plan *d, const plan_result *plan,
             .verify = all.cycles / ghz / 1e3 + all.off_wafer_us[slow],
             .step = one.cycles / ghz / 1e3,
             .catch_up = catch_up_us(two.cycles, two.head.cycles, one.head.cycles, ghz),
-            /* How many, and the token behind them. */
+            /* The number of right guesses, plus the model's own token. */
             .tell = compare / ghz / 1e3 + message_us(m, d->tell_hops, 2, ghz) + crossing,
             .offer = message_us(m, d->offer_hops, tokens - 1.0, ghz) + crossing};
     }

@@ -1,4 +1,5 @@
-/* drafting.h - a smaller model that guesses on cores which a model leaves idle, and the time of it.
+/* drafting.h - the time of speculative decoding with a draft model on cores that the model leaves
+ * idle.
  *
  * A pass verifies the sure token and `tokens` - 1 guesses.  In turns, guesses and verifications
  * follow each other.  Overlapped: while a pass is verified the smaller model goes on as though all

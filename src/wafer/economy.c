@@ -12,7 +12,7 @@ wafer_band machine_usd_hour(const wafer_machine *m)
 }
 
 /* Wafers of a plan in systems of the machine: a part of one draws that part of its power. */
-static double share_of(const plan_result *plan, const plan_request *r)
+static double economy_share_of(const plan_result *plan, const plan_request *r)
 {
     return (double)plan->layout.wafers / r->machine->wafers_a_system;
 }
@@ -20,7 +20,7 @@ static double share_of(const plan_result *plan, const plan_request *r)
 wafer_band plan_static_watts(const plan_result *plan, const plan_request *r)
 {
     const wafer_machine *m = r->machine;
-    const double watts = 1e3 * share_of(plan, r);
+    const double watts = 1e3 * economy_share_of(plan, r);
     return (wafer_band){watts * m->power_kw.low * m->mesh.static_share.low,
                         watts * m->power_kw.high * m->mesh.static_share.high};
 }
@@ -28,12 +28,12 @@ wafer_band plan_static_watts(const plan_result *plan, const plan_request *r)
 wafer_band plan_usd_million(const plan_result *plan, const plan_request *r, wafer_band tokens_s)
 {
     const wafer_band hour = machine_usd_hour(r->machine);
-    const double scale = ceil(share_of(plan, r)) * 1e6 / 3600;
+    const double scale = ceil(economy_share_of(plan, r)) * 1e6 / 3600;
     return (wafer_band){hour.low * scale / tokens_s.high, hour.high * scale / tokens_s.low};
 }
 
-static double joules(const wafer_events *e, double busy, double read, double write, double hop,
-                     double mac, double core)
+static double economy_joules(const wafer_events *e, double busy, double read, double write,
+                             double hop, double mac, double core)
 {
     /* A ramp is a wire as long as a hop. */
     return 1e-12 *
@@ -44,10 +44,10 @@ static double joules(const wafer_events *e, double busy, double read, double wri
 wafer_band mesh_joules(const wafer_mesh *m, const wafer_events *e, double busy_core_cycles)
 {
     return (wafer_band){
-        joules(e, busy_core_cycles, m->sram_read_pj_bit.low, m->sram_write_pj_bit.low,
-               m->hop_pj_bit.low, m->mac_pj.low, m->core_pj_cycle.low),
-        joules(e, busy_core_cycles, m->sram_read_pj_bit.high, m->sram_write_pj_bit.high,
-               m->hop_pj_bit.high, m->mac_pj.high, m->core_pj_cycle.high)};
+        economy_joules(e, busy_core_cycles, m->sram_read_pj_bit.low, m->sram_write_pj_bit.low,
+                       m->hop_pj_bit.low, m->mac_pj.low, m->core_pj_cycle.low),
+        economy_joules(e, busy_core_cycles, m->sram_read_pj_bit.high, m->sram_write_pj_bit.high,
+                       m->hop_pj_bit.high, m->mac_pj.high, m->core_pj_cycle.high)};
 }
 
 uint64_t plan_weight_bytes(const step_program *p, wafer_quant quant)

@@ -25,8 +25,8 @@ int plan_time_end(plan_result *out, const plan_result *plan, const plan_request 
 }
 
 /* fast and slow are the same plan with the constants at either end. */
-static void fill(plan_figures *f, const plan_result *plan, const plan_result *fast,
-                 const plan_result *slow, const plan_request *r, double accepted)
+static void figures_fill(plan_figures *f, const plan_result *plan, const plan_result *fast,
+                         const plan_result *slow, const plan_request *r, double accepted)
 {
     const wafer_machine *m = r->machine;
     const wafer_mesh *mesh = &m->mesh;
@@ -58,7 +58,7 @@ int plan_figure(plan_figures *out, const plan_result *plan, const plan_request *
     plan_result fast, slow;
     RETURN_IF(plan_time_end(&fast, plan, r, false));
     RETURN_IF(plan_time_end(&slow, plan, r, true));
-    fill(out, plan, &fast, &slow, r, accepted);
+    figures_fill(out, plan, &fast, &slow, r, accepted);
     return CERIUM_OK;
 }
 

@@ -39,12 +39,12 @@ static double step_macs(const step_program *p)
     return total;
 }
 
-static double tflops(const wafer_gpu *g, wafer_quant quant)
+static double gpus_tflops(const wafer_gpu *g, wafer_quant quant)
 {
     return quant == QUANT_FP8 ? g->tflops_fp8 : g->tflops_fp16;
 }
 
-static gpu_time gpu_step(const wafer_gpu *g, wafer_stack stack, const gpu_work *work)
+static gpu_time gpus_gpu_step(const wafer_gpu *g, wafer_stack stack, const gpu_work *work)
 {
     const step_shape *s = &work->program->shape;
     const double m = (double)work->users * work->draft;
@@ -54,7 +54,7 @@ static gpu_time gpu_step(const wafer_gpu *g, wafer_stack stack, const gpu_work *
     gpu_time t = {0};
     t.stream_us = (weights + kv) / bandwidth;
     const double compute = 2 * m * step_macs(work->program) /
-                           (g->devices * tflops(g, work->quant) * 1e6 * compute_share);
+                           (g->devices * gpus_tflops(g, work->quant) * 1e6 * compute_share);
     if (compute > t.stream_us) t.compute_us = compute - t.stream_us;
     t.layers_us = s->n_layers * g->stack[stack].layer_us;
     if (g->devices > 1) t.reduce_us = 2 * s->n_layers * g->stack[stack].reduce_us;
@@ -64,14 +64,14 @@ static gpu_time gpu_step(const wafer_gpu *g, wafer_stack stack, const gpu_work *
 
 gpu_time gpu_decode(const wafer_gpu *g, wafer_stack stack, const gpu_work *work)
 {
-    gpu_time t = gpu_step(g, stack, work);
+    gpu_time t = gpus_gpu_step(g, stack, work);
     if (!work->drafter) return t;
     const gpu_work guess = {.program = work->drafter,
                             .quant = work->drafter_quant,
                             .context = work->context,
                             .users = work->users,
                             .draft = 1};
-    t.guess_us = (work->draft - 1) * gpu_step(g, stack, &guess).step_us;
+    t.guess_us = (work->draft - 1) * gpus_gpu_step(g, stack, &guess).step_us;
     t.step_us += t.guess_us;
     return t;
 }
@@ -82,7 +82,7 @@ double gpu_prefill_us(const wafer_gpu *g, wafer_stack stack, const gpu_work *wor
     const double attention = (double)s->n_layers * s->n_heads * s->head_dim * tokens; /* causal */
     const double flops = 2.0 * tokens * (step_macs(work->program) + attention);
     const double reduce = g->devices > 1 ? 2 * g->stack[stack].reduce_us : 0;
-    return flops / (g->devices * tflops(g, work->quant) * 1e6 * compute_share) +
+    return flops / (g->devices * gpus_tflops(g, work->quant) * 1e6 * compute_share) +
            s->n_layers * (g->stack[stack].layer_us + reduce);
 }
 

@@ -85,8 +85,8 @@ typedef struct {
     int bad_line;
 } reading;
 
-__attribute__((format(printf, 3, 4))) static void refuse(reading *r, int line, const char *format,
-                                                         ...)
+__attribute__((format(printf, 3, 4))) static void machines_refuse(reading *r, int line,
+                                                                  const char *format, ...)
 {
     va_list args;
     if (r->bad_line) return;
@@ -96,14 +96,15 @@ __attribute__((format(printf, 3, 4))) static void refuse(reading *r, int line, c
     va_end(args);
 }
 
-static bool in_range(reading *r, const key *k, double x)
+static bool machines_in_range(reading *r, const key *k, double x)
 {
     if (x >= k->low && x <= k->high) return true;
-    refuse(r, r->line, "%s = %g is impossible; it must be %g to %g", k->name, x, k->low, k->high);
+    machines_refuse(r, r->line, "%s = %g is impossible; it must be %g to %g", k->name, x, k->low,
+                    k->high);
     return false;
 }
 
-static view trim(view v)
+static view machines_trim(view v)
 {
     while (v.len && (*v.ptr == ' ' || *v.ptr == '\t')) v.ptr++, v.len--;
     while (v.len && (v.ptr[v.len - 1] == ' ' || v.ptr[v.len - 1] == '\t')) v.len--;
@@ -117,14 +118,14 @@ static void take_band(reading *r, const key *k, view text, wafer_band *out)
     size_t at = 0;
     while (at + 1 < text.len && (text.ptr[at] != '.' || text.ptr[at + 1] != '.')) at++;
     bool is_band = at + 1 < text.len;
-    view first = is_band ? trim((view){text.ptr, at}) : text;
-    view second = is_band ? trim((view){text.ptr + at + 2, text.len - at - 2}) : text;
+    view first = is_band ? machines_trim((view){text.ptr, at}) : text;
+    view second = is_band ? machines_trim((view){text.ptr + at + 2, text.len - at - 2}) : text;
     if (!parse_f64(first, &b.low) || !parse_f64(second, &b.high)) {
-        refuse(r, r->line, "%s takes a number, or two as in 0.85 .. 1.1", k->name);
-    } else if (in_range(r, k, b.low) && in_range(r, k, b.high)) {
+        machines_refuse(r, r->line, "%s takes a number, or two as in 0.85 .. 1.1", k->name);
+    } else if (machines_in_range(r, k, b.low) && machines_in_range(r, k, b.high)) {
         if (b.low > b.high)
-            refuse(r, r->line, "%s goes from %g down to %g; write the lower end first", k->name,
-                   b.low, b.high);
+            machines_refuse(r, r->line, "%s goes from %g down to %g; write the lower end first",
+                            k->name, b.low, b.high);
         else
             *out = b;
     }
@@ -143,42 +144,42 @@ static void take_dead(reading *r, view text)
         uint64_t at_x, at_y;
         if (!parse_u64(x, &at_x) || !parse_u64(y, &at_y) || at_x >= WAFER_GRID_MAX ||
             at_y >= WAFER_GRID_MAX) {
-            refuse(r, r->line, "dead takes cores as x,y and blanks between them");
+            machines_refuse(r, r->line, "dead takes cores as x,y and blanks between them");
             return;
         }
         if (!m->dead) m->dead = memory_zalloc(WAFER_DEAD_MAX, sizeof *m->dead);
         if (!m->dead || m->n_dead == WAFER_DEAD_MAX) {
-            refuse(r, r->line, "more than %d dead cores", m->dead ? WAFER_DEAD_MAX : 0);
+            machines_refuse(r, r->line, "more than %d dead cores", m->dead ? WAFER_DEAD_MAX : 0);
             return;
         }
         m->dead[m->n_dead++] = (wafer_core){(uint16_t)at_x, (uint16_t)at_y};
-        text = trim((view){text.ptr + len, text.len - len});
+        text = machines_trim((view){text.ptr + len, text.len - len});
     }
 }
 
-static void take(reading *r, const key *k, view text)
+static void machines_take(reading *r, const key *k, view text)
 {
     char *at = (char *)r->m + k->offset;
     double x;
     switch (k->type) {
     case KEY_TEXT:
         if (!text.len || text.len >= WAFER_NAME_BYTES)
-            refuse(r, r->line, "%s takes 1 to %d bytes", k->name, WAFER_NAME_BYTES - 1);
+            machines_refuse(r, r->line, "%s takes 1 to %d bytes", k->name, WAFER_NAME_BYTES - 1);
         else
             snprintf(at, WAFER_NAME_BYTES, "%.*s", (int)text.len, text.ptr);
         break;
     case KEY_U32: {
         uint64_t n;
         if (!parse_u64(text, &n))
-            refuse(r, r->line, "%s takes a whole number", k->name);
-        else if (in_range(r, k, (double)n))
+            machines_refuse(r, r->line, "%s takes a whole number", k->name);
+        else if (machines_in_range(r, k, (double)n))
             memcpy(at, &(uint32_t){(uint32_t)n}, sizeof(uint32_t));
         break;
     }
     case KEY_F64:
         if (!parse_f64(text, &x))
-            refuse(r, r->line, "%s takes a number", k->name);
-        else if (in_range(r, k, x))
+            machines_refuse(r, r->line, "%s takes a number", k->name);
+        else if (machines_in_range(r, k, x))
             memcpy(at, &x, sizeof x);
         break;
     case KEY_BAND:
@@ -190,23 +191,23 @@ static void take(reading *r, const key *k, view text)
     }
 }
 
-static int on_value(void *user, const char *section, const char *name, const char *value)
+static int machines_on_value(void *user, const char *section, const char *name, const char *value)
 {
     reading *r = user;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         if (strcmp(section, keys[i].section) || strcmp(name, keys[i].name)) continue;
         if (r->line_of[i] && keys[i].type != KEY_DEAD)
-            refuse(r, r->line, "%s stands in line %d already", name, r->line_of[i]);
+            machines_refuse(r, r->line, "%s is already set in line %d", name, r->line_of[i]);
         r->line_of[i] = r->line;
-        take(r, &keys[i], trim(view_of(value)));
+        machines_take(r, &keys[i], machines_trim(view_of(value)));
         return 1;
     }
-    refuse(r, r->line, "there is no key %.40s in [%.40s]", name, section);
+    machines_refuse(r, r->line, "unknown key %.40s in [%.40s]", name, section);
     return 1;
 }
 
 /* libinih asks for lines as fgets() gives them. */
-static char *next_line(char *out, int size, void *user)
+static char *machines_next_line(char *out, int size, void *user)
 {
     reading *r = user;
     size_t len = 0;
@@ -214,11 +215,11 @@ static char *next_line(char *out, int size, void *user)
     while (len < r->rest.len && r->rest.ptr[len] != '\n') len++;
     r->line++;
     size_t take_len = len < (size_t)size - 1 ? len : (size_t)size - 1;
-    if (len > take_len) refuse(r, r->line, "a line of over %zu bytes", take_len);
+    if (len > take_len) machines_refuse(r, r->line, "a line of over %zu bytes", take_len);
     memcpy(out, r->rest.ptr, take_len);
     out[take_len] = 0;
     for (size_t i = 0; i < take_len; i++)
-        if (!out[i]) refuse(r, r->line, "a zero byte");
+        if (!out[i]) machines_refuse(r, r->line, "a zero byte");
     size_t used = len < r->rest.len ? len + 1 : len;
     r->rest = (view){r->rest.ptr + used, r->rest.len - used};
     return out;
@@ -236,27 +237,28 @@ static void check_mesh(reading *r)
 {
     const wafer_mesh *m = &r->m->mesh;
     if (m->width > m->grid_width)
-        refuse(r, line_of(r, AT(mesh.width)), "width = %u, but the grid is %u wide", m->width,
-               m->grid_width);
+        machines_refuse(r, line_of(r, AT(mesh.width)), "width = %u, but the grid is %u wide",
+                        m->width, m->grid_width);
     if (m->height > m->grid_height)
-        refuse(r, line_of(r, AT(mesh.height)), "height = %u, but the grid is %u high", m->height,
-               m->grid_height);
+        machines_refuse(r, line_of(r, AT(mesh.height)), "height = %u, but the grid is %u high",
+                        m->height, m->grid_height);
     uint32_t code =
         m->code_bytes_sdk > m->code_bytes_tuned ? m->code_bytes_sdk : m->code_bytes_tuned;
     if ((uint64_t)code + m->buffer_bytes >= m->sram_bytes)
-        refuse(r, line_of(r, AT(mesh.sram_bytes)),
-               "sram_bytes = %u leaves nothing beside %u of code and %u of buffers", m->sram_bytes,
-               code, m->buffer_bytes);
+        machines_refuse(r, line_of(r, AT(mesh.sram_bytes)),
+                        "sram_bytes = %u leaves nothing beside %u of code and %u of buffers",
+                        m->sram_bytes, code, m->buffer_bytes);
     if (m->reserved_colours >= m->colours)
-        refuse(r, line_of(r, AT(mesh.reserved_colours)), "%u of %u colours are reserved",
-               m->reserved_colours, m->colours);
+        machines_refuse(r, line_of(r, AT(mesh.reserved_colours)), "%u of %u colours are reserved",
+                        m->reserved_colours, m->colours);
     if (m->reserved_queues >= m->input_queues || m->reserved_queues >= m->output_queues)
-        refuse(r, line_of(r, AT(mesh.reserved_queues)), "%u queues are reserved of %u in, %u out",
-               m->reserved_queues, m->input_queues, m->output_queues);
+        machines_refuse(r, line_of(r, AT(mesh.reserved_queues)),
+                        "%u queues are reserved of %u in, %u out", m->reserved_queues,
+                        m->input_queues, m->output_queues);
     for (uint32_t i = 0; i < m->n_dead; i++)
         if (m->dead[i].x >= m->width || m->dead[i].y >= m->height)
-            refuse(r, r->line, "dead core %u,%u lies outside %u x %u", m->dead[i].x, m->dead[i].y,
-                   m->width, m->height);
+            machines_refuse(r, r->line, "dead core %u,%u lies outside %u x %u", m->dead[i].x,
+                            m->dead[i].y, m->width, m->height);
 }
 
 static void check_all(reading *r)
@@ -267,11 +269,11 @@ static void check_all(reading *r)
         has_gpu |= r->line_of[i] && keys[i].use == FOR_GPU;
     }
     r->m->is_gpu = has_gpu;
-    if (has_mesh && has_gpu) refuse(r, r->line, "a machine is a mesh or GPUs, not both");
+    if (has_mesh && has_gpu) machines_refuse(r, r->line, "a machine is a mesh or GPUs, not both");
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         bool wanted = keys[i].use == FOR_ALL || (keys[i].use == FOR_GPU) == has_gpu;
         if (wanted && keys[i].type != KEY_DEAD && !r->line_of[i])
-            refuse(r, r->line, "key %s of [%s] is missing", keys[i].name, keys[i].section);
+            machines_refuse(r, r->line, "key %s of [%s] is missing", keys[i].name, keys[i].section);
     }
     if (!has_gpu && !r->bad_line) check_mesh(r);
 }
@@ -290,8 +292,8 @@ int machine_parse(wafer_machine *out, view text, const char *file, cerium_error 
     if (text.len > WAFER_MACHINE_BYTES_MAX)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: longer than %u bytes", file,
                          WAFER_MACHINE_BYTES_MAX);
-    int line = ini_parse_stream(next_line, &r, on_value, &r);
-    if (line) refuse(&r, line > 0 ? line : r.line, "neither [section] nor key = value");
+    int line = ini_parse_stream(machines_next_line, &r, machines_on_value, &r);
+    if (line) machines_refuse(&r, line > 0 ? line : r.line, "neither [section] nor key = value");
     check_all(&r);
     if (r.bad_line || r.why[0]) {
         machine_close(&m);
@@ -335,7 +337,7 @@ int machine_open(wafer_machine *out, const char *name, cerium_error *err)
         snprintf(path, sizeof path, "%s", name);
     else if (!machine_find(path, sizeof path, file))
         return error_set(err, CERIUM_ERR_IO,
-                         "there is no machine '%.60s'; there are wse2, wse3, cs3, cs4, small, "
+                         "unknown machine '%.60s'; known are wse2, wse3, cs3, cs4, small, "
                          "dgx-h100, dgx-h200 and dgx-b200, or name a file.ini",
                          name);
     FILE *f = fopen(path, "rb");

@@ -30,23 +30,23 @@ static int open_model(mesh *m, const gguf_file *file, cerium_error *err)
 
 static bool is_apart(const mesh *m, step_kind kind)
 {
-    return m->islands.n && (kind == STEP_EXPERTS_UP || kind == STEP_EXPERTS_DOWN);
+    return m->expert_groups.n && (kind == STEP_EXPERTS_UP || kind == STEP_EXPERTS_DOWN);
 }
 
 /* How a matrix is cut: K along an axis, rows along the other. */
-static void cut(const mesh *m, const step_op *op, int i, mesh_tiles *t)
+static void mesh_cut(const mesh *m, const step_op *op, int i, mesh_tiles *t)
 {
     const bool is_qkv = op->kind == STEP_QKV, apart = is_apart(m, op->kind);
-    const mesh_split *hidden = apart ? &m->island_h : &m->split_h;
+    const mesh_split *hidden = apart ? &m->group_h : &m->split_h;
     t->k_axis = WAFER_AXIS_Y;
-    t->k = apart ? &m->island_e : &m->split_e;
+    t->k = apart ? &m->group_e : &m->split_e;
     switch (op->kind) {
     case STEP_EXPERTS_DOWN:
     case STEP_OUT:
     case STEP_FFN_DOWN:
         t->k_axis = WAFER_AXIS_X;
         t->k = op->kind == STEP_OUT ? &m->split_q : hidden;
-        t->n = apart ? &m->island_e : &m->split_e;
+        t->n = apart ? &m->group_e : &m->split_e;
         break;
     case STEP_ROUTE: t->n = &m->split_r; break;
     case STEP_EMBED:
@@ -80,7 +80,7 @@ static int make_tiles(mesh *m)
             if (m->op_tiles[i][j]) continue;
             mesh_tiles *t = &m->tiles[m->n_tiles++];
             t->w = w;
-            cut(m, &p->ops[i], j, t);
+            mesh_cut(m, &p->ops[i], j, t);
             m->op_tiles[i][j] = t;
             RETURN_IF(mesh_tiles_make(m, t));
         }
@@ -95,16 +95,16 @@ static mesh_rows own_rows(mesh *m, uint32_t rows, uint32_t width)
     return r;
 }
 
-static uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static uint32_t mesh_greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 /* Output rows of the longest piece that a product computes at once. */
 static uint32_t longest_piece(const mesh *m)
 {
     const mesh_split *const splits[] = {&m->split_e, &m->split_q,  &m->split_kv,
                                         &m->split_h, &m->split_v,  &m->split_r,
-                                        &m->island_e, &m->island_h, &m->prompt_e};
+                                        &m->group_e, &m->group_h, &m->prompt_e};
     uint32_t longest = 1;
-    for (size_t i = 0; i < ARRAY_LEN(splits); i++) longest = greater(longest, splits[i]->most);
+    for (size_t i = 0; i < ARRAY_LEN(splits); i++) longest = mesh_greater(longest, splits[i]->most);
     return longest;
 }
 
@@ -113,10 +113,11 @@ static int own_buffers(mesh *m, cerium_error *err)
     const step_shape *s = &m->program->shape;
     const mesh_layout *l = &m->layout;
     const uint32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_kv_heads * s->head_dim;
-    const uint32_t side = greater(l->width, l->height), used = greater(s->n_experts_used, 1);
+    const uint32_t side = mesh_greater(l->width, l->height),
+                   used = mesh_greater(s->n_experts_used, 1);
     const size_t rows = l->rows_max, all = (size_t)side * longest_piece(m);
-    uint32_t width = greater(s->n_embd, s->n_experts ? s->n_ff_expert : s->n_ff);
-    width = greater(width, s->n_experts);
+    uint32_t width = mesh_greater(s->n_embd, s->n_experts ? s->n_ff_expert : s->n_ff);
+    width = mesh_greater(width, s->n_experts);
     m->query_bytes = size_round_up(kernel_query_bytes(l->kv_type, s->head_dim), 16);
     m->x = mesh_own(m, rows * s->n_embd, sizeof(float));
     m->cosine = mesh_own(m, rows * s->n_rot / 2, sizeof(float));
@@ -142,11 +143,11 @@ static int own_buffers(mesh *m, cerium_error *err)
     m->others = mesh_own(m, s->n_vocab, sizeof(float));
     m->events = mesh_own(m, (size_t)l->width * l->height, sizeof *m->events);
     RETURN_IF(sampler_open(&m->sampler, s->n_vocab, err));
-    if (m->islands.n) RETURN_IF(mesh_islands_own(m));
+    if (m->expert_groups.n) RETURN_IF(mesh_expert_groups_own(m));
     return m->short_of_memory ? CERIUM_ERR_MEMORY : mesh_kv_open(m);
 }
 
-static int open_parts(mesh *m, bool with_bound, cerium_error *err)
+static int mesh_open_parts(mesh *m, bool with_bound, cerium_error *err)
 {
     const uint32_t degree = m->layout.choice.degree;
     RETURN_IF(mesh_splits_make(m));
@@ -156,8 +157,8 @@ static int open_parts(mesh *m, bool with_bound, cerium_error *err)
     m->whole = (mesh_ground){.width = m->layout.width, .height = m->layout.height,
                              .sum = {&m->sum[WAFER_AXIS_X], &m->sum[WAFER_AXIS_Y]}};
     m->on = &m->whole;
-    if (m->layout.choice.experts == WAFER_EXPERTS_ISLANDS) RETURN_IF(mesh_islands_make(m));
-    if (m->layout.cyclic) RETURN_IF(mesh_cyclic_make(m));
+    if (m->layout.choice.experts == WAFER_EXPERTS_GROUPED) RETURN_IF(mesh_expert_groups_make(m));
+    if (m->layout.mesh_gemm) RETURN_IF(mesh_gemm_make(m));
     if (with_bound) RETURN_IF(mesh_bound_open(m));
     RETURN_IF(make_tiles(m));
     return own_buffers(m, err);
@@ -185,7 +186,7 @@ int mesh_open(mesh **out, const gguf_file *file, const mesh_layout *layout, bool
     int status = open_model(m, file, err);
     if (!status) status = check_layout(m, err);
     if (!status) {
-        status = open_parts(m, with_bound, err);
+        status = mesh_open_parts(m, with_bound, err);
         if (status == CERIUM_ERR_MEMORY) error_set(err, status, "no memory for a mesh");
     }
     if (status) mesh_close(&m);
@@ -224,12 +225,12 @@ static uint64_t tile_bytes(const mesh *m, const mesh_tiles *t, uint32_t x, uint3
 {
     const uint64_t values = block_values(t->w->type), size = block_bytes(t->w->type);
     const bool along_x = t->k_axis == WAFER_AXIS_X;
-    const bool apart = t->k == &m->island_e || t->k == &m->island_h;
+    const bool apart = t->k == &m->group_e || t->k == &m->group_h;
     uint32_t n_matrices = t->w->n_matrices;
     if (apart) {
-        n_matrices = mesh_islands_held(m, x, y, n_matrices);
-        x %= m->islands.side;
-        y %= m->islands.side;
+        n_matrices = mesh_expert_groups_held(m, x, y, n_matrices);
+        x %= m->expert_groups.side;
+        y %= m->expert_groups.side;
     }
     const uint32_t n = along_x ? y : x, k = along_x ? x : y;
     return (uint64_t)n_matrices * t->n->share[n] *
@@ -243,7 +244,7 @@ uint64_t mesh_core_weight_bytes(const mesh *m)
     const bool is_tied = find_tiles(m, apart.w) != NULL;
     uint64_t most = 0;
     CHECK(embed->kind == STEP_EMBED);
-    cut(m, embed, 0, &apart);
+    mesh_cut(m, embed, 0, &apart);
     for (uint32_t y = 0; y < m->layout.height; y++)
         for (uint32_t x = 0; x < m->layout.width; x++) {
             uint64_t sum = is_tied ? 0 : tile_bytes(m, &apart, x, y);

@@ -10,8 +10,9 @@
  *   hidden, logits            along x
  *
  * Keys and values lie in the row that mesh_kv.c says.  A sum along an axis is the adds of a
- * wafer_reduction and a broadcast from its root.  Experts are cut like all else, or lie on islands
- * of cores as placement.h says: a row is told to those of its experts, and answers come back.
+ * wafer_reduction and a broadcast from its root.  Experts are cut like all else, or lie on groups
+ * of cores as placement.h says: a row is sent to the groups of its experts, and their results come
+ * back.
  *
  * Two orders of sums:
  *   EQUAL  the accumulators of docs/numerics.md travel from core to core in the order of K (of an
@@ -24,7 +25,7 @@
  * What is the same all along an axis is computed once and counted for each core.  Events are
  * counted by core and link while executing; nothing here knows of cycles.
  *
- * All memory is taken by mesh_open().  One thread at a time. */
+ * mesh_open() allocates all memory.  One thread at a time. */
 #ifndef WAFER_MESH_H
 #define WAFER_MESH_H
 
@@ -50,7 +51,7 @@ typedef struct {
     uint32_t lanes;          /* values in a vector step */
     kernel_kv_type kv_type;
     uint32_t rows_max;       /* tokens in a pass, 1 to MESH_ROWS_MAX */
-    bool cyclic;             /* of MESH order: mesh_prompt() may be called */
+    bool mesh_gemm;          /* of MESH order: mesh_prompt() may be called */
 } mesh_layout;
 
 /* 8 x 8, EQUAL, degree 2, round-robin, 24 colours, 8 lanes, KV in 8 bits, passes of 16 tokens. */
@@ -98,9 +99,9 @@ typedef enum {
     MESH_FAULT_TILE = 2,  /* the tile in the middle of the first matrix has one row too few */
     MESH_FAULT_EXP = 3,   /* exp by squaring squares twice too few: e^(x/4) */
     MESH_FAULT_SHIFT = 4, /* of WAFER_KV_SHIFT: the first row has no room for what it is passed */
-    MESH_FAULT_ISLAND = 5, /* the first expert of a row: it is sent to the island behind its own */
-    MESH_FAULT_ANSWER = 6, /* the last column of an island sends nothing back */
-    MESH_FAULT_STEP = 7, /* cyclic products end one step early */
+    MESH_FAULT_GROUP = 5, /* the first expert of a row: it is sent to the next group instead */
+    MESH_FAULT_ANSWER = 6, /* the last column of a group sends nothing back */
+    MESH_FAULT_STEP = 7, /* MeshGEMM products end one step early */
 } mesh_fault;
 
 /* ---- running ---- */
@@ -117,10 +118,10 @@ const step_shape *mesh_shape(const mesh *m);
 const mesh_layout *mesh_layout_of(const mesh *m);
 const step_program *mesh_program(const mesh *m);
 
-/* Compute tokens [n] at positions [position, position + n); those before were computed, those
- * behind are forgotten.  Logits of row r at mesh_logits(m, r) for the last n_logits rows. */
+/* Compute tokens [n] at positions [position, position + n); those before were computed already,
+ * those after are discarded.  Logits of row r at mesh_logits(m, r) for the last n_logits rows. */
 void mesh_run(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits);
-/* The same as cyclic products (mesh_cyclic.c), in a layout that is: what works on prompts. */
+/* The same as MeshGEMM products (mesh_gemm.c), in a layout that is: what works on prompts. */
 void mesh_prompt(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits);
 /* Of a row of the last pass: [n_vocab], split over the columns of the mesh. */
 const float *mesh_logits(const mesh *m, uint32_t row);

@@ -93,7 +93,7 @@ static float read_kv(const mesh *m, const void *from, size_t i)
 }
 
 /* q times the key of a token.  In MESH order each column of the strip sums its channels. */
-static float score(mesh *m, const seeing *s, uint32_t token)
+static float mesh_attend_score(mesh *m, const seeing *s, uint32_t token)
 {
     const uint32_t d = m->program->shape.head_dim, n = m->strip_sum.n;
     const float *q = s->query;
@@ -115,7 +115,7 @@ static void step_float(mesh *m, const seeing *s, kernel_softmax_state *state, fl
     const uint32_t d = m->program->shape.head_dim;
     float p[KERNEL_PAGE] = {0}, best = -INFINITY;
     for (uint32_t j = b->first; j < b->end; j++) {
-        p[j] = score(m, s, b->token[j]);
+        p[j] = mesh_attend_score(m, s, b->token[j]);
         best = kernel_max(best, p[j]);
     }
     const float c = take_scores(m, state, p, b->first, b->end, 1.0f, best);
@@ -128,15 +128,16 @@ static void step_float(mesh *m, const seeing *s, kernel_softmax_state *state, fl
     }
 }
 
-static void step(mesh *m, const seeing *s, kernel_softmax_state *state, float *out, const batch *b)
+static void mesh_attend_step(mesh *m, const seeing *s, kernel_softmax_state *state, float *out,
+                             const batch *b)
 {
     if (b->first >= b->end) return;
     if (m->layout.kv_type == KERNEL_KV_I8) step_i8(m, s, state, out, b);
     else step_float(m, s, state, out, b);
 }
 
-static void join(const mesh *m, kernel_softmax_state *state, float *out,
-                 const kernel_softmax_state *from, const float *from_out)
+static void mesh_attend_join(const mesh *m, kernel_softmax_state *state, float *out,
+                             const kernel_softmax_state *from, const float *from_out)
 {
     if (from->max == -INFINITY) return;
     const float max = kernel_max(state->max, from->max) + 0.0f;
@@ -149,7 +150,7 @@ static void join(const mesh *m, kernel_softmax_state *state, float *out,
 
 /* ---- over the rows ---- */
 
-static void clear(const mesh *m, kernel_softmax_state *state, float *out)
+static void mesh_attend_clear(const mesh *m, kernel_softmax_state *state, float *out)
 {
     *state = (kernel_softmax_state){-INFINITY, 0};
     memset(out, 0, m->program->shape.head_dim * sizeof *out);
@@ -159,17 +160,17 @@ static void clear(const mesh *m, kernel_softmax_state *state, float *out)
 static void walk_equal(mesh *m, const seeing *s)
 {
     const uint32_t d = m->program->shape.head_dim, last = (s->end - 1) / KERNEL_PAGE;
-    clear(m, &m->state[0], m->out);
-    clear(m, &m->state[1], m->out + d);
+    mesh_attend_clear(m, &m->state[0], m->out);
+    mesh_attend_clear(m, &m->state[1], m->out + d);
     for (uint32_t page = s->first / KERNEL_PAGE; page <= last; page++) {
         const uint32_t at = page * KERNEL_PAGE;
         batch b = {.first = s->first > at ? s->first - at : 0,
                    .end = s->end - at < KERNEL_PAGE ? s->end - at : KERNEL_PAGE};
         for (uint32_t j = 0; j < KERNEL_PAGE; j++) b.token[j] = at + j;
-        if (page % CHUNK_PAGES == 0) clear(m, &m->state[1], m->out + d);
-        step(m, s, &m->state[1], m->out + d, &b);
+        if (page % CHUNK_PAGES == 0) mesh_attend_clear(m, &m->state[1], m->out + d);
+        mesh_attend_step(m, s, &m->state[1], m->out + d, &b);
         if ((page == last || page % CHUNK_PAGES == CHUNK_PAGES - 1) && m->state[1].sum > 0)
-            join(m, &m->state[0], m->out, &m->state[1], m->out + d);
+            mesh_attend_join(m, &m->state[0], m->out, &m->state[1], m->out + d);
     }
 }
 
@@ -181,7 +182,7 @@ static void take_tokens(mesh *m, const seeing *s, kernel_softmax_state *state, f
     for (uint32_t t = r.begin; t < r.end; t += r.stride) {
         b.token[b.end++] = t;
         if (b.end < KERNEL_PAGE && t + r.stride < r.end) continue;
-        step(m, s, state, out, &b);
+        mesh_attend_step(m, s, state, out, &b);
         b.end = 0;
     }
 }
@@ -202,7 +203,7 @@ static void ring_sets(const mesh *m, const seeing *s, uint32_t y, mesh_kv_range 
 /* A row stays on its line, and what the lines have comes by in the order of their ring. */
 static void walk_ring(mesh *m, const seeing *s, uint32_t line)
 {
-    clear(m, &m->state[0], m->out);
+    mesh_attend_clear(m, &m->state[0], m->out);
     for (uint32_t i = 0; i < m->layout.height; i++) {
         mesh_kv_range sets[2];
         ring_sets(m, s, mesh_ring_core(m->layout.height, line, i), sets);
@@ -210,27 +211,28 @@ static void walk_ring(mesh *m, const seeing *s, uint32_t line)
     }
 }
 
-/* Every row over what it has, then the rows meet. */
+/* Every row over its own tokens, then the rows are combined. */
 static void walk_apart(mesh *m, const seeing *s)
 {
     const uint32_t d = m->program->shape.head_dim, h = m->layout.height;
     const mesh_schedule *sum = &m->sum[WAFER_AXIS_Y];
     for (uint32_t y = 0; y < h; y++) {
         float *out = m->out + (size_t)y * d;
-        clear(m, &m->state[y], out);
+        mesh_attend_clear(m, &m->state[y], out);
         take_tokens(m, s, &m->state[y], out,
                     mesh_kv_tokens(m, s->op->layer, y, s->first, s->end));
     }
     for (uint32_t i = 0; i < sum->n_adds; i++) {
         const uint32_t from = sum->adds[i].from, to = sum->adds[i].to;
-        join(m, &m->state[to], m->out + (size_t)to * d, &m->state[from], m->out + (size_t)from * d);
+        mesh_attend_join(m, &m->state[to], m->out + (size_t)to * d, &m->state[from],
+                         m->out + (size_t)from * d);
     }
     m->state[0] = m->state[sum->root];
     memmove(m->out, m->out + (size_t)sum->root * d, d * sizeof *m->out);
 }
 
 /* The sink takes part in the sum once; then weights become a distribution. */
-static void finish(mesh *m, const step_op *op, uint32_t row, uint32_t head)
+static void mesh_attend_finish(mesh *m, const step_op *op, uint32_t row, uint32_t head)
 {
     const step_shape *s = &m->program->shape;
     const kernel_softmax_state state = m->state[0];
@@ -275,7 +277,8 @@ static void count_tokens(mesh *m, uint32_t strip, uint32_t y, uint32_t n)
 static uint32_t range_tokens(mesh_kv_range r) { return tiles_of(r.end - r.begin, r.stride); }
 
 /* Rows of a line of a prompt that see a token. */
-static wafer_range rows_seeing(const mesh *m, const step_op *op, wafer_range rows, uint32_t token)
+static wafer_range mesh_attend_rows_seeing(const mesh *m, const step_op *op, wafer_range rows,
+                                           uint32_t token)
 {
     const uint32_t past = op->window ? token + op->window : UINT32_MAX; /* it is seen before that */
     const uint32_t first = token > m->position ? token - m->position : 0;
@@ -317,7 +320,7 @@ static void count_set(mesh *m, const step_op *op, uint32_t line, wafer_range row
     uint32_t n[MESH_ROWS_MAX] = {0};
     bool any = false;
     for (uint32_t token = set.begin; token < set.end; token += set.stride) {
-        const wafer_range see = rows_seeing(m, op, rows, token);
+        const wafer_range see = mesh_attend_rows_seeing(m, op, rows, token);
         const uint32_t length = (see.end - see.begin) * m->strips.queries;
         for (uint32_t r = see.begin; r < see.end; r++) n[r - rows.begin]++;
         for (uint32_t x = 0; length && x < m->strips.strips * m->strips.cores; x++)
@@ -382,7 +385,7 @@ void mesh_attend(mesh *m, const step_op *op)
             if (m->is_prompt) walk_ring(m, &see, r / m->line_rows);
             else if (m->layout.order == MESH_EQUAL) walk_equal(m, &see);
             else walk_apart(m, &see);
-            finish(m, op, r, h);
+            mesh_attend_finish(m, op, r, h);
         }
         for (uint32_t strip = 0; !m->is_prompt && strip < m->strips.strips; strip++)
             count_row(m, &see, strip);

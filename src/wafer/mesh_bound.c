@@ -7,15 +7,16 @@
 
 #define ROUNDING (0x1p-48f / 3.0f) /* u^2 / 3: the variance of a rounding of 1, at most */
 
-static uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static uint32_t mesh_bound_greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 int mesh_bound_open(mesh *m)
 {
     const step_shape *s = &m->program->shape;
     const size_t rows = m->layout.rows_max, d = s->head_dim;
     const uint32_t n_ff = s->n_experts ? s->n_ff_expert : s->n_ff;
-    const uint32_t used = greater(s->n_experts_used, 1), n_q = s->n_heads * s->head_dim;
-    uint32_t width = greater(greater(s->n_embd, n_q), greater(n_ff, s->n_experts));
+    const uint32_t used = mesh_bound_greater(s->n_experts_used, 1), n_q = s->n_heads * s->head_dim;
+    uint32_t width = mesh_bound_greater(mesh_bound_greater(s->n_embd, n_q),
+                                        mesh_bound_greater(n_ff, s->n_experts));
     mesh_bound *b = m->bound = mesh_own(m, 1, sizeof *b);
     if (!b) return CERIUM_ERR_MEMORY;
     width = (uint32_t)size_round_up(width, KERNEL_PANEL_ROWS);
@@ -29,7 +30,7 @@ int mesh_bound_open(mesh *m)
     b->z = mesh_own(m, width, sizeof(float));
     b->y[0] = mesh_own(m, width, sizeof(float));
     b->y[1] = mesh_own(m, width, sizeof(float));
-    b->router = mesh_own(m, rows * greater(s->n_experts, 1), sizeof(float));
+    b->router = mesh_own(m, rows * mesh_bound_greater(s->n_experts, 1), sizeof(float));
     b->mix = mesh_own(m, d * d, sizeof(float));
     b->weights = mesh_own(m, m->layout.choice.context, sizeof(float));
     b->head = mesh_own(m, size_round_up(s->n_vocab, KERNEL_PANEL_ROWS), sizeof(float));
@@ -73,13 +74,14 @@ static float product_depth(const mesh *m, const mesh_tiles *t)
     const uint32_t share = m->is_prompt ? cols : t->k->most;
     if (!t->unit) return (float)(cols + share + meets);
     const uint32_t in_sum = 2, n_sums = tiles_of(cols, t->closes); /* its product, and a scale's */
-    if (m->is_prompt) return (float)(2 * in_sum + n_sums + mesh_cyclic_adds(m, t));
+    if (m->is_prompt) return (float)(2 * in_sum + n_sums + mesh_gemm_adds(m, t));
     return (float)(2 * in_sum + n_sums + tiles_of(share, t->closes) + 1 + meets);
 }
 
 /* y = variance of W x, x a row of `in` with variances v. */
-static void product(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, const mesh_rows *in,
-                    uint32_t row, const float *v, const float *result)
+static void mesh_bound_product(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix,
+                               const mesh_rows *in, uint32_t row, const float *v,
+                               const float *result)
 {
     mesh_bound *b = m->bound;
     const model_matrix *w = t->w;
@@ -97,7 +99,7 @@ static void product(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, con
 }
 
 /* y = (x - mean) / sqrt(mean square + eps) * weight: each value's own part, and the sums'. */
-static void norm(mesh *m, const step_op *op, uint32_t row)
+static void mesh_bound_norm(mesh *m, const step_op *op, uint32_t row)
 {
     const step_shape *s = &m->program->shape;
     const uint32_t n = s->n_embd;
@@ -150,11 +152,11 @@ void mesh_bound_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w, uint
     mesh_bound *b = m->bound;
     const float *x[3] = {m->q, m->key, m->value};
     float *out[3] = {b->q, b->key, b->value};
-    norm(m, op, row);
+    mesh_bound_norm(m, op, row);
     for (int i = 0; i < 3; i++) {
         const uint32_t heads = i ? s->n_kv_heads : s->n_heads, n = heads * s->head_dim;
-        product(m, b->y[0], w[i], 0, &m->normed, row, b->normed + (size_t)row * s->n_embd,
-                x[i] + (size_t)row * n);
+        mesh_bound_product(m, b->y[0], w[i], 0, &m->normed, row,
+                           b->normed + (size_t)row * s->n_embd, x[i] + (size_t)row * n);
         of_heads(m, out[i] + (size_t)row * heads, b->y[0], x[i] + (size_t)row * n,
                  i < 2 ? op->head_norm[i] : NULL, heads);
     }
@@ -178,12 +180,13 @@ void mesh_bound_out(mesh *m, const mesh_tiles *w, const mesh_rows *in, uint32_t 
 {
     mesh_bound *b = m->bound;
     const float *v = in == &m->attended ? b->attended : b->hidden;
-    product(m, b->y[0], w, 0, in, row, v + (size_t)row * in->width, y);
+    mesh_bound_product(m, b->y[0], w, 0, in, row, v + (size_t)row * in->width, y);
     add_to_x(m, row, b->y[0], 1.0f, y, 0.0f);
 }
 
 /* Derivatives of the activation to gate and up. */
-static void slopes(const step_shape *s, float gate, float up, float *by_gate, float *by_up)
+static void mesh_bound_slopes(const step_shape *s, float gate, float up, float *by_gate,
+                              float *by_up)
 {
     float e, u, g, open;
     switch (s->activation) {
@@ -216,12 +219,12 @@ void mesh_bound_up(mesh *m, const step_op *op, const mesh_tiles *const *w, uint3
     mesh_bound *b = m->bound;
     const float *y[2] = {gate, up}, *v = b->normed + (size_t)row * s->n_embd;
     float *out = b->hidden + (size_t)hidden * m->hidden.width;
-    if (op) norm(m, op, row);
+    if (op) mesh_bound_norm(m, op, row);
     for (int i = 0; i < 2; i++)
-        if (w[i]) product(m, b->y[i], w[i], expert, &m->normed, row, v, y[i]);
+        if (w[i]) mesh_bound_product(m, b->y[i], w[i], expert, &m->normed, row, v, y[i]);
     for (uint32_t i = 0; i < m->hidden.width; i++) {
         float by_gate = 0, by_up = 0;
-        slopes(s, gate[i], w[1] ? up[i] : 0.0f, &by_gate, &by_up);
+        mesh_bound_slopes(s, gate[i], w[1] ? up[i] : 0.0f, &by_gate, &by_up);
         out[i] = by_gate * by_gate * b->y[0][i];
         if (w[1]) out[i] += by_up * by_up * b->y[1][i];
     }
@@ -255,8 +258,9 @@ void mesh_bound_route(mesh *m, const step_op *op, const mesh_tiles *w, uint32_t 
     const step_shape *s = &m->program->shape;
     mesh_bound *b = m->bound;
     float *v = b->router + (size_t)row * s->n_experts;
-    norm(m, op, row);
-    product(m, b->y[0], w, 0, &m->normed, row, b->normed + (size_t)row * s->n_embd, logits);
+    mesh_bound_norm(m, op, row);
+    mesh_bound_product(m, b->y[0], w, 0, &m->normed, row, b->normed + (size_t)row * s->n_embd,
+                       logits);
     memcpy(v, b->y[0], s->n_experts * sizeof *v);
     if (!is_undecided(m, logits, v)) return;
     float *x = b->x + (size_t)row * s->n_embd;
@@ -277,11 +281,11 @@ void mesh_bound_down(mesh *m, const mesh_tiles *w, uint32_t expert, uint32_t row
         const float by = m->chosen[i] == expert ? 1.0f - share : share;
         of_weight += by * by * v[m->chosen[i]];
     }
-    product(m, b->y[0], w, expert, &m->hidden, hidden, b->hidden + (size_t)hidden * m->hidden.width,
-            y);
-    /* From islands weighted answers come, rounded, and meet in at most k adds: a partial sum of k
+    mesh_bound_product(m, b->y[0], w, expert, &m->hidden, hidden,
+                       b->hidden + (size_t)hidden * m->hidden.width, y);
+    /* From groups weighted answers come, rounded, and meet in at most k adds: a partial sum of k
      * terms is at most k times the sum of their squares. */
-    const float meets = m->islands.n ? (float)(k * (k + 1) + 1) : 0.0f;
+    const float meets = m->expert_groups.n ? (float)(k * (k + 1) + 1) : 0.0f;
     add_to_x(m, row, b->y[0], weight, y, weight * weight * (of_weight + (8 + meets) * ROUNDING));
 }
 
@@ -291,8 +295,9 @@ void mesh_bound_head(mesh *m, const step_op *op, const mesh_tiles *w, uint32_t r
     const step_shape *s = &m->program->shape;
     mesh_bound *b = m->bound;
     float *out = b->logits + (size_t)row * s->n_vocab;
-    norm(m, op, row);
-    product(m, b->head, w, 0, &m->normed, row, b->normed + (size_t)row * s->n_embd, logits);
+    mesh_bound_norm(m, op, row);
+    mesh_bound_product(m, b->head, w, 0, &m->normed, row, b->normed + (size_t)row * s->n_embd,
+                       logits);
     for (uint32_t i = 0; i < s->n_vocab; i++) {
         const float bound = MESH_BOUND_SIGMAS * sqrtf(b->head[i]);
         out[i] = bound == bound ? bound : INFINITY; /* infinity times a weight of 0 */

@@ -1,5 +1,5 @@
-/* mesh_bound.h - how far the logits of MESH order may be from the CPU's, carried along as they
- * are computed.
+/* mesh_bound.h - a bound on the difference between MESH-order logits and the CPU's, computed along
+ * with them.
  *
  * Two runs of the same program that add in different orders differ by their roundings.  With every
  * value goes the variance of that difference, and every operation hands it on to first order:

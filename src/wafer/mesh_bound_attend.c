@@ -30,7 +30,8 @@ static float turned_step(const mesh *m, const float *x, bool is_query)
 }
 
 /* After a head x was rounded as the KV cache has it; of floats only queries stay as they are. */
-static float rounded(const mesh *m, float variance, const float *x, bool is_query, float *step)
+static float mesh_bound_attend_rounded(const mesh *m, float variance, const float *x, bool is_query,
+                                       float *step)
 {
     const uint32_t d = m->program->shape.head_dim;
     *step = 0.0f;
@@ -53,7 +54,8 @@ void mesh_bound_keep(mesh *m, const step_op *op, uint32_t row)
     float step;
     for (uint32_t h = 0; h < s->n_heads; h++) {
         float *v = &b->q[row * s->n_heads + h];
-        *v = rounded(m, *v, m->q + ((size_t)row * s->n_heads + h) * d, true, &step);
+        *v = mesh_bound_attend_rounded(m, *v, m->q + ((size_t)row * s->n_heads + h) * d, true,
+                                       &step);
     }
     for (uint32_t h = 0; h < s->n_kv_heads; h++) {
         const size_t to = kept_at(m, op->layer, h, m->position + row);
@@ -62,12 +64,13 @@ void mesh_bound_keep(mesh *m, const step_op *op, uint32_t row)
         float *vectors = b->vectors + to * 2 * d;
         memcpy(vectors, m->key + (size_t)from * d, d * sizeof *vectors);
         memcpy(vectors + d, m->value + (size_t)from * d, d * sizeof *vectors);
-        kept->key = rounded(m, b->key[from], vectors, false, &step);
-        kept->value = rounded(m, b->value[from], vectors + d, false, &kept->value_step);
+        kept->key = mesh_bound_attend_rounded(m, b->key[from], vectors, false, &step);
+        kept->value =
+            mesh_bound_attend_rounded(m, b->value[from], vectors + d, false, &kept->value_step);
     }
 }
 
-static float dot(const float *a, const float *b, uint32_t n)
+static float mesh_bound_attend_dot(const float *a, const float *b, uint32_t n)
 {
     float sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += a[i] * b[i];
@@ -89,7 +92,7 @@ static void find_weights(const mesh *m, looking *l, float *weights, const float 
     const uint32_t d = m->program->shape.head_dim;
     float max = sink ? *sink : -INFINITY, sum = 0, top = 0;
     for (uint32_t j = l->first; j < l->end; j++) {
-        weights[j] = dot(l->q, l->vectors + (size_t)j * 2 * d, d);
+        weights[j] = mesh_bound_attend_dot(l->q, l->vectors + (size_t)j * 2 * d, d);
         max = kernel_max(max, weights[j]);
     }
     for (uint32_t j = l->first; j < l->end; j++) sum += weights[j] = kernel_exp(weights[j] - max);
@@ -103,20 +106,20 @@ static void find_weights(const mesh *m, looking *l, float *weights, const float 
 }
 
 /* What a token adds by itself: its value, its key, the rounding of its weight. */
-static void add_token(const mesh *m, const looking *l, uint32_t j, float p, const float *out,
-                      float *variance)
+static void mesh_bound_attend_add_token(const mesh *m, const looking *l, uint32_t j, float p,
+                                        const float *out, float *variance)
 {
     const uint32_t d = m->program->shape.head_dim;
     const float *k = l->vectors + (size_t)j * 2 * d, *v = k + d;
     const mesh_kept *kept = &l->kept[j];
-    const float q2 = dot(l->q, l->q, d), k2 = dot(k, k, d);
+    const float q2 = mesh_bound_attend_dot(l->q, l->q, d), k2 = mesh_bound_attend_dot(k, k, d);
     /* Scores and weights are rounded as well: a chain over d, exp, and sums over tokens. */
     const float own = ROUNDING * (2.0f * (float)d * q2 * k2 + 64.0f);
     const float of_score = q2 * kept->key + own;
     float of_weight = 0;
     if (kept->value_step > 0) {
         const float w = p * kept->value_step, step = kernel_min(l->step, 2 * w);
-        of_weight = 0.25f * step * step * dot(v, v, d) /
+        of_weight = 0.25f * step * step * mesh_bound_attend_dot(v, v, d) /
                     ((float)d * kept->value_step * kept->value_step);
     }
     for (uint32_t i = 0; i < d; i++) {
@@ -134,15 +137,16 @@ static void attend_head(mesh *m, looking *l, const float *sink, const float *out
     memset(variance, 0, d * sizeof *variance);
     for (uint32_t j = l->first; j < l->end; j++) {
         const float p = b->weights[j], *k = l->vectors + (size_t)j * 2 * d, *v = k + d;
-        add_token(m, l, j, p, out, variance);
+        mesh_bound_attend_add_token(m, l, j, p, out, variance);
         for (uint32_t i = 0; i < d; i++) {
             const float c = p * (v[i] - out[i]);
             for (uint32_t e = 0; e < d; e++) b->mix[(size_t)i * d + e] += c * k[e];
         }
     }
     for (uint32_t i = 0; i < d; i++)
-        variance[i] += l->of_q * dot(b->mix + (size_t)i * d, b->mix + (size_t)i * d, d) +
-                       ROUNDING * (float)(l->end - l->first) * out[i] * out[i];
+        variance[i] +=
+            l->of_q * mesh_bound_attend_dot(b->mix + (size_t)i * d, b->mix + (size_t)i * d, d) +
+            ROUNDING * (float)(l->end - l->first) * out[i] * out[i];
 }
 
 void mesh_bound_attend(mesh *m, const step_op *op)

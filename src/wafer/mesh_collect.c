@@ -177,9 +177,9 @@ void mesh_matmul(mesh *m, float *y, size_t stride, const mesh_tiles *t, uint32_t
                  const mesh_rows *x, uint32_t row, uint32_t n_rows)
 {
     for (uint32_t r = 0; m->is_prompt && r < n_rows; r++)
-        mesh_cyclic_row(m, y + r * stride, t, matrix, x, row + r, (row + r) / m->line_rows);
+        mesh_gemm_row(m, y + r * stride, t, matrix, x, row + r, (row + r) / m->line_rows);
     if (m->is_prompt) {
-        mesh_cyclic_count(m, t);
+        mesh_gemm_count(m, t);
         return;
     }
     for (uint32_t r = row; r < row + n_rows; r++, y += stride) {

@@ -75,7 +75,7 @@ static inline const kernel_act *mesh_acts(const mesh_rows *x, block_type type, u
 
 typedef struct mesh_bound mesh_bound;
 
-/* Cores that work together: all, or those of an island. */
+/* Cores that work together: all, or those of a group. */
 typedef struct {
     uint32_t x, y, width, height;
     const mesh_schedule *sum[2]; /* along x, along y */
@@ -99,21 +99,21 @@ struct mesh {
     mesh_ground whole;
     const mesh_ground *on;             /* where sums are made, and counted */
 
-    /* prompts as cyclic products: mesh_cyclic.c */
+    /* prompts as MeshGEMM products: mesh_gemm.c */
     bool is_prompt;                    /* of the pass */
     uint32_t line_rows;                /* rows of the pass that a line of cores has */
     mesh_ground *lines;                /* [height] */
     mesh_split prompt_e;               /* of n_embd, along x */
 
-    /* experts on islands: mesh_islands.c; n is 0 where there are none */
-    wafer_islands islands;
-    mesh_ground *grounds;              /* [islands.n] */
-    mesh_schedule island_sum;
-    mesh_split island_e, island_h;     /* over the side of an island */
-    mesh_split island_part;            /* of n_embd, over its columns: parts of each slice */
-    mesh_rows told;                    /* [rows][experts used]: what an island has been told */
+    /* experts on groups: mesh_expert_groups.c; n is 0 where there are none */
+    wafer_expert_groups expert_groups;
+    mesh_ground *grounds;              /* [groups.n] */
+    mesh_schedule group_sum;
+    mesh_split group_e, group_h;       /* over the side of a group */
+    mesh_split expert_group_part;      /* of n_embd, over its columns: parts of each slice */
+    mesh_rows told;                    /* [rows][experts used]: what a group has received */
     float *answers;                    /* [experts used][n_embd], of a row of the pass */
-    float *met;                        /* [columns of islands][n_embd], what their columns sum to */
+    float *met;                        /* [columns of groups][n_embd], what their columns sum to */
 
     /* keys and values: where they are does not show in the order of the array */
     uint32_t kv_pages;
@@ -246,35 +246,35 @@ uint64_t mesh_kv_wavelets(const mesh *m, uint32_t x);
 mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t begin,
                              uint32_t end);
 
-/* ---- mesh_cyclic.c: products of a prompt ---- */
+/* ---- mesh_gemm.c: products of a prompt ---- */
 
-int mesh_cyclic_make(mesh *m);
+int mesh_gemm_make(mesh *m);
 /* The core of a line of n that has the s-th place after core `at` on the line's ring. */
 uint32_t mesh_ring_core(uint32_t n, uint32_t at, uint32_t s);
 /* y = W x[row] with the sums of the cores of that row's line: nothing is counted. */
-void mesh_cyclic_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, const mesh_rows *x,
-                     uint32_t row, uint32_t line);
+void mesh_gemm_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, const mesh_rows *x,
+                   uint32_t row, uint32_t line);
 /* A product for all rows; for the rows that chose each expert. */
-void mesh_cyclic_count(mesh *m, const mesh_tiles *t);
-void mesh_cyclic_count_experts(mesh *m, const mesh_tiles *t);
+void mesh_gemm_count(mesh *m, const mesh_tiles *t);
+void mesh_gemm_count_experts(mesh *m, const mesh_tiles *t);
 /* n values at each core of a line go round. */
 void mesh_count_ring(mesh *m, wafer_axis axis, uint32_t line, uint64_t n);
 /* Additions that a term passes through at most. */
-uint32_t mesh_cyclic_adds(const mesh *m, const mesh_tiles *t);
+uint32_t mesh_gemm_adds(const mesh *m, const mesh_tiles *t);
 
-/* ---- mesh_islands.c: experts that lie apart ---- */
+/* ---- mesh_expert_groups.c: experts that lie apart ---- */
 
-int mesh_islands_make(mesh *m);
-int mesh_islands_own(mesh *m);
+int mesh_expert_groups_make(mesh *m);
+int mesh_expert_groups_own(mesh *m);
 /* The bytes of a core's experts are those of so many; x, y: the core. */
-uint32_t mesh_islands_held(const mesh *m, uint32_t x, uint32_t y, uint32_t n_experts);
-/* Every row of the pass to the islands of its chosen experts: rows of m->told. */
-void mesh_islands_tell(mesh *m, uint32_t acts);
-/* From now on the island at which a row for that expert has arrived works, alone, until
+uint32_t mesh_expert_groups_held(const mesh *m, uint32_t x, uint32_t y, uint32_t n_experts);
+/* Every row of the pass to the groups of its chosen experts: rows of m->told. */
+void mesh_expert_groups_send(mesh *m, uint32_t acts);
+/* From now on the group at which a row for that expert has arrived works, alone, until
  * mesh_at_all(); returns which of all experts is the one that it takes. */
-uint32_t mesh_islands_enter(mesh *m, uint32_t expert);
+uint32_t mesh_expert_groups_enter(mesh *m, uint32_t expert);
 /* A row of x += what its experts answered: m->answers, in MESH order weighted already. */
-void mesh_islands_answer(mesh *m, uint32_t row);
+void mesh_expert_groups_answer(mesh *m, uint32_t row);
 
 /* ---- mesh_attend.c, mesh_experts.c, mesh_sample.c ---- */
 

@@ -16,7 +16,7 @@ static int32_t token_at(const drafted *t, uint32_t at)
 }
 
 /* Compute what the smaller model has not yet, up to end; returns the row of the last token. */
-static uint32_t compute(const drafted *t, uint32_t end, bool needs_logits)
+static uint32_t mesh_draft_compute(const drafted *t, uint32_t end, bool needs_logits)
 {
     mesh_draft *d = t->d;
     const uint32_t most = mesh_layout_of(d->m)->rows_max;
@@ -31,12 +31,12 @@ static uint32_t compute(const drafted *t, uint32_t end, bool needs_logits)
 }
 
 /* One guess more, from all before it. */
-static void guess(const drafted *t)
+static void mesh_draft_guess(const drafted *t)
 {
     mesh_draft *d = t->d;
     const uint32_t end = t->n + d->n_chain;
     CHECK(d->n_known < end && d->n_chain < ARRAY_LEN(d->chain));
-    const uint32_t row = compute(t, end, true);
+    const uint32_t row = mesh_draft_compute(t, end, true);
     d->chain[d->n_chain++] = mesh_sample(d->m, row, NULL, NULL, 0, end);
     d->n_steps++;
 }
@@ -47,24 +47,24 @@ static double guess_all(const drafted *t, uint32_t n_guesses, const draft_us *us
     mesh_draft *d = t->d;
     double at = 0;
     if (n_guesses && t->n - d->n_known > 2) /* a prompt: computed beside the model's */
-        compute(t, t->n - 1, false);
+        mesh_draft_compute(t, t->n - 1, false);
     while (d->n_chain < n_guesses) {
         const bool is_behind = t->n + d->n_chain - d->n_known == 2;
         if (us) at += is_behind ? us->catch_up : us->step;
-        guess(t);
+        mesh_draft_guess(t);
     }
     return at;
 }
 
 /* Steps while a pass is verified: the token that follows, and the next guesses.  None is begun when
  * it has been told, nor behind its context.  Returns when the last of them ends. */
-static double go_on(const drafted *t, uint32_t n_max, double told_us, double step_us)
+static double mesh_draft_go_on(const drafted *t, uint32_t n_max, double told_us, double step_us)
 {
     mesh_draft *d = t->d;
     double at = 0;
     while (at < told_us && d->n_chain < 2 * n_max - 1 &&
            t->n + d->n_chain <= mesh_layout_of(d->m)->choice.context) {
-        guess(t);
+        mesh_draft_guess(t);
         at += step_us;
     }
     return at;
@@ -99,7 +99,7 @@ uint32_t mesh_draft_pass(mesh_draft *d, mesh *m, const int32_t *tokens, uint32_t
     if (us) {
         const double told_us = n_max > 1 ? us->verify + us->tell : us->verify;
         const double ahead_us =
-            d->is_overlapped && n_max > 1 ? go_on(&t, n_max, told_us, us->step) : 0;
+            d->is_overlapped && n_max > 1 ? mesh_draft_go_on(&t, n_max, told_us, us->step) : 0;
         d->clock_us += guesses_us + (n_max > 1 ? us->offer : 0) + fmax(told_us, ahead_us);
     }
     const uint32_t found = mesh_verify(m, pass, n_max, n - 1, out);

@@ -1,5 +1,5 @@
-/* mesh_draft.h - a smaller model on cores that are idle guesses what follows, and the model
- * verifies the guesses in one pass: the text is the model's own, whatever was guessed.
+/* mesh_draft.h - speculative decoding: a draft model on idle cores guesses tokens, and the model
+ * verifies the guesses in one pass. The text is always the model's own.
  *
  * In turns, guesses and verification follow each other.  Overlapped, the smaller model goes on
  * while a pass is verified, as though all its guesses were right and its own next one were what the

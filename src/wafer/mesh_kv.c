@@ -1,12 +1,13 @@
-/* mesh_kv.c - keys and values in the rows of the mesh: who keeps a token, and how tokens move.
+/* mesh_kv.c - keys and values in the rows of the mesh: which row holds a token, and how tokens
+ * move.
  *
  * ROUND_ROBIN: token t lies in row t mod height, and stays.
  * SHIFT: a token enters at the last row.  Rows keep neighbours, row y the tokens [first[y],
  * first[y + 1]) of a layer, and as the sequence grows every row that has more than its share passes
  * its oldest token up by one row: all rows at once, one token a row for each token that enters.  So
  * rows stay even to a token but for the height's first tokens.  What a window no longer sees is
- * dropped by the row that has it.  A token that is taken back (a draft that was wrong) leaves the
- * rows that have it; nothing moves down. */
+ * dropped by the row that has it.  A retracted token (a wrong draft) is removed from its rows;
+ * nothing moves down. */
 #include "base/memory.h"
 #include "wafer/mesh_core.h"
 
@@ -31,7 +32,7 @@ kernel_kv_page mesh_kv_page(const mesh *m, uint32_t layer, uint32_t head, uint32
     return (kernel_kv_page){keys, keys + m->kv_page_bytes};
 }
 
-static uint32_t *first_of(const mesh *m, uint32_t layer)
+static uint32_t *mesh_kv_first_of(const mesh *m, uint32_t layer)
 {
     return m->kv_first + (size_t)layer * (m->layout.height + 1);
 }
@@ -42,7 +43,7 @@ mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t
     const uint32_t h = m->layout.height;
     mesh_kv_range r = {.begin = y, .end = end, .stride = h};
     if (m->layout.choice.kv == WAFER_KV_SHIFT) {
-        const uint32_t *first = first_of(m, layer);
+        const uint32_t *first = mesh_kv_first_of(m, layer);
         r = (mesh_kv_range){.begin = first[y], .end = first[y + 1], .stride = 1};
         if (r.end > end) r.end = end;
     }
@@ -77,10 +78,10 @@ static void pass_up(mesh *m, uint32_t y)
 }
 
 /* Token t of a layer has come in at the last row. */
-static void shift(mesh *m, const step_op *op, uint32_t t)
+static void mesh_kv_shift(mesh *m, const step_op *op, uint32_t t)
 {
     const uint32_t h = m->layout.height, n = t + 1;
-    uint32_t *first = first_of(m, op->layer);
+    uint32_t *first = mesh_kv_first_of(m, op->layer);
     /* Earlier rows of the pass still see what its last one does not. */
     const uint32_t seen = m->position + 1;
     const uint32_t low = op->window && seen > op->window ? seen - op->window : 0;
@@ -97,7 +98,8 @@ static void shift(mesh *m, const step_op *op, uint32_t t)
         first[y]++;
         pass_up(m, y);
     }
-    /* What nobody takes is lost; without its own tokens the first pass would have none. */
+    /* The tokens that no row takes are dropped; without its own tokens the first pass would have
+     * none. */
     if (m->fault == MESH_FAULT_SHIFT && h > 1 && m->position) first[0] = first[1];
 }
 
@@ -111,5 +113,5 @@ void mesh_kv_write(mesh *m, const step_op *op, uint32_t row)
         m->k.kv_write[m->layout.kv_type]((void *)page.keys, (void *)page.values,
                                          token % KERNEL_PAGE, m->key + at, m->value + at, d);
     }
-    if (m->layout.choice.kv == WAFER_KV_SHIFT) shift(m, op, token);
+    if (m->layout.choice.kv == WAFER_KV_SHIFT) mesh_kv_shift(m, op, token);
 }

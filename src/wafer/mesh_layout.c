@@ -15,7 +15,8 @@ bool mesh_layout_name_kv(mesh_layout *l, const char **name)
     return true;
 }
 
-static int bad(cerium_error *err, const char *what, uint64_t value, uint64_t low, uint64_t high)
+static int mesh_layout_bad(cerium_error *err, const char *what, uint64_t value, uint64_t low,
+                           uint64_t high)
 {
     return error_set(err, CERIUM_ERR_ARGUMENT, "mesh: %s %llu: must be %llu to %llu", what,
                      (unsigned long long)value, (unsigned long long)low,
@@ -26,35 +27,36 @@ int mesh_layout_validate(const mesh_layout *l, const step_shape *shape, cerium_e
 {
     const wafer_choice *c = &l->choice;
     if (l->width < 1 || l->width > MESH_SIDE_MAX)
-        return bad(err, "width", l->width, 1, MESH_SIDE_MAX);
+        return mesh_layout_bad(err, "width", l->width, 1, MESH_SIDE_MAX);
     if (l->height < 1 || l->height > MESH_SIDE_MAX)
-        return bad(err, "height", l->height, 1, MESH_SIDE_MAX);
+        return mesh_layout_bad(err, "height", l->height, 1, MESH_SIDE_MAX);
     if (c->degree < 1 || c->degree > WAFER_DEGREE_MAX)
-        return bad(err, "degree", c->degree, 1, WAFER_DEGREE_MAX);
+        return mesh_layout_bad(err, "degree", c->degree, 1, WAFER_DEGREE_MAX);
     if (c->k_multiple < 1 || c->k_multiple > 4096)
-        return bad(err, "k_multiple", c->k_multiple, 1, 4096);
+        return mesh_layout_bad(err, "k_multiple", c->k_multiple, 1, 4096);
     if (l->colours < 1 || l->colours > MESH_COLOURS_MAX)
-        return bad(err, "colours", l->colours, 1, MESH_COLOURS_MAX);
-    if (l->lanes < 1 || l->lanes > 256) return bad(err, "lanes", l->lanes, 1, 256);
+        return mesh_layout_bad(err, "colours", l->colours, 1, MESH_COLOURS_MAX);
+    if (l->lanes < 1 || l->lanes > 256) return mesh_layout_bad(err, "lanes", l->lanes, 1, 256);
     if (l->rows_max < 1 || l->rows_max > MESH_ROWS_MAX)
-        return bad(err, "tokens in a pass", l->rows_max, 1, MESH_ROWS_MAX);
+        return mesh_layout_bad(err, "tokens in a pass", l->rows_max, 1, MESH_ROWS_MAX);
     if (c->context > shape->context_tokens)
-        return bad(err, "context", c->context, 1, shape->context_tokens);
-    if (c->experts == WAFER_EXPERTS_ISLANDS) {
+        return mesh_layout_bad(err, "context", c->context, 1, shape->context_tokens);
+    if (c->experts == WAFER_EXPERTS_GROUPED) {
         const uint32_t side = l->width < l->height ? l->width : l->height;
         if (!shape->n_experts)
             return error_set(err, CERIUM_ERR_ARGUMENT,
-                             "mesh: islands are for experts, and this model has none");
-        if (c->island < 1 || c->island > side)
-            return bad(err, "cores on a side of an island", c->island, 1, side);
+                             "mesh: expert groups need experts, and this model has none");
+        if (c->group_side < 1 || c->group_side > side)
+            return mesh_layout_bad(err, "cores on a side of an expert group", c->group_side, 1,
+                                   side);
     }
-    if (l->cyclic && l->order == MESH_EQUAL)
+    if (l->mesh_gemm && l->order == MESH_EQUAL)
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "mesh: cyclic products begin anywhere in K, the CPU at its start: take "
+                         "mesh: MeshGEMM products begin anywhere in K, the CPU at its start: take "
                          "mesh order");
-    if (l->cyclic && c->experts == WAFER_EXPERTS_ISLANDS)
+    if (l->mesh_gemm && c->experts == WAFER_EXPERTS_GROUPED)
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "mesh: cyclic products take all cores: no islands of experts beside them");
+                         "mesh: MeshGEMM products take all cores: no expert groups beside them");
     if (c->is_fused && l->order == MESH_EQUAL)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "mesh: fused collectives scale after a product, the CPU before it: take "

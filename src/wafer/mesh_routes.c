@@ -3,8 +3,8 @@
  * Colours: four for each phase of a sum along x (there are two directions, and a core that passes
  * on what it gets needs another colour to send than to receive), the same along y, one for each
  * of the broadcasts along x, along y and in strips, and one for the tokens that come from outside.
- * Strips and islands add between neighbours, with the colours that sums have for that, and keys and
- * values go up by a row with those of sums along y; islands tell along x and y in two more.
+ * Strips and groups add between neighbours, with the colours that sums have for that, and keys and
+ * values go up by a row with those of sums along y; groups tell along x and y in two more.
  *
  * Cores that work on prompts have a program of their own: sums and a broadcast along x, strips, and
  * four colours for the ring along each axis, as neighbours of a ring take turns either way. */
@@ -13,12 +13,12 @@
 
 typedef enum {
     FLOW_NONE = 0, FLOW_SUM_X, FLOW_SUM_Y, FLOW_SEND_X, FLOW_SEND_Y, FLOW_STRIP,
-    FLOW_SHIFT, FLOW_ISLAND_X, FLOW_ISLAND_Y, FLOW_RING_X, FLOW_RING_Y
+    FLOW_SHIFT, FLOW_GROUP_X, FLOW_GROUP_Y, FLOW_RING_X, FLOW_RING_Y
 } flow;
 
 static const char *const flow_names[] = {
     "", "the sum along x", "the sum along y", "the broadcast along x", "the broadcast along y",
-    "a strip of KV heads", "tokens that go up a row", "rows of islands", "columns of islands",
+    "a strip of KV heads", "tokens that go up a row", "rows of groups", "columns of groups",
     "the ring along x", "the ring along y",
 };
 
@@ -32,7 +32,7 @@ typedef struct {
     const mesh_layout *layout;
     route *routes; /* [height][width][n_colours] */
     uint32_t n_colours;
-    uint32_t base[2], send[2], strip, island[2];
+    uint32_t base[2], send[2], strip, group[2];
     int status;
     cerium_error *err;
 } routing;
@@ -129,15 +129,15 @@ static void add_run(routing *r, flow of, uint32_t send, wafer_axis axis, uint32_
     }
 }
 
-static void add_islands(routing *r)
+static void add_expert_groups(routing *r)
 {
     const mesh_layout *l = r->layout;
-    const wafer_islands i = islands_of(l->width, l->height, l->choice.island);
+    const wafer_expert_groups i = expert_groups_of(l->width, l->height, l->choice.group_side);
     for (uint32_t at = 0; at < i.columns; at++)
-        add_run(r, FLOW_ISLAND_X, r->island[WAFER_AXIS_X], WAFER_AXIS_X, i.rows * i.side,
+        add_run(r, FLOW_GROUP_X, r->group[WAFER_AXIS_X], WAFER_AXIS_X, i.rows * i.side,
                 at * i.side, i.side);
     for (uint32_t at = 0; at < i.rows; at++)
-        add_run(r, FLOW_ISLAND_Y, r->island[WAFER_AXIS_Y], WAFER_AXIS_Y, i.columns * i.side,
+        add_run(r, FLOW_GROUP_Y, r->group[WAFER_AXIS_Y], WAFER_AXIS_Y, i.columns * i.side,
                 at * i.side, i.side);
 }
 
@@ -172,7 +172,7 @@ static int check_prompts(const mesh_layout *l, const step_shape *shape, uint32_t
     if (r.n_colours > *n_colours) *n_colours = r.n_colours;
     if (r.n_colours > l->colours)
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "mesh: cyclic products beside sums of degree %u need %u colours and a "
+                         "mesh: MeshGEMM products beside sums of degree %u need %u colours and a "
                          "router has %u: take a lower degree", l->choice.degree, r.n_colours,
                          l->colours);
     r.routes = memory_zalloc((size_t)l->width * l->height * r.n_colours, sizeof *r.routes);
@@ -191,17 +191,18 @@ int mesh_routes_check(const mesh_layout *l, const step_shape *shape, bool swap, 
 {
     const uint32_t phases = l->order == MESH_ORDER ? l->choice.degree : 1;
     const wafer_strips strips = strips_of(shape, l->width, l->choice.k_multiple);
-    const bool islands = l->choice.experts == WAFER_EXPERTS_ISLANDS;
+    const bool expert_groups = l->choice.experts == WAFER_EXPERTS_GROUPED;
     routing r = {.layout = l, .base = {0, 4 * phases}, .err = err,
-                 .n_colours = 8 * phases + 4 + 2 * islands,
+                 .n_colours = 8 * phases + 4 + 2 * expert_groups,
                  .send = {8 * phases, 8 * phases + 1}, .strip = 8 * phases + 2,
-                 .island = {8 * phases + 4, 8 * phases + 5}};
+                 .group = {8 * phases + 4, 8 * phases + 5}};
     *n_colours = r.n_colours;
     if (r.n_colours > l->colours)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "mesh: sums of degree %u along both axes%s need %u colours and a router "
-                         "has %u: take a lower degree", phases, islands ? ", and islands," : "",
-                         r.n_colours, l->colours);
+                         "has %u: take a lower degree",
+                         phases, expert_groups ? ", and expert groups," : "", r.n_colours,
+                         l->colours);
     if (swap) r.send[WAFER_AXIS_Y] = r.base[WAFER_AXIS_Y];
     r.routes = memory_zalloc((size_t)l->width * l->height * r.n_colours, sizeof *r.routes);
     if (!r.routes) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the routes of a mesh");
@@ -209,9 +210,9 @@ int mesh_routes_check(const mesh_layout *l, const step_shape *shape, bool swap, 
     add_sums(&r, WAFER_AXIS_Y);
     for (uint32_t s = 0; s < strips.strips; s++)
         add_run(&r, FLOW_STRIP, r.strip, WAFER_AXIS_X, l->height, s * strips.cores, strips.cores);
-    if (islands) add_islands(&r);
+    if (expert_groups) add_expert_groups(&r);
     if (l->choice.kv == WAFER_KV_SHIFT) add_shift(&r);
     memory_free(r.routes);
-    if (!r.status && l->cyclic) return check_prompts(l, shape, n_colours, err);
+    if (!r.status && l->mesh_gemm) return check_prompts(l, shape, n_colours, err);
     return r.status;
 }

@@ -11,8 +11,7 @@ static void count_turn(mesh *m, uint32_t n_rows)
         mesh_count_ring(m, WAFER_AXIS_Y, x, (uint64_t)m->prompt_e.share[x] * n_rows);
 }
 
-/* The token's row of the embedding comes from the column that has it: a sum to which nobody else
- * adds. */
+/* The token's row of the embedding comes from the column that has it: a sum with a single term. */
 static void run_embed(mesh *m, const step_op *op, const int32_t *tokens)
 {
     const step_shape *s = &m->program->shape;
@@ -145,7 +144,8 @@ static void run_head(mesh *m, const step_op *op, const mesh_tiles *const *w)
 }
 
 /* The head is of rows that decoding goes on with, where it wants them. */
-static void walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
+static void mesh_run_walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position,
+                          uint32_t n_logits)
 {
     const step_shape *s = &m->program->shape;
     CHECK(n >= 1 && n <= m->layout.rows_max && n_logits <= n);
@@ -186,15 +186,15 @@ static void walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, 
 void mesh_run(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
 {
     m->is_prompt = false;
-    walk(m, tokens, n, position, n_logits);
+    mesh_run_walk(m, tokens, n, position, n_logits);
 }
 
 void mesh_prompt(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position, uint32_t n_logits)
 {
-    CHECK(m->layout.cyclic);
+    CHECK(m->layout.mesh_gemm);
     m->is_prompt = true;
     m->line_rows = tiles_of(n, m->layout.height);
-    walk(m, tokens, n, position, n_logits);
+    mesh_run_walk(m, tokens, n, position, n_logits);
 }
 
 const float *mesh_logits(const mesh *m, uint32_t row)

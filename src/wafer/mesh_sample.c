@@ -14,20 +14,20 @@ typedef struct {
     float logit[BEST_MAX];
 } best;
 
-static bool before(float a, int32_t a_token, float b, int32_t b_token)
+static bool mesh_sample_before(float a, int32_t a_token, float b, int32_t b_token)
 {
     return a > b || (a == b && a_token < b_token);
 }
 
 /* Ties with the last of the best count too: sampler_best() says that they may be chosen. */
-static void offer(best *b, uint32_t k, int32_t token, float logit)
+static void mesh_sample_offer(best *b, uint32_t k, int32_t token, float logit)
 {
     uint32_t at = b->n < k ? b->n++ : k;
     if (at == k) {
-        if (!before(logit, token, b->logit[k - 1], b->token[k - 1])) return;
+        if (!mesh_sample_before(logit, token, b->logit[k - 1], b->token[k - 1])) return;
         at = k - 1;
     }
-    for (; at > 0 && before(logit, token, b->logit[at - 1], b->token[at - 1]); at--) {
+    for (; at > 0 && mesh_sample_before(logit, token, b->logit[at - 1], b->token[at - 1]); at--) {
         b->logit[at] = b->logit[at - 1];
         b->token[at] = b->token[at - 1];
     }
@@ -43,12 +43,13 @@ static void meet_best(mesh *m, const float *logits, uint32_t k, best *columns)
     for (uint32_t i = 0; i < m->split_v.n_pieces; i++) {
         const mesh_piece *p = &m->split_v.pieces[i];
         for (uint32_t t = p->begin; t < p->end; t++)
-            if (logits[t] == logits[t]) offer(&columns[p->core], k, (int32_t)t, logits[t]);
+            if (logits[t] == logits[t])
+                mesh_sample_offer(&columns[p->core], k, (int32_t)t, logits[t]);
     }
     for (uint32_t i = 0; i < s->n_adds; i++) {
         const best *from = &columns[s->adds[i].from];
         for (uint32_t j = 0; j < from->n; j++)
-            offer(&columns[s->adds[i].to], k, from->token[j], from->logit[j]);
+            mesh_sample_offer(&columns[s->adds[i].to], k, from->token[j], from->logit[j]);
     }
     mesh_count_work(m, m->split_v.most, 1);
     mesh_count_collective(m, WAFER_AXIS_X, NULL, 2 * k, 1);

@@ -2,7 +2,7 @@
  *
  * A tile holds what the file says of its rows and columns: the quants, and the scales of every
  * block that it touches.  The sums are those of docs/numerics.md, from wherever the slice begins to
- * wherever it ends; written apart from the kernels, which the tests compare it with. */
+ * wherever it ends; written independently of the kernels; the tests compare the two. */
 #include "base/memory.h"
 #include "kernels/panels.h"
 #include "wafer/mesh_core.h"
@@ -10,7 +10,8 @@
 /* ---- from panels ---- */
 
 /* The block of 32 columns that begins at or before column k. */
-static const uint8_t *quants_at(block_type type, const uint8_t *panel, uint32_t n_cols, uint32_t k)
+static const uint8_t *mesh_tile_quants_at(block_type type, const uint8_t *panel, uint32_t n_cols,
+                                          uint32_t k)
 {
     const uint32_t block = k / PANEL_BLOCK, g = k / KERNEL_GROUP;
     if (panel_is_super(type))
@@ -69,7 +70,7 @@ static void load_row(mesh_tiles *t, uint32_t matrix, uint32_t row)
     }
     int8_t *q = t->q + at * cols;
     for (uint32_t k = 0; k < cols; k += PANEL_BLOCK) {
-        const uint8_t *block = quants_at(type, panel, cols, k);
+        const uint8_t *block = mesh_tile_quants_at(type, panel, cols, k);
         for (uint32_t i = 0; i < PANEL_BLOCK; i++)
             q[k + i] = (int8_t)panel_quant(type, block, panel_row, i);
     }
@@ -146,7 +147,7 @@ void mesh_tiles_close(mesh_tiles *t)
 
 /* ---- products ---- */
 
-static inline int32_t dot(const int8_t *restrict a, const int8_t *restrict b, uint32_t n)
+static inline int32_t mesh_tile_dot(const int8_t *restrict a, const int8_t *restrict b, uint32_t n)
 {
     int32_t sum = 0;
     if (n == PANEL_BLOCK) {
@@ -157,7 +158,7 @@ static inline int32_t dot(const int8_t *restrict a, const int8_t *restrict b, ui
     return sum;
 }
 
-static inline int32_t total(const int8_t *x, uint32_t n)
+static inline int32_t mesh_tile_total(const int8_t *x, uint32_t n)
 {
     int32_t sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += x[i];
@@ -171,7 +172,7 @@ typedef struct {
 } kind;
 
 /* The integers of a block, or of a whole group where one scale serves it, become floats. */
-static inline void close_sum(const kind *type, const mesh_unit *u, float scale, mesh_sum *s)
+static inline void mesh_tile_close_sum(const kind *type, const mesh_unit *u, float scale, mesh_sum *s)
 {
     if (type->closes == KERNEL_GROUP) {
         float t = u->d * (float)s->dot;
@@ -194,11 +195,11 @@ static inline mesh_sum run_row(const kind *type, const int8_t *q, const mesh_uni
         if (end > k1) end = k1;
         const mesh_unit *u = &units[k / type->unit];
         const int8_t *xq = x[k / KERNEL_GROUP].q + k % KERNEL_GROUP;
-        const int32_t part = dot(q + k, xq, end - k);
+        const int32_t part = mesh_tile_dot(q + k, xq, end - k);
         s.dot += type->is_super ? u->scale * part : part;
-        if (type->has_min) s.min += (type->is_super ? u->min : 1) * total(xq, end - k);
+        if (type->has_min) s.min += (type->is_super ? u->min : 1) * mesh_tile_total(xq, end - k);
         const bool last = end == type->cols || (end == k1 && close);
-        if (end % type->closes == 0 || last) close_sum(type, u, kernel_act_scale(x, k), &s);
+        if (end % type->closes == 0 || last) mesh_tile_close_sum(type, u, kernel_act_scale(x, k), &s);
     }
     return s;
 }

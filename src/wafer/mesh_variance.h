@@ -1,4 +1,4 @@
-/* mesh_variance.h - what the bound of MESH order keeps beside the mesh's own buffers. */
+/* mesh_variance.h - the buffers of the bound of MESH order. */
 #ifndef WAFER_MESH_VARIANCE_H
 #define WAFER_MESH_VARIANCE_H
 

@@ -92,17 +92,17 @@ void mesh_norm_end(mesh *m, uint32_t r)
     mesh_count_work(m, m->split_e.most, 1);
 }
 
-static float silu(const mesh *m, float x)
+static float mesh_vector_silu(const mesh *m, float x)
 {
     return x / (1.0f + mesh_exp(m, -x));
 }
 
-static float gelu(const mesh *m, float x)
+static float mesh_vector_gelu(const mesh *m, float x)
 {
     return x / (1.0f + mesh_exp(m, x * fmaf(KERNEL_GELU_C3, x * x, KERNEL_GELU_C1)));
 }
 
-static float swiglu(const mesh *m, float gate, float up)
+static float mesh_vector_swiglu(const mesh *m, float gate, float up)
 {
     const float g = kernel_min(gate, KERNEL_SWIGLU_MAX);
     const float u = kernel_max(kernel_min(up, KERNEL_SWIGLU_MAX), -KERNEL_SWIGLU_MAX);
@@ -113,9 +113,9 @@ void mesh_activate(const mesh *m, float *gate, const float *up, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         switch (m->program->shape.activation) {
-        case STEP_SILU_GATED: gate[i] = silu(m, gate[i]) * up[i]; break;
-        case STEP_GELU: gate[i] = gelu(m, gate[i]); break;
-        case STEP_SWIGLU_CLAMPED: gate[i] = swiglu(m, gate[i], up[i]); break;
+        case STEP_SILU_GATED: gate[i] = mesh_vector_silu(m, gate[i]) * up[i]; break;
+        case STEP_GELU: gate[i] = mesh_vector_gelu(m, gate[i]); break;
+        case STEP_SWIGLU_CLAMPED: gate[i] = mesh_vector_swiglu(m, gate[i], up[i]); break;
         }
     }
 }

@@ -214,7 +214,7 @@ static void draw_way(picture *p)
         if (p->placement.regions[i].wafer < shown) label_region(p, &p->placement.regions[i]);
 }
 
-static double draw_legend(picture *p, double y)
+static double picture_draw_legend(picture *p, double y)
 {
     static const struct {
         const char *colour, *text;
@@ -237,8 +237,8 @@ static double draw_legend(picture *p, double y)
 }
 
 /* One coloured piece of a bar of `full` cycles; returns where it ends. */
-static double piece(picture *p, double x, double y, double cycles, double full, const char *colour,
-                    const char *what, const char *shorter)
+static double picture_piece(picture *p, double x, double y, double cycles, double full,
+                            const char *colour, const char *what, const char *shorter)
 {
     const double w = (WIDTH - 2 * MARGIN) * cycles / full;
     canvas_put(&p->c,
@@ -263,7 +263,7 @@ static double draw_token(picture *p, double y)
              plan->cycles, p->placement.wafers > 1 ? "s" : "", off);
     canvas_text(&p->c, MARGIN, y, "", text);
     const double handoff = plan->handoff_cycles / (plan->layout.layer_regions + 1);
-    x = piece(p, x, y + 8, plan->embed.cycles, plan->cycles, "#d95f02", "embedding", NULL);
+    x = picture_piece(p, x, y + 8, plan->embed.cycles, plan->cycles, "#d95f02", "embedding", NULL);
     for (uint32_t i = 0; i < p->placement.n_regions; i++) {
         const wafer_region *region = &p->placement.regions[i];
         double cycles = plan->detour_cycles * region->n_layers;
@@ -276,11 +276,11 @@ static double draw_token(picture *p, double y)
         region_colour(colour, p, region);
         role_text(role, p, region, false);
         role_text(less, p, region, true);
-        x = piece(p, x, y + 8, handoff, plan->cycles, "#1b9e77", "hand-off", NULL);
-        x = piece(p, x, y + 8, cycles, plan->cycles, colour, role, less);
+        x = picture_piece(p, x, y + 8, handoff, plan->cycles, "#1b9e77", "hand-off", NULL);
+        x = picture_piece(p, x, y + 8, cycles, plan->cycles, colour, role, less);
     }
-    x = piece(p, x, y + 8, handoff, plan->cycles, "#1b9e77", "hand-off", NULL);
-    piece(p, x, y + 8, plan->head.cycles, plan->cycles, "#d95f02", "head", NULL);
+    x = picture_piece(p, x, y + 8, handoff, plan->cycles, "#1b9e77", "hand-off", NULL);
+    picture_piece(p, x, y + 8, plan->head.cycles, plan->cycles, "#d95f02", "head", NULL);
     return y + BAR + 40;
 }
 
@@ -310,8 +310,8 @@ static int draw_layer(picture *p, uint32_t layer, double *y)
         const double start = x;
         for (int s = 0; s < WAFER_SPENT; s++)
             if (ops[i].spent[s] > 0)
-                x = piece(p, x, *y + 8, ops[i].spent[s], all, spent_colours[s],
-                          wafer_spent_names[s], NULL);
+                x = picture_piece(p, x, *y + 8, ops[i].spent[s], all, spent_colours[s],
+                                  wafer_spent_names[s], NULL);
         canvas_put(&p->c, "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='#000'/>\n", start,
                    *y + 4, start, *y + BAR + 24);
         if (start > label_end && ops[i].cycles > 0) {
@@ -363,7 +363,7 @@ int picture_plan(const char *path, const plan_result *plan, const plan_request *
     canvas_text(&p.c, MARGIN, 54, "s", title);
     draw_wafers(&p);
     draw_way(&p);
-    y = draw_legend(&p, y);
+    y = picture_draw_legend(&p, y);
     y = draw_token(&p, y);
     uint32_t seen[2] = {0};
     for (uint32_t layer = 0; layer < r->program->shape.n_layers && !p.c.status; layer++) {

@@ -96,7 +96,7 @@ uint32_t strip_rows(const step_shape *s, const wafer_strips *t, uint32_t x, int 
     return part ? n : n * t->queries;
 }
 
-static uint32_t tile(uint32_t n, uint32_t parts, uint32_t multiple)
+static uint32_t placement_tile(uint32_t n, uint32_t parts, uint32_t multiple)
 {
     return (uint32_t)size_round_up(tiles_of(n, parts), multiple);
 }
@@ -115,7 +115,7 @@ wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint
         return (wafer_tiles){.op = op};
     case STEP_QKV: {
         wafer_strips strips = strips_of(s, width, multiple);
-        t.k_tile = tile(s->n_embd, height, multiple);
+        t.k_tile = placement_tile(s->n_embd, height, multiple);
         t.n_tile[1] = t.n_tile[2] = strips.heads * strips.channels;
         t.n_tile[0] = t.n_tile[1] * strips.queries;
         break;
@@ -124,22 +124,22 @@ wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint
         wafer_strips strips = strips_of(s, width, multiple);
         t.reduce = WAFER_AXIS_X;
         t.k_tile = strips.heads * strips.queries * strips.channels;
-        t.n_tile[0] = tile(s->n_embd, height, multiple);
+        t.n_tile[0] = placement_tile(s->n_embd, height, multiple);
         break;
     }
     case STEP_FFN_UP:
     case STEP_ROUTE:
     case STEP_EXPERTS_UP:
     case STEP_HEAD:
-        t.k_tile = tile(s->n_embd, height, multiple);
+        t.k_tile = placement_tile(s->n_embd, height, multiple);
         for (int i = 0; i < 3; i++)
-            if (step->w[i]) t.n_tile[i] = tile(step->w[i]->rows, width, multiple);
+            if (step->w[i]) t.n_tile[i] = placement_tile(step->w[i]->rows, width, multiple);
         break;
     case STEP_FFN_DOWN:
     case STEP_EXPERTS_DOWN:
         t.reduce = WAFER_AXIS_X;
-        t.k_tile = tile(step->w[0]->cols, width, multiple);
-        t.n_tile[0] = tile(s->n_embd, height, multiple);
+        t.k_tile = placement_tile(step->w[0]->cols, width, multiple);
+        t.n_tile[0] = placement_tile(s->n_embd, height, multiple);
         break;
     }
     if (t.reduce == WAFER_AXIS_X) {
@@ -150,19 +150,19 @@ wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint
     return t;
 }
 
-wafer_islands islands_of(uint32_t width, uint32_t height, uint32_t side)
+wafer_expert_groups expert_groups_of(uint32_t width, uint32_t height, uint32_t side)
 {
     CHECK(side && side <= width && side <= height);
-    wafer_islands i = {.side = side, .columns = width / side, .rows = height / side};
+    wafer_expert_groups i = {.side = side, .columns = width / side, .rows = height / side};
     i.n = i.columns * i.rows;
     return i;
 }
 
-wafer_tiles island_tiles(const step_program *p, uint32_t op, const wafer_choice *choice)
+wafer_tiles expert_group_tiles(const step_program *p, uint32_t op, const wafer_choice *choice)
 {
     wafer_choice here = *choice;
     here.degree = 1; /* neighbours: more phases would take colours of their own */
-    return tiles_of_op(p, op, choice->island, choice->island, &here);
+    return tiles_of_op(p, op, choice->group_side, choice->group_side, &here);
 }
 
 void placement_close(wafer_placement *p)

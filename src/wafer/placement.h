@@ -1,4 +1,4 @@
-/* placement.h - what of a step program lies where on a mesh, and in which order sums are made.
+/* placement.h - the placement of a step program on a mesh, and the order of its sums.
  *
  * A region is a rectangle of cores that holds the weights of consecutive operations and runs them
  * one after the other with all of its cores.  A matrix y[N] = W[N, K] x[K] is cut into
@@ -123,26 +123,27 @@ typedef struct {
 
 typedef enum {
     WAFER_EXPERTS_SHARDED = 0, /* every expert lies over the whole region */
-    WAFER_EXPERTS_ISLANDS = 1, /* experts lie on islands of side x side cores; several an island */
+    WAFER_EXPERTS_GROUPED = 1, /* experts lie on groups of side x side cores; several a group */
 } wafer_expert_layout;
 
-/* Islands side by side from the region's corner; what is left at its far edges has none.  Expert e
- * lies on island e mod n, cut there as on a region of side x side cores, its sums in one phase.
+/* Expert groups side by side from the region's corner; what is left at its far edges has none.
+ * Expert e lies on group e mod n, cut there as on a region of side x side cores, its sums in one
+ * phase.
  *
- * All columns have all of x, cut along y, and an island's rows need slices of it: column c of an
- * island has part c of each slice told along its whole length (a sum to which nobody adds), and the
- * columns give each other their parts along the island's rows.  What experts answer goes back the
- * same way: slices to the island's columns, the parts along y over the region, adding up where
- * islands share columns, and along x over all columns.  No route depends on which experts were
+ * All columns have all of x, cut along y, and a group's rows need slices of it: column c of a group
+ * broadcasts part c of each slice along its whole length (a sum to which nobody adds), and the
+ * columns give each other their parts along the group's rows.  What experts answer goes back the
+ * same way: slices to the group's columns, the parts along y over the region, adding up where
+ * groups share columns, and along x over all columns.  No route depends on which experts were
  * chosen. */
 typedef struct {
-    uint32_t side, columns, rows, n; /* cores of an edge; islands along x and y, all */
-} wafer_islands;
+    uint32_t side, columns, rows, n; /* cores of an edge; groups along x and y, all */
+} wafer_expert_groups;
 
-wafer_islands islands_of(uint32_t width, uint32_t height, uint32_t side);
+wafer_expert_groups expert_groups_of(uint32_t width, uint32_t height, uint32_t side);
 
-/* Values of a slice of `tile` that a column has told: its part c is tile_range(slice, this, c). */
-static inline uint32_t island_part(uint32_t tile, uint32_t side)
+/* Values per part of a slice of `tile`: part c is tile_range(slice, this, c). */
+static inline uint32_t expert_group_part(uint32_t tile, uint32_t side)
 {
     return (tile + side - 1) / side;
 }
@@ -154,8 +155,8 @@ typedef struct {
     uint32_t k_multiple; /* k_tile is a multiple of it: a block of a quantization, or 1 */
     wafer_kv_policy kv;
     wafer_expert_layout experts;
-    uint32_t island;  /* side of an island, at most a region's */
-    uint32_t context; /* tokens that the KV cache has room for */
+    uint32_t group_side; /* side of a group, at most a region's */
+    uint32_t context; /* capacity of the KV cache in tokens */
 } wafer_choice;
 
 typedef struct {
@@ -170,8 +171,8 @@ typedef struct {
 /* Operation op on a region of width x height cores. ATTEND and EMBED have no tiles: n_k is 0. */
 wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint32_t height,
                         const wafer_choice *choice);
-/* Half of an expert, EXPERTS_UP or EXPERTS_DOWN, on its island. */
-wafer_tiles island_tiles(const step_program *p, uint32_t op, const wafer_choice *choice);
+/* Half of an expert, EXPERTS_UP or EXPERTS_DOWN, on its group. */
+wafer_tiles expert_group_tiles(const step_program *p, uint32_t op, const wafer_choice *choice);
 
 void placement_close(wafer_placement *p);
 

@@ -1,8 +1,9 @@
-/* plan.h - where a model goes on a mesh, under every limit, and what that makes of it.
+/* plan.h - the search for a placement of a model on a mesh within every limit, and its predicted
+ * speed.
  *
  * The search walks over grids of equal regions, reductions of one or two phases, fused and separate
- * collectives, layouts of experts and policies of the KV cache; what breaks a limit is left out,
- * and of the rest it takes the fewest wafers and then the fastest token. */
+ * collectives, layouts of experts and policies of the KV cache; candidates beyond a limit are
+ * dropped; of the rest it picks the fewest wafers, then the fastest token. */
 #ifndef WAFER_PLAN_H
 #define WAFER_PLAN_H
 
@@ -67,7 +68,8 @@ typedef struct {
     double rated_joules_user;              /* the crude figure: rated power times time */
 } plan_figures;
 
-/* CERIUM_ERR_CAPACITY: does not fit; the message says why and the nearest that would. */
+/* CERIUM_ERR_CAPACITY: does not fit; the message gives the reason and the nearest model that
+ * would. */
 CERIUM_CHECKED int plan_search(plan_result *out, const plan_request *r, cerium_error *err);
 /* Cycles of the same layout in another style, for instance with a constant at the end of its band;
  * CERIUM_ERR_MEMORY. */
@@ -79,10 +81,10 @@ CERIUM_CHECKED int plan_time_end(plan_result *out, const plan_result *plan, cons
                                  bool high);
 /* A prompt from the embedding to the first token's logits, in passes through the regions. */
 typedef struct {
-    bool is_cyclic;       /* passes are cyclic products; else steps of decoding */
+    bool is_mesh_gemm;    /* passes are MeshGEMM products; else steps of decoding */
     uint32_t pass_tokens; /* what is fastest of what fits */
     uint32_t pass_max;    /* of that kind that a core has room for, up to 64 of decoding */
-    uint32_t cyclic_max;  /* of cyclic products; 0: not for a row on each line */
+    uint32_t mesh_gemm_max;  /* of MeshGEMM products; 0: not for a row on each line */
     uint32_t n_passes;
     uint64_t pass_bytes, room_bytes; /* what it takes on a core, of what the rest leaves */
     double us[2];                    /* fast and slow clock and links */
@@ -94,8 +96,8 @@ CERIUM_CHECKED int plan_prompt_time(plan_prompt *out, const plan_result *plan,
 /* Bytes of a core for vectors that operations hand on, at their widest, of so many tokens in a step
  * of decoding. */
 uint64_t plan_step_bytes(const plan_request *r, const plan_layout *l, uint32_t tokens);
-/* Bytes of a core for a pass of cyclic products, so many rows on each line of cores, that ends r's
- * context; and what such a pass has of a core. */
+/* Bytes of a core for a pass of MeshGEMM products, so many rows on each line of cores, that ends
+ * r's context; and what such a pass has of a core. */
 uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_t rows);
 uint64_t plan_pass_room(const plan_result *plan, const plan_request *r);
 /* The bands: clock, links, power, and what nobody has published of tuned kernels.  accepted: tokens

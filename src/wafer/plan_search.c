@@ -9,11 +9,11 @@
 enum { SLOTS_MAX = 96, SLOT_CORES_MIN = 4 };
 
 /* WaferLLM's routes for a reduction of K phases along one axis: 4 K + 2; two more between regions.
- * Of the two, one is a line's broadcast, the other that of runs along it: of columns of islands;
- * along rows strips of heads have it, so rows of islands take one more. */
-static uint32_t colours_of(uint32_t degree, bool islands)
+ * Of the two, one is a line's broadcast, the other that of runs along it: of columns of groups;
+ * along rows strips of heads have it, so rows of groups take one more. */
+static uint32_t colours_of(uint32_t degree, bool expert_groups)
 {
-    return 2 * (4 * degree + 2) + 2 + islands;
+    return 2 * (4 * degree + 2) + 2 + expert_groups;
 }
 /* Two neighbours and a broadcast along each axis; one and a broadcast to send with. */
 enum { INPUT_QUEUES = 6, OUTPUT_QUEUES = 4 };
@@ -31,7 +31,7 @@ typedef struct {
 
 /* ---- Section - What fits ---- */
 
-static double matrix_bytes(const plan_request *r, const model_matrix *w, double values)
+static double plan_search_matrix_bytes(const plan_request *r, const model_matrix *w, double values)
 {
     return values * quant_bits(r->quant, w) / 8;
 }
@@ -48,14 +48,15 @@ static double op_bytes(const search *s, uint32_t at, const plan_layout *l)
         if (!w || !t.n_k) continue;
         double values = (double)t.k_tile * t.n_tile[i] * w->n_matrices;
         double biases = (double)t.n_tile[i] * w->n_matrices, line = t.n_k;
-        if (experts && l->choice.experts == WAFER_EXPERTS_ISLANDS) {
-            const wafer_tiles island = island_tiles(s->r->program, at, &l->choice);
-            biases = (double)island.n_tile[i] *
-                     tiles_of(w->n_matrices, islands_of(l->width, l->height, l->choice.island).n);
-            line = island.n_k;
-            values = biases * island.k_tile;
+        if (experts && l->choice.experts == WAFER_EXPERTS_GROUPED) {
+            const wafer_tiles group = expert_group_tiles(s->r->program, at, &l->choice);
+            biases = (double)group.n_tile[i] *
+                     tiles_of(w->n_matrices,
+                              expert_groups_of(l->width, l->height, l->choice.group_side).n);
+            line = group.n_k;
+            values = biases * group.k_tile;
         }
-        total += matrix_bytes(s->r, w, values);
+        total += plan_search_matrix_bytes(s->r, w, values);
         /* Floats of half width; of the cores that add up a row, each has some of the biases. */
         if (op->bias[i]) total += 2 * ceil(biases / line);
     }
@@ -113,7 +114,7 @@ uint64_t plan_table_rows(const plan_request *r)
     return (uint64_t)head->rows + (head == embed || r->host_sampling ? 0 : embed->rows);
 }
 
-static const model_matrix *head_of(const search *s)
+static const model_matrix *plan_search_head_of(const search *s)
 {
     return s->r->program->ops[s->r->program->n_ops - 1].w[0];
 }
@@ -122,7 +123,7 @@ static const model_matrix *head_of(const search *s)
 static uint64_t table_row_bytes(const search *s, const plan_layout *l)
 {
     const uint64_t k = tiles_of(s->shape->n_embd, l->height);
-    const double row = matrix_bytes(s->r, head_of(s), (double)k);
+    const double row = plan_search_matrix_bytes(s->r, plan_search_head_of(s), (double)k);
     return row > 1 ? (uint64_t)ceil(row) : 1;
 }
 
@@ -137,7 +138,7 @@ static uint32_t table_slots(const search *s, const plan_layout *l)
 /* Where `spare` bytes of a core are left beside layers, and that is enough for all tables. */
 static bool spread_tables(const search *s, plan_layout *l, uint64_t spare)
 {
-    const uint64_t row = table_row_bytes(s, l), head = head_of(s)->rows;
+    const uint64_t row = table_row_bytes(s, l), head = plan_search_head_of(s)->rows;
     const double room = (double)(spare / row) * l->width; /* rows of a region */
     if (room < 1) return false;
     const double head_regions = ceil((double)head / room);
@@ -154,7 +155,7 @@ static bool spread_tables(const search *s, plan_layout *l, uint64_t spare)
 }
 
 /* Fill in what a grid, a choice and the limits decide; false when it does not fit. */
-static bool lay_out(const search *s, plan_layout *l)
+static bool plan_search_lay_out(const search *s, plan_layout *l)
 {
     const uint64_t buffer = plan_step_bytes(s->r, l, s->r->draft);
     if (l->width < SLOT_CORES_MIN || l->height < SLOT_CORES_MIN || buffer >= s->usable)
@@ -192,7 +193,7 @@ static void add_time(plan_result *plan, const step_time *t, double times)
     events_add(&plan->events, &t->events, (uint64_t)times, 1);
 }
 
-static step_cost cost_of(const plan_result *plan, const plan_request *r)
+static step_cost plan_search_cost_of(const plan_result *plan, const plan_request *r)
 {
     return (step_cost){.mesh = &r->machine->mesh,
                        .style = r->style,
@@ -207,7 +208,7 @@ static step_cost cost_of(const plan_result *plan, const plan_request *r)
 static int time_detours(plan_result *plan, const plan_request *r)
 {
     const plan_layout *l = &plan->layout;
-    const step_cost cost = cost_of(plan, r);
+    const step_cost cost = plan_search_cost_of(plan, r);
     plan->detour_cycles = 0;
     if (!r->machine->mesh.n_dead) return CERIUM_OK;
     step_time whole, around;
@@ -256,7 +257,7 @@ int plan_time(plan_result *plan, const plan_request *r)
 {
     const step_program *p = r->program;
     const plan_layout *l = &plan->layout;
-    const step_cost cost = cost_of(plan, r);
+    const step_cost cost = plan_search_cost_of(plan, r);
     plan->cycles = 0;
     plan->events = (wafer_events){0};
     memset(plan->spent, 0, sizeof plan->spent);
@@ -300,29 +301,29 @@ static bool is_better(const plan_result *a, const plan_result *b)
 static int try_grid(const search *s, plan_result *best, bool *found, uint32_t columns,
                     uint32_t rows, bool time_it)
 {
-    static const uint32_t islands[] = {0, 8, 16, 32, 64};
+    static const uint32_t expert_groups[] = {0, 8, 16, 32, 64};
     const bool has_experts = s->shape->n_experts != 0;
-    for (size_t i = 0; i < ARRAY_LEN(islands) && (i == 0 || has_experts); i++)
+    for (size_t i = 0; i < ARRAY_LEN(expert_groups) && (i == 0 || has_experts); i++)
         for (uint32_t variant = 0; variant < 2 * s->degree_max; variant++) {
             plan_result plan = {.layout = {.columns = columns, .rows = rows}};
             plan_layout *l = &plan.layout;
             l->is_turned = s->is_turned;
             l->width = s->width / columns;
             l->height = s->height / rows;
-            if (islands[i] > l->width || islands[i] > l->height) continue;
+            if (expert_groups[i] > l->width || expert_groups[i] > l->height) continue;
             l->choice = (wafer_choice){.degree = 1 + variant / 2,
                                        .is_fused = variant % 2,
                                        .k_multiple = 1,
                                        .kv = WAFER_KV_ROUND_ROBIN,
-                                       .experts = islands[i] ? WAFER_EXPERTS_ISLANDS
+                                       .experts = expert_groups[i] ? WAFER_EXPERTS_GROUPED
                                                              : WAFER_EXPERTS_SHARDED,
-                                       .island = islands[i],
+                                       .group_side = expert_groups[i],
                                        .context = s->r->context};
             if (l->choice.is_fused && s->r->is_sdk) continue;
-            if (colours_of(l->choice.degree, islands[i] != 0) >
+            if (colours_of(l->choice.degree, expert_groups[i] != 0) >
                 s->mesh->colours - s->mesh->reserved_colours)
                 continue;
-            if (!lay_out(s, l)) break; /* the variants take the same room */
+            if (!plan_search_lay_out(s, l)) break; /* the variants take the same memory */
             if (*found && l->wafers > best->layout.wafers) break;
             if (time_it) RETURN_IF(plan_time(&plan, s->r));
             if (!*found || is_better(&plan, best)) *best = plan;
@@ -384,7 +385,7 @@ static search search_of(const plan_request *r)
     return s;
 }
 
-static bool fits(const plan_request *r, plan_result *plan)
+static bool plan_search_fits(const plan_request *r, plan_result *plan)
 {
     bool found = false;
     const search s = search_of(r);
@@ -399,7 +400,7 @@ static uint32_t largest_context(plan_request r)
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         r.context = middle * 256;
-        if (fits(&r, &plan))
+        if (plan_search_fits(&r, &plan))
             low = middle;
         else
             high = middle;
@@ -408,7 +409,7 @@ static uint32_t largest_context(plan_request r)
 }
 
 /* One line: why, and the nearest that would work. */
-static int say_why(const plan_request *r, cerium_error *err)
+static int plan_search_say_why(const plan_request *r, cerium_error *err)
 {
     const search s = search_of(r);
     char name[WAFER_NAME_BYTES];
@@ -437,12 +438,12 @@ static int say_why(const plan_request *r, cerium_error *err)
              ceil((weights + kv) / have * s.wafers_max), WAFER_WAFERS_MAX);
     if (context) {
         snprintf(nearest, sizeof nearest, "a context of %u fits", context);
-    } else if (other.machine = &more, other.wafers = 0, fits(&other, &plan)) {
+    } else if (other.machine = &more, other.wafers = 0, plan_search_fits(&other, &plan)) {
         snprintf(nearest, sizeof nearest, "%u wafers would hold it", plan.layout.wafers);
         for (wafer_quant q = QUANT_FP8; q <= QUANT_INT4; q++) {
             other = *r;
             other.quant = q;
-            if (!fits(&other, &plan)) continue;
+            if (!plan_search_fits(&other, &plan)) continue;
             snprintf(nearest, sizeof nearest, "--quant %s would fit here", wafer_quant_names[q]);
             break;
         }
@@ -454,8 +455,8 @@ static int say_why(const plan_request *r, cerium_error *err)
                      s.wafers_max == 1 ? "" : "s", (unsigned)s.usable, nearest);
 }
 
-/* Round-robin, or rows that keep neighbours and pass their oldest up: both take the same room and
- * the same colours, so time decides. */
+/* Round-robin, or rows that keep neighbours and pass their oldest up: both take the same memory and
+ * colours, so time decides. */
 static int choose_kv(plan_result *best, const plan_request *r)
 {
     plan_result other = *best;
@@ -492,10 +493,10 @@ int plan_search(plan_result *out, const plan_request *r, cerium_error *err)
     if (s.mesh->input_queues - s.mesh->reserved_queues < INPUT_QUEUES ||
         s.mesh->output_queues - s.mesh->reserved_queues < OUTPUT_QUEUES || !s.degree_max ||
         !s.width)
-        return say_why(r, err);
+        return plan_search_say_why(r, err);
     int status = try_all(&s, &best, &found, true);
     if (status) return error_set(err, status, "no memory for the search");
-    if (!found) return say_why(r, err);
+    if (!found) return plan_search_say_why(r, err);
     status = time_detours(&best, r);
     if (!status) status = plan_time(&best, r);
     if (!status) status = choose_kv(&best, r);

@@ -1,4 +1,4 @@
-/* prefill.c - a layer over many prompt tokens: cyclic products in the manner of MeshGEMM.
+/* prefill.c - the time of a layer over many prompt tokens, by MeshGEMM products.
  *
  * Both operands travel: a core multiplies the tiles that it holds, passes them to its neighbours
  * (two hops at most, by an interleaved ring) and after as many steps as the longer edge has cores
@@ -15,7 +15,7 @@ typedef struct {
     step_time time;
 } prefill;
 
-static void spend(prefill *p, wafer_spent what, double cycles)
+static void prefill_spend(prefill *p, wafer_spent what, double cycles)
 {
     p->time.spent[what] += cycles;
     p->time.cycles += cycles;
@@ -23,7 +23,7 @@ static void spend(prefill *p, wafer_spent what, double cycles)
 
 /* [m, k] [k, n]: rows over the height, columns over the width, k in as many parts as there are
  * steps: a row's share of the weights over the places that it has of a ring, one at least. */
-static void product(prefill *p, double m, double k, double n)
+static void prefill_product(prefill *p, double m, double k, double n)
 {
     const double steps = p->width > p->height ? p->width : p->height;
     const double m_t = ceil(m / p->height), n_t = ceil(n / p->width);
@@ -34,10 +34,10 @@ static void product(prefill *p, double m, double k, double n)
     /* Two tiles in and out of the ramp, at one wavelet a cycle each way. */
     const double streams = (m_t * k_t + k_t * n_t) / 2;
     const double work = issue + vector + rows;
-    spend(p, SPENT_ISSUE, steps * issue);
-    spend(p, SPENT_VECTOR, steps * vector);
-    spend(p, SPENT_STAGE, steps * rows);
-    if (streams > work) spend(p, SPENT_STREAM, steps * (streams - work));
+    prefill_spend(p, SPENT_ISSUE, steps * issue);
+    prefill_spend(p, SPENT_VECTOR, steps * vector);
+    prefill_spend(p, SPENT_STAGE, steps * rows);
+    if (streams > work) prefill_spend(p, SPENT_STREAM, steps * (streams - work));
     const double width = p->width, height = p->height, cores = width * height;
     const double a = m_t * k_t / 2, b = k_t * n_t / 2; /* wavelets, along rows and columns */
     wafer_events *e = &p->time.events;
@@ -55,12 +55,12 @@ step_time time_gemm(uint32_t width, uint32_t height, const step_cost *cost, uint
                     uint32_t n)
 {
     prefill p = {.cost = cost, .width = width, .height = height};
-    product(&p, m, k, n);
+    prefill_product(&p, m, k, n);
     return p.time;
 }
 
 /* Products of op; experts get the tokens that chose them, m of them together. */
-static void products(prefill *p, const step_program *program, const step_op *op, double m)
+static void prefill_products(prefill *p, const step_program *program, const step_op *op, double m)
 {
     const step_shape *s = &program->shape;
     for (int i = 0; i < 3; i++) {
@@ -69,13 +69,15 @@ static void products(prefill *p, const step_program *program, const step_op *op,
         if (w->n_matrices > 1) {
             const double n = s->n_experts, k = s->n_experts_used;
             const double touched = n * (1 - pow(1 - k / n, m)), each = ceil(m * k / touched);
-            for (double expert = 0; expert < touched; expert++) product(p, each, w->cols, w->rows);
+            for (double expert = 0; expert < touched; expert++)
+                prefill_product(p, each, w->cols, w->rows);
         } else if (op->kind == STEP_QKV) { /* by the shape: a protocol may change the heads */
-            product(p, m, s->n_embd, (double)(i ? s->n_kv_heads : s->n_heads) * s->head_dim);
+            prefill_product(p, m, s->n_embd,
+                            (double)(i ? s->n_kv_heads : s->n_heads) * s->head_dim);
         } else if (op->kind == STEP_OUT) {
-            product(p, m, (double)s->n_heads * s->head_dim, s->n_embd);
+            prefill_product(p, m, (double)s->n_heads * s->head_dim, s->n_embd);
         } else {
-            product(p, m, w->cols, w->rows);
+            prefill_product(p, m, w->cols, w->rows);
         }
     }
 }
@@ -84,8 +86,8 @@ static void products(prefill *p, const step_program *program, const step_op *op,
 static void attend_products(prefill *p, const step_shape *s, const step_op *op, uint32_t tokens)
 {
     const double seen = op->window && op->window < tokens ? op->window : tokens;
-    product(p, tokens, (double)s->n_heads * s->head_dim, seen);
-    product(p, tokens, seen, (double)s->n_heads * s->head_dim);
+    prefill_product(p, tokens, (double)s->n_heads * s->head_dim, seen);
+    prefill_product(p, tokens, seen, (double)s->n_heads * s->head_dim);
 }
 
 static int attend_ring(prefill *p, const step_program *program, uint32_t at, uint32_t tokens)
@@ -105,7 +107,7 @@ int time_prefill_layer(step_time *out, const step_program *program, uint32_t lay
     CHECK(tokens && layer_ops(program, layer, &first, &n));
     for (uint32_t at = first; at < first + n; at++) {
         const step_op *op = &program->ops[at];
-        products(&p, program, op, tokens);
+        prefill_products(&p, program, op, tokens);
         if (op->kind != STEP_ATTEND) continue;
         if (cost->attends_by_products) attend_products(&p, &program->shape, op, tokens);
         else RETURN_IF(attend_ring(&p, program, at, tokens));

@@ -31,7 +31,7 @@ typedef struct {
 } block;
 
 /* Rows of the line that see token k are [begin, end). */
-static wafer_range rows_seeing(const ring *r, uint32_t k)
+static wafer_range prompt_attend_rows_seeing(const ring *r, uint32_t k)
 {
     const uint32_t last = r->window && k + r->window < r->end ? k + r->window : r->end;
     const uint32_t begin = k > r->first ? k : r->first;
@@ -60,13 +60,13 @@ static block block_of(const ring *r, token_set all)
     block b = {0};
     if (k.begin == k.end) return b;
     const uint64_t rows = r->end - r->first, n = tiles_of(k.end - k.begin, k.stride);
-    const wafer_range low = rows_seeing(r, k.begin);
-    const wafer_range high = rows_seeing(r, k.begin + (uint32_t)(n - 1) * k.stride);
+    const wafer_range low = prompt_attend_rows_seeing(r, k.begin);
+    const wafer_range high = prompt_attend_rows_seeing(r, k.begin + (uint32_t)(n - 1) * k.stride);
     if (low.end - low.begin == rows && high.end - high.begin == rows)
         return (block){n, n * rows, rows, n * steps_of(r, rows)};
     uint32_t begin = r->end, end = r->first;
     for (uint32_t t = k.begin; t < k.end; t += k.stride) {
-        const wafer_range seeing = rows_seeing(r, t);
+        const wafer_range seeing = prompt_attend_rows_seeing(r, t);
         const uint64_t here = seeing.end - seeing.begin;
         if (!here) continue;
         b.any++;
@@ -79,18 +79,18 @@ static block block_of(const ring *r, token_set all)
     return b;
 }
 
-static void spend(ring *r, wafer_spent what, double cycles)
+static void prompt_attend_spend(ring *r, wafer_spent what, double cycles)
 {
     clocks_spend(&r->c, what, llround(cycles * WAFER_TICKS));
 }
 
 /* n vector instructions on every core of the strip, of so many steps together. */
-static void vectors(ring *r, double n, double steps, double macs)
+static void prompt_attend_vectors(ring *r, double n, double steps, double macs)
 {
     const double cores = r->strips.cores;
     wafer_events *e = &r->c.events;
-    spend(r, SPENT_ISSUE, n * r->cost->style.issue);
-    spend(r, SPENT_VECTOR, steps);
+    prompt_attend_spend(r, SPENT_ISSUE, n * r->cost->style.issue);
+    prompt_attend_spend(r, SPENT_VECTOR, steps);
     e->vector_ops += (uint64_t)(n * cores);
     e->vector_steps += (uint64_t)(steps * cores);
     e->macs += (uint64_t)(macs * cores);
@@ -99,7 +99,7 @@ static void vectors(ring *r, double n, double steps, double macs)
 }
 
 /* Values of fp16 that meet along the strip, which is told. */
-static void meet(ring *r, double values)
+static void prompt_attend_meet(ring *r, double values)
 {
     const wafer_reduction sum = reduction_of(r->strips.cores, 1);
     if (r->strips.cores > 1) clocks_reduce(&r->c, WAFER_AXIS_X, &sum, (uint32_t)ceil(values / 2));
@@ -112,19 +112,21 @@ static void take_block(ring *r, const block *b)
     const double share = ceil(queries * (double)b->rows / s->cores);
     const double macs = own * s->queries * (double)b->pairs;
     const int64_t begin = clocks_latest(&r->c);
-    vectors(r, own * (double)b->any, own * (double)b->steps, macs); /* scores */
-    meet(r, queries * (double)b->pairs);
+    prompt_attend_vectors(r, own * (double)b->any, own * (double)b->steps, macs); /* scores */
+    prompt_attend_meet(r, queries * (double)b->pairs);
     const double exps = share * ceil((double)b->pairs / (double)b->rows);
-    spend(r, SPENT_SCALAR, exps * r->cost->style.scalar);
+    prompt_attend_spend(r, SPENT_SCALAR, exps * r->cost->style.scalar);
     r->c.events.scalar_ops += (uint64_t)(exps * s->cores);
-    meet(r, queries * (double)(b->pairs + b->rows)); /* and what was before is multiplied by */
-    vectors(r, own, own * (double)steps_of(r, b->rows), own * s->queries * (double)b->rows);
-    vectors(r, own * (double)b->any, own * (double)b->steps, macs); /* values */
-    spend(r, SPENT_STAGE, 2 * heads * (double)b->any * r->cost->style.gemm_row);
+    prompt_attend_meet(
+        r, queries * (double)(b->pairs + b->rows)); /* and what was before is multiplied by */
+    prompt_attend_vectors(r, own, own * (double)steps_of(r, b->rows),
+                          own * s->queries * (double)b->rows);
+    prompt_attend_vectors(r, own * (double)b->any, own * (double)b->steps, macs); /* values */
+    prompt_attend_spend(r, SPENT_STAGE, 2 * heads * (double)b->any * r->cost->style.gemm_row);
     /* Keys and values go on meanwhile. */
     const double stream = own * (double)b->any;
     const double work = (double)(clocks_latest(&r->c) - begin) / WAFER_TICKS;
-    if (stream > work) spend(r, SPENT_STREAM, stream - work);
+    if (stream > work) prompt_attend_spend(r, SPENT_STREAM, stream - work);
 }
 
 /* All keys and values over the links of all rings, halves, two in a wavelet. */

@@ -1,6 +1,6 @@
-/* prompt_room.c - what a pass over a prompt takes of a core's memory.
+/* prompt_room.c - the memory of a core that a pass over a prompt needs.
  *
- * Weights lie as cyclic products want them, outputs along x and K along y: padded otherwise than
+ * Weights lie as MeshGEMM products want them, outputs along x and K along y: padded otherwise than
  * for decoding.  A row of the pass is cut along x; beside the residual stream a core has what one
  * operation reads and writes.  Operands travel row by row, so that of what comes by one row of
  * weights and one column of activations lie here, and of attention what one line of cores has. */
@@ -17,39 +17,45 @@ typedef struct {
     uint32_t where; /* tokens before it that a line has, at most; and its own */
 } pass;
 
-static double share(const pass *p, double n)
+static double prompt_room_share(const pass *p, double n)
 {
     return ceil(n / p->l->width);
 }
 
 /* Of the products of op, what comes by: a row of the weights, a column of what they meet. */
-static double coming(const pass *p, const step_op *op)
+static double prompt_room_coming(const pass *p, const step_op *op)
 {
     double most = 0;
     for (int i = 0; i < 3; i++)
         if (op->w[i])
-            most = fmax(most, share(p, op->w[i]->rows) * quant_bits(p->r->quant, op->w[i]) / 16);
+            most = fmax(most, prompt_room_share(p, op->w[i]->rows) *
+                                  quant_bits(p->r->quant, op->w[i]) / 16);
     return most + p->rows;
 }
 
 /* Halves beside the residual stream. */
-static double live(const pass *p, const step_op *op)
+static double prompt_room_live(const pass *p, const step_op *op)
 {
     const step_shape *s = &p->r->program->shape;
     const double m = p->rows, heads = (double)p->strips.heads * p->strips.queries;
     const double q = heads * p->strips.channels;
     const double kv = 2.0 * p->strips.heads * p->strips.channels;
-    const double x = share(p, s->n_embd), k = s->n_experts_used;
+    const double x = prompt_room_share(p, s->n_embd), k = s->n_experts_used;
     switch (op->kind) {
-    case STEP_QKV: return m * (x + q + kv) + coming(p, op);
+    case STEP_QKV: return m * (x + q + kv) + prompt_room_coming(p, op);
     case STEP_ATTEND: /* queries, sums, keys and values of the pass; maxima, sums, weights */
         return m * (2 * q + kv + heads * (2.0 + p->where)) + kv;
-    case STEP_OUT: return m * (q + x) + coming(p, op);
-    case STEP_FFN_UP: return m * (x + (op->w[0] ? 2 : 1) * share(p, s->n_ff)) + coming(p, op);
-    case STEP_FFN_DOWN: return m * (share(p, s->n_ff) + x) + coming(p, op);
-    case STEP_ROUTE: return m * (x + share(p, s->n_experts)) + coming(p, op);
-    case STEP_EXPERTS_UP: return m * (x + 2 * k * share(p, s->n_ff_expert)) + coming(p, op);
-    case STEP_EXPERTS_DOWN: return m * (k * share(p, s->n_ff_expert) + x) + coming(p, op);
+    case STEP_OUT: return m * (q + x) + prompt_room_coming(p, op);
+    case STEP_FFN_UP:
+        return m * (x + (op->w[0] ? 2 : 1) * prompt_room_share(p, s->n_ff)) +
+               prompt_room_coming(p, op);
+    case STEP_FFN_DOWN: return m * (prompt_room_share(p, s->n_ff) + x) + prompt_room_coming(p, op);
+    case STEP_ROUTE:
+        return m * (x + prompt_room_share(p, s->n_experts)) + prompt_room_coming(p, op);
+    case STEP_EXPERTS_UP:
+        return m * (x + 2 * k * prompt_room_share(p, s->n_ff_expert)) + prompt_room_coming(p, op);
+    case STEP_EXPERTS_DOWN:
+        return m * (k * prompt_room_share(p, s->n_ff_expert) + x) + prompt_room_coming(p, op);
     case STEP_EMBED:
     case STEP_HEAD: return m * x; /* rows on their way from the table */
     }
@@ -76,9 +82,9 @@ uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_
             const uint32_t seen = tiles_of(op->window, l->height) + 1;
             of.where = seen > rows ? seen : rows;
         }
-        most = fmax(most, live(&of, op));
+        most = fmax(most, prompt_room_live(&of, op));
     }
-    return (uint64_t)ceil(2 * (most + rows * share(&p, program->shape.n_embd)));
+    return (uint64_t)ceil(2 * (most + rows * prompt_room_share(&p, program->shape.n_embd)));
 }
 
 /* One layer's on the fullest core; biases and norms as the residual stream is cut. */

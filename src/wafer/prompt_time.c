@@ -1,9 +1,9 @@
 /* prompt_time.c - a whole prompt through the regions of a plan.
  *
  * It goes in passes, one behind the other: while a pass is in the second region, the next one is in
- * the first.  A pass is cyclic products over as many rows as a core has room for, or fewer where
+ * the first.  A pass is MeshGEMM products over as many rows as a core has room for, or fewer where
  * that is faster; or steps of decoding, of some tokens each, where there is no room for weights as
- * cyclic products want them, or where that is faster: with many experts, and many regions. */
+ * MeshGEMM products want them, or where that is faster: with many experts, and many regions. */
 #include <math.h>
 
 #include "wafer/plan.h"
@@ -22,7 +22,8 @@ static double turn_cycles(const plan_layout *l, const step_cost *cost, uint32_t 
     return hops + 4.0 * m->ramp_cycles + along_x + along_y;
 }
 
-static step_cost cost_of(const plan_result *plan, const plan_request *r, uint32_t position)
+static step_cost prompt_time_cost_of(const plan_result *plan, const plan_request *r,
+                                     uint32_t position)
 {
     return (step_cost){.mesh = &r->machine->mesh,
                        .style = r->style,
@@ -39,7 +40,7 @@ static int layers_cycles(double *out, const plan_result *plan, const plan_reques
 {
     const step_program *p = r->program;
     const plan_layout *l = &plan->layout;
-    const step_cost cost = cost_of(plan, r, position);
+    const step_cost cost = prompt_time_cost_of(plan, r, position);
     step_time kind[2];
     bool known[2] = {false, false};
     *out = 0;
@@ -55,7 +56,7 @@ static int layers_cycles(double *out, const plan_result *plan, const plan_reques
     return CERIUM_OK;
 }
 
-static double handoffs(const plan_layout *l)
+static double prompt_time_handoffs(const plan_layout *l)
 {
     return l->layer_regions - 1.0 + (l->table_regions != 0);
 }
@@ -74,7 +75,7 @@ static int passes_cycles(prompt_cycles *out, const plan_result *plan, const plan
     const uint32_t n_passes = tiles_of(tokens, n), n_embd = r->program->shape.n_embd;
     const uint32_t last = tokens - (n_passes - 1) * n;
     const uint32_t full = n_passes - 1, samples = full < PASSES_TIMED ? full : PASSES_TIMED;
-    const step_cost cost = cost_of(plan, r, 0);
+    const step_cost cost = prompt_time_cost_of(plan, r, 0);
     const double part = (double)l->layers_a_region / r->program->shape.n_layers;
     /* Each line's rows to the same line of the next region, over one link. */
     const double next = (double)tiles_of(n, l->height) * n_embd / 2 +
@@ -92,7 +93,7 @@ static int passes_cycles(prompt_cycles *out, const plan_result *plan, const plan
     }
     RETURN_IF(layers_cycles(&all, plan, r, full * n, last));
     out->fill = sum * part + full * (next + turn_cycles(l, &cost, n_embd, n));
-    out->rest = fmax(all, before - (before - all) * part) + handoffs(l) * next +
+    out->rest = fmax(all, before - (before - all) * part) + prompt_time_handoffs(l) * next +
                 turn_cycles(l, &cost, n_embd, last);
     return CERIUM_OK;
 }
@@ -136,8 +137,8 @@ static uint32_t pass_tokens(const plan_layout *l, uint32_t rows, uint32_t tokens
     return n && n < tokens ? tiles_of(tokens, tiles_of(tokens, (uint32_t)n)) : tokens;
 }
 
-static void take(plan_prompt *p, prompt_cycles *best, prompt_cycles here, uint32_t n,
-                 uint64_t core_bytes)
+static void prompt_time_take(plan_prompt *p, prompt_cycles *best, prompt_cycles here, uint32_t n,
+                             uint64_t core_bytes)
 {
     if (p->pass_tokens && here.fill + here.rest >= best->fill + best->rest) return;
     *best = here;
@@ -157,29 +158,29 @@ static int try_steps(plan_prompt *p, prompt_cycles *best, const plan_result *pla
         const uint64_t core_bytes = plan_step_bytes(r, l, n);
         if (n > r->draft && core_bytes > p->room_bytes) break;
         RETURN_IF(steps_cycles(&here, plan, r, tokens, n));
-        take(p, best, here, n, core_bytes);
+        prompt_time_take(p, best, here, n, core_bytes);
     }
     return CERIUM_OK;
 }
 
-static int try_cyclic(plan_prompt *p, prompt_cycles *best, const plan_result *plan,
-                      const plan_request *r, uint32_t tokens)
+static int try_mesh_gemm(plan_prompt *p, prompt_cycles *best, const plan_result *plan,
+                         const plan_request *r, uint32_t tokens)
 {
     const plan_layout *l = &plan->layout;
     const uint64_t room = plan_pass_room(plan, r);
     const uint32_t most = rows_max(plan, r, tokens, room), steps = p->pass_tokens;
     const double before = best->fill + best->rest;
     prompt_cycles here;
-    p->cyclic_max = (uint32_t)fmin((double)most * l->height, tokens);
+    p->mesh_gemm_max = (uint32_t)fmin((double)most * l->height, tokens);
     for (uint32_t rows = most; rows; rows /= 2) {
         const uint32_t n = pass_tokens(l, rows, tokens);
         RETURN_IF(passes_cycles(&here, plan, r, tokens, n));
-        take(p, best, here, n, plan_pass_bytes(plan, r, rows));
+        prompt_time_take(p, best, here, n, plan_pass_bytes(plan, r, rows));
     }
     if (best->fill + best->rest >= before) return CERIUM_OK;
     CHECK(steps);
-    p->is_cyclic = true;
-    p->pass_max = p->cyclic_max;
+    p->is_mesh_gemm = true;
+    p->pass_max = p->mesh_gemm_max;
     p->room_bytes = room;
     return CERIUM_OK;
 }
@@ -190,12 +191,12 @@ int plan_prompt_time(plan_prompt *out, const plan_result *plan, const plan_reque
     const plan_layout *l = &plan->layout;
     const wafer_mesh *m = &r->machine->mesh;
     const uint32_t n_embd = r->program->shape.n_embd;
-    const step_cost cost = cost_of(plan, r, 0);
+    const step_cost cost = prompt_time_cost_of(plan, r, 0);
     plan_prompt p = {0};
     prompt_cycles best = {0};
     step_time head;
     RETURN_IF(try_steps(&p, &best, plan, r, tokens));
-    RETURN_IF(try_cyclic(&p, &best, plan, r, tokens));
+    RETURN_IF(try_mesh_gemm(&p, &best, plan, r, tokens));
     RETURN_IF(time_range(&head, r->program, r->program->n_ops - 1, 1, l->width, l->height, &cost,
                          true));
     const double rest = best.rest + head.cycles + turn_cycles(l, &cost, n_embd, 1);

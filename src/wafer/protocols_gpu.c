@@ -176,7 +176,7 @@ static double prefill_seconds(const wafer_gpu *g, const row_query *q, const gpu_
            2.0 * s->n_layers * reduce_seconds(q, sent);
 }
 
-static bool gpu_step(prediction *out, const row_query *q, bool prefill)
+static bool protocols_gpu_gpu_step(prediction *out, const row_query *q, bool prefill)
 {
     wafer_gpu g;
     gpu_work work;
@@ -204,13 +204,13 @@ static bool gpu_step(prediction *out, const row_query *q, bool prefill)
 bool protocol_gpu_decode(prediction *out, const row_query *q, const wafer_style *style)
 {
     (void)style;
-    return gpu_step(out, q, false);
+    return protocols_gpu_gpu_step(out, q, false);
 }
 
 bool protocol_gpu_prefill(prediction *out, const row_query *q, const wafer_style *style)
 {
     (void)style;
-    return gpu_step(out, q, true);
+    return protocols_gpu_gpu_step(out, q, true);
 }
 
 /* DeepSeek-R1 with n of its own next-token layers as a draft: a step of 9.01 ms and 0.655 ms for

@@ -128,7 +128,7 @@ bool protocol_gemm(prediction *out, const row_query *q, const wafer_style *style
         const step_cost cost = published_cost(&machine, q, style);
         out->cycles = time_gemm(width, height, &cost, q->m, q->k, q->n).cycles;
         out->ideal = (double)q->m * q->k * q->n / width / height / machine.mesh.simd_fp16;
-        out->why = "cyclic product, as prefill";
+        out->why = "MeshGEMM product, as prefill";
     }
     machine_close(&machine);
     return q->k != 0;

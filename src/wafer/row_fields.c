@@ -144,7 +144,7 @@ static const char *unit_of(const published_row *row)
     return is_product ? "ms" : "tok/s";
 }
 
-static void read_product(row_query *q, const published_row *row)
+static void row_fields_read_product(row_query *q, const published_row *row)
 {
     const char *const fields[] = {row->model, row->metric, row->context};
     double f[3], one;
@@ -179,7 +179,7 @@ void row_query_read(row_query *q, const published_row *row)
     }
     if (!q->width && row_number_after(row->system, "P=", &n) && n >= 1 && n <= WAFER_GRID_MAX)
         q->width = q->height = (uint32_t)n;
-    read_product(q, row);
+    row_fields_read_product(q, row);
     if (row_number_before(row->system, "stage", &n) && n >= 1 && n < 1e4) q->stages = (uint32_t)n;
 }
 

@@ -44,7 +44,7 @@ typedef struct {
 } reader;
 
 /* The next field, unquoted in place and NUL-terminated; *last where its line ends behind it. */
-static char *next_field(reader *r, bool *last)
+static char *rows_next_field(reader *r, bool *last)
 {
     char *start = r->in, *out = r->in;
     bool quoted = r->in < r->end && *r->in == '"';
@@ -67,7 +67,7 @@ static char *next_field(reader *r, bool *last)
         }
     }
     *last = true;
-    *out = 0; /* there is room for it behind the text */
+    *out = 0; /* the buffer has a byte after the text */
     return start;
 }
 
@@ -79,11 +79,12 @@ static bool is_column(const char *have, const char *name)
     return !strncasecmp(have, name, len) && !have[len + strspn(have + len, " \t")];
 }
 
-static int read_header(reader *r, column *which, size_t *n, const char *file, cerium_error *err)
+static int rows_read_header(reader *r, column *which, size_t *n, const char *file,
+                            cerium_error *err)
 {
     bool last = false, has[COLUMN_OTHER] = {0};
     for (*n = 0; !last; (*n)++) {
-        const char *name = next_field(r, &last);
+        const char *name = rows_next_field(r, &last);
         if (*n == COLUMNS_MAX)
             return error_set(err, CERIUM_ERR_FORMAT, "%s:1: more than %d columns", file,
                              COLUMNS_MAX);
@@ -97,13 +98,13 @@ static int read_header(reader *r, column *which, size_t *n, const char *file, ce
     for (int c = 0; c < COLUMN_OTHER; c++)
         if (columns[c].is_needed && !has[c])
             return error_set(err, CERIUM_ERR_FORMAT,
-                             "%s:1: there is no column %s; the first line names the columns", file,
+                             "%s:1: no column %s; the first line names the columns", file,
                              columns[c].name);
     return CERIUM_OK;
 }
 
-/* "8", "8x"; 0 where it is no number. */
-static double count_of(const char *s)
+/* "8", "8x"; 0 if it is not a number. */
+static double rows_count_of(const char *s)
 {
     double x;
     const size_t digits = strspn(s, "0123456789");
@@ -111,7 +112,7 @@ static double count_of(const char *s)
 }
 
 /* "1,038", "~50", ">1000": the number; 0 where there is none, or none above zero. */
-static double value_of(const char *s)
+static double rows_value_of(const char *s)
 {
     char plain[64];
     size_t n = 0;
@@ -121,8 +122,8 @@ static double value_of(const char *s)
     return parse_f64((view){plain, n}, &x) && x > 0 && x < 1e18 ? x : 0;
 }
 
-static int read_row(published_row *row, reader *r, const column *which, size_t n, const char *file,
-                    cerium_error *err)
+static int rows_read_row(published_row *row, reader *r, const column *which, size_t n,
+                         const char *file, cerium_error *err)
 {
     const char *field[COLUMN_OTHER + 1];
     const uint32_t line = r->line;
@@ -130,7 +131,7 @@ static int read_row(published_row *row, reader *r, const column *which, size_t n
     size_t i = 0;
     for (int c = 0; c <= COLUMN_OTHER; c++) field[c] = "";
     for (; !last; i++) {
-        const char *text = next_field(r, &last);
+        const char *text = rows_next_field(r, &last);
         if (i < n) field[which[i]] = text;
     }
     if (i == 1 && !*field[which[0]]) {
@@ -151,9 +152,9 @@ static int read_row(published_row *row, reader *r, const column *which, size_t n
                            .unit = field[COLUMN_UNIT],
                            .note = field[COLUMN_NOTE],
                            .source = field[COLUMN_SOURCE],
-                           .devices = count_of(field[COLUMN_DEVICES]),
-                           .batch = fmax(count_of(field[COLUMN_BATCH]), 1),
-                           .value = value_of(field[COLUMN_VALUE]),
+                           .devices = rows_count_of(field[COLUMN_DEVICES]),
+                           .batch = fmax(rows_count_of(field[COLUMN_BATCH]), 1),
+                           .value = rows_value_of(field[COLUMN_VALUE]),
                            .line = line};
     return CERIUM_OK;
 }
@@ -181,10 +182,10 @@ int rows_parse(published_rows *out, view csv, const char *file, cerium_error *er
     if (!rows.text || !rows.rows)
         status = error_set(err, CERIUM_ERR_MEMORY, "%s: no memory to read it", file);
     reader r = {.in = rows.text, .end = rows.text + csv.len, .line = 1};
-    if (!status) status = read_header(&r, which, &n_columns, file, err);
+    if (!status) status = rows_read_header(&r, which, &n_columns, file, err);
     while (!status && r.in < r.end) {
         published_row *row = &rows.rows[rows.n_rows];
-        status = read_row(row, &r, which, n_columns, file, err);
+        status = rows_read_row(row, &r, which, n_columns, file, err);
         if (!status && row->class_) rows.n_rows++;
     }
     if (status) {

@@ -18,38 +18,38 @@ typedef struct {
     int status;
 } blank;
 
-static void put(blank *b, bytes *to, const void *from, size_t len)
+static void shapes_put(blank *b, bytes *to, const void *from, size_t len)
 {
     if (!b->status) b->status = bytes_append(to, from, len);
 }
 
-static void put_u32(blank *b, bytes *to, uint32_t n)
+static void shapes_put_u32(blank *b, bytes *to, uint32_t n)
 {
-    put(b, to, &n, sizeof n);
+    shapes_put(b, to, &n, sizeof n);
 }
 static void put_u64(blank *b, bytes *to, uint64_t n)
 {
-    put(b, to, &n, sizeof n);
+    shapes_put(b, to, &n, sizeof n);
 }
-static void put_text(blank *b, bytes *to, const char *s)
+static void shapes_put_text(blank *b, bytes *to, const char *s)
 {
     put_u64(b, to, strlen(s));
-    put(b, to, s, strlen(s));
+    shapes_put(b, to, s, strlen(s));
 }
 
 static void put_key(blank *b, const char *name, gguf_value_type type)
 {
     char key[64];
     snprintf(key, sizeof key, "%s%s%s", b->arch, *b->arch ? "." : "", name);
-    put_text(b, &b->head, key);
-    put_u32(b, &b->head, type);
+    shapes_put_text(b, &b->head, key);
+    shapes_put_u32(b, &b->head, type);
     b->n_values++;
 }
 
-static void put_number(blank *b, const char *name, uint32_t value)
+static void shapes_put_number(blank *b, const char *name, uint32_t value)
 {
     put_key(b, name, GGUF_UINT32);
-    put_u32(b, &b->head, value);
+    shapes_put_u32(b, &b->head, value);
 }
 
 /* Vectors are floats; matrices F16, which stands for whatever a plan makes of them. */
@@ -64,10 +64,10 @@ static void put_tensor(blank *b, uint32_t layer, const char *name, uint64_t cols
         snprintf(full, sizeof full, "%s", name);
     else
         snprintf(full, sizeof full, "blk.%u.%s", layer, name);
-    put_text(b, &b->tensors, full);
-    put_u32(b, &b->tensors, n_dims);
+    shapes_put_text(b, &b->tensors, full);
+    shapes_put_u32(b, &b->tensors, n_dims);
     for (uint32_t i = 0; i < n_dims; i++) put_u64(b, &b->tensors, dims[i]);
-    put_u32(b, &b->tensors, is_vector ? BLOCK_F32 : BLOCK_F16);
+    shapes_put_u32(b, &b->tensors, is_vector ? BLOCK_F32 : BLOCK_F16);
     put_u64(b, &b->tensors, b->data_bytes);
     uint64_t values = cols * (rows ? rows : 1) * (n ? n : 1);
     b->data_bytes += size_round_up(values * (is_vector ? 4 : 2), GGUF_ALIGNMENT);
@@ -131,24 +131,24 @@ static void put_model(blank *b, const shape_facts *f)
     const bool is_star = !strcmp(f->architecture, "starcoder2");
     b->arch = "";
     put_key(b, "general.architecture", GGUF_STRING);
-    put_text(b, &b->head, f->architecture);
+    shapes_put_text(b, &b->head, f->architecture);
     b->arch = f->architecture;
-    put_number(b, "block_count", f->n_layers);
-    put_number(b, "embedding_length", f->n_embd);
-    put_number(b, "feed_forward_length", f->n_ff ? f->n_ff : f->n_ff_expert);
-    put_number(b, "attention.head_count", f->n_heads);
-    put_number(b, "attention.head_count_kv", f->n_kv_heads);
-    put_number(b, "attention.key_length", f->head_dim);
-    put_number(b, "context_length", f->context_tokens);
+    shapes_put_number(b, "block_count", f->n_layers);
+    shapes_put_number(b, "embedding_length", f->n_embd);
+    shapes_put_number(b, "feed_forward_length", f->n_ff ? f->n_ff : f->n_ff_expert);
+    shapes_put_number(b, "attention.head_count", f->n_heads);
+    shapes_put_number(b, "attention.head_count_kv", f->n_kv_heads);
+    shapes_put_number(b, "attention.key_length", f->head_dim);
+    shapes_put_number(b, "context_length", f->context_tokens);
     put_key(b, is_star ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
             GGUF_FLOAT32);
-    put(b, &b->head, &(float){1e-5f}, sizeof(float));
+    shapes_put(b, &b->head, &(float){1e-5f}, sizeof(float));
     if (f->n_experts) {
-        put_number(b, "expert_count", f->n_experts);
-        put_number(b, "expert_used_count", f->n_experts_used);
-        put_number(b, "expert_feed_forward_length", f->n_ff_expert);
+        shapes_put_number(b, "expert_count", f->n_experts);
+        shapes_put_number(b, "expert_used_count", f->n_experts_used);
+        shapes_put_number(b, "expert_feed_forward_length", f->n_ff_expert);
     }
-    if (f->window) put_number(b, "attention.sliding_window", f->window);
+    if (f->window) shapes_put_number(b, "attention.sliding_window", f->window);
     put_tensor(b, UINT32_MAX, "token_embd.weight", f->n_embd, f->n_vocab, 0);
     for (uint32_t layer = 0; layer < f->n_layers; layer++) {
         put_attention(b, f, layer);
@@ -159,7 +159,7 @@ static void put_model(blank *b, const shape_facts *f)
     if (!f->is_tied) put_tensor(b, UINT32_MAX, "output.weight", f->n_embd, f->n_vocab, 0);
 }
 
-static int make_file(wafer_model *m, const shape_facts *f)
+static int shapes_make_file(wafer_model *m, const shape_facts *f)
 {
     blank b = {.head = {.max = 1 << 20}, .tensors = {.max = 4 << 20}};
     int status = CERIUM_ERR_MEMORY;
@@ -170,7 +170,7 @@ static int make_file(wafer_model *m, const shape_facts *f)
         uint64_t n_tensors, n_values;
     } start = {0x46554747, 3, b.n_tensors, b.n_values}; /* "GGUF" */
     size_t data = size_round_up(sizeof start + b.head.len + b.tensors.len, GGUF_ALIGNMENT);
-    /* Pages that nobody writes take no memory, however large the model is. */
+    /* Pages that are never written take no memory, however large the model is. */
     m->blank_bytes = data + b.data_bytes;
     char *file = memory_map(m->blank_bytes);
     m->blank = file;
@@ -189,7 +189,7 @@ int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name,
 {
     wafer_model m = {0};
     snprintf(m.name, sizeof m.name, "%s", name);
-    int status = make_file(&m, facts);
+    int status = shapes_make_file(&m, facts);
     if (status) error_set(err, status, "%s: no memory for its shapes", name);
     if (!status) status = gguf_open_bytes(&m.file, (view){m.blank, m.blank_bytes}, name, err);
     if (!status) status = model_open(&m.lowered, m.file, NULL, err);
@@ -223,7 +223,8 @@ static int read_head(const char *path, size_t max, char **out, size_t *len, ceri
     return error_set(err, CERIUM_ERR_IO, "%s: cannot be read", path);
 }
 
-static int read_text(const char *path, size_t max, char **out, size_t *len, cerium_error *err)
+static int shapes_read_text(const char *path, size_t max, char **out, size_t *len,
+                            cerium_error *err)
 {
     RETURN_IF(read_head(path, max + 1, out, len, err));
     if (*len <= max) return CERIUM_OK;
@@ -237,13 +238,13 @@ int shape_of_name(shape_facts *out, const char *name, cerium_error *err)
     size_t len;
     if (!machine_find(path, sizeof path, "models.ini"))
         return error_set(err, CERIUM_ERR_IO, "machines/models.ini is not installed");
-    RETURN_IF(read_text(path, WAFER_MACHINE_BYTES_MAX, &text, &len, err));
+    RETURN_IF(shapes_read_text(path, WAFER_MACHINE_BYTES_MAX, &text, &len, err));
     int status = shape_parse_known(out, (view){text, len}, path, name, err);
     memory_free(text);
     return status;
 }
 
-static bool ends_with(const char *s, const char *end)
+static bool shapes_ends_with(const char *s, const char *end)
 {
     size_t n = strlen(s), m = strlen(end);
     return n >= m && !strcmp(s + n - m, end);
@@ -291,9 +292,9 @@ static int open_gguf(wafer_model *out, const char *path, cerium_error *err)
 static void name_of_config(char *out, size_t size, const char *path)
 {
     size_t len = strlen(path);
-    if (ends_with(path, "/config.json"))
+    if (shapes_ends_with(path, "/config.json"))
         len -= strlen("/config.json");
-    else if (ends_with(path, ".json"))
+    else if (shapes_ends_with(path, ".json"))
         len -= strlen(".json");
     size_t first = len;
     while (first && path[first - 1] != '/') first--;
@@ -307,14 +308,15 @@ int wafer_model_open(wafer_model *out, const char *path, cerium_error *err)
     char file[4096], name[128], *text;
     size_t len;
     if (stat(path, &st)) {
-        bool is_name = !strchr(path, '/') && !ends_with(path, ".gguf") && !ends_with(path, ".json");
+        bool is_name = !strchr(path, '/') && !shapes_ends_with(path, ".gguf") &&
+                       !shapes_ends_with(path, ".json");
         if (!is_name) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
         RETURN_IF(shape_of_name(&facts, path, err));
         return wafer_model_of(out, &facts, path, err);
     }
-    if (!S_ISDIR(st.st_mode) && !ends_with(path, ".json")) return open_gguf(out, path, err);
+    if (!S_ISDIR(st.st_mode) && !shapes_ends_with(path, ".json")) return open_gguf(out, path, err);
     snprintf(file, sizeof file, "%s%s", path, S_ISDIR(st.st_mode) ? "/config.json" : "");
-    RETURN_IF(read_text(file, WAFER_CONFIG_BYTES_MAX, &text, &len, err));
+    RETURN_IF(shapes_read_text(file, WAFER_CONFIG_BYTES_MAX, &text, &len, err));
     int status = shape_parse_config(&facts, (view){text, len}, file, err);
     memory_free(text);
     if (status) return status;

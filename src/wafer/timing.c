@@ -79,7 +79,7 @@ static int64_t ticks_of(double cycles)
 }
 
 /* n instructions over vectors of len: each multiplies and adds. */
-static void vectors(walk *w, double n, uint32_t len, bool are_macs)
+static void timing_vectors(walk *w, double n, uint32_t len, bool are_macs)
 {
     const double steps = n * tiles_of(len, w->lanes);
     clocks_spend(w->c, SPENT_ISSUE, ticks_of(n * w->cost->style.issue));
@@ -93,7 +93,7 @@ static void vectors(walk *w, double n, uint32_t len, bool are_macs)
     e->sram_write_bits += (uint64_t)n * len * 16 * w->cores;
 }
 
-static void scalars(walk *w, double n)
+static void timing_scalars(walk *w, double n)
 {
     clocks_spend(w->c, SPENT_SCALAR, ticks_of(n * w->cost->style.scalar));
     w->c->events.scalar_ops += (uint64_t)n * w->cores;
@@ -103,18 +103,18 @@ static void scalars(walk *w, double n)
 
 /* y[n_t] += W x[k_t] for each new token: one instruction for each element of x, or, where the style
  * swaps loops and that is shorter, one for each row and a sum of the lanes behind it. */
-static void product(walk *w, double k_t, double n_t, bool narrow)
+static void timing_product(walk *w, double k_t, double n_t, bool narrow)
 {
     const double m = w->cost->tokens;
     const double by_k = k_t * (w->cost->style.issue + ceil(n_t / w->lanes));
     const double by_n = n_t * (2 * w->cost->style.issue + ceil(k_t / w->lanes) + 1);
     /* Weights narrower than fp16 are widened first, once for all tokens. */
-    if (narrow) vectors(w, k_t < n_t ? k_t : n_t, (uint32_t)(k_t < n_t ? n_t : k_t), false);
+    if (narrow) timing_vectors(w, k_t < n_t ? k_t : n_t, (uint32_t)(k_t < n_t ? n_t : k_t), false);
     if (w->cost->style.swaps_loops && by_n < by_k) {
-        vectors(w, n_t * m, (uint32_t)k_t, true);
-        vectors(w, n_t * m, 1, false);
+        timing_vectors(w, n_t * m, (uint32_t)k_t, true);
+        timing_vectors(w, n_t * m, 1, false);
     } else {
-        vectors(w, k_t * m, (uint32_t)n_t, true);
+        timing_vectors(w, k_t * m, (uint32_t)n_t, true);
     }
 }
 
@@ -124,25 +124,25 @@ static bool is_narrow(const walk *w, const model_matrix *m)
 }
 
 /* Values of fp16, two in a wavelet. */
-static uint32_t wavelets(double values)
+static uint32_t timing_wavelets(double values)
 {
     return (uint32_t)ceil(values / 2);
 }
 
-static void reduce(walk *w, const wafer_tiles *t, double values)
+static void timing_reduce(walk *w, const wafer_tiles *t, double values)
 {
-    clocks_reduce(w->c, t->reduce, &t->sum, wavelets(values));
+    clocks_reduce(w->c, t->reduce, &t->sum, timing_wavelets(values));
 }
 
 /* Along a whole line, or along runs of n cores of it. */
 static void reduce_run(walk *w, wafer_axis axis, uint32_t n, double values)
 {
     const wafer_reduction sum = reduction_of(n, w->cost->choice.degree);
-    clocks_reduce(w->c, axis, &sum, wavelets(values));
+    clocks_reduce(w->c, axis, &sum, timing_wavelets(values));
 }
 
 /* The products of op's matrices with one input, `times` over (experts). */
-static void products(walk *w, const wafer_tiles *t, double times)
+static void timing_products(walk *w, const wafer_tiles *t, double times)
 {
     const step_op *op = &w->p->ops[t->op];
     double n_all = 0;
@@ -152,25 +152,25 @@ static void products(walk *w, const wafer_tiles *t, double times)
         n_all += t->n_tile[i];
         narrow |= is_narrow(w, op->w[i]);
         if (!w->cost->style.fuses)
-            product(w, times * t->k_tile, t->n_tile[i], is_narrow(w, op->w[i]));
+            timing_product(w, times * t->k_tile, t->n_tile[i], is_narrow(w, op->w[i]));
     }
-    if (w->cost->style.fuses) product(w, times * t->k_tile, n_all, narrow);
+    if (w->cost->style.fuses) timing_product(w, times * t->k_tile, n_all, narrow);
 }
 
 /* Mean square of x, whose k_t values a core has; scaling is part of it.  A fused style lets the sum
  * of squares ride on the products' reduction: returns the values that it adds there. */
-static double norm(walk *w, const wafer_tiles *t)
+static double timing_norm(walk *w, const wafer_tiles *t)
 {
     const double m = w->cost->tokens;
-    scalars(w, 2.0 * t->k_tile * m);
+    timing_scalars(w, 2.0 * t->k_tile * m);
     if (w->cost->choice.is_fused) return m;
-    reduce(w, t, m);
+    timing_reduce(w, t, m);
     return 0;
 }
 
-static void residual(walk *w, const wafer_tiles *t)
+static void timing_residual(walk *w, const wafer_tiles *t)
 {
-    if (w->cost->style.fuses) vectors(w, w->cost->tokens, t->n_tile[0], false);
+    if (w->cost->style.fuses) timing_vectors(w, w->cost->tokens, t->n_tile[0], false);
 }
 
 /* ---- Section - Operations ---- */
@@ -181,16 +181,16 @@ static void time_qkv(walk *w, const wafer_tiles *t)
     const step_shape *s = &w->p->shape;
     const wafer_strips strips = strips_of(s, w->c->width, w->cost->choice.k_multiple);
     const double m = w->cost->tokens, n_q = t->n_tile[0], n_k = t->n_tile[1];
-    double extra = norm(w, t);
-    products(w, t, 1);
-    reduce(w, t, m * (n_q + 2 * n_k) + extra);
+    double extra = timing_norm(w, t);
+    timing_products(w, t, 1);
+    timing_reduce(w, t, m * (n_q + 2 * n_k) + extra);
     if (op->head_norm[0]) { /* a mean square for each head, over the columns of its strip */
-        scalars(w, 2 * m * (n_q + n_k));
+        timing_scalars(w, 2 * m * (n_q + n_k));
         if (strips.cores > 1)
             reduce_run(w, WAFER_AXIS_X, strips.cores, m * strips.heads * (strips.queries + 1));
     }
-    scalars(w, m * (n_q + n_k)); /* rotation */
-    scalars(w, m * n_k);         /* into the cache */
+    timing_scalars(w, m * (n_q + n_k)); /* rotation */
+    timing_scalars(w, m * n_k);  /* into the cache */
     if (w->cost->choice.kv == WAFER_KV_SHIFT) {
         double step = w->cost->style.issue + 2.0 * w->cost->mesh->hop_cycles +
                       2.0 * w->cost->mesh->ramp_cycles + m * n_k / 2;
@@ -199,7 +199,7 @@ static void time_qkv(walk *w, const wafer_tiles *t)
          * other; all of them each token once a window is full. */
         const double h = w->c->height;
         const double rows = op->window && w->cost->context >= op->window ? h - 1 : (h - 1) / 2;
-        const double sent = 2 * m * wavelets(n_k) * rows * w->c->width;
+        const double sent = 2 * m * timing_wavelets(n_k) * rows * w->c->width;
         w->c->events.hops += (uint64_t)sent;
         w->c->events.ramps += (uint64_t)(2 * sent);
         w->c->events.vector_ops += (uint64_t)(2 * m * rows * w->c->width);
@@ -214,15 +214,15 @@ static void time_attend(walk *w, uint32_t at)
         op->window && op->window < w->cost->context ? op->window : w->cost->context;
     const double m = w->cost->tokens, heads = (double)strips.heads * strips.queries;
     const double tokens = tiles_of(context ? context : 1, w->c->height), d = strips.channels;
-    vectors(w, m * heads * d, (uint32_t)tokens, true); /* scores of the row's tokens */
+    timing_vectors(w, m * heads * d, (uint32_t)tokens, true); /* scores of the row's tokens */
     if (strips.cores > 1) reduce_run(w, WAFER_AXIS_X, strips.cores, m * heads * tokens);
     if (!w->cost->choice.is_fused) reduce_run(w, WAFER_AXIS_Y, w->c->height, m * heads); /* max */
-    scalars(w, m * heads * tokens);                                                      /* exp */
+    timing_scalars(w, m * heads * tokens); /* exp */
     if (!w->cost->choice.is_fused) reduce_run(w, WAFER_AXIS_Y, w->c->height, m * heads); /* sum */
-    vectors(w, m * heads * tokens, (uint32_t)d, true);
+    timing_vectors(w, m * heads * tokens, (uint32_t)d, true);
     /* Fused: each row has its own maximum and sum, and corrects at every add. */
     double riding = w->cost->choice.is_fused ? 2 * m * heads : 0;
-    if (w->cost->choice.is_fused) scalars(w, 2 * m * heads);
+    if (w->cost->choice.is_fused) timing_scalars(w, 2 * m * heads);
     reduce_run(w, WAFER_AXIS_Y, w->c->height, m * heads * d + riding);
 }
 
@@ -230,27 +230,28 @@ static void time_up(walk *w, const wafer_tiles *t)
 {
     const step_op *op = &w->p->ops[t->op];
     const double m = w->cost->tokens, f = op->w[0] ? t->n_tile[0] : t->n_tile[1];
-    double extra = norm(w, t);
-    products(w, t, 1);
-    reduce(w, t, m * ((op->w[0] ? t->n_tile[0] : 0) + t->n_tile[1]) + extra);
-    scalars(w, m * (w->cost->silu_of_embd ? t->k_tile : f));
+    double extra = timing_norm(w, t);
+    timing_products(w, t, 1);
+    timing_reduce(w, t, m * ((op->w[0] ? t->n_tile[0] : 0) + t->n_tile[1]) + extra);
+    timing_scalars(w, m * (w->cost->silu_of_embd ? t->k_tile : f));
 }
 
 static void time_down(walk *w, const wafer_tiles *t)
 {
-    products(w, t, 1);
-    reduce(w, t, w->cost->tokens * (double)t->n_tile[0]);
-    residual(w, t);
+    timing_products(w, t, 1);
+    timing_reduce(w, t, w->cost->tokens * (double)t->n_tile[0]);
+    timing_residual(w, t);
 }
 
-/* Scores of all experts, then everybody learns the best: k candidates travel in the sum's place. */
+/* Scores of all experts, then the best are sent to all cores: k candidates travel in the sum's
+ * place. */
 static void time_route(walk *w, const wafer_tiles *t)
 {
     const double m = w->cost->tokens, k = w->p->shape.n_experts_used;
-    double extra = norm(w, t);
-    products(w, t, 1);
-    reduce(w, t, m * t->n_tile[0] + extra);
-    scalars(w, m * (t->n_tile[0] + k));
+    double extra = timing_norm(w, t);
+    timing_products(w, t, 1);
+    timing_reduce(w, t, m * t->n_tile[0] + extra);
+    timing_scalars(w, m * (t->n_tile[0] + k));
     reduce_run(w, WAFER_AXIS_X, w->c->width, m * 2 * 2 * k); /* value and index */
 }
 
@@ -266,75 +267,78 @@ static void time_sharded(walk *w, const wafer_tiles *t)
     const step_shape *s = &w->p->shape;
     const double m = w->cost->tokens, k = s->n_experts_used;
     const bool up = w->p->ops[t->op].kind == STEP_EXPERTS_UP;
-    products(w, t, k);
+    timing_products(w, t, k);
     if (up) {
-        reduce(w, t, m * k * (t->n_tile[0] + t->n_tile[1]));
-        scalars(w, m * k * t->n_tile[0]);
+        timing_reduce(w, t, m * k * (t->n_tile[0] + t->n_tile[1]));
+        timing_scalars(w, m * k * t->n_tile[0]);
     } else { /* weighted where they are made: one sum for all */
-        reduce(w, t, m * t->n_tile[0]);
-        residual(w, t);
+        timing_reduce(w, t, m * t->n_tile[0]);
+        timing_residual(w, t);
     }
 }
 
-/* A sum in each row or column of islands; of its events those of n islands are left, which alone
+/* A sum in each row or column of groups; of its events those of n groups are left, which alone
  * have something to add. */
-static void reduce_islands(walk *w, wafer_axis axis, const wafer_tiles *t, double values, double n)
+static void reduce_expert_groups(walk *w, wafer_axis axis, const wafer_tiles *t, double values,
+                                 double n)
 {
-    const uint32_t side = w->cost->choice.island;
+    const uint32_t side = w->cost->choice.group_side;
     const bool along_x = axis == WAFER_AXIS_X;
     const uint32_t length = along_x ? w->c->width : w->c->height;
     const uint32_t lines = along_x ? w->c->height : w->c->width;
     const uint64_t all = (uint64_t)(length / side) * lines, some = (uint64_t)n * side;
     const wafer_events before = w->c->events;
     w->c->events = (wafer_events){0};
-    clocks_reduce(w->c, axis, &t->sum, wavelets(values));
+    clocks_reduce(w->c, axis, &t->sum, timing_wavelets(values));
     const wafer_events counted = w->c->events;
     w->c->events = before;
     events_add(&w->c->events, &counted, some, all);
 }
 
-/* Both halves of the experts on islands, told and heard as placement.h says: by sums that are the
+/* Both halves of the experts on groups, told and heard as placement.h says: by sums that are the
  * same wherever the experts are. */
-static void time_islands(walk *w, const wafer_tiles *t)
+static void time_expert_groups(walk *w, const wafer_tiles *t)
 {
     const step_shape *s = &w->p->shape;
-    const wafer_islands islands = islands_of(w->c->width, w->c->height, w->cost->choice.island);
-    const wafer_tiles up = island_tiles(w->p, t->op, &w->cost->choice);
-    const wafer_tiles down = island_tiles(w->p, t->op + 1, &w->cost->choice);
+    const wafer_expert_groups expert_groups =
+        expert_groups_of(w->c->width, w->c->height, w->cost->choice.group_side);
+    const wafer_tiles up = expert_group_tiles(w->p, t->op, &w->cost->choice);
+    const wafer_tiles down = expert_group_tiles(w->p, t->op + 1, &w->cost->choice);
     const double m = w->cost->tokens, k = s->n_experts_used;
-    /* Tokens whose experts share an island take turns: the fullest of the islands that are hit. */
-    const double hit = fmin(islands.n, experts_touched(s, m)), turns = ceil(m * k / hit);
-    const double busy = floor(fmin(islands.n, m * k));
-    const double part = (double)islands.side * island_part(up.k_tile, islands.side);
+    /* Tokens whose experts share a group take turns: the fullest of the groups that are hit. */
+    const double hit = fmin(expert_groups.n, experts_touched(s, m)), turns = ceil(m * k / hit);
+    const double busy = floor(fmin(expert_groups.n, m * k));
+    const double part =
+        (double)expert_groups.side * expert_group_part(up.k_tile, expert_groups.side);
     const walk all = *w;
     step_cost one = *w->cost;
     one.tokens = 1;
     reduce_run(w, WAFER_AXIS_Y, w->c->height, m * part);
-    w->cores = (uint64_t)busy * islands.side * islands.side; /* only they work */
+    w->cores = (uint64_t)busy * expert_groups.side * expert_groups.side; /* only they work */
     w->cost = &one;
     for (double turn = 0; turn < turns; turn++) {
-        reduce_islands(w, WAFER_AXIS_X, &up, up.k_tile, busy);
-        products(w, &up, 1);
-        reduce_islands(w, WAFER_AXIS_Y, &up, up.n_tile[0] + up.n_tile[1], busy);
-        scalars(w, up.n_tile[0]);
-        products(w, &down, 1);
-        reduce_islands(w, WAFER_AXIS_X, &down, down.n_tile[0], busy);
-        vectors(w, 1, down.n_tile[0], false); /* the router's weight */
+        reduce_expert_groups(w, WAFER_AXIS_X, &up, up.k_tile, busy);
+        timing_products(w, &up, 1);
+        reduce_expert_groups(w, WAFER_AXIS_Y, &up, up.n_tile[0] + up.n_tile[1], busy);
+        timing_scalars(w, up.n_tile[0]);
+        timing_products(w, &down, 1);
+        reduce_expert_groups(w, WAFER_AXIS_X, &down, down.n_tile[0], busy);
+        timing_vectors(w, 1, down.n_tile[0], false); /* the router's weight */
     }
     *w = all;
     reduce_run(w, WAFER_AXIS_Y, w->c->height, m * part);
     reduce_run(w, WAFER_AXIS_X, w->c->width, m * ceil((double)s->n_embd / w->c->height));
-    vectors(w, m, tiles_of(s->n_embd, w->c->height), false);
+    timing_vectors(w, m, tiles_of(s->n_embd, w->c->height), false);
 }
 
 /* Logits are cut over the columns; the best of each column's travels. */
 static void time_head(walk *w, const wafer_tiles *t)
 {
     const double m = w->cost->tokens;
-    double extra = norm(w, t);
-    products(w, t, 1);
-    reduce(w, t, m * t->n_tile[0] + extra);
-    vectors(w, m, t->n_tile[0], false); /* the largest of the column */
+    double extra = timing_norm(w, t);
+    timing_products(w, t, 1);
+    timing_reduce(w, t, m * t->n_tile[0] + extra);
+    timing_vectors(w, m, t->n_tile[0], false); /* the largest of the column */
     reduce_run(w, WAFER_AXIS_X, w->c->width, m * 4);
 }
 
@@ -343,8 +347,8 @@ static void time_embed(walk *w)
 {
     const double values = ceil((double)w->p->shape.n_embd / w->c->height) * w->cost->tokens;
     clocks_meet(w->c, SPENT_HOP, (int64_t)w->c->width * w->c->cost.hop + 2 * w->c->cost.ramp);
-    clocks_spend(w->c, SPENT_STREAM, ticks_of(wavelets(values)));
-    w->c->events.hops += (uint64_t)wavelets(values) * w->cores;
+    clocks_spend(w->c, SPENT_STREAM, ticks_of(timing_wavelets(values)));
+    w->c->events.hops += (uint64_t)timing_wavelets(values) * w->cores;
 }
 
 /* The operations [first, first + n) of p on the clocks of their region, for `tokens` new tokens. */
@@ -356,7 +360,7 @@ static void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uin
               .cost = cost,
               .cores = (uint64_t)c->width * c->height,
               .lanes = cost->mesh->simd_fp16};
-    const bool islands = cost->choice.experts == WAFER_EXPERTS_ISLANDS;
+    const bool expert_groups = cost->choice.experts == WAFER_EXPERTS_GROUPED;
     CHECK(first + n <= p->n_ops && cost->tokens);
     for (uint32_t at = first; at < first + n; at++) {
         const wafer_tiles t = tiles_of_op(p, at, c->width, c->height, &cost->choice);
@@ -381,13 +385,13 @@ static void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uin
             time_route(&w, &t);
             break;
         case STEP_EXPERTS_UP:
-            if (islands)
-                time_islands(&w, &t);
+            if (expert_groups)
+                time_expert_groups(&w, &t);
             else
                 time_sharded(&w, &t);
             break;
         case STEP_EXPERTS_DOWN:
-            if (!islands) time_sharded(&w, &t);
+            if (!expert_groups) time_sharded(&w, &t);
             break;
         case STEP_HEAD:
             time_head(&w, &t);

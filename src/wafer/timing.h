@@ -82,8 +82,8 @@ CERIUM_CHECKED int time_layer_ops(step_time *out, const step_program *p, uint32_
 CERIUM_CHECKED int time_range(step_time *out, const step_program *p, uint32_t first, uint32_t n,
                               uint32_t width, uint32_t height, const step_cost *cost, bool folded);
 
-/* One layer over a pass of a prompt: cyclic products, and attention as a ring, of the line of cores
- * that has the most to do.  events: those of products.  CERIUM_ERR_MEMORY. */
+/* One layer over a pass of a prompt: MeshGEMM products, and attention as a ring, of the line of
+ * cores that has the most to do.  events: those of products.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int time_prefill_layer(step_time *out, const step_program *p, uint32_t layer,
                                       uint32_t width, uint32_t height, const step_cost *cost,
                                       uint32_t tokens);
@@ -100,7 +100,7 @@ CERIUM_CHECKED int time_prompt_fullest(step_time *out, const step_program *p, ui
 /* e += the keys and values of `tokens`, all that a pass sees, on their way round all columns. */
 void time_prompt_ring(wafer_events *e, const step_program *p, uint32_t width, uint32_t height,
                       const step_cost *cost, uint32_t tokens);
-/* One cyclic product [m, k] [k, n] on width x height. */
+/* One MeshGEMM product [m, k] [k, n] on width x height. */
 step_time time_gemm(uint32_t width, uint32_t height, const step_cost *cost, uint32_t m, uint32_t k,
                     uint32_t n);
 

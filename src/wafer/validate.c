@@ -23,7 +23,7 @@ static const struct {
 };
 
 /* Products have classes of their own, whatever the file calls them. */
-static const char *class_of(const published_row *row)
+static const char *validate_class_of(const published_row *row)
 {
     const bool is_wafer = !strncmp(row->class_, "wse", 3);
     if (!strncmp(row->model, "GEMV", 4)) return is_wafer ? "wse_gemv" : "gpu_gemv";
@@ -43,7 +43,7 @@ validated_row validate_row(const published_row *row, const wafer_style *style)
              : !strcmp(row->class_, "other_asic") ? "no description of that machine is public"
                                                   : "no protocol for this class");
     for (size_t i = 0; i < ARRAY_LEN(protocols); i++) {
-        if (strcmp(class_of(row), protocols[i].class_)) continue;
+        if (strcmp(validate_class_of(row), protocols[i].class_)) continue;
         out.is_modelled = protocols[i].predict(&p, &q, style);
         out.is_input = p.is_input;
         snprintf(out.why, sizeof out.why, "%s", p.why);

@@ -1,7 +1,8 @@
-/* validate.h - predicts published figures, each by the protocol that it was measured by.
+/* validate.h - predicts published figures, each under the protocol of its measurement.
  *
- * docs/wafer-validation.md says what each protocol is.  Nothing here knows a row: the figures come
- * from the shapes, the mesh and the constants of timing.h, and from those of this file's stacks. */
+ * docs/wafer-validation.md says what each protocol is.  Nothing here depends on a particular row:
+ * the figures come from the shapes, the mesh and the constants of timing.h, and from those of this
+ * file's stacks. */
 #ifndef WAFER_VALIDATE_H
 #define WAFER_VALIDATE_H
 

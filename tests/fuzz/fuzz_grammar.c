@@ -35,46 +35,46 @@ static mask_vocabulary *make_vocabulary(void)
 }
 
 /* At the place in slot 0: each token is in the mask just when its bytes can follow. */
-static void check_mask(walker *w, const mask_vocabulary *v)
+static void check_mask(matcher *w, const mask_vocabulary *v)
 {
     uint64_t *mask = memory_alloc(v->n_words * sizeof *mask);
     CHECK(mask);
     memcpy(mask, mask_of(w, 0, v, false), v->n_words * sizeof *mask);
     for (uint32_t i = 0; i < v->n_vocab; i++) {
         view text = mask_text(v, i);
-        bool can = text.len > 0 && walker_feed(w, 0, 1, text);
+        bool can = text.len > 0 && matcher_accept(w, 0, 1, text);
         bool is_end = mask_has(v->ends, i);
-        CHECK(mask_has(mask, i) == (can || (is_end && walker_is_complete(w, 0))));
+        CHECK(mask_has(mask, i) == (can || (is_end && matcher_is_complete(w, 0))));
     }
     memory_free(mask);
 }
 
-static void check_forced(walker *w)
+static void check_forced(matcher *w)
 {
     char text[64];
-    size_t n = walker_forced(w, 0, text, sizeof text);
-    CHECK(n <= sizeof text && (n == 0 || walker_feed(w, 0, 1, (view){text, n})));
+    size_t n = matcher_forced(w, 0, text, sizeof text);
+    CHECK(n <= sizeof text && (n == 0 || matcher_accept(w, 0, 1, (view){text, n})));
 }
 
 static void check_text(const grammar *g, view text)
 {
     static mask_vocabulary *v;
-    walker *w = NULL;
+    matcher *w = NULL;
     bool complete = false, slow_complete;
     if (!v) v = make_vocabulary();
-    CHECK(!walker_open(&w, g, v->token_bytes_max, v->n_words, MASKS_KEPT, NULL));
+    CHECK(!matcher_open(&w, g, v->token_bytes_max, v->n_words, MASKS_KEPT, NULL));
     CHECK(!mask_classes_open(w, v));
-    walker_begin(w, 0);
+    matcher_begin(w, 0);
     size_t n = 0;
     for (; n < text.len; n++) {
         if (n < 6) check_mask(w, v);
         check_forced(w);
-        if (!walker_feed(w, 0, 0, (view){text.ptr + n, 1})) break;
+        if (!matcher_accept(w, 0, 0, (view){text.ptr + n, 1})) break;
     }
-    complete = n == text.len && walker_is_complete(w, 0);
+    complete = n == text.len && matcher_is_complete(w, 0);
     CHECK(recognize(g, text, &slow_complete) == n);
     CHECK(complete == slow_complete);
-    walker_close(&w);
+    matcher_close(&w);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

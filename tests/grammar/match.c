@@ -6,29 +6,29 @@
 #include <jansson.h>
 
 #include "base/memory.h"
-#include "sampling/walker.h"
+#include "sampling/matcher.h"
 
 static json_t *answer(const json_t *line)
 {
     cerium_error err = {.status = 0};
     grammar *g = NULL;
-    walker *w = NULL;
+    matcher *w = NULL;
     const json_t *text = json_object_get(line, "grammar"), *each;
     json_t *matches = json_array();
     size_t at;
     view source = {json_string_value(text), json_string_length(text)};
     int syntax = (int)json_integer_value(json_object_get(line, "syntax"));
     if (grammar_compile(&g, (cerium_grammar_syntax)syntax, source, &err) ||
-        walker_open(&w, g, 0, 0, 0, &err)) {
+        matcher_open(&w, g, 0, 0, 0, &err)) {
         grammar_free(&g);
         json_decref(matches);
         return json_pack("{ss}", "error", err.message);
     }
     json_array_foreach(json_object_get(line, "texts"), at, each)
     {
-        walker_begin(w, 0);
+        matcher_begin(w, 0);
         view v = {json_string_value(each), json_string_length(each)};
-        bool is = walker_feed(w, 0, 0, v) && walker_is_complete(w, 0);
+        bool is = matcher_accept(w, 0, 0, v) && matcher_is_complete(w, 0);
         json_array_append_new(matches, json_boolean(is));
     }
     json_t *out = json_pack("{sosIsI}", "matches", matches, "states", (json_int_t)g->n_states, "ns",
@@ -38,7 +38,7 @@ static json_t *answer(const json_t *line)
         json_array_append_new(notes, json_string(g->notes + i));
     if (g->notes_len) json_object_set(out, "left_out", notes);
     json_decref(notes);
-    walker_close(&w);
+    matcher_close(&w);
     grammar_free(&g);
     return out;
 }

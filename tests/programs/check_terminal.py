@@ -86,7 +86,7 @@ def converse(has_editor, folder):
     say("/xyzzy", "see /help")
     say("/help", "forget the conversation")
     say("/again", "tokens in")
-    say("/system be brief", "begins anew")
+    say("/system be brief", "starts again")
     say("/again", "no answer yet")
     say("/usr/bin/env is what?", "tokens in")
     say("//help", "tokens in")
@@ -104,13 +104,13 @@ def converse(has_editor, folder):
     t.send("three\\\r")
     t.until(r"\. ")
     say("four", "tokens in")
-    say("/clear", "is forgotten")
+    say("/clear", "is cleared")
     t.send("given up\x03")
     check("Ctrl-C gives up a line, not the program", t.until(r"\n.*> ") is not None, t.text)
     if has_editor:
         say("/hep\x1b[Dl", "forget the conversation")  # Left
-        say("/clearx\x7f", "is forgotten")
-        say("\x1b[A", "is forgotten")  # Up
+        say("/clearx\x7f", "is cleared")
+        say("\x1b[A", "is cleared")  # Up
     t.send("/bye\r")
     check("/bye ends with status 0", t.end() == 0)
     if has_editor:
@@ -147,7 +147,7 @@ def interrupt(folder):
         if stopped:
             break
         t.send("/clear\r")
-        t.until("is forgotten.*> ")
+        t.until("is cleared.*> ")
     check("Ctrl-C stops an answer", stopped, t.text)
     t.send("/help\r")
     check("and the talk goes on", t.until("forget the conversation.*> ") is not None, t.text)

@@ -203,7 +203,7 @@ if [ -e models/cerium-line.gguf ]; then
         -m "$work/weighed.gguf"
     check "a model is no importance matrix" refused 1 "not an importance matrix" \
         ./cerium quantize --imatrix $model $model "$work/x.gguf" q4_0
-    check "one of another model" refused 1 "another model's" ./cerium quantize --imatrix \
+    check "one of another model" refused 1 "from another model" ./cerium quantize --imatrix \
         "$work/columns.gguf" tests/golden/fixtures/qwen3.gguf "$work/x.gguf" q8_0
     check "a text that is not there" refused 1 "/nowhere.txt" ./cerium imatrix -m $model \
         /nowhere.txt "$work/x.gguf"

@@ -9,7 +9,7 @@ configs=tests/wafer/configs
 check "help" status 0 $wafer --help
 check "help has an example" says "example: cerium wafer plan"
 check "no part" refused 2 "say plan, compare, validate or simulate" $wafer
-check "an unknown part" refused 2 "there is no part 'fly'" $wafer fly
+check "an unknown part" refused 2 "unknown part 'fly'" $wafer fly
 
 # ---- plans ----
 for shape in llama-3-8b llama-3-70b qwen3-coder-30b-a3b gpt-oss-20b gpt-oss-120b; do
@@ -72,8 +72,8 @@ check "a context over the model's" refused 2 "the nearest is 8192" \
 check "an impossible machine" refused 1 "wide.ini:7: width = 80, but the grid is 10 wide" \
     $wafer plan -m llama-3-8b --machine "$work/wide.ini"
 check "half a machine" refused 1 "half.ini:1: key" $wafer plan --machine "$work/half.ini"
-check "an unknown machine" refused 1 "there is no machine 'abacus'" $wafer plan --machine abacus
-check "an unknown model" refused 2 "there is no model 'gpt-9'" $wafer plan -m gpt-9
+check "an unknown machine" refused 1 "unknown machine 'abacus'" $wafer plan --machine abacus
+check "an unknown model" refused 2 "unknown model 'gpt-9'" $wafer plan -m gpt-9
 check "GPUs have no plan" refused 2 "no mesh" $wafer plan -m llama-3-8b --machine dgx-h100
 check "a picture of another kind" refused 2 "a file.svg or a file.html" \
     $wafer plan -m llama-3-8b --picture "$work/map.png"
@@ -143,7 +143,7 @@ check "an unknown model is not modelled" says "not modelled: the model's shapes"
 check "an unknown class is not modelled" says "not modelled: no protocol"
 check "sensitivity" status 0 $wafer validate tests/wafer/calibration.csv --sensitivity
 check "of every constant" says "| gemm_row: "
-check "rows without values" refused 1 "there is no column class" $wafer validate machines/wse2.ini
+check "rows without values" refused 1 "no column class" $wafer validate machines/wse2.ini
 check "no rows" refused 1 "No such file" $wafer validate "$work/nowhere.csv"
 check "no file" refused 2 "name one file" $wafer validate
 report wafer

@@ -37,15 +37,15 @@ check "events by kind" grep -q "^ffn-down " "$work/err"
 simulate -m $small -p 'int x' -n 6 --mesh 4x4 --order mesh --fused --kv f32 --json \
     >"$work/json" 2>"$work/err"
 check "norms that ride on products" is same_best 6
-simulate -m $experts -p 'int x' -n 6 --mesh 9x8 --islands 3 --order mesh --kv f32 --json \
+simulate -m $experts -p 'int x' -n 6 --mesh 9x8 --expert-groups 3 --order mesh --kv f32 --json \
     >"$work/json" 2>"$work/err"
-check "experts on islands" is same_best 6
-check "of so many cores" is island 3
-simulate -m $experts -p 'int x' -n 6 --mesh 9x8 --islands 3 >"$work/out" 2>"$work/err"
+check "experts on groups" is same_best 6
+check "of the given size" is expert_group 3
+simulate -m $experts -p 'int x' -n 6 --mesh 9x8 --expert-groups 3 >"$work/out" 2>"$work/err"
 check "in equal order the CPU's" grep -q "to the bit at 6 of 6 places" "$work/err"
-simulate -m $experts -p 'int main(void)' -n 6 --mesh 5x4 --cyclic --order mesh --kv f32 --json \
+simulate -m $experts -p 'int main(void)' -n 6 --mesh 5x4 --mesh-gemm --order mesh --kv f32 --json \
     >"$work/json" 2>"$work/err"
-check "a prompt as cyclic products" is same_best 6
+check "a prompt as MeshGEMM products" is same_best 6
 check "what it sends is counted apart" grep -q prompt_events "$work/json"
 simulate -m $small -p 'int x' -n 9 --mesh 4x4 --draft 4 --draft-model $small --draft-mesh 2x2 \
     >"$work/out" 2>"$work/err"
@@ -83,12 +83,12 @@ check "too many phases" refused 2 "need 36 colours and a router has 24" simulate
 check "a core too small" refused 1 "take a larger --mesh or a smaller --context" \
     simulate -m $bundled -p x --machine small --mesh 1x1
 check "fused sums in the CPU's order" refused 2 "take mesh order" simulate -m $small -p x --fused
-check "islands larger than the mesh" refused 2 "side of an island 5: must be 1 to 4" \
-    simulate -m $experts -p x --mesh 4x6 --islands 5
-check "islands of no experts" refused 2 "this model has none" \
-    simulate -m $small -p x --mesh 8x8 --islands 2
-check "cyclic products in the CPU's order" refused 2 "take mesh order" \
-    simulate -m $small -p x --cyclic
+check "groups larger than the mesh" refused 2 "side of an expert group 5: must be 1 to 4" \
+    simulate -m $experts -p x --mesh 4x6 --expert-groups 5
+check "groups of no experts" refused 2 "this model has none" \
+    simulate -m $small -p x --mesh 8x8 --expert-groups 2
+check "MeshGEMM products in the CPU's order" refused 2 "take mesh order" \
+    simulate -m $small -p x --mesh-gemm
 check "a draft of another vocabulary" refused 2 "of the same vocabulary" \
     simulate -m $small -p x --draft 2 --draft-model $bundled
 check "a draft of nobody" refused 2 "go together" simulate -m $small -p x --draft 2

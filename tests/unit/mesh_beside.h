@@ -97,7 +97,7 @@ static void prefill(mesh *m, const int32_t *tokens, uint32_t n)
 {
     const uint32_t most = mesh_layout_of(m)->rows_max;
     for (uint32_t i = 0; i < n; i += most)
-        (mesh_layout_of(m)->cyclic ? mesh_prompt : mesh_run)(
+        (mesh_layout_of(m)->mesh_gemm ? mesh_prompt : mesh_run)(
             m, tokens + i, n - i < most ? n - i : most, i, i + most >= n);
 }
 

@@ -5,21 +5,21 @@
 #include <jansson.h>
 
 #include "base/memory.h"
-#include "sampling/walker.h"
+#include "sampling/matcher.h"
 
 #include "unit.h"
 
 /* Whether the grammar has the text as a JSON string. */
-static bool takes(walker *w, const char *text)
+static bool takes(matcher *w, const char *text)
 {
     json_t *string = json_string(text);
     char *quoted = json_dumps(string, JSON_ENCODE_ANY);
-    walker_begin(w, 0);
+    matcher_begin(w, 0);
     /* jansson writes \u001B where we write \u001b. */
     for (char *c = quoted; (c = strstr(c, "\\u00")); c += 6)
         for (int i = 4; i < 6; i++)
             if (c[i] >= 'A' && c[i] <= 'F') c[i] = (char)(c[i] + 32);
-    bool is = walker_feed(w, 0, 0, view_of(quoted)) && walker_is_complete(w, 0);
+    bool is = matcher_accept(w, 0, 0, view_of(quoted)) && matcher_is_complete(w, 0);
     memory_release(quoted);
     json_decref(string);
     return is;
@@ -32,16 +32,16 @@ static void check_takes(const char *name, const char *schema, const char *const 
 {
     cerium_error err = {.status = 0};
     grammar *g = NULL;
-    walker *w = NULL;
+    matcher *w = NULL;
     int status = grammar_compile(&g, CERIUM_GRAMMAR_JSON_SCHEMA, view_of(schema), &err);
     TEST_CHECK_THAT(!status && !g->notes_len, "%s: %s", name, g ? g->notes : err.message);
     if (status) return;
-    CHECK(!walker_open(&w, g, 0, 0, 0, &err));
+    CHECK(!matcher_open(&w, g, 0, 0, 0, &err));
     for (size_t k = 0; k < n_max && in[k]; k++)
         TEST_CHECK_THAT(takes(w, in[k]), "%s: not '%s'", name, in[k]);
     for (size_t k = 0; k < n_max && out[k]; k++)
         TEST_CHECK_THAT(!takes(w, out[k]), "%s: '%s'", name, out[k]);
-    walker_close(&w);
+    matcher_close(&w);
     grammar_free(&g);
 }
 

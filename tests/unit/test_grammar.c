@@ -1,9 +1,9 @@
 /* test_grammar.c - grammars of all syntaxes: what is in them, what is refused with which line, and
- * the walker against the slow definition. */
+ * the matcher against the slow definition. */
 #include "../grammar/recognize.h"
 #include "base/limits.h"
 #include "sampling/grammar_codes.h"
-#include "sampling/walker.h"
+#include "sampling/matcher.h"
 #include "unit.h"
 
 enum { TEXTS_MAX = 12 };
@@ -331,37 +331,37 @@ static const struct {
     {LARK, "start: q{\"x\"}\nq{a}: q{a a}\n",
      "lark: line 2: templates are used with too many arguments, at ''", -4},
     {LARK, "start: /a(?=b)/\n",
-     "lark: line 1: what is around a terminal cannot be known: ^ and $ stand at its ends, and "
-     "nothing else looks around, at byte 4, near 'a(?=b)'", -4},
+     "lark: line 1: a terminal may only have ^ and $, at its ends: the text around it is unknown, "
+     "at byte 4, near 'a(?=b)'", -4},
     {REGEX, "\\p{Nonsense}", "regex: : Unicode has no such property, at byte 12, near '{Nonsense}'",
      -4},
     {LARK, "%import other.X\n", "lark: line 1: only %import common is supported, at 'other.X'", -4},
     {GBNF, "root ::= ( \"a\"", "gbnf: line 1: a bracket is not closed, at ''", -4},
-    {GBNF, "rot ::= \"a\"", "gbnf: there is no rule 'root' to begin with", -4},
+    {GBNF, "rot ::= \"a\"", "gbnf: there is no start rule 'root'", -4},
 };
 
 static void check_case(const grammar_case *c)
 {
     grammar *g = NULL;
-    walker *w = NULL;
+    matcher *w = NULL;
     cerium_error err = {.status = 0};
     int status = grammar_compile(&g, c->syntax, view_of(c->grammar), &err);
     TEST_CHECK_THAT(status == 0, "%s: %s", c->grammar, err.message);
     if (status) return;
-    TEST_CHECK(walker_open(&w, g, 0, 0, 0, &err) == 0);
+    TEST_CHECK(matcher_open(&w, g, 0, 0, 0, &err) == 0);
     for (int want = 0; want < 2; want++) {
         const char *const *texts = want ? c->in : c->out;
         for (int i = 0; i < TEXTS_MAX && texts[i]; i++) {
             bool slow = false;
             view text = view_of(texts[i]);
-            walker_begin(w, 0);
-            bool is = walker_feed(w, 0, 0, text) && walker_is_complete(w, 0);
+            matcher_begin(w, 0);
+            bool is = matcher_accept(w, 0, 0, text) && matcher_is_complete(w, 0);
             recognize(g, text, &slow);
             TEST_CHECK_THAT(is == want, "%s: '%s'", c->grammar, texts[i]);
             TEST_CHECK_THAT(slow == want, "slow: %s: '%s'", c->grammar, texts[i]);
         }
     }
-    walker_close(&w);
+    matcher_close(&w);
     grammar_free(&g);
 }
 
@@ -384,12 +384,12 @@ static void test_refusals(void)
 
 static bool takes(const grammar *g, const char *text)
 {
-    walker *w = NULL;
+    matcher *w = NULL;
     cerium_error err;
-    CHECK(!walker_open(&w, g, 0, 0, 0, &err));
-    walker_begin(w, 0);
-    bool is = walker_feed(w, 0, 0, view_of(text)) && walker_is_complete(w, 0);
-    walker_close(&w);
+    CHECK(!matcher_open(&w, g, 0, 0, 0, &err));
+    matcher_begin(w, 0);
+    bool is = matcher_accept(w, 0, 0, view_of(text)) && matcher_is_complete(w, 0);
+    matcher_close(&w);
     return is;
 }
 
@@ -448,12 +448,12 @@ static void test_characters(void)
                                           "[\\u007e-\\u{10000}]", "\\W"};
     for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
         grammar *g = NULL;
-        walker *w = NULL;
+        matcher *w = NULL;
         cerium_error err = {.status = 0};
         TEST_CHECK_THAT(grammar_compile(&g, REGEX, view_of(classes[i]), &err) == 0, "%s",
                         err.message);
         if (!g) continue;
-        TEST_CHECK(walker_open(&w, g, 0, 0, 0, &err) == 0);
+        TEST_CHECK(matcher_open(&w, g, 0, 0, 0, &err) == 0);
         for (uint32_t c = 0; c <= CODE_MAX; c++) {
             uint8_t text[4];
             size_t n = code_write(c, text);
@@ -463,12 +463,12 @@ static void test_characters(void)
                                  : (c < 0xd800 || c > 0xdfff) &&
                                        !(c < 128 && (c == '_' || (c >= '0' && c <= '9') ||
                                                      ((c | 32) >= 'a' && (c | 32) <= 'z')));
-            walker_begin(w, 0);
+            matcher_begin(w, 0);
             bool is =
-                walker_feed(w, 0, 0, (view){(const char *)text, n}) && walker_is_complete(w, 0);
+                matcher_accept(w, 0, 0, (view){(const char *)text, n}) && matcher_is_complete(w, 0);
             TEST_CHECK_THAT(is == want, "%s: U+%04X", classes[i], c);
         }
-        walker_close(&w);
+        matcher_close(&w);
         grammar_free(&g);
     }
 }
@@ -477,18 +477,18 @@ static void test_characters(void)
 static void test_depth(void)
 {
     grammar *g = NULL;
-    walker *w = NULL;
+    matcher *w = NULL;
     cerium_error err;
     TEST_CHECK(grammar_compile(&g, SCHEMA, VIEW("true"), &err) == 0);
-    TEST_CHECK(walker_open(&w, g, 0, 0, 0, &err) == 0);
-    walker_begin(w, 0);
+    TEST_CHECK(matcher_open(&w, g, 0, 0, 0, &err) == 0);
+    matcher_begin(w, 0);
     uint32_t depth = 0;
-    while (depth < 10000 && walker_feed(w, 0, 0, VIEW("["))) depth++;
+    while (depth < 10000 && matcher_accept(w, 0, 0, VIEW("["))) depth++;
     TEST_CHECK_THAT(depth > 300 && depth < 10000, "%u", depth);
-    TEST_CHECK(walker_feed(w, 0, 0, VIEW("]")));
-    for (uint32_t i = 1; i < depth; i++) TEST_CHECK(walker_feed(w, 0, 0, VIEW(",1]")));
-    TEST_CHECK(walker_is_complete(w, 0));
-    walker_close(&w);
+    TEST_CHECK(matcher_accept(w, 0, 0, VIEW("]")));
+    for (uint32_t i = 1; i < depth; i++) TEST_CHECK(matcher_accept(w, 0, 0, VIEW(",1]")));
+    TEST_CHECK(matcher_is_complete(w, 0));
+    matcher_close(&w);
     grammar_free(&g);
 }
 
@@ -496,22 +496,22 @@ static void test_depth(void)
 static void test_forgetting(void)
 {
     grammar *g = NULL;
-    walker *w = NULL;
+    matcher *w = NULL;
     cerium_error err;
     TEST_CHECK(grammar_compile(&g, SCHEMA,
                                VIEW("{\"type\":\"array\",\"items\":{\"type\":\"string\","
                                     "\"maxLength\":20000}}"),
                                &err) == 0);
-    TEST_CHECK(walker_open(&w, g, 0, 0, 0, &err) == 0);
-    walker_begin(w, 0);
-    TEST_CHECK(walker_feed(w, 0, 1, VIEW("[\"begin\"")));
-    TEST_CHECK(walker_feed(w, 0, 0, VIEW("[\"")));
-    for (int i = 0; i < 20000; i++) TEST_CHECK(walker_feed(w, 0, 0, VIEW("x")));
-    TEST_CHECK(!walker_feed(w, 0, 0, VIEW("x")));
+    TEST_CHECK(matcher_open(&w, g, 0, 0, 0, &err) == 0);
+    matcher_begin(w, 0);
+    TEST_CHECK(matcher_accept(w, 0, 1, VIEW("[\"begin\"")));
+    TEST_CHECK(matcher_accept(w, 0, 0, VIEW("[\"")));
+    for (int i = 0; i < 20000; i++) TEST_CHECK(matcher_accept(w, 0, 0, VIEW("x")));
+    TEST_CHECK(!matcher_accept(w, 0, 0, VIEW("x")));
     TEST_CHECK(w->n_collected > 0);
-    TEST_CHECK(walker_feed(w, 0, 0, VIEW("\"]")) && walker_is_complete(w, 0));
-    TEST_CHECK(walker_feed(w, 1, 1, VIEW(",\"y\"]")) && walker_is_complete(w, 1));
-    walker_close(&w);
+    TEST_CHECK(matcher_accept(w, 0, 0, VIEW("\"]")) && matcher_is_complete(w, 0));
+    TEST_CHECK(matcher_accept(w, 1, 1, VIEW(",\"y\"]")) && matcher_is_complete(w, 1));
+    matcher_close(&w);
     grammar_free(&g);
 }
 
@@ -523,15 +523,15 @@ static void test_memory(void)
         bool done = false;
         for (long n = 0; n < 100000 && !done; n += n < 40 ? 1 : 17) {
             grammar *g = NULL;
-            walker *w = NULL;
+            matcher *w = NULL;
             cerium_error err = {.status = 0};
             memory_fail_at(n);
             int status = grammar_compile(&g, cases[i].syntax, view_of(cases[i].grammar), &err);
-            if (!status) status = walker_open(&w, g, 16, 4, 4, &err);
+            if (!status) status = matcher_open(&w, g, 16, 4, 4, &err);
             memory_fail_at(-1);
             done = status == 0;
             TEST_CHECK(status == 0 || status == CERIUM_ERR_MEMORY);
-            walker_close(&w);
+            matcher_close(&w);
             grammar_free(&g);
         }
         TEST_CHECK(done && memory_live() == live);

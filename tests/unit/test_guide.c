@@ -1,7 +1,7 @@
 /* test_guide.c - what an answer with tools may be, in every chat form: the grammars take what the
  * renderer writes of the same calls, and nothing that no tool could be called with. */
 #include "protocol/tool_guide.h"
-#include "sampling/walker.h"
+#include "sampling/matcher.h"
 #include "tokenizer/chat.h"
 
 #include "unit.h"
@@ -36,7 +36,7 @@ static const char *const names[CHAT_KINDS] = {CHAT_KIND_MAP(KIND_NAME)};
 
 typedef struct {
     grammar *g;
-    walker *w;
+    matcher *w;
 } asked;
 
 static asked ask(view text)
@@ -45,20 +45,20 @@ static asked ask(view text)
     cerium_error err = {0};
     int status = grammar_compile(&a.g, CERIUM_GRAMMAR_LARK, text, &err);
     TEST_CHECK_THAT(!status, "%s in\n%.*s", err.message, (int)text.len, text.ptr);
-    if (!status) CHECK(!walker_open(&a.w, a.g, 0, 0, 0, &err));
+    if (!status) CHECK(!matcher_open(&a.w, a.g, 0, 0, 0, &err));
     return a;
 }
 
 static bool takes(const asked *a, view text)
 {
     if (!a->w) return false;
-    walker_begin(a->w, 0);
-    return walker_feed(a->w, 0, 0, text) && walker_is_complete(a->w, 0);
+    matcher_begin(a->w, 0);
+    return matcher_accept(a->w, 0, 0, text) && matcher_is_complete(a->w, 0);
 }
 
 static void forget(asked *a)
 {
-    walker_close(&a->w);
+    matcher_close(&a->w);
     grammar_free(&a->g);
 }
 

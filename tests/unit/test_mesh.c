@@ -534,14 +534,14 @@ static void test_bad_layouts(void)
         {layout_of(0, 4, MESH_EQUAL, KERNEL_KV_I8), "width 0"},
         {layout_of(4, 257, MESH_EQUAL, KERNEL_KV_I8), "height 257"},
         {mesh_layout_default(), "degree 5"}, {mesh_layout_default(), "context 101"},
-        {mesh_layout_default(), "island 9"}, {mesh_layout_default(), "fused"},
+        {mesh_layout_default(), "group 9"}, {mesh_layout_default(), "fused"},
         {mesh_layout_default(), "tokens in a pass 0"},
     };
     cerium_error err;
     cases[2].l.choice.degree = 5;
     cases[3].l.choice.context = 101;
-    cases[4].l.choice.experts = WAFER_EXPERTS_ISLANDS;
-    cases[4].l.choice.island = 9;
+    cases[4].l.choice.experts = WAFER_EXPERTS_GROUPED;
+    cases[4].l.choice.group_side = 9;
     cases[5].l.choice.is_fused = true;
     cases[6].l.rows_max = 0;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

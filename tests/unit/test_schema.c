@@ -1,7 +1,7 @@
 /* test_schema.c - keys of schemas that speak of other members and items: which documents fit them.
  * What is called invalid is so by the specification; "order" marks what fits it and not us. */
 #include "base/memory.h"
-#include "sampling/walker.h"
+#include "sampling/matcher.h"
 
 #include "unit.h"
 
@@ -137,10 +137,10 @@ static const struct {
     {"{\"type\":\"number\",\"not\":{\"enum\":[1e300,2]}}", {"1"}, {"2"}},
 };
 
-static bool takes(walker *w, const char *text)
+static bool takes(matcher *w, const char *text)
 {
-    walker_begin(w, 0);
-    return walker_feed(w, 0, 0, view_of(text)) && walker_is_complete(w, 0);
+    matcher_begin(w, 0);
+    return matcher_accept(w, 0, 0, view_of(text)) && matcher_is_complete(w, 0);
 }
 
 /* Without texts: it is refused. */
@@ -149,20 +149,20 @@ static void test_cases(void)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         cerium_error err = {.status = 0};
         grammar *g = NULL;
-        walker *w = NULL;
+        matcher *w = NULL;
         int status =
             grammar_compile(&g, CERIUM_GRAMMAR_JSON_SCHEMA, view_of(cases[i].schema), &err);
         TEST_CHECK_THAT(!status == (cases[i].in[0] != NULL), "%s: %s", cases[i].schema,
                         err.message);
         if (status) continue;
-        CHECK(!walker_open(&w, g, 0, 0, 0, &err));
+        CHECK(!matcher_open(&w, g, 0, 0, 0, &err));
         for (size_t k = 0; k < TEXTS_MAX && cases[i].in[k]; k++)
             TEST_CHECK_THAT(takes(w, cases[i].in[k]), "%s: not %s", cases[i].schema,
                             cases[i].in[k]);
         for (size_t k = 0; k < TEXTS_MAX && cases[i].out[k]; k++)
             TEST_CHECK_THAT(!takes(w, cases[i].out[k]), "%s: %s", cases[i].schema,
                             cases[i].out[k]);
-        walker_close(&w);
+        matcher_close(&w);
         grammar_free(&g);
     }
 }

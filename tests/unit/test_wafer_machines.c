@@ -78,9 +78,9 @@ static void test_impossible(void)
     check_refused("clock_ghz", "clock_ghz = fast", "x.ini:12: ", "takes a number");
     check_refused("clock_ghz", "clock_ghz = nan", "x.ini:12: ", "");
     check_refused("colours", "colours = 24 blue", "x.ini:13: ", "whole number");
-    check_refused("colours", "colors = 24", "x.ini:13: ", "there is no key colors");
+    check_refused("colours", "colors = 24", "x.ini:13: ", "unknown key colors");
     check_refused("colours", "colours = 1", "x.ini:16: ", "colours are reserved");
-    check_refused("colours", "width = 8", "x.ini:13: ", "stands in line 7 already");
+    check_refused("colours", "width = 8", "x.ini:13: ", "is already set in line 7");
     check_refused("colours", "nothing", "x.ini:13: ", "neither");
     check_refused("pue", "", "x.ini:", "key pue of [cost] is missing");
     check_refused("height", "height = 8\ndead = 8,1", "x.ini:", "lies outside 8 x 8");
@@ -174,7 +174,7 @@ static void test_known_models(void)
     TEST_CHECK(!shape_parse_known(&f, (view){text, n}, "m", "Meta-Llama-3.1-8B-Instruct", &err));
     TEST_CHECK(f.n_layers == 32 && f.context_tokens == 131072);
     TEST_CHECK(shape_parse_known(&f, (view){text, n}, "m", "GPT-9", &err) == CERIUM_ERR_ARGUMENT);
-    TEST_CHECK(strstr(err.message, "there is no model 'GPT-9'") != NULL);
+    TEST_CHECK(strstr(err.message, "unknown model 'GPT-9'") != NULL);
     /* Every section lowers. */
     for (const char *at = strstr(text, "["); at; at = strstr(at + 1, "\n[")) {
         char name[64];

@@ -148,8 +148,8 @@ static void check_folding(const shape_facts *facts, uint32_t width, uint32_t hei
                    .is_fused = which & 4,
                    .k_multiple = 1,
                    .kv = which & 8 ? WAFER_KV_SHIFT : WAFER_KV_ROUND_ROBIN,
-                   .experts = which & 2 ? WAFER_EXPERTS_ISLANDS : WAFER_EXPERTS_SHARDED,
-                   .island = 4},
+                   .experts = which & 2 ? WAFER_EXPERTS_GROUPED : WAFER_EXPERTS_SHARDED,
+                   .group_side = 4},
         .context = 700,
         .tokens = 1 + which % 5};
     for (uint32_t layer = 0; layer < 2; layer++) {
@@ -377,7 +377,7 @@ static void test_room_for_prompts(void)
     plan_result plan;
     open_setting(&s, "wse3", "llama-3-8b", QUANT_FP16);
     const plan_prompt eight = prompt_of(&s, &plan, 8192);
-    TEST_CHECK(eight.cyclic_max == 8192 && !eight.is_cyclic && eight.pass_tokens > 1);
+    TEST_CHECK(eight.mesh_gemm_max == 8192 && !eight.is_mesh_gemm && eight.pass_tokens > 1);
     /* Weights are padded: one layer is 218,112,000 values and two norms. */
     const double tight = 2 * 218112000.0 / ((double)plan.layout.width * plan.layout.height) +
                          (double)plan.layout.layer_kv_bytes;
@@ -392,21 +392,22 @@ static void test_room_for_prompts(void)
     plan.layout.usable_bytes -= 4096;
     plan_prompt less;
     TEST_CHECK(!plan_prompt_time(&less, &plan, &s.r, 8192));
-    TEST_CHECK_THAT(less.cyclic_max && less.cyclic_max < 8192 && less.pass_max < eight.pass_max,
-                    "%u, %u", less.cyclic_max, less.pass_max);
+    TEST_CHECK_THAT(less.mesh_gemm_max && less.mesh_gemm_max < 8192 &&
+                        less.pass_max < eight.pass_max,
+                    "%u, %u", less.mesh_gemm_max, less.pass_max);
     close_setting(&s);
     open_setting(&s, "cs3", "llama-3-70b", QUANT_FP16); /* full to the last byte */
     const plan_prompt seventy = prompt_of(&s, &plan, 8192);
-    TEST_CHECK(seventy.pass_tokens == 1 && !seventy.is_cyclic);
+    TEST_CHECK(seventy.pass_tokens == 1 && !seventy.is_mesh_gemm);
     close_setting(&s);
     open_setting(&s, "cs3", "qwen3-coder-30b-a3b", QUANT_FP16);
     /* Experts padded the other way round are more than a core has. */
-    TEST_CHECK(!prompt_of(&s, &plan, 8192).cyclic_max);
+    TEST_CHECK(!prompt_of(&s, &plan, 8192).mesh_gemm_max);
     close_setting(&s);
     TEST_CHECK(memory_live() == 0);
 }
 
-/* One region with room for all: cyclic products in one pass, which is every layer once. */
+/* One region with room for all: MeshGEMM products in one pass, which is every layer once. */
 static void test_one_pass(void)
 {
     setting s;
@@ -416,8 +417,8 @@ static void test_one_pass(void)
     s.m.mesh.sram_bytes = 1 << 20;
     const plan_prompt p = prompt_of(&s, &plan, 4096);
     const plan_layout *l = &plan.layout;
-    TEST_CHECK(l->layer_regions == 1 && p.cyclic_max == 4096);
-    TEST_CHECK_THAT(p.is_cyclic && p.n_passes == 1, "%u passes", p.n_passes);
+    TEST_CHECK(l->layer_regions == 1 && p.mesh_gemm_max == 4096);
+    TEST_CHECK_THAT(p.is_mesh_gemm && p.n_passes == 1, "%u passes", p.n_passes);
     const step_cost cost = {.mesh = &s.m.mesh, .style = s.r.style, .quant = s.r.quant,
                             .choice = l->choice, .context = 4096, .tokens = 1};
     step_time layer;

@@ -1,4 +1,5 @@
-/* mesh_cyclic.c - products over many rows at once: both operands go round, as MeshGEMM has it.
+/* mesh_gemm.c - matrix products over many rows by cyclic shifts of both operands (Cannon's
+ * algorithm, MeshGEMM).
  *
  * Line y of the mesh has rows [y m, (y + 1) m) of the pass, cut along x; the weights are cut for
  * this, outputs along x, K along y.  K is in as many parts as the longer edge has cores.  Each step
@@ -31,7 +32,7 @@ uint32_t mesh_ring_core(uint32_t n, uint32_t at, uint32_t s)
     return core_of(n, (place_of(n, at) + s) % n);
 }
 
-static uint32_t parts(const mesh *m)
+static uint32_t mesh_gemm_parts(const mesh *m)
 {
     return m->layout.width > m->layout.height ? m->layout.width : m->layout.height;
 }
@@ -39,13 +40,14 @@ static uint32_t parts(const mesh *m)
 /* The part that a core of a line has first, before lines are turned against each other. */
 static uint32_t first_part(const mesh *m, uint32_t n, uint32_t core)
 {
-    return place_of(n, core) * parts(m) / n;
+    return place_of(n, core) * mesh_gemm_parts(m) / n;
 }
 
 /* Of K: the share of the place that has the part, cut over the parts that it has. */
 static wafer_range part_range(const mesh *m, uint32_t cols, uint32_t part)
 {
-    const uint32_t n = parts(m), h = m->layout.height, multiple = m->layout.choice.k_multiple;
+    const uint32_t n = mesh_gemm_parts(m), h = m->layout.height,
+                   multiple = m->layout.choice.k_multiple;
     const uint32_t place = ((part + 1) * h - 1) / n; /* the last that begins at part or before */
     const uint32_t first = place * n / h, end = (place + 1) * n / h;
     const uint32_t share = (uint32_t)size_round_up(tiles_of(cols, h), multiple);
@@ -57,7 +59,7 @@ static wafer_range part_range(const mesh *m, uint32_t cols, uint32_t part)
     return k;
 }
 
-int mesh_cyclic_make(mesh *m)
+int mesh_gemm_make(mesh *m)
 {
     m->lines = mesh_own(m, m->layout.height, sizeof *m->lines);
     if (!m->lines) return CERIUM_ERR_MEMORY;
@@ -69,16 +71,16 @@ int mesh_cyclic_make(mesh *m)
 
 /* ---- values ---- */
 
-static const mesh_split *outputs(const mesh *m, const mesh_tiles *t)
+static const mesh_split *mesh_gemm_outputs(const mesh *m, const mesh_tiles *t)
 {
     return t->k_axis == WAFER_AXIS_Y ? t->n : &m->prompt_e;
 }
 
-void mesh_cyclic_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, const mesh_rows *x,
-                     uint32_t row, uint32_t line)
+void mesh_gemm_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, const mesh_rows *x,
+                   uint32_t row, uint32_t line)
 {
-    const mesh_split *out = outputs(m, t);
-    const uint32_t n = parts(m);
+    const mesh_split *out = mesh_gemm_outputs(m, t);
+    const uint32_t n = mesh_gemm_parts(m);
     const uint32_t turn = first_part(m, m->layout.height, line);
     const uint32_t steps = n - (m->fault == MESH_FAULT_STEP);
     const void *in = t->unit ? (const void *)mesh_acts(x, t->w->type, row)
@@ -96,9 +98,9 @@ void mesh_cyclic_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, co
     }
 }
 
-uint32_t mesh_cyclic_adds(const mesh *m, const mesh_tiles *t)
+uint32_t mesh_gemm_adds(const mesh *m, const mesh_tiles *t)
 {
-    return tiles_of(t->w->cols, t->closes) + parts(m); /* a part ends sums of its own */
+    return tiles_of(t->w->cols, t->closes) + mesh_gemm_parts(m); /* a part ends sums of its own */
 }
 
 /* ---- counting ---- */
@@ -111,10 +113,11 @@ void mesh_count_ring(mesh *m, wafer_axis axis, uint32_t line, uint64_t n)
 }
 
 /* rows: [height], of each line. */
-static void count(mesh *m, const mesh_tiles *t, const uint32_t *rows)
+static void mesh_gemm_count_tile(mesh *m, const mesh_tiles *t, const uint32_t *rows)
 {
-    const mesh_split *out = outputs(m, t);
-    const uint32_t cols = t->w->cols, w = m->layout.width, h = m->layout.height, n = parts(m);
+    const mesh_split *out = mesh_gemm_outputs(m, t);
+    const uint32_t cols = t->w->cols, w = m->layout.width, h = m->layout.height,
+                   n = mesh_gemm_parts(m);
     for (uint32_t x = 0; x < w; x++)
         mesh_count_ring(m, WAFER_AXIS_Y, x, (uint64_t)out->share[x] * cols);
     for (uint32_t y = 0; y < h; y++) {
@@ -126,17 +129,17 @@ static void count(mesh *m, const mesh_tiles *t, const uint32_t *rows)
     }
 }
 
-void mesh_cyclic_count(mesh *m, const mesh_tiles *t)
+void mesh_gemm_count(mesh *m, const mesh_tiles *t)
 {
     uint32_t rows[MESH_SIDE_MAX];
     for (uint32_t y = 0; y < m->layout.height; y++) {
         const wafer_range r = tile_range(m->n_rows, m->line_rows, y);
         rows[y] = r.end - r.begin;
     }
-    count(m, t, rows);
+    mesh_gemm_count_tile(m, t, rows);
 }
 
-void mesh_cyclic_count_experts(mesh *m, const mesh_tiles *t)
+void mesh_gemm_count_experts(mesh *m, const mesh_tiles *t)
 {
     const uint32_t k = m->program->shape.n_experts_used;
     for (uint32_t e = 0; e < t->w->n_matrices; e++) {
@@ -146,6 +149,6 @@ void mesh_cyclic_count_experts(mesh *m, const mesh_tiles *t)
             rows[i / k / m->line_rows]++;
             all++;
         }
-        if (all) count(m, t, rows);
+        if (all) mesh_gemm_count_tile(m, t, rows);
     }
 }

@@ -1,11 +1,11 @@
-/* halts.c - the bundled model forced through weak lines and free afterwards: how many runs release
- * something weak, in how many what came in a weak line's place parses, in how many all that was
- * released does and scans clean, and how many parse when the same model writes from the same place
- * and nobody interferes; and what the watch costs while nothing is found: a token's processor time,
- * the least and the middle of some rounds.
+/* corrections.c - corrections by the watchdog. The bundled model is forced to write weak lines and
+ * then runs freely. Counted are the runs that release a weak line, those whose replacement of the
+ * line parses, those whose whole output parses and scans clean, and, as a baseline, those that
+ * parse without the watchdog. Also the watchdog's cost without findings: processor time per token,
+ * minimum and median of several rounds.
  *
- *   bench_halts MODEL [RUNS [FILE]]   prints one JSON object; to FILE one for each run, with what
- *                                     was released, so that one can see why it does not parse */
+ *   bench_corrections MODEL [RUNS [FILE]]   prints one JSON object; to FILE one for each run,
+ *                                           with its output */
 #include <jansson.h>
 #include <tree_sitter/api.h>
 
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
     good &= argc <= 3 || texts;
     if (argc < 2 || !good || !f || !open_forced(argv[1], 1024)) {
         fprintf(stderr,
-                "usage: bench_halts MODEL [RUNS [FILE]], beside tests/guard/forced.jsonl\n");
+                "usage: bench_corrections MODEL [RUNS [FILE]], beside tests/guard/forced.jsonl\n");
         return 2;
     }
     while (n < SAMPLES_MAX && fgets(line, sizeof line, f)) {

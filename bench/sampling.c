@@ -1,6 +1,6 @@
-/* choosing.c - what choosing a token costs, us of the thread's own time.
+/* sampling.c - the cost of sampling a token, in us of thread CPU time.
  *
- *   build/release/bench_choosing [TOKENS]
+ *   build/release/bench_sampling [TOKENS]
  *
  * The logits are normally distributed, with three that stand out, as of a model that hesitates
  * between a few; TOKENS of them (default 151,936, a vocabulary of Qwen's).  Each setting chooses
@@ -57,11 +57,11 @@ int main(int argc, char **argv)
     sampler *s = NULL;
     if (argc > 2 || (argc == 2 && !parse_u64(view_of(argv[1]), &n)) || n < 3 ||
         n > SAMPLER_VOCAB_MAX)
-        return fprintf(stderr, "bench_choosing: [TOKENS], 3 to %d\n", SAMPLER_VOCAB_MAX), 2;
+        return fprintf(stderr, "bench_sampling: [TOKENS], 3 to %d\n", SAMPLER_VOCAB_MAX), 2;
     float *logits = memory_alloc(n * sizeof *logits);
     float *tops = memory_alloc((n / SAMPLER_PIECE + 1) * sizeof *tops);
     if (!logits || !tops || sampler_open(&s, (uint32_t)n, &err))
-        return fprintf(stderr, "bench_choosing: no memory\n"), 1;
+        return fprintf(stderr, "bench_sampling: no memory\n"), 1;
     for (uint64_t i = 0; i < n; i++) logits[i] = 2 * normal();
     for (int i = 0; i < 3; i++) logits[random_below((uint32_t)n)] = 16 - (float)i;
     for (uint64_t i = 0; i < n; i += SAMPLER_PIECE)

@@ -1,11 +1,12 @@
-/* gaps.c - the time between tokens, by steps and by a request: the least, the median and the 99th
- * percentile, what the system did to us meanwhile, and the share of the speed that is left beside
- * busy loops that want the same processors.
+/* token_latency.c - inter-token latency, by steps and by a request: minimum, median and 99th
+ * percentile, scheduling events during the run, and the share of the speed that is left beside busy
+ * loops on the same processors.
  *
- *   make build/release/bench_gaps
- *   build/release/bench_gaps MODEL.gguf [THREADS [LOOPS [ROUNDS]]]
+ *   make build/release/bench_token_latency
+ *   build/release/bench_token_latency MODEL.gguf [THREADS [LOOPS [ROUNDS]]]
  *
- * Windows of a tenth of a second take turns, so that the machine's moods hit all of them. */
+ * Windows of a tenth of a second take turns, so that drift in the machine's speed affects all of
+ * them. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static double now(void) { return (double)clock_ns() / 1e9; }
 
 static void fail(const char *message)
 {
-    fprintf(stderr, "bench_gaps: %s\n", message);
+    fprintf(stderr, "bench_token_latency: %s\n", message);
     exit(1);
 }
 
@@ -152,7 +153,7 @@ int main(int argc, char **argv)
                     {.name = "request, beside"}};
     if (argc > 3) n_loops = (int)strtol(argv[3], NULL, 10);
     if (argc < 2 || n_loops < 0 || n_loops > LOOPS_MAX || rounds < 1) {
-        fprintf(stderr, "usage: bench_gaps MODEL.gguf [THREADS [LOOPS [ROUNDS]]]\n");
+        fprintf(stderr, "usage: bench_token_latency MODEL.gguf [THREADS [LOOPS [ROUNDS]]]\n");
         return 2;
     }
     for (int i = 0; i < 4; i++)

@@ -1,9 +1,9 @@
-/* again.c - what earlier answers give: the bundled model goes on with the first half of a file, and
- * is asked again in another session after a small change (the prompt's first line is gone), by the
- * same tenant, whose first answer is a source of drafts, and by one who was never answered.
+/* past_answers.c - drafts from past answers. The bundled model continues the first half of a file.
+ * Then another session sends nearly the same prompt (without its first line): once for the same
+ * tenant, whose first answer is a source of drafts, and once for a tenant without past answers.
  *
- *   make build/release/bench_again
- *   build/release/bench_again [-m MODEL] [-n COUNT] EDITS.jsonl
+ *   make build/release/bench_past_answers
+ *   build/release/bench_past_answers [-m MODEL] [-n COUNT] EDITS.jsonl
  *
  * Files are those of the edits, as they were before.  Tokens a pass are counted; the time is that
  * of the processor, all threads.  The two texts must be equal, or the run ends. */
@@ -31,7 +31,7 @@ static cerium_engine *engine;
 
 static void fail(const char *what)
 {
-    fprintf(stderr, "bench_again: %s\n", what);
+    fprintf(stderr, "bench_past_answers: %s\n", what);
     exit(1);
 }
 

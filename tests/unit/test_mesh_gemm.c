@@ -1,4 +1,4 @@
-/* test_mesh_cyclic.c - prompts as cyclic products: within the bound of the CPU's logits, in the
+/* test_mesh_gemm.c - prompts as MeshGEMM products: within the bound of the CPU's logits, in the
  * order that the rings give, and counted as the plan times them. */
 #include "wafer/timing.h"
 
@@ -21,10 +21,10 @@ static const struct {
     {1, 4, 8, 33, WAFER_KV_SHIFT},
 };
 
-static mesh_layout cyclic_layout(uint32_t width, uint32_t height, kernel_kv_type kv)
+static mesh_layout mesh_gemm_layout(uint32_t width, uint32_t height, kernel_kv_type kv)
 {
     mesh_layout l = layout_of(width, height, MESH_ORDER, kv);
-    l.cyclic = true;
+    l.mesh_gemm = true;
     return l;
 }
 
@@ -37,7 +37,7 @@ static void test_prompts_are_within_the_bound(void)
             const kernel_kv_type kv = k ? KERNEL_KV_F32 : KERNEL_KV_I8;
             if (!ask_cpu(&t, path, kv, PROMPT, NULL)) continue;
             for (size_t i = (size_t)k; i < ARRAY_LEN(meshes); i += f < N_FLOAT ? 1 : 2) {
-                mesh_layout l = cyclic_layout(meshes[i].width, meshes[i].height, kv);
+                mesh_layout l = mesh_gemm_layout(meshes[i].width, meshes[i].height, kv);
                 l.choice.k_multiple = meshes[i].multiple;
                 l.choice.kv = meshes[i].kv;
                 l.choice.is_fused = i % 2 && f != 5; /* of what follows the prompt */
@@ -57,7 +57,7 @@ static void test_prompts_are_within_the_bound(void)
 static void test_a_step_too_few_is_found(void)
 {
     truth t = {0};
-    const mesh_layout l = cyclic_layout(4, 4, KERNEL_KV_F32);
+    const mesh_layout l = mesh_gemm_layout(4, 4, KERNEL_KV_F32);
     if (!ask_cpu(&t, path_of("llama"), KERNEL_KV_F32, PROMPT, NULL)) return;
     TEST_CHECK(run(path_of("llama"), &l, MESH_SOUND, &t).worst <= 1);
     TEST_CHECK(run(path_of("llama"), &l, MESH_FAULT_STEP, &t).worst > 1);
@@ -69,7 +69,7 @@ static void test_order_of_a_product(void)
 {
     static const uint32_t place[4] = {0, 3, 1, 2};
     gguf_file *file = NULL;
-    const mesh_layout l = cyclic_layout(4, 4, KERNEL_KV_F32);
+    const mesh_layout l = mesh_gemm_layout(4, 4, KERNEL_KV_F32);
     mesh *m = open_mesh(path_of("llama"), &l, false, MESH_SOUND, &file);
     if (!m) return;
     for (uint32_t i = 0; i < 4; i++)
@@ -83,7 +83,7 @@ static void test_order_of_a_product(void)
         for (uint32_t i = 0; i < cols; i++)
             m->hidden.f[i] = (float)((i * 2654435761u) % 1000) / 500.0f - 1.0f;
         for (uint32_t line = 0; line < 4; line++) {
-            mesh_cyclic_row(m, m->y, t, 0, &m->hidden, 0, line);
+            mesh_gemm_row(m, m->y, t, 0, &m->hidden, 0, line);
             for (uint32_t i = 0; i < rows; i++) {
                 float sum = 0;
                 for (uint32_t s = 0; s < 4; s++)
@@ -108,7 +108,7 @@ static void check_counts(uint32_t width, uint32_t height)
     const wafer_mesh machine = {.width = width, .height = height, .simd_fp16 = 8, .hop_cycles = 1,
                                 .ramp_cycles = 2};
     gguf_file *file = NULL;
-    mesh_layout l = cyclic_layout(width, height, KERNEL_KV_F32);
+    mesh_layout l = mesh_gemm_layout(width, height, KERNEL_KV_F32);
     l.rows_max = ROWS;
     mesh *m = open_mesh(path_of("qwen2"), &l, false, MESH_SOUND, &file);
     int32_t tokens[ROWS];
@@ -196,7 +196,7 @@ static void check_ring(const char *name, uint32_t width, uint32_t height, uint32
     const wafer_mesh machine = {.width = width, .height = height, .simd_fp16 = 8, .hop_cycles = 1,
                                 .ramp_cycles = 2};
     gguf_file *file = NULL;
-    mesh_layout l = cyclic_layout(width, height, KERNEL_KV_F32);
+    mesh_layout l = mesh_gemm_layout(width, height, KERNEL_KV_F32);
     l.rows_max = before > n_rows ? before : n_rows;
     mesh *m = open_mesh(path_of(name), &l, false, MESH_SOUND, &file);
     int32_t tokens[MESH_ROWS_MAX];
@@ -282,13 +282,13 @@ static void test_colours(void)
     for (uint32_t w = 1; w <= 20; w++)
         for (uint32_t h = 1; h <= 20; h++)
             for (uint32_t degree = 1; degree <= 2; degree++) {
-                mesh_layout l = cyclic_layout(w, h, KERNEL_KV_I8);
+                mesh_layout l = mesh_gemm_layout(w, h, KERNEL_KV_I8);
                 l.choice.degree = degree;
                 TEST_CHECK_THAT(mesh_routes_check(&l, &shape, false, &n, &err) == 0, "%u x %u: %s",
                                 w, h, err.message);
                 TEST_CHECK(n == (degree == 1 ? 14 : 20));
             }
-    mesh_layout l = cyclic_layout(8, 8, KERNEL_KV_I8);
+    mesh_layout l = mesh_gemm_layout(8, 8, KERNEL_KV_I8);
     l.choice.degree = 1;
     l.colours = 12; /* as many as decoding takes */
     TEST_CHECK(mesh_routes_check(&l, &shape, false, &n, &err) == CERIUM_ERR_ARGUMENT);
@@ -299,14 +299,14 @@ static void test_what_cannot_be(void)
 {
     static const step_shape shape = {.n_heads = 8, .n_kv_heads = 4, .head_dim = 32, .n_experts = 4,
                                      .context_tokens = 100};
-    mesh_layout l = cyclic_layout(4, 4, KERNEL_KV_I8);
+    mesh_layout l = mesh_gemm_layout(4, 4, KERNEL_KV_I8);
     cerium_error err;
     TEST_CHECK(mesh_layout_validate(&l, &shape, &err) == 0);
-    l.choice.experts = WAFER_EXPERTS_ISLANDS;
-    l.choice.island = 2;
+    l.choice.experts = WAFER_EXPERTS_GROUPED;
+    l.choice.group_side = 2;
     TEST_CHECK(mesh_layout_validate(&l, &shape, &err) == CERIUM_ERR_ARGUMENT);
-    TEST_CHECK_THAT(strstr(err.message, "no islands"), "%s", err.message);
-    l = cyclic_layout(4, 4, KERNEL_KV_I8);
+    TEST_CHECK_THAT(strstr(err.message, "no expert groups"), "%s", err.message);
+    l = mesh_gemm_layout(4, 4, KERNEL_KV_I8);
     l.order = MESH_EQUAL;
     TEST_CHECK(mesh_layout_validate(&l, &shape, &err) == CERIUM_ERR_ARGUMENT);
     TEST_CHECK_THAT(strstr(err.message, "take mesh order"), "%s", err.message);
@@ -321,5 +321,5 @@ int main(void)
     TEST_RUN(test_the_ring_is_the_plans);
     TEST_RUN(test_colours);
     TEST_RUN(test_what_cannot_be);
-    return unit_report("mesh_cyclic");
+    return unit_report("mesh_gemm");
 }

@@ -1,7 +1,7 @@
-/* open.c - opening a model to its first token, repacked into memory and mapped from what was kept,
- * and the decoding after each, in turn.
+/* load_time.c - the time from opening a model to its first token, with weights repacked in memory
+ * and mapped from the cache, and the decoding speed after each, in turn.
  *
- *   bench_open MODEL FOLDER [ROUNDS]     FOLDER keeps the repacked weights
+ *   bench_load_time MODEL FOLDER [ROUNDS]     FOLDER keeps the repacked weights
  *
  * Minima: other work on the machine only ever adds to a time. */
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void lower(double *least, double value)
 
 static void fail(const cerium_error *err)
 {
-    fprintf(stderr, "bench_open: %s\n", err->message);
+    fprintf(stderr, "bench_load_time: %s\n", err->message);
     exit(1);
 }
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
     uint64_t rounds = 10;
     times first = {0}, repacked = {0}, mapped = {0};
     if (argc < 3 || argc > 4 || (argc == 4 && !parse_u64(view_of(argv[3]), &rounds))) {
-        fprintf(stderr, "usage: bench_open MODEL FOLDER [ROUNDS]\n");
+        fprintf(stderr, "usage: bench_load_time MODEL FOLDER [ROUNDS]\n");
         return 2;
     }
     open_once(argv[1], argv[2], &first);
