@@ -1,7 +1,6 @@
 /* walker.c - sets of readings: interning, one step, and forgetting. */
 #include "sampling/walker.h"
 
-#include "base/limits.h"
 #include "base/memory.h"
 
 enum { ROWS_MIN = 256 };

@@ -15,6 +15,15 @@
 
 #include "sampling/grammar.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+/* What following a grammar takes, for each answer that runs. */
+#define WALK_SETS_MAX    8192u      /* places in the text that are told apart at once */
+#define WALK_PAIRS_MAX   65536u     /* readings of those */
+#define WALK_ROWS_BYTES  (1u << 20) /* their next places, by byte */
+#define WALK_DEPTH_MAX   1024u      /* rules in each other: about three for each level of JSON */
+#define WALK_READINGS_MAX 4096u     /* of one place */
+
 enum {
     WALK_SLOTS = 72,  /* places that their owner holds: of an answer, its drafts, and two more */
     WALK_NOWHERE = 0, /* the set without readings */
