@@ -268,7 +268,7 @@ static void test_forced(void)
     TEST_CHECK_THAT(j.n_events <= 4, "%u steps for %zu tokens", j.n_events, j.n_tokens);
     /* A request has the same tokens, and one end. */
     static job r;
-    r = (job){.guide = &guide};
+    r = (job){.guide = &guide, .new_max = NEW_MAX};
     run_request(engine, &r);
     TEST_CHECK_THAT(r.n_tokens == j.n_tokens &&
                         !memcmp(r.tokens, j.tokens, r.n_tokens * sizeof *r.tokens),
