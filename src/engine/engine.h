@@ -238,7 +238,7 @@ uint32_t answer_held(const cerium_session *s);
 /* Hold back of the answer that continues what was held back after it. */
 void answer_hold_again(cerium_session *s, const cerium_sampling *sampling);
 
-/* ---- opening.c ---- */
+/* ---- healing.c ---- */
 
 CERIUM_CHECKED int opening_check(const cerium_session *s, const cerium_resume *resume,
                                  const int32_t *tokens, size_t n_tokens, cerium_error *err);
