@@ -5,7 +5,7 @@
 int watch_drive_step(watch_drive *d, const cerium_step *step, const cerium_logprob *top,
                      uint32_t n_top, watch_result *out)
 {
-    *out = (watch_result){0};
+    *out = (watch_result){.text = {"", 0}};
     if (d->retries) return CERIUM_OK; /* the session is on its way to its end */
     RETURN_IF(watch_step(d->watch, step, top, n_top, out));
     d->retries = out->order == WATCH_RETRY;
