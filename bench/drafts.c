@@ -16,7 +16,6 @@
 #include <jansson.h>
 #include <unistd.h>
 
-#include "base/limits.h"
 #include "base/memory.h"
 #include "engine/engine.h"
 #include "engine/workspace_files.h"
@@ -51,7 +50,7 @@ typedef struct {
     const char *workspaces; /* or NULL */
     corpus workspace;
     bool remembers;
-    earlier earlier;
+    past_answers past;
     int32_t *tokens, *before, *after; /* [TOKENS_MAX] */
     uint32_t n, n_before, n_after;
 } bench;
@@ -149,7 +148,7 @@ static void replay(bench *b, bool predicts, sums *all)
     draft_hints hints = {.prediction = b->before, .memory = b->index};
     if (predicts) hints.n_prediction = b->n_before;
     if (b->workspace.n_tokens) hints.workspace = &b->workspace;
-    d->earlier = b->remembers ? &b->earlier : NULL;
+    d->past = b->remembers ? &b->past : NULL;
     drafter_begin(d, b->tokens, at, &hints);
     b->tokens[at++] = b->after[0];
     drafter_follow(d, b->tokens, at);
@@ -174,7 +173,7 @@ static void replay(bench *b, bool predicts, sums *all)
         done += k + 1;
         drafter_follow(d, b->tokens, at);
     }
-    if (b->remembers) earlier_add(&b->earlier, b->tokens, b->n, at);
+    if (b->remembers) past_answers_add(&b->past, b->tokens, b->n, at);
     drafter_cut(d, b->tokens, 0);
 }
 
@@ -213,7 +212,7 @@ static void replay_line(bench *b, const char *line, draft_way way, sums *all)
         b->n += b->n_before;
     }
     b->n += encode(b, "\n\n", b->tokens + b->n);
-    if (b->remembers) earlier_add(&b->earlier, b->before, 0, b->n_before);
+    if (b->remembers) past_answers_add(&b->past, b->before, 0, b->n_before);
     uint64_t start = clock_thread_ns();
     if (b->n_after > 0) replay(b, way == BY_PREDICTION, all);
     all->ns += clock_thread_ns() - start;
@@ -226,7 +225,7 @@ static void replay_all(bench *b, FILE *edits, char *line, draft_way way, bool is
     sums all = {0};
     learn_prices(b);
     rewind(edits);
-    if (b->remembers) earlier_clear(&b->earlier);
+    if (b->remembers) past_answers_clear(&b->past);
     drafter_open(&b->drafter, b->memory, TOKENS_MAX);
     while (fgets(line, LINE_BYTES_MAX, edits)) {
         if (is_new) drafter_open(&b->drafter, b->memory, TOKENS_MAX);
@@ -269,8 +268,8 @@ int main(int argc, char **argv)
     b.after = need(memory_alloc(TOKENS_MAX * sizeof *b.after));
     b.memory = need(memory_alloc(drafter_bytes(TOKENS_MAX)));
     b.index = need(memory_alloc(ngrams_bytes(TOKENS_MAX)));
-    earlier_lay_out(&b.earlier, need(memory_alloc(earlier_bytes(RECALL_TOKENS_MAX))),
-                    RECALL_TOKENS_MAX);
+    past_answers_lay_out(&b.past, need(memory_alloc(past_answers_bytes(ANSWER_CACHE_TOKENS_MAX))),
+                    ANSWER_CACHE_TOKENS_MAX);
     printf("| drafts from | a row costs | tokens a pass | times plain | copyist | right | wasted | "
            "us a token | first alternatives: right where drafts are wrong, times plain | each |\n"
            "|---|---|---|---|---|---|---|---|---|---|\n");
@@ -287,7 +286,7 @@ int main(int argc, char **argv)
     memory_free(b.after);
     memory_free(b.memory);
     memory_free(b.index);
-    memory_free(b.earlier.index.heads[0]);
+    memory_free(b.past.index.heads[0]);
     cerium_engine_close(&b.engine);
     return 0;
 }

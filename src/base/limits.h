@@ -1,34 +1,12 @@
-/* limits.h - every limit on input from outside, in one place.
+/* limits.h - maxima that input from outside meets: those of the tokenizer, requests, the server,
+ * its store and the watchdog; those of other folders are at the head of their headers.
  *
- * Each is well above what real files and clients need. It bounds what a broken or hostile one can
- * make the process allocate. */
+ * Each is well above what real files and clients need, and bounds what a broken or hostile one can
+ * make us allocate. */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
 
 #include <stdint.h>
-
-/* ---- model files ---- */
-
-#define GGUF_VALUES_MAX        65536u      /* metadata keys of one file */
-#define GGUF_TENSORS_MAX       65536u      /* tensors of a whole split set */
-#define GGUF_KEY_BYTES_MAX     256u        /* length of a metadata key */
-#define GGUF_NAME_BYTES_MAX    256u        /* length of a tensor's name */
-#define GGUF_STRING_BYTES_MAX  (16u << 20) /* one string value: chat templates are ~10 KB */
-#define GGUF_ITEMS_MAX         (16u << 20) /* items of one array: vocabularies are ~200,000 */
-#define GGUF_SPLITS_MAX        1024u       /* files of a split set */
-#define GGUF_FILE_BYTES_MAX    (UINT64_C(1) << 44) /* that a header alone may promise */
-#define GGUF_ALIGNMENT_MIN     8u          /* the format's own rule */
-#define GGUF_ALIGNMENT_MAX     65536u
-#define GGUF_ALIGNMENT         32u /* when general.alignment is absent */
-#define GGUF_TENSOR_VALUES_MAX (UINT64_C(1) << 48)
-
-#define SAFETENSORS_MAX        (1u << 18)  /* tensors of one file; known: 20,000 in all files */
-#define SAFETENSORS_HEADER_MAX (100u << 20) /* the format's own rule */
-#define CONVERT_TEXT_BYTES_MAX (256u << 20) /* one JSON file; known: 30 MB */
-
-_Static_assert((GGUF_ALIGNMENT & (GGUF_ALIGNMENT - 1)) == 0, "alignments are powers of two");
-_Static_assert(GGUF_TENSORS_MAX <= UINT32_MAX / 4, "hash tables index tensors by uint32_t");
-_Static_assert(GGUF_VALUES_MAX <= UINT32_MAX / 4, "hash tables index keys by uint32_t");
 
 /* ---- tokenizer ---- */
 
@@ -36,26 +14,6 @@ _Static_assert(GGUF_VALUES_MAX <= UINT32_MAX / 4, "hash tables index keys by uin
 #define TOKENIZER_TOKEN_BYTES_MAX 4096u      /* text of one token in the file; known: 1024 */
 #define TOKENIZER_TEXT_BYTES_MAX  (1u << 28) /* one text to encode; scratch is up to 40 times it */
 #define TOKENIZER_PASSES_MAX      6u         /* expressions that one pre-tokenizer applies */
-
-/* ---- grammars ---- */
-
-#define GRAMMAR_TEXT_BYTES_MAX (1u << 20)  /* of one, as its author wrote it; known: 20 KB */
-#define GRAMMAR_NESTING_MAX    128u        /* parentheses, schemas in schemas */
-#define GRAMMAR_NODES_MAX      (1u << 20)  /* of its expressions */
-#define GRAMMAR_RULES_MAX      (1u << 16)
-#define GRAMMAR_STATES_MAX     (1u << 18)  /* of its automata, each; known schemas: 10,000 */
-#define GRAMMAR_PARTS_MAX      (1u << 21)  /* edges of those; states before they are joined */
-#define GRAMMAR_WORK_MAX       (UINT64_C(1) << 24) /* steps of compiling: 0.2 seconds */
-#define GRAMMAR_REPEAT_MAX     100000u     /* n and m of {n,m}, minLength, maxItems, ... */
-#define GRAMMAR_RESIDUES_MAX   4096u       /* multipleOf, in units of its last decimal place */
-#define GRAMMAR_CONJUNCTS_MAX  32u         /* schemas that one value must fit at once */
-
-/* What following a grammar takes, for each answer that runs. */
-#define MATCH_SETS_MAX    8192u     /* distinct states of one matcher */
-#define MATCH_PAIRS_MAX   65536u    /* parses in those states */
-#define MATCH_ROWS_BYTES  (1u << 20) /* cached transitions, by byte */
-#define MATCH_DEPTH_MAX   1024u     /* nesting of rules: about three for each level of JSON */
-#define MATCH_READINGS_MAX 4096u    /* of one state */
 
 /* ---- what a model answers ---- */
 
@@ -142,28 +100,6 @@ _Static_assert((LIVE_TENANTS_MAX & (LIVE_TENANTS_MAX - 1)) == 0, "found by a has
 _Static_assert((LIVE_JOURNAL_MAX & (LIVE_JOURNAL_MAX - 1)) == 0, "a ring");
 _Static_assert(LIVE_JOURNAL_MAX > SERVER_RUNNING_MAX, "running answers fit");
 
-/* ---- KV cache ---- */
-
-#define LOGITS_POPULATE_BYTES (8u << 20) /* of a pass: 64 rows of a vocabulary of 32 k */
-#define KV_POPULATE_BYTES (64u << 20) /* of pages that get their memory at open: 20 ms at most */
-#define KV_PREFAULT_BYTES (32u << 20) /* of pages after the last used one, prefaulted in advance */
-#define KV_BLOCKS_MAX     (1u << 26)  /* pages in memory, and blocks on disk */
-
-/* ---- KV on disk ---- */
-
-#define SEGMENT_RECORDS_MAX 4096u           /* blocks of one file */
-#define DISK_RECORDS_MAX    (1u << 18)      /* blocks of one model on disk; its files are fewer */
-#define DISK_SEGMENT_BYTES  (32u << 20)     /* of one file, or 8 blocks */
-#define DISK_FILES_SEEN_MAX 65536u          /* names of a folder that are looked at */
-#define DISK_BYTES_DEFAULT  (UINT64_C(4) << 30) /* of all files of one model */
-#define DISK_PATH_MAX       4096u           /* length of a name, with its folders */
-#define DISK_QUEUE_MAX      4096u           /* blocks that wait to be written */
-#define DISK_FETCHES_MAX    256u            /* beginnings that wait to be read */
-
-_Static_assert(DISK_RECORDS_MAX / SEGMENT_RECORDS_MAX >= 3, "there are files to choose from");
-_Static_assert((DISK_QUEUE_MAX & (DISK_QUEUE_MAX - 1)) == 0, "a ring");
-_Static_assert((DISK_FETCHES_MAX & (DISK_FETCHES_MAX - 1)) == 0, "a ring");
-
 /* ---- server ---- */
 
 #define METRICS_TEXT_BYTES_MAX  (256u << 10) /* the whole of GET /metrics */
@@ -191,33 +127,7 @@ _Static_assert((DISK_FETCHES_MAX & (DISK_FETCHES_MAX - 1)) == 0, "a ring");
 _Static_assert(PROTOCOL_DEPTH_MAX < 2048, "below jansson's own limit, so that the error is ours");
 _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choices are counted");
 
-/* ---- workspaces ---- */
-
-#define WORKSPACE_TOKENS_MAX     (1u << 22)   /* of all files; the newest files come first: 64 MB */
-#define WORKSPACE_FILES_MAX      65536u
-#define WORKSPACE_FILE_BYTES_MAX (512u << 10) /* a longer one is data, or generated */
-#define WORKSPACE_NAMES_MAX      (1u << 19)   /* that are looked at */
-#define WORKSPACE_DEPTH_MAX      32u          /* nesting of folders */
-#define WORKSPACE_PATH_MAX       4096u        /* length of a path */
-
-/* ---- what was answered before ---- */
-
-#define RECALL_TENANTS_MAX 32u        /* whose answers are there, */
-#define RECALL_TOKENS_MAX  (1u << 15) /* of each, the newest: 640 KB once allocated */
-
-/* ---- draft models ---- */
-
-#define DRAFT_CONTEXT_MAX  4096u /* tokens of a timeline that a draft model looks at */
-#define DRAFT_BATCH_TOKENS 128u  /* that it computes at once */
-#define DRAFT_KV_PART      8u    /* of the model's KV pages, in bytes, for its own */
-
 /* ---- the wafer ---- */
-
-#define WAFER_MACHINE_BYTES_MAX (256u << 10) /* a machine description; ours have 4 KB */
-#define WAFER_CONFIG_BYTES_MAX  (1u << 20)   /* a config.json; known: 40 KB */
-#define WAFER_HEAD_BYTES_MAX   (256u << 20) /* of a model file whose weights are not there */
-#define WAFER_ROWS_BYTES_MAX    (16u << 20)  /* a file of published figures */
-#define WAFER_ROWS_MAX          65536u       /* and its rows */
 
 /* ---- the watchdog ---- */
 
@@ -258,8 +168,5 @@ _Static_assert(GUARD_WINDOW_KEPT * 2 <= GUARD_WINDOW_BYTES, "a full window halve
 #define JINJA_VALUES_BYTES_MAX (256u << 20) /* of a rendering's values: each message is read anew */
 
 _Static_assert(JINJA_NESTING_MAX < 255, "the depth of a node is a byte");
-
-/* Smaller heads than this stay in the caches, where reading less of them gains little. */
-#define MODEL_SCREEN_BYTES_MIN ((size_t)8 << 20)
 
 #endif

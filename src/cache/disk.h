@@ -15,10 +15,21 @@
 #ifndef CACHE_DISK_H
 #define CACHE_DISK_H
 
-#include "base/limits.h"
 #include "base/thread.h"
 #include "cache/pool.h"
 #include "cache/segment.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define DISK_RECORDS_MAX    (1u << 18)      /* blocks of one model on disk; its files are fewer */
+#define DISK_SEGMENT_BYTES  (32u << 20)     /* of one file, or 8 blocks */
+#define DISK_FILES_SEEN_MAX 65536u          /* names of a folder that are looked at */
+#define DISK_QUEUE_MAX      4096u           /* blocks that wait to be written */
+#define DISK_FETCHES_MAX    256u            /* beginnings that wait to be read */
+
+_Static_assert(DISK_RECORDS_MAX / SEGMENT_RECORDS_MAX >= 3, "there are files to choose from");
+_Static_assert((DISK_QUEUE_MAX & (DISK_QUEUE_MAX - 1)) == 0, "a ring");
+_Static_assert((DISK_FETCHES_MAX & (DISK_FETCHES_MAX - 1)) == 0, "a ring");
 
 enum { DISK_NAME_BYTES = 24 }; /* "/0123456789abcdef.kv" */
 

@@ -27,6 +27,14 @@
 #include "base/base.h"
 #include "kernels/kernels.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define KV_POPULATE_BYTES (64u << 20) /* of pages that get their memory at open: 20 ms at most */
+#define KV_PREFAULT_BYTES    (32u << 20) /* of those after the last that was used, too */
+#define KV_BLOCKS_MAX     (1u << 26)  /* of pages, and of what is kept of them on disk */
+#define DISK_BYTES_DEFAULT  (UINT64_C(4) << 30) /* of all files of one model */
+#define DISK_PATH_MAX       4096u           /* length of a name, with its folders */
+
 enum { KV_GROUPS_MAX = 4, KV_NO_PAGE = UINT32_MAX };
 
 typedef struct {
@@ -69,7 +77,7 @@ bool kv_pool_check_invariants(kv_pool *pool);
 
 typedef struct {
     const char *folder;      /* of this model and this type alone; made if need be */
-    uint64_t model, numbers; /* what pages are computed from, and how: others are no good */
+    uint64_t model, numbers; /* what pages are computed from, and how: others are rejected */
     uint64_t bytes_max;      /* of all files */
     uint64_t warm_bytes;     /* of what was written last, read at once: see disk_warm.c */
     void (*notice)(void *user, const char *line); /* what went wrong, once each; on any thread */

@@ -1,7 +1,6 @@
 /* pages.c - memory of the cache: groups of layers, pages and blocks, and what is free of them. */
 #include "cache/pool.h"
 
-#include "base/limits.h"
 #include "base/memory.h"
 
 enum {

@@ -3,7 +3,6 @@
  * The system gives memory when it is first touched, cleared, and where it gives huge pages that is
  * up to 4 ms each, in which a pass stands still and hears no cancel.  So the first pages are
  * touched at open, and a thread touches those that come next before they are used. */
-#include "base/limits.h"
 #include "base/memory.h"
 #include "cache/pool.h"
 

@@ -13,12 +13,16 @@
  * A file is only ever added to: pages first, then their record.  So one that was cut off by a kill
  * has no record for what is missing; a power cut may leave a record without its pages, which their
  * hashes tell.  A record's own hash covers the salt and where it stands: one that was copied from
- * elsewhere is none.  A record that is no good is zeroed when that was said. */
+ * elsewhere is none.  A bad record is zeroed once reported. */
 #ifndef CACHE_SEGMENT_H
 #define CACHE_SEGMENT_H
 
 #include "base/hash.h"
 #include "cache/kv.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define SEGMENT_RECORDS_MAX 4096u           /* blocks of one file */
 
 enum { SEGMENT_VERSION = 2, SEGMENT_HEAD_BYTES = 72, SEGMENT_RECORD_BYTES = 352 };
 

@@ -9,6 +9,10 @@
 #include "gguf/safetensors.h"
 #include "gguf/write.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define CONVERT_TEXT_BYTES_MAX (256u << 20) /* one JSON file; known: 30 MB */
+
 /* ---- config.json ---- */
 
 typedef enum {

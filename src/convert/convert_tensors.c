@@ -1,7 +1,6 @@
 /* convert_tensors.c - which tensors a GGUF file has, and how their rows come from safetensors. */
 #include <math.h>
 
-#include "base/limits.h"
 #include "base/memory.h"
 #include "convert/convert.h"
 

@@ -64,7 +64,7 @@ struct team {
     /* the caller's */
     uint64_t end_ns;   /* of the last pass */
     uint64_t sleep_ns; /* of this pass, for workers that the system has taken away */
-    muster muster;
+    worker_tuner tuner;
 };
 
 typedef struct {
@@ -143,7 +143,7 @@ static void note_late(team *t, uint64_t epoch)
         if (w->late > most) most = w->late;
     }
     for (uint32_t i = 1; most && i < t->n_workers; i++) n_steady -= t->workers[i].late >= most / 4;
-    muster_see_steady(&t->muster, n_steady);
+    worker_tuner_see_steady(&t->tuner, n_steady);
 }
 
 static void wait_for_phase(team *t, uint64_t epoch, uint64_t target, const worker *me)
@@ -223,7 +223,7 @@ int team_open(team **out, uint32_t n_workers, cerium_error *err)
     team *t = memory_zalloc(1, sizeof *t);
     if (!t) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the compute threads");
     t->n_workers = n_workers;
-    t->muster = muster_of(n_workers);
+    t->tuner = worker_tuner_of(n_workers);
     atomic_store(&t->n_active, n_workers);
     atomic_store(&t->end_epoch, 1);
     /* One hyper-thread a core, as long as there are enough of them. */
@@ -257,7 +257,7 @@ void team_close(team **t)
 }
 
 uint32_t team_n_workers(const team *t) { return t->n_workers; }
-muster *team_muster(team *t) { return &t->muster; }
+worker_tuner *team_tuner(team *t) { return &t->tuner; }
 
 /* Ranks for n workers: those rest that were waited for most. */
 static void choose_active(team *t, uint32_t n)
@@ -302,7 +302,7 @@ void team_run(team *t, const team_phase *phases, uint32_t n_phases, team_fn *fn,
 {
     CHECK(n_phases <= TEAM_PHASES_MAX);
     uint64_t first = atomic_load(&t->end_epoch), start = clock_ns();
-    uint32_t n_active = t->muster.n;
+    uint32_t n_active = t->tuner.n;
     bool changes = n_active != atomic_load(&t->n_active);
     /* All units of the last pass are counted, so no worker is inside its fn: fn and arg are ours
      * to change, and late readers of the slots see an epoch that is not theirs. */
@@ -316,10 +316,11 @@ void team_run(team *t, const team_phase *phases, uint32_t n_phases, team_fn *fn,
     atomic_store(&t->end_epoch, first + n_phases);
     if (n_active > 1 || changes) begin_generation(t, changes ? THREAD_SET_ALL : SET_READY);
     kernel_float_setup();
-    bool is_trial = muster_is_trying(&t->muster);
+    bool is_trial = worker_tuner_is_trying(&t->tuner);
     uint64_t before = is_trial ? thread_clock_ns() : 0;
     run_pass(t, first, first + n_phases, &t->workers[0]);
     t->end_ns = clock_ns();
     uint64_t busy_ns = is_trial ? thread_clock_ns() - before : 0;
-    muster_learn(&t->muster, n_units << 16 | n_phases, t->end_ns - start, t->sleep_ns, busy_ns);
+    worker_tuner_learn(&t->tuner, n_units << 16 | n_phases, t->end_ns - start, t->sleep_ns,
+                       busy_ns);
 }

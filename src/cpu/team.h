@@ -9,14 +9,14 @@
  * of the processor.  Between passes there is a spin, of TEAM_PASS_SPIN_NS, only if the pass before
  * came that quickly: passes that follow each other meet workers that are awake, and after a single
  * one the processors are given back at once.  Where other programs want the processors too,
- * fewer workers may be faster: see muster.h.
+ * fewer workers may be faster: see worker_tuner.h.
  *
  * The team knows nothing of models. */
 #ifndef CPU_TEAM_H
 #define CPU_TEAM_H
 
 #include "base/base.h"
-#include "cpu/muster.h"
+#include "cpu/worker_tuner.h"
 
 enum { TEAM_WORKERS_MAX = 256, TEAM_PHASES_MAX = 8192, TEAM_UNITS_MAX = (1 << 20) - 1,
        TEAM_PHASE_SPIN_NS = 100000, TEAM_PASS_SPIN_NS = 50000 };
@@ -40,7 +40,7 @@ void team_close(team **t);
 uint32_t team_n_workers(const team *t);
 /* What it goes by: how many take part, and what was seen of them.  A test may change n between
  * passes. */
-muster *team_muster(team *t);
+worker_tuner *team_tuner(team *t);
 
 /* Run phases [n_phases] to the end; returns when all units are done.  One caller at a time. */
 void team_run(team *t, const team_phase *phases, uint32_t n_phases, team_fn *fn, void *arg);

@@ -1,7 +1,6 @@
 /* draft_model.c - opening a model that drafts for another. */
 #include "engine/draft_model.h"
 
-#include "base/limits.h"
 #include "base/memory.h"
 #include "engine/engine.h"
 
@@ -50,7 +49,7 @@ int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_co
     }
     uint32_t n = tokenizer_n_tokens(e->tokens), n_draft = m->engine->n_vocab;
     m->n_tokens = (int32_t)(n < n_draft ? n : n_draft);
-    worth_init(&m->worth);
+    budget_init(&m->budget);
     *out = m;
     return CERIUM_OK;
 }

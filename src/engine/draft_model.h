@@ -10,16 +10,22 @@
 #include <stdatomic.h>
 
 #include "speculation/translation.h"
-#include "speculation/worth.h"
+#include "speculation/draft_budget.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define DRAFT_CONTEXT_MAX  4096u /* tokens of a timeline that a draft model looks at */
+#define DRAFT_BATCH_TOKENS 128u  /* that it computes at once */
+#define DRAFT_KV_PART      8u    /* of the model's KV pages, in bytes, for its own */
 
 enum { DRAFT_GUESSES_MAX = 16 }; /* of one pass */
 
-typedef struct draft_side draft_side;
+typedef struct draft_session draft_session;
 
 typedef struct {
     cerium_engine *engine;
     translator *translator;
-    draft_worth worth;             /* under the turn */
+    draft_budget budget;             /* under the turn */
     int32_t n_tokens;              /* guesses are below: the model knows them */
     _Atomic uint64_t passes, computed, ns;
 } draft_model;
@@ -34,20 +40,20 @@ void draft_model_close(draft_model **m);
 uint64_t draft_model_bytes(const draft_model *m);
 
 /* CERIUM_ERR_MEMORY. */
-CERIUM_CHECKED int draft_side_open(draft_side **out, cerium_session *s, cerium_error *err);
-void draft_side_close(draft_side **d);
+CERIUM_CHECKED int draft_session_open(draft_session **out, cerium_session *s, cerium_error *err);
+void draft_session_close(draft_session **d);
 /* The session's timeline keeps its first n tokens only. */
-void draft_side_cut(draft_side *d, uint32_t n);
+void draft_session_cut(draft_session *d, uint32_t n);
 
 /* No pass runs with guesses of this session. */
-void draft_side_forget(draft_side *d);
+void draft_session_forget(draft_session *d);
 
 /* Within a turn: at most n_max guesses of what follows the timeline of s, for a pass of n_rows that
  * n_sharing requests wait for.  Ends early when s is canceled.  n_max = 0: none are wanted. */
-uint32_t draft_side_guess(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, uint32_t n_max,
+uint32_t draft_session_guess(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, uint32_t n_max,
                           int32_t *out);
 /* Within a turn: tokens [n_chosen] were chosen in the pass, and n_tried guesses had rows in it. */
-void draft_side_learn(cerium_session *s, const int32_t *chosen, uint32_t n_chosen,
+void draft_session_learn(cerium_session *s, const int32_t *chosen, uint32_t n_chosen,
                       uint32_t n_tried);
 
 #endif

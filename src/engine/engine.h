@@ -14,7 +14,7 @@
 #include "engine/cost.h"
 #include "engine/draft_model.h"
 #include "engine/guide.h"
-#include "engine/recall.h"
+#include "engine/answer_cache.h"
 #include "engine/slot.h"
 #include "engine/workspace.h"
 #include "gguf/gguf.h"
@@ -26,6 +26,10 @@
 #include "tokenizer/chat.h"
 #include "tokenizer/infill.h"
 #include "tokenizer/tokenizer.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define LOGITS_POPULATE_BYTES (8u << 20) /* of a pass: 64 rows of a vocabulary of 32 k */
 
 enum {
     ENGINE_STREAMS_MAX = 64,     /* requests in one pass */
@@ -78,7 +82,7 @@ struct cerium_engine {
     bool speculates;             /* unless a session does not want it */
     bool drafts_always;          /* whatever they cost */
     workspace *workspace;        /* or NULL */
-    recall *recall;              /* NULL where nothing is drafted */
+    answer_cache *answers_given;              /* NULL where nothing is drafted */
     draft_model *draft;          /* or NULL */
     const cerium_engine *beside; /* whose draft model this is, with its workers; or NULL */
 
@@ -124,7 +128,7 @@ struct cerium_session {
     bool speculates;
     drafter drafter;             /* of the timeline; where it speculates */
     void *drafter_memory;
-    draft_side *side;            /* in the draft model; or NULL */
+    draft_session *draft;            /* in the draft model; or NULL */
     const corpus *texts;         /* of the workspace, held for the answer; or NULL */
     bool answers;                /* the drafter knows where the answer began */
     uint32_t recalled;           /* while it does: tokens before it are not to be recalled anew */
@@ -135,7 +139,7 @@ struct cerium_session {
     uint32_t n_shown;            /* of what stops hold back, what was shown before a resume */
     char *text;                  /* what the last step may show */
     pointer *pointer;            /* of the timeline; NULL before sampling first asks for it */
-    uint32_t answer_at, n_answer; /* where in the timeline an answer stands that is gone on with */
+    uint32_t answer_at, n_answer; /* where in the timeline the answer is that continues */
     int32_t avoid[CERIUM_AVOID_MAX]; /* [n_avoid] openings that are not to be sampled, -1 between */
     uint32_t n_avoid;
     uint64_t avoid_open;         /* a bit for each place of avoid: all before it was sampled */
@@ -185,10 +189,10 @@ _Static_assert((int)CPU_PIECE == (int)SAMPLER_PIECE, "tops that are found are th
 CERIUM_CHECKED int engine_load_weights(cerium_engine *e, const cerium_engine_config *config,
                                        cerium_error *err);
 
-/* ---- keeping.c ---- */
+/* ---- kv_disk.c ---- */
 
 /* With weights, before the first session: KV on disk, where the configuration wants it. */
-CERIUM_CHECKED int engine_keep_kv(cerium_engine *e, const cerium_engine_config *config,
+CERIUM_CHECKED int engine_attach_disk(cerium_engine *e, const cerium_engine_config *config,
                                   cerium_error *err);
 /* Load what the disk has of s's timeline, all but its last token, and memory has not.  *ticket is 0
  * at first.  True when it is over; the scheduler is rung then. */
@@ -214,7 +218,7 @@ CERIUM_CHECKED int claim_reserve(page_claim *c, uint32_t end);
  * them that is not found, because they continue in the same block.  Returns the length. */
 uint32_t claim_borrow(page_claim *c, const int32_t *tokens, uint32_t n_max);
 
-/* ---- answer.c ---- */
+/* ---- text_out.c ---- */
 
 /* A guide for an answer of this engine, and the vocabulary with the first one. */
 CERIUM_CHECKED int answer_guide(cerium_engine *e, const cerium_guide *config, guide **out,
@@ -232,10 +236,10 @@ size_t answer_flush(cerium_session *s, char *text);
 /* Bytes of the answer that are held back. */
 uint32_t answer_held(const cerium_session *s);
 
-/* Hold back of the answer that is gone on with what was held back behind it. */
+/* Hold back of the answer that continues what was held back after it. */
 void answer_hold_again(cerium_session *s, const cerium_sampling *sampling);
 
-/* ---- opening.c ---- */
+/* ---- healing.c ---- */
 
 CERIUM_CHECKED int opening_check(const cerium_session *s, const cerium_resume *resume,
                                  const int32_t *tokens, size_t n_tokens, cerium_error *err);
@@ -261,14 +265,14 @@ CERIUM_CHECKED int answer_resume(cerium_session *s, const cerium_resume *resume,
                                  const cerium_sampling *sampling, cerium_error *err);
 /* Memory for masks of a session's own. */
 CERIUM_CHECKED int answer_need_mask(cerium_session *s, cerium_error *err);
-/* A guide stands behind the answer that is gone on with. */
+/* A guide comes after the answer that continues. */
 CERIUM_CHECKED int answer_resume_guide(const cerium_session *s, guide *g, cerium_error *err);
 /* What may be chosen after the timeline at a place of its guide, or of none; NULL: anything. */
 const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place);
 /* The timeline grew by this token. */
 void answer_follow(cerium_session *s, int32_t token);
 
-/* ---- points.c ---- */
+/* ---- pointer_mix.c ---- */
 
 /* What choices by sampling need beside logits; NULL: greedy.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int session_need_pointer(cerium_session *s, const cerium_sampling *sampling,
@@ -307,7 +311,7 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
 /* The answer is longer than when this was called last. */
 void session_follow(cerium_session *s);
 /* The answer ends, or may end: what is new of it is for the tenant's other sessions. */
-void session_recall(cerium_session *s);
+void session_cache_answer(cerium_session *s);
 /* Texts of the workspace are needed no more. */
 void session_give_texts(cerium_session *s);
 /* Within a pass: after it had n_drafts from a source, tokens [n_chosen] were chosen by logits, and

@@ -1,7 +1,6 @@
 /* open.c - an engine with all that stands on it: KV on disk, a draft model, a workspace; and what
  * it says of itself. */
 #include "base/file.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "engine/engine.h"
 
@@ -24,11 +23,12 @@ static int open_workspace(cerium_engine *e, const cerium_engine_config *config, 
     return workspace_open(&e->workspace, &around, err);
 }
 
-static int open_recall(cerium_engine *e, cerium_error *err)
+static int open_answer_cache(cerium_engine *e, cerium_error *err)
 {
     if (!e->speculates) return CERIUM_OK;
-    e->recall = recall_open(RECALL_TENANTS_MAX, RECALL_TOKENS_MAX);
-    return e->recall ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+    e->answers_given = answer_cache_open(ANSWER_CACHE_TENANTS_MAX, ANSWER_CACHE_TOKENS_MAX);
+    if (e->answers_given) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
 }
 
 static int open_draft(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
@@ -40,8 +40,8 @@ static int open_draft(cerium_engine *e, const cerium_engine_config *config, ceri
 
 static int open_rest(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
-    RETURN_IF(engine_keep_kv(e, config, err));
-    RETURN_IF(open_recall(e, err));
+    RETURN_IF(engine_attach_disk(e, config, err));
+    RETURN_IF(open_answer_cache(e, err));
     RETURN_IF(open_draft(e, config, err));
     return open_workspace(e, config, err);
 }
@@ -76,7 +76,7 @@ void cerium_engine_close(cerium_engine **engine)
     scheduler_close(&sched);
     draft_model_close(&e->draft); /* it works with the same team */
     workspace_close(&e->workspace);
-    recall_close(&e->recall);
+    answer_cache_close(&e->answers_given);
     engine_close_alone(engine);
 }
 
@@ -111,9 +111,9 @@ void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *ou
         .workspace_tokens = e->workspace ? workspace_n_tokens(e->workspace) : 0,
         .workspace_drafted_tokens = atomic_load(&c->drafted[DRAFT_WORKSPACE]),
         .workspace_accepted_tokens = atomic_load(&c->accepted[DRAFT_WORKSPACE]),
-        .recalled_tokens = e->recall ? recall_n_tokens(e->recall) : 0,
-        .recalled_drafted_tokens = atomic_load(&c->drafted[DRAFT_EARLIER]),
-        .recalled_accepted_tokens = atomic_load(&c->accepted[DRAFT_EARLIER]),
+        .recalled_tokens = e->answers_given ? answer_cache_n_tokens(e->answers_given) : 0,
+        .recalled_drafted_tokens = atomic_load(&c->drafted[DRAFT_PAST_ANSWERS]),
+        .recalled_accepted_tokens = atomic_load(&c->accepted[DRAFT_PAST_ANSWERS]),
         .model_drafted_tokens = atomic_load(&c->drafted[DRAFT_MODEL]),
         .model_accepted_tokens = atomic_load(&c->accepted[DRAFT_MODEL]),
         .draft_model_passes = e->draft ? atomic_load(&e->draft->passes) : 0,

@@ -97,7 +97,7 @@ int pass_run(const pass_rows *p, const _Atomic bool *cancel)
     cost_learn(&e->cost, p->n_rows, ns);
     if (clocks) used = clock_thread_ns() - used;
     if (measures) pace_learn(&e->pace, p->n_rows, used);
-    if (e->draft) worth_earn(&e->draft->worth, (double)used);
+    if (e->draft) budget_earn(&e->draft->budget, (double)used);
     return CERIUM_OK;
 }
 

@@ -218,6 +218,7 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
     if (!status && guide_) status = answer_resume_guide(s, guide_, err);
     if (!s->has_logits || status) s->n_computed = 0;
     if (status) {
+        guide_close(&s->slot.guide);
         s->has_logits = s->running = false;
         atomic_store(&r->is_over, true);
         return status;

@@ -1,5 +1,5 @@
-/* resume.c - an answer is gone on with after its end was taken back: what stands behind its
- * beginning, and what it may not begin with again. */
+/* resume.c - continue an answer whose tail was retracted: what comes after its beginning, and what
+ * it may not begin with again. */
 #include "base/memory.h"
 #include "engine/engine.h"
 

@@ -60,7 +60,7 @@ static void finish(scheduler *p, cerium_session *s, int status, cerium_stop stop
     atomic_store(&s->duration_ns, clock_ns() - atomic_load(&s->start_ns));
     atomic_store(&s->pages.rank, rank_idle(p->engine));
     kv_sequence_mark(s->pages.sequence);
-    session_recall(s);
+    session_cache_answer(s);
     event_slot event = {.kind = CERIUM_EVENT_DONE, .status = status, .stop = stop};
     request_push(r, &event, NULL);
     atomic_store(&r->is_over, true);
@@ -81,8 +81,8 @@ static void end_canceled(scheduler *p)
 
 static bool any_canceled(const scheduler *p)
 {
-    for (uint32_t i = 0; i < p->n_plan; i++)
-        if (atomic_load(&p->plan[i]->cancel)) return true;
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (atomic_load(&p->slots[i]->cancel)) return true;
     return false;
 }
 
@@ -92,12 +92,13 @@ static void open_to_stops(scheduler *p)
 {
     uint32_t class_ = 0;
     atomic_store(&p->engine->stop_pass, false);
-    if (plan_estimate(p, p->rows.n_rows) > PLAN_STOP_NS_MIN) class_ = p->plan[0]->request->class_;
-    for (uint32_t i = 0; i < p->n_plan; i++) {
-        const request *r = p->plan[i]->request;
-        const slot *x = &p->plan[i]->slot;
+    if (batch_estimate(p, p->rows.n_rows) > BATCH_STOP_NS_MIN)
+        class_ = p->slots[0]->request->class_;
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        const request *r = p->slots[i]->request;
+        const slot *x = &p->slots[i]->slot;
         if (x->n_rows > 1 && r->class_ > class_ && !p->is_for_starved) class_ = r->class_;
-        atomic_store(&p->plan[i]->stops_pass, 2 * (x->n_rows + x->n_drafts) >= p->rows.n_rows);
+        atomic_store(&p->slots[i]->stops_pass, 2 * (x->n_rows + x->n_drafts) >= p->rows.n_rows);
     }
     atomic_store(&p->pass_class, class_);
 }
@@ -105,7 +106,7 @@ static void open_to_stops(scheduler *p)
 static void close_to_stops(scheduler *p)
 {
     atomic_store(&p->pass_class, 0);
-    for (uint32_t i = 0; i < p->n_plan; i++) atomic_store(&p->plan[i]->stops_pass, false);
+    for (uint32_t i = 0; i < p->n_slots; i++) atomic_store(&p->slots[i]->stops_pass, false);
 }
 
 /* Run the rows of the plan.  False when it did not come to its end, and is to be made anew. */
@@ -119,14 +120,14 @@ static bool run_rows(scheduler *p)
     if (!is_late) status = pass_run(&p->rows, &p->engine->stop_pass);
     close_to_stops(p);
     if (status == CERIUM_OK) {
-        plan_account(p, (double)(clock_ns() - start));
-        if (has_prompt && p->prompt_ns_max < PLAN_PROMPT_NS_MAX) p->prompt_ns_max *= 2;
+        batch_account(p, (double)(clock_ns() - start));
+        if (has_prompt && p->prompt_ns_max < BATCH_PROMPT_NS_MAX) p->prompt_ns_max *= 2;
         return true;
     }
     if (is_late || any_canceled(p)) return false;
     /* Preempted: the next piece is smaller, so that many interruptions cannot hold it up. */
     atomic_fetch_add(&p->engine->counts.preempted_passes, 1);
-    if (p->prompt_ns_max > PLAN_PROMPT_NS_MIN) p->prompt_ns_max /= 2;
+    if (p->prompt_ns_max > BATCH_PROMPT_NS_MIN) p->prompt_ns_max /= 2;
     return false;
 }
 
@@ -172,13 +173,13 @@ static void choose_units(void *arg, uint32_t phase, uint32_t first, uint32_t end
     scheduler *p = arg;
     (void)phase;
     for (uint32_t i = first; i < end; i++)
-        if (samples(p->plan[i])) choose(p->plan[i], p->engine->samplers[worker]);
+        if (samples(p->slots[i])) choose(p->slots[i], p->engine->samplers[worker]);
 }
 
 static void choose_all(scheduler *p)
 {
-    team_phase phase = {.n_units = p->n_plan, .chunk = 1};
-    if (p->n_plan == 1)
+    team_phase phase = {.n_units = p->n_slots, .chunk = 1};
+    if (p->n_slots == 1)
         choose_units(p, 0, 0, 1, 0);
     else
         team_run(p->engine->workers, &phase, 1, choose_units, p);
@@ -237,8 +238,8 @@ static void answer(scheduler *p, cerium_session *s)
 
 static void hand_out_all(scheduler *p)
 {
-    for (uint32_t i = 0; i < p->n_plan; i++) {
-        cerium_session *s = p->plan[i];
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        cerium_session *s = p->slots[i];
         const slot *x = &s->slot;
         int status = CERIUM_OK;
         cerium_stop stop = CERIUM_STOP_NONE;
@@ -260,8 +261,8 @@ static void hand_out_all(scheduler *p)
 static void begin_requests(scheduler *p)
 {
     engine_counts *counts = &p->engine->counts;
-    for (uint32_t i = 0; i < p->n_plan; i++) {
-        cerium_session *s = p->plan[i];
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        cerium_session *s = p->slots[i];
         request *r = s->request;
         if (r->begun) continue;
         r->begun = true;
@@ -277,19 +278,19 @@ static bool run_pass(scheduler *p)
     cerium_engine *e = p->engine;
     if (p->n_active == 0) return false;
     thread_turn_take(&e->pass);
-    plan_make(p);
-    bool is_done = p->n_plan > 0;
+    batch_build(p);
+    bool is_done = p->n_slots > 0;
     begin_requests(p);
     p->n_passes++;
     if (p->rows.n_rows > 0) is_done = run_rows(p);
-    for (uint32_t i = 0; i < p->n_plan; i++) p->plan[i]->pages.planned = false;
+    for (uint32_t i = 0; i < p->n_slots; i++) p->slots[i]->pages.planned = false;
     if (is_done) {
-        for (uint32_t i = 0; i < p->n_plan; i++) commit(p, p->plan[i]);
+        for (uint32_t i = 0; i < p->n_slots; i++) commit(p, p->slots[i]);
         choose_all(p);
         hand_out_all(p);
     }
     thread_turn_give(&e->pass);
-    return p->n_plan > 0;
+    return p->n_slots > 0;
 }
 
 static void *run(void *arg)
@@ -309,7 +310,7 @@ int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err)
     scheduler *p = memory_zalloc(1, sizeof *p);
     if (!p) return error_set(err, CERIUM_ERR_MEMORY, "no memory for requests");
     p->engine = e;
-    p->prompt_ns_max = PLAN_PROMPT_NS_MAX;
+    p->prompt_ns_max = BATCH_PROMPT_NS_MAX;
     p->slowness = 1;
     p->riders_max = ENGINE_STREAMS_MAX;
     p->active = memory_zalloc(e->sessions_max, sizeof(cerium_session *));

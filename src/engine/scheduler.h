@@ -25,14 +25,14 @@ struct scheduler {
     tenant_share *shares;        /* [sessions_max] */
     double prompt_ns_max;        /* that a pass with a prompt in it should last */
     uint64_t n_passes;
-    /* What lower classes cost those above them (plan_account). */
+    /* What lower classes cost those above them (batch_account). */
     double lower_credit_ns;      /* that they may still take; < 0: they took too much */
     double slowness;             /* of passes of one class: measured over estimated, a mean */
     uint32_t riders_max;         /* that may come along */
 
     /* the plan */
-    cerium_session *plan[ENGINE_STREAMS_MAX];
-    uint32_t n_plan;
+    cerium_session *slots[ENGINE_STREAMS_MAX];
+    uint32_t n_slots;
     pass_rows rows;
     uint32_t n_own_rows; /* of those: those of the best class, which come first */
     uint32_t n_own;      /* of n_plan */
@@ -42,18 +42,18 @@ struct scheduler {
 CERIUM_CHECKED int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err);
 void scheduler_submit(scheduler *sched, cerium_session *s);
 
-/* ---- plan.c ---- */
+/* ---- batch.c ---- */
 
-enum { PLAN_PROMPT_NS_MAX = 50000000, PLAN_PROMPT_NS_MIN = PLAN_PROMPT_NS_MAX / 16 };
+enum { BATCH_PROMPT_NS_MAX = 50000000, BATCH_PROMPT_NS_MIN = BATCH_PROMPT_NS_MAX / 16 };
 
 /* A shorter pass of next tokens is not stopped for a better class. */
-enum { PLAN_STOP_NS_MIN = 1000000 };
+enum { BATCH_STOP_NS_MIN = 1000000 };
 
 /* Within a pass: choose who takes part in it, make room for them, and write their rows. */
-void plan_make(scheduler *p);
+void batch_build(scheduler *p);
 /* How long a pass of n_rows should last, as passes of one class do of late; 0 = not known. */
-double plan_estimate(const scheduler *p, uint32_t n_rows);
+double batch_estimate(const scheduler *p, uint32_t n_rows);
 /* After a pass of the plan that took ns: charge lower classes what they added to it. */
-void plan_account(scheduler *p, double ns);
+void batch_account(scheduler *p, double ns);
 
 #endif

@@ -46,7 +46,7 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
         error_set(err, status, "no memory for a session of %u tokens", context);
     else
         status = claim_open(&s->pages, engine, context, config->tenant, err);
-    if (!status && engine->draft && s->speculates) status = draft_side_open(&s->side, s, err);
+    if (!status && engine->draft && s->speculates) status = draft_session_open(&s->draft, s, err);
     if (status) {
         cerium_session_close(&s);
         return status;
@@ -93,9 +93,9 @@ void cerium_session_close(cerium_session **session)
     if (!session || !*session) return;
     cerium_session *s = *session;
     request_close(s);
-    session_recall(s);
+    session_cache_answer(s);
     session_give_texts(s);
-    draft_side_close(&s->side);
+    draft_session_close(&s->draft);
     claim_close(&s->pages);
     engine_has_room(s->engine);
     memory_free(s->tokens);

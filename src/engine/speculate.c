@@ -11,10 +11,10 @@ static uint32_t draft_from_texts(cerium_session *s, uint32_t n_rows, uint32_t n_
 {
     uint64_t start = clock_ns();
     const draft_pace *pace = s->engine->drafts_always ? NULL : &s->engine->pace;
-    s->drafter.earlier = recall_take(s->engine->recall, s->pages.tenant);
+    s->drafter.past = answer_cache_take(s->engine->answers_given, s->pages.tenant);
     uint32_t n =
         drafter_draft(&s->drafter, pace, s->tokens, s->n_tokens, n_rows, n_max, out, source);
-    recall_give(s->engine->recall);
+    answer_cache_give(s->engine->answers_given);
     count_time(s, start);
     return n;
 }
@@ -25,9 +25,9 @@ uint32_t session_draft(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, u
     if (!s->speculates) return 0;
     if (s->n_avoid > 0 || opening_is_open(s)) n_max = 0;
     uint32_t n = n_max ? draft_from_texts(s, n_rows, n_max, out, source) : 0;
-    if (!s->side) return n;
+    if (!s->draft) return n;
     /* A text costs nothing: the draft model is asked where they all have nothing to say. */
-    uint32_t n_guesses = draft_side_guess(s, n_rows, n_sharing, n ? 0 : n_max, out);
+    uint32_t n_guesses = draft_session_guess(s, n_rows, n_sharing, n ? 0 : n_max, out);
     if (n_guesses) *source = DRAFT_MODEL;
     return n + n_guesses;
 }
@@ -35,9 +35,9 @@ uint32_t session_draft(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, u
 /* All that looks at earlier answers happens while they are taken: others change them between. */
 static void follow(cerium_session *s)
 {
-    s->drafter.earlier = recall_take(s->engine->recall, s->pages.tenant);
+    s->drafter.past = answer_cache_take(s->engine->answers_given, s->pages.tenant);
     drafter_follow(&s->drafter, s->tokens, s->n_tokens);
-    recall_give(s->engine->recall);
+    answer_cache_give(s->engine->answers_given);
 }
 
 void session_follow(cerium_session *s)
@@ -58,19 +58,20 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
     if (s->engine->workspace && s->pages.tenant == 0)
         s->texts = workspace_take(s->engine->workspace);
     draft_hints hints = {prediction, n_prediction, memory, s->texts};
-    s->drafter.earlier = NULL; /* a prompt may be long: not while others wait for them */
+    s->drafter.past = NULL; /* a prompt may be long: not while others wait for them */
     drafter_begin(&s->drafter, s->tokens, s->n_tokens, &hints);
     follow(s);
     count_time(s, start);
     s->recalled = s->n_answer && !s->is_private ? s->answer_at : s->n_tokens;
     s->answers = true;
-    if (s->side) draft_side_forget(s->side);
+    if (s->draft) draft_session_forget(s->draft);
 }
 
-void session_recall(cerium_session *s)
+void session_cache_answer(cerium_session *s)
 {
     if (!s->answers || s->is_private || s->recalled >= s->n_tokens) return;
-    recall_add(s->engine->recall, s->pages.tenant, s->tokens, s->recalled, s->n_tokens);
+    answer_cache_add(s->engine->answers_given, s->pages.tenant, s->tokens, s->recalled,
+                     s->n_tokens);
     s->recalled = s->n_tokens;
 }
 
@@ -84,8 +85,8 @@ void session_drafted(cerium_session *s, draft_source source, uint32_t n_drafts,
                      uint32_t n_accepted, const int32_t *chosen, uint32_t n_chosen)
 {
     engine_counts *c = &s->engine->counts;
-    if (s->side)
-        draft_side_learn(s, chosen, n_chosen, source == DRAFT_MODEL ? n_drafts : 0);
+    if (s->draft)
+        draft_session_learn(s, chosen, n_chosen, source == DRAFT_MODEL ? n_drafts : 0);
     if (n_drafts == 0) return;
     atomic_fetch_add(&c->drafted[source], n_drafts);
     atomic_fetch_add(&c->accepted[source], n_accepted);

@@ -185,7 +185,7 @@ static int step_once(cerium_session *s, cerium_step *out, cerium_error *err)
     else
         session_begin_answer(s, NULL, 0, NULL);
     RETURN_IF(session_compute(s, out, err));
-    if (out->stop != CERIUM_STOP_NONE) session_recall(s);
+    if (out->stop != CERIUM_STOP_NONE) session_cache_answer(s);
     out->duration_ns = clock_ns() - start;
     return CERIUM_OK;
 }

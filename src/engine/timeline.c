@@ -4,13 +4,13 @@
 void session_shorten(cerium_session *s, uint32_t n)
 {
     if (s->speculates) drafter_cut(&s->drafter, s->tokens, n);
-    if (s->side) draft_side_cut(s->side, n);
+    if (s->draft) draft_session_cut(s->draft, n);
     s->n_tokens = n;
 }
 
 void session_replace(cerium_session *s, const int32_t *tokens, uint32_t n)
 {
-    session_recall(s);
+    session_cache_answer(s);
     uint32_t same = 0, most = n < s->n_tokens ? n : s->n_tokens;
     if (tokens == s->tokens) same = most;
     while (s->speculates && same < most && tokens[same] == s->tokens[same]) same++;

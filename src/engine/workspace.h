@@ -8,6 +8,13 @@
 #include "speculation/corpus.h"
 #include "tokenizer/tokenizer.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define WORKSPACE_FILE_BYTES_MAX (512u << 10) /* a longer one is data, or generated */
+#define WORKSPACE_NAMES_MAX      (1u << 19)   /* that are looked at */
+#define WORKSPACE_DEPTH_MAX      32u          /* folders in each other */
+#define WORKSPACE_PATH_MAX       4096u        /* length of a path */
+
 typedef struct workspace workspace;
 
 typedef struct {

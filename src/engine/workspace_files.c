@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/limits.h"
+#include "engine/workspace.h"
+#include "speculation/corpus.h"
 
 enum { LINE_BYTES_MEAN_MAX = 300 }; /* longer lines nobody writes by hand */
 

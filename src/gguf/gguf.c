@@ -5,7 +5,6 @@
 #include "gguf/gguf.h"
 
 #include "base/hash.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "gguf/part.h"
 

@@ -9,6 +9,25 @@
 
 #include "gguf/blocks.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define GGUF_VALUES_MAX        65536u      /* metadata keys of one file */
+#define GGUF_TENSORS_MAX       65536u      /* tensors of a whole split set */
+#define GGUF_KEY_BYTES_MAX     256u        /* length of a metadata key */
+#define GGUF_NAME_BYTES_MAX    256u        /* length of a tensor's name */
+#define GGUF_STRING_BYTES_MAX  (16u << 20) /* one string value: chat templates are ~10 KB */
+#define GGUF_ITEMS_MAX         (16u << 20) /* items of one array: vocabularies are ~200,000 */
+#define GGUF_SPLITS_MAX        1024u       /* files of a split set */
+#define GGUF_FILE_BYTES_MAX    (UINT64_C(1) << 44) /* that a header alone may promise */
+#define GGUF_ALIGNMENT_MIN     8u          /* the format's own rule */
+#define GGUF_ALIGNMENT_MAX     65536u
+#define GGUF_ALIGNMENT         32u /* when general.alignment is absent */
+#define GGUF_TENSOR_VALUES_MAX (UINT64_C(1) << 48)
+
+_Static_assert((GGUF_ALIGNMENT & (GGUF_ALIGNMENT - 1)) == 0, "alignments are powers of two");
+_Static_assert(GGUF_TENSORS_MAX <= UINT32_MAX / 4, "hash tables index tensors by uint32_t");
+_Static_assert(GGUF_VALUES_MAX <= UINT32_MAX / 4, "hash tables index keys by uint32_t");
+
 typedef struct gguf_file gguf_file;
 
 typedef enum {

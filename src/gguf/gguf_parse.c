@@ -4,7 +4,6 @@
  * with the bytes that are left before memory is taken for it. */
 #include "gguf/part.h"
 
-#include "base/limits.h"
 #include "base/memory.h"
 
 /* ---- names ---- */

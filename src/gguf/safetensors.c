@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "gguf/blocks.h"
+#include "gguf/gguf.h"
 
 enum { LENGTH_BYTES = 8 };
 

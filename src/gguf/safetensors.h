@@ -8,6 +8,11 @@
 
 #include "base/base.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define SAFETENSORS_MAX        (1u << 18)  /* tensors of one file; known: 20,000 in all files */
+#define SAFETENSORS_HEADER_MAX (100u << 20) /* the format's own rule */
+
 typedef enum {
     SAFE_F32 = 0,
     SAFE_F16 = 1,

@@ -4,7 +4,6 @@
  * the first tensor byte, since the header counts them. */
 #include "gguf/write.h"
 
-#include "base/limits.h"
 #include "base/memory.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
  * one: |w x - s x| <= |w - s| |x| (Cauchy and Schwarz).  A token whose screened logit lies further
  * below the best than both errors cannot win, so its true logit need not be computed, and its
  * weights not be read (src/cpu/head.c; docs/decisions/0007-head-and-formats.md). */
-#include "base/limits.h"
 #include "kernels/kernels.h"
 #include "model/build.h"
 

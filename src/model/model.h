@@ -9,6 +9,11 @@
 #include "model/panel_header.h"
 #include "model/program.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+/* Smaller heads than this stay in the caches, where reading less of them gains little. */
+#define MODEL_SCREEN_BYTES_MIN ((size_t)8 << 20)
+
 typedef struct model model;
 
 /* What becomes of the output head. */

@@ -82,7 +82,7 @@ void guarding_tell(guarding *g, const watch_finding *findings, uint32_t n)
         g->n_corrected += f->deed == WATCH_CORRECTED;
         g->n_blocked += f->deed == WATCH_BLOCKED;
         g->n_warned += f->deed == WATCH_WARNED;
-        if (g->quiet || f->deed == WATCH_TAKEN_BACK) continue;
+        if (g->quiet || f->deed == WATCH_RETRACTED) continue;
         fflush(stdout);
         fprintf(stderr, "%s%sline %u: %s: %s (CWE-%u, %s); instead: %s%s\n",
                 isatty(STDOUT_FILENO) ? "\n" : "", dim ? "\033[2m" : "", f->line,

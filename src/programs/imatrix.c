@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "base/limits.h"
 #include "gguf/write.h"
 #include "programs/options.h"
 #include "programs/terminal.h"

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/limits.h"
 #include "base/memory.h"
 
 #define LEAST_SHARE 1e-3f /* of the mean square of all columns, for every column */

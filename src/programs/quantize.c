@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/limits.h"
 #include "base/thread.h"
 #include "gguf/gguf.h"
 #include "gguf/write.h"

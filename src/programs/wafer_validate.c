@@ -1,7 +1,6 @@
 /* wafer_validate.c - `cerium wafer validate`: predictions beside published figures. */
 #include <math.h>
 
-#include "base/limits.h"
 #include "programs/output.h"
 #include "programs/programs.h"
 #include "programs/wafer.h"

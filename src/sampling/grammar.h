@@ -12,6 +12,19 @@
 
 #include "base/base.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define GRAMMAR_TEXT_BYTES_MAX (1u << 20)  /* of one, as its author wrote it; known: 20 KB */
+#define GRAMMAR_NESTING_MAX    128u        /* parentheses, schemas in schemas */
+#define GRAMMAR_NODES_MAX      (1u << 20)  /* of its expressions */
+#define GRAMMAR_RULES_MAX      (1u << 16)
+#define GRAMMAR_STATES_MAX     (1u << 18)  /* of its automata, each; known schemas: 10,000 */
+#define GRAMMAR_PARTS_MAX      (1u << 21)  /* edges of those; states before they are joined */
+#define GRAMMAR_WORK_MAX       (UINT64_C(1) << 24) /* steps of compiling: 0.2 seconds */
+#define GRAMMAR_REPEAT_MAX     100000u     /* n and m of {n,m}, minLength, maxItems, ... */
+#define GRAMMAR_RESIDUES_MAX   4096u       /* multipleOf, in units of its last decimal place */
+#define GRAMMAR_CONJUNCTS_MAX  32u         /* schemas that one value must fit at once */
+
 enum {
     GRAMMAR_END = 0, /* the state after the whole text: no edges */
     GRAMMAR_CONTROL_MARK = 0xff,

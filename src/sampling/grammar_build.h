@@ -5,7 +5,6 @@
 #ifndef SAMPLING_GRAMMAR_BUILD_H
 #define SAMPLING_GRAMMAR_BUILD_H
 
-#include "base/limits.h"
 #include "base/memory.h"
 #include "sampling/grammar.h"
 

@@ -8,13 +8,22 @@
  *
  * Numbers change when unused sets are collected, so states are kept in *slots* of the matcher,
  * which are the roots of the collection. Nothing is allocated after opening; what exceeds the
- * limits (limits.h, MATCH_*) is rejected like a byte that cannot follow.
+ * limits (MATCH_*) is rejected like a byte that cannot follow.
  *
  * One thread at a time. */
 #ifndef SAMPLING_MATCHER_H
 #define SAMPLING_MATCHER_H
 
 #include "sampling/grammar.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+/* What following a grammar takes, for each answer that runs. */
+#define MATCH_SETS_MAX    8192u     /* distinct states of one matcher */
+#define MATCH_PAIRS_MAX   65536u    /* parses in those states */
+#define MATCH_ROWS_BYTES  (1u << 20) /* cached transitions, by byte */
+#define MATCH_DEPTH_MAX   1024u     /* nesting of rules: about three for each level of JSON */
+#define MATCH_READINGS_MAX 4096u    /* of one state */
 
 enum {
     MATCH_SLOTS = 72, /* places that their owner holds: of an answer, its drafts, and two more */

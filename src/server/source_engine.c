@@ -137,7 +137,7 @@ static protocol_end end_of(const cerium_event *event)
  * word.  True when it runs again. */
 static bool choice_goes_on(choice *ch, protocol_end *end)
 {
-    watch_result out = {.order = WATCH_AGAIN};
+    watch_result out = {.order = WATCH_RETRY};
     while (ch->watchdog && !ch->ended) {
         int status = CERIUM_OK;
         if (!answer_watchdog_turns(ch)) {
@@ -146,7 +146,7 @@ static bool choice_goes_on(choice *ch, protocol_end *end)
             else if (out.text.len || out.tokens)
                 choice_text(ch, out.text, out.tokens, out.n_tokens);
             if (out.order == WATCH_END) *end = PROTOCOL_END_GUARDED;
-            if (!status && out.order != WATCH_AGAIN) return false;
+            if (!status && out.order != WATCH_RETRY) return false;
         } else {
             cerium_sampling sampling;
             cerium_guide guide;

@@ -14,6 +14,11 @@
 #include "base/hash.h"
 #include "speculation/ngrams.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define WORKSPACE_TOKENS_MAX     (1u << 22)   /* of all files; the newest have room first: 64 MB */
+#define WORKSPACE_FILES_MAX      65536u
+
 typedef struct {
     hash_name path;             /* from the workspace's folder */
     int64_t changed_ns;         /* since 1970 */

@@ -23,15 +23,15 @@ static draft_text text_of(const drafter *d, draft_source source, const int32_t *
     if (source == DRAFT_TIMELINE) return (draft_text){tokens, d->timeline.n, &d->timeline};
     if (source == DRAFT_WORKSPACE && d->workspace)
         return (draft_text){d->workspace->tokens, d->workspace->n_tokens, &d->workspace->index};
-    if (source == DRAFT_EARLIER && d->earlier)
-        return (draft_text){d->earlier->tokens, d->earlier->index.n, &d->earlier->index};
+    if (source == DRAFT_PAST_ANSWERS && d->past)
+        return (draft_text){d->past->tokens, d->past->index.n, &d->past->index};
     return (draft_text){0};
 }
 
 /* Whether the text says something of the token that comes at a place of it. */
 static bool goes_on(const draft_text *text, uint32_t at)
 {
-    return at < text->n && text->tokens[at] != EARLIER_END;
+    return at < text->n && text->tokens[at] != PAST_END;
 }
 
 size_t drafter_bytes(uint32_t tokens_max) { return ngrams_bytes(tokens_max); }

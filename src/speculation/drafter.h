@@ -8,7 +8,7 @@
 #define SPECULATION_DRAFTER_H
 
 #include "speculation/corpus.h"
-#include "speculation/earlier.h"
+#include "speculation/past_answers.h"
 #include "speculation/odds.h"
 
 /* Where a source is. */
@@ -25,7 +25,7 @@ typedef struct {
     const int32_t *prediction; /* [n_prediction]; borrowed */
     uint32_t n_prediction;
     const corpus *workspace;   /* borrowed, or NULL */
-    const earlier *earlier;    /* borrowed, or NULL; the caller's to set, before any call: it may
+    const past_answers *past;    /* borrowed, or NULL; the caller's to set, before any call: it may
                                   have changed meanwhile, or be another one */
     uint32_t n_answered;       /* tokens before it were never drafts: the prompt */
     draft_trail trails[DRAFT_TEXTS];

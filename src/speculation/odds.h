@@ -12,9 +12,9 @@ typedef enum {
     DRAFT_PREDICTION = 0, /* what the answer probably is: a file that is edited */
     DRAFT_TIMELINE = 1,   /* the session's own tokens */
     DRAFT_WORKSPACE = 2,  /* the files around it */
-    DRAFT_EARLIER = 3,    /* what was answered in other sessions */
+    DRAFT_PAST_ANSWERS = 3,    /* what was answered in other sessions */
     DRAFT_TEXTS = 4,      /* so many sources are texts that are followed */
-    DRAFT_MODEL = 4,      /* a smaller model: see worth.h */
+    DRAFT_MODEL = 4,      /* a smaller model: see draft_budget.h */
     DRAFT_SOURCES = 5,
 } draft_source;
 

@@ -3,8 +3,8 @@
 #include <strings.h>
 
 #include "base/json.h"
-#include "base/limits.h"
 #include "wafer/shapes.h"
+#include "wafer/machines.h"
 
 enum {
     LAYERS_MAX = 512,

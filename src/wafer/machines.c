@@ -5,7 +5,6 @@
 #include <ini.h>
 #include <unistd.h>
 
-#include "base/limits.h"
 #include "base/memory.h"
 
 typedef enum { KEY_TEXT, KEY_U32, KEY_F64, KEY_BAND, KEY_DEAD } key_type;

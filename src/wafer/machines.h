@@ -8,6 +8,10 @@
 
 #include "base/base.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define WAFER_MACHINE_BYTES_MAX (256u << 10) /* a machine description; ours have 4 KB */
+
 enum {
     WAFER_NAME_BYTES = 64,
     WAFER_DEAD_MAX = 4096, /* dead cores of one machine */

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <strings.h>
 
-#include "base/limits.h"
 
 enum { COLUMNS_MAX = 64 };
 

@@ -4,6 +4,11 @@
 
 #include "base/memory.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define WAFER_ROWS_BYTES_MAX    (16u << 20)  /* a file of published figures */
+#define WAFER_ROWS_MAX          65536u       /* and its rows */
+
 /* All NUL-terminated, empty where the file has no such column or field; in published_rows.text. */
 typedef struct {
     const char *id, *class_, *system, *model, *precision, *context, *metric, *unit, *note, *source;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "base/limits.h"
 #include "base/memory.h"
 #include "wafer/machines.h"
 

@@ -9,6 +9,11 @@
 
 #include "model/model.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define WAFER_CONFIG_BYTES_MAX  (1u << 20)   /* a config.json; known: 40 KB */
+#define WAFER_HEAD_BYTES_MAX   (256u << 20) /* of a model file whose weights are not there */
+
 /* What a config tells of a decoder. Counts as in step_shape; 0 where the architecture has none. */
 typedef struct {
     char architecture[16]; /* of the GGUF file: llama, qwen3moe, gpt-oss, ... */

@@ -5,17 +5,17 @@
 int watch_drive_step(watch_drive *d, const cerium_step *step, const cerium_logprob *top,
                      uint32_t n_top, watch_result *out)
 {
-    *out = (watch_result){0};
+    *out = (watch_result){.text = {"", 0}};
     if (d->retries) return CERIUM_OK; /* the session is on its way to its end */
     RETURN_IF(watch_step(d->watch, step, top, n_top, out));
-    d->retries = out->order == WATCH_AGAIN;
+    d->retries = out->order == WATCH_RETRY;
     return CERIUM_OK;
 }
 
 int watch_drive_finish(watch_drive *d, watch_result *out)
 {
     RETURN_IF(watch_finish(d->watch, out));
-    d->retries = out->order == WATCH_AGAIN;
+    d->retries = out->order == WATCH_RETRY;
     return CERIUM_OK;
 }
 
@@ -24,7 +24,7 @@ int watch_drive_retry(watch_drive *d, cerium_request *q, bool *runs)
     size_t n;
     const int32_t *said = watch_tokens(d->watch, &n);
     d->retries = false;
-    watch_again(d->watch, &d->plan);
+    watch_retry(d->watch, &d->plan);
     *runs = n < q->new_tokens_max;
     if (!*runs) return CERIUM_OK;
     memory_free(d->timeline);

@@ -93,7 +93,7 @@ static watch_order halt(watch *w, const guard_finding *f)
     uint64_t at = f->line_begin > w->told ? f->line_begin : w->told;
     bool spent = w->n_tries == WATCH_TRIES || w->n_corrections == WATCH_CORRECTIONS_MAX;
     bool escaped = f->escaped;
-    if (spent || !watch_take_back(w, f)) {
+    if (spent || !watch_rollback(w, f)) {
         /* What cannot be cut is not released. */
         if (!watch_cut(w, at)) {
             w->safe = w->told;
@@ -106,16 +106,16 @@ static watch_order halt(watch *w, const guard_finding *f)
     w->n_tries++;
     w->n_replies = 0;
     w->n_corrections++;
-    w->corrects = w->has_note = w->heeds = true;
-    w->spot = w->fed;
+    w->corrects = w->has_note = w->checks_form = true;
+    w->verified_until = w->fed;
     w->escaped = escaped;
     told.n_tries = w->n_tries;
     size_t after = w->log.len / sizeof(int32_t);
     told.n_tokens = before > after ? (uint32_t)(before - after) : 0;
     w->stats.n_discarded += told.n_tokens;
     w->wrong = told;
-    watch_add(w, &told, WATCH_TAKEN_BACK);
-    return WATCH_AGAIN;
+    watch_add(w, &told, WATCH_RETRACTED);
+    return WATCH_RETRY;
 }
 
 /* A line that was not judged as it should be is held like a weak one; where the policy lets it pass
@@ -192,9 +192,9 @@ static int feed(watch *w, view text, watch_order *order)
         const char *stop = memchr(text.ptr, '\n', text.len);
         view piece = {text.ptr, stop ? (size_t)(stop - text.ptr) + 1 : text.len};
         RETURN_IF(feed_piece(w, piece, order));
-        if (*order == WATCH_GO && w->heeds) *order = watch_weigh(w);
+        if (*order == WATCH_GO && w->checks_form) *order = watch_weigh(w);
         text = (view){text.ptr + piece.len, text.len - piece.len};
-        bool vouched = !w->heeds || (!w->corrects && w->spot == w->fed);
+        bool vouched = !w->checks_form || (!w->corrects && w->verified_until == w->fed);
         bool none_held = *order == WATCH_GO && w->safe == w->fed && vouched;
         if (none_held && w->fed - w->base_at >= BASE_BYTES) remember(w);
     }
@@ -269,7 +269,7 @@ static int tell_tokens(watch *w, watch_result *out)
  * character. */
 static uint64_t end_of_told(const watch *w)
 {
-    uint64_t to = w->heeds && w->spot < w->safe ? w->spot : w->safe;
+    uint64_t to = w->checks_form && w->verified_until < w->safe ? w->verified_until : w->safe;
     size_t n = w->config.logprobs ? watch_token_at(w, to) : 0;
     if (!w->config.logprobs) return to;
     for (; n > 0; n--) {
@@ -310,7 +310,7 @@ int watch_step(watch *w, const cerium_step *step, const cerium_logprob *top, uin
         RETURN_IF(feed(w, (view){step->text + from, to - from}, &order));
         from = to;
         bool ends = step->stop != CERIUM_STOP_NONE && i + 1 == step->n_tokens;
-        if (order == WATCH_GO && !ends && watch_drop_note(w)) order = WATCH_AGAIN;
+        if (order == WATCH_GO && !ends && watch_drop_note(w)) order = WATCH_RETRY;
     }
     return end_call(w, order, out);
 }
@@ -322,7 +322,7 @@ int watch_finish(watch *w, watch_result *out)
     begin_call(w);
     guard_finish(w->stream, w->config.worker, &r);
     watch_order order = judge(w, &r, before);
-    if (order == WATCH_GO && w->heeds) order = watch_weigh_end(w, w->stop == CERIUM_STOP_END);
+    if (order == WATCH_GO && w->checks_form) order = watch_weigh_end(w, w->stop == CERIUM_STOP_END);
     if (order == WATCH_GO) w->over = true;
     return end_call(w, order, out);
 }
@@ -334,7 +334,7 @@ void watch_stop(watch *w)
     w->over = true;
 }
 
-void watch_again(const watch *w, watch_plan *plan)
+void watch_retry(const watch *w, watch_plan *plan)
 {
     *plan = (watch_plan){.corrects = w->corrects};
     plan->resume = (cerium_resume){.n_answer = w->log.len / sizeof(int32_t),

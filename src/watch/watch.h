@@ -5,19 +5,19 @@
  * says (watch_drive, below).
  *
  *   watch_step(w, &step, NULL, 0, &out);       release out.text, tell out.findings
- *   if (out.order == WATCH_AGAIN) {            the session has gone too far:
- *       watch_again(w, &again);                start it again with the prompt, the answer's tokens
+ *   if (out.order == WATCH_RETRY) {            the session has gone too far:
+ *       watch_retry(w, &again);                start it again with the prompt, the answer's tokens
  *       ...                                    as watch_tokens() has them now, and again.resume
  *   }
  *
  * A weak line is taken back: the answer is cut to the token before it, a note says what was wrong
  * and how to write it safely, and the line's opening is forbidden once.  When a line of code was
- * released in its place, the answer is gone on with without the note (again.resume has none), so
+ * released in its place, the answer continues without the note (again.resume has none), so
  * that nothing of it is left in the timeline.  Where this happens follows from the tokens alone,
  * not from when anybody looked.  A line that begins within a token: that token's bytes before the
  * line are encoded anew.  After WATCH_TRIES at one place, and WATCH_CORRECTIONS_MAX in an answer,
  * the answer ends before the line.  From the first weak line on, lines that are no code of their
- * language are written again too (reply.c).
+ * language are written again too (replacement.c).
  *
  * One thread at a time for a watch, and for all that share a guard_worker. */
 #ifndef WATCH_WATCH_H
@@ -55,7 +55,7 @@ bool watch_policy_is_off(const watch_policy *p);
 /* ---- an answer ---- */
 
 typedef enum {
-    WATCH_TAKEN_BACK = 0, /* the line is held, and written again */
+    WATCH_RETRACTED = 0, /* the line is held, and written again */
     WATCH_CORRECTED = 1,  /* what came in its place was released */
     WATCH_WARNED = 2,     /* it was released */
     WATCH_BLOCKED = 3,    /* the answer ends before it, or behind it when it was known late */
@@ -68,7 +68,7 @@ typedef struct {
     uint32_t cwe, kind;
     uint32_t line;      /* of the answer, from 1 */
     uint32_t n_tries;   /* how often the line was taken back so far */
-    uint32_t n_tokens;  /* that were thrown away with it: of TAKEN_BACK */
+    uint32_t n_tokens;  /* that were thrown away with it: of RETRACTED */
     uint64_t at;        /* byte of the answer's text where the held line begins */
 } watch_finding;
 
@@ -82,7 +82,7 @@ typedef struct {
 
 typedef enum {
     WATCH_GO = 0,
-    WATCH_AGAIN = 1, /* see watch_again(); what the session gave since is void */
+    WATCH_RETRY = 1, /* see watch_retry(); what the session gave since is void */
     WATCH_END = 2,   /* the answer is over: a weakness ended it, or after one what is no code */
 } watch_order;
 
@@ -132,13 +132,13 @@ void watch_close(watch **w);
  * CERIUM_ERR_MEMORY: the watch is of no use any more, and nothing more may be released. */
 CERIUM_CHECKED int watch_step(watch *w, const cerium_step *step, const cerium_logprob *top,
                               uint32_t n_top, watch_result *out);
-/* The model ended: what is held is judged.  The order may be WATCH_AGAIN. */
+/* The model ended: what is held is judged.  The order may be WATCH_RETRY. */
 CERIUM_CHECKED int watch_finish(watch *w, watch_result *out);
 /* The answer was ended from outside: what is held is dropped. */
 void watch_stop(watch *w);
 
-/* After WATCH_AGAIN.  *plan is valid until the next call. */
-void watch_again(const watch *w, watch_plan *plan);
+/* After WATCH_RETRY.  *plan is valid until the next call. */
+void watch_retry(const watch *w, watch_plan *plan);
 /* The answer's tokens, without what was taken back: [*n]. */
 const int32_t *watch_tokens(const watch *w, size_t *n);
 /* Bytes that are held back now. */

@@ -42,8 +42,8 @@ struct watch {
     /* a line that is written again, and what comes behind it */
     bool corrects;           /* it is not there yet */
     bool has_note;           /* the session has the note */
-    bool heeds;              /* lines are looked at for their form: since the first that was weak */
-    uint64_t spot;           /* byte up to which all is well: the line's beginning */
+    bool checks_form;        /* lines are looked at for their form: since the first weak one */
+    uint64_t verified_until; /* byte up to which all is well: the line's beginning */
     uint32_t n_tries, n_corrections, n_replies, n_redrawn;
     cerium_stop stop;        /* of the last step */
     watch_finding wrong;
@@ -57,38 +57,38 @@ struct watch {
     watch_stats stats;
 };
 
-/* ---- take_back.c ---- */
+/* ---- rollback.c ---- */
 
 /* The answer is cut at byte `at`, at most `fed`, at least `told`.  False when that is not possible,
  * as what is needed for it was given up, or bytes of a token have no tokens. */
 bool watch_cut(watch *w, uint64_t at);
 /* The first token that ends after byte `at`. */
 size_t watch_token_at(const watch *w, uint64_t at);
-/* Its tokens are those that end there or before: for an answer that is not gone on with. */
+/* Its tokens are those that end there or before: for an answer that does not continue. */
 void watch_drop(watch *w, uint64_t at);
 /* The same before a finding, with a note and what to avoid. */
-bool watch_take_back(watch *w, const guard_finding *f);
+bool watch_rollback(watch *w, const guard_finding *f);
 /* The same before all that is not vouched for; its tokens up to byte `fault` are avoided. */
-bool watch_take_reply_back(watch *w, uint64_t fault);
+bool watch_rollback_reply(watch *w, uint64_t fault);
 
-/* ---- reply.c ---- */
+/* ---- replacement.c ---- */
 
-/* There is more text since a weak line: WATCH_AGAIN when it was taken back. */
+/* There is more text since a weak line: WATCH_RETRY when it was taken back. */
 watch_order watch_weigh(watch *w);
 /* The same when there is no more.  by_itself: the model ended, and was not cut off. */
 watch_order watch_weigh_end(watch *w, bool by_itself);
-/* The note has done its work, and the answer is to be gone on with without it. */
+/* The note has done its work, and the answer is to continue without it. */
 bool watch_drop_note(watch *w);
 
 /* ---- watch.c ---- */
 
 void watch_add(watch *w, const watch_finding *f, watch_deed deed);
 
-/* ---- note.c ---- */
+/* ---- hint.c ---- */
 
 /* What is said to the model in place of the held line of f, which begins with `line`; it stands
  * before what the model writes next.  Returns its length, 0 when nothing can be said. */
-size_t watch_note(const guard_finding *f, view line, char *out, size_t size);
+size_t watch_hint(const guard_finding *f, view line, char *out, size_t size);
 /* What the lines of a text are that was written behind a note. */
 typedef enum {
     REPLY_NOTHING = 0, /* blanks */

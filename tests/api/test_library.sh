@@ -40,11 +40,18 @@ check "a program links with the shared library" $CC $TEST_CFLAGS examples/comple
 check "a program links with the static library" $CC $TEST_CFLAGS examples/complete.c \
     $(pkg-config --cflags cerium) "$root/usr/lib/libcerium.a" \
     $(pkg-config --libs-only-l --static cerium | sed 's/-lcerium//') -o "$work/static_program"
+check "several at once link, too" $CC $TEST_CFLAGS examples/together.c \
+    $(pkg-config --cflags --libs cerium) -o "$work/together"
 check "an older caller compiles" $CC $TEST_CFLAGS tests/api/old_caller.c \
     $(pkg-config --cflags --libs cerium) -o "$work/old_caller"
 export LD_LIBRARY_PATH="$root/usr/lib"
 check "its structs are left as large as it knows them" "$work/old_caller" \
     "$(ls tests/golden/fixtures/*.gguf | head -n 1)"
+together() {
+    "$work/together" models/cerium-line.gguf "def f(x):" "int main(" >"$work/both" 2>&1 &&
+        grep -q "^1 ended: " "$work/both" && grep -q "^2 ended: " "$work/both"
+}
+check "several at once end" together
 check_fails "the shared library loads" "usage: complete" "$work/shared_program"
 check_fails "the static one needs no library" "usage: complete" \
     env -u LD_LIBRARY_PATH "$work/static_program"

@@ -3,7 +3,6 @@
  * byte, tokens by mask as bytes.  The first byte chooses the syntax; a zero byte ends the grammar,
  * and what follows is a text to be read with it. */
 #include "../grammar/recognize.h"
-#include "base/limits.h"
 #include "sampling/mask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

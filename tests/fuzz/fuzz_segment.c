@@ -1,6 +1,5 @@
 /* fuzz_segment.c - a file of kept KV pages: no bytes are read that are not there, what is accepted
  * is what would be written, and a record lies within its file. */
-#include "base/limits.h"
 #include "base/memory.h"
 #include "cache/segment.h"
 

@@ -4,7 +4,6 @@
  * pages, stopped in the middle, and with a context that is shorter than the text. */
 #include <unistd.h>
 
-#include "base/limits.h"
 #include "base/memory.h"
 #include "gguf/write.h"
 #include "steps.h"

@@ -1,9 +1,9 @@
 /* test_drafts.c - tokens, texts, log-probabilities and logits are the same with speculation and
  * without: by steps and by requests, for every source of drafts, greedy and sampled, with stop
  * strings, alone and in a crowd, on any number of threads. */
-#include "base/limits.h"
 #include "base/memory.h"
 #include "steps.h"
+#include "engine/answer_cache.h"
 
 #include <unistd.h>
 
@@ -261,13 +261,13 @@ static uint64_t ask(cerium_engine *e, uint64_t tenant, const job *want, bool is_
     cerium_engine_measure(e, &after);
     TEST_CHECK(after.recalled_accepted_tokens - before.recalled_accepted_tokens <=
                after.recalled_drafted_tokens - before.recalled_drafted_tokens);
-    TEST_CHECK(after.recalled_tokens <= RECALL_TENANTS_MAX * RECALL_TOKENS_MAX);
+    TEST_CHECK(after.recalled_tokens <= ANSWER_CACHE_TENANTS_MAX * ANSWER_CACHE_TOKENS_MAX);
     return after.recalled_drafted_tokens - before.recalled_drafted_tokens;
 }
 
 /* What is asked again is drafted from the answer that was given in a session that is closed; for
  * nobody but its tenant, and not when too many others were answered since. */
-static void test_recall(void)
+static void test_answer_cache(void)
 {
     static job want;
     cerium_session *plain = session_of(plain_engine);
@@ -283,7 +283,7 @@ static void test_recall(void)
         TEST_CHECK(ask(e, tenant, &want, round % 3 > 0) > 0);
         TEST_CHECK(ask(e, tenant, &want, round % 3 == 0) > 0);
         if (round >= 3) continue;
-        for (uint32_t i = 0; i < RECALL_TENANTS_MAX; i++)
+        for (uint32_t i = 0; i < ANSWER_CACHE_TENANTS_MAX; i++)
             TEST_CHECK(ask(e, ++fresh_tenant, &want, i % 2) == 0);
         TEST_CHECK(ask(e, tenant, &want, true) == 0);
     }
@@ -380,7 +380,7 @@ static void test_model(const char *model, const char *head)
     TEST_RUN(test_alone);
     TEST_RUN(test_crowd);
     TEST_RUN(test_back_and_forth);
-    TEST_RUN(test_recall);
+    TEST_RUN(test_answer_cache);
     TEST_RUN(test_recall_not);
     TEST_RUN(test_recall_threads);
     for (int k = 0; k < 3; k++) count(engines[k]);

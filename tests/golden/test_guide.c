@@ -266,6 +266,13 @@ static void test_forced(void)
     run_steps(engine, &j);
     TEST_CHECK_THAT(j.stop == CERIUM_STOP_END && j.n_tokens > 10, "%zu tokens", j.n_tokens);
     TEST_CHECK_THAT(j.n_events <= 4, "%u steps for %zu tokens", j.n_events, j.n_tokens);
+    /* A request has the same tokens, and one end. */
+    static job r;
+    r = (job){.guide = &guide, .new_max = NEW_MAX};
+    run_request(engine, &r);
+    TEST_CHECK_THAT(r.n_tokens == j.n_tokens &&
+                        !memcmp(r.tokens, j.tokens, r.n_tokens * sizeof *r.tokens),
+                    "%zu and %zu tokens", j.n_tokens, r.n_tokens);
     TEST_CHECK(!strncmp(j.text, "def compute_the_answer(self, value): return ", 44));
     /* Tokens of the forced part are those of the tokenizer. */
     int32_t tokens[64];

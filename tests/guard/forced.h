@@ -60,7 +60,7 @@ static void take(run *r, const watch_result *out)
     r->len += out->text.len;
     r->text[r->len] = 0;
     for (uint32_t i = 0; i < out->n_findings; i++) {
-        r->n_taken += out->findings[i].deed == WATCH_TAKEN_BACK;
+        r->n_taken += out->findings[i].deed == WATCH_RETRACTED;
         r->n_corrected += out->findings[i].deed == WATCH_CORRECTED;
         r->n_warned += out->findings[i].deed == WATCH_WARNED;
         r->n_blocked += out->findings[i].deed == WATCH_BLOCKED;

@@ -1,5 +1,4 @@
 /* test_gguf.c - reading model files: whole ones, split ones, and one broken file for every rule. */
-#include "base/limits.h"
 #include "base/memory.h"
 #include "gguf/gguf.h"
 #include "gguf/write.h"

@@ -1,7 +1,6 @@
 /* test_grammar.c - grammars of all syntaxes: what is in them, what is refused with which line, and
  * the matcher against the slow definition. */
 #include "../grammar/recognize.h"
-#include "base/limits.h"
 #include "sampling/grammar_codes.h"
 #include "sampling/matcher.h"
 #include "unit.h"

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/limits.h"
 #include "../random.h"
 #include "kv_marks.h"
 

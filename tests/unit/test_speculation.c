@@ -232,7 +232,7 @@ static void test_length(void)
 static draft_pace fast; /* rows cost a twentieth of a pass */
 
 /* Passes for answer [n] after prompt [n_prompt], drafts checked as an engine would. */
-static uint32_t passes_with(const earlier *answers, const int32_t *prompt, uint32_t n_prompt,
+static uint32_t passes_with(const past_answers *answers, const int32_t *prompt, uint32_t n_prompt,
                             const int32_t *prediction, uint32_t n_prediction,
                             const int32_t *answer, uint32_t n)
 {
@@ -245,7 +245,7 @@ static uint32_t passes_with(const earlier *answers, const int32_t *prompt, uint3
     memcpy(tokens, prompt, n_prompt * sizeof *tokens);
     draft_hints hints = {prediction, n_prediction, index, NULL};
     drafter_begin(&d, tokens, at, &hints);
-    d.earlier = answers;
+    d.past = answers;
     drafter_follow(&d, tokens, at);
     for (uint32_t i = 0; i < n; n_passes++) {
         int32_t draft[63];
@@ -326,31 +326,31 @@ static void test_shorter(void)
 
 enum { ROOM = 600, ANSWERS_MAX = 400 };
 
-static earlier *open_earlier(uint32_t n_max)
+static past_answers *open_earlier(uint32_t n_max)
 {
-    static earlier x;
-    size_t size = earlier_bytes(n_max);
+    static past_answers x;
+    size_t size = past_answers_bytes(n_max);
     void *memory = memory_alloc(size);
     memset(memory, 0xa5, size); /* whatever was there */
-    earlier_lay_out(&x, memory, n_max);
-    earlier_clear(&x);
+    past_answers_lay_out(&x, memory, n_max);
+    past_answers_clear(&x);
     return &x;
 }
 
-static void close_earlier(earlier *x) { memory_free(x->index.heads[0]); }
+static void close_earlier(past_answers *x) { memory_free(x->index.heads[0]); }
 
 /* The text is the end of all answers as they would stand there without a bound, at least the newer
  * half of the room, and its index that of a text which never was longer. */
-static void check_earlier(const earlier *x, const int32_t *all, uint32_t n_all)
+static void check_earlier(const past_answers *x, const int32_t *all, uint32_t n_all)
 {
     uint32_t n = x->index.n;
-    earlier y;
+    past_answers y;
     TEST_CHECK(n <= x->index.n_max && n <= n_all);
-    TEST_CHECK_THAT(n == n_all || n >= x->index.n_max / 2 - EARLIER_CONTEXT, "%u", n);
+    TEST_CHECK_THAT(n == n_all || n >= x->index.n_max / 2 - PAST_CONTEXT, "%u", n);
     TEST_CHECK(!memcmp(x->tokens, all + n_all - n, n * sizeof *all));
-    void *memory = memory_alloc(earlier_bytes(x->index.n_max));
-    earlier_lay_out(&y, memory, x->index.n_max);
-    earlier_clear(&y);
+    void *memory = memory_alloc(past_answers_bytes(x->index.n_max));
+    past_answers_lay_out(&y, memory, x->index.n_max);
+    past_answers_clear(&y);
     ngrams_grow(&y.index, x->tokens, n);
     for (int k = 0; k < NGRAMS_ORDERS; k++) {
         uint32_t first = y.index.lengths[k]; /* no place is chained before it */
@@ -366,23 +366,23 @@ static void test_earlier(void)
 {
     static int32_t all[ANSWERS_MAX * ROOM], timeline[2 * ROOM];
     uint32_t n_all = 0, n_long = 0;
-    earlier *x = open_earlier(ROOM);
+    past_answers *x = open_earlier(ROOM);
     for (uint32_t round = 0; round < ANSWERS_MAX; round++) {
         uint32_t begin = random_below(60);
         uint32_t n = begin + random_below(round % 9 ? 120 : 2 * ROOM - 60);
         for (uint32_t i = 0; i < n; i++) timeline[i] = (int32_t)random_below(round % 2 ? 5 : 3000);
-        earlier_add(x, timeline, begin, n);
-        if (n - begin < EARLIER_ANSWER_MIN) continue;
+        past_answers_add(x, timeline, begin, n);
+        if (n - begin < PAST_ANSWER_MIN) continue;
         if (n - begin > ROOM / 2) begin = n - ROOM / 2, n_long++;
-        uint32_t first = begin < EARLIER_CONTEXT ? 0 : begin - EARLIER_CONTEXT;
+        uint32_t first = begin < PAST_CONTEXT ? 0 : begin - PAST_CONTEXT;
         memcpy(all + n_all, timeline + first, (n - first) * sizeof *all);
         n_all += n - first;
-        all[n_all++] = EARLIER_END;
+        all[n_all++] = PAST_END;
         check_earlier(x, all, n_all);
         uint32_t there = x->index.n; /* what is there is not added again, whatever it answers */
         if (begin > 0) timeline[0] = 7777;
-        earlier_add(x, timeline, begin, n);
-        earlier_add(x, timeline + begin, 0, n - begin);
+        past_answers_add(x, timeline, begin, n);
+        past_answers_add(x, timeline + begin, 0, n - begin);
         TEST_CHECK(x->index.n == there);
     }
     TEST_CHECK_THAT(n_long > 5, "%u", n_long);
@@ -394,14 +394,14 @@ static void test_earlier(void)
 static void test_again(void)
 {
     static int32_t answers[9][300], prompts[9][50], changed[300];
-    earlier *x = open_earlier(9 * 400);
+    past_answers *x = open_earlier(9 * 400);
     for (uint32_t k = 0; k < 9; k++) {
         int32_t timeline[350];
         for (uint32_t i = 0; i < 50; i++) prompts[k][i] = (int32_t)(i < 45 ? random_below(300) : i);
         for (uint32_t i = 0; i < 300; i++) answers[k][i] = (int32_t)random_below(300);
         memcpy(timeline, prompts[k], sizeof prompts[k]);
         memcpy(timeline + 50, answers[k], sizeof answers[k]);
-        earlier_add(x, timeline, 50, 350);
+        past_answers_add(x, timeline, 50, 350);
     }
     for (uint32_t k = 0; k < 9; k++) {
         uint32_t n = passes_with(x, prompts[k], 50, NULL, 0, answers[k], 300);
@@ -422,7 +422,7 @@ static void test_moved(void)
 {
     static int32_t tokens[TEXT_MAX], draft[63];
     void *memory = memory_alloc(drafter_bytes(TEXT_MAX));
-    earlier *x = open_earlier(ROOM);
+    past_answers *x = open_earlier(ROOM);
     draft_source source;
     drafter d;
     drafter_open(&d, memory, TEXT_MAX);
@@ -430,14 +430,14 @@ static void test_moved(void)
     for (uint32_t i = 0; i < TEXT_MAX; i++) tokens[i] = (int32_t)random_below(200);
     drafter_begin(&d, tokens, n, &(draft_hints){0});
     for (uint32_t round = 0; round < 300; round++) {
-        d.earlier = round % 7 == 6 ? NULL : x;
-        if (round % 5 == 0) earlier_add(x, tokens, n, n + 20 + round);
-        if (round % 50 == 49) earlier_clear(x);
+        d.past = round % 7 == 6 ? NULL : x;
+        if (round % 5 == 0) past_answers_add(x, tokens, n, n + 20 + round);
+        if (round % 50 == 49) past_answers_clear(x);
         drafter_follow(&d, tokens, n += 1 + round % 3);
         uint32_t k = drafter_draft(&d, NULL, tokens, n, 1, 63, draft, &source);
         for (uint32_t i = 0; i < k; i++) TEST_CHECK(draft[i] >= 0 && draft[i] < 200);
-        TEST_CHECK(k == 0 || source != DRAFT_EARLIER || d.earlier);
-        n_drafts += source == DRAFT_EARLIER ? k : 0;
+        TEST_CHECK(k == 0 || source != DRAFT_PAST_ANSWERS || d.past);
+        n_drafts += source == DRAFT_PAST_ANSWERS ? k : 0;
     }
     TEST_CHECK_THAT(n_drafts > 1000, "%u", n_drafts);
     memory_free(memory);

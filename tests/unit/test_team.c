@@ -91,7 +91,7 @@ static void test_changing_numbers(void)
         r.n_workers = 5;
         for (uint32_t p = 0; p < PHASES; p++) r.phases[p] = (team_phase){64, 1};
         random = random * 1664525 + 1013904223;
-        uint32_t n = team_muster(t)->n = 1 + (random >> 16) % 5;
+        uint32_t n = team_tuner(t)->n = 1 + (random >> 16) % 5;
         team_run(t, r.phases, PHASES, run_units, &r);
         for (uint32_t p = 0; p < PHASES; p++)
             for (uint32_t u = 0; u < 64; u++) n_wrong += atomic_load(&r.ran[p][u]) != 1;
@@ -123,7 +123,7 @@ static void test_late_worker(void)
     cerium_error err;
     TEST_CHECK(team_open(&t, 4, &err) == 0);
     if (!t) return;
-    const muster *m = team_muster(t);
+    const worker_tuner *m = team_tuner(t);
     team_run(t, &phase, 1, run_units, &r); /* the first of a kind does not count */
     TEST_CHECK(m->n == 4 && m->n_passes == 0);
     team_run(t, &phase, 1, run_held, NULL);

@@ -171,8 +171,8 @@ static void check_cut(guard_form form, guard_language language, const char *text
     watch *w = open_watch(form, language, "", "block");
     watch_plan plan;
     size_t n = encode(text, tokens, TOKENS_MAX);
-    TEST_CHECK_THAT(feed(w, tokens, n, &r) == WATCH_AGAIN, "%s", text);
-    watch_again(w, &plan);
+    TEST_CHECK_THAT(feed(w, tokens, n, &r) == WATCH_RETRY, "%s", text);
+    watch_retry(w, &plan);
     note_note(&r, &plan);
     TEST_CHECK_THAT(!strcmp(r.text, keeps), "%s|%s", r.text, keeps);
     TEST_CHECK_THAT(!strncmp(r.notes, note, strlen(note)), "%s|%s", r.notes, note);
@@ -236,7 +236,7 @@ static void check_opening(const char *text, size_t opening, const char *keeps)
         TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
         take(&r, &out);
     }
-    TEST_CHECK(out.order == WATCH_AGAIN);
+    TEST_CHECK(out.order == WATCH_RETRY);
     TEST_CHECK_THAT(!strcmp(r.text, keeps), "%s|%s", r.text, keeps);
     take_tokens(&r, w);
     for (size_t i = 0; i < r.n_tokens; i++) {
@@ -248,7 +248,7 @@ static void check_opening(const char *text, size_t opening, const char *keeps)
     TEST_CHECK(n_spelled <= opening + strlen(keeps));
     TEST_CHECK(!memcmp(spelled, text, n_spelled));
     TEST_CHECK(n_spelled == opening + strlen(keeps) || *keeps == 0);
-    watch_again(w, &plan);
+    watch_retry(w, &plan);
     TEST_CHECK(plan.resume.n_opening == opening && plan.resume.n_answer == r.n_tokens);
     watch_close(&w);
 }
@@ -272,11 +272,11 @@ static void test_two_tries(void)
     size_t n_line = encode("os.system('ls ' + name)\n", tokens + n, TOKENS_MAX - n);
     watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, "", "block");
     watch_plan first, second;
-    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_AGAIN);
+    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_RETRY);
     TEST_CHECK(!strcmp(r.text, "import os\n"));
-    watch_again(w, &first);
-    TEST_CHECK(feed(w, tokens + n, n_line, &r) == WATCH_AGAIN && r.len == 0);
-    watch_again(w, &second);
+    watch_retry(w, &first);
+    TEST_CHECK(feed(w, tokens + n, n_line, &r) == WATCH_RETRY && r.len == 0);
+    watch_retry(w, &second);
     TEST_CHECK(second.resume.n_note > 0 && second.resume.n_avoid > 0);
     TEST_CHECK(feed(w, tokens + n, n_line, &r) == WATCH_END && r.len == 0 && r.n_blocked == 1);
     n = encode("import os\n", tokens, TOKENS_MAX);
@@ -345,7 +345,7 @@ static void test_logprobs(void)
         TEST_CHECK(n_told == n_text && !memcmp(told, text, n_told));
     }
     static const char want[] = "Naïve, déjà vu:\n```python\nimport os\n";
-    TEST_CHECK(out.order == WATCH_AGAIN);
+    TEST_CHECK(out.order == WATCH_RETRY);
     TEST_CHECK(n_text == sizeof want - 1 && !memcmp(text, want, n_text));
     watch_close(&w);
 }

@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/limits.h"
 #include "engine/workspace_files.h"
 #include "gguf/gguf.h"
 #include "../random.h"

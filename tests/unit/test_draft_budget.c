@@ -1,7 +1,7 @@
-/* test_worth.c - what a draft model is worth, over simulated passes: it is asked where it is right
- * often enough, never costs more than its share however wrong it is, and is found again when it
- * becomes right. */
-#include "speculation/worth.h"
+/* test_draft_budget.c - what a draft model is worth, over simulated passes: it is asked where it
+ * is right often enough, never costs more than its share however wrong it is, and is found again
+ * when it becomes right. */
+#include "speculation/draft_budget.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,39 +20,39 @@ typedef struct {
 
 /* Tokens of text of which a draft model tells a share right: knowing = it is sure where it is
  * right.  A pass takes 1000, a row more row_ns, asking ask_ns. */
-static void simulate(draft_worth *w, sums *s, uint32_t n_tokens, float share, bool is_knowing,
+static void simulate(draft_budget *w, sums *s, uint32_t n_tokens, float share, bool is_knowing,
                      float row_ns, float ask_ns)
 {
     float cost[N_MAX + 1];
     for (int i = 0; i <= N_MAX; i++) cost[i] = 1 + (float)i * row_ns / 1000;
-    worth_pass pass = {cost, 1000, N_MAX, 1};
-    worth_know_pass(w, 1000);
+    budget_pass pass = {cost, 1000, N_MAX, 1};
+    budget_know_pass(w, 1000);
     for (uint32_t done = 0; done < n_tokens;) {
         uint8_t classes[N_MAX];
         bool right[N_MAX];
         uint32_t n = 0, n_right = 0;
-        float chance = 1, rate = worth_rate(w, &pass);
+        float chance = 1, rate = budget_rate(w, &pass);
         double ns = 0;
-        bool goes = w->purse_ns > 0, probes = goes && !worth_asking(w, &pass, 0, 1, rate);
-        if (probes) goes = worth_trying(w);
-        while (goes && n < N_MAX && w->purse_ns > ns) {
+        bool goes = w->balance_ns > 0, probes = goes && !budget_asking(w, &pass, 0, 1, rate);
+        if (probes) goes = budget_trying(w);
+        while (goes && n < N_MAX && w->balance_ns > ns) {
             right[n] = random_part() < share;
             float margin = is_knowing ? (right[n] ? 6 : .1f) : 8 * random_part();
-            classes[n] = (uint8_t)worth_class(margin, false);
-            chance *= worth_odds(w, classes[n++]);
-            worth_learn_ask(w, (uint64_t)ask_ns);
+            classes[n] = (uint8_t)budget_class(margin, false);
+            chance *= budget_odds(w, classes[n++]);
+            budget_learn_ask(w, (uint64_t)ask_ns);
             ns += (double)ask_ns;
-            goes = !probes && worth_asking(w, &pass, n, chance, rate);
+            goes = !probes && budget_asking(w, &pass, n, chance, rate);
         }
-        uint32_t n_rows = probes ? 0 : worth_rows(w, &pass, classes, n, rate);
+        uint32_t n_rows = probes ? 0 : budget_rows(w, &pass, classes, n, rate);
         TEST_CHECK(n_rows <= n);
-        worth_settle(w, -ns);
-        while (n_right < n && right[n_right]) worth_learn(w, classes[n_right++], true);
-        if (n_right < n) worth_learn(w, classes[n_right], false);
+        budget_settle(w, -ns);
+        while (n_right < n && right[n_right]) budget_learn(w, classes[n_right++], true);
+        if (n_right < n) budget_learn(w, classes[n_right], false);
         if (n_right > n_rows) n_right = n_rows;
-        worth_settle(w, (double)n_right * 1000 - (double)n_rows * (double)row_ns);
+        budget_settle(w, (double)n_right * 1000 - (double)n_rows * (double)row_ns);
         double all_ns = 1000 + (double)n_rows * (double)row_ns;
-        worth_earn(w, all_ns);
+        budget_earn(w, all_ns);
         s->ns += all_ns + ns;
         s->asked_ns += ns;
         s->n_passes++;
@@ -69,9 +69,9 @@ static double times(const sums *s) { return s->plain_ns / s->ns; }
 
 static sums alone(float share, bool is_knowing, float row_ns, float ask_ns)
 {
-    draft_worth w;
+    draft_budget w;
     sums s = {0};
-    worth_init(&w);
+    budget_init(&w);
     simulate(&w, &s, 20000, share, is_knowing, row_ns, ask_ns);
     return s;
 }
@@ -113,9 +113,9 @@ static void test_pays(void)
 /* It is asked seldom where it is wrong, and again where it has become right. */
 static void test_turns(void)
 {
-    draft_worth w;
+    draft_budget w;
     sums wrong = {0}, right = {0}, late = {0};
-    worth_init(&w);
+    budget_init(&w);
     simulate(&w, &wrong, 20000, .01f, false, 160, 7);
     TEST_CHECK_THAT(wrong.n_asked < wrong.n_tokens / 4, "%u", wrong.n_asked);
     TEST_CHECK(wrong.asked_ns < .011 * wrong.plain_ns + 16000);
@@ -129,24 +129,24 @@ static void test_turns(void)
 
 static void test_classes(void)
 {
-    draft_worth w;
-    worth_init(&w);
+    draft_budget w;
+    budget_init(&w);
     uint32_t last = 0;
     for (float margin = 0; margin < 20; margin += .05f) {
-        uint32_t i = worth_class(margin, false);
-        TEST_CHECK(i >= last && i < WORTH_MARGINS);
-        TEST_CHECK(worth_class(margin, true) == i + WORTH_MARGINS);
-        TEST_CHECK(worth_odds(&w, i) >= worth_odds(&w, last));
+        uint32_t i = budget_class(margin, false);
+        TEST_CHECK(i >= last && i < BUDGET_MARGINS);
+        TEST_CHECK(budget_class(margin, true) == i + BUDGET_MARGINS);
+        TEST_CHECK(budget_odds(&w, i) >= budget_odds(&w, last));
         last = i;
     }
-    TEST_CHECK(last == WORTH_MARGINS - 1 && worth_class(INFINITY, false) == last);
-    TEST_CHECK(worth_class(NAN, false) == last);
-    for (int i = 0; i < 1000; i++) worth_learn(&w, 2, i % 4 == 0);
-    TEST_CHECK(fabsf(worth_odds(&w, 2) - .25f) < .05f);
-    for (int i = 0; i < 1000; i++) worth_learn(&w, 2, false);
-    TEST_CHECK(worth_odds(&w, 2) > 0 && worth_odds(&w, 2) < .01f);
-    for (int i = 0; i < 1000; i++) worth_learn(&w, 2, true);
-    TEST_CHECK(worth_odds(&w, 2) < 1 && worth_odds(&w, 2) > .98f);
+    TEST_CHECK(last == BUDGET_MARGINS - 1 && budget_class(INFINITY, false) == last);
+    TEST_CHECK(budget_class(NAN, false) == last);
+    for (int i = 0; i < 1000; i++) budget_learn(&w, 2, i % 4 == 0);
+    TEST_CHECK(fabsf(budget_odds(&w, 2) - .25f) < .05f);
+    for (int i = 0; i < 1000; i++) budget_learn(&w, 2, false);
+    TEST_CHECK(budget_odds(&w, 2) > 0 && budget_odds(&w, 2) < .01f);
+    for (int i = 0; i < 1000; i++) budget_learn(&w, 2, true);
+    TEST_CHECK(budget_odds(&w, 2) < 1 && budget_odds(&w, 2) > .98f);
 }
 
 int main(void)
@@ -155,5 +155,5 @@ int main(void)
     TEST_RUN(test_never_slow);
     TEST_RUN(test_pays);
     TEST_RUN(test_turns);
-    return unit_report("worth");
+    return unit_report("draft_budget");
 }

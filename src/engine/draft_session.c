@@ -1,4 +1,4 @@
-/* draft_side.c - a session's timeline in its draft model, and guesses of what follows.
+/* draft_session.c - a session's timeline in its draft model, and guesses of what follows.
  *
  * Of the draft model's timeline all but the last token is committed to the KV cache.  The last one
  * is computed for its logits each time, and behind it stand rows of guesses that nobody has
@@ -18,7 +18,7 @@ enum {
 
 static const double PIECE_PART = 0.25; /* of a pass of the model: what catching up may take */
 
-struct draft_side {
+struct draft_session {
     page_claim pages;         /* of the draft model's engine */
     translation text;         /* of its timeline */
     bool is_new;              /* nothing was looked for in the cache yet */
@@ -36,8 +36,8 @@ struct draft_side {
 typedef struct {
     cerium_session *s;
     draft_model *m;
-    draft_side *d;
-    worth_pass pass;
+    draft_session *d;
+    budget_pass pass;
     float rate;
     bool always, probes;
     char open[TRANSLATION_OPEN_MAX]; /* [n_open] bytes that are to be spelled first */
@@ -55,10 +55,10 @@ typedef struct {
 
 /* ---- opening ---- */
 
-int draft_side_open(draft_side **out, cerium_session *s, cerium_error *err)
+int draft_session_open(draft_session **out, cerium_session *s, cerium_error *err)
 {
     cerium_engine *e = s->engine->draft->engine;
-    draft_side *d = memory_zalloc(1, sizeof *d);
+    draft_session *d = memory_zalloc(1, sizeof *d);
     if (!d) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a session");
     uint32_t n = d->text.n_max = e->context_tokens_max;
     d->text.tokens = memory_alloc(n * sizeof *d->text.tokens);
@@ -68,13 +68,13 @@ int draft_side_open(draft_side **out, cerium_session *s, cerium_error *err)
     if (!status) status = claim_open(&d->pages, e, n, s->pages.tenant, err);
     d->is_new = true;
     if (status)
-        draft_side_close(&d);
+        draft_session_close(&d);
     else
         *out = d;
     return status;
 }
 
-void draft_side_close(draft_side **d)
+void draft_session_close(draft_session **d)
 {
     if (!d || !*d) return;
     claim_close(&(*d)->pages);
@@ -84,9 +84,9 @@ void draft_side_close(draft_side **d)
     *d = NULL;
 }
 
-void draft_side_forget(draft_side *d) { d->n_guesses = 0; }
+void draft_session_forget(draft_session *d) { d->n_guesses = 0; }
 
-void draft_side_cut(draft_side *d, uint32_t n)
+void draft_session_cut(draft_session *d, uint32_t n)
 {
     if (d->text.end > n) d->is_new = true; /* another session may have what comes */
     translation_cut(&d->text, n);
@@ -99,7 +99,7 @@ void draft_side_cut(draft_side *d, uint32_t n)
 static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, uint32_t n_logits)
 {
     cerium_engine *e = r->m->engine;
-    draft_side *d = r->d;
+    draft_session *d = r->d;
     if (claim_reserve(&d->pages, first + n)) return false;
     for (uint32_t i = 0; i < n; i++) {
         e->rows[i] = (cpu_row){.token = tokens[i],
@@ -113,7 +113,7 @@ static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, 
     uint64_t start = clock_thread_ns();
     if (cpu_executor_run(e->executor, e->rows, n, &r->s->cancel)) return false;
     uint64_t ns = clock_thread_ns() - start;
-    if (n_logits && n <= 2) worth_learn_ask(&r->m->worth, ns);
+    if (n_logits && n <= 2) budget_learn_ask(&r->m->budget, ns);
     cost_learn(&e->cost, n, ns);
     atomic_fetch_add(&r->m->passes, 1);
     atomic_fetch_add(&r->m->computed, n);
@@ -148,7 +148,7 @@ static void take_open(round_of *r)
 /* Commit what is confirmed, and hold what the cache has, all but the last known token. */
 static void settle(round_of *r)
 {
-    draft_side *d = r->d;
+    draft_session *d = r->d;
     kv_sequence *seq = d->pages.sequence;
     const int32_t *tokens = d->text.tokens;
     uint32_t most = r->n_known - 1, n = 0;
@@ -180,7 +180,7 @@ static uint32_t rows_of_piece(const round_of *r)
 /* The model has read the timeline, and r->logits are those after it. */
 static bool catch_up(round_of *r)
 {
-    draft_side *d = r->d;
+    draft_session *d = r->d;
     if (!translation_read(&d->text, r->m->translator, r->s->tokens, r->s->n_tokens)) return false;
     take_open(r);
     atomic_store(&d->pages.rank, atomic_load(&r->s->pages.rank));
@@ -208,7 +208,7 @@ static bool catch_up(round_of *r)
 /* The model says a token, and what it would say then is r->logits. */
 static bool say(round_of *r, int32_t token)
 {
-    draft_side *d = r->d;
+    draft_session *d = r->d;
     if (d->n_ahead == ARRAY_LEN(d->ahead)) return false;
     if (!run(r, &token, d->n_computed + d->n_ahead, 1, 1)) return false;
     d->ahead[d->n_ahead++] = token;
@@ -252,7 +252,7 @@ static bool note_said(round_of *r, int32_t token, view text, float margin)
 static bool spell(round_of *r, int32_t *token)
 {
     cerium_engine *e = r->m->engine;
-    draft_side *d = r->d;
+    draft_session *d = r->d;
     const float *first = r->last == TOKEN_NONE ? r->logits : e->logits;
     float margin;
     uint32_t at = 0;
@@ -286,9 +286,9 @@ static bool spell(round_of *r, int32_t *token)
 static bool wants_more(const round_of *r, float all_right)
 {
     uint32_t most = r->always ? ALWAYS : r->probes ? 1 : DRAFT_GUESSES_MAX;
-    if (r->n_said >= most || (!r->always && r->m->worth.purse_ns <= 0)) return false;
+    if (r->n_said >= most || (!r->always && r->m->budget.balance_ns <= 0)) return false;
     if (r->always || r->probes) return true;
-    return worth_asking(&r->m->worth, &r->pass, r->n_said, all_right, r->rate);
+    return budget_asking(&r->m->budget, &r->pass, r->n_said, all_right, r->rate);
 }
 
 /* The model says what follows, as far as it is worth it. */
@@ -303,7 +303,7 @@ static void say_all(round_of *r)
     r->n_open = 0;
     for (;;) {
         if (r->n_said > 0)
-            chance *= worth_odds(&r->m->worth, worth_class(r->margins[r->n_said - 1], false));
+            chance *= budget_odds(&r->m->budget, budget_class(r->margins[r->n_said - 1], false));
         if (!wants_more(r, chance) || (token != TOKEN_NONE && !say(r, token))) return;
         token = best_of(r->logits, n_vocab, &margin);
         if (token == TOKEN_NONE || (!copies && tokenizer_is_control(t, token))) return;
@@ -317,13 +317,13 @@ static void say_all(round_of *r)
 /* What was said, in tokens of the model, with how sure each is: as its least sure part. */
 static void translate(round_of *r)
 {
-    draft_side *d = r->d;
+    draft_session *d = r->d;
     uint32_t ends[DRAFT_GUESSES_MAX], begin = 0, first = 0;
     d->n_guesses = 0;
     if (translator_copies(r->m->translator)) {
         for (; d->n_guesses < r->n_said; d->n_guesses++) {
             d->guesses[d->n_guesses] = r->said[d->n_guesses];
-            d->classes[d->n_guesses] = (uint8_t)worth_class(r->margins[d->n_guesses], false);
+            d->classes[d->n_guesses] = (uint8_t)budget_class(r->margins[d->n_guesses], false);
         }
         return;
     }
@@ -334,7 +334,7 @@ static void translate(round_of *r)
         while (first < r->n_said && r->ends[first] <= begin) first++;
         for (uint32_t k = first; k < r->n_said && (k == first || r->ends[k - 1] < ends[i]); k++)
             if (r->margins[k] < margin) margin = r->margins[k];
-        d->classes[i] = (uint8_t)worth_class(margin, ends[i] == r->n_text);
+        d->classes[i] = (uint8_t)budget_class(margin, ends[i] == r->n_text);
     }
 }
 
@@ -342,7 +342,7 @@ static void translate(round_of *r)
 static bool price(round_of *r, uint32_t n_rows, uint32_t n_max, float *cost)
 {
     const cerium_engine *e = r->s->engine;
-    draft_side *d = r->d;
+    draft_session *d = r->d;
     float ns[PACE_ROWS_MAX + 1];
     if (n_rows >= PACE_ROWS_MAX) return false;
     if (n_max > PACE_ROWS_MAX - n_rows) n_max = PACE_ROWS_MAX - n_rows;
@@ -353,57 +353,57 @@ static bool price(round_of *r, uint32_t n_rows, uint32_t n_max, float *cost)
         cost[i] = is_known ? ns[n_rows + i] / ns[n_rows] : 1;
     }
     d->pass_ns = is_known ? ns[n_rows] : 0;
-    if (is_known) worth_know_pass(&r->m->worth, (double)d->pass_ns);
+    if (is_known) budget_know_pass(&r->m->budget, (double)d->pass_ns);
     r->pass.ns = d->pass_ns;
     r->pass.n_max = n_max;
     r->pass.cost = cost;
     return (is_known || r->always) && n_max > 0;
 }
 
-uint32_t draft_side_guess(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, uint32_t n_max,
+uint32_t draft_session_guess(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, uint32_t n_max,
                           int32_t *out)
 {
     draft_model *m = s->engine->draft;
-    draft_side *d = s->side;
+    draft_session *d = s->draft;
     float cost[PACE_ROWS_MAX + 1];
     round_of r = {.s = s, .m = m, .d = d, .always = s->engine->drafts_always};
     d->n_guesses = 0;
     d->n_sharing = r.pass.n_sharing = n_sharing;
     if (s->is_private || !price(&r, n_rows, n_max, cost)) return 0;
     if (!r.always) {
-        if (m->worth.purse_ns <= 0) return 0;
-        r.rate = worth_rate(&m->worth, &r.pass);
-        r.probes = !worth_asking(&m->worth, &r.pass, 0, 1, r.rate);
-        if (r.probes && !worth_trying(&m->worth)) return 0;
+        if (m->budget.balance_ns <= 0) return 0;
+        r.rate = budget_rate(&m->budget, &r.pass);
+        r.probes = !budget_asking(&m->budget, &r.pass, 0, 1, r.rate);
+        if (r.probes && !budget_trying(&m->budget)) return 0;
     }
     uint64_t start = clock_thread_ns();
     if (catch_up(&r)) say_all(&r);
     translate(&r);
     uint32_t n = d->n_guesses < r.pass.n_max ? d->n_guesses : r.pass.n_max;
     if (r.probes) n = 0;
-    if (!r.always) n = worth_rows(&m->worth, &r.pass, d->classes, n, r.rate);
+    if (!r.always) n = budget_rows(&m->budget, &r.pass, d->classes, n, r.rate);
     if (n) memcpy(out, d->guesses, n * sizeof *out);
     uint64_t ns = clock_thread_ns() - start;
-    worth_settle(&m->worth, -(double)ns);
+    budget_settle(&m->budget, -(double)ns);
     atomic_fetch_add(&m->ns, ns);
     return n;
 }
 
-void draft_side_learn(cerium_session *s, const int32_t *chosen, uint32_t n_chosen,
+void draft_session_learn(cerium_session *s, const int32_t *chosen, uint32_t n_chosen,
                       uint32_t n_tried)
 {
-    draft_side *d = s->side;
-    draft_worth *w = &s->engine->draft->worth;
+    draft_session *d = s->draft;
+    draft_budget *w = &s->engine->draft->budget;
     uint32_t n_right = 0;
     bool is_right = true;
     for (uint32_t i = 0; i < d->n_guesses && i < n_chosen && is_right; i++) {
         is_right = d->guesses[i] == chosen[i];
-        worth_learn(w, d->classes[i], is_right);
+        budget_learn(w, d->classes[i], is_right);
         n_right += is_right;
     }
     if (n_right > n_tried) n_right = n_tried;
     if (n_tried > 0)
-        worth_settle(w, (double)n_right * (double)d->pass_ns / d->n_sharing -
+        budget_settle(w, (double)n_right * (double)d->pass_ns / d->n_sharing -
                             (double)d->rows_ns[n_tried]);
     d->n_guesses = 0;
 }

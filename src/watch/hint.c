@@ -1,4 +1,4 @@
-/* note.c - the words that tell a model what was wrong with a line, in a form that the line's
+/* hint.c - the words that tell a model what was wrong with a line, in a form that the line's
  * language takes for a comment; and whether what came then is more than a comment. */
 #include "watch/watch_parts.h"
 
@@ -35,7 +35,7 @@ static view indent_of(view line)
     return (view){line.ptr, n};
 }
 
-size_t watch_note(const guard_finding *f, view line, char *out, size_t size)
+size_t watch_hint(const guard_finding *f, view line, char *out, size_t size)
 {
     char *at = out;
     const char *end = out + size;

@@ -1,9 +1,9 @@
-/* worth.c - odds, purse, and the sums that decide. */
-#include "speculation/worth.h"
+/* draft_budget.c - odds, budget, and the sums that decide. */
+#include "speculation/draft_budget.h"
 
 enum {
     TRIAL = 16, GAP_FIRST = 16, GAP_MAX = 1024,
-    PURSE_PASSES = 16, /* the purse holds at most, */
+    BALANCE_PASSES = 16, /* the budget holds at most, */
     LOAN_PASSES = 8,   /* and has at first */
 };
 
@@ -13,33 +13,33 @@ static const float SEEN_MAX = 64;     /* and what was seen at most so much */
 static const float MET_MAX = 256;
 
 /* The greatest margin of each class but the last. */
-static const float margin_end[WORTH_MARGINS - 1] = {.25f, .5f, 1, 1.75f, 3, 5};
-static const float at_first[WORTH_MARGINS] = {.3f, .4f, .5f, .6f, .75f, .85f, .95f};
+static const float margin_end[BUDGET_MARGINS - 1] = {.25f, .5f, 1, 1.75f, 3, 5};
+static const float at_first[BUDGET_MARGINS] = {.3f, .4f, .5f, .6f, .75f, .85f, .95f};
 
-void worth_init(draft_worth *w)
+void budget_init(draft_budget *w)
 {
-    *w = (draft_worth){.n_gap = GAP_FIRST, .n_probes = TRIAL};
-    for (int i = 0; i < WORTH_CLASSES; i++) {
-        bool is_last = i >= WORTH_MARGINS;
+    *w = (draft_budget){.n_gap = GAP_FIRST, .n_probes = TRIAL};
+    for (int i = 0; i < BUDGET_CLASSES; i++) {
+        bool is_last = i >= BUDGET_MARGINS;
         w->seen[i] = SEEN_FIRST;
-        w->right[i] = SEEN_FIRST * at_first[i % WORTH_MARGINS] * (is_last ? .7f : 1);
+        w->right[i] = SEEN_FIRST * at_first[i % BUDGET_MARGINS] * (is_last ? .7f : 1);
         w->met[i] = is_last ? 0 : 1;
     }
 }
 
-uint32_t worth_class(float margin, bool is_last)
+uint32_t budget_class(float margin, bool is_last)
 {
     uint32_t i = 0;
-    while (i < WORTH_MARGINS - 1 && !(margin <= margin_end[i])) i++;
-    return is_last ? WORTH_MARGINS + i : i;
+    while (i < BUDGET_MARGINS - 1 && !(margin <= margin_end[i])) i++;
+    return is_last ? BUDGET_MARGINS + i : i;
 }
 
-float worth_odds(const draft_worth *w, uint32_t class_)
+float budget_odds(const draft_budget *w, uint32_t class_)
 {
     return (w->right[class_] + .05f) / (w->seen[class_] + .1f);
 }
 
-void worth_learn(draft_worth *w, uint32_t class_, bool was_right)
+void budget_learn(draft_budget *w, uint32_t class_, bool was_right)
 {
     float sum = 0;
     if (w->seen[class_] >= SEEN_MAX) {
@@ -49,11 +49,11 @@ void worth_learn(draft_worth *w, uint32_t class_, bool was_right)
     w->seen[class_] += 1;
     if (was_right) w->right[class_] += 1;
     w->met[class_] += 1;
-    for (int i = 0; i < WORTH_CLASSES; i++) sum += w->met[i];
-    for (int i = 0; sum > MET_MAX && i < WORTH_CLASSES; i++) w->met[i] *= (MET_MAX - 1) / MET_MAX;
+    for (int i = 0; i < BUDGET_CLASSES; i++) sum += w->met[i];
+    for (int i = 0; sum > MET_MAX && i < BUDGET_CLASSES; i++) w->met[i] *= (MET_MAX - 1) / MET_MAX;
 }
 
-void worth_learn_ask(draft_worth *w, uint64_t ns)
+void budget_learn_ask(draft_budget *w, uint64_t ns)
 {
     float is = (float)ns;
     if (w->ask_ns == 0) w->ask_ns = is;
@@ -61,37 +61,37 @@ void worth_learn_ask(draft_worth *w, uint64_t ns)
     w->ask_ns += (is < w->ask_ns ? 1.0f / 2 : 1.0f / 8) * (is - w->ask_ns);
 }
 
-void worth_know_pass(draft_worth *w, double ns)
+void budget_know_pass(draft_budget *w, double ns)
 {
-    w->most_ns = PURSE_PASSES * ns;
-    if (!w->has_loan) worth_settle(w, LOAN_PASSES * ns);
+    w->most_ns = BALANCE_PASSES * ns;
+    if (!w->has_loan) budget_settle(w, LOAN_PASSES * ns);
     w->has_loan = true;
 }
 
-void worth_earn(draft_worth *w, double ns) { worth_settle(w, SHARE * ns); }
+void budget_earn(draft_budget *w, double ns) { budget_settle(w, SHARE * ns); }
 
-void worth_settle(draft_worth *w, double ns)
+void budget_settle(draft_budget *w, double ns)
 {
-    w->purse_ns += ns;
-    if (w->most_ns > 0 && w->purse_ns > w->most_ns) w->purse_ns = w->most_ns;
+    w->balance_ns += ns;
+    if (w->most_ns > 0 && w->balance_ns > w->most_ns) w->balance_ns = w->most_ns;
 }
 
 /* The time of asking and of rows for n guesses, in passes without, that everybody waits. */
-static float rows_cost(const worth_pass *pass, uint32_t n)
+static float rows_cost(const budget_pass *pass, uint32_t n)
 {
     return (pass->cost[n] - pass->cost[0]) * (float)pass->n_sharing;
 }
 
-static float ask_cost(const draft_worth *w, const worth_pass *pass)
+static float ask_cost(const draft_budget *w, const budget_pass *pass)
 {
     return w->ask_ns / pass->ns * (float)pass->n_sharing;
 }
 
-float worth_rate(const draft_worth *w, const worth_pass *pass)
+float budget_rate(const draft_budget *w, const budget_pass *pass)
 {
     float sum = 0, all = 0, tokens = 1, chance = 1, best = 1;
-    for (uint32_t i = 0; i < WORTH_CLASSES; i++) {
-        sum += w->met[i] * worth_odds(w, i);
+    for (uint32_t i = 0; i < BUDGET_CLASSES; i++) {
+        sum += w->met[i] * budget_odds(w, i);
         all += w->met[i];
     }
     for (uint32_t i = 1; i <= pass->n_max; i++) {
@@ -103,14 +103,15 @@ float worth_rate(const draft_worth *w, const worth_pass *pass)
     return best;
 }
 
-bool worth_asking(draft_worth *w, const worth_pass *pass, uint32_t n, float all_right, float rate)
+bool budget_asking(draft_budget *w, const budget_pass *pass, uint32_t n, float all_right,
+                   float rate)
 {
     float value = 0, met = 0;
     if (n >= pass->n_max) return false;
     bool is_worth = n == 0 && rate > 1;
     float row = rate * (rows_cost(pass, n + 1) - rows_cost(pass, n));
-    for (uint32_t i = 0; i < WORTH_CLASSES; i++) { /* a guess that is unsure gets no row */
-        float gain = all_right * worth_odds(w, i) - row;
+    for (uint32_t i = 0; i < BUDGET_CLASSES; i++) { /* a guess that is unsure gets no row */
+        float gain = all_right * budget_odds(w, i) - row;
         met += w->met[i];
         if (gain > 0) value += w->met[i] * gain;
     }
@@ -119,7 +120,7 @@ bool worth_asking(draft_worth *w, const worth_pass *pass, uint32_t n, float all_
     return is_worth;
 }
 
-bool worth_trying(draft_worth *w)
+bool budget_trying(draft_budget *w)
 {
     if (w->n_probes > 0) {
         w->n_probes--;
@@ -132,13 +133,13 @@ bool worth_trying(draft_worth *w)
     return false;
 }
 
-uint32_t worth_rows(const draft_worth *w, const worth_pass *pass, const uint8_t *classes,
+uint32_t budget_rows(const draft_budget *w, const budget_pass *pass, const uint8_t *classes,
                     uint32_t n, float rate)
 {
     float chance = 1, value = 0, most = 0;
     uint32_t best = 0;
     for (uint32_t i = 1; i <= n && i <= pass->n_max; i++) {
-        chance *= worth_odds(w, classes[i - 1]);
+        chance *= budget_odds(w, classes[i - 1]);
         value += chance - rate * (rows_cost(pass, i) - rows_cost(pass, i - 1));
         if (value <= most) continue;
         most = value;

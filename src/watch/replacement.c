@@ -1,5 +1,5 @@
-/* reply.c - what is written in place of a weak line, and from there on: each line is taken as it
- * is, or begun anew with another beginning.
+/* replacement.c - what is written in place of a weak line, and from there on: each line is taken as
+ * it is, or begun anew with another beginning.
  *
  * Declined are words of the note and comments instead of code, lines with which the code before
  * can be no code of its language any more, and lines that run in circles: REPLIES_MAX times at a
@@ -22,7 +22,7 @@ static view text_from(const watch *w, uint64_t from, uint64_t to)
  * when it does not.  Rulers of one sign are none. */
 static uint64_t circle(const watch *w)
 {
-    view text = text_from(w, w->spot, w->fed);
+    view text = text_from(w, w->verified_until, w->fed);
     if (text.len < CIRCLE_BYTES || strchr(" -=*#~/._+\n", text.ptr[text.len - 1]))
         return UINT64_MAX;
     const char *last = text.ptr + text.len - 1;
@@ -37,12 +37,12 @@ static uint64_t circle(const watch *w)
 /* Where what was written behind a note says words of it; UINT64_MAX: nowhere. */
 static uint64_t said_of_note(const watch *w)
 {
-    view text = text_from(w, w->spot, w->fed), message = view_of(w->wrong.message);
+    view text = text_from(w, w->verified_until, w->fed), message = view_of(w->wrong.message);
     if (message.len > MESSAGE_BYTES) message.len = MESSAGE_BYTES;
     const view words[] = {VIEW("CWE-"), VIEW("; instead: "), message};
     for (size_t i = 0; i < ARRAY_LEN(words) && w->corrects && text.len; i++) {
         const char *at = memmem(text.ptr, text.len, words[i].ptr, words[i].len);
-        if (at) return w->spot + (uint64_t)(at - text.ptr);
+        if (at) return w->verified_until + (uint64_t)(at - text.ptr);
     }
     return UINT64_MAX;
 }
@@ -54,7 +54,7 @@ static watch_order decline(watch *w, uint64_t fault)
     bool spent = w->n_replies >= tries || w->n_redrawn >= REDRAWN_MAX;
     bool told = said_of_note(w) != UINT64_MAX;
     if (spent && !told && (w->corrects || w->config.form != GUARD_CODE)) return WATCH_GO;
-    bool cut = spent ? watch_cut(w, w->spot) : watch_take_reply_back(w, fault);
+    bool cut = spent ? watch_cut(w, w->verified_until) : watch_rollback_reply(w, fault);
     if (!cut && !told) return WATCH_GO;
     if (!cut) { /* what cannot be cut is not released */
         w->safe = w->told;
@@ -67,24 +67,24 @@ static watch_order decline(watch *w, uint64_t fault)
     w->n_redrawn += before - n_logged(w);
     w->stats.n_discarded += before - n_logged(w);
     w->has_note = w->corrects;
-    return spent ? WATCH_END : WATCH_AGAIN;
+    return spent ? WATCH_END : WATCH_RETRY;
 }
 
 /* All is well up to here; a line that was asked for is there. */
 static void vouch(watch *w)
 {
-    w->spot = w->safe;
+    w->verified_until = w->safe;
     w->n_replies = w->n_avoid = 0;
     if (!w->corrects) return;
     w->corrects = false;
-    w->heeds = !w->config.recorded;
+    w->checks_form = !w->config.recorded;
     w->n_tries = w->n_note = 0;
     watch_add(w, &w->wrong, WATCH_CORRECTED);
 }
 
 static reply_kind kind_of(const watch *w)
 {
-    return watch_kind_of(text_from(w, w->spot, w->safe), w->escaped,
+    return watch_kind_of(text_from(w, w->verified_until, w->safe), w->escaped,
                          !strcmp(w->wrong.language, "text"));
 }
 
@@ -97,17 +97,17 @@ static uint64_t fault(watch *w)
     bool fits = guard_line_fits(w->stream, w->config.worker, &n_good);
     w->stats.ns += clock_ns() - start;
     if (fits) return UINT64_MAX;
-    return w->spot + n_good < w->fed ? w->spot + n_good : w->fed - 1;
+    return w->verified_until + n_good < w->fed ? w->verified_until + n_good : w->fed - 1;
 }
 
 watch_order watch_weigh(watch *w)
 {
-    bool judged = w->safe > w->spot;
-    reply_kind kind = judged && w->safe - w->spot < BACK_BYTES ? kind_of(w) : REPLY_CODE;
+    bool judged = w->safe > w->verified_until;
+    reply_kind kind = judged && w->safe - w->verified_until < BACK_BYTES ? kind_of(w) : REPLY_CODE;
     uint64_t at = said_of_note(w);
     if (at == UINT64_MAX) at = circle(w);
-    if (at == UINT64_MAX && w->fed > w->spot) at = fault(w);
-    if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->spot;
+    if (at == UINT64_MAX && w->fed > w->verified_until) at = fault(w);
+    if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->verified_until;
     watch_order order = at == UINT64_MAX ? WATCH_GO : decline(w, at);
     if (order != WATCH_GO) return order;
     if (judged && (kind != REPLY_NOTHING || !w->corrects)) vouch(w);
@@ -116,9 +116,9 @@ watch_order watch_weigh(watch *w)
 
 watch_order watch_weigh_end(watch *w, bool by_itself)
 {
-    reply_kind kind = w->safe > w->spot ? kind_of(w) : REPLY_NOTHING;
+    reply_kind kind = w->safe > w->verified_until ? kind_of(w) : REPLY_NOTHING;
     uint64_t at = said_of_note(w);
-    if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->spot;
+    if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->verified_until;
     if (at == UINT64_MAX && by_itself && kind == REPLY_CODE) at = fault(w);
     watch_order order = at == UINT64_MAX ? WATCH_GO : decline(w, at);
     if (order == WATCH_GO) vouch(w);

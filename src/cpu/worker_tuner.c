@@ -1,24 +1,24 @@
-/* muster.c - trials of more and of fewer workers. */
-#include "cpu/muster.h"
+/* worker_tuner.c - trials of more and of fewer workers. */
+#include "cpu/worker_tuner.h"
 
 static const double DISTURBED = 1.25; /* mean against least, from which on fewer are tried, */
 static const double SLEEPY = 0.1;     /* or this part of the time asleep for others */
 static const double WORTH = 0.95;     /* a change must save a twentieth of the cost */
 
-muster muster_of(uint32_t n_workers)
+worker_tuner worker_tuner_of(uint32_t n_workers)
 {
-    return (muster){
-        .n = n_workers, .n_all = n_workers, .n_steady = n_workers, .rest_ns = MUSTER_REST_NS};
+    return (worker_tuner){
+        .n = n_workers, .n_all = n_workers, .n_steady = n_workers, .rest_ns = TUNER_REST_NS};
 }
 
-static void begin_window(muster *m)
+static void begin_window(worker_tuner *m)
 {
     m->ns = m->sleep_ns = m->busy_ns = 0;
     m->least_ns = UINT64_MAX;
     m->n_passes = 0;
 }
 
-static void begin_trial(muster *m, uint32_t n)
+static void begin_trial(worker_tuner *m, uint32_t n)
 {
     m->n_of[0] = m->n;
     m->n_of[1] = n;
@@ -27,21 +27,21 @@ static void begin_trial(muster *m, uint32_t n)
     m->n = n;
 }
 
-static void end_trial(muster *m)
+static void end_trial(worker_tuner *m)
 {
     bool is_better = m->cost[1] < WORTH * m->cost[0];
     m->n = m->n_of[is_better];
     m->turn = 0;
     if (is_better)
-        m->rest_ns = MUSTER_REST_NS;
-    else if (m->rest_ns < MUSTER_REST_NS_MAX)
+        m->rest_ns = TUNER_REST_NS;
+    else if (m->rest_ns < TUNER_REST_NS_MAX)
         m->rest_ns *= 2;
     m->left_ns = m->rest_ns;
     m->n_steady = m->n_all; /* until somebody is late again */
 }
 
 /* Other passes came: what was summed says nothing about them. */
-static void change_kind(muster *m, uint64_t kind)
+static void change_kind(worker_tuner *m, uint64_t kind)
 {
     if (m->turn) m->n = m->n_of[0];
     m->turn = 0;
@@ -49,7 +49,7 @@ static void change_kind(muster *m, uint64_t kind)
     begin_window(m);
 }
 
-static void end_window(muster *m)
+static void end_window(worker_tuner *m)
 {
     double n = m->n_passes;
     bool is_disturbed = (double)m->ns > DISTURBED * n * (double)m->least_ns ||
@@ -57,7 +57,7 @@ static void end_window(muster *m)
     if (m->turn) {
         m->cost[m->turn % 2] += (double)(m->busy_ns + m->sleep_ns) / n;
         m->n = m->n_of[++m->turn % 2];
-        if (m->turn > 2 * MUSTER_TURNS) end_trial(m);
+        if (m->turn > 2 * TUNER_TURNS) end_trial(m);
     } else if (m->left_ns == 0 && m->n < m->n_all) {
         begin_trial(m, m->n_all);
     } else if (m->left_ns == 0 && m->n > 1 && is_disturbed) {
@@ -66,7 +66,8 @@ static void end_window(muster *m)
     begin_window(m);
 }
 
-void muster_learn(muster *m, uint64_t kind, uint64_t ns, uint64_t sleep_ns, uint64_t busy_ns)
+void worker_tuner_learn(worker_tuner *m, uint64_t kind, uint64_t ns, uint64_t sleep_ns,
+                        uint64_t busy_ns)
 {
     m->left_ns -= ns < m->left_ns ? ns : m->left_ns;
     if (kind != m->kind) {
@@ -78,5 +79,5 @@ void muster_learn(muster *m, uint64_t kind, uint64_t ns, uint64_t sleep_ns, uint
     m->busy_ns += busy_ns;
     m->n_passes++;
     if (ns < m->least_ns) m->least_ns = ns;
-    if (m->ns >= MUSTER_WINDOW_NS && m->n_passes >= MUSTER_PASSES_MIN) end_window(m);
+    if (m->ns >= TUNER_WINDOW_NS && m->n_passes >= TUNER_PASSES_MIN) end_window(m);
 }

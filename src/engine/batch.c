@@ -1,4 +1,4 @@
-/* plan.c - who takes part in the next pass.
+/* batch.c - who takes part in the next pass.
  *
  * The best class that can do anything has the pass: all of its next tokens, then pieces of its
  * prompts, as long as the pass is short.  Lower classes may take a sixteenth of the time: next
@@ -16,7 +16,7 @@ enum {
 };
 
 static const double LOWER_SHARE = 1.0 / 16;  /* of the time: what lower classes may add */
-static const double LOWER_CREDIT_NS_MAX = PLAN_PROMPT_NS_MIN; /* they do not save up more */
+static const double LOWER_CREDIT_NS_MAX = BATCH_PROMPT_NS_MIN; /* they do not save up more */
 static const double RIDERS_COST_MAX = 1.1;  /* of the pass without them */
 static const double RIDERS_EXCESS_MAX = 0.25; /* of it, when it was measured: half as many then */
 static const double SLOWNESS_WEIGHT = 0.1;
@@ -89,8 +89,8 @@ static void settle(cerium_session *s)
 /* Whether a request of the pass computes what s would compute next: s finds it after the pass. */
 static bool is_being_computed(const scheduler *p, const cerium_session *s)
 {
-    for (uint32_t i = 0; i < p->n_plan; i++) {
-        const cerium_session *other = p->plan[i];
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        const cerium_session *other = p->slots[i];
         uint32_t first = other->n_computed, end = first + other->slot.n_rows;
         uint32_t need = s->n_computed + SHARED_ROWS_MIN;
         if (other->pages.tenant == s->pages.tenant && first <= s->n_computed && end >= need &&
@@ -107,7 +107,7 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
                               .n_sharing = p->n_active,
                               .is_alone = is_alone};
     if (pass_add(&p->rows, s, n, &terms)) return false;
-    p->plan[p->n_plan++] = s;
+    p->slots[p->n_slots++] = s;
     s->pages.planned = true;
     return true;
 }
@@ -123,7 +123,7 @@ static bool is_at_its_end(cerium_session *s)
     return s->n_tokens - s->n_computed <= most;
 }
 
-static bool fits_another(const scheduler *p) { return p->n_plan < ENGINE_STREAMS_MAX; }
+static bool fits_another(const scheduler *p) { return p->n_slots < ENGINE_STREAMS_MAX; }
 
 /* Put what is left of s into the pass, where that is little and fits. */
 static void add_end(scheduler *p, cerium_session *s, bool is_alone)
@@ -173,7 +173,7 @@ static void add_riders(scheduler *p, cerium_session **of, uint32_t n)
 {
     const cost_model *cost = &p->engine->cost;
     double most = RIDERS_COST_MAX * cost_estimate(cost, p->rows.n_rows);
-    for (uint32_t i = 0; i < n && fits_another(p) && p->n_plan - p->n_own < p->riders_max; i++) {
+    for (uint32_t i = 0; i < n && fits_another(p) && p->n_slots - p->n_own < p->riders_max; i++) {
         uint32_t rows = p->rows.n_rows + 1;
         bool is_known = cost_is_known(cost, rows);
         if (is_known ? cost_estimate(cost, rows) > most : rows > RIDERS_UNKNOWN_MAX) return;
@@ -193,19 +193,19 @@ static uint32_t end_of_class(const scheduler *p, uint32_t at)
  * would starve it.  False when none waits. */
 static bool add_starved(scheduler *p, uint32_t first)
 {
-    uint32_t begins[CERIUM_CLASSES], n = 0, before = p->n_plan;
+    uint32_t begins[CERIUM_CLASSES], n = 0, before = p->n_slots;
     if (p->lower_credit_ns < 0) return false;
     for (uint32_t at = first; at < p->n_active; at = end_of_class(p, at)) begins[n++] = at;
-    for (uint32_t i = 0; i < n && p->n_plan == before; i++) {
+    for (uint32_t i = 0; i < n && p->n_slots == before; i++) {
         uint32_t at = begins[(p->n_passes + i) % n];
-        add_prompts(p, p->active + at, end_of_class(p, at) - at, PLAN_PROMPT_NS_MIN);
+        add_prompts(p, p->active + at, end_of_class(p, at) - at, BATCH_PROMPT_NS_MIN);
     }
-    return p->n_plan > before;
+    return p->n_slots > before;
 }
 
-void plan_make(scheduler *p)
+void batch_build(scheduler *p)
 {
-    p->n_plan = p->n_own = p->n_own_rows = 0;
+    p->n_slots = p->n_own = p->n_own_rows = 0;
     p->rows = (pass_rows){.engine = p->engine};
     p->is_for_starved = false;
     for (uint32_t i = 0; i < p->n_active; i++) {
@@ -213,31 +213,31 @@ void plan_make(scheduler *p)
         r->tenant_served = p->shares[r->share].served;
     }
     qsort(p->active, p->n_active, sizeof(cerium_session *), goes_before);
-    for (uint32_t at = 0, end; at < p->n_active && p->n_plan == 0; at = end) {
+    for (uint32_t at = 0, end; at < p->n_active && p->n_slots == 0; at = end) {
         end = end_of_class(p, at);
         add_next(p, p->active + at, end - at);
-        p->n_own = p->n_plan, p->n_own_rows = p->rows.n_rows;
+        p->n_own = p->n_slots, p->n_own_rows = p->rows.n_rows;
         p->is_for_starved = end < p->n_active && add_starved(p, end);
         if (!p->is_for_starved) {
             add_prompts(p, p->active + at, end - at, p->prompt_ns_max);
-            p->n_own = p->n_plan, p->n_own_rows = p->rows.n_rows;
+            p->n_own = p->n_slots, p->n_own_rows = p->rows.n_rows;
         }
-        if (p->n_plan > 0 && p->lower_credit_ns >= 0)
+        if (p->n_slots > 0 && p->lower_credit_ns >= 0)
             add_riders(p, p->active + end, p->n_active - end);
     }
 }
 
-double plan_estimate(const scheduler *p, uint32_t n_rows)
+double batch_estimate(const scheduler *p, uint32_t n_rows)
 {
     return n_rows ? p->slowness * cost_estimate(&p->engine->cost, n_rows) : 0;
 }
 
 /* The cost model knows rows, not how far they look back; passes of one class say what that makes of
  * late, so a pass with others in it can be compared with one without them. */
-void plan_account(scheduler *p, double ns)
+void batch_account(scheduler *p, double ns)
 {
-    double own_ns = plan_estimate(p, p->n_own_rows);
-    uint32_t n_lower = p->n_plan - p->n_own;
+    double own_ns = batch_estimate(p, p->n_own_rows);
+    uint32_t n_lower = p->n_slots - p->n_own;
     if (n_lower == 0) {
         double ratio = own_ns > 0 ? ns / own_ns : 1;
         p->slowness *= 1 + SLOWNESS_WEIGHT * ((ratio < 2 ? ratio : 2) - 1); /* 2: was disturbed */

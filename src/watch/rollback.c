@@ -1,4 +1,4 @@
-/* take_back.c - cutting an answer at a byte: the guard's state, the text, the tokens; and what the
+/* rollback.c - cutting an answer at a byte: the guard's state, the text, the tokens; and what the
  * model is told and forbidden there. */
 #include "watch/watch_parts.h"
 
@@ -167,7 +167,7 @@ static void forbid_opening(watch *w, const guard_finding *f)
 {
     uint64_t line = skip_blanks(w, f->line_begin);
     uint64_t weak = f->begin > line ? skip_blanks(w, f->begin) : line;
-    if (f->line_begin != w->spot) w->n_avoid = 0;
+    if (f->line_begin != w->verified_until) w->n_avoid = 0;
     if (w->n_tries == 0 && avoid(w, f->line_begin, weak)) return;
     (void)avoid(w, f->line_begin, line);
 }
@@ -177,11 +177,11 @@ static void write_note(watch *w, const guard_finding *f)
     char note[1024];
     size_t from = (size_t)(f->line_begin - w->text_at);
     view line = {w->text.ptr + from, w->text.len - from};
-    size_t n = watch_note(f, line, note, sizeof note);
+    size_t n = watch_hint(f, line, note, sizeof note);
     w->n_note = (uint32_t)encode(w, (view){note, n}, w->note, NOTE_TOKENS);
 }
 
-bool watch_take_back(watch *w, const guard_finding *f)
+bool watch_rollback(watch *w, const guard_finding *f)
 {
     if (w->lost || f->line_begin < w->base_at || f->line_begin < w->told) return false;
     forbid_opening(w, f);
@@ -189,12 +189,13 @@ bool watch_take_back(watch *w, const guard_finding *f)
     return watch_cut(w, f->line_begin);
 }
 
-bool watch_take_reply_back(watch *w, uint64_t fault)
+bool watch_rollback_reply(watch *w, uint64_t fault)
 {
-    if (w->lost || w->spot < w->base_at || w->spot < w->told) return false;
-    uint64_t line = skip_blanks(w, w->spot);
+    if (w->lost || w->verified_until < w->base_at || w->verified_until < w->told) return false;
+    uint64_t line = skip_blanks(w, w->verified_until);
     bool insists = w->n_replies >= REPLIES_MAX / 2;
     if (insists && w->n_replies == REPLIES_MAX / 2) w->n_avoid = 0;
-    if (insists || fault <= line || !avoid(w, w->spot, fault)) (void)avoid(w, w->spot, line);
-    return watch_cut(w, w->spot);
+    if (insists || fault <= line || !avoid(w, w->verified_until, fault))
+        (void)avoid(w, w->verified_until, line);
+    return watch_cut(w, w->verified_until);
 }

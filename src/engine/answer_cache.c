@@ -1,5 +1,5 @@
-/* recall.c - the tenants' places, and the lock. */
-#include "engine/recall.h"
+/* answer_cache.c - the tenants' places, and the lock. */
+#include "engine/answer_cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,37 +8,37 @@
 
 typedef struct {
     uint64_t tenant, looked_at; /* looked_at: when, by looks; 0 = nobody's */
-    earlier answers;
+    past_answers answers;
 } place;
 
-struct recall {
+struct answer_cache {
     pthread_mutex_t lock; /* all below */
     bool has_lock;
     uint64_t n_looks;
     uint32_t n_places;
-    char *memory; /* [n_places][earlier_bytes] */
+    char *memory; /* [n_places][past_answers_bytes] */
     _Atomic uint32_t n_tokens;
     place places[];
 };
 
-recall *recall_open(uint32_t n_tenants, uint32_t n_tokens)
+answer_cache *answer_cache_open(uint32_t n_tenants, uint32_t n_tokens)
 {
-    size_t size = earlier_bytes(n_tokens);
-    recall *r = memory_zalloc(1, sizeof *r + n_tenants * sizeof *r->places);
+    size_t size = past_answers_bytes(n_tokens);
+    answer_cache *r = memory_zalloc(1, sizeof *r + n_tenants * sizeof *r->places);
     if (!r) return NULL;
     r->n_places = n_tenants;
     r->has_lock = pthread_mutex_init(&r->lock, NULL) == 0;
     r->memory = memory_alloc(n_tenants * size); /* comes untouched: who is there takes of it */
     if (!r->has_lock || !r->memory) {
-        recall_close(&r);
+        answer_cache_close(&r);
         return NULL;
     }
     for (uint32_t i = 0; i < n_tenants; i++)
-        earlier_lay_out(&r->places[i].answers, r->memory + i * size, n_tokens);
+        past_answers_lay_out(&r->places[i].answers, r->memory + i * size, n_tokens);
     return r;
 }
 
-void recall_close(recall **r)
+void answer_cache_close(answer_cache **r)
 {
     if (!r || !*r) return;
     if ((*r)->has_lock) pthread_mutex_destroy(&(*r)->lock);
@@ -48,7 +48,7 @@ void recall_close(recall **r)
 }
 
 /* The tenant's place, or NULL. */
-static place *find(recall *r, uint64_t tenant)
+static place *find(answer_cache *r, uint64_t tenant)
 {
     for (uint32_t i = 0; i < r->n_places; i++) {
         place *p = &r->places[i];
@@ -60,7 +60,7 @@ static place *find(recall *r, uint64_t tenant)
 }
 
 /* Nobody's, or that which was looked at longest ago: what it held is gone. */
-static place *claim(recall *r, uint64_t tenant)
+static place *claim(answer_cache *r, uint64_t tenant)
 {
     place *oldest = &r->places[0];
     for (uint32_t i = 1; i < r->n_places; i++)
@@ -68,28 +68,29 @@ static place *claim(recall *r, uint64_t tenant)
     atomic_fetch_sub(&r->n_tokens, oldest->looked_at ? oldest->answers.index.n : 0);
     oldest->tenant = tenant;
     oldest->looked_at = ++r->n_looks;
-    earlier_clear(&oldest->answers);
+    past_answers_clear(&oldest->answers);
     return oldest;
 }
 
-void recall_add(recall *r, uint64_t tenant, const int32_t *timeline, uint32_t begin, uint32_t n)
+void answer_cache_add(answer_cache *r, uint64_t tenant, const int32_t *timeline,
+                      uint32_t begin, uint32_t n)
 {
     pthread_mutex_lock(&r->lock);
     place *p = find(r, tenant);
     if (!p) p = claim(r, tenant);
     uint32_t before = p->answers.index.n;
-    earlier_add(&p->answers, timeline, begin, n);
+    past_answers_add(&p->answers, timeline, begin, n);
     atomic_fetch_add(&r->n_tokens, p->answers.index.n - before); /* or less: the sum wraps */
     pthread_mutex_unlock(&r->lock);
 }
 
-const earlier *recall_take(recall *r, uint64_t tenant)
+const past_answers *answer_cache_take(answer_cache *r, uint64_t tenant)
 {
     pthread_mutex_lock(&r->lock);
     const place *p = find(r, tenant);
     return p ? &p->answers : NULL;
 }
 
-void recall_give(recall *r) { pthread_mutex_unlock(&r->lock); }
+void answer_cache_give(answer_cache *r) { pthread_mutex_unlock(&r->lock); }
 
-uint32_t recall_n_tokens(const recall *r) { return atomic_load(&r->n_tokens); }
+uint32_t answer_cache_n_tokens(const answer_cache *r) { return atomic_load(&r->n_tokens); }

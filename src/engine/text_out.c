@@ -1,4 +1,4 @@
-/* answer.c - between tokens and what a reader sees of them. */
+/* text_out.c - between tokens and what a reader sees of them. */
 #include "engine/engine.h"
 
 int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n_tokens,
@@ -16,7 +16,7 @@ int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n
     return CERIUM_OK;
 }
 
-/* Of two that begin at the same time one has sorted in vain. */
+/* The loser of a race discards its copy. */
 static int sorted_vocabulary(cerium_engine *e, const mask_vocabulary **out, cerium_error *err)
 {
     mask_vocabulary *there = atomic_load(&e->vocabulary), *fresh;

@@ -1,22 +1,22 @@
-/* earlier.c - adding an answer, and letting go of the oldest. */
-#include "speculation/earlier.h"
+/* past_answers.c - adding an answer, and letting go of the oldest. */
+#include "speculation/past_answers.h"
 
-size_t earlier_bytes(uint32_t n_max)
+size_t past_answers_bytes(uint32_t n_max)
 {
     return ngrams_bytes_large(n_max) + (size_t)n_max * sizeof(int32_t);
 }
 
-void earlier_lay_out(earlier *x, void *memory, uint32_t n_max)
+void past_answers_lay_out(past_answers *x, void *memory, uint32_t n_max)
 {
-    CHECK(n_max >= EARLIER_TOKENS_MIN);
+    CHECK(n_max >= PAST_TOKENS_MIN);
     ngrams_open_large(&x->index, memory, n_max);
     x->tokens = (int32_t *)((char *)memory + ngrams_bytes_large(n_max));
 }
 
-void earlier_clear(earlier *x) { ngrams_clear(&x->index); }
+void past_answers_clear(past_answers *x) { ngrams_clear(&x->index); }
 
 /* Whether answer [n] stands in the text, with all its tokens. */
-static bool has(const earlier *x, const int32_t *answer, uint32_t n)
+static bool has(const past_answers *x, const int32_t *answer, uint32_t n)
 {
     uint32_t at = 0, same = ngrams_find(&x->index, x->tokens, answer, n, UINT32_MAX, &at);
     while (same > 0 && same < n && same < at && x->tokens[at - 1 - same] == answer[n - 1 - same])
@@ -25,7 +25,7 @@ static bool has(const earlier *x, const int32_t *answer, uint32_t n)
 }
 
 /* Room for n more tokens, n <= n_max / 2 + what an answer has around it. */
-static void make_room(earlier *x, uint32_t n)
+static void make_room(past_answers *x, uint32_t n)
 {
     uint32_t n_max = x->index.n_max, keep = n_max / 2;
     if (n <= n_max - x->index.n) return;
@@ -36,16 +36,16 @@ static void make_room(earlier *x, uint32_t n)
     ngrams_grow(&x->index, x->tokens, keep);
 }
 
-void earlier_add(earlier *x, const int32_t *timeline, uint32_t begin, uint32_t n)
+void past_answers_add(past_answers *x, const int32_t *timeline, uint32_t begin, uint32_t n)
 {
     uint32_t most = x->index.n_max / 2;
     CHECK(begin <= n);
     if (n - begin > most) begin = n - most;
-    if (n - begin < EARLIER_ANSWER_MIN || has(x, timeline + begin, n - begin)) return;
-    uint32_t first = begin < EARLIER_CONTEXT ? 0 : begin - EARLIER_CONTEXT;
+    if (n - begin < PAST_ANSWER_MIN || has(x, timeline + begin, n - begin)) return;
+    uint32_t first = begin < PAST_CONTEXT ? 0 : begin - PAST_CONTEXT;
     make_room(x, n - first + 1);
     int32_t *end = x->tokens + x->index.n;
     memcpy(end, timeline + first, (n - first) * sizeof *end);
-    end[n - first] = EARLIER_END;
+    end[n - first] = PAST_END;
     ngrams_grow(&x->index, x->tokens, x->index.n + n - first + 1);
 }

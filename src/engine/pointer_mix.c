@@ -1,4 +1,4 @@
-/* points.c - the mixture of a session's logits with what its own text says. */
+/* pointer_mix.c - the mixture of a session's logits with what its own text says. */
 #include "engine/engine.h"
 
 static int open_words(const cerium_engine *e, pointer_vocabulary **out, cerium_error *err)
@@ -19,7 +19,7 @@ static int open_words(const cerium_engine *e, pointer_vocabulary **out, cerium_e
     return status;
 }
 
-/* As sorted_vocabulary() in answer.c: of two that begin at the same time one has sorted in vain. */
+/* As sorted_vocabulary() in text_out.c: the loser of a race discards its copy. */
 static int need_words(cerium_engine *e, const pointer_vocabulary **out, cerium_error *err)
 {
     pointer_vocabulary *there = atomic_load(&e->words), *fresh;

@@ -1,4 +1,4 @@
-/* muster.h - how many workers take part in a pass, on a machine that others use too.
+/* worker_tuner.h - how many workers take part in a pass, on a machine that others use too.
  *
  * A worker that the system takes away in the middle of a unit holds all others up until it is back,
  * for milliseconds; one that must be woken for every pass costs more than it does.  Where that is
@@ -8,19 +8,19 @@
  * time, and nobody sleeps for others, nothing is tried.
  *
  * No threads and no clock in here: a function of what it is told. */
-#ifndef CPU_MUSTER_H
-#define CPU_MUSTER_H
+#ifndef CPU_WORKER_TUNER_H
+#define CPU_WORKER_TUNER_H
 
 #include "base/base.h"
 
 enum {
-    MUSTER_WINDOW_NS = 16000000, /* time over which passes are summed: some turns of a processor */
-    MUSTER_PASSES_MIN = 4,       /* in it */
-    MUSTER_TURNS = 3,            /* of each number of workers in a trial */
-    MUSTER_REST_NS = 500000000,  /* until the next trial; twice as long after one in vain, up to */
+    TUNER_WINDOW_NS = 16000000, /* time over which passes are summed: some turns of a processor */
+    TUNER_PASSES_MIN = 4,       /* in it */
+    TUNER_TURNS = 3,            /* of each number of workers in a trial */
+    TUNER_REST_NS = 500000000,  /* until the next trial; twice as long after one in vain, up to */
 };
-#define MUSTER_REST_NS_MAX UINT64_C(4000000000)
-_Static_assert(MUSTER_REST_NS > 4 * MUSTER_TURNS * MUSTER_WINDOW_NS, "trials are a small part");
+#define TUNER_REST_NS_MAX UINT64_C(4000000000)
+_Static_assert(TUNER_REST_NS > 4 * TUNER_TURNS * TUNER_WINDOW_NS, "trials are a small part");
 
 typedef struct {
     uint32_t n;        /* workers that should take part in the next pass */
@@ -33,19 +33,20 @@ typedef struct {
     /* the trial: of those that there were, and of those that are tried */
     uint32_t turn, n_of[2]; /* turn 0 = there is none */
     double cost[2];         /* of a pass, summed over turns */
-} muster;
+} worker_tuner;
 
-muster muster_of(uint32_t n_workers);
+worker_tuner worker_tuner_of(uint32_t n_workers);
 
 /* So many are not waited for again and again: the number to try when fewer are. */
-static inline void muster_see_steady(muster *m, uint32_t n) { m->n_steady = n; }
+static inline void worker_tuner_see_steady(worker_tuner *m, uint32_t n) { m->n_steady = n; }
 
 /* Whether passes are being compared, and their cost is wanted. */
-static inline bool muster_is_trying(const muster *m) { return m->turn > 0; }
+static inline bool worker_tuner_is_trying(const worker_tuner *m) { return m->turn > 0; }
 
 /* A pass took ns. kind: undisturbed passes of the same take the same time.  sleep_ns: that the
  * caller slept for workers that were taken away.  busy_ns, in a trial: processor time it had.
  * So what the caller itself was taken away, whatever the number of workers, does not count. */
-void muster_learn(muster *m, uint64_t kind, uint64_t ns, uint64_t sleep_ns, uint64_t busy_ns);
+void worker_tuner_learn(worker_tuner *m, uint64_t kind, uint64_t ns, uint64_t sleep_ns,
+                        uint64_t busy_ns);
 
 #endif

@@ -1,5 +1,5 @@
-/* test_reply.c - what is written in place of a weak line and behind it: what is taken, what is
- * written again, and when that ends; and which lines are the beginning of code at all. */
+/* test_replacement.c - what is written in place of a weak line and behind it: what is taken, what
+ * is written again, and when that ends; and which lines are the beginning of code at all. */
 #include "../guard/forced.h"
 
 /* A text that the model is made to say. */
@@ -31,7 +31,7 @@ static watch *open_weak(guard_form form, const char *before, bool recorded)
                            .language = form == GUARD_CODE ? GUARD_PYTHON : GUARD_TEXT};
     TEST_CHECK(watch_open(&w, &config, NULL) == 0);
     snprintf(text, sizeof text, "%simport os\nos.system('ls ' + name)\n", before);
-    TEST_CHECK(say(w, text, &r) == WATCH_AGAIN && r.n_taken == 1);
+    TEST_CHECK(say(w, text, &r) == WATCH_RETRY && r.n_taken == 1);
     return w;
 }
 
@@ -46,15 +46,15 @@ static void test_replies(void)
     watch *w = open_weak(GUARD_CODE, "", false);
     watch_plan plan;
     for (size_t i = 0; i < ARRAY_LEN(declined); i++) {
-        watch_again(w, &plan);
+        watch_retry(w, &plan);
         TEST_CHECK(plan.corrects && plan.resume.n_note > 0 && plan.resume.n_avoid > 0);
-        TEST_CHECK_THAT(say(w, declined[i], &r) == WATCH_AGAIN && !r.len, "%s", declined[i]);
+        TEST_CHECK_THAT(say(w, declined[i], &r) == WATCH_RETRY && !r.len, "%s", declined[i]);
         TEST_CHECK(!r.n_corrected && !r.n_taken);
     }
     /* So many times; then a line is taken as it is. */
-    TEST_CHECK(say(w, "os.listdir())\n", &r) == WATCH_AGAIN && r.n_corrected == 1);
+    TEST_CHECK(say(w, "os.listdir())\n", &r) == WATCH_RETRY && r.n_corrected == 1);
     TEST_CHECK_THAT(!strcmp(r.text, "os.listdir())\n"), "%s", r.text);
-    watch_again(w, &plan);
+    watch_retry(w, &plan);
     TEST_CHECK(!plan.corrects && !plan.resume.n_note && !plan.resume.n_avoid);
     TEST_CHECK(say(w, "os.remove(name)\n", &r) == WATCH_GO && r.len == strlen("os.remove(name)\n"));
     watch_close(&w);
@@ -67,7 +67,7 @@ static void test_words_of_notes(void)
     watch *w = open_weak(GUARD_CODE, "", false);
     for (int i = 0; i < 10; i++)
         TEST_CHECK(say(w, i % 2 ? "f('CWE-78')\n" : "f()  # A shell runs text that has\n", &r) ==
-                       WATCH_AGAIN && !r.len);
+                       WATCH_RETRY && !r.len);
     TEST_CHECK(say(w, "f()  # CWE-78\n", &r) == WATCH_END && !r.len && r.n_blocked == 1);
     watch_close(&w);
 }
@@ -79,9 +79,9 @@ static void test_avoided(void)
     int32_t tokens[64];
     watch_plan plan;
     watch *w = open_weak(GUARD_CODE, "", false);
-    TEST_CHECK(say(w, "os.listdir(name)\n", &r) == WATCH_AGAIN && r.n_corrected == 1);
-    TEST_CHECK(say(w, "total = 12 for\n", &r) == WATCH_AGAIN && !r.len);
-    watch_again(w, &plan);
+    TEST_CHECK(say(w, "os.listdir(name)\n", &r) == WATCH_RETRY && r.n_corrected == 1);
+    TEST_CHECK(say(w, "total = 12 for\n", &r) == WATCH_RETRY && !r.len);
+    watch_retry(w, &plan);
     size_t n = encode("total = 12 for", tokens, 64);
     TEST_CHECK(!plan.corrects && !plan.resume.n_note);
     TEST_CHECK_THAT(plan.resume.n_avoid == n, "%zu of %zu", plan.resume.n_avoid, n);
@@ -97,10 +97,10 @@ static void test_behind(void)
     for (int fenced = 0; fenced < 2; fenced++) {
         watch *w = fenced ? open_weak(GUARD_ANSWER, "```python\n", false)
                           : open_weak(GUARD_CODE, "", false);
-        TEST_CHECK(say(w, "os.listdir(name)\n", &r) == WATCH_AGAIN && r.n_corrected == 1);
+        TEST_CHECK(say(w, "os.listdir(name)\n", &r) == WATCH_RETRY && r.n_corrected == 1);
         TEST_CHECK(say(w, "\n# well\nlist = []\n", &r) == WATCH_GO && r.len == 18);
         for (int i = 0; i < 5; i++)
-            TEST_CHECK(say(w, bad, &r) == WATCH_AGAIN && !r.len);
+            TEST_CHECK(say(w, bad, &r) == WATCH_RETRY && !r.len);
         watch_order order = say(w, bad, &r);
         TEST_CHECK(order == (fenced ? WATCH_GO : WATCH_END));
         TEST_CHECK(r.len == (fenced ? strlen(bad) : 0) && !r.n_blocked && r.ended == !fenced);
@@ -114,8 +114,8 @@ static void test_recorded(void)
 {
     static run r;
     watch *w = open_weak(GUARD_CODE, "", true);
-    TEST_CHECK(say(w, "os.listdir())\n", &r) == WATCH_AGAIN && !r.n_corrected);
-    TEST_CHECK(say(w, "os.listdir()\n", &r) == WATCH_AGAIN && r.n_corrected == 1);
+    TEST_CHECK(say(w, "os.listdir())\n", &r) == WATCH_RETRY && !r.n_corrected);
+    TEST_CHECK(say(w, "os.listdir()\n", &r) == WATCH_RETRY && r.n_corrected == 1);
     TEST_CHECK(say(w, "os.listdir())\n", &r) == WATCH_GO && r.len == strlen("os.listdir())\n"));
     watch_close(&w);
 }
@@ -250,5 +250,5 @@ int main(void)
         TEST_RUN(test_places);
     } else TEST_SKIP("replies: this build has no grammars");
     close_forced();
-    return unit_report("reply");
+    return unit_report("replacement");
 }

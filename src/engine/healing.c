@@ -1,4 +1,4 @@
-/* opening.c - prompts that end within a token: the answer's first token spells their last bytes
+/* healing.c - prompts that end within a token: the answer's first token spells their last bytes
  * again ("token healing").
  *
  * A tokenizer ends "def f(x):" with "):".  Where the text went on, the model saw "):\n" instead,

@@ -1,10 +1,9 @@
-/* keeping.c - KV pages on disk for an engine: where, and whose pages are ours. */
+/* kv_disk.c - KV pages on disk for an engine: where, and whose pages are ours. */
 #include "engine/engine.h"
 
 #include <limits.h>
 
 #include "base/hash.h"
-#include "base/limits.h"
 #include "base/memory.h"
 
 enum { PROBE_TOKENS = 4 };
@@ -76,7 +75,7 @@ static void notice(void *user, const char *line)
     if (e->notice) e->notice(e->notice_user, line);
 }
 
-int engine_keep_kv(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+int engine_attach_disk(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     const char *parent = config->kv_disk ? config->kv_disk : getenv("CERIUM_KV_DISK");
     if (!parent || !*parent || strcmp(parent, "off") == 0) return CERIUM_OK;
