@@ -107,7 +107,9 @@ static void decide_awaited(guard_stream *s)
 
 static guard_severity soften(const guard_stream *s, const rule *u, guard_severity severity)
 {
-    return s->soft && !u->firm && severity > GUARD_NOTE ? severity - 1 : severity;
+    if (!s->soft || u->firm || severity == GUARD_NOTE) return severity;
+    /* What a rule says of text it says of documents. */
+    return severity == GUARD_BLOCK || s->language != GUARD_TEXT ? severity - 1 : severity;
 }
 
 /* line: the held one. */
