@@ -143,6 +143,7 @@ _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choice
 #define GUARD_PARSE_BYTES     (32u << 20)  /* that tree-sitter may take for one window */
 #define GUARD_NODES_MAX       8192u       /* of the tree of one window */
 #define GUARD_VARIABLES_MAX   256u        /* that one window's verdict follows */
+#define GUARD_FIX_BYTES       256u        /* of a safe form, with its NUL */
 #define GUARD_FINDINGS_MAX    64u         /* of one call; more are not reported */
 
 _Static_assert(GUARD_LINE_BYTES_MAX * 2 <= GUARD_WINDOW_KEPT, "the held line is always seen");

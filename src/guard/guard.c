@@ -129,6 +129,66 @@ static int test_list(const guard *g, guard_worker *w, const rule *u, bool bad, F
     return CERIUM_OK;
 }
 
+/* A finding of the rule with its safe form; false when there is none. */
+static bool find_fix(const guard *g, guard_worker *w, const rule *u, guard_language language,
+                     view code, guard_finding *out)
+{
+    guard_stream *s;
+    guard_result r;
+    guard_stream_config config = {.form = GUARD_CODE, .language = language, .notes = true};
+    bool found = false;
+    if (guard_stream_open(&s, g, &config, NULL)) return false;
+    for (int end = 0; end < 2; end++) {
+        if (end) guard_finish(s, w, &r);
+        else guard_feed(s, w, code.ptr, code.len, &r);
+        for (uint32_t i = 0; i < r.n_findings && !found; i++) {
+            found = !strcmp(r.findings[i].rule, u->id) && *r.findings[i].fix;
+            *out = r.findings[i];
+        }
+    }
+    guard_stream_close(&s);
+    return found;
+}
+
+static bool is_whole_code(guard_worker *w, guard_language language, view code)
+{
+    tree *t = &w->judge.tree;
+    return !tree_read(t, language, code, NULL, 0) || (!t->broken && t->missing == UINT32_MAX);
+}
+
+/* The samples with their safe forms put in: they parse as they did, and the rule is silent. */
+static int test_fixes(const guard *g, guard_worker *w, const rule *u, FILE *out, uint32_t *n_run,
+                      int *n_failed, cerium_error *err)
+{
+    guard_language language = GUARD_TEXT;
+    uint32_t n_fixed = 0;
+    for (int l = 1; l < GUARD_LANGUAGES && !language; l++)
+        if (u->languages >> l & 1) language = (guard_language)l;
+    if (!u->n_fixes || !guard_has_grammar(language)) return CERIUM_OK;
+    for (uint32_t i = 0; i < u->n_bad; i++) {
+        guard_finding f;
+        char code[2048];
+        view bad = u->bad[i];
+        bool again;
+        if (!find_fix(g, w, u, language, bad, &f) || bad.len + sizeof f.fix > sizeof code) continue;
+        int n = snprintf(code, sizeof code, "%.*s%s%.*s", (int)f.begin, bad.ptr, f.fix,
+                         (int)(bad.len - f.end), bad.ptr + f.end);
+        view fixed = {code, (size_t)n};
+        RETURN_IF(finds(g, w, u, language, fixed, false, &again, err));
+        ++*n_run;
+        n_fixed++;
+        bool parses = is_whole_code(w, language, fixed) || !is_whole_code(w, language, bad);
+        if (!again && parses) continue;
+        ++*n_failed;
+        fprintf(out, "%s:%u: %s: its safe form %s: %s\n", u->file, u->line, u->id,
+                again ? "is found, too" : "does not parse", code);
+    }
+    if (n_fixed) return CERIUM_OK;
+    ++*n_failed;
+    fprintf(out, "%s:%u: %s: no sample has the safe form\n", u->file, u->line, u->id);
+    return CERIUM_OK;
+}
+
 int guard_test_rules(const guard *g, FILE *out, uint32_t *n_run, cerium_error *err)
 {
     guard_worker *w;
@@ -139,6 +199,7 @@ int guard_test_rules(const guard *g, FILE *out, uint32_t *n_run, cerium_error *e
         status = test_list(g, w, &g->rules.list[i], true, out, n_run, &n_failed, err);
         if (!status)
             status = test_list(g, w, &g->rules.list[i], false, out, n_run, &n_failed, err);
+        if (!status) status = test_fixes(g, w, &g->rules.list[i], out, n_run, &n_failed, err);
     }
     guard_worker_close(&w);
     return status ? status : n_failed;

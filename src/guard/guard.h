@@ -66,6 +66,7 @@ typedef struct {
     bool added;           /* and behind a + of a diff */
     bool goes_on;         /* of its line a part was released before */
     bool known;           /* it stood there before: a note */
+    char fix[GUARD_FIX_BYTES]; /* the safe form of the whole expression [begin, end), or "" */
 } guard_finding;
 
 typedef struct {
@@ -132,6 +133,11 @@ void guard_finish(guard_stream *s, guard_worker *w, guard_result *result);
  * can but for the last logical line, false, and *n_good bytes of that line are well.  True too
  * where that cannot be told: in prose, without a grammar, behind code that is broken already. */
 bool guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good);
+
+/* A statement that fails and says why, in place of one that nobody should run: without a newline,
+ * and its NUL.  Returns its length; 0 where the language has none. */
+size_t guard_refusal(guard_language language, uint32_t cwe, const char *message, char *out,
+                     size_t size);
 
 /* The names of weaknesses, as rules have them: 0, 1, ...; NULL beyond the last. */
 const char *guard_weakness_name(uint32_t kind);

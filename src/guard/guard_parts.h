@@ -37,6 +37,7 @@ struct guard_worker {
     judge judge;
     char window[GUARD_WINDOW_BYTES + WINDOW_CLOSERS + 64];
     guard_finding findings[GUARD_FINDINGS_MAX];
+    char fixes[GUARD_FINDINGS_MAX][GUARD_FIX_BYTES]; /* of the line that is judged */
     uint32_t n_findings, n_judged;
     bool late, blind;
     uint32_t unjudged_line; /* of the first that was either */

@@ -59,6 +59,7 @@ typedef struct {
     const rule *rule;
     guard_severity severity;
     uint32_t begin, end; /* in the window */
+    view fix;            /* the safe form, or empty */
 } hit;
 
 /* A use that waits for a function which stands further down. */
@@ -156,6 +157,10 @@ void match_string(judge *j, int32_t n, const value *v);
 bool match_names_function(judge *j, view name);
 /* Does a cleaner or a guard that is called so clean nothing? */
 bool match_loose(judge *j, int32_t call);
+
+/* ---- fix.c ---- */
+/* The safe form of a use, or empty; until the next window. */
+view fix_of(judge *j, const rule *r, const use *u);
 
 /* ---- secret.c ---- */
 /* Does it look like a secret, rather than a label, a path, a placeholder? */

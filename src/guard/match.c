@@ -134,7 +134,7 @@ guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re,
     return rule_severity(u, level);
 }
 
-static void hit_at(judge *j, const rule *u, taint level, int32_t n)
+static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *by)
 {
     const node *at = &j->tree.list[n];
     guard_severity severity =
@@ -144,11 +144,11 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n)
         hit *h = &j->hits[i];
         if (h->rule->cwe != u->cwe || h->begin >= at->end || at->begin >= h->end) continue;
         if (severity <= h->severity) return;
-        *h = (hit){u, severity, at->begin, at->end}; /* the worse one speaks */
+        *h = (hit){u, severity, at->begin, at->end, fix_of(j, u, by)}; /* the worse one speaks */
         return;
     }
     if (j->n_hits < GUARD_FINDINGS_MAX)
-        j->hits[j->n_hits++] = (hit){u, severity, at->begin, at->end};
+        j->hits[j->n_hits++] = (hit){u, severity, at->begin, at->end, fix_of(j, u, by)};
 }
 
 /* ---- conditions ---- */
@@ -337,7 +337,7 @@ static void try_name(judge *j, rule_kind kind, const use *u, view name, uint32_t
     taint level;
     for (const entry *e; (e = next_entry(j, kind, hash, &at));)
         if (pattern_matches(e->pattern, name) && rule_holds(j, e->rule, u, &level))
-            hit_at(j, e->rule, level, u->node);
+            hit_at(j, e->rule, level, u->node, u);
 }
 
 static void try_credentials(judge *j, const use *u)
@@ -350,7 +350,7 @@ static void try_credentials(judge *j, const use *u)
     for (const entry *e; (e = next_entry(j, RULE_CREDENTIAL, 0, &at));)
         if (regex_found(e->rule->match, &j->re, name) && secret_credential(name, v->text) &&
             rule_holds(j, e->rule, u, &level))
-            hit_at(j, e->rule, secret_is_live(v->text) ? TAINT_SOURCE : level, u->node);
+            hit_at(j, e->rule, secret_is_live(v->text) ? TAINT_SOURCE : level, u->node, u);
 }
 
 void match_use(judge *j, rule_kind kind, const use *u)
@@ -381,7 +381,7 @@ void match_string(judge *j, int32_t n, const value *v)
     taint level;
     for (const entry *e; (e = next_entry(j, RULE_STRING, 0, &at));)
         if (regex_found(e->rule->match, &j->re, v->text) && rule_holds(j, e->rule, &u, &level))
-            hit_at(j, e->rule, level, n);
+            hit_at(j, e->rule, level, n, &u);
 }
 
 bool match_loose(judge *j, int32_t call)

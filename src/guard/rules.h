@@ -73,8 +73,8 @@ typedef struct {
     bool secret;               /* the match must look like a secret */
     bool live;                 /* and like one that a machine made */
     view *literals;            /* RULE_STRING, RULE_LINE: what wakes it */
-    view *bad, *good;
-    uint32_t n_literals, n_bad, n_good;
+    view *bad, *good, *fixes;
+    uint32_t n_literals, n_bad, n_good, n_fixes;
 } rule;
 
 /* Name and the argument that it fills (fgets) or copies the others into (strcpy). */

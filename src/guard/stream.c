@@ -107,7 +107,9 @@ static void decide_awaited(guard_stream *s)
 
 static guard_severity soften(const guard_stream *s, const rule *u, guard_severity severity)
 {
-    return s->soft && !u->firm && severity > GUARD_NOTE ? severity - 1 : severity;
+    if (!s->soft || u->firm || severity == GUARD_NOTE) return severity;
+    /* What a rule says of text it says of documents. */
+    return severity == GUARD_BLOCK || s->language != GUARD_TEXT ? severity - 1 : severity;
 }
 
 /* line: the held one. */
@@ -133,7 +135,7 @@ static bool is_told(guard_stream *s, uint32_t cwe, uint32_t begin)
 }
 
 static void report(guard_stream *s, const rule *u, guard_severity severity, uint32_t begin,
-                   uint32_t end)
+                   uint32_t end, view fix)
 {
     view held = {s->text + s->held, s->n - s->held};
     bool fresh = false;
@@ -145,6 +147,9 @@ static void report(guard_stream *s, const rule *u, guard_severity severity, uint
     if (!fresh || is_allowed(s, held, u->id) || is_told(s, u->cwe, begin)) return;
     known_finding what = {u, known_line(held), soften(s, u, severity)};
     awaited a = describe(s, what, s->map[from], s->map[last], s->map[0]);
+    /* Of an expression of which a part is out there is none. */
+    bool whole = begin >= s->held && !s->continues && fix.len < sizeof a.finding.fix;
+    if (whole && fix.len) memcpy(a.finding.fix, fix.ptr, fix.len);
     raise_finding(s, &a, held);
 }
 
@@ -167,7 +172,7 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
             uint32_t first = at + (uint32_t)begin, last = at + (uint32_t)end;
             report(s, u,
                    rule_severity_near(u, TAINT_CONST, &s->worker->judge.re, window, first, last),
-                   first, last);
+                   first, last, (view){NULL, 0});
             if (from > text.len) break;
         }
     }
@@ -260,9 +265,14 @@ static void judge_tree(guard_stream *s)
     hit hits[GUARD_FINDINGS_MAX];
     uint32_t n_hits = j->n_hits;
     memcpy(hits, j->hits, n_hits * sizeof *hits);
+    for (uint32_t i = 0; i < n_hits && !s->records; i++) {
+        view *fix = &hits[i].fix;
+        if (fix->len) memcpy(s->worker->fixes[i], fix->ptr, fix->len);
+        fix->ptr = s->worker->fixes[i];
+    }
     for (uint32_t i = 0; i < n_hits; i++) {
         uint32_t begin = hits[i].begin > shift ? hits[i].begin - shift : 0;
-        report(s, hits[i].rule, hits[i].severity, begin, hits[i].end - shift);
+        report(s, hits[i].rule, hits[i].severity, begin, hits[i].end - shift, hits[i].fix);
     }
 }
 

@@ -9,13 +9,16 @@ json_t *scan_json(scan_place at, const guard_finding *f)
     static const char *const severities[] = {"note", "warn", "block"};
     char cwe[16];
     snprintf(cwe, sizeof cwe, "CWE-%u", f->cwe);
-    return json_pack("{s:o, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "file",
+    json_t *one =
+           json_pack("{s:o, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "file",
                      json_name(at.path), "line", (json_int_t)at.line, "rule", f->rule, "cwe", cwe,
                      "weakness", f->weakness, "severity",
                      severities[f->severity], "language",
                      guard_language_name(f->language), "message", f->message, "idiom", f->idiom,
                      "begin", (json_int_t)f->begin, "end", (json_int_t)f->end, "line_begin",
                      (json_int_t)f->line_begin, "byte", (json_int_t)f->raised);
+    if (one && *f->fix) json_object_set_new(one, "fix", json_string(f->fix));
+    return one;
 }
 
 json_t *sarif_begin(void)

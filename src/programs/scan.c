@@ -151,7 +151,7 @@ static int show(void *user, scan_place at, const guard_finding *f, cerium_error 
     } else {
         print_name(at.path);
         printf(":%u: %s: %s (CWE-%u, %s)\n    instead: %s\n", at.line, tiers[f->severity],
-               f->message, f->cwe, f->rule, f->idiom);
+               f->message, f->cwe, f->rule, *f->fix ? f->fix : f->idiom);
     }
     return output_flush(err);
 }

@@ -48,7 +48,7 @@ size_t watch_hint(const guard_finding *f, view line, char *out, size_t size)
     put(&at, end, view_of(number), f->escaped);
     put(&at, end, view_of(f->message), f->escaped);
     put(&at, end, VIEW("; instead: "), f->escaped);
-    put(&at, end, view_of(f->idiom), f->escaped);
+    put(&at, end, view_of(*f->fix ? f->fix : f->idiom), f->escaped); /* the line's own names */
     if (end - at < 6) return 0; /* cut off in its middle */
     if (prose) put(&at, end, VIEW("] "), f->escaped);
     else if (f->escaped) put(&at, end, VIEW("\n"), true);

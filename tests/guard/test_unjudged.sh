@@ -16,7 +16,7 @@ def twice(n):
 END
 printf 'fn main() {\n    run("ls");\n}\n' >"$work/main.rs"
 printf 'Some words.\n' >"$work/words.md"
-cp "$work/main.rs" "$work/RUN.SH"
+cp "$work/main.rs" "$work/RUN.LUA"
 diff_of() { printf -- '--- a/%s\n+++ b/%s\n@@ -0,0 +1,3 @@\n' "$1" "$1"; sed 's/^/+/' "$work/$1"; }
 diff_of shop.py >"$work/diff"
 check "files of a language without a grammar end with status 2" \
@@ -33,7 +33,7 @@ else
     check "with its grammar a clean file is clean" status 0 ./cerium scan "$work/clean.py"
     check "a weak one is weak" status 1 ./cerium scan "$work/shop.py"
 fi
-check "code without rules is not clean" status 2 ./cerium scan "$work/main.rs" "$work/RUN.SH"
+check "code without rules is not clean" status 2 ./cerium scan "$work/main.rs" "$work/RUN.LUA"
 check "it says why" says "their languages have no rules: 2 of 2 files" err
 check "beside other files it is said" status 0 ./cerium scan "$work/main.rs" "$work/words.md"
 check "in words" says "their languages have no rules: 1 of 2 files" err

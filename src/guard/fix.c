@@ -1,0 +1,348 @@
+/* fix.c - a weak expression in its safe form, made of the pieces of its own line.
+ *
+ * A rule says how: text with {0} (an argument's source), {args}, {rest}, {receiver}, {callee},
+ * {target} and {value} in it, or {bound}: the call with its text's values bound.  What cannot be
+ * told from the line has no form: better none than a wrong one. */
+#include <ctype.h>
+#include <strings.h>
+
+#include "guard/judge.h"
+
+enum { FIX_PARTS_MAX = 16 };
+
+typedef struct {
+    char text[GUARD_FIX_BYTES];
+    size_t n;
+    bool fits;
+} writing;
+
+static void put(writing *w, view text)
+{
+    if (text.len >= sizeof w->text - w->n) {
+        w->fits = false;
+        return;
+    }
+    if (text.len) memcpy(w->text + w->n, text.ptr, text.len);
+    w->n += text.len;
+}
+
+static view source_of(const judge *j, int32_t n)
+{
+    return n < 0 ? (view){NULL, 0} : tree_text(&j->tree, n);
+}
+
+/* ---- values out of text ---- */
+
+typedef struct {
+    view literal, value; /* one of them */
+} part;
+
+typedef struct {
+    part list[FIX_PARTS_MAX];
+    uint32_t n;
+    bool fits;
+} parts;
+
+static void add_part(parts *p, part one)
+{
+    if (p->n < FIX_PARTS_MAX) p->list[p->n++] = one;
+    else p->fits = false;
+}
+
+/* A literal, and what is put into it: f"a{b}c", `a${b}c`, "a#{b}c". */
+static void split_string(const judge *j, int32_t n, parts *p)
+{
+    view inner = judge_string(j, n);
+    const char *at = inner.ptr, *end = inner.ptr + inner.len;
+    for (int32_t c = j->tree.list[n].child; c >= 0; c = j->tree.list[c].next) {
+        const node *part_ = &j->tree.list[c];
+        if (part_->role == NODE_TEXT || part_->role == NODE_SKIP) continue;
+        view whole = tree_text(&j->tree, c);
+        if (whole.ptr < at || whole.ptr + whole.len > end || part_->child < 0) {
+            p->fits = false;
+            return;
+        }
+        view inside = tree_text(&j->tree, part_->child);
+        bool plain = inside.len + 3 >= whole.len; /* {x:>10} and {x!r} are more */
+        add_part(p, (part){.literal = {at, (size_t)(whole.ptr - at)}});
+        add_part(p, (part){.value = inside});
+        p->fits &= plain;
+        at = whole.ptr + whole.len;
+    }
+    add_part(p, (part){.literal = {at, (size_t)(end - at)}});
+}
+
+/* "... %s ..." % x, or % (x, y) */
+static void split_percent(const judge *j, int32_t left, int32_t right, parts *p)
+{
+    view text = judge_string(j, left);
+    const char *at = text.ptr, *end = text.ptr + text.len;
+    bool list = j->tree.list[right].role == NODE_LIST;
+    int32_t next = list ? j->tree.list[right].child : right;
+    if (j->tree.list[right].role == NODE_DICT) p->fits = false;
+    for (const char *c = at; p->fits && c + 1 < end; c++) {
+        if (*c != '%') continue;
+        if (next < 0 || !strchr("sd", c[1])) {
+            p->fits = false;
+            return;
+        }
+        add_part(p, (part){.literal = {at, (size_t)(c - at)}});
+        add_part(p, (part){.value = tree_text(&j->tree, next)});
+        next = list ? j->tree.list[next].next : -1;
+        at = c + 2;
+        c++;
+    }
+    add_part(p, (part){.literal = {at, (size_t)(end - at)}});
+}
+
+static void split(const judge *j, int32_t n, parts *p, unsigned depth)
+{
+    const node *at = &j->tree.list[n];
+    if (depth > FIX_PARTS_MAX) {
+        p->fits = false;
+        return;
+    }
+    if (at->role == NODE_STRING) {
+        split_string(j, n, p);
+    } else if (at->role == NODE_OTHER && at->child >= 0 && j->tree.list[at->child].next < 0) {
+        split(j, at->child, p, depth + 1); /* brackets */
+    } else if (at->role == NODE_BINARY && at->child >= 0 && j->tree.list[at->child].next >= 0) {
+        int32_t left = at->child, right = j->tree.list[left].next;
+        if (at->op == OP_PLUS || at->op == OP_DOT) {
+            split(j, left, p, depth + 1);
+            split(j, right, p, depth + 1);
+        } else if (at->op == OP_PERCENT && j->tree.list[left].role == NODE_STRING) {
+            split_percent(j, left, right, p);
+        } else p->fits = false;
+    } else add_part(p, (part){.value = tree_text(&j->tree, n)});
+}
+
+static view trim_end(view text)
+{
+    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
+    return text;
+}
+
+static bool ends_in(view text, const char *word)
+{
+    size_t n = strlen(word);
+    return text.len > n && !strncasecmp(text.ptr + text.len - n, word, n);
+}
+
+/* May a value stand behind this text: "... = ", "... VALUES ("?  A table's name may not. */
+static bool wants_value(view before)
+{
+    before = trim_end(before);
+    if (!before.len) return false;
+    return strchr("=<>(,", before.ptr[before.len - 1]) || ends_in(before, " like") ||
+           ends_in(before, " limit") || ends_in(before, " offset") || ends_in(before, " between");
+}
+
+/* Quotes around a value go: they would make a text of the mark. */
+static bool strip_quotes(parts *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (!p->list[i].value.len) continue;
+        if (!i || p->list[i - 1].value.len) return false; /* two values side by side */
+        if (i + 1 < p->n && p->list[i + 1].value.len) return false;
+        view *before = &p->list[i - 1].literal;
+        view *after = i + 1 < p->n ? &p->list[i + 1].literal : NULL;
+        bool opens = before->len && strchr("'\"", before->ptr[before->len - 1]);
+        bool closes = after && after->len && strchr("'\"", after->ptr[0]);
+        if (opens != closes) return false; /* LIKE '%x%' */
+        if (opens) {
+            before->len--;
+            after->ptr++;
+            after->len--;
+        }
+        if (!wants_value(*before)) return false;
+    }
+    return true;
+}
+
+static bool seen(const judge *j, const char *word)
+{
+    return memmem(j->tree.text.ptr, j->tree.text.len, word, strlen(word)) != NULL;
+}
+
+static void put_mark(const judge *j, writing *w, uint32_t number)
+{
+    char mark[16];
+    bool dollars = false, percent = false;
+    switch (j->tree.language) {
+    case GUARD_PYTHON:
+        dollars = seen(j, "asyncpg");
+        percent = !dollars && !seen(j, "sqlite3") && !seen(j, "duckdb");
+        break;
+    case GUARD_JAVASCRIPT:
+    case GUARD_TYPESCRIPT:
+    case GUARD_TSX: dollars = seen(j, "'pg'") || seen(j, "\"pg\"") || seen(j, "pool."); break;
+    case GUARD_GO: dollars = seen(j, "lib/pq") || seen(j, "pgx"); break;
+    default: break;
+    }
+    snprintf(mark, sizeof mark, "$%u", number);
+    put(w, dollars ? view_of(mark) : percent ? VIEW("%s") : VIEW("?"));
+}
+
+/* Drivers whose calls take text with marks, and the values behind it. */
+static bool takes_values(const judge *j, view name)
+{
+    static const char *const scripts[] = {"query", "execute", "all", "get", "run", "each", "raw"};
+    static const char *const go[] = {"Query", "QueryRow", "Exec", "Raw", "Where", "Get", "Select"};
+    static const char *const python[] = {"execute", "fetch", "fetchrow", "fetchval"};
+    static const char *const ruby[] = {"where", "having"};
+    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
+    view last = dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
+    const char *const *list = scripts;
+    size_t n = ARRAY_LEN(scripts);
+    switch (j->tree.language) {
+    case GUARD_PYTHON:
+        list = python;
+        n = seen(j, "asyncpg") ? ARRAY_LEN(python) : 1;
+        break;
+    case GUARD_GO: list = go, n = ARRAY_LEN(go); break;
+    case GUARD_RUBY: list = ruby, n = ARRAY_LEN(ruby); break;
+    default:
+        if (seen(j, "equelize") || seen(j, "typeorm")) return false;
+        break;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (view_equal(last, view_of(list[i]))) return true;
+    return false;
+}
+
+static bool put_bound(const judge *j, const use *u, writing *w)
+{
+    parts p = {.fits = true};
+    uint32_t n = 0;
+    bool python = j->tree.language == GUARD_PYTHON && !seen(j, "asyncpg");
+    bool list = j->tree.language == GUARD_JAVASCRIPT || j->tree.language == GUARD_TYPESCRIPT ||
+                j->tree.language == GUARD_TSX;
+    if (u->n_args != 1 || !takes_values(j, u->callee.raw)) return false;
+    split(j, u->args[0].node, &p, 0);
+    if (!p.fits || !strip_quotes(&p)) return false;
+    put(w, u->callee.raw);
+    put(w, VIEW("(\""));
+    for (uint32_t i = 0; i < p.n; i++) {
+        view text = p.list[i].literal;
+        if (p.list[i].value.len) put_mark(j, w, ++n);
+        else if (text.len && (memchr(text.ptr, '"', text.len) || memchr(text.ptr, '\n', text.len)))
+            return false;
+        else put(w, text);
+    }
+    put(w, python ? VIEW("\", (") : list ? VIEW("\", [") : VIEW("\", "));
+    for (uint32_t i = 0, k = 0; i < p.n; i++) {
+        if (!p.list[i].value.len) continue;
+        if (k++) put(w, VIEW(", "));
+        put(w, p.list[i].value);
+    }
+    put(w, python ? (n == 1 ? VIEW(",))") : VIEW("))")) : list ? VIEW("])") : VIEW(")"));
+    return n > 0;
+}
+
+/* ---- forms ---- */
+
+static bool put_arguments(const judge *j, const use *u, writing *w, uint32_t from)
+{
+    for (uint32_t i = from; i < u->n_args; i++) {
+        if (i > from) put(w, VIEW(", "));
+        if (u->args[i].name.len) return false;
+        put(w, source_of(j, u->args[i].node));
+    }
+    return u->n_args >= from;
+}
+
+static bool put_piece(const judge *j, const use *u, writing *w, view name)
+{
+    uint64_t number;
+    /* {!2}: of two arguments; {?crypto.}: of a name that begins so. */
+    if (name.ptr[0] == '!')
+        return parse_u64((view){name.ptr + 1, name.len - 1}, &number) && number == u->n_args;
+    if (name.ptr[0] == '?')
+        return view_starts(u->callee.raw, (view){name.ptr + 1, name.len - 1});
+    if (view_equal(name, VIEW("bound"))) return put_bound(j, u, w);
+    if (view_equal(name, VIEW("args"))) return put_arguments(j, u, w, 0);
+    if (view_equal(name, VIEW("rest"))) return put_arguments(j, u, w, 1);
+    if (view_equal(name, VIEW("callee")) || view_equal(name, VIEW("target"))) {
+        put(w, u->callee.raw);
+        return u->callee.raw.len != 0;
+    }
+    if (view_equal(name, VIEW("key"))) { /* of a pair, and what stands between it and its value */
+        const node *pair = &j->tree.list[u->node];
+        if (!u->n_args || j->tree.list[u->args[0].node].begin <= pair->begin) return false;
+        put(w, (view){j->tree.text.ptr + pair->begin,
+                      j->tree.list[u->args[0].node].begin - pair->begin});
+        return true;
+    }
+    if (view_equal(name, VIEW("receiver"))) {
+        put(w, source_of(j, u->receiver_node));
+        return u->receiver_node >= 0;
+    }
+    if (view_equal(name, VIEW("value"))) number = 0;
+    else if (!parse_u64(name, &number)) return false;
+    if (number >= u->n_args || u->args[number].name.len) return false;
+    put(w, source_of(j, u->args[number].node));
+    return true;
+}
+
+static bool write_fix(const judge *j, const use *u, view form, writing *w)
+{
+    *w = (writing){.fits = true};
+    while (form.len) {
+        const char *open = memchr(form.ptr, '{', form.len), *close = NULL;
+        if (open) close = memchr(open, '}', (size_t)(form.ptr + form.len - open));
+        size_t plain = close ? (size_t)(open - form.ptr) : form.len;
+        put(w, (view){form.ptr, plain});
+        if (!close) break;
+        view name = {open + 1, (size_t)(close - open - 1)};
+        bool word = name.len && (isalnum((unsigned char)name.ptr[0]) || strchr("!?", *name.ptr)) &&
+                    !memchr(name.ptr, ' ', name.len);
+        if (!word) put(w, (view){open, name.len + 2}); /* {} of the language */
+        else if (!put_piece(j, u, w, name)) return false;
+        size_t used = (size_t)(close + 1 - form.ptr);
+        form.ptr += used;
+        form.len -= used;
+    }
+    return w->fits;
+}
+
+view fix_of(judge *j, const rule *r, const use *u)
+{
+    writing w;
+    for (uint32_t i = 0; i < r->n_fixes; i++) {
+        if (!write_fix(j, u, r->fixes[i], &w)) continue;
+        char *out = arena_take(&j->names, w.n + 1, 1);
+        if (!out) return (view){NULL, 0};
+        memcpy(out, w.text, w.n);
+        return (view){out, w.n};
+    }
+    return (view){NULL, 0};
+}
+
+size_t guard_refusal(guard_language language, uint32_t cwe, const char *message, char *out,
+                     size_t size)
+{
+    static const char *const forms[GUARD_LANGUAGES] = {
+        [GUARD_PYTHON] = "raise NotImplementedError(\"%s\")",
+        [GUARD_JAVASCRIPT] = "throw new Error(\"%s\");",
+        [GUARD_TYPESCRIPT] = "throw new Error(\"%s\");",
+        [GUARD_TSX] = "throw new Error(\"%s\");",
+        [GUARD_JAVA] = "throw new UnsupportedOperationException(\"%s\");",
+        [GUARD_GO] = "panic(\"%s\")",
+        [GUARD_C] = "abort(); /* %s */",
+        [GUARD_CPP] = "throw std::logic_error(\"%s\");",
+        [GUARD_PHP] = "throw new \\RuntimeException(\"%s\");",
+        [GUARD_RUBY] = "raise NotImplementedError, \"%s\"",
+        [GUARD_SHELL] = "echo \"%s\" >&2; exit 1",
+    };
+    char what[256], said[280];
+    size_t n = 0;
+    if (language >= GUARD_LANGUAGES || !forms[language]) return 0;
+    snprintf(what, sizeof what, "CWE-%u: %s", cwe, message);
+    for (const char *c = what; *c; c++) /* nothing that a text or a comment would read */
+        said[n++] = strchr("\"\\$`#*/%{}", *c) ? ' ' : *c;
+    said[n] = 0;
+    const char *form = forms[language], *hole = strstr(form, "%s");
+    int len = snprintf(out, size, "%.*s%s%s", (int)(hole - form), form, said, hole + 2);
+    return len > 0 && (size_t)len < size ? (size_t)len : 0;
+}
