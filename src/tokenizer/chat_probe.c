@@ -115,13 +115,13 @@ static void refuse(prober *b, const char *why)
 static void speak(prober *b)
 {
     static const char source[] =
-        "{%- if tools -%}\n# Tools\n\nYou may call one or more functions to assist with the user "
-        "query.\n\nYou are provided with function signatures within <tools></tools> XML tags:\n"
-        "<tools>{% for tool in tools %}{{ '\n' }}{{ tool | tojson }}{% endfor %}{{ '\n' }}</tools>"
-        "\n\nFor each function call, return a json object with function name and arguments within "
-        "<tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": "
-        "<args-json-object>}\n</tool_call>{%- else -%}\n<tool_call>\n{\"name\": \"{{ name }}\", "
-        "\"arguments\": {{ arguments | tojson }}}\n</tool_call>{%- endif -%}";
+        "{%- if tools -%}\n# Tools\n\nYou may call one or more functions to assist with the "
+        "user query.\n\nYou are provided with function signatures within <tools></tools> XML "
+        "tags:\n<tools>{% for tool in tools %}{{ '\n' }}{{ tool | tojson }}{% endfor %}"
+        "{{ '\n' }}</tools>\n\nFor each function call, return a json object with function name and arguments within "
+        "<tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, "
+        "\"arguments\": <args-json-object>}\n</tool_call>{%- else -%}\n"
+        "<tool_call>\n{\"name\": \"{{ name }}\", \"arguments\": {{ arguments | tojson }}}\n</tool_call>{%- endif -%}";
     jinja_error err;
     b->c->text_arguments = false;
     int status = jinja_compile(&b->c->spoken, view_of(source), &err);
