@@ -138,7 +138,8 @@ static void log_start(const server *s)
     else
         log_event(LOG_INFO, "chat_template", "form=%s calls=%s",
                   *s->info.chat_form ? s->info.chat_form : "none",
-                  *s->info.call_form ? s->info.call_form : "none");
+                  *s->info.call_form == '{' ? "marks" : *s->info.call_form ? s->info.call_form
+                                                                            : "none");
     if (s->replay)
         log_event(LOG_WARNING, "replay", "lines=%u text=\"answers come from a script\"",
                   replay_lines(s->replay));
