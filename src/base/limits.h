@@ -163,8 +163,8 @@ _Static_assert(GUARD_WINDOW_KEPT * 2 <= GUARD_WINDOW_BYTES, "a full window halve
 #define JINJA_TREE_BYTES_MAX   (32u << 20)  /* its tree: known, 300 KB */
 #define JINJA_SYMBOLS_MAX      4096u        /* names in it */
 #define JINJA_NESTING_MAX      200u         /* of its blocks and expressions */
-#define JINJA_DEPTH_MAX        1000u        /* of evaluation, macros that call themselves included */
-#define JINJA_STEPS_MAX        10000000u    /* of a rendering: expressions, and 64 bytes looked at */
+#define JINJA_DEPTH_MAX        1000u        /* of evaluation, macros in each other too */
+#define JINJA_STEPS_MAX        10000000u    /* of a rendering; 64 bytes are one, too */
 #define JINJA_OUTPUT_BYTES_MAX (64u << 20)
 #define JINJA_VALUES_BYTES_MAX (256u << 20) /* of a rendering's values: each message is read anew */
 

@@ -39,7 +39,7 @@ typedef struct {
     const gguf_file *file;
     view name, arch, tokenizer, pre, chat_template;
     char chat_form[32];     /* "" where there is none, */
-    char chat_calls[32];    /* how calls are read, */
+    char chat_calls[1024];  /* how calls are read, */
     char chat_refusal[320]; /* and why the template cannot be run; "": it can */
     uint64_t n_parameters, weight_bytes, step_bytes;
     uint64_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_experts, n_used, context, n_vocab;
@@ -270,6 +270,7 @@ static void print_tokenizer(const facts *f)
     else
         printf("%s, calls of tools: %s\n", f->chat_form,
                !strncmp(f->chat_calls, "none", 4) ? "in a way that cerium cannot read"
+               : *f->chat_calls == '{'            ? "by its marks"
                                                   : f->chat_calls);
     print_label("fill in middle");
     if (f->fim[FIM_PREFIX] < 0 || f->fim[FIM_SUFFIX] < 0) {

@@ -206,6 +206,68 @@ static void put_xml(json_out *t, const cerium_tool *tool, const struct protocol_
     json_out_literal(t, " ends");
 }
 
+/* ---- Section - Arguments as tags of a template ---- */
+
+void guide_put_mark(json_out *t, const char *mark)
+{
+    while (*mark) {
+        size_t tag = mark[0] == '<' ? strcspn(mark, ">\n \"") : 0;
+        bool is_tag = tag && mark[tag] == '>';
+        size_t len = is_tag ? tag + 1 : 1;
+        while (!is_tag && mark[len] && mark[len] != '<') len++;
+        json_out_put(t, is_tag ? VIEW("(") : VIEW(""));
+        json_out_quoted(t, (view){mark, len});
+        if (is_tag) {
+            json_out_literal(t, " | <");
+            json_out_quoted(t, (view){mark, len});
+            json_out_literal(t, ">)");
+        }
+        json_out_literal(t, " ");
+        mark += len;
+    }
+}
+
+static void put_argument(json_out *t, const struct protocol_tool *facts, const call_marks *marks,
+                         const char *name, const json_t *schema)
+{
+    guide_put_mark(t, marks->key);
+    if (name) json_out_quoted(t, view_of(name));
+    else json_out_literal(t, "/[^<>\\n\"]+/");
+    json_out_literal(t, " ");
+    guide_put_mark(t, marks->key_end);
+    if (schema) put_value(t, facts, schema);
+    else if (facts->kind != PROTOCOL_TOOL_FUNCTION && facts->grammar) put_nested(t, facts, "%text");
+    else json_out_literal(t, "value ");
+    guide_put_mark(t, marks->value_end);
+    json_out_literal(t, "gap ");
+}
+
+static void put_marked(json_out *t, const cerium_tool *tool, const struct protocol_tool *facts,
+                       const call_marks *marks)
+{
+    const json_t *properties = json_object_get(facts->schema, "properties");
+    const char *name;
+    json_t *schema;
+    json_out_quoted(t, view_of(tool->name));
+    json_out_literal(t, " ");
+    guide_put_mark(t, marks->name_end);
+    json_out_literal(t, "gap ");
+    if (facts->kind != PROTOCOL_TOOL_FUNCTION) {
+        put_argument(t, facts, marks, "input", NULL);
+    } else if (!json_object_size(properties)) {
+        json_out_literal(t, "(");
+        put_argument(t, facts, marks, NULL, NULL);
+        json_out_literal(t, ")* ");
+    }
+    json_object_foreach((json_t *)properties, name, schema)
+    {
+        json_out_literal(t, "(");
+        put_argument(t, facts, marks, name, schema);
+        json_out_put(t, is_required(facts->schema, name) ? VIEW(") ") : VIEW(")? "));
+    }
+    guide_put_mark(t, marks->end);
+}
+
 /* ---- Section - Calls ---- */
 
 /* The name as it stands in a string of JSON. */
@@ -219,7 +281,7 @@ static void put_json_name(json_out *t, const char *before, const char *name, con
 }
 
 static void put_call(json_out *t, const cerium_tool *tool, const struct protocol_tool *facts,
-                     call_style style)
+                     call_style style, const call_marks *marks)
 {
     switch (style) {
     case CALL_HERMES:
@@ -244,24 +306,31 @@ static void put_call(json_out *t, const cerium_tool *tool, const struct protocol
         put_arguments(t, facts);
         return;
     case CALL_XML: put_xml(t, tool, facts); return;
+    case CALL_MARKED: put_marked(t, tool, facts, marks); return;
     case CALL_NONE: return;
     }
 }
 
-void guide_put_calls(json_out *t, const protocol_request *r, call_style style)
+void guide_put_calls(json_out *t, const protocol_request *r, call_style style,
+                     const call_marks *marks)
 {
     bool first = true;
     json_out_literal(t, "call: ");
     for (size_t i = 0; i < r->n_tools; i++) {
         if (r->callable && !r->callable[i]) continue;
         json_out_put(t, first ? VIEW("") : VIEW("\n    | "));
-        put_call(t, &r->tools[i], &r->tool_set->facts[i], style);
+        put_call(t, &r->tools[i], &r->tool_set->facts[i], style, marks);
         first = false;
     }
     json_out_literal(t, "\n");
     if (style == CALL_LIST)
         json_out_put(t, r->one_call ? VIEW("list: \" \"? \"[\" call \"]\"\n")
                                      : VIEW("list: \" \"? \"[\" call (\", \" call)* \"]\"\n"));
+    if (style == CALL_MARKED) {
+        json_out_literal(t, "value: ");
+        guide_put_avoiding(t, marks->value_end);
+        json_out_literal(t, "\n");
+    }
     if (style == CALL_XML) {
         /* Stock models write the line feeds or leave them away.  Within a value the mark has no
          * beginning: behind these bytes only its end may stand. */
@@ -269,4 +338,5 @@ void guide_put_calls(json_out *t, const protocol_request *r, call_style style)
         guide_put_avoiding(t, "</parameter");
         json_out_literal(t, "\nends: /\\n?<\\/parameter>\\n?/\n");
     }
+    if (style == CALL_MARKED) json_out_literal(t, "gap: /[ \\n]{0,2}/\n");
 }

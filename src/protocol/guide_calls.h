@@ -3,6 +3,7 @@
 #ifndef PROTOCOL_GUIDE_CALLS_H
 #define PROTOCOL_GUIDE_CALLS_H
 
+#include "protocol/call_marks.h"
 #include "protocol/json_out.h"
 #include "protocol/parse.h"
 
@@ -13,11 +14,16 @@ typedef enum {
     CALL_NAMED,      /* name, mark, {...} */
     CALL_CHANNEL,    /* name, mark, {...}: the mark is what is left of a header */
     CALL_XML,        /* name>, parameters with tags */
+    CALL_MARKED,     /* name, arguments with tags of the model's own template */
     CALL_NONE,       /* there are none */
 } call_style;
 
-/* The rule `call`, any call that the request allows, and for CALL_LIST the rule `list`. */
-void guide_put_calls(json_out *t, const protocol_request *r, call_style style);
+/* marks: of CALL_MARKED, else unused.
+ * The rule `call`, any call that the request allows, and for CALL_LIST the rule `list`. */
+void guide_put_calls(json_out *t, const protocol_request *r, call_style style,
+                     const call_marks *marks);
+/* A mark: its tags are control tokens in some vocabularies and text in others. */
+void guide_put_mark(json_out *t, const char *mark);
 /* A regular expression: any text that does not have mark in it, whose first byte must not occur in
  * its rest. */
 void guide_put_avoiding(json_out *t, const char *mark);

@@ -217,7 +217,8 @@ static int refuse_unsupported(parser *p)
 static int variables_parse(parser *p)
 {
     static const char *const keys[] = {"enable_thinking", "reasoning_effort"};
-    json_t *given = NULL, *effort = json_object_get(json_object_get(p->root, "reasoning"), "effort");
+    const json_t *reasoning = json_object_get(p->root, "reasoning");
+    json_t *given = NULL, *effort = json_object_get(reasoning, "effort");
     RETURN_IF(field_object(p, NULL, p->root, "chat_template_kwargs", &given));
     json_t *all = given ? json_copy(given) : json_object();
     int failed = !all;

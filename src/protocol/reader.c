@@ -230,7 +230,11 @@ static void hold_mark(reader *r, const char *mark)
 static void take_mark(reader *r, const char *mark)
 {
     hold_mark(r, mark);
-    if (strcmp(mark, "[TOOL_CALLS]") == 0) {
+    if (mark == r->marks.open) {
+        reader_marked_begin(r);
+    } else if (mark == r->marks.section || mark == r->marks.section_end) {
+        reader_after_call(r); /* what stands around calls is not said */
+    } else if (strcmp(mark, "[TOOL_CALLS]") == 0) {
         reader_inst_begin(r);
     } else if (strcmp(mark, "<tool_call>") == 0) {
         r->state = in_tag;
@@ -246,11 +250,14 @@ static void take_mark(reader *r, const char *mark)
 
 static bool reader_saying(reader *r, char c)
 {
-    const char *marks[4];
+    const char *marks[6];
     size_t n = 0;
     int mark;
     char out;
     bool calls = r->n_tools > 0;
+    if (calls && r->marks.open) marks[n++] = r->marks.open;
+    if (calls && r->marks.open && *r->marks.section) marks[n++] = r->marks.section;
+    if (calls && r->marks.open && *r->marks.section_end) marks[n++] = r->marks.section_end;
     if (calls && r->form->tags) marks[n++] = "<tool_call>";
     if (calls && r->form->bare_functions) marks[n++] = "<function=";
     if (calls && r->form->inst) marks[n++] = "[TOOL_CALLS]";
@@ -317,7 +324,12 @@ int reader_open(reader **out, const char *chat_form, const cerium_tool *tools, s
     CHECK(out && chat_form && (tools || !n_tools));
     reader *r = memory_zalloc(1, sizeof *r);
     if (!r) return CERIUM_ERR_MEMORY;
-    r->form = find_form(chat_form);
+    bool marked = call_marks_read(&r->marks, chat_form);
+    if (!marked && chat_form[0] == '{') { /* the engine's records are whole */
+        memory_free(r);
+        return CERIUM_ERR_MEMORY;
+    }
+    r->form = find_form(!marked ? chat_form : r->marks.opens_thought ? "none-open" : "none");
     r->tools = tools;
     r->n_tools = n_tools;
     r->held.max = r->value.max = READER_HELD_BYTES_MAX;
@@ -333,6 +345,7 @@ void reader_free(reader **r)
     CHECK(r);
     if (!*r) return;
     json_decref((*r)->schema);
+    call_marks_free(&(*r)->marks);
     bytes_free(&(*r)->held);
     bytes_free(&(*r)->value);
     memory_free(*r);
@@ -397,6 +410,7 @@ int reader_end(reader *r, bool whole, reader_fn *fn, void *user)
     } else if (r->called) {
         reader_arguments_end(r);
         reader_xml_end(r);
+        reader_marked_end(r);
     } else if (!r->closing) {
         end_text(r);
     }

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/stop.h"
+#include "protocol/call_marks.h"
 #include "protocol/reader.h"
 #include "protocol/reader_json.h"
 
@@ -25,7 +26,7 @@ typedef struct {
     bool bare_json;           /* calls are JSON at the beginning of a line */
 } reader_form;
 
-enum { READER_RUN_BYTES = 4096, READER_WINDOW_BYTES = 32 };
+enum { READER_RUN_BYTES = 4096, READER_WINDOW_BYTES = CALL_MARK_BYTES_MAX };
 
 /* What follows a call that is an object: it depends on what the object is in. */
 typedef enum { IN_TAG, IN_LIST, IN_LINE } object_place;
@@ -35,6 +36,7 @@ typedef enum { ARGS_FIRST, ARGS_RAW, ARGS_TEXT, ARGS_SEARCH, ARGS_REST,
 
 struct reader {
     const reader_form *form;
+    call_marks marks;         /* of a template's own way; open is NULL for families */
     const cerium_tool *tools; /* [n_tools] */
     size_t n_tools;
     reader_state *state;
@@ -134,6 +136,23 @@ reader_state reader_broken;
 void reader_xml_begin(reader *r);
 /* The answer ended in a call. */
 void reader_xml_end(reader *r);
+
+/* The name was read: the call is given out, and values follow by the types of its tool. */
+void reader_xml_function(reader *r);
+/* The key was read. */
+void reader_xml_value_begin(reader *r);
+void reader_xml_value_byte(reader *r, char c);
+void reader_xml_value_end(reader *r);
+/* The answer ended in the value. */
+void reader_xml_value_rest(reader *r);
+void reader_xml_arguments_end(reader *r);
+
+/* ---- reader_marked.c: as the model's own template writes calls ---- */
+
+/* The mark that opens a call was taken. */
+void reader_marked_begin(reader *r);
+/* The answer ended in a call. */
+void reader_marked_end(reader *r);
 
 /* ---- reader_inst.c ---- */
 

@@ -61,7 +61,7 @@ static void put_escaped(reader *r, view text)
         reader_put(r, READER_ARGUMENTS, out, json_escape_byte(text.ptr[i], out));
 }
 
-static void begin_value(reader *r)
+void reader_xml_value_begin(reader *r)
 {
     r->types = find_types(r);
     r->value.len = 0;
@@ -86,7 +86,7 @@ static bool may_be_null(view text)
     return view_starts(VIEW("null"), text) || view_starts(VIEW("None"), text);
 }
 
-static void put_value_byte(reader *r, char c)
+void reader_xml_value_byte(reader *r, char c)
 {
     bool line = r->value_first && c == '\n'; /* the one after the tag */
     r->value_first = false;
@@ -124,7 +124,7 @@ static void put_json(reader *r, view text)
     }
 }
 
-static void end_value(reader *r)
+void reader_xml_value_end(reader *r)
 {
     view text = {r->value.ptr, r->value.len};
     if (takes_text(r)) return;
@@ -148,19 +148,29 @@ static void end_value(reader *r)
 
 static reader_state in_name, in_key, in_value, between, after_function;
 
+void reader_xml_function(reader *r)
+{
+    json_error_t error;
+    r->held.len = 0;
+    r->tool = reader_find_tool(r);
+    json_decref(r->schema);
+    r->schema = NULL;
+    if (r->tool && r->tool->parameters)
+        r->schema = json_read(view_of(r->tool->parameters), 0, &error);
+    reader_call(r);
+    r->n_parameters = 0;
+}
+
+void reader_xml_arguments_end(reader *r)
+{
+    if (!takes_text(r)) put(r, r->n_parameters ? "}" : "{}");
+}
+
 static bool in_name(reader *r, char c)
 {
     bool held = reader_hold(r, c);
     if (held && c == '>' && r->n_name) {
-        json_error_t error;
-        r->held.len = 0;
-        r->tool = reader_find_tool(r);
-        json_decref(r->schema);
-        r->schema = NULL;
-        if (r->tool && r->tool->parameters)
-            r->schema = json_read(view_of(r->tool->parameters), 0, &error);
-        reader_call(r);
-        r->n_parameters = 0;
+        reader_xml_function(r);
         r->state = between;
         return true;
     }
@@ -186,7 +196,7 @@ static bool between(reader *r, char c)
         r->n_key = 0;
         r->state = in_key;
     } else if (mark > 0) {
-        if (!takes_text(r)) put(r, r->n_parameters ? "}" : "{}");
+        reader_xml_arguments_end(r);
         reader_call_end(r);
         reader_give_up(r);
         if (mark == 1) {
@@ -203,7 +213,7 @@ static bool in_key(reader *r, char c)
         if (r->n_key < sizeof r->key) r->key[r->n_key++] = c;
         return true;
     }
-    begin_value(r);
+    reader_xml_value_begin(r);
     r->state = in_value;
     return true;
 }
@@ -214,9 +224,10 @@ static bool in_value(reader *r, char c)
     char out;
     int mark;
     r->window[r->n_window++] = c;
-    while ((mark = reader_mark(r, marks, ARRAY_LEN(marks), &out)) == -1) put_value_byte(r, out);
+    while ((mark = reader_mark(r, marks, ARRAY_LEN(marks), &out)) == -1)
+        reader_xml_value_byte(r, out);
     if (mark < 0) return true;
-    end_value(r);
+    reader_xml_value_end(r);
     r->state = between;
     return true;
 }
@@ -245,10 +256,15 @@ void reader_xml_begin(reader *r)
     r->state = in_name;
 }
 
+void reader_xml_value_rest(reader *r)
+{
+    if (r->value.len && r->types != TYPE_STRING && !takes_text(r))
+        put_escaped(r, (view){r->value.ptr, r->value.len});
+}
+
 void reader_xml_end(reader *r)
 {
-    if (r->state == in_value)
-        for (size_t i = 0; i < r->n_window; i++) put_value_byte(r, r->window[i]);
-    if (r->state == in_value && r->value.len && r->types != TYPE_STRING && !takes_text(r))
-        put_escaped(r, (view){r->value.ptr, r->value.len});
+    if (r->state != in_value) return;
+    for (size_t i = 0; i < r->n_window; i++) reader_xml_value_byte(r, r->window[i]);
+    reader_xml_value_rest(r);
 }

@@ -61,6 +61,11 @@ static const guide_form forms[] = {
     {.name = "chatml", HERMES, .thinks = THINKS_FIRST},
     {.name = "qwen3", HERMES, .thinks = THINKS_FIRST},
     {.name = "qwen3-open", HERMES, .thinks = THINKS_OPEN},
+    /* Of a template with marks of its own; they are in the maker. */
+    {.name = "{", .style = CALL_MARKED, .thinks = THINKS_FIRST, .first = "opens call",
+     .more = "gap again call"},
+    {.name = "{open", .style = CALL_MARKED, .thinks = THINKS_OPEN, .first = "opens call",
+     .more = "gap again call"},
     {.name = "none", .style = CALL_NONE, .thinks = THINKS_FIRST},
     {.name = "none-open", .style = CALL_NONE, .thinks = THINKS_OPEN},
     {.name = "qwen3-coder", XML, .thinks = THINKS_FIRST},
@@ -103,21 +108,36 @@ typedef struct {
     const protocol_request *r;
     const guide_form *form;
     thinking thinks;
+    call_marks marks; /* of CALL_MARKED */
     bool calls;    /* some tool may be called */
     bool document; /* the answer has a shape */
     json_out text; /* all grammars one after the other */
 } maker;
+
+static void put_mark_rules(maker *m)
+{
+    json_out_literal(&m->text, "opens: ");
+    if (*m->marks.section) {
+        guide_put_mark(&m->text, m->marks.section);
+        json_out_literal(&m->text, "gap ");
+    }
+    guide_put_mark(&m->text, m->marks.open);
+    json_out_literal(&m->text, "\nagain: ");
+    guide_put_mark(&m->text, m->marks.open);
+    json_out_literal(&m->text, "\n");
+}
 
 /* Each grammar stands alone, with the rules that it needs. */
 static void put_rules(maker *m)
 {
     json_out_literal(&m->text, "\n");
     if (!m->calls) return;
-    json_out_put(&m->text, view_of(m->form->rules));
+    if (m->form->style == CALL_MARKED) put_mark_rules(m);
+    else json_out_put(&m->text, view_of(m->form->rules));
     json_out_literal(&m->text, "first: ");
     json_out_put(&m->text, view_of(m->form->first));
     json_out_literal(&m->text, "\n");
-    guide_put_calls(&m->text, m->r, m->form->style);
+    guide_put_calls(&m->text, m->r, m->form->style, &m->marks);
 }
 
 static void put_thought(maker *m)
@@ -238,7 +258,10 @@ static void put_beginning(maker *m)
 static void put_free(maker *m, protocol_guide *g)
 {
     span at[PROTOCOL_TRIGGERS_MAX];
-    const opening *opens = m->form->openings;
+    bool sections = m->form->style == CALL_MARKED && *m->marks.section;
+    const opening own[PROTOCOL_TRIGGERS_MAX] = {
+        {sections ? m->marks.section : m->marks.open, sections ? "gap again call" : "call"}};
+    const opening *opens = m->form->style == CALL_MARKED ? own : m->form->openings;
     put_beginning(m);
     size_t head = m->text.b.len;
     for (size_t i = 0; i < PROTOCOL_TRIGGERS_MAX && opens[i].text; i++) {
@@ -278,12 +301,18 @@ int protocol_guide_make(protocol_guide *out, const protocol_request *r, const ch
                         bool no_document)
 {
     CHECK(out && r && chat_form);
-    maker m = {.r = r, .form = find_form(chat_form), .calls = any_callable(r)};
-    m.calls = m.calls && m.form->style != CALL_NONE;
+    maker m = {.r = r, .calls = any_callable(r)};
+    bool marked = call_marks_read(&m.marks, chat_form);
     *out = (protocol_guide){.n_triggers = 0};
+    if (!marked && chat_form[0] == '{') return CERIUM_ERR_MEMORY;
+    m.form = find_form(!marked ? chat_form : m.marks.opens_thought ? "{open" : "{");
+    m.calls = m.calls && m.form->style != CALL_NONE;
     m.thinks = r->prefill || r->think == PROTOCOL_THINK_OFF ? THINKS_NEVER : m.form->thinks;
     m.document = !no_document && protocol_has_shape(r);
-    if (!m.calls && !m.document) return CERIUM_OK;
+    if (!m.calls && !m.document) {
+        call_marks_free(&m.marks);
+        return CERIUM_OK;
+    }
     m.text.b.max = PROTOCOL_GUIDE_BYTES_MAX;
     if (!r->talks) {
         json_out_literal(&m.text, "start: ");
@@ -299,16 +328,19 @@ int protocol_guide_make(protocol_guide *out, const protocol_request *r, const ch
     int status = m.text.status;
     if (status) {
         json_out_free(&m.text);
+        call_marks_free(&m.marks);
         *out = (protocol_guide){.n_triggers = 0};
         return status;
     }
     out->text = m.text.b;
+    out->marks = m.marks.owner;
     return CERIUM_OK;
 }
 
 void protocol_guide_free(protocol_guide *guide)
 {
     bytes_free(&guide->text);
+    json_decref(guide->marks);
     *guide = (protocol_guide){.n_triggers = 0};
 }
 

@@ -23,6 +23,7 @@ typedef struct {
     protocol_trigger triggers[PROTOCOL_TRIGGERS_MAX];
     size_t n_triggers; /* 0: behind the grammar's text the answer ends */
     bytes text;        /* owned */
+    json_t *marks;     /* owned: what triggers of a template are */
 } protocol_guide;
 
 /* no_document: leave out what text.format says.

@@ -71,8 +71,8 @@ static void name_model(server *s)
                                 .display_name = s->info.name,
                                 .context_tokens = s->info.context_tokens_max,
                                 .created_at = s->started_at,
-                                /* A model without a form gets a plain one; one whose template cannot be
-                                 * run chats in none. */
+                                /* A model without a form gets a plain one; one whose template
+                                 * cannot be run chats in none. */
                                 .chats = !*s->info.chat_refusal,
                                 .chat_form = s->info.chat_form,
                                 .chat_refusal = s->info.chat_refusal,
@@ -118,12 +118,13 @@ static void log_start(const server *s)
               s->replay ? "on" : "off", cerium_version());
     if (*s->info.chat_refusal)
         log_event(LOG_WARNING, "chat_template",
-                  "text=\"cannot be run: %s; chat is refused; --chat-form NAME takes another form\"",
+                  "text=\"cannot be run, so chat is refused: %s; --chat-form NAME takes another\"",
                   s->info.chat_refusal);
     else
         log_event(LOG_INFO, "chat_template", "form=%s calls=%s",
                   *s->info.chat_form ? s->info.chat_form : "none",
-                  *s->info.call_form ? s->info.call_form : "none");
+                  *s->info.call_form == '{' ? "marks" : *s->info.call_form ? s->info.call_form
+                                                                            : "none");
     if (s->replay)
         log_event(LOG_WARNING, "replay", "lines=%u text=\"answers come from a script\"",
                   replay_lines(s->replay));

@@ -114,7 +114,7 @@ jinja_value jinja_braces(jinja_run *r, jinja_value s, const jinja_args *args)
 
 /* ---- Section - Dates ---- */
 
-/* Days since 1970 as year, month and day of the Gregorian calendar (H. Hinnant, days from civil). */
+/* Days since 1970 as a date of the Gregorian calendar (H. Hinnant, civil_from_days). */
 static void civil_of(int64_t days, struct tm *out)
 {
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};

@@ -119,10 +119,12 @@ static bool is_parameter(const jinja_node *macro, view name)
     return false;
 }
 
-/* Arguments that no parameter takes. */
-static void bind_rest(jinja_run *r, const jinja_node *node, const jinja_args *args, size_t used)
+/* Arguments that none of the parameters takes. */
+static void bind_rest(jinja_run *r, const jinja_node *node, const jinja_args *args)
 {
     jinja_value more = jinja_list(r), named = jinja_map(r);
+    size_t used = 0;
+    for (const jinja_node *one = node->list; one; one = one->next) used++;
     for (size_t i = used; i < args->n; i++) jinja_append(r, more, args->list[i]);
     for (size_t i = 0; i < args->n_named; i++)
         if (!is_parameter(node, jinja_view(args->named[i].key)))
@@ -144,9 +146,10 @@ jinja_value jinja_call_macro(jinja_run *r, const jinja_macro *macro, const jinja
     r->depth += 8; /* of the stack it takes more than an expression */
     scope s = open_scope(r);
     r->base = r->n_bindings;
-    for (size_t k = 0; k < macro->n; k++) push(r, macro->bindings[k].symbol, macro->bindings[k].value);
+    for (size_t k = 0; k < macro->n; k++)
+        push(r, macro->bindings[k].symbol, macro->bindings[k].value);
     r->scope = r->n_bindings + 1;
-    bind_rest(r, node, args, 0);
+    bind_rest(r, node, args);
     for (const jinja_node *one = node->list; one; one = one->next, i++) {
         char name[JINJA_NUMBER_BYTES * 4];
         snprintf(name, sizeof name, "%.*s", (int)one->name.len, one->name.ptr);
@@ -154,12 +157,6 @@ jinja_value jinja_call_macro(jinja_run *r, const jinja_macro *macro, const jinja
         if (jinja_has_arg(args, i, name)) value = jinja_arg(args, i, name, value);
         else if (one->a) value = jinja_eval(r, one->a);
         push(r, one->symbol, value);
-    }
-    if (args->n > i) {
-        jinja_value rest = jinja_tuple_of(r, args->list + i, args->n - i);
-        jinja_bind(r, SYMBOL_VARARGS, rest);
-    } else if (!r->status) {
-        jinja_bind(r, SYMBOL_VARARGS, jinja_tuple_of(r, NULL, 0));
     }
     if (caller) jinja_bind(r, SYMBOL_CALLER, *caller);
     jinja_flow flow = r->flow;

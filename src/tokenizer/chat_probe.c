@@ -115,13 +115,14 @@ static void refuse(prober *b, const char *why)
 static void speak(prober *b)
 {
     static const char source[] =
-        "{%- if tools -%}\n# Tools\n\nYou may call one or more functions to assist with the user "
-        "query.\n\nYou are provided with function signatures within <tools></tools> XML tags:\n"
-        "<tools>{% for tool in tools %}{{ '\n' }}{{ tool | tojson }}{% endfor %}{{ '\n' }}</tools>"
-        "\n\nFor each function call, return a json object with function name and arguments within "
-        "<tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": "
-        "<args-json-object>}\n</tool_call>{%- else -%}\n<tool_call>\n{\"name\": \"{{ name }}\", "
-        "\"arguments\": {{ arguments | tojson }}}\n</tool_call>{%- endif -%}";
+        "{%- if tools -%}\n# Tools\n\nYou may call one or more functions to assist with the "
+        "user query.\n\nYou are provided with function signatures within <tools></tools> XML "
+        "tags:\n<tools>{% for tool in tools %}{{ '\n' }}{{ tool | tojson }}{% endfor %}"
+        "{{ '\n' }}</tools>\n\nFor each function call, return a json object with function name and "
+        "arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n"
+        "{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>{%- else -%}\n"
+        "<tool_call>\n{\"name\": \"{{ name }}\", \"arguments\": {{ arguments | tojson }}}\n"
+        "</tool_call>{%- endif -%}";
     jinja_error err;
     b->c->text_arguments = false;
     int status = jinja_compile(&b->c->spoken, view_of(source), &err);
@@ -206,6 +207,43 @@ static bool ends_open(void *user, view text)
     return text.len >= 7 && !memcmp(text.ptr + text.len - 7, "<think>", 7);
 }
 
+static bool copy_text(void *user, view text)
+{
+    view *to = user;
+    to->ptr = memory_copy(text.ptr, text.len);
+    to->len = to->ptr ? text.len : 0;
+    return to->ptr != NULL;
+}
+
+#define CALL_OF(arguments)                                                                         \
+    {.kind = PIECE_CALL, .name = {TOOL, sizeof TOOL - 1}, .id = {"probeid01", 9},                  \
+     .content = {arguments, sizeof arguments - 1}}
+
+/* Calls with a tag for each argument, in marks that no family has. */
+static bool find_marks(prober *b, bool opens_thought)
+{
+    static const piece lists[3][4] = {
+        {P_USER, CALL_OF("{\"" KEY "\": \"probe value\", \"probe_second\": \"probe two\"}"),
+         P_RESULT},
+        {P_USER, P_CALL, P_CALL, P_RESULT},
+        {P_USER, CALL_OF("{\"" KEY "\": 48813}"), P_RESULT},
+    };
+    static const size_t n[3] = {3, 4, 3};
+    view texts[3] = {{0}}, end = {0};
+    bool found = true;
+    for (size_t i = 0; i < 3 && found; i++)
+        found = look_at(b, lists[i], n[i], true, copy_text, &texts[i]);
+    if (b->c->end >= 0) end.ptr = tokenizer_bytes(b->t, b->c->end, &end.len);
+    const chat_call_probes p = {.other = texts[0], .two = texts[1],
+                                .number = texts[2], .question = VIEW("probe question"),
+                                .name = VIEW(TOOL), .key = VIEW(KEY), .value = VIEW("probe value"),
+                                .second = VIEW("probe_second"), .figure = VIEW("48813"),
+                                .end = end, .opens_thought = opens_thought};
+    found = found && chat_find_marks(&p, b->c->calls);
+    for (size_t i = 0; i < 3; i++) memory_free((void *)(uintptr_t)texts[i].ptr);
+    return found;
+}
+
 /* How calls are read: as the family does whose shape they have.  Where none has it, calls are not
  * read, and the grammar lets none begin. */
 static void find_calls(prober *b)
@@ -215,6 +253,7 @@ static void find_calls(prober *b)
     bool open = look_at(b, user, 1, false, ends_open, NULL);
     if (!b->c->tools) f.family = "qwen3"; /* as cerium itself says tools then */
     else look_at(b, call, 3, true, find_shape, &f);
+    if (!f.family && find_marks(b, open)) f.family = b->c->calls;
     if (!f.family) f.family = "none";
     if (open && !strcmp(f.family, "qwen3")) f.family = "qwen3-open";
     if (open && !strcmp(f.family, "qwen3-coder")) f.family = "qwen3.5";
@@ -270,8 +309,8 @@ static void look_into(prober *b)
     if (b->form.kind != CHAT_NONE && family_is_equal(b)) return;
     b->form.runs = true;
     b->form.name = "template";
-    find_calls(b);
     look_at(b, said, 3, false, find_end, b);
+    find_calls(b);
 }
 
 static int read_template(chat_form *form, const tokenizer *t, chat_template *c)

@@ -22,6 +22,7 @@ typedef struct {
     jinja_run *run;
     jinja_value messages;
     size_t n_marks;
+    bool bare_calls;    /* a sampled turn that called said nothing */
     bool merges_system; /* into the first user message */
     view system;        /* that waits for it */
     bool said_tools;    /* as text */
@@ -176,14 +177,17 @@ static void add_sampled(builder *b, size_t next)
     view mark = chat_template_mark(text, b->n_marks++);
     jinja_value value = jinja_text(mark, JINJA_TEMPLATE), calls = jinja_list(b->run);
     jinja_value message = begin_message(b, "assistant");
-    put_content(b, message, value);
+    bool called = !b->c->spoken && next < b->k->n && b->k->list[next].kind == PIECE_RESULT;
+    put_content(b, message, called && b->bare_calls ? message_text(VIEW("")) : value);
     for (; !b->c->spoken && next < b->k->n && b->k->list[next].kind == PIECE_RESULT; next++) {
         jinja_value arguments = value;
         if (!b->c->text_arguments) {
             arguments = jinja_map(b->run);
             jinja_put(b->run, arguments, text, value);
         }
-        add_call(b, calls, b->k->list[next].id, value, arguments);
+        const piece *result = &b->k->list[next];
+        add_call(b, calls, result->id, result->name.len ? message_text(result->name) : value,
+                 arguments);
         jinja_put(b->run, message, "tool_calls", calls);
     }
 }
@@ -287,7 +291,10 @@ static void set_variables(builder *b, bool generation)
     jinja_set_time(b->run, FIXED_TIME);
 }
 
-static int render_once(const chat_template *c, const talk *k, bool generation, bool merges_system,
+/* What is tried where a template raises. */
+enum { BARE_CALLS = 1, MERGED_SYSTEM = 2, WAYS = 4 };
+
+static int render_once(const chat_template *c, const talk *k, bool generation, unsigned way,
                        chat_rendering *out, jinja_error *err)
 {
     *out = (chat_rendering){0};
@@ -301,7 +308,7 @@ static int render_once(const chat_template *c, const talk *k, bool generation, b
         return status;
     }
     builder b = {.c = c, .k = k, .r = out, .run = out->run, .messages = jinja_list(out->run),
-                 .merges_system = merges_system};
+                 .bare_calls = way & BARE_CALLS, .merges_system = way & MERGED_SYSTEM};
     add_messages(&b);
     set_variables(&b, generation);
     status = k->p->status ? k->p->status : jinja_render(out->run, &out->out, err);
@@ -315,16 +322,26 @@ static bool leads_with_system(const talk *k)
            (k->form->template->spoken && k->says_tools);
 }
 
+static bool calls_sampled(const talk *k)
+{
+    for (size_t i = 0; i + 1 < k->n; i++)
+        if (k->list[i].kind == PIECE_SAMPLED && k->list[i + 1].kind == PIECE_RESULT) return true;
+    return false;
+}
+
 int chat_template_text(const chat_template *c, const talk *k, bool generation, chat_rendering *out,
                        jinja_error *err)
 {
-    int status = render_once(c, k, generation, false, out, err);
-    /* Some have no system role, and say so: what it says goes before the first question then. */
-    if (status != CERIUM_ERR_FORMAT || err->failure != JINJA_RAISED || !leads_with_system(k))
-        return status;
-    jinja_error second;
-    status = render_once(c, k, generation, true, out, &second);
-    if (status && status != CERIUM_ERR_FORMAT) *err = second;
+    int status = render_once(c, k, generation, 0, out, err);
+    /* Some have no system role, and say so: what it says goes before the first question then.
+     * Others refuse a message that says something and calls. */
+    unsigned ways = (leads_with_system(k) ? MERGED_SYSTEM : 0) |
+                    (calls_sampled(k) ? BARE_CALLS : 0);
+    for (unsigned way = 1; way < WAYS; way++) {
+        jinja_error other;
+        if (status != CERIUM_ERR_FORMAT || err->failure != JINJA_RAISED) break;
+        if (!(way & ~ways)) status = render_once(c, k, generation, way, out, &other);
+    }
     return status;
 }
 

@@ -8,7 +8,7 @@
 #include "template/jinja.h"
 #include "tokenizer/chat_forms.h"
 
-enum { CHAT_REFUSAL_BYTES = 320 };
+enum { CHAT_REFUSAL_BYTES = 320, CHAT_CALLS_BYTES = 1024, CHAT_MARK_TEXT_MAX = 64 };
 
 struct chat_template {
     jinja_template *program;
@@ -18,6 +18,7 @@ struct chat_template {
     bool tools_always;   /* without tools it wants an empty list */
     jinja_template *spoken; /* where it does not: tools and calls as text */
     int32_t end;         /* the special token that ends a turn, or TOKEN_NONE */
+    char calls[CHAT_CALLS_BYTES];     /* how calls are written, as JSON (chat_marks.c); or "" */
     char refusal[CHAT_REFUSAL_BYTES]; /* one line: why it cannot be run; "": it can */
 };
 
@@ -38,5 +39,17 @@ void chat_template_text_free(chat_rendering *r);
 /* What stands in place of sampled turn i, of which messages can have nothing. */
 enum { CHAT_MARK_BYTES = 16 };
 view chat_template_mark(char out[CHAT_MARK_BYTES], size_t i);
+
+/* Renderings of the same question with calls in the answer, and the names in them. */
+typedef struct {
+    view other, two, number; /* f(a="v", b="w"); two calls of f(a="v"); f(a=5) */
+    view question, name, key, value, second, figure;
+    view end; /* text of the token that ends a turn, or empty */
+    bool opens_thought;
+} chat_call_probes;
+
+/* How calls with a tag for each argument are written; false where they are not so, or where it
+ * cannot be told. */
+bool chat_find_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES]);
 
 #endif

@@ -5,8 +5,9 @@ SYSTEM = {"role": "system", "content": "You are terse.\nObey <|im_end|> no one."
 USER = {"role": "user", "content": "  What is 2 + 2? "}
 SAID = {"role": "assistant", "content": "4"}
 MORE = {"role": "user", "content": "And ünïcödé 日本語 \"quoted\" 'single' \\ back?"}
-THOUGHT = {"role": "assistant", "content": "It is five.\n", "reasoning_content": "Let me see.\nYes.",
-           "reasoning": "Let me see.\nYes.", "thinking": "Let me see.\nYes."}
+THOUGHT = {"role": "assistant", "content": "It is five.\n",
+           "reasoning_content": "Let me see.\nYes.", "reasoning": "Let me see.\nYes.",
+           "thinking": "Let me see.\nYes."}
 INLINE = {"role": "assistant", "content": "<think>\nhm, 1 < 2\n</think>\n\nIt is six."}
 TOOLS = [
     {"type": "function", "function": {
@@ -37,7 +38,8 @@ RESULT = {"role": "tool", "name": "get_weather", "tool_call_id": "call00001",
 TWO = {"role": "assistant", "content": "Both.", "tool_calls":
        CALL["tool_calls"] + call("now", {}, "call00002")["tool_calls"]}
 RESULT_2 = {"role": "tool", "name": "now", "tool_call_id": "call00002", "content": "12:00"}
-PARTS = {"role": "user", "content": [{"type": "text", "text": "Say "}, {"type": "text", "text": "it."}]}
+PARTS = {"role": "user", "content": [{"type": "text", "text": "Say "},
+                                     {"type": "text", "text": "it."}]}
 
 
 def with_text(message):

@@ -11,8 +11,8 @@ import sys
 
 def tokens_of(source):
     """What looks like a special token of the template."""
-    names = re.findall(r"<\|[^|<>\n ]+\|>|<｜[^｜<>\n]+｜>|</?s>|\[/?[A-Z_]+\]|<[a-z_]+_of_[a-z_]+>",
-                       source)
+    names = re.findall(r"<\|[^|<>\n ]+\|>|<｜[^｜<>\n]+｜>|</?s>|\[/?[A-Z_]+\]|"
+                       r"<[a-z_]+_of_[a-z_]+>", source)
     return list(dict.fromkeys(["<s>", "</s>"] + names))[:500]
 
 

@@ -1,6 +1,8 @@
 """oracle.py - what jinja2 makes of a template, in the environment that transformers gives it
 (transformers 5, utils/chat_template_utils.py): the outside truth for src/template/."""
+import copy
 import datetime
+import functools
 import json
 
 import jinja2
@@ -39,6 +41,7 @@ def generated(x):
     raise TypeError("not JSON: " + type(x).__name__)
 
 
+@functools.lru_cache(maxsize=None)
 def environment(mutable):
     kind = SandboxedEnvironment if mutable else ImmutableSandboxedEnvironment
     env = kind(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
@@ -49,11 +52,16 @@ def environment(mutable):
     return env
 
 
+@functools.lru_cache(maxsize=4)
+def compiled(source, mutable):
+    return environment(mutable).from_string(source)
+
+
 def render(source, context):
     """(text, None) or (None, message). A list that a template changes is one that we let change."""
     for mutable in (False, True):
         try:
-            return environment(mutable).from_string(source).render(**context), None
+            return compiled(source, mutable).render(**copy.deepcopy(context)), None
         except Raised as error:
             return None, "raised: " + str(error)
         except jinja2.exceptions.SecurityError as error:

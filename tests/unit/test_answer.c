@@ -662,8 +662,9 @@ static void test_bodies(void)
     text_is(value, "error/code", "rate_limit_exceeded");
     json_decref(value);
     out.len = 0;
-    const protocol_model models[] = {{"a", "A", 131072, 7, true, true, false},
-                                     {"b", NULL, 512, 7, false, true, false}};
+    const protocol_model models[] = {
+        {"a", "A", 131072, 7, true, true, false, "template", ""},
+        {"b", NULL, 512, 7, false, true, false, "", "line 2: it does \"that\""}};
     TEST_CHECK(!protocol_models_body(&out, models, 2));
     value = json_loadb(out.ptr, out.len, 0, NULL);
     TEST_CHECK(json_array_size(at(value, "data")) == 2);

@@ -111,7 +111,8 @@ static void test_default_system(void)
     cerium_error err;
     TEST_CHECK(!chat_form_open(&form, t, NULL, &err));
     check_text(t, &form, talk, 1, NULL,
-               "{<|im_start|>}system\nYou are a helpful AI assistant{<|im_end|>}\n{<|im_start|>}user\nWho are you?{<|im_end|>}\n"
+               "{<|im_start|>}system\nYou are a helpful AI assistant{<|im_end|>}\n"
+               "{<|im_start|>}user\nWho are you?{<|im_end|>}\n"
                "{<|im_start|>}assistant\n");
     chat_form_close(&form);
     tokenizer_close(&t);
@@ -259,8 +260,9 @@ static void test_lacks(void)
     static const char source[] =
         "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}"
         "{% endif %}{% for m in messages %}"
-        "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('must alternate') }}"
-        "{% endif %}{{ '<|im_start|>' + m.role + '\n' + m.content | trim + '<|im_end|>\n' }}"
+        "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+        "{{ raise_exception('must alternate') }}{% endif %}"
+        "{{ '<|im_start|>' + m.role + '\n' + m.content | trim + '<|im_end|>\n' }}"
         "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>model\n' }}{% endif %}";
     static const cerium_message talk[] = {{.role = "system", .content = "Be brief."},
                                           {.role = "user", .content = "one"},
@@ -282,12 +284,65 @@ static void test_lacks(void)
     chat = (cerium_chat){.messages = talk, .n_messages = 2, .tools = &tool, .n_tools = 1};
     const char *text = show(t, tokens, tokens_of(t, &form, &chat, tokens));
     TEST_CHECK_THAT(strstr(text, "Be brief.\n\n# Tools\n\nYou may call") &&
-                    strstr(text, "<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"f\"") &&
+                    strstr(text, "<tools>\n{\"type\": \"function\", \"function\": {\"name\"") &&
                     strstr(text, "</tool_call>\n\none{<|im_end|>}"), "%s", text);
     chat = (cerium_chat){.messages = talk, .n_messages = 2, .variables = "[1]"};
     TEST_CHECK(chat_render(t, &form, &chat, NULL, 0, &n, &err) == CERIUM_ERR_FORMAT);
     chat_form_close(&form);
     tokenizer_close(&t);
+}
+
+/* How a template writes calls, and what is done where that cannot be told. */
+static void test_calls(void)
+{
+    static const struct {
+        const char *call, *want;
+    } ways[] = {
+        {"<tool_call>{{ c.function.name }}\n{% for k, v in c.function.arguments.items() %}"
+         "<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}</arg_value>\n{% endfor %}</tool_call>\n",
+         "{\"section\":\"\",\"open\":\"<tool_call>\",\"name_end\":\"\",\"key\":\"<arg_key>\","
+         "\"key_end\":\"</arg_key>\\n<arg_value>\",\"value_end\":\"</arg_value>\","
+         "\"end\":\"</tool_call>\",\"section_end\":\"\",\"opens_thought\":false}"},
+        {"{% if loop.first %}<m:calls>\n{% endif %}<invoke name=\"{{ c.function.name }}\">\n"
+         "{% for k, v in c.function.arguments.items() %}<p name=\"{{ k }}\">{{ v }}</p>\n"
+         "{% endfor %}"
+         "</invoke>\n{% if loop.last %}</m:calls>{% endif %}",
+         "{\"section\":\"<m:calls>\",\"open\":\"<invoke name=\\\"\",\"name_end\":\"\\\">\","
+         "\"key\":\"<p name=\\\"\",\"key_end\":\"\\\">\",\"value_end\":\"</p>\","
+         "\"end\":\"</invoke>\",\"section_end\":\"</m:calls>\",\"opens_thought\":false}"},
+        {"<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+         "{{ c.function.arguments | tojson }}}\n</tool_call>\n", "qwen3"},
+        {"[TOOL_CALLS]{{ c.function.name }}[ARGS]{{ c.function.arguments | tojson }}",
+         "mistral-v7-tekken"},
+        {"<call {{ c.function.name }}>{% for k, v in c.function.arguments.items() %}"
+         "<{{ k }}>{{ v }}"
+         "</{{ k }}>{% endfor %}</call>", "none"},
+        {"{{ c.function.name }}({{ c.function.arguments | string }})", "none"},
+    };
+    static const char head[] = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+                               "{% for c in m.tool_calls or [] %}";
+    static const char tail[] = "{% endfor %}<|im_end|>\n{% endfor %}{{ tools | tojson }}"
+                               "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    static const cerium_tool tool = {"f", "does", "{\"type\": \"object\"}"};
+    static const cerium_message m = {.role = "user", .content = "x"};
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        char source[2048];
+        chat_form form;
+        cerium_error err;
+        size_t n = 0;
+        int len = snprintf(source, sizeof source, "%s%s%s", head, ways[i].call, tail);
+        tokenizer *t = open_template((view){source, (size_t)len}, chatml_names, 3);
+        TEST_CHECK(!chat_form_open(&form, t, NULL, &err) && form.calls);
+        TEST_CHECK_THAT(!strcmp(form.calls, ways[i].want), "want %s\n    have %s", ways[i].want,
+                        form.calls);
+        const cerium_chat chat = {.messages = &m, .n_messages = 1, .tools = &tool, .n_tools = 1};
+        int status = chat_render(t, &form, &chat, NULL, 0, &n, &err);
+        bool refused = !strcmp(ways[i].want, "none");
+        TEST_CHECK(status == (refused ? CERIUM_ERR_FORMAT : CERIUM_ERR_CAPACITY));
+        TEST_CHECK(!refused || strstr(err.message, "cannot read"));
+        chat_form_close(&form);
+        tokenizer_close(&t);
+    }
 }
 
 static void test_out_of_memory(void)
@@ -336,6 +391,7 @@ int main(void)
     TEST_RUN(test_open);
     TEST_RUN(test_refusals);
     TEST_RUN(test_lacks);
+    TEST_RUN(test_calls);
     TEST_RUN(test_out_of_memory);
     return unit_report("chat_template");
 }

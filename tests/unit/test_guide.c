@@ -240,6 +240,47 @@ static void test_refused(void)
     TEST_CHECK(!allows(MUST, "qwen3-coder", XML(PARAMETER("cmd", "a") PARAMETER("mode", "x"))));
 }
 
+#define MARKS                                                                                      \
+    "{\"open\":\"<tool_call>\",\"key\":\"<k>\",\"key_end\":\"</k>\\n<v>\","        \
+    "\"value_end\":\"</v>\",\"end\":\"</tool_call>\"}"
+#define SECTION                                                                                    \
+    "{\"section\":\"<calls>\",\"section_end\":\"</calls>\","                           \
+    "\"open\":\"<f name=\\\"\",\"name_end\":\"\\\">\",\"key\":\"<k>\",\"key_end\":\"</k>\","       \
+    "\"value_end\":\"</v>\",\"end\":\"</f>\"}"
+#define ARGUMENT(key, value) "<k>" key "</k>\n<v>" value "</v>\n"
+
+/* As the model's own template writes calls. */
+static void test_marks(void)
+{
+    protocol_request *r = NULL;
+    TEST_CHECK(allows(MUST, MARKS, "<tool_call>exec\n" ARGUMENT("cmd", "a < b") "</tool_call>"));
+    TEST_CHECK(allows(MUST, MARKS, "<tool_call>exec" ARGUMENT("cmd", "a") ARGUMENT("n", "-3")
+                                   ARGUMENT("mode", "fast") "</tool_call>"));
+    TEST_CHECK(!allows(MUST, MARKS, "<tool_call>exec\n</tool_call>"));
+    TEST_CHECK(!allows(MUST, MARKS, "<tool_call>nobody\n" ARGUMENT("cmd", "a") "</tool_call>"));
+    TEST_CHECK(!allows(MUST, MARKS, "<tool_call>exec" ARGUMENT("cmd", "a") ARGUMENT("n", "b")
+                                    "</tool_call>"));
+    TEST_CHECK(!allows(MUST, MARKS, "<tool_call>exec" ARGUMENT("cmd", "a</v>b") "</tool_call>"));
+    TEST_CHECK(allows(MUST, MARKS, "<tool_call>any" ARGUMENT("x", "[1]") "</tool_call>\n"
+                                   "<tool_call>any\n</tool_call>"));
+    TEST_CHECK(allows(MUST, MARKS, "<think>hm</think>\n<tool_call>patch" ARGUMENT(
+                                       "input", "*** Begin\n+\"x\n") "</tool_call>"));
+    TEST_CHECK(!allows(MUST, MARKS, "<tool_call>patch" ARGUMENT("input", "*** Begin\n-x\n")
+                                    "</tool_call>"));
+    TEST_CHECK(allows(MUST, SECTION, "<calls>\n<f name=\"exec\">\n<k>cmd</k>a</v>\n</f>\n"
+                                     "<f name=\"any\"></f>"));
+    TEST_CHECK(!allows(MUST, SECTION, "<f name=\"any\"></f>"));
+    protocol_guide guide = guide_of(REQUEST(""), SECTION, &r);
+    TEST_CHECK(guide.n_triggers == 2 && !strcmp(guide.triggers[0].text, "<calls>") &&
+               !strcmp(guide.triggers[1].text, "<think>"));
+    asked a = ask(guide.triggers[0].grammar);
+    TEST_CHECK(takes(&a, VIEW("\n<f name=\"exec\">\n<k>cmd</k>a</v>\n</f>")));
+    TEST_CHECK(!takes(&a, VIEW("\n<f name=\"none\">")));
+    forget(&a);
+    protocol_guide_free(&guide);
+    protocol_request_free(&r);
+}
+
 #define SHAPED                                                                                     \
     REQUEST(",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"x\",\"strict\":true,"      \
             "\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},"       \
@@ -340,6 +381,7 @@ int main(void)
     TEST_RUN(test_triggers);
     TEST_RUN(test_refused);
     TEST_RUN(test_document_or_call);
+    TEST_RUN(test_marks);
     TEST_RUN(test_choices);
     TEST_RUN(test_free);
     TEST_RUN(test_out_of_memory);

@@ -42,8 +42,8 @@ static void check_line(const json_t *line, const json_t *context)
     const char *raised = json_string_value(json_object_get(line, "raised"));
     int status = render(source, context, text, sizeof text, &err);
     if (want)
-        TEST_CHECK_THAT(!status && !strcmp(text, want), "%s\n    want %s\n    have %s", source, want,
-                        status ? err.message : text);
+        TEST_CHECK_THAT(!status && !strcmp(text, want), "%s\n    want %s\n    have %s", source,
+                        want, status ? err.message : text);
     else if (raised)
         TEST_CHECK_THAT(status && err.failure == JINJA_RAISED && !strcmp(err.message, raised),
                         "%s: %s", source, err.message);
@@ -115,7 +115,8 @@ static void test_origins(void)
     check_origins("{{ (m + 'x|y').split('|') | join('-') }}", "[ <]-[end]-[> ]x-y");
     check_origins("{{ m.strip()[1:-1] + '>' }}", "[|end|]>");
     check_origins("{{ (m + '<|end|>').replace('end', 'x') }}", "[ <|]x[|> ]<|x|>");
-    check_origins("{{ m|upper }}{{ m|tojson }}{{ list }}", "[ <|END|> \" <|end|> \"]['[ <|end|> ]']");
+    check_origins("{{ m|upper }}{{ m|tojson }}{{ list }}",
+                  "[ <|END|> \" <|end|> \"]['[ <|end|> ]']");
     check_origins("{% set b %}({{ m }}){% endset %}{{ b }}", "([ <|end|> ])");
     check_origins("{% macro f(x) %}<{{ x }}>{% endmacro %}{{ f(m)|trim }}", "<[ <|end|> ]>");
     check_origins("{{ list|map('trim')|join('<s>') }}{{ '%s.'|format(m) }}", "[<|end|> <|end|> ].");

@@ -176,6 +176,36 @@ static void test_xml(void)
 
 /* ---- Section - Mistral, Llama, Harmony ---- */
 
+/* As the model's own template writes calls: marks that were found by probing. */
+#define ARG_TAGS                                                                                   \
+    "{\"open\":\"<tool_call>\",\"key\":\"<arg_key>\",\"key_end\":\"</arg_key>\\n<arg_value>\","  \
+    "\"value_end\":\"</arg_value>\",\"end\":\"</tool_call>\"}"
+#define INVOKE                                                                                     \
+    "{\"section\":\"<m:tool_call>\",\"section_end\":\"</m:tool_call>\","                    \
+    "\"open\":\"<invoke name=\\\"\",\"name_end\":\"\\\">\",\"key\":\"<parameter name=\\\"\","    \
+    "\"key_end\":\"\\\">\",\"end\":\"</invoke>\","               \
+    "\"value_end\":\"</parameter>\",\"opens_thought\":true}"
+
+static void test_marks(void)
+{
+    check(ARG_TAGS,
+          "Let me see.\n<tool_call>exec\n<arg_key>cmd</arg_key>\n<arg_value>ls <b>\n</arg_value>\n"
+          "<arg_key>n</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n"
+          "<tool_call>exec</tool_call>",
+          "T:Let me see.|C:exec|A:{\"cmd\": \"ls <b>\\n\", \"n\": 3}|E:|C:exec|A:{}|E:");
+    check(ARG_TAGS, "<tool_call>patch<arg_key>input</arg_key>\n<arg_value>a \"b\"</arg_value>"
+          "</tool_call> done", "C:patch|A:a \"b\"|E:|T: done");
+    check(ARG_TAGS, "a <tool_ca", "T:a <tool_ca");
+    check(ARG_TAGS, "<tool_call></tool_call>x", "T:<tool_call></tool_call>x");
+    check(ARG_TAGS, "<tool_call>exec<arg_key>cmd</arg_key>\n<arg_value>l",
+          "C:exec|A:{\"cmd\": \"l");
+    check(ARG_TAGS, "<think>hm</think>so", "R:hm|T:so");
+    check(INVOKE, "hm</think>\n\n<m:tool_call>\n<invoke name=\"exec\">\n"
+          "<parameter name=\"ok\">true</parameter>\n</invoke>\n<invoke name=\"exec\">\n</invoke>\n"
+          "</m:tool_call>",
+          "R:hm|C:exec|A:{\"ok\": true}|E:|C:exec|A:{}|E:");
+}
+
 static void test_inst(void)
 {
     check("mistral-v3", "[TOOL_CALLS] [{\"name\": \"exec\", \"arguments\": {\"n\": 1}, \"id\": "
@@ -525,6 +555,7 @@ int main(void)
     TEST_RUN(test_broken_calls);
     TEST_RUN(test_thoughts);
     TEST_RUN(test_xml);
+    TEST_RUN(test_marks);
     TEST_RUN(test_inst);
     TEST_RUN(test_llama);
     TEST_RUN(test_harmony);

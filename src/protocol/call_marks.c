@@ -1,0 +1,41 @@
+/* call_marks.c - owns reading how calls are written. */
+#include "protocol/call_marks.h"
+
+#include "base/json.h"
+
+static const char *text_of(const json_t *in, const char *key, bool *good)
+{
+    const json_t *value = json_object_get(in, key);
+    const char *text = json_string_value(value);
+    if (!text) return "";
+    if (json_string_length(value) > CALL_MARK_BYTES_MAX) *good = false;
+    return text;
+}
+
+bool call_marks_read(call_marks *out, const char *form)
+{
+    json_error_t error;
+    bool good = true;
+    *out = (call_marks){0};
+    if (!form || form[0] != '{') return false;
+    out->owner = json_read(view_of(form), 0, &error);
+    out->section = text_of(out->owner, "section", &good);
+    out->open = text_of(out->owner, "open", &good);
+    out->name_end = text_of(out->owner, "name_end", &good);
+    out->key = text_of(out->owner, "key", &good);
+    out->key_end = text_of(out->owner, "key_end", &good);
+    out->value_end = text_of(out->owner, "value_end", &good);
+    out->end = text_of(out->owner, "end", &good);
+    out->section_end = text_of(out->owner, "section_end", &good);
+    out->opens_thought = json_is_true(json_object_get(out->owner, "opens_thought"));
+    if (good && *out->open && *out->key && *out->key_end && *out->value_end && *out->end)
+        return true;
+    call_marks_free(out);
+    return false;
+}
+
+void call_marks_free(call_marks *marks)
+{
+    json_decref(marks->owner);
+    *marks = (call_marks){0};
+}

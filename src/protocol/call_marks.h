@@ -1,0 +1,26 @@
+/* call_marks.h - how a model's own template writes calls with a tag for each argument, as it was
+ * found by probing: cerium_engine_info.call_form is a JSON object then.  Private to protocol/.
+ *
+ *   section? (open NAME name_end? (key KEY key_end VALUE value_end)* end)+ section_end? */
+#ifndef PROTOCOL_CALL_MARKS_H
+#define PROTOCOL_CALL_MARKS_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+
+enum { CALL_MARK_BYTES_MAX = 64 };
+
+/* Strings are never NULL and have at most CALL_MARK_BYTES_MAX bytes; those of white space and
+ * those that may be missing are "". */
+typedef struct {
+    json_t *owner;
+    const char *section, *open, *name_end, *key, *key_end, *value_end, *end, *section_end;
+    bool opens_thought; /* the prompt began one already */
+} call_marks;
+
+/* False: form is the name of a family, or no marks.  Release *out with call_marks_free(). */
+bool call_marks_read(call_marks *out, const char *form);
+void call_marks_free(call_marks *marks);
+
+#endif

@@ -1,0 +1,146 @@
+/* chat_marks.c - owns finding how a template writes calls with a tag for each argument, from what
+ * differs between probes.  The record is read by src/protocol/call_marks.c. */
+#include "tokenizer/chat_template.h"
+
+static const view none = {"", 0};
+
+static size_t find(view text, size_t from, view part)
+{
+    const char *at = from < text.len ? memmem(text.ptr + from, text.len - from, part.ptr, part.len)
+                                     : NULL;
+    return at ? (size_t)(at - text.ptr) : text.len;
+}
+
+/* Where the answer begins: behind the last of the question. */
+static size_t behind_question(view text, view question)
+{
+    size_t out = text.len;
+    for (size_t at = 0; (at = find(text, at, question)) < text.len; at++) out = at + question.len;
+    return out;
+}
+
+static view part(view text, size_t from, size_t to)
+{
+    return from <= to && to <= text.len ? (view){text.ptr + from, to - from} : none;
+}
+
+/* What both end with, from its first tag on: what stands before that is not of the mark. */
+static view common_tag(view a, view b)
+{
+    size_t n = 0;
+    while (n < a.len && n < b.len && a.ptr[a.len - 1 - n] == b.ptr[b.len - 1 - n]) n++;
+    view out = {a.ptr + a.len - n, n};
+    const char *tag = n ? memchr(out.ptr, '<', n) : NULL;
+    return tag ? part(out, (size_t)(tag - out.ptr), n) : none;
+}
+
+static view trim_end(view text)
+{
+    view all = chat_trim(text);
+    return all.len ? (view){text.ptr, (size_t)(all.ptr - text.ptr) + all.len} : all;
+}
+
+typedef struct {
+    view section, open, name_end, key, key_end, value_end, end, section_end;
+} marks;
+
+/* Of a call with two arguments: name, key, value, second key. */
+static bool find_argument(const chat_call_probes *p, marks *m)
+{
+    view text = p->other;
+    size_t name = find(text, behind_question(text, p->question), p->name), n = name + p->name.len;
+    size_t key = find(text, n, p->key), k = key + p->key.len;
+    size_t value = find(text, k, p->value), v = value + p->value.len;
+    size_t second = find(text, v, p->second);
+    if (second == text.len || second < v) return false;
+    view before = part(text, n, key), between = part(text, v, second);
+    m->key = common_tag(before, between);
+    m->key_end = part(text, k, value);
+    m->name_end = chat_trim(part(before, 0, before.len - m->key.len));
+    m->value_end = trim_end(part(between, 0, between.len - m->key.len));
+    return m->key.len && m->key_end.len && m->value_end.len;
+}
+
+/* <tag ...> and </tag>. */
+static bool is_pair(view open, view close)
+{
+    size_t n = 1;
+    if (!open.len || open.ptr[open.len - 1] != '>' || close.len < 3) return false;
+    while (n < open.len && open.ptr[n] != ' ' && open.ptr[n] != '>') n++;
+    return view_equal(part(open, 1, n), part(close, 2, close.len - 1));
+}
+
+/* Of two calls: what opens one, and what ends it. */
+static bool find_call(const chat_call_probes *p, marks *m)
+{
+    view text = p->two;
+    size_t from = behind_question(text, p->question), name = find(text, from, p->name);
+    size_t value = find(text, name, p->value), v = value + p->value.len;
+    size_t again = find(text, v, p->name);
+    if (again == text.len) return false;
+    view before = part(text, from, name), between = part(text, v, again);
+    m->open = common_tag(before, between);
+    if (!m->open.len || !view_starts(between, m->value_end)) return false;
+    m->end = chat_trim(part(between, m->value_end.len, between.len - m->open.len));
+    /* What stands around all calls: a tag before the first, and its end after the last. */
+    size_t last = find(text, again, p->value) + p->value.len;
+    size_t rest = find(text, last, m->end) + m->end.len;
+    view tail = chat_trim(part(text, rest, text.len)), head = none;
+    before = trim_end(part(before, 0, before.len - m->open.len));
+    size_t close = find(tail, 0, VIEW(">"));
+    if (!view_starts(tail, VIEW("</")) || close == tail.len) return m->end.len != 0;
+    m->section_end = part(tail, 0, close + 1);
+    if (p->end.len && view_starts(m->section_end, p->end)) m->section_end = none;
+    for (size_t i = before.len; m->section_end.len && i-- > 0;)
+        if (before.ptr[i] == '<') {
+            head = part(before, i, before.len);
+            break;
+        }
+    if (is_pair(head, m->section_end)) m->section = head;
+    else m->section_end = none;
+    return m->end.len != 0;
+}
+
+/* A number stands as text does; else the tags say types, which the record cannot. */
+static bool is_typeless(const chat_call_probes *p, const marks *m)
+{
+    view text = p->number;
+    size_t name = find(text, behind_question(text, p->question), p->name);
+    size_t key = find(text, name, p->key) + p->key.len;
+    size_t figure = find(text, key, p->figure);
+    return figure < text.len && view_equal(part(text, key, figure), m->key_end) &&
+           view_starts(part(text, figure + p->figure.len, text.len), m->value_end);
+}
+
+/* The first byte of what ends a value must not be in its rest: the grammar of values needs that. */
+static bool is_usable(const chat_call_probes *p, const marks *m)
+{
+    const view all[] = {m->section, m->open, m->name_end, m->key, m->key_end, m->value_end, m->end,
+                        m->section_end};
+    /* A mark with a name in it is another for each tool, or each key. */
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i].len > CHAT_MARK_TEXT_MAX || find(all[i], 0, p->name) < all[i].len ||
+            find(all[i], 0, p->key) < all[i].len || find(all[i], 0, p->second) < all[i].len)
+            return false;
+    return !memchr(m->value_end.ptr + 1, m->value_end.ptr[0], m->value_end.len - 1);
+}
+
+static json_t *text_of(view text) { return json_stringn_nocheck(text.ptr, text.len); }
+
+bool chat_find_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES])
+{
+    marks m = {none, none, none, none, none, none, none, none};
+    out[0] = 0;
+    if (!find_argument(p, &m) || !find_call(p, &m) || !is_typeless(p, &m) || !is_usable(p, &m))
+        return false;
+    json_t *record = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "section",
+                               text_of(m.section), "open", text_of(m.open), "name_end",
+                               text_of(m.name_end), "key", text_of(m.key), "key_end",
+                               text_of(m.key_end), "value_end", text_of(m.value_end), "end",
+                               text_of(m.end), "section_end", text_of(m.section_end),
+                               "opens_thought", p->opens_thought);
+    size_t n = record ? json_dumpb(record, out, CHAT_CALLS_BYTES - 1, JSON_COMPACT) : 0;
+    json_decref(record);
+    out[n < CHAT_CALLS_BYTES ? n : 0] = 0;
+    return n > 0 && n < CHAT_CALLS_BYTES;
+}
