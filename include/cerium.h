@@ -156,6 +156,9 @@ typedef struct {
                                     quantized types as the 8 bits that the product takes.  For
                                     calibration: slow */
     void *observe_user;
+    bool exact;                  /* compute in floats what the file says: weights take four bytes
+                                    each, activations are not rounded to 8 bits.  To see what a
+                                    type and its arithmetic cost: slow.  Keys and values: kv_type */
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
@@ -605,6 +608,15 @@ CERIUM_API CERIUM_CHECKED int cerium_session_resume(cerium_session *session, con
 CERIUM_API CERIUM_CHECKED int cerium_session_score(cerium_session *session, const int32_t *tokens,
                                                    size_t n_tokens, float *logprobs,
                                                    cerium_error *err);
+
+/** The same, and which token was the likeliest in each place.
+ *
+ * @param likeliest  [n_tokens] output, ties to the lowest id; likeliest[0] is -1; or
+ *                   NULL */
+CERIUM_API CERIUM_CHECKED int cerium_session_score_top(cerium_session *session,
+                                                       const int32_t *tokens, size_t n_tokens,
+                                                       float *logprobs, int32_t *likeliest,
+                                                       cerium_error *err);
 
 /** Sample at least one token and append it: more where drafts were right, which are the very tokens
  * that as many steps would have sampled.  What was appended last is computed at the beginning
