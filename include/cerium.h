@@ -164,6 +164,9 @@ typedef struct {
     const char *chat_form;       /* another chat form than the file's: a family of docs/chat.md, or
                                     "template": the file's, also where a family renders the same;
                                     NULL = the file's */
+    bool exact;                  /* compute in floats what the file says: weights take four bytes
+                                    each, activations are not rounded to 8 bits.  To see what a
+                                    type and its arithmetic cost: slow.  Keys and values: kv_type */
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
@@ -624,6 +627,15 @@ CERIUM_API CERIUM_CHECKED int cerium_session_resume(cerium_session *session, con
 CERIUM_API CERIUM_CHECKED int cerium_session_score(cerium_session *session, const int32_t *tokens,
                                                    size_t n_tokens, float *logprobs,
                                                    cerium_error *err);
+
+/** The same, and which token was the likeliest in each place.
+ *
+ * @param likeliest  [n_tokens] output, ties to the lowest id; likeliest[0] is -1; or
+ *                   NULL */
+CERIUM_API CERIUM_CHECKED int cerium_session_score_top(cerium_session *session,
+                                                       const int32_t *tokens, size_t n_tokens,
+                                                       float *logprobs, int32_t *likeliest,
+                                                       cerium_error *err);
 
 /** Sample at least one token and append it: more where drafts were right, and these are exactly the
  * tokens that single steps would have sampled. The last appended token is computed at the start of

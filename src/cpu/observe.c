@@ -14,7 +14,8 @@ static void show_acts(const cpu_executor *ex, cerium_observation seen, const ker
     seen.input = values;
     for (; seen.first < seen.n_columns; seen.first += seen.n, acts++) {
         seen.n = smaller(seen.n_columns - seen.first, KERNEL_GROUP);
-        for (uint32_t i = 0; i < seen.n; i++) values[i] = kernel_act_scale(acts, i) * (float)acts->q[i];
+        for (uint32_t i = 0; i < seen.n; i++)
+            values[i] = kernel_act_scale(acts, i) * (float)acts->q[i];
         ex->observe(ex->observe_user, &seen);
     }
 }

@@ -109,16 +109,28 @@ view opening_leave_out(cerium_session *s, view text)
     return (view){text.ptr + n, text.len - n};
 }
 
+/* Tokens that spell `rest` and reach its end or, where short ones are wanted, do not. */
+static bool mask_spellings(const cerium_engine *engine, view rest, bool shorter, uint64_t *mask)
+{
+    bool found = false;
+    for (uint32_t id = 0; id < engine->n_vocab; id++) {
+        size_t len;
+        const char *text = tokenizer_bytes(engine->tokens, (int32_t)id, &len);
+        if (len == 0 || text[0] != rest.ptr[0] || (len < rest.len) != shorter) continue;
+        if (memcmp(text, rest.ptr, shorter ? len : rest.len)) continue;
+        if (tokenizer_is_control(engine->tokens, (int32_t)id)) continue;
+        mask[id / 64] |= UINT64_C(1) << id % 64;
+        found = true;
+    }
+    return found;
+}
+
+/* A text was cut off within a token, so a token reaches the cut or passes it; shorter ones would
+ * spell the opening in a way that no text has.  They serve where no token reaches so far. */
 void opening_mask(const cerium_session *s, uint64_t *mask)
 {
-    const tokenizer *t = s->engine->tokens;
-    const char *rest = s->opening + s->n_opened;
-    size_t left = s->n_opening - s->n_opened;
+    const view rest = {s->opening + s->n_opened, s->n_opening - s->n_opened};
     memset(mask, 0, ((size_t)s->engine->n_vocab + 63) / 64 * sizeof *mask);
-    for (uint32_t id = 0; id < s->engine->n_vocab; id++) {
-        size_t len;
-        const char *text = tokenizer_bytes(t, (int32_t)id, &len);
-        if (len == 0 || text[0] != rest[0] || tokenizer_is_control(t, (int32_t)id)) continue;
-        if (!memcmp(text, rest, len < left ? len : left)) mask[id / 64] |= UINT64_C(1) << id % 64;
-    }
+    if (!mask_spellings(s->engine, rest, false, mask))
+        (void)mask_spellings(s->engine, rest, true, mask);
 }

@@ -171,26 +171,43 @@ int cerium_session_resume(cerium_session *s, const int32_t *tokens, size_t n_tok
     return session_end_call(s, sync(s, tokens, (uint32_t)n_tokens, resume, result, err));
 }
 
-static int score(cerium_session *s, float *logprobs, cerium_error *err)
+static int32_t likeliest_of(const float *logits, uint32_t n_vocab)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n_vocab; i++)
+        if (logits[i] > logits[best]) best = i;
+    return (int32_t)best;
+}
+
+static int score(cerium_session *s, float *logprobs, int32_t *likeliest, cerium_error *err)
 {
     uint32_t n_vocab = s->engine->n_vocab, n = 0;
     logprobs[0] = 0;
+    if (likeliest) likeliest[0] = -1;
     while (s->n_computed < s->n_tokens) {
         RETURN_IF(session_compute_all(s, s->score_tokens_max, s->score_logits, &n, err));
         uint32_t first = s->n_computed - n;
         for (uint32_t i = 0; i < n; i++)
             if (!sampler_are_numbers(s->score_logits + i * s->engine->logits_stride, n_vocab))
                 return engine_broken(s->engine, err);
-        for (uint32_t i = 0; i < n && first + i + 1 < s->n_tokens; i++)
-            logprobs[first + i + 1] =
-                sampler_logprob(s->score_logits + i * s->engine->logits_stride, n_vocab,
-                                NULL, s->tokens[first + i + 1]);
+        for (uint32_t i = 0; i < n && first + i + 1 < s->n_tokens; i++) {
+            const float *logits = s->score_logits + i * s->engine->logits_stride;
+            const uint32_t at = first + i + 1;
+            logprobs[at] = sampler_logprob(logits, n_vocab, NULL, s->tokens[at]);
+            if (likeliest) likeliest[at] = likeliest_of(logits, n_vocab);
+        }
     }
     return CERIUM_OK;
 }
 
 int cerium_session_score(cerium_session *s, const int32_t *tokens, size_t n_tokens,
                          float *logprobs, cerium_error *err)
+{
+    return cerium_session_score_top(s, tokens, n_tokens, logprobs, NULL, err);
+}
+
+int cerium_session_score_top(cerium_session *s, const int32_t *tokens, size_t n_tokens,
+                             float *logprobs, int32_t *likeliest, cerium_error *err)
 {
     if (!s || !tokens || !logprobs) return error_set(err, CERIUM_ERR_ARGUMENT, "no session");
     if (!s->score_logits)
@@ -204,7 +221,7 @@ int cerium_session_score(cerium_session *s, const int32_t *tokens, size_t n_toke
     session_replace(s, tokens, (uint32_t)n_tokens);
     guide_close(&s->slot.guide);
     int status = answer_resume(s, NULL, NULL, err);
-    if (!status) status = score(s, logprobs, err);
+    if (!status) status = score(s, logprobs, likeliest, err);
     if (status) session_shorten(s, s->n_computed);
     return session_end_call(s, status);
 }

@@ -115,7 +115,8 @@ const model_matrix *build_experts(builder *b, const char *format, uint32_t layer
         return NULL;
     }
     if (check_dims(b, t, name, cols, source_rows, n_matrices)) return NULL;
-    size_t panel_bytes = kernel_panel_bytes(t->type, cols);
+    const block_type type = b->options->exact ? BLOCK_F32 : t->type;
+    size_t panel_bytes = kernel_panel_bytes(t->type, cols) ? kernel_panel_bytes(type, cols) : 0;
     if (!panel_bytes) {
         build_fail(b, "tensor %s: no kernel for %s rows of %u values", name, block_name(t->type),
                    cols);
@@ -128,7 +129,7 @@ const model_matrix *build_experts(builder *b, const char *format, uint32_t layer
     model_matrix *m = &b->matrices[b->n_matrices++];
     *m = (model_matrix){
         .source = t,
-        .type = t->type,
+        .type = type,
         .rows = rows,
         .cols = cols,
         .n_matrices = n_matrices,

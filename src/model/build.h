@@ -64,8 +64,8 @@ void build_head(builder *b);
 /* derive.c: what the options want of the head; then its panels [first, end) from the tensor's rows.
  * The second: CERIUM_ERR_MEMORY. */
 void build_head_options(builder *b, step_op *op, bool is_tied);
-CERIUM_CHECKED int model_derive_panels(const model_matrix *w, const uint8_t *rows, uint32_t first,
-                                       uint32_t end);
+CERIUM_CHECKED int model_derive_panels(const model_matrix *w, const uint8_t *rows,
+                                       uint32_t matrix, uint32_t first, uint32_t end);
 
 /* One of these for each architecture, in a file of its own. */
 void build_llama(builder *b);

@@ -1,4 +1,5 @@
-/* derive.c - the output head made from what the file holds: in a narrower type, or with a screen.
+/* derive.c - matrices made from what the file holds: an output head in a narrower type or with a
+ * screen, and all of them as floats.
  *
  * A screen is a coarse copy of the head and, for each row, how far its product can be from the true
  * one: |w x - s x| <= |w - s| |x| (Cauchy and Schwarz).  A token whose screened logit lies further
@@ -95,11 +96,13 @@ static float row_error(const float *w, const float *s, uint32_t n_cols)
     return (float)(error * (1 + 0x1p-20)); /* upwards, past its own rounding */
 }
 
-int model_derive_panels(const model_matrix *w, const uint8_t *rows, uint32_t first, uint32_t end)
+int model_derive_panels(const model_matrix *w, const uint8_t *rows, uint32_t matrix,
+                        uint32_t first, uint32_t end)
 {
     const block_type from = w->source->type;
+    uint8_t *panels = w->panels + (size_t)matrix * w->n_panels * w->panel_bytes;
     size_t from_bytes = 0, to_bytes = 0;
-    CHECK(w->n_matrices == 1 && block_row_bytes(from, w->cols, &from_bytes) &&
+    CHECK(block_row_bytes(from, w->cols, &from_bytes) &&
           block_row_bytes(w->type, w->cols, &to_bytes));
     float *values = memory_alloc(2 * (size_t)w->cols * sizeof *values);
     uint8_t *blocks = memory_alloc(KERNEL_PANEL_ROWS * to_bytes);
@@ -120,7 +123,7 @@ int model_derive_panels(const model_matrix *w, const uint8_t *rows, uint32_t fir
         }
         for (uint32_t r = n; w->is_screen && r < KERNEL_PANEL_ROWS; r++)
             w->row_error[row + r] = INFINITY; /* no such row: it proves nothing */
-        kernel_repack(w->type, w->panels + p * w->panel_bytes, blocks, n, w->cols);
+        kernel_repack(w->type, panels + p * w->panel_bytes, blocks, n, w->cols);
     }
     memory_free(values);
     memory_free(blocks);

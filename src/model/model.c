@@ -292,7 +292,7 @@ static int repack_panels(const model *m, const model_matrix *w, uint32_t matrix,
                        (w->source->dims[1] * w->source->dims[2] * w->source->dims[3]);
     const uint8_t *source = (const uint8_t *)w->source->data +
                             ((size_t)matrix * w->source_rows + w->source_row) * row_bytes;
-    if (w->type != w->source->type) status = model_derive_panels(w, source, first, end);
+    if (w->type != w->source->type) status = model_derive_panels(w, source, matrix, first, end);
     for (uint32_t p = first; w->type == w->source->type && p < end; p++) {
         uint32_t row = p * KERNEL_PANEL_ROWS;
         uint32_t n = w->rows - row < KERNEL_PANEL_ROWS ? w->rows - row : KERNEL_PANEL_ROWS;

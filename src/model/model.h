@@ -27,6 +27,7 @@ typedef enum {
 typedef struct {
     model_head head;
     block_type head_type; /* TYPE: narrower than the file's, or the same */
+    bool exact;           /* all weights as floats, so that activations are floats, too */
 } model_options;
 
 /* Borrows file until closed; options may be NULL: FULL.  CERIUM_ERR_FORMAT names the tensor or key

@@ -272,7 +272,8 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.context_tokens_max = o->context;
     config.cpu = o->cpu;
     config.kv_type = o->kv;
-    config.cache = o->no_cache ? "off" : NULL;
+    config.exact = o->exact;
+    config.cache = o->no_cache || o->exact ? "off" : NULL;
     config.notice = show_notice;
     config.head = o->head;
     config.kv_disk = o->kv_disk;

@@ -24,6 +24,7 @@ typedef struct {
     uint32_t context;         /* 0 = the model's */
     uint32_t batch;           /* 0 = the engine's default */
     const char *cpu, *kv, *head;
+    bool exact;               /* see cerium_engine_config */
     const char *kv_disk;
     uint64_t kv_disk_bytes;
     bool no_cache;            /* do not keep repacked weights, nor use kept ones */

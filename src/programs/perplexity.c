@@ -1,6 +1,7 @@
 /* perplexity.c - `cerium perplexity`: how well a model predicts a text. */
 #include "programs/programs.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <unistd.h>
@@ -14,15 +15,34 @@ enum { TEXT_BYTES_MAX = 256 << 20, SCORE_TOKENS = 32 };
 typedef struct {
     options o;
     uint32_t window, windows;
+    const char *scores; /* file, or NULL */
+    FILE *to;           /* it, open */
     uint64_t n_scored, bytes_scored, n_windows;
     double sum, sum_squares; /* of -logprob */
 } perplexity;
+
+static bool take_exact(void *program, const char *value)
+{
+    perplexity *p = program;
+    (void)value;
+    p->o.exact = true;
+    if (!p->o.kv) p->o.kv = "f32";
+    return true;
+}
 
 static const option_spec own[] = {
     {"window", "N", "tokens of a window (default 512, at most the context)",
      TAKES_U32(perplexity, window, 2, 1 << 24)},
     {"windows", "N", "at most N windows (default: the whole text)",
      TAKES_U32(perplexity, windows, 1, 1 << 30)},
+    {"exact", NULL,
+     "compute in floats, KV cache included: slow, four bytes a weight. The difference to the "
+     "default is what 8-bit arithmetic costs",
+     TAKES_CALL(take_exact)},
+    {"scores", "FILE",
+     "write every scored token as a line: its id, its log-probability, and the id of the likeliest "
+     "token",
+     TAKES_TEXT(perplexity, scores)},
     {"prompt", .help = "the text itself"},
     {"file", .help = "the text; - is standard input"},
 };
@@ -38,9 +58,11 @@ const command_table perplexity_command = {
     .examples = "cerium perplexity -f src/base/memory.c",
 };
 
-static void count(perplexity *p, const cerium_engine *engine, int32_t token, float logprob)
+static void count(perplexity *p, const cerium_engine *engine, int32_t token, float logprob,
+                  int32_t likeliest)
 {
     size_t len;
+    if (p->to) fprintf(p->to, "%d %.9g %d\n", token, (double)logprob, likeliest);
     cerium_token_bytes(engine, token, &len);
     p->n_scored++;
     p->bytes_scored += len;
@@ -52,12 +74,14 @@ static void count(perplexity *p, const cerium_engine *engine, int32_t token, flo
 static int score_all(perplexity *p, const cerium_engine *engine, cerium_session *session,
                      const int32_t *tokens, size_t n, float *logprobs, cerium_error *err)
 {
+    int32_t *likeliest = (int32_t *)(void *)(logprobs + p->window);
     size_t scored = 1; /* the first token has nothing before it */
     for (size_t at = 0; scored < n; at += p->window / 2) {
         size_t len = n - at < p->window ? n - at : p->window;
-        RETURN_IF(cerium_session_score(session, tokens + at, len, logprobs, err));
+        RETURN_IF(cerium_session_score_top(session, tokens + at, len, logprobs,
+                                           p->to ? likeliest : NULL, err));
         for (; scored < at + len; scored++)
-            count(p, engine, tokens[scored], logprobs[scored - at]);
+            count(p, engine, tokens[scored], logprobs[scored - at], likeliest[scored - at]);
         p->n_windows++;
         progress_show("%zu of %zu tokens, perplexity %.3f", scored, n,
                     exp(p->sum / (double)p->n_scored));
@@ -84,6 +108,13 @@ static int print_result(const perplexity *p, cerium_error *err)
     return CERIUM_OK;
 }
 
+static int open_scores(perplexity *p, cerium_error *err)
+{
+    if (p->scores && !(p->to = fopen(p->scores, "w")))
+        return error_set(err, CERIUM_ERR_IO, "%s: %s", p->scores, strerror(errno));
+    return CERIUM_OK;
+}
+
 static int run(perplexity *p, const char *path, cerium_engine *engine, cerium_error *err)
 {
     cerium_engine_info info;
@@ -107,9 +138,13 @@ static int run(perplexity *p, const char *path, cerium_engine *engine, cerium_er
         status = error_set(err, CERIUM_ERR_ARGUMENT, "%s: too short to score",
                            p->o.prompt ? "the text" : path);
     if (!status) status = cerium_session_open(&session, engine, &config, err);
-    if (!status && !(logprobs = memory_alloc(p->window * sizeof *logprobs)))
+    /* Log-probabilities, then the likeliest tokens. */
+    if (!status && !(logprobs = memory_zalloc(2 * (size_t)p->window, sizeof *logprobs)))
         status = error_set(err, CERIUM_ERR_MEMORY, "no memory for scores");
+    if (!status) status = open_scores(p, err);
     if (!status) status = score_all(p, engine, session, tokens, n, logprobs, err);
+    if (p->to && (ferror(p->to) | fclose(p->to)) && !status)
+        status = error_set(err, CERIUM_ERR_IO, "%s: not written", p->scores);
     if (!status) status = print_result(p, err);
     cerium_session_close(&session);
     memory_free(logprobs);

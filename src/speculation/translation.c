@@ -56,16 +56,38 @@ static bool is_same(const tokenizer *a, const tokenizer *b)
     return true;
 }
 
-/* Any text can be said when every byte can. */
-static bool says_all(tokenizer_scratch *x, const tokenizer *t)
+/* The tokens of a text, as far as they spell it: a vocabulary may lack bytes.  False where its
+ * tokens are no text. */
+static bool encode(tokenizer_scratch *x, const tokenizer *t, view text, int32_t *tokens,
+                   uint32_t cap, uint32_t *n_out, size_t *n_bytes)
 {
-    for (int byte = 0; byte < 256; byte++) {
+    size_t n = 0, at = 0, i = 0;
+    *n_out = 0;
+    *n_bytes = 0;
+    if (tokenizer_scratch_encode(x, text, tokens, cap, &n, NULL)) return false;
+    for (; i < n; i++) {
+        view piece = bytes_of(t, tokens[i]);
+        if (piece.len > text.len - at || memcmp(text.ptr + at, piece.ptr, piece.len) ||
+            tokenizer_is_control(t, tokens[i]))
+            break;
+        at += piece.len;
+    }
+    *n_out = (uint32_t)i;
+    *n_bytes = at;
+    return true;
+}
+
+/* Code can be said when all of ASCII that is printed can.  Other bytes may be missing, as those
+ * that never occurred where the vocabulary was made: a text that has one is not drafted for. */
+static bool says_code(tokenizer_scratch *x, const tokenizer *t)
+{
+    for (int byte = '\n'; byte < 0x7f; byte++) {
         char c = (char)byte;
         int32_t tokens[4];
-        size_t n = 0;
-        if (tokenizer_scratch_encode(x, (view){&c, 1}, tokens, ARRAY_LEN(tokens), &n, NULL) ||
-            n != 1 || !view_equal(bytes_of(t, tokens[0]), (view){&c, 1}) ||
-            tokenizer_is_control(t, tokens[0]))
+        uint32_t n;
+        size_t n_bytes;
+        if (byte > '\n' && byte < ' ') continue;
+        if (!encode(x, t, (view){&c, 1}, tokens, ARRAY_LEN(tokens), &n, &n_bytes) || n_bytes != 1)
             return false;
     }
     return true;
@@ -112,11 +134,11 @@ int translator_open(translator **out, const tokenizer *model, const tokenizer *d
         if (!status && sort_spellings(t))
             status = error_set(err, CERIUM_ERR_MEMORY, "no memory for two vocabularies");
         const char *lacks = NULL;
-        if (!status && !says_all(t->to_model, model)) lacks = "the model's";
-        if (!status && !says_all(t->to_draft, draft)) lacks = "the draft model's";
+        if (!status && !says_code(t->to_model, model)) lacks = "the model's";
+        if (!status && !says_code(t->to_draft, draft)) lacks = "the draft model's";
         if (lacks)
             status = error_set(err, CERIUM_ERR_FORMAT,
-                               "the vocabularies differ, and %s cannot say every byte", lacks);
+                               "the vocabularies differ, and %s cannot say all of ASCII", lacks);
     }
     if (status)
         translator_close(&t);
@@ -207,12 +229,14 @@ static uint32_t gather(translator *t, const int32_t *tokens, uint32_t at, uint32
 /* What was gathered, in tokens of the draft model. */
 static bool put_text(translation *x, translator *t)
 {
-    size_t n = 0, at = 0;
-    uint32_t begin = 0;
+    size_t n_bytes = 0, at = 0;
+    uint32_t begin = 0, n = 0;
     view text = {t->text, t->text_len};
     if (text.len == 0) return true;
-    if (tokenizer_scratch_encode(t->to_draft, text, t->tokens, PIECE_BYTES, &n, NULL)) return false;
-    for (size_t i = 0; i < n; i++) {
+    if (!encode(t->to_draft, t->draft, text, t->tokens, PIECE_BYTES, &n, &n_bytes) ||
+        n_bytes != text.len)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
         while (begin < t->n_begins && t->begins[begin] < at) begin++;
         bool is_place = begin < t->n_begins && t->begins[begin] == at;
         if (!put(x, t->tokens[i], is_place ? t->first + begin : NO_PLACE)) return false;
@@ -374,15 +398,16 @@ int32_t translator_spell(const translator *t, view open, const float *logits, ui
 
 uint32_t translator_guess(translator *t, view text, int32_t *tokens, uint32_t *ends, uint32_t cap)
 {
-    size_t n = 0, at = 0;
+    size_t n_bytes = 0, at = 0;
+    uint32_t n = 0;
     text.len -= open_character(text);
     if (text.len == 0 || text.len > PIECE_BYTES) return 0;
-    if (tokenizer_scratch_encode(t->to_model, text, t->tokens, PIECE_BYTES, &n, NULL)) return 0;
+    if (!encode(t->to_model, t->model, text, t->tokens, PIECE_BYTES, &n, &n_bytes)) return 0;
     if (n > cap) n = cap;
-    for (size_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         at += bytes_of(t->model, t->tokens[i]).len;
         tokens[i] = t->tokens[i];
         ends[i] = (uint32_t)at;
     }
-    return (uint32_t)n;
+    return n;
 }

@@ -24,8 +24,9 @@ enum {
 typedef struct translator translator;
 
 /* From the vocabulary of a model to that of its draft model; both stay open.
- * CERIUM_ERR_FORMAT when they are not the same and one of them cannot say every byte; err says
- * which ("the draft model's vocabulary").  CERIUM_ERR_MEMORY. */
+ * CERIUM_ERR_FORMAT when they are not the same and one of them cannot say all of ASCII; err says
+ * which ("the draft model's vocabulary").  What it lacks beyond that is not drafted for.
+ * CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int translator_open(translator **out, const tokenizer *model,
                                    const tokenizer *draft, cerium_error *err);
 void translator_close(translator **t);

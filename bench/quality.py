@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""How far cerium and llama.cpp are from the float model, on the same files, windows and tokens.
+
+    python3 -m venv build/quality && build/quality/bin/pip install numpy llama-cpp-python
+    build/quality/bin/python bench/quality.py --text code=FILE --text prose=FILE MODEL.gguf ...
+
+For each file of weights and each text: what it says in floats (cerium perplexity --exact), what
+cerium and llama.cpp make of it as they come, and of every scored token the difference: nats above
+the float model, how often the likeliest token is the float model's, mean error of the
+log-probability.  Prints Markdown.  Windows advance by half; their second halves are scored.
+"""
+import argparse
+import contextlib
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+
+def cerium(args, model, text, *options):
+    """[(token, log-probability, likeliest token)] of every token but the first."""
+    with tempfile.TemporaryDirectory() as folder:
+        scores = os.path.join(folder, "scores")
+        command = [args.cerium, "perplexity", "-m", model, "-f", text, "--window",
+                   str(args.window), "--scores", scores, "--json", *options]
+        if args.windows:
+            command += ["--windows", str(args.windows)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return np.loadtxt(scores, ndmin=2)
+
+
+class LlamaCpp:
+    """A model in llama.cpp, as llama-cpp-python binds it."""
+
+    def __init__(self, args, model):
+        import llama_cpp  # only where it is compared with
+        self.lib, self.window = llama_cpp, args.window
+        llama_cpp.llama_backend_init()
+        self.quiet = llama_cpp.llama_log_callback(lambda *_: None)
+        llama_cpp.llama_log_set(self.quiet, None)
+        self.model = llama_cpp.llama_model_load_from_file(
+            model.encode(), llama_cpp.llama_model_default_params())
+        params = llama_cpp.llama_context_default_params()
+        params.n_ctx = params.n_batch = args.window
+        params.n_threads = params.n_threads_batch = args.threads
+        self.context = llama_cpp.llama_init_from_model(self.model, params)
+        self.vocab = llama_cpp.llama_model_get_vocab(self.model)
+        self.n_vocab = llama_cpp.llama_vocab_n_tokens(self.vocab)
+
+    def tokens(self, text):
+        data = open(text, "rb").read()
+        out = (self.lib.llama_token * (len(data) + 8))()
+        n = self.lib.llama_tokenize(self.vocab, data, len(data), out, len(out), True, False)
+        return list(out[:n])
+
+    def logits(self, tokens):
+        """Of every token of a window that begins anew."""
+        n = len(tokens)
+        self.lib.llama_memory_clear(self.lib.llama_get_memory(self.context), True)
+        batch = self.lib.llama_batch_init(n, 0, 1)
+        batch.n_tokens = n
+        for i, token in enumerate(tokens):
+            batch.token[i], batch.pos[i], batch.logits[i] = token, i, 1
+            batch.n_seq_id[i], batch.seq_id[i][0] = 1, 0
+        if self.lib.llama_decode(self.context, batch) != 0:
+            sys.exit("quality.py: llama.cpp does not compute the batch")
+        rows = self.lib.llama_get_logits(self.context)
+        out = np.ctypeslib.as_array(rows, shape=(n, self.n_vocab)).astype(np.float64)
+        self.lib.llama_batch_free(batch)
+        return out
+
+    def scores(self, text, want):
+        """As cerium() has them; want: its own, of the tokens that count."""
+        tokens = self.tokens(text)
+        if tokens[1:len(want) + 1] != [int(t) for t in want[:, 0]]:
+            sys.exit(f"quality.py: {text}: the engines cut it into other tokens")
+        out, at = [], 0
+        while len(out) < len(want):
+            window = tokens[at:at + self.window]
+            logits = self.logits(window)
+            top = logits.max(axis=1, keepdims=True)
+            logs = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+            for i in range(len(out) + 1 - at, min(len(window), len(want) + 1 - at)):
+                out.append((window[i], logs[i - 1, window[i]], int(logits[i - 1].argmax())))
+            at += self.window // 2
+        return np.array(out)
+
+
+def row(name, text, engine, exact, have):
+    error = have[:, 1] - exact[:, 1]
+    share = (have[:, 2] == exact[:, 2]).mean()
+    n = len(error)
+    return (f"| {name} | {text} | {n:,} | {engine} | {-error.mean():+.4f} +- "
+            f"{error.std() / n ** 0.5:.4f} | {100 * share:.2f} +- "
+            f"{100 * (share * (1 - share) / n) ** 0.5:.2f} | {abs(error).mean():.4f} |")
+
+
+def flags(args):
+    with contextlib.suppress(OSError, ValueError):
+        for line in open("/proc/cpuinfo", encoding="utf-8"):
+            if line.startswith("model name"):
+                return f"{line.split(':')[1].strip()}, {args.threads} threads"
+    return f"{platform.machine()}, {args.threads} threads"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("models", nargs="+", metavar="MODEL.gguf")
+    parser.add_argument("--text", action="append", required=True, metavar="NAME=FILE")
+    parser.add_argument("--cerium", default="./cerium")
+    parser.add_argument("--no-llama", action="store_true", help="cerium alone")
+    parser.add_argument("--window", type=int, default=512)
+    parser.add_argument("--windows", type=int, default=0, help="of each text at most")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--option", action="append", default=[],
+                        help="of cerium perplexity, as --option=--kv=f16")
+    args = parser.parse_args()
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], check=False, text=True,
+                            stdout=subprocess.PIPE).stdout.strip()
+    print(f"{flags(args)}; cerium {commit} {' '.join(args.option)}".rstrip())
+    print("\n| file | text | tokens | engine | nats above float | likeliest token the same, % | "
+          "mean error of a log-probability |\n|---|---|---|---|---|---|---|", flush=True)
+    for model in args.models:
+        llama = None if args.no_llama else LlamaCpp(args, model)
+        for text in args.text:
+            name, path = text.split("=", 1)
+            exact = cerium(args, model, path, "--exact")
+            label = os.path.basename(model)
+            have = cerium(args, model, path, *args.option)
+            print(row(label, name, "cerium", exact, have), flush=True)
+            if llama:
+                have = llama.scores(path, exact)
+                print(row(label, name, "llama.cpp", exact, have), flush=True)
+
+
+if __name__ == "__main__":
+    main()

