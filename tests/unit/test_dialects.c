@@ -92,6 +92,9 @@ static void test_messages(void)
                                     "\"text\":\"b\"}]")), "user:b");
     refused(api, "{\"messages\":[" USER("\"a\"") "]}", "max_tokens");
     refused(api, MESSAGES(""), "messages");
+    refused(api, "{\"max_tokens\":9,\"thread\":{\"type\":\"continue\"},\"messages\":["
+                 USER("\"a\"") "]}", "thread");
+    TEST_CHECK(error.code && !strcmp(error.code, "thread_not_found"));
     refused(api, MESSAGES("{\"role\":\"tool\",\"content\":\"a\"}"), "messages[0].role");
     refused(api, MESSAGES(USER("[" RESULT("") "]")), "messages[0].content[0]");
 }
