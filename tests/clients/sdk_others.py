@@ -1,4 +1,4 @@
-"""sdk_others.py - the SDKs of Anthropic and of Ollama for Python against `cerium serve --replay`."""
+"""sdk_others.py - the SDKs of Anthropic and Ollama for Python against `cerium serve --replay`."""
 
 import sys
 

@@ -106,9 +106,10 @@ def check_cut_calls(report, server):
     with report.check("a stop string ends no call", server):
         body = {"messages": user("two files"), "tools": CHAT_TOOLS, "stop": ['B"', "path", "tool"]}
         choice = server.json("POST", "/v1/chat/completions", body)["choices"][0]
-        assert choice["finish_reason"] == "tool_calls" and choice["message"]["content"] == "Looking."
-        assert [json.loads(c["function"]["arguments"]) for c in choice["message"]["tool_calls"]] == \
-            [{"path": "A"}, {"path": "B"}]
+        said = choice["message"]
+        assert choice["finish_reason"] == "tool_calls" and said["content"] == "Looking.", choice
+        given = [json.loads(c["function"]["arguments"]) for c in said["tool_calls"]]
+        assert given == [{"path": "A"}, {"path": "B"}], given
 
 
 # ---- requests as people send them ----
@@ -169,8 +170,8 @@ def check_shapes(report):
     with Server() as server, report.check("what an answer has to match, in everybody's words",
                                           server):
         pick = 'root ::= "yes" | "no"'
-        for more in ({"grammar": pick}, {"guided_choice": ["yes", "no"]}, {"guided_regex": "yes|no"},
-                     {"structured_outputs": {"choice": ["yes", "no"]}}, {"guided_grammar": pick}):
+        for more in ({"grammar": pick}, {"guided_choice": ["yes", "no"]},
+                     {"guided_regex": "yes|no"}, {"structured_outputs": {"choice": ["yes", "no"]}}, {"guided_grammar": pick}):
             body = {"messages": user("x"), "max_tokens": 8, **more}
             said = server.json("POST", "/v1/chat/completions", body)
             assert said["choices"][0]["message"]["content"] in ("yes", "no"), (more, said)
@@ -181,7 +182,8 @@ def check_shapes(report):
         schema = {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"],
                   "additionalProperties": False}
         for path, body in (
-            ("/v1/chat/completions", {"response_format": {"type": "json_object", "schema": schema}}),
+            ("/v1/chat/completions",
+             {"response_format": {"type": "json_object", "schema": schema}}),
             ("/v1/chat/completions", {"json_schema": schema}),
             ("/v1/chat/completions", {"guided_json": json.dumps(schema)}),
         ):
