@@ -171,7 +171,8 @@ def check_shapes(report):
                                           server):
         pick = 'root ::= "yes" | "no"'
         for more in ({"grammar": pick}, {"guided_choice": ["yes", "no"]},
-                     {"guided_regex": "yes|no"}, {"structured_outputs": {"choice": ["yes", "no"]}}, {"guided_grammar": pick}):
+                     {"guided_regex": "yes|no"}, {"guided_grammar": pick},
+                     {"structured_outputs": {"choice": ["yes", "no"]}}):
             body = {"messages": user("x"), "max_tokens": 8, **more}
             said = server.json("POST", "/v1/chat/completions", body)
             assert said["choices"][0]["message"]["content"] in ("yes", "no"), (more, said)

@@ -136,7 +136,8 @@ static void test_ollama(void)
 {
     messages_are(PROTOCOL_OLLAMA_CHAT,
                  "{\"messages\":[{\"role\":\"user\",\"content\":\"q\",\"images\":[\"x\"]},{"
-                 "\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"hm\",\"tool_calls\":[{\"function\":"
+                 "\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"hm\","
+                 "\"tool_calls\":[{\"function\":"
                  "{\"name\":\"ls\",\"arguments\":{\"a\":1}}}]},{\"role\":\"tool\",\"content\":"
                  "\"out\",\"tool_name\":\"ls\"}]}",
                  "user:q\n[An image was here. You see text only: say so where it matters.]|"
