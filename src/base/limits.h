@@ -92,7 +92,7 @@ _Static_assert((uint64_t)TOKENIZER_TEXT_BYTES_MAX * 2 <= UINT32_MAX, "positions 
 #define SERVER_PARKED_NS UINT64_C(2000000000) /* after which a parked answer may have to go */
 #define SERVER_HISTORY_BYTES_MAX  (64u << 20) /* token logs of one tenant in memory */
 #define SERVER_HISTORY_TURNS_MAX  1024u       /* and how many */
-#define SERVER_SHAPES_MAX         32u         /* compiled schemas of requests that are kept */
+#define SERVER_GRAMMARS_MAX       32u         /* compiled schemas of requests that are kept */
 #define SERVER_ID_BYTES           72u         /* room for an id of ours */
 /* A request of so many bytes is read and made a prompt within the event loop, which takes up to 0.4
  * ms; most have a few hundred bytes, and for those the way to a thread would take longer. */

@@ -8,7 +8,7 @@
 #include "programs/generate.h"
 #include "programs/output.h"
 #include "programs/terminal.h"
-#include "protocol/hole.h"
+#include "protocol/infill_stop.h"
 
 static const char help[] =
     "usage: cerium complete [OPTIONS] FILE:LINE[:COL]\n\n"
@@ -59,7 +59,7 @@ typedef struct {
     bytes text;
     size_t at; /* byte of text where the hole is */
     size_t n_opening; /* of the bytes before it that the completion's tokens spell again */
-    hole hole;
+    infill_stop stop;
     bytes out; /* the completion */
     size_t n_fed; /* bytes of the model's */
     uint32_t n_lines;
@@ -197,20 +197,20 @@ static int fit_prompt(completion *c, const cerium_engine *engine, size_t max, in
 static int keep_text(void *user, view text, cerium_error *err)
 {
     completion *c = user;
-    for (size_t i = 0; i < text.len && !c->hole.end; i++) {
+    for (size_t i = 0; i < text.len && !c->stop.end; i++) {
         bool begins = c->n_fed++ == 0;
         if (text.ptr[i] == '\n' && c->lines && !begins && ++c->n_lines == c->lines)
             return GENERATE_ENOUGH;
-        if (hole_feed(&c->hole, (view){text.ptr + i, 1}, &c->out))
+        if (infill_stop_feed(&c->stop, (view){text.ptr + i, 1}, &c->out))
             return error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
     }
-    return c->hole.end ? GENERATE_ENOUGH : CERIUM_OK;
+    return c->stop.end ? GENERATE_ENOUGH : CERIUM_OK;
 }
 
 /* A line that went round is half a line: nobody wants it in a file, nor the break before it. */
 static void give_up_broken(completion *c)
 {
-    const size_t broken = hole_broken(&c->hole);
+    const size_t broken = infill_stop_broken(&c->stop);
     if (!broken || broken > c->out.len) return;
     c->out.len -= broken;
     while (c->out.len && strchr(" \t\r\n", c->out.ptr[c->out.len - 1])) c->out.len--;
@@ -257,7 +257,7 @@ static int print_json(const completion *c, const generation *g, cerium_error *er
 {
     json_t *text = json_text((view){c->out.ptr, is_held_back(c) ? 0 : c->out.len});
     const char *stop = g->new_tokens < c->o.n_tokens ? "lines" : "tokens";
-    if (c->hole.end) stop = hole_end_name(c->hole.end);
+    if (c->stop.end) stop = infill_stop_end_name(c->stop.end);
     else if (g->guarded) stop = "guard";
     else if (g->stop != CERIUM_STOP_NONE) stop = stop_name(g->stop);
     json_t *all =
@@ -313,13 +313,13 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
     c->out.max = SIZE_MAX / 2;
     const view before = {c->text.ptr, c->at}, after = {c->text.ptr + c->at, c->text.len - c->at};
     int status = cerium_session_open(&session, engine, NULL, err);
-    if (!status && hole_open(&c->hole, before, after, 0, true))
+    if (!status && infill_stop_open(&c->stop, before, after, 0, true))
         status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
     if (!status) status = fill(c, session, engine, tokens, n, &g, err);
-    if (!status && hole_finish(&c->hole, &c->out))
+    if (!status && infill_stop_finish(&c->stop, &c->out))
         status = error_set(err, CERIUM_ERR_MEMORY, "no memory for the completion");
     give_up_broken(c);
-    hole_close(&c->hole);
+    infill_stop_close(&c->stop);
     if (!status && c->o.json)
         status = print_json(c, &g, err);
     else if (!status && is_held_back(c))

@@ -9,7 +9,7 @@
 #include "programs/output.h"
 #include "programs/talk.h"
 #include "programs/variants.h"
-#include "server/deep.h"
+#include "server/upstream_ask.h"
 
 static const char help[] =
     "usage: cerium run [OPTIONS] [PROMPT]\n\n"
@@ -313,7 +313,7 @@ static void tell(void *user, view text)
     }
 }
 
-static int print_deep(const run *r, const telling *t, const deep_answer *a, cerium_error *err)
+static int print_deep(const run *r, const telling *t, const upstream_reply *a, cerium_error *err)
 {
     if (!r->o.json) {
         printf("\n");
@@ -344,20 +344,20 @@ static int ask_deep(run *r, const char *prompt, cerium_error *err)
     policy *p = NULL;
     bytes text = {.max = PROMPT_BYTES_MAX};
     telling t = {.json = r->o.json, .text.max = PROMPT_BYTES_MAX};
-    deep_answer answer;
+    upstream_reply answer;
     if (!path)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "no configuration names the deeper tier: give --config FILE");
     RETURN_IF(accounts_policy(&p, path, err));
     int status = prompt ? CERIUM_OK
                         : read_file(r->o.prompt_file ? r->o.prompt_file : "-", &text, err);
-    deep_question question = {.upstream = r->upstream,
-                              .prompt = prompt ? view_of(prompt) : (view){text.ptr, text.len},
-                              .system = r->system,
-                              .new_tokens_max = r->o.n_tokens_given ? r->o.n_tokens : 0,
-                              .text = tell,
-                              .user = &t};
-    if (!status) status = deep_ask(p, &question, &answer, err);
+    upstream_question question = {.upstream = r->upstream,
+                                  .prompt = prompt ? view_of(prompt) : (view){text.ptr, text.len},
+                                  .system = r->system,
+                                  .new_tokens_max = r->o.n_tokens_given ? r->o.n_tokens : 0,
+                                  .text = tell,
+                                  .user = &t};
+    if (!status) status = upstream_ask(p, &question, &answer, err);
     if (!status) status = print_deep(r, &t, &answer, err);
     bytes_free(&t.text);
     bytes_free(&text);

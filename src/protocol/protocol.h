@@ -142,6 +142,8 @@ typedef struct {
     cerium_logit_bias *biases;        /* [sampling.n_biases] owned: logit_bias */
     bytes warnings;                   /* owned: what of the request does not count, as objects of
                                          JSON, comma-separated; see protocol_warn() */
+    const char *inline_id;            /* of a message completion.create, as which it came; its
+                                         answer's events have it; or NULL */
     const char *guard;                /* `cerium_guard`: "block", "sql=block,tls=warn"; or NULL */
     struct protocol_text *texts;      /* owned, private: strings that had to be made */
 } protocol_request;
@@ -188,6 +190,15 @@ void protocol_body_free(protocol_body *body);
 CERIUM_CHECKED int protocol_body_parse(protocol_request **out, protocol_api api,
                                        protocol_body *body, const protocol_defaults *defaults,
                                        protocol_error *error);
+
+/* Completing as one types: a message completion.create, as a request of PROTOCOL_INFILL with
+ * inline_id.  The body is taken, also on error. */
+CERIUM_CHECKED int protocol_inline_parse(protocol_request **out, protocol_body *body,
+                                         const protocol_defaults *defaults, protocol_error *error);
+/* The id of that message, or of completion.cancel; borrowed; NULL: it has none that is good. */
+const char *protocol_inline_id(const protocol_body *body);
+/* The event of an error; id: NULL or "" = none. */
+CERIUM_CHECKED int protocol_inline_error(bytes *out, const protocol_error *error, const char *id);
 
 /* Read a request.
  *   body:   bytes from outside; a WebSocket message with "type" is taken as it is
@@ -238,7 +249,10 @@ typedef struct {
     uint32_t input_tokens, cached_tokens, output_tokens, reasoning_tokens;
     uint32_t accepted_tokens, rejected_tokens; /* of a prediction */
     uint64_t prompt_ns, predict_ns, queue_ns;
+    uint64_t first_ns;                         /* until the first token came; 0: none did */
     double logprob;                            /* of all output tokens together */
+    const char *reason;                        /* of the end, where protocol_end has none: inline
+                                                  completions' "superseded", "unsure"; or NULL */
 } protocol_usage;
 
 typedef enum {

@@ -69,7 +69,7 @@ static const writer_api *api_of(const protocol_request *r)
     case PROTOCOL_RESPONSES: return r->compacts ? &writer_compaction : &writer_responses;
     case PROTOCOL_CHAT: return &writer_chat;
     case PROTOCOL_COMPLETIONS: return &writer_completions;
-    case PROTOCOL_INFILL: return &writer_infill;
+    case PROTOCOL_INFILL: return r->inline_id ? &writer_inline : &writer_infill;
     case PROTOCOL_COMPACT: return &writer_compaction;
     case PROTOCOL_MESSAGES: return &writer_messages;
     case PROTOCOL_OLLAMA_CHAT:
@@ -442,6 +442,8 @@ static void add_usage(protocol_writer *w, const writer_choice *c, const protocol
     sum->accepted_tokens += usage->accepted_tokens;
     sum->rejected_tokens += usage->rejected_tokens;
     sum->logprob += usage->logprob;
+    if (!sum->first_ns) sum->first_ns = usage->first_ns;
+    if (usage->reason) sum->reason = usage->reason;
     if (usage->prompt_ns > sum->prompt_ns) sum->prompt_ns = usage->prompt_ns;
     if (usage->predict_ns > sum->predict_ns) sum->predict_ns = usage->predict_ns;
     if (usage->queue_ns > sum->queue_ns) sum->queue_ns = usage->queue_ns;

@@ -8,7 +8,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-#include "server/gate.h"
+#include "server/tenant_keys.h"
 
 bool access_is_loopback(view host)
 {
@@ -76,7 +76,7 @@ int access_open(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;
     const char *host = config->host ? config->host : "127.0.0.1";
-    if (!config->n_keys && !gate_needs_key(s) && !access_is_loopback(view_of(host)))
+    if (!config->n_keys && !tenant_keys_needed(s) && !access_is_loopback(view_of(host)))
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "listening on %s lets others in: give --api-key or --api-key-file, or "
                          "make a key with `cerium keys add`", host);
@@ -110,7 +110,7 @@ void access_close(server *s)
 
 protocol_cache *access_cache(const connection *c)
 {
-    tenant_state *t = gate_entry(c->s, c->tenant);
+    tenant_state *t = tenant_keys_entry(c->s, c->tenant);
     /* Without memory for one, requests are read all the same. */
     if (t && !t->cache && protocol_cache_open(&t->cache)) t->cache = NULL;
     return t ? t->cache : NULL;
@@ -148,8 +148,8 @@ static int check_key(connection *c, protocol_error *e)
     char key[SERVER_KEY_BYTES_MAX + 16] = "";
     c->tenant = 0;
     c->key_prefix[0] = 0;
-    gate_refresh(c->s);
-    if (!gate_needs_key(c->s)) return CERIUM_OK;
+    tenant_keys_refresh(c->s);
+    if (!tenant_keys_needed(c->s)) return CERIUM_OK;
     http_reader_copy(c->reader, "authorization", key, sizeof key);
     if (!strncasecmp(key, "Bearer ", 7))
         memmove(key, key + 7, strlen(key + 7) + 1);
@@ -157,7 +157,7 @@ static int check_key(connection *c, protocol_error *e)
         http_reader_copy(c->reader, "x-api-key", key, sizeof key);
     if (!key[0]) subprotocol_key(c, key, sizeof key);
     if (key[0] && key_is_known(c->s, key, &c->tenant)) return CERIUM_OK;
-    if (key[0] && (c->tenant = gate_tenant(c->s, view_of(key)))) {
+    if (key[0] && (c->tenant = tenant_keys_tenant(c->s, view_of(key)))) {
         (void)store_key_prefix(view_of(key), c->key_prefix);
         return CERIUM_OK;
     }
@@ -184,7 +184,7 @@ static int check_origin(connection *c, const char *host, protocol_error *e)
 int access_check(connection *c, bool open, protocol_error *e)
 {
     const char *host = http_reader_host(c->reader);
-    if (!gate_needs_key(c->s) && !access_is_loopback(view_of(host)) && host[0])
+    if (!tenant_keys_needed(c->s) && !access_is_loopback(view_of(host)) && host[0])
         return protocol_error_set(e, 403, "invalid_request_error", "host_not_allowed", "",
                                   "without --api-key this server is called 127.0.0.1 or "
                                   "localhost");

@@ -1,4 +1,4 @@
-/* admission.h - whether a request is taken now. */
+/* admission.h - admission control: whether a request is taken now. */
 #ifndef SERVER_ADMISSION_H
 #define SERVER_ADMISSION_H
 

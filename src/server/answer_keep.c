@@ -2,8 +2,8 @@
 #include "server/answer_keep.h"
 
 #include "server/admission.h"
-#include "server/gate.h"
 #include "server/stored.h"
+#include "server/tenant_quota.h"
 
 /* ---- the conversation ---- */
 
@@ -145,8 +145,8 @@ void answer_meter(answer *a)
     if (is_metered) {
         metrics_metered(&a->s->metrics, a->request->class_,
                         a->source->is_local ? METRICS_HERE : METRICS_UPSTREAM, &used);
-        gate_meter(a, &used, a->source->model(a));
+        tenant_quota_meter(a, &used, a->source->model(a));
     }
-    gate_leave(a);
+    tenant_quota_leave(a);
     log_answer(a, &used, is_metered);
 }

@@ -3,16 +3,16 @@
 
 #include <time.h>
 
-#include "server/answer.h"
+#include "server/answer_watchdog.h"
+#include "server/answers.h"
+#include "server/api_writer.h"
 #include "server/connection.h"
-#include "server/gate.h"
-#include "server/guarded.h"
 #include "server/ids.h"
 #include "server/prepare.h"
 #include "server/schedule.h"
 #include "server/source_engine.h"
 #include "server/source_upstream.h"
-#include "server/voice.h"
+#include "server/tenant_quota.h"
 
 /* One for each text that is asked for; their prompts come later. */
 static int make_choices(answer *a, protocol_error *e)
@@ -58,7 +58,6 @@ static int take_order(answer *a, server *s, const answer_order *order, protocol_
     a->s = s;
     a->sink = order->sink;
     a->source = &source_engine;
-    a->voice = order->voice ? order->voice : &voice_writer;
     a->n_bytes = order->n_bytes;
     a->tenant = c->tenant;
     a->serial = c->serial;
@@ -111,8 +110,8 @@ static void take_place_in_line(answer *a)
 static void tell_limits(const answer *a)
 {
     rates_told told;
-    if (gate_told(a, &told))
-        sink_limits(&a->sink, &told, a->gate.refused ? NULL : a->source->name(a));
+    if (tenant_quota_told(a, &told))
+        sink_limits(&a->sink, &told, a->quota.refused ? NULL : a->source->name(a));
 }
 
 /* All that goes before it is there. */
@@ -151,7 +150,7 @@ static void fail_begun(answer *a, const protocol_error *e)
 static void on_unprepared(answer *a, const protocol_error *e)
 {
     const char *previous = a->request->previous_response_id;
-    if (a->gate.refused) tell_limits(a);
+    if (a->quota.refused) tell_limits(a);
     if (a->sink.lane) {
         /* What a continuation failed on is not kept for another try. */
         if (previous) history_evict(a->s->history, a->tenant, a->serial, previous);
@@ -177,20 +176,19 @@ int answer_open(server *s, const answer_order *order, protocol_error *e)
         return protocol_error_memory(e);
     }
     a->request = request;
-    a->event.b.max = 1 << 20;
     int status = take_order(a, s, order, e);
     if (!status) status = source_upstream_route(a, e);
-    if (!status) status = gate_enter(a, e);
-    if (!status) status = guarded_policy(a, order->guard, e);
+    if (!status) status = tenant_quota_enter(a, e);
+    if (!status) status = answer_watchdog_policy(a, order->guard, e);
     if (!status) status = make_choices(a, e);
-    if (!status && a->voice == &voice_writer) status = voice_open(a, e);
+    if (!status) status = api_writer_open(a, e);
     if (!status) {
         link_answer(a);
         status = prepare_begin(a, &prepared, e);
         if (status) unlink_answer(a);
     }
     if (status) {
-        if (a->gate.refused) tell_limits(a);
+        if (a->quota.refused) tell_limits(a);
         answer_free(a);
         return status;
     }

@@ -6,7 +6,6 @@
 
 typedef struct {
     sink sink;                 /* who asks, and hears the answer */
-    const answer_voice *voice; /* NULL: the voice of the request's API */
     protocol_request *request; /* taken, also when the answer fails */
     const char *id;            /* NULL: one is made */
     const char *document;      /* whose older answers to this client it supersedes, or NULL */

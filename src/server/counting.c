@@ -2,7 +2,7 @@
 #include "server/counting.h"
 
 #include "protocol/json_out.h"
-#include "server/answer.h"
+#include "server/answers.h"
 #include "server/http.h"
 #include "server/prompts.h"
 #include "server/stored.h"

@@ -2,7 +2,7 @@
 #include "server/http.h"
 
 #include "server/access.h"
-#include "server/answer.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/ids.h"
 #include "server/look.h"

@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "server/access.h"
-#include "server/answer.h"
 #include "server/answer_open.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/http_sinks.h"
@@ -42,7 +42,7 @@ struct intake {
     int status;
     protocol_error error;
     protocol_request *request; /* owned, or NULL */
-    char id[INLINE_ID_BYTES];  /* of a completion, or "" */
+    char id[SERVER_ID_BYTES];  /* of a completion, or "" */
     protocol_steer steer;      /* owned */
 };
 
@@ -54,6 +54,12 @@ static json_t *find_item(void *user, const char *id)
     return history_find_item(in->history, in->tenant, id);
 }
 
+static void keep_id(intake *in, const protocol_body *body)
+{
+    const char *id = protocol_inline_id(body);
+    snprintf(in->id, sizeof in->id, "%s", id ? id : "");
+}
+
 /* Takes the body. */
 static void read_body(intake *in, protocol_body *body)
 {
@@ -61,10 +67,12 @@ static void read_body(intake *in, protocol_body *body)
     if (!in->is_message || !type) type = "";
     if (!strcmp(type, "completion.create")) {
         in->kind = IS_COMPLETION;
-        in->status = inline_read(body, &in->defaults, &in->request, in->id, &in->error);
+        keep_id(in, body);
+        in->status = protocol_inline_parse(&in->request, body, &in->defaults, &in->error);
     } else if (!strcmp(type, "completion.cancel")) {
         in->kind = IS_COMPLETION_CANCEL;
-        inline_read_cancel(body, in->id);
+        keep_id(in, body);
+        protocol_body_free(body);
     } else if (!strcmp(type, "response.steer")) {
         in->kind = IS_STEER;
         in->status = protocol_steer_read(&in->steer, body, in->text.len, &in->error);
@@ -93,11 +101,11 @@ static bool run(job *j)
 
 /* ---- opening and closing ---- */
 
-static intake intake_of(connection *c, protocol_api api, view text)
+static intake intake_of(connection *c, protocol_api api, bool is_message, view text)
 {
     intake in = {.c = c,
                  .api = api,
-                 .is_message = c->socket != NULL,
+                 .is_message = is_message,
                  .started_ns = clock_ns(),
                  .text = text,
                  .defaults = c->s->defaults,
@@ -227,7 +235,7 @@ void intake_http(connection *c, protocol_api api, count_what what)
 {
     exchange *x = &c->http;
     protocol_error e;
-    intake small = intake_of(c, api, (view){x->body.ptr, x->body.len});
+    intake small = intake_of(c, api, false, (view){x->body.ptr, x->body.len});
     small.counts = what;
     small.defaults.counts = what != COUNT_NONE;
     if (c->s->config.log_prompts) log_said(c->peer, small.text);
@@ -274,7 +282,7 @@ static void deliver_message(intake *in)
         if (in->status)
             inline_refuse(c, in->id, &in->error);
         else
-            inline_begin(c, take_request(in), in->id, in->text.len, in->started_ns);
+            inline_begin(c, take_request(in), in->text.len, in->started_ns);
         break;
     case IS_COMPLETION_CANCEL: (void)inline_cancel(c, in->id); break;
     case IS_STEER: lanes_steer(c, &in->steer, in->status ? &in->error : NULL); break;
@@ -364,8 +372,8 @@ static bool cancels(intake *in)
 void intake_message(connection *c, bytes *text)
 {
     protocol_error e = {0};
-    intake small =
-        intake_of(c, PROTOCOL_RESPONSES, (view){text->ptr ? text->ptr : "", text->len});
+    const view said = {text->ptr ? text->ptr : "", text->len};
+    intake small = intake_of(c, PROTOCOL_RESPONSES, true, said);
     const bool is_small = text->len <= SERVER_INLINE_BYTES_MAX;
     if (is_small && !c->intake) {
         read_text(&small);

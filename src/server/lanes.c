@@ -7,8 +7,8 @@
 
 #include <time.h>
 
-#include "server/answer.h"
 #include "server/answer_open.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/steering.h"
 
@@ -244,8 +244,10 @@ void lanes_start(server *s)
 {
     while (s->ready) {
         lane *l = s->ready;
+        connection *c = l->c;
         not_ready(l);
-        begin_next(l);
+        begin_next(l); /* l may be gone */
+        connection_flush(c);
     }
 }
 

@@ -1,8 +1,8 @@
 /* look.c - whose events are taken now, and for how long. */
 #include "server/look.h"
 
-#include "server/beat.h"
 #include "server/connection.h"
+#include "server/keep_alive.h"
 #include "server/schedule.h"
 #include "server/wake.h"
 
@@ -15,7 +15,7 @@ enum {
 static look_result answer_look(answer *a, uint64_t end_ns)
 {
     connection *c = a->sink.c;
-    beat_progress(a);
+    keep_alive_progress(a);
     for (look_result found = LOOK_NOTHING;;) {
         look_result of = a->source->poll(a, end_ns);
         if (of > found) found = of;

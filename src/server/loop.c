@@ -4,11 +4,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "server/answer.h"
-#include "server/beat.h"
+#include "server/tenant_keys.h"
+#include "server/answers.h"
 #include "server/connection.h"
-#include "server/gate.h"
 #include "server/http.h"
+#include "server/keep_alive.h"
 #include "server/lanes.h"
 #include "server/look.h"
 #include "server/schedule.h"
@@ -22,7 +22,7 @@ enum { TURN_MS = 1, FILES_BESIDE = 64 };
 /* The key that a connection came with is still one. */
 static bool still_in(const server *s, const connection *c)
 {
-    if (c->tenant & 1 || !gate_needs_key(s)) return true;
+    if (c->tenant & 1 || !tenant_keys_needed(s)) return true;
     if (!c->tenant) return c->type == &http_connection && !answers_of(c); /* none was needed */
     const store_key *key = keyring_of(s->ring, c->tenant);
     return key && !strcmp(key->prefix, c->key_prefix);
@@ -56,7 +56,7 @@ static void close_all_revoked(server *s)
 
 static void refresh_keys(server *s)
 {
-    gate_refresh(s);
+    tenant_keys_refresh(s);
     close_all_revoked(s);
 }
 
@@ -108,7 +108,7 @@ static void on_tick(void *user)
     listeners_tick(&s->listeners);
     if (answers_are_stuck(s)) metrics_count(&s->metrics, METRICS_STUCK, 1);
     look_at_answers(s);
-    beats_tick(s, clock_ns());
+    keep_alive_tick(s, clock_ns());
 }
 
 /* ---- who connects ---- */

@@ -1,16 +1,16 @@
 /* prepare.c - the stages before an answer, on the loop and on threads. */
 #include "server/prepare.h"
 
-#include "server/gate.h"
 #include "server/prompts.h"
 #include "server/stored.h"
+#include "server/tenant_quota.h"
 
 typedef enum {
     STAGE_TURN,    /* the turn that it goes on from */
-    STAGE_PROMPTS, /* and a look for its shape */
-    STAGE_ASK, /* in place of what follows: what another server is asked */
+    STAGE_PROMPTS, /* and a look for its output_format */
+    STAGE_ASK,     /* in place of what follows: what another server is asked */
     STAGE_DRAFTS,
-    STAGE_SHAPE,
+    STAGE_FORMAT,
     STAGE_READY,
 } prepare_stage;
 
@@ -33,7 +33,7 @@ struct preparation {
     made_prompt *made;  /* [n_made] owned */
     uint32_t n_made;
     prompt first;       /* of a conversation: what is known of it, but for its tokens */
-    shape_order *order; /* NULL: the answer is free */
+    format_order *order; /* NULL: the answer is free */
 };
 
 /* ---- the stages: what a thread may do ---- */
@@ -81,8 +81,7 @@ static int run_prompts(preparation *p)
     p->made = memory_zalloc(p->n_made, sizeof *p->made);
     int status = room.tokens && p->made ? make_prompts(p, &room) : protocol_error_memory(&p->why);
     memory_free(room.tokens);
-    if (!status &&
-        shape_order_open(&p->order, a->s->shapes, a->request, a->s->info.chat_form))
+    if (!status && format_order_open(&p->order, a->s->grammars, a->request, a->s->info.chat_form))
         status = protocol_error_memory(&p->why);
     return status;
 }
@@ -124,7 +123,7 @@ static bool run_stage(preparation *p)
         p->status = p->a->source->make(p->a, &p->store_failed, &p->why);
         break;
     case STAGE_DRAFTS: p->status = run_drafts(p); break;
-    case STAGE_SHAPE: return shape_order_step(p->order);
+    case STAGE_FORMAT: return format_order_step(p->order);
     case STAGE_READY: break;
     }
     return false;
@@ -170,7 +169,7 @@ static int end_prompts(preparation *p, protocol_error *e)
     p->stage = STAGE_ASK;
     if (a->source->make) return CERIUM_OK;
     give_prompts(p);
-    RETURN_IF(gate_charge(a, n, e));
+    RETURN_IF(tenant_quota_charge(a, n, e));
     p->stage = STAGE_DRAFTS;
     return CERIUM_OK;
 }
@@ -195,11 +194,11 @@ static int end_stage(preparation *p, protocol_error *e)
         break;
     case STAGE_DRAFTS:
         if (a->replayed) metrics_count(&a->s->metrics, METRICS_REPLAYED, 1);
-        p->stage = p->order ? STAGE_SHAPE : STAGE_READY;
+        p->stage = p->order ? STAGE_FORMAT : STAGE_READY;
         break;
-    case STAGE_SHAPE:
-        RETURN_IF(shape_order_take(p->order, &a->kept_to, e));
-        shape_order_warn(p->order, a->request);
+    case STAGE_FORMAT:
+        RETURN_IF(format_order_take(p->order, &a->format, e));
+        format_order_warn(p->order, a->request);
         p->stage = STAGE_READY;
         break;
     case STAGE_READY: break;
@@ -231,7 +230,7 @@ static bool is_for_worker(preparation *p, workers_lane *whose)
         if (a->source->needs_store(a)) *whose = WORKERS_STORE;
         return *whose == WORKERS_STORE || !is_small;
     case STAGE_DRAFTS: return !is_small && (a->s->replay || a->request->prediction);
-    case STAGE_SHAPE: *whose = WORKERS_COMPILE; return !shape_order_is_done(p->order);
+    case STAGE_FORMAT: *whose = WORKERS_COMPILE; return !format_order_is_done(p->order);
     case STAGE_READY: break;
     }
     return false;
@@ -275,7 +274,7 @@ static void on_done(job *j)
     p->is_away = false;
     /* Who left wants nothing; whoever canceled it is told of its beginning, and its end. */
     int status = CERIUM_OK;
-    if (a->sink.c && !(a->canceled && p->stage == STAGE_SHAPE)) status = end_stage(p, &e);
+    if (a->sink.c && !(a->canceled && p->stage == STAGE_FORMAT)) status = end_stage(p, &e);
     if (a->sink.c && !status) status = advance(p, &e);
     if (p->is_away) return;
     const preparation_events *events = p->events;
@@ -310,7 +309,7 @@ bool prepare_stop(answer *a)
     preparation *p = a->prepare;
     if (!p) return true;
     /* Before its prompts are there an answer has nothing to end with. */
-    bool has_enough = !a->sink.c || p->stage == STAGE_SHAPE;
+    bool has_enough = !a->sink.c || p->stage == STAGE_FORMAT;
     if (!has_enough || !workers_withdraw(a->s->workers, &p->job)) return false;
     p->is_away = false;
     prepare_free(a);
@@ -325,7 +324,7 @@ void prepare_free(answer *a)
     history_release(&p->previous);
     for (uint32_t i = 0; i < p->n_made; i++) memory_free(p->made[i].tokens);
     memory_free(p->made);
-    shape_order_free(&p->order);
+    format_order_free(&p->order);
     memory_free(p);
     a->prepare = NULL;
 }

@@ -1,6 +1,6 @@
 /* rates.h - the arithmetic of limits and prices, and how clients are told of them.
  *
- * Pure: clocks come as arguments.  Who is let in is server/gate.h's. */
+ * Pure: clocks come as arguments.  Who is let in is server/tenant_quota.h's. */
 #ifndef SERVER_RATES_H
 #define SERVER_RATES_H
 

@@ -5,7 +5,7 @@
 #include "server/llama_routes.h"
 #include "server/ollama.h"
 #include "server/page_files.h"
-#include "server/responses.h"
+#include "server/response_routes.h"
 #include "server/service.h"
 
 enum {
@@ -17,12 +17,12 @@ enum {
 
 static const route routes[] = {
     {"/responses", POST, false, METRICS_RESPONSES, service_responses},
-    {"/responses", GET_ONLY, false, METRICS_STORED, responses_list},
+    {"/responses", GET_ONLY, false, METRICS_STORED, response_list},
     {"/responses/compact", POST, false, METRICS_COMPACT, service_compact},
-    {"/responses/{id}", GET, false, METRICS_STORED, responses_get},
-    {"/responses/{id}", DELETE, false, METRICS_STORED, responses_delete},
-    {"/responses/{id}/cancel", POST, false, METRICS_STORED, responses_cancel},
-    {"/responses/{id}/input_items", GET, false, METRICS_STORED, responses_input_items},
+    {"/responses/{id}", GET, false, METRICS_STORED, response_get},
+    {"/responses/{id}", DELETE, false, METRICS_STORED, response_delete},
+    {"/responses/{id}/cancel", POST, false, METRICS_STORED, response_cancel},
+    {"/responses/{id}/input_items", GET, false, METRICS_STORED, response_input_items},
     {"/chat/completions", POST, false, METRICS_CHAT, service_chat},
     {"/completions", POST, false, METRICS_COMPLETIONS, service_completions},
     {"/infill", POST, false, METRICS_INFILL, service_infill},

@@ -4,15 +4,15 @@
 #include <time.h>
 
 #include "server/access.h"
-#include "server/answer.h"
+#include "server/tenant_keys.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/demo.h"
-#include "server/source_upstream.h"
-#include "server/gate.h"
 #include "server/look.h"
 #include "server/loop.h"
 #include "server/routes.h"
 #include "server/socket.h"
+#include "server/source_upstream.h"
 #include "server/wake.h"
 
 void server_config_defaults(server_config *config)
@@ -88,14 +88,14 @@ static int open_parts(server *s, cerium_error *err)
     if (!s->config.store_bytes_max)
         s->config.store_bytes_max = in_memory ? STORE_MEMORY_BYTES : STORE_FILE_BYTES;
     store_bound(s->store, s->config.store_bytes_max, s->config.store_days);
-    RETURN_IF(gate_open(s, err));
+    RETURN_IF(tenant_keys_open(s, err));
     RETURN_IF(access_open(s, err));
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
     RETURN_IF(loop_open(s, err));
-    RETURN_IF(shapes_open(&s->shapes, config->engine, err));
+    RETURN_IF(grammar_cache_open(&s->grammars, config->engine, err));
     RETURN_IF(workers_open(&s->workers, wake_for_job, s, err));
     RETURN_IF(source_upstream_open(s, err));
-    return gate_start(s, err);
+    return tenant_keys_start(s, err);
 }
 
 static void log_start(const server *s)
@@ -221,17 +221,17 @@ void server_close(server **out)
     server *s = *out;
     stop_answers(s);
     demo_close(s);
-    gate_stop(s);
+    tenant_keys_stop(s);
     loop_settle(s);
     source_upstream_close(s);
     loop_close(s);
     loop_settle(s);
     workers_close(&s->workers); /* what connections asked for was dropped with them */
-    shapes_close(&s->shapes);
+    grammar_cache_close(&s->grammars);
     store_close(&s->store);
     replay_free(&s->replay);
     history_close(&s->history);
-    gate_close(s);
+    tenant_keys_close(s);
     access_close(s);
     memory_free(s);
     *out = NULL;

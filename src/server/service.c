@@ -2,6 +2,7 @@
 #include "server/service.h"
 
 #include "base/json.h"
+#include "protocol/json_out.h"
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/intake.h"
@@ -242,11 +243,11 @@ void service_metrics(connection *c)
                              .context_tokens_max = s->info.context_tokens_max,
                              .replay = s->replay != NULL,
                              .started_at = s->started_at};
-    /* The keeper has looked at what other servers stored and removed, too. */
+    /* The accounts thread has looked at what other servers stored and removed, too. */
     store_size own = store_measure(s->store), kept = {0, 0, 0};
-    if (s->keeper) kept = keeper_measure(s->keeper);
-    engine.store_bytes = s->keeper ? kept.bytes : own.bytes;
-    engine.store_responses = s->keeper ? kept.responses : own.responses;
+    if (s->sync) kept = accounts_sync_measure(s->sync);
+    engine.store_bytes = s->sync ? kept.bytes : own.bytes;
+    engine.store_responses = s->sync ? kept.responses : own.responses;
     engine.store_expired = own.expired + kept.expired;
     cerium_engine_measure(s->config.engine, &engine.stats);
     s->metrics.connections_open = s->n_connections;

@@ -2,7 +2,7 @@
 #include "server/socket.h"
 
 #include "server/access.h"
-#include "server/answer.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/intake.h"

@@ -1,6 +1,6 @@
 /* source.h - who speaks an answer: the engine here, or another server.
  *
- * A source tells what it has by answer.h: answer_tell_begin(), text by the answer's writer, and
+ * A source tells what it has by answers.h: answer_tell_begin(), text by the answer's writer, and
  * choice_end() or answer_end(). */
 #ifndef SERVER_SOURCE_H
 #define SERVER_SOURCE_H

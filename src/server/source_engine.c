@@ -2,10 +2,10 @@
 #include "server/source_engine.h"
 
 #include "protocol/steer.h"
-#include "server/answer.h"
 #include "server/answer_keep.h"
+#include "server/answer_watchdog.h"
+#include "server/answers.h"
 #include "server/connection.h"
-#include "server/guarded.h"
 #include "server/wake.h"
 
 /* ---- what is asked of the engine ---- */
@@ -29,7 +29,7 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
                             .n_script = a->n_script,
                             .prediction = a->prediction,
                             .n_prediction = a->n_prediction,
-                            .guide = shape_guide(&a->kept_to, guide) ? guide : NULL,
+                            .guide = output_format_guide(&a->format, guide) ? guide : NULL,
                             .resume = ch->begins.n_opening ? &ch->begins : NULL,
                             .notify = wake_to_look,
                             .user = a->s,
@@ -43,8 +43,8 @@ static bool shown(choice *ch, view text, int *status)
 {
     if (text.len && memchr(text.ptr, '\n', text.len)) ch->line_seen = true;
     ch->show.len = 0;
-    *status = hole_feed(&ch->hole, text, &ch->show);
-    return ch->hole.end != HOLE_OPEN;
+    *status = infill_stop_feed(&ch->stop, text, &ch->show);
+    return ch->stop.end != INFILL_STOP_NONE;
 }
 
 /* t_max_predict_ms, as llama.cpp has it: once there is a whole line. */
@@ -90,7 +90,7 @@ static void choice_text(choice *ch, view said, const watch_token *tokens, uint32
     if (!status && (text.len || told)) status = choice_tell(ch, text, told, n);
     if (status)
         choice_fail(ch);
-    else if (leaves || (a->writer && protocol_writer_enough(a->writer, ch->index)))
+    else if (leaves || protocol_writer_enough(a->writer, ch->index))
         choice_stop(ch, PROTOCOL_END_STOP);
     else if (out_of_time(ch))
         choice_stop(ch, PROTOCOL_END_LENGTH);
@@ -103,15 +103,15 @@ static void choice_step(choice *ch, const cerium_event *event)
     const cerium_step *step = &event->step;
     watch_result out;
     if (!ch->first_ns) ch->first_ns = clock_ns();
-    if (ch->ended || guarded_turns(ch)) return;
-    if (!ch->guarded) {
+    if (ch->ended || answer_watchdog_turns(ch)) return;
+    if (!ch->watchdog) {
         watch_token token = {.token = step->tokens[0], .logprob = step->logprobs[0],
                              .n_top = event->n_top, .top = event->top};
         if (bytes_append(&ch->sampled, step->tokens, step->n_tokens * sizeof(int32_t)))
             choice_fail(ch);
         else
             choice_text(ch, (view){step->text, step->text_len}, &token, 1);
-    } else if (guarded_step(ch, event, &out)) {
+    } else if (answer_watchdog_step(ch, event, &out)) {
         choice_fail(ch);
     } else {
         if (out.text.len || out.tokens) choice_text(ch, out.text, out.tokens, out.n_tokens);
@@ -138,11 +138,11 @@ static protocol_end end_of(const cerium_event *event)
 static bool choice_goes_on(choice *ch, protocol_end *end)
 {
     watch_result out = {.order = WATCH_AGAIN};
-    while (ch->guarded && !ch->ended) {
+    while (ch->watchdog && !ch->ended) {
         int status = CERIUM_OK;
-        if (!guarded_turns(ch)) {
+        if (!answer_watchdog_turns(ch)) {
             if (*end == PROTOCOL_END_CANCELED || *end == PROTOCOL_END_FAILED) return false;
-            if (guarded_finish(ch, &out)) status = CERIUM_ERR_MEMORY;
+            if (answer_watchdog_finish(ch, &out)) status = CERIUM_ERR_MEMORY;
             else if (out.text.len || out.tokens)
                 choice_text(ch, out.text, out.tokens, out.n_tokens);
             if (out.order == WATCH_END) *end = PROTOCOL_END_GUARDED;
@@ -152,7 +152,7 @@ static bool choice_goes_on(choice *ch, protocol_end *end)
             cerium_guide guide;
             cerium_error err;
             cerium_request request = request_for(ch, &sampling, &guide);
-            if (guarded_again(ch, &request, &status))
+            if (answer_watchdog_again(ch, &request, &status))
                 status = cerium_session_start(ch->session, &request, &err);
             else if (!status) {
                 *end = request.n_script ? PROTOCOL_END_STOP : PROTOCOL_END_LENGTH;
@@ -179,7 +179,7 @@ static void choice_done(choice *ch, const cerium_event *event)
         metrics_count(&a->s->metrics, METRICS_FAILED, 1);
     }
     ch->show.len = 0;
-    if (!ch->ended && end != PROTOCOL_END_FAILED && !hole_finish(&ch->hole, &ch->show) &&
+    if (!ch->ended && end != PROTOCOL_END_FAILED && !infill_stop_finish(&ch->stop, &ch->show) &&
         ch->show.len)
         (void)choice_tell(ch, (view){ch->show.ptr, ch->show.len}, NULL, 1);
     choice_end(ch, end);
@@ -234,7 +234,7 @@ int source_engine_start(choice *ch)
     cerium_sampling sampling;
     cerium_guide guide;
     cerium_request request = request_for(ch, &sampling, &guide);
-    if (!status) status = guarded_open(ch);
+    if (!status) status = answer_watchdog_open(ch);
     if (!status && r->ends_hole) {
         const uint32_t i = ch->index / r->n_choices;
         const view before = i < r->n_prompts
@@ -242,7 +242,7 @@ int source_engine_start(choice *ch)
                                 : (view){r->infill.prefix, r->infill.prefix_len};
         const view after = {r->infill.suffix, r->infill.suffix_len};
         const bool is_block = !r->beyond_block && !a->script && !r->sampling.logprobs;
-        status = hole_open(&ch->hole, before, after, r->indent_min, is_block);
+        status = infill_stop_open(&ch->stop, before, after, r->indent_min, is_block);
     }
     if (status) (void)error_set(&err, status, "out of memory");
     if (!status) status = cerium_session_start(ch->session, &request, &err);
@@ -290,8 +290,8 @@ static void count(choice *ch, protocol_end end)
 {
     cerium_usage *u = &ch->usage;
     if (ch->session) cerium_session_usage(ch->session, u);
-    guarded_usage(ch, u);
-    guarded_close(ch);
+    answer_watchdog_usage(ch, u);
+    answer_watchdog_close(ch);
     u->new_tokens = (uint32_t)(ch->sampled.len / sizeof(int32_t));
     u->prompt_tokens = (uint32_t)ch->n_prompt;
     metrics_ended(&ch->a->s->metrics, metrics_end_of(end), u);

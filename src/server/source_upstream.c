@@ -2,15 +2,15 @@
 #include "server/source_upstream.h"
 
 #include "base/json.h"
-#include "protocol/onward.h"
+#include "protocol/upstream_api.h"
 #include "server/admission.h"
-#include "server/answer.h"
+#include "server/answers.h"
+#include "server/api_writer.h"
 #include "server/connection.h"
-#include "server/gate.h"
-#include "server/wake.h"
 #include "server/stored.h"
+#include "server/tenant_quota.h"
 #include "server/upstream.h"
-#include "server/voice.h"
+#include "server/wake.h"
 
 enum { TURNS_MAX = 512, REFUSAL_BYTES_MAX = 64 << 10 };
 
@@ -20,7 +20,7 @@ struct upstream_state {
     json_t *items;      /* Responses: the whole conversation, owned */
     bytes body;         /* to be sent; later what came and is not yet read */
     transfer *transfer; /* NULL: a warm-up, or not yet sent */
-    onward reader;
+    upstream_reader reader;
     bool reading;       /* reader is open */
     bool began;         /* the other server took it: its stream comes */
     uint64_t n_out;     /* bytes that came, for those who count no tokens */
@@ -74,7 +74,7 @@ static int go(answer *a, uint32_t which, protocol_error *e)
     a->upstream->policy = &a->s->config.policy->upstreams[which];
     a->upstream->body.max = PROTOCOL_ANSWER_BYTES_MAX;
     a->source = &source_upstream;
-    a->gate.deep = true;
+    a->quota.deep = true;
     return CERIUM_OK;
 }
 
@@ -124,8 +124,8 @@ int source_upstream_route_long(answer *a, uint64_t n_tokens, int status, protoco
         if (!upstream_is_up(a->s->upstreams, i)) continue;
         RETURN_IF(go(a, i, e));
         choice_closed(&a->choices[0]); /* it waits for no place here */
-        RETURN_IF(gate_enter_deep(a, e));
-        return a->begun ? CERIUM_OK : voice_open(a, e);
+        RETURN_IF(tenant_quota_enter_deep(a, e));
+        return a->begun ? CERIUM_OK : api_writer_open(a, e);
     }
     return status;
 }
@@ -210,11 +210,11 @@ static int make(answer *a, bool *store_failed, protocol_error *e)
 {
     struct upstream_state *f = a->upstream;
     if (a->request->api == PROTOCOL_RESPONSES) RETURN_IF(make_items(a, store_failed, e));
-    onward_order order = {.request = a->request,
-                          .items = f->items,
-                          .model = model_of(a),
-                          .responses = f->policy->responses};
-    if (!onward_body(&f->body, &order)) return CERIUM_OK;
+    upstream_order order = {.request = a->request,
+                            .items = f->items,
+                            .model = model_of(a),
+                            .responses = f->policy->responses};
+    if (!upstream_body(&f->body, &order)) return CERIUM_OK;
     return protocol_error_memory(e);
 }
 
@@ -236,9 +236,9 @@ static int sign(answer *a)
 static int cap(answer *a, protocol_error *e)
 {
     const uint32_t most = answer_cap(a);
-    const onward_order order = {.request = a->request,
-                                .responses = a->upstream->policy->responses};
-    if (a->warm_up || most == UINT32_MAX || !onward_cap(&a->upstream->body, &order, most))
+    const upstream_order order = {.request = a->request,
+                                  .responses = a->upstream->policy->responses};
+    if (a->warm_up || most == UINT32_MAX || !upstream_cap(&a->upstream->body, &order, most))
         return CERIUM_OK;
     return protocol_error_memory(e);
 }
@@ -249,7 +249,7 @@ static int made(answer *a, protocol_error *e)
     choice_closed(&a->choices[0]); /* it has no engine session */
     if (a->request->api == PROTOCOL_RESPONSES && sign(a)) return protocol_error_memory(e);
     /* Four bytes a token, until the other server counts them. */
-    RETURN_IF(gate_charge(a, a->upstream->n_in / 4 + 1, e));
+    RETURN_IF(tenant_quota_charge(a, a->upstream->n_in / 4 + 1, e));
     return cap(a, e);
 }
 
@@ -263,13 +263,13 @@ static void start(answer *a)
         answer_tell_begin(a);
         return;
     }
-    onward_order order = {.request = a->request, .responses = f->policy->responses};
-    f->transfer = transfer_begin(a->s->upstreams, f->which, onward_path(&order),
+    upstream_order order = {.request = a->request, .responses = f->policy->responses};
+    f->transfer = transfer_begin(a->s->upstreams, f->which, upstream_path(&order),
                                  (view){f->body.ptr, f->body.len});
     f->body.len = 0;
     if (f->transfer) {
-        onward_open(&f->reader, a->request, a->writer,
-                    f->policy->responses && a->request->api == PROTOCOL_RESPONSES);
+        upstream_reader_open(&f->reader, a->request, a->writer,
+                             f->policy->responses && a->request->api == PROTOCOL_RESPONSES);
         f->reading = true;
         return;
     }
@@ -290,8 +290,7 @@ static void refuse(answer *a, const transfer_state *state)
         (void)protocol_error_set(&e, 502, "server_error", "upstream_failed", "", "%s: %s",
                                  f->policy->name,
                                  state->failed ? state->error : "this is no answer");
-    else
-        onward_refusal((view){f->body.ptr, f->body.len}, state->status, f->policy->name, &e);
+    else upstream_refusal((view){f->body.ptr, f->body.len}, state->status, f->policy->name, &e);
     e.retry_after_s = state->retry_after_s;
     if (!a->begun) {
         answer_refuse(a, &e);
@@ -315,7 +314,7 @@ static void fail(answer *a, const char *what)
 static void read_on(answer *a, const transfer_state *state)
 {
     struct upstream_state *f = a->upstream;
-    int status = onward_feed(&f->reader, (view){f->body.ptr, f->body.len});
+    int status = upstream_reader_feed(&f->reader, (view){f->body.ptr, f->body.len});
     f->n_out += f->body.len;
     f->body.len = 0;
     if (answer_is_over(a)) return;
@@ -404,7 +403,7 @@ static void free_state(answer *a)
 {
     struct upstream_state *f = a->upstream;
     transfer_end(&f->transfer);
-    if (f->reading) onward_close(&f->reader);
+    if (f->reading) upstream_reader_close(&f->reader);
     bytes_free(&f->body);
     json_decref(f->items);
     memory_free(f);

@@ -4,7 +4,8 @@
  *   connection  one a TCP connection, from accept to close; carries HTTP exchanges one after
  *               another, or is upgraded to a WebSocket with lanes
  *   answer      one a request that samples, from its admission until its engine sessions are
- *               closed; it outlives its connection for as long as the engine needs to stop
+ *               closed; it outlives its connection for as long as the engine needs to stop, and
+ *               knows neither who hears it (sink.h) nor who speaks (source.h)
  *   choice      one a text of an answer (`n`, several prompts); owns one engine session while it
  *               runs
  *   turn        (history.h) the token log that a finished or interrupted answer leaves
@@ -21,17 +22,16 @@
 #include "net/http1.h"
 #include "net/listener.h"
 #include "net/tcp_stream.h"
-#include "protocol/hole.h"
-#include "protocol/json_out.h"
+#include "protocol/infill_stop.h"
 #include "protocol/protocol.h"
+#include "server/accounts_sync.h"
 #include "server/history.h"
-#include "server/keeper.h"
-#include "server/rates.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/output_format.h"
+#include "server/rates.h"
 #include "server/replay.h"
 #include "server/server.h"
-#include "server/shaping.h"
 #include "server/sink.h"
 #include "server/source.h"
 #include "server/tenants.h"
@@ -65,7 +65,7 @@ typedef struct {
     char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
     char guard[256];                    /* x-cerium-guard of the request, or "" */
     job *job;                           /* that makes the answer; NULL: none does */
-    bool awaits_end;                    /* of the answer with this id: stored.c */
+    bool awaits_end;                    /* of the answer with this id: response_routes.c */
 } exchange;
 
 /* What a connection carries: HTTP exchanges (http.c), or a WebSocket (socket.c). */
@@ -130,8 +130,8 @@ struct choice {
     size_t n_prompt;
     cerium_resume begins;       /* its opening is the end of the prompt's text; or there is none */
     bytes sampled;              /* int32_t each; with a watch, at the end only */
-    struct guarded *guarded;    /* its watch; NULL: nothing watches */
-    hole hole;                  /* where the text of infill ends */
+    struct answer_watchdog *watchdog; /* its watch; NULL: nothing watches */
+    infill_stop stop;                 /* where the text of infill ends */
     bytes unsure;               /* text that waits for its end, where min_confidence is asked */
     bool held_back;             /* and was then not told */
     double logprob;             /* of its tokens, where somebody wants to know */
@@ -141,19 +141,7 @@ struct choice {
     cerium_usage usage;         /* at its end */
 };
 
-/* How an answer is told: by the writer of its API, or as an inline completion (inline.c). */
-typedef struct {
-    int (*begin)(answer *a);
-    /* Text, and the tokens [n] that it is of; tokens is NULL where nobody wants to know them. */
-    int (*text)(choice *ch, view text, const watch_token *tokens, uint32_t n);
-    int (*finding)(choice *ch, const protocol_finding *f);
-    /* A sign of life: nothing was told for long, and the answer goes on. */
-    int (*beat)(answer *a, const protocol_progress *p);
-    int (*end)(choice *ch, protocol_end end, const protocol_usage *usage,
-               const protocol_error *error);
-} answer_voice;
-
-/* What an answer holds of its tenant's limits; all zero = nothing.  gate.c */
+/* What an answer holds of its tenant's limits; all zero = nothing.  tenant_quota.c */
 typedef struct {
     const tier *tier;
     uint32_t place;             /* live_place() */
@@ -164,12 +152,12 @@ typedef struct {
     bool refused;               /* by a limit of its tier */
     bool reserved, streaming;   /* a record, a stream */
     uint32_t counted;           /* requests a minute when one was taken; 0 = none was */
-} gate_state;
+} tenant_quota;
 
 struct upstream_state; /* source_upstream.c */
 
 /* The last events of an answer, and what is kept of it.  While a thread makes them, it has the
- * answer's writer, request and choices, and nothing else touches those.  answer.c */
+ * answer's writer, request and choices, and nothing else touches those.  answers.c */
 typedef struct {
     job job;
     bool is_away;               /* a thread has it */
@@ -190,10 +178,8 @@ struct answer {
     uint64_t round;             /* of looks, in which it was reached (look.h) */
     sink sink;                  /* who hears it, */
     const source_type *source;  /* and who speaks */
-    const answer_voice *voice;
     protocol_request *request;
-    protocol_writer *writer;    /* NULL for inline completions */
-    json_out event;             /* of an inline completion, while it is written */
+    protocol_writer *writer;    /* tells it, in the form of its API */
     char id[SERVER_ID_BYTES];
     size_t n_bytes;             /* of the request, as it came */
     uint64_t tenant;
@@ -214,7 +200,7 @@ struct answer {
     uint32_t n_prompts;
     int32_t *script, *prediction; /* [n_script], [n_prediction] owned, or NULL */
     size_t n_script, n_prediction;
-    shape kept_to;              /* what the answer may be, owned; */
+    output_format format;       /* what the answer may be, owned; */
     preparation *prepare;       /* not NULL: not all of it is there, and no choice runs yet */
     watch_policy guard_policy;
     json_t *corrected;          /* of a replay, borrowed: texts in place of weak lines; or NULL */
@@ -229,7 +215,7 @@ struct answer {
     uint64_t told_ns;           /* UINT32_MAX: all were */
     bool failed;
     protocol_error failure;
-    gate_state gate;
+    tenant_quota quota;
     struct upstream_state *upstream; /* of that source; or NULL */
     answer_ending ending;
 };
@@ -274,7 +260,7 @@ struct server {
     size_t n_keys;
     tenants *tenants;           /* who asked */
     live *live;                 /* limits and metered requests */
-    keeper *keeper;             /* NULL: no store to keep */
+    accounts_sync *sync;        /* NULL: no store to keep */
     struct upstreams *upstreams; /* NULL: none is configured */
     keyring *ring;              /* keys of the store; NULL: no store */
     bool keys_changed;          /* some connections may have come with one that was revoked */
@@ -289,7 +275,7 @@ struct server {
     uint64_t rounds[2], n_rounds; /* of looks at lower classes and at the best one (look.h) */
     uint64_t answer_ns;         /* how long answers take of late; 0 = none ended yet */
     uint32_t n_dead;            /* answers */
-    shapes *shapes;
+    grammar_cache *grammars;
     history *history;
     store *store;               /* of the thread of WORKERS_STORE, once the loop turns */
     replay *replay;             /* NULL: none */

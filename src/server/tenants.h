@@ -5,9 +5,9 @@
 #ifndef SERVER_TENANTS_H
 #define SERVER_TENANTS_H
 
+#include "protocol/protocol.h"
 #include "server/keyring.h"
 #include "server/policy.h"
-#include "protocol/protocol.h"
 
 typedef struct {
     uint64_t id;

@@ -4,8 +4,8 @@
 
 #include "server/state.h"
 
-/* The engine or the keeper has something for us: looks in the next turn, however often it is called
- * until then.  From any thread; user: the server. */
+/* The engine or the accounts thread has something for us: looks in the next turn, however often it
+ * is called until then.  From any thread; user: the server. */
 void wake_to_look(void *user);
 /* A job of the workers is done: it is looked at without waiting for the engine's turn. */
 void wake_for_job(void *user);

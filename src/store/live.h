@@ -16,7 +16,7 @@
  * docs/decisions/0012-keys-limits-usage.md.
  *
  * Threads: the event loop's calls all but live_peek, live_forget, live_adopt, live_release and
- * live_mend, which are the keeper's (server/keeper.h). */
+ * live_mend, which are the accounts thread's (server/accounts_sync.h). */
 #ifndef STORE_LIVE_H
 #define STORE_LIVE_H
 

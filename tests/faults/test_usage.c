@@ -2,12 +2,12 @@
  *
  *   faults_usage [KILLS]     kills: how often; 20 unless told
  *
- * Two children meter requests into one store, each with a keeper of its own, and say over a pipe
- * how many they acknowledged.  kill -9 comes to one of them at a random moment (fixed seed), and
- * another takes its place; the one that lives takes over what the dead one left.  In the end the
- * database must have what was acknowledged, and for each kill at most one request more: that
+ * Two children meter requests into one store, each with an accounts thread of its own, and say over
+ * a pipe how many they acknowledged.  kill -9 comes to one of them at a random moment (fixed seed),
+ * and another takes its place; the one that lives takes over what the dead one left.  In the end
+ * the database must have what was acknowledged, and for each kill at most one request more: that
  * which was in the journal and not yet said. */
-#include "server/keeper.h"
+#include "server/accounts_sync.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -36,9 +36,9 @@ static void ignore(void *user) { (void)user; }
 static _Noreturn void meter(int acknowledged)
 {
     live *l = NULL;
-    keeper *k = NULL;
-    if (live_open(&l, live_path, &err) || keeper_open(&k, path, l, &err) ||
-        keeper_start(k, ignore, NULL, &err))
+    accounts_sync *k = NULL;
+    if (live_open(&l, live_path, &err) || accounts_sync_open(&k, path, l, &err) ||
+        accounts_sync_start(k, ignore, NULL, &err))
         _exit(3);
     const live_record r = {.tenant = TENANT, .day = 1, .requests = 1, .input_tokens = 3,
                            .output_tokens = 2, .nanodollars = 7, .model = "m"};
@@ -115,12 +115,11 @@ static store_usage total(void)
 {
     store_usage row = {.requests = 0};
     live *l = NULL;
-    keeper *k = NULL;
+    accounts_sync *k = NULL;
     store *s = NULL;
     usage_query all = {.last_day = 10};
-    if (live_open(&l, live_path, &err) || keeper_open(&k, path, l, &err))
-        fail("opening", 0);
-    keeper_close(&k);
+    if (live_open(&l, live_path, &err) || accounts_sync_open(&k, path, l, &err)) fail("opening", 0);
+    accounts_sync_close(&k);
     live_close(&l);
     if (store_open(&s, path, &err) || store_usage_read(s, &all, take_row, &row, &err))
         fail("reading", 0);

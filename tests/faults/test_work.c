@@ -1,8 +1,7 @@
 /* test_work.c - every allocation fails once while requests are read: the tools that are kept, the
  * shape of the answer, the turns of a conversation.  An error comes back, and nothing leaks. */
 #include "server/history.h"
-#include "server/inline.h"
-#include "server/shaping.h"
+#include "server/output_format.h"
 
 static int passed, failed;
 
@@ -29,7 +28,7 @@ static const char body[] =
 
 typedef struct {
     history *history;
-    shapes *shapes;
+    grammar_cache *grammars;
     protocol_defaults defaults;
 } parts;
 
@@ -55,15 +54,15 @@ static int add_turn(history *h)
 static int make_shape(parts *p, const protocol_request *r)
 {
     protocol_error e;
-    shape made;
-    shape_order *order = NULL;
-    RETURN_IF(shape_order_open(&order, p->shapes, r, "chatml"));
-    while (shape_order_step(order)) {
+    output_format made;
+    format_order *order = NULL;
+    RETURN_IF(format_order_open(&order, p->grammars, r, "chatml"));
+    while (format_order_step(order)) {
     }
     /* Here, too, jansson calls lack of memory bad syntax, for which the tool is blamed. */
-    int status = shape_order_take(order, &made, &e) ? CERIUM_ERR_MEMORY : CERIUM_OK;
-    shape_order_free(&order);
-    shape_free(&made);
+    int status = format_order_take(order, &made, &e) ? CERIUM_ERR_MEMORY : CERIUM_OK;
+    format_order_free(&order);
+    output_format_free(&made);
     return status;
 }
 
@@ -74,7 +73,7 @@ static int use_parts(void)
     cerium_error err;
     protocol_request *r = NULL;
     int status = history_open(&p.history, 1 << 20, 4);
-    if (!status) status = shapes_open(&p.shapes, NULL, &err);
+    if (!status) status = grammar_cache_open(&p.grammars, NULL, &err);
     if (!status) status = protocol_cache_open(&p.defaults.cache);
     protocol_cache *held = protocol_cache_hold(p.defaults.cache);
     if (!status) status = add_turn(p.history);
@@ -90,7 +89,7 @@ static int use_parts(void)
     }
     protocol_cache_close(&p.defaults.cache);
     protocol_cache_close(&held);
-    shapes_close(&p.shapes);
+    grammar_cache_close(&p.grammars);
     history_close(&p.history);
     return status;
 }
@@ -101,14 +100,13 @@ static int use_inline(void)
     static const char message[] =
         LONG_FIRST "\"type\":\"completion.create\",\"id\":\"c1\",\"prefix\":\"a\","
                    "\"path\":\"p\",\"stop\":[\"x\"]}";
-    char id[INLINE_ID_BYTES];
     protocol_error e = {.http_status = 0};
     protocol_request *r = NULL;
     const protocol_defaults defaults = {.fills_in = true};
     protocol_body loaded;
     int status = protocol_body_load(&loaded, PROTOCOL_RESPONSES, view_of(message), &defaults, &e);
-    if (!status) status = inline_read(&loaded, &defaults, &r, id, &e);
-    bool right = status ? !r : !strcmp(id, "c1") && !strcmp(r->infill.path, "p");
+    if (!status) status = protocol_inline_parse(&r, &loaded, &defaults, &e);
+    bool right = status ? !r : !strcmp(r->inline_id, "c1") && !strcmp(r->infill.path, "p");
     protocol_request_free(&r);
     if (!right) return CERIUM_ERR_IO;
     return status ? CERIUM_ERR_MEMORY : CERIUM_OK;

@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "net/websocket.h"
 #include "server/access.h"
-#include "server/inline.h"
 #include "server/routes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -121,13 +120,12 @@ static void check_frames(view text, size_t cut)
 static void check_completion(view text)
 {
     const protocol_defaults defaults = {.fills_in = true};
-    char id[INLINE_ID_BYTES];
     protocol_body body;
     protocol_error e;
     protocol_request *r = NULL;
     if (protocol_body_load(&body, PROTOCOL_RESPONSES, text, &defaults, &e)) return;
-    int status = inline_read(&body, &defaults, &r, id, &e);
-    CHECK(status ? e.http_status == 400 && !r : id[0] && r->infill.prefix && r->infill.suffix);
+    int status = protocol_inline_parse(&r, &body, &defaults, &e);
+    CHECK(status ? e.http_status == 400 && !r : r->inline_id && r->infill.prefix);
     protocol_request_free(&r);
 }
 

@@ -6,7 +6,7 @@
 
 #include "cerium.h"
 #include "protocol/reader.h"
-#include "server/shaping.h"
+#include "server/output_format.h"
 
 #include "../unit/unit.h"
 #include "schema_check.h"
@@ -100,16 +100,16 @@ static cerium_stop run(cerium_engine *engine, const cerium_guide *guide, uint32_
 }
 
 /* The shape of a request's answer, step by step. */
-static int shape_for(shapes *kept, const protocol_request *r, const char *form, shape *out,
-                     protocol_error *e)
+static int shape_for(grammar_cache *kept, const protocol_request *r, const char *form,
+                     output_format *out, protocol_error *e)
 {
-    shape_order *order = NULL;
-    CHECK(!shape_order_open(&order, kept, r, form) && order);
-    while (shape_order_step(order)) {
+    format_order *order = NULL;
+    CHECK(!format_order_open(&order, kept, r, form) && order);
+    while (format_order_step(order)) {
     }
-    TEST_CHECK(shape_order_is_done(order));
-    int status = shape_order_take(order, out, e);
-    shape_order_free(&order);
+    TEST_CHECK(format_order_is_done(order));
+    int status = format_order_take(order, out, e);
+    format_order_free(&order);
     TEST_CHECK(!order);
     return status;
 }
@@ -119,19 +119,19 @@ static size_t check_form(cerium_engine *engine, const char *form, const char *bo
     const protocol_defaults defaults = {.has_chat_form = true};
     protocol_request *r = NULL;
     protocol_error e;
-    shapes *kept = NULL;
-    shape made;
+    grammar_cache *kept = NULL;
+    output_format made;
     cerium_guide guide;
     size_t n = 0;
     CHECK(!protocol_request_parse(&r, PROTOCOL_RESPONSES, view_of(body), &defaults, &e));
-    CHECK(!shapes_open(&kept, NULL, NULL));
+    CHECK(!grammar_cache_open(&kept, NULL, NULL));
     int status = shape_for(kept, r, form, &made, &e);
     TEST_CHECK_THAT(!status, "%s: %s", form, e.message);
-    TEST_CHECK(shape_guide(&made, &guide));
-    shape_order *again = NULL; /* what was compiled is found */
-    CHECK(!shape_order_open(&again, kept, r, form));
-    TEST_CHECK(shape_order_is_done(again) && !shape_order_step(again));
-    shape_order_free(&again);
+    TEST_CHECK(output_format_guide(&made, &guide));
+    format_order *again = NULL; /* what was compiled is found */
+    CHECK(!format_order_open(&again, kept, r, form));
+    TEST_CHECK(format_order_is_done(again) && !format_order_step(again));
+    format_order_free(&again);
     for (uint32_t seed = 0; seed < SEEDS && !status; seed++) {
         answer_calls got = {.n = 0};
         reader *in = NULL;
@@ -144,8 +144,8 @@ static size_t check_form(cerium_engine *engine, const char *form, const char *bo
                             got.said);
         n += got.n;
     }
-    shape_free(&made);
-    shapes_close(&kept);
+    output_format_free(&made);
+    grammar_cache_close(&kept);
     protocol_request_free(&r);
     return n;
 }
@@ -186,18 +186,18 @@ static void check_schema(const char *schema, const char *strict, bool is_refused
     char body[512];
     protocol_request *r = NULL;
     protocol_error e = {.message = ""};
-    shapes *kept = NULL;
-    shape made;
+    grammar_cache *kept = NULL;
+    output_format made;
     snprintf(body, sizeof body,
              "{\"input\":\"x\",\"tools\":[{\"type\":\"function\",\"name\":\"odd\",\"strict\":%s,"
              "\"parameters\":%s}]}", strict, schema);
     CHECK(!protocol_request_parse(&r, PROTOCOL_RESPONSES, view_of(body), &defaults, &e));
-    CHECK(!shapes_open(&kept, NULL, NULL));
+    CHECK(!grammar_cache_open(&kept, NULL, NULL));
     int status = shape_for(kept, r, "chatml", &made, &e);
     TEST_CHECK_THAT((status == CERIUM_ERR_ARGUMENT) == is_refused, "%d %s", status, e.message);
     if (is_refused) TEST_CHECK(strstr(e.message, "odd") && !strcmp(e.param, "tools"));
-    shape_free(&made);
-    shapes_close(&kept);
+    output_format_free(&made);
+    grammar_cache_close(&kept);
     protocol_request_free(&r);
 }
 

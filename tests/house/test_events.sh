@@ -2,9 +2,9 @@
 # test_events.sh - docs/openapi.yaml names every event that the server sends.
 . tests/shell.sh
 
-# Names of events in the source; onward_answer.c has those that other servers send.
+# Names of events in the source; upstream_answer.c has those that other servers send.
 names() {
-    find src/protocol src/server -name '*.c' ! -name onward_answer.c -exec \
+    find src/protocol src/server -name '*.c' ! -name upstream_answer.c -exec \
         grep -hoE '"(response|completion|codex)\.[a-z_.]*[a-z]"|"keepalive"' {} + |
         tr -d '"' | sort -u
 }

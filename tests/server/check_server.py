@@ -132,6 +132,18 @@ def check_lanes(report, server):
             s.send_json(create("say second"))
             answers = [text_of(s.read_answer()) for _ in range(3)]
             assert answers == [LONG, "first", "second"], [a[:20] for a in answers]
+    with report.check("what is refused when its turn comes is told, and the next goes on", server):
+        with RawSocket(server.port) as s:
+            s.send_json(create("talk for long", stream_id="lane"))
+            s.send_json(create("say first", stream_id="lane", cerium_guard="nonsense"))
+            s.send_json(create("say second", stream_id="lane"))
+            seen = []
+            while len(seen) < 3:
+                event = s.read_json()
+                if event["type"] in ("error", "response.completed"):
+                    seen.append((event["type"], event.get("status"), event["stream_id"]))
+            assert seen == [("response.completed", None, "lane"), ("error", 400, "lane"),
+                            ("response.completed", None, "lane")], seen
     with report.check("with stream_id: beside each other, and each event says whose it is", server):
         with RawSocket(server.port) as s:
             s.send_json(create("talk for long", stream_id="slow"))

@@ -1,5 +1,5 @@
 /* test_accounts.c - keys, usage, and what servers share: rows, places, streams and journals. */
-#include "server/keeper.h"
+#include "server/accounts_sync.h"
 #include "server/log.h"
 #include "store/metered.h"
 
@@ -293,7 +293,7 @@ static void test_cut(void)
         TEST_CHECK(!live_mend(a, &was_cut, &err) && was_cut);
         TEST_CHECK(!live_mend(a, &was_cut, &err) && !was_cut);
         TEST_CHECK(stat(path, &st) == 0 && st.st_size == whole.st_size);
-        if (i % 2) TEST_CHECK(keeper_drain(s, a, LIVE_OWN, &err) == CERIUM_OK);
+        if (i % 2) TEST_CHECK(accounts_sync_drain(s, a, LIVE_OWN, &err) == CERIUM_OK);
     }
     /* Another server finds in the file what this one told it. */
     uint32_t at = live_place(a, 6, 0, now), torn = 0;
@@ -309,7 +309,7 @@ static void test_cut(void)
     TEST_CHECK(live_streams(b, at) == 0 && !live_mend(a, &was_cut, &err));
     TEST_CHECK(live_streams(b, at) == 1 && live_peek(b, 0, batch, 64, &end, &torn) == n_own);
     live_stream_end(a, at);
-    TEST_CHECK(keeper_drain(s, a, LIVE_OWN, &err) == CERIUM_OK);
+    TEST_CHECK(accounts_sync_drain(s, a, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(live_peek(a, LIVE_OWN, batch, 64, &end, &torn) == 0 && end == n_added && !torn);
     live_close(&b);
     live_close(&a);
@@ -374,8 +374,8 @@ static void test_usage(void)
     for (int i = 0; i < 700; i++) /* more than a batch */
         add(l, record_of(i % 2 ? store_key_tenant(&anna) : 77, 20000 + i % 7 / 4, "m"));
     add(l, record_of(store_key_tenant(&anna), 20001, "n"));
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK); /* nothing is left */
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK); /* nothing is left */
     summed t = usage_of(s, 0, NULL, 0, 1 << 30);
     TEST_CHECK(t.rows == 1 && t.requests == 701 && t.input == 70100);
     TEST_CHECK(t.nanodollars == UINT64_C(701) * 470000);
@@ -403,12 +403,12 @@ static void test_once(void)
     TEST_CHECK(n == 5 && end == 5 && !torn);
     TEST_CHECK(!store_usage_write(s, live_journal(l, LIVE_OWN), batch, n, end, &err));
     for (int i = 0; i < 3; i++) add(l, record_of(2, 1, "m")); /* then it was killed */
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == 8);
     /* The file is older than the database, as after a loss of power. */
     live_resume(l, LIVE_OWN, 100);
     add(l, record_of(2, 1, "m"));
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == 9);
     live_close(&l);
     store_close(&s);
@@ -436,7 +436,7 @@ static void test_torn(void)
     if (f) fclose(f);
     live_close(&l); /* the server that wrote it knows better; the next one does not */
     l = live_at(path);
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == 2);
     live_close(&l);
     store_close(&s);
@@ -452,7 +452,7 @@ static void test_full_journal(void)
     live_record r = record_of(2, 1, "m");
     for (uint32_t i = 0; i < n; i++) live_add(l, &r);
     TEST_CHECK(!live_reserve(l));
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK && live_reserve(l));
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK && live_reserve(l));
     live_unreserve(l);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == LIVE_JOURNAL_MAX);
     store_close(&s);
@@ -470,13 +470,13 @@ static void test_locked(void)
     add(l, record_of(2, 1, "m"));
     TEST_CHECK(!sqlite3_open(path, &other));
     TEST_CHECK(!sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL));
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_ERR_IO);
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_ERR_IO);
     TEST_CHECK_THAT(strstr(err.message, "locked"), "%s", err.message);
     store_key key;
     char text[KEY_TEXT_BYTES];
     TEST_CHECK(store_key_add(s, "anna", "pro", 1, NULL, &key, text, &err) == CERIUM_ERR_IO);
     TEST_CHECK(!sqlite3_exec(other, "COMMIT", NULL, NULL, NULL));
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == 1);
     sqlite3_close(other);
     live_close(&l);
@@ -504,11 +504,11 @@ static void test_full_disk(void)
     live *l = live_at(path_of("disk.db-live"));
     add(l, record_of(2, 1, "m"));
     disk_is_full = true;
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_ERR_IO);
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_ERR_IO);
     TEST_CHECK_THAT(strstr(err.message, "the disk is full"), "%s", err.message);
     add(l, record_of(2, 1, "m")); /* the journal has its blocks */
     disk_is_full = false;
-    TEST_CHECK(keeper_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == 2);
     live_close(&l);
     store_close(&s);
@@ -530,7 +530,7 @@ static void test_memory(void)
         int status = store_open(&s, path, &err);
         if (!status) status = live_open(&l, live_path, &err);
         if (!status) status = keyring_read(&ring, s, &err);
-        if (!status) status = keeper_drain(s, l, LIVE_OWN, &err);
+        if (!status) status = accounts_sync_drain(s, l, LIVE_OWN, &err);
         memory_fail_at(-1);
         TEST_CHECK(!status || status == CERIUM_ERR_MEMORY);
         keyring_free(&ring);

@@ -1,6 +1,5 @@
-/* voice.c - answers that a protocol_writer tells. */
-#include "server/voice.h"
-
+/* api_writer.c - answers that a protocol_writer tells. */
+#include "server/api_writer.h"
 
 /* Name and data of an event, one behind the other, with their lengths. */
 typedef struct {
@@ -17,7 +16,7 @@ static void hold(answer *a, const char *name, const char *json, size_t len)
     if (status) a->ending.status = status;
 }
 
-void voice_tell_held(answer *a)
+void api_writer_tell_held(answer *a)
 {
     const bytes *b = &a->ending.held;
     for (size_t at = 0; at < b->len;) {
@@ -61,7 +60,7 @@ static const char *served_tier(const protocol_request *r)
     return "default";
 }
 
-int voice_open(answer *a, protocol_error *e)
+int api_writer_open(answer *a, protocol_error *e)
 {
     protocol_answer how = {.request = a->request,
                            .id = a->id,
@@ -77,9 +76,7 @@ int voice_open(answer *a, protocol_error *e)
     return protocol_error_memory(e);
 }
 
-static int begin(answer *a) { return protocol_writer_begin(a->writer); }
-
-static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
+int api_writer_text(choice *ch, view said, const watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
     if (!tokens) return protocol_writer_text(a->writer, ch->index, said, NULL, n);
@@ -97,22 +94,3 @@ static int text(choice *ch, view said, const watch_token *tokens, uint32_t n)
     bytes_free(&list);
     return status;
 }
-
-static int finding(choice *ch, const protocol_finding *f)
-{
-    return protocol_writer_finding(ch->a->writer, ch->index, f);
-}
-
-static int beat(answer *a, const protocol_progress *p)
-{
-    return protocol_writer_beat(a->writer, p);
-}
-
-static int end(choice *ch, protocol_end how, const protocol_usage *usage,
-               const protocol_error *error)
-{
-    return protocol_writer_end(ch->a->writer, ch->index, how, usage, error);
-}
-
-const answer_voice voice_writer = {.begin = begin, .text = text, .finding = finding,
-                                    .beat = beat, .end = end};

@@ -1,18 +1,18 @@
-/* answer.c - what becomes of an answer, whoever hears it and whoever speaks: it begins, says
+/* answers.c - what becomes of an answer, whoever hears it and whoever speaks: it begins, says
  * something, and ends.
  *
  * The last events have the whole answer in them, and what is stored must be stored before they are
  * told.  So a thread makes both, unless that is little and nothing is stored: see answer_ending. */
-#include "server/answer.h"
+#include "server/answers.h"
 
 #include <math.h>
 
 #include "server/answer_keep.h"
+#include "server/answer_watchdog.h"
+#include "server/api_writer.h"
 #include "server/connection.h"
-#include "server/gate.h"
-#include "server/guarded.h"
 #include "server/prepare.h"
-#include "server/voice.h"
+#include "server/tenant_quota.h"
 
 void answer_fail(answer *a, const protocol_error *e)
 {
@@ -41,9 +41,9 @@ void answer_tell_begin(answer *a)
     if (a->begun) return;
     a->begun = true;
     sink_begin(&a->sink);
-    if (a->writer && !a->prepare)
+    if (!a->prepare)
         protocol_writer_input(a->writer, (uint32_t)a->choices[0].n_prompt);
-    if (a->voice->begin(a)) {
+    if (protocol_writer_begin(a->writer)) {
         answer_fail_memory(a);
         answer_cancel(a, "out_of_memory");
         return;
@@ -70,21 +70,7 @@ void answer_count_running(const answer *a, int32_t n)
 int choice_tell(choice *ch, view text, const watch_token *tokens, uint32_t n)
 {
     if (ch->a->request->confidence_min > 0) return bytes_append(&ch->unsure, text.ptr, text.len);
-    return ch->a->voice->text(ch, text, tokens, n);
-}
-
-/* ---- a choice ends ---- */
-
-/* Text that waited for the probability of the whole: told now, or not at all. */
-static int tell_unsure(choice *ch, protocol_end end)
-{
-    answer *a = ch->a;
-    view text = {ch->unsure.ptr, ch->unsure.len};
-    if (!text.len || end == PROTOCOL_END_CANCELED || end == PROTOCOL_END_FAILED) return CERIUM_OK;
-    ch->held_back = exp(ch->logprob) < a->request->confidence_min;
-    if (!ch->held_back) return a->voice->text(ch, text, NULL, 1);
-    metrics_count(&a->s->metrics, METRICS_UNSURE, 1);
-    return CERIUM_OK;
+    return api_writer_text(ch, text, tokens, n);
 }
 
 /* ---- the last events ---- */
@@ -95,10 +81,10 @@ static bool run_ending(job *j)
     answer_ending *end = (answer_ending *)j;
     choice *ch = end->last;
     answer *a = ch->a;
-    int status = a->voice->end(ch, end->how, &end->usage,
-                               end->how == PROTOCOL_END_FAILED ? &a->failure : NULL);
+    int status = protocol_writer_end(a->writer, ch->index, end->how, &end->usage,
+                                     end->how == PROTOCOL_END_FAILED ? &a->failure : NULL);
     bool whole = !end->wants_body || !protocol_writer_body(a->writer, &end->body);
-    end->kept = whole && (!a->writer || answer_keep(a, (view){end->body.ptr, end->body.len}));
+    end->kept = whole && answer_keep(a, (view){end->body.ptr, end->body.len});
     if (status) end->status = status;
     return false;
 }
@@ -107,7 +93,7 @@ static bool run_ending(job *j)
 static void tell_end(answer *a)
 {
     protocol_error e;
-    voice_tell_held(a);
+    api_writer_tell_held(a);
     if (a->sink.type->streams || (!a->failed && !a->superseded)) {
         sink_finish(&a->sink, (view){a->ending.body.ptr, a->ending.body.len});
     } else if (a->failed) {
@@ -170,7 +156,7 @@ static size_t ending_bytes(const answer *a)
 {
     const protocol_request *r = a->request;
     const size_t each = r->sampling.logprobs ? 64 * (1 + (size_t)r->top_logprobs) : 8;
-    size_t n = a->n_bytes;
+    size_t n = r->api == PROTOCOL_INFILL ? 0 : a->n_bytes;
     for (uint32_t i = 0; i < a->n_choices; i++) n += a->choices[i].usage.new_tokens * each;
     return n;
 }
@@ -181,7 +167,7 @@ static void begin_ending(answer *a)
     const size_t n_bytes = ending_bytes(a);
     answer_ending *end = &a->ending;
     const bool is_stored = answer_is_stored(a->request);
-    end->wants_body = a->writer && ((a->sink.c && !a->sink.type->streams) || is_stored);
+    end->wants_body = (a->sink.c && !a->sink.type->streams) || is_stored;
     end->body.max = PROTOCOL_ANSWER_BYTES_MAX;
     end->held.max = 2 * (size_t)PROTOCOL_ANSWER_BYTES_MAX;
     end->job = (job){.run = run_ending,
@@ -189,7 +175,7 @@ static void begin_ending(answer *a)
                      .lane = n_bytes > SERVER_SMALL_BYTES_MAX ? WORKERS_LARGE : WORKERS_SMALL,
                      .client = client_of(a->tenant, a->serial)};
     if (is_stored) end->job.lane = WORKERS_STORE;
-    if (a->writer && (is_stored || n_bytes > SERVER_INLINE_BYTES_MAX)) {
+    if (is_stored || n_bytes > SERVER_INLINE_BYTES_MAX) {
         end->is_away = true;
         workers_submit_always(a->s->workers, &end->job);
         return;
@@ -197,6 +183,20 @@ static void begin_ending(answer *a)
     connection_cork(a->sink.c);
     run_ending(&end->job);
     finish(a);
+}
+
+/* ---- a choice ends ---- */
+
+/* Text that waited for the probability of the whole: told now, or not at all. */
+static int tell_unsure(choice *ch, protocol_end end)
+{
+    answer *a = ch->a;
+    view text = {ch->unsure.ptr, ch->unsure.len};
+    if (!text.len || end == PROTOCOL_END_CANCELED || end == PROTOCOL_END_FAILED) return CERIUM_OK;
+    ch->held_back = exp(ch->logprob) < a->request->confidence_min;
+    if (!ch->held_back) return api_writer_text(ch, text, NULL, 1);
+    metrics_count(&a->s->metrics, METRICS_UNSURE, 1);
+    return CERIUM_OK;
 }
 
 static protocol_usage usage_of(const cerium_usage *u)
@@ -231,7 +231,9 @@ void choice_end(choice *ch, protocol_end end)
     if (a->finished) return;
     protocol_usage usage = usage_of(&ch->usage);
     usage.logprob = ch->logprob;
+    usage.first_ns = ch->first_ns ? ch->first_ns - a->started_ns : 0;
     int status = tell_unsure(ch, end);
+    usage.reason = a->superseded ? "superseded" : ch->held_back ? "unsure" : NULL;
     if (a->n_ended == a->n_choices) {
         a->ending.last = ch;
         a->ending.how = end;
@@ -241,9 +243,9 @@ void choice_end(choice *ch, protocol_end end)
         return;
     }
     if (!status)
-        status = a->voice->end(ch, end, &usage, end == PROTOCOL_END_FAILED ? &a->failure : NULL);
-    if (!status) return;
-    answer_fail_memory(a);
+        status = protocol_writer_end(a->writer, ch->index, end, &usage,
+                                     end == PROTOCOL_END_FAILED ? &a->failure : NULL);
+    if (status) answer_fail_memory(a);
 }
 
 void choice_closed(choice *ch)
@@ -293,7 +295,7 @@ void answer_abandon(answer *a)
               a->canceled ? a->canceled : "connection_closed");
     for (uint32_t i = 0; i < a->n_choices; i++) choice_closed(&a->choices[i]);
     a->finished = true;
-    gate_leave(a);
+    tenant_quota_leave(a);
     if (a->ending.on_end) a->ending.on_end(a);
     settle(a);
 }
@@ -314,16 +316,16 @@ void answer_refuse(answer *a, const protocol_error *e)
     a->sink.c = NULL;
     connection_flush(c);
     if (a->ending.on_end) a->ending.on_end(a);
-    gate_leave(a);
+    tenant_quota_leave(a);
     settle(a);
 }
 
 static void drop_prompts(answer *a)
 {
     for (uint32_t i = 0; a->choices && i < a->n_choices; i++) {
-        guarded_close(&a->choices[i]);
+        answer_watchdog_close(&a->choices[i]);
         bytes_free(&a->choices[i].sampled);
-        hole_close(&a->choices[i].hole);
+        infill_stop_close(&a->choices[i].stop);
         bytes_free(&a->choices[i].unsure);
         bytes_free(&a->choices[i].show);
         cerium_session_close(&a->choices[i].session);
@@ -351,18 +353,17 @@ void request_bury(server *s, protocol_request **request, size_t n_bytes)
 void answer_free(answer *a)
 {
     CHECK(!a->ending.is_away);
-    gate_leave(a);
+    tenant_quota_leave(a);
     prepare_free(a);
     if (a->source) a->source->release(a);
     drop_prompts(a);
     memory_free(a->script);
     memory_free(a->prediction);
     memory_free(a->document);
-    shape_free(&a->kept_to);
+    output_format_free(&a->format);
     bytes_free(&a->ending.held);
     bytes_free(&a->ending.body);
     protocol_writer_free(&a->writer);
-    json_out_free(&a->event);
     request_bury(a->s, &a->request, a->n_bytes);
     memory_free(a);
 }

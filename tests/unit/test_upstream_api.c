@@ -1,5 +1,5 @@
-/* test_onward.c - requests as other servers read them, and streams of events in any cuts. */
-#include "protocol/onward.h"
+/* test_upstream_api.c - requests as other servers read them, and streams of events in any cuts. */
+#include "protocol/upstream_api.h"
 
 #include "unit.h"
 
@@ -13,13 +13,14 @@ static json_t *body_of(protocol_api api, const char *text, const char *items, bo
     TEST_CHECK_THAT(!status, "%s", e.message);
     if (status) return NULL;
     json_t *conversation = items ? json_loads(items, 0, NULL) : json_incref(r->items);
-    onward_order order = {.request = r, .items = conversation, .model = "big",
-                          .responses = responses};
-    TEST_CHECK(!strcmp(onward_path(&order), api == PROTOCOL_RESPONSES && responses
-                                                ? "/responses" : "/chat/completions"));
-    TEST_CHECK(onward_body(&out, &order) == CERIUM_OK);
+    upstream_order order = {
+        .request = r, .items = conversation, .model = "big", .responses = responses};
+    TEST_CHECK(!strcmp(upstream_path(&order), api == PROTOCOL_RESPONSES && responses
+                                                  ? "/responses"
+                                                  : "/chat/completions"));
+    TEST_CHECK(upstream_body(&out, &order) == CERIUM_OK);
     if (r->new_tokens_max != UINT32_MAX)
-        TEST_CHECK(onward_cap(&out, &order, r->new_tokens_max) == CERIUM_OK);
+        TEST_CHECK(upstream_cap(&out, &order, r->new_tokens_max) == CERIUM_OK);
     json_t *body = json_loadb(out.ptr, out.len, 0, NULL);
     bytes_free(&out);
     json_decref(conversation);
@@ -173,14 +174,14 @@ static void test_sse(void)
 static void test_refusal(void)
 {
     protocol_error e;
-    onward_refusal(VIEW("{\"error\":{\"message\":\"too long\","
-                        "\"code\":\"context_length_exceeded\"}}"),
-                   400, "big", &e);
+    upstream_refusal(VIEW("{\"error\":{\"message\":\"too long\","
+                          "\"code\":\"context_length_exceeded\"}}"),
+                     400, "big", &e);
     TEST_CHECK(e.http_status == 400 && !strcmp(e.code, "context_length_exceeded"));
     TEST_CHECK(!strcmp(e.message, "big says HTTP 400: too long"));
-    onward_refusal(VIEW("<html>"), 401, "big", &e); /* our key for it: no fault of the client's */
+    upstream_refusal(VIEW("<html>"), 401, "big", &e); /* our key for it: no fault of the client's */
     TEST_CHECK(e.http_status == 502 && !strcmp(e.code, "upstream_failed"));
-    onward_refusal(VIEW(""), 429, "big", &e);
+    upstream_refusal(VIEW(""), 429, "big", &e);
     TEST_CHECK(e.http_status == 429 && !strcmp(e.code, "rate_limit_exceeded"));
 }
 
@@ -190,5 +191,5 @@ int main(void)
     TEST_RUN(test_same_api);
     TEST_RUN(test_sse);
     TEST_RUN(test_refusal);
-    return unit_report("onward");
+    return unit_report("upstream_api");
 }

@@ -1,10 +1,10 @@
-/* onward.c - bodies for other servers: a conversation in the words of their API. */
-#include "protocol/onward.h"
+/* upstream_request.c - bodies for other servers: a conversation in the words of their API. */
+#include "protocol/upstream_api.h"
 
 #include "base/json.h"
 #include "base/limits.h"
 
-const char *onward_path(const onward_order *o)
+const char *upstream_path(const upstream_order *o)
 {
     return o->responses && o->request->api == PROTOCOL_RESPONSES ? "/responses"
                                                                  : "/chat/completions";
@@ -117,7 +117,7 @@ static int add_item(json_t *messages, const json_t *item)
     return CERIUM_OK; /* thoughts and such were for the one who had them */
 }
 
-static json_t *messages_of(const onward_order *o)
+static json_t *messages_of(const upstream_order *o)
 {
     const json_t *instructions = json_object_get(o->request->root, "instructions"), *item;
     json_t *messages = json_array();
@@ -191,7 +191,7 @@ static int carry_format(json_t *to, const json_t *root)
 }
 
 /* A request of Responses as one of Chat. */
-static json_t *translated(const onward_order *o)
+static json_t *translated(const upstream_order *o)
 {
     const protocol_request *r = o->request;
     json_t *root = r->root, *body = json_object();
@@ -226,7 +226,7 @@ static json_t *without_thoughts(json_t *items)
     return out;
 }
 
-static json_t *same_api(const onward_order *o)
+static json_t *same_api(const upstream_order *o)
 {
     static const char *const ours[] = {"previous_response_id", "stream_id", "type", "generate",
                                        "client_metadata", "prediction", "metadata", "service_tier",
@@ -248,7 +248,7 @@ static int put_text(const char *text, size_t len, void *out)
     return bytes_append(out, text, len);
 }
 
-int onward_body(bytes *out, const onward_order *o)
+int upstream_body(bytes *out, const upstream_order *o)
 {
     bool responses = o->request->api == PROTOCOL_RESPONSES;
     json_t *body = responses && !o->responses ? translated(o) : same_api(o);
@@ -262,7 +262,7 @@ int onward_body(bytes *out, const onward_order *o)
     return status;
 }
 
-int onward_cap(bytes *out, const onward_order *o, uint32_t new_tokens_max)
+int upstream_cap(bytes *out, const upstream_order *o, uint32_t new_tokens_max)
 {
     const protocol_request *r = o->request;
     const char *name = "max_tokens";

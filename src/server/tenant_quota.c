@@ -1,76 +1,17 @@
-/* gate.c - keys and limits at the event loop: checks, what is told of them, and the journal. */
-#include "server/gate.h"
+/* tenant_quota.c - the limits of a tier at the event loop, and the journal. */
+#include "server/tenant_quota.h"
 
 #include <time.h>
 
+#include "server/tenant_keys.h"
 #include "server/admission.h"
-#include "server/answer.h"
-#include "server/wake.h"
+#include "server/answers.h"
 #include "store/metered.h"
 
 enum {
     PROMPT_MINUTES_MAX = 5, /* of which a prompt may have the tokens */
     SHARE_LEAST = 8,        /* an answer without a cap begins with this part of a minute */
 };
-
-/* ---- opening ---- */
-
-int gate_open(server *s, cerium_error *err)
-{
-    char path[4096] = "";
-    const char *store_name = store_file(s->store); /* the same for all names of it */
-    if (tenants_open(&s->tenants)) return error_set(err, CERIUM_ERR_MEMORY, "no memory for keys");
-    bool kept = store_name != NULL;
-    if (kept && (size_t)snprintf(path, sizeof path, "%s-live", store_name) >= sizeof path)
-        return error_set(err, CERIUM_ERR_ARGUMENT, "%s: the path is too long", store_name);
-    RETURN_IF(live_open(&s->live, kept ? path : NULL, err));
-    if (!kept) return CERIUM_OK;
-    RETURN_IF(keeper_open(&s->keeper, store_name, s->live, err));
-    keeper_bound(s->keeper, s->config.store_bytes_max, s->config.store_days);
-    s->ring = keeper_take(s->keeper);
-    return CERIUM_OK;
-}
-
-int gate_start(server *s, cerium_error *err)
-{
-    return s->keeper ? keeper_start(s->keeper, wake_to_look, s, err) : CERIUM_OK;
-}
-
-void gate_stop(server *s) { keeper_close(&s->keeper); }
-
-void gate_close(server *s)
-{
-    keyring_free(&s->ring);
-    tenants_close(&s->tenants);
-    live_close(&s->live);
-}
-
-/* ---- keys ---- */
-
-bool gate_needs_key(const server *s) { return s->n_keys || (s->ring && s->ring->n); }
-
-uint64_t gate_tenant(server *s, view text)
-{
-    const store_key *key = s->ring ? keyring_find(s->ring, text) : NULL;
-    return key ? store_key_tenant(key) : 0;
-}
-
-tenant_state *gate_entry(server *s, uint64_t tenant_id)
-{
-    return tenants_get(s->tenants, tenant_id, s->ring, s->config.policy);
-}
-
-void gate_refresh(server *s)
-{
-    keyring *ring = s->keeper ? keeper_take(s->keeper) : NULL;
-    if (!ring) return;
-    keyring_free(&s->ring);
-    s->ring = ring;
-    tenants_forget(s->tenants);
-    s->keys_changed = true;
-}
-
-/* ---- limits ---- */
 
 /* Of the model that runs here; 0..1000.  An upstream's load is its own. */
 static uint32_t load_of(const server *s)
@@ -87,34 +28,34 @@ static uint32_t rate_of(const server *s, uint32_t rate, bool deep)
 
 static uint32_t request_rate(const answer *a)
 {
-    const tier *t = a->gate.tier;
-    return rate_of(a->s, a->gate.deep ? t->deep_requests_per_minute : t->requests_per_minute,
-                   a->gate.deep);
+    const tier *t = a->quota.tier;
+    return rate_of(a->s, a->quota.deep ? t->deep_requests_per_minute : t->requests_per_minute,
+                   a->quota.deep);
 }
 
 static uint32_t token_rate(const answer *a)
 {
-    const tier *t = a->gate.tier;
-    return rate_of(a->s, a->gate.deep ? t->deep_tokens_per_minute : t->tokens_per_minute,
-                   a->gate.deep);
+    const tier *t = a->quota.tier;
+    return rate_of(a->s, a->quota.deep ? t->deep_tokens_per_minute : t->tokens_per_minute,
+                   a->quota.deep);
 }
 
 static bucket *word(const answer *a, live_bucket which)
 {
-    return live_word(a->s->live, a->gate.place,
-                     a->gate.deep ? which + (LIVE_DEEP_REQUESTS - LIVE_REQUESTS) : which);
+    return live_word(a->s->live, a->quota.place,
+                     a->quota.deep ? which + (LIVE_DEEP_REQUESTS - LIVE_REQUESTS) : which);
 }
 _Static_assert(LIVE_DEEP_REQUESTS - LIVE_REQUESTS == LIVE_DEEP_TOKENS - LIVE_TOKENS, "as above");
 
-bool gate_told(const answer *a, rates_told *out)
+bool tenant_quota_told(const answer *a, rates_told *out)
 {
     uint64_t now = clock_ns();
-    if (!a->gate.tier) return false;
+    if (!a->quota.tier) return false;
     *out = (rates_told){.requests = rates_state(word(a, LIVE_REQUESTS), now, request_rate(a)),
                         .tokens = rates_state(word(a, LIVE_TOKENS), now, token_rate(a)),
-                        .refused = a->gate.refused,
-                        .plan = a->gate.tier->name,
-                        .start_ms = a->gate.start_ms};
+                        .refused = a->quota.refused,
+                        .plan = a->quota.tier->name,
+                        .start_ms = a->quota.start_ms};
     return true;
 }
 
@@ -123,10 +64,11 @@ static int refuse(answer *a, const char *what, uint32_t limit, uint64_t wait_ns,
 {
     uint64_t wait_s = (wait_ns + UINT64_C(999999999)) / UINT64_C(1000000000);
     if (wait_s > UINT32_MAX) wait_s = UINT32_MAX;
-    a->gate.refused = true;
+    a->quota.refused = true;
     (void)protocol_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", "",
                              "Rate limit reached for %s in tier %s: limit %u; please try again in "
-                             "%llus", what, a->gate.tier->name, limit,
+                             "%llus",
+                             what, a->quota.tier->name, limit,
                              (unsigned long long)(wait_s ? wait_s : 1));
     e->retry_after_s = wait_s ? (uint32_t)wait_s : 1;
     metrics_count(&a->s->metrics, METRICS_LIMITED, 1);
@@ -143,21 +85,21 @@ static int take(answer *a, live_bucket which, const char *what, uint32_t rate, u
 
 static int find_tier(answer *a, protocol_error *e)
 {
-    tenant_state *t = gate_entry(a->s, a->tenant);
+    tenant_state *t = tenant_keys_entry(a->s, a->tenant);
     if (!t) return protocol_error_memory(e);
     if (!t->tier)
         return protocol_error_set(e, 403, "invalid_request_error", "tier_not_configured", "",
                                   "the tier of this API key is not in the server's configuration");
     t->place = live_place(a->s->live, t->id, t->place, clock_ns());
-    a->gate.tier = t->tier;
-    a->gate.place = t->place;
+    a->quota.tier = t->tier;
+    a->quota.place = t->place;
     return CERIUM_OK;
 }
 
 /* In the order of what is had back most easily, the request last: it is gone once it is taken. */
 static int take_all(answer *a, protocol_error *e)
 {
-    const tier *t = a->gate.tier;
+    const tier *t = a->quota.tier;
     uint32_t rate = token_rate(a);
     if (!live_reserve(a->s->live)) {
         (void)protocol_error_set(e, 503, "server_error", "usage_not_recorded", "",
@@ -165,37 +107,37 @@ static int take_all(answer *a, protocol_error *e)
         e->retry_after_s = 5;
         return CERIUM_ERR_ARGUMENT;
     }
-    a->gate.reserved = true;
-    if (!live_stream_begin(a->s->live, a->gate.place, t->streams))
+    a->quota.reserved = true;
+    if (!live_stream_begin(a->s->live, a->quota.place, t->streams))
         return refuse(a, "concurrent streams", t->streams, admission_answer_ns(a->s), e);
-    a->gate.streaming = true;
+    a->quota.streaming = true;
     /* One token: an empty bucket is known before a prompt is made. */
     uint64_t wait = rate ? bucket_wait(word(a, LIVE_TOKENS), clock_ns(), bucket_cost(1, rate)) : 0;
     if (wait) return refuse(a, "tokens per minute", rate, wait, e);
     uint32_t requests = request_rate(a);
     RETURN_IF(take(a, LIVE_REQUESTS, "requests per minute", requests, 1, e));
-    a->gate.counted = requests;
+    a->quota.counted = requests;
     return CERIUM_OK;
 }
 
-int gate_enter(answer *a, protocol_error *e)
+int tenant_quota_enter(answer *a, protocol_error *e)
 {
     RETURN_IF(find_tier(a, e));
-    if (a->request->class_ < a->gate.tier->ceiling) a->request->class_ = a->gate.tier->ceiling;
-    if (!a->gate.deep) a->gate.start_ms = admission_wait_ms(a->s, a->request->class_);
+    if (a->request->class_ < a->quota.tier->ceiling) a->request->class_ = a->quota.tier->ceiling;
+    if (!a->quota.deep) a->quota.start_ms = admission_wait_ms(a->s, a->request->class_);
     RETURN_IF(admission_check(a->s, a->request, e));
     int status = take_all(a, e);
-    if (status) gate_leave(a);
+    if (status) tenant_quota_leave(a);
     return status;
 }
 
-int gate_enter_deep(answer *a, protocol_error *e)
+int tenant_quota_enter_deep(answer *a, protocol_error *e)
 {
-    bool deep = a->gate.deep;
-    a->gate.deep = false; /* what it took is given back where it was taken */
-    gate_leave(a);
-    a->gate.deep = deep;
-    return gate_enter(a, e);
+    bool deep = a->quota.deep;
+    a->quota.deep = false; /* what it took is given back where it was taken */
+    tenant_quota_leave(a);
+    a->quota.deep = deep;
+    return tenant_quota_enter(a, e);
 }
 
 /* What is taken for an answer at admission, beside its prompt. */
@@ -213,7 +155,7 @@ static uint64_t asked_for(const answer *a, uint64_t n_prompt)
     /* What does not fit the context is not said.  What others fit is theirs to know. */
     uint64_t room = a->s->info.context_tokens_max;
     if (a->n_prompts == 1 && n_prompt < room) room -= n_prompt;
-    return (!a->gate.deep && each > room ? room : each) * a->n_choices;
+    return (!a->quota.deep && each > room ? room : each) * a->n_choices;
 }
 
 /* What it asks for is kept to, now or when it is there.  Who names no cap, or more than a minute
@@ -221,7 +163,7 @@ static uint64_t asked_for(const answer *a, uint64_t n_prompt)
  * when that is worth beginning with. */
 static reservation reserve(const answer *a, uint64_t n_prompt)
 {
-    const uint64_t rate = a->gate.rate, n = a->n_choices, asked = asked_for(a, n_prompt);
+    const uint64_t rate = a->quota.rate, n = a->n_choices, asked = asked_for(a, n_prompt);
     /* A prompt of more than a minute's tokens is had from a full bucket, and so is its answer. */
     const bool indebted = n_prompt >= rate;
     const uint64_t minute = indebted ? rate : rate - n_prompt;
@@ -234,21 +176,21 @@ static reservation reserve(const answer *a, uint64_t n_prompt)
                          .is_share = true};
 }
 
-int gate_charge(answer *a, uint64_t n_tokens, protocol_error *e)
+int tenant_quota_charge(answer *a, uint64_t n_tokens, protocol_error *e)
 {
-    const uint32_t rate = a->gate.rate = token_rate(a);
+    const uint32_t rate = a->quota.rate = token_rate(a);
     if (!rate) return CERIUM_OK;
     if (bucket_cost(n_tokens, rate) > PROMPT_MINUTES_MAX * BUCKET_NS)
         return protocol_error_set(e, 429, "rate_limit_error", "request_too_large", "",
                                   "Request too large for tokens per minute in tier %s: limit %u, "
                                   "requested %llu; at most five minutes' tokens are taken at once",
-                                  a->gate.tier->name, rate, (unsigned long long)n_tokens);
+                                  a->quota.tier->name, rate, (unsigned long long)n_tokens);
     const reservation out = reserve(a, n_tokens);
     const uint64_t needed = n_tokens + (out.least > out.tokens ? out.least : out.tokens);
     uint64_t wait = bucket_wait(word(a, LIVE_TOKENS), clock_ns(), bucket_cost(needed, rate));
     if (wait) return refuse(a, "tokens per minute", rate, wait, e);
     RETURN_IF(take(a, LIVE_TOKENS, "tokens per minute", rate, n_tokens + out.tokens, e));
-    a->gate.charged = n_tokens + out.tokens;
+    a->quota.charged = n_tokens + out.tokens;
     if (out.is_share) a->request->new_tokens_max = (uint32_t)(out.tokens / a->n_choices);
     return CERIUM_OK;
 }
@@ -256,31 +198,31 @@ int gate_charge(answer *a, uint64_t n_tokens, protocol_error *e)
 /* It was refused, or never metered: nothing was used. */
 static void refund(answer *a)
 {
-    if (a->gate.counted)
+    if (a->quota.counted)
         bucket_settle(word(a, LIVE_REQUESTS), clock_ns(),
-                      -(int64_t)bucket_cost(1, a->gate.counted));
-    if (a->gate.charged && a->gate.rate)
+                      -(int64_t)bucket_cost(1, a->quota.counted));
+    if (a->quota.charged && a->quota.rate)
         bucket_settle(word(a, LIVE_TOKENS), clock_ns(),
-                      -(int64_t)bucket_cost(a->gate.charged, a->gate.rate));
+                      -(int64_t)bucket_cost(a->quota.charged, a->quota.rate));
 }
 
-void gate_leave(answer *a)
+void tenant_quota_leave(answer *a)
 {
-    if (a->gate.reserved) refund(a); /* gate_meter() settles what was used */
-    if (a->gate.streaming) live_stream_end(a->s->live, a->gate.place);
-    if (a->gate.reserved) live_unreserve(a->s->live);
-    a->gate.streaming = a->gate.reserved = false;
-    a->gate.charged = a->gate.counted = 0;
+    if (a->quota.reserved) refund(a); /* tenant_quota_meter() settles what was used */
+    if (a->quota.streaming) live_stream_end(a->s->live, a->quota.place);
+    if (a->quota.reserved) live_unreserve(a->s->live);
+    a->quota.streaming = a->quota.reserved = false;
+    a->quota.charged = a->quota.counted = 0;
 }
 
-void gate_meter(answer *a, const metrics_used *u, const char *model)
+void tenant_quota_meter(answer *a, const metrics_used *u, const char *model)
 {
-    if (!a->gate.reserved) return;
+    if (!a->quota.reserved) return;
     /* What is found computed is not held against the limit: it costs next to nothing. */
     uint64_t used = u->prompt - u->reused + u->said;
-    if (a->gate.rate) {
-        int64_t more = (int64_t)bucket_cost(used, a->gate.rate) -
-                       (int64_t)bucket_cost(a->gate.charged, a->gate.rate);
+    if (a->quota.rate) {
+        int64_t more = (int64_t)bucket_cost(used, a->quota.rate) -
+                       (int64_t)bucket_cost(a->quota.charged, a->quota.rate);
         bucket_settle(word(a, LIVE_TOKENS), clock_ns(), more);
     }
     live_record record = {.tenant = a->tenant,
@@ -289,9 +231,9 @@ void gate_meter(answer *a, const metrics_used *u, const char *model)
                           .input_tokens = (uint32_t)u->prompt,
                           .cached_tokens = (uint32_t)u->reused,
                           .output_tokens = (uint32_t)u->said,
-                          .nanodollars = rates_price(a->gate.tier, u->prompt, u->reused, u->said)};
+                          .nanodollars = rates_price(a->quota.tier, u->prompt, u->reused, u->said)};
     snprintf(record.model, sizeof record.model, "%s", model);
-    a->gate.reserved = false;
+    a->quota.reserved = false;
     live_add(a->s->live, &record);
-    gate_leave(a);
+    tenant_quota_leave(a);
 }

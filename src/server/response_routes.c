@@ -1,10 +1,10 @@
-/* responses.c - responses by id: what runs, and what the store keeps.
+/* response_routes.c - responses by id: what runs, and what the store keeps.
  *
  * What asks the store is a job of the thread that has it, and so is writing what may be large. */
-#include "server/responses.h"
+#include "server/response_routes.h"
 
 #include "base/json.h"
-#include "server/answer.h"
+#include "server/answers.h"
 #include "server/http.h"
 #include "server/stored.h"
 
@@ -240,7 +240,7 @@ static void answer_object(connection *c, json_t *object)
 static answer *running(const connection *c)
 {
     answer *a = answers_find(c->s, c->tenant, c->http.id);
-    return a && a->writer ? a : NULL;
+    return a && !a->request->inline_id ? a : NULL;
 }
 
 /* It ended: who asked for it meanwhile has it now. */
@@ -273,7 +273,7 @@ static void answer_running(connection *c, answer *a)
 
 /* ---- routes ---- */
 
-void responses_get(connection *c)
+void response_get(connection *c)
 {
     answer *a = running(c);
     if (a)
@@ -282,12 +282,9 @@ void responses_get(connection *c)
         ask(c, ASK_RESPONSE);
 }
 
-void responses_delete(connection *c)
-{
-    ask(c, ASK_DELETE);
-}
+void response_delete(connection *c) { ask(c, ASK_DELETE); }
 
-void responses_cancel(connection *c)
+void response_cancel(connection *c)
 {
     answer *a = running(c);
     if (!a) { /* it ended before: that is what it is */
@@ -298,7 +295,7 @@ void responses_cancel(connection *c)
     answer_running(c, a);
 }
 
-void responses_input_items(connection *c)
+void response_input_items(connection *c)
 {
     const answer *a = answers_find(c->s, c->tenant, c->http.id);
     if (a && a->request->items)
@@ -307,7 +304,7 @@ void responses_input_items(connection *c)
         ask(c, ASK_ITEMS);
 }
 
-void responses_list(connection *c)
+void response_list(connection *c)
 {
     char text[16];
     uint64_t n = LIST_DEFAULT;

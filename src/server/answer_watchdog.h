@@ -1,7 +1,7 @@
-/* guarded.h - the watchdog of an answer: each of its texts has a watch, and where that takes a line
- * back, the engine goes on from before it. */
-#ifndef SERVER_GUARDED_H
-#define SERVER_GUARDED_H
+/* answer_watchdog.h - the watchdog of an answer: each of its texts has a watch, and where that
+ * takes a line back, the engine goes on from before it. */
+#ifndef SERVER_ANSWER_WATCHDOG_H
+#define SERVER_ANSWER_WATCHDOG_H
 
 #include "server/state.h"
 
@@ -9,25 +9,25 @@
  * request asks for in its header or body, which may be stricter, and less strict only where the
  * tier allows it.
  * CERIUM_ERR_ARGUMENT with *e: 400. */
-CERIUM_CHECKED int guarded_policy(answer *a, const char *header, protocol_error *e);
+CERIUM_CHECKED int answer_watchdog_policy(answer *a, const char *header, protocol_error *e);
 
 /* A watch for a choice, where the policy wants one. CERIUM_ERR_MEMORY. */
-CERIUM_CHECKED int guarded_open(choice *ch);
+CERIUM_CHECKED int answer_watchdog_open(choice *ch);
 /* The text ended: ch->sampled is what was released of it. */
-void guarded_close(choice *ch);
+void answer_watchdog_close(choice *ch);
 
 /* What came of the engine, or that it ended; *out is what the watch lets out.  Its findings are
  * counted, logged and told. CERIUM_ERR_MEMORY: nothing more may be released. */
-CERIUM_CHECKED int guarded_step(choice *ch, const cerium_event *event, watch_result *out);
-CERIUM_CHECKED int guarded_finish(choice *ch, watch_result *out);
+CERIUM_CHECKED int answer_watchdog_step(choice *ch, const cerium_event *event, watch_result *out);
+CERIUM_CHECKED int answer_watchdog_finish(choice *ch, watch_result *out);
 
 /* After WATCH_AGAIN, and the end of what ran: what is asked of the engine now, in *request, which
  * has all else as it was asked first.  False when there is nothing to ask for: no token is left, or
  * the recorded text is over.  CERIUM_ERR_MEMORY in *status. */
-bool guarded_again(choice *ch, cerium_request *request, int *status);
+bool answer_watchdog_again(choice *ch, cerium_request *request, int *status);
 /* A line was taken back, or a note is: the engine has not ended yet, and its events are void. */
-bool guarded_turns(const choice *ch);
+bool answer_watchdog_turns(const choice *ch);
 /* What the engine used before it was started again, and with that. */
-void guarded_usage(choice *ch, cerium_usage *usage);
+void answer_watchdog_usage(choice *ch, cerium_usage *usage);
 
 #endif

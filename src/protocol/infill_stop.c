@@ -1,14 +1,14 @@
-/* hole.c - reads a completion byte by byte, as lines. */
-#include "protocol/hole.h"
+/* infill_stop.c - reads a completion byte by byte, as lines. */
+#include "protocol/infill_stop.h"
 
 #include <ctype.h>
 
 enum {
     TEXT_MAX = 4 << 20,
     BEFORE_BYTES = 4096, /* of what stands before the hole, and whole lines of it at most: */
-    BEFORE_LINES = 2 * HOLE_PERIOD_LINES,
-    ROUND_TIMES = 4,     /* within a line, so often and */
-    ROUND_BYTES = 24,    /* so many bytes are a loop */
+    BEFORE_LINES = 2 * INFILL_STOP_PERIOD_LINES,
+    ROUND_TIMES = 4,  /* within a line, so often and */
+    ROUND_BYTES = 24, /* so many bytes are a loop */
 };
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -40,7 +40,7 @@ static bool has_word(const char *text, size_t n)
 }
 
 /* The line at a place, without its break. */
-static view line_at(const hole *h, size_t at)
+static view line_at(const infill_stop *h, size_t at)
 {
     const char *from = h->text.ptr + at, *end = memchr(from, '\n', h->text.len - at);
     return (view){from, end ? (size_t)(end - from) : h->text.len - at};
@@ -51,7 +51,7 @@ static view line_at(const hole *h, size_t at)
 /* Whether the lines before this one would be said twice, period of them each, with the one that
  * stands `period` lines above: at[i] is the line i above this one, and at[0] this one.  What a file
  * does by itself may go on. */
-static bool would_repeat(const hole *h, const size_t *at, size_t n, size_t period)
+static bool would_repeat(const infill_stop *h, const size_t *at, size_t n, size_t period)
 {
     if (n < 2 * period) return false;
     for (size_t i = 1; i < period; i++)
@@ -63,7 +63,7 @@ static bool would_repeat(const hole *h, const size_t *at, size_t n, size_t perio
     return has_word(h->text.ptr + at[period], at[0] - at[period]);
 }
 
-static void begin_line(hole *h)
+static void begin_line(infill_stop *h)
 {
     size_t at[BEFORE_LINES + 1], n = 0;
     h->line = h->text.len;
@@ -73,21 +73,21 @@ static void begin_line(hole *h)
     for (size_t from = h->line; from && n < ARRAY_LEN(at); at[n++] = from)
         do from--;
         while (from && h->text.ptr[from - 1] != '\n');
-    for (size_t period = 1; period <= HOLE_PERIOD_LINES; period++)
+    for (size_t period = 1; period <= INFILL_STOP_PERIOD_LINES; period++)
         if (would_repeat(h, at, n, period)) h->again[h->n_again++] = at[period];
 }
 
 /* Within a line.  Returns whether it may be a loop; h->end when it is. */
-static bool goes_round(hole *h)
+static bool goes_round(infill_stop *h)
 {
     const size_t at = h->text.len - 1;
     bool may = false;
-    for (size_t p = 2; p < HOLE_PERIOD_BYTES; p++) {
+    for (size_t p = 2; p < INFILL_STOP_PERIOD_BYTES; p++) {
         uint32_t *run = &h->runs[p];
         *run = at >= h->line + p && h->text.ptr[at] == h->text.ptr[at - p] ? *run + 1 : 0;
         if (*run < p || !has_word(h->text.ptr + at - p, p)) continue;
         may = true;
-        if (*run + p >= ROUND_TIMES * p && *run + p >= ROUND_BYTES) h->end = HOLE_ROUND;
+        if (*run + p >= ROUND_TIMES * p && *run + p >= ROUND_BYTES) h->end = INFILL_STOP_ROUND;
     }
     return may;
 }
@@ -97,7 +97,7 @@ static bool goes_round(hole *h)
 static bool is_closer(char c) { return c == '}' || c == ')' || c == ']'; }
 
 /* Is the block's end, with this bracket, not yet behind the hole? */
-static bool may_close(const hole *h, uint32_t indent, char c)
+static bool may_close(const infill_stop *h, uint32_t indent, char c)
 {
     uint32_t follows = indent_of(h->follow);
     if (!h->follow.len || follows < indent) return true;
@@ -105,55 +105,55 @@ static bool may_close(const hole *h, uint32_t indent, char c)
 }
 
 /* The first byte of a line that is no blank. */
-static void begin_code(hole *h, char c)
+static void begin_code(infill_stop *h, char c)
 {
     const uint32_t indent = (uint32_t)(h->text.len - 1 - h->line);
     const bool own_line = h->line <= h->begin, begins = !h->is_known && indent >= h->indent;
     h->is_known = true;
     if (begins) h->indent = indent;
-    if (!own_line && indent < h->indent_min) h->end = HOLE_LEFT;
+    if (!own_line && indent < h->indent_min) h->end = INFILL_STOP_LEFT;
     if (begins || own_line || !h->is_block || h->end) return;
     if (indent < h->indent) {
         h->is_closing = is_closer(c) && may_close(h, indent, c);
-        if (!h->is_closing) h->end = HOLE_LEFT;
+        if (!h->is_closing) h->end = INFILL_STOP_LEFT;
     } else if (indent == 0 && !is_closer(c) && h->solid > h->begin && h->line - h->solid > 1) {
-        h->end = HOLE_LEFT; /* behind an empty line, at the left: another one */
+        h->end = INFILL_STOP_LEFT; /* behind an empty line, at the left: another one */
     }
 }
 
 /* ---- bytes ---- */
 
 /* What the line is as far as it came; the same, or its beginning. */
-static hole_end end_at(const hole *h, bool is_whole)
+static infill_stop_end end_at(const infill_stop *h, bool is_whole)
 {
     view line = stripped((view){h->text.ptr + h->line, h->text.len - h->line});
     if (h->follow.len && (is_whole ? view_equal(line, h->follow) : view_starts(h->follow, line)))
-        return HOLE_MET;
+        return INFILL_STOP_MET;
     for (uint32_t i = 0; i < h->n_again; i++) { /* there, or further in */
         view other = stripped(line_at(h, h->again[i]));
         if (indent_of(line) < indent_of(other)) continue;
         view a = code_of(line), b = code_of(other);
-        if (is_whole ? view_equal(a, b) : view_starts(b, a)) return HOLE_ROUND;
+        if (is_whole ? view_equal(a, b) : view_starts(b, a)) return INFILL_STOP_ROUND;
     }
-    return HOLE_OPEN;
+    return INFILL_STOP_NONE;
 }
 
 /* Does the line that comes have something of the hole's own? */
-static bool is_own(const hole *h) { return h->solid > h->line && h->solid > h->begin; }
+static bool is_own(const infill_stop *h) { return h->solid > h->line && h->solid > h->begin; }
 
-static void end_line(hole *h)
+static void end_line(infill_stop *h)
 {
     if (h->is_block && is_own(h)) h->end = end_at(h, true);
     if (!h->is_closing || h->end) return;
     h->is_closing = false; /* "} else {" goes on */
     if (strchr("{([:,", h->text.ptr[h->solid - 1])) return;
     h->shown = h->solid;
-    h->end = HOLE_LEFT;
+    h->end = INFILL_STOP_LEFT;
 }
 
 /* Takes the last byte of h->text, which breaks no line, into account.  Returns whether all that
  * came may be shown. */
-static bool take(hole *h, char c)
+static bool take(infill_stop *h, char c)
 {
     const bool may_be_loop = h->is_block && goes_round(h);
     if (is_blank(c)) {
@@ -161,19 +161,19 @@ static bool take(hole *h, char c)
     } else {
         if (h->solid <= h->line) begin_code(h, c);
         h->solid = h->text.len;
-        if (h->end && end_at(h, false) == HOLE_MET) h->end = HOLE_MET;
+        if (h->end && end_at(h, false) == INFILL_STOP_MET) h->end = INFILL_STOP_MET;
     }
     if (h->end) return false;
     return !h->is_block || (!may_be_loop && !end_at(h, false));
 }
 
-static int show_from(hole *h, size_t from, bytes *show)
+static int show_from(infill_stop *h, size_t from, bytes *show)
 {
     if (h->shown <= from) return CERIUM_OK;
     return bytes_append(show, h->text.ptr + from, h->shown - from);
 }
 
-int hole_feed(hole *h, view text, bytes *show)
+int infill_stop_feed(infill_stop *h, view text, bytes *show)
 {
     if (h->end) return CERIUM_OK;
     if (!h->is_block && !h->indent_min) return bytes_append(show, text.ptr, text.len);
@@ -189,7 +189,7 @@ int hole_feed(hole *h, view text, bytes *show)
     return show_from(h, from, show);
 }
 
-int hole_finish(hole *h, bytes *show)
+int infill_stop_finish(infill_stop *h, bytes *show)
 {
     const size_t from = h->shown;
     if (h->end || (!h->is_block && !h->indent_min)) return CERIUM_OK;
@@ -199,10 +199,10 @@ int hole_finish(hole *h, bytes *show)
     return show_from(h, from, show);
 }
 
-size_t hole_broken(const hole *h)
+size_t infill_stop_broken(const infill_stop *h)
 {
     const size_t from = h->line > h->begin ? h->line : h->begin;
-    return h->end == HOLE_ROUND && h->shown > from ? h->shown - from : 0;
+    return h->end == INFILL_STOP_ROUND && h->shown > from ? h->shown - from : 0;
 }
 
 /* ---- opening ---- */
@@ -219,10 +219,10 @@ static view first_line_behind(view after)
     return (view){NULL, 0};
 }
 
-int hole_open(hole *h, view before, view after, uint32_t indent_min, bool is_block)
+int infill_stop_open(infill_stop *h, view before, view after, uint32_t indent_min, bool is_block)
 {
     size_t n = 0, n_lines = 0, line;
-    *h = (hole){.indent_min = indent_min, .is_block = is_block, .text = {.max = TEXT_MAX}};
+    *h = (infill_stop){.indent_min = indent_min, .is_block = is_block, .text = {.max = TEXT_MAX}};
     if (!is_block && !indent_min) return CERIUM_OK;
     for (size_t i = 1; i <= before.len && i <= BEFORE_BYTES && n_lines <= BEFORE_LINES; i++) {
         bool is_break = before.ptr[before.len - i] == '\n';
@@ -244,9 +244,9 @@ int hole_open(hole *h, view before, view after, uint32_t indent_min, bool is_blo
     return CERIUM_OK;
 }
 
-void hole_close(hole *h) { bytes_free(&h->text); }
+void infill_stop_close(infill_stop *h) { bytes_free(&h->text); }
 
-const char *hole_end_name(hole_end end)
+const char *infill_stop_end_name(infill_stop_end end)
 {
     static const char *const names[] = {"", "block", "suffix", "loop"};
     return names[end];

@@ -1,11 +1,11 @@
-/* guarded.c - policies, watches, and starting the engine again. */
-#include "server/guarded.h"
+/* answer_watchdog.c - policies, watches, and starting the engine again. */
+#include "server/answer_watchdog.h"
 
 #include "server/prompts.h"
 
 enum { BEFORE_BYTES = 64 << 10 }; /* of a file before a hole, that the watchdog looks at */
 
-typedef struct guarded {
+typedef struct answer_watchdog {
     watch *watch;
     bool turns;
     watch_plan plan;
@@ -16,7 +16,7 @@ typedef struct guarded {
     size_t n_corrected;          /* texts of a->corrected that were said */
     cerium_usage before;         /* of what ran before it was started again */
     bool was_started_again;
-} guarded;
+} answer_watchdog;
 
 /* ---- what is done about weaknesses ---- */
 
@@ -28,16 +28,16 @@ static int ask_for(answer *a, const char *words, const char *param, protocol_err
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", param,
                                   "%s is block, warn or off, or CLASS=one of them, with commas "
                                   "between", param);
-    if (a->gate.tier && a->gate.tier->guard_loosens) a->guard_policy = asked;
+    if (a->quota.tier && a->quota.tier->guard_loosens) a->guard_policy = asked;
     else watch_policy_tighten(&a->guard_policy, &asked);
     return CERIUM_OK;
 }
 
-int guarded_policy(answer *a, const char *header, protocol_error *e)
+int answer_watchdog_policy(answer *a, const char *header, protocol_error *e)
 {
     a->guard_policy = a->s->config.guard_policy;
-    if (a->gate.tier && a->gate.tier->guard[0])
-        CHECK(watch_policy_set_all(&a->guard_policy, view_of(a->gate.tier->guard)));
+    if (a->quota.tier && a->quota.tier->guard[0])
+        CHECK(watch_policy_set_all(&a->guard_policy, view_of(a->quota.tier->guard)));
     RETURN_IF(ask_for(a, header, "x-cerium-guard", e));
     RETURN_IF(ask_for(a, a->request->guard, "cerium_guard", e));
     if (a->s->config.guard || watch_policy_is_off(&a->guard_policy)) return CERIUM_OK;
@@ -67,7 +67,7 @@ static void choose_form(const choice *ch, watch_config *config)
     config->before = before;
 }
 
-int guarded_open(choice *ch)
+int answer_watchdog_open(choice *ch)
 {
     answer *a = ch->a;
     const server_config *c = &a->s->config;
@@ -81,7 +81,7 @@ int guarded_open(choice *ch)
                            .logprobs = answer_wants_logprobs(a->request),
                            .recorded = a->script != NULL};
     choose_form(ch, &config);
-    guarded *g = memory_zalloc(1, sizeof *g);
+    answer_watchdog *g = memory_zalloc(1, sizeof *g);
     if (!g) return CERIUM_ERR_MEMORY;
     int status = watch_open(&g->watch, &config, NULL);
     if (status) {
@@ -90,14 +90,14 @@ int guarded_open(choice *ch)
     }
     g->script = a->script;
     g->n_script = a->n_script;
-    ch->guarded = g;
+    ch->watchdog = g;
     return CERIUM_OK;
 }
 
 static void count_watch(choice *ch)
 {
     metrics *m = &ch->a->s->metrics;
-    watch_stats stats = watch_measure(ch->guarded->watch);
+    watch_stats stats = watch_measure(ch->watchdog->watch);
     m->guard_ns += stats.ns;
     m->guard_bytes += stats.n_bytes;
     m->guard_lines += stats.n_lines;
@@ -105,9 +105,9 @@ static void count_watch(choice *ch)
     if (stats.held_max > m->guard_held) m->guard_held = stats.held_max;
 }
 
-void guarded_close(choice *ch)
+void answer_watchdog_close(choice *ch)
 {
-    guarded *g = ch->guarded;
+    answer_watchdog *g = ch->watchdog;
     size_t n;
     if (!g) return;
     count_watch(ch);
@@ -120,7 +120,7 @@ void guarded_close(choice *ch)
     memory_free(g->timeline);
     memory_free(g->said);
     memory_free(g);
-    ch->guarded = NULL;
+    ch->watchdog = NULL;
 }
 
 /* ---- findings ---- */
@@ -144,7 +144,7 @@ static void tell(choice *ch, const watch_finding *f)
               "tokens=%u", a->id, ch->index, told.deed, f->weakness, f->cwe, f->rule, f->language,
               f->line, f->n_tries, f->n_tokens);
     /* The closing events tell of a lack of memory. */
-    if (a->voice->finding && a->voice->finding(ch, &told))
+    if (protocol_writer_finding(a->writer, ch->index, &told))
         log_event(LOG_WARNING, "guard", "id=%s reason=\"out of memory\"", a->id);
 }
 
@@ -153,9 +153,9 @@ static void tell_all(choice *ch, const watch_result *out)
     for (uint32_t i = 0; i < out->n_findings; i++) tell(ch, &out->findings[i]);
 }
 
-int guarded_step(choice *ch, const cerium_event *event, watch_result *out)
+int answer_watchdog_step(choice *ch, const cerium_event *event, watch_result *out)
 {
-    guarded *g = ch->guarded;
+    answer_watchdog *g = ch->watchdog;
     g->n_steps++;
     RETURN_IF(watch_step(g->watch, &event->step, event->top, event->n_top, out));
     if (out->order == WATCH_AGAIN) {
@@ -166,15 +166,15 @@ int guarded_step(choice *ch, const cerium_event *event, watch_result *out)
     return CERIUM_OK;
 }
 
-int guarded_finish(choice *ch, watch_result *out)
+int answer_watchdog_finish(choice *ch, watch_result *out)
 {
-    RETURN_IF(watch_finish(ch->guarded->watch, out));
-    if (out->order == WATCH_AGAIN) ch->guarded->turns = true;
+    RETURN_IF(watch_finish(ch->watchdog->watch, out));
+    if (out->order == WATCH_AGAIN) ch->watchdog->turns = true;
     tell_all(ch, out);
     return CERIUM_OK;
 }
 
-bool guarded_turns(const choice *ch) { return ch->guarded && ch->guarded->turns; }
+bool answer_watchdog_turns(const choice *ch) { return ch->watchdog && ch->watchdog->turns; }
 
 /* ---- starting again ---- */
 
@@ -187,9 +187,9 @@ static void add_usage(cerium_usage *to, const cerium_usage *more)
     to->duration_ns += more->duration_ns;
 }
 
-void guarded_usage(choice *ch, cerium_usage *usage)
+void answer_watchdog_usage(choice *ch, cerium_usage *usage)
 {
-    guarded *g = ch->guarded;
+    answer_watchdog *g = ch->watchdog;
     if (!g || !g->was_started_again) return;
     cerium_usage last = *usage;
     *usage = g->before;
@@ -198,7 +198,7 @@ void guarded_usage(choice *ch, cerium_usage *usage)
 
 static void keep_usage(choice *ch)
 {
-    guarded *g = ch->guarded;
+    answer_watchdog *g = ch->watchdog;
     cerium_usage usage;
     cerium_session_usage(ch->session, &usage);
     if (g->was_started_again) add_usage(&g->before, &usage);
@@ -209,7 +209,7 @@ static void keep_usage(choice *ch)
 /* What is said from here on, where that is recorded. */
 static int next_script(choice *ch, bool corrects)
 {
-    guarded *g = ch->guarded;
+    answer_watchdog *g = ch->watchdog;
     answer *a = ch->a;
     protocol_error e;
     if (!corrects && g->script) {
@@ -232,9 +232,9 @@ static int next_script(choice *ch, bool corrects)
     return status;
 }
 
-bool guarded_again(choice *ch, cerium_request *request, int *status)
+bool answer_watchdog_again(choice *ch, cerium_request *request, int *status)
 {
-    guarded *g = ch->guarded;
+    answer_watchdog *g = ch->watchdog;
     size_t n;
     const int32_t *said = watch_tokens(g->watch, &n);
     g->turns = false;

@@ -1,8 +1,8 @@
-/* answer.h - one answer, from its first event to its last: it begins, it says something, it ends.
+/* answers.h - one answer, from its first event to its last: it begins, it says something, it ends.
  *
  * Who asks is answer_open.h's, who speaks source.h's, who hears sink.h's. */
-#ifndef SERVER_ANSWER_H
-#define SERVER_ANSWER_H
+#ifndef SERVER_ANSWERS_H
+#define SERVER_ANSWERS_H
 
 #include "server/state.h"
 

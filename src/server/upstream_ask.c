@@ -1,14 +1,14 @@
-/* deep.c - asks by the server's own means: a transfer, a reader of its answer, a writer. */
-#include "server/deep.h"
+/* upstream_ask.c - asks by the server's own means: a transfer, a reader of its answer, a writer. */
+#include "server/upstream_ask.h"
 
 #include <semaphore.h>
 
 #include "base/json.h"
-#include "protocol/onward.h"
+#include "protocol/upstream_api.h"
 #include "server/upstream.h"
 
 typedef struct {
-    const deep_question *question;
+    const upstream_question *question;
     const upstream_policy *policy;
     uint32_t which;
     sem_t bell;
@@ -16,7 +16,7 @@ typedef struct {
     protocol_writer *writer;
     upstreams *all;
     transfer *transfer;
-    onward reader;
+    upstream_reader reader;
     bytes body;
     uint64_t began_ns, first_ns;
 } asking;
@@ -53,7 +53,7 @@ static int find(asking *a, const policy *p, cerium_error *err)
 /* The question as a client of ours would ask it. */
 static int make_request(asking *a, cerium_error *err)
 {
-    const deep_question *q = a->question;
+    const upstream_question *q = a->question;
     const protocol_defaults defaults = {.has_chat_form = true};
     protocol_error e = {.message = "out of memory"};
     json_t *input = json_stringn(q->prompt.ptr, q->prompt.len);
@@ -79,18 +79,20 @@ static const char *model_of(const asking *a)
 
 static int send(asking *a, const policy *p, cerium_error *err)
 {
-    onward_order order = {.request = a->request, .items = a->request->items,
-                          .model = model_of(a), .responses = a->policy->responses};
+    upstream_order order = {.request = a->request,
+                            .items = a->request->items,
+                            .model = model_of(a),
+                            .responses = a->policy->responses};
     const protocol_answer told = {.request = a->request, .id = "resp_deep", .model = order.model,
                                   .emit = on_event, .user = a};
     RETURN_IF(upstreams_open(&a->all, p, ring, &a->bell, err));
     int status = protocol_writer_open(&a->writer, &told);
-    if (!status) status = onward_body(&a->body, &order);
+    if (!status) status = upstream_body(&a->body, &order);
     if (!status && a->question->new_tokens_max)
-        status = onward_cap(&a->body, &order, a->question->new_tokens_max);
-    onward_open(&a->reader, a->request, a->writer, a->policy->responses);
+        status = upstream_cap(&a->body, &order, a->question->new_tokens_max);
+    upstream_reader_open(&a->reader, a->request, a->writer, a->policy->responses);
     if (!status)
-        a->transfer = transfer_begin(a->all, a->which, onward_path(&order),
+        a->transfer = transfer_begin(a->all, a->which, upstream_path(&order),
                                      (view){a->body.ptr, a->body.len});
     a->body.len = 0;
     return a->transfer ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the request");
@@ -110,10 +112,10 @@ static int receive(asking *a, cerium_error *err)
         if (transfer_take(a->transfer, &a->body, &state)) return failed(a, "out of memory", err);
         if (state.status && state.status != 200) {
             if (!state.ended) continue;
-            onward_refusal((view){a->body.ptr, a->body.len}, state.status, a->policy->name, &e);
+            upstream_refusal((view){a->body.ptr, a->body.len}, state.status, a->policy->name, &e);
             return error_set(err, CERIUM_ERR_IO, "%s", e.message);
         }
-        int status = onward_feed(&a->reader, (view){a->body.ptr, a->body.len});
+        int status = upstream_reader_feed(&a->reader, (view){a->body.ptr, a->body.len});
         a->body.len = 0;
         if (status) return failed(a, "this is no stream of events", err);
         if (a->reader.ended && a->reader.has_usage) break;
@@ -124,8 +126,8 @@ static int receive(asking *a, cerium_error *err)
     return failed(a, state.failed ? state.error : "the stream ended early", err);
 }
 
-int deep_ask(const policy *p, const deep_question *question, deep_answer *answer,
-             cerium_error *err)
+int upstream_ask(const policy *p, const upstream_question *question, upstream_reply *answer,
+                 cerium_error *err)
 {
     asking a = {.question = question, .body.max = PROTOCOL_ANSWER_BYTES_MAX,
                 .began_ns = clock_ns()};
@@ -136,17 +138,17 @@ int deep_ask(const policy *p, const deep_question *question, deep_answer *answer
     if (!status) status = receive(&a, err);
     const protocol_usage *u = &a.reader.usage;
     if (!status)
-        *answer = (deep_answer){.served_by = a.policy->name,
-                                .model = model_of(&a),
-                                .input_tokens = u->input_tokens,
-                                .cached_tokens = u->cached_tokens,
-                                .output_tokens = u->output_tokens,
-                                .first_ns = a.first_ns ? a.first_ns - a.began_ns : 0,
-                                .duration_ns = clock_ns() - a.began_ns,
-                                .cut = a.reader.end == PROTOCOL_END_LENGTH};
+        *answer = (upstream_reply){.served_by = a.policy->name,
+                                   .model = model_of(&a),
+                                   .input_tokens = u->input_tokens,
+                                   .cached_tokens = u->cached_tokens,
+                                   .output_tokens = u->output_tokens,
+                                   .first_ns = a.first_ns ? a.first_ns - a.began_ns : 0,
+                                   .duration_ns = clock_ns() - a.began_ns,
+                                   .cut = a.reader.end == PROTOCOL_END_LENGTH};
     transfer_end(&a.transfer);
     upstreams_close(&a.all);
-    onward_close(&a.reader);
+    upstream_reader_close(&a.reader);
     protocol_writer_free(&a.writer);
     protocol_request_free(&a.request);
     bytes_free(&a.body);

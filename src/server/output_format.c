@@ -1,5 +1,5 @@
-/* shaping.c - owns the grammars that were compiled for requests, and the way from a request to its
- * own.
+/* output_format.c - owns the grammars that were compiled for requests, and the way from a request
+ * to its own.
  *
  * Clients send the same schemas and tools with each request, so the last ones are kept, whoever
  * sent them: what a schema compiles to says nothing about anybody.
@@ -7,7 +7,7 @@
  * An order goes through up to three stages: the guide as a whole; where that cannot be, each schema
  * and grammar alone, which says whose fault it is; and the whole again, when that was what need not
  * be kept to. */
-#include "server/shaping.h"
+#include "server/output_format.h"
 
 #include <pthread.h>
 
@@ -22,10 +22,10 @@ typedef struct {
     uint64_t used;
 } kept_grammar;
 
-struct shapes {
+struct grammar_cache {
     cerium_engine *engine; /* NULL: its vocabulary is sorted */
     pthread_mutex_t lock;  /* what is below */
-    kept_grammar kept[SERVER_SHAPES_MAX];
+    kept_grammar kept[SERVER_GRAMMARS_MAX];
     uint64_t clock;
 };
 
@@ -43,8 +43,8 @@ typedef struct {
 
 /* The parts of a whole: the grammar, or none, and those of the triggers; to blame somebody the
  * document, or none, and those of the tools. */
-struct shape_order {
-    shapes *s;
+struct format_order {
+    grammar_cache *s;
     const protocol_request *r;
     const char *chat_form;
     order_stage stage;
@@ -59,9 +59,9 @@ struct shape_order {
     size_t n_triggers;
 };
 
-int shapes_open(shapes **out, cerium_engine *engine, cerium_error *err)
+int grammar_cache_open(grammar_cache **out, cerium_engine *engine, cerium_error *err)
 {
-    shapes *s = memory_zalloc(1, sizeof *s);
+    grammar_cache *s = memory_zalloc(1, sizeof *s);
     if (!s) return error_set(err, CERIUM_ERR_MEMORY, "no memory for schemas");
     s->engine = engine;
     pthread_mutex_init(&s->lock, NULL);
@@ -76,26 +76,26 @@ static void forget(kept_grammar *of)
     *of = (kept_grammar){.len = 0};
 }
 
-void shapes_close(shapes **s)
+void grammar_cache_close(grammar_cache **s)
 {
     if (!s || !*s) return;
-    for (size_t i = 0; i < SERVER_SHAPES_MAX; i++) forget(&(*s)->kept[i]);
+    for (size_t i = 0; i < SERVER_GRAMMARS_MAX; i++) forget(&(*s)->kept[i]);
     pthread_mutex_destroy(&(*s)->lock);
     memory_free(*s);
     *s = NULL;
 }
 
-void shape_free(shape *s)
+void output_format_free(output_format *s)
 {
     cerium_grammar_close(&s->grammar);
     for (uint32_t i = 0; i < s->n_triggers; i++) {
         cerium_grammar *grammar = (cerium_grammar *)s->triggers[i].grammar;
         cerium_grammar_close(&grammar);
     }
-    *s = (shape){.grammar = NULL};
+    *s = (output_format){.grammar = NULL};
 }
 
-bool shape_guide(const shape *s, cerium_guide *guide)
+bool output_format_guide(const output_format *s, cerium_guide *guide)
 {
     *guide = (cerium_guide){
         .grammar = s->grammar, .triggers = s->triggers, .n_triggers = s->n_triggers};
@@ -105,9 +105,9 @@ bool shape_guide(const shape *s, cerium_guide *guide)
 /* ---- what is kept ---- */
 
 /* Within the lock. */
-static kept_grammar *find_kept(shapes *s, view text, bool forgives)
+static kept_grammar *find_kept(grammar_cache *s, view text, bool forgives)
 {
-    for (size_t i = 0; i < SERVER_SHAPES_MAX; i++) {
+    for (size_t i = 0; i < SERVER_GRAMMARS_MAX; i++) {
         kept_grammar *at = &s->kept[i];
         if (!at->grammar || at->forgives != forgives) continue;
         if (!view_equal((view){at->text, at->len}, text)) continue;
@@ -118,7 +118,7 @@ static kept_grammar *find_kept(shapes *s, view text, bool forgives)
 }
 
 /* The grammar of a text, held, or NULL. */
-static cerium_grammar *hold_kept(shapes *s, view text, bool forgives)
+static cerium_grammar *hold_kept(grammar_cache *s, view text, bool forgives)
 {
     pthread_mutex_lock(&s->lock);
     kept_grammar *kept = find_kept(s, text, forgives);
@@ -128,13 +128,13 @@ static cerium_grammar *hold_kept(shapes *s, view text, bool forgives)
 }
 
 /* Keeps the text of a part that was compiled, in place of what was not used for the longest. */
-static void keep(shapes *s, order_part *part, bool forgives)
+static void keep(grammar_cache *s, order_part *part, bool forgives)
 {
     kept_grammar gone = {.len = 0}, *oldest = &s->kept[0];
     if (!part->text) return;
     pthread_mutex_lock(&s->lock);
     if (!find_kept(s, (view){part->text, part->len}, forgives)) {
-        for (size_t i = 1; i < SERVER_SHAPES_MAX; i++)
+        for (size_t i = 1; i < SERVER_GRAMMARS_MAX; i++)
             if (s->kept[i].used < oldest->used) oldest = &s->kept[i];
         gone = *oldest;
         *oldest = (kept_grammar){part->text, part->len, forgives,
@@ -147,7 +147,7 @@ static void keep(shapes *s, order_part *part, bool forgives)
 
 /* ---- the parts of a stage ---- */
 
-static void forget_parts(shape_order *o)
+static void forget_parts(format_order *o)
 {
     for (size_t i = 0; i < o->n_parts; i++) {
         memory_free(o->parts[i].text);
@@ -158,7 +158,7 @@ static void forget_parts(shape_order *o)
     o->n_parts = o->n_seen = 0;
 }
 
-static int make_parts(shape_order *o, size_t n)
+static int make_parts(format_order *o, size_t n)
 {
     forget_parts(o);
     o->parts = memory_zalloc(n, sizeof *o->parts);
@@ -187,7 +187,7 @@ static uint32_t line_of_calls(view text)
     return 0;
 }
 
-static int put_whole(shape_order *o, size_t i, view text)
+static int put_whole(format_order *o, size_t i, view text)
 {
     if (!text.len) return CERIUM_OK;
     o->parts[i].call_line = line_of_calls(text);
@@ -195,7 +195,7 @@ static int put_whole(shape_order *o, size_t i, view text)
     return o->parts[i].grammar ? CERIUM_OK : put(&o->parts[i], CERIUM_GRAMMAR_LARK, text);
 }
 
-static int order_whole(shape_order *o)
+static int order_whole(format_order *o)
 {
     protocol_guide guide;
     RETURN_IF(protocol_guide_make(&guide, o->r, o->chat_form, o->no_document));
@@ -217,7 +217,7 @@ static cerium_grammar_syntax syntax_of(const char *name)
 }
 
 /* The document and each tool alone. */
-static int order_blame(shape_order *o)
+static int order_blame(format_order *o)
 {
     const protocol_request *r = o->r;
     char *text = r->schema ? json_dumps(r->schema, JSON_COMPACT) : NULL;
@@ -239,7 +239,7 @@ static int order_blame(shape_order *o)
     return status;
 }
 
-static void order_fail(shape_order *o, int status)
+static void order_fail(format_order *o, int status)
 {
     o->status = error_set(&o->err, status, "out of memory");
     o->stage = STAGE_OVER;
@@ -253,7 +253,7 @@ static bool is_strict(const protocol_request *r)
     return any;
 }
 
-static void begin_stage(shape_order *o, order_stage stage)
+static void begin_stage(format_order *o, order_stage stage)
 {
     o->stage = stage;
     o->status = CERIUM_OK;
@@ -263,7 +263,7 @@ static void begin_stage(shape_order *o, order_stage stage)
 }
 
 /* All parts of a stage were seen, or one failed that may not. */
-static void end_stage(shape_order *o)
+static void end_stage(format_order *o)
 {
     bool goes_on = o->status != CERIUM_ERR_MEMORY;
     if (goes_on && o->stage == STAGE_BLAME && !o->status) {
@@ -286,7 +286,7 @@ static void end_stage(shape_order *o)
 
 static bool is_to_do(const order_part *part) { return part->text && !part->grammar; }
 
-static void compile(shape_order *o, order_part *part)
+static void compile(format_order *o, order_part *part)
 {
     cerium_error err;
     /* The first guide of an engine sorts its vocabulary: only who asked waits for that. */
@@ -308,40 +308,40 @@ static void compile(shape_order *o, order_part *part)
 
 /* ---- orders ---- */
 
-bool shape_order_is_done(const shape_order *o) { return o->stage == STAGE_OVER; }
+bool format_order_is_done(const format_order *o) { return o->stage == STAGE_OVER; }
 
 /* To the next part that is to be compiled, or the end of the stage. */
-static void seek(shape_order *o)
+static void seek(format_order *o)
 {
     while (!o->status && o->n_seen < o->n_parts && !is_to_do(&o->parts[o->n_seen])) o->n_seen++;
     if (o->status || o->n_seen == o->n_parts) end_stage(o);
 }
 
-int shape_order_open(shape_order **out, shapes *s, const protocol_request *r,
-                     const char *chat_form)
+int format_order_open(format_order **out, grammar_cache *s, const protocol_request *r,
+                      const char *chat_form)
 {
     *out = NULL;
     if ((!r->talks && !protocol_has_shape(r)) || r->compacts) return CERIUM_OK;
-    shape_order *o = memory_zalloc(1, sizeof *o);
+    format_order *o = memory_zalloc(1, sizeof *o);
     if (!o) return CERIUM_ERR_MEMORY;
-    *o = (shape_order){.s = s, .r = r, .chat_form = chat_form};
+    *o = (format_order){.s = s, .r = r, .chat_form = chat_form};
     begin_stage(o, STAGE_WHOLE);
-    if (!shape_order_is_done(o)) seek(o);
+    if (!format_order_is_done(o)) seek(o);
     *out = o;
     return CERIUM_OK;
 }
 
-bool shape_order_step(shape_order *o)
+bool format_order_step(format_order *o)
 {
-    if (shape_order_is_done(o)) return false;
+    if (format_order_is_done(o)) return false;
     /* A stage may begin with nothing to compile. */
     if (o->n_seen < o->n_parts && is_to_do(&o->parts[o->n_seen]))
         compile(o, &o->parts[o->n_seen++]);
     seek(o);
-    return !shape_order_is_done(o);
+    return !format_order_is_done(o);
 }
 
-void shape_order_free(shape_order **o)
+void format_order_free(format_order **o)
 {
     if (!o || !*o) return;
     forget_parts(*o);
@@ -359,7 +359,7 @@ static const char *without_notation(const char *message)
 }
 
 /* Whose fault it is. */
-static int tell_blame(const shape_order *o, protocol_error *e)
+static int tell_blame(const format_order *o, protocol_error *e)
 {
     const char *why = without_notation(o->err.message);
     if (o->at == SIZE_MAX)
@@ -410,7 +410,7 @@ static void warn_of_line(protocol_request *r, const order_part *part, const char
                   what);
 }
 
-void shape_order_warn(const shape_order *o, protocol_request *r)
+void format_order_warn(const format_order *o, protocol_request *r)
 {
     for (size_t i = 0; i < o->n_parts && !o->status; i++) {
         const char *text;
@@ -422,10 +422,10 @@ void shape_order_warn(const shape_order *o, protocol_request *r)
     }
 }
 
-int shape_order_take(shape_order *o, shape *out, protocol_error *e)
+int format_order_take(format_order *o, output_format *out, protocol_error *e)
 {
-    CHECK(shape_order_is_done(o));
-    *out = (shape){.grammar = NULL};
+    CHECK(format_order_is_done(o));
+    *out = (output_format){.grammar = NULL};
     if (o->status == CERIUM_ERR_MEMORY)
         return protocol_error_memory(e);
     if (o->status) return tell_blame(o, e);

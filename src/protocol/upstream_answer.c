@@ -1,19 +1,22 @@
-/* onward_answer.c - events of other servers become parts of an answer. */
+/* upstream_answer.c - events of other servers become parts of an answer. */
 #include "base/json.h"
 #include "base/limits.h"
-#include "protocol/onward.h"
+#include "protocol/upstream_api.h"
 
 enum { EVENT_BYTES_MAX = 8 << 20, CALLS_MAX = 4096 };
 
-void onward_open(onward *o, const protocol_request *request, protocol_writer *writer,
-                 bool responses)
+void upstream_reader_open(upstream_reader *o, const protocol_request *request,
+                          protocol_writer *writer, bool responses)
 {
-    *o = (onward){.request = request, .writer = writer, .responses = responses, .call = -1,
-                  .input.max = READER_HELD_BYTES_MAX};
+    *o = (upstream_reader){.request = request,
+                           .writer = writer,
+                           .responses = responses,
+                           .call = -1,
+                           .input.max = READER_HELD_BYTES_MAX};
     sse_open(&o->events, EVENT_BYTES_MAX);
 }
 
-void onward_close(onward *o)
+void upstream_reader_close(upstream_reader *o)
 {
     sse_close(&o->events);
     bytes_free(&o->input);
@@ -24,7 +27,7 @@ static view string_of(const json_t *value)
     return (view){json_string_value(value), json_string_length(value)};
 }
 
-static int say(onward *o, protocol_part part, view text)
+static int say(upstream_reader *o, protocol_part part, view text)
 {
     return protocol_writer_part(o->writer, 0, part, text);
 }
@@ -38,7 +41,7 @@ static bool takes_free_text(const protocol_request *r, const char *name)
     return false;
 }
 
-static int end_call(onward *o)
+static int end_call(upstream_reader *o)
 {
     if (o->call < 0) return CERIUM_OK;
     o->call = -1;
@@ -56,7 +59,7 @@ static int end_call(onward *o)
 }
 
 /* wrapped: free text comes as {"input": ...}. */
-static int begin_call(onward *o, int64_t number, const char *name, bool wrapped)
+static int begin_call(upstream_reader *o, int64_t number, const char *name, bool wrapped)
 {
     RETURN_IF(end_call(o));
     o->call = number;
@@ -64,7 +67,7 @@ static int begin_call(onward *o, int64_t number, const char *name, bool wrapped)
     return say(o, PROTOCOL_PART_CALL, view_of(name));
 }
 
-static int add_arguments(onward *o, view text)
+static int add_arguments(upstream_reader *o, view text)
 {
     if (o->call < 0 || !text.len) return CERIUM_OK;
     return o->free_text ? bytes_append(&o->input, text.ptr, text.len)
@@ -80,7 +83,7 @@ static uint32_t count_of(const json_t *from, const char *name)
 }
 
 /* Either API's usage. */
-static void take_usage(onward *o, const json_t *usage)
+static void take_usage(upstream_reader *o, const json_t *usage)
 {
     if (!json_is_object(usage)) return;
     const char *in = o->responses ? "input_tokens" : "prompt_tokens";
@@ -98,7 +101,7 @@ static void take_usage(onward *o, const json_t *usage)
         o->usage.cached_tokens = o->usage.input_tokens;
 }
 
-static int end_with(onward *o, protocol_end end)
+static int end_with(upstream_reader *o, protocol_end end)
 {
     /* A call that was cut off is not closed: no client runs half of one. */
     if (end == PROTOCOL_END_STOP) RETURN_IF(end_call(o));
@@ -107,7 +110,7 @@ static int end_with(onward *o, protocol_end end)
     return CERIUM_OK;
 }
 
-static int fail_with(onward *o, const json_t *error)
+static int fail_with(upstream_reader *o, const json_t *error)
 {
     const char *code = json_string_value(json_object_get(error, "code"));
     const char *message = json_string_value(json_object_get(error, "message"));
@@ -121,7 +124,7 @@ static int fail_with(onward *o, const json_t *error)
 
 /* ---- Chat Completions ---- */
 
-static int chat_call(onward *o, const json_t *call)
+static int chat_call(upstream_reader *o, const json_t *call)
 {
     const json_t *function = json_object_get(call, "function");
     const char *name = json_string_value(json_object_get(function, "name"));
@@ -132,7 +135,7 @@ static int chat_call(onward *o, const json_t *call)
     return add_arguments(o, string_of(json_object_get(function, "arguments")));
 }
 
-static int chat_delta(onward *o, const json_t *delta)
+static int chat_delta(upstream_reader *o, const json_t *delta)
 {
     size_t i;
     const json_t *call, *calls = json_object_get(delta, "tool_calls");
@@ -148,7 +151,7 @@ static int chat_delta(onward *o, const json_t *delta)
     return CERIUM_OK;
 }
 
-static int chat_event(onward *o, const json_t *event)
+static int chat_event(upstream_reader *o, const json_t *event)
 {
     const json_t *error = json_object_get(event, "error");
     const json_t *choice = json_array_get(json_object_get(event, "choices"), 0);
@@ -163,7 +166,7 @@ static int chat_event(onward *o, const json_t *event)
 
 /* ---- Responses ---- */
 
-static int item_added(onward *o, const json_t *event)
+static int item_added(upstream_reader *o, const json_t *event)
 {
     const json_t *item = json_object_get(event, "item");
     const char *type = json_string_value(json_object_get(item, "type"));
@@ -176,7 +179,7 @@ static int item_added(onward *o, const json_t *event)
     return begin_call(o, json_integer_value(json_object_get(event, "output_index")), full, false);
 }
 
-static int response_ended(onward *o, const json_t *event, const char *how)
+static int response_ended(upstream_reader *o, const json_t *event, const char *how)
 {
     const json_t *response = json_object_get(event, "response");
     take_usage(o, json_object_get(response, "usage"));
@@ -184,7 +187,7 @@ static int response_ended(onward *o, const json_t *event, const char *how)
     return end_with(o, strcmp(how, "completed") ? PROTOCOL_END_LENGTH : PROTOCOL_END_STOP);
 }
 
-static int responses_event(onward *o, const json_t *event)
+static int responses_event(upstream_reader *o, const json_t *event)
 {
     static const struct {
         const char *type;
@@ -223,7 +226,7 @@ static int responses_event(onward *o, const json_t *event)
 
 static int on_event(void *user, view data)
 {
-    onward *o = user;
+    upstream_reader *o = user;
     if (view_equal(data, VIEW("[DONE]"))) return CERIUM_OK;
     json_t *event = json_read(data, 0, NULL);
     if (!json_is_object(event)) {
@@ -235,9 +238,12 @@ static int on_event(void *user, view data)
     return status;
 }
 
-int onward_feed(onward *o, view body) { return sse_feed(&o->events, body, on_event, o); }
+int upstream_reader_feed(upstream_reader *o, view body)
+{
+    return sse_feed(&o->events, body, on_event, o);
+}
 
-void onward_refusal(view body, int http_status, const char *who, protocol_error *e)
+void upstream_refusal(view body, int http_status, const char *who, protocol_error *e)
 {
     json_t *root = json_read(body, 0, NULL);
     const json_t *error = json_object_get(root, "error");

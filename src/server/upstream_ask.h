@@ -1,6 +1,6 @@
-/* deep.h - one question to an upstream, without a server: `cerium run --deep`. */
-#ifndef SERVER_DEEP_H
-#define SERVER_DEEP_H
+/* upstream_ask.h - one question to an upstream, without a server: `cerium run --deep`. */
+#ifndef SERVER_UPSTREAM_ASK_H
+#define SERVER_UPSTREAM_ASK_H
 
 #include "base/base.h"
 #include "server/policy.h"
@@ -12,18 +12,18 @@ typedef struct {
     uint32_t new_tokens_max; /* 0: as many as it likes */
     void (*text)(void *user, view text); /* what it says, as it comes */
     void *user;
-} deep_question;
+} upstream_question;
 
 typedef struct {
     const char *served_by, *model; /* of the policy */
     uint32_t input_tokens, cached_tokens, output_tokens;
     uint64_t first_ns, duration_ns;
     bool cut; /* it ended at the cap */
-} deep_answer;
+} upstream_reply;
 
 /* Ask, and wait for the end.
  * CERIUM_ERR_ARGUMENT: there is no such upstream; CERIUM_ERR_IO: it failed, with what it said. */
-CERIUM_CHECKED int deep_ask(const policy *p, const deep_question *question, deep_answer *answer,
-                            cerium_error *err);
+CERIUM_CHECKED int upstream_ask(const policy *p, const upstream_question *question,
+                                upstream_reply *answer, cerium_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* keeper.c - looks at the database, and writes to it, beside the event loop. */
-#include "server/keeper.h"
+/* accounts_sync.c - looks at the database, and writes to it, beside the event loop. */
+#include "server/accounts_sync.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 enum { LOOK_MS = 200, ADOPT_LOOKS = 5, EXPIRE_LOOKS = 300, BATCH = 512 };
 
-struct keeper {
+struct accounts_sync {
     store *store;
     live *live;
     void (*wake)(void *user);
@@ -26,7 +26,7 @@ struct keeper {
     bool stops, runs;
 };
 
-int keeper_drain(store *s, live *l, int slot, cerium_error *err)
+int accounts_sync_drain(store *s, live *l, int slot, cerium_error *err)
 {
     live_record *batch = memory_alloc(BATCH * sizeof *batch);
     if (!batch) return error_set(err, CERIUM_ERR_MEMORY, "no memory to write the usage");
@@ -47,7 +47,7 @@ int keeper_drain(store *s, live *l, int slot, cerium_error *err)
 }
 
 /* What a server left that is gone: metered, once, however many look. */
-static int adopt(keeper *k, cerium_error *err)
+static int adopt(accounts_sync *k, cerium_error *err)
 {
     int status = CERIUM_OK;
     for (int slot = live_adopt(k->live, 0); slot >= 0 && !status;
@@ -56,7 +56,7 @@ static int adopt(keeper *k, cerium_error *err)
         status = store_usage_sequence(k->store, live_journal(k->live, slot), &sequence, err);
         if (!status) {
             live_resume(k->live, slot, sequence);
-            status = keeper_drain(k->store, k->live, slot, err);
+            status = accounts_sync_drain(k->store, k->live, slot, err);
         }
         live_release(k->live, slot);
         if (!status) log_event(LOG_INFO, "adopted", "slot=%d", slot);
@@ -64,7 +64,7 @@ static int adopt(keeper *k, cerium_error *err)
     return status;
 }
 
-static int read_ring(keeper *k, cerium_error *err)
+static int read_ring(accounts_sync *k, cerium_error *err)
 {
     keyring *ring = NULL;
     RETURN_IF(keyring_read(&ring, k->store, err));
@@ -74,7 +74,7 @@ static int read_ring(keeper *k, cerium_error *err)
     return CERIUM_OK;
 }
 
-static int mend(keeper *k, cerium_error *err)
+static int mend(accounts_sync *k, cerium_error *err)
 {
     bool was_cut = false;
     int status = live_mend(k->live, &was_cut, err);
@@ -85,7 +85,7 @@ static int mend(keeper *k, cerium_error *err)
 }
 
 /* n: how many looks there were, from 1.  The first and one a minute remove what is over a bound. */
-static int look(keeper *k, uint32_t n, cerium_error *err)
+static int look(accounts_sync *k, uint32_t n, cerium_error *err)
 {
     int64_t version;
     uint64_t n_expired = 0;
@@ -95,7 +95,7 @@ static int look(keeper *k, uint32_t n, cerium_error *err)
         RETURN_IF(read_ring(k, err));
         k->wake(k->user);
     }
-    RETURN_IF(keeper_drain(k->store, k->live, LIVE_OWN, err));
+    RETURN_IF(accounts_sync_drain(k->store, k->live, LIVE_OWN, err));
     if (n % ADOPT_LOOKS == 0) RETURN_IF(adopt(k, err));
     if (n % EXPIRE_LOOKS == 1)
         RETURN_IF(store_expire(k->store, (int64_t)time(NULL), &n_expired, err));
@@ -104,7 +104,7 @@ static int look(keeper *k, uint32_t n, cerium_error *err)
     return mended;
 }
 
-static void report(keeper *k, int status, const cerium_error *err)
+static void report(accounts_sync *k, int status, const cerium_error *err)
 {
     char text[320];
     if (status && !k->failing)
@@ -113,8 +113,8 @@ static void report(keeper *k, int status, const cerium_error *err)
     k->failing = status != CERIUM_OK;
 }
 
-/* False when the keeper is to end. */
-static bool rest(keeper *k)
+/* False when the accounts thread is to end. */
+static bool rest(accounts_sync *k)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -130,7 +130,7 @@ static bool rest(keeper *k)
 
 static void *keep(void *arg)
 {
-    keeper *k = arg;
+    accounts_sync *k = arg;
     cerium_error err;
     for (uint32_t n = 1; rest(k); n++) {
         int status = look(k, n, &err);
@@ -139,25 +139,25 @@ static void *keep(void *arg)
     return NULL;
 }
 
-static int open_parts(keeper *k, const char *store_path, cerium_error *err)
+static int open_parts(accounts_sync *k, const char *store_path, cerium_error *err)
 {
     uint64_t sequence = 0;
     RETURN_IF(store_open(&k->store, store_path, err));
     RETURN_IF(store_usage_sequence(k->store, live_journal(k->live, LIVE_OWN), &sequence, err));
     live_resume(k->live, LIVE_OWN, sequence);
-    RETURN_IF(keeper_drain(k->store, k->live, LIVE_OWN, err));
+    RETURN_IF(accounts_sync_drain(k->store, k->live, LIVE_OWN, err));
     RETURN_IF(adopt(k, err));
     return read_ring(k, err);
 }
 
-void keeper_bound(keeper *k, uint64_t bytes_max, uint32_t days)
+void accounts_sync_bound(accounts_sync *k, uint64_t bytes_max, uint32_t days)
 {
     store_bound(k->store, bytes_max, days);
 }
 
-store_size keeper_measure(const keeper *k) { return store_measure(k->store); }
+store_size accounts_sync_measure(const accounts_sync *k) { return store_measure(k->store); }
 
-int keeper_start(keeper *k, void (*wake)(void *user), void *user, cerium_error *err)
+int accounts_sync_start(accounts_sync *k, void (*wake)(void *user), void *user, cerium_error *err)
 {
     CHECK(wake && !k->runs);
     k->wake = wake;
@@ -174,24 +174,23 @@ int keeper_start(keeper *k, void (*wake)(void *user), void *user, cerium_error *
                 : CERIUM_OK;
 }
 
-int keeper_open(keeper **out, const char *store_path, live *l, cerium_error *err)
+int accounts_sync_open(accounts_sync **out, const char *store_path, live *l, cerium_error *err)
 {
     CHECK(out && store_path && l);
-    keeper *k = memory_zalloc(1, sizeof *k);
+    accounts_sync *k = memory_zalloc(1, sizeof *k);
     if (!k) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the keys");
     k->live = l;
     int status = open_parts(k, store_path, err);
-    if (status)
-        keeper_close(&k);
+    if (status) accounts_sync_close(&k);
     else
         *out = k;
     return status;
 }
 
-void keeper_close(keeper **out)
+void accounts_sync_close(accounts_sync **out)
 {
     if (!out || !*out) return;
-    keeper *k = *out;
+    accounts_sync *k = *out;
     cerium_error err;
     if (k->runs) {
         pthread_mutex_lock(&k->lock);
@@ -202,16 +201,16 @@ void keeper_close(keeper **out)
         pthread_mutex_destroy(&k->lock);
         pthread_cond_destroy(&k->changed);
         /* What cannot be written now waits in the file for the next server. */
-        report(k, keeper_drain(k->store, k->live, LIVE_OWN, &err), &err);
+        report(k, accounts_sync_drain(k->store, k->live, LIVE_OWN, &err), &err);
     }
-    keyring *ring = keeper_take(k);
+    keyring *ring = accounts_sync_take(k);
     keyring_free(&ring);
     store_close(&k->store);
     memory_free(k);
     *out = NULL;
 }
 
-keyring *keeper_take(keeper *k)
+keyring *accounts_sync_take(accounts_sync *k)
 {
     if (!atomic_load_explicit(&k->fresh, memory_order_relaxed)) return NULL;
     return atomic_exchange(&k->fresh, NULL);

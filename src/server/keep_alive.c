@@ -1,11 +1,11 @@
-/* beat.c - which streams are silent, and how far their prompts are.
+/* keep_alive.c - which streams are silent, and how far their prompts are.
  *
  * It goes by the answer, not by its connection: lanes of a WebSocket share one, and the client of
- * each has a clock of its own.  Each voice has its own form of a sign of life, for what clients do
+ * each has a clock of its own.  Each API has its own form of a sign of life, for what clients do
  * not count does not help them. */
-#include "server/beat.h"
+#include "server/keep_alive.h"
 
-#include "server/answer.h"
+#include "server/answers.h"
 #include "server/connection.h"
 
 enum { PROGRESS_MS = 250 }; /* between two chunks of return_progress */
@@ -54,11 +54,11 @@ static void beat(answer *a, uint64_t now_ns)
     a->said_ns = now_ns;
     if (!a->begun) answer_tell_begin(a);
     if (answer_is_over(a)) return;
-    if (a->voice->beat(a, &p)) fail(a);
+    if (protocol_writer_beat(a->writer, &p)) fail(a);
     connection_flush(a->sink.c);
 }
 
-void beats_tick(server *s, uint64_t now_ns)
+void keep_alive_tick(server *s, uint64_t now_ns)
 {
     uint64_t silence_ns = s->config.keep_alive_s * UINT64_C(1000000000);
     if (!silence_ns) return;
@@ -69,9 +69,9 @@ void beats_tick(server *s, uint64_t now_ns)
     }
 }
 
-void beat_progress(answer *a)
+void keep_alive_progress(answer *a)
 {
-    if (!a->writer || !a->request->return_progress || a->n_told == UINT32_MAX) return;
+    if (!a->request->return_progress || a->n_told == UINT32_MAX) return;
     if (!may_speak(a) || !a->begun || a->prepare) return;
     protocol_progress p = progress_of(a);
     bool whole = p.done_tokens == p.prompt_tokens;

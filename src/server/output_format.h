@@ -1,50 +1,52 @@
-/* shaping.h - answers that must have a shape: schemas and tools of requests, compiled and kept. */
-#ifndef SERVER_SHAPING_H
-#define SERVER_SHAPING_H
+/* output_format.h - answers that must have a shape: schemas and tools of requests, compiled and
+ * kept. */
+#ifndef SERVER_OUTPUT_FORMAT_H
+#define SERVER_OUTPUT_FORMAT_H
 
 #include "protocol/tool_guide.h"
 
 /* The last grammars that requests asked for, by their text.  Callable from any thread, but
- * shape_order_step(), which is one thread's. */
-typedef struct shapes shapes;
+ * format_order_step(), which is one thread's. */
+typedef struct grammar_cache grammar_cache;
 
 /* engine: sorts its vocabulary for guides before the first grammar is compiled, or NULL. */
-CERIUM_CHECKED int shapes_open(shapes **out, cerium_engine *engine, cerium_error *err);
+CERIUM_CHECKED int grammar_cache_open(grammar_cache **out, cerium_engine *engine,
+                                      cerium_error *err);
 /* No order is left. */
-void shapes_close(shapes **s);
+void grammar_cache_close(grammar_cache **s);
 
 /* The guide of an answer, compiled. */
 typedef struct {
     cerium_grammar *grammar;                          /* owned, or NULL */
     cerium_trigger triggers[PROTOCOL_TRIGGERS_MAX];   /* [n_triggers], their grammars owned */
     uint32_t n_triggers;
-} shape;
+} output_format;
 
-void shape_free(shape *s);
+void output_format_free(output_format *s);
 /* Borrows all of it; false: the answer is free. */
-bool shape_guide(const shape *s, cerium_guide *guide);
+bool output_format_guide(const output_format *s, cerium_guide *guide);
 
 /* A shape on its way from a request: first a look at what is kept, then step by step. */
-typedef struct shape_order shape_order;
+typedef struct format_order format_order;
 
 /* Look what the answer that a request wants may be, and whether all of it is kept.  *out NULL: it
  * is free.
  *   r:         borrowed as long as there is an order
  *   chat_form: cerium_engine_info.chat_form; borrowed likewise
  * CERIUM_ERR_MEMORY. */
-CERIUM_CHECKED int shape_order_open(shape_order **out, shapes *s, const protocol_request *r,
-                                    const char *chat_form);
+CERIUM_CHECKED int format_order_open(format_order **out, grammar_cache *s,
+                                     const protocol_request *r, const char *chat_form);
 /* Nothing is left to do. */
-bool shape_order_is_done(const shape_order *o);
+bool format_order_is_done(const format_order *o);
 /* Compile one grammar at most, which takes as long as GRAMMAR_WORK_MAX allows. True: there is more
  * to do. */
-bool shape_order_step(shape_order *o);
+bool format_order_step(format_order *o);
 /* What came of it, once it is done.
  * CERIUM_ERR_ARGUMENT with *e: what is strict, or the grammar of a tool, cannot be kept to. */
-CERIUM_CHECKED int shape_order_take(shape_order *o, shape *out, protocol_error *e);
+CERIUM_CHECKED int format_order_take(format_order *o, output_format *out, protocol_error *e);
 /* Warn the request of what was left out of its schemas. */
-void shape_order_warn(const shape_order *o, protocol_request *r);
+void format_order_warn(const format_order *o, protocol_request *r);
 /* Accepts NULL, and nulls it. */
-void shape_order_free(shape_order **o);
+void format_order_free(format_order **o);
 
 #endif

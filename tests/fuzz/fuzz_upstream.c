@@ -1,8 +1,8 @@
-/* fuzz_onward.c - the answer of another server, whatever it is, in whatever cuts.
+/* fuzz_upstream.c - the answer of another server, whatever it is, in whatever cuts.
  *
  * Bytes: the API that it comes in, the first cut, then the body.  What our client is told is JSON,
  * its sequence has no gap, and it does not depend on the cuts. */
-#include "protocol/onward.h"
+#include "protocol/upstream_api.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,27 +31,27 @@ static int read_answer(view body, size_t cut, bool responses, bytes *out)
     protocol_request *request = NULL;
     protocol_writer *writer = NULL;
     protocol_error e;
-    onward o;
+    upstream_reader o;
     client c = {.events.max = 1 << 24};
     const protocol_defaults defaults = {.has_chat_form = true};
     CHECK(!protocol_request_parse(&request, PROTOCOL_RESPONSES, VIEW(body_text), &defaults, &e));
     const protocol_answer told = {.request = request, .id = "resp_1", .model = "m",
                                   .emit = on_event, .user = &c};
     CHECK(!protocol_writer_open(&writer, &told) && !protocol_writer_begin(writer));
-    onward_open(&o, request, writer, responses);
+    upstream_reader_open(&o, request, writer, responses);
     int status = CERIUM_OK;
     for (size_t at = 0, n; at < body.len && !status; at += n) {
         n = cut && cut < body.len - at ? cut : body.len - at;
         char *exact = memory_copy(body.ptr + at, n); /* so that reading behind it is seen */
         CHECK(exact);
-        status = onward_feed(&o, (view){exact, n});
+        status = upstream_reader_feed(&o, (view){exact, n});
         memory_free(exact);
     }
     CHECK(o.usage.cached_tokens <= o.usage.input_tokens);
     protocol_end end = status || !o.ended ? PROTOCOL_END_FAILED : o.end;
     CHECK(!protocol_writer_end(writer, 0, end, &o.usage, &o.error));
     if (!status) CHECK(!protocol_writer_body(writer, out));
-    onward_close(&o);
+    upstream_reader_close(&o);
     protocol_writer_free(&writer);
     protocol_request_free(&request);
     return status;
@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int one = read_answer(body, 0, data[0] & 1, &whole);
     int two = read_answer(body, data[1], data[0] & 1, &pieces);
     CHECK(one == two && view_equal((view){whole.ptr, whole.len}, (view){pieces.ptr, pieces.len}));
-    onward_refusal(body, 400 + data[1], "fuzz", &e);
+    upstream_refusal(body, 400 + data[1], "fuzz", &e);
     CHECK(e.http_status >= 400 && !strchr(e.message, '\n'));
     bytes_free(&whole);
     bytes_free(&pieces);

@@ -1,0 +1,13 @@
+/* api_writer.h - answers are told by the protocol_writer of their API. */
+#ifndef SERVER_API_WRITER_H
+#define SERVER_API_WRITER_H
+
+#include "server/state.h"
+
+CERIUM_CHECKED int api_writer_open(answer *a, protocol_error *e);
+/* Text, and the tokens [n] that it is of; tokens is NULL where nobody wants to know them. */
+CERIUM_CHECKED int api_writer_text(choice *ch, view text, const watch_token *tokens, uint32_t n);
+/* Tell the events that a thread made. */
+void api_writer_tell_held(answer *a);
+
+#endif
