@@ -59,7 +59,8 @@ static const option_spec own[] = {
      TAKES_CALL(take_key)},
     {"api-key-file", "FILE", "the same, one key a line", TAKES_TEXT(serving, key_file)},
     {"allow-origin", "ORIGIN",
-     "web pages of this origin may connect, as in https://example.org; * is all of them",
+     "web pages of this origin may connect, as in https://example.org, https://*.example.org or "
+     "app://*; editors are the windows of editors, * is all; may be given several times",
      TAKES_CALL(take_origin)},
     {"tls-cert", "FILE", "certificate for HTTPS and WSS, PEM",
      TAKES_TEXT(serving, config.tls_cert)},

@@ -86,7 +86,7 @@ static int read_request(const protocol_defaults *d, protocol_request *r, protoco
     double pointer;
     r->api = PROTOCOL_INFILL;
     r->stream = true;
-    r->fill_in = true;
+    r->fill_in = r->ends_hole = true;
     r->n_choices = r->n_best = 1;
     r->class_ = CERIUM_CLASS_COMPLETION;
     r->sampling = d->sampling;

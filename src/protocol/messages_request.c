@@ -366,11 +366,26 @@ static int speed_parse(parser *p)
     return CERIUM_OK;
 }
 
+/* A conversation that the server would hold: none is held under this name, and the SDKs then send
+ * all of it, which is found computed. */
+static int thread_parse(parser *p)
+{
+    json_t *thread = NULL;
+    const place at = {NULL, "thread", 0};
+    const char *type = "";
+    RETURN_IF(field_object(p, NULL, p->root, at.key, &thread));
+    RETURN_IF(field_string(p, &at, thread, "type", &type));
+    if (strcmp(type, "continue")) return CERIUM_OK;
+    return parse_fail(p, &at, "thread_not_found",
+                      "threads are not held here: send all messages of the conversation");
+}
+
 int messages_parse(parser *p)
 {
     const json_t *most = json_object_get(p->root, "max_tokens");
     if ((!most || json_is_null(most)) && !p->defaults->counts)
         return parse_fail_missing(p, &(place){NULL, "max_tokens", 0});
+    RETURN_IF(thread_parse(p));
     RETURN_IF(tools_parse(p));
     RETURN_IF(system_parse(p));
     RETURN_IF(conversation_parse(p));

@@ -68,7 +68,7 @@ static const char *const own[][40] = {
     [PROTOCOL_MESSAGES] = {"messages", "system", "tools", "tool_choice", "stop_sequences",
                            "thinking", "output_config", "cache_control", "speed",
                            "context_management", "diagnostics", "container", "inference_geo",
-                           "mcp_servers", ENDS},
+                           "mcp_servers", "thread", ENDS},
     [PROTOCOL_OLLAMA_CHAT] = {"messages", "tools", "format", "think", "options", "keep_alive",
                               "repetition_penalty", "n_predict"},
     [PROTOCOL_OLLAMA_GENERATE] = {"prompt", "suffix", "system", "format", "think", "options",

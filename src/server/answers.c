@@ -41,7 +41,7 @@ void answer_tell_begin(answer *a)
     if (a->begun) return;
     a->begun = true;
     sink_begin(&a->sink);
-    if (a->writer && !a->prepare)
+    if (!a->prepare)
         protocol_writer_input(a->writer, (uint32_t)a->choices[0].n_prompt);
     if (protocol_writer_begin(a->writer)) {
         answer_fail_memory(a);

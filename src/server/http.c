@@ -72,11 +72,13 @@ static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head 
     else if (length < 0 && x->chunked)
         snprintf(framing, sizeof framing, "transfer-encoding: chunked\r\n");
     int n = snprintf(out, HEAD_BYTES_MAX,
-                     "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%sx-request-id: %s\r\nrequest-id: %s\r\n"
+                     "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%sx-request-id: %s\r\n"
+                     "request-id: %s\r\n"
                      "x-content-type-options: nosniff\r\nserver: cerium\r\n%s%s%s%s\r\n",
                      head->status, status_text(head->status),
                      head->type ? head->type : "application/json", framing, x->request_id,
-                     x->request_id, x->limits, cors, head->headers ? head->headers : "cache-control: no-store\r\n",
+                     x->request_id, x->limits, cors,
+                     head->headers ? head->headers : "cache-control: no-store\r\n",
                      c->closing || x->closes ? "connection: close\r\n" : "");
     CHECK(n > 0 && n < HEAD_BYTES_MAX);
     return (view){out, (size_t)n};
@@ -121,7 +123,7 @@ static const char *what_instead(int status)
     }
 }
 
-/* Clients of a path know errors in its form, also where they were not let in or nothing is there. */
+/* Clients of a path know errors in its form, also where nothing is there, or not for them. */
 static protocol_form form_of(const connection *c)
 {
     const view path = view_of(c->http.path);

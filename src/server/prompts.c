@@ -17,8 +17,8 @@ static int failed_call(const cerium_error *err, protocol_error *e)
 static int too_long(const server *s, size_t n, const char *how, protocol_error *e)
 {
     (void)protocol_error_set(e, 400, "invalid_request_error", "context_length_exceeded", "input",
-                             "the input has %s%zu tokens; the model's context window has %u", how, n,
-                             s->info.context_tokens_max);
+                             "the input has %s%zu tokens; the model's context window has %u", how,
+                             n, s->info.context_tokens_max);
     e->n_tokens = n;
     e->n_tokens_max = s->info.context_tokens_max;
     return CERIUM_ERR_ARGUMENT;

@@ -233,12 +233,10 @@ typedef struct {
 
 static newest newest_of(const protocol_request *request)
 {
-    if (request->api == PROTOCOL_INFILL)
-        return (newest){"user", {request->infill.prefix, request->infill.prefix_len}};
-    if (request->api == PROTOCOL_COMPLETIONS && request->fill_in)
-        return (newest){"user", {request->infill.prefix, request->infill.prefix_len}};
-    if (request->api == PROTOCOL_COMPLETIONS && request->n_prompts)
+    if (request->n_prompts)
         return (newest){"user", {request->prompts[0], request->prompt_lens[0]}};
+    if (request->infill.prefix)
+        return (newest){"user", {request->infill.prefix, request->infill.prefix_len}};
     for (size_t i = request->n_messages; i-- > 0;) {
         const cerium_message *m = &request->messages[i];
         if (m->content && (!strcmp(m->role, "user") || !strcmp(m->role, "tool")))

@@ -2,7 +2,7 @@
 #include "server/routes.h"
 
 #include "server/http.h"
-#include "server/llama.h"
+#include "server/llama_routes.h"
 #include "server/ollama.h"
 #include "server/page_files.h"
 #include "server/response_routes.h"

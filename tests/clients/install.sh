@@ -48,9 +48,11 @@ if command -v npm >/dev/null; then
     npm_install cline cline@3.0.65
     npm_install qwen-code @qwen-code/qwen-code@0.15.10
     npm_install playwright playwright-core@1.65.1
+    npm_install claude-code @anthropic-ai/claude-code@2.1.331
     [ -e "$folder/missing/node" ] && missing openai-node "there is no Node 22"
 else
-    for name in node openai-node codex opencode continue cline qwen-code playwright; do
+    for name in node openai-node codex opencode continue cline qwen-code playwright \
+        claude-code; do
         missing "$name" "there is no npm"
     done
 fi
@@ -76,5 +78,15 @@ elif try llm python3 -m venv "$folder/python-others"; then
     echo "  installing llm and LiteLLM" >&2
     try llm "$others" -m pip install -q --disable-pip-version-check --retries 0 \
         llm==0.36 litellm==1.110.2
+fi
+# They need a newer pydantic.
+messages=$folder/python-messages/bin/python3
+if "$messages" -c 'import sys; from importlib.metadata import version as v
+sys.exit((v("anthropic"), v("ollama")) != ("2.13.0", "0.6.3"))' 2>/dev/null; then
+    :
+elif try sdk_others python3 -m venv "$folder/python-messages"; then
+    echo "  installing the SDKs of Anthropic and Ollama" >&2
+    try sdk_others "$messages" -m pip install -q --disable-pip-version-check --retries 0 \
+        anthropic==2.13.0 ollama==0.6.3
 fi
 exit 0

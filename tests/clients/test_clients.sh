@@ -1,8 +1,8 @@
 #!/bin/sh
 # test_clients.sh - real clients against `cerium serve`: installs them, runs each, adds up.
 #
-#   tests/clients/test_clients.sh [NAME...]     codex, sdk_python, sdk_tools, sdk_node, agents,
-#       curl, raw, page
+#   tests/clients/test_clients.sh [NAME...]     codex, sdk_python, sdk_tools, sdk_others,
+#       claude_code, sdk_node, agents, curl, raw, page
 #
 # What cannot be installed here is skipped by name.
 here=$(dirname "$0")
@@ -50,6 +50,12 @@ else
     suite sdk_python "$python" "$here/sdk_python.py"
     suite sdk_tools "$python" "$here/sdk_tools.py"
 fi
+if [ -e "$CLIENTS/missing/sdk_others" ]; then
+    echo "skipped: anthropic and ollama for Python: $(cat "$CLIENTS/missing/sdk_others")"
+else
+    suite sdk_others "$CLIENTS/python-messages/bin/python3" "$here/sdk_others.py"
+fi
+suite claude_code python3 "$here/claude_code.py"
 suite sdk_node python3 "$here/node.py" sdk_node.mjs openai-node
 suite page python3 "$here/node.py" page.mjs playwright
 suite agents python3 "$here/agents.py"

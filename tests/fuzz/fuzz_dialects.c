@@ -1,5 +1,5 @@
-/* fuzz_dialects.c - what a model says, told as Messages, Ollama's lines and llama.cpp's pieces: every
- * event is whole JSON, blocks are opened and closed one after another, cuts do not change the
+/* fuzz_dialects.c - what a model says, told as Messages, Ollama's lines and llama.cpp's pieces:
+ * every event is whole JSON, blocks are opened and closed one after another, cuts do not change the
  * object, and what is told as text holds no opener that the end cut off.
  *
  * Input: a byte for the API, one for the form, one for the end, and the text. */

@@ -22,6 +22,10 @@ MESSAGES = {
     "completion.keepalive": "CompletionKeepaliveMessage",
     "completion.done": "CompletionDoneMessage",
     "response.cancel": "ResponseCancelMessage",
+    "response.steer": "ResponseSteerMessage",
+    "response.steer.accepted": "SteerAcceptedMessage",
+    "response.steer.pending": "SteerPendingMessage",
+    "response.steer.failed": "SteerFailedMessage",
 }
 
 

@@ -92,6 +92,9 @@ static void test_messages(void)
                                     "\"text\":\"b\"}]")), "user:b");
     refused(api, "{\"messages\":[" USER("\"a\"") "]}", "max_tokens");
     refused(api, MESSAGES(""), "messages");
+    refused(api, "{\"max_tokens\":9,\"thread\":{\"type\":\"continue\"},\"messages\":["
+                 USER("\"a\"") "]}", "thread");
+    TEST_CHECK(error.code && !strcmp(error.code, "thread_not_found"));
     refused(api, MESSAGES("{\"role\":\"tool\",\"content\":\"a\"}"), "messages[0].role");
     refused(api, MESSAGES(USER("[" RESULT("") "]")), "messages[0].content[0]");
 }
@@ -132,8 +135,9 @@ static void test_messages_settings(void)
 static void test_ollama(void)
 {
     messages_are(PROTOCOL_OLLAMA_CHAT,
-                 "{\"messages\":[{\"role\":\"user\",\"content\":\"q\",\"images\":[\"x\"]},{\"role\":"
-                 "\"assistant\",\"content\":\"\",\"thinking\":\"hm\",\"tool_calls\":[{\"function\":"
+                 "{\"messages\":[{\"role\":\"user\",\"content\":\"q\",\"images\":[\"x\"]},{"
+                 "\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"hm\","
+                 "\"tool_calls\":[{\"function\":"
                  "{\"name\":\"ls\",\"arguments\":{\"a\":1}}}]},{\"role\":\"tool\",\"content\":"
                  "\"out\",\"tool_name\":\"ls\"}]}",
                  "user:q\n[An image was here. You see text only: say so where it matters.]|"
@@ -289,7 +293,8 @@ static void test_orphans(void)
                  "and cannot be read.]|tool tool:x");
     protocol_request *r = parse(PROTOCOL_RESPONSES,
                                 "{\"previous_response_id\":\"resp_1\",\"input\":[{\"type\":"
-                                "\"custom_tool_call_output\",\"call_id\":\"c\",\"output\":\"x\"}]}");
+                                "\"custom_tool_call_output\",\"call_id\":\"c\","
+                                "\"output\":\"x\"}]}");
     TEST_CHECK(r && protocol_request_check_results(r, &error) == CERIUM_ERR_ARGUMENT);
     protocol_request_free(&r);
 }
@@ -462,7 +467,8 @@ static bool steer_is(const char *message, const char *code)
     return is;
 }
 
-#define STEER(input) "{\"type\":\"response.steer\",\"previous_response_id\":\"r\",\"input\":" input "}"
+#define STEER(input)                                                                               \
+    "{\"type\":\"response.steer\",\"previous_response_id\":\"r\",\"input\":" input "}"
 
 static void test_steers(void)
 {
@@ -493,7 +499,8 @@ static void test_successor(void)
 {
     protocol_request *r = parse(PROTOCOL_RESPONSES,
                                 "{\"input\":\"a\",\"instructions\":\"be\",\"stream_id\":\"l\","
-                                "\"tools\":[{\"type\":\"function\",\"name\":\"f\"}],\"store\":false,"
+                                "\"tools\":[{\"type\":\"function\",\"name\":\"f\"}],"
+                                "\"store\":false,"
                                 "\"max_output_tokens\":7,\"metadata\":{\"k\":\"v\"}}");
     protocol_request *next = NULL;
     json_t *items = json_pack("[{s:s, s:s, s:s}]", "type", "message", "role", "user", "content",

@@ -426,8 +426,10 @@ static void test_stops(void)
         {"qwen3.5", "x", "x</think>a x", "a "},
         {"qwen3-coder", "ls", FUNCTION("exec", PARAMETER("cmd", "ls")) "\nls -l", ""},
         {"mistral-v3", "name", "[TOOL_CALLS] [{\"name\": \"exec\", \"arguments\": {}}]", ""},
-        {"harmony", "hm", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final"
-                          "<|message|>ah hm", "ah "},
+        {"harmony", "hm",
+         "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>"
+         "ah hm",
+         "ah "},
         {"harmony", "xy", "<|channel|>final<|message|>ax<|end|><|start|>assistant<|channel|>final"
                           "<|message|>y", "ax\n\ny"},
     };

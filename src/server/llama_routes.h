@@ -1,6 +1,6 @@
-/* llama.h - handlers of llama.cpp's routes that sample nothing, and of embeddings. */
-#ifndef SERVER_LLAMA_H
-#define SERVER_LLAMA_H
+/* llama_routes.h - handlers of llama.cpp's routes that sample nothing, and of embeddings. */
+#ifndef SERVER_LLAMA_ROUTES_H
+#define SERVER_LLAMA_ROUTES_H
 
 #include "server/state.h"
 

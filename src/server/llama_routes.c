@@ -1,5 +1,5 @@
-/* llama.c - what llama.cpp's server tells about itself, and tokens back to text. */
-#include "server/llama.h"
+/* llama_routes.c - what llama.cpp's server tells about itself, and tokens back to text. */
+#include "server/llama_routes.h"
 
 #include "base/json.h"
 #include "protocol/json_out.h"

@@ -1,0 +1,67 @@
+"""claude_code.py - Claude Code, headless, against `cerium serve --replay`: a text, a call of Bash
+and its result, and a second turn that reads new tokens only."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+from harness import CLIENTS, Report, Server, call, line, run
+
+PROGRAM = os.path.join(CLIENTS, "node", "node_modules", ".bin", "claude")
+SCRIPT = [
+    line("The shell said it.", repeat=True, role="tool"),
+    line("I run it.\n" + call("Bash", command="echo from-the-shell"), repeat=True,
+         last="run the echo", has_tool="Bash"),
+    line("Hello there.", repeat=True, last="say hello"),
+]
+
+
+def ask(server, folder, prompt, *more):
+    """What Claude Code tells at its end, as an object."""
+    env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_AUTH_TOKEN": "none",
+           "ANTHROPIC_MODEL": "cerium", "ANTHROPIC_DEFAULT_HAIKU_MODEL": "cerium",
+           "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
+           "CLAUDE_CODE_MAX_CONTEXT_TOKENS": "65536", "HOME": folder, "IS_SANDBOX": "1"}
+    command = [PROGRAM, "-p", prompt, "--output-format", "json", "--allowedTools", "Bash", *more]
+    status, out, err = run(command, cwd=folder, env=env, seconds=120)
+    assert status == 0, (status, out[-600:], err[-600:])
+    return json.loads(out)
+
+
+def refused(server):
+    """Requests that were answered with an error."""
+    _, _, data = server.request("GET", "/metrics")
+    return [sample for sample in data.decode().splitlines()
+            if "/v1/messages" in sample and 'code="4' in sample and not sample.endswith(" 0")]
+
+
+def main():
+    report = Report("claude_code")
+    if report.missing("claude-code") or not os.path.exists(PROGRAM):
+        if not os.path.exists(PROGRAM):
+            report.skip("claude-code", "it is not installed")
+        report.end()
+    folder = tempfile.mkdtemp(prefix="cerium-claude-")
+    try:
+        with Server(SCRIPT, context=65536) as server:
+            with report.check("Claude Code: a text", server):
+                said = ask(server, folder, "say hello")
+                assert said["result"] == "Hello there." and not said["is_error"], said
+            with report.check("Claude Code: a call of Bash and its result", server):
+                said = ask(server, folder, "run the echo")
+                assert said["result"] == "The shell said it." and said["num_turns"] == 2, said
+            with report.check("Claude Code: the second turn reads new tokens only", server):
+                used = said["usage"]
+                read, new = used["cache_read_input_tokens"], used["input_tokens"]
+                assert read >= 0.95 * (read + new) or read > new, used
+            with report.check("Claude Code: no request is refused", server):
+                assert not refused(server), refused(server)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    report.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,483 @@
+"""check_dialects.py - Messages, Ollama, llama.cpp and steering of `cerium serve`, as bytes."""
+
+import json
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
+
+from harness import MODEL_ID, PATIENCE, Report, Server, call, line  # noqa: E402
+from rawsocket import RawSocket, text_of  # noqa: E402
+
+TWO = "Looking.\n" + call("ls", path="A") + "\n" + call("ls", path="B")
+SLOW = "I go through it step by step. " * 30 + "\n" + call("ls", path="A")
+SCRIPT = [
+    line("The file says so.", repeat=True, role="tool"),
+    line(TWO, repeat=True, last="two files", has_tool="ls"),
+    line(SLOW, repeat=True, last="slowly", has_tool="ls"),
+    line("Looking.\n" + call("ls", path="A"), repeat=True, last="one file", has_tool="ls"),
+    line("".join("line %d of many\n" % i for i in range(200)), repeat=True, last="for long"),
+    line("Three.", repeat=True, last="only three"),
+    line("one two three four five six", repeat=True, last="count"),
+    line("", repeat=True, last="say nothing"),
+    line("Hello there.", repeat=True, last="say hello"),
+]
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+FUNCTION = {"name": "ls", "parameters": SCHEMA}
+CHAT_TOOLS = [{"type": "function", "function": FUNCTION}]
+RESPONSE_TOOLS = [{"type": "function", **FUNCTION}]
+MESSAGE_TOOLS = [{"name": "ls", "input_schema": SCHEMA}]
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def events_of(data):
+    """(name, object) of each event of an event stream."""
+    found = []
+    for block in data.decode().split("\n\n"):
+        fields = dict(f.split(": ", 1) for f in block.split("\n") if ": " in f)
+        if "data" in fields and fields["data"] != "[DONE]":
+            found.append((fields.get("event"), json.loads(fields["data"])))
+    return found
+
+
+# ---- calls that are cut ----
+
+def messages_text(server, n, stream):
+    body = {"max_tokens": n, "messages": user("two files"), "tools": MESSAGE_TOOLS}
+    status, _, data = server.request("POST", "/v1/messages", {**body, "stream": stream})
+    assert status == 200, data
+    if stream:
+        said = "".join(e["delta"].get("text", "") for name, e in events_of(data)
+                       if name == "content_block_delta")
+        return said, [e for name, e in events_of(data) if name == "message_delta"][0]["delta"]
+    said = json.loads(data)
+    return "".join(b.get("text", "") for b in said["content"]), said
+
+
+def chat_text(server, n, stream):
+    body = {"max_tokens": n, "messages": user("two files"), "tools": CHAT_TOOLS, "stream": stream}
+    status, _, data = server.request("POST", "/v1/chat/completions", body)
+    assert status == 200, data
+    if not stream:
+        choice = json.loads(data)["choices"][0]
+        calls = choice["message"].get("tool_calls") or []
+        for one in calls:
+            json.loads(one["function"]["arguments"])
+        return choice["message"]["content"] or "", choice
+    chunks = [e["choices"][0] for _, e in events_of(data) if e["choices"]]
+    return "".join(c["delta"].get("content") or "" for c in chunks), chunks[-1]
+
+
+def check_cut_calls(report, server):
+    whole = len(TWO)
+    for stream in (False, True):
+        with report.check("a call that is cut is never text: chat%s" % (", streamed" * stream),
+                          server):
+            for n in range(2, 46, 1 + 2 * stream):
+                said, choice = chat_text(server, n, stream)
+                assert "Looking.".startswith(said) or said in ("Looking.", "Looking.\n"), (n, said)
+                assert choice["finish_reason"] in ("length", "tool_calls"), (n, choice)
+                whole = choice["finish_reason"] == "tool_calls"
+                if whole and not stream:
+                    assert len(choice["message"]["tool_calls"]) == 2
+        with report.check("the same in Messages%s" % (", streamed" * stream), server):
+            for n in range(2, 46, 3):
+                said, end = messages_text(server, n, stream)
+                assert "Looking.".startswith(said) or said in ("Looking.", "Looking.\n"), (n, said)
+                assert end["stop_reason"] in ("max_tokens", "tool_use"), (n, end)
+    with report.check("the same in Responses and over Ollama", server):
+        for n in range(2, 46, 3):
+            body = {"input": "two files", "tools": RESPONSE_TOOLS, "max_output_tokens": n,
+                    "store": False}
+            said = server.json("POST", "/v1/responses", body)
+            for item in said["output"]:
+                if item["type"] == "message":
+                    assert "tool" not in item["content"][0]["text"], item
+                assert item["status"] == "completed" or said["status"] == "incomplete", said
+            body = {"messages": user("two files"), "tools": CHAT_TOOLS, "stream": False,
+                    "options": {"num_predict": n}}
+            said = server.json("POST", "/api/chat", body)
+            assert "tool" not in said["message"]["content"], said
+            assert said["done_reason"] in ("length", "stop"), said
+    with report.check("a stop string ends no call", server):
+        body = {"messages": user("two files"), "tools": CHAT_TOOLS, "stop": ['B"', "path", "tool"]}
+        choice = server.json("POST", "/v1/chat/completions", body)["choices"][0]
+        said = choice["message"]
+        assert choice["finish_reason"] == "tool_calls" and said["content"] == "Looking.", choice
+        given = [json.loads(c["function"]["arguments"]) for c in said["tool_calls"]]
+        assert given == [{"path": "A"}, {"path": "B"}], given
+
+
+# ---- requests as people send them ----
+
+def check_requests(report, server):
+    def chat(**more):
+        return server.json("POST", "/v1/chat/completions", {"messages": user("count"), **more})
+
+    with report.check("n_predict and caps below zero", server):
+        assert chat(n_predict=3)["usage"]["completion_tokens"] == 3
+        warm = chat(n_predict=0)
+        assert warm["usage"]["completion_tokens"] == 0 and warm["usage"]["prompt_tokens"] > 0
+        assert chat(max_tokens=-1)["choices"][0]["message"]["content"] == \
+            "one two three four five six"
+    with report.check("a recorded answer that is empty", server):
+        said = chat(messages=user("say nothing"))
+        assert said["choices"][0]["message"]["content"] == "" and \
+            said["choices"][0]["finish_reason"] == "stop", said
+    with report.check("tokens are counted, and are those that an answer reads", server):
+        body = {"messages": user("count"), "tools": CHAT_TOOLS}
+        n = server.json("POST", "/v1/chat/completions/input_tokens", body)["input_tokens"]
+        assert n == chat(tools=CHAT_TOOLS)["usage"]["prompt_tokens"], n
+        body = {"input": "count", "instructions": "Be short."}
+        n = server.json("POST", "/v1/responses/input_tokens", body)
+        said = server.json("POST", "/v1/responses", body)
+        assert n == {"object": "response.input_tokens",
+                     "input_tokens": said["usage"]["input_tokens"]}, n
+        again = {"input": "and on", "previous_response_id": said["id"]}
+        n = server.json("POST", "/v1/responses/input_tokens", again)["input_tokens"]
+        assert n == server.json("POST", "/v1/responses", again)["usage"]["input_tokens"]
+        body = {"system": "Be short.", "messages": user("count"), "tools": MESSAGE_TOOLS}
+        n = server.json("POST", "/v1/messages/count_tokens", body)["input_tokens"]
+        used = server.json("POST", "/v1/messages", {**body, "max_tokens": 9})["usage"]
+        assert n == used["input_tokens"] + used["cache_read_input_tokens"], (n, used)
+    with report.check("items of a stored input have ids", server):
+        said = server.json("POST", "/v1/responses", {"input": "count"})
+        page = server.json("GET", "/v1/responses/%s/input_items" % said["id"])
+        assert page["data"][0]["id"].startswith("msg_") and page["first_id"] == page["last_id"]
+    with report.check("a result whose call is nowhere is refused", server):
+        item = {"type": "function_call_output", "call_id": "c", "output": "x"}
+        said = server.json("POST", "/v1/responses", {"input": [item]}, want=400)
+        assert said["error"]["param"] == "input[0].call_id", said
+        first = server.json("POST", "/v1/responses", {"input": "one file", "tools": RESPONSE_TOOLS})
+        item["call_id"] = first["output"][1]["call_id"]
+        more = {"previous_response_id": first["id"], "tools": RESPONSE_TOOLS}
+        server.json("POST", "/v1/responses", {"input": [item], **more})
+        item["call_id"] = "c"
+        server.json("POST", "/v1/responses", {"input": [item], **more}, want=400)
+    with report.check("models by name, alias and path", server):
+        for name in (MODEL_ID, "cerium"):
+            assert server.json("GET", "/v1/models/" + name)["id"] == name
+        listed = server.json("GET", "/v1/models?limit=1000")
+        assert listed["first_id"] == MODEL_ID and listed["data"][0]["type"] == "model"
+        assert server.json("GET", "/v1/models/a/b", want=404)["error"]["code"] == "model_not_found"
+
+
+def check_shapes(report):
+    with Server() as server, report.check("what an answer has to match, in everybody's words",
+                                          server):
+        pick = 'root ::= "yes" | "no"'
+        for more in ({"grammar": pick}, {"guided_choice": ["yes", "no"]},
+                     {"guided_regex": "yes|no"}, {"guided_grammar": pick},
+                     {"structured_outputs": {"choice": ["yes", "no"]}}):
+            body = {"messages": user("x"), "max_tokens": 8, **more}
+            said = server.json("POST", "/v1/chat/completions", body)
+            assert said["choices"][0]["message"]["content"] in ("yes", "no"), (more, said)
+            said = server.json("POST", "/v1/completions", {"prompt": "x", "max_tokens": 8, **more})
+            assert said["choices"][0]["text"] in ("yes", "no"), (more, said)
+        said = server.json("POST", "/completion", {"prompt": "x", "n_predict": 8, "grammar": pick})
+        assert said["content"] in ("yes", "no"), said
+        schema = {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"],
+                  "additionalProperties": False}
+        for path, body in (
+            ("/v1/chat/completions",
+             {"response_format": {"type": "json_object", "schema": schema}}),
+            ("/v1/chat/completions", {"json_schema": schema}),
+            ("/v1/chat/completions", {"guided_json": json.dumps(schema)}),
+        ):
+            said = server.json("POST", path, {"messages": user("x"), "max_tokens": 30, **body})
+            assert json.loads(said["choices"][0]["message"]["content"]) == {"a": 1}, (body, said)
+        said = server.json("POST", "/api/chat", {"messages": user("x"), "stream": False,
+                                                 "format": schema, "options": {"num_predict": 30}})
+        assert json.loads(said["message"]["content"]) == {"a": 1}, said
+        said = server.json("POST", "/v1/chat/completions",
+                           {"messages": user("x"), "grammar": "root ::= ("}, want=400)
+        assert said["error"]["code"] == "invalid_grammar", said
+
+
+# ---- Messages ----
+
+def check_messages(report, server):
+    def ask(want=200, **body):
+        return server.json("POST", "/v1/messages", {"max_tokens": 99, **body}, want=want)
+
+    with report.check("Messages: text, a call, its result", server):
+        said = ask(messages=user("say hello"), model="claude-x")
+        assert said["content"][0]["text"] == "Hello there." and said["stop_reason"] == "end_turn"
+        assert said["model"] == "claude-x" and said["id"].startswith("msg_")
+        said = ask(messages=user("one file"), tools=MESSAGE_TOOLS)
+        use = said["content"][1]
+        assert said["stop_reason"] == "tool_use" and use["input"] == {"path": "A"}, said
+        result = {"type": "tool_result", "tool_use_id": use["id"], "content": "text"}
+        talk = user("one file") + [{"role": "assistant", "content": said["content"]},
+                                   {"role": "user", "content": [result]}]
+        said = ask(messages=talk, tools=MESSAGE_TOOLS)
+        assert said["content"][0]["text"] == "The file says so.", said
+        # What we said is found as we sampled it: only what is new is computed.
+        assert said["usage"]["cache_read_input_tokens"] > said["usage"]["input_tokens"], said
+    with report.check("Messages: what one API began, another goes on with", server):
+        before = "Remember these: " + " ".join("word%d" % i for i in range(120))
+        first = server.json("POST", "/v1/chat/completions", {"messages": user(before),
+                                                             "max_tokens": 4})
+        talk = user(before) + [first["choices"][0]["message"]] + user("count")
+        for path in ("/v1/messages", "/api/chat"):
+            talk[1] = {"role": "assistant", "content": talk[1]["content"]}
+            body = {"messages": talk, "max_tokens": 9, "stream": False}
+            before_ns = server.metric("cerium_engine_computed_tokens_total")
+            server.json("POST", path, body)
+            n = server.metric("cerium_engine_computed_tokens_total") - before_ns
+            assert n < 120, (path, n)
+    with report.check("Messages: stop sequences, caps, warm-ups", server):
+        said = ask(messages=user("count"), stop_sequences=["four"])
+        assert said["stop_reason"] == "stop_sequence" and said["stop_sequence"] == "four", said
+        assert said["content"][0]["text"] == "one two three ", said
+        assert ask(messages=user("count"), max_tokens=2)["stop_reason"] == "max_tokens"
+        said = ask(messages=user("count"), max_tokens=0)
+        assert said["content"] == [] and said["usage"]["output_tokens"] == 0, said
+    with report.check("Messages: a stream's events, in their order", server):
+        body = {"max_tokens": 99, "messages": user("one file"), "tools": MESSAGE_TOOLS,
+                "stream": True}
+        status, headers, data = server.request("POST", "/v1/messages", body)
+        names = [name for name, _ in events_of(data)]
+        assert status == 200 and headers["request-id"].startswith("req_"), headers
+        assert names[0] == "message_start" and names[-2:] == ["message_delta", "message_stop"]
+        assert names.count("content_block_start") == names.count("content_block_stop") == 2, names
+        assert all(event["type"] == name for name, event in events_of(data))
+        given = "".join(e["delta"]["partial_json"] for n, e in events_of(data)
+                        if n == "content_block_delta" and e["delta"]["type"] == "input_json_delta")
+        assert json.loads(given) == {"path": "A"}, given
+    with report.check("Messages: errors in their form", server):
+        said = ask(want=400, messages=[])
+        assert said["type"] == "error" and said["error"]["message"].startswith("messages: "), said
+        assert said["request_id"].startswith("req_")
+        said = ask(want=400, messages=user("word " * 20000))
+        assert "prompt is too long: " in said["error"]["message"], said
+        said = server.json("POST", "/v1/messages/batches", {}, want=404)
+        assert said["error"]["type"] == "not_found_error", said
+
+
+# ---- Ollama and llama.cpp ----
+
+def check_ollama(report, server):
+    with report.check("Ollama: the list, the facts, what runs", server):
+        assert server.json("GET", "/api/version")["version"] >= "0.13.4"
+        model = server.json("GET", "/api/tags")["models"][0]
+        assert model["name"] == MODEL_ID and len(model["digest"]) == 64 and model["size"] > 0
+        for name in (MODEL_ID, MODEL_ID + ":latest", "cerium"):
+            facts = server.json("POST", "/api/show", {"model": name})
+            assert "insert" in facts["capabilities"] and ".Suffix" in facts["template"]
+        family = facts["model_info"]["general.architecture"]
+        assert facts["model_info"][family + ".context_length"] > 0
+        assert server.json("GET", "/api/ps")["models"][0]["context_length"] > 0
+        assert "not found" in server.json("POST", "/api/show", {"name": "x"}, want=404)["error"]
+        assert isinstance(server.json("POST", "/api/create", {}, want=501)["error"], str)
+    with report.check("Ollama: a stream of lines, a call whole in one", server):
+        body = {"model": "cerium", "messages": user("one file"), "tools": CHAT_TOOLS}
+        status, headers, data = server.request("POST", "/api/chat", body)
+        lines = [json.loads(one) for one in data.decode().splitlines()]
+        assert status == 200 and headers["content-type"] == "application/x-ndjson"
+        calls = [c for one in lines for c in one["message"].get("tool_calls", [])]
+        assert calls[0]["function"]["arguments"] == {"path": "A"} and len(calls) == 1, calls
+        assert lines[-1]["done"] and lines[-1]["eval_count"] > 0 and not lines[0]["done"]
+        said = server.json("POST", "/api/chat", {"messages": [], "stream": False})
+        assert said["done_reason"] == "load", said
+    with report.check("llama.cpp: props, slots, tokens and back, a template", server):
+        assert server.json("GET", "/props")["default_generation_settings"]["n_ctx"] > 0
+        assert not any(slot["is_processing"] for slot in server.json("GET", "/slots"))
+        tokens = server.json("POST", "/tokenize", {"content": "int main(void)"})["tokens"]
+        assert server.json("POST", "/detokenize", {"tokens": tokens})["content"] == "int main(void)"
+        server.json("POST", "/detokenize", {"tokens": [10**9]}, want=400)
+        prompt = server.json("POST", "/apply-template", {"messages": user("say hello")})["prompt"]
+        assert "say hello" in prompt
+    with report.check("llama.cpp: /completion, whole and streamed", server):
+        said = server.json("POST", "/completion", {"prompt": "count", "stop": ["four"]})
+        assert said["content"] == "one two three " and said["stop_type"] == "word", said
+        assert said["stopping_word"] == "four" and said["generation_settings"]["n_predict"] == -1
+        status, _, data = server.request("POST", "/completion",
+                                         {"prompt": "count", "stream": True, "n_predict": 3})
+        pieces = [event for _, event in events_of(data)]
+        assert status == 200 and b"[DONE]" not in data and pieces[-1]["stop"], data
+        assert pieces[-1]["stop_type"] == "limit" and pieces[-1]["tokens_predicted"] == 3
+    with report.check("embeddings: 501 with what to do", server):
+        assert server.json("POST", "/v1/embeddings", {"input": "x"},
+                           want=501)["error"]["code"] == "embeddings_not_served"
+
+
+# ---- steering ----
+
+def create(text, **fields):
+    return {"type": "response.create", "input": text, "store": False, **fields}
+
+
+def steer(response_id, text):
+    return {"type": "response.steer", "previous_response_id": response_id, "input": text}
+
+
+def read_until(s, kind):
+    seen = []
+    while not seen or seen[-1]["type"] != kind:
+        seen.append(s.read_json())
+        assert seen[-1]["type"] != "error", seen[-1]
+    return seen
+
+
+def begin(s, text, **fields):
+    """The id of a response whose text has begun."""
+    s.send_json(create(text, **fields))
+    response_id = read_until(s, "response.created")[-1]["response"]["id"]
+    read_until(s, "response.output_text.delta")
+    return response_id
+
+
+def check_steering(report, server):
+    with report.check("steer: the answer ends at a line, and all of it is found computed", server):
+        with RawSocket(server.port) as s:
+            r1 = begin(s, "go on for long", stream_id="a", instructions="be brief")
+            s.send_json(steer(r1, "only three"))
+            events = read_until(s, "response.incomplete")
+            said = events[-1]["response"]
+            accepted = [e for e in events if e["type"] == "response.steer.accepted"][0]
+            assert accepted["stream_id"] == "a" and accepted["steer"]["id"].startswith("steer_")
+            numbers = [e["sequence_number"] for e in events]
+            assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), numbers
+            assert said["incomplete_details"] == {"reason": "steered"}, said
+            assert said["output"][0]["status"] == "incomplete"
+            text = said["output"][0]["content"][0]["text"]
+            assert "\n" in text and len(text) < 1500, len(text)
+            again = read_until(s, "response.completed")
+            assert again[0]["type"] == "response.created" and again[0]["sequence_number"] == 0
+            assert all(e["stream_id"] == "a" for e in again)
+            next_ = again[-1]["response"]
+            assert next_["previous_response_id"] == r1 and next_["instructions"] == "be brief"
+            assert next_["output"][0]["content"][0]["text"] == "Three."
+            had = said["usage"]["input_tokens"] + said["usage"]["output_tokens"]
+            cached = next_["usage"]["input_tokens_details"]["cached_tokens"]
+            assert had - 64 <= cached <= had, (had, cached)
+    with report.check("steer: calls are answered first, by the create that goes on", server):
+        with RawSocket(server.port) as s:
+            r1 = begin(s, "one file slowly", tools=RESPONSE_TOOLS)
+            s.send_json(steer(r1, "only three"))
+            events = read_until(s, "response.completed")
+            item = [e["item"] for e in events if e["type"] == "response.output_item.done"][-1]
+            pending = read_until(s, "response.steer.pending")[-1]
+            assert pending["required_input"] == [{"type": "function_call_output", "name": "ls",
+                                                  "call_id": item["call_id"]}], pending
+            result = {"type": "function_call_output", "call_id": item["call_id"], "output": "ok"}
+            s.send_json(create([result], previous_response_id=r1, tools=RESPONSE_TOOLS))
+            events = read_until(s, "response.completed")
+            assert text_of(events) == "The file says so.", events[-1]
+    with report.check("steer: refused with the input given back", server):
+        with RawSocket(server.port) as s, RawSocket(server.port) as other:
+            r1 = begin(s, "go on for long")
+            other.send_json(steer(r1, "x"))
+            failed = read_until(other, "response.steer.failed")[-1]
+            assert failed["error"]["code"] == "response_not_found" and "stream_id" not in failed
+            for value in (5, [], [{"role": "system", "content": "x"}]):
+                s.send_json(steer(r1, value))
+                failed = read_until(s, "response.steer.failed")[-1]
+                assert failed["error"]["code"] == "invalid_input", failed
+                assert failed["steer"] == {"previous_response_id": r1, "input": value}, failed
+            s.send_json({"type": "response.cancel", "response_id": r1})
+            read_until(s, "response.incomplete")
+            s.send_json(steer(r1, "x"))
+            assert read_until(s, "response.steer.failed")[-1]["error"]["code"] == \
+                "response_already_completed"
+
+
+def storm(server, seed):
+    """Steers, cancels and creates in any order on four lanes; what was accepted is committed or
+    comes back."""
+    rng = random.Random(seed)
+    lanes = {name: None for name in "abcd"}
+    open_steers, begun = {}, {}
+    with RawSocket(server.port) as s:
+        def read():
+            event = s.read_json()
+            kind, name = event["type"], event.get("stream_id")
+            if kind == "response.created":
+                lanes[name] = event["response"]["id"]
+                # All that waited for the one before it, or was leaving with it, is in this one.
+                for key in [k for k, v in open_steers.items()
+                            if v == event["response"]["previous_response_id"]]:
+                    del open_steers[key]
+            elif kind == "response.steer.accepted":
+                open_steers[event["steer"]["id"]] = event["steer"]["previous_response_id"]
+            elif kind == "response.steer.failed" and "id" in event["steer"]:
+                assert open_steers.pop(event["steer"]["id"], None), event
+            elif kind in ("response.completed", "response.incomplete"):
+                begun[name] = begun.get(name, 0) + 1
+            return kind
+
+        for i in range(40):
+            name = rng.choice("abcd")
+            act = rng.random()
+            if act < 0.4 or not lanes[name]:
+                s.send_json(create(rng.choice(["go on for long", "say hello", "count"]),
+                                   stream_id=name))
+                while read() != "response.created":
+                    pass
+            elif act < 0.85:
+                s.send_json(steer(lanes[name], "only three"))
+            else:
+                s.send_json({"type": "response.cancel", "response_id": lanes[name]})
+            for _ in range(rng.randrange(6)):
+                if rng.random() < 0.5:
+                    read()
+        # A last word that all lanes answer: by then everything before it is told.
+        for name in "abcd":
+            if lanes[name]:
+                s.send_json({"type": "response.cancel", "response_id": lanes[name]})
+        for name in "abcd":
+            s.send_json(create("say hello", stream_id=name, metadata={"last": "yes"}))
+        left = set("abcd")
+        while left:
+            event = s.read_json()
+            kind = event["type"]
+            if kind == "response.created":
+                previous = event["response"]["previous_response_id"]
+                for key in [k for k, v in open_steers.items() if v == previous]:
+                    del open_steers[key]
+            elif kind == "response.steer.accepted":
+                open_steers[event["steer"]["id"]] = event["steer"]["previous_response_id"]
+            elif kind == "response.steer.failed" and "id" in event["steer"]:
+                assert open_steers.pop(event["steer"]["id"], None), event
+            elif kind == "response.completed" and event["response"]["metadata"]:
+                left.discard(event.get("stream_id"))
+        assert not open_steers, open_steers
+
+
+def check_storm(report, server):
+    with report.check("steer: whatever the order, each is committed or given back", server):
+        for seed in range(6):
+            storm(server, seed)
+    with report.check("steer: a socket that dies in any state leaves nothing", server):
+        for n in range(4):
+            with RawSocket(server.port) as s:
+                r1 = begin(s, "one file slowly" if n % 2 else "go on for long",
+                           tools=RESPONSE_TOOLS)
+                s.send_json(steer(r1, "only three"))
+                if n >= 2:
+                    read_until(s, "response.steer.accepted")
+        assert server.json("GET", "/health")["status"] == "ok"
+
+
+def main():
+    report = Report("dialects")
+    with Server(SCRIPT) as server:
+        check_cut_calls(report, server)
+        check_requests(report, server)
+        check_messages(report, server)
+        check_ollama(report, server)
+        check_steering(report, server)
+        check_storm(report, server)
+        with report.check("it ends by itself", server):
+            assert server.stop(seconds=30 * PATIENCE) == 0
+    check_shapes(report)
+    report.end()
+
+
+if __name__ == "__main__":
+    main()
