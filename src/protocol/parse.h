@@ -127,7 +127,6 @@ int tool_choice_parse(parser *p);
 void tools_release(struct protocol_tools **set);
 struct protocol_tools *cache_find(protocol_cache *cache, tools_style style, view raw);
 tools_style tools_style_of(protocol_api api);
-void cache_keep(protocol_cache *cache, struct protocol_tools *set);
 void texts_free(struct protocol_text **texts);
 /* The name under which the model knows a tool. */
 int tool_full_name(parser *p, const char *space, const char *name, const char **out);
