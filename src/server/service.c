@@ -200,7 +200,7 @@ static json_t *watched(const server *s)
 {
     json_t *unjudged = json_array();
     for (int l = GUARD_TEXT + 1; l < GUARD_LANGUAGES && s->config.guard; l++)
-        if (!guard_has_grammar((guard_language)l))
+        if (!guard_has_grammar((guard_language)l) && !guard_is_read_by_lines((guard_language)l))
             json_array_append_new(unjudged, json_string(guard_language_name((guard_language)l)));
     return json_pack("{s:b, s:o}", "on", s->config.guard != NULL, "unjudged", unjudged);
 }
