@@ -136,7 +136,7 @@ KC_LIB   := $(filter-out %/hash.o %/json.o,$(filter $O/src/base/% $O/src/gguf/bl
 ARM64_CC := aarch64-linux-gnu-gcc
 ARM64_KC := build/release-$(ARM64_CC)/kernelcheck
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
-            $O/cerium_blind $O/hostile_clients $(EXAMPLES) $O/protocol_answers $O/template_lines $O/grammar_sample $O/grammar_match $O/tool_make_wide \
+            $O/cerium_blind $O/hostile_clients $(EXAMPLES) $O/protocol_answers $O/template_lines $O/template_forms $O/grammar_sample $O/grammar_match $O/tool_make_wide \
             $(if $(filter release,$(BUILD)),$(if $(shell command -v $(ARM64_CC)),arm64-built))
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "tokenizer/chat.h"
-#include "unit/vocab_file.h"
+#include "../unit/vocab_file.h"
 
 enum { NAMES_MAX = 512, MESSAGES_MAX = 64, TOKENS_MAX = 1 << 16 };
 

@@ -1,5 +1,6 @@
 """forms.py FORMS FOLDER - which form models with these templates have: how many keep a family,
-are rendered by their template, are refused, and how their calls are read."""
+are rendered by their template, are refused, and how their calls are read.  Fails where more than
+two are refused."""
 import collections
 import glob
 import json
@@ -31,7 +32,8 @@ def main():
                                         got["refusal"]))
     for name, n in sorted(counts.items()):
         print("%4d %s" % (n, name))
+    return 1 if counts["refused"] > 2 or counts["template"] < 30 else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

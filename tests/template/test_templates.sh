@@ -38,5 +38,7 @@ else
     check "published templates render as jinja2 renders them" \
         "$place/venv/bin/python" tests/template/compare.py "$O/template_lines" "$templates"
     cat "$work/.output"
+    check "published templates become forms, or are refused by name" \
+        "$place/venv/bin/python" tests/template/forms.py "$O/template_forms" "$templates"
 fi
 report templates
