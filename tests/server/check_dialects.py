@@ -383,8 +383,10 @@ def check_steering(report, server):
             s.send_json({"type": "response.cancel", "response_id": r1})
             read_until(s, "response.incomplete")
             s.send_json(steer(r1, "x"))
-            assert read_until(s, "response.steer.failed")[-1]["error"]["code"] == \
-                "response_already_completed"
+            failed = read_until(s, "response.steer.failed")[-1]
+            # The engine may need another moment to let go of it.
+            assert failed["error"]["code"] in ("response_already_completed",
+                                               "response_not_active"), failed
 
 
 def storm(server, seed):
