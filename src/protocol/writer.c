@@ -472,9 +472,10 @@ int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
     CHECK(choice < w->n_choices && usage);
     writer_choice *c = &w->choices[choice];
     if (w->status || c->ended) return w->status;
+    const bool is_whole = protocol_writer_enough(w, choice);
     w->status = end_text(w, c, end == PROTOCOL_END_STOP);
     if (w->status) return w->status;
-    bool is_cut = end == PROTOCOL_END_STOP && cut_call(c);
+    bool is_cut = end == PROTOCOL_END_STOP && !is_whole && cut_call(c);
     piece_close(w, c, end == PROTOCOL_END_STOP && c->piece != PIECE_CALL);
     c->ended = true;
     c->end = is_cut ? PROTOCOL_END_LENGTH : end;
