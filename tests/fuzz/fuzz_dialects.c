@@ -3,6 +3,7 @@
  * object, and what is told as text holds no opener that the end cut off.
  *
  * Input: a byte for the API, one for the form, one for the end, and the text. */
+#include "base/json.h"
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 
@@ -38,7 +39,7 @@ static void on_event(void *user, const char *name, const char *json, size_t len)
 {
     client *c = user;
     if (!json) return;
-    json_t *event = json_loadb(json, len, JSON_ALLOW_NUL, NULL);
+    json_t *event = json_read((view){json, len}, JSON_ALLOW_NUL, NULL);
     CHECK(event || memmem(json, len, "\\u0000", 6));
     if (!event) return;
     const char *type = json_string_value(json_object_get(event, "type"));
