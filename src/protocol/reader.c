@@ -372,10 +372,9 @@ int reader_feed(reader *r, view text, reader_fn *fn, void *user)
     return r->status;
 }
 
-bool reader_is_outside(const reader *r)
-{
-    return r->state == reader_saying && !r->n_window;
-}
+bool reader_is_saying(const reader *r) { return r->state == reader_saying; }
+
+bool reader_is_outside(const reader *r) { return reader_is_saying(r) && !r->n_window; }
 
 const char *reader_stopped_by(const reader *r) { return r->stopped_by; }
 

@@ -45,6 +45,8 @@ const char *reader_stopped_by(const reader *r);
 CERIUM_CHECKED int reader_feed(reader *r, view text, reader_fn *fn, void *user);
 /* No call is open, and none has begun. */
 bool reader_is_outside(const reader *r);
+/* No call is open, but a mark may have begun. */
+bool reader_is_saying(const reader *r);
 /* The answer ended: what was held back.  whole: the model ended it, and nothing else did. */
 CERIUM_CHECKED int reader_end(reader *r, bool whole, reader_fn *fn, void *user);
 /* After the end: it cut a call off, or what might have become one. */

@@ -210,6 +210,96 @@ static json_t *translated(const upstream_order *o)
     return NULL;
 }
 
+/* ---- messages of other APIs ---- */
+
+/* Ids of calls are optional in some: then calls and results are numbered. */
+typedef struct {
+    uint32_t calls, results;
+} numbering;
+
+static json_t *id_of(const cerium_message *m, uint32_t *n)
+{
+    char id[32];
+    snprintf(id, sizeof id, "call_%u", (*n)++);
+    return json_string(m->call_id ? m->call_id : id);
+}
+
+static int add_spoken(json_t *messages, const cerium_message *m, numbering *n)
+{
+    const char *role = !strcmp(m->role, "developer") ? "system" : m->role;
+    if (!strcmp(role, "reasoning")) return CERIUM_OK; /* for the one who had it */
+    if (!strcmp(role, "call"))
+        return add_call(messages, json_pack("{s:o, s:s, s:{s:s, s:s}}", "id",
+                                            id_of(m, &n->calls), "type", "function", "function",
+                                            "name", m->name, "arguments", m->content));
+    if (!strcmp(role, "tool"))
+        return add_message(messages, json_pack("{s:s, s:o, s:s}", "role", "tool", "tool_call_id",
+                                               id_of(m, &n->results), "content", m->content));
+    return add_message(messages, json_pack("{s:s, s:s}", "role", role, "content", m->content));
+}
+
+static json_t *spoken_messages(const protocol_request *r)
+{
+    numbering n = {0, 0};
+    json_t *messages = json_array();
+    int status = messages ? CERIUM_OK : CERIUM_ERR_MEMORY;
+    for (size_t i = 0; i < r->n_messages && !status; i++)
+        status = add_spoken(messages, &r->messages[i], &n);
+    if (!status && r->prefill)
+        status = add_message(messages, json_pack("{s:s, s:s}", "role", "assistant", "content",
+                                                 r->prefill));
+    if (!status) return messages;
+    json_decref(messages);
+    return NULL;
+}
+
+/* What may be called, in Chat's words. */
+static json_t *spoken_choice(const protocol_request *r)
+{
+    size_t n = 0, last = 0;
+    for (size_t i = 0; i < r->n_tools; i++)
+        if (!r->callable || r->callable[i]) n++, last = i;
+    if (r->tools_barred) return json_string("none");
+    if (!r->call_required) return json_string("auto");
+    if (n != 1) return json_string("required");
+    return json_pack("{s:s, s:{s:s}}", "type", "function", "function", "name",
+                     r->tools[last].name);
+}
+
+static json_t *stops_of(const protocol_request *r)
+{
+    json_t *stops = json_array();
+    for (uint32_t i = 0; i < r->sampling.n_stops; i++)
+        json_array_append_new(stops, json_string(r->stops[i]));
+    return stops;
+}
+
+/* A request of Messages or Ollama as one of Chat. */
+static json_t *spoken(const upstream_order *o)
+{
+    const protocol_request *r = o->request;
+    json_t *root = r->root, *body = json_object();
+    json_t *effort = json_object_get(json_object_get(root, "output_config"), "effort");
+    int status = set(body, "messages", spoken_messages(r));
+    if (!status && r->n_tools) status = set(body, "tools", functions_of(r));
+    if (!status && r->n_tools) status = set(body, "tool_choice", spoken_choice(r));
+    if (!status && r->n_tools && r->one_call)
+        status = set(body, "parallel_tool_calls", json_false());
+    if (!status && r->sampling.n_stops) status = set(body, "stop", stops_of(r));
+    if (!status) status = carry(body, "temperature", json_object_get(root, "temperature"));
+    if (!status) status = carry(body, "top_p", json_object_get(root, "top_p"));
+    if (!status) status = carry(body, "reasoning_effort", effort);
+    if (!status && r->wants_object)
+        status = set(body, "response_format", json_pack("{s:s}", "type", "json_object"));
+    if (!status && r->schema)
+        status = set(body, "response_format",
+                     json_pack("{s:s, s:{s:s, s:O}}", "type", "json_schema", "json_schema", "name",
+                               "answer", "schema", r->schema));
+    if (!status) return body;
+    json_decref(body);
+    return NULL;
+}
+
 /* Thoughts are sealed by whoever had them: another server could not read them. */
 static json_t *without_thoughts(json_t *items)
 {
@@ -251,7 +341,10 @@ static int put_text(const char *text, size_t len, void *out)
 int upstream_body(bytes *out, const upstream_order *o)
 {
     bool responses = o->request->api == PROTOCOL_RESPONSES;
-    json_t *body = responses && !o->responses ? translated(o) : same_api(o);
+    const protocol_api api = o->request->api;
+    const bool is_other = api == PROTOCOL_MESSAGES || api == PROTOCOL_OLLAMA_CHAT;
+    json_t *body = is_other                       ? spoken(o)
+                   : responses && !o->responses ? translated(o) : same_api(o);
     int status = body ? set(body, "model", json_string(o->model)) : CERIUM_ERR_MEMORY;
     if (!status) status = set(body, "stream", json_true());
     if (!status && !(responses && o->responses))

@@ -401,7 +401,7 @@ bool protocol_writer_enough(const protocol_writer *w, uint32_t choice)
     CHECK(choice < w->n_choices);
     const writer_choice *c = &w->choices[choice];
     bool called = w->r->one_call && c->n_calls && c->piece != PIECE_CALL;
-    return c->stopped_by || c->enough || (called && reader_is_outside(c->reader));
+    return c->stopped_by || c->enough || (called && reader_is_saying(c->reader));
 }
 
 int protocol_writer_part(protocol_writer *w, uint32_t choice, protocol_part kind, view text)
@@ -472,9 +472,14 @@ int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
     CHECK(choice < w->n_choices && usage);
     writer_choice *c = &w->choices[choice];
     if (w->status || c->ended) return w->status;
+    /* The one call that was wanted is there, whatever began behind it. */
+    const bool has_all = w->r->one_call && c->n_whole && c->piece == PIECE_NONE;
+    const bool is_whole = has_all || protocol_writer_enough(w, choice);
+    if (has_all && (end == PROTOCOL_END_LENGTH || end == PROTOCOL_END_CONTEXT))
+        end = PROTOCOL_END_STOP;
     w->status = end_text(w, c, end == PROTOCOL_END_STOP);
     if (w->status) return w->status;
-    bool is_cut = end == PROTOCOL_END_STOP && cut_call(c);
+    bool is_cut = end == PROTOCOL_END_STOP && !is_whole && cut_call(c);
     piece_close(w, c, end == PROTOCOL_END_STOP && c->piece != PIECE_CALL);
     c->ended = true;
     c->end = is_cut ? PROTOCOL_END_LENGTH : end;

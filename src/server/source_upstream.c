@@ -51,9 +51,10 @@ static bool wants_model(const upstream_policy *u, const protocol_request *r)
 
 static bool wants_effort(const upstream_policy *u, const protocol_request *r)
 {
+    const char *holder = r->api == PROTOCOL_MESSAGES ? "output_config" : "reasoning";
     const json_t *effort = r->api == PROTOCOL_CHAT
                                ? json_object_get(r->root, "reasoning_effort")
-                               : json_object_get(json_object_get(r->root, "reasoning"), "effort");
+                               : json_object_get(json_object_get(r->root, holder), "effort");
     return names(json_string_value(effort), u->efforts[0], sizeof u->efforts[0], u->n_efforts);
 }
 
@@ -61,7 +62,8 @@ static bool may_go(const answer *a)
 {
     const protocol_request *r = a->request;
     return a->s->upstreams && !r->compacts && r->n_choices == 1 &&
-           (r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT);
+           (r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_CHAT ||
+            r->api == PROTOCOL_MESSAGES || r->api == PROTOCOL_OLLAMA_CHAT);
 }
 
 static const source_type source_upstream;

@@ -3,6 +3,7 @@
  * object, and what is told as text holds no opener that the end cut off.
  *
  * Input: a byte for the API, one for the form, one for the end, and the text. */
+#include "base/json.h"
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 
@@ -38,8 +39,9 @@ static void on_event(void *user, const char *name, const char *json, size_t len)
 {
     client *c = user;
     if (!json) return;
-    json_t *event = json_loadb(json, len, JSON_ALLOW_NUL, NULL);
-    CHECK(event);
+    json_t *event = json_read((view){json, len}, JSON_ALLOW_NUL, NULL);
+    CHECK(event || memmem(json, len, "\\u0000", 6));
+    if (!event) return;
     const char *type = json_string_value(json_object_get(event, "type"));
     if (name) {
         CHECK(type && !strcmp(name, type));
@@ -77,8 +79,7 @@ static json_t *tell(const protocol_request *r, const char *form, protocol_end en
     }
     CHECK(!protocol_writer_end(w, 0, protocol_writer_enough(w, 0) ? PROTOCOL_END_STOP : end,
                                &usage, NULL));
-    json_t *object = protocol_writer_object(w);
-    CHECK(object);
+    json_t *object = protocol_writer_object(w); /* NULL: a key of a call's input has a NUL in it */
     protocol_writer_free(&w);
     return object;
 }
@@ -97,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   &defaults, &error));
     protocol_end end = ends[data[2] % ARRAY_LEN(ends)];
     json_t *a = tell(r, form, end, text, data[3]), *b = tell(r, form, end, text, data[3] + 77u);
-    CHECK(json_equal(a, b));
+    CHECK(!a == !b && (!a || json_equal(a, b)));
     json_decref(a);
     json_decref(b);
     protocol_request_free(&r);

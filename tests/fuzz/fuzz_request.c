@@ -11,7 +11,8 @@ static void check_messages(const protocol_request *r)
     for (size_t i = 0; i < r->n_messages; i++) {
         const cerium_message *m = &r->messages[i];
         CHECK(m->role && m->content && utf8_valid(view_of(m->content)));
-        CHECK(r->message_item[i] == -1 || (size_t)r->message_item[i] < json_array_size(r->items));
+        CHECK(r->message_item[i] == -1 || !r->items ||
+              (size_t)r->message_item[i] < json_array_size(r->items));
         if (!strcmp(m->role, "call")) CHECK(m->name && m->name[0]);
         if (!strcmp(m->role, "tool")) CHECK(m->name || (m->call_id && r->previous_response_id));
     }

@@ -87,6 +87,26 @@ def check_routes(report, server):
         assert data.decode().rstrip().endswith("data: [DONE]")
 
 
+    with report.check("Messages and Ollama's chat go there too", server):
+        talk = {"model": "big", "messages": [{"role": "user", "content": "think"}]}
+        answer = server.json("POST", "/v1/messages", {**talk, "max_tokens": 99, "system": "Be."})
+        assert answer["content"][0]["text"] == "deep thought", answer
+        assert answer["stop_reason"] == "end_turn" and answer["usage"]["input_tokens"] > 5
+        answer = server.json("POST", "/api/chat", {**talk, "stream": False})
+        assert answer["message"]["content"] == "deep thought", answer
+        tool = {"name": TOOL["name"], "input_schema": TOOL["parameters"]}
+        talk["messages"][0]["content"] = "use the tools"
+        answer = server.json("POST", "/v1/messages", {**talk, "max_tokens": 99, "tools": [tool]})
+        uses = [b for b in answer["content"] if b["type"] == "tool_use"]
+        assert [u["input"] for u in uses] == [{"path": "a.c"}, {"path": "b.c"}], answer
+        talk["messages"] += [
+            {"role": "assistant", "content": answer["content"]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": u["id"],
+                                          "content": "x"} for u in uses]}]
+        answer = server.json("POST", "/v1/messages", {**talk, "max_tokens": 99, "tools": [tool]})
+        assert answer["content"][0]["text"] == "a deep answer", answer
+
+
 def check_talk(report, server, model):
     with report.check("calls of tools, and what they gave, over a WebSocket (%s)" % model, server):
         with connect(server) as s:
