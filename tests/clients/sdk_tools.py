@@ -109,7 +109,7 @@ def check_responses(report, server, client):
     with report.check("responses: what of a strict schema cannot be kept to is named", server):
         odd = {"type": "function", "name": "odd", "strict": True, "parameters": {
             "type": "object", "properties": {"list": {"type": "array", "uniqueItems": True}}}}
-        warnings = create("x", tools=[odd]).model_dump()["cerium"]["warnings"]
+        warnings = create("x", tools=[odd], max_output_tokens=16).model_dump()["cerium"]["warnings"]
         assert any("uniqueItems" in w["message"] for w in warnings), warnings
     with report.check("responses: a schema that is none is refused", server):
         try:
