@@ -318,31 +318,3 @@ view fix_of(judge *j, const rule *r, const use *u)
     }
     return (view){NULL, 0};
 }
-
-size_t guard_refusal(guard_language language, uint32_t cwe, const char *message, char *out,
-                     size_t size)
-{
-    static const char *const forms[GUARD_LANGUAGES] = {
-        [GUARD_PYTHON] = "raise NotImplementedError(\"%s\")",
-        [GUARD_JAVASCRIPT] = "throw new Error(\"%s\");",
-        [GUARD_TYPESCRIPT] = "throw new Error(\"%s\");",
-        [GUARD_TSX] = "throw new Error(\"%s\");",
-        [GUARD_JAVA] = "throw new UnsupportedOperationException(\"%s\");",
-        [GUARD_GO] = "panic(\"%s\")",
-        [GUARD_C] = "abort(); /* %s */",
-        [GUARD_CPP] = "throw std::logic_error(\"%s\");",
-        [GUARD_PHP] = "throw new \\RuntimeException(\"%s\");",
-        [GUARD_RUBY] = "raise NotImplementedError, \"%s\"",
-        [GUARD_SHELL] = "echo \"%s\" >&2; exit 1",
-    };
-    char what[256], said[280];
-    size_t n = 0;
-    if (language >= GUARD_LANGUAGES || !forms[language]) return 0;
-    snprintf(what, sizeof what, "CWE-%u: %s", cwe, message);
-    for (const char *c = what; *c; c++) /* nothing that a text or a comment would read */
-        said[n++] = strchr("\"\\$`#*/%{}", *c) ? ' ' : *c;
-    said[n] = 0;
-    const char *form = forms[language], *hole = strstr(form, "%s");
-    int len = snprintf(out, size, "%.*s%s%s", (int)(hole - form), form, said, hole + 2);
-    return len > 0 && (size_t)len < size ? (size_t)len : 0;
-}

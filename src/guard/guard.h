@@ -134,11 +134,6 @@ void guard_finish(guard_stream *s, guard_worker *w, guard_result *result);
  * where that cannot be told: in prose, without a grammar, behind code that is broken already. */
 bool guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good);
 
-/* A statement that fails and says why, in place of one that nobody should run: without a newline,
- * and its NUL.  Returns its length; 0 where the language has none. */
-size_t guard_refusal(guard_language language, uint32_t cwe, const char *message, char *out,
-                     size_t size);
-
 /* The names of weaknesses, as rules have them: 0, 1, ...; NULL beyond the last. */
 const char *guard_weakness_name(uint32_t kind);
 

@@ -146,8 +146,6 @@ void judge_import(judge *j, int32_t n);
 /* ---- match.c ---- */
 int rule_index_open(rule_index **out, const rule_set *rules);
 void rule_index_close(rule_index **index);
-/* How bad a use is whose value is so much from outside. */
-guard_severity rule_severity(const rule *u, taint level);
 /* The same, where text[begin..end) is the use. */
 guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re, view text,
                                   uint32_t begin, uint32_t end);

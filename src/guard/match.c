@@ -91,7 +91,7 @@ static const entry *next_entry(const judge *j, rule_kind kind, uint32_t hash, ui
 
 /* What an attacker gains: with text that a language reads, everything; with a path, an address or
  * markup, only where the value is theirs.  A switch that turns a check off is a constant. */
-guard_severity rule_severity(const rule *u, taint level)
+static guard_severity rule_severity(const rule *u, taint level)
 {
     if (u->tiers[level] >= 0) return (guard_severity)u->tiers[level];
     switch (u->weak) {

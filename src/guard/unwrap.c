@@ -44,7 +44,7 @@ bool unwrap_key_is_old(view key)
     return is_one_of(key, keys, ARRAY_LEN(keys));
 }
 
-bool unwrap_key_is_new(view key)
+static bool unwrap_key_is_new(view key)
 {
     static const char *const keys[] = {"newstr", "newstring", "newtext", "newcode", "newcontent",
                                        "newsource", "replace", "replacement", "updated", "after",

@@ -1,7 +1,7 @@
 /* command_help.c - prints the table of a command: --help, and mdoc(7) for the man page. */
 #include "programs/command_line.h"
 
-#include "programs/options.h"
+#include <limits.h>
 
 enum { COLUMNS = 80, HELP_COLUMN = 26, FORM_MAX = 96 };
 
@@ -66,14 +66,6 @@ static const char *value_of(const option_spec *o, char out[FORM_MAX])
         if (*at != ' ') out[n++] = *at == ',' ? '|' : *at;
     out[n] = 0;
     return out;
-}
-
-const char *command_help_of(const command_table *c, const option_spec *option)
-{
-    for (size_t i = 0; i < c->n_own; i++)
-        if (c->own[i].kind == OPTION_SHARED && !strcmp(c->own[i].name, option->name))
-            return c->own[i].help;
-    return option->help;
 }
 
 /* Is another option of this name taken instead? */
@@ -237,7 +229,9 @@ void command_print_mdoc(const command_table *c, FILE *to)
 void command_print_shared_mdoc(FILE *to)
 {
     fputs(".Bl -tag -width Ds\n", to);
-    for (size_t i = 0; i < options_n_shared; i++)
-        mdoc_option(to, &options_shared[i], options_shared[i].help);
+    const command_table all_groups = {.groups = UINT_MAX};
+    const option_spec *all[COMMAND_OPTIONS_MAX];
+    size_t n = command_options(&all_groups, all);
+    for (size_t i = 0; i < n; i++) mdoc_option(to, all[i], all[i]->help);
     fputs(".El\n", to);
 }

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "programs/options.h"
 #include "programs/output.h"
 #include "programs/terminal.h"
 
@@ -89,7 +88,7 @@ static bool option_u64(const char *value, uint64_t *out)
            option_wants("a whole number, 0 to %llu", (unsigned long long)UINT64_MAX);
 }
 
-bool option_bytes(const char *value, uint64_t *out)
+static bool option_bytes(const char *value, uint64_t *out)
 {
     static const char units[] = "KMGT";
     view number = view_of(value);
@@ -147,44 +146,6 @@ static bool take(const option_spec *o, void *program, const char *value)
     return set_member(o, program, value);
 }
 
-/* ---- tables ---- */
-
-size_t command_options(const command_table *c, const option_spec *out[COMMAND_OPTIONS_MAX])
-{
-    const struct {
-        const option_spec *at;
-        size_t n;
-    } tables[] = {{c->own, c->n_own}, {c->also, c->n_also}, {options_shared, options_n_shared}};
-    size_t n = 0;
-    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
-        for (size_t i = 0; i < tables[t].n; i++) {
-            const option_spec *o = &tables[t].at[i];
-            if (o->kind == OPTION_SHARED || (o->groups && !(o->groups & c->groups))) continue;
-            CHECK(n < COMMAND_OPTIONS_MAX);
-            out[n++] = o;
-        }
-    return n;
-}
-
-/* A command's own option takes the place of a shared one of the same name. */
-static const option_spec *named(const command_table *c, const char *name)
-{
-    const option_spec *all[COMMAND_OPTIONS_MAX];
-    size_t n = command_options(c, all);
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(all[i]->name, name)) return all[i];
-    return NULL;
-}
-
-const char *command_near_option(const command_table *c, const char *name)
-{
-    const option_spec *all[COMMAND_OPTIONS_MAX];
-    const char *names[COMMAND_OPTIONS_MAX];
-    size_t n = command_options(c, all);
-    for (size_t i = 0; i < n; i++) names[i] = all[i]->name;
-    return nearest_name(name, names, n);
-}
-
 /* ---- the command line ---- */
 
 static bool takes_value(const option_spec *o)
@@ -199,7 +160,7 @@ static int unknown_option(const command_table *c, const char *program, const cha
     char name[64];
     snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - typed) : (int)strlen(typed), typed);
     bool is_long = !strncmp(name, "--", 2);
-    if (equals && is_long && (named(c, name + 2) || !strcmp(name, "--help")))
+    if (equals && is_long && (command_option(c, name + 2) || !strcmp(name, "--help")))
         return usage_error(program, "%s takes no value", name);
     const char *near = is_long ? command_near_option(c, name + 2) : NULL;
     if (near) return usage_error(program, "option %s is unknown; did you mean --%s?", name, near);
@@ -267,7 +228,7 @@ int command_parse(const command_table *c, void *program, int argc, char **argv)
 option_result command_set(const command_table *c, void *program, const char *name,
                           const char *value)
 {
-    const option_spec *o = named(c, name);
+    const option_spec *o = command_option(c, name);
     if (!o) return OPTION_UNKNOWN;
     if (!takes_value(o)) {
         if (!strcmp(value, "no")) return OPTION_SET;

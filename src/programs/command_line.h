@@ -101,6 +101,12 @@ option_result command_set(const command_table *c, void *program, const char *nam
 /* The option that was probably meant by an unknown name; NULL when none is near. */
 const char *command_near_option(const command_table *c, const char *name);
 
+/* The options that commands share, [n]; borrowed.  Called once, before any other function here. */
+void command_share(const option_spec *options, size_t n);
+
+/* By its long name; a command's own option takes the place of a shared one.  NULL: unknown. */
+const option_spec *command_option(const command_table *c, const char *name);
+
 /* The options of a command in the order of --help: of its own tables, then of its groups.
  * Returns their number; out: [COMMAND_OPTIONS_MAX]. */
 enum { COMMAND_OPTIONS_MAX = 96 };
@@ -128,7 +134,6 @@ const char *option_wanted(void);
 /* Is it one of the words, of which there are "a, b, c"?  *at: which. */
 bool option_word(const char *value, const char *words, uint32_t *at);
 /* Bytes: a number, or one with K, M, G or T (powers of 1024), from 1 on. */
-bool option_bytes(const char *value, uint64_t *out);
 bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out);
 bool option_f64(const char *value, double low, double high, double *out);
 /* A type of tensors by its name. */

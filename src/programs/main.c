@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/thread.h"
+#include "programs/options.h"
 #include "programs/output.h"
 #include "programs/terminal.h"
 
@@ -147,6 +148,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     output_begin();
+    command_share(options_shared, options_n_shared);
     int status = run(argc, argv);
     /* Findings of `scan` are not an error; every other failure has one status. */
     return output_finish(status, argc > 1 && !strcmp(argv[1], "scan") ? 2 : 1);

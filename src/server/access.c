@@ -45,7 +45,9 @@ bool access_same_host(view origin, view host)
 static const char *const editors[] = {"vscode-webview://*", "vscode-file://*", "app://*",
                                       "tauri://*", "chrome-extension://*"};
 
-bool access_origin_is_valid(const char *pattern)
+/* Pure, for tests: what --allow-origin takes, and which origins it lets in: one, those of a scheme
+ * (SCHEME://...), the names under a domain (https://...example.org), `editors`, or all. */
+static bool access_origin_is_valid(const char *pattern)
 {
     const char *host = strstr(pattern, "://");
     if (!strcmp(pattern, "*") || !strcmp(pattern, "editors")) return true;
@@ -56,7 +58,7 @@ bool access_origin_is_valid(const char *pattern)
     return host[0] && !strpbrk(host, "*/ ");
 }
 
-bool access_origin_fits(const char *pattern, const char *origin)
+static bool access_origin_fits(const char *pattern, const char *origin)
 {
     const char *star = strchr(pattern, '*');
     const size_t n = star ? (size_t)(star - pattern) : 0, len = strlen(origin);

@@ -21,9 +21,4 @@ bool access_is_loopback(view host);
 /* Pure: "http://host:port" and the Host "host:port" are the same place. */
 bool access_same_host(view origin, view host);
 
-/* Pure, for tests: what --allow-origin takes, and which origins it lets in: one, those of a scheme
- * (SCHEME://...), the names under a domain (https://...example.org), `editors`, or all. */
-bool access_origin_is_valid(const char *pattern);
-bool access_origin_fits(const char *pattern, const char *origin);
-
 #endif

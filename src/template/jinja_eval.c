@@ -270,7 +270,7 @@ static jinja_value make_namespace(jinja_run *r, const jinja_args *args, jinja_ki
     return out;
 }
 
-jinja_value jinja_call_function(jinja_run *r, jinja_symbol which, const jinja_args *args)
+static jinja_value jinja_call_function(jinja_run *r, jinja_symbol which, const jinja_args *args)
 {
     jinja_value first = jinja_arg(args, 0, NULL, nothing());
     switch (which) {
@@ -290,7 +290,7 @@ jinja_value jinja_call_function(jinja_run *r, jinja_symbol which, const jinja_ar
     return nothing();
 }
 
-jinja_value jinja_call(jinja_run *r, jinja_value callee, const jinja_args *args)
+static jinja_value jinja_call(jinja_run *r, jinja_value callee, const jinja_args *args)
 {
     if (r->status) return nothing();
     switch ((jinja_kind)callee.kind) {

@@ -336,7 +336,7 @@ static const jinja_node *attribute_node(jinja_parser *p, const jinja_node *a)
     return out;
 }
 
-const jinja_node *jinja_postfix(jinja_parser *p, const jinja_node *a)
+static const jinja_node *jinja_postfix(jinja_parser *p, const jinja_node *a)
 {
     while (!p->status) {
         if (jinja_at(p, TOK_DOT)) {

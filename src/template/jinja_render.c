@@ -1,6 +1,8 @@
 /* jinja_render.c - owns running a template: its statements, its variables, and a run's life. */
 #include "template/jinja_value.h"
 
+static void jinja_exec(jinja_run *r, const jinja_node *body);
+
 enum { KIND_UNSET = 0xFF };
 
 /* ---- Section - Variables ---- */
@@ -35,7 +37,7 @@ static void push(jinja_run *r, uint16_t symbol, jinja_value value)
 }
 
 /* In the innermost scope; without one, at the top. */
-void jinja_bind(jinja_run *r, uint16_t symbol, jinja_value value)
+static void jinja_bind(jinja_run *r, uint16_t symbol, jinja_value value)
 {
     if (!r->scope) {
         r->globals[symbol] = value;
@@ -308,7 +310,7 @@ static void run_one(jinja_run *r, const jinja_node *node)
     }
 }
 
-void jinja_exec(jinja_run *r, const jinja_node *body)
+static void jinja_exec(jinja_run *r, const jinja_node *body)
 {
     if (r->depth >= JINJA_DEPTH_MAX) {
         jinja_exceed(r, body ? body->line : 0, "the template goes too deep");

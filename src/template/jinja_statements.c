@@ -257,7 +257,7 @@ static const jinja_node *parse_until(jinja_parser *p, const char *const *ends, s
     return first;
 }
 
-const jinja_node *jinja_parse_body(jinja_parser *p)
+static const jinja_node *jinja_parse_body(jinja_parser *p)
 {
     jinja_advance(p);
     return parse_until(p, NULL, 0);

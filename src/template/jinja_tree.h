@@ -160,13 +160,10 @@ const jinja_node *jinja_expression(jinja_parser *p);
 const jinja_node *jinja_tuple(jinja_parser *p, bool with_if);
 /* `|name(...)` chains on a; inline: the first | was not there. */
 const jinja_node *jinja_filter_chain(jinja_parser *p, const jinja_node *a, bool is_inline);
-const jinja_node *jinja_postfix(jinja_parser *p, const jinja_node *a);
 /* A name, or a tuple of them; a member of a namespace where members is set. */
 const jinja_node *jinja_target(jinja_parser *p, bool members);
 
 /* ---- jinja_statements.c ---- */
-
-const jinja_node *jinja_parse_body(jinja_parser *p);
 
 /* ---- tables ---- */
 

@@ -117,7 +117,7 @@ jinja_value jinja_tuple_of(jinja_run *r, const jinja_value *items, size_t n)
     return out;
 }
 
-const jinja_value *jinja_find_text(jinja_value map, view key)
+static const jinja_value *jinja_find_text(jinja_value map, view key)
 {
     const jinja_entries *in = jinja_entries_of(map);
     for (size_t i = 0; i < in->n; i++) {

@@ -117,7 +117,6 @@ jinja_value jinja_literal(const char *text);
 void jinja_put_value(jinja_run *r, jinja_value map, jinja_value key, jinja_value value);
 /* NULL when it is not there. */
 const jinja_value *jinja_find(jinja_run *r, jinja_value map, jinja_value key);
-const jinja_value *jinja_find_text(jinja_value map, view key);
 
 const char *jinja_kind_name(jinja_value v);
 static inline bool jinja_is(jinja_value v, jinja_kind kind) { return v.kind == kind; }
@@ -202,18 +201,14 @@ jinja_value jinja_strftime(jinja_run *r, jinja_value format);
 /* ---- jinja_eval.c ---- */
 
 jinja_value jinja_eval(jinja_run *r, const jinja_node *node);
-jinja_value jinja_call(jinja_run *r, jinja_value callee, const jinja_args *args);
 /* Positional and named arguments of a call, evaluated. */
 jinja_args jinja_eval_args(jinja_run *r, const jinja_node *node);
 /* Functions of the environment: namespace, range, raise_exception, ... */
-jinja_value jinja_call_function(jinja_run *r, jinja_symbol which, const jinja_args *args);
 jinja_value jinja_binary(jinja_run *r, const jinja_node *node, jinja_value a, jinja_value b);
 
 /* ---- jinja_render.c ---- */
 
-void jinja_exec(jinja_run *r, const jinja_node *body);
 jinja_value jinja_look_up(jinja_run *r, const jinja_node *name);
-void jinja_bind(jinja_run *r, uint16_t symbol, jinja_value value);
 jinja_value jinja_call_macro(jinja_run *r, const jinja_macro *macro, const jinja_args *args,
                              const jinja_value *caller);
 jinja_value jinja_call_loop(jinja_run *r, const jinja_loop *loop, const jinja_args *args);

@@ -7,7 +7,7 @@
 /* 1 January 2026: a prompt is the same tomorrow, and what was computed for it is found again. */
 enum { FIXED_TIME = 1767225600 };
 
-view chat_template_mark(char out[CHAT_MARK_BYTES], size_t i)
+static view chat_template_mark(char out[CHAT_MARK_BYTES], size_t i)
 {
     int n = snprintf(out, CHAT_MARK_BYTES, "\xFF\xFE%zu\xFF", i); /* is not UTF-8 */
     return (view){out, (size_t)n};

@@ -38,7 +38,6 @@ void chat_template_text_free(chat_rendering *r);
 
 /* What stands in place of sampled turn i, of which messages can have nothing. */
 enum { CHAT_MARK_BYTES = 16 };
-view chat_template_mark(char out[CHAT_MARK_BYTES], size_t i);
 
 /* Renderings of the same question with calls in the answer, and the names in them. */
 typedef struct {

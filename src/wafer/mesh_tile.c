@@ -172,7 +172,8 @@ typedef struct {
 } kind;
 
 /* The integers of a block, or of a whole group where one scale serves it, become floats. */
-static inline void mesh_tile_close_sum(const kind *type, const mesh_unit *u, float scale, mesh_sum *s)
+static inline void mesh_tile_close_sum(const kind *type, const mesh_unit *u, float scale,
+                                       mesh_sum *s)
 {
     if (type->closes == KERNEL_GROUP) {
         float t = u->d * (float)s->dot;
@@ -199,7 +200,8 @@ static inline mesh_sum run_row(const kind *type, const int8_t *q, const mesh_uni
         s.dot += type->is_super ? u->scale * part : part;
         if (type->has_min) s.min += (type->is_super ? u->min : 1) * mesh_tile_total(xq, end - k);
         const bool last = end == type->cols || (end == k1 && close);
-        if (end % type->closes == 0 || last) mesh_tile_close_sum(type, u, kernel_act_scale(x, k), &s);
+        if (end % type->closes == 0 || last)
+            mesh_tile_close_sum(type, u, kernel_act_scale(x, k), &s);
     }
     return s;
 }
