@@ -3,10 +3,14 @@
 
 #include "server/prompts.h"
 
-enum { BEFORE_BYTES = 64 << 10 }; /* of a file before a hole, that the watchdog looks at */
+enum {
+    BEFORE_BYTES = 64 << 10,   /* of a file before a hole, that the watchdog looks at */
+    REQUEST_BYTES = 256 << 10, /* of the newest code in the request, where lines may be repeated */
+};
 
 typedef struct answer_watchdog {
     watch_drive drive;
+    bytes request;               /* what the user and the tools said; the watch borrows it */
     int32_t *said;               /* a recorded text of a->corrected, owned */
     const int32_t *script;       /* [n_script] left of a recorded text; NULL: the model's own */
     size_t n_script, n_steps;    /* steps since it was started */
@@ -64,6 +68,37 @@ static void choose_form(const choice *ch, watch_config *config)
     config->before = before;
 }
 
+static int add_text(bytes *to, const char *text, size_t len)
+{
+    size_t room = to->max - to->len;
+    if (room < 2 || len == 0) return CERIUM_OK;
+    if (len > room - 1) len = room - 1;
+    RETURN_IF(bytes_append(to, text, len));
+    return bytes_append(to, "\n", 1);
+}
+
+/* The user's own lines, the newest first: what is repeated of them is not the model's. */
+static int gather_request(const choice *ch, bytes *to)
+{
+    const protocol_request *r = ch->a->request;
+    to->max = REQUEST_BYTES;
+    for (size_t i = r->n_messages; i-- > 0;) {
+        const cerium_message *m = &r->messages[i];
+        bool is_given = !strcmp(m->role, "user") || !strcmp(m->role, "tool");
+        if (is_given && m->content) RETURN_IF(add_text(to, m->content, strlen(m->content)));
+    }
+    RETURN_IF(add_text(to, r->infill.prefix, r->infill.prefix_len));
+    return add_text(to, r->infill.suffix, r->infill.suffix_len);
+}
+
+static void discard(answer_watchdog *g)
+{
+    watch_drive_close(&g->drive);
+    bytes_free(&g->request);
+    memory_free(g->said);
+    memory_free(g);
+}
+
 int answer_watchdog_open(choice *ch)
 {
     answer *a = ch->a;
@@ -80,9 +115,11 @@ int answer_watchdog_open(choice *ch)
     choose_form(ch, &config);
     answer_watchdog *g = memory_zalloc(1, sizeof *g);
     if (!g) return CERIUM_ERR_MEMORY;
-    int status = watch_open(&g->drive.watch, &config, NULL);
+    int status = gather_request(ch, &g->request);
+    config.request = (view){g->request.ptr, g->request.len};
+    if (!status) status = watch_open(&g->drive.watch, &config, NULL);
     if (status) {
-        memory_free(g);
+        discard(g);
         return status;
     }
     g->script = a->script;
@@ -113,9 +150,7 @@ void answer_watchdog_close(choice *ch)
     ch->sampled.len = 0;
     /* Without memory for it the log ends early: less is found computed the next time. */
     if (n && bytes_append(&ch->sampled, tokens, n * sizeof *tokens)) ch->sampled.len = 0;
-    watch_drive_close(&g->drive);
-    memory_free(g->said);
-    memory_free(g);
+    discard(g);
     ch->watchdog = NULL;
 }
 

@@ -3,7 +3,8 @@
 
 int watch_open(watch **out, const watch_config *config, cerium_error *err)
 {
-    guard_stream_config how = {.form = config->form, .language = config->language};
+    guard_stream_config how = {.form = config->form, .language = config->language,
+                               .request = config->request};
     watch *w = memory_zalloc(1, sizeof *w);
     int status = w ? CERIUM_OK : CERIUM_ERR_MEMORY;
     if (w) {

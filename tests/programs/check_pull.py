@@ -194,7 +194,7 @@ def main():
         check("by a proxy", "nothing at that address" in done.stderr, done.stderr)
         check("a proxy sees the whole address", seen[-1][0].startswith("http://model.example/"),
               seen[-1][0])
-        for wrong, text in (("fly", "no short name"), (f"{base}/whole/", "--to"),
+        for wrong, text in (("fly", "neither a short name"), (f"{base}/whole/", "--to"),
                             (f"{base}/..gguf", "--to")):
             done = pull(work, wrong)
             check(f"refused: {wrong}", done.returncode == 2 and text in done.stderr, done.stderr)

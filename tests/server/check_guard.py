@@ -58,7 +58,9 @@ def script():
                 last="by itself")
     grammar = line(call("snippet", input=FILE + WEAK), repeat=True, has_tool="snippet")
     grammar["corrected"] = [json.dumps(SAFE)[1:-1] + '"}}\n</tool_call>']
-    return [told, stubborn, remarks, tool, shaped, free, grammar]
+    repeated = line(HEAD + WEAK + TAIL, repeat=True, last="keep my code")
+    repeated["corrected"] = [SAFE + TAIL]
+    return [told, stubborn, remarks, tool, shaped, free, grammar, repeated]
 
 
 def stream(server, asked, headers=None, **fields):
@@ -78,6 +80,12 @@ def deeds(found):
 
 
 def check_streams(report, server):
+    with report.check("a weak line that is in the request is released", server):
+        said, found, last = stream(server, "keep my code\n\n" + FILE + WEAK)
+        assert WEAK in said and last["type"] == "response.completed", (said, last["type"])
+        assert "blocked" not in deeds(found) and "taken_back" not in deeds(found), found
+        said, found, last = stream(server, "keep my code")
+        assert WEAK not in said and deeds(found) == ["taken_back", "corrected"], found
     with report.check("a weak line is taken back, told, and written again", server):
         said, found, last = stream(server, "show a folder")
         assert said == HEAD + SAFE + TAIL, said
