@@ -362,7 +362,7 @@ static void test_starved(job *low, job *high)
 {
     cerium_usage usage, prompt;
     bool moved = false;
-    high->n_new = 100;
+    high->n_new = 150; /* long enough on a machine that takes the engine away for milliseconds */
     for (int round = 0; round < 50 && !moved; round++) {
         high->session = open_session(++fresh_tenant);
         low->session = open_session(++fresh_tenant);
