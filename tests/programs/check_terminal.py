@@ -74,7 +74,7 @@ def converse(has_editor, folder):
     history = os.path.join(folder, "state", "history")
     command = [CERIUM, "run", "-m", MODEL, "-n", "8", "--guard", "off"]
     t = Terminal(command, TERM="xterm", CERIUM_HISTORY=history)
-    t.until("/help says.*> ")
+    t.until("/help lists.*> ")
 
     def say(keys, wanted):
         t.send(keys + "\r")
@@ -118,11 +118,11 @@ def converse(has_editor, folder):
         kept = open(history, errors="replace").read()
         check("it has what was typed", "/clear" in kept and "one\\012two" in kept, kept)
         t = Terminal(command, TERM="xterm", CERIUM_HISTORY=history)
-        t.until("/help says.*> ")
+        t.until("/help lists.*> ")
         t.send("\x1b[A\r")
         check("another conversation has it", t.end() == 0, "/bye")
     t = Terminal(command, TERM="dumb", CERIUM_HISTORY="off")
-    shown = t.until("/help says.*> ")
+    shown = t.until("/help lists.*> ")
     t.send("hello\r")
     shown += t.until(r"tokens in.*\n.*> ") or ""
     t.send("\x04")
@@ -136,7 +136,7 @@ def interrupt(folder):
                    check=True, capture_output=True)
     t = Terminal([CERIUM, "run", "-m", model, "-n", "30000", "--ignore-end", "--guard", "off"],
                  TERM="dumb", CERIUM_HISTORY="off")
-    t.until("/help says.*> ")
+    t.until("/help lists.*> ")
     stopped = False
     for _ in range(20):  # an answer may be over before the key is seen
         t.send("hello\r")

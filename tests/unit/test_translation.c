@@ -60,7 +60,7 @@ static int open_pieces(tokenizer **t, uint32_t n_bytes, cerium_error *err)
     vocab_put_view(&v, VIEW("<s>"));
     vocab_put_view(&v, VIEW("</s>"));
     for (uint32_t b = 0; b < n_bytes; b++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "<0x%02X>", (unsigned)b);
         vocab_put_view(&v, view_of(name));
     }
@@ -325,16 +325,16 @@ static void test_lacking(void)
     TEST_CHECK(translator_open(&to_ascii, all[0], ascii, &err) == 0);
     TEST_CHECK(translator_open(&from_ascii, ascii, all[0], &err) == 0);
     for (int lacks = 0; lacks < 2 && to_ascii && from_ascii; lacks++) {
-        int32_t tokens[64], read[256], guess[64];
-        uint32_t places[256], ends[64];
+        int32_t ids[64], read[256], guess[64];
+        uint32_t at[256], ends[64];
         size_t n = 0;
-        view text = view_of(texts[lacks]);
-        translation x = {.tokens = read, .places = places, .n_max = ARRAY_LEN(read)};
-        CHECK(tokenizer_encode(all[0], text, false, false, tokens, ARRAY_LEN(tokens), &n,
+        view said = view_of(texts[lacks]);
+        translation x = {.tokens = read, .places = at, .n_max = ARRAY_LEN(read)};
+        CHECK(tokenizer_encode(all[0], said, false, false, ids, ARRAY_LEN(ids), &n,
                                NULL) == 0);
-        TEST_CHECK(translation_read(&x, to_ascii, tokens, (uint32_t)n) == !lacks);
-        uint32_t n_guess = translator_guess(from_ascii, text, guess, ends, ARRAY_LEN(guess));
-        TEST_CHECK(n_guess > 0 && ends[n_guess - 1] == (lacks ? strlen("int ") : text.len));
+        TEST_CHECK(translation_read(&x, to_ascii, ids, (uint32_t)n) == !lacks);
+        uint32_t n_guess = translator_guess(from_ascii, said, guess, ends, ARRAY_LEN(guess));
+        TEST_CHECK(n_guess > 0 && ends[n_guess - 1] == (lacks ? strlen("int ") : said.len));
     }
     translator_close(&to_ascii);
     translator_close(&from_ascii);
