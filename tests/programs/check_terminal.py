@@ -52,7 +52,7 @@ class Terminal:
     def until(self, wanted):
         """Waits for a pattern in what was not waited for yet; all up to its end is done with."""
         while True:
-            found = re.search(wanted, self.text, re.S)
+            found = re.search(wanted, self.text, re.S | re.I)
             if found:
                 shown, self.text = self.text[:found.end()], self.text[found.end():]
                 return shown

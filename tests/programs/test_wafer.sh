@@ -74,7 +74,7 @@ check "an impossible machine" refused 1 "wide.ini:7: width = 80, but the grid is
 check "half a machine" refused 1 "half.ini:1: key" $wafer plan --machine "$work/half.ini"
 check "an unknown machine" refused 1 "unknown machine 'abacus'" $wafer plan --machine abacus
 check "an unknown model" refused 2 "unknown model 'gpt-9'" $wafer plan -m gpt-9
-check "GPUs have no plan" refused 2 "no mesh" $wafer plan -m llama-3-8b --machine dgx-h100
+check "GPUs have no plan" refused 2 "not a mesh" $wafer plan -m llama-3-8b --machine dgx-h100
 check "a picture of another kind" refused 2 "a file.svg or a file.html" \
     $wafer plan -m llama-3-8b --picture "$work/map.png"
 check "a bad quantization" refused 2 "'fp3' is not a value" $wafer plan --quant fp3

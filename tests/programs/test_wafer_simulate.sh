@@ -36,7 +36,8 @@ check "a machine's mesh" grep -q "^8 x 8 cores, mesh order" "$work/err"
 check "events by kind" grep -q "^ffn-down " "$work/err"
 simulate -m $small -p 'int x' -n 6 --mesh 4x4 --order mesh --fused --kv f32 --json \
     >"$work/json" 2>"$work/err"
-check "norms that ride on products" is same_best 6
+check "norms that ride on products, within the bound" is bounded 6
+check "what is certain there is the same" test "$(figure certain)" -le "$(figure same_best)"
 simulate -m $experts -p 'int x' -n 6 --mesh 9x8 --expert-groups 3 --order mesh --kv f32 --json \
     >"$work/json" 2>"$work/err"
 check "experts on groups" is same_best 6
