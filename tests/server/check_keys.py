@@ -124,7 +124,7 @@ def check_keys(report, team, one, two):
         assert ask(one, new)[0] == 401 and ask(two, new)[0] == 401
         wait_for(lambda: team.used("anna")["requests"] >= 4)
     with report.check("bad names and tiers are refused in one line"):
-        for args, says, want in ((("add", "anna b"), "no name of a key", 2),
+        for args, says, want in ((("add", "anna b"), "is not a key name", 2),
                                  (("add", "x", "--tier", "gold"), "no tier 'gold'", 2),
                                  (("revoke", "anna"), "'anna' is revoked already", 1),
                                  (("rotate", "nobody"), "no key 'nobody'", 1)):
