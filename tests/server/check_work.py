@@ -215,7 +215,8 @@ def check_order(report, server):
             assert [t for t, lane in got if lane == "b"] == ["second", "second"], got
     with report.serving("going on from what a large message is just answered", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
-            send_text(s, padded(create("talk for long"), 2 * MEGABYTE))
+            send_text(s, padded(create("talk for long", max_output_tokens=300),
+                                2 * MEGABYTE))
             first = s.read_json()
             while first["type"] != "response.created":
                 first = s.read_json()
