@@ -112,5 +112,8 @@ bool secret_is_live(view text)
     if (text.len < 12 || !secret_value(text)) return false;
     counts c = count(text);
     uint32_t kinds = (c.lower > 0) + (c.upper > 0) + (c.digit > 0) + (c.other > 0);
-    return c.digit && kinds >= 2 && !c.space && entropy(text) > 3.0;
+    bool symbol = false; /* one that does not join words */
+    for (size_t i = 0; i < text.len; i++) symbol |= strchr("!#%^&*+=?@~|", text.ptr[i]) != NULL;
+    bool is_mixed = c.digit ? kinds >= 2 : c.lower && c.upper && symbol;
+    return is_mixed && !c.space && entropy(text) > 2.7;
 }

@@ -92,7 +92,7 @@ BAD_BODIES = [
     ("a number for input", b'{"input": 5}', 400),
     ("100,000 brackets", b'{"input": ' + b"[" * 100000 + b"]" * 100000 + b"}", 400),
     ("a number out of range", b'{"input": "x", "temperature": 1e400}', 400),
-    ("a negative cap", b'{"input": "x", "max_output_tokens": -1}', 400),
+    ("a negative cap", b'{"input": "x", "max_output_tokens": -3}', 400),
     ("an unknown previous response", b'{"input": "x", "previous_response_id": "resp_no"}', 400),
 ]
 
