@@ -171,7 +171,7 @@ $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 
 test:
-	@echo "make test: about a quarter of an hour on two cores and 6 GB: 1.4 GB of packages, the rest in build/"
+	@echo "make test: about 20 minutes on two cores and 7 GB: 2.5 GB of packages, the rest in build/"
 	@tools/install_packages.sh build test
 	@$(MAKE) $(ALL_JOBS) tested
 tested: $(TESTED)
