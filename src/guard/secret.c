@@ -115,5 +115,5 @@ bool secret_is_live(view text)
     bool symbol = false; /* one that does not join words */
     for (size_t i = 0; i < text.len; i++) symbol |= strchr("!#%^&*+=?@~|", text.ptr[i]) != NULL;
     bool is_mixed = c.digit ? kinds >= 2 : c.lower && c.upper && symbol;
-    return is_mixed && !c.space && entropy(text) > 2.7;
+    return is_mixed && !c.space && entropy(text) > (kinds == 4 ? 2.7 : 3.0);
 }
