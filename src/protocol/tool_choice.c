@@ -90,7 +90,7 @@ static int allowed_parse(parser *p, const place *up, const json_t *choice)
         const json_t *one = json_array_get(list, i);
         const place here = {&tools, NULL, i};
         const char *type = NULL;
-        size_t index;
+        size_t index = 0;
         RETURN_IF(expect_object(p, &here, one));
         RETURN_IF(field_string(p, &here, one, "type", &type));
         if (!type) return parse_fail_missing(p, &(place){&here, "type", 0});
@@ -103,7 +103,7 @@ static int allowed_parse(parser *p, const place *up, const json_t *choice)
 
 static int named_parse(parser *p, const place *at, const json_t *choice, const char *type)
 {
-    size_t index;
+    size_t index = 0;
     RETURN_IF(find_chosen(p, at, choice, type, &index));
     RETURN_IF(bar_all(p));
     p->r->callable[index] = true;
