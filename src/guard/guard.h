@@ -109,8 +109,10 @@ typedef struct {
     bool allow_comments;     /* a comment with a reason suppresses: files yes, models no */
     bool notes;              /* notes are findings, too */
     view path;               /* of the file: what it is for; read by guard_stream_open() alone */
-    view request;            /* what stood there before, as in a request: the same weakness in the
-                                same line is known.  Borrowed as long as the stream is used. */
+    const view *request;     /* [n_request] texts that were there before, the newest first: the same
+                                weakness in the same line is known.  Borrowed, with their bytes, as
+                                long as the stream is used. */
+    size_t n_request;
 } guard_stream_config;
 
 int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_config *config,

@@ -62,14 +62,13 @@ static view first_line(view text)
     return text;
 }
 
-/* In what stood before: the first places where the line's beginning stands. */
-static bool in_request(guard_stream *s, guard_language language, const known_finding *what,
-                       view line)
+/* In one text that was there before: where the line's beginning is.  *places: how many such places
+ * may still be judged. */
+static bool in_text(guard_stream *s, guard_language language, const known_finding *what, view all,
+                    view needle, int *places)
 {
-    view all = s->config.request, needle = first_line(line);
-    if (needle.len < NEEDLE_MIN || what->rule->weak == WEAK_SECRET) return false;
     const char *at = all.ptr, *end = all.ptr + all.len;
-    for (int i = 0; i < REQUEST_PLACES && at < end; i++) {
+    for (; *places > 0 && at < end; --*places) {
         at = memmem(at, (size_t)(end - at), needle.ptr, needle.len);
         if (!at) return false;
         size_t here = (size_t)(at - all.ptr), from = here > PLACE_BEFORE ? here - PLACE_BEFORE : 0;
@@ -83,6 +82,17 @@ static bool in_request(guard_stream *s, guard_language language, const known_fin
     return false;
 }
 
+static bool in_request(guard_stream *s, guard_language language, const known_finding *what,
+                       view line)
+{
+    const view needle = first_line(line);
+    int places = REQUEST_PLACES;
+    if (needle.len < NEEDLE_MIN || what->rule->weak == WEAK_SECRET) return false;
+    for (size_t i = 0; i < s->config.n_request; i++)
+        if (in_text(s, language, what, s->config.request[i], needle, &places)) return true;
+    return false;
+}
+
 bool known_finding_is(guard_stream *s, guard_language language, const known_finding *what,
                       view line)
 {
@@ -91,7 +101,7 @@ bool known_finding_is(guard_stream *s, guard_language language, const known_find
         judge_old(s, language, (view){s->old, s->n_old});
         if (use_up(s, what)) return true;
     }
-    return s->config.request.len && in_request(s, language, what, line);
+    return in_request(s, language, what, line);
 }
 
 void known_record(guard_stream *s, const known_finding *what)

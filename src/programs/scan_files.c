@@ -151,7 +151,8 @@ static int scan_open(const scan_job *job, file_scan *r, const char *path, guard_
                                   .allow_comments = job->form != GUARD_JSON,
                                   .notes = job->notes,
                                   .path = job->form == GUARD_CODE ? view_of(path) : (view){"", 0},
-                                  .request = job->known};
+                                  .request = &job->known,
+                                  .n_request = 1};
     if (job->form == GUARD_CODE && !job->language_given && guard_path_is_markdown(view_of(path)))
         config.form = GUARD_ANSWER;
     config.language = job->language_given ? job->language : guard_language_of_path(view_of(path));

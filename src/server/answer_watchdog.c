@@ -5,12 +5,12 @@
 
 enum {
     BEFORE_BYTES = 64 << 10,   /* of a file before a hole, that the watchdog looks at */
-    REQUEST_BYTES = 256 << 10, /* of the newest code in the request, where lines may be repeated */
+    REQUEST_BYTES = 256 << 10, /* of the newest texts of the request, where lines may be repeated */
 };
 
 typedef struct answer_watchdog {
     watch_drive drive;
-    bytes request;               /* what the user and the tools said; the watch borrows it */
+    view *request;               /* owned; the watch borrows it */
     int32_t *said;               /* a recorded text of a->corrected, owned */
     const int32_t *script;       /* [n_script] left of a recorded text; NULL: the model's own */
     size_t n_script, n_steps;    /* steps since it was started */
@@ -68,33 +68,36 @@ static void choose_form(const choice *ch, watch_config *config)
     config->before = before;
 }
 
-static int add_text(bytes *to, const char *text, size_t len)
+/* What is left of the room takes the text's beginning. */
+static void add_text(watch_config *config, view *list, size_t *room, view text)
 {
-    size_t room = to->max - to->len;
-    if (room < 2 || len == 0) return CERIUM_OK;
-    if (len > room - 1) len = room - 1;
-    RETURN_IF(bytes_append(to, text, len));
-    return bytes_append(to, "\n", 1);
+    if (text.len > *room) text.len = *room;
+    *room -= text.len;
+    if (text.len) list[config->n_request++] = text;
 }
 
-/* The user's own lines, the newest first: what is repeated of them is not the model's. */
-static int gather_request(const choice *ch, bytes *to)
+/* Texts of the user and of tools, the newest first: a line that is repeated from them is not the
+ * model's.  They are the request's, which outlives the watch. */
+static int gather_request(const protocol_request *r, watch_config *config, view **owned)
 {
-    const protocol_request *r = ch->a->request;
-    to->max = REQUEST_BYTES;
+    size_t room = REQUEST_BYTES;
+    view *list = memory_alloc((r->n_messages + 2) * sizeof *list);
+    if (!list) return CERIUM_ERR_MEMORY;
+    config->request = *owned = list;
     for (size_t i = r->n_messages; i-- > 0;) {
         const cerium_message *m = &r->messages[i];
         bool is_given = !strcmp(m->role, "user") || !strcmp(m->role, "tool");
-        if (is_given && m->content) RETURN_IF(add_text(to, m->content, strlen(m->content)));
+        if (is_given && m->content) add_text(config, list, &room, view_of(m->content));
     }
-    RETURN_IF(add_text(to, r->infill.prefix, r->infill.prefix_len));
-    return add_text(to, r->infill.suffix, r->infill.suffix_len);
+    add_text(config, list, &room, (view){r->infill.prefix, r->infill.prefix_len});
+    add_text(config, list, &room, (view){r->infill.suffix, r->infill.suffix_len});
+    return CERIUM_OK;
 }
 
 static void discard(answer_watchdog *g)
 {
     watch_drive_close(&g->drive);
-    bytes_free(&g->request);
+    memory_free(g->request);
     memory_free(g->said);
     memory_free(g);
 }
@@ -115,8 +118,7 @@ int answer_watchdog_open(choice *ch)
     choose_form(ch, &config);
     answer_watchdog *g = memory_zalloc(1, sizeof *g);
     if (!g) return CERIUM_ERR_MEMORY;
-    int status = gather_request(ch, &g->request);
-    config.request = (view){g->request.ptr, g->request.len};
+    int status = gather_request(a->request, &config, &g->request);
     if (!status) status = watch_open(&g->drive.watch, &config, NULL);
     if (status) {
         discard(g);

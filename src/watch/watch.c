@@ -4,7 +4,8 @@
 int watch_open(watch **out, const watch_config *config, cerium_error *err)
 {
     guard_stream_config how = {.form = config->form, .language = config->language,
-                               .request = config->request};
+                               .request = config->request,
+                               .n_request = config->n_request};
     watch *w = memory_zalloc(1, sizeof *w);
     int status = w ? CERIUM_OK : CERIUM_ERR_MEMORY;
     if (w) {

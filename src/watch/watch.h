@@ -119,8 +119,9 @@ typedef struct {
     guard_form form;
     guard_language language;    /* of GUARD_CODE; GUARD_TEXT when it is not known */
     view before;                /* GUARD_CODE: the code before the answer */
-    view request;               /* code of the request: a weak line that is in it does not block;
-                                   borrowed by the watch */
+    const view *request;        /* [n_request] texts of the request, the newest first: a weak line
+                                   that is in one does not block; borrowed, with their bytes */
+    size_t n_request;
     view opening;               /* cerium_resume.opening of the answer; borrowed by the watch */
     bool logprobs;
     bool recorded;              /* the text is not the model's: only what follows a note at once is
