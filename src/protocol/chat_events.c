@@ -264,5 +264,7 @@ static void progress(protocol_writer *w, const protocol_progress *p)
     event_send(w, NULL);
 }
 
-const writer_api writer_chat = {begin,      open, delta, close,       end_choice,
-                                end,        NULL, body,  beat_silent, progress};
+const writer_api writer_chat = {
+    .begin = begin, .open = open, .delta = delta, .close = close, .end_choice = end_choice,
+    .end = end, .body = body, .beat = beat_silent, .progress = progress,
+};

@@ -72,23 +72,10 @@ static void begin(protocol_writer *w)
     }
 }
 
-static void open(protocol_writer *w, writer_choice *c)
-{
-    (void)w;
-    (void)c;
-}
-
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
     w->status = bytes_append(&c->said, text.ptr, text.len);
     if (!w->status && text.len) send_text(w, c, text);
-}
-
-static void close(protocol_writer *w, writer_choice *c, bool whole)
-{
-    (void)w;
-    (void)c;
-    (void)whole;
 }
 
 static void end_choice(protocol_writer *w, writer_choice *c)
@@ -179,5 +166,7 @@ static void progress(protocol_writer *w, const protocol_progress *p)
     event_send(w, NULL);
 }
 
-const writer_api writer_completions = {begin,      open, delta, close,       end_choice,
-                                       end,        NULL, body,  beat_silent, progress};
+const writer_api writer_completions = {
+    .begin = begin, .delta = delta, .end_choice = end_choice, .end = end, .body = body,
+    .beat = beat_silent, .progress = progress,
+};

@@ -6,8 +6,6 @@
 
 #include "protocol/writer.h"
 
-static void begin(protocol_writer *w) { (void)w; }
-
 static void open(protocol_writer *w, writer_choice *c)
 {
     (void)w;
@@ -23,19 +21,6 @@ static void delta(protocol_writer *w, writer_choice *c, view text)
     json_out_escape(t, text);
     json_out_literal(t, "\"}");
     event_send(w, NULL);
-}
-
-static void close(protocol_writer *w, writer_choice *c, bool whole)
-{
-    (void)w;
-    (void)c;
-    (void)whole;
-}
-
-static void end_choice(protocol_writer *w, writer_choice *c)
-{
-    (void)w;
-    (void)c;
 }
 
 static void put_rate(json_out *t, const char *name, uint64_t n, uint64_t ns)
@@ -220,5 +205,7 @@ static void progress(protocol_writer *w, const protocol_progress *p)
     event_send(w, NULL);
 }
 
-const writer_api writer_infill = {begin,      open, delta, close,       end_choice,
-                                  end,        NULL, body,  beat_silent, progress};
+const writer_api writer_infill = {
+    .open = open, .delta = delta, .end = end, .body = body, .beat = beat_silent,
+    .progress = progress,
+};

@@ -20,15 +20,6 @@ static void send_event(protocol_writer *w)
     event_send(w, NULL);
 }
 
-/* The first event is the first text. */
-static void begin(protocol_writer *w) { (void)w; }
-
-static void open(protocol_writer *w, writer_choice *c)
-{
-    (void)w;
-    (void)c;
-}
-
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
     (void)c;
@@ -37,19 +28,6 @@ static void delta(protocol_writer *w, writer_choice *c, view text)
     json_out_literal(t, ",\"delta\":");
     json_out_quoted(t, text);
     send_event(w);
-}
-
-static void close(protocol_writer *w, writer_choice *c, bool whole)
-{
-    (void)w;
-    (void)c;
-    (void)whole;
-}
-
-static void end_choice(protocol_writer *w, writer_choice *c)
-{
-    (void)w;
-    (void)c;
 }
 
 static void finding(protocol_writer *w, writer_choice *c, const protocol_finding *f)
@@ -166,5 +144,6 @@ static void body(const protocol_writer *w, json_out *t)
     json_out_literal(t, "null"); /* it always streams */
 }
 
-const writer_api writer_inline = {begin, open,    delta, close, end_choice,
-                                  end,   finding, body,  beat,  NULL};
+const writer_api writer_inline = {
+    .delta = delta, .end = end, .finding = finding, .body = body, .beat = beat,
+};

@@ -270,12 +270,6 @@ static void close(protocol_writer *w, writer_choice *c, bool whole)
 
 /* ---- Section - The end ---- */
 
-static void end_choice(protocol_writer *w, writer_choice *c)
-{
-    (void)w;
-    (void)c;
-}
-
 static void end(protocol_writer *w)
 {
     if (!writer_live(w)) return;
@@ -305,5 +299,7 @@ static void ping(protocol_writer *w, const protocol_progress *p)
     send(w, "ping");
 }
 
-const writer_api writer_messages = {begin, open, delta, close,       end_choice,
-                                    end,   NULL, put_message, ping, NULL};
+const writer_api writer_messages = {
+    .begin = begin, .open = open, .delta = delta, .close = close, .end = end,
+    .body = put_message, .beat = ping,
+};

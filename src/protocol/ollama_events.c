@@ -51,14 +51,6 @@ static void send_line(protocol_writer *w)
     event_send(w, NULL);
 }
 
-static void begin(protocol_writer *w) { (void)w; }
-
-static void open(protocol_writer *w, writer_choice *c)
-{
-    (void)w;
-    (void)c;
-}
-
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
     if (c->piece == PIECE_CALL) return;
@@ -110,12 +102,6 @@ static void close(protocol_writer *w, writer_choice *c, bool whole)
     json_out_put(t, call);
     json_out_literal(t, "]}");
     send_line(w);
-}
-
-static void end_choice(protocol_writer *w, writer_choice *c)
-{
-    (void)w;
-    (void)c;
 }
 
 static const char *done_reason(const protocol_writer *w)
@@ -194,8 +180,9 @@ static void beat(protocol_writer *w, const protocol_progress *p)
     send_line(w);
 }
 
-const writer_api writer_ollama = {begin, open, delta, close, end_choice,
-                                  end,   NULL, body,  beat,  NULL};
+const writer_api writer_ollama = {
+    .delta = delta, .close = close, .end = end, .body = body, .beat = beat,
+};
 
 int protocol_ollama_load_body(bytes *out, const protocol_request *r, const char *model,
                               int64_t now)

@@ -326,12 +326,6 @@ static void begin_response(protocol_writer *w)
     send_response(w, "response.in_progress");
 }
 
-static void end_choice(protocol_writer *w, writer_choice *c)
-{
-    (void)w;
-    (void)c;
-}
-
 static void end_response(protocol_writer *w)
 {
     switch (w->choices[0].end) {
@@ -373,24 +367,12 @@ static void keepalive(protocol_writer *w, const protocol_progress *p)
     send(w, "keepalive");
 }
 
-const writer_api writer_responses = {begin_response, open_item,    delta,       close_item,
-                                     end_choice,     end_response, tell_finding, put_response,
-                                     keepalive,      NULL};
+const writer_api writer_responses = {
+    .begin = begin_response, .open = open_item, .delta = delta, .close = close_item,
+    .end = end_response, .finding = tell_finding, .body = put_response, .beat = keepalive,
+};
 
 /* ---- Section - Compaction: what the model says is the summary, in one opaque item ---- */
-
-static void compact_open(protocol_writer *w, writer_choice *c)
-{
-    (void)w;
-    (void)c;
-}
-
-static void compact_delta(protocol_writer *w, writer_choice *c, view text)
-{
-    (void)w;
-    (void)c;
-    (void)text;
-}
 
 /* Thoughts and calls are not part of it. */
 static void compact_close(protocol_writer *w, writer_choice *c, bool whole)
@@ -491,6 +473,7 @@ static void compact_beat(protocol_writer *w, const protocol_progress *p)
         keepalive(w, p);
 }
 
-const writer_api writer_compaction = {compact_begin,      compact_open, compact_delta,
-                                      compact_close,      compact_end_choice, compact_end, NULL,
-                                      compact_body,       compact_beat, NULL};
+const writer_api writer_compaction = {
+    .begin = compact_begin, .close = compact_close, .end_choice = compact_end_choice,
+    .end = compact_end, .body = compact_body, .beat = compact_beat,
+};

@@ -188,7 +188,7 @@ static void send_until(protocol_writer *w, writer_choice *c, size_t end)
     if (end == c->sent || w->status) return;
     view text = {c->text.ptr + c->sent, end - c->sent};
     c->sent = end;
-    w->api->delta(w, c, text);
+    if (w->api->delta) w->api->delta(w, c, text);
 }
 
 static void piece_close(protocol_writer *w, writer_choice *c, bool whole)
@@ -196,7 +196,7 @@ static void piece_close(protocol_writer *w, writer_choice *c, bool whole)
     if (c->piece != PIECE_NONE) {
         send_until(w, c, c->text.len);
         c->n_whole += c->piece == PIECE_CALL && whole;
-        w->api->close(w, c, whole);
+        if (w->api->close) w->api->close(w, c, whole);
     }
     c->piece = c->waiting = PIECE_NONE;
     w->steered_from = 0;
@@ -207,7 +207,7 @@ static void piece_close(protocol_writer *w, writer_choice *c, bool whole)
 static void piece_open(protocol_writer *w, writer_choice *c, piece_kind kind)
 {
     c->piece = kind;
-    w->api->open(w, c);
+    if (w->api->open) w->api->open(w, c);
 }
 
 /* The beginning of a character at the end of text, 0..3 bytes: a reader's parts may end in one. */
@@ -316,7 +316,7 @@ void protocol_writer_input(protocol_writer *w, uint32_t n_tokens) { w->input_tok
 
 int protocol_writer_begin(protocol_writer *w)
 {
-    if (!w->status) w->api->begin(w);
+    if (!w->status && w->api->begin) w->api->begin(w);
     return w->status;
 }
 
@@ -419,7 +419,7 @@ int protocol_writer_part(protocol_writer *w, uint32_t choice, protocol_part kind
 
 int protocol_writer_beat(protocol_writer *w, const protocol_progress *p)
 {
-    if (!w->status && w->n_ended < w->n_choices) w->api->beat(w, p);
+    if (!w->status && w->n_ended < w->n_choices && w->api->beat) w->api->beat(w, p);
     return w->status;
 }
 
@@ -486,10 +486,10 @@ int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
     c->score = usage->output_tokens ? usage->logprob / usage->output_tokens : 0;
     if (end == PROTOCOL_END_FAILED && error) w->error = *error;
     add_usage(w, c, usage);
-    w->api->end_choice(w, c);
+    if (w->api->end_choice) w->api->end_choice(w, c);
     if (++w->n_ended < w->n_choices) return w->status;
     if (!w->usage.reasoning_tokens) w->usage.reasoning_tokens = w->reasoning_tokens;
-    w->api->end(w);
+    if (w->api->end) w->api->end(w);
     return w->status;
 }
 

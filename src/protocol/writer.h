@@ -49,6 +49,7 @@ typedef struct {
     double score;                      /* mean log-probability of its tokens */
 } writer_choice;
 
+/* NULL: there is nothing to do; body is always there. */
 typedef struct {
     void (*begin)(protocol_writer *w);
     void (*open)(protocol_writer *w, writer_choice *c);
@@ -57,12 +58,12 @@ typedef struct {
     void (*close)(protocol_writer *w, writer_choice *c, bool whole);
     void (*end_choice)(protocol_writer *w, writer_choice *c);
     void (*end)(protocol_writer *w);
-    /* At once, of each deed; or NULL. */
+    /* At once, of each deed. */
     void (*finding)(protocol_writer *w, writer_choice *c, const protocol_finding *f);
     void (*body)(const protocol_writer *w, json_out *out);
     /* A sign of life, as its clients count it. */
     void (*beat)(protocol_writer *w, const protocol_progress *p);
-    /* A chunk of return_progress; NULL: the API has none. */
+    /* A chunk of return_progress. */
     void (*progress)(protocol_writer *w, const protocol_progress *p);
 } writer_api;
 
