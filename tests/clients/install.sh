@@ -59,34 +59,24 @@ fi
 command -v chromium >/dev/null || missing playwright "there is no chromium"
 command -v curl >/dev/null || missing curl "there is no curl"
 
-python=$folder/python/bin/python3
-if "$python" -c 'import sys; from importlib.metadata import version as v
-sys.exit((v("openai"), v("websockets"), v("prometheus_client")) !=
-         ("3.54.0", "15.0.1", "0.26.0"))' 2>/dev/null; then
-    :
-elif try openai-python python3 -m venv "$folder/python"; then
-    echo "  installing openai for Python" >&2
-    try openai-python "$python" -m pip install -q --disable-pip-version-check --retries 0 \
-        openai==3.54.0 websockets==15.0.1 prometheus_client==0.26.0
-fi
-# They want another version of the SDK: a place of their own.
-others=$folder/python-others/bin/python3
-if "$others" -c 'import sys; from importlib.metadata import version as v
-sys.exit((v("llm"), v("litellm")) != ("0.36", "1.110.2"))' 2>/dev/null; then
-    :
-elif try llm python3 -m venv "$folder/python-others"; then
-    echo "  installing llm and LiteLLM" >&2
-    try llm "$others" -m pip install -q --disable-pip-version-check --retries 0 \
-        llm==0.36 litellm==1.110.2
-fi
+# python_env NAME FOLDER PACKAGE==VERSION...: an environment of its own with just these; NAME is
+# what is missing where it cannot be had.
+python_env() {
+    name=$1 environment=$folder/$2
+    shift 2
+    "$environment/bin/python3" -c 'import sys; from importlib.metadata import version
+sys.exit(any(version(name) != wanted for name, wanted in
+             (package.split("==") for package in sys.argv[1:])))
+' "$@" 2>/dev/null && return
+    try "$name" python3 -m venv "$environment" || return
+    echo "  installing $*" >&2
+    try "$name" "$environment/bin/python3" -m pip install -q --disable-pip-version-check \
+        --retries 0 "$@"
+}
+
+python_env openai-python python openai==3.54.0 websockets==15.0.1 prometheus_client==0.26.0
+# They want another version of the SDK.
+python_env llm python-others llm==0.36 litellm==1.110.2
 # They need a newer pydantic.
-messages=$folder/python-messages/bin/python3
-if "$messages" -c 'import sys; from importlib.metadata import version as v
-sys.exit((v("anthropic"), v("ollama")) != ("2.13.0", "0.6.3"))' 2>/dev/null; then
-    :
-elif try sdk_others python3 -m venv "$folder/python-messages"; then
-    echo "  installing the SDKs of Anthropic and Ollama" >&2
-    try sdk_others "$messages" -m pip install -q --disable-pip-version-check --retries 0 \
-        anthropic==2.13.0 ollama==0.6.3
-fi
+python_env sdk_others python-messages anthropic==2.13.0 ollama==0.6.3
 exit 0
