@@ -2,7 +2,8 @@
 
     soak.py [SECONDS]     an hour unless told
 
-Clients come and go: turns and follow-ups over WebSockets, streams and whole answers over HTTP,
+Clients come and go: turns and follow-ups over WebSockets, lanes and steering, streams and whole
+answers over HTTP in every dialect (Responses, chat, completions, Messages, Ollama, llama.cpp),
 infill with newer requests on top of older ones, warm-ups, interrupts by cancel and by hanging up,
 stored responses read, deleted and left for the bound of the store to remove, broken frames, slow
 readers.  After a first tenth of the time the memory is noted, without the pages of the KV cache,
@@ -22,6 +23,7 @@ from harness import Server, line, wait_for
 from rawsocket import Closed, RawSocket, frame, text_of
 
 LONG = " ".join("word%d" % i for i in range(2000))
+LINES = "".join("line %d of many\n" % i for i in range(400))
 TURN_KB, TURNS = 12, 1024  # of token logs; SERVER_HISTORY_TURNS_MAX
 STORE_BYTES, STORE_SLACK = 256 << 10, 512 << 10  # the slack: keys, usage, pages half full
 ENDS = ("response.completed", "response.incomplete")
@@ -41,7 +43,8 @@ class Client(threading.Thread):
             what = self.random.choice([
                 self.conversation, self.conversation, self.stream, self.whole, self.infill,
                 self.infill, self.interrupt, self.hang_up, self.stored, self.broken, self.slow,
-                self.model_itself])
+                self.model_itself, self.messages, self.ollama, self.ollama_fill, self.completion,
+                self.steered, self.lanes, self.hang_up_http])
             try:
                 what()
                 self.counts[what.__name__] = self.counts.get(what.__name__, 0) + 1
@@ -86,6 +89,83 @@ class Client(threading.Thread):
                 "t_max_predict_ms": 1000}
         status, _, data = self.server.request("POST", "/infill", body, timeout=60)
         assert status == 200 or (status == 409 and b"superseded" in data), (status, data[:200])
+
+    def user(self):
+        return [{"role": "user", "content": self.text() + " say hello"}]
+
+    def post(self, path, body):
+        status, _, data = self.server.request("POST", path, body, timeout=60)
+        assert status == 200, (path, status, data[:300])
+        return data.decode()
+
+    def messages(self):
+        stream = self.random.random() < 0.7
+        said = self.post("/v1/messages", {"max_tokens": 100, "messages": self.user(),
+                                          "system": "be brief", "stream": stream})
+        if stream:
+            assert said.endswith('data: {"type":"message_stop"}\n\n'), said[-300:]
+        else:
+            assert json.loads(said)["content"][0]["text"] == "Hello, world.", said
+
+    def ollama(self):
+        said = self.post("/api/chat", {"messages": self.user(),
+                                       "stream": self.random.random() < 0.7})
+        lines = [json.loads(one) for one in said.splitlines()]
+        assert lines[-1]["done"] and lines[-1]["done_reason"] == "stop", lines[-1]
+        assert "".join(one["message"]["content"] for one in lines) == "Hello, world.", said
+
+    def ollama_fill(self):
+        said = self.post("/api/generate", {
+            "prompt": "int %s(" % self.text()[10:40], "suffix": "\n}\n",
+            "options": {"num_predict": self.random.randrange(1, 30)}})
+        assert json.loads(said.splitlines()[-1])["done"], said[-300:]
+
+    def completion(self):
+        stream = self.random.random() < 0.7
+        said = self.post("/completion", {
+            "prompt": "int %s(" % self.text()[10:40], "stream": stream,
+            "n_predict": self.random.randrange(1, 60), "n_probs": self.random.choice([0, 3])})
+        last = json.loads(said.split("data: ")[-1])
+        assert last["stop"] and last["tokens_evaluated"] > 0, said[-300:]
+
+    def steered(self):
+        """An answer that ends for what is added while it is given, and its successor."""
+        with RawSocket(self.server.port, timeout=60) as s:
+            s.send_json({"type": "response.create", "input": "many lines", "store": False})
+            first = s.read_json()["response"]["id"]
+            while s.read_json()["type"] != "response.output_text.delta":
+                pass
+            s.send_json({"type": "response.steer", "previous_response_id": first,
+                         "input": self.text() + " say hello"})
+            assert s.read_answer()[-1]["response"]["id"] == first
+            events = s.read_answer()
+            assert events[-1]["response"]["previous_response_id"] == first, events[-1]
+            assert text_of(events) == "Hello, world.", text_of(events)
+
+    def lanes(self):
+        names, ended = ["a", "b", "c"], {}
+        with RawSocket(self.server.port, timeout=60) as s:
+            for name in names * 2:
+                s.send_json({"type": "response.create", "input": self.text() + " say hello",
+                             "store": False, "stream_id": name})
+            while sum(ended.values()) < 6:
+                event = s.read_json()
+                assert event["type"] not in ("error", "response.failed"), event
+                if event["type"] in ENDS:
+                    ended[event["stream_id"]] = ended.get(event["stream_id"], 0) + 1
+
+    def hang_up_http(self):
+        path, body = self.random.choice([
+            ("/v1/messages", {"max_tokens": 2000, "messages": [
+                {"role": "user", "content": "talk for long"}], "stream": True}),
+            ("/api/chat", {"messages": [{"role": "user", "content": "talk for long"}]}),
+            ("/v1/responses", {"input": "talk for long", "stream": True})])
+        data = json.dumps(body).encode()
+        head = "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", self.server.port), 60) as s:
+            s.sendall((head % (path, len(data))).encode() + data)
+            for _ in range(self.random.randrange(0, 10)):
+                assert s.recv(4096)
 
     def interrupt(self):
         with RawSocket(self.server.port, timeout=60) as s:
@@ -137,8 +217,8 @@ def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 3600
     counts, errors, early, early_done = {}, [], None, 0
     script = [line(LONG, repeat=True, last="talk for long"),
-              line("Hello, world.", repeat=True, last="say hello", api="responses"),
-              line("Hello, world.", repeat=True, last="say hello", api="chat")]
+              line(LINES, repeat=True, last="many lines"),
+              line("Hello, world.", repeat=True, last="say hello")]
     with Server(replay=script, context=8192, args=["--store-max", str(STORE_BYTES)]) as server:
         begin = time.monotonic()
         clients = [Client(server, i, begin + seconds, counts, errors) for i in range(8)]
