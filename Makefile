@@ -142,7 +142,8 @@ SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
 GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulation $(SHORT)' \
             '$O/golden_identity $(SHORT) $(RANDOM)'
-SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(UNIT) $(FAULTS) $O/kernelcheck $(GOLDENS) $(REPLAYS)
+# Some run side by side: those that take long come first.
+SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(GOLDENS) $(FAULTS) $O/kernelcheck $(UNIT) $(REPLAYS)
 
 # A unit test links the folders that it includes and those below them, and so shows that they stand
 # without the others.  With some folders come objects that are not of src/.
@@ -171,7 +172,7 @@ $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 
 test:
-	@echo "make test: about 20 minutes on two cores and 7 GB: 2.5 GB of packages, the rest in build/"
+	@echo "make test: about 15 minutes on two idle cores and 7 GB: 2.5 GB of packages, the rest in build/"
 	@tools/install_packages.sh build test
 	@$(MAKE) $(ALL_JOBS) tested
 tested: $(TESTED)
