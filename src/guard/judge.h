@@ -131,16 +131,36 @@ value judge_echo(judge *j, int32_t n); /* PHP's <?= n ?> */
 value judge_pair(judge *j, int32_t n, view *key);
 void judge_return(judge *j, int32_t n, value v); /* rules see it as a call of "return" */
 
-/* ---- statements.c ---- */
+/* ---- assign.c ---- */
+bool judge_is_name(node_role role);
+/* The first name below n: inside C's stars and brackets, Python's targets.  -1: none. */
+int32_t judge_name_below(const judge *j, int32_t n);
 value judge_assign(judge *j, int32_t n);
+void judge_assign_to(judge *j, int32_t target, value v, int32_t from);
+void judge_show_assign(judge *j, int32_t target, value v, int32_t from); /* to the rules */
+
+/* ---- branches.c ---- */
+/* What all names hold at one place; in j->saved. */
+typedef struct {
+    variable *list;
+    uint32_t n;
+    bool reached;
+} judge_state;
+
+bool judge_save(judge *j, judge_state *s);
+void judge_restore(judge *j, const judge_state *s);
 value judge_if(judge *j, int32_t n);
 value judge_switch(judge *j, int32_t n);
 value judge_choice(judge *j, int32_t condition, int32_t yes, int32_t no);
 value judge_optional(judge *j, int32_t n);
 value judge_foreach(judge *j, int32_t n);
+
+/* ---- functions.c ---- */
 value judge_function(judge *j, int32_t n);
 /* Follow a call into a function of this window: what it returns.  False when there is none. */
 bool judge_inline(judge *j, view name, const use *u, value *out);
+
+/* ---- imports.c ---- */
 void judge_import(judge *j, int32_t n);
 
 /* ---- match.c ---- */

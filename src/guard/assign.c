@@ -1,0 +1,161 @@
+/* assign.c - assignments: what names hold afterwards, and what the rules say of it. */
+#include "guard/judge.h"
+
+static const view empty = {NULL, 0};
+
+bool judge_is_name(node_role role)
+{
+    return role == NODE_NAME || role == NODE_MEMBER || role == NODE_SUBSCRIPT;
+}
+
+int32_t judge_name_below(const judge *j, int32_t n)
+{
+    for (int i = 0; n >= 0 && i < 8; i++) {
+        if (judge_is_name((node_role)j->tree.list[n].role)) return n;
+        int32_t inner = tree_field(&j->tree, n, FIELD_DECLARATOR);
+        if (inner < 0) inner = tree_field(&j->tree, n, FIELD_NAME);
+        if (inner < 0) inner = tree_field(&j->tree, n, FIELD_PATTERN);
+        n = inner >= 0 ? inner : j->tree.list[n].child;
+    }
+    return -1;
+}
+
+void judge_show_assign(judge *j, int32_t target, value v, int32_t from)
+{
+    use u = {.node = from, .receiver_node = -1, .n_args = 1};
+    const node *at = &j->tree.list[target];
+    u.args[0] = (argument){.v = v, .node = from};
+    u.callee.name = u.callee.raw = tree_text(&j->tree, target);
+    if (at->role == NODE_MEMBER || at->role == NODE_CALL) { /* Ruby's a.b = c calls b= */
+        int32_t object = tree_field(&j->tree, target, FIELD_OBJECT);
+        int32_t name = tree_field(&j->tree, target,
+                                  at->role == NODE_CALL ? FIELD_CALLEE : FIELD_NAME);
+        if (object >= 0 && name >= 0) {
+            u.receiver = judge_value(j, object);
+            u.receiver_node = object;
+            u.callee.name = judge_join(j, u.receiver.name, tree_text(&j->tree, name));
+            u.callee.raw = judge_join(j, u.receiver.raw, tree_text(&j->tree, name));
+        }
+    } else if (at->role == NODE_SUBSCRIPT && at->child >= 0) {
+        int32_t last = at->child;
+        while (j->tree.list[last].next >= 0) last = j->tree.list[last].next;
+        u.receiver = judge_value(j, at->child);
+        u.receiver_node = at->child;
+        view key = judge_string(j, last);
+        u.callee.name = judge_join(j, u.receiver.name, key);
+        u.callee.raw = judge_join(j, u.receiver.raw, key);
+    }
+    match_use(j, RULE_ASSIGN, &u);
+}
+
+static void weaken(judge *j, int32_t object, value v)
+{
+    int32_t base = judge_name_below(j, object);
+    if (base < 0) return;
+    value old = judge_value(j, base); /* the other places keep what they hold */
+    view name = old.name;
+    old = value_union(old, v);
+    old.name = name;
+    judge_set(j, tree_text(&j->tree, base), old);
+}
+
+void judge_assign_to(judge *j, int32_t target, value v, int32_t from)
+{
+    const node *at = target < 0 ? NULL : &j->tree.list[target];
+    if (!at) return;
+    if (at->role == NODE_LIST || at->role == NODE_DICT) {
+        int32_t part = from >= 0 && j->tree.list[from].role == NODE_LIST &&
+                               at->role == NODE_LIST && at->begin < j->tree.list[from].begin
+                           ? j->tree.list[from].child : -1;
+        for (int32_t c = at->child; c >= 0; c = j->tree.list[c].next) {
+            value one = part >= 0 ? judge_value(j, part) : v;
+            int32_t key = j->tree.list[c].role == NODE_PAIR ? j->tree.list[c].child : c;
+            int32_t into = key;
+            while (j->tree.list[into].next >= 0 && into != c) into = j->tree.list[into].next;
+            if (part < 0) {
+                one.name = judge_join(j, v.name, tree_text(&j->tree, key));
+                one.flags &= (uint8_t)~VALUE_LIST;
+                one = judge_named(j, one);
+            }
+            judge_assign_to(j, into, one, part);
+            if (part >= 0) part = j->tree.list[part].next;
+        }
+        return;
+    }
+    int32_t name = judge_name_below(j, target);
+    if (name < 0) return;
+    view text = tree_text(&j->tree, name);
+    if (j->tree.list[name].role == NODE_SUBSCRIPT) weaken(j, j->tree.list[name].child, v);
+    if (text.len <= 64) judge_set(j, text, v);
+}
+
+/* Java and C say the type beside the name. */
+static view declared_type(judge *j, int32_t n)
+{
+    int32_t parent = j->tree.list[n].parent;
+    int32_t type = parent < 0 ? -1 : tree_field(&j->tree, parent, FIELD_TYPE);
+    if (type < 0) return empty;
+    view text = tree_text(&j->tree, type);
+    const char *end = memchr(text.ptr, '<', text.len);
+    if (end) text.len = (size_t)(end - text.ptr);
+    return text;
+}
+
+/* x -= y, and x += y where that is of numbers alone: what is left is a number. */
+static bool is_arithmetic(const judge *j, int32_t target, int32_t right)
+{
+    view text = {j->tree.text.ptr + j->tree.list[target].end,
+                 j->tree.list[right].begin - j->tree.list[target].end};
+    while (text.len && strchr(" \t\n", text.ptr[0])) text.ptr++, text.len--;
+    if (!text.len) return false;
+    if (text.ptr[0] == '+') return j->tree.language == GUARD_PHP;
+    /* Python joins paths with one of these, and formats with the other. */
+    return strchr(j->tree.language == GUARD_PYTHON ? "-*" : "-*/%", text.ptr[0]) != NULL;
+}
+
+value judge_assign(judge *j, int32_t n)
+{
+    const node *at = &j->tree.list[n];
+    static const node_field targets[] = {FIELD_LEFT, FIELD_NAME, FIELD_DECLARATOR, FIELD_ALIAS};
+    int32_t target = -1, right = tree_field(&j->tree, n, FIELD_RIGHT);
+    for (size_t i = 0; i < ARRAY_LEN(targets) && target < 0; i++)
+        target = tree_field(&j->tree, n, targets[i]);
+    if (target < 0) target = at->child;
+    if (right < 0) right = tree_field(&j->tree, n, FIELD_VALUE);
+    if (right < 0 && at->role == NODE_AS) right = at->child;
+    if (right < 0 && target >= 0 && at->op) right = j->tree.list[target].next;
+    if (target < 0) return VALUE_NONE;
+    value v = right < 0 || right == target ? VALUE_NONE
+              : j->tree.language == GUARD_CPP && j->tree.list[right].role == NODE_ARGS
+                  ? judge_construct(j, n, declared_type(j, n), right)
+                  : judge_value(j, right);
+    if (right < 0) {
+        v.name = declared_type(j, n);
+        if (v.name.len) judge_assign_to(j, target, v, -1);
+        return v;
+    }
+    /* Go: one value, one name; "var a = b" has a list on the right alone. */
+    bool list = j->tree.list[target].role == NODE_LIST;
+    bool single = (list || j->tree.language == GUARD_GO) &&
+                  j->tree.list[right].role == NODE_LIST && j->tree.list[right].child >= 0 &&
+                  j->tree.list[j->tree.list[right].child].next < 0;
+    if (single) {
+        right = j->tree.list[right].child;
+        v = judge_value(j, right);
+    }
+    int32_t name = list ? j->tree.list[target].child : target;
+    int32_t old = single ? name : target;
+    if (at->role == NODE_UPDATE && is_arithmetic(j, target, right)) v = VALUE_NONE;
+    else if (at->role == NODE_UPDATE || at->op == OP_UPDATE || at->op == OP_OR)
+        v = at->op == OP_OR ? value_union(judge_value(j, old), v)
+                            : judge_plus(j, judge_value(j, old), v);
+    if (!v.name.len) v.name = declared_type(j, n);
+    name = judge_name_below(j, name);
+    if (j->tree.list[target].role == NODE_CALL) judge_show_assign(j, target, v, right);
+    else if (name >= 0) judge_show_assign(j, name, v, right);
+    if (!j->alias && (j->tree.list[right].role == NODE_NAME ||
+                      j->tree.list[right].role == NODE_MEMBER))
+        j->alias = match_names_function(j, v.name);
+    judge_assign_to(j, target, v, right);
+    return v;
+}
