@@ -167,6 +167,15 @@ typedef struct {
     bool exact;                  /* compute in floats what the file says: weights take four bytes
                                     each, activations are not rounded to 8 bits.  To see what a
                                     type and its arithmetic cost: slow.  Keys and values: kv_type */
+    bool vocab_only;             /* no weights, threads or KV pages: for text, tokens and facts;
+                                    sessions cannot be opened */
+    cerium_engine *threads_of;   /* an open engine whose compute threads this one uses, too, and
+                                    keeps when that one is closed: their passes take turns, better
+                                    classes first.  The weights are then loaded by threads of idle
+                                    priority.  NULL: threads of its own */
+    bool (*canceled)(void *user); /* asked while weights are loaded, on several threads; true:
+                                    cerium_engine_open() ends with CERIUM_ERR_CANCELED */
+    void *canceled_user;
 } cerium_engine_config;
 
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
@@ -207,6 +216,7 @@ typedef struct {
     const char *chat_refusal;    /* one line: why the file's chat template cannot be run, so that
                                     cerium_chat_tokens() refuses; "" otherwise */
     uint32_t n_embedding;        /* numbers in the state of a token between layers */
+    uint64_t kv_bytes;           /* memory that the KV pages may take */
 } cerium_engine_info;
 
 /** Set every field to its documented default; size: sizeof the struct in the caller. */

@@ -60,6 +60,12 @@ bool thread_keep_to(const uint32_t *cpus, uint32_t n)
     return sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
+bool thread_be_idle(void)
+{
+    const struct sched_param none = {0};
+    return pthread_setschedparam(pthread_self(), SCHED_IDLE, &none) == 0;
+}
+
 uint64_t thread_clock_ns(void)
 {
     struct timespec t;

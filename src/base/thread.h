@@ -25,6 +25,10 @@ uint32_t thread_cpus(uint32_t cpus[THREAD_CPUS_MAX], uint32_t *n_cores);
 /* Keep the calling thread on these processors. False when the system refuses; that is harmless. */
 bool thread_keep_to(const uint32_t *cpus, uint32_t n);
 
+/* The calling thread, and those that it starts from now on, run where no other thread wants the
+ * processor.  Nothing leads back.  False when the system refuses; that is harmless. */
+bool thread_be_idle(void);
+
 /* Processor time that the calling thread has had. */
 uint64_t thread_clock_ns(void);
 

@@ -55,6 +55,8 @@ typedef struct kv_sequence kv_sequence;
 
 /* CERIUM_ERR_CAPACITY when the layers have more than KV_GROUPS_MAX different windows. */
 CERIUM_CHECKED int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_error *err);
+/* Memory that the pages of such a pool may take; 0 where it cannot be opened. */
+uint64_t kv_layout_bytes(const kv_layout *layout);
 void kv_pool_close(kv_pool **pool);
 /* Bytes that one more token takes in the layers that keep everything. */
 uint64_t kv_token_bytes(const kv_pool *pool);

@@ -112,11 +112,9 @@ static int take_memory(kv_pool *pool)
     return CERIUM_OK;
 }
 
-int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_error *err)
+/* All but the memory.  CERIUM_ERR_CAPACITY, with *err; CERIUM_ERR_MEMORY. */
+static int lay_out(kv_pool *pool, const kv_layout *layout, cerium_error *err)
 {
-    int status = CERIUM_ERR_MEMORY;
-    kv_pool *pool = memory_zalloc(1, sizeof *pool);
-    if (!pool) goto fail;
     pool->type = layout->type;
     pool->keys_bytes = kernel_kv_bytes(layout->type, layout->head_dim);
     pool->n_layers = layout->n_layers;
@@ -126,13 +124,31 @@ int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_error *err)
     pool->even_blocks = (double)layout->even_tokens / KERNEL_PAGE;
     pool->has_lock = pthread_mutex_init(&pool->lock, NULL) == 0;
     pool->places = memory_zalloc(layout->n_layers, sizeof *pool->places);
-    if (!pool->places || !pool->has_lock) goto fail;
-    status = group_layers(pool, layout, err);
-    if (status) {
+    if (!pool->places || !pool->has_lock) return CERIUM_ERR_MEMORY;
+    RETURN_IF(group_layers(pool, layout, err));
+    return share_out(pool, layout);
+}
+
+uint64_t kv_layout_bytes(const kv_layout *layout)
+{
+    uint64_t n = 0;
+    kv_pool *pool = memory_zalloc(1, sizeof *pool);
+    if (pool && !lay_out(pool, layout, NULL))
+        for (uint32_t g = 0; g < pool->n_groups; g++) n += pool->groups[g].pages_bytes;
+    kv_pool_close(&pool);
+    return n;
+}
+
+int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_error *err)
+{
+    int status = CERIUM_ERR_MEMORY;
+    kv_pool *pool = memory_zalloc(1, sizeof *pool);
+    if (!pool) goto fail;
+    status = lay_out(pool, layout, err);
+    if (status == CERIUM_ERR_CAPACITY) {
         kv_pool_close(&pool);
         return status;
     }
-    status = share_out(pool, layout);
     if (!status) status = take_memory(pool);
     if (status) goto fail;
     kv_prefault_open(pool);

@@ -137,13 +137,15 @@ static int choose_speculation(cerium_engine *e, const char *name, cerium_error *
     return CERIUM_OK;
 }
 
-static int start_team(cerium_engine *e, uint32_t threads, cerium_error *err)
+static int start_team(cerium_engine *e, uint32_t threads, const cerium_engine *with,
+                      cerium_error *err)
 {
-    if (e->beside) {
-        e->workers = e->beside->workers;
-        return CERIUM_OK;
-    }
-    return team_open(&e->workers, threads ? threads : threads_by_default(), err);
+    if (with)
+        e->shared = shared_team_hold(with->shared);
+    else
+        RETURN_IF(shared_team_open(&e->shared, threads ? threads : threads_by_default(), err));
+    e->workers = shared_team_threads(e->shared);
+    return CERIUM_OK;
 }
 
 /* ---- open ---- */
@@ -190,7 +192,8 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
         .bytes_max = memory / KV_MEMORY_PART,
         .even_tokens = even_tokens(e->model),
     };
-    return kv_pool_open(&e->pool, &layout, err);
+    e->kv_bytes = kv_layout_bytes(&layout);
+    return config->vocab_only ? CERIUM_OK : kv_pool_open(&e->pool, &layout, err);
 }
 
 static int read_vocabulary(cerium_engine *e, cerium_error *err)
@@ -284,8 +287,9 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(model_open(&e->model, e->file, &options, err));
     RETURN_IF(read_vocabulary(e, err));
     RETURN_IF(check_size(e, err));
-    RETURN_IF(start_team(e, config->threads, err));
     RETURN_IF(open_pool(e, config, err));
+    if (config->vocab_only) return CERIUM_OK;
+    RETURN_IF(start_team(e, config->threads, e->beside ? e->beside : config->threads_of, err));
     RETURN_IF(open_passes(e, config, err));
     return engine_load_weights(e, config, err);
 }
@@ -318,7 +322,7 @@ void engine_close_alone(cerium_engine **engine)
     memory_free(e->rows);
     memory_unmap(e->logits, e->logits_bytes);
     cpu_executor_close(&e->executor);
-    if (!e->beside) team_close(&e->workers);
+    shared_team_release(&e->shared);
     kv_pool_close(&e->pool);
     mask_vocabulary_close(&sorted);
     pointer_vocabulary_close(&words);
@@ -332,6 +336,27 @@ void engine_close_alone(cerium_engine **engine)
     if (e->has_pass) thread_turn_close(&e->pass);
     memory_free(e);
     *engine = NULL;
+}
+
+/* ---- passes ---- */
+
+void engine_begin_pass(cerium_engine *e, uint32_t class_)
+{
+    thread_turn_take(&e->pass);
+    shared_team_take(e->shared, &e->turn, class_);
+}
+
+void engine_end_pass(cerium_engine *e, bool goes_on)
+{
+    shared_team_give(e->shared, &e->turn, goes_on);
+    thread_turn_give(&e->pass);
+}
+
+void engine_leave_threads(cerium_engine *e)
+{
+    thread_turn_take(&e->pass); /* a call of another thread may be using them */
+    shared_team_leave(e->shared, &e->turn);
+    thread_turn_give(&e->pass);
 }
 
 /* ---- what others wait for ---- */

@@ -15,6 +15,7 @@
 #include "engine/draft_model.h"
 #include "engine/guide.h"
 #include "engine/answer_cache.h"
+#include "engine/shared_team.h"
 #include "engine/slot.h"
 #include "engine/workspace.h"
 #include "gguf/gguf.h"
@@ -63,7 +64,8 @@ struct cerium_engine {
     kernel_cpu cpu;
     kernel_table kernels;
     kernel_kv_type kv_type;
-    team *workers;
+    shared_team *shared;         /* held; NULL: of a vocabulary alone */
+    team *workers;               /* its */
     cpu_executor *executor;
     kv_pool *pool;
     chat_form chat;
@@ -78,6 +80,7 @@ struct cerium_engine {
     size_t tops_at;              /* from there on the tops */
     uint32_t token_bytes_max;
     uint32_t context_tokens_max, batch_tokens_max, sessions_max;
+    uint64_t kv_bytes;           /* that the pages may take */
 
     bool speculates;             /* unless a session does not want it */
     bool drafts_always;          /* whatever they cost */
@@ -89,6 +92,7 @@ struct cerium_engine {
     thread_turn pass;            /* team, executor, samplers, rows, costs: one pass at a time, and
                                     the only time in which sequences of others may be changed */
     bool has_pass;
+    team_user turn;           /* within a pass: the engine's turn of the shared threads */
     cpu_row *rows;               /* [batch_tokens_max + ENGINE_STREAMS_MAX] */
     float *logits;               /* [ENGINE_LOGITS_MAX][logits_stride] of a pass */
     size_t logits_bytes;
@@ -161,6 +165,11 @@ struct cerium_session {
 
 /* ---- engine.c ---- */
 
+/* A pass: the turn of this engine, then of its threads.  goes_on: see shared_team_give(). */
+void engine_begin_pass(cerium_engine *e, uint32_t class_);
+void engine_end_pass(cerium_engine *e, bool goes_on);
+/* The kept turn of its threads is not wanted. */
+void engine_leave_threads(cerium_engine *e);
 /* An engine without what stands on it: no draft model, workspace or pages on disk.  beside: the
  * engine that lends its compute team, whose passes are not running while its own are; or NULL. */
 CERIUM_CHECKED int engine_open_alone(cerium_engine **out, const cerium_engine_config *config,

@@ -38,7 +38,9 @@ static int probe(cerium_engine *e, uint64_t *numbers, cerium_error *err)
                                .position = i,
                                .sequence = seq};
     const _Atomic bool never = false;
+    engine_begin_pass(e, 0);
     if (!status) status = cpu_executor_run(e->executor, e->rows, n, &never);
+    engine_end_pass(e, false);
     if (!status) *numbers = hash_bytes(CERIUM_VERSION, strlen(CERIUM_VERSION),
                                        hash_u64(e->cpu, hash_pages(e, seq)));
     kv_sequence_close(&seq);

@@ -59,7 +59,7 @@ int cerium_engine_open(cerium_engine **engine_out, const cerium_engine_config *c
     memcpy(&all, config, config->size < sizeof all ? config->size : sizeof all);
     all.size = sizeof all;
     RETURN_IF(engine_open_alone(&e, &all, NULL, err));
-    int status = open_rest(e, &all, err);
+    int status = all.vocab_only ? CERIUM_OK : open_rest(e, &all, err);
     if (status)
         cerium_engine_close(&e);
     else
@@ -83,8 +83,8 @@ void cerium_engine_close(cerium_engine **engine)
 void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *out, size_t size)
 {
     const engine_counts *c = &e->counts;
-    kv_use pages;
-    kv_pool_measure(e->pool, &pages);
+    kv_use pages = {0};
+    if (e->pool) kv_pool_measure(e->pool, &pages);
     cerium_engine_stats stats = {
         .kv_pages_max = pages.blocks_max,
         .kv_pages_used = pages.held,
@@ -146,19 +146,20 @@ void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *ou
         .completes_only = e->completes_only,
         .call_form = e->chat.calls ? e->chat.calls : e->chat.name,
         .chat_refusal = e->chat.refusal ? e->chat.refusal : "",
-        .threads = team_n_workers(e->workers),
+        .threads = e->workers ? team_n_workers(e->workers) : 0,
         .n_vocab = e->n_vocab,
         .n_layers = model_program(e->model)->shape.n_layers,
         .context_tokens_max = e->context_tokens_max,
         .n_parameters = model_n_parameters(e->model),
         .weights_bytes = model_weights_bytes(e->model),
         .step_bytes = model_step_bytes(e->model),
-        .kv_token_bytes = kv_token_bytes(e->pool),
+        .kv_token_bytes = e->pool ? kv_token_bytes(e->pool) : 0,
         .token_bytes_max = tokenizer_drops_bytes(e->tokens) ? 0 : e->token_bytes_max,
         .cache_path = e->cache_path ? e->cache_path : "",
         .draft_model = e->draft ? e->draft->engine->name : "",
         .draft_model_bytes = e->draft ? draft_model_bytes(e->draft) : 0,
         .n_embedding = model_program(e->model)->shape.n_embd,
+        .kv_bytes = e->kv_bytes,
     };
     engine_hand_over(out, size, &info, sizeof info);
 }

@@ -100,7 +100,7 @@ static void open_to_stops(scheduler *p)
         if (x->n_rows > 1 && r->class_ > class_ && !p->is_for_starved) class_ = r->class_;
         atomic_store(&p->slots[i]->stops_pass, 2 * (x->n_rows + x->n_drafts) >= p->rows.n_rows);
     }
-    atomic_store(&p->pass_class, class_);
+    atomic_store(&p->pass_class, p->engine->turn.is_starved ? 0 : class_);
 }
 
 static void close_to_stops(scheduler *p)
@@ -115,7 +115,8 @@ static bool run_rows(scheduler *p)
     bool has_prompt = p->rows.n_more > p->rows.n_drafts;
     open_to_stops(p);
     int status = CERIUM_ERR_CANCELED;
-    bool is_late = atomic_load(&p->submitted) || any_canceled(p);
+    bool is_late = atomic_load(&p->submitted) || any_canceled(p) ||
+                   shared_team_wanted(p->engine->shared) < atomic_load(&p->pass_class);
     uint64_t start = clock_ns();
     if (!is_late) status = pass_run(&p->rows, &p->engine->stop_pass);
     close_to_stops(p);
@@ -272,12 +273,24 @@ static void begin_requests(scheduler *p)
     }
 }
 
+static uint32_t best_class(const scheduler *p)
+{
+    uint32_t best = CERIUM_CLASSES - 1;
+    for (uint32_t i = 0; i < p->n_active; i++)
+        if (p->active[i]->request->class_ < best) best = p->active[i]->request->class_;
+    return best;
+}
+
 /* One pass. False when nobody can go on now. */
 static bool run_pass(scheduler *p)
 {
     cerium_engine *e = p->engine;
-    if (p->n_active == 0) return false;
-    thread_turn_take(&e->pass);
+    if (p->n_active == 0) {
+        if (p->keeps_threads) engine_leave_threads(e);
+        p->keeps_threads = false;
+        return false;
+    }
+    engine_begin_pass(e, best_class(p));
     batch_build(p);
     bool is_done = p->n_slots > 0;
     begin_requests(p);
@@ -289,7 +302,8 @@ static bool run_pass(scheduler *p)
         choose_all(p);
         hand_out_all(p);
     }
-    thread_turn_give(&e->pass);
+    p->keeps_threads = p->n_slots > 0 && p->n_active > 0;
+    engine_end_pass(e, p->keeps_threads);
     return p->n_slots > 0;
 }
 
@@ -302,6 +316,7 @@ static void *run(void *arg)
         end_canceled(p);
         if (!run_pass(p)) thread_bell_wait(&p->engine->bell, seen);
     }
+    if (p->keeps_threads) engine_leave_threads(p->engine);
     return NULL;
 }
 
@@ -310,6 +325,8 @@ int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err)
     scheduler *p = memory_zalloc(1, sizeof *p);
     if (!p) return error_set(err, CERIUM_ERR_MEMORY, "no memory for requests");
     p->engine = e;
+    e->turn.stop = &e->stop_pass;
+    e->turn.stops_below = &p->pass_class;
     p->prompt_ns_max = BATCH_PROMPT_NS_MAX;
     p->slowness = 1;
     p->riders_max = ENGINE_STREAMS_MAX;

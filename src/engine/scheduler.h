@@ -22,6 +22,7 @@ struct scheduler {
     /* the scheduler thread's */
     cerium_session **active;     /* [sessions_max] */
     uint32_t n_active;
+    bool keeps_threads;          /* another pass was to follow the last one at once */
     tenant_share *shares;        /* [sessions_max] */
     double prompt_ns_max;        /* that a pass with a prompt in it should last */
     uint64_t n_passes;

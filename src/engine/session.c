@@ -27,6 +27,9 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
 {
     static const cerium_session_config defaults;
     if (!session_out || !engine) return error_set(err, CERIUM_ERR_ARGUMENT, "no session or engine");
+    if (!engine->pool)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "the engine was opened for its vocabulary alone");
     if (!config) config = &defaults;
     uint32_t context = config->context_tokens_max;
     if (context == 0) context = engine->context_tokens_max;

@@ -128,9 +128,9 @@ static int compute(cerium_session *s, uint32_t n_max, float *logits, uint32_t *n
     cerium_engine *e = s->engine;
     thread_spin wait = {0};
     for (;;) {
-        thread_turn_take(&e->pass);
+        engine_begin_pass(e, 0);
         int status = run_pass(s, n_max, logits, n_done, out);
-        thread_turn_give(&e->pass);
+        engine_end_pass(e, false);
         if (status == CERIUM_ERR_CANCELED) return canceled(s, err);
         if (status == CERIUM_OK) return CERIUM_OK;
         if (status == CERIUM_ERR_CAPACITY)

@@ -1,6 +1,8 @@
 /* weights.c - panels for an engine: from the file that an earlier start kept, or repacked and kept.
  *
- * The compute team does the work: checking chunks of a mapped file, repacking, writing. */
+ * The compute team does the work: checking chunks of a mapped file, repacking, writing. Where other
+ * engines compute with that team meanwhile, threads of our own do it, where nobody else wants the
+ * processors: such work waits for files, and may take minutes. */
 #include "engine/engine.h"
 
 #include "base/memory.h"
@@ -9,6 +11,7 @@
 typedef struct {
     cerium_engine *e;
     const cerium_engine_config *config;
+    team *workers;               /* that do the work */
     panel_places places;
     panel_key key;
     panel_map map;
@@ -18,7 +21,8 @@ typedef struct {
     uint64_t total, done_before; /* of the progress: bytes */
     uint32_t n_units;            /* of the running phase */
     _Atomic uint32_t n_done, n_bad;
-    _Atomic int status;          /* of repacking */
+    _Atomic int status;          /* of repacking; of all, CERIUM_ERR_CANCELED */
+    int result;                  /* of load() on a thread of its own */
 } loading;
 
 static void notice(const loading *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -53,15 +57,24 @@ static void run_phase(loading *l, uint32_t n_units, team_fn *fn)
     team_phase phase = {.n_units = n_units, .chunk = 1};
     l->n_units = n_units;
     atomic_store(&l->n_done, 0);
-    team_run(l->e->workers, &phase, 1, fn, l);
+    team_run(l->workers, &phase, 1, fn, l);
     l->done_before += l->key.bytes;
+}
+
+/* Nobody wants the model any more: what is left of the phase is left out. */
+static bool is_canceled(loading *l)
+{
+    if (!l->config->canceled) return false;
+    if (l->config->canceled(l->config->canceled_user))
+        atomic_store(&l->status, CERIUM_ERR_CANCELED);
+    return atomic_load(&l->status) == CERIUM_ERR_CANCELED;
 }
 
 static void check_chunks(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
 {
     loading *l = arg;
     (void)phase;
-    for (uint32_t i = first; i < end && !atomic_load(&l->n_bad); i++)
+    for (uint32_t i = first; i < end && !atomic_load(&l->n_bad) && !is_canceled(l); i++)
         if (!panel_map_check(&l->map, i)) atomic_fetch_add(&l->n_bad, 1);
     report(l, end - first, worker);
 }
@@ -70,7 +83,7 @@ static void repack_items(void *arg, uint32_t phase, uint32_t first, uint32_t end
 {
     loading *l = arg;
     (void)phase;
-    for (uint32_t i = first; i < end; i++) {
+    for (uint32_t i = first; i < end && !is_canceled(l); i++) {
         int status = model_repack(l->e->model, i);
         if (status) atomic_store(&l->status, status);
     }
@@ -82,7 +95,7 @@ static void write_chunks(void *arg, uint32_t phase, uint32_t first, uint32_t end
 {
     loading *l = arg;
     (void)phase;
-    for (uint32_t i = first; i < end; i++) {
+    for (uint32_t i = first; i < end && !is_canceled(l); i++) {
         uint64_t at = (uint64_t)i * PANEL_CHUNK_BYTES, left = l->key.bytes - at;
         if (panel_writer_put(&l->writer, i, l->panels))
             memory_drop(l->panels + at, left < PANEL_CHUNK_BYTES ? left : PANEL_CHUNK_BYTES);
@@ -97,6 +110,7 @@ static int take_map(loading *l)
     if (!l->map.panels) return CERIUM_OK;
     atomic_store(&l->n_bad, 0);
     run_phase(l, (uint32_t)panel_n_chunks(l->key.bytes), check_chunks);
+    if (is_canceled(l)) return CERIUM_ERR_CANCELED;
     if (atomic_load(&l->n_bad)) {
         snprintf(l->map.fault, sizeof l->map.fault, "%.300s: damaged", l->map.path);
         return CERIUM_OK;
@@ -134,7 +148,7 @@ static int repack(loading *l)
 static bool keep(loading *l)
 {
     run_phase(l, (uint32_t)panel_n_chunks(l->key.bytes), write_chunks);
-    return panel_writer_finish(&l->writer);
+    return !is_canceled(l) && panel_writer_finish(&l->writer);
 }
 
 /* Repack, keep, and map what was kept.  When keeping failed half-way, what was dropped is repacked
@@ -148,6 +162,7 @@ static int make(loading *l)
     bool kept = writing && !status && keep(l);
     panel_writer_close(&l->writer);
     if (kept) status = map_kept(l);
+    if (!status && is_canceled(l)) status = CERIUM_ERR_CANCELED;
     if (status || !writing || l->e->cache_path) return status;
     l->done_before = 0;
     return repack(l);
@@ -181,12 +196,35 @@ static int load(loading *l)
     return CERIUM_OK;
 }
 
+/* ---- whose threads do it ---- */
+
+/* Threads inherit the priority of who starts them. */
+static void *load_idly(void *arg)
+{
+    loading *l = arg;
+    (void)thread_be_idle();
+    l->result = team_open(&l->workers, team_n_workers(l->e->workers), NULL);
+    if (!l->result) l->result = load(l);
+    team_close(&l->workers);
+    return NULL;
+}
+
+static int load_beside(loading *l)
+{
+    pthread_t thread;
+    if (thread_start(&thread, load_idly, l)) return CERIUM_ERR_MEMORY;
+    pthread_join(thread, NULL);
+    return l->result;
+}
+
 int engine_load_weights(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     loading l = {.e = e, .config = config, .key = model_panel_key(e->model),
-                 .writer = {.fd = -1}};
-    int status = load(&l);
+                 .workers = e->workers, .writer = {.fd = -1}};
+    int status = config->threads_of ? load_beside(&l) : load(&l);
     panel_places_close(&l.places);
+    if (status == CERIUM_ERR_CANCELED)
+        return error_set(err, status, "%s: not loaded, for nobody waits", gguf_path(e->file));
     if (status) return error_set(err, status, "%s: no memory for the weights", gguf_path(e->file));
     return CERIUM_OK;
 }
