@@ -1,9 +1,9 @@
 /* call_marks.h - how a model's own template writes calls with a tag for each argument, as it was
- * found by probing: cerium_engine_info.call_form is a JSON object then.  Private to protocol/.
+ * found by probing: cerium_engine_info.call_form is a JSON object then.
  *
  *   section? (open NAME name_end? (key KEY key_end VALUE value_end)* end)+ section_end? */
-#ifndef PROTOCOL_CALL_MARKS_H
-#define PROTOCOL_CALL_MARKS_H
+#ifndef READER_CALL_MARKS_H
+#define READER_CALL_MARKS_H
 
 #include <jansson.h>
 
