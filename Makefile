@@ -159,7 +159,7 @@ $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVE
 # The program without a grammar, for the tests of what it says then.
 $O/cerium_blind: $(PROG_OBJ) $(filter-out $(GRAMMAR_OBJ),$(SERVER_OBJ)) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) $(LIBEDIT)
 $O/grammar_%: $O/tests/grammar/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
-$O/template_%: $O/tests/template/%.o $(LIB_OBJ) ; $(LINK)
+$O/template_%: $O/tests/template/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/protocol_%: $O/tests/protocol/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/models/%.gguf: $O/tool_make_model ; @mkdir -p $(@D); $< --shape $* --context 2048 -o $@
 $O/golden_%: $O/tests/golden/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
