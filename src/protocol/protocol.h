@@ -64,6 +64,7 @@ typedef struct {
     bool include_usage;               /* Chat and Completions: a last chunk with usage */
     bool return_progress;             /* Chat, Completions, infill: how far the prompt is, in
                                          chunks of their own */
+    bool background;                  /* goes on without its client; is stored */
     bool store;                       /* keep the response: default true for Responses */
     bool warm_up;                     /* generate:false, or n_predict 0: prompt only */
     bool truncate;                    /* truncation:"auto": drop the oldest items that do not fit */
@@ -163,6 +164,7 @@ void protocol_cache_close(protocol_cache **cache); /* requests may live longer *
 typedef struct {
     cerium_sampling sampling;
     bool has_chat_form;
+    bool is_socket;                   /* it came over a WebSocket */
     bool counts;                      /* the request's tokens are counted, and none is sampled */
     bool fills_in;                    /* the model can fill in the middle, */
     float pointer;                    /* and then with so much of cerium_sampling.pointer */
@@ -312,6 +314,8 @@ void protocol_writer_free(protocol_writer **writer);
 void protocol_writer_input(protocol_writer *writer, uint32_t n_tokens);
 /* response.created and response.in_progress, or the first chunk of each choice. */
 int protocol_writer_begin(protocol_writer *writer);
+/* In the background: a text of it does not wait any more.  response.in_progress, once. */
+void protocol_writer_runs(protocol_writer *writer);
 /* More text of a choice, whole UTF-8 characters, as sampled (with the names of control tokens).
  * tokens: [n_tokens] for logprobs, or NULL.  Emits what is certain: a call's item is done the
  * moment the call closes. */

@@ -320,6 +320,13 @@ int protocol_writer_begin(protocol_writer *w)
     return w->status;
 }
 
+void protocol_writer_runs(protocol_writer *w)
+{
+    if (!w || w->runs) return;
+    w->runs = true;
+    if (!w->status && w->api->runs && w->n_ended < w->n_choices) w->api->runs(w);
+}
+
 /* All is text.  Completions and infill have their stop strings looked for by the engine. */
 static int feed_bare(protocol_writer *w, writer_choice *c, view text)
 {

@@ -52,6 +52,8 @@ typedef struct {
 /* NULL: there is nothing to do; body is always there. */
 typedef struct {
     void (*begin)(protocol_writer *w);
+    /* It waits no longer. */
+    void (*runs)(protocol_writer *w);
     void (*open)(protocol_writer *w, writer_choice *c);
     void (*delta)(protocol_writer *w, writer_choice *c, view text);
     /* whole: it came to its own end. */
@@ -87,6 +89,7 @@ struct protocol_writer {
     bool has_logprobs;
     size_t steered_from;     /* of the open piece: what was said when a steer came */
     uint32_t input_tokens;   /* of the prompt, as far as is known before the end */
+    bool runs;               /* no text waits for a place; counts in the background */
     int status;              /* the first failure; nothing is written after it */
     protocol_usage usage;    /* of all choices */
     protocol_error error;    /* of PROTOCOL_END_FAILED */
