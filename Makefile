@@ -136,6 +136,8 @@ GOLDEN   := $(patsubst tests/golden/test_%.c,$O/golden_%,$(sort $(wildcard tests
 FAULTS   := $(patsubst tests/faults/test_%.c,$O/faults_%,$(sort $(wildcard tests/faults/test_*.c)))
 # Models with random weights, large enough for long contexts; the name says the shape.
 RANDOM   := $(patsubst %,$O/models/test-%.gguf,llama qwen2 qwen3 qwen3moe gpt-oss)
+# And families that those shapes lack: windows, norms behind, shared experts, norms of whole rows.
+FAMILIES := $(patsubst %,tests/golden/fixtures/%.gguf,mistral3 smollm3 granitemoe gemma3 glm4moe minimax-m2)
 FUZZ     := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 EXAMPLES := $(patsubst examples/%.c,$O/example_%,$(sort $(wildcard examples/*.c)))
 KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))
@@ -149,7 +151,7 @@ TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAU
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
 GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulation $(SHORT)' \
-            '$O/golden_identity $(SHORT) $(RANDOM)'
+            '$O/golden_identity $(SHORT) $(RANDOM) $(FAMILIES)'
 # Some run side by side: those that take long come first.
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(GOLDENS) $(FAULTS) $O/kernelcheck $(UNIT) $(REPLAYS)
 
@@ -167,7 +169,7 @@ $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVE
 # The program without a grammar, for the tests of what it says then.
 $O/cerium_blind: $(PROG_OBJ) $(filter-out $(GRAMMAR_OBJ),$(SERVER_OBJ)) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) $(LIBEDIT)
 $O/grammar_%: $O/tests/grammar/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
-$O/template_%: $O/tests/template/%.o $(LIB_OBJ) ; $(LINK)
+$O/template_%: $O/tests/template/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/protocol_%: $O/tests/protocol/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/models/%.gguf: $O/tool_make_model ; @mkdir -p $(@D); $< --shape $* --context 2048 -o $@
 $O/golden_%: $O/tests/golden/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)

@@ -22,6 +22,15 @@ typedef enum {
     CONVERT_QWEN3MOE = 3,
     CONVERT_GPT_OSS = 4,
     CONVERT_STARCODER2 = 5,
+    CONVERT_MISTRAL3 = 6,
+    CONVERT_SMOLLM3 = 7,
+    CONVERT_SEED_OSS = 8,
+    CONVERT_GRANITE = 9,
+    CONVERT_GRANITEMOE = 10,
+    CONVERT_GEMMA3 = 11,
+    CONVERT_MELLUM = 12,
+    CONVERT_GLM4MOE = 13,
+    CONVERT_MINIMAX_M2 = 14,
 } convert_arch;
 
 typedef enum {
@@ -31,12 +40,23 @@ typedef enum {
     ROPE_LLAMA3 = 3, /* a divisor for each frequency, in a tensor */
 } convert_rope;
 
-enum { CONVERT_ENDS_MAX = 32 };
+enum { CONVERT_ENDS_MAX = 32, CONVERT_LAYERS_MAX = 512 };
 
 typedef struct {
     convert_arch arch;
     uint32_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, context, n_vocab;
     uint32_t n_experts, n_experts_used, n_ff_expert, window; /* 0: none */
+    uint32_t n_rot;                          /* channels of a head that turn */
+    bool is_windowed[CONVERT_LAYERS_MAX];    /* where layers differ in it */
+    double rope_base_windowed;               /* of those; 0: as the others */
+    uint32_t n_ff_shared, n_shared;          /* experts that every row takes: width of all */
+    uint32_t n_dense;                        /* first layers without experts */
+    uint32_t n_groups, n_groups_used;        /* of experts */
+    bool weights_sum_to_one;                 /* of experts */
+    double expert_scale;                     /* of their weights */
+    uint32_t n_ahead;                        /* blocks behind the last, for tokens further on */
+    double embedding_scale, residual_scale, logit_scale, attention_scale; /* 0: none */
+    double logit_cap, query_growth, yarn_log_multiplier;                  /* 0: none */
     bool names_head_dim; /* the configuration does, so the file does */
     bool is_tied;        /* the embedding is the output head */
     double norm_eps, rope_base;
@@ -84,6 +104,7 @@ typedef enum {
     ROWS_COLUMNS = 4,  /* row r is column r * step + offset of the source's matrix */
     ROWS_MXFP4 = 5,    /* packed as in gpt-oss; row r is r * step + offset of the source's */
     ROWS_DIVISORS = 6, /* of rope frequencies: no source */
+    ROWS_PART = 7,     /* row r is r / rows * step + offset + r % rows of the source's */
 } row_source;
 
 typedef struct {
@@ -95,7 +116,8 @@ typedef struct {
     const safetensor *from;   /* or of the first expert */
     const safetensor *scales; /* MXFP4 */
     uint32_t n_heads, step, offset;
-    char expert_format[80];   /* EXPERTS: takes the number */
+    char expert_format[96];   /* EXPERTS: takes the number */
+    float more;               /* added to each value */
 } convert_tensor;
 
 /* All of them in the order of the file.  Returns owned, [*n], released with memory_free(). */

@@ -10,6 +10,7 @@ typedef struct {
     const convert_config *c;
     const safetensors *set;
     const block_type *type; /* of matrices; NULL: keep each type */
+    const char *prefix;     /* of the decoder's names: "model." */
     convert_tensor *all;
     size_t n, cap;
     int status;
@@ -53,7 +54,7 @@ static const safetensor *find(const planner *p, uint32_t layer, const char *what
     if (layer == UINT32_MAX)
         snprintf(name, sizeof name, "%s", what);
     else
-        snprintf(name, sizeof name, "model.layers.%u.%s", layer, what);
+        snprintf(name, sizeof name, "%slayers.%u.%s", p->prefix, layer, what);
     return safetensors_find(p->set, name);
 }
 
@@ -63,8 +64,8 @@ static void missing(planner *p, uint32_t layer, const char *what)
     if (layer == UINT32_MAX)
         p->status = error_set(p->err, CERIUM_ERR_FORMAT, "tensor %s is missing", what);
     else
-        p->status = error_set(p->err, CERIUM_ERR_FORMAT, "tensor model.layers.%u.%s is missing",
-                              layer, what);
+        p->status = error_set(p->err, CERIUM_ERR_FORMAT, "tensor %slayers.%u.%s is missing",
+                              p->prefix, layer, what);
 }
 
 static void set_name(convert_tensor *t, uint32_t layer, const char *name)
@@ -101,6 +102,29 @@ static convert_tensor *plain(planner *p, uint32_t layer, const char *from, const
     return add(p, &t);
 }
 
+/* Of one source [step rows][columns], or one for each expert, rows [offset, offset + rows). */
+static void part_of(planner *p, uint32_t layer, const char *from, const char *to, uint64_t n,
+                    uint64_t rows, uint64_t columns, uint32_t step, uint32_t offset)
+{
+    convert_tensor t = {.rows = ROWS_PART, .step = step, .offset = offset, .n_dims = n > 1 ? 3 : 2,
+                        .dims = {columns, rows, n, 1}, .from = find(p, layer, from)};
+    if (!t.from) {
+        missing(p, layer, from);
+        return;
+    }
+    set_name(&t, layer, to);
+    check_shape(p, t.from, n > 1 ? n : step, n > 1 ? step : columns, n > 1 ? columns : 0);
+    add(p, &t);
+}
+
+/* An RMS norm [n]; Gemma's multiplies by 1 + weight, and files hold the sum. */
+static void norm(planner *p, uint32_t layer, const char *from, const char *to, uint64_t n,
+                 bool optional)
+{
+    convert_tensor *t = plain(p, layer, from, to, n, 0, optional);
+    if (t && p->c->arch == CONVERT_GEMMA3) t->more = 1;
+}
+
 static void permute(convert_tensor *t, uint32_t n_heads)
 {
     if (!t) return;
@@ -113,7 +137,10 @@ static void plan_attention(planner *p, uint32_t i)
     const convert_config *c = p->c;
     const uint64_t q = (uint64_t)c->n_heads * c->head_dim;
     const uint64_t kv = (uint64_t)c->n_kv_heads * c->head_dim;
-    const bool pairs = c->arch == CONVERT_LLAMA;
+    const bool pairs = c->arch == CONVERT_LLAMA || c->arch == CONVERT_MISTRAL3 ||
+                       c->arch == CONVERT_SMOLLM3 || c->arch == CONVERT_GRANITE ||
+                       c->arch == CONVERT_GRANITEMOE;
+    const bool whole = c->arch == CONVERT_MINIMAX_M2; /* norms of all heads of a row */
     convert_tensor *t =
         plain(p, i, "self_attn.q_proj.weight", "attn_q.weight", q, c->n_embd, false);
     if (pairs) permute(t, c->n_heads);
@@ -127,8 +154,8 @@ static void plan_attention(planner *p, uint32_t i)
     plain(p, i, "self_attn.v_proj.bias", "attn_v.bias", kv, 0, true);
     plain(p, i, "self_attn.o_proj.weight", "attn_output.weight", c->n_embd, q, false);
     plain(p, i, "self_attn.o_proj.bias", "attn_output.bias", c->n_embd, 0, true);
-    plain(p, i, "self_attn.q_norm.weight", "attn_q_norm.weight", c->head_dim, 0, true);
-    plain(p, i, "self_attn.k_norm.weight", "attn_k_norm.weight", c->head_dim, 0, true);
+    norm(p, i, "self_attn.q_norm.weight", "attn_q_norm.weight", whole ? q : c->head_dim, true);
+    norm(p, i, "self_attn.k_norm.weight", "attn_k_norm.weight", whole ? kv : c->head_dim, true);
     plain(p, i, "self_attn.sinks", "attn_sinks.weight", c->n_heads, 0, true);
 }
 
@@ -153,22 +180,24 @@ static void plan_ffn(planner *p, uint32_t i)
     }
 }
 
-/* Qwen: a tensor for each expert. */
-static void plan_experts(planner *p, uint32_t i)
+/* A tensor for each expert; where is the block's name, names are those of gate, up and down. */
+static void plan_experts(planner *p, uint32_t i, const char *where, const char *const names[3])
 {
-    static const char *const names[3] = {"gate", "up", "down"};
+    static const char *const short_names[3] = {"gate", "up", "down"};
     const convert_config *c = p->c;
-    plain(p, i, "mlp.gate.weight", "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
+    char router[64];
+    snprintf(router, sizeof router, "%s.gate.weight", where);
+    plain(p, i, router, "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
     for (int k = 0; k < 3; k++) {
         const uint64_t rows = k < 2 ? c->n_ff_expert : c->n_embd;
         const uint64_t columns = k < 2 ? c->n_embd : c->n_ff_expert;
         char first[64], to[32];
         convert_tensor t = {.rows = ROWS_EXPERTS, .n_dims = 3,
                             .dims = {columns, rows, c->n_experts, 1}};
-        snprintf(first, sizeof first, "mlp.experts.0.%s_proj.weight", names[k]);
-        snprintf(to, sizeof to, "ffn_%s_exps.weight", names[k]);
-        snprintf(t.expert_format, sizeof t.expert_format,
-                 "model.layers.%u.mlp.experts.%%u.%s_proj.weight", i, names[k]);
+        snprintf(first, sizeof first, "%s.experts.0.%s.weight", where, names[k]);
+        snprintf(to, sizeof to, "ffn_%s_exps.weight", short_names[k]);
+        snprintf(t.expert_format, sizeof t.expert_format, "%slayers.%u.%s.experts.%%u.%s.weight",
+                 p->prefix, i, where, names[k]);
         set_name(&t, i, to);
         t.from = find(p, i, first);
         if (!t.from) missing(p, i, first);
@@ -227,24 +256,87 @@ static void plan_gpt_oss(planner *p, uint32_t i)
     plan_fused(p, i, "down_proj", "down", 1, 0, c->n_embd, c->n_ff_expert);
 }
 
+/* GLM: dense layers first, then experts and those that every row takes. */
+static void plan_glm(planner *p, uint32_t i, const char *const names[3])
+{
+    const convert_config *c = p->c;
+    const uint64_t n_ff = c->n_ff_shared, e = c->n_embd;
+    if (i < c->n_dense) {
+        plan_ffn(p, i);
+        return;
+    }
+    plan_experts(p, i, "mlp", names);
+    plain(p, i, "mlp.gate.e_score_correction_bias", "exp_probs_b.bias", c->n_experts, 0, false);
+    if (!n_ff) return;
+    plain(p, i, "mlp.shared_experts.gate_proj.weight", "ffn_gate_shexp.weight", n_ff, e, false);
+    plain(p, i, "mlp.shared_experts.up_proj.weight", "ffn_up_shexp.weight", n_ff, e, false);
+    plain(p, i, "mlp.shared_experts.down_proj.weight", "ffn_down_shexp.weight", e, n_ff, false);
+}
+
+/* Granite: gate and up of all experts in one tensor, and those of the shared one in another. */
+static void plan_granite(planner *p, uint32_t i)
+{
+    static const char in[] = "block_sparse_moe.input_linear.weight";
+    static const char shared[] = "shared_mlp.input_linear.weight";
+    const convert_config *c = p->c;
+    const uint32_t n = c->n_experts, e = c->n_embd, ff = c->n_ff_expert, sh = c->n_ff_shared;
+    plain(p, i, "block_sparse_moe.router.layer.weight", "ffn_gate_inp.weight", n, e, false);
+    part_of(p, i, in, "ffn_gate_exps.weight", n, ff, e, 2 * ff, 0);
+    part_of(p, i, in, "ffn_up_exps.weight", n, ff, e, 2 * ff, ff);
+    part_of(p, i, "block_sparse_moe.output_linear.weight", "ffn_down_exps.weight", n, e, ff, e, 0);
+    if (!sh) return;
+    part_of(p, i, shared, "ffn_gate_shexp.weight", 1, sh, e, 2 * sh, 0);
+    part_of(p, i, shared, "ffn_up_shexp.weight", 1, sh, e, 2 * sh, sh);
+    plain(p, i, "shared_mlp.output_linear.weight", "ffn_down_shexp.weight", e, sh, false);
+}
+
+static void plan_feed_forward(planner *p, uint32_t i)
+{
+    static const char *const projections[3] = {"gate_proj", "up_proj", "down_proj"};
+    static const char *const numbers[3] = {"w1", "w3", "w2"};
+    switch (p->c->arch) {
+    case CONVERT_QWEN3MOE:
+    case CONVERT_MELLUM: plan_experts(p, i, "mlp", projections); break;
+    case CONVERT_GPT_OSS: plan_gpt_oss(p, i); break;
+    case CONVERT_GLM4MOE: plan_glm(p, i, projections); break;
+    case CONVERT_GRANITEMOE: plan_granite(p, i); break;
+    case CONVERT_MINIMAX_M2:
+        plan_experts(p, i, "block_sparse_moe", numbers);
+        plain(p, i, "block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias",
+              p->c->n_experts, 0, false);
+        break;
+    case CONVERT_LLAMA:
+    case CONVERT_QWEN2:
+    case CONVERT_QWEN3:
+    case CONVERT_STARCODER2:
+    case CONVERT_MISTRAL3:
+    case CONVERT_SMOLLM3:
+    case CONVERT_SEED_OSS:
+    case CONVERT_GRANITE:
+    case CONVERT_GEMMA3: plan_ffn(p, i); break;
+    }
+}
+
 static void plan_layer(planner *p, uint32_t i)
 {
     const convert_config *c = p->c;
-    const char *second = c->arch == CONVERT_GPT_OSS ? "post_attention_norm" : "ffn_norm";
+    const bool is_gemma = c->arch == CONVERT_GEMMA3;
+    const bool is_post = is_gemma || c->arch == CONVERT_GPT_OSS || c->arch == CONVERT_SEED_OSS ||
+                         c->arch == CONVERT_GLM4MOE;
+    const char *second = is_post ? "post_attention_norm" : "ffn_norm";
     char to[32];
-    plain(p, i, "input_layernorm.weight", "attn_norm.weight", c->n_embd, 0, false);
+    norm(p, i, "input_layernorm.weight", "attn_norm.weight", c->n_embd, false);
     plain(p, i, "input_layernorm.bias", "attn_norm.bias", c->n_embd, 0, true);
     snprintf(to, sizeof to, "%s.weight", second);
-    plain(p, i, "post_attention_layernorm.weight", to, c->n_embd, 0, false);
+    norm(p, i, "post_attention_layernorm.weight", to, c->n_embd, false);
     snprintf(to, sizeof to, "%s.bias", second);
     plain(p, i, "post_attention_layernorm.bias", to, c->n_embd, 0, true);
+    if (is_gemma) {
+        norm(p, i, "pre_feedforward_layernorm.weight", "ffn_norm.weight", c->n_embd, false);
+        norm(p, i, "post_feedforward_layernorm.weight", "post_ffw_norm.weight", c->n_embd, false);
+    }
     plan_attention(p, i);
-    if (c->arch == CONVERT_QWEN3MOE)
-        plan_experts(p, i);
-    else if (c->arch == CONVERT_GPT_OSS)
-        plan_gpt_oss(p, i);
-    else
-        plan_ffn(p, i);
+    plan_feed_forward(p, i);
 }
 
 /* Tensors of a layer that are not converted by themselves: computed tables, and scales, which are
@@ -257,12 +349,22 @@ static bool says_nothing(const char *name)
     return false;
 }
 
+/* Of a block that is run: those behind them predict tokens beyond the next. */
+static bool is_of_layers(const planner *p, const char *name)
+{
+    const size_t len = strlen(p->prefix);
+    if (strncmp(name, p->prefix, len) != 0 || strncmp(name + len, "layers.", 7) != 0) return false;
+    const unsigned long layer = strtoul(name + len + 7, NULL, 10);
+    return !(p->c->n_ahead && layer >= p->c->n_layers &&
+             layer < (unsigned long)p->c->n_layers + p->c->n_ahead);
+}
+
 /* Every weight must be converted: without one it would be a different model. */
 static int look_for_rest(const planner *p, cerium_error *err)
 {
     for (size_t i = 0; i < p->set->n; i++) {
         const safetensor *t = &p->set->tensors[i];
-        bool is_used = strncmp(t->name, "model.layers.", 13) != 0 || says_nothing(t->name);
+        bool is_used = !is_of_layers(p, t->name) || says_nothing(t->name);
         for (size_t k = 0; k < p->n && !is_used; k++)
             is_used = p->all[k].from == t || p->all[k].scales == t;
         if (!is_used)
@@ -273,6 +375,18 @@ static int look_for_rest(const planner *p, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* Beside a model of pictures the decoder's names begin in one of two ways. */
+static void find_prefix(planner *p)
+{
+    static const char *const known[] = {"language_model.model.", "model.language_model.", "model."};
+    char name[64];
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        p->prefix = known[i];
+        snprintf(name, sizeof name, "%sembed_tokens.weight", p->prefix);
+        if (find(p, UINT32_MAX, name)) return;
+    }
+}
+
 int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const safetensors *set,
                  const block_type *type, cerium_error *err)
 {
@@ -281,17 +395,23 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     p.all = memory_zalloc(p.cap, sizeof *p.all);
     if (!p.all) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a list of tensors");
     const uint32_t none = UINT32_MAX;
-    plain(&p, none, "model.embed_tokens.weight", "token_embd.weight", c->n_vocab, c->n_embd, false);
+    char name[64];
+    find_prefix(&p);
+    snprintf(name, sizeof name, "%sembed_tokens.weight", p.prefix);
+    plain(&p, none, name, "token_embd.weight", c->n_vocab, c->n_embd, false);
     if (c->rope == ROPE_LLAMA3) {
         const convert_tensor t = {.name = "rope_freqs.weight", .rows = ROWS_DIVISORS, .n_dims = 1,
                                   .dims = {c->head_dim / 2, 1, 1, 1}};
         add(&p, &t);
     }
     for (uint32_t i = 0; !p.status && i < c->n_layers; i++) plan_layer(&p, i);
-    plain(&p, none, "model.norm.weight", "output_norm.weight", c->n_embd, 0, false);
-    plain(&p, none, "model.norm.bias", "output_norm.bias", c->n_embd, 0, true);
-    if (!c->is_tied)
-        plain(&p, none, "lm_head.weight", "output.weight", c->n_vocab, c->n_embd, false);
+    snprintf(name, sizeof name, "%snorm.weight", p.prefix);
+    norm(&p, none, name, "output_norm.weight", c->n_embd, false);
+    snprintf(name, sizeof name, "%snorm.bias", p.prefix);
+    plain(&p, none, name, "output_norm.bias", c->n_embd, 0, true);
+    const char *head = find(&p, none, "language_model.lm_head.weight")
+                           ? "language_model.lm_head.weight" : "lm_head.weight";
+    if (!c->is_tied) plain(&p, none, head, "output.weight", c->n_vocab, c->n_embd, false);
     if (!p.status) p.status = look_for_rest(&p, err);
     if (p.status) {
         memory_free(p.all);
@@ -358,6 +478,9 @@ static int float_row(const convert_tensor *t, const convert_config *c, const saf
 {
     const uint64_t n = t->dims[0];
     switch (t->rows) {
+    case ROWS_PART:
+        return source_row(c, set, t->from,
+                          row / t->dims[1] * t->step + t->offset + row % t->dims[1], n, out, err);
     case ROWS_PLAIN: return source_row(c, set, t->from, row, n, out, err);
     case ROWS_PERMUTED:
         if (t->n_dims == 2)
@@ -409,6 +532,7 @@ int convert_rows(const convert_tensor *t, const convert_config *c, const safeten
             continue;
         }
         RETURN_IF(float_row(t, c, set, r, values, err));
+        for (uint64_t k = 0; t->more != 0 && k < n; k++) values[k] += t->more;
         for (uint64_t k = 0; k < n; k++)
             if (!isfinite(values[k]))
                 return error_set(err, CERIUM_ERR_FORMAT, "%s: row %llu has a value that is not "

@@ -43,6 +43,11 @@ struct convert_vocabulary {
     "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}|"                   \
     " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+#define WORDS_TEKKEN                                                                               \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|" \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|" \
+    "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 /* What pre_signature() makes of tokenizer.json, and llama.cpp's name for it. */
 static const struct {
     const char *signature, *name;
@@ -50,6 +55,7 @@ static const struct {
     {"split " WORDS_QWEN2("\\p{N}") "\nbytes\n", "qwen2"},
     {"split " WORDS_QWEN2("\\p{N}{1,3}") "\nbytes\n", "llama-bpe"},
     {"split " WORDS_O200K "\nbytes\n", "gpt-4o"},
+    {"split " WORDS_TEKKEN "\nbytes\n", "tekken"},
     {"words\n", "gpt-2"},
     {"digit\nwords\n", "starcoder"},
     {"split [\r\n]\nsplit \\s?\\p{L}+\nsplit \\s?\\p{P}+\n"
@@ -104,6 +110,7 @@ static int find_pre(convert_vocabulary *v, const char *pre, cerium_error *err)
     for (size_t i = 0; i < ARRAY_LEN(pres); i++) {
         if (strcmp(signature, pres[i].signature) != 0) continue;
         const json_t *whole = json_object_get(json_object_get(v->root, "model"), "ignore_merges");
+        if (!strcmp(pres[i].name, "tekken") && !json_is_true(whole)) continue; /* has no name */
         bool differs = !strcmp(pres[i].name, "llama-bpe") && !json_is_true(whole);
         snprintf(v->pre, sizeof v->pre, "%s", differs ? "smaug-bpe" : pres[i].name);
         return CERIUM_OK;

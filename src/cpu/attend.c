@@ -45,7 +45,7 @@ static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group
 {
     const step_shape *s = &ex->program->shape;
     const kv_sequence *sequence = ex->rows[g->row].sequence;
-    uint32_t heads = s->n_heads / s->n_kv_heads, n_q = g->n_rows * heads;
+    uint32_t heads = pass_heads_of_one(ex, op), n_q = g->n_rows * heads;
     uint32_t group_first, group_end, unused, n_pages = 0;
     kernel_kv_page pages[PASS_CHUNK_PAGES];
     visible(ex, op, g->row, &group_first, &unused);
@@ -69,7 +69,7 @@ static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group
         pages[n_pages++] = (kernel_kv_page){p.keys, p.values};
     }
     ex->k->attend[kv_sequence_type(sequence)](
-        scratch->state[0], scratch->out[0], pass_query(ex, g->row, kv_head * heads), pages,
+        scratch->state[0], scratch->out[0], pass_query(ex, op, g->row, kv_head * heads), pages,
         n_pages, scratch->first, scratch->end, n_q, s->head_dim);
 }
 
@@ -78,7 +78,7 @@ static void finish(const cpu_executor *ex, const step_op *op, kernel_softmax_sta
                    const float *sum, uint32_t row, uint32_t head)
 {
     const step_shape *s = &ex->program->shape;
-    float *to = ex->attended.f + row * ex->attended.f_stride + (size_t)head * s->head_dim;
+    float *to = ex->attended.f + ((size_t)row * op->n_heads + head) * s->head_dim;
     float scale = 1, total = state.sum;
     if (op->sinks) {
         float sink = op->sinks[head], max = state.max > sink ? state.max : sink;
@@ -92,13 +92,13 @@ static void finish(const cpu_executor *ex, const step_op *op, kernel_softmax_sta
     if (result) result(to, s->head_dim);
 }
 
-static void keep_partials(cpu_executor *ex, const attend_group *g, uint32_t kv_head,
-                          uint32_t chunk, const pass_scratch *scratch)
+static void keep_partials(cpu_executor *ex, const step_op *op, const attend_group *g,
+                          uint32_t kv_head, uint32_t chunk, const pass_scratch *scratch)
 {
     const step_shape *s = &ex->program->shape;
-    uint32_t heads = s->n_heads / s->n_kv_heads;
+    uint32_t heads = pass_heads_of_one(ex, op);
     for (uint32_t r = 0; r < g->n_rows; r++) {
-        size_t at = ((size_t)(g->row + r) * ex->n_chunks + chunk) * s->n_heads + kv_head * heads;
+        size_t at = ((size_t)(g->row + r) * ex->n_chunks + chunk) * op->n_heads + kv_head * heads;
         memcpy(ex->part_state + at, scratch->state[0] + r * heads,
                heads * sizeof *ex->part_state);
         memcpy(ex->part_out + at * s->head_dim, scratch->out[0] + (size_t)r * heads * s->head_dim,
@@ -110,14 +110,14 @@ static void keep_partials(cpu_executor *ex, const attend_group *g, uint32_t kv_h
 void pass_attend(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
 {
     const step_shape *s = &ex->program->shape;
-    uint32_t heads = s->n_heads / s->n_kv_heads, d = s->head_dim;
+    uint32_t heads = pass_heads_of_one(ex, op), d = s->head_dim;
     uint32_t only = ex->split ? unit % ex->n_chunks : 0;
     if (ex->split) unit /= ex->n_chunks;
     const attend_group *g = &ex->groups[unit / s->n_kv_heads];
     uint32_t kv_head = unit % s->n_kv_heads, n_q = g->n_rows * heads;
     if (ex->split) {
         attend_chunk(ex, op, g, kv_head, only, scratch);
-        keep_partials(ex, g, kv_head, only, scratch);
+        keep_partials(ex, op, g, kv_head, only, scratch);
         return;
     }
     uint32_t first, end, unused;
@@ -147,7 +147,7 @@ void pass_attend_join(cpu_executor *ex, const step_op *op, uint32_t row, uint32_
     float sum[512] = {0};
     CHECK(s->head_dim <= ARRAY_LEN(sum));
     for (uint32_t c = first / PASS_CHUNK_TOKENS; c * PASS_CHUNK_TOKENS < end; c++) {
-        size_t at = ((size_t)row * ex->n_chunks + c) * s->n_heads + head;
+        size_t at = ((size_t)row * ex->n_chunks + c) * op->n_heads + head;
         if (ex->part_state[at].sum > 0)
             ex->k->attend_join(&state, sum, &ex->part_state[at], ex->part_out + at * s->head_dim,
                                s->head_dim);

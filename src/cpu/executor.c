@@ -30,19 +30,28 @@ static void *take(carve *c, size_t n, size_t size)
 typedef struct {
     bool hidden_f, experts_f;
     uint32_t hidden_q, experts_q, normed_q, attended_q;
+    size_t hidden_values, hidden_groups; /* of all rows or entries, of the widest step */
+    bool branch, whole;
 } needs;
 
-static needs find_needs(const step_program *p)
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static needs find_needs(const step_program *p, uint32_t rows_max)
 {
     needs n = {0};
     for (uint32_t i = 0; i < p->n_ops; i++) {
         const step_op *op = &p->ops[i];
         uint32_t acts = step_acts(op);
+        size_t rows = rows_max;
+        n.branch |= op->norm_behind != NULL;
+        n.whole |= op->is_row_norm;
         switch (op->kind) {
+        case STEP_EXPERTS_DOWN: rows *= p->shape.n_experts_used; /* fall through */
         case STEP_FFN_DOWN:
-        case STEP_EXPERTS_DOWN:
             n.hidden_q |= acts;
             n.hidden_f |= !acts;
+            n.hidden_values = larger(n.hidden_values, rows * op->w[0]->cols);
+            n.hidden_groups = larger(n.hidden_groups, rows * kernel_n_groups(op->w[0]->cols));
             break;
         case STEP_EXPERTS_UP:
             n.experts_q |= acts;
@@ -68,6 +77,16 @@ static pass_rows take_rows(carve *c, uint32_t rows, uint32_t width, bool f, uint
     if (f) r.f = take(c, rows * r.f_stride, sizeof(float));
     for (int a = 0; a < KERNEL_ACTS_END; a++)
         if (acts >> a & 1) r.q[a] = take(c, rows * r.q_stride, sizeof(kernel_act));
+    return r;
+}
+
+/* Rows whose width is that of the step. */
+static pass_rows take_hidden(carve *c, const needs *need)
+{
+    pass_rows r = {0};
+    if (need->hidden_f) r.f = take(c, need->hidden_values, sizeof(float));
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        if (need->hidden_q >> a & 1) r.q[a] = take(c, need->hidden_groups, sizeof(kernel_act));
     return r;
 }
 
@@ -106,21 +125,23 @@ static void take_routes(cpu_executor *ex, carve *c)
 static void take_all(cpu_executor *ex, carve *c)
 {
     const step_shape *s = &ex->program->shape;
-    needs need = find_needs(ex->program);
+    needs need = find_needs(ex->program, ex->rows_max);
     uint32_t m = ex->rows_max, n_q = s->n_heads * s->head_dim;
     uint32_t entries = s->n_experts ? m * s->n_experts_used : 0;
-    uint32_t hidden_rows = s->n_experts ? entries : m;
-    uint32_t hidden_width = s->n_experts ? s->n_ff_expert : s->n_ff;
     uint32_t block_rows = PASS_HEAD_PANELS * KERNEL_PANEL_ROWS / 2;
     uint32_t kv_rows = (uint32_t)size_round_up(ex->qkv_heads * s->head_dim, KERNEL_PANEL_ROWS);
     if (block_rows < kv_rows) block_rows = kv_rows;
     ex->x = take(c, (size_t)m * s->n_embd, sizeof(float));
-    ex->cosine = take(c, (size_t)m * s->n_rot / 2, sizeof(float));
-    ex->sine = take(c, (size_t)m * s->n_rot / 2, sizeof(float));
+    for (uint32_t t = 0; t < s->n_ropes; t++) {
+        ex->cosine[t] = take(c, (size_t)m * s->ropes[t].n_rot / 2, sizeof(float));
+        ex->sine[t] = take(c, (size_t)m * s->ropes[t].n_rot / 2, sizeof(float));
+    }
+    ex->branch = need.branch ? take(c, (size_t)m * s->n_embd, sizeof(float)) : NULL;
+    ex->whole = need.whole ? take(c, m * pass_whole_width(s), sizeof(float)) : NULL;
     ex->queries = take(c, (size_t)m * s->n_heads, ex->query_bytes);
     ex->attended = take_rows(c, m, n_q, true, need.attended_q);
     ex->normed = take_rows(c, m, s->n_embd, true, need.normed_q);
-    ex->hidden = take_rows(c, hidden_rows, hidden_width, need.hidden_f, need.hidden_q);
+    ex->hidden = take_hidden(c, &need);
     ex->gathered = take_rows(c, entries, s->n_embd, need.experts_f, need.experts_q);
     ex->partials_max = m > 256 ? m : 256;
     ex->part_out = take(c, (size_t)ex->partials_max * n_q, sizeof(float));
@@ -216,22 +237,25 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
     case STEP_EMBED: add_phase(ex, n, i, STAGE_MAIN, m); break;
     case STEP_QKV:
         if (m > 1) add_phase(ex, n, i, STAGE_PREPARE, m);
-        add_phase(ex, n, i, STAGE_MAIN, pass_qkv_units(ex));
+        add_phase(ex, n, i, STAGE_MAIN, pass_qkv_units(ex, op));
+        if (op->is_row_norm) add_phase(ex, n, i, STAGE_FINISH, m);
         break;
     case STEP_ATTEND:
         add_phase(ex, n, i, STAGE_MAIN, pass_attend_units(ex));
-        if (ex->split) add_phase(ex, n, i, STAGE_JOIN, m * s->n_heads);
+        if (ex->split) add_phase(ex, n, i, STAGE_JOIN, m * op->n_heads);
         break;
     case STEP_OUT:
         if (m > 1 && step_acts(op)) add_phase(ex, n, i, STAGE_PREPARE, m);
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
+        if (op->norm_behind) add_phase(ex, n, i, STAGE_ADD, m);
         break;
     case STEP_FFN_UP:
-        if (m > 1) add_phase(ex, n, i, STAGE_PREPARE, m);
+        if (m > 1 && op->norm) add_phase(ex, n, i, STAGE_PREPARE, m);
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_UP_PANELS, m));
         break;
     case STEP_FFN_DOWN:
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
+        if (op->norm_behind) add_phase(ex, n, i, STAGE_ADD, m);
         break;
     case STEP_ROUTE:
         add_phase(ex, n, i, STAGE_PREPARE, m);
@@ -279,41 +303,47 @@ static void prepare(cpu_executor *ex, const step_op *op, uint32_t first, uint32_
 {
     for (uint32_t i = first; i < end; i++) {
         uint32_t row = op->kind == STEP_HEAD ? ex->head_rows[i] : i;
-        pass_prepare_row(ex, op, op->kind == STEP_OUT ? &ex->attended : &ex->normed, i, row);
+        pass_rows out = ex->normed;
+        if (op->kind == STEP_OUT) out = pass_rows_of(&ex->attended, op->w[0]->cols);
+        pass_prepare_row(ex, op, &out, i, row);
         if (op->kind == STEP_HEAD && ex->search.on) pass_search_norm(ex, op, i);
     }
 }
 
 /* The input of an op: what a PREPARE phase left, or this worker's own copy of the only row. */
-static const pass_rows *input(cpu_executor *ex, const step_op *op, uint32_t phase,
-                              pass_scratch *scratch)
+static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass_scratch *scratch)
 {
-    if (op->kind == STEP_FFN_DOWN) return &ex->hidden;
+    if (op->kind == STEP_FFN_DOWN) return pass_rows_of(&ex->hidden, op->w[0]->cols);
     uint32_t n = op->kind == STEP_HEAD ? ex->n_head_rows : ex->n_rows;
-    if (n > 1 || (op->kind == STEP_OUT && !step_acts(op)))
-        return op->kind == STEP_OUT ? &ex->attended : &ex->normed;
+    if (op->kind == STEP_OUT && (n > 1 || !step_acts(op)))
+        return pass_rows_of(&ex->attended, op->w[0]->cols);
+    if (op->kind != STEP_OUT && (n > 1 || !op->norm)) return ex->normed;
     uint64_t now = ex->number * TEAM_PHASES_MAX + phase;
     if (scratch->prepared != now) {
         pass_prepare_row(ex, op, &scratch->input, 0, op->kind == STEP_HEAD ? ex->head_rows[0] : 0);
         scratch->prepared = now;
     }
-    return &scratch->input;
+    return scratch->input;
 }
 
 static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32_t unit,
                      pass_scratch *scratch)
 {
+    const bool is_linear = op->kind == STEP_QKV || op->kind == STEP_OUT ||
+                           op->kind == STEP_FFN_UP || op->kind == STEP_FFN_DOWN ||
+                           op->kind == STEP_HEAD;
+    const pass_rows in = is_linear ? input(ex, op, phase, scratch) : (pass_rows){0};
     switch (op->kind) {
     case STEP_EMBED: pass_embed(ex, op, unit, unit + 1); break;
-    case STEP_QKV: pass_qkv(ex, op, input(ex, op, phase, scratch), unit, scratch); break;
+    case STEP_QKV: pass_qkv(ex, op, &in, unit, scratch); break;
     case STEP_ATTEND: pass_attend(ex, op, unit, scratch); break;
     case STEP_OUT:
-    case STEP_FFN_DOWN: pass_out(ex, op, input(ex, op, phase, scratch), unit, scratch); break;
-    case STEP_FFN_UP: pass_ffn_up(ex, op, input(ex, op, phase, scratch), unit, scratch); break;
+    case STEP_FFN_DOWN: pass_out(ex, op, &in, unit, scratch); break;
+    case STEP_FFN_UP: pass_ffn_up(ex, op, &in, unit, scratch); break;
     case STEP_ROUTE: pass_route(ex, op, unit); break;
     case STEP_EXPERTS_UP: pass_experts_up(ex, op, unit, scratch); break;
     case STEP_EXPERTS_DOWN: pass_experts_down(ex, op, unit, scratch); break;
-    case STEP_HEAD: pass_head(ex, op, input(ex, op, phase, scratch), unit, scratch); break;
+    case STEP_HEAD: pass_head(ex, op, &in, unit, scratch); break;
     }
 }
 
@@ -322,7 +352,6 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
     cpu_executor *ex = arg;
     pass_phase at = ex->phases[phase];
     const step_op *op = &ex->program->ops[at.op];
-    uint32_t n_heads = ex->program->shape.n_heads;
     if (atomic_load_explicit(ex->cancel, memory_order_relaxed)) {
         atomic_store_explicit(&ex->skipped, true, memory_order_relaxed);
         return;
@@ -334,7 +363,14 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
         for (uint32_t u = first; u < end; u++) run_main(ex, op, phase, u, &ex->scratch[worker]);
         break;
     case STAGE_JOIN:
-        for (uint32_t u = first; u < end; u++) pass_attend_join(ex, op, u / n_heads, u % n_heads);
+        for (uint32_t u = first; u < end; u++)
+            pass_attend_join(ex, op, u / op->n_heads, u % op->n_heads);
+        break;
+    case STAGE_FINISH:
+        for (uint32_t u = first; u < end; u++) pass_qkv_finish(ex, op, u);
+        break;
+    case STAGE_ADD:
+        for (uint32_t u = first; u < end; u++) pass_add_branch(ex, op, u);
         break;
     case STAGE_PICK: pass_pick(ex, op); break;
     case STAGE_GATHER:

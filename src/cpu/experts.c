@@ -5,6 +5,10 @@
  * order of their index for every row, so a row's bits do not depend on the batch. */
 #include "cpu/pass.h"
 
+#include <math.h>
+
+enum { EXPERTS_MAX = 1024 }; /* src/model refuses more */
+
 static uint32_t router_stride(const step_shape *s)
 {
     return (uint32_t)size_round_up(s->n_experts, KERNEL_PANEL_ROWS);
@@ -38,7 +42,43 @@ static void take_top(const float *values, uint32_t n, uint32_t k, uint32_t *chos
     }
 }
 
-static void choose(cpu_executor *ex, uint32_t row)
+/* Experts outside the best groups count as the worst; a group is as good as its two best. */
+static void leave_groups(const step_shape *s, float *scores)
+{
+    enum { GROUP_BEST = 2 };
+    float of_group[EXPERTS_MAX], best[EXPERTS_MAX];
+    uint32_t which[EXPERTS_MAX], per_group = s->n_experts / s->n_expert_groups;
+    bool is_best[EXPERTS_MAX] = {0};
+    const uint32_t n_best = per_group < GROUP_BEST ? per_group : GROUP_BEST;
+    for (uint32_t g = 0; g < s->n_expert_groups; g++) {
+        take_top(scores + g * per_group, per_group, n_best, which, best);
+        of_group[g] = n_best > 1 ? best[0] + best[1] : best[0];
+    }
+    take_top(of_group, s->n_expert_groups, s->n_groups_used, which, best);
+    for (uint32_t i = 0; i < s->n_groups_used; i++) is_best[which[i]] = true;
+    for (uint32_t e = 0; e < s->n_experts; e++)
+        if (!is_best[e / per_group]) scores[e] = -INFINITY;
+}
+
+/* The best experts by values [n_experts], which may have a bias and groups, and their values. */
+static void take_best(const cpu_executor *ex, const step_op *op, const float *values,
+                      uint32_t *chosen, float *weight)
+{
+    const step_shape *s = &ex->program->shape;
+    float scores[EXPERTS_MAX];
+    if (!op->choice_bias && !s->n_expert_groups) {
+        take_top(values, s->n_experts, s->n_experts_used, chosen, weight);
+        return;
+    }
+    CHECK(s->n_experts <= EXPERTS_MAX);
+    for (uint32_t e = 0; e < s->n_experts; e++)
+        scores[e] = values[e] + (op->choice_bias ? op->choice_bias[e] : 0.0f);
+    if (s->n_expert_groups) leave_groups(s, scores);
+    take_top(scores, s->n_experts, s->n_experts_used, chosen, weight);
+    for (uint32_t i = 0; i < s->n_experts_used; i++) weight[i] = values[chosen[i]];
+}
+
+static void choose(cpu_executor *ex, const step_op *op, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
     uint32_t k = s->n_experts_used;
@@ -46,31 +86,34 @@ static void choose(cpu_executor *ex, uint32_t row)
     uint32_t *chosen = ex->routes.chosen + (size_t)row * k;
     float *weight = ex->routes.chosen_weight + (size_t)row * k, sum = 0;
     switch (s->routing) {
-    case STEP_ROUTE_SOFTMAX_TOP:
-        ex->k->softmax(logits, s->n_experts);
-        take_top(logits, s->n_experts, k, chosen, weight);
-        for (uint32_t i = 0; i < k; i++) sum += weight[i];
-        /* The smallest normal half keeps a row of vanishing weights from dividing by zero. */
-        sum = sum > 6.103515625e-5f ? sum : 6.103515625e-5f;
-        for (uint32_t i = 0; i < k; i++) weight[i] = weight[i] / sum * s->routing_scale;
-        break;
     case STEP_ROUTE_TOP_SOFTMAX:
-        take_top(logits, s->n_experts, k, chosen, weight);
+        take_best(ex, op, logits, chosen, weight);
         ex->k->softmax(weight, k);
+        for (uint32_t i = 0; i < k; i++) weight[i] *= s->routing_scale;
+        return;
+    case STEP_ROUTE_SOFTMAX_TOP: ex->k->softmax(logits, s->n_experts); break;
+    case STEP_ROUTE_SIGMOID_TOP:
+        for (uint32_t i = 0; i < s->n_experts; i++)
+            logits[i] = 1.0f / (1.0f + kernel_exp_ref(-logits[i]));
         break;
     }
+    take_best(ex, op, logits, chosen, weight);
+    for (uint32_t i = 0; i < k; i++) sum += weight[i];
+    /* The smallest normal half keeps a row of vanishing weights from dividing by zero. */
+    sum = sum > 6.103515625e-5f ? sum : 6.103515625e-5f;
+    if (!s->weights_sum_to_one) sum = 1;
+    for (uint32_t i = 0; i < k; i++) weight[i] = weight[i] / sum * s->routing_scale;
 }
 
 /* Counting sort of (row, rank) by expert; rows stay in order within an expert. */
 void pass_pick(cpu_executor *ex, const step_op *op)
 {
-    (void)op;
     pass_routes *routes = &ex->routes;
     uint32_t n_experts = ex->program->shape.n_experts, k = ex->program->shape.n_experts_used;
     uint32_t n = ex->n_rows * k, at = 0;
     uint32_t *count = routes->begin; /* by expert at first */
     memset(count, 0, (n_experts + 1) * sizeof *count);
-    for (uint32_t r = 0; r < ex->n_rows; r++) choose(ex, r);
+    for (uint32_t r = 0; r < ex->n_rows; r++) choose(ex, op, r);
     for (uint32_t i = 0; i < n; i++) count[routes->chosen[i]]++;
     for (uint32_t e = 0; e < n_experts; e++) {
         uint32_t c = count[e];
@@ -132,7 +175,7 @@ void pass_experts_up(cpu_executor *ex, const step_op *op, uint32_t unit, pass_sc
             for (uint32_t r = 0; bias && r < n_rows; r++)
                 ex->k->add(y[i] + r * KERNEL_GROUP, bias + (size_t)expert * w->rows + first, n);
         }
-        pass_activate(ex, y[0], y[1], n_rows, n, block, e);
+        pass_activate(ex, op, y[0], y[1], n_rows, n, block, e);
     }
 }
 
@@ -145,13 +188,14 @@ void pass_experts_down(cpu_executor *ex, const step_op *op, uint32_t unit, pass_
     uint32_t first = panel * KERNEL_PANEL_ROWS;
     uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
     size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
+    const pass_rows hidden = pass_rows_of(&ex->hidden, w->cols);
     for (uint32_t a = 0; a < ex->routes.n_active; a++) {
         uint32_t expert = ex->routes.active[a], end = ex->routes.begin[a + 1];
         const float *bias = op->bias[0] ? op->bias[0] + (size_t)expert * w->rows + first : NULL;
         for (uint32_t e = ex->routes.begin[a]; e < end; e += PASS_TILE) {
             uint32_t n_rows = smaller(end - e, PASS_TILE);
             float *y = scratch->y;
-            pass_matmul(ex, y, stride, w, expert, panel, n_panels, &ex->hidden, e, n_rows);
+            pass_matmul(ex, y, stride, w, expert, panel, n_panels, &hidden, e, n_rows);
             for (uint32_t r = 0; r < n_rows; r++, y += stride) {
                 if (bias) ex->k->add(y, bias, n);
                 ex->k->add_scaled(ex->x + (size_t)ex->routes.row[e + r] * w->rows + first, y,

@@ -157,9 +157,11 @@ void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit)
             bool wanted = is_wanted(high[p], mark);
             for (n = 1; p + n < end && is_wanted(high[p + n], mark) == wanted; n++) continue;
             float *out = logits + (size_t)p * KERNEL_PANEL_ROWS;
-            if (wanted)
+            if (wanted) {
                 pass_matmul(ex, out, w->n_panels * KERNEL_PANEL_ROWS, w, 0, p, n, &ex->normed, r,
                             1);
+                pass_finish_logits(ex, out, n * KERNEL_PANEL_ROWS);
+            }
             for (uint32_t i = 0; !wanted && i < n * KERNEL_PANEL_ROWS; i++) out[i] = -INFINITY;
         }
         if (!row->tops) continue;

@@ -1,6 +1,20 @@
 /* linear.c - the steps that are a matrix with something before and after it. */
 #include "cpu/pass.h"
 
+#include <math.h>
+
+/* The shared expert and the experts after a router read the same rows: it prepares them for all. */
+static uint32_t acts_of(const step_op *op)
+{
+    uint32_t acts = step_acts(op);
+    if (op->kind != STEP_ROUTE) return acts;
+    do {
+        op++;
+        if (op->kind != STEP_FFN_DOWN) acts |= step_acts(op);
+    } while (op->kind != STEP_EXPERTS_UP);
+    return acts;
+}
+
 /* Input row of an op: normed x for the steps that begin with a norm, attention for OUT. */
 void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows *out,
                       uint32_t out_row, uint32_t row)
@@ -10,8 +24,8 @@ void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows
     const float *in = ex->x + (size_t)row * s->n_embd;
     float *f = out->f + out_row * out->f_stride;
     if (op->kind == STEP_OUT) {
-        n = s->n_heads * s->head_dim;
-        in = f = ex->attended.f + row * ex->attended.f_stride;
+        n = op->w[0]->cols;
+        in = f = ex->attended.f + (size_t)row * n;
     } else if (s->norm_kind == STEP_NORM_RMS) {
         ex->k->rms_norm(f, in, op->norm, n, s->norm_eps);
         in = f;
@@ -19,92 +33,154 @@ void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows
         ex->k->layer_norm(f, in, op->norm, op->norm_bias, n, s->norm_eps);
         in = f;
     }
-    /* The experts after a router read the same rows, so it prepares them for both. */
-    const uint32_t acts = step_acts(op) | (op->kind == STEP_ROUTE ? step_acts(op + 1) : 0);
+    const uint32_t acts = acts_of(op);
     for (int a = 0; a < KERNEL_ACTS_END; a++)
         if (acts >> a & 1) ex->k->quantize[a](out->q[a] + out_row * out->q_stride, in, n);
+}
+
+/* Cosines and sines of a row's position, by one table. */
+static void turn_angles(cpu_executor *ex, uint32_t table, uint32_t row)
+{
+    const step_rope_table *t = &ex->program->shape.ropes[table];
+    const uint32_t half = t->n_rot / 2;
+    float *c = ex->cosine[table] + (size_t)row * half, *sn = ex->sine[table] + (size_t)row * half;
+    for (uint32_t j = 0; j < half; j++) {
+        kernel_sincos_ref(ex->rows[row].position * t->frequency[j], &sn[j], &c[j]);
+        c[j] *= t->scale;
+        sn[j] *= t->scale;
+    }
 }
 
 void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end)
 {
     const step_shape *s = &ex->program->shape;
     const model_matrix *w = op->w[0];
-    uint32_t half = s->n_rot / 2;
     for (uint32_t r = first; r < end; r++) {
         uint32_t token = (uint32_t)ex->rows[r].token;
-        kernel_panel_row(w->type, ex->x + (size_t)r * s->n_embd,
-                         model_matrix_panels(w, 0, token / KERNEL_PANEL_ROWS),
+        float *x = ex->x + (size_t)r * s->n_embd;
+        kernel_panel_row(w->type, x, model_matrix_panels(w, 0, token / KERNEL_PANEL_ROWS),
                          token % KERNEL_PANEL_ROWS, s->n_embd);
-        for (uint32_t j = 0; j < half; j++) {
-            float *c = &ex->cosine[(size_t)r * half + j], *sn = &ex->sine[(size_t)r * half + j];
-            kernel_sincos_ref(ex->rows[r].position * s->rope_frequency[j], sn, c);
-            *c *= s->rope_scale;
-            *sn *= s->rope_scale;
-        }
+        for (uint32_t i = 0; s->embedding_scale != 1 && i < s->n_embd; i++)
+            x[i] *= s->embedding_scale;
+        for (uint32_t t = 0; t < s->n_ropes; t++) turn_angles(ex, t, r);
     }
 }
 
 /* Norm, then turn, one head of q or k. */
-static void finish_head(const cpu_executor *ex, const float *head_norm, float *head, uint32_t row)
+static void finish_head(const cpu_executor *ex, const step_op *op, const float *head_norm,
+                        float *head, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
-    size_t angle = (size_t)row * (s->n_rot / 2);
     if (head_norm) ex->k->rms_norm(head, head, head_norm, s->head_dim, s->norm_eps);
+    if (op->rope == STEP_NO_ROPE) return;
+    const uint32_t half = s->ropes[op->rope].n_rot / 2;
+    const float *cosine = ex->cosine[op->rope] + (size_t)row * half;
+    const float *sine = ex->sine[op->rope] + (size_t)row * half;
     if (s->rope == STEP_ROPE_SPLIT)
-        ex->k->rope_split(head, ex->cosine + angle, ex->sine + angle, s->n_rot / 2);
+        ex->k->rope_split(head, cosine, sine, half);
     else
-        ex->k->rope_adjacent(head, ex->cosine + angle, ex->sine + angle, s->n_rot / 2);
+        ex->k->rope_adjacent(head, cosine, sine, half);
 }
 
-uint32_t pass_qkv_units(const cpu_executor *ex)
+uint32_t pass_qkv_units(const cpu_executor *ex, const step_op *op)
 {
     const step_shape *s = &ex->program->shape;
     uint32_t per_tile =
-        divide_up(s->n_heads, ex->qkv_heads) + divide_up(s->n_kv_heads, ex->qkv_heads);
+        divide_up(op->n_heads, ex->qkv_heads) + divide_up(s->n_kv_heads, ex->qkv_heads);
     return per_tile * divide_up(ex->n_rows, PASS_TILE);
+}
+
+/* What a row's q is multiplied by: the scale of attention, and its growth with the position. */
+static float query_scale(const cpu_executor *ex, const step_op *op, uint32_t row)
+{
+    const step_shape *s = &ex->program->shape;
+    if (s->query_growth == 0) return op->attention_scale;
+    const uint32_t times = ex->rows[row].position / s->query_growth_tokens;
+    return (float)((1 + (double)s->query_growth * log(1.0 + times)) * (double)op->attention_scale);
+}
+
+/* Heads [head, head + n_heads) of a row, from the product on. */
+static void finish_queries(const cpu_executor *ex, const step_op *op, const float *head_norm,
+                           float *q, uint32_t head, uint32_t n_heads, uint32_t row)
+{
+    const uint32_t d = ex->program->shape.head_dim, n = n_heads * d;
+    const float scale = query_scale(ex, op, row);
+    kernel_kv_type type = kv_sequence_type(ex->rows[row].sequence);
+    for (uint32_t h = 0; h < n_heads; h++) finish_head(ex, op, head_norm, q + h * d, row);
+    for (uint32_t i = 0; i < n; i++) q[i] *= scale;
+    for (uint32_t h = 0; h < n_heads; h++)
+        ex->k->attend_query[type](pass_query(ex, op, row, head + h), q + h * d, d);
+}
+
+static void finish_keys(const cpu_executor *ex, const step_op *op, const float *head_norm,
+                        float *k, const float *v, uint32_t head, uint32_t n_heads, uint32_t row)
+{
+    const uint32_t d = ex->program->shape.head_dim;
+    const cpu_row *to = &ex->rows[row];
+    for (uint32_t h = 0; h < n_heads; h++) {
+        finish_head(ex, op, head_norm, k + h * d, row);
+        kv_page page =
+            kv_sequence_page(to->sequence, op->layer, head + h, to->position / KERNEL_PAGE);
+        ex->k->kv_write[kv_sequence_type(to->sequence)](
+            page.keys, page.values, to->position % KERNEL_PAGE, k + h * d, v + h * d, d);
+    }
+}
+
+/* q, k and v of a row before norms of whole rows: [n_heads], [n_kv_heads], [n_kv_heads]. */
+static float *whole_row(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t which)
+{
+    const step_shape *s = &ex->program->shape;
+    const size_t before = which == 0 ? 0 : op->n_heads + (which - 1) * s->n_kv_heads;
+    return ex->whole + row * pass_whole_width(s) + before * s->head_dim;
+}
+
+void pass_qkv_finish(cpu_executor *ex, const step_op *op, uint32_t row)
+{
+    const step_shape *s = &ex->program->shape;
+    float *q = whole_row(ex, op, row, 0), *k = whole_row(ex, op, row, 1);
+    if (op->head_norm[0])
+        ex->k->rms_norm(q, q, op->head_norm[0], op->n_heads * s->head_dim, s->norm_eps);
+    if (op->head_norm[1])
+        ex->k->rms_norm(k, k, op->head_norm[1], s->n_kv_heads * s->head_dim, s->norm_eps);
+    finish_queries(ex, op, NULL, q, 0, op->n_heads, row);
+    finish_keys(ex, op, NULL, k, whole_row(ex, op, row, 2), 0, s->n_kv_heads, row);
 }
 
 static void queries(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t head,
                     uint32_t n_heads, uint32_t row, uint32_t n_rows, pass_scratch *scratch)
 {
-    const step_shape *s = &ex->program->shape;
-    uint32_t d = s->head_dim, first = head * d, n = n_heads * d;
+    uint32_t d = ex->program->shape.head_dim, first = head * d, n = n_heads * d;
     uint32_t n_panels = divide_up(n, KERNEL_PANEL_ROWS);
     size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
     float *q = scratch->y;
     pass_matmul(ex, q, stride, op->w[0], 0, first / KERNEL_PANEL_ROWS, n_panels, in, row, n_rows);
-    for (uint32_t r = 0; r < n_rows; r++, q += stride) {
-        kernel_kv_type type = kv_sequence_type(ex->rows[row + r].sequence);
+    for (uint32_t r = row; r < row + n_rows; r++, q += stride) {
         if (op->bias[0]) ex->k->add(q, op->bias[0] + first, n);
-        for (uint32_t h = 0; h < n_heads; h++)
-            finish_head(ex, op->head_norm[0], q + h * d, row + r);
-        for (uint32_t i = 0; i < n; i++) q[i] *= s->attention_scale;
-        for (uint32_t h = 0; h < n_heads; h++)
-            ex->k->attend_query[type](pass_query(ex, row + r, head + h), q + h * d, d);
+        if (op->is_row_norm)
+            memcpy(whole_row(ex, op, r, 0) + first, q, n * sizeof *q);
+        else
+            finish_queries(ex, op, op->head_norm[0], q, head, n_heads, r);
     }
 }
 
 static void keys_values(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t head,
                         uint32_t n_heads, uint32_t row, uint32_t n_rows, pass_scratch *scratch)
 {
-    const step_shape *s = &ex->program->shape;
-    uint32_t d = s->head_dim, first = head * d, n = n_heads * d;
+    uint32_t d = ex->program->shape.head_dim, first = head * d, n = n_heads * d;
     uint32_t panel = first / KERNEL_PANEL_ROWS, n_panels = divide_up(n, KERNEL_PANEL_ROWS);
     size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
     float *k = scratch->y, *v = scratch->y + PASS_TILE * stride;
     pass_matmul(ex, k, stride, op->w[1], 0, panel, n_panels, in, row, n_rows);
     pass_matmul(ex, v, stride, op->w[2], 0, panel, n_panels, in, row, n_rows);
-    for (uint32_t r = 0; r < n_rows; r++, k += stride, v += stride) {
+    for (uint32_t r = row; r < row + n_rows; r++, k += stride, v += stride) {
         if (op->bias[1]) ex->k->add(k, op->bias[1] + first, n);
         if (op->bias[2]) ex->k->add(v, op->bias[2] + first, n);
-        const cpu_row *to = &ex->rows[row + r];
-        for (uint32_t h = 0; h < n_heads; h++) {
-            finish_head(ex, op->head_norm[1], k + h * d, row + r);
-            kv_page page = kv_sequence_page(to->sequence, op->layer, head + h,
-                                            to->position / KERNEL_PAGE);
-            ex->k->kv_write[kv_sequence_type(to->sequence)](
-                page.keys, page.values, to->position % KERNEL_PAGE, k + h * d, v + h * d, d);
+        if (!op->is_row_norm) {
+            finish_keys(ex, op, op->head_norm[1], k, v, head, n_heads, r);
+            continue;
         }
+        memcpy(whole_row(ex, op, r, 1) + first, k, n * sizeof *k);
+        memcpy(whole_row(ex, op, r, 2) + first, v, n * sizeof *v);
     }
 }
 
@@ -114,7 +190,7 @@ void pass_qkv(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
               pass_scratch *scratch)
 {
     const step_shape *s = &ex->program->shape;
-    uint32_t n_q = divide_up(s->n_heads, ex->qkv_heads);
+    uint32_t n_q = divide_up(op->n_heads, ex->qkv_heads);
     uint32_t n_kv = divide_up(s->n_kv_heads, ex->qkv_heads);
     uint32_t row = unit / (n_q + n_kv) * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);
     unit %= n_q + n_kv;
@@ -124,12 +200,22 @@ void pass_qkv(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
                     scratch);
     } else {
         uint32_t head = (unit - n_kv) * ex->qkv_heads;
-        queries(ex, op, in, head, smaller(s->n_heads - head, ex->qkv_heads), row, n_rows,
+        queries(ex, op, in, head, smaller(op->n_heads - head, ex->qkv_heads), row, n_rows,
                 scratch);
     }
 }
 
-/* OUT and FFN_DOWN: x += W in + bias, a block of rows. */
+/* x[n] += residual_scale y[n] */
+static void add_residual(const cpu_executor *ex, float *x, const float *y, uint32_t n)
+{
+    const float scale = ex->program->shape.residual_scale;
+    if (scale == 1)
+        ex->k->add(x, y, n);
+    else
+        ex->k->add_scaled(x, y, scale, n);
+}
+
+/* OUT and FFN_DOWN: x += W in + bias, a block of rows; what a norm follows waits in branch. */
 void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
               pass_scratch *scratch)
 {
@@ -140,27 +226,56 @@ void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
     pass_matmul(ex, y, stride, w, 0, b.panel, b.n_panels, in, b.row, b.n_rows);
     for (uint32_t r = 0; r < b.n_rows; r++, y += stride) {
         if (op->bias[0]) ex->k->add(y, op->bias[0] + b.first, b.n);
-        ex->k->add(ex->x + (size_t)(b.row + r) * w->rows + b.first, y, b.n);
+        const size_t to = (size_t)(b.row + r) * w->rows + b.first;
+        if (op->norm_behind)
+            memcpy(ex->branch + to, y, b.n * sizeof *y);
+        else
+            add_residual(ex, ex->x + to, y, b.n);
     }
 }
 
-void pass_activate(cpu_executor *ex, float *gate, float *up, uint32_t n_rows, uint32_t rows,
-                   uint32_t block, uint32_t hidden_row)
+void pass_add_branch(cpu_executor *ex, const step_op *op, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
+    float *y = ex->branch + (size_t)row * s->n_embd;
+    ex->k->rms_norm(y, y, op->norm_behind, s->n_embd, s->norm_eps);
+    add_residual(ex, ex->x + (size_t)row * s->n_embd, y, s->n_embd);
+}
+
+/* To at most limit, and up to at least -limit. */
+static void clamp(float *gate, float *up, uint32_t n, float limit)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        gate[i] = gate[i] < limit ? gate[i] : limit;
+        up[i] = up[i] < limit ? up[i] : limit;
+        up[i] = up[i] > -limit ? up[i] : -limit;
+    }
+}
+
+void pass_activate(cpu_executor *ex, const step_op *op, float *gate, float *up, uint32_t n_rows,
+                   uint32_t rows, uint32_t block, uint32_t hidden_row)
+{
+    const step_shape *s = &ex->program->shape;
+    const step_op *down = op + 1; /* what the result is for */
+    const pass_rows hidden = pass_rows_of(&ex->hidden, down->w[0]->cols);
+    const uint32_t acts = step_acts(down);
     for (uint32_t r = 0; r < n_rows; r++, gate += KERNEL_GROUP, up += KERNEL_GROUP, hidden_row++) {
         switch (s->activation) {
         case STEP_SILU_GATED: ex->k->silu_gated(gate, up, rows); break;
         case STEP_GELU: ex->k->gelu_tanh(gate, NULL, rows); break;
         case STEP_SWIGLU_CLAMPED: ex->k->swiglu_clamped(gate, up, rows); break;
+        case STEP_GELU_GATED: ex->k->gelu_gated(gate, up, rows); break;
+        case STEP_SILU_CLAMPED:
+            clamp(gate, up, rows, op->activation_limit);
+            ex->k->silu_gated(gate, up, rows);
+            break;
         }
         for (int a = 0; a < KERNEL_ACTS_END; a++)
-            if (ex->hidden.q[a])
-                ex->k->quantize[a](ex->hidden.q[a] + hidden_row * ex->hidden.q_stride + block,
-                                   gate, rows);
-        if (ex->hidden.f)
-            memcpy(ex->hidden.f + hidden_row * ex->hidden.f_stride + (size_t)block * KERNEL_GROUP,
-                   gate, rows * sizeof *gate);
+            if (acts >> a & 1)
+                ex->k->quantize[a](hidden.q[a] + hidden_row * hidden.q_stride + block, gate, rows);
+        if (!acts)
+            memcpy(hidden.f + hidden_row * hidden.f_stride + (size_t)block * KERNEL_GROUP, gate,
+                   rows * sizeof *gate);
     }
 }
 
@@ -177,7 +292,17 @@ void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint3
         for (uint32_t r = 0; op->bias[i] && r < b.n_rows; r++)
             ex->k->add(y[i] + r * KERNEL_GROUP, op->bias[i] + b.first, b.n);
     }
-    pass_activate(ex, y[0], y[1], b.n_rows, b.n, b.panel / PASS_UP_PANELS, b.row);
+    pass_activate(ex, op, y[0], y[1], b.n_rows, b.n, b.panel / PASS_UP_PANELS, b.row);
+}
+
+void pass_finish_logits(const cpu_executor *ex, float *logits, uint32_t n)
+{
+    const step_shape *s = &ex->program->shape;
+    const float cap = s->logit_cap;
+    for (uint32_t i = 0; s->logit_scale != 1 && i < n; i++) logits[i] *= s->logit_scale;
+    /* tanh(u) as 1 - 2 / (1 + e^2u): both ends are exact, and so is 0. */
+    for (uint32_t i = 0; cap != 0 && i < n; i++)
+        logits[i] = cap * (1.0f - 2.0f / (1.0f + kernel_exp_ref(2.0f * (logits[i] / cap))));
 }
 
 /* in: row i is head_rows[i]. */
@@ -191,6 +316,7 @@ void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_
     pass_matmul(ex, y, stride, w, 0, b.panel, b.n_panels, in, b.row, b.n_rows);
     for (uint32_t r = 0; r < b.n_rows; r++, y += stride) {
         if (op->bias[0]) ex->k->add(y, op->bias[0] + b.first, b.n);
+        pass_finish_logits(ex, y, b.n);
         const cpu_row *row = &ex->rows[ex->head_rows[b.row + r]];
         memcpy(row->logits + b.first, y, b.n * sizeof *y);
         if (row->tops) row->tops[b.panel / PASS_HEAD_PANELS] = greatest_of(y, b.n);

@@ -44,6 +44,8 @@ typedef enum {
     STAGE_SCREEN = 5,  /* HEAD: bounds of all logits; MAIN is left out then */
     STAGE_MARK = 6,    /* HEAD: what a logit must reach */
     STAGE_SEARCH = 7,  /* HEAD: the logits that may reach it */
+    STAGE_FINISH = 8,  /* QKV: norms of whole rows, and what follows them */
+    STAGE_ADD = 9,     /* OUT, FFN_DOWN: the norm behind, and the sum */
 } pass_stage;
 
 typedef struct {
@@ -126,12 +128,14 @@ struct cpu_executor {
 
     /* buffers */
     float *x;                  /* [M][E] the residual stream */
-    float *cosine, *sine;      /* [M][n_rot / 2] */
+    float *cosine[STEP_ROPES_MAX], *sine[STEP_ROPES_MAX]; /* [M][n_rot / 2] of each table */
     uint8_t *queries;          /* [n_kv_heads][M][heads of one][query_bytes] */
     size_t query_bytes;        /* of the type of KV that wants most */
     pass_rows attended;        /* f: [M][n_heads head_dim]; q: the same for OUT */
     pass_rows normed;          /* of x: input of QKV, FFN_UP, ROUTE, HEAD */
-    pass_rows hidden;          /* of the feed-forward, or of entries of experts */
+    pass_rows hidden;          /* of the feed-forward, or of entries of experts: pass_hidden() */
+    float *branch;             /* [M][E] what a norm follows before it is added to x; or NULL */
+    float *whole;              /* [M][pass_whole_width()] q, k and v before norms of whole rows */
     pass_rows gathered;        /* normed rows in the order of entries */
     float *part_out;           /* [partials][n_heads][head_dim] */
     kernel_softmax_state *part_state; /* [partials][n_heads] */
@@ -193,11 +197,27 @@ static inline pass_block pass_block_at(const model_matrix *w, uint32_t block_pan
     return b;
 }
 
+/* Rows of one buffer as matrices of n_cols take them: one after the other. */
+static inline pass_rows pass_rows_of(const pass_rows *rows, uint32_t n_cols)
+{
+    pass_rows r = *rows;
+    r.f_stride = n_cols;
+    r.q_stride = kernel_n_groups(n_cols);
+    return r;
+}
+
+/* Heads that share a KV head. */
+static inline uint32_t pass_heads_of_one(const cpu_executor *ex, const step_op *op)
+{
+    return op->n_heads / ex->program->shape.n_kv_heads;
+}
+
 /* The query row of a head. */
-static inline uint8_t *pass_query(const cpu_executor *ex, uint32_t row, uint32_t head)
+static inline uint8_t *pass_query(const cpu_executor *ex, const step_op *op, uint32_t row,
+                                  uint32_t head)
 {
     const step_shape *s = &ex->program->shape;
-    uint32_t heads = s->n_heads / s->n_kv_heads, at = head / heads * ex->rows_max + row;
+    uint32_t heads = pass_heads_of_one(ex, op), at = head / heads * ex->rows_max + row;
     kernel_kv_type type = kv_sequence_type(ex->rows[row].sequence);
     return ex->queries +
            ((size_t)at * heads + head % heads) * kernel_query_bytes(type, s->head_dim);
@@ -215,7 +235,15 @@ void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint3
                  pass_scratch *scratch);
 void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                pass_scratch *scratch);
-uint32_t pass_qkv_units(const cpu_executor *ex);
+uint32_t pass_qkv_units(const cpu_executor *ex, const step_op *op);
+void pass_qkv_finish(cpu_executor *ex, const step_op *op, uint32_t row);
+void pass_add_branch(cpu_executor *ex, const step_op *op, uint32_t row);
+void pass_finish_logits(const cpu_executor *ex, float *logits, uint32_t n);
+/* Of whole: q, k and v of a row. */
+static inline size_t pass_whole_width(const step_shape *s)
+{
+    return (size_t)(s->n_heads + 2 * s->n_kv_heads) * s->head_dim;
+}
 
 /* head.c: HEAD where only the best are wanted.  pass_searches() when head_rows are known. */
 bool pass_searches(cpu_executor *ex);
@@ -239,8 +267,9 @@ void pass_gather(cpu_executor *ex, uint32_t entry);
 void pass_experts_up(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_experts_down(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 
-/* h [n_rows][KERNEL_GROUP at most] = activation of gate and up in y, into hidden from its row */
-void pass_activate(cpu_executor *ex, float *gate, float *up, uint32_t n_rows, uint32_t rows,
-                   uint32_t block, uint32_t hidden_row);
+/* h [n_rows][KERNEL_GROUP at most] = activation of gate and up in y, into hidden from its row; op
+ * is FFN_UP or EXPERTS_UP */
+void pass_activate(cpu_executor *ex, const step_op *op, float *gate, float *up, uint32_t n_rows,
+                   uint32_t rows, uint32_t block, uint32_t hidden_row);
 
 #endif

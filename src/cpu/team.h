@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "cpu/worker_tuner.h"
 
-enum { TEAM_WORKERS_MAX = 256, TEAM_PHASES_MAX = 8192, TEAM_UNITS_MAX = (1 << 20) - 1,
+enum { TEAM_WORKERS_MAX = 256, TEAM_PHASES_MAX = 16384, TEAM_UNITS_MAX = (1 << 20) - 1,
        TEAM_PHASE_SPIN_NS = 100000, TEAM_PASS_SPIN_NS = 50000 };
 
 typedef struct team team;

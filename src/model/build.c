@@ -70,6 +70,22 @@ float build_f32(builder *b, const char *name)
     return build_f32_or(b, name, 0);
 }
 
+bool build_bool_or(builder *b, const char *name, bool otherwise)
+{
+    char key[128];
+    bool value = otherwise;
+    snprintf(key, sizeof key, "%s.%s", b->arch, name);
+    gguf_get_bool(b->file, key, &value);
+    return value;
+}
+
+float build_scale(builder *b, const char *name)
+{
+    float scale = build_f32_or(b, name, 1);
+    if (!b->status && !(scale > 0)) build_fail(b, "key %s.%s must be above 0", b->arch, name);
+    return scale;
+}
+
 static void tensor_name(char *out, size_t size, const char *format, uint32_t layer)
 {
 #pragma GCC diagnostic push

@@ -20,6 +20,9 @@ typedef struct {
     model_matrix *matrices; /* [matrices_cap]: addresses stay */
     uint32_t n_matrices, matrices_cap;
     arena vectors;          /* norms, biases, frequencies as floats */
+    float attention_scale;
+    bool is_row_norm;       /* norms of Q and K are over all heads of a row */
+    uint32_t n_ff_shared;   /* of an expert that every row takes beside those chosen; 0: none */
     const model_options *options;
     int status;
     cerium_error *err;
@@ -31,6 +34,9 @@ float build_f32(builder *b, const char *name);
 uint32_t build_u32_or(builder *b, const char *name, uint32_t low, uint32_t high,
                       uint32_t otherwise);
 float build_f32_or(builder *b, const char *name, float otherwise);
+bool build_bool_or(builder *b, const char *name, bool otherwise);
+/* A factor above 0 that may be missing: 1. */
+float build_scale(builder *b, const char *name);
 
 /* Weights: name is a format that takes the layer number ("blk.%u.attn_q.weight"). */
 const model_matrix *build_matrix(builder *b, const char *name, uint32_t layer, uint32_t rows,
@@ -48,17 +54,29 @@ step_op *build_op(builder *b, step_kind kind);
 int build_fail(builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The keys that all transformers share, into b->program.shape: layers, widths, heads, context,
- * epsilon, attention scale. */
+ * epsilon; and the attention scale. */
 void build_shape(builder *b, step_norm_kind norm);
-/* RoPE frequencies from the keys: base, dimensions, linear and YaRN scaling, rope_freqs.weight.
- * yarn_exact: keep YaRN's correction range as it is instead of rounding it outwards. */
+/* The first table of RoPE frequencies from the keys: base, dimensions, linear and YaRN scaling,
+ * rope_freqs.weight.  yarn_exact: keep YaRN's correction range as it is instead of rounding it
+ * outwards. */
 void build_rope(builder *b, step_rope kind, bool yarn_exact);
+/* A second one, for layers with a window: of the base that the file names for them, or of this
+ * one, never scaled. */
+void build_rope_windowed(builder *b, float base);
+/* The window of each layer, [n_layers]: by the file's pattern, or where it has none all but the
+ * last of `every` layers have one; 0: all see everything. */
+void build_windows(builder *b, uint32_t every, uint32_t *windows);
+/* Experts: how many, their width, how they are chosen and weighed; routing where no key says it. */
+void build_routing(builder *b, step_routing routing);
 
 /* The steps that most architectures share, each taking the usual names of its weights. */
 void build_embed(builder *b);
-/* Biases and head norms are taken where the file has them. */
-void build_attention(builder *b, uint32_t layer, uint32_t window);
-void build_ffn(builder *b, uint32_t layer, const char *norm_name);
+/* QKV, ATTEND and OUT, with the first table of RoPE; returns the first of the three, for what
+ * differs.  Biases and head norms are taken where the file has them. */
+step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
+/* FFN_UP and FFN_DOWN; returns the first. */
+step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
+/* ROUTE, the shared expert where there is one, EXPERTS_UP and EXPERTS_DOWN. */
 void build_experts_ffn(builder *b, uint32_t layer, const char *norm_name);
 void build_head(builder *b);
 /* derive.c: what the options want of the head; then its panels [first, end) from the tensor's rows.
@@ -74,5 +92,13 @@ void build_qwen3(builder *b);
 void build_qwen3moe(builder *b);
 void build_gpt_oss(builder *b);
 void build_starcoder2(builder *b);
+void build_mistral3(builder *b);
+void build_smollm3(builder *b);
+void build_seed_oss(builder *b);
+void build_granite(builder *b);
+void build_gemma3(builder *b);
+void build_mellum(builder *b);
+void build_glm4moe(builder *b);
+void build_minimax_m2(builder *b);
 
 #endif

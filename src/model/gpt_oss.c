@@ -9,11 +9,7 @@ void build_gpt_oss(builder *b)
     build_shape(b, STEP_NORM_RMS);
     build_rope(b, STEP_ROPE_SPLIT, true);
     s->activation = STEP_SWIGLU_CLAMPED;
-    s->n_experts = build_u32(b, "expert_count", 1, 1024);
-    s->n_experts_used = build_u32(b, "expert_used_count", 1, s->n_experts ? s->n_experts : 1);
-    s->n_ff_expert = build_u32(b, "expert_feed_forward_length", 1, 1 << 20);
-    s->routing = STEP_ROUTE_TOP_SOFTMAX;
-    s->routing_scale = 1;
+    build_routing(b, STEP_ROUTE_TOP_SOFTMAX);
     uint32_t window = build_u32_or(b, "attention.sliding_window", 1, 1 << 24, 128);
     build_embed(b);
     for (uint32_t layer = 0; !b->status && layer < s->n_layers; layer++) {

@@ -13,6 +13,7 @@ void build_llama(builder *b)
         s->n_experts_used = build_u32(b, "expert_used_count", 1, s->n_experts);
         s->n_ff_expert = s->n_ff;
         s->routing = STEP_ROUTE_SOFTMAX_TOP;
+        s->weights_sum_to_one = true;
         s->routing_scale = 1;
     }
     uint32_t window = build_u32_or(b, "attention.sliding_window", 0, 1 << 24, 0);

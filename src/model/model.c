@@ -21,6 +21,10 @@ static const struct {
 } architectures[] = {
     {"llama", build_llama},       {"qwen2", build_qwen2},     {"qwen3", build_qwen3},
     {"qwen3moe", build_qwen3moe}, {"gpt-oss", build_gpt_oss}, {"starcoder2", build_starcoder2},
+    {"mistral3", build_mistral3}, {"smollm3", build_smollm3}, {"seed_oss", build_seed_oss},
+    {"granite", build_granite},   {"granitemoe", build_granite},
+    {"gemma3", build_gemma3},     {"mellum", build_mellum},   {"glm4moe", build_glm4moe},
+    {"minimax-m2", build_minimax_m2},
 };
 
 enum { REPACK_ITEM_BYTES = 1 << 19 }; /* small enough to share out, large enough to stream */
@@ -153,10 +157,15 @@ static int find_architecture(const gguf_file *file, size_t *which, cerium_error 
             *which = i;
             return CERIUM_OK;
         }
+    char known[256];
+    size_t len = 0;
+    for (size_t i = 0; i < ARRAY_LEN(architectures); i++)
+        len += (size_t)snprintf(known + len, sizeof known - len, "%s%s", i ? ", " : "",
+                                architectures[i].name);
+    CHECK(len < sizeof known);
     return error_set(err, CERIUM_ERR_FORMAT,
-                     "%s: architecture '%.*s' is not supported; there are llama, qwen2, qwen3, "
-                     "qwen3moe, gpt-oss and starcoder2",
-                     gguf_path(file), (int)(name.len < 64 ? name.len : 64), name.ptr);
+                     "%s: architecture '%.*s' is not supported; there are %s", gguf_path(file),
+                     (int)(name.len < 64 ? name.len : 64), name.ptr, known);
 }
 
 /* An encoder of an architecture that we know: what it makes of a token depends on those behind it,

@@ -38,15 +38,17 @@ static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t
 typedef enum {
     STEP_EMBED = 0,        /* x = w[0][token] */
     STEP_QKV = 1,          /* n = norm(x); q, k, v = w[0..2] n + bias; head norms; rope; KV write */
-    STEP_ATTEND = 2,       /* a = softmax(q k / sqrt(d), sinks) v, in a window if there is one */
-    STEP_OUT = 3,          /* x += w[0] a + bias[0] */
+    STEP_ATTEND = 2,       /* a = softmax(q k scale, sinks) v, in a window if there is one */
+    STEP_OUT = 3,          /* x += residual_scale norm(w[0] a + bias[0]) */
     STEP_FFN_UP = 4,       /* n = norm(x); h = activation(w[0] n + bias[0], w[1] n + bias[1]) */
-    STEP_FFN_DOWN = 5,     /* x += w[0] h + bias[0] */
+    STEP_FFN_DOWN = 5,     /* x += residual_scale norm(w[0] h + bias[0]) */
     STEP_ROUTE = 6,        /* n = norm(x); experts and their weights from w[0] n + bias[0] */
     STEP_EXPERTS_UP = 7,   /* h_e = activation(w[0]_e n + bias[0]_e, w[1]_e n + bias[1]_e) */
     STEP_EXPERTS_DOWN = 8, /* x += weight_e (w[0]_e h_e + bias[0]_e), experts in ascending order */
-    STEP_HEAD = 9,         /* logits = w[0] norm(x) + bias[0] */
+    STEP_HEAD = 9,         /* logits = cap(logit_scale (w[0] norm(x) + bias[0])) */
 } step_kind;
+/* An expert that every row takes is FFN_UP and FFN_DOWN between ROUTE and EXPERTS_UP: its n is that
+ * of ROUTE, so it has no norm. */
 
 typedef enum {
     STEP_NORM_RMS = 0,
@@ -57,11 +59,14 @@ typedef enum {
     STEP_SILU_GATED = 0,
     STEP_GELU = 1,           /* tanh form; one matrix */
     STEP_SWIGLU_CLAMPED = 2, /* gpt-oss */
+    STEP_GELU_GATED = 3,     /* tanh form, times up */
+    STEP_SILU_CLAMPED = 4,   /* SiLU of min(gate, L), times up within [-L, L]: L of the op */
 } step_activation;
 
 typedef enum {
-    STEP_ROUTE_SOFTMAX_TOP = 0, /* softmax over all experts, the k best, divided by their sum */
+    STEP_ROUTE_SOFTMAX_TOP = 0, /* softmax over all experts, the k best */
     STEP_ROUTE_TOP_SOFTMAX = 1, /* the k best, softmax over them */
+    STEP_ROUTE_SIGMOID_TOP = 2, /* sigmoid of each, the k best by it and the op's choice bias */
 } step_routing;
 
 typedef enum {
@@ -69,16 +74,35 @@ typedef enum {
     STEP_ROPE_SPLIT = 1,    /* pairs (j, j + n_rot / 2) */
 } step_rope;
 
+/* By how much q and k turn with their position.  Layers may turn by different ones. */
+typedef struct {
+    uint32_t n_rot;          /* channels of a head that turn; even */
+    float scale;             /* of cosine and sine (YaRN) */
+    const double *frequency; /* [n_rot / 2] radians a token */
+} step_rope_table;
+
+enum { STEP_ROPES_MAX = 2, STEP_NO_ROPE = STEP_ROPES_MAX };
+
 typedef struct {
     step_kind kind;
     uint32_t layer;               /* of the KV cache: QKV and ATTEND */
+    uint32_t n_heads;             /* QKV, ATTEND, OUT: at most the shape's; of KV heads all layers
+                                     have as many */
     uint32_t window;              /* ATTEND: tokens seen, the own one included; 0 = all */
+    uint32_t rope;                /* QKV: which of the shape's tables, or STEP_NO_ROPE */
+    float attention_scale;        /* QKV: of q k */
+    bool is_row_norm;             /* QKV: head_norm is of all heads of a row together */
     const float *norm;            /* [n_embd]; of x, where the kind has one */
     const float *norm_bias;       /* [n_embd] or NULL */
     const model_matrix *w[3];
     const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL where none */
-    const float *head_norm[2];    /* QKV: RMS norm of each q and k head, [head_dim] or NULL */
+    const float *norm_behind;     /* OUT, FFN_DOWN: [n_embd] RMS norm of what is added to x */
+    const float *head_norm[2];    /* QKV: RMS norm of each q and k head, [head_dim], or of all heads
+                                     of a row, [heads][head_dim]; or NULL */
     const float *sinks;           /* ATTEND: [n_heads] or NULL */
+    const float *choice_bias;     /* ROUTE: [n_experts] added to what experts are chosen by, not to
+                                     their weights; or NULL */
+    float activation_limit;       /* STEP_SILU_CLAMPED: FFN_UP, EXPERTS_UP */
     const model_matrix *screen;   /* HEAD: a coarse copy of w[0], or NULL: of every row r,
                                      |w[0] x - screen x| <= row_error[r] |x|, as computed */
 } step_op;
@@ -93,22 +117,27 @@ static inline uint32_t step_acts(const step_op *op)
     return acts;
 }
 
+/* What all layers share, and the most that a layer has. */
 typedef struct {
     uint32_t n_layers, n_embd, n_vocab;
     uint32_t n_heads, n_kv_heads, head_dim;
-    uint32_t n_ff;                           /* 0 when every layer has experts */
+    uint32_t n_ff;                           /* 0 when every layer has experts and no other */
     uint32_t n_experts, n_experts_used, n_ff_expert;
     uint32_t context_tokens;                 /* what the model was trained for */
     step_norm_kind norm_kind;
     float norm_eps;
     step_activation activation;
     step_routing routing;
+    uint32_t n_expert_groups, n_groups_used; /* experts are chosen from the best groups; 0 = all */
+    bool weights_sum_to_one;                 /* of the chosen experts */
     float routing_scale;                     /* times each expert's weight */
-    float attention_scale;                   /* of q k */
     step_rope rope;
-    uint32_t n_rot;                          /* channels of a head that turn; even */
-    float rope_scale;                        /* of cosine and sine (YaRN) */
-    const double *rope_frequency;            /* [n_rot / 2] radians a token */
+    uint32_t n_ropes;
+    step_rope_table ropes[STEP_ROPES_MAX];   /* [n_ropes] */
+    float query_growth;                      /* q *= 1 + this ln(1 + floor(position / next)); 0 */
+    uint32_t query_growth_tokens;
+    float embedding_scale, residual_scale, logit_scale; /* 1 where there is none */
+    float logit_cap;                         /* L: logits become L tanh(logit / L); 0 = they stay */
 } step_shape;
 
 typedef struct {

@@ -8,12 +8,7 @@ void build_qwen3moe(builder *b)
     build_shape(b, STEP_NORM_RMS);
     build_rope(b, STEP_ROPE_SPLIT, false);
     s->activation = STEP_SILU_GATED;
-    s->n_experts = build_u32(b, "expert_count", 1, 1024);
-    s->n_experts_used = build_u32(b, "expert_used_count", 1, s->n_experts ? s->n_experts : 1);
-    s->n_ff_expert = build_u32(b, "expert_feed_forward_length", 1, 1 << 20);
-    s->routing = STEP_ROUTE_SOFTMAX_TOP;
-    s->routing_scale = build_f32_or(b, "expert_weights_scale", 1);
-    if (s->routing_scale == 0) s->routing_scale = 1;
+    build_routing(b, STEP_ROUTE_SOFTMAX_TOP);
     build_embed(b);
     for (uint32_t layer = 0; !b->status && layer < s->n_layers; layer++) {
         build_attention(b, layer, 0);

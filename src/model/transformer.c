@@ -29,8 +29,9 @@ void build_shape(builder *b, step_norm_kind norm)
     s->norm_kind = norm;
     s->norm_eps = build_f32(b, norm == STEP_NORM_RMS ? "attention.layer_norm_rms_epsilon"
                                                      : "attention.layer_norm_epsilon");
-    s->attention_scale = build_f32_or(b, "attention.scale", 0);
-    if (s->attention_scale == 0) s->attention_scale = 1.0f / sqrtf((float)s->head_dim);
+    b->attention_scale = build_f32_or(b, "attention.scale", 0);
+    if (b->attention_scale == 0) b->attention_scale = 1.0f / sqrtf((float)s->head_dim);
+    s->embedding_scale = s->residual_scale = s->logit_scale = 1;
 
     const gguf_tensor *embd = gguf_find_tensor(b->file, "token_embd.weight");
     if (!embd) {
@@ -52,25 +53,27 @@ static double yarn_bound(double n_rot, double original, double turns, double bas
     return n_rot * log(original / (turns * 2 * M_PI)) / (2 * log(base));
 }
 
-static void build_yarn(builder *b, yarn *y, double base, double factor, bool exact)
+static void build_yarn(builder *b, yarn *y, step_rope_table *t, double base, double factor,
+                       bool exact)
 {
-    step_shape *s = &b->program.shape;
     uint32_t original = build_u32_or(b, "rope.scaling.original_context_length", 1, CONTEXT_MAX,
-                                     s->context_tokens);
+                                     b->program.shape.context_tokens);
     double fast = (double)build_f32_or(b, "rope.scaling.yarn_beta_fast", 32.0f);
     double slow = (double)build_f32_or(b, "rope.scaling.yarn_beta_slow", 1.0f);
     double attn = (double)build_f32_or(b, "rope.scaling.attn_factor", 1.0f);
+    double less = (double)build_f32_or(b, "rope.scaling.yarn_log_multiplier", 0.0f);
     if (b->status) return;
     y->factor = factor;
-    y->low = yarn_bound(s->n_rot, original, fast, base);
-    y->high = yarn_bound(s->n_rot, original, slow, base);
+    y->low = yarn_bound(t->n_rot, original, fast, base);
+    y->high = yarn_bound(t->n_rot, original, slow, base);
     if (!exact) {
         y->low = floor(y->low);
         y->high = ceil(y->high);
     }
     y->low = fmax(y->low, 0);
-    y->high = fmin(y->high, (double)s->n_rot - 1);
-    s->rope_scale = (float)(attn * (1 + 0.1 * log(factor)));
+    y->high = fmin(y->high, (double)t->n_rot - 1);
+    t->scale = (float)(attn * (1 + 0.1 * log(factor)) / (1 + 0.1 * less * log(factor)));
+    if (!(t->scale > 0 && t->scale < 1e6f)) build_fail(b, "YaRN's factors are out of range");
 }
 
 static double yarn_frequency(const yarn *y, double frequency, uint32_t j)
@@ -80,14 +83,37 @@ static double yarn_frequency(const yarn *y, double frequency, uint32_t j)
     return frequency / y->factor * ramp + frequency * (1 - ramp);
 }
 
+/* Channels that turn, of a key or all of a head. */
+static uint32_t rope_channels(builder *b, const char *key, uint32_t otherwise)
+{
+    uint32_t n = build_u32_or(b, key, 2, b->program.shape.head_dim, otherwise);
+    if (!b->status && n % 2) build_fail(b, "%s %u is odd", key, n);
+    return n;
+}
+
+static step_rope_table *add_rope(builder *b, uint32_t n_rot)
+{
+    step_shape *s = &b->program.shape;
+    CHECK(s->n_ropes < STEP_ROPES_MAX);
+    step_rope_table *t = &s->ropes[s->n_ropes++];
+    *t = (step_rope_table){.n_rot = n_rot, .scale = 1};
+    return t;
+}
+
+static double *take_frequencies(builder *b, step_rope_table *t)
+{
+    double *frequency = arena_take(&b->vectors, t->n_rot / 2 * sizeof *frequency, MEMORY_ALIGN);
+    CHECK(frequency);
+    t->frequency = frequency;
+    return frequency;
+}
+
 void build_rope(builder *b, step_rope kind, bool yarn_exact)
 {
     step_shape *s = &b->program.shape;
     if (b->status) return;
     s->rope = kind;
-    s->rope_scale = 1;
-    s->n_rot = build_u32_or(b, "rope.dimension_count", 2, s->head_dim, s->head_dim);
-    if (!b->status && s->n_rot % 2) build_fail(b, "rope.dimension_count %u is odd", s->n_rot);
+    step_rope_table *t = add_rope(b, rope_channels(b, "rope.dimension_count", s->head_dim));
     double base = (double)build_f32_or(b, "rope.freq_base", 10000.0f);
     double factor = (double)build_f32_or(b, "rope.scaling.factor", 1.0f);
     if (!b->status && (base <= 1 || factor <= 0)) build_fail(b, "rope base or factor out of range");
@@ -99,21 +125,55 @@ void build_rope(builder *b, step_rope kind, bool yarn_exact)
     gguf_get_string(b->file, key, &type);
     yarn y = {1, 0, 1};
     bool is_yarn = view_equal(type, VIEW("yarn")) && factor != 1;
-    if (is_yarn) build_yarn(b, &y, base, factor, yarn_exact);
+    if (is_yarn) build_yarn(b, &y, t, base, factor, yarn_exact);
     if (view_equal(type, VIEW("longrope"))) build_fail(b, "longrope scaling is not supported");
-    const float *divisor = build_vector_optional(b, "rope_freqs.weight", 0, s->n_rot / 2);
+    const float *divisor = build_vector_optional(b, "rope_freqs.weight", 0, t->n_rot / 2);
     if (b->status) return;
 
-    double *frequency = arena_take(&b->vectors, s->n_rot / 2 * sizeof *frequency, MEMORY_ALIGN);
-    CHECK(frequency);
-    for (uint32_t j = 0; j < s->n_rot / 2; j++) {
-        double f = pow(base, -2.0 * j / s->n_rot);
+    double *frequency = take_frequencies(b, t);
+    for (uint32_t j = 0; j < t->n_rot / 2; j++) {
+        double f = pow(base, -2.0 * j / t->n_rot);
         if (divisor) f /= (double)divisor[j];
         if (is_yarn) f = yarn_frequency(&y, f, j);
         if (view_equal(type, VIEW("linear"))) f /= factor;
         frequency[j] = f;
     }
-    s->rope_frequency = frequency;
+}
+
+void build_rope_windowed(builder *b, float base)
+{
+    if (b->status) return;
+    uint32_t all = b->program.shape.ropes[0].n_rot;
+    step_rope_table *t = add_rope(b, rope_channels(b, "rope.dimension_count_swa", all));
+    base = build_f32_or(b, "rope.freq_base_swa", base);
+    if (!b->status && base <= 1) build_fail(b, "rope.freq_base_swa is out of range");
+    if (b->status) return;
+    double *frequency = take_frequencies(b, t);
+    for (uint32_t j = 0; j < t->n_rot / 2; j++)
+        frequency[j] = pow((double)base, -2.0 * j / t->n_rot);
+}
+
+void build_windows(builder *b, uint32_t every, uint32_t *windows)
+{
+    const char *name = "attention.sliding_window_pattern";
+    const uint32_t n = b->program.shape.n_layers;
+    uint32_t window = build_u32(b, "attention.sliding_window", 1, CONTEXT_MAX);
+    char key[128];
+    snprintf(key, sizeof key, "%s.%s", b->arch, name);
+    const gguf_value *pattern = gguf_find(b->file, key);
+    const bool is_array = pattern && pattern->type == GGUF_ARRAY;
+    if (!is_array) every = build_u32_or(b, name, 0, MODEL_LAYERS_MAX, every);
+    if (b->status) return;
+    if (is_array && (pattern->n_items != n || pattern->item_type == GGUF_STRING ||
+                     pattern->item_type == GGUF_ARRAY)) {
+        build_fail(b, "key %s must have a number or a flag for each of %u layers", key, n);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_windowed = is_array ? gguf_item_i64(pattern, i) != 0
+                                    : every > 0 && i % every < every - 1;
+        windows[i] = is_windowed ? window : 0;
+    }
 }
 
 void build_embed(builder *b)
@@ -123,13 +183,15 @@ void build_embed(builder *b)
     op->w[0] = build_matrix(b, "token_embd.weight", 0, s->n_vocab, s->n_embd);
 }
 
-void build_attention(builder *b, uint32_t layer, uint32_t window)
+step_op *build_attention(builder *b, uint32_t layer, uint32_t window)
 {
     step_shape *s = &b->program.shape;
     uint32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_kv_heads * s->head_dim;
-    step_op *op = build_op(b, STEP_QKV);
+    step_op *op = build_op(b, STEP_QKV), *const qkv = op;
     op->layer = layer;
+    op->n_heads = s->n_heads;
     op->window = window;
+    op->attention_scale = b->attention_scale;
     op->norm = build_vector(b, "blk.%u.attn_norm.weight", layer, s->n_embd);
     op->norm_bias = build_vector_optional(b, "blk.%u.attn_norm.bias", layer, s->n_embd);
     op->w[0] = build_matrix(b, "blk.%u.attn_q.weight", layer, n_q, s->n_embd);
@@ -138,25 +200,30 @@ void build_attention(builder *b, uint32_t layer, uint32_t window)
     op->bias[0] = build_vector_optional(b, "blk.%u.attn_q.bias", layer, n_q);
     op->bias[1] = build_vector_optional(b, "blk.%u.attn_k.bias", layer, n_kv);
     op->bias[2] = build_vector_optional(b, "blk.%u.attn_v.bias", layer, n_kv);
-    op->head_norm[0] = build_vector_optional(b, "blk.%u.attn_q_norm.weight", layer, s->head_dim);
-    op->head_norm[1] = build_vector_optional(b, "blk.%u.attn_k_norm.weight", layer, s->head_dim);
+    op->is_row_norm = b->is_row_norm;
+    op->head_norm[0] = build_vector_optional(b, "blk.%u.attn_q_norm.weight", layer,
+                                             b->is_row_norm ? n_q : s->head_dim);
+    op->head_norm[1] = build_vector_optional(b, "blk.%u.attn_k_norm.weight", layer,
+                                             b->is_row_norm ? n_kv : s->head_dim);
 
     op = build_op(b, STEP_ATTEND);
     op->layer = layer;
+    op->n_heads = s->n_heads;
     op->window = window;
     op->sinks = build_vector_optional(b, "blk.%u.attn_sinks.weight", layer, s->n_heads);
 
     op = build_op(b, STEP_OUT);
     op->w[0] = build_matrix(b, "blk.%u.attn_output.weight", layer, s->n_embd, n_q);
     op->bias[0] = build_vector_optional(b, "blk.%u.attn_output.bias", layer, s->n_embd);
+    return qkv;
 }
 
-void build_ffn(builder *b, uint32_t layer, const char *norm_name)
+step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name)
 {
     step_shape *s = &b->program.shape;
     bool gated = s->activation != STEP_GELU;
     if (!b->status && s->n_ff == 0) build_fail(b, "key %s.feed_forward_length is missing", b->arch);
-    step_op *op = build_op(b, STEP_FFN_UP);
+    step_op *op = build_op(b, STEP_FFN_UP), *const up = op;
     op->norm = build_vector(b, norm_name, layer, s->n_embd);
     if (s->norm_kind == STEP_NORM_LAYER)
         op->norm_bias = build_vector_optional(b, "blk.%u.ffn_norm.bias", layer, s->n_embd);
@@ -170,6 +237,44 @@ void build_ffn(builder *b, uint32_t layer, const char *norm_name)
     op = build_op(b, STEP_FFN_DOWN);
     op->w[0] = build_matrix(b, "blk.%u.ffn_down.weight", layer, s->n_embd, s->n_ff);
     op->bias[0] = build_vector_optional(b, "blk.%u.ffn_down.bias", layer, s->n_embd);
+    return up;
+}
+
+static void build_shared_expert(builder *b, uint32_t layer)
+{
+    step_shape *s = &b->program.shape;
+    const uint32_t n_ff = b->n_ff_shared;
+    step_op *op = build_op(b, STEP_FFN_UP);
+    op->w[0] = build_matrix(b, "blk.%u.ffn_gate_shexp.weight", layer, n_ff, s->n_embd);
+    op->w[1] = build_matrix(b, "blk.%u.ffn_up_shexp.weight", layer, n_ff, s->n_embd);
+    op = build_op(b, STEP_FFN_DOWN);
+    op->w[0] = build_matrix(b, "blk.%u.ffn_down_shexp.weight", layer, s->n_embd, n_ff);
+}
+
+void build_routing(builder *b, step_routing routing)
+{
+    static const step_routing of_key[] = {0, STEP_ROUTE_SOFTMAX_TOP, STEP_ROUTE_SIGMOID_TOP,
+                                          STEP_ROUTE_TOP_SOFTMAX};
+    step_shape *s = &b->program.shape;
+    s->n_experts = build_u32(b, "expert_count", 1, 1024);
+    s->n_experts_used = build_u32(b, "expert_used_count", 1, s->n_experts ? s->n_experts : 1);
+    s->n_ff_expert = build_u32_or(b, "expert_feed_forward_length", 1, WIDTH_MAX, s->n_ff);
+    if (!b->status && s->n_ff_expert == 0)
+        build_fail(b, "key %s.expert_feed_forward_length is missing", b->arch);
+    s->routing_scale = build_f32_or(b, "expert_weights_scale", 1);
+    if (s->routing_scale == 0) s->routing_scale = 1;
+    uint32_t key = build_u32_or(b, "expert_gating_func", 0, ARRAY_LEN(of_key) - 1, 0);
+    s->routing = key ? of_key[key] : routing;
+    s->weights_sum_to_one = build_bool_or(b, "expert_weights_norm", true);
+    s->n_expert_groups = build_u32_or(b, "expert_group_count", 0, s->n_experts, 0);
+    s->n_groups_used = build_u32_or(b, "expert_group_used_count", 0, s->n_expert_groups, 0);
+    if (b->status || s->n_expert_groups <= 1 || s->n_groups_used == s->n_expert_groups)
+        s->n_expert_groups = s->n_groups_used = 0; /* no choice among them */
+    if (b->status || !s->n_expert_groups) return;
+    if (s->n_experts % s->n_expert_groups || s->n_groups_used == 0 ||
+        s->n_experts / s->n_expert_groups * s->n_groups_used < s->n_experts_used)
+        build_fail(b, "%u experts cannot be chosen from %u of %u groups of %u experts",
+                   s->n_experts_used, s->n_groups_used, s->n_expert_groups, s->n_experts);
 }
 
 void build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
@@ -180,6 +285,8 @@ void build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
     op->norm = build_vector(b, norm_name, layer, n_embd);
     op->w[0] = build_matrix(b, "blk.%u.ffn_gate_inp.weight", layer, n, n_embd);
     op->bias[0] = build_vector_optional(b, "blk.%u.ffn_gate_inp.bias", layer, n);
+    op->choice_bias = build_vector_optional(b, "blk.%u.exp_probs_b.bias", layer, n);
+    if (b->n_ff_shared) build_shared_expert(b, layer);
 
     op = build_op(b, STEP_EXPERTS_UP);
     bool fused = build_has(b, "blk.%u.ffn_gate_up_exps.weight", layer);

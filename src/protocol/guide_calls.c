@@ -211,10 +211,15 @@ static void put_xml(json_out *t, const cerium_tool *tool, const struct protocol_
 void guide_put_mark(json_out *t, const char *mark)
 {
     while (*mark) {
+        if (*mark == CALL_MARK_ANY) {
+            json_out_literal(t, "/[A-Za-z0-9_.\\-]{1,64}/ ");
+            mark++;
+            continue;
+        }
         size_t tag = mark[0] == '<' ? strcspn(mark, ">\n \"") : 0;
         bool is_tag = tag && mark[tag] == '>';
         size_t len = is_tag ? tag + 1 : 1;
-        while (!is_tag && mark[len] && mark[len] != '<') len++;
+        while (!is_tag && mark[len] && mark[len] != '<' && mark[len] != CALL_MARK_ANY) len++;
         json_out_put(t, is_tag ? VIEW("(") : VIEW(""));
         json_out_quoted(t, (view){mark, len});
         if (is_tag) {
@@ -234,7 +239,9 @@ static void put_argument(json_out *t, const struct protocol_tool *facts, const c
     if (name) json_out_quoted(t, view_of(name));
     else json_out_literal(t, "/[^<>\\n\"]+/");
     json_out_literal(t, " ");
-    guide_put_mark(t, marks->key_end);
+    bool json = schema && !facts->loose && *marks->json_key_end &&
+                (!is_text(schema) || json_object_get(schema, "$ref"));
+    guide_put_mark(t, json ? marks->json_key_end : marks->key_end);
     if (schema) put_value(t, facts, schema);
     else if (facts->kind != PROTOCOL_TOOL_FUNCTION && facts->grammar) put_nested(t, facts, "%text");
     else json_out_literal(t, "value ");
@@ -307,6 +314,14 @@ static void put_call(json_out *t, const cerium_tool *tool, const struct protocol
         return;
     case CALL_XML: put_xml(t, tool, facts); return;
     case CALL_MARKED: put_marked(t, tool, facts, marks); return;
+    case CALL_PROBED:
+        json_out_quoted(t, view_of(tool->name));
+        json_out_literal(t, " ");
+        guide_put_mark(t, marks->name_end);
+        put_arguments(t, facts);
+        json_out_literal(t, " ");
+        guide_put_mark(t, marks->end);
+        return;
     case CALL_NONE: return;
     }
 }
@@ -339,4 +354,5 @@ void guide_put_calls(json_out *t, const protocol_request *r, call_style style,
         json_out_literal(t, "\nends: /\\n?<\\/parameter>\\n?/\n");
     }
     if (style == CALL_MARKED) json_out_literal(t, "gap: /[ \\n]{0,2}/\n");
+    if (style == CALL_PROBED) json_out_literal(t, "gap: /[ \\n]{0,8}/\n");
 }

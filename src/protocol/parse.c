@@ -176,6 +176,16 @@ static int lane_parse(parser *p)
     return CERIUM_OK;
 }
 
+static int guard_end_parse(parser *p)
+{
+    const char *end = p->defaults->guard_ends ? "incomplete" : "message";
+    RETURN_IF(field_string(p, NULL, p->root, "cerium_guard_end", &end));
+    p->r->guard_ends = !strcmp(end, "incomplete");
+    if (p->r->guard_ends || !strcmp(end, "message")) return CERIUM_OK;
+    return parse_fail_value(p, &(place){NULL, "cerium_guard_end", 0}, end,
+                            "'message' and 'incomplete'");
+}
+
 static int common_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -188,6 +198,7 @@ static int common_parse(parser *p)
     RETURN_IF(field_object(p, NULL, p->root, "stream_options", &options));
     RETURN_IF(field_bool(p, &at, options, "include_usage", &r->include_usage));
     RETURN_IF(field_string(p, NULL, p->root, "cerium_guard", &r->guard));
+    RETURN_IF(guard_end_parse(p));
     RETURN_IF(tier_parse(p));
     RETURN_IF(sampling_parse(p));
     RETURN_IF(length_parse(p));
@@ -201,7 +212,7 @@ static int common_parse(parser *p)
 /* What nobody here can do is refused by name, as an answer without it would mislead. */
 static int refuse_unsupported(parser *p)
 {
-    static const char *const keys[] = {"background", "conversation", "prompt"};
+    static const char *const keys[] = {"conversation", "prompt"};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         const json_t *value = json_object_get(p->root, keys[i]);
         if (value && !json_is_null(value) && !json_is_false(value))
@@ -238,6 +249,22 @@ static int variables_parse(parser *p)
     return failed ? CERIUM_ERR_MEMORY : CERIUM_OK;
 }
 
+/* What goes on without its client has to be kept for it. */
+static int background_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    const place at = {NULL, "background", 0};
+    RETURN_IF(field_bool(p, NULL, p->root, "background", &r->background));
+    if (!r->background) return CERIUM_OK;
+    if (!r->store)
+        return parse_fail(p, &at, "invalid_value",
+                          "Invalid 'background': it needs 'store' to be true.");
+    if (!r->compacts && !p->defaults->is_socket) return CERIUM_OK;
+    return parse_fail(p, &at, "unsupported_parameter",
+                      "Unsupported parameter: 'background' is not supported %s.",
+                      p->defaults->is_socket ? "over a WebSocket" : "for compaction");
+}
+
 static int responses_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -262,6 +289,7 @@ static int responses_parse(parser *p)
     RETURN_IF(variables_parse(p));
     RETURN_IF(tools_parse(p));
     RETURN_IF(items_parse(p));
+    RETURN_IF(background_parse(p));
     RETURN_IF(shape_parse(p));
     return include_parse(p);
 }

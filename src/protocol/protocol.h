@@ -64,6 +64,7 @@ typedef struct {
     bool include_usage;               /* Chat and Completions: a last chunk with usage */
     bool return_progress;             /* Chat, Completions, infill: how far the prompt is, in
                                          chunks of their own */
+    bool background;                  /* goes on without its client; is stored */
     bool store;                       /* keep the response: default true for Responses */
     bool warm_up;                     /* generate:false, or n_predict 0: prompt only */
     bool truncate;                    /* truncation:"auto": drop the oldest items that do not fit */
@@ -146,6 +147,8 @@ typedef struct {
                                          JSON, comma-separated; see protocol_warn() */
     const char *inline_id;            /* of a message completion.create, as which it came; its
                                          answer's events have it; or NULL */
+    bool guard_ends;                  /* `cerium_guard_end`: where the watchdog ends an answer it is
+                                         incomplete, and says nothing */
     const char *guard;                /* `cerium_guard`: "block", "sql=block,tls=warn"; or NULL */
     struct protocol_text *texts;      /* owned, private: strings that had to be made */
 } protocol_request;
@@ -163,6 +166,8 @@ void protocol_cache_close(protocol_cache **cache); /* requests may live longer *
 typedef struct {
     cerium_sampling sampling;
     bool has_chat_form;
+    bool guard_ends;                  /* where a request does not say */
+    bool is_socket;                   /* it came over a WebSocket */
     bool counts;                      /* the request's tokens are counted, and none is sampled */
     bool fills_in;                    /* the model can fill in the middle, */
     float pointer;                    /* and then with so much of cerium_sampling.pointer */
@@ -312,6 +317,8 @@ void protocol_writer_free(protocol_writer **writer);
 void protocol_writer_input(protocol_writer *writer, uint32_t n_tokens);
 /* response.created and response.in_progress, or the first chunk of each choice. */
 int protocol_writer_begin(protocol_writer *writer);
+/* In the background: a text of it does not wait any more.  response.in_progress, once. */
+void protocol_writer_runs(protocol_writer *writer);
 /* More text of a choice, whole UTF-8 characters, as sampled (with the names of control tokens).
  * tokens: [n_tokens] for logprobs, or NULL.  Emits what is certain: a call's item is done the
  * moment the call closes. */
@@ -337,6 +344,8 @@ int protocol_writer_part(protocol_writer *writer, uint32_t choice, protocol_part
  * response.cerium.finding; what is no step on the way is kept for the whole object, and for the
  * last chunk of the other APIs, as "cerium":{"findings":[...]}. */
 int protocol_writer_finding(protocol_writer *writer, uint32_t choice, const protocol_finding *f);
+/* What the writer said itself at the end of a choice that the watchdog ended; none: len 0. */
+view protocol_writer_verdict(const protocol_writer *writer, uint32_t choice);
 /* A sign of life in the form that clients of the API count, between any two events after begin():
  * of Responses the event `keepalive`, which says how far the prompt is; of the others what is no
  * event. */

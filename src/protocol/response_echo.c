@@ -92,7 +92,7 @@ void response_echo(protocol_writer *w)
     put_text(t, json_object_get(root, "text"));
     put_numbers(w, t);
     put_flag(t, "store", w->r->store);
-    put_flag(t, "background", false);
+    put_flag(t, "background", w->r->background);
     json_out_literal(t, "\"service_tier\":");
     json_out_string(t, w->answer.served_tier ? w->answer.served_tier : "default");
     json_out_literal(t, ",");

@@ -224,7 +224,10 @@ static void close_item(protocol_writer *w, writer_choice *c, bool whole)
     if (announce) send_done(w, c);
     make_item(w, c, whole ? "completed" : "incomplete");
     if (announce) send_item(w, "response.output_item.done", &w->item);
-    if (w->n_items++) json_out_literal(&w->items, ",");
+    w->n_items++;
+    /* The answer ends well, and nothing was called. */
+    if (!whole && c->piece == PIECE_CALL && c->told_verdict) return;
+    if (w->items.b.len) json_out_literal(&w->items, ",");
     json_out_put(&w->items, json_out_view(&w->item));
     if (w->items.status && !w->status) w->status = w->items.status;
 }
@@ -233,7 +236,8 @@ static void close_item(protocol_writer *w, writer_choice *c, bool whole)
 
 static const char *status_of(const protocol_writer *w)
 {
-    if (w->n_ended < w->n_choices) return "in_progress";
+    if (w->n_ended < w->n_choices)
+        return w->r->background && !w->runs ? "queued" : "in_progress";
     switch (w->choices[0].end) {
     case PROTOCOL_END_STOP: return "completed";
     case PROTOCOL_END_LENGTH:
@@ -323,7 +327,13 @@ static void begin_response(protocol_writer *w)
 {
     response_echo(w);
     send_response(w, "response.created");
-    send_response(w, "response.in_progress");
+    send_response(w, w->r->background && !w->runs ? "response.queued" : "response.in_progress");
+}
+
+/* Who waits is told of it in the background alone: elsewhere the stream is the sign. */
+static void run_response(protocol_writer *w)
+{
+    if (w->r->background) send_response(w, "response.in_progress");
 }
 
 static void end_response(protocol_writer *w)
@@ -368,8 +378,9 @@ static void keepalive(protocol_writer *w, const protocol_progress *p)
 }
 
 const writer_api writer_responses = {
-    .begin = begin_response, .open = open_item, .delta = delta, .close = close_item,
-    .end = end_response, .finding = tell_finding, .body = put_response, .beat = keepalive,
+    .begin = begin_response, .runs = run_response, .open = open_item, .delta = delta,
+    .close = close_item, .end = end_response, .finding = tell_finding,
+    .body = put_response, .beat = keepalive,
 };
 
 /* ---- Section - Compaction: what the model says is the summary, in one opaque item ---- */

@@ -37,7 +37,7 @@ typedef struct {
     "opens: \"[TOOL_CALLS]\" | <\"[TOOL_CALLS]\">\n"                                               \
     "mark: ((\"[CALL_ID]\" | <\"[CALL_ID]\">) /[a-zA-Z0-9]{9}/)? (\"[ARGS]\" | <\"[ARGS]\">)\n"
 #define RULES_HARMONY                                                                              \
-    "mark: (<|channel|> \"commentary\")? (\" \" <|constrain|>? \"json\")? <|message|>\n"
+    "mark: (<|channel|> \"commentary\")? (\" \" <|constrain|>? \" \"? \"json\")? <|message|>\n"
 
 #define HERMES                                                                                     \
     .openings = {{"<tool_call>", "\"\\n\" call \"\\n\" closes"}},                                  \
@@ -66,6 +66,10 @@ static const guide_form forms[] = {
      .more = "gap again call"},
     {.name = "{open", .style = CALL_MARKED, .thinks = THINKS_OPEN, .first = "opens call",
      .more = "gap again call"},
+    {.name = "{json", .style = CALL_PROBED, .thinks = THINKS_FIRST, .first = "opens call",
+     .more = "between call"},
+    {.name = "{json-open", .style = CALL_PROBED, .thinks = THINKS_OPEN, .first = "opens call",
+     .more = "between call"},
     {.name = "none", .style = CALL_NONE, .thinks = THINKS_FIRST},
     {.name = "none-open", .style = CALL_NONE, .thinks = THINKS_OPEN},
     {.name = "qwen3-coder", XML, .thinks = THINKS_FIRST},
@@ -97,6 +101,12 @@ static const guide_form *find_form(const char *name)
     return &forms[0]; /* as the reader has it */
 }
 
+static const char *form_of(const call_marks *marks)
+{
+    if (marks->json) return marks->opens_thought ? "{json-open" : "{json";
+    return marks->opens_thought ? "{open" : "{";
+}
+
 static bool is_inst(const guide_form *form)
 {
     return form->style == CALL_LIST || form->style == CALL_NAMED;
@@ -108,7 +118,7 @@ typedef struct {
     const protocol_request *r;
     const guide_form *form;
     thinking thinks;
-    call_marks marks; /* of CALL_MARKED */
+    call_marks marks; /* of CALL_MARKED and CALL_PROBED, else zeros */
     bool calls;    /* some tool may be called */
     bool document; /* the answer has a shape */
     json_out text; /* all grammars one after the other */
@@ -116,15 +126,21 @@ typedef struct {
 
 static void put_mark_rules(maker *m)
 {
-    json_out_literal(&m->text, "opens: ");
+    json_out *t = &m->text;
+    json_out_literal(t, "opens: ");
     if (*m->marks.section) {
-        guide_put_mark(&m->text, m->marks.section);
-        json_out_literal(&m->text, "gap ");
+        guide_put_mark(t, m->marks.section);
+        json_out_literal(t, "gap ");
     }
-    guide_put_mark(&m->text, m->marks.open);
-    json_out_literal(&m->text, "\nagain: ");
-    guide_put_mark(&m->text, m->marks.open);
-    json_out_literal(&m->text, "\n");
+    json_out_literal(t, "again\nagain: ");
+    guide_put_mark(t, m->marks.open);
+    json_out_literal(t, "\n");
+    if (m->form->style != CALL_PROBED) return;
+    json_out_literal(t, "between: ");
+    if (*m->marks.between) guide_put_mark(t, m->marks.between);
+    json_out_literal(t, "again\ncloses: gap ");
+    guide_put_mark(t, m->marks.section_end);
+    json_out_literal(t, "\n");
 }
 
 /* Each grammar stands alone, with the rules that it needs. */
@@ -132,7 +148,7 @@ static void put_rules(maker *m)
 {
     json_out_literal(&m->text, "\n");
     if (!m->calls) return;
-    if (m->form->style == CALL_MARKED) put_mark_rules(m);
+    if (m->marks.open) put_mark_rules(m);
     else json_out_put(&m->text, view_of(m->form->rules));
     json_out_literal(&m->text, "first: ");
     json_out_put(&m->text, view_of(m->form->first));
@@ -163,14 +179,23 @@ static void put_before(maker *m)
     json_out_put(t, m->thinks == THINKS_FIRST ? VIEW(")? ") : VIEW(" "));
 }
 
+/* What may follow a call at once. */
+static void put_more(maker *m)
+{
+    if (m->form->more && !m->r->one_call) {
+        json_out_literal(&m->text, " (");
+        json_out_put(&m->text, view_of(m->form->more));
+        json_out_literal(&m->text, ")*");
+    }
+    if (m->form->style == CALL_PROBED && *m->marks.section_end)
+        json_out_literal(&m->text, " closes");
+}
+
 /* All calls of an answer. */
 static void put_all_calls(maker *m)
 {
     json_out_literal(&m->text, "first");
-    if (!m->form->more || m->r->one_call) return;
-    json_out_literal(&m->text, " (");
-    json_out_put(&m->text, view_of(m->form->more));
-    json_out_literal(&m->text, ")*");
+    put_more(m);
 }
 
 static void put_document(maker *m)
@@ -219,6 +244,7 @@ static span add_trigger(maker *m, protocol_guide *g, const opening *opens)
     g->triggers[g->n_triggers++] = (protocol_trigger){.text = opens->text, .ends = one};
     json_out_literal(&m->text, "start: ");
     json_out_put(&m->text, view_of(opens->rest));
+    if (m->form->style == CALL_PROBED && *m->marks.section) put_more(m);
     put_rules(m);
     at.to = m->text.b.len;
     return at;
@@ -258,10 +284,10 @@ static void put_beginning(maker *m)
 static void put_free(maker *m, protocol_guide *g)
 {
     span at[PROTOCOL_TRIGGERS_MAX];
-    bool sections = m->form->style == CALL_MARKED && *m->marks.section;
+    bool sections = m->marks.open && *m->marks.section;
     const opening own[PROTOCOL_TRIGGERS_MAX] = {
         {sections ? m->marks.section : m->marks.open, sections ? "gap again call" : "call"}};
-    const opening *opens = m->form->style == CALL_MARKED ? own : m->form->openings;
+    const opening *opens = m->marks.open ? own : m->form->openings;
     put_beginning(m);
     size_t head = m->text.b.len;
     for (size_t i = 0; i < PROTOCOL_TRIGGERS_MAX && opens[i].text; i++) {
@@ -305,7 +331,7 @@ int protocol_guide_make(protocol_guide *out, const protocol_request *r, const ch
     bool marked = call_marks_read(&m.marks, chat_form);
     *out = (protocol_guide){.n_triggers = 0};
     if (!marked && chat_form[0] == '{') return CERIUM_ERR_MEMORY;
-    m.form = find_form(!marked ? chat_form : m.marks.opens_thought ? "{open" : "{");
+    m.form = find_form(!marked ? chat_form : form_of(&m.marks));
     m.calls = m.calls && m.form->style != CALL_NONE;
     m.thinks = r->prefill || r->think == PROTOCOL_THINK_OFF ? THINKS_NEVER : m.form->thinks;
     m.document = !no_document && protocol_has_shape(r);

@@ -12,6 +12,20 @@ static const char *text_of(const json_t *in, const char *key, bool *good)
     return text;
 }
 
+/* There is something in it that ends what may stand before: white space and ids alone do not. */
+static bool is_mark(const char *text)
+{
+    const size_t n = strlen(text);
+    return n && text[n - 1] != CALL_MARK_ANY && text[strspn(text, " \t\r\n")];
+}
+
+static bool is_whole(const call_marks *m)
+{
+    if (!m->json) return *m->open && *m->key && *m->key_end && *m->value_end && *m->end;
+    return is_mark(m->open) && is_mark(m->name_end) && (!*m->end || is_mark(m->end)) &&
+           (!*m->section || is_mark(m->section)) && (!*m->section_end || is_mark(m->section_end));
+}
+
 bool call_marks_read(call_marks *out, const char *form)
 {
     json_error_t error;
@@ -24,12 +38,14 @@ bool call_marks_read(call_marks *out, const char *form)
     out->name_end = text_of(out->owner, "name_end", &good);
     out->key = text_of(out->owner, "key", &good);
     out->key_end = text_of(out->owner, "key_end", &good);
+    out->json_key_end = text_of(out->owner, "json_key_end", &good);
     out->value_end = text_of(out->owner, "value_end", &good);
+    out->between = text_of(out->owner, "between", &good);
     out->end = text_of(out->owner, "end", &good);
     out->section_end = text_of(out->owner, "section_end", &good);
     out->opens_thought = json_is_true(json_object_get(out->owner, "opens_thought"));
-    if (good && *out->open && *out->key && *out->key_end && *out->value_end && *out->end)
-        return true;
+    out->json = json_is_true(json_object_get(out->owner, "json"));
+    if (good && is_whole(out)) return true;
     call_marks_free(out);
     return false;
 }

@@ -1,7 +1,9 @@
-/* call_marks.h - how a model's own template writes calls with a tag for each argument, as it was
- * found by probing: cerium_engine_info.call_form is a JSON object then.
+/* call_marks.h - how a model's own template writes calls, as it was found by probing:
+ * cerium_engine_info.call_form is a JSON object then.  With a tag for each
+ * argument, or with an object for all:
  *
- *   section? (open NAME name_end? (key KEY key_end VALUE value_end)* end)+ section_end? */
+ *   section? (open NAME name_end? (key KEY key_end VALUE value_end)* end)+ section_end?
+ *   section? open NAME name_end {...} end (between open NAME name_end {...} end)* section_end? */
 #ifndef READER_CALL_MARKS_H
 #define READER_CALL_MARKS_H
 
@@ -9,13 +11,18 @@
 
 #include "base/base.h"
 
-enum { CALL_MARK_BYTES_MAX = 64 };
+enum { CALL_MARK_BYTES_MAX = 64, CALL_MARK_ANY = '\1' };
 
 /* Strings are never NULL and have at most CALL_MARK_BYTES_MAX bytes; those of white space and
  * those that may be missing are "". */
 typedef struct {
     json_t *owner;
-    const char *section, *open, *name_end, *key, *key_end, *value_end, *end, *section_end;
+    const char *section, *open, *name_end, *end, *section_end;
+    const char *key, *key_end, *value_end; /* of tags */
+    const char *json_key_end; /* key_end of values that are no text; "" where they have the same */
+    const char *between;      /* of objects */
+    bool json;                /* arguments are an object; open, name_end and end may have
+                                 CALL_MARK_ANY, an id */
     bool opens_thought; /* the prompt began one already */
 } call_marks;
 

@@ -236,7 +236,10 @@ static void hold_mark(cerium_reader *r, const char *mark)
 static void take_mark(cerium_reader *r, const char *mark)
 {
     hold_mark(r, mark);
-    if (mark == r->marks.open) {
+    if (r->marks.json && (mark == r->marks.open || mark == r->marks.section)) {
+        if (mark == r->marks.open) reader_probed_begin(r);
+        else reader_probed_section(r);
+    } else if (mark == r->marks.open) {
         reader_marked_begin(r);
     } else if (mark == r->marks.section || mark == r->marks.section_end) {
         reader_after_call(r); /* what stands around calls is not said */
@@ -261,9 +264,10 @@ static bool reader_saying(cerium_reader *r, char c)
     int mark;
     char out;
     bool calls = r->n_tools > 0;
-    if (calls && r->marks.open) marks[n++] = r->marks.open;
-    if (calls && r->marks.open && *r->marks.section) marks[n++] = r->marks.section;
-    if (calls && r->marks.open && *r->marks.section_end) marks[n++] = r->marks.section_end;
+    bool probed = calls && r->marks.open, section = probed && *r->marks.section;
+    if (probed && !(r->marks.json && section)) marks[n++] = r->marks.open;
+    if (section) marks[n++] = r->marks.section;
+    if (probed && !r->marks.json && *r->marks.section_end) marks[n++] = r->marks.section_end;
     if (calls && r->form->tags) marks[n++] = "<tool_call>";
     if (calls && r->form->bare_functions) marks[n++] = "<function=";
     if (calls && r->form->inst) marks[n++] = "[TOOL_CALLS]";
@@ -338,6 +342,8 @@ int cerium_reader_open(cerium_reader **reader_out, const char *call_form, const 
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a reader");
     }
     r->form = find_form(!marked ? call_form : r->marks.opens_thought ? "none-open" : "none");
+    r->after_broken = r->marks.json ? reader_probed_next : r->form->inst ? reader_inst_begin : NULL;
+    r->call_end = r->marks.json ? reader_probed_call_end(&r->marks) : r->form->call_end;
     r->tools = tools;
     r->n_tools = n_tools;
     r->held.max = r->value.max = READER_HELD_BYTES_MAX;

@@ -71,11 +71,11 @@ static bool between(cerium_reader *r, char c)
 
 static bool in_key(cerium_reader *r, char c)
 {
-    const char *marks[1] = {r->marks.key_end};
+    const char *marks[2] = {r->marks.key_end, r->marks.json_key_end};
     char out;
     int mark;
     r->window[r->n_window++] = c;
-    while ((mark = reader_mark(r, marks, 1, &out)) == -1)
+    while ((mark = reader_mark(r, marks, *r->marks.json_key_end ? 2 : 1, &out)) == -1)
         if (r->n_key < sizeof r->key) r->key[r->n_key++] = out;
     if (mark < 0) return true;
     reader_xml_value_begin(r);

@@ -89,12 +89,12 @@ bool reader_broken(cerium_reader *r, char c)
     char out;
     int mark;
     r->window[r->n_window++] = c;
-    while ((mark = reader_mark(r, &r->form->call_end, r->form->call_end != NULL, &out)) == -1)
+    while ((mark = reader_mark(r, &r->call_end, r->call_end != NULL, &out)) == -1)
         put_arguments(r, &out, 1);
     if (mark < 0) return true;
     reader_call_end(r);
     reader_after_call(r);
-    if (r->form->inst) reader_inst_begin(r);
+    if (r->after_broken) r->after_broken(r);
     return true;
 }
 

@@ -17,7 +17,7 @@ typedef bool reader_state(cerium_reader *r, char c);
 typedef struct {
     const char *name;
     void (*begin)(cerium_reader *r); /* sets the first state */
-    const char *call_end;     /* what ends a call whose arguments are broken, or NULL: the answer */
+    const char *call_end;     /* reader.call_end */
     bool space;               /* an answer begins with one, which is not said */
     bool thinks;              /* an answer may begin with <think> */
     bool tags;                /* calls in <tool_call>, as JSON or as <function=...> */
@@ -37,6 +37,8 @@ typedef enum { ARGS_FIRST, ARGS_RAW, ARGS_TEXT, ARGS_SEARCH, ARGS_REST,
 struct cerium_reader {
     const reader_form *form;
     call_marks marks;         /* of a template's own way; open is NULL for families */
+    const char *call_end;     /* what ends a call whose arguments are broken, or NULL: the answer */
+    void (*after_broken)(cerium_reader *r); /* what may follow it, or NULL: text */
     const cerium_tool *tools; /* [n_tools] */
     size_t n_tools;
     reader_state *state;
@@ -85,6 +87,10 @@ struct cerium_reader {
     bool has_others;    /* members that calls do not have */
     bool closing;       /* only what closes the call's place is missing */
     bool called;        /* the call was given out, and not its end */
+
+    /* As a template writes calls. */
+    const char *fits, *fits_end; /* what is left of marks that may be there, or NULL */
+    size_t n_id;                 /* bytes of an id in them */
 
     /* XML. */
     json_t *schema;   /* owned: of the tool that is called, or NULL */
@@ -153,6 +159,16 @@ void reader_xml_arguments_end(cerium_reader *r);
 void reader_marked_begin(cerium_reader *r);
 /* The answer ended in a call. */
 void reader_marked_end(cerium_reader *r);
+
+/* ---- reader_probed.c: the same with an object for arguments ---- */
+
+/* The mark was taken that stands before all calls, or the one that opens a call. */
+void reader_probed_section(cerium_reader *r);
+void reader_probed_begin(cerium_reader *r);
+/* A call ended: others of its section may follow. */
+void reader_probed_next(cerium_reader *r);
+/* What ends a call whose arguments are broken, or NULL. */
+const char *reader_probed_call_end(const call_marks *marks);
 
 /* ---- reader_inst.c ---- */
 

@@ -3,12 +3,16 @@
 
 #include <time.h>
 
+#include "server/answer_keep.h"
 #include "server/answer_watchdog.h"
 #include "server/answers.h"
 #include "server/api_writer.h"
 #include "server/connection.h"
+#include "server/http.h"
+#include "server/http_sinks.h"
 #include "server/ids.h"
 #include "server/prepare.h"
+#include "server/recording.h"
 #include "server/schedule.h"
 #include "server/source_engine.h"
 #include "server/source_upstream.h"
@@ -114,6 +118,24 @@ static void tell_limits(const answer *a)
         sink_limits(&a->sink, &told, a->quota.refused ? NULL : a->source->name(a));
 }
 
+/* Who does not wait for the events is told of the beginning, and that is all. */
+static void leave_background(answer *a)
+{
+    connection *c = a->sink.c;
+    bytes body = {.max = PROTOCOL_ANSWER_BYTES_MAX};
+    protocol_error e;
+    if (!c || a->sink.type != &http_background_sink || answer_is_over(a)) return;
+    a->sink.c = NULL;
+    if (protocol_writer_body(a->writer, &body)) {
+        (void)protocol_error_memory(&e);
+        http_error(c, &e);
+        answer_cancel(a, "out_of_memory");
+    } else {
+        http_answer(c, &(http_head){.status = 200}, (view){body.ptr, body.len});
+    }
+    bytes_free(&body);
+}
+
 /* All that goes before it is there. */
 static void start(answer *a)
 {
@@ -124,12 +146,13 @@ static void start(answer *a)
     a->source->start(a);
     if (was_begun) answer_end_warm_up(a); /* a sign of life came first */
     answers_start(a->s);
+    leave_background(a);
     connection_flush(a->sink.c);
 }
 
 static void on_prepared(answer *a)
 {
-    if (!a->sink.c)
+    if (!answer_is_wanted(a))
         answer_abandon(a);
     else if (a->canceled)
         answer_cancel(a, a->canceled);
@@ -163,6 +186,15 @@ static void on_unprepared(answer *a, const protocol_error *e)
         answer_refuse(a, e);
 }
 
+/* What is stored and streams can be taken up again; in the background it has to be. */
+static int record(answer *a, protocol_error *e)
+{
+    const protocol_request *r = a->request;
+    if (!answer_is_stored(r) || !a->sink.type->streams) return CERIUM_OK;
+    a->recording = recording_open(a->s, a->tenant, a->id);
+    return a->recording || !r->background ? CERIUM_OK : protocol_error_memory(e);
+}
+
 static const preparation_events prepared = {.prepared = on_prepared,
                                             .unprepared = on_unprepared,
                                             .made = source_upstream_route_long};
@@ -181,6 +213,7 @@ int answer_open(server *s, const answer_order *order, protocol_error *e)
     if (!status) status = tenant_quota_enter(a, e);
     if (!status) status = answer_watchdog_policy(a, order->guard, e);
     if (!status) status = make_choices(a, e);
+    if (!status) status = record(a, e);
     if (!status) status = api_writer_open(a, e);
     if (!status) {
         link_answer(a);

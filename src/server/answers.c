@@ -12,6 +12,7 @@
 #include "server/api_writer.h"
 #include "server/connection.h"
 #include "server/prepare.h"
+#include "server/recording.h"
 #include "server/tenant_quota.h"
 
 void answer_fail(answer *a, const protocol_error *e)
@@ -48,6 +49,7 @@ void answer_tell_begin(answer *a)
         answer_cancel(a, "out_of_memory");
         return;
     }
+    if (!a->source->is_local) protocol_writer_runs(a->writer);
     /* Heard before the engine wakes its threads, and before the books are kept. */
     connection_flush(a->sink.c);
     if (!a->prepare) answer_end_warm_up(a);
@@ -133,6 +135,11 @@ static void finish(answer *a)
         tell_end(a);
     else
         sink_fail(&a->sink, &a->failure);
+    if (a->ending.kept)
+        recording_end(a->recording);
+    else
+        recording_drop(&a->recording); /* there is no such response */
+    a->recording = NULL;
     /* Same-lane continuations that fail take the id that they went on from with them. */
     if (a->failed && a->sink.lane && a->request->previous_response_id)
         history_evict(a->s->history, a->tenant, a->serial, a->request->previous_response_id);
@@ -276,7 +283,7 @@ void answer_cancel(answer *a, const char *reason)
     bool was_ready = !a->prepare;
     a->canceled = reason;
     if (!prepare_stop(a)) return; /* a thread has it: it ends when that is done */
-    if (!was_ready && !a->sink.c) {
+    if (!was_ready && !answer_is_wanted(a)) {
         answer_abandon(a);
         return;
     }
@@ -363,6 +370,7 @@ void answer_free(answer *a)
     output_format_free(&a->format);
     bytes_free(&a->ending.held);
     bytes_free(&a->ending.body);
+    recording_drop(&a->recording);
     protocol_writer_free(&a->writer);
     request_bury(a->s, &a->request, a->n_bytes);
     memory_free(a);
@@ -388,7 +396,7 @@ void answers_leave(connection *c)
     for (answer *a = c->s->answers; a; a = a->next) {
         if (a->sink.c != c) continue;
         a->sink.c = NULL;
-        answer_cancel(a, "connection_closed");
+        if (!answer_is_wanted(a)) answer_cancel(a, "connection_closed");
     }
 }
 

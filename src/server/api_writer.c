@@ -1,6 +1,8 @@
 /* api_writer.c - answers that a protocol_writer tells. */
 #include "server/api_writer.h"
 
+#include "server/recording.h"
+
 /* Name and data of an event, one behind the other, with their lengths. */
 typedef struct {
     size_t name_len, len;
@@ -23,6 +25,7 @@ void api_writer_tell_held(answer *a)
         held_event head;
         memcpy(&head, b->ptr + at, sizeof head);
         const char *name = b->ptr + at + sizeof head, *json = name + head.name_len;
+        recording_add(a->recording, head.name_len ? name : NULL, (view){json, head.len});
         sink_event(&a->sink, head.name_len ? name : NULL, (view){json, head.len});
         at += sizeof head + head.name_len + head.len;
     }
@@ -35,7 +38,8 @@ static void emit(void *user, const char *name, const char *json, size_t len)
         hold(a, name, json, len);
         return;
     }
-    if (!a->sink.c) return;
+    recording_add(a->recording, name, (view){json, len});
+    if (!a->sink.c && !recording_is_followed(a->recording)) return;
     a->said_ns = clock_ns();
     sink_event(&a->sink, name, (view){json, len});
 }

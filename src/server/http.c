@@ -6,6 +6,7 @@
 #include "server/connection.h"
 #include "server/ids.h"
 #include "server/look.h"
+#include "server/recording.h"
 #include "server/routes.h"
 #include "server/schedule.h"
 
@@ -212,6 +213,7 @@ static void forget_exchange(connection *c)
     metrics_request(&c->s->metrics, x->route->metric, x->status);
     workers_drop(c->s->workers, &x->job);
     x->awaits_end = false;
+    recording_leave(c);
     (void)connection_gathers(c, 0, -(ptrdiff_t)x->body_counted);
     x->body_counted = 0;
     x->route = NULL;
@@ -395,6 +397,7 @@ static void on_ended(connection *c)
 static void on_reads(connection *c)
 {
     if (c->has_parked) look_at_reader(c);
+    recording_reads(c);
 }
 
 /* After its end of sending: who is gone answers with a reset, who reads does not mind. */

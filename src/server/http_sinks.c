@@ -26,6 +26,13 @@ static void finish_body(const sink *k, view body)
 const sink_type http_body_sink = {
     .limits = limits, .finish = finish_body, .fail = refuse, .refuse = refuse};
 
+/* Its events are kept for whoever asks for them. */
+const sink_type http_background_sink = {.streams = true,
+                                        .limits = limits,
+                                        .finish = finish_body,
+                                        .fail = refuse,
+                                        .refuse = refuse};
+
 /* ---- an event stream ---- */
 
 static void begin(const sink *k) { http_stream(k->c, "text/event-stream"); }

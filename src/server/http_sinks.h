@@ -6,6 +6,7 @@
 
 extern const sink_type http_lines_sink; /* an object a line */
 extern const sink_type http_body_sink;   /* one JSON object */
+extern const sink_type http_background_sink; /* the same, before it is answered */
 extern const sink_type http_stream_sink; /* server-sent events */
 
 #endif

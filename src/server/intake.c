@@ -111,6 +111,7 @@ static intake intake_of(connection *c, protocol_api api, bool is_message, view t
                  .defaults = c->s->defaults,
                  .history = c->s->history,
                  .tenant = c->tenant};
+    in.defaults.is_socket = is_message;
     in.defaults.cache = protocol_cache_hold(access_cache(c));
     return in;
 }
@@ -169,7 +170,7 @@ static bool asks_on_the_side(const connection *c)
 static const sink_type *sink_of(const protocol_request *r)
 {
     const bool is_lines = r->api == PROTOCOL_OLLAMA_CHAT || r->api == PROTOCOL_OLLAMA_GENERATE;
-    if (!r->stream) return &http_body_sink;
+    if (!r->stream) return r->background ? &http_background_sink : &http_body_sink;
     return is_lines ? &http_lines_sink : &http_stream_sink;
 }
 

@@ -7,6 +7,7 @@
 
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/recording.h"
 
 enum { PROGRESS_MS = 250 }; /* between two chunks of return_progress */
 
@@ -36,8 +37,8 @@ static protocol_progress progress_of(const answer *a)
 /* A reader that is behind has enough to read. */
 static bool may_speak(const answer *a)
 {
-    return a->sink.c && a->sink.type->streams && !answer_is_over(a) &&
-           !connection_parked(a->sink.c);
+    if (answer_is_over(a) || !a->sink.type->streams) return false;
+    return a->sink.c ? !connection_parked(a->sink.c) : recording_is_followed(a->recording);
 }
 
 static void fail(answer *a)

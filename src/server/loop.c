@@ -11,6 +11,7 @@
 #include "server/keep_alive.h"
 #include "server/lanes.h"
 #include "server/look.h"
+#include "server/recording.h"
 #include "server/schedule.h"
 #include "server/socket.h"
 #include "server/wake.h"
@@ -26,6 +27,12 @@ static bool still_in(const server *s, const connection *c)
     if (!c->tenant) return c->type == &http_connection && !answers_of(c); /* none was needed */
     const store_key *key = keyring_of(s->ring, c->tenant);
     return key && !strcmp(key->prefix, c->key_prefix);
+}
+
+/* Of what runs in the background. */
+static bool is_known(const server *s, uint64_t tenant)
+{
+    return tenant & 1 || !tenant || !tenant_keys_needed(s) || keyring_of(s->ring, tenant);
 }
 
 static void close_revoked(connection *c)
@@ -52,6 +59,9 @@ static void close_all_revoked(server *s)
         next = c->next;
         if (!c->gone && !still_in(s, c)) close_revoked(c);
     }
+    for (answer *a = s->answers; a; a = a->next)
+        if (!a->sink.c && answer_is_wanted(a) && !is_known(s, a->tenant))
+            answer_cancel(a, "key_revoked");
 }
 
 static void refresh_keys(server *s)
@@ -108,6 +118,7 @@ static void on_tick(void *user)
     listeners_tick(&s->listeners);
     if (answers_are_stuck(s)) metrics_count(&s->metrics, METRICS_STUCK, 1);
     look_at_answers(s);
+    recordings_tick(s, clock_ns());
     keep_alive_tick(s, clock_ns());
 }
 

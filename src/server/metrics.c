@@ -220,6 +220,8 @@ static void put_loop(writer *w, const metrics *m)
     head(w, "cerium_waiting_bytes", "gauge", "Bytes of requests and answers in memory.");
     put(w, "cerium_waiting_bytes{way=\"in\"} %" PRIu64 "\n", m->input_bytes);
     put(w, "cerium_waiting_bytes{way=\"out\"} %" PRIu64 "\n", m->output_bytes);
+    put_value(w, "cerium_recorded_bytes", "gauge", "Events that streams can be resumed from.",
+              (double)m->recorded_bytes);
     head(w, "cerium_loop_turn_seconds", "histogram", "Work of the event loop between two waits.");
     for (size_t i = 0; i < NET_TURN_BUCKETS; i++)
         put(w, "cerium_loop_turn_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", net_turn_bounds[i],

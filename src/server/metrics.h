@@ -56,10 +56,11 @@ typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 15 } metri
     X(METRICS_UNSURE, 16, "unsure_completions", "Completions held back for low confidence.")       \
     X(METRICS_EVICTED, 17, "connections_evicted", "Idle connections closed to serve another.")     \
     X(METRICS_INPUT_REFUSED, 18, "input_refused", "Bodies and messages without room.")             \
-    X(METRICS_STUCK, 19, "queue_stuck", "Seconds with a place free for what waits: a fault.")
+    X(METRICS_STUCK, 19, "queue_stuck", "Seconds with a place free for what waits: a fault.") \
+    X(METRICS_RESUMED, 20, "resumed_streams", "Streams of responses that were taken up again.")
 
 #define METRICS_COUNTER_ENUM(symbol, value, name, help) symbol = value,
-typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 20 } metrics_counter;
+typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 21 } metrics_counter;
 #undef METRICS_COUNTER_ENUM
 
 typedef enum {
@@ -101,6 +102,7 @@ typedef struct {
     uint64_t guard_ns, guard_bytes, guard_lines, guard_discarded, guard_held; /* held: at most */
     uint32_t connections_open, sockets_open, streams_open; /* gauges: the server sets them */
     uint64_t input_bytes, output_bytes; /* on their way in; that wait for readers */
+    uint64_t recorded_bytes;            /* of events that streams can be resumed from */
     net_turns turns;                    /* of the event loop */
 } metrics;
 

@@ -274,8 +274,9 @@ static void on_done(job *j)
     p->is_away = false;
     /* Who left wants nothing; whoever canceled it is told of its beginning, and its end. */
     int status = CERIUM_OK;
-    if (a->sink.c && !(a->canceled && p->stage == STAGE_FORMAT)) status = end_stage(p, &e);
-    if (a->sink.c && !status) status = advance(p, &e);
+    const bool is_wanted = answer_is_wanted(a);
+    if (is_wanted && !(a->canceled && p->stage == STAGE_FORMAT)) status = end_stage(p, &e);
+    if (is_wanted && !status) status = advance(p, &e);
     if (p->is_away) return;
     const preparation_events *events = p->events;
     prepare_free(a);
@@ -309,7 +310,7 @@ bool prepare_stop(answer *a)
     preparation *p = a->prepare;
     if (!p) return true;
     /* Before its prompts are there an answer has nothing to end with. */
-    bool has_enough = !a->sink.c || p->stage == STAGE_FORMAT;
+    bool has_enough = !answer_is_wanted(a) || p->stage == STAGE_FORMAT;
     if (!has_enough || !workers_withdraw(a->s->workers, &p->job)) return false;
     p->is_away = false;
     prepare_free(a);

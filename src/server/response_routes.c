@@ -4,8 +4,11 @@
 #include "server/response_routes.h"
 
 #include "base/json.h"
+#include "protocol/json_out.h"
 #include "server/answers.h"
 #include "server/http.h"
+#include "server/http_sinks.h"
+#include "server/recording.h"
 #include "server/stored.h"
 
 enum { LIST_MAX = 100, LIST_DEFAULT = 20 };
@@ -22,6 +25,10 @@ typedef struct {
     uint64_t tenant;
     uint32_t n_max;       /* of a list */
     const server *s;
+    bool streams;         /* the answer is events: how it began, and how it ended, */
+    int64_t after;        /* behind this number */
+    bytes beginning;
+    const char *ending;   /* name of the last event */
     json_t *object;       /* owned: to be written; NULL: the store has it */
     bytes body;           /* the answer; empty: there is an error */
     protocol_error error;
@@ -82,6 +89,53 @@ static json_t *page_of(json_t *input, const char *response)
                      "has_more", 0);
 }
 
+/* ,"sequence_number":...: two events are left of a stored response. */
+static int write_event(bytes *out, const char *type, int64_t number, view response)
+{
+    json_out t = {.b = *out};
+    json_out_literal(&t, "{\"type\":");
+    json_out_string(&t, type);
+    json_out_literal(&t, ",\"sequence_number\":");
+    json_out_integer(&t, number);
+    json_out_literal(&t, ",\"response\":");
+    json_out_put(&t, response);
+    json_out_literal(&t, "}");
+    *out = t.b;
+    return t.status;
+}
+
+/* A response as it was when it began. */
+static int write_beginning(request_job *q, json_t *response)
+{
+    static const char *const later[] = {"usage", "completed_at", "error", "incomplete_details",
+                                        "cerium"};
+    json_t *was = json_copy(response);
+    for (size_t i = 0; i < ARRAY_LEN(later); i++)
+        if (json_object_get(was, later[i])) json_object_set_new(was, later[i], json_null());
+    json_object_set_new(was, "status", json_string("in_progress"));
+    json_object_set_new(was, "output", json_array());
+    char *text = was ? json_dumps(was, JSON_COMPACT) : NULL;
+    int status = text ? write_event(&q->beginning, "response.created", 0, view_of(text))
+                      : CERIUM_ERR_MEMORY;
+    memory_release(text);
+    json_decref(was);
+    return status;
+}
+
+/* The row as a stream that was not kept: its first event, unless that was told, and its last. */
+static int write_events(request_job *q, view row)
+{
+    json_t *response = json_read(row, JSON_ALLOW_NUL, NULL);
+    const char *how = json_string_value(json_object_get(response, "status"));
+    const bool failed = how && !strcmp(how, "failed"), whole = how && !strcmp(how, "completed");
+    int status = response ? CERIUM_OK : CERIUM_ERR_MEMORY;
+    if (!status && q->after < 0) status = write_beginning(q, response);
+    json_decref(response);
+    q->ending = failed ? "response.failed" : whole ? "response.completed" : "response.incomplete";
+    if (!status) status = write_event(&q->body, q->ending, q->after < 1 ? 1 : q->after + 1, row);
+    return status ? protocol_error_memory(&q->error) : CERIUM_OK;
+}
+
 /* A part of the stored row of the id. */
 static int read_row(request_job *q)
 {
@@ -98,6 +152,8 @@ static int read_row(request_job *q)
     if (q->question == ASK_ITEMS) {
         q->object = page_of(json_read(row.input, 0, NULL), q->id);
         status = write_object(q);
+    } else if (q->streams) {
+        status = write_events(q, row.response);
     } else if (bytes_append(&q->body, row.response.ptr, row.response.len)) {
         status = protocol_error_memory(&q->error);
     }
@@ -171,7 +227,19 @@ static void release(job *j)
     request_job *q = (request_job *)j;
     json_decref(q->object);
     bytes_free(&q->body);
+    bytes_free(&q->beginning);
     memory_free(q);
+}
+
+static void tell_events(const request_job *q)
+{
+    const sink out = {.type = &http_stream_sink, .c = q->c};
+    metrics_count(&q->c->s->metrics, METRICS_RESUMED, 1);
+    sink_begin(&out);
+    if (q->beginning.len)
+        sink_event(&out, "response.created", (view){q->beginning.ptr, q->beginning.len});
+    sink_event(&out, q->ending, (view){q->body.ptr, q->body.len});
+    sink_finish(&out, (view){NULL, 0});
 }
 
 static void done(job *j)
@@ -180,7 +248,9 @@ static void done(job *j)
     connection *c = q->c;
     c->http.job = NULL;
     if (q->store_failed) metrics_count(&c->s->metrics, METRICS_STORE_FAILED, 1);
-    if (q->body.len)
+    if (q->body.len && q->streams)
+        tell_events(q);
+    else if (q->body.len)
         http_answer(c, &(http_head){.status = 200}, (view){q->body.ptr, q->body.len});
     else
         http_error(c, &q->error);
@@ -197,6 +267,7 @@ static request_job *open_job(connection *c, question what, workers_lane whose)
                        .question = what,
                        .tenant = c->tenant,
                        .s = c->s,
+                       .beginning = {.max = SERVER_OUT_BYTES_MAX},
                        .body = {.max = what == ASK_LIST ? SERVER_OUT_BYTES_MAX / 2
                                                         : SERVER_OUT_BYTES_MAX}};
     memcpy(q->id, c->http.id, sizeof q->id);
@@ -273,16 +344,70 @@ static void answer_running(connection *c, answer *a)
 
 /* ---- routes ---- */
 
+static bool wants_stream(connection *c, bool *streams, int64_t *after, protocol_error *e)
+{
+    char text[32];
+    uint64_t n;
+    *after = -1;
+    http_argument(c, "stream", text, sizeof text);
+    *streams = !strcmp(text, "true") && c->http.method == METHOD_GET;
+    if (text[0] && strcmp(text, "true") && strcmp(text, "false")) {
+        (void)protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "stream",
+                                 "stream is true or false");
+        return false;
+    }
+    http_argument(c, "starting_after", text, sizeof text);
+    if (!text[0]) return true;
+    if (!parse_u64(view_of(text), &n)) {
+        (void)protocol_error_set(e, 400, "invalid_request_error", "invalid_value",
+                                 "starting_after", "starting_after is the number of an event");
+        return false;
+    }
+    *after = n < INT64_MAX ? (int64_t)n : INT64_MAX - 1;
+    return true;
+}
+
+/* The events of the response: those that are kept, else what the store has of it. */
+static void resume(connection *c, int64_t after)
+{
+    protocol_error e;
+    const sink out = {.type = &http_stream_sink, .c = c};
+    recording *r = recording_find(c->s, c->tenant, c->http.id);
+    if (r) {
+        if (recording_follow(&out, r, after, &e)) http_error(c, &e);
+    } else if (running(c)) {
+        (void)protocol_error_set(&e, 400, "invalid_request_error", "stream_expired", "stream",
+                                 "events of this response are not kept: it is not stored");
+        http_error(c, &e);
+    } else {
+        request_job *q = open_job(c, ASK_RESPONSE, WORKERS_STORE);
+        if (q) q->streams = true, q->after = after;
+        submit(c, q);
+    }
+}
+
 void response_get(connection *c)
 {
     answer *a = running(c);
-    if (a)
+    bool streams;
+    int64_t after;
+    protocol_error e;
+    if (!wants_stream(c, &streams, &after, &e))
+        http_error(c, &e);
+    else if (streams)
+        resume(c, after);
+    else if (a)
         answer_running(c, a);
     else
         ask(c, ASK_RESPONSE);
 }
 
-void response_delete(connection *c) { ask(c, ASK_DELETE); }
+void response_delete(connection *c)
+{
+    recording *r = running(c) ? NULL : recording_find(c->s, c->tenant, c->http.id);
+    recording_drop(&r);
+    ask(c, ASK_DELETE);
+}
 
 void response_cancel(connection *c)
 {

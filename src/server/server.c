@@ -10,6 +10,7 @@
 #include "server/demo.h"
 #include "server/look.h"
 #include "server/loop.h"
+#include "server/recording.h"
 #include "server/routes.h"
 #include "server/socket.h"
 #include "server/source_upstream.h"
@@ -152,6 +153,7 @@ int server_open(server **out, const server_config *config, cerium_error *err)
                                       .has_chat_form = s->info.chat_form[0] != 0,
                                       .fills_in = s->info.fill_in_middle,
                                       .pointer = s->info.pointer,
+                                      .guard_ends = config->guard_ends,
                                       .confidence_min = confidence_of(s)};
     int status = open_parts(s, err);
     if (status) {
@@ -182,7 +184,7 @@ static bool is_over(server *s)
     if (!s->draining) return false;
     if (stops > 1 || clock_ns() > s->drain_ends_ns) return true;
     for (const answer *a = s->answers; a; a = a->next)
-        if (a->sink.c) return false;
+        if (answer_is_wanted(a)) return false;
     for (const connection *c = s->connections; c; c = c->next) {
         if (c->gone) continue;
         if (c->intake || c->http.job || c->http.awaits_end) return false;
@@ -239,6 +241,7 @@ void server_close(server **out)
     source_upstream_close(s);
     loop_close(s);
     loop_settle(s);
+    recordings_close(s);
     workers_close(&s->workers); /* what connections asked for was dropped with them */
     grammar_cache_close(&s->grammars);
     store_close(&s->store);

@@ -8,6 +8,7 @@
 #include "server/intake.h"
 #include "server/page_files.h"
 #include "server/prompts.h"
+#include "server/recording.h"
 
 /* ---- sampling ---- */
 
@@ -255,6 +256,7 @@ void service_metrics(connection *c)
     s->metrics.streams_open = s->n_running;
     s->metrics.input_bytes = s->input_bytes;
     s->metrics.output_bytes = connections_waiting(s);
+    s->metrics.recorded_bytes = recordings_bytes(s);
     s->metrics.turns = s->loop.turns;
     if (metrics_text(&body, &s->metrics, &engine))
         http_json(c, 200, NULL);

@@ -249,6 +249,7 @@ int source_engine_start(choice *ch)
     answer_count_waiting(a, -1);
     answer_count_running(a, 1);
     ch->state = CHOICE_RUNNING;
+    if (!status) protocol_writer_runs(a->writer);
     if (!status) return CERIUM_OK;
     protocol_error e;
     (void)protocol_error_set(&e, 500, "server_error", NULL, "", "%s", err.message);

@@ -43,6 +43,7 @@ typedef struct socket_state socket_state;
 typedef struct demo demo;
 typedef struct intake intake;
 typedef struct preparation preparation;
+typedef struct recording recording;
 
 /* ---- connections ---- */
 
@@ -66,6 +67,11 @@ typedef struct {
     char guard[256];                    /* x-cerium-guard of the request, or "" */
     job *job;                           /* that makes the answer; NULL: none does */
     bool awaits_end;                    /* of the answer with this id: response_routes.c */
+    recording *follows;                 /* recording.c: NULL: none; else */
+    uint64_t followed;                  /* so many bytes of its events, */
+    int64_t follow_number, follow_from; /* the next one's number; the first that is told */
+    const sink_type *follow_sink;
+    connection *next_follower;
 } exchange;
 
 /* What a connection carries: HTTP exchanges (http.c), or a WebSocket (socket.c). */
@@ -180,6 +186,7 @@ struct answer {
     const source_type *source;  /* and who speaks */
     protocol_request *request;
     protocol_writer *writer;    /* tells it, in the form of its API */
+    recording *recording;       /* of its events; NULL: they are not kept */
     char id[SERVER_ID_BYTES];
     size_t n_bytes;             /* of the request, as it came */
     uint64_t tenant;
@@ -222,6 +229,11 @@ struct answer {
 
 /* Nothing more comes of it: its client was told all, or a thread makes the last of it. */
 static inline bool answer_is_over(const answer *a) { return a->finished || a->ending.is_away; }
+/* Somebody hears it, or it goes on in the background. */
+static inline bool answer_is_wanted(const answer *a)
+{
+    return !a->finished && (a->sink.c || (a->request->background && a->begun));
+}
 /* Who takes turns with others: a key, or where none is needed, a connection. */
 static inline uint64_t client_of(uint64_t tenant, uint64_t serial)
 {
@@ -269,6 +281,7 @@ struct server {
     uint64_t n_serials;
     size_t input_bytes;         /* of bodies and messages on their way in */
     answer *answers;            /* newest first */
+    recording *recordings;      /* newest first */
     uint32_t n_coming, n_waiting, n_running; /* choices; those that are parked do not run */
     bool no_session;            /* the engine had none for what waits */
     uint32_t n_waiting_of[SERVER_CLASSES], n_running_of[SERVER_CLASSES];

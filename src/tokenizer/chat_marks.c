@@ -41,7 +41,7 @@ static view trim_end(view text)
 }
 
 typedef struct {
-    view section, open, name_end, key, key_end, value_end, end, section_end;
+    view section, open, name_end, key, key_end, json_key_end, value_end, end, section_end;
 } marks;
 
 /* Of a call with two arguments: name, key, value, second key. */
@@ -101,22 +101,39 @@ static bool find_call(const chat_call_probes *p, marks *m)
     return m->end.len != 0;
 }
 
-/* A number stands as text does; else the tags say types, which the record cannot. */
-static bool is_typeless(const chat_call_probes *p, const marks *m)
+/* What stands between the key and a value that is no text; false where it is not there. */
+static bool find_json_key_end(const chat_call_probes *p, const marks *m, view text, view value,
+                              view *out)
 {
-    view text = p->number;
     size_t name = find(text, behind_question(text, p->question), p->name);
     size_t key = find(text, name, p->key) + p->key.len;
-    size_t figure = find(text, key, p->figure);
-    return figure < text.len && view_equal(part(text, key, figure), m->key_end) &&
-           view_starts(part(text, figure + p->figure.len, text.len), m->value_end);
+    size_t at = find(text, key, value);
+    if (at == text.len || !view_starts(part(text, at + value.len, text.len), m->value_end))
+        return false;
+    *out = part(text, key, at);
+    return true;
+}
+
+/* Text may have a mark of its own before it, and everything else another; more types than these
+ * two the record cannot say. */
+static bool find_types(const chat_call_probes *p, marks *m)
+{
+    view number, truth;
+    m->json_key_end = none;
+    if (!find_json_key_end(p, m, p->number, p->figure, &number)) return false;
+    if (view_equal(number, m->key_end)) return true;
+    if (!find_json_key_end(p, m, p->truth, p->yes, &truth) || !view_equal(number, truth) ||
+        view_starts(number, m->key_end) || view_starts(m->key_end, number))
+        return false;
+    m->json_key_end = number;
+    return true;
 }
 
 /* The first byte of what ends a value must not be in its rest: the grammar of values needs that. */
 static bool is_usable(const chat_call_probes *p, const marks *m)
 {
-    const view all[] = {m->section, m->open, m->name_end, m->key, m->key_end, m->value_end, m->end,
-                        m->section_end};
+    const view all[] = {m->section, m->open, m->name_end, m->key, m->key_end, m->json_key_end,
+                        m->value_end, m->end, m->section_end};
     /* A mark with a name in it is another for each tool, or each key. */
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (all[i].len > CHAT_MARK_TEXT_MAX || find(all[i], 0, p->name) < all[i].len ||
@@ -129,14 +146,15 @@ static json_t *text_of(view text) { return json_stringn_nocheck(text.ptr, text.l
 
 bool chat_find_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES])
 {
-    marks m = {none, none, none, none, none, none, none, none};
+    marks m = {none, none, none, none, none, none, none, none, none};
     out[0] = 0;
-    if (!find_argument(p, &m) || !find_call(p, &m) || !is_typeless(p, &m) || !is_usable(p, &m))
+    if (!find_argument(p, &m) || !find_call(p, &m) || !find_types(p, &m) || !is_usable(p, &m))
         return false;
-    json_t *record = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "section",
+    json_t *record = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "section",
                                text_of(m.section), "open", text_of(m.open), "name_end",
                                text_of(m.name_end), "key", text_of(m.key), "key_end",
-                               text_of(m.key_end), "value_end", text_of(m.value_end), "end",
+                               text_of(m.key_end), "json_key_end", text_of(m.json_key_end),
+                               "value_end", text_of(m.value_end), "end",
                                text_of(m.end), "section_end", text_of(m.section_end),
                                "opens_thought", p->opens_thought);
     size_t n = record ? json_dumpb(record, out, CHAT_CALLS_BYTES - 1, JSON_COMPACT) : 0;

@@ -96,6 +96,8 @@ static bool shows(prober *b, const piece *list, size_t n, bool tools, const char
 #define P_SAID {.kind = PIECE_SAID, .content = {ANSWER, sizeof ANSWER - 1}}
 #define P_CALL {.kind = PIECE_CALL, .name = {TOOL, sizeof TOOL - 1}, .id = {"probeid01", 9},       \
                 .content = {"{\"" KEY "\": \"probe value\"}", sizeof KEY + 18}}
+#define P_CALL_2 {.kind = PIECE_CALL, .name = {TOOL, sizeof TOOL - 1}, .id = {"probeid02", 9},     \
+                  .content = {"{\"" KEY "\": \"probe value\"}", sizeof KEY + 18}}
 #define P_RESULT {.kind = PIECE_RESULT, .name = {TOOL, sizeof TOOL - 1}, .id = {"probeid01", 9},   \
                   .content = {"probe result", 12}}
 
@@ -184,6 +186,8 @@ static const call_shape shapes[] = {
     {"mistral-v7", "[TOOL_CALLS] [{\"name\": \"" TOOL "\", \"arguments\": " JSON_ARGS},
     {"mistral-v7", "[TOOL_CALLS][{\"name\": \"" TOOL "\", \"arguments\": " JSON_ARGS},
     {"harmony", "to=functions." TOOL "<|channel|>commentary json<|message|>" JSON_ARGS},
+    {"harmony", "to=functions." TOOL "<|channel|>commentary <|constrain|> json<|message|>"
+                JSON_ARGS},
     {"llama3.1", "<|end_header_id|>\n\n{\"name\": \"" TOOL "\", \"parameters\": " JSON_ARGS "}"},
 };
 
@@ -219,28 +223,36 @@ static bool copy_text(void *user, view text)
     {.kind = PIECE_CALL, .name = {TOOL, sizeof TOOL - 1}, .id = {"probeid01", 9},                  \
      .content = {arguments, sizeof arguments - 1}}
 
-/* Calls with a tag for each argument, in marks that no family has. */
+/* Calls in marks that no family has: a tag for each argument, or an object behind the name. */
 static bool find_marks(prober *b, bool opens_thought)
 {
-    static const piece lists[3][4] = {
+    enum { N = 7 };
+    static const piece lists[N][4] = {
         {P_USER, CALL_OF("{\"" KEY "\": \"probe value\", \"probe_second\": \"probe two\"}"),
          P_RESULT},
         {P_USER, P_CALL, P_CALL, P_RESULT},
         {P_USER, CALL_OF("{\"" KEY "\": 48813}"), P_RESULT},
+        {P_USER, CALL_OF("{\"" KEY "\": true}"), P_RESULT},
+        {P_USER, P_CALL, P_CALL_2, P_RESULT},
+        {P_USER},
+        {P_USER, P_SAID},
     };
-    static const size_t n[3] = {3, 4, 3};
-    view texts[3] = {{0}}, end = {0};
+    static const size_t n[N] = {3, 4, 3, 3, 4, 1, 2};
+    view t[N] = {{0}}, end = {0};
     bool found = true;
-    for (size_t i = 0; i < 3 && found; i++)
-        found = look_at(b, lists[i], n[i], true, copy_text, &texts[i]);
+    for (size_t i = 0; i < N && found; i++)
+        found = look_at(b, lists[i], n[i], true, copy_text, &t[i]);
     if (b->c->end >= 0) end.ptr = tokenizer_bytes(b->t, b->c->end, &end.len);
-    const chat_call_probes p = {.other = texts[0], .two = texts[1],
-                                .number = texts[2], .question = VIEW("probe question"),
-                                .name = VIEW(TOOL), .key = VIEW(KEY), .value = VIEW("probe value"),
-                                .second = VIEW("probe_second"), .figure = VIEW("48813"),
-                                .end = end, .opens_thought = opens_thought};
-    found = found && chat_find_marks(&p, b->c->calls);
-    for (size_t i = 0; i < 3; i++) memory_free((void *)(uintptr_t)texts[i].ptr);
+    const chat_call_probes p = {
+        .other = t[0], .two = t[1], .number = t[2], .truth = t[3], .calls = t[4], .prompt = t[5],
+        .said = t[6], .question = VIEW("probe question"), .answer = VIEW(ANSWER),
+        .name = VIEW(TOOL), .key = VIEW(KEY), .value = VIEW("probe value"),
+        .second = VIEW("probe_second"), .figure = VIEW("48813"), .yes = VIEW("true"),
+        .arguments = VIEW(JSON_ARGS), .ids = {VIEW("probeid01"), VIEW("probeid02")}, .end = end,
+        .opens_thought = opens_thought};
+    found = found &&
+            (chat_find_marks(&p, b->c->calls) || chat_find_json_marks(&p, b->c->calls));
+    for (size_t i = 0; i < N; i++) memory_free((void *)(uintptr_t)t[i].ptr);
     return found;
 }
 

@@ -41,14 +41,21 @@ enum { CHAT_MARK_BYTES = 16 };
 
 /* Renderings of the same question with calls in the answer, and the names in them. */
 typedef struct {
-    view other, two, number; /* f(a="v", b="w"); two calls of f(a="v"); f(a=5) */
-    view question, name, key, value, second, figure;
+    view other, two, number, truth; /* f(a="v", b="w"); two calls of f(a="v"); f(a=5); f(a=true) */
+    view calls, prompt, said; /* two calls of other ids; no answer; one that is text */
+    view question, answer, name, key, value, second, figure, yes;
+    view arguments, ids[2];
     view end; /* text of the token that ends a turn, or empty */
     bool opens_thought;
 } chat_call_probes;
 
+/* In a mark: an id, or the number of a call. */
+enum { CHAT_MARK_ANY = '\1' };
+
 /* How calls with a tag for each argument are written; false where they are not so, or where it
  * cannot be told. */
 bool chat_find_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES]);
+/* The same of calls whose arguments are a JSON object behind a name. */
+bool chat_find_json_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES]);
 
 #endif

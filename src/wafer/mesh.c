@@ -120,8 +120,8 @@ static int own_buffers(mesh *m, cerium_error *err)
     width = mesh_greater(width, s->n_experts);
     m->query_bytes = size_round_up(kernel_query_bytes(l->kv_type, s->head_dim), 16);
     m->x = mesh_own(m, rows * s->n_embd, sizeof(float));
-    m->cosine = mesh_own(m, rows * s->n_rot / 2, sizeof(float));
-    m->sine = mesh_own(m, rows * s->n_rot / 2, sizeof(float));
+    m->cosine = mesh_own(m, rows * s->ropes[0].n_rot / 2, sizeof(float));
+    m->sine = mesh_own(m, rows * s->ropes[0].n_rot / 2, sizeof(float));
     m->norm_scale = mesh_own(m, l->rows_max, sizeof *m->norm_scale);
     m->normed = own_rows(m, l->rows_max, s->n_embd);
     m->attended = own_rows(m, l->rows_max, n_q);

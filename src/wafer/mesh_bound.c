@@ -161,7 +161,7 @@ void mesh_bound_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w, uint
                  i < 2 ? op->head_norm[i] : NULL, heads);
     }
     for (uint32_t h = 0; h < s->n_heads; h++)
-        b->q[row * s->n_heads + h] *= s->attention_scale * s->attention_scale;
+        b->q[row * s->n_heads + h] *= op->attention_scale * op->attention_scale;
 }
 
 static void add_to_x(mesh *m, uint32_t row, const float *v, float factor, const float *y,
@@ -209,6 +209,8 @@ static void mesh_bound_slopes(const step_shape *s, float gate, float up, float *
         *by_gate = gate <= KERNEL_SWIGLU_MAX ? e * (u + 1.0f) : 0.0f;
         *by_up = fabsf(up) <= KERNEL_SWIGLU_MAX ? g * open : 0.0f;
         break;
+    case STEP_GELU_GATED: /* shapes_check_modelled() */
+    case STEP_SILU_CLAMPED: CHECK(false); break;
     }
 }
 

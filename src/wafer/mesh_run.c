@@ -15,7 +15,7 @@ static void count_turn(mesh *m, uint32_t n_rows)
 static void run_embed(mesh *m, const step_op *op, const int32_t *tokens)
 {
     const step_shape *s = &m->program->shape;
-    const uint32_t half = s->n_rot / 2;
+    const uint32_t half = s->ropes[0].n_rot / 2;
     for (uint32_t r = 0; r < m->n_rows; r++) {
         const uint32_t token = (uint32_t)tokens[r];
         kernel_panel_row(op->w[0]->type, m->x + (size_t)r * s->n_embd,
@@ -23,9 +23,9 @@ static void run_embed(mesh *m, const step_op *op, const int32_t *tokens)
                          token % KERNEL_PANEL_ROWS, s->n_embd);
         for (uint32_t j = 0; j < half; j++) {
             float *c = &m->cosine[(size_t)r * half + j], *sn = &m->sine[(size_t)r * half + j];
-            kernel_sincos_ref((m->position + r) * s->rope_frequency[j], sn, c);
-            *c *= s->rope_scale;
-            *sn *= s->rope_scale;
+            kernel_sincos_ref((m->position + r) * s->ropes[0].frequency[j], sn, c);
+            *c *= s->ropes[0].scale;
+            *sn *= s->ropes[0].scale;
         }
     }
     if (m->is_prompt) count_turn(m, m->n_rows);
@@ -36,11 +36,11 @@ static void run_embed(mesh *m, const step_op *op, const int32_t *tokens)
 static void finish_heads(mesh *m, const float *norm, float *x, uint32_t n_heads, uint32_t row)
 {
     const step_shape *s = &m->program->shape;
-    const size_t angle = (size_t)row * (s->n_rot / 2);
+    const size_t angle = (size_t)row * (s->ropes[0].n_rot / 2);
     kernel_rope_fn *rope = s->rope == STEP_ROPE_SPLIT ? m->k.rope_split : m->k.rope_adjacent;
     for (uint32_t h = 0; h < n_heads; h++, x += s->head_dim) {
         if (norm) m->k.rms_norm(x, x, norm, s->head_dim, s->norm_eps);
-        rope(x, m->cosine + angle, m->sine + angle, s->n_rot / 2);
+        rope(x, m->cosine + angle, m->sine + angle, s->ropes[0].n_rot / 2);
     }
 }
 
@@ -78,7 +78,7 @@ static void run_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w)
         if (m->bound) mesh_bound_qkv(m, op, w, r);
         finish_heads(m, op->head_norm[0], q, s->n_heads, r);
         finish_heads(m, op->head_norm[1], k, s->n_kv_heads, r);
-        for (uint32_t i = 0; i < n_q; i++) q[i] *= s->attention_scale;
+        for (uint32_t i = 0; i < n_q; i++) q[i] *= op->attention_scale;
         if (m->bound) mesh_bound_keep(m, op, r);
         for (uint32_t h = 0; h < s->n_heads; h++)
             m->k.attend_query[m->layout.kv_type](

@@ -8,7 +8,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const forms[] = {"",           "chatml",     "qwen3",
                                     "qwen3-coder", "qwen3.5",    "harmony",
                                     "llama2",      "llama3.1",   "mistral-v3",
-                                    "mistral-v7",  "mistral-v7-tekken"};
+                                    "mistral-v7",  "mistral-v7-tekken",
+    /* Of templates: tags for arguments, and objects. */
+    "{\"section\":\"<c>\",\"section_end\":\"</c>\",\"open\":\"<f n=\",\"name_end\":\">\",\"key\":"
+    "\"<k>\",\"key_end\":\"<s>\",\"json_key_end\":\"<j>\",\"value_end\":\"</v>\",\"end\":\"</f>\"}",
+    "{\"json\":true,\"section\":\"<c>\",\"open\":\"<f>\",\"name_end\":\":\\u0001<a>\",\"end\":"
+    "\"</f>\",\"section_end\":\"</c>\"}",
+    "{\"json\":true,\"section\":\"<c>[\",\"open\":\"{\\\"i\\\": \\\"\\u0001\\\", \\\"name\\\": "
+    "\\\"\",\"name_end\":\"\\\", \\\"a\\\": \",\"end\":\"}\",\"between\":\", \",\"section_end\":"
+    "\"]</c>\",\"opens_thought\":true}",
+    "{\"json\":true,\"open\":\"<f>\",\"name_end\":\" <a>\",\"end\":\", \\u0001}\"}"};
 
 static const cerium_tool tools[] = {
     {"exec", NULL, "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"string\"},"

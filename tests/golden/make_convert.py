@@ -40,6 +40,9 @@ O200K = "|".join([
     r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
 
 
+TEKKEN = O200K.replace(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "").replace(r"\p{N}{1,3}", r"\p{N}")
+
+
 def split(pattern):
     return pre.Sequence([pre.Split(Regex(pattern), "isolated"),
                          pre.ByteLevel(add_prefix_space=False, use_regex=False)])
@@ -47,6 +50,7 @@ def split(pattern):
 
 PRES = {
     "qwen2": lambda: split(QWEN2), "llama3": lambda: split(LLAMA3), "o200k": lambda: split(O200K),
+    "tekken": lambda: split(TEKKEN),
     "gpt2": lambda: pre.ByteLevel(add_prefix_space=False),
     "starcoder": lambda: pre.Sequence([pre.Digits(individual_digits=True),
                                        pre.ByteLevel(add_prefix_space=False)]),
@@ -58,7 +62,7 @@ def byte_level(kind):
     words = mf.byte_alphabet() + [m.replace(" ", "") for m in MERGES]
     t = Tokenizer(models.BPE(vocab={w: i for i, w in enumerate(words)},
                              merges=[tuple(m.split(" ")) for m in MERGES],
-                             ignore_merges=kind == "llama3"))
+                             ignore_merges=kind in ("llama3", "tekken")))
     t.pre_tokenizer = PRES[kind]()
     t.decoder = decoders.ByteLevel()
     t.add_special_tokens([AddedToken(c, special=True) for c in mf.CONTROL])
@@ -164,6 +168,16 @@ MODELS = [
     change("gpt-oss", "gpt-oss", {}, "o200k"),
     change("gpt-oss-mxfp4", "gpt-oss", {}, "o200k", special="mxfp4"),
     change("starcoder2", "starcoder2", SMALL, "starcoder"),
+    change("mistral3", "mistral3", {**SMALL, "head_dim": 16}, "tekken"),
+    change("smollm3", "smollm3", SMALL, "llama3"),
+    change("seed_oss", "seed_oss", {**SMALL, "head_dim": 16}, "qwen2"),
+    change("granite", "granite", SMALL, "starcoder"),
+    change("granitemoe", "granitemoe", {"vocab_size": mf.N_VOCAB}, "starcoder"),
+    change("gemma3", "gemma3", {"vocab_size": 0, "head_dim": 16, "intermediate_size": 32,
+                                "query_pre_attn_scalar": 24}, "sentencepiece"),
+    change("mellum", "mellum", {"vocab_size": mf.N_VOCAB}, "starcoder"),
+    change("glm4moe", "glm4moe", {"vocab_size": mf.N_VOCAB}, "llama3"),
+    change("minimax-m2", "minimax-m2", {"vocab_size": mf.N_VOCAB}, "o200k"),
 ]
 
 

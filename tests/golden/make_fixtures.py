@@ -30,6 +30,8 @@ from transformers import (
     Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM,
     Starcoder2Config, Starcoder2ForCausalLM)
 
+import families
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "fixtures")
 DATA = os.path.join(HERE, "..", "..", "..", "shared", "data")  # beside the repository
@@ -101,21 +103,27 @@ def randomise(model, rng):
             k = p.shape[-2] if transposed else p.shape[-1]
             gain = {"q_proj": 1.0, "k_proj": 1.0, "gate": 2.0, "router": 2.0}.get(leaf, 1.2)
             w = gain / math.sqrt(k) * noise
+        if "norm" in leaf and config.model_type.startswith("gemma3"):
+            w = w - 1.0
         p.data.copy_(w)
+    families.randomise_biases(model, rng)
 
 
 class Tensor:
-    """One GGUF tensor: its name and a view into the model's parameter, in GGUF's layout."""
+    """One GGUF tensor: its name and a view into the model's parameter, in GGUF's layout; the file's
+    values are `more` above the model's."""
 
-    def __init__(self, name, view, shape=None):
-        self.name, self.view = name, view
+    def __init__(self, name, view, shape=None, more=0.0):
+        self.name, self.view, self.more = name, view, more
         self.shape = tuple(shape or view.shape)
 
     def get(self):
-        return self.view.reshape(self.shape).contiguous().numpy().astype(np.float32)
+        values = self.view.reshape(self.shape).contiguous().numpy()
+        return (values + self.more).astype(np.float32)
 
     def set(self, array):
-        self.view.copy_(torch.from_numpy(np.array(array, np.float32)).reshape(self.view.shape))
+        values = np.array(array, np.float32) - np.float32(self.more)
+        self.view.copy_(torch.from_numpy(values).reshape(self.view.shape))
 
 
 def permuted(name, p, n_head):
@@ -123,6 +131,10 @@ def permuted(name, p, n_head):
     half = p.shape[0] // n_head // 2
     view = p.view(n_head, 2, half, *p.shape[1:]).swapaxes(1, 2)
     return Tensor(name, view, p.shape)
+
+
+def norm_tensor(name, mod, arch):
+    return Tensor(name, mod.weight.data, more=float(arch in families.ONE_MORE))
 
 
 def attention_tensors(block, arch, config, prefix):
@@ -136,20 +148,20 @@ def attention_tensors(block, arch, config, prefix):
             if p is None:
                 continue
             name = f"{prefix}attn_{short}.{kind}"
-            if arch == "llama" and short in heads:
+            if arch in families.PAIRS and short in heads:
                 out.append(permuted(name, p.data, heads[short]))
             else:
                 out.append(Tensor(name, p.data))
     for short in ("q_norm", "k_norm"):
         if hasattr(att, short):
-            out.append(Tensor(f"{prefix}attn_{short}.weight", getattr(att, short).weight.data))
+            out.append(norm_tensor(f"{prefix}attn_{short}.weight", getattr(att, short), arch))
     if hasattr(att, "sinks"):
         out.append(Tensor(f"{prefix}attn_sinks.weight", att.sinks.data))
     return out
 
 
 def ffn_tensors(block, arch, prefix):
-    mlp, out = block.mlp, []
+    mlp, out = getattr(block, "mlp", None), []
 
     def add(short, mod):
         for kind in ("weight", "bias"):
@@ -177,6 +189,8 @@ def ffn_tensors(block, arch, prefix):
             out.append(Tensor(f"{prefix}ffn_{short}_exps.bias", bias[..., i::2]))
         out.append(Tensor(f"{prefix}ffn_down_exps.weight", ex.down_proj.data.transpose(1, 2)))
         out.append(Tensor(f"{prefix}ffn_down_exps.bias", ex.down_proj_bias.data))
+    elif (mixture := families.experts(Tensor, block, prefix)) is not None:
+        out += mixture
     else:
         add("ffn_gate", mlp.gate_proj)
         add("ffn_up", mlp.up_proj)
@@ -191,14 +205,15 @@ def tensors_of(model, arch):
     for i, block in enumerate(model.model.layers):
         prefix = f"blk.{i}."
         second = "post_attention_norm" if arch == "gpt-oss" else "ffn_norm"
-        for short, mod in (("attn_norm", block.input_layernorm),
-                           (second, block.post_attention_layernorm)):
-            out.append(Tensor(f"{prefix}{short}.weight", mod.weight.data))
+        norms = families.NORMS.get(arch, {"attn_norm": "input_layernorm",
+                                          second: "post_attention_layernorm"})
+        for short, mod in ((s, getattr(block, m)) for s, m in norms.items()):
+            out.append(norm_tensor(f"{prefix}{short}.weight", mod, arch))
             if getattr(mod, "bias", None) is not None:
                 out.append(Tensor(f"{prefix}{short}.bias", mod.bias.data))
         out += attention_tensors(block, arch, config, prefix)
         out += ffn_tensors(block, arch, prefix)
-    out.append(Tensor("output_norm.weight", model.model.norm.weight.data))
+    out.append(norm_tensor("output_norm.weight", model.model.norm, arch))
     if getattr(model.model.norm, "bias", None) is not None:
         out.append(Tensor("output_norm.bias", model.model.norm.bias.data))
     if not config.tie_word_embeddings:
@@ -311,7 +326,7 @@ def add_keys(w, arch, c, fixture):
     if arch == "llama":
         w.add_vocab_size(c.vocab_size)
         w.add_rope_dimension_count(c.head_dim)
-    rope = c.rope_parameters
+    rope = c.rope_parameters.get("full_attention", c.rope_parameters)
     w.add_rope_freq_base(rope["rope_theta"])
     if rope["rope_type"] == "linear":
         w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
@@ -329,6 +344,7 @@ def add_keys(w, arch, c, fixture):
         w.add_layer_norm_rms_eps(c.rms_norm_eps)
     if arch in ("gpt-oss", "starcoder2"):
         w.add_sliding_window(c.sliding_window)
+    families.add_keys(w, arch, c)
     if arch == "qwen3moe":
         w.add_expert_count(c.num_experts)
         w.add_expert_used_count(c.num_experts_per_tok)
@@ -343,7 +359,7 @@ def write_gguf(path, arch, config, fixture, data):
     writer = gguf.GGUFWriter(path, arch)
     add_keys(writer, arch, config, fixture)
     add_vocabulary(writer, config.vocab_size)
-    if config.rope_parameters["rope_type"] == "llama3":
+    if config.rope_parameters.get("rope_type") == "llama3":
         writer.add_tensor("rope_freqs.weight", rope_factors(config))
     for name, array, qtype in data:
         writer.add_tensor(name, array, raw_dtype=qtype)
@@ -421,8 +437,9 @@ def run(model, tokens, half=False):
     """Logits of a batch of sequences, and the router logits of each MoE layer."""
     routers, hooks = [], []
     for m in model.modules():
-        if type(m).__name__.endswith("TopKRouter"):
-            hooks.append(m.register_forward_hook(lambda _m, _a, out: routers.append(out[0])))
+        if type(m).__name__.lower().endswith("topkrouter"):
+            hooks.append(m.register_forward_hook(lambda router, args, out: routers.append(
+                families.choice_scores(router, out[0], args))))
     ids = torch.tensor(tokens).reshape(-1, np.shape(tokens)[-1])
     cache = HalfCache() if half else DynamicCache()
     logits = model(ids, past_key_values=cache, use_cache=True).logits
@@ -431,10 +448,29 @@ def run(model, tokens, half=False):
     return logits, [r.reshape(*ids.shape, -1) for r in routers]
 
 
-def router_gaps(routers, k):
-    """[batch][tokens]: least distance, over layers, of the last chosen expert to the next."""
-    best = [torch.topk(r, k + 1, -1).values for r in routers]
-    return torch.stack([b[..., k - 1] - b[..., k] for b in best]).amin(0)
+def in_groups(scores, config):
+    """Scores with -inf outside the chosen groups, and the distance of the last of these to the
+    next group."""
+    n, used = getattr(config, "n_group", 1), getattr(config, "topk_group", 1)
+    if n == used:
+        return scores, torch.full(scores.shape[:-1], math.inf)
+    groups = scores.reshape(*scores.shape[:-1], n, -1)
+    sums = torch.topk(groups, 2, -1).values.sum(-1)
+    best = torch.topk(sums, used + 1, -1)
+    mask = torch.zeros_like(sums).scatter(-1, best.indices[..., :used], 1.0)
+    masked = groups.masked_fill(mask[..., None] == 0, -math.inf).reshape(scores.shape)
+    return masked, best.values[..., used - 1] - best.values[..., used]
+
+
+def router_gaps(routers, config):
+    """[batch][tokens]: least distance, over layers, of the last chosen expert or group to the
+    next."""
+    k, gaps = config.num_experts_per_tok, []
+    for scores in routers:
+        scores, gap = in_groups(scores, config)
+        best = torch.topk(scores, k + 1, -1).values
+        gaps += [best[..., k - 1] - best[..., k], gap]
+    return torch.stack(gaps).amin(0)
 
 
 def choose_tokens(model, n, rng):
@@ -446,7 +482,7 @@ def choose_tokens(model, n, rng):
     for _ in range(n):
         n_trials = 40 if n <= LONG else 8
         trial = [chosen + [t] for t in rng.integers(0, N_VOCAB, n_trials).tolist()]
-        gaps = router_gaps(run(model, trial)[1], k)[:, -1]
+        gaps = router_gaps(run(model, trial)[1], model.config)[:, -1]
         chosen = trial[int(gaps.argmax())]
     return chosen
 
@@ -524,9 +560,8 @@ def simulate(model, sequences, rows, reference, quantized, routers):
             error = max(error, (logits[0, r:] - ref[r:]).abs().max().item())
             kl = max(kl, kl_rows(ref[r:], logits[0, r:]).max().item())
             if gates:
-                k = model.config.num_experts_per_tok
                 moved = max((a - b).abs().max().item() for a, b in zip(gates, got))
-                margin = min(margin, router_gaps(gates, k).min().item() / (2 * moved))
+                margin = min(margin, router_gaps(gates, model.config).min().item() / (2 * moved))
     return simulated, error, kl, margin
 
 
@@ -555,8 +590,10 @@ def make(fixture):
 
     quantized = not is_float(fixture)
     long = fixture.get("long", LONG)
-    sequences = [choose_tokens(model, n, rng) for n in (long, *SHORT)]
-    rows = ([long - 6] + [n - 2 for n in SHORT]) if quantized else [long - 16, 0, 0, 0]
+    short = fixture.get("short", SHORT)
+    sequences = [choose_tokens(model, n, rng) for n in (long, *short)]
+    kept = 2 if quantized else 10  # of each short one
+    rows = [long - (6 if quantized else 16)] + [max(0, n - kept) for n in short]
     results = [run(model, s) for s in sequences]
     reference = [logits[0] for logits, _ in results]
     routers = [gates for _, gates in results]
@@ -708,7 +745,7 @@ FIXTURES = [
              F.MOSTLY_Q4_0),
     gpt_oss("gpt-oss-mxfp4", dict(hidden_size=128, intermediate_size=128), 41, Q.Q8_0,
             F.MOSTLY_MXFP4_MOE, experts=Q.MXFP4),
-]
+] + families.fixtures(entry, LONGEST)
 
 
 def main():

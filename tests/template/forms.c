@@ -1,10 +1,12 @@
 /* forms.c - which chat form models with given templates have, for the scripts of this folder: a
  * JSON object a line comes in, {"template": ..., "tokens": [names of special tokens]}, and one goes
  * out: {"form": ..., "calls": ..., "refusal": ...}; with "messages" also "text", the conversation
- * as the names of its tokens. */
+ * as the names of its tokens; with "answer" also "read", the calls that the reader of that form
+ * finds in it: [name, arguments, name, arguments, ...]. */
 #include <jansson.h>
 
 #include "base/memory.h"
+#include "protocol/reader.h"
 #include "tokenizer/chat.h"
 #include "../unit/vocab_file.h"
 
@@ -67,6 +69,38 @@ static void render(const tokenizer *t, const chat_form *form, const json_t *in, 
     bytes_free(&text);
 }
 
+static int write_part(void *user, const reader_part *part)
+{
+    json_t *list = user;
+    const size_t n = json_array_size(list);
+    if (part->kind == READER_CALL) {
+        CHECK(!json_array_append_new(list, json_stringn(part->text.ptr, part->text.len)));
+        CHECK(!json_array_append_new(list, json_string("")));
+    }
+    if (part->kind == READER_ARGUMENTS) {
+        const json_t *last = json_array_get(list, n - 1);
+        CHECK(!json_array_set_new(list, n - 1,
+                                  json_sprintf("%s%.*s", json_string_value(last),
+                                               (int)part->text.len, part->text.ptr)));
+    }
+    return CERIUM_OK;
+}
+
+static json_t *read_calls(const char *form, view answer)
+{
+    static const cerium_tool tools[] = {
+        {"get_weather", NULL, "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"},"
+                              "\"days\":{\"type\":\"integer\"},\"unit\":{\"type\":\"string\"},"
+                              "\"where\":{\"type\":\"object\"}}}"},
+        {"now", NULL, "{\"type\":\"object\"}"}};
+    json_t *list = json_array();
+    reader *r = NULL;
+    CHECK(!reader_open(&r, form, tools, ARRAY_LEN(tools)));
+    CHECK(!reader_feed(r, answer, write_part, list) && !reader_end(r, true, write_part, list));
+    reader_free(&r);
+    return list;
+}
+
 int main(void)
 {
     char *line = NULL;
@@ -82,6 +116,9 @@ int main(void)
         json_t *out = json_pack("{s:s, s:s, s:s}", "form", form.name, "calls",
                                 form.calls ? form.calls : form.name, "refusal",
                                 form.refusal ? form.refusal : "");
+        if (json_object_get(in, "answer"))
+            json_object_set_new(out, "read", read_calls(form.calls ? form.calls : form.name,
+                                                        view_of(text_of(in, "answer"))));
         if (json_object_get(in, "messages")) render(t, &form, in, out);
         json_dumpf(out, stdout, JSON_COMPACT);
         putchar('\n');

@@ -292,33 +292,61 @@ static void test_lacks(void)
     tokenizer_close(&t);
 }
 
+static const struct {
+    const char *call, *want;
+} ways[] = {
+    {"<tool_call>{{ c.function.name }}\n{% for k, v in c.function.arguments.items() %}"
+     "<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}</arg_value>\n{% endfor %}</tool_call>\n",
+     "{\"section\":\"\",\"open\":\"<tool_call>\",\"name_end\":\"\",\"key\":\"<arg_key>\","
+     "\"key_end\":\"</arg_key>\\n<arg_value>\",\"json_key_end\":\"\",\"value_end\":\""
+     "</arg_value>\","
+     "\"end\":\"</tool_call>\",\"section_end\":\"\",\"opens_thought\":false}"},
+    {"{% if loop.first %}<m:calls>\n{% endif %}<invoke name=\"{{ c.function.name }}\">\n"
+     "{% for k, v in c.function.arguments.items() %}<p name=\"{{ k }}\">{{ v }}</p>\n"
+     "{% endfor %}"
+     "</invoke>\n{% if loop.last %}</m:calls>{% endif %}",
+     "{\"section\":\"<m:calls>\",\"open\":\"<invoke name=\\\"\",\"name_end\":\"\\\">\","
+     "\"key\":\"<p name=\\\"\",\"key_end\":\"\\\">\",\"json_key_end\":\"\",\"value_end\":"
+     "\"</p>\","
+     "\"end\":\"</invoke>\",\"section_end\":\"</m:calls>\",\"opens_thought\":false}"},
+    {"{% for k, v in c.function.arguments.items() %}{% if loop.first %}<f n=\"{{ "
+     "c.function.name }}\">{% endif %}<p n=\"{{ k }}\" text=\"{{ v is string }}\">{{ v | "
+     "string "
+     "if v is string else v | tojson }}</p>{% endfor %}</f>",
+     "{\"section\":\"\",\"open\":\"<f n=\\\"\",\"name_end\":\"\\\">\",\"key\":\"<p n=\\\"\","
+     "\"key_end\":\"\\\" text=\\\"True\\\">\",\"json_key_end\":\"\\\" text=\\\"False\\\">\","
+     "\"value_end\":\"</p>\",\"end\":\"</f>\",\"section_end\":\"\",\"opens_thought\":false}"},
+    {"{{ '<|calls|>' if loop.first }}<|call|>functions.{{ c.function.name }}:{{ loop.index0 }}"
+     "<|args|>{{ c.function.arguments | tojson }}<|end|>{{ '<|ends|>' if loop.last }}",
+     "{\"json\":true,\"section\":\"<|calls|>\",\"open\":\"<|call|>functions.\","
+     "\"name_end\":\":\\u0001<|args|>\",\"end\":\"<|end|>\",\"between\":\"\","
+     "\"section_end\":\"<|ends|>\",\"opens_thought\":false}"},
+    {"{{ '<calls>[' if loop.first }}{\"id\": \"{{ c.id }}\", \"name\": \"{{ "
+     "c.function.name }}\","
+     " \"arguments\": {{ c.function.arguments | tojson }}}"
+     "{{ ']</calls>' if loop.last else ', ' }}",
+     "{\"json\":true,\"section\":\"<calls>[\",\"open\":\"{\\\"id\\\": \\\"\\u0001\\\", "
+     "\\\"name\\\": \\\"\",\"name_end\":\"\\\", \\\"arguments\\\": \",\"end\":\"}\","
+     "\"between\":\", \",\"section_end\":\"]</calls>\",\"opens_thought\":false}"},
+    {"{% if loop.first %}<call>{\"{{ c.function.name }}\": {{ c.function.arguments | tojson }}}"
+     "{% endif %}",
+     "{\"json\":true,\"section\":\"\",\"open\":\"<call>{\\\"\",\"name_end\":\"\\\": \","
+     "\"end\":\"}\",\"between\":\"\",\"section_end\":\"\",\"opens_thought\":false}"},
+    {"{{ c.function.name }}:{{ c.function.arguments | tojson }}", "none"},
+    {"call {{ c.function.name }}:{{ c.function.arguments | tojson }};", "none"},
+    {"<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+     "{{ c.function.arguments | tojson }}}\n</tool_call>\n", "qwen3"},
+    {"[TOOL_CALLS]{{ c.function.name }}[ARGS]{{ c.function.arguments | tojson }}",
+     "mistral-v7-tekken"},
+    {"<call {{ c.function.name }}>{% for k, v in c.function.arguments.items() %}"
+     "<{{ k }}>{{ v }}"
+     "</{{ k }}>{% endfor %}</call>", "none"},
+    {"{{ c.function.name }}({{ c.function.arguments | string }})", "none"},
+};
+
 /* How a template writes calls, and what is done where that cannot be told. */
 static void test_calls(void)
 {
-    static const struct {
-        const char *call, *want;
-    } ways[] = {
-        {"<tool_call>{{ c.function.name }}\n{% for k, v in c.function.arguments.items() %}"
-         "<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}</arg_value>\n{% endfor %}</tool_call>\n",
-         "{\"section\":\"\",\"open\":\"<tool_call>\",\"name_end\":\"\",\"key\":\"<arg_key>\","
-         "\"key_end\":\"</arg_key>\\n<arg_value>\",\"value_end\":\"</arg_value>\","
-         "\"end\":\"</tool_call>\",\"section_end\":\"\",\"opens_thought\":false}"},
-        {"{% if loop.first %}<m:calls>\n{% endif %}<invoke name=\"{{ c.function.name }}\">\n"
-         "{% for k, v in c.function.arguments.items() %}<p name=\"{{ k }}\">{{ v }}</p>\n"
-         "{% endfor %}"
-         "</invoke>\n{% if loop.last %}</m:calls>{% endif %}",
-         "{\"section\":\"<m:calls>\",\"open\":\"<invoke name=\\\"\",\"name_end\":\"\\\">\","
-         "\"key\":\"<p name=\\\"\",\"key_end\":\"\\\">\",\"value_end\":\"</p>\","
-         "\"end\":\"</invoke>\",\"section_end\":\"</m:calls>\",\"opens_thought\":false}"},
-        {"<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": "
-         "{{ c.function.arguments | tojson }}}\n</tool_call>\n", "qwen3"},
-        {"[TOOL_CALLS]{{ c.function.name }}[ARGS]{{ c.function.arguments | tojson }}",
-         "mistral-v7-tekken"},
-        {"<call {{ c.function.name }}>{% for k, v in c.function.arguments.items() %}"
-         "<{{ k }}>{{ v }}"
-         "</{{ k }}>{% endfor %}</call>", "none"},
-        {"{{ c.function.name }}({{ c.function.arguments | string }})", "none"},
-    };
     static const char head[] = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
                                "{% for c in m.tool_calls or [] %}";
     static const char tail[] = "{% endfor %}<|im_end|>\n{% endfor %}{{ tools | tojson }}"

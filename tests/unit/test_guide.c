@@ -241,10 +241,10 @@ static void test_refused(void)
 }
 
 #define MARKS                                                                                      \
-    "{\"open\":\"<tool_call>\",\"key\":\"<k>\",\"key_end\":\"</k>\\n<v>\","        \
+    "{\"open\":\"<tool_call>\",\"key\":\"<k>\",\"key_end\":\"</k>\\n<v>\","                        \
     "\"value_end\":\"</v>\",\"end\":\"</tool_call>\"}"
 #define SECTION                                                                                    \
-    "{\"section\":\"<calls>\",\"section_end\":\"</calls>\","                           \
+    "{\"section\":\"<calls>\",\"section_end\":\"</calls>\","                                       \
     "\"open\":\"<f name=\\\"\",\"name_end\":\"\\\">\",\"key\":\"<k>\",\"key_end\":\"</k>\","       \
     "\"value_end\":\"</v>\",\"end\":\"</f>\"}"
 #define ARGUMENT(key, value) "<k>" key "</k>\n<v>" value "</v>\n"
@@ -279,6 +279,57 @@ static void test_marks(void)
     forget(&a);
     protocol_guide_free(&guide);
     protocol_request_free(&r);
+}
+
+#define LISTED                                                                                     \
+    "{\"json\":true,\"section\":\"<calls>[\",\"open\":\"{\\\"id\\\": \\\"\\u0001\\\", \\\""        \
+    "name\\\": "                                                                                   \
+    "\\\"\",\"name_end\":\"\\\", \\\"arguments\\\": \",\"end\":\"}\",\"between\":\", \",\""        \
+    "section_end\":"                                                                               \
+    "\"]</calls>\"}"
+#define BARE                                                                                       \
+    "{\"json\":true,\"open\":\"<function=\",\"name_end\":\">\",\"end\":\"</function>\"}"
+#define ONE(id, name, arguments)                                                                   \
+    "{\"id\": \"" id "\", \"name\": \"" name "\", \"arguments\": " arguments "}"
+
+static void test_probed(void)
+{
+    protocol_request *r = NULL;
+    TEST_CHECK(allows(MUST, LISTED, "<calls>[" ONE("a1", "exec", "{\"cmd\": \"a\"}") ", "
+                                    ONE("b", "any", "{}") "]</calls>"));
+    TEST_CHECK(allows(MUST, LISTED, "<think>hm</think>\n<calls>[\n    " ONE("0", "any", "{}")
+                                    "\n]</calls>"));
+    TEST_CHECK(!allows(MUST, LISTED, "<calls>[" ONE("a1", "any", "{}")));
+    TEST_CHECK(!allows(MUST, LISTED, "<calls>[" ONE("", "any", "{}") "]</calls>"));
+    TEST_CHECK(!allows(MUST, LISTED, "<calls>[" ONE("a", "nobody", "{}") "]</calls>"));
+    TEST_CHECK(!allows(MUST, LISTED, "<calls>[" ONE("a", "exec", "{\"n\": 1}") "]</calls>"));
+    TEST_CHECK(!allows(MUST, LISTED, "<calls>[" ONE("a", "any", "{}") ONE("b", "any", "{}")
+                                     "]</calls>"));
+    TEST_CHECK(allows(MUST, BARE, "<function=any>{}</function><function=exec>{\"cmd\": \"\"}"
+                                  "</function>"));
+    TEST_CHECK(!allows(MUST, BARE, "<function=any></function>"));
+    protocol_guide guide = guide_of(REQUEST(""), LISTED, &r);
+    TEST_CHECK(guide.n_triggers == 2 && !strcmp(guide.triggers[0].text, "<calls>["));
+    asked a = ask(guide.triggers[0].grammar);
+    TEST_CHECK(takes(&a, VIEW(ONE("a", "any", "{}") ", " ONE("b", "any", "{}") "]</calls>")));
+    TEST_CHECK(!takes(&a, VIEW(ONE("a", "any", "{}"))));
+    forget(&a);
+    protocol_guide_free(&guide);
+    protocol_request_free(&r);
+}
+
+/* Values that are no text have a mark of their own before them. */
+#define TYPED                                                                                      \
+    "{\"open\":\"<f>\",\"key\":\"<k>\",\"key_end\":\"<s>\",\"json_key_end\":\"<j>\",\""            \
+    "value_end\":"                                                                                 \
+    "\"</v>\",\"end\":\"</f>\"}"
+
+static void test_typed_marks(void)
+{
+    TEST_CHECK(allows(MUST, TYPED, "<f>exec<k>cmd<s>a</v><k>n<j>3</v><k>ok<j>true</v>"
+                                   "<k>mode<s>fast</v></f>"));
+    TEST_CHECK(!allows(MUST, TYPED, "<f>exec<k>cmd<j>\"a\"</v></f>"));
+    TEST_CHECK(!allows(MUST, TYPED, "<f>exec<k>cmd<s>a</v><k>n<s>3</v></f>"));
 }
 
 #define SHAPED                                                                                     \
@@ -382,6 +433,8 @@ int main(void)
     TEST_RUN(test_refused);
     TEST_RUN(test_document_or_call);
     TEST_RUN(test_marks);
+    TEST_RUN(test_probed);
+    TEST_RUN(test_typed_marks);
     TEST_RUN(test_choices);
     TEST_RUN(test_free);
     TEST_RUN(test_out_of_memory);

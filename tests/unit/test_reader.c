@@ -177,12 +177,12 @@ static void test_xml(void)
 
 /* As the model's own template writes calls: marks that were found by probing. */
 #define ARG_TAGS                                                                                   \
-    "{\"open\":\"<tool_call>\",\"key\":\"<arg_key>\",\"key_end\":\"</arg_key>\\n<arg_value>\","  \
+    "{\"open\":\"<tool_call>\",\"key\":\"<arg_key>\",\"key_end\":\"</arg_key>\\n<arg_value>\","    \
     "\"value_end\":\"</arg_value>\",\"end\":\"</tool_call>\"}"
 #define INVOKE                                                                                     \
-    "{\"section\":\"<m:tool_call>\",\"section_end\":\"</m:tool_call>\","                    \
-    "\"open\":\"<invoke name=\\\"\",\"name_end\":\"\\\">\",\"key\":\"<parameter name=\\\"\","    \
-    "\"key_end\":\"\\\">\",\"end\":\"</invoke>\","               \
+    "{\"section\":\"<m:tool_call>\",\"section_end\":\"</m:tool_call>\","                           \
+    "\"open\":\"<invoke name=\\\"\",\"name_end\":\"\\\">\",\"key\":\"<parameter name=\\\"\","      \
+    "\"key_end\":\"\\\">\",\"end\":\"</invoke>\","                                                 \
     "\"value_end\":\"</parameter>\",\"opens_thought\":true}"
 
 static void test_marks(void)
@@ -203,6 +203,75 @@ static void test_marks(void)
           "<parameter name=\"ok\">true</parameter>\n</invoke>\n<invoke name=\"exec\">\n</invoke>\n"
           "</m:tool_call>",
           "R:hm|C:exec|A:{\"ok\": true}|E:|C:exec|A:{}|E:");
+}
+
+/* The same with an object for arguments: an id behind the name, before it, and behind all. */
+#define KIMI                                                                                       \
+    "{\"json\":true,\"section\":\"<|calls|>\",\"open\":\"<|call|>functions.\",\"name_end\":\":"    \
+    "\\u0001"                                                                                      \
+    "<|args|>\",\"end\":\"<|end|>\",\"between\":\"\",\"section_end\":\"<|ends|>\"}"
+#define LISTED                                                                                     \
+    "{\"json\":true,\"section\":\"<CALLS>[\",\"open\":\"{\\\"id\\\": \\\"\\u0001\\\", \\\""        \
+    "name\\\": "                                                                                   \
+    "\\\"\",\"name_end\":\"\\\", \\\"arguments\\\": \",\"end\":\"}\",\"between\":\", \",\""        \
+    "section_end\":"                                                                               \
+    "\"]</CALLS>\",\"opens_thought\":true}"
+#define BARE                                                                                       \
+    "{\"json\":true,\"open\":\"<function=\",\"name_end\":\">\",\"end\":\"</function>\"}"
+/* Values that are no text behind a mark of their own. */
+#define TYPED                                                                                      \
+    "{\"section\":\"<calls>\",\"section_end\":\"</calls>\",\"open\":\"<f name=\\\"\",\""           \
+    "name_end\":"                                                                                  \
+    "\"\\\">\",\"key\":\"<p name=\\\"\",\"key_end\":\"\\\" string=\\\"true\\\">\",\""              \
+    "json_key_end\":"                                                                              \
+    "\"\\\" string=\\\"false\\\">\",\"value_end\":\"</p>\",\"end\":\"</f>\"}"
+
+static void test_probed(void)
+{
+    check(KIMI, "Yes.<|calls|><|call|>functions.exec:0<|args|>{\"cmd\": \"ls\"}<|end|><|call|>"
+                "functions.patch:12<|args|>{\"input\": \"x\"}<|end|><|ends|>Done",
+          "T:Yes.|C:exec|A:{\"cmd\": \"ls\"}|E:|C:patch|A:x|E:|T:Done");
+    check(KIMI, "<|calls|>\n <|call|> functions.exec:0 <|args|>\n{}", "C:exec|A:{}|E:");
+    check(KIMI, "<|calls|><|call|>functions.exec<|args|>{}<|end|>",
+          "T:<|calls|><|call|>functions.exec<|args|>{}<|end|>");
+    check(KIMI, "<|calls|>then <|call|>functions.exec:0<|args|>{}",
+          "T:<|calls|>then <|call|>functions.exec:0<|args|>{}");
+    check(KIMI, "<|calls|><|call|>functions.exec:0<|args|>{\"cmd\": oops}<|end|><|call|>"
+                "functions.exec:1<|args|>{}<|end|><|ends|>",
+          "C:exec|A:{\"cmd\": oops}|E:|C:exec|A:{}|E:");
+    check(KIMI, "<|call|>functions.exec:0<|args|>{}", "T:<|call|>functions.exec:0<|args|>{}");
+    check(KIMI, "<|calls|><|call|>functions.exec:0<|args|>{\"cmd\": \"l",
+          "C:exec|A:{\"cmd\": \"l");
+    check(LISTED, "hm</think><CALLS>[{\"id\": \"a-1\", \"name\": \"exec\", \"arguments\": {\""
+          "n\": 1}},"
+                  "{\"id\":\"b\",\"name\":\"exec\",\"arguments\":{}}]</CALLS> ok",
+          "R:hm|C:exec|A:{\"n\": 1}|E:|C:exec|A:{}|E:|T: ok");
+    check(LISTED, "</think><CALLS>[\n  {\"id\": \"\", \"name\"", "T:<CALLS>[\n  {\"id\": \"\","
+          " \"name\"");
+    check(BARE, "<function=exec>{\"n\": 2}</function><function=exec>{}</function>.",
+          "C:exec|A:{\"n\": 2}|E:|C:exec|A:{}|E:|T:.");
+    check(BARE, "<function=>{}", "T:<function=>{}");
+    check(BARE, "<think>a</think><function=no.such>{}</function>", "R:a|C:no.such|A:{}|E:");
+    check(TYPED, "<calls><f name=\"exec\"><p name=\"cmd\" string=\"true\">3</p>"
+                 "<p name=\"n\" string=\"false\">3</p></f></calls>",
+          "C:exec|A:{\"cmd\": \"3\", \"n\": 3}|E:");
+}
+
+/* A mark that anything would fit is no mark. */
+static void test_marks_that_are_none(void)
+{
+    static const char *const forms[] = {
+        "{\"json\":true,\"open\":\"<a>\",\"name_end\":\" \"}",
+        "{\"json\":true,\"open\":\"<a>\\u0001\",\"name_end\":\">\"}",
+        "{\"json\":true,\"open\":\"<a>\",\"name_end\":\"\"}",
+        "{\"json\":true,\"open\":\"\",\"name_end\":\">\"}",
+        "{\"json\":true,\"open\":\"<a>\",\"name_end\":\">\",\"end\":\"\\n\"}"};
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        cerium_reader *r = NULL;
+        TEST_CHECK_THAT(cerium_reader_open(&r, forms[i], tools, ARRAY_LEN(tools)) != CERIUM_OK, "%s",
+                        forms[i]);
+        cerium_reader_close(&r);
+    }
 }
 
 static void test_inst(void)
@@ -558,6 +627,8 @@ int main(void)
     TEST_RUN(test_thoughts);
     TEST_RUN(test_xml);
     TEST_RUN(test_marks);
+    TEST_RUN(test_probed);
+    TEST_RUN(test_marks_that_are_none);
     TEST_RUN(test_inst);
     TEST_RUN(test_llama);
     TEST_RUN(test_harmony);

@@ -367,7 +367,12 @@ static void test_bad_responses(void)
         "integer_above_max_value");
     bad(api, "{\"input\":\"x\",\"max_output_tokens\":1.5}", "max_output_tokens", "invalid_type");
     bad(api, "{\"input\":\"x\",\"truncation\":\"maybe\"}", "truncation", "invalid_value");
-    bad(api, "{\"input\":\"x\",\"background\":true}", "background", "unsupported_parameter");
+    bad(api, "{\"input\":\"x\",\"conversation\":\"c\"}", "conversation", "unsupported_parameter");
+    bad(api, "{\"input\":\"x\",\"background\":true,\"store\":false}", "background",
+        "invalid_value");
+    bad(api, "{\"input\":\"x\",\"background\":\"no\"}", "background", "invalid_type");
+    bad(PROTOCOL_COMPACT, "{\"model\":\"m\",\"input\":\"x\",\"background\":true}", "background",
+        "invalid_value");
     bad(api, "{\"input\":\"x\"", "", "invalid_json");
     bad(api, "[]", "", "invalid_json");
     bad(api, "", "", "invalid_json");

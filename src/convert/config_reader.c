@@ -1,0 +1,67 @@
+/* config_reader.c - numbers and texts of config.json, and keys of a GGUF file. */
+#include "convert/config_reader.h"
+
+#include <math.h>
+
+void config_refuse(config_reader *r, const char *what, const char *key)
+{
+    if (!r->status)
+        r->status = error_set(r->err, CERIUM_ERR_FORMAT, "config.json: %s: %s", key, what);
+}
+
+const json_t *config_get(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+uint32_t config_u32(config_reader *r, const char *key, uint32_t max)
+{
+    const json_t *value = config_get(r->root, key);
+    json_int_t n = json_integer_value(value);
+    if (!value)
+        config_refuse(r, "is missing", key);
+    else if (!json_is_integer(value) || n < 1 || n > max)
+        config_refuse(r, "is out of range", key);
+    else
+        return (uint32_t)n;
+    return 1;
+}
+
+uint32_t config_u32_or(config_reader *r, const char *key, uint32_t max, uint32_t otherwise)
+{
+    return config_get(r->root, key) ? config_u32(r, key, max) : otherwise;
+}
+
+double config_number(config_reader *r, const json_t *object, const char *key, double otherwise)
+{
+    const json_t *value = config_get(object, key);
+    double x = json_number_value(value);
+    if (!value) return otherwise;
+    if (json_is_number(value) && isfinite(x) && x > 0 && x <= 1e12) return x;
+    config_refuse(r, "is not a number above 0", key);
+    return otherwise;
+}
+
+const char *config_text(const json_t *object, const char *key)
+{
+    return json_string_value(config_get(object, key));
+}
+
+const char *config_key(const config_writer *k, const char *name, char key[96])
+{
+    snprintf(key, 96, "%s.%s", k->arch, name);
+    return key;
+}
+
+void config_put_u32(const config_writer *k, const char *name, uint32_t value)
+{
+    char key[96];
+    gguf_write_u32(k->w, config_key(k, name, key), value);
+}
+
+void config_put_f32(const config_writer *k, const char *name, double value)
+{
+    char key[96];
+    gguf_write_f32(k->w, config_key(k, name, key), (float)value);
+}

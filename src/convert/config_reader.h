@@ -1,0 +1,42 @@
+/* config_reader.h - what the parts that read config.json and write its keys share.
+ *
+ * Private to this folder.  A reader remembers its first error. */
+#ifndef CONVERT_CONFIG_READER_H
+#define CONVERT_CONFIG_READER_H
+
+#include "base/json.h"
+#include "convert/convert.h"
+
+enum { CONFIG_WIDTH_MAX = 1 << 24 };
+
+typedef struct {
+    const json_t *whole, *root; /* the file, and what of it is the decoder's */
+    int status;
+    cerium_error *err;
+} config_reader;
+
+void config_refuse(config_reader *r, const char *what, const char *key);
+/* NULL where it is missing or null. */
+const json_t *config_get(const json_t *object, const char *key);
+uint32_t config_u32(config_reader *r, const char *key, uint32_t max);
+uint32_t config_u32_or(config_reader *r, const char *key, uint32_t max, uint32_t otherwise);
+/* Above 0. */
+double config_number(config_reader *r, const json_t *object, const char *key, double otherwise);
+const char *config_text(const json_t *object, const char *key);
+
+typedef struct {
+    gguf_writer *w;
+    const char *arch;
+} config_writer;
+
+const char *config_key(const config_writer *k, const char *name, char key[96]);
+void config_put_u32(const config_writer *k, const char *name, uint32_t value);
+void config_put_f32(const config_writer *k, const char *name, double value);
+
+/* convert_families.c: windows by layer, experts, scales, and parts of heads that turn. */
+void convert_families_read(config_reader *r, convert_config *c);
+void convert_families_write(const config_writer *k, const convert_config *c);
+/* Of several objects for RoPE the one of the layers that see everything. */
+const json_t *convert_families_rope(config_reader *r, convert_config *c, const json_t *rope);
+
+#endif

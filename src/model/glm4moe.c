@@ -1,0 +1,28 @@
+/* glm4moe.c - GLM-4.5 to 4.7: biases on Q, K and V, half of each head turns, the first layers are
+ * dense; then experts that are chosen by their sigmoid and a bias, beside one that every row takes.
+ * The last blocks are heads for several tokens at once (MTP): not run. */
+#include "model/build.h"
+
+void build_glm4moe(builder *b)
+{
+    step_shape *s = &b->program.shape;
+    build_shape(b, STEP_NORM_RMS);
+    uint32_t n_heads_ahead = build_u32_or(b, "nextn_predict_layers", 0, MODEL_LAYERS_MAX, 0);
+    if (!b->status && n_heads_ahead >= s->n_layers) build_fail(b, "all blocks are MTP heads");
+    if (!b->status) s->n_layers -= n_heads_ahead;
+    build_rope(b, STEP_ROPE_SPLIT, false);
+    s->activation = STEP_SILU_GATED;
+    build_routing(b, STEP_ROUTE_SIGMOID_TOP);
+    uint32_t n_shared = build_u32_or(b, "expert_shared_count", 0, 64, 0);
+    uint32_t n_dense = build_u32_or(b, "leading_dense_block_count", 0, MODEL_LAYERS_MAX, 0);
+    b->n_ff_shared = n_shared * s->n_ff_expert;
+    build_embed(b);
+    for (uint32_t layer = 0; !b->status && layer < s->n_layers; layer++) {
+        build_attention(b, layer, 0);
+        if (layer < n_dense)
+            build_ffn(b, layer, "blk.%u.post_attention_norm.weight");
+        else
+            build_experts_ffn(b, layer, "blk.%u.post_attention_norm.weight");
+    }
+    build_head(b);
+}

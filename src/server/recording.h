@@ -1,0 +1,45 @@
+/* recording.h - the events of a stored response, kept so that its stream can be taken up again.
+ *
+ * Each event is kept under its sequence number while the response runs and for SERVER_RECORD_NS
+ * behind its end: at most SERVER_RECORD_BYTES_MAX of one response, the oldest events go first, and
+ * SERVER_RECORDS_BYTES_MAX of all, where whole responses that ended go first.  Connections follow:
+ * they get what is there, then what comes, as fast as they read.  Nothing waits for them.
+ * Belongs to the loop's thread. */
+#ifndef SERVER_RECORDING_H
+#define SERVER_RECORDING_H
+
+#include "server/state.h"
+
+enum {
+    SERVER_RECORD_BYTES_MAX = 4 << 20,
+    SERVER_RECORDS_BYTES_MAX = 64 << 20,
+};
+#define SERVER_RECORD_NS (UINT64_C(300) * 1000000000)
+
+/* A new one; NULL: out of memory. */
+recording *recording_open(server *s, uint64_t tenant, const char *id);
+/* The response never began, or its events are of no use any more; nulls it, accepts NULL.  Who
+ * follows is told so. */
+void recording_drop(recording **r);
+/* The next event; those who follow get it.  NULL: nobody records. */
+void recording_add(recording *r, const char *name, view json);
+/* That was the last one. */
+void recording_end(recording *r);
+
+/* NULL: there is none, or nothing of it is left. */
+recording *recording_find(server *s, uint64_t tenant, const char *id);
+/* Tell k's connection what came behind number `after` (all of it for -1), and what comes, until
+ * the end.  CERIUM_ERR_ARGUMENT with *e: of a response that runs, some of that is gone. */
+int recording_follow(const sink *k, recording *r, int64_t after, protocol_error *e);
+/* Its reader took some. */
+void recording_reads(connection *c);
+/* The exchange is over. */
+void recording_leave(connection *c);
+bool recording_is_followed(const recording *r);
+
+/* Once a second: what is too old goes. */
+void recordings_tick(server *s, uint64_t now_ns);
+size_t recordings_bytes(const server *s);
+void recordings_close(server *s);
+
+#endif
