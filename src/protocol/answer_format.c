@@ -57,7 +57,7 @@ static int take_schema(parser *p, const place *at, json_t *in, const char *key)
             (view){json_string_value(schema), json_string_length(schema)}, JSON_ALLOW_NUL, NULL);
         if (!read || json_object_set_new(in, key, read))
             return parse_fail(p, at, "invalid_json_schema",
-                              "Invalid schema: the text is no JSON object.");
+                              "Invalid schema: the text is not a JSON object.");
         schema = read;
     }
     if (!json_is_object(schema)) return parse_fail_type(p, at, "an object", schema);

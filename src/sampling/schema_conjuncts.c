@@ -29,7 +29,7 @@ void conjuncts_add(schema_compiler *s, conjuncts *to, const json_t *schema)
 {
     if (json_is_true(schema) || (json_is_object(schema) && json_object_size(schema) == 0)) return;
     if (!json_is_object(schema) && !json_is_false(schema)) {
-        schema_refuse(s, "", "what should be a schema is no object or boolean");
+        schema_refuse(s, "", "what should be a schema is not an object or boolean");
         return;
     }
     schema_add_one(s, to, (conjunct){schema, 0});
