@@ -17,7 +17,7 @@
 # make grammars   fetch those of the watchdog's grammars that are missing (every make does)
 # make bench-guard  the watchdog's findings, misses and cost (LIBRARIES="dir dir", PEERS=dir)
 # make man        the man page, from the tables of the commands
-# make install    program, library, header, man page and model into PREFIX (/usr/local), DESTDIR
+# make install    program, libraries, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make kernelcheck-arm64   compile the kernels for 64-bit Arm and check them under qemu
 # make clean      remove build/ and ./cerium
 # make help       this text
@@ -63,13 +63,16 @@ VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/ce
 # Before 1.0 structs may change with each minor version: the name of the library says which one.
 SOVER    := libcerium.so.$(subst $(eval) ,.,$(wordlist 1,2,$(subst ., ,$(VERSION))))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
-# The server's folders, the watchdog and the wafer belong to the program, not to the library: who
-# embeds it has no sockets, reads what it writes and simulates nothing.
+# The server's folders and the wafer belong to the program, not to the libraries: who embeds them has
+# no sockets and simulates nothing.  The watchdog is a library of its own.
 SERVER_SRC := $(sort $(filter src/convert/% src/guard/% src/net/% src/protocol/% src/server/% src/store/% src/wafer/% \
               src/watch/%,$(ALL_SRC)))
 LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
 PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
 LIB_OBJ  := $(LIB_SRC:%.c=$O/%.o)
+# libcerium-watch calls libcerium by cerium.h, and has a copy of what both stand on.
+WATCH_OBJ = $(patsubst %.c,$O/%.o,$(filter src/base/% src/guard/% src/watch/%,$(ALL_SRC))) $(GRAMMAR_OBJ)
+WATCH_LIBS := -lpcre2-8 -ljansson -lxxhash -lhs -ltree-sitter -lyaml -lm
 # The watchdog's grammars are fetched once (tools/fetch_grammars.sh) and compiled once for every build:
 # what a generated parser does is no concern of a sanitizer.
 GRAMMAR_DIR := build/grammars
@@ -120,7 +123,12 @@ $O/flags: FORCE ; @mkdir -p $O; echo '$(CC) $(BASE_CFLAGS)' | cmp -s - $@ || ech
 $O/libcerium.a: $(LIB_OBJ) ; @echo "  AR  $@"; ld -r $^ -o $O/libcerium.o && objcopy --localize-hidden $O/libcerium.o && rm -f $@ && ar rcs $@ $O/libcerium.o
 $O/libcerium.so.$(VERSION): LDFLAGS += -shared -Wl,-soname,$(SOVER)
 $O/libcerium.so.$(VERSION): $(LIB_OBJ) ; $(LINK)
-lib: $O/libcerium.a $O/libcerium.so.$(VERSION)
+$O/libcerium-watch.o: $(WATCH_OBJ) ; @ld -r $^ -o $@ && objcopy --wildcard --keep-global-symbol='cerium_watch*' $@
+$O/libcerium-watch.a: $O/libcerium-watch.o ; @echo "  AR  $@"; rm -f $@ && ar rcs $@ $<
+$O/libcerium-watch.so.$(VERSION): LDFLAGS += -shared -Wl,-soname,$(subst cerium,cerium-watch,$(SOVER))
+$O/libcerium-watch.so.$(VERSION): LIBS := $(WATCH_LIBS)
+$O/libcerium-watch.so.$(VERSION): $O/libcerium-watch.o $O/libcerium.so.$(VERSION) ; $(LINK)
+lib: $(foreach l,libcerium libcerium-watch,$O/$l.a $O/$l.so.$(VERSION))
 
 # ---- tests: test_*.c and test_*.sh in tests/*, kernelcheck, and the corpora of fuzz_*.c ----
 UNIT     := $(patsubst tests/unit/test_%.c,$O/unit_%,$(sort $(wildcard tests/unit/test_*.c)))
@@ -172,6 +180,8 @@ $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LI
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
 $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
+$O/example_watched: LIBS := $(WATCH_LIBS)
+$O/example_watched: $O/libcerium-watch.a
 
 test:
 	@echo "make test: about 15 minutes on two idle cores and 7 GB: 2.5 GB of packages, the rest in build/"
@@ -237,13 +247,15 @@ AT := $(DESTDIR)$(PREFIX)
 install: all lib
 	install -D -m 755 $O/cerium -t $(AT)/bin
 	install -D -m 644 include/cerium.h -t $(AT)/include
-	install -D -m 644 $O/libcerium.a $O/libcerium.so.$(VERSION) -t $(AT)/lib
-	ln -sf libcerium.so.$(VERSION) $(AT)/lib/$(SOVER)
-	ln -sf $(SOVER) $(AT)/lib/libcerium.so
+	for l in cerium cerium-watch; do \
+	    install -D -m 644 $O/lib$$l.a $O/lib$$l.so.$(VERSION) -t $(AT)/lib; \
+	    ln -sf lib$$l.so.$(VERSION) $(AT)/lib/$(subst cerium,$$l,$(SOVER)); \
+	    ln -sf $(subst cerium,$$l,$(SOVER)) $(AT)/lib/lib$$l.so; done
 	install -d $(AT)/lib/pkgconfig $(AT)/share/cerium/models $(AT)/share/cerium/machines
 	install -m 644 machines/*.ini -t $(AT)/share/cerium/machines
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' tools/cerium.pc.in \
-	    > $(AT)/lib/pkgconfig/cerium.pc
+	for l in cerium cerium-watch; do \
+	    sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|; s|@WATCH_LIBS@|$(WATCH_LIBS)|' \
+	        tools/$$l.pc.in > $(AT)/lib/pkgconfig/$$l.pc; done
 	install -D -m 644 man/cerium.1 -t $(AT)/share/man/man1
 	install -D -m 644 rules/*.yaml -t $(AT)/share/cerium/rules
 	install -m 644 models/models.list -t $(AT)/share/cerium/models

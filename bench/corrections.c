@@ -157,7 +157,7 @@ static uint64_t time_answer(watch *w, uint64_t *sum)
     *sum = 0;
     while (good && n_made < SPEED_TOKENS) {
         good = !cerium_session_step(s, &sampling, &step, NULL);
-        if (good && w) good = !watch_step(w, &step, NULL, 0, &out) && out.order == WATCH_GO;
+        if (good && w) good = !watch_step(w, &step, NULL, 0, &out) && out.order == CERIUM_WATCH_GO;
         if (!good || step.stop != CERIUM_STOP_NONE) break;
         *sum = *sum * 31 + (uint64_t)step.tokens[0];
         n_made++;

@@ -30,11 +30,11 @@
  * Memory.  *_open, fork, start, guide and resume may allocate, and the first step whose sampling
  * has a pointer; each says CERIUM_ERR_MEMORY.  A step of a session that runs allocates nothing.
  *
- * Growth.  Structs that the library fills, and cerium_engine_config, grow at their ends alone:
- * calls get their size from the caller's compiler, and read and write nothing beyond it; fields
- * unknown to an older caller have their defaults.  All other structs are fixed within a 0.minor
- * version, which is part of the shared library's name (libcerium.so.0.1), so a program never loads
- * a library with different ones. */
+ * Growth.  Structs of facts and counts that the library fills, and those that begin with their
+ * size, grow at their ends alone: calls get their size from the caller's compiler, and read and
+ * write nothing beyond it; fields unknown to an older caller have their defaults.  All other
+ * structs are fixed within a 0.minor version, which is part of the shared library's name
+ * (libcerium.so.0.1), so a program never loads a library with different ones. */
 #ifndef CERIUM_H
 #define CERIUM_H
 
@@ -62,7 +62,7 @@ extern "C" {
 #define CERIUM_STOPS_MAX       16 /* stop strings of one session */
 #define CERIUM_STOP_BYTES_MAX  256 /* length of one stop string */
 #define CERIUM_AVOID_MAX       64  /* tokens that an answer may not begin with */
-#define CERIUM_OPENING_MAX     256 /* bytes that an answer may have to begin with */
+#define CERIUM_HEAL_PREFIX_MAX 256 /* bytes that an answer may have to begin with */
 
 /* ---- Section - Status and errors ---- */
 
@@ -359,19 +359,20 @@ typedef struct {
 
 /** Token healing. A text may end inside what the model would write as one token: "def f(x):" ends
  * with "):", and if the text continues, "):\n" is one token.  Such an end is removed from the
- * prompt before tokenization, and the answer must begin with its bytes: cerium_resume.opening.
+ * prompt before tokenization, and the answer must begin with its bytes: cerium_resume.heal_prefix.
  *
  * @param text  [text_len] that the answer continues
- * @return the number of bytes to remove from its end, at most CERIUM_OPENING_MAX and never all;
- *         0: none
+ * @return the number of bytes to remove from its end, at most CERIUM_HEAL_PREFIX_MAX and never
+ *         all; 0: none
  * Cost: one scan of the vocabulary. Thread-safe. */
-CERIUM_API size_t cerium_opening(const cerium_engine *engine, const char *text, size_t text_len);
+CERIUM_API size_t cerium_heal_prefix(const cerium_engine *engine, const char *text,
+                                     size_t text_len);
 
 /** The same for the prefix of a hole, for cerium_infill_tokens(), so that the hole begins at a
  * token boundary. It never removes more than the current line, and nothing at the start of a line:
  * models are trained on such holes. Thread-safe. */
-CERIUM_API size_t cerium_infill_opening(const cerium_engine *engine, const char *prefix,
-                                        size_t prefix_len);
+CERIUM_API size_t cerium_infill_heal_prefix(const cerium_engine *engine, const char *prefix,
+                                            size_t prefix_len);
 
 /** Tokens that ask the model to fill the hole between prefix and suffix, in its own form.
  *
@@ -477,6 +478,79 @@ typedef struct {
     bool must;                      /* free text may not end before a trigger came */
 } cerium_guide;
 
+/* ---- Section - Readers: what of an answer is said, thought, or a tool called ---- */
+
+/** Reads the text of one answer, in any cuts: cuts change when parts come out, never which. */
+typedef struct cerium_reader cerium_reader;
+
+typedef enum {
+    CERIUM_PART_TEXT = 0,      /* more of what is said */
+    CERIUM_PART_REASONING = 1, /* more of a thought */
+    CERIUM_PART_CALL = 2,      /* a tool is called: text is its name */
+    CERIUM_PART_ARGUMENTS = 3, /* more of the call's arguments: JSON, or free text for tools that
+                                  take it */
+    CERIUM_PART_CALL_END = 4,  /* the call is whole; a call without this was cut off */
+} cerium_part_kind;
+
+typedef struct {
+    cerium_part_kind kind;
+    const char *text; /* [text_len] valid during the call */
+    size_t text_len;
+} cerium_part;
+
+/** Receives parts in order. Returns 0, or a negative cerium_status that ends the reading. */
+typedef int cerium_part_fn(void *user, const cerium_part *part);
+
+/** Begin to read one answer. Its session was opened with control_text.
+ *
+ * @param reader_out  returns owned, release with cerium_reader_close()
+ * @param call_form   cerium_engine_info.call_form; "": the plain form
+ * @param tools       [n_tools] borrowed until the reader is closed: types of parameters, and which
+ *                    tools take free text.  Without tools nothing is a call: what looks like one is
+ *                    said
+ * @retval CERIUM_ERR_ARGUMENT  no form, or tools are missing
+ * @retval CERIUM_ERR_MEMORY    no memory for it */
+CERIUM_API CERIUM_CHECKED int cerium_reader_open(cerium_reader **reader_out, const char *call_form,
+                                                 const cerium_tool *tools, size_t n_tools,
+                                                 cerium_error *err);
+
+/** Free a reader and set *reader to NULL. Accepts NULL and pointers to NULL. */
+CERIUM_API void cerium_reader_close(cerium_reader **reader);
+
+/** End the text before the first of these that is said, and the reading with it. In calls and
+ * thoughts they are not looked for.  To be called before the first feed.
+ *
+ * @param stops  [n_stops] borrowed; as in cerium_sampling */
+CERIUM_API void cerium_reader_set_stops(cerium_reader *reader, const char *const *stops,
+                                        uint32_t n_stops);
+
+/** Which of the stops was said; NULL: none. */
+CERIUM_API const char *cerium_reader_stopped_by(const cerium_reader *reader);
+
+/** More of the answer: parts that are certain now go to fn.
+ *
+ * @param text  [text_len] as in cerium_step.text
+ * @retval CERIUM_ERR_MEMORY  no memory for a call
+ * @retval others             what fn returned */
+CERIUM_API CERIUM_CHECKED int cerium_reader_feed(cerium_reader *reader, const char *text,
+                                                 size_t text_len, cerium_part_fn *fn, void *user);
+
+/** The answer ended: what was held back goes to fn.
+ *
+ * @param whole  the model ended it (CERIUM_STOP_END), and no limit did
+ * @retval CERIUM_ERR_MEMORY, others  as for feed */
+CERIUM_API CERIUM_CHECKED int cerium_reader_end(cerium_reader *reader, bool whole,
+                                                cerium_part_fn *fn, void *user);
+
+/** No call is open, and none has begun. */
+CERIUM_API bool cerium_reader_is_outside(const cerium_reader *reader);
+
+/** No call is open, but a mark may have begun. */
+CERIUM_API bool cerium_reader_is_saying(const cerium_reader *reader);
+
+/** After the end: it cut a call off, or what might have become one. */
+CERIUM_API bool cerium_reader_cut_call(const cerium_reader *reader);
+
 /* ---- Section - Sessions: one token timeline ---- */
 
 /** Added to the logit of a token, before penalties. */
@@ -572,10 +646,11 @@ typedef struct {
                              else may follow; -1 separates several such beginnings. At most
                              CERIUM_AVOID_MAX, separators included */
     size_t n_avoid;
-    const char *opening;  /* [n_opening] bytes with which the answer's tokens begin, and its text
-                             does not: those with which the prompt ends within a token, see
-                             cerium_opening().  Not with a guide; at most CERIUM_OPENING_MAX */
-    size_t n_opening;
+    const char *heal_prefix; /* [n_heal] bytes with which the answer's tokens begin, and its text
+                                does not: those with which the prompt ends within a token, see
+                                cerium_heal_prefix().  Not with a guide; at most
+                                CERIUM_HEAL_PREFIX_MAX */
+    size_t n_heal;
 } cerium_resume;
 
 /** Open an empty timeline.
@@ -621,7 +696,7 @@ CERIUM_API CERIUM_CHECKED int cerium_session_sync(cerium_session *session, const
  * @param resume  borrowed
  * @param result  may be NULL
  * @retval CERIUM_ERR_ARGUMENT  more of an answer than tokens, too much to avoid, or an answer that
- *                              does not begin with the opening; or as for sync
+ *                              does not begin with heal_prefix; or as for sync
  * @retval CERIUM_ERR_CAPACITY, CERIUM_ERR_CANCELED  as for sync */
 CERIUM_API CERIUM_CHECKED int cerium_session_resume(cerium_session *session, const int32_t *tokens,
                                                     size_t n_tokens, const cerium_resume *resume,
@@ -647,6 +722,31 @@ CERIUM_API CERIUM_CHECKED int cerium_session_score_top(cerium_session *session,
                                                        float *logprobs, int32_t *likeliest,
                                                        cerium_error *err);
 
+/** Save a session: its timeline, and what was computed of it in whole pages of 64 tokens.
+ * cerium_session_load() continues it later, in another process or on another machine.
+ *
+ * @param session    no request runs in it
+ * @param image      [image_cap] output; may be NULL when image_cap is 0
+ * @param image_len  bytes written, or needed when the result is CERIUM_ERR_CAPACITY
+ * @retval CERIUM_ERR_ARGUMENT  nothing was synced yet, a request runs, or a note is in the timeline
+ * @retval CERIUM_ERR_CAPACITY  image_cap is too small
+ * Cost: a copy of cerium_engine_info.kv_token_bytes a token, and its checksum. */
+CERIUM_API CERIUM_CHECKED int cerium_session_save(cerium_session *session, void *image,
+                                                  size_t image_cap, size_t *image_len,
+                                                  cerium_error *err);
+
+/** Make the timeline that of the image, as sync does: what the image has is not computed. The next
+ * tokens are those that the saved session would have sampled; sampling, stops and guides are the
+ * caller's.  What it loads, later sessions of the tenant find: load what you saved.
+ *
+ * @param image   [image_len] borrowed; at any address
+ * @param result  may be NULL
+ * @retval CERIUM_ERR_FORMAT    no image, damaged, or of another model, version or kv_type
+ * @retval CERIUM_ERR_CAPACITY, CERIUM_ERR_CANCELED  as for sync */
+CERIUM_API CERIUM_CHECKED int cerium_session_load(cerium_session *session, const void *image,
+                                                  size_t image_len, cerium_sync_result *result,
+                                                  cerium_error *err);
+
 /** Sample at least one token and append it: more where drafts were right, and these are exactly the
  * tokens that single steps would have sampled. The last appended token is computed at the start of
  * the next step or sync, so a token can be shown before its own forward pass, and the last token of
@@ -669,7 +769,7 @@ CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
  *
  * @param guide  copied, with references to its grammars
  * @retval CERIUM_ERR_ARGUMENT  a trigger without text, or too many or too long ones; or the answer
- *                              that is gone on with cannot have been made so
+ *                              to be continued cannot have been made so
  * @retval CERIUM_ERR_MEMORY    no memory for it
  * Cost: the engine's first guide sorts the vocabulary, tenths of a second; after that memory
  * only, a few megabytes. */
@@ -738,7 +838,7 @@ typedef struct {
     size_t n_prediction;
     const cerium_guide *guide;       /* how the answer is made: see cerium_session_guide().  Copied;
                                         or NULL.  With a script it is not looked at */
-    const cerium_resume *resume;     /* an answer that is gone on with, copied; or NULL */
+    const cerium_resume *resume;     /* an answer to be continued, copied; or NULL */
     void (*notify)(void *user);      /* there is something to poll, after there was nothing; on the
                                         scheduler's thread: must not block or call this library.
                                         The last may come after DONE was polled, until the session
@@ -836,6 +936,157 @@ CERIUM_API void cerium_engine_measure_sized(const cerium_engine *engine,
                                             cerium_engine_stats *stats, size_t size);
 #define cerium_engine_measure(engine, stats)                                                       \
     cerium_engine_measure_sized((engine), (stats), sizeof(cerium_engine_stats))
+
+/* ---- Section - Watchdog: weak code is held back and written again ----
+ *
+ * These functions are in a library of their own, libcerium-watch (pkg-config: cerium-watch): its
+ * grammars are seven times as large as libcerium.
+ *
+ *   each step    cerium_watch_step(watch, &step, NULL, 0, &out, &err): show out.text
+ *   the end      cerium_watch_finish(), unless out.order was CERIUM_WATCH_END
+ *   out.order is CERIUM_WATCH_RETRY: the session has gone too far, so
+ *                cerium_watch_retry(watch, &request, &runs, &err), and resume or start with it */
+
+#define CERIUM_WATCH_API CERIUM_API
+
+/** Rules and what reads code by them. One thread at a time for a watchdog and its watches. */
+typedef struct cerium_watchdog cerium_watchdog;
+/** One answer as it is watched. */
+typedef struct cerium_watch cerium_watch;
+
+/** Read the rules.
+ *
+ * @param watchdog_out  returns owned, release with cerium_watchdog_close()
+ * @param rules         folder of *.yaml files: PREFIX/share/cerium/rules
+ * @retval CERIUM_ERR_IO      the folder cannot be read
+ * @retval CERIUM_ERR_FORMAT  a rule is bad; err has its file and line
+ * @retval CERIUM_ERR_MEMORY  no memory for them
+ * Cost: tenths of a second. */
+CERIUM_WATCH_API CERIUM_CHECKED int cerium_watchdog_open(cerium_watchdog **watchdog_out,
+                                                         const char *rules, cerium_error *err);
+
+/** Free a watchdog and set *watchdog to NULL; its watches must be closed. Accepts NULL and pointers
+ * to NULL. */
+CERIUM_WATCH_API void cerium_watchdog_close(cerium_watchdog **watchdog);
+
+typedef enum {
+    CERIUM_WATCH_CODE = 0,   /* the answer is code of one language: a hole, a file */
+    CERIUM_WATCH_ANSWER = 1, /* prose with Markdown fences, diffs and patches */
+    CERIUM_WATCH_TURN = 3,   /* what a model says in its chat form, calls of tools included */
+} cerium_watch_form;
+
+/** One answer. Set by cerium_watch_config_defaults(). */
+typedef struct {
+    size_t size;                 /* of the caller's struct: set with the defaults, left alone */
+    const cerium_engine *engine; /* of the session; required */
+    const int32_t *prompt;       /* [n_prompt] what the answer follows; borrowed by the watch */
+    size_t n_prompt;
+    const char *policy;          /* "block", "warn" or "off", or CLASS=one of them, with commas
+                                    between; the later ones count; NULL: "block" */
+    cerium_watch_form form;
+    const char *language;        /* of CODE: a name ("python") or a file's path; NULL: unknown */
+    const char *before;          /* [before_len] of CODE: the code before the answer */
+    size_t before_len;
+    const cerium_message *messages; /* [n_messages] of the request: a weak line that the user or a
+                                       tool wrote there does not block.  Borrowed by the watch */
+    size_t n_messages;
+    const char *heal_prefix;     /* [n_heal] cerium_resume.heal_prefix; borrowed by the watch */
+    size_t n_heal;
+    bool logprobs;               /* cerium_watch_result.tokens are wanted */
+} cerium_watch_config;
+
+/** Set every field to its default; size: sizeof the struct in the caller. */
+CERIUM_WATCH_API void cerium_watch_config_defaults_sized(cerium_watch_config *config, size_t size);
+#define cerium_watch_config_defaults(config)                                                       \
+    cerium_watch_config_defaults_sized((config), sizeof(cerium_watch_config))
+
+typedef enum {
+    CERIUM_FINDING_RETRACTED = 0, /* the line is held, and written again */
+    CERIUM_FINDING_CORRECTED = 1, /* what came in its place was released */
+    CERIUM_FINDING_WARNED = 2,    /* it was released */
+    CERIUM_FINDING_BLOCKED = 3,   /* the answer ends before it; known late, after it */
+} cerium_finding_action;
+
+typedef struct {
+    cerium_finding_action action;
+    const char *rule, *weakness, *message, *idiom; /* of the watchdog; idiom: what to write */
+    const char *language;
+    uint32_t cwe, kind; /* kind: the weakness as a number */
+    uint32_t line;      /* of the answer, from 1 */
+    uint32_t n_tries;   /* how often the line was retracted so far */
+    uint32_t n_tokens;  /* that were thrown away with it: of RETRACTED */
+    uint64_t at;        /* byte of the answer's text where the held line begins */
+} cerium_finding;
+
+/** A token whose text was released. */
+typedef struct {
+    int32_t token;
+    float logprob;
+    uint32_t n_top;
+    const cerium_logprob *top; /* [n_top] */
+} cerium_watch_token;
+
+typedef enum {
+    CERIUM_WATCH_GO = 0,
+    CERIUM_WATCH_RETRY = 1, /* see cerium_watch_retry(); what the session gave since is void */
+    CERIUM_WATCH_END = 2,   /* the answer is over: a weakness ended it, or prose after one */
+} cerium_watch_order;
+
+/** Valid until the next call with the same watch. */
+typedef struct {
+    const char *text; /* [text_len] may be shown */
+    size_t text_len;
+    const cerium_watch_token *tokens; /* [n_tokens] of that text; none without logprobs */
+    uint32_t n_tokens;
+    const cerium_finding *findings; /* [n_findings] */
+    uint32_t n_findings;
+    cerium_watch_order order;
+} cerium_watch_result;
+
+/** Begin to watch one answer.
+ *
+ * @param watch_out  returns owned, release with cerium_watch_close()
+ * @param config     borrowed until the call returns, what its fields point to where they say so
+ * @retval CERIUM_ERR_ARGUMENT  no engine, or the policy is unknown
+ * @retval CERIUM_ERR_MEMORY    no memory for it */
+CERIUM_WATCH_API CERIUM_CHECKED int cerium_watch_open(cerium_watch **watch_out,
+                                                      cerium_watchdog *watchdog,
+                                                      const cerium_watch_config *config,
+                                                      cerium_error *err);
+
+/** Free a watch and set *watch to NULL. Accepts NULL and pointers to NULL. */
+CERIUM_WATCH_API void cerium_watch_close(cerium_watch **watch);
+
+/** The next step of the answer, of a session or of a request's event.  After one that said RETRY,
+ * further steps give nothing until cerium_watch_retry().
+ *
+ * @param top  [n_top] most likely tokens at its only token; of logprobs, else NULL and 0
+ * @retval CERIUM_ERR_MEMORY  the watch is of no use any more, and nothing more may be shown */
+CERIUM_WATCH_API CERIUM_CHECKED int cerium_watch_step(cerium_watch *watch, const cerium_step *step,
+                                                      const cerium_logprob *top, uint32_t n_top,
+                                                      cerium_watch_result *result,
+                                                      cerium_error *err);
+
+/** The model ended, or has its last token: what is held is judged. The order may be RETRY.
+ *
+ * @retval CERIUM_ERR_MEMORY  as for step */
+CERIUM_WATCH_API CERIUM_CHECKED int cerium_watch_finish(cerium_watch *watch,
+                                                        cerium_watch_result *result,
+                                                        cerium_error *err);
+
+/** After RETRY: how to continue without the retracted line.
+ *
+ * @param request  new_tokens_max is that of the whole answer.  Gets tokens, n_tokens, resume and
+ *                 what is left of new_tokens_max, for cerium_session_start() or _resume(); valid
+ *                 until the next call with the watch
+ * @param runs     false when the answer has all its tokens: it is over
+ * @retval CERIUM_ERR_MEMORY  no memory for the tokens */
+CERIUM_WATCH_API CERIUM_CHECKED int cerium_watch_retry(cerium_watch *watch,
+                                                       cerium_request *request, bool *runs,
+                                                       cerium_error *err);
+
+/** The answer's tokens, without what was retracted: [*n_tokens], owned by the watch. */
+CERIUM_WATCH_API const int32_t *cerium_watch_tokens(const cerium_watch *watch, size_t *n_tokens);
 
 #ifdef __cplusplus
 }

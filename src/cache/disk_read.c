@@ -135,8 +135,7 @@ static bool read_pages(kv_disk *disk, uint64_t number, const segment_record *r, 
         if (!(r->groups >> g & 1)) continue;
         if (groups >> g & 1) {
             /* Nobody else looks at a private block or changes its pages. */
-            size_t page = group->window ? group->page_of[block] : block;
-            uint8_t *to = group->pages + page * group->page_bytes;
+            uint8_t *to = kv_group_page(group, block);
             if (file_read_at(disk->read_fd, to, group->page_bytes, at) != group->page_bytes ||
                 hash_bytes(to, group->page_bytes, 0) != r->hashes[g])
                 return false;

@@ -123,6 +123,13 @@ static inline uint32_t kv_window_first(const kv_group *group, uint32_t n)
     return n + 1 > group->window ? (n + 1 - group->window) / KERNEL_PAGE : 0;
 }
 
+/* The group's page of a block that has one. */
+static inline uint8_t *kv_group_page(const kv_group *group, uint32_t block)
+{
+    return group->pages + (size_t)(group->window ? group->page_of[block] : block) *
+                              group->page_bytes;
+}
+
 /* ---- pages.c: free, idle and held blocks and pages ---- */
 
 /* With the lock: what its listener hears. */

@@ -464,9 +464,8 @@ kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_hea
     kv_place place = pool->places[layer];
     const kv_group *group = &pool->groups[place.group];
     uint32_t block = seq->blocks[page];
-    size_t number = group->window ? group->page_of[block] : block;
     size_t head = (size_t)place.index * pool->n_kv_heads + kv_head;
-    uint8_t *keys = group->pages + number * group->page_bytes + head * 2 * pool->keys_bytes;
+    uint8_t *keys = kv_group_page(group, block) + head * 2 * pool->keys_bytes;
     return (kv_page){keys, keys + pool->keys_bytes};
 }
 

@@ -283,7 +283,7 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(take_name(e, err));
     model_options options;
     RETURN_IF(choose_head(config->head, &options, err));
-    options.exact = config->exact;
+    options.exact = e->exact = config->exact;
     RETURN_IF(model_open(&e->model, e->file, &options, err));
     RETURN_IF(read_vocabulary(e, err));
     RETURN_IF(check_size(e, err));

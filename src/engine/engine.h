@@ -64,6 +64,7 @@ struct cerium_engine {
     kernel_cpu cpu;
     kernel_table kernels;
     kernel_kv_type kv_type;
+    bool exact;                  /* cerium_engine_config.exact */
     shared_team *shared;         /* held; NULL: of a vocabulary alone */
     team *workers;               /* its */
     cpu_executor *executor;
@@ -148,9 +149,9 @@ struct cerium_session {
     uint32_t n_avoid;
     uint64_t avoid_open;         /* a bit for each place of avoid: all before it was sampled */
     uint64_t *avoid_mask;        /* of n_vocab bits; NULL before the first resume */
-    char opening[CERIUM_OPENING_MAX]; /* [n_opening] what the answer's tokens begin with; of it, */
-    uint32_t n_opening, n_opened;     /* so much is spelled, and so much must not be shown yet */
-    uint32_t opening_unshown;
+    char heal_prefix[CERIUM_HEAL_PREFIX_MAX]; /* [n_heal] what the answer's tokens begin with; of */
+    uint32_t n_heal, n_healed;   /* it so much is spelled, and so much must not be shown yet */
+    uint32_t heal_unshown;
     _Atomic bool cancel;
     _Atomic bool stops_pass;     /* the running pass is mostly its: cancelling ends it */
 
@@ -250,19 +251,19 @@ void answer_hold_again(cerium_session *s, const cerium_sampling *sampling);
 
 /* ---- healing.c ---- */
 
-CERIUM_CHECKED int opening_check(const cerium_session *s, const cerium_resume *resume,
+CERIUM_CHECKED int heal_check(const cerium_session *s, const cerium_resume *resume,
                                  const int32_t *tokens, size_t n_tokens, cerium_error *err);
 /* Checked before, and the answer's beginning is in the timeline.  NULL: there is none. */
-void opening_begin(cerium_session *s, const cerium_resume *resume);
-void opening_copy(cerium_session *s, const cerium_session *from);
+void heal_begin(cerium_session *s, const cerium_resume *resume);
+void heal_copy(cerium_session *s, const cerium_session *from);
 /* What is sampled next must spell more of it. */
-bool opening_is_open(const cerium_session *s);
+bool heal_is_open(const cerium_session *s);
 /* The answer grew by this token. */
-void opening_follow(cerium_session *s, int32_t token);
-/* The bytes of the answer's next token, without those of the opening. */
-view opening_leave_out(cerium_session *s, view text);
+void heal_follow(cerium_session *s, int32_t token);
+/* The bytes of the answer's next token, without those of the heal_prefix. */
+view heal_leave_out(cerium_session *s, view text);
 /* The tokens that spell more of it, or all and go on. */
-void opening_mask(const cerium_session *s, uint64_t *mask);
+void heal_mask(const cerium_session *s, uint64_t *mask);
 
 /* ---- resume.c ---- */
 

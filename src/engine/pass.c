@@ -131,9 +131,9 @@ static uint32_t verify(cerium_session *s, sampler *scratch)
     slot *x = &s->slot;
     const int32_t *script = x->n_script ? x->script + x->n_new : NULL;
     const float *logits = x->logits;
-    /* The bytes of an opening are given: what a token adds to them is as likely as it is among
+    /* The bytes of a heal_prefix are given: what a token adds to them is as likely as it is among
      * those that spell them. */
-    const uint64_t *spelled = opening_is_open(s) ? answer_mask(s, x->guide, 0) : NULL;
+    const uint64_t *spelled = heal_is_open(s) ? answer_mask(s, x->guide, 0) : NULL;
     for (uint32_t i = 0; i <= x->n_drafts; i++, logits += e->logits_stride) {
         uint32_t n = s->n_tokens + i;
         chosen_token *to = &x->chosen[i];

@@ -45,8 +45,8 @@ static int check(const cerium_session *s, const cerium_request *q, cerium_error 
     RETURN_IF(answer_check_resume(s, q->resume, q->tokens, q->n_tokens, err));
     if (q->n_script) RETURN_IF(answer_check_tokens(s, q->script, q->n_script, err));
     if (q->guide) RETURN_IF(guide_check(q->guide, err));
-    if (q->resume && q->resume->n_opening && (q->guide || q->script))
-        return error_set(err, bad, "an opening goes without a guide and without a script");
+    if (q->resume && q->resume->n_heal && (q->guide || q->script))
+        return error_set(err, bad, "a heal_prefix goes without a guide and without a script");
     for (size_t i = 0; i < q->n_prediction; i++)
         if (q->prediction[i] < 0 || (uint32_t)q->prediction[i] >= s->engine->n_vocab)
             return error_set(err, bad, "token %d of the prediction is not in the vocabulary",

@@ -19,7 +19,7 @@ int answer_check_resume(const cerium_session *s, const cerium_resume *resume,
         if (resume->avoid[i] < -1 || resume->avoid[i] >= (int32_t)s->engine->n_vocab)
             return error_set(err, bad, "resume: token %d is not in the vocabulary",
                              resume->avoid[i]);
-    RETURN_IF(opening_check(s, resume, tokens, n_tokens, err));
+    RETURN_IF(heal_check(s, resume, tokens, n_tokens, err));
     if (resume->n_note == 0) return CERIUM_OK;
     if (n_tokens + resume->n_note > s->context_tokens)
         return error_set(err, CERIUM_ERR_CAPACITY, "resume: no room for a note of %zu tokens",
@@ -45,17 +45,17 @@ int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_s
     if (!resume) {
         s->stops = (stop_state){0};
         s->n_shown = 0;
-        opening_begin(s, NULL);
+        heal_begin(s, NULL);
         return CERIUM_OK;
     }
-    if (resume->n_avoid || resume->n_opening) RETURN_IF(answer_need_mask(s, err));
+    if (resume->n_avoid || resume->n_heal) RETURN_IF(answer_need_mask(s, err));
     s->n_avoid = (uint32_t)resume->n_avoid;
     if (s->n_avoid) memcpy(s->avoid, resume->avoid, s->n_avoid * sizeof *s->avoid);
     for (uint32_t i = 0; i < s->n_avoid; i++)
         if (i == 0 || s->avoid[i - 1] < 0) s->avoid_open |= UINT64_C(1) << i;
     s->n_answer = (uint32_t)resume->n_answer;
     s->answer_at = s->n_tokens - s->n_answer;
-    opening_begin(s, resume);
+    heal_begin(s, resume);
     answer_hold_again(s, sampling);
     if (resume->n_note == 0) return CERIUM_OK;
     memcpy(s->tokens + s->n_tokens, resume->note, resume->n_note * sizeof *s->tokens);
@@ -86,8 +86,8 @@ static void begin_mask(cerium_session *s, const uint64_t *allowed)
 {
     uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64;
     uint64_t *mask = s->avoid_mask;
-    if (opening_is_open(s)) {
-        opening_mask(s, mask);
+    if (heal_is_open(s)) {
+        heal_mask(s, mask);
     } else if (allowed) {
         memcpy(mask, allowed, n_words * sizeof *mask);
     } else {
@@ -101,7 +101,7 @@ const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place)
     const uint64_t *allowed = g ? guide_mask(g, place) : NULL;
     uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64, first = 0;
     while (first < s->n_avoid && !completes(s, first)) first++;
-    if (place > 0 || (first == s->n_avoid && !opening_is_open(s))) return allowed;
+    if (place > 0 || (first == s->n_avoid && !heal_is_open(s))) return allowed;
     begin_mask(s, allowed);
     for (uint32_t i = first; i < s->n_avoid; i++)
         if (completes(s, i)) s->avoid_mask[s->avoid[i] / 64] &= ~(UINT64_C(1) << s->avoid[i] % 64);
@@ -111,7 +111,7 @@ const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place)
 
 void answer_follow(cerium_session *s, int32_t token)
 {
-    opening_follow(s, token);
+    heal_follow(s, token);
     uint64_t open = 0;
     for (uint32_t i = 0; i + 1 < s->n_avoid; i++)
         if ((s->avoid_open >> i & 1) && s->avoid[i] == token && s->avoid[i + 1] >= 0)

@@ -75,8 +75,8 @@ int cerium_session_fork(cerium_session **session_out, cerium_session *from, ceri
     s->n_tokens = from->n_tokens;
     s->stops = from->stops;
     s->n_shown = from->n_shown;
-    opening_copy(s, from);
-    if (opening_is_open(s) && answer_need_mask(s, err)) {
+    heal_copy(s, from);
+    if (heal_is_open(s) && answer_need_mask(s, err)) {
         cerium_session_close(&s);
         return CERIUM_ERR_MEMORY;
     }
@@ -236,8 +236,8 @@ int cerium_session_guide(cerium_session *s, const cerium_guide *config, cerium_e
     if (s->running) return session_begin_call(s, err);
     if (config) {
         RETURN_IF(guide_check(config, err));
-        if (opening_is_open(s))
-            return error_set(err, CERIUM_ERR_ARGUMENT, "an opening goes without a guide");
+        if (heal_is_open(s))
+            return error_set(err, CERIUM_ERR_ARGUMENT, "a heal_prefix goes without a guide");
         RETURN_IF(answer_guide(s->engine, config, &guide_, err));
         int status = answer_resume_guide(s, guide_, err);
         if (status) {

@@ -99,7 +99,7 @@ size_t answer_show(cerium_session *s, const cerium_sampling *sampling, cerium_st
     size_t n = 0;
     if (!(*stop == CERIUM_STOP_END && tokenizer_is_end(s->engine->tokens, s->tokens[at]))) {
         bool hit = false;
-        n = feed_stops(s, sampling, opening_leave_out(s, shown_text(s, at)), text, &hit);
+        n = feed_stops(s, sampling, heal_leave_out(s, shown_text(s, at)), text, &hit);
         n = leave_out_shown(s, text, n);
         if (hit) *stop = CERIUM_STOP_TEXT;
         if (hit) s->n_shown = 0;
@@ -114,11 +114,11 @@ void answer_hold_again(cerium_session *s, const cerium_sampling *sampling)
     size_t n = 0;
     bool hit;
     s->stops = (stop_state){0};
-    /* Of the opening nothing counts. */
+    /* Of the heal_prefix nothing counts. */
     uint32_t first = s->answer_at;
     view rest = {"", 0};
-    while (first < end && s->opening_unshown)
-        rest = opening_leave_out(s, shown_text(s, first++));
+    while (first < end && s->heal_unshown)
+        rest = heal_leave_out(s, shown_text(s, first++));
     while (at > first && n < STOP_HELD_MAX) n += shown_text(s, --at).len;
     if (at == first) feed_stops(s, sampling, rest, s->text, &hit);
     for (; at < end; at++) feed_stops(s, sampling, shown_text(s, at), s->text, &hit);

@@ -30,7 +30,7 @@ typedef struct {
     uint32_t line, column; /* column 0: the end of the line */
     bytes text;
     size_t at; /* byte of text where the hole is */
-    size_t n_opening; /* of the bytes before it that the completion's tokens spell again */
+    size_t n_heal; /* of the bytes before it that the completion's tokens spell again */
     infill_stop stop;
     bytes out; /* the completion */
     size_t n_fed; /* bytes of the model's */
@@ -139,7 +139,7 @@ static int fit_prompt(completion *c, const cerium_engine *engine, size_t max, in
     for (size_t i = 0; i < c->n_context; i++)
         files[i] = (cerium_context_file){c->context_paths[i], c->context_texts[i].ptr,
                                          c->context_texts[i].len};
-    const size_t at = c->at - c->n_opening; /* where the hole begins for the model */
+    const size_t at = c->at - c->n_heal; /* where the hole begins for the model */
     size_t prefix = at, suffix = c->text.len - c->at, first_file = 0;
     for (;;) {
         cerium_infill in = {.prefix = c->text.ptr + at - prefix,
@@ -200,7 +200,7 @@ static void give_up_broken(completion *c)
     while (c->out.len && strchr(" \t\r\n", c->out.ptr[c->out.len - 1])) c->out.len--;
 }
 
-static void keep_logprob(void *user, const watch_token *token)
+static void keep_logprob(void *user, const cerium_watch_token *token)
 {
     completion *c = user;
     c->logprob += (double)token->logprob;
@@ -224,7 +224,7 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
     }
     generation_order order = {.tokens = tokens,
                               .n_tokens = n,
-                              .opening = {c->text.ptr + c->at - c->n_opening, c->n_opening},
+                              .heal_prefix = {c->text.ptr + c->at - c->n_heal, c->n_heal},
                               .n_new = c->o.n_tokens,
                               .sampling = &c->o.sampling,
                               .text = keep_text,
@@ -292,7 +292,7 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
     if (c->o.n_tokens >= info.context_tokens_max)
         return error_set(err, CERIUM_ERR_ARGUMENT, "-n %u: the context has %u tokens",
                          c->o.n_tokens, info.context_tokens_max);
-    if (!c->whole_tokens) c->n_opening = cerium_infill_opening(engine, c->text.ptr, c->at);
+    if (!c->whole_tokens) c->n_heal = cerium_infill_heal_prefix(engine, c->text.ptr, c->at);
     RETURN_IF(fit_prompt(c, engine, info.context_tokens_max - c->o.n_tokens, &tokens, &n, err));
     c->out.max = SIZE_MAX / 2;
     const view before = {c->text.ptr, c->at}, after = {c->text.ptr + c->at, c->text.len - c->at};

@@ -107,21 +107,21 @@ static cerium_context_file neighbour(const runner *r, size_t document, size_t ma
 }
 
 /* Owned tokens that ask for the task, at most max; less of the text until they fit.  What stands
- * before may end within a token: *opening, as in `cerium run` and `complete`. */
+ * before may end within a token: *heal_prefix, as in `cerium run` and `complete`. */
 static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max, int32_t **tokens,
-                       size_t *n, view *opening)
+                       size_t *n, view *heal_prefix)
 {
     const eval_document *d = &r->set->documents[t->document];
     for (size_t size = max * BYTES_PER_TOKEN;; size = size * 3 / 4) {
         view prefix = before(d, t->begin, form == EVAL_MIDDLE ? size * 3 / 4 : size);
         view suffix = after(d, t->end, size / 4);
         int status;
-        opening->len = r->o->unhealed ? 0
+        heal_prefix->len = r->o->unhealed ? 0
                        : form == EVAL_PREFIX
-                           ? cerium_opening(r->engine, prefix.ptr, prefix.len)
-                           : cerium_infill_opening(r->engine, prefix.ptr, prefix.len);
-        prefix.len -= opening->len;
-        opening->ptr = prefix.ptr + prefix.len;
+                           ? cerium_heal_prefix(r->engine, prefix.ptr, prefix.len)
+                           : cerium_infill_heal_prefix(r->engine, prefix.ptr, prefix.len);
+        prefix.len -= heal_prefix->len;
+        heal_prefix->ptr = prefix.ptr + prefix.len;
         const cerium_context_file file = neighbour(r, t->document, size / 2);
         cerium_infill in = {.prefix = prefix.ptr, .prefix_len = prefix.len, .suffix = suffix.ptr,
                             .suffix_len = suffix.len, .path = base_name(d->path),
@@ -145,9 +145,10 @@ static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max
 }
 
 /* Greedy, to the end of the first line that has something on it. */
-static int write_line(runner *r, const int32_t *tokens, size_t n, view opening, eval_result *out)
+static int write_line(runner *r, const int32_t *tokens, size_t n, view heal_prefix,
+                      eval_result *out)
 {
-    const cerium_resume begin = {.opening = opening.ptr, .n_opening = opening.len};
+    const cerium_resume begin = {.heal_prefix = heal_prefix.ptr, .n_heal = heal_prefix.len};
     const cerium_sampling sampling = {.logprobs = true, .step_tokens_max = 1,
                                       .pointer = r->pointer};
     cerium_step step = {0};
@@ -178,9 +179,9 @@ static int run_task(runner *r, size_t number, eval_form form)
     eval_result *out = &r->run->results[form][number];
     int32_t *tokens = NULL;
     size_t n = 0;
-    view opening = {NULL, 0};
-    RETURN_IF(make_prompt(r, t, form, r->o->window - r->o->line_tokens, &tokens, &n, &opening));
-    int status = write_line(r, tokens, n, opening, out);
+    view heal_prefix = {NULL, 0};
+    RETURN_IF(make_prompt(r, t, form, r->o->window - r->o->line_tokens, &tokens, &n, &heal_prefix));
+    int status = write_line(r, tokens, n, heal_prefix, out);
     memory_free(tokens);
     view want = eval_stripped((view){d->text + t->begin, t->end - t->begin});
     view got = eval_stripped((view){out->text, out->len});

@@ -74,8 +74,8 @@ static int unwatched(answer *a, const cerium_step *step, uint32_t n_top, cerium_
 {
     a->g->new_tokens += step->n_tokens;
     for (uint32_t i = 0; a->order->seen && i < step->n_tokens; i++) {
-        watch_token t = {.token = step->tokens[i], .logprob = step->logprobs[i], .n_top = n_top,
-                         .top = a->top};
+        cerium_watch_token t = {.token = step->tokens[i], .logprob = step->logprobs[i],
+                                .n_top = n_top, .top = a->top};
         a->order->seen(a->order->user, &t);
     }
     return write_text(a, (view){step->text, step->text_len}, err);
@@ -87,7 +87,7 @@ static int take(answer *a, const watch_result *out, cerium_error *err)
     size_t n;
     (void)watch_tokens(a->drive.watch, &n);
     a->g->new_tokens = (uint32_t)n;
-    a->g->guarded = out->order == WATCH_END;
+    a->g->guarded = out->order == CERIUM_WATCH_END;
     for (uint32_t i = 0; a->order->seen && i < out->n_tokens; i++)
         a->order->seen(a->order->user, &out->tokens[i]);
     RETURN_IF(write_text(a, out->text, err));
@@ -140,11 +140,12 @@ static int step_loop(answer *a, cerium_error *err)
             return error_set(err, CERIUM_ERR_MEMORY, "no memory to watch the answer");
         RETURN_IF(take(a, &out, err));
         bool full = a->g->new_tokens >= o->n_new;
-        if (!a->enough && out.order != WATCH_END && (full || (ends && out.order == WATCH_GO))) {
+        if (!a->enough && out.order != CERIUM_WATCH_END &&
+            (full || (ends && out.order == CERIUM_WATCH_GO))) {
             if (watch_drive_finish(&a->drive, &out))
                 return error_set(err, CERIUM_ERR_MEMORY, "no memory to watch the answer");
             RETURN_IF(take(a, &out, err));
-            if (out.order == WATCH_GO) return CERIUM_OK;
+            if (out.order == CERIUM_WATCH_GO) return CERIUM_OK;
         }
         if (a->drive.retries) RETURN_IF(retry(a, err));
     }
@@ -163,12 +164,13 @@ int generate(cerium_session *session, const cerium_engine *engine, const generat
     CHECK(order->n_top <= TOP_MAX);
     *g = (generation){.prompt_tokens = (uint32_t)order->n_tokens};
     interrupt_cancels(session);
-    const cerium_resume begin = {.opening = order->opening.ptr, .n_opening = order->opening.len};
+    const cerium_resume begin = {.heal_prefix = order->heal_prefix.ptr,
+                                 .n_heal = order->heal_prefix.len};
     const watch_config how = {.engine = engine,
                               .form = order->form,
                               .language = order->language,
                               .before = order->before,
-                              .opening = order->opening,
+                              .heal_prefix = order->heal_prefix,
                               .logprobs = order->seen != NULL};
     int status = cerium_session_resume(session, order->tokens, order->n_tokens, &begin, &sync, err);
     g->reused_tokens = sync.tokens_reused;

@@ -17,7 +17,7 @@ typedef struct {
 } generation;
 
 /* Sees every token whose text was released; may be NULL. */
-typedef void token_fn(void *user, const watch_token *token);
+typedef void token_fn(void *user, const cerium_watch_token *token);
 /* Takes text as it comes.  GENERATE_ENOUGH ends the answer. */
 enum { GENERATE_ENOUGH = 1 };
 typedef int text_fn(void *user, view text, cerium_error *err);
@@ -25,7 +25,7 @@ typedef int text_fn(void *user, view text, cerium_error *err);
 typedef struct {
     const int32_t *tokens;           /* [n_tokens] the text to continue */
     size_t n_tokens;
-    view opening;                    /* cerium_resume.opening: the end of the prompt's text */
+    view heal_prefix;                /* cerium_resume.heal_prefix: the end of the prompt's text */
     uint32_t n_new;                  /* tokens of the answer at most */
     const cerium_sampling *sampling;
     text_fn *text;

@@ -72,21 +72,24 @@ int guarding_watch(guarding *g, watch **out, watch_config how, cerium_error *err
     return watch_open(out, &how, err);
 }
 
-void guarding_tell(guarding *g, const watch_finding *findings, uint32_t n)
+void guarding_tell(guarding *g, const cerium_finding *findings, uint32_t n)
 {
     static const char *const deeds[] = {
-        [WATCH_CORRECTED] = "corrected", [WATCH_WARNED] = "weak", [WATCH_BLOCKED] = "ended before"};
+        [CERIUM_FINDING_CORRECTED] = "corrected",
+        [CERIUM_FINDING_WARNED] = "weak",
+        [CERIUM_FINDING_BLOCKED] = "ended before",
+    };
     bool dim = terminal_colors(stderr);
     for (uint32_t i = 0; i < n; i++) {
-        const watch_finding *f = &findings[i];
-        g->n_corrected += f->deed == WATCH_CORRECTED;
-        g->n_blocked += f->deed == WATCH_BLOCKED;
-        g->n_warned += f->deed == WATCH_WARNED;
-        if (g->quiet || f->deed == WATCH_RETRACTED) continue;
+        const cerium_finding *f = &findings[i];
+        g->n_corrected += f->action == CERIUM_FINDING_CORRECTED;
+        g->n_blocked += f->action == CERIUM_FINDING_BLOCKED;
+        g->n_warned += f->action == CERIUM_FINDING_WARNED;
+        if (g->quiet || f->action == CERIUM_FINDING_RETRACTED) continue;
         fflush(stdout);
         fprintf(stderr, "%s%sline %u: %s: %s (CWE-%u, %s); instead: %s%s\n",
                 isatty(STDOUT_FILENO) ? "\n" : "", dim ? "\033[2m" : "", f->line,
-                deeds[f->deed], f->message, f->cwe, f->rule, f->idiom, dim ? "\033[0m" : "");
+                deeds[f->action], f->message, f->cwe, f->rule, f->idiom, dim ? "\033[0m" : "");
     }
 }
 

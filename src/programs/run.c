@@ -92,7 +92,7 @@ static json_t *token_json(const cerium_engine *engine, int32_t token, float logp
                      "logprob", (double)logprob);
 }
 
-static void keep_token(void *user, const watch_token *t)
+static void keep_token(void *user, const cerium_watch_token *t)
 {
     transcript *all = user;
     json_t *token = token_json(all->engine, t->token, t->logprob);
@@ -176,7 +176,7 @@ static int answer_best(run *r, cerium_engine *engine, const generation_order *or
 static int answer_once(run *r, cerium_engine *engine, cerium_session *session, view prompt,
                        bool chat, cerium_error *err)
 {
-    view opening = {"", 0};
+    view heal_prefix = {"", 0};
     int32_t *tokens = NULL;
     size_t n = 0;
     generation g;
@@ -190,9 +190,9 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
         memory_free(content);
         RETURN_IF(status);
     } else {
-        if (!r->whole_tokens) opening.len = cerium_opening(engine, prompt.ptr, prompt.len);
-        opening.ptr = prompt.ptr + prompt.len - opening.len;
-        view whole = {prompt.ptr, prompt.len - opening.len};
+        if (!r->whole_tokens) heal_prefix.len = cerium_heal_prefix(engine, prompt.ptr, prompt.len);
+        heal_prefix.ptr = prompt.ptr + prompt.len - heal_prefix.len;
+        view whole = {prompt.ptr, prompt.len - heal_prefix.len};
         RETURN_IF(encode(engine, whole, CERIUM_TOKENIZE_BEGIN, &tokens, &n, err));
         if (n == 0) {
             memory_free(tokens);
@@ -201,7 +201,7 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
         }
     }
     generation_order order = order_of(r, tokens, n, chat, prompt);
-    order.opening = opening;
+    order.heal_prefix = heal_prefix;
     if (!chat && !r->o.json) order.echo = prompt;
     if (r->o.json || r->best_of > 1) {
         int status = r->best_of > 1 ? answer_best(r, engine, &order, err)

@@ -108,7 +108,8 @@ int variants_sample(variants *all, cerium_engine *engine, const generation_order
                     cerium_error *err)
 {
     uint64_t start = clock_ns();
-    const cerium_resume begin = {.opening = order->opening.ptr, .n_opening = order->opening.len};
+    const cerium_resume begin = {.heal_prefix = order->heal_prefix.ptr,
+                                 .n_heal = order->heal_prefix.len};
     cerium_request request = {.tokens = order->tokens, .n_tokens = order->n_tokens,
                               .new_tokens_max = order->n_new, .resume = &begin,
                               .class_ = CERIUM_CLASS_EDIT, .notify = ring};

@@ -3,7 +3,7 @@
 #ifndef PROTOCOL_GUIDE_CALLS_H
 #define PROTOCOL_GUIDE_CALLS_H
 
-#include "protocol/call_marks.h"
+#include "reader/call_marks.h"
 #include "protocol/json_out.h"
 #include "protocol/parse.h"
 

@@ -5,7 +5,7 @@
  * at a time.  A call that was cut off is left out of the object; what was streamed of it ends with
  * the reason why. */
 #include "base/hash.h"
-#include "protocol/reader_json.h"
+#include "reader/reader_json.h"
 #include "protocol/writer.h"
 
 /* ---- Section - Events ---- */

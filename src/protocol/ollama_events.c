@@ -4,7 +4,7 @@
  * A call comes whole, in a line of its own; its arguments are an object. */
 #include <time.h>
 
-#include "protocol/reader_json.h"
+#include "reader/reader_json.h"
 #include "protocol/writer.h"
 
 static bool is_chat(const protocol_writer *w) { return w->r->api == PROTOCOL_OLLAMA_CHAT; }

@@ -255,10 +255,11 @@ bool protocol_writer_may_end(const protocol_writer *w, bool hurry, bool *whole)
     switch (c->piece) {
     case PIECE_REASONING: return true;
     case PIECE_CALL: return false;
-    case PIECE_NONE: return *whole && c->waiting == PIECE_NONE && reader_is_outside(c->reader);
+    case PIECE_NONE:
+        return *whole && c->waiting == PIECE_NONE && cerium_reader_is_outside(c->reader);
     case PIECE_TEXT: break;
     }
-    if (hurry) return reader_is_outside(c->reader);
+    if (hurry) return cerium_reader_is_outside(c->reader);
     const char *end = memrchr(text.ptr + from, '\n', text.len - from);
     return end && !writer_in_fence((view){text.ptr, (size_t)(end - text.ptr)});
 }

@@ -99,7 +99,7 @@ static int copy_answer(protocol_writer *w, const protocol_answer *answer)
     return CERIUM_OK;
 }
 
-static int ignore_head(void *user, const reader_part *part)
+static int ignore_head(void *user, const cerium_part *part)
 {
     (void)user;
     (void)part;
@@ -112,6 +112,7 @@ static int choices_open(protocol_writer *w)
     size_t n = (r->n_prompts ? r->n_prompts : 1) * r->n_choices;
     w->choices = memory_zalloc(n, sizeof *w->choices);
     if (!w->choices) return CERIUM_ERR_MEMORY;
+    static const view thought_end = VIEW("</think>");
     w->n_choices = (uint32_t)n;
     for (uint32_t i = 0; i < n; i++) {
         writer_choice *c = &w->choices[i];
@@ -119,12 +120,13 @@ static int choices_open(protocol_writer *w)
         c->blank.max = c->text.max = c->call_name.max = c->head.b.max = c->said.max =
             c->thought.max = c->calls.b.max = c->logprobs.b.max = PROTOCOL_ANSWER_BYTES_MAX;
         if (!r->talks) continue;
-        RETURN_IF(reader_open(&c->reader, w->answer.chat_form ? w->answer.chat_form : "",
-                              r->tools, r->tools_barred ? 0 : r->n_tools));
+        RETURN_IF(cerium_reader_open(&c->reader, w->answer.chat_form ? w->answer.chat_form : "",
+                                     r->tools, r->tools_barred ? 0 : r->n_tools, NULL));
         /* The prompt ended the thought already. */
         if (protocol_ends_thought(r, w->answer.chat_form))
-            RETURN_IF(reader_feed(c->reader, VIEW("</think>"), ignore_head, NULL));
-        reader_set_stops(c->reader, r->stops, r->sampling.n_stops);
+            RETURN_IF(cerium_reader_feed(c->reader, thought_end.ptr, thought_end.len,
+                                         ignore_head, NULL));
+        cerium_reader_set_stops(c->reader, r->stops, r->sampling.n_stops);
     }
     return CERIUM_OK;
 }
@@ -155,7 +157,7 @@ void protocol_writer_free(protocol_writer **writer)
     *writer = NULL;
     for (uint32_t i = 0; i < w->n_choices; i++) {
         writer_choice *c = &w->choices[i];
-        reader_free(&c->reader);
+        cerium_reader_close(&c->reader);
         bytes_free(&c->blank);
         bytes_free(&c->text);
         bytes_free(&c->call_name);
@@ -282,29 +284,30 @@ typedef struct {
 } reading;
 
 /* What follows the only call that was wanted says nothing, however much of it came. */
-static int ignore_part(reading *r, const reader_part *part)
+static int ignore_part(reading *r, const cerium_part *part)
 {
-    if (part->kind == READER_CALL) r->c->enough = true;
+    if (part->kind == CERIUM_PART_CALL) r->c->enough = true;
     if (r->w->has_logprobs) token_queue_drop(&r->c->tokens);
     return r->w->status;
 }
 
-static int on_part(void *user, const reader_part *part)
+static int on_part(void *user, const cerium_part *part)
 {
     reading *r = user;
     if (r->w->r->one_call && r->c->n_calls && r->c->piece != PIECE_CALL)
         return ignore_part(r, part);
-    bool is_text = part->kind == READER_TEXT || part->kind == READER_REASONING;
+    const view text = {part->text, part->text_len};
+    bool is_text = part->kind == CERIUM_PART_TEXT || part->kind == CERIUM_PART_REASONING;
     if (r->w->has_logprobs && !is_text) token_queue_drop(&r->c->tokens);
-    if (is_text && !part->text.len) return r->w->status;
+    if (is_text && !text.len) return r->w->status;
     switch (part->kind) {
-    case READER_TEXT: return piece_text(r->w, r->c, PIECE_TEXT, part->text);
-    case READER_REASONING: return piece_text(r->w, r->c, PIECE_REASONING, part->text);
-    case READER_CALL: return call_open(r->w, r->c, part->text);
-    case READER_ARGUMENTS:
-        if (r->c->piece == PIECE_CALL && part->text.len) piece_delta(r->w, r->c, part->text);
+    case CERIUM_PART_TEXT: return piece_text(r->w, r->c, PIECE_TEXT, text);
+    case CERIUM_PART_REASONING: return piece_text(r->w, r->c, PIECE_REASONING, text);
+    case CERIUM_PART_CALL: return call_open(r->w, r->c, text);
+    case CERIUM_PART_ARGUMENTS:
+        if (r->c->piece == PIECE_CALL && text.len) piece_delta(r->w, r->c, text);
         return r->w->status;
-    case READER_CALL_END:
+    case CERIUM_PART_CALL_END:
         if (r->c->piece == PIECE_CALL) piece_close(r->w, r->c, true);
         return r->w->status;
     }
@@ -352,8 +355,8 @@ static int feed(protocol_writer *w, writer_choice *c, view text)
 {
     reading r = {w, c};
     if (!c->reader) return feed_bare(w, c, text);
-    RETURN_IF(reader_feed(c->reader, text, on_part, &r));
-    c->stopped_by = reader_stopped_by(c->reader);
+    RETURN_IF(cerium_reader_feed(c->reader, text.ptr, text.len, on_part, &r));
+    c->stopped_by = cerium_reader_stopped_by(c->reader);
     return CERIUM_OK;
 }
 
@@ -409,18 +412,20 @@ bool protocol_writer_enough(const protocol_writer *w, uint32_t choice)
     CHECK(choice < w->n_choices);
     const writer_choice *c = &w->choices[choice];
     bool called = w->r->one_call && c->n_calls && c->piece != PIECE_CALL;
-    return c->stopped_by || c->enough || (called && reader_is_saying(c->reader));
+    return c->stopped_by || c->enough || (called && cerium_reader_is_saying(c->reader));
 }
 
 int protocol_writer_part(protocol_writer *w, uint32_t choice, protocol_part kind, view text)
 {
-    _Static_assert((int)PROTOCOL_PART_CALL_END == (int)READER_CALL_END &&
-                   (int)PROTOCOL_PART_CALL == (int)READER_CALL, "one set of kinds");
+    _Static_assert((int)PROTOCOL_PART_CALL_END == (int)CERIUM_PART_CALL_END &&
+                   (int)PROTOCOL_PART_CALL == (int)CERIUM_PART_CALL, "one set of kinds");
     CHECK(choice < w->n_choices);
     writer_choice *c = &w->choices[choice];
     reading r = {w, c};
     if (w->status || c->ended) return w->status;
-    int status = on_part(&r, &(reader_part){.kind = (reader_kind)kind, .text = text});
+    int status = on_part(&r, &(cerium_part){.kind = (cerium_part_kind)kind,
+                                        .text = text.ptr,
+                                        .text_len = text.len});
     if (status && !w->status) w->status = status;
     return w->status;
 }
@@ -462,7 +467,7 @@ static int end_text(protocol_writer *w, writer_choice *c, bool whole)
 {
     char held[STOP_HELD_MAX];
     reading r = {w, c};
-    if (c->reader) return reader_end(c->reader, whole && !c->stopped_by, on_part, &r);
+    if (c->reader) return cerium_reader_end(c->reader, whole && !c->stopped_by, on_part, &r);
     size_t n = stop_flush(&c->stop, held);
     if (n) piece_delta(w, c, (view){held, n});
     return w->status;
@@ -492,7 +497,7 @@ static int tell_verdict(protocol_writer *w, writer_choice *c)
 /* The model ended within a call, which is none then: the answer is not whole. */
 static bool cut_call(const writer_choice *c)
 {
-    return c->piece == PIECE_CALL || (c->reader && reader_cut_call(c->reader));
+    return c->piece == PIECE_CALL || (c->reader && cerium_reader_cut_call(c->reader));
 }
 
 int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,

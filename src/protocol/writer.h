@@ -12,7 +12,6 @@
 #include "protocol/logprobs.h"
 #include "protocol/parse.h"
 #include "protocol/protocol.h"
-#include "protocol/reader.h"
 
 typedef enum {
     PIECE_NONE = 0,
@@ -23,7 +22,7 @@ typedef enum {
 
 typedef struct {
     uint32_t index;
-    reader *reader;                    /* NULL: all is text */
+    cerium_reader *reader;                    /* NULL: all is text */
     piece_kind piece;                  /* that is open */
     piece_kind waiting;                /* blanks wait in blank for a piece of this kind */
     bytes blank;

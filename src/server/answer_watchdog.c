@@ -112,7 +112,7 @@ int answer_watchdog_open(choice *ch)
                            .guard = c->guard,
                            .worker = c->guard_worker,
                            .policy = &a->guard_policy,
-                           .opening = {ch->begins.opening, ch->begins.n_opening},
+                           .heal_prefix = {ch->begins.heal_prefix, ch->begins.n_heal},
                            .logprobs = answer_wants_logprobs(a->request),
                            .recorded = a->script != NULL};
     choose_form(ch, &config);
@@ -158,11 +158,11 @@ void answer_watchdog_close(choice *ch)
 
 /* ---- findings ---- */
 
-static void tell(choice *ch, const watch_finding *f)
+static void tell(choice *ch, const cerium_finding *f)
 {
     static const char *const deeds[] = {"taken_back", "corrected", "warned", "blocked"};
     answer *a = ch->a;
-    protocol_finding told = {.deed = deeds[f->deed],
+    protocol_finding told = {.deed = deeds[f->action],
                              .weakness = f->weakness,
                              .rule = f->rule,
                              .message = f->message,
@@ -171,7 +171,7 @@ static void tell(choice *ch, const watch_finding *f)
                              .cwe = f->cwe,
                              .line = f->line};
     uint32_t kind = f->kind < METRICS_KINDS ? f->kind : METRICS_KINDS - 1;
-    a->s->metrics.guard_findings[kind][f->deed]++;
+    a->s->metrics.guard_findings[kind][f->action]++;
     log_event(LOG_WARNING, "guard",
               "id=%s choice=%u action=%s class=%s cwe=%u rule=%s language=%s line=%u tries=%u "
               "tokens=%u", a->id, ch->index, told.deed, f->weakness, f->cwe, f->rule, f->language,

@@ -21,9 +21,9 @@ void answer_watchdog_close(choice *ch);
 CERIUM_CHECKED int answer_watchdog_step(choice *ch, const cerium_event *event, watch_result *out);
 CERIUM_CHECKED int answer_watchdog_finish(choice *ch, watch_result *out);
 
-/* After WATCH_RETRY, and the end of what ran: what is asked of the engine now, in *request, which
- * has all else as it was asked first.  False when there is nothing to ask for: no token is left, or
- * the recorded text is over.  CERIUM_ERR_MEMORY in *status. */
+/* After CERIUM_WATCH_RETRY, and the end of what ran: what is asked of the engine now, in *request,
+ * which has all else as it was asked first.  False when there is nothing to ask for: no token is
+ * left, or the recorded text is over.  CERIUM_ERR_MEMORY in *status. */
 bool answer_watchdog_again(choice *ch, cerium_request *request, int *status);
 /* A line was taken back, or a note is: the engine has not ended yet, and its events are void. */
 bool answer_watchdog_turns(const choice *ch);

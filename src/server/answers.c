@@ -69,7 +69,7 @@ void answer_count_running(const answer *a, int32_t n)
     a->s->n_running_of[a->request->class_] += (uint32_t)n;
 }
 
-int choice_tell(choice *ch, view text, const watch_token *tokens, uint32_t n)
+int choice_tell(choice *ch, view text, const cerium_watch_token *tokens, uint32_t n)
 {
     if (ch->a->request->confidence_min > 0) return bytes_append(&ch->unsure, text.ptr, text.len);
     return api_writer_text(ch, text, tokens, n);

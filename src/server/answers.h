@@ -30,7 +30,7 @@ void answer_count_waiting(const answer *a, int32_t n);
 void answer_count_running(const answer *a, int32_t n);
 /* Text for the client; kept until the end where what is improbable is to be held back.
  * tokens: [n], or NULL. */
-int choice_tell(choice *ch, view text, const watch_token *tokens, uint32_t n);
+int choice_tell(choice *ch, view text, const cerium_watch_token *tokens, uint32_t n);
 
 /* ---- the end ---- */
 

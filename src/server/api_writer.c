@@ -80,7 +80,7 @@ int api_writer_open(answer *a, protocol_error *e)
     return protocol_error_memory(e);
 }
 
-int api_writer_text(choice *ch, view said, const watch_token *tokens, uint32_t n)
+int api_writer_text(choice *ch, view said, const cerium_watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
     if (!tokens) return protocol_writer_text(a->writer, ch->index, said, NULL, n);

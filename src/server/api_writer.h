@@ -6,7 +6,8 @@
 
 CERIUM_CHECKED int api_writer_open(answer *a, protocol_error *e);
 /* Text, and the tokens [n] that it is of; tokens is NULL where nobody wants to know them. */
-CERIUM_CHECKED int api_writer_text(choice *ch, view text, const watch_token *tokens, uint32_t n);
+CERIUM_CHECKED int api_writer_text(choice *ch, view text, const cerium_watch_token *tokens,
+                                   uint32_t n);
 /* Tell the events that a thread made. */
 void api_writer_tell_held(answer *a);
 

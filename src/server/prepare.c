@@ -17,7 +17,7 @@ typedef enum {
 typedef struct {
     int32_t *tokens; /* [n] owned */
     size_t n;
-    view opening;
+    view heal_prefix;
 } made_prompt;
 
 struct preparation {
@@ -52,7 +52,7 @@ static int run_turn(preparation *p)
 static int take_prompt(preparation *p, uint32_t i, const prompt *from)
 {
     p->made[i] = (made_prompt){memory_copy(from->tokens, from->n * sizeof *from->tokens), from->n,
-                               from->opening};
+                               from->heal_prefix};
     return p->made[i].tokens ? CERIUM_OK : protocol_error_memory(&p->why);
 }
 
@@ -147,8 +147,8 @@ static void give_prompts(preparation *p)
             choice *ch = &a->choices[i * n_each + k];
             ch->prompt = p->made[i].tokens;
             ch->n_prompt = p->made[i].n;
-            ch->begins.opening = p->made[i].opening.ptr;
-            ch->begins.n_opening = p->made[i].opening.len;
+            ch->begins.heal_prefix = p->made[i].heal_prefix.ptr;
+            ch->begins.n_heal = p->made[i].heal_prefix.len;
         }
         p->made[i].tokens = NULL;
     }

@@ -361,19 +361,19 @@ static int infill_tokens(const server *s, const prompt_room *room, const protoco
                            room->tokens, room->cap, n, err);
 }
 
-/* The text that the answer goes on with, as far as it becomes tokens; *opening: what is left, for
+/* The text that the answer continues, as far as it becomes tokens; *heal_prefix: what is left, for
  * it may end within a token.  Not where somebody asked for tokens, or recorded what they are. */
-static view text_of(const server *s, const protocol_request *r, size_t i, view *opening)
+static view text_of(const server *s, const protocol_request *r, size_t i, view *heal_prefix)
 {
     view text = r->n_prompts ? (view){r->prompts[i], r->prompt_lens[i]}
                              : (view){r->infill.prefix, r->infill.prefix_len};
-    *opening = (view){NULL, 0};
+    *heal_prefix = (view){NULL, 0};
     bool fills = r->fill_in && s->info.fill_in_middle;
     if (r->whole_tokens || r->sampling.logprobs || s->replay || protocol_has_shape(r)) return text;
-    opening->len = fills ? cerium_infill_opening(s->config.engine, text.ptr, text.len)
-                         : cerium_opening(s->config.engine, text.ptr, text.len);
-    text.len -= opening->len;
-    opening->ptr = text.ptr + text.len;
+    heal_prefix->len = fills ? cerium_infill_heal_prefix(s->config.engine, text.ptr, text.len)
+                         : cerium_heal_prefix(s->config.engine, text.ptr, text.len);
+    text.len -= heal_prefix->len;
+    heal_prefix->ptr = text.ptr + text.len;
     return text;
 }
 
@@ -384,12 +384,12 @@ int prompts_text(const server *s, const prompt_room *room, const protocol_reques
     size_t n = 0, context = s->info.context_tokens_max;
     size_t wanted = r->new_tokens_max < context / 2 ? r->new_tokens_max : context / 2;
     int status = CERIUM_OK;
-    view opening = {NULL, 0};
+    view heal_prefix = {NULL, 0};
     if (r->prompt_tokens && r->prompt_tokens[i]) {
         n = r->prompt_n_tokens[i];
         if (n < room->cap) memcpy(room->tokens, r->prompt_tokens[i], n * sizeof *room->tokens);
     } else {
-        view text = text_of(s, r, i, &opening);
+        view text = text_of(s, r, i, &heal_prefix);
         bool cut = r->fill_in && s->info.fill_in_middle;
         if (!cut) RETURN_IF(check_bytes(s, text.len, e));
         if (r->fill_in)
@@ -404,7 +404,7 @@ int prompts_text(const server *s, const prompt_room *room, const protocol_reques
     if (!n)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
                                   "the prompt is empty");
-    *out = (prompt){.tokens = room->tokens, .n = n, .opening = opening};
+    *out = (prompt){.tokens = room->tokens, .n = n, .heal_prefix = heal_prefix};
     return CERIUM_OK;
 }
 

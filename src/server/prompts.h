@@ -16,7 +16,7 @@ typedef struct {
     chain chain;       /* of the conversation; none for prompts without one */
     uint64_t instructions; /* of a conversation: hash of those in force; 0 = none */
     size_t n_head;     /* tokens that they and the tools take, or CERIUM_NO_HEAD */
-    view opening;      /* cerium_resume.opening: a part of the request's text */
+    view heal_prefix;      /* cerium_resume.heal_prefix: a part of the request's text */
 } prompt;
 
 /* Of a conversation.  Instructions are not carried over from the turn before: others, or none,

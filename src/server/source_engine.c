@@ -30,7 +30,7 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
                             .prediction = a->prediction,
                             .n_prediction = a->n_prediction,
                             .guide = output_format_guide(&a->format, guide) ? guide : NULL,
-                            .resume = ch->begins.n_opening ? &ch->begins : NULL,
+                            .resume = ch->begins.n_heal ? &ch->begins : NULL,
                             .notify = wake_to_look,
                             .user = a->s,
                             .notify_prompt = r->return_progress && a->sink.type->streams};
@@ -79,11 +79,11 @@ static void steer_off(choice *ch, uint32_t n)
 }
 
 /* Text that may be told, and the tokens that it is of. */
-static void choice_text(choice *ch, view said, const watch_token *tokens, uint32_t n)
+static void choice_text(choice *ch, view said, const cerium_watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
     int status;
-    const watch_token *told = a->request->sampling.logprobs ? tokens : NULL;
+    const cerium_watch_token *told = a->request->sampling.logprobs ? tokens : NULL;
     for (uint32_t i = 0; tokens && i < n; i++) ch->logprob += (double)tokens[i].logprob;
     bool leaves = shown(ch, said, &status);
     view text = {ch->show.ptr, ch->show.len};
@@ -105,7 +105,7 @@ static void choice_step(choice *ch, const cerium_event *event)
     if (!ch->first_ns) ch->first_ns = clock_ns();
     if (ch->ended || answer_watchdog_turns(ch)) return;
     if (!ch->watchdog) {
-        watch_token token = {.token = step->tokens[0], .logprob = step->logprobs[0],
+        cerium_watch_token token = {.token = step->tokens[0], .logprob = step->logprobs[0],
                              .n_top = event->n_top, .top = event->top};
         if (bytes_append(&ch->sampled, step->tokens, step->n_tokens * sizeof(int32_t)))
             choice_fail(ch);
@@ -115,7 +115,7 @@ static void choice_step(choice *ch, const cerium_event *event)
         choice_fail(ch);
     } else {
         if (out.text.len || out.tokens) choice_text(ch, out.text, out.tokens, out.n_tokens);
-        if (out.order == WATCH_END && !ch->ended) choice_stop(ch, PROTOCOL_END_GUARDED);
+        if (out.order == CERIUM_WATCH_END && !ch->ended) choice_stop(ch, PROTOCOL_END_GUARDED);
     }
 }
 
@@ -137,7 +137,7 @@ static protocol_end end_of(const cerium_event *event)
  * word.  True when it runs again. */
 static bool choice_goes_on(choice *ch, protocol_end *end)
 {
-    watch_result out = {.order = WATCH_RETRY};
+    watch_result out = {.order = CERIUM_WATCH_RETRY};
     while (ch->watchdog && !ch->ended) {
         int status = CERIUM_OK;
         if (!answer_watchdog_turns(ch)) {
@@ -145,8 +145,8 @@ static bool choice_goes_on(choice *ch, protocol_end *end)
             if (answer_watchdog_finish(ch, &out)) status = CERIUM_ERR_MEMORY;
             else if (out.text.len || out.tokens)
                 choice_text(ch, out.text, out.tokens, out.n_tokens);
-            if (out.order == WATCH_END) *end = PROTOCOL_END_GUARDED;
-            if (!status && out.order != WATCH_RETRY) return false;
+            if (out.order == CERIUM_WATCH_END) *end = PROTOCOL_END_GUARDED;
+            if (!status && out.order != CERIUM_WATCH_RETRY) return false;
         } else {
             cerium_sampling sampling;
             cerium_guide guide;

@@ -134,7 +134,7 @@ struct choice {
     cerium_session *session;
     const int32_t *prompt;      /* [n_prompt] of the answer's */
     size_t n_prompt;
-    cerium_resume begins;       /* its opening is the end of the prompt's text; or there is none */
+    cerium_resume begins;       /* its heal_prefix is the end of the prompt's text, if any */
     bytes sampled;              /* int32_t each; with a watch, at the end only */
     struct answer_watchdog *watchdog; /* its watch; NULL: nothing watches */
     infill_stop stop;                 /* where the text of infill ends */

@@ -25,14 +25,9 @@ jinja_value jinja_look_up(jinja_run *r, const jinja_node *name)
 static void push(jinja_run *r, uint16_t symbol, jinja_value value)
 {
     if (r->status) return;
-    if (r->n_bindings == r->cap_bindings) {
-        size_t cap = r->cap_bindings ? 2 * r->cap_bindings : 64;
-        jinja_binding *grown = jinja_room(r, cap * sizeof *grown);
-        if (!grown) return;
-        if (r->n_bindings) memcpy(grown, r->bindings, r->n_bindings * sizeof *grown);
-        r->bindings = grown;
-        r->cap_bindings = cap;
-    }
+    void *list = jinja_grow(r, r->bindings, r->n_bindings, &r->cap_bindings, sizeof *r->bindings);
+    if (!list) return;
+    r->bindings = list;
     r->bindings[r->n_bindings++] = (jinja_binding){symbol, value};
 }
 

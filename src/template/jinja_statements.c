@@ -14,6 +14,26 @@ static void expect_end(jinja_parser *p)
     jinja_expect(p, TOK_BLOCK_END);
 }
 
+/* The end of the tag, what is up to the end of the statement, and that. */
+static void parse_block(jinja_parser *p, jinja_node *out, const char *end)
+{
+    jinja_expect(p, TOK_BLOCK_END);
+    out->body = UNTIL(p, end);
+    expect_end(p);
+}
+
+/* Up to the end of the statement, with what its else has. */
+static const jinja_node *parse_else(jinja_parser *p, const char *end)
+{
+    const jinja_node *otherwise = NULL;
+    if (jinja_at_name(p, "else")) {
+        expect_end(p);
+        otherwise = UNTIL(p, end);
+    }
+    expect_end(p);
+    return otherwise;
+}
+
 static const jinja_node *parse_if(jinja_parser *p)
 {
     jinja_node *first = jinja_new(p, NODE_IF), *out = first;
@@ -27,11 +47,7 @@ static const jinja_node *parse_if(jinja_parser *p)
         out->otherwise = next;
         out = next;
     }
-    if (jinja_at_name(p, "else")) {
-        expect_end(p);
-        out->otherwise = UNTIL(p, "endif");
-    }
-    expect_end(p);
+    out->otherwise = parse_else(p, "endif");
     return first;
 }
 
@@ -57,11 +73,7 @@ static const jinja_node *parse_for(jinja_parser *p)
     p->loops++;
     out->body = UNTIL(p, "else", "endfor");
     p->loops--;
-    if (jinja_at_name(p, "else")) {
-        expect_end(p);
-        out->otherwise = UNTIL(p, "endfor");
-    }
-    expect_end(p);
+    out->otherwise = parse_else(p, "endfor");
     return out;
 }
 
@@ -78,9 +90,7 @@ static const jinja_node *parse_set(jinja_parser *p)
     }
     out->kind = NODE_SET_BLOCK;
     if (jinja_at(p, TOK_PIPE)) out->b = jinja_filter_chain(p, NULL, false);
-    jinja_expect(p, TOK_BLOCK_END);
-    out->body = UNTIL(p, "endset");
-    expect_end(p);
+    parse_block(p, out, "endset");
     return out;
 }
 
@@ -134,9 +144,7 @@ static const jinja_node *parse_call_block(jinja_parser *p)
     out->a = jinja_expression(p);
     if (!p->status && out->a->kind != NODE_CALL)
         jinja_parse_fail(p, out->line, "{%% call %%} wants a call");
-    jinja_expect(p, TOK_BLOCK_END);
-    out->body = UNTIL(p, "endcall");
-    expect_end(p);
+    parse_block(p, out, "endcall");
     return out;
 }
 
@@ -145,9 +153,7 @@ static const jinja_node *parse_filter_block(jinja_parser *p)
     jinja_node *out = jinja_new(p, NODE_FILTER_BLOCK);
     jinja_advance(p);
     out->b = jinja_filter_chain(p, NULL, true);
-    jinja_expect(p, TOK_BLOCK_END);
-    out->body = UNTIL(p, "endfilter");
-    expect_end(p);
+    parse_block(p, out, "endfilter");
     return out;
 }
 
@@ -166,9 +172,7 @@ static const jinja_node *parse_with(jinja_parser *p)
         *tail = one;
         tail = &one->next;
     }
-    jinja_expect(p, TOK_BLOCK_END);
-    out->body = UNTIL(p, "endwith");
-    expect_end(p);
+    parse_block(p, out, "endwith");
     return out;
 }
 

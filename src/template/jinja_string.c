@@ -143,14 +143,9 @@ void jinja_sink_put(jinja_run *r, jinja_sink *sink, view text, jinja_origin orig
     if (sink->n && sink->pieces[sink->n - 1].origin == origin) {
         sink->pieces[sink->n - 1].end += text.len;
     } else {
-        if (sink->n == sink->cap) {
-            size_t cap = sink->cap ? 2 * sink->cap : 16;
-            jinja_piece *grown = jinja_room(r, cap * sizeof *grown);
-            if (!grown) return;
-            if (sink->n) memcpy(grown, sink->pieces, sink->n * sizeof *grown);
-            sink->pieces = grown;
-            sink->cap = cap;
-        }
+        void *pieces = jinja_grow(r, sink->pieces, sink->n, &sink->cap, sizeof *sink->pieces);
+        if (!pieces) return;
+        sink->pieces = pieces;
         sink->pieces[sink->n++] = (jinja_piece){sink->text.len + text.len, origin};
     }
     int status = bytes_append(&sink->text, text.ptr, text.len);

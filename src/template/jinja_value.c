@@ -86,25 +86,23 @@ jinja_value jinja_map(jinja_run *r)
     return (jinja_value){.kind = KIND_MAP, .at = entries};
 }
 
-/* Room for one more of [*cap] at *from; false: the run has failed. */
-static bool grow(jinja_run *r, void **from, size_t n, size_t *cap, size_t size)
+void *jinja_grow(jinja_run *r, void *list, size_t n, size_t *cap, size_t size)
 {
-    if (n < *cap) return true;
+    if (n < *cap) return list;
     size_t more = *cap ? 2 * *cap : 4;
     void *to = jinja_room(r, more * size);
-    if (!to) return false;
-    if (n) memcpy(to, *from, n * size);
-    *from = to;
+    if (!to) return NULL;
+    if (n) memcpy(to, list, n * size);
     *cap = more;
-    return true;
+    return to;
 }
 
 void jinja_append(jinja_run *r, jinja_value list, jinja_value item)
 {
     if (r->status) return;
     jinja_items *to = jinja_items_of(list);
-    void *items = to->items;
-    if (!grow(r, &items, to->n, &to->cap, sizeof *to->items)) return;
+    void *items = jinja_grow(r, to->items, to->n, &to->cap, sizeof *to->items);
+    if (!items) return;
     to->items = items;
     to->items[to->n++] = item;
 }
@@ -148,8 +146,8 @@ void jinja_put_value(jinja_run *r, jinja_value map, jinja_value key, jinja_value
         *old = value;
         return;
     }
-    void *entries = to->entries;
-    if (!grow(r, &entries, to->n, &to->cap, sizeof *to->entries)) return;
+    void *entries = jinja_grow(r, to->entries, to->n, &to->cap, sizeof *to->entries);
+    if (!entries) return;
     to->entries = entries;
     to->entries[to->n++] = (jinja_entry){key, value};
 }

@@ -107,6 +107,8 @@ void jinja_no_memory(jinja_run *r);
 bool jinja_step(jinja_run *r, uint64_t n);
 /* Of the run's memory; NULL with the run failed. */
 void *jinja_room(jinja_run *r, size_t size);
+/* A list [n] with room for one more of [*cap]: itself, or a copy; NULL: the run has failed. */
+void *jinja_grow(jinja_run *r, void *list, size_t n, size_t *cap, size_t size);
 
 jinja_value jinja_undefined(view name);
 jinja_value jinja_int(int64_t integer);

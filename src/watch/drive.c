@@ -8,14 +8,14 @@ int watch_drive_step(watch_drive *d, const cerium_step *step, const cerium_logpr
     *out = (watch_result){.text = {"", 0}};
     if (d->retries) return CERIUM_OK; /* the session is on its way to its end */
     RETURN_IF(watch_step(d->watch, step, top, n_top, out));
-    d->retries = out->order == WATCH_RETRY;
+    d->retries = out->order == CERIUM_WATCH_RETRY;
     return CERIUM_OK;
 }
 
 int watch_drive_finish(watch_drive *d, watch_result *out)
 {
     RETURN_IF(watch_finish(d->watch, out));
-    d->retries = out->order == WATCH_RETRY;
+    d->retries = out->order == CERIUM_WATCH_RETRY;
     return CERIUM_OK;
 }
 

@@ -48,26 +48,26 @@ static uint64_t said_of_note(const watch *w)
 }
 
 /* What is not vouched for is no code from byte `fault` on.  Words of a note are never told. */
-static watch_order decline(watch *w, uint64_t fault)
+static cerium_watch_order decline(watch *w, uint64_t fault)
 {
     uint32_t before = n_logged(w), tries = w->corrects ? REPLIES_MAX : REPLIES_MAX / 2;
     bool spent = w->n_replies >= tries || w->n_redrawn >= REDRAWN_MAX;
     bool told = said_of_note(w) != UINT64_MAX;
-    if (spent && !told && (w->corrects || w->config.form != GUARD_CODE)) return WATCH_GO;
+    if (spent && !told && (w->corrects || w->config.form != GUARD_CODE)) return CERIUM_WATCH_GO;
     bool cut = spent ? watch_cut(w, w->verified_until) : watch_rollback_reply(w, fault);
-    if (!cut && !told) return WATCH_GO;
+    if (!cut && !told) return CERIUM_WATCH_GO;
     if (!cut) { /* what cannot be cut is not released */
         w->safe = w->told;
         watch_drop(w, w->told);
         spent = true;
     }
     w->over = spent;
-    if (spent && told) watch_add(w, &w->wrong, WATCH_BLOCKED);
+    if (spent && told) watch_add(w, &w->wrong, CERIUM_FINDING_BLOCKED);
     w->n_replies++;
     w->n_redrawn += before - n_logged(w);
     w->stats.n_discarded += before - n_logged(w);
     w->has_note = w->corrects;
-    return spent ? WATCH_END : WATCH_RETRY;
+    return spent ? CERIUM_WATCH_END : CERIUM_WATCH_RETRY;
 }
 
 /* All is well up to here; a line that was asked for is there. */
@@ -79,7 +79,7 @@ static void vouch(watch *w)
     w->corrects = false;
     w->checks_form = !w->config.recorded;
     w->n_tries = w->n_note = 0;
-    watch_add(w, &w->wrong, WATCH_CORRECTED);
+    watch_add(w, &w->wrong, CERIUM_FINDING_CORRECTED);
 }
 
 static reply_kind kind_of(const watch *w)
@@ -100,7 +100,7 @@ static uint64_t fault(watch *w)
     return w->verified_until + n_good < w->fed ? w->verified_until + n_good : w->fed - 1;
 }
 
-watch_order watch_weigh(watch *w)
+cerium_watch_order watch_weigh(watch *w)
 {
     bool judged = w->safe > w->verified_until;
     reply_kind kind = judged && w->safe - w->verified_until < BACK_BYTES ? kind_of(w) : REPLY_CODE;
@@ -108,20 +108,20 @@ watch_order watch_weigh(watch *w)
     if (at == UINT64_MAX) at = circle(w);
     if (at == UINT64_MAX && w->fed > w->verified_until) at = fault(w);
     if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->verified_until;
-    watch_order order = at == UINT64_MAX ? WATCH_GO : decline(w, at);
-    if (order != WATCH_GO) return order;
+    cerium_watch_order order = at == UINT64_MAX ? CERIUM_WATCH_GO : decline(w, at);
+    if (order != CERIUM_WATCH_GO) return order;
     if (judged && (kind != REPLY_NOTHING || !w->corrects)) vouch(w);
-    return WATCH_GO;
+    return CERIUM_WATCH_GO;
 }
 
-watch_order watch_weigh_end(watch *w, bool by_itself)
+cerium_watch_order watch_weigh_end(watch *w, bool by_itself)
 {
     reply_kind kind = w->safe > w->verified_until ? kind_of(w) : REPLY_NOTHING;
     uint64_t at = said_of_note(w);
     if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->verified_until;
     if (at == UINT64_MAX && by_itself && kind == REPLY_CODE) at = fault(w);
-    watch_order order = at == UINT64_MAX ? WATCH_GO : decline(w, at);
-    if (order == WATCH_GO) vouch(w);
+    cerium_watch_order order = at == UINT64_MAX ? CERIUM_WATCH_GO : decline(w, at);
+    if (order == CERIUM_WATCH_GO) vouch(w);
     return order;
 }
 

@@ -63,10 +63,10 @@ static view token_bytes(const watch *w, size_t i)
     return text;
 }
 
-/* Bytes of token i of the log that spell the opening: they are not in the text. */
+/* Bytes of token i of the log that spell the heal_prefix: they are not in the text. */
 static size_t spelled(const watch *w, size_t i)
 {
-    size_t left = w->config.opening.len, n = 0;
+    size_t left = w->config.heal_prefix.len, n = 0;
     for (size_t k = 0; left && k <= i; k++) {
         n = token_bytes(w, k).len;
         if (n > left) n = left;
@@ -77,7 +77,7 @@ static size_t spelled(const watch *w, size_t i)
 }
 
 /* The bytes of token i of the log that stand before byte `at` of the text, after n_spelled of the
- * opening. */
+ * heal_prefix. */
 static view bytes_before(const watch *w, size_t i, uint64_t at, size_t n_spelled)
 {
     uint64_t begin = i ? end_of(w, i - 1) : 0, shown = end_of(w, i) - begin;

@@ -45,16 +45,16 @@ void watch_close(watch **w)
 
 /* ---- findings ---- */
 
-void watch_add(watch *w, const watch_finding *f, watch_deed deed)
+void watch_add(watch *w, const cerium_finding *f, cerium_finding_action action)
 {
     if (w->n_findings == FINDINGS_MAX) return;
     w->findings[w->n_findings] = *f;
-    w->findings[w->n_findings++].deed = deed;
+    w->findings[w->n_findings++].action = action;
 }
 
-static watch_finding describe(const watch *w, const guard_finding *f)
+static cerium_finding describe(const watch *w, const guard_finding *f)
 {
-    return (watch_finding){.rule = f->rule,
+    return (cerium_finding){.rule = f->rule,
                            .weakness = f->weakness,
                            .message = f->message,
                            .idiom = f->idiom,
@@ -81,16 +81,16 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
         if (watch_policy_action(&w->policy, f) != WATCH_WARN ||
             (first && f->line_begin >= first->line_begin))
             continue;
-        watch_finding told = describe(w, f);
-        watch_add(w, &told, WATCH_WARNED);
+        cerium_finding told = describe(w, f);
+        watch_add(w, &told, CERIUM_FINDING_WARNED);
     }
     return first;
 }
 
 /* Take the line back, or end the answer before it. */
-static watch_order halt(watch *w, const guard_finding *f)
+static cerium_watch_order halt(watch *w, const guard_finding *f)
 {
-    watch_finding told = describe(w, f);
+    cerium_finding told = describe(w, f);
     size_t before = w->log.len / sizeof(int32_t);
     uint64_t at = f->line_begin > w->told ? f->line_begin : w->told;
     bool spent = w->n_tries == WATCH_TRIES || w->n_corrections == WATCH_CORRECTIONS_MAX;
@@ -102,8 +102,8 @@ static watch_order halt(watch *w, const guard_finding *f)
             watch_drop(w, w->told);
         }
         w->over = true;
-        watch_add(w, &told, WATCH_BLOCKED);
-        return WATCH_END;
+        watch_add(w, &told, CERIUM_FINDING_BLOCKED);
+        return CERIUM_WATCH_END;
     }
     w->n_tries++;
     w->n_replies = 0;
@@ -116,13 +116,13 @@ static watch_order halt(watch *w, const guard_finding *f)
     told.n_tokens = before > after ? (uint32_t)(before - after) : 0;
     w->stats.n_discarded += told.n_tokens;
     w->wrong = told;
-    watch_add(w, &told, WATCH_RETRACTED);
-    return WATCH_RETRY;
+    watch_add(w, &told, CERIUM_FINDING_RETRACTED);
+    return CERIUM_WATCH_RETRY;
 }
 
 /* A line that was not judged as it should be is held like a weak one; where the policy lets it pass
  * it is told. */
-static watch_order weigh_unjudged(watch *w, const guard_result *r, uint64_t line_begin)
+static cerium_watch_order weigh_unjudged(watch *w, const guard_result *r, uint64_t line_begin)
 {
     guard_finding f = {.rule = "late",
                        .weakness = "late",
@@ -143,9 +143,9 @@ static watch_order weigh_unjudged(watch *w, const guard_result *r, uint64_t line
     }
     watch_action action = watch_policy_action(&w->policy, &f);
     if (action == WATCH_BLOCK) return halt(w, &f);
-    watch_finding told = describe(w, &f);
-    if (action == WATCH_WARN) watch_add(w, &told, WATCH_WARNED);
-    return WATCH_GO;
+    cerium_finding told = describe(w, &f);
+    if (action == WATCH_WARN) watch_add(w, &told, CERIUM_FINDING_WARNED);
+    return CERIUM_WATCH_GO;
 }
 
 /* ---- bytes ---- */
@@ -158,23 +158,23 @@ static void remember(watch *w)
     w->lost = false;
 }
 
-static watch_order judge(watch *w, const guard_result *r, uint64_t before)
+static cerium_watch_order judge(watch *w, const guard_result *r, uint64_t before)
 {
     const guard_finding *f = first_blocked(w, r);
     w->stats.n_lines += r->safe > before;
     if (f) return halt(w, f);
     if (r->late || r->blind) {
-        watch_order order = weigh_unjudged(w, r, before);
-        if (order != WATCH_GO) return order;
+        cerium_watch_order order = weigh_unjudged(w, r, before);
+        if (order != CERIUM_WATCH_GO) return order;
     }
     w->safe = r->safe;
     uint32_t held = (uint32_t)(w->fed - w->safe);
     if (held > w->stats.held_max) w->stats.held_max = held;
-    return WATCH_GO;
+    return CERIUM_WATCH_GO;
 }
 
 /* Text of which at most the last byte ends a line. */
-static int feed_piece(watch *w, view text, watch_order *order)
+static int feed_piece(watch *w, view text, cerium_watch_order *order)
 {
     guard_result r;
     uint64_t start = clock_ns(), before = w->safe;
@@ -188,16 +188,16 @@ static int feed_piece(watch *w, view text, watch_order *order)
 }
 
 /* What is not vouched for yet may be written again: no new base behind its beginning. */
-static int feed(watch *w, view text, watch_order *order)
+static int feed(watch *w, view text, cerium_watch_order *order)
 {
-    while (text.len && *order == WATCH_GO) {
+    while (text.len && *order == CERIUM_WATCH_GO) {
         const char *stop = memchr(text.ptr, '\n', text.len);
         view piece = {text.ptr, stop ? (size_t)(stop - text.ptr) + 1 : text.len};
         RETURN_IF(feed_piece(w, piece, order));
-        if (*order == WATCH_GO && w->checks_form) *order = watch_weigh(w);
+        if (*order == CERIUM_WATCH_GO && w->checks_form) *order = watch_weigh(w);
         text = (view){text.ptr + piece.len, text.len - piece.len};
         bool vouched = !w->checks_form || (!w->corrects && w->verified_until == w->fed);
-        bool none_held = *order == WATCH_GO && w->safe == w->fed && vouched;
+        bool none_held = *order == CERIUM_WATCH_GO && w->safe == w->fed && vouched;
         if (none_held && w->fed - w->base_at >= BASE_BYTES) remember(w);
     }
     return CERIUM_OK;
@@ -256,13 +256,13 @@ static int tell_tokens(watch *w, watch_result *out)
     size_t n = w->kept.len / sizeof *kept;
     for (size_t i = 0; i < n && kept[i].end <= w->told; i++) {
         const cerium_logprob *tops = (const cerium_logprob *)w->tops.ptr;
-        watch_token t = {.token = kept[i].token, .logprob = kept[i].logprob,
+        cerium_watch_token t = {.token = kept[i].token, .logprob = kept[i].logprob,
                          .n_top = kept[i].n_top,
                          .top = kept[i].n_top ? tops + kept[i].top_at : NULL};
         RETURN_IF(bytes_append(&w->out_tokens, &t, sizeof t));
         w->n_kept_told++;
     }
-    out->tokens = (const watch_token *)w->out_tokens.ptr;
+    out->tokens = (const cerium_watch_token *)w->out_tokens.ptr;
     out->n_tokens = w->n_kept_told;
     return CERIUM_OK;
 }
@@ -282,7 +282,7 @@ static uint64_t end_of_told(const watch *w)
     return n && to > w->told ? to : w->told;
 }
 
-static int end_call(watch *w, watch_order order, watch_result *out)
+static int end_call(watch *w, cerium_watch_order order, watch_result *out)
 {
     *out = (watch_result){.text = {"", 0}, .order = order};
     uint64_t to = end_of_told(w);
@@ -303,16 +303,16 @@ int watch_step(watch *w, const cerium_step *step, const cerium_logprob *top, uin
 {
     uint64_t first = w->fed;
     uint32_t from = 0;
-    watch_order order = WATCH_GO;
+    cerium_watch_order order = CERIUM_WATCH_GO;
     begin_call(w);
     w->stop = step->stop;
-    for (uint32_t i = 0; i < step->n_tokens && order == WATCH_GO; i++) {
+    for (uint32_t i = 0; i < step->n_tokens && order == CERIUM_WATCH_GO; i++) {
         uint32_t to = step->text_ends[i];
         RETURN_IF(note_token(w, step, i, first + to + step->text_held[i], top, n_top));
         RETURN_IF(feed(w, (view){step->text + from, to - from}, &order));
         from = to;
         bool ends = step->stop != CERIUM_STOP_NONE && i + 1 == step->n_tokens;
-        if (order == WATCH_GO && !ends && watch_drop_note(w)) order = WATCH_RETRY;
+        if (order == CERIUM_WATCH_GO && !ends && watch_drop_note(w)) order = CERIUM_WATCH_RETRY;
     }
     return end_call(w, order, out);
 }
@@ -323,9 +323,10 @@ int watch_finish(watch *w, watch_result *out)
     uint64_t before = w->safe;
     begin_call(w);
     guard_finish(w->stream, w->config.worker, &r);
-    watch_order order = judge(w, &r, before);
-    if (order == WATCH_GO && w->checks_form) order = watch_weigh_end(w, w->stop == CERIUM_STOP_END);
-    if (order == WATCH_GO) w->over = true;
+    cerium_watch_order order = judge(w, &r, before);
+    if (order == CERIUM_WATCH_GO && w->checks_form)
+        order = watch_weigh_end(w, w->stop == CERIUM_STOP_END);
+    if (order == CERIUM_WATCH_GO) w->over = true;
     return end_call(w, order, out);
 }
 
@@ -344,8 +345,8 @@ void watch_retry(const watch *w, watch_plan *plan)
                                    .n_note = w->n_note,
                                    .avoid = w->n_avoid ? w->avoid : NULL,
                                    .n_avoid = w->n_avoid,
-                                   .opening = w->config.opening.ptr,
-                                   .n_opening = w->config.opening.len};
+                                   .heal_prefix = w->config.heal_prefix.ptr,
+                                   .n_heal = w->config.heal_prefix.len};
 }
 
 const int32_t *watch_tokens(const watch *w, size_t *n)

@@ -5,7 +5,7 @@
  * says (watch_drive, below).
  *
  *   watch_step(w, &step, NULL, 0, &out);       release out.text, tell out.findings
- *   if (out.order == WATCH_RETRY) {            the session has gone too far:
+ *   if (out.order == CERIUM_WATCH_RETRY) {            the session has gone too far:
  *       watch_retry(w, &again);                start it again with the prompt, the answer's tokens
  *       ...                                    as watch_tokens() has them now, and again.resume
  *   }
@@ -54,46 +54,14 @@ bool watch_policy_is_off(const watch_policy *p);
 
 /* ---- an answer ---- */
 
-typedef enum {
-    WATCH_RETRACTED = 0, /* the line is held, and written again */
-    WATCH_CORRECTED = 1,  /* what came in its place was released */
-    WATCH_WARNED = 2,     /* it was released */
-    WATCH_BLOCKED = 3,    /* the answer ends before it, or behind it when it was known late */
-} watch_deed;
-
-typedef struct {
-    watch_deed deed;
-    const char *rule, *weakness, *message, *idiom; /* of the guard */
-    const char *language;
-    uint32_t cwe, kind;
-    uint32_t line;      /* of the answer, from 1 */
-    uint32_t n_tries;   /* how often the line was taken back so far */
-    uint32_t n_tokens;  /* that were thrown away with it: of RETRACTED */
-    uint64_t at;        /* byte of the answer's text where the held line begins */
-} watch_finding;
-
-/* A token that may be told with its likelihood. */
-typedef struct {
-    int32_t token;
-    float logprob;
-    uint32_t n_top;
-    const cerium_logprob *top;
-} watch_token;
-
-typedef enum {
-    WATCH_GO = 0,
-    WATCH_RETRY = 1, /* see watch_retry(); what the session gave since is void */
-    WATCH_END = 2,   /* the answer is over: a weakness ended it, or after one what is no code */
-} watch_order;
-
 /* Until the next call with the same watch. */
 typedef struct {
     view text;
-    const watch_token *tokens; /* [n_tokens] whose text was released; NULL without logprobs */
+    const cerium_watch_token *tokens; /* [n_tokens] of that text; NULL without logprobs */
     uint32_t n_tokens;
-    const watch_finding *findings;
+    const cerium_finding *findings;
     uint32_t n_findings;
-    watch_order order;
+    cerium_watch_order order;
 } watch_result;
 
 typedef struct {
@@ -122,7 +90,7 @@ typedef struct {
     const view *request;        /* [n_request] texts of the request, the newest first: a weak line
                                    that is in one does not block; borrowed, with their bytes */
     size_t n_request;
-    view opening;               /* cerium_resume.opening of the answer; borrowed by the watch */
+    view heal_prefix;           /* of the answer's cerium_resume; borrowed by the watch */
     bool logprobs;
     bool recorded;              /* the text is not the model's: only what follows a note at once is
                                    looked at for its form */
@@ -135,12 +103,12 @@ void watch_close(watch **w);
  * CERIUM_ERR_MEMORY: the watch is of no use any more, and nothing more may be released. */
 CERIUM_CHECKED int watch_step(watch *w, const cerium_step *step, const cerium_logprob *top,
                               uint32_t n_top, watch_result *out);
-/* The model ended: what is held is judged.  The order may be WATCH_RETRY. */
+/* The model ended: what is held is judged.  The order may be CERIUM_WATCH_RETRY. */
 CERIUM_CHECKED int watch_finish(watch *w, watch_result *out);
 /* The answer was ended from outside: what is held is dropped. */
 void watch_stop(watch *w);
 
-/* After WATCH_RETRY.  *plan is valid until the next call. */
+/* After CERIUM_WATCH_RETRY.  *plan is valid until the next call. */
 void watch_retry(const watch *w, watch_plan *plan);
 /* The answer's tokens, without what was taken back: [*n]. */
 const int32_t *watch_tokens(const watch *w, size_t *n);

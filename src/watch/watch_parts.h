@@ -46,13 +46,13 @@ struct watch {
     uint64_t verified_until; /* byte up to which all is well: the line's beginning */
     uint32_t n_tries, n_corrections, n_replies, n_redrawn;
     cerium_stop stop;        /* of the last step */
-    watch_finding wrong;
+    cerium_finding wrong;
     bool escaped;
     int32_t note[NOTE_TOKENS], avoid[CERIUM_AVOID_MAX];
     uint32_t n_note, n_avoid;
 
-    bytes out_tokens;        /* watch_token of the last result */
-    watch_finding findings[FINDINGS_MAX];
+    bytes out_tokens;        /* cerium_watch_token of the last result */
+    cerium_finding findings[FINDINGS_MAX];
     uint32_t n_findings;
     watch_stats stats;
 };
@@ -73,16 +73,16 @@ bool watch_rollback_reply(watch *w, uint64_t fault);
 
 /* ---- replacement.c ---- */
 
-/* There is more text since a weak line: WATCH_RETRY when it was taken back. */
-watch_order watch_weigh(watch *w);
+/* There is more text since a weak line: CERIUM_WATCH_RETRY when it was taken back. */
+cerium_watch_order watch_weigh(watch *w);
 /* The same when there is no more.  by_itself: the model ended, and was not cut off. */
-watch_order watch_weigh_end(watch *w, bool by_itself);
+cerium_watch_order watch_weigh_end(watch *w, bool by_itself);
 /* The note has done its work, and the answer is to continue without it. */
 bool watch_drop_note(watch *w);
 
 /* ---- watch.c ---- */
 
-void watch_add(watch *w, const watch_finding *f, watch_deed deed);
+void watch_add(watch *w, const cerium_finding *f, cerium_finding_action action);
 
 /* ---- hint.c ---- */
 

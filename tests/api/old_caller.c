@@ -12,6 +12,11 @@ typedef struct {
 } old_config;
 
 typedef struct {
+    unsigned char own[sizeof(cerium_watch_config) - LATER];
+    unsigned char after[64];
+} old_watch;
+
+typedef struct {
     unsigned char own[sizeof(cerium_engine_info) - 4 * sizeof(uint64_t)];
     unsigned char after[64];
 } old_info;
@@ -21,6 +26,25 @@ static int overwritten(const unsigned char after[64])
     int n = 0;
     for (int i = 0; i < 64; i++) n += after[i] != 0xAA;
     return n;
+}
+
+/* Of a watch's configuration: what is after it would be a text that is not there. */
+static int watch_is_good(const cerium_engine *engine)
+{
+    static old_watch config;
+    cerium_watchdog *watchdog = NULL;
+    cerium_watch *watch = NULL;
+    cerium_error err = {0};
+    memset(&config, 0xAA, sizeof config);
+    cerium_watch_config *c = (cerium_watch_config *)(void *)&config;
+    cerium_watch_config_defaults_sized(c, sizeof config.own);
+    c->engine = engine;
+    int status = cerium_watchdog_open(&watchdog, "rules", &err);
+    if (!status) status = cerium_watch_open(&watch, watchdog, c, &err);
+    if (status) fprintf(stderr, "%s\n", err.message);
+    cerium_watch_close(&watch);
+    cerium_watchdog_close(&watchdog);
+    return !status && c->size == sizeof config.own && !overwritten(config.after);
 }
 
 int main(int argc, char **argv)
@@ -45,6 +69,7 @@ int main(int argc, char **argv)
     const cerium_engine_info *told = (const cerium_engine_info *)(const void *)&info;
     printf("%s: %d and %d bytes overwritten\n", told->architecture, overwritten(config.after),
            overwritten(info.after));
+    int is_good = watch_is_good(engine) && overwritten(info.after) == 0;
     cerium_engine_close(&engine);
-    return overwritten(info.after) != 0;
+    return !is_good;
 }

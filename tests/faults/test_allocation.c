@@ -41,6 +41,7 @@ static int use_request(cerium_session *session, const int32_t *tokens, size_t n,
 /* Everything that a user does with a model; the first error ends it. */
 static int use_model(long *made, cerium_error *err)
 {
+    static unsigned char image[1 << 20];
     cerium_engine *engine = NULL;
     cerium_session *session = NULL;
     cerium_step step;
@@ -64,6 +65,8 @@ static int use_model(long *made, cerium_error *err)
     }
     *made = memory_count() - before;
     if (!status) status = use_request(session, tokens, n, err);
+    if (!status) status = cerium_session_save(session, image, sizeof image, &n, err);
+    if (!status) status = cerium_session_load(session, image, n, NULL, err);
     cerium_session_close(&session);
     cerium_engine_close(&engine);
     return status;

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "protocol/json_out.h"
-#include "protocol/reader.h"
 #include "tokenizer/chat.h"
 
 #include "../unit/vocab_file.h"
@@ -176,20 +175,20 @@ static void check_call(const reading *r)
     json_decref(value);
 }
 
-static int take_part(void *user, const reader_part *part)
+static int take_part(void *user, const cerium_part *part)
 {
     reading *r = user;
     switch (part->kind) {
-    case READER_TEXT: CHECK(!bytes_append(&r->said, part->text.ptr, part->text.len)); break;
-    case READER_REASONING: break; /* a form may open a thought that says nothing */
-    case READER_CALL:
+    case CERIUM_PART_TEXT: CHECK(!bytes_append(&r->said, part->text, part->text_len)); break;
+    case CERIUM_PART_REASONING: break; /* a form may open a thought that says nothing */
+    case CERIUM_PART_CALL:
         r->arguments.len = r->name.len = 0;
-        CHECK(!bytes_append(&r->name, part->text.ptr, part->text.len));
+        CHECK(!bytes_append(&r->name, part->text, part->text_len));
         break;
-    case READER_ARGUMENTS:
-        CHECK(!bytes_append(&r->arguments, part->text.ptr, part->text.len));
+    case CERIUM_PART_ARGUMENTS:
+        CHECK(!bytes_append(&r->arguments, part->text, part->text_len));
         break;
-    case READER_CALL_END:
+    case CERIUM_PART_CALL_END:
         check_call(r);
         r->n++;
         break;
@@ -200,16 +199,16 @@ static int take_part(void *user, const reader_part *part)
 static void read_back(const char *form, const talk *k, view text, uint32_t seed)
 {
     reading out = {.said.max = SIZE_MAX, .name.max = SIZE_MAX, .arguments.max = SIZE_MAX, .k = k};
-    reader *r = NULL;
-    CHECK(!reader_open(&r, form, tools, ARRAY_LEN(tools)));
+    cerium_reader *r = NULL;
+    CHECK(!cerium_reader_open(&r, form, tools, ARRAY_LEN(tools), NULL));
     for (size_t i = 0, n; i < text.len; i += n) {
         seed = seed * 1664525 + 1013904223;
         n = 1 + (seed >> 24) % 23;
         if (n > text.len - i) n = text.len - i;
-        CHECK(!reader_feed(r, (view){text.ptr + i, n}, take_part, &out));
+        CHECK(!cerium_reader_feed(r, text.ptr + i, n, take_part, &out));
     }
-    CHECK(!reader_end(r, true, take_part, &out));
-    reader_free(&r);
+    CHECK(!cerium_reader_end(r, true, take_part, &out));
+    cerium_reader_close(&r);
     CHECK(out.n == k->n);
     view said = {out.said.ptr, out.said.len};
     while (said.len && strchr(" \n", said.ptr[said.len - 1])) said.len--;

@@ -2,7 +2,6 @@
  * text, calls have names and end at most once, and nothing but arguments is in them.  The first
  * byte chooses the form, the second how the text is cut, the rest is the text. */
 #include "base/memory.h"
-#include "protocol/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,18 +33,18 @@ typedef struct {
     bool in_call;
 } transcript;
 
-static int write_part(void *user, const reader_part *part)
+static int write_part(void *user, const cerium_part *part)
 {
     transcript *t = user;
-    bool call = part->kind == READER_CALL, end = part->kind == READER_CALL_END;
+    bool call = part->kind == CERIUM_PART_CALL, end = part->kind == CERIUM_PART_CALL_END;
     char mark = (char)('0' + part->kind);
     /* Only a call that the answer cuts off has no end, and nothing follows it but what was kept
      * of it. */
-    CHECK((!end && part->kind != READER_ARGUMENTS) || t->in_call);
-    CHECK(end == (part->text.len == 0));
+    CHECK((!end && part->kind != CERIUM_PART_ARGUMENTS) || t->in_call);
+    CHECK(end == (part->text_len == 0));
     t->in_call = (t->in_call || call) && !end;
     if (call || end || (int)part->kind != t->kind) CHECK(!bytes_append(&t->out, &mark, 1));
-    CHECK(!bytes_append(&t->out, part->text.ptr, part->text.len));
+    CHECK(!bytes_append(&t->out, part->text, part->text_len));
     t->kind = (int)part->kind;
     return CERIUM_OK;
 }
@@ -53,18 +52,18 @@ static int write_part(void *user, const reader_part *part)
 static transcript read_cut(const char *form, view text, uint32_t seed)
 {
     transcript t = {.out = {.max = SIZE_MAX}, .kind = -1};
-    reader *r = NULL;
-    CHECK(!reader_open(&r, form, tools, ARRAY_LEN(tools)));
+    cerium_reader *r = NULL;
+    CHECK(!cerium_reader_open(&r, form, tools, ARRAY_LEN(tools), NULL));
     for (size_t i = 0, n; i < text.len; i += n) {
         seed = seed * 1664525 + 1013904223;
         n = seed ? 1 + (seed >> 24) % 23 : text.len;
         if (n > text.len - i) n = text.len - i;
         char *piece = memory_copy(text.ptr + i, n);
-        CHECK(piece && !reader_feed(r, (view){piece, n}, write_part, &t));
+        CHECK(piece && !cerium_reader_feed(r, piece, n, write_part, &t));
         memory_free(piece);
     }
-    CHECK(!reader_end(r, true, write_part, &t));
-    reader_free(&r);
+    CHECK(!cerium_reader_end(r, true, write_part, &t));
+    cerium_reader_close(&r);
     return t;
 }
 

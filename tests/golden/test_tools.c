@@ -5,7 +5,6 @@
 #include <regex.h>
 
 #include "cerium.h"
-#include "protocol/reader.h"
 #include "server/output_format.h"
 
 #include "../unit/unit.h"
@@ -58,18 +57,19 @@ static void append(char *to, size_t size, view text)
     snprintf(to + len, size - len, "%.*s", (int)text.len, text.ptr);
 }
 
-static int take_part(void *user, const reader_part *part)
+static int take_part(void *user, const cerium_part *part)
 {
     answer_calls *a = user;
+    const view text = {part->text, part->text_len};
     switch (part->kind) {
-    case READER_TEXT: append(a->said, sizeof a->said, part->text); break;
-    case READER_REASONING: break;
-    case READER_CALL:
+    case CERIUM_PART_TEXT: append(a->said, sizeof a->said, text); break;
+    case CERIUM_PART_REASONING: break;
+    case CERIUM_PART_CALL:
         a->name[0] = a->arguments[0] = 0;
-        append(a->name, sizeof a->name, part->text);
+        append(a->name, sizeof a->name, text);
         break;
-    case READER_ARGUMENTS: append(a->arguments, sizeof a->arguments, part->text); break;
-    case READER_CALL_END:
+    case CERIUM_PART_ARGUMENTS: append(a->arguments, sizeof a->arguments, text); break;
+    case CERIUM_PART_CALL_END:
         check_call(a);
         a->n++;
         break;
@@ -79,7 +79,7 @@ static int take_part(void *user, const reader_part *part)
 
 /* What is sampled under the guide, read by the form; returns how it ended. */
 static cerium_stop run(cerium_engine *engine, const cerium_guide *guide, uint32_t seed,
-                       reader *r, answer_calls *out)
+                       cerium_reader *r, answer_calls *out)
 {
     static const int32_t prompt[] = {5, 17, 41, 12};
     const cerium_session_config config = {.control_text = true};
@@ -92,9 +92,9 @@ static cerium_stop run(cerium_engine *engine, const cerium_guide *guide, uint32_
     CHECK(!cerium_session_guide(s, guide, &err));
     for (size_t n = 0; n < NEW_MAX && step.stop == CERIUM_STOP_NONE; n++) {
         CHECK(!cerium_session_step(s, &sampling, &step, &err));
-        CHECK(!reader_feed(r, (view){step.text, step.text_len}, take_part, out));
+        CHECK(!cerium_reader_feed(r, step.text, step.text_len, take_part, out));
     }
-    CHECK(!reader_end(r, true, take_part, out));
+    CHECK(!cerium_reader_end(r, true, take_part, out));
     cerium_session_close(&s);
     return step.stop;
 }
@@ -134,10 +134,10 @@ static size_t check_form(cerium_engine *engine, const char *form, const char *bo
     format_order_free(&again);
     for (uint32_t seed = 0; seed < SEEDS && !status; seed++) {
         answer_calls got = {.n = 0};
-        reader *in = NULL;
-        CHECK(!reader_open(&in, form, r->tools, r->n_tools));
+        cerium_reader *in = NULL;
+        CHECK(!cerium_reader_open(&in, form, r->tools, r->n_tools, NULL));
         cerium_stop stop = run(engine, &guide, seed, in, &got);
-        reader_free(&in);
+        cerium_reader_close(&in);
         TEST_CHECK_THAT(stop != CERIUM_STOP_STUCK, "%s", form);
         if (stop == CERIUM_STOP_END)
             TEST_CHECK_THAT(one ? got.n == 1 : got.n >= 1, "%s: %zu calls, said %s", form, got.n,

@@ -27,7 +27,7 @@ typedef struct {
 } run;
 
 static inline watch *open_watch_within(guard_form form, guard_language language,
-                                       const char *before, const char *policy, view opening)
+                                       const char *before, const char *policy, view heal_prefix)
 {
     watch *w = NULL;
     cerium_error err;
@@ -35,7 +35,7 @@ static inline watch *open_watch_within(guard_form form, guard_language language,
     TEST_CHECK(watch_policy_set(&p, view_of(policy)));
     watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &p,
                            .form = form, .language = language, .before = view_of(before),
-                           .opening = opening};
+                           .heal_prefix = heal_prefix};
     TEST_CHECK(watch_open(&w, &config, &err) == 0);
     return w;
 }
@@ -60,13 +60,13 @@ static void take(run *r, const watch_result *out)
     r->len += out->text.len;
     r->text[r->len] = 0;
     for (uint32_t i = 0; i < out->n_findings; i++) {
-        r->n_taken += out->findings[i].deed == WATCH_RETRACTED;
-        r->n_corrected += out->findings[i].deed == WATCH_CORRECTED;
-        r->n_warned += out->findings[i].deed == WATCH_WARNED;
-        r->n_blocked += out->findings[i].deed == WATCH_BLOCKED;
+        r->n_taken += out->findings[i].action == CERIUM_FINDING_RETRACTED;
+        r->n_corrected += out->findings[i].action == CERIUM_FINDING_CORRECTED;
+        r->n_warned += out->findings[i].action == CERIUM_FINDING_WARNED;
+        r->n_blocked += out->findings[i].action == CERIUM_FINDING_BLOCKED;
         r->spot = out->findings[i].at;
     }
-    r->ended |= out->order == WATCH_END;
+    r->ended |= out->order == CERIUM_WATCH_END;
 }
 
 static inline void take_tokens(run *r, const watch *w)
@@ -111,7 +111,7 @@ static inline void drive(run *r, cerium_session *s, const char *prompt, const ch
             if (event.kind != CERIUM_EVENT_STEP || r->ended) continue;
             TEST_CHECK(watch_drive_step(&d, &event.step, event.top, event.n_top, &out) == 0);
             take(r, &out);
-            if (out.order != WATCH_GO) cerium_session_cancel(s);
+            if (out.order != CERIUM_WATCH_GO) cerium_session_cancel(s);
         }
         if (!d.retries && !r->ended) {
             /* A script that is over is the end of what is forced, not of the answer. */

@@ -1,7 +1,6 @@
 /* test_chat_talk.c - what every chat form promises: a conversation that is gone on with is the one
  * in one piece, a sampled turn is what its text would be, and a reader reads what was rendered. */
 #include "base/memory.h"
-#include "protocol/reader.h"
 #include "tokenizer/chat.h"
 
 #include "unit.h"
@@ -293,12 +292,12 @@ typedef struct {
     int kind;
 } transcript;
 
-static int write_part(void *user, const reader_part *part)
+static int write_part(void *user, const cerium_part *part)
 {
     transcript *t = user;
     char mark[] = {"TRCAE"[part->kind], ':'};
     if ((int)part->kind != t->kind) CHECK(!bytes_append(&t->out, mark, 2));
-    CHECK(!bytes_append(&t->out, part->text.ptr, part->text.len));
+    CHECK(!bytes_append(&t->out, part->text, part->text_len));
     t->kind = (int)part->kind;
     return CERIUM_OK;
 }
@@ -316,11 +315,11 @@ static void check_reading(const tokenizer *t, int kind)
     char *text = decode(t, tokens + from, n - from, false);
     if (kind == CHAT_LLAMA2) text[strlen(text) - 1] = 0; /* the space before the end */
     transcript out = {.out = {.max = SIZE_MAX}, .kind = -1};
-    reader *r = NULL;
-    CHECK(!reader_open(&r, names[kind], tools, ARRAY_LEN(tools)));
-    CHECK(!reader_feed(r, view_of(text), write_part, &out));
-    CHECK(!reader_end(r, true, write_part, &out));
-    reader_free(&r);
+    cerium_reader *r = NULL;
+    CHECK(!cerium_reader_open(&r, names[kind], tools, ARRAY_LEN(tools), NULL));
+    CHECK(!cerium_reader_feed(r, text, strlen(text), write_part, &out));
+    CHECK(!cerium_reader_end(r, true, write_part, &out));
+    cerium_reader_close(&r);
     CHECK(!bytes_append(&out.out, "", 1));
     const char *got = strstr(out.out.ptr, "T:");
     TEST_CHECK_THAT(got && strcmp(got, want) == 0, "%s: %s\n want %s\n got  %s", names[kind], text,

@@ -3,7 +3,6 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
-#include "protocol/reader.h"
 
 #include "unit.h"
 
@@ -12,20 +11,20 @@
 typedef struct {
     bytes out;
     bool begun;
-    reader_kind kind;
+    cerium_part_kind kind;
 } transcript;
 
 /* Parts of a kind are one, as cuts may divide them: T:said R:thought C:name A:arguments E: */
-static int write_part(void *user, const reader_part *part)
+static int write_part(void *user, const cerium_part *part)
 {
     static const char *const names[] = {"T:", "R:", "C:", "A:", "E:"};
     transcript *t = user;
     bool joins = t->begun && t->kind == part->kind &&
-                 (part->kind == READER_TEXT || part->kind == READER_REASONING ||
-                  part->kind == READER_ARGUMENTS);
+                 (part->kind == CERIUM_PART_TEXT || part->kind == CERIUM_PART_REASONING ||
+                  part->kind == CERIUM_PART_ARGUMENTS);
     if (!joins && t->begun) CHECK(!bytes_append(&t->out, "|", 1));
     if (!joins) CHECK(!bytes_append(&t->out, names[part->kind], 2));
-    CHECK(!bytes_append(&t->out, part->text.ptr, part->text.len));
+    CHECK(!bytes_append(&t->out, part->text, part->text_len));
     t->begun = true;
     t->kind = part->kind;
     return CERIUM_OK;
@@ -43,17 +42,17 @@ static const cerium_tool tools[] = {
 static char *read_cut(const char *form, view text, size_t cut)
 {
     transcript t = {.out = {.max = SIZE_MAX}};
-    reader *r = NULL;
-    CHECK(!reader_open(&r, form, tools, ARRAY_LEN(tools)));
+    cerium_reader *r = NULL;
+    CHECK(!cerium_reader_open(&r, form, tools, ARRAY_LEN(tools), NULL));
     for (size_t i = 0; i < text.len;) {
         size_t n = cut == SIZE_MAX ? 1 : i < cut ? cut - i : text.len - i;
         char *piece = memory_copy(text.ptr + i, n); /* so that reading on is seen */
-        CHECK(piece && !reader_feed(r, (view){piece, n}, write_part, &t));
+        CHECK(piece && !cerium_reader_feed(r, piece, n, write_part, &t));
         memory_free(piece);
         i += n;
     }
-    CHECK(!reader_end(r, true, write_part, &t));
-    reader_free(&r);
+    CHECK(!cerium_reader_end(r, true, write_part, &t));
+    cerium_reader_close(&r);
     CHECK(!bytes_append(&t.out, "", 1));
     return t.out.ptr;
 }
@@ -268,10 +267,10 @@ static void test_marks_that_are_none(void)
         "{\"json\":true,\"open\":\"\",\"name_end\":\">\"}",
         "{\"json\":true,\"open\":\"<a>\",\"name_end\":\">\",\"end\":\"\\n\"}"};
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-        reader *r = NULL;
-        TEST_CHECK_THAT(reader_open(&r, forms[i], tools, ARRAY_LEN(tools)) != CERIUM_OK, "%s",
-                        forms[i]);
-        reader_free(&r);
+        cerium_reader *r = NULL;
+        int status = cerium_reader_open(&r, forms[i], tools, ARRAY_LEN(tools), NULL);
+        TEST_CHECK_THAT(status != CERIUM_OK, "%s", forms[i]);
+        cerium_reader_close(&r);
     }
 }
 
@@ -342,7 +341,7 @@ static void test_harmony(void)
 enum { DEFINED_MAX = 4, PARTS_MAX = 8, LINE_MAX = 4096 };
 
 typedef struct {
-    reader_kind kind;
+    cerium_part_kind kind;
     char *name; /* of a call */
     bytes text;
 } found_part;
@@ -352,20 +351,20 @@ typedef struct {
     found_part parts[PARTS_MAX];
 } found;
 
-static int find_part(void *user, const reader_part *part)
+static int find_part(void *user, const cerium_part *part)
 {
     found *all = user;
     found_part *last = all->n ? &all->parts[all->n - 1] : NULL;
-    if (part->kind == READER_CALL_END) return CERIUM_OK;
-    if (part->kind != READER_ARGUMENTS && (!last || last->kind != part->kind ||
-                                           part->kind == READER_CALL)) {
+    if (part->kind == CERIUM_PART_CALL_END) return CERIUM_OK;
+    if (part->kind != CERIUM_PART_ARGUMENTS && (!last || last->kind != part->kind ||
+                                           part->kind == CERIUM_PART_CALL)) {
         CHECK(all->n < PARTS_MAX);
         last = &all->parts[all->n++];
         *last = (found_part){.kind = part->kind, .text.max = SIZE_MAX};
-        if (part->kind == READER_CALL) last->name = memory_copy(part->text.ptr, part->text.len);
+        if (part->kind == CERIUM_PART_CALL) last->name = memory_copy(part->text, part->text_len);
     }
-    if (part->kind != READER_CALL)
-        CHECK(!bytes_append(&last->text, part->text.ptr, part->text.len));
+    if (part->kind != CERIUM_PART_CALL)
+        CHECK(!bytes_append(&last->text, part->text, part->text_len));
     return CERIUM_OK;
 }
 
@@ -376,7 +375,7 @@ static bool is_part(const found_part *p, const char *want)
     if (strncmp(want, "call ", 5) == 0) {
         size_t len = (size_t)(rest - want) - 6;
         json_t *x = json_loadb(p->text.ptr, p->text.len, 0, NULL), *y = json_loads(rest, 0, NULL);
-        bool same = p->kind == READER_CALL && strlen(p->name) == len &&
+        bool same = p->kind == CERIUM_PART_CALL && strlen(p->name) == len &&
                     memcmp(p->name, want + 5, len) == 0 && json_equal(x, y);
         json_decref(x);
         json_decref(y);
@@ -384,8 +383,8 @@ static bool is_part(const found_part *p, const char *want)
     }
     size_t len = strlen(rest);
     while (len && rest[len - 1] == '\n') len--;
-    return p->kind == (*want == 'r' ? READER_REASONING : READER_TEXT) && p->text.len == len &&
-           memcmp(p->text.ptr, rest, len) == 0;
+    return p->kind == (*want == 'r' ? CERIUM_PART_REASONING : CERIUM_PART_TEXT) &&
+           p->text.len == len && memcmp(p->text.ptr, rest, len) == 0;
 }
 
 static char *unescape(char *text)
@@ -411,19 +410,19 @@ static void forget(found *all)
 static char *said_by(const char *form, const char *answer, size_t n, const char *stop, bool *cut)
 {
     found all = {0};
-    reader *r = NULL;
+    cerium_reader *r = NULL;
     bytes said = {.max = SIZE_MAX};
-    CHECK(!reader_open(&r, form, tools, ARRAY_LEN(tools)));
-    if (stop) reader_set_stops(r, &stop, 1);
-    CHECK(!reader_feed(r, (view){answer, n}, find_part, &all));
-    CHECK(!reader_end(r, false, find_part, &all));
-    *cut = reader_cut_call(r);
+    CHECK(!cerium_reader_open(&r, form, tools, ARRAY_LEN(tools), NULL));
+    if (stop) cerium_reader_set_stops(r, &stop, 1);
+    CHECK(!cerium_reader_feed(r, answer, n, find_part, &all));
+    CHECK(!cerium_reader_end(r, false, find_part, &all));
+    *cut = cerium_reader_cut_call(r);
     for (size_t i = 0; i < all.n; i++)
-        if (all.parts[i].kind == READER_TEXT)
+        if (all.parts[i].kind == CERIUM_PART_TEXT)
             CHECK(!bytes_append(&said, all.parts[i].text.ptr, all.parts[i].text.len));
     CHECK(!bytes_append(&said, "", 1));
     forget(&all);
-    reader_free(&r);
+    cerium_reader_close(&r);
     return said.ptr;
 }
 
@@ -533,15 +532,15 @@ static void test_makers(void)
         } else if (strncmp(line, "reads ", 6) == 0) {
             snprintf(form, sizeof form, "%.31s", line + 6);
         } else if (strncmp(line, "answer ", 7) == 0) {
-            reader *r = NULL;
+            cerium_reader *r = NULL;
             snprintf(answer, sizeof answer, "%s", unescape(line + 7));
             forget(&all);
             at = 0;
-            CHECK(!reader_open(&r, form, defined, n_tools));
+            CHECK(!cerium_reader_open(&r, form, defined, n_tools, NULL));
             for (const char *p = answer; *p; p++)
-                CHECK(!reader_feed(r, (view){p, 1}, find_part, &all));
-            CHECK(!reader_end(r, true, find_part, &all));
-            reader_free(&r);
+                CHECK(!cerium_reader_feed(r, p, 1, find_part, &all));
+            CHECK(!cerium_reader_end(r, true, find_part, &all));
+            cerium_reader_close(&r);
         } else if (strncmp(line, "part ", 5) == 0) {
             bool is = at < all.n && is_part(&all.parts[at], unescape(line + 5));
             TEST_CHECK_THAT(is, "%s: %s: part %zu of %zu is not %s but %.*s", form, answer, at,
@@ -564,33 +563,34 @@ static void test_makers(void)
 
 /* ---- Section - Limits ---- */
 
-static int refuse(void *user, const reader_part *part)
+static int refuse(void *user, const cerium_part *part)
 {
     (void)user;
-    return part->kind == READER_CALL ? CERIUM_ERR_CANCELED : CERIUM_OK;
+    return part->kind == CERIUM_PART_CALL ? CERIUM_ERR_CANCELED : CERIUM_OK;
 }
 
 static void test_limits(void)
 {
     /* A call that never becomes certain is kept so far and no further. */
     transcript t = {.out = {.max = SIZE_MAX}};
-    reader *r = NULL;
+    cerium_reader *r = NULL;
     static const char begin[] = "<tool_call>{\"arguments\": \"";
     static char long_text[READER_HELD_BYTES_MAX];
     memset(long_text, 'x', sizeof long_text);
-    CHECK(!reader_open(&r, "chatml", tools, ARRAY_LEN(tools)));
-    TEST_CHECK(!reader_feed(r, VIEW(begin), write_part, &t) && t.out.len == 0);
-    TEST_CHECK(!reader_feed(r, (view){long_text, sizeof long_text}, write_part, &t));
-    TEST_CHECK(!reader_end(r, true, write_part, &t));
+    CHECK(!cerium_reader_open(&r, "chatml", tools, ARRAY_LEN(tools), NULL));
+    TEST_CHECK(!cerium_reader_feed(r, begin, sizeof begin - 1, write_part, &t) && t.out.len == 0);
+    TEST_CHECK(!cerium_reader_feed(r, long_text, sizeof long_text, write_part, &t));
+    TEST_CHECK(!cerium_reader_end(r, true, write_part, &t));
     TEST_CHECK(t.out.len == 2 + sizeof begin - 1 + sizeof long_text);
-    reader_free(&r);
+    cerium_reader_close(&r);
     bytes_free(&t.out);
     /* Whoever takes the parts may end it. */
-    CHECK(!reader_open(&r, "chatml", tools, ARRAY_LEN(tools)));
-    TEST_CHECK(reader_feed(r, VIEW(CALL("x", "{}")), refuse, NULL) == CERIUM_ERR_CANCELED);
-    TEST_CHECK(reader_end(r, true, refuse, NULL) == CERIUM_ERR_CANCELED);
-    reader_free(&r);
-    reader_free(&r);
+    CHECK(!cerium_reader_open(&r, "chatml", tools, ARRAY_LEN(tools), NULL));
+    TEST_CHECK(cerium_reader_feed(r, CALL("x", "{}"), sizeof CALL("x", "{}") - 1, refuse, NULL) ==
+               CERIUM_ERR_CANCELED);
+    TEST_CHECK(cerium_reader_end(r, true, refuse, NULL) == CERIUM_ERR_CANCELED);
+    cerium_reader_close(&r);
+    cerium_reader_close(&r);
 }
 
 static void test_out_of_memory(void)
@@ -604,14 +604,14 @@ static void test_out_of_memory(void)
         for (; status && n < 100; n++) {
             transcript t = {.out = {.max = SIZE_MAX}};
             CHECK(!bytes_reserve(&t.out, 4096));
-            reader *r = NULL;
+            cerium_reader *r = NULL;
             memory_fail_at(n);
-            status = reader_open(&r, "qwen3-coder", tools, ARRAY_LEN(tools));
-            if (!status) status = reader_feed(r, view_of(texts[i]), write_part, &t);
-            if (!status) status = reader_end(r, true, write_part, &t);
+            status = cerium_reader_open(&r, "qwen3-coder", tools, ARRAY_LEN(tools), NULL);
+            if (!status) status = cerium_reader_feed(r, texts[i], strlen(texts[i]), write_part, &t);
+            if (!status) status = cerium_reader_end(r, true, write_part, &t);
             memory_fail_at(-1);
             TEST_CHECK(status == CERIUM_OK || status == CERIUM_ERR_MEMORY);
-            reader_free(&r);
+            cerium_reader_close(&r);
             bytes_free(&t.out);
             TEST_CHECK(memory_live() == live);
         }

@@ -3,13 +3,13 @@
 #include "../guard/forced.h"
 
 /* A text that the model is made to say. */
-static watch_order say(watch *w, const char *text, run *r)
+static cerium_watch_order say(watch *w, const char *text, run *r)
 {
     int32_t tokens[TOKENS_MAX];
-    watch_result out = {.order = WATCH_GO};
+    watch_result out = {.order = CERIUM_WATCH_GO};
     size_t n = encode(text, tokens, TOKENS_MAX);
     memset(r, 0, sizeof *r);
-    for (size_t i = 0; i < n && out.order == WATCH_GO; i++) {
+    for (size_t i = 0; i < n && out.order == CERIUM_WATCH_GO; i++) {
         size_t len;
         const char *piece = cerium_token_bytes(engine, tokens[i], &len);
         cerium_step step = {.n_tokens = 1, .tokens = {tokens[i]}, .text = piece, .text_len = len,
@@ -31,7 +31,7 @@ static watch *open_weak(guard_form form, const char *before, bool recorded)
                            .language = form == GUARD_CODE ? GUARD_PYTHON : GUARD_TEXT};
     TEST_CHECK(watch_open(&w, &config, NULL) == 0);
     snprintf(text, sizeof text, "%simport os\nos.system('ls ' + name)\n", before);
-    TEST_CHECK(say(w, text, &r) == WATCH_RETRY && r.n_taken == 1);
+    TEST_CHECK(say(w, text, &r) == CERIUM_WATCH_RETRY && r.n_taken == 1);
     return w;
 }
 
@@ -48,15 +48,16 @@ static void test_replies(void)
     for (size_t i = 0; i < ARRAY_LEN(declined); i++) {
         watch_retry(w, &plan);
         TEST_CHECK(plan.corrects && plan.resume.n_note > 0 && plan.resume.n_avoid > 0);
-        TEST_CHECK_THAT(say(w, declined[i], &r) == WATCH_RETRY && !r.len, "%s", declined[i]);
+        TEST_CHECK_THAT(say(w, declined[i], &r) == CERIUM_WATCH_RETRY && !r.len, "%s", declined[i]);
         TEST_CHECK(!r.n_corrected && !r.n_taken);
     }
     /* So many times; then a line is taken as it is. */
-    TEST_CHECK(say(w, "os.listdir())\n", &r) == WATCH_RETRY && r.n_corrected == 1);
+    TEST_CHECK(say(w, "os.listdir())\n", &r) == CERIUM_WATCH_RETRY && r.n_corrected == 1);
     TEST_CHECK_THAT(!strcmp(r.text, "os.listdir())\n"), "%s", r.text);
     watch_retry(w, &plan);
     TEST_CHECK(!plan.corrects && !plan.resume.n_note && !plan.resume.n_avoid);
-    TEST_CHECK(say(w, "os.remove(name)\n", &r) == WATCH_GO && r.len == strlen("os.remove(name)\n"));
+    TEST_CHECK(say(w, "os.remove(name)\n", &r) == CERIUM_WATCH_GO);
+    TEST_CHECK(r.len == strlen("os.remove(name)\n"));
     watch_close(&w);
 }
 
@@ -67,8 +68,8 @@ static void test_words_of_notes(void)
     watch *w = open_weak(GUARD_CODE, "", false);
     for (int i = 0; i < 10; i++)
         TEST_CHECK(say(w, i % 2 ? "f('CWE-78')\n" : "f()  # A shell runs text that has\n", &r) ==
-                       WATCH_RETRY && !r.len);
-    TEST_CHECK(say(w, "f()  # CWE-78\n", &r) == WATCH_END && !r.len && r.n_blocked == 1);
+                       CERIUM_WATCH_RETRY && !r.len);
+    TEST_CHECK(say(w, "f()  # CWE-78\n", &r) == CERIUM_WATCH_END && !r.len && r.n_blocked == 1);
     watch_close(&w);
 }
 
@@ -79,8 +80,8 @@ static void test_avoided(void)
     int32_t tokens[64];
     watch_plan plan;
     watch *w = open_weak(GUARD_CODE, "", false);
-    TEST_CHECK(say(w, "os.listdir(name)\n", &r) == WATCH_RETRY && r.n_corrected == 1);
-    TEST_CHECK(say(w, "total = 12 for\n", &r) == WATCH_RETRY && !r.len);
+    TEST_CHECK(say(w, "os.listdir(name)\n", &r) == CERIUM_WATCH_RETRY && r.n_corrected == 1);
+    TEST_CHECK(say(w, "total = 12 for\n", &r) == CERIUM_WATCH_RETRY && !r.len);
     watch_retry(w, &plan);
     size_t n = encode("total = 12 for", tokens, 64);
     TEST_CHECK(!plan.corrects && !plan.resume.n_note);
@@ -97,12 +98,12 @@ static void test_behind(void)
     for (int fenced = 0; fenced < 2; fenced++) {
         watch *w = fenced ? open_weak(GUARD_ANSWER, "```python\n", false)
                           : open_weak(GUARD_CODE, "", false);
-        TEST_CHECK(say(w, "os.listdir(name)\n", &r) == WATCH_RETRY && r.n_corrected == 1);
-        TEST_CHECK(say(w, "\n# well\nlist = []\n", &r) == WATCH_GO && r.len == 18);
+        TEST_CHECK(say(w, "os.listdir(name)\n", &r) == CERIUM_WATCH_RETRY && r.n_corrected == 1);
+        TEST_CHECK(say(w, "\n# well\nlist = []\n", &r) == CERIUM_WATCH_GO && r.len == 18);
         for (int i = 0; i < 5; i++)
-            TEST_CHECK(say(w, bad, &r) == WATCH_RETRY && !r.len);
-        watch_order order = say(w, bad, &r);
-        TEST_CHECK(order == (fenced ? WATCH_GO : WATCH_END));
+            TEST_CHECK(say(w, bad, &r) == CERIUM_WATCH_RETRY && !r.len);
+        cerium_watch_order order = say(w, bad, &r);
+        TEST_CHECK(order == (fenced ? CERIUM_WATCH_GO : CERIUM_WATCH_END));
         TEST_CHECK(r.len == (fenced ? strlen(bad) : 0) && !r.n_blocked && r.ended == !fenced);
         TEST_CHECK(watch_measure(w).n_discarded > 5 * 4);
         watch_close(&w);
@@ -114,9 +115,10 @@ static void test_recorded(void)
 {
     static run r;
     watch *w = open_weak(GUARD_CODE, "", true);
-    TEST_CHECK(say(w, "os.listdir())\n", &r) == WATCH_RETRY && !r.n_corrected);
-    TEST_CHECK(say(w, "os.listdir()\n", &r) == WATCH_RETRY && r.n_corrected == 1);
-    TEST_CHECK(say(w, "os.listdir())\n", &r) == WATCH_GO && r.len == strlen("os.listdir())\n"));
+    TEST_CHECK(say(w, "os.listdir())\n", &r) == CERIUM_WATCH_RETRY && !r.n_corrected);
+    TEST_CHECK(say(w, "os.listdir()\n", &r) == CERIUM_WATCH_RETRY && r.n_corrected == 1);
+    TEST_CHECK(say(w, "os.listdir())\n", &r) == CERIUM_WATCH_GO);
+    TEST_CHECK(r.len == strlen("os.listdir())\n"));
     watch_close(&w);
 }
 

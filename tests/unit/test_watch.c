@@ -142,11 +142,11 @@ static void test_policies(void)
 
 /* ---- where a line begins within a token, and in what it stands ---- */
 
-static watch_order feed(watch *w, const int32_t *tokens, size_t n, run *r)
+static cerium_watch_order feed(watch *w, const int32_t *tokens, size_t n, run *r)
 {
-    watch_result out = {.order = WATCH_GO};
+    watch_result out = {.order = CERIUM_WATCH_GO};
     memset(r, 0, sizeof *r);
-    for (size_t i = 0; i < n && out.order == WATCH_GO; i++) {
+    for (size_t i = 0; i < n && out.order == CERIUM_WATCH_GO; i++) {
         size_t len;
         const char *text = cerium_token_bytes(engine, tokens[i], &len);
         cerium_step step = {.n_tokens = 1, .tokens = {tokens[i]}, .text = text, .text_len = len,
@@ -154,7 +154,7 @@ static watch_order feed(watch *w, const int32_t *tokens, size_t n, run *r)
         TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
         take(r, &out);
     }
-    if (out.order == WATCH_GO) {
+    if (out.order == CERIUM_WATCH_GO) {
         TEST_CHECK(watch_finish(w, &out) == 0);
         take(r, &out);
     }
@@ -171,7 +171,7 @@ static void check_cut(guard_form form, guard_language language, const char *text
     watch *w = open_watch(form, language, "", "block");
     watch_plan plan;
     size_t n = encode(text, tokens, TOKENS_MAX);
-    TEST_CHECK_THAT(feed(w, tokens, n, &r) == WATCH_RETRY, "%s", text);
+    TEST_CHECK_THAT(feed(w, tokens, n, &r) == CERIUM_WATCH_RETRY, "%s", text);
     watch_retry(w, &plan);
     note_note(&r, &plan);
     TEST_CHECK_THAT(!strcmp(r.text, keeps), "%s|%s", r.text, keeps);
@@ -214,19 +214,20 @@ static void test_cuts(void)
 }
 
 /* The answer's first tokens spell the end of the prompt, and its text begins behind that: one of
- * them may hold both.  opening: bytes of `text`, which the prompt ends with. */
-static void check_opening(const char *text, size_t opening, const char *keeps)
+ * them may hold both.  heal_prefix: bytes of `text`, which the prompt ends with. */
+static void check_heal_prefix(const char *text, size_t heal_prefix, const char *keeps)
 {
     static run r;
     int32_t tokens[TOKENS_MAX];
     char before[256], spelled[TEXT_MAX];
-    size_t n = encode(text, tokens, TOKENS_MAX), hidden = opening, n_spelled = 0;
-    snprintf(before, sizeof before, "import os\ndef f(n%.*s", (int)opening, text);
-    watch *w = open_watch_within(GUARD_CODE, GUARD_PYTHON, before, "block", (view){text, opening});
-    watch_result out = {.order = WATCH_GO};
+    size_t n = encode(text, tokens, TOKENS_MAX), hidden = heal_prefix, n_spelled = 0;
+    snprintf(before, sizeof before, "import os\ndef f(n%.*s", (int)heal_prefix, text);
+    watch *w = open_watch_within(GUARD_CODE, GUARD_PYTHON, before, "block",
+                                 (view){text, heal_prefix});
+    watch_result out = {.order = CERIUM_WATCH_GO};
     watch_plan plan;
     memset(&r, 0, sizeof r);
-    for (size_t i = 0; i < n && out.order == WATCH_GO; i++) {
+    for (size_t i = 0; i < n && out.order == CERIUM_WATCH_GO; i++) {
         size_t len, out_of = 0;
         const char *piece = cerium_token_bytes(engine, tokens[i], &len);
         out_of = len < hidden ? len : hidden;
@@ -236,7 +237,7 @@ static void check_opening(const char *text, size_t opening, const char *keeps)
         TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
         take(&r, &out);
     }
-    TEST_CHECK(out.order == WATCH_RETRY);
+    TEST_CHECK(out.order == CERIUM_WATCH_RETRY);
     TEST_CHECK_THAT(!strcmp(r.text, keeps), "%s|%s", r.text, keeps);
     take_tokens(&r, w);
     for (size_t i = 0; i < r.n_tokens; i++) {
@@ -245,22 +246,22 @@ static void check_opening(const char *text, size_t opening, const char *keeps)
         memcpy(spelled + n_spelled, piece, len);
         n_spelled += len;
     }
-    TEST_CHECK(n_spelled <= opening + strlen(keeps));
+    TEST_CHECK(n_spelled <= heal_prefix + strlen(keeps));
     TEST_CHECK(!memcmp(spelled, text, n_spelled));
-    TEST_CHECK(n_spelled == opening + strlen(keeps) || *keeps == 0);
+    TEST_CHECK(n_spelled == heal_prefix + strlen(keeps) || *keeps == 0);
     watch_retry(w, &plan);
-    TEST_CHECK(plan.resume.n_opening == opening && plan.resume.n_answer == r.n_tokens);
+    TEST_CHECK(plan.resume.n_heal == heal_prefix && plan.resume.n_answer == r.n_tokens);
     watch_close(&w);
 }
 
-static void test_openings(void)
+static void test_heal_prefixes(void)
 {
-    check_opening("):\n    os.system('ls ' + n)\n", 0, "):\n");
-    check_opening("):\n    os.system('ls ' + n)\n", 1, ":\n");
-    check_opening("):\n    os.system('ls ' + n)\n", 2, "\n");
-    check_opening("):\n    os.system('ls ' + n)\n", 3, "");
-    check_opening("):\n    os.system('ls ' + n)\n", 5, "");
-    check_opening("):\n\n    x = 1\n    os.system('ls ' + n)\n", 2, "\n\n    x = 1\n");
+    check_heal_prefix("):\n    os.system('ls ' + n)\n", 0, "):\n");
+    check_heal_prefix("):\n    os.system('ls ' + n)\n", 1, ":\n");
+    check_heal_prefix("):\n    os.system('ls ' + n)\n", 2, "\n");
+    check_heal_prefix("):\n    os.system('ls ' + n)\n", 3, "");
+    check_heal_prefix("):\n    os.system('ls ' + n)\n", 5, "");
+    check_heal_prefix("):\n\n    x = 1\n    os.system('ls ' + n)\n", 2, "\n\n    x = 1\n");
 }
 
 /* Twice, then it is over. */
@@ -272,13 +273,14 @@ static void test_two_tries(void)
     size_t n_line = encode("os.system('ls ' + name)\n", tokens + n, TOKENS_MAX - n);
     watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, "", "block");
     watch_plan first, second;
-    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_RETRY);
+    TEST_CHECK(feed(w, tokens, n, &r) == CERIUM_WATCH_RETRY);
     TEST_CHECK(!strcmp(r.text, "import os\n"));
     watch_retry(w, &first);
-    TEST_CHECK(feed(w, tokens + n, n_line, &r) == WATCH_RETRY && r.len == 0);
+    TEST_CHECK(feed(w, tokens + n, n_line, &r) == CERIUM_WATCH_RETRY && r.len == 0);
     watch_retry(w, &second);
     TEST_CHECK(second.resume.n_note > 0 && second.resume.n_avoid > 0);
-    TEST_CHECK(feed(w, tokens + n, n_line, &r) == WATCH_END && r.len == 0 && r.n_blocked == 1);
+    TEST_CHECK(feed(w, tokens + n, n_line, &r) == CERIUM_WATCH_END);
+    TEST_CHECK(r.len == 0 && r.n_blocked == 1);
     n = encode("import os\n", tokens, TOKENS_MAX);
     TEST_CHECK(r.n_tokens == n && !memcmp(r.tokens, tokens, n * sizeof *tokens));
     watch_close(&w);
@@ -325,11 +327,11 @@ static void test_logprobs(void)
     watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &p,
                            .form = GUARD_TURN, .logprobs = true};
     watch *w = NULL;
-    watch_result out = {.order = WATCH_GO};
+    watch_result out = {.order = CERIUM_WATCH_GO};
     size_t n = encode("Naïve, déjà vu:\n```python\nimport os\nos.system('ls ' + name)\n", tokens,
                       TOKENS_MAX);
     TEST_CHECK(watch_open(&w, &config, NULL) == 0);
-    for (size_t i = 0; i < n && out.order == WATCH_GO; i++) {
+    for (size_t i = 0; i < n && out.order == CERIUM_WATCH_GO; i++) {
         size_t len;
         const char *piece = cerium_token_bytes(engine, tokens[i], &len);
         cerium_step step = {.n_tokens = 1, .tokens = {tokens[i]}, .logprobs = {-1}, .text = piece,
@@ -345,7 +347,7 @@ static void test_logprobs(void)
         TEST_CHECK(n_told == n_text && !memcmp(told, text, n_told));
     }
     static const char want[] = "Naïve, déjà vu:\n```python\nimport os\n";
-    TEST_CHECK(out.order == WATCH_RETRY);
+    TEST_CHECK(out.order == CERIUM_WATCH_RETRY);
     TEST_CHECK(n_text == sizeof want - 1 && !memcmp(text, want, n_text));
     watch_close(&w);
 }
@@ -364,7 +366,7 @@ static void test_endless(void)
         cerium_step step = {.n_tokens = 1, .tokens = {1}, .text = piece, .text_len = (size_t)len,
                             .text_ends = {(uint32_t)len}};
         TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
-        TEST_CHECK(out.order == WATCH_GO);
+        TEST_CHECK(out.order == CERIUM_WATCH_GO);
         n += out.text.len;
         TEST_CHECK(watch_held(w) <= 1200);
     }
@@ -382,7 +384,7 @@ static void test_without_grammars(void)
     int32_t tokens[TOKENS_MAX];
     size_t n = encode(text, tokens, TOKENS_MAX);
     watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, "import os\n", "block");
-    TEST_CHECK(feed(w, tokens, n, &r) == WATCH_GO);
+    TEST_CHECK(feed(w, tokens, n, &r) == CERIUM_WATCH_GO);
     TEST_CHECK_THAT(!strcmp(r.text, text), "%s", r.text);
     watch_close(&w);
 }
@@ -392,7 +394,7 @@ int main(void)
     if (!open_forced("models/cerium-line.gguf", 1024)) return 1;
     if (guard_has_grammar(GUARD_PYTHON) && guard_has_grammar(GUARD_C)) {
         TEST_RUN(test_cuts);
-        TEST_RUN(test_openings);
+        TEST_RUN(test_heal_prefixes);
         TEST_RUN(test_two_tries);
         TEST_RUN(test_avoided);
         TEST_RUN(test_policies);

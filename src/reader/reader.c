@@ -1,20 +1,26 @@
-/* reader.c - owns what a reader gives out, and text with calls in tags; the shapes of calls are in
+/* reader.c - reads what a model samples, by its chat form: said, thought, or a tool called.
+ *
+ * Whatever the model writes ends in parts: a call that is not in the form's shape is text.  A call
+ * that the end of the answer cuts off is none: what was not yet certain to be one is dropped, and
+ * one that was begun has no end.  Fuzzed.
+ *
+ * Here is what a reader gives out, and text with calls in tags; the shapes of calls are in
  * reader_object.c, reader_xml.c and reader_inst.c, Harmony in reader_harmony.c. */
-#include "protocol/reader_parts.h"
+#include "reader/reader_parts.h"
 
 /* ---- Section - Giving out ---- */
 
-static bool reader_saying(reader *r, char c);
+static bool reader_saying(cerium_reader *r, char c);
 
-static void flush(reader *r)
+static void flush(cerium_reader *r)
 {
     if (!r->run_len) return;
-    reader_part part = {r->run_kind, {r->run, r->run_len}};
+    cerium_part part = {r->run_kind, r->run, r->run_len};
     r->run_len = 0;
     if (!r->status) r->status = r->fn(r->user, &part);
 }
 
-void reader_put(reader *r, reader_kind kind, const char *text, size_t len)
+void reader_put(cerium_reader *r, cerium_part_kind kind, const char *text, size_t len)
 {
     if (kind != r->run_kind) flush(r);
     r->run_kind = kind;
@@ -26,12 +32,12 @@ void reader_put(reader *r, reader_kind kind, const char *text, size_t len)
     }
 }
 
-static void put_newlines(reader *r, reader_kind kind)
+static void put_newlines(cerium_reader *r, cerium_part_kind kind)
 {
     for (; r->newlines; r->newlines--) reader_put(r, kind, "\n", 1);
 }
 
-static void put_shown(reader *r, reader_kind kind, char c)
+static void put_shown(cerium_reader *r, cerium_part_kind kind, char c)
 {
     if (c == '\n') {
         r->newlines += !r->fresh;
@@ -42,31 +48,31 @@ static void put_shown(reader *r, reader_kind kind, char c)
     r->fresh = false;
 }
 
-void reader_say_held(reader *r)
+void reader_say_held(cerium_reader *r)
 {
     char held[STOP_HELD_MAX];
     size_t n = stop_flush(&r->stop, held);
-    for (size_t i = 0; i < n; i++) put_shown(r, READER_TEXT, held[i]);
+    for (size_t i = 0; i < n; i++) put_shown(r, CERIUM_PART_TEXT, held[i]);
 }
 
 /* Line feeds that are not said end no text. */
-static void put_text(reader *r, char c)
+static void put_text(cerium_reader *r, char c)
 {
     char out[STOP_HELD_MAX + 1];
     bool hit, drops = c == '\n' && r->fresh && !r->stop.n_held && !r->stop.n_utf8;
     if (r->stopped_by || drops) return;
     if (!r->n_stops) {
-        put_shown(r, READER_TEXT, c);
+        put_shown(r, CERIUM_PART_TEXT, c);
         return;
     }
     size_t n = stop_feed(&r->stop, r->stops, r->n_stops, (view){&c, 1}, out, &hit);
-    for (size_t i = 0; i < n; i++) put_shown(r, READER_TEXT, out[i]);
+    for (size_t i = 0; i < n; i++) put_shown(r, CERIUM_PART_TEXT, out[i]);
     if (!hit) return;
     r->stopped_by = r->stops[r->stop.which];
-    put_newlines(r, READER_TEXT);
+    put_newlines(r, CERIUM_PART_TEXT);
 }
 
-void reader_say(reader *r, char c)
+void reader_say(cerium_reader *r, char c)
 {
     bool space = c == ' ' || c == '\t' || c == '\r' || c == '\n', drop = r->drops_space;
     r->drops_space = false;
@@ -80,9 +86,9 @@ void reader_say(reader *r, char c)
     put_text(r, c);
 }
 
-void reader_think(reader *r, char c) { put_shown(r, READER_REASONING, c); }
+void reader_think(cerium_reader *r, char c) { put_shown(r, CERIUM_PART_REASONING, c); }
 
-const cerium_tool *reader_find_tool(const reader *r)
+const cerium_tool *reader_find_tool(const cerium_reader *r)
 {
     view name = {r->name, r->n_name};
     for (size_t i = 0; i < r->n_tools; i++)
@@ -90,35 +96,35 @@ const cerium_tool *reader_find_tool(const reader *r)
     return NULL;
 }
 
-void reader_call(reader *r)
+void reader_call(cerium_reader *r)
 {
     reader_say_held(r);
     r->newlines = 0;
     r->called = true;
     r->at_start = false;
     flush(r);
-    reader_part part = {READER_CALL, {r->name, r->n_name}};
+    cerium_part part = {CERIUM_PART_CALL, r->name, r->n_name};
     if (!r->status) r->status = r->fn(r->user, &part);
 }
 
-void reader_call_end(reader *r)
+void reader_call_end(cerium_reader *r)
 {
     flush(r);
-    reader_part part = {READER_CALL_END, {"", 0}};
+    cerium_part part = {CERIUM_PART_CALL_END, "", 0};
     if (r->called && !r->status) r->status = r->fn(r->user, &part);
     r->called = false;
     r->newlines = 0;
     r->fresh = r->line_start = true;
 }
 
-bool reader_hold(reader *r, char c)
+bool reader_hold(cerium_reader *r, char c)
 {
     int status = bytes_append(&r->held, &c, 1);
     if (status == CERIUM_ERR_MEMORY && !r->status) r->status = status;
     return status == CERIUM_OK;
 }
 
-void reader_give_up(reader *r)
+void reader_give_up(cerium_reader *r)
 {
     for (size_t i = 0; i < r->held.len; i++) reader_say(r, r->held.ptr[i]);
     r->held.len = 0;
@@ -126,7 +132,7 @@ void reader_give_up(reader *r)
     r->state = reader_saying;
 }
 
-void reader_after_call(reader *r)
+void reader_after_call(cerium_reader *r)
 {
     r->held.len = 0;
     r->closing = false;
@@ -135,7 +141,7 @@ void reader_after_call(reader *r)
     r->state = reader_saying;
 }
 
-int reader_mark(reader *r, const char *const *marks, size_t n, char *out)
+int reader_mark(cerium_reader *r, const char *const *marks, size_t n, char *out)
 {
     bool wait = false;
     for (size_t i = 0; i < n; i++) {
@@ -155,7 +161,7 @@ int reader_mark(reader *r, const char *const *marks, size_t n, char *out)
 
 /* ---- Section - Thoughts ---- */
 
-static bool thinking(reader *r, char c)
+static bool thinking(cerium_reader *r, char c)
 {
     static const char *const ends[] = {"</think>", "[/THINK]"};
     char out;
@@ -167,7 +173,7 @@ static bool thinking(reader *r, char c)
     return true;
 }
 
-static void think(reader *r)
+static void think(cerium_reader *r)
 {
     reader_say_held(r);
     r->newlines = 0;
@@ -179,7 +185,7 @@ static void think(reader *r)
 /* ---- Section - Text ---- */
 
 /* After <tool_call>: an object or a function. */
-static bool in_tag(reader *r, char c)
+static bool in_tag(cerium_reader *r, char c)
 {
     static const char function[] = "<function=";
     if (!reader_hold(r, c)) {
@@ -208,7 +214,7 @@ static bool in_tag(reader *r, char c)
 }
 
 /* After <|python_tag|>: an object. */
-static bool after_python_tag(reader *r, char c)
+static bool after_python_tag(cerium_reader *r, char c)
 {
     bool room = reader_hold(r, c);
     if (room && (c == ' ' || c == '\n')) return true;
@@ -221,13 +227,13 @@ static bool after_python_tag(reader *r, char c)
     return !room;
 }
 
-static void hold_mark(reader *r, const char *mark)
+static void hold_mark(cerium_reader *r, const char *mark)
 {
     r->held.len = 0;
     while (*mark && reader_hold(r, *mark)) mark++;
 }
 
-static void take_mark(reader *r, const char *mark)
+static void take_mark(cerium_reader *r, const char *mark)
 {
     hold_mark(r, mark);
     if (r->marks.json && (mark == r->marks.open || mark == r->marks.section)) {
@@ -251,7 +257,7 @@ static void take_mark(reader *r, const char *mark)
     }
 }
 
-static bool reader_saying(reader *r, char c)
+static bool reader_saying(cerium_reader *r, char c)
 {
     const char *marks[6];
     size_t n = 0;
@@ -281,8 +287,8 @@ static bool reader_saying(reader *r, char c)
 
 /* ---- Section - Forms ---- */
 
-static void begin_saying(reader *r) { r->state = reader_saying; }
-static void begin_thinking(reader *r) { think(r); }
+static void begin_saying(cerium_reader *r) { r->state = reader_saying; }
+static void begin_thinking(cerium_reader *r) { think(r); }
 
 static const reader_form forms[] = {
     {.name = "", .begin = begin_saying, .call_end = "</tool_call>", .tags = true},
@@ -323,17 +329,19 @@ static const reader_form *find_form(const char *name)
     return &forms[0];
 }
 
-int reader_open(reader **out, const char *chat_form, const cerium_tool *tools, size_t n_tools)
+int cerium_reader_open(cerium_reader **reader_out, const char *call_form, const cerium_tool *tools,
+                       size_t n_tools, cerium_error *err)
 {
-    CHECK(out && chat_form && (tools || !n_tools));
-    reader *r = memory_zalloc(1, sizeof *r);
-    if (!r) return CERIUM_ERR_MEMORY;
-    bool marked = call_marks_read(&r->marks, chat_form);
-    if (!marked && chat_form[0] == '{') { /* the engine's records are whole */
+    if (!reader_out || !call_form || (!tools && n_tools))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "no reader, call form or tools");
+    cerium_reader *r = memory_zalloc(1, sizeof *r);
+    if (!r) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a reader");
+    bool marked = call_marks_read(&r->marks, call_form);
+    if (!marked && call_form[0] == '{') { /* the engine's records are whole */
         memory_free(r);
-        return CERIUM_ERR_MEMORY;
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a reader");
     }
-    r->form = find_form(!marked ? chat_form : r->marks.opens_thought ? "none-open" : "none");
+    r->form = find_form(!marked ? call_form : r->marks.opens_thought ? "none-open" : "none");
     r->after_broken = r->marks.json ? reader_probed_next : r->form->inst ? reader_inst_begin : NULL;
     r->call_end = r->marks.json ? reader_probed_call_end(&r->marks) : r->form->call_end;
     r->tools = tools;
@@ -342,14 +350,13 @@ int reader_open(reader **out, const char *chat_form, const cerium_tool *tools, s
     r->at_start = r->line_start = true;
     r->drops_space = r->form->space;
     r->form->begin(r);
-    *out = r;
+    *reader_out = r;
     return CERIUM_OK;
 }
 
-void reader_free(reader **r)
+void cerium_reader_close(cerium_reader **r)
 {
-    CHECK(r);
-    if (!*r) return;
+    if (!r || !*r) return;
     json_decref((*r)->schema);
     call_marks_free(&(*r)->marks);
     bytes_free(&(*r)->held);
@@ -358,7 +365,7 @@ void reader_free(reader **r)
     *r = NULL;
 }
 
-void reader_set_stops(reader *r, const char *const *stops, uint32_t n_stops)
+void cerium_reader_set_stops(cerium_reader *r, const char *const *stops, uint32_t n_stops)
 {
     CHECK(stops || !n_stops);
     r->stops = stops;
@@ -367,28 +374,32 @@ void reader_set_stops(reader *r, const char *const *stops, uint32_t n_stops)
 
 /* ---- Section - Reading ---- */
 
-int reader_feed(reader *r, view text, reader_fn *fn, void *user)
+int cerium_reader_feed(cerium_reader *r, const char *text, size_t text_len, cerium_part_fn *fn,
+                       void *user)
 {
-    CHECK(r && fn && (text.ptr || !text.len));
+    CHECK(r && fn && (text || !text_len));
     r->fn = fn;
     r->user = user;
-    for (size_t i = 0; i < text.len && !r->status && !r->stopped_by;)
-        if (r->state(r, text.ptr[i])) i++;
+    for (size_t i = 0; i < text_len && !r->status && !r->stopped_by;)
+        if (r->state(r, text[i])) i++;
     flush(r);
     return r->status;
 }
 
-bool reader_is_saying(const reader *r) { return r->state == reader_saying; }
+bool cerium_reader_is_saying(const cerium_reader *r) { return r->state == reader_saying; }
 
-bool reader_is_outside(const reader *r) { return reader_is_saying(r) && !r->n_window; }
+bool cerium_reader_is_outside(const cerium_reader *r)
+{
+    return cerium_reader_is_saying(r) && !r->n_window;
+}
 
-const char *reader_stopped_by(const reader *r) { return r->stopped_by; }
+const char *cerium_reader_stopped_by(const cerium_reader *r) { return r->stopped_by; }
 
-bool reader_cut_call(const reader *r) { return r->cut; }
+bool cerium_reader_cut_call(const cerium_reader *r) { return r->cut; }
 
 /* In the text, or in what may become a call.  Of a mark only the beginning is there: where the
  * model ended, it is what it said. */
-static void end_text(reader *r)
+static void end_text(cerium_reader *r)
 {
     const bool is_mark = r->state == reader_saying && r->n_window;
     const bool is_text = r->state == reader_saying ? r->whole : !reader_object_may_call(r);
@@ -400,7 +411,7 @@ static void end_text(reader *r)
     reader_give_up(r);
 }
 
-int reader_end(reader *r, bool whole, reader_fn *fn, void *user)
+int cerium_reader_end(cerium_reader *r, bool whole, cerium_part_fn *fn, void *user)
 {
     CHECK(r && fn);
     r->fn = fn;
@@ -422,7 +433,7 @@ int reader_end(reader *r, bool whole, reader_fn *fn, void *user)
     r->cut = r->cut || r->called;
     r->n_window = 0;
     reader_say_held(r);
-    put_newlines(r, READER_TEXT);
+    put_newlines(r, CERIUM_PART_TEXT);
     flush(r);
     return r->status;
 }

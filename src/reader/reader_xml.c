@@ -1,13 +1,13 @@
 /* reader_xml.c - owns calls as Qwen3-Coder writes them, <function=name> with a tag for each
  * parameter, and making JSON of them: values are text, and what they mean is up to the tool. */
-#include "protocol/reader_parts.h"
+#include "reader/reader_parts.h"
 
 #include "base/json.h"
 
 enum { TYPE_STRING = 1, TYPE_NULL = 2, TYPE_BOOLEAN = 4, TYPE_OTHER = 8, TYPE_ANY = 15 };
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-static bool takes_text(const reader *r) { return r->tool && !r->tool->parameters; }
+static bool takes_text(const cerium_reader *r) { return r->tool && !r->tool->parameters; }
 
 /* ---- Section - Types ---- */
 
@@ -37,7 +37,7 @@ static unsigned types_of(const json_t *schema, bool choices)
 }
 
 /* A parameter that the tool does not have is text. */
-static unsigned find_types(const reader *r)
+static unsigned find_types(const cerium_reader *r)
 {
     const json_t *properties = json_object_get(r->schema, "properties");
     const char *name;
@@ -49,19 +49,19 @@ static unsigned find_types(const reader *r)
 
 /* ---- Section - Values ---- */
 
-static void put(reader *r, const char *text)
+static void put(cerium_reader *r, const char *text)
 {
-    reader_put(r, READER_ARGUMENTS, text, strlen(text));
+    reader_put(r, CERIUM_PART_ARGUMENTS, text, strlen(text));
 }
 
-static void put_escaped(reader *r, view text)
+static void put_escaped(cerium_reader *r, view text)
 {
     char out[JSON_TEXT_MAX];
     for (size_t i = 0; i < text.len; i++)
-        reader_put(r, READER_ARGUMENTS, out, json_escape_byte(text.ptr[i], out));
+        reader_put(r, CERIUM_PART_ARGUMENTS, out, json_escape_byte(text.ptr[i], out));
 }
 
-void reader_xml_value_begin(reader *r)
+void reader_xml_value_begin(cerium_reader *r)
 {
     r->types = find_types(r);
     r->value.len = 0;
@@ -74,7 +74,7 @@ void reader_xml_value_begin(reader *r)
 }
 
 /* What was kept is text after all, and so is the rest. */
-static void become_text(reader *r)
+static void become_text(cerium_reader *r)
 {
     put(r, "\"");
     put_escaped(r, (view){r->value.ptr, r->value.len});
@@ -86,13 +86,13 @@ static bool may_be_null(view text)
     return view_starts(VIEW("null"), text) || view_starts(VIEW("None"), text);
 }
 
-void reader_xml_value_byte(reader *r, char c)
+void reader_xml_value_byte(cerium_reader *r, char c)
 {
     bool line = r->value_first && c == '\n'; /* the one after the tag */
     r->value_first = false;
     if (line) return;
     if (takes_text(r)) {
-        reader_put(r, READER_ARGUMENTS, &c, 1);
+        reader_put(r, CERIUM_PART_ARGUMENTS, &c, 1);
         return;
     }
     if (r->types != TYPE_STRING) {
@@ -112,7 +112,7 @@ static bool equals(view text, const char *a, const char *b)
     return view_equal(text, view_of(a)) || view_equal(text, view_of(b));
 }
 
-static void put_json(reader *r, view text)
+static void put_json(cerium_reader *r, view text)
 {
     json_scan scan = {0};
     for (size_t i = 0; i < text.len; i++) {
@@ -120,11 +120,11 @@ static void put_json(reader *r, view text)
         bool escape = json_scan_in_string(&scan) && (unsigned char)out[0] < 0x20;
         size_t n = escape ? json_escape_byte(out[0], out) : 1;
         json_scan_byte(&scan, text.ptr[i]);
-        reader_put(r, READER_ARGUMENTS, out, n);
+        reader_put(r, CERIUM_PART_ARGUMENTS, out, n);
     }
 }
 
-void reader_xml_value_end(reader *r)
+void reader_xml_value_end(cerium_reader *r)
 {
     view text = {r->value.ptr, r->value.len};
     if (takes_text(r)) return;
@@ -148,7 +148,7 @@ void reader_xml_value_end(reader *r)
 
 static reader_state in_name, in_key, in_value, between, after_function;
 
-void reader_xml_function(reader *r)
+void reader_xml_function(cerium_reader *r)
 {
     json_error_t error;
     r->held.len = 0;
@@ -161,12 +161,12 @@ void reader_xml_function(reader *r)
     r->n_parameters = 0;
 }
 
-void reader_xml_arguments_end(reader *r)
+void reader_xml_arguments_end(cerium_reader *r)
 {
     if (!takes_text(r)) put(r, r->n_parameters ? "}" : "{}");
 }
 
-static bool in_name(reader *r, char c)
+static bool in_name(cerium_reader *r, char c)
 {
     bool held = reader_hold(r, c);
     if (held && c == '>' && r->n_name) {
@@ -184,7 +184,7 @@ static bool in_name(reader *r, char c)
 }
 
 /* What stands between parameters and is none of them is said after the call. */
-static bool between(reader *r, char c)
+static bool between(cerium_reader *r, char c)
 {
     static const char *const marks[] = {"<parameter=", "</function>", "</tool_call>"};
     char out;
@@ -207,7 +207,7 @@ static bool between(reader *r, char c)
     return true;
 }
 
-static bool in_key(reader *r, char c)
+static bool in_key(cerium_reader *r, char c)
 {
     if (c != '>') {
         if (r->n_key < sizeof r->key) r->key[r->n_key++] = c;
@@ -218,7 +218,7 @@ static bool in_key(reader *r, char c)
     return true;
 }
 
-static bool in_value(reader *r, char c)
+static bool in_value(cerium_reader *r, char c)
 {
     static const char *const marks[] = {"\n</parameter>", "</parameter>"};
     char out;
@@ -233,7 +233,7 @@ static bool in_value(reader *r, char c)
 }
 
 /* </tool_call> belongs to the call. */
-static bool after_function(reader *r, char c)
+static bool after_function(cerium_reader *r, char c)
 {
     static const char tag[] = "</tool_call>";
     bool wanted = c == tag[r->n_window] || (is_space(c) && !r->n_window);
@@ -249,20 +249,20 @@ static bool after_function(reader *r, char c)
     return true;
 }
 
-void reader_xml_begin(reader *r)
+void reader_xml_begin(cerium_reader *r)
 {
     r->n_name = 0;
     r->called = false;
     r->state = in_name;
 }
 
-void reader_xml_value_rest(reader *r)
+void reader_xml_value_rest(cerium_reader *r)
 {
     if (r->value.len && r->types != TYPE_STRING && !takes_text(r))
         put_escaped(r, (view){r->value.ptr, r->value.len});
 }
 
-void reader_xml_end(reader *r)
+void reader_xml_end(cerium_reader *r)
 {
     if (r->state != in_value) return;
     for (size_t i = 0; i < r->n_window; i++) reader_xml_value_byte(r, r->window[i]);

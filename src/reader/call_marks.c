@@ -1,5 +1,5 @@
 /* call_marks.c - owns reading how calls are written. */
-#include "protocol/call_marks.h"
+#include "reader/call_marks.h"
 
 #include "base/json.h"
 

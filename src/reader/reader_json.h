@@ -1,8 +1,8 @@
 /* reader_json.h - JSON one byte at a time: where a value ends, and what a string says.
  *
  * Private to the reader.  Models write line feeds into strings as they are; that is let through. */
-#ifndef PROTOCOL_READER_JSON_H
-#define PROTOCOL_READER_JSON_H
+#ifndef READER_JSON_H
+#define READER_JSON_H
 
 #include "base/base.h"
 #include "base/limits.h"

@@ -1,22 +1,22 @@
 /* reader_parts.h - the inside of a reader: a machine that takes one byte at a time, so that cuts
  * cannot matter, and gathers what it gives out.  Private to the reader. */
-#ifndef PROTOCOL_READER_PARTS_H
-#define PROTOCOL_READER_PARTS_H
+#ifndef READER_PARTS_H
+#define READER_PARTS_H
 
 #include <jansson.h>
 
+#include "base/memory.h"
 #include "base/stop.h"
-#include "protocol/call_marks.h"
-#include "protocol/reader.h"
-#include "protocol/reader_json.h"
+#include "reader/call_marks.h"
+#include "reader/reader_json.h"
 
 /* What one byte may be in.  A state's function says whether it took the byte; if not, the byte is
  * given to the state that is then current. */
-typedef bool reader_state(reader *r, char c);
+typedef bool reader_state(cerium_reader *r, char c);
 
 typedef struct {
     const char *name;
-    void (*begin)(reader *r); /* sets the first state */
+    void (*begin)(cerium_reader *r); /* sets the first state */
     const char *call_end;     /* reader.call_end */
     bool space;               /* an answer begins with one, which is not said */
     bool thinks;              /* an answer may begin with <think> */
@@ -34,20 +34,20 @@ typedef enum { IN_TAG, IN_LIST, IN_LINE } object_place;
 typedef enum { ARGS_FIRST, ARGS_RAW, ARGS_TEXT, ARGS_SEARCH, ARGS_REST,
                ARGS_BROKEN } arguments_mode;
 
-struct reader {
+struct cerium_reader {
     const reader_form *form;
     call_marks marks;         /* of a template's own way; open is NULL for families */
     const char *call_end;     /* what ends a call whose arguments are broken, or NULL: the answer */
-    void (*after_broken)(reader *r); /* what may follow it, or NULL: text */
+    void (*after_broken)(cerium_reader *r); /* what may follow it, or NULL: text */
     const cerium_tool *tools; /* [n_tools] */
     size_t n_tools;
     reader_state *state;
 
     /* Giving out. */
-    reader_fn *fn; /* during a call */
+    cerium_part_fn *fn; /* during a call */
     void *user;
     int status;    /* the first thing that went wrong */
-    reader_kind run_kind;
+    cerium_part_kind run_kind;
     size_t run_len;
     char run[READER_RUN_BYTES];
 
@@ -102,82 +102,82 @@ struct reader {
 
 /* ---- reader.c ---- */
 
-void reader_put(reader *r, reader_kind kind, const char *text, size_t len);
-void reader_say(reader *r, char c);
-void reader_think(reader *r, char c);
+void reader_put(cerium_reader *r, cerium_part_kind kind, const char *text, size_t len);
+void reader_say(cerium_reader *r, char c);
+void reader_think(cerium_reader *r, char c);
 /* The tool of the name that was read, or NULL. */
-const cerium_tool *reader_find_tool(const reader *r);
+const cerium_tool *reader_find_tool(const cerium_reader *r);
 /* A call is given out: names come first. */
-void reader_call(reader *r);
-void reader_call_end(reader *r);
+void reader_call(cerium_reader *r);
+void reader_call_end(cerium_reader *r);
 /* Keeps a byte of what may be a call; false when there is no more room: it is none. */
-bool reader_hold(reader *r, char c);
+bool reader_hold(cerium_reader *r, char c);
 /* What was kept is not a call: it is said. */
-void reader_give_up(reader *r);
+void reader_give_up(cerium_reader *r);
 /* Text that may begin a stop string is said after all: something else follows. */
-void reader_say_held(reader *r);
+void reader_say_held(cerium_reader *r);
 /* Looks for marks: -1 none may begin here (the window's first byte is in *out), -2 wait, else the
  * mark that the window is. */
-int reader_mark(reader *r, const char *const *marks, size_t n, char *out);
+int reader_mark(cerium_reader *r, const char *const *marks, size_t n, char *out);
 /* Text goes on after a call. */
-void reader_after_call(reader *r);
+void reader_after_call(cerium_reader *r);
 
 /* ---- reader_object.c: {"name": ..., "arguments": ...} ---- */
 
 /* The byte { was taken. */
-void reader_object_begin(reader *r, object_place place);
+void reader_object_begin(cerium_reader *r, object_place place);
 /* Arguments as JSON, streamed: after this, bytes go to reader_arguments_byte(). */
-void reader_arguments_begin(reader *r);
-scan_result reader_arguments_byte(reader *r, char c);
+void reader_arguments_begin(cerium_reader *r);
+scan_result reader_arguments_byte(cerium_reader *r, char c);
 /* Whether what was kept of an object may become a call; where there is a mark, it may. */
-bool reader_object_may_call(const reader *r);
+bool reader_object_may_call(const cerium_reader *r);
 /* The answer ended in arguments. */
-void reader_arguments_end(reader *r);
+void reader_arguments_end(cerium_reader *r);
 /* Arguments that are broken: all up to the mark that ends a call is given out. */
 reader_state reader_broken;
 
 /* ---- reader_xml.c: <function=name><parameter=key>value ---- */
 
 /* The mark <function= was taken. */
-void reader_xml_begin(reader *r);
+void reader_xml_begin(cerium_reader *r);
 /* The answer ended in a call. */
-void reader_xml_end(reader *r);
+void reader_xml_end(cerium_reader *r);
 
 /* The name was read: the call is given out, and values follow by the types of its tool. */
-void reader_xml_function(reader *r);
+void reader_xml_function(cerium_reader *r);
 /* The key was read. */
-void reader_xml_value_begin(reader *r);
-void reader_xml_value_byte(reader *r, char c);
-void reader_xml_value_end(reader *r);
+void reader_xml_value_begin(cerium_reader *r);
+void reader_xml_value_byte(cerium_reader *r, char c);
+void reader_xml_value_end(cerium_reader *r);
 /* The answer ended in the value. */
-void reader_xml_value_rest(reader *r);
-void reader_xml_arguments_end(reader *r);
+void reader_xml_value_rest(cerium_reader *r);
+void reader_xml_arguments_end(cerium_reader *r);
 
 /* ---- reader_marked.c: as the model's own template writes calls ---- */
 
 /* The mark that opens a call was taken. */
-void reader_marked_begin(reader *r);
+void reader_marked_begin(cerium_reader *r);
 /* The answer ended in a call. */
-void reader_marked_end(reader *r);
+void reader_marked_end(cerium_reader *r);
 
 /* ---- reader_probed.c: the same with an object for arguments ---- */
 
 /* The mark was taken that stands before all calls, or the one that opens a call. */
-void reader_probed_section(reader *r);
-void reader_probed_begin(reader *r);
+void reader_probed_section(cerium_reader *r);
+void reader_probed_begin(cerium_reader *r);
 /* A call ended: others of its section may follow. */
-void reader_probed_next(reader *r);
+void reader_probed_next(cerium_reader *r);
 /* What ends a call whose arguments are broken, or NULL. */
 const char *reader_probed_call_end(const call_marks *marks);
 
 /* ---- reader_inst.c ---- */
 
 /* The mark [TOOL_CALLS] was taken. */
-void reader_inst_begin(reader *r);
+void reader_inst_begin(cerium_reader *r);
 
 /* ---- reader_harmony.c ---- */
 
-void reader_harmony_begin(reader *r);
-void reader_harmony_end(reader *r);
+void reader_harmony_begin(cerium_reader *r);
+void reader_harmony_end(cerium_reader *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* reader_probed.c - owns calls as the model's own template writes them, where their arguments are a
  * JSON object behind the name (call_marks.h).  White space is as the model has it. */
-#include "protocol/reader_parts.h"
+#include "reader/reader_parts.h"
 
 static reader_state in_section, in_name, in_mark, in_arguments, in_end;
 
@@ -18,7 +18,7 @@ static bool is_letter(char c)
 typedef enum { FITS, FITS_WHOLE, FITS_NOT } fit;
 
 /* c behind what was read of a mark: *at is what is left of it, NULL when it fits no more. */
-static fit follow(reader *r, const char **at, char c)
+static fit follow(cerium_reader *r, const char **at, char c)
 {
     const char *p = *at;
     if (!p) return FITS_NOT;
@@ -38,7 +38,7 @@ static fit follow(reader *r, const char **at, char c)
     return p[strspn(p, " \t\n\r")] ? FITS : FITS_WHOLE;
 }
 
-static bool fail(reader *r, bool taken)
+static bool fail(cerium_reader *r, bool taken)
 {
     if (!taken && r->held.len) r->held.len--;
     r->n_window = 0;
@@ -48,14 +48,14 @@ static bool fail(reader *r, bool taken)
 
 /* ---- Section - Around calls ---- */
 
-static void begin_name(reader *r)
+static void begin_name(cerium_reader *r)
 {
     r->n_name = r->n_id = 0;
     r->called = r->closing = false;
     r->state = in_name;
 }
 
-void reader_probed_section(reader *r)
+void reader_probed_section(cerium_reader *r)
 {
     r->n_id = 0;
     r->fits = r->marks.open;
@@ -63,14 +63,14 @@ void reader_probed_section(reader *r)
     r->state = in_section;
 }
 
-void reader_probed_begin(reader *r)
+void reader_probed_begin(cerium_reader *r)
 {
     r->n_window = 0;
     begin_name(r);
 }
 
 /* Behind a call: the next, or the end of all. */
-void reader_probed_next(reader *r)
+void reader_probed_next(cerium_reader *r)
 {
     reader_after_call(r);
     if (!*r->marks.section) return;
@@ -79,7 +79,7 @@ void reader_probed_next(reader *r)
 }
 
 /* What stands between calls is white space, and commas. */
-static bool in_section(reader *r, char c)
+static bool in_section(cerium_reader *r, char c)
 {
     const bool fresh = r->fits == r->marks.open;
     if (!reader_hold(r, c)) return fail(r, false);
@@ -96,7 +96,7 @@ static bool in_section(reader *r, char c)
 
 /* ---- Section - A call ---- */
 
-static bool in_name(reader *r, char c)
+static bool in_name(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
     if (is_letter(c) && r->n_name < sizeof r->name) {
@@ -110,7 +110,7 @@ static bool in_name(reader *r, char c)
     return false;
 }
 
-static bool in_mark(reader *r, char c)
+static bool in_mark(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
     const fit mark = follow(r, &r->fits, c);
@@ -123,7 +123,7 @@ static bool in_mark(reader *r, char c)
     return true;
 }
 
-static bool in_arguments(reader *r, char c)
+static bool in_arguments(cerium_reader *r, char c)
 {
     scan_result result = reader_arguments_byte(r, c);
     if (result == SCAN_BAD) r->state = reader_broken;
@@ -138,7 +138,7 @@ static bool in_arguments(reader *r, char c)
 }
 
 /* A call is whole without it. */
-static bool in_end(reader *r, char c)
+static bool in_end(cerium_reader *r, char c)
 {
     const fit end = follow(r, &r->fits, c);
     if (end != FITS) reader_probed_next(r);

@@ -1,5 +1,5 @@
 /* reader_json.c - owns JSON one byte at a time (RFC 8259). */
-#include "protocol/reader_json.h"
+#include "reader/reader_json.h"
 
 /* ---- Section - Values ---- */
 

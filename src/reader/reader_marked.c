@@ -1,12 +1,12 @@
 /* reader_marked.c - owns calls as the model's own template writes them, with a tag for each
  * argument (call_marks.h).  What values mean is reader_xml.c's. */
-#include "protocol/reader_parts.h"
+#include "reader/reader_parts.h"
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 static reader_state in_name, between, in_key, in_value;
 
-static void finish(reader *r)
+static void finish(cerium_reader *r)
 {
     reader_xml_arguments_end(r);
     reader_call_end(r);
@@ -14,7 +14,7 @@ static void finish(reader *r)
     reader_after_call(r);
 }
 
-void reader_marked_begin(reader *r)
+void reader_marked_begin(cerium_reader *r)
 {
     r->n_name = 0;
     r->n_window = 0;
@@ -23,7 +23,7 @@ void reader_marked_begin(reader *r)
 }
 
 /* The name ends where the first argument begins, or the call ends, or at a mark of its own. */
-static bool in_name(reader *r, char c)
+static bool in_name(cerium_reader *r, char c)
 {
     const char *marks[3] = {r->marks.key, r->marks.end, r->marks.name_end};
     char out;
@@ -55,7 +55,7 @@ static bool in_name(reader *r, char c)
     return true;
 }
 
-static bool between(reader *r, char c)
+static bool between(cerium_reader *r, char c)
 {
     const char *marks[2] = {r->marks.key, r->marks.end};
     char out;
@@ -69,7 +69,7 @@ static bool between(reader *r, char c)
     return true;
 }
 
-static bool in_key(reader *r, char c)
+static bool in_key(cerium_reader *r, char c)
 {
     const char *marks[2] = {r->marks.key_end, r->marks.json_key_end};
     char out;
@@ -83,7 +83,7 @@ static bool in_key(reader *r, char c)
     return true;
 }
 
-static bool in_value(reader *r, char c)
+static bool in_value(cerium_reader *r, char c)
 {
     const char *marks[1] = {r->marks.value_end};
     char out;
@@ -96,7 +96,7 @@ static bool in_value(reader *r, char c)
     return true;
 }
 
-void reader_marked_end(reader *r)
+void reader_marked_end(cerium_reader *r)
 {
     if (r->state != in_value) return;
     for (size_t i = 0; i < r->n_window; i++) reader_xml_value_byte(r, r->window[i]);

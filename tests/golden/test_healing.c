@@ -1,4 +1,4 @@
-/* test_opening.c - prompts that end within a token: what is taken off them, and that the answer's
+/* test_healing.c - prompts that end within a token: what is taken off them, and that the answer's
  * tokens spell it while its text does not. */
 #include <math.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ static cerium_engine *engine;
 typedef struct {
     int32_t prompt[PROMPT_MAX];
     size_t n;
-    char opening[CERIUM_OPENING_MAX];
-    size_t n_opening;
+    char heal_prefix[CERIUM_HEAL_PREFIX_MAX];
+    size_t n_heal;
     cerium_resume begin;
 } question;
 
@@ -33,11 +33,11 @@ static void ask(question *q, const char *text)
 {
     memset(q, 0, sizeof *q);
     size_t len = strlen(text);
-    q->n_opening = cerium_opening(engine, text, len);
-    memcpy(q->opening, text + len - q->n_opening, q->n_opening);
-    TEST_CHECK(cerium_tokenize(engine, text, len - q->n_opening, CERIUM_TOKENIZE_BEGIN, q->prompt,
+    q->n_heal = cerium_heal_prefix(engine, text, len);
+    memcpy(q->heal_prefix, text + len - q->n_heal, q->n_heal);
+    TEST_CHECK(cerium_tokenize(engine, text, len - q->n_heal, CERIUM_TOKENIZE_BEGIN, q->prompt,
                                PROMPT_MAX, &q->n, NULL) == 0);
-    q->begin = (cerium_resume){.opening = q->opening, .n_opening = q->n_opening};
+    q->begin = (cerium_resume){.heal_prefix = q->heal_prefix, .n_heal = q->n_heal};
 }
 
 /* The same before a hole with a line behind it. */
@@ -45,12 +45,12 @@ static void ask_hole(question *q, const char *text)
 {
     memset(q, 0, sizeof *q);
     size_t len = strlen(text);
-    q->n_opening = cerium_infill_opening(engine, text, len);
-    memcpy(q->opening, text + len - q->n_opening, q->n_opening);
-    cerium_infill in = {.prefix = text, .prefix_len = len - q->n_opening, .suffix = "\nend\n",
+    q->n_heal = cerium_infill_heal_prefix(engine, text, len);
+    memcpy(q->heal_prefix, text + len - q->n_heal, q->n_heal);
+    cerium_infill in = {.prefix = text, .prefix_len = len - q->n_heal, .suffix = "\nend\n",
                         .suffix_len = 5};
     TEST_CHECK(cerium_infill_tokens(engine, &in, q->prompt, PROMPT_MAX, &q->n, NULL) == 0);
-    q->begin = (cerium_resume){.opening = q->opening, .n_opening = q->n_opening};
+    q->begin = (cerium_resume){.heal_prefix = q->heal_prefix, .n_heal = q->n_heal};
 }
 
 static cerium_session *open_session(bool drafts)
@@ -108,7 +108,7 @@ static void by_request(answer *a, const question *q, const cerium_sampling *samp
     cerium_session_close(&session);
 }
 
-/* The tokens' bytes are the opening and then the text, but for a character that is not whole. */
+/* The tokens' bytes are heal_prefix and then the text, but for a character that is not whole. */
 static void check_spelled(const question *q, const answer *a)
 {
     char bytes[TEXT_MAX];
@@ -121,46 +121,46 @@ static void check_spelled(const question *q, const answer *a)
         memcpy(bytes + n, piece, len);
         n += len;
     }
-    TEST_CHECK(n >= q->n_opening && !memcmp(bytes, q->opening, q->n_opening));
-    TEST_CHECK_THAT(n >= q->n_opening + a->len && n - q->n_opening - a->len < 4,
-                    "%zu bytes: %zu and %zu", n, q->n_opening, a->len);
-    TEST_CHECK(!memcmp(bytes + q->n_opening, a->text, a->len));
+    TEST_CHECK(n >= q->n_heal && !memcmp(bytes, q->heal_prefix, q->n_heal));
+    TEST_CHECK_THAT(n >= q->n_heal + a->len && n - q->n_heal - a->len < 4,
+                    "%zu bytes: %zu and %zu", n, q->n_heal, a->len);
+    TEST_CHECK(!memcmp(bytes + q->n_heal, a->text, a->len));
 }
 
-static void check_opening(const question *q, const char *text, const char *want)
+static void check_heal_prefix(const question *q, const char *text, const char *want)
 {
-    TEST_CHECK_THAT(!strncmp(q->opening, want, q->n_opening) && q->n_opening == strlen(want),
-                    "%s: %.*s", text, (int)q->n_opening, q->opening);
+    TEST_CHECK_THAT(!strncmp(q->heal_prefix, want, q->n_heal) && q->n_heal == strlen(want),
+                    "%s: %.*s", text, (int)q->n_heal, q->heal_prefix);
 }
 
 static void test_taken_off(void)
 {
     static const struct {
-        const char *text, *opening, *before_hole;
+        const char *text, *heal_prefix, *before_hole;
     } cases[] = {{"def f(x):", "):", "):"}, {"import num", " num", " num"}, {"x", "", ""},
                  {"a = b\n", "\n", ""},     {"f()\n    ", "    ", "    "},
                  {"f()\n\n", "()\n\n", ""}};
     question q;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ask(&q, cases[i].text);
-        check_opening(&q, cases[i].text, cases[i].opening);
+        check_heal_prefix(&q, cases[i].text, cases[i].heal_prefix);
         ask_hole(&q, cases[i].text);
-        check_opening(&q, cases[i].text, cases[i].before_hole);
+        check_heal_prefix(&q, cases[i].text, cases[i].before_hole);
     }
     /* Behind a control token text begins; without text there is nothing. */
-    TEST_CHECK(cerium_opening(engine, "a b<|fim_middle|>", 17) == 0);
-    TEST_CHECK(cerium_opening(engine, "a b<|fim_middle|>x", 18) == 1);
-    TEST_CHECK(cerium_opening(engine, "", 0) == 0 && cerium_opening(engine, NULL, 0) == 0);
+    TEST_CHECK(cerium_heal_prefix(engine, "a b<|fim_middle|>", 17) == 0);
+    TEST_CHECK(cerium_heal_prefix(engine, "a b<|fim_middle|>x", 18) == 1);
+    TEST_CHECK(cerium_heal_prefix(engine, "", 0) == 0 && cerium_heal_prefix(engine, NULL, 0) == 0);
     /* However long the text is, its end is what counts. */
     static char large[100000];
     memset(large, 'a', sizeof large);
     memcpy(large + sizeof large - 11, "\ndef f(xy):", 11);
-    TEST_CHECK(cerium_opening(engine, large, sizeof large) == 2);
+    TEST_CHECK(cerium_heal_prefix(engine, large, sizeof large) == 2);
     /* A run of blanks longer than what is looked at, and bytes that are no UTF-8. */
     memset(large, ' ', sizeof large);
-    TEST_CHECK(cerium_opening(engine, large, sizeof large) < CERIUM_OPENING_MAX);
+    TEST_CHECK(cerium_heal_prefix(engine, large, sizeof large) < CERIUM_HEAL_PREFIX_MAX);
     memset(large, 0xff, sizeof large);
-    TEST_CHECK(cerium_opening(engine, large, sizeof large) < CERIUM_OPENING_MAX);
+    TEST_CHECK(cerium_heal_prefix(engine, large, sizeof large) < CERIUM_HEAL_PREFIX_MAX);
 }
 
 static const char *const prompts[] = {"def fibonacci(n):",     "int main(void)",
@@ -174,7 +174,7 @@ static void check_all_spelled(void (*ask_it)(question *, const char *))
     answer plain, drafted, requested;
     for (int i = 0; i < PROMPTS; i++) {
         ask_it(&q, prompts[i]);
-        TEST_CHECK_THAT(q.n_opening > 0, "%s", prompts[i]);
+        TEST_CHECK_THAT(q.n_heal > 0, "%s", prompts[i]);
         for (uint64_t seed = 0; seed < UNIT_TIMES(12, 3); seed++) {
             cerium_sampling sampling = {.temperature = seed ? 1.2f : 0, .seed = seed};
             by_steps(&plain, &q, &sampling, false);
@@ -183,7 +183,7 @@ static void check_all_spelled(void (*ask_it)(question *, const char *))
             check_spelled(&q, &plain);
             size_t reached = 0; /* some token spells what was taken off, so the first one does */
             if (plain.n) cerium_token_bytes(engine, plain.tokens[0], &reached);
-            TEST_CHECK_THAT(reached >= q.n_opening, "%zu bytes of %zu", reached, q.n_opening);
+            TEST_CHECK_THAT(reached >= q.n_heal, "%zu bytes of %zu", reached, q.n_heal);
             size_t n = plain.n * sizeof *plain.tokens;
             TEST_CHECK(plain.n == drafted.n && !memcmp(plain.tokens, drafted.tokens, n));
             TEST_CHECK(plain.n == requested.n && !memcmp(plain.tokens, requested.tokens, n));
@@ -201,9 +201,9 @@ static void test_spelled(void)
 /* Whether a token spells all of what is left, and maybe more. */
 static bool reaches(const question *q, int32_t id, size_t at)
 {
-    size_t len, left = q->n_opening - at;
+    size_t len, left = q->n_heal - at;
     const char *bytes = cerium_token_bytes(engine, id, &len);
-    return len >= left && !memcmp(bytes, q->opening + at, left);
+    return len >= left && !memcmp(bytes, q->heal_prefix + at, left);
 }
 
 /* Greedy: of the tokens that spell all of what is left and more, the likeliest; found here by
@@ -216,7 +216,7 @@ static void test_likeliest(void)
     by_steps(&a, &q, NULL, true);
     cerium_session *session = open_session(false);
     size_t at = 0, n_vocab;
-    for (size_t k = 0; k < a.n && at < q.n_opening; k++) {
+    for (size_t k = 0; k < a.n && at < q.n_heal; k++) {
         TEST_CHECK(cerium_session_sync(session, q.prompt, q.n, NULL, NULL) == 0);
         const float *logits = cerium_session_logits(session, &n_vocab);
         int32_t best = -1;
@@ -258,14 +258,14 @@ static void test_logprob(void)
     cerium_session_close(&spelling);
 }
 
-/* An opening that no one token spells, with and without drafts; gone on with behind each token. */
+/* A heal_prefix that no one token spells, with and without drafts; continued after each token. */
 static void test_many_tokens(void)
 {
     question q;
     answer whole, rest;
     ask(&q, "x = y");
-    memcpy(q.opening, " qzxjkvb:", 9);
-    q.begin.n_opening = q.n_opening = 9;
+    memcpy(q.heal_prefix, " qzxjkvb:", 9);
+    q.begin.n_heal = q.n_heal = 9;
     by_steps(&whole, &q, NULL, true);
     check_spelled(&q, &whole);
     TEST_CHECK(whole.n > 3);
@@ -282,7 +282,7 @@ static void test_many_tokens(void)
             (void)cerium_token_bytes(engine, whole.tokens[i], &len);
             spelled += len;
         }
-        if (spelled > q.n_opening) shown = spelled - q.n_opening;
+        if (spelled > q.n_heal) shown = spelled - q.n_heal;
         memset(&rest, 0, sizeof rest);
         rest.n = n;
         TEST_CHECK(cerium_session_resume(session, tokens, q.n + n, &resume, NULL, NULL) == 0);
@@ -344,15 +344,15 @@ static void test_refused(void)
     cerium_session *session = open_session(true);
     ask(&q, "def f(x):");
     cerium_resume bad = q.begin;
-    bad.n_answer = 1; /* "f", which is no opening */
+    bad.n_answer = 1; /* "f", which is no heal_prefix */
     TEST_CHECK(cerium_session_resume(session, q.prompt, q.n, &bad, NULL, &err) ==
                CERIUM_ERR_ARGUMENT);
-    TEST_CHECK_THAT(strstr(err.message, "does not begin with its opening"), "%s", err.message);
+    TEST_CHECK_THAT(strstr(err.message, "does not begin with its heal_prefix"), "%s", err.message);
     bad = q.begin;
-    bad.n_opening = CERIUM_OPENING_MAX + 1;
+    bad.n_heal = CERIUM_HEAL_PREFIX_MAX + 1;
     TEST_CHECK(cerium_session_resume(session, q.prompt, q.n, &bad, NULL, &err) ==
                CERIUM_ERR_ARGUMENT);
-    bad = (cerium_resume){.n_opening = 1};
+    bad = (cerium_resume){.n_heal = 1};
     TEST_CHECK(cerium_session_resume(session, q.prompt, q.n, &bad, NULL, &err) ==
                CERIUM_ERR_ARGUMENT);
     cerium_guide guide = {0};
@@ -373,7 +373,7 @@ int main(void)
     config.context_tokens_max = 512;
     config.threads = 1;
     if (cerium_engine_open(&engine, &config, &err)) {
-        printf("  FAIL %s\nopening: 0 passed, 1 failed\n", err.message);
+        printf("  FAIL %s\nhealing: 0 passed, 1 failed\n", err.message);
         return 1;
     }
     TEST_RUN(test_taken_off);
@@ -385,5 +385,5 @@ int main(void)
     TEST_RUN(test_fork);
     TEST_RUN(test_refused);
     cerium_engine_close(&engine);
-    return unit_report("opening");
+    return unit_report("healing");
 }

@@ -1,12 +1,12 @@
 /* reader_inst.c - owns calls as Mistral's models write them: [TOOL_CALLS] and a list of objects, or
  * [TOOL_CALLS]name[ARGS]{...}, where an id may come before the arguments. */
-#include "protocol/reader_parts.h"
+#include "reader/reader_parts.h"
 
 static reader_state first, in_list, in_name, in_mark, in_id, in_arguments;
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-static bool fail(reader *r, bool held)
+static bool fail(cerium_reader *r, bool held)
 {
     if (held) r->held.len--;
     r->n_window = 0;
@@ -14,7 +14,7 @@ static bool fail(reader *r, bool held)
     return false;
 }
 
-void reader_inst_begin(reader *r)
+void reader_inst_begin(cerium_reader *r)
 {
     r->n_name = 0;
     r->n_window = 0;
@@ -22,7 +22,7 @@ void reader_inst_begin(reader *r)
     r->state = first;
 }
 
-static bool first(reader *r, char c)
+static bool first(cerium_reader *r, char c)
 {
     if (!is_space(c) && c != '[') {
         r->state = in_name;
@@ -33,7 +33,7 @@ static bool first(reader *r, char c)
     return true;
 }
 
-static bool in_list(reader *r, char c)
+static bool in_list(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
     if (is_space(c)) return true;
@@ -42,14 +42,14 @@ static bool in_list(reader *r, char c)
     return true;
 }
 
-static void begin_arguments(reader *r)
+static void begin_arguments(cerium_reader *r)
 {
     r->held.len = 0;
     reader_arguments_begin(r);
     r->state = in_arguments;
 }
 
-static bool in_name(reader *r, char c)
+static bool in_name(cerium_reader *r, char c)
 {
     if (r->n_name && c == '{') {
         begin_arguments(r);
@@ -66,7 +66,7 @@ static bool in_name(reader *r, char c)
     return true;
 }
 
-static bool in_mark(reader *r, char c)
+static bool in_mark(cerium_reader *r, char c)
 {
     static const char *const marks[] = {"[ARGS]", "[CALL_ID]"};
     char out;
@@ -79,7 +79,7 @@ static bool in_mark(reader *r, char c)
     return true;
 }
 
-static bool in_id(reader *r, char c)
+static bool in_id(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
     if (c != '[') return true;
@@ -88,7 +88,7 @@ static bool in_id(reader *r, char c)
     return true;
 }
 
-static bool in_arguments(reader *r, char c)
+static bool in_arguments(cerium_reader *r, char c)
 {
     scan_result result = reader_arguments_byte(r, c);
     if (result == SCAN_BAD) r->state = reader_broken;

@@ -1,12 +1,12 @@
 /* reader_object.c - owns calls that are objects: {"name": "...", "arguments": {...}}, and
  * arguments as they are streamed. */
-#include "protocol/reader_parts.h"
+#include "reader/reader_parts.h"
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 /* ---- Section - Arguments ---- */
 
-void reader_arguments_begin(reader *r)
+void reader_arguments_begin(cerium_reader *r)
 {
     r->tool = reader_find_tool(r);
     r->scan = (json_scan){0};
@@ -16,20 +16,20 @@ void reader_arguments_begin(reader *r)
     reader_call(r);
 }
 
-static void put_arguments(reader *r, const char *text, size_t len)
+static void put_arguments(cerium_reader *r, const char *text, size_t len)
 {
-    reader_put(r, READER_ARGUMENTS, text, len);
+    reader_put(r, CERIUM_PART_ARGUMENTS, text, len);
 }
 
 /* Line feeds in strings, as models write them, become JSON. */
-static void put_raw(reader *r, char c)
+static void put_raw(cerium_reader *r, char c)
 {
     char out[JSON_TEXT_MAX] = {c};
     bool escape = json_scan_in_string(&r->scan) && (unsigned char)c < 0x20;
     put_arguments(r, out, escape ? json_escape_byte(c, out) : 1);
 }
 
-static void put_decoded(reader *r, char c)
+static void put_decoded(cerium_reader *r, char c)
 {
     char out[JSON_TEXT_MAX];
     size_t n;
@@ -40,7 +40,7 @@ static void put_decoded(reader *r, char c)
 }
 
 /* A tool that takes text gets what {"input": "..."} says; anything else as it is. */
-static void search_input(reader *r, char c)
+static void search_input(cerium_reader *r, char c)
 {
     static const char want[] = "{\"input\":\"";
     if (is_space(c) && (r->n_ahead == 1 || r->n_ahead >= 8)) return;
@@ -54,7 +54,7 @@ static void search_input(reader *r, char c)
     put_raw(r, c);
 }
 
-static void put_argument_byte(reader *r, char c)
+static void put_argument_byte(cerium_reader *r, char c)
 {
     switch (r->mode) {
     case ARGS_FIRST:
@@ -72,7 +72,7 @@ static void put_argument_byte(reader *r, char c)
     }
 }
 
-scan_result reader_arguments_byte(reader *r, char c)
+scan_result reader_arguments_byte(cerium_reader *r, char c)
 {
     scan_result result = json_scan_byte(&r->scan, c);
     if (result != SCAN_BEFORE) put_argument_byte(r, c);
@@ -84,7 +84,7 @@ scan_result reader_arguments_byte(reader *r, char c)
     return result;
 }
 
-bool reader_broken(reader *r, char c)
+bool reader_broken(cerium_reader *r, char c)
 {
     char out;
     int mark;
@@ -103,14 +103,14 @@ bool reader_broken(reader *r, char c)
 static reader_state first_member, in_key, after_key, in_name, in_early, in_arguments,
     in_value, after_member, after_object;
 
-static bool fail(reader *r, bool taken)
+static bool fail(cerium_reader *r, bool taken)
 {
     if (taken && r->held.len) r->held.len--;
     reader_give_up(r);
     return false;
 }
 
-void reader_object_begin(reader *r, object_place place)
+void reader_object_begin(cerium_reader *r, object_place place)
 {
     r->place = place;
     r->n_name = r->n_key = 0;
@@ -121,7 +121,7 @@ void reader_object_begin(reader *r, object_place place)
     r->state = first_member;
 }
 
-static bool begin_key(reader *r)
+static bool begin_key(cerium_reader *r)
 {
     r->n_key = 0;
     r->text = (json_text){0};
@@ -130,7 +130,7 @@ static bool begin_key(reader *r)
     return true;
 }
 
-static bool first_member(reader *r, char c)
+static bool first_member(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
     if (is_space(c)) return true;
@@ -138,7 +138,7 @@ static bool first_member(reader *r, char c)
 }
 
 /* A string that is kept: a key or the name.  Longer ones than any are not ours. */
-static text_result take_string(reader *r, char c, char *to, size_t *n)
+static text_result take_string(cerium_reader *r, char c, char *to, size_t *n)
 {
     char out[JSON_TEXT_MAX];
     size_t n_out;
@@ -149,7 +149,7 @@ static text_result take_string(reader *r, char c, char *to, size_t *n)
     return result;
 }
 
-static bool in_key(reader *r, char c)
+static bool in_key(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
     text_result result = take_string(r, c, r->key, &r->n_key);
@@ -158,18 +158,18 @@ static bool in_key(reader *r, char c)
     return true;
 }
 
-static bool key_is(const reader *r, const char *name)
+static bool key_is(const cerium_reader *r, const char *name)
 {
     return view_equal((view){r->key, r->n_key}, view_of(name));
 }
 
 /* Where a call stands without a mark, only those of tools that there are, are calls. */
-static bool may_call(const reader *r, char first)
+static bool may_call(const cerium_reader *r, char first)
 {
     return r->place != IN_LINE || (first == '{' && reader_find_tool(r));
 }
 
-static bool begin_value(reader *r, char c)
+static bool begin_value(cerium_reader *r, char c)
 {
     bool arguments = key_is(r, "arguments") || key_is(r, "parameters");
     r->scan = (json_scan){0};
@@ -198,7 +198,7 @@ static bool begin_value(reader *r, char c)
     return in_value(r, c);
 }
 
-static bool after_key(reader *r, char c)
+static bool after_key(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
     if (is_space(c)) return true;
@@ -207,7 +207,7 @@ static bool after_key(reader *r, char c)
     return r->colon ? true : fail(r, true);
 }
 
-static bool in_name(reader *r, char c)
+static bool in_name(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
     text_result result = take_string(r, c, r->name, &r->n_name);
@@ -216,7 +216,7 @@ static bool in_name(reader *r, char c)
     return true;
 }
 
-static bool in_arguments(reader *r, char c)
+static bool in_arguments(cerium_reader *r, char c)
 {
     scan_result result = reader_arguments_byte(r, c);
     if (result == SCAN_BAD) r->state = reader_broken;
@@ -225,7 +225,7 @@ static bool in_arguments(reader *r, char c)
 }
 
 /* Values that are not looked at, and arguments that came before the name. */
-static bool in_value(reader *r, char c)
+static bool in_value(cerium_reader *r, char c)
 {
     scan_result result = json_scan_byte(&r->scan, c);
     if (result == SCAN_BEFORE) {
@@ -238,7 +238,7 @@ static bool in_value(reader *r, char c)
     return true;
 }
 
-static bool in_early(reader *r, char c)
+static bool in_early(cerium_reader *r, char c)
 {
     bool taken = in_value(r, c);
     if (r->state == after_member) r->early_end = r->held.len;
@@ -247,7 +247,7 @@ static bool in_early(reader *r, char c)
 }
 
 /* The arguments were kept, and now all is known. */
-static bool call_early(reader *r)
+static bool call_early(cerium_reader *r)
 {
     if (!may_call(r, r->held.ptr[r->early])) return false;
     reader_arguments_begin(r);
@@ -258,7 +258,7 @@ static bool call_early(reader *r)
     return true;
 }
 
-static bool after_member(reader *r, char c)
+static bool after_member(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
     if (is_space(c)) return true;
@@ -279,7 +279,7 @@ static bool after_member(reader *r, char c)
 }
 
 /* What closes the place of the object is taken; anything else is text again. */
-static bool after_object(reader *r, char c)
+static bool after_object(cerium_reader *r, char c)
 {
     static const char tag[] = "</tool_call>";
     if (r->place == IN_TAG && (c == tag[r->n_window] || (is_space(c) && !r->n_window))) {
@@ -307,7 +307,7 @@ static bool after_object(reader *r, char c)
     return list_ends;
 }
 
-void reader_arguments_end(reader *r)
+void reader_arguments_end(cerium_reader *r)
 {
     if (r->mode == ARGS_SEARCH) put_arguments(r, r->ahead, r->n_ahead);
     r->mode = ARGS_REST;
@@ -317,7 +317,7 @@ void reader_arguments_end(reader *r)
     if (r->whole && (!r->form->call_end || r->form->inst)) reader_call_end(r);
 }
 
-static bool begins_a_tool(const reader *r)
+static bool begins_a_tool(const cerium_reader *r)
 {
     view name = {r->name, r->n_name};
     for (size_t i = 0; i < r->n_tools; i++)
@@ -325,7 +325,7 @@ static bool begins_a_tool(const reader *r)
     return false;
 }
 
-bool reader_object_may_call(const reader *r)
+bool reader_object_may_call(const cerium_reader *r)
 {
     static const view keys[] = {{"name", 4}, {"parameters", 10}, {"arguments", 9}};
     const bool is_bare = r->place == IN_LINE && r->held.len && r->held.ptr[0] == '{';

@@ -1,6 +1,6 @@
 /* reader_harmony.c - owns Harmony: messages with a header, whose channel and recipient say what
  * they are.  An answer begins inside the first header, after the role. */
-#include "protocol/reader_parts.h"
+#include "reader/reader_parts.h"
 
 static reader_state in_header, in_text, in_thought, in_call;
 
@@ -8,13 +8,13 @@ static const char *const marks[] = {"<|end|>", "<|call|>", "<|return|>", "<|star
                                     "<|channel|>"};
 enum { MARK_START = 3, MARK_CHANNEL = 4 };
 
-static bool ends_with(const reader *r, view mark)
+static bool ends_with(const cerium_reader *r, view mark)
 {
     return r->held.len >= mark.len &&
            memcmp(r->held.ptr + r->held.len - mark.len, mark.ptr, mark.len) == 0;
 }
 
-static void begin_header(reader *r)
+static void begin_header(cerium_reader *r)
 {
     reader_say_held(r);
     r->held.len = 0;
@@ -23,7 +23,7 @@ static void begin_header(reader *r)
     r->state = in_header;
 }
 
-void reader_harmony_begin(reader *r)
+void reader_harmony_begin(cerium_reader *r)
 {
     r->at_start = true;
     r->state = in_header;
@@ -32,7 +32,7 @@ void reader_harmony_begin(reader *r)
 /* ---- Section - Headers ---- */
 
 /* What a header is made of: a role, a recipient, a channel and a type of content. */
-static bool is_header(const reader *r)
+static bool is_header(const cerium_reader *r)
 {
     static const view begins[] = {{"<|", 2}, {" to=", 4}, {"assistant", 9}};
     view held = {r->held.ptr, r->held.len};
@@ -57,7 +57,7 @@ static view word(view text)
     return (view){text.ptr, n};
 }
 
-static void begin_message(reader *r)
+static void begin_message(cerium_reader *r)
 {
     static const view prefix = {"functions.", 10};
     view header = {r->held.ptr, r->held.len};
@@ -82,7 +82,7 @@ static void begin_message(reader *r)
 }
 
 /* Not a header at all: it is what is said. */
-static void give_up(reader *r)
+static void give_up(cerium_reader *r)
 {
     for (size_t i = 0; i < r->held.len; i++) reader_say(r, r->held.ptr[i]);
     r->said = true;
@@ -90,7 +90,7 @@ static void give_up(reader *r)
     r->state = in_text;
 }
 
-static bool in_header(reader *r, char c)
+static bool in_header(cerium_reader *r, char c)
 {
     if (c == '\n' || r->held.len == READER_HEADER_BYTES_MAX || !reader_hold(r, c)) {
         give_up(r);
@@ -104,7 +104,7 @@ static bool in_header(reader *r, char c)
 
 /* ---- Section - Messages ---- */
 
-static void message_ended(reader *r, int mark)
+static void message_ended(cerium_reader *r, int mark)
 {
     static const char channel[] = "<|channel|>";
     begin_header(r);
@@ -112,7 +112,7 @@ static void message_ended(reader *r, int mark)
         for (size_t i = 0; channel[i] && reader_hold(r, channel[i]);) i++;
 }
 
-static bool in_text(reader *r, char c)
+static bool in_text(cerium_reader *r, char c)
 {
     char out;
     int mark;
@@ -125,7 +125,7 @@ static bool in_text(reader *r, char c)
     return true;
 }
 
-static bool in_thought(reader *r, char c)
+static bool in_thought(cerium_reader *r, char c)
 {
     char out;
     int mark;
@@ -136,15 +136,15 @@ static bool in_thought(reader *r, char c)
 }
 
 /* Arguments end with their JSON, or with the message when they are text. */
-static void put_argument(reader *r, char c)
+static void put_argument(cerium_reader *r, char c)
 {
     if (!r->called) return;
     if (r->mode != ARGS_BROKEN && reader_arguments_byte(r, c) == SCAN_BAD) r->mode = ARGS_BROKEN;
-    else if (r->mode == ARGS_BROKEN) reader_put(r, READER_ARGUMENTS, &c, 1);
+    else if (r->mode == ARGS_BROKEN) reader_put(r, CERIUM_PART_ARGUMENTS, &c, 1);
 }
 
 /* The names of control tokens may stand in a string, which speaks of them. */
-static bool in_call(reader *r, char c)
+static bool in_call(cerium_reader *r, char c)
 {
     char out;
     int mark;
@@ -161,7 +161,7 @@ static bool in_call(reader *r, char c)
     return true;
 }
 
-void reader_harmony_end(reader *r)
+void reader_harmony_end(cerium_reader *r)
 {
     const view header = {r->held.ptr, r->held.len};
     r->cut = r->state == in_header && r->n_tools && find_last(header, VIEW(" to=")).ptr;
