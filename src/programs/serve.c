@@ -36,6 +36,14 @@ static bool add_key(serving *v, const char *key)
 
 static bool take_key(void *program, const char *value) { return add_key(program, value); }
 
+static bool take_guard_end(void *program, const char *value)
+{
+    serving *v = program;
+    v->config.guard_ends = !strcmp(value, "incomplete");
+    if (v->config.guard_ends || !strcmp(value, "message")) return true;
+    return option_wants("message or incomplete");
+}
+
 static bool take_origin(void *program, const char *value)
 {
     serving *v = program;
@@ -103,6 +111,11 @@ static const option_spec own[] = {
      "show no infill completion that the model gives a probability below X, from 0 to 1, where a "
      "request does not say (default: what the model file says, 0.25 in the bundled one)",
      TAKES_F64(serving, config.confidence_min, 0, 1)},
+    {"guard-end", "HOW",
+     "how an answer ends that the watchdog cannot let go on: message (it is complete, and says "
+     "last what was withheld, and how it is written safely; the default) or incomplete (reason "
+     "content_filter)",
+     TAKES_CALL(take_guard_end)},
     {"demo", "TEXT",
      "first complete this text over a WebSocket, print the speed, and say what to open in a "
      "browser",

@@ -27,7 +27,9 @@ int protocol_writer_finding(protocol_writer *w, uint32_t choice, const protocol_
     CHECK(choice < w->n_choices && f);
     writer_choice *c = &w->choices[choice];
     if (w->status || c->ended) return w->status;
-    if (strcmp(f->deed, "taken_back") != 0) {
+    if (!strcmp(f->deed, "taken_back") || !strcmp(f->deed, "blocked"))
+        w->status = verdict_note(c, f);
+    if (strcmp(f->deed, "taken_back") != 0 && !w->status) {
         if (w->findings.b.len) json_out_literal(&w->findings, ",");
         json_out_finding(&w->findings, f);
         w->status = w->findings.status;
@@ -40,7 +42,12 @@ void put_findings(const protocol_writer *w, json_out *t)
 {
     view warnings = {w->r->warnings.ptr, w->r->warnings.len};
     if (!w->findings.b.len && !warnings.len) return;
-    json_out_literal(t, ",\"cerium\":{\"findings\":[");
+    bool is_blocked = false;
+    for (uint32_t i = 0; i < w->n_choices; i++)
+        is_blocked = is_blocked || w->choices[i].told_verdict ||
+                     (w->choices[i].ended && w->choices[i].end == PROTOCOL_END_GUARDED);
+    json_out_put(t, is_blocked ? VIEW(",\"cerium\":{\"end\":\"blocked\",\"findings\":[")
+                               : VIEW(",\"cerium\":{\"findings\":["));
     json_out_put(t, json_out_view(&w->findings));
     json_out_literal(t, "]");
     if (warnings.len) {

@@ -176,6 +176,16 @@ static int lane_parse(parser *p)
     return CERIUM_OK;
 }
 
+static int guard_end_parse(parser *p)
+{
+    const char *end = p->defaults->guard_ends ? "incomplete" : "message";
+    RETURN_IF(field_string(p, NULL, p->root, "cerium_guard_end", &end));
+    p->r->guard_ends = !strcmp(end, "incomplete");
+    if (p->r->guard_ends || !strcmp(end, "message")) return CERIUM_OK;
+    return parse_fail_value(p, &(place){NULL, "cerium_guard_end", 0}, end,
+                            "'message' and 'incomplete'");
+}
+
 static int common_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -188,6 +198,7 @@ static int common_parse(parser *p)
     RETURN_IF(field_object(p, NULL, p->root, "stream_options", &options));
     RETURN_IF(field_bool(p, &at, options, "include_usage", &r->include_usage));
     RETURN_IF(field_string(p, NULL, p->root, "cerium_guard", &r->guard));
+    RETURN_IF(guard_end_parse(p));
     RETURN_IF(tier_parse(p));
     RETURN_IF(sampling_parse(p));
     RETURN_IF(length_parse(p));

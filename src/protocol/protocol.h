@@ -147,6 +147,8 @@ typedef struct {
                                          JSON, comma-separated; see protocol_warn() */
     const char *inline_id;            /* of a message completion.create, as which it came; its
                                          answer's events have it; or NULL */
+    bool guard_ends;                  /* `cerium_guard_end`: where the watchdog ends an answer it is
+                                         incomplete, and says nothing */
     const char *guard;                /* `cerium_guard`: "block", "sql=block,tls=warn"; or NULL */
     struct protocol_text *texts;      /* owned, private: strings that had to be made */
 } protocol_request;
@@ -164,6 +166,7 @@ void protocol_cache_close(protocol_cache **cache); /* requests may live longer *
 typedef struct {
     cerium_sampling sampling;
     bool has_chat_form;
+    bool guard_ends;                  /* where a request does not say */
     bool is_socket;                   /* it came over a WebSocket */
     bool counts;                      /* the request's tokens are counted, and none is sampled */
     bool fills_in;                    /* the model can fill in the middle, */
@@ -341,6 +344,8 @@ int protocol_writer_part(protocol_writer *writer, uint32_t choice, protocol_part
  * response.cerium.finding; what is no step on the way is kept for the whole object, and for the
  * last chunk of the other APIs, as "cerium":{"findings":[...]}. */
 int protocol_writer_finding(protocol_writer *writer, uint32_t choice, const protocol_finding *f);
+/* What the writer said itself at the end of a choice that the watchdog ended; none: len 0. */
+view protocol_writer_verdict(const protocol_writer *writer, uint32_t choice);
 /* A sign of life in the form that clients of the API count, between any two events after begin():
  * of Responses the event `keepalive`, which says how far the prompt is; of the others what is no
  * event. */

@@ -224,7 +224,10 @@ static void close_item(protocol_writer *w, writer_choice *c, bool whole)
     if (announce) send_done(w, c);
     make_item(w, c, whole ? "completed" : "incomplete");
     if (announce) send_item(w, "response.output_item.done", &w->item);
-    if (w->n_items++) json_out_literal(&w->items, ",");
+    w->n_items++;
+    /* The answer ends well, and nothing was called. */
+    if (!whole && c->piece == PIECE_CALL && c->told_verdict) return;
+    if (w->items.b.len) json_out_literal(&w->items, ",");
     json_out_put(&w->items, json_out_view(&w->item));
     if (w->items.status && !w->status) w->status = w->items.status;
 }

@@ -240,17 +240,6 @@ int protocol_request_again(protocol_request **out, const protocol_request *from,
 
 uint64_t protocol_writer_sequence(protocol_writer *w) { return w->sequence++; }
 
-/* Whether a text ends within a fence: a line that begins with ``` opens one, and closes it. */
-static bool in_fence(view text)
-{
-    bool in = false, at_start = true;
-    for (size_t i = 0; i < text.len; i++) {
-        if (at_start && view_starts((view){text.ptr + i, text.len - i}, VIEW("```"))) in = !in;
-        at_start = text.ptr[i] == '\n' || (at_start && text.ptr[i] == ' ');
-    }
-    return in;
-}
-
 void protocol_writer_steer(protocol_writer *w)
 {
     const writer_choice *c = &w->choices[0];
@@ -271,5 +260,5 @@ bool protocol_writer_may_end(const protocol_writer *w, bool hurry, bool *whole)
     }
     if (hurry) return reader_is_outside(c->reader);
     const char *end = memrchr(text.ptr + from, '\n', text.len - from);
-    return end && !in_fence((view){text.ptr, (size_t)(end - text.ptr)});
+    return end && !writer_in_fence((view){text.ptr, (size_t)(end - text.ptr)});
 }

@@ -30,9 +30,9 @@ void protocol_warn(protocol_request *r, const char *param, const char *format, .
 
 /* Of all APIs: what is read, and what only says who asks, or where the answer is to be kept. */
 static const char *const common[] = {
-    "model", "stream", "stream_options", "stream_id", "type", "cerium_guard", "temperature",
-    "top_p", "min_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop",
-    "n", "logit_bias",
+    "model", "stream", "stream_options", "stream_id", "type", "cerium_guard", "cerium_guard_end",
+    "temperature", "top_p", "min_p", "top_k", "seed", "presence_penalty", "frequency_penalty",
+    "stop", "n", "logit_bias",
     "service_tier", "prompt_cache_key", "prompt_cache_retention", "user", "metadata",
     "safety_identifier", "client_metadata", "return_progress", "cache_prompt", "timings_per_token",
 };

@@ -159,6 +159,7 @@ void protocol_writer_free(protocol_writer **writer)
         bytes_free(&c->blank);
         bytes_free(&c->text);
         bytes_free(&c->call_name);
+        bytes_free(&c->verdict);
         bytes_free(&c->said);
         bytes_free(&c->thought);
         json_out_free(&c->head);
@@ -467,6 +468,27 @@ static int end_text(protocol_writer *w, writer_choice *c, bool whole)
     return w->status;
 }
 
+/* The watchdog ends the answer: it says why, and after that it ended as any other. */
+static int tell_verdict(protocol_writer *w, writer_choice *c)
+{
+    bytes text = {.max = PROTOCOL_ANSWER_BYTES_MAX};
+    int status = verdict_words(c, &text);
+    c->told_verdict = true;
+    json_out_clear(&c->tokens.taken);
+    if (!status && c->piece != PIECE_TEXT) {
+        piece_close(w, c, false);
+        piece_open(w, c, PIECE_TEXT);
+    }
+    if (!status) piece_delta(w, c, (view){text.ptr, text.len});
+    if (status || w->status) {
+        bytes_free(&text);
+        return status ? status : w->status;
+    }
+    bytes_free(&c->verdict);
+    c->verdict = text; /* for the log of tokens */
+    return CERIUM_OK;
+}
+
 /* The model ended within a call, which is none then: the answer is not whole. */
 static bool cut_call(const writer_choice *c)
 {
@@ -487,6 +509,10 @@ int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
     w->status = end_text(w, c, end == PROTOCOL_END_STOP);
     if (w->status) return w->status;
     bool is_cut = end == PROTOCOL_END_STOP && !is_whole && cut_call(c);
+    if (verdict_is_told(w, c, end)) {
+        w->status = tell_verdict(w, c);
+        end = PROTOCOL_END_STOP;
+    }
     piece_close(w, c, end == PROTOCOL_END_STOP && c->piece != PIECE_CALL);
     c->ended = true;
     c->end = is_cut ? PROTOCOL_END_LENGTH : end;

@@ -35,6 +35,8 @@ typedef struct {
     uint32_t n_calls;
     uint32_t n_whole;                  /* calls that came to their end */
     bool enough;                       /* the one call that was wanted is whole */
+    bytes verdict;                     /* what is told where the watchdog ends the answer */
+    bool told_verdict;                 /* it was */
     stop_state stop;                   /* without a reader */
     const char *stopped_by;            /* of the request's stop strings; NULL: none was said */
     json_out head;                    /* first half of the events of the open piece */
@@ -102,6 +104,14 @@ extern const writer_api writer_responses, writer_compaction, writer_chat, writer
 json_out *event_begin(protocol_writer *w);
 void event_send(protocol_writer *w, const char *name);
 static inline bool writer_live(const protocol_writer *w) { return w->answer.emit && !w->status; }
+
+/* verdict.c: what the finding means for who goes on from here, and that as the answer's last words
+ * behind its open piece; and where they are told. */
+CERIUM_CHECKED int verdict_note(writer_choice *c, const protocol_finding *f);
+bool verdict_is_told(const protocol_writer *w, const writer_choice *c, protocol_end end);
+CERIUM_CHECKED int verdict_words(const writer_choice *c, bytes *out);
+/* Whether a text ends within a fence. */
+bool writer_in_fence(view text);
 
 /* ,"cerium":{"findings":[...],"warnings":[...]} when there are any of either. */
 void put_findings(const protocol_writer *w, json_out *t);

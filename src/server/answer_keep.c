@@ -2,6 +2,7 @@
 #include "server/answer_keep.h"
 
 #include "server/admission.h"
+#include "server/prompts.h"
 #include "server/stored.h"
 #include "server/tenant_quota.h"
 
@@ -69,6 +70,26 @@ bool answer_is_stored(const protocol_request *r)
     return r->api == PROTOCOL_RESPONSES && r->store && !r->compacts;
 }
 
+/* What was said behind what the model said: the next turn reads it. */
+static void add_verdict(const answer *a, int32_t **tokens, size_t *n)
+{
+    const view verdict = protocol_writer_verdict(a->writer, 0);
+    int32_t *said = NULL;
+    size_t n_said = 0;
+    protocol_error e;
+    if (!verdict.len || prompts_tokenize(a->s, verdict, CERIUM_TOKENIZE_WITHIN, &said, &n_said, &e))
+        return;
+    int32_t *all = memory_alloc((*n + n_said) * sizeof *all);
+    if (all) {
+        memcpy(all, *tokens, *n * sizeof *all);
+        memcpy(all + *n, said, n_said * sizeof *all);
+        memory_free(*tokens);
+        *tokens = all;
+        *n += n_said;
+    }
+    memory_free(said);
+}
+
 bool answer_keep_tokens(answer *a, view body)
 {
     const choice *ch = &a->choices[0];
@@ -79,6 +100,7 @@ bool answer_keep_tokens(answer *a, view body)
     if (!tokens) return !answer_is_stored(r);
     if (n_prompt) memcpy(tokens, ch->prompt, n_prompt * sizeof *tokens);
     if (n_sampled) memcpy(tokens + n_prompt, ch->sampled.ptr, ch->sampled.len);
+    add_verdict(a, &tokens, &n);
     json_t *output = output_of(a);
     history_turn turn = {.tenant = a->tenant,
                          .connection = r->store ? 0 : a->serial,

@@ -153,6 +153,7 @@ int server_open(server **out, const server_config *config, cerium_error *err)
                                       .has_chat_form = s->info.chat_form[0] != 0,
                                       .fills_in = s->info.fill_in_middle,
                                       .pointer = s->info.pointer,
+                                      .guard_ends = config->guard_ends,
                                       .confidence_min = confidence_of(s)};
     int status = open_parts(s, err);
     if (status) {

@@ -44,6 +44,7 @@ typedef struct {
     bool quiet;                  /* only warnings and errors are logged */
     const guard *guard;          /* NULL: nothing is watched; borrowed, with */
     guard_worker *guard_worker;  /* the thread's of server_run() */
+    bool guard_ends;             /* where a weak line ends an answer, it is incomplete */
     watch_policy guard_policy;   /* where neither a key nor a request says more */
     const struct policy *policy; /* tiers, prices, upstreams; NULL = policy_defaults() */
     const char *demo;            /* ask this over a WebSocket of our own first, text to standard

@@ -11,23 +11,40 @@ from harness import CLIENTS, Report, Server, call, line, run
 
 PROGRAM = os.path.join(CLIENTS, "node", "node_modules", ".bin", "claude")
 SCRIPT = [
+    line("It was withheld.", repeat=True, role="tool", last="could not be parsed as JSON"),
     line("The shell said it.", repeat=True, role="tool"),
     line("I run it.\n" + call("Bash", command="echo from-the-shell"), repeat=True,
          last="run the echo", has_tool="Bash"),
     line("Hello there.", repeat=True, last="say hello"),
+    line("Then in the safe form.", repeat=True, last="do it safely"),
 ]
+WEAK = "import os\n\n\ndef show(path):\n    os.system('ls -l ' + path)\n"
 
 
-def ask(server, folder, prompt, *more):
-    """What Claude Code tells at its end, as an object."""
+def stubborn():
+    """A model that writes a weak line again, however often it is taken back."""
+    entry = line("I write it.\n" + call("Write", file_path="show.py", content=WEAK), repeat=True,
+                 last="write it anyhow", has_tool="Write")
+    entry["corrected"] = [json.dumps("    os.system('ls -l ' + path)\n")[1:-1]
+                          + '"}}\n</tool_call>'] * 8
+    return entry
+
+
+def run_claude(server, folder, prompt, *more):
+    """What Claude Code writes."""
     env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_AUTH_TOKEN": "none",
            "ANTHROPIC_MODEL": "cerium", "ANTHROPIC_DEFAULT_HAIKU_MODEL": "cerium",
            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
            "CLAUDE_CODE_MAX_CONTEXT_TOKENS": "65536", "HOME": folder, "IS_SANDBOX": "1"}
-    command = [PROGRAM, "-p", prompt, "--output-format", "json", "--allowedTools", "Bash", *more]
+    command = [PROGRAM, "-p", prompt, "--allowedTools", "Bash", "Write", *more]
     status, out, err = run(command, cwd=folder, env=env, seconds=120)
     assert status == 0, (status, out[-600:], err[-600:])
-    return json.loads(out)
+    return out
+
+
+def ask(server, folder, prompt, *more):
+    """What it tells at its end, as an object."""
+    return json.loads(run_claude(server, folder, prompt, "--output-format", "json", *more))
 
 
 def refused(server):
@@ -45,7 +62,7 @@ def main():
         report.end()
     folder = tempfile.mkdtemp(prefix="cerium-claude-")
     try:
-        with Server(SCRIPT, context=65536) as server:
+        with Server([stubborn(), *SCRIPT], context=65536) as server:
             with report.check("Claude Code: a text", server):
                 said = ask(server, folder, "say hello")
                 assert said["result"] == "Hello there." and not said["is_error"], said
@@ -56,6 +73,20 @@ def main():
                 used = said["usage"]
                 read, new = used["cache_read_input_tokens"], used["input_tokens"]
                 assert read >= 0.95 * (read + new) or read > new, used
+            with report.check("Claude Code: what the watchdog withholds ends in words", server):
+                before = server.metric("cerium_replayed_total")
+                # It runs what it has seen a beginning of, and says to the model that this failed.
+                out = run_claude(server, folder, "write it anyhow", "--output-format",
+                                 "stream-json", "--verbose")
+                last = json.loads(out.strip().splitlines()[-1])
+                assert not last["is_error"] and last["result"] == "It was withheld.", last
+                assert "Line 5 of python was withheld" in out and "CWE-78" in out, out
+                assert "Safe form" in out and "The call of Write" in out, out
+                assert server.metric("cerium_replayed_total") - before <= 2
+                assert not os.path.exists(os.path.join(folder, "show.py"))
+            with report.check("Claude Code: and it goes on after that", server):
+                said = ask(server, folder, "do it safely", "--continue")
+                assert said["result"] == "Then in the safe form.", said
             with report.check("Claude Code: no request is refused", server):
                 assert not refused(server), refused(server)
     finally:

@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import queue
+import re
 import signal
 import socket
 import subprocess
@@ -349,6 +350,48 @@ def check_faults(report):
             assert status != 0 and "context" in text, text[-600:]
 
 
+WEAK = "import os\n\n\ndef show(path):\n    os.system('ls -l ' + path)\n"
+WEAK_PATCH = "*** Begin Patch\n*** Add File: show.py\n%s*** End Patch\n" % "".join(
+    "+%s\n" % text for text in WEAK.splitlines())
+
+
+def insisting(output, rest, **when):
+    """A model that writes the weak line again, however often it is taken back."""
+    entry = line(output, repeat=True, **when)
+    entry["corrected"] = ["    os.system('ls -l ' + path)\n" + rest] * 8
+    return entry
+
+
+def check_watchdog(report, transport, websockets):
+    """A line that the watchdog lets nobody say ends the turn with words, and with no repetition."""
+    patch = insisting("I write it.\n" + call("apply_patch", input=WEAK_PATCH), "",
+                      last="patch it in", has_tool="apply_patch")
+    patch["corrected"] = [json.dumps("+    os.system('ls -l ' + path)\n*** End Patch\n")[1:-1]
+                          + '"}}\n</tool_call>'] * 8
+    script = [
+        patch,
+        insisting("Here it is:\n\n```python\n" + WEAK + "```\n", "```\n", last="show me how"),
+        line("Then in the safe form.", last="do it safely"),
+    ]
+    with Server(replay=script, context=32768, key=KEY) as server:
+        home = Home(server, websockets)
+        for asked, call_of in (("patch it in", True), ("show me how", False)):
+            what = "codex over %s: a withheld %s" % (transport, "patch" if call_of else "line")
+            with report.check(what + " ends in words", server):
+                before = server.metric("cerium_replayed_total")
+                events, status, text = home.exec(asked, seconds=120)
+                assert status == 0 and not fails(events), text[-600:]
+                asked_for = server.metric("cerium_replayed_total") - before
+                assert asked_for <= 2, asked_for
+                last = said(events)[-1]
+                assert re.search(r"Line \d+ of python .*CWE-78", last) and "Safe form" in last, last
+                assert not done(events, "file_change"), events
+                assert not os.path.exists(os.path.join(home.work, "show.py"))
+        with report.check("codex over %s goes on after that" % transport, server):
+            events, status, text = home.exec("resume", "--last", "do it safely")
+            assert status == 0 and said(events) == ["Then in the safe form."], text[-600:]
+
+
 class Cluster:
     """A deeper tier that speaks Chat Completions alone: calls a tool, then tells what it gave."""
 
@@ -464,6 +507,8 @@ def main():
         check_exec(report, "http", False)
         check_tools(report, "websocket", True)
         check_tools(report, "http", False)
+        check_watchdog(report, "websocket", True)
+        check_watchdog(report, "http", False)
         check_app_server(report)
         check_faults(report)
         check_silence(report)

@@ -48,6 +48,12 @@ def script():
     stubborn["corrected"] = [WEAK + TAIL] * 4
     remarks = line(HEAD + WEAK + TAIL, repeat=True, last="remark")
     remarks["corrected"] = ["    # CWE-78: no shell here\n" + SAFE + TAIL, SAFE + TAIL]
+    mule = line("I write it.\n" + call("write", path="a.py", text=FILE + WEAK), repeat=True,
+                last="write it anyhow")
+    mule["corrected"] = [json.dumps(WEAK)[1:-1] + '"}}\n</tool_call>'] * 4
+    shape_mule = line(json.dumps({"language": "python", "code": FILE + WEAK}), repeat=True,
+                      last="in a shape anyhow")
+    shape_mule["corrected"] = [json.dumps(WEAK)[1:-1] + '"}'] * 4
     tool = line(call("write", path="a.py", text=FILE + WEAK), repeat=True, last="write it")
     tool["corrected"] = [json.dumps(SAFE)[1:-1] + '"}}\n</tool_call>']
     shaped = line(json.dumps({"language": "python", "code": FILE + WEAK}), repeat=True,
@@ -60,7 +66,8 @@ def script():
     grammar["corrected"] = [json.dumps(SAFE)[1:-1] + '"}}\n</tool_call>']
     repeated = line(HEAD + WEAK + TAIL, repeat=True, last="keep my code")
     repeated["corrected"] = [SAFE + TAIL]
-    return [told, stubborn, remarks, tool, shaped, free, grammar, repeated]
+    after = line("Then I list it myself.", repeat=True, last="go on then")
+    return [told, stubborn, remarks, mule, shape_mule, after, tool, shaped, free, grammar, repeated]
 
 
 def stream(server, asked, headers=None, **fields):
@@ -98,9 +105,10 @@ def check_streams(report, server):
         assert said == HEAD + SAFE + TAIL, said
         assert deeds(found) == ["taken_back", "corrected"], found
     with report.check("who insists is ended before the line", server):
-        said, found, last = stream(server, "insist")
+        said, found, last = stream(server, "insist", cerium_guard_end="incomplete")
         assert said == HEAD, said
         assert deeds(found) == ["taken_back", "taken_back", "blocked"], found
+        assert last["response"]["cerium"]["end"] == "blocked", last
         assert last["type"] == "response.incomplete", last
         assert last["response"]["incomplete_details"]["reason"] == "content_filter", last
     with report.check("every choice of several is watched", server):
@@ -114,6 +122,105 @@ def check_streams(report, server):
         _, _, data = server.request("GET", "/metrics")
         counted = [row for row in data.decode().splitlines() if row.startswith(want)]
         assert counted and float(counted[0].rsplit(" ", 1)[1]) >= 5, counted
+
+
+def chat_tools():
+    return [{"type": "function", "function": {k: WRITE[k] for k in ("name", "parameters")}}]
+
+
+def asked_of(api, asked, **more):
+    """(path, body) of one question in each dialect that talks, with a tool."""
+    messages = [{"role": "user", "content": asked}]
+    if api == "responses":
+        return "/v1/responses", {"input": asked, "tools": [WRITE], **more}
+    if api == "chat":
+        return "/v1/chat/completions", {"messages": messages, "tools": chat_tools(), **more}
+    if api == "messages":
+        tool = {"name": "write", "input_schema": WRITE["parameters"]}
+        return "/v1/messages", {"max_tokens": 400, "messages": messages, "tools": [tool], **more}
+    return "/api/chat", {"model": "m", "messages": messages, "tools": chat_tools(), **more}
+
+
+def read_answer(api, data):
+    """(text, names of calls, how it ended, the extension) of a whole answer."""
+    if api == "responses":
+        texts = [o["content"][0]["text"] for o in data["output"] if o["type"] == "message"]
+        calls = [o["name"] for o in data["output"] if o["type"] == "function_call"]
+        return "\n".join(texts), calls, data["status"], data["cerium"]
+    if api == "chat":
+        said = data["choices"][0]["message"]
+        calls = [c["function"]["name"] for c in said.get("tool_calls") or []]
+        return said["content"], calls, data["choices"][0]["finish_reason"], data["cerium"]
+    if api == "messages":
+        texts = [b["text"] for b in data["content"] if b["type"] == "text"]
+        calls = [b["name"] for b in data["content"] if b["type"] == "tool_use"]
+        return "\n".join(texts), calls, data["stop_reason"], data["cerium"]
+    said = data["message"]
+    calls = [c["function"]["name"] for c in said.get("tool_calls") or []]
+    return said["content"], calls, data["done_reason"], data["cerium"]
+
+
+WELL = {"responses": "completed", "chat": "stop", "messages": "end_turn", "ollama": "stop"}
+
+
+def check_ends(report, server):
+    """An answer that the watchdog ends says so, and ends well."""
+    for api, well in WELL.items():
+        with report.check("who insists is told why at the end: " + api, server):
+            path, body = asked_of(api, "insist", stream=False)
+            text, calls, how, more = read_answer(api, server.json("POST", path, body))
+            assert how == well and not calls and more["end"] == "blocked", (how, calls, more)
+            assert text.startswith(HEAD + "```\n\n[watchdog] Line "), text
+            assert "CWE-78" in text and "Safe form: " in text and "os.system" not in text, text
+        with report.check("a call that is withheld is none: " + api, server):
+            path, body = asked_of(api, "write it anyhow", stream=False)
+            text, calls, how, more = read_answer(api, server.json("POST", path, body))
+            assert how == well and not calls and more["end"] == "blocked", (how, calls, more)
+            assert text.startswith("I write it.") and "[watchdog] Line 5 of python" in text, text
+            assert "CWE-78" in text and "The call of write" in text, text
+        with report.check("the same, incomplete where that is asked for: " + api, server):
+            path, body = asked_of(api, "insist", stream=False, cerium_guard_end="incomplete")
+            text, _, how, more = read_answer(api, server.json("POST", path, body))
+            assert "[watchdog]" not in text and more["end"] == "blocked", (text, more)
+            want = {"responses": "incomplete", "chat": "content_filter", "messages": "refusal",
+                    "ollama": "stop"}
+            assert how == want[api], how
+    with report.check("a streamed call that is withheld is never done", server):
+        status, _, data = server.request("POST", "/v1/responses", {
+            "input": "write it anyhow", "tools": [WRITE], "stream": True})
+        events = [json.loads(part[6:]) for part in data.decode().split("\n")
+                  if part.startswith("data: {")]
+        kinds = [e["type"] for e in events]
+        assert "response.function_call_arguments.done" not in kinds, kinds
+        done = [e["item"]["type"] for e in events if e["type"] == "response.output_item.done"]
+        added = [e["output_index"] for e in events if e["type"] == "response.output_item.added"]
+        assert done == ["message", "message"] and added == [0, 1, 2], (done, added)
+        last = events[-1]["response"]
+        assert last["status"] == "completed" and len(last["output"]) == 2, last
+        assert last["incomplete_details"] is None and last["error"] is None
+    with report.check("the next turn has it before it, and goes on", server):
+        first = server.json("POST", "/v1/responses", {"input": "write it anyhow", "tools": [WRITE]})
+        body = {"input": "go on then", "previous_response_id": first["id"], "tools": [WRITE]}
+        then = server.json("POST", "/v1/responses", body)
+        assert then["output"][0]["content"][0]["text"] == "Then I list it myself.", then
+        verdict = first["output"][-1]["content"][0]["text"]
+        n = len(server.json("POST", "/tokenize", {"content": verdict})["tokens"])
+        used = first["usage"]["input_tokens"] + first["usage"]["output_tokens"] + n
+        assert then["usage"]["input_tokens"] > used, (then["usage"], first["usage"], n)
+        whole = [{"role": "user", "content": "write it anyhow"}, *first["output"],
+                 {"role": "user", "content": "go on then"}]
+        again = server.json("POST", "/v1/responses", {"input": whole, "tools": [WRITE]})
+        assert again["usage"] == {**then["usage"], "input_tokens_details":
+                                  again["usage"]["input_tokens_details"]}, again["usage"]
+    with report.check("text in a shape gets no words of ours", server):
+        schema = {"type": "json_schema", "name": "code", "strict": True, "schema": SCHEMA}
+        said, found, last = stream(server, "in a shape anyhow", text={"format": schema})
+        assert last["type"] == "response.incomplete" and "watchdog" not in said, last["type"]
+        assert last["response"]["incomplete_details"]["reason"] == "content_filter", last
+    with report.check("what is said about the end is one of two words", server):
+        for value in ("loud", 1, ""):
+            server.json("POST", "/v1/responses", {"input": "insist", "cerium_guard_end": value},
+                        want=400)
 
 
 def check_tools(report, server):
@@ -234,6 +341,7 @@ def main():
     report = Report("guard in the server")
     with Server(replay=script(), context=4096) as server:
         check_streams(report, server)
+        check_ends(report, server)
         check_tools(report, server)
         check_shapes(report, server)
         check_asked(report, server)

@@ -1,0 +1,75 @@
+/* verdict.c - the last words of an answer that the watchdog ends.
+ *
+ * Agents ask again what ended in any other way than well, a dozen times and in vain: a guard
+ * decides the same each time.  So the answer ends well, and says what was withheld, why, and how
+ * it is written safely: to whoever reads it, and to the model, which has it before it at the next
+ * turn.  A call that was open is none. */
+#include "protocol/tool_guide.h"
+#include "protocol/writer.h"
+
+/* The text of the newest finding stands for the answer: the others were mended. */
+int verdict_note(writer_choice *c, const protocol_finding *f)
+{
+    char head[512];
+    static const char safe[] = "\nSafe form: ";
+    const char *why = f->message ? f->message : f->weakness;
+    int n = snprintf(head, sizeof head,
+                     "[watchdog] Line %u%s%s was withheld: %.300s (CWE-%u, %.60s).", f->line,
+                     f->language ? " of " : "", f->language ? f->language : "", why, f->cwe,
+                     f->rule ? f->rule : f->weakness);
+    c->verdict.max = PROTOCOL_ANSWER_BYTES_MAX;
+    c->verdict.len = 0;
+    if ((size_t)n >= sizeof head) n = sizeof head - 1;
+    RETURN_IF(bytes_append(&c->verdict, head, (size_t)n));
+    if (!f->idiom || !*f->idiom) return CERIUM_OK;
+    RETURN_IF(bytes_append(&c->verdict, safe, sizeof safe - 1));
+    return bytes_append(&c->verdict, f->idiom, strlen(f->idiom));
+}
+
+/* Text in a shape is somebody's program's to read, and completions are code. */
+bool verdict_is_told(const protocol_writer *w, const writer_choice *c, protocol_end end)
+{
+    const protocol_request *r = w->r;
+    return end == PROTOCOL_END_GUARDED && r->talks && !r->compacts && !r->guard_ends &&
+           !protocol_has_shape(r) && c->verdict.len;
+}
+
+/* Whether a text ends within a fence: a line that begins with ``` opens one, and closes it. */
+bool writer_in_fence(view text)
+{
+    bool in = false, at_start = true;
+    for (size_t i = 0; i < text.len; i++) {
+        if (at_start && view_starts((view){text.ptr + i, text.len - i}, VIEW("```"))) in = !in;
+        at_start = text.ptr[i] == '\n' || (at_start && text.ptr[i] == ' ');
+    }
+    return in;
+}
+
+static int add(bytes *to, view text) { return bytes_append(to, text.ptr, text.len); }
+
+/* Behind what was said, and out of its fence. */
+int verdict_words(const writer_choice *c, bytes *out)
+{
+    const bool is_text = c->piece == PIECE_TEXT;
+    const view said = {c->text.ptr ? c->text.ptr : "", is_text ? c->text.len : 0};
+    const view name = {c->call_name.ptr, c->call_name.len};
+    if (said.len && said.ptr[said.len - 1] != '\n') RETURN_IF(add(out, VIEW("\n")));
+    if (writer_in_fence(said)) RETURN_IF(add(out, VIEW("```\n")));
+    if (said.len) RETURN_IF(add(out, VIEW("\n")));
+    RETURN_IF(add(out, (view){c->verdict.ptr, c->verdict.len}));
+    if (c->piece == PIECE_CALL) {
+        RETURN_IF(add(out, VIEW("\nThe call of ")));
+        RETURN_IF(add(out, name));
+        RETURN_IF(add(out, VIEW(" that had it was not made.")));
+    }
+    return add(out, VIEW("\nWrite it in the safe form and go on; "
+                         "the same line is withheld again."));
+}
+
+view protocol_writer_verdict(const protocol_writer *w, uint32_t choice)
+{
+    CHECK(choice < w->n_choices);
+    const writer_choice *c = &w->choices[choice];
+    if (!c->told_verdict) return (view){NULL, 0};
+    return (view){c->verdict.ptr, c->verdict.len};
+}
