@@ -466,6 +466,15 @@ def check_storm(report, server):
         assert server.json("GET", "/health")["status"] == "ok"
 
 
+def check_tokens(report, server):
+    with report.check("tokens that the model does not have are refused by name", server):
+        for path in ("/v1/completions", "/completion", "/v1/chat/completions"):
+            for token in (10 ** 6, 2 ** 31 - 1, 2 ** 31, -1, 2 ** 63, 10 ** 30):
+                body = {"prompt": [1, token], "max_tokens": 2, "n_predict": 2}
+                status, _, data = server.request("POST", path, body)
+                assert status == 400, (path, token, status, data[:200])
+
+
 def main():
     report = Report("dialects")
     with Server(SCRIPT) as server:
@@ -473,6 +482,7 @@ def main():
         check_requests(report, server)
         check_messages(report, server)
         check_ollama(report, server)
+        check_tokens(report, server)
         check_steering(report, server)
         check_storm(report, server)
         with report.check("it ends by itself", server):
