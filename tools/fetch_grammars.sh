@@ -24,7 +24,7 @@ fetch() {
     PYTHONPATH=$tools/grammars/no_build PYTHONDONTWRITEBYTECODE=1 \
         python3 -m pip --disable-pip-version-check --no-input \
         download --quiet --no-deps --no-build-isolation --no-binary :all: --require-hashes \
-        --retries 1 --timeout 20 --dest "$4" --requirement "$4/wanted" >"$4/log" 2>&1
+        --retries 2 --timeout 60 --dest "$4" --requirement "$4/wanted" >"$4/log" 2>&1
 }
 
 # unpack FOLDER PARSERS: of the archive in it, the parsers, and what stands beside their src.
@@ -48,6 +48,7 @@ package() {
     if ! fetch "$1" "$2" "$3" "$place.new"; then
         ! grep -q 'DO NOT MATCH' "$place.new/log" ||
             echo "grammars: $1 $2 is not what $list says: left out" >&2
+        mv "$place.new/log" "$folder/log"
         rm -rf "$place.new"
         return 1
     fi
@@ -74,7 +75,8 @@ wait
 } >"$folder/grammars.mk.new"
 missing=$(sed -n 's/^# missing: .*: //p' "$folder/grammars.mk.new" | tr '\n' ' ')
 [ -z "$missing" ] || echo "grammars: none for ${missing% }: the watchdog cannot judge these" \
-    "languages (it takes a network and python3-pip; the next make tries again)" >&2
+    "languages (it takes a network and python3-pip; why it failed is in $folder/log; the next" \
+    "make tries again)" >&2
 if cmp -s "$folder/grammars.mk.new" "$folder/grammars.mk"; then
     rm "$folder/grammars.mk.new"
 else

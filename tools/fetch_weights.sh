@@ -17,7 +17,7 @@ digest_of() { sha256sum "$1" 2>/dev/null | cut -d ' ' -f 1; }
 fetch() {
     echo "$1 --hash=sha256:$2" >"$4/wanted"
     python3 -m pip --disable-pip-version-check --no-input download --quiet --no-deps \
-        --only-binary :all: --require-hashes --retries 1 --timeout 20 --dest "$4" \
+        --only-binary :all: --require-hashes --retries 2 --timeout 60 --dest "$4" \
         --requirement "$4/wanted" >"$4/log" 2>&1 &&
         python3 -c 'import sys, shutil, zipfile
 with zipfile.ZipFile(sys.argv[1]).open(sys.argv[2]) as a, open(sys.argv[3], "wb") as b:

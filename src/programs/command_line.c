@@ -215,7 +215,13 @@ int command_parse(const command_table *c, void *program, int argc, char **argv)
             exit(output_finish(0, EXIT_FAILED));
         }
         if (val == ':') return usage_error(argv[0], "%s needs a value", argv[optind - 1]);
-        if (val == '?') return unknown_option(c, argv[0], argv[optind - 1]);
+        if (val == '?') {
+            /* Of a letter among others getopt_long() has not left the word: -x of -xyz.  'h' is
+             * --help with a value. */
+            char letter[] = {'-', (char)optopt, 0};
+            bool is_letter = optopt > ' ' && optopt < 127 && optopt != 'h';
+            return unknown_option(c, argv[0], is_letter ? letter : argv[optind - 1]);
+        }
         bool is_long = val >= VAL_LONG;
         const option_spec *o = is_long ? all[val - VAL_LONG] : lettered(all, n, val);
         if (take(o, program, optarg)) continue;

@@ -117,6 +117,7 @@ static int find_place(completion *c, cerium_error *err)
                          c->line);
     size_t end = at;
     while (end < c->text.len && c->text.ptr[end] != '\n') end++;
+    if (end > at && c->text.ptr[end - 1] == '\r') end--; /* the line break has two bytes */
     if (c->column && c->column - 1 > end - at)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%s:%u has %zu columns, not %u", c->path,
                          c->line, end - at, c->column);
@@ -262,7 +263,7 @@ static int print_json(const completion *c, const generation *g, cerium_error *er
 static void print_text(const completion *c)
 {
     write_view((view){c->out.ptr, c->out.len}, stdout);
-    fputs("\n", stdout);
+    if (c->out.len) fputs("\n", stdout);
 }
 
 /* A few lines around the hole, the completion in bold on a terminal. */
@@ -313,6 +314,8 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
         print_in_place(c);
     else if (!status)
         print_text(c);
+    if (!status && !c->o.json && !c->out.len)
+        fputs("the model has nothing to add here\n", stderr);
     if (!status && !c->quiet) print_generation(&g, stderr);
     cerium_session_close(&session);
     memory_free(tokens);

@@ -66,7 +66,7 @@ static bool take_guard(void *program, const char *value)
 const option_spec options_shared[] = {
     {"model", "FILE",
      "GGUF model, or the name of a pulled one (default: CERIUM_MODEL, else the bundled model)",
-     TAKES_ANY(options, model), .letter = 'm', .groups = OPTIONS_ENGINE | OPTIONS_MODEL},
+     TAKES_TEXT(options, model), .letter = 'm', .groups = OPTIONS_ENGINE | OPTIONS_MODEL},
     {"prompt", "TEXT", "the prompt; an empty one is only the begin-of-sequence token",
      TAKES_ANY(options, prompt), .letter = 'p', .groups = OPTIONS_PROMPT},
     {"file", "FILE", "read the prompt from a file; - is standard input",

@@ -25,11 +25,14 @@ typedef struct {
     policy *policy; /* owned; NULL: without a file */
 } serving;
 
+/* No client could send a blank, a control byte or one above ASCII in a header. */
 static bool add_key(serving *v, const char *key)
 {
-    if (v->config.n_keys == SERVER_KEYS_MAX || !*key || strlen(key) > SERVER_KEY_BYTES_MAX)
-        return option_wants("1 to %u bytes, given at most %u times", SERVER_KEY_BYTES_MAX,
-                            SERVER_KEYS_MAX);
+    size_t len = 0;
+    while (key[len] > ' ' && key[len] < 0x7F) len++;
+    if (v->config.n_keys == SERVER_KEYS_MAX || !len || key[len] || len > SERVER_KEY_BYTES_MAX)
+        return option_wants("1 to %u bytes of ASCII without blanks, given at most %u times",
+                            SERVER_KEY_BYTES_MAX, SERVER_KEYS_MAX);
     v->keys[v->config.n_keys++] = key;
     return true;
 }
@@ -145,22 +148,30 @@ static int read_keys(serving *v, cerium_error *err)
 {
     const char *env = getenv("CERIUM_API_KEY");
     if (env && *env && !add_key(v, env))
-        return error_set(err, CERIUM_ERR_ARGUMENT, "CERIUM_API_KEY has at most %u bytes",
-                         SERVER_KEY_BYTES_MAX);
+        return error_set(err, CERIUM_ERR_ARGUMENT, "CERIUM_API_KEY has at most %u bytes, of ASCII "
+                         "without blanks", SERVER_KEY_BYTES_MAX);
     if (!v->key_file) return CERIUM_OK;
     v->key_text.max = KEY_FILE_BYTES_MAX;
     RETURN_IF(read_file(v->key_file, &v->key_text, err));
+    if (memchr(v->key_text.ptr ? v->key_text.ptr : "", 0, v->key_text.len))
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: a NUL byte: this is no text file",
+                         v->key_file);
     if (bytes_append(&v->key_text, "\n", 2)) /* ends the last line, and the text */
         return error_set(err, CERIUM_ERR_CAPACITY, "%s: longer than %d bytes", v->key_file,
                          KEY_FILE_BYTES_MAX - 2);
     const size_t n_before = v->config.n_keys;
     uint32_t n_line = 1;
-    for (char *line = v->key_text.ptr, *end; (end = strchr(line, '\n')); line = end + 1, n_line++) {
-        *end = 0;
-        if (end > line && end[-1] == '\r') end[-1] = 0;
-        if (line[strspn(line, " \t")] && *line != '#' && !add_key(v, line))
-            return error_set(err, CERIUM_ERR_ARGUMENT, "%s:%u: no key: 1 to %u bytes, %u keys",
-                             v->key_file, n_line, SERVER_KEY_BYTES_MAX, SERVER_KEYS_MAX);
+    char *line = v->key_text.ptr;
+    if (!strncmp(line, "\xEF\xBB\xBF", 3)) line += 3; /* a byte-order mark */
+    for (char *end; (end = strchr(line, '\n')); line = end + 1, n_line++) {
+        char *last = end;
+        line += strspn(line, " \t\r");
+        while (last > line && strchr(" \t\r", last[-1])) last--;
+        *last = 0;
+        if (*line && *line != '#' && !add_key(v, line))
+            return error_set(err, CERIUM_ERR_ARGUMENT, "%s:%u: no key: 1 to %u bytes of ASCII "
+                             "without blanks, %u keys", v->key_file, n_line, SERVER_KEY_BYTES_MAX,
+                             SERVER_KEYS_MAX);
     }
     /* Who names a file of keys does not mean a server that asks for none. */
     if (v->config.n_keys == n_before)

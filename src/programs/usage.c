@@ -204,6 +204,8 @@ int program_usage(int argc, char **argv)
     if (argc > optind) return usage_error("usage", "'%s' is not an option", argv[optind]);
     if (r.csv && r.o.json) return usage_error("usage", "give one of --csv and --json");
     if (!r.since_given) r.query.first_day = r.query.last_day - DAYS_DEFAULT + 1;
+    if (r.query.first_day > r.query.last_day)
+        return usage_error("usage", "--since names a later day than --until");
     int status = r.config_path ? accounts_policy(&p, r.config_path, &err) : CERIUM_OK;
     if (!status) status = accounts_store(&s, r.store_path, p, false, &err);
     if (!status) status = print(&r, s, &err);

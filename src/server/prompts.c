@@ -377,6 +377,15 @@ static view text_of(const server *s, const protocol_request *r, size_t i, view *
     return text;
 }
 
+static int check_tokens(const server *s, const int32_t *tokens, size_t n, protocol_error *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((uint32_t)tokens[i] >= s->info.n_vocab)
+            return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
+                                      "Invalid token: %d is not in the vocabulary.", tokens[i]);
+    return CERIUM_OK;
+}
+
 int prompts_text(const server *s, const prompt_room *room, const protocol_request *r, size_t i,
                  prompt *out, protocol_error *e)
 {
@@ -387,6 +396,7 @@ int prompts_text(const server *s, const prompt_room *room, const protocol_reques
     view heal_prefix = {NULL, 0};
     if (r->prompt_tokens && r->prompt_tokens[i]) {
         n = r->prompt_n_tokens[i];
+        RETURN_IF(check_tokens(s, r->prompt_tokens[i], n, e));
         if (n < room->cap) memcpy(room->tokens, r->prompt_tokens[i], n * sizeof *room->tokens);
     } else {
         view text = text_of(s, r, i, &heal_prefix);

@@ -1,5 +1,5 @@
 /* chat_marks.c - owns finding how a template writes calls with a tag for each argument, from what
- * differs between probes.  The record is read by src/protocol/call_marks.c. */
+ * differs between probes.  The record is read by src/reader/call_marks.c. */
 #include "tokenizer/chat_template.h"
 
 static const view none = {"", 0};

@@ -1,5 +1,5 @@
 /* chat_marks_json.c - owns finding how a template writes calls whose arguments are a JSON object,
- * from renderings of probes.  The record is read by src/protocol/call_marks.c.
+ * from renderings of probes.  The record is read by src/reader/call_marks.c.
  *
  * Ids, and numbers that count calls, are CHAT_MARK_ANY in the marks. */
 #include "tokenizer/chat_template.h"

@@ -49,10 +49,13 @@ if command -v npm >/dev/null; then
     npm_install qwen-code @qwen-code/qwen-code@0.15.10
     npm_install playwright playwright-core@1.65.1
     npm_install claude-code @anthropic-ai/claude-code@2.1.331
-    [ -e "$folder/missing/node" ] && missing openai-node "there is no Node 22"
+    npm_install others-node @anthropic-ai/sdk@1.13.0 ollama@0.6.4
+    for name in openai-node others-node; do
+        [ -e "$folder/missing/node" ] && missing "$name" "there is no Node 22"
+    done
 else
     for name in node openai-node codex opencode continue cline qwen-code playwright \
-        claude-code; do
+        claude-code others-node; do
         missing "$name" "there is no npm"
     done
 fi

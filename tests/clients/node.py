@@ -21,6 +21,8 @@ SCRIPT = [
     line("Cerium is a metal.", repeat=True, role="tool", last="metal"),
     line('{"name": "cerium", "degrees": 795}', repeat=True, last="as a record"),
     line(LONG, repeat=True, last="talk for long"),
+    line("".join("line %d of many\n" % i for i in range(3000)), repeat=True, last="line by line"),
+    line("Three.", repeat=True, last="only three"),
 ]
 # The page is tested with the model's own words, but for a line that the watchdog takes back: those
 # in page.mjs.

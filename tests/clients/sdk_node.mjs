@@ -132,4 +132,57 @@ await check('node: ResponsesWS, 20 at once', async () => {
     ws.close();
   }));
 });
+await check('node: steer, accepted, committed by the successor, and refused', async () => {
+  const ws = new ResponsesWS(client);
+  const events = ws[Symbol.asyncIterator]();
+  ws.send({ type: 'response.create', model, input: 'line by line', store: false });
+  let id;
+  for (;;) {
+    const { value } = await events.next();
+    if (value.type !== 'message') continue;
+    if (value.message.type === 'response.created') id = value.message.response.id;
+    if (value.message.type === 'response.output_text.delta') break;
+  }
+  ws.send({ type: 'response.steer', previous_response_id: id, input: 'only three' });
+  const first = await answer(events);
+  assert.equal(first.find((e) => /steer/.test(e.type)).type, 'response.steer.accepted');
+  assert.equal(first.at(-1).response.incomplete_details.reason, 'steered');
+  const second = (await answer(events)).at(-1).response;
+  assert.equal(second.previous_response_id, id);
+  assert.equal(second.output[0].content[0].text, 'Three.');
+  ws.send({ type: 'response.steer', previous_response_id: id, input: 'too late' });
+  for (;;) {
+    const { value } = await events.next();
+    if (value.type !== 'message') continue;
+    assert.equal(value.message.type, 'response.steer.failed');
+    assert.equal(value.message.error.code, 'response_already_completed');
+    break;
+  }
+  ws.close();
+});
+await check('node: a response in the background, followed twice', async () => {
+  const stream = await client.responses.create({ model, input: 'say hello', background: true,
+    stream: true });
+  let id, seen = -1;
+  for await (const e of stream) {
+    if (e.type === 'response.created') id = e.response.id;
+    seen = e.sequence_number;
+    if (seen === 2) break; /* the connection is gone */
+  }
+  let text = '', last;
+  const rest = await client.responses.retrieve(id, { stream: true, starting_after: seen });
+  for await (const e of rest) {
+    assert.equal(e.sequence_number, ++seen);
+    if (e.type === 'response.output_text.delta') text += e.delta;
+    last = e;
+  }
+  assert.equal(last.type, 'response.completed');
+  assert.ok('Hello, world.'.endsWith(text) && text, text);
+  assert.equal((await client.responses.retrieve(id)).status, 'completed');
+  const long = await client.responses.create({ model, input: 'talk for long', background: true });
+  assert.ok(['queued', 'in_progress'].includes(long.status), long.status);
+  await client.responses.cancel(long.id);
+  const end = await client.responses.stream({ response_id: long.id }).finalResponse();
+  assert.ok(['cancelled', 'completed'].includes(end.status), end.status);
+});
 finish('sdk_node');

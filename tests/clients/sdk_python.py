@@ -282,6 +282,42 @@ def check_socket(report, server, client):
             assert order == ["fast", "slow"], order
 
 
+def check_steering(report, server, client):
+    with report.check("websocket: steered, with a successor; refused when it is over", server):
+        with client.responses.connect() as connection:
+            connection.response.create(model=MODEL_ID, input="talk a while", store=False)
+            for event in connection:
+                if event.type == "response.created":
+                    first = event.response.id
+                if event.type == "response.output_text.delta":
+                    break
+            connection.response.steer(previous_response_id=first, input="say hello")
+            kinds, ends = [], []
+            for event in connection:
+                kinds.append(event.type)
+                if event.type in ("response.completed", "response.incomplete"):
+                    ends.append(event.response)
+                    if len(ends) == 2:
+                        break
+            assert "response.steer.accepted" in kinds, kinds
+            assert ends[0].id == first and ends[1].previous_response_id == first, ends
+            assert ends[1].output_text == "Hello, world.", ends[1]
+            connection.response.steer(previous_response_id=first, input="too late")
+            event = connection.recv()
+            assert event.type == "response.steer.failed", event
+            assert event.error.code == "response_already_completed" and \
+                event.steer.input == "too late", event
+    with report.check("a response in the background is followed from any number on", server):
+        said = client.responses.create(model=MODEL_ID, input="say hello", background=True)
+        assert said.status in ("queued", "in_progress"), said.status
+        events = list(client.responses.retrieve(said.id, stream=True))
+        assert events[-1].type == "response.completed", events[-1]
+        assert [e.sequence_number for e in events] == list(range(len(events)))
+        rest = list(client.responses.retrieve(said.id, stream=True, starting_after=3))
+        assert [e.sequence_number for e in rest] == list(range(4, len(events)))
+        assert client.responses.retrieve(said.id).output_text == "Hello, world."
+
+
 def check_many(report, server):
     async def one(client, i):
         stream = await client.responses.create(model=MODEL_ID, input="say hello %d" % i,
@@ -321,6 +357,7 @@ def main():
         check_chat(report, server, client)
         check_completions(report, server, client)
         check_socket(report, server, client)
+        check_steering(report, server, client)
         check_many(report, server)
         check_metrics(report, server)
     report.end()

@@ -2,7 +2,7 @@
 # test_clients.sh - real clients against `cerium serve`: installs them, runs each, adds up.
 #
 #   tests/clients/test_clients.sh [NAME...]     codex, sdk_python, sdk_tools, sdk_others,
-#       claude_code, sdk_node, agents, curl, raw, page
+#       claude_code, sdk_node, sdk_node_others, agents, curl, raw, page
 #
 # What cannot be installed here is skipped by name.
 here=$(dirname "$0")
@@ -57,6 +57,7 @@ else
 fi
 suite claude_code python3 "$here/claude_code.py"
 suite sdk_node python3 "$here/node.py" sdk_node.mjs openai-node
+suite sdk_node_others python3 "$here/node.py" sdk_node_others.mjs others-node
 suite page python3 "$here/node.py" page.mjs playwright
 suite agents python3 "$here/agents.py"
 suite clients_page python3 "$here/clients_page.py"

@@ -43,6 +43,7 @@ check "one can" n_there 1
 check "its parser is there" grep -q parser_of_good "$folder/tree-sitter-good-1.0/src/parser.c"
 check "those that cannot are named" said "none for changed late:"
 check "with the reason" said "tree-sitter-changed 1.0 is not what"
+check "pip's own words are kept" test -s "$folder/log"
 check "nothing of a wrong digest is kept" test ! -e "$folder/tree-sitter-changed-1.0"
 check "make sees which are missing" grep -q '^# missing: tree-sitter-late' "$folder/grammars.mk"
 

@@ -161,6 +161,22 @@ if [ -e models/cerium-line.gguf ]; then
     check "no confidence is under 0" status 0 ./cerium complete --min-confidence 0 --json \
         "$work/add.c:3"
     check "so this one is shown" says '"held_back": false' out
+    printf 'int add(int a, int b)\r\n{\r\n    return \r\n}\r\n' >"$work/crlf.c"
+    check "a line ends before both bytes of its break" status 0 ./cerium complete --show --quiet \
+        "$work/crlf.c:3"
+    breaks_are_whole() { ! grep -q "$(printf '\r.')" "$work/out"; }
+    check "not between them" breaks_are_whole
+    # A text, or a word that there is none.
+    shows() {
+        for place; do
+            status 0 ./cerium complete --quiet "$place" && cat "$work/out" "$work/err" || return 1
+            if test -s "$work/out"; then test ! -s "$work/err"; else
+                says "the model has nothing to add here" err; fi || return 1
+        done
+    }
+    printf 'a\rb\rc\r' >"$work/cr.py"
+    check "what is empty is said" shows "$work/cr.py:1" "$work/add.c:1" "$work/add.c:3" \
+        "$work/add.c:4"
     check "more than sure" refused 2 "min-confidence" ./cerium complete --min-confidence 1.1 x:1
 
     # Every type opens and predicts a text about as well as the file's own.

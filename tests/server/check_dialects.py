@@ -226,10 +226,8 @@ def check_messages(report, server):
         for path in ("/v1/messages", "/api/chat"):
             talk[1] = {"role": "assistant", "content": talk[1]["content"]}
             body = {"messages": talk, "max_tokens": 9, "stream": False}
-            before_ns = server.metric("cerium_engine_computed_tokens_total")
-            server.json("POST", path, body)
-            n = server.metric("cerium_engine_computed_tokens_total") - before_ns
-            assert n < 120, (path, n)
+            _, n = computed_by(server, path, body)
+            assert 0 < n < 120, (path, n)
     with report.check("Messages: stop sequences, caps, warm-ups", server):
         said = ask(messages=user("count"), stop_sequences=["four"])
         assert said["stop_reason"] == "stop_sequence" and said["stop_sequence"] == "four", said
@@ -466,6 +464,89 @@ def check_storm(report, server):
         assert server.json("GET", "/health")["status"] == "ok"
 
 
+# ---- one log of tokens ----
+
+SYSTEM = "You are an agent. " + " ".join("Rule %d: be careful with file %d." % (i, i)
+                                         for i in range(60))
+RESULT = "the text of A: " + " ".join("line%d" % i for i in range(40))
+
+
+def computed(server):
+    return server.metric("cerium_prompt_tokens_total") - server.metric("cerium_reused_tokens_total")
+
+
+def computed_by(server, path, body):
+    """(answer, tokens of its prompt that the engine computed)."""
+    before = computed(server)
+    said = server.json("POST", path, body)
+    return said, computed(server) - before
+
+
+def check_one_log(report, server):
+    """Begun as Codex asks, gone on with as Claude Code does, then in chat, then in Ollama's words."""
+    names = ["ls"] + ["tool_%d" % i for i in range(12)]
+
+    def tools(make):
+        return [make({"name": n, "description": "what %s does" % n, "parameters": SCHEMA})
+                for n in names]
+
+    flat = tools(lambda f: {"type": "function", "strict": False, **f})
+    nested = tools(lambda f: {"type": "function", "function": f})
+    inputs = tools(lambda f: {"name": f["name"], "description": f["description"],
+                              "input_schema": f["parameters"]})
+    with report.check("one log of tokens under all dialects: what is new is computed", server):
+        said, n = computed_by(server, "/v1/responses", {
+            "instructions": SYSTEM, "tools": flat, "store": False,
+            "input": [{"type": "message", "role": "user",
+                       "content": [{"type": "input_text", "text": "one file"}]}]})
+        used = said["usage"]["input_tokens"] + said["usage"]["output_tokens"]
+        assert n == said["usage"]["input_tokens"] > 800, (n, said["usage"])
+        one = [o for o in said["output"] if o["type"] == "function_call"][0]
+        text = said["output"][0]["content"][0]["text"]
+        block = {"type": "tool_use", "id": one["call_id"], "name": "ls",
+                 "input": json.loads(one["arguments"])}
+        said, n = computed_by(server, "/v1/messages", {
+            "max_tokens": 50, "tools": inputs, "system": [
+                {"type": "text", "text": SYSTEM, "cache_control": {"type": "ephemeral"}}],
+            "messages": user("one file") + [
+                {"role": "assistant", "content": [{"type": "text", "text": text}, block]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": block["id"],
+                                              "content": RESULT}]}]})
+        usage = said["usage"]
+        whole = usage["input_tokens"] + usage["cache_read_input_tokens"]
+        # The newest token of an answer was chosen and not computed.
+        new = whole - used + 1
+        assert 100 < n <= new, (n, new, usage)
+        used = whole + usage["output_tokens"]
+        answer = said["content"][0]["text"]
+        talk = [{"role": "system", "content": SYSTEM}, *user("one file"),
+                {"role": "assistant", "content": text, "tool_calls": [
+                    {"id": block["id"], "type": "function", "function": {
+                        "name": "ls", "arguments": one["arguments"]}}]},
+                {"role": "tool", "tool_call_id": block["id"], "content": RESULT},
+                {"role": "assistant", "content": answer}, *user("say hello")]
+        said, n = computed_by(server, "/v1/chat/completions", {"messages": talk, "tools": nested})
+        usage = said["usage"]
+        new = usage["prompt_tokens"] - used + 1
+        assert 0 < n <= new < 60, (n, new, usage)
+        used = usage["prompt_tokens"] + usage["completion_tokens"]
+        talk += [said["choices"][0]["message"], *user("count")]
+        talk[2]["tool_calls"][0]["function"]["arguments"] = block["input"]
+        said, n = computed_by(server, "/api/chat", {"messages": talk, "tools": nested,
+                                                    "stream": False})
+        new = said["prompt_eval_count"] - used + 1
+        assert 0 < n <= new < 60, (n, new, said)
+
+
+def check_tokens(report, server):
+    with report.check("tokens that the model does not have are refused by name", server):
+        for path in ("/v1/completions", "/completion", "/v1/chat/completions"):
+            for token in (10 ** 6, 2 ** 31 - 1, 2 ** 31, -1, 2 ** 63, 10 ** 30):
+                body = {"prompt": [1, token], "max_tokens": 2, "n_predict": 2}
+                status, _, data = server.request("POST", path, body)
+                assert status == 400, (path, token, status, data[:200])
+
+
 def main():
     report = Report("dialects")
     with Server(SCRIPT) as server:
@@ -473,6 +554,8 @@ def main():
         check_requests(report, server)
         check_messages(report, server)
         check_ollama(report, server)
+        check_tokens(report, server)
+        check_one_log(report, server)
         check_steering(report, server)
         check_storm(report, server)
         with report.check("it ends by itself", server):

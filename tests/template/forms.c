@@ -6,7 +6,6 @@
 #include <jansson.h>
 
 #include "base/memory.h"
-#include "protocol/reader.h"
 #include "tokenizer/chat.h"
 #include "../unit/vocab_file.h"
 
@@ -69,19 +68,19 @@ static void render(const tokenizer *t, const chat_form *form, const json_t *in, 
     bytes_free(&text);
 }
 
-static int write_part(void *user, const reader_part *part)
+static int write_part(void *user, const cerium_part *part)
 {
     json_t *list = user;
     const size_t n = json_array_size(list);
-    if (part->kind == READER_CALL) {
-        CHECK(!json_array_append_new(list, json_stringn(part->text.ptr, part->text.len)));
+    if (part->kind == CERIUM_PART_CALL) {
+        CHECK(!json_array_append_new(list, json_stringn(part->text, part->text_len)));
         CHECK(!json_array_append_new(list, json_string("")));
     }
-    if (part->kind == READER_ARGUMENTS) {
+    if (part->kind == CERIUM_PART_ARGUMENTS) {
         const json_t *last = json_array_get(list, n - 1);
         CHECK(!json_array_set_new(list, n - 1,
                                   json_sprintf("%s%.*s", json_string_value(last),
-                                               (int)part->text.len, part->text.ptr)));
+                                               (int)part->text_len, part->text)));
     }
     return CERIUM_OK;
 }
@@ -94,10 +93,11 @@ static json_t *read_calls(const char *form, view answer)
                               "\"where\":{\"type\":\"object\"}}}"},
         {"now", NULL, "{\"type\":\"object\"}"}};
     json_t *list = json_array();
-    reader *r = NULL;
-    CHECK(!reader_open(&r, form, tools, ARRAY_LEN(tools)));
-    CHECK(!reader_feed(r, answer, write_part, list) && !reader_end(r, true, write_part, list));
-    reader_free(&r);
+    cerium_reader *r = NULL;
+    CHECK(!cerium_reader_open(&r, form, tools, ARRAY_LEN(tools), NULL));
+    CHECK(!cerium_reader_feed(r, answer.ptr, answer.len, write_part, list));
+    CHECK(!cerium_reader_end(r, true, write_part, list));
+    cerium_reader_close(&r);
     return list;
 }
 

