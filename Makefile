@@ -63,15 +63,17 @@ VERSION  := $(shell sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/ce
 # Before 1.0 structs may change with each minor version: the name of the library says which one.
 SOVER    := libcerium.so.$(subst $(eval) ,.,$(wordlist 1,2,$(subst ., ,$(VERSION))))
 ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*.c src/*/$(ARCH)/*.c))
-# The server's folders and the wafer belong to the program, not to the libraries: who embeds them has
-# no sockets and simulates nothing.  The watchdog is a library of its own.
-SERVER_SRC := $(sort $(filter src/convert/% src/guard/% src/net/% src/protocol/% src/server/% src/store/% src/wafer/% \
-              src/watch/%,$(ALL_SRC)))
-LIB_SRC  := $(sort $(filter-out src/programs/% $(SERVER_SRC),$(ALL_SRC)))
-PROG_SRC := $(sort $(filter src/programs/%,$(ALL_SRC)))
+# Whose folders are whose: those that embed a library have no sockets and simulate nothing, and the
+# watchdog is a library of its own.
+LIB_DIRS    := base gguf kernels template tokenizer sampling model cache cpu speculation reader engine
+SERVER_DIRS := convert guard net protocol server store wafer watch
+in_dirs      = $(sort $(filter $(foreach d,$1,src/$d/%),$(ALL_SRC)))
+LIB_SRC  := $(call in_dirs,$(LIB_DIRS))
+SERVER_SRC := $(call in_dirs,$(SERVER_DIRS))
+PROG_SRC := $(call in_dirs,programs)
 LIB_OBJ  := $(LIB_SRC:%.c=$O/%.o)
 # libcerium-watch calls libcerium by cerium.h, and has a copy of what both stand on.
-WATCH_OBJ = $(patsubst %.c,$O/%.o,$(filter src/base/% src/guard/% src/watch/%,$(ALL_SRC))) $(GRAMMAR_OBJ)
+WATCH_OBJ = $(patsubst %.c,$O/%.o,$(call in_dirs,base guard watch)) $(GRAMMAR_OBJ)
 WATCH_LIBS := -lpcre2-8 -ljansson -lxxhash -lhs -ltree-sitter -lyaml -lm
 # The watchdog's grammars are fetched once (tools/fetch_grammars.sh) and compiled once for every build:
 # what a generated parser does is no concern of a sanitizer.
@@ -133,6 +135,7 @@ lib: $(foreach l,libcerium libcerium-watch,$O/$l.a $O/$l.so.$(VERSION))
 # ---- tests: test_*.c and test_*.sh in tests/*, kernelcheck, and the corpora of fuzz_*.c ----
 UNIT     := $(patsubst tests/unit/test_%.c,$O/unit_%,$(sort $(wildcard tests/unit/test_*.c)))
 GOLDEN   := $(patsubst tests/golden/test_%.c,$O/golden_%,$(sort $(wildcard tests/golden/test_*.c)))
+ENGINE   := $(patsubst tests/engine/test_%.c,$O/engine_%,$(sort $(wildcard tests/engine/test_*.c)))
 FAULTS   := $(patsubst tests/faults/test_%.c,$O/faults_%,$(sort $(wildcard tests/faults/test_*.c)))
 # Models with random weights, large enough for long contexts; the name says the shape.
 RANDOM   := $(patsubst %,$O/models/test-%.gguf,llama qwen2 qwen3 qwen3moe gpt-oss)
@@ -145,13 +148,13 @@ KC_LIB   := $(filter-out %/hash.o %/json.o,$(filter $O/src/base/% $O/src/gguf/bl
 # Kernels for another processor need the C library alone, and run where qemu does.
 ARM64_CC := aarch64-linux-gnu-gcc
 ARM64_KC := build/release-$(ARM64_CC)/kernelcheck
-TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(FAULTS) $(RANDOM) \
+TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(ENGINE) $(FAULTS) $(RANDOM) \
             $O/cerium_blind $O/hostile_clients $(EXAMPLES) $O/protocol_answers $O/template_lines $O/template_forms $O/grammar_sample $O/grammar_match $O/tool_make_wide \
             $(if $(filter release,$(BUILD)),$(if $(shell command -v $(ARM64_CC)),arm64-built))
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
-GOLDENS   = $(filter-out %_identity %_simulation,$(GOLDEN)) '$O/golden_simulation $(SHORT)' \
-            '$O/golden_identity $(SHORT) $(RANDOM) $(FAMILIES)'
+GOLDENS   = $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(SHORT) $(RANDOM) $(FAMILIES)'
+ENGINES   = $(filter-out %_simulation,$(ENGINE)) '$O/engine_simulation $(SHORT)'
 # Some run side by side: those that take long come first.
 SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(GOLDENS) $(FAULTS) $O/kernelcheck $(UNIT) $(REPLAYS)
 
@@ -173,6 +176,7 @@ $O/template_%: $O/tests/template/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER
 $O/protocol_%: $O/tests/protocol/%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/models/%.gguf: $O/tool_make_model ; @mkdir -p $(@D); $< --shape $* --context 2048 -o $@
 $O/golden_%: $O/tests/golden/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+$O/engine_%: $O/tests/engine/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/kernelcheck: LIBS := -lm
 $O/kernelcheck: $(KC_OBJ) $(KC_LIB) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
@@ -195,7 +199,7 @@ test-clients:
 	@O=$O BUILD=$(BUILD) sh tests/clients/test_clients.sh $(CLIENTS_ONLY)
 documents: $O/grammar_sample ; @O=$O sh tests/grammar/test_documents.sh $(or $(DOCUMENTS),10000)
 unit: $(UNIT) ; @tools/run_tests.sh $(UNIT)
-golden: $(GOLDEN) $(RANDOM) ; @tools/run_tests.sh $(GOLDENS)
+golden: $(GOLDEN) $(ENGINE) $(RANDOM) ; @tools/run_tests.sh $(GOLDENS) $(ENGINES)
 kernelcheck: $O/kernelcheck ; @$<
 arm64-built: ; @$(MAKE) --no-print-directory BUILD=release CC=$(ARM64_CC) LDFLAGS=-static $(ARM64_KC)
 kernelcheck-arm64: arm64-built ; @qemu-aarch64 $(ARM64_KC)

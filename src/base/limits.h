@@ -1,5 +1,5 @@
-/* limits.h - maxima that input from outside meets: those of the tokenizer, requests, the server,
- * its store and the watchdog; those of other folders are at the head of their headers.
+/* limits.h - maxima that input from outside meets in the server and below it: connections,
+ * requests, the store; those of other folders are at the head of their headers.
  *
  * Each is well above what real files and clients need, and bounds what a broken or hostile one can
  * make us allocate. */
@@ -8,23 +8,9 @@
 
 #include <stdint.h>
 
-/* ---- tokenizer ---- */
+/* ---- vocabularies, for all who read them ---- */
 
-#define TOKENIZER_TOKENS_MAX      (1u << 22) /* of one vocabulary: known ones have 32 k to 260 k */
 #define TOKENIZER_TOKEN_BYTES_MAX 4096u      /* text of one token in the file; known: 1024 */
-#define TOKENIZER_TEXT_BYTES_MAX  (1u << 28) /* one text to encode; scratch is up to 40 times it */
-#define TOKENIZER_PASSES_MAX      6u         /* expressions that one pre-tokenizer applies */
-
-/* ---- what a model answers ---- */
-
-#define READER_NAME_BYTES_MAX   256u       /* name of a tool that is called: the API allows 64 */
-#define READER_HEADER_BYTES_MAX 1024u      /* between two marks of a message's header */
-#define READER_HELD_BYTES_MAX   (1u << 20) /* of a call, before it is certain to be one */
-#define READER_JSON_DEPTH_MAX   512u       /* nesting of arrays and objects */
-
-_Static_assert(READER_JSON_DEPTH_MAX % 64 == 0, "one bit a level");
-_Static_assert(TOKENIZER_TOKENS_MAX <= INT32_MAX / 2, "ids are int32_t, and symbols come on top");
-_Static_assert((uint64_t)TOKENIZER_TEXT_BYTES_MAX * 2 <= UINT32_MAX, "positions are uint32_t");
 
 /* ---- the server's connections ---- */
 
@@ -126,48 +112,5 @@ _Static_assert(LIVE_JOURNAL_MAX > SERVER_RUNNING_MAX, "running answers fit");
 
 _Static_assert(PROTOCOL_DEPTH_MAX < 2048, "below jansson's own limit, so that the error is ours");
 _Static_assert(PROTOCOL_PROMPTS_MAX * PROTOCOL_CHOICES_MAX <= INT32_MAX, "choices are counted");
-
-/* ---- the wafer ---- */
-
-/* ---- the watchdog ---- */
-
-#define GUARD_RULES_MAX       1024u       /* rules of all files; the project's own are 300 */
-#define GUARD_RULES_BYTES_MAX (4u << 20)  /* their strings, tests included */
-#define GUARD_RULE_FILE_MAX   (1u << 20)  /* one file of them */
-#define GUARD_LINE_BYTES_MAX  1024u       /* held back at most: a logical line */
-#define GUARD_DEFERRED_BYTES  4096u       /* and from a line on that waits for a function */
-#define GUARD_WINDOW_BYTES    8192u       /* of code that a verdict can see, the held line too */
-#define GUARD_WINDOW_KEPT     4096u       /* of it that stays when it is full */
-#define GUARD_DEPTH_MAX       96u         /* nesting of expressions and blocks that is followed */
-#define GUARD_BRACKETS_MAX    128u        /* open brackets and strings that the lexer tracks */
-#define GUARD_PARSE_BYTES     (32u << 20)  /* that tree-sitter may take for one window */
-#define GUARD_NODES_MAX       8192u       /* of the tree of one window */
-#define GUARD_VARIABLES_MAX   256u        /* that one window's verdict follows */
-#define GUARD_FIX_BYTES       256u        /* of a safe form, with its NUL */
-#define GUARD_FINDINGS_MAX    64u         /* of one call; more are not reported */
-
-_Static_assert(GUARD_LINE_BYTES_MAX * 2 <= GUARD_WINDOW_KEPT, "the held line is always seen");
-_Static_assert(GUARD_WINDOW_KEPT * 2 <= GUARD_WINDOW_BYTES, "a full window halves");
-
-/* ---- edits ---- */
-
-#define EDIT_FILE_BYTES_MAX (4u << 20) /* a file that is edited; the context is far shorter */
-#define EDIT_BLOCKS_MAX     256u       /* search/replace blocks of one answer */
-#define DIFF_BYTES_MAX      (16u << 20)
-#define DIFF_LINES_MAX      (1u << 20)
-#define DIFF_CHANGES_MAX    2000       /* lines that come and go: 16 MB of scratch */
-
-/* ---- chat templates ---- */
-
-#define JINJA_SOURCE_BYTES_MAX (256u << 10) /* of a template; known: 40 KB */
-#define JINJA_TREE_BYTES_MAX   (32u << 20)  /* its tree: known, 300 KB */
-#define JINJA_SYMBOLS_MAX      4096u        /* names in it */
-#define JINJA_NESTING_MAX      200u         /* of its blocks and expressions */
-#define JINJA_DEPTH_MAX        1000u        /* of evaluation, macros in each other too */
-#define JINJA_STEPS_MAX        10000000u    /* of a rendering; 64 bytes are one, too */
-#define JINJA_OUTPUT_BYTES_MAX (64u << 20)
-#define JINJA_VALUES_BYTES_MAX (256u << 20) /* of a rendering's values: each message is read anew */
-
-_Static_assert(JINJA_NESTING_MAX < 255, "the depth of a node is a byte");
 
 #endif

@@ -35,7 +35,7 @@
 #define DISK_BYTES_DEFAULT  (UINT64_C(4) << 30) /* of all files of one model */
 #define DISK_PATH_MAX       4096u           /* length of a name, with its folders */
 
-enum { KV_GROUPS_MAX = 4, KV_NO_PAGE = UINT32_MAX };
+enum { KV_GROUPS_MAX = 4 };
 
 typedef struct {
     kernel_kv_type type;         /* what keys and values are kept in */

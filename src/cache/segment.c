@@ -1,7 +1,6 @@
 /* segment.c - writing and reading the head and the records of a file of kept pages. */
 #include "cache/segment.h"
 
-
 enum {
     AT_VERSION = 8, AT_KEY = 16, AT_SALT = 40, AT_NUMBER = 56, AT_HASH = 64,
     /* of a record */

@@ -152,7 +152,6 @@ struct cpu_executor {
 static inline uint32_t divide_up(uint32_t n, uint32_t by) { return (n + by - 1) / by; }
 static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-
 /* observe.c: show rows [n_rows] from row on of x, the input of w's matrix. */
 void pass_observe(const cpu_executor *ex, const model_matrix *w, uint32_t matrix,
                   const pass_rows *x, uint32_t row, uint32_t n_rows);

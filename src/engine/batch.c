@@ -1,11 +1,11 @@
 /* batch.c - who takes part in the next pass.
  *
  * The best class that can do anything has the pass: all of its next tokens, then pieces of its
- * prompts, as long as the pass is short.  Lower classes may take a sixteenth of the time: next
- * tokens of theirs ride along, and short pieces of their prompts take a turn, as long as what they
- * added to earlier passes, by the clock, is within that.  So nobody starves, and nobody is slowed
- * down by more.  Within a class the tenant goes first that got least, within a tenant the request
- * that waits longest since its last pass. */
+ * prompts (chunked prefill), as long as the pass is short.  Lower classes may take a sixteenth
+ * of the time: next tokens of theirs ride along, and short pieces of their prompts take a turn,
+ * as long as what they added to earlier passes, by the clock, is within that.  So nobody
+ * starves, and nobody is slowed down by more.  Within a class the tenant goes first that got
+ * least, within a tenant the request that waits longest since its last pass. */
 #include "engine/scheduler.h"
 
 #include "base/memory.h"

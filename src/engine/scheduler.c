@@ -1,5 +1,5 @@
-/* scheduler.c - the thread that runs requests: takes them in, plans and runs passes, chooses tokens
- * and hands them out. */
+/* scheduler.c - the thread that runs requests (continuous batching): takes them in, plans and runs
+ * passes, chooses tokens and hands them out. */
 #include "engine/scheduler.h"
 
 #include "base/memory.h"

@@ -16,7 +16,26 @@
 #define GUARD_GUARD_H
 
 #include "base/base.h"
-#include "base/limits.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define GUARD_RULES_MAX       1024u       /* rules of all files; the project's own are 300 */
+#define GUARD_RULES_BYTES_MAX (4u << 20)  /* their strings, tests included */
+#define GUARD_RULE_FILE_MAX   (1u << 20)  /* one file of them */
+#define GUARD_LINE_BYTES_MAX  1024u       /* held back at most: a logical line */
+#define GUARD_DEFERRED_BYTES  4096u       /* and from a line on that waits for a function */
+#define GUARD_WINDOW_BYTES    8192u       /* of code that a verdict can see, the held line too */
+#define GUARD_WINDOW_KEPT     4096u       /* of it that stays when it is full */
+#define GUARD_DEPTH_MAX       96u         /* nesting of expressions and blocks that is followed */
+#define GUARD_BRACKETS_MAX    128u        /* open brackets and strings that the lexer tracks */
+#define GUARD_PARSE_BYTES     (32u << 20)  /* that tree-sitter may take for one window */
+#define GUARD_NODES_MAX       8192u       /* of the tree of one window */
+#define GUARD_VARIABLES_MAX   256u        /* that one window's verdict follows */
+#define GUARD_FIX_BYTES       256u        /* of a safe form, with its NUL */
+#define GUARD_FINDINGS_MAX    64u         /* of one call; more are not reported */
+
+_Static_assert(GUARD_LINE_BYTES_MAX * 2 <= GUARD_WINDOW_KEPT, "the held line is always seen");
+_Static_assert(GUARD_WINDOW_KEPT * 2 <= GUARD_WINDOW_BYTES, "a full window halves");
 
 typedef enum {
     GUARD_TEXT = 0, /* prose, configuration, anything: secrets only */

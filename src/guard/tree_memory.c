@@ -1,9 +1,8 @@
 /* tree_memory.c - tree-sitter's memory: pieces of powers of two out of one block. */
 #include "guard/tree_memory.h"
+#include "guard/guard.h"
 
 #include <tree_sitter/api.h>
-
-#include "base/limits.h"
 
 /* Before each piece: its class.  Sixteen bytes keep what follows aligned. */
 enum { HEAD = 16, CLASS_MIN = 5 };

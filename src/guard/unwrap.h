@@ -4,7 +4,6 @@
 #ifndef GUARD_UNWRAP_H
 #define GUARD_UNWRAP_H
 
-#include "base/limits.h"
 #include "guard/guard.h"
 #include "guard/json_reader.h"
 

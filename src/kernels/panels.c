@@ -4,7 +4,7 @@
  * words whose bytes or nibbles move together; plain C does this at several GB/s. */
 #include "kernels/panels.h"
 
-/* ---- Section - Sizes ---- */
+/* ---- sizes ---- */
 
 static uint32_t float_bytes(block_type type) { return type == BLOCK_F32 ? 4 : 2; }
 
@@ -24,7 +24,7 @@ size_t kernel_panel_bytes(block_type type, uint32_t n_cols)
            panel_group_bytes(type, n_left);
 }
 
-/* ---- Section - Words of four quants ---- */
+/* ---- words of four quants ---- */
 
 static inline uint32_t load32(const uint8_t *p)
 {
@@ -65,7 +65,7 @@ static inline uint32_t gather_fifth_bits(uint32_t h)
     return out;
 }
 
-/* ---- Section - Types with a scale for 32 values ---- */
+/* ---- types with a scale for 32 values ---- */
 
 /* One block of one row.  head: of this block; quants: of this block. */
 PANEL_INLINE void put_block(block_type type, uint8_t *head, uint8_t *quants, uint32_t row,
@@ -107,7 +107,7 @@ PANEL_INLINE void repack_groups(block_type type, uint32_t bytes, uint8_t *panel,
     }
 }
 
-/* ---- Section - Types with a scale for 128 values ---- */
+/* ---- types with a scale for 128 values ---- */
 
 PANEL_INLINE void repack_wide(block_type type, uint32_t bytes, uint8_t *panel, const uint8_t *rows,
                               uint32_t n_rows, uint32_t n_cols)
@@ -127,7 +127,7 @@ PANEL_INLINE void repack_wide(block_type type, uint32_t bytes, uint8_t *panel, c
     }
 }
 
-/* ---- Section - Types with a scale for 256 values ---- */
+/* ---- types with a scale for 256 values ---- */
 
 /* Sixteen bytes of scales [16] of a row to [s / 2][row][s % 2]. */
 static inline void put_scales(uint8_t *scales, uint32_t n, uint32_t row, const uint8_t *from)
@@ -259,7 +259,7 @@ PANEL_INLINE void repack_supers(block_type type, uint32_t bytes, uint8_t *panel,
     }
 }
 
-/* ---- Section - Float types ---- */
+/* ---- float types ---- */
 
 typedef uint16_t lanes_16 __attribute__((vector_size(16)));
 typedef uint32_t lanes_32 __attribute__((vector_size(16)));
@@ -345,7 +345,7 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     }
 }
 
-/* ---- Section - Values ---- */
+/* ---- values ---- */
 
 /* The expressions are those of block_decode(), so the bits are as well. */
 PANEL_INLINE void row_of_groups(block_type type, float *out, const uint8_t *panel, uint32_t row,

@@ -18,7 +18,7 @@ static bool fault(char out[PANEL_TEXT_MAX], const char *path, const char *what)
     return false;
 }
 
-/* ---- Section - Places ---- */
+/* ---- places ---- */
 
 /* One string of four; owned, NULL when memory runs out. */
 static char *join(const char *a, const char *b, const char *c, const char *d)
@@ -77,7 +77,7 @@ void panel_places_close(panel_places *places)
     *places = (panel_places){.model_path = places->model_path};
 }
 
-/* ---- Section - Mapping ---- */
+/* ---- mapping ---- */
 
 /* Weights decide what a model says: nobody may slip us others, or cut them while they are in
  * use. */
@@ -137,7 +137,7 @@ void panel_map_close(panel_map *map)
     map->panels = map->head = NULL;
 }
 
-/* ---- Section - Writing ---- */
+/* ---- writing ---- */
 
 /* The file that is being written: ours, and held by nobody else.  0, an errno, or EWOULDBLOCK when
  * another process writes it or has just finished. */

@@ -1,5 +1,6 @@
 /* http1.c - llhttp's callbacks, and the checks that llhttp does not make. */
 #include "net/http1.h"
+#include "base/limits.h"
 
 #include <llhttp.h>
 #include <strings.h>

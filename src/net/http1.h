@@ -6,7 +6,6 @@
 #ifndef NET_HTTP1_H
 #define NET_HTTP1_H
 
-#include "base/limits.h"
 #include "base/memory.h"
 
 typedef enum {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/limits.h"
+#include "protocol/edit_answer.h"
 
 static int fail(const apply_file *file, const char *what, cerium_error *err)
 {

@@ -124,7 +124,7 @@ void command_print_shared_mdoc(FILE *to);
 /* One line on standard error: "cerium NAME: text; see cerium NAME --help".  Returns EXIT_USAGE. */
 int usage_error(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- Section - Values ---- */
+/* ---- values ---- */
 
 /* What a value should have been, as in "1 to 256": printed with the bad value.  Returns false, as
  * the functions below do, which call it themselves. */

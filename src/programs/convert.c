@@ -8,7 +8,6 @@
 #include "programs/programs.h"
 #include "programs/terminal.h"
 
-
 typedef struct {
     options o;
     block_type type;

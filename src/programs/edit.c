@@ -7,7 +7,6 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "base/limits.h"
 #include "programs/apply.h"
 #include "programs/generate.h"
 #include "programs/output.h"

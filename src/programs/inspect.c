@@ -556,7 +556,6 @@ const command_table inspect_command = {
     .examples = "cerium inspect models/cerium-line.gguf --tensors",
 };
 
-
 static int parse_options(inspect_options *o, int argc, char **argv)
 {
     RETURN_IF(command_parse(&inspect_command, o, argc, argv));

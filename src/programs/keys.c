@@ -10,7 +10,6 @@
 #include "programs/terminal.h"
 #include "store/key.h"
 
-
 typedef struct {
     options o;
     const char *tier, *store_path, *config_path;

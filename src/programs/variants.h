@@ -25,7 +25,6 @@ typedef struct {
     bool interrupted;                   /* Ctrl-C */
 } variants;
 
-
 /* Sample all->n answers as the order says, each as if it were alone, with seeds counting up from
  * that of its sampling; nothing is streamed.  What Ctrl-C cuts short is kept.
  *   all: n is set, the rest zero; release with variants_free(), whatever is returned */

@@ -179,7 +179,7 @@ static void add_gpu(table *t, const wafer_machine *m, uint32_t context, uint32_t
         }
 }
 
-/* ---- Section - Output ---- */
+/* ---- output ---- */
 
 static void print_point(const point *p, bool is_served)
 {
@@ -342,7 +342,7 @@ static int print_all(const table *t, cerium_error *err)
                             err);
 }
 
-/* ---- Section - The whole ---- */
+/* ---- the whole ---- */
 
 static uint32_t numbers(const char *list, uint32_t *out)
 {

@@ -38,7 +38,7 @@ static uint32_t best(const wafer_drafting *d, double p, bool overlapped)
     return found;
 }
 
-/* ---- Section - Text ---- */
+/* ---- text ---- */
 
 typedef struct {
     const wafer_drafting *d;
@@ -141,7 +141,7 @@ void wafer_draft_print(const wafer_drafting d[2], const char *name)
     }
 }
 
-/* ---- Section - JSON ---- */
+/* ---- jSON ---- */
 
 static json_t *json_us(const draft_us t[2], uint32_t tokens)
 {

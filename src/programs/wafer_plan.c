@@ -48,7 +48,7 @@ static int make(styled *s, const wafer_options *w, const wafer_machine *machine,
     return status ? error_set(&s->err, status, "no memory for the plan") : 0;
 }
 
-/* ---- Section - Text ---- */
+/* ---- text ---- */
 
 static void line(const char *what, const styled s[2], void (*show)(char out[64], const styled *s))
 {
@@ -239,7 +239,7 @@ static void print_plan(const wafer_options *w, const styled s[2], const wafer_mo
         if (!s[i].fits) printf("%s: %s\n", style_names[i], s[i].err.message);
 }
 
-/* ---- Section - JSON ---- */
+/* ---- jSON ---- */
 
 static json_t *json_layout(const plan_result *p)
 {
@@ -316,7 +316,7 @@ static int print_json(const wafer_options *w, const styled s[2], const wafer_mod
     return wafer_print_json(root, err);
 }
 
-/* ---- Section - The whole ---- */
+/* ---- the whole ---- */
 
 static int plan(const wafer_options *w, const wafer_machine *machine, const wafer_model *net,
                 const wafer_model *drafter, cerium_error *err)

@@ -15,7 +15,7 @@ typedef struct {
     format_kind kind;
 } format_field;
 
-/* ---- Section - What holds ---- */
+/* ---- what holds ---- */
 
 /* Conversations have a schema told to the model, too, as the last word before it speaks. */
 static int tell_schema(parser *p)
@@ -120,7 +120,7 @@ static int take(parser *p, const format_field *from)
     return CERIUM_OK;
 }
 
-/* ---- Section - The forms ---- */
+/* ---- the forms ---- */
 
 /* {"type": "json_schema", ...}: Chat has the schema in an object of its own, llama.cpp's clients
  * beside the type. */

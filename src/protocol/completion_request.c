@@ -1,7 +1,7 @@
 /* completion_request.c - prompts as text or as tokens: Completions, and llama.cpp's /infill. */
 #include "protocol/parse.h"
 
-/* ---- Section - Completions ---- */
+/* ---- completions ---- */
 
 static int prompts_open(parser *p, size_t n)
 {
@@ -231,7 +231,7 @@ int completion_parse(parser *p)
     return confidence_parse(p);
 }
 
-/* ---- Section - llama.cpp's /completion ---- */
+/* ---- llama.cpp's /completion ---- */
 
 int llama_completion_parse(parser *p)
 {
@@ -250,7 +250,7 @@ int llama_completion_parse(parser *p)
     return answer_format_parse(p);
 }
 
-/* ---- Section - Infill ---- */
+/* ---- infill ---- */
 
 static int files_parse(parser *p)
 {

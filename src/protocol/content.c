@@ -33,7 +33,7 @@ int message_add(parser *p, const cerium_message *message, int32_t item)
     return CERIUM_OK;
 }
 
-/* ---- Section - Parts ---- */
+/* ---- parts ---- */
 
 typedef enum { PART_TEXT, PART_REFUSAL, PART_IMAGE, PART_FILE, PART_AUDIO, PART_OTHER } part_kind;
 
@@ -114,7 +114,7 @@ int content_text(parser *p, const place *at, const json_t *content, view joint, 
     return status;
 }
 
-/* ---- Section - Calls and their results ---- */
+/* ---- calls and their results ---- */
 
 int call_add(parser *p, const cerium_message *call, int32_t item)
 {

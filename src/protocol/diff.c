@@ -1,7 +1,6 @@
 /* diff.c - Myers' greedy algorithm over lines, and the unified form. */
 #include "protocol/diff.h"
 
-#include "base/limits.h"
 #include "base/memory.h"
 
 enum { AROUND = 3 }; /* equal lines shown before and after a change */

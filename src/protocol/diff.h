@@ -6,6 +6,12 @@
 
 #include "base/base.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define DIFF_BYTES_MAX      (16u << 20)
+#define DIFF_LINES_MAX      (1u << 20)
+#define DIFF_CHANGES_MAX    2000       /* lines that come and go: 16 MB of scratch */
+
 /* Lines [a, a + n_a) of the old text became [b, b + n_b) of the new one. */
 typedef struct {
     uint32_t a, n_a, b, n_b;

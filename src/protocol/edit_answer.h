@@ -4,8 +4,12 @@
 #define PROTOCOL_EDIT_ANSWER_H
 
 #include "base/base.h"
-#include "base/limits.h"
 #include "base/memory.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define EDIT_FILE_BYTES_MAX (4u << 20) /* a file that is edited; the context is far shorter */
+#define EDIT_BLOCKS_MAX     256u       /* search/replace blocks of one answer */
 
 enum { EDIT_FAULT_MAX = 200 };
 

@@ -1,5 +1,4 @@
 /* error.c - errors in the shapes that clients act on. */
-#include "base/limits.h"
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 

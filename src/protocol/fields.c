@@ -3,7 +3,7 @@
 
 #include "protocol/parse.h"
 
-/* ---- Section - Errors ---- */
+/* ---- errors ---- */
 
 void place_print(const place *at, char *out, size_t size)
 {
@@ -62,7 +62,7 @@ int parse_fail_value(parser *p, const place *at, const char *got, const char *su
                       "Invalid value: '%.64s'. Supported values are: %s.", got, supported);
 }
 
-/* ---- Section - Fields ---- */
+/* ---- fields ---- */
 
 static const json_t *present(const json_t *object, const char *key)
 {
@@ -194,7 +194,7 @@ int field_object(parser *p, const place *up, const json_t *object, const char *k
     return CERIUM_OK;
 }
 
-/* ---- Section - Made strings ---- */
+/* ---- made strings ---- */
 
 /* Room for len bytes and a NUL; NULL when memory ran out. */
 static char *text_room(parser *p, size_t len)

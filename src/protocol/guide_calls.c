@@ -4,7 +4,7 @@
 
 static const char any_object[] = "{\"type\":\"object\"}";
 
-/* ---- Section - Text ---- */
+/* ---- text ---- */
 
 /* A character that is itself in an expression, inside of a class or not. */
 static void put_plain(json_out *t, char c)
@@ -55,7 +55,7 @@ static void put_around(json_out *t, const char *before, view text, const char *a
     json_out_literal(t, "\" ");
 }
 
-/* ---- Section - Arguments as JSON ---- */
+/* ---- arguments as JSON ---- */
 
 /* Arguments are an object also where the schema does not say so. */
 static void put_schema(json_out *t, const struct protocol_tool *facts)
@@ -100,7 +100,7 @@ static void put_arguments(json_out *t, const struct protocol_tool *facts)
     json_out_literal(t, " \"\\\"}\"");
 }
 
-/* ---- Section - Arguments as tags ---- */
+/* ---- arguments as tags ---- */
 
 /* What a parameter's schema says may be text, which stands as it is. */
 static bool is_text(const json_t *schema)
@@ -206,7 +206,7 @@ static void put_xml(json_out *t, const cerium_tool *tool, const struct protocol_
     json_out_literal(t, " ends");
 }
 
-/* ---- Section - Arguments as tags of a template ---- */
+/* ---- arguments as tags of a template ---- */
 
 void guide_put_mark(json_out *t, const char *mark)
 {
@@ -275,7 +275,7 @@ static void put_marked(json_out *t, const cerium_tool *tool, const struct protoc
     guide_put_mark(t, marks->end);
 }
 
-/* ---- Section - Calls ---- */
+/* ---- calls ---- */
 
 /* The name as it stands in a string of JSON. */
 static void put_json_name(json_out *t, const char *before, const char *name, const char *after)

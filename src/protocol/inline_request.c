@@ -1,7 +1,6 @@
 /* inline_request.c - a message completion.create: completing as one types, over a WebSocket.
  *
  * The messages stand in docs/server.md.  It is POST /infill with other words. */
-#include "base/limits.h"
 #include "protocol/protocol.h"
 
 enum {

@@ -209,7 +209,7 @@ void json_out_value(json_out *t, const json_t *value)
     }
 }
 
-/* ---- Section - Opaque text ---- */
+/* ---- opaque text ---- */
 
 static const char opaque_mark[] = "cerium1:";
 static const char base64_digits[] =

@@ -115,7 +115,7 @@ void token_queue_drop(token_queue *q)
     q->part = 0;
 }
 
-/* ---- Section - Completions ---- */
+/* ---- completions ---- */
 
 void legacy_free(legacy_logprobs *l)
 {

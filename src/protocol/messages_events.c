@@ -8,7 +8,7 @@
 #include "reader/reader_json.h"
 #include "protocol/writer.h"
 
-/* ---- Section - Events ---- */
+/* ---- events ---- */
 
 /* {"type":NAME */
 static json_out *begin_event(protocol_writer *w, const char *name)
@@ -25,7 +25,7 @@ static void send(protocol_writer *w, const char *name)
     event_send(w, name);
 }
 
-/* ---- Section - The message ---- */
+/* ---- the message ---- */
 
 static const char *stop_reason(const protocol_writer *w)
 {
@@ -102,7 +102,7 @@ static void begin(protocol_writer *w)
     send(w, "message_start");
 }
 
-/* ---- Section - Blocks ---- */
+/* ---- blocks ---- */
 
 static bool is_hidden(const protocol_writer *w, const writer_choice *c)
 {
@@ -268,7 +268,7 @@ static void close(protocol_writer *w, writer_choice *c, bool whole)
     if (w->items.status && !w->status) w->status = w->items.status;
 }
 
-/* ---- Section - The end ---- */
+/* ---- the end ---- */
 
 static void end(protocol_writer *w)
 {

@@ -13,7 +13,7 @@ typedef struct {
     const char *role;
 } turn;
 
-/* ---- Section - Blocks ---- */
+/* ---- blocks ---- */
 
 static const char *type_of(const json_t *block)
 {
@@ -107,7 +107,7 @@ static int content_of(parser *p, const place *at, const json_t *content, view jo
     return status;
 }
 
-/* ---- Section - The user's turns ---- */
+/* ---- the user's turns ---- */
 
 static int add_result(parser *p, const place *at, const json_t *block, size_t item)
 {
@@ -187,7 +187,7 @@ static int add_user(parser *p, const place *up, const turn *t)
     return message_add(p, &(cerium_message){.role = "user", .content = text}, (int32_t)t->from);
 }
 
-/* ---- Section - The assistant's turns ---- */
+/* ---- the assistant's turns ---- */
 
 /* Ours has what was not shown in its signature. */
 static int add_thought(parser *p, const place *at, const json_t *block, size_t item)
@@ -278,7 +278,7 @@ static int add_assistant(parser *p, const place *up, const turn *t)
     return status;
 }
 
-/* ---- Section - The conversation ---- */
+/* ---- the conversation ---- */
 
 static int add_system(parser *p, const place *up, const turn *t)
 {
@@ -339,7 +339,7 @@ static int system_parse(parser *p)
     return message_add(p, &(cerium_message){.role = "system", .content = text}, -1);
 }
 
-/* ---- Section - The rest ---- */
+/* ---- the rest ---- */
 
 static int thinking_parse(parser *p)
 {

@@ -1,5 +1,4 @@
 /* models.c - the list of models: OpenAI's "data" and Codex's "models" in one body. */
-#include "base/limits.h"
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 #include "protocol/texts.h"

@@ -4,7 +4,7 @@
 #include "protocol/parse.h"
 #include "protocol/texts.h"
 
-/* ---- Section - Options ---- */
+/* ---- options ---- */
 
 int ollama_hoist(parser *p)
 {
@@ -58,7 +58,7 @@ static void take_load(parser *p)
     p->r->loads = ends ? "unload" : "load";
 }
 
-/* ---- Section - Chat ---- */
+/* ---- chat ---- */
 
 static int add_images(parser *p, const place *at, const json_t *message, const char **text)
 {
@@ -161,7 +161,7 @@ static int chat_messages(parser *p)
     return CERIUM_OK;
 }
 
-/* ---- Section - Generate ---- */
+/* ---- generate ---- */
 
 static int fill_in(parser *p, const char *prompt, const char *suffix)
 {

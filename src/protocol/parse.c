@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "protocol/json_out.h"
 
-/* ---- Section - Sampling and length ---- */
+/* ---- sampling and length ---- */
 
 static int temperature_parse(parser *p)
 {
@@ -121,7 +121,7 @@ static int include_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* ---- Section - What all have, and what each has ---- */
+/* ---- what all have, and what each has ---- */
 
 static bool not_by_user(const json_t *metadata)
 {
@@ -398,7 +398,7 @@ void protocol_request_free(protocol_request **request)
     memory_free(r);
 }
 
-/* ---- Section - Where an answer begins ---- */
+/* ---- where an answer begins ---- */
 
 view protocol_answer_head(const protocol_request *r, const char *chat_form)
 {
@@ -413,7 +413,7 @@ bool protocol_ends_thought(const protocol_request *r, const char *chat_form)
            (r->prefill || r->think == PROTOCOL_THINK_OFF);
 }
 
-/* ---- Section - Results of calls in earlier responses ---- */
+/* ---- results of calls in earlier responses ---- */
 
 /* The name of a call, owned by the request; NULL for what is none. */
 static int name_of_call(parser *p, const json_t *item, const char **out)

@@ -72,7 +72,7 @@ typedef struct {
     view raw_tools;   /* what the cache is to keep */
 } parser;
 
-/* ---- Section - Errors ---- */
+/* ---- errors ---- */
 
 int parse_fail(parser *p, const place *at, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -83,7 +83,7 @@ int parse_fail_value(parser *p, const place *at, const char *got, const char *su
 /* "max_tokens", "input[3].content" */
 void place_print(const place *at, char *out, size_t size);
 
-/* ---- Section - Fields: absent and null leave *out as it was ---- */
+/* ---- fields: absent and null leave *out as it was ---- */
 
 int field_string(parser *p, const place *up, const json_t *object, const char *key,
                  const char **out);
@@ -100,7 +100,7 @@ int field_array(parser *p, const place *up, const json_t *object, const char *ke
 int field_object(parser *p, const place *up, const json_t *object, const char *key, json_t **out);
 int expect_object(parser *p, const place *at, const json_t *value);
 
-/* ---- Section - Strings that live as long as the request ---- */
+/* ---- strings that live as long as the request ---- */
 
 /* A copy, without NULs: U+FFFD in their place, as content ends at one. */
 int make_text(parser *p, view text, const char **out);
@@ -108,7 +108,7 @@ int make_text(parser *p, view text, const char **out);
 int string_text(parser *p, const json_t *string, const char **out);
 int make_json(parser *p, const json_t *value, const char **out);
 
-/* ---- Section - Messages ---- */
+/* ---- messages ---- */
 
 int message_add(parser *p, const cerium_message *message, int32_t item);
 /* A string, or an array of parts joined to one text; what a text model cannot see becomes a note.
@@ -118,7 +118,7 @@ int content_text(parser *p, const place *at, const json_t *content, view joint, 
 int call_add(parser *p, const cerium_message *call, int32_t item);
 int result_add(parser *p, const char *call_id, const char *text, int32_t item);
 
-/* ---- Section - Parts of requests ---- */
+/* ---- parts of requests ---- */
 
 /* Tools of p->root, read anew where the cache did not have them. */
 int tools_parse(parser *p);

@@ -245,7 +245,7 @@ void protocol_request_name_orphans(protocol_request *request);
 CERIUM_CHECKED int protocol_request_check_results(protocol_request *request,
                                                   protocol_error *error);
 
-/* ---- Section - Answers ---- */
+/* ---- answers ---- */
 
 /* One event, whole: name is the SSE event name (NULL for Chat and Completions, which have none),
  * json its data.  Nothing is sent by halves.  json NULL: a sign of life that is no event, for SSE
@@ -365,7 +365,7 @@ CERIUM_CHECKED int protocol_writer_body(const protocol_writer *writer, bytes *ou
  * NULL when memory runs out. */
 json_t *protocol_writer_output(protocol_writer *writer);
 
-/* ---- Section - Other bodies ---- */
+/* ---- other bodies ---- */
 
 /* {"error":{...}} as HTTP has it; over WebSocket {"type":"error","status":...,"error":{...}}, with
  * stream_id when it is not NULL.  Appends to *out. */

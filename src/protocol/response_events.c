@@ -4,7 +4,7 @@
  * costs an escape and a copy. */
 #include "protocol/writer.h"
 
-/* ---- Section - Events ---- */
+/* ---- events ---- */
 
 /* {"type":NAME  */
 static json_out *begin(protocol_writer *w, const char *name)
@@ -48,7 +48,7 @@ static void send_item(protocol_writer *w, const char *name, const json_out *item
     send(w, name);
 }
 
-/* ---- Section - Items ---- */
+/* ---- items ---- */
 
 typedef struct {
     const char *prefix;      /* of the id */
@@ -232,7 +232,7 @@ static void close_item(protocol_writer *w, writer_choice *c, bool whole)
     if (w->items.status && !w->status) w->status = w->items.status;
 }
 
-/* ---- Section - Responses ---- */
+/* ---- responses ---- */
 
 static const char *status_of(const protocol_writer *w)
 {
@@ -383,7 +383,7 @@ const writer_api writer_responses = {
     .body = put_response, .beat = keepalive,
 };
 
-/* ---- Section - Compaction: what the model says is the summary, in one opaque item ---- */
+/* ---- compaction: what the model says is the summary, in one opaque item ---- */
 
 /* Thoughts and calls are not part of it. */
 static void compact_close(protocol_writer *w, writer_choice *c, bool whole)

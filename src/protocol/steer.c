@@ -3,7 +3,7 @@
 
 #include "protocol/writer.h"
 
-/* ---- Section - What is asked ---- */
+/* ---- what is asked ---- */
 
 static int refuse(protocol_error *e, const char *param, const char *why)
 {
@@ -114,7 +114,7 @@ void protocol_steer_free(protocol_steer *steer)
     *steer = (protocol_steer){.previous = NULL};
 }
 
-/* ---- Section - What is told ---- */
+/* ---- what is told ---- */
 
 static void begin(json_out *t, const char *type, const protocol_steer_reply *told)
 {
@@ -213,7 +213,7 @@ int protocol_steer_failed(bytes *out, const protocol_steer_reply *told, const js
     return t.status;
 }
 
-/* ---- Section - Requests ---- */
+/* ---- requests ---- */
 
 int protocol_request_again(protocol_request **out, const protocol_request *from,
                            const char *previous, const json_t *items, bool own,
@@ -236,7 +236,7 @@ int protocol_request_again(protocol_request **out, const protocol_request *from,
     return status;
 }
 
-/* ---- Section - The answer that is steered ---- */
+/* ---- the answer that is steered ---- */
 
 uint64_t protocol_writer_sequence(protocol_writer *w) { return w->sequence++; }
 

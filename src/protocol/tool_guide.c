@@ -4,7 +4,7 @@
 
 #include "protocol/guide_calls.h"
 
-/* ---- Section - Forms ---- */
+/* ---- forms ---- */
 
 typedef enum {
     THINKS_NEVER,
@@ -112,7 +112,7 @@ static bool is_inst(const guide_form *form)
     return form->style == CALL_LIST || form->style == CALL_NAMED;
 }
 
-/* ---- Section - Grammars ---- */
+/* ---- grammars ---- */
 
 typedef struct {
     const protocol_request *r;
@@ -370,7 +370,7 @@ void protocol_guide_free(protocol_guide *guide)
     *guide = (protocol_guide){.n_triggers = 0};
 }
 
-/* ---- Section - One tool ---- */
+/* ---- one tool ---- */
 
 view protocol_tool_grammar(const protocol_request *r, size_t tool, cerium_grammar_syntax *syntax)
 {

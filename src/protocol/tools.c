@@ -348,7 +348,7 @@ void tools_release(struct protocol_tools **set)
     memory_free(s);
 }
 
-/* ---- Section - Cache ---- */
+/* ---- cache ---- */
 
 struct protocol_cache {
     _Atomic size_t n_refs;

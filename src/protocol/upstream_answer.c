@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "protocol/upstream_api.h"
+#include "reader/reader_json.h"
 
 enum { EVENT_BYTES_MAX = 8 << 20, CALLS_MAX = 4096 };
 

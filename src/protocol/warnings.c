@@ -26,7 +26,7 @@ void protocol_warn(protocol_request *r, const char *param, const char *format, .
     json_out_free(&t);
 }
 
-/* ---- Section - Fields that nobody reads ---- */
+/* ---- fields that nobody reads ---- */
 
 /* Of all APIs: what is read, and what only says who asks, or where the answer is to be kept. */
 static const char *const common[] = {
@@ -116,7 +116,7 @@ void warn_of_unread(parser *p)
     warn_of(p, "text", "verbosity");
 }
 
-/* ---- Section - What is added to logits ---- */
+/* ---- what is added to logits ---- */
 
 static int add_bias(parser *p, const place *at, int64_t token, const json_t *value)
 {

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 
-/* ---- Section - Open and close ---- */
+/* ---- open and close ---- */
 
 static const writer_api *api_of(const protocol_request *r)
 {
@@ -125,7 +125,7 @@ void protocol_writer_free(protocol_writer **writer)
     memory_free(w);
 }
 
-/* ---- Section - Pieces ---- */
+/* ---- pieces ---- */
 
 /* Give out the text of the open piece up to end. */
 static void send_until(protocol_writer *w, writer_choice *c, size_t end)
@@ -256,7 +256,7 @@ static int on_part(void *user, const cerium_part *part)
     return r->w->status;
 }
 
-/* ---- Section - The answer ---- */
+/* ---- the answer ---- */
 
 void protocol_writer_input(protocol_writer *w, uint32_t n_tokens) { w->input_tokens = n_tokens; }
 
@@ -473,7 +473,7 @@ int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
     return w->status;
 }
 
-/* ---- Section - The whole object ---- */
+/* ---- the whole object ---- */
 
 int protocol_writer_body(const protocol_writer *w, bytes *out)
 {

@@ -6,7 +6,6 @@
 #ifndef PROTOCOL_WRITER_H
 #define PROTOCOL_WRITER_H
 
-#include "base/limits.h"
 #include "base/stop.h"
 #include "protocol/json_out.h"
 #include "protocol/logprobs.h"

@@ -8,7 +8,7 @@
  * reader_object.c, reader_xml.c and reader_inst.c, Harmony in reader_harmony.c. */
 #include "reader/reader_parts.h"
 
-/* ---- Section - Giving out ---- */
+/* ---- giving out ---- */
 
 static bool reader_saying(cerium_reader *r, char c);
 
@@ -159,7 +159,7 @@ int reader_mark(cerium_reader *r, const char *const *marks, size_t n, char *out)
     return -1;
 }
 
-/* ---- Section - Thoughts ---- */
+/* ---- thoughts ---- */
 
 static bool thinking(cerium_reader *r, char c)
 {
@@ -182,7 +182,7 @@ static void think(cerium_reader *r)
     r->state = thinking;
 }
 
-/* ---- Section - Text ---- */
+/* ---- text ---- */
 
 /* After <tool_call>: an object or a function. */
 static bool in_tag(cerium_reader *r, char c)
@@ -285,7 +285,7 @@ static bool reader_saying(cerium_reader *r, char c)
     return true;
 }
 
-/* ---- Section - Forms ---- */
+/* ---- forms ---- */
 
 static void begin_saying(cerium_reader *r) { r->state = reader_saying; }
 static void begin_thinking(cerium_reader *r) { think(r); }
@@ -372,7 +372,7 @@ void cerium_reader_set_stops(cerium_reader *r, const char *const *stops, uint32_
     r->n_stops = n_stops;
 }
 
-/* ---- Section - Reading ---- */
+/* ---- reading ---- */
 
 int cerium_reader_feed(cerium_reader *r, const char *text, size_t text_len, cerium_part_fn *fn,
                        void *user)

@@ -29,7 +29,7 @@ void reader_harmony_begin(cerium_reader *r)
     r->state = in_header;
 }
 
-/* ---- Section - Headers ---- */
+/* ---- headers ---- */
 
 /* What a header is made of: a role, a recipient, a channel and a type of content. */
 static bool is_header(const cerium_reader *r)
@@ -102,7 +102,7 @@ static bool in_header(cerium_reader *r, char c)
     return true;
 }
 
-/* ---- Section - Messages ---- */
+/* ---- messages ---- */
 
 static void message_ended(cerium_reader *r, int mark)
 {

@@ -1,7 +1,7 @@
 /* reader_json.c - owns JSON one byte at a time (RFC 8259). */
 #include "reader/reader_json.h"
 
-/* ---- Section - Values ---- */
+/* ---- values ---- */
 
 enum {
     VALUE,      /* a value is expected; zero, so that a zeroed scan begins here */
@@ -168,7 +168,7 @@ bool json_is_whole(view text)
     return result != SCAN_BAD && i == text.len;
 }
 
-/* ---- Section - Strings ---- */
+/* ---- strings ---- */
 
 static size_t put_character(uint32_t code, char *out)
 {

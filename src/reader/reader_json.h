@@ -5,7 +5,14 @@
 #define READER_JSON_H
 
 #include "base/base.h"
-#include "base/limits.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define READER_NAME_BYTES_MAX   256u       /* name of a tool that is called: the API allows 64 */
+#define READER_HEADER_BYTES_MAX 1024u      /* between two marks of a message's header */
+#define READER_HELD_BYTES_MAX   (1u << 20) /* of a call, before it is certain to be one */
+#define READER_JSON_DEPTH_MAX   512u       /* nesting of arrays and objects */
+_Static_assert(READER_JSON_DEPTH_MAX % 64 == 0, "one bit a level");
 
 typedef enum {
     SCAN_MORE = 0,   /* the byte belongs to the value, which goes on */

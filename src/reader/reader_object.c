@@ -4,7 +4,7 @@
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/* ---- Section - Arguments ---- */
+/* ---- arguments ---- */
 
 void reader_arguments_begin(cerium_reader *r)
 {
@@ -98,7 +98,7 @@ bool reader_broken(cerium_reader *r, char c)
     return true;
 }
 
-/* ---- Section - The object ---- */
+/* ---- the object ---- */
 
 static reader_state first_member, in_key, after_key, in_name, in_early, in_arguments,
     in_value, after_member, after_object;

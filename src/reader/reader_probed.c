@@ -46,7 +46,7 @@ static bool fail(cerium_reader *r, bool taken)
     return taken;
 }
 
-/* ---- Section - Around calls ---- */
+/* ---- around calls ---- */
 
 static void begin_name(cerium_reader *r)
 {
@@ -94,7 +94,7 @@ static bool in_section(cerium_reader *r, char c)
     return true;
 }
 
-/* ---- Section - A call ---- */
+/* ---- a call ---- */
 
 static bool in_name(cerium_reader *r, char c)
 {

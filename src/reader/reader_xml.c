@@ -9,7 +9,7 @@ enum { TYPE_STRING = 1, TYPE_NULL = 2, TYPE_BOOLEAN = 4, TYPE_OTHER = 8, TYPE_AN
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 static bool takes_text(const cerium_reader *r) { return r->tool && !r->tool->parameters; }
 
-/* ---- Section - Types ---- */
+/* ---- types ---- */
 
 static unsigned type_bit(const json_t *name)
 {
@@ -47,7 +47,7 @@ static unsigned find_types(const cerium_reader *r)
     return TYPE_STRING;
 }
 
-/* ---- Section - Values ---- */
+/* ---- values ---- */
 
 static void put(cerium_reader *r, const char *text)
 {
@@ -144,7 +144,7 @@ void reader_xml_value_end(cerium_reader *r)
     }
 }
 
-/* ---- Section - Tags ---- */
+/* ---- tags ---- */
 
 static reader_state in_name, in_key, in_value, between, after_function;
 

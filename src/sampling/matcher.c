@@ -1,7 +1,6 @@
 /* matcher.c - sets of parses: interning, one step, and garbage collection. */
 #include "sampling/matcher.h"
 
-#include "base/limits.h"
 #include "base/memory.h"
 
 enum { ROWS_MIN = 256 };

@@ -1,7 +1,6 @@
 /* corpus.c - the block of bytes, written and checked. */
 #include "speculation/corpus.h"
 
-
 static const char magic[8] = "CeriumW1";
 
 typedef struct {

@@ -8,7 +8,6 @@ enum {
     OLD_PASSES = 4096,
 };
 
-
 static const float ROW_SUPPOSED = 1.0f / 4; /* of a pass of one: a row more, before it is known */
 static const float AGE_HALF = 4096;       /* passes after which one that was not seen counts half */
 static const float SEEN_MAX = 48;         /* what was seen before weighs at most so much */

@@ -37,7 +37,6 @@ struct store {
 /* What SQLite just refused, as one line about `doing`; returns the cerium_status. */
 int database_error(store *s, const char *doing, cerium_error *err);
 
-
 /* Run a statement that gives no rows, whose values are bound, and make it ready for the next. */
 CERIUM_CHECKED int database_run(store *s, statement which, const char *doing, cerium_error *err);
 

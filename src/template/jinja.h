@@ -2,7 +2,7 @@
  * trim_blocks, lstrip_blocks, loop controls and without automatic escapes, as transformers has it.
  *
  * A template comes from a model file and is not trusted: its size, its nesting, the steps of a
- * rendering and the memory of its values are bounded (limits.h).  It sees nothing but the values
+ * rendering and the memory of its values are bounded (below).  It sees nothing but the values
  * that it was given, and reaches no file and no clock.
  *
  * Strings know where each of their bytes comes from, so that text of a message never becomes a
@@ -15,6 +15,19 @@
 
 #include "base/base.h"
 #include "base/memory.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define JINJA_SOURCE_BYTES_MAX (256u << 10) /* of a template; known: 40 KB */
+#define JINJA_TREE_BYTES_MAX   (32u << 20)  /* its tree: known, 300 KB */
+#define JINJA_SYMBOLS_MAX      4096u        /* names in it */
+#define JINJA_NESTING_MAX      200u         /* of its blocks and expressions */
+#define JINJA_DEPTH_MAX        1000u        /* of evaluation, macros in each other too */
+#define JINJA_STEPS_MAX        10000000u    /* of a rendering; 64 bytes are one, too */
+#define JINJA_OUTPUT_BYTES_MAX (64u << 20)
+#define JINJA_VALUES_BYTES_MAX (256u << 20) /* of a rendering's values: each message is read anew */
+
+_Static_assert(JINJA_NESTING_MAX < 255, "the depth of a node is a byte");
 
 typedef enum {
     JINJA_TEMPLATE = 0, /* the bytes are of the template, or of a value that it may trust */

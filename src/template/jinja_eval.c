@@ -19,7 +19,7 @@ static jinja_value bad_operands(jinja_run *r, const jinja_node *node, jinja_valu
     return nothing();
 }
 
-/* ---- Section - Arithmetic ---- */
+/* ---- arithmetic ---- */
 
 static jinja_value too_large(jinja_run *r, const jinja_node *node)
 {
@@ -144,7 +144,7 @@ jinja_value jinja_binary(jinja_run *r, const jinja_node *node, jinja_value a, ji
     return bad_operands(r, node, a, b);
 }
 
-/* ---- Section - Comparing ---- */
+/* ---- comparing ---- */
 
 static bool compares(jinja_run *r, jinja_operator op, jinja_value a, jinja_value b)
 {
@@ -172,7 +172,7 @@ static jinja_value compare(jinja_run *r, const jinja_node *node)
     return jinja_bool(true);
 }
 
-/* ---- Section - Making ---- */
+/* ---- making ---- */
 
 static jinja_value make_list(jinja_run *r, const jinja_node *node)
 {
@@ -216,7 +216,7 @@ static jinja_value item(jinja_run *r, const jinja_node *node)
     return r->status ? nothing() : jinja_slice(r, v, bounds);
 }
 
-/* ---- Section - Calling ---- */
+/* ---- calling ---- */
 
 jinja_args jinja_eval_args(jinja_run *r, const jinja_node *node)
 {
@@ -329,7 +329,7 @@ static jinja_value call(jinja_run *r, const jinja_node *node)
     return jinja_call(r, callee, &args);
 }
 
-/* ---- Section - Expressions ---- */
+/* ---- expressions ---- */
 
 static jinja_value negative(jinja_run *r, const jinja_node *node)
 {

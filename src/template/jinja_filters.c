@@ -13,7 +13,7 @@ static jinja_value fail(jinja_run *r, const jinja_args *args, const char *what, 
     return nothing();
 }
 
-/* ---- Section - Text ---- */
+/* ---- text ---- */
 
 static jinja_value filter_string(jinja_run *r, jinja_value v, const jinja_args *args)
 {
@@ -164,7 +164,7 @@ static jinja_value filter_from_json(jinja_run *r, jinja_value v, const jinja_arg
     return jinja_from_json(r, jinja_string(r, v), args->line);
 }
 
-/* ---- Section - Numbers ---- */
+/* ---- numbers ---- */
 
 static jinja_value filter_int(jinja_run *r, jinja_value v, const jinja_args *args)
 {
@@ -213,7 +213,7 @@ static jinja_value filter_round(jinja_run *r, jinja_value v, const jinja_args *a
     return jinja_real(x / scale);
 }
 
-/* ---- Section - Lists ---- */
+/* ---- lists ---- */
 
 static jinja_value filter_length(jinja_run *r, jinja_value v, const jinja_args *args)
 {
@@ -305,7 +305,7 @@ static jinja_value filter_default(jinja_run *r, jinja_value v, const jinja_args 
     return jinja_arg(args, 0, "default_value", jinja_literal(""));
 }
 
-/* ---- Section - Order ---- */
+/* ---- order ---- */
 
 typedef struct {
     jinja_run *r;
@@ -438,7 +438,7 @@ static jinja_value filter_sum(jinja_run *r, jinja_value v, const jinja_args *arg
     return out;
 }
 
-/* ---- Section - Choosing ---- */
+/* ---- choosing ---- */
 
 static jinja_args rest_of(const jinja_args *args, size_t n)
 {
@@ -547,7 +547,7 @@ static jinja_value filter_batch(jinja_run *r, jinja_value v, const jinja_args *a
     return out;
 }
 
-/* ---- Section - The table ---- */
+/* ---- the table ---- */
 
 static const struct {
     const char *name;

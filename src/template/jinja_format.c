@@ -112,7 +112,7 @@ jinja_value jinja_braces(jinja_run *r, jinja_value s, const jinja_args *args)
     return jinja_sink_take(r, &sink);
 }
 
-/* ---- Section - Dates ---- */
+/* ---- dates ---- */
 
 /* Days since 1970 as a date of the Gregorian calendar (H. Hinnant, civil_from_days). */
 static void civil_of(int64_t days, struct tm *out)

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "template/jinja_value.h"
 
-/* ---- Section - Reading ---- */
+/* ---- reading ---- */
 
 static jinja_value text_of(jinja_run *r, view text, jinja_origin origin, bool copy)
 {
@@ -73,7 +73,7 @@ jinja_value jinja_from_json(jinja_run *r, jinja_value text, uint32_t line)
     return out;
 }
 
-/* ---- Section - Writing ---- */
+/* ---- writing ---- */
 
 typedef struct {
     jinja_run *r;

@@ -160,7 +160,7 @@ static jinja_token read_data(jinja_lexer *x)
     return (jinja_token){.kind = TOK_END, .line = x->line};
 }
 
-/* ---- Section - Inside a tag ---- */
+/* ---- inside a tag ---- */
 
 /* The end of the tag at p: its length, 0 when it is none. */
 static size_t tag_end(const jinja_lexer *x, char *sign)

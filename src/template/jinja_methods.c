@@ -38,7 +38,7 @@ static size_t find_last(jinja_run *r, jinja_value v, jinja_value part)
     return v.len + 1u;
 }
 
-/* ---- Section - Replacing and changing ---- */
+/* ---- replacing and changing ---- */
 
 jinja_value jinja_replace(jinja_run *r, jinja_value s, jinja_value from, jinja_value to,
                           int64_t count)
@@ -113,7 +113,7 @@ jinja_value jinja_change_case(jinja_run *r, jinja_value s, char how)
     return out;
 }
 
-/* ---- Section - Methods of strings ---- */
+/* ---- methods of strings ---- */
 
 static jinja_value stripped(jinja_run *r, jinja_value v, const jinja_args *args, bool l, bool t)
 {
@@ -385,7 +385,7 @@ static jinja_value str_islower(jinja_run *r, jinja_value v, const jinja_args *ar
     return jinja_bool(jinja_run_test(r, jinja_find_test(VIEW("lower")), v, args));
 }
 
-/* ---- Section - Methods of lists and dicts ---- */
+/* ---- methods of lists and dicts ---- */
 
 static jinja_value any_count(jinja_run *r, jinja_value v, const jinja_args *args)
 {
@@ -576,7 +576,7 @@ static jinja_value loop_changed(jinja_run *r, jinja_value v, const jinja_args *a
     return jinja_bool(changed);
 }
 
-/* ---- Section - The table ---- */
+/* ---- the table ---- */
 
 enum { OF_TEXT = 1, OF_LIST = 2, OF_TUPLE = 4, OF_MAP = 8, OF_LOOP = 16 };
 

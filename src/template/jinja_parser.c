@@ -1,7 +1,7 @@
 /* jinja_parser.c - owns expressions as trees, with jinja2's precedences. */
 #include "template/jinja_value.h"
 
-/* ---- Section - Tokens and nodes ---- */
+/* ---- tokens and nodes ---- */
 
 void jinja_parse_fail(jinja_parser *p, uint32_t line, const char *format, ...)
 {
@@ -148,7 +148,7 @@ uint16_t jinja_symbol_of(jinja_parser *p, view name)
     return (uint16_t)t->n_symbols++;
 }
 
-/* ---- Section - Primaries ---- */
+/* ---- primaries ---- */
 
 static const jinja_node *constant(jinja_parser *p, jinja_value value)
 {
@@ -253,7 +253,7 @@ static const jinja_node *primary(jinja_parser *p)
     }
 }
 
-/* ---- Section - What follows a primary ---- */
+/* ---- what follows a primary ---- */
 
 static bool is_named_argument(jinja_parser *p)
 {
@@ -430,7 +430,7 @@ static const jinja_node *filters_and_tests(jinja_parser *p, const jinja_node *a)
     return a;
 }
 
-/* ---- Section - Operators ---- */
+/* ---- operators ---- */
 
 static const jinja_node *unary(jinja_parser *p, bool filters)
 {
@@ -614,7 +614,7 @@ const jinja_node *jinja_tuple(jinja_parser *p, bool with_if)
     return out;
 }
 
-/* ---- Section - Targets ---- */
+/* ---- targets ---- */
 
 static const jinja_node *one_target(jinja_parser *p, bool members)
 {

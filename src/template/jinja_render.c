@@ -5,7 +5,7 @@ static void jinja_exec(jinja_run *r, const jinja_node *body);
 
 enum { KIND_UNSET = 0xFF };
 
-/* ---- Section - Variables ---- */
+/* ---- variables ---- */
 
 jinja_value jinja_look_up(jinja_run *r, const jinja_node *name)
 {
@@ -84,7 +84,7 @@ static void assign(jinja_run *r, const jinja_node *target, jinja_value value)
     if (r->status && !r->err.line) r->err.line = target->line;
 }
 
-/* ---- Section - Capturing ---- */
+/* ---- capturing ---- */
 
 /* What body writes, as a value. */
 static jinja_value capture(jinja_run *r, const jinja_node *body)
@@ -96,7 +96,7 @@ static jinja_value capture(jinja_run *r, const jinja_node *body)
     return jinja_sink_take(r, &own);
 }
 
-/* ---- Section - Macros ---- */
+/* ---- macros ---- */
 
 static jinja_value make_macro(jinja_run *r, const jinja_node *node)
 {
@@ -174,7 +174,7 @@ static void run_call_block(jinja_run *r, const jinja_node *node)
     else jinja_sink_value(r, r->sink, jinja_call_macro(r, callee.at, &args, &caller));
 }
 
-/* ---- Section - Loops ---- */
+/* ---- loops ---- */
 
 /* Items that the loop's filter takes. */
 static jinja_value chosen(jinja_run *r, const jinja_node *node, jinja_value list)
@@ -233,7 +233,7 @@ jinja_value jinja_call_loop(jinja_run *r, const jinja_loop *loop, const jinja_ar
     return jinja_sink_take(r, &own);
 }
 
-/* ---- Section - Statements ---- */
+/* ---- statements ---- */
 
 static jinja_value filtered(jinja_run *r, const jinja_node *filter, jinja_value v)
 {
@@ -320,7 +320,7 @@ static void jinja_exec(jinja_run *r, const jinja_node *body)
     r->depth--;
 }
 
-/* ---- Section - A run ---- */
+/* ---- a run ---- */
 
 int jinja_open(jinja_run **out, const jinja_template *t)
 {

@@ -267,7 +267,7 @@ static const jinja_node *jinja_parse_body(jinja_parser *p)
     return parse_until(p, NULL, 0);
 }
 
-/* ---- Section - Templates ---- */
+/* ---- templates ---- */
 
 /* Line feeds for carriage returns, and none at the end. */
 static view normalize(jinja_pool *pool, view source)

@@ -4,7 +4,7 @@
 
 #include "template/jinja_value.h"
 
-/* ---- Section - Characters ---- */
+/* ---- characters ---- */
 
 size_t jinja_character(view text)
 {
@@ -53,7 +53,7 @@ bool jinja_is_space(view character)
            c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-/* ---- Section - Cutting ---- */
+/* ---- cutting ---- */
 
 jinja_value jinja_part(jinja_value s, size_t from, size_t len)
 {
@@ -91,7 +91,7 @@ jinja_value jinja_strip(jinja_value s, const jinja_value *chars, bool left, bool
     return s;
 }
 
-/* ---- Section - Joining ---- */
+/* ---- joining ---- */
 
 /* Text and marks of the bytes of s behind each other. */
 static void copy_string(char *text, uint8_t *marks, jinja_value s)
@@ -133,7 +133,7 @@ jinja_value jinja_join(jinja_run *r, jinja_value a, jinja_value b)
     return jinja_concat(r, both, ARRAY_LEN(both));
 }
 
-/* ---- Section - Sinks ---- */
+/* ---- sinks ---- */
 
 void jinja_sink_put(jinja_run *r, jinja_sink *sink, view text, jinja_origin origin)
 {
@@ -190,7 +190,7 @@ void jinja_sink_free(jinja_sink *sink)
     *sink = (jinja_sink){0};
 }
 
-/* ---- Section - Values as text ---- */
+/* ---- values as text ---- */
 
 void jinja_write_real(char out[JINJA_NUMBER_BYTES], double x)
 {

@@ -2,7 +2,6 @@
 #ifndef TEMPLATE_JINJA_TREE_H
 #define TEMPLATE_JINJA_TREE_H
 
-#include "base/limits.h"
 #include "template/jinja.h"
 
 /* ---- memory that grows in blocks and is freed as a whole ---- */
@@ -52,7 +51,6 @@ typedef struct {
     uint32_t line;
     bool in_tag, in_print;
     bool line_start;   /* what was read last ended with a line feed */
-    bool strip_next;   /* the last tag ended with - */
     uint32_t depth;    /* open brackets of the tag */
 } jinja_lexer;
 

@@ -1,7 +1,7 @@
 /* jinja_value.c - owns values: making, comparing and looking into them, as Python does. */
 #include "template/jinja_value.h"
 
-/* ---- Section - Failing ---- */
+/* ---- failing ---- */
 
 void jinja_fail(jinja_run *r, uint32_t line, const char *format, ...)
 {
@@ -45,7 +45,7 @@ void *jinja_room(jinja_run *r, size_t size)
     return NULL;
 }
 
-/* ---- Section - Making ---- */
+/* ---- making ---- */
 
 jinja_value jinja_undefined(view name)
 {
@@ -157,7 +157,7 @@ void jinja_put(jinja_run *r, jinja_value map, const char *key, jinja_value value
     jinja_put_value(r, map, jinja_literal(key), value);
 }
 
-/* ---- Section - Asking ---- */
+/* ---- asking ---- */
 
 const char *jinja_kind_name(jinja_value v)
 {
@@ -336,7 +336,7 @@ jinja_value jinja_iterate(jinja_run *r, jinja_value v)
     return out;
 }
 
-/* ---- Section - Looking into ---- */
+/* ---- looking into ---- */
 
 static void fail_undefined(jinja_run *r, jinja_value v)
 {
@@ -467,7 +467,7 @@ jinja_value jinja_slice(jinja_run *r, jinja_value v, const jinja_value bounds[3]
     return out;
 }
 
-/* ---- Section - Arguments ---- */
+/* ---- arguments ---- */
 
 bool jinja_has_arg(const jinja_args *args, size_t i, const char *name)
 {

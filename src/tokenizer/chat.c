@@ -4,7 +4,7 @@
 
 #include "tokenizer/chat_forms.h"
 
-/* ---- Section - Which form ---- */
+/* ---- which form ---- */
 
 static bool has(view text, const char *part)
 {
@@ -85,7 +85,7 @@ chat_form chat_detect(const tokenizer *t)
     return form;
 }
 
-/* ---- Section - Reading a conversation ---- */
+/* ---- reading a conversation ---- */
 
 static const struct {
     view role;
@@ -167,7 +167,7 @@ static int read_tools(const cerium_chat *chat, bool said, chat_tool *tools, ceri
     return CERIUM_OK;
 }
 
-/* ---- Section - Rendering ---- */
+/* ---- rendering ---- */
 
 /* What a request says to the template, only that hears, if it listens. */
 static bool runs_template(const talk *k)

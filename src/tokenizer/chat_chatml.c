@@ -67,7 +67,7 @@ static const relative *relative_of(chat_kind kind)
                                       : &chatml;
 }
 
-/* ---- Section - Thoughts ---- */
+/* ---- thoughts ---- */
 
 static view strip_newlines(view text, bool left, bool right)
 {
@@ -123,7 +123,7 @@ static size_t count_before_question(const talk *k, const relative *r)
     return k->goes_on ? 0 : k->n;
 }
 
-/* ---- Section - Turns ---- */
+/* ---- turns ---- */
 
 static void put_thought(const talk *k, const relative *r, size_t i, size_t end, view in_text,
                         bool always)

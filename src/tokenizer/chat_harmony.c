@@ -2,7 +2,7 @@
  * namespace in a language like TypeScript.  As openai/harmony renders it. */
 #include "tokenizer/chat_forms.h"
 
-/* ---- Section - Types ---- */
+/* ---- types ---- */
 
 enum { INDENT_MAX = 64, INDENT_FIELD = 4, INDENT_CHOICE = 3 }; /* deeper types are "any" */
 
@@ -221,7 +221,7 @@ static void put_tools(const talk *k)
     prompt_scaffold(p, "} // namespace functions");
 }
 
-/* ---- Section - Turns ---- */
+/* ---- turns ---- */
 
 static int32_t find(const talk *k, const char *name)
 {

@@ -50,7 +50,7 @@ typedef struct {
 
 static void put_eos(const talk *k) { prompt_token(k->p, tokenizer_role(k->p->t, TOKEN_EOS)); }
 
-/* ---- Section - Tools ---- */
+/* ---- tools ---- */
 
 static void put_tools_block(writer *w)
 {
@@ -144,7 +144,7 @@ static void put_result(const writer *w, const piece *one)
     prompt_scaffold(k->p, "[/TOOL_RESULTS]");
 }
 
-/* ---- Section - What the user says, and what comes with it ---- */
+/* ---- what the user says, and what comes with it ---- */
 
 static void begin_text(writer *w)
 {
@@ -238,7 +238,7 @@ static void put_results(writer *w, size_t i, size_t end)
     prompt_scaffold(k->p, w->form->close);
 }
 
-/* ---- Section - What the assistant says ---- */
+/* ---- what the assistant says ---- */
 
 static void put_assistant(writer *w, size_t i, size_t end)
 {

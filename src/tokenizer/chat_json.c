@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-/* ---- Section - Reading ---- */
+/* ---- reading ---- */
 
 /* Length of the character at the beginning of text, 0 when it is not UTF-8 (RFC 3629). */
 static size_t character_len(view text)
@@ -73,7 +73,7 @@ json_t *chat_tool_spec(const cerium_tool *tool, int *status)
     return NULL;
 }
 
-/* ---- Section - Writing ---- */
+/* ---- writing ---- */
 
 /* The library writes an escape in one piece, and differs from Python in its capital digits. */
 static int take_json(const char *text, size_t len, void *user)
@@ -95,7 +95,7 @@ void chat_json(prompt *p, const json_t *value, size_t indent)
     if (json_dump_callback(value, take_json, p, flags)) prompt_fail(p, CERIUM_ERR_MEMORY);
 }
 
-/* ---- Section - Arguments of a call ---- */
+/* ---- arguments of a call ---- */
 
 static const chat_tool *find_tool(const talk *k, view name)
 {

@@ -47,7 +47,7 @@ static view trim_end(view text)
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* ---- Section - Pieces ---- */
+/* ---- pieces ---- */
 
 /* text with its ids replaced; no more than fits, of what stands behind the calls. */
 static void take_piece(piece_text *out, const chat_call_probes *p, view text)
@@ -116,7 +116,7 @@ static bool take_pieces(const chat_call_probes *p, calls_text *c)
     return true;
 }
 
-/* ---- Section - What is common ---- */
+/* ---- what is common ---- */
 
 static bool is_common(piece_text *a, size_t i, char b)
 {
@@ -151,7 +151,7 @@ static view common_begin(piece_text *a, const piece_text *b)
     return trim_end(span(a, 0, n));
 }
 
-/* ---- Section - The marks ---- */
+/* ---- the marks ---- */
 
 /* What closes all calls: the next tag, with the bracket before it; it is of the same turn. */
 static view find_section_end(const chat_call_probes *p, const calls_text *c, size_t from)

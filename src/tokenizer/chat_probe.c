@@ -2,7 +2,7 @@
  * and what differs between them says what it takes and how it writes calls. */
 #include "tokenizer/chat_template.h"
 
-/* ---- Section - Probes ---- */
+/* ---- probes ---- */
 
 #define TOOL "probe_tool"
 #define KEY "probe_key"
@@ -167,7 +167,7 @@ static void find_types(prober *b)
     if (!b->c->tools && !b->status) speak(b);
 }
 
-/* ---- Section - How calls are written ---- */
+/* ---- how calls are written ---- */
 
 /* X(name of a family, what stands around a call of TOOL with KEY = "probe value") */
 typedef struct {
@@ -273,7 +273,7 @@ static void find_calls(prober *b)
     b->form.calls = f.family;
 }
 
-/* ---- Section - Families ---- */
+/* ---- families ---- */
 
 static size_t tokens_of(prober *b, const chat_form *form, const probe *one, int32_t *tokens)
 {
@@ -349,7 +349,7 @@ static int read_template(chat_form *form, const tokenizer *t, chat_template *c)
     return b.status;
 }
 
-/* ---- Section - The form of a model ---- */
+/* ---- the form of a model ---- */
 
 static int take_kind(chat_form *form, const char *wanted, cerium_error *err)
 {

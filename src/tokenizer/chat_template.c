@@ -2,8 +2,6 @@
  * values, and its text as tokens, with the turns that are there as tokens already. */
 #include "tokenizer/chat_template.h"
 
-#include "base/limits.h"
-
 /* 1 January 2026: a prompt is the same tomorrow, and what was computed for it is found again. */
 enum { FIXED_TIME = 1767225600 };
 
@@ -13,7 +11,7 @@ static view chat_template_mark(char out[CHAT_MARK_BYTES], size_t i)
     return (view){out, (size_t)n};
 }
 
-/* ---- Section - Messages as values ---- */
+/* ---- messages as values ---- */
 
 typedef struct {
     const chat_template *c;
@@ -354,7 +352,7 @@ void chat_template_text_free(chat_rendering *r)
     *r = (chat_rendering){0};
 }
 
-/* ---- Section - Text as tokens ---- */
+/* ---- text as tokens ---- */
 
 static void fail(const talk *k, int status, const jinja_error *err)
 {

@@ -70,7 +70,7 @@ static const turns *turns_of(chat_kind kind)
                                                        : &plain;
 }
 
-/* ---- Section - Going on ---- */
+/* ---- going on ---- */
 
 /* Where the last occurrence of part begins, or SIZE_MAX. */
 static size_t find_last(view text, const char *part)
@@ -122,7 +122,7 @@ static void go_on(const talk *k, const turns *form)
         close_answer(k, form, k->after, k->n_after);
 }
 
-/* ---- Section - Turns ---- */
+/* ---- turns ---- */
 
 static void put_content(const talk *k, const turns *form, view content)
 {

@@ -14,7 +14,7 @@
     "function call available, answer the question like normal with your current knowledge and do " \
     "not tell the user about function calls\n</IMPORTANT>"
 
-/* ---- Section - Values as Python's str() writes them ---- */
+/* ---- values as Python's str() writes them ---- */
 
 static void put_list(prompt *p, const json_t *list)
 {
@@ -48,7 +48,7 @@ static view trimmed(const json_t *string)
     return chat_trim((view){json_string_value(string), json_string_length(string)});
 }
 
-/* ---- Section - What there is ---- */
+/* ---- what there is ---- */
 
 static bool is_one_of(const char *key, const char *const *names)
 {
@@ -142,7 +142,7 @@ void chat_xml_tools_json(const talk *k)
                           "<tool_call></tool_call> XML tags" REMINDER_REST);
 }
 
-/* ---- Section - A call ---- */
+/* ---- a call ---- */
 
 void chat_xml_call(const talk *k, const piece *call)
 {

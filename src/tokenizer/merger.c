@@ -97,7 +97,7 @@ int merger_reserve(merger *m, size_t n)
     return CERIUM_OK;
 }
 
-/* ---- Section - Short pieces ---- */
+/* ---- short pieces ---- */
 
 static void look_up(merger *m, size_t at)
 {
@@ -132,7 +132,7 @@ static void run_scan(merger *m)
     m->n_merged = n;
 }
 
-/* ---- Section - The queue of ranks ---- */
+/* ---- the queue of ranks ---- */
 
 static void queue_add(merger *m, uint32_t rank)
 {
@@ -161,7 +161,7 @@ static void queue_drop_first(merger *m)
     queue[at] = rank;
 }
 
-/* ---- Section - The list of a rank ---- */
+/* ---- the list of a rank ---- */
 
 static void list_remove(merger *m, uint32_t at)
 {
@@ -261,7 +261,7 @@ static void list_sort(merger *m, merger_list *list)
     list->mixed = false;
 }
 
-/* ---- Section - Windows ---- */
+/* ---- windows ---- */
 
 static void add_rule(merger *m, uint32_t at, const merge_slot *slot)
 {

@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 
-/* ---- Section - The map ---- */
+/* ---- the map ---- */
 
 int merge_map_open(merge_map *map, size_t n_max)
 {
@@ -32,7 +32,7 @@ void merge_map_add(merge_map *map, uint32_t left, uint32_t right, uint32_t rank,
     if (rank >= map->n_ranks) map->n_ranks = rank + 1;
 }
 
-/* ---- Section - Byte-level BPE: the file lists the merges ---- */
+/* ---- byte-level BPE: the file lists the merges ---- */
 
 /* Lines are looked up in groups: one search after the other would wait for memory each time. */
 enum { GROUP = 16, LEFT = 0, RIGHT = 1, BOTH = 2, PARTS = 3 };
@@ -115,7 +115,7 @@ static int open_listed(merges *m, const vocabulary *v, const gguf_file *file, ce
     return CERIUM_OK;
 }
 
-/* ---- Section - SentencePiece: any pair that makes a token merges, best score first ---- */
+/* ---- sentencePiece: any pair that makes a token merges, best score first ---- */
 
 size_t utf8_length(view text)
 {

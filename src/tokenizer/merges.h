@@ -8,8 +8,6 @@
 
 #include "tokenizer/vocabulary.h"
 
-enum { MERGE_NEVER = -1 };
-
 /* Open addressing; key 0 marks a free place. */
 typedef struct {
     uint64_t key; /* see merge_key() */

@@ -9,7 +9,7 @@
 
 #include <pcre2.h>
 
-/* ---- Section - The expressions ---- */
+/* ---- the expressions ---- */
 
 /* \s as Unicode's White_Space; PCRE2's own \s also takes U+180E.  For use inside brackets. */
 #define SPACE                                                                                      \
@@ -124,7 +124,7 @@ static const family *family_of(view name)
     return NULL;
 }
 
-/* ---- Section - Compiling ---- */
+/* ---- compiling ---- */
 
 struct pretokenizer {
     pcre2_general_context *memory;
@@ -204,7 +204,7 @@ void pretokenizer_close(pretokenizer **p)
     *p = NULL;
 }
 
-/* ---- Section - Running ---- */
+/* ---- running ---- */
 
 int pretokenizer_run_open(pretokenizer_run *run, const pretokenizer *p)
 {

@@ -5,7 +5,6 @@
 #ifndef TOKENIZER_PRETOKENIZER_H
 #define TOKENIZER_PRETOKENIZER_H
 
-#include "base/limits.h"
 #include "tokenizer/tokenizer.h"
 
 typedef struct pretokenizer pretokenizer;

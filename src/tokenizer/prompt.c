@@ -1,8 +1,6 @@
 /* prompt.c - owns the seam between scaffolding and text from outside. */
 #include "tokenizer/prompt.h"
 
-#include "base/limits.h"
-
 enum { TOKEN_TEXT = -2 }; /* the last token was one of text */
 
 void prompt_fail(prompt *p, int status)

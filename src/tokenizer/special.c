@@ -2,9 +2,7 @@
  * llama-vocab.cpp, so that the same model file ends its turns at the same tokens. */
 #include "tokenizer/special.h"
 
-#include "base/limits.h"
-
-/* ---- Section - Roles ---- */
+/* ---- roles ---- */
 
 #define BAR "\xEF\xBD\x9C"   /* U+FF5C, DeepSeek's bar */
 #define BLANK "\xE2\x96\x81" /* U+2581, SentencePiece's space */
@@ -142,7 +140,7 @@ static void find_listed_ends(special_tokens *s, vocabulary *v, const gguf_file *
     }
 }
 
-/* ---- Section - Finding special tokens in text ---- */
+/* ---- finding special tokens in text ---- */
 
 static uint32_t trie_step(special_tokens *s, uint32_t node, uint8_t byte)
 {

@@ -4,7 +4,6 @@
  * (SentencePiece) between bytes that no token holds side by side; what is left is merged. */
 #include "tokenizer/tokenizer.h"
 
-#include "base/limits.h"
 #include "tokenizer/merger.h"
 #include "tokenizer/pretokenizer.h"
 #include "tokenizer/special.h"
@@ -24,7 +23,7 @@ struct tokenizer {
     size_t template_len;
 };
 
-/* ---- Section - Opening ---- */
+/* ---- opening ---- */
 
 static int open_flags(tokenizer *t, const gguf_file *file, cerium_error *err)
 {
@@ -91,7 +90,7 @@ void tokenizer_close(tokenizer **t)
     *t = NULL;
 }
 
-/* ---- Section - Facts ---- */
+/* ---- facts ---- */
 
 static bool is_token(const tokenizer *t, int32_t id)
 {
@@ -171,7 +170,7 @@ view tokenizer_pre(const tokenizer *t)
 
 view tokenizer_template(const tokenizer *t) { return (view){t->texts.ptr, t->template_len}; }
 
-/* ---- Section - Encoding ---- */
+/* ---- encoding ---- */
 
 /* One call of tokenizer_encode(). */
 typedef struct {
@@ -431,7 +430,7 @@ int tokenizer_encode_bare(const tokenizer *t, view text, int32_t *tokens, size_t
     return encoder_finish(&e, encode_text(&e, text, TEXT_WITHIN), text, n, err);
 }
 
-/* ---- Section - Encoding often ---- */
+/* ---- encoding often ---- */
 
 struct tokenizer_scratch {
     encoder e;

@@ -10,6 +10,15 @@
 #include "base/base.h"
 #include "gguf/gguf.h"
 
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+#define TOKENIZER_TOKENS_MAX      (1u << 22) /* of one vocabulary: known ones have 32 k to 260 k */
+#define TOKENIZER_TEXT_BYTES_MAX  (1u << 28) /* one text to encode; scratch is up to 40 times it */
+#define TOKENIZER_PASSES_MAX      6u         /* expressions that one pre-tokenizer applies */
+
+_Static_assert(TOKENIZER_TOKENS_MAX <= INT32_MAX / 2, "ids are int32_t, and symbols come on top");
+_Static_assert((uint64_t)TOKENIZER_TEXT_BYTES_MAX * 2 <= UINT32_MAX, "positions are uint32_t");
+
 typedef struct tokenizer tokenizer;
 
 enum { TOKEN_NONE = -1 }; /* "the vocabulary has no such token" */

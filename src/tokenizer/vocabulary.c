@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 
-/* ---- Section - Hashing ---- */
+/* ---- hashing ---- */
 
 static uint64_t load_u64(const char *p)
 {
@@ -100,7 +100,7 @@ void vocabulary_make_control(vocabulary *v, int32_t id)
     slot_add(v, v->by_name, v->n_name_slots, id);
 }
 
-/* ---- Section - From the text in the file to raw bytes ---- */
+/* ---- from the text in the file to raw bytes ---- */
 
 /* GPT-2 writes a byte as one printable character: bytes that are printable in Latin-1 stand for
  * themselves, the others for U+0100 and up in their order. */
@@ -188,7 +188,7 @@ static size_t token_decode(vocabulary_form form, token_kind kind, view text, cha
     return text.len;
 }
 
-/* ---- Section - Reading the file ---- */
+/* ---- reading the file ---- */
 
 static bool is_numbers(const gguf_value *array)
 {

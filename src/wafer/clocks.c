@@ -130,7 +130,7 @@ void clocks_meet(wafer_clocks *c, wafer_spent what, int64_t ticks)
     for (size_t i = 0; i < (size_t)c->width * c->height; i++) c->core[i] = t;
 }
 
-/* ---- Section - One line ---- */
+/* ---- one line ---- */
 
 typedef struct {
     wafer_clocks *c;

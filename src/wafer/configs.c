@@ -130,7 +130,7 @@ int shape_parse_config(shape_facts *out, view json, const char *file, cerium_err
     return status;
 }
 
-/* ---- Section - Models by name ---- */
+/* ---- models by name ---- */
 
 typedef struct {
     view rest;

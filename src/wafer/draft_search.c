@@ -7,7 +7,7 @@
 /* Cores to be left idle, as a multiple of what the smaller model fills without padding. */
 static const double room_tried[] = {0, 1, 1.25, 1.5, 2, 3, 5};
 
-/* ---- Section - Idle cores ---- */
+/* ---- idle cores ---- */
 
 enum { ROOMS = 3 };
 
@@ -97,7 +97,7 @@ static int draft_search_measure(draft_plan *out, const plan_result *plan, const 
     return CERIUM_OK;
 }
 
-/* ---- Section - The search ---- */
+/* ---- the search ---- */
 
 /* The fastest of the rooms that hold the smaller model. */
 static int fill_rooms(draft_plan *out, const plan_result *plan, const plan_request *r,

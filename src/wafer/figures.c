@@ -62,7 +62,7 @@ int plan_figure(plan_figures *out, const plan_result *plan, const plan_request *
     return CERIUM_OK;
 }
 
-/* ---- Section - The map ---- */
+/* ---- the map ---- */
 
 /* Slots in a snake, so that the next region is a neighbour. */
 static void slot_at(wafer_region *region, const plan_layout *l, uint32_t i)

@@ -10,8 +10,6 @@
 #include "sampling/sampler.h"
 #include "wafer/mesh.h"
 
-
-
 /* Values [begin, end) of a vector, on one core of an axis. */
 typedef struct {
     uint32_t core, begin, end;

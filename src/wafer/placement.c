@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 
-/* ---- Section - The order of a sum ---- */
+/* ---- the order of a sum ---- */
 
 /* Dependent adds of one phase: both halves of a group work towards its middle at once. */
 static uint32_t chain_stages(uint32_t group)
@@ -66,7 +66,7 @@ uint32_t reduction_adds(const wafer_reduction *r, wafer_add *out)
     return root[0];
 }
 
-/* ---- Section - Tiles ---- */
+/* ---- tiles ---- */
 
 wafer_strips strips_of(const step_shape *s, uint32_t width, uint32_t multiple)
 {

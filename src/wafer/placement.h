@@ -25,10 +25,9 @@
 enum {
     WAFER_LINE_MAX = WAFER_GRID_MAX, /* cores of a line that reduces */
     WAFER_DEGREE_MAX = 4,            /* phases of a reduction */
-    WAFER_REGIONS_MAX = 4096,
 };
 
-/* ---- Section - The order of a sum ---- */
+/* ---- the order of a sum ---- */
 
 /* K phases: in the first, neighbouring groups of group[0] cores add up towards the middle of each;
  * in the next, group[1] of the roots do; and so on.  The product of all groups is at least n. */
@@ -51,7 +50,7 @@ wafer_reduction reduction_of(uint32_t n, uint32_t degree);
  * out: [n - 1]; returns the index of the root. */
 uint32_t reduction_adds(const wafer_reduction *r, wafer_add *out);
 
-/* ---- Section - Tiles ---- */
+/* ---- tiles ---- */
 
 typedef enum {
     WAFER_AXIS_X = 0, /* along a row: cores of equal y */
@@ -101,7 +100,7 @@ wafer_strips strips_of(const step_shape *s, uint32_t width, uint32_t multiple);
 uint32_t strip_rows(const step_shape *s, const wafer_strips *t, uint32_t x, int part,
                     uint32_t *first_head, wafer_range *channels);
 
-/* ---- Section - A placement ---- */
+/* ---- a placement ---- */
 
 typedef struct {
     uint32_t op;         /* of the step program */

@@ -29,7 +29,7 @@ typedef struct {
     uint32_t degree_max;
 } search;
 
-/* ---- Section - What fits ---- */
+/* ---- what fits ---- */
 
 static double plan_search_matrix_bytes(const plan_request *r, const model_matrix *w, double values)
 {
@@ -184,7 +184,7 @@ static bool plan_search_lay_out(const search *s, plan_layout *l)
     return true;
 }
 
-/* ---- Section - What it takes ---- */
+/* ---- what it takes ---- */
 
 static void add_time(plan_result *plan, const step_time *t, double times)
 {
@@ -289,7 +289,7 @@ int plan_time(plan_result *plan, const plan_request *r)
     return CERIUM_OK;
 }
 
-/* ---- Section - The search ---- */
+/* ---- the search ---- */
 
 static bool is_better(const plan_result *a, const plan_result *b)
 {

@@ -134,7 +134,7 @@ bool protocol_gemm(prediction *out, const row_query *q, const wafer_style *style
     return q->k != 0;
 }
 
-/* ---- Section - Stages of layers ---- */
+/* ---- stages of layers ---- */
 
 /* What the kernels of the lab notes spend beyond WaferLLM's: calibration rows 48-52 (eight stages
  * of up to four layers) and 54 (28 of one). */
@@ -184,7 +184,7 @@ bool protocol_pipeline(prediction *out, const row_query *q, const wafer_style *s
     return ok;
 }
 
-/* ---- Section - Collectives ---- */
+/* ---- collectives ---- */
 
 typedef struct {
     double cores, wavelets, ramp;

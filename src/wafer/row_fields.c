@@ -8,7 +8,7 @@
 
 #include "wafer/protocols.h"
 
-/* ---- Section - Numbers ---- */
+/* ---- numbers ---- */
 
 /* The first number in s from *at on, with k or K as a factor of 1024 and M of its square. */
 static bool number_in(const char *s, size_t *at, double *out)
@@ -89,7 +89,7 @@ bool row_number_after(const char *s, const char *word, double *out)
     return at && number_in(at + strlen(word), &from, out);
 }
 
-/* ---- Section - What a row asks ---- */
+/* ---- what a row asks ---- */
 
 static bool clock_in(const char *s, double *ghz)
 {
@@ -183,7 +183,7 @@ void row_query_read(row_query *q, const published_row *row)
     if (row_number_before(row->system, "stage", &n) && n >= 1 && n < 1e4) q->stages = (uint32_t)n;
 }
 
-/* ---- Section - Models ---- */
+/* ---- models ---- */
 
 /* "7B", "8x22B", "0.6B": what a model is, not how it was trained. */
 static bool is_size(const char *word)
@@ -212,7 +212,7 @@ bool row_model(wafer_model *out, const published_row *row, const char **why)
     return name[0] && wafer_model_of(out, &facts, name, NULL) == CERIUM_OK;
 }
 
-/* ---- Section - Units ---- */
+/* ---- units ---- */
 
 /* The unit without blanks, in small letters, both signs of micro as u. */
 static void plain_unit(char *out, size_t size, const char *unit)

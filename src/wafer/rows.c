@@ -4,7 +4,6 @@
 #include <math.h>
 #include <strings.h>
 
-
 enum { COLUMNS_MAX = 64 };
 
 typedef enum {

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "wafer/machines.h"
 
-/* ---- Section - A GGUF file without data ---- */
+/* ---- a GGUF file without data ---- */
 
 typedef struct {
     bytes head;    /* all before the data */
@@ -235,7 +235,7 @@ int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name,
     return CERIUM_OK;
 }
 
-/* ---- Section - Files ---- */
+/* ---- files ---- */
 
 /* The first max bytes of a file. */
 static int read_head(const char *path, size_t max, char **out, size_t *len, cerium_error *err)

@@ -63,7 +63,7 @@ wafer_message_cost message_cost(const wafer_mesh *mesh, const wafer_style *style
                                 .stage = llround(style->stage * WAFER_TICKS)};
 }
 
-/* ---- Section - Work of one core, which all do at once ---- */
+/* ---- work of one core, which all do at once ---- */
 
 typedef struct {
     wafer_clocks *c;
@@ -173,7 +173,7 @@ static void timing_residual(walk *w, const wafer_tiles *t)
     if (w->cost->style.fuses) timing_vectors(w, w->cost->tokens, t->n_tile[0], false);
 }
 
-/* ---- Section - Operations ---- */
+/* ---- operations ---- */
 
 static void time_qkv(walk *w, const wafer_tiles *t)
 {

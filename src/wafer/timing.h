@@ -58,7 +58,6 @@ typedef struct {
     bool silu_of_embd, attends_by_products;
 } step_cost;
 
-
 enum { WAFER_LAYER_OPS_MAX = 8 };
 
 typedef struct {

@@ -44,7 +44,7 @@ typedef struct {
     size_t n;                       /* calls */
 } talk;
 
-/* ---- Section - Calls from bytes ---- */
+/* ---- calls from bytes ---- */
 
 /* In XML what ends a value is no part of one; of text alone, "null" would be it. */
 static void defuse(const talk *k, char *text)
@@ -128,7 +128,7 @@ static void forget(talk *k)
     }
 }
 
-/* ---- Section - There ---- */
+/* ---- there ---- */
 
 /* What a session shows of the turn: all that comes after the prompt, without end tokens. */
 static char *render(const tokenizer *t, int kind, const talk *k)
@@ -152,7 +152,7 @@ static char *render(const tokenizer *t, int kind, const talk *k)
     return out.ptr;
 }
 
-/* ---- Section - And back ---- */
+/* ---- and back ---- */
 
 typedef struct {
     bytes said, name, arguments;

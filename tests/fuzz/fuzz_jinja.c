@@ -1,6 +1,5 @@
 /* fuzz_jinja.c - any template is compiled or refused with a line, and rendered or refused with one,
  * within its bounds; what comes out is divided into pieces that know where they come from. */
-#include "base/limits.h"
 #include "template/jinja.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -112,7 +112,7 @@ static void check_case(matmul_case *c, const kernel_table *ref, const kernel_tab
     kc_release();
 }
 
-/* ---- Section - Benchmarks ---- */
+/* ---- benchmarks ---- */
 
 /* Weights in the second-level cache, in the third, in memory, for one token and for some.
  * In memory: slices of a map, one after the other, so that none is in a cache. */

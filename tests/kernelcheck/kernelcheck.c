@@ -39,7 +39,7 @@ static struct {
 static sigjmp_buf on_fault_jump;
 static volatile sig_atomic_t on_fault_armed;
 
-/* ---- Section - Buffers ---- */
+/* ---- buffers ---- */
 
 void *kc_buffer(size_t size, size_t align)
 {
@@ -90,7 +90,7 @@ uint32_t kc_rand(void)
     return (uint32_t)(kc.rng >> 32);
 }
 
-/* ---- Section - Results ---- */
+/* ---- results ---- */
 
 bool kc_begin_named(const char *name)
 {
@@ -163,7 +163,7 @@ void kc_bench_result(const char *what, double ns, double amount, const char *uni
     fflush(stdout);
 }
 
-/* ---- Section - Levels ---- */
+/* ---- levels ---- */
 
 /* Above the reference, on this kind of processor. */
 #if defined(__x86_64__)

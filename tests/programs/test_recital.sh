@@ -25,7 +25,7 @@ made() { # VOCABULARY TYPE
         "$make_model" --shape test-qwen2 --vocab "$1" --type "$2" --context 1024 \
             --recite "$work/recital-$1" -o "$work/recites-$1.gguf" 2>/dev/null
 }
-drafted() { "$O/golden_draft_model" "$work/recites-$1.gguf" "$work/recites-$2.gguf" \
+drafted() { "$O/engine_draft_model" "$work/recites-$1.gguf" "$work/recites-$2.gguf" \
     "$text" "${text#int}"; }
 made 4096 q4_0 && made 32000 q8_0
 check "drafted in another vocabulary" drafted 32000 4096

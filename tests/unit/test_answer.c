@@ -6,7 +6,7 @@
 
 #define HOLE "{\"input_prefix\":\"x\",\"input_suffix\":\"\""
 
-/* ---- Section - A client that writes down what it gets ---- */
+/* ---- a client that writes down what it gets ---- */
 
 enum { EVENTS_MAX = 2048 };
 
@@ -69,7 +69,7 @@ static void text_is(const json_t *value, const char *path, const char *want)
 
 static const json_t *event(size_t i) { return i < got.n ? got.events[i] : NULL; }
 
-/* ---- Section - A run of a writer ---- */
+/* ---- a run of a writer ---- */
 
 static const protocol_defaults defaults = {.fills_in = true};
 static const protocol_usage usage = {.input_tokens = 100, .cached_tokens = 64, .output_tokens = 7,
@@ -151,7 +151,7 @@ static void names_are(const char *const *names, size_t n)
     }
 }
 
-/* ---- Section - Responses ---- */
+/* ---- responses ---- */
 
 static const char tools_body[] =
     "{\"model\":\"m\",\"input\":\"x\",\"stream_id\":\"lane-1\",\"store\":false,"
@@ -314,7 +314,7 @@ static void test_compaction(void)
     json_decref(object);
 }
 
-/* ---- Section - Chat ---- */
+/* ---- chat ---- */
 
 static void test_chat(void)
 {
@@ -374,7 +374,7 @@ static void test_choices(void)
     json_decref(object);
 }
 
-/* ---- Section - Logprobs ---- */
+/* ---- logprobs ---- */
 
 /* Tokens arrive before their text, cut characters and markup among them. */
 static void test_logprobs(void)
@@ -446,7 +446,7 @@ static void test_legacy_logprobs(void)
     protocol_request_free(&request);
 }
 
-/* ---- Section - Signs of life ---- */
+/* ---- signs of life ---- */
 
 static const protocol_error broken = {.http_status = 500, .type = "server_error", .message = "x"};
 
@@ -541,7 +541,7 @@ static void test_progress(void)
     }
 }
 
-/* ---- Section - Completions, infill, other bodies ---- */
+/* ---- completions, infill, other bodies ---- */
 
 static void test_completions(void)
 {

@@ -18,7 +18,7 @@ static int render(const tokenizer *t, const chat_form *form, const cerium_messag
     return chat_render(t, form, &chat, tokens, cap, n_tokens, err);
 }
 
-/* ---- Section - The vectors ---- */
+/* ---- the vectors ---- */
 
 static char *unescape(char *text)
 {
@@ -226,7 +226,7 @@ static void test_makers(void)
     check_file("tests/unit/chat_oracles.txt", 5, 45);
 }
 
-/* ---- Section - By hand ---- */
+/* ---- by hand ---- */
 
 static void test_seams(void)
 {

@@ -8,7 +8,7 @@
 
 enum { TOKENS_MAX = 8192 };
 
-/* ---- Section - A vocabulary with the tokens of every form ---- */
+/* ---- a vocabulary with the tokens of every form ---- */
 
 static const char *const control[] = {
     "<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|end_header_id|>",
@@ -72,7 +72,7 @@ static void check_same(const tokenizer *t, const char *what, int kind, size_t at
     memory_free(b);
 }
 
-/* ---- Section - Going on ---- */
+/* ---- going on ---- */
 
 static const cerium_tool tools[] = {
     {"exec", "Run it.", "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"string\"},"
@@ -166,7 +166,7 @@ static void test_going_on(void)
     tokenizer_close(&t);
 }
 
-/* ---- Section - Sampled turns ---- */
+/* ---- sampled turns ---- */
 
 /* What "Fine." is after a form's generation prompt, and what ends a turn. */
 static const char *sampled_text(int kind)
@@ -285,7 +285,7 @@ static void test_harmony_ends(void)
     tokenizer_close(&t);
 }
 
-/* ---- Section - There and back ---- */
+/* ---- there and back ---- */
 
 typedef struct {
     bytes out;
@@ -335,7 +335,7 @@ static void test_reading(void)
     tokenizer_close(&t);
 }
 
-/* ---- Section - What is refused ---- */
+/* ---- what is refused ---- */
 
 static void check_refused(const tokenizer *t, const cerium_chat *chat, int want, const char *why)
 {
@@ -402,7 +402,7 @@ static void test_out_of_memory(void)
     tokenizer_close(&t);
 }
 
-/* ---- Section - Heads ---- */
+/* ---- heads ---- */
 
 /* Whether its system message has a turn of its own. */
 static bool has_head(int kind)

@@ -4,7 +4,6 @@
 #include "protocol/steer.h"
 #include "protocol/tool_guide.h"
 
-#include "base/limits.h"
 #include "unit.h"
 
 static protocol_defaults defaults = {.has_chat_form = true, .fills_in = true};
@@ -49,7 +48,7 @@ static void refused(protocol_api api, const char *body, const char *param)
 #define USE "{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"ls\",\"input\":{\"a\":1}}"
 #define RESULT(rest) "{\"type\":\"tool_result\",\"tool_use_id\":\"t1\"" rest "}"
 
-/* ---- Section - Messages: requests ---- */
+/* ---- messages: requests ---- */
 
 static void test_messages(void)
 {
@@ -130,7 +129,7 @@ static void test_messages_settings(void)
     defaults.counts = false;
 }
 
-/* ---- Section - Ollama and llama.cpp: requests ---- */
+/* ---- ollama and llama.cpp: requests ---- */
 
 static void test_ollama(void)
 {
@@ -198,7 +197,7 @@ static void test_lengths(void)
     refused(PROTOCOL_COMPLETION, "{\"prompt\":[\"a\",\"b\"]}", "prompt");
 }
 
-/* ---- Section - What an answer has to match ---- */
+/* ---- what an answer has to match ---- */
 
 static void test_shapes(void)
 {
@@ -279,7 +278,7 @@ static void test_continued(void)
             "continue_final_message");
 }
 
-/* ---- Section - Results without their calls ---- */
+/* ---- results without their calls ---- */
 
 static void test_orphans(void)
 {
@@ -299,7 +298,7 @@ static void test_orphans(void)
     protocol_request_free(&r);
 }
 
-/* ---- Section - Events ---- */
+/* ---- events ---- */
 
 typedef struct {
     bytes text; /* "name {...}\n" or "{...}\n" */
@@ -452,7 +451,7 @@ static void test_errors(void)
     }
 }
 
-/* ---- Section - Steers ---- */
+/* ---- steers ---- */
 
 static bool steer_is(const char *message, const char *code)
 {

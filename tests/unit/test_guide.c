@@ -32,7 +32,7 @@ static const char *const names[CHAT_KINDS] = {CHAT_KIND_MAP(KIND_NAME)};
     "\"grammar\",\"syntax\":\"lark\",\"definition\":\"" LARK "\"}},{\"type\":\"custom\","          \
     "\"name\":\"say\"},{\"type\":\"function\",\"name\":\"any\",\"parameters\":{}}]" rest "}"
 
-/* ---- Section - A grammar that is asked ---- */
+/* ---- a grammar that is asked ---- */
 
 typedef struct {
     grammar *g;
@@ -86,7 +86,7 @@ static bool allows(const char *rest_of_request, const char *form, const char *sa
     return is;
 }
 
-/* ---- Section - What renderers write ---- */
+/* ---- what renderers write ---- */
 
 static tokenizer *open_vocabulary(void)
 {
@@ -203,7 +203,7 @@ static void test_triggers(void)
     tokenizer_close(&t);
 }
 
-/* ---- Section - What is refused ---- */
+/* ---- what is refused ---- */
 
 #define CALL(name, arguments)                                                                      \
     "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"

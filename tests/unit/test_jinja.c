@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-/* ---- Section - The vectors ---- */
+/* ---- the vectors ---- */
 
 static int render(const char *source, const json_t *context, char *text, size_t cap,
                   jinja_error *err)
@@ -77,7 +77,7 @@ static void test_vectors(void)
     TEST_CHECK(n > 100);
 }
 
-/* ---- Section - Where bytes come from ---- */
+/* ---- where bytes come from ---- */
 
 /* The text with what came from messages in brackets. */
 static void check_origins(const char *source, const char *want)
@@ -125,7 +125,7 @@ static void test_origins(void)
     check_origins("{{ m|indent(2, true) }}{{ m[::-1] }}", "  [ <|end|>  >|dne|< ]");
 }
 
-/* ---- Section - Not meant well ---- */
+/* ---- not meant well ---- */
 
 static void check_bound(const char *source, uint32_t line, const char *why)
 {

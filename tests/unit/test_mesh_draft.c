@@ -64,7 +64,7 @@ static void test_wrong_guesses_are_forgotten(void)
     memory_free(t.logits);
 }
 
-/* ---- Section - Overlapped ---- */
+/* ---- overlapped ---- */
 
 enum { LONG = 24, BEGIN = 5 };
 

@@ -1,12 +1,12 @@
 /* test_reader.c - what a model samples, read by its chat form, in whatever cuts it comes. */
 #include <jansson.h>
 
-#include "base/limits.h"
 #include "base/memory.h"
 
+#include "reader/reader_json.h"
 #include "unit.h"
 
-/* ---- Section - Reading into one line ---- */
+/* ---- reading into one line ---- */
 
 typedef struct {
     bytes out;
@@ -70,7 +70,7 @@ static void check(const char *form, const char *said, const char *want)
     }
 }
 
-/* ---- Section - Calls in tags ---- */
+/* ---- calls in tags ---- */
 
 #define CALL(name, arguments)                                                                      \
     "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"
@@ -140,7 +140,7 @@ static void test_thoughts(void)
     check("mistral-v7-tekken", "[THINK]hm[/THINK]Hi [THINK]", "R:hm|T:Hi [THINK]");
 }
 
-/* ---- Section - XML ---- */
+/* ---- xML ---- */
 
 #define FUNCTION(name, parameters)                                                                 \
     "<tool_call>\n<function=" name ">\n" parameters "</function>\n</tool_call>"
@@ -173,7 +173,7 @@ static void test_xml(void)
     check("chatml", FUNCTION("exec", ""), "C:exec|A:{}|E:");
 }
 
-/* ---- Section - Mistral, Llama, Harmony ---- */
+/* ---- mistral, Llama, Harmony ---- */
 
 /* As the model's own template writes calls: marks that were found by probing. */
 #define ARG_TAGS                                                                                   \
@@ -336,7 +336,7 @@ static void test_harmony(void)
     check("harmony", "<|channel|>anal", "");
 }
 
-/* ---- Section - What the makers of the forms write (call_oracles.txt) ---- */
+/* ---- what the makers of the forms write (call_oracles.txt) ---- */
 
 enum { DEFINED_MAX = 4, PARTS_MAX = 8, LINE_MAX = 4096 };
 
@@ -404,7 +404,7 @@ static void forget(found *all)
     all->n = 0;
 }
 
-/* ---- Section - Ends ---- */
+/* ---- ends ---- */
 
 /* Said so far of an answer that something ended after n bytes, and whether a call was cut. */
 static char *said_by(const char *form, const char *answer, size_t n, const char *stop, bool *cut)
@@ -511,7 +511,7 @@ static void test_stops(void)
     }
 }
 
-/* ---- Section - All of call_oracles.txt ---- */
+/* ---- all of call_oracles.txt ---- */
 
 static void test_makers(void)
 {
@@ -561,7 +561,7 @@ static void test_makers(void)
     if (f) fclose(f);
 }
 
-/* ---- Section - Limits ---- */
+/* ---- limits ---- */
 
 static int refuse(void *user, const cerium_part *part)
 {

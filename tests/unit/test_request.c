@@ -60,7 +60,7 @@ static void call_is(const protocol_request *r, size_t i, const char *name, const
     TEST_CHECK_THAT(m->call_id && !strcmp(m->call_id, id), "%zu: %s", i, m->call_id);
 }
 
-/* ---- Section - Responses ---- */
+/* ---- responses ---- */
 
 /* All that Codex 0.169 was seen to send, in one conversation. */
 static const char codex_turn[] =
@@ -401,7 +401,7 @@ static void test_limits(void)
     memory_free((void *)large.ptr);
 }
 
-/* ---- Section - Chat ---- */
+/* ---- chat ---- */
 
 static void test_chat(void)
 {
@@ -458,7 +458,7 @@ static void test_bad_chat(void)
     bad(api, "{\"messages\":[{\"role\":\"user\"}],\"stream\":\"yes\"}", "stream", "invalid_type");
 }
 
-/* ---- Section - Completions and infill ---- */
+/* ---- completions and infill ---- */
 
 static void test_completions(void)
 {

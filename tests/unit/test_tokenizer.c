@@ -173,7 +173,7 @@ static void test_capacity(void)
     tokenizer_close(&t);
 }
 
-/* ---- Section - SentencePiece ---- */
+/* ---- sentencePiece ---- */
 
 /* <unk> <s> </s>, 256 byte tokens, then these with their scores; the mark is U+2581. */
 #define MARK "\xE2\x96\x81"
@@ -287,7 +287,7 @@ static void test_pieces(void)
     tokenizer_close(&t);
 }
 
-/* ---- Section - Properties ---- */
+/* ---- properties ---- */
 
 static void check_round_trip(const tokenizer *t, view text, int32_t *ids)
 {
@@ -423,7 +423,7 @@ static void test_long_runs(void)
     memory_free(text);
 }
 
-/* ---- Section - Failures ---- */
+/* ---- failures ---- */
 
 static void test_out_of_memory(void)
 {

@@ -9,7 +9,7 @@
 
 #define DATA "../shared/data/vocabs/"
 
-/* ---- Section - Files ---- */
+/* ---- files ---- */
 
 static view read_file(const char *path)
 {
@@ -72,7 +72,7 @@ static size_t read_ids(view line, int32_t *ids, size_t cap)
     return n;
 }
 
-/* ---- Section - Comparing ---- */
+/* ---- comparing ---- */
 
 static bool encodes_to(const tokenizer *t, view text, view want_line)
 {
@@ -139,7 +139,7 @@ static void test_llama_cpp(void)
     }
 }
 
-/* ---- Section - Qwen2.5 ---- */
+/* ---- qwen2.5 ---- */
 
 enum { QWEN_TOKENS = 151643 };
 
@@ -215,7 +215,7 @@ static void test_qwen(void)
     free_file(&lines);
 }
 
-/* ---- Section - tiktoken ---- */
+/* ---- tiktoken ---- */
 
 enum { RANKS_MAX = 200100, SLOTS = 1 << 19 };
 

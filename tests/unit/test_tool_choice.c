@@ -15,7 +15,7 @@ static protocol_error error;
     "\"function\":{\"name\":\"f\"}},{\"type\":\"custom\",\"custom\":{\"name\":\"c\"}}],"           \
     "\"tool_choice\":"
 
-/* ---- Section - What may be called ---- */
+/* ---- what may be called ---- */
 
 /* want: "auto", "none" or "required", and behind it a letter for each tool: y or n. */
 static void check(protocol_api api, const char *body, const char *want)
@@ -145,7 +145,7 @@ static void test_legacy(void)
             "Missing");
 }
 
-/* ---- Section - Answers ---- */
+/* ---- answers ---- */
 
 typedef struct {
     json_t *object; /* owned */

@@ -6,7 +6,7 @@
 #include "unit.h"
 #include "wafer/drafting.h"
 
-/* ---- Section - Every outcome of a pass ---- */
+/* ---- every outcome of a pass ---- */
 
 typedef struct {
     double tokens, turns, overlapped, guesses; /* in the mean; guesses of the last */
@@ -74,7 +74,7 @@ static void test_every_outcome(void)
     TEST_CHECK(draft_turns_us(&times[0], 0.5, 1) == 100 && draft_yield(0.5, 1) == 1);
 }
 
-/* ---- Section - Places ---- */
+/* ---- places ---- */
 
 typedef struct {
     wafer_machine machine;
@@ -258,7 +258,7 @@ static void test_places_beside_dead_cores(void)
     check_dead("llama-3.2-1b", true);
 }
 
-/* ---- Section - What cannot be ---- */
+/* ---- what cannot be ---- */
 
 static void refused(const char *drafter, uint32_t context, int status, const char *what)
 {

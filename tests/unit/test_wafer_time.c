@@ -5,7 +5,7 @@
 #include "unit.h"
 #include "wafer/plan.h"
 
-/* ---- Section - Geometry ---- */
+/* ---- geometry ---- */
 
 static void check_adds(uint32_t n, uint32_t degree)
 {
@@ -77,7 +77,7 @@ static void test_strips(void)
     check_strips(64, 8, 64, 755, 1);
 }
 
-/* ---- Section - Clocks ---- */
+/* ---- clocks ---- */
 
 static const shape_facts dense = {.architecture = "qwen3",
                                   .n_layers = 2,
@@ -260,7 +260,7 @@ static void test_dead_cores(void)
     clocks_close(&c);
 }
 
-/* ---- Section - Plans ---- */
+/* ---- plans ---- */
 
 static int plan_of(plan_result *plan, const char *machine, const char *config, uint32_t context,
                    wafer_quant quant, cerium_error *err)

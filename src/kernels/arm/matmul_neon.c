@@ -28,7 +28,7 @@ PANEL_INLINE int32x4_t dot_lane(int32x4_t sum, int8x16_t w, int8x16_t x, uint32_
 
 MATMUL_NEON_MAP(MATMUL_NEON)
 
-/* ---- Section - Float types ---- */
+/* ---- float types ---- */
 
 enum { FLOAT_TILE = 4 /* tokens */ };
 
@@ -86,7 +86,7 @@ MATMUL_FLOATS(matmul_f32, BLOCK_F32)
 MATMUL_FLOATS(matmul_f16, BLOCK_F16)
 MATMUL_FLOATS(matmul_bf16, BLOCK_BF16)
 
-/* ---- Section - Activations ---- */
+/* ---- activations ---- */
 
 /* The largest magnitude of n values, n a multiple of 32. */
 static inline float largest_magnitude(const float *x, uint32_t n)

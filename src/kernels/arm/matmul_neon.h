@@ -21,7 +21,7 @@ PANEL_INLINE float32x4_t load_quarter_halves(const uint8_t *p, uint32_t h) /* fo
     return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p + 8 * h)));
 }
 
-/* ---- Section - Quants ---- */
+/* ---- quants ---- */
 
 /* The table of a type whose nibbles are numbers of values; else unused. */
 PANEL_INLINE int8x16_t quant_table(block_type type)
@@ -101,7 +101,7 @@ PANEL_INLINE void clear(uint32_t n, float32x4_t sum[TILE][QUARTERS])
         for (uint32_t h = 0; h < QUARTERS; h++) sum[i][h] = vdupq_n_f32(0);
 }
 
-/* ---- Section - Types with a scale for 32 values ---- */
+/* ---- types with a scale for 32 values ---- */
 
 /* 2^(e - 128): a normal number from e = 2, else 2^-128 or 2^-127, whose bits are no smaller. */
 PANEL_INLINE float32x4_t load_e8m0_half(const uint8_t *p)
@@ -161,7 +161,7 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 
-/* ---- Section - Types with a scale for 256 values ---- */
+/* ---- types with a scale for 256 values ---- */
 
 /* Four rows of a pair of small scales [16 rows][2], signed or not: one of them. */
 PANEL_INLINE int32x4_t load_scales(bool is_signed, const uint8_t *pair, uint32_t h, uint32_t which)
@@ -246,7 +246,7 @@ PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 
-/* ---- Section - Types with a scale for 128 values ---- */
+/* ---- types with a scale for 128 values ---- */
 
 /* total += the products of a block of 32 columns. */
 PANEL_INLINE void wide_dots(block_type type, uint32_t n_p, uint32_t n_t,

@@ -159,7 +159,7 @@ static void sums_of_values(int32_t sums[TILE_ROWS_MAX][KV_I8_CHANNELS_MAX],
 
 #include "kernels/x86/attend_i8.h"
 
-/* ---- Section - Which kernel ---- */
+/* ---- which kernel ---- */
 
 static void attend_i8_tiles(kernel_softmax_state *restrict state, float *restrict out,
                             const void *restrict queries, const kernel_kv_page *restrict pages,

@@ -105,7 +105,7 @@ PANEL_INLINE const uint8_t *quants_at(block_type type, const pair_job *job, uint
     return at + panel_head_bytes(type) + g % 2 * PANEL_BLOCKS * panel_quant_bytes(type);
 }
 
-/* ---- Section - Unpacking ---- */
+/* ---- unpacking ---- */
 
 PANEL_INLINE __m512i signed_table(block_type type)
 {
@@ -189,7 +189,7 @@ PANEL_INLINE void unpack_pair(block_type type, workspace *ws, const pair_job *jo
     }
 }
 
-/* ---- Section - Products ---- */
+/* ---- products ---- */
 
 /* Tiles for that many tokens and columns of each product. */
 static void load_shapes(uint32_t rows, uint32_t deep)
@@ -308,7 +308,7 @@ PANEL_INLINE void multiply(block_type type, workspace *ws, const pair_job *job, 
         multiply_blocks(ws->sums[n % 2], lines, x->q, q_stride, n_blocks);
 }
 
-/* ---- Section - Sums ---- */
+/* ---- sums ---- */
 
 PANEL_INLINE __m512 load_sum(int32_t (*sums)[ROWS][KERNEL_PANEL_ROWS], uint32_t b, uint32_t row)
 {
@@ -435,7 +435,7 @@ PANEL_INLINE void add_step(block_type type, workspace *ws, const pair_job *job, 
     }
 }
 
-/* ---- Section - The walk ---- */
+/* ---- the walk ---- */
 
 /* Steps are groups, and in a group tiles.  While the tiles of step n multiply, the sums of step
  * n - 1 are added and the next group is unpacked. */
@@ -505,7 +505,7 @@ PANEL_INLINE void matmul_tiles_of(block_type type, float *y, size_t y_stride,
     _tile_release();
 }
 
-/* ---- Section - Which kernel ---- */
+/* ---- which kernel ---- */
 
 /* By type: the kernel of AVX-512 VNNI, that of tiles, and from how many tokens on it is taken.
  * Written once, before the first table is handed out. */

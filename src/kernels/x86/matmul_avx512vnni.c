@@ -9,7 +9,7 @@
 
 #include "kernels/matmul.h"
 
-/* ---- Section - Quants ---- */
+/* ---- quants ---- */
 
 /* What an unsigned quant is above its value. */
 PANEL_INLINE int32_t quant_offset(block_type type)
@@ -103,7 +103,7 @@ PANEL_INLINE void store_tile(uint32_t n_p, uint32_t n_t, float *y, size_t y_stri
         _mm512_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS, acc[i]);
 }
 
-/* ---- Section - Types with a scale for 32 values ---- */
+/* ---- types with a scale for 32 values ---- */
 
 /* acc = fma(dot * scale, d, acc) and fma(sum32 * scale, m, acc) for block b of a group. */
 PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 acc[TILE_WIDE],
@@ -159,7 +159,7 @@ PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint3
 }
 WALKS(groups)
 
-/* ---- Section - Types with a scale for 256 values ---- */
+/* ---- types with a scale for 256 values ---- */
 
 /* What minima or offsets add for a token: small scales by sums of activations. */
 PANEL_INLINE __m512i side_sums(block_type type, const uint8_t *scales, const kernel_act *act)
@@ -250,7 +250,7 @@ PANEL_INLINE void walk_supers(block_type type, bool in_line, uint32_t n_p, uint3
 }
 WALKS(supers)
 
-/* ---- Section - Many tokens ---- */
+/* ---- many tokens ---- */
 
 PANEL_INLINE void unpack_blocks(block_type type, batch_weights *out, const uint8_t *block,
                                 uint32_t n_blocks)
@@ -320,7 +320,7 @@ BATCH_TILES(super_16, BLOCK_Q6_K)
     X(matmul_iq4_xs_vnni, BLOCK_IQ4_XS, supers, unpack_half, super_32_tiles)
 VNNI_MAP(MATMUL_VNNI)
 
-/* ---- Section - Float types ---- */
+/* ---- float types ---- */
 
 PANEL_INLINE __m512 load_weights(block_type type, const uint8_t *panel, size_t k)
 {

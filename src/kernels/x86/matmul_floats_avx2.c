@@ -84,7 +84,7 @@ MATMUL_FLOATS(matmul_f32_avx2, BLOCK_F32)
 MATMUL_FLOATS(matmul_f16_avx2, BLOCK_F16)
 MATMUL_FLOATS(matmul_bf16_avx2, BLOCK_BF16)
 
-/* ---- Section - Activations ---- */
+/* ---- activations ---- */
 
 /* The largest magnitude of n values, n a multiple of 32; NaN counts as nothing, as in C. */
 static inline float largest_magnitude(const float *x, uint32_t n)

@@ -374,7 +374,7 @@ static void test_no_decoder(void)
 static void test_refused(void)
 {
     refused("tests/golden/fixtures/llama.gguf", "models/cerium-line.gguf", "more than the model");
-    refused("tests/golden/fixtures/llama.gguf", "tests/golden/steps.h", "GGUF");
+    refused("tests/golden/fixtures/llama.gguf", "tests/engine/steps.h", "GGUF");
     refused("tests/golden/fixtures/llama.gguf", "no such file", "no such file");
 }
 
