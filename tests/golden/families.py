@@ -121,7 +121,7 @@ GROWING = rope("yarn", 1000000.0, factor=4.0, original_max_position_embeddings=4
                max_position_embeddings=256)
 GEMMA = {"full_attention": rope("linear", 1000000.0, factor=8.0),
          "sliding_attention": rope("default", 10000.0)}
-MELLUM = {"full_attention": rope("yarn", 500000.0, factor=4.0, beta_fast=32.0, beta_slow=1.0,
+MELLUM = {"full_attention": rope("yarn", 500000.0, factor=2.0, beta_fast=32.0, beta_slow=1.0,
                                  original_max_position_embeddings=64),
           "sliding_attention": rope("default", 10000.0)}
 HALF = rope("default", 1000000.0, partial_rotary_factor=0.5)
@@ -169,9 +169,10 @@ def fixtures(entry, longest):
                {**gemma, "final_logit_softcapping": 3.0}, 66, head_dim=True,
                without={"cap": dict(final_logit_softcapping=None)}),
         family("mellum", "mellum", MellumConfig, MellumForCausalLM,
-               dict(EXPERTS, num_hidden_layers=4, num_experts=8, moe_intermediate_size=32,
-                    sliding_window=8, rope_parameters=MELLUM,
-                    layer_types=["sliding_attention", "full_attention"] * 2), 57, head_dim=True,
+               dict({**EXPERTS, "head_dim": 32}, num_hidden_layers=3, num_experts=8,
+                    moe_intermediate_size=32, sliding_window=8, rope_parameters=MELLUM,
+                    layer_types=["sliding_attention", "full_attention", "sliding_attention"]), 57,
+               head_dim=True,
                without={"rope scaling": dict(rope_parameters=no_yarn),
                         "window": dict(sliding_window=4096)}),
         family("glm4moe", "glm4moe", Glm4MoeConfig, Glm4MoeForCausalLM,
