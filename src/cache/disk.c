@@ -240,7 +240,7 @@ static uint64_t layout_hash(const kv_pool *pool)
     uint64_t hash = hash_u64(pool->type, KERNEL_PAGE);
     hash = hash_u64(pool->n_kv_heads, hash_u64(pool->keys_bytes, hash));
     for (uint32_t i = 0; i < pool->n_layers; i++)
-        hash = hash_u64(pool->groups[pool->places[i].group].window, hash);
+        hash = hash_u64(pool->groups[pool->layers[i].group].window, hash);
     return hash;
 }
 

@@ -75,7 +75,7 @@ struct kv_disk {
     uint32_t n_records, n_segments_max;
     _Atomic bool closing;
     _Atomic bool is_full;    /* nothing more is written */
-    bool told_damage;
+    bool reported_damage;
 
     disk_segment *segments;  /* [n_segments_max] */
     uint32_t n_segments, n_entries;

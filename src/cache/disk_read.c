@@ -179,8 +179,8 @@ static bool load(kv_disk *disk, hash_name name, bool is_asked)
         if (is_damaged) disk_remove(disk, entry);
         disk->n_damaged += is_damaged;
     }
-    bool tells = is_damaged && !disk->told_damage;
-    disk->told_damage |= is_damaged;
+    bool tells = is_damaged && !disk->reported_damage;
+    disk->reported_damage |= is_damaged;
     pthread_mutex_unlock(&disk->pool->lock);
     if (tells) disk_notice(disk, "pages are damaged or cut short", "computed anew");
     return is_good;
@@ -189,11 +189,11 @@ static bool load(kv_disk *disk, hash_name name, bool is_asked)
 /* Where the pages of an entry are; number is 0 when it is gone. */
 typedef struct {
     uint64_t number, at, bytes;
-} page_place;
+} file_range;
 
-static page_place find_pages(kv_disk *disk, hash_name name)
+static file_range find_pages(kv_disk *disk, hash_name name)
 {
-    page_place p = {0};
+    file_range p = {0};
     pthread_mutex_lock(&disk->pool->lock);
     uint32_t entry = disk_find(disk, name);
     if (entry != KV_NONE) {
@@ -206,7 +206,7 @@ static page_place find_pages(kv_disk *disk, hash_name name)
     return p;
 }
 
-static void announce(kv_disk *disk, const page_place *p)
+static void announce(kv_disk *disk, const file_range *p)
 {
     if (p->number && open_file(disk, p->number))
         posix_fadvise(disk->read_fd, (off_t)p->at, (off_t)p->bytes, POSIX_FADV_WILLNEED);
@@ -216,9 +216,9 @@ static void announce(kv_disk *disk, const page_place *p)
  * timeline mostly follow each other, and a call costs what hashing 16 KB does. */
 static void read_ahead(kv_disk *disk, uint32_t n)
 {
-    page_place together = {0};
+    file_range together = {0};
     while (n-- > 0) {
-        page_place p = find_pages(disk, disk->path[n]);
+        file_range p = find_pages(disk, disk->path[n]);
         if (p.number == together.number && p.at == together.at + together.bytes) {
             together.bytes += p.bytes;
             continue;

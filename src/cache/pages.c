@@ -27,7 +27,7 @@ static int group_layers(kv_pool *pool, const kv_layout *layout, cerium_error *er
                 pool->groups[g].oldest[i] = pool->groups[g].newest[i] = KV_NONE;
             pool->n_groups++;
         }
-        pool->places[layer] = (kv_place){g, pool->groups[g].n_layers++};
+        pool->layers[layer] = (kv_layer){g, pool->groups[g].n_layers++};
     }
     return CERIUM_OK;
 }
@@ -123,8 +123,8 @@ static int lay_out(kv_pool *pool, const kv_layout *layout, cerium_error *err)
     pool->sequences_max = layout->sequences_max;
     pool->even_blocks = (double)layout->even_tokens / KERNEL_PAGE;
     pool->has_lock = pthread_mutex_init(&pool->lock, NULL) == 0;
-    pool->places = memory_zalloc(layout->n_layers, sizeof *pool->places);
-    if (!pool->places || !pool->has_lock) return CERIUM_ERR_MEMORY;
+    pool->layers = memory_zalloc(layout->n_layers, sizeof *pool->layers);
+    if (!pool->layers || !pool->has_lock) return CERIUM_ERR_MEMORY;
     RETURN_IF(group_layers(pool, layout, err));
     return share_out(pool, layout);
 }
@@ -185,7 +185,7 @@ void kv_pool_close(kv_pool **pool)
     memory_free(p->heap);
     memory_free(p->full);
     memory_free(p->near);
-    memory_free(p->places);
+    memory_free(p->layers);
     if (p->has_lock) pthread_mutex_destroy(&p->lock);
     memory_free(p);
     *pool = NULL;

@@ -60,7 +60,7 @@ typedef struct {
 
 typedef struct {
     uint32_t group, index; /* of the layer within its group */
-} kv_place;
+} kv_layer;
 
 /* Who keeps what the memory has: it hears, and the memory knows nothing of it (as
  * SQLite's pcache knows no pager). */
@@ -79,7 +79,7 @@ struct kv_pool {
     uint32_t n_layers, n_kv_heads, context_tokens, sequences_max;
     uint32_t n_groups, n_sequences;
     kv_group groups[KV_GROUPS_MAX];
-    kv_place *places;      /* [n_layers] */
+    kv_layer *layers;      /* [n_layers] */
     kv_block *blocks;      /* [n_blocks] */
     uint32_t n_blocks, n_free, n_idle;
     uint32_t *free_blocks; /* [n_free]: a stack */

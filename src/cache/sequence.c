@@ -461,7 +461,7 @@ bool kv_sequence_extend(kv_sequence *seq, uint32_t groups)
 kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_head, uint32_t page)
 {
     const kv_pool *pool = seq->pool;
-    kv_place place = pool->places[layer];
+    kv_layer place = pool->layers[layer];
     const kv_group *group = &pool->groups[place.group];
     uint32_t block = seq->blocks[page];
     size_t head = (size_t)place.index * pool->n_kv_heads + kv_head;

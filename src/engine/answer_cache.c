@@ -9,7 +9,7 @@
 typedef struct {
     uint64_t tenant, looked_at; /* looked_at: when, by looks; 0 = nobody's */
     past_answers answers;
-} place;
+} tenant_slot;
 
 struct answer_cache {
     pthread_mutex_t lock; /* all below */
@@ -18,7 +18,7 @@ struct answer_cache {
     uint32_t n_places;
     char *memory; /* [n_places][past_answers_bytes] */
     _Atomic uint32_t n_tokens;
-    place places[];
+    tenant_slot places[];
 };
 
 answer_cache *answer_cache_open(uint32_t n_tenants, uint32_t n_tokens)
@@ -48,10 +48,10 @@ void answer_cache_close(answer_cache **r)
 }
 
 /* The tenant's place, or NULL. */
-static place *find(answer_cache *r, uint64_t tenant)
+static tenant_slot *find(answer_cache *r, uint64_t tenant)
 {
     for (uint32_t i = 0; i < r->n_places; i++) {
-        place *p = &r->places[i];
+        tenant_slot *p = &r->places[i];
         if (p->looked_at == 0 || p->tenant != tenant) continue;
         p->looked_at = ++r->n_looks;
         return p;
@@ -60,9 +60,9 @@ static place *find(answer_cache *r, uint64_t tenant)
 }
 
 /* Nobody's, or that which was looked at longest ago: what it held is gone. */
-static place *claim(answer_cache *r, uint64_t tenant)
+static tenant_slot *claim(answer_cache *r, uint64_t tenant)
 {
-    place *oldest = &r->places[0];
+    tenant_slot *oldest = &r->places[0];
     for (uint32_t i = 1; i < r->n_places; i++)
         if (r->places[i].looked_at < oldest->looked_at) oldest = &r->places[i];
     atomic_fetch_sub(&r->n_tokens, oldest->looked_at ? oldest->answers.index.n : 0);
@@ -76,7 +76,7 @@ void answer_cache_add(answer_cache *r, uint64_t tenant, const int32_t *timeline,
                       uint32_t begin, uint32_t n)
 {
     pthread_mutex_lock(&r->lock);
-    place *p = find(r, tenant);
+    tenant_slot *p = find(r, tenant);
     if (!p) p = claim(r, tenant);
     uint32_t before = p->answers.index.n;
     past_answers_add(&p->answers, timeline, begin, n);
@@ -87,7 +87,7 @@ void answer_cache_add(answer_cache *r, uint64_t tenant, const int32_t *timeline,
 const past_answers *answer_cache_take(answer_cache *r, uint64_t tenant)
 {
     pthread_mutex_lock(&r->lock);
-    const place *p = find(r, tenant);
+    const tenant_slot *p = find(r, tenant);
     return p ? &p->answers : NULL;
 }
 

@@ -19,7 +19,7 @@ typedef struct {
     uint32_t which;
     bool triggered;                        /* a trigger came, ever */
     uint16_t matched[CERIUM_TRIGGERS_MAX]; /* bytes of each trigger that the text ends with */
-} place;
+} guide_state;
 
 typedef struct {
     char *text;
@@ -39,7 +39,7 @@ struct guide {
     matcher *matchers[CERIUM_TRIGGERS_MAX + 1]; /* one for each grammar; equal ones share */
     uint64_t *crossing;   /* [n_words] tokens that hold a trigger and go on; NULL: none does */
     uint64_t *free_masks; /* [GUIDE_PLACES][n_words] */
-    place places[GUIDE_PLACES];
+    guide_state places[GUIDE_PLACES];
     int32_t forced[GUIDE_FORCED_MAX];
     uint32_t n_forced, forced_at;
 };
@@ -227,15 +227,15 @@ static int open_matchers(guide *g, cerium_error *err)
     return CERIUM_OK;
 }
 
-static void free_place(place *p, bool triggered)
+static void free_place(guide_state *p, bool triggered)
 {
-    *p = (place){.kind = PLACE_FREE, .triggered = triggered};
+    *p = (guide_state){.kind = PLACE_FREE, .triggered = triggered};
 }
 
 static void enter(guide *g, uint32_t at, uint32_t which)
 {
-    place *p = &g->places[at];
-    *p = (place){.kind = PLACE_ANY, .triggered = true};
+    guide_state *p = &g->places[at];
+    *p = (guide_state){.kind = PLACE_ANY, .triggered = true};
     if (!g->matchers[which]) {
         if (which != OF_ROOT && g->triggers[which].ends) return;
         if (g->n_triggers) free_place(p, true);
@@ -305,7 +305,7 @@ void guide_close(guide **guide_)
 /* ---- bytes ---- */
 
 /* One byte of free text. Returns the trigger that is complete with it, the longest; -1: none. */
-static int free_byte(const guide *g, place *p, char c)
+static int free_byte(const guide *g, guide_state *p, char c)
 {
     int found = -1;
     for (uint32_t i = 0; i < g->n_triggers; i++) {
@@ -320,7 +320,7 @@ static int free_byte(const guide *g, place *p, char c)
 /* Where a grammar's text is complete and cannot go on, it is over at once. */
 static void leave_if_over(guide *g, uint32_t at)
 {
-    place *p = &g->places[at];
+    guide_state *p = &g->places[at];
     matcher *m = g->matchers[p->which];
     const match_set *set = &m->sets[m->slots[at]];
     if (!set->is_complete || set->n > 1) return;
@@ -346,7 +346,7 @@ static bool feed_free(guide *g, uint32_t at, view text)
 /* A token's text in a grammar, then maybe in free text. */
 static bool feed_grammar(guide *g, uint32_t at, view text, bool is_control)
 {
-    place *p = &g->places[at];
+    guide_state *p = &g->places[at];
     matcher *m = g->matchers[p->which];
     for (size_t i = 0; i < text.len; i++) {
         if (matcher_accept(m, at, at, (view){text.ptr + i, 1})) continue;
@@ -366,7 +366,7 @@ static bool advance(guide *g, uint32_t from, uint32_t to, int32_t token)
     if ((uint32_t)token >= g->v->n_vocab) return false;
     view text = mask_text(g->v, (uint32_t)token);
     bool is_control = g->v->is_control[token];
-    place *p = &g->places[to];
+    guide_state *p = &g->places[to];
     if (from != to) {
         *p = g->places[from];
         if (p->kind == PLACE_GRAMMAR) matcher_copy(g->matchers[p->which], from, to);
@@ -432,7 +432,7 @@ static void force_end(guide *g)
 
 static void find_forced(guide *g)
 {
-    const place *p = &g->places[0];
+    const guide_state *p = &g->places[0];
     char text[FORCED_BYTES];
     g->n_forced = g->forced_at = 0;
     if (p->kind == PLACE_OVER) force_end(g);
@@ -454,7 +454,7 @@ const int32_t *guide_forced(const guide *g, uint32_t *n)
 static bool forces(guide *g, uint32_t at)
 {
     char byte;
-    const place *p = &g->places[at];
+    const guide_state *p = &g->places[at];
     return p->kind == PLACE_OVER ||
            (p->kind == PLACE_GRAMMAR && matcher_forced(g->matchers[p->which], at, &byte, 1) > 0);
 }
@@ -476,7 +476,7 @@ uint32_t guide_plan(guide *g, const int32_t *drafts, uint32_t n)
 /* Free text: anything but what goes on after a trigger, and the end where it must not come yet. */
 static const uint64_t *free_mask(guide *g, uint32_t at)
 {
-    const place *p = &g->places[at];
+    const guide_state *p = &g->places[at];
     uint64_t *mask = g->free_masks + (size_t)at * g->v->n_words;
     bool must = g->must && !p->triggered, begun = false;
     for (uint32_t i = 0; i < g->n_triggers; i++) begun |= p->matched[i] > 0;
@@ -500,7 +500,7 @@ static const uint64_t *free_mask(guide *g, uint32_t at)
 
 const uint64_t *guide_mask(guide *g, uint32_t at)
 {
-    const place *p = &g->places[at];
+    const guide_state *p = &g->places[at];
     switch (p->kind) {
     case PLACE_ANY:
         return NULL;

@@ -69,7 +69,7 @@ int answer_resume_guide(const cerium_session *s, guide *g, cerium_error *err)
     if (s->n_answer == 0 || guide_resume(g, s->tokens + s->answer_at, s->n_answer))
         return CERIUM_OK;
     return error_set(err, CERIUM_ERR_ARGUMENT,
-                     "the guide cannot have made the answer that is gone on with");
+                     "the guide cannot have made the answer that is continued");
 }
 
 _Static_assert(CERIUM_AVOID_MAX <= 64, "avoid_open has a bit for each");

@@ -34,7 +34,7 @@ struct workspace {
     uint64_t vocabulary; /* what tokens mean, and how this version makes them */
     void (*notice)(void *user, const char *line);
     void *user;
-    bool was_told;       /* that the index cannot be kept, or the folder not be read */
+    bool has_noticed;       /* that the index cannot be kept, or the folder not be read */
     pthread_mutex_t lock; /* newest, holds of every index, was_asked */
     texts *newest;
     bool was_asked;      /* since the last look */
@@ -103,8 +103,8 @@ static const char *publish(workspace *w, void *block, size_t size)
 static void tell(workspace *w, const char *what, const char *why)
 {
     cerium_error text; /* one clean line, as errors are */
-    if (!w->notice || w->was_told) return;
-    w->was_told = true;
+    if (!w->notice || w->has_noticed) return;
+    w->has_noticed = true;
     error_set(&text, CERIUM_OK, "%.300s: %s; drafts come without it", what, why);
     w->notice(w->user, text.message);
 }

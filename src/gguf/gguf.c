@@ -380,3 +380,31 @@ uint64_t gguf_fingerprint(const gguf_file *file)
     for (size_t i = 0; i < file->n_parts; i++) hash = part_fingerprint(&file->parts[i], hash);
     return hash;
 }
+
+/* ---- values by name ---- */
+
+bool gguf_get_u64(const gguf_file *file, const char *key, uint64_t *out)
+{
+    return gguf_value_u64(gguf_find(file, key), out);
+}
+
+bool gguf_get_f32(const gguf_file *file, const char *key, float *out)
+{
+    return gguf_value_f32(gguf_find(file, key), out);
+}
+
+bool gguf_get_bool(const gguf_file *file, const char *key, bool *out)
+{
+    const gguf_value *value = gguf_find(file, key);
+    if (!value || value->type != GGUF_BOOL) return false;
+    *out = value->data[0] != 0;
+    return true;
+}
+
+bool gguf_get_string(const gguf_file *file, const char *key, view *out)
+{
+    const gguf_value *value = gguf_find(file, key);
+    if (!value || value->type != GGUF_STRING) return false;
+    *out = (view){(const char *)value->data, value->data_len};
+    return true;
+}

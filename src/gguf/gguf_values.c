@@ -89,34 +89,12 @@ bool gguf_value_u64(const gguf_value *value, uint64_t *out)
     return true;
 }
 
-bool gguf_get_u64(const gguf_file *file, const char *key, uint64_t *out)
+bool gguf_value_f32(const gguf_value *value, float *out)
 {
-    return gguf_value_u64(gguf_find(file, key), out);
-}
-
-bool gguf_get_f32(const gguf_file *file, const char *key, float *out)
-{
-    const gguf_value *value = gguf_find(file, key);
-    if (!value) return false;
-    if (!is_integer(value->type) && value->type != GGUF_FLOAT32 && value->type != GGUF_FLOAT64)
+    if (!value || (!is_integer(value->type) && value->type != GGUF_FLOAT32 &&
+                   value->type != GGUF_FLOAT64))
         return false;
     *out = (float)load_f64(value->type, value->data, 0);
-    return true;
-}
-
-bool gguf_get_bool(const gguf_file *file, const char *key, bool *out)
-{
-    const gguf_value *value = gguf_find(file, key);
-    if (!value || value->type != GGUF_BOOL) return false;
-    *out = value->data[0] != 0;
-    return true;
-}
-
-bool gguf_get_string(const gguf_file *file, const char *key, view *out)
-{
-    const gguf_value *value = gguf_find(file, key);
-    if (!value || value->type != GGUF_STRING) return false;
-    *out = (view){(const char *)value->data, value->data_len};
     return true;
 }
 

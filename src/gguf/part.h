@@ -46,5 +46,7 @@ const gguf_value *gguf_part_find(const gguf_part *part, view key);
 
 /* A scalar of any integer type, not negative; false otherwise. value may be NULL. */
 bool gguf_value_u64(const gguf_value *value, uint64_t *out);
+/* The same for a number of any type. */
+bool gguf_value_f32(const gguf_value *value, float *out);
 
 #endif

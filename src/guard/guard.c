@@ -36,21 +36,6 @@ void guard_close(guard **g)
 
 uint32_t guard_n_rules(const guard *g) { return g->rules.n; }
 
-bool guard_has_grammar(guard_language language)
-{
-    return language > GUARD_TEXT && language < GUARD_LANGUAGES && role_grammar(language) != NULL;
-}
-
-void guard_lacks(char *out, size_t size)
-{
-    size_t n = 0;
-    out[0] = 0;
-    for (int l = GUARD_TEXT + 1; l < GUARD_LANGUAGES && n < size; l++)
-        if (!guard_has_grammar((guard_language)l) && !guard_is_read_by_lines((guard_language)l))
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "",
-                                  guard_language_name((guard_language)l));
-}
-
 int guard_worker_open(guard_worker **out, const guard *g, cerium_error *err)
 {
     guard_worker *w = memory_zalloc(1, sizeof *w);

@@ -74,7 +74,7 @@ static int read_patterns(reading *r, yaml_node_t *node, pattern_list *out)
         int status = pattern_add(out, &r->rules->strings, text);
         if (status == CERIUM_ERR_CAPACITY) return too_much(r, item);
         if (status == CERIUM_ERR_FORMAT)
-            return yaml_bad(&r->yaml, item, "'%.*s' is no pattern", (int)text.len, text.ptr);
+            return yaml_bad(&r->yaml, item, "'%.*s' is not a pattern", (int)text.len, text.ptr);
         RETURN_IF(status);
     }
     return CERIUM_OK;
@@ -302,7 +302,7 @@ static int read_rule(reading *r, yaml_node_t *node)
     if (!u->id) return yaml_bad(&r->yaml, node, "a rule has an id");
     for (uint32_t i = 0; i + 1 < set->n; i++)
         if (!strcmp(set->list[i].id, u->id))
-            return yaml_bad(&r->yaml, node, "the id %s stands also in %s:%u", u->id,
+            return yaml_bad(&r->yaml, node, "the id %s is also in %s:%u", u->id,
                             set->list[i].file, set->list[i].line);
     if (!u->cwe || !u->message || !u->idiom)
         return yaml_bad(&r->yaml, node, "%s needs cwe, weakness, message and idiom", u->id);
@@ -373,7 +373,7 @@ static int read_languages(reading *r, yaml_node_t *node)
         guard_language l = guard_language_named(name);
         if (view_equal(name, VIEW("any"))) r->languages = (1u << GUARD_LANGUAGES) - 1;
         else if (l == GUARD_TEXT && !view_equal(name, VIEW("text")))
-            return yaml_bad(&r->yaml, item, "'%.*s' is no language of the watchdog",
+            return yaml_bad(&r->yaml, item, "'%.*s' is not a language of the watchdog",
                             (int)name.len, name.ptr ? name.ptr : "");
         r->languages |= 1u << l;
     }

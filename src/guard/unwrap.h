@@ -93,6 +93,7 @@ void unwrap_begin_line(unwrap *u);
 /* The key of JSON, or the name of a parameter, in small letters. */
 bool unwrap_key_is_path(view key);
 bool unwrap_key_is_old(view key);
+bool unwrap_key_is_new(view key);
 
 /* ---- unwrap_marks.c: what a line is by how it looks ---- */
 

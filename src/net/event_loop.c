@@ -57,7 +57,7 @@ static void on_check(uv_check_t *check)
     while (first) {
         stream *s = first;
         first = s->next_ready;
-        stream_run(s);
+        s->run(s);
     }
     if (!l->first) uv_idle_stop(&l->idle);
 }

@@ -294,8 +294,8 @@ static bool give_input(stream *s)
         again = s->events->input(s->user) && s->in.len > s->in_used;
     /* The stream was paused and resumed meanwhile, so it is ready: the rest is handled next. */
     bool is_used = s->paused || (!again && !s->is_ready);
-    if (s->at_end && !s->end_told && !s->broken && is_used) {
-        s->end_told = true;
+    if (s->at_end && !s->end_reported && !s->broken && is_used) {
+        s->end_reported = true;
         s->events->ended(s->user);
     }
     return again;
@@ -311,7 +311,7 @@ static bool is_over(stream *s)
     return s->is_closed;
 }
 
-void stream_run(stream *s)
+static void run(stream *s)
 {
     s->is_ready = false;
     if (s->is_closed) return;
@@ -338,6 +338,7 @@ int stream_open(stream *s, net_loop *l, int fd, tls_context *context, const stre
     *s = (stream){.loop = l,
                   .events = events,
                   .user = user,
+                  .run = run,
                   .fd = fd,
                   .sent_total = &uncounted,
                   .in = {.max = STREAM_IN_BYTES_MAX}};

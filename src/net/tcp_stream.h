@@ -45,6 +45,7 @@ struct stream {
     int fd, watched; /* events that the poll waits for */
     tls *tls;        /* owned; NULL = plain */
     stream *next_ready;
+    void (*run)(stream *s); /* the loop's: one turn of a ready stream */
     bool is_ready;
     bytes in;
     size_t in_used; /* in front of in, used up */
@@ -52,7 +53,7 @@ struct stream {
     stream_queue out, held;
     bool holds;            /* output goes to held */
     bool paused;           /* input is not called */
-    bool at_end, end_told; /* the peer sends no more */
+    bool at_end, end_reported; /* the peer sends no more */
     bool is_full;          /* the socket took nothing; until it is writable again */
     bool broken;           /* nothing can be sent or read any more */
     bool closing;          /* when out is empty */
@@ -98,8 +99,5 @@ void stream_break(stream *s);
 /* Once a second: ends a linger, and breaks a stream whose peer took less than STREAM_PROGRESS_BYTES
  * of what waits in stall_ns.  True when it did. */
 bool stream_tick(stream *s, uint64_t now_ns, uint64_t stall_ns);
-
-/* The loop's: one turn of a ready stream. */
-void stream_run(stream *s);
 
 #endif

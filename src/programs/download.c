@@ -279,7 +279,8 @@ static int check(puller *p, cerium_error *err)
     int status = CERIUM_OK;
     file_read_at(p->fd, magic, sizeof magic, 0);
     if (memcmp(magic, "GGUF", 4) != 0)
-        status = error_set(err, CERIUM_ERR_FORMAT, "%s: what came is no GGUF file", p->d->url);
+        status = error_set(err, CERIUM_ERR_FORMAT, "%s: what was downloaded is not a GGUF file",
+                           p->d->url);
     else if (want && !hash_file(p->fd, got))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory to check the file");
     else if (want && strcasecmp(got, want) != 0)

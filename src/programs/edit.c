@@ -400,8 +400,8 @@ static int run_edit(edit *e, cerium_engine *engine, cerium_error *err)
     cerium_engine_describe(engine, &info);
     if (!info.chat_form[0] && !e->replay)
         return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "%s is no model that follows instructions: it has no chat form; name one "
-                         "with -m, for example a Qwen2.5-Coder Instruct", info.name);
+                         "%s is not a model that follows instructions: it has no chat form; "
+                         "name one with -m, for example a Qwen2.5-Coder Instruct", info.name);
     int status = make_tokens(e, engine, &t, err);
     if (!status) status = answer(e, engine, &t, err);
     if (!status) status = make_edit(e, err);

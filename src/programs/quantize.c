@@ -394,7 +394,7 @@ int program_quantize(int argc, char **argv)
     q.in = argv[optind];
     q.out = argv[optind + 1];
     if (!block_type_of_name(view_of(argv[optind + 2]), &q.type))
-        return usage_error("quantize", "'%s' is no type of tensors: there are %s",
+        return usage_error("quantize", "'%s' is not a type of tensors: there are %s",
                            argv[optind + 2], option_types());
     thread_cpus(cpus, &n_cores);
     if (q.n_workers == 0) q.n_workers = n_cores < WORKERS_MAX ? n_cores : WORKERS_MAX;

@@ -271,7 +271,7 @@ static int apply_policy(serving *v, cerium_error *err)
                              "`cerium serve`", path, s->line, s->name);
         if (how == OPTION_BAD)
             return error_set(err, CERIUM_ERR_FORMAT,
-                             "%s:%u: '%s' is no value for %s%s%s; see `cerium serve --help`",
+                             "%s:%u: '%s' is not a value for %s%s%s; see `cerium serve --help`",
                              path, s->line, s->value, s->name,
                              *option_wanted() ? ": it takes " : "", option_wanted());
     }

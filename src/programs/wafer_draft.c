@@ -120,7 +120,7 @@ void wafer_draft_print(const wafer_drafting d[2], const char *name)
     line("regions of them", d, 0, false, show_regions);
     line("bytes on the fullest core", d, 0, false, show_core);
     line("microseconds a guess", d, 0, false, show_guess);
-    line("  behind two tokens", d, 0, false, show_catch_up);
+    line("  after two tokens", d, 0, false, show_catch_up);
     line("  hand-offs of a pass", d, 0, false, show_handoff);
     line("tokens/s without guesses", d, 0, false, show_alone);
     for (int i = 0; i < CHANCES; i++) {

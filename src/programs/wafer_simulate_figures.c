@@ -33,7 +33,7 @@ static void print_time(const simulate *s, size_t n)
 {
     const mesh_draft *d = &s->drafts;
     const double ghz = s->timed.mesh.clock_ghz.low;
-    fprintf(stderr, "a step behind %zu tokens, on cores as %s has them: %.0f cycles by tuned "
+    fprintf(stderr, "a step after %zu tokens, on cores as %s has them: %.0f cycles by tuned "
             "kernels, %.0f SDK-style\n", s->n - 1, s->timed.name, s->step[0].cycles,
             s->step[1].cycles);
     if (!s->draft) return;

@@ -8,7 +8,7 @@ typedef struct {
     size_t string;    /* where the last string began, at its quote */
     bool tools_open;  /* inside the value of the outermost "tools" */
     view tools;       /* that value; what stands there may not be JSON */
-} shape;
+} body_measure;
 
 static int hex4(const char *p)
 {
@@ -46,7 +46,7 @@ static size_t escape_len(view text, size_t i, bool *lone)
 }
 
 /* A comma, colon or closing bracket at i, with the depth that it leaves. */
-static void find_tools(shape *s, view text, size_t i)
+static void find_tools(body_measure *s, view text, size_t i)
 {
     static const char key[] = "\"tools\"";
     char c = text.ptr[i];
@@ -62,9 +62,9 @@ static void find_tools(shape *s, view text, size_t i)
 
 /* A pass that needs no memory; what is not JSON is counted somehow and refused later.  repaired:
  * a copy of text in which lone halves become U+FFFD, or NULL. */
-static shape measure(view text, char *repaired)
+static body_measure measure(view text, char *repaired)
 {
-    shape s = {0};
+    body_measure s = {0};
     bool quoted = false, lone;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
@@ -103,7 +103,7 @@ static int refuse(protocol_error *error, const char *what, size_t most)
                               "%zu %s.", most, what);
 }
 
-static int check_shape(const shape *s, protocol_error *error)
+static int check_shape(const body_measure *s, protocol_error *error)
 {
     if (s->depth_max > PROTOCOL_DEPTH_MAX) return refuse(error, "levels", PROTOCOL_DEPTH_MAX);
     if (s->n_values > PROTOCOL_VALUES_MAX) return refuse(error, "values", PROTOCOL_VALUES_MAX);
@@ -163,7 +163,7 @@ int protocol_body_load(protocol_body *out, protocol_api api, view text,
         return protocol_error_set(error, 413, "invalid_request_error", "request_too_large", "",
                                   "The request has %zu bytes; at most %u are read.", text.len,
                                   PROTOCOL_BODY_BYTES_MAX);
-    shape s = measure(text, NULL);
+    body_measure s = measure(text, NULL);
     RETURN_IF(check_shape(&s, error));
     *out = (protocol_body){.root = NULL};
     if (s.n_lone) return load_repaired(&out->root, text, error);

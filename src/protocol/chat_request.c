@@ -148,7 +148,7 @@ static int continue_parse(parser *p)
     const cerium_message *last = &r->messages[r->n_messages - 1];
     if (strcmp(last->role, "assistant") || !last->content[0])
         return parse_fail(p, &at, "invalid_value",
-                          "Invalid 'continue_final_message': the last message is no text of the "
+                          "Invalid 'continue_final_message': the last message is not a text of the "
                           "assistant.");
     r->prefill = last->content;
     r->n_messages--;

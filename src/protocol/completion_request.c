@@ -247,7 +247,7 @@ int llama_completion_parse(parser *p)
     RETURN_IF(written_hole(p));
     RETURN_IF(pointer_parse(p));
     RETURN_IF(response_fields_parse(p));
-    return shape_parse(p);
+    return answer_format_parse(p);
 }
 
 /* ---- Section - Infill ---- */

@@ -391,5 +391,5 @@ int messages_parse(parser *p)
     RETURN_IF(conversation_parse(p));
     RETURN_IF(thinking_parse(p));
     RETURN_IF(speed_parse(p));
-    return shape_parse(p);
+    return answer_format_parse(p);
 }

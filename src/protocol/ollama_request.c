@@ -214,5 +214,5 @@ int ollama_parse(parser *p)
         RETURN_IF(tools_parse(p));
         RETURN_IF(chat_messages(p));
     }
-    return p->r->loads ? CERIUM_OK : shape_parse(p);
+    return p->r->loads ? CERIUM_OK : answer_format_parse(p);
 }

@@ -290,7 +290,7 @@ static int responses_parse(parser *p)
     RETURN_IF(tools_parse(p));
     RETURN_IF(items_parse(p));
     RETURN_IF(background_parse(p));
-    RETURN_IF(shape_parse(p));
+    RETURN_IF(answer_format_parse(p));
     return include_parse(p);
 }
 
@@ -299,13 +299,13 @@ static int talk_parse(parser *p)
     RETURN_IF(variables_parse(p));
     RETURN_IF(tools_parse(p));
     RETURN_IF(chat_parse(p));
-    return shape_parse(p);
+    return answer_format_parse(p);
 }
 
 static int text_parse(parser *p)
 {
     RETURN_IF(p->r->api == PROTOCOL_INFILL ? infill_parse(p) : completion_parse(p));
-    return shape_parse(p);
+    return answer_format_parse(p);
 }
 
 static int request_parse(parser *p)

@@ -133,7 +133,7 @@ int tool_full_name(parser *p, const char *space, const char *name, const char **
 /* warnings.c: logit_bias; and a warning for each field that nobody reads. */
 int bias_parse(parser *p);
 void warn_of_unread(parser *p);
-int shape_parse(parser *p); /* answer_shape.c */
+int answer_format_parse(parser *p); /* answer_format.c */
 int messages_parse(parser *p);
 int ollama_parse(parser *p);
 int ollama_hoist(parser *p); /* before all else */

@@ -116,7 +116,7 @@ void protocol_steer_free(protocol_steer *steer)
 
 /* ---- Section - What is told ---- */
 
-static void begin(json_out *t, const char *type, const protocol_steer_told *told)
+static void begin(json_out *t, const char *type, const protocol_steer_reply *told)
 {
     json_out_literal(t, "{\"type\":");
     json_out_string(t, type);
@@ -136,7 +136,7 @@ static void begin(json_out *t, const char *type, const protocol_steer_told *told
     json_out_string(t, told->previous);
 }
 
-int protocol_steer_accepted(bytes *out, const protocol_steer_told *told)
+int protocol_steer_accepted(bytes *out, const protocol_steer_reply *told)
 {
     json_out t = {.b = *out};
     begin(&t, "response.steer.accepted", told);
@@ -164,7 +164,7 @@ bool protocol_calls_client(const json_t *output)
     return false;
 }
 
-int protocol_steer_pending(bytes *out, const protocol_steer_told *told, const json_t *output)
+int protocol_steer_pending(bytes *out, const protocol_steer_reply *told, const json_t *output)
 {
     json_out t = {.b = *out};
     size_t i;
@@ -192,7 +192,7 @@ int protocol_steer_pending(bytes *out, const protocol_steer_told *told, const js
     return t.status;
 }
 
-int protocol_steer_failed(bytes *out, const protocol_steer_told *told, const json_t *input,
+int protocol_steer_failed(bytes *out, const protocol_steer_reply *told, const json_t *input,
                           const protocol_error *error)
 {
     json_out t = {.b = *out};

@@ -318,7 +318,7 @@ static bool any_callable(const protocol_request *r)
     return false;
 }
 
-bool protocol_has_shape(const protocol_request *r)
+bool protocol_has_format(const protocol_request *r)
 {
     return r->schema || r->wants_object || r->grammar.text;
 }
@@ -334,7 +334,7 @@ int protocol_guide_make(protocol_guide *out, const protocol_request *r, const ch
     m.form = find_form(!marked ? chat_form : form_of(&m.marks));
     m.calls = m.calls && m.form->style != CALL_NONE;
     m.thinks = r->prefill || r->think == PROTOCOL_THINK_OFF ? THINKS_NEVER : m.form->thinks;
-    m.document = !no_document && protocol_has_shape(r);
+    m.document = !no_document && protocol_has_format(r);
     if (!m.calls && !m.document) {
         call_marks_free(&m.marks);
         return CERIUM_OK;

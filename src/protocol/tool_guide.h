@@ -33,7 +33,7 @@ CERIUM_CHECKED int protocol_guide_make(protocol_guide *out, const protocol_reque
                                        const char *chat_form, bool no_document);
 void protocol_guide_free(protocol_guide *guide);
 /* The answer has to match a schema or a grammar of the request's own. */
-bool protocol_has_shape(const protocol_request *r);
+bool protocol_has_format(const protocol_request *r);
 
 /* The grammar or schema that a tool brought, alone; empty: none that is kept to. */
 view protocol_tool_grammar(const protocol_request *r, size_t tool, cerium_grammar_syntax *syntax);

@@ -31,7 +31,7 @@ bool verdict_is_told(const protocol_writer *w, const writer_choice *c, protocol_
 {
     const protocol_request *r = w->r;
     return end == PROTOCOL_END_GUARDED && r->talks && !r->compacts && !r->guard_ends &&
-           !protocol_has_shape(r) && c->verdict.len;
+           !protocol_has_format(r) && c->verdict.len;
 }
 
 /* Whether a text ends within a fence: a line that begins with ``` opens one, and closes it. */

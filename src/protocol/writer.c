@@ -3,64 +3,6 @@
 
 #include "base/json.h"
 
-/* ---- Section - Events ---- */
-
-json_out *event_begin(protocol_writer *w)
-{
-    json_out_clear(&w->event);
-    return &w->event;
-}
-
-void event_send(protocol_writer *w, const char *name)
-{
-    if (w->event.status && !w->status) w->status = w->event.status;
-    if (writer_live(w)) w->answer.emit(w->answer.user, name, w->event.b.ptr, w->event.b.len);
-}
-
-void put_count(json_out *t, const char *name, uint64_t value)
-{
-    json_out_quoted(t, view_of(name));
-    json_out_literal(t, ":");
-    json_out_integer(t, (int64_t)value);
-}
-
-void beat_silent(protocol_writer *w, const protocol_progress *p)
-{
-    (void)p;
-    if (writer_live(w)) w->answer.emit(w->answer.user, NULL, NULL, 0);
-}
-
-void put_progress(json_out *t, const protocol_progress *p)
-{
-    json_out_literal(t, "\"prompt_progress\":{");
-    put_count(t, "total", p->prompt_tokens);
-    json_out_literal(t, ",");
-    put_count(t, "cache", p->cached_tokens);
-    json_out_literal(t, ",");
-    put_count(t, "processed", p->done_tokens);
-    json_out_literal(t, ",");
-    put_count(t, "time_ms", p->prompt_ns / 1000000);
-    json_out_literal(t, "}");
-}
-
-void put_token_usage(const protocol_writer *w, json_out *t)
-{
-    const protocol_usage *u = &w->usage;
-    json_out_literal(t, "\"usage\":{");
-    put_count(t, "prompt_tokens", u->input_tokens);
-    json_out_literal(t, ",");
-    put_count(t, "completion_tokens", u->output_tokens);
-    json_out_literal(t, ",");
-    put_count(t, "total_tokens", (uint64_t)u->input_tokens + u->output_tokens);
-    json_out_literal(t, ",\"prompt_tokens_details\":{");
-    put_count(t, "cached_tokens", u->cached_tokens);
-}
-
-void item_id(const protocol_writer *w, const char *prefix, uint32_t index, char out[128])
-{
-    snprintf(out, 128, "%s_%.96s_%u", prefix, w->suffix, index);
-}
-
 /* ---- Section - Open and close ---- */
 
 static const writer_api *api_of(const protocol_request *r)

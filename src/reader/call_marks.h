@@ -1,5 +1,5 @@
 /* call_marks.h - how a model's own template writes calls, as it was found by probing:
- * cerium_engine_info.call_form is a JSON object then.  Private to reader/.  With a tag for each
+ * cerium_engine_info.call_form is a JSON object then.  With a tag for each
  * argument, or with an object for all:
  *
  *   section? (open NAME name_end? (key KEY key_end VALUE value_end)* end)+ section_end?

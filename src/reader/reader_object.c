@@ -110,7 +110,7 @@ static bool fail(cerium_reader *r, bool taken)
     return false;
 }
 
-void reader_object_begin(cerium_reader *r, object_place place)
+void reader_object_begin(cerium_reader *r, object_context place)
 {
     r->place = place;
     r->n_name = r->n_key = 0;

@@ -29,7 +29,7 @@ typedef struct {
 enum { READER_RUN_BYTES = 4096, READER_WINDOW_BYTES = CALL_MARK_BYTES_MAX };
 
 /* What follows a call that is an object: it depends on what the object is in. */
-typedef enum { IN_TAG, IN_LIST, IN_LINE } object_place;
+typedef enum { IN_TAG, IN_LIST, IN_LINE } object_context;
 
 typedef enum { ARGS_FIRST, ARGS_RAW, ARGS_TEXT, ARGS_SEARCH, ARGS_REST,
                ARGS_BROKEN } arguments_mode;
@@ -73,7 +73,7 @@ struct cerium_reader {
     size_t n_name;
     char name[READER_NAME_BYTES_MAX];
     const cerium_tool *tool; /* that is called, or NULL: unknown */
-    object_place place;
+    object_context place;
     json_scan scan;   /* of a value */
     json_text text;   /* of a string */
     size_t n_key;
@@ -125,7 +125,7 @@ void reader_after_call(cerium_reader *r);
 /* ---- reader_object.c: {"name": ..., "arguments": ...} ---- */
 
 /* The byte { was taken. */
-void reader_object_begin(cerium_reader *r, object_place place);
+void reader_object_begin(cerium_reader *r, object_context place);
 /* Arguments as JSON, streamed: after this, bytes go to reader_arguments_byte(). */
 void reader_arguments_begin(cerium_reader *r);
 scan_result reader_arguments_byte(cerium_reader *r, char c);

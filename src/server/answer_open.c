@@ -113,8 +113,8 @@ static void take_place_in_line(answer *a)
 
 static void tell_limits(const answer *a)
 {
-    rates_told told;
-    if (tenant_quota_told(a, &told))
+    rates_report told;
+    if (tenant_quota_report(a, &told))
         sink_limits(&a->sink, &told, a->quota.refused ? NULL : a->source->name(a));
 }
 

@@ -6,7 +6,7 @@
 #include "server/connection.h"
 #include "server/http.h"
 
-static void limits(const sink *k, const rates_told *left, const char *served_by)
+static void limits(const sink *k, const rates_report *left, const char *served_by)
 {
     char *out = k->c->http.limits;
     size_t n = rates_headers(out, left, (int64_t)time(NULL));

@@ -72,14 +72,14 @@ void keep_alive_tick(server *s, uint64_t now_ns)
 
 void keep_alive_progress(answer *a)
 {
-    if (!a->request->return_progress || a->n_told == UINT32_MAX) return;
+    if (!a->request->return_progress || a->n_sent == UINT32_MAX) return;
     if (!may_speak(a) || !a->begun || a->prepare) return;
     protocol_progress p = progress_of(a);
     bool whole = p.done_tokens == p.prompt_tokens;
     uint64_t now_ns = clock_ns();
-    if (p.done_tokens == a->n_told) return;
-    if (!whole && now_ns - a->told_ns < PROGRESS_MS * UINT64_C(1000000)) return;
-    a->n_told = whole ? UINT32_MAX : p.done_tokens;
-    a->told_ns = now_ns;
+    if (p.done_tokens == a->n_sent) return;
+    if (!whole && now_ns - a->sent_ns < PROGRESS_MS * UINT64_C(1000000)) return;
+    a->n_sent = whole ? UINT32_MAX : p.done_tokens;
+    a->sent_ns = now_ns;
     if (protocol_writer_progress(a->writer, &p)) fail(a);
 }

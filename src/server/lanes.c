@@ -34,30 +34,6 @@ struct lane {
     bool is_ready;
 };
 
-/* ---- what is said ---- */
-
-void socket_send(connection *c, view json)
-{
-    size_t waiting = stream_waiting(&c->io);
-    if (c->gone) return;
-    metrics_count(&c->s->metrics, METRICS_EVENTS, 1);
-    if (c->closing) return;
-    if (waiting + json.len <= SERVER_OUT_BYTES_MAX && !websocket_send(c->socket->ws, json)) return;
-    log_event(LOG_WARNING, "dropped", "peer=%s reason=\"%zu bytes wait for the reader\"", c->peer,
-              waiting);
-    connection_break(c);
-}
-
-void socket_error(connection *c, const protocol_error *e, const char *stream_id)
-{
-    bytes event = {.max = 16384};
-    if (!protocol_error_event(&event, e, stream_id))
-        socket_send(c, (view){event.ptr, event.len});
-    else
-        connection_break(c);
-    bytes_free(&event);
-}
-
 void socket_end(connection *c, websocket_code code, const char *text)
 {
     websocket_end(c->socket->ws, code, text);
@@ -88,7 +64,7 @@ void socket_event(const sink *k, const char *name, view json)
     if (json.ptr) socket_send(k->c, json); /* the messages of one turn go out together */
 }
 
-void socket_limits(const sink *k, const rates_told *left, const char *served_by)
+void socket_limits(const sink *k, const rates_report *left, const char *served_by)
 {
     char event[RATES_EVENT_BYTES];
     size_t len = rates_event(event, left, (int64_t)time(NULL));
@@ -96,16 +72,16 @@ void socket_limits(const sink *k, const rates_told *left, const char *served_by)
     if (len) socket_send(k->c, (view){event, len});
 }
 
-static steering_place place_of(const lane *l, answer *a)
+static steering_lane place_of(const lane *l, answer *a)
 {
-    return (steering_place){.c = l->c, .name = l->name, .a = a};
+    return (steering_lane){.c = l->c, .name = l->name, .a = a};
 }
 
 /* The request of some steers is refused: they are given back, and where nobody else asked, nobody
  * is told anything else. */
 static void fail_leaving(lane *l, const protocol_error *e)
 {
-    const steering_place at = place_of(l, NULL);
+    const steering_lane at = place_of(l, NULL);
     char why[640], again[48] = "";
     if (e->retry_after_s)
         snprintf(again, sizeof again, "; please try again in %us", e->retry_after_s);
@@ -320,7 +296,7 @@ static void make_successor(lane *l, const answer *a)
                        : protocol_error_memory(&e);
     json_decref(items);
     if (status) {
-        const steering_place at = place_of(l, (answer *)a);
+        const steering_lane at = place_of(l, (answer *)a);
         memory_free(p);
         steering_fail(&l->steers, &at, false, "successor_creation_failed", e.message);
         return;
@@ -340,7 +316,7 @@ static void end_steered(lane *l, answer *a)
 {
     socket_state *w = l->c->socket;
     steering *g = &l->steers;
-    const steering_place at = place_of(l, a);
+    const steering_lane at = place_of(l, a);
     snprintf(w->ended[w->n_ended++ % SERVER_ENDED_IDS], SERVER_ID_BYTES, "%s", a->id);
     if (!g->n || l->c->closing) return;
     if (a->canceled || a->failed || !a->begun) {
@@ -408,7 +384,7 @@ static const char *why_not(const connection *c, const lane *l, const char *id, c
 void lanes_steer(connection *c, protocol_steer *said, const protocol_error *refused)
 {
     lane *l = said->previous ? lane_of(c, said->previous) : NULL;
-    const steering_place at = {.c = c, .name = l ? l->name : NULL, .a = l ? l->running : NULL};
+    const steering_lane at = {.c = c, .name = l ? l->name : NULL, .a = l ? l->running : NULL};
     const char *why = NULL, *code = refused ? NULL : why_not(c, l, said->previous, &why);
     protocol_error e;
     if (code) (void)protocol_error_set(&e, 400, "invalid_request_error", code, "", "%s", why);

@@ -31,7 +31,7 @@ void socket_end_old(connection *c);
 
 /* For sinks whose events are messages. */
 void socket_event(const sink *k, const char *name, view json);
-void socket_limits(const sink *k, const rates_told *left, const char *served_by);
+void socket_limits(const sink *k, const rates_report *left, const char *served_by);
 
 /* A message was read: it waits for its turn on its lane, or cancels what it names.  The request,
  * which came as so many bytes, is taken. */

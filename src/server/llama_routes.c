@@ -64,7 +64,7 @@ static int write_text(const server *s, const json_t *tokens, bytes *out, protoco
         if (!json_is_integer(one) || id < 0 || id >= s->info.n_vocab) {
             bytes_free(&all);
             return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "tokens",
-                                      "tokens[%zu] is no token of the vocabulary", i);
+                                      "tokens[%zu] is not a token of the vocabulary", i);
         }
         const char *text = cerium_token_bytes(s->config.engine, (int32_t)id, &len);
         if (text) status = bytes_append(&all, text, len);

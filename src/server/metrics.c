@@ -281,7 +281,7 @@ static void put_engine(writer *w, const metrics_engine *e)
     put_value(w, "cerium_engine_reused_tokens_total", counter, "Those it found in a cache.",
               (double)s->reused_tokens);
     put_value(w, "cerium_engine_new_tokens_total", counter,
-              "Tokens that it sampled, whether they were told or not.", (double)s->new_tokens);
+              "Tokens that it sampled, whether they were sent or not.", (double)s->new_tokens);
     put_value(w, "cerium_drafted_tokens_total", counter, "Draft tokens that were tried.",
               (double)s->drafted_tokens);
     put_value(w, "cerium_accepted_tokens_total", counter, "Those that were right.",

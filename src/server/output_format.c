@@ -321,7 +321,7 @@ int format_order_open(format_order **out, grammar_cache *s, const protocol_reque
                       const char *chat_form)
 {
     *out = NULL;
-    if ((!r->talks && !protocol_has_shape(r)) || r->compacts) return CERIUM_OK;
+    if ((!r->talks && !protocol_has_format(r)) || r->compacts) return CERIUM_OK;
     format_order *o = memory_zalloc(1, sizeof *o);
     if (!o) return CERIUM_ERR_MEMORY;
     *o = (format_order){.s = s, .r = r, .chat_form = chat_form};

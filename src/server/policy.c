@@ -109,10 +109,10 @@ static int take_url(reading *r, const char *value, char *out)
     bool http = !strncmp(value, "http://", 7), https = !strncmp(value, "https://", 8);
     while (len && value[len - 1] == '/') len--;
     if ((!http && !https) || len <= (http ? 7u : 8u))
-        return wrong(r, "'%s' is no address: say it as https://host/v1", value);
+        return wrong(r, "'%s' is not an address: write https://host/v1", value);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)value[i] <= ' ' || value[i] == 0x7F || strchr("?#@", value[i]))
-            return wrong(r, "'%s' is no address: without blanks, '?', '#' and '@'", value);
+            return wrong(r, "'%s' is not an address: without blanks, '?', '#' and '@'", value);
     memcpy(out, value, len);
     out[len] = 0;
     return CERIUM_OK;
@@ -125,13 +125,13 @@ static int take_value(reading *r, void *into, const key *k, const char *value)
     switch (k->kind) {
     case VALUE_COUNT:
         if (!parse_u64(view_of(value), &n) || n < k->low || n > k->high)
-            return wrong(r, "'%s' is no value for %s: a whole number from %u to %u", value, k->name,
-                         k->low, k->high);
+            return wrong(r, "'%s' is not a value for %s: a whole number from %u to %u", value,
+                         k->name, k->low, k->high);
         *(uint32_t *)(void *)at = (uint32_t)n;
         return CERIUM_OK;
     case VALUE_PRICE:
         if (parse_price(value, (uint64_t *)(void *)at)) return CERIUM_OK;
-        return wrong(r, "'%s' is no price: dollars for a million tokens, as 0.50", value);
+        return wrong(r, "'%s' is not a price: dollars for a million tokens, as 0.50", value);
     case VALUE_TEXT:
         if (!*value) return wrong(r, "%s is empty", k->name);
         memcpy(at, value, strlen(value) + 1);
@@ -139,10 +139,10 @@ static int take_value(reading *r, void *into, const key *k, const char *value)
     case VALUE_URL: return take_url(r, value, at);
     case VALUE_CLASS:
         if (parse_class(value, (cerium_class *)(void *)at)) return CERIUM_OK;
-        return wrong(r, "'%s' is no priority: completion, edit, turn or batch", value);
+        return wrong(r, "'%s' is not a priority: completion, edit, turn or batch", value);
     case VALUE_BOOL:
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-            return wrong(r, "'%s' is no value for %s: yes or no", value, k->name);
+            return wrong(r, "'%s' is not a value for %s: yes or no", value, k->name);
         *(bool *)at = value[0] == 'y';
         return CERIUM_OK;
     case VALUE_MODELS: {
@@ -156,12 +156,13 @@ static int take_value(reading *r, void *into, const key *k, const char *value)
     case VALUE_GUARD: {
         watch_policy ignored = watch_policy_strict();
         if (!watch_policy_set_all(&ignored, view_of(value)))
-            return wrong(r, "'%s' is no guard: block, warn, off, or CLASS=one of them", value);
+            return wrong(r, "'%s' is not a guard setting: block, warn, off, or CLASS=one of them",
+                         value);
         memcpy(at, value, strlen(value) + 1);
         return CERIUM_OK;
     }
     case VALUE_TIER:
-        if (!policy_name_is_good(value)) return wrong(r, "'%s' is no name of a tier", value);
+        if (!policy_name_is_good(value)) return wrong(r, "'%s' is not the name of a tier", value);
         memcpy(at, value, strlen(value) + 1);
         return CERIUM_OK;
     }
@@ -276,7 +277,7 @@ static tier *find_tier(reading *r, const char *name)
     for (uint32_t i = 0; i < p->n_tiers; i++)
         if (!strcmp(p->tiers[i].name, name)) return &p->tiers[i];
     if (!policy_name_is_good(name))
-        return (void)wrong(r, "'%s' is no name: 1 to %u letters, digits, '-', '_', '.'", name,
+        return (void)wrong(r, "'%s' is not a name: 1 to %u letters, digits, '-', '_', '.'", name,
                            POLICY_NAME_BYTES_MAX), NULL;
     if (p->n_tiers == POLICY_TIERS_MAX)
         return (void)wrong(r, "more than %u tiers", POLICY_TIERS_MAX), NULL;
@@ -290,7 +291,7 @@ static upstream_policy *find_upstream(reading *r, const char *name)
     for (uint32_t i = 0; i < p->n_upstreams; i++)
         if (!strcmp(p->upstreams[i].name, name)) return &p->upstreams[i];
     if (!policy_name_is_good(name))
-        return (void)wrong(r, "'%s' is no name: 1 to %u letters, digits, '-', '_', '.'", name,
+        return (void)wrong(r, "'%s' is not a name: 1 to %u letters, digits, '-', '_', '.'", name,
                            POLICY_NAME_BYTES_MAX), NULL;
     if (p->n_upstreams == POLICY_UPSTREAMS_MAX)
         return (void)wrong(r, "more than %u upstreams", POLICY_UPSTREAMS_MAX), NULL;
@@ -350,7 +351,7 @@ static char *read_line(char *out, int cap, void *stream)
     r->rest = (view){r->rest.ptr + whole, r->rest.len - whole};
     r->line++;
     while (line.len && (*line.ptr == ' ' || *line.ptr == '\t')) line.ptr++, line.len--;
-    if (memchr(line.ptr, 0, line.len)) (void)wrong(r, "a NUL byte: this is no text file");
+    if (memchr(line.ptr, 0, line.len)) (void)wrong(r, "a NUL byte: this is not a text file");
     while (line.len && strchr("\r\n \t", line.ptr[line.len - 1])) line.len--;
     if (line.len && strchr("#;", line.ptr[0])) line.len = 0; /* a comment */
     if (line.len > POLICY_LINE_BYTES_MAX || (int)line.len + 2 > cap)

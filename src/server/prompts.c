@@ -369,7 +369,7 @@ static view text_of(const server *s, const protocol_request *r, size_t i, view *
                              : (view){r->infill.prefix, r->infill.prefix_len};
     *heal_prefix = (view){NULL, 0};
     bool fills = r->fill_in && s->info.fill_in_middle;
-    if (r->whole_tokens || r->sampling.logprobs || s->replay || protocol_has_shape(r)) return text;
+    if (r->whole_tokens || r->sampling.logprobs || s->replay || protocol_has_format(r)) return text;
     heal_prefix->len = fills ? cerium_infill_heal_prefix(s->config.engine, text.ptr, text.len)
                          : cerium_heal_prefix(s->config.engine, text.ptr, text.len);
     text.len -= heal_prefix->len;

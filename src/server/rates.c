@@ -61,7 +61,7 @@ static size_t put_limit(char *out, size_t cap, const char *what, const limit_sta
 }
 
 /* Codex shows two windows.  Tokens come first, as what runs out first in agents. */
-static void windows(const rates_told *told, const limit_state *out[2])
+static void windows(const rates_report *told, const limit_state *out[2])
 {
     out[0] = told->tokens.limit ? &told->tokens : told->requests.limit ? &told->requests : NULL;
     out[1] = told->tokens.limit && told->requests.limit ? &told->requests : NULL;
@@ -79,7 +79,7 @@ static size_t put_window(char *out, size_t cap, const char *which, const limit_s
     return (size_t)n;
 }
 
-size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_told *told, int64_t now_s)
+size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_report *told, int64_t now_s)
 {
     const limit_state *shown[2];
     size_t n = 0, cap = RATES_HEADERS_BYTES;
@@ -107,7 +107,7 @@ static size_t put_object(char *out, size_t cap, const char *which, const limit_s
     return (size_t)n;
 }
 
-size_t rates_event(char out[RATES_EVENT_BYTES], const rates_told *told, int64_t now_s)
+size_t rates_event(char out[RATES_EVENT_BYTES], const rates_report *told, int64_t now_s)
 {
     const limit_state *shown[2];
     size_t n = 0, cap = RATES_EVENT_BYTES;

@@ -24,15 +24,15 @@ typedef struct {
     bool refused;
     const char *plan;     /* name of the tier */
     uint64_t start_ms;
-} rates_told;
+} rates_report;
 
 /* Lines of an HTTP head, each with its end: x-ratelimit-*, x-codex-*, x-cerium-start-ms. "" where
  * there is no limit.  Returns how many bytes. */
 enum { RATES_HEADERS_BYTES = 768 };
-size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_told *told, int64_t now_s);
+size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_report *told, int64_t now_s);
 /* The event codex.rate_limits, or "". */
 enum { RATES_EVENT_BYTES = 512 };
-size_t rates_event(char out[RATES_EVENT_BYTES], const rates_told *told, int64_t now_s);
+size_t rates_event(char out[RATES_EVENT_BYTES], const rates_report *told, int64_t now_s);
 
 /* Billionths of a dollar. */
 uint64_t rates_price(const tier *t, uint64_t input, uint64_t cached, uint64_t output);

@@ -35,22 +35,23 @@ typedef struct {
     const char *name;
     uint32_t number;
     cerium_error *err;
-} place;
+} script_line;
 
-static int wrong(const place *at, const char *what, const char *field, const char *should)
+static int wrong(const script_line *at, const char *what, const char *field, const char *should)
 {
     return error_set(at->err, CERIUM_ERR_FORMAT, "%s:%u: %s\"%s\" %s", at->name, at->number, what,
                      field, should);
 }
 
-static int read_text(const place *at, const char *field, const json_t *value, const char **out)
+static int read_text(const script_line *at, const char *field, const json_t *value,
+                     const char **out)
 {
     if (!json_is_string(value)) return wrong(at, "", field, "must be a string");
     *out = json_string_value(value);
     return CERIUM_OK;
 }
 
-static int read_api(const place *at, const json_t *value, line *l)
+static int read_api(const script_line *at, const json_t *value, line *l)
 {
     const char *name = NULL;
     RETURN_IF(read_text(at, "when.api", value, &name));
@@ -63,7 +64,7 @@ static int read_api(const place *at, const json_t *value, line *l)
     return wrong(at, "", "when.api", "must be responses, chat, completions, infill or compact");
 }
 
-static int read_when(const place *at, json_t *when, line *l)
+static int read_when(const script_line *at, json_t *when, line *l)
 {
     const char *key;
     json_t *value;
@@ -94,7 +95,7 @@ static int read_when(const place *at, json_t *when, line *l)
     return CERIUM_OK;
 }
 
-static int read_corrected(const place *at, const json_t *value)
+static int read_corrected(const script_line *at, const json_t *value)
 {
     bool good = json_is_array(value);
     for (size_t i = 0; i < json_array_size(value); i++)
@@ -102,7 +103,7 @@ static int read_corrected(const place *at, const json_t *value)
     return good ? CERIUM_OK : wrong(at, "", "corrected", "must be an array of strings");
 }
 
-static int read_fields(const place *at, line *l)
+static int read_fields(const script_line *at, line *l)
 {
     const char *key;
     json_t *value;
@@ -130,7 +131,7 @@ static int read_fields(const place *at, line *l)
     return l->output.ptr ? CERIUM_OK : wrong(at, "", "output", "is missing");
 }
 
-static int read_line(const place *at, view text, line *l)
+static int read_line(const script_line *at, view text, line *l)
 {
     json_error_t error;
     *l = (line){.any_api = true};
@@ -162,7 +163,7 @@ static view next_line(view *rest)
 
 int replay_parse(replay **out, view script, const char *name, cerium_error *err)
 {
-    place at = {.name = name, .err = err};
+    script_line at = {.name = name, .err = err};
     CHECK(out && name);
     if (script.len > REPLAY_BYTES_MAX)
         return error_set(err, CERIUM_ERR_CAPACITY, "%s: a script may have %u bytes", name,

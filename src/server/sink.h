@@ -19,7 +19,7 @@ typedef struct lane lane;
 typedef struct {
     bool streams; /* events go out as they come; false: none do, and the body does at the end */
     /* What is left of the limits of its tenant, and who answers; served_by NULL: nobody. */
-    void (*limits)(const sink *k, const rates_told *left, const char *served_by);
+    void (*limits)(const sink *k, const rates_report *left, const char *served_by);
     void (*begin)(const sink *k);
     /* name: of an SSE event, or NULL.  json.ptr NULL: a sign of life that is no event. */
     void (*event)(const sink *k, const char *name, view json);
@@ -40,7 +40,7 @@ struct sink {
     const char *name;  /* of the stream or the completion, in errors; or NULL */
 };
 
-static inline void sink_limits(const sink *k, const rates_told *left, const char *served_by)
+static inline void sink_limits(const sink *k, const rates_report *left, const char *served_by)
 {
     if (k->c && k->type->limits) k->type->limits(k, left, served_by);
 }

@@ -291,7 +291,7 @@ static void refuse(answer *a, const transfer_state *state)
     if (state->failed || state->status < 400)
         (void)protocol_error_set(&e, 502, "server_error", "upstream_failed", "", "%s: %s",
                                  f->policy->name,
-                                 state->failed ? state->error : "this is no answer");
+                                 state->failed ? state->error : "this is not an answer");
     else upstream_refusal((view){f->body.ptr, f->body.len}, state->status, f->policy->name, &e);
     e.retry_after_s = state->retry_after_s;
     if (!a->begun) {
@@ -321,7 +321,7 @@ static void read_on(answer *a, const transfer_state *state)
     f->body.len = 0;
     if (answer_is_over(a)) return;
     if (status) {
-        fail(a, status == CERIUM_ERR_MEMORY ? "out of memory" : "this is no stream of events");
+        fail(a, status == CERIUM_ERR_MEMORY ? "out of memory" : "this is not a stream of events");
     } else if (f->reader.ended && (f->reader.has_usage || state->ended)) {
         answer_end(a, f->reader.end, &f->reader.error);
     } else if (state->ended && !f->reader.ended) {

@@ -218,8 +218,8 @@ struct answer {
     int64_t created_at;         /* seconds since 1970 */
     uint64_t started_ns;
     uint64_t said_ns;           /* when the client was last told something; at first, started_ns */
-    uint32_t n_told;            /* return_progress: tokens that were told to be done, and when; */
-    uint64_t told_ns;           /* UINT32_MAX: all were */
+    uint32_t n_sent;            /* return_progress: tokens that were told to be done, and when; */
+    uint64_t sent_ns;           /* UINT32_MAX: all were */
     bool failed;
     protocol_error failure;
     tenant_quota quota;

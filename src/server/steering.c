@@ -26,33 +26,33 @@ static void tell(connection *c, message *m)
 }
 
 /* Numbers go on where the response's own end. */
-static uint64_t next_number(steering *g, const steering_place *at)
+static uint64_t next_number(steering *g, const steering_lane *at)
 {
     if (at->a && at->a->writer) g->sequence = protocol_writer_sequence(at->a->writer);
     return g->sequence++;
 }
 
-static protocol_steer_told told_of(const steer *s, const steering_place *at, uint64_t sequence)
+static protocol_steer_reply told_of(const steer *s, const steering_lane *at, uint64_t sequence)
 {
-    return (protocol_steer_told){.id = s->id, .previous = s->said.previous,
+    return (protocol_steer_reply){.id = s->id, .previous = s->said.previous,
                                  .stream_id = at->name, .sequence = sequence};
 }
 
-static void tell_failed(steering *g, const steering_place *at, const steer *s,
+static void tell_failed(steering *g, const steering_lane *at, const steer *s,
                         const protocol_error *e)
 {
     message m = {.event.max = 2u * PROTOCOL_BODY_BYTES_MAX};
-    protocol_steer_told told = told_of(s, at, next_number(g, at));
+    protocol_steer_reply told = told_of(s, at, next_number(g, at));
     m.status = protocol_steer_failed(&m.event, &told, s->said.input, e);
     tell(at->c, &m);
 }
 
-void steering_refuse(const steering_place *at, const protocol_steer *said,
+void steering_refuse(const steering_lane *at, const protocol_steer *said,
                      const protocol_error *e)
 {
     message m = {.event.max = 2u * PROTOCOL_BODY_BYTES_MAX};
     steering none = {.sequence = 0};
-    protocol_steer_told told = {.previous = said->previous ? said->previous : "",
+    protocol_steer_reply told = {.previous = said->previous ? said->previous : "",
                                 .stream_id = at->name,
                                 .sequence = at->a ? next_number(&none, at) : 0};
     m.status = protocol_steer_failed(&m.event, &told, said->input, e);
@@ -71,16 +71,16 @@ static void drop_first(steering *g)
     memory_free(s);
 }
 
-static void tell_pending(steering *g, const steering_place *at, const steer *s,
+static void tell_pending(steering *g, const steering_lane *at, const steer *s,
                          const json_t *output)
 {
     message m = {.event.max = 1 << 20};
-    protocol_steer_told told = told_of(s, at, next_number(g, at));
+    protocol_steer_reply told = told_of(s, at, next_number(g, at));
     m.status = protocol_steer_pending(&m.event, &told, output);
     tell(at->c, &m);
 }
 
-void steering_take(steering *g, const steering_place *at, protocol_steer *said)
+void steering_take(steering *g, const steering_lane *at, protocol_steer *said)
 {
     protocol_error e;
     steer *s = memory_zalloc(1, sizeof *s);
@@ -101,7 +101,7 @@ void steering_take(steering *g, const steering_place *at, protocol_steer *said)
     *end = s;
     g->n++;
     g->n_bytes += s->said.n_bytes;
-    protocol_steer_told told = told_of(s, at, next_number(g, at));
+    protocol_steer_reply told = told_of(s, at, next_number(g, at));
     m.status = protocol_steer_accepted(&m.event, &told);
     tell(at->c, &m);
 }
@@ -126,7 +126,7 @@ void steering_commit(steering *g)
     for (; g->n_leaving; g->n_leaving--) drop_first(g);
 }
 
-void steering_fail(steering *g, const steering_place *at, bool leaving, const char *code,
+void steering_fail(steering *g, const steering_lane *at, bool leaving, const char *code,
                    const char *why)
 {
     protocol_error e;
@@ -139,7 +139,7 @@ void steering_fail(steering *g, const steering_place *at, bool leaving, const ch
     if (!leaving) g->of[0] = 0;
 }
 
-void steering_wait(steering *g, const steering_place *at)
+void steering_wait(steering *g, const steering_lane *at)
 {
     const json_t *output = protocol_writer_output(at->a->writer);
     snprintf(g->of, sizeof g->of, "%s", at->a->id);

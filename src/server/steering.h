@@ -26,22 +26,22 @@ typedef struct {
     connection *c;
     const char *name; /* of the lane, or NULL */
     answer *a;        /* that runs on it, or has just ended there; NULL: none */
-} steering_place;
+} steering_lane;
 
 /* Accept, and tell so; or refuse.  Takes what is said. */
-void steering_take(steering *g, const steering_place *at, protocol_steer *said);
+void steering_take(steering *g, const steering_lane *at, protocol_steer *said);
 /* Tell that it failed, without having been accepted; at->a may be NULL. */
-void steering_refuse(const steering_place *at, const protocol_steer *said,
+void steering_refuse(const steering_lane *at, const protocol_steer *said,
                      const protocol_error *e);
 /* The items of all that wait, for a request; they leave with it.  NULL: no memory. */
 json_t *steering_leave(steering *g);
 /* The request began: they are committed. */
 void steering_commit(steering *g);
 /* They are given back: all of them, or those that are leaving. */
-void steering_fail(steering *g, const steering_place *at, bool leaving, const char *code,
+void steering_fail(steering *g, const steering_lane *at, bool leaving, const char *code,
                    const char *why);
 /* The response ended with calls of the client. */
-void steering_wait(steering *g, const steering_place *at);
+void steering_wait(steering *g, const steering_lane *at);
 /* Nobody is told. */
 void steering_close(steering *g);
 

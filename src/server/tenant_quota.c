@@ -47,11 +47,11 @@ static bucket *word(const answer *a, live_bucket which)
 }
 _Static_assert(LIVE_DEEP_REQUESTS - LIVE_REQUESTS == LIVE_DEEP_TOKENS - LIVE_TOKENS, "as above");
 
-bool tenant_quota_told(const answer *a, rates_told *out)
+bool tenant_quota_report(const answer *a, rates_report *out)
 {
     uint64_t now = clock_ns();
     if (!a->quota.tier) return false;
-    *out = (rates_told){.requests = rates_state(word(a, LIVE_REQUESTS), now, request_rate(a)),
+    *out = (rates_report){.requests = rates_state(word(a, LIVE_REQUESTS), now, request_rate(a)),
                         .tokens = rates_state(word(a, LIVE_TOKENS), now, token_rate(a)),
                         .refused = a->quota.refused,
                         .plan = a->quota.tier->name,

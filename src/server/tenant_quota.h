@@ -18,7 +18,7 @@ CERIUM_CHECKED int tenant_quota_enter_deep(answer *a, protocol_error *e);
 /* The same with tokens of its prompt. */
 CERIUM_CHECKED int tenant_quota_charge(answer *a, uint64_t n_tokens, protocol_error *e);
 /* What its client is told of what is left, and of a refusal; false: nothing. */
-bool tenant_quota_told(const answer *a, rates_told *out);
+bool tenant_quota_report(const answer *a, rates_report *out);
 /* What it used, settled with what was charged and put into the journal, once. */
 void tenant_quota_meter(answer *a, const metrics_used *used, const char *model);
 /* Give the stream back, and all that was taken of the limits for what was not metered.  No effect

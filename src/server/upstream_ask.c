@@ -117,7 +117,7 @@ static int receive(asking *a, cerium_error *err)
         }
         int status = upstream_reader_feed(&a->reader, (view){a->body.ptr, a->body.len});
         a->body.len = 0;
-        if (status) return failed(a, "this is no stream of events", err);
+        if (status) return failed(a, "this is not a stream of events", err);
         if (a->reader.ended && a->reader.has_usage) break;
     }
     if (a->reader.ended && a->reader.end == PROTOCOL_END_FAILED)

@@ -98,8 +98,7 @@ void database_reset(sqlite3_stmt *stmt)
     sqlite3_clear_bindings(stmt);
 }
 
-/* Compile sql[STATEMENTS] once; they live until the store is closed. */
-static int database_prepare(store *s, const char *const sql[STATEMENTS], cerium_error *err)
+int database_prepare(store *s, const char *const sql[STATEMENTS], cerium_error *err)
 {
     for (int i = 0; i < STATEMENTS; i++) {
         CHECK(sql[i] && !s->statements[i]);
@@ -215,8 +214,7 @@ static int set_up(store *s, cerium_error *err)
     RETURN_IF(database_exec(s, sql, "open", err));
     snprintf(sql, sizeof sql, "PRAGMA journal_size_limit = %u", STORE_LOG_BYTES);
     RETURN_IF(database_exec(s, sql, "open", err));
-    RETURN_IF(migrate(s, err));
-    return database_prepare(s, responses_sql, err);
+    return migrate(s, err);
 }
 
 /* ---- the file ---- */
@@ -320,7 +318,7 @@ static int keep_private(const store *s, cerium_error *err)
 #define SQLITE_OPEN_NOFOLLOW 0
 #endif
 
-static int open_database(store *s, cerium_error *err)
+int database_open(store *s, cerium_error *err)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     if (strcmp(s->path, ":memory:") == 0)
@@ -332,24 +330,6 @@ static int open_database(store *s, cerium_error *err)
     RETURN_IF(judge_file(s, err));
     RETURN_IF(keep_private(s, err));
     return set_up(s, err);
-}
-
-int store_open(store **out, const char *path, cerium_error *err)
-{
-    CHECK(out && path);
-    store *s = memory_zalloc(1, sizeof *s);
-    if (!s || !(s->path = memory_copy(path, strlen(path)))) {
-        memory_free(s);
-        return error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", path);
-    }
-    int status = open_database(s, err);
-    if (!status) status = store_count(s, err);
-    if (status) {
-        store_close(&s);
-        return status;
-    }
-    *out = s;
-    return CERIUM_OK;
 }
 
 const char *store_file(const store *s) { return s->file; }

@@ -52,7 +52,10 @@ CERIUM_CHECKED int database_end(store *s, int status, const char *doing, cerium_
 /* Ready for the next: no value bound, no lock held. */
 void database_reset(sqlite3_stmt *stmt);
 
-/* Statements of responses.c. */
-extern const char *const responses_sql[STATEMENTS];
+/* The file of a new store, with its tables. */
+CERIUM_CHECKED int database_open(store *s, cerium_error *err);
+/* Compile sql[STATEMENTS] once; they live until the store is closed. */
+CERIUM_CHECKED int database_prepare(store *s, const char *const sql[STATEMENTS],
+                                    cerium_error *err);
 
 #endif

@@ -40,8 +40,8 @@ typedef struct {
     _Atomic uint64_t tenant; /* + 1; 0 = free */
     bucket buckets[LIVE_BUCKETS];
     uint64_t unused[3];
-} place;
-_Static_assert(sizeof(place) == 64, "it is part of a file");
+} tenant_slot;
+_Static_assert(sizeof(tenant_slot) == 64, "it is part of a file");
 
 /* Of one server.  The two ends have a cache line each: one thread writes each. */
 typedef struct {
@@ -55,7 +55,7 @@ typedef struct {
 typedef struct {
     head head;
     char pad[4096 - sizeof(head)];
-    place places[LIVE_TENANTS_MAX];
+    tenant_slot places[LIVE_TENANTS_MAX];
     _Atomic uint32_t streams[LIVE_SERVERS_MAX][LIVE_TENANTS_MAX];
     journal journals[LIVE_SERVERS_MAX];
 } layout;
@@ -363,7 +363,7 @@ static uint64_t debt(const live *l, uint32_t at, uint64_t now_ns)
 
 static bool claim(live *l, uint32_t at, uint64_t mine, uint64_t was)
 {
-    place *p = &l->map->places[at];
+    tenant_slot *p = &l->map->places[at];
     if (!atomic_compare_exchange_strong(&p->tenant, &was, mine)) return was == mine;
     for (int k = 0; k < LIVE_BUCKETS; k++) atomic_store(&p->buckets[k], 0);
     return true;
@@ -445,7 +445,7 @@ void live_unreserve(live *l)
 }
 
 /* Where the file has ours. */
-static journal *told_journal(const live *l) { return &l->map->journals[l->slot]; }
+static journal *own_journal(const live *l) { return &l->map->journals[l->slot]; }
 
 static uint64_t check_of(const live *l, const live_record *r)
 {
@@ -463,7 +463,7 @@ void live_add(live *l, const live_record *record)
     *to = *record;
     to->sequence = end;
     to->check = check_of(l, to);
-    journal *told = told_journal(l);
+    journal *told = own_journal(l);
     told->records[end & (LIVE_JOURNAL_MAX - 1)] = *to;
     atomic_store_explicit(&j->end, end + 1, memory_order_release);
     atomic_store_explicit(&told->end, end + 1, memory_order_release);
@@ -485,8 +485,8 @@ void live_resume(live *l, int slot, uint64_t sequence)
     atomic_store(&j->begin, begin);
     atomic_store(&j->end, end);
     if (slot != LIVE_OWN) return;
-    atomic_store(&told_journal(l)->begin, begin);
-    atomic_store(&told_journal(l)->end, end);
+    atomic_store(&own_journal(l)->begin, begin);
+    atomic_store(&own_journal(l)->end, end);
 }
 
 uint32_t live_peek(live *l, int slot, live_record *out, uint32_t n, uint64_t *end, uint32_t *n_torn)
@@ -515,7 +515,7 @@ void live_forget(live *l, int slot, uint64_t end)
     journal *j = journal_of(l, slot);
     atomic_store_explicit(&j->begin, end, memory_order_release);
     if (slot == LIVE_OWN)
-        atomic_store_explicit(&told_journal(l)->begin, end, memory_order_release);
+        atomic_store_explicit(&own_journal(l)->begin, end, memory_order_release);
 }
 
 static bool left_something(const live *l, int slot)
@@ -550,7 +550,7 @@ void live_release(live *l, int slot)
  * like it, we publish a record before its number, and repeat until no record came in between. */
 static void tell_again(live *l)
 {
-    journal *told = told_journal(l);
+    journal *told = own_journal(l);
     uint64_t end;
     do {
         end = atomic_load(&l->own->end);

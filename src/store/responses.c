@@ -1,4 +1,4 @@
-/* responses.c - rows of stored responses: put, get, delete, list, and expire.
+/* responses.c - rows of stored responses: put, get, delete, list, and expire; opens their store.
  *
  * A response counts as whole pages of the file, so the bound also holds for the pages in use: pages
  * of deleted responses are reused, and the file does not grow. */
@@ -11,7 +11,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens are stored in 
 
 #define COLUMNS "id, previous_id, created_at, model, response, input, tokens, instructions, n_head"
 
-const char *const responses_sql[STATEMENTS] = {
+static const char *const responses_sql[STATEMENTS] = {
     [STATEMENT_PUT] =
         "INSERT INTO responses (" COLUMNS ", tenant, bytes)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
@@ -308,4 +308,25 @@ int store_list(store *s, uint64_t tenant, uint32_t n_max,
     int status = code == SQLITE_DONE || !more ? CERIUM_OK : database_error(s, doing, err);
     database_reset(stmt);
     return status;
+}
+
+/* ---- opening ---- */
+
+int store_open(store **out, const char *path, cerium_error *err)
+{
+    CHECK(out && path);
+    store *s = memory_zalloc(1, sizeof *s);
+    if (!s || !(s->path = memory_copy(path, strlen(path)))) {
+        memory_free(s);
+        return error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", path);
+    }
+    int status = database_open(s, err);
+    if (!status) status = database_prepare(s, responses_sql, err);
+    if (!status) status = store_count(s, err);
+    if (status) {
+        store_close(&s);
+        return status;
+    }
+    *out = s;
+    return CERIUM_OK;
 }

@@ -103,7 +103,7 @@ jinja_value jinja_braces(jinja_run *r, jinja_value s, const jinja_args *args)
                     found = true;
                 }
         }
-        if (!found) jinja_fail(r, args->line, "format: a field that there is no value for");
+        if (!found) jinja_fail(r, args->line, "format: a field that there is not a value for");
         jinja_sink_value(r, &sink, v);
         if (close) i = (size_t)(close - s.text);
         from = i + 1;

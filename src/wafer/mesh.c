@@ -6,15 +6,6 @@
 #include "wafer/mesh_bound.h"
 #include "wafer/mesh_core.h"
 
-void *mesh_own(mesh *m, size_t n, size_t size)
-{
-    CHECK(m->n_owned < ARRAY_LEN(m->owned));
-    void *p = memory_zalloc(n ? n : 1, size);
-    if (p) m->owned[m->n_owned++] = p;
-    else m->short_of_memory = true;
-    return p;
-}
-
 static int open_model(mesh *m, const gguf_file *file, cerium_error *err)
 {
     const model_options options = {.head = MODEL_HEAD_FULL};

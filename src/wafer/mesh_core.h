@@ -171,7 +171,8 @@ static inline void mesh_at_row(mesh *m, uint32_t r)
 }
 static inline void mesh_at_all(mesh *m) { m->on = &m->whole; }
 
-/* Memory that mesh_close() frees: zeroed; NULL and m->short_of_memory when there is none. */
+/* mesh_memory.c: memory that mesh_close() frees: zeroed; NULL and m->short_of_memory when there is
+ * none. */
 void *mesh_own(mesh *m, size_t n, size_t size);
 
 /* Of the ground that is worked on. */
@@ -210,6 +211,8 @@ const float *mesh_meet(const mesh_schedule *s, float *partials, uint32_t n);
 /* The i-th piece of a vector cut along an axis: i, unless a test plants a fault. */
 const mesh_piece *mesh_turn(const mesh *m, wafer_axis axis, const mesh_split *split, uint32_t i);
 
+/* ---- mesh_count.c ---- */
+
 /* Events, for the kind of step in m->kind.  Of one core; of n wavelets along a line; of a schedule
  * on a line whose core 0 is at `first`; of a broadcast to [first, end). */
 void mesh_count_core(mesh *m, uint32_t x, uint32_t y, uint64_t n_issues, uint32_t length);
@@ -228,6 +231,8 @@ void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times);
 /* The same for each row of the pass, of a prompt on its line. */
 void mesh_count_rows(mesh *m, uint32_t n, uint32_t n_times);
 void mesh_count_gather(mesh *m, const mesh_split *split, uint32_t n_times);
+/* Of a product of n_rows. */
+void mesh_count_product(mesh *m, const mesh_tiles *t, uint32_t n_rows);
 
 /* ---- mesh_kv.c: who keeps which token ---- */
 

@@ -47,22 +47,22 @@ static uint64_t said_of_note(const watch *w)
     return UINT64_MAX;
 }
 
-/* What is not vouched for is no code from byte `fault` on.  Words of a note are never told. */
+/* What is not vouched for is no code from byte `fault` on.  Words of a note are never released. */
 static cerium_watch_order decline(watch *w, uint64_t fault)
 {
     uint32_t before = n_logged(w), tries = w->corrects ? REPLIES_MAX : REPLIES_MAX / 2;
     bool spent = w->n_replies >= tries || w->n_redrawn >= REDRAWN_MAX;
-    bool told = said_of_note(w) != UINT64_MAX;
-    if (spent && !told && (w->corrects || w->config.form != GUARD_CODE)) return CERIUM_WATCH_GO;
+    bool said = said_of_note(w) != UINT64_MAX;
+    if (spent && !said && (w->corrects || w->config.form != GUARD_CODE)) return CERIUM_WATCH_GO;
     bool cut = spent ? watch_cut(w, w->verified_until) : watch_rollback_reply(w, fault);
-    if (!cut && !told) return CERIUM_WATCH_GO;
+    if (!cut && !said) return CERIUM_WATCH_GO;
     if (!cut) { /* what cannot be cut is not released */
-        w->safe = w->told;
-        watch_drop(w, w->told);
+        w->safe = w->released;
+        watch_drop(w, w->released);
         spent = true;
     }
     w->over = spent;
-    if (spent && told) watch_add(w, &w->wrong, CERIUM_FINDING_BLOCKED);
+    if (spent && said) watch_add(w, &w->wrong, CERIUM_FINDING_BLOCKED);
     w->n_replies++;
     w->n_redrawn += before - n_logged(w);
     w->stats.n_discarded += before - n_logged(w);

@@ -1,5 +1,5 @@
 /* rollback.c - cutting an answer at a byte: the guard's state, the text, the tokens; and what the
- * model is told and forbidden there. */
+ * model is shown and forbidden there. */
 #include "watch/watch_parts.h"
 
 static uint64_t end_of(const watch *w, size_t i)
@@ -45,7 +45,7 @@ static void rewind_guard(watch *w, uint64_t at)
     w->fed = w->safe = at;
 }
 
-/* Tokens whose text was cut off are not told. */
+/* Tokens whose text was cut off are not released. */
 static void cut_kept(watch *w, uint64_t at)
 {
     size_t n = w->kept.len / sizeof(kept_token);
@@ -108,7 +108,7 @@ bool watch_cut(watch *w, uint64_t at)
     int32_t again[CERIUM_STEP_TOKENS_MAX];
     size_t i = watch_token_at(w, at), n_again = 0, n_spelled = 0;
     uint64_t begin = i ? end_of(w, i - 1) : 0;
-    CHECK(at >= w->told && at <= w->fed);
+    CHECK(at >= w->released && at <= w->fed);
     if (at < w->fed && (w->lost || at < w->base_at)) return false;
     if (begin < at) {
         if (i == n_tokens(w)) return false;
@@ -183,7 +183,7 @@ static void write_note(watch *w, const guard_finding *f)
 
 bool watch_rollback(watch *w, const guard_finding *f)
 {
-    if (w->lost || f->line_begin < w->base_at || f->line_begin < w->told) return false;
+    if (w->lost || f->line_begin < w->base_at || f->line_begin < w->released) return false;
     forbid_opening(w, f);
     write_note(w, f);
     return watch_cut(w, f->line_begin);
@@ -191,7 +191,7 @@ bool watch_rollback(watch *w, const guard_finding *f)
 
 bool watch_rollback_reply(watch *w, uint64_t fault)
 {
-    if (w->lost || w->verified_until < w->base_at || w->verified_until < w->told) return false;
+    if (w->lost || w->verified_until < w->base_at || w->verified_until < w->released) return false;
     uint64_t line = skip_blanks(w, w->verified_until);
     bool insists = w->n_replies >= REPLIES_MAX / 2;
     if (insists && w->n_replies == REPLIES_MAX / 2) w->n_avoid = 0;

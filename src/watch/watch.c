@@ -45,13 +45,6 @@ void watch_close(watch **w)
 
 /* ---- findings ---- */
 
-void watch_add(watch *w, const cerium_finding *f, cerium_finding_action action)
-{
-    if (w->n_findings == FINDINGS_MAX) return;
-    w->findings[w->n_findings] = *f;
-    w->findings[w->n_findings++].action = action;
-}
-
 static cerium_finding describe(const watch *w, const guard_finding *f)
 {
     return (cerium_finding){.rule = f->rule,
@@ -66,7 +59,7 @@ static cerium_finding describe(const watch *w, const guard_finding *f)
                            .at = f->line_begin};
 }
 
-/* The first finding of a call that must not be released, warnings before it told; NULL: none. */
+/* The first finding of a call that must not be released, warnings before it added; NULL: none. */
 static const guard_finding *first_blocked(watch *w, const guard_result *r)
 {
     const guard_finding *first = NULL;
@@ -81,8 +74,8 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
         if (watch_policy_action(&w->policy, f) != WATCH_WARN ||
             (first && f->line_begin >= first->line_begin))
             continue;
-        cerium_finding told = describe(w, f);
-        watch_add(w, &told, CERIUM_FINDING_WARNED);
+        cerium_finding found = describe(w, f);
+        watch_add(w, &found, CERIUM_FINDING_WARNED);
     }
     return first;
 }
@@ -90,19 +83,19 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
 /* Take the line back, or end the answer before it. */
 static cerium_watch_order halt(watch *w, const guard_finding *f)
 {
-    cerium_finding told = describe(w, f);
+    cerium_finding found = describe(w, f);
     size_t before = w->log.len / sizeof(int32_t);
-    uint64_t at = f->line_begin > w->told ? f->line_begin : w->told;
+    uint64_t at = f->line_begin > w->released ? f->line_begin : w->released;
     bool spent = w->n_tries == WATCH_TRIES || w->n_corrections == WATCH_CORRECTIONS_MAX;
     bool escaped = f->escaped;
     if (spent || !watch_rollback(w, f)) {
         /* What cannot be cut is not released. */
         if (!watch_cut(w, at)) {
-            w->safe = w->told;
-            watch_drop(w, w->told);
+            w->safe = w->released;
+            watch_drop(w, w->released);
         }
         w->over = true;
-        watch_add(w, &told, CERIUM_FINDING_BLOCKED);
+        watch_add(w, &found, CERIUM_FINDING_BLOCKED);
         return CERIUM_WATCH_END;
     }
     w->n_tries++;
@@ -111,17 +104,17 @@ static cerium_watch_order halt(watch *w, const guard_finding *f)
     w->corrects = w->has_note = w->checks_form = true;
     w->verified_until = w->fed;
     w->escaped = escaped;
-    told.n_tries = w->n_tries;
+    found.n_tries = w->n_tries;
     size_t after = w->log.len / sizeof(int32_t);
-    told.n_tokens = before > after ? (uint32_t)(before - after) : 0;
-    w->stats.n_discarded += told.n_tokens;
-    w->wrong = told;
-    watch_add(w, &told, CERIUM_FINDING_RETRACTED);
+    found.n_tokens = before > after ? (uint32_t)(before - after) : 0;
+    w->stats.n_discarded += found.n_tokens;
+    w->wrong = found;
+    watch_add(w, &found, CERIUM_FINDING_RETRACTED);
     return CERIUM_WATCH_RETRY;
 }
 
 /* A line that was not judged as it should be is held like a weak one; where the policy lets it pass
- * it is told. */
+ * it is released. */
 static cerium_watch_order weigh_unjudged(watch *w, const guard_result *r, uint64_t line_begin)
 {
     guard_finding f = {.rule = "late",
@@ -143,8 +136,8 @@ static cerium_watch_order weigh_unjudged(watch *w, const guard_result *r, uint64
     }
     watch_action action = watch_policy_action(&w->policy, &f);
     if (action == WATCH_BLOCK) return halt(w, &f);
-    cerium_finding told = describe(w, &f);
-    if (action == WATCH_WARN) watch_add(w, &told, CERIUM_FINDING_WARNED);
+    cerium_finding found = describe(w, &f);
+    if (action == WATCH_WARN) watch_add(w, &found, CERIUM_FINDING_WARNED);
     return CERIUM_WATCH_GO;
 }
 
@@ -224,11 +217,11 @@ static void drop_front(bytes *b, size_t n)
     b->len -= n;
 }
 
-/* Tokens that were told, and their likeliest others, are not needed any more. */
-static void drop_told_tokens(watch *w)
+/* Tokens that were released, and their likeliest others, are not needed any more. */
+static void drop_released_tokens(watch *w)
 {
-    drop_front(&w->kept, w->n_kept_told * sizeof(kept_token));
-    w->n_kept_told = 0;
+    drop_front(&w->kept, w->n_kept_released * sizeof(kept_token));
+    w->n_kept_released = 0;
     kept_token *kept = (kept_token *)w->kept.ptr;
     size_t n = w->kept.len / sizeof *kept;
     uint32_t unused = n ? kept[0].top_at : (uint32_t)(w->tops.len / sizeof(cerium_logprob));
@@ -242,9 +235,9 @@ static void begin_call(watch *w)
 {
     w->n_findings = 0;
     w->out_tokens.len = 0;
-    drop_told_tokens(w);
+    drop_released_tokens(w);
     if (w->fed - w->base_at > BACK_BYTES && !w->corrects) w->lost = true;
-    uint64_t from = w->lost || w->told < w->base_at ? w->told : w->base_at;
+    uint64_t from = w->lost || w->released < w->base_at ? w->released : w->base_at;
     if (from - w->text_at < BASE_BYTES) return; /* seldom, not with each token */
     drop_front(&w->text, (size_t)(from - w->text_at));
     w->text_at = from;
@@ -254,47 +247,48 @@ static int tell_tokens(watch *w, watch_result *out)
 {
     const kept_token *kept = (const kept_token *)w->kept.ptr;
     size_t n = w->kept.len / sizeof *kept;
-    for (size_t i = 0; i < n && kept[i].end <= w->told; i++) {
+    for (size_t i = 0; i < n && kept[i].end <= w->released; i++) {
         const cerium_logprob *tops = (const cerium_logprob *)w->tops.ptr;
         cerium_watch_token t = {.token = kept[i].token, .logprob = kept[i].logprob,
                          .n_top = kept[i].n_top,
                          .top = kept[i].n_top ? tops + kept[i].top_at : NULL};
         RETURN_IF(bytes_append(&w->out_tokens, &t, sizeof t));
-        w->n_kept_told++;
+        w->n_kept_released++;
     }
     out->tokens = (const cerium_watch_token *)w->out_tokens.ptr;
-    out->n_tokens = w->n_kept_told;
+    out->n_tokens = w->n_kept_released;
     return CERIUM_OK;
 }
 
-/* Up to where text is told: with logprobs no token's text without the token, and never a part of a
- * character. */
-static uint64_t end_of_told(const watch *w)
+/* Up to where text is released: with logprobs no token's text without the token, and never a part
+ * of a character. */
+static uint64_t end_of_released(const watch *w)
 {
     uint64_t to = w->checks_form && w->verified_until < w->safe ? w->verified_until : w->safe;
     size_t n = w->config.logprobs ? watch_token_at(w, to) : 0;
     if (!w->config.logprobs) return to;
     for (; n > 0; n--) {
         memcpy(&to, w->ends.ptr + (n - 1) * sizeof to, sizeof to);
-        bool within = to > w->told && to < w->fed && (w->text.ptr[to - w->text_at] & 0xC0) == 0x80;
+        bool within = to > w->released && to < w->fed &&
+                      (w->text.ptr[to - w->text_at] & 0xC0) == 0x80;
         if (!within) break;
     }
-    return n && to > w->told ? to : w->told;
+    return n && to > w->released ? to : w->released;
 }
 
 static int end_call(watch *w, cerium_watch_order order, watch_result *out)
 {
     *out = (watch_result){.text = {"", 0}, .order = order};
-    uint64_t to = end_of_told(w);
-    if (to > w->told && w->text.len) {
-        out->text = (view){w->text.ptr + (w->told - w->text_at), (size_t)(to - w->told)};
-        w->told = to;
+    uint64_t to = end_of_released(w);
+    if (to > w->released && w->text.len) {
+        out->text = (view){w->text.ptr + (w->released - w->text_at), (size_t)(to - w->released)};
+        w->released = to;
     }
     out->findings = w->findings;
     out->n_findings = w->n_findings;
-    size_t n = watch_token_at(w, w->told);
-    out->n_tokens = n > w->n_told ? (uint32_t)(n - w->n_told) : 0;
-    w->n_told = n;
+    size_t n = watch_token_at(w, w->released);
+    out->n_tokens = n > w->n_released ? (uint32_t)(n - w->n_released) : 0;
+    w->n_released = n;
     return w->config.logprobs ? tell_tokens(w, out) : CERIUM_OK;
 }
 
@@ -333,7 +327,7 @@ int watch_finish(watch *w, watch_result *out)
 void watch_stop(watch *w)
 {
     begin_call(w);
-    if (!w->over && !watch_cut(w, w->told)) watch_drop(w, w->told);
+    if (!w->over && !watch_cut(w, w->released)) watch_drop(w, w->released);
     w->over = true;
 }
 
@@ -355,6 +349,6 @@ const int32_t *watch_tokens(const watch *w, size_t *n)
     return (const int32_t *)w->log.ptr;
 }
 
-uint64_t watch_held(const watch *w) { return w->fed - w->told; }
+uint64_t watch_held(const watch *w) { return w->fed - w->released; }
 
 watch_stats watch_measure(const watch *w) { return w->stats; }

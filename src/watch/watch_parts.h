@@ -14,7 +14,7 @@ enum {
     TOPS_BYTES = 65536,  /* of likeliest tokens that nobody needs, before they are dropped */
 };
 
-/* A token of the answer whose likelihood is told when its text is released. */
+/* A token of the answer whose likelihood is given when its text is released. */
 typedef struct {
     int32_t token;
     float logprob;
@@ -29,14 +29,14 @@ struct watch {
     guard_stream *base;      /* as it was at byte base_at, where nothing was held */
     uint64_t base_at;
     bytes text;              /* bytes [text_at, fed) of the answer: those since the base, and */
-    uint64_t text_at;        /* those that are not told */
+    uint64_t text_at;        /* those that are not released */
     bool lost;               /* the base is too far back: nothing is taken back until the next */
-    uint64_t fed, safe, told; /* bytes: given to the guard, judged, released */
+    uint64_t fed, safe, released; /* bytes: given to the guard, judged, released */
     bytes log, ends;         /* int32_t, uint64_t: the answer's tokens, and where each ends */
-    bytes kept;              /* kept_token: not told yet */
+    bytes kept;              /* kept_token: not released yet */
     bytes tops;              /* cerium_logprob */
-    uint32_t n_kept_told;    /* of kept, told in the last result */
-    size_t n_told;           /* tokens of the log that were told */
+    uint32_t n_kept_released;    /* of kept, released in the last result */
+    size_t n_released;           /* tokens of the log that were released */
     bool over;
 
     /* a line that is written again, and what comes behind it */
@@ -57,10 +57,18 @@ struct watch {
     watch_stats stats;
 };
 
+/* A finding of this call. */
+static inline void watch_add(watch *w, const cerium_finding *f, cerium_finding_action action)
+{
+    if (w->n_findings == FINDINGS_MAX) return;
+    w->findings[w->n_findings] = *f;
+    w->findings[w->n_findings++].action = action;
+}
+
 /* ---- rollback.c ---- */
 
-/* The answer is cut at byte `at`, at most `fed`, at least `told`.  False when that is not possible,
- * as what is needed for it was given up, or bytes of a token have no tokens. */
+/* The answer is cut at byte `at`, at most `fed`, at least `released`.  False when that is not
+ * possible, as what is needed for it was given up, or bytes of a token have no tokens. */
 bool watch_cut(watch *w, uint64_t at);
 /* The first token that ends after byte `at`. */
 size_t watch_token_at(const watch *w, uint64_t at);
@@ -79,10 +87,6 @@ cerium_watch_order watch_weigh(watch *w);
 cerium_watch_order watch_weigh_end(watch *w, bool by_itself);
 /* The note has done its work, and the answer is to continue without it. */
 bool watch_drop_note(watch *w);
-
-/* ---- watch.c ---- */
-
-void watch_add(watch *w, const cerium_finding *f, cerium_finding_action action);
 
 /* ---- hint.c ---- */
 

@@ -2,17 +2,7 @@
  * them, returns an error, leaks nothing, and succeeds when memory is there again. */
 #include <stdio.h>
 
-#include "base/memory.h"
-
-static int passed, failed;
-
-#define CHECK_THAT(cond, n)                                                                        \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            printf("  FAIL %s:%d: %s at allocation %ld\n", __FILE__, __LINE__, #cond, (long)(n));  \
-            failed++;                                                                              \
-        }                                                                                          \
-    } while (0)
+#include "faults.h"
 
 static const char model[] = "tests/golden/fixtures/gpt-oss-mxfp4.gguf";
 

@@ -2,15 +2,7 @@
  * answer returns an error, leaks nothing, and succeeds when memory is there again. */
 #include "protocol/protocol.h"
 
-static int passed, failed;
-
-#define CHECK_THAT(cond, n)                                                                        \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            printf("  FAIL %s:%d: %s at allocation %ld\n", __FILE__, __LINE__, #cond, (long)(n));  \
-            failed++;                                                                              \
-        }                                                                                          \
-    } while (0)
+#include "faults.h"
 
 static const struct {
     protocol_api api;

@@ -3,15 +3,7 @@
 #include "net/http1.h"
 #include "net/websocket.h"
 
-static int passed, failed;
-
-#define CHECK_THAT(cond, n)                                                                        \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            printf("  FAIL %s:%d: %s at allocation %ld\n", __FILE__, __LINE__, #cond, (long)(n));  \
-            failed++;                                                                              \
-        }                                                                                          \
-    } while (0)
+#include "faults.h"
 
 static const view request = VIEW("POST /v1/responses?a=b HTTP/1.1\r\nHost: a\r\nX-Long: "
                                  "0123456789012345678901234567890123456789\r\n"

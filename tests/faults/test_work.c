@@ -3,15 +3,7 @@
 #include "server/history.h"
 #include "server/output_format.h"
 
-static int passed, failed;
-
-#define CHECK_THAT(cond, n)                                                                        \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            printf("  FAIL %s:%d: %s at allocation %ld\n", __FILE__, __LINE__, #cond, (long)(n));  \
-            failed++;                                                                              \
-        }                                                                                          \
-    } while (0)
+#include "faults.h"
 
 /* jansson reads beyond its buffer when that cannot grow for the closing quote of a string: it has
  * grown before, within a long one. */

@@ -6,7 +6,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static json_t *told(const protocol_steer *s, const protocol_error *e)
 {
-    const protocol_steer_told how = {.id = e ? NULL : "steer_1", .previous = s->previous};
+    const protocol_steer_reply how = {.id = e ? NULL : "steer_1", .previous = s->previous};
     bytes out = {.max = 1 << 28};
     if (e)
         CHECK(!protocol_steer_failed(&out, &how, s->input, e));

@@ -356,10 +356,10 @@ def check_config(report):
                 said = cli("serve", "--config", path, want=1)
                 assert says in said and said.count("\n") == 1, said
             refused("[server]\nprot = 1\n", "c.ini:2: [server] has no key 'prot'")
-            refused("[server]\n\nport = 99999\n", "c.ini:3: '99999' is no value for port")
-            refused("[server]\nquiet = 1\n", "c.ini:2: '1' is no value for quiet")
+            refused("[server]\n\nport = 99999\n", "c.ini:3: '99999' is not a value for port")
+            refused("[server]\nquiet = 1\n", "c.ini:2: '1' is not a value for quiet")
             refused("[server]\nconfig = x\n", "c.ini:2: [server] has no key 'config'")
-            refused("[tier x]\nstreams = x\n", "c.ini:2: 'x' is no value for streams")
+            refused("[tier x]\nstreams = x\n", "c.ini:2: 'x' is not a value for streams")
             cli("serve", "--config", os.path.join(folder, "none.ini"), want=1)
             with open(path, "w") as f:
                 f.write("[server]\nport = 1\nmodel-id = from-file\nqueue = 3\n")

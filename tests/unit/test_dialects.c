@@ -227,7 +227,7 @@ static void test_shapes(void)
         bool is = !want ? !r : *want ? r && r->grammar.text && !strcmp(r->grammar.syntax, want)
                                      : r && r->schema;
         TEST_CHECK_THAT(is, "%s: %s", body, error.message);
-        TEST_CHECK_THAT(!r || (protocol_has_shape(r) && !r->warnings.len), "%s", body);
+        TEST_CHECK_THAT(!r || (protocol_has_format(r) && !r->warnings.len), "%s", body);
         protocol_guide guide;
         if (r) CHECK(!protocol_guide_make(&guide, r, "chatml", false));
         if (r) TEST_CHECK(guide.grammar.len > 0 && !guide.n_triggers);

@@ -295,7 +295,7 @@ static const struct {
 } forgiven[] = {
     {"{\"type\":\"thing\",\"maximum\":3}", "/type: is not one of JSON's", "\"x\"", "4"},
     {"{\"properties\":{\"a\":null,\"b\":{\"type\":\"null\"}}}",
-     "/: what should be a schema is no object or boolean", "{\"a\":1}", "{\"b\":1}"},
+     "/: what should be a schema is not an object or boolean", "{\"a\":1}", "{\"b\":1}"},
     {"{\"type\":\"object\",\"required\":true,\"properties\":{\"b\":{\"required\":\"yes\",\"type\":"
      "\"object\"}}}",
      "/properties/b/required: must be a list of names", "{\"b\":{}}", "{\"b\":1}"},

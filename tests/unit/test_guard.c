@@ -390,7 +390,7 @@ static void test_bad_rules(void)
         {RULE REST "    call: [b]\n    line: x\n", "f:10: a rule has one kind"},
         {RULE REST "    line: '('\n", "f:9: the expression"},
         {RULE REST "    line: x\n", "f:3: a needs literals"},
-        {RULE REST "    call: ['b{c']\n", "f:9: 'b{c' is no pattern"},
+        {RULE REST "    call: ['b{c']\n", "f:9: 'b{c' is not a pattern"},
         {RULE REST "    call: [b]\n    level: high\n", "f:10: 'high' is not known"},
         {RULE REST "    call: [b]\n    arg: [99]\n", "f:10: there are no more than 32"},
         {RULE REST "    call: [b]\n    if: [{arg: 0, are: x}]\n", "f:10: a condition has no 'are'"},

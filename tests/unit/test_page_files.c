@@ -76,7 +76,7 @@ static void test_small_and_alone(void)
         total += content.len;
         const char *at = content.ptr, *end = content.ptr + content.len;
         while ((at = memmem(at, (size_t)(end - at), "://", 3))) {
-            /* The name of SVG's own namespace is no address that anybody asks. */
+            /* The name of SVG's own namespace is not an address that anybody asks. */
             bool fine = (size_t)(end - at) > 13 && !memcmp(at, "://www.w3.org", 13);
             TEST_CHECK_THAT(fine, "%s has an address", page_files[i].path);
             at += 3;

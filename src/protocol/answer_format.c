@@ -1,4 +1,4 @@
-/* answer_shape.c - owns what an answer has to match, in the words of every API that can say so:
+/* answer_format.c - owns what an answer has to match, in the words of every API that can say so:
  * text.format, response_format, llama.cpp's grammar and json_schema, vLLM's guided_* and
  * structured_outputs, Ollama's format. */
 #include "base/json.h"
@@ -6,14 +6,14 @@
 #include "protocol/texts.h"
 #include "protocol/tool_guide.h"
 
-typedef enum { AS_SCHEMA, AS_OBJECT, AS_GBNF, AS_REGEX, AS_CHOICE, AS_GRAMMAR } shape_kind;
+typedef enum { AS_SCHEMA, AS_OBJECT, AS_GBNF, AS_REGEX, AS_CHOICE, AS_GRAMMAR } format_kind;
 
 typedef struct {
     const place *up; /* of the object that has it */
     json_t *in;
     const char *key;
-    shape_kind kind;
-} shape_field;
+    format_kind kind;
+} format_field;
 
 /* ---- Section - What holds ---- */
 
@@ -41,7 +41,7 @@ static int take_object(parser *p)
 static int take_once(parser *p, const place *at)
 {
     char path[96];
-    if (!protocol_has_shape(p->r)) return CERIUM_OK;
+    if (!protocol_has_format(p->r)) return CERIUM_OK;
     place_print(at, path, sizeof path);
     return parse_fail(p, at, "invalid_value",
                       "Invalid '%s': another field says already what the answer has to match; "
@@ -57,7 +57,7 @@ static int take_schema(parser *p, const place *at, json_t *in, const char *key)
             (view){json_string_value(schema), json_string_length(schema)}, JSON_ALLOW_NUL, NULL);
         if (!read || json_object_set_new(in, key, read))
             return parse_fail(p, at, "invalid_json_schema",
-                              "Invalid schema: the text is no JSON object.");
+                              "Invalid schema: the text is not a JSON object.");
         schema = read;
     }
     if (!json_is_object(schema)) return parse_fail_type(p, at, "an object", schema);
@@ -101,7 +101,7 @@ static int take_choices(parser *p, const place *at, const json_t *list)
     return status;
 }
 
-static int take(parser *p, const shape_field *from)
+static int take(parser *p, const format_field *from)
 {
     json_t *value = json_object_get(from->in, from->key);
     const place at = {from->up, from->key, 0};
@@ -132,7 +132,7 @@ static int format_take(parser *p, const place *at, json_t *format, bool nested)
     RETURN_IF(field_string(p, at, format, "type", &type));
     if (!strcmp(type, "text")) return CERIUM_OK;
     if (!strcmp(type, "json_object")) {
-        const shape_field schema = {at, format, "schema", AS_SCHEMA};
+        const format_field schema = {at, format, "schema", AS_SCHEMA};
         RETURN_IF(take(p, &schema));
         return p->r->schema ? CERIUM_OK : take_object(p);
     }
@@ -182,7 +182,7 @@ static int output_format(parser *p)
 static int ollama_format(parser *p)
 {
     const json_t *format = json_object_get(p->root, "format");
-    const shape_field schema = {NULL, p->root, "format", AS_SCHEMA};
+    const format_field schema = {NULL, p->root, "format", AS_SCHEMA};
     if (json_is_string(format) && !strcmp(json_string_value(format), "json"))
         return take_object(p);
     return take(p, &schema);
@@ -194,7 +194,7 @@ static int extended(parser *p)
     json_t *outputs = NULL;
     const place at = {NULL, "structured_outputs", 0};
     RETURN_IF(field_object(p, NULL, p->root, at.key, &outputs));
-    const shape_field fields[] = {
+    const format_field fields[] = {
         {NULL, p->root, "grammar", AS_GBNF},          {NULL, p->root, "json_schema", AS_SCHEMA},
         {NULL, p->root, "guided_json", AS_SCHEMA},    {NULL, p->root, "guided_regex", AS_REGEX},
         {NULL, p->root, "guided_choice", AS_CHOICE},  {NULL, p->root, "guided_grammar", AS_GRAMMAR},
@@ -207,7 +207,7 @@ static int extended(parser *p)
     return CERIUM_OK;
 }
 
-int shape_parse(parser *p)
+int answer_format_parse(parser *p)
 {
     switch (p->r->api) {
     case PROTOCOL_RESPONSES:
