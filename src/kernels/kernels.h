@@ -99,6 +99,16 @@ static inline float kernel_act_scale(const kernel_act *x, uint32_t i) /* of valu
 /* out[kernel_n_groups(n)] = x[n] in 8 bits; n a multiple of 32. */
 typedef void kernel_quantize_fn(kernel_act *restrict out, const float *restrict x, uint32_t n);
 
+/* x[n] -= what q says of it: what is left is what rounding lost. */
+static inline void kernel_act_rest(float *restrict x, const kernel_act *restrict q, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += KERNEL_BLOCK) {
+        const float scale = kernel_act_scale(q, i);
+        const int8_t *of = q[i / KERNEL_GROUP].q + i % KERNEL_GROUP;
+        for (uint32_t j = 0; j < KERNEL_BLOCK; j++) x[i + j] -= scale * (float)of[j];
+    }
+}
+
 /* ---- vectors ---- */
 
 /* y = x / sqrt(mean(x^2) + eps) * weight; all [n], n >= 1 here and below. y may be x.

@@ -130,6 +130,8 @@ static int own_buffers(mesh *m, cerium_error *err)
     m->chosen = mesh_own(m, rows * used, sizeof *m->chosen);
     m->weight = mesh_own(m, rows * used, sizeof *m->weight);
     m->logits = mesh_own(m, rows * s->n_vocab, sizeof(float));
+    m->rest = own_rows(m, 1, s->n_embd);
+    m->rest_logits = mesh_own(m, s->n_vocab, sizeof(float));
     m->candidates = mesh_own(m, s->n_vocab, sizeof(float));
     m->others = mesh_own(m, s->n_vocab, sizeof(float));
     m->events = mesh_own(m, (size_t)l->width * l->height, sizeof *m->events);
