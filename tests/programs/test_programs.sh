@@ -230,7 +230,7 @@ if [ -e models/cerium-line.gguf ]; then
     check "never onto the input" refused 2 "the same file" \
         ./cerium quantize "$work/in.gguf" "$work/link.gguf" q4_0
     check "which stays" cmp $model "$work/in.gguf"
-    check "no such type" refused 2 "'q3' is no type" ./cerium quantize $model "$work/x.gguf" q3
+    check "no such type" refused 2 "'q3' is not a type" ./cerium quantize $model "$work/x.gguf" q3
     check "two operands" refused 2 "IN, OUT and TYPE" ./cerium quantize $model q4_0
     check "a broken model in" refused 1 "broken.gguf" \
         ./cerium quantize "$work/broken.gguf" "$work/x.gguf" q4_0

@@ -382,7 +382,7 @@ static void test_bad_rules(void)
         const char *text, *want;
     } bad[] = {
         {"rules: []\n", "f:1: begin with 'language"},
-        {"language: cobol\n", "f:1: 'cobol' is no language"},
+        {"language: cobol\n", "f:1: 'cobol' is not a language"},
         {"language: python\nfoo: 1\n", "f:2: a file of rules has no 'foo'"},
         {"language: python\nrules: [\n", "f:3: not YAML"},
         {RULE "    call: [b]\n", "f:3: a needs cwe"},
@@ -394,7 +394,7 @@ static void test_bad_rules(void)
         {RULE REST "    call: [b]\n    level: high\n", "f:10: 'high' is not known"},
         {RULE REST "    call: [b]\n    arg: [99]\n", "f:10: there are no more than 32"},
         {RULE REST "    call: [b]\n    if: [{arg: 0, are: x}]\n", "f:10: a condition has no 'are'"},
-        {RULE REST "    call: [b]\n  - id: a\n" REST "    call: [b]\n", "f:10: the id a stands"},
+        {RULE REST "    call: [b]\n  - id: a\n" REST "    call: [b]\n", "f:10: the id a is also"},
         {RULE "    call: [b]\n    cwe: 1\n    message: m\n    idiom: i\n", "f:3: a needs tests"},
         {RULE REST "    call: [b]\n    sinks: [c]\n", "f:10: 'sinks' is not known"},
     };
