@@ -47,6 +47,12 @@ static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 
 
 /* ---- weights: panels of 16 rows (panels.h has the layouts) ---- */
 
+/* What panels a type is kept in: its own, or for those that Q6_K can say, Q6_K's. */
+static inline block_type kernel_panel_type(block_type type)
+{
+    return type == BLOCK_Q3_K || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0 ? BLOCK_Q6_K : type;
+}
+
 /* Bytes of one panel of 16 rows by n_cols; 0 when the type cannot be repacked at that width
  * (n_cols must be a multiple of block_values(type)). */
 size_t kernel_panel_bytes(block_type type, uint32_t n_cols);

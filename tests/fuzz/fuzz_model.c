@@ -4,7 +4,8 @@
 #include "cpu/executor.h"
 #include "model/model.h"
 
-enum { FILE_BYTES_MAX = 16 << 20, ROWS = 3, PANELS_MAX = 8 << 20, WIDTH_MAX = 512, VOCAB_MAX = 4096 };
+enum { FILE_BYTES_MAX = 16 << 20, PANELS_MAX = 8 << 20 };
+enum { ROWS = 3, WIDTH_MAX = 512, VOCAB_MAX = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
