@@ -3,6 +3,7 @@
 
 #include "server/http.h"
 #include "server/llama_routes.h"
+#include "server/model_routes.h"
 #include "server/ollama.h"
 #include "server/page_files.h"
 #include "server/response_routes.h"
@@ -32,8 +33,10 @@ static const route routes[] = {
     {"/messages/count_tokens", POST, false, METRICS_OTHER, service_messages_count},
     {"/completion", POST, false, METRICS_COMPLETION, service_completion},
     {"/embeddings", POST, false, METRICS_OTHER, llama_embeddings},
-    {"/models", GET, false, METRICS_MODELS, service_models},
-    {"/models/{path}", GET, false, METRICS_MODELS, service_model},
+    {"/models", GET, false, METRICS_MODELS, model_list},
+    {"/models/load", POST, false, METRICS_MODELS, model_post_load},
+    {"/models/unload", POST, false, METRICS_MODELS, model_post_unload},
+    {"/models/{path}", GET, false, METRICS_MODELS, model_get},
     {"/tokenize", POST, false, METRICS_OTHER, service_tokenize},
     {"/detokenize", POST, false, METRICS_OTHER, llama_detokenize},
     {"/apply-template", POST, false, METRICS_OTHER, service_apply_template},

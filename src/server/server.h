@@ -10,9 +10,24 @@
 
 typedef struct server server;
 
+/** A model of several. Strings are borrowed until server_open() returned. */
+typedef struct {
+    const char *path;
+    const char *const *names;    /* [n_names] what requests call it; none: its own name */
+    uint32_t n_names;
+    bool is_first;               /* what engine_config says of one model is said of this one */
+    bool is_named;               /* somebody named its file: without it there is no server */
+} server_model;
+
 /** What a server is told. Strings are borrowed until server_close(). */
 typedef struct {
-    cerium_engine *engine;       /* borrowed; opened for at least running_max sessions */
+    cerium_engine *engine;       /* borrowed; opened for at least running_max sessions; NULL: only
+                                    what follows is served */
+    const server_model *models;  /* [n_models] that are loaded when they are asked for */
+    size_t n_models;
+    const cerium_engine_config *engine_config; /* how those are opened, for as many sessions;
+                                    borrowed, as engine is; NULL only without such models */
+    uint64_t models_bytes_max;   /* memory of all models; 0 = what is available */
     const char *model_path;      /* for the log */
     const char *model_id;        /* what requests call the model; NULL = the engine's name */
     const char *host;            /* address to listen on; NULL = 127.0.0.1 */

@@ -18,8 +18,9 @@ typedef enum {
     WORKERS_LARGE = 1,
     WORKERS_COMPILE = 2, /* grammars */
     WORKERS_STORE = 3,   /* whatever uses the store, which belongs to this thread */
+    WORKERS_MODELS = 4,  /* models that are loaded and freed */
 } workers_lane;
-enum { WORKERS_LANES = 4 };
+enum { WORKERS_LANES = 5 };
 
 typedef struct job {
     /* On the lane's thread.  True: it is not over, and goes on when the other clients had their
