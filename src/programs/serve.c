@@ -8,7 +8,9 @@
 #include "programs/accounts.h"
 #include "programs/guarding.h"
 #include "programs/options.h"
+#include "programs/pull.h"
 #include "programs/serve_models.h"
+#include "server/access.h"
 #include "server/log.h"
 #include "server/server.h"
 
@@ -27,6 +29,8 @@ typedef struct {
     const char *also[SERVER_MODELS_MAX]; /* [n_also] models beside the first, as they were said */
     uint32_t n_also;
     const char *models_dir;
+    const char *pull; /* "on", "off", or NULL: on loopback */
+    server_pulls pulls;
     serve_models models;
     cerium_engine_config engine_config;
 } serving;
@@ -61,6 +65,14 @@ static bool take_origin(void *program, const char *value)
     return option_text(value, &v->origins[v->config.n_origins++]);
 }
 
+static bool take_pull(void *program, const char *value)
+{
+    serving *v = program;
+    v->pull = value;
+    return !strcmp(value, "on") || !strcmp(value, "off") || !strcmp(value, "local") ||
+           option_wants("on, off or local");
+}
+
 static bool take_model(void *program, const char *value)
 {
     serving *v = program;
@@ -82,6 +94,10 @@ static const option_spec own[] = {
      TAKES_CALL(take_model)},
     {"models-dir", "DIR", "the same for every model file of this folder",
      TAKES_TEXT(serving, models_dir)},
+    {"pull", "WHEN",
+     "whoever may ask may have models of `cerium pull --list` fetched and served, as the page "
+     "offers: on, off or local (default: local, on loopback alone)",
+     TAKES_CALL(take_pull)},
     {"models-memory", "SIZE",
      "memory of all models, as in 20G; the least recently used goes for another (default: nine "
      "tenths of what is available)",
@@ -223,6 +239,22 @@ static void tell_lacks(void)
                   "cannot be judged\"", lacks);
 }
 
+/* Whoever reaches a server on another address may be anybody who has a key: what fills its disk is
+ * for who runs it to allow. */
+static void offer_models(serving *v)
+{
+    const char *host = v->config.host;
+    const bool is_local = !host || access_is_loopback(view_of(host));
+    const bool is_off = v->pull && !strcmp(v->pull, "off");
+    const bool is_on = v->pull && !strcmp(v->pull, "on");
+    v->pulls = (server_pulls){.offers = pull_offers, .pull = pull_listed};
+    if (is_off) v->pulls.refusal = "this server was started with --pull off";
+    else if (!is_on && !is_local)
+        v->pulls.refusal = "this server is not on loopback alone: start it with --pull on, or use "
+                           "`cerium pull` on its machine";
+    v->config.pulls = &v->pulls;
+}
+
 /* One model is served as ever; several are the server's to load. */
 static int gather_models(serving *v, cerium_error *err)
 {
@@ -263,6 +295,7 @@ static int serve(serving *v, cerium_error *err)
     else if (!status)
         status = options_engine(&v->o, &engine, sessions, err);
     v->config.engine_config = &v->engine_config;
+    offer_models(v);
     if (!status) status = guarding_ready(&watchdog, err);
     v->config.engine = engine;
     v->config.guard = watchdog.guard;

@@ -13,6 +13,7 @@
 #include "server/look.h"
 #include "server/recording.h"
 #include "server/model_loader.h"
+#include "server/model_pull.h"
 #include "server/schedule.h"
 #include "server/socket.h"
 #include "server/wake.h"
@@ -121,6 +122,7 @@ static void on_tick(void *user)
     look_at_answers(s);
     recordings_tick(s, clock_ns());
     models_work(s);
+    pull_tick(s);
     keep_alive_tick(s, clock_ns());
 }
 

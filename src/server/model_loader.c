@@ -46,7 +46,7 @@ static uint64_t bytes_in_use(const server *s, bool of_borrowed)
     return n;
 }
 
-static uint64_t room_for_all(const server *s)
+uint64_t models_room(const server *s)
 {
     const uint64_t kept = bytes_in_use(s, true);
     return s->models_bytes_max > kept ? s->models_bytes_max - kept : 0;
@@ -55,7 +55,7 @@ static uint64_t room_for_all(const server *s)
 int model_check(const served_model *m, protocol_error *e)
 {
     const server *s = m->s;
-    const uint64_t room = room_for_all(s);
+    const uint64_t room = models_room(s);
     if (m->state != MODEL_UNLOADED) return CERIUM_OK;
     if (m->failed_ns && clock_ns() - m->failed_ns < MODEL_RETRY_S * UINT64_C(1000000000)) {
         (void)protocol_error_set(e, 503, "server_error", "model_not_loaded", "model",

@@ -180,12 +180,6 @@ void ollama_show(connection *c)
                         "modified_at", at));
 }
 
-/* Of a model that is there: Codex pulls before it looks. */
-void ollama_pull(connection *c)
-{
-    if (read_name(c)) http_json(c, 200, json_pack("{s:s}", "status", "success"));
-}
-
 void ollama_unserved(connection *c)
 {
     protocol_error e;

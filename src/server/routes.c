@@ -3,6 +3,7 @@
 
 #include "server/http.h"
 #include "server/llama_routes.h"
+#include "server/model_pull.h"
 #include "server/model_routes.h"
 #include "server/ollama.h"
 #include "server/page_files.h"
@@ -36,6 +37,9 @@ static const route routes[] = {
     {"/models", GET, false, METRICS_MODELS, model_list},
     {"/models/load", POST, false, METRICS_MODELS, model_post_load},
     {"/models/unload", POST, false, METRICS_MODELS, model_post_unload},
+    {"/models/pull", GET, false, METRICS_MODELS, pull_list},
+    {"/models/pull", POST, false, METRICS_MODELS, pull_begin},
+    {"/models/pull", DELETE, false, METRICS_MODELS, pull_cancel},
     {"/models/{path}", GET, false, METRICS_MODELS, model_get},
     {"/tokenize", POST, false, METRICS_OTHER, service_tokenize},
     {"/detokenize", POST, false, METRICS_OTHER, llama_detokenize},
@@ -46,7 +50,7 @@ static const route routes[] = {
     {"/api/tags", GET, false, METRICS_MODELS, ollama_tags},
     {"/api/ps", GET, false, METRICS_MODELS, ollama_ps},
     {"/api/show", POST, false, METRICS_MODELS, ollama_show},
-    {"/api/pull", POST, false, METRICS_MODELS, ollama_pull},
+    {"/api/pull", POST, false, METRICS_MODELS, pull_ollama},
     {"/api/chat", POST, false, METRICS_OLLAMA, service_ollama_chat},
     {"/api/generate", POST, false, METRICS_OLLAMA, service_ollama_generate},
     {"/api/embed", POST, false, METRICS_OTHER, llama_embeddings},

@@ -13,6 +13,7 @@
 #include "server/recording.h"
 #include "server/model_loader.h"
 #include "server/model_list.h"
+#include "server/model_pull.h"
 #include "server/model_waiters.h"
 #include "server/routes.h"
 #include "server/socket.h"
@@ -226,6 +227,7 @@ void server_close(server **out)
     server *s = *out;
     stop_answers(s);
     models_stop(s);
+    pull_stop(s);
     demo_close(s);
     tenant_keys_stop(s);
     loop_settle(s);
@@ -234,6 +236,7 @@ void server_close(server **out)
     loop_settle(s);
     recordings_close(s);
     workers_close(&s->workers); /* what connections asked for was dropped with them */
+    pull_close(s);
     models_close(s);
     grammar_cache_close(&s->grammars);
     store_close(&s->store);

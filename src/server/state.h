@@ -48,6 +48,13 @@ typedef struct recording recording;
 
 /* ---- connections ---- */
 
+/* Whether the answer tells of a model that is being fetched. */
+typedef enum {
+    PULL_FOLLOWS_NOT = 0,
+    PULL_FOLLOWS_LINES = 1, /* in lines, from now on */
+    PULL_FOLLOWS_END = 2,   /* its end */
+} pull_follow;
+
 /* One HTTP request and its answer. */
 typedef struct {
     const struct route *route;          /* NULL: none under way */
@@ -67,6 +74,7 @@ typedef struct {
     char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
     char guard[256];                    /* x-cerium-guard of the request, or "" */
     job *job;                           /* that makes the answer; NULL: none does */
+    pull_follow follows_pull;
     bool awaits_end;                    /* of the answer with this id: response_routes.c */
     recording *follows;                 /* recording.c: NULL: none; else */
     uint64_t followed;                  /* so many bytes of its events, */
@@ -263,6 +271,7 @@ struct server {
     _Atomic uint32_t n_models;
     uint64_t models_bytes_max;  /* that they may take together */
     void (*model_moved)(served_model *m);
+    struct model_pull *pull;    /* a model that is being fetched, or was; NULL: none was */
     bool model_moves;           /* one is being loaded or freed; */
     bool models_stay;           /* the server ends: none is from now on */
     bool names_count;           /* it was opened with several: names that none has are errors */
