@@ -73,10 +73,10 @@ static int open_parts(server *s, cerium_error *err)
     RETURN_IF(tenant_keys_open(s, err));
     RETURN_IF(access_open(s, err));
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
-    RETURN_IF(loop_open(s, err));
     s->models_bytes_max =
         config->models_bytes_max ? config->models_bytes_max : models_memory_available();
     RETURN_IF(models_open(s, err));
+    RETURN_IF(loop_open(s, err));
     RETURN_IF(grammar_cache_open(&s->grammars, config->engine, err));
     RETURN_IF(workers_open(&s->workers, wake_for_job, s, err));
     RETURN_IF(source_upstream_open(s, err));
