@@ -9,6 +9,7 @@
     one stream    tokens a second over a WebSocket beside `cerium bench`'s, on the bundled model and
                   on the 0.5B shape with random weights; what a token costs more
     a crowd       1,000 idle WebSockets and 64 that stream: memory, fairness, gaps
+    agents        from a steer to its first token; 20 calls of tools over the socket and over HTTP
     llama.cpp     its own server on the same model (LLAMA_SERVER or --llama-server): what a token
                   costs more than in its own bench, and the first token of a warm conversation
 
@@ -28,6 +29,7 @@ import tempfile
 import time
 import urllib.request
 
+import agents
 import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -294,6 +296,8 @@ def main():
                             "-o", str(half)], check=True)
         bench.roundtrips()
         bench.crowd()
+        agents.steering(bench, serving, free_port, half)
+        agents.chain(bench, serving, free_port, MODEL)
         first = bench.one_stream("bundled model", MODEL, 0.90, 1000, 11)
         second = bench.one_stream("0.5B shape", half, 0.97, 400, 5)
         if args.llama_server and os.access(args.llama_server, os.X_OK):

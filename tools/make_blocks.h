@@ -56,6 +56,9 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_Q5_0:
     case BLOCK_Q5_1: return 9.23f;
     case BLOCK_Q8_0: return 73.3f;
+    case BLOCK_Q3_K: return 2.3f * 18.5f;
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0: return 0.82f;
     case BLOCK_Q4_K: return 3.55f * 48.2f; /* scales 32..63 */
     case BLOCK_Q5_K: return 9.23f * 48.2f;
     case BLOCK_Q6_K: return 18.5f * 81.6f; /* scales 64..95, 96 wide */
@@ -118,6 +121,9 @@ typedef union {
     block_q5_0 q5_0;
     block_q5_1 q5_1;
     block_q8_0 q8_0;
+    block_q3_k q3_k;
+    block_tq1_0 tq1_0;
+    block_tq2_0 tq2_0;
     block_q4_k q4_k;
     block_q5_k q5_k;
     block_q6_k q6_k;
@@ -148,6 +154,15 @@ static inline void make_sane(block_maker *m, any_block *b)
         b->q8_0.d = d;
         for (int j = 0; j < 32; j++)
             if (b->q8_0.q[j] == -128) b->q8_0.q[j] = 0;
+        break;
+    case BLOCK_Q3_K: b->q3_k.d = d; break;
+    case BLOCK_TQ1_0: b->tq1_0.d = d; break;
+    case BLOCK_TQ2_0: /* three of the four that two bits can say */
+        b->tq2_0.d = d;
+        for (int j = 0; j < 64; j++) {
+            const uint8_t q = b->tq2_0.q[j];
+            b->tq2_0.q[j] = q & (uint8_t)~((q >> 1 & q & 0x55) << 1);
+        }
         break;
     case BLOCK_Q4_K:
         b->q4_k.d = d, b->q4_k.dmin = make_offset(d, 8.0f);

@@ -227,6 +227,9 @@ static uint32_t file_type(block_type type)
     case BLOCK_Q8_0: return 7;
     case BLOCK_Q5_0: return 8;
     case BLOCK_Q5_1: return 9;
+    case BLOCK_Q3_K: return 11;
+    case BLOCK_TQ1_0: return 36;
+    case BLOCK_TQ2_0: return 37;
     case BLOCK_Q4_K: return 14;
     case BLOCK_Q5_K: return 16;
     case BLOCK_Q6_K: return 18;

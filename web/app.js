@@ -6,10 +6,11 @@ import { Editor } from "./editor.js";
 import { Follower } from "./follow.js";
 import { Meter, Stream } from "./meter.js";
 import { left, watch } from "./metrics.js";
+import { Offers } from "./offers.js";
 import * as sessions from "./sessions.js";
 import { Link } from "./socket.js";
 import { guardState, words } from "./watchdog.js";
-import { completesOnly, reason } from "./words.js";
+import { completesOnly, reason, whoAnswers } from "./words.js";
 
 const CARET_MS = 220; // a caret that only moved rests so long before something is proposed
 const SAVE_MS = 400;
@@ -31,8 +32,12 @@ func read(path string) ([]byte, error) {
 // ---- the server ----
 
 const key = () => sessionStorage.getItem("cerium.key") ?? "";
-const get = (path) =>
-  fetch(path, { cache: "no-store", headers: key() ? { authorization: `Bearer ${key()}` } : {} });
+const get = (path, options = {}) =>
+  fetch(path, {
+    cache: "no-store",
+    headers: key() ? { authorization: `Bearer ${key()}` } : {},
+    ...options,
+  });
 
 const link = new Link({
   url: new URL("v1/responses", location.href).href.replace(/^http/, "ws"),
@@ -101,11 +106,13 @@ async function describe() {
         return answer.ok ? answer.json() : {};
       }),
     );
-    const model = models.data?.[0]?.id ?? health.model ?? "";
+    const model = whoAnswers(models) || health.model || "";
     $("model").textContent = model;
     $("model").title = `${model}${health.version ? ` · cerium ${health.version}` : ""}`;
     document.title = model ? `${model} · cerium` : "cerium";
-    $("no-chat").hidden = !completesOnly(models) || health.replay === true;
+    const mute = completesOnly(models) && health.replay !== true;
+    $("no-chat").hidden = !mute;
+    offers.show(mute);
     $("replay").hidden = !health.replay;
     const said = guardState(health.guard);
     $("guard").hidden = !said;
@@ -115,6 +122,8 @@ async function describe() {
     // the socket says what is wrong
   }
 }
+
+const offers = new Offers({ box: $("offers"), request: get, ready: describe });
 
 // ---- speed ----
 

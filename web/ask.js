@@ -1,8 +1,9 @@
 // ask.js - the conversation: asks, streams the answer, stops, redirects, outlives its connection.
 //
 // Answers come in the order of the requests, so the events on the socket belong to the oldest
-// flight until its closing event.  A redirect cancels the flight and sends the next request in the
-// same breath, as a continuation of what was said so far.
+// flight until its closing event.  A redirect steers the flight: the server ends it at the next
+// good place and begins the answer to what was said, which is the next flight.  What cannot be
+// steered is cancelled, and the next request goes on from what was said so far.
 
 import { announce, make } from "./dom.js";
 import { Stream } from "./meter.js";
@@ -75,8 +76,8 @@ export class Ask {
     flight.element.classList.add("live");
     const running = this.#flights.at(-1);
     this.#flights.push(flight);
-    if (running && !running.why) this.#cancel(running, "redirected");
     if (running && !running.id) this.#deferred = flight;
+    else if (running && !running.why) this.#steer(running, flight);
     else this.#request(flight);
     this.#show(true);
     this.changed();
@@ -88,6 +89,8 @@ export class Ask {
     const flight = this.#flights.at(-1);
     if (!flight || flight.why) return false;
     this.#cancel(flight, why);
+    const first = this.#flights[0];
+    if (flight.steers && first !== flight && !first.why) this.#cancel(first, "redirected");
     return true;
   }
 
@@ -105,6 +108,9 @@ export class Ask {
       case "response.reasoning_text.delta":
       case "response.reasoning_summary_text.delta":
         this.#delta(flight, event.delta, "thought");
+        break;
+      case "response.steer.failed":
+        this.#unsteered(event);
         break;
       case "response.cerium.finding":
         this.#found(flight, event.finding);
@@ -158,6 +164,31 @@ export class Ask {
     this.link.send(body);
   }
 
+  /** The server makes the next answer out of what the running one was told. */
+  #steer(running, flight) {
+    flight.steers = running.id;
+    flight.stream = new Stream(this.meter);
+    const input = [item("user", flight.question.sent)];
+    this.link.send({ type: "response.steer", previous_response_id: running.id, input });
+  }
+
+  /** It was over before, or is another server's. */
+  #unsteered({ steer }) {
+    const flight = this.#flights.find((each) => each.steers === steer?.previous_response_id);
+    if (!flight || flight.id) return;
+    const running = this.#flights[0];
+    flight.steers = null;
+    if (flight.why) {
+      this.#flights.splice(this.#flights.indexOf(flight), 1);
+      this.#land(flight, null);
+      this.#goOn();
+      this.#show();
+      return;
+    }
+    if (running !== flight && !running.why) this.#cancel(running, "redirected");
+    this.#request(flight);
+  }
+
   #cancel(flight, why) {
     flight.why = why;
     if (!flight.id) return; // as soon as it has one
@@ -177,7 +208,9 @@ export class Ask {
   #goOn() {
     const next = this.#deferred;
     this.#deferred = null;
-    if (next) this.#request(next);
+    const running = this.#flights[0];
+    if (next && running !== next && running.id && !running.why) this.#steer(running, next);
+    else if (next) this.#request(next);
   }
 
   #delta(flight, text, kind) {
@@ -233,6 +266,7 @@ export class Ask {
     if (!flight.turn.text && !flight.buffer) flight.buffer = said(response.output);
     if (response.status === "failed") flight.error = response.error?.message || "the server failed";
     else if (response.id === flight.id && !flight.why) this.#last = response.id;
+    if (response.incomplete_details?.reason === "steered") flight.why = "redirected";
     if (response.incomplete_details?.reason === "content_filter")
       flight.why ??= "ended by the watchdog";
     if (response.incomplete_details?.reason === "max_output_tokens") {

@@ -16,8 +16,22 @@ export function reason(how, message = "") {
   return REASONS[how] ?? "";
 }
 
-/** Was the first model of /v1/models made to complete code and not to chat?  It is when the file
- * says so, or when Codex's catalog, which is in the same answer, has nobody who chats. */
+/** The model of /v1/models that talks where none is named, as the server chooses it; undefined: all
+ * were made to complete code.  The file of a model says so, or Codex's catalog, which is in the
+ * same answer, has nobody who chats. */
+export function talker(models) {
+  if (models.models?.length === 0) return undefined;
+  return models.data?.find((one) => !one.completes_only);
+}
+
+/** Is there nobody who talks, as far as is known? */
 export function completesOnly(models) {
-  return models.data?.[0]?.completes_only === true || models.models?.length === 0;
+  return models.data !== undefined && !talker(models);
+}
+
+/** Who answers, in words: who completes, and who talks where that is another. */
+export function whoAnswers(models) {
+  const first = models.data?.find((one) => one.fill_in_middle) ?? models.data?.[0];
+  const talks = talker(models);
+  return [...new Set([first?.id, talks?.id])].filter(Boolean).join(" · ");
 }

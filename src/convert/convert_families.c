@@ -169,7 +169,7 @@ static void read_mistral3(config_reader *r, convert_config *c)
     c->query_growth = config_number(r, rope, "llama_4_scaling_beta", 0);
     double all = config_number(r, rope, "mscale_all_dim", 0);
     double own = config_number(r, rope, "mscale", 0);
-    if (c->rope != ROPE_YARN || !all || !own || c->has_yarn_attention) return;
+    if (c->rope != ROPE_YARN || all == 0 || own == 0 || c->has_yarn_attention) return;
     c->yarn_log_multiplier = all;
     if (own == 1) return;
     c->has_yarn_attention = true;
@@ -193,7 +193,7 @@ void convert_families_read(config_reader *r, convert_config *c)
 
 static void put_some(const config_writer *k, const char *name, double value)
 {
-    if (value) config_put_f32(k, name, value);
+    if (value != 0) config_put_f32(k, name, value);
 }
 
 static void put_family_experts(const config_writer *k, const convert_config *c)
@@ -221,7 +221,8 @@ void convert_families_write(const config_writer *k, const convert_config *c)
     if ((c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_MELLUM) && !is_usual)
         gguf_write_array(k->w, config_key(k, "attention.sliding_window_pattern", key), GGUF_BOOL,
                          c->is_windowed, c->n_layers);
-    if (c->rope_base_windowed && !(c->arch == CONVERT_GEMMA3 && c->rope_base_windowed == 10000))
+    const double usual_base = c->arch == CONVERT_GEMMA3 ? 10000 : 0;
+    if (c->rope_base_windowed != usual_base)
         config_put_f32(k, "rope.freq_base_swa", c->rope_base_windowed);
     put_some(k, "embedding_scale", c->embedding_scale);
     put_some(k, "residual_scale", c->residual_scale);

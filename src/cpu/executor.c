@@ -70,13 +70,15 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
     return n;
 }
 
-static pass_rows take_rows(carve *c, uint32_t rows, uint32_t width, bool f, uint32_t acts)
+/* parts: rows in 8 bits for each row of floats (step_parts). */
+static pass_rows take_rows(carve *c, uint32_t rows, uint32_t width, bool f, uint32_t acts,
+                           uint32_t parts)
 {
     pass_rows r = {.f_stride = width, /* matmul steps by it */
                    .q_stride = kernel_n_groups(width)};
     if (f) r.f = take(c, rows * r.f_stride, sizeof(float));
     for (int a = 0; a < KERNEL_ACTS_END; a++)
-        if (acts >> a & 1) r.q[a] = take(c, rows * r.q_stride, sizeof(kernel_act));
+        if (acts >> a & 1) r.q[a] = take(c, parts * rows * r.q_stride, sizeof(kernel_act));
     return r;
 }
 
@@ -95,7 +97,7 @@ static void take_scratch(cpu_executor *ex, carve *c, pass_scratch *w, uint32_t b
 {
     uint32_t rows = ex->attend_rows, d = ex->program->shape.head_dim;
     pass_scratch s = {0};
-    s.input = take_rows(c, 1, input_width, true, (1u << KERNEL_ACTS_END) - 1);
+    s.input = take_rows(c, 1, input_width, true, (1u << KERNEL_ACTS_END) - 1, 2);
     s.y = take(c, (size_t)PASS_TILE * 2 * block_rows, sizeof(float));
     for (int i = 0; i < 2; i++) {
         s.out[i] = take(c, (size_t)rows * d, sizeof(float));
@@ -139,10 +141,10 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->branch = need.branch ? take(c, (size_t)m * s->n_embd, sizeof(float)) : NULL;
     ex->whole = need.whole ? take(c, m * pass_whole_width(s), sizeof(float)) : NULL;
     ex->queries = take(c, (size_t)m * s->n_heads, ex->query_bytes);
-    ex->attended = take_rows(c, m, n_q, true, need.attended_q);
-    ex->normed = take_rows(c, m, s->n_embd, true, need.normed_q);
+    ex->attended = take_rows(c, m, n_q, true, need.attended_q, 1);
+    ex->normed = take_rows(c, m, s->n_embd, true, need.normed_q, 2);
     ex->hidden = take_hidden(c, &need);
-    ex->gathered = take_rows(c, entries, s->n_embd, need.experts_f, need.experts_q);
+    ex->gathered = take_rows(c, entries, s->n_embd, need.experts_f, need.experts_q, 1);
     ex->partials_max = m > 256 ? m : 256;
     ex->part_out = take(c, (size_t)ex->partials_max * n_q, sizeof(float));
     ex->part_state = take(c, (size_t)ex->partials_max * s->n_heads, sizeof *ex->part_state);
@@ -225,6 +227,11 @@ static uint32_t units(const model_matrix *w, uint32_t block_panels, uint32_t n_r
     return divide_up(w->n_panels, block_panels) * divide_up(n_rows, PASS_TILE);
 }
 
+static uint32_t head_units(const cpu_executor *ex, const step_op *op)
+{
+    return units(op->w[0], PASS_HEAD_PANELS, step_parts(op) * ex->n_head_rows);
+}
+
 /* One row is prepared by each worker for itself, which is cheaper than a phase; more rows are
  * shared out in a phase of their own. */
 static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
@@ -274,13 +281,13 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         if (ex->n_head_rows == 0) break;
         if (ex->search.on) {
             add_phase(ex, n, i, STAGE_PREPARE, ex->n_head_rows);
-            add_phase(ex, n, i, STAGE_SCREEN, units(w, PASS_HEAD_PANELS, ex->n_head_rows));
+            add_phase(ex, n, i, STAGE_SCREEN, head_units(ex, op));
             add_phase(ex, n, i, STAGE_MARK, ex->n_head_rows);
             add_phase(ex, n, i, STAGE_SEARCH, divide_up(w->n_panels, PASS_HEAD_PANELS));
             break;
         }
         if (ex->n_head_rows > 1) add_phase(ex, n, i, STAGE_PREPARE, ex->n_head_rows);
-        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_HEAD_PANELS, ex->n_head_rows));
+        add_phase(ex, n, i, STAGE_MAIN, head_units(ex, op));
         break;
     }
 }
@@ -383,7 +390,7 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
         for (uint32_t u = first; u < end; u++) pass_search_mark(ex, op, u);
         break;
     case STAGE_SEARCH:
-        for (uint32_t u = first; u < end; u++) pass_search(ex, op, u);
+        for (uint32_t u = first; u < end; u++) pass_search(ex, op, u, &ex->scratch[worker]);
         break;
     }
 }

@@ -50,7 +50,11 @@ static float norm_of(const kernel_act *x, uint32_t n_groups)
 void pass_search_norm(cpu_executor *ex, const step_op *op, uint32_t i)
 {
     const pass_rows *in = &ex->normed;
-    ex->search.norm[i] = norm_of(pass_acts(in, op->w[0]->type, i), (uint32_t)in->q_stride);
+    const uint32_t parts = step_parts(op);
+    float norm = 0; /* of a sum at most the sum of the norms, with its own rounding */
+    for (uint32_t p = 0; p < parts; p++)
+        norm += norm_of(pass_acts(in, op->w[0]->type, parts * i + p), (uint32_t)in->q_stride);
+    ex->search.norm[i] = norm * (1 + 0x1p-20f);
 }
 
 /* Which of a panel's tokens are allowed in a row, as bits. */
@@ -92,10 +96,9 @@ static void bounds(const float *restrict logits, const float *restrict error, fl
 void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
 {
     const model_matrix *w = op->screen;
-    pass_block b = pass_block_at(w, PASS_HEAD_PANELS, ex->n_head_rows, unit);
-    size_t stride = (size_t)b.n_panels * KERNEL_PANEL_ROWS;
+    pass_block b = pass_head_block(ex, op, w, unit);
     const float *y = scratch->y;
-    pass_matmul(ex, scratch->y, stride, w, 0, b.panel, b.n_panels, &ex->normed, b.row, b.n_rows);
+    const size_t stride = pass_head_matmul(ex, op, scratch->y, w, &b, &ex->normed);
     for (uint32_t r = b.row; r < b.row + b.n_rows; r++, y += stride) {
         for (uint32_t p = 0; p < b.n_panels; p++) {
             size_t at = (size_t)r * w->n_panels + b.panel + p;
@@ -145,7 +148,7 @@ void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t i)
 }
 
 /* Neighbours that are wanted go through the matrix together. */
-void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit)
+void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
 {
     const model_matrix *w = op->w[0];
     uint32_t first = unit * PASS_HEAD_PANELS, end = smaller(first + PASS_HEAD_PANELS, w->n_panels);
@@ -157,9 +160,10 @@ void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit)
             bool wanted = is_wanted(high[p], mark);
             for (n = 1; p + n < end && is_wanted(high[p + n], mark) == wanted; n++) continue;
             float *out = logits + (size_t)p * KERNEL_PANEL_ROWS;
+            const pass_block b = {.row = r, .n_rows = 1, .panel = p, .n_panels = n};
             if (wanted) {
-                pass_matmul(ex, out, w->n_panels * KERNEL_PANEL_ROWS, w, 0, p, n, &ex->normed, r,
-                            1);
+                pass_head_matmul(ex, op, scratch->y, w, &b, &ex->normed);
+                memcpy(out, scratch->y, n * KERNEL_PANEL_ROWS * sizeof *out);
                 pass_finish_logits(ex, out, n * KERNEL_PANEL_ROWS);
             }
             for (uint32_t i = 0; !wanted && i < n * KERNEL_PANEL_ROWS; i++) out[i] = -INFINITY;

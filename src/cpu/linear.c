@@ -15,6 +15,18 @@ static uint32_t acts_of(const step_op *op)
     return acts;
 }
 
+/* in [n] as row out_row of an op's input; of the head as its two parts. */
+static void quantize_row(const cpu_executor *ex, const step_op *op, const pass_rows *out, int acts,
+                         uint32_t out_row, const float *in, uint32_t n)
+{
+    kernel_act *q = out->q[acts] + (size_t)out_row * step_parts(op) * out->q_stride;
+    ex->k->quantize[acts](q, in, n);
+    if (step_parts(op) == 1) return;
+    float *rest = out->f + out_row * out->f_stride; /* which `in` is; nobody else wants it */
+    kernel_act_rest(rest, q, n);
+    ex->k->quantize[acts](q + out->q_stride, rest, n);
+}
+
 /* Input row of an op: normed x for the steps that begin with a norm, attention for OUT. */
 void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows *out,
                       uint32_t out_row, uint32_t row)
@@ -35,7 +47,7 @@ void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows
     }
     const uint32_t acts = acts_of(op);
     for (int a = 0; a < KERNEL_ACTS_END; a++)
-        if (acts >> a & 1) ex->k->quantize[a](out->q[a] + out_row * out->q_stride, in, n);
+        if (acts >> a & 1) quantize_row(ex, op, out, a, out_row, in, n);
 }
 
 /* Cosines and sines of a row's position, by one table. */
@@ -305,15 +317,43 @@ void pass_finish_logits(const cpu_executor *ex, float *logits, uint32_t n)
         logits[i] = cap * (1.0f - 2.0f / (1.0f + kernel_exp_ref(2.0f * (logits[i] / cap))));
 }
 
+pass_block pass_head_block(const cpu_executor *ex, const step_op *op, const model_matrix *w,
+                           uint32_t unit)
+{
+    const uint32_t parts = step_parts(op);
+    pass_block b = pass_block_at(w, PASS_HEAD_PANELS, parts * ex->n_head_rows, unit);
+    _Static_assert(PASS_TILE % 2 == 0, "both parts of a row are in one tile");
+    b.row /= parts;
+    b.n_rows /= parts;
+    return b;
+}
+
+size_t pass_head_matmul(const cpu_executor *ex, const step_op *op, float *y, const model_matrix *w,
+                        const pass_block *b, const pass_rows *in)
+{
+    const size_t stride = (size_t)b->n_panels * KERNEL_PANEL_ROWS;
+    if (step_parts(op) == 1) {
+        pass_matmul(ex, y, stride, w, 0, b->panel, b->n_panels, in, b->row, b->n_rows);
+        return stride;
+    }
+    const bool observed = ex->observe && b->panel == 0 && !w->is_screen;
+    for (uint32_t r = 0; observed && r < b->n_rows; r++) /* without what rounding lost */
+        pass_observe(ex, w, 0, in, 2 * (b->row + r), 1);
+    ex->k->matmul[w->type](y, stride, model_matrix_panels(w, 0, b->panel),
+                           pass_acts(in, w->type, 2 * b->row), b->n_panels, w->cols,
+                           2 * b->n_rows);
+    for (uint32_t r = 0; r < b->n_rows; r++)
+        ex->k->add(y + 2 * r * stride, y + (2 * r + 1) * stride, (uint32_t)stride);
+    return 2 * stride;
+}
+
 /* in: row i is head_rows[i]. */
 void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                pass_scratch *scratch)
 {
-    const model_matrix *w = op->w[0];
-    pass_block b = pass_block_at(w, PASS_HEAD_PANELS, ex->n_head_rows, unit);
-    size_t stride = (size_t)b.n_panels * KERNEL_PANEL_ROWS;
+    pass_block b = pass_head_block(ex, op, op->w[0], unit);
     float *y = scratch->y;
-    pass_matmul(ex, y, stride, w, 0, b.panel, b.n_panels, in, b.row, b.n_rows);
+    const size_t stride = pass_head_matmul(ex, op, y, op->w[0], &b, in);
     for (uint32_t r = 0; r < b.n_rows; r++, y += stride) {
         if (op->bias[0]) ex->k->add(y, op->bias[0] + b.first, b.n);
         pass_finish_logits(ex, y, b.n);

@@ -60,7 +60,7 @@ typedef struct {
 
 typedef struct {
     uint64_t prepared;         /* pass and phase whose private input is in `input`; 0 = none */
-    pass_rows input;           /* one row */
+    pass_rows input;           /* one row; of the head in 8 bits both its parts */
     float *y;                  /* [PASS_TILE][2 * block_rows_max] */
     float *out[2];             /* [attend rows][head_dim]: of the chunk, of all */
     kernel_softmax_state *state[2]; /* [attend rows] */
@@ -132,7 +132,7 @@ struct cpu_executor {
     uint8_t *queries;          /* [n_kv_heads][M][heads of one][query_bytes] */
     size_t query_bytes;        /* of the type of KV that wants most */
     pass_rows attended;        /* f: [M][n_heads head_dim]; q: the same for OUT */
-    pass_rows normed;          /* of x: input of QKV, FFN_UP, ROUTE, HEAD */
+    pass_rows normed;          /* of x: input of QKV, FFN_UP, ROUTE, HEAD, in 8 bits [2 M] */
     pass_rows hidden;          /* of the feed-forward, or of entries of experts: pass_hidden() */
     float *branch;             /* [M][E] what a norm follows before it is added to x; or NULL */
     float *whole;              /* [M][pass_whole_width()] q, k and v before norms of whole rows */
@@ -232,6 +232,12 @@ void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
               pass_scratch *scratch);
 void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                  pass_scratch *scratch);
+/* Of the head: rows of logits, and y [b->n_rows][the result] = their products.  y has room for both
+ * parts of each row (step_parts). */
+pass_block pass_head_block(const cpu_executor *ex, const step_op *op, const model_matrix *w,
+                           uint32_t unit);
+size_t pass_head_matmul(const cpu_executor *ex, const step_op *op, float *y, const model_matrix *w,
+                        const pass_block *b, const pass_rows *in);
 void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                pass_scratch *scratch);
 uint32_t pass_qkv_units(const cpu_executor *ex, const step_op *op);
@@ -249,7 +255,7 @@ bool pass_searches(cpu_executor *ex);
 void pass_search_norm(cpu_executor *ex, const step_op *op, uint32_t head_row);
 void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t head_row);
-void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit);
+void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_search_begins(cpu_executor *ex); /* one of its units is about to be worked on */
 void pass_search_learn(cpu_executor *ex);  /* at the end of a pass that had a head with a screen */
 

@@ -17,12 +17,15 @@
     X(BLOCK_Q5_0, 6, "Q5_0", 32, 22)                                                               \
     X(BLOCK_Q5_1, 7, "Q5_1", 32, 24)                                                               \
     X(BLOCK_Q8_0, 8, "Q8_0", 32, 34)                                                               \
+    X(BLOCK_Q3_K, 11, "Q3_K", 256, 110)                                                            \
     X(BLOCK_Q4_K, 12, "Q4_K", 256, 144)                                                            \
     X(BLOCK_Q5_K, 13, "Q5_K", 256, 176)                                                            \
     X(BLOCK_Q6_K, 14, "Q6_K", 256, 210)                                                            \
     X(BLOCK_IQ4_NL, 20, "IQ4_NL", 32, 18)                                                          \
     X(BLOCK_IQ4_XS, 23, "IQ4_XS", 256, 136)                                                        \
     X(BLOCK_BF16, 30, "BF16", 1, 2)                                                                \
+    X(BLOCK_TQ1_0, 34, "TQ1_0", 256, 54)                                                           \
+    X(BLOCK_TQ2_0, 35, "TQ2_0", 256, 66)                                                           \
     X(BLOCK_MXFP4, 39, "MXFP4", 32, 17)                                                            \
     X(BLOCK_Q4_W, 48, "Q4_W", 128, 66)                                                             \
     X(BLOCK_Q8_W, 49, "Q8_W", 128, 130)
@@ -61,8 +64,8 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
 void block_encode(block_type type, void *restrict blocks, const float *restrict in, size_t n);
 
 /* The same with a search for the scales that minimize sum weights[i] (in[i] - value)^2, for the
- * formats with small scales or a table: Q4_K Q5_K Q6_K IQ4_NL IQ4_XS Q4_W; with weights, for Q4_0
- * Q4_1 Q5_0 Q5_1 too.  The other formats have one standard rule and get block_encode()'s bytes.
+ * formats with small scales or a table: Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS Q4_W; with weights, for
+ * Q4_0 Q4_1 Q5_0 Q5_1 too.  The others have one standard rule and get block_encode()'s bytes.
  *   weights: [n] importance of each value, not negative; NULL: all equal */
 void block_quantize(block_type type, void *restrict blocks, const float *restrict in, size_t n,
                     const float *restrict weights);
@@ -134,6 +137,24 @@ typedef struct {
     uint8_t q[16];
 } block_mxfp4;
 
+typedef struct {
+    uint8_t high[32];   /* bit j of byte i: third bit of value 32 j + i; without it, 4 less */
+    uint8_t low[64];    /* each 32 bytes: two bits of four runs of 32 */
+    uint8_t scales[12]; /* sixteen of 6 bits, offset by 32, each for 16 values */
+    uint16_t d;
+} block_q3_k;
+
+/* Ternary: -1, 0 and 1, times one scale for 256 values. */
+typedef struct {
+    uint8_t q[48];   /* five digits of base 3 in a byte, as a fraction of 256 */
+    uint8_t last[4]; /* four */
+    uint16_t d;
+} block_tq1_0;
+typedef struct {
+    uint8_t q[64]; /* each 32 bytes: two bits of four runs of 32 */
+    uint16_t d;
+} block_tq2_0;
+
 /* Our own: one scale for 128 values, so that 128 products are one exact integer. */
 typedef struct {
     uint16_t d;
@@ -157,5 +178,8 @@ _Static_assert(sizeof(block_iq4_xs) == 136, "a file format");
 _Static_assert(sizeof(block_mxfp4) == 17, "a file format");
 _Static_assert(sizeof(block_q4_w) == 66, "a file format");
 _Static_assert(sizeof(block_q8_w) == 130, "a file format");
+
+/* n blocks of Q3_K, TQ1_0 or TQ2_0, which are less than Q6_K can say, as Q6_K: the same values. */
+void block_widen(block_type type, block_q6_k *restrict out, const void *restrict blocks, size_t n);
 
 #endif

@@ -332,6 +332,71 @@ static void encode_halves(uint16_t *restrict h, const float *restrict x, size_t 
     for (size_t i = 0; i < n; i++) h[i] = round_to(x[i]);
 }
 
+/* ---- Q3_K and ternary ---- */
+
+void fill_q3_k(block_q3_k *b, const float *x, float d, const int8_t scales[16])
+{
+    *b = (block_q3_k){.d = f32_to_f16(d)};
+    d = f16_to_f32(b->d);
+    for (int i = 0; i < 256; i++) {
+        const int run = i / 32, at = i % 32;
+        const int q = nearest(x[i] * inverse(d * (float)scales[i / 16]), -4, 3) + 4;
+        b->low[run / 4 * 32 + at] |= (uint8_t)((q & 3) << (run % 4 * 2));
+        b->high[at] |= (uint8_t)(q >> 2 << run);
+    }
+    for (int s = 0; s < 16; s++) {
+        const int v = scales[s] + 32;
+        b->scales[s % 8] |= (uint8_t)((v & 15) << (s / 8 * 4));
+        b->scales[8 + s % 4] |= (uint8_t)(v >> 4 << (s / 4 * 2));
+    }
+}
+
+static void encode_q3_k(block_q3_k *b, const float *x)
+{
+    float scale[16];
+    int8_t small[16];
+    for (int k = 0; k < 16; k++) scale[k] = largest(x + 16 * k, 16) / -4.0f;
+    const float d = small_scales(small, scale, 16, 32);
+    fill_q3_k(b, x, d, small);
+}
+
+/* Digits, the first at the front, as a fraction of 256 rounded up: so every one comes out again. */
+static uint8_t byte_of_digits(const uint8_t *digits, int n, int stride)
+{
+    int value = 0;
+    for (int i = 0; i < 5; i++) value = value * 3 + (i < n ? digits[i * stride] : 0);
+    return (uint8_t)((value * 256 + 242) / 243);
+}
+
+static void encode_ternary(block_type type, void *to, const float *x)
+{
+    const float d = fabsf(largest(x, 256)), id = inverse(d);
+    uint8_t digits[256];
+    for (int i = 0; i < 256; i++) digits[i] = (uint8_t)(nearest(x[i] * id, -1, 1) + 1);
+    if (type == BLOCK_TQ1_0) {
+        block_tq1_0 *b = to;
+        for (int m = 0; m < 32; m++) b->q[m] = byte_of_digits(digits + m, 5, 32);
+        for (int m = 0; m < 16; m++) b->q[32 + m] = byte_of_digits(digits + 160 + m, 5, 16);
+        for (int m = 0; m < 4; m++) b->last[m] = byte_of_digits(digits + 240 + m, 4, 4);
+        b->d = f32_to_f16(d);
+        return;
+    }
+    block_tq2_0 *b = to;
+    *b = (block_tq2_0){.d = f32_to_f16(d)};
+    for (int i = 0; i < 256; i++)
+        b->q[i / 128 * 32 + i % 32] |= (uint8_t)(digits[i] << (i / 32 % 4 * 2));
+}
+
+static void encode_narrow(block_type type, void *restrict blocks, const float *restrict in,
+                          size_t n_blocks)
+{
+    uint8_t *to = blocks;
+    for (size_t i = 0; i < n_blocks; i++, to += block_bytes(type), in += 256) {
+        if (type == BLOCK_Q3_K) encode_q3_k((block_q3_k *)(void *)to, in);
+        else encode_ternary(type, to, in);
+    }
+}
+
 void block_encode(block_type type, void *restrict blocks, const float *restrict in, size_t n)
 {
     CHECK(block_values(type) != 0 && n % block_values(type) == 0);
@@ -346,6 +411,9 @@ void block_encode(block_type type, void *restrict blocks, const float *restrict 
     case BLOCK_Q5_0: encode_q5_0(blocks, in, n_blocks); break;
     case BLOCK_Q5_1: encode_q5_1(blocks, in, n_blocks); break;
     case BLOCK_Q8_0: encode_q8_0(blocks, in, n_blocks); break;
+    case BLOCK_Q3_K:
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0: encode_narrow(type, blocks, in, n_blocks); break;
     case BLOCK_Q4_K: encode_q4_k(blocks, in, n_blocks); break;
     case BLOCK_Q5_K: encode_q5_k(blocks, in, n_blocks); break;
     case BLOCK_Q6_K: encode_q6_k(blocks, in, n_blocks); break;

@@ -72,7 +72,7 @@ static void search_iq4_xs(block_iq4_xs *b, const entry_table *t, const float *x,
     fill_iq4_xs(b, t, x, all.qq > 0.0f ? fit_scale(all) : d, small);
 }
 
-/* ---- Q6_K ---- */
+/* ---- Q6_K and Q3_K ---- */
 
 static fit fit_levels(const float *x, const float *w, int n, float scale, int levels)
 {
@@ -98,19 +98,33 @@ static float search_levels(const float *x, const float *w, int n, int levels)
     return fit_scale(best);
 }
 
-static void search_q6_k(block_q6_k *b, const float *x, const float *w)
+/* d and sixteen small scales, of Q6_K and Q3_K. */
+static float search_small(int8_t small[16], const float *x, const float *w, int levels, int limit)
 {
     float scale[16];
-    int8_t small[16];
-    for (int k = 0; k < 16; k++) scale[k] = search_levels(x + k * 16, w + k * 16, 16, 32);
-    float d = small_scales(small, scale, 16, 128);
+    for (int k = 0; k < 16; k++) scale[k] = search_levels(x + k * 16, w + k * 16, 16, levels);
+    float d = small_scales(small, scale, 16, limit);
     fit all = {0};
     for (int k = 0; k < 16; k++) {
-        fit f = fit_levels(x + k * 16, w + k * 16, 16, d * small[k], 32);
+        fit f = fit_levels(x + k * 16, w + k * 16, 16, d * small[k], levels);
         all.xq += f.xq * small[k];
         all.qq += f.qq * small[k] * small[k];
     }
-    fill_q6_k(b, x, all.qq > 0.0f ? fit_scale(all) : d, small);
+    return all.qq > 0.0f ? fit_scale(all) : d;
+}
+
+static void search_q6_k(block_q6_k *b, const float *x, const float *w)
+{
+    int8_t small[16];
+    const float d = search_small(small, x, w, 32, 128);
+    fill_q6_k(b, x, d, small);
+}
+
+static void search_q3_k(block_q3_k *b, const float *x, const float *w)
+{
+    int8_t small[16];
+    const float d = search_small(small, x, w, 4, 32);
+    fill_q3_k(b, x, d, small);
 }
 
 /* ---- Q4_K and Q5_K: value = scale q - min ---- */
@@ -242,6 +256,7 @@ static void search_block(block_type type, const entry_table *t, void *to, const 
     case BLOCK_IQ4_XS: search_iq4_xs(to, t, x, w); break;
     case BLOCK_Q4_W: search_q4_w(to, t, x, w); break;
     case BLOCK_Q6_K: search_q6_k(to, x, w); break;
+    case BLOCK_Q3_K: search_q3_k(to, x, w); break;
     case BLOCK_Q4_0:
     case BLOCK_Q4_1:
     case BLOCK_Q5_0:
@@ -262,7 +277,7 @@ static bool is_searched(block_type type, bool is_weighted)
     if (type == BLOCK_Q4_0 || type == BLOCK_Q4_1 || type == BLOCK_Q5_0 || type == BLOCK_Q5_1)
         return is_weighted;
     return type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W ||
-           type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K;
+           type == BLOCK_Q3_K || type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K;
 }
 
 void block_quantize(block_type type, void *restrict blocks, const float *restrict in, size_t n,

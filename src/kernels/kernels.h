@@ -47,6 +47,12 @@ static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 
 
 /* ---- weights: panels of 16 rows (panels.h has the layouts) ---- */
 
+/* What panels a type is kept in: its own, or for those that Q6_K can say, Q6_K's. */
+static inline block_type kernel_panel_type(block_type type)
+{
+    return type == BLOCK_Q3_K || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0 ? BLOCK_Q6_K : type;
+}
+
 /* Bytes of one panel of 16 rows by n_cols; 0 when the type cannot be repacked at that width
  * (n_cols must be a multiple of block_values(type)). */
 size_t kernel_panel_bytes(block_type type, uint32_t n_cols);
@@ -98,6 +104,16 @@ static inline float kernel_act_scale(const kernel_act *x, uint32_t i) /* of valu
 
 /* out[kernel_n_groups(n)] = x[n] in 8 bits; n a multiple of 32. */
 typedef void kernel_quantize_fn(kernel_act *restrict out, const float *restrict x, uint32_t n);
+
+/* x[n] -= what q says of it: what is left is what rounding lost. */
+static inline void kernel_act_rest(float *restrict x, const kernel_act *restrict q, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += KERNEL_BLOCK) {
+        const float scale = kernel_act_scale(q, i);
+        const int8_t *of = q[i / KERNEL_GROUP].q + i % KERNEL_GROUP;
+        for (uint32_t j = 0; j < KERNEL_BLOCK; j++) x[i + j] -= scale * (float)of[j];
+    }
+}
 
 /* ---- vectors ---- */
 

@@ -1,7 +1,7 @@
 /* matmul.c - which matmul serves which level: each level overrides what it has. */
 #include "kernels/matmul.h"
 
-void kernel_matmul_init(kernel_table *table, kernel_cpu cpu)
+static void init_levels(kernel_table *table, kernel_cpu cpu)
 {
     matmul_init_ref(table);
 #if defined(__x86_64__)
@@ -23,4 +23,13 @@ void kernel_matmul_init(kernel_table *table, kernel_cpu cpu)
 #else
     (void)cpu;
 #endif
+}
+
+void kernel_matmul_init(kernel_table *table, kernel_cpu cpu)
+{
+    init_levels(table, cpu);
+    for (uint32_t type = 0; type < BLOCK_TYPE_END; type++) {
+        const block_type panel = kernel_panel_type((block_type)type);
+        if (panel != (block_type)type) table->matmul[type] = table->matmul[panel];
+    }
 }

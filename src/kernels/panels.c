@@ -11,6 +11,7 @@ static uint32_t float_bytes(block_type type) { return type == BLOCK_F32 ? 4 : 2;
 size_t kernel_panel_bytes(block_type type, uint32_t n_cols)
 {
     const uint32_t values = block_values(type);
+    type = kernel_panel_type(type);
     if (values == 0 || n_cols == 0 || n_cols % values != 0) return 0;
     if (!kernel_takes_acts(type))
         return size_round_up((size_t)n_cols * KERNEL_PANEL_ROWS * float_bytes(type), PANEL_LINE);
@@ -241,6 +242,22 @@ static inline void put_super_iq4_xs(uint8_t *super, uint32_t row, const uint8_t 
         put_nibbles(quants + b * PANEL_NIBBLES, row, from + 8 + 16 * b);
 }
 
+/* Types that Q6_K can say: a block as that, then as one of it. */
+static void repack_narrow(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
+                          uint32_t n_cols)
+{
+    const uint32_t n_supers = n_cols / PANEL_SUPER, bytes = block_bytes(type);
+    for (uint32_t s = 0; s < n_supers; s++, rows += bytes) {
+        memset(panel + 32, 0, 32);
+        for (uint32_t r = 0; r < n_rows; r++) {
+            block_q6_k wide;
+            block_widen(type, &wide, rows + (size_t)r * n_supers * bytes, 1);
+            put_super_q6_k(panel, r, (const uint8_t *)&wide);
+        }
+        panel += panel_super_bytes(BLOCK_Q6_K);
+    }
+}
+
 PANEL_INLINE void repack_supers(block_type type, uint32_t bytes, uint8_t *panel,
                                 const uint8_t *rows, uint32_t n_rows, uint32_t n_cols)
 {
@@ -338,6 +355,9 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_MXFP4: repack_groups(BLOCK_MXFP4, 17, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_W: repack_wide(BLOCK_Q4_W, 66, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q8_W: repack_wide(BLOCK_Q8_W, 130, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q3_K:
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0: repack_narrow(type, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_K: repack_supers(BLOCK_Q4_K, 144, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_K: repack_supers(BLOCK_Q5_K, 176, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q6_K: repack_supers(BLOCK_Q6_K, 210, panel, rows, n_rows, n_cols); break;
@@ -429,6 +449,9 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_MXFP4: row_of_groups(BLOCK_MXFP4, out, panel, row, n_cols); break;
     case BLOCK_Q4_W: row_of_wide(BLOCK_Q4_W, out, panel, row, n_cols); break;
     case BLOCK_Q8_W: row_of_wide(BLOCK_Q8_W, out, panel, row, n_cols); break;
+    case BLOCK_Q3_K:
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0: row_of_supers(BLOCK_Q6_K, out, panel, row, n_cols); break;
     case BLOCK_Q4_K: row_of_supers(BLOCK_Q4_K, out, panel, row, n_cols); break;
     case BLOCK_Q5_K: row_of_supers(BLOCK_Q5_K, out, panel, row, n_cols); break;
     case BLOCK_Q6_K: row_of_supers(BLOCK_Q6_K, out, panel, row, n_cols); break;

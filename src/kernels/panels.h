@@ -92,6 +92,9 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_IQ4_XS: return 64 + 128;
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* not of a block: panel_wide_head */
+    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;
@@ -116,6 +119,9 @@ PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
     case BLOCK_Q6_K: return PANEL_NIBBLES + 2 * PANEL_LINE;
     case BLOCK_Q8_W:
     case BLOCK_Q8_0: return 2 * PANEL_NIBBLES;
+    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;
@@ -173,6 +179,9 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
     case BLOCK_Q4_W: return block_q4_w_values[v];
     case BLOCK_Q8_W:
     case BLOCK_Q8_0:
+    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;

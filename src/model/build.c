@@ -70,6 +70,23 @@ float build_f32(builder *b, const char *name)
     return build_f32_or(b, name, 0);
 }
 
+float build_f32_of_layer(builder *b, const char *name, uint32_t layer, float otherwise)
+{
+    char key[128];
+    snprintf(key, sizeof key, "%s.%s", b->arch, name);
+    const gguf_value *value = gguf_find(b->file, key);
+    if (b->status || !value || value->type != GGUF_ARRAY) return build_f32_or(b, name, otherwise);
+    if (value->n_items != b->program.shape.n_layers || value->item_type == GGUF_STRING ||
+        value->item_type == GGUF_ARRAY) {
+        build_fail(b, "key %s must have a number for each of %u layers", key,
+                   b->program.shape.n_layers);
+        return 0;
+    }
+    double x = gguf_item_f64(value, layer);
+    if (!(x - x == 0)) build_fail(b, "key %s has what is no finite number", key);
+    return (float)x;
+}
+
 bool build_bool_or(builder *b, const char *name, bool otherwise)
 {
     char key[128];

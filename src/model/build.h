@@ -34,6 +34,8 @@ float build_f32(builder *b, const char *name);
 uint32_t build_u32_or(builder *b, const char *name, uint32_t low, uint32_t high,
                       uint32_t otherwise);
 float build_f32_or(builder *b, const char *name, float otherwise);
+/* A key that is a number, or one for each layer. */
+float build_f32_of_layer(builder *b, const char *name, uint32_t layer, float otherwise);
 bool build_bool_or(builder *b, const char *name, bool otherwise);
 /* A factor above 0 that may be missing: 1. */
 float build_scale(builder *b, const char *name);
@@ -76,8 +78,9 @@ void build_embed(builder *b);
 step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
 /* FFN_UP and FFN_DOWN; returns the first. */
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
-/* ROUTE, the shared expert where there is one, EXPERTS_UP and EXPERTS_DOWN. */
-void build_experts_ffn(builder *b, uint32_t layer, const char *norm_name);
+/* ROUTE, the shared expert where there is one, EXPERTS_UP and EXPERTS_DOWN; returns the last but
+ * one. */
+step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name);
 void build_head(builder *b);
 /* derive.c: what the options want of the head; then its panels [first, end) from the tensor's rows.
  * The second: CERIUM_ERR_MEMORY. */
@@ -98,6 +101,7 @@ void build_seed_oss(builder *b);
 void build_granite(builder *b);
 void build_gemma3(builder *b);
 void build_mellum(builder *b);
+void build_maple(builder *b);
 void build_glm4moe(builder *b);
 void build_minimax_m2(builder *b);
 

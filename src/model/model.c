@@ -23,7 +23,8 @@ static const struct {
     {"qwen3moe", build_qwen3moe}, {"gpt-oss", build_gpt_oss}, {"starcoder2", build_starcoder2},
     {"mistral3", build_mistral3}, {"smollm3", build_smollm3}, {"seed_oss", build_seed_oss},
     {"granite", build_granite},   {"granitemoe", build_granite},
-    {"gemma3", build_gemma3},     {"mellum", build_mellum},   {"glm4moe", build_glm4moe},
+    {"gemma3", build_gemma3},     {"mellum", build_mellum},   {"maple", build_maple},
+    {"glm4moe", build_glm4moe},
     {"minimax-m2", build_minimax_m2},
 };
 

@@ -117,6 +117,13 @@ static inline uint32_t step_acts(const step_op *op)
     return acts;
 }
 
+/* The head's input in 8 bits is two rows, what is rounded and what rounding lost, whose products
+ * are added: no rounding of a pass costs more (docs/decisions/0061-a-head-in-16-bits.md). */
+static inline uint32_t step_parts(const step_op *op)
+{
+    return op->kind == STEP_HEAD && step_acts(op) ? 2 : 1;
+}
+
 /* What all layers share, and the most that a layer has. */
 typedef struct {
     uint32_t n_layers, n_embd, n_vocab;

@@ -277,7 +277,7 @@ void build_routing(builder *b, step_routing routing)
                    s->n_experts_used, s->n_groups_used, s->n_expert_groups, s->n_experts);
 }
 
-void build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
+step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
 {
     step_shape *s = &b->program.shape;
     uint32_t n = s->n_experts, n_ff = s->n_ff_expert, n_embd = s->n_embd;
@@ -289,6 +289,7 @@ void build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
     if (b->n_ff_shared) build_shared_expert(b, layer);
 
     op = build_op(b, STEP_EXPERTS_UP);
+    step_op *const up = op;
     bool fused = build_has(b, "blk.%u.ffn_gate_up_exps.weight", layer);
     if (fused) {
         const char *name = "blk.%u.ffn_gate_up_exps.weight";
@@ -309,6 +310,7 @@ void build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
         build_experts(b, "blk.%u.ffn_down_exps.weight", layer, n, n_embd, n_ff, 0, n_embd);
     op->bias[0] =
         build_vector_optional(b, "blk.%u.ffn_down_exps.bias", layer, (uint64_t)n * n_embd);
+    return up;
 }
 
 void build_head(builder *b)

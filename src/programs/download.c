@@ -147,8 +147,16 @@ static size_t on_body(char *bytes_in, size_t size, size_t n, void *user)
     p->disk_error = file_write_at(p->fd, bytes_in, len, p->have);
     if (p->disk_error) return 0;
     p->have += len;
-    if (p->d->progress) p->d->progress(p->have, p->total);
+    if (p->d->progress) p->d->progress(p->d->user, p->have, p->total);
     return len;
+}
+
+/* libcurl asks about once a second, also when nothing comes. */
+static int on_moment(void *user, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    const puller *p = user;
+    (void)a, (void)b, (void)c, (void)d;
+    return p->d->canceled && p->d->canceled(p->d->user);
 }
 
 /* ---- one try ---- */
@@ -188,6 +196,9 @@ static int set_up(puller *p, struct curl_slist **headers)
     curl_easy_setopt(p->easy, CURLOPT_HEADERDATA, p);
     curl_easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(p->easy, CURLOPT_WRITEDATA, p);
+    curl_easy_setopt(p->easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(p->easy, CURLOPT_XFERINFOFUNCTION, on_moment);
+    curl_easy_setopt(p->easy, CURLOPT_XFERINFODATA, p);
     return CERIUM_OK;
 }
 
@@ -223,7 +234,8 @@ static bool try_once(puller *p)
     curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &p->code);
     p->is_final = p->disk_error != 0 || result == CURLE_URL_MALFORMAT ||
                   result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_TOO_MANY_REDIRECTS ||
-                  result == CURLE_PEER_FAILED_VERIFICATION;
+                  result == CURLE_PEER_FAILED_VERIFICATION ||
+                  result == CURLE_ABORTED_BY_CALLBACK;
     if (p->wrong || p->disk_error) return false;
     if (result != CURLE_OK) {
         p->wrong = p->why[0] ? p->why : curl_easy_strerror(result);
@@ -246,7 +258,7 @@ static bool try_often(puller *p)
     for (uint32_t failures = 0; failures < TRIES;) {
         uint64_t before = p->have;
         if (try_once(p)) return true;
-        if (p->is_final) return false;
+        if (p->is_final || on_moment(p, 0, 0, 0, 0)) return false;
         failures = p->have > before ? 0 : failures + 1;
         if (failures < TRIES) usleep((useconds_t)PAUSE_MS * 1000u << failures);
     }
@@ -318,6 +330,8 @@ static int pull(puller *p, cerium_error *err)
 {
     RETURN_IF(open_part(p, err));
     if (!try_often(p)) {
+        if (on_moment(p, 0, 0, 0, 0))
+            return error_set(err, CERIUM_ERR_CANCELED, "canceled; what came so far is kept");
         const char *why = p->disk_error ? strerror(p->disk_error) : p->wrong;
         if (p->disk_error) return error_set(err, CERIUM_ERR_IO, "%s: %s", p->part, why);
         return error_set(err, CERIUM_ERR_IO, "%s: %s (%s %ld); what came so far is kept: try again",

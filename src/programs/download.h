@@ -9,12 +9,15 @@ typedef struct {
     const char *sha256;     /* 64 hexadecimal digits; NULL: the one that the server tells, if any */
     const char *token;      /* sent to the url's own host alone; or NULL */
     uint32_t stall_seconds; /* without a byte, after which a try has failed */
-    void (*progress)(uint64_t done, uint64_t total); /* total 0: not known; or NULL */
+    void (*progress)(void *user, uint64_t done, uint64_t total); /* total 0: not known; or NULL */
+    bool (*canceled)(void *user); /* asked now and then; true ends it, or NULL */
+    void *user;
 } download;
 
 /* A partial download stays at path.part (its source at path.part.tag) for the next call, unless its
  * content is wrong.  One call at a time for each path, in all processes. CERIUM_ERR_IO has the
- * error of the server or the disk; CERIUM_ERR_FORMAT: the bytes are not the expected ones. */
+ * error of the server or the disk; CERIUM_ERR_CANCELED; CERIUM_ERR_FORMAT: the bytes are not the
+ * expected ones. */
 CERIUM_CHECKED int download_file(const download *d, cerium_error *err);
 
 /* Has a whole file that SHA-256?  CERIUM_ERR_FORMAT: another; CERIUM_ERR_IO. */

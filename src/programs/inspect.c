@@ -111,6 +111,14 @@ static uint64_t arch_number(const facts *f, const char *suffix)
     return n;
 }
 
+static const gguf_value *arch_value(const facts *f, const char *suffix)
+{
+    char key[160];
+    snprintf(key, sizeof key, "%.*s.%s", f->arch.len < 100 ? (int)f->arch.len : 100, f->arch.ptr,
+             suffix);
+    return gguf_find(f->file, key);
+}
+
 static bool name_has(view name, const char *part)
 {
     return memmem(name.ptr, name.len, part, strlen(part)) != NULL;
@@ -285,6 +293,37 @@ static void print_tokenizer(const facts *f)
     printf("\n");
 }
 
+static bool has_tensor(const facts *f, const char *part)
+{
+    for (size_t i = 0; i < gguf_n_tensors(f->file); i++)
+        if (name_has(gguf_tensor_at(f->file, i)->name, part)) return true;
+    return false;
+}
+
+/* Which layers see a window; a pattern is a flag for each of them, or their period. */
+static void print_windows(const facts *f)
+{
+    const uint64_t window = arch_number(f, "attention.sliding_window");
+    const gguf_value *pattern = arch_value(f, "attention.sliding_window_pattern");
+    uint64_t n = 0;
+    if (!window) return;
+    print_label("window");
+    printf("%" PRIu64 " tokens", window);
+    if (pattern && pattern->type == GGUF_ARRAY && !pattern->strings) {
+        for (uint64_t i = 0; i < pattern->n_items; i++) n += gguf_item_i64(pattern, i) != 0;
+        printf(" in %" PRIu64 " of %" PRIu64 " layers, the others see everything", n,
+               pattern->n_items);
+    } else {
+        n = arch_number(f, "attention.sliding_window_pattern");
+        if (!n && view_equal(f->arch, VIEW("gemma3"))) n = 6; /* files do not say it */
+        if (!n && view_equal(f->arch, VIEW("gpt-oss"))) n = 2;
+        if (n > 1)
+            printf(" in %" PRIu64 " of every %" PRIu64 " layers, the others see everything", n - 1,
+                   n);
+    }
+    printf("\n");
+}
+
 static void print_summary(const facts *f)
 {
     print_text(f->name.len ? f->name : view_of(gguf_path(f->file)), TEXT_SHOWN);
@@ -315,7 +354,14 @@ static void print_summary(const facts *f)
     print_number("feed forward", f->n_ff, "");
     if (f->n_experts) {
         print_label("experts");
-        printf("%" PRIu64 " of %" PRIu64 " for each token\n", f->n_used, f->n_experts);
+        printf("%" PRIu64 " of %" PRIu64 " for each token%s\n", f->n_used, f->n_experts,
+               has_tensor(f, "_shexp.") ? ", beside one that all take" : "");
+    }
+    print_windows(f);
+    const uint64_t n_ahead = arch_number(f, "nextn_predict_layers");
+    if (n_ahead) {
+        print_label("several tokens");
+        printf("%" PRIu64 " of the layers predict them (MTP); cerium leaves them out\n", n_ahead);
     }
     print_tokenizer(f);
 }

@@ -10,7 +10,6 @@
 #include "programs/terminal.h"
 #include "watch/watch.h"
 
-enum { OPTIONS_PATH_MAX = 4096 };
 
 int failed(const cerium_error *err)
 {
@@ -180,8 +179,7 @@ bool models_path(char *out, size_t size, const char *name)
     return n > 0 && (size_t)n < size;
 }
 
-/* "qwen2.5-coder-0.5b" or its file's name, where that was pulled; else what was said. */
-static const char *pulled_model(const char *model, char path[OPTIONS_PATH_MAX])
+const char *options_find_model(const char *model, char path[OPTIONS_PATH_MAX])
 {
     char name[1024];
     if (strchr(model, '/') || !access(model, F_OK) || strlen(model) > 1000) return model;
@@ -196,8 +194,8 @@ const char *options_model(const options *o)
 {
     static char path[OPTIONS_PATH_MAX];
     const char *env = getenv("CERIUM_MODEL");
-    if (o->model) return pulled_model(o->model, path);
-    return env && *env ? pulled_model(env, path) : shipped_file("cerium-line.gguf");
+    if (o->model) return options_find_model(o->model, path);
+    return env && *env ? options_find_model(env, path) : shipped_file("cerium-line.gguf");
 }
 
 static void show_notice(void *user, const char *line)
@@ -257,17 +255,12 @@ int options_model_check(const char *path, cerium_error *err)
     return CERIUM_ERR_IO;
 }
 
-int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err)
+int options_engine_config(const options *o, uint32_t sessions, cerium_engine_config *out,
+                          cerium_error *err)
 {
-    uint64_t shown = 0;
-    char draft_path[OPTIONS_PATH_MAX];
+    static char draft_path[OPTIONS_PATH_MAX];
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
-    config.model_path = options_model(o);
-    if (!config.model_path)
-        return error_set(err, CERIUM_ERR_ARGUMENT,
-                         "no model: name one with -m FILE.gguf or CERIUM_MODEL");
-    RETURN_IF(options_model_check(config.model_path, err));
     config.threads = o->threads;
     config.context_tokens_max = o->context;
     config.cpu = o->cpu;
@@ -279,7 +272,7 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.kv_disk = o->kv_disk;
     config.kv_disk_bytes_max = o->kv_disk_bytes;
     config.workspace = o->workspace;
-    config.draft_model = o->draft_model ? pulled_model(o->draft_model, draft_path) : NULL;
+    config.draft_model = o->draft_model ? options_find_model(o->draft_model, draft_path) : NULL;
     if (config.draft_model) RETURN_IF(options_model_check(config.draft_model, err));
     config.chat_form = o->chat_form;
     config.speculation = o->no_speculation ? "off" : NULL;
@@ -287,6 +280,21 @@ int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cer
     config.observe = o->observe;
     config.observe_user = o->observe_user;
     if (o->batch) config.batch_tokens_max = o->batch;
+    *out = config;
+    return CERIUM_OK;
+}
+
+int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err)
+{
+    uint64_t shown = 0;
+    cerium_engine_config config;
+    const char *path = options_model(o);
+    if (!path)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "no model: name one with -m FILE.gguf or CERIUM_MODEL");
+    RETURN_IF(options_model_check(path, err));
+    RETURN_IF(options_engine_config(o, sessions, &config, err));
+    config.model_path = path;
     if (progress_is_shown()) {
         config.progress = show_progress;
         config.progress_user = &shown;

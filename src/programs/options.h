@@ -69,12 +69,19 @@ bool models_path(char *out, size_t size, const char *name);
 /* The model that is named (a file, else one that was pulled), else CERIUM_MODEL, else the bundled
  * one; NULL when there is none. */
 const char *options_model(const options *o);
+/* The file of "qwen2.5-coder-0.5b" or of its file's name, where that was pulled (in path, or model
+ * itself); else what was said. */
+enum { OPTIONS_PATH_MAX = 4096 };
+const char *options_find_model(const char *model, char path[OPTIONS_PATH_MAX]);
 /* Is there such a file?  CERIUM_ERR_IO, with what to do: `cerium pull NAME` where it is a short
  * name of models.list, or one that is near. */
 CERIUM_CHECKED int options_model_check(const char *path, cerium_error *err);
 /* The short names of models.list.  *text owned; names [n_max] borrow it; returns how many. */
 size_t model_names(bytes *text, const char **names, size_t n_max);
 
+/* What the options say of an engine, but for its model's file.  Strings live as long as theirs. */
+CERIUM_CHECKED int options_engine_config(const options *o, uint32_t sessions,
+                                         cerium_engine_config *out, cerium_error *err);
 /* Open what the options name, with progress on a terminal. */
 int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err);
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "programs/download.h"
 #include "programs/options.h"
+#include "programs/pull.h"
 #include "programs/terminal.h"
 
 enum { LIST_BYTES_MAX = 1 << 20, TEXT_BYTES = 4096, SPLITS_MAX = 999, NAMES_MAX = 200 };
@@ -20,6 +21,7 @@ typedef struct {
     const char *to, *sha256;
     uint32_t stall;
     char name[TEXT_BYTES], url[TEXT_BYTES], listed_sha256[65];
+    const server_pull_hooks *hooks; /* NULL: for a person, who is told on standard error */
 } pull_args;
 
 static bool is_sha256(const char *text)
@@ -60,17 +62,28 @@ const command_table pull_command = {
 
 /* ---- names ---- */
 
-/* The next line's three words; false at the end. */
-static bool next_name(view *rest, char name[TEXT_BYTES], char url[TEXT_BYTES], char sha256[65])
+/* A line of models.list; sizes are 0 where it says none. */
+typedef struct {
+    char name[TEXT_BYTES], url[TEXT_BYTES], sha256[65];
+    uint64_t size_bytes, memory_bytes;
+} listed_model;
+
+/* The next one; false at the end. */
+static bool next_name(view *rest, listed_model *m)
 {
     while (rest->len) {
-        char line[TEXT_BYTES];
+        char line[TEXT_BYTES], sizes[2][24] = {"", ""};
         const char *end = memchr(rest->ptr, '\n', rest->len);
         size_t len = end ? (size_t)(end - rest->ptr) : rest->len;
         snprintf(line, sizeof line, "%.*s", len < sizeof line ? (int)len : 0, rest->ptr);
         *rest = (view){rest->ptr + len + (end != NULL), rest->len - len - (end != NULL)};
-        if (line[0] != '#' && sscanf(line, "%4000s %4000s %64s", name, url, sha256) == 3)
-            return true;
+        m->size_bytes = m->memory_bytes = 0;
+        if (line[0] == '#' || sscanf(line, "%4000s %4000s %64s %23s %23s", m->name, m->url,
+                                     m->sha256, sizes[0], sizes[1]) < 3)
+            continue;
+        (void)parse_u64(view_of(sizes[0]), &m->size_bytes);
+        (void)parse_u64(view_of(sizes[1]), &m->memory_bytes);
+        return true;
     }
     return false;
 }
@@ -86,14 +99,14 @@ static int read_names(bytes *out, cerium_error *err)
 static int find_name(pull_args *p, const char *wanted, cerium_error *err)
 {
     bytes all;
-    char name[TEXT_BYTES], url[TEXT_BYTES], sha256[65];
+    listed_model m;
     RETURN_IF(read_names(&all, err));
     view rest = {all.ptr, all.len};
-    while (!p->url[0] && next_name(&rest, name, url, sha256)) {
-        if (strcmp(name, wanted) != 0) continue;
-        snprintf(p->url, sizeof p->url, "%s", url);
-        snprintf(p->name, sizeof p->name, "%.4000s.gguf", name);
-        if (is_sha256(sha256)) memcpy(p->listed_sha256, sha256, sizeof sha256);
+    while (!p->url[0] && next_name(&rest, &m)) {
+        if (strcmp(m.name, wanted) != 0) continue;
+        snprintf(p->url, sizeof p->url, "%s", m.url);
+        snprintf(p->name, sizeof p->name, "%.4000s.gguf", m.name);
+        if (is_sha256(m.sha256)) memcpy(p->listed_sha256, m.sha256, sizeof m.sha256);
     }
     bytes_free(&all);
     if (p->url[0]) return CERIUM_OK;
@@ -109,10 +122,13 @@ static int find_name(pull_args *p, const char *wanted, cerium_error *err)
 static int print_names(cerium_error *err)
 {
     bytes all;
-    char name[TEXT_BYTES], url[TEXT_BYTES], sha256[65];
+    char size[32];
+    listed_model m;
     RETURN_IF(read_names(&all, err));
     view rest = {all.ptr, all.len};
-    while (next_name(&rest, name, url, sha256)) printf("%-24s %s\n", name, url);
+    while (next_name(&rest, &m))
+        printf("%-24s %9s  %s\n", m.name,
+               m.size_bytes ? human_bytes(size, (double)m.size_bytes) : "", m.url);
     bytes_free(&all);
     return CERIUM_OK;
 }
@@ -132,8 +148,9 @@ static int name_of_url(pull_args *p, const char *url, cerium_error *err)
 
 /* ---- the command ---- */
 
-static void show(uint64_t done, uint64_t total)
+static void show(void *user, uint64_t done, uint64_t total)
 {
+    (void)user;
     char a[32], b[32];
     if (total)
         progress_show("%s of %s, %llu %%", human_bytes(a, (double)done),
@@ -198,7 +215,7 @@ static int check_there(const pull_args *p, const char *path, const char *url, ce
                          "remove it, or give --to FILE", path, known);
     const char *sha256 = p->sha256 ? p->sha256 : p->listed_sha256[0] ? p->listed_sha256 : NULL;
     if (sha256) RETURN_IF(download_check(path, sha256, err));
-    fprintf(stderr, "%s is there already\n", path);
+    if (!p->hooks) fprintf(stderr, "%s is there already\n", path);
     return CERIUM_OK;
 }
 
@@ -213,11 +230,16 @@ static int pull_one(pull_args *p, const char *url, const char *name, cerium_erro
     const char *sha256 = p->sha256 ? p->sha256 : p->listed_sha256[0] ? p->listed_sha256 : NULL;
     download d = {.url = url, .path = path, .sha256 = sha256, .token = token_for(url),
                   .stall_seconds = p->stall, .progress = progress_is_shown() ? show : NULL};
+    if (p->hooks) {
+        d.progress = p->hooks->progress;
+        d.canceled = p->hooks->canceled;
+        d.user = p->hooks->user;
+    }
     if (!access(path, F_OK)) return check_there(p, path, url, err);
     int status = download_file(&d, err);
-    if (d.progress) progress_clear();
+    if (d.progress && !p->hooks) progress_clear();
     if (!status) note_address(path, url);
-    if (!status && !stat(path, &st))
+    if (!status && !p->hooks && !stat(path, &st))
         fprintf(stderr, "%s: %s\n", path, human_bytes(size, (double)st.st_size));
     return status;
 }
@@ -250,6 +272,44 @@ static int run(pull_args *p, const char *what, cerium_error *err)
         snprintf(p->url, sizeof p->url, "%s", what);
     }
     return pull_all(p, err);
+}
+
+/* ---- for the server ---- */
+
+uint32_t pull_offers(server_offer *out, uint32_t n_max)
+{
+    bytes all;
+    uint32_t n = 0;
+    listed_model m;
+    if (read_names(&all, NULL)) {
+        bytes_free(&all);
+        return 0;
+    }
+    view rest = {all.ptr, all.len};
+    while (n < n_max && next_name(&rest, &m)) {
+        char path[TEXT_BYTES], file[SERVER_ID_BYTES + 8];
+        const size_t len = strlen(m.name);
+        if (len >= SERVER_ID_BYTES || !m.size_bytes || !m.memory_bytes) continue;
+        server_offer *o = &out[n++];
+        *o = (server_offer){.size_bytes = m.size_bytes,
+                            .memory_bytes = m.memory_bytes,
+                            .chats = len < 4 || strcmp(m.name + len - 4, "-fim") != 0};
+        snprintf(o->name, sizeof o->name, "%s", m.name);
+        snprintf(file, sizeof file, "%s.gguf", o->name);
+        o->is_here = models_path(path, sizeof path, file) && !access(path, R_OK);
+    }
+    bytes_free(&all);
+    return n;
+}
+
+int pull_listed(const char *name, const server_pull_hooks *hooks, char path[SERVER_PULL_PATH_MAX],
+                cerium_error *err)
+{
+    pull_args p = {.stall = 30, .hooks = hooks};
+    RETURN_IF(find_name(&p, name, err));
+    if (!models_path(path, SERVER_PULL_PATH_MAX, p.name))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "no folder for models: set CERIUM_MODELS");
+    return pull_all(&p, err);
 }
 
 int program_pull(int argc, char **argv)

@@ -81,10 +81,11 @@ const command_table quantize_command = {
     .name = "quantize",
     .usage = "[OPTIONS] IN OUT TYPE",
     .about = "Write the model IN to OUT with its matrices as TYPE: F32 F16 BF16 Q4_0 Q4_1 Q5_0 "
-             "Q5_1 Q8_0 Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4, or Q4_W and Q8_W, cerium's own types. "
-             "Norms, biases and routers stay as they are, and so does what is stored no wider than "
-             "TYPE. Where rows do not fill the blocks of a type, the nearest type with smaller "
-             "blocks is taken. OUT appears when it is whole; IN is never written to.",
+             "Q5_1 Q8_0 Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4, TQ1_0 and TQ2_0 for ternary "
+             "models, or Q4_W and Q8_W, cerium's own types. Norms, biases and routers stay as they "
+             "are, and so does what is stored no wider than TYPE. Where rows do not fill the "
+             "blocks of a type, the nearest type with smaller blocks is taken. OUT appears when it "
+             "is whole; IN is never written to.",
     .own = own,
     .n_own = ARRAY_LEN(own),
     .examples = "cerium quantize models/cerium-line.gguf line-q4_k.gguf Q4_K",
@@ -133,6 +134,9 @@ static bool is_wider(block_type type, block_type than)
 static block_type with_smaller_blocks(block_type type)
 {
     switch (type) {
+    case BLOCK_Q3_K:
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0: return BLOCK_Q4_0;
     case BLOCK_Q4_K: return BLOCK_Q5_0;
     case BLOCK_Q5_K: return BLOCK_Q5_1;
     case BLOCK_Q6_K:
@@ -293,7 +297,8 @@ static uint32_t file_type(block_type type)
         [BLOCK_F32] = 0,   [BLOCK_F16] = 1,     [BLOCK_Q4_0] = 2,    [BLOCK_Q4_1] = 3,
         [BLOCK_Q8_0] = 7,  [BLOCK_Q5_0] = 8,    [BLOCK_Q5_1] = 9,    [BLOCK_Q4_K] = 15,
         [BLOCK_Q5_K] = 17, [BLOCK_Q6_K] = 18,   [BLOCK_IQ4_NL] = 25, [BLOCK_IQ4_XS] = 30,
-        [BLOCK_BF16] = 32, [BLOCK_MXFP4] = 38,
+        [BLOCK_BF16] = 32, [BLOCK_MXFP4] = 38,  [BLOCK_Q3_K] = 12,   [BLOCK_TQ1_0] = 36,
+        [BLOCK_TQ2_0] = 37,
     };
     return type < BLOCK_Q4_W ? numbers[type] : block_file_id(type);
 }

@@ -8,6 +8,9 @@
 #include "programs/accounts.h"
 #include "programs/guarding.h"
 #include "programs/options.h"
+#include "programs/pull.h"
+#include "programs/serve_models.h"
+#include "server/access.h"
 #include "server/log.h"
 #include "server/server.h"
 
@@ -23,6 +26,13 @@ typedef struct {
     bytes hidden;   /* keys of the command line */
     const char *policy_path;
     policy *policy; /* owned; NULL: without a file */
+    const char *also[SERVER_MODELS_MAX]; /* [n_also] models beside the first, as they were said */
+    uint32_t n_also;
+    const char *models_dir;
+    const char *pull; /* "on", "off", or NULL: on loopback */
+    server_pulls pulls;
+    serve_models models;
+    cerium_engine_config engine_config;
 } serving;
 
 /* No client could send a blank, a control byte or one above ASCII in a header. */
@@ -55,13 +65,43 @@ static bool take_origin(void *program, const char *value)
     return option_text(value, &v->origins[v->config.n_origins++]);
 }
 
+static bool take_pull(void *program, const char *value)
+{
+    serving *v = program;
+    v->pull = value;
+    return !strcmp(value, "on") || !strcmp(value, "off") || !strcmp(value, "local") ||
+           option_wants("on, off or local");
+}
+
+static bool take_model(void *program, const char *value)
+{
+    serving *v = program;
+    if (v->n_also == SERVER_MODELS_MAX)
+        return option_wants("given at most %u times", SERVER_MODELS_MAX);
+    return option_text(value, &v->also[v->n_also++]);
+}
+
 /* clang-format off */
 static const option_spec own[] = {
     {"config", "FILE",
      "read options, tiers, prices and upstreams from this file first; the command line wins",
      TAKES_TEXT(serving, policy_path)},
-    {"model-id", "NAME", "what requests call the model (default: its own name)",
+    {"model-id", "NAME", "what requests call the first model (default: its own name)",
      TAKES_TEXT(serving, config.model_id)},
+    {"models", "FILE",
+     "one more model, as FILE or NAME=FILE, loaded when a request names it; may be given several "
+     "times, also without --models",
+     TAKES_CALL(take_model)},
+    {"models-dir", "DIR", "the same for every model file of this folder",
+     TAKES_TEXT(serving, models_dir)},
+    {"pull", "WHEN",
+     "whoever may ask may have models of `cerium pull --list` fetched and served, as the page "
+     "offers: on, off or local (default: local, on loopback alone)",
+     TAKES_CALL(take_pull)},
+    {"models-memory", "SIZE",
+     "memory of all models, as in 20G; the least recently used goes for another (default: nine "
+     "tenths of what is available)",
+     TAKES_BYTES(serving, config.models_bytes_max)},
     {"host", "ADDRESS", "listen on this address (default 127.0.0.1; any but loopback needs a key)",
      TAKES_TEXT(serving, config.host)},
     {"port", "N", "listen on this port (default 8383; 0: any free one, which the log names)",
@@ -130,17 +170,18 @@ static const option_spec own[] = {
 /* clang-format on */
 const command_table serve_command = {
     .name = "serve",
-    .usage = "[OPTIONS]",
-    .about = "Serve a model over HTTP and WebSocket: the OpenAI APIs (Responses, Chat Completions, "
+    .usage = "[OPTIONS] [[NAME=]FILE...]",
+    .about = "Serve models over HTTP and WebSocket: the OpenAI APIs (Responses, Chat Completions, "
              "Completions), /infill for editors, and a page to try it at /. SIGTERM and Ctrl-C let "
              "answers end first; a second one ends at once. Sampling options hold where a request "
-             "does not say.",
+             "does not say. The first model answers where none is named.",
     .groups = OPTIONS_ENGINE | OPTIONS_CHOICE | OPTIONS_GUARD,
     .own = own,
     .n_own = ARRAY_LEN(own),
     .notes = "Keys with tiers: cerium keys --help. The configuration file: examples/cerium.ini, "
              "docs/service.md.",
-    .examples = "cerium serve -m model.gguf --port 8383 --store ~/.local/share/cerium.db",
+    .examples = "cerium serve -m model.gguf --port 8383 --store ~/.local/share/cerium.db\n"
+                "cerium serve small=qwen2.5-coder-0.5b large=qwen2.5-coder-7b",
 };
 
 /* One key per line; empty lines and lines that begin with '#' are skipped. */
@@ -198,6 +239,43 @@ static void tell_lacks(void)
                   "cannot be judged\"", lacks);
 }
 
+/* Whoever reaches a server on another address may be anybody who has a key: what fills its disk is
+ * for who runs it to allow. */
+static void offer_models(serving *v)
+{
+    const char *host = v->config.host;
+    const bool is_local = !host || access_is_loopback(view_of(host));
+    const bool is_off = v->pull && !strcmp(v->pull, "off");
+    const bool is_on = v->pull && !strcmp(v->pull, "on");
+    v->pulls = (server_pulls){.offers = pull_offers, .pull = pull_listed};
+    if (is_off) v->pulls.refusal = "this server was started with --pull off";
+    else if (!is_on && !is_local)
+        v->pulls.refusal = "this server is not on loopback alone: start it with --pull on, or use "
+                           "`cerium pull` on its machine";
+    v->config.pulls = &v->pulls;
+}
+
+/* One model is served as ever; several are the server's to load. */
+static int gather_models(serving *v, cerium_error *err)
+{
+    serve_models *m = &v->models;
+    if (!v->n_also && !v->models_dir) return CERIUM_OK;
+    const bool is_said = v->o.model || getenv("CERIUM_MODEL");
+    if (is_said) RETURN_IF(serve_models_add(m, options_model(&v->o), err));
+    for (uint32_t i = 0; i < v->n_also; i++) RETURN_IF(serve_models_add(m, v->also[i], err));
+    if (v->models_dir) RETURN_IF(serve_models_add_folder(m, v->models_dir, err));
+    if (v->config.model_id) {
+        if (m->list[0].n_names == SERVER_MODEL_NAMES_MAX) m->list[0].n_names--;
+        memmove(&m->names[0][1], &m->names[0][0], m->list[0].n_names * sizeof m->names[0][0]);
+        m->names[0][0] = v->config.model_id;
+        m->list[0].n_names++;
+    }
+    if (m->n > 1) return CERIUM_OK;
+    v->o.model = m->list[0].path;
+    if (m->list[0].n_names) v->config.model_id = m->names[0][0];
+    return CERIUM_OK;
+}
+
 static int serve(serving *v, cerium_error *err)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -205,12 +283,19 @@ static int serve(serving *v, cerium_error *err)
     server *s = NULL;
     v->config.keys = v->keys;
     v->config.origins = v->origins;
+    RETURN_IF(gather_models(v, err));
     v->config.model_path = options_model(&v->o);
     v->config.sampling = v->o.sampling;
     guarding watchdog;
     RETURN_IF(guarding_open(&watchdog, &v->o, err));
     uint32_t sessions = v->config.running_max * SERVER_SESSIONS_PER_PLACE;
-    int status = options_engine(&v->o, &engine, sessions, err);
+    int status = options_engine_config(&v->o, sessions, &v->engine_config, err);
+    if (!status && v->models.n > 1)
+        v->config.models = v->models.list, v->config.n_models = v->models.n;
+    else if (!status)
+        status = options_engine(&v->o, &engine, sessions, err);
+    v->config.engine_config = &v->engine_config;
+    offer_models(v);
     if (!status) status = guarding_ready(&watchdog, err);
     v->config.engine = engine;
     v->config.guard = watchdog.guard;
@@ -305,7 +390,6 @@ int program_serve(int argc, char **argv)
     cerium_error err;
     int status = CERIUM_OK;
     RETURN_IF(read_line(&v, argc, argv));
-    if (argc > optind) return usage_error("serve", "'%s' is not an option", argv[optind]);
     if (v.policy_path) {
         status = accounts_policy(&v.policy, v.policy_path, &err);
         if (!status) status = apply_policy(&v, &err);
@@ -317,10 +401,14 @@ int program_serve(int argc, char **argv)
         }
     }
     if (!status) status = hide_keys(&v, argc, argv, &err);
+    for (; !status && optind < argc; optind++)
+        if (!take_model(&v, argv[optind]))
+            return usage_error("serve", "at most %u models", SERVER_MODELS_MAX);
     if (!status) status = read_keys(&v, &err);
     if (!status) status = serve(&v, &err);
     bytes_free(&v.key_text);
     bytes_free(&v.hidden);
+    serve_models_free(&v.models);
     memory_free(v.policy);
     return status ? failed(&err) : 0;
 }

@@ -6,6 +6,29 @@
 
 static const char any_model[] = "cerium";
 
+/* Whether it is in memory: status as llama.cpp's router has it. */
+static void put_state(json_out *t, const protocol_model *m)
+{
+    json_out_literal(t, ",\"status\":{\"value\":");
+    json_out_string(t, m->state);
+    if (m->failure) json_out_literal(t, ",\"failed\":true,\"reason\":");
+    if (m->failure) json_out_string(t, m->failure);
+    if (m->total_bytes) {
+        json_out_literal(t, ",\"done_bytes\":");
+        json_out_integer(t, (int64_t)m->done_bytes);
+        json_out_literal(t, ",\"total_bytes\":");
+        json_out_integer(t, (int64_t)m->total_bytes);
+    }
+    json_out_literal(t, "},\"memory_bytes\":");
+    json_out_integer(t, (int64_t)m->n_bytes);
+    json_out_literal(t, ",\"aliases\":[");
+    for (uint32_t i = 0; i < m->n_aliases; i++) {
+        if (i) json_out_literal(t, ",");
+        json_out_string(t, m->aliases[i]);
+    }
+    json_out_literal(t, "]");
+}
+
 /* OpenAI's and Anthropic's in one. */
 static void put_openai(json_out *t, const protocol_model *m, const char *id)
 {
@@ -35,6 +58,7 @@ static void put_openai(json_out *t, const protocol_model *m, const char *id)
         json_out_literal(t, ",\"chat_refusal\":");
         json_out_string(t, m->chat_refusal);
     }
+    if (m->state) put_state(t, m);
     json_out_literal(t, "}");
 }
 

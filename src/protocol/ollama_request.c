@@ -48,14 +48,53 @@ static int think_parse(parser *p)
     return CERIUM_OK;
 }
 
+/* "5m", "1h30m", "0.5s", as Go has durations; without a unit it is seconds. */
+static bool read_duration(const char *text, double *seconds)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"\xc2\xb5s", 1e-6}, {"ms", 1e-3},
+                 {"h", 3600},  {"m", 60},    {"s", 1}};
+    const bool is_negative = *text == '-';
+    double sum = 0;
+    text += is_negative || *text == '+';
+    if (!*text) return false;
+    while (*text) {
+        const size_t len = strspn(text, "0123456789.");
+        double n = 0;
+        size_t i = 0;
+        if (!parse_f64((view){text, len}, &n)) return false;
+        text += len;
+        while (i < ARRAY_LEN(units) && strncmp(text, units[i].name, strlen(units[i].name))) i++;
+        if (i == ARRAY_LEN(units) && *text) return false;
+        if (i < ARRAY_LEN(units)) text += strlen(units[i].name);
+        sum += n * (i < ARRAY_LEN(units) ? units[i].seconds : 1);
+    }
+    *seconds = is_negative ? -sum : sum;
+    return true;
+}
+
+/* How long the model stays when nobody uses it: less than nothing is for ever. */
+static int keep_alive_parse(parser *p)
+{
+    const json_t *keep = json_object_get(p->root, "keep_alive");
+    double seconds = json_number_value(keep);
+    if (!keep || json_is_null(keep)) return CERIUM_OK;
+    if (!json_is_number(keep) && !json_is_string(keep))
+        return parse_fail_type(p, &(place){NULL, "keep_alive", 0}, "a number or a string", keep);
+    if (json_is_string(keep) && !read_duration(json_string_value(keep), &seconds))
+        return parse_fail_value(p, &(place){NULL, "keep_alive", 0}, json_string_value(keep),
+                                "a number of seconds and durations such as '5m'");
+    p->r->keeps_model = true;
+    p->r->keep_model_s = seconds < 0 ? -1 : seconds > 1e9 ? 1000000000 : (int64_t)seconds;
+    return CERIUM_OK;
+}
+
 /* Nothing is asked: the model is to be loaded, or not kept any more. */
 static void take_load(parser *p)
 {
-    const json_t *keep = json_object_get(p->root, "keep_alive");
-    const char *text = json_string_value(keep);
-    bool ends = (json_is_number(keep) && json_number_value(keep) <= 0) ||
-                (text && (!strcmp(text, "0") || !strcmp(text, "0s") || !strcmp(text, "0m")));
-    p->r->loads = ends ? "unload" : "load";
+    p->r->loads = p->r->keeps_model && !p->r->keep_model_s ? "unload" : "load";
 }
 
 /* ---- chat ---- */
@@ -208,6 +247,7 @@ static int generate(parser *p)
 int ollama_parse(parser *p)
 {
     RETURN_IF(think_parse(p));
+    RETURN_IF(keep_alive_parse(p));
     if (p->r->api == PROTOCOL_OLLAMA_GENERATE) {
         RETURN_IF(generate(p));
     } else {

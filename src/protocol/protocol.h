@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "base/base.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 typedef enum {
@@ -122,6 +123,8 @@ typedef struct {
     bool fill_in;                     /* suffix is there, or it is infill */
     bool ends_hole;                   /* what fills in ends where the hole does (hole.h) */
     const char *loads;                /* Ollama: nothing is asked; "load" or "unload" */
+    bool keeps_model;                 /* Ollama: keep_alive was said: */
+    int64_t keep_model_s;             /* the model goes when idle for so long; -1: never */
     cerium_infill infill;             /* files: owned array of borrowed strings; of Completions
                                          only the suffix is set, each prompt is a prefix */
     const char *document;             /* what is completed, for dropping stale requests: infill's
@@ -393,6 +396,12 @@ typedef struct {
     bool completes_only; /* it was not made to chat, whatever form it has */
     const char *chat_form;    /* what renders conversations; "" or NULL: nothing of its own */
     const char *chat_refusal; /* why its chat template cannot be run; "" or NULL: it can */
+    const char *state;        /* "loaded", "loading", "unloaded"; NULL: nothing is said of it */
+    uint64_t n_bytes;         /* memory that it takes, with state; */
+    uint64_t done_bytes, total_bytes; /* of a load; total 0: none runs */
+    const char *failure;      /* why it could not be loaded, or NULL */
+    const char *aliases[SERVER_MODEL_NAMES_MAX]; /* [n_aliases] its other names */
+    uint32_t n_aliases;
 } protocol_model;
 /* One of them, under the name that it was asked for by. */
 CERIUM_CHECKED int protocol_model_body(bytes *out, const protocol_model *model, const char *id);

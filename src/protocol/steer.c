@@ -225,7 +225,9 @@ int protocol_request_again(protocol_request **out, const protocol_request *from,
     int failed = !input || !body.root || json_array_extend(input, (json_t *)items) ||
                  (own && json_array_extend(input, from->items)) ||
                  json_object_set(body.root, "input", input) ||
-                 json_object_set_new(body.root, "previous_response_id", json_string(previous));
+                 (previous && json_object_set_new(body.root, "previous_response_id",
+                                                  json_string(previous)));
+    if (!previous) json_object_del(body.root, "previous_response_id");
     json_decref(input);
     if (failed) {
         protocol_body_free(&body);

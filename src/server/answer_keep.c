@@ -17,7 +17,7 @@ static chain chain_after(const answer *a, json_t *output)
     const protocol_api api = a->request->api;
     protocol_request *said = NULL;
     protocol_error e;
-    protocol_defaults defaults = a->s->defaults;
+    protocol_defaults defaults = a->model->defaults;
     protocol_body body = {.root = json_pack("{s:O}", api == PROTOCOL_RESPONSES ? "input"
                                                                               : "messages",
                                             output)};
@@ -77,7 +77,8 @@ static void add_verdict(const answer *a, int32_t **tokens, size_t *n)
     int32_t *said = NULL;
     size_t n_said = 0;
     protocol_error e;
-    if (!verdict.len || prompts_tokenize(a->s, verdict, CERIUM_TOKENIZE_WITHIN, &said, &n_said, &e))
+    if (!verdict.len || prompts_tokenize(a->model, verdict, CERIUM_TOKENIZE_WITHIN, &said, &n_said,
+                                          &e))
         return;
     int32_t *all = memory_alloc((*n + n_said) * sizeof *all);
     if (all) {
@@ -103,6 +104,7 @@ bool answer_keep_tokens(answer *a, view body)
     add_verdict(a, &tokens, &n);
     json_t *output = output_of(a);
     history_turn turn = {.tenant = a->tenant,
+                         .model = a->model->key_hash,
                          .connection = r->store ? 0 : a->serial,
                          .chain = chain_after(a, output),
                          .instructions = a->instructions,

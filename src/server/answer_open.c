@@ -11,6 +11,8 @@
 #include "server/http.h"
 #include "server/http_sinks.h"
 #include "server/ids.h"
+#include "server/model_loader.h"
+#include "server/model_list.h"
 #include "server/prepare.h"
 #include "server/recording.h"
 #include "server/schedule.h"
@@ -78,6 +80,16 @@ static int take_order(answer *a, server *s, const answer_order *order, protocol_
     if (!a->document) return protocol_error_memory(e);
     snprintf(a->client, sizeof a->client, "%s", order->client);
     return CERIUM_OK;
+}
+
+/* The model that it is for, or whose vocabulary tells here what another server answers. */
+static int take_model(answer *a, protocol_error *e)
+{
+    const protocol_request *r = a->request;
+    served_model *m = models_choose(a->s, r->model, models_use_of(r->api, r->fill_in));
+    a->model = m ? m : models_at(a->s, 0);
+    if (!a->source->is_local) return CERIUM_OK;
+    return m ? model_check(m, e) : models_unknown(a->s, r->model, e);
 }
 
 static void link_answer(answer *a)
@@ -210,6 +222,7 @@ int answer_open(server *s, const answer_order *order, protocol_error *e)
     a->request = request;
     int status = take_order(a, s, order, e);
     if (!status) status = source_upstream_route(a, e);
+    if (!status) status = take_model(a, e);
     if (!status) status = tenant_quota_enter(a, e);
     if (!status) status = answer_watchdog_policy(a, order->guard, e);
     if (!status) status = make_choices(a, e);

@@ -108,7 +108,7 @@ int answer_watchdog_open(choice *ch)
     const server_config *c = &a->s->config;
     if (!c->guard || a->warm_up || watch_policy_is_off(&a->guard_policy))
         return CERIUM_OK;
-    watch_config config = {.engine = c->engine,
+    watch_config config = {.engine = a->model->engine,
                            .guard = c->guard,
                            .worker = c->guard_worker,
                            .policy = &a->guard_policy,
@@ -258,7 +258,8 @@ static int next_script(choice *ch, bool corrects)
     memory_free(g->said);
     g->said = NULL;
     g->n_corrected++;
-    int status = prompts_tokenize(a->s, (view){json_string_value(text), json_string_length(text)},
+    int status = prompts_tokenize(a->model,
+                                  (view){json_string_value(text), json_string_length(text)},
                                   CERIUM_TOKENIZE_WITHIN, &g->said, &g->n_script, &e);
     g->script = status ? NULL : g->said;
     return status;

@@ -11,6 +11,7 @@
 #include "server/answer_watchdog.h"
 #include "server/api_writer.h"
 #include "server/connection.h"
+#include "server/model_loader.h"
 #include "server/prepare.h"
 #include "server/recording.h"
 #include "server/tenant_quota.h"
@@ -255,6 +256,13 @@ void choice_end(choice *ch, protocol_end end)
     if (status) answer_fail_memory(a);
 }
 
+static void close_session(choice *ch)
+{
+    if (!ch->session) return;
+    cerium_session_close(&ch->session);
+    model_count_session(ch->a->model, -1);
+}
+
 void choice_closed(choice *ch)
 {
     answer *a = ch->a;
@@ -263,7 +271,7 @@ void choice_closed(choice *ch)
     if (ch->state == CHOICE_WAITING) answer_count_waiting(a, -1);
     if (ch->state == CHOICE_COMING) a->s->n_coming--;
     ch->state = CHOICE_CLOSED;
-    cerium_session_close(&ch->session);
+    close_session(ch);
     a->n_closed++;
     settle(a);
 }
@@ -335,7 +343,7 @@ static void drop_prompts(answer *a)
         infill_stop_close(&a->choices[i].stop);
         bytes_free(&a->choices[i].unsure);
         bytes_free(&a->choices[i].show);
-        cerium_session_close(&a->choices[i].session);
+        close_session(&a->choices[i]);
     }
     for (uint32_t i = 0; i < a->n_prompts; i++) memory_free(a->prompts[i]);
     memory_free(a->choices);

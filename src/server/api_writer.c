@@ -48,7 +48,7 @@ static view token_text(void *user, int32_t token)
 {
     const answer *a = user;
     view text;
-    text.ptr = cerium_token_bytes(a->s->config.engine, token, &text.len);
+    text.ptr = cerium_token_bytes(a->model->vocab, token, &text.len);
     return text;
 }
 
@@ -69,7 +69,7 @@ int api_writer_open(answer *a, protocol_error *e)
     protocol_answer how = {.request = a->request,
                            .id = a->id,
                            .model = a->source->model(a),
-                           .chat_form = a->s->info.call_form,
+                           .chat_form = a->model->info.call_form,
                            .served_tier = served_tier(a->request),
                            .created_at = a->created_at,
                            .token_text = token_text,

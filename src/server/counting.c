@@ -4,6 +4,7 @@
 #include "protocol/json_out.h"
 #include "server/answers.h"
 #include "server/http.h"
+#include "server/model_list.h"
 #include "server/prompts.h"
 #include "server/stored.h"
 
@@ -11,6 +12,7 @@ typedef struct {
     job job; /* first */
     connection *c;
     const server *s;
+    const served_model *m;
     uint64_t tenant, serial;
     protocol_request *request; /* owned */
     size_t n_bytes;
@@ -26,16 +28,17 @@ static int turn_of(counting *k, const history_turn **turn)
     const char *id = k->request->previous_response_id;
     *turn = NULL;
     if (!id) return CERIUM_OK;
-    RETURN_IF(stored_turn(k->s, k->tenant, k->serial, id, turn, &k->store_failed, &k->error));
-    return !*turn || (*turn)->items ? stored_no_turn(id, &k->error) : CERIUM_OK;
+    RETURN_IF(stored_turn(k->m, k->tenant, k->serial, id, turn, &k->store_failed, &k->error));
+    const bool is_ours = *turn && !(*turn)->items && (*turn)->model == k->m->key_hash;
+    return is_ours ? CERIUM_OK : stored_no_turn(id, &k->error);
 }
 
-static void put_text(json_out *t, const server *s, const prompt *made)
+static void put_text(json_out *t, const served_model *m, const prompt *made)
 {
     json_out_literal(t, "{\"prompt\":\"");
     for (size_t i = 0; i < made->n && !t->status; i++) {
         view text;
-        text.ptr = cerium_token_bytes(s->config.engine, made->tokens[i], &text.len);
+        text.ptr = cerium_token_bytes(m->vocab, made->tokens[i], &text.len);
         json_out_escape(t, text);
     }
     json_out_literal(t, "\"}");
@@ -55,13 +58,13 @@ static int count(counting *k)
 {
     prompt made;
     const history_turn *turn = NULL;
-    prompt_room room = {.cap = (size_t)k->s->info.context_tokens_max + 1};
+    prompt_room room = {.cap = (size_t)k->m->info.context_tokens_max + 1};
     room.tokens = memory_alloc(room.cap * sizeof *room.tokens);
     int status = room.tokens ? turn_of(k, &turn) : protocol_error_memory(&k->error);
     if (!status)
-        status = prompts_chat(k->s, &room, k->request, k->tenant, turn, &made, &k->error);
+        status = prompts_chat(k->m, &room, k->request, k->tenant, turn, &made, &k->error);
     k->out.b.max = SERVER_OUT_BYTES_MAX / 2;
-    if (!status && k->what == COUNT_TEMPLATE) put_text(&k->out, k->s, &made);
+    if (!status && k->what == COUNT_TEMPLATE) put_text(&k->out, k->m, &made);
     if (!status && k->what == COUNT_TOKENS) put_count(&k->out, k->request->api, made.n);
     if (!status && k->out.status) status = protocol_error_memory(&k->error);
     history_release(&turn);
@@ -99,16 +102,18 @@ static void done(job *j)
 void counting_begin(connection *c, protocol_request *request, count_what what, size_t n_bytes)
 {
     protocol_error e;
-    counting *k = memory_zalloc(1, sizeof *k);
+    const served_model *m =
+        models_choose(c->s, request->model, models_use_of(request->api, request->fill_in));
+    counting *k = m ? memory_zalloc(1, sizeof *k) : NULL;
     if (!k) {
+        (void)(m ? protocol_error_memory(&e) : models_unknown(c->s, request->model, &e));
         request_bury(c->s, &request, n_bytes);
-        (void)protocol_error_memory(&e);
         http_error(c, &e);
         return;
     }
     *k = (counting){.job = {.run = run, .done = done, .release = release,
                             .client = client_of(c->tenant, c->serial)},
-                    .c = c, .s = c->s, .tenant = c->tenant, .serial = c->serial,
+                    .c = c, .s = c->s, .m = m, .tenant = c->tenant, .serial = c->serial,
                     .request = request, .n_bytes = n_bytes, .what = what};
     k->job.lane = request->previous_response_id      ? WORKERS_STORE
                   : n_bytes > SERVER_SMALL_BYTES_MAX ? WORKERS_LARGE : WORKERS_SMALL;

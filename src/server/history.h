@@ -28,6 +28,7 @@ chain chain_add(chain c, const cerium_message *message);
 typedef struct history_turn {
     char id[SERVER_ID_BYTES];
     uint64_t tenant;
+    uint64_t model;        /* whose tokens: served_model.key_hash; 0 = none are there */
     uint64_t connection;   /* the id serves on this connection only; 0 = on all of the tenant */
     chain chain;           /* of the conversation up to and with this turn; none: not found by it */
     uint64_t instructions; /* hash of those in force; 0 = none */

@@ -11,6 +11,8 @@
 #include "server/http_sinks.h"
 #include "server/inline.h"
 #include "server/lanes.h"
+#include "server/model_loader.h"
+#include "server/model_list.h"
 
 /* What it turned out to be. */
 typedef enum {
@@ -33,6 +35,7 @@ struct intake {
     view text;
 
     /* For whoever reads it. */
+    const server *s;
     protocol_defaults defaults;
     history *history;
     uint64_t tenant;
@@ -60,6 +63,21 @@ static void keep_id(intake *in, const protocol_body *body)
     snprintf(in->id, sizeof in->id, "%s", id ? id : "");
 }
 
+/* What holds of the model that is asked for; whether there is one of that name is asked later. */
+static void take_defaults(intake *in, const json_t *root, protocol_api api)
+{
+    const char *name = json_string_value(json_object_get(root, "model"));
+    const bool has_suffix = json_is_string(json_object_get(root, "suffix"));
+    const served_model *m = models_choose(in->s, name, models_use_of(api, has_suffix));
+    if (!m) return;
+    protocol_defaults *d = &in->defaults;
+    d->sampling = m->defaults.sampling;
+    d->has_chat_form = m->defaults.has_chat_form;
+    d->fills_in = m->defaults.fills_in;
+    d->pointer = m->defaults.pointer;
+    d->confidence_min = m->defaults.confidence_min;
+}
+
 /* Takes the body. */
 static void read_body(intake *in, protocol_body *body)
 {
@@ -68,6 +86,7 @@ static void read_body(intake *in, protocol_body *body)
     if (!strcmp(type, "completion.create")) {
         in->kind = IS_COMPLETION;
         keep_id(in, body);
+        take_defaults(in, body->root, PROTOCOL_INFILL);
         in->status = protocol_inline_parse(&in->request, body, &in->defaults, &in->error);
     } else if (!strcmp(type, "completion.cancel")) {
         in->kind = IS_COMPLETION_CANCEL;
@@ -77,6 +96,7 @@ static void read_body(intake *in, protocol_body *body)
         in->kind = IS_STEER;
         in->status = protocol_steer_read(&in->steer, body, in->text.len, &in->error);
     } else {
+        take_defaults(in, body->root, in->api);
         in->status = protocol_body_parse(&in->request, in->api, body, &in->defaults, &in->error);
     }
 }
@@ -108,7 +128,8 @@ static intake intake_of(connection *c, protocol_api api, bool is_message, view t
                  .is_message = is_message,
                  .started_ns = clock_ns(),
                  .text = text,
-                 .defaults = c->s->defaults,
+                 .defaults = models_at(c->s, 0)->defaults,
+                 .s = c->s,
                  .history = c->s->history,
                  .tenant = c->tenant};
     in.defaults.is_socket = is_message;
@@ -200,7 +221,16 @@ static void tell_loaded(connection *c, const protocol_request *r)
 {
     bytes body = {.max = 1 << 16};
     protocol_error e;
-    if (protocol_ollama_load_body(&body, r, c->s->model.id, (int64_t)time(NULL))) {
+    served_model *m = models_choose(c->s, r->model, models_use_of(r->api, r->fill_in));
+    const bool loads = m && strcmp(r->loads, "unload");
+    if (!m ? models_unknown(c->s, r->model, &e) : loads ? model_check(m, &e) : CERIUM_OK) {
+        http_error(c, &e);
+        return;
+    }
+    model_keep(m, r);
+    if (loads) model_want(m);
+    else (void)model_unload(m); /* one that runs goes when it is idle */
+    if (protocol_ollama_load_body(&body, r, m->names[0], (int64_t)time(NULL))) {
         (void)protocol_error_memory(&e);
         http_error(c, &e);
     } else {

@@ -10,6 +10,7 @@
 #include "server/answer_open.h"
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/model_list.h"
 #include "server/steering.h"
 
 typedef struct pending pending;
@@ -270,7 +271,7 @@ static bool take_steers(lane *l, pending *p)
     json_t *items = steering_leave(&l->steers);
     int status = items ? protocol_request_again(&made, p->request,
                                                 p->request->previous_response_id, items, true,
-                                                &l->c->s->defaults, &e)
+                                                &models_of(l->c->s, p->request)->defaults, &e)
                        : protocol_error_memory(&e);
     json_decref(items);
     if (status) {
@@ -292,7 +293,7 @@ static void make_successor(lane *l, const answer *a)
     pending *p = memory_zalloc(1, sizeof *p);
     json_t *items = p ? steering_leave(&l->steers) : NULL;
     int status = items ? protocol_request_again(&made, a->request, a->id, items, false,
-                                                &l->c->s->defaults, &e)
+                                                &a->model->defaults, &e)
                        : protocol_error_memory(&e);
     json_decref(items);
     if (status) {

@@ -4,10 +4,11 @@
 #include "base/json.h"
 #include "protocol/json_out.h"
 #include "server/http.h"
+#include "server/model_list.h"
 
-static json_t *sampling(const server *s)
+static json_t *sampling(const served_model *m)
 {
-    const cerium_sampling *d = &s->defaults.sampling;
+    const cerium_sampling *d = &m->defaults.sampling;
     return json_pack("{s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "temperature",
                      (double)d->temperature, "top_k", (int)d->top_k, "top_p", (double)d->top_p,
                      "min_p", (double)d->min_p, "repeat_penalty", (double)d->repetition_penalty,
@@ -15,24 +16,42 @@ static json_t *sampling(const server *s)
                      (double)d->frequency_penalty, "n_predict", -1);
 }
 
+/* ?model=NAME, else the first that completes; NULL: an error was answered. */
+static served_model *asked_for(connection *c)
+{
+    char name[SERVER_ID_BYTES];
+    protocol_error e;
+    http_argument(c, "model", name, sizeof name);
+    served_model *m = models_choose(c->s, name, MODEL_COMPLETES);
+    if (m) return m;
+    (void)models_unknown(c->s, name, &e);
+    http_error(c, &e);
+    return NULL;
+}
+
 void llama_props(connection *c)
 {
     const server *s = c->s;
-    json_t *settings = json_pack("{s:i, s:o}", "n_ctx", (int)s->info.context_tokens_max, "params",
-                                 sampling(s));
+    const served_model *m = asked_for(c);
+    if (!m) return;
+    json_t *settings = json_pack("{s:i, s:o}", "n_ctx", (int)m->info.context_tokens_max, "params",
+                                 sampling(m));
     http_json(c, 200,
               json_pack("{s:o, s:i, s:s, s:s, s:{s:b, s:b}, s:{s:b, s:b}, s:s, s:b}",
                         "default_generation_settings", settings, "total_slots",
-                        (int)s->config.running_max, "model_path", s->info.name, "chat_template",
-                        "", "chat_template_caps", "supports_tools", s->model.chats,
-                        "supports_parallel_tool_calls", s->model.chats, "modalities", "vision", 0,
-                        "audio", 0, "build_info", cerium_version(), "is_sleeping", 0));
+                        (int)s->config.running_max, "model_path", m->info.name, "chat_template",
+                        "", "chat_template_caps", "supports_tools", m->listed.chats,
+                        "supports_parallel_tool_calls", m->listed.chats, "modalities", "vision", 0,
+                        "audio", 0, "build_info", cerium_version(), "is_sleeping",
+                        m->engine == NULL));
 }
 
 /* Who runs, never what. */
 void llama_slots(connection *c)
 {
     const server *s = c->s;
+    const served_model *m = asked_for(c);
+    if (!m) return;
     json_t *list = json_array();
     char wanted[8];
     protocol_error e;
@@ -46,13 +65,13 @@ void llama_slots(connection *c)
     }
     for (; n < s->config.running_max && n < SERVER_RUNNING_MAX; n++)
         json_array_append_new(list, json_pack("{s:i, s:i, s:b}", "id", (int)n, "n_ctx",
-                                              (int)s->info.context_tokens_max, "is_processing",
+                                              (int)m->info.context_tokens_max, "is_processing",
                                               n < s->n_running));
     http_json(c, 200, list);
 }
 
 /* The text of tokens, where bytes that are no UTF-8 are replaced. */
-static int write_text(const server *s, const json_t *tokens, bytes *out, protocol_error *e)
+static int write_text(const served_model *m, const json_t *tokens, bytes *out, protocol_error *e)
 {
     bytes all = {.max = SERVER_OUT_BYTES_MAX / 8};
     json_out t = {.b = {.max = SERVER_OUT_BYTES_MAX / 2}};
@@ -61,12 +80,12 @@ static int write_text(const server *s, const json_t *tokens, bytes *out, protoco
         const json_t *one = json_array_get(tokens, i);
         json_int_t id = json_integer_value(one);
         size_t len = 0;
-        if (!json_is_integer(one) || id < 0 || id >= s->info.n_vocab) {
+        if (!json_is_integer(one) || id < 0 || id >= m->info.n_vocab) {
             bytes_free(&all);
             return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "tokens",
                                       "tokens[%zu] is not a token of the vocabulary", i);
         }
-        const char *text = cerium_token_bytes(s->config.engine, (int32_t)id, &len);
+        const char *text = cerium_token_bytes(m->vocab, (int32_t)id, &len);
         if (text) status = bytes_append(&all, text, len);
     }
     bytes repaired = {.max = SERVER_OUT_BYTES_MAX / 2};
@@ -86,10 +105,12 @@ void llama_detokenize(connection *c)
     const bytes *b = &c->http.body;
     json_t *root = json_read((view){b->ptr, b->len}, JSON_ALLOW_NUL, NULL);
     const json_t *tokens = json_object_get(root, "tokens");
+    const char *name = json_string_value(json_object_get(root, "model"));
+    const served_model *m = models_choose(c->s, name, MODEL_TALKS);
     bytes out = {.max = 0};
     protocol_error e;
-    int status = json_is_array(tokens)
-                     ? write_text(c->s, tokens, &out, &e)
+    int status = !m                      ? models_unknown(c->s, name, &e)
+                 : json_is_array(tokens) ? write_text(m, tokens, &out, &e)
                      : protocol_error_set(&e, 400, "invalid_request_error", "invalid_value",
                                           "tokens", "tokens is an array and has to be there");
     json_decref(root);

@@ -12,6 +12,8 @@
 #include "server/lanes.h"
 #include "server/look.h"
 #include "server/recording.h"
+#include "server/model_loader.h"
+#include "server/model_pull.h"
 #include "server/schedule.h"
 #include "server/socket.h"
 #include "server/wake.h"
@@ -119,6 +121,8 @@ static void on_tick(void *user)
     if (answers_are_stuck(s)) metrics_count(&s->metrics, METRICS_STUCK, 1);
     look_at_answers(s);
     recordings_tick(s, clock_ns());
+    models_work(s);
+    pull_tick(s);
     keep_alive_tick(s, clock_ns());
 }
 

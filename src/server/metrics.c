@@ -331,6 +331,49 @@ static void put_disk(writer *w, const cerium_engine_stats *s)
         put_value(w, all[i].name, all[i].type, all[i].help, (double)all[i].value);
 }
 
+static void put_each(writer *w, const metrics_engine *e, const char *name, const char *type,
+                     const char *help, double (*value)(const metrics_model *m))
+{
+    head(w, name, type, help);
+    for (uint32_t i = 0; i < e->n_models; i++) {
+        char label[3 * METRICS_LABEL_BYTES_MAX];
+        quote(label, sizeof label, e->models[i].name);
+        put(w, "%s{model=\"%s\"} %.17g\n", name, label, value(&e->models[i]));
+    }
+}
+
+static double is_loaded(const metrics_model *m) { return m->is_loaded; }
+static double bytes_of(const metrics_model *m) { return (double)m->bytes; }
+static double loads_of(const metrics_model *m) { return (double)m->n_loads; }
+static double prompt_of(const metrics_model *m) { return (double)m->stats.prompt_tokens; }
+static double new_of(const metrics_model *m) { return (double)m->stats.new_tokens; }
+static double busy_of(const metrics_model *m) { return (double)m->stats.busy_ns * 1e-9; }
+static double pages_of(const metrics_model *m) { return (double)m->stats.kv_pages_used; }
+
+static double running_of(const metrics_model *m)
+{
+    double n = 0;
+    for (size_t c = 0; c < CERIUM_CLASSES; c++) n += m->stats.running[c];
+    return n;
+}
+
+/* What all of them do together stands in the series of engines. */
+static void put_models(writer *w, const metrics_engine *e)
+{
+    static const char counter[] = "counter", gauge[] = "gauge";
+    put_each(w, e, "cerium_model_loaded", gauge, "1 where the model is in memory.", is_loaded);
+    put_each(w, e, "cerium_model_bytes", gauge, "Memory that it takes when it is.", bytes_of);
+    put_value(w, "cerium_models_bytes_max", gauge, "Memory that models may take.",
+              (double)e->models_bytes_max);
+    put_each(w, e, "cerium_model_loads_total", counter, "How often it was loaded.", loads_of);
+    put_each(w, e, "cerium_model_requests_running", gauge, "Its requests that run.", running_of);
+    put_each(w, e, "cerium_model_kv_pages", gauge, "Its pages that sessions use.", pages_of);
+    put_each(w, e, "cerium_model_prompt_tokens_total", counter, "Tokens of its prompts.",
+             prompt_of);
+    put_each(w, e, "cerium_model_new_tokens_total", counter, "Tokens that it sampled.", new_of);
+    put_each(w, e, "cerium_model_busy_seconds_total", counter, "Time in its passes.", busy_of);
+}
+
 static void put_store(writer *w, const metrics_engine *e)
 {
     head(w, "cerium_store_bytes", "gauge", "Bytes that stored responses take.");
@@ -423,6 +466,7 @@ int metrics_text(bytes *out, const metrics *m, const metrics_engine *engine)
     }
     put_used(&w, m);
     put_engine(&w, engine);
+    put_models(&w, engine);
     put_disk(&w, &engine->stats);
     put_store(&w, engine);
     put_protocol(&w, engine);

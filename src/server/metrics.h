@@ -130,7 +130,18 @@ void metrics_metered(metrics *m, cerium_class class_, metrics_served_by who,
                      const metrics_used *used);
 
 typedef struct {
-    const char *model;              /* what requests call it */
+    const char *name;               /* what requests call it */
+    bool is_loaded;
+    uint64_t bytes, n_loads;        /* that it takes when it is loaded; how often it was */
+    cerium_engine_stats stats;
+} metrics_model;
+
+/* Of all engines together, where nothing else is said. */
+typedef struct {
+    const char *model;              /* what requests call the first one */
+    const metrics_model *models;    /* [n_models] each alone */
+    uint32_t n_models;
+    uint64_t models_bytes_max;      /* memory that they may take */
     uint32_t page_tokens;           /* of a KV page */
     uint64_t page_bytes;            /* of one, in the layers that keep everything */
     uint32_t context_tokens_max;

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "server/http.h"
 #include "server/ids.h"
+#include "server/model_list.h"
 
 /* The interface that is spoken here.  VS Code wants 0.6.4 at least, Codex 0.13.4. */
 static const char ollama_version[] = "0.13.4";
@@ -33,34 +34,34 @@ static void size_name(char out[32], uint64_t n)
     snprintf(out, 32, "%llu", (unsigned long long)n);
 }
 
-static void digest_of(const server *s, char out[65])
+static void digest_of(const served_model *m, char out[65])
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
     char text[512];
-    int n = snprintf(text, sizeof text, "%s %s %s %llu", s->model.id, s->info.architecture,
-                     s->info.quantization, (unsigned long long)s->info.weights_bytes);
+    int n = snprintf(text, sizeof text, "%s %s %s %llu", m->names[0], m->info.architecture,
+                     m->info.quantization, (unsigned long long)m->info.weights_bytes);
     SHA256((const unsigned char *)text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1,
            digest);
     for (size_t i = 0; i < sizeof digest; i++) snprintf(out + 2 * i, 3, "%02x", digest[i]);
 }
 
-static json_t *details(const server *s)
+static json_t *details(const served_model *m)
 {
     char size[32];
-    size_name(size, s->info.n_parameters);
+    size_name(size, m->info.n_parameters);
     return json_pack("{s:s, s:s, s:s, s:[s], s:s, s:s}", "parent_model", "", "format", "gguf",
-                     "family", s->info.architecture, "families", s->info.architecture,
-                     "parameter_size", size, "quantization_level", s->info.quantization);
+                     "family", m->info.architecture, "families", m->info.architecture,
+                     "parameter_size", size, "quantization_level", m->info.quantization);
 }
 
-static json_t *model(const server *s)
+static json_t *model(const served_model *m)
 {
     char at[32], digest[65];
-    when(at, s->model.created_at);
-    digest_of(s, digest);
-    return json_pack("{s:s, s:s, s:s, s:I, s:s, s:o}", "name", s->model.id, "model", s->model.id,
-                     "modified_at", at, "size", (json_int_t)s->info.weights_bytes, "digest",
-                     digest, "details", details(s));
+    when(at, m->listed.created_at);
+    digest_of(m, digest);
+    return json_pack("{s:s, s:s, s:s, s:I, s:s, s:o}", "name", m->names[0], "model", m->names[0],
+                     "modified_at", at, "size", (json_int_t)m->info.weights_bytes, "digest",
+                     digest, "details", details(m));
 }
 
 void ollama_version_get(connection *c)
@@ -68,69 +69,90 @@ void ollama_version_get(connection *c)
     http_json(c, 200, json_pack("{s:s}", "version", ollama_version));
 }
 
-void ollama_tags(connection *c) { http_json(c, 200, json_pack("{s:[o]}", "models", model(c->s))); }
+void ollama_tags(connection *c)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < models_n(c->s); i++)
+        json_array_append_new(list, model(models_at(c->s, i)));
+    http_json(c, 200, json_pack("{s:o}", "models", list));
+}
 
+/* Those that are loaded, until when, where nobody asks for them. */
 void ollama_ps(connection *c)
 {
-    json_t *one = model(c->s);
-    json_object_set_new(one, "expires_at", json_string("2318-01-01T00:00:00Z"));
-    json_object_set_new(one, "size_vram", json_integer(0));
-    json_object_set_new(one, "context_length", json_integer(c->s->info.context_tokens_max));
-    http_json(c, 200, json_pack("{s:[o]}", "models", one));
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < models_n(c->s); i++) {
+        const served_model *m = models_at(c->s, i);
+        char at[32] = "2318-01-01T00:00:00Z";
+        if (m->state != MODEL_LOADED) continue;
+        if (m->idle_s >= 0 && !m->is_borrowed) {
+            const int64_t idle_s = (int64_t)((clock_ns() - m->used_ns) / 1000000000);
+            when(at, (int64_t)time(NULL) + (m->idle_s > idle_s ? m->idle_s - idle_s : 0));
+        }
+        json_t *one = model(m);
+        json_object_set_new(one, "size", json_integer((json_int_t)m->bytes));
+        json_object_set_new(one, "expires_at", json_string(at));
+        json_object_set_new(one, "size_vram", json_integer(0));
+        json_object_set_new(one, "context_length", json_integer(m->info.context_tokens_max));
+        json_array_append_new(list, one);
+    }
+    http_json(c, 200, json_pack("{s:o}", "models", list));
 }
 
 /* ---- one model ---- */
 
-/* With and without ":latest"; "cerium" is whatever is served. */
-static bool is_ours(const server *s, const char *name)
+/* By one of its names, with and without ":latest"; "cerium" is whatever is served. */
+static const served_model *find(const server *s, const char *name)
 {
     static const char latest[] = ":latest";
     size_t len = strlen(name), tail = sizeof latest - 1;
     if (len > tail && !strcmp(name + len - tail, latest)) len -= tail;
     const view bare = {name, len};
-    return view_equal(bare, view_of(s->model.id)) || view_equal(bare, VIEW("cerium"));
+    for (uint32_t i = 0; i < models_n(s); i++)
+        for (uint32_t k = 0; k < models_at(s, i)->n_names; k++)
+            if (view_equal(bare, view_of(models_at(s, i)->names[k]))) return models_at(s, i);
+    return view_equal(bare, VIEW("cerium")) ? models_choose(s, NULL, MODEL_TALKS) : NULL;
 }
 
-/* The name in a body; false: an error was answered. */
-static bool read_name(connection *c, char out[SERVER_ID_BYTES])
+/* The model that a body names; NULL: an error was answered. */
+static const served_model *read_name(connection *c)
 {
     const bytes *b = &c->http.body;
     json_t *root = json_read((view){b->ptr, b->len}, 0, NULL);
     const char *name = json_string_value(json_object_get(root, "model"));
     protocol_error e;
     if (!name) name = json_string_value(json_object_get(root, "name"));
-    bool found = name && strlen(name) < SERVER_ID_BYTES && is_ours(c->s, name);
-    if (found) snprintf(out, SERVER_ID_BYTES, "%s", name);
+    const served_model *m = name ? find(c->s, name) : NULL;
     if (!name)
         (void)protocol_error_set(&e, 400, "invalid_request_error", NULL, "model",
                                  "model is required");
-    else if (!found)
+    else if (!m)
         (void)protocol_error_set(&e, 404, "invalid_request_error", "model_not_found", "model",
                                  "model '%.120s' not found; see GET /api/tags", name);
     json_decref(root);
-    if (!found) http_error(c, &e);
-    return found;
+    if (!m) http_error(c, &e);
+    return m;
 }
 
-static json_t *capabilities(const server *s)
+static json_t *capabilities(const served_model *m)
 {
     static const char *const thinking[] = {"qwen3", "qwen3.5", "harmony", "mistral-v7",
                                            "mistral-v7-tekken"};
     json_t *list = json_pack("[s]", "completion");
-    if (s->model.chats) json_array_append_new(list, json_string("tools"));
-    if (s->model.fills_in) json_array_append_new(list, json_string("insert"));
+    if (m->listed.chats) json_array_append_new(list, json_string("tools"));
+    if (m->listed.fills_in) json_array_append_new(list, json_string("insert"));
     for (size_t i = 0; i < ARRAY_LEN(thinking); i++)
-        if (!strcmp(s->info.chat_form, thinking[i]))
+        if (!strcmp(m->info.chat_form, thinking[i]))
             json_array_append_new(list, json_string("thinking"));
     return list;
 }
 
-static json_t *model_info(const server *s)
+static json_t *model_info(const served_model *m)
 {
-    const cerium_engine_info *info = &s->info;
+    const cerium_engine_info *info = &m->info;
     char key[160];
     json_t *all = json_pack("{s:s, s:s, s:I}", "general.architecture", info->architecture,
-                            "general.basename", s->model.id, "general.parameter_count",
+                            "general.basename", m->names[0], "general.parameter_count",
                             (json_int_t)info->n_parameters);
     snprintf(key, sizeof key, "%.100s.context_length", info->architecture);
     json_object_set_new(all, key, json_integer(info->context_tokens_max));
@@ -143,26 +165,19 @@ static json_t *model_info(const server *s)
 
 void ollama_show(connection *c)
 {
-    const server *s = c->s;
-    char name[SERVER_ID_BYTES], at[32], file[SERVER_ID_BYTES + 8], parameters[48];
+    const served_model *m = read_name(c);
+    char at[32], file[SERVER_ID_BYTES + 8], parameters[48];
     /* Editors look for .Suffix in it to know that the model fills in. */
-    const char *form = s->model.fills_in ? "{{ .Prompt }}{{ .Suffix }}" : "{{ .Prompt }}";
-    if (!read_name(c, name)) return;
-    when(at, s->model.created_at);
-    snprintf(file, sizeof file, "FROM %s", s->model.id);
-    snprintf(parameters, sizeof parameters, "num_ctx    %u", s->info.context_tokens_max);
+    if (!m) return;
+    const char *form = m->listed.fills_in ? "{{ .Prompt }}{{ .Suffix }}" : "{{ .Prompt }}";
+    when(at, m->listed.created_at);
+    snprintf(file, sizeof file, "FROM %s", m->names[0]);
+    snprintf(parameters, sizeof parameters, "num_ctx    %u", m->info.context_tokens_max);
     http_json(c, 200,
               json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:s}", "license", "", "modelfile",
-                        file, "parameters", parameters, "template", form, "details", details(s),
-                        "model_info", model_info(s), "capabilities", capabilities(s),
+                        file, "parameters", parameters, "template", form, "details", details(m),
+                        "model_info", model_info(m), "capabilities", capabilities(m),
                         "modified_at", at));
-}
-
-/* Of a model that is there: Codex pulls before it looks. */
-void ollama_pull(connection *c)
-{
-    char name[SERVER_ID_BYTES];
-    if (read_name(c, name)) http_json(c, 200, json_pack("{s:s}", "status", "success"));
 }
 
 void ollama_unserved(connection *c)

@@ -8,7 +8,6 @@ void ollama_version_get(connection *c);
 void ollama_tags(connection *c);
 void ollama_ps(connection *c);
 void ollama_show(connection *c);
-void ollama_pull(connection *c);
 /* What changes models. */
 void ollama_unserved(connection *c);
 

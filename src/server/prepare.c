@@ -1,6 +1,7 @@
 /* prepare.c - the stages before an answer, on the loop and on threads. */
 #include "server/prepare.h"
 
+#include "protocol/steer.h"
 #include "server/prompts.h"
 #include "server/stored.h"
 #include "server/tenant_quota.h"
@@ -30,6 +31,7 @@ struct preparation {
     int status;         /* of the last stage, */
     protocol_error why; /* and what was wrong */
     const history_turn *previous; /* held, or NULL */
+    protocol_request *whole; /* the request with all that it goes on from; owned, or NULL */
     made_prompt *made;  /* [n_made] owned */
     uint32_t n_made;
     prompt first;       /* of a conversation: what is known of it, but for its tokens */
@@ -38,15 +40,39 @@ struct preparation {
 
 /* ---- the stages: what a thread may do ---- */
 
+static bool is_ours(const answer *a, const history_turn *turn)
+{
+    return turn && !turn->items && turn->model == a->model->key_hash;
+}
+
+/* Its tokens are another model's: all of the conversation is rendered, as it is stored. */
+static int read_whole(preparation *p)
+{
+    answer *a = p->a;
+    const protocol_request *r = a->request;
+    json_t *items = json_array();
+    int status = items ? stored_conversation(a, r->previous_response_id, items, &p->store_failed,
+                                             &p->why)
+                       : protocol_error_memory(&p->why);
+    if (!status)
+        status = protocol_request_again(&p->whole, r, NULL, items, true, &a->model->defaults,
+                                        &p->why);
+    json_decref(items);
+    return status;
+}
+
 static int run_turn(preparation *p)
 {
     answer *a = p->a;
     const char *id = a->request->previous_response_id;
     if (!p->previous)
-        RETURN_IF(stored_turn(a->s, a->tenant, a->serial, id, &p->previous, &p->store_failed,
+        RETURN_IF(stored_turn(a->model, a->tenant, a->serial, id, &p->previous, &p->store_failed,
                               &p->why));
+    if (is_ours(a, p->previous)) return CERIUM_OK;
     /* One that another server went on with has no tokens here: the client sends all of it. */
-    return !p->previous || p->previous->items ? stored_no_turn(id, &p->why) : CERIUM_OK;
+    if (p->previous && p->previous->items) return stored_no_turn(id, &p->why);
+    history_release(&p->previous);
+    return read_whole(p);
 }
 
 static int take_prompt(preparation *p, uint32_t i, const prompt *from)
@@ -61,12 +87,13 @@ static int make_prompts(preparation *p, const prompt_room *room)
     answer *a = p->a;
     protocol_request *r = a->request;
     if (r->talks) {
-        RETURN_IF(prompts_chat(a->s, room, r, a->tenant, p->previous, &p->first, &p->why));
+        RETURN_IF(prompts_chat(a->model, room, p->whole ? p->whole : r, a->tenant, p->previous,
+                               &p->first, &p->why));
         return take_prompt(p, 0, &p->first);
     }
     for (uint32_t i = 0; i < p->n_made; i++) {
         prompt made;
-        RETURN_IF(prompts_text(a->s, room, r, i, &made, &p->why));
+        RETURN_IF(prompts_text(a->model, room, r, i, &made, &p->why));
         RETURN_IF(take_prompt(p, i, &made));
     }
     return CERIUM_OK;
@@ -75,21 +102,22 @@ static int make_prompts(preparation *p, const prompt_room *room)
 static int run_prompts(preparation *p)
 {
     answer *a = p->a;
-    prompt_room room = {.cap = (size_t)a->s->info.context_tokens_max + 1};
+    prompt_room room = {.cap = (size_t)a->model->info.context_tokens_max + 1};
     room.tokens = memory_alloc(room.cap * sizeof *room.tokens);
     p->n_made = a->n_choices / a->request->n_choices;
     p->made = memory_zalloc(p->n_made, sizeof *p->made);
     int status = room.tokens && p->made ? make_prompts(p, &room) : protocol_error_memory(&p->why);
     memory_free(room.tokens);
-    if (!status && format_order_open(&p->order, a->s->grammars, a->request, a->s->info.call_form))
+    if (!status && format_order_open(&p->order, a->s->grammars, a->request,
+                                     a->model->info.call_form))
         status = protocol_error_memory(&p->why);
     return status;
 }
 
 /* Text that no token of the context would be left of is not tokenized. */
-static view as_far_as_fits(const server *s, view text)
+static view as_far_as_fits(const served_model *m, view text)
 {
-    size_t most = prompts_bytes_max(s);
+    size_t most = prompts_bytes_max(m);
     return (view){text.ptr, text.len < most ? text.len : most};
 }
 
@@ -101,14 +129,16 @@ static int run_drafts(preparation *p)
     const protocol_request *r = a->request;
     if (a->s->replay && !a->warm_up && replay_take(a->s->replay, r, &output, &a->corrected)) {
         a->replayed = true;
-        RETURN_IF(prompts_tokenize(a->s, as_far_as_fits(a->s, output), CERIUM_TOKENIZE_SPECIAL,
+        RETURN_IF(prompts_tokenize(a->model, as_far_as_fits(a->model, output),
+                                   CERIUM_TOKENIZE_SPECIAL,
                                    &a->script, &a->n_script, &p->why));
         /* A script may say more than the context holds: then that is its end. */
-        if (a->n_script > a->s->info.context_tokens_max)
-            a->n_script = a->s->info.context_tokens_max;
+        if (a->n_script > a->model->info.context_tokens_max)
+            a->n_script = a->model->info.context_tokens_max;
     }
     if (!r->prediction) return CERIUM_OK;
-    return prompts_tokenize(a->s, as_far_as_fits(a->s, (view){r->prediction, r->prediction_len}), 0,
+    const view said = {r->prediction, r->prediction_len};
+    return prompts_tokenize(a->model, as_far_as_fits(a->model, said), 0,
                             &a->prediction, &a->n_prediction, &p->why);
 }
 
@@ -223,7 +253,8 @@ static bool is_for_worker(preparation *p, workers_lane *whose)
         p->previous = history_find(a->s->history, a->tenant, a->serial,
                                    a->request->previous_response_id);
         /* Of one that was stored, the store knows whether it still is. */
-        if (p->previous && !p->previous->connection) history_release(&p->previous);
+        if (p->previous && (!p->previous->connection || !is_ours(a, p->previous)))
+            history_release(&p->previous);
         return !p->previous;
     case STAGE_PROMPTS: return !is_small;
     case STAGE_ASK:
@@ -323,6 +354,7 @@ void prepare_free(answer *a)
     if (!p) return;
     CHECK(!p->is_away);
     history_release(&p->previous);
+    protocol_request_free(&p->whole);
     for (uint32_t i = 0; i < p->n_made; i++) memory_free(p->made[i].tokens);
     memory_free(p->made);
     format_order_free(&p->order);

@@ -14,27 +14,27 @@ static int failed_call(const cerium_error *err, protocol_error *e)
                               ours ? NULL : "invalid_value", "", "%s", err->message);
 }
 
-static int too_long(const server *s, size_t n, const char *how, protocol_error *e)
+static int too_long(const served_model *m, size_t n, const char *how, protocol_error *e)
 {
     (void)protocol_error_set(e, 400, "invalid_request_error", "context_length_exceeded", "input",
                              "the input has %s%zu tokens; the model's context window has %u", how,
-                             n, s->info.context_tokens_max);
+                             n, m->info.context_tokens_max);
     e->n_tokens = n;
-    e->n_tokens_max = s->info.context_tokens_max;
+    e->n_tokens_max = m->info.context_tokens_max;
     return CERIUM_ERR_ARGUMENT;
 }
 
-size_t prompts_bytes_max(const server *s)
+size_t prompts_bytes_max(const served_model *m)
 {
-    uint64_t most = (uint64_t)s->info.context_tokens_max * s->info.token_bytes_max;
+    uint64_t most = (uint64_t)m->info.context_tokens_max * m->info.token_bytes_max;
     return most ? (size_t)most : SIZE_MAX;
 }
 
 /* What cannot fit is refused before it becomes tokens: many megabytes take seconds. */
-static int check_bytes(const server *s, size_t n_bytes, protocol_error *e)
+static int check_bytes(const served_model *m, size_t n_bytes, protocol_error *e)
 {
-    if (n_bytes <= prompts_bytes_max(s)) return CERIUM_OK;
-    return too_long(s, n_bytes / s->info.token_bytes_max, "at least ", e);
+    if (n_bytes <= prompts_bytes_max(m)) return CERIUM_OK;
+    return too_long(m, n_bytes / m->info.token_bytes_max, "at least ", e);
 }
 
 /* With truncation the newest message alone has to fit. */
@@ -93,7 +93,7 @@ static void conversation_close(conversation *t)
 }
 
 /* The request's messages with the turns that we sampled as tokens; *c follows the conversation. */
-static void splice_turns(const server *s, const protocol_request *request, uint64_t tenant,
+static void splice_turns(history *h, const protocol_request *request, uint64_t tenant,
                          bool skip_said, conversation *out, chain *c)
 {
     for (size_t i = 0, end; i < request->n_messages; i = end) {
@@ -110,7 +110,7 @@ static void splice_turns(const server *s, const protocol_request *request, uint6
         }
         for (; end < request->n_messages && of_assistant(&request->messages[end]); end++)
             *c = chain_add(*c, &request->messages[end]);
-        const history_turn *turn = history_find_chain(s->history, tenant, *c);
+        const history_turn *turn = history_find_chain(h, tenant, *c);
         if (turn) out->turns[out->n_turns++] = turn;
         if (turn && turn->n_tokens > turn->sampled_from)
             out->list[out->n++] =
@@ -124,7 +124,7 @@ static void splice_turns(const server *s, const protocol_request *request, uint6
 }
 
 /* Tokens of the conversation, behind n_base of them that stand in the room. */
-static int render(const server *s, const prompt_room *room, const protocol_request *request,
+static int render(const served_model *m, const prompt_room *room, const protocol_request *request,
                   const conversation *t, size_t n_base, size_t *total, size_t *n_head,
                   cerium_error *err)
 {
@@ -139,7 +139,7 @@ static int render(const server *s, const prompt_room *room, const protocol_reque
                         .n_head = n_base ? NULL : n_head,
                         .variables = request->template_variables};
     size_t added = 0;
-    int status = cerium_chat_tokens(s->config.engine, &chat, room->tokens + n_base,
+    int status = cerium_chat_tokens(m->vocab, &chat, room->tokens + n_base,
                                     room->cap - n_base, &added, err);
     *total = n_base + added;
     return status;
@@ -153,9 +153,9 @@ static void drop_oldest(conversation *t, size_t kept, size_t n)
 }
 
 /* What cannot fit, by its bytes, goes before anything becomes tokens; the newest message stays. */
-static void drop_by_bytes(const server *s, conversation *t, size_t kept)
+static void drop_by_bytes(const served_model *m, conversation *t, size_t kept)
 {
-    const size_t most = prompts_bytes_max(s);
+    const size_t most = prompts_bytes_max(m);
     size_t n_bytes = 0, first = t->n;
     while (first > kept) {
         const char *text = t->list[first - 1].content;
@@ -167,20 +167,20 @@ static void drop_by_bytes(const server *s, conversation *t, size_t kept)
 }
 
 /* truncation "auto": the oldest messages go until the rest fits.  What instructs stays. */
-static int render_fitting(const server *s, const prompt_room *room,
+static int render_fitting(const served_model *m, const prompt_room *room,
                           const protocol_request *request, conversation *t, size_t n_base,
                           size_t *total, size_t *n_head, cerium_error *err)
 {
     size_t kept = 0; /* leading messages that instruct */
     while (kept < t->n && instructs(&t->list[kept])) kept++;
-    if (request->truncate && !n_base) drop_by_bytes(s, t, kept);
+    if (request->truncate && !n_base) drop_by_bytes(m, t, kept);
     for (;;) {
-        int status = render(s, room, request, t, n_base, total, n_head, err);
+        int status = render(m, room, request, t, n_base, total, n_head, err);
         bool long_ = status == CERIUM_ERR_CAPACITY ||
-                     (!status && *total >= s->info.context_tokens_max);
+                     (!status && *total >= m->info.context_tokens_max);
         if (!long_ || n_base || !request->truncate || t->n - kept < 2) return status;
         /* As large a part as is over, but never the newest message. */
-        size_t drop = (t->n - kept) * (*total - s->info.context_tokens_max) / *total + 1;
+        size_t drop = (t->n - kept) * (*total - m->info.context_tokens_max) / *total + 1;
         if (drop > t->n - kept - 1) drop = t->n - kept - 1;
         drop_oldest(t, kept, drop);
     }
@@ -189,8 +189,9 @@ static int render_fitting(const server *s, const prompt_room *room,
 /* The timeline of a turn into the room; *n_head, *in_force: of its head.  Instructions (said is
  * their hash) that are not the turn's take the place of its own, where there is one.
  * CERIUM_ERR_CAPACITY: longer than the context. */
-static int take_turn(const server *s, const prompt_room *room, const protocol_request *request,
-                     uint64_t said, const history_turn *turn, size_t *n_base, size_t *n_head,
+static int take_turn(const served_model *m, const prompt_room *room,
+                     const protocol_request *request, uint64_t said,
+                     const history_turn *turn, size_t *n_base, size_t *n_head,
                      uint64_t *in_force, cerium_error *err)
 {
     size_t skipped = 0, head = 0, unused;
@@ -207,7 +208,7 @@ static int take_turn(const server *s, const prompt_room *room, const protocol_re
                             .n_tools = request->tools_barred ? 0 : request->n_tools,
                             .open = true,
                             .n_head = &head};
-        RETURN_IF(cerium_chat_tokens(s->config.engine, &chat, room->tokens, room->cap, &unused,
+        RETURN_IF(cerium_chat_tokens(m->vocab, &chat, room->tokens, room->cap, &unused,
                                      err));
         if (head != CERIUM_NO_HEAD) {
             skipped = turn->n_head;
@@ -224,66 +225,67 @@ static int take_turn(const server *s, const prompt_room *room, const protocol_re
     return CERIUM_OK;
 }
 
-static int add_text(const server *s, const prompt_room *room, view text, unsigned flags,
+static int add_text(const served_model *m, const prompt_room *room, view text, unsigned flags,
                     size_t *total, cerium_error *err)
 {
     size_t n = 0;
     if (!text.len) return CERIUM_OK;
     if (*total >= room->cap) return CERIUM_ERR_CAPACITY;
-    int status = cerium_tokenize(s->config.engine, text.ptr, text.len, flags,
+    int status = cerium_tokenize(m->vocab, text.ptr, text.len, flags,
                                  room->tokens + *total, room->cap - *total, &n, err);
     *total += n;
     return status;
 }
 
 /* The answer's beginning, where the client says it. */
-static int add_prefill(const server *s, const prompt_room *room, const protocol_request *request,
-                       size_t *total, cerium_error *err)
+static int add_prefill(const served_model *m, const prompt_room *room,
+                       const protocol_request *request, size_t *total, cerium_error *err)
 {
-    const view head = protocol_answer_head(request, s->info.chat_form);
+    const view head = protocol_answer_head(request, m->info.chat_form);
     if (request->warm_up) return CERIUM_OK;
-    RETURN_IF(add_text(s, room, head, CERIUM_TOKENIZE_SPECIAL, total, err));
+    RETURN_IF(add_text(m, room, head, CERIUM_TOKENIZE_SPECIAL, total, err));
     if (!request->prefill) return CERIUM_OK;
-    return add_text(s, room, view_of(request->prefill), CERIUM_TOKENIZE_WITHIN, total, err);
+    return add_text(m, room, view_of(request->prefill), CERIUM_TOKENIZE_WITHIN, total, err);
 }
 
-static int chat_failed(const server *s, int status, size_t n, const cerium_error *err,
+static int chat_failed(const served_model *m, int status, size_t n, const cerium_error *err,
                        protocol_error *e)
 {
-    if (status == CERIUM_ERR_CAPACITY || (!status && n >= s->info.context_tokens_max))
-        return too_long(s, n, "", e);
+    if (status == CERIUM_ERR_CAPACITY || (!status && n >= m->info.context_tokens_max))
+        return too_long(m, n, "", e);
     return status ? failed_call(err, e) : CERIUM_OK;
 }
 
-int prompts_chat(const server *s, const prompt_room *room, protocol_request *request,
+int prompts_chat(const served_model *m, const prompt_room *room, protocol_request *request,
                  uint64_t tenant, const history_turn *previous, prompt *out, protocol_error *e)
 {
     cerium_error err;
     conversation talk;
     size_t n_base = 0, total = 0, n_head = CERIUM_NO_HEAD;
     uint64_t said = said_instructions(request), in_force = said;
-    chain c = previous ? previous->chain : (chain){{1, 1}};
-    RETURN_IF(check_bytes(s, request_bytes(request), e));
+    /* Another model's tokens are found by none of these. */
+    chain c = previous ? previous->chain : (chain){{1, m->key_hash}};
+    RETURN_IF(check_bytes(m, request_bytes(request), e));
     if (previous && protocol_request_name_results(request, previous->output))
         return protocol_error_memory(e);
     RETURN_IF(protocol_request_check_results(request, e));
     if (previous) {
-        int status = take_turn(s, room, request, said, previous, &n_base, &n_head, &in_force, &err);
-        RETURN_IF(chat_failed(s, status, n_base, &err, e));
+        int status = take_turn(m, room, request, said, previous, &n_base, &n_head, &in_force, &err);
+        RETURN_IF(chat_failed(m, status, n_base, &err, e));
     }
     bool known = !previous || !chain_none(previous->chain);
     int status = conversation_open(&talk, request->n_messages);
     if (status) {
         (void)error_set(&err, status, "out of memory");
     } else {
-        splice_turns(s, request, tenant, previous && said == in_force, &talk, &c);
-        status = render_fitting(s, room, request, &talk, n_base, &total, &n_head, &err);
-        if (!status) status = add_prefill(s, room, request, &total, &err);
+        splice_turns(m->s->history, request, tenant, previous && said == in_force, &talk, &c);
+        status = render_fitting(m, room, request, &talk, n_base, &total, &n_head, &err);
+        if (!status) status = add_prefill(m, room, request, &total, &err);
     }
     /* A first message of the system that is not the instructions stays where it is. */
     if (!previous && !said && talk.n && instructs(&request->messages[0])) n_head = CERIUM_NO_HEAD;
     conversation_close(&talk);
-    RETURN_IF(chat_failed(s, status, total, &err, e));
+    RETURN_IF(chat_failed(m, status, total, &err, e));
     *out = (prompt){.tokens = room->tokens,
                     .n = total,
                     .chain = known ? c : (chain){{0, 0}},
@@ -293,9 +295,9 @@ int prompts_chat(const server *s, const prompt_room *room, protocol_request *req
 }
 
 /* What cannot fit, by its bytes, goes before anything becomes tokens: files, the oldest first. */
-static void cut_by_bytes(const server *s, cerium_infill *in)
+static void cut_by_bytes(const served_model *m, cerium_infill *in)
 {
-    const size_t most = prompts_bytes_max(s);
+    const size_t most = prompts_bytes_max(m);
     size_t n_bytes = 0, n = 0;
     if (in->prefix_len > most) {
         in->prefix += in->prefix_len - most;
@@ -326,12 +328,12 @@ static void drop_files(cerium_infill *in, size_t n, size_t max)
 
 /* What is far from the hole goes first, three bytes of the prefix for one of the suffix; before
  * that the other files, the oldest first. */
-static int fit_infill(const server *s, const prompt_room *room, cerium_infill in, size_t max,
+static int fit_infill(const served_model *m, const prompt_room *room, cerium_infill in, size_t max,
                       size_t *n, cerium_error *err)
 {
-    cut_by_bytes(s, &in);
+    cut_by_bytes(m, &in);
     for (;;) {
-        int status = cerium_infill_tokens(s->config.engine, &in, room->tokens, max, n, err);
+        int status = cerium_infill_tokens(m->vocab, &in, room->tokens, max, n, err);
         if (status != CERIUM_ERR_CAPACITY) return status;
         size_t total = in.prefix_len + in.suffix_len;
         if (in.n_files) {
@@ -349,67 +351,68 @@ static int fit_infill(const server *s, const prompt_room *room, cerium_infill in
     }
 }
 
-static int infill_tokens(const server *s, const prompt_room *room, const protocol_request *r,
+static int infill_tokens(const served_model *m, const prompt_room *room, const protocol_request *r,
                          view prefix, size_t max, size_t *n, cerium_error *err)
 {
     cerium_infill in = r->infill;
     in.prefix = prefix.ptr;
     in.prefix_len = prefix.len;
-    if (s->info.fill_in_middle) return fit_infill(s, room, in, max, n, err);
+    if (m->info.fill_in_middle) return fit_infill(m, room, in, max, n, err);
     /* A model that cannot fill in goes on from what stands before the hole. */
-    return cerium_tokenize(s->config.engine, prefix.ptr, prefix.len, CERIUM_TOKENIZE_BEGIN,
+    return cerium_tokenize(m->vocab, prefix.ptr, prefix.len, CERIUM_TOKENIZE_BEGIN,
                            room->tokens, room->cap, n, err);
 }
 
 /* The text that the answer continues, as far as it becomes tokens; *heal_prefix: what is left, for
  * it may end within a token.  Not where somebody asked for tokens, or recorded what they are. */
-static view text_of(const server *s, const protocol_request *r, size_t i, view *heal_prefix)
+static view text_of(const served_model *m, const protocol_request *r, size_t i, view *heal_prefix)
 {
     view text = r->n_prompts ? (view){r->prompts[i], r->prompt_lens[i]}
                              : (view){r->infill.prefix, r->infill.prefix_len};
     *heal_prefix = (view){NULL, 0};
-    bool fills = r->fill_in && s->info.fill_in_middle;
-    if (r->whole_tokens || r->sampling.logprobs || s->replay || protocol_has_format(r)) return text;
-    heal_prefix->len = fills ? cerium_infill_heal_prefix(s->config.engine, text.ptr, text.len)
-                         : cerium_heal_prefix(s->config.engine, text.ptr, text.len);
+    bool fills = r->fill_in && m->info.fill_in_middle;
+    if (r->whole_tokens || r->sampling.logprobs || m->s->replay || protocol_has_format(r))
+        return text;
+    heal_prefix->len = fills ? cerium_infill_heal_prefix(m->vocab, text.ptr, text.len)
+                         : cerium_heal_prefix(m->vocab, text.ptr, text.len);
     text.len -= heal_prefix->len;
     heal_prefix->ptr = text.ptr + text.len;
     return text;
 }
 
-static int check_tokens(const server *s, const int32_t *tokens, size_t n, protocol_error *e)
+static int check_tokens(const served_model *m, const int32_t *tokens, size_t n, protocol_error *e)
 {
     for (size_t i = 0; i < n; i++)
-        if ((uint32_t)tokens[i] >= s->info.n_vocab)
+        if ((uint32_t)tokens[i] >= m->info.n_vocab)
             return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
                                       "Invalid token: %d is not in the vocabulary.", tokens[i]);
     return CERIUM_OK;
 }
 
-int prompts_text(const server *s, const prompt_room *room, const protocol_request *r, size_t i,
-                 prompt *out, protocol_error *e)
+int prompts_text(const served_model *m, const prompt_room *room, const protocol_request *r,
+                 size_t i, prompt *out, protocol_error *e)
 {
     cerium_error err;
-    size_t n = 0, context = s->info.context_tokens_max;
+    size_t n = 0, context = m->info.context_tokens_max;
     size_t wanted = r->new_tokens_max < context / 2 ? r->new_tokens_max : context / 2;
     int status = CERIUM_OK;
     view heal_prefix = {NULL, 0};
     if (r->prompt_tokens && r->prompt_tokens[i]) {
         n = r->prompt_n_tokens[i];
-        RETURN_IF(check_tokens(s, r->prompt_tokens[i], n, e));
+        RETURN_IF(check_tokens(m, r->prompt_tokens[i], n, e));
         if (n < room->cap) memcpy(room->tokens, r->prompt_tokens[i], n * sizeof *room->tokens);
     } else {
-        view text = text_of(s, r, i, &heal_prefix);
-        bool cut = r->fill_in && s->info.fill_in_middle;
-        if (!cut) RETURN_IF(check_bytes(s, text.len, e));
+        view text = text_of(m, r, i, &heal_prefix);
+        bool cut = r->fill_in && m->info.fill_in_middle;
+        if (!cut) RETURN_IF(check_bytes(m, text.len, e));
         if (r->fill_in)
-            status = infill_tokens(s, room, r, text, context - wanted - 1, &n, &err);
+            status = infill_tokens(m, room, r, text, context - wanted - 1, &n, &err);
         else
-            status = cerium_tokenize(s->config.engine, text.ptr, text.len,
+            status = cerium_tokenize(m->vocab, text.ptr, text.len,
                                      CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_BEGIN, room->tokens,
                                      room->cap, &n, &err);
     }
-    if (status == CERIUM_ERR_CAPACITY || (!status && n >= context)) return too_long(s, n, "", e);
+    if (status == CERIUM_ERR_CAPACITY || (!status && n >= context)) return too_long(m, n, "", e);
     if (status) return failed_call(&err, e);
     if (!n)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
@@ -418,7 +421,7 @@ int prompts_text(const server *s, const prompt_room *room, const protocol_reques
     return CERIUM_OK;
 }
 
-int prompts_tokenize(const server *s, view text, unsigned flags, int32_t **out, size_t *n,
+int prompts_tokenize(const served_model *m, view text, unsigned flags, int32_t **out, size_t *n,
                     protocol_error *e)
 {
     cerium_error err;
@@ -427,7 +430,7 @@ int prompts_tokenize(const server *s, view text, unsigned flags, int32_t **out, 
         int32_t *tokens = memory_alloc(cap * sizeof *tokens);
         if (!tokens) return protocol_error_memory(e);
         int status =
-            cerium_tokenize(s->config.engine, text.ptr, text.len, flags, tokens, cap, n, &err);
+            cerium_tokenize(m->vocab, text.ptr, text.len, flags, tokens, cap, n, &err);
         if (!status) {
             *out = tokens;
             return CERIUM_OK;

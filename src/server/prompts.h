@@ -24,18 +24,18 @@ typedef struct {
  *   previous: the turn that it goes on from, held by the caller, or NULL
  *   The request's results of tools get their names from previous->output.
  * CERIUM_ERR_ARGUMENT with *e: context_length_exceeded, or what the chat form refuses. */
-CERIUM_CHECKED int prompts_chat(const server *s, const prompt_room *room,
+CERIUM_CHECKED int prompts_chat(const served_model *m, const prompt_room *room,
                                 protocol_request *request, uint64_t tenant,
                                 const history_turn *previous, prompt *out, protocol_error *e);
 /* Of prompt number i of a completion, or of infill. */
-CERIUM_CHECKED int prompts_text(const server *s, const prompt_room *room,
+CERIUM_CHECKED int prompts_text(const served_model *m, const prompt_room *room,
                                 const protocol_request *request, size_t i, prompt *out,
                                 protocol_error *e);
 /* Bytes that the longest tokens of a whole context have: more text cannot fit.  SIZE_MAX where that
  * says nothing. */
-size_t prompts_bytes_max(const server *s);
+size_t prompts_bytes_max(const served_model *m);
 /* Plain text, in memory of its own: *out owned. */
-CERIUM_CHECKED int prompts_tokenize(const server *s, view text, unsigned flags, int32_t **out,
+CERIUM_CHECKED int prompts_tokenize(const served_model *m, view text, unsigned flags, int32_t **out,
                                    size_t *n, protocol_error *e);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include "server/http.h"
 #include "server/llama_routes.h"
+#include "server/model_pull.h"
+#include "server/model_routes.h"
 #include "server/ollama.h"
 #include "server/page_files.h"
 #include "server/response_routes.h"
@@ -32,8 +34,13 @@ static const route routes[] = {
     {"/messages/count_tokens", POST, false, METRICS_OTHER, service_messages_count},
     {"/completion", POST, false, METRICS_COMPLETION, service_completion},
     {"/embeddings", POST, false, METRICS_OTHER, llama_embeddings},
-    {"/models", GET, false, METRICS_MODELS, service_models},
-    {"/models/{path}", GET, false, METRICS_MODELS, service_model},
+    {"/models", GET, false, METRICS_MODELS, model_list},
+    {"/models/load", POST, false, METRICS_MODELS, model_post_load},
+    {"/models/unload", POST, false, METRICS_MODELS, model_post_unload},
+    {"/models/pull", GET, false, METRICS_MODELS, pull_list},
+    {"/models/pull", POST, false, METRICS_MODELS, pull_begin},
+    {"/models/pull", DELETE, false, METRICS_MODELS, pull_cancel},
+    {"/models/{path}", GET, false, METRICS_MODELS, model_get},
     {"/tokenize", POST, false, METRICS_OTHER, service_tokenize},
     {"/detokenize", POST, false, METRICS_OTHER, llama_detokenize},
     {"/apply-template", POST, false, METRICS_OTHER, service_apply_template},
@@ -43,7 +50,7 @@ static const route routes[] = {
     {"/api/tags", GET, false, METRICS_MODELS, ollama_tags},
     {"/api/ps", GET, false, METRICS_MODELS, ollama_ps},
     {"/api/show", POST, false, METRICS_MODELS, ollama_show},
-    {"/api/pull", POST, false, METRICS_MODELS, ollama_pull},
+    {"/api/pull", POST, false, METRICS_MODELS, pull_ollama},
     {"/api/chat", POST, false, METRICS_OLLAMA, service_ollama_chat},
     {"/api/generate", POST, false, METRICS_OLLAMA, service_ollama_generate},
     {"/api/embed", POST, false, METRICS_OTHER, llama_embeddings},

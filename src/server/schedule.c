@@ -3,6 +3,8 @@
 
 #include "server/admission.h"
 #include "server/connection.h"
+#include "server/model_loader.h"
+#include "server/model_list.h"
 #include "server/source_engine.h"
 
 /* The class that a request has by now: each second of waiting is worth one, so that none waits for
@@ -65,7 +67,7 @@ static choice *next_waiting(server *s)
     uint32_t best_places = 0;
     for (const answer *a = s->answers; a; a = a->next) {
         if (a->n_closed == a->n_choices || !first_waiting(a)) continue;
-        if (!admission_has_place(s, a->request->class_)) continue;
+        if (!admission_has_place(s, a->request->class_) || !model_serves(a)) continue;
         cerium_class class_ = class_by_now(a, now);
         if (best && class_ > class_by_now(best, now)) continue;
         bool is_higher = !best || class_ < class_by_now(best, now);
@@ -80,11 +82,11 @@ static choice *next_waiting(server *s)
 
 /* All sessions of the engine are taken, some of them by answers whose readers take nothing: the one
  * that waits for its reader for the longest has to go. */
-static void end_longest_parked(server *s)
+static void end_longest_parked(const served_model *m)
 {
     choice *longest = NULL;
-    for (answer *a = s->answers; a; a = a->next)
-        for (uint32_t i = 0; i < a->n_choices; i++) {
+    for (answer *a = m->s->answers; a; a = a->next)
+        for (uint32_t i = 0; i < a->n_choices && a->model == m; i++) {
             choice *ch = &a->choices[i];
             if (ch->state == CHOICE_RUNNING && ch->parked && a->sink.c && !a->sink.c->closing &&
                 (!longest || ch->parked_ns < longest->parked_ns))
@@ -92,7 +94,7 @@ static void end_longest_parked(server *s)
         }
     if (!longest || clock_ns() - longest->parked_ns < SERVER_PARKED_NS) return;
     connection *c = longest->a->sink.c;
-    metrics_count(&s->metrics, METRICS_TIMED_OUT, 1);
+    metrics_count(&m->s->metrics, METRICS_TIMED_OUT, 1);
     log_event(LOG_WARNING, "dropped", "peer=%s reason=\"others wait, and it reads nothing\"",
               c->peer);
     connection_break(c);
@@ -108,13 +110,14 @@ static bool any_has_place(const server *s)
 void answers_start(server *s)
 {
     s->no_session = false;
+    for (uint32_t i = 0; i < models_n(s); i++) models_at(s, i)->no_session = false;
     while (any_has_place(s)) {
         choice *ch = next_waiting(s);
         if (!ch) return;
+        served_model *m = ch->a->model;
         if (source_engine_start(ch) == CERIUM_ERR_CAPACITY) {
-            s->no_session = true;
-            end_longest_parked(s);
-            return;
+            s->no_session = m->no_session = true; /* others may have some */
+            end_longest_parked(m);
         }
     }
 }

@@ -11,6 +11,10 @@
 #include "server/look.h"
 #include "server/loop.h"
 #include "server/recording.h"
+#include "server/model_loader.h"
+#include "server/model_list.h"
+#include "server/model_pull.h"
+#include "server/model_waiters.h"
 #include "server/routes.h"
 #include "server/socket.h"
 #include "server/source_upstream.h"
@@ -36,7 +40,10 @@ void server_config_defaults(server_config *config)
 
 static int check_config(const server_config *config, cerium_error *err)
 {
-    if (!config->engine) return error_set(err, CERIUM_ERR_ARGUMENT, "a server needs an engine");
+    if (!config->engine && !config->n_models)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "a server needs an engine or models");
+    if (config->n_models && !config->engine_config)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "a server with models needs engine_config");
     if (config->port > 65535)
         return error_set(err, CERIUM_ERR_ARGUMENT, "port %u is out of range", config->port);
     if (!config->tls_cert != !config->tls_key)
@@ -53,36 +60,6 @@ static int check_config(const server_config *config, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Recorded answers are shown, however unlikely they are to the model. */
-static double confidence_of(const server *s)
-{
-    if (s->config.confidence_min >= 0) return s->config.confidence_min;
-    return s->config.replay_path ? 0 : (double)s->info.confidence;
-}
-
-/* What requests call the model: its name without blanks, so that it fits on a command line. */
-static void name_model(server *s)
-{
-    const char *name = s->config.model_id ? s->config.model_id : s->info.name;
-    size_t n = 0;
-    for (; name[n] && n + 1 < sizeof s->model_name; n++)
-        s->model_name[n] = name[n] == ' ' ? '-' : name[n];
-    s->model_name[n] = 0;
-    s->model = (protocol_model){.id = s->model_name,
-                                .display_name = s->info.name,
-                                .context_tokens = s->info.context_tokens_max,
-                                .created_at = s->started_at,
-                                /* A model without a form gets a plain one; one whose template
-                                 * cannot be run chats in none. */
-                                .chats = !*s->info.chat_refusal,
-                                .chat_form = s->info.chat_form,
-                                .chat_refusal = s->info.chat_refusal,
-                                .fills_in = s->info.fill_in_middle,
-                                .completes_only = s->info.completes_only};
-    snprintf(s->model_key, sizeof s->model_key, "%.60s/%u/%llu", s->info.name, s->info.n_vocab,
-             (unsigned long long)s->info.n_parameters);
-}
-
 static int open_parts(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;
@@ -96,6 +73,9 @@ static int open_parts(server *s, cerium_error *err)
     RETURN_IF(tenant_keys_open(s, err));
     RETURN_IF(access_open(s, err));
     if (config->replay_path) RETURN_IF(replay_open(&s->replay, config->replay_path, err));
+    s->models_bytes_max =
+        config->models_bytes_max ? config->models_bytes_max : models_memory_available();
+    RETURN_IF(models_open(s, err));
     RETURN_IF(loop_open(s, err));
     RETURN_IF(grammar_cache_open(&s->grammars, config->engine, err));
     RETURN_IF(workers_open(&s->workers, wake_for_job, s, err));
@@ -103,29 +83,45 @@ static int open_parts(server *s, cerium_error *err)
     return tenant_keys_start(s, err);
 }
 
+/* Beside the first one. */
+static void log_models(const server *s)
+{
+    char path[300];
+    if (models_n(s) == 1) return;
+    for (uint32_t i = 0; i < models_n(s); i++) {
+        const served_model *m = models_at(s, i);
+        log_event(LOG_INFO, "model", "id=%s path=%s context=%u bytes=%llu", m->names[0],
+                  log_quote(path, sizeof path, m->path), m->info.context_tokens_max,
+                  (unsigned long long)m->bytes);
+    }
+    log_event(LOG_INFO, "models", "n=%u bytes_max=%llu", models_n(s),
+              (unsigned long long)s->models_bytes_max);
+}
+
 static void log_start(const server *s)
 {
     const server_config *config = &s->config;
+    const served_model *first = models_at(s, 0);
+    const char *calls = first->info.call_form;
     char model[300], store_name[300];
     const char *host = config->host ? config->host : "127.0.0.1";
-    log_quote(model, sizeof model, config->model_path ? config->model_path : "-");
+    log_quote(model, sizeof model, *first->path ? first->path : "-");
     log_quote(store_name, sizeof store_name, config->store_path ? config->store_path : "-");
     log_event(LOG_INFO, "listening",
               "url=%s://%s%s%s:%u model=%s id=%s context=%u keys=%zu store=%s replay=%s version=%s",
               config->tls_cert ? "https" : "http", strchr(host, ':') ? "[" : "", host,
               strchr(host, ':') ? "]" : "", server_port(s),
-              model, s->model.id, s->info.context_tokens_max,
+              model, first->names[0], first->info.context_tokens_max,
               s->n_keys + (s->ring ? s->ring->n : 0), store_name,
               s->replay ? "on" : "off", cerium_version());
-    if (*s->info.chat_refusal)
+    if (*first->info.chat_refusal)
         log_event(LOG_WARNING, "chat_template",
                   "text=\"cannot be run, so chat is refused: %s; --chat-form NAME takes another\"",
-                  s->info.chat_refusal);
+                  first->info.chat_refusal);
     else
         log_event(LOG_INFO, "chat_template", "form=%s calls=%s",
-                  *s->info.chat_form ? s->info.chat_form : "none",
-                  *s->info.call_form == '{' ? "marks" : *s->info.call_form ? s->info.call_form
-                                                                            : "none");
+                  *first->info.chat_form ? first->info.chat_form : "none",
+                  *calls == '{' ? "marks" : *calls ? calls : "none");
     if (s->replay)
         log_event(LOG_WARNING, "replay", "lines=%u text=\"answers come from a script\"",
                   replay_lines(s->replay));
@@ -145,22 +141,16 @@ int server_open(server **out, const server_config *config, cerium_error *err)
         s->config.policy = &standard;
     }
     s->routes = &routes;
+    s->model_moved = model_moved;
     s->started_at = (int64_t)time(NULL);
     s->rounds[0] = 1, s->rounds[1] = 2, s->n_rounds = 2; /* answers begin with 0: they are new */
-    cerium_engine_describe(config->engine, &s->info);
-    name_model(s);
-    s->defaults = (protocol_defaults){.sampling = config->sampling,
-                                      .has_chat_form = s->info.chat_form[0] != 0,
-                                      .fills_in = s->info.fill_in_middle,
-                                      .pointer = s->info.pointer,
-                                      .guard_ends = config->guard_ends,
-                                      .confidence_min = confidence_of(s)};
     int status = open_parts(s, err);
     if (status) {
         server_close(&s);
         return status;
     }
     log_start(s);
+    log_models(s);
     *out = s;
     return CERIUM_OK;
 }
@@ -213,6 +203,7 @@ int server_run(server *s, cerium_error *err)
 {
     (void)err;
     if (s->config.demo) demo_start(s);
+    model_want(models_at(s, 0)); /* what most will ask for */
     while (!is_over(s)) loop_turn(s);
     s->draining = true;
     stop_answers(s);
@@ -235,6 +226,8 @@ void server_close(server **out)
     if (!out || !*out) return;
     server *s = *out;
     stop_answers(s);
+    models_stop(s);
+    pull_stop(s);
     demo_close(s);
     tenant_keys_stop(s);
     loop_settle(s);
@@ -243,6 +236,8 @@ void server_close(server **out)
     loop_settle(s);
     recordings_close(s);
     workers_close(&s->workers); /* what connections asked for was dropped with them */
+    pull_close(s);
+    models_close(s);
     grammar_cache_close(&s->grammars);
     store_close(&s->store);
     replay_free(&s->replay);

@@ -6,13 +6,52 @@
 #define SERVER_SERVER_H
 
 #include "base/base.h"
+#include "base/limits.h"
 #include "watch/watch.h"
 
 typedef struct server server;
 
+/** A model of several. Strings are borrowed until server_open() returned. */
+typedef struct {
+    const char *path;
+    const char *const *names;    /* [n_names] what requests call it; none: its own name */
+    uint32_t n_names;
+    bool is_first;               /* what engine_config says of one model is said of this one */
+    bool is_named;               /* somebody named its file: without it there is no server */
+} server_model;
+
+/** A model that can be fetched: docs/decisions/0066. */
+enum { SERVER_PULL_PATH_MAX = 4096, SERVER_OFFERS_MAX = 64 };
+typedef struct {
+    char name[SERVER_ID_BYTES];
+    uint64_t size_bytes, memory_bytes; /* about: of its file; of weights and one whole context */
+    bool chats;
+    bool is_here;                /* its file is on this machine */
+} server_offer;
+
+typedef struct {
+    void (*progress)(void *user, uint64_t done_bytes, uint64_t total_bytes); /* total 0: unknown */
+    bool (*canceled)(void *user); /* asked about once a second */
+    void *user;
+} server_pull_hooks;
+
+/** Who fetches them; on a thread of the server. */
+typedef struct {
+    uint32_t (*offers)(server_offer *out, uint32_t n_max);
+    int (*pull)(const char *name, const server_pull_hooks *hooks, char path[SERVER_PULL_PATH_MAX],
+                cerium_error *err);
+    const char *refusal;         /* why nobody may pull; NULL: who may ask may pull */
+} server_pulls;
+
 /** What a server is told. Strings are borrowed until server_close(). */
 typedef struct {
-    cerium_engine *engine;       /* borrowed; opened for at least running_max sessions */
+    cerium_engine *engine;       /* borrowed; opened for at least running_max sessions; NULL: only
+                                    what follows is served */
+    const server_model *models;  /* [n_models] that are loaded when they are asked for */
+    size_t n_models;
+    const cerium_engine_config *engine_config; /* how those are opened, for as many sessions;
+                                    borrowed, as engine is; NULL only without such models */
+    uint64_t models_bytes_max;   /* memory of all models; 0 = what is available */
     const char *model_path;      /* for the log */
     const char *model_id;        /* what requests call the model; NULL = the engine's name */
     const char *host;            /* address to listen on; NULL = 127.0.0.1 */
@@ -46,6 +85,7 @@ typedef struct {
     guard_worker *guard_worker;  /* the thread's of server_run() */
     bool guard_ends;             /* where a weak line ends an answer, it is incomplete */
     watch_policy guard_policy;   /* where neither a key nor a request says more */
+    const server_pulls *pulls;   /* NULL: nothing is offered */
     const struct policy *policy; /* tiers, prices, upstreams; NULL = policy_defaults() */
     const char *demo;            /* ask this over a WebSocket of our own first, text to standard
                                     output; NULL = no */

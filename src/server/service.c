@@ -6,6 +6,8 @@
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/intake.h"
+#include "server/model_stats.h"
+#include "server/model_list.h"
 #include "server/page_files.h"
 #include "server/prompts.h"
 #include "server/recording.h"
@@ -30,38 +32,6 @@ void service_messages_count(connection *c) { intake_http(c, PROTOCOL_MESSAGES, C
 void service_apply_template(connection *c) { intake_http(c, PROTOCOL_CHAT, COUNT_TEMPLATE); }
 void service_hello(connection *c) { http_answer(c, &(http_head){.status = 200}, VIEW("{}")); }
 
-/* ---- models ---- */
-
-void service_models(connection *c)
-{
-    bytes body = {.max = 1 << 20};
-    if (protocol_models_body(&body, &c->s->model, 1))
-        http_json(c, 200, NULL);
-    else
-        http_answer(c, &(http_head){.status = 200}, (view){body.ptr, body.len});
-    bytes_free(&body);
-}
-
-void service_model(connection *c)
-{
-    const protocol_model *m = &c->s->model;
-    bytes body = {.max = 1 << 16};
-    protocol_error e;
-    bool is_ours = !strcmp(c->http.id, m->id) || !strcmp(c->http.id, "cerium");
-    if (is_ours && protocol_model_body(&body, m, c->http.id)) {
-        (void)protocol_error_memory(&e);
-        http_error(c, &e);
-    } else if (is_ours) {
-        http_answer(c, &(http_head){.status = 200}, (view){body.ptr, body.len});
-    } else {
-        (void)protocol_error_set(&e, 404, "invalid_request_error", "model_not_found", "model",
-                                 "there is no model '%.*s'; see GET /v1/models",
-                                 (int)SERVER_ID_BYTES - 1, c->http.id);
-        http_error(c, &e);
-    }
-    bytes_free(&body);
-}
-
 /* ---- POST /tokenize, as llama.cpp has it: {"content", "add_special", "parse_special",
  * "with_pieces"} -> {"tokens": [...]} ---- */
 
@@ -69,6 +39,7 @@ typedef struct {
     job job; /* first */
     connection *c;
     const server *s;
+    const served_model *m; /* while it is made */
     bytes asked; /* the body, owned; empty: it is the exchange's */
     view body;
     int status;
@@ -76,10 +47,10 @@ typedef struct {
     json_out out; /* the answer */
 } tokenizing;
 
-static json_t *piece(const server *s, int32_t token)
+static json_t *piece(const served_model *m, int32_t token)
 {
     size_t len;
-    const char *text = cerium_token_bytes(s->config.engine, token, &len);
+    const char *text = cerium_token_bytes(m->vocab, token, &len);
     json_t *shown = text ? json_stringn(text, len) : NULL;
     if (!shown) { /* not UTF-8: its bytes */
         shown = json_array();
@@ -96,7 +67,7 @@ static int write_tokens(tokenizing *t, const int32_t *tokens, size_t n, bool pie
     out->b.max = SERVER_OUT_BYTES_MAX / 2;
     json_out_literal(out, "{\"tokens\":[");
     for (size_t i = 0; i < n && !out->status; i++) {
-        json_t *shown = pieces ? piece(t->s, tokens[i]) : NULL;
+        json_t *shown = pieces ? piece(t->m, tokens[i]) : NULL;
         if (i) json_out_literal(out, ",");
         if (pieces)
             json_out_value(out, shown);
@@ -122,13 +93,17 @@ static bool run_tokenizing(job *j)
     bool special = !json_is_false(json_object_get(root, "parse_special"));
     bool begin = json_is_true(json_object_get(root, "add_special"));
     bool pieces = json_is_true(json_object_get(root, "with_pieces"));
-    if (!json_is_string(content))
+    const char *name = json_string_value(json_object_get(root, "model"));
+    t->m = models_choose(t->s, name, MODEL_TALKS);
+    if (!t->m)
+        t->status = models_unknown(t->s, name, &t->error);
+    else if (!json_is_string(content))
         t->status = protocol_error_set(&t->error, 400, "invalid_request_error", "invalid_value",
                                        "content",
                                        "content is a string and has to be there");
     else
         t->status = prompts_tokenize(
-            t->s, (view){json_string_value(content), json_string_length(content)},
+            t->m, (view){json_string_value(content), json_string_length(content)},
             (special ? CERIUM_TOKENIZE_SPECIAL : 0) | (begin ? CERIUM_TOKENIZE_BEGIN : 0), &tokens,
             &n, &t->error);
     json_decref(root);
@@ -211,8 +186,8 @@ static void health(connection *c, int status, const char *word)
     const server *s = c->s;
     http_json(c, status,
               json_pack("{s:s, s:s, s:s, s:b, s:o, s:i, s:i, s:i}", "status", word, "version",
-                        cerium_version(), "model", s->model.id, "replay", s->replay != NULL,
-                        "guard", watched(s),
+                        cerium_version(), "model", models_at(s, 0)->names[0], "replay",
+                        s->replay != NULL, "guard", watched(s),
                         "running", (int)s->n_running, "waiting",
                         (int)(s->n_coming + s->n_waiting), "connections",
                         (int)s->n_connections));
@@ -232,25 +207,19 @@ void service_ready(connection *c)
 
 void service_health(connection *c) { service_ready(c); }
 
-enum { PAGE_TOKENS = 64 }; /* of the engine's KV cache */
-
 void service_metrics(connection *c)
 {
     server *s = c->s;
     bytes body = {.max = METRICS_TEXT_BYTES_MAX};
-    metrics_engine engine = {.model = s->model.id,
-                             .page_tokens = PAGE_TOKENS,
-                             .page_bytes = PAGE_TOKENS * s->info.kv_token_bytes,
-                             .context_tokens_max = s->info.context_tokens_max,
-                             .replay = s->replay != NULL,
-                             .started_at = s->started_at};
+    metrics_model each[SERVER_MODELS_MAX];
+    metrics_engine about = {.replay = s->replay != NULL, .started_at = s->started_at};
+    models_measure(s, &about, each);
     /* The accounts thread has looked at what other servers stored and removed, too. */
     store_size own = store_measure(s->store), kept = {0, 0, 0};
     if (s->sync) kept = accounts_sync_measure(s->sync);
-    engine.store_bytes = s->sync ? kept.bytes : own.bytes;
-    engine.store_responses = s->sync ? kept.responses : own.responses;
-    engine.store_expired = own.expired + kept.expired;
-    cerium_engine_measure(s->config.engine, &engine.stats);
+    about.store_bytes = s->sync ? kept.bytes : own.bytes;
+    about.store_responses = s->sync ? kept.responses : own.responses;
+    about.store_expired = own.expired + kept.expired;
     s->metrics.connections_open = s->n_connections;
     s->metrics.sockets_open = s->n_sockets;
     s->metrics.streams_open = s->n_running;
@@ -258,7 +227,7 @@ void service_metrics(connection *c)
     s->metrics.output_bytes = connections_waiting(s);
     s->metrics.recorded_bytes = recordings_bytes(s);
     s->metrics.turns = s->loop.turns;
-    if (metrics_text(&body, &s->metrics, &engine))
+    if (metrics_text(&body, &s->metrics, &about))
         http_json(c, 200, NULL);
     else
         http_answer(c, &(http_head){.status = 200, .type = METRICS_CONTENT_TYPE},

@@ -18,8 +18,6 @@ void service_chat_count(connection *c);
 void service_messages_count(connection *c);
 void service_apply_template(connection *c);
 void service_hello(connection *c); /* 200, for those that look whether somebody is there */
-void service_models(connection *c);
-void service_model(connection *c);
 void service_tokenize(connection *c);
 void service_health(connection *c);
 void service_live(connection *c);

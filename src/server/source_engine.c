@@ -6,6 +6,7 @@
 #include "server/answer_watchdog.h"
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/model_loader.h"
 #include "server/wake.h"
 
 /* ---- what is asked of the engine ---- */
@@ -229,8 +230,9 @@ int source_engine_start(choice *ch)
         return CERIUM_OK;
     }
     cerium_session_config config = {.tenant = a->tenant, .control_text = r->talks};
-    int status = cerium_session_open(&ch->session, a->s->config.engine, &config, &err);
+    int status = cerium_session_open(&ch->session, a->model->engine, &config, &err);
     if (status == CERIUM_ERR_CAPACITY) return status;
+    if (!status) model_count_session(a->model, 1);
     cerium_sampling sampling;
     cerium_guide guide;
     cerium_request request = request_for(ch, &sampling, &guide);
@@ -302,7 +304,7 @@ static void count(choice *ch, protocol_end end)
         u->prompt_tokens = n_there;
 }
 
-static const char *model(const answer *a) { return a->s->model.id; }
+static const char *model(const answer *a) { return a->model->listed.id; }
 
 static const char *name(const answer *a)
 {
@@ -312,8 +314,17 @@ static const char *name(const answer *a)
 
 static void no_state(answer *a) { (void)a; }
 
+/* Its choices wait for places.  While they wait for the model too, which may not come, it begins
+ * with the first sign of life. */
+static void start(answer *a)
+{
+    model_keep(a->model, a->request);
+    model_want(a->model);
+    if (a->model->state == MODEL_LOADED && !a->begun) answer_tell_begin(a);
+}
+
 const source_type source_engine = {.is_local = true,
-                                   .start = answer_tell_begin, /* its choices wait for places */
+                                   .start = start,
                                    .poll = poll,
                                    .count = count,
                                    .keep = answer_keep_tokens,

@@ -12,7 +12,7 @@
 #include "server/upstream.h"
 #include "server/wake.h"
 
-enum { TURNS_MAX = 512, REFUSAL_BYTES_MAX = 64 << 10 };
+enum { REFUSAL_BYTES_MAX = 64 << 10 };
 
 struct upstream_state {
     uint32_t which;
@@ -144,46 +144,6 @@ static const char *name_of(const answer *a) { return a->upstream->policy->name; 
 
 /* ---- the whole conversation ---- */
 
-/* What a stored response and those before it said, oldest first. */
-static int add_stored(const answer *a, const char *id, json_t *whole, bool *failed,
-                      protocol_error *e)
-{
-    json_t *turns[TURNS_MAX];
-    uint32_t n = 0;
-    size_t n_bytes = 0;
-    char next[SERVER_ID_BYTES];
-    int status = CERIUM_OK;
-    for (snprintf(next, sizeof next, "%s", id); next[0] && !status;) {
-        store_response row;
-        bytes memory = {.max = STORE_RECORD_BYTES_MAX};
-        cerium_error err;
-        bool found = false;
-        status = n == TURNS_MAX ? CERIUM_ERR_CAPACITY
-                                : store_get(a->s->store, a->tenant, next, &row, &memory, &found,
-                                            &err);
-        *failed |= status && n < TURNS_MAX;
-        if (!status && !found) status = CERIUM_ERR_ARGUMENT;
-        if (!status) {
-            n_bytes += row.input.len + row.response.len;
-            if (n_bytes > PROTOCOL_ANSWER_BYTES_MAX) status = CERIUM_ERR_CAPACITY;
-            json_t *items = json_read(row.input, JSON_ALLOW_NUL, NULL);
-            json_t *said = json_read(row.response, JSON_ALLOW_NUL, NULL);
-            if (json_array_extend(items, json_object_get(said, "output"))) status = CERIUM_ERR_IO;
-            json_decref(said);
-            turns[n++] = items;
-            snprintf(next, sizeof next, "%s", row.previous_id ? row.previous_id : "");
-        }
-        bytes_free(&memory);
-    }
-    while (n) {
-        if (!status && json_array_extend(whole, turns[n - 1])) status = CERIUM_ERR_MEMORY;
-        json_decref(turns[--n]);
-    }
-    if (!status) return CERIUM_OK;
-    /* Then the client sends all of it: Codex does at once. */
-    return stored_no_turn(id, e);
-}
-
 static int make_items(answer *a, bool *store_failed, protocol_error *e)
 {
     const protocol_request *r = a->request;
@@ -193,7 +153,7 @@ static int make_items(answer *a, bool *store_failed, protocol_error *e)
     int status = whole ? CERIUM_OK : CERIUM_ERR_MEMORY;
     if (!status && turn && turn->items) {
         status = json_array_extend(whole, turn->items);
-    } else if (!status && id && add_stored(a, id, whole, store_failed, e)) {
+    } else if (!status && id && stored_conversation(a, id, whole, store_failed, e)) {
         history_release(&turn);
         return CERIUM_ERR_ARGUMENT;
     }

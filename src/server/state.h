@@ -31,6 +31,7 @@
 #include "server/output_format.h"
 #include "server/rates.h"
 #include "server/replay.h"
+#include "server/served_model.h"
 #include "server/server.h"
 #include "server/sink.h"
 #include "server/source.h"
@@ -46,6 +47,13 @@ typedef struct preparation preparation;
 typedef struct recording recording;
 
 /* ---- connections ---- */
+
+/* Whether the answer tells of a model that is being fetched. */
+typedef enum {
+    PULL_FOLLOWS_NOT = 0,
+    PULL_FOLLOWS_LINES = 1, /* in lines, from now on */
+    PULL_FOLLOWS_END = 2,   /* its end */
+} pull_follow;
 
 /* One HTTP request and its answer. */
 typedef struct {
@@ -66,6 +74,7 @@ typedef struct {
     char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
     char guard[256];                    /* x-cerium-guard of the request, or "" */
     job *job;                           /* that makes the answer; NULL: none does */
+    pull_follow follows_pull;
     bool awaits_end;                    /* of the answer with this id: response_routes.c */
     recording *follows;                 /* recording.c: NULL: none; else */
     uint64_t followed;                  /* so many bytes of its events, */
@@ -184,6 +193,7 @@ struct answer {
     uint64_t round;             /* of looks, in which it was reached (look.h) */
     sink sink;                  /* who hears it, */
     const source_type *source;  /* and who speaks */
+    served_model *model;        /* whose tokens it has */
     protocol_request *request;
     protocol_writer *writer;    /* tells it, in the form of its API */
     recording *recording;       /* of its events; NULL: they are not kept */
@@ -257,9 +267,14 @@ typedef struct {
 
 struct server {
     server_config config;
-    cerium_engine_info info;
-    protocol_defaults defaults;
-    protocol_model model;
+    served_model *models[SERVER_MODELS_MAX]; /* [n_models] owned; none leaves the list */
+    _Atomic uint32_t n_models;
+    uint64_t models_bytes_max;  /* that they may take together */
+    void (*model_moved)(served_model *m);
+    struct model_pull *pull;    /* a model that is being fetched, or was; NULL: none was */
+    bool model_moves;           /* one is being loaded or freed; */
+    bool models_stay;           /* the server ends: none is from now on */
+    bool names_count;           /* it was opened with several: names that none has are errors */
     net_loop loop;
     listeners listeners;
     tls_context *tls;           /* NULL: plain */
@@ -283,7 +298,7 @@ struct server {
     answer *answers;            /* newest first */
     recording *recordings;      /* newest first */
     uint32_t n_coming, n_waiting, n_running; /* choices; those that are parked do not run */
-    bool no_session;            /* the engine had none for what waits */
+    bool no_session;            /* an engine had none for what waits */
     uint32_t n_waiting_of[SERVER_CLASSES], n_running_of[SERVER_CLASSES];
     uint64_t rounds[2], n_rounds; /* of looks at lower classes and at the best one (look.h) */
     uint64_t answer_ns;         /* how long answers take of late; 0 = none ended yet */
@@ -299,8 +314,6 @@ struct server {
     uint64_t turn_due_ns;       /* for then */
     metrics metrics;
     int64_t started_at;
-    char model_name[SERVER_ID_BYTES]; /* what requests call the model */
-    char model_key[2 * SERVER_ID_BYTES]; /* which model's tokens stored timelines hold */
     demo *demo;
 };
 

@@ -3,6 +3,8 @@
 
 #include "base/json.h"
 
+enum { TURNS_MAX = 512 };
+
 bool stored_keep(answer *a, view response, const int32_t *tokens, size_t n_tokens)
 {
     server *s = a->s;
@@ -18,7 +20,7 @@ bool stored_keep(answer *a, view response, const int32_t *tokens, size_t n_token
                           .n_tokens = n_tokens,
                           .instructions = a->instructions,
                           .n_head = a->n_head,
-                          .model = s->model_key};
+                          .model = a->model->key};
     int status = input ? store_put(s->store, &row, &err)
                        : error_set(&err, CERIUM_ERR_MEMORY, "out of memory");
     memory_release(input);
@@ -43,10 +45,11 @@ int stored_failed(const cerium_error *err, protocol_error *e)
 }
 
 /* A stored row becomes a turn in memory.  Its tokens serve when they are this model's. */
-static int load_turn(const server *s, const store_response *row)
+static int load_turn(const served_model *m, const store_response *row)
 {
     json_t *response = json_read(row->response, 0, NULL);
     history_turn turn = {.tenant = row->tenant,
+                         .model = m->key_hash,
                          .tokens = row->tokens,
                          .n_tokens = row->n_tokens,
                          .sampled_from = row->n_tokens,
@@ -54,14 +57,15 @@ static int load_turn(const server *s, const store_response *row)
                          .n_head = row->n_head,
                          .output = json_object_get(response, "output")};
     snprintf(turn.id, sizeof turn.id, "%s", row->id);
-    int status = history_add(s->history, &turn);
+    int status = history_add(m->s->history, &turn);
     json_decref(response);
     return status;
 }
 
-int stored_turn(const server *s, uint64_t tenant, uint64_t serial, const char *id,
+int stored_turn(const served_model *m, uint64_t tenant, uint64_t serial, const char *id,
                 const history_turn **out, bool *failed, protocol_error *e)
 {
+    const server *s = m->s;
     store_response row;
     bytes memory = {.max = STORE_RECORD_BYTES_MAX};
     cerium_error err;
@@ -83,9 +87,48 @@ int stored_turn(const server *s, uint64_t tenant, uint64_t serial, const char *i
         return stored_failed(&err, e);
     }
     int status = CERIUM_OK;
-    if (found && row.n_tokens && !strcmp(row.model, s->model_key)) status = load_turn(s, &row);
+    if (found && row.n_tokens && !strcmp(row.model, m->key)) status = load_turn(m, &row);
     bytes_free(&memory);
     if (status) return protocol_error_memory(e);
     *out = history_find(s->history, tenant, serial, id);
     return CERIUM_OK;
+}
+
+int stored_conversation(const answer *a, const char *id, json_t *whole, bool *failed,
+                        protocol_error *e)
+{
+    json_t *turns[TURNS_MAX];
+    uint32_t n = 0;
+    size_t n_bytes = 0;
+    char next[SERVER_ID_BYTES];
+    int status = CERIUM_OK;
+    for (snprintf(next, sizeof next, "%s", id); next[0] && !status;) {
+        store_response row;
+        bytes memory = {.max = STORE_RECORD_BYTES_MAX};
+        cerium_error err;
+        bool found = false;
+        status = n == TURNS_MAX ? CERIUM_ERR_CAPACITY
+                                : store_get(a->s->store, a->tenant, next, &row, &memory, &found,
+                                            &err);
+        *failed |= status && n < TURNS_MAX;
+        if (!status && !found) status = CERIUM_ERR_ARGUMENT;
+        if (!status) {
+            n_bytes += row.input.len + row.response.len;
+            if (n_bytes > PROTOCOL_ANSWER_BYTES_MAX) status = CERIUM_ERR_CAPACITY;
+            json_t *items = json_read(row.input, JSON_ALLOW_NUL, NULL);
+            json_t *said = json_read(row.response, JSON_ALLOW_NUL, NULL);
+            if (json_array_extend(items, json_object_get(said, "output"))) status = CERIUM_ERR_IO;
+            json_decref(said);
+            turns[n++] = items;
+            snprintf(next, sizeof next, "%s", row.previous_id ? row.previous_id : "");
+        }
+        bytes_free(&memory);
+    }
+    while (n) {
+        if (!status && json_array_extend(whole, turns[n - 1])) status = CERIUM_ERR_MEMORY;
+        json_decref(turns[--n]);
+    }
+    if (!status) return CERIUM_OK;
+    /* Then the client sends all of it: Codex does at once. */
+    return stored_no_turn(id, e);
 }

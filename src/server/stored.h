@@ -4,10 +4,16 @@
 
 #include "server/state.h"
 
-/* On the store's thread: the turn of a response, from memory or from the store, held; *out NULL:
- * there is none of this model's.  *failed: the store did.  CERIUM_ERR_ARGUMENT with *e. */
-CERIUM_CHECKED int stored_turn(const server *s, uint64_t tenant, uint64_t serial, const char *id,
-                               const history_turn **out, bool *failed, protocol_error *e);
+/* On the store's thread: the turn of a response, from memory (of any model: see history_turn.model)
+ * or, this model's, from the store, held; *out NULL: there is none.  *failed: the store did.
+ * CERIUM_ERR_ARGUMENT with *e. */
+CERIUM_CHECKED int stored_turn(const served_model *m, uint64_t tenant, uint64_t serial,
+                               const char *id, const history_turn **out, bool *failed,
+                               protocol_error *e);
+/* On the store's thread: adds the items of a stored response and of those before it, oldest first;
+ * previous_response_not_found where one of them is not stored, as stored_no_turn(). */
+CERIUM_CHECKED int stored_conversation(const answer *a, const char *id, json_t *whole, bool *failed,
+                                       protocol_error *e);
 /* Fills *e: the store failed, which is logged; or there is no response of this id. */
 int stored_failed(const cerium_error *err, protocol_error *e);
 int stored_no_turn(const char *id, protocol_error *e);

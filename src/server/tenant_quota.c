@@ -153,7 +153,7 @@ static uint64_t asked_for(const answer *a, uint64_t n_prompt)
     uint64_t each = answer_cap(a);
     if (each == UINT32_MAX) return UINT64_MAX;
     /* What does not fit the context is not said.  What others fit is theirs to know. */
-    uint64_t room = a->s->info.context_tokens_max;
+    uint64_t room = a->model->info.context_tokens_max;
     if (a->n_prompts == 1 && n_prompt < room) room -= n_prompt;
     return (!a->quota.deep && each > room ? room : each) * a->n_choices;
 }

@@ -18,8 +18,10 @@ typedef enum {
     WORKERS_LARGE = 1,
     WORKERS_COMPILE = 2, /* grammars */
     WORKERS_STORE = 3,   /* whatever uses the store, which belongs to this thread */
+    WORKERS_MODELS = 4,  /* models that are loaded and freed */
+    WORKERS_PULLS = 5,   /* models that are fetched */
 } workers_lane;
-enum { WORKERS_LANES = 4 };
+enum { WORKERS_LANES = 6 };
 
 typedef struct job {
     /* On the lane's thread.  True: it is not over, and goes on when the other clients had their

@@ -5,12 +5,14 @@
 #include "model/model.h"
 #include "wafer/mesh_bound.h"
 #include "wafer/mesh_core.h"
+#include "wafer/modelled.h"
 
 static int open_model(mesh *m, const gguf_file *file, cerium_error *err)
 {
     const model_options options = {.head = MODEL_HEAD_FULL};
     RETURN_IF(model_open(&m->model, file, &options, err));
     m->program = model_program(m->model);
+    RETURN_IF(wafer_check_modelled(m->program, gguf_path(file), err));
     uint8_t *panels = memory_map(model_panel_key(m->model).bytes);
     int status = panels ? CERIUM_OK : CERIUM_ERR_MEMORY;
     if (panels) model_set_panels(m->model, panels);
@@ -130,6 +132,8 @@ static int own_buffers(mesh *m, cerium_error *err)
     m->chosen = mesh_own(m, rows * used, sizeof *m->chosen);
     m->weight = mesh_own(m, rows * used, sizeof *m->weight);
     m->logits = mesh_own(m, rows * s->n_vocab, sizeof(float));
+    m->rest = own_rows(m, 1, s->n_embd);
+    m->rest_logits = mesh_own(m, s->n_vocab, sizeof(float));
     m->candidates = mesh_own(m, s->n_vocab, sizeof(float));
     m->others = mesh_own(m, s->n_vocab, sizeof(float));
     m->events = mesh_own(m, (size_t)l->width * l->height, sizeof *m->events);

@@ -209,7 +209,7 @@ static void mesh_bound_slopes(const step_shape *s, float gate, float up, float *
         *by_gate = gate <= KERNEL_SWIGLU_MAX ? e * (u + 1.0f) : 0.0f;
         *by_up = fabsf(up) <= KERNEL_SWIGLU_MAX ? g * open : 0.0f;
         break;
-    case STEP_GELU_GATED: /* shapes_check_modelled() */
+    case STEP_GELU_GATED: /* wafer_check_modelled() */
     case STEP_SILU_CLAMPED: CHECK(false); break;
     }
 }

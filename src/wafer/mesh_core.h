@@ -141,6 +141,8 @@ struct mesh {
     uint32_t *chosen;                  /* [rows][experts used] */
     float *weight;
     float *logits;                     /* [rows][n_vocab] */
+    mesh_rows rest;                    /* [1]: what rounding lost of a row of the head */
+    float *rest_logits;                /* [n_vocab] */
     float *candidates;                 /* [n_vocab]: -INFINITY but for those that met */
     float *others;                     /* [n_vocab]: logits without those apart */
     sampler *sampler;

@@ -40,7 +40,7 @@ static void mesh_experts_choose(mesh *m, float *logits, uint32_t *chosen, float 
         mesh_experts_take_top(logits, s->n_experts, k, chosen, weight);
         mesh_softmax_local(m, weight, k); /* every core has all k */
         break;
-    case STEP_ROUTE_SIGMOID_TOP: CHECK(false); break; /* shapes_check_modelled() */
+    case STEP_ROUTE_SIGMOID_TOP: CHECK(false); break; /* wafer_check_modelled() */
     }
     mesh_count_collective(m, WAFER_AXIS_X, NULL, 2 * k, 1);
     for (uint32_t i = 1; i < k; i++)

@@ -129,6 +129,18 @@ static void run_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
     mesh_count_rows(m, m->split_h.most, 8);
 }
 
+/* What rounding lost of row r of the head's input, and its product added: step_parts(). */
+static void add_rest(mesh *m, const step_op *op, const mesh_tiles *w, uint32_t r, float *logits)
+{
+    const uint32_t n = m->normed.width;
+    const kernel_act *q = mesh_acts(&m->normed, w->w->type, r);
+    memcpy(m->rest.f, m->normed.f + (size_t)r * n, n * sizeof *m->rest.f);
+    kernel_act_rest(m->rest.f, q, n);
+    mesh_quantize(m, &m->rest, 0, step_acts(op), mesh_stream_axis(m));
+    mesh_matmul(m, m->rest_logits, m->program->shape.n_vocab, w, 0, &m->rest, 0, 1);
+    m->k.add(logits, m->rest_logits, m->program->shape.n_vocab);
+}
+
 static void run_head(mesh *m, const step_op *op, const mesh_tiles *const *w)
 {
     const uint32_t n = m->program->shape.n_vocab, first = m->n_rows - m->n_logits;
@@ -136,6 +148,7 @@ static void run_head(mesh *m, const step_op *op, const mesh_tiles *const *w)
         float *logits = m->logits + (size_t)r * n;
         mesh_norm(m, op, r, r, step_acts(op));
         mesh_matmul(m, logits, n, w[0], 0, &m->normed, r, 1);
+        if (step_parts(op) == 2) add_rest(m, op, w[0], r, logits);
         mesh_scale_output(m, logits, w[0]->n, r);
         mesh_norm_end(m, r);
         if (op->bias[0]) m->k.add(logits, op->bias[0], n);

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "wafer/machines.h"
+#include "wafer/modelled.h"
 
 /* ---- a GGUF file without data ---- */
 
@@ -184,39 +185,6 @@ done:
     return status;
 }
 
-/* What an op has that the mesh does not do, or NULL. */
-static const char *beyond_mesh(const step_op *op, const step_shape *s)
-{
-    if (op->kind == STEP_QKV && op->rope != 0) return "layers that turn each in their own way";
-    if (op->kind == STEP_QKV && op->n_heads != s->n_heads) return "layers with fewer heads";
-    if (op->is_row_norm) return "norms over all heads of a row";
-    if (op->norm_behind) return "norms after branches";
-    if (op->choice_bias) return "a bias on the choice of experts";
-    if (op->kind == STEP_FFN_UP && !op->norm) return "an expert that every row takes";
-    if (op->kind == STEP_FFN_UP && s->n_experts) return "layers with experts and others without";
-    return NULL;
-}
-
-/* The simulator walks the steps of the first families; of the others it says so. */
-static int shapes_check_modelled(const step_program *p, const char *name, cerium_error *err)
-{
-    const step_shape *s = &p->shape;
-    const char *what = NULL;
-    if (s->activation == STEP_GELU_GATED || s->activation == STEP_SILU_CLAMPED)
-        what = "the activation";
-    if (s->routing == STEP_ROUTE_SIGMOID_TOP || s->n_expert_groups) what = "the choice of experts";
-    if (s->n_experts && (!s->weights_sum_to_one ||
-                         (s->routing == STEP_ROUTE_TOP_SOFTMAX && s->routing_scale != 1)))
-        what = "the weights of experts";
-    if (s->embedding_scale != 1 || s->residual_scale != 1 || s->logit_scale != 1 ||
-        s->logit_cap != 0)
-        what = "scales of embeddings, branches or logits";
-    if (s->query_growth != 0) what = "queries that grow with their position";
-    for (uint32_t i = 0; i < p->n_ops && !what; i++) what = beyond_mesh(&p->ops[i], s);
-    if (!what) return CERIUM_OK;
-    return error_set(err, CERIUM_ERR_FORMAT, "%s: not modelled: %s", name, what);
-}
-
 int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name, cerium_error *err)
 {
     wafer_model m = {0};
@@ -225,7 +193,7 @@ int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name,
     if (status) error_set(err, status, "%s: no memory for its shapes", name);
     if (!status) status = gguf_open_bytes(&m.file, (view){m.blank, m.blank_bytes}, name, err);
     if (!status) status = model_open(&m.lowered, m.file, NULL, err);
-    if (!status) status = shapes_check_modelled(model_program(m.lowered), m.name, err);
+    if (!status) status = wafer_check_modelled(model_program(m.lowered), m.name, err);
     if (status) {
         wafer_model_close(&m);
         return status;
@@ -311,7 +279,7 @@ static int open_gguf(wafer_model *out, const char *path, cerium_error *err)
     int status = gguf_open(&m.file, path, err);
     if (status == CERIUM_ERR_FORMAT && !open_head(&m, path, &other)) status = CERIUM_OK;
     if (!status) status = model_open(&m.lowered, m.file, NULL, err);
-    if (!status) status = shapes_check_modelled(model_program(m.lowered), m.name, err);
+    if (!status) status = wafer_check_modelled(model_program(m.lowered), m.name, err);
     if (status) {
         wafer_model_close(&m);
         return status;

@@ -182,7 +182,7 @@ async function testAccepting(p) {
 }
 
 /** Act in the page the moment that an answer streams: the model may be quicker than a driver.  The
- * message that cancels it, or null when nothing could be caught. */
+ * message that cancels or steers it, or null when nothing could be caught. */
 async function caught(p, question, act) {
   for (let n = 0; n < 4; n++) {
     const asked = p.seen.sent.length;
@@ -204,7 +204,8 @@ async function caught(p, question, act) {
     }, act);
     await ask(p, `${question} (${n})`);
     const canceled = await until(
-      () => p.seen.sent.slice(asked).find(({ type }) => type === "response.cancel"),
+      () =>
+        p.seen.sent.slice(asked).find(({ type }) => /^response.(cancel|steer)$/.test(type)),
       5000,
     );
     await idle(p);
@@ -229,12 +230,8 @@ async function testAsking(p) {
   check("the speed is shown", await until(async () => /\d/.test(await p.text("rate"))));
 
   const redirected = await caught(p, "Tell me more of it, in many words.", "redirect");
-  const next = p.creates("response.create").at(-1);
-  check(
-    "a message in mid-stream redirects",
-    redirected && next?.previous_response_id === redirected.response_id,
-  );
-  check("a redirect sends only what is new", next?.input.length === 1);
+  check("a message in mid-stream steers", redirected?.type === "response.steer");
+  check("a redirect sends only what is new", redirected?.input.length === 1);
   check("a redirected answer ends", await idle(p));
   const said = await p.at("answer").last().locator(".said").innerText();
   check("the next answer has words", said.trim().length > 0);
@@ -397,7 +394,7 @@ const routed = (answer) => (context) =>
     socket.onMessage((data) => {
       const message = JSON.parse(data);
       if (message.type.startsWith("response.")) {
-        n += message.type === "response.create";
+        n += /^response.(create|steer)$/.test(message.type);
         answer(message, (event) => socket.send(JSON.stringify(event)), n);
       }
     });
@@ -460,7 +457,19 @@ async function testStopping() {
     routed((message, say, n) => {
       asked.push(message);
       const id = message.response_id ?? `resp_${n}`;
-      if (message.type === "response.create") {
+      const of = message.previous_response_id;
+      if (message.type === "response.steer") {
+        if (message.input[0].content[0].text === "four") {
+          const error = { type: "invalid_request_error", code: "steering_not_supported" };
+          say({ type: "response.steer.failed", steer: { previous_response_id: of }, error });
+          return;
+        }
+        const ended = completed(of, "");
+        const reason = { reason: "steered" };
+        ended.response = { ...ended.response, status: "incomplete", incomplete_details: reason };
+        say({ ...ended, type: "response.incomplete" });
+      }
+      if (message.type !== "response.cancel") {
         say(created(id));
         say({ type: "response.output_text.delta", delta: `words of ${n}` });
       } else {
@@ -479,11 +488,18 @@ async function testStopping() {
   await ask(p, "two");
   await streams();
   await ask(p, "three");
-  const [cancel, create] = asked.slice(-2);
-  check("Enter cancels what streams", cancel.response_id === "resp_2");
-  check("and goes on from it", create.previous_response_id === "resp_2");
-  check("a redirect sends only what is new", create.input.length === 1);
+  const steer = asked.at(-1);
+  check("Enter steers what streams", steer.type === "response.steer");
+  check("and names it", steer.previous_response_id === "resp_2");
+  check("a redirect sends only what is new", steer.input.length === 1);
   check("the one before says so", /redirected/.test(await p.at("answer").nth(1).innerText()));
+  const newest = () => p.at("answer").last().innerText();
+  check("the successor is heard", await until(async () => /words of 3/.test(await newest())));
+  await ask(p, "four");
+  await until(async () => asked.at(-1).type === "response.create");
+  const [cancel, create] = asked.slice(-2);
+  check("what cannot be steered is cancelled", cancel.type === "response.cancel");
+  check("and gone on from", create.previous_response_id === cancel.response_id);
   await p.context.close();
 }
 

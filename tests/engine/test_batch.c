@@ -158,6 +158,10 @@ int main(void)
     check("gpt-oss-mxfp4", KERNEL_KV_F16);
     check("gpt-oss-mxfp4", KERNEL_KV_F32);
     check("starcoder2", KERNEL_KV_I8);
+    check("gemma3", KERNEL_KV_I8);
+    check("granitemoe", KERNEL_KV_I8);
+    check("glm4moe", KERNEL_KV_I8);
+    check("minimax-m2", KERNEL_KV_I8);
     printf("batch: %d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

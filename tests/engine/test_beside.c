@@ -110,12 +110,19 @@ static void test_together(void)
 }
 
 static cerium_engine *beside;
+static int load_status;
 
 static void *load_often(void *arg)
 {
     (void)arg;
-    for (int i = 0; i < ROUNDS; i++) {
-        cerium_engine *e = open_beside(paths[1], beside, false);
+    cerium_engine_config config;
+    cerium_engine_config_defaults(&config);
+    config.model_path = paths[1];
+    config.cache = "off";
+    config.threads_of = beside;
+    for (int i = 0; i < ROUNDS && !load_status; i++) {
+        cerium_engine *e = NULL;
+        load_status = cerium_engine_open(&e, &config, NULL);
         cerium_engine_close(&e);
     }
     return NULL;
@@ -133,6 +140,7 @@ static void test_while_loading(void)
         check(&r, 0);
     }
     pthread_join(thread, NULL);
+    TEST_CHECK(load_status == 0);
     cerium_engine_close(&beside);
 }
 

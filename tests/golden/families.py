@@ -11,6 +11,36 @@ from transformers import (
     MellumForCausalLM, MiniMaxM2Config, MiniMaxM2ForCausalLM, Ministral3Config,
     Ministral3ForCausalLM, SeedOssConfig, SeedOssForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
+class MapleForCausalLM(MellumForCausalLM):
+    """transformers has no Maple: Mellum whose global layers do not turn and whose experts clamp."""
+
+    LIMIT = 0.7  # published models have 7; random weights would not reach it
+
+    def __init__(self, config):
+        super().__init__(config)
+        for kind, block in zip(config.layer_types, self.model.layers):
+            if kind == "full_attention":
+                block.self_attn.register_forward_pre_hook(self.still, with_kwargs=True)
+            block.mlp.experts.forward = self.clamped(block.mlp.experts)
+
+    @staticmethod
+    def still(_attention, args, kwargs):
+        cos, sin = kwargs["position_embeddings"]
+        return args, {**kwargs, "position_embeddings": (torch.ones_like(cos),
+                                                        torch.zeros_like(sin))}
+
+    def clamped(self, experts):
+        def forward(x, index, weights):
+            out = torch.zeros_like(x)
+            for e in range(experts.num_experts):
+                token, slot = torch.where(index == e)
+                gate, up = (x[token] @ experts.gate_up_proj[e].T).chunk(2, -1)
+                h = experts.act_fn(gate.clamp(max=self.LIMIT)) * up.clamp(-self.LIMIT, self.LIMIT)
+                out.index_add_(0, token, h @ experts.down_proj[e].T * weights[token, slot, None])
+            return out
+        return forward
+
+
 PAIRS = ("llama", "mistral3", "smollm3", "granite", "granitemoe")  # NORM rope: rows are permuted
 ONE_MORE = ("gemma3",)  # norms multiply by 1 + weight, and files hold the sum
 SHORTS = (1, 2, 3, 5, 63, 64, 65)  # tokens of sequences beside the long one
@@ -69,7 +99,9 @@ def add_keys(w, arch, c):
     if "sliding_attention" in c.rope_parameters:
         w.add_sliding_window(c.sliding_window)
         local = c.rope_parameters["sliding_attention"]["rope_theta"]
-        if arch == "mellum":
+        if arch == "maple":
+            w.add_float32("maple.swiglu_clamp_exp", MapleForCausalLM.LIMIT)
+        if arch in ("mellum", "maple"):
             w.add_sliding_window_pattern([t == "sliding_attention" for t in c.layer_types])
             w.add_rope_freq_base_swa(local)
         else:
@@ -121,7 +153,7 @@ GROWING = rope("yarn", 1000000.0, factor=4.0, original_max_position_embeddings=4
                max_position_embeddings=256)
 GEMMA = {"full_attention": rope("linear", 1000000.0, factor=8.0),
          "sliding_attention": rope("default", 10000.0)}
-MELLUM = {"full_attention": rope("yarn", 500000.0, factor=4.0, beta_fast=32.0, beta_slow=1.0,
+MELLUM = {"full_attention": rope("yarn", 500000.0, factor=2.0, beta_fast=32.0, beta_slow=1.0,
                                  original_max_position_embeddings=64),
           "sliding_attention": rope("default", 10000.0)}
 HALF = rope("default", 1000000.0, partial_rotary_factor=0.5)
@@ -169,11 +201,17 @@ def fixtures(entry, longest):
                {**gemma, "final_logit_softcapping": 3.0}, 66, head_dim=True,
                without={"cap": dict(final_logit_softcapping=None)}),
         family("mellum", "mellum", MellumConfig, MellumForCausalLM,
-               dict(EXPERTS, num_hidden_layers=4, num_experts=8, moe_intermediate_size=32,
-                    sliding_window=8, rope_parameters=MELLUM,
-                    layer_types=["sliding_attention", "full_attention"] * 2), 57, head_dim=True,
+               dict({**EXPERTS, "head_dim": 32}, num_hidden_layers=3, num_experts=8,
+                    moe_intermediate_size=32, sliding_window=8, rope_parameters=MELLUM,
+                    layer_types=["sliding_attention", "full_attention", "sliding_attention"]), 57,
+               head_dim=True,
                without={"rope scaling": dict(rope_parameters=no_yarn),
                         "window": dict(sliding_window=4096)}),
+        family("maple", "maple", MellumConfig, MapleForCausalLM,
+               dict({**EXPERTS, "head_dim": 32}, num_hidden_layers=3, num_experts=8,
+                    moe_intermediate_size=32, sliding_window=8, rope_parameters=no_yarn,
+                    layer_types=["sliding_attention", "full_attention", "sliding_attention"]), 60,
+               head_dim=True, without={"window": dict(sliding_window=4096)}),
         family("glm4moe", "glm4moe", Glm4MoeConfig, Glm4MoeForCausalLM,
                dict(EXPERTS, num_hidden_layers=3, n_routed_experts=8, moe_intermediate_size=32,
                     n_shared_experts=2, routed_scaling_factor=1.8, n_group=4, topk_group=2,

@@ -249,6 +249,8 @@ def random_blocks(qtype, n, rng, scale):
                               1)
     if qtype == Q.Q6_K:
         return np.concatenate([byte(128), byte(64), byte(16), half_bytes(d)], 1)
+    if qtype == Q.Q3_K:
+        return np.concatenate([byte(32), byte(64), byte(12), half_bytes(d)], 1)
     d *= rng.choice([-1.0, 1.0], n)
     if qtype == Q.IQ4_NL:
         return np.concatenate([half_bytes(d), byte(16)], 1)
@@ -258,7 +260,7 @@ def random_blocks(qtype, n, rng, scale):
 
 def encode(array, qtype, rng):
     """The tensor's bytes in the file: [..., bytes of a row]."""
-    if qtype not in (Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.IQ4_XS):
+    if qtype not in (Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.IQ4_XS):
         return gguf.quantize(array, qtype)
     block, size = gguf.GGML_QUANT_SIZES[qtype]
     assert array.shape[-1] % block == 0
@@ -741,6 +743,9 @@ FIXTURES = [
     llama("llama-q5_k", SUPER, 31, Q.Q5_K, F.MOSTLY_Q5_K_S),
     llama("llama-q6_k", SUPER, 32, Q.Q6_K, F.MOSTLY_Q6_K),
     llama("llama-iq4_xs", SUPER, 33, Q.IQ4_XS, F.MOSTLY_IQ4_XS),
+    llama("llama-q3_k", SUPER, 34, Q.Q3_K, F.MOSTLY_Q3_K_S),
+    llama("llama-tq1_0", SUPER, 35, Q.TQ1_0, F.MOSTLY_TQ1_0),
+    llama("llama-tq2_0", SUPER, 36, Q.TQ2_0, F.MOSTLY_TQ2_0),
     qwen3moe("qwen3moe-q4_0", dict(hidden_size=128, moe_intermediate_size=64), 40, Q.Q4_0,
              F.MOSTLY_Q4_0),
     gpt_oss("gpt-oss-mxfp4", dict(hidden_size=128, intermediate_size=128), 41, Q.Q8_0,

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Golden values of real weights: a Llama in float32 by numpy, from what gguf decodes of a file.
+"""Golden values of real weights: a Llama or Gemma 3 in float32 by numpy, from what gguf decodes of
+a file.
 
     python3 make_real.py MODEL.gguf SCORES >real/NAME.scores
 
@@ -15,17 +16,16 @@ import numpy as np
 
 
 class Llama:
-    def __init__(self, path):
-        reader = gguf.GGUFReader(path)
+    def __init__(self, reader, arch):
         self.tensors = {t.name: t for t in reader.tensors}
-        keys = {name: field.contents() for name, field in reader.fields.items()
-                if name.startswith("llama.")}
-        self.layers = keys["llama.block_count"]
-        self.heads = keys["llama.attention.head_count"]
-        self.kv_heads = keys.get("llama.attention.head_count_kv", self.heads)
-        self.eps = keys["llama.attention.layer_norm_rms_epsilon"]
-        self.base = keys.get("llama.rope.freq_base", 10000.0)
-        self.size = keys["llama.embedding_length"] // self.heads
+        self.keys = {name[len(arch) + 1:]: field.contents() for name, field in reader.fields.items()
+                     if name.startswith(arch + ".")}
+        self.layers = self.keys["block_count"]
+        self.width = self.keys["embedding_length"]
+        self.heads = self.keys["attention.head_count"]
+        self.kv_heads = self.keys.get("attention.head_count_kv", self.heads)
+        self.eps = self.keys["attention.layer_norm_rms_epsilon"]
+        self.size = self.keys.get("attention.key_length", self.width // self.heads)
 
     def weight(self, name):
         t = self.tensors[name]
@@ -36,23 +36,39 @@ class Llama:
         scale = 1 / np.sqrt((x.astype(np.float64) ** 2).mean(-1, keepdims=True) + self.eps)
         return (x * scale).astype(np.float32) * self.weight(name)
 
-    def turn(self, x):
-        """RoPE of neighbouring pairs, [tokens][heads][size]; files have Q and K permuted for it."""
-        at = np.arange(x.shape[0])[:, None] * self.base ** (
+    def angles(self, n, layer):
+        """Of the pairs of a head at each position."""
+        base = self.base(layer)
+        return np.arange(n)[:, None, None] * base ** (
             -np.arange(0, self.size, 2, dtype=np.float64) / self.size)
-        c, s = np.cos(at)[:, None], np.sin(at)[:, None]
+
+    def base(self, _layer):
+        return self.keys.get("rope.freq_base", 10000.0)
+
+    def window(self, _layer):
+        return None
+
+    def turn(self, x, layer):
+        """RoPE of neighbouring pairs, [tokens][heads][size]; files have Q and K permuted for it."""
+        at = self.angles(len(x), layer)
+        c, s = np.cos(at), np.sin(at)
         out = np.empty_like(x)
         out[..., 0::2] = x[..., 0::2] * c - x[..., 1::2] * s
         out[..., 1::2] = x[..., 1::2] * c + x[..., 0::2] * s
         return out
 
+    def of_head(self, x, layer, _which):
+        return self.turn(x, layer)
+
     def attend(self, x, layer):
         n = len(x)
         q, k, v = ((x @ self.weight(f"blk.{layer}.attn_{w}.weight").T).reshape(n, -1, self.size)
                    for w in "qkv")
-        q, k = self.turn(q), self.turn(k)
+        q, k = self.of_head(q, layer, "q"), self.of_head(k, layer, "k")
         out = np.empty_like(q)
         unseen = np.triu(np.full((n, n), -np.inf, np.float32), 1)
+        if self.window(layer):
+            unseen += np.tril(np.full((n, n), -np.inf, np.float32), -self.window(layer))
         for h in range(self.heads):
             kv = h * self.kv_heads // self.heads
             scores = q[:, h] @ k[:, kv].T / np.float32(self.size ** 0.5) + unseen
@@ -64,14 +80,63 @@ class Llama:
         gate, up = (x @ self.weight(f"blk.{layer}.ffn_{w}.weight").T for w in ("gate", "up"))
         return (gate / (1 + np.exp(-gate)) * up) @ self.weight(f"blk.{layer}.ffn_down.weight").T
 
+    def block(self, x, layer):
+        x = x + self.attend(self.norm(x, f"blk.{layer}.attn_norm.weight"), layer)
+        return x + self.feed(self.norm(x, f"blk.{layer}.ffn_norm.weight"), layer)
+
+    def embedding(self, tokens):
+        return self.weight("token_embd.weight")[tokens]
+
     def logits(self, tokens):
         embed = self.weight("token_embd.weight")
-        x = embed[tokens]
+        x = self.embedding(tokens)
         for layer in range(self.layers):
-            x = x + self.attend(self.norm(x, f"blk.{layer}.attn_norm.weight"), layer)
-            x = x + self.feed(self.norm(x, f"blk.{layer}.ffn_norm.weight"), layer)
+            x = self.block(x, layer)
         head = self.weight("output.weight") if "output.weight" in self.tensors else embed
         return (self.norm(x, "output_norm.weight") @ head.T).astype(np.float64)
+
+
+class Gemma3(Llama):
+    """Norms behind the branches, norms of heads, gated GELU; five of six layers have a window."""
+
+    def is_windowed(self, layer):
+        return layer % 6 < 5
+
+    def base(self, layer):
+        return 10000.0 if self.is_windowed(layer) else self.keys["rope.freq_base"]
+
+    def window(self, layer):
+        return self.keys["attention.sliding_window"] if self.is_windowed(layer) else None
+
+    def turn(self, x, layer):
+        at, half = self.angles(len(x), layer), self.size // 2
+        c, s, a, b = np.cos(at), np.sin(at), x[..., :half], x[..., half:]
+        return np.concatenate([a * c - b * s, b * c + a * s], -1).astype(np.float32)
+
+    def of_head(self, x, layer, which):
+        return self.turn(self.norm(x, f"blk.{layer}.attn_{which}_norm.weight"), layer)
+
+    def feed(self, x, layer):
+        gate, up = (x @ self.weight(f"blk.{layer}.ffn_{w}.weight").T for w in ("gate", "up"))
+        inner = np.sqrt(2 / np.pi) * (gate + 0.044715 * gate ** 3)
+        gelu = 0.5 * gate * (1 + np.tanh(inner.astype(np.float64)))
+        return (gelu.astype(np.float32) * up) @ self.weight(f"blk.{layer}.ffn_down.weight").T
+
+    def embedding(self, tokens):
+        return super().embedding(tokens) * np.float32(self.width ** 0.5)
+
+    def block(self, x, layer):
+        name = f"blk.{layer}."
+        a = self.attend(self.norm(x, name + "attn_norm.weight"), layer)
+        x = x + self.norm(a, name + "post_attention_norm.weight")
+        h = self.feed(self.norm(x, name + "ffn_norm.weight"), layer)
+        return x + self.norm(h, name + "post_ffw_norm.weight")
+
+
+def open_model(path):
+    reader = gguf.GGUFReader(path)
+    arch = reader.fields["general.architecture"].contents()
+    return {"llama": Llama, "gemma3": Gemma3}[arch](reader, arch)
 
 
 def main():
@@ -81,7 +146,7 @@ def main():
     parser.add_argument("--first", type=int, required=True, help="the token before those of SCORES")
     args = parser.parse_args()
     tokens = [args.first] + [int(line.split()[0]) for line in open(args.scores, encoding="utf-8")]
-    logits = Llama(args.model).logits(tokens)[:-1]
+    logits = open_model(args.model).logits(tokens)[:-1]
     top = logits.max(-1, keepdims=True)
     logs = logits - top - np.log(np.exp(logits - top).sum(-1, keepdims=True))
     for i, token in enumerate(tokens[1:]):

@@ -41,6 +41,11 @@ for golden in tests/golden/real/*.scores; do
     check "$name: scored exactly" scores exact "$file" --exact
     check "$name: the float model is numpy's" near "$golden" exact 1e-5 0.998 1e-4
     check "$name: scored" scores usual "$file"
-    check "$name: 8 bits are near the float model" near "$golden" usual 0.010 0.94 0.07
+    case $name in # K-quants share a scale of activations over 128 columns
+    gemma*) bounds="0.002 0.93 0.09" ;;
+    *) bounds="0.006 0.95 0.055" ;;
+    esac
+    # shellcheck disable=SC2086 # three words
+    check "$name: 8 bits are near the float model" near "$golden" usual $bounds
 done
 report real

@@ -17,7 +17,7 @@ PROGRAM = os.path.abspath(sys.argv[1])
 # Why a command does not run here.  All others do.
 SKIPPED = [
     (r" pull ", "it needs a network"),
-    (r" -m (qwen|instruct|model)", "it needs a model that is not in the repository"),
+    (r" (-m|small=|large=) ?(qwen|instruct|model)|=qwen", "it needs a model that is not here"),
     (r" --deep ", "it needs another server"),
     (r"^cerium bench", "it takes minutes"),
     (r"--tls-cert", "it needs a certificate"),

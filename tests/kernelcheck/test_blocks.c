@@ -52,6 +52,9 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
     case BLOCK_Q8_W:
     case BLOCK_IQ4_XS: put_half(block, mode); break;
     case BLOCK_Q6_K: put_half(block + 208, mode); break;
+    case BLOCK_Q3_K: put_half(block + 108, mode); break;
+    case BLOCK_TQ1_0: put_half(block + 52, mode); break;
+    case BLOCK_TQ2_0: put_half(block + 64, mode); break;
     case BLOCK_MXFP4:
         block[0] = (uint8_t)(mode == TEST_ZEROS       ? 0
                              : mode == TEST_DENORMALS ? kc_rand_below(4)

@@ -10,10 +10,11 @@ import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as T, quants
 
 TYPES = [T.F32, T.F16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.Q4_K, T.Q5_K, T.Q6_K, T.IQ4_NL,
-         T.IQ4_XS, T.BF16, T.MXFP4]
+         T.IQ4_XS, T.BF16, T.MXFP4, T.Q3_K, T.TQ1_0, T.TQ2_0]
 # Byte offsets of the half-precision fields of a block.
 HALVES = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0], T.Q4_K: [0, 2],
-          T.Q5_K: [0, 2], T.Q6_K: [208], T.IQ4_NL: [0], T.IQ4_XS: [0]}
+          T.Q5_K: [0, 2], T.Q6_K: [208], T.IQ4_NL: [0], T.IQ4_XS: [0],
+          T.Q3_K: [108], T.TQ1_0: [52], T.TQ2_0: [64]}
 
 
 def blocks_of(kind, rng):

@@ -94,6 +94,7 @@ static const struct {
     {BLOCK_Q4_1, 0.09},   {BLOCK_Q5_0, 0.05},   {BLOCK_Q5_1, 0.045},  {BLOCK_Q8_0, 7e-3},
     {BLOCK_Q4_K, 0.10},   {BLOCK_Q5_K, 0.05},   {BLOCK_Q6_K, 0.025},  {BLOCK_IQ4_NL, 0.10},
     {BLOCK_IQ4_XS, 0.10}, {BLOCK_MXFP4, 0.16},  {BLOCK_Q4_W, 0.105},  {BLOCK_Q8_W, 7e-3},
+    {BLOCK_Q3_K, 0.24},   {BLOCK_TQ1_0, 0.8},   {BLOCK_TQ2_0, 0.8},
 };
 /* clang-format on */
 
@@ -141,8 +142,9 @@ static void test_search(void)
         block_decode(type, back, b, N);
         for (int i = 0; i < N; i++) searched += pow((double)back[i] - (double)x[i], 2);
         for (int i = 0; i < N; i++) half[0] += i % 2 ? pow((double)back[i] - (double)x[i], 2) : 0;
-        bool has_search = type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K ||
-                          type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W;
+        bool has_search = type == BLOCK_Q3_K || type == BLOCK_Q4_K || type == BLOCK_Q5_K ||
+                          type == BLOCK_Q6_K || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
+                          type == BLOCK_Q4_W;
         TEST_CHECK_THAT(has_search ? searched < 0.95 * simple : memcmp(a, b, size) == 0,
                         "%s: %g of %g", block_name(type), searched, simple);
         /* Columns that matter get what the others lose. */

@@ -10,7 +10,8 @@ const { cut, Follower, Proposal } = await from("follow.js");
 const { language, paint } = await from("highlight.js");
 const { left, parse } = await from("metrics.js");
 const { badge, guardState } = await from("watchdog.js");
-const { completesOnly, reason } = await from("words.js");
+const { completesOnly, reason, talker, whoAnswers } = await from("words.js");
+const { facts, offers, percent, size, tooLarge } = await from("offers.js");
 
 let passed = 0,
   failed = 0;
@@ -343,6 +344,38 @@ await test("a model that only completes is known, chat form or not", () => {
   assert.equal(completesOnly({ data: [{ id: "a" }], models: chats }), false);
   assert.equal(completesOnly({ data: [{ id: "a" }], models: [] }), true);
   assert.equal(completesOnly({}), false); // nothing is known
+});
+
+await test("who completes and who talks are told apart", () => {
+  const line = { id: "line", fill_in_middle: true, completes_only: true };
+  const large = { id: "large", fill_in_middle: true };
+  const chat = [{ slug: "large" }];
+  assert.equal(talker({ data: [line, large], models: chat }).id, "large");
+  assert.equal(completesOnly({ data: [line, large], models: chat }), false);
+  assert.equal(whoAnswers({ data: [line, large], models: chat }), "line · large");
+  assert.equal(whoAnswers({ data: [large, line], models: chat }), "large");
+  assert.equal(whoAnswers({ data: [line], models: [] }), "line");
+  assert.equal(whoAnswers({}), "");
+});
+
+await test("what is offered: those that chat and fit first, with what they need", () => {
+  const one = (name, memory_bytes, more = {}) =>
+    ({ name, memory_bytes, size_bytes: memory_bytes / 2, chats: true, fits: true, ...more });
+  const all = [
+    one("huge", 9e9, { fits: false }), one("b", 5e9), one("fim", 1e9, { chats: false }),
+    one("a", 8e8), one("served", 1e9, { is_served: true }), one("vast", 8e9, { fits: false }),
+  ];
+  assert.deepEqual(offers(all).map((o) => o.name), ["a", "b", "vast", "huge"]);
+  assert.equal(facts(all[3]), "400 MB · needs 800 MB of memory");
+  assert.equal(facts({ ...all[1], is_here: true }), "on this machine · needs 5 GB of memory");
+  assert.equal(tooLarge([all[0]], 6.5e9), "1 needs more than the 6.5 GB here");
+  assert.match(tooLarge([all[0], all[5]], 6.5e9), /^2 need /);
+  assert.equal(size(0), "0 bytes");
+  assert.equal(size(999), "999 bytes");
+  assert.equal(size(1650000000), "1.65 GB");
+  assert.equal(percent({ done_bytes: 1, total_bytes: 0 }), 0); // not known
+  assert.equal(percent({ done_bytes: 50, total_bytes: 100 }), 50);
+  assert.equal(percent({ done_bytes: 100, total_bytes: 100 }), 99); // it is checked yet
 });
 
 await test("a watchdog that cannot see is no watchdog that is content", () => {

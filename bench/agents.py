@@ -1,0 +1,146 @@
+"""What agents do, for bench/server.py: steering a response, and a chain of calls of tools, over the
+socket and over HTTP requests that send all again."""
+import http.client
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "clients"))
+
+from rawsocket import RawSocket  # noqa: E402
+
+CALLS = 20
+TOOL = {"type": "function", "name": "read_file", "strict": False, "description": "Reads a file.",
+        "parameters": {"type": "object", "properties": {"path": {"type": "string"}},
+                       "required": ["path"]}}
+ENDS = ("response.completed", "response.incomplete", "response.failed")
+
+
+def steer_script():
+    lines = "".join("this is line %d of many, and it goes on\n" % i for i in range(400))
+    return [{"when": {"last": "only three"}, "output": "Three.", "repeat": True},
+            {"output": lines, "repeat": True}]
+
+
+def chain_script():
+    call = "<tool_call>\n%s\n</tool_call>" % json.dumps(
+        {"name": "read_file", "arguments": {"path": "src/a.c"}})
+    return [{"output": call, "repeat": True}]
+
+
+# ---- steering ----
+
+def steer_once(port, i):
+    """(ms from the end of the response to the successor's first token, tokens of the steer's turn,
+    tokens that were computed again)."""
+    with RawSocket(port) as s:
+        s.send_json({"type": "response.create", "input": "go through it, %d" % i, "store": False})
+        first = None
+        for n in range(1000000):
+            event = s.read_json()
+            first = first or event.get("response", {}).get("id")
+            if event["type"] == "response.output_text.delta" and n > 40:
+                break
+        s.send_json({"type": "response.steer", "previous_response_id": first,
+                     "input": "only three, %d" % i})
+        while event["type"] not in ENDS:
+            event = s.read_json()
+        ended, usage = time.perf_counter(), event["response"]["usage"]
+        while event["type"] != "response.output_text.delta":
+            event = s.read_json()
+        ms = (time.perf_counter() - ended) * 1e3
+        while event["type"] not in ENDS:
+            event = s.read_json()
+        then = event["response"]["usage"]
+        had = usage["input_tokens"] + usage["output_tokens"]
+        again = had - then["input_tokens_details"]["cached_tokens"]
+        return ms, then["input_tokens"] - had, again
+
+
+def pass_ms(cerium, model, tokens):
+    """One pass of so many tokens, in the engine alone."""
+    out = subprocess.run([cerium, "bench", "-m", str(model), "--prefill", str(tokens), "--decode",
+                          "1", "--depth", "0", "--runs", "5", "--json"], capture_output=True,
+                         text=True, check=True)
+    return 1e3 * tokens / json.loads(out.stdout)["prefill_tokens_per_s"]
+
+
+def steering(bench, serving, free_port, model):
+    port = free_port()
+    script = bench.file("steer.jsonl", *steer_script())
+    command = bench.cerium(model, port, "--replay", str(script), "--no-speculation")
+    rounds = 3 if bench.args.quick else 100
+    with serving(command, port, bench.folder):
+        steer_once(port, 0)
+        found = [steer_once(port, i + 1) for i in range(rounds)]
+    ms = sorted(row[0] for row in found)
+    new, again = found[0][1], max(row[2] for row in found)
+    own = pass_ms(bench.args.cerium, model, new)
+    bench.say("steer: tokens of its turn", new, "")
+    bench.say("steer: a pass of them in the engine", own, "ms")
+    bench.say("steer: to the first new token, p50", statistics.median(ms), "ms")
+    late = ms[min(len(ms) - 1, int(len(ms) * 0.99))] - own
+    bench.say("steer: p99 above the pass", late, "ms", (lambda v: v <= 2, "at most 2"))
+    # The token that was chosen last, and what was held back of the line behind the cut.
+    bench.say("steer: tokens before it that are computed again, at most", again, "",
+              (lambda v: v <= 1, "at most 1, the one that was chosen last"))
+
+
+# ---- a chain of calls ----
+
+def chain_socket(port, history, i):
+    begun = time.perf_counter()
+    with RawSocket(port) as s:
+        body = {"type": "response.create", "tools": [TOOL], "store": False, "input": history}
+        for k in range(CALLS):
+            s.send_json(body)
+            event = s.read_json()
+            while event["type"] not in ENDS:
+                event = s.read_json()
+            said = event["response"]
+            call = [o for o in said["output"] if o["type"] == "function_call"][0]
+            body = {"type": "response.create", "tools": [TOOL], "store": False,
+                    "previous_response_id": said["id"],
+                    "input": [{"type": "function_call_output", "call_id": call["call_id"],
+                               "output": "int a%d_%d;" % (i, k)}]}
+    return time.perf_counter() - begun
+
+
+def chain_http(port, history, i):
+    begun = time.perf_counter()
+    talk = list(history)
+    for k in range(CALLS):
+        c = http.client.HTTPConnection("127.0.0.1", port)
+        c.request("POST", "/v1/responses", json.dumps(
+            {"tools": [TOOL], "store": False, "stream": True, "input": talk}),
+            {"Content-Type": "application/json"})
+        last = [row for row in c.getresponse().read().decode().split("\n")
+                if row.startswith("data: {")][-1]
+        c.close()
+        said = json.loads(last[6:])["response"]
+        call = [o for o in said["output"] if o["type"] == "function_call"][0]
+        talk += [*said["output"], {"type": "function_call_output", "call_id": call["call_id"],
+                                   "output": "int a%d_%d;" % (i, k)}]
+    return time.perf_counter() - begun
+
+
+def chain(bench, serving, free_port, model):
+    port = free_port()
+    script = bench.file("chain.jsonl", *chain_script())
+    history = [{"type": "message", "role": "user", "content": [
+        {"type": "input_text", "text": " ".join("word%d" % i for i in range(1300))}]}]
+    command = bench.cerium(model, port, "--replay", str(script), "--no-speculation")
+    rounds = 1 if bench.args.quick else 7
+    with serving(command, port, bench.folder):
+        chain_socket(port, history, 0)
+        pairs = [(chain_socket(port, history, 2 * i + 1), chain_http(port, history, 2 * i + 2))
+                 for i in range(rounds)]
+    ws = statistics.median(pair[0] for pair in pairs)
+    plain = statistics.median(pair[1] for pair in pairs)
+    bench.say("%d calls of tools over one socket" % CALLS, ws * 1e3, "ms")
+    bench.say("the same over HTTP, all sent again", plain * 1e3, "ms")
+    bench.say("socket / HTTP, end to end", ws / plain, "", (lambda v: v <= 0.6, "at most 0.6"))

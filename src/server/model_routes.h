@@ -1,0 +1,13 @@
+/* model_routes.h - handlers of the routes that tell about models, and load them. */
+#ifndef SERVER_MODEL_ROUTES_H
+#define SERVER_MODEL_ROUTES_H
+
+#include "server/state.h"
+
+void model_list(connection *c);
+void model_get(connection *c);
+/* As llama.cpp's router has them. */
+void model_post_load(connection *c);
+void model_post_unload(connection *c);
+
+#endif

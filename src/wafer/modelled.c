@@ -1,0 +1,34 @@
+/* modelled.c - which step programs the simulated machines do: those of the first families. */
+#include "wafer/modelled.h"
+
+/* What an op has that the mesh does not do, or NULL. */
+static const char *beyond_mesh(const step_op *op, const step_shape *s)
+{
+    if (op->kind == STEP_QKV && op->rope != 0) return "layers that turn each in their own way";
+    if (op->kind == STEP_QKV && op->n_heads != s->n_heads) return "layers with fewer heads";
+    if (op->is_row_norm) return "norms over all heads of a row";
+    if (op->norm_behind) return "norms behind branches";
+    if (op->choice_bias) return "a bias on the choice of experts";
+    if (op->kind == STEP_FFN_UP && !op->norm) return "an expert that every row takes";
+    if (op->kind == STEP_FFN_UP && s->n_experts) return "layers with experts and others without";
+    return NULL;
+}
+
+int wafer_check_modelled(const step_program *p, const char *name, cerium_error *err)
+{
+    const step_shape *s = &p->shape;
+    const char *what = NULL;
+    if (s->activation == STEP_GELU_GATED || s->activation == STEP_SILU_CLAMPED)
+        what = "the activation";
+    if (s->routing == STEP_ROUTE_SIGMOID_TOP || s->n_expert_groups) what = "the choice of experts";
+    if (s->n_experts && (!s->weights_sum_to_one ||
+                         (s->routing == STEP_ROUTE_TOP_SOFTMAX && s->routing_scale != 1)))
+        what = "the weights of experts";
+    if (s->embedding_scale != 1 || s->residual_scale != 1 || s->logit_scale != 1 ||
+        s->logit_cap != 0)
+        what = "scales of embeddings, branches or logits";
+    if (s->query_growth != 0) what = "queries that grow with their position";
+    for (uint32_t i = 0; i < p->n_ops && !what; i++) what = beyond_mesh(&p->ops[i], s);
+    if (!what) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_FORMAT, "%s: not modelled: %s", name, what);
+}

@@ -1,0 +1,110 @@
+#!/bin/sh
+# test_families.sh - what the later families have beyond the first: broken keys named in one line,
+# decoders beside models of pictures, blocks that are left out, what inspect and the wafer say.
+. tests/shell.sh
+
+fixtures=tests/golden/fixtures hf=tests/golden/hf
+
+# patch MODEL KEY FORMAT VALUE: a copy in $work/x.gguf whose key has another value.
+patch() {
+    python3 - "$fixtures/$1.gguf" "$2" "$3" "$4" "$work/x.gguf" <<'PYTHON'
+import struct
+import sys
+path, key, form, value, out = sys.argv[1:]
+data = bytearray(open(path, "rb").read())
+at = data.index(struct.pack("<Q", len(key)) + key.encode()) + 8 + len(key)
+struct.pack_into("<" + form, data, at + 4, float(value) if form == "f" else int(value))
+open(out, "wb").write(data)
+PYTHON
+}
+# names WHAT MODEL KEY FORMAT VALUE: such a file gets one line that says WHAT.
+names() {
+    what=$1
+    shift
+    patch "$@" && refused 1 "$what" ./cerium run -m "$work/x.gguf" -p x -n 1
+}
+
+check "no window" names gemma3.attention.sliding_window gemma3 gemma3.attention.sliding_window I 0
+check "a pattern with fewer layers" names mellum.attention.sliding_window_pattern \
+    mellum mellum.block_count I 2
+check "logits divided by nothing" names granite.logit_scale granite granite.logit_scale f 0
+check "embeddings that vanish" names granite.embedding_scale granite granite.embedding_scale f -1
+check "a cap below 0" names "soft cap" gemma3-cap gemma3.final_logit_softcapping f -3
+check "a scale that is no number" names mistral3.attention.temperature_scale \
+    mistral3 mistral3.attention.temperature_scale f nan
+check "growth of queries every 0 tokens" names mistral3.rope.scaling.original_context_length \
+    mistral3 mistral3.rope.scaling.original_context_length I 0
+check "YaRN without bounds" names YaRN mistral3 mistral3.rope.scaling.yarn_log_multiplier f -100
+check "groups that do not divide" names "3 groups" glm4moe glm4moe.expert_group_count I 3
+check "no group" names "0 of 4 groups" glm4moe glm4moe.expert_group_used_count I 0
+check "a gate that is none" names glm4moe.expert_gating_func glm4moe glm4moe.expert_gating_func I 9
+check "no expert" names glm4moe.expert_used_count glm4moe glm4moe.expert_used_count I 0
+check "part of a pair" names rope.dimension_count minimax-m2 minimax-m2.rope.dimension_count I 7
+check "another width of experts" names ffn_gate_exps.weight \
+    minimax-m2 minimax-m2.expert_feed_forward_length I 16
+
+# ---- beside a model of pictures, and blocks for tokens further on ----
+
+# rename FOLDER FROM TO: tensors of other names, whose bytes stay.
+rename() {
+    python3 - "$1/model.safetensors" "$2" "$3" <<'PYTHON'
+import json
+import struct
+import sys
+path, old, new = sys.argv[1:]
+data = open(path, "rb").read()
+n = struct.unpack_from("<Q", data)[0]
+head = {k.replace(old, new): v for k, v in json.loads(data[8:8 + n]).items()}
+text = json.dumps(head).encode()
+open(path, "wb").write(struct.pack("<Q", len(text)) + text + data[8 + n:])
+PYTHON
+}
+config() { # python changes it as j
+    python3 -c "
+import json
+j = json.load(open('$work/model/config.json'))
+$1
+json.dump(j, open('$work/model/config.json', 'w'))"
+}
+fresh() {
+    rm -rf "$work/model" && cp -r "$hf/$1" "$work/model" && chmod -R u+w "$work/model"
+}
+same_logits() { # MODEL: as transformers has of it, from $work/model
+    rm -rf "$work/golden" && mkdir "$work/golden" && cp "$hf/$1.expect" "$work/golden/" &&
+        ./cerium convert "$work/model" "$work/golden/$1.gguf" &&
+        "$O/golden_golden" "$work/golden" /nowhere
+}
+fresh gemma3 && rename "$work/model" model. language_model.model. &&
+    config 'j = {"architectures": ["Gemma3ForConditionalGeneration"], "text_config": j}'
+check "Gemma's decoder beside pictures" same_logits gemma3
+fresh mistral3 && rename "$work/model" model. model.language_model. &&
+    config 'j = {"architectures": ["Mistral3ForConditionalGeneration"], "text_config": j}'
+check "Mistral's, which is one of two kinds" same_logits mistral3
+fresh glm4moe && rename "$work/model" layers.2. layers.9. &&
+    config 'j["num_hidden_layers"] = 2; j["num_nextn_predict_layers"] = 9'
+check "blocks behind the last are left out" ./cerium convert "$work/model" "$work/y.gguf"
+config 'j["num_nextn_predict_layers"] = 0'
+check "where there are none, nothing is" refused 1 "would be left out" \
+    ./cerium convert "$work/model" "$work/z.gguf"
+fresh smollm3 && config 'j["no_rope_layers"] = [1, 0, 1, 0]'
+check "other layers without RoPE" refused 1 no_rope_layers \
+    ./cerium convert "$work/model" "$work/z.gguf"
+fresh gemma3 && config 'j["attn_logit_softcapping"] = 50.0'
+check "a cap on attention" refused 1 attn_logit_softcapping \
+    ./cerium convert "$work/model" "$work/z.gguf"
+fresh minimax-m2 && config 'j["scoring_func"] = "softmax"'
+check "another score of experts" refused 1 scoring_func \
+    ./cerium convert "$work/model" "$work/z.gguf"
+
+# ---- in plain words ----
+
+inspect() { ./cerium inspect "$fixtures/$1.gguf" | grep -q "$2"; }
+check "windows by a pattern" inspect mellum "8 tokens in 2 of 3 layers, the others see everything"
+check "windows by the family" inspect gemma3 "8 tokens in 5 of every 6 layers"
+check "an expert that all take" inspect glm4moe "2 of 8 for each token, beside one that all take"
+for model in mistral3 smollm3 granite granitemoe gemma3 mellum maple glm4moe minimax-m2; do
+    check "the wafer does not model $model" refused 1 "not modelled: " \
+        ./cerium wafer simulate -m "$fixtures/$model.gguf" -p x -n 1
+done
+check "but what it can" ./cerium wafer simulate -m "$fixtures/seed_oss.gguf" -p x -n 1
+report families
