@@ -15,11 +15,23 @@ int build_fail(builder *b, const char *format, ...)
     return b->status;
 }
 
+/* A number, or an array of one for each layer that are all the same. */
 static bool find_u64(builder *b, const char *name, uint64_t *value)
 {
     char key[128];
     snprintf(key, sizeof key, "%s.%s", b->arch, name);
-    return gguf_get_u64(b->file, key, value);
+    const gguf_value *found = gguf_find(b->file, key);
+    if (!found || found->type != GGUF_ARRAY) return gguf_get_u64(b->file, key, value);
+    if (found->n_items == 0 || found->item_type == GGUF_STRING || found->item_type == GGUF_ARRAY ||
+        gguf_item_i64(found, 0) < 0)
+        return false;
+    *value = (uint64_t)gguf_item_i64(found, 0);
+    for (uint64_t i = 1; i < found->n_items; i++) {
+        if (gguf_item_i64(found, i) == (int64_t)*value) continue;
+        build_fail(b, "key %s differs by layer, which is not supported for this architecture", key);
+        return false;
+    }
+    return true;
 }
 
 uint32_t build_u32(builder *b, const char *name, uint32_t low, uint32_t high)
@@ -27,7 +39,7 @@ uint32_t build_u32(builder *b, const char *name, uint32_t low, uint32_t high)
     uint64_t value;
     if (b->status) return 0;
     if (!find_u64(b, name, &value)) {
-        build_fail(b, "key %s.%s is missing or not an integer", b->arch, name);
+        if (!b->status) build_fail(b, "key %s.%s is missing or not an integer", b->arch, name);
         return 0;
     }
     if (value < low || value > high) {

@@ -183,6 +183,28 @@ void build_embed(builder *b)
     op->w[0] = build_matrix(b, "token_embd.weight", 0, s->n_vocab, s->n_embd);
 }
 
+/* Q, K and V, as three tensors or as one with their rows one after the other. */
+static void take_qkv(builder *b, step_op *op, uint32_t n_q, uint32_t n_kv)
+{
+    const uint32_t layer = op->layer, n_embd = b->program.shape.n_embd, all = n_q + 2 * n_kv;
+    if (build_has(b, "blk.%u.attn_qkv.weight", layer)) {
+        const char *name = "blk.%u.attn_qkv.weight";
+        op->w[0] = build_experts(b, name, layer, 1, n_q, n_embd, 0, all);
+        op->w[1] = build_experts(b, name, layer, 1, n_kv, n_embd, n_q, all);
+        op->w[2] = build_experts(b, name, layer, 1, n_kv, n_embd, n_q + n_kv, all);
+        const float *bias = build_vector_optional(b, "blk.%u.attn_qkv.bias", layer, all);
+        for (uint32_t i = 0; bias && i < 3; i++)
+            op->bias[i] = bias + (i == 0 ? 0 : i == 1 ? n_q : n_q + n_kv);
+        return;
+    }
+    op->w[0] = build_matrix(b, "blk.%u.attn_q.weight", layer, n_q, n_embd);
+    op->w[1] = build_matrix(b, "blk.%u.attn_k.weight", layer, n_kv, n_embd);
+    op->w[2] = build_matrix(b, "blk.%u.attn_v.weight", layer, n_kv, n_embd);
+    op->bias[0] = build_vector_optional(b, "blk.%u.attn_q.bias", layer, n_q);
+    op->bias[1] = build_vector_optional(b, "blk.%u.attn_k.bias", layer, n_kv);
+    op->bias[2] = build_vector_optional(b, "blk.%u.attn_v.bias", layer, n_kv);
+}
+
 step_op *build_attention(builder *b, uint32_t layer, uint32_t window)
 {
     step_shape *s = &b->program.shape;
@@ -194,12 +216,7 @@ step_op *build_attention(builder *b, uint32_t layer, uint32_t window)
     op->attention_scale = b->attention_scale;
     op->norm = build_vector(b, "blk.%u.attn_norm.weight", layer, s->n_embd);
     op->norm_bias = build_vector_optional(b, "blk.%u.attn_norm.bias", layer, s->n_embd);
-    op->w[0] = build_matrix(b, "blk.%u.attn_q.weight", layer, n_q, s->n_embd);
-    op->w[1] = build_matrix(b, "blk.%u.attn_k.weight", layer, n_kv, s->n_embd);
-    op->w[2] = build_matrix(b, "blk.%u.attn_v.weight", layer, n_kv, s->n_embd);
-    op->bias[0] = build_vector_optional(b, "blk.%u.attn_q.bias", layer, n_q);
-    op->bias[1] = build_vector_optional(b, "blk.%u.attn_k.bias", layer, n_kv);
-    op->bias[2] = build_vector_optional(b, "blk.%u.attn_v.bias", layer, n_kv);
+    take_qkv(b, op, n_q, n_kv);
     op->is_row_norm = b->is_row_norm;
     op->head_norm[0] = build_vector_optional(b, "blk.%u.attn_q_norm.weight", layer,
                                              b->is_row_norm ? n_q : s->head_dim);

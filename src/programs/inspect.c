@@ -100,23 +100,45 @@ static uint64_t tensor_values(const gguf_tensor *t)
     return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
 }
 
-/* "<architecture>.<suffix>", 0 when absent. */
-static uint64_t arch_number(const facts *f, const char *suffix)
-{
-    char key[160];
-    uint64_t n = 0;
-    snprintf(key, sizeof key, "%.*s.%s", f->arch.len < 100 ? (int)f->arch.len : 100, f->arch.ptr,
-             suffix);
-    gguf_get_u64(f->file, key, &n);
-    return n;
-}
-
 static const gguf_value *arch_value(const facts *f, const char *suffix)
 {
     char key[160];
     snprintf(key, sizeof key, "%.*s.%s", f->arch.len < 100 ? (int)f->arch.len : 100, f->arch.ptr,
              suffix);
     return gguf_find(f->file, key);
+}
+
+static bool is_numbers(const gguf_value *value)
+{
+    return value && value->type == GGUF_ARRAY && value->item_type != GGUF_STRING &&
+           value->item_type != GGUF_ARRAY;
+}
+
+/* "<architecture>.<suffix>", the greatest where it is an array by layer; 0 when absent. */
+static uint64_t arch_number(const facts *f, const char *suffix)
+{
+    const gguf_value *value = arch_value(f, suffix);
+    const bool is_array = is_numbers(value);
+    char key[160];
+    uint64_t n = 0;
+    snprintf(key, sizeof key, "%.*s.%s", f->arch.len < 100 ? (int)f->arch.len : 100, f->arch.ptr,
+             suffix);
+    gguf_get_u64(f->file, key, &n);
+    for (uint64_t i = 0; is_array && i < value->n_items; i++) {
+        const int64_t one = gguf_item_i64(value, i);
+        if (one > 0 && (uint64_t)one > n) n = (uint64_t)one;
+    }
+    return n;
+}
+
+/* Whether an array by layer has different numbers. */
+static bool differs_by_layer(const facts *f, const char *suffix)
+{
+    const gguf_value *value = arch_value(f, suffix);
+    if (!is_numbers(value)) return false;
+    for (uint64_t i = 1; i < value->n_items; i++)
+        if (gguf_item_i64(value, i) != gguf_item_i64(value, 0)) return true;
+    return false;
 }
 
 static bool name_has(view name, const char *part)
@@ -293,6 +315,11 @@ static void print_tokenizer(const facts *f)
     printf("\n");
 }
 
+static void print_by_layer(const facts *f, const char *label, uint64_t n, const char *suffix)
+{
+    print_number(label, n, differs_by_layer(f, suffix) ? " in some layers, fewer in others" : "");
+}
+
 static bool has_tensor(const facts *f, const char *part)
 {
     for (size_t i = 0; i < gguf_n_tensors(f->file); i++)
@@ -309,7 +336,7 @@ static void print_windows(const facts *f)
     if (!window) return;
     print_label("window");
     printf("%" PRIu64 " tokens", window);
-    if (pattern && pattern->type == GGUF_ARRAY && !pattern->strings) {
+    if (is_numbers(pattern)) {
         for (uint64_t i = 0; i < pattern->n_items; i++) n += gguf_item_i64(pattern, i) != 0;
         printf(" in %" PRIu64 " of %" PRIu64 " layers, the others see everything", n,
                pattern->n_items);
@@ -349,9 +376,9 @@ static void print_summary(const facts *f)
     print_number("context", f->context, " tokens");
     print_number("layers", f->n_layers, "");
     print_number("width", f->n_embd, "");
-    print_number("heads", f->n_heads, "");
-    print_number("KV heads", f->n_kv_heads, "");
-    print_number("feed forward", f->n_ff, "");
+    print_by_layer(f, "heads", f->n_heads, "attention.head_count");
+    print_by_layer(f, "KV heads", f->n_kv_heads, "attention.head_count_kv");
+    print_by_layer(f, "feed forward", f->n_ff, "feed_forward_length");
     if (f->n_experts) {
         print_label("experts");
         printf("%" PRIu64 " of %" PRIu64 " for each token%s\n", f->n_used, f->n_experts,

@@ -211,7 +211,7 @@ def fixtures(entry, longest):
                dict({**EXPERTS, "head_dim": 32}, num_hidden_layers=3, num_experts=8,
                     moe_intermediate_size=32, sliding_window=8, rope_parameters=no_yarn,
                     layer_types=["sliding_attention", "full_attention", "sliding_attention"]), 60,
-               head_dim=True, without={"window": dict(sliding_window=4096)}),
+               head_dim=True, arrays=True, without={"window": dict(sliding_window=4096)}),
         family("glm4moe", "glm4moe", Glm4MoeConfig, Glm4MoeForCausalLM,
                dict(EXPERTS, num_hidden_layers=3, n_routed_experts=8, moe_intermediate_size=32,
                     n_shared_experts=2, routed_scaling_factor=1.8, n_group=4, topk_group=2,

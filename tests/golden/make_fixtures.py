@@ -292,6 +292,21 @@ def quantize_model(tensors, fixture, rng):
     return out
 
 
+def fused(data):
+    """Q, K and V of a block as one tensor, as some converters write them."""
+    out, parts = [], {}
+    for name, array, qtype in data:
+        block, _, short = name.rpartition(".attn_")
+        if short.split(".")[0] not in ("q", "k", "v"):
+            out.append((name, array, qtype))
+            continue
+        kind = short.split(".")[1]
+        parts.setdefault((block, kind), []).append(array)
+        if len(parts[block, kind]) == 3:
+            out.append((f"{block}.attn_qkv.{kind}", np.concatenate(parts[block, kind]), qtype))
+    return out
+
+
 # ---- GGUF ----
 
 def rope_factors(config):
@@ -320,8 +335,9 @@ def add_keys(w, arch, c, fixture):
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
     w.add_feed_forward_length(c.intermediate_size)
-    w.add_head_count(c.num_attention_heads)
-    w.add_head_count_kv(c.num_key_value_heads)
+    by_layer = [1] * c.num_hidden_layers if fixture.get("arrays") else 1  # some converters do so
+    w.add_head_count(np.multiply(by_layer, c.num_attention_heads).tolist())
+    w.add_head_count_kv(np.multiply(by_layer, c.num_key_value_heads).tolist())
     if fixture.get("head_dim"):  # the converter writes these when the config names head_dim
         w.add_key_length(c.head_dim)
         w.add_value_length(c.head_dim)
@@ -588,6 +604,8 @@ def make(fixture):
     tensors = tensors_of(model, arch)
     data = quantize_model(tensors, fixture, rng)
     name = fixture["name"]
+    if fixture.get("fused"):
+        data = fused(data)
     write_gguf(os.path.join(OUT, name + ".gguf"), arch, model.config, fixture, data)
 
     quantized = not is_float(fixture)
@@ -719,6 +737,7 @@ FIXTURES = [
     qwen2("qwen2-yarn", dict(rope_parameters=YARN4, tie_word_embeddings=False, vocab_size=275,
                              intermediate_size=64), 5,
           without={"rope scaling": dict(rope_parameters=rope("default", 1000000.0))}),
+    qwen2("qwen2-fused", dict(intermediate_size=64), 11, fused=True),
     entry("qwen3", "qwen3", Qwen3Config, Qwen3ForCausalLM,
           dict(head_dim=32, intermediate_size=64, rms_norm_eps=1e-6,
                rope_parameters=rope("default", 1000000.0)), 6, head_dim=True),

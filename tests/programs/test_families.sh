@@ -13,6 +13,8 @@ import sys
 path, key, form, value, out = sys.argv[1:]
 data = bytearray(open(path, "rb").read())
 at = data.index(struct.pack("<Q", len(key)) + key.encode()) + 8 + len(key)
+if form == "item":  # the last of an array of three
+    at, form = at + 20, "I"
 struct.pack_into("<" + form, data, at + 4, float(value) if form == "f" else int(value))
 open(out, "wb").write(data)
 PYTHON
@@ -27,6 +29,8 @@ names() {
 check "no window" names gemma3.attention.sliding_window gemma3 gemma3.attention.sliding_window I 0
 check "a pattern with fewer layers" names mellum.attention.sliding_window_pattern \
     mellum mellum.block_count I 2
+check "heads that differ by layer" names "maple.attention.head_count differs by layer" \
+    maple maple.attention.head_count item 8
 check "logits divided by nothing" names granite.logit_scale granite granite.logit_scale f 0
 check "embeddings that vanish" names granite.embedding_scale granite granite.embedding_scale f -1
 check "a cap below 0" names "soft cap" gemma3-cap gemma3.final_logit_softcapping f -3
@@ -101,6 +105,10 @@ check "another score of experts" refused 1 scoring_func \
 inspect() { ./cerium inspect "$fixtures/$1.gguf" | grep -q "$2"; }
 check "windows by a pattern" inspect mellum "8 tokens in 2 of 3 layers, the others see everything"
 check "windows by the family" inspect gemma3 "8 tokens in 5 of every 6 layers"
+check "heads by layer" inspect maple "heads           4$"
+patch maple maple.attention.head_count item 2
+differs() { ./cerium inspect "$work/x.gguf" | grep -q "heads  *4 in some layers, fewer in others"; }
+check "that differ" differs
 check "an expert that all take" inspect glm4moe "2 of 8 for each token, beside one that all take"
 for model in mistral3 smollm3 granite granitemoe gemma3 mellum maple glm4moe minimax-m2; do
     check "the wafer does not model $model" refused 1 "not modelled: " \
