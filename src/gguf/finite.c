@@ -27,7 +27,10 @@ static scales_at scales_of(block_type type)
     case BLOCK_Q5_1:
     case BLOCK_Q4_K:
     case BLOCK_Q5_K: return (scales_at){0, 2};
+    case BLOCK_Q3_K: return (scales_at){offsetof(block_q3_k, d), 1};
     case BLOCK_Q6_K: return (scales_at){offsetof(block_q6_k, d), 1};
+    case BLOCK_TQ1_0: return (scales_at){offsetof(block_tq1_0, d), 1};
+    case BLOCK_TQ2_0: return (scales_at){offsetof(block_tq2_0, d), 1};
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16:
