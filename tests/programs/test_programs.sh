@@ -50,6 +50,8 @@ for name in end middle; do
     check "$name: a weight that is no number" refused 1 "has a value that is not a number" \
         ./cerium run -p x -m "$work/$name.gguf"
     check "$name: its tensor is named" says ": tensor " err
+    check "$name: is not quantized" refused 1 "has a value that is not" \
+        ./cerium quantize "$work/$name.gguf" "$work/out.gguf" Q4_1
 done
 check "no such prompt file" refused 1 "/nowhere.txt" ./cerium run -f /nowhere.txt
 check "no such file to complete" refused 1 "/nowhere.c" ./cerium complete /nowhere.c:1
