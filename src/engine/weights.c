@@ -22,6 +22,7 @@ typedef struct {
     uint32_t n_units;            /* of the running phase */
     _Atomic uint32_t n_done, n_bad;
     _Atomic int status;          /* of repacking; of all, CERIUM_ERR_CANCELED */
+    _Atomic uint32_t bad_item;   /* that CERIUM_ERR_FORMAT is of */
     int result;                  /* of load() on a thread of its own */
 } loading;
 
@@ -85,6 +86,7 @@ static void repack_items(void *arg, uint32_t phase, uint32_t first, uint32_t end
     (void)phase;
     for (uint32_t i = first; i < end && !is_canceled(l); i++) {
         int status = model_repack(l->e->model, i);
+        if (status == CERIUM_ERR_FORMAT) atomic_store(&l->bad_item, i);
         if (status) atomic_store(&l->status, status);
     }
     report(l, end - first, worker);
@@ -225,6 +227,11 @@ int engine_load_weights(cerium_engine *e, const cerium_engine_config *config, ce
     panel_places_close(&l.places);
     if (status == CERIUM_ERR_CANCELED)
         return error_set(err, status, "%s: not loaded, for nobody waits", gguf_path(e->file));
+    if (status == CERIUM_ERR_FORMAT) {
+        const view name = model_repack_tensor(e->model, atomic_load(&l.bad_item));
+        return error_set(err, status, "%s: tensor %.*s has a value that is not a number",
+                         gguf_path(e->file), (int)name.len, name.ptr);
+    }
     if (status) return error_set(err, status, "%s: no memory for the weights", gguf_path(e->file));
     return CERIUM_OK;
 }

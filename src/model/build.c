@@ -1,6 +1,7 @@
 /* build.c - the builder's primitives: keys, weights and steps, each validated where it enters. */
 #include "model/build.h"
 
+#include "gguf/finite.h"
 #include "kernels/kernels.h"
 
 int build_fail(builder *b, const char *format, ...)
@@ -212,6 +213,10 @@ const float *build_vector_optional(builder *b, const char *format, uint32_t laye
         return NULL;
     }
     memset(out, 0, padded * sizeof *out);
+    if (!block_is_finite(t->type, t->data, n)) {
+        build_fail(b, "tensor %s has a value that is not a number", name);
+        return NULL;
+    }
     block_decode(t->type, out, t->data, n);
     return out;
 }

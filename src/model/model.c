@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "gguf/finite.h"
 #include "kernels/kernels.h"
 #include "model/build.h"
 
@@ -302,6 +303,10 @@ static int repack_panels(const model *m, const model_matrix *w, uint32_t matrix,
                        (w->source->dims[1] * w->source->dims[2] * w->source->dims[3]);
     const uint8_t *source = (const uint8_t *)w->source->data +
                             ((size_t)matrix * w->source_rows + w->source_row) * row_bytes;
+    for (uint32_t r = first * KERNEL_PANEL_ROWS;
+         r < w->rows && r < end * KERNEL_PANEL_ROWS && !status; r++)
+        if (!block_is_finite(w->source->type, source + (size_t)r * row_bytes, w->cols))
+            return CERIUM_ERR_FORMAT;
     if (w->type != w->source->type) status = model_derive_panels(w, source, matrix, first, end);
     for (uint32_t p = first; w->type == w->source->type && p < end; p++) {
         uint32_t row = p * KERNEL_PANEL_ROWS;
@@ -315,11 +320,24 @@ static int repack_panels(const model *m, const model_matrix *w, uint32_t matrix,
     return status;
 }
 
+/* The matrix of an item; *item becomes its own item. */
+static const model_matrix *matrix_of(const model *m, uint32_t *item)
+{
+    CHECK(*item < m->n_repack_items);
+    const model_matrix *w = m->b.matrices;
+    while (*item >= matrix_items(w)) *item -= matrix_items(w++);
+    return w;
+}
+
+view model_repack_tensor(const model *m, uint32_t item)
+{
+    return matrix_of(m, &item)->source->name;
+}
+
 int model_repack(const model *m, uint32_t item)
 {
-    CHECK(m->panels && item < m->n_repack_items);
-    const model_matrix *w = m->b.matrices;
-    while (item >= matrix_items(w)) item -= matrix_items(w++);
+    CHECK(m->panels);
+    const model_matrix *w = matrix_of(m, &item);
     uint32_t step = item_panels(w), per_matrix = (w->n_panels + step - 1) / step;
     uint32_t first = item % per_matrix * step;
     uint32_t end = first + step < w->n_panels ? first + step : w->n_panels;

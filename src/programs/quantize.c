@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "gguf/finite.h"
 #include "gguf/gguf.h"
 #include "gguf/write.h"
 #include "programs/importance.h"
@@ -335,6 +336,11 @@ static int write_tensors(quantize *q, cerium_error *err)
                     t->name.ptr, block_name(type));
         if (type == t->type) {
             q->n_narrow += stays_narrow(q, t);
+            const uint64_t n_values = t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+            if (!block_is_finite(t->type, t->data, n_values))
+                return error_set(err, CERIUM_ERR_FORMAT,
+                                 "%s: tensor %.*s has a value that is not a number", q->in,
+                                 (int)t->name.len, t->name.ptr);
             if (!gguf_write_data(q->writer, t->data, t->size)) break;
             continue;
         }

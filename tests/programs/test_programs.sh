@@ -37,6 +37,22 @@ for command in "run -p x" "bench --runs 1" "perplexity README.md" "inspect"; do
         ./cerium $command -m "$work/broken.gguf"
     check "$command: a cut model" refused 1 "cut.gguf" ./cerium $command -m "$work/cut.gguf"
 done
+# A block that is all ones has a scale that is none: the last one, and one of a matrix.
+size=$(wc -c <"$CERIUM_MODEL")
+spoil() { # NAME BYTE
+    cp "$CERIUM_MODEL" "$work/$1.gguf" && chmod u+w "$work/$1.gguf" &&
+        printf '\377\377\377\377\377\377\377\377%.0s' 1 2 3 4 5 6 7 8 9 |
+        dd of="$work/$1.gguf" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+spoil end $((size - 72))
+spoil middle $((size * 3 / 4))
+for name in end middle; do
+    check "$name: a weight that is no number" refused 1 "has a value that is not a number" \
+        ./cerium run -p x -m "$work/$name.gguf"
+    check "$name: its tensor is named" says ": tensor " err
+    check "$name: is not quantized" refused 1 "has a value that is not" \
+        ./cerium quantize "$work/$name.gguf" "$work/out.gguf" Q4_1
+done
 check "no such prompt file" refused 1 "/nowhere.txt" ./cerium run -f /nowhere.txt
 check "no such file to complete" refused 1 "/nowhere.c" ./cerium complete /nowhere.c:1
 check "no such line" refused 2 "lines" ./cerium complete LICENSE:99999

@@ -2,6 +2,7 @@
  * precision over all its values, and the error of encoding. */
 #include "base/memory.h"
 #include "gguf/blocks.h"
+#include "gguf/finite.h"
 
 #include <math.h>
 
@@ -204,6 +205,36 @@ static void test_encode_survives_anything(void)
         }
 }
 
+/* A scale, or a value, that is infinite or none is found in any block; quants may be anything. */
+static void test_finite(void)
+{
+    enum { VALUES = 1024 };
+    float values[VALUES];
+    uint8_t blocks[VALUES * sizeof(float)];
+    for (int type = 0; type < BLOCK_TYPE_END; type++) {
+        const uint32_t size = block_bytes((uint32_t)type), n = block_values((uint32_t)type);
+        if (!size) continue;
+        for (size_t i = 0; i < VALUES; i++) values[i] = (float)i * 1e-3f - 0.5f;
+        block_encode((block_type)type, blocks, values, VALUES);
+        TEST_CHECK_THAT(block_is_finite((block_type)type, blocks, VALUES), "%s",
+                        block_name((uint32_t)type));
+        /* Each byte in turn: what decodes to what is not finite is refused, and only that. */
+        for (size_t at = 0; at < 2 * size; at++)
+            for (int k = 0; k < 3; k++) {
+                static const uint8_t bytes[3] = {0xff, 0x7f, 0x7c};
+                uint8_t *last = blocks + (VALUES / n - 2) * size, was = last[at];
+                bool good = true;
+                last[at] = bytes[k];
+                block_decode((block_type)type, values, blocks, VALUES);
+                for (size_t i = 0; i < VALUES; i++) good = good && isfinite(values[i]);
+                TEST_CHECK_THAT(block_is_finite((block_type)type, blocks, VALUES) == good ||
+                                (!good && type == BLOCK_MXFP4),
+                                "%s byte %zu is %02x", block_name((uint32_t)type), at, bytes[k]);
+                last[at] = was;
+            }
+    }
+}
+
 static void test_f16_round_trip(void)
 {
     for (uint32_t h = 0; h < 65536; h++) {
@@ -269,6 +300,7 @@ int main(void)
     TEST_RUN(test_search);
     TEST_RUN(test_weighted_search);
     TEST_RUN(test_encode_survives_anything);
+    TEST_RUN(test_finite);
     TEST_RUN(test_f16_round_trip);
     TEST_RUN(test_f16_rounding);
     return unit_report("blocks");

@@ -1,0 +1,56 @@
+/* finite.c - owns whether blocks stand for numbers: a scale that is none makes nothing of a row. */
+#include "gguf/finite.h"
+
+static bool halves_are_finite(const uint8_t *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++, at += 2)
+        if ((at[1] & 0x7c) == 0x7c) return false;
+    return true;
+}
+
+/* Where a block has its scales, in half precision: `n` of them from byte `at` on. */
+typedef struct {
+    size_t at, n;
+} scales_at;
+
+static scales_at scales_of(block_type type)
+{
+    switch (type) {
+    case BLOCK_Q4_0:
+    case BLOCK_Q5_0:
+    case BLOCK_Q8_0:
+    case BLOCK_IQ4_NL:
+    case BLOCK_IQ4_XS:
+    case BLOCK_Q4_W:
+    case BLOCK_Q8_W: return (scales_at){0, 1};
+    case BLOCK_Q4_1:
+    case BLOCK_Q5_1:
+    case BLOCK_Q4_K:
+    case BLOCK_Q5_K: return (scales_at){0, 2};
+    case BLOCK_Q3_K: return (scales_at){offsetof(block_q3_k, d), 1};
+    case BLOCK_Q6_K: return (scales_at){offsetof(block_q6_k, d), 1};
+    case BLOCK_TQ1_0: return (scales_at){offsetof(block_tq1_0, d), 1};
+    case BLOCK_TQ2_0: return (scales_at){offsetof(block_tq2_0, d), 1};
+    case BLOCK_F32:
+    case BLOCK_F16:
+    case BLOCK_BF16:
+    case BLOCK_MXFP4: break;
+    }
+    return (scales_at){0, 0};
+}
+
+bool block_is_finite(block_type type, const void *blocks, size_t n)
+{
+    enum { E8M0_NAN = 255 };
+    const uint8_t *at = blocks;
+    const size_t size = block_bytes(type);
+    if (type == BLOCK_F16) return halves_are_finite(at, n);
+    const scales_at scales = scales_of(type);
+    for (size_t i = 0; i < n / block_values(type); i++, at += size) {
+        if (type == BLOCK_F32 && (at[3] & 0x7f) == 0x7f && at[2] & 0x80) return false;
+        if (type == BLOCK_BF16 && (at[1] & 0x7f) == 0x7f && at[0] & 0x80) return false;
+        if (type == BLOCK_MXFP4 && at[0] == E8M0_NAN) return false;
+        if (!halves_are_finite(at + scales.at, scales.n)) return false;
+    }
+    return true;
+}
