@@ -483,7 +483,7 @@ def computed_by(server, path, body):
 
 
 def check_one_log(report, server):
-    """Begun as Codex asks, gone on with as Claude Code does, then in chat, then in Ollama's words."""
+    """Begun as Codex asks, gone on with as Claude Code does, then in chat, then in Ollama's."""
     names = ["ls"] + ["tool_%d" % i for i in range(12)]
 
     def tools(make):
