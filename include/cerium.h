@@ -178,6 +178,14 @@ typedef struct {
     void *canceled_user;
 } cerium_engine_config;
 
+/** How a file makes one vector of a text: `pooling_type` of GGUF. */
+typedef enum {
+    CERIUM_POOLING_NONE = 0,
+    CERIUM_POOLING_MEAN = 1, /* of all tokens' states */
+    CERIUM_POOLING_CLS = 2,  /* the first token's */
+    CERIUM_POOLING_LAST = 3, /* the last token's */
+} cerium_pooling;
+
 /** Facts about an open engine. Strings are owned by the engine, never NULL. */
 typedef struct {
     const char *name;            /* general.name, or the file's name */
@@ -217,6 +225,9 @@ typedef struct {
                                     cerium_chat_tokens() refuses; "" otherwise */
     uint32_t n_embedding;        /* numbers in the state of a token between layers */
     uint64_t kv_bytes;           /* memory that the KV pages may take */
+    cerium_pooling pooling;      /* how the file makes one vector of a text; CERIUM_POOLING_NONE:
+                                    the model was not made for it */
+    int32_t text_end;            /* a text to be embedded ends with this token; -1: with its own */
 } cerium_engine_info;
 
 /** Set every field to its documented default; size: sizeof the struct in the caller. */
@@ -629,7 +640,9 @@ typedef struct {
     bool no_speculation;         /* as an engine with "off" */
     uint32_t score_tokens_max;   /* tokens that cerium_session_score() takes in one pass, each with
                                     logits of its own; 0 = no scoring in this session */
-    uint8_t reserved[32];        /* zero */
+    bool embeds;                 /* cerium_session_embedding() is to tell of its timelines; the
+                                    engine's pooling is not NONE */
+    uint8_t reserved[27];        /* zero */
 } cerium_session_config;
 
 /** Continue an answer whose end was retracted, or answer a prompt that ends within a token. Stop
@@ -720,6 +733,14 @@ CERIUM_API CERIUM_CHECKED int cerium_session_score(cerium_session *session, cons
 CERIUM_API CERIUM_CHECKED int cerium_session_score_top(cerium_session *session,
                                                        const int32_t *tokens, size_t n_tokens,
                                                        float *logprobs, int32_t *likeliest,
+                                                       cerium_error *err);
+
+/** The embedding of the timeline, which a sync or a request without new tokens computed.
+ *
+ * @param out  [n_embedding] output, of length 1
+ * @retval CERIUM_ERR_ARGUMENT  the session was opened without `embeds`, or nothing is computed
+ * @retval CERIUM_ERR_NUMBERS   the model computed values that are not numbers */
+CERIUM_API CERIUM_CHECKED int cerium_session_embedding(const cerium_session *session, float *out,
                                                        cerium_error *err);
 
 /** Save a session: its timeline, and what was computed of it in whole pages of 64 tokens.

@@ -53,6 +53,9 @@ void cpu_executor_observe(cpu_executor *ex, cpu_observe_fn *fn, void *user);
 CERIUM_CHECKED int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
                                     const _Atomic bool *cancel);
 
+/* What the head of the last pass would take of a row: its state behind the last norm, [n_embd]. */
+void cpu_executor_state(const cpu_executor *ex, uint32_t row, float *out);
+
 /* Whether logits of the last pass were left out for n_best. */
 bool cpu_executor_searched(const cpu_executor *ex);
 

@@ -63,6 +63,18 @@ static void turn_angles(cpu_executor *ex, uint32_t table, uint32_t row)
     }
 }
 
+void cpu_executor_state(const cpu_executor *ex, uint32_t row, float *out)
+{
+    const step_shape *s = &ex->program->shape;
+    const step_op *head = &ex->program->ops[ex->program->n_ops - 1];
+    const float *in = ex->x + (size_t)row * s->n_embd;
+    CHECK(head->kind == STEP_HEAD && row < ex->n_rows);
+    if (s->norm_kind == STEP_NORM_RMS)
+        ex->k->rms_norm(out, in, head->norm, s->n_embd, s->norm_eps);
+    else
+        ex->k->layer_norm(out, in, head->norm, head->norm_bias, s->n_embd, s->norm_eps);
+}
+
 void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end)
 {
     const step_shape *s = &ex->program->shape;

@@ -43,7 +43,8 @@ static bool is_fetched(cerium_session *s)
     request *r = s->request;
     if (r->begun || has_all_logits(s)) return true;
     if (r->fetch == 0)
-        s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens, s->n_tokens - 1);
+        s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens,
+                                          embedding_skips(s, s->n_tokens - 1));
     return engine_fetch(s, &r->fetch);
 }
 
@@ -81,8 +82,10 @@ static void settle(cerium_session *s)
     }
     bool is_prompt = s->n_tokens - s->n_computed > 1;
     if (r->begun && !is_prompt && kv_sequence_length(s->pages.sequence) == s->n_computed) return;
-    s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens, s->n_tokens - 1);
-    if (is_prompt) s->n_computed = claim_borrow(&s->pages, s->tokens, s->n_tokens - 1);
+    const uint32_t most = embedding_skips(s, s->n_tokens - 1);
+    s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens, most);
+    if (is_prompt && s->n_computed < most)
+        s->n_computed = claim_borrow(&s->pages, s->tokens, most);
     count_reused(s, s->n_computed);
 }
 

@@ -196,6 +196,20 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
     return config->vocab_only ? CERIUM_OK : kv_pool_open(&e->pool, &layout, err);
 }
 
+/* Of models that make a vector of a text: how, and with what token the text ends. */
+static void read_pooling(cerium_engine *e)
+{
+    char key[128];
+    uint64_t type = 0;
+    bool adds_end = false;
+    snprintf(key, sizeof key, "%s.pooling_type", model_architecture(e->model));
+    if (gguf_get_u64(e->file, key, &type) && type <= CERIUM_POOLING_LAST)
+        e->pooling = (cerium_pooling)type;
+    e->text_end = -1;
+    if (gguf_get_bool(e->file, "tokenizer.ggml.add_eos_token", &adds_end) && adds_end)
+        e->text_end = tokenizer_role(e->tokens, TOKEN_EOS);
+}
+
 static int read_vocabulary(cerium_engine *e, cerium_error *err)
 {
     RETURN_IF(tokenizer_open(&e->tokens, e->file, err));
@@ -220,6 +234,7 @@ static int read_vocabulary(cerium_engine *e, cerium_error *err)
     gguf_get_f32(e->file, "cerium.confidence", &e->confidence);
     if (!(e->confidence > 0 && e->confidence <= 1)) e->confidence = 0;
     gguf_get_bool(e->file, "cerium.completes_only", &e->completes_only);
+    read_pooling(e);
     return CERIUM_OK;
 }
 

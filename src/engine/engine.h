@@ -116,7 +116,12 @@ struct cerium_engine {
     pointer_vocabulary *_Atomic words;   /* the same, of pointers */
     float pointer, confidence;   /* what the file asks for, [0, 1] */
     bool completes_only;
+    cerium_pooling pooling;
+    int32_t text_end;            /* or -1 */
 };
+
+/* embedding.c: the embedding of a session's timeline, of states behind the last layer. */
+typedef struct embedding embedding;
 
 struct cerium_session {
     cerium_engine *engine;
@@ -156,6 +161,7 @@ struct cerium_session {
     _Atomic bool stops_pass;     /* the running pass is mostly its: cancelling ends it */
 
     /* requests */
+    embedding *pool;             /* states of its prompt, put together; or NULL */
     bool running;                /* until DONE was polled; the caller's */
     request *request;            /* the last one, or NULL */
     _Atomic uint32_t prompt_tokens, reused_tokens, computed_tokens, new_tokens;
@@ -163,6 +169,18 @@ struct cerium_session {
     _Atomic uint32_t drafted_predicted, accepted_predicted;
     _Atomic uint64_t start_ns, queue_ns, prompt_ns, first_token_ns, duration_ns;
 };
+
+/* ---- embedding.c ---- */
+
+/* Opened with a session that embeds. */
+CERIUM_CHECKED int embedding_open(embedding **out, const cerium_engine *e);
+void embedding_close(embedding **pool);
+/* The rows of its slot are computed; within the pass, before n_computed is theirs. */
+void embedding_take(cerium_session *s);
+/* Another timeline. */
+void embedding_begin(cerium_session *s);
+/* How much of the timeline need not be computed: most of it, or what was taken before. */
+uint32_t embedding_skips(const cerium_session *s, uint32_t most);
 
 /* ---- engine.c ---- */
 

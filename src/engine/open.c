@@ -160,6 +160,8 @@ void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *ou
         .draft_model_bytes = e->draft ? draft_model_bytes(e->draft) : 0,
         .n_embedding = model_program(e->model)->shape.n_embd,
         .kv_bytes = e->kv_bytes,
+        .pooling = e->pooling,
+        .text_end = e->text_end,
     };
     engine_hand_over(out, size, &info, sizeof info);
 }

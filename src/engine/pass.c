@@ -53,6 +53,7 @@ int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *term
     if (n > 0) RETURN_IF(claim_reserve(&s->pages, first + n));
     bool is_last = first + n == s->n_tokens, chooses = is_last && x->new_tokens_max > 0;
     x->n_rows = n;
+    x->first_row = p->n_rows;
     x->n_drafts = 0;
     x->logits = n == 0 ? s->logits : NULL;
     if (chooses && n == 1 && s->n_tokens < s->context_tokens)
@@ -105,6 +106,7 @@ void slot_commit(cerium_session *s)
 {
     slot *x = &s->slot;
     kv_sequence_commit(s->pages.sequence, s->tokens + s->n_computed, x->n_rows);
+    if (s->pool) embedding_take(s);
     s->n_computed += x->n_rows;
     x->searched = x->n_rows > 0 && cpu_executor_searched(s->engine->executor);
 }

@@ -31,6 +31,8 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "the engine was opened for its vocabulary alone");
     if (!config) config = &defaults;
+    if (config->embeds && !engine->pooling)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "the model's file names no pooling");
     uint32_t context = config->context_tokens_max;
     if (context == 0) context = engine->context_tokens_max;
     if (context > engine->context_tokens_max)
@@ -44,6 +46,7 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
         s->control_text = config->control_text;
         s->speculates = engine->speculates && !config->no_speculation;
         status = take_memory(s, config->score_tokens_max);
+        if (!status && config->embeds) status = embedding_open(&s->pool, engine);
     }
     if (status)
         error_set(err, status, "no memory for a session of %u tokens", context);
@@ -104,6 +107,7 @@ void cerium_session_close(cerium_session **session)
     memory_free(s->tokens);
     memory_free(s->logits);
     memory_free(s->score_logits);
+    embedding_close(&s->pool);
     memory_free(s->text);
     guide_close(&s->slot.guide);
     memory_free(s->drafter_memory);
@@ -116,8 +120,9 @@ void cerium_session_close(cerium_session **session)
 /* Hold what memory and disk have of the timeline, all but its last token. */
 static uint32_t adopt(cerium_session *s)
 {
-    uint32_t n = kv_sequence_adopt(s->pages.sequence, s->tokens, s->n_tokens - 1);
-    if (engine_fetch_now(s)) n = kv_sequence_adopt(s->pages.sequence, s->tokens, s->n_tokens - 1);
+    const uint32_t most = embedding_skips(s, s->n_tokens - 1);
+    uint32_t n = kv_sequence_adopt(s->pages.sequence, s->tokens, most);
+    if (engine_fetch_now(s)) n = kv_sequence_adopt(s->pages.sequence, s->tokens, most);
     return n;
 }
 
@@ -127,8 +132,8 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, const ceri
     uint64_t start = clock_ns();
     uint32_t reused = n;
     /* The logits must be those after the last token: it is computed again unless they are. */
-    bool complete = !(resume && resume->n_note) && s->has_logits && !s->has_best_alone &&
-                    s->n_computed == n && s->n_tokens >= n &&
+    bool complete = !s->pool && !(resume && resume->n_note) && s->has_logits &&
+                    !s->has_best_alone && s->n_computed == n && s->n_tokens >= n &&
                     !memcmp(tokens, s->tokens, n * sizeof *tokens);
     session_replace(s, tokens, n);
     int status = answer_resume(s, resume, NULL, err);

@@ -37,6 +37,7 @@ typedef struct {
     uint32_t n_new;           /* tokens of the answer so far */
     /* its part of the pass */
     uint32_t n_rows;          /* of the timeline; then those of drafts */
+    uint32_t first_row;       /* of them, in the pass */
     uint32_t n_drafts;
     draft_source draft_source;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];

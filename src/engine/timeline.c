@@ -19,6 +19,7 @@ void session_replace(cerium_session *s, const int32_t *tokens, uint32_t n)
     s->n_tokens = n;
     s->answers = false;
     s->slot.n_new = 0;
+    if (s->pool) embedding_begin(s);
 }
 
 const int32_t *cerium_session_tokens(const cerium_session *s, size_t *n_tokens)

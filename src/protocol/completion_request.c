@@ -46,10 +46,10 @@ static int add_prompt_tokens(parser *p, const place *at, const json_t *list)
     return CERIUM_OK;
 }
 
-static int prompts_parse(parser *p)
+int prompts_parse(parser *p, const char *key, size_t n_max)
 {
-    const json_t *prompt = json_object_get(p->root, "prompt");
-    const place at = {NULL, "prompt", 0};
+    const json_t *prompt = json_object_get(p->root, key);
+    const place at = {NULL, key, 0};
     if (!prompt || json_is_null(prompt)) return parse_fail_missing(p, &at);
     if (json_is_string(prompt)) {
         RETURN_IF(prompts_open(p, 1));
@@ -62,7 +62,7 @@ static int prompts_parse(parser *p)
         return add_prompt_tokens(p, &at, prompt);
     }
     json_t *list = NULL;
-    RETURN_IF(field_array(p, NULL, p->root, "prompt", PROTOCOL_PROMPTS_MAX, &list));
+    RETURN_IF(field_array(p, NULL, p->root, key, n_max, &list));
     RETURN_IF(prompts_open(p, json_array_size(list)));
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *one = json_array_get(list, i);
@@ -216,7 +216,7 @@ int completion_parse(parser *p)
 {
     protocol_request *r = p->r;
     int64_t logprobs = -1;
-    RETURN_IF(prompts_parse(p));
+    RETURN_IF(prompts_parse(p, "prompt", PROTOCOL_PROMPTS_MAX));
     RETURN_IF(best_of_parse(p));
     RETURN_IF(field_bool(p, NULL, p->root, "echo", &r->echo));
     RETURN_IF(field_bool(p, NULL, p->root, "return_progress", &r->return_progress));
@@ -237,7 +237,7 @@ int llama_completion_parse(parser *p)
 {
     protocol_request *r = p->r;
     const place at = {NULL, "prompt", 0};
-    RETURN_IF(prompts_parse(p));
+    RETURN_IF(prompts_parse(p, "prompt", PROTOCOL_PROMPTS_MAX));
     if (r->n_prompts != 1)
         return parse_fail(p, &at, "invalid_value",
                           "Invalid 'prompt': one text, or one array of tokens; several prompts are "

@@ -215,10 +215,8 @@ static const char opaque_mark[] = "cerium1:";
 static const char base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-void json_out_opaque(json_out *t, view text)
+void json_out_base64(json_out *t, view text)
 {
-    json_out_literal(t, "\"");
-    json_out_put(t, view_of(opaque_mark));
     for (size_t i = 0; i < text.len; i += 3) {
         uint8_t b[3] = {0};
         size_t n = text.len - i < 3 ? text.len - i : 3;
@@ -228,6 +226,13 @@ void json_out_opaque(json_out *t, view text)
                        n > 2 ? base64_digits[b[2] & 63] : '='};
         json_out_put(t, (view){out, 4});
     }
+}
+
+void json_out_opaque(json_out *t, view text)
+{
+    json_out_literal(t, "\"");
+    json_out_put(t, view_of(opaque_mark));
+    json_out_base64(t, text);
     json_out_literal(t, "\"");
 }
 

@@ -48,6 +48,8 @@ bool utf8_valid(view text);
 /* Append text, with U+FFFD for what is not UTF-8. */
 CERIUM_CHECKED int utf8_repair(bytes *out, view text);
 
+/* Bytes in base64, without quotes. */
+void json_out_base64(json_out *t, view bytes);
 /* Text that clients carry without looking into it (encrypted_content): base64 with a mark of ours.
  * It is opaque, not secret. */
 void json_out_opaque(json_out *t, view text);

@@ -316,6 +316,7 @@ static int request_parse(parser *p)
         [PROTOCOL_COMPACT] = responses_parse,     [PROTOCOL_MESSAGES] = messages_parse,
         [PROTOCOL_OLLAMA_CHAT] = ollama_parse,    [PROTOCOL_OLLAMA_GENERATE] = ollama_parse,
         [PROTOCOL_COMPLETION] = llama_completion_parse,
+        [PROTOCOL_EMBEDDINGS] = embeddings_parse, [PROTOCOL_OLLAMA_EMBED] = embeddings_parse,
     };
     protocol_request *r = p->r;
     const char *type = NULL;
@@ -339,13 +340,13 @@ static int request_parse(parser *p)
 
 static bool may_talk(protocol_api api)
 {
-    return api != PROTOCOL_COMPLETIONS && api != PROTOCOL_INFILL && api != PROTOCOL_COMPLETION;
+    return api != PROTOCOL_COMPLETIONS && api != PROTOCOL_INFILL && api < PROTOCOL_COMPLETION;
 }
 
 int protocol_body_parse(protocol_request **out, protocol_api api, protocol_body *body,
                         const protocol_defaults *defaults, protocol_error *error)
 {
-    CHECK(out && defaults && error && body->root && api <= PROTOCOL_COMPLETION);
+    CHECK(out && defaults && error && body->root && api <= PROTOCOL_OLLAMA_EMBED);
     protocol_request *r = memory_zalloc(1, sizeof *r);
     if (!r) {
         protocol_body_free(body);

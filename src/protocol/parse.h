@@ -138,6 +138,9 @@ int messages_parse(parser *p);
 int ollama_parse(parser *p);
 int ollama_hoist(parser *p); /* before all else */
 int llama_completion_parse(parser *p);
+int embeddings_parse(parser *p); /* embedding_request.c */
+/* The texts, or lists of tokens, of a field: at most n_max. */
+int prompts_parse(parser *p, const char *key, size_t n_max);
 int items_parse(parser *p);
 int chat_parse(parser *p);
 int completion_parse(parser *p);

@@ -29,6 +29,8 @@ typedef enum {
     PROTOCOL_OLLAMA_CHAT = 6, /* POST /api/chat, as Ollama has it */
     PROTOCOL_OLLAMA_GENERATE = 7, /* POST /api/generate */
     PROTOCOL_COMPLETION = 8,  /* POST /completion, as llama.cpp has it */
+    PROTOCOL_EMBEDDINGS = 9,  /* POST /v1/embeddings */
+    PROTOCOL_OLLAMA_EMBED = 10, /* POST /api/embed, and /api/embeddings */
 } protocol_api;
 
 /* What goes wrong, in the words of the API.  Strings are static but for message and param. */
@@ -65,6 +67,8 @@ typedef struct {
     bool include_usage;               /* Chat and Completions: a last chunk with usage */
     bool return_progress;             /* Chat, Completions, infill: how far the prompt is, in
                                          chunks of their own */
+    bool embeds;                      /* vectors of its prompts are wanted, and no text */
+    bool as_base64;                   /* those, as little-endian floats in base64 */
     bool background;                  /* goes on without its client; is stored */
     bool store;                       /* keep the response: default true for Responses */
     bool warm_up;                     /* generate:false, or n_predict 0: prompt only */
@@ -170,6 +174,7 @@ typedef struct {
     cerium_sampling sampling;
     bool has_chat_form;
     bool guard_ends;                  /* where a request does not say */
+    uint32_t n_embedding;             /* numbers of an embedding; 0: the model makes none */
     bool is_socket;                   /* it came over a WebSocket */
     bool counts;                      /* the request's tokens are counted, and none is sampled */
     bool fills_in;                    /* the model can fill in the middle, */
@@ -347,6 +352,9 @@ int protocol_writer_part(protocol_writer *writer, uint32_t choice, protocol_part
  * response.cerium.finding; what is no step on the way is kept for the whole object, and for the
  * last chunk of the other APIs, as "cerium":{"findings":[...]}. */
 int protocol_writer_finding(protocol_writer *writer, uint32_t choice, const protocol_finding *f);
+/* The embedding of a choice's prompt: [n], copied. */
+CERIUM_CHECKED int protocol_writer_embedding(protocol_writer *writer, uint32_t choice,
+                                             const float *numbers, uint32_t n);
 /* What the writer said itself at the end of a choice that the watchdog ended; none: len 0. */
 view protocol_writer_verdict(const protocol_writer *writer, uint32_t choice);
 /* A sign of life in the form that clients of the API count, between any two events after begin():

@@ -310,6 +310,8 @@ tools_style tools_style_of(protocol_api api)
     case PROTOCOL_COMPACT:
     case PROTOCOL_COMPLETIONS:
     case PROTOCOL_COMPLETION:
+    case PROTOCOL_EMBEDDINGS:
+    case PROTOCOL_OLLAMA_EMBED:
     case PROTOCOL_OLLAMA_GENERATE:
     case PROTOCOL_INFILL: break;
     }

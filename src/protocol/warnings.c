@@ -76,6 +76,8 @@ static const char *const own[][40] = {
                                   "n_predict"},
     [PROTOCOL_COMPLETION] = {"prompt", "repeat_penalty", "samplers", "id_slot", "response_fields",
                              "token_healing", "pointer", "response_format", ENDS, SHAPES},
+    [PROTOCOL_EMBEDDINGS] = {"input", "prompt", "encoding_format", "dimensions"},
+    [PROTOCOL_OLLAMA_EMBED] = {"input", "prompt", "truncate", "dimensions", "keep_alive"},
 };
 
 static bool is_read(protocol_api api, const char *key)

@@ -17,6 +17,8 @@ static const writer_api *api_of(const protocol_request *r)
     case PROTOCOL_OLLAMA_CHAT:
     case PROTOCOL_OLLAMA_GENERATE: return &writer_ollama;
     case PROTOCOL_COMPLETION: return &writer_infill;
+    case PROTOCOL_EMBEDDINGS:
+    case PROTOCOL_OLLAMA_EMBED: return &writer_embeddings;
     }
     return &writer_responses;
 }

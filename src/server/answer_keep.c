@@ -58,6 +58,8 @@ static bool goes_on(const protocol_request *r)
     case PROTOCOL_OLLAMA_CHAT: return true;
     case PROTOCOL_COMPLETIONS:
     case PROTOCOL_COMPLETION:
+    case PROTOCOL_EMBEDDINGS:
+    case PROTOCOL_OLLAMA_EMBED:
     case PROTOCOL_OLLAMA_GENERATE:
     case PROTOCOL_INFILL:
     case PROTOCOL_COMPACT: break;

@@ -106,7 +106,7 @@ int answer_watchdog_open(choice *ch)
 {
     answer *a = ch->a;
     const server_config *c = &a->s->config;
-    if (!c->guard || a->warm_up || watch_policy_is_off(&a->guard_policy))
+    if (!c->guard || a->warm_up || a->request->embeds || watch_policy_is_off(&a->guard_policy))
         return CERIUM_OK;
     watch_config config = {.engine = a->model->engine,
                            .guard = c->guard,

@@ -166,6 +166,7 @@ static size_t ending_bytes(const answer *a)
     const size_t each = r->sampling.logprobs ? 64 * (1 + (size_t)r->top_logprobs) : 8;
     size_t n = r->api == PROTOCOL_INFILL ? 0 : a->n_bytes;
     for (uint32_t i = 0; i < a->n_choices; i++) n += a->choices[i].usage.new_tokens * each;
+    if (r->embeds) n += (size_t)a->n_choices * a->model->info.n_embedding * 12;
     return n;
 }
 

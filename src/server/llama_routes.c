@@ -120,12 +120,3 @@ void llama_detokenize(connection *c)
         http_answer(c, &(http_head){.status = 200}, (view){out.ptr, out.len});
     bytes_free(&out);
 }
-
-void llama_embeddings(connection *c)
-{
-    protocol_error e;
-    (void)protocol_error_set(&e, 501, "not_supported_error", "embeddings_not_served", "",
-                             "this model makes no embeddings: ask a server that runs an embedding "
-                             "model, whose file names a pooling_type");
-    http_error(c, &e);
-}

@@ -8,6 +8,5 @@ void llama_props(connection *c);
 void llama_slots(connection *c);
 void llama_detokenize(connection *c);
 /* 501: a language model's own are no use for looking things up. */
-void llama_embeddings(connection *c);
 
 #endif

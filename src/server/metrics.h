@@ -29,10 +29,11 @@
     X(METRICS_ANTHROPIC, 11, "/v1/messages")                                                       \
     X(METRICS_OLLAMA, 12, "/api")                                                                  \
     X(METRICS_COMPLETION, 13, "/completion")                                                       \
-    X(METRICS_OTHER, 14, "other")
+    X(METRICS_EMBEDDINGS, 14, "/v1/embeddings")                                                   \
+    X(METRICS_OTHER, 15, "other")
 
 #define METRICS_ROUTE_ENUM(symbol, value, label) symbol = value,
-typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 15 } metrics_route;
+typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 16 } metrics_route;
 #undef METRICS_ROUTE_ENUM
 
 /* X(symbol, value, name, help): things that happened. */

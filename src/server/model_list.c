@@ -62,6 +62,7 @@ static void describe(served_model *m)
                                       .has_chat_form = info->chat_form[0] != 0,
                                       .fills_in = info->fill_in_middle,
                                       .pointer = info->pointer,
+                                      .n_embedding = info->pooling ? info->n_embedding : 0,
                                       .guard_ends = m->s->config.guard_ends,
                                       .confidence_min = confidence_of(m)};
     m->listed = (protocol_model){.id = m->names[0],

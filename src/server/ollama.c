@@ -141,6 +141,7 @@ static json_t *capabilities(const served_model *m)
     json_t *list = json_pack("[s]", "completion");
     if (m->listed.chats) json_array_append_new(list, json_string("tools"));
     if (m->listed.fills_in) json_array_append_new(list, json_string("insert"));
+    if (m->info.pooling) json_array_append_new(list, json_string("embedding"));
     for (size_t i = 0; i < ARRAY_LEN(thinking); i++)
         if (!strcmp(m->info.chat_form, thinking[i]))
             json_array_append_new(list, json_string("thinking"));

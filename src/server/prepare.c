@@ -127,7 +127,8 @@ static int run_drafts(preparation *p)
     view output;
     answer *a = p->a;
     const protocol_request *r = a->request;
-    if (a->s->replay && !a->warm_up && replay_take(a->s->replay, r, &output, &a->corrected)) {
+    const bool may_replay = a->s->replay && !a->warm_up && !r->embeds;
+    if (may_replay && replay_take(a->s->replay, r, &output, &a->corrected)) {
         a->replayed = true;
         RETURN_IF(prompts_tokenize(a->model, as_far_as_fits(a->model, output),
                                    CERIUM_TOKENIZE_SPECIAL,

@@ -380,11 +380,33 @@ static view text_of(const served_model *m, const protocol_request *r, size_t i, 
     return text;
 }
 
-static int check_tokens(const served_model *m, const int32_t *tokens, size_t n, protocol_error *e)
+/* A text of which a vector is made: it ends as the file says, and one that may be cut is, where it
+ * must. */
+static int embedded_text(const served_model *m, const prompt_room *room, const protocol_request *r,
+                         view text, size_t *n, cerium_error *err)
+{
+    const bool ends = m->info.text_end >= 0;
+    const size_t most = m->info.context_tokens_max - 1 - ends;
+    const size_t bytes_max = prompts_bytes_max(m);
+    int status;
+    if (r->truncate && text.len > bytes_max) text.len = bytes_max;
+    for (;;) {
+        status = cerium_tokenize(m->engine, text.ptr, text.len, CERIUM_TOKENIZE_BEGIN,
+                                 room->tokens, room->cap, n, err);
+        if (status != CERIUM_ERR_CAPACITY || !r->truncate) break;
+        text.len = (size_t)((double)text.len * (double)most / (double)*n * 0.95);
+    }
+    if (!status && *n > most && r->truncate) *n = most;
+    if (!status && ends && *n < room->cap) room->tokens[(*n)++] = m->info.text_end;
+    return status;
+}
+
+static int check_tokens(const served_model *m, const int32_t *tokens, size_t n, const char *param,
+                        protocol_error *e)
 {
     for (size_t i = 0; i < n; i++)
         if ((uint32_t)tokens[i] >= m->info.n_vocab)
-            return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
+            return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", param,
                                       "Invalid token: %d is not in the vocabulary.", tokens[i]);
     return CERIUM_OK;
 }
@@ -399,13 +421,15 @@ int prompts_text(const served_model *m, const prompt_room *room, const protocol_
     view heal_prefix = {NULL, 0};
     if (r->prompt_tokens && r->prompt_tokens[i]) {
         n = r->prompt_n_tokens[i];
-        RETURN_IF(check_tokens(m, r->prompt_tokens[i], n, e));
+        RETURN_IF(check_tokens(m, r->prompt_tokens[i], n, r->embeds ? "input" : "prompt", e));
         if (n < room->cap) memcpy(room->tokens, r->prompt_tokens[i], n * sizeof *room->tokens);
     } else {
         view text = text_of(m, r, i, &heal_prefix);
         bool cut = r->fill_in && m->info.fill_in_middle;
-        if (!cut) RETURN_IF(check_bytes(m, text.len, e));
-        if (r->fill_in)
+        if (!cut && !r->truncate) RETURN_IF(check_bytes(m, text.len, e));
+        if (r->embeds)
+            status = embedded_text(m, room, r, text, &n, &err);
+        else if (r->fill_in)
             status = infill_tokens(m, room, r, text, context - wanted - 1, &n, &err);
         else
             status = cerium_tokenize(m->vocab, text.ptr, text.len,
@@ -415,8 +439,9 @@ int prompts_text(const served_model *m, const prompt_room *room, const protocol_
     if (status == CERIUM_ERR_CAPACITY || (!status && n >= context)) return too_long(m, n, "", e);
     if (status) return failed_call(&err, e);
     if (!n)
-        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "prompt",
-                                  "the prompt is empty");
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_value",
+                                  r->embeds ? "input" : "prompt", "the %s is empty",
+                                  r->embeds ? "text" : "prompt");
     *out = (prompt){.tokens = room->tokens, .n = n, .heal_prefix = heal_prefix};
     return CERIUM_OK;
 }

@@ -26,6 +26,8 @@ void service_ollama_generate(connection *c)
 {
     intake_http(c, PROTOCOL_OLLAMA_GENERATE, COUNT_NONE);
 }
+void service_embeddings(connection *c) { intake_http(c, PROTOCOL_EMBEDDINGS, COUNT_NONE); }
+void service_ollama_embed(connection *c) { intake_http(c, PROTOCOL_OLLAMA_EMBED, COUNT_NONE); }
 void service_responses_count(connection *c) { intake_http(c, PROTOCOL_RESPONSES, COUNT_TOKENS); }
 void service_chat_count(connection *c) { intake_http(c, PROTOCOL_CHAT, COUNT_TOKENS); }
 void service_messages_count(connection *c) { intake_http(c, PROTOCOL_MESSAGES, COUNT_TOKENS); }

@@ -10,6 +10,8 @@ void service_chat(connection *c);
 void service_completions(connection *c);
 void service_infill(connection *c);
 void service_completion(connection *c);
+void service_embeddings(connection *c);
+void service_ollama_embed(connection *c);
 void service_messages(connection *c);
 void service_ollama_chat(connection *c);
 void service_ollama_generate(connection *c);

@@ -166,6 +166,24 @@ static bool choice_goes_on(choice *ch, protocol_end *end)
     return false;
 }
 
+/* The prompt is computed: its vector. */
+static protocol_end tell_embedding(choice *ch)
+{
+    answer *a = ch->a;
+    const uint32_t n = a->model->info.n_embedding;
+    float *numbers = memory_alloc(n * sizeof *numbers);
+    protocol_error e;
+    cerium_error err;
+    int status = numbers ? cerium_session_embedding(ch->session, numbers, &err)
+                         : error_set(&err, CERIUM_ERR_MEMORY, "out of memory");
+    if (!status) status = protocol_writer_embedding(a->writer, ch->index, numbers, n);
+    memory_free(numbers);
+    if (!status) return PROTOCOL_END_STOP;
+    (void)protocol_error_set(&e, 500, "server_error", NULL, "", "%s", err.message);
+    answer_fail(a, &e);
+    return PROTOCOL_END_FAILED;
+}
+
 static void choice_done(choice *ch, const cerium_event *event)
 {
     answer *a = ch->a;
@@ -179,6 +197,7 @@ static void choice_done(choice *ch, const cerium_event *event)
         answer_fail(a, &e);
         metrics_count(&a->s->metrics, METRICS_FAILED, 1);
     }
+    if (a->request->embeds && end == PROTOCOL_END_LENGTH) end = tell_embedding(ch);
     ch->show.len = 0;
     if (!ch->ended && end != PROTOCOL_END_FAILED && !infill_stop_finish(&ch->stop, &ch->show) &&
         ch->show.len)
@@ -229,7 +248,8 @@ int source_engine_start(choice *ch)
         choice_closed(ch);
         return CERIUM_OK;
     }
-    cerium_session_config config = {.tenant = a->tenant, .control_text = r->talks};
+    cerium_session_config config = {.tenant = a->tenant, .control_text = r->talks,
+                                    .embeds = r->embeds};
     int status = cerium_session_open(&ch->session, a->model->engine, &config, &err);
     if (status == CERIUM_ERR_CAPACITY) return status;
     if (!status) model_count_session(a->model, 1);

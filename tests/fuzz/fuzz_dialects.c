@@ -28,7 +28,8 @@ static const struct {
 static const char *const forms[] = {"", "chatml", "qwen3", "qwen3.5", "qwen3-coder", "harmony",
                                     "llama3.1", "mistral-v7-tekken"};
 static const protocol_end ends[] = {PROTOCOL_END_STOP, PROTOCOL_END_LENGTH, PROTOCOL_END_CONTEXT,
-                                    PROTOCOL_END_CANCELED, PROTOCOL_END_STEERED};
+                                    PROTOCOL_END_CANCELED, PROTOCOL_END_STEERED,
+                                    PROTOCOL_END_GUARDED};
 
 typedef struct {
     bool is_open;
@@ -77,6 +78,10 @@ static json_t *tell(const protocol_request *r, const char *form, protocol_end en
         while (i + n < text.len && ((unsigned char)text.ptr[i + n] & 0xC0) == 0x80) n++;
         CHECK(!protocol_writer_text(w, 0, (view){text.ptr + i, n}, NULL, 0));
     }
+    const protocol_finding found = {.deed = "blocked", .weakness = "sql", .rule = "py-sql",
+                                    .message = "weak", .idiom = "f(?)", .language = "python",
+                                    .cwe = 89, .line = 3};
+    if (end == PROTOCOL_END_GUARDED) CHECK(!protocol_writer_finding(w, 0, &found));
     CHECK(!protocol_writer_end(w, 0, protocol_writer_enough(w, 0) ? PROTOCOL_END_STOP : end,
                                &usage, NULL));
     json_t *object = protocol_writer_object(w); /* NULL: a key of a call's input has a NUL in it */

@@ -50,8 +50,9 @@ static bool same(const protocol_request *a, const protocol_request *b)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
-    protocol_api api = (protocol_api)((data[0] & 0x7F) % 9);
-    protocol_defaults defaults = {.fills_in = !(data[0] & 0x80), .has_chat_form = true};
+    protocol_api api = (protocol_api)((data[0] & 0x7F) % 11);
+    protocol_defaults defaults = {.fills_in = !(data[0] & 0x80), .has_chat_form = true,
+                                  .n_embedding = 64};
     protocol_error error = {0}, other = {0};
     protocol_request *first = NULL, *again[2] = {NULL, NULL};
     view body = {(const char *)data + 1, size - 1};
