@@ -16,7 +16,8 @@ from harness import CLIENTS, NODE_BIN, ROOT, Report, Server, line, run  # noqa: 
 PAGE = os.path.join(ROOT, "docs", "clients.md")
 HOST = "127.0.0.1:8383"
 CLIENTS_WANTED = ["Two models at once", "Codex", "opencode", "Continue", "Cline", "aider",
-                  "qwen-code", "Zed", "llama.vim", "llama.vscode", "Claude Code", "LiteLLM", "OpenAI SDKs", "llm"]
+                  "qwen-code", "Zed", "llama.vim", "llama.vscode", "Claude Code", "LiteLLM",
+                  "OpenAI SDKs", "llm"]
 CHAT, INFILL = "/v1/chat/completions", "/infill"
 # What a client appends to the address that it is given.
 ASKS = {"Codex": ["/v1/responses"], "Zed": [CHAT, "/v1/completions"], "llama.vim": [INFILL],
