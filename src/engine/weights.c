@@ -205,6 +205,7 @@ static void *load_idly(void *arg)
 {
     loading *l = arg;
     (void)thread_be_idle();
+    l->workers = NULL; /* those of all engines are not ours to close */
     l->result = team_open(&l->workers, team_n_workers(l->e->workers), NULL);
     if (!l->result) l->result = load(l);
     team_close(&l->workers);

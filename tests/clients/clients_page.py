@@ -15,12 +15,14 @@ from harness import CLIENTS, NODE_BIN, ROOT, Report, Server, line, run  # noqa: 
 
 PAGE = os.path.join(ROOT, "docs", "clients.md")
 HOST = "127.0.0.1:8383"
-CLIENTS_WANTED = ["Codex", "opencode", "Continue", "Cline", "aider", "qwen-code", "Zed",
-                  "llama.vim", "llama.vscode", "Claude Code", "LiteLLM", "OpenAI SDKs", "llm"]
+CLIENTS_WANTED = ["Two models at once", "Codex", "opencode", "Continue", "Cline", "aider",
+                  "qwen-code", "Zed", "llama.vim", "llama.vscode", "Claude Code", "LiteLLM",
+                  "OpenAI SDKs", "llm"]
 CHAT, INFILL = "/v1/chat/completions", "/infill"
 # What a client appends to the address that it is given.
 ASKS = {"Codex": ["/v1/responses"], "Zed": [CHAT, "/v1/completions"], "llama.vim": [INFILL],
-        "llama.vscode": [INFILL, CHAT], "OpenAI SDKs": ["/v1/responses"]}
+        "llama.vscode": [INFILL, CHAT], "Two models at once": [INFILL, CHAT, "/v1/completions"],
+        "OpenAI SDKs": ["/v1/responses"]}
 BODIES = {
     CHAT: {"model": "cerium", "messages": [{"role": "user", "content": "hello"}]},
     "/v1/responses": {"model": "cerium", "input": "hello"},
@@ -119,6 +121,7 @@ def check_others(report, server, page):
 
 def main():
     report = Report("clients' page")
+    page = sections()
     page = sections()
     with report.check("the page has a block for each client"):
         missing = [name for name in CLIENTS_WANTED if not page.get(name)]

@@ -5,7 +5,7 @@ import sys
 import anthropic
 import ollama
 
-from harness import MODEL_ID, Report, Server, call, line
+from harness import MODEL_ID, Report, Server, call, line, stretched_model, wait_for
 
 SCRIPT = [
     line("It says: text of A.", repeat=True, role="tool"),
@@ -92,6 +92,38 @@ def check_key(report):
                 assert client.messages.create(**talk).content[0].text == "Hello there."
 
 
+def check_several(report):
+    large = "large=" + stretched_model(16384)
+    with Server(SCRIPT, args=[large, "--running", "2"]) as server:
+        talk = [{"role": "user", "content": "say hello"}]
+        with report.check("anthropic: models are listed, and a name chooses", server):
+            client = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0)
+            assert [m.id for m in client.models.list()] == [MODEL_ID, "large"]
+            assert client.models.retrieve("large").id == "large"
+            said = client.messages.create(model="large", max_tokens=200, messages=talk)
+            assert said.content[0].text == "Hello there." and said.model == "large", said
+            try:
+                client.messages.create(model="nobody", max_tokens=200, messages=talk)
+                raise AssertionError("an unknown name was taken")
+            except anthropic.NotFoundError as error:
+                assert "nobody" in str(error) and "large" in str(error), error
+        with report.check("ollama: models are listed, loaded by a name, and go", server):
+            client = ollama.Client(host=server.url)
+            assert [m.model for m in client.list().models] == [MODEL_ID, "large"]
+            assert client.show("large").modelinfo["qwen3.context_length"] == 16384
+            said = client.chat(model="large", messages=talk, keep_alive="5m")
+            assert said.message.content == "Hello there.", said
+            assert "large" in [m.model for m in client.ps().models]
+            client.generate(model="large", prompt="", keep_alive=0)
+            wait_for(lambda: "large" not in [m.model for m in client.ps().models], 20)
+            assert client.pull("large").status == "success"
+            try:
+                client.chat(model="nobody", messages=talk)
+                raise AssertionError("an unknown name was taken")
+            except ollama.ResponseError as error:
+                assert error.status_code == 404 and "nobody" in error.error, error
+
+
 def check_ollama(report, server):
     client = ollama.Client(host=server.url)
     talk = [{"role": "user", "content": "say hello"}]
@@ -132,6 +164,7 @@ def main():
     with Server(SCRIPT) as server:
         check_anthropic(report, server)
         check_ollama(report, server)
+    check_several(report)
     check_key(report)
     report.end()
 

@@ -6,7 +6,7 @@ import json
 import openai
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness import MODEL_ID, Report, Server, call, line, wait_for
+from harness import MODEL_ID, Report, Server, call, line, stretched_model, wait_for
 
 KEY = "sk-clients-0123456789"
 LONG = " ".join("word%d" % i for i in range(3000))  # 14,000 tokens
@@ -346,6 +346,30 @@ def check_metrics(report, server):
         assert spent > 50, spent
 
 
+def check_several(report):
+    large = "large=" + stretched_model(16384)
+    with Server(replay=SCRIPT, args=[large, "--running", "2"]) as server:
+        client = openai.OpenAI(api_key="none", base_url=server.url + "/v1", max_retries=0,
+                               timeout=60)
+        few = {"max_output_tokens": 4}
+        with report.check("of several models a name chooses", server):
+            assert [m.id for m in client.models.list()] == [MODEL_ID, "large"]
+            assert client.models.retrieve("large").context_window == 16384
+            for name in ("large", MODEL_ID):
+                assert client.responses.create(model=name, input="hello", **few).model == name
+                said = client.completions.create(model=name, prompt="def f(", max_tokens=2)
+                assert said.model == name
+            one = client.responses.create(model="large", input="hello", **few)
+            two = client.responses.create(model=MODEL_ID, input="hello", **few,
+                                          previous_response_id=one.id)
+            assert two.previous_response_id == one.id and two.model == MODEL_ID
+            try:
+                client.responses.create(model="nobody", input="hello")
+                raise AssertionError("an unknown name was taken")
+            except openai.NotFoundError as error:
+                assert error.code == "model_not_found", error
+
+
 def main():
     report = Report("sdk_python")
     with Server(replay=SCRIPT, context=32768, key=KEY) as server:
@@ -360,6 +384,7 @@ def main():
         check_steering(report, server, client)
         check_many(report, server)
         check_metrics(report, server)
+    check_several(report)
     report.end()
 
 
