@@ -206,5 +206,8 @@ void finding_report(guard_stream *s, const rule *u, guard_severity severity, uin
     a.finding.has_environment = has_environment(s);
     if (!s->records && (!s->continues || s->language == GUARD_TEXT))
         keep_line(s, &a.finding, from, last + 1);
+    /* Of several lines that are held, as their language was not known yet, that one. */
+    if (a.finding.held.len && s->language != GUARD_TEXT)
+        a.what.line = known_line(held = a.finding.held);
     finding_raise(s, &a, held);
 }

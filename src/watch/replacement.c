@@ -109,15 +109,20 @@ static void vouch(watch *w)
 static bool leaves_hole(const watch *w)
 {
     view text = text_from(w, w->verified_until, w->fed);
-    size_t n = 0;
-    while (n < text.len && strchr(" \t", text.ptr[n])) n++;
+    size_t n = 0, begin = 0; /* of its first line that is not blank */
+    for (; n < text.len && strchr(" \t\r\n\\", text.ptr[n]); n++) {
+        if (text.ptr[n] == '\n') begin = n + 1;
+        if (text.ptr[n] != '\\') continue;
+        if (!w->escaped || n + 1 == text.len || !strchr("nrt", text.ptr[n + 1])) break;
+        if (text.ptr[++n] == 'n') begin = n + 1;
+    }
     view rest = {text.ptr + n, text.len - n};
+    n -= begin;
     if (!w->corrects || !rest.len || !strcmp(w->wrong.language, "text")) return false;
     if (strchr("})]", rest.ptr[0]) || (w->escaped && rest.ptr[0] == '"')) return true;
     if (view_starts(rest, VIEW("```")) || view_starts(rest, VIEW("</"))) return true;
     if (!strcmp(w->wrong.language, "ruby")) return view_starts(rest, VIEW("end"));
-    return !strcmp(w->wrong.language, "python") && n < w->indent && rest.ptr[0] != '\n' &&
-           rest.ptr[0] != '\r' && rest.ptr[0] != '#' && !(w->escaped && rest.ptr[0] == '\\');
+    return !strcmp(w->wrong.language, "python") && n < w->indent && rest.ptr[0] != '#';
 }
 
 static reply_kind kind_of(const watch *w)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_repairs.py PROGRAM MODEL FILE..: what stands in the place of weak lines.  PROGRAM is
-bench_repairs; the samples are those of the rules that must be found, alone, in a fence, with
-CRLF, as a patch, and in the JSON of a call that writes a file, an apply_patch or a notebook; those
-of the files are read alone.  Nothing that is released is weak, all of it parses where the sample
+bench_repairs; the samples are those of the rules that must be found, each third of them also in a
+fence, with CRLF, as a patch, and in the JSON of a call that writes a file, an apply_patch or a
+notebook; those of the files are read alone.  Nothing that is released is weak, all of it parses where the sample
 does, by the language's own parser where one is installed, and what carries it is whole.  Status 1
 when not."""
 import ast
@@ -25,6 +25,7 @@ ENDED_MAX = 0.03  # of the samples that are held may end the answer before the l
 
 
 def samples(files):
+    n = 0
     for path in sorted(glob.glob("rules/*.yaml")):
         with open(path) as f:
             rules = yaml.safe_load(f)
@@ -32,7 +33,9 @@ def samples(files):
         language = language if isinstance(language, str) else language[0]
         for rule in rules["rules"]:
             for i, bad in enumerate(rule.get("bad", [])):
-                yield "%s#%d" % (rule["id"], i), language, bad.rstrip("\n") + "\n", CARRIERS
+                n += 1
+                carriers = CARRIERS if n % 3 == 0 else ["alone"]
+                yield "%s#%d" % (rule["id"], i), language, bad.rstrip("\n") + "\n", carriers
     for path in files:
         with open(path) as f:
             for line in f:

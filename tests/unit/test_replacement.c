@@ -76,6 +76,25 @@ static void test_words_of_notes(void)
     watch_close(&w);
 }
 
+/* What closes the block, or the fence, is no line in the weak one's place, nor is the answer's end:
+ * the rule's safe form is put there. */
+static void test_holes(void)
+{
+    static run r;
+    watch_result out;
+    static const char *const closes[] = {"```\n", "\n```\n\nThat is all.\n", "\n\n```\n"};
+    for (size_t i = 0; i < ARRAY_LEN(closes); i++) {
+        watch *w = open_weak(GUARD_ANSWER, "```python\n", false);
+        TEST_CHECK_THAT(say(w, closes[i], &r) == CERIUM_WATCH_RETRY && !r.len, "%s", closes[i]);
+        TEST_CHECK(!r.n_corrected);
+        TEST_CHECK(watch_finish(w, &out) == 0 && out.n_findings == 1);
+        TEST_CHECK(out.findings[0].action == CERIUM_FINDING_REPLACED);
+        TEST_CHECK_THAT(view_equal(out.text, view_of(safe)), "%.*s", (int)out.text.len,
+                        out.text.ptr);
+        watch_close(&w);
+    }
+}
+
 /* What is forbidden at first is the line up to what is wrong in it. */
 static void test_avoided(void)
 {
@@ -249,6 +268,7 @@ int main(void)
         TEST_RUN(test_avoided);
         TEST_RUN(test_words_of_notes);
         TEST_RUN(test_behind);
+        TEST_RUN(test_holes);
         TEST_RUN(test_recorded);
         TEST_RUN(test_programs);
         TEST_RUN(test_lines);
