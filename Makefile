@@ -149,7 +149,7 @@ KC_LIB   := $(filter-out %/hash.o %/json.o,$(filter $O/src/base/% $O/src/gguf/bl
 ARM64_CC := aarch64-linux-gnu-gcc
 ARM64_KC := build/release-$(ARM64_CC)/kernelcheck
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(ENGINE) $(FAULTS) $(RANDOM) \
-            $O/cerium_blind $O/hostile_clients $(EXAMPLES) $O/protocol_answers $O/template_lines $O/template_forms $O/grammar_sample $O/grammar_match $O/tool_make_wide \
+            $O/cerium_blind $O/hostile_clients $O/bench_repairs $(EXAMPLES) $O/protocol_answers $O/template_lines $O/template_forms $O/grammar_sample $O/grammar_match $O/tool_make_wide \
             $(if $(filter release,$(BUILD)),$(if $(shell command -v $(ARM64_CC)),arm64-built))
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
@@ -230,6 +230,7 @@ bench-server: all $O/bench_server $O/tool_make_model
 bench-peers: all $O/tool_make_model
 	bench/peers.py --make-model $O/tool_make_model -o bench/results/$$(date +%F)-peers.md
 $O/bench_corrections: $O/bench/corrections.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+$O/bench_repairs: $O/bench/repairs.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 bench-guard: all $O/bench_guard $O/bench_corrections
 	python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard $(if $(PEERS),--peers $(PEERS)) $(if $(LIBRARIES),--libraries $(LIBRARIES))
 	$O/bench_corrections models/cerium-line.gguf 1000

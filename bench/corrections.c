@@ -77,6 +77,7 @@ static bool parses(guard_language language, const char *before, const char *text
 
 typedef struct {
     uint32_t runs, weak, corrected, blocked, ended, noted, parsed, clean, discarded, taken;
+    uint32_t replaced, withheld;
     uint32_t line_parsed; /* the first line of what was released */
     uint32_t free_parsed; /* without a weak line before it, and without a watch */
 } totals;
@@ -125,8 +126,10 @@ static void run_sample(const json_t *sample, uint32_t seed, totals *t, FILE *tex
     t->taken += r.n_taken;
     t->corrected += r.n_corrected > 0 && !r.n_blocked;
     t->blocked += r.n_blocked > 0;
+    t->replaced += r.n_replaced;
+    t->withheld += r.n_withheld;
     t->ended += r.ended && !r.n_blocked;
-    t->noted += strstr(r.text, "CWE-") || strstr(r.text, "; instead: ");
+    t->noted += (strstr(r.text, "CWE-") && !r.n_withheld) || strstr(r.text, "; instead: ");
     t->parsed += parsed;
     bool line = r.n_corrected > 0 && !weak && parses(language, before, r.text, 1);
     bool free_parsed = free_parses(language, before, &sampling, &alone);
@@ -223,7 +226,8 @@ int main(int argc, char **argv)
         const char *name;
         uint32_t n;
     } told[] = {{"runs", t.runs}, {"weak", t.weak}, {"taken_back", t.taken},
-                {"corrected", t.corrected}, {"blocked", t.blocked}, {"ended", t.ended},
+                {"corrected", t.corrected}, {"lines_replaced", t.replaced},
+                {"lines_withheld", t.withheld}, {"blocked", t.blocked}, {"ended", t.ended},
                 {"said_of_note", t.noted},
                 {"line_parsed_and_clean", t.line_parsed}, {"parsed", t.parsed},
                 {"parsed_and_clean", t.clean}, {"free_parsed", t.free_parsed},

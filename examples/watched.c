@@ -10,7 +10,8 @@ enum { PROMPT_TOKENS_MAX = 4096, NEW_TOKENS_MAX = 128 };
 
 static void show(const cerium_watch_result *out)
 {
-    static const char *const what[] = {"written again", "corrected", "weak", "ended before"};
+    static const char *const what[] = {"written again", "rewritten", "weak", "ended before",
+                                       "replaced", "withheld", "known"};
     fwrite(out->text, 1, out->text_len, stdout);
     for (uint32_t i = 0; i < out->n_findings; i++)
         fprintf(stderr, "line %u: %s: %s\n", out->findings[i].line,

@@ -1023,9 +1023,13 @@ CERIUM_WATCH_API void cerium_watch_config_defaults_sized(cerium_watch_config *co
 
 typedef enum {
     CERIUM_FINDING_RETRACTED = 0, /* the line is held, and written again */
-    CERIUM_FINDING_CORRECTED = 1, /* what came in its place was released */
+    CERIUM_FINDING_REWRITTEN = 1, /* the model wrote another line, which was released */
     CERIUM_FINDING_WARNED = 2,    /* it was released */
     CERIUM_FINDING_BLOCKED = 3,   /* the answer ends before it; known late, after it */
+    CERIUM_FINDING_REPLACED = 4,  /* the rule's safe form of it was released, with its names */
+    CERIUM_FINDING_WITHHELD = 5,  /* a statement that refuses was released in its place */
+    CERIUM_FINDING_KNOWN = 6,     /* it stood there before, and was released */
+    CERIUM_FINDING_ACTIONS = 7,
 } cerium_finding_action;
 
 typedef struct {

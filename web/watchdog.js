@@ -28,8 +28,11 @@ const NAMES = {
 
 const DEEDS = {
   taken_back: "checking: a line is held",
-  corrected: "corrected",
+  rewritten: "rewritten",
+  replaced: "replaced by its safe form",
+  withheld: "withheld",
   warned: "found",
+  known: "was there before",
   blocked: "kept back",
 };
 
@@ -56,7 +59,7 @@ export function badge(finding) {
   const element = make("div", { className: `finding ${finding.deed}` }, words(finding));
   element.dataset.testid = "finding";
   // Weak text is never sent, so what is struck out is what was wrong with it, and on which line.
-  const gone = finding.deed === "corrected" || finding.deed === "blocked";
+  const gone = ["rewritten", "replaced", "withheld", "blocked"].includes(finding.deed);
   if (gone && finding.line && finding.message)
     element.append(make("s", {}, `line ${finding.line}: ${finding.message}`));
   const idiom = finding.deed === "taken_back" ? "" : finding.idiom;

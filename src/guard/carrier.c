@@ -225,3 +225,10 @@ void carrier_byte(carrier *k, char c, uint64_t at, unwrap_side side, const unwra
 void carrier_finish(carrier *k, const unwrap_sink *to) { release_held(k, to); }
 
 uint64_t carrier_held(const carrier *k) { return k->n_held ? k->held_at[0] : UINT64_MAX; }
+
+bool carrier_is_string(const carrier *k)
+{
+    return k->segment.language == GUARD_NOTEBOOK && k->begun;
+}
+
+char carrier_quote(const carrier *k) { return k->event ? k->quote : 0; }

@@ -35,5 +35,8 @@ void carrier_byte(carrier *k, char c, uint64_t at, unwrap_side side, const unwra
 void carrier_finish(carrier *k, const unwrap_sink *to);
 /* The first byte that is withheld; UINT64_MAX when none is. */
 uint64_t carrier_held(const carrier *k);
+/* Is what it gives a string of a notebook's JSON?  The value of an attribute: its quote, or 0. */
+bool carrier_is_string(const carrier *k);
+char carrier_quote(const carrier *k);
 
 #endif

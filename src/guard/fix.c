@@ -1,8 +1,9 @@
 /* fix.c - a weak expression in its safe form, made of the pieces of its own line.
  *
  * A rule says how: text with {0} (an argument's source), {args}, {rest}, {receiver}, {callee},
- * {target} and {value} in it, or {bound}: the call with its text's values bound.  What cannot be
- * told from the line has no form: better none than a wrong one. */
+ * {target} and {value} in it; {bound}: the call with its text's values bound; {program} and
+ * {arguments}: the words of a shell's line; {wrapped:f}: the text with f() around its values.  What
+ * cannot be told from the line has no form: better none than a wrong one. */
 #include <ctype.h>
 #include <strings.h>
 
@@ -133,7 +134,7 @@ static bool ends_in(view text, const char *word)
 static bool wants_value(view before)
 {
     before = trim_end(before);
-    if (!before.len) return false;
+    if (!before.len || ends_in(before, " in (")) return false; /* a list needs a mark for each */
     return strchr("=<>(,", before.ptr[before.len - 1]) || ends_in(before, " like") ||
            ends_in(before, " limit") || ends_in(before, " offset") || ends_in(before, " between");
 }
@@ -211,6 +212,17 @@ static bool takes_values(const judge *j, view name)
     return false;
 }
 
+/* What is called, as it stands there: with the calls before it, which its name leaves out. */
+static view callee_of(const judge *j, const use *u)
+{
+    const char *begin = j->tree.text.ptr + j->tree.list[u->node].begin;
+    if (!u->n_args || !u->callee.raw.len) return u->callee.raw;
+    view text = {begin, (size_t)(source_of(j, u->args[0].node).ptr - begin)};
+    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
+    if (u->args[0].name.len || !text.len || text.ptr[text.len - 1] != '(') return u->callee.raw;
+    return (view){text.ptr, text.len - 1};
+}
+
 static bool put_bound(const judge *j, const use *u, writing *w)
 {
     parts p = {.fits = true};
@@ -221,7 +233,7 @@ static bool put_bound(const judge *j, const use *u, writing *w)
     if (u->n_args != 1 || !takes_values(j, u->callee.raw)) return false;
     split(j, u->args[0].node, &p, 0);
     if (!p.fits || !strip_quotes(&p)) return false;
-    put(w, u->callee.raw);
+    put(w, callee_of(j, u));
     put(w, VIEW("(\""));
     for (uint32_t i = 0; i < p.n; i++) {
         view text = p.list[i].literal;
@@ -240,7 +252,206 @@ static bool put_bound(const judge *j, const use *u, writing *w)
     return n > 0;
 }
 
+/* ---- a shell's line in words ---- */
+
+enum { WORD_PARTS_MAX = 4, WORDS_MAX = 24 };
+
+typedef struct {
+    part list[WORD_PARTS_MAX];
+    uint32_t n;
+} shell_word;
+
+static bool is_plain_literal(view text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (strchr("|&;<>()$`\\\"'*?[]#~!{}\n%", text.ptr[i])) return false;
+    return true;
+}
+
+/* Quotes for the shell around a value go. */
+static void unquote(parts *p)
+{
+    for (uint32_t i = 1; i + 1 < p->n; i++) {
+        view *before = &p->list[i - 1].literal, *after = &p->list[i + 1].literal;
+        if (!p->list[i].value.len || !before->len || !after->len) continue;
+        if (before->ptr[before->len - 1] != '\'' || after->ptr[0] != '\'') continue;
+        before->len--;
+        after->ptr++;
+        after->len--;
+    }
+}
+
+static bool add_to_word(shell_word *w, part one)
+{
+    if (w->n == WORD_PARTS_MAX) return false;
+    w->list[w->n++] = one;
+    return true;
+}
+
+/* Returns how many words; 0: a shell would do more with it than to split it. */
+static uint32_t split_words(const judge *j, int32_t n, shell_word *words)
+{
+    parts p = {.fits = true};
+    uint32_t k = 0;
+    bool open = false;
+    split(j, n, &p, 0);
+    unquote(&p);
+    for (uint32_t i = 0; i < p.n && p.fits; i++) {
+        view text = p.list[i].literal;
+        if (!is_plain_literal(text)) return 0;
+        for (size_t at = 0, to; at < text.len || p.list[i].value.len; at = to) {
+            for (to = at; to < text.len && text.ptr[to] == ' ';) to++;
+            open &= to == at;
+            if (to == text.len && !p.list[i].value.len) break;
+            if (!open && k == WORDS_MAX) return 0;
+            if (!open) words[k++].n = 0;
+            open = true;
+            part one = p.list[i];
+            for (at = to; to < text.len && text.ptr[to] != ' ';) to++;
+            if (!one.value.len) one.literal = (view){text.ptr + at, to - at};
+            if (!add_to_word(&words[k - 1], one)) return 0;
+            if (one.value.len) break;
+        }
+    }
+    return p.fits && k > 1 && words[0].n == 1 && words[0].list[0].literal.len ? k : 0;
+}
+
+static bool is_simple(view text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!isalnum((unsigned char)text.ptr[i]) && !strchr("_.$@", text.ptr[i])) return false;
+    return true;
+}
+
+/* A word of text and values, as one text of the language. */
+static bool put_joined(const judge *j, writing *w, const shell_word *one)
+{
+    guard_language l = j->tree.language;
+    bool plus = l == GUARD_GO || l == GUARD_JAVA;
+    const char *open = l == GUARD_PYTHON ? "f\"" : l == GUARD_RUBY ? "\"" : "`";
+    const char *brace = l == GUARD_PYTHON ? "{" : l == GUARD_RUBY ? "#{" : "${";
+    put(w, plus ? VIEW("") : view_of(open));
+    for (uint32_t i = 0; i < one->n; i++) {
+        view text = one->list[i].value.len ? one->list[i].value : one->list[i].literal;
+        bool is_value = one->list[i].value.len != 0;
+        if (is_value && !is_simple(text)) return false;
+        if (plus && i) put(w, VIEW(" + "));
+        put(w, is_value ? (plus ? VIEW("") : view_of(brace)) : plus ? VIEW("\"") : VIEW(""));
+        put(w, text);
+        put(w, is_value ? (plus ? VIEW("") : VIEW("}")) : plus ? VIEW("\"") : VIEW(""));
+    }
+    put(w, plus ? VIEW("") : l == GUARD_PYTHON || l == GUARD_RUBY ? VIEW("\"") : VIEW("`"));
+    return true;
+}
+
+static bool put_word(const judge *j, writing *w, const shell_word *one)
+{
+    view text = one->list[0].value.len ? one->list[0].value : one->list[0].literal;
+    if (one->n > 1) return put_joined(j, w, one);
+    if (!one->list[0].value.len) put(w, VIEW("\""));
+    put(w, text);
+    if (!one->list[0].value.len) put(w, VIEW("\""));
+    return true;
+}
+
+/* The text is the last argument behind "sh", "-c", else the first. */
+static bool put_words(const judge *j, const use *u, writing *w, bool program)
+{
+    shell_word words[WORDS_MAX];
+    bool last = j->tree.language == GUARD_GO;
+    if (!u->n_args || u->args[last ? u->n_args - 1 : 0].name.len) return false;
+    uint32_t n = split_words(j, u->args[last ? u->n_args - 1 : 0].node, words);
+    if (!n) return false;
+    if (program) return put_word(j, w, &words[0]);
+    for (uint32_t i = 1; i < n; i++) {
+        if (i > 1) put(w, VIEW(", "));
+        if (!put_word(j, w, &words[i])) return false;
+    }
+    return true;
+}
+
+/* f() around each value of the text in the first argument. */
+static bool put_wrapped(const judge *j, const use *u, writing *w, view f)
+{
+    parts p = {.fits = true};
+    uint32_t n = 0;
+    view join = j->tree.language == GUARD_PHP ? VIEW(" . ") : VIEW(" + ");
+    if (!u->n_args || u->args[0].name.len) return false;
+    split(j, u->args[0].node, &p, 0);
+    unquote(&p);
+    for (uint32_t i = 0; i < p.n && p.fits; i++) {
+        bool wraps = p.list[i].value.len != 0;
+        view text = wraps ? p.list[i].value : p.list[i].literal;
+        if (!text.len) continue;
+        if (!wraps && (memchr(text.ptr, '"', text.len) || memchr(text.ptr, '$', text.len)))
+            return false;
+        if (n++) put(w, join);
+        put(w, wraps ? f : VIEW("\""));
+        if (wraps) put(w, VIEW("("));
+        put(w, text);
+        put(w, wraps ? VIEW(")") : VIEW("\""));
+    }
+    return p.fits && n > 1;
+}
+
+/* ---- conditions ---- */
+
+static bool ends_so(view text, view end)
+{
+    return text.len >= end.len && !memcmp(text.ptr + text.len - end.len, end.ptr, end.len);
+}
+
+/* Is the first argument an array that the window declares: "char b[9]"? */
+static bool is_array(const judge *j, const use *u)
+{
+    char declared[80];
+    view name = u->n_args ? source_of(j, u->args[0].node) : (view){NULL, 0};
+    if (!name.len || name.len > 60 || !is_simple(name)) return false;
+    int n = snprintf(declared, sizeof declared, "char %.*s[", (int)name.len, name.ptr);
+    return memmem(j->tree.text.ptr, j->tree.text.len, declared, (size_t)n) != NULL;
+}
+
+static bool has_text(const judge *j, const use *u)
+{
+    view text = u->n_args ? source_of(j, u->args[0].node) : (view){NULL, 0};
+    for (size_t i = 0; i < text.len; i++)
+        if (strchr("'\"`", text.ptr[i])) return true;
+    return false;
+}
+
+/* {!2}: two arguments; {?crypto.}, {~exec}: a name that begins, ends so; {+require(}: the window
+ * has it; {[}: the first argument is an array; {"}: it has no text in it.  1: it holds, 0: not,
+ * -1: it is no condition. */
+static int condition(const judge *j, const use *u, view name)
+{
+    uint64_t number;
+    view rest = {name.ptr + 1, name.len - 1};
+    switch (name.ptr[0]) {
+    case '!': return parse_u64(rest, &number) && number == u->n_args;
+    case '?': return view_starts(u->callee.raw, rest);
+    case '~': return ends_so(u->callee.raw, rest);
+    case '+': return memmem(j->tree.text.ptr, j->tree.text.len, rest.ptr, rest.len) != NULL;
+    case '[': return is_array(j, u);
+    case '"': return !has_text(j, u);
+    default: return -1;
+    }
+}
+
 /* ---- forms ---- */
+
+/* Keyword arguments but the one that asks for a shell. */
+static bool put_keywords(const judge *j, const use *u, writing *w)
+{
+    for (uint32_t i = 0; i < u->n_args; i++) {
+        if (!u->args[i].name.len || view_equal(u->args[i].name, VIEW("shell"))) continue;
+        put(w, VIEW(", "));
+        put(w, u->args[i].name);
+        put(w, VIEW("="));
+        put(w, source_of(j, u->args[i].node));
+    }
+    return true;
+}
+
 
 static bool put_arguments(const judge *j, const use *u, writing *w, uint32_t from)
 {
@@ -255,16 +466,18 @@ static bool put_arguments(const judge *j, const use *u, writing *w, uint32_t fro
 static bool put_piece(const judge *j, const use *u, writing *w, view name)
 {
     uint64_t number;
-    /* {!2}: of two arguments; {?crypto.}: of a name that begins so. */
-    if (name.ptr[0] == '!')
-        return parse_u64((view){name.ptr + 1, name.len - 1}, &number) && number == u->n_args;
-    if (name.ptr[0] == '?')
-        return view_starts(u->callee.raw, (view){name.ptr + 1, name.len - 1});
+    int holds = condition(j, u, name);
+    if (holds >= 0) return holds;
     if (view_equal(name, VIEW("bound"))) return put_bound(j, u, w);
+    if (view_equal(name, VIEW("program"))) return put_words(j, u, w, true);
+    if (view_equal(name, VIEW("arguments"))) return put_words(j, u, w, false);
+    if (view_equal(name, VIEW("keywords"))) return put_keywords(j, u, w);
+    if (view_starts(name, VIEW("wrapped:")))
+        return put_wrapped(j, u, w, (view){name.ptr + 8, name.len - 8});
     if (view_equal(name, VIEW("args"))) return put_arguments(j, u, w, 0);
     if (view_equal(name, VIEW("rest"))) return put_arguments(j, u, w, 1);
     if (view_equal(name, VIEW("callee")) || view_equal(name, VIEW("target"))) {
-        put(w, u->callee.raw);
+        put(w, callee_of(j, u));
         return u->callee.raw.len != 0;
     }
     if (view_equal(name, VIEW("key"))) { /* of a pair, and what stands between it and its value */
@@ -295,9 +508,9 @@ static bool write_fix(const judge *j, const use *u, view form, writing *w)
         put(w, (view){form.ptr, plain});
         if (!close) break;
         view name = {open + 1, (size_t)(close - open - 1)};
-        bool word = name.len && (isalnum((unsigned char)name.ptr[0]) || strchr("!?", *name.ptr)) &&
-                    !memchr(name.ptr, ' ', name.len);
-        if (!word) put(w, (view){open, name.len + 2}); /* {} of the language */
+        bool piece = name.len && !memchr(name.ptr, ' ', name.len) &&
+                     (isalnum((unsigned char)name.ptr[0]) || strchr("!?~+[\"", *name.ptr));
+        if (!piece) put(w, (view){open, name.len + 2}); /* {} of the language */
         else if (!put_piece(j, u, w, name)) return false;
         size_t used = (size_t)(close + 1 - form.ptr);
         form.ptr += used;

@@ -155,8 +155,15 @@ static size_t put_inside(const beginning *b, char *out, size_t size, const char 
     return put(out, size, n, inside);
 }
 
-/* Does the whole of it parse with this ending?  True, too, when that is too much to find out. */
-static bool parses(const guard_stream *s, guard_worker *w, const beginning *b, const ending *e)
+/* An ending that only closes what is open, and fills an empty block. */
+static bool adds_nothing(const ending *e)
+{
+    return !*e->behind && (!*e->inside || (*e->inside == '>' && !strchr(e->inside, '(')));
+}
+
+/* Does the whole of it parse with this ending?  It fits, too, when that is too much to find out. */
+static guard_fit try_ending(const guard_stream *s, guard_worker *w, const beginning *b,
+                            const ending *e)
 {
     uint32_t shift = stream_opening(s, w->window);
     char *text = w->window + shift;
@@ -170,15 +177,19 @@ static bool parses(const guard_stream *s, guard_worker *w, const beginning *b, c
     const tree *t = &w->judge.tree;
     uint32_t last = b->n;
     while (last && is_blank(b->text[last - 1])) last--;
-    return !tree_read(&w->judge.tree, s->language, (view){w->window, shift + n}, NULL, 0) ||
-           (!t->broken && t->missing >= shift + last);
+    if (!tree_read(&w->judge.tree, s->language, (view){w->window, shift + n}, NULL, 0))
+        return GUARD_FITS;
+    if (t->broken || t->missing < shift + last) return GUARD_FITS_NOT;
+    return t->missing == UINT32_MAX && adds_nothing(e) ? GUARD_FITS : GUARD_FITS_OPEN;
 }
 
-/* Does each line of Python stand where one above it does, or further in?  The grammar takes any. */
+/* Does each line of Python stand where one above it does, or further in, as it must behind a line
+ * that opens a block?  The grammar takes any. */
 static bool is_indented(const guard_stream *s, uint32_t n)
 {
     view open[INDENTS_MAX];
     uint32_t n_open = 0, at = 0;
+    bool opened = false;
     lexer x;
     lexer_begin(&x, s->language);
     while (at < n) {
@@ -190,21 +201,36 @@ static bool is_indented(const guard_stream *s, uint32_t n)
         bool deeper = n_open && line.len > open[n_open - 1].len && k == 0 &&
                       view_starts(line, open[n_open - 1]);
         if (code && n_open && !k && !deeper) return false;
+        if (code && opened && k) return false; /* no block came */
+        if (code) opened = false;
         if (code && k) n_open = k;
         if (code && !k && n_open < INDENTS_MAX) open[n_open++] = line;
-        while (at < n && !lexer_step(&x, s->text[at++])) {}
+        for (bool ended = false; at < n && !ended;) {
+            char last = x.last;
+            ended = lexer_step(&x, s->text[at++]);
+            if (ended && code) opened = last == ':';
+        }
     }
     return true;
 }
 
-static bool goes_on(const guard_stream *s, guard_worker *w, uint32_t n)
+static guard_fit fit_of(const guard_stream *s, guard_worker *w, uint32_t n)
 {
     beginning b;
-    if (s->language == GUARD_PYTHON && !is_indented(s, n)) return false;
+    if (s->language == GUARD_PYTHON && !is_indented(s, n)) return GUARD_FITS_NOT;
     read_beginning(&b, s->language, (view){s->text, n});
-    for (const ending *e = endings_of(s->language); e->inside; e++)
-        if (parses(s, w, &b, e)) return true;
-    return false;
+    guard_fit best = GUARD_FITS_NOT;
+    for (const ending *e = endings_of(s->language); e->inside && best != GUARD_FITS; e++) {
+        if (best && !adds_nothing(e)) break;
+        guard_fit fit = try_ending(s, w, &b, e);
+        if (fit > best) best = fit;
+    }
+    return best;
+}
+
+static bool goes_on(const guard_stream *s, guard_worker *w, uint32_t n)
+{
+    return fit_of(s, w, n) != GUARD_FITS_NOT;
 }
 
 /* Where a word ends, or a sign. */
@@ -230,15 +256,17 @@ static uint32_t last_good(const guard_stream *s, guard_worker *w, uint32_t from,
     return good - from;
 }
 
-bool guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good)
+guard_fit guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good)
 {
     uint32_t n = s->n, from = s->row < n ? s->row : s->last_row;
     while (n > from && (s->text[n - 1] == ' ' || s->text[n - 1] == '\t')) n--;
     bool ends = n > from && s->text[n - 1] == '\n';
     char inner = s->lexer.n ? s->lexer.stack[s->lexer.n - 1] : 0;
     bool apart = inner && strchr("/#DdH", inner); /* comments and texts over lines */
-    if (!ends || apart || !guard_has_grammar(s->language)) return true;
-    if (goes_on(s, w, n) || !goes_on(s, w, from)) return true;
+    if (!ends || apart || !guard_has_grammar(s->language)) return GUARD_FITS;
+    guard_fit fit = fit_of(s, w, n);
+    if (fit != GUARD_FITS_NOT) return fit;
+    if (!goes_on(s, w, from)) return GUARD_FITS;
     *n_good = last_good(s, w, from, n);
-    return false;
+    return GUARD_FITS_NOT;
 }

@@ -86,6 +86,14 @@ typedef struct {
     bool goes_on;         /* of its line a part was released before */
     bool known;           /* it stood there before: a note */
     char fix[GUARD_FIX_BYTES]; /* the safe form of the whole expression [begin, end), or "" */
+    const char *needs;    /* a line that must stand before the safe form, or NULL */
+    bool has_environment; /* what reads the environment is imported */
+    view held;            /* the held line as code, of the worker, until the next call with it;
+                             empty where a part of it is not new, or was released */
+    uint32_t from, to;    /* the weak expression in it */
+    uint64_t line_end;    /* byte of the stream behind the held line */
+    uint8_t escapes;      /* strings of JSON in which the line stands */
+    char quote;           /* of the attribute that the line stands in, or 0 */
 } guard_finding;
 
 typedef struct {
@@ -127,6 +135,7 @@ typedef struct {
     bool is_text;            /* it is text, whatever it quotes */
     bool allow_comments;     /* a comment with a reason suppresses: files yes, models no */
     bool notes;              /* notes are findings, too */
+    bool tells_known;        /* what stood there before is one, as a note */
     view path;               /* of the file: what it is for; read by guard_stream_open() alone */
     const view *request;     /* [n_request] texts that were there before, the newest first: the same
                                 weakness in the same line is known.  Borrowed, with their bytes, as
@@ -150,10 +159,16 @@ void guard_feed(guard_stream *s, guard_worker *w, const void *bytes, size_t len,
 /* There is no more: what is held is judged as it is. */
 void guard_finish(guard_stream *s, guard_worker *w, guard_result *result);
 
-/* Can a program of its language begin with the code so far?  To be asked behind a newline: when it
- * can but for the last logical line, false, and *n_good bytes of that line are well.  True too
- * where that cannot be told: in prose, without a grammar, behind code that is broken already. */
-bool guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good);
+typedef enum {
+    GUARD_FITS_NOT = 0,  /* no program of its language begins so */
+    GUARD_FITS_OPEN = 1, /* one does, if the last statement goes on */
+    GUARD_FITS = 2,      /* one does, and what is open are blocks */
+} guard_fit;
+
+/* What the code so far is to its language; to be asked behind a newline.  When it fits but for the
+ * last logical line, *n_good bytes of that line are well.  It fits where that cannot be told: in
+ * prose, without a grammar, behind code that is broken already. */
+guard_fit guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good);
 
 /* The names of weaknesses, as rules have them: 0, 1, ...; NULL beyond the last. */
 const char *guard_weakness_name(uint32_t kind);

@@ -1,5 +1,5 @@
-/* guard_parts.h - what a guard, its workers and its streams are made of; for guard.c, stream.c and
- * form.c. */
+/* guard_parts.h - what a guard, its workers and its streams are made of; for guard.c, stream.c,
+ * raise.c, form.c and known.c. */
 #ifndef GUARD_GUARD_PARTS_H
 #define GUARD_GUARD_PARTS_H
 
@@ -38,6 +38,8 @@ struct guard_worker {
     char window[GUARD_WINDOW_BYTES + WINDOW_CLOSERS + 64];
     guard_finding findings[GUARD_FINDINGS_MAX];
     char fixes[GUARD_FINDINGS_MAX][GUARD_FIX_BYTES]; /* of the line that is judged */
+    char lines[4 * GUARD_LINE_BYTES_MAX]; /* those of findings */
+    uint32_t n_lines;
     uint32_t n_findings, n_judged;
     bool late, blind;
     uint32_t unjudged_line; /* of the first that was either */
@@ -89,6 +91,8 @@ struct guard_stream {
     struct {
         deferral where; /* in text */
         place first, last, line;
+        uint32_t text, n; /* its line, in text; 0 bytes: a part of it is not new */
+        uint64_t end;     /* byte of the stream behind it */
         uint64_t hash; /* of its line */
     } deferred[JUDGE_DEFERRED_MAX]; /* uses that wait for a function which stands further down */
     uint32_t n_deferred;
@@ -115,6 +119,24 @@ bool known_finding_is(guard_stream *s, guard_language language, const known_find
                       view line);
 void known_record(guard_stream *s, const known_finding *what);
 void known_old_byte(guard_stream *s, char c);
+
+/* ---- raise.c ---- */
+
+bool finding_is_comment(view line);
+/* A line that may be a comment which suppresses what the next line has. */
+void finding_note_allowed(guard_stream *s, view held);
+guard_severity finding_soften(const guard_stream *s, const rule *u, guard_severity severity);
+awaited finding_describe(const guard_stream *s, known_finding what, place first, place last,
+                         place line);
+/* Are the held bytes [from, to) new, one behind the other, and nothing between them? */
+bool finding_in_one_piece(const guard_stream *s, uint32_t from, uint32_t to);
+/* Tell it, unless it stood there before.  line: the held one. */
+void finding_raise(guard_stream *s, const awaited *a, view line);
+/* What came in the new side of an edit before its old one: now, or never, there is one. */
+void finding_decide_awaited(guard_stream *s);
+/* Bytes [begin, end) of the window are weak. */
+void finding_report(guard_stream *s, const rule *u, guard_severity severity, uint32_t begin,
+                    uint32_t end, view fix);
 
 /* ---- stream.c ---- */
 

@@ -134,6 +134,13 @@ guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re,
     return rule_severity(u, level);
 }
 
+/* What is bad by what stands around it (a hash, of a password) has another safe form. */
+static view fix_for(judge *j, const rule *u, guard_severity severity, taint level, const use *by)
+{
+    if (severity > rule_severity(u, level)) return (view){NULL, 0};
+    return fix_of(j, u, by);
+}
+
 static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *by)
 {
     const node *at = &j->tree.list[n];
@@ -144,11 +151,13 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *b
         hit *h = &j->hits[i];
         if (h->rule->cwe != u->cwe || h->begin >= at->end || at->begin >= h->end) continue;
         if (severity <= h->severity) return;
-        *h = (hit){u, severity, at->begin, at->end, fix_of(j, u, by)}; /* the worse one speaks */
+        /* The worse one speaks. */
+        *h = (hit){u, severity, at->begin, at->end, fix_for(j, u, severity, level, by)};
         return;
     }
     if (j->n_hits < GUARD_FINDINGS_MAX)
-        j->hits[j->n_hits++] = (hit){u, severity, at->begin, at->end, fix_of(j, u, by)};
+        j->hits[j->n_hits++] =
+            (hit){u, severity, at->begin, at->end, fix_for(j, u, severity, level, by)};
 }
 
 /* ---- conditions ---- */

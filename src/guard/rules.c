@@ -232,11 +232,11 @@ static int read_key(reading *r, rule *u, yaml_entry *e)
                                          "source", "formatted", "tainted-format"};
     static const char *const yes[] = {"no", "yes"};
     enum { NAMES, ID, MESSAGE, IDIOM, CWE, WEAK, SEVERITY, LEVEL, ARG, IF, SEEN, UNSEEN, UNLESS,
-           SECRET, LITERALS, BAD, GOOD, FIRM, NEAR, LIVE, FIX };
+           SECRET, LITERALS, BAD, GOOD, FIRM, NEAR, LIVE, FIX, NEEDS };
     static const char *const keys[] = {"",         "id",  "message", "idiom",  "cwe",    "weakness",
                                        "severity", "level", "arg",   "if",     "seen",   "unseen",
                                        "unless",   "secret", "literals", "bad", "good",
-                                       "firm",     "near", "live", "fix"};
+                                       "firm",     "near", "live", "fix", "needs"};
     static const char *const kinds[RULE_KINDS] = {"call",      "assign", "pair",
                                                   "reference", "string", "credential", "line"};
     uint32_t n = 0, key = 0;
@@ -279,6 +279,7 @@ static int read_key(reading *r, rule *u, yaml_entry *e)
         u->live = n != 0;
         return CERIUM_OK;
     case FIX: return read_views(r, e->value, &u->fixes, &u->n_fixes);
+    case NEEDS: return read_text(r, e->value, &u->needs);
     case LITERALS: return read_views(r, e->value, &u->literals, &u->n_literals);
     case BAD: return read_views(r, e->value, &u->bad, &u->n_bad);
     case GOOD: return read_views(r, e->value, &u->good, &u->n_good);

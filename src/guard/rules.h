@@ -56,6 +56,7 @@ typedef struct {
 
 typedef struct {
     const char *id, *message, *idiom, *file;
+    const char *needs; /* a line that its safe forms need before them, or NULL */
     uint32_t line, cwe, languages; /* languages: a bit each */
     weakness weak;
     int8_t tiers[RULE_TIERS]; /* guard_severity by how far from constant; -1: by class */

@@ -41,6 +41,7 @@ static bool is_placeholder(view text)
         "<your", "insert", "replace", "dummy", "redacted", "xxxx", "****", "....", "1234567890",
         "abcdef", "not-a", "notreal", "${", "{{", "%(", "#{", "<%", "todo", "fixme", "sample",
         "undefined", "process.env", "environ", "getenv", "0000000", "encrypted", "lorem",
+        "withheld",
     };
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (contains(text, words[i])) return true;

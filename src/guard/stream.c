@@ -14,145 +14,6 @@ uint32_t stream_opening(const guard_stream *s, char *out)
     return sizeof opening - 1;
 }
 
-/* ---- suppression ---- */
-
-/* "cerium: allow RULE reason": the rule, when a reason follows. */
-static view allowed_rule(view text)
-{
-    static const char words[] = "cerium: allow ";
-    const char *at = memmem(text.ptr, text.len, words, sizeof words - 1);
-    if (!at) return (view){NULL, 0};
-    at += sizeof words - 1;
-    const char *end = text.ptr + text.len, *stop = at;
-    while (stop < end && (isalnum((unsigned char)*stop) || *stop == '-')) stop++;
-    size_t letters = 0;
-    for (const char *c = stop; c < end && *c != '\n'; c++)
-        letters += isalpha((unsigned char)*c) != 0;
-    return letters >= 4 ? (view){at, (size_t)(stop - at)} : (view){NULL, 0};
-}
-
-static bool is_comment(view text)
-{
-    size_t i = 0;
-    while (i < text.len && isspace((unsigned char)text.ptr[i])) i++;
-    return i < text.len && (text.ptr[i] == '#' || (text.ptr[i] == '/' && i + 1 < text.len));
-}
-
-static bool is_allowed(const guard_stream *s, view held, const char *id)
-{
-    if (!s->config.allow_comments) return false;
-    view here = allowed_rule(held), before = view_of(s->allow);
-    return view_equal(here, view_of(id)) || view_equal(here, VIEW("all")) ||
-           view_equal(before, view_of(id)) || view_equal(before, VIEW("all"));
-}
-
-static void note_allowed(guard_stream *s, view held)
-{
-    view id = is_comment(held) ? allowed_rule(held) : (view){NULL, 0};
-    s->allow[0] = 0;
-    if (id.len && id.len < sizeof s->allow)
-        snprintf(s->allow, sizeof s->allow, "%.*s", (int)id.len, id.ptr);
-}
-
-/* ---- findings ---- */
-
-static awaited describe(const guard_stream *s, known_finding what, place first, place last,
-                        place line)
-{
-    const rule *u = what.rule;
-    return (awaited){.what = what,
-                     .finding = {.rule = u->id,
-                                 .weakness = weakness_names[u->weak],
-                                 .message = u->message,
-                                 .idiom = u->idiom,
-                                 .cwe = u->cwe,
-                                 .severity = what.severity,
-                                 .language = s->language,
-                                 .begin = first.at,
-                                 .end = last.at + 1,
-                                 .line_begin = line.at,
-                                 .raised = s->fed,
-                                 .line = first.line,
-                                 .kind = u->weak,
-                                 .escaped = s->escaped,
-                                 .added = s->added,
-                                 .goes_on = s->continues}};
-}
-
-static void add_finding(guard_stream *s, guard_finding f, bool known)
-{
-    guard_worker *w = s->worker;
-    f.known = known;
-    if (known) f.severity = GUARD_NOTE;
-    f.raised = s->fed;
-    for (uint32_t i = 0; i < w->n_findings; i++)
-        if (w->findings[i].cwe == f.cwe && w->findings[i].line == f.line &&
-            w->findings[i].begin == f.begin)
-            return;
-    if (f.severity == GUARD_NOTE && !s->config.notes) return;
-    if (w->n_findings < GUARD_FINDINGS_MAX) w->findings[w->n_findings++] = f;
-}
-
-/* What came in the new side of an edit before its old one: now, or never, there is one. */
-static void decide_awaited(guard_stream *s)
-{
-    uint32_t n = s->n_awaited;
-    s->n_awaited = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const awaited a = s->awaited[i];
-        view none = {NULL, 0};
-        add_finding(s, a.finding, known_finding_is(s, a.finding.language, &a.what, none));
-    }
-}
-
-static guard_severity soften(const guard_stream *s, const rule *u, guard_severity severity)
-{
-    if (!s->soft || u->firm || severity == GUARD_NOTE) return severity;
-    /* What a rule says of text it says of documents. */
-    return severity == GUARD_BLOCK || s->language != GUARD_TEXT ? severity - 1 : severity;
-}
-
-/* line: the held one. */
-static void raise_finding(guard_stream *s, const awaited *a, view line)
-{
-    if (a->what.severity == GUARD_NOTE && !s->config.notes) return;
-    if (s->records) known_record(s, &a->what);
-    else if (known_finding_is(s, s->language, &a->what, line)) add_finding(s, a->finding, true);
-    else if (unwrap_awaits_old(&s->unwrap) && s->n_awaited < AWAITED_MAX)
-        s->awaited[s->n_awaited++] = *a;
-    else add_finding(s, a->finding, false);
-}
-
-/* A call that stays open over several lines is seen with each of them, and told once. */
-static bool is_told(guard_stream *s, uint32_t cwe, uint32_t begin)
-{
-    for (uint32_t i = 0; i < ARRAY_LEN(s->told); i++)
-        if (s->told[i].cwe == cwe && s->told[i].begin == begin + 1) return true;
-    s->told[s->n_told].cwe = cwe;
-    s->told[s->n_told].begin = begin + 1;
-    s->n_told = (s->n_told + 1) % ARRAY_LEN(s->told);
-    return false;
-}
-
-static void report(guard_stream *s, const rule *u, guard_severity severity, uint32_t begin,
-                   uint32_t end, view fix)
-{
-    view held = {s->text + s->held, s->n - s->held};
-    bool fresh = false;
-    if (end <= s->held || !held.len) return;
-    uint32_t from = begin > s->held ? begin - s->held : 0;
-    uint32_t last = end - s->held > held.len ? (uint32_t)held.len - 1 : end - s->held - 1;
-    if (from > last) from = last;
-    for (uint32_t i = from; i <= last; i++) fresh |= s->map[i].fresh;
-    if (!fresh || is_allowed(s, held, u->id) || is_told(s, u->cwe, begin)) return;
-    known_finding what = {u, known_line(held), soften(s, u, severity)};
-    awaited a = describe(s, what, s->map[from], s->map[last], s->map[0]);
-    /* Of an expression of which a part is out there is none. */
-    bool whole = begin >= s->held && !s->continues && fix.len < sizeof a.finding.fix;
-    if (whole && fix.len) memcpy(a.finding.fix, fix.ptr, fix.len);
-    raise_finding(s, &a, held);
-}
-
 static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint32_t at)
 {
     const rule_set *rules = &s->g->rules;
@@ -170,7 +31,7 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
             if (u->unseen && regex_found(u->unseen, &s->worker->judge.re, window)) break;
             if (u->live && !secret_is_live(what)) continue;
             uint32_t first = at + (uint32_t)begin, last = at + (uint32_t)end;
-            report(s, u,
+            finding_report(s, u,
                    rule_severity_near(u, TAINT_CONST, &s->worker->judge.re, window, first, last),
                    first, last, (view){NULL, 0});
             if (from > text.len) break;
@@ -197,6 +58,9 @@ static void defer(guard_stream *s, deferral d, uint32_t shift)
     if (first > last || !s->map[last].fresh) return;
     s->deferred[s->n_deferred].where = (deferral){begin, end};
     s->deferred[s->n_deferred].first = s->map[first];
+    s->deferred[s->n_deferred].text = s->held;
+    s->deferred[s->n_deferred].n = finding_in_one_piece(s, 0, n) && !s->continues ? n : 0;
+    s->deferred[s->n_deferred].end = s->map[n - 1].at + 1 + s->escaped;
     s->deferred[s->n_deferred].last = s->map[last];
     s->deferred[s->n_deferred].hash = known_line((view){s->text + s->held, n});
     s->deferred[s->n_deferred++].line = s->map[0];
@@ -213,6 +77,22 @@ static void note_unjudged(guard_stream *s, bool *why, uint32_t line)
     guard_worker *w = s->worker;
     if (!w->late && !w->blind) w->unjudged_line = line;
     *why = true;
+}
+
+/* Its line, for what may be put in its place. */
+static void keep_deferred(guard_stream *s, uint32_t i, guard_finding *f)
+{
+    guard_worker *w = s->worker;
+    uint32_t at = s->deferred[i].text, n = s->deferred[i].n;
+    deferral where = s->deferred[i].where;
+    if (!n || n > sizeof w->lines - w->n_lines || where.begin < at) return;
+    memcpy(w->lines + w->n_lines, s->text + at, n);
+    f->held = (view){w->lines + w->n_lines, n};
+    w->n_lines += n;
+    f->from = where.begin - at;
+    f->to = where.end - at < n ? where.end - at : n;
+    f->line_end = s->deferred[i].end;
+    f->goes_on = false;
 }
 
 /* What waits is decided if what it waits for is there; finally, as nothing more comes or the window
@@ -233,14 +113,16 @@ static void decide_deferred(guard_stream *s, bool finally)
         for (uint32_t k = 0; judged && k < j->n_hits && !waits; k++) {
             const rule *u = j->hits[k].rule;
             if (!is_at(s, i, j->hits[k].begin, shift) || n_raised == JUDGE_DEFERRED_MAX) continue;
-            known_finding what = {u, s->deferred[i].hash, soften(s, u, j->hits[k].severity)};
-            raised[n_raised++] = describe(s, what, s->deferred[i].first, s->deferred[i].last,
-                                          s->deferred[i].line);
+            known_finding what = {u, s->deferred[i].hash,
+                                  finding_soften(s, u, j->hits[k].severity)};
+            raised[n_raised] = finding_describe(s, what, s->deferred[i].first,
+                                                s->deferred[i].last, s->deferred[i].line);
+            keep_deferred(s, i, &raised[n_raised++].finding);
         }
         if (waits) s->deferred[n++] = s->deferred[i];
     }
     s->n_deferred = n;
-    for (uint32_t i = 0; i < n_raised; i++) raise_finding(s, &raised[i], (view){NULL, 0});
+    for (uint32_t i = 0; i < n_raised; i++) finding_raise(s, &raised[i], (view){NULL, 0});
 }
 
 static void judge_tree(guard_stream *s)
@@ -272,7 +154,7 @@ static void judge_tree(guard_stream *s)
     }
     for (uint32_t i = 0; i < n_hits; i++) {
         uint32_t begin = hits[i].begin > shift ? hits[i].begin - shift : 0;
-        report(s, hits[i].rule, hits[i].severity, begin, hits[i].end - shift, hits[i].fix);
+        finding_report(s, hits[i].rule, hits[i].severity, begin, hits[i].end - shift, hits[i].fix);
     }
 }
 
@@ -374,9 +256,9 @@ static void commit(guard_stream *s, bool whole)
 {
     /* "# vulnerable", as the first line of a fence */
     bool said = s->row == 0 && whole && !s->records && s->config.form != GUARD_CODE &&
-                !s->escaped && is_comment((view){s->text, s->n});
+                !s->escaped && finding_is_comment((view){s->text, s->n});
     if (said && mark_says_bad((view){s->text, s->n})) s->soft = true;
-    note_allowed(s, (view){s->text + s->held, s->n - s->held});
+    finding_note_allowed(s, (view){s->text + s->held, s->n - s->held});
     bool inside = !whole && lexer_in_text(&s->lexer) && s->continues;
     /* Of an endless string its beginning and its end are enough. */
     if (inside && s->n - s->held > OVERLAP) {
@@ -525,7 +407,7 @@ static void take_code_byte(void *arg, char c, uint64_t at, unwrap_side side)
 static void take_edit(void *arg)
 {
     guard_stream *s = arg;
-    if (s->worker) decide_awaited(s);
+    if (s->worker) finding_decide_awaited(s);
     s->n_old = s->n_used = 0;
 }
 
@@ -556,7 +438,7 @@ static unwrap_sink sink_of(guard_stream *s)
 static void begin_call(guard_stream *s, guard_worker *w)
 {
     s->worker = w;
-    w->n_findings = w->n_judged = 0;
+    w->n_findings = w->n_judged = w->n_lines = 0;
     w->late = w->blind = false;
 }
 
@@ -567,7 +449,7 @@ static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
     if (carried < held) held = carried;
     /* As long as that may be held; then it is decided without what it waits for. */
     const guard_finding *first = s->n_awaited ? &s->awaited[0].finding : NULL;
-    if (first && s->fed - first->line_begin > GUARD_DEFERRED_BYTES) decide_awaited(s);
+    if (first && s->fed - first->line_begin > GUARD_DEFERRED_BYTES) finding_decide_awaited(s);
     if (s->n_awaited && first->line_begin < safe) safe = first->line_begin;
     if (s->n_deferred && s->deferred[0].line.at < safe) safe = s->deferred[0].line.at;
     *result = (guard_result){.safe = held < safe ? held : safe,
@@ -650,7 +532,7 @@ void guard_finish(guard_stream *s, guard_worker *w, guard_result *result)
     if (s->detect && s->n) find_language(s, true);
     judge_held(s, true);
     decide_deferred(s, true);
-    decide_awaited(s);
+    finding_decide_awaited(s);
     end_call(s, w, result);
 }
 

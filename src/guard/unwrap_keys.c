@@ -8,6 +8,14 @@ static bool is_one_of(view key, const char *const *list, size_t n)
     return false;
 }
 
+/* old_str, oldText, old_lines, ...: clients have many names for the same. */
+static bool begins_so(view key, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (view_starts(key, view_of(list[i]))) return true;
+    return false;
+}
+
 bool unwrap_key_is_path(view key)
 {
     static const char *const keys[] = {"path", "file", "filepath", "filename", "targetfile",
@@ -18,16 +26,14 @@ bool unwrap_key_is_path(view key)
 
 bool unwrap_key_is_old(view key)
 {
-    static const char *const keys[] = {"oldstr", "oldstring", "oldtext", "oldcode", "oldcontent",
-                                       "oldsource", "search", "find", "original", "before",
-                                       "targetcontent"};
-    return is_one_of(key, keys, ARRAY_LEN(keys));
+    static const char *const keys[] = {"from", "find", "findtext", "findstring", "targetcontent"};
+    static const char *const begins[] = {"old", "search", "original", "before", "previous",
+                                         "existing"};
+    return is_one_of(key, keys, ARRAY_LEN(keys)) || begins_so(key, begins, ARRAY_LEN(begins));
 }
 
 bool unwrap_key_is_new(view key)
 {
-    static const char *const keys[] = {"newstr", "newstring", "newtext", "newcode", "newcontent",
-                                       "newsource", "replace", "replacement", "updated", "after",
-                                       "replacementcontent"};
-    return is_one_of(key, keys, ARRAY_LEN(keys));
+    static const char *const begins[] = {"new", "replace", "updated", "after", "modified"};
+    return view_equal(key, VIEW("to")) || begins_so(key, begins, ARRAY_LEN(begins));
 }

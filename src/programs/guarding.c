@@ -72,24 +72,32 @@ int guarding_watch(guarding *g, watch **out, watch_config how, cerium_error *err
     return watch_open(out, &how, err);
 }
 
+/* What was wrong with a line that is not there any more is struck out. */
+static void print_finding(const cerium_finding *f, bool dim)
+{
+    static const char *const deeds[CERIUM_FINDING_ACTIONS] = {
+        [CERIUM_FINDING_REWRITTEN] = "rewritten", [CERIUM_FINDING_WARNED] = "weak",
+        [CERIUM_FINDING_BLOCKED] = "ended before", [CERIUM_FINDING_REPLACED] = "replaced",
+        [CERIUM_FINDING_WITHHELD] = "withheld", [CERIUM_FINDING_KNOWN] = "known"};
+    bool gone = f->action != CERIUM_FINDING_WARNED && f->action != CERIUM_FINDING_KNOWN;
+    fflush(stdout);
+    fprintf(stderr, "%s%sline %u: %s: %s%s%s (CWE-%u, %s); instead: %s%s\n",
+            isatty(STDOUT_FILENO) ? "\n" : "", dim ? "\033[2m" : "", f->line, deeds[f->action],
+            dim && gone ? "\033[9m" : "", f->message, dim && gone ? "\033[29m" : "", f->cwe,
+            f->rule, f->idiom, dim ? "\033[0m" : "");
+}
+
 void guarding_tell(guarding *g, const cerium_finding *findings, uint32_t n)
 {
-    static const char *const deeds[] = {
-        [CERIUM_FINDING_CORRECTED] = "corrected",
-        [CERIUM_FINDING_WARNED] = "weak",
-        [CERIUM_FINDING_BLOCKED] = "ended before",
-    };
     bool dim = terminal_colors(stderr);
     for (uint32_t i = 0; i < n; i++) {
         const cerium_finding *f = &findings[i];
-        g->n_corrected += f->action == CERIUM_FINDING_CORRECTED;
+        g->n_corrected += f->action == CERIUM_FINDING_REWRITTEN ||
+                          f->action == CERIUM_FINDING_REPLACED ||
+                          f->action == CERIUM_FINDING_WITHHELD;
         g->n_blocked += f->action == CERIUM_FINDING_BLOCKED;
         g->n_warned += f->action == CERIUM_FINDING_WARNED;
-        if (g->quiet || f->action == CERIUM_FINDING_RETRACTED) continue;
-        fflush(stdout);
-        fprintf(stderr, "%s%sline %u: %s: %s (CWE-%u, %s); instead: %s%s\n",
-                isatty(STDOUT_FILENO) ? "\n" : "", dim ? "\033[2m" : "", f->line,
-                deeds[f->action], f->message, f->cwe, f->rule, f->idiom, dim ? "\033[0m" : "");
+        if (!g->quiet && f->action != CERIUM_FINDING_RETRACTED) print_finding(f, dim);
     }
 }
 

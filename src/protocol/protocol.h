@@ -298,7 +298,7 @@ typedef struct {
 
 /* Something that the watchdog found, for an extension of the events; strings are borrowed. */
 typedef struct protocol_finding {
-    const char *deed;           /* "taken_back", "corrected", "warned", "blocked" */
+    const char *deed;           /* "taken_back", "rewritten", ...: watch_action_name() */
     const char *weakness, *rule, *message, *idiom, *language;
     uint32_t cwe, line;
 } protocol_finding;

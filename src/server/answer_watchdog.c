@@ -114,7 +114,8 @@ int answer_watchdog_open(choice *ch)
                            .policy = &a->guard_policy,
                            .heal_prefix = {ch->begins.heal_prefix, ch->begins.n_heal},
                            .logprobs = answer_wants_logprobs(a->request),
-                           .recorded = a->script != NULL};
+                           .recorded = a->script != NULL,
+                           .n_recorded = (uint32_t)json_array_size(a->corrected)};
     choose_form(ch, &config);
     answer_watchdog *g = memory_zalloc(1, sizeof *g);
     if (!g) return CERIUM_ERR_MEMORY;
@@ -160,9 +161,8 @@ void answer_watchdog_close(choice *ch)
 
 static void tell(choice *ch, const cerium_finding *f)
 {
-    static const char *const deeds[] = {"taken_back", "corrected", "warned", "blocked"};
     answer *a = ch->a;
-    protocol_finding told = {.deed = deeds[f->action],
+    protocol_finding told = {.deed = watch_action_name(f->action),
                              .weakness = f->weakness,
                              .rule = f->rule,
                              .message = f->message,
@@ -238,19 +238,50 @@ static void keep_usage(choice *ch)
     g->was_started_again = true;
 }
 
+static int say(choice *ch, view text, int32_t **owned)
+{
+    answer_watchdog *g = ch->watchdog;
+    protocol_error e;
+    g->script = NULL;
+    int status = text.len ? prompts_tokenize(ch->a->model, text, CERIUM_TOKENIZE_WITHIN, owned,
+                                             &g->n_script, &e)
+                          : CERIUM_OK;
+    if (!status && text.len) g->script = *owned;
+    return status;
+}
+
+/* What stood behind the line in whose place another was put, and then the rest. */
+static int say_rest(choice *ch, view behind)
+{
+    answer_watchdog *g = ch->watchdog;
+    bytes text = {.max = SIZE_MAX / 2};
+    int32_t *made = NULL;
+    int status = bytes_append(&text, behind.ptr, behind.len);
+    for (size_t i = 0; i < g->n_script && !status; i++) {
+        size_t len;
+        const char *piece = cerium_token_bytes(ch->a->model->engine, g->script[i], &len);
+        status = bytes_append(&text, piece, len);
+    }
+    if (!status && text.len) status = say(ch, (view){text.ptr, text.len}, &made);
+    else if (!status) g->script = ch->a->script, g->n_script = 0; /* there is no more */
+    bytes_free(&text);
+    memory_free(g->said);
+    g->said = made;
+    return status;
+}
+
 /* What is said from here on, where that is recorded. */
-static int next_script(choice *ch, bool corrects)
+static int next_script(choice *ch, const watch_plan *plan)
 {
     answer_watchdog *g = ch->watchdog;
     answer *a = ch->a;
-    protocol_error e;
-    if (!corrects && g->script) {
+    if (!plan->corrects && g->script) {
         size_t n = g->n_steps < g->n_script ? g->n_steps : g->n_script;
         g->script += n;
         g->n_script -= n;
-        return CERIUM_OK;
+        return plan->repaired ? say_rest(ch, plan->behind) : CERIUM_OK;
     }
-    if (!corrects) return CERIUM_OK;
+    if (!plan->corrects) return CERIUM_OK;
     g->script = NULL;
     g->n_script = 0;
     const json_t *text = json_array_get(a->corrected, g->n_corrected);
@@ -258,11 +289,9 @@ static int next_script(choice *ch, bool corrects)
     memory_free(g->said);
     g->said = NULL;
     g->n_corrected++;
-    int status = prompts_tokenize(a->model,
-                                  (view){json_string_value(text), json_string_length(text)},
-                                  CERIUM_TOKENIZE_WITHIN, &g->said, &g->n_script, &e);
-    g->script = status ? NULL : g->said;
-    return status;
+    view said = {json_string_value(text), json_string_length(text)};
+    if (plan->added && view_starts(said, VIEW("+"))) said.ptr++, said.len--; /* it is there */
+    return say(ch, said, &g->said);
 }
 
 bool answer_watchdog_again(choice *ch, cerium_request *request, int *status)
@@ -273,7 +302,7 @@ bool answer_watchdog_again(choice *ch, cerium_request *request, int *status)
     g->drive.n_prompt = ch->n_prompt;
     keep_usage(ch);
     *status = watch_drive_retry(&g->drive, request, &runs);
-    if (!*status) *status = next_script(ch, g->drive.plan.corrects);
+    if (!*status) *status = next_script(ch, &g->drive.plan);
     g->n_steps = 0;
     if (*status || !runs || (g->script && g->n_script == 0)) return false;
     request->script = g->script;

@@ -163,15 +163,14 @@ static void put_requests(writer *w, const metrics *m)
 
 static void put_guard(writer *w, const metrics *m)
 {
-    static const char *const deeds[METRICS_DEEDS] = {"taken_back", "corrected", "warned",
-                                                     "blocked"};
     head(w, "cerium_guard_findings_total", "counter", "Weaknesses by class and what was done.");
     for (uint32_t k = 0; k < METRICS_KINDS; k++) {
         const char *name = guard_weakness_name(k);
         for (size_t d = 0; d < METRICS_DEEDS; d++)
             if (m->guard_findings[k][d])
                 put(w, "cerium_guard_findings_total{class=\"%s\",action=\"%s\"} %" PRIu64 "\n",
-                    name ? name : "late", deeds[d], m->guard_findings[k][d]);
+                    name ? name : "late", watch_action_name((cerium_finding_action)d),
+                    m->guard_findings[k][d]);
     }
     head(w, "cerium_guard_bytes_total", "counter", "Bytes that the watchdog read.");
     put(w, "cerium_guard_bytes_total %" PRIu64 "\n", m->guard_bytes);

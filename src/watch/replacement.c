@@ -1,15 +1,15 @@
 /* replacement.c - what is written in place of a weak line, and from there on: each line is taken as
  * it is, or begun anew with another beginning.
  *
- * Declined are words of the note and comments instead of code, lines with which the code before
- * can be no code of its language any more, and lines that run in circles: REPLIES_MAX times at a
- * place (half as often behind the line in the weak one's place), and until REDRAWN_MAX tokens of an
- * answer are thrown away.  Then that line is taken as it is, for it is not weak, unless it says
- * words of the note.  What comes behind it is taken too, but where an answer is nothing but code it
- * ends before it. */
+ * Declined are words of the note and comments instead of code, what closes the block in which the
+ * line stood, lines with which the code before can be no code of its language any more, and lines
+ * that run in circles: REPLIES_MAX times at a place (half as often behind the line in the weak
+ * one's place), and until REDRAWN_MAX tokens of an answer are thrown away.  Then the rule's safe
+ * form is put there, or a statement that refuses (splice.c).  What comes behind it is taken as it
+ * is, but where an answer is nothing but code it ends before it. */
 #include "watch/watch_parts.h"
 
-enum { PERIOD_MAX = 64, CIRCLES = 4, CIRCLE_BYTES = 48, MESSAGE_BYTES = 16 };
+enum { PERIOD_MAX = 64, CIRCLES = 4, CIRCLE_BYTES = 48, MESSAGE_BYTES = 16, STATEMENT_BYTES = 512 };
 
 static uint32_t n_logged(const watch *w) { return (uint32_t)(w->log.len / sizeof(int32_t)); }
 
@@ -47,23 +47,46 @@ static uint64_t said_of_note(const watch *w)
     return UINT64_MAX;
 }
 
-/* What is not vouched for is no code from byte `fault` on.  Words of a note are never released. */
-static cerium_watch_order decline(watch *w, uint64_t fault)
+/* The line that is to come does not: what the rule has is put in its place. */
+static cerium_watch_order give_up(watch *w)
 {
-    uint32_t before = n_logged(w), tries = w->corrects ? REPLIES_MAX : REPLIES_MAX / 2;
-    bool spent = w->n_replies >= tries || w->n_redrawn >= REDRAWN_MAX;
-    bool said = said_of_note(w) != UINT64_MAX;
-    if (spent && !said && (w->corrects || w->config.form != GUARD_CODE)) return CERIUM_WATCH_GO;
-    bool cut = spent ? watch_cut(w, w->verified_until) : watch_rollback_reply(w, fault);
-    if (!cut && !said) return CERIUM_WATCH_GO;
-    if (!cut) { /* what cannot be cut is not released */
+    if (watch_cut(w, w->verified_until) && watch_splice(w)) return CERIUM_WATCH_RETRY;
+    if (w->fed > w->verified_until) { /* what cannot be cut is not released */
         w->safe = w->released;
         watch_drop(w, w->released);
-        spent = true;
+    }
+    w->over = true;
+    watch_add(w, &w->wrong, CERIUM_FINDING_BLOCKED);
+    return CERIUM_WATCH_END;
+}
+
+static bool has_tries(const watch *w)
+{
+    if (w->n_redrawn >= REDRAWN_MAX) return false;
+    if (!w->corrects) return w->n_replies < REPLIES_MAX / 2;
+    if (w->config.recorded && w->n_asked >= w->config.n_recorded) return false;
+    return w->n_replies < REPLIES_MAX;
+}
+
+/* What is not vouched for is no code from byte `fault` on.  Words of a note are never told. */
+static cerium_watch_order decline(watch *w, uint64_t fault)
+{
+    uint32_t before = n_logged(w);
+    w->behind.len = 0;
+    bool spent = !has_tries(w);
+    if (w->corrects && (spent || !watch_rollback_reply(w, fault))) {
+        cerium_watch_order order = give_up(w);
+        w->stats.n_discarded += before > n_logged(w) ? before - n_logged(w) : 0;
+        return order;
+    }
+    if (spent && w->config.form != GUARD_CODE) return CERIUM_WATCH_GO;
+    if (!w->corrects) {
+        bool cut = spent ? watch_cut(w, w->verified_until) : watch_rollback_reply(w, fault);
+        if (!cut) return CERIUM_WATCH_GO;
     }
     w->over = spent;
-    if (spent && said) watch_add(w, &w->wrong, CERIUM_FINDING_BLOCKED);
     w->n_replies++;
+    w->n_asked += w->corrects;
     w->n_redrawn += before - n_logged(w);
     w->stats.n_discarded += before - n_logged(w);
     w->has_note = w->corrects;
@@ -79,7 +102,27 @@ static void vouch(watch *w)
     w->corrects = false;
     w->checks_form = !w->config.recorded;
     w->n_tries = w->n_note = 0;
-    watch_add(w, &w->wrong, CERIUM_FINDING_CORRECTED);
+    watch_add(w, &w->wrong, CERIUM_FINDING_REWRITTEN);
+}
+
+/* Does what came close the block in which the weak line stood, or the text around it? */
+static bool leaves_hole(const watch *w)
+{
+    view text = text_from(w, w->verified_until, w->fed);
+    size_t n = 0, begin = 0; /* of its first line that is not blank */
+    for (; n < text.len && strchr(" \t\r\n\\", text.ptr[n]); n++) {
+        if (text.ptr[n] == '\n') begin = n + 1;
+        if (text.ptr[n] != '\\') continue;
+        if (!w->escaped || n + 1 == text.len || !strchr("nrt", text.ptr[n + 1])) break;
+        if (text.ptr[++n] == 'n') begin = n + 1;
+    }
+    view rest = {text.ptr + n, text.len - n};
+    n -= begin;
+    if (!w->corrects || !rest.len || !strcmp(w->wrong.language, "text")) return false;
+    if (strchr("})]", rest.ptr[0]) || (w->escaped && rest.ptr[0] == '"')) return true;
+    if (view_starts(rest, VIEW("```")) || view_starts(rest, VIEW("</"))) return true;
+    if (!strcmp(w->wrong.language, "ruby")) return view_starts(rest, VIEW("end"));
+    return !strcmp(w->wrong.language, "python") && n < w->indent && rest.ptr[0] != '#';
 }
 
 static reply_kind kind_of(const watch *w)
@@ -90,36 +133,52 @@ static reply_kind kind_of(const watch *w)
 
 /* The first byte from which on the last line is no code; UINT64_MAX: there is none.  Within JSON
  * bytes of code are not those of the text, and a place near it has to do. */
-static uint64_t fault(watch *w)
+static uint64_t fault(watch *w, guard_fit *fit)
 {
     uint32_t n_good = 0;
     uint64_t start = clock_ns();
-    bool fits = guard_line_fits(w->stream, w->config.worker, &n_good);
+    *fit = guard_line_fits(w->stream, w->config.worker, &n_good);
     w->stats.ns += clock_ns() - start;
-    if (fits) return UINT64_MAX;
+    if (*fit != GUARD_FITS_NOT) return UINT64_MAX;
     return w->verified_until + n_good < w->fed ? w->verified_until + n_good : w->fed - 1;
 }
 
 cerium_watch_order watch_weigh(watch *w)
 {
-    bool judged = w->safe > w->verified_until;
+    bool judged = w->safe > w->verified_until && w->safe > w->weighed;
     reply_kind kind = judged && w->safe - w->verified_until < BACK_BYTES ? kind_of(w) : REPLY_CODE;
+    guard_fit fit = GUARD_FITS;
+    w->weighed = w->safe;
     uint64_t at = said_of_note(w);
     if (at == UINT64_MAX) at = circle(w);
-    if (at == UINT64_MAX && w->fed > w->verified_until) at = fault(w);
+    if (at == UINT64_MAX && w->fed > w->verified_until) at = fault(w, &fit);
     if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->verified_until;
+    if (at == UINT64_MAX && leaves_hole(w)) at = w->verified_until;
     cerium_watch_order order = at == UINT64_MAX ? CERIUM_WATCH_GO : decline(w, at);
     if (order != CERIUM_WATCH_GO) return order;
-    if (judged && (kind != REPLY_NOTHING || !w->corrects)) vouch(w);
+    /* A statement is there when all of it is. */
+    bool waits = fit == GUARD_FITS_OPEN && w->fed - w->verified_until < STATEMENT_BYTES;
+    if (judged && !waits && (kind != REPLY_NOTHING || !w->corrects)) vouch(w);
     return CERIUM_WATCH_GO;
+}
+
+/* The end came from outside, in the middle of a statement: its lines are not told. */
+static bool drops_half(watch *w)
+{
+    view rest = text_from(w, w->verified_until, w->fed);
+    bool lines = rest.len && memchr(rest.ptr, '\n', rest.len);
+    return w->config.form == GUARD_CODE && lines && watch_cut(w, w->verified_until);
 }
 
 cerium_watch_order watch_weigh_end(watch *w, bool by_itself)
 {
     reply_kind kind = w->safe > w->verified_until ? kind_of(w) : REPLY_NOTHING;
     uint64_t at = said_of_note(w);
-    if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->verified_until;
-    if (at == UINT64_MAX && by_itself && kind == REPLY_CODE) at = fault(w);
+    guard_fit fit;
+    bool half = !by_itself && strcmp(w->wrong.language, "text") != 0;
+    if (w->corrects && (kind != REPLY_CODE || half || leaves_hole(w))) return give_up(w);
+    if (half && drops_half(w)) return CERIUM_WATCH_GO;
+    if (at == UINT64_MAX && by_itself && kind == REPLY_CODE) at = fault(w, &fit);
     cerium_watch_order order = at == UINT64_MAX ? CERIUM_WATCH_GO : decline(w, at);
     if (order == CERIUM_WATCH_GO) vouch(w);
     return order;

@@ -34,15 +34,14 @@ size_t watch_token_at(const watch *w, uint64_t at)
     return i;
 }
 
-/* The guard stands where it stood at byte `at`. */
-static void rewind_guard(watch *w, uint64_t at)
+void watch_rewind(watch *w, uint64_t at)
 {
     guard_result ignored;
     const char *from = w->text.ptr + (w->base_at - w->text_at);
     guard_stream_copy(w->stream, w->base);
     guard_feed(w->stream, w->config.worker, from, (size_t)(at - w->base_at), &ignored);
     w->text.len = (size_t)(at - w->text_at);
-    w->fed = w->safe = at;
+    w->fed = w->safe = w->weighed = at;
 }
 
 /* Tokens whose text was cut off are not released. */
@@ -95,6 +94,23 @@ static int append_token(watch *w, int32_t token, uint64_t end)
     return w->config.logprobs ? bytes_append(&w->kept, &k, sizeof k) : CERIUM_OK;
 }
 
+bool watch_append(watch *w, view text, uint64_t at)
+{
+    int32_t tokens[REPAIR_BYTES];
+    size_t n = encode(w, text, tokens, ARRAY_LEN(tokens)), len;
+    size_t log = w->log.len, ends = w->ends.len, kept = w->kept.len;
+    for (size_t i = 0; i < n; i++) {
+        (void)cerium_token_bytes(w->config.engine, tokens[i], &len);
+        at += len;
+        if (!append_token(w, tokens[i], at)) continue;
+        w->log.len = log;
+        w->ends.len = ends;
+        w->kept.len = kept;
+        return false;
+    }
+    return n > 0;
+}
+
 void watch_drop(watch *w, uint64_t at)
 {
     size_t i = watch_token_at(w, at);
@@ -116,7 +132,7 @@ bool watch_cut(watch *w, uint64_t at)
         n_again = encode(w, bytes_before(w, i, at, n_spelled), again, ARRAY_LEN(again));
         if (n_again == 0) return false;
     }
-    if (at < w->fed) rewind_guard(w, at);
+    if (at < w->fed) watch_rewind(w, at);
     watch_drop(w, at);
     for (size_t k = 0; k < n_again; k++) {
         size_t len;

@@ -5,14 +5,15 @@ int watch_open(watch **out, const watch_config *config, cerium_error *err)
 {
     guard_stream_config how = {.form = config->form, .language = config->language,
                                .request = config->request,
-                               .n_request = config->n_request};
+                               .n_request = config->n_request,
+                               .tells_known = true};
     watch *w = memory_zalloc(1, sizeof *w);
     int status = w ? CERIUM_OK : CERIUM_ERR_MEMORY;
     if (w) {
         w->config = *config;
         w->policy = *config->policy;
         w->text.max = w->log.max = w->ends.max = SIZE_MAX / 2;
-        w->kept.max = w->tops.max = w->out_tokens.max = SIZE_MAX / 2;
+        w->kept.max = w->tops.max = w->out_tokens.max = w->behind.max = SIZE_MAX / 2;
         status = guard_stream_open(&w->stream, config->guard, &how, NULL);
         if (!status) status = guard_stream_open(&w->base, config->guard, &how, NULL);
     }
@@ -39,6 +40,7 @@ void watch_close(watch **w)
     bytes_free(&(*w)->kept);
     bytes_free(&(*w)->tops);
     bytes_free(&(*w)->out_tokens);
+    bytes_free(&(*w)->behind);
     memory_free(*w);
     *w = NULL;
 }
@@ -59,7 +61,20 @@ static cerium_finding describe(const watch *w, const guard_finding *f)
                            .at = f->line_begin};
 }
 
-/* The first finding of a call that must not be released, warnings before it added; NULL: none. */
+/* A line that stood there before is told once, however often it is said again. */
+static bool is_first_known(watch *w, const guard_finding *f)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)f->rule;
+    for (size_t i = 0; i < f->held.len; i++)
+        if (!strchr(" \t\r\n", f->held.ptr[i]))
+            hash = (hash ^ (uint8_t)f->held.ptr[i]) * 0x100000001b3u;
+    for (uint32_t i = 0; i < KNOWN_TOLD; i++)
+        if (w->known[i] == hash) return false;
+    w->known[w->n_known++ % KNOWN_TOLD] = hash;
+    return w->policy.action[f->kind] != WATCH_OFF;
+}
+
+/* The first finding of a call that must not be released, warnings before it told; NULL: none. */
 static const guard_finding *first_blocked(watch *w, const guard_result *r)
 {
     const guard_finding *first = NULL;
@@ -71,45 +86,87 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
     }
     for (uint32_t i = 0; i < r->n_findings; i++) {
         const guard_finding *f = &r->findings[i];
-        if (watch_policy_action(&w->policy, f) != WATCH_WARN ||
-            (first && f->line_begin >= first->line_begin))
-            continue;
-        cerium_finding found = describe(w, f);
-        watch_add(w, &found, CERIUM_FINDING_WARNED);
+        bool warns = watch_policy_action(&w->policy, f) == WATCH_WARN;
+        if (first && f->line_begin >= first->line_begin) continue;
+        cerium_finding told = describe(w, f);
+        if (warns) watch_add(w, &told, CERIUM_FINDING_WARNED);
+        else if (f->known && is_first_known(w, f)) watch_add(w, &told, CERIUM_FINDING_KNOWN);
     }
     return first;
 }
 
-/* Take the line back, or end the answer before it. */
+/* The answer ends before the line.  What cannot be cut is not released. */
+static cerium_watch_order end_before(watch *w, uint64_t at, const cerium_finding *told)
+{
+    if (!watch_cut(w, at)) {
+        w->safe = w->released;
+        watch_drop(w, w->released);
+    }
+    w->over = true;
+    watch_add(w, told, CERIUM_FINDING_BLOCKED);
+    return CERIUM_WATCH_END;
+}
+
+/* What the answer has behind the line: only what is recorded is to go on with it. */
+static bool keep_behind(watch *w, const guard_finding *f)
+{
+    uint64_t from = f->line_end;
+    w->behind.len = 0;
+    if (from <= f->line_begin || from > w->fed || from < w->text_at) return true;
+    view text = {w->text.ptr + (from - w->text_at), (size_t)(w->fed - from)};
+    return !bytes_append(&w->behind, text.ptr, text.len);
+}
+
+static bool has_tries(const watch *w)
+{
+    if (w->config.recorded && w->n_asked >= w->config.n_recorded) return false;
+    return w->n_tries < WATCH_TRIES && w->n_corrections < WATCH_CORRECTIONS_MAX;
+}
+
+static uint32_t n_logged(const watch *w) { return (uint32_t)(w->log.len / sizeof(int32_t)); }
+
+static void note_discarded(watch *w, cerium_finding *told, uint32_t before)
+{
+    told->n_tokens = before > n_logged(w) ? before - n_logged(w) : 0;
+    w->stats.n_discarded += told->n_tokens;
+}
+
+/* No more tries: another line is put in the weak one's place, or the answer ends before it. */
+static cerium_watch_order settle(watch *w, const guard_finding *f, cerium_finding *told)
+{
+    uint32_t before = n_logged(w);
+    uint64_t at = f->line_begin > w->released ? f->line_begin : w->released;
+    bool whole = at == f->line_begin && !w->lost && at >= w->base_at;
+    if (!whole || !keep_behind(w, f) || !watch_cut(w, at)) return end_before(w, at, told);
+    note_discarded(w, told, before);
+    if (!w->n_tries) watch_add(w, told, CERIUM_FINDING_RETRACTED);
+    w->wrong = *told;
+    return watch_splice(w) ? CERIUM_WATCH_RETRY : end_before(w, at, told);
+}
+
+/* Take the line back. */
 static cerium_watch_order halt(watch *w, const guard_finding *f)
 {
-    cerium_finding found = describe(w, f);
-    size_t before = w->log.len / sizeof(int32_t);
-    uint64_t at = f->line_begin > w->released ? f->line_begin : w->released;
-    bool spent = w->n_tries == WATCH_TRIES || w->n_corrections == WATCH_CORRECTIONS_MAX;
-    bool escaped = f->escaped;
-    if (spent || !watch_rollback(w, f)) {
-        /* What cannot be cut is not released. */
-        if (!watch_cut(w, at)) {
-            w->safe = w->released;
-            watch_drop(w, w->released);
-        }
-        w->over = true;
-        watch_add(w, &found, CERIUM_FINDING_BLOCKED);
-        return CERIUM_WATCH_END;
-    }
+    cerium_finding told = describe(w, f);
+    uint32_t before = n_logged(w);
+    bool escaped = f->escaped, added = f->added;
+    uint32_t indent = 0;
+    while (indent < f->held.len && strchr(" \t", f->held.ptr[indent])) indent++;
+    watch_note_repairs(w, f, w->n_tries == 0 || f->line_begin != w->verified_until);
+    if (!has_tries(w) || !watch_rollback(w, f)) return settle(w, f, &told);
     w->n_tries++;
+    w->n_asked++;
     w->n_replies = 0;
     w->n_corrections++;
     w->corrects = w->has_note = w->checks_form = true;
     w->verified_until = w->fed;
     w->escaped = escaped;
-    found.n_tries = w->n_tries;
-    size_t after = w->log.len / sizeof(int32_t);
-    found.n_tokens = before > after ? (uint32_t)(before - after) : 0;
-    w->stats.n_discarded += found.n_tokens;
-    w->wrong = found;
-    watch_add(w, &found, CERIUM_FINDING_RETRACTED);
+    w->added = added;
+    if (w->n_tries == 1) w->indent = indent;
+    told.n_tries = w->n_tries;
+    note_discarded(w, &told, before);
+    w->wrong = told;
+    watch_add(w, &told, CERIUM_FINDING_RETRACTED);
     return CERIUM_WATCH_RETRY;
 }
 
@@ -189,6 +246,7 @@ static int feed(watch *w, view text, cerium_watch_order *order)
         RETURN_IF(feed_piece(w, piece, order));
         if (*order == CERIUM_WATCH_GO && w->checks_form) *order = watch_weigh(w);
         text = (view){text.ptr + piece.len, text.len - piece.len};
+        if (w->repaired) return bytes_append(&w->behind, text.ptr, text.len);
         bool vouched = !w->checks_form || (!w->corrects && w->verified_until == w->fed);
         bool none_held = *order == CERIUM_WATCH_GO && w->safe == w->fed && vouched;
         if (none_held && w->fed - w->base_at >= BASE_BYTES) remember(w);
@@ -234,6 +292,7 @@ static void drop_released_tokens(watch *w)
 static void begin_call(watch *w)
 {
     w->n_findings = 0;
+    w->repaired = false;
     w->out_tokens.len = 0;
     drop_released_tokens(w);
     if (w->fed - w->base_at > BACK_BYTES && !w->corrects) w->lost = true;
@@ -318,8 +377,8 @@ int watch_finish(watch *w, watch_result *out)
     begin_call(w);
     guard_finish(w->stream, w->config.worker, &r);
     cerium_watch_order order = judge(w, &r, before);
-    if (order == CERIUM_WATCH_GO && w->checks_form)
-        order = watch_weigh_end(w, w->stop == CERIUM_STOP_END);
+    bool by_itself = w->stop == CERIUM_STOP_END || w->stop == CERIUM_STOP_TEXT;
+    if (order == CERIUM_WATCH_GO && w->checks_form) order = watch_weigh_end(w, by_itself);
     if (order == CERIUM_WATCH_GO) w->over = true;
     return end_call(w, order, out);
 }
@@ -333,7 +392,8 @@ void watch_stop(watch *w)
 
 void watch_retry(const watch *w, watch_plan *plan)
 {
-    *plan = (watch_plan){.corrects = w->corrects};
+    *plan = (watch_plan){.corrects = w->corrects, .repaired = w->repaired, .added = w->added};
+    if (w->repaired) plan->behind = (view){w->behind.ptr, w->behind.len};
     plan->resume = (cerium_resume){.n_answer = w->log.len / sizeof(int32_t),
                                    .note = w->n_note ? w->note : NULL,
                                    .n_note = w->n_note,

@@ -15,9 +15,10 @@
  * released in its place, the answer continues without the note (again.resume has none), so
  * that nothing of it is left in the timeline.  Where this happens follows from the tokens alone,
  * not from when anybody looked.  A line that begins within a token: that token's bytes before the
- * line are encoded anew.  After WATCH_TRIES at one place, and WATCH_CORRECTIONS_MAX in an answer,
- * the answer ends before the line.  From the first weak line on, lines that are no code of their
- * language are written again too (replacement.c).
+ * line are encoded anew.  After WATCH_TRIES at one place the line's safe form is put in its place,
+ * or a statement that refuses (splice.c), and the answer goes on behind it.  Where neither fits,
+ * and after WATCH_CORRECTIONS_MAX in an answer, it ends before the line.  From the first weak line
+ * on, lines that are no code of their language are written again too (replacement.c).
  *
  * One thread at a time for a watch, and for all that share a guard_worker. */
 #ifndef WATCH_WATCH_H
@@ -54,6 +55,9 @@ bool watch_policy_is_off(const watch_policy *p);
 
 /* ---- an answer ---- */
 
+/* "taken_back", "rewritten", ...: as events and metrics have it. */
+const char *watch_action_name(cerium_finding_action action);
+
 /* Until the next call with the same watch. */
 typedef struct {
     view text;
@@ -66,7 +70,11 @@ typedef struct {
 
 typedef struct {
     cerium_resume resume;
-    bool corrects; /* a line is written again; else the note is taken away */
+    bool corrects; /* a line is written again; else the note is taken away, or */
+    bool added;    /* that line stands behind the + of a diff */
+    bool repaired; /* another line was put in its place, and the answer goes on behind it */
+    view behind;   /* what stood behind the line: a recorded text goes on with it.  Until the next
+                      call with the same watch */
 } watch_plan;
 
 typedef struct {
@@ -93,7 +101,8 @@ typedef struct {
     view heal_prefix;           /* of the answer's cerium_resume; borrowed by the watch */
     bool logprobs;
     bool recorded;              /* the text is not the model's: only what follows a note at once is
-                                   looked at for its form */
+                                   looked at for its form, and */
+    uint32_t n_recorded;        /* that many texts are there to be said in the place of lines */
 } watch_config;
 
 CERIUM_CHECKED int watch_open(watch **out, const watch_config *config, cerium_error *err);

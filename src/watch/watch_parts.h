@@ -2,6 +2,7 @@
 #ifndef WATCH_WATCH_PARTS_H
 #define WATCH_WATCH_PARTS_H
 
+#include "guard/repair.h"
 #include "watch/watch.h"
 
 enum {
@@ -10,6 +11,7 @@ enum {
     NOTE_TOKENS = 256,
     REPLIES_MAX = 10,    /* at one place, that are taken back though they are not weak */
     REDRAWN_MAX = 512,   /* tokens of an answer that are thrown away so */
+    KNOWN_TOLD = 16,
     FINDINGS_MAX = 64,   /* of one call */
     TOPS_BYTES = 65536,  /* of likeliest tokens that nobody needs, before they are dropped */
 };
@@ -38,16 +40,27 @@ struct watch {
     uint32_t n_kept_released;    /* of kept, released in the last result */
     size_t n_released;           /* tokens of the log that were released */
     bool over;
+    uint64_t known[KNOWN_TOLD]; /* what was told of lines that stood there before */
+    uint32_t n_known;
 
     /* a line that is written again, and what comes behind it */
     bool corrects;           /* it is not there yet */
     bool has_note;           /* the session has the note */
     bool checks_form;        /* lines are looked at for their form: since the first weak one */
     uint64_t verified_until; /* byte up to which all is well: the line's beginning */
+    uint64_t weighed;        /* what was safe when it was weighed last */
     uint32_t n_tries, n_corrections, n_replies, n_redrawn;
     cerium_stop stop;        /* of the last step */
     cerium_finding wrong;
-    bool escaped;
+    uint32_t indent;         /* blanks before the line */
+    uint32_t n_asked;        /* how often a line was to be written again */
+    char repairs[REPAIR_FORMS][REPAIR_BYTES]; /* what may be put in its place: n_repairs bytes */
+    size_t n_repairs[REPAIR_FORMS];
+    bytes behind;            /* of the answer as it was cut, behind the line */
+    bool repaired;           /* in the last result */
+    uint64_t spliced_at;     /* where a line was put in last, and */
+    uint32_t n_spliced;      /* how often in turn */
+    bool escaped, added;     /* the line stands in JSON, behind a + */
     int32_t note[NOTE_TOKENS], avoid[CERIUM_AVOID_MAX];
     uint32_t n_note, n_avoid;
 
@@ -78,6 +91,20 @@ void watch_drop(watch *w, uint64_t at);
 bool watch_rollback(watch *w, const guard_finding *f);
 /* The same before all that is not vouched for; its tokens up to byte `fault` are avoided. */
 bool watch_rollback_reply(watch *w, uint64_t fault);
+
+/* The guard stands where it stood at byte `at`, behind the base. */
+void watch_rewind(watch *w, uint64_t at);
+/* The tokens of a text from within another go to the log, behind byte `at`.  False when there are
+ * none that say it, or no memory. */
+bool watch_append(watch *w, view text, uint64_t at);
+
+/* ---- splice.c ---- */
+
+/* Note what may stand in the place of the line of f; first: that line is the first one there. */
+void watch_note_repairs(watch *w, const guard_finding *f, bool first);
+/* The answer, cut before the line that is wrong, goes on behind what is put there.  False when
+ * nothing fits; then it is as it was. */
+bool watch_splice(watch *w);
 
 /* ---- replacement.c ---- */
 

@@ -582,8 +582,8 @@ async function testWatchdog() {
   check("nor in what the browser was sent", told.includes("cursor") && !/= '\W*\+ name/.test(told));
   check("the safe one is", text.includes("name = %s") && text.includes("fetchall"), text);
   check(
-    "a badge names what was corrected",
-    badges.length === 1 && /SQL injection corrected: CWE.89/.test(badges[0]),
+    "a badge names what was rewritten",
+    badges.length === 1 && /SQL injection rewritten: CWE.89/.test(badges[0]),
     badges.join("; "),
   );
   await shot(p.page, "watchdog");

@@ -3,7 +3,7 @@
  *
  * Input: a byte for form and language, a byte for the length of pieces, then the stream. */
 #include "base/memory.h"
-#include "guard/guard.h"
+#include "guard/repair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -12,6 +12,19 @@ enum { HELD_MAX = GUARD_LINE_BYTES_MAX + 8 * 128 + GUARD_DEFERRED_BYTES + GUARD_
 
 static guard *rules;
 static guard_worker *worker;
+
+/* A hash of what may be put in the place of a line: it fits into its room, and says something. */
+static uint64_t repairs(const guard_finding *f)
+{
+    static char out[REPAIR_BYTES];
+    uint64_t sum = 0;
+    for (repair_form form = 0; form < REPAIR_FORMS; form++) {
+        size_t n = guard_repair(f, form, out, sizeof out);
+        CHECK(n <= sizeof out);
+        for (size_t i = 0; i < n; i++) sum = (sum ^ (uint8_t)out[i]) * 0x100000001b3u + 1;
+    }
+    return sum;
+}
 
 /* A hash of what was found; what comes late (by the clock) is not compared. */
 static uint64_t run(const guard_stream_config *config, const uint8_t *text, size_t size,
@@ -31,7 +44,8 @@ static uint64_t run(const guard_stream_config *config, const uint8_t *text, size
         for (uint32_t i = 0; i < r.n_findings; i++) {
             const guard_finding *f = &r.findings[i];
             CHECK(f->begin < f->end && f->end <= size && f->line_begin <= f->begin);
-            sum = sum * 31 + f->begin * 7 + f->end + f->cwe;
+            CHECK(f->from <= f->to && f->to <= f->held.len);
+            sum = sum * 31 + f->begin * 7 + f->end + f->cwe + repairs(f);
         }
         if (!n) break;
     }

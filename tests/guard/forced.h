@@ -18,6 +18,7 @@ typedef struct {
     char text[TEXT_MAX];
     size_t len;
     uint32_t n_taken, n_corrected, n_warned, n_blocked, n_again;
+    uint32_t n_replaced, n_withheld; /* of n_corrected */
     bool ended;
     int32_t tokens[TOKENS_MAX];
     size_t n_tokens;
@@ -61,7 +62,11 @@ static void take(run *r, const watch_result *out)
     r->text[r->len] = 0;
     for (uint32_t i = 0; i < out->n_findings; i++) {
         r->n_taken += out->findings[i].action == CERIUM_FINDING_RETRACTED;
-        r->n_corrected += out->findings[i].action == CERIUM_FINDING_CORRECTED;
+        cerium_finding_action deed = out->findings[i].action;
+        r->n_replaced += deed == CERIUM_FINDING_REPLACED;
+        r->n_withheld += deed == CERIUM_FINDING_WITHHELD;
+        r->n_corrected += deed == CERIUM_FINDING_REWRITTEN || deed == CERIUM_FINDING_REPLACED ||
+                          deed == CERIUM_FINDING_WITHHELD;
         r->n_warned += out->findings[i].action == CERIUM_FINDING_WARNED;
         r->n_blocked += out->findings[i].action == CERIUM_FINDING_BLOCKED;
         r->spot = out->findings[i].at;

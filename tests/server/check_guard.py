@@ -1,6 +1,7 @@
 """check_guard.py - the watchdog in the server: what is taken back in streams, calls of tools and
 several choices, who may ask for what, and what is told of it."""
 
+import ast
 import json
 import os
 import subprocess
@@ -15,6 +16,10 @@ HEAD = "Here:\n\n```python\nimport os\n\n\ndef show(path):\n"
 WEAK = "    os.system('ls -l ' + path)\n"
 SAFE = "    print(os.listdir(path))\n"
 TAIL = "```\n\nThat is all.\n"
+# A line in whose place nothing fits: a class must be of something, and a block follows.
+STUCK = "    class Shown(exec(path)):\n"
+FORM = "import subprocess\n    subprocess.call([\"ls\", \"-l\", path])\n"
+BOUND = "import sqlite3\n\n\ndef find(cur, name):\n    %s\n    return cur.fetchone()\n"
 CONFIG = """
 [tier strict]
 guard = block
@@ -48,26 +53,31 @@ def script():
     stubborn["corrected"] = [WEAK + TAIL] * 4
     remarks = line(HEAD + WEAK + TAIL, repeat=True, last="remark")
     remarks["corrected"] = ["    # CWE-78: no shell here\n" + SAFE + TAIL, SAFE + TAIL]
-    mule = line("I write it.\n" + call("write", path="a.py", text=FILE + WEAK), repeat=True,
-                last="write it anyhow")
-    mule["corrected"] = [json.dumps(WEAK)[1:-1] + '"}}\n</tool_call>'] * 4
-    shape_mule = line(json.dumps({"language": "python", "code": FILE + WEAK}), repeat=True,
+    stuck = line(HEAD + STUCK + TAIL, repeat=True, last="be stuck")
+    stuck["corrected"] = [STUCK + TAIL] * 4
+    mule = line("I write it.\n" + call("write", path="a.py", text=FILE + STUCK),
+                repeat=True, last="write it anyhow")
+    mule["corrected"] = [json.dumps(STUCK)[1:-1] + '"}}\n</tool_call>'] * 4
+    shape_mule = line(json.dumps({"language": "python", "code": FILE + STUCK}), repeat=True,
                       last="in a shape anyhow")
-    shape_mule["corrected"] = [json.dumps(WEAK)[1:-1] + '"}'] * 4
+    shape_mule["corrected"] = [json.dumps(STUCK)[1:-1] + '"}'] * 4
     tool = line(call("write", path="a.py", text=FILE + WEAK), repeat=True, last="write it")
     tool["corrected"] = [json.dumps(SAFE)[1:-1] + '"}}\n</tool_call>']
     shaped = line(json.dumps({"language": "python", "code": FILE + WEAK}), repeat=True,
                   last="in a shape")
     shaped["corrected"] = [json.dumps(SAFE)[1:-1] + '"}']
-    # Nothing is recorded behind the halt: the model goes on by itself, in the same shape.
+    # Nothing is recorded behind the halt: a line is put there, in the same shape.
     free = line(json.dumps({"language": "python", "code": FILE + WEAK}), repeat=True,
                 last="by itself")
     grammar = line(call("snippet", input=FILE + WEAK), repeat=True, has_tool="snippet")
     grammar["corrected"] = [json.dumps(SAFE)[1:-1] + '"}}\n</tool_call>']
     repeated = line(HEAD + WEAK + TAIL, repeat=True, last="keep my code")
     repeated["corrected"] = [SAFE + TAIL]
+    bound = line(BOUND % "cur.execute(\"SELECT * FROM t WHERE n = '\" + name + \"'\")", repeat=True,
+                 last="with a form")
     after = line("Then I list it myself.", repeat=True, last="go on then")
-    return [told, stubborn, remarks, mule, shape_mule, after, tool, shaped, free, grammar, repeated]
+    return [told, stubborn, stuck, remarks, mule, shape_mule, after, tool, shaped, free, grammar,
+            repeated, bound]
 
 
 def stream(server, asked, headers=None, **fields):
@@ -92,25 +102,29 @@ def check_streams(report, server):
         assert WEAK in said and last["type"] == "response.completed", (said, last["type"])
         assert "blocked" not in deeds(found) and "taken_back" not in deeds(found), found
         said, found, last = stream(server, "keep my code")
-        assert WEAK not in said and deeds(found) == ["taken_back", "corrected"], found
+        assert WEAK not in said and deeds(found) == ["taken_back", "rewritten"], found
     with report.check("a weak line is taken back, told, and written again", server):
         said, found, last = stream(server, "show a folder")
         assert said == HEAD + SAFE + TAIL, said
-        assert deeds(found) == ["taken_back", "corrected"], found
+        assert deeds(found) == ["taken_back", "rewritten"], found
         assert all(f["cwe"] == 78 and f["weakness"] == "command" for f in found), found
         assert last["type"] == "response.completed", last
-        assert deeds(last["response"]["cerium"]["findings"]) == ["corrected"], last
+        assert deeds(last["response"]["cerium"]["findings"]) == ["rewritten"], last
     with report.check("a remark on the correction is not told", server):
         said, found, _ = stream(server, "remark")
         assert said == HEAD + SAFE + TAIL, said
-        assert deeds(found) == ["taken_back", "corrected"], found
-    with report.check("who insists is ended before the line", server):
-        said, found, last = stream(server, "insist", cerium_guard_end="incomplete")
-        assert said == HEAD, said
-        assert deeds(found) == ["taken_back", "taken_back", "blocked"], found
-        assert last["response"]["cerium"]["end"] == "blocked", last
-        assert last["type"] == "response.incomplete", last
-        assert last["response"]["incomplete_details"]["reason"] == "content_filter", last
+        assert deeds(found) == ["taken_back", "rewritten"], found
+    with report.check("who insists gets the safe form, and goes on", server):
+        said, found, last = stream(server, "insist")
+        assert said.startswith(HEAD + "    " + FORM) and said.endswith(TAIL), said
+        assert deeds(found) == ["taken_back", "taken_back", "replaced"], found
+        assert last["type"] == "response.completed", last
+        ast.parse(said.split("```python\n")[1].split("```")[0])
+    with report.check("where nothing is recorded for a line, its safe form is put there", server):
+        said, found, last = stream(server, "with a form")
+        assert said == BOUND % "cur.execute(\"SELECT * FROM t WHERE n = ?\", (name,))", said
+        assert deeds(found) == ["taken_back", "replaced"], found
+        assert last["type"] == "response.completed", last
     with report.check("every choice of several is watched", server):
         answer = server.json("POST", "/v1/chat/completions", {
             "messages": [{"role": "user", "content": "show a folder"}], "n": 3})
@@ -118,7 +132,7 @@ def check_streams(report, server):
         for c in answer["choices"]:
             assert c["message"]["content"] == HEAD + SAFE + TAIL, c
     with report.check("what was found is counted", server):
-        want = 'cerium_guard_findings_total{class="command",action="corrected"}'
+        want = 'cerium_guard_findings_total{class="command",action="rewritten"}'
         _, _, data = server.request("GET", "/metrics")
         counted = [row for row in data.decode().splitlines() if row.startswith(want)]
         assert counted and float(counted[0].rsplit(" ", 1)[1]) >= 5, counted
@@ -167,19 +181,19 @@ def check_ends(report, server):
     """An answer that the watchdog ends says so, and ends well."""
     for api, well in WELL.items():
         with report.check("who insists is told why at the end: " + api, server):
-            path, body = asked_of(api, "insist", stream=False)
+            path, body = asked_of(api, "be stuck", stream=False)
             text, calls, how, more = read_answer(api, server.json("POST", path, body))
             assert how == well and not calls and more["end"] == "blocked", (how, calls, more)
             assert text.startswith(HEAD + "```\n\n[watchdog] Line "), text
-            assert "CWE-78" in text and "Safe form: " in text and "os.system" not in text, text
+            assert "CWE-95" in text and "Safe form: " in text and "exec(path)" not in text, text
         with report.check("a call that is withheld is none: " + api, server):
             path, body = asked_of(api, "write it anyhow", stream=False)
             text, calls, how, more = read_answer(api, server.json("POST", path, body))
             assert how == well and not calls and more["end"] == "blocked", (how, calls, more)
             assert text.startswith("I write it.") and "[watchdog] Line 5 of python" in text, text
-            assert "CWE-78" in text and "The call of write" in text, text
+            assert "CWE-95" in text and "The call of write" in text, text
         with report.check("the same, incomplete where that is asked for: " + api, server):
-            path, body = asked_of(api, "insist", stream=False, cerium_guard_end="incomplete")
+            path, body = asked_of(api, "be stuck", stream=False, cerium_guard_end="incomplete")
             text, _, how, more = read_answer(api, server.json("POST", path, body))
             assert "[watchdog]" not in text and more["end"] == "blocked", (text, more)
             want = {"responses": "incomplete", "chat": "content_filter", "messages": "refusal",
@@ -227,7 +241,7 @@ def check_tools(report, server):
     for choice in ("auto", "required", {"type": "function", "name": "write"}):
         with report.check("the arguments of a call, tool_choice %s" % json.dumps(choice), server):
             said, found, last = stream(server, "write it", tools=[WRITE], tool_choice=choice)
-            assert deeds(found) == ["taken_back", "corrected"], (found, said)
+            assert deeds(found) == ["taken_back", "rewritten"], (found, said)
             calls = [o for o in last["response"]["output"] if o["type"] == "function_call"]
             assert len(calls) == 1, last
             assert json.loads(calls[0]["arguments"])["text"] == FILE + SAFE, calls
@@ -238,7 +252,7 @@ def check_shapes(report, server):
     schema = {"type": "json_schema", "name": "code", "strict": True, "schema": SCHEMA}
     with report.check("the code in an answer of a JSON schema", server):
         said, found, last = stream(server, "in a shape", text={"format": schema})
-        assert deeds(found) == ["taken_back", "corrected"], (found, said)
+        assert deeds(found) == ["taken_back", "rewritten"], (found, said)
         assert json.loads(said) == {"language": "python", "code": FILE + SAFE}, said
         assert last["type"] == "response.completed", last
     with report.check("every choice of several in such a shape", server):
@@ -251,22 +265,18 @@ def check_shapes(report, server):
             assert json.loads(c["message"]["content"])["code"] == FILE + SAFE, c
             assert c["finish_reason"] == "stop", c
         assert len(answer["cerium"]["findings"]) == 3, answer
-    with report.check("and what the model writes there by itself", server):
+    with report.check("and what is put there", server):
         answer = server.json("POST", "/v1/chat/completions", {
-            "messages": [{"role": "user", "content": "by itself"}], "n": 4, "seed": 5,
-            "temperature": 1, "max_tokens": 160,
+            "messages": [{"role": "user", "content": "by itself"}], "n": 4, "max_tokens": 160,
             "response_format": {"type": "json_schema", "json_schema": {
                 "name": "code", "strict": True, "schema": SCHEMA}}})
         for c in answer["choices"]:
-            text = c["message"]["content"]
-            assert "os.system" not in text, c
-            if c["finish_reason"] == "stop":
-                assert set(json.loads(text)) == {"language", "code"}, c
-            else:  # cut short: what is there begins such an answer
-                assert text.startswith('{"language": "python", "code": "import os'), c
+            code = json.loads(c["message"]["content"])["code"]
+            assert code == FILE + "    " + FORM, c
+            ast.parse(code)
     with report.check("the input of a tool with a grammar of Lark", server):
         said, found, last = stream(server, "a function", tools=[SNIPPET], tool_choice="required")
-        assert deeds(found) == ["taken_back", "corrected"], (found, said)
+        assert deeds(found) == ["taken_back", "rewritten"], (found, said)
         calls = [o for o in last["response"]["output"] if o["type"] == "custom_tool_call"]
         assert [c["input"] for c in calls] == [FILE + SAFE], last
 
@@ -275,7 +285,7 @@ def check_asked(report, server):
     with report.check("a request cannot ask for less", server):
         for headers, fields in (({"X-Cerium-Guard": "off"}, {}), (None, {"cerium_guard": "warn"})):
             said, found, _ = stream(server, "show a folder", headers, **fields)
-            assert WEAK not in said and deeds(found) == ["taken_back", "corrected"], found
+            assert WEAK not in said and deeds(found) == ["taken_back", "rewritten"], found
     with report.check("what nobody understands is refused"):
         for headers, fields in (({"X-Cerium-Guard": "maybe"}, {}),
                                 (None, {"cerium_guard": "x=off"})):
@@ -305,7 +315,7 @@ def check_off(report):
                                     (None, {"cerium_guard": "block"})):
                 said, found, _ = stream(s, "show a folder", headers, **fields)
                 assert said == HEAD + SAFE + TAIL, said
-                assert deeds(found) == ["taken_back", "corrected"], found
+                assert deeds(found) == ["taken_back", "rewritten"], found
             said, found, _ = stream(s, "show a folder")
             assert said == HEAD + WEAK + TAIL and not found, (said, found)
 

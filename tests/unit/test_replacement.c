@@ -20,6 +20,8 @@ static cerium_watch_order say(watch *w, const char *text, run *r)
     return out.order;
 }
 
+static const char safe[] = "import subprocess\nsubprocess.call([\"ls\", name])\n";
+
 static watch *open_weak(guard_form form, const char *before, bool recorded)
 {
     static run r;
@@ -27,7 +29,7 @@ static watch *open_weak(guard_form form, const char *before, bool recorded)
     char text[256];
     watch_policy p = watch_policy_strict();
     watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &p,
-                           .form = form, .recorded = recorded,
+                           .form = form, .recorded = recorded, .n_recorded = 2,
                            .language = form == GUARD_CODE ? GUARD_PYTHON : GUARD_TEXT};
     TEST_CHECK(watch_open(&w, &config, NULL) == 0);
     snprintf(text, sizeof text, "%simport os\nos.system('ls ' + name)\n", before);
@@ -51,9 +53,9 @@ static void test_replies(void)
         TEST_CHECK_THAT(say(w, declined[i], &r) == CERIUM_WATCH_RETRY && !r.len, "%s", declined[i]);
         TEST_CHECK(!r.n_corrected && !r.n_taken);
     }
-    /* So many times; then a line is taken as it is. */
-    TEST_CHECK(say(w, "os.listdir())\n", &r) == CERIUM_WATCH_RETRY && r.n_corrected == 1);
-    TEST_CHECK_THAT(!strcmp(r.text, "os.listdir())\n"), "%s", r.text);
+    /* So many times; then a line is put there. */
+    TEST_CHECK(say(w, "os.listdir())\n", &r) == CERIUM_WATCH_RETRY && r.n_replaced == 1);
+    TEST_CHECK_THAT(!strcmp(r.text, safe), "%s", r.text);
     watch_retry(w, &plan);
     TEST_CHECK(!plan.corrects && !plan.resume.n_note && !plan.resume.n_avoid);
     TEST_CHECK(say(w, "os.remove(name)\n", &r) == CERIUM_WATCH_GO);
@@ -61,7 +63,7 @@ static void test_replies(void)
     watch_close(&w);
 }
 
-/* Words of the note are never told, and when there is nothing else the answer ends. */
+/* Words of the note are never told, and when there is nothing else a line is put there. */
 static void test_words_of_notes(void)
 {
     static run r;
@@ -69,8 +71,28 @@ static void test_words_of_notes(void)
     for (int i = 0; i < 10; i++)
         TEST_CHECK(say(w, i % 2 ? "f('CWE-78')\n" : "f()  # A shell runs text that has\n", &r) ==
                        CERIUM_WATCH_RETRY && !r.len);
-    TEST_CHECK(say(w, "f()  # CWE-78\n", &r) == CERIUM_WATCH_END && !r.len && r.n_blocked == 1);
+    TEST_CHECK(say(w, "f()  # CWE-78\n", &r) == CERIUM_WATCH_RETRY && r.n_replaced == 1);
+    TEST_CHECK(!strcmp(r.text, safe) && strstr(r.text, "f()") == NULL);
     watch_close(&w);
+}
+
+/* What closes the block, or the fence, is no line in the weak one's place, nor is the answer's end:
+ * the rule's safe form is put there. */
+static void test_holes(void)
+{
+    static run r;
+    watch_result out;
+    static const char *const closes[] = {"```\n", "\n```\n\nThat is all.\n", "\n\n```\n"};
+    for (size_t i = 0; i < ARRAY_LEN(closes); i++) {
+        watch *w = open_weak(GUARD_ANSWER, "```python\n", false);
+        TEST_CHECK_THAT(say(w, closes[i], &r) == CERIUM_WATCH_RETRY && !r.len, "%s", closes[i]);
+        TEST_CHECK(!r.n_corrected);
+        TEST_CHECK(watch_finish(w, &out) == 0 && out.n_findings == 1);
+        TEST_CHECK(out.findings[0].action == CERIUM_FINDING_REPLACED);
+        TEST_CHECK_THAT(view_equal(out.text, view_of(safe)), "%.*s", (int)out.text.len,
+                        out.text.ptr);
+        watch_close(&w);
+    }
 }
 
 /* What is forbidden at first is the line up to what is wrong in it. */
@@ -134,7 +156,7 @@ static void check_line(guard_language language, const char *text, bool fits, con
     TEST_CHECK(guard_stream_open(&s, rules, &config, NULL) == 0);
     TEST_CHECK(guard_line_fits(s, worker, &n_good));
     guard_feed(s, worker, text, strlen(text), &out);
-    TEST_CHECK_THAT(guard_line_fits(s, worker, &n_good) == fits, "%s", text);
+    TEST_CHECK_THAT((guard_line_fits(s, worker, &n_good) != GUARD_FITS_NOT) == fits, "%s", text);
     bool there = fits || !strncmp(text + n_good, wrong, strlen(wrong));
     TEST_CHECK_THAT(there, "%s: %u", text, n_good);
     guard_stream_close(&s);
@@ -246,6 +268,7 @@ int main(void)
         TEST_RUN(test_avoided);
         TEST_RUN(test_words_of_notes);
         TEST_RUN(test_behind);
+        TEST_RUN(test_holes);
         TEST_RUN(test_recorded);
         TEST_RUN(test_programs);
         TEST_RUN(test_lines);

@@ -264,7 +264,7 @@ static void test_heal_prefixes(void)
     check_heal_prefix("):\n\n    x = 1\n    os.system('ls ' + n)\n", 2, "\n\n    x = 1\n");
 }
 
-/* Twice, then it is over. */
+/* Twice, then the rule's safe form is put there, and the answer goes on behind it. */
 static void test_two_tries(void)
 {
     static run r;
@@ -272,17 +272,20 @@ static void test_two_tries(void)
     size_t n = encode("import os\nos.system('ls ' + name)\n", tokens, TOKENS_MAX);
     size_t n_line = encode("os.system('ls ' + name)\n", tokens + n, TOKENS_MAX - n);
     watch *w = open_watch(GUARD_CODE, GUARD_PYTHON, "", "block");
-    watch_plan first, second;
+    watch_plan first, second, third;
     TEST_CHECK(feed(w, tokens, n, &r) == CERIUM_WATCH_RETRY);
     TEST_CHECK(!strcmp(r.text, "import os\n"));
     watch_retry(w, &first);
     TEST_CHECK(feed(w, tokens + n, n_line, &r) == CERIUM_WATCH_RETRY && r.len == 0);
     watch_retry(w, &second);
     TEST_CHECK(second.resume.n_note > 0 && second.resume.n_avoid > 0);
-    TEST_CHECK(feed(w, tokens + n, n_line, &r) == CERIUM_WATCH_END);
-    TEST_CHECK(r.len == 0 && r.n_blocked == 1);
-    n = encode("import os\n", tokens, TOKENS_MAX);
-    TEST_CHECK(r.n_tokens == n && !memcmp(r.tokens, tokens, n * sizeof *tokens));
+    TEST_CHECK(feed(w, tokens + n, n_line, &r) == CERIUM_WATCH_RETRY && r.n_blocked == 0);
+    TEST_CHECK(r.n_replaced == 1 && r.n_corrected == 1);
+    TEST_CHECK_THAT(strstr(r.text, "\nsubprocess.call([\"ls\", name])\n"), "%s", r.text);
+    watch_retry(w, &third);
+    TEST_CHECK(third.repaired && !third.corrects && !third.resume.n_note && !third.resume.n_avoid);
+    size_t n_said = encode("import os\n", tokens, TOKENS_MAX);
+    TEST_CHECK(r.n_tokens > n_said && !memcmp(r.tokens, tokens, n_said * sizeof *tokens));
     watch_close(&w);
 }
 

@@ -79,7 +79,7 @@ static void test_configurations(void)
     c = config_of(CERIUM_WATCH_CODE);
     c.messages = messages;
     c.n_messages = 2;
-    check(&c, CERIUM_WATCH_GO, weak, 0, CERIUM_FINDING_WARNED);
+    check(&c, CERIUM_WATCH_GO, weak, 1, CERIUM_FINDING_KNOWN);
     messages[0].role = "assistant";
     check(&c, CERIUM_WATCH_RETRY, "", 1, CERIUM_FINDING_RETRACTED);
 }

@@ -392,9 +392,15 @@ await test("a finding's badge says what was done with the line", () => {
   assert.equal(held.className, "finding taken_back");
   assert.equal(held.dataset.testid, "finding");
   assert.equal(held.text, "checking: a line is held");
-  const corrected = badge({ ...finding, deed: "corrected" });
-  assert.equal(corrected.className, "finding corrected");
-  assert.equal(corrected.text, "SQL injection corrected: CWE\u201189execute(text, values)");
+  const rewritten = badge({ ...finding, deed: "rewritten" });
+  assert.equal(rewritten.className, "finding rewritten");
+  assert.equal(rewritten.text, "SQL injection rewritten: CWE\u201189execute(text, values)");
+  for (const deed of ["rewritten", "replaced", "withheld", "blocked"]) {
+    const struck = badge({ ...finding, deed, line: 4, message: "text with values" });
+    assert.ok(struck.text.includes("line 4: text with values"), struck.text);
+  }
+  const known = badge({ ...finding, deed: "known", line: 4, message: "text with values" });
+  assert.ok(!known.text.includes("line 4"), known.text);
   assert.equal(badge({ deed: "blocked", weakness: "other" }).text, "other kept back");
   delete globalThis.document;
 });

@@ -1,0 +1,158 @@
+/* repairs.c - what stands in the place of weak lines when the model offers nothing better. Each
+ * line of standard input is {"id", "language", "form", "code"}: the code is said as a recorded
+ * answer is, with nothing recorded behind a halt, so that each weak line gets its safe form or a
+ * refusal.
+ * Prints {"id", "language", "text", "deeds", "parses": [before, after], "weak"} for each.
+ *
+ *   bench_repairs MODEL <LINES     the model's tokens alone are used */
+#include <jansson.h>
+#include <tree_sitter/api.h>
+
+#include "../tests/guard/forced.h"
+#include "guard/tree.h"
+
+enum { AGAIN_MAX = 64, LINE_MAX_BYTES = 1 << 20 };
+
+typedef struct {
+    bytes text;           /* released */
+    json_t *deeds;
+    bool ended;
+} answer;
+
+static void take_answer(answer *a, const watch_result *out)
+{
+    (void)bytes_append(&a->text, out->text.ptr, out->text.len);
+    for (uint32_t i = 0; i < out->n_findings; i++) {
+        const cerium_finding *f = &out->findings[i];
+        json_array_append_new(a->deeds, json_pack("[s,s,i]", watch_action_name(f->action), f->rule,
+                                                  (int)f->line));
+    }
+    a->ended |= out->order == CERIUM_WATCH_END;
+}
+
+/* The text, token by token, until the order is another one; *used: bytes of it. */
+static cerium_watch_order say(watch *w, view text, size_t *used, answer *a)
+{
+    watch_result out = {.order = CERIUM_WATCH_GO};
+    int32_t *tokens = memory_alloc((text.len + 16) * sizeof *tokens);
+    size_t n = 0;
+    *used = 0;
+    if (!tokens || cerium_tokenize(engine, text.ptr, text.len, CERIUM_TOKENIZE_WITHIN, tokens,
+                                   text.len + 16, &n, NULL))
+        n = 0;
+    for (size_t i = 0; i < n && out.order == CERIUM_WATCH_GO; i++) {
+        size_t len;
+        const char *piece = cerium_token_bytes(engine, tokens[i], &len);
+        cerium_step step = {.n_tokens = 1, .tokens = {tokens[i]}, .text = piece, .text_len = len,
+                            .text_ends = {(uint32_t)len}};
+        TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
+        take_answer(a, &out);
+        *used += len;
+    }
+    memory_free(tokens);
+    return out.order;
+}
+
+/* As the server says what is recorded: behind a repair goes what stood behind the line. */
+static void say_all(watch *w, view code, answer *a)
+{
+    bytes rest = {.max = SIZE_MAX / 2};
+    watch_plan plan;
+    watch_result out;
+    size_t used;
+    (void)bytes_append(&rest, code.ptr, code.len);
+    for (int i = 0; i < AGAIN_MAX && !a->ended; i++) {
+        cerium_watch_order order = say(w, (view){rest.ptr, rest.len}, &used, a);
+        bytes next = {.max = SIZE_MAX / 2};
+        view left = {rest.ptr + used, rest.len - used};
+        if (order == CERIUM_WATCH_GO) {
+            TEST_CHECK(watch_finish(w, &out) == 0);
+            take_answer(a, &out);
+            order = out.order;
+            if (order == CERIUM_WATCH_GO) a->ended = true;
+        }
+        watch_retry(w, &plan);
+        if (order == CERIUM_WATCH_RETRY && plan.repaired)
+            (void)bytes_append(&next, plan.behind.ptr, plan.behind.len);
+        (void)bytes_append(&next, left.ptr, left.len);
+        bytes_free(&rest);
+        rest = next;
+    }
+    bytes_free(&rest);
+}
+
+typedef struct {
+    guard_language language;
+    view code;
+    bool good;
+} parse_job;
+
+static void parse(void *arg)
+{
+    parse_job *p = arg;
+    TSParser *parser = ts_parser_new();
+    ts_parser_set_language(parser, role_grammar(p->language));
+    TSTree *parsed = ts_parser_parse_string(parser, NULL, p->code.ptr, (uint32_t)p->code.len);
+    p->good = parsed && !ts_node_has_error(ts_tree_root_node(parsed));
+    if (parsed) ts_tree_delete(parsed);
+    ts_parser_delete(parser);
+}
+
+/* As the grammar has it: without an error, and without anything that it had to put in. */
+static bool parses(guard_language language, view code)
+{
+    tree_memory memory;
+    parse_job job = {.language = language, .code = code};
+    if (!guard_has_grammar(language) || tree_memory_open(&memory)) return false;
+    bool enough = tree_memory_run(&memory, parse, &job);
+    tree_memory_close(&memory);
+    return enough && job.good;
+}
+
+static void repair_one(const json_t *line)
+{
+    const char *form = json_string_value(json_object_get(line, "form"));
+    const json_t *text = json_object_get(line, "code");
+    const char *name = json_string_value(json_object_get(line, "language"));
+    guard_language language = guard_language_named(view_of(name ? name : "text"));
+    view code = {json_string_value(text), json_string_length(text)};
+    answer a = {.text = {.max = SIZE_MAX / 2}, .deeds = json_array()};
+    watch *w = NULL;
+    watch_policy policy = watch_policy_strict();
+    watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &policy,
+                           .language = language, .recorded = true};
+    if (form && !strcmp(form, "answer")) config.form = GUARD_ANSWER;
+    if (form && !strcmp(form, "turn")) config.form = GUARD_TURN;
+    if (form && !strcmp(form, "json")) config.form = GUARD_JSON;
+    if (!code.ptr || watch_open(&w, &config, NULL)) return;
+    say_all(w, code, &a);
+    watch_close(&w);
+    (void)bytes_append(&a.text, "", 1);
+    a.text.len--;
+    bool weak = is_weak(config.form, language, "", a.text.ptr);
+    json_t *out = json_pack("{s:O?, s:s, s:s%, s:O, s:[b,b], s:b}", "id",
+                            json_object_get(line, "id"),
+                            "language", name ? name : "text", "text", a.text.ptr, a.text.len,
+                            "deeds", a.deeds, "parses", parses(language, code),
+                            parses(language, (view){a.text.ptr, a.text.len}), "weak", weak);
+    if (out && !json_dumpf(out, stdout, JSON_COMPACT)) putchar('\n');
+    json_decref(out);
+    json_decref(a.deeds);
+    bytes_free(&a.text);
+}
+
+int main(int argc, char **argv)
+{
+    static char line[LINE_MAX_BYTES];
+    if (argc != 2 || !open_forced(argv[1], 256)) {
+        fprintf(stderr, "usage: bench_repairs MODEL <LINES, beside rules/\n");
+        return 2;
+    }
+    while (fgets(line, sizeof line, stdin)) {
+        json_t *one = json_loads(line, 0, NULL);
+        if (one) repair_one(one);
+        json_decref(one);
+    }
+    close_forced();
+    return unit_test_failed != 0;
+}

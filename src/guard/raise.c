@@ -1,0 +1,213 @@
+/* raise.c - what is told of a weak line: whether it is suppressed, was there before, was told, is
+ * softened; and the line itself, for what may stand in its place. */
+#include <ctype.h>
+
+#include "guard/guard_parts.h"
+
+/* ---- suppression ---- */
+
+/* "cerium: allow RULE reason": the rule, when a reason follows. */
+static view allowed_rule(view text)
+{
+    static const char words[] = "cerium: allow ";
+    const char *at = memmem(text.ptr, text.len, words, sizeof words - 1);
+    if (!at) return (view){NULL, 0};
+    at += sizeof words - 1;
+    const char *end = text.ptr + text.len, *stop = at;
+    while (stop < end && (isalnum((unsigned char)*stop) || *stop == '-')) stop++;
+    size_t letters = 0;
+    for (const char *c = stop; c < end && *c != '\n'; c++)
+        letters += isalpha((unsigned char)*c) != 0;
+    return letters >= 4 ? (view){at, (size_t)(stop - at)} : (view){NULL, 0};
+}
+
+bool finding_is_comment(view text)
+{
+    size_t i = 0;
+    while (i < text.len && isspace((unsigned char)text.ptr[i])) i++;
+    return i < text.len && (text.ptr[i] == '#' || (text.ptr[i] == '/' && i + 1 < text.len));
+}
+
+static bool is_allowed(const guard_stream *s, view held, const char *id)
+{
+    if (!s->config.allow_comments) return false;
+    view here = allowed_rule(held), before = view_of(s->allow);
+    return view_equal(here, view_of(id)) || view_equal(here, VIEW("all")) ||
+           view_equal(before, view_of(id)) || view_equal(before, VIEW("all"));
+}
+
+void finding_note_allowed(guard_stream *s, view held)
+{
+    view id = finding_is_comment(held) ? allowed_rule(held) : (view){NULL, 0};
+    s->allow[0] = 0;
+    if (id.len && id.len < sizeof s->allow)
+        snprintf(s->allow, sizeof s->allow, "%.*s", (int)id.len, id.ptr);
+}
+
+/* ---- findings ---- */
+
+awaited finding_describe(const guard_stream *s, known_finding what, place first, place last,
+                         place line)
+{
+    const rule *u = what.rule;
+    return (awaited){.what = what,
+                     .finding = {.rule = u->id,
+                                 .weakness = weakness_names[u->weak],
+                                 .message = u->message,
+                                 .idiom = u->idiom,
+                                 .cwe = u->cwe,
+                                 .severity = what.severity,
+                                 .language = s->language,
+                                 .begin = first.at,
+                                 .end = last.at + 1,
+                                 .line_begin = line.at,
+                                 .raised = s->fed,
+                                 .line = first.line,
+                                 .kind = u->weak,
+                                 .escaped = s->escaped,
+                                 .added = s->added,
+                                 .goes_on = s->continues}};
+}
+
+/* Are the held bytes [from, to) new, one behind the other, and nothing between them? */
+bool finding_in_one_piece(const guard_stream *s, uint32_t from, uint32_t to)
+{
+    enum { GAP = 6 }; /* a newline with two backslashes, a + */
+    for (uint32_t i = from; i < to; i++)
+        if (!s->map[i].fresh || (i + 1 < to && s->map[i + 1].at - s->map[i].at > GAP)) return false;
+    return true;
+}
+
+/* The logical line of what is weak, which may be one of several that are held: what may be put in
+ * its place is made of it (repair.h). */
+static void keep_line(guard_stream *s, guard_finding *f, uint32_t from, uint32_t to)
+{
+    guard_worker *w = s->worker;
+    const char *held = s->text + s->held;
+    uint32_t n = s->n - s->held, begin = 0, end = n;
+    lexer x;
+    lexer_begin(&x, s->language);
+    for (uint32_t i = 0; i < n && end == n && s->language != GUARD_TEXT; i++) {
+        if (!lexer_step(&x, held[i])) continue;
+        if (i < from) begin = i + 1;
+        else if (i + 1 >= to) end = i + 1;
+    }
+    if (!finding_in_one_piece(s, begin, end) || end - begin > sizeof w->lines - w->n_lines) return;
+    memcpy(w->lines + w->n_lines, held + begin, end - begin);
+    f->held = (view){w->lines + w->n_lines, end - begin};
+    w->n_lines += end - begin;
+    f->from = from - begin;
+    f->to = to - begin;
+    f->line_begin = s->map[begin].at;
+    f->escapes = (uint8_t)(s->escaped + carrier_is_string(&s->carrier));
+    /* An escaped newline has a backslash for each string that it stands in. */
+    f->line_end = s->map[end - 1].at + 1 + (held[end - 1] == '\n' ? f->escapes : 0);
+    f->quote = carrier_quote(&s->carrier);
+}
+
+static void add_finding(guard_stream *s, guard_finding f, bool known)
+{
+    guard_worker *w = s->worker;
+    f.known = known;
+    if (known) f.severity = GUARD_NOTE;
+    f.raised = s->fed;
+    for (uint32_t i = 0; i < w->n_findings; i++)
+        if (w->findings[i].cwe == f.cwe && w->findings[i].line == f.line &&
+            w->findings[i].begin == f.begin)
+            return;
+    bool told = s->config.notes || (known && s->config.tells_known);
+    if (f.severity == GUARD_NOTE && !told) return;
+    if (w->n_findings < GUARD_FINDINGS_MAX) w->findings[w->n_findings++] = f;
+}
+
+/* What came in the new side of an edit before its old one: now, or never, there is one. */
+void finding_decide_awaited(guard_stream *s)
+{
+    uint32_t n = s->n_awaited;
+    s->n_awaited = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const awaited a = s->awaited[i];
+        view none = {NULL, 0};
+        add_finding(s, a.finding, known_finding_is(s, a.finding.language, &a.what, none));
+    }
+}
+
+guard_severity finding_soften(const guard_stream *s, const rule *u, guard_severity severity)
+{
+    if (!s->soft || u->firm || severity == GUARD_NOTE) return severity;
+    /* What a rule says of text it says of documents. */
+    return severity == GUARD_BLOCK || s->language != GUARD_TEXT ? severity - 1 : severity;
+}
+
+/* The worker's line is gone then. */
+static awaited later(const awaited *a)
+{
+    awaited kept = *a;
+    kept.finding.held = (view){NULL, 0};
+    return kept;
+}
+
+/* line: the held one. */
+void finding_raise(guard_stream *s, const awaited *a, view line)
+{
+    if (a->what.severity == GUARD_NOTE && !s->config.notes) return;
+    if (s->records) known_record(s, &a->what);
+    else if (known_finding_is(s, s->language, &a->what, line)) add_finding(s, a->finding, true);
+    else if (unwrap_awaits_old(&s->unwrap) && s->n_awaited < AWAITED_MAX)
+        s->awaited[s->n_awaited++] = later(a);
+    else add_finding(s, a->finding, false);
+}
+
+/* A call that stays open over several lines is seen with each of them, and told once. */
+static bool is_told(guard_stream *s, uint32_t cwe, uint32_t begin)
+{
+    for (uint32_t i = 0; i < ARRAY_LEN(s->told); i++)
+        if (s->told[i].cwe == cwe && s->told[i].begin == begin + 1) return true;
+    s->told[s->n_told].cwe = cwe;
+    s->told[s->n_told].begin = begin + 1;
+    s->n_told = (s->n_told + 1) % ARRAY_LEN(s->told);
+    return false;
+}
+
+/* Is the line that a safe form needs in the window? */
+static bool is_there(const guard_stream *s, const char *line)
+{
+    return memmem(s->text, s->n, line, strlen(line)) != NULL;
+}
+
+static bool has_environment(const guard_stream *s)
+{
+    switch (s->language) {
+    case GUARD_PYTHON: return is_there(s, "import os");
+    case GUARD_GO: return is_there(s, "\"os\"");
+    case GUARD_C: return is_there(s, "stdlib.h>");
+    case GUARD_CPP: return is_there(s, "stdlib.h>") || is_there(s, "cstdlib>");
+    default: return true;
+    }
+}
+
+void finding_report(guard_stream *s, const rule *u, guard_severity severity, uint32_t begin,
+                   uint32_t end, view fix)
+{
+    view held = {s->text + s->held, s->n - s->held};
+    bool fresh = false;
+    if (end <= s->held || !held.len) return;
+    uint32_t from = begin > s->held ? begin - s->held : 0;
+    uint32_t last = end - s->held > held.len ? (uint32_t)held.len - 1 : end - s->held - 1;
+    if (from > last) from = last;
+    for (uint32_t i = from; i <= last; i++) fresh |= s->map[i].fresh;
+    if (!fresh || is_allowed(s, held, u->id) || is_told(s, u->cwe, begin)) return;
+    known_finding what = {u, known_line(held), finding_soften(s, u, severity)};
+    awaited a = finding_describe(s, what, s->map[from], s->map[last], s->map[0]);
+    /* Of an expression of which a part is out there is none. */
+    bool whole = begin >= s->held && !s->continues && fix.len < sizeof a.finding.fix;
+    if (whole && fix.len) memcpy(a.finding.fix, fix.ptr, fix.len);
+    if (whole && fix.len && u->needs && !is_there(s, u->needs)) a.finding.needs = u->needs;
+    a.finding.has_environment = has_environment(s);
+    if (!s->records && (!s->continues || s->language == GUARD_TEXT))
+        keep_line(s, &a.finding, from, last + 1);
+    /* Of several lines that are held, as their language was not known yet, that one. */
+    if (a.finding.held.len && s->language != GUARD_TEXT)
+        a.what.line = known_line(held = a.finding.held);
+    finding_raise(s, &a, held);
+}

@@ -1,0 +1,716 @@
+/* repair.c - a weak line written anew, out of its own pieces.
+ *
+ * A refusal takes as little of the line as its language allows: the innermost statement around what
+ * is weak, or what is weak alone, or the condition of the block that the line opens.  What opens or
+ * closes a block stays, as the text behind the line belongs to it: a form whose brackets are not
+ * those of the line is none. */
+#include "guard/repair.h"
+
+#include <ctype.h>
+
+#include "guard/lexer.h"
+
+enum { BRACKETS_SEEN = 32, MESSAGE_BYTES = 160 };
+
+typedef struct {
+    char text[REPAIR_BYTES];
+    size_t n;
+    bool fits;
+} writing;
+
+/* The line, without its newline; what is weak in it. */
+typedef struct {
+    const guard_finding *f;
+    view line, newline;
+    size_t indent, from, to;
+    bool outside; /* of every function, by how it stands there */
+} repair;
+
+static void put(writing *w, view text)
+{
+    if (text.len > sizeof w->text - w->n) {
+        w->fits = false;
+        return;
+    }
+    if (text.len) memcpy(w->text + w->n, text.ptr, text.len);
+    w->n += text.len;
+}
+
+static void put_text(writing *w, const char *text) { put(w, view_of(text)); }
+
+static view part(view text, size_t from, size_t to)
+{
+    return from < to ? (view){text.ptr + from, to - from} : (view){NULL, 0};
+}
+
+static bool is_script(guard_language l)
+{
+    return l == GUARD_JAVASCRIPT || l == GUARD_TYPESCRIPT || l == GUARD_TSX;
+}
+
+/* ---- the words of a refusal ---- */
+
+/* What was wrong, without signs that mean something in some text. */
+static void put_reason(writing *w, const guard_finding *f)
+{
+    char text[MESSAGE_BYTES];
+    snprintf(text, sizeof text, "CWE-%u: %s", f->cwe, f->message);
+    for (const char *c = text; *c; c++)
+        if (!strchr("\"'`\\{}$#%<>*!", *c)) put(w, (view){c, 1});
+}
+
+static void put_quoted(writing *w, const repair *r, char quote)
+{
+    if (r->f->quote == quote) quote = quote == '"' ? '\'' : '"';
+    put(w, (view){&quote, 1});
+    put_reason(w, r->f);
+    put(w, (view){&quote, 1});
+}
+
+/* ends: with the sign that ends a statement, where the language has one. */
+static bool put_statement(writing *w, const repair *r, bool ends)
+{
+    const char *before, *behind = ends ? ");" : ")";
+    char quote = '"';
+    switch (r->f->language) {
+    case GUARD_PYTHON: before = "raise NotImplementedError(", behind = ")"; break;
+    case GUARD_RUBY: before = "raise NotImplementedError, ", behind = ""; break;
+    case GUARD_JAVASCRIPT:
+    case GUARD_TYPESCRIPT:
+    case GUARD_TSX: before = "throw new Error("; break;
+    case GUARD_JAVA: before = "throw new UnsupportedOperationException("; break;
+    case GUARD_GO: before = "panic(", behind = ")"; break;
+    case GUARD_PHP: before = "throw new \\RuntimeException(", quote = '\''; break;
+    case GUARD_SHELL: before = "{ echo ", behind = " >&2; exit 1; }", quote = '\''; break;
+    case GUARD_C:
+    case GUARD_CPP:
+        if (r->outside) {
+            put_text(w, "#error \"");
+            put_reason(w, r->f);
+            put_text(w, "\"");
+            return true;
+        }
+        put_text(w, ends ? "abort(); /* " : "abort() /* ");
+        put_reason(w, r->f);
+        put_text(w, " */");
+        return true;
+    default: return false;
+    }
+    put_text(w, before);
+    put_quoted(w, r, quote);
+    put_text(w, behind);
+    return true;
+}
+
+/* A function that refuses stands for any value, and for what is called with what follows. */
+static bool put_expression(writing *w, const repair *r, bool called)
+{
+    guard_language l = r->f->language;
+    bool c = l == GUARD_C || l == GUARD_CPP;
+    if (is_script(l)) put_text(w, "(() => { ");
+    else if (l == GUARD_PHP) put_text(w, "(function () { ");
+    else if (l == GUARD_RUBY) put_text(w, "raise(NotImplementedError, ");
+    else if (!c || called) return false;
+    if (c) put_text(w, "(abort(), 0)");
+    else if (l == GUARD_RUBY) {
+        put_quoted(w, r, '"');
+        put_text(w, ")");
+    } else {
+        (void)put_statement(w, r, true);
+        put_text(w, called ? " })" : " })()");
+    }
+    return !called || l != GUARD_RUBY;
+}
+
+/* ---- reading a line ---- */
+
+/* The brackets that a text closes without opening them, then those that it leaves open. */
+typedef struct {
+    char list[BRACKETS_SEEN];
+    uint32_t n;
+    bool opens; /* its last sign is the one of Python that opens a block */
+} brackets;
+
+static void note(brackets *b, char c)
+{
+    if (b->n < sizeof b->list) b->list[b->n] = c;
+    b->n++;
+}
+
+static char kind_of(char c) { return strchr("{}EI", c) ? '{' : strchr("()", c) ? '(' : '['; }
+
+static brackets read_brackets(guard_language language, view text)
+{
+    brackets b = {.n = 0};
+    lexer x;
+    char last = 0;
+    lexer_begin(&x, language);
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        bool inside = lexer_in_text(&x);
+        if (!inside && !x.n && c && strchr(")]}", c)) note(&b, c);
+        lexer_step(&x, c);
+        if (!lexer_in_text(&x) && !isspace((unsigned char)c)) last = c;
+    }
+    for (uint32_t i = 0; i < x.n; i++) { /* a string that goes on is one, too */
+        char c = x.stack[i];
+        if (c != '#') note(&b, strchr("([{EI", c) ? kind_of(c) : c);
+    }
+    b.opens = language == GUARD_PYTHON && last == ':' && !x.n;
+    return b;
+}
+
+static bool same_brackets(const brackets *a, const brackets *b)
+{
+    return a->n == b->n && a->n <= BRACKETS_SEEN && a->opens == b->opens &&
+           (!a->n || !memcmp(a->list, b->list, a->n));
+}
+
+/* Behind each byte of a line: what is open innermost, and how much in all. */
+typedef struct {
+    bool text; /* the byte is of a string or a comment */
+    char inner;
+    uint16_t n;
+} depth;
+
+typedef struct {
+    depth at[GUARD_LINE_BYTES_MAX];
+    size_t n;
+} depths;
+
+static void read_depths(depths *d, guard_language language, view line)
+{
+    lexer x;
+    lexer_begin(&x, language);
+    for (size_t i = 0; i < line.len && i < ARRAY_LEN(d->at); i++) {
+        bool before = lexer_in_text(&x);
+        lexer_step(&x, line.ptr[i]);
+        d->at[i] = (depth){before || lexer_in_text(&x), x.n ? x.stack[x.n - 1] : 0, x.n};
+        d->n = i + 1;
+    }
+}
+
+static size_t skip_blanks(view line, size_t at)
+{
+    while (at < line.len && isspace((unsigned char)line.ptr[at])) at++;
+    return at;
+}
+
+static bool is_word_at(view line, size_t at, const char *word)
+{
+    size_t n = strlen(word);
+    if (at + n > line.len || memcmp(line.ptr + at, word, n) != 0) return false;
+    return at + n == line.len || !(isalnum((unsigned char)line.ptr[at + n]) ||
+                                   line.ptr[at + n] == '_');
+}
+
+/* Behind the bracket that closes the one at `at`. */
+static size_t behind_bracket(const depths *d, size_t at)
+{
+    uint16_t outside = d->at[at].n ? d->at[at].n - 1 : 0;
+    for (size_t i = at; i < d->n; i++)
+        if (d->at[i].n <= outside) return i + 1;
+    return d->n;
+}
+
+/* ---- the innermost statement ---- */
+
+static const char *const conditions[] = {"if", "while", "for", "foreach", "switch"};
+
+/* Does a statement begin there whose condition is what is weak? */
+static bool is_head(const repair *r, size_t at)
+{
+    guard_language l = r->f->language;
+    if (l == GUARD_PYTHON || l == GUARD_RUBY || l == GUARD_SHELL) return false;
+    for (size_t i = 0; i < ARRAY_LEN(conditions); i++)
+        if (is_word_at(r->line, at, conditions[i])) return true;
+    return false;
+}
+
+static size_t skip_heads(const repair *r, const depths *d, size_t at)
+{
+    for (bool again = true; again;) {
+        again = false;
+        at = skip_blanks(r->line, at);
+        if (is_word_at(r->line, at, "else")) {
+            at += 4;
+            again = true;
+            continue;
+        }
+        for (size_t i = 0; i < ARRAY_LEN(conditions); i++) {
+            size_t open = skip_blanks(r->line, at + strlen(conditions[i]));
+            if (!is_word_at(r->line, at, conditions[i]) || open >= d->n || r->line.ptr[open] != '(')
+                continue;
+            size_t behind = behind_bracket(d, open);
+            if (behind > r->from) return at; /* it is the head itself that is weak */
+            at = behind;
+            again = true;
+            break;
+        }
+    }
+    return at;
+}
+
+/* Python: behind "if x:", and the last ";". */
+static size_t begin_python(const repair *r, const depths *d)
+{
+    static const char *const heads[] = {"if", "elif", "else", "for", "while", "with", "try",
+                                        "except", "finally", "def", "class", "async", "case"};
+    size_t begin = r->indent;
+    bool head = false;
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) head |= is_word_at(r->line, begin, heads[i]);
+    for (size_t i = r->indent; i < r->from && i < d->n; i++) {
+        bool outside = !d->at[i].text && !d->at[i].n;
+        if (outside && head && r->line.ptr[i] == ':') {
+            begin = i + 1;
+            head = false;
+        }
+        if (outside && r->line.ptr[i] == ';') begin = i + 1;
+    }
+    return skip_blanks(r->line, begin);
+}
+
+/* Does a statement end, or a block begin or end, with byte i? */
+static bool is_boundary(const repair *r, const depths *d, size_t i)
+{
+    char c = r->line.ptr[i], before = i ? d->at[i - 1].inner : 0;
+    if (d->at[i].text) return false;
+    if (c == '{') return d->at[i].inner == '{';
+    if (c == '}') return before == '{' || !before; /* of a block that was open before the line */
+    return c == ';' && (!before || before == '{');
+}
+
+static size_t begin_braces(const repair *r, const depths *d)
+{
+    size_t begin = r->indent;
+    for (size_t i = r->indent; i < r->from && i < d->n; i++) {
+        bool label = r->line.ptr[i] == ':' && !d->at[i].n &&
+                     (is_word_at(r->line, r->indent, "case") ||
+                      is_word_at(r->line, r->indent, "default"));
+        if (label || is_boundary(r, d, i)) begin = i + 1;
+    }
+    return skip_heads(r, d, begin);
+}
+
+static size_t end_of_statement(const repair *r, const depths *d, size_t begin)
+{
+    size_t i = r->to > begin ? r->to - 1 : begin;
+    uint16_t base = begin && begin <= d->n ? d->at[begin - 1].n : 0;
+    for (; i < d->n && (d->at[i].n > base || !is_boundary(r, d, i)); i++) {}
+    if (i >= d->n) return r->line.len;
+    if (r->line.ptr[i] == ';') return i + 1;
+    while (i > begin && isspace((unsigned char)r->line.ptr[i - 1])) i--;
+    return i;
+}
+
+/* A function without a name of its own around what is weak refuses when it is called, not here. */
+static bool in_function(const repair *r, size_t begin)
+{
+    view text = part(r->line, begin, r->from);
+    static const char *const words[] = {"=>", "function", "fn(", "func("};
+    bool found = false;
+    for (size_t i = 0; i < ARRAY_LEN(words) && text.len; i++)
+        found |= memmem(text.ptr, text.len, words[i], strlen(words[i])) != NULL;
+    return found;
+}
+
+/* Words of the shell that stand before a command, and behind it. */
+static void shell_command(const repair *r, size_t *begin, size_t *end)
+{
+    static const char *const words[] = {"if", "elif", "while", "until", "then", "do", "else", "!",
+                                        "RUN"};
+    static const char *const ends[] = {"; then", ";then", "; do", ";do", " {", ";;", "; }"};
+    size_t at = r->indent, to = r->line.len;
+    for (bool again = true; again;) {
+        again = false;
+        at = skip_blanks(r->line, at);
+        for (size_t i = 0; i < ARRAY_LEN(words) && !again; i++)
+            if (is_word_at(r->line, at, words[i])) at += strlen(words[i]), again = true;
+    }
+    const char *brace = memmem(r->line.ptr + at, r->line.len - at, "() {", 4);
+    if (brace && (size_t)(brace - r->line.ptr) < r->from)
+        at = skip_blanks(r->line, (size_t)(brace - r->line.ptr) + 4);
+    while (to > at && isspace((unsigned char)r->line.ptr[to - 1])) to--;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        size_t n = strlen(ends[i]);
+        if (to > at + n && !memcmp(r->line.ptr + to - n, ends[i], n)) {
+            to -= n;
+            break;
+        }
+    }
+    *begin = at;
+    *end = to;
+}
+
+/* Go, outside of functions: what is declared there refuses when the program starts. */
+static bool write_declaration(const repair *r, writing *w)
+{
+    size_t at = skip_blanks(r->line, is_word_at(r->line, 0, "const") ? 5 : 3), end = at;
+    while (end < r->line.len && !strchr(" \t=", r->line.ptr[end])) end++;
+    put_text(w, "var ");
+    put(w, part(r->line, at, end));
+    put_text(w, " = func() string { ");
+    (void)put_statement(w, r, true);
+    put_text(w, " }()");
+    return end > at && r->line.ptr[at] != '(';
+}
+
+static bool write_statement(const repair *r, const depths *d, writing *w)
+{
+    guard_language l = r->f->language;
+    size_t begin, end;
+    if (l == GUARD_GO && (is_word_at(r->line, 0, "const") || is_word_at(r->line, 0, "var")))
+        return write_declaration(r, w);
+    if (l == GUARD_SHELL) shell_command(r, &begin, &end);
+    else if (l == GUARD_PYTHON) {
+        begin = begin_python(r, d);
+        end = r->line.len;
+    } else if (l == GUARD_RUBY) {
+        begin = r->indent;
+        end = r->line.len;
+    } else {
+        begin = begin_braces(r, d);
+        end = end_of_statement(r, d, begin);
+    }
+    if (begin > r->from || end < begin) return false;
+    if (l != GUARD_PYTHON && in_function(r, begin)) return false;
+    if (is_head(r, begin)) return false; /* what follows belongs to it */
+    put(w, part(r->line, 0, begin));
+    /* A statement may go on in the next line: ".then()". */
+    bool open = end == r->line.len && end > begin && !strchr(";}", r->line.ptr[end - 1]);
+    if (!put_statement(w, r, !open)) return false;
+    if (l == GUARD_GO && end > begin && r->line.ptr[end - 1] == ';') put_text(w, ";");
+    put(w, part(r->line, end, r->line.len));
+    return true;
+}
+
+/* ---- what is weak, alone ---- */
+
+/* A call that is open at the line's end: of what it is called with, the part that goes on stays. */
+static bool write_call(const repair *r, const depths *d, writing *w)
+{
+    size_t open = r->from, rest;
+    while (open < d->n && (r->line.ptr[open] != '(' || d->at[open].text)) open++;
+    if (open >= d->n || behind_bracket(d, open) < d->n) return false;
+    rest = open + 1;
+    for (size_t i = open + 1; i < d->n; i++)
+        if (r->line.ptr[i] == ',' && !d->at[i].text && d->at[i].n == d->at[open].n) rest = i + 1;
+    put(w, part(r->line, 0, r->from));
+    if (!put_expression(w, r, true)) return false;
+    put_text(w, "(");
+    put(w, part(r->line, skip_blanks(r->line, rest), r->line.len));
+    return true;
+}
+
+static bool write_expression(const repair *r, const depths *d, writing *w)
+{
+    view weak = part(r->line, r->from, r->to);
+    size_t to = r->to, first = 0;
+    brackets b = read_brackets(r->f->language, weak);
+    if (b.n) return write_call(r, d, w);
+    if (r->f->language == GUARD_RUBY && memmem(weak.ptr, weak.len, " do", 3)) {
+        while (first < weak.len && weak.ptr[first] != '(') first++;
+        if (first < weak.len) to = behind_bracket(d, r->from + first);
+    }
+    put(w, part(r->line, 0, r->from));
+    bool attribute = is_script(r->f->language) && memmem(weak.ptr, weak.len, "={", 2);
+    if (attribute) { /* of JSX: what is spread refuses */
+        put_text(w, "{...");
+        (void)put_expression(w, r, false);
+        put_text(w, "}");
+        put(w, part(r->line, to, r->line.len));
+        return true;
+    }
+    /* Of "key: value" the value. */
+    const char *colon = memchr(weak.ptr, ':', weak.len);
+    bool pair = colon && colon > weak.ptr && colon + 1 < weak.ptr + weak.len && colon[1] == ' ';
+    for (const char *c = weak.ptr; pair && c < colon; c++)
+        pair = isalnum((unsigned char)*c) || strchr("_'\"$-", *c);
+    if (pair) put(w, (view){weak.ptr, (size_t)(colon + 2 - weak.ptr)});
+    if (!put_expression(w, r, false)) return false;
+    put(w, part(r->line, to, r->line.len));
+    return true;
+}
+
+/* ---- blocks ---- */
+
+static void put_unit(const repair *r, writing *w)
+{
+    view indent = part(r->line, 0, r->indent);
+    put(w, indent);
+    put_text(w, indent.len && memchr(indent.ptr, '\t', indent.len) ? "\t"
+                : indent.len % 4 == 2                              ? "  "
+                                                                   : "    ");
+}
+
+static bool write_header_python(const repair *r, writing *w)
+{
+    static const char *const loops[] = {"for", "while", "async for"};
+    static const char *const blocks[] = {"if", "with", "async with"};
+    const char *head = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(loops); i++)
+        if (is_word_at(r->line, r->indent, loops[i])) head = "while True:";
+    for (size_t i = 0; i < ARRAY_LEN(blocks) && !head; i++)
+        if (is_word_at(r->line, r->indent, blocks[i])) head = "if True:";
+    if (head) {
+        put(w, part(r->line, 0, r->indent));
+        (void)put_statement(w, r, true);
+        put_text(w, "\n");
+        put(w, part(r->line, 0, r->indent));
+        put_text(w, head);
+    } else if (is_word_at(r->line, r->indent, "elif")) {
+        put(w, part(r->line, 0, r->indent));
+        put_text(w, "elif True:\n");
+        put_unit(r, w);
+        (void)put_statement(w, r, true);
+        return true;
+    }
+    return head != NULL;
+}
+
+/* "} else if (weak) {": a condition that holds, and a block that refuses. */
+static bool write_header(const repair *r, writing *w)
+{
+    static const struct {
+        const char *word, *braces, *go;
+    } forms[] = {{"if", "if (true) {", "if true {"},
+                 {"while", "while (true) {", NULL},
+                 {"for", "for (;;) {", "for {"},
+                 {"foreach", "for (;;) {", NULL},
+                 {"try", "try (AutoCloseable unused = null) {", NULL}};
+    bool go = r->f->language == GUARD_GO;
+    size_t at = r->indent, end = r->line.len;
+    if (r->f->language == GUARD_PYTHON) return write_header_python(r, w);
+    if (r->f->language == GUARD_RUBY || r->f->language == GUARD_SHELL) return false;
+    while (end && isspace((unsigned char)r->line.ptr[end - 1])) end--;
+    bool opens = end && r->line.ptr[end - 1] == '{';
+    if (at < end && r->line.ptr[at] == '}') at = skip_blanks(r->line, at + 1);
+    if (is_word_at(r->line, at, "else")) at = skip_blanks(r->line, at + 4);
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        view head = view_of(go ? forms[i].go ? forms[i].go : "" : forms[i].braces);
+        if (!is_word_at(r->line, at, forms[i].word) || !head.len) continue;
+        if (!opens) { /* the block is below: it is refused before */
+            put(w, part(r->line, 0, at));
+            (void)put_statement(w, r, true);
+            put_text(w, "\n");
+            put(w, part(r->line, 0, r->indent));
+            put(w, part(head, 0, head.len - 2));
+            return at == r->indent;
+        }
+        put(w, part(r->line, 0, at));
+        put(w, head);
+        put_text(w, " ");
+        return put_statement(w, r, true);
+    }
+    return false;
+}
+
+/* A function that is weak as a whole refuses: its body, or what stands before its end. */
+static bool write_body(const repair *r, const depths *d, writing *w)
+{
+    size_t open = r->from, close = r->to, first = skip_blanks(r->line, 0);
+    if (r->f->language == GUARD_PYTHON || r->f->language == GUARD_SHELL) return false;
+    if (first < r->line.len && strchr("})", r->line.ptr[first])) {
+        put_unit(r, w);
+        (void)put_statement(w, r, true);
+        put_text(w, "\n");
+        put(w, r->line);
+        return true;
+    }
+    while (open < d->n && (r->line.ptr[open] != '{' || d->at[open].inner != '{')) open++;
+    while (close > open && r->line.ptr[close - 1] != '}') close--;
+    if (open >= close || open >= d->n) return false;
+    put(w, part(r->line, 0, open + 1));
+    put_text(w, " ");
+    if (!put_statement(w, r, true)) return false;
+    put_text(w, " ");
+    put(w, part(r->line, close - 1, r->line.len));
+    return true;
+}
+
+/* ---- text that is no code ---- */
+
+static bool write_value(const repair *r, writing *w)
+{
+    size_t from = r->from, to = r->to;
+    if (r->f->language != GUARD_TEXT && r->f->language != GUARD_SHELL) return false;
+    for (size_t i = r->from; i + 1 < r->to; i++) /* NAME=value, "name": "value" */
+        if (strchr("=:", r->line.ptr[i]) && r->line.ptr[i + 1] != '/') from = i + 1;
+    while (from < to && strchr(" \t'\"`", r->line.ptr[from])) from++;
+    while (to > from && strchr(" \t'\"`,;", r->line.ptr[to - 1])) to--;
+    if (from >= to) return false;
+    put(w, part(r->line, 0, from));
+    put_text(w, "WITHHELD");
+    put(w, part(r->line, to, r->line.len));
+    return true;
+}
+
+/* ---- safe forms ---- */
+
+static void put_needs(const repair *r, writing *w, const char *needs)
+{
+    put(w, part(r->line, 0, r->indent));
+    put_text(w, needs);
+    put_text(w, "\n");
+}
+
+/* The last literal that is weak, quotes included. */
+static bool literal_around(const repair *r, size_t *from, size_t *to)
+{
+    bool found = false;
+    for (size_t at = 0, end; at < r->to; at = end + 1) {
+        char quote = r->line.ptr[at];
+        end = at;
+        if (!strchr("'\"`", quote)) continue;
+        for (end = at + 1; end < r->line.len && r->line.ptr[end] != quote;)
+            end += r->line.ptr[end] == '\\' ? 2 : 1;
+        if (end >= r->line.len) return false;
+        if (end < r->from) continue;
+        *from = at;
+        *to = end + 1;
+        found = !at || !isalnum((unsigned char)r->line.ptr[at - 1]); /* f"", b"" are more */
+    }
+    return found;
+}
+
+static bool names_secret(const char *name, size_t n)
+{
+    static const char *const words[] = {"PASS", "PWD", "SECRET", "TOKEN", "KEY", "CREDENTIAL"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (memmem(name, n, words[i], strlen(words[i]))) return true;
+    return false;
+}
+
+/* The name that stands before a value, as one of the environment: dbPassword, "db-password":.  An
+ * argument has the name of the one before it, if that names a secret. */
+static bool put_name(const repair *r, size_t at, writing *w)
+{
+    char name[64];
+    size_t n = 0, end;
+    bool bound = false;
+    for (; at && strchr(" \t=:>'\"[](,!", r->line.ptr[at - 1]); at--)
+        bound |= strchr("=:", r->line.ptr[at - 1]) != NULL;
+    for (end = at; at && (isalnum((unsigned char)r->line.ptr[at - 1]) ||
+                          strchr("_-", r->line.ptr[at - 1]));)
+        at--;
+    for (size_t i = at; i < end && n + 2 < sizeof name; i++) {
+        char c = r->line.ptr[i];
+        bool word = i > at && isupper((unsigned char)c) &&
+                    islower((unsigned char)r->line.ptr[i - 1]);
+        if (word) name[n++] = '_';
+        name[n++] = c == '-' ? '_' : (char)toupper((unsigned char)c);
+    }
+    bool fits = n && !isdigit((unsigned char)name[0]) && (bound || names_secret(name, n));
+    put(w, fits ? (view){name, n} : VIEW("SECRET"));
+    return true;
+}
+
+/* A secret comes from the environment. */
+static bool write_environment(const repair *r, writing *w)
+{
+    const char *before, *behind = "\")";
+    size_t from = 0, to = 0;
+    if (strcmp(r->f->weakness, "secret") != 0 || !literal_around(r, &from, &to)) return false;
+    switch (r->f->language) {
+    case GUARD_PYTHON: before = "os.environ[\"", behind = "\"]"; break;
+    case GUARD_RUBY: before = "ENV.fetch(\""; break;
+    case GUARD_JAVASCRIPT:
+    case GUARD_TYPESCRIPT:
+    case GUARD_TSX: before = "process.env.", behind = ""; break;
+    case GUARD_JAVA: before = "System.getenv(\""; break;
+    case GUARD_PHP: before = "getenv(\""; break;
+    case GUARD_GO: before = "os.Getenv(\""; break;
+    case GUARD_C:
+    case GUARD_CPP: before = "getenv(\""; break;
+    default: return false;
+    }
+    bool imports = r->f->language == GUARD_GO || r->f->language == GUARD_C ||
+                   r->f->language == GUARD_CPP;
+    if (!r->f->has_environment && (imports || r->outside)) return false;
+    if (!r->f->has_environment && r->f->language == GUARD_PYTHON) put_needs(r, w, "import os");
+    put(w, part(r->line, 0, from));
+    put_text(w, before);
+    if (!put_name(r, from, w)) return false;
+    put_text(w, behind);
+    put(w, part(r->line, to, r->line.len));
+    return true;
+}
+
+static bool write_fix(const repair *r, writing *w)
+{
+    if (!*r->f->fix) return write_environment(r, w);
+    if (r->f->needs) put_needs(r, w, r->f->needs);
+    put(w, part(r->line, 0, r->from));
+    put_text(w, r->f->fix);
+    put(w, part(r->line, r->to, r->line.len));
+    return true;
+}
+
+/* ---- bytes of the stream ---- */
+
+static size_t escape_once(const char *in, size_t n, char *out, size_t size)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *found = strchr("\"\\\n\r\t", in[i]);
+        char letter = in[i] == '\n' ? 'n' : in[i] == '\r' ? 'r' : in[i] == '\t' ? 't' : in[i];
+        if (k + 2 > size) return 0;
+        if (found && in[i]) out[k++] = '\\';
+        out[k++] = letter;
+    }
+    return k;
+}
+
+static size_t to_stream(const repair *r, const writing *w, char *out, size_t size)
+{
+    writing lined = {.fits = true}, coded;
+    for (size_t i = 0; i < w->n; i++) {
+        put(&lined, (view){w->text + i, 1});
+        if (w->text[i] == '\n' && i + 1 < w->n && r->f->added) put(&lined, VIEW("+"));
+    }
+    for (uint32_t i = 0; i < r->f->escapes && lined.fits; i++) {
+        coded.n = escape_once(lined.text, lined.n, coded.text, sizeof coded.text);
+        if (!coded.n) return 0;
+        lined.n = coded.n;
+        memcpy(lined.text, coded.text, coded.n);
+    }
+    if (!lined.fits || lined.n > size) return 0;
+    memcpy(out, lined.text, lined.n);
+    return lined.n;
+}
+
+static bool write_form(const repair *r, repair_form form, writing *w)
+{
+    depths d = {.n = 0};
+    read_depths(&d, r->f->language, r->line);
+    switch (form) {
+    case REPAIR_FIX: return write_fix(r, w);
+    case REPAIR_STATEMENT: return write_statement(r, &d, w);
+    case REPAIR_EXPRESSION: return write_expression(r, &d, w);
+    case REPAIR_HEADER: return write_header(r, w);
+    case REPAIR_BODY: return write_body(r, &d, w);
+    case REPAIR_VALUE: return write_value(r, w);
+    case REPAIR_FORMS: break;
+    }
+    return false;
+}
+
+size_t guard_repair(const guard_finding *f, repair_form form, char *out, size_t size)
+{
+    repair r = {.f = f, .line = f->held, .from = f->from, .to = f->to};
+    writing w = {.fits = true};
+    if (!f->held.len || f->goes_on || f->from >= f->to) return 0;
+    while (r.line.len && strchr("\r\n", r.line.ptr[r.line.len - 1])) r.line.len--;
+    r.newline = part(f->held, r.line.len, f->held.len);
+    if (r.to > r.line.len) r.to = r.line.len;
+    while (r.indent < r.line.len && strchr(" \t", r.line.ptr[r.indent])) r.indent++;
+    bool c = f->language == GUARD_C || f->language == GUARD_CPP;
+    r.outside = c && !r.indent && (r.line.ptr[0] == '#' || !memchr(r.line.ptr, '{', r.line.len));
+    if (r.from >= r.to || !write_form(&r, form, &w) || !w.fits) return 0;
+    brackets was = read_brackets(f->language, r.line);
+    brackets is = read_brackets(f->language, (view){w.text, w.n});
+    bool refused = form == REPAIR_HEADER && f->language == GUARD_PYTHON && was.opens && !is.opens;
+    if (!same_brackets(&was, &is) && !refused) return 0;
+    put(&w, r.newline);
+    return w.fits ? to_stream(&r, &w, out, size) : 0;
+}

@@ -1,0 +1,26 @@
+/* repair.h - what stands in place of a weak line: its safe form, or a statement that refuses. */
+#ifndef GUARD_REPAIR_H
+#define GUARD_REPAIR_H
+
+#include "guard/guard.h"
+
+/* The forms, in the order in which they are tried.  The first that parses where the line stood and
+ * is not weak is the one that is put in: guard_repair() does not know what stands around it. */
+typedef enum {
+    REPAIR_FIX = 0,        /* the rule's safe form, with the line's own names */
+    REPAIR_STATEMENT = 1,  /* the statement refuses: raise, throw, panic, abort */
+    REPAIR_EXPRESSION = 2, /* what is weak refuses, and its line stays */
+    REPAIR_HEADER = 3,     /* the block that the line opens refuses */
+    REPAIR_BODY = 4,       /* the function that is weak refuses */
+    REPAIR_VALUE = 5,      /* of text that is no code the value is taken out */
+    REPAIR_FORMS = 6,
+} repair_form;
+
+enum { REPAIR_BYTES = 4 * GUARD_LINE_BYTES_MAX };
+
+/* The whole line of a finding in that form, as bytes of its stream: escaped where it stands in
+ * JSON, with a + where it stands in a diff, its own newline at its end.  Returns the length; 0
+ * when the line has no such form, or not all of the line is known. */
+size_t guard_repair(const guard_finding *f, repair_form form, char *out, size_t size);
+
+#endif

@@ -1,0 +1,98 @@
+/* splice.c - the line that is put in a weak one's place when the model has no better: the rule's
+ * safe form, or a statement that refuses.  It is judged like the model's own text, and the answer
+ * goes on behind it. */
+#include "watch/watch_parts.h"
+
+enum {
+    SPLICES_HERE = 2, /* that may be tried again, as the model went on with them badly */
+    OTHERS_MAX = 2,   /* weaknesses in one line beside the first */
+};
+
+void watch_note_repairs(watch *w, const guard_finding *f, bool first)
+{
+    for (repair_form form = 0; form < REPAIR_FORMS; form++) {
+        if (!first && w->n_repairs[form]) continue; /* the first line was what was to be said */
+        w->n_repairs[form] = guard_repair(f, form, w->repairs[form], REPAIR_BYTES);
+    }
+}
+
+/* The guard reads it.  The first finding that blocks, or NULL; *fits: all is well. */
+static const guard_finding *feed(watch *w, view text, bool *fits)
+{
+    guard_result r;
+    uint32_t n_good;
+    const guard_finding *first = NULL;
+    *fits = false;
+    if (bytes_append(&w->text, text.ptr, text.len)) return NULL;
+    guard_feed(w->stream, w->config.worker, text.ptr, text.len, &r);
+    w->fed += text.len;
+    w->safe = r.safe;
+    for (uint32_t i = r.n_findings; i-- > 0;) {
+        const guard_finding *f = &r.findings[i];
+        if (watch_policy_action(&w->policy, f) == WATCH_BLOCK) first = f;
+    }
+    if (first || r.late || r.blind) return first;
+    *fits = guard_line_fits(w->stream, w->config.worker, &n_good) != GUARD_FITS_NOT;
+    return NULL;
+}
+
+/* The text, from byte `at` on, or what is left of it when a second weakness in it is taken out;
+ * depth: how many more.  True: it is fed. */
+static bool try_text(watch *w, view text, uint64_t at, uint32_t depth)
+{
+    char again[REPAIR_BYTES];
+    bool fits;
+    const guard_finding *f = feed(w, text, &fits);
+    for (repair_form form = REPAIR_STATEMENT; !fits && depth && f && form < REPAIR_FORMS; form++) {
+        size_t n = guard_repair(f, form, again, sizeof again);
+        watch_rewind(w, at);
+        if (n && try_text(w, (view){again, n}, at, depth - 1)) return true;
+        f = feed(w, text, &fits); /* the worker's findings are gone */
+    }
+    if (!fits) watch_rewind(w, at);
+    return fits;
+}
+
+/* The model had ended: it has not, now. */
+static void drop_ends(watch *w)
+{
+    int32_t last;
+    for (; w->log.len; w->log.len -= sizeof last, w->ends.len -= sizeof(uint64_t)) {
+        memcpy(&last, w->log.ptr + w->log.len - sizeof last, sizeof last);
+        if (!cerium_token_is_end(w->config.engine, last)) return;
+        if (w->kept.len) w->kept.len -= sizeof(kept_token);
+    }
+}
+
+static void go_on(watch *w, cerium_finding_action action)
+{
+    w->corrects = w->has_note = false;
+    w->repaired = true;
+    w->checks_form = !w->config.recorded;
+    w->verified_until = w->fed;
+    w->n_tries = w->n_replies = w->n_note = w->n_avoid = 0;
+    watch_add(w, &w->wrong, action);
+}
+
+bool watch_splice(watch *w)
+{
+    uint64_t at = w->fed, start = clock_ns();
+    bool done = false;
+    w->n_spliced = w->spliced_at == at ? w->n_spliced + 1 : 1;
+    w->spliced_at = at;
+    if (w->lost || w->n_spliced > SPLICES_HERE) return false;
+    drop_ends(w);
+    for (repair_form form = 0; form < REPAIR_FORMS && !done; form++) {
+        view text = {w->repairs[form], w->n_repairs[form]};
+        if (!text.len) continue;
+        bool whole = try_text(w, text, at, 0);
+        if (!whole && !try_text(w, text, at, OTHERS_MAX)) continue;
+        view said = {w->text.ptr + (at - w->text_at), (size_t)(w->fed - at)};
+        done = watch_append(w, said, at);
+        bool fixed = form == REPAIR_FIX && whole;
+        if (done) go_on(w, fixed ? CERIUM_FINDING_REPLACED : CERIUM_FINDING_WITHHELD);
+        else watch_rewind(w, at);
+    }
+    w->stats.ns += clock_ns() - start;
+    return done;
+}
