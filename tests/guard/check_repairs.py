@@ -2,9 +2,9 @@
 """check_repairs.py PROGRAM MODEL FILE..: what stands in the place of weak lines.  PROGRAM is
 bench_repairs; the samples are those of the rules that must be found, each third of them also in a
 fence, with CRLF, as a patch, and in the JSON of a call that writes a file, an apply_patch or a
-notebook; those of the files are read alone.  Nothing that is released is weak, all of it parses where the sample
-does, by the language's own parser where one is installed, and what carries it is whole.  Status 1
-when not."""
+notebook; those of the files are read alone.  Nothing that is released is weak, all of it parses
+where the sample does, by the language's own parser where one is installed, and what carries it is
+whole.  Status 1 when not."""
 import ast
 import collections
 import glob
