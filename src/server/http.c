@@ -1,6 +1,7 @@
 /* http.c - reading heads and bodies, writing answers. */
 #include "server/http.h"
 
+#include "base/json.h"
 #include "server/access.h"
 #include "server/answers.h"
 #include "server/connection.h"
@@ -164,6 +165,24 @@ void http_error_with(connection *c, const protocol_error *e, const char *fields)
     view text = status ? VIEW(fallback) : (view){body.ptr, body.len};
     http_answer(c, &(http_head){.status = http_status, .headers = headers}, text);
     bytes_free(&body);
+}
+
+json_t *http_body_object(connection *c, size_t bytes_max)
+{
+    const view body = {c->http.body.ptr, c->http.body.len};
+    protocol_error e;
+    json_t *object = body.len <= bytes_max ? json_read(body, 0, NULL) : NULL;
+    if (json_is_object(object)) return object;
+    json_decref(object);
+    if (body.len > bytes_max)
+        (void)protocol_error_set(&e, 413, "invalid_request_error", "request_too_large", "",
+                                 "the body has %zu bytes; at most %zu are taken here", body.len,
+                                 bytes_max);
+    else
+        (void)protocol_error_set(&e, 400, "invalid_request_error", "invalid_json", "",
+                                 "The body of a request is a JSON object.");
+    http_error(c, &e);
+    return NULL;
 }
 
 void http_stream(connection *c, const char *type)

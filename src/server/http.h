@@ -22,6 +22,10 @@ typedef struct {
     const char *headers; /* more lines, or NULL */
 } http_head;
 
+/* The body as a JSON object, read on the loop: so it may have bytes_max bytes, and no more.  The
+ * caller owns it; NULL: an error was answered. */
+json_t *http_body_object(connection *c, size_t bytes_max);
+
 /* The whole answer. */
 void http_answer(connection *c, const http_head *head, view body);
 /* The same for an object; takes the reference.  NULL = out of memory. */

@@ -299,6 +299,11 @@ def check_ollama(report, server):
         pieces = [event for _, event in events_of(data)]
         assert status == 200 and b"[DONE]" not in data and pieces[-1]["stop"], data
         assert pieces[-1]["stop_type"] == "limit" and pieces[-1]["tokens_predicted"] == 3
+    with report.check("what is read on the loop is small, or 413", server):
+        for path, most in (("/api/show", 16), ("/detokenize", 256), ("/models/unload", 16)):
+            body = b'{"model": "x", "tokens": [%s1]}' % (b"1, " * (most << 10))
+            assert server.request("POST", path, body)[0] == 413, path
+            assert server.request("POST", path, b'{"a":')[0] == 400, path
     with report.check("embeddings: 501 with what to do", server):
         assert server.json("POST", "/v1/embeddings", {"input": "x"},
                            want=501)["error"]["code"] == "embeddings_not_served"
