@@ -505,7 +505,8 @@ def check_one_log(report, server):
             "input": [{"type": "message", "role": "user",
                        "content": [{"type": "input_text", "text": "one file"}]}]})
         used = said["usage"]["input_tokens"] + said["usage"]["output_tokens"]
-        assert n == said["usage"]["input_tokens"] > 800, (n, said["usage"])
+        found = said["usage"]["input_tokens_details"]["cached_tokens"]  # of other checks' prompts
+        assert n + found == said["usage"]["input_tokens"] and n > 800, (n, said["usage"])
         one = [o for o in said["output"] if o["type"] == "function_call"][0]
         text = said["output"][0]["content"][0]["text"]
         block = {"type": "tool_use", "id": one["call_id"], "name": "ls",
