@@ -12,9 +12,14 @@ set -euo pipefail
 command -v debootstrap >/dev/null || { echo "check_bare_debian: install debootstrap" >&2; exit 2; }
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
+if (: </dev/tcp/127.0.0.1/8383) 2>/dev/null; then
+    echo "check_bare_debian: port 8383 is in use, and \`make run\` wants it" >&2
+    exit 2
+fi
 root=$(mktemp -d)
-mounted=
+mounted= job=
 finish() {
+    [ -z "$job" ] || kill -TERM -- "-$job" 2>/dev/null || true
     for place in $mounted; do umount "$root/$place" || umount -l "$root/$place" || true; done
     # --one-file-system: should an unmount have failed, the host's files stay.
     if [ "${1:-}" = --keep ]; then
@@ -66,7 +71,6 @@ job=$!
 until grep -q '^Open http://127.0.0.1:8383 in a browser' "$root/run.log"; do
     kill -0 "$job" 2>/dev/null && [ $((SECONDS - start)) -lt 1800 ] || {
         tail -n 30 "$root/run.log" >&2
-        kill -TERM -- "-$job" 2>/dev/null || true
         exit 1
     }
     sleep 1
@@ -88,6 +92,7 @@ until grep -q '^Open http' "$root/run.log"; do sleep 0.1; done
 echo "== and $((SECONDS - start)) s the second time"
 kill -TERM -- "-$job"
 wait "$job" || true
+job=
 set +m
 
 echo "== cerium scan, of weak files"

@@ -89,7 +89,7 @@ def add_tokenizer(writer, path):
     # So small a model fills holes better with what the file says.
     writer.add_float32("cerium.pointer", 1.0)
     # `cerium eval` says which: half of what is shown is right.
-    writer.add_float32("cerium.confidence", 0.25)
+    writer.add_float32("cerium.confidence", 0.35)
     writer.add_bool("cerium.completes_only", True)
     for key, token in FIM_TOKENS.items():
         writer.add_uint32(f"tokenizer.ggml.{key}_token_id", special[token])

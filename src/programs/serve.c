@@ -152,7 +152,7 @@ static const option_spec own[] = {
      TAKES_U32(serving, config.drain_s, 0, DAY_S)},
     {"min-confidence", "X",
      "show no infill completion that the model gives a probability below X, from 0 to 1, where a "
-     "request does not say (default: what the model file says, 0.25 in the bundled one)",
+     "request does not say (default: what the model file says, 0.35 in the bundled one)",
      TAKES_F64(serving, config.confidence_min, 0, 1)},
     {"guard-end", "HOW",
      "how an answer ends that the watchdog cannot let go on: message (it is complete, and says "

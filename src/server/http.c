@@ -1,6 +1,7 @@
 /* http.c - reading heads and bodies, writing answers. */
 #include "server/http.h"
 
+#include "base/json.h"
 #include "server/access.h"
 #include "server/answers.h"
 #include "server/connection.h"
@@ -144,21 +145,44 @@ int http_error_event(const connection *c, bytes *out, const protocol_error *e)
 
 void http_error(connection *c, const protocol_error *e)
 {
+    http_error_with(c, e, what_instead(e->http_status));
+}
+
+void http_error_with(connection *c, const protocol_error *e, const char *fields)
+{
     static const char fallback[] = "{\"error\":{\"message\":\"out of memory\",\"type\":"
                                    "\"server_error\",\"param\":null,\"code\":null}}";
     bytes body = {.max = 16384};
     const protocol_form form = form_of(c);
     const int http_status = protocol_error_status(form, e);
-    char headers[128] = "cache-control: no-store\r\n";
+    char headers[160] = "cache-control: no-store\r\n";
     const size_t n = strlen(headers);
     if (e->retry_after_s)
         snprintf(headers + n, sizeof headers - n, "retry-after: %u\r\n", e->retry_after_s);
     else
-        snprintf(headers + n, sizeof headers - n, "%s", what_instead(e->http_status));
+        snprintf(headers + n, sizeof headers - n, "%s", fields);
     int status = protocol_error_body_as(&body, form, e, c->http.request_id);
     view text = status ? VIEW(fallback) : (view){body.ptr, body.len};
     http_answer(c, &(http_head){.status = http_status, .headers = headers}, text);
     bytes_free(&body);
+}
+
+json_t *http_body_object(connection *c, size_t bytes_max)
+{
+    const view body = {c->http.body.ptr, c->http.body.len};
+    protocol_error e;
+    json_t *object = body.len <= bytes_max ? json_read(body, 0, NULL) : NULL;
+    if (json_is_object(object)) return object;
+    json_decref(object);
+    if (body.len > bytes_max)
+        (void)protocol_error_set(&e, 413, "invalid_request_error", "request_too_large", "",
+                                 "the body has %zu bytes; at most %zu are taken here", body.len,
+                                 bytes_max);
+    else
+        (void)protocol_error_set(&e, 400, "invalid_request_error", "invalid_json", "",
+                                 "The body of a request is a JSON object.");
+    http_error(c, &e);
+    return NULL;
 }
 
 void http_stream(connection *c, const char *type)

@@ -22,11 +22,18 @@ typedef struct {
     const char *headers; /* more lines, or NULL */
 } http_head;
 
+/* The body as a JSON object, read on the loop: so it may have bytes_max bytes, and no more.  The
+ * caller owns it; NULL: an error was answered. */
+json_t *http_body_object(connection *c, size_t bytes_max);
+
 /* The whole answer. */
 void http_answer(connection *c, const http_head *head, view body);
 /* The same for an object; takes the reference.  NULL = out of memory. */
 void http_json(connection *c, int status, json_t *object);
 void http_error(connection *c, const protocol_error *e);
+
+/* The same with fields of its own. */
+void http_error_with(connection *c, const protocol_error *e, const char *fields);
 /* An error within a stream, appended to *out in the form of what was asked. */
 CERIUM_CHECKED int http_error_event(const connection *c, bytes *out, const protocol_error *e);
 /* A stream: its head, then pieces, then the end. A piece is a chunk of its own in HTTP/1.1; before

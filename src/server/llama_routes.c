@@ -102,8 +102,8 @@ static int write_text(const served_model *m, const json_t *tokens, bytes *out, p
 
 void llama_detokenize(connection *c)
 {
-    const bytes *b = &c->http.body;
-    json_t *root = json_read((view){b->ptr, b->len}, JSON_ALLOW_NUL, NULL);
+    json_t *root = http_body_object(c, SERVER_SMALL_BYTES_MAX);
+    if (!root) return;
     const json_t *tokens = json_object_get(root, "tokens");
     const char *name = json_string_value(json_object_get(root, "model"));
     const served_model *m = models_choose(c->s, name, MODEL_TALKS);

@@ -3,7 +3,6 @@
 
 #include <time.h>
 
-#include "base/json.h"
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/model_list.h"
@@ -188,8 +187,8 @@ void pull_list(connection *c)
 static bool read_name(connection *c, char out[SERVER_ID_BYTES], bool *streams)
 {
     static const char latest[] = ":latest";
-    const bytes *b = &c->http.body;
-    json_t *root = json_read((view){b->ptr, b->len}, 0, NULL);
+    json_t *root = http_body_object(c, SERVER_INLINE_BYTES_MAX);
+    if (!root) return false;
     const char *name = json_string_value(json_object_get(root, "model"));
     protocol_error e;
     if (!name) name = json_string_value(json_object_get(root, "name"));

@@ -1,7 +1,6 @@
 /* model_routes.c - GET /v1/models, and llama.cpp's POST /models/load and /models/unload. */
 #include "server/model_routes.h"
 
-#include "base/json.h"
 #include "server/http.h"
 #include "server/model_loader.h"
 #include "server/model_list.h"
@@ -81,8 +80,8 @@ void model_get(connection *c)
 /* The model that a body names; NULL: an error was answered. */
 static served_model *asked_for(connection *c)
 {
-    const bytes *b = &c->http.body;
-    json_t *root = json_read((view){b->ptr, b->len}, 0, NULL);
+    json_t *root = http_body_object(c, SERVER_INLINE_BYTES_MAX);
+    if (!root) return NULL;
     const char *name = json_string_value(json_object_get(root, "model"));
     served_model *m = name ? named(c->s, name) : NULL;
     protocol_error e;

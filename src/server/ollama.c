@@ -3,7 +3,6 @@
 
 #include <openssl/sha.h>
 
-#include "base/json.h"
 #include "server/http.h"
 #include "server/ids.h"
 #include "server/model_list.h"
@@ -117,8 +116,8 @@ static const served_model *find(const server *s, const char *name)
 /* The model that a body names; NULL: an error was answered. */
 static const served_model *read_name(connection *c)
 {
-    const bytes *b = &c->http.body;
-    json_t *root = json_read((view){b->ptr, b->len}, 0, NULL);
+    json_t *root = http_body_object(c, SERVER_INLINE_BYTES_MAX);
+    if (!root) return NULL;
     const char *name = json_string_value(json_object_get(root, "model"));
     protocol_error e;
     if (!name) name = json_string_value(json_object_get(root, "name"));

@@ -66,6 +66,12 @@ static const route routes[] = {
     {"/metrics", GET, false, METRICS_METRICS, service_metrics},
 };
 
+/* "/v1/models" and "/models" name the same. */
+static const char *path_begin(const char *path)
+{
+    return !strncmp(path, "/v1/", 4) ? path + 3 : path;
+}
+
 static void serve_preflight(connection *c)
 {
     /* Only allowed origins get this far; others were refused.  What a page may send is what it says
@@ -93,12 +99,29 @@ static void serve_unknown(connection *c)
     http_error(c, &e);
 }
 
+/* Those by which a path is served. */
+static unsigned methods_of(const char *path)
+{
+    const char *rest = path_begin(path);
+    char id[SERVER_ID_BYTES];
+    unsigned methods = page_find(view_of(path)) ? GET : 0;
+    for (size_t i = 0; i < ARRAY_LEN(routes); i++)
+        if (route_fits(routes[i].path, rest, id)) methods |= routes[i].methods;
+    return methods;
+}
+
+/* With the methods that there are (RFC 9110, 15.5.6). */
 static void serve_wrong_method(connection *c)
 {
+    const unsigned methods = methods_of(c->http.path);
     protocol_error e;
+    char allow[64];
+    snprintf(allow, sizeof allow, "allow: %s%s%s%sOPTIONS\r\n",
+             methods & 1 << METHOD_GET ? "GET, " : "", methods & 1 << METHOD_HEAD ? "HEAD, " : "",
+             methods & POST ? "POST, " : "", methods & DELETE ? "DELETE, " : "");
     (void)protocol_error_set(&e, 405, "invalid_request_error", "method_not_allowed", "",
                              "this path is not served by that method");
-    http_error(c, &e);
+    http_error_with(c, &e, allow);
 }
 
 static const route preflight = {"*", 0, true, METRICS_OTHER, serve_preflight};
@@ -129,7 +152,7 @@ bool route_fits(const char *pattern, const char *path, char id[SERVER_ID_BYTES])
 const route *route_find(http_method method, const char *path, char id[SERVER_ID_BYTES])
 {
     bool known = false;
-    const char *rest = !strncmp(path, "/v1/", 4) ? path + 3 : path;
+    const char *rest = path_begin(path);
     id[0] = 0;
     if (method == METHOD_OTHER) return &wrong_method;
     for (size_t i = 0; i < ARRAY_LEN(routes); i++) {

@@ -99,6 +99,9 @@ static bool run_tokenizing(job *j)
     t->m = models_choose(t->s, name, MODEL_TALKS);
     if (!t->m)
         t->status = models_unknown(t->s, name, &t->error);
+    else if (!json_is_object(root))
+        t->status = protocol_error_set(&t->error, 400, "invalid_request_error", "invalid_json", "",
+                                       "The body of a request is a JSON object.");
     else if (!json_is_string(content))
         t->status = protocol_error_set(&t->error, 400, "invalid_request_error", "invalid_value",
                                        "content",

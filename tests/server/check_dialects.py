@@ -299,6 +299,11 @@ def check_ollama(report, server):
         pieces = [event for _, event in events_of(data)]
         assert status == 200 and b"[DONE]" not in data and pieces[-1]["stop"], data
         assert pieces[-1]["stop_type"] == "limit" and pieces[-1]["tokens_predicted"] == 3
+    with report.check("what is read on the loop is small, or 413", server):
+        for path, most in (("/api/show", 16), ("/detokenize", 256), ("/models/unload", 16)):
+            body = b'{"model": "x", "tokens": [%s1]}' % (b"1, " * (most << 10))
+            assert server.request("POST", path, body)[0] == 413, path
+            assert server.request("POST", path, b'{"a":')[0] == 400, path
     with report.check("embeddings: 501 with what to do", server):
         assert server.json("POST", "/v1/embeddings", {"input": "x"},
                            want=501)["error"]["code"] == "embeddings_not_served"
@@ -500,7 +505,8 @@ def check_one_log(report, server):
             "input": [{"type": "message", "role": "user",
                        "content": [{"type": "input_text", "text": "one file"}]}]})
         used = said["usage"]["input_tokens"] + said["usage"]["output_tokens"]
-        assert said["usage"]["input_tokens"] >= n > 800, (n, said["usage"])
+        found = said["usage"]["input_tokens_details"]["cached_tokens"]  # of other checks' prompts
+        assert n + found == said["usage"]["input_tokens"] and n > 800, (n, said["usage"])
         one = [o for o in said["output"] if o["type"] == "function_call"][0]
         text = said["output"][0]["content"][0]["text"]
         block = {"type": "tool_use", "id": one["call_id"], "name": "ls",

@@ -82,6 +82,38 @@ def check_here(report, limits):
         assert 1 <= int(headers["retry-after"]) <= 5, headers["retry-after"]
 
 
+USER = [{"role": "user", "content": "talk for long"}]
+DIALECTS = [
+    ("/v1/responses", lambda n: {"input": "talk for long", "store": False,
+                                 "max_output_tokens": n}),
+    ("/v1/chat/completions", lambda n: {"messages": USER, "max_tokens": n}),
+    ("/v1/completions", lambda n: {"prompt": "talk for long", "max_tokens": n}),
+    ("/v1/messages", lambda n: {"messages": USER, "max_tokens": n}),
+    ("/api/chat", lambda n: {"messages": USER, "options": {"num_predict": n}}),
+    ("/api/generate", lambda n: {"prompt": "talk for long", "options": {"num_predict": n}}),
+    ("/completion", lambda n: {"prompt": "talk for long", "n_predict": n}),
+    ("/infill", lambda n: {"input_prefix": "talk for long", "input_suffix": "", "n_predict": n}),
+]
+
+
+def check_dialects(report, limits):
+    """A cap counts in each dialect, whole and streamed; what is refused costs nothing."""
+    for path, body in DIALECTS:
+        for stream in (False, True):
+            with report.check("a cap of %s%s" % (path, ", streamed" * stream), limits.server):
+                words = limits.leave(5000)
+                _, data = limits.ask(path, {**body(15000), "stream": stream}, want=429)
+                assert limits.words() == words, "what was refused took something"
+                error = json.loads(data)["error"]
+                said = error if isinstance(error, str) else error["message"]
+                assert "tokens" in said and isinstance(error, str) == path.startswith("/api"), data
+                before = limits.leave(20000)
+                limits.ask(path, {**body(300), "stream": stream}, want=200)
+                wait_for(lambda: limits.server.running() == 0)
+                used = [(limits.words()[i] - before[i]) // TOKEN for i in (1, 3)]
+                assert used[1] == 0 and 0 < used[0] <= 340, used
+
+
 def check_deep(report, limits, fake):
     fake.act = fake.answers
     with report.check("another server is told the cap that there is", limits.server):
@@ -134,6 +166,7 @@ def main():
     report = Report("limits")
     with metered(Limits, SCRIPT) as (limits, fake):
         check_here(report, limits)
+        check_dialects(report, limits)
         check_deep(report, limits, fake)
     report.end()
 

@@ -1,11 +1,12 @@
 """check_transport.py - HTTP/1.1, WebSocket and their connections: what goes over the wire is
 answered as RFC 9110, 9112 and 6455 have it, and no client can hurt another.
 
-    check_transport.py [requests|framing|ends|frames|crowd|large ...]    all of them unless told"""
+    check_transport.py [requests|framing|ends|dialects|large|frames|crowd ...]    all unless told"""
 
 import sys
 
 from transport_crowd import check_crowd, raise_limit
+from transport_dialects import check_dialects
 from transport_ends import check_half_closes, check_large, check_leavers
 from transport_frames import check_frames
 from transport_framing import check_framing
@@ -19,7 +20,8 @@ def check_ends(report, server):
 
 
 PARTS = {"requests": check_requests, "framing": check_framing, "ends": check_ends,
-         "large": check_large, "frames": check_frames, "crowd": check_crowd}
+         "dialects": check_dialects, "large": check_large, "frames": check_frames,
+         "crowd": check_crowd}
 
 
 def main():

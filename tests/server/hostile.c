@@ -328,8 +328,8 @@ static void plan_stuck(client *c)
 
 static void plan_prompt(client *c)
 {
-    static const char *const paths[] = {"/tokenize", "/v1/responses", "/infill"};
-    static const char *const names[] = {"content", "input", "input_prefix"};
+    static const char *const paths[] = {"/tokenize", "/v1/responses", "/infill", "/api/show"};
+    static const char *const names[] = {"content", "input", "input_prefix", "model"};
     uint32_t which = chance(ARRAY_LEN(paths));
     if (world.n_prompts == PROMPTS_MAX) {
         put_requests(c);

@@ -2,16 +2,12 @@
 that is slow, one that takes nothing, FIN behind a request, clients that leave."""
 
 import json
-import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 
-from transport_ends import RECEIVE_BYTES, held, waiting
-from wire import (PATIENCE, SCRIPT, Server, Wire, certificate, cpu_s, request, tls_client,
-                  wait_until)
+from wire import LONG, SCRIPT, WAIT_S, Server, Wire, request, wait_until
 
-LARGE_S = 2  # a slow reader takes at least as long
-PIECE_BYTES = 20000
+PIECE_BYTES, SLOW_PIECES = 20000, 50
+WORDS = 1500  # at least as many tokens, of an answer whose events are large
 
 
 def user(text):
@@ -30,7 +26,7 @@ def lines(body):
 
 class Dialect:
     """path: of the request; fields: it with a text; text: what events say; end: the last bytes;
-    life: a sign of life; large: what makes each of its events large."""
+    life: a sign of life; large: what makes its answer large."""
 
     def __init__(self, path, fields, read, text, end, life, **large):
         self.path, self.fields, self.read, self.text = path, fields, read, text
@@ -54,13 +50,15 @@ DIALECTS = {
         "/v1/responses", lambda t: {"input": t, "store": False, "stream": True}, sse,
         lambda e: e["delta"] if e["type"] == "response.output_text.delta" else "",
         b"", b'event: keepalive\ndata: {"type":"keepalive"', top_logprobs=20,
-        include=["message.output_text.logprobs"]),
+        include=["message.output_text.logprobs"], max_output_tokens=WORDS),
     "chat": Dialect(
         "/v1/chat/completions", lambda t: {"messages": user(t), "stream": True}, sse,
-        choice_text, b"data: [DONE]", b": keep-alive\n\n", logprobs=True, top_logprobs=20),
+        choice_text, b"data: [DONE]", b": keep-alive\n\n", logprobs=True, top_logprobs=20,
+        max_tokens=WORDS),
     "completions": Dialect(
         "/v1/completions", lambda t: {"prompt": t, "stream": True, "max_tokens": 100000}, sse,
-        choice_text, b"data: [DONE]", b": keep-alive\n\n", logprobs=5),
+        choice_text, b"data: [DONE]", b": keep-alive\n\n", logprobs=5,
+        max_tokens=WORDS),
     "Messages": Dialect(
         "/v1/messages", lambda t: {"messages": user(t), "max_tokens": 100000, "stream": True}, sse,
         lambda e: e["delta"].get("text", "") if e["type"] == "content_block_delta" else "",
@@ -73,33 +71,42 @@ DIALECTS = {
         b'"response":"","done":false}\n'),
     "llama.cpp's completion": Dialect(
         "/completion", lambda t: {"prompt": t, "stream": True, "n_predict": 100000}, sse,
-        lambda e: e["content"], b"}", b": keep-alive\n\n", n_probs=20),
+        lambda e: e["content"], b"}", b": keep-alive\n\n", n_probs=20,
+        n_predict=WORDS),
 }
 
 
-def check_life(report):
-    with Server(replay=SCRIPT, context=16384,
-                args=["--running", "1", "--keep-alive", "1"]) as server:
-        for name, dialect in DIALECTS.items():
-            with report.serving("signs of life while it waits: " + name, server):
-                with Wire(server.port) as w:
-                    with held(server):
-                        w.send(dialect.ask("say first"))
-                        for _ in range(2):
-                            w.until(dialect.life)
-                    answer = w.read_chunks_on()
-                    assert dialect.text and "first" in answer, answer[-300:]
+class Holder:
+    """The only place is taken until this ends, by choices that nobody reads."""
+
+    def __init__(self, server):
+        self.wire = Wire(server.port)
+        self.wire.send(request("POST", "/v1/completions", {
+            "prompt": "talk for long", "n": 64, "max_tokens": 6000}))
+        assert wait_until(lambda: server.running() == 1), "it does not run"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.wire.close()
 
 
-def check_slow(report):
-    """A long answer of large events, read slowly: it is whole, and the processor rests."""
-    with Server(replay=SCRIPT, context=16384) as server:
-        want = "".join("")
-
-
-def check_half_closed(report, server):
+def check_life(report, server):
     for name, dialect in DIALECTS.items():
-        with report.serving("FIN behind a stream: " + name, server):
+        with report.serving("signs of life while it waits: " + name, server):
+            with Wire(server.port) as w:
+                with Holder(server):
+                    w.send(dialect.ask("say first"))
+                    for _ in range(2):
+                        w.until(dialect.life)
+                assert b"first" in w.until(b"\r\n0\r\n\r\n")
+
+
+def check_ends_of_streams(report, server):
+    """FIN behind streams, and clients that leave them."""
+    for name, dialect in DIALECTS.items():
+        with report.serving("FIN behind streams: " + name, server):
             with Wire(server.port) as w:
                 w.send(dialect.ask("say first") * 2 + request("GET", "/nothing/1"))
                 w.end_writing()
@@ -107,3 +114,59 @@ def check_half_closed(report, server):
                     assert dialect.said(w.read_answer().body) == "first"
                 assert w.read_answer().status == 404
                 w.expect_end()
+        for leave in ("close", "reset"):
+            with report.serving("%s in the middle of a stream: %s" % (leave, name), server):
+                canceled = server.metric("cerium_canceled_total")
+                w = Wire(server.port)
+                w.send(dialect.ask("talk for long"))
+                w.until(b"word3")
+                getattr(w, leave)()
+                assert wait_until(lambda: server.running() == 0), "it runs on"
+                assert server.metric("cerium_canceled_total") == canceled + 1, "not canceled"
+
+
+def read_body(w):
+    """Chunks until their end, slowly at first."""
+    parts, end = [w.data], w.data
+    w.data = b""
+    while not end.endswith(b"\r\n0\r\n\r\n"):
+        part = w.socket.recv(PIECE_BYTES)
+        assert part, "it ends within a chunk"
+        parts.append(part)
+        end = (end + part)[-7:]
+        if len(parts) < SLOW_PIECES:
+            time.sleep(0.01)
+    data, at, body = b"".join(parts), 0, []
+    while True:
+        line_end = data.index(b"\r\n", at)
+        size = int(data[at:line_end], 16)
+        if not size:
+            return b"".join(body)
+        body.append(data[line_end + 2 : line_end + 2 + size])
+        at = line_end + 4 + size
+
+
+def check_slow(report, server):
+    """A reader that takes nothing gives its place to others; all of the answer is there when it
+    reads at last."""
+    for name, dialect in DIALECTS.items():
+        if name == "Ollama's generate":
+            continue  # as its chat, and that takes long
+        with report.serving("a stream that is not read, then slowly: " + name, server):
+            with Wire(server.port, receive=4096) as w:
+                w.send(dialect.ask("talk for long", **dialect.large))
+                w.until(b"\r\n\r\n")
+                answer = server.json("POST", "/v1/responses", {"input": "say first",
+                                                               "store": False}, timeout=WAIT_S)
+                assert answer["output"][0]["content"][0]["text"] == "first", answer
+                said = dialect.said(read_body(w))
+                assert LONG.startswith(said) and len(said) > WORDS, (len(said), said[-100:])
+
+
+def check_dialects(report, _):
+    with Server(replay=SCRIPT, context=16384,
+                args=["--running", "1", "--keep-alive", "1", "--stall-time", "600",
+                      "--quiet"]) as server:
+        check_life(report, server)
+        check_ends_of_streams(report, server)
+        check_slow(report, server)

@@ -133,6 +133,7 @@ class Wire:
             assert name == name.strip() and name.lower() not in headers, field
             headers[name.lower()] = value.strip()
         answer = Answer(int(status), version, headers, b"")
+        assert answer.status != 405 or headers.get("allow"), "RFC 9110, 15.5.6: %r" % headers
         if head or answer.status in (101, 204, 304):
             pass
         elif headers.get("transfer-encoding", "") == "chunked":
