@@ -13,9 +13,8 @@ static void show(const cerium_watch_result *out)
     static const char *const what[] = {"written again", "rewritten", "weak", "ended before",
                                        "replaced", "withheld", "known"};
     fwrite(out->text, 1, out->text_len, stdout);
-    for (uint32_t i = 0; i < out->n_findings; i++)
-        fprintf(stderr, "line %u: %s: %s\n", out->findings[i].line,
-                what[out->findings[i].action], out->findings[i].message);
+    for (const cerium_finding *f = out->findings; f < out->findings + out->n_findings; f++)
+        fprintf(stderr, "line %u: %s: %s\n", f->line, what[f->action], f->message);
 }
 
 static int stream(cerium_session *session, cerium_watch *watch, cerium_error *err)

@@ -210,6 +210,8 @@ model_use models_use_of(protocol_api api, bool has_suffix)
     case PROTOCOL_COMPLETIONS:
     case PROTOCOL_COMPLETION:
     case PROTOCOL_INFILL: return MODEL_COMPLETES;
+    case PROTOCOL_EMBEDDINGS:
+    case PROTOCOL_OLLAMA_EMBED: return MODEL_EMBEDS;
     case PROTOCOL_OLLAMA_GENERATE: return has_suffix ? MODEL_COMPLETES : MODEL_TALKS;
     case PROTOCOL_RESPONSES:
     case PROTOCOL_CHAT:
@@ -223,6 +225,7 @@ model_use models_use_of(protocol_api api, bool has_suffix)
 static bool can(const served_model *m, model_use use)
 {
     if (use == MODEL_COMPLETES) return m->listed.fills_in;
+    if (use == MODEL_EMBEDS) return m->info.pooling != CERIUM_POOLING_NONE;
     return m->listed.chats && !m->listed.completes_only && *m->info.chat_form;
 }
 

@@ -130,6 +130,12 @@ def main():
             assert vector(one) != vector(two)
             tokens = server.json("POST", "/tokenize", {"content": TEXTS[0]})["tokens"]
             assert vector(ask(server, tokens)) == vector(two)
+    with Server(args=["e=" + pooled_model(3, 0), "--no-cache"]) as server:
+        with report.check("of several models the one that was made for it, named or not", server):
+            one = server.json("POST", "/v1/embeddings", {"input": "x"})
+            assert one["model"] == "e", one["model"]
+            assert vector(one) == vector(ask(server, "x", model="e"))
+            server.json("POST", "/v1/embeddings", {"input": "x", "model": "cerium-line"}, want=501)
     with Server() as server:
         with report.check("a model that was not made for it says so", server):
             for path in ("/v1/embeddings", "/api/embed", "/api/embeddings"):

@@ -663,8 +663,10 @@ static void test_bodies(void)
     json_decref(value);
     out.len = 0;
     const protocol_model models[] = {
-        {"a", "A", 131072, 7, true, true, false, "template", ""},
-        {"b", NULL, 512, 7, false, true, false, "", "line 2: it does \"that\""}};
+        {.id = "a", .display_name = "A", .context_tokens = 131072, .created_at = 7, .chats = true,
+         .fills_in = true, .chat_form = "template", .chat_refusal = ""},
+        {.id = "b", .context_tokens = 512, .created_at = 7, .fills_in = true, .chat_form = "",
+         .chat_refusal = "line 2: it does \"that\""}};
     TEST_CHECK(!protocol_models_body(&out, models, 2));
     value = json_loadb(out.ptr, out.len, 0, NULL);
     TEST_CHECK(json_array_size(at(value, "data")) == 2);
