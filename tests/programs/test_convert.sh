@@ -106,7 +106,7 @@ f.write(bytes.fromhex('$1') * (256 // len(bytes.fromhex('$1'))))"
 }
 says() { refused 1 "$@"; }
 check "a model to be damaged" ./cerium convert --type f32 "$work/model" "$work/o.gguf"
-patch 0000c07f
+patch ffff7f7f # numbers, but what they make is none
 runs_into() {
     status 1 ./cerium run -m "$work/o.gguf" --raw -p x -n 4 &&
         grep -q "are not numbers: its file is damaged" "$work/err" && [ "$(cat "$work/out")" = x ]
@@ -116,6 +116,10 @@ echo 'some text of some length' >"$work/text"
 check "so does perplexity" \
     says "are not numbers: its file is damaged" ./cerium perplexity --window 16 -m "$work/o.gguf" \
     "$work/text"
+patch 0000c07f
+check "a weight that is not a number is named" \
+    says "output_norm.weight has a value that is not a number" \
+    ./cerium run -m "$work/o.gguf" --raw -p x -n 4
 check "and quantize names the tensor and its row" \
     says "has a value that is not finite" ./cerium quantize "$work/o.gguf" "$work/q.gguf" Q8_0
 ./cerium convert --type f32 "$work/model" "$work/o.gguf" 2>/dev/null
