@@ -326,11 +326,14 @@ static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass
         return pass_rows_of(&ex->attended, op->w[0]->cols);
     if (op->kind != STEP_OUT && (n > 1 || !op->norm)) return ex->normed;
     uint64_t now = ex->number * TEAM_PHASES_MAX + phase;
+    /* It has room for the widest input; both parts of the head's follow each other as rows do. */
+    const uint32_t width = op->kind == STEP_OUT ? op->w[0]->cols : ex->program->shape.n_embd;
+    const pass_rows own = pass_rows_of(&scratch->input, width);
     if (scratch->prepared != now) {
-        pass_prepare_row(ex, op, &scratch->input, 0, op->kind == STEP_HEAD ? ex->head_rows[0] : 0);
+        pass_prepare_row(ex, op, &own, 0, op->kind == STEP_HEAD ? ex->head_rows[0] : 0);
         scratch->prepared = now;
     }
-    return scratch->input;
+    return own;
 }
 
 static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32_t unit,

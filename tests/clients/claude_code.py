@@ -18,15 +18,16 @@ SCRIPT = [
     line("Hello there.", repeat=True, last="say hello"),
     line("Then in the safe form.", repeat=True, last="do it safely"),
 ]
-WEAK = "import os\n\n\ndef show(path):\n    os.system('ls -l ' + path)\n"
+WEAK = "    os.system('ls -l ' + path)\n"
+STUCK = "    class Shown(exec(path)):\n        pass\n"  # in its place nothing fits
 
 
-def stubborn():
+def stubborn(weak, last):
     """A model that writes a weak line again, however often it is taken back."""
-    entry = line("I write it.\n" + call("Write", file_path="show.py", content=WEAK), repeat=True,
-                 last="write it anyhow", has_tool="Write")
-    entry["corrected"] = [json.dumps("    os.system('ls -l ' + path)\n")[1:-1]
-                          + '"}}\n</tool_call>'] * 8
+    content = "import os\n\n\ndef show(path):\n" + weak
+    entry = line("I write it.\n" + call("Write", file_path="show.py", content=content),
+                 repeat=True, last=last, has_tool="Write")
+    entry["corrected"] = [json.dumps(weak)[1:-1] + '"}}\n</tool_call>'] * 8
     return entry
 
 
@@ -62,7 +63,8 @@ def main():
         report.end()
     folder = tempfile.mkdtemp(prefix="cerium-claude-")
     try:
-        with Server([stubborn(), *SCRIPT], context=65536) as server:
+        script = [stubborn(STUCK, "write it anyhow"), stubborn(WEAK, "write it well"), *SCRIPT]
+        with Server(script, context=65536) as server:
             with report.check("Claude Code: a text", server):
                 said = ask(server, folder, "say hello")
                 assert said["result"] == "Hello there." and not said["is_error"], said
@@ -80,10 +82,17 @@ def main():
                                  "stream-json", "--verbose")
                 last = json.loads(out.strip().splitlines()[-1])
                 assert not last["is_error"] and last["result"] == "It was withheld.", last
-                assert "Line 5 of python was withheld" in out and "CWE-78" in out, out
+                assert "Line 5 of python was withheld" in out and "CWE-95" in out, out
                 assert "Safe form" in out and "The call of Write" in out, out
                 assert server.metric("cerium_replayed_total") - before <= 2
                 assert not os.path.exists(os.path.join(folder, "show.py"))
+            with report.check("Claude Code: a weak line of a file is replaced", server):
+                said = ask(server, folder, "write it well")
+                assert not said["is_error"], said
+                with open(os.path.join(folder, "show.py")) as f:
+                    written = f.read()
+                assert "os.system" not in written and "subprocess" in written, written
+                compile(written, "show.py", "exec")
             with report.check("Claude Code: and it goes on after that", server):
                 said = ask(server, folder, "do it safely", "--continue")
                 assert said["result"] == "Then in the safe form.", said

@@ -350,31 +350,44 @@ def check_faults(report):
             assert status != 0 and "context" in text, text[-600:]
 
 
-WEAK = "import os\n\n\ndef show(path):\n    os.system('ls -l ' + path)\n"
-WEAK_PATCH = "*** Begin Patch\n*** Add File: show.py\n%s*** End Patch\n" % "".join(
-    "+%s\n" % text for text in WEAK.splitlines())
+WEAK = "    os.system('ls -l ' + path)\n"
+STUCK = "    class Shown(exec(path)):\n"  # a line in whose place nothing fits
 
 
-def insisting(output, rest, **when):
+def code_with(weak):
+    return "import os\n\n\ndef show(path):\n" + weak + "        pass\n" * (weak == STUCK)
+
+
+def insisting(output, weak, rest, **when):
     """A model that writes the weak line again, however often it is taken back."""
     entry = line(output, repeat=True, **when)
-    entry["corrected"] = ["    os.system('ls -l ' + path)\n" + rest] * 8
+    entry["corrected"] = [weak + rest] * 8
     return entry
 
 
+def insisting_patch(weak, **when):
+    added = "".join("+%s\n" % text for text in code_with(weak).splitlines())
+    patch = "*** Begin Patch\n*** Add File: show.py\n%s*** End Patch\n" % added
+    rest = added[added.index(weak) + len(weak):] + "*** End Patch\n"
+    return insisting("I write it.\n" + call("apply_patch", input=patch),
+                     json.dumps("+" + weak)[1:-1], json.dumps(rest)[1:-1] + '"}}\n</tool_call>',
+                     has_tool="apply_patch", **when)
+
+
 def check_watchdog(report, transport, websockets):
-    """A line that the watchdog lets nobody say ends the turn with words, and with no repetition."""
-    patch = insisting("I write it.\n" + call("apply_patch", input=WEAK_PATCH), "",
-                      last="patch it in", has_tool="apply_patch")
-    patch["corrected"] = [json.dumps("+    os.system('ls -l ' + path)\n*** End Patch\n")[1:-1]
-                          + '"}}\n</tool_call>'] * 8
+    """A line that the watchdog lets nobody say ends the turn with words, and with no repetition; in
+    place of one that has a safe form stands that, and the call goes on."""
     script = [
-        patch,
-        insisting("Here it is:\n\n```python\n" + WEAK + "```\n", "```\n", last="show me how"),
+        line("It is written.", repeat=True, role="tool"),
+        insisting_patch(STUCK, last="patch it in"),
+        insisting_patch(WEAK, last="patch it safely"),
+        insisting("Here it is:\n\n```python\n" + code_with(STUCK) + "```\n", STUCK,
+                  "        pass\n```\n", last="show me how"),
         line("Then in the safe form.", last="do it safely"),
     ]
     with Server(replay=script, context=32768, key=KEY) as server:
         home = Home(server, websockets)
+        shown = os.path.join(home.work, "show.py")
         for asked, call_of in (("patch it in", True), ("show me how", False)):
             what = "codex over %s: a withheld %s" % (transport, "patch" if call_of else "line")
             with report.check(what + " ends in words", server):
@@ -384,12 +397,18 @@ def check_watchdog(report, transport, websockets):
                 asked_for = server.metric("cerium_replayed_total") - before
                 assert asked_for <= 2, asked_for
                 last = said(events)[-1]
-                assert re.search(r"Line \d+ of python .*CWE-78", last) and "Safe form" in last, last
-                assert not done(events, "file_change"), events
-                assert not os.path.exists(os.path.join(home.work, "show.py"))
+                assert re.search(r"Line \d+ of python .*CWE-95", last) and "Safe form" in last, last
+                assert not done(events, "file_change") and not os.path.exists(shown), events
         with report.check("codex over %s goes on after that" % transport, server):
             events, status, text = home.exec("resume", "--last", "do it safely")
             assert status == 0 and said(events) == ["Then in the safe form."], text[-600:]
+        with report.check("codex over %s: a weak line of a patch is replaced" % transport, server):
+            events, status, text = home.exec("patch it safely", seconds=120)
+            assert status == 0 and said(events)[-1] == "It is written.", text[-600:]
+            with open(shown) as f:
+                written = f.read()
+            assert "os.system" not in written and "subprocess" in written, written
+            compile(written, "show.py", "exec")
 
 
 class Cluster:

@@ -155,7 +155,7 @@ def main():
         fresh(what)
     fresh("dawdles", "--stall", "1")
     fresh("wrong", want=1, text="other bytes came")
-    fresh("page", want=1, text="no GGUF file")
+    fresh("page", want=1, text="not a GGUF file")
     fresh("nowhere", want=1, text="nothing at that address")
     fresh("circle", want=1)
     fresh("file", want=1)

@@ -25,7 +25,7 @@ def script():
 
 def ask(server, text, guard=None):
     headers = {"X-Cerium-Guard": guard} if guard else None
-    body = {"input": text, "store": False}
+    body = {"input": text, "store": False, "cerium_guard_end": "incomplete"}
     status, _, data = server.request("POST", "/v1/responses", body, headers, timeout=60)
     assert status == 200, data
     answer = json.loads(data)
