@@ -294,7 +294,7 @@ uint32_t pull_offers(server_offer *out, uint32_t n_max)
         *o = (server_offer){.size_bytes = m.size_bytes,
                             .memory_bytes = m.memory_bytes,
                             .chats = len < 4 || strcmp(m.name + len - 4, "-fim") != 0};
-        snprintf(o->name, sizeof o->name, "%s", m.name);
+        memcpy(o->name, m.name, len + 1);
         snprintf(file, sizeof file, "%s.gguf", o->name);
         o->is_here = models_path(path, sizeof path, file) && !access(path, R_OK);
     }

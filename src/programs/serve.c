@@ -401,9 +401,11 @@ int program_serve(int argc, char **argv)
         }
     }
     if (!status) status = hide_keys(&v, argc, argv, &err);
-    for (; !status && optind < argc; optind++)
+    for (; !status && optind < argc; optind++) {
+        if (!*argv[optind]) return usage_error("serve", "``: a model is FILE or NAME=FILE");
         if (!take_model(&v, argv[optind]))
             return usage_error("serve", "at most %u models", SERVER_MODELS_MAX);
+    }
     if (!status) status = read_keys(&v, &err);
     if (!status) status = serve(&v, &err);
     bytes_free(&v.key_text);

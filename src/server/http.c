@@ -116,6 +116,8 @@ static const char *what_instead(int status)
     switch (status) {
     case 401:
         return "www-authenticate: Bearer\r\n";
+    case 405: /* of a path that is there for WebSockets; routes.c knows the methods of others */
+        return "allow: GET\r\n";
     case 415:
         return "accept-encoding: identity\r\n";
     case 426:

@@ -76,6 +76,7 @@ static void take_defaults(intake *in, const json_t *root, protocol_api api)
     d->fills_in = m->defaults.fills_in;
     d->pointer = m->defaults.pointer;
     d->confidence_min = m->defaults.confidence_min;
+    d->n_embedding = m->defaults.n_embedding;
 }
 
 /* Takes the body. */

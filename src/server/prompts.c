@@ -391,7 +391,7 @@ static int embedded_text(const served_model *m, const prompt_room *room, const p
     int status;
     if (r->truncate && text.len > bytes_max) text.len = bytes_max;
     for (;;) {
-        status = cerium_tokenize(m->engine, text.ptr, text.len, CERIUM_TOKENIZE_BEGIN,
+        status = cerium_tokenize(m->vocab, text.ptr, text.len, CERIUM_TOKENIZE_BEGIN,
                                  room->tokens, room->cap, n, err);
         if (status != CERIUM_ERR_CAPACITY || !r->truncate) break;
         text.len = (size_t)((double)text.len * (double)most / (double)*n * 0.95);

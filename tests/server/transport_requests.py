@@ -81,7 +81,7 @@ KINDS = {
     "post": post,
     "chunked": chunked,
     "bare": lambda n: Asked(b"POST /tokenize HTTP/1.1\r\n" + HOST + b"\r\n", [400],
-                            error_with("content")),
+                            error_with("a JSON object")),
     "head": lambda n: Asked(b"HEAD /v1/models HTTP/1.1\r\n" + HOST + b"\r\n", [200], listed,
                             head=True),
     "options": lambda n: Asked(b"OPTIONS /v1/models HTTP/1.1\r\n" + HOST + b"\r\n", [200, 204],

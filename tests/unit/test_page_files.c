@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-enum { FILE_BYTES_MAX = 1 << 20, PAGE_BYTES_MAX = 100000 };
+enum { FILE_BYTES_MAX = 1 << 20, PAGE_BYTES_MAX = 125000 };
 
 static char *read_file(const char *path, size_t *len)
 {
