@@ -331,8 +331,9 @@ def check_loading(report, big):
                 s = begin(server, "big", stream)
                 wait_loading(server, "big")
                 s.close()
-                wait_for(lambda: server.json("GET", "/health/live")["waiting"] == 0, 30)
-                server.json("POST", "/models/unload", {"model": "big"})
+                # 409 until what they asked for has ended.
+                wait_for(lambda: server.request("POST", "/models/unload",
+                                                {"model": "big"})[0] == 200, 60)
                 wait_for(lambda: server.states()["big"] == "unloaded", 60)
             assert server.chat("big", n=2)["model"] == "big"
     for how in ("once", "twice"):
