@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <locale.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -74,6 +78,40 @@ static void open_history(line_input *l)
     if (*l->path) history(l->history, &event, H_LOAD, l->path);
 }
 
+/* A letter from the terminal: 1, or 0 at the end, or -1.  SIGINT comes in only while ppoll() waits:
+ * one that comes before is seen then.  read() alone would lose it and wait for the next key. */
+static int read_letter(EditLine *edit, wchar_t *out)
+{
+    (void)edit;
+    char text[MB_LEN_MAX];
+    size_t n = 0;
+    int got = -1;
+    sigset_t mask, before;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &mask, &before);
+    while (!interrupted && n < sizeof text) {
+        struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+        if (ppoll(&in, 1, NULL, &before) < 0 && errno == EINTR) continue;
+        const ssize_t r = read(STDIN_FILENO, text + n, 1);
+        if (r <= 0) {
+            got = (int)r;
+            break;
+        }
+        mbstate_t state = {0};
+        const size_t len = mbrtowc(out, text, ++n, &state);
+        if (len == (size_t)-2) continue; /* more bytes of it are coming */
+        if (len == (size_t)-1) {         /* no letter: it is left out */
+            n = 0;
+            continue;
+        }
+        got = 1;
+        break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return interrupted ? -1 : got;
+}
+
 static void open_editor(line_input *l)
 {
     const char *term = getenv("TERM");
@@ -87,6 +125,7 @@ static void open_editor(line_input *l)
     el_set(l->edit, EL_PROMPT, tell_prompt);
     el_set(l->edit, EL_EDITOR, "emacs");
     el_set(l->edit, EL_SIGNAL, 0);
+    el_set(l->edit, EL_GETCFN, read_letter);
     el_set(l->edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_source(l->edit, NULL);
     open_history(l);
