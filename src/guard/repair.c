@@ -8,9 +8,9 @@
 
 #include <ctype.h>
 
-#include "guard/lexer.h"
+#include "guard/repair_line.h"
 
-enum { BRACKETS_SEEN = 32, MESSAGE_BYTES = 160 };
+enum { MESSAGE_BYTES = 160 };
 
 typedef struct {
     char text[REPAIR_BYTES];
@@ -122,97 +122,6 @@ static bool put_expression(writing *w, const repair *r, bool called)
     return !called || l != GUARD_RUBY;
 }
 
-/* ---- reading a line ---- */
-
-/* The brackets that a text closes without opening them, then those that it leaves open. */
-typedef struct {
-    char list[BRACKETS_SEEN];
-    uint32_t n;
-    bool opens; /* its last sign is the one of Python that opens a block */
-} brackets;
-
-static void note(brackets *b, char c)
-{
-    if (b->n < sizeof b->list) b->list[b->n] = c;
-    b->n++;
-}
-
-static char kind_of(char c) { return strchr("{}EI", c) ? '{' : strchr("()", c) ? '(' : '['; }
-
-static brackets read_brackets(guard_language language, view text)
-{
-    brackets b = {.n = 0};
-    lexer x;
-    char last = 0;
-    lexer_begin(&x, language);
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        bool inside = lexer_in_text(&x);
-        if (!inside && !x.n && c && strchr(")]}", c)) note(&b, c);
-        lexer_step(&x, c);
-        if (!lexer_in_text(&x) && !isspace((unsigned char)c)) last = c;
-    }
-    for (uint32_t i = 0; i < x.n; i++) { /* a string that goes on is one, too */
-        char c = x.stack[i];
-        if (c != '#') note(&b, strchr("([{EI", c) ? kind_of(c) : c);
-    }
-    b.opens = language == GUARD_PYTHON && last == ':' && !x.n;
-    return b;
-}
-
-static bool same_brackets(const brackets *a, const brackets *b)
-{
-    return a->n == b->n && a->n <= BRACKETS_SEEN && a->opens == b->opens &&
-           (!a->n || !memcmp(a->list, b->list, a->n));
-}
-
-/* Behind each byte of a line: what is open innermost, and how much in all. */
-typedef struct {
-    bool text; /* the byte is of a string or a comment */
-    char inner;
-    uint16_t n;
-} depth;
-
-typedef struct {
-    depth at[GUARD_LINE_BYTES_MAX];
-    size_t n;
-} depths;
-
-static void read_depths(depths *d, guard_language language, view line)
-{
-    lexer x;
-    lexer_begin(&x, language);
-    for (size_t i = 0; i < line.len && i < ARRAY_LEN(d->at); i++) {
-        bool before = lexer_in_text(&x);
-        lexer_step(&x, line.ptr[i]);
-        d->at[i] = (depth){before || lexer_in_text(&x), x.n ? x.stack[x.n - 1] : 0, x.n};
-        d->n = i + 1;
-    }
-}
-
-static size_t skip_blanks(view line, size_t at)
-{
-    while (at < line.len && isspace((unsigned char)line.ptr[at])) at++;
-    return at;
-}
-
-static bool is_word_at(view line, size_t at, const char *word)
-{
-    size_t n = strlen(word);
-    if (at + n > line.len || memcmp(line.ptr + at, word, n) != 0) return false;
-    return at + n == line.len || !(isalnum((unsigned char)line.ptr[at + n]) ||
-                                   line.ptr[at + n] == '_');
-}
-
-/* Behind the bracket that closes the one at `at`. */
-static size_t behind_bracket(const depths *d, size_t at)
-{
-    uint16_t outside = d->at[at].n ? d->at[at].n - 1 : 0;
-    for (size_t i = at; i < d->n; i++)
-        if (d->at[i].n <= outside) return i + 1;
-    return d->n;
-}
-
 /* ---- the innermost statement ---- */
 
 static const char *const conditions[] = {"if", "while", "for", "foreach", "switch"};
@@ -223,25 +132,26 @@ static bool is_head(const repair *r, size_t at)
     guard_language l = r->f->language;
     if (l == GUARD_PYTHON || l == GUARD_RUBY || l == GUARD_SHELL) return false;
     for (size_t i = 0; i < ARRAY_LEN(conditions); i++)
-        if (is_word_at(r->line, at, conditions[i])) return true;
+        if (repair_word_at(r->line, at, conditions[i])) return true;
     return false;
 }
 
-static size_t skip_heads(const repair *r, const depths *d, size_t at)
+static size_t skip_heads(const repair *r, const repair_depths *d, size_t at)
 {
     for (bool again = true; again;) {
         again = false;
-        at = skip_blanks(r->line, at);
-        if (is_word_at(r->line, at, "else")) {
+        at = repair_skip_blanks(r->line, at);
+        if (repair_word_at(r->line, at, "else")) {
             at += 4;
             again = true;
             continue;
         }
         for (size_t i = 0; i < ARRAY_LEN(conditions); i++) {
-            size_t open = skip_blanks(r->line, at + strlen(conditions[i]));
-            if (!is_word_at(r->line, at, conditions[i]) || open >= d->n || r->line.ptr[open] != '(')
+            size_t open = repair_skip_blanks(r->line, at + strlen(conditions[i]));
+            if (!repair_word_at(r->line, at, conditions[i]) || open >= d->n ||
+                r->line.ptr[open] != '(')
                 continue;
-            size_t behind = behind_bracket(d, open);
+            size_t behind = repair_behind_bracket(d, open);
             if (behind > r->from) return at; /* it is the head itself that is weak */
             at = behind;
             again = true;
@@ -252,13 +162,13 @@ static size_t skip_heads(const repair *r, const depths *d, size_t at)
 }
 
 /* Python: behind "if x:", and the last ";". */
-static size_t begin_python(const repair *r, const depths *d)
+static size_t begin_python(const repair *r, const repair_depths *d)
 {
     static const char *const heads[] = {"if", "elif", "else", "for", "while", "with", "try",
                                         "except", "finally", "def", "class", "async", "case"};
     size_t begin = r->indent;
     bool head = false;
-    for (size_t i = 0; i < ARRAY_LEN(heads); i++) head |= is_word_at(r->line, begin, heads[i]);
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) head |= repair_word_at(r->line, begin, heads[i]);
     for (size_t i = r->indent; i < r->from && i < d->n; i++) {
         bool outside = !d->at[i].text && !d->at[i].n;
         if (outside && head && r->line.ptr[i] == ':') {
@@ -267,11 +177,11 @@ static size_t begin_python(const repair *r, const depths *d)
         }
         if (outside && r->line.ptr[i] == ';') begin = i + 1;
     }
-    return skip_blanks(r->line, begin);
+    return repair_skip_blanks(r->line, begin);
 }
 
 /* Does a statement end, or a block begin or end, with byte i? */
-static bool is_boundary(const repair *r, const depths *d, size_t i)
+static bool is_boundary(const repair *r, const repair_depths *d, size_t i)
 {
     char c = r->line.ptr[i], before = i ? d->at[i - 1].inner : 0;
     if (d->at[i].text) return false;
@@ -280,19 +190,19 @@ static bool is_boundary(const repair *r, const depths *d, size_t i)
     return c == ';' && (!before || before == '{');
 }
 
-static size_t begin_braces(const repair *r, const depths *d)
+static size_t begin_braces(const repair *r, const repair_depths *d)
 {
     size_t begin = r->indent;
     for (size_t i = r->indent; i < r->from && i < d->n; i++) {
         bool label = r->line.ptr[i] == ':' && !d->at[i].n &&
-                     (is_word_at(r->line, r->indent, "case") ||
-                      is_word_at(r->line, r->indent, "default"));
+                     (repair_word_at(r->line, r->indent, "case") ||
+                      repair_word_at(r->line, r->indent, "default"));
         if (label || is_boundary(r, d, i)) begin = i + 1;
     }
     return skip_heads(r, d, begin);
 }
 
-static size_t end_of_statement(const repair *r, const depths *d, size_t begin)
+static size_t end_of_statement(const repair *r, const repair_depths *d, size_t begin)
 {
     size_t i = r->to > begin ? r->to - 1 : begin;
     uint16_t base = begin && begin <= d->n ? d->at[begin - 1].n : 0;
@@ -323,13 +233,13 @@ static void shell_command(const repair *r, size_t *begin, size_t *end)
     size_t at = r->indent, to = r->line.len;
     for (bool again = true; again;) {
         again = false;
-        at = skip_blanks(r->line, at);
+        at = repair_skip_blanks(r->line, at);
         for (size_t i = 0; i < ARRAY_LEN(words) && !again; i++)
-            if (is_word_at(r->line, at, words[i])) at += strlen(words[i]), again = true;
+            if (repair_word_at(r->line, at, words[i])) at += strlen(words[i]), again = true;
     }
     const char *brace = memmem(r->line.ptr + at, r->line.len - at, "() {", 4);
     if (brace && (size_t)(brace - r->line.ptr) < r->from)
-        at = skip_blanks(r->line, (size_t)(brace - r->line.ptr) + 4);
+        at = repair_skip_blanks(r->line, (size_t)(brace - r->line.ptr) + 4);
     while (to > at && isspace((unsigned char)r->line.ptr[to - 1])) to--;
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         size_t n = strlen(ends[i]);
@@ -345,7 +255,8 @@ static void shell_command(const repair *r, size_t *begin, size_t *end)
 /* Go, outside of functions: what is declared there refuses when the program starts. */
 static bool write_declaration(const repair *r, writing *w)
 {
-    size_t at = skip_blanks(r->line, is_word_at(r->line, 0, "const") ? 5 : 3), end = at;
+    size_t at = repair_skip_blanks(r->line, repair_word_at(r->line, 0, "const") ? 5 : 3);
+    size_t end = at;
     while (end < r->line.len && !strchr(" \t=", r->line.ptr[end])) end++;
     put_text(w, "var ");
     put(w, part(r->line, at, end));
@@ -355,11 +266,12 @@ static bool write_declaration(const repair *r, writing *w)
     return end > at && r->line.ptr[at] != '(';
 }
 
-static bool write_statement(const repair *r, const depths *d, writing *w)
+static bool write_statement(const repair *r, const repair_depths *d, writing *w)
 {
     guard_language l = r->f->language;
     size_t begin, end;
-    if (l == GUARD_GO && (is_word_at(r->line, 0, "const") || is_word_at(r->line, 0, "var")))
+    if (l == GUARD_GO &&
+        (repair_word_at(r->line, 0, "const") || repair_word_at(r->line, 0, "var")))
         return write_declaration(r, w);
     if (l == GUARD_SHELL) shell_command(r, &begin, &end);
     else if (l == GUARD_PYTHON) {
@@ -387,30 +299,30 @@ static bool write_statement(const repair *r, const depths *d, writing *w)
 /* ---- what is weak, alone ---- */
 
 /* A call that is open at the line's end: of what it is called with, the part that goes on stays. */
-static bool write_call(const repair *r, const depths *d, writing *w)
+static bool write_call(const repair *r, const repair_depths *d, writing *w)
 {
     size_t open = r->from, rest;
     while (open < d->n && (r->line.ptr[open] != '(' || d->at[open].text)) open++;
-    if (open >= d->n || behind_bracket(d, open) < d->n) return false;
+    if (open >= d->n || repair_behind_bracket(d, open) < d->n) return false;
     rest = open + 1;
     for (size_t i = open + 1; i < d->n; i++)
         if (r->line.ptr[i] == ',' && !d->at[i].text && d->at[i].n == d->at[open].n) rest = i + 1;
     put(w, part(r->line, 0, r->from));
     if (!put_expression(w, r, true)) return false;
     put_text(w, "(");
-    put(w, part(r->line, skip_blanks(r->line, rest), r->line.len));
+    put(w, part(r->line, repair_skip_blanks(r->line, rest), r->line.len));
     return true;
 }
 
-static bool write_expression(const repair *r, const depths *d, writing *w)
+static bool write_expression(const repair *r, const repair_depths *d, writing *w)
 {
     view weak = part(r->line, r->from, r->to);
     size_t to = r->to, first = 0;
-    brackets b = read_brackets(r->f->language, weak);
+    repair_brackets b = repair_read_brackets(r->f->language, weak);
     if (b.n) return write_call(r, d, w);
     if (r->f->language == GUARD_RUBY && memmem(weak.ptr, weak.len, " do", 3)) {
         while (first < weak.len && weak.ptr[first] != '(') first++;
-        if (first < weak.len) to = behind_bracket(d, r->from + first);
+        if (first < weak.len) to = repair_behind_bracket(d, r->from + first);
     }
     put(w, part(r->line, 0, r->from));
     bool attribute = is_script(r->f->language) && memmem(weak.ptr, weak.len, "={", 2);
@@ -449,16 +361,16 @@ static bool write_header_python(const repair *r, writing *w)
     static const char *const blocks[] = {"if", "with", "async with"};
     const char *head = NULL;
     for (size_t i = 0; i < ARRAY_LEN(loops); i++)
-        if (is_word_at(r->line, r->indent, loops[i])) head = "while True:";
+        if (repair_word_at(r->line, r->indent, loops[i])) head = "while True:";
     for (size_t i = 0; i < ARRAY_LEN(blocks) && !head; i++)
-        if (is_word_at(r->line, r->indent, blocks[i])) head = "if True:";
+        if (repair_word_at(r->line, r->indent, blocks[i])) head = "if True:";
     if (head) {
         put(w, part(r->line, 0, r->indent));
         (void)put_statement(w, r, true);
         put_text(w, "\n");
         put(w, part(r->line, 0, r->indent));
         put_text(w, head);
-    } else if (is_word_at(r->line, r->indent, "elif")) {
+    } else if (repair_word_at(r->line, r->indent, "elif")) {
         put(w, part(r->line, 0, r->indent));
         put_text(w, "elif True:\n");
         put_unit(r, w);
@@ -484,11 +396,11 @@ static bool write_header(const repair *r, writing *w)
     if (r->f->language == GUARD_RUBY || r->f->language == GUARD_SHELL) return false;
     while (end && isspace((unsigned char)r->line.ptr[end - 1])) end--;
     bool opens = end && r->line.ptr[end - 1] == '{';
-    if (at < end && r->line.ptr[at] == '}') at = skip_blanks(r->line, at + 1);
-    if (is_word_at(r->line, at, "else")) at = skip_blanks(r->line, at + 4);
+    if (at < end && r->line.ptr[at] == '}') at = repair_skip_blanks(r->line, at + 1);
+    if (repair_word_at(r->line, at, "else")) at = repair_skip_blanks(r->line, at + 4);
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
         view head = view_of(go ? forms[i].go ? forms[i].go : "" : forms[i].braces);
-        if (!is_word_at(r->line, at, forms[i].word) || !head.len) continue;
+        if (!repair_word_at(r->line, at, forms[i].word) || !head.len) continue;
         if (!opens) { /* the block is below: it is refused before */
             put(w, part(r->line, 0, at));
             (void)put_statement(w, r, true);
@@ -506,9 +418,9 @@ static bool write_header(const repair *r, writing *w)
 }
 
 /* A function that is weak as a whole refuses: its body, or what stands before its end. */
-static bool write_body(const repair *r, const depths *d, writing *w)
+static bool write_body(const repair *r, const repair_depths *d, writing *w)
 {
-    size_t open = r->from, close = r->to, first = skip_blanks(r->line, 0);
+    size_t open = r->from, close = r->to, first = repair_skip_blanks(r->line, 0);
     if (r->f->language == GUARD_PYTHON || r->f->language == GUARD_SHELL) return false;
     if (first < r->line.len && strchr("})", r->line.ptr[first])) {
         put_unit(r, w);
@@ -681,8 +593,8 @@ static size_t to_stream(const repair *r, const writing *w, char *out, size_t siz
 
 static bool write_form(const repair *r, repair_form form, writing *w)
 {
-    depths d = {.n = 0};
-    read_depths(&d, r->f->language, r->line);
+    repair_depths d = {.n = 0};
+    repair_read_depths(&d, r->f->language, r->line);
     switch (form) {
     case REPAIR_FIX: return write_fix(r, w);
     case REPAIR_STATEMENT: return write_statement(r, &d, w);
@@ -707,10 +619,10 @@ size_t guard_repair(const guard_finding *f, repair_form form, char *out, size_t 
     bool c = f->language == GUARD_C || f->language == GUARD_CPP;
     r.outside = c && !r.indent && (r.line.ptr[0] == '#' || !memchr(r.line.ptr, '{', r.line.len));
     if (r.from >= r.to || !write_form(&r, form, &w) || !w.fits) return 0;
-    brackets was = read_brackets(f->language, r.line);
-    brackets is = read_brackets(f->language, (view){w.text, w.n});
+    repair_brackets was = repair_read_brackets(f->language, r.line);
+    repair_brackets is = repair_read_brackets(f->language, (view){w.text, w.n});
     bool refused = form == REPAIR_HEADER && f->language == GUARD_PYTHON && was.opens && !is.opens;
-    if (!same_brackets(&was, &is) && !refused) return 0;
+    if (!repair_same_brackets(&was, &is) && !refused) return 0;
     put(&w, r.newline);
     return w.fits ? to_stream(&r, &w, out, size) : 0;
 }

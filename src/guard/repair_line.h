@@ -1,0 +1,38 @@
+/* repair_line.h - the brackets and words of a line that is written anew.  Private to repair. */
+#ifndef GUARD_REPAIR_LINE_H
+#define GUARD_REPAIR_LINE_H
+
+#include "guard/guard.h"
+
+enum { BRACKETS_SEEN = 32 };
+
+/* The brackets that a text closes without opening them, then those that it leaves open. */
+typedef struct {
+    char list[BRACKETS_SEEN];
+    uint32_t n;
+    bool opens; /* its last sign is the one of Python that opens a block */
+} repair_brackets;
+
+repair_brackets repair_read_brackets(guard_language language, view text);
+bool repair_same_brackets(const repair_brackets *a, const repair_brackets *b);
+
+/* Behind each byte of a line: what is open innermost, and how much in all. */
+typedef struct {
+    bool text; /* the byte is of a string or a comment */
+    char inner;
+    uint16_t n;
+} repair_depth;
+
+typedef struct {
+    repair_depth at[GUARD_LINE_BYTES_MAX];
+    size_t n;
+} repair_depths;
+
+void repair_read_depths(repair_depths *d, guard_language language, view line);
+/* Behind the bracket that closes the one at `at`. */
+size_t repair_behind_bracket(const repair_depths *d, size_t at);
+
+size_t repair_skip_blanks(view line, size_t at);
+bool repair_word_at(view line, size_t at, const char *word);
+
+#endif
