@@ -129,7 +129,7 @@ static const option_spec own[] = {
      TAKES_TEXT(serving, config.replay_path)},
     {"running", "N", "answers that run at once (default 64)",
      TAKES_U32(serving, config.running_max, 1, SERVER_RUNNING_MAX)},
-    {"queue", "N", "answers that wait; beyond that, 429 (default 256)",
+    {"queue", "N", "answers that wait; beyond that, 429 (default 512)",
      TAKES_U32(serving, config.queue_max, 0, SERVER_QUEUE_MAX)},
     {"connections", "N", "open connections (default 4096)",
      TAKES_U32(serving, config.connections_max, 1, 1 << 20)},

@@ -35,21 +35,46 @@ uint64_t admission_wait_ms(const server *s, cerium_class class_)
     return admission_answer_ns(s) * (ahead + 1) / s->config.running_max / 1000000 + 1;
 }
 
-int admission_check(const server *s, const protocol_request *request, protocol_error *e)
+/* Of those, the ones of the client that asks. */
+static uint32_t n_own(const answer *a)
 {
+    uint32_t n = 0;
+    uint64_t client = client_of(a->tenant, a->serial);
+    for (const answer *other = a->s->answers; other; other = other->next) {
+        if (client_of(other->tenant, other->serial) != client) continue;
+        for (uint32_t i = 0; i < other->n_choices; i++)
+            n += other->choices[i].state == CHOICE_COMING ||
+                 other->choices[i].state == CHOICE_WAITING;
+    }
+    return n;
+}
+
+/* Dynamic queue length thresholds (Choudhury and Hahne, 1998), with a factor of 1: a client may
+ * have as many waiting as there is room left.  So one alone has half of the queue, two have a third
+ * each, and whoever comes next finds room. */
+static bool has_room(const answer *a)
+{
+    const server *s = a->s;
+    uint32_t used = s->n_coming + n_ahead(s, a->request->class_), max = s->config.queue_max;
+    if (used >= max) return false;
+    uint32_t room = max - used;
+    return used <= room || n_own(a) <= room;
+}
+
+int admission_check(const answer *a, protocol_error *e)
+{
+    const server *s = a->s;
     if (s->draining) {
         (void)protocol_error_set(e, 503, "server_error", "shutting_down", "",
                                  "the server is shutting down");
         e->retry_after_s = 5;
         return CERIUM_ERR_ARGUMENT;
     }
-    uint64_t wait_ms = admission_wait_ms(s, request->class_);
+    uint64_t wait_ms = admission_wait_ms(s, a->request->class_);
     uint64_t queue_ms = (uint64_t)s->config.policy->queue_s * 1000;
     bool late = queue_ms && wait_ms > queue_ms;
     /* An inline completion is dropped by its successor anyway; it may always try. */
-    if ((s->n_coming + n_ahead(s, request->class_) < s->config.queue_max && !late) ||
-        request->class_ == CERIUM_CLASS_COMPLETION)
-        return CERIUM_OK;
+    if ((has_room(a) && !late) || a->request->class_ == CERIUM_CLASS_COMPLETION) return CERIUM_OK;
     uint32_t wait = wait_ms < 1000 ? 1 : wait_ms > 60000 ? 60 : (uint32_t)(wait_ms / 1000);
     (void)protocol_error_set(e, 429, "rate_limit_error", "rate_limit_exceeded", "",
                              "too many requests wait; please try again in %us", wait);

@@ -15,8 +15,8 @@ uint64_t admission_answer_ns(const server *s);
 /* An answer ended. */
 void admission_ended(server *s, uint64_t took_ns);
 
-/* CERIUM_ERR_ARGUMENT with *e: 429 and when to come again, 503 while the server ends. */
-CERIUM_CHECKED int admission_check(const server *s, const protocol_request *request,
-                                   protocol_error *e);
+/* Is there room for a in the queue?  a is not in it yet.  CERIUM_ERR_ARGUMENT with *e: 429 and when
+ * to come again, 503 while the server ends. */
+CERIUM_CHECKED int admission_check(const answer *a, protocol_error *e);
 
 #endif

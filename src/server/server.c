@@ -24,7 +24,7 @@ void server_config_defaults(server_config *config)
 {
     *config = (server_config){.port = 8383,
                               .running_max = 64,
-                              .queue_max = 256,
+                              .queue_max = 512,
                               .connections_max = 4096,
                               .header_s = 10,
                               .input_bytes_max = SERVER_INPUT_BYTES_MAX,

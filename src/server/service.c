@@ -200,17 +200,20 @@ static void health(connection *c, int status, const char *word)
 
 void service_live(connection *c) { health(c, 200, "ok"); }
 
-void service_ready(connection *c)
+static void health_of(connection *c, int when_full)
 {
     const server *s = c->s;
     bool full = s->n_coming + s->n_waiting >= s->config.queue_max && s->config.queue_max;
     if (c->s->draining)
         health(c, 503, "shutting down");
     else
-        health(c, full ? 503 : 200, full ? "busy" : "ok");
+        health(c, full ? when_full : 200, full ? "busy" : "ok");
 }
 
-void service_health(connection *c) { service_ready(c); }
+void service_ready(connection *c) { health_of(c, 503); }
+
+/* Whoever restarts or removes a server by this must not do so because of many requests. */
+void service_health(connection *c) { health_of(c, 200); }
 
 void service_metrics(connection *c)
 {

@@ -125,7 +125,7 @@ int tenant_quota_enter(answer *a, protocol_error *e)
     RETURN_IF(find_tier(a, e));
     if (a->request->class_ < a->quota.tier->ceiling) a->request->class_ = a->quota.tier->ceiling;
     if (!a->quota.deep) a->quota.start_ms = admission_wait_ms(a->s, a->request->class_);
-    RETURN_IF(admission_check(a->s, a->request, e));
+    RETURN_IF(admission_check(a, e));
     int status = take_all(a, e);
     if (status) tenant_quota_leave(a);
     return status;

@@ -482,6 +482,23 @@ def check_limits(report):
                 assert error["status"] == 429 and "try again in" in error["error"]["message"]
             for s in held:
                 s.close()
+    with report.check("one key does not fill the queue"):
+        with Server(replay=SCRIPT, key="one", args=["--api-key", "two", "--running", "1",
+                                                    "--queue", "4"]) as server:
+            held = []
+            for i in range(4):
+                held.append(RawSocket(server.port, key="one"))
+                held[i].send_json(create("talk for long"))
+                held[i].read_json()
+            answer = {"input": "say first", "stream": True}
+            assert server.request("POST", "/v1/responses", answer)[0] == 429
+            with RawSocket(server.port, key="two") as s:
+                s.send_json(create("say first"))
+                assert s.read_json()["type"] == "response.created"
+                assert server.request("GET", "/health/ready")[0] == 503
+                assert server.json("GET", "/health")["status"] == "busy"
+            for s in held:
+                s.close()
     with report.check("a second signal ends it at once"):
         limits = ["--drain", "%d" % (10 * HANG_S)]  # never waited for
         with Server(replay=[line("word " * 3000, repeat=True)], args=limits) as server:

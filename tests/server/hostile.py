@@ -61,7 +61,7 @@ class Honest:
         began = time.monotonic()
         with Wire(self.server.port, timeout=30) as w:
             w.send(request("GET", "/health", None, b"Connection: close\r\n"))
-            assert w.read_answer().status == 200
+            got = w.read_answer(); assert got.status == 200, (got.status, got.body[:300])
         self.health_s.append(time.monotonic() - began)
 
     def run(self, seconds):
