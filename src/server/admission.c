@@ -1,11 +1,21 @@
 /* admission.c - a bounded queue, and an honest answer when it is full. */
 #include "server/admission.h"
 
-bool admission_has_place(const server *s, cerium_class class_)
+static uint32_t n_running(const server *s, cerium_class class_)
 {
     uint32_t n = 0;
     for (int i = 0; i <= (int)class_; i++) n += s->n_running_of[i];
-    return n < s->config.running_max;
+    return n;
+}
+
+bool admission_has_place(const server *s, cerium_class class_)
+{
+    return n_running(s, class_) < s->config.running_max;
+}
+
+bool admission_has_place_for_idle(const server *s, cerium_class class_)
+{
+    return n_running(s, class_) < 2 * s->config.running_max;
 }
 
 uint64_t admission_answer_ns(const server *s)

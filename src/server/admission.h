@@ -7,6 +7,9 @@
 /* Whether one more of the class may run: better ones have their places beside lower ones, which
  * ride along in the engine. */
 bool admission_has_place(const server *s, cerium_class class_);
+/* The same for a key of which nothing runs: there are as many places again, so that it does not
+ * wait until others, who took all of them, end. */
+bool admission_has_place_for_idle(const server *s, cerium_class class_);
 /* How long a request of this class would wait before it starts, were it taken now: by those ahead
  * of it and how long answers took of late.  0 = it starts at once. */
 uint64_t admission_wait_ms(const server *s, cerium_class class_);

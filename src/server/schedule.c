@@ -22,17 +22,20 @@ static bool same_client(const answer *a, const answer *b)
     return a->tenant == b->tenant && (a->tenant || a->serial == b->serial);
 }
 
+/* A class has its places beside lower ones. */
+enum { PLACES_MAX = 2 * SERVER_RUNNING_MAX * SERVER_CLASSES };
+
 /* Answers that hold places, with how many: those of one server are few. */
 typedef struct {
-    const answer *of[SERVER_RUNNING_MAX];
-    uint32_t places[SERVER_RUNNING_MAX];
+    const answer *of[PLACES_MAX];
+    uint32_t places[PLACES_MAX];
     uint32_t n;
 } place_list;
 
 static void list_places(const server *s, place_list *list)
 {
     list->n = 0;
-    for (const answer *a = s->answers; a && list->n < SERVER_RUNNING_MAX; a = a->next) {
+    for (const answer *a = s->answers; a && list->n < PLACES_MAX; a = a->next) {
         uint32_t n = 0;
         for (uint32_t i = 0; i < a->n_choices; i++)
             n += a->choices[i].state == CHOICE_RUNNING && !a->choices[i].parked;
@@ -47,6 +50,14 @@ static uint32_t places_of(const place_list *list, const answer *a)
     uint32_t n = 0;
     for (uint32_t i = 0; i < list->n; i++) n += same_client(list->of[i], a) ? list->places[i] : 0;
     return n;
+}
+
+/* places: that its client holds. */
+static bool may_start(const answer *a, uint32_t places)
+{
+    const cerium_class class_ = a->request->class_;
+    return admission_has_place(a->s, class_) ||
+           (a->tenant && !places && admission_has_place_for_idle(a->s, class_));
 }
 
 static choice *first_waiting(const answer *a)
@@ -67,13 +78,13 @@ static choice *next_waiting(server *s)
     uint32_t best_places = 0;
     for (const answer *a = s->answers; a; a = a->next) {
         if (a->n_closed == a->n_choices || !first_waiting(a)) continue;
-        if (!admission_has_place(s, a->request->class_) || !model_serves(a)) continue;
+        if (!admission_has_place_for_idle(s, a->request->class_) || !model_serves(a)) continue;
         cerium_class class_ = class_by_now(a, now);
         if (best && class_ > class_by_now(best, now)) continue;
         bool is_higher = !best || class_ < class_by_now(best, now);
         bool is_same = best && same_client(a, best);
         uint32_t places = is_same ? best_places : places_of(&list, a);
-        if (!is_higher && places > best_places) continue;
+        if ((!is_higher && places > best_places) || !may_start(a, places)) continue;
         best = a;
         best_places = places;
     }
@@ -103,7 +114,7 @@ static void end_longest_parked(const served_model *m)
 static bool any_has_place(const server *s)
 {
     for (int i = 0; i < SERVER_CLASSES; i++)
-        if (s->n_waiting_of[i] && admission_has_place(s, (cerium_class)i)) return true;
+        if (s->n_waiting_of[i] && admission_has_place_for_idle(s, (cerium_class)i)) return true;
     return false;
 }
 

@@ -482,21 +482,25 @@ def check_limits(report):
                 assert error["status"] == 429 and "try again in" in error["error"]["message"]
             for s in held:
                 s.close()
-    with report.check("one key does not fill the queue"):
-        with Server(replay=SCRIPT, key="one", args=["--api-key", "two", "--running", "1",
-                                                    "--queue", "4"]) as server:
+    with report.check("one key does not fill the queue, nor all places"):
+        limits = ["--api-key", "two", "--running", "1", "--queue", "4"]
+        with Server(replay=SCRIPT, key="one", args=limits) as server:
             held = []
-            for i in range(4):
-                held.append(RawSocket(server.port, key="one"))
-                held[i].send_json(create("talk for long"))
-                held[i].read_json()
-            answer = {"input": "say first", "stream": True}
-            assert server.request("POST", "/v1/responses", answer)[0] == 429
-            with RawSocket(server.port, key="two") as s:
-                s.send_json(create("say first"))
-                assert s.read_json()["type"] == "response.created"
-                assert server.request("GET", "/health/ready")[0] == 503
-                assert server.json("GET", "/health")["status"] == "busy"
+
+            def hold(key, first):
+                held.append(RawSocket(server.port, key=key))
+                held[-1].send_json(create("talk for long"))
+                assert held[-1].read_json()["type"] == first
+
+            for _ in range(4):
+                hold("two", "response.created")
+            hold("two", "error")
+            with RawSocket(server.port, key="one") as s:
+                assert s.ask("say first")[-1]["type"] == "response.completed"
+            hold("one", "response.created")
+            hold("one", "response.created")
+            assert server.request("GET", "/health/ready")[0] == 503
+            assert server.json("GET", "/health")["status"] == "busy"
             for s in held:
                 s.close()
     with report.check("a second signal ends it at once"):
