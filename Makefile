@@ -43,7 +43,7 @@ FLOAT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -isystem /usr/share/include/llhttp -fPIC -fvisibility=hidden -pthread -MMD -MP \
                $(WARN) $(FLOAT) $(CFLAGS_$(BUILD)) $(CFLAGS)
 LIBS := -lpcre2-8 -ljansson -lxxhash -lm
-SERVER_LIBS := -luv -lwslay -lssl -lsqlite3 -lcrypto -lhwloc -linih -lcurl -lhs -ltree-sitter -lyaml
+SERVER_LIBS := -luv -lwslay -lssl -lsqlite3 -lcrypto -lhwloc -linih -lcurl -lhs -ltree-sitter -lyaml -lseccomp
 
 # A file named *_<isa>.c is compiled for that ISA, and no other file is.  UBSan in unrolled vector
 # code costs minutes of compiling; the reference, which is the same arithmetic, has it.
@@ -66,7 +66,7 @@ ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*
 # Whose folders are whose: those that embed a library have no sockets and simulate nothing, and the
 # watchdog is a library of its own.
 LIB_DIRS    := base gguf kernels template tokenizer sampling model cache cpu speculation reader engine
-SERVER_DIRS := convert guard net protocol server store wafer watch
+SERVER_DIRS := convert guard net protocol sandbox server store wafer watch
 in_dirs      = $(sort $(filter $(foreach d,$1,src/$d/%),$(ALL_SRC)))
 LIB_SRC  := $(call in_dirs,$(LIB_DIRS))
 SERVER_SRC := $(call in_dirs,$(SERVER_DIRS))
@@ -111,6 +111,16 @@ $O/%.o: %.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) $(BASE_CFLAGS) $(
 $O/llhttp/%.o: /usr/share/llhttp/%.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) -O2 -w -fPIC -fvisibility=hidden $(filter -fsanitize%,$(CFLAGS_$(BUILD))) -I/usr/share/include/llhttp -c $< -o $@
 $O/page_data.c: tools/embed.sh $(WEB) web ; @mkdir -p $O; tools/embed.sh $(WEB) > $@.new && mv $@.new $@
 $O/page_data.o: $O/page_data.c $O/flags ; @echo "  CC  $<"; $(CC) $(BASE_CFLAGS) -c $< -o $@
+# What runs inside of the sandbox: the C library alone, as a program and as a library for Python; no
+# sanitizer, whose memory no limit would allow.
+GUEST     := $O/guest
+GUEST_SRC := $(filter-out %/guest_main.c,$(wildcard src/sandbox/guest/*.c))
+GUEST_CC   = $(CC) -std=c17 -O2 -g -D_GNU_SOURCE -Isrc -fvisibility=hidden $(WARN)
+GUEST_DEP := src/sandbox/wire.h src/sandbox/guest/guest.h $O/flags
+$(GUEST)/runner: $(GUEST_SRC) src/sandbox/guest/guest_main.c $(GUEST_DEP) ; @mkdir -p $(@D); echo "  CC  $@"; $(GUEST_CC) $(filter %.c,$^) -s -o $@
+$(GUEST)/guest.so: $(GUEST_SRC) $(GUEST_DEP) ; @mkdir -p $(@D); echo "  CC  $@"; $(GUEST_CC) -fPIC -fvisibility=default -shared $(filter %.c,$^) -s -o $@
+$O/src/sandbox/guest_files.o: BASE_CFLAGS += -DGUEST_DIR='"$(GUEST)"'
+$O/src/sandbox/guest_files.o: $(GUEST)/runner $(GUEST)/guest.so $(wildcard src/sandbox/guest/*.py src/sandbox/guest/*.cjs)
 # While one is missing, each make tries again.
 GRAMMARS_TRY := $(if $(shell grep -s '^. missing' $(GRAMMAR_DIR)/grammars.mk),FORCE)
 $(GRAMMAR_DIR)/grammars.mk: tools/grammars.list tools/fetch_grammars.sh $(GRAMMARS_TRY) ; @tools/fetch_grammars.sh $(GRAMMAR_DIR)

@@ -1,0 +1,26 @@
+/* enter.h - bubblewrap around the runner: what of this machine is seen inside, and what it says
+ * where it cannot be. */
+#ifndef SANDBOX_ENTER_H
+#define SANDBOX_ENTER_H
+
+#include <sys/types.h>
+
+#include "sandbox/sandbox.h"
+
+/* Zero-initialised: nowhere. */
+typedef struct {
+    pid_t pid;  /* of bubblewrap; 0: none */
+    int fd;     /* the runner's standard input and output */
+    int said;   /* a file with its standard error */
+} sandbox_place;
+
+CERIUM_CHECKED int sandbox_enter(sandbox_place *out, const sandbox_config *config,
+                                 cerium_error *err);
+/* End all that is in it. */
+void sandbox_leave(sandbox_place *place);
+/* The first line of what was said inside; "" for nothing. */
+void sandbox_said(const sandbox_place *place, char *out, size_t size);
+/* CERIUM_ERR_IO, with the remedy for what was said. */
+int sandbox_refusal(const char *said, sandbox_level level, cerium_error *err);
+
+#endif

@@ -1,0 +1,69 @@
+/* guest.h - the part of the sandbox that runs inside of it: one process serves, each job gets a
+ * process that watches and one that runs behind walls.
+ *
+ * It is built twice from the same files: as a program, and as a library that a Python interpreter
+ * loads.  It uses the C library alone, and keeps nothing that a variant could reach: each job is
+ * read, forked away and forgotten. */
+#ifndef SANDBOX_GUEST_H
+#define SANDBOX_GUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "sandbox/wire.h"
+
+/* A job as it was read. */
+typedef struct {
+    wire_job job;
+    const char *program, *tests, *name; /* their lengths are in the job; a NUL is behind each */
+    void *map;
+    size_t n_map;
+} guest_job;
+
+/* Descriptors of a variant. */
+enum { GUEST_FD_MARK = 3 };
+
+/* Take the next job.  Returns 1 in a process of its own behind the walls, which runs it; 0 when
+ * there are no more; -1 when the other end speaks nonsense. */
+int guest_next(guest_job *out);
+
+/* ---- guest_walls.c ---- */
+
+/* Namespaces and file systems of a variant, by who will watch it.  NULL, or what failed. */
+const char *walls_outer(const wire_job *job);
+/* Everything else, by the variant itself, last of all the filter.  NULL, or what failed. */
+const char *walls_inner(const wire_job *job, int out, int err, int mark);
+/* Read the filter once, while files can be opened.  False without one. */
+bool walls_open(const char *path);
+
+/* ---- guest_watch.c ---- */
+
+/* The ends of a variant that is running. */
+typedef struct {
+    pid_t pid;
+    int out, err, mark;
+    const wire_job *job;
+} watched;
+
+/* Wait for its end, or end it; write the result to fd. */
+void watch_variant(const watched *v, int fd);
+/* Nothing ran: why. */
+void watch_broken(const char *why, int fd);
+
+/* ---- guest_exec.c ---- */
+
+/* Run a job of another language than Python, in place of this process.  Returns the exit status
+ * where that cannot be. */
+int exec_job(const guest_job *g);
+/* Write the folder into path; false when it does not fit. */
+bool exec_unpack(const char *path);
+/* Where the folder was given to the sandbox; nothing when it was not. */
+bool exec_open_folder(const char *path);
+/* Its bytes; 0: there is none. */
+size_t exec_n_folder(void);
+
+/* All of the bytes; false when the other end is gone. */
+bool guest_write(int fd, const void *from, size_t n);
+
+#endif
