@@ -5,7 +5,7 @@
 #include "programs/command_line.h"
 
 extern const command_table run_command, complete_command, edit_command, serve_command;
-extern const command_table bench_command;
+extern const command_table solve_command, bench_command;
 extern const command_table perplexity_command, eval_command, tokenize_command, scan_command;
 extern const command_table quantize_command, imatrix_command, convert_command, pull_command;
 extern const command_table inspect_command, keys_command, usage_command, wafer_command;
@@ -15,6 +15,7 @@ extern const command_table wafer_simulate_command;
 int program_run(int argc, char **argv);
 int program_complete(int argc, char **argv);
 int program_edit(int argc, char **argv);
+int program_solve(int argc, char **argv);
 int program_serve(int argc, char **argv);
 int program_bench(int argc, char **argv);
 int program_perplexity(int argc, char **argv);

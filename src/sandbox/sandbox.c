@@ -118,6 +118,7 @@ int sandbox_start(sandbox *s, const sandbox_job *job, cerium_error *err)
                      .flags = job->flags | (s->used ? 0 : WIRE_INNER),
                      .wall_ms = l->wall_ms,
                      .cpu_s = l->cpu_s,
+                     .cpu_ms = l->cpu_ms,
                      .processes = l->processes,
                      .descriptors = l->descriptors,
                      .memory_bytes = l->memory_bytes,
@@ -206,7 +207,7 @@ static int probe(sandbox *s, cerium_error *err)
     result = (sandbox_result){0};
     read_note(s, (view){s->text + r.n_out + r.n_err, r.n_note}, &result);
     snprintf(said, sizeof said, "%s: %.*s", verdict_names[r.verdict], (int)result.why.len,
-             result.why.ptr);
+             result.why.len ? result.why.ptr : "");
     return sandbox_refusal(said, s->config.level, err);
 }
 

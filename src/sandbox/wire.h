@@ -68,7 +68,7 @@ typedef struct {
     uint32_t magic, language, mode, flags;
     uint32_t wall_ms, cpu_s, processes, descriptors;
     uint64_t memory_bytes, file_bytes, tmp_bytes, output_bytes;
-    uint32_t n_program, n_tests, n_name, seed;
+    uint32_t n_program, n_tests, n_name, seed, cpu_ms, unused;
     char mark[WIRE_MARK_BYTES]; /* hexadecimal; chosen after the program was */
 } wire_job;
 

@@ -131,10 +131,15 @@ def main():
         with open(os.path.join(folder, "cerium.ini"), "w") as f:
             f.write(INI)
         subprocess.run(["git", "init", "-q", folder], check=False)
+        nests = shutil.which("bwrap") and not subprocess.run(
+            ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"], check=False).returncode
         # A few files are enough for what takes every file of a repository.
         subprocess.run(["git", "-C", folder, "add", "examples", "shop.py"], check=False)
         n = 0
         for place, text, output in commands():
+            if " solve " in text and not nests:
+                print("skipped: %s: no namespaces for bubblewrap here" % text)
+                continue
             n += 1
             check("%s: options of `%s`" % (place, text), unknown_options(text))
             why = next((why for pattern, why in SKIPPED if re.search(pattern, text)), None)

@@ -132,12 +132,13 @@ static const char *set_descriptors(int out, int err, int mark)
 
 const char *walls_inner(const wire_job *job, int out, int err, int mark)
 {
+    const char *why = set_descriptors(out, err, mark); /* what fails behind this is told there */
+    if (why) return why;
     /* A group of its own: or kill(0, 9) would reach those who watch. */
     if (setsid() < 0) return "setsid";
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)) return "parent death signal";
-    if (setpriority(PRIO_PROCESS, 0, NICE)) return "nice";
-    const char *why = set_descriptors(out, err, mark);
-    if (!why) why = set_limits(job);
+    (void)!nice(NICE); /* where it is nice already, it stays so */
+    why = set_limits(job);
     if (!why) why = drop_rights();
     if (why) return why;
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)) return "prctl";

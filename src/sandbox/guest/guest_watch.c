@@ -117,6 +117,15 @@ static uint64_t memory_of_all(void)
     return sum;
 }
 
+/* Processor time of one process, which does not depend on who else wants the processor. */
+static uint64_t cpu_ns_of(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t)) return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* ---- the end ---- */
 
 static void end_it(watch *w, wire_verdict why)
@@ -148,6 +157,7 @@ static void step(watch *w)
     w->ended = is_over(w);
     if (w->ended) return;
     if (taken >= w->wall_ns) end_it(w, WIRE_TIMEOUT);
+    if (job->cpu_ms && cpu_ns_of(w->v->pid) >= job->cpu_ms * 1000000ull) end_it(w, WIRE_CPU);
     if (w->out.n + w->err.n > job->output_bytes || w->mark.n > CHUNK) end_it(w, WIRE_OUTPUT);
     if (taken > 2 * TICK_MS * 1000000u &&
         memory_of_all() > job->memory_bytes)

@@ -21,7 +21,8 @@ class WireJob(ctypes.Structure):
                                                 "cpu_s", "processes", "descriptors")]
                 + [(n, ctypes.c_uint64) for n in ("memory_bytes", "file_bytes", "tmp_bytes",
                                                   "output_bytes")]
-                + [(n, ctypes.c_uint32) for n in ("n_program", "n_tests", "n_name", "seed")]
+                + [(n, ctypes.c_uint32) for n in ("n_program", "n_tests", "n_name", "seed",
+                                                  "cpu_ms", "unused")]
                 + [("mark", ctypes.c_char * 32)])
 
 

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""solve.py - how many of a set of tasks `cerium solve` solves, and what that costs.
+
+    bench/solve.py [TASKS.jsonl] [--cerium ./cerium] [-N 1000] [--only REGEX] [-- OPTIONS of solve]
+
+A task of the set is a line of JSON: the language, the name of a file and its source, the bytes
+`at` which something is missing (`fill`) or wrong (`repair`), and tests that run behind it.
+`hidden`, where a task has it, are tests that the program is not shown.  A repair knows the line, a
+fill the column."""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+SET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "solve", "tasks.jsonl")
+SUFFIX = {"python": ".py", "javascript": ".js", "c": ".c"}
+
+
+def solve(args, task, folder):
+    """The last event of a run, and the file as the diff makes it."""
+    path = os.path.join(folder, task["file"])
+    tests = os.path.join(folder, "tests_of" + SUFFIX[task["language"]])
+    with open(path, "wb") as f:
+        f.write(task["source"].encode())
+    with open(tests, "w") as f:
+        f.write(task["tests"])
+    place = "%s:%d" % (path, task["line"])
+    if task["kind"] == "fill":
+        place += ":%d" % task["column"]
+    done = subprocess.run([args.cerium, "solve", place, "--test-file", tests, "-N", str(args.n),
+                           "--json", *args.options], capture_output=True, text=True)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    if not events or events[-1].get("event") != "end":
+        return {"status": "error", "why": done.stderr.strip()[-200:]}
+    return events[-1]
+
+
+def passes_hidden(args, task, end, folder):
+    """Whether the solved file passes tests that it was not made with."""
+    if "hidden" not in task or not end.get("diff"):
+        return None
+    subprocess.run(["patch", "-s", os.path.join(folder, task["file"])], input=end["diff"],
+                   text=True, check=True)
+    tests = os.path.join(folder, "hidden_of" + SUFFIX[task["language"]])
+    with open(tests, "w") as f:
+        f.write(task["hidden"])
+    done = subprocess.run([args.cerium, "solve", os.path.join(folder, task["file"]), "--test-file",
+                           tests, "-N", "1", "--makers", "mutate"], capture_output=True, text=True)
+    return "pass already" in done.stderr
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("tasks", nargs="?", default=SET)
+    parser.add_argument("--cerium", default="./cerium")
+    parser.add_argument("-N", dest="n", type=int, default=1000)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--show", action="store_true")
+    given, options = sys.argv[1:], []
+    if "--" in given:
+        given, options = given[:given.index("--")], given[given.index("--") + 1:]
+    args = parser.parse_args(given)
+    args.options = options
+    rows = []
+    with open(args.tasks) as f:
+        tasks = [json.loads(line) for line in f]
+    for task in tasks:
+        if not re.search(args.only, "%(id)s %(language)s %(kind)s" % task):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            end = solve(args, task, folder)
+            rows.append((task, end, passes_hidden(args, task, end, folder)))
+        lines = [x for x in end.get("diff", "").split("\n")
+                 if x[:1] in "+-" and not x.startswith(("+++", "---"))]
+        print("%s %s %-10s %s" % (task["id"], task["kind"], end["status"],
+                                  end.get("index", end.get("why", ""))), flush=True)
+        if args.show:
+            print("\n".join("    " + x for x in lines), flush=True)
+    for kind in ("repair", "fill"):
+        for language in ("python", "javascript", "c", ""):
+            of = [r for r in rows if r[0]["kind"] == kind and language in ("", r[0]["language"])]
+            good = [r for r in of if r[1]["status"] == "found"]
+            hidden = [r[2] for r in good if r[2] is not None]
+            if of:
+                print("%s %s: %d of %d solved%s" % (
+                    kind, language or "in all", len(good), len(of),
+                    "; %d of %d right by hidden tests" % (sum(hidden), len(hidden))
+                    if hidden else ""))
+    ended = [r[1] for r in rows if "seconds" in r[1]]
+    if ended:
+        rate = statistics.median(e["tested"] / max(e["seconds"], 1e-9) for e in ended)
+        print("median: %.0f tests/s" % rate)
+
+
+main()

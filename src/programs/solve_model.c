@@ -1,0 +1,238 @@
+/* solve_model.c - prompts of places, and requests that roll. */
+#include "programs/solve_model.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    TEXT_MAX = 1 << 16,
+    PREFIX_BYTES = 6000, /* around a place at most; a line is written by what is near */
+    SUFFIX_BYTES = 2000,
+};
+static const float TOP_P = 0.98f; /* without the tail, which is garbage */
+
+/* ---- prompts ---- */
+
+static view before(view text, size_t at, size_t max)
+{
+    size_t begin = at > max ? at - max : 0;
+    while (begin > 0 && begin < at && text.ptr[begin - 1] != '\n') begin++;
+    return (view){text.ptr + begin, at - begin};
+}
+
+static int infill_tokens(solve_model *m, const cerium_infill *in, maker_prompt *p,
+                         cerium_error *err)
+{
+    size_t n = 0;
+    int status = cerium_infill_tokens(m->engine, in, NULL, 0, &n, err);
+    if (status == CERIUM_ERR_FORMAT) return CERIUM_OK; /* the model does not fill */
+    if (status && status != CERIUM_ERR_CAPACITY) return status;
+    p->tokens = memory_alloc(n * sizeof *p->tokens);
+    if (!p->tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a prompt");
+    return cerium_infill_tokens(m->engine, in, p->tokens, n, &p->n, err);
+}
+
+static int make_prompts(solve_model *m, uint32_t place, uint32_t context, cerium_error *err)
+{
+    const view text = m->set->text;
+    const solve_span at = m->places[place];
+    maker_prompt *p = m->prompts[place];
+    for (size_t most = PREFIX_BYTES; most > 64; most /= 2) {
+        view prefix = before(text, at.begin, most);
+        size_t n_suffix = text.len - at.end, most_suffix = most * SUFFIX_BYTES / PREFIX_BYTES;
+        if (n_suffix > most_suffix) n_suffix = most_suffix;
+        for (int i = 0; i < MODEL_FORMS; i++) memory_free(p[i].tokens);
+        p[0] = p[1] = (maker_prompt){0};
+        p[0].n_heal = cerium_infill_heal_prefix(m->engine, prefix.ptr, prefix.len);
+        p[1].n_heal = cerium_heal_prefix(m->engine, prefix.ptr, prefix.len);
+        const cerium_infill in = {.prefix = prefix.ptr, .prefix_len = prefix.len - p[0].n_heal,
+                                  .suffix = text.ptr + at.end, .suffix_len = n_suffix};
+        RETURN_IF(infill_tokens(m, &in, &p[0], err));
+        RETURN_IF(encode(m->engine, (view){prefix.ptr, prefix.len - p[1].n_heal},
+                         CERIUM_TOKENIZE_BEGIN, &p[1].tokens, &p[1].n, err));
+        if (p[0].n + m->n_tokens_max < context && p[1].n + m->n_tokens_max < context) {
+            if (p[1].n == 0) { /* nothing stands before it */
+                memory_free(p[1].tokens);
+                p[1] = (maker_prompt){0};
+            }
+            return CERIUM_OK;
+        }
+    }
+    return error_set(err, CERIUM_ERR_CAPACITY, "the context is too small for %u tokens a variant",
+                     m->n_tokens_max);
+}
+
+/* ---- requests ---- */
+
+static void ring(void *user)
+{
+    const solve_model *m = user;
+    const uint64_t one = 1;
+    (void)!write(m->bell, &one, sizeof one);
+}
+
+/* What the variant's number among the model's decides: nothing else does. */
+static void choose(const solve_model *m, uint32_t k, uint32_t *place, uint32_t *form,
+                   cerium_sampling *sampling)
+{
+    static const float heat[] = {0.4f, 0.6f, 0.8f, 1.0f};
+    *place = k % m->n_places;
+    k /= m->n_places;
+    const maker_prompt *p = m->prompts[*place];
+    uint32_t n_forms = (p[0].tokens != NULL) + (p[1].tokens != NULL);
+    *form = n_forms == 2 ? (k < 2 ? k : (k - 2) / 4 % 2) : p[0].tokens == NULL;
+    *sampling = m->o->sampling;
+    sampling->pointer = m->pointer;
+    sampling->seed += k;
+    if (m->temperature >= 0) sampling->temperature = m->temperature;
+    else sampling->temperature = k < n_forms ? 0 : heat[(k - n_forms) % ARRAY_LEN(heat)];
+    if (sampling->temperature > 0 && !(sampling->top_p > 0)) sampling->top_p = TOP_P;
+}
+
+static bool is_one_line(const solve_model *m, uint32_t place)
+{
+    const solve_span at = m->places[place];
+    return !memchr(m->set->text.ptr + at.begin, '\n', at.end - at.begin) && m->n_tokens_max <= 128;
+}
+
+static int start(solve_model *m, maker_stream *s, cerium_error *err)
+{
+    static const char *const line_end[] = {"\n"};
+    uint32_t form, index = m->first + m->n_started;
+    cerium_sampling sampling;
+    choose(m, m->n_started, &s->place, &form, &sampling);
+    const maker_prompt *p = &m->prompts[s->place][form];
+    const solve_span at = m->places[s->place];
+    const view text = m->set->text;
+    if (is_one_line(m, s->place)) {
+        sampling.stops = line_end;
+        sampling.n_stops = 1;
+    }
+    const cerium_resume begin = {.heal_prefix = text.ptr + at.begin - p->n_heal,
+                                 .n_heal = p->n_heal};
+    const cerium_request request = {.tokens = p->tokens, .n_tokens = p->n,
+                                    .new_tokens_max = m->n_tokens_max, .sampling = &sampling,
+                                    .resume = &begin, .class_ = CERIUM_CLASS_EDIT, .notify = ring,
+                                    .user = m};
+    infill_stop_close(&s->stop);
+    s->stop = (infill_stop){0};
+    s->text.len = 0;
+    s->text.max = TEXT_MAX;
+    s->is_over = false;
+    if (!is_one_line(m, s->place) &&
+        infill_stop_open(&s->stop, (view){text.ptr, at.begin},
+                         (view){text.ptr + at.end, text.len - at.end}, 0, true))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a variant");
+    m->set->all[index].seed = sampling.seed;
+    m->set->all[index].temperature = sampling.temperature;
+    RETURN_IF(cerium_session_start(s->session, &request, err));
+    s->index = index;
+    m->n_started++;
+    m->n_running++;
+    return CERIUM_OK;
+}
+
+/* Without blanks at its end, and without the rest of the line, which stands there already. */
+static view trimmed(const solve_model *m, const maker_stream *s)
+{
+    view text = {s->text.ptr, s->text.len}, all = m->set->text;
+    size_t at = m->places[s->place].end, end = at;
+    while (end < all.len && all.ptr[end] != '\n') end++;
+    while (end > at && strchr(" \t\r", all.ptr[end - 1])) end--;
+    while (text.len && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
+    size_t rest = end - at;
+    if (rest && text.len > rest && !memcmp(text.ptr + text.len - rest, all.ptr + at, rest))
+        text.len -= rest;
+    return text;
+}
+
+static int finish(solve_model *m, maker_stream *s, const cerium_event *event, cerium_error *err)
+{
+    bool cut = !s->is_over && (event->stop == CERIUM_STOP_NONE || event->stop == CERIUM_STOP_LIMIT);
+    uint32_t index = s->index;
+    s->index = SOLVE_NONE;
+    m->n_running--;
+    if (event->status && event->status != CERIUM_ERR_CANCELED)
+        return error_set(err, event->status, "%s", cerium_status_text(event->status));
+    if (!s->is_over && !is_one_line(m, s->place) && !cut && infill_stop_finish(&s->stop, &s->text))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a variant");
+    view text = trimmed(m, s);
+    if (cut || text.len == 0) {
+        solve_set_drop(m->set, index);
+        return CERIUM_OK;
+    }
+    return solve_set_make(m->set, index, m->places[s->place], text, err);
+}
+
+static int take(solve_model *m, maker_stream *s, cerium_error *err)
+{
+    cerium_event event;
+    while (s->index != SOLVE_NONE) {
+        cerium_session_poll(s->session, &event);
+        if (event.kind == CERIUM_EVENT_NONE) return CERIUM_OK;
+        if (event.kind == CERIUM_EVENT_DONE) return finish(m, s, &event, err);
+        m->set->n_tokens++;
+        if (s->is_over) continue;
+        const view more = {event.step.text, event.step.text_len};
+        int status = is_one_line(m, s->place) ? bytes_append(&s->text, more.ptr, more.len)
+                                              : infill_stop_feed(&s->stop, more, &s->text);
+        if (status == CERIUM_ERR_MEMORY)
+            return error_set(err, status, "no memory for a variant");
+        s->is_over = s->stop.end != INFILL_STOP_NONE;
+        if (s->is_over || status) cerium_session_cancel(s->session);
+    }
+    return CERIUM_OK;
+}
+
+int maker_pump(solve_model *m, cerium_error *err)
+{
+    uint64_t rings;
+    (void)!read(m->bell, &rings, sizeof rings);
+    for (uint32_t i = 0; i < m->n_streams; i++) {
+        maker_stream *s = &m->streams[i];
+        RETURN_IF(take(m, s, err));
+        if (s->index == SOLVE_NONE && m->n_started < m->n) RETURN_IF(start(m, s, err));
+    }
+    return CERIUM_OK;
+}
+
+void maker_plan(solve_model *m, uint32_t n)
+{
+    m->first = m->set->n;
+    m->n = m->n_started = 0;
+    while (m->n < n && solve_set_plan(m->set, MAKER_MODEL) != SOLVE_NONE) m->n++;
+}
+
+int maker_open(solve_model *m, cerium_error *err)
+{
+    cerium_engine_info info;
+    cerium_engine_describe(m->engine, &info);
+    m->pointer = info.pointer;
+    m->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (m->bell < 0) return error_set(err, CERIUM_ERR_IO, "eventfd: %s", strerror(errno));
+    for (uint32_t i = 0; i < m->n_places; i++)
+        RETURN_IF(make_prompts(m, i, info.context_tokens_max, err));
+    while (m->n_streams < MODEL_STREAMS) {
+        maker_stream *s = &m->streams[m->n_streams];
+        *s = (maker_stream){.index = SOLVE_NONE};
+        RETURN_IF(cerium_session_open(&s->session, m->engine, NULL, err));
+        m->n_streams++;
+    }
+    return CERIUM_OK;
+}
+
+void maker_close(solve_model *m)
+{
+    for (uint32_t i = 0; i < m->n_streams; i++) cerium_session_cancel(m->streams[i].session);
+    for (uint32_t i = 0; i < m->n_streams; i++) {
+        cerium_session_close(&m->streams[i].session);
+        infill_stop_close(&m->streams[i].stop);
+        bytes_free(&m->streams[i].text);
+    }
+    for (uint32_t i = 0; i < m->n_places; i++)
+        for (int k = 0; k < MODEL_FORMS; k++) memory_free(m->prompts[i][k].tokens);
+    if (m->bell > 0) close(m->bell);
+    m->n_streams = m->n_places = 0;
+    m->bell = 0;
+}

@@ -1,0 +1,50 @@
+/* solve_model.h - variants by a model: one request each, as many at a time as a pass has rows, and
+ * the next as soon as one ends. */
+#ifndef PROGRAMS_SOLVE_MODEL_H
+#define PROGRAMS_SOLVE_MODEL_H
+
+#include "programs/options.h"
+#include "programs/solve.h"
+#include "protocol/infill_stop.h"
+
+enum { MODEL_STREAMS = 64, MODEL_FORMS = 2 };
+
+/* A place's prompt: what stands around it, or only what stands before it. */
+typedef struct {
+    int32_t *tokens; /* owned; NULL: the model has no such form */
+    size_t n, n_heal;
+} maker_prompt;
+
+typedef struct {
+    cerium_session *session;
+    uint32_t index, place; /* index: SOLVE_NONE: it is free */
+    bytes text;
+    infill_stop stop;
+    bool is_over;          /* its text is whole; the request may still run */
+} maker_stream;
+
+typedef struct {
+    cerium_engine *engine; /* borrowed */
+    const options *o;
+    solve_set *set;
+    uint32_t first, n, n_started; /* indices that are the model's */
+    solve_span places[SOLVE_HOLES_MAX];
+    maker_prompt prompts[SOLVE_HOLES_MAX][MODEL_FORMS];
+    uint32_t n_places, n_tokens_max;
+    float temperature;     /* below 0: by the index */
+    float pointer;
+    maker_stream streams[MODEL_STREAMS];
+    uint32_t n_streams, n_running;
+    int bell;              /* readable when there is something to take */
+} solve_model;
+
+/* Sessions of an engine that has MODEL_STREAMS of them.  Set before: engine, o, set, places,
+ * n_places, n_tokens_max, temperature; zero the rest.  Close it in any case. */
+CERIUM_CHECKED int maker_open(solve_model *m, cerium_error *err);
+/* Plan n more variants, whose requests maker_pump() starts. */
+void maker_plan(solve_model *m, uint32_t n);
+/* Take what came, start what can be. */
+CERIUM_CHECKED int maker_pump(solve_model *m, cerium_error *err);
+void maker_close(solve_model *m);
+
+#endif

@@ -1,0 +1,463 @@
+/* solve_mutate.c - edits of a few tokens, without a model: operators and their neighbours, numbers,
+ * names of the same file, operands that go or change places.  They repair most one-token bugs. */
+#include "programs/solve.h"
+
+#include <ctype.h>
+
+enum {
+    TOKENS_MAX = 1 << 14, /* of all spans */
+    NAMES_MAX = 48,
+    PIECES_MAX = 64,      /* expressions of the file, for an empty place */
+    EDIT_BYTES = 400,
+};
+
+typedef struct {
+    solve_set *set;
+    const solve_span *spans;
+    uint32_t n_spans, n_left;
+    solve_token *tokens;  /* [n] code in the spans, with their places in the file */
+    uint32_t n;
+    view names[NAMES_MAX]; /* of the file, those near the first span first */
+    uint32_t n_names;
+    cerium_error *err;
+} mutator;
+
+static view token_text(const mutator *m, uint32_t i)
+{
+    const solve_token *t = &m->tokens[i];
+    return (view){m->set->text.ptr + t->begin, t->end - t->begin};
+}
+
+static bool is_text(const mutator *m, uint32_t i, const char *word)
+{
+    return i < m->n && view_equal(token_text(m, i), view_of(word));
+}
+
+/* Is it one of "a b c"? */
+static bool is_among(view word, const char *words)
+{
+    for (size_t n; *words; words += n + (words[n] == ' ')) {
+        n = strcspn(words, " ");
+        if (word.len == n && memcmp(word.ptr, words, n) == 0) return true;
+    }
+    return false;
+}
+
+/* The file with [begin, end) replaced; nothing where that changes nothing or there are enough. */
+static int edit(mutator *m, size_t begin, size_t end, view text)
+{
+    if (m->n_left == 0 || (end - begin == text.len &&
+                           !memcmp(m->set->text.ptr + begin, text.ptr ? text.ptr : "", text.len)))
+        return CERIUM_OK;
+    uint32_t index = solve_set_plan(m->set, MAKER_MUTATE);
+    if (index == SOLVE_NONE) return CERIUM_OK;
+    RETURN_IF(solve_set_make(m->set, index, (solve_span){begin, end}, text, m->err));
+    /* The same as an earlier one: it takes no place. */
+    if (m->set->all[index].same_as != SOLVE_NONE) {
+        m->set->all[m->set->all[index].same_as].n_same--;
+        memory_free(m->set->all[index].text);
+        m->set->n--;
+        m->set->n_made--;
+        return CERIUM_OK;
+    }
+    m->n_left--;
+    return CERIUM_OK;
+}
+
+static int edit_parts(mutator *m, size_t begin, size_t end, const view *parts, uint32_t n)
+{
+    char text[EDIT_BYTES];
+    size_t len = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (parts[i].len > sizeof text - len) return CERIUM_OK;
+        memcpy(text + len, parts[i].ptr, parts[i].len);
+        len += parts[i].len;
+    }
+    return edit(m, begin, end, (view){text, len});
+}
+
+static int replace_token(mutator *m, uint32_t i, const char *with)
+{
+    return edit(m, m->tokens[i].begin, m->tokens[i].end, view_of(with));
+}
+
+/* ---- what stands around a token ---- */
+
+static bool is_closer(const mutator *m, uint32_t i)
+{
+    return i < m->n && m->tokens[i].kind == TOKEN_OPERATOR &&
+           strchr(")]}", m->set->text.ptr[m->tokens[i].begin]) != NULL;
+}
+
+static const char keywords[] =
+    "if else elif for while return in not and or is def class lambda import from as with try "
+    "except finally raise yield pass break continue global del assert function const let var new "
+    "typeof instanceof switch case default do int char long short unsigned signed double float "
+    "void static struct size_t bool async await of null undefined None True False true false print "
+    "enum union extern inline goto sizeof typedef volatile export this self NULL";
+
+static const char values[] = "None True False true false null undefined NULL self this";
+
+static bool is_operand(const mutator *m, uint32_t i)
+{
+    if (i >= m->n) return false;
+    solve_token_kind kind = m->tokens[i].kind;
+    if (kind == TOKEN_NUMBER || kind == TOKEN_STRING) return true;
+    if (kind == TOKEN_NAME)
+        return !is_among(token_text(m, i), keywords) ||
+               is_among(token_text(m, i), values);
+    return is_closer(m, i);
+}
+
+/* Behind the bracket that opens at i; m->n where it stays open. */
+static uint32_t behind_bracket(const mutator *m, uint32_t i)
+{
+    uint32_t depth = 0;
+    for (; i < m->n; i++) {
+        if (m->tokens[i].kind != TOKEN_OPERATOR) continue;
+        char c = m->set->text.ptr[m->tokens[i].begin];
+        depth += c == '(' || c == '[' || c == '{';
+        if (is_closer(m, i) && --depth == 0) return i + 1;
+    }
+    return m->n;
+}
+
+/* Behind the operand that begins at i, with its calls, subscripts and members; i: there is none. */
+static uint32_t operand_end(const mutator *m, uint32_t i)
+{
+    uint32_t at = i;
+    while (is_text(m, at, "-") || is_text(m, at, "!") || is_text(m, at, "*") || is_text(m, at, "&"))
+        at++;
+    if (is_text(m, at, "(") || is_text(m, at, "["))
+        at = behind_bracket(m, at);
+    else if (is_operand(m, at) && !is_closer(m, at))
+        at++;
+    else
+        return i;
+    while (at < m->n) {
+        if (is_text(m, at, "(") || is_text(m, at, "[")) at = behind_bracket(m, at);
+        else if ((is_text(m, at, ".") || is_text(m, at, "->")) && at + 1 < m->n) at += 2;
+        else break;
+    }
+    return at;
+}
+
+/* Where the operand that ends before i begins; i: there is none. */
+static uint32_t operand_begin(const mutator *m, uint32_t i)
+{
+    for (uint32_t from = i; from-- > 0 && i - from < 64;) {
+        bool can_begin = (is_operand(m, from) && !is_closer(m, from)) || is_text(m, from, "(") ||
+                         is_text(m, from, "[");
+        bool is_inner = from > 0 && (is_text(m, from - 1, ".") || is_text(m, from - 1, "->"));
+        if (can_begin && !is_inner && operand_end(m, from) == i) {
+            /* A call or a subscript begins with what is called. */
+            if ((is_text(m, from, "(") || is_text(m, from, "[")) && from > 0 &&
+                is_operand(m, from - 1))
+                continue;
+            return from;
+        }
+        if (is_text(m, from, ";") || is_text(m, from, "=")) break;
+    }
+    return i;
+}
+
+/* Tokens [a, b) with what is between them. */
+static view span_text(const mutator *m, uint32_t a, uint32_t b)
+{
+    if (a >= b) return (view){"", 0};
+    return (view){m->set->text.ptr + m->tokens[a].begin, m->tokens[b - 1].end - m->tokens[a].begin};
+}
+
+/* ---- edits, a class each: cheap and likely ones first ---- */
+
+static const struct {
+    const char *from, *to; /* "a b" */
+} neighbours[] = {
+    {"<", "<= > >= == !="},   {"<=", "< >= > == !="},  {">", ">= < <= == !="},
+    {">=", "> <= < == !="},   {"==", "!= <= >= < >"},  {"!=", "== < > <= >="},
+    {"===", "!== <= >="},     {"!==", "=== < >"},      {"+", "- * / //"},
+    {"-", "+ * / %"},         {"*", "+ / // ** -"},    {"/", "// * % -"},
+    {"//", "/ % *"},          {"%", "/ // * -"},       {"**", "* +"},
+    {"&&", "||"},             {"||", "&& ??"},         {"&", "| ^ && <<"},
+    {"|", "& ^ ||"},          {"^", "& |"},            {"<<", ">>"},
+    {">>", "<<"},             {"+=", "-= *= = |="},    {"-=", "+= = *="},
+    {"*=", "+= /= **="},      {"/=", "*= //= -="},     {"=", "+= -="},
+    {"++", "--"},             {"--", "++"},            {"??", "|| &&"},
+    {"%=", "/= //="},         {"//=", "/= %="},        {"|=", "&= ^= ="},
+    {"&=", "|= ="},           {"^=", "|= &="},         {"<<=", ">>="},
+    {">>=", "<<="},           {"and", "or"},           {"or", "and"},
+    {"True", "False"},        {"False", "True"},       {"true", "false"},
+    {"false", "true"},        {"None", "0 False True []"}, {"break", "continue pass"},
+    {"continue", "break"},    {"min", "max sum"},      {"max", "min sum len"},
+    {"any", "all"},           {"all", "any"},          {"list", "sorted set tuple reversed"},
+    {"sorted", "list reversed set"}, {"reversed", "list sorted"}, {"set", "list sorted"},
+    {"tuple", "list sorted"}, {"sum", "len max min"},  {"len", "sum max"},
+    {"append", "extend insert add"}, {"extend", "append"}, {"add", "discard append"},
+    {"pop", "shift popleft remove"}, {"shift", "pop"}, {"popleft", "pop"},
+    {"push", "unshift"},      {"unshift", "push"},     {"appendleft", "append"},
+    {"floor", "ceil round trunc"}, {"ceil", "floor round"}, {"round", "floor trunc ceil"},
+    {"trunc", "floor round"}, {"upper", "lower title"}, {"lower", "upper"},
+    {"startswith", "endswith"}, {"endswith", "startswith"}, {"startsWith", "endsWith includes"},
+    {"endsWith", "startsWith"}, {"lstrip", "strip rstrip"}, {"rstrip", "strip lstrip"},
+    {"strip", "rstrip lstrip"}, {"trimStart", "trim trimEnd"}, {"trimEnd", "trim trimStart"},
+    {"keys", "values items"}, {"values", "keys items"}, {"items", "keys values"},
+    {"find", "rfind index"},  {"rfind", "find"},       {"indexOf", "lastIndexOf"},
+    {"lastIndexOf", "indexOf"}, {"union", "intersection difference"},
+    {"intersection", "union"}, {"difference", "union intersection"}, {"some", "every"},
+    {"every", "some"},        {"isdigit", "isalpha isalnum"}, {"isalpha", "isalnum isdigit"},
+    {"isalnum", "isalpha"},   {"isupper", "islower"},  {"islower", "isupper"},
+    {"split", "splitlines"},  {"concat", "push"},      {"slice", "splice"}, {"splice", "slice"},
+    {"int", "float round"},   {"float", "int"},        {"toUpperCase", "toLowerCase"},
+    {"toLowerCase", "toUpperCase"}, {"if", "while"},   {"while", "if"}, {"in", "=="},
+};
+
+static int swap_words(mutator *m, uint32_t i)
+{
+    for (size_t k = 0; k < ARRAY_LEN(neighbours); k++) {
+        if (!is_text(m, i, neighbours[k].from)) continue;
+        for (const char *to = neighbours[k].to; *to;) {
+            size_t n = strcspn(to, " ");
+            RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i].end, (view){to, n}));
+            to += n + (to[n] == ' ');
+        }
+    }
+    if (is_text(m, i, "in") && !is_text(m, i - (i > 0), "for"))
+        RETURN_IF(replace_token(m, i, "not in"));
+    if (is_text(m, i, "is")) RETURN_IF(replace_token(m, i, "is not"));
+    return CERIUM_OK;
+}
+
+static int shift_numbers(mutator *m, uint32_t i)
+{
+    static const int64_t shifts[] = {1, -1};
+    char text[32];
+    uint64_t value;
+    if (m->tokens[i].kind != TOKEN_NUMBER) return CERIUM_OK;
+    bool whole = parse_u64(token_text(m, i), &value) && value < INT64_MAX;
+    for (size_t k = 0; k < ARRAY_LEN(shifts) && whole; k++) {
+        snprintf(text, sizeof text, "%lld", (long long)value + shifts[k]);
+        RETURN_IF(replace_token(m, i, text));
+    }
+    RETURN_IF(replace_token(m, i, "0"));
+    RETURN_IF(replace_token(m, i, "1"));
+    return replace_token(m, i, "2");
+}
+
+/* One more, one less; a sign, a negation; without them. */
+static int add_signs(mutator *m, uint32_t i)
+{
+    static const char *const more[] = {" + 1", " - 1"};
+    bool ends = is_operand(m, i) && m->tokens[i].kind != TOKEN_STRING;
+    bool goes_on = is_text(m, i + 1, "(") || is_text(m, i + 1, ".") || is_text(m, i + 1, "=");
+    for (size_t k = 0; k < ARRAY_LEN(more) && ends && !goes_on; k++)
+        RETURN_IF(edit(m, m->tokens[i].end, m->tokens[i].end, view_of(more[k])));
+    bool begins = is_operand(m, i) && !is_closer(m, i) && !(i > 0 && is_text(m, i - 1, "."));
+    bool behind = i > 0 && is_operand(m, i - 1);
+    if (begins && !behind) RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i].begin, VIEW("-")));
+    bool is_not = is_text(m, i, "not") || is_text(m, i, "!");
+    if (is_not && i + 1 < m->n)
+        RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i + 1].begin, VIEW("")));
+    if (is_text(m, i, "-") && !behind)
+        RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i].end, VIEW("")));
+    bool asks = is_text(m, i, "if") || is_text(m, i, "while") || is_text(m, i, "return") ||
+                is_text(m, i, "and") || is_text(m, i, "or") || is_text(m, i, "elif");
+    bool python = m->set->language == WIRE_PYTHON;
+    if (python && asks && i + 1 < m->n)
+        RETURN_IF(edit(m, m->tokens[i].end, m->tokens[i].end, VIEW(" not")));
+    bool opens = is_text(m, i, "(") || is_text(m, i, "&&") || is_text(m, i, "||");
+    if (!python && (opens || is_text(m, i, "return")) && is_operand(m, i + 1))
+        RETURN_IF(edit(m, m->tokens[i + 1].begin, m->tokens[i + 1].begin, VIEW("!")));
+    return CERIUM_OK;
+}
+
+static int other_names(mutator *m, uint32_t i)
+{
+    view now = token_text(m, i);
+    if (m->tokens[i].kind != TOKEN_NAME || is_among(now, keywords)) return CERIUM_OK;
+    for (uint32_t k = 0; k < m->n_names; k++)
+        RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i].end, m->names[k]));
+    return CERIUM_OK;
+}
+
+static bool is_binary(const mutator *m, uint32_t i)
+{
+    static const char binary[] = "+ - * / // % ** < <= > >= == != === !== && || & | ^ << >> ?? "
+                                 "and or";
+    return i > 0 && is_operand(m, i - 1) && i + 1 < m->n && is_among(token_text(m, i), binary);
+}
+
+/* a op b: a, b, b op a. */
+static int change_sides(mutator *m, uint32_t i)
+{
+    if (!is_binary(m, i)) return CERIUM_OK;
+    uint32_t from = operand_begin(m, i), to = operand_end(m, i + 1);
+    if (from == i || to == i + 1) return CERIUM_OK;
+    size_t begin = m->tokens[from].begin, end = m->tokens[to - 1].end;
+    const view left = span_text(m, from, i), right = span_text(m, i + 1, to);
+    const view swapped[] = {right, VIEW(" "), token_text(m, i), VIEW(" "), left};
+    RETURN_IF(edit(m, begin, end, left));
+    RETURN_IF(edit(m, begin, end, right));
+    return edit_parts(m, begin, end, swapped, ARRAY_LEN(swapped));
+}
+
+/* f(a, b): f(b, a), f(a), f(b); f(a): a. */
+static int change_arguments(mutator *m, uint32_t i)
+{
+    uint32_t end = behind_bracket(m, i), commas[2] = {0}, n = 0, depth = 0;
+    if (!is_text(m, i, "(") || end <= i + 2 || !is_closer(m, end - 1)) return CERIUM_OK;
+    for (uint32_t k = i + 1; k + 1 < end; k++) {
+        depth += is_text(m, k, "(") || is_text(m, k, "[") || is_text(m, k, "{");
+        depth -= is_closer(m, k);
+        if (depth == 0 && is_text(m, k, ",") && n < 2) commas[n++] = k;
+    }
+    size_t from = m->tokens[i + 1].begin, to = m->tokens[end - 2].end;
+    bool called = i > 0 && m->tokens[i - 1].kind == TOKEN_NAME && is_operand(m, i - 1);
+    if (n == 0 && called)
+        return edit(m, m->tokens[i - 1].begin, m->tokens[end - 1].end,
+                    span_text(m, i + 1, end - 1));
+    if (n != 1) return CERIUM_OK;
+    const view a = span_text(m, i + 1, commas[0]), b = span_text(m, commas[0] + 1, end - 1);
+    const view swapped[] = {b, VIEW(", "), a};
+    RETURN_IF(edit_parts(m, from, to, swapped, ARRAY_LEN(swapped)));
+    RETURN_IF(edit(m, from, to, a));
+    return edit(m, from, to, b);
+}
+
+static const char *const wrappers[] = {"len", "sorted", "abs", "list", "set", "str", "int", "sum",
+                                       "max", "min", "reversed"};
+static const char *const wrappers_js[] = {"Math.floor", "Math.abs", "String", "Number",
+                                          "Math.round"};
+
+/* a: len(a) and its kind; a[i]: a[i - 1] came with the numbers. */
+static int wrap(mutator *m, uint32_t i)
+{
+    bool js = m->set->language == WIRE_JAVASCRIPT;
+    const char *const *with = js ? wrappers_js : wrappers;
+    size_t n = js ? ARRAY_LEN(wrappers_js) : ARRAY_LEN(wrappers);
+    uint32_t end = operand_end(m, i);
+    bool inner = i > 0 && (is_text(m, i - 1, ".") || is_operand(m, i - 1));
+    if (m->set->language == WIRE_C || end == i || inner || m->tokens[i].kind != TOKEN_NAME)
+        return CERIUM_OK;
+    for (size_t k = 0; k < n; k++) {
+        const view parts[] = {view_of(with[k]), VIEW("("), span_text(m, i, end), VIEW(")")};
+        RETURN_IF(edit_parts(m, m->tokens[i].begin, m->tokens[end - 1].end, parts, 4));
+    }
+    return CERIUM_OK;
+}
+
+/* [a:b] and its kind: without an end, reversed. */
+static int change_slices(mutator *m, uint32_t i)
+{
+    static const char *const others[] = {"[1:]", "[:-1]", "[::-1]", "[-1]", "[0]", "[:]"};
+    bool subscript = is_text(m, i, "[") && i > 0 && is_operand(m, i - 1);
+    uint32_t end = behind_bracket(m, i);
+    if (!subscript || end > m->n || !is_closer(m, end - 1)) return CERIUM_OK;
+    for (size_t k = 0; k < ARRAY_LEN(others); k++)
+        RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[end - 1].end, view_of(others[k])));
+    return edit(m, m->tokens[i].begin, m->tokens[end - 1].end, VIEW(""));
+}
+
+static int all_of(mutator *m, int (*one)(mutator *m, uint32_t i))
+{
+    for (uint32_t i = 0; i < m->n && m->n_left; i++) RETURN_IF(one(m, i));
+    return CERIUM_OK;
+}
+
+/* ---- an empty place ---- */
+
+/* Expressions that the file has elsewhere, and small ones of its names. */
+static int fill_place(mutator *m, solve_span at)
+{
+    static const char *const plain[] = {"0",    "1",     "-1", "None",
+                                        "True", "False", "[]", "{}", "\"\""};
+    bool python = m->set->language == WIRE_PYTHON;
+    for (uint32_t i = 0; i < m->n_names; i++) RETURN_IF(edit(m, at.begin, at.end, m->names[i]));
+    for (size_t i = 0; i < ARRAY_LEN(plain) && (python || i < 3); i++)
+        RETURN_IF(edit(m, at.begin, at.end, view_of(plain[i])));
+    for (uint32_t i = 0; i < m->n; i++) {
+        uint32_t end = operand_end(m, i);
+        bool inner = i > 0 && (is_text(m, i - 1, ".") || is_text(m, i - 1, "->"));
+        if (end > i + 1 && !inner) RETURN_IF(edit(m, at.begin, at.end, span_text(m, i, end)));
+        if (end > i && is_binary(m, end)) {
+            uint32_t to = operand_end(m, end + 1);
+            if (to > end + 1) RETURN_IF(edit(m, at.begin, at.end, span_text(m, i, to)));
+        }
+    }
+    static const char *const between[] = {" + ", " - ", " * ", "[", "."};
+    for (size_t k = 0; k < ARRAY_LEN(between); k++)
+        for (uint32_t a = 0; a < m->n_names && a < 8; a++)
+            for (uint32_t b = 0; b < m->n_names && b < 8; b++) {
+                const view parts[] = {m->names[a], view_of(between[k]), m->names[b],
+                                      k == 3 ? VIEW("]") : VIEW("")};
+                if (a != b) RETURN_IF(edit_parts(m, at.begin, at.end, parts, 4));
+            }
+    return CERIUM_OK;
+}
+
+/* ---- reading ---- */
+
+static int read_tokens(mutator *m, const solve_span *spans, uint32_t n)
+{
+    m->n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const view part = {m->set->text.ptr, spans[i].end};
+        solve_token t;
+        for (size_t at = spans[i].begin; solve_token_next(part, m->set->language, &at, &t);) {
+            if (t.kind == TOKEN_BLANK || t.kind == TOKEN_COMMENT || t.kind == TOKEN_BREAK) continue;
+            if (m->n == TOKENS_MAX) return CERIUM_OK;
+            m->tokens[m->n++] = t;
+        }
+    }
+    return CERIUM_OK;
+}
+
+static void add_name(mutator *m, view name)
+{
+    for (uint32_t i = 0; i < m->n_names; i++)
+        if (view_equal(m->names[i], name)) return;
+    if (m->n_names < NAMES_MAX) m->names[m->n_names++] = name;
+}
+
+/* Those of the lines around the place first: what they are is often in scope. */
+static void read_names(mutator *m, size_t place)
+{
+    const view text = m->set->text;
+    solve_token t;
+    for (size_t reach = 400; reach < 1 << 14; reach *= 6) {
+        size_t from = place > reach ? place - reach : 0;
+        const view part = {text.ptr, place + reach / 2 < text.len ? place + reach / 2 : text.len};
+        while (from > 0 && text.ptr[from - 1] != '\n') from--;
+        for (size_t at = from; solve_token_next(part, m->set->language, &at, &t);) {
+            view name = {text.ptr + t.begin, t.end - t.begin};
+            if (t.kind == TOKEN_NAME && !is_among(name, keywords)) add_name(m, name);
+        }
+    }
+}
+
+int solve_mutate(solve_set *s, const solve_span *spans, uint32_t n_spans, uint32_t n,
+                 cerium_error *err)
+{
+    static int (*const classes[])(mutator *m, uint32_t i) = {
+        swap_words, shift_numbers, add_signs, change_sides, change_arguments, change_slices,
+        other_names, wrap};
+    mutator m = {.set = s, .spans = spans, .n_spans = n_spans, .n_left = n, .err = err};
+    int status = CERIUM_OK;
+    if (n_spans == 0) return CERIUM_OK;
+    m.tokens = memory_alloc(TOKENS_MAX * sizeof *m.tokens);
+    if (!m.tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the tokens of a file");
+    read_names(&m, spans[0].begin);
+    bool empty = n_spans == 1 && spans[0].begin == spans[0].end;
+    if (empty) {
+        const solve_span whole = {0, s->text.len};
+        status = read_tokens(&m, &whole, 1);
+        if (!status) status = fill_place(&m, spans[0]);
+    } else {
+        status = read_tokens(&m, spans, n_spans);
+        for (size_t i = 0; i < ARRAY_LEN(classes) && !status; i++) status = all_of(&m, classes[i]);
+    }
+    for (uint32_t i = 0; i < n_spans && !status && !empty; i++) /* without the line */
+        status = edit(&m, spans[i].begin, spans[i].end,
+                      s->language == WIRE_PYTHON ? VIEW("pass") : VIEW(""));
+    memory_free(m.tokens);
+    return status;
+}

@@ -1,0 +1,176 @@
+/* solve_run.c - the loop: makes, judges, decides by index. */
+#include "programs/solve_run.h"
+
+#include "base/thread.h"
+#include "programs/generate.h"
+#include "programs/terminal.h"
+#include "protocol/diff.h"
+
+enum { TICK_MS = 100, SLOTS_DEFAULT_MAX = 8 };
+
+static thread_bell bell; /* Ctrl-C */
+
+typedef struct {
+    solve *s;
+    uint32_t frontier;  /* all below it are decided and looked at */
+    uint32_t next;      /* the lowest that may have to be tested */
+    uint64_t shown_ns;
+    bool over;
+} loop;
+
+static double seconds(const solve *s) { return (double)(clock_ns() - s->begin_ns) / 1e9; }
+
+/* ---- one that passes ---- */
+
+/* Would the watchdog refuse the lines that it adds? */
+static int is_weak(solve *s, view program, bool *weak, cerium_error *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    diff d;
+    *weak = false;
+    if (!s->guarding.on) return CERIUM_OK;
+    FILE *out = open_memstream(&text, &len);
+    if (!out) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the diff");
+    int status = diff_open(&d, s->text, program, false, err);
+    if (!status) {
+        fprintf(out, "diff --git a/%s b/%s\n", s->place.path, s->place.path);
+        diff_print(&d, s->place.path, out);
+        diff_close(&d);
+    }
+    fclose(out);
+    const guard_stream_config config = {.form = GUARD_ANSWER};
+    cerium_error why;
+    if (!status)
+        status = guarding_judge(&s->guarding, &config, (view){NULL, 0}, (view){text, len},
+                                s->place.path, "is unchanged", &why);
+    memory_release(text);
+    *weak = status == CERIUM_ERR_FORMAT;
+    if (status && !*weak) *err = why;
+    return *weak ? CERIUM_OK : status;
+}
+
+/* Hidden tests, the watchdog. */
+static int look_at_pass(solve *s, uint32_t index, cerium_error *err)
+{
+    bool weak;
+    if (solve_set_program(&s->set, index, &s->solved))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a variant");
+    const view program = {s->solved.ptr, s->solved.len};
+    if (s->hidden.text.len) {
+        wire_verdict verdict = WIRE_FAIL;
+        RETURN_IF(tester_confirm(&s->judge, program, &s->hidden, &verdict, err));
+        s->n_hidden_failed += verdict != WIRE_PASS;
+        if (verdict != WIRE_PASS) return CERIUM_OK;
+    }
+    RETURN_IF(is_weak(s, program, &weak, err));
+    s->n_weak += weak;
+    if (weak) return CERIUM_OK;
+    s->survivors[s->n_found++] = index;
+    return s->o.json ? solve_show_pass(s, index, err) : CERIUM_OK;
+}
+
+/* Everything below the frontier is known: so the order in which verdicts come decides nothing. */
+static int advance(loop *l, cerium_error *err)
+{
+    solve *s = l->s;
+    wire_verdict verdict;
+    while (l->frontier < s->set.n && !l->over &&
+           solve_set_verdict(&s->set, l->frontier, &verdict)) {
+        const solve_variant *v = &s->set.all[l->frontier];
+        if (verdict == WIRE_PASS && !v->dropped && v->same_as == SOLVE_NONE)
+            RETURN_IF(look_at_pass(s, l->frontier, err));
+        l->frontier++;
+        l->over = s->n_found >= s->n_survivors;
+    }
+    return CERIUM_OK;
+}
+
+/* ---- tests ---- */
+
+static int feed(loop *l, cerium_error *err)
+{
+    solve *s = l->s;
+    while (tester_has_room(&s->judge)) {
+        uint32_t i = l->next;
+        while (i < s->set.n &&
+               (s->set.all[i].state != VARIANT_MADE || s->set.all[i].same_as != SOLVE_NONE))
+            i++;
+        if (i == s->set.n) return CERIUM_OK;
+        RETURN_IF(tester_start(&s->judge, &s->set, i, err));
+        s->set.all[i].state = VARIANT_RUNNING;
+        while (l->next < s->set.n && s->set.all[l->next].state >= VARIANT_RUNNING) l->next++;
+    }
+    return CERIUM_OK;
+}
+
+static bool has_to_stop(loop *l)
+{
+    solve *s = l->s;
+    s->stopped = interrupt_came() || (s->budget_s > 0 && seconds(s) > s->budget_s);
+    return s->stopped;
+}
+
+/* Until what is planned is decided, or enough is found. */
+static int run_all(loop *l, cerium_error *err)
+{
+    solve *s = l->s;
+    bool sampling = s->model.n_streams > 0;
+    while (!l->over && l->frontier < s->set.n && !has_to_stop(l)) {
+        if (sampling) RETURN_IF(maker_pump(&s->model, err));
+        RETURN_IF(feed(l, err));
+        RETURN_IF(tester_wait(&s->judge, &s->set, sampling ? s->model.bell : -1, TICK_MS, err));
+        RETURN_IF(advance(l, err));
+        solve_show_progress(s, &l->shown_ns);
+    }
+    return CERIUM_OK;
+}
+
+/* The tests that still run are of no interest. */
+static int settle(solve *s, cerium_error *err)
+{
+    while (!tester_is_idle(&s->judge)) RETURN_IF(tester_wait(&s->judge, &s->set, -1, TICK_MS, err));
+    return CERIUM_OK;
+}
+
+static int use_model(loop *l, cerium_error *err)
+{
+    solve *s = l->s;
+    options o = s->o;
+    solve_model *m = &s->model;
+    RETURN_IF(options_engine(&o, &s->engine, MODEL_STREAMS, err));
+    m->engine = s->engine;
+    m->o = &s->o;
+    m->set = &s->set;
+    m->n_tokens_max = s->n_tokens;
+    m->temperature = s->temperature;
+    m->n_places = 0;
+    for (uint32_t i = 0; i < s->n_spans; i++) m->places[m->n_places++] = s->spans[i];
+    RETURN_IF(maker_open(m, err));
+    maker_plan(m, s->n_variants - s->set.n);
+    return run_all(l, err);
+}
+
+int solve_run(solve *s, cerium_error *err)
+{
+    loop l = {.s = s, .shown_ns = clock_ns()};
+    uint32_t n_slots = s->n_slots;
+    uint32_t cpus[THREAD_CPUS_MAX], n_cores;
+    s->begin_ns = clock_ns();
+    s->solved.max = 2 * SOLVE_TEXT_BYTES_MAX;
+    if (!n_slots) n_slots = thread_cpus(cpus, &n_cores);
+    if (!s->n_slots && n_slots > SLOTS_DEFAULT_MAX) n_slots = SLOTS_DEFAULT_MAX;
+    interrupt_rings(&bell);
+    int status = tester_open_slots(&s->judge, n_slots, err);
+    if (!status && s->makers[MAKER_MUTATE])
+        status = solve_mutate(&s->set, s->spans, s->n_spans, s->n_variants, err);
+    if (!status) status = run_all(&l, err);
+    bool more = !l.over && !s->stopped && s->makers[MAKER_MODEL] && s->set.n < s->n_variants;
+    if (!status && more) status = use_model(&l, err);
+    progress_clear();
+    maker_close(&s->model);
+    if (!status) status = settle(s, err);
+    if (!status) status = solve_choose(s, err);
+    interrupt_restore();
+    return status;
+}

@@ -1,0 +1,84 @@
+/* solve_run.h - one call of `cerium solve`: what it was asked for, and what came of it. */
+#ifndef PROGRAMS_SOLVE_RUN_H
+#define PROGRAMS_SOLVE_RUN_H
+
+#include "programs/apply.h"
+#include "programs/guarding.h"
+#include "programs/solve_judge.h"
+#include "programs/solve_model.h"
+
+enum { SOLVE_SURVIVORS_MAX = 64 };
+
+typedef struct {
+    options o;
+    /* what was asked for */
+    const char *function, *root, *keep;
+    uint32_t n_variants, n_survivors, n_slots, n_tokens, processes, level;
+    bool all, apply, quiet, show_nearest, makers[MAKERS];
+    float temperature;         /* below 0: by the index */
+    double budget_s, wall_s, cpu_s;
+    uint64_t memory_bytes, output_bytes;
+    solve_place place;
+    /* what is there */
+    apply_file file;
+    view text;
+    wire_language language;    /* of the file */
+    solve_tests tests, hidden; /* hidden: no text, there are none */
+    bytes folder;
+    solve_span spans[SOLVE_HOLES_MAX];
+    uint32_t n_spans;
+    guarding guarding;
+    /* what runs */
+    solve_set set;
+    solve_judge judge;
+    solve_model model;
+    cerium_engine *engine;
+    uint64_t begin_ns;
+    double before_ms;          /* of the tests on the file as it is */
+    wire_verdict before;
+    /* what came of it */
+    uint32_t survivors[SOLVE_SURVIVORS_MAX]; /* by index */
+    uint32_t n_found, n_hidden_failed, n_flaky, n_weak, n_groups, n_alike;
+    uint32_t winner;           /* SOLVE_NONE: none */
+    bool stopped;              /* by Ctrl-C or the budget */
+    bytes solved;              /* the file with the winner in it */
+} solve;
+
+/* ---- solve_run.c ---- */
+
+/* Make and judge variants until the question is answered.  CERIUM_OK also where none passes. */
+CERIUM_CHECKED int solve_run(solve *s, cerium_error *err);
+
+/* ---- solve_rank.c ---- */
+
+/* The best of the survivors that passes again in a fresh sandbox: s->winner, s->solved. */
+CERIUM_CHECKED int solve_choose(solve *s, cerium_error *err);
+/* Of those that do not pass, the one that is nearest to it; SOLVE_NONE. */
+uint32_t solve_nearest(const solve *s);
+
+/* ---- solve_tests.c ---- */
+
+/* Where the tests come from: option by option. */
+bool solve_takes_test(void *program, const char *value);
+bool solve_takes_test_file(void *program, const char *value);
+bool solve_takes_doctest(void *program, const char *value);
+bool solve_takes_example(void *program, const char *value);
+bool solve_takes_pytest(void *program, const char *value);
+bool solve_takes_hidden(void *program, const char *value);
+/* Read what the options named.  CERIUM_ERR_ARGUMENT: there are no tests, or of two kinds. */
+CERIUM_CHECKED int solve_tests_open(solve *s, cerium_error *err);
+/* Run them on the file as it is: they must run, and fail; and fail without the file.
+ * CERIUM_ERR_ARGUMENT. */
+CERIUM_CHECKED int solve_tests_check(solve *s, cerium_error *err);
+
+/* ---- solve_show.c ---- */
+
+void solve_show_progress(const solve *s, uint64_t *shown_ns);
+CERIUM_CHECKED int solve_show_begin(const solve *s, cerium_error *err);
+CERIUM_CHECKED int solve_show_pass(const solve *s, uint32_t index, cerium_error *err);
+/* The diff and the figures, or why there is none.  Returns the exit status. */
+int solve_show_end(solve *s, bool is_applied);
+/* Every variant and its verdict, as JSON Lines. */
+CERIUM_CHECKED int solve_keep(const solve *s, cerium_error *err);
+
+#endif
