@@ -26,7 +26,7 @@ if [ "$apt_works" ]; then ln -sf "$work/bin/true" "$work/bin/make"; fi
 END
 printf '#!/bin/sh\necho 0\n' >"$work/bin/id"
 printf '#!/bin/sh\n' >"$work/bin/true"
-for tool in gcc make pkg-config pip3; do ln -s "$work/bin/true" "$work/bin/$tool"; done
+for tool in gcc make pkg-config pip3 bwrap; do ln -s "$work/bin/true" "$work/bin/$tool"; done
 chmod +x "$work/bin/apt-get" "$work/bin/true"
 export work
 check "with everything there" env PATH="$work/bin" tools/install_packages.sh build
