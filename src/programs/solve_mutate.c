@@ -1,40 +1,24 @@
 /* solve_mutate.c - edits of a few tokens, without a model: operators and their neighbours, numbers,
  * names of the same file, operands that go or change places.  They repair most one-token bugs. */
-#include "programs/solve.h"
+#include "programs/solve_mutate.h"
 
 #include <ctype.h>
 
-enum {
-    TOKENS_MAX = 1 << 14, /* of all spans */
-    NAMES_MAX = 48,
-    PIECES_MAX = 64,      /* expressions of the file, for an empty place */
-    EDIT_BYTES = 400,
-};
+enum { TOKENS_MAX = 1 << 14, EDIT_BYTES = 400 };
 
-typedef struct {
-    solve_set *set;
-    const solve_span *spans;
-    uint32_t n_spans, n_left;
-    solve_token *tokens;  /* [n] code in the spans, with their places in the file */
-    uint32_t n;
-    view names[NAMES_MAX]; /* of the file, those near the first span first */
-    uint32_t n_names;
-    cerium_error *err;
-} mutator;
-
-static view token_text(const mutator *m, uint32_t i)
+view mutate_token(const mutator *m, uint32_t i)
 {
     const solve_token *t = &m->tokens[i];
     return (view){m->set->text.ptr + t->begin, t->end - t->begin};
 }
 
-static bool is_text(const mutator *m, uint32_t i, const char *word)
+bool mutate_is(const mutator *m, uint32_t i, const char *word)
 {
-    return i < m->n && view_equal(token_text(m, i), view_of(word));
+    return i < m->n && view_equal(mutate_token(m, i), view_of(word));
 }
 
 /* Is it one of "a b c"? */
-static bool is_among(view word, const char *words)
+bool mutate_among(view word, const char *words)
 {
     for (size_t n; *words; words += n + (words[n] == ' ')) {
         n = strcspn(words, " ");
@@ -44,7 +28,7 @@ static bool is_among(view word, const char *words)
 }
 
 /* The file with [begin, end) replaced; nothing where that changes nothing or there are enough. */
-static int edit(mutator *m, size_t begin, size_t end, view text)
+int mutate_edit(mutator *m, size_t begin, size_t end, view text)
 {
     if (m->n_left == 0 || (end - begin == text.len &&
                            !memcmp(m->set->text.ptr + begin, text.ptr ? text.ptr : "", text.len)))
@@ -64,7 +48,7 @@ static int edit(mutator *m, size_t begin, size_t end, view text)
     return CERIUM_OK;
 }
 
-static int edit_parts(mutator *m, size_t begin, size_t end, const view *parts, uint32_t n)
+int mutate_parts(mutator *m, size_t begin, size_t end, const view *parts, uint32_t n)
 {
     char text[EDIT_BYTES];
     size_t len = 0;
@@ -73,12 +57,12 @@ static int edit_parts(mutator *m, size_t begin, size_t end, const view *parts, u
         memcpy(text + len, parts[i].ptr, parts[i].len);
         len += parts[i].len;
     }
-    return edit(m, begin, end, (view){text, len});
+    return mutate_edit(m, begin, end, (view){text, len});
 }
 
 static int replace_token(mutator *m, uint32_t i, const char *with)
 {
-    return edit(m, m->tokens[i].begin, m->tokens[i].end, view_of(with));
+    return mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, view_of(with));
 }
 
 /* ---- what stands around a token ---- */
@@ -96,7 +80,7 @@ static const char keywords[] =
     "void static struct size_t bool async await of null undefined None True False true false print "
     "enum union extern inline goto sizeof typedef volatile export this self NULL";
 
-static const char values[] = "None True False true false null undefined NULL self this";
+static const char plain_values[] = "None True False true false null undefined NULL self this";
 
 static bool is_operand(const mutator *m, uint32_t i)
 {
@@ -104,8 +88,8 @@ static bool is_operand(const mutator *m, uint32_t i)
     solve_token_kind kind = m->tokens[i].kind;
     if (kind == TOKEN_NUMBER || kind == TOKEN_STRING) return true;
     if (kind == TOKEN_NAME)
-        return !is_among(token_text(m, i), keywords) ||
-               is_among(token_text(m, i), values);
+        return !mutate_among(mutate_token(m, i), keywords) ||
+               mutate_among(mutate_token(m, i), plain_values);
     return is_closer(m, i);
 }
 
@@ -123,20 +107,20 @@ static uint32_t behind_bracket(const mutator *m, uint32_t i)
 }
 
 /* Behind the operand that begins at i, with its calls, subscripts and members; i: there is none. */
-static uint32_t operand_end(const mutator *m, uint32_t i)
+uint32_t mutate_operand_end(const mutator *m, uint32_t i)
 {
     uint32_t at = i;
-    while (is_text(m, at, "-") || is_text(m, at, "!") || is_text(m, at, "*") || is_text(m, at, "&"))
+    while (at < m->n && mutate_among(mutate_token(m, at), "- ! * &"))
         at++;
-    if (is_text(m, at, "(") || is_text(m, at, "["))
+    if (mutate_is(m, at, "(") || mutate_is(m, at, "["))
         at = behind_bracket(m, at);
     else if (is_operand(m, at) && !is_closer(m, at))
         at++;
     else
         return i;
     while (at < m->n) {
-        if (is_text(m, at, "(") || is_text(m, at, "[")) at = behind_bracket(m, at);
-        else if ((is_text(m, at, ".") || is_text(m, at, "->")) && at + 1 < m->n) at += 2;
+        if (mutate_is(m, at, "(") || mutate_is(m, at, "[")) at = behind_bracket(m, at);
+        else if ((mutate_is(m, at, ".") || mutate_is(m, at, "->")) && at + 1 < m->n) at += 2;
         else break;
     }
     return at;
@@ -146,23 +130,23 @@ static uint32_t operand_end(const mutator *m, uint32_t i)
 static uint32_t operand_begin(const mutator *m, uint32_t i)
 {
     for (uint32_t from = i; from-- > 0 && i - from < 64;) {
-        bool can_begin = (is_operand(m, from) && !is_closer(m, from)) || is_text(m, from, "(") ||
-                         is_text(m, from, "[");
-        bool is_inner = from > 0 && (is_text(m, from - 1, ".") || is_text(m, from - 1, "->"));
-        if (can_begin && !is_inner && operand_end(m, from) == i) {
+        bool can_begin = (is_operand(m, from) && !is_closer(m, from)) || mutate_is(m, from, "(") ||
+                         mutate_is(m, from, "[");
+        bool is_inner = from > 0 && (mutate_is(m, from - 1, ".") || mutate_is(m, from - 1, "->"));
+        if (can_begin && !is_inner && mutate_operand_end(m, from) == i) {
             /* A call or a subscript begins with what is called. */
-            if ((is_text(m, from, "(") || is_text(m, from, "[")) && from > 0 &&
+            if ((mutate_is(m, from, "(") || mutate_is(m, from, "[")) && from > 0 &&
                 is_operand(m, from - 1))
                 continue;
             return from;
         }
-        if (is_text(m, from, ";") || is_text(m, from, "=")) break;
+        if (mutate_is(m, from, ";") || mutate_is(m, from, "=")) break;
     }
     return i;
 }
 
 /* Tokens [a, b) with what is between them. */
-static view span_text(const mutator *m, uint32_t a, uint32_t b)
+view mutate_span(const mutator *m, uint32_t a, uint32_t b)
 {
     if (a >= b) return (view){"", 0};
     return (view){m->set->text.ptr + m->tokens[a].begin, m->tokens[b - 1].end - m->tokens[a].begin};
@@ -214,16 +198,16 @@ static const struct {
 static int swap_words(mutator *m, uint32_t i)
 {
     for (size_t k = 0; k < ARRAY_LEN(neighbours); k++) {
-        if (!is_text(m, i, neighbours[k].from)) continue;
+        if (!mutate_is(m, i, neighbours[k].from)) continue;
         for (const char *to = neighbours[k].to; *to;) {
             size_t n = strcspn(to, " ");
-            RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i].end, (view){to, n}));
+            RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, (view){to, n}));
             to += n + (to[n] == ' ');
         }
     }
-    if (is_text(m, i, "in") && !is_text(m, i - (i > 0), "for"))
+    if (mutate_is(m, i, "in") && !mutate_is(m, i - (i > 0), "for"))
         RETURN_IF(replace_token(m, i, "not in"));
-    if (is_text(m, i, "is")) RETURN_IF(replace_token(m, i, "is not"));
+    if (mutate_is(m, i, "is")) RETURN_IF(replace_token(m, i, "is not"));
     return CERIUM_OK;
 }
 
@@ -233,7 +217,7 @@ static int shift_numbers(mutator *m, uint32_t i)
     char text[32];
     uint64_t value;
     if (m->tokens[i].kind != TOKEN_NUMBER) return CERIUM_OK;
-    bool whole = parse_u64(token_text(m, i), &value) && value < INT64_MAX;
+    bool whole = parse_u64(mutate_token(m, i), &value) && value < INT64_MAX;
     for (size_t k = 0; k < ARRAY_LEN(shifts) && whole; k++) {
         snprintf(text, sizeof text, "%lld", (long long)value + shifts[k]);
         RETURN_IF(replace_token(m, i, text));
@@ -248,79 +232,81 @@ static int add_signs(mutator *m, uint32_t i)
 {
     static const char *const more[] = {" + 1", " - 1"};
     bool ends = is_operand(m, i) && m->tokens[i].kind != TOKEN_STRING;
-    bool goes_on = is_text(m, i + 1, "(") || is_text(m, i + 1, ".") || is_text(m, i + 1, "=");
+    bool goes_on = mutate_is(m, i + 1, "(") || mutate_is(m, i + 1, ".") || mutate_is(m, i + 1, "=");
     for (size_t k = 0; k < ARRAY_LEN(more) && ends && !goes_on; k++)
-        RETURN_IF(edit(m, m->tokens[i].end, m->tokens[i].end, view_of(more[k])));
-    bool begins = is_operand(m, i) && !is_closer(m, i) && !(i > 0 && is_text(m, i - 1, "."));
+        RETURN_IF(mutate_edit(m, m->tokens[i].end, m->tokens[i].end, view_of(more[k])));
+    bool begins = is_operand(m, i) && !is_closer(m, i) && !(i > 0 && mutate_is(m, i - 1, "."));
     bool behind = i > 0 && is_operand(m, i - 1);
-    if (begins && !behind) RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i].begin, VIEW("-")));
-    bool is_not = is_text(m, i, "not") || is_text(m, i, "!");
+    if (begins && !behind)
+        RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].begin, VIEW("-")));
+    bool is_not = mutate_is(m, i, "not") || mutate_is(m, i, "!");
     if (is_not && i + 1 < m->n)
-        RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i + 1].begin, VIEW("")));
-    if (is_text(m, i, "-") && !behind)
-        RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i].end, VIEW("")));
-    bool asks = is_text(m, i, "if") || is_text(m, i, "while") || is_text(m, i, "return") ||
-                is_text(m, i, "and") || is_text(m, i, "or") || is_text(m, i, "elif");
+        RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i + 1].begin, VIEW("")));
+    if (mutate_is(m, i, "-") && !behind)
+        RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, VIEW("")));
+    bool asks = mutate_is(m, i, "if") || mutate_is(m, i, "while") || mutate_is(m, i, "return") ||
+                mutate_is(m, i, "and") || mutate_is(m, i, "or") || mutate_is(m, i, "elif");
     bool python = m->set->language == WIRE_PYTHON;
     if (python && asks && i + 1 < m->n)
-        RETURN_IF(edit(m, m->tokens[i].end, m->tokens[i].end, VIEW(" not")));
-    bool opens = is_text(m, i, "(") || is_text(m, i, "&&") || is_text(m, i, "||");
-    if (!python && (opens || is_text(m, i, "return")) && is_operand(m, i + 1))
-        RETURN_IF(edit(m, m->tokens[i + 1].begin, m->tokens[i + 1].begin, VIEW("!")));
+        RETURN_IF(mutate_edit(m, m->tokens[i].end, m->tokens[i].end, VIEW(" not")));
+    bool opens = mutate_is(m, i, "(") || mutate_is(m, i, "&&") || mutate_is(m, i, "||");
+    if (!python && (opens || mutate_is(m, i, "return")) && is_operand(m, i + 1))
+        RETURN_IF(mutate_edit(m, m->tokens[i + 1].begin, m->tokens[i + 1].begin, VIEW("!")));
     return CERIUM_OK;
 }
 
 static int other_names(mutator *m, uint32_t i)
 {
-    view now = token_text(m, i);
-    if (m->tokens[i].kind != TOKEN_NAME || is_among(now, keywords)) return CERIUM_OK;
+    view now = mutate_token(m, i);
+    if (m->tokens[i].kind != TOKEN_NAME || mutate_among(now, keywords)) return CERIUM_OK;
     for (uint32_t k = 0; k < m->n_names; k++)
-        RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[i].end, m->names[k]));
+        RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, m->names[k]));
     return CERIUM_OK;
 }
 
-static bool is_binary(const mutator *m, uint32_t i)
+bool mutate_is_binary(const mutator *m, uint32_t i)
 {
     static const char binary[] = "+ - * / // % ** < <= > >= == != === !== && || & | ^ << >> ?? "
                                  "and or";
-    return i > 0 && is_operand(m, i - 1) && i + 1 < m->n && is_among(token_text(m, i), binary);
+    return i > 0 && is_operand(m, i - 1) && i + 1 < m->n &&
+           mutate_among(mutate_token(m, i), binary);
 }
 
 /* a op b: a, b, b op a. */
 static int change_sides(mutator *m, uint32_t i)
 {
-    if (!is_binary(m, i)) return CERIUM_OK;
-    uint32_t from = operand_begin(m, i), to = operand_end(m, i + 1);
+    if (!mutate_is_binary(m, i)) return CERIUM_OK;
+    uint32_t from = operand_begin(m, i), to = mutate_operand_end(m, i + 1);
     if (from == i || to == i + 1) return CERIUM_OK;
     size_t begin = m->tokens[from].begin, end = m->tokens[to - 1].end;
-    const view left = span_text(m, from, i), right = span_text(m, i + 1, to);
-    const view swapped[] = {right, VIEW(" "), token_text(m, i), VIEW(" "), left};
-    RETURN_IF(edit(m, begin, end, left));
-    RETURN_IF(edit(m, begin, end, right));
-    return edit_parts(m, begin, end, swapped, ARRAY_LEN(swapped));
+    const view left = mutate_span(m, from, i), right = mutate_span(m, i + 1, to);
+    const view swapped[] = {right, VIEW(" "), mutate_token(m, i), VIEW(" "), left};
+    RETURN_IF(mutate_edit(m, begin, end, left));
+    RETURN_IF(mutate_edit(m, begin, end, right));
+    return mutate_parts(m, begin, end, swapped, ARRAY_LEN(swapped));
 }
 
 /* f(a, b): f(b, a), f(a), f(b); f(a): a. */
 static int change_arguments(mutator *m, uint32_t i)
 {
     uint32_t end = behind_bracket(m, i), commas[2] = {0}, n = 0, depth = 0;
-    if (!is_text(m, i, "(") || end <= i + 2 || !is_closer(m, end - 1)) return CERIUM_OK;
+    if (!mutate_is(m, i, "(") || end <= i + 2 || !is_closer(m, end - 1)) return CERIUM_OK;
     for (uint32_t k = i + 1; k + 1 < end; k++) {
-        depth += is_text(m, k, "(") || is_text(m, k, "[") || is_text(m, k, "{");
+        depth += mutate_is(m, k, "(") || mutate_is(m, k, "[") || mutate_is(m, k, "{");
         depth -= is_closer(m, k);
-        if (depth == 0 && is_text(m, k, ",") && n < 2) commas[n++] = k;
+        if (depth == 0 && mutate_is(m, k, ",") && n < 2) commas[n++] = k;
     }
     size_t from = m->tokens[i + 1].begin, to = m->tokens[end - 2].end;
     bool called = i > 0 && m->tokens[i - 1].kind == TOKEN_NAME && is_operand(m, i - 1);
     if (n == 0 && called)
-        return edit(m, m->tokens[i - 1].begin, m->tokens[end - 1].end,
-                    span_text(m, i + 1, end - 1));
+        return mutate_edit(m, m->tokens[i - 1].begin, m->tokens[end - 1].end,
+                    mutate_span(m, i + 1, end - 1));
     if (n != 1) return CERIUM_OK;
-    const view a = span_text(m, i + 1, commas[0]), b = span_text(m, commas[0] + 1, end - 1);
+    const view a = mutate_span(m, i + 1, commas[0]), b = mutate_span(m, commas[0] + 1, end - 1);
     const view swapped[] = {b, VIEW(", "), a};
-    RETURN_IF(edit_parts(m, from, to, swapped, ARRAY_LEN(swapped)));
-    RETURN_IF(edit(m, from, to, a));
-    return edit(m, from, to, b);
+    RETURN_IF(mutate_parts(m, from, to, swapped, ARRAY_LEN(swapped)));
+    RETURN_IF(mutate_edit(m, from, to, a));
+    return mutate_edit(m, from, to, b);
 }
 
 static const char *const wrappers[] = {"len", "sorted", "abs", "list", "set", "str", "int", "sum",
@@ -334,13 +320,13 @@ static int wrap(mutator *m, uint32_t i)
     bool js = m->set->language == WIRE_JAVASCRIPT;
     const char *const *with = js ? wrappers_js : wrappers;
     size_t n = js ? ARRAY_LEN(wrappers_js) : ARRAY_LEN(wrappers);
-    uint32_t end = operand_end(m, i);
-    bool inner = i > 0 && (is_text(m, i - 1, ".") || is_operand(m, i - 1));
+    uint32_t end = mutate_operand_end(m, i);
+    bool inner = i > 0 && (mutate_is(m, i - 1, ".") || is_operand(m, i - 1));
     if (m->set->language == WIRE_C || end == i || inner || m->tokens[i].kind != TOKEN_NAME)
         return CERIUM_OK;
     for (size_t k = 0; k < n; k++) {
-        const view parts[] = {view_of(with[k]), VIEW("("), span_text(m, i, end), VIEW(")")};
-        RETURN_IF(edit_parts(m, m->tokens[i].begin, m->tokens[end - 1].end, parts, 4));
+        const view parts[] = {view_of(with[k]), VIEW("("), mutate_span(m, i, end), VIEW(")")};
+        RETURN_IF(mutate_parts(m, m->tokens[i].begin, m->tokens[end - 1].end, parts, 4));
     }
     return CERIUM_OK;
 }
@@ -349,48 +335,17 @@ static int wrap(mutator *m, uint32_t i)
 static int change_slices(mutator *m, uint32_t i)
 {
     static const char *const others[] = {"[1:]", "[:-1]", "[::-1]", "[-1]", "[0]", "[:]"};
-    bool subscript = is_text(m, i, "[") && i > 0 && is_operand(m, i - 1);
+    bool subscript = mutate_is(m, i, "[") && i > 0 && is_operand(m, i - 1);
     uint32_t end = behind_bracket(m, i);
     if (!subscript || end > m->n || !is_closer(m, end - 1)) return CERIUM_OK;
     for (size_t k = 0; k < ARRAY_LEN(others); k++)
-        RETURN_IF(edit(m, m->tokens[i].begin, m->tokens[end - 1].end, view_of(others[k])));
-    return edit(m, m->tokens[i].begin, m->tokens[end - 1].end, VIEW(""));
+        RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[end - 1].end, view_of(others[k])));
+    return mutate_edit(m, m->tokens[i].begin, m->tokens[end - 1].end, VIEW(""));
 }
 
 static int all_of(mutator *m, int (*one)(mutator *m, uint32_t i))
 {
     for (uint32_t i = 0; i < m->n && m->n_left; i++) RETURN_IF(one(m, i));
-    return CERIUM_OK;
-}
-
-/* ---- an empty place ---- */
-
-/* Expressions that the file has elsewhere, and small ones of its names. */
-static int fill_place(mutator *m, solve_span at)
-{
-    static const char *const plain[] = {"0",    "1",     "-1", "None",
-                                        "True", "False", "[]", "{}", "\"\""};
-    bool python = m->set->language == WIRE_PYTHON;
-    for (uint32_t i = 0; i < m->n_names; i++) RETURN_IF(edit(m, at.begin, at.end, m->names[i]));
-    for (size_t i = 0; i < ARRAY_LEN(plain) && (python || i < 3); i++)
-        RETURN_IF(edit(m, at.begin, at.end, view_of(plain[i])));
-    for (uint32_t i = 0; i < m->n; i++) {
-        uint32_t end = operand_end(m, i);
-        bool inner = i > 0 && (is_text(m, i - 1, ".") || is_text(m, i - 1, "->"));
-        if (end > i + 1 && !inner) RETURN_IF(edit(m, at.begin, at.end, span_text(m, i, end)));
-        if (end > i && is_binary(m, end)) {
-            uint32_t to = operand_end(m, end + 1);
-            if (to > end + 1) RETURN_IF(edit(m, at.begin, at.end, span_text(m, i, to)));
-        }
-    }
-    static const char *const between[] = {" + ", " - ", " * ", "[", "."};
-    for (size_t k = 0; k < ARRAY_LEN(between); k++)
-        for (uint32_t a = 0; a < m->n_names && a < 8; a++)
-            for (uint32_t b = 0; b < m->n_names && b < 8; b++) {
-                const view parts[] = {m->names[a], view_of(between[k]), m->names[b],
-                                      k == 3 ? VIEW("]") : VIEW("")};
-                if (a != b) RETURN_IF(edit_parts(m, at.begin, at.end, parts, 4));
-            }
     return CERIUM_OK;
 }
 
@@ -415,7 +370,7 @@ static void add_name(mutator *m, view name)
 {
     for (uint32_t i = 0; i < m->n_names; i++)
         if (view_equal(m->names[i], name)) return;
-    if (m->n_names < NAMES_MAX) m->names[m->n_names++] = name;
+    if (m->n_names < MUTATE_NAMES_MAX) m->names[m->n_names++] = name;
 }
 
 /* Those of the lines around the place first: what they are is often in scope. */
@@ -429,7 +384,7 @@ static void read_names(mutator *m, size_t place)
         while (from > 0 && text.ptr[from - 1] != '\n') from--;
         for (size_t at = from; solve_token_next(part, m->set->language, &at, &t);) {
             view name = {text.ptr + t.begin, t.end - t.begin};
-            if (t.kind == TOKEN_NAME && !is_among(name, keywords)) add_name(m, name);
+            if (t.kind == TOKEN_NAME && !mutate_among(name, keywords)) add_name(m, name);
         }
     }
 }
@@ -440,7 +395,7 @@ int solve_mutate(solve_set *s, const solve_span *spans, uint32_t n_spans, uint32
     static int (*const classes[])(mutator *m, uint32_t i) = {
         swap_words, shift_numbers, add_signs, change_sides, change_arguments, change_slices,
         other_names, wrap};
-    mutator m = {.set = s, .spans = spans, .n_spans = n_spans, .n_left = n, .err = err};
+    mutator m = {.set = s, .n_left = n, .err = err};
     int status = CERIUM_OK;
     if (n_spans == 0) return CERIUM_OK;
     m.tokens = memory_alloc(TOKENS_MAX * sizeof *m.tokens);
@@ -450,13 +405,13 @@ int solve_mutate(solve_set *s, const solve_span *spans, uint32_t n_spans, uint32
     if (empty) {
         const solve_span whole = {0, s->text.len};
         status = read_tokens(&m, &whole, 1);
-        if (!status) status = fill_place(&m, spans[0]);
+        if (!status) status = mutate_fill(&m, spans[0]);
     } else {
         status = read_tokens(&m, spans, n_spans);
         for (size_t i = 0; i < ARRAY_LEN(classes) && !status; i++) status = all_of(&m, classes[i]);
     }
     for (uint32_t i = 0; i < n_spans && !status && !empty; i++) /* without the line */
-        status = edit(&m, spans[i].begin, spans[i].end,
+        status = mutate_edit(&m, spans[i].begin, spans[i].end,
                       s->language == WIRE_PYTHON ? VIEW("pass") : VIEW(""));
     memory_free(m.tokens);
     return status;

@@ -151,6 +151,12 @@ static int use_model(loop *l, cerium_error *err)
     return run_all(l, err);
 }
 
+/* With a model, half of them are its own. */
+static uint32_t n_mutations(const solve *s)
+{
+    return s->makers[MAKER_MODEL] ? (s->n_variants + 1) / 2 : s->n_variants;
+}
+
 int solve_run(solve *s, cerium_error *err)
 {
     loop l = {.s = s, .shown_ns = clock_ns()};
@@ -163,7 +169,7 @@ int solve_run(solve *s, cerium_error *err)
     interrupt_rings(&bell);
     int status = tester_open_slots(&s->judge, n_slots, err);
     if (!status && s->makers[MAKER_MUTATE])
-        status = solve_mutate(&s->set, s->spans, s->n_spans, s->n_variants, err);
+        status = solve_mutate(&s->set, s->spans, s->n_spans, n_mutations(s), err);
     if (!status) status = run_all(&l, err);
     bool more = !l.over && !s->stopped && s->makers[MAKER_MODEL] && s->set.n < s->n_variants;
     if (!status && more) status = use_model(&l, err);
