@@ -22,6 +22,7 @@ static const struct {
     COMMAND(run, "stream a completion or a chat in the terminal"),
     COMMAND(complete, "fill in the middle at a place in a file"),
     COMMAND(edit, "change a file as an instruction says, and show the change"),
+    COMMAND(lsp, "complete, warn and edit in an editor: a language server"),
     COMMAND(bench, "measure speed beside the machine's own memory bandwidth"),
     COMMAND(perplexity, "how well a model predicts a text"),
     COMMAND(eval, "how well a model completes code, with intervals"),
