@@ -66,7 +66,7 @@ ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*
 # Whose folders are whose: those that embed a library have no sockets and simulate nothing, and the
 # watchdog is a library of its own.
 LIB_DIRS    := base gguf kernels template tokenizer sampling model cache cpu speculation reader engine
-SERVER_DIRS := convert guard net protocol sandbox server store wafer watch
+SERVER_DIRS := convert guard lsp net protocol sandbox server store wafer watch
 in_dirs      = $(sort $(filter $(foreach d,$1,src/$d/%),$(ALL_SRC)))
 LIB_SRC  := $(call in_dirs,$(LIB_DIRS))
 SERVER_SRC := $(call in_dirs,$(SERVER_DIRS))

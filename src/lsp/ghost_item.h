@@ -1,0 +1,25 @@
+/* ghost_item.h - what of a proposal an editor is shown at a place: whole lines, whose brackets fit
+ * what stands around them. */
+#ifndef LSP_GHOST_ITEM_H
+#define LSP_GHOST_ITEM_H
+
+#include "lsp/hole_place.h"
+#include "lsp/proposals.h"
+
+typedef struct {
+    size_t len;      /* bytes of the proposal, from fit.typed on; 0: nothing to show */
+    size_t replaces; /* bytes behind the caret that it brings itself */
+    bool is_whole;   /* more of the proposal would not make it longer */
+} lsp_item;
+
+typedef struct {
+    uint32_t lines_max;
+    double logprob_min;  /* a line below it ends what is shown: log of min_confidence */
+    bool takes_lines;    /* it waited long enough: lines that are there do without the rest */
+} lsp_item_limits;
+
+/* before: what stands before the caret on its line. */
+lsp_item lsp_item_of(const lsp_proposal *p, lsp_fit fit, const lsp_place *place, view before,
+                     const lsp_item_limits *limits);
+
+#endif

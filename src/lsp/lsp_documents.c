@@ -1,0 +1,174 @@
+/* lsp_documents.c - open documents: what their names say, and every change of their text. */
+#include "lsp/lsp_parts.h"
+
+#include <ctype.h>
+
+enum { URI_BYTES_MAX = 8192, MEASURED_EVERY = 64 };
+
+/* ---- names ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "file:///a%20b" is /a b; of others what stands behind the scheme.  Returns owned. */
+static char *path_of(view uri, bool *is_file)
+{
+    *is_file = view_starts(uri, VIEW("file://"));
+    if (*is_file) uri = (view){uri.ptr + 7, uri.len - 7};
+    char *out = memory_alloc(uri.len + 1);
+    size_t n = 0;
+    if (!out) return NULL;
+    for (size_t i = 0; i < uri.len; i++) {
+        int high = uri.ptr[i] == '%' && i + 2 < uri.len ? hex_digit(uri.ptr[i + 1]) : -1;
+        int low = high >= 0 ? hex_digit(uri.ptr[i + 2]) : -1;
+        char c = uri.ptr[i];
+        if (low >= 0) c = (char)(high << 4 | low), i += 2;
+        if (c) out[n++] = c;
+    }
+    out[n] = 0;
+    return out;
+}
+
+/* Names of languages as editors have them. */
+static guard_language language_of(view path, view id)
+{
+    static const struct {
+        const char *id;
+        guard_language language;
+    } others[] = {{"javascriptreact", GUARD_JAVASCRIPT}, {"typescriptreact", GUARD_TSX},
+                  {"shellscript", GUARD_SHELL}, {"dockerfile", GUARD_SHELL},
+                  {"cuda-cpp", GUARD_CPP}, {"vue", GUARD_HTML}, {"svelte", GUARD_HTML}};
+    guard_language found = guard_language_of_path(path);
+    if (found == GUARD_TEXT) found = guard_language_named(id);
+    for (size_t i = 0; found == GUARD_TEXT && i < ARRAY_LEN(others); i++)
+        if (view_equal(id, view_of(others[i].id))) found = others[i].language;
+    return found;
+}
+
+/* ---- the list ---- */
+
+static void discard(lsp_server *s, lsp_document *d)
+{
+    lsp_completion_drop(s, d);
+    lsp_diagnostics_close(s, d);
+    lsp_proposals_close(&d->proposals);
+    lsp_text_close(&d->text);
+    memory_free(d->uri);
+    memory_free(d->path);
+    memory_free(d->language_id);
+    memory_free(d);
+}
+
+static void drop(lsp_server *s, lsp_document *d)
+{
+    uint32_t i = 0;
+    while (s->documents[i] != d) i++;
+    s->documents[i] = s->documents[--s->n_documents];
+    discard(s, d);
+}
+
+void lsp_documents_close(lsp_server *s)
+{
+    while (s->n_documents) drop(s, s->documents[s->n_documents - 1]);
+}
+
+/* ---- opening and closing ---- */
+
+/* The first line's end tells. */
+static bool ends_with_cr(view text)
+{
+    const char *end = text.len ? memchr(text.ptr, '\n', text.len) : NULL;
+    return end && end > text.ptr && end[-1] == '\r';
+}
+
+void lsp_did_open(lsp_server *s, const json_t *params, uint64_t now)
+{
+    const json_t *item = json_object_get(params, "textDocument");
+    view uri = lsp_read_string(item, "uri"), id = lsp_read_string(item, "languageId");
+    view text = lsp_read_string(item, "text");
+    if (!uri.ptr || !uri.len || uri.len > URI_BYTES_MAX || !text.ptr) {
+        lsp_log(s, "didOpen without a uri or a text: passed over");
+        return;
+    }
+    lsp_document *d = lsp_document_by_uri(s, uri);
+    if (d) drop(s, d); /* opened again */
+    if (s->n_documents == LSP_DOCUMENTS_MAX) {
+        lsp_log(s, "%d documents are open: no more are followed", LSP_DOCUMENTS_MAX);
+        return;
+    }
+    d = memory_zalloc(1, sizeof *d);
+    if (d) {
+        d->uri = memory_copy(uri.ptr, uri.len);
+        d->path = path_of(uri, &d->is_file);
+        d->language_id = memory_copy(id.len ? id.ptr : "", id.len);
+    }
+    if (!d || !d->uri || !d->path || !d->language_id || lsp_text_set(&d->text, text)) {
+        lsp_log(s, "no memory for a document");
+        if (d) discard(s, d);
+        return;
+    }
+    d->key = ++s->last_key;
+    d->version = json_integer_value(json_object_get(item, "version"));
+    d->language = language_of(view_of(d->path), view_of(d->language_id));
+    d->has_cr = ends_with_cr(text);
+    d->is_minified = lsp_text_is_minified(&d->text);
+    d->typed_line = UINT32_MAX;
+    s->documents[s->n_documents++] = d;
+    lsp_diagnostics_changed(s, d, now);
+}
+
+void lsp_did_close(lsp_server *s, const json_t *params)
+{
+    lsp_document *d = lsp_document_of(s, params);
+    if (d) drop(s, d);
+}
+
+/* ---- changes ---- */
+
+/* One of the changes, on the text that those before it left. */
+static int apply(lsp_server *s, lsp_document *d, const json_t *change)
+{
+    const json_t *range = json_object_get(change, "range");
+    view with = lsp_read_string(change, "text");
+    size_t from = 0, to = d->text.text.len;
+    if (!with.ptr) return CERIUM_ERR_FORMAT;
+    if (range && !json_is_null(range) && !lsp_read_range(s, d, range, &from, &to))
+        return CERIUM_ERR_FORMAT;
+    RETURN_IF(lsp_text_replace(&d->text, from, to, with));
+    lsp_completion_moved(d, from, to, with.len);
+    d->caret = from + with.len;
+    d->typed_line = lsp_text_line_at(&d->text, d->caret);
+    return CERIUM_OK;
+}
+
+void lsp_did_change(lsp_server *s, const json_t *params, uint64_t now)
+{
+    lsp_document *d = lsp_document_of(s, params);
+    const json_t *changes = json_object_get(params, "contentChanges"), *change;
+    size_t i;
+    if (!d) return; /* one that is not followed */
+    lsp_completion_supersede(s, d);
+    json_array_foreach(changes, i, change)
+    {
+        int status = apply(s, d, change);
+        if (!status) continue;
+        lsp_log(s, "%s: a change that cannot be made (%s): the file is followed again when it is "
+                "opened again", d->path, cerium_status_text(status));
+        drop(s, d);
+        return;
+    }
+    const json_t *version =
+        json_object_get(json_object_get(params, "textDocument"), "version");
+    d->version = json_is_integer(version) ? json_integer_value(version) : d->version + 1;
+    d->changed_ns = now;
+    if (++d->n_unmeasured >= MEASURED_EVERY || d->is_minified) {
+        d->n_unmeasured = 0;
+        d->is_minified = lsp_text_is_minified(&d->text);
+    }
+    lsp_diagnostics_changed(s, d, now);
+    lsp_follow(s, d, now);
+}

@@ -1,0 +1,177 @@
+/* lsp_parts.h - what the files of the language server share.  Private to lsp/. */
+#ifndef LSP_LSP_PARTS_H
+#define LSP_LSP_PARTS_H
+
+#include <jansson.h>
+
+#include "lsp/ghost_item.h"
+#include "lsp/lsp_server.h"
+#include "protocol/infill_stop.h"
+
+enum {
+    LSP_PARSE_ERROR = -32700, LSP_INVALID_REQUEST = -32600, LSP_METHOD_NOT_FOUND = -32601,
+    LSP_INVALID_PARAMS = -32602, LSP_INTERNAL_ERROR = -32603, LSP_NOT_INITIALIZED = -32002,
+    LSP_REQUEST_CANCELLED = -32800, LSP_SERVER_CANCELLED = -32802, LSP_REQUEST_FAILED = -32803,
+};
+
+#define LSP_MS UINT64_C(1000000)
+
+/* What the user may set: docs/editors.md. */
+typedef struct {
+    bool enable, status;
+    json_t *languages; /* {id: bool}, or NULL */
+    json_t *exclude;   /* globs, or NULL */
+    uint32_t lines_max, delay_ms;
+    double confidence; /* below 0: the model's */
+    bool watchdog;     /* findings are told */
+} lsp_settings;
+
+/* An inline completion that an editor waits for. */
+typedef struct {
+    json_t *id; /* NULL: none */
+    size_t at;  /* of the text */
+    uint64_t asked_ns, not_before_ns;
+    bool invoked, selected;
+    size_t from; /* selected: the item's range is [from, at), and it begins with */
+    bytes text;
+    bool waited; /* its times are over: text alone answers it now */
+} lsp_question;
+
+typedef struct lsp_document {
+    char *uri, *path, *language_id; /* owned; path: the file's name, for people and models */
+    guard_language language;
+    uint64_t key;
+    int64_t version;
+    lsp_text text;
+    bool has_cr;      /* its lines end with CR LF */
+    bool is_file, is_minified;
+    uint32_t n_unmeasured; /* changes since is_minified was looked at */
+
+    lsp_proposals proposals;
+    uint64_t serial;  /* of the running order; 0: none */
+    uint32_t running; /* its proposal; 0: a warm-up */
+    infill_stop stop;
+    double logprob;   /* of text that `stop` holds back */
+    uint32_t n_lines;
+    lsp_question question;
+    uint64_t hot_until_ns, warm_at_ns;
+    size_t caret;     /* where it was last, as far as known */
+
+    uint64_t changed_ns;
+    uint32_t typed_line;   /* is unfinished until then: */
+    uint64_t typed_until_ns;
+    bytes findings;        /* of lsp_judged */
+    int64_t judged_version, told_version;
+    bool is_judged, is_judging;
+    uint64_t judge_at_ns;
+    json_t *pull;          /* id of a textDocument/diagnostic that waits */
+    char *previous;        /* and its previousResultId */
+} lsp_document;
+
+typedef struct {
+    uint64_t requests, answers, shown, superseded, canceled;
+    uint64_t accepted, accepted_characters, partly_accepted, generated;
+} lsp_counts;
+
+struct lsp_server {
+    lsp_host host;
+    bool is_initialized, is_greeted, is_shut, is_over;
+    int64_t parent;
+    lsp_encoding encoding;
+    struct {
+        bool pulls, refreshes, applies, changes, progress, configuration, registers, versions;
+    } can;
+    lsp_settings settings;
+    lsp_model model;
+    char model_name[256], model_why[512];
+    bool told_failure;
+    lsp_document *documents[LSP_DOCUMENTS_MAX];
+    uint32_t n_documents;
+    uint64_t last_key, last_serial, last_id;
+    uint64_t snoozed_until_ns;
+    uint64_t configuration_id; /* of our own request; 0: none */
+    lsp_counts counts;
+    struct {
+        uint64_t serial, document, apply_id;
+        int64_t version;
+        json_t *id;    /* of the executeCommand that waits */
+        size_t from, to; /* of the comment that goes away */
+        bool has_progress;
+        bytes before;  /* the text that was sent */
+    } edit;
+};
+
+/* ---- lsp_out.c: messages to the editor.  Values are taken, also on failure. ---- */
+void lsp_answer(lsp_server *s, json_t *id, json_t *result);
+void lsp_answer_error(lsp_server *s, json_t *id, int code, const char *message);
+void lsp_notify(lsp_server *s, const char *method, json_t *params);
+/* Returns the request's id. */
+uint64_t lsp_request(lsp_server *s, const char *method, json_t *params);
+/* type: 1 error, 2 warning, 3 info. */
+void lsp_show(lsp_server *s, int type, const char *text);
+void lsp_log(lsp_server *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- lsp_json.c: reading and writing of the protocol's values ---- */
+json_t *lsp_json_range(const lsp_server *s, const lsp_document *d, size_t from, size_t to);
+json_t *lsp_json_text(view text);
+/* Of a document, by edits of its text, which it takes. */
+json_t *lsp_workspace_edit(const lsp_server *s, const lsp_document *d, json_t *edits);
+bool lsp_read_position(const lsp_server *s, const lsp_document *d, const json_t *from,
+                       size_t *out);
+bool lsp_read_range(const lsp_server *s, const lsp_document *d, const json_t *range, size_t *from,
+                    size_t *to);
+view lsp_read_string(const json_t *object, const char *key);
+/* Of params.textDocument.uri, or by others of their names; NULL: it is not open. */
+lsp_document *lsp_document_of(lsp_server *s, const json_t *params);
+lsp_document *lsp_document_by_key(lsp_server *s, uint64_t key);
+lsp_document *lsp_document_by_uri(lsp_server *s, view uri);
+
+/* ---- lsp_documents.c ---- */
+void lsp_did_open(lsp_server *s, const json_t *params, uint64_t now);
+void lsp_did_change(lsp_server *s, const json_t *params, uint64_t now);
+void lsp_did_close(lsp_server *s, const json_t *params);
+void lsp_documents_close(lsp_server *s);
+
+/* ---- lsp_completion.c ---- */
+void lsp_inline_completion(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
+/* The document changed: bytes [from, to) became n, and the caret is behind them.  Then, behind all
+ * changes of a message: lsp_follow(). */
+void lsp_completion_moved(lsp_document *d, size_t from, size_t to, size_t n);
+void lsp_follow(lsp_server *s, lsp_document *d, uint64_t now);
+void lsp_caret_rests(lsp_server *s, lsp_document *d, size_t at, uint64_t now);
+/* The editor has no answer to come: what waits is answered null. */
+void lsp_completion_supersede(lsp_server *s, lsp_document *d);
+void lsp_completion_drop(lsp_server *s, lsp_document *d);
+bool lsp_completion_cancel(lsp_server *s, const json_t *id);
+uint64_t lsp_completion_due(const lsp_document *d);
+void lsp_completion_tick(lsp_server *s, lsp_document *d, uint64_t now);
+
+/* ---- lsp_diagnostics.c ---- */
+void lsp_diagnostics_changed(lsp_server *s, lsp_document *d, uint64_t now);
+void lsp_diagnostics_pull(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
+bool lsp_diagnostics_cancel(lsp_server *s, const json_t *id);
+uint64_t lsp_diagnostics_due(const lsp_document *d);
+void lsp_diagnostics_tick(lsp_server *s, lsp_document *d, uint64_t now);
+void lsp_diagnostics_close(lsp_server *s, lsp_document *d);
+json_t *lsp_diagnostic_of(const lsp_server *s, const lsp_document *d, const lsp_judged *f);
+
+/* ---- lsp_actions.c ---- */
+void lsp_code_actions(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
+void lsp_execute_command(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
+
+/* ---- lsp_instruction.c: edits by instruction ---- */
+/* The instruction of a comment `cerium: ...` on the line of `at`; *from, *to: of its line. */
+bool lsp_instruction_at(const lsp_document *d, size_t at, view *instruction, size_t *from,
+                        size_t *to);
+void lsp_edit_begin(lsp_server *s, json_t *id, lsp_document *d, size_t at, view instruction,
+                    uint64_t now);
+bool lsp_edit_cancel(lsp_server *s, const json_t *id);
+void lsp_edit_applied(lsp_server *s, const json_t *answer);
+
+/* ---- lsp_settings.c ---- */
+void lsp_settings_begin(lsp_settings *set);
+void lsp_settings_read(lsp_server *s, const json_t *from);
+void lsp_settings_close(lsp_settings *set);
+bool lsp_settings_allow(const lsp_settings *set, const lsp_document *d);
+
+#endif

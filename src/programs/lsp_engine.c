@@ -1,0 +1,365 @@
+/* lsp_engine.c - completions of `cerium lsp` by the model in this process: a session for each of
+ * the documents that are worked on, and each answer under its watch. */
+#include "programs/lsp_host.h"
+
+#include <pthread.h>
+
+#include "base/thread.h"
+
+enum {
+    SLOTS = 4,              /* documents that are generated for at the same time */
+    NEW_TOKENS = 64,
+    PROMPT_TOKENS_SMALL = 1024, /* of a model with fewer parameters than SMALL */
+    PROMPT_TOKENS_MAX = 4096,
+    TOKEN_BYTES = 3,        /* about, of code */
+};
+#define SMALL_PARAMETERS UINT64_C(100000000)
+
+typedef struct {
+    uint64_t document, serial, used; /* serial 0: nothing that is wanted */
+    cerium_session *session;
+    bool runs, is_warm_up;
+    watch_drive drive;
+    int32_t *prompt;        /* owned; the drive and the request borrow it */
+    size_t n_prompt;
+    char heal[CERIUM_HEAL_PREFIX_MAX];
+    size_t n_heal;
+    /* what is to begin when this one has ended */
+    bool waits;
+    lsp_order next;
+    char *texts;            /* of it, owned: before, after, path */
+} slot;
+
+struct lsp_engine {
+    const options *o;
+    guarding *guarding;
+    lsp_judge *judge; /* knows when the rules are read */
+    lsp_bell *bell;
+    pthread_t thread;
+    bool was_started, is_told;
+    _Atomic bool is_loaded, stops;
+    int status;
+    cerium_error error;
+    cerium_engine *engine;
+    cerium_engine_info info;
+    size_t prompt_tokens;
+    slot slots[SLOTS];
+    uint64_t n_used;
+};
+
+/* ---- loading ---- */
+
+static bool is_stopped(void *user) { return atomic_load(&((lsp_engine *)user)->stops); }
+
+static int load(lsp_engine *e)
+{
+    cerium_engine_config config;
+    const char *path = options_model(e->o);
+    if (!path)
+        return error_set(&e->error, CERIUM_ERR_ARGUMENT,
+                         "no model: name one with cerium lsp -m FILE.gguf, or CERIUM_MODEL");
+    RETURN_IF(options_model_check(path, &e->error));
+    RETURN_IF(options_engine_config(e->o, SLOTS + 1, &config, &e->error));
+    config.model_path = path;
+    config.canceled = is_stopped;
+    config.canceled_user = e;
+    RETURN_IF(cerium_engine_open(&e->engine, &config, &e->error));
+    return e->judge ? lsp_judge_ready(e->judge, &e->error) : CERIUM_OK;
+}
+
+static void *run_load(void *user)
+{
+    lsp_engine *e = user;
+    e->status = load(e);
+    atomic_store(&e->is_loaded, true);
+    lsp_bell_ring(e->bell);
+    return NULL;
+}
+
+int lsp_engine_open(lsp_engine **out, const options *o, guarding *g, lsp_judge *judge,
+                    lsp_bell *bell, cerium_error *err)
+{
+    lsp_engine *e = memory_zalloc(1, sizeof *e);
+    if (!e) return error_set(err, CERIUM_ERR_MEMORY, "out of memory");
+    e->o = o;
+    e->guarding = g;
+    e->judge = judge;
+    e->bell = bell;
+    int code = thread_start(&e->thread, run_load, e);
+    e->was_started = !code;
+    *out = e;
+    if (!code) return CERIUM_OK;
+    lsp_engine_close(out);
+    return error_set(err, CERIUM_ERR_IO, "no thread to load the model: %s", strerror(code));
+}
+
+/* ---- one completion ---- */
+
+static void end_answer(slot *l)
+{
+    watch_drive_close(&l->drive);
+    l->drive = (watch_drive){.watch = NULL};
+    memory_free(l->prompt);
+    l->prompt = NULL;
+    l->serial = 0;
+    l->runs = false;
+}
+
+/* The prompt within its bound: text far from the hole goes first, three bytes before it for one
+ * behind it. */
+static int make_prompt(lsp_engine *e, slot *l, const lsp_order *o, cerium_error *err)
+{
+    size_t before = o->before.len - l->n_heal, after = o->after.len;
+    const char *end = o->before.ptr + before;
+    const size_t cap = e->prompt_tokens;
+    l->prompt = memory_alloc(cap * sizeof *l->prompt);
+    if (!l->prompt) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the prompt");
+    for (;;) {
+        const cerium_infill in = {.prefix = end - before, .prefix_len = before,
+                                  .suffix = o->after.ptr, .suffix_len = after, .path = o->path};
+        int status = e->info.fill_in_middle
+                         ? cerium_infill_tokens(e->engine, &in, l->prompt, cap, &l->n_prompt, err)
+                         : cerium_tokenize(e->engine, in.prefix, before, CERIUM_TOKENIZE_BEGIN,
+                                           l->prompt, cap, &l->n_prompt, err);
+        if (status != CERIUM_ERR_CAPACITY || before + after == 0) return status;
+        size_t keep = (size_t)((double)(before + after) * (double)cap / (double)l->n_prompt * 0.9);
+        if (after > keep / 4) after = keep / 4;
+        if (before > keep - after) before = keep - after;
+    }
+}
+
+static int start_session(lsp_engine *e, slot *l, const cerium_request *more, cerium_error *err)
+{
+    const cerium_sampling sampling = {.logprobs = true, .pointer = e->info.pointer};
+    const cerium_resume begin = {.heal_prefix = l->heal, .n_heal = l->n_heal};
+    cerium_request q = {.tokens = l->prompt, .n_tokens = l->n_prompt,
+                        .resume = l->n_heal ? &begin : NULL};
+    if (more) q = *more;
+    else q.new_tokens_max = l->is_warm_up ? 0 : NEW_TOKENS;
+    q.sampling = &sampling;
+    q.class_ = CERIUM_CLASS_COMPLETION;
+    q.notify = lsp_bell_ring;
+    q.user = e->bell;
+    int status = cerium_session_start(l->session, &q, err);
+    l->runs = !status;
+    return status;
+}
+
+static int begin(lsp_engine *e, slot *l, const lsp_order *o)
+{
+    cerium_error err;
+    l->is_warm_up = o->warm_up;
+    l->n_heal = e->info.fill_in_middle
+                    ? cerium_infill_heal_prefix(e->engine, o->before.ptr, o->before.len)
+                    : cerium_heal_prefix(e->engine, o->before.ptr, o->before.len);
+    if (o->warm_up) l->n_heal = 0;
+    memcpy(l->heal, o->before.ptr + o->before.len - l->n_heal, l->n_heal);
+    int status = make_prompt(e, l, o, &err);
+    if (!status && !l->session) status = cerium_session_open(&l->session, e->engine, NULL, &err);
+    if (!status && !o->warm_up) {
+        const watch_config how = {.engine = e->engine, .form = GUARD_CODE,
+                                  .language = o->language, .before = o->before,
+                                  .heal_prefix = {l->heal, l->n_heal}, .logprobs = true};
+        l->drive = (watch_drive){.prompt = l->prompt, .n_prompt = l->n_prompt};
+        status = guarding_watch(e->guarding, &l->drive.watch, how, &err);
+    }
+    if (!status) status = start_session(e, l, NULL, &err);
+    if (status) {
+        fprintf(stderr, "cerium lsp: %s\n", err.message);
+        end_answer(l);
+        return status;
+    }
+    l->document = o->document;
+    l->serial = o->serial;
+    return CERIUM_OK;
+}
+
+/* ---- orders ---- */
+
+/* The document's own, else one that is free, else the one that was used least recently. */
+static slot *slot_for(lsp_engine *e, uint64_t document)
+{
+    slot *found = &e->slots[0];
+    for (uint32_t i = 0; i < SLOTS; i++)
+        if (e->slots[i].document == document) return &e->slots[i];
+    for (uint32_t i = 1; i < SLOTS; i++)
+        if (e->slots[i].used < found->used) found = &e->slots[i];
+    return found;
+}
+
+/* What may not be said any more; the session ends by itself. */
+static void stop(slot *l)
+{
+    memory_free(l->texts);
+    l->texts = NULL;
+    l->waits = false;
+    if (l->runs) cerium_session_cancel(l->session);
+    l->serial = 0;
+}
+
+static bool keep_order(slot *l, const lsp_order *o)
+{
+    size_t n_path = strlen(o->path);
+    char *texts = memory_alloc(o->before.len + o->after.len + n_path + 1);
+    if (!texts) return false;
+    memcpy(texts, o->before.ptr, o->before.len);
+    memcpy(texts + o->before.len, o->after.ptr, o->after.len);
+    memcpy(texts + o->before.len + o->after.len, o->path, n_path + 1);
+    l->texts = texts;
+    l->next = *o;
+    l->next.before.ptr = texts;
+    l->next.after.ptr = texts + o->before.len;
+    l->next.path = texts + o->before.len + o->after.len;
+    l->waits = true;
+    l->document = o->document;
+    return true;
+}
+
+bool lsp_engine_generate(lsp_engine *e, const lsp_order *order)
+{
+    if (!e->is_told || !e->engine) return false;
+    slot *l = slot_for(e, order->document);
+    l->used = ++e->n_used;
+    stop(l);
+    if (l->runs) return keep_order(l, order);
+    return !begin(e, l, order);
+}
+
+void lsp_engine_cancel(lsp_engine *e, uint64_t document)
+{
+    for (uint32_t i = 0; i < SLOTS; i++)
+        if (e->slots[i].document == document) stop(&e->slots[i]);
+}
+
+/* ---- events ---- */
+
+static void tell(lsp_server *s, const slot *l, view text, double logprob)
+{
+    if (l->serial && (text.len || logprob < 0))
+        lsp_server_text(s, l->document, l->serial, text, logprob, clock_ns());
+}
+
+/* What the watch lets out; false: nothing more comes. */
+static bool tell_watched(lsp_server *s, slot *l, const watch_result *out)
+{
+    double logprob = 0;
+    for (uint32_t i = 0; i < out->n_tokens; i++) logprob += (double)out->tokens[i].logprob;
+    tell(s, l, out->text, logprob);
+    return out->order != CERIUM_WATCH_END;
+}
+
+static void ended(lsp_server *s, slot *l, lsp_end how)
+{
+    const uint64_t document = l->document, serial = l->serial;
+    end_answer(l);
+    if (serial) lsp_server_ended(s, document, serial, how, clock_ns());
+}
+
+static void take_step(lsp_server *s, slot *l, const cerium_event *event)
+{
+    watch_result out;
+    const cerium_step *step = &event->step;
+    if (!l->serial || l->drive.retries) return;
+    if (!l->drive.watch) {
+        tell(s, l, (view){step->text, step->text_len}, (double)step->logprobs[0]);
+        return;
+    }
+    if (watch_drive_step(&l->drive, step, event->top, event->n_top, &out) ||
+        !tell_watched(s, l, &out)) {
+        const uint64_t serial = l->serial;
+        cerium_session_cancel(l->session);
+        l->serial = 0;
+        lsp_server_ended(s, l->document, serial, LSP_ENDED_STOP, clock_ns());
+    } else if (l->drive.retries) {
+        cerium_session_cancel(l->session);
+    }
+}
+
+/* The weak line is written again: true when the session runs for it. */
+static bool starts_again(lsp_engine *e, slot *l)
+{
+    cerium_request q = {.new_tokens_max = NEW_TOKENS};
+    cerium_error err;
+    bool runs = false;
+    return !watch_drive_retry(&l->drive, &q, &runs) && runs && !start_session(e, l, &q, &err);
+}
+
+static void take_done(lsp_engine *e, lsp_server *s, slot *l, const cerium_event *event)
+{
+    watch_result out;
+    lsp_end how = event->stop == CERIUM_STOP_NONE ? LSP_ENDED_LENGTH : LSP_ENDED_STOP;
+    l->runs = false;
+    bool failed = event->status && event->status != CERIUM_ERR_CANCELED;
+    if (l->serial && l->drive.watch && !failed) {
+        if (!l->drive.retries && event->status != CERIUM_ERR_CANCELED &&
+            !watch_drive_finish(&l->drive, &out))
+            (void)tell_watched(s, l, &out);
+        if (l->drive.retries && l->serial && starts_again(e, l)) return;
+    }
+    if (failed) how = LSP_ENDED_FAILED;
+    ended(s, l, how);
+    if (!l->waits || l->runs) return; /* what was told may have begun another */
+    lsp_order order = l->next;
+    char *texts = l->texts;
+    l->waits = false;
+    l->texts = NULL;
+    if (begin(e, l, &order))
+        lsp_server_ended(s, order.document, order.serial, LSP_ENDED_FAILED, clock_ns());
+    memory_free(texts);
+}
+
+static void look_at(lsp_engine *e, lsp_server *s, slot *l)
+{
+    cerium_event event = {0};
+    while (l->runs) {
+        cerium_session_poll(l->session, &event);
+        if (event.kind == CERIUM_EVENT_NONE) return;
+        if (event.kind == CERIUM_EVENT_DONE) take_done(e, s, l, &event);
+        else take_step(s, l, &event);
+    }
+}
+
+static void tell_loaded(lsp_engine *e, lsp_server *s)
+{
+    pthread_join(e->thread, NULL);
+    e->was_started = false;
+    e->is_told = true;
+    lsp_model m = {.state = LSP_MODEL_FAILED, .why = e->error.message};
+    if (!e->status) {
+        cerium_engine_describe(e->engine, &e->info);
+        e->prompt_tokens = e->info.n_parameters < SMALL_PARAMETERS ? PROMPT_TOKENS_SMALL
+                                                                    : PROMPT_TOKENS_MAX;
+        size_t room = e->info.context_tokens_max - NEW_TOKENS;
+        if (e->prompt_tokens > room) e->prompt_tokens = room;
+        m = (lsp_model){.state = LSP_MODEL_READY, .model = e->info.name,
+                        .confidence = (double)e->info.confidence,
+                        .before_bytes = e->prompt_tokens * TOKEN_BYTES * 3 / 4,
+                        .after_bytes = e->prompt_tokens * TOKEN_BYTES / 4};
+    } else {
+        cerium_engine_close(&e->engine);
+    }
+    lsp_server_model(s, &m);
+}
+
+void lsp_engine_look(lsp_engine *e, lsp_server *s)
+{
+    if (e->was_started && atomic_load(&e->is_loaded)) tell_loaded(e, s);
+    for (uint32_t i = 0; i < SLOTS; i++) look_at(e, s, &e->slots[i]);
+}
+
+void lsp_engine_close(lsp_engine **engine)
+{
+    if (!engine || !*engine) return;
+    lsp_engine *e = *engine;
+    atomic_store(&e->stops, true);
+    if (e->was_started) pthread_join(e->thread, NULL);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        slot *l = &e->slots[i];
+        memory_free(l->texts);
+        cerium_session_close(&l->session);
+        end_answer(l);
+    }
+    cerium_engine_close(&e->engine);
+    memory_free(e);
+    *engine = NULL;
+}

@@ -1,0 +1,73 @@
+/* lsp_host.h - what `cerium lsp` works with: an engine in this process or a server elsewhere, the
+ * watchdog on a thread of its own, and edits in a process of theirs.  Private to the program. */
+#ifndef PROGRAMS_LSP_HOST_H
+#define PROGRAMS_LSP_HOST_H
+
+#include <poll.h>
+
+#include "lsp/lsp_server.h"
+#include "programs/guarding.h"
+
+/* Rings an eventfd, from any thread. */
+typedef struct {
+    int fd;
+} lsp_bell;
+
+void lsp_bell_ring(void *bell);
+
+/* ---- lsp_judge.c: findings of whole documents ---- */
+
+typedef struct lsp_judge lsp_judge;
+
+/* Its thread waits for the rules, then for documents. */
+CERIUM_CHECKED int lsp_judge_open(lsp_judge **out, guarding *g, lsp_bell *bell, cerium_error *err);
+void lsp_judge_close(lsp_judge **judge);
+/* Wait until the rules are read, on any thread; their error, when they cannot be. */
+CERIUM_CHECKED int lsp_judge_ready(lsp_judge *j, cerium_error *err);
+bool lsp_judge_ask(lsp_judge *j, uint64_t document, int64_t version, view text, const char *path,
+                   guard_language language);
+void lsp_judge_look(lsp_judge *j, lsp_server *s);
+
+/* ---- lsp_engine.c: the model in this process ---- */
+
+typedef struct lsp_engine lsp_engine;
+
+/* Begin to load what the options name; never blocks.  g: watches what is generated; judge: reads
+ * its rules, NULL where it is off. */
+CERIUM_CHECKED int lsp_engine_open(lsp_engine **out, const options *o, guarding *g,
+                                   lsp_judge *judge, lsp_bell *bell, cerium_error *err);
+void lsp_engine_close(lsp_engine **engine);
+bool lsp_engine_generate(lsp_engine *e, const lsp_order *order);
+void lsp_engine_cancel(lsp_engine *e, uint64_t document);
+/* Tell the server what came since. */
+void lsp_engine_look(lsp_engine *e, lsp_server *s);
+
+/* ---- lsp_remote.c: the model of a server ---- */
+
+typedef struct lsp_remote lsp_remote;
+
+/* url: as http://127.0.0.1:8383.  On failure *out may be there and is to be closed. */
+CERIUM_CHECKED int lsp_remote_open(lsp_remote **out, const char *url, cerium_error *err);
+void lsp_remote_close(lsp_remote **remote);
+bool lsp_remote_generate(lsp_remote *r, const lsp_order *order);
+void lsp_remote_cancel(lsp_remote *r, uint64_t document);
+/* As poll(), and for what comes from the server. */
+int lsp_remote_poll(lsp_remote *r, struct pollfd *fds, uint32_t n, int timeout_ms);
+void lsp_remote_look(lsp_remote *r, lsp_server *s);
+
+/* ---- lsp_edit.c: edits by instruction ---- */
+
+typedef struct lsp_edit lsp_edit;
+
+/* replay: a file with the model's answer, or NULL.  On failure *out may be there. */
+CERIUM_CHECKED int lsp_edit_open(lsp_edit **out, const options *o, const char *replay,
+                                 cerium_error *err);
+void lsp_edit_close(lsp_edit **edit);
+/* False with *why: it is not begun. */
+bool lsp_edit_start(lsp_edit *e, const lsp_edit_order *order, const char **why);
+void lsp_edit_stop(lsp_edit *e);
+/* To be polled for reading; -1: nothing runs. */
+int lsp_edit_fd(const lsp_edit *e);
+void lsp_edit_look(lsp_edit *e, lsp_server *s, bool is_readable);
+
+#endif

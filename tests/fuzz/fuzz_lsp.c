@@ -1,0 +1,139 @@
+/* fuzz_lsp.c - bytes from an editor: frames, messages, documents, completions.  Whatever comes,
+ * each request is answered, by the time it is shut down at the latest. */
+#include "base/json.h"
+#include "lsp/frames.h"
+#include "lsp/lsp_server.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ORDERS_MAX = 64 };
+
+typedef struct {
+    lsp_server *server;
+    uint64_t now;
+    size_t n_asked, n_answered;
+    struct {
+        uint64_t document, serial;
+        bool is_judging, is_edit;
+    } orders[ORDERS_MAX];
+    uint32_t n_orders;
+} editor;
+
+static void on_body(void *user, view body, bool is_answer)
+{
+    editor *e = user;
+    json_error_t why;
+    json_t *m = json_read(body, JSON_ALLOW_NUL, &why);
+    CHECK(m && json_is_object(m));
+    if (json_object_get(m, "result") || json_object_get(m, "error")) {
+        CHECK(is_answer);
+        e->n_answered += !json_is_null(json_object_get(m, "id"));
+    }
+    json_decref(m);
+}
+
+static void on_log(void *user, const char *line)
+{
+    (void)user;
+    CHECK(line);
+}
+
+static bool keep(editor *e, uint64_t document, uint64_t serial, bool is_judging, bool is_edit)
+{
+    if (e->n_orders == ORDERS_MAX) return false;
+    e->orders[e->n_orders].document = document;
+    e->orders[e->n_orders].serial = serial;
+    e->orders[e->n_orders].is_judging = is_judging;
+    e->orders[e->n_orders++].is_edit = is_edit;
+    return true;
+}
+
+static bool on_generate(void *user, const lsp_order *o)
+{
+    return keep(user, o->document, o->serial, false, false);
+}
+
+static void on_cancel(void *user, uint64_t document)
+{
+    (void)user;
+    (void)document; /* what is under way may come yet */
+}
+
+static bool on_judge(void *user, uint64_t document, int64_t version, view text, const char *path,
+                     guard_language language)
+{
+    CHECK(text.ptr && path && language < GUARD_LANGUAGES);
+    return keep(user, document, (uint64_t)version, true, false);
+}
+
+static bool on_edit(void *user, const lsp_edit_order *o, const char **why)
+{
+    *why = "too much";
+    return keep(user, o->document, o->serial, false, true);
+}
+
+static void on_cancel_edit(void *user) { (void)user; }
+
+static void answer_orders(editor *e)
+{
+    uint32_t n = e->n_orders;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t document = e->orders[i].document, serial = e->orders[i].serial;
+        if (e->orders[i].is_edit) {
+            lsp_server_edited(e->server, serial, VIEW("x = 1\n"), i % 2 ? "why" : NULL, e->now);
+        } else if (e->orders[i].is_judging) {
+            static lsp_judged f;
+            f.finding = (guard_finding){.rule = "r", .message = "m", .idiom = "i", .begin = i,
+                                        .end = 3 * i, .line_end = 9, .severity = GUARD_BLOCK};
+            lsp_server_judged(e->server, document, (int64_t)serial, &f, 1, e->now);
+        } else {
+            lsp_server_text(e->server, document, serial, VIEW("foo(a, b"), -0.1, e->now);
+            lsp_server_text(e->server, document, serial, VIEW(")\n    bar()\n"), -0.1, e->now);
+            lsp_server_ended(e->server, document, serial, (lsp_end)(i % 5), e->now);
+        }
+    }
+    e->n_orders -= n;
+    memmove(e->orders, e->orders + n, e->n_orders * sizeof e->orders[0]);
+}
+
+static void take(editor *e, view body)
+{
+    json_error_t why;
+    json_t *m = json_read(body, JSON_ALLOW_NUL, &why);
+    const json_t *id = json_object_get(m, "id");
+    if (json_is_string(json_object_get(m, "method")) && (json_is_integer(id) || json_is_string(id)))
+        e->n_asked++;
+    json_decref(m);
+    lsp_server_take(e->server, body, e->now += 1000000);
+    if (e->now / 1000000 % 3 == 0) answer_orders(e);
+    if (lsp_server_due(e->server) <= e->now + 500000000)
+        lsp_server_tick(e->server, e->now += 500000000);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    editor e = {.now = 1000000000};
+    const lsp_host host = {.user = &e, .send = on_body, .log = on_log, .generate = on_generate,
+                           .cancel = on_cancel, .judge = on_judge, .edit = on_edit,
+                           .cancel_edit = on_cancel_edit};
+    const lsp_model model = {.state = LSP_MODEL_READY, .model = "m", .before_bytes = 600,
+                             .after_bytes = 200};
+    lsp_frames f = {0};
+    view body;
+    int status;
+    CHECK(lsp_server_open(&e.server, &host) == 0);
+    lsp_server_model(e.server, &model);
+    for (size_t at = 0; at < size && !lsp_server_is_over(e.server, &status);) {
+        size_t n = size - at < 61 ? size - at : 61;
+        CHECK(lsp_frames_add(&f, (view){(const char *)data + at, n}) == 0);
+        at += n;
+        for (lsp_frame_kind k; (k = lsp_frames_next(&f, &body)) != LSP_FRAME_NONE;)
+            if (k == LSP_FRAME_BODY) take(&e, body);
+    }
+    answer_orders(&e);
+    take(&e, VIEW("{\"jsonrpc\":\"2.0\",\"id\":\"end\",\"method\":\"shutdown\"}"));
+    CHECK(e.n_answered >= e.n_asked);
+    lsp_frames_close(&f);
+    lsp_server_close(&e.server);
+    return 0;
+}
