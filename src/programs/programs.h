@@ -5,7 +5,7 @@
 #include "programs/command_line.h"
 
 extern const command_table run_command, complete_command, edit_command, serve_command;
-extern const command_table bench_command;
+extern const command_table bench_command, health_command;
 extern const command_table perplexity_command, eval_command, tokenize_command, scan_command;
 extern const command_table quantize_command, imatrix_command, convert_command, pull_command;
 extern const command_table inspect_command, keys_command, usage_command, wafer_command;
@@ -16,6 +16,7 @@ int program_run(int argc, char **argv);
 int program_complete(int argc, char **argv);
 int program_edit(int argc, char **argv);
 int program_serve(int argc, char **argv);
+int program_health(int argc, char **argv);
 int program_bench(int argc, char **argv);
 int program_perplexity(int argc, char **argv);
 int program_eval(int argc, char **argv);
