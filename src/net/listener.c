@@ -95,20 +95,20 @@ static uint32_t free_port(const struct addrinfo *at, uint32_t port)
     return 0;
 }
 
-static int refuse(const char *host, uint32_t port, const struct addrinfo *at, int code,
-                  cerium_error *err)
+static int refuse(const char *option, const char *host, uint32_t port, const struct addrinfo *at,
+                  int code, cerium_error *err)
 {
     uint32_t other = code == EADDRINUSE ? free_port(at, port) : 0;
     if (other)
-        return error_set(err, CERIUM_ERR_IO, "port %u of %s is in use: --port %u", port, host,
-                         other);
+        return error_set(err, CERIUM_ERR_IO, "port %u of %s is in use: %s%u", port, host,
+                         option, other);
     if (code == EACCES)
-        return error_set(err, CERIUM_ERR_IO, "port %u of %s is kept for the system: --port %u",
-                         port, host, port < 1024 ? port + 8000 : 8383);
+        return error_set(err, CERIUM_ERR_IO, "port %u of %s is kept for the system: %s%u",
+                         port, host, option, port < 1024 ? port + 8000 : 8383);
     if (code == EADDRNOTAVAIL)
         return error_set(err, CERIUM_ERR_IO, "cannot listen on %s: this machine has no such "
-                         "address; --host 127.0.0.1 is this machine alone, --host 0.0.0.0 all of "
-                         "its addresses", host);
+                         "address; 127.0.0.1 is this machine alone, 0.0.0.0 all of its addresses",
+                         host);
     return error_set(err, CERIUM_ERR_IO, "cannot listen on %s port %u: %s", host, port,
                      strerror(code));
 }
@@ -136,7 +136,7 @@ static int add(listeners *ls, int fd)
     return uv_poll_start(&l->poll, UV_READABLE, on_poll) ? CERIUM_ERR_IO : CERIUM_OK;
 }
 
-int listeners_open(listeners *ls, net_loop *l, const char *host, uint32_t port,
+int listeners_open(listeners *ls, net_loop *l, const char *option, const char *host, uint32_t port,
                    listener_accepted *accepted, bool (*full)(void *user), void *user,
                    cerium_error *err)
 {
@@ -145,7 +145,7 @@ int listeners_open(listeners *ls, net_loop *l, const char *host, uint32_t port,
     *ls = (listeners){.loop = l, .accepted = accepted, .full = full, .user = user};
     int failed = getaddrinfo(host, NULL, &wanted, &list);
     if (failed)
-        return error_set(err, CERIUM_ERR_IO, "cannot listen on %s: %s (--host takes an address of "
+        return error_set(err, CERIUM_ERR_IO, "cannot listen on %s: %s (it takes an address of "
                          "this machine, or a name of it)", host, gai_strerror(failed));
     for (const struct addrinfo *at = list; at && ls->n < LISTENERS_MAX && !status;
          at = at->ai_next) {
@@ -154,14 +154,14 @@ int listeners_open(listeners *ls, net_loop *l, const char *host, uint32_t port,
         if (fd < 0) {
             code = errno;
             /* Half of a name would answer who asks by the other half's address. */
-            if (code == EADDRINUSE && port) status = refuse(host, port, at, code, err);
+            if (code == EADDRINUSE && port) status = refuse(option, host, port, at, code, err);
             continue;
         }
         ls->port = port_of(fd);
         if ((status = add(ls, fd)))
             error_set(err, status, "cannot listen on %s port %u: no memory", host, port);
     }
-    if (!status && !ls->n) status = refuse(host, port, list, code, err);
+    if (!status && !ls->n) status = refuse(option, host, port, list, code, err);
     freeaddrinfo(list);
     return status;
 }

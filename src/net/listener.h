@@ -26,11 +26,12 @@ typedef struct listeners {
     void *user;
 } listeners;
 
-/* host: an address or a name, all of whose addresses are bound ("localhost": 127.0.0.1 and ::1, of
+/* option: how a user says host and port, for messages: "--port ", "--metrics-listen 127.0.0.1:".
+ * host: an address or a name, all of whose addresses are bound ("localhost": 127.0.0.1 and ::1, of
  * which one is enough).  port 0: any.  CERIUM_ERR_IO with *err. */
-CERIUM_CHECKED int listeners_open(listeners *ls, net_loop *l, const char *host, uint32_t port,
-                                  listener_accepted *accepted, bool (*full)(void *user), void *user,
-                                  cerium_error *err);
+CERIUM_CHECKED int listeners_open(listeners *ls, net_loop *l, const char *option, const char *host,
+                                  uint32_t port, listener_accepted *accepted,
+                                  bool (*full)(void *user), void *user, cerium_error *err);
 /* Once a second. */
 void listeners_tick(listeners *ls);
 /* Stop accepting connections. */

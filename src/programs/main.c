@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/thread.h"
+#include "programs/completion.h"
 #include "programs/options.h"
 #include "programs/output.h"
 #include "programs/terminal.h"
@@ -19,6 +20,7 @@ static const struct {
 } programs[] = {
 #define COMMAND(name, what) {#name, program_##name, &name##_command, what}
     COMMAND(serve, "serve a model over HTTP and WebSocket, and a page to try it"),
+    COMMAND(health, "whether a server takes requests, for scripts and probes"),
     COMMAND(run, "stream a completion or a chat in the terminal"),
     COMMAND(complete, "fill in the middle at a place in a file"),
     COMMAND(edit, "change a file as an instruction says, and show the change"),
@@ -39,20 +41,40 @@ static const struct {
     COMMAND(usage, "usage by key, model and day, and its price"),
 };
 
+/* Commands of `cerium wafer`. */
+static const completion_command parts[] = {
+    {"wafer plan", NULL, &wafer_plan_command},
+    {"wafer compare", NULL, &wafer_compare_command},
+    {"wafer validate", NULL, &wafer_validate_command},
+    {"wafer simulate", NULL, &wafer_simulate_command},
+};
+
 /* For man/cerium.1: tools/make_man.sh. */
 static int print_mdoc(void)
 {
-    static const command_table *const parts[] = {&wafer_plan_command, &wafer_compare_command,
-                                                 &wafer_validate_command, &wafer_simulate_command};
     printf(".Sh COMMANDS\n");
     for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
         command_print_mdoc(programs[i].table, stdout);
         for (size_t k = 0; programs[i].table == &wafer_command && k < ARRAY_LEN(parts); k++)
-            command_print_mdoc(parts[k], stdout);
+            command_print_mdoc(parts[k].table, stdout);
     }
     printf(".Sh SHARED OPTIONS\n");
     command_print_shared_mdoc(stdout);
     return 0;
+}
+
+/* --completion SHELL: what a shell reads to complete commands and options. */
+static int print_completion(const char *shell)
+{
+    completion_command all[ARRAY_LEN(programs) + ARRAY_LEN(parts)];
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++)
+        all[n++] = (completion_command){programs[i].name, programs[i].what, programs[i].table};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) all[n++] = parts[i];
+    if (completion_print(shell, all, n)) return 0;
+    fprintf(stderr, "cerium: there is no completion for '%s': it is there for bash, zsh and fish\n",
+            shell);
+    return 2;
 }
 
 static int help(FILE *out)
@@ -138,6 +160,7 @@ static int run(int argc, char **argv)
     if (!strcmp(first, "--help") || !strcmp(first, "-h") || !strcmp(first, "help"))
         return help(stdout);
     if (!strcmp(first, "--mdoc")) return print_mdoc();
+    if (!strcmp(first, "--completion") && argc == 3) return print_completion(argv[2]);
     if (!strcmp(first, "--version") || !strcmp(first, "-V") || !strcmp(first, "version")) {
         printf("cerium %s\n", cerium_version());
         return 0;

@@ -7,6 +7,7 @@
 extern const command_table run_command, complete_command, edit_command, serve_command;
 extern const command_table solve_command, bench_command;
 extern const command_table lsp_command;
+extern const command_table bench_command, health_command;
 extern const command_table perplexity_command, eval_command, tokenize_command, scan_command;
 extern const command_table quantize_command, imatrix_command, convert_command, pull_command;
 extern const command_table inspect_command, keys_command, usage_command, wafer_command;
@@ -18,6 +19,7 @@ int program_complete(int argc, char **argv);
 int program_edit(int argc, char **argv);
 int program_solve(int argc, char **argv);
 int program_serve(int argc, char **argv);
+int program_health(int argc, char **argv);
 int program_bench(int argc, char **argv);
 int program_lsp(int argc, char **argv);
 int program_perplexity(int argc, char **argv);

@@ -12,6 +12,7 @@
 #include "programs/serve_models.h"
 #include "server/access.h"
 #include "server/log.h"
+#include "server/replica.h"
 #include "server/server.h"
 
 enum { DAY_S = 86400, KEY_FILE_BYTES_MAX = 1 << 20, STORE_DAYS_MAX = 36500 };
@@ -21,6 +22,7 @@ typedef struct {
     server_config config;
     const char *keys[SERVER_KEYS_MAX];
     const char *origins[SERVER_ORIGINS_MAX];
+    const char *hosts[SERVER_ORIGINS_MAX];
     const char *key_file;
     bytes key_text; /* of the file, cut into lines */
     bytes hidden;   /* keys of the command line */
@@ -63,6 +65,24 @@ static bool take_origin(void *program, const char *value)
     if (v->config.n_origins == SERVER_ORIGINS_MAX)
         return option_wants("given at most %u times", SERVER_ORIGINS_MAX);
     return option_text(value, &v->origins[v->config.n_origins++]);
+}
+
+static bool take_host(void *program, const char *value)
+{
+    serving *v = program;
+    if (v->config.n_hosts == SERVER_ORIGINS_MAX || !*value || strpbrk(value, "/ "))
+        return option_wants("a name, as in code.example.org, given at most %u times",
+                            SERVER_ORIGINS_MAX);
+    v->hosts[v->config.n_hosts++] = value;
+    return true;
+}
+
+static bool take_replica(void *program, const char *value)
+{
+    serving *v = program;
+    v->config.replica = value;
+    return replica_name_is_good(value) ||
+           option_wants("1 to %d letters, digits, '.', '_' and '-'", REPLICA_NAME_BYTES - 1);
 }
 
 static bool take_pull(void *program, const char *value)
@@ -113,6 +133,18 @@ static const option_spec own[] = {
      "web pages of this origin may connect, as in https://example.org, https://*.example.org or "
      "app://*; editors are the windows of editors, * is all; may be given several times",
      TAKES_CALL(take_origin)},
+    {"allow-host", "NAME",
+     "requests may address this name where no key is needed, as those through a proxy do; may be "
+     "given several times (default: only loopback)",
+     TAKES_CALL(take_host)},
+    {"metrics-listen", "ADDR:PORT",
+     "serve /metrics and /health here, too, without a key and without TLS, for scrapers, probes "
+     "and endpoint pickers; nothing else is served there (default: nowhere)",
+     TAKES_TEXT(serving, config.metrics_listen)},
+    {"replica", "NAME",
+     "which of several equal servers this is: answers say it in x-cerium-replica, and their ids "
+     "begin with 8 digits of its SHA-256 (default: the name of the machine; none: neither)",
+     TAKES_CALL(take_replica)},
     {"tls-cert", "FILE", "certificate for HTTPS and WSS, PEM",
      TAKES_TEXT(serving, config.tls_cert)},
     {"tls-key", "FILE", "its private key, PEM", TAKES_TEXT(serving, config.tls_key)},
@@ -148,7 +180,11 @@ static const option_spec own[] = {
      TAKES_U32(serving, config.keep_alive_s, 0, DAY_S)},
     {"socket-time", "S", "age at which a WebSocket must connect again (default 3600; 0: never)",
      TAKES_U32(serving, config.socket_s, 0, 30 * DAY_S)},
-    {"drain", "S", "seconds for answers to end after SIGTERM or Ctrl-C (default 30)",
+    {"lame-duck", "S",
+     "after SIGTERM or Ctrl-C, seconds in which /health/ready says 503 and all is served as "
+     "before, so that a balancer looks elsewhere first (default 0); a second signal ends them",
+     TAKES_U32(serving, config.lame_duck_s, 0, DAY_S)},
+    {"drain", "S", "seconds for answers to end after that (default 30)",
      TAKES_U32(serving, config.drain_s, 0, DAY_S)},
     {"min-confidence", "X",
      "show no infill completion that the model gives a probability below X, from 0 to 1, where a "
@@ -173,7 +209,7 @@ const command_table serve_command = {
     .usage = "[OPTIONS] [[NAME=]FILE...]",
     .about = "Serve models over HTTP and WebSocket: the OpenAI APIs (Responses, Chat Completions, "
              "Completions), /infill for editors, and a page to try it at /. SIGTERM and Ctrl-C let "
-             "answers end first; a second one ends at once. Sampling options hold where a request "
+             "answers end first; another one ends at once. Sampling options hold where a request "
              "does not say. The first model answers where none is named.",
     .groups = OPTIONS_ENGINE | OPTIONS_CHOICE | OPTIONS_GUARD,
     .own = own,
@@ -283,6 +319,7 @@ static int serve(serving *v, cerium_error *err)
     server *s = NULL;
     v->config.keys = v->keys;
     v->config.origins = v->origins;
+    v->config.hosts = v->hosts;
     RETURN_IF(gather_models(v, err));
     v->config.model_path = options_model(&v->o);
     v->config.sampling = v->o.sampling;

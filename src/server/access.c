@@ -183,13 +183,25 @@ static int check_origin(connection *c, const char *host, protocol_error *e)
                               "pages of this origin may not connect; see --allow-origin");
 }
 
+/* Of --allow-host: names of a proxy before us.  A port behind the name is any. */
+static bool host_is_allowed(const server *s, const char *host)
+{
+    for (size_t i = 0; i < s->config.n_hosts; i++) {
+        const size_t n = strlen(s->config.hosts[i]);
+        if (!strncasecmp(host, s->config.hosts[i], n) && (!host[n] || host[n] == ':')) return true;
+    }
+    return false;
+}
+
 int access_check(connection *c, bool open, protocol_error *e)
 {
     const char *host = http_reader_host(c->reader);
-    if (!tenant_keys_needed(c->s) && !access_is_loopback(view_of(host)) && host[0])
+    if (c->type->is_probe) return check_origin(c, host, e);
+    if (!tenant_keys_needed(c->s) && !access_is_loopback(view_of(host)) && host[0] &&
+        !host_is_allowed(c->s, host))
         return protocol_error_set(e, 403, "invalid_request_error", "host_not_allowed", "",
                                   "without --api-key this server is called 127.0.0.1 or "
-                                  "localhost");
+                                  "localhost; see --allow-host");
     RETURN_IF(check_origin(c, host, e));
     return open ? CERIUM_OK : check_key(c, e);
 }

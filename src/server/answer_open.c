@@ -74,7 +74,7 @@ static int take_order(answer *a, server *s, const answer_order *order, protocol_
     if (order->id)
         snprintf(a->id, sizeof a->id, "%s", order->id);
     else
-        make_id(a->id, prefixes[a->request->api]);
+        make_tagged_id(a->id, prefixes[a->request->api], s->replica.tag);
     if (order->id) a->sink.name = a->id;
     if (!order->document) return CERIUM_OK;
     a->document = memory_copy(order->document, strlen(order->document));

@@ -52,6 +52,7 @@ static void on_released(void *user)
     *(c->previous ? &c->previous->next : &s->connections) = c->next;
     if (c->next) c->next->previous = c->previous;
     s->n_connections--;
+    s->n_probes -= c->type->is_probe;
     http_reader_close(&c->reader);
     bytes_free(&c->http.body);
     memory_free(c);
@@ -95,7 +96,7 @@ void connection_open(server *s, int fd, const char *peer, const connection_type 
     c->deadline_ns = c->active_ns + s->config.header_s * SECOND_NS;
     c->http.body.max = PROTOCOL_BODY_BYTES_MAX;
     snprintf(c->peer, sizeof c->peer, "%s", peer);
-    if (stream_open(&c->io, &s->loop, fd, s->tls, &events, c)) {
+    if (stream_open(&c->io, &s->loop, fd, type->is_probe ? NULL : s->tls, &events, c)) {
         http_reader_close(&c->reader);
         memory_free(c);
         return;
@@ -105,6 +106,7 @@ void connection_open(server *s, int fd, const char *peer, const connection_type 
     if (c->next) c->next->previous = c;
     s->connections = c;
     s->n_connections++;
+    s->n_probes += type->is_probe;
 }
 
 void connection_break(connection *c)

@@ -67,7 +67,7 @@ static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head 
                  "access-control-allow-origin: %s\r\nvary: origin\r\n"
                  "access-control-expose-headers: request-id, x-request-id, retry-after, "
                  "x-ratelimit-remaining-requests, x-ratelimit-remaining-tokens, "
-                 "x-cerium-served-by\r\n",
+                 "x-cerium-served-by, x-cerium-replica\r\n",
                  x->origin);
     if (length >= 0 && head->status != 304 && head->status != 204)
         snprintf(framing, sizeof framing, "content-length: %lld\r\n", (long long)length);
@@ -76,10 +76,10 @@ static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head 
     int n = snprintf(out, HEAD_BYTES_MAX,
                      "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%sx-request-id: %s\r\n"
                      "request-id: %s\r\n"
-                     "x-content-type-options: nosniff\r\nserver: cerium\r\n%s%s%s%s\r\n",
+                     "x-content-type-options: nosniff\r\nserver: cerium\r\n%s%s%s%s%s\r\n",
                      head->status, status_text(head->status),
                      head->type ? head->type : "application/json", framing, x->request_id,
-                     x->request_id, x->limits, cors,
+                     x->request_id, c->s->replica.field, x->limits, cors,
                      head->headers ? head->headers : "cache-control: no-store\r\n",
                      c->closing || x->closes ? "connection: close\r\n" : "");
     CHECK(n > 0 && n < HEAD_BYTES_MAX);
@@ -227,6 +227,7 @@ static void log_exchange(const connection *c)
 {
     const exchange *x = &c->http;
     char path[160];
+    if (c->type->is_probe && x->status < 400) return; /* twenty a second */
     log_event(LOG_INFO, "request", "request=%s method=%s path=%s status=%d ms=%.3f peer=%s",
               x->request_id, http_method_name(x->method), log_quote(path, sizeof path, x->path),
               x->status, (double)(clock_ns() - x->started_ns) / 1e6, c->peer);
@@ -291,11 +292,13 @@ void http_open(connection *c)
     make_id(x->request_id, "req_");
     x->method = http_reader_method(c->reader);
     x->chunked = http_reader_is_1_1(c->reader);
-    x->closes = !x->chunked || !http_reader_keeps_alive(c->reader);
+    /* Who keeps connections finds this server gone where it could ask another. */
+    x->closes = !x->chunked || !http_reader_keeps_alive(c->reader) || c->s->leaving;
     snprintf(x->path, sizeof x->path, "%s", path);
     size_t len = strlen(x->path);
     if (len > 1 && x->path[len - 1] == '/') x->path[len - 1] = 0; /* the same place */
-    x->route = c->s->routes->find(x->method, x->path, x->id);
+    x->route = (c->type->is_probe ? c->s->routes->find_probed : c->s->routes->find)(
+        x->method, x->path, x->id);
     http_reader_copy(c->reader, "x-cerium-guard", x->guard, sizeof x->guard);
 }
 
@@ -458,11 +461,8 @@ static void on_gone(connection *c)
     answers_start(c->s); /* what waited for its place */
 }
 
-const connection_type http_connection = {.input = on_input,
-                                         .ended = on_ended,
-                                         .reads = on_reads,
-                                         .sent = on_sent,
-                                         .tick = on_tick,
-                                         .is_idle = is_idle,
-                                         .is_cheap = true,
-                                         .gone = on_gone};
+#define HTTP_CONNECTION                                                                            \
+    .input = on_input, .ended = on_ended, .reads = on_reads, .sent = on_sent, .tick = on_tick,     \
+    .is_idle = is_idle, .is_cheap = true, .gone = on_gone
+const connection_type http_connection = {HTTP_CONNECTION};
+const connection_type http_probe = {HTTP_CONNECTION, .is_probe = true};

@@ -9,6 +9,8 @@
 
 /* One request at a time: what came behind it waits until it is answered. */
 extern const connection_type http_connection;
+/* The same for probes.h. */
+extern const connection_type http_probe;
 
 /* For upgrades. Begin an exchange: id, route, method. */
 void http_open(connection *c);

@@ -17,3 +17,11 @@ void make_id(char out[SERVER_ID_BYTES], const char *prefix)
     }
     out[n + 2 * sizeof random] = 0;
 }
+
+void make_tagged_id(char out[SERVER_ID_BYTES], const char *prefix, const char *tag)
+{
+    const size_t n = strlen(tag);
+    CHECK(n <= 16); /* half of the digits stay random */
+    make_id(out, prefix);
+    memcpy(out + strlen(prefix), tag, n);
+}

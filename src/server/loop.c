@@ -25,7 +25,7 @@ enum { TURN_MS = 1, FILES_BESIDE = 64 };
 /* The key that a connection came with is still one. */
 static bool still_in(const server *s, const connection *c)
 {
-    if (c->tenant & 1 || !tenant_keys_needed(s)) return true;
+    if (c->type->is_probe || c->tenant & 1 || !tenant_keys_needed(s)) return true;
     if (!c->tenant) return c->type == &http_connection && !answers_of(c); /* none was needed */
     const store_key *key = keyring_of(s->ring, c->tenant);
     return key && !strcmp(key->prefix, c->key_prefix);
@@ -118,6 +118,7 @@ static void on_tick(void *user)
     server *s = user;
     connections_tick(s, clock_ns());
     listeners_tick(&s->listeners);
+    listeners_tick(&s->probes);
     if (answers_are_stuck(s)) metrics_count(&s->metrics, METRICS_STUCK, 1);
     look_at_answers(s);
     recordings_tick(s, clock_ns());
@@ -139,7 +140,8 @@ static void on_accepted(void *user, int fd, const char *peer)
 {
     server *s = user;
     metrics_count(&s->metrics, METRICS_CONNECTIONS, 1);
-    if (!s->draining && (s->n_connections < s->config.connections_max || connections_evict(s))) {
+    const uint32_t n_clients = s->n_connections - s->n_probes;
+    if (!s->draining && (n_clients < s->config.connections_max || connections_evict(s))) {
         connection_open(s, fd, peer, &http_connection);
         return;
     }
@@ -177,8 +179,9 @@ int loop_open(server *s, cerium_error *err)
     RETURN_IF(net_loop_open(&s->loop, &events, s, err));
     if (config->tls_cert)
         RETURN_IF(tls_context_open(&s->tls, config->tls_cert, config->tls_key, err));
-    return listeners_open(&s->listeners, &s->loop, config->host ? config->host : "127.0.0.1",
-                          config->port, on_accepted, on_full, s, err);
+    const char *host = config->host ? config->host : "127.0.0.1";
+    return listeners_open(&s->listeners, &s->loop, "--port ", host, config->port, on_accepted,
+                          on_full, s, err);
 }
 
 void loop_turn(server *s)
@@ -203,8 +206,9 @@ void loop_close(server *s)
 {
     if (!s->loop.is_open) return;
     listeners_close(&s->listeners);
+    listeners_close(&s->probes);
     for (connection *c = s->connections; c; c = c->next) connection_break(c);
-    while (s->n_connections || s->listeners.n_open) net_loop_turn(&s->loop);
+    while (s->n_connections || s->listeners.n_open || s->probes.n_open) net_loop_turn(&s->loop);
     net_loop_close(&s->loop);
     tls_context_close(&s->tls);
 }

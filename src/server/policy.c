@@ -190,6 +190,7 @@ static const key tier_keys[] = {
 static const key limit_keys[] = {
     {"key-tier", VALUE_TIER, LIMIT(key_tier), 0, 0},
     {"queue-seconds", VALUE_COUNT, LIMIT(queue_s), 0, DAY_S},
+    {"replicas", VALUE_COUNT, LIMIT(replicas), 1, 1000},
     {"load-seconds", VALUE_COUNT, LIMIT(load_s), 1, DAY_S},
     {"load-floor", VALUE_COUNT, LIMIT(load_floor), 1, 100},
 };
@@ -234,7 +235,8 @@ static void new_tier(tier *t, const char *name)
 void policy_defaults(policy *out)
 {
     static const char *const names[] = {"pro", "team", "batch"};
-    *out = (policy){.n_tiers = ARRAY_LEN(names), .load_s = 10, .load_floor = 25};
+    *out = (policy){.n_tiers = ARRAY_LEN(names), .replicas = 1, .load_s = 10,
+                    .load_floor = 25};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) new_tier(&out->tiers[i], names[i]);
     out->tiers[2].ceiling = CERIUM_CLASS_BATCH;
 }
@@ -363,6 +365,19 @@ static char *read_line(char *out, int cap, void *stream)
     return out;
 }
 
+/* Each of the stores that know nothing of each other lets through its part; a limit stays one. */
+static void divide_limits(policy *p)
+{
+    for (uint32_t i = 0; i < p->n_tiers; i++) {
+        tier *t = &p->tiers[i];
+        uint32_t *const limits[] = {&t->requests_per_minute, &t->tokens_per_minute,
+                                    &t->deep_requests_per_minute, &t->deep_tokens_per_minute,
+                                    &t->streams};
+        for (size_t k = 0; k < ARRAY_LEN(limits); k++)
+            *limits[k] = (uint32_t)(((uint64_t)*limits[k] + p->replicas - 1) / p->replicas);
+    }
+}
+
 /* What can be said of the file as a whole only. */
 static int check_whole(reading *r)
 {
@@ -396,5 +411,7 @@ int policy_parse(policy *out, view text, const char *name, cerium_error *err)
         return error_set(err, CERIUM_ERR_FORMAT, "%s:%d: not `[section]` or `key = value`", name,
                          line);
     if (line < 0) return error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", name);
-    return r.status ? r.status : check_whole(&r);
+    if (r.status) return r.status;
+    divide_limits(out);
+    return check_whole(&r);
 }

@@ -62,6 +62,8 @@ typedef struct policy {
     policy_name key_tier;            /* of the keys of --api-key, and of a server without keys;
                                         "" = no limits, the standard prices */
     uint32_t queue_s;                /* a request that would begin later is refused; 0 = never */
+    uint32_t replicas;               /* stores that know nothing of each other: limits of tiers
+                                        are divided by their number already */
     uint32_t load_s;                 /* a wait of so long is full load, ... */
     uint32_t load_floor;             /* ... at which the limits are this many percent */
 } policy;

@@ -168,3 +168,9 @@ const route *route_find(http_method method, const char *path, char id[SERVER_ID_
     if (!page_find(view_of(path))) return &unknown;
     return GET & 1 << method ? &page : &wrong_method;
 }
+
+const route *route_find_probed(http_method method, const char *path, char id[SERVER_ID_BYTES])
+{
+    const route *found = route_find(method, path, id);
+    return found->metric == METRICS_HEALTH || found->metric == METRICS_METRICS ? found : &unknown;
+}

@@ -11,6 +11,7 @@
 #include "server/look.h"
 #include "server/loop.h"
 #include "server/recording.h"
+#include "server/probes.h"
 #include "server/model_loader.h"
 #include "server/model_list.h"
 #include "server/model_pull.h"
@@ -54,6 +55,9 @@ static int check_config(const server_config *config, cerium_error *err)
     if (!config->running_max || config->running_max > SERVER_RUNNING_MAX)
         return error_set(err, CERIUM_ERR_ARGUMENT, "answers that run at once: 1 to %u",
                          SERVER_RUNNING_MAX);
+    if (config->replica && !replica_name_is_good(config->replica))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "the name of a replica has 1 to %d letters, "
+                         "digits, '.', '_' and '-'", REPLICA_NAME_BYTES - 1);
     if (config->queue_max > SERVER_QUEUE_MAX)
         return error_set(err, CERIUM_ERR_ARGUMENT, "answers that wait: at most %u",
                          SERVER_QUEUE_MAX);
@@ -77,6 +81,7 @@ static int open_parts(server *s, cerium_error *err)
         config->models_bytes_max ? config->models_bytes_max : models_memory_available();
     RETURN_IF(models_open(s, err));
     RETURN_IF(loop_open(s, err));
+    RETURN_IF(probes_open(s, err));
     RETURN_IF(grammar_cache_open(&s->grammars, config->engine, err));
     RETURN_IF(workers_open(&s->workers, wake_for_job, s, err));
     RETURN_IF(source_upstream_open(s, err));
@@ -130,7 +135,9 @@ static void log_start(const server *s)
 int server_open(server **out, const server_config *config, cerium_error *err)
 {
     static policy standard; /* the same for all */
-    static const http_routes routes = {.find = route_find, .upgrade = socket_upgrade};
+    static const http_routes routes = {.find = route_find,
+                                       .find_probed = route_find_probed,
+                                       .upgrade = socket_upgrade};
     RETURN_IF(check_config(config, err));
     server *s = memory_zalloc(1, sizeof *s);
     if (!s) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the server");
@@ -143,6 +150,7 @@ int server_open(server **out, const server_config *config, cerium_error *err)
     s->routes = &routes;
     s->model_moved = model_moved;
     s->started_at = (int64_t)time(NULL);
+    replica_name(&s->replica, config->replica);
     s->rounds[0] = 1, s->rounds[1] = 2, s->n_rounds = 2; /* answers begin with 0: they are new */
     int status = open_parts(s, err);
     if (status) {
@@ -155,10 +163,22 @@ int server_open(server **out, const server_config *config, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* SIGTERM came: no more connections, idle WebSockets close, answers may end. */
+/* SIGTERM came: who chooses among servers is told, and has time to see it.  Nothing else changes,
+ * but that connections end with their answers. */
+static void leave(server *s)
+{
+    s->leaving = true;
+    s->leaving_ends_ns = clock_ns() + s->config.lame_duck_s * UINT64_C(1000000000);
+    if (s->config.lame_duck_s)
+        log_event(LOG_INFO, "leaving", "connections=%u running=%u waiting=%u seconds=%u",
+                  s->n_connections, s->n_running, s->n_waiting, s->config.lame_duck_s);
+}
+
+/* No more connections, idle WebSockets close, answers may end. */
 static void drain(server *s)
 {
     s->draining = true;
+    s->leaving_was_cut = clock_ns() < s->leaving_ends_ns;
     s->drain_ends_ns = clock_ns() + s->config.drain_s * UINT64_C(1000000000);
     log_event(LOG_INFO, "draining", "connections=%u running=%u waiting=%u seconds=%u",
               s->n_connections, s->n_running, s->n_waiting, s->config.drain_s);
@@ -170,9 +190,11 @@ static void drain(server *s)
 static bool is_over(server *s)
 {
     uint32_t stops = atomic_load(&s->stops);
-    if (stops && !s->draining) drain(s);
+    if (!stops) return false;
+    if (!s->leaving) leave(s);
+    if (!s->draining && (stops > 1 || clock_ns() >= s->leaving_ends_ns)) drain(s);
     if (!s->draining) return false;
-    if (stops > 1 || clock_ns() > s->drain_ends_ns) return true;
+    if (stops > (s->leaving_was_cut ? 2 : 1) || clock_ns() > s->drain_ends_ns) return true;
     for (const answer *a = s->answers; a; a = a->next)
         if (answer_is_wanted(a)) return false;
     for (const connection *c = s->connections; c; c = c->next) {

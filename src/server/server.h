@@ -56,11 +56,15 @@ typedef struct {
     const char *model_id;        /* what requests call the model; NULL = the engine's name */
     const char *host;            /* address to listen on; NULL = 127.0.0.1 */
     uint32_t port;               /* 0 = any free one; see server_port() */
+    const char *metrics_listen;  /* "ADDRESS:PORT" of /metrics and /health without a key; or NULL */
+    const char *replica;         /* which of several equal servers; NULL = the machine's name */
     const char *tls_cert, *tls_key; /* PEM files, or both NULL */
     const char *const *keys;     /* [n_keys] API keys; without any, everybody is let in */
     size_t n_keys;
     const char *const *origins;  /* [n_origins] web pages that may connect beside our own */
     size_t n_origins;
+    const char *const *hosts;    /* [n_hosts] more names that requests without keys may address */
+    size_t n_hosts;
     const char *store_path;      /* stored responses; NULL = in memory only */
     uint64_t store_bytes_max;    /* of them, the oldest go first; 0 = STORE_FILE_BYTES, or
                                     STORE_MEMORY_BYTES (base/limits.h) */
@@ -75,7 +79,8 @@ typedef struct {
     uint32_t stall_s;            /* a reader that takes nothing of what waits for it */
     uint32_t keep_alive_s;       /* a silent stream says that it lives; 0 = never */
     uint32_t socket_s;           /* age at which a WebSocket takes no more messages */
-    uint32_t drain_s;            /* after SIGTERM, for answers to end */
+    uint32_t lame_duck_s;        /* after SIGTERM, in which it only says that it ends */
+    uint32_t drain_s;            /* after that, for answers to end */
     cerium_sampling sampling;    /* where a request does not say; stops are not taken from here */
     double confidence_min;       /* completions that fill in and are less probable are not shown;
                                     below 0: as the model file says, none of recorded answers */
@@ -105,8 +110,9 @@ CERIUM_CHECKED int server_open(server **out, const server_config *config, cerium
 /** Serve until server_stop().  CERIUM_ERR_IO when the event loop fails. */
 CERIUM_CHECKED int server_run(server *s, cerium_error *err);
 
-/** Once: take no more requests, let answers end, then return from server_run().  A second time:
- * return at once.  Callable from any thread and from signal handlers. */
+/** Once: say for lame_duck_s that it ends, then take no more requests, let answers end, and return
+ * from server_run().  Each further time: wait no longer for what it waits for.  Callable from any
+ * thread and from signal handlers. */
 void server_stop(server *s);
 
 /** The port that is listened on. */

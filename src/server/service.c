@@ -204,7 +204,7 @@ static void health_of(connection *c, int when_full)
 {
     const server *s = c->s;
     bool full = s->n_coming + s->n_waiting >= s->config.queue_max && s->config.queue_max;
-    if (c->s->draining)
+    if (s->leaving)
         health(c, 503, "shutting down");
     else
         health(c, full ? when_full : 200, full ? "busy" : "ok");

@@ -153,6 +153,9 @@ static int refuse_upgrade(connection *c, const char *version, protocol_error *e)
 {
     const char *key = http_reader_field(c->reader, "sec-websocket-key");
     char accept[WEBSOCKET_ACCEPT_BYTES];
+    if (c->type->is_probe)
+        return protocol_error_set(e, 404, "invalid_request_error", "not_found", "",
+                                  "WebSockets are not served at this port");
     if (c->http.method != METHOD_GET)
         return protocol_error_set(e, 405, "invalid_request_error", "method_not_allowed", "",
                                   "a WebSocket is opened by GET");
@@ -198,9 +201,10 @@ static void say_switched(connection *c)
     int n = snprintf(head, sizeof head,
                      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
                      "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n%s"
-                     "x-request-id: %s\r\nserver: cerium\r\n\r\n",
+                     "x-request-id: %s\r\n%sserver: cerium\r\n\r\n",
                      accept, offers_cerium(c) ? "Sec-WebSocket-Protocol: cerium\r\n" : "",
-                     c->http.request_id);
+                     c->http.request_id, c->s->replica.field);
+    CHECK(n > 0 && (size_t)n < sizeof head);
     connection_send(c, (view){head, (size_t)n}, (view){NULL, 0});
 }
 

@@ -30,6 +30,7 @@
 #include "server/metrics.h"
 #include "server/output_format.h"
 #include "server/rates.h"
+#include "server/replica.h"
 #include "server/replay.h"
 #include "server/served_model.h"
 #include "server/server.h"
@@ -94,12 +95,15 @@ typedef struct {
     void (*drain)(connection *c);        /* the server ends: close when nothing runs; or NULL */
     bool (*is_idle)(const connection *c);
     bool is_cheap;                       /* it can be opened again at no cost */
+    bool is_probe;                       /* without a key, TLS and a log: see probes.h */
     void (*gone)(connection *c);         /* the connection is over */
 } connection_type;
 
 /* What http.c hands requests to. */
 typedef struct {
     const struct route *(*find)(http_method method, const char *path, char id[SERVER_ID_BYTES]);
+    const struct route *(*find_probed)(http_method method, const char *path,
+                                       char id[SERVER_ID_BYTES]); /* of probes.h */
     bool (*upgrade)(connection *c); /* to a WebSocket; true when input goes on */
 } http_routes;
 
@@ -277,12 +281,16 @@ struct server {
     bool names_count;           /* it was opened with several: names that none has are errors */
     net_loop loop;
     listeners listeners;
+    listeners probes;           /* see probes.h; none where n is 0 */
+    uint32_t n_probes;          /* connections, of n_connections */
     tls_context *tls;           /* NULL: plain */
     _Atomic bool woken;         /* by the engine: there is something to poll */
     uint64_t woken_ns;          /* when we last looked */
     _Atomic uint32_t stops;     /* how often server_stop() was called */
-    bool draining, ended;
-    uint64_t drain_ends_ns;
+    bool leaving, draining;     /* it says that it ends; and it takes nothing new */
+    bool leaving_was_cut;       /* by a second signal */
+    uint64_t leaving_ends_ns, drain_ends_ns;
+    replica replica;
     api_key *keys;              /* [n_keys] owned */
     size_t n_keys;
     tenants *tenants;           /* who asked */

@@ -52,6 +52,24 @@ static void test_all_keys(void)
     TEST_CHECK(u->rest_s == 6 && !u->health_s && !strcmp(u->key_env, "BIG_KEY"));
 }
 
+/* Stores that know nothing of each other let through a part each, and no limit becomes none. */
+static void test_replicas(void)
+{
+    TEST_CHECK(parse("") == CERIUM_OK && p.replicas == 1);
+    TEST_CHECK(parse("[limits]\nreplicas = 3\n[tier pro]\nrequests-per-minute = 600\n"
+                     "tokens-per-minute = 1000\ndeep-requests-per-minute = 2\nstreams = 4\n") ==
+               CERIUM_OK);
+    TEST_CHECK(p.replicas == 3);
+    const tier *t = policy_tier(&p, "pro");
+    TEST_CHECK(t->requests_per_minute == 200 && t->tokens_per_minute == 334);
+    TEST_CHECK(t->deep_requests_per_minute == 1 && t->streams == 2);
+    TEST_CHECK(!t->deep_tokens_per_minute && !policy_tier(&p, "team")->streams);
+    TEST_CHECK(parse("[tier pro]\nstreams = 5\n[limits]\nreplicas = 5\n") == CERIUM_OK);
+    TEST_CHECK(policy_tier(&p, "pro")->streams == 1);
+    TEST_CHECK(parse("[limits]\nreplicas = 0\n") == CERIUM_ERR_FORMAT);
+    TEST_CHECK(strstr(err.message, "from 1 to 1000") != NULL);
+}
+
 static void test_faults(void)
 {
     static const struct {
@@ -115,6 +133,7 @@ int main(void)
 {
     TEST_RUN(test_defaults);
     TEST_RUN(test_all_keys);
+    TEST_RUN(test_replicas);
     TEST_RUN(test_faults);
     TEST_RUN(test_limits);
     return unit_report("policy");

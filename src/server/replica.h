@@ -1,0 +1,26 @@
+/* replica.h - which of several equal servers this one is: in a header and in the ids of answers. */
+#ifndef SERVER_REPLICA_H
+#define SERVER_REPLICA_H
+
+#include "base/base.h"
+
+enum {
+    REPLICA_NAME_BYTES = 65,
+    REPLICA_TAG_BYTES = 9,
+    REPLICA_FIELD_BYTES = REPLICA_NAME_BYTES + 32,
+};
+
+/* "" each where the server has no name. */
+typedef struct {
+    char tag[REPLICA_TAG_BYTES];     /* the first 8 digits of the name's SHA-256, which everybody
+                                        can compute; ids of answers begin with it */
+    char field[REPLICA_FIELD_BYTES]; /* "x-cerium-replica: NAME\r\n" */
+} replica;
+
+/* 1 to 64 letters, digits, '.', '_' and '-'. */
+bool replica_name_is_good(const char *name);
+
+/* name: NULL is this machine's name, "none" is no name. */
+void replica_name(replica *out, const char *name);
+
+#endif
