@@ -66,14 +66,14 @@ ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*
 # Whose folders are whose: those that embed a library have no sockets and simulate nothing, and the
 # watchdog is a library of its own.
 LIB_DIRS    := base gguf kernels template tokenizer sampling model cache cpu speculation reader engine
-SERVER_DIRS := convert guard lsp net protocol sandbox server store wafer watch
+SERVER_DIRS := convert exists guard lsp net protocol sandbox server store wafer watch
 in_dirs      = $(sort $(filter $(foreach d,$1,src/$d/%),$(ALL_SRC)))
 LIB_SRC  := $(call in_dirs,$(LIB_DIRS))
 SERVER_SRC := $(call in_dirs,$(SERVER_DIRS))
 PROG_SRC := $(call in_dirs,programs)
 LIB_OBJ  := $(LIB_SRC:%.c=$O/%.o)
 # libcerium-watch calls libcerium by cerium.h, and has a copy of what both stand on.
-WATCH_OBJ = $(patsubst %.c,$O/%.o,$(call in_dirs,base guard watch)) $(GRAMMAR_OBJ)
+WATCH_OBJ = $(patsubst %.c,$O/%.o,$(call in_dirs,base guard exists watch)) $(GRAMMAR_OBJ)
 WATCH_LIBS := -lpcre2-8 -ljansson -lxxhash -lhs -ltree-sitter -lyaml -lm
 # The watchdog's grammars are fetched once (tools/fetch_grammars.sh) and compiled once for every build:
 # what a generated parser does is no concern of a sanitizer.

@@ -7,7 +7,7 @@
 extern const command_table run_command, complete_command, edit_command, serve_command;
 extern const command_table solve_command, bench_command;
 extern const command_table lsp_command;
-extern const command_table bench_command, health_command;
+extern const command_table health_command;
 extern const command_table perplexity_command, eval_command, tokenize_command, scan_command;
 extern const command_table quantize_command, imatrix_command, convert_command, pull_command;
 extern const command_table inspect_command, keys_command, usage_command, wafer_command;

@@ -9,6 +9,7 @@
 #include "programs/options.h"
 #include "programs/output.h"
 #include "programs/programs.h"
+#include "programs/scan_exists.h"
 #include "programs/scan_files.h"
 
 enum { PIECE_BYTES = 4, BATCH_BYTES_MAX = 256 << 20 };
@@ -19,7 +20,8 @@ typedef struct {
     const char *language, *rules, *known;
     bytes known_text;
     guard_form form;
-    bool sarif, batch, test, block_only, pedantic;
+    const char *env;
+    bool sarif, batch, test, block_only, pedantic, exists;
     guard *guard;
     guard_worker *worker;
     json_t *log;
@@ -66,6 +68,13 @@ static const option_spec own[] = {
     {"pedantic", NULL,
      "report notes, too: common defaults, and what would warn outside of a test or a document",
      TAKES_FLAG(scan, pedantic)},
+    {"exists", NULL,
+     "look for names that are not there instead: imports, what is taken from modules, keywords of "
+     "calls (Python, JavaScript, TypeScript); with --batch the first argument is the folder whose "
+     "environment counts",
+     TAKES_FLAG(scan, exists)},
+    {"env", "DIR", "with --exists: the workspace whose packages count (default: this folder)",
+     TAKES_TEXT(scan, env)},
     {"known", "FILE",
      "the earlier version: the same weakness in the same line is not reported (secrets are)",
      TAKES_TEXT(scan, known)},
@@ -286,8 +295,18 @@ static int open_rules(scan *s, cerium_error *err)
     return CERIUM_OK;
 }
 
+static int look_for_names(scan *s, int n, char **paths, cerium_error *err)
+{
+    scan_exists_job job = {.language = s->language, .root = s->env, .json = s->o.json,
+                           .batch = s->batch, .trouble = tell_trouble, .user = s};
+    int status = scan_exists(&job, n, paths, err);
+    s->n_found = job.n_found;
+    return status;
+}
+
 static int run_all(scan *s, int n, char **paths, cerium_error *err)
 {
+    if (s->exists) return look_for_names(s, n, paths, err);
     RETURN_IF(open_rules(s, err));
     if (s->test) return test_rules(s, err);
     s->known_text.max = BATCH_BYTES_MAX;

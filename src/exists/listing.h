@@ -1,0 +1,23 @@
+/* listing.h - what an interpreter has built in, as it says itself: one run of it, isolated, over
+ * its own modules.  Nothing of a workspace is run or imported. */
+#ifndef EXISTS_LISTING_H
+#define EXISTS_LISTING_H
+
+#include "exists/names.h"
+
+#define LISTING_BYTES_MAX (32u << 20)
+#define LISTING_SECONDS   30
+
+/* Run the Python or Node at `path`, and add what it says.  library: [4096] where Python has its own
+ * sources.  CERIUM_ERR_IO when it cannot be run or said nothing of use; CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int listing_python(names *b, const char *path, char *library, cerium_error *err);
+CERIUM_CHECKED int listing_node(names *b, const char *path, cerium_error *err);
+
+/* What such a run wrote; false when it is no listing. */
+bool listing_read(names *b, view text, char *library);
+
+/* The interpreter that may be run: a plain file that is not below `root` and that nobody else may
+ * write; first in `folder` (or NULL), then where the system has its programs.  Into out [4096]. */
+bool listing_find(const char *folder, const char *const *names_of, const char *root, char *out);
+
+#endif

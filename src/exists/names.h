@@ -1,0 +1,108 @@
+/* names.h - the names of an environment while they are gathered: scopes with names in them.
+ *
+ * A scope is a module, a class, a namespace, or what may be given to a call.  Scope 0 is the root:
+ * its names are paths of modules, with a letter before them that says of what ("pnumpy.linalg",
+ * "jlodash/fp").  A name leads to another scope, or to something that is not looked into.  What is
+ * imported is an alias until names_resolve() has found its end.
+ *
+ * The first failure is kept in `status`, and what comes after it does nothing. */
+#ifndef EXISTS_NAMES_H
+#define EXISTS_NAMES_H
+
+#include "base/memory.h"
+
+/* ---- limits: what a broken or hostile environment can make us take ---- */
+
+#define NAMES_MAX        (16u << 20)
+#define NAMES_BYTES_MAX  (256u << 20)
+#define NAMES_WORD_MAX   1024u /* length of one, paths too */
+#define NAMES_DEPTH_MAX  16u   /* of aliases that lead to aliases, of classes over classes */
+#define NAMES_NONE       UINT32_MAX
+#define NAMES_WEAK       UINT8_MAX /* a pass: what is said in any other is believed instead */
+
+typedef enum {
+    SCOPE_OPEN = 1,    /* it may have other names: nobody can tell */
+    SCOPE_MODULE = 2,
+    SCOPE_CLASS = 4,
+    SCOPE_CALL = 8,    /* its names are keywords of a call */
+    SCOPE_PACKAGE = 16,
+    SCOPE_ALL = 32,    /* it says itself what a star takes: only these */
+    SCOPE_TYPES = 64,  /* declarations: what they have is all */
+} scope_flags;
+
+typedef enum {
+    NAME_VALUE = 0, /* it is there, and is not looked into */
+    NAME_SCOPE = 1, /* it leads to a module, a class, a namespace */
+    NAME_CALL = 2,  /* a function: to what it may be called with */
+    NAME_ALIAS = 3, /* until it is resolved */
+} name_kind;
+
+typedef struct {
+    uint32_t name;  /* of strings */
+    uint32_t scope;
+    uint32_t target; /* scope; alias: of aliases */
+    uint32_t next;  /* of the scope, from 1; 0: none */
+    uint8_t kind;
+    uint8_t pass;
+    bool starred;   /* taken by a star if the scope says what that takes */
+} name_entry;
+
+typedef struct {
+    uint32_t label; /* its name for people */
+    uint32_t first, n; /* entries, in a list */
+    uint32_t parent;   /* where names are looked for next */
+    uint8_t flags;
+} name_scope;
+
+typedef struct {
+    bytes strings;  /* each: its length in two bytes, its bytes, NUL */
+    bytes entries, scopes, aliases, stars, bases, patches;
+    uint32_t *string_slots, *entry_slots; /* open addressing; [n_string_slots], ... */
+    uint32_t n_string_slots, n_entry_slots;
+    uint32_t n_strings, n_entries, n_scopes;
+    uint8_t pass;   /* which file of a module is read: names of an earlier one stay */
+    int status;
+} names;
+
+CERIUM_CHECKED int names_open(names *b);
+void names_close(names *b);
+
+uint32_t names_string(names *b, view text); /* NAMES_NONE when it failed */
+view names_text(const names *b, uint32_t string);
+name_scope *names_scope_at(const names *b, uint32_t scope);
+name_entry *names_entry_at(const names *b, uint32_t entry);
+
+/* A new scope; parent: NAMES_NONE or where its code looks for names next. */
+uint32_t names_scope(names *b, uint32_t flags, view label, uint32_t parent);
+void names_open_scope(names *b, uint32_t scope);
+/* The entry of a name; NAMES_NONE: none. */
+uint32_t names_find(const names *b, uint32_t scope, view name);
+/* A name; what is said twice of it in a file leads nowhere. */
+void names_add(names *b, uint32_t scope, view name, name_kind kind, uint32_t target);
+/* Module `path` (with its letter), or member of it. */
+void names_import(names *b, uint32_t scope, view name, view path, view member);
+/* What the expression a.b.c is in the scope `in`. */
+void names_alias(names *b, uint32_t scope, view name, uint32_t in, view expression);
+/* All of module `path` is in the scope, too. */
+void names_star(names *b, uint32_t scope, view path);
+/* A class has what its base has: the expression in the scope `in`. */
+void names_base(names *b, uint32_t scope, uint32_t in, view expression);
+/* The same of a scope that is known; soft: what that may have beside is not asked. */
+void names_base_scope(names *b, uint32_t scope, uint32_t base, bool soft);
+/* expression.name = ... in the scope `in`. */
+void names_patch(names *b, uint32_t in, view expression, view name);
+
+/* Scope of the path in the root, made if there is none. */
+uint32_t names_module(names *b, view path, uint32_t flags, view label);
+
+/* Aliases, stars and bases become what they lead to. */
+void names_resolve(names *b);
+
+/* For index.c */
+typedef struct {
+    uint32_t scope, base; /* after names_resolve() */
+    uint32_t in, expression, order;
+    bool soft, found;
+} name_base;
+
+#endif

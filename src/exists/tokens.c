@@ -1,0 +1,322 @@
+/* tokens.c - one walk over bytes; nothing is allocated, nothing recurses. */
+#include "exists/tokens.h"
+
+/* What is open:  3 "three double quotes"  2 three single ones  * a comment over lines
+ * ` a template   $ a hole in one   { a brace in such a hole */
+typedef struct {
+    tokens_carry *c;
+    tokens_family family;
+    const char *p, *end, *begin;
+    token *out;
+    size_t n, max;
+    uint32_t line;
+    bool first;
+    token none; /* what does not fit */
+} reading;
+
+static bool is_begin(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
+}
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static void push(tokens_carry *c, char what)
+{
+    if (c->n < TOKENS_OPEN_MAX) c->open[c->n++] = what;
+    else c->over++;
+}
+
+static void pop(tokens_carry *c)
+{
+    if (c->over) c->over--;
+    else if (c->n) c->n--;
+}
+
+static char top(const tokens_carry *c) { return c->n ? c->open[c->n - 1] : 0; }
+
+static token *add(reading *r, token_kind kind, const char *begin, const char *end)
+{
+    r->c->last = (char)kind;
+    if (r->n == r->max) return &r->none;
+    token *t = &r->out[r->n++];
+    *t = (token){.begin = (uint32_t)(begin - r->begin), .end = (uint32_t)(end - r->begin),
+                 .line = r->line, .indent = r->c->indent, .kind = (uint8_t)kind,
+                 .first = r->first, .plain = true};
+    r->first = false;
+    return t;
+}
+
+static void new_line(reading *r)
+{
+    bool counts = r->family == TOKENS_SCRIPT || !r->c->depth;
+    uint32_t column = 0;
+    r->line++;
+    if (!counts || top(r->c) == '3' || top(r->c) == '2') return;
+    const char *p = r->p;
+    for (; p < r->end && (*p == ' ' || *p == '\t'); p++)
+        column = *p == '\t' ? column / 8 * 8 + 8 : column + 1;
+    r->c->indent = column < UINT16_MAX ? (uint16_t)column : UINT16_MAX;
+    r->first = true;
+}
+
+/* ---- text that is no code ---- */
+
+/* Up to the end of what is open, or of the piece. */
+static void skip_open(reading *r)
+{
+    char what = top(r->c);
+    const char *stop = what == '3' ? "\"\"\"" : what == '2' ? "'''" : "*/";
+    size_t n = strlen(stop);
+    while (r->p < r->end) {
+        char c = *r->p;
+        if (what != '*' && c == '\\' && r->end - r->p > 1) {
+            r->line += r->p[1] == '\n';
+            r->p += 2;
+            continue;
+        }
+        if ((size_t)(r->end - r->p) >= n && !memcmp(r->p, stop, n)) {
+            r->p += n;
+            pop(r->c);
+            return;
+        }
+        r->p++;
+        if (c == '\n') {
+            if (what == '*') new_line(r);
+            else r->line++;
+        }
+    }
+}
+
+static void skip_template(reading *r)
+{
+    while (r->p < r->end) {
+        char c = *r->p++;
+        if (c == '\\' && r->p < r->end) {
+            r->line += *r->p == '\n';
+            r->p++;
+        } else if (c == '`') {
+            pop(r->c);
+            return;
+        } else if (c == '$' && r->p < r->end && *r->p == '{') {
+            r->p++;
+            push(r->c, '$');
+            r->c->last = TOKEN_SIGN;
+            return;
+        } else if (c == '\n') r->line++;
+    }
+}
+
+/* A string of one line: it ends with it. */
+static void read_string(reading *r, char quote, bool plain)
+{
+    const char *begin = r->p;
+    while (r->p < r->end && *r->p != quote && *r->p != '\n') {
+        if (*r->p == '\\' && r->end - r->p > 1) {
+            r->line += r->p[1] == '\n';
+            r->p++;
+        }
+        r->p++;
+    }
+    const char *end = r->p < r->end ? r->p : r->end;
+    add(r, TOKEN_STRING, begin, end)->plain = plain;
+    if (r->p < r->end && *r->p == quote) r->p++;
+    if (r->p > r->end) r->p = r->end;
+}
+
+static void open_string(reading *r, char quote, bool plain)
+{
+    bool three = r->family == TOKENS_PYTHON && r->end - r->p >= 2 && r->p[0] == quote &&
+                 r->p[1] == quote;
+    if (!three) {
+        read_string(r, quote, plain);
+        return;
+    }
+    r->p += 2;
+    push(r->c, quote == '"' ? '3' : '2');
+    const char *begin = r->p;
+    token *t = add(r, TOKEN_STRING, begin, begin);
+    skip_open(r);
+    bool closed = top(r->c) != '3' && top(r->c) != '2';
+    t->end = (uint32_t)(r->p - r->begin) - (closed ? 3 : 0);
+    if (t->end < t->begin) t->end = t->begin;
+    t->plain = plain;
+}
+
+static bool starts_regex(const reading *r)
+{
+    if (!r->n) return true;
+    const token *t = &r->out[r->n - 1];
+    static const char *const words[] = {"return", "typeof", "case", "in", "of", "delete", "void",
+                                        "throw", "new", "else", "do", "yield", "await"};
+    if (t->kind == TOKEN_SIGN) return !(t->sign == ')' || t->sign == ']' || t->sign == '}');
+    if (t->kind != TOKEN_NAME) return false;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (t->end - t->begin == strlen(words[i]) &&
+            !memcmp(r->begin + t->begin, words[i], t->end - t->begin))
+            return true;
+    return false;
+}
+
+static void read_regex(reading *r)
+{
+    bool in_class = false;
+    const char *p = r->p;
+    for (; p < r->end && *p != '\n' && (in_class || *p != '/'); p++) {
+        if (*p == '\\' && r->end - p > 1) p++;
+        else if (*p == '[') in_class = true;
+        else if (*p == ']') in_class = false;
+    }
+    if (p >= r->end || *p != '/') return; /* it was none */
+    add(r, TOKEN_NUMBER, r->p, p);
+    r->p = p + 1;
+    while (r->p < r->end && is_begin(*r->p)) r->p++;
+}
+
+/* ---- code ---- */
+
+static void read_name(reading *r, const char *begin)
+{
+    bool dollar = r->family == TOKENS_SCRIPT;
+    while (r->p < r->end && (is_begin(*r->p) || is_digit(*r->p) || (dollar && *r->p == '$')))
+        r->p++;
+    size_t n = (size_t)(r->p - begin);
+    bool quoted = r->family == TOKENS_PYTHON && n <= 2 && r->p < r->end &&
+                  (*r->p == '"' || *r->p == '\'');
+    for (size_t i = 0; i < n && quoted; i++) quoted = strchr("rRbBuUfFtT", begin[i]) != NULL;
+    if (quoted) {
+        bool plain = !memchr(begin, 'f', n) && !memchr(begin, 'F', n) && !memchr(begin, 't', n);
+        char quote = *r->p++;
+        open_string(r, quote, plain);
+        return;
+    }
+    add(r, TOKEN_NAME, begin, r->p);
+}
+
+static char sign_of(const char *p, const char *end, size_t *n)
+{
+    char a = p[0], b = end - p > 1 ? p[1] : 0, c = end - p > 2 ? p[2] : 0;
+    *n = 2;
+    if (a == '.' && b == '.' && c == '.') return *n = 3, SIGN_DOTS;
+    if (a == '?' && b == '.' && !is_digit(c)) return SIGN_MAYBE;
+    if (a == '=' && b == '>') return SIGN_ARROW;
+    if (a == '-' && b == '>') return SIGN_RETURNS;
+    if (a == ':' && b == '=') return SIGN_WALRUS;
+    if (a == ':' && b == ':') return SIGN_SCOPE;
+    if (strchr("=!<>", a) && b == '=') return *n = c == '=' ? 3 : 2, SIGN_COMPARE;
+    if (a == '*' && b == '*') return *n = c == '=' ? 3 : 2, c == '=' ? SIGN_UPDATE : SIGN_POWER;
+    if (strchr("+-*/%&|^@", a) && b == '=') return SIGN_UPDATE;
+    if (strchr("&|?", a) && b == a)
+        return *n = c == '=' ? 3 : 2, c == '=' ? SIGN_UPDATE : SIGN_OR;
+    if (a == '/' && b == a) return *n = c == '=' ? 3 : 2, c == '=' ? SIGN_UPDATE : SIGN_OTHER;
+    if (strchr("+-", a) && b == a) return SIGN_OTHER;
+    return *n = 1, a;
+}
+
+static void read_sign(reading *r)
+{
+    size_t n;
+    char sign = sign_of(r->p, r->end, &n);
+    tokens_carry *c = r->c;
+    const char *begin = r->p;
+    r->p += n;
+    if (r->family == TOKENS_PYTHON && n == 1) {
+        if (strchr("([{", sign) && c->depth < UINT16_MAX) c->depth++;
+        if (strchr(")]}", sign) && c->depth) c->depth--;
+    } else if (n == 1 && c->n) { /* within a hole of a template */
+        if (sign == '{') push(c, '{');
+        else if (sign == '}') {
+            char was = top(c);
+            pop(c);
+            if (was == '$' && !c->over) {
+                c->last = TOKEN_SIGN;
+                return;
+            }
+        }
+    }
+    add(r, TOKEN_SIGN, begin, r->p)->sign = sign;
+}
+
+static void read_number(reading *r)
+{
+    const char *begin = r->p;
+    while (r->p < r->end && (is_begin(*r->p) || is_digit(*r->p) ||
+                             (*r->p == '.' && r->end - r->p > 1 && r->p[1] != '.')))
+        r->p++;
+    add(r, TOKEN_NUMBER, begin, r->p);
+}
+
+/* True when what stands there is no code: a blank, a comment. */
+static bool skip_blank(reading *r)
+{
+    char c = *r->p, next = r->end - r->p > 1 ? r->p[1] : 0;
+    if (c == '\n') {
+        bool ends = r->family == TOKENS_PYTHON && !r->c->depth && r->c->last != TOKEN_LINE;
+        if (ends) add(r, TOKEN_LINE, r->p, r->p);
+        r->p++;
+        new_line(r);
+        return true;
+    }
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\f') return r->p++, true;
+    bool hash = r->family == TOKENS_PYTHON && c == '#';
+    bool slashes = r->family == TOKENS_SCRIPT && c == '/' && next == '/';
+    bool hashbang = r->family == TOKENS_SCRIPT && c == '#' && next == '!' && r->p == r->begin;
+    if (hash || slashes || hashbang) {
+        const char *stop = memchr(r->p, '\n', (size_t)(r->end - r->p));
+        r->p = stop ? stop : r->end;
+        return true;
+    }
+    if (r->family == TOKENS_SCRIPT && c == '/' && next == '*') {
+        r->p += 2;
+        push(r->c, '*');
+        return true;
+    }
+    if (r->family == TOKENS_PYTHON && c == '\\' && next == '\n') {
+        r->p += 2;
+        r->line++;
+        return true;
+    }
+    return false;
+}
+
+static void read_code(reading *r)
+{
+    char c = *r->p;
+    if (skip_blank(r)) return;
+    if (is_begin(c) || (r->family == TOKENS_SCRIPT && (c == '$' || c == '#'))) {
+        const char *begin = r->p++;
+        read_name(r, begin);
+    } else if (is_digit(c)) read_number(r);
+    else if (c == '"' || c == '\'') {
+        r->p++;
+        open_string(r, c, true);
+    } else if (r->family == TOKENS_SCRIPT && c == '`') {
+        add(r, TOKEN_STRING, r->p, r->p)->plain = false;
+        r->p++;
+        push(r->c, '`');
+    } else if (r->family == TOKENS_SCRIPT && c == '/' && starts_regex(r)) {
+        const char *begin = r->p++;
+        const char *before = r->p;
+        read_regex(r);
+        if (r->p == before) add(r, TOKEN_SIGN, begin, r->p)->sign = '/';
+    } else read_sign(r);
+}
+
+size_t tokens_read(tokens_carry *c, tokens_family family, view text, token *out, size_t max)
+{
+    reading r = {.c = c, .family = family, .p = text.ptr, .begin = text.ptr,
+                 .end = text.ptr + text.len, .out = out, .max = max};
+    char what = top(c);
+    if (!c->last) c->last = TOKEN_LINE;
+    if (text.len && what != '3' && what != '2') {
+        new_line(&r);
+        r.line = 0;
+    }
+    while (r.p < r.end) {
+        what = top(c);
+        if (what == '3' || what == '2' || what == '*') skip_open(&r);
+        else if (what == '`') skip_template(&r);
+        else read_code(&r);
+    }
+    return r.n;
+}

@@ -1,0 +1,354 @@
+/* uses.c - names that lines bind, and chains of names behind them. */
+#include "exists/uses.h"
+
+#include "base/hash.h"
+
+bool uses_reads(guard_language language)
+{
+    return language == GUARD_PYTHON || language == GUARD_JAVASCRIPT ||
+           language == GUARD_TYPESCRIPT || language == GUARD_TSX;
+}
+
+void uses_begin(uses_state *s)
+{
+    memset(s, 0, sizeof *s);
+    s->was_indent = -1;
+}
+
+uint32_t uses_behind(const uses_call *c, uint32_t i)
+{
+    uint32_t depth = 0;
+    for (; i < c->n; i++) {
+        if (c->t[i].kind != TOKEN_SIGN) continue;
+        if (strchr("([{", c->t[i].sign)) depth++;
+        if (strchr(")]}", c->t[i].sign) && (depth == 0 || --depth == 0)) return i + 1;
+    }
+    return c->n;
+}
+
+/* ---- what names hold ---- */
+
+static uint64_t name_hash(view name) { return hash_bytes(name.ptr, name.len, 1); }
+
+static uses_bound *find_bound(uses_state *s, view name)
+{
+    uint64_t hash = name_hash(name);
+    for (uint32_t i = 0; i < s->n_bound; i++)
+        if (s->bound[i].hash == hash) return &s->bound[i];
+    return NULL;
+}
+
+void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target)
+{
+    uses_state *s = c->s;
+    uses_bound *b = find_bound(s, name);
+    bool same = b && b->kind == (uint8_t)kind && b->target == target;
+    if (b && !same && c->indent > 0 && b->hidden == INT32_MAX) { /* only here */
+        uses_hide(c, name, c->indent - 1);
+        return;
+    }
+    if (!b && s->n_bound == USES_BOUND_MAX) return;
+    if (!b) b = &s->bound[s->n_bound++];
+    *b = (uses_bound){name_hash(name), target, (uint8_t)kind, INT32_MAX};
+}
+
+void uses_hide(uses_call *c, view name, int32_t until)
+{
+    uses_bound *b = find_bound(c->s, name);
+    if (!b) return;
+    if (until == INT32_MIN) *b = c->s->bound[--c->s->n_bound];
+    else if (b->hidden == INT32_MAX || until < b->hidden) b->hidden = until;
+}
+
+const uses_bound *uses_bound_of(const uses_call *c, view name)
+{
+    uses_bound *b = c->s->n_bound ? find_bound(c->s, name) : NULL;
+    if (!b) return NULL;
+    if (b->hidden != INT32_MAX && c->indent <= b->hidden) b->hidden = INT32_MAX;
+    return b->hidden == INT32_MAX ? b : NULL;
+}
+
+static uint64_t patch_hash(uint32_t scope, view name)
+{
+    return hash_bytes(name.ptr, name.len, (uint64_t)scope + 2);
+}
+
+void uses_patch(uses_call *c, uint32_t scope, view name)
+{
+    uses_state *s = c->s;
+    s->patched[s->n_patched++ % USES_PATCHED_MAX] = patch_hash(scope, name);
+}
+
+static bool is_patched(const uses_state *s, uint32_t scope, view name)
+{
+    uint32_t n = s->n_patched < USES_PATCHED_MAX ? s->n_patched : USES_PATCHED_MAX;
+    for (uint32_t i = 0; i < n; i++)
+        if (s->patched[i] == patch_hash(scope, name)) return true;
+    return false;
+}
+
+/* ---- looking up ---- */
+
+index_answer uses_find(const uses_call *c, uint32_t scope, view name, index_name *out)
+{
+    char path[NAMES_WORD_MAX];
+    uint32_t module;
+    index_answer a = index_find(c->x, scope, name, out);
+    if (a == INDEX_THERE || c->letter != 'p') return a;
+    view label = index_label(c->x, scope);
+    if (!(index_flags(c->x, scope) & SCOPE_PACKAGE)) return a;
+    int n = snprintf(path, sizeof path, "%.*s.%.*s", (int)label.len, label.ptr, (int)name.len,
+                     name.ptr);
+    if (n >= (int)sizeof path) return INDEX_UNKNOWN;
+    if (index_module(c->x, 'p', (view){path, (size_t)n}, &module) != INDEX_THERE) return a;
+    *out = (index_name){NAME_SCOPE, module};
+    return INDEX_THERE;
+}
+
+bool uses_is_declared(const uses_call *c, view package)
+{
+    char name[256];
+    size_t n = 2;
+    index_name found;
+    if (package.len + 3 > sizeof name) return false;
+    name[0] = 'd';
+    name[1] = c->letter;
+    for (size_t i = 0; i < package.len; i++) {
+        char ch = package.ptr[i];
+        if (c->letter == 'p') ch = strchr("-_.", ch) ? '-' : ch >= 'A' && ch <= 'Z' ? ch + 32 : ch;
+        name[n++] = ch;
+    }
+    return index_find(c->x, 0, (view){name, n}, &found) == INDEX_THERE;
+}
+
+/* ---- findings ---- */
+
+void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uint32_t last,
+                  view before, view word)
+{
+    exists_finding f = {.kind = (uint8_t)kind, .letter = c->letter, .scope = scope,
+                        .line = c->s->text_line + c->t[i].line + 1, .begin = c->t[i].begin,
+                        .end = c->t[last].end};
+    const char *form = kind == EXISTS_KEYWORD ? "%.*s(%.*s)"
+                       : !before.len          ? "%.*s%.*s"
+                       : c->letter == 'j' && kind == EXISTS_IMPORT ? "%.*s/%.*s"
+                                              : "%.*s.%.*s";
+    int n = snprintf(f.name, sizeof f.name, form, (int)before.len, before.ptr, (int)word.len,
+                     word.ptr);
+    if (n >= (int)sizeof f.name || c->guards) return;
+    f.word = (uint16_t)(before.len ? before.len + 1 : 0);
+    uses_state *s = c->s;
+    if (c->try_indent >= 0) { /* its handler may expect it */
+        if (s->n_pending < USES_PENDING_MAX)
+            s->pending[s->n_pending++] = (uses_pending){f, c->try_indent};
+        return;
+    }
+    if (c->n_out < USES_FINDINGS_MAX) c->out[c->n_out++] = f;
+}
+
+/* ---- chains ---- */
+
+static bool is_dunder(view name)
+{
+    return name.len > 4 && !memcmp(name.ptr, "__", 2) && !memcmp(name.ptr + name.len - 2, "__", 2);
+}
+
+/* What every function and object of a script has. */
+static bool is_everywhere(const uses_call *c, view name)
+{
+    static const char *const words[] = {
+        "prototype", "name", "length", "call", "apply", "bind", "toString", "constructor",
+        "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "valueOf",
+        "default", "arguments", "caller"};
+    if (c->letter == 'p') return is_dunder(name) || view_equal(name, VIEW("mro"));
+    if (is_dunder(name)) return true;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (view_equal(name, view_of(words[i]))) return true;
+    return name.len > 1 && name.ptr[0] == '_' && name.ptr[1] == '_';
+}
+
+static bool is_upper(view name) { return name.len && name.ptr[0] >= 'A' && name.ptr[0] <= 'Z'; }
+
+/* Of types that nobody declared nobody can tell. */
+static bool may_be_type(const uses_call *c, uint32_t scope, view name)
+{
+    bool typed = c->language == GUARD_TYPESCRIPT || c->language == GUARD_TSX;
+    return typed && is_upper(name) && !(index_flags(c->x, scope) & SCOPE_TYPES);
+}
+
+/* Keywords of the call whose bracket is at i. */
+static void check_keywords(uses_call *c, uint32_t i, uint32_t call, view label)
+{
+    uint32_t stop = uses_behind(c, i), depth = 0;
+    if (index_flags(c->x, call) & SCOPE_OPEN) return;
+    for (uint32_t k = i; k < stop; k++) {
+        const token *t = &c->t[k];
+        if (t->kind == TOKEN_SIGN && strchr("([{", t->sign)) depth++;
+        if (t->kind == TOKEN_SIGN && strchr(")]}", t->sign)) depth--;
+        bool begins = depth == 1 && t->kind == TOKEN_NAME && uses_sign(c, k + 1, '=') &&
+                      (uses_sign(c, k - 1, '(') || uses_sign(c, k - 1, ','));
+        index_name found;
+        if (begins && index_find(c->x, call, uses_word(c, k), &found) == INDEX_NOT)
+            uses_report(c, EXISTS_KEYWORD, call, k, k, label, uses_word(c, k));
+    }
+}
+
+/* What a class is called with. */
+static void check_class(uses_call *c, uint32_t i, uint32_t scope)
+{
+    static const view own[] = {{"()", 2}};
+    static const view made[] = {{"__init__", 8}, {"__new__", 7}};
+    index_name init;
+    uint32_t which;
+    if (!(index_flags(c->x, scope) & SCOPE_CLASS)) return;
+    bool told = index_has(c->x, scope, own[0]);
+    index_answer a = told ? index_first(c->x, scope, own, 1, &which, &init)
+                          : index_first(c->x, scope, made, 2, &which, &init);
+    if (a == INDEX_THERE && init.kind == NAME_CALL)
+        check_keywords(c, i, init.target, index_label(c->x, scope));
+}
+
+/* fs.rm && ..., if (fs.rm), typeof fs.rm: it asks whether it is there. */
+static bool asks(const uses_call *c, uint32_t first, uint32_t last)
+{
+    if (c->letter != 'j') return false;
+    bool behind = uses_sign(c, last + 1, SIGN_OR) || uses_sign(c, last + 1, '?') ||
+                  uses_sign(c, last + 1, SIGN_MAYBE) || uses_sign(c, last + 1, SIGN_COMPARE);
+    bool before = first && (uses_sign(c, first - 1, '!') || uses_is(c, first - 1, "typeof") ||
+                            uses_sign(c, first - 1, SIGN_OR));
+    bool alone = first > 1 && uses_sign(c, first - 1, '(') && uses_is(c, first - 2, "if") &&
+                 uses_sign(c, last + 1, ')');
+    return behind || before || alone;
+}
+
+static bool is_stored(const uses_call *c, uint32_t first, uint32_t last)
+{
+    bool stores = uses_sign(c, last + 1, '=') || uses_sign(c, last + 1, SIGN_UPDATE) ||
+                  (uses_sign(c, last + 1, ':') && c->letter == 'p' && first == 0) ||
+                  (uses_sign(c, last + 1, ',') && first == 0);
+    bool goes_on = uses_sign(c, last + 1, '[') || uses_sign(c, last + 1, '(') ||
+                   uses_sign(c, last + 1, '.');
+    bool deletes = first && (uses_is(c, first - 1, "del") || uses_is(c, first - 1, "delete"));
+    return stores || (deletes && !goes_on);
+}
+
+void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target)
+{
+    uint32_t at = i;
+    view label = uses_word(c, i);
+    while (kind == NAME_SCOPE && uses_sign(c, at + 1, '.') && uses_name(c, at + 2)) {
+        view word = uses_word(c, at + 2);
+        index_name next;
+        if (is_everywhere(c, word) || is_patched(c->s, target, word)) return;
+        index_answer a = uses_find(c, target, word, &next);
+        if (a == INDEX_UNKNOWN) return;
+        if (a == INDEX_NOT) {
+            bool known = may_be_type(c, target, word);
+            if (is_stored(c, i, at + 2) || asks(c, i, at + 2)) uses_patch(c, target, word);
+            else if (!known)
+                uses_report(c, EXISTS_ATTRIBUTE, target, i, at + 2, index_label(c->x, target),
+                             word);
+            return;
+        }
+        label = word;
+        kind = (name_kind)next.kind;
+        target = next.target;
+        at += 2;
+    }
+    if (!uses_sign(c, at + 1, '(') || c->letter != 'p') return;
+    if (kind == NAME_CALL) check_keywords(c, at + 1, target, label);
+    else if (kind == NAME_SCOPE) check_class(c, at + 1, target);
+}
+
+/* ---- lines ---- */
+
+static uint32_t n_lines(view text)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < text.len; i++) n += text.ptr[i] == '\n';
+    return n;
+}
+
+/* A statement of a script that goes on below: import { */
+static bool goes_on(const uses_call *c)
+{
+    uint32_t depth = 0;
+    bool takes = uses_is(c, 0, "import") || uses_is(c, 0, "export") ||
+                 ((uses_is(c, 0, "const") || uses_is(c, 0, "let") || uses_is(c, 0, "var")) &&
+                  uses_sign(c, 1, '{'));
+    if (!takes || !(uses_sign(c, 1, '{') || uses_is(c, 0, "import"))) return false;
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (uses_sign(c, i, '{')) depth++;
+        if (uses_sign(c, i, '}') && depth) depth--;
+    }
+    if (depth) return true;
+    /* import { a } from 'x': its end is a string */
+    bool closed = false;
+    for (uint32_t i = 0; i < c->n; i++)
+        closed |= c->t[i].kind == TOKEN_STRING || uses_sign(c, i, ';') || uses_sign(c, i, '(') ||
+                  uses_sign(c, i, '=');
+    return uses_is(c, 0, "import") && c->n > 1 && !closed;
+}
+
+static uint32_t read_text(uses_call *c, view text, bool may_wait)
+{
+    token tokens[USES_TOKENS_MAX];
+    uses_state *s = c->s;
+    tokens_carry before = s->carry;
+    bool script = c->letter == 'j';
+    c->text = text;
+    c->t = tokens;
+    c->n = (uint32_t)tokens_read(&s->carry, script ? TOKENS_SCRIPT : TOKENS_PYTHON, text, tokens,
+                                 USES_TOKENS_MAX);
+    if (script && may_wait && text.len < USES_TEXT_BYTES && goes_on(c)) {
+        if (text.ptr != s->text) memcpy(s->text, text.ptr, text.len);
+        s->n_text = (uint16_t)text.len;
+        s->carry = before;
+        return 0;
+    }
+    s->n_text = 0;
+    if (script) uses_script(c);
+    else uses_python(c);
+    return c->n_out;
+}
+
+uint32_t uses_line(const names_index *x, uses_state *s, guard_language language, view line,
+                    exists_finding *out)
+{
+    uses_call c = {.x = x, .s = s, .language = language, .out = out, .try_indent = -1,
+                    .letter = language == GUARD_PYTHON ? 'p' : 'j'};
+    uint32_t was = s->n_text, from = s->line, n;
+    s->line += n_lines(line);
+    if (!uses_reads(language)) return 0;
+    if (was && was + line.len <= USES_TEXT_BYTES) {
+        memcpy(s->text + was, line.ptr, line.len);
+        n = read_text(&c, (view){s->text, was + line.len}, true);
+        for (uint32_t i = 0; i < n; i++) { /* bytes of this line */
+            bool before = out[i].begin < was;
+            out[i].late |= before;
+            out[i].begin = before ? 0 : out[i].begin - was;
+            out[i].end = out[i].end < was ? 0 : out[i].end - was;
+        }
+        return n;
+    }
+    if (was) { /* too long: what was there is read as it is */
+        n = read_text(&c, (view){s->text, was}, false);
+        for (uint32_t i = 0; i < n; i++) out[i].late = true;
+    }
+    s->text_line = from;
+    uint32_t first = c.n_out;
+    (void)first;
+    return read_text(&c, line, true);
+}
+
+uint32_t uses_end(const names_index *x, uses_state *s, exists_finding *out)
+{
+    uses_call c = {.x = x, .s = s, .out = out};
+    (void)x;
+    for (uint32_t i = 0; i < s->n_pending && c.n_out < USES_FINDINGS_MAX; i++) {
+        s->pending[i].f.late = true;
+        out[c.n_out++] = s->pending[i].f;
+    }
+    s->n_pending = 0;
+    return c.n_out;
+}

@@ -1,0 +1,143 @@
+/* uses.h - lines of code against the index: what they import, and what they use of it.
+ *
+ * A judge reads a text line by line as it grows, within a fixed block of memory that may be copied.
+ * Only what is certainly not there is told; for all else it is silent. */
+#ifndef EXISTS_USES_H
+#define EXISTS_USES_H
+
+#include "exists/index.h"
+#include "exists/tokens.h"
+#include "guard/guard.h"
+
+enum {
+    USES_BOUND_MAX = 96,      /* names that hold something of a module */
+    USES_BLOCKS_MAX = 32,
+    USES_TEXT_BYTES = 1536,   /* of a statement over lines */
+    USES_PENDING_MAX = 6,     /* findings within a try whose end is to come */
+    USES_PATCHED_MAX = 24,    /* names that the code gives to modules itself */
+    USES_NAME_BYTES = 128,
+    USES_TOKENS_MAX = 4096,   /* of one line; what comes behind them is not judged */
+    USES_FINDINGS_MAX = 64,   /* of one line */
+};
+
+typedef enum {
+    EXISTS_IMPORT = 0,    /* a module */
+    EXISTS_SYMBOL = 1,    /* taken from one */
+    EXISTS_ATTRIBUTE = 2, /* module.name */
+    EXISTS_KEYWORD = 3,   /* f(name=...) */
+} exists_kind;
+
+typedef struct {
+    uint8_t kind;
+    bool late;         /* its line was read before */
+    bool declared;     /* a manifest has the package */
+    char letter;       /* of the root: p, j */
+    uint32_t scope;    /* where it is not; NAMES_NONE: the root */
+    uint32_t line;     /* of the text, from 1 */
+    uint32_t begin, end; /* bytes of the line that was read; not when late */
+    char name[USES_NAME_BYTES]; /* whole: "numpy.arr", "f(key)" */
+    uint16_t word;     /* where its last word begins */
+} exists_finding;
+
+typedef struct {
+    uint64_t hash;
+    uint32_t target;
+    uint8_t kind;      /* name_kind */
+    int32_t hidden;    /* while the indent (script: the depth) is greater; INT32_MAX: it is not */
+} uses_bound;
+
+typedef struct {
+    int32_t indent;
+    uint8_t kind;
+    bool guards;       /* what is not there in it is expected */
+    bool leaves;       /* its last statement goes away */
+    bool types_only;   /* only checkers of types read it */
+} uses_block;
+
+typedef struct {
+    exists_finding f;
+    int32_t indent;    /* of the try */
+} uses_pending;
+
+typedef struct {
+    tokens_carry carry;
+    uses_bound bound[USES_BOUND_MAX];
+    uses_block blocks[USES_BLOCKS_MAX];
+    uses_pending pending[USES_PENDING_MAX];
+    uint64_t patched[USES_PATCHED_MAX];
+    uint32_t n_bound, n_blocks, n_pending, n_patched;
+    uint32_t line;     /* lines that were read */
+    uint32_t text_line; /* at which `text` begins */
+    int32_t depth;     /* braces of a script */
+    bool guarded;      /* the rest of the file is for one platform */
+    bool was_guard;    /* the block that ended last at was_indent was guarded */
+    int32_t was_indent;
+    uint16_t n_text;
+    char text[USES_TEXT_BYTES];
+} uses_state;
+
+_Static_assert(sizeof(uses_state) <= 8192, "what a stream holds for names stays small");
+
+/* One call's work. */
+typedef struct {
+    const names_index *x;
+    uses_state *s;
+    guard_language language;
+    char letter;
+    view text;
+    const token *t;    /* [n] */
+    uint32_t n;
+    int32_t indent;    /* of the statement; of a script the depth */
+    bool guards;       /* it stands where what is not there is expected */
+    bool types_only;   /* only checkers of types read it */
+    int32_t try_indent; /* of the try that it stands in, or -1 */
+    exists_finding *out; /* [USES_FINDINGS_MAX] */
+    uint32_t n_out;
+} uses_call;
+
+/* Is the language one whose names are known? */
+bool uses_reads(guard_language language);
+void uses_begin(uses_state *s);
+/* The next logical line of the text, its newline with it (or a piece of one that is too long); what
+ * stands in it of findings is told to out [USES_FINDINGS_MAX].  Returns how many. */
+uint32_t uses_line(const names_index *x, uses_state *s, guard_language language, view line,
+                    exists_finding *out);
+/* No more comes. */
+uint32_t uses_end(const names_index *x, uses_state *s, exists_finding *out);
+
+/* ---- for the files of languages ---- */
+
+void uses_python(uses_call *c);
+void uses_script(uses_call *c);
+
+static inline view uses_word(const uses_call *c, uint32_t i) { return token_text(c->text, &c->t[i]); }
+static inline bool uses_is(const uses_call *c, uint32_t i, const char *word)
+{
+    return i < c->n && token_is(c->text, &c->t[i], word);
+}
+static inline bool uses_sign(const uses_call *c, uint32_t i, char sign)
+{
+    return i < c->n && token_sign(&c->t[i], sign);
+}
+static inline bool uses_name(const uses_call *c, uint32_t i)
+{
+    return i < c->n && c->t[i].kind == TOKEN_NAME;
+}
+/* Behind the bracket that closes the one at i. */
+uint32_t uses_behind(const uses_call *c, uint32_t i);
+
+void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target);
+/* From here on the name is something else; until: as uses_bound.hidden, INT32_MIN: for good. */
+void uses_hide(uses_call *c, view name, int32_t until);
+const uses_bound *uses_bound_of(const uses_call *c, view name);
+void uses_patch(uses_call *c, uint32_t scope, view name);
+/* The chain .a.b.c behind token i, which is `from`. */
+void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target);
+/* Is the name in the scope?  out as index_find(); a package's modules are its names. */
+index_answer uses_find(const uses_call *c, uint32_t scope, view name, index_name *out);
+/* Something is not there: tokens [i, last]; name: "a.b", its last word at `word`. */
+void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uint32_t last,
+                  view before, view word);
+bool uses_is_declared(const uses_call *c, view package);
+
+#endif

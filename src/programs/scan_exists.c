@@ -1,0 +1,166 @@
+/* scan_exists.c - files and lines of JSON against the names of an environment. */
+#include "programs/scan_exists.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "exists/environment.h"
+#include "exists/exists_names.h"
+#include "programs/options.h"
+#include "programs/output.h"
+#include "programs/walk.h"
+
+enum { FILE_BYTES_MAX = 4 << 20, BATCH_BYTES_MAX = 256 << 20, PROGRESS_MS = 500 };
+
+typedef struct {
+    scan_exists_job *job;
+    names_index *names;
+    const char *path; /* that is read */
+    json_t *list;     /* of a line of a batch */
+    bool told_progress;
+    bool named;       /* the file was named itself */
+    cerium_error *err;
+} scanning;
+
+static void show_progress(void *user, uint32_t n_files)
+{
+    scanning *s = user;
+    if (!isatty(STDERR_FILENO)) return;
+    fprintf(stderr, "\rreading the environment: %u files", n_files);
+    s->told_progress = true;
+}
+
+static int open_names(scanning *s, const char *root, cerium_error *err)
+{
+    char kept[4096];
+    environment_config c = {.root = root, .progress = show_progress, .user = s};
+    if (file_cache_folder(kept, sizeof kept)) c.kept_in = kept;
+    int status = environment_read(&s->names, &c, err);
+    if (s->told_progress) fputs("\r\033[K", stderr);
+    return status;
+}
+
+static int add_to_list(void *user, const exists_finding *f)
+{
+    scanning *s = user;
+    s->job->n_found++;
+    json_t *one = json_pack("{s:i, s:o, s:s}", "line", (int)f->line, "name",
+                            json_text(view_of(f->name)), "kind", exists_kind_name(f->kind));
+    return one && !json_array_append_new(s->list, one) ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+static int show(void *user, const exists_finding *f)
+{
+    scanning *s = user;
+    char what[EXISTS_SAID_BYTES], instead[EXISTS_SAID_BYTES];
+    exists_describe(s->names, f, what, instead);
+    s->job->n_found++;
+    if (s->job->json)
+        return output_json(json_pack("{s:o, s:i, s:s, s:o, s:o, s:o}", "file", json_name(s->path),
+                                     "line", (int)f->line, "kind", exists_kind_name(f->kind),
+                                     "name", json_text(view_of(f->name)), "message",
+                                     json_text(view_of(what)), "instead",
+                                     json_text(view_of(instead))),
+                           JSON_COMPACT, s->err);
+    printf("%s:%u: %s (%s)\n    instead: %s\n", s->path, f->line, what, exists_kind_name(f->kind),
+           instead);
+    return output_flush(s->err);
+}
+
+/* ---- batch ---- */
+
+static int scan_line(scanning *s, const char *path, size_t line, view text, cerium_error *err)
+{
+    json_error_t why;
+    json_t *in = json_read(text, 0, &why), *id = json_object_get(in, "id");
+    json_t *code = json_object_get(in, "code"), *language = json_object_get(in, "language");
+    int status = CERIUM_OK;
+    if (!id || !json_is_string(code) || !json_is_string(language))
+        status = error_set(err, CERIUM_ERR_FORMAT,
+                           "%s:%zu: want {\"id\", \"language\", \"code\"}%s%s", path, line,
+                           in ? "" : ": ", in ? "" : why.text);
+    s->list = json_array();
+    if (!status && exists_text(s->names, guard_language_named(view_of(json_string_value(language))),
+                               (view){json_string_value(code), json_string_length(code)},
+                               add_to_list, s))
+        status = error_set(err, CERIUM_ERR_MEMORY, "no memory for findings");
+    if (!status)
+        status = output_json(json_pack("{s:O, s:O}", "id", id, "findings", s->list), JSON_COMPACT,
+                             err);
+    json_decref(s->list);
+    s->list = NULL;
+    json_decref(in);
+    return status;
+}
+
+static int scan_batch(scanning *s, const char *path, cerium_error *err)
+{
+    bytes file = {.max = BATCH_BYTES_MAX};
+    int status = read_file(path, &file, err);
+    size_t line = 1;
+    for (size_t at = 0; at < file.len && !status; line++) {
+        const char *end = memchr(file.ptr + at, '\n', file.len - at);
+        size_t len = end ? (size_t)(end - file.ptr) - at : file.len - at;
+        if (len) status = scan_line(s, path, line, (view){file.ptr + at, len}, err);
+        at += len + 1;
+        if (status != CERIUM_ERR_FORMAT) continue;
+        s->job->trouble(s->job->user, err->message);
+        status = CERIUM_OK;
+    }
+    bytes_free(&file);
+    return status;
+}
+
+/* ---- files ---- */
+
+static int scan_file(void *user, const char *path, cerium_error *err)
+{
+    scanning *s = user;
+    guard_language language = s->job->language ? guard_language_named(view_of(s->job->language))
+                                               : guard_language_of_path(view_of(path));
+    bytes file = {.max = FILE_BYTES_MAX};
+    if (!uses_reads(language)) return CERIUM_OK;
+    int status = read_file(path, &file, err);
+    if (status && status != CERIUM_ERR_MEMORY) {
+        s->job->trouble(s->job->user, err->message);
+        status = CERIUM_OK;
+    } else if (!status) {
+        s->path = path;
+        s->err = err;
+        status = exists_text(s->names, language, (view){file.ptr, file.len}, show, s);
+    }
+    bytes_free(&file);
+    return status;
+}
+
+static void on_trouble(void *user, const char *path, int code)
+{
+    char line[4200];
+    const scanning *s = user;
+    snprintf(line, sizeof line, "%s: %s", path, strerror(code));
+    s->job->trouble(s->job->user, line);
+}
+
+static int scan_path(scanning *s, const char *path, cerium_error *err)
+{
+    struct stat at;
+    const walk_visitor v = {scan_file, on_trouble, s};
+    bool folder = !stat(path, &at) && S_ISDIR(at.st_mode);
+    return folder ? walk_folder(path, &v, err) : scan_file(s, path, err);
+}
+
+int scan_exists(scan_exists_job *job, int n, char **paths, cerium_error *err)
+{
+    scanning s = {.job = job};
+    int first = job->batch && !job->root ? 1 : 0;
+    const char *root = job->root ? job->root : first ? paths[0] : ".";
+    if (first >= n)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "--exists --batch wants a folder and files");
+    int status = open_names(&s, root, err);
+    for (int i = first; i < n && !status; i++)
+        status = job->batch ? scan_batch(&s, paths[i], err) : scan_path(&s, paths[i], err);
+    index_close(&s.names);
+    return status;
+}
